@@ -1,0 +1,81 @@
+# Compile options of every drun target. Nothing here leaks to consumers: all of it is PRIVATE.
+set(DRUN_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
+option(DRUN_WERROR "Treat warnings as errors" OFF)
+option(DRUN_CLANG_TIDY "Run clang-tidy during the build" OFF)
+
+find_program(DRUN_CCACHE ccache)
+if(DRUN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${DRUN_CCACHE}")
+endif()
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+add_library(drun_options INTERFACE)
+add_library(drun::options ALIAS drun_options)
+target_compile_features(drun_options INTERFACE cxx_std_20)
+target_include_directories(drun_options INTERFACE "${PROJECT_SOURCE_DIR}/src") # private headers: "store/table.hpp"
+target_compile_options(drun_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+  -Woverloaded-virtual -Wimplicit-fallthrough -Wformat=2
+  $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>
+  $<$<BOOL:${DRUN_WERROR}>:-Werror>)
+if(DRUN_SANITIZE)
+  target_compile_options(drun_options INTERFACE -fsanitize=${DRUN_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(drun_options INTERFACE -fsanitize=${DRUN_SANITIZE})
+  if(DRUN_SANITIZE MATCHES "thread")
+    target_compile_definitions(drun_options INTERFACE ASIO_DISABLE_FENCED_BLOCK) # GCC: fences unsupported under TSan
+  endif()
+endif()
+
+# drun_add_library(<name> SOURCES ... [HEADERS ...] [DEPENDS ...] [PRIVATE_DEPENDS ...])
+# HEADERS are the public ones, under include/; only libraries that have some are installed.
+function(drun_add_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;DEPENDS;PRIVATE_DEPENDS")
+  add_library(drun_${name} STATIC)
+  add_library(drun::${name} ALIAS drun_${name})
+  target_sources(drun_${name} PRIVATE ${arg_SOURCES})
+  if(arg_HEADERS)
+    list(TRANSFORM arg_HEADERS PREPEND "${PROJECT_SOURCE_DIR}/include/")
+    target_sources(drun_${name} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${arg_HEADERS})
+  endif()
+  target_compile_features(drun_${name} PUBLIC cxx_std_20)
+  target_link_libraries(drun_${name} PUBLIC ${arg_DEPENDS} PRIVATE $<BUILD_INTERFACE:drun::options>)
+  foreach(dependency IN LISTS arg_PRIVATE_DEPENDS) # compiled in: an installed library must not ask for them
+    target_link_libraries(drun_${name} PRIVATE $<BUILD_INTERFACE:${dependency}>)
+  endforeach()
+  set_target_properties(drun_${name} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF VERIFY_INTERFACE_HEADER_SETS ON)
+  drun_tidy(drun_${name})
+endfunction()
+
+# drun_add_program(<name> SOURCES ... DEPENDS ...): one relocatable file, C++ runtime linked in.
+function(drun_add_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} drun::options)
+  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  if(NOT DRUN_SANITIZE)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,-z,now -Wl,-O1)
+  endif()
+  drun_tidy(${name})
+endfunction()
+
+function(drun_tidy target)
+  if(DRUN_CLANG_TIDY) # the property takes generator expressions only from CMake 3.27 on
+    set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY "clang-tidy-19;--quiet")
+  endif()
+endfunction()
+
+# drun_add_test(<name> LABEL unit|golden|integration|e2e|... [TIMEOUT s] SOURCES ... DEPENDS ... [ENVIRONMENT k=v ...])
+# Every TEST is a ctest case of its own, named LABEL.Suite.Name, so that one crash does not hide the others.
+function(drun_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;ENVIRONMENT")
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock_main drun::options)
+  target_compile_definitions(${name} PRIVATE DRUN_BIN_DIR="${PROJECT_BINARY_DIR}/bin" DRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 30)
+  endif()
+  gtest_discover_tests(${name} TEST_PREFIX "${arg_LABEL}."
+    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENVIRONMENT}" DISCOVERY_TIMEOUT 120)
+endfunction()

@@ -1,0 +1,34 @@
+// drun's own log: one line each on stderr, "drun: text key=value". Quiet by default (info: state
+// changes, each once, with its reason). Values of keys and environment variables never go here,
+// only names and sizes. Thread-safe. Only a program's main configures it.
+#pragma once
+
+#include <string_view>
+
+namespace drun::log {
+
+enum class Level { Trace, Debug, Info, Warning, Error, Off };
+
+// `name` goes before each line ("drun", "drun-store"). Until this is called, nothing below Warning
+// is shown.
+void configure(std::string_view name, Level level);
+[[nodiscard]] bool enabled(Level level);
+void write(Level level, std::string_view text);
+
+inline void trace(std::string_view text) {
+  write(Level::Trace, text);
+}
+inline void debug(std::string_view text) {
+  write(Level::Debug, text);
+}
+inline void info(std::string_view text) {
+  write(Level::Info, text);
+}
+inline void warning(std::string_view text) {
+  write(Level::Warning, text);
+}
+inline void error(std::string_view text) {
+  write(Level::Error, text);
+}
+
+}  // namespace drun::log

@@ -1,0 +1,65 @@
+// The key-value store's server: the TCPStore protocol of PyTorch 1.13 to 2.14 and drun's control
+// protocol on one port. docs/protocol.md has the byte layouts. One thread runs it; stop() and
+// reset_worker_table() may be called from any other.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "drun/base/endpoint.hpp"
+#include "drun/base/file_descriptor.hpp"
+#include "drun/base/result.hpp"
+
+namespace drun::store {
+
+// What a peer may ask for at most. A peer that breaks one is answered with an error or closed,
+// never obeyed.
+struct Limits {
+  std::size_t key_bytes = 8 * 1024;                // upstream's libuv server: 8,192
+  std::size_t value_bytes = 64 * 1024 * 1024;      // upstream's libuv server: 8 MiB
+  std::size_t keys_per_request = 128 * 1024;       // upstream's libuv server: 131,072
+  std::size_t connections = 1'000'000;             // the descriptor limit usually comes first
+  std::size_t total_bytes = std::size_t{4} << 30;  // keys and values held
+  std::size_t unread_bytes = 64 * 1024 * 1024;  // replies a peer has not read; then it is dropped
+};
+
+// Which table a protocol's connections on a listener act on.
+enum class Table {
+  Job,     // the rendezvous's keys
+  Workers  // the workers' store: empty at the start of every round
+};
+
+class Server {
+ public:
+  explicit Server(Limits limits = {});
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  // Before run(). Binds `endpoint` (port 0: any free one; host empty: all interfaces, dual stack)
+  // and says what was bound. Control connections act on Table::Job, TCPStore connections on
+  // `tcpstore_table`. With `listening` false the port is held, and refuses connections until
+  // reset_worker_table().
+  Result<Endpoint> add_listener(const Endpoint& endpoint, Table tcpstore_table,
+                                bool listening = true);
+  // The same with a socket that is bound already.
+  Result<Endpoint> add_listener(FileDescriptor bound, Table tcpstore_table, bool listening = true);
+
+  // Serves until stop(). Call from the thread that is to serve; blocks all signals in it.
+  void run();
+  void stop();
+
+  // Returns when it is done: drops all connections to Table::Workers, empties it, and lets its
+  // listeners listen.
+  void reset_worker_table();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace drun::store

@@ -1,0 +1,96 @@
+// The guardian: a small single-threaded process between the agent and its workers. It is the
+// workers' parent and a child subreaper; the agent asks it to spawn, signal and stop, and hears of
+// exits at once. When the agent dies, by SIGKILL too, the guardian kills every worker and every
+// descendant, also those that changed session, and exits.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "drun/base/file_descriptor.hpp"
+#include "drun/base/result.hpp"
+#include "launcher/process/exit_status.hpp"
+
+namespace drun::process {
+
+using WorkerId = std::uint32_t;  // chosen by the agent, unique for the guardian's life
+
+// One worker to start. Descriptors that are not given become /dev/null.
+struct SpawnRequest {
+  WorkerId id = 0;
+  std::vector<std::string> argv;  // argv[0] is looked up in PATH of `environment`, as a shell does
+  std::vector<std::string> environment;  // "NAME=value", complete
+  std::string working_directory;         // empty: the agent's
+  FileDescriptor standard_input;
+  FileDescriptor standard_output;
+  FileDescriptor standard_error;
+  bool new_terminal =
+      false;  // standard_input is a pty: make it the controlling terminal of a new session
+};
+
+struct Spawned {
+  WorkerId id = 0;
+  pid_t pid = 0;
+};
+struct SpawnFailed {
+  WorkerId id = 0;
+  int error = 0;          // errno
+  std::string attempted;  // "exec /x/y", "chdir /gone", "fork"
+};
+struct Exited {
+  WorkerId id = 0;
+  pid_t pid = 0;
+  ExitStatus status;
+};
+// A stop is complete: no process that the workers started is left. `killed` counts those that
+// needed SIGKILL.
+struct Stopped {
+  std::uint32_t killed = 0;
+};
+// The guardian itself ended, although nobody asked it to.
+struct GuardianLost {
+  ExitStatus status;
+};
+
+using GuardianEvent = std::variant<Spawned, SpawnFailed, Exited, Stopped, GuardianLost>;
+
+// The agent's handle. One thread. Throws std::system_error where the environment is broken (no
+// memory for a fork).
+class Guardian {
+ public:
+  // Forks the guardian. Call before any thread exists. The caller becomes a child subreaper too.
+  static Guardian start();
+  Guardian(Guardian&&) noexcept;
+  Guardian& operator=(Guardian&&) noexcept;
+  ~Guardian();  // kills whatever is left, waits for the guardian's end
+
+  // Readable when receive() has something.
+  [[nodiscard]] int fd() const;
+  // Never blocks.
+  [[nodiscard]] std::vector<GuardianEvent> receive();
+
+  void spawn(SpawnRequest request);
+  // To the process group of one worker, or of all.
+  void signal(WorkerId id, int signal);
+  void signal_all(int signal);
+  // `signal` to every worker's group, `grace` (ends early when all are gone), SIGKILL to the rest,
+  // every descendant included; then the event Stopped. A second call while one is under way may
+  // shorten the grace, never lengthens it.
+  void stop(int signal, std::chrono::milliseconds grace);
+
+  [[nodiscard]] pid_t pid() const;
+
+ private:
+  struct Impl;
+  explicit Guardian(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace drun::process

@@ -1,0 +1,101 @@
+// What rendezvous needs of a key-value store, as messages: requests go out, events come back. Owned
+// by rendezvous and implemented elsewhere (over drun's store by launcher/store_key_value, over an
+// etcd v3 cluster, by the simulation). Nothing here assumes that the store is near, that a write is
+// free, or that two watches are ordered against each other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace drun::rendezvous {
+
+using WatchId = std::uint32_t;
+using RequestId = std::uint64_t;
+
+struct Write {
+  std::string key;
+  std::optional<std::string> value;  // nullopt deletes the key
+  bool ephemeral = false;            // the key goes with the writer's session
+};
+
+// The transaction is applied only if the key holds exactly this; nullopt: only if it does not
+// exist.
+struct Guard {
+  std::string key;
+  std::optional<std::string> expected;
+};
+
+// All or nothing, and seen by watchers as one event. Without guards it always applies.
+struct Transaction {
+  std::vector<Guard> guards;
+  std::vector<Write> writes;
+};
+
+struct Change {
+  std::string key;
+  std::optional<std::string> value;  // nullopt: deleted
+};
+
+// All keys under a watch at one moment. Sent first, and again after every reconnection: it replaces
+// what was known.
+struct WatchSnapshot {
+  WatchId watch = 0;
+  std::vector<Change> entries;
+};
+
+// What one transaction (or one session's end) changed under a watch. In order, none lost, none
+// twice.
+struct WatchChanges {
+  WatchId watch = 0;
+  std::vector<Change> changes;
+};
+
+enum class CommitOutcome {
+  Committed,
+  Refused,  // a guard did not hold, or the store refused the write
+  Unknown   // the connection broke before the answer: look at the snapshot that follows
+};
+
+struct CommitResult {
+  RequestId request = 0;
+  CommitOutcome outcome = CommitOutcome::Unknown;
+};
+
+enum class Link {
+  Up,    // a session is open (the first time, or resumed: ephemeral keys still stand)
+  Down,  // the connection broke; the adapter is reconnecting, and the session may still be alive
+  NewSession,  // reconnected, but the old session had expired: its ephemeral keys are gone
+  Failed       // the adapter gave up; nothing more will come
+};
+
+struct LinkEvent {
+  Link link = Link::Down;
+  std::string detail;  // endpoint and cause, for the user
+};
+
+using KeyValueEvent = std::variant<WatchSnapshot, WatchChanges, CommitResult, LinkEvent>;
+
+// One agent's connection to the store. All calls return at once; events arrive through the sink
+// that the implementation was given, never from inside a call. Requests take effect in the order of
+// the calls.
+class KeyValue {
+ public:
+  KeyValue() = default;
+  KeyValue(const KeyValue&) = delete;
+  KeyValue& operator=(const KeyValue&) = delete;
+  virtual ~KeyValue() = default;
+
+  // Watches one key, or with `prefix` every key that begins so. Survives reconnections until
+  // unwatch().
+  virtual void watch(WatchId watch, std::string key, bool prefix) = 0;
+  virtual void unwatch(WatchId watch) = 0;
+  virtual void commit(RequestId request, Transaction transaction) = 0;
+
+  // Says goodbye: the session and its ephemeral keys end now, after all that was committed before.
+  virtual void close() = 0;
+};
+
+}  // namespace drun::rendezvous
