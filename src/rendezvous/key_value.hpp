@@ -94,7 +94,8 @@ class KeyValue {
   virtual void unwatch(WatchId watch) = 0;
   virtual void commit(RequestId request, Transaction transaction) = 0;
 
-  // Says goodbye: the session and its ephemeral keys end now, after all that was committed before.
+  // Says goodbye: the session and its ephemeral keys end now, after all that was committed before. Link::Closed follows,
+  // within about a second where the store does not answer.
   virtual void close() = 0;
 };
 
