@@ -3,29 +3,14 @@
 // reset_worker_table() may be called from any other.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "drun/base/endpoint.hpp"
 #include "drun/base/file_descriptor.hpp"
 #include "drun/base/result.hpp"
+#include "drun/store/limits.hpp"
 
 namespace drun::store {
-
-// What a peer may ask for at most. A peer that breaks one is answered with an error or closed,
-// never obeyed.
-struct Limits {
-  std::size_t key_bytes = 8 * 1024;                // upstream's libuv server: 8,192
-  std::size_t value_bytes = 64 * 1024 * 1024;      // upstream's libuv server: 8 MiB
-  std::size_t keys_per_request = 128 * 1024;       // upstream's libuv server: 131,072
-  std::size_t connections = 1'000'000;             // the descriptor limit usually comes first
-  std::size_t total_bytes = std::size_t{4} << 30;  // keys and values held
-  std::size_t unread_bytes = 64 * 1024 * 1024;  // replies a peer has not read; then it is dropped
-};
 
 // Which table a protocol's connections on a listener act on.
 enum class Table {

@@ -1,0 +1,240 @@
+// drun's control protocol as pure functions between bytes and messages, for both ends.
+// docs/protocol.md, section 1, has the byte layouts and what the messages mean.
+//
+// Messages hold views: those that were decoded point into the bytes they came from, those to be
+// encoded into the caller's strings. Encoders append to `out`.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace drun::store::control {
+
+inline constexpr std::string_view kMagic{
+    "\xD5"
+    "drun\r\n\0",
+    8};
+inline constexpr std::uint16_t kLowestVersion = 1;
+inline constexpr std::uint16_t kHighestVersion = 1;
+inline constexpr std::size_t kOpeningBytes = 12;  // magic, u16 lowest, u16 highest
+inline constexpr std::size_t kHeaderBytes = 13;   // u32 length of the rest, u64 request id, u8 type
+inline constexpr std::size_t kTokenBytes = 16;
+
+enum class FrameType : std::uint8_t {
+  OpenSession = 0x01,
+  ResumeSession = 0x02,
+  Heartbeat = 0x03,
+  Goodbye = 0x04,
+  Transaction = 0x05,
+  Get = 0x06,
+  List = 0x07,
+  Watch = 0x08,
+  Unwatch = 0x09,
+  Wait = 0x0A,
+  CancelWait = 0x0B,
+  Stats = 0x0C,
+  Ping = 0x0D,
+
+  Welcome = 0x80,
+  VersionRefused = 0x81,
+  Done = 0x82,
+  Session = 0x83,
+  SessionEnded = 0x84,
+  Committed = 0x85,
+  Refused = 0x86,
+  Values = 0x87,
+  Entries = 0x88,
+  Snapshot = 0x89,
+  Changes = 0x8A,
+  Counters = 0x8B,
+  Pong = 0x8C,
+  Error = 0xFF
+};
+
+using Token = std::array<std::uint8_t, kTokenBytes>;
+using OptionalBytes = std::optional<std::string_view>;
+
+// ---- requests ----
+
+struct OpenSession {
+  std::uint32_t ttl_ms = 0;
+  std::uint32_t grace_ms = 0;
+};
+struct ResumeSession {
+  std::uint64_t session = 0;
+  Token token{};
+};
+struct Heartbeat {};
+struct Goodbye {};
+struct Guard {
+  std::string_view key;
+  OptionalBytes expected;  // absent: the key must not exist
+};
+struct Write {
+  std::string_view key;
+  OptionalBytes value;  // absent: delete
+  bool ephemeral = false;
+};
+struct Transaction {
+  std::vector<Guard> guards;
+  std::vector<Write> writes;
+};
+struct Get {
+  std::vector<std::string_view> keys;
+};
+struct List {
+  std::string_view prefix;
+  bool with_values = false;
+};
+struct Watch {
+  std::string_view key;
+  bool prefix = false;
+};
+struct Unwatch {
+  std::uint64_t watch = 0;  // request id of the Watch
+};
+struct Wait {
+  std::vector<std::string_view> keys;
+};
+struct CancelWait {
+  std::uint64_t wait = 0;  // request id of the Wait
+};
+struct Stats {};
+struct Ping {
+  std::string_view payload;
+};
+
+using Request = std::variant<OpenSession, ResumeSession, Heartbeat, Goodbye, Transaction, Get, List,
+                             Watch, Unwatch, Wait, CancelWait, Stats, Ping>;
+
+// ---- replies ----
+
+struct Welcome {
+  std::uint16_t version = kHighestVersion;
+  std::uint32_t frame_bytes = 0;  // largest value of a request's length field
+  std::uint32_t key_bytes = 0;
+  std::uint64_t value_bytes = 0;
+  std::uint32_t keys_per_request = 0;
+};
+struct VersionRefused {
+  std::uint16_t lowest = 0;
+  std::uint16_t highest = 0;
+  std::string_view text;
+};
+struct Done {};
+struct Session {
+  std::uint64_t session = 0;
+  Token token{};
+  std::uint32_t ttl_ms = 0;
+  std::uint32_t grace_ms = 0;
+};
+enum class EndReason : std::uint8_t { Unknown = 1, Silent = 2, Resumed = 3 };
+struct SessionEnded {
+  EndReason reason = EndReason::Unknown;
+};
+struct Committed {
+  std::uint64_t revision = 0;
+};
+struct Refused {
+  std::uint64_t revision = 0;
+  std::vector<OptionalBytes> values;  // of the guards' keys, in their order
+};
+struct Values {
+  std::uint64_t revision = 0;
+  std::vector<OptionalBytes> values;
+};
+struct Entry {
+  std::string_view key;
+  OptionalBytes value;
+
+  bool operator==(const Entry&) const = default;
+};
+struct Entries {
+  std::uint64_t revision = 0;
+  std::vector<Entry> entries;
+};
+struct Snapshot {
+  std::uint64_t revision = 0;
+  std::vector<Entry> entries;
+};
+struct Changes {
+  std::uint64_t revision = 0;
+  std::vector<Entry> changes;  // an absent value: deleted
+};
+struct Counters {
+  std::vector<std::pair<std::string_view, std::uint64_t>> counters;
+};
+struct Pong {
+  std::string_view payload;
+};
+enum class ErrorCode : std::uint16_t {
+  Malformed = 1,
+  FrameTooLong = 2,
+  UnknownRequest = 3,
+  Limit = 4,
+  NoSession = 5,
+  HasSession = 6,
+  RequestIdInUse = 7
+};
+struct Error {
+  ErrorCode code = ErrorCode::Malformed;
+  std::string_view text;
+};
+
+using Reply = std::variant<Welcome, VersionRefused, Done, Session, SessionEnded, Committed, Refused,
+                           Values, Entries, Snapshot, Changes, Counters, Pong, Error>;
+
+// ---- bytes to messages ----
+
+// The client's opening. Views of fewer than kOpeningBytes bytes are a wrong magic or need more.
+struct Opening {
+  std::uint16_t lowest = kLowestVersion;
+  std::uint16_t highest = kHighestVersion;
+};
+// False as soon as `bytes`, however few, cannot be the beginning of an opening.
+[[nodiscard]] bool may_be_opening(std::string_view bytes);
+// Precondition: `bytes` has kOpeningBytes and may_be_opening(bytes).
+[[nodiscard]] Opening decode_opening(std::string_view bytes);
+// The highest version that both speak, or nullopt.
+[[nodiscard]] std::optional<std::uint16_t> choose_version(const Opening& opening);
+
+struct Frame {
+  std::uint64_t request = 0;
+  std::uint8_t type = 0;
+  std::string_view body;
+};
+enum class FrameStatus {
+  Complete,
+  NeedMore,  // `size` bytes are needed, at least
+  Malformed,
+  TooLong
+};
+struct FrameResult {
+  FrameStatus status = FrameStatus::NeedMore;
+  std::size_t size = kHeaderBytes;  // Complete: of the whole frame, header included
+  Frame frame;
+};
+// The frame at the front of `bytes`. `longest`: largest value allowed in the length field.
+[[nodiscard]] FrameResult next_frame(std::string_view bytes, std::size_t longest);
+
+enum class DecodeStatus { Ok, Malformed, UnknownType, TooManyKeys };
+// `keys_per_request` bounds each list before memory is taken for it.
+[[nodiscard]] DecodeStatus decode_request(const Frame& frame, std::size_t keys_per_request,
+                                          Request& request);
+// UnknownType: not a reply of this version.
+[[nodiscard]] DecodeStatus decode_reply(const Frame& frame, Reply& reply);
+
+// ---- messages to bytes ----
+
+void encode_opening(std::string& out, const Opening& opening = {});
+void encode(std::string& out, std::uint64_t request, const Request& message);
+void encode(std::string& out, std::uint64_t request, const Reply& message);
+
+}  // namespace drun::store::control
