@@ -1,0 +1,147 @@
+// A synchronous client of the TCPStore protocol: of drun's store, and of PyTorch's own servers from
+// torch 1.13 on. One connection, no threads of its own, no dependency beyond the C library.
+//
+//   auto store = drun::store::Client::connect({"10.0.0.1", 29500}, Clock::now() + 30s);
+//   if (!store) return fail(store.error().what());
+//   auto rank = store->add("rank", 1);
+//   auto peer = store->get("address/1", 10s);  // waits until somebody has set it
+//
+// Keys and values are bytes. A key is sent as torch's clients send it, with "/" in front, so both
+// see the same keys; ClientOptions has the other ways.
+//
+// Every call has a time limit: its own, or ClientOptions::timeout. Errors are one line that names
+// the endpoint, the request and the cause, never a value. Their codes: timed_out; not_connected (an
+// earlier error closed the connection); connection_reset, connection_refused and the other errno
+// values of the network; protocol_error (the peer is no store, or not one of this dialect);
+// operation_not_supported (the dialect has no such request; nothing was sent); value_too_large.
+//
+// After an error other than operation_not_supported, or timed_out from a waiting call (wait, get,
+// multi_get, queue_pop, barrier), the connection is closed: replies carry no number, so a late one
+// would be taken for the next. There is no reconnection, because nobody can say whether a request
+// that got no reply was applied: connect again and look.
+//
+// Not thread-safe: one thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "drun/base/endpoint.hpp"
+#include "drun/base/result.hpp"
+
+namespace drun::store {
+
+// The protocol's generations. They differ in opcode numbers and the handshake.
+enum class Dialect {
+  A,  // torch 1.13 and 2.0: no handshake; has no append, multi_get, multi_set, cancelled wait
+  B,  // torch 2.1: no handshake; cannot be told from A by asking
+  C   // torch 2.2 and later, and drun
+};
+
+struct ClientOptions {
+  // nullopt: C, and A for a server that closes the connection in C's handshake and answers in A.
+  std::optional<Dialect> dialect;
+  // As torch's PrefixStore: key "k" becomes "prefix/k". Empty: none.
+  std::string prefix;
+  // Keys go out as they are, without the "/" that torch's clients put in front.
+  bool raw_keys = false;
+  // The limit of a call that is given none.
+  std::chrono::milliseconds timeout{300'000};
+  // A longer value or key in a reply is an error; memory grows only as bytes arrive.
+  std::size_t max_value_bytes = std::size_t{1} << 30;
+};
+
+class Client {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Deadline = Clock::time_point;
+  // nullopt: ClientOptions::timeout. Zero or less: only what is there already.
+  using Timeout = std::optional<std::chrono::milliseconds>;
+
+  // Tries until `deadline`, with growing random pauses: every address of the name, which is looked
+  // up again each time (numeric addresses and "localhost" never are), IPv6 and IPv4. A peer that
+  // answers something other than the protocol is an error at once.
+  [[nodiscard]] static Result<Client> connect(const Endpoint& endpoint, Deadline deadline,
+                                              ClientOptions options = {});
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+  ~Client();
+
+  // No reply exists: success means that the request has left for the server.
+  [[nodiscard]] Status set(std::string_view key, std::string_view value, Timeout timeout = {});
+  // Waits until the key exists.
+  [[nodiscard]] Result<std::string> get(std::string_view key, Timeout timeout = {});
+  // The value now, or nullopt: CHECK, then GET. Between the two another client may delete the key:
+  // that gives an empty value (drun, torch with libuv) or a closed connection (torch without).
+  [[nodiscard]] Result<std::optional<std::string>> try_get(std::string_view key,
+                                                           Timeout timeout = {});
+  // Adds to a decimal number (a missing key counts as 0); the new value. A server closes the
+  // connection when the key holds something else.
+  [[nodiscard]] Result<std::int64_t> add(std::string_view key, std::int64_t amount,
+                                         Timeout timeout = {});
+  // Stores `desired` if the key holds `expected` (empty: also if it is missing). What the key holds
+  // afterwards; for a missing key and a non-empty `expected`, `expected`.
+  [[nodiscard]] Result<std::string> compare_set(std::string_view key, std::string_view expected,
+                                                std::string_view desired, Timeout timeout = {});
+  // Whether all exist now.
+  [[nodiscard]] Result<bool> check(const std::vector<std::string>& keys, Timeout timeout = {});
+  // Until all exist. On time-out the wait is cancelled and the connection stays usable; dialect A
+  // cannot cancel, there the connection is closed.
+  [[nodiscard]] Status wait(const std::vector<std::string>& keys, Timeout timeout = {});
+  // Of the whole server: other prefixes and torch's worker counter too.
+  [[nodiscard]] Result<std::int64_t> num_keys(Timeout timeout = {});
+  // Whether it was there.
+  [[nodiscard]] Result<bool> delete_key(std::string_view key, Timeout timeout = {});
+
+  // Dialects B and C. Append creates a missing key; like set and multi_set it has no reply.
+  [[nodiscard]] Status append(std::string_view key, std::string_view value, Timeout timeout = {});
+  // Waits until all exist; the values in the order of the keys.
+  [[nodiscard]] Result<std::vector<std::string>> multi_get(const std::vector<std::string>& keys,
+                                                           Timeout timeout = {});
+  [[nodiscard]] Status multi_set(
+      const std::vector<std::pair<std::string, std::string>>& keys_and_values,
+      Timeout timeout = {});
+
+  // Dialect C; a server older than torch 2.5 (ping), 2.8 (queues; also torch's server without
+  // libuv) or 2.14 (list_keys, barrier) closes the connection.
+  [[nodiscard]] Status ping(Timeout timeout = {});
+  [[nodiscard]] Status queue_push(std::string_view queue, std::string_view value,
+                                  Timeout timeout = {});
+  // Waits for an item. nullopt: another client took it first.
+  [[nodiscard]] Result<std::optional<std::string>> queue_pop(std::string_view queue,
+                                                             Timeout timeout = {});
+  // nullopt: the queue is empty.
+  [[nodiscard]] Result<std::optional<std::string>> queue_try_pop(std::string_view queue,
+                                                                 Timeout timeout = {});
+  [[nodiscard]] Result<std::int64_t> queue_len(std::string_view queue, Timeout timeout = {});
+  // The keys under this client's prefix, without it, in no order.
+  [[nodiscard]] Result<std::vector<std::string>> list_keys(Timeout timeout = {});
+  // Counts this caller at `key` and waits until `world_size` have come. A key serves once. A caller
+  // that ran out of time stays counted.
+  [[nodiscard]] Status barrier(std::string_view key, std::int64_t world_size, Timeout timeout = {});
+
+  // Counts this client where a torch server with a world_size counts its workers ("init/", whatever
+  // the prefix); how many have come so far.
+  [[nodiscard]] Result<std::int64_t> announce(Timeout timeout = {});
+
+  [[nodiscard]] bool connected() const;
+  [[nodiscard]] Dialect dialect() const;
+  // This end of the connection: the address under which the server's host can see this one.
+  [[nodiscard]] Endpoint local_endpoint() const;
+  // As it was asked for.
+  [[nodiscard]] const Endpoint& endpoint() const;
+
+ private:
+  class Impl;
+  explicit Client(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace drun::store

@@ -1,0 +1,42 @@
+// Endpoint to socket addresses. Numeric hosts and "localhost" need no look-up and no thread; any
+// other name is looked up in a thread of its own, because the C library's look-up has no time limit
+// and cannot be interrupted.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <memory>
+#include <vector>
+
+#include "drun/base/endpoint.hpp"
+#include "drun/base/mailbox.hpp"
+#include "drun/base/result.hpp"
+
+namespace drun::store {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+using Addresses = std::vector<SocketAddress>;
+
+// The addresses of a numeric host (IPv4, IPv6 with or without a %scope) or of "localhost"; empty:
+// the name must be looked up.
+[[nodiscard]] Addresses literal_addresses(const Endpoint& endpoint);
+
+// Where a look-up's answer arrives: exactly one message, unless the program ends first.
+using LookUp = std::shared_ptr<Mailbox<Result<Addresses>>>;
+
+// Returns at once. Dropping the result abandons the look-up; its thread ends by itself.
+[[nodiscard]] LookUp start_look_up(const Endpoint& endpoint);
+
+// Numeric host and port; an IPv4-mapped address as plain IPv4.
+[[nodiscard]] Endpoint to_endpoint(const SocketAddress& address);
+
+// The local end of a connected socket; an empty host if it has none.
+[[nodiscard]] Endpoint local_endpoint_of(int socket);
+
+}  // namespace drun::store

@@ -1,0 +1,109 @@
+#include "store/socket.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+namespace drun::store {
+namespace {
+
+Error failed(int error) {
+  const std::error_code code(error, std::generic_category());
+  return Error(code, code.message());
+}
+
+// Rounded up, so that poll does not return before the deadline again and again.
+int poll_timeout(SteadyTime deadline) {
+  const auto left = deadline - std::chrono::steady_clock::now();
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return static_cast<int>(std::clamp<decltype(ms)>(ms, 0, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+Status wait_ready(int fd, short events, SteadyTime deadline) {
+  pollfd entry{fd, events, 0};
+  for (;;) {
+    const int timeout = poll_timeout(deadline);
+    const int ready = ::poll(&entry, 1, timeout);
+    if (ready > 0) return Done{};
+    if (ready < 0 && errno != EINTR) return failed(errno);
+    if (ready == 0 && std::chrono::steady_clock::now() >= deadline) {
+      return Error(std::make_error_code(std::errc::timed_out), "timed out");
+    }
+  }
+}
+
+Result<FileDescriptor> begin_connect(const SocketAddress& address) {
+  FileDescriptor socket(
+      ::socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  if (!socket) return failed(errno);
+  const int on = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  if (::connect(socket.get(), address.get(), address.length) != 0 && errno != EINPROGRESS &&
+      errno != EINTR) {
+    return failed(errno);
+  }
+  return socket;
+}
+
+Status connect_error(int socket) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) return failed(error);
+  // A port of this host that nobody listens on can connect to itself: both ends are one socket.
+  const Endpoint local = local_endpoint_of(socket);
+  SocketAddress peer;
+  peer.length = sizeof peer.storage;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0) {
+    return failed(errno);
+  }
+  if (to_endpoint(peer) == local) return failed(ECONNREFUSED);
+  return Done{};
+}
+
+Result<FileDescriptor> connect_to(const SocketAddress& address, SteadyTime deadline) {
+  auto socket = begin_connect(address);
+  if (!socket) return socket;
+  if (const Status ready = wait_ready(socket->get(), POLLOUT, deadline); !ready) {
+    return ready.error();
+  }
+  if (const Status connected = connect_error(socket->get()); !connected) return connected.error();
+  return socket;
+}
+
+Status send_all(int socket, std::string_view bytes, SteadyTime deadline) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN) {
+      if (const Status ready = wait_ready(socket, POLLOUT, deadline); !ready) return ready;
+    } else if (errno != EINTR) {
+      return failed(errno);
+    }
+  }
+  return Done{};
+}
+
+Result<std::size_t> receive_some(int socket, char* buffer, std::size_t size, SteadyTime deadline) {
+  for (;;) {
+    if (const Status ready = wait_ready(socket, POLLIN, deadline); !ready) return ready.error();
+    const ssize_t n = ::recv(socket, buffer, size, 0);
+    if (n > 0) return static_cast<std::size_t>(n);
+    if (n == 0) {
+      return Error(std::make_error_code(std::errc::connection_reset),
+                   "the peer closed the connection");
+    }
+    if (errno != EAGAIN && errno != EINTR) return failed(errno);
+  }
+}
+
+}  // namespace drun::store
