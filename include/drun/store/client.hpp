@@ -47,9 +47,9 @@ enum class Dialect {
 
 struct ClientOptions {
   // nullopt: C, and A for a server that closes the connection in C's handshake and answers in A.
-  std::optional<Dialect> dialect;
+  std::optional<Dialect> dialect{};
   // As torch's PrefixStore: key "k" becomes "prefix/k". Empty: none.
-  std::string prefix;
+  std::string prefix{};
   // Keys go out as they are, without the "/" that torch's clients put in front.
   bool raw_keys = false;
   // The limit of a call that is given none.

@@ -1,0 +1,297 @@
+// The synchronous client against PyTorch's own server and against peers that misbehave.
+#include <chrono>
+#include <future>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "drun/store/client.hpp"
+#include "support/drun_process.hpp"
+#include "support/scripted_peer.hpp"
+
+namespace drun::store {
+namespace {
+
+using namespace std::chrono_literals;
+using test::ScriptedConnection;
+using test::ScriptedPeer;
+
+Client::Deadline in(std::chrono::milliseconds time) {
+  return Client::Clock::now() + time;
+}
+
+// Reads the handshake of dialect C; the answer to it.
+std::string hello_echo(ScriptedConnection& connection) {
+  const std::string hello = connection.read(10);
+  return hello.size() == 10 ? hello.substr(6) : "";
+}
+
+// torch 1.13's TCPStore in a process of its own.
+class TorchServer {
+  static constexpr const char* kProgram = R"(
+import signal, torch.distributed as d
+store = d.TCPStore('127.0.0.1', 0, is_master=True, wait_for_workers=False)
+print(store.port, 'ready', flush=True)
+signal.pause()
+)";
+
+ public:
+  explicit TorchServer(const std::string& python)
+      : process_(test::Launch{{python, "-c", kProgram}, {}, {}}) {
+    if (process_.wait_for_out("ready")) {
+      endpoint_ = {"127.0.0.1", static_cast<std::uint16_t>(std::stoi(process_.out()))};
+    }
+  }
+  [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
+  [[nodiscard]] const std::string& errors() const { return process_.err(); }
+
+ private:
+  test::DrunProcess process_;
+  Endpoint endpoint_;
+};
+
+TEST(StoreClientTorchTest, MakesEveryCallThatTorch113Has) {
+  const std::string python = test::python_with_torch();
+  if (python.empty()) GTEST_SKIP() << "no Python with torch on this machine";
+  const TorchServer server(python);
+  ASSERT_NE(server.endpoint().port, 0) << server.errors();
+
+  auto client = Client::connect(server.endpoint(), in(10s));
+  ASSERT_TRUE(client) << client.error().what();
+  ASSERT_EQ(client->dialect(), Dialect::A) << "torch 1.13 speaks nothing newer";
+  EXPECT_EQ(client->local_endpoint().host, "127.0.0.1");
+
+  const std::string binary("a\0\n\xff", 4);
+  ASSERT_TRUE(client->set("k", binary));
+  EXPECT_EQ(client->get("k").value(), binary);
+  EXPECT_EQ(client->try_get("k").value(), binary);
+  EXPECT_EQ(client->try_get("missing").value(), std::nullopt);
+  EXPECT_EQ(client->add("n", 5).value(), 5);
+  EXPECT_EQ(client->add("n", -7).value(), -2);
+  EXPECT_EQ(client->compare_set("c", "", "one").value(), "one");
+  EXPECT_EQ(client->compare_set("c", "two", "three").value(), "one");
+  EXPECT_TRUE(client->check({"k", "n"}).value());
+  EXPECT_FALSE(client->check({"k", "missing"}).value());
+  EXPECT_TRUE(client->wait({"k", "n", "c"}));
+  EXPECT_EQ(client->num_keys().value(), 3);
+  EXPECT_TRUE(client->delete_key("c").value());
+  EXPECT_FALSE(client->delete_key("c").value());
+  EXPECT_EQ(client->announce().value(), 1);
+
+  const std::string large(9 << 20, 'x');
+  ASSERT_TRUE(client->set("large", large));
+  EXPECT_EQ(client->get("large").value(), large);
+
+  // What dialect A lacks is refused here, and the connection stays good.
+  EXPECT_EQ(client->append("k", "x").error().code(), std::errc::operation_not_supported);
+  EXPECT_EQ(client->multi_get({"k"}).error().code(), std::errc::operation_not_supported);
+  EXPECT_EQ(client->barrier("b", 1).error().code(), std::errc::operation_not_supported);
+  EXPECT_TRUE(client->check({"k"}).value());
+
+  // Another client's key ends a wait; a wait that ends in time-out costs the connection in A.
+  std::thread setter([endpoint = server.endpoint()] {
+    auto other = Client::connect(endpoint, in(10s), {.dialect = Dialect::A});
+    ASSERT_TRUE(other);
+    ASSERT_TRUE(other->set("late", "x"));
+  });
+  EXPECT_EQ(client->get("late", 10s).value(), "x");
+  setter.join();
+  const auto timed_out = client->wait({"never"}, 20ms);
+  ASSERT_FALSE(timed_out);
+  EXPECT_EQ(timed_out.error().code(), std::errc::timed_out);
+  EXPECT_EQ(timed_out.error().what(),
+            "wait 'never' at " + to_string(server.endpoint()) + ": timed out after 20 ms");
+  EXPECT_FALSE(client->connected());
+  EXPECT_EQ(client->get("k").error().code(), std::errc::not_connected);
+}
+
+TEST(StoreClientTest, CancelsAWaitThatTimesOutAndStaysUsable) {
+  ScriptedPeer peer([](ScriptedConnection& c) {
+    c.write(hello_echo(c));
+    c.read(1 + 8 + 8 + 2);  // WAIT /k
+    ASSERT_EQ(c.read(1), "\x0c");
+    c.write("\x01");
+    c.read(1 + 8 + 8 + 2);
+    ASSERT_EQ(c.read(1), "\x0c");
+    c.write(std::string("\0\x01", 2));  // released while the cancellation was on its way
+    c.wait_for_close();
+  });
+  auto client = Client::connect(peer.endpoint(), in(10s));
+  ASSERT_TRUE(client) << client.error().what();
+  EXPECT_EQ(client->dialect(), Dialect::C);
+  EXPECT_EQ(client->wait({"k"}, 10ms).error().code(), std::errc::timed_out);
+  EXPECT_TRUE(client->connected());
+  EXPECT_TRUE(client->wait({"k"}, 10ms));
+  EXPECT_TRUE(client->connected());
+}
+
+TEST(StoreClientTest, ASilentAnswerToCancelClosesTheConnection) {
+  ScriptedPeer peer([](ScriptedConnection& c) {
+    c.write(hello_echo(c));
+    c.read(1 + 8 + 8 + 2);
+    c.read(1);
+    c.write("\x07");
+    c.wait_for_close();
+  });
+  auto client = Client::connect(peer.endpoint(), in(10s));
+  ASSERT_TRUE(client);
+  EXPECT_EQ(client->wait({"k"}, 10ms).error().code(), std::errc::protocol_error);
+  EXPECT_FALSE(client->connected());
+}
+
+TEST(StoreClientTest, KeysCarryTheSlashAndThePrefix) {
+  const struct {
+    ClientOptions options;
+    std::string key;
+  } cases[] = {
+      {{.dialect = Dialect::C}, "/k"},
+      {{.dialect = Dialect::C, .prefix = "pre"}, "/pre/k"},
+      {{.dialect = Dialect::C, .raw_keys = true}, "k"},
+      {{.dialect = Dialect::C, .prefix = "pre", .raw_keys = true}, "pre/k"},
+  };
+  for (const auto& c : cases) {
+    std::promise<std::string> sent;
+    ScriptedPeer peer([&](ScriptedConnection& connection) {
+      connection.write(hello_echo(connection));
+      sent.set_value(connection.read(1 + 8 + c.key.size() + 8 + 1));
+    });
+    auto client = Client::connect(peer.endpoint(), in(10s), c.options);
+    ASSERT_TRUE(client);
+    ASSERT_TRUE(client->set("k", "v"));
+    const std::string bytes = sent.get_future().get();
+    EXPECT_EQ(bytes.substr(9, c.key.size()), c.key);
+  }
+}
+
+TEST(StoreClientTest, TriesAgainUntilTheServerIsThere) {
+  std::optional<test::ReservedPort> port;
+  port.emplace();
+  const auto number = static_cast<std::uint16_t>(port->number());
+  port.reset();
+  auto connecting = std::async(std::launch::async, [&] {
+    return Client::connect({"localhost", number}, in(20s)).ok();
+  });
+  EXPECT_EQ(connecting.wait_for(30ms), std::future_status::timeout);
+  ScriptedPeer peer(
+      [](ScriptedConnection& c) {
+        // Closes in the handshakes of C and A, as a store that is just going away.
+        if (c.number() < 2) return;
+        c.write(hello_echo(c));
+      },
+      number);
+  EXPECT_TRUE(connecting.get());
+}
+
+TEST(StoreClientTest, GivesUpAtTheDeadlineWithTheCause) {
+  std::optional<test::ReservedPort> port;
+  port.emplace();
+  const Endpoint endpoint{"127.0.0.1", static_cast<std::uint16_t>(port->number())};
+  const auto start = Client::Clock::now();
+  const auto client = Client::connect(endpoint, start + 80ms);
+  ASSERT_FALSE(client);
+  EXPECT_GE(Client::Clock::now() - start, 80ms);
+  EXPECT_EQ(client.error().code(), std::errc::connection_refused);
+  EXPECT_THAT(client.error().what(), testing::StartsWith("connect to " + to_string(endpoint) +
+                                                         ": Connection refused (gave up after "));
+}
+
+TEST(StoreClientTest, NamesAPeerThatIsNoStoreAtOnce) {
+  ScriptedPeer peer([](ScriptedConnection& c) {
+    c.read(5);
+    c.write("HTTP/1.1 400 Bad Request\r\n\r\n");
+    c.wait_for_close();
+  });
+  const auto client = Client::connect(peer.endpoint(), in(20s));
+  ASSERT_FALSE(client);
+  EXPECT_EQ(client.error().code(), std::errc::protocol_error);
+  EXPECT_EQ(client.error().what(), "connect to " + to_string(peer.endpoint()) +
+                                       ": this is not a TCPStore server: it answered 'HTTP'");
+}
+
+TEST(StoreClientTest, SaysThatAPeerStaysSilent) {
+  ScriptedPeer peer([](ScriptedConnection& c) { c.wait_for_close(); });
+  const auto client = Client::connect(peer.endpoint(), in(50ms));
+  ASSERT_FALSE(client);
+  EXPECT_EQ(client.error().code(), std::errc::timed_out);
+  EXPECT_THAT(client.error().what(), testing::HasSubstr("does not answer"));
+}
+
+TEST(StoreClientTest, NamesAHostThatNobodyKnows) {
+  const auto client = Client::connect({"no-such-host.invalid", 1}, in(300ms));
+  ASSERT_FALSE(client);
+  EXPECT_THAT(client.error().what(), testing::HasSubstr("no-such-host.invalid"));
+}
+
+TEST(StoreClientTest, EveryCallEndsAtItsDeadlineAndNamesTheRequest) {
+  ScriptedPeer peer([](ScriptedConnection& c) {
+    c.write(hello_echo(c));
+    c.wait_for_close();
+  });
+  const auto connect = [&] {
+    auto client = Client::connect(peer.endpoint(), in(10s));
+    EXPECT_TRUE(client);
+    return client;
+  };
+  const auto expect_late = [&](const char* what, const auto& result) {
+    ASSERT_FALSE(result) << what;
+    EXPECT_EQ(result.error().code(), std::errc::timed_out) << what;
+    EXPECT_EQ(result.error().what(),
+              std::string(what) + " at " + to_string(peer.endpoint()) + ": timed out after 10 ms");
+  };
+  expect_late("add 'n'", connect()->add("n", 1, 10ms));
+  expect_late("check 'a', 'b'", connect()->check({"a", "b"}, 10ms));
+  expect_late("compare_set 'c'", connect()->compare_set("c", "", "x", 10ms));
+  expect_late("num_keys", connect()->num_keys(10ms));
+  expect_late("delete_key 'k'", connect()->delete_key("k", 10ms));
+  expect_late("queue_len 'q'", connect()->queue_len("q", 10ms));
+  expect_late("list_keys", connect()->list_keys(10ms));
+  expect_late("ping", connect()->ping(10ms));
+  // A server that reads nothing: the value does not fit into the socket's buffers.
+  std::promise<void> over;
+  ScriptedPeer deaf([&](ScriptedConnection& c) {
+    c.write(hello_echo(c));
+    over.get_future().wait();
+  });
+  auto client = Client::connect(deaf.endpoint(), in(10s));
+  ASSERT_TRUE(client);
+  EXPECT_EQ(client->set("k", std::string(64 << 20, 'x'), 20ms).error().code(),
+            std::errc::timed_out);
+  EXPECT_FALSE(client->connected());
+  over.set_value();
+}
+
+TEST(StoreClientTest, AClosedConnectionIsNamedWithTheLikelyCause) {
+  ScriptedPeer peer([](ScriptedConnection& c) {
+    c.write(hello_echo(c));
+    c.read(1 + 8 + 2 + 8);
+  });
+  auto client = Client::connect(peer.endpoint(), in(10s));
+  ASSERT_TRUE(client);
+  const auto sum = client->add("n", 1);
+  ASSERT_FALSE(sum);
+  EXPECT_EQ(sum.error().code(), std::errc::connection_reset);
+  EXPECT_EQ(sum.error().what(),
+            "add 'n' at " + to_string(peer.endpoint()) +
+                ": the peer closed the connection (a store does so when the key holds something "
+                "other than a number)");
+  const auto after = client->get("k");
+  EXPECT_EQ(after.error().code(), std::errc::not_connected);
+}
+
+TEST(StoreClientTest, AReplyAboveTheLimitIsAnError) {
+  ScriptedPeer peer([](ScriptedConnection& c) {
+    c.write(hello_echo(c));
+    c.read(1 + 8 + 2 + 8 + 8);
+    c.write(std::string("\x0b\0\0\0\0\0\0\0", 8));
+    c.wait_for_close();
+  });
+  auto client = Client::connect(peer.endpoint(), in(10s), {.max_value_bytes = 10});
+  ASSERT_TRUE(client);
+  EXPECT_EQ(client->compare_set("k", "", "").error().code(), std::errc::value_too_large);
+}
+
+}  // namespace
+}  // namespace drun::store
