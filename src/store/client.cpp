@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "drun/store/errors.hpp"
 #include "store/client_connection.hpp"
 #include "store/tcpstore_call.hpp"
 
@@ -16,11 +17,11 @@ constexpr std::int64_t kWaitReleased = 0;
 constexpr std::int64_t kWaitCancelled = 1;
 
 bool timed_out(const Error& error) {
-  return error.code() == std::make_error_condition(std::errc::timed_out);
+  return error.code() == Errc::Timeout;
 }
 
-bool reset(const Error& error) {
-  return error.code() == std::make_error_condition(std::errc::connection_reset);
+bool closed(const Error& error) {
+  return error.code() == Errc::Closed;
 }
 
 // Servers never say why they close.
@@ -100,8 +101,7 @@ class Client::Impl {
   bool supports(Call call) const { return opcode(call, connection_->dialect()).has_value(); }
 
   Error unsupported(const Request& request) const {
-    return Error(std::make_error_code(std::errc::operation_not_supported),
-                 where(request) + "a store of this age has no such request");
+    return Error(Errc::Unsupported, where(request) + "a store of this age has no such request");
   }
 
   Result<Reply> exchange(const Request& request, ReplyShape shape, std::size_t count = 0) {
@@ -169,9 +169,8 @@ class Client::Impl {
 
   Status send(const Request& request) {
     if (!connection_->connected()) {
-      return Error(
-          std::make_error_code(std::errc::not_connected),
-          where(request) + "the connection is closed, after '" + connection_->why_closed() + "'");
+      return Error(Errc::Closed, where(request) + "the connection is closed, after '" +
+                                     connection_->why_closed() + "'");
     }
     if (!supports(request.call)) return unsupported(request);
     if (const Status sent = connection_->send(request.bytes, request.deadline); !sent) {
@@ -181,8 +180,7 @@ class Client::Impl {
   }
 
   Error late(const Request& request) const {
-    return Error(std::make_error_code(std::errc::timed_out),
-                 where(request) + "timed out after " + to_text(request.limit));
+    return Error(Errc::Timeout, where(request) + "timed out after " + to_text(request.limit));
   }
 
   // The replies that follow cannot be told apart any more.
@@ -191,14 +189,13 @@ class Client::Impl {
         timed_out(cause)
             ? late(request)
             : Error(cause.code(), where(request) + cause.what() +
-                                      std::string(reset(cause) ? hint(request.call) : ""));
+                                      std::string(closed(cause) ? hint(request.call) : ""));
     connection_->close(error.what());
     return error;
   }
 
   Error nonsense(const Request& request) {
-    return broken(request, Error(std::make_error_code(std::errc::protocol_error),
-                                 "the reply makes no sense in this protocol"));
+    return broken(request, Error(Errc::Malformed, "the reply makes no sense in this protocol"));
   }
 
   // Two bytes come if the wait ended in this moment: then it has succeeded.

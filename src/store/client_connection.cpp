@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "drun/store/errors.hpp"
 #include "store/backoff.hpp"
 
 namespace drun::store {
@@ -29,16 +30,11 @@ constexpr milliseconds kHandshakeLimit{30'000};
 constexpr std::int64_t kPlausibleKeys = std::int64_t{1} << 40;
 
 Error no_store(std::string_view bytes) {
-  return Error(std::make_error_code(std::errc::protocol_error),
-               "this is not a TCPStore server: it answered " + quote_bytes(bytes));
-}
-
-bool is(const Error& error, std::errc code) {
-  return error.code() == std::make_error_condition(code);
+  return Error(Errc::NotAStore, "this is not a TCPStore server: it answered " + quote_bytes(bytes));
 }
 
 bool closed_by_peer(const Error& error) {
-  return is(error, std::errc::connection_reset) || is(error, std::errc::broken_pipe);
+  return error.code() == Errc::Closed;
 }
 
 }  // namespace
@@ -57,7 +53,7 @@ class Connector {
       if (connection) return connection;
       const Error& error = connection.error();
       const SteadyTime now = steady_clock::now();
-      if (is(error, std::errc::protocol_error) || now >= deadline_) {
+      if (error.code() == Errc::NotAStore || now >= deadline_) {
         std::string text = "connect to " + to_string(endpoint_) + ": " + error.what();
         if (now >= deadline_) text += " (gave up after " + to_text(now - start) + ")";
         return Error(error.code(), std::move(text));
@@ -75,7 +71,7 @@ class Connector {
     Error last(std::make_error_code(std::errc::host_unreachable), "the name has no address");
     for (const SocketAddress& address : *addresses) {
       Opened opened = attempt(address);
-      if (opened || is(opened.error(), std::errc::protocol_error)) return opened;
+      if (opened || opened.error().code() == Errc::NotAStore) return opened;
       last = opened.error();
     }
     return last;
@@ -97,8 +93,7 @@ class Connector {
     // A server of dialect A closes on the handshake of C; one that is going away does it too.
     if (opened || !closed_in_handshake_) return opened;
     Opened older = attempt(address, Dialect::A);
-    return older || is(older.error(), std::errc::protocol_error) ? std::move(older)
-                                                                 : std::move(opened);
+    return older || older.error().code() == Errc::NotAStore ? std::move(older) : std::move(opened);
   }
 
   Opened attempt(const SocketAddress& address, Dialect dialect) {
@@ -111,7 +106,7 @@ class Connector {
         connection->handshake(std::min(deadline_, steady_clock::now() + kHandshakeLimit));
     if (greeted) return connection;
     const Error& error = greeted.error();
-    if (is(error, std::errc::timed_out)) {
+    if (error.code() == Errc::Timeout) {
       return Error(error.code(), "it accepts the connection but does not answer");
     }
     if (closed_by_peer(error)) {
@@ -178,11 +173,9 @@ Result<Reply> ClientConnection::receive(ReplyShape shape, std::size_t count, Ste
       case ReplyReader::State::Done:
         return std::move(reader.reply());
       case ReplyReader::State::TooLarge:
-        return Error(std::make_error_code(std::errc::value_too_large),
-                     "the reply is longer than max_value_bytes");
+        return Error(Errc::LimitExceeded, "the reply is longer than max_value_bytes");
       case ReplyReader::State::Malformed:
-        return Error(std::make_error_code(std::errc::protocol_error),
-                     "the reply makes no sense in this protocol");
+        return Error(Errc::Malformed, "the reply makes no sense in this protocol");
       case ReplyReader::State::NeedMore:
         break;
     }

@@ -9,10 +9,15 @@
 #include <cerrno>
 #include <limits>
 
+#include "drun/store/errors.hpp"
+
 namespace drun::store {
 namespace {
 
 Error failed(int error) {
+  if (error == ECONNRESET || error == EPIPE) {
+    return Error(Errc::Closed, "the peer closed the connection");
+  }
   const std::error_code code(error, std::generic_category());
   return Error(code, code.message());
 }
@@ -34,7 +39,7 @@ Status wait_ready(int fd, short events, SteadyTime deadline) {
     if (ready > 0) return Done{};
     if (ready < 0 && errno != EINTR) return failed(errno);
     if (ready == 0 && std::chrono::steady_clock::now() >= deadline) {
-      return Error(std::make_error_code(std::errc::timed_out), "timed out");
+      return Error(Errc::Timeout, "timed out");
     }
   }
 }
@@ -99,8 +104,7 @@ Result<std::size_t> receive_some(int socket, char* buffer, std::size_t size, Ste
     const ssize_t n = ::recv(socket, buffer, size, 0);
     if (n > 0) return static_cast<std::size_t>(n);
     if (n == 0) {
-      return Error(std::make_error_code(std::errc::connection_reset),
-                   "the peer closed the connection");
+      return Error(Errc::Closed, "the peer closed the connection");
     }
     if (errno != EAGAIN && errno != EINTR) return failed(errno);
   }

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "drun/store/client.hpp"
+#include "drun/store/errors.hpp"
 #include "support/drun_process.hpp"
 #include "support/scripted_peer.hpp"
 
@@ -86,9 +87,9 @@ TEST(StoreClientTorchTest, MakesEveryCallThatTorch113Has) {
   EXPECT_EQ(client->get("large").value(), large);
 
   // What dialect A lacks is refused here, and the connection stays good.
-  EXPECT_EQ(client->append("k", "x").error().code(), std::errc::operation_not_supported);
-  EXPECT_EQ(client->multi_get({"k"}).error().code(), std::errc::operation_not_supported);
-  EXPECT_EQ(client->barrier("b", 1).error().code(), std::errc::operation_not_supported);
+  EXPECT_EQ(client->append("k", "x").error().code(), Errc::Unsupported);
+  EXPECT_EQ(client->multi_get({"k"}).error().code(), Errc::Unsupported);
+  EXPECT_EQ(client->barrier("b", 1).error().code(), Errc::Unsupported);
   EXPECT_TRUE(client->check({"k"}).value());
 
   // Another client's key ends a wait; a wait that ends in time-out costs the connection in A.
@@ -101,11 +102,11 @@ TEST(StoreClientTorchTest, MakesEveryCallThatTorch113Has) {
   setter.join();
   const auto timed_out = client->wait({"never"}, 20ms);
   ASSERT_FALSE(timed_out);
-  EXPECT_EQ(timed_out.error().code(), std::errc::timed_out);
+  EXPECT_EQ(timed_out.error().code(), Errc::Timeout);
   EXPECT_EQ(timed_out.error().what(),
             "wait 'never' at " + to_string(server.endpoint()) + ": timed out after 20 ms");
   EXPECT_FALSE(client->connected());
-  EXPECT_EQ(client->get("k").error().code(), std::errc::not_connected);
+  EXPECT_EQ(client->get("k").error().code(), Errc::Closed);
 }
 
 TEST(StoreClientTest, CancelsAWaitThatTimesOutAndStaysUsable) {
@@ -122,7 +123,7 @@ TEST(StoreClientTest, CancelsAWaitThatTimesOutAndStaysUsable) {
   auto client = Client::connect(peer.endpoint(), in(10s));
   ASSERT_TRUE(client) << client.error().what();
   EXPECT_EQ(client->dialect(), Dialect::C);
-  EXPECT_EQ(client->wait({"k"}, 10ms).error().code(), std::errc::timed_out);
+  EXPECT_EQ(client->wait({"k"}, 10ms).error().code(), Errc::Timeout);
   EXPECT_TRUE(client->connected());
   EXPECT_TRUE(client->wait({"k"}, 10ms));
   EXPECT_TRUE(client->connected());
@@ -138,7 +139,7 @@ TEST(StoreClientTest, ASilentAnswerToCancelClosesTheConnection) {
   });
   auto client = Client::connect(peer.endpoint(), in(10s));
   ASSERT_TRUE(client);
-  EXPECT_EQ(client->wait({"k"}, 10ms).error().code(), std::errc::protocol_error);
+  EXPECT_EQ(client->wait({"k"}, 10ms).error().code(), Errc::Malformed);
   EXPECT_FALSE(client->connected());
 }
 
@@ -206,7 +207,7 @@ TEST(StoreClientTest, NamesAPeerThatIsNoStoreAtOnce) {
   });
   const auto client = Client::connect(peer.endpoint(), in(20s));
   ASSERT_FALSE(client);
-  EXPECT_EQ(client.error().code(), std::errc::protocol_error);
+  EXPECT_EQ(client.error().code(), Errc::NotAStore);
   EXPECT_EQ(client.error().what(), "connect to " + to_string(peer.endpoint()) +
                                        ": this is not a TCPStore server: it answered 'HTTP'");
 }
@@ -215,7 +216,7 @@ TEST(StoreClientTest, SaysThatAPeerStaysSilent) {
   ScriptedPeer peer([](ScriptedConnection& c) { c.wait_for_close(); });
   const auto client = Client::connect(peer.endpoint(), in(50ms));
   ASSERT_FALSE(client);
-  EXPECT_EQ(client.error().code(), std::errc::timed_out);
+  EXPECT_EQ(client.error().code(), Errc::Timeout);
   EXPECT_THAT(client.error().what(), testing::HasSubstr("does not answer"));
 }
 
@@ -237,7 +238,7 @@ TEST(StoreClientTest, EveryCallEndsAtItsDeadlineAndNamesTheRequest) {
   };
   const auto expect_late = [&](const char* what, const auto& result) {
     ASSERT_FALSE(result) << what;
-    EXPECT_EQ(result.error().code(), std::errc::timed_out) << what;
+    EXPECT_EQ(result.error().code(), Errc::Timeout) << what;
     EXPECT_EQ(result.error().what(),
               std::string(what) + " at " + to_string(peer.endpoint()) + ": timed out after 10 ms");
   };
@@ -257,8 +258,7 @@ TEST(StoreClientTest, EveryCallEndsAtItsDeadlineAndNamesTheRequest) {
   });
   auto client = Client::connect(deaf.endpoint(), in(10s));
   ASSERT_TRUE(client);
-  EXPECT_EQ(client->set("k", std::string(64 << 20, 'x'), 20ms).error().code(),
-            std::errc::timed_out);
+  EXPECT_EQ(client->set("k", std::string(64 << 20, 'x'), 20ms).error().code(), Errc::Timeout);
   EXPECT_FALSE(client->connected());
   over.set_value();
 }
@@ -272,13 +272,13 @@ TEST(StoreClientTest, AClosedConnectionIsNamedWithTheLikelyCause) {
   ASSERT_TRUE(client);
   const auto sum = client->add("n", 1);
   ASSERT_FALSE(sum);
-  EXPECT_EQ(sum.error().code(), std::errc::connection_reset);
+  EXPECT_EQ(sum.error().code(), Errc::Closed);
   EXPECT_EQ(sum.error().what(),
             "add 'n' at " + to_string(peer.endpoint()) +
                 ": the peer closed the connection (a store does so when the key holds something "
                 "other than a number)");
   const auto after = client->get("k");
-  EXPECT_EQ(after.error().code(), std::errc::not_connected);
+  EXPECT_EQ(after.error().code(), Errc::Closed);
 }
 
 TEST(StoreClientTest, AReplyAboveTheLimitIsAnError) {
@@ -290,7 +290,7 @@ TEST(StoreClientTest, AReplyAboveTheLimitIsAnError) {
   });
   auto client = Client::connect(peer.endpoint(), in(10s), {.max_value_bytes = 10});
   ASSERT_TRUE(client);
-  EXPECT_EQ(client->compare_set("k", "", "").error().code(), std::errc::value_too_large);
+  EXPECT_EQ(client->compare_set("k", "", "").error().code(), Errc::LimitExceeded);
 }
 
 }  // namespace

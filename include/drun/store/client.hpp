@@ -10,15 +10,15 @@
 // see the same keys; ClientOptions has the other ways.
 //
 // Every call has a time limit: its own, or ClientOptions::timeout. Errors are one line that names
-// the endpoint, the request and the cause, never a value. Their codes: timed_out; not_connected (an
-// earlier error closed the connection); connection_reset, connection_refused and the other errno
-// values of the network; protocol_error (the peer is no store, or not one of this dialect);
-// operation_not_supported (the dialect has no such request; nothing was sent); value_too_large.
+// the endpoint, the request and the cause, never a value. Their codes: Errc::Timeout; Closed (by
+// the peer, or by an earlier error); NotAStore (connect only); Malformed; LimitExceeded (a reply
+// above max_value_bytes); Unsupported (the dialect has no such request; nothing was sent); or an
+// errno value of the network.
 //
-// After an error other than operation_not_supported, or timed_out from a waiting call (wait, get,
-// multi_get, queue_pop, barrier), the connection is closed: replies carry no number, so a late one
-// would be taken for the next. There is no reconnection, because nobody can say whether a request
-// that got no reply was applied: connect again and look.
+// After an error other than Unsupported, or the Timeout of a call that waits (wait, get, multi_get,
+// queue_pop, barrier), the connection is closed: replies carry no number, so a late one would be
+// taken for the next. There is no reconnection, because nobody can say whether a request that got
+// no reply was applied: connect again and look.
 //
 // Not thread-safe: one thread at a time.
 #pragma once
@@ -35,6 +35,7 @@
 
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
+#include "drun/store/errors.hpp"
 
 namespace drun::store {
 
