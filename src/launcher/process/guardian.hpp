@@ -50,9 +50,11 @@ struct Exited {
   ExitStatus status;
 };
 // A stop is complete: no process that the workers started is left. `killed` counts those that
-// needed SIGKILL.
+// needed SIGKILL. `remaining` is not 0 only when some hang inside the kernel (a dead network file
+// system, a driver) and did not end of SIGKILL within five seconds.
 struct Stopped {
   std::uint32_t killed = 0;
+  std::uint32_t remaining = 0;
 };
 // The guardian itself ended, although nobody asked it to.
 struct GuardianLost {

@@ -1,0 +1,190 @@
+#include "launcher/process/descendants.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "drun/base/file_descriptor.hpp"
+
+namespace drun::process {
+namespace {
+
+// How long a sweep waits for a death before it looks for new children again. A death wakes it at
+// once; the interval matters only when an orphan arrives from a process that is not its child.
+constexpr int kSweepIntervalMs = 10;
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+using Directory = std::unique_ptr<DIR, CloseDirectory>;
+
+// The whole file, or nothing where it cannot be read.
+std::optional<std::string> read_file(const std::string& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return std::nullopt;
+  std::string text;
+  char buffer[4096];
+  for (;;) {
+    const ssize_t n = ::read(file.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return std::nullopt;
+    if (n == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(n));
+  }
+}
+
+std::optional<pid_t> parse_pid(std::string_view text) {
+  pid_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+void append_pids(std::string_view text, std::vector<pid_t>& out) {
+  while (!text.empty()) {
+    const auto space = std::min(text.find(' '), text.size());
+    if (const auto pid = parse_pid(text.substr(0, space))) out.push_back(*pid);
+    text.remove_prefix(std::min(space + 1, text.size()));
+  }
+}
+
+template <typename Visit>
+void for_each_number_in(const std::string& path, Visit visit) {
+  const Directory directory(::opendir(path.c_str()));
+  if (!directory) return;
+  while (const dirent* entry = ::readdir(directory.get()))
+    if (const auto number = parse_pid(entry->d_name)) visit(*number);
+}
+
+// The parent, or 0 where the process is gone.
+pid_t parent_of(pid_t pid) {
+  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  if (!stat) return 0;
+  // "pid (name) state parent ...": the name may hold anything, the last ')' ends it.
+  const auto name_end = stat->rfind(')');
+  if (name_end == std::string::npos || name_end + 4 > stat->size()) return 0;
+  return static_cast<pid_t>(std::strtol(stat->c_str() + name_end + 4, nullptr, 10));
+}
+
+// Kernels without CONFIG_PROC_CHILDREN: look at every process.
+void append_children_by_scan(pid_t parent, std::vector<pid_t>& out) {
+  for_each_number_in("/proc", [&](pid_t pid) {
+    if (parent_of(pid) == parent) out.push_back(pid);
+  });
+}
+
+void append_children_of(pid_t parent, std::vector<pid_t>& out) {
+  const std::string tasks = "/proc/" + std::to_string(parent) + "/task";
+  bool listed = false;
+  for_each_number_in(tasks, [&](pid_t thread) {
+    if (const auto text = read_file(tasks + "/" + std::to_string(thread) + "/children")) {
+      listed = true;
+      append_pids(*text, out);
+    }
+  });
+  if (!listed && ::access("/proc/thread-self/children", F_OK) != 0)
+    append_children_by_scan(parent, out);
+}
+
+int open_pid(pid_t pid) {
+  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+}
+
+// Blocks until one of `pids` has ended, or a short interval is over.
+void await_death(const std::vector<pid_t>& pids) {
+  std::vector<FileDescriptor> owners;
+  std::vector<pollfd> entries;
+  for (std::size_t i = 0; i < std::min<std::size_t>(pids.size(), 16); ++i) {
+    owners.emplace_back(open_pid(pids[i]));
+    entries.push_back({owners.back().get(), POLLIN, 0});  // a negative descriptor is ignored
+  }
+  ::poll(entries.data(), entries.size(), kSweepIntervalMs);
+}
+
+}  // namespace
+
+bool reap_children(const OnReaped& on_reaped) {
+  for (;;) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) != 0) {
+      if (errno == EINTR) continue;
+      return false;
+    }
+    if (info.si_pid == 0) return true;
+    Reaped reaped;
+    reaped.pid = info.si_pid;
+    if (info.si_code == CLD_EXITED) {
+      reaped.status.code = info.si_status & 0xff;
+    } else {
+      reaped.status.signal = info.si_status;
+      reaped.status.core_dumped = info.si_code == CLD_DUMPED;
+    }
+    on_reaped(reaped);
+  }
+}
+
+std::vector<pid_t> children() {
+  std::vector<pid_t> result;
+  append_children_of(::getpid(), result);
+  return result;
+}
+
+std::vector<pid_t> descendants() {
+  std::vector<pid_t> result = children();
+  std::unordered_set<pid_t> seen(result.begin(), result.end());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    std::vector<pid_t> next;
+    append_children_of(result[i], next);
+    for (const pid_t pid : next)
+      if (seen.insert(pid).second) result.push_back(pid);
+  }
+  return result;
+}
+
+void signal_descendants(const std::vector<pid_t>& all, int signal,
+                        const std::function<bool(pid_t)>& wanted) {
+  std::unordered_set<pid_t> family(all.begin(), all.end());
+  family.insert(::getpid());
+  for (const pid_t pid : all) {
+    if (wanted && !wanted(pid)) continue;
+    // The descriptor pins the process; if it is still alive when it is signalled, it was the owner
+    // of this process id when its parent was read.
+    const FileDescriptor pinned(open_pid(pid));
+    if (!pinned && errno != ENOSYS && errno != EMFILE) continue;
+    if (!family.contains(parent_of(pid))) continue;
+    if (pinned) {
+      ::syscall(SYS_pidfd_send_signal, pinned.get(), signal, nullptr, 0);
+    } else {
+      ::kill(pid, signal);
+    }
+  }
+}
+
+bool kill_descendants(std::chrono::milliseconds limit, const OnReaped& on_reaped) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (reap_children(on_reaped)) {
+    const auto targets = descendants();
+    signal_descendants(targets, SIGKILL);
+    if (!reap_children(on_reaped)) return true;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    await_death(targets);
+  }
+  return true;
+}
+
+}  // namespace drun::process

@@ -1,0 +1,41 @@
+// What lives below this process: list, signal and kill it. A child subreaper inherits every orphan
+// of its descendants, so "no child is left" proves that no descendant is left.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "launcher/process/exit_status.hpp"
+
+namespace drun::process {
+
+struct Reaped {
+  pid_t pid = 0;
+  ExitStatus status;
+};
+using OnReaped = std::function<void(const Reaped&)>;
+
+// Collects every child of this process that has ended, without waiting. True when a child is left.
+bool reap_children(const OnReaped& on_reaped);
+
+// The direct children of this process, those included that have ended and were not waited for.
+[[nodiscard]] std::vector<pid_t> children();
+
+// Every descendant of this process, direct children first.
+[[nodiscard]] std::vector<pid_t> descendants();
+
+// `signal` to each of `all`, the result of descendants(), that still is one and is wanted (everyone
+// when `wanted` is empty). Never reaches a stranger that was given the process id of one that ended
+// meanwhile.
+void signal_descendants(const std::vector<pid_t>& all, int signal,
+                        const std::function<bool(pid_t)>& wanted = {});
+
+// SIGKILL to every descendant, until none is left or `limit` is over (a process that hangs inside
+// the kernel cannot be killed; the signal stays pending in it). Blocks. True when none is left. The
+// caller must have no children but those that may be killed.
+bool kill_descendants(std::chrono::milliseconds limit, const OnReaped& on_reaped);
+
+}  // namespace drun::process

@@ -1,0 +1,113 @@
+#include "launcher/process/detach.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace drun::process {
+namespace {
+
+// Signals 1 to 64, those included that the C library keeps for itself and hides in its functions.
+constexpr int kLastSignal = 64;
+struct KernelSignalSet {
+  std::uint64_t bits = 0;
+};
+// The kernel's struct sigaction; all zero is the default disposition.
+struct KernelSignalAction {
+  std::uintptr_t words[4] = {};
+};
+
+void reset_dispositions() {
+  const KernelSignalAction standard;
+  for (int signal = 1; signal <= kLastSignal; ++signal)
+    ::syscall(SYS_rt_sigaction, signal, &standard, nullptr, sizeof(KernelSignalSet));
+}
+
+void block_all(sigset_t* before) {
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, before);
+}
+
+bool close_range(unsigned first, unsigned last) {
+  return first > last || ::syscall(SYS_close_range, first, last, 0U) == 0;
+}
+
+void close_all_but(std::vector<int> keep) {
+  std::sort(keep.begin(), keep.end());
+  unsigned first = 3;
+  bool done = true;
+  for (const int fd : keep) {
+    done = done && close_range(first, static_cast<unsigned>(fd) - 1);
+    first = static_cast<unsigned>(fd) + 1;
+  }
+  if (done && close_range(first, ~0U)) return;
+  // Kernels before 5.9.
+  const long limit = ::sysconf(_SC_OPEN_MAX);
+  for (int fd = 3; fd < limit; ++fd)
+    if (!std::binary_search(keep.begin(), keep.end(), fd)) ::close(fd);
+}
+
+void standard_streams_to_null() {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) return;
+  for (int fd = 0; fd < 3; ++fd) {
+#ifdef __SANITIZE_ADDRESS__
+    if (fd == 2) continue;  // its reports
+#endif
+    ::dup2(null, fd);
+  }
+  if (null > 2) ::close(null);
+}
+
+}  // namespace
+
+SignalBlock::SignalBlock() : before_() {
+  block_all(&before_);
+}
+
+SignalBlock::~SignalBlock() {
+  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void detach(std::initializer_list<int> keep, const char* name) {
+  block_all(nullptr);
+  reset_dispositions();
+  ::setsid();
+  ::prctl(PR_SET_NAME, name);
+  standard_streams_to_null();
+  close_all_but(keep);
+}
+
+void set_command_line(const std::string& title) {
+  FILE* stat = std::fopen("/proc/self/stat", "re");
+  if (stat == nullptr) return;
+  char line[2048];
+  const std::size_t n = std::fread(line, 1, sizeof line - 1, stat);
+  std::fclose(stat);
+  line[n] = '\0';
+  // Fields 48 and 49 of proc(5), arg_start and arg_end; the second field ends with the last ')'.
+  const char* at = std::strrchr(line, ')');
+  for (int field = 2; at != nullptr && field < 48; ++field)
+    at = std::strchr(at + 1, ' ');
+  if (at == nullptr) return;
+  char* end = nullptr;
+  const auto begin_address = std::strtoull(at, &end, 10);
+  const auto end_address = std::strtoull(end, nullptr, 10);
+  if (begin_address == 0 || end_address <= begin_address + 1) return;
+  char* area = reinterpret_cast<char*>(begin_address);
+  const std::size_t size = end_address - begin_address;
+  std::memset(area, 0, size);
+  std::memcpy(area, title.data(), std::min(title.size(), size - 1));
+}
+
+}  // namespace drun::process

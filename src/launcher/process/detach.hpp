@@ -1,0 +1,33 @@
+// How a helper process that was forked from the agent cuts itself loose from what it inherited.
+#pragma once
+
+#include <signal.h>
+
+#include <initializer_list>
+#include <string>
+
+namespace drun::process {
+
+// Blocks every signal while it lives; the mask before is restored. Around a fork it keeps a signal
+// from running the parent's handlers in the child.
+class SignalBlock {
+ public:
+  SignalBlock();
+  SignalBlock(const SignalBlock&) = delete;
+  SignalBlock& operator=(const SignalBlock&) = delete;
+  ~SignalBlock();
+
+ private:
+  sigset_t before_;
+};
+
+// In the child, once: a session of its own without a terminal, every signal blocked and every
+// disposition at its default (so that nothing but SIGKILL ends or stops it, and what it starts has
+// clean ones), /dev/null as standard streams, no other descriptor open but `keep`. `name` is what
+// ps shows.
+void detach(std::initializer_list<int> keep, const char* name);
+
+// Replaces the command line that ps shows, as far as the original one was long.
+void set_command_line(const std::string& title);
+
+}  // namespace drun::process

@@ -1,0 +1,278 @@
+#include "launcher/process/guardian.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "launcher/process/channel.hpp"
+#include "launcher/process/descendants.hpp"
+#include "launcher/process/detach.hpp"
+#include "launcher/process/keeper.hpp"
+
+namespace drun::process {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The helpers end at once when they are told to; this only bounds the wait for ones that somebody
+// has stopped.
+constexpr int kEndLimitMs = 6000;
+constexpr milliseconds kKillLimit{5000};
+
+[[noreturn]] void throw_errno(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+// Above the standard streams, also where the agent was started without them.
+FileDescriptor above_streams(FileDescriptor fd) {
+  if (fd.get() > 2) return fd;
+  FileDescriptor copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+  if (!copy) throw_errno("start the guardian: fcntl");
+  return copy;
+}
+
+struct SocketPair {
+  explicit SocketPair(int type) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0)
+      throw_errno("start the guardian: socketpair");
+    FileDescriptor first(ends[0]);
+    FileDescriptor second(ends[1]);
+    mine = above_streams(std::move(first));
+    theirs = above_streams(std::move(second));
+  }
+  FileDescriptor mine;
+  FileDescriptor theirs;
+};
+
+std::optional<ExitStatus> wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return std::nullopt;
+  ExitStatus result;
+  if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) {
+    result.signal = WTERMSIG(status);
+    result.core_dumped = WCOREDUMP(status);
+  }
+  return result;
+}
+
+bool await_readable(int fd, int timeout_ms) {
+  pollfd entry{fd, POLLIN, 0};
+  int n = 0;
+  while ((n = ::poll(&entry, 1, timeout_ms)) < 0 && errno == EINTR) {
+  }
+  return n > 0;
+}
+
+}  // namespace
+
+struct Guardian::Impl {
+  Impl(FileDescriptor command_socket, FileDescriptor keeper_socket, pid_t keeper_pid,
+       bool sole_parent)
+      : commands(std::move(command_socket)),
+        keeper(std::move(keeper_socket)),
+        keeper_process(keeper_pid),
+        only_children(sole_parent) {
+    events.reset(::epoll_create1(EPOLL_CLOEXEC));
+    if (!events) throw_errno("start the guardian: epoll_create1");
+    watch(EPOLL_CTL_ADD, commands.fd(), EPOLLIN);
+    watch(EPOLL_CTL_ADD, keeper.get(), EPOLLIN);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl();
+
+  void watch(int operation, int fd, std::uint32_t what) const {
+    epoll_event event{};
+    event.events = what;
+    ::epoll_ctl(events.get(), operation, fd, &event);
+  }
+  void await_hello();
+  void send(std::string message, std::vector<FileDescriptor> descriptors = {});
+  void flush();
+  void read_commands(std::vector<GuardianEvent>& out);
+  void read_keeper();
+  void end_keeper();
+  void kill_own_descendants();
+
+  Channel commands;
+  FileDescriptor keeper;
+  FileDescriptor events;  // epoll: everything that receive() must look at
+  pid_t keeper_process;
+  pid_t guardian_process = 0;
+  // This process had no children before, so all it ever gets are the job's.
+  bool only_children;
+  bool guardian_gone = false;
+  bool keeper_gone = false;
+  bool lost_told = false;
+  bool watches_write = false;
+  ExitStatus guardian_status{0, SIGKILL, false};
+};
+
+void Guardian::Impl::await_hello() {
+  while (guardian_process == 0) {
+    await_readable(commands.fd(), -1);
+    if (commands.fill() == Channel::Fill::Closed) {
+      KeeperReport report;
+      const ssize_t n = ::recv(keeper.get(), &report, sizeof report, 0);
+      errno = n == static_cast<ssize_t>(sizeof report) && report.error != 0 ? report.error : ESRCH;
+      throw_errno("start the guardian: fork");
+    }
+    if (const auto frame = commands.next())
+      guardian_process = wire::Reader(frame->payload).number<wire::HelloBody>().pid;
+  }
+}
+
+void Guardian::Impl::send(std::string message, std::vector<FileDescriptor> descriptors) {
+  if (guardian_gone) return;
+  commands.send(std::move(message), std::move(descriptors));
+  flush();
+}
+
+// A failed write needs no answer: the end of the stream is read as well, and that is one.
+void Guardian::Impl::flush() {
+  const bool more = commands.flush() && commands.wants_write();
+  if (more == watches_write) return;
+  watches_write = more;
+  watch(EPOLL_CTL_MOD, commands.fd(), more ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void Guardian::Impl::read_commands(std::vector<GuardianEvent>& out) {
+  while (!guardian_gone) {
+    const auto result = commands.fill();
+    while (const auto frame = commands.next())
+      if (auto event = wire::decode_event(frame->type, frame->payload))
+        out.push_back(std::move(*event));
+    if (result == Channel::Fill::Empty) return;
+    if (result != Channel::Fill::Closed) continue;
+    guardian_gone = true;
+    watch(EPOLL_CTL_DEL, commands.fd(), 0);
+  }
+}
+
+void Guardian::Impl::read_keeper() {
+  KeeperReport report;
+  const ssize_t n = ::recv(keeper.get(), &report, sizeof report, MSG_DONTWAIT);
+  if (n < 0) return;
+  if (n == static_cast<ssize_t>(sizeof report)) guardian_status = report.guardian;
+  end_keeper();
+}
+
+void Guardian::Impl::end_keeper() {
+  keeper_gone = true;
+  watch(EPOLL_CTL_DEL, keeper.get(), 0);
+  wait_for(keeper_process);
+}
+
+void Guardian::Impl::kill_own_descendants() {
+  if (!only_children) return;
+  kill_descendants(kKillLimit, [this](const Reaped& reaped) {
+    if (reaped.pid == guardian_process) guardian_status = reaped.status;
+  });
+}
+
+Guardian::Impl::~Impl() {
+  // The end of its stream is the guardian's order to kill everything and end; likewise the
+  // keeper's.
+  ::shutdown(commands.fd(), SHUT_WR);
+  if (!keeper_gone) {
+    ::shutdown(keeper.get(), SHUT_WR);
+    if (!await_readable(keeper.get(), kEndLimitMs)) ::kill(keeper_process, SIGKILL);
+    wait_for(keeper_process);
+  }
+  while (!guardian_gone && await_readable(commands.fd(), kEndLimitMs))
+    guardian_gone = commands.fill() == Channel::Fill::Closed;
+  kill_own_descendants();
+}
+
+Guardian::Guardian(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Guardian::Guardian(Guardian&&) noexcept = default;
+Guardian& Guardian::operator=(Guardian&&) noexcept = default;
+Guardian::~Guardian() = default;
+
+Guardian Guardian::start() {
+  const bool only_children = children().empty();
+  // With children of its own already, the agent must not adopt their orphans: it could not tell
+  // them from the job's.
+  if (only_children) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  SocketPair commands(SOCK_STREAM);
+  SocketPair keeper(SOCK_SEQPACKET);
+  pid_t pid = 0;
+  {
+    const SignalBlock block;
+    pid = ::fork();
+    if (pid == 0) keeper_main(std::move(keeper.theirs), std::move(commands.theirs));
+  }
+  if (pid < 0) throw_errno("start the guardian: fork");
+  commands.theirs.reset();
+  keeper.theirs.reset();
+  auto impl =
+      std::make_unique<Impl>(std::move(commands.mine), std::move(keeper.mine), pid, only_children);
+  impl->await_hello();
+  return Guardian(std::move(impl));
+}
+
+int Guardian::fd() const {
+  return impl_->events.get();
+}
+
+std::vector<GuardianEvent> Guardian::receive() {
+  std::vector<GuardianEvent> result;
+  if (!impl_->guardian_gone) impl_->flush();
+  impl_->read_commands(result);
+  if (!impl_->keeper_gone) impl_->read_keeper();
+  if (impl_->guardian_gone && impl_->keeper_gone && !impl_->lost_told) {
+    impl_->lost_told = true;
+    impl_->kill_own_descendants();
+    GuardianLost lost;
+    lost.status = impl_->guardian_status;
+    result.emplace_back(lost);
+  }
+  return result;
+}
+
+void Guardian::spawn(SpawnRequest request) {
+  std::string message = wire::encode(request);
+  std::vector<FileDescriptor> descriptors;
+  for (auto* stream : {&request.standard_input, &request.standard_output, &request.standard_error})
+    if (stream->valid()) descriptors.push_back(std::move(*stream));
+  impl_->send(std::move(message), std::move(descriptors));
+}
+
+void Guardian::signal(WorkerId id, int signal) {
+  wire::SignalBody body;
+  body.id = id;
+  body.signal = signal;
+  impl_->send(wire::Writer(wire::Type::Signal, 0).number(body).finish());
+}
+
+void Guardian::signal_all(int signal) {
+  wire::SignalBody body;
+  body.signal = signal;
+  impl_->send(wire::Writer(wire::Type::SignalAll, 0).number(body).finish());
+}
+
+void Guardian::stop(int signal, milliseconds grace) {
+  wire::StopBody body;
+  body.signal = signal;
+  body.grace_ms = grace.count();
+  impl_->send(wire::Writer(wire::Type::Stop, 0).number(body).finish());
+}
+
+pid_t Guardian::pid() const {
+  return impl_->guardian_process;
+}
+
+}  // namespace drun::process

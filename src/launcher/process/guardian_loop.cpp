@@ -1,0 +1,243 @@
+#include "launcher/process/guardian_loop.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "launcher/process/descendants.hpp"
+#include "launcher/process/detach.hpp"
+
+namespace drun::process {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A process that SIGKILL does not end within this time hangs inside the kernel; waiting longer
+// would only hang the job too.
+constexpr milliseconds kKillLimit{5000};
+// While killing, how often to look for orphans that arrive without the death of a child.
+constexpr int kKillIntervalMs = 10;
+
+FileDescriptor open_child_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  FileDescriptor fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) throw std::system_error(errno, std::generic_category(), "signalfd");
+  return fd;
+}
+
+}  // namespace
+
+GuardianLoop::GuardianLoop(FileDescriptor agent)
+    : agent_(std::move(agent)),
+      child_signals_(open_child_signals()),
+      null_(::open("/dev/null", O_RDWR | O_CLOEXEC)) {
+  if (!null_) throw std::system_error(errno, std::generic_category(), "open /dev/null");
+  agent_.send(wire::Writer(wire::Type::Hello, 0).number(wire::HelloBody{::getpid()}).finish());
+}
+
+void GuardianLoop::run() {
+  for (;;) {
+    if (!agent_.flush()) return;
+    pollfd entries[] = {
+        {agent_.fd(), static_cast<short>(POLLIN | (agent_.wants_write() ? POLLOUT : 0)), 0},
+        {child_signals_.get(), POLLIN, 0},
+    };
+    ::poll(entries, 2, poll_timeout());
+    if ((entries[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !read_agent()) return;
+    if ((entries[1].revents & POLLIN) != 0) reap();
+    if (stop_) advance_stop();
+  }
+}
+
+int GuardianLoop::poll_timeout() const {
+  if (!stop_) return -1;
+  if (stop_->killing) return kKillIntervalMs;
+  const auto left = std::chrono::ceil<milliseconds>(stop_->deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
+}
+
+bool GuardianLoop::read_agent() {
+  const auto result = agent_.fill();
+  while (auto frame = agent_.next())
+    handle(std::move(*frame));
+  return result != Channel::Fill::Closed;
+}
+
+void GuardianLoop::handle(Frame frame) {
+  wire::Reader reader(frame.payload);
+  switch (frame.type) {
+    case wire::Type::Spawn:
+      handle_spawn(std::move(frame));
+      break;
+    case wire::Type::Signal: {
+      const auto body = reader.number<wire::SignalBody>();
+      const auto worker = workers_.find(body.id);
+      if (worker != workers_.end()) ::kill(-worker->second, body.signal);
+      break;
+    }
+    case wire::Type::SignalAll: {
+      const auto body = reader.number<wire::SignalBody>();
+      for (const auto& [id, pid] : workers_)
+        ::kill(-pid, body.signal);
+      break;
+    }
+    case wire::Type::Stop: {
+      const auto body = reader.number<wire::StopBody>();
+      handle_stop(body.signal, milliseconds(body.grace_ms));
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+void GuardianLoop::handle_spawn(Frame frame) {
+  wire::Reader reader(frame.payload);
+  const auto body = reader.number<wire::SpawnBody>();
+  SpawnFailed failed;
+  failed.id = body.id;
+  if (stop_) {
+    failed.error = ECANCELED;
+    failed.attempted = "start a worker while the others are being stopped";
+    return emit(failed);
+  }
+  if (frame.descriptors_missing) {
+    failed.error = EMFILE;
+    failed.attempted = "connect the standard streams";
+    return emit(failed);
+  }
+  SpawnPlan plan;
+  plan.working_directory = reader.text();
+  plan.argv.reserve(body.arguments + 1);
+  plan.environment.reserve(body.variables + 1);
+  for (std::uint32_t i = 0; i < body.arguments; ++i)
+    plan.argv.push_back(const_cast<char*>(reader.text()));
+  for (std::uint32_t i = 0; i < body.variables; ++i)
+    plan.environment.push_back(const_cast<char*>(reader.text()));
+  if (!reader.ok() || plan.argv.empty()) {
+    failed.error = EINVAL;
+    failed.attempted = "start a worker without a program";
+    return emit(failed);
+  }
+  plan.new_terminal = body.new_terminal != 0;
+  std::size_t next = 0;
+  for (unsigned i = 0; i < 3; ++i)
+    plan.streams[i] = (body.which & (1U << i)) != 0 ? frame.descriptors[next++].get() : null_.get();
+
+  auto result = spawner_.spawn(std::move(plan));
+  if (result.pid == 0) {
+    failed.error = result.error;
+    failed.attempted = std::move(result.attempted);
+    return emit(failed);
+  }
+  any_child_ = true;
+  workers_[body.id] = result.pid;
+  ids_[result.pid] = body.id;
+  Spawned spawned;
+  spawned.id = body.id;
+  spawned.pid = result.pid;
+  emit(spawned);
+}
+
+void GuardianLoop::handle_stop(int signal, milliseconds grace) {
+  const auto deadline = Clock::now() + std::max(grace, milliseconds(0));
+  if (!stop_) {
+    stop_.emplace();
+    stop_->deadline = deadline;
+  } else if (!stop_->killing) {
+    stop_->deadline = std::min(stop_->deadline, deadline);
+  }
+  reap();
+  if (any_child_ && !stop_->killing) {
+    if (signal == SIGKILL) stop_->deadline = Clock::now();
+    if (stop_->deadline > Clock::now()) signal_everything(signal);
+  }
+  advance_stop();
+}
+
+// The groups of the living workers at once; one by one what has left them, and what a worker left
+// behind. Stopped ones are woken, so that they can act on it.
+void GuardianLoop::signal_everything(int signal) {
+  for (const int each : {signal, SIGCONT})
+    for (const auto& [id, pid] : workers_)
+      ::kill(-pid, each);
+  const auto outside = [this](pid_t pid) { return !ids_.contains(::getpgid(pid)); };
+  const auto all = descendants();
+  for (const int each : {signal, SIGCONT})
+    signal_descendants(all, each, outside);
+}
+
+void GuardianLoop::reap() {
+  signalfd_siginfo ignored[16];
+  while (::read(child_signals_.get(), ignored, sizeof ignored) > 0) {
+  }
+  any_child_ = reap_children([this](const Reaped& reaped) {
+    if (stop_ && reaped.status.signal == SIGKILL && stop_->killed.contains(reaped.pid))
+      ++stop_->count;
+    const auto found = ids_.find(reaped.pid);
+    if (found == ids_.end()) return;
+    Exited exited;
+    exited.id = found->second;
+    exited.pid = reaped.pid;
+    exited.status = reaped.status;
+    workers_.erase(found->second);
+    ids_.erase(found);
+    emit(exited);
+  });
+}
+
+void GuardianLoop::advance_stop() {
+  if (stop_ && any_child_ && !stop_->killing && Clock::now() >= stop_->deadline) {
+    stop_->killing = true;
+    stop_->deadline = Clock::now() + kKillLimit;
+  }
+  if (stop_ && any_child_ && stop_->killing) kill_pass();
+  if (!any_child_) return finish_stop(0);
+  if (stop_->killing && Clock::now() >= stop_->deadline)
+    finish_stop(static_cast<std::uint32_t>(descendants().size()));
+}
+
+void GuardianLoop::kill_pass() {
+  const auto targets = descendants();
+  stop_->killed.insert(targets.begin(), targets.end());
+  signal_descendants(targets, SIGKILL);
+  reap();
+}
+
+void GuardianLoop::finish_stop(std::uint32_t remaining) {
+  Stopped stopped;
+  stopped.killed = stop_->count;
+  stopped.remaining = remaining;
+  stop_.reset();
+  emit(stopped);
+}
+
+void GuardianLoop::emit(const GuardianEvent& event) {
+  agent_.send(wire::encode(event));
+}
+
+void guardian_main(FileDescriptor agent) noexcept {
+  try {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    detach({agent.get()}, "drun-guardian");
+    GuardianLoop loop(std::move(agent));
+    loop.run();
+  } catch (...) {
+    // Out of memory: nothing else throws here. The workers must not outlive their guardian.
+  }
+  kill_descendants(kKillLimit, [](const Reaped&) {});
+  ::_exit(0);
+}
+
+}  // namespace drun::process

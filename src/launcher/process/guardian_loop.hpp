@@ -1,0 +1,64 @@
+// What runs inside the guardian process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "drun/base/file_descriptor.hpp"
+#include "launcher/process/channel.hpp"
+#include "launcher/process/guardian.hpp"
+#include "launcher/process/spawn.hpp"
+
+namespace drun::process {
+
+// The guardian's one thread. Every signal is blocked; it sleeps in poll until the agent speaks, a
+// child ends, or a grace is over.
+class GuardianLoop {
+ public:
+  explicit GuardianLoop(FileDescriptor agent);
+
+  // Returns when the agent is gone. Nothing is killed then: that is the caller's next step.
+  void run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // A stop under way: first the grace, then the killing.
+  struct Stop {
+    Clock::time_point deadline;  // of the grace, later of the killing
+    bool killing = false;
+    std::unordered_set<pid_t> killed;  // have had their SIGKILL
+    std::uint32_t count = 0;           // died of it
+  };
+
+  [[nodiscard]] bool read_agent();
+  void handle(Frame frame);
+  void handle_spawn(Frame frame);
+  void handle_stop(int signal, std::chrono::milliseconds grace);
+  void reap();
+  void advance_stop();
+  void kill_pass();
+  void finish_stop(std::uint32_t remaining);
+  void signal_everything(int signal);
+  void emit(const GuardianEvent& event);
+  [[nodiscard]] int poll_timeout() const;
+
+  Channel agent_;
+  FileDescriptor child_signals_;
+  FileDescriptor null_;
+  Spawner spawner_;
+  std::unordered_map<WorkerId, pid_t> workers_;  // alive
+  std::unordered_map<pid_t, WorkerId> ids_;
+  bool any_child_ = false;
+  std::optional<Stop> stop_;
+};
+
+// The whole life of the guardian process, from just after its fork. Never returns.
+[[noreturn]] void guardian_main(FileDescriptor agent) noexcept;
+
+}  // namespace drun::process

@@ -1,0 +1,82 @@
+#include "launcher/process/keeper.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "launcher/process/descendants.hpp"
+#include "launcher/process/detach.hpp"
+#include "launcher/process/guardian_loop.hpp"
+
+namespace drun::process {
+namespace {
+
+constexpr std::chrono::milliseconds kKillLimit{5000};
+
+// True when the guardian is gone; `status` says how.
+bool reap_guardian(pid_t guardian, ExitStatus& status) {
+  bool gone = false;
+  reap_children([&](const Reaped& reaped) {
+    if (reaped.pid != guardian) return;
+    gone = true;
+    status = reaped.status;
+  });
+  return gone;
+}
+
+// Returns when the guardian or the agent is gone: true when it was the guardian.
+bool watch(int agent, pid_t guardian, ExitStatus& status) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  const FileDescriptor child_signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  for (;;) {
+    if (reap_guardian(guardian, status)) return true;
+    pollfd entries[] = {{agent, POLLIN, 0}, {child_signals.get(), POLLIN, 0}};
+    ::poll(entries, 2, -1);
+    if (entries[0].revents != 0) return false;
+    signalfd_siginfo ignored[16];
+    while (::read(child_signals.get(), ignored, sizeof ignored) > 0) {
+    }
+  }
+}
+
+void report(int agent, const KeeperReport& what) {
+  ::send(agent, &what, sizeof what, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+}  // namespace
+
+void keeper_main(FileDescriptor agent, FileDescriptor commands) noexcept {
+  KeeperReport result;
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t parent = ::getppid();
+  const pid_t guardian = ::fork();
+  if (guardian == 0) {
+    agent.reset();
+    guardian_main(std::move(commands));
+  }
+  if (guardian < 0) {
+    result.error = errno;
+    report(agent.get(), result);
+    ::_exit(1);
+  }
+  commands.reset();
+  // Neither name holds the program's: whoever kills by that name must not kill this process.
+  detach({agent.get()}, "job-keeper");
+  set_command_line("job-keeper for process " + std::to_string(parent));
+  const bool lost = watch(agent.get(), guardian, result.guardian);
+  kill_descendants(kKillLimit, [](const Reaped&) {});
+  if (lost) report(agent.get(), result);
+  ::_exit(0);
+}
+
+}  // namespace drun::process

@@ -1,0 +1,21 @@
+// The keeper: the guardian's parent and the second line of defence. It does nothing but wait. When
+// the guardian dies, every descendant becomes the keeper's, and it kills them all; when the agent
+// dies it does the same, whether or not the guardian is still there to do it.
+#pragma once
+
+#include "drun/base/file_descriptor.hpp"
+#include "launcher/process/exit_status.hpp"
+
+namespace drun::process {
+
+// What the keeper sends, once, before it ends while the agent lives.
+struct KeeperReport {
+  int error = 0;        // errno: the guardian could not be forked
+  ExitStatus guardian;  // how it ended; everything below it is gone
+};
+
+// The whole life of the keeper process, from just after its fork: `agent` is its end of a
+// SOCK_SEQPACKET pair, `commands` the guardian's end of its own socket. Never returns.
+[[noreturn]] void keeper_main(FileDescriptor agent, FileDescriptor commands) noexcept;
+
+}  // namespace drun::process

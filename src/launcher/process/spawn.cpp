@@ -1,0 +1,218 @@
+#include "launcher/process/spawn.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <system_error>
+
+namespace drun::process {
+namespace {
+
+constexpr std::size_t kStackSize = 128U << 10;
+// As many bytes of a file without "#!" decide whether it is a shell script.
+constexpr std::size_t kScriptProbe = 128;
+
+enum class Step { None, Terminal, Streams, Chdir, Exec };
+
+// Everything the child needs, made before it exists; and what it says when it fails. The memory is
+// the parent's own.
+struct ChildContext {
+  pid_t parent = 0;
+  const SpawnPlan* plan = nullptr;
+  char* const* argv = nullptr;
+  char* const* environment = nullptr;
+  char** shell_argv = nullptr;  // "/bin/sh", <the script>, arguments
+  const char* const* candidates = nullptr;
+
+  Step failed = Step::None;
+  int error = 0;
+  const char* path = nullptr;
+  bool interpreter_missing = false;  // the file is there, what runs it is not
+};
+
+bool has_text(const char* path) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  char head[kScriptProbe];
+  const ssize_t n = ::read(file, head, sizeof head);
+  ::close(file);
+  for (ssize_t i = 0; i < n && head[i] != '\n'; ++i)
+    if (head[i] == '\0') return false;
+  return n >= 0;
+}
+
+// As execvp: the next element of PATH is tried where this one has no such file, and a file that may
+// not be executed is remembered.
+void exec_first(ChildContext& context) {
+  bool refused = false;
+  context.error = ENOENT;
+  for (const char* const* candidate = context.candidates; *candidate != nullptr; ++candidate) {
+    ::execve(*candidate, context.argv, context.environment);
+    int error = errno;
+    if (error == ENOEXEC && has_text(*candidate)) {
+      context.shell_argv[1] = const_cast<char*>(*candidate);
+      ::execve(context.shell_argv[0], context.shell_argv, context.environment);
+      error = errno;
+    }
+    switch (error) {
+      case EACCES:
+        if (!refused) context.path = *candidate;
+        refused = true;
+        continue;
+      case ENOENT:
+      case ENOTDIR:
+      case ESTALE:
+      case ENODEV:
+      case ETIMEDOUT:
+        if (refused) continue;
+        context.error = error;
+        if (::access(*candidate, F_OK) == 0) {
+          context.path = *candidate;
+          context.interpreter_missing = true;
+          return;
+        }
+        continue;
+      default:
+        context.path = *candidate;
+        context.error = error;
+        return;
+    }
+  }
+  if (refused) context.error = EACCES;
+}
+
+// Only async-signal-safe calls from here to the exec.
+Step prepare_and_exec(ChildContext& context) {
+  const SpawnPlan& plan = *context.plan;
+  if (plan.new_terminal) {
+    ::setsid();
+  } else {
+    ::setpgid(0, 0);
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != context.parent) ::_exit(127);
+  for (int i = 0; i < 3; ++i)
+    if (::dup2(plan.streams[static_cast<std::size_t>(i)], i) < 0) return Step::Streams;
+  if (plan.new_terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return Step::Terminal;
+  // The parent opens everything with O_CLOEXEC; this makes it certain.
+  ::syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
+  if (*plan.working_directory != '\0' && ::chdir(plan.working_directory) != 0) return Step::Chdir;
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  exec_first(context);
+  return Step::Exec;
+}
+
+// Runs on a stack of its own, which AddressSanitizer does not know.
+__attribute__((no_sanitize("address", "undefined"))) int child_main(void* argument) {
+  auto& context = *static_cast<ChildContext*>(argument);
+  errno = 0;
+  const Step failed = prepare_and_exec(context);
+  if (context.error == 0) context.error = errno;
+  context.failed = failed;
+  ::syscall(SYS_exit_group, 127);
+  return 127;
+}
+
+std::string describe_failure(const ChildContext& context) {
+  const SpawnPlan& plan = *context.plan;
+  switch (context.failed) {
+    case Step::Chdir:
+      return std::string("chdir ") + plan.working_directory;
+    case Step::Terminal:
+      return "set the controlling terminal";
+    case Step::Streams:
+      return "connect the standard streams";
+    default:
+      return std::string("exec ") + (context.path != nullptr ? context.path : plan.argv[0]) +
+             (context.interpreter_missing ? " (its interpreter)" : "");
+  }
+}
+
+std::string_view path_of(const std::vector<char*>& environment) {
+  for (const char* variable : environment)
+    if (std::strncmp(variable, "PATH=", 5) == 0) return variable + 5;
+  return kDefaultPath;
+}
+
+}  // namespace
+
+std::vector<std::string> exec_candidates(std::string_view program, std::string_view path) {
+  std::vector<std::string> result;
+  if (program.empty()) return result;
+  if (program.find('/') != std::string_view::npos) {
+    result.emplace_back(program);
+    return result;
+  }
+  for (;;) {
+    const auto colon = path.find(':');
+    std::string candidate(path.substr(0, colon));
+    if (!candidate.empty() && candidate.back() != '/') candidate += '/';
+    if (candidate.empty()) candidate = "./";
+    candidate += program;
+    result.push_back(std::move(candidate));
+    if (colon == std::string_view::npos) return result;
+    path.remove_prefix(colon + 1);
+  }
+}
+
+Spawner::Spawner()
+    : stack_(::mmap(nullptr, kStackSize, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0)) {
+  if (stack_ == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+}
+
+Spawner::~Spawner() {
+  ::munmap(stack_, kStackSize);
+}
+
+SpawnResult Spawner::spawn(SpawnPlan plan) {
+  const auto paths = exec_candidates(plan.argv.front(), path_of(plan.environment));
+  std::vector<const char*> candidates;
+  for (const auto& path : paths)
+    candidates.push_back(path.c_str());
+  candidates.push_back(nullptr);
+  char shell[] = "/bin/sh";
+  std::vector<char*> shell_argv{shell, nullptr};
+  shell_argv.insert(shell_argv.end(), plan.argv.begin() + 1, plan.argv.end());
+  shell_argv.push_back(nullptr);
+  plan.argv.push_back(nullptr);
+  plan.environment.push_back(nullptr);
+
+  ChildContext context;
+  context.parent = ::getpid();
+  context.plan = &plan;
+  context.argv = plan.argv.data();
+  context.environment = plan.environment.data();
+  context.shell_argv = shell_argv.data();
+  context.candidates = candidates.data();
+
+  SpawnResult result;
+  char* const stack_top = static_cast<char*>(stack_) + kStackSize;
+  const pid_t pid = ::clone(child_main, stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, &context);
+  if (pid < 0) {
+    result.error = errno;
+    result.attempted = "fork";
+  } else if (context.failed != Step::None) {
+    while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
+    }
+    result.error = context.error;
+    result.attempted = describe_failure(context);
+  } else {
+    result.pid = pid;
+  }
+  return result;
+}
+
+}  // namespace drun::process

@@ -1,0 +1,56 @@
+// Starts one program. The only place that creates a worker.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace drun::process {
+
+// What to start. All pointers are borrowed for the duration of spawn().
+struct SpawnPlan {
+  std::vector<char*> argv;         // without the closing null; not empty
+  std::vector<char*> environment;  // without the closing null
+  const char* working_directory = "";
+  std::array<int, 3> streams{};  // descriptors for 0, 1, 2
+  bool new_terminal = false;     // streams[0] becomes the controlling terminal of a new session
+};
+
+struct SpawnResult {
+  pid_t pid = 0;          // 0: failed
+  int error = 0;          // errno
+  std::string attempted;  // "exec /x/y", "chdir /gone", "fork"
+};
+
+// The paths to try for `program`, in order: itself where it holds a '/', else one for each element
+// of `path` (an empty element is the working directory).
+[[nodiscard]] std::vector<std::string> exec_candidates(std::string_view program,
+                                                       std::string_view path);
+
+// Where PATH is not set at all.
+inline constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
+
+// Starts programs from a small single-threaded process whose signal dispositions are all default
+// and whose signals are all blocked: so that the child shares its memory until the exec and needs
+// neither a copy of it nor a pipe for its errors.
+//
+// The child: own process group (or session), SIGKILL when the parent dies, no signal blocked, no
+// descriptor but 0, 1 and 2.
+class Spawner {
+ public:
+  Spawner();
+  Spawner(const Spawner&) = delete;
+  Spawner& operator=(const Spawner&) = delete;
+  ~Spawner();
+
+  // Returns when the program runs, or cannot.
+  SpawnResult spawn(SpawnPlan plan);
+
+ private:
+  void* stack_ = nullptr;
+};
+
+}  // namespace drun::process

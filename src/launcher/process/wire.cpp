@@ -1,0 +1,90 @@
+#include "launcher/process/wire.hpp"
+
+#include <variant>
+
+namespace drun::process::wire {
+namespace {
+
+// SpawnFailed goes as its numbers and its text, the other events as they are.
+struct SpawnFailedBody {
+  WorkerId id = 0;
+  std::int32_t error = 0;
+};
+
+template <typename T>
+std::string plain(Type type, const T& body) {
+  return Writer(type, 0).number(body).finish();
+}
+
+struct Encoder {
+  std::string operator()(const Spawned& e) const { return plain(Type::Spawned, e); }
+  std::string operator()(const Exited& e) const { return plain(Type::Exited, e); }
+  std::string operator()(const Stopped& e) const { return plain(Type::Stopped, e); }
+  std::string operator()(const GuardianLost&) const { return {}; }
+  std::string operator()(const SpawnFailed& e) const {
+    SpawnFailedBody body;
+    body.id = e.id;
+    body.error = e.error;
+    return Writer(Type::SpawnFailed, 0).number(body).text(e.attempted).finish();
+  }
+};
+
+}  // namespace
+
+std::string encode(const SpawnRequest& request) {
+  SpawnBody body;
+  body.id = request.id;
+  body.arguments = static_cast<std::uint32_t>(request.argv.size());
+  body.variables = static_cast<std::uint32_t>(request.environment.size());
+  body.new_terminal = request.new_terminal ? 1 : 0;
+  std::uint8_t count = 0;
+  const FileDescriptor* const streams[] = {&request.standard_input, &request.standard_output,
+                                           &request.standard_error};
+  for (unsigned i = 0; i < 3; ++i) {
+    if (!streams[i]->valid()) continue;
+    body.which = static_cast<std::uint8_t>(body.which | (1U << i));
+    ++count;
+  }
+  Writer writer(Type::Spawn, count);
+  writer.number(body).text(request.working_directory);
+  for (const auto& argument : request.argv)
+    writer.text(argument);
+  for (const auto& variable : request.environment)
+    writer.text(variable);
+  return writer.finish();
+}
+
+std::string encode(const GuardianEvent& event) {
+  return std::visit(Encoder{}, event);
+}
+
+std::optional<GuardianEvent> decode_event(Type type, std::string_view payload) {
+  Reader reader(payload);
+  GuardianEvent event;
+  switch (type) {
+    case Type::Spawned:
+      event = reader.number<Spawned>();
+      break;
+    case Type::Exited:
+      event = reader.number<Exited>();
+      break;
+    case Type::Stopped:
+      event = reader.number<Stopped>();
+      break;
+    case Type::SpawnFailed: {
+      const auto body = reader.number<SpawnFailedBody>();
+      SpawnFailed failed;
+      failed.id = body.id;
+      failed.error = body.error;
+      failed.attempted = reader.text();
+      event = failed;
+      break;
+    }
+    default:
+      return std::nullopt;
+  }
+  if (!reader.ok()) return std::nullopt;
+  return event;
+}
+
+}  // namespace drun::process::wire

@@ -1,0 +1,132 @@
+// A Guardian with the waiting that tests need: everything has a deadline.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "launcher/process/guardian.hpp"
+
+namespace drun::process::test {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+inline constexpr milliseconds kPatience{10'000};
+
+// Asks until the answer is yes. For what nothing announces, such as the end of a stranger's child.
+inline bool eventually(const std::function<bool()>& condition, milliseconds limit = kPatience) {
+  const auto deadline = Clock::now() + limit;
+  while (!condition()) {
+    if (Clock::now() >= deadline) return condition();
+    std::this_thread::yield();
+    ::poll(nullptr, 0, 1);
+  }
+  return true;
+}
+
+// A pipe; what is written to one end is read from the other.
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+    read.reset(ends[0]);
+    write.reset(ends[1]);
+  }
+  FileDescriptor read;
+  FileDescriptor write;
+};
+
+// Reads to the end of file, or until `limit` is over.
+inline std::string read_all(int fd, milliseconds limit = kPatience) {
+  const auto deadline = Clock::now() + limit;
+  std::string text;
+  for (;;) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+    pollfd entry{fd, POLLIN, 0};
+    if (left <= 0 || ::poll(&entry, 1, static_cast<int>(left)) <= 0) return text + "<no end>";
+    char buffer[65536];
+    const ssize_t n = ::read(fd, buffer, sizeof buffer);
+    if (n <= 0) return text;
+    text.append(buffer, static_cast<std::size_t>(n));
+  }
+}
+
+// One line without its newline.
+inline std::string read_line(int fd, milliseconds limit = kPatience) {
+  const auto deadline = Clock::now() + limit;
+  std::string text;
+  for (;;) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+    pollfd entry{fd, POLLIN, 0};
+    if (left <= 0 || ::poll(&entry, 1, static_cast<int>(left)) <= 0) return text + "<no line>";
+    char c = 0;
+    if (::read(fd, &c, 1) <= 0) return text + "<end>";
+    if (c == '\n') return text;
+    text += c;
+  }
+}
+
+class Driver {
+ public:
+  Guardian guardian = Guardian::start();
+
+  // The next event of type T that `wanted` accepts; others stay for later calls.
+  template <typename T>
+  std::optional<T> await(const std::function<bool(const T&)>& wanted = {},
+                         milliseconds limit = kPatience) {
+    const auto deadline = Clock::now() + limit;
+    for (;;) {
+      for (auto it = pending_.begin(); it != pending_.end(); ++it) {
+        const T* found = std::get_if<T>(&*it);
+        if (found == nullptr || (wanted && !wanted(*found))) continue;
+        T result = *found;
+        pending_.erase(it);
+        return result;
+      }
+      const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+      if (left <= 0) return std::nullopt;
+      pollfd entry{guardian.fd(), POLLIN, 0};
+      ::poll(&entry, 1, static_cast<int>(left));
+      for (auto& event : guardian.receive())
+        pending_.push_back(std::move(event));
+    }
+  }
+  template <typename T>
+  std::optional<T> await(WorkerId id, milliseconds limit = kPatience) {
+    return await<T>([id](const T& event) { return event.id == id; }, limit);
+  }
+  [[nodiscard]] const std::vector<GuardianEvent>& pending() const { return pending_; }
+
+  // PATH and nothing else.
+  static SpawnRequest request(WorkerId id, std::vector<std::string> argv) {
+    SpawnRequest result;
+    result.id = id;
+    result.argv = std::move(argv);
+    result.environment = {"PATH=/usr/bin:/bin"};
+    return result;
+  }
+  static SpawnRequest shell(WorkerId id, const std::string& script) {
+    return request(id, {"/bin/sh", "-c", script});
+  }
+
+ private:
+  std::vector<GuardianEvent> pending_;
+};
+
+// Neither alive nor a zombie.
+inline bool gone(pid_t pid) {
+  return ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+}  // namespace drun::process::test
