@@ -1,0 +1,190 @@
+#include "launcher/dry_run.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "launcher/environment.hpp"
+
+namespace drun::launcher {
+namespace {
+
+// Variables whose value only the rendezvous decides, with what is known of it instead.
+using Undecided = std::map<std::string_view, std::string>;
+
+constexpr int kMostNodesShown = 16;
+
+// What is known before the nodes have met, supposing that all run the same command line.
+struct Plan {
+  int nodes = 1;          // in the layout
+  std::vector<int> here;  // nodes of this machine; empty: decided at the rendezvous
+  bool elastic = false;
+  rendezvous::Assignment of(const Options& options, int node) const {
+    rendezvous::Assignment result;
+    result.group_rank = node;
+    result.group_world_size = nodes;
+    result.first_rank = result.first_role_rank = node * options.nproc_per_node;
+    result.world_size = result.role_world_size = nodes * options.nproc_per_node;
+    result.master_address =
+        options.backend == Backend::Standalone ? "127.0.0.1" : options.endpoint.host;
+    result.master_port = options.backend == Backend::Static ? options.endpoint.port
+                                                            : options.master_port.value_or(0);
+    return result;
+  }
+};
+
+Plan plan_of(const Options& options) {
+  Plan plan;
+  plan.nodes = options.max_nodes;
+  plan.elastic = options.min_nodes != options.max_nodes;
+  if (options.local_nodes > 0) {
+    plan.nodes = std::clamp(options.local_nodes, options.min_nodes, options.max_nodes);
+    plan.elastic = plan.elastic && options.endpoint.port != 0;
+    if (plan.nodes <= options.local_nodes) {
+      for (int node = 0; node < plan.nodes; ++node)
+        plan.here.push_back(node);
+    }
+  } else if (options.max_nodes == 1) {
+    plan.here.push_back(0);
+  } else if (options.node_rank) {
+    plan.here.push_back(*options.node_rank);
+  }
+  return plan;
+}
+
+std::string between(int low, int high) {
+  return "<" + std::to_string(low) + " to " + std::to_string(high) + ">";
+}
+
+Undecided undecided_of(const Options& options, const Plan& plan) {
+  Undecided result;
+  const int workers = options.nproc_per_node;
+  const bool static_rank0 =
+      options.backend == Backend::Static && options.worker_store == WorkerStore::Rank0;
+  if (!options.master_port && (options.backend != Backend::Static || static_rank0)) {
+    result["MASTER_PORT"] = "<a free port of node 0>";
+  }
+  if (plan.elastic) {
+    result["WORLD_SIZE"] = result["ROLE_WORLD_SIZE"] =
+        between(options.min_nodes * workers, options.max_nodes * workers);
+    result["GROUP_WORLD_SIZE"] = between(options.min_nodes, options.max_nodes);
+  }
+  if (options.backend == Backend::C10d && options.endpoint.port != 0) {
+    result["MASTER_ADDR"] = "<address of node 0>";
+  }
+  if (plan.here.empty()) result["GROUP_RANK"] = "<node>";
+  return result;
+}
+
+std::string shown(const std::string& entry, const Undecided& undecided) {
+  const auto equals = entry.find('=');
+  const std::string name = entry.substr(0, equals);
+  const auto found = undecided.find(name);
+  return name + "=" +
+         (found != undecided.end() ? found->second : shell_quoted(entry.substr(equals + 1)));
+}
+
+std::string command_line(const Options& options, int local_rank) {
+  std::string result;
+  for (const std::string& word : worker_command(options, local_rank)) {
+    result += (result.empty() ? "" : " ") + shell_quoted(word);
+  }
+  return result;
+}
+
+std::string head(const Options& options, const Plan& plan) {
+  const int workers = options.nproc_per_node;
+  std::string text = "nodes:    ";
+  if (plan.elastic) {
+    text += std::to_string(options.min_nodes) + " to ";
+  }
+  text += std::to_string(plan.nodes) + ", " + std::to_string(workers) +
+          (workers == 1 ? " worker" : " workers") + " each";
+  if (plan.nodes > 1) text += " (if all nodes are started like this one)";
+  text += "\nmeet at:  ";
+  if (options.backend == Backend::Standalone || options.endpoint.port == 0) {
+    text += "a private store on a free port";
+  } else {
+    text += to_string(options.endpoint);
+    text += options.backend == Backend::Static ? " (static)" : " (c10d)";
+  }
+  text += "\njob id:   " + options.run_id + "\n";
+  const int listed = std::min(plan.nodes, kMostNodesShown);
+  for (int node = 0; node < listed; ++node) {
+    const int first = node * workers;
+    text += node == 0 ? "ranks:    " : "          ";
+    text += "node " + std::to_string(node) + ": " + std::to_string(first);
+    if (workers > 1) text += "-" + std::to_string(first + workers - 1);
+    text += "\n";
+  }
+  if (plan.nodes > listed) {
+    text += "          and so on to node " + std::to_string(plan.nodes - 1) + "\n";
+  }
+  return text;
+}
+
+// One node's workers; `node` < 0: which one is decided at the rendezvous.
+std::string node_text(const Options& options, const Plan& plan, int node) {
+  const Undecided undecided = undecided_of(options, plan);
+  const auto assignment = plan.of(options, std::max(node, 0));
+  const WorkerEnvironments environments(options, assignment);
+  const auto own_count = environments.own(0, "").size();
+  std::string text = "\n";
+  text += node < 0 ? "this node (the rendezvous decides which; --node-rank asks for one)"
+                   : "node " + std::to_string(node);
+  text += ", every worker:\n";
+  const auto all = environments.set_by_drun(0, "");
+  for (std::size_t i = own_count; i < all.size(); ++i) {
+    text += "  " + shown(all[i], undecided) + "\n";
+  }
+  for (int local_rank = 0; local_rank < options.nproc_per_node; ++local_rank) {
+    Undecided mine;
+    std::string rank = std::to_string(assignment.first_rank + local_rank);
+    if (node < 0) {
+      rank = "<" + std::to_string(options.nproc_per_node) + " x node";
+      if (local_rank > 0) rank += " + " + std::to_string(local_rank);
+      rank += ">";
+      mine["RANK"] = mine["ROLE_RANK"] = rank;
+    }
+    text += "rank " + rank + ", local rank " + std::to_string(local_rank) + ":\n  ";
+    for (const std::string& each : environments.own(local_rank, "")) {
+      if (each.starts_with("TORCHELASTIC_ERROR_FILE=")) continue;
+      text += shown(each, mine) + " ";
+    }
+    text += command_line(options, local_rank) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string shell_quoted(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(text);
+  }
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      result += "'\\''";
+    } else {
+      result += c;
+    }
+  }
+  return result + "'";
+}
+
+std::string dry_run(const Options& options) {
+  const Plan plan = plan_of(options);
+  std::string text = head(options, plan);
+  if (plan.here.empty()) {
+    text += node_text(options, plan, -1);
+  }
+  for (const int node : plan.here)
+    text += node_text(options, plan, node);
+  text += "\nTORCHELASTIC_ERROR_FILE is decided when a worker starts. Nothing was started.\n";
+  return text;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,18 @@
+// --dry-run: who would run where, with which environment and command. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "launcher/options.hpp"
+
+namespace drun::launcher {
+
+// For people and for scripts: each worker's line can be pasted into a shell. Only variables that
+// drun sets are shown; what the nodes decide together at the rendezvous is shown by name ($N).
+[[nodiscard]] std::string dry_run(const Options& options);
+
+// `text` as one word of a POSIX shell.
+[[nodiscard]] std::string shell_quoted(std::string_view text);
+
+}  // namespace drun::launcher

@@ -1,0 +1,272 @@
+#include "launcher/options_scan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <optional>
+
+namespace drun::launcher {
+namespace {
+
+using namespace std::string_view_literals;
+
+// What people who come from other launchers type.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kHabits{{
+    {"-n", "--nproc-per-node"},
+    {"-np", "--nproc-per-node"},
+    {"--np", "--nproc-per-node"},
+    {"-N", "--nnodes"},
+    {"--nodes", "--nnodes"},
+    {"--num-nodes", "--nnodes"},
+    {"--num-gpus", "--nproc-per-node"},
+    {"--ppn", "--nproc-per-node"},
+    {"--host", "--rdzv-endpoint"},
+    {"-V", "--version"},
+}};
+
+bool known(const Flag& flag, bool launch) {
+  return flag.origin != Origin::Launch || launch;
+}
+
+// Insertions, deletions, replacements and swaps of neighbours between two words.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i)
+    d[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j)
+    d[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t same = a[i - 1] == b[j - 1] ? 0 : 1;
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + same});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+// ". Did you mean --nnodes?" or nothing. `name` is without dashes in front.
+std::string suggestion(std::string_view written, std::string_view name, bool launch) {
+  for (const auto& [habit, meant] : kHabits) {
+    if (habit == written) return "; did you mean " + std::string(meant) + "?";
+  }
+  if (name.size() > 64) return "";
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(1, name.size() / 3) + 1;
+  for (const Flag& flag : all_flags()) {
+    if (!known(flag, launch) || flag.readiness != Readiness::Ready) continue;
+    const std::size_t d = distance(name, flag.name);
+    if (d < best_distance) {
+      best = flag.name;
+      best_distance = d;
+    }
+  }
+  return best.empty() ? "" : "; did you mean --" + std::string(best) + "?";
+}
+
+// The flags of one origin class whose name starts with `prefix`.
+std::vector<const Flag*> starting_with(std::string_view prefix, bool own) {
+  std::vector<const Flag*> result;
+  for (const Flag& flag : all_flags()) {
+    if (flag.name.starts_with(prefix) && (flag.origin == Origin::Drun) == own) {
+      result.push_back(&flag);
+    }
+  }
+  return result;
+}
+
+const Flag& resolve_long(std::string_view written, bool launch) {
+  std::string name(written.substr(2));
+  std::replace(name.begin(), name.end(), '_', '-');
+  if (const Flag* exact = find_flag(name); exact != nullptr && known(*exact, launch)) return *exact;
+  // torchrun's abbreviations mean what they mean there, whatever drun adds.
+  for (const bool own : {false, true}) {
+    auto candidates = starting_with(name, own);
+    std::erase_if(candidates, [&](const Flag* flag) { return !known(*flag, launch); });
+    if (candidates.size() == 1) return *candidates.front();
+    if (candidates.size() > 1) {
+      std::string names;
+      for (const Flag* flag : candidates) {
+        names += (names.empty() ? "--" : ", --") + std::string(flag->name);
+      }
+      throw UsageError("the flag " + quoted(written) + " is ambiguous: " + names);
+    }
+  }
+  throw UsageError("unknown flag " + quoted(written) + suggestion(written, name, launch) +
+                   " (drun --help lists them; the program's own flags go after the program)");
+}
+
+const Flag* find_letter(char letter) {
+  for (const Flag& flag : all_flags()) {
+    if (flag.letter == letter && letter != 0) return &flag;
+  }
+  return nullptr;
+}
+
+// argparse's rule: what starts with a dash is a flag, unless it is a negative number or has blanks.
+bool looks_like_flag(std::string_view text) {
+  if (text.size() < 2 || text.front() != '-') return false;
+  const bool number = text.find_first_not_of("0123456789.", 1) == std::string_view::npos;
+  return !number && text.find(' ') == std::string_view::npos;
+}
+
+class Scanner {
+ public:
+  Scanner(const std::vector<std::string>& arguments, bool launch)
+      : arguments_(arguments), launch_(launch) {}
+
+  Scanned run() {
+    while (at_ < arguments_.size()) {
+      const std::string& argument = arguments_[at_];
+      if (argument == "--") {
+        ++at_;
+        break;
+      }
+      if (argument.size() < 2 || argument.front() != '-') break;
+      ++at_;
+      if (argument[1] == '-') {
+        take_long(argument);
+      } else {
+        take_letters(argument);
+      }
+    }
+    result_.program.assign(arguments_.begin() + static_cast<std::ptrdiff_t>(at_), arguments_.end());
+    return std::move(result_);
+  }
+
+ private:
+  void take_long(const std::string& argument) {
+    const auto equals = argument.find('=');
+    const std::string written = argument.substr(0, equals);
+    const Flag& flag = resolve_long(written, launch_);
+    std::optional<std::string> value;
+    if (equals != std::string::npos) value = argument.substr(equals + 1);
+    take(flag, "--" + std::string(flag.name), std::move(value));
+  }
+
+  // -r3, -r 3, -r=3, -mv
+  void take_letters(const std::string& argument) {
+    for (std::size_t i = 1; i < argument.size(); ++i) {
+      const std::string shown{'-', argument[i]};
+      const Flag* flag = find_letter(argument[i]);
+      if (flag == nullptr) {
+        throw UsageError("unknown flag " + quoted(argument) +
+                         suggestion(argument, std::string_view(argument).substr(1), launch_) +
+                         " (drun --help lists them; the program's own flags go after the program)");
+      }
+      std::string rest = argument.substr(i + 1);
+      if (flag->arity == Arity::Switch) {
+        if (rest.starts_with('=')) take(*flag, shown, rest.substr(1));
+        take(*flag, shown, std::nullopt);
+        continue;
+      }
+      if (rest.starts_with('=')) rest.erase(0, 1);
+      const bool attached = i + 1 < argument.size();
+      take(*flag, shown, attached ? std::optional<std::string>(rest) : std::nullopt);
+      return;
+    }
+  }
+
+  void take(const Flag& flag, std::string shown, std::optional<std::string> value) {
+    if (flag.arity == Arity::Switch) {
+      if (value) throw UsageError(shown + " takes no value, and got " + quoted(*value));
+      value = "1";
+    } else if (!value) {
+      if (at_ == arguments_.size()) {
+        throw UsageError(shown + " needs a value: " + std::string(flag.metavar));
+      }
+      const std::string& next = arguments_[at_];
+      if (looks_like_flag(next)) {
+        throw UsageError(shown + " needs a value (" + std::string(flag.metavar) + ") before " +
+                         quoted(next) + "; a value that starts with a dash is written " + shown +
+                         (shown.size() == 2 ? "" : "=") + next);
+      }
+      value = next;
+      ++at_;
+    }
+    result_.settings.set({&flag, Source::Flag, std::move(shown), std::move(*value)});
+  }
+
+  const std::vector<std::string>& arguments_;
+  bool launch_;
+  std::size_t at_ = 0;
+  Scanned result_;
+};
+
+}  // namespace
+
+void Settings::set(Setting setting) {
+  const std::string_view name = setting.flag->name;
+  settings_.insert_or_assign(name, std::move(setting));
+}
+
+const Setting* Settings::find(std::string_view name) const {
+  const auto found = settings_.find(name);
+  return found == settings_.end() ? nullptr : &found->second;
+}
+
+bool Settings::on(std::string_view name) const {
+  const Setting* setting = find(name);
+  return setting != nullptr && setting->value != "0";
+}
+
+Scanned scan_arguments(const std::vector<std::string>& arguments, bool launch) {
+  return Scanner(arguments, launch).run();
+}
+
+void add_variables(const std::vector<std::string>& environment, Settings& settings) {
+  std::map<std::string, const Flag*> flags;
+  for (const std::string& entry : environment) {
+    if (!entry.starts_with("PET_")) continue;
+    if (flags.empty()) {
+      for (const Flag& flag : all_flags()) {
+        if (has_variable(flag)) flags.emplace(variable_of(flag), &flag);
+      }
+    }
+    const auto equals = entry.find('=');
+    if (equals == std::string::npos) continue;
+    const auto found = flags.find(entry.substr(0, equals));
+    if (found == flags.end()) continue;
+    const Flag& flag = *found->second;
+    if (settings.find(flag.name) != nullptr) continue;  // a flag, or the first of two variables
+    std::string value = entry.substr(equals + 1);
+    if (flag.arity == Arity::Switch) {
+      long long number = 0;
+      const auto [end, ec] = std::from_chars(value.data(), value.data() + value.size(), number);
+      if (ec != std::errc() || end != value.data() + value.size()) {
+        throw UsageError(found->first + "=" + quoted(value) + ": expected 1 (on) or 0 (off)");
+      }
+      value = number != 0 ? "1" : "0";
+    }
+    settings.set({&flag, Source::Variable, found->first, std::move(value)});
+  }
+}
+
+const char* variable(const std::vector<std::string>& environment, std::string_view name) {
+  for (const std::string& entry : environment) {
+    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
+      return entry.c_str() + name.size() + 1;
+    }
+  }
+  return nullptr;
+}
+
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kLongest = 80;
+  std::string result = "'";
+  for (const char c : text.substr(0, kLongest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      result += {'\\', 'x', kDigits[byte >> 4U], kDigits[byte & 15U]};
+    } else {
+      result += c;
+    }
+  }
+  return result + (text.size() > kLongest ? "...'" : "'");
+}
+
+}  // namespace drun::launcher

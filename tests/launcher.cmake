@@ -1,0 +1,3 @@
+include(${CMAKE_CURRENT_LIST_DIR}/launcher_output.cmake OPTIONAL)
+include(${CMAKE_CURRENT_LIST_DIR}/launcher_options.cmake OPTIONAL)
+include(${CMAKE_CURRENT_LIST_DIR}/launcher_agent.cmake OPTIONAL)
