@@ -1,0 +1,48 @@
+# What is installed, as two components that are also two Debian packages:
+#   runtime      the programs and their documents          -> drun_*.deb
+#   development  headers, static libraries, CMake package  -> libdrun-dev_*.deb
+include(CMakePackageConfigHelpers)
+set(drun_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/drun")
+
+foreach(program drun drun-store drunctl)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME COMPONENT runtime)
+  endif()
+endforeach()
+install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/LICENSE"
+  TYPE DOC COMPONENT runtime)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs/" TYPE DOC COMPONENT runtime FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" TYPE DOC COMPONENT runtime
+  USE_SOURCE_PERMISSIONS PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
+
+install(TARGETS drun_base drun_store EXPORT drunTargets
+  ARCHIVE COMPONENT development FILE_SET HEADERS COMPONENT development)
+install(EXPORT drunTargets NAMESPACE drun:: DESTINATION "${drun_cmake_dir}" COMPONENT development)
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/drunConfig.cmake.in" drunConfig.cmake
+  INSTALL_DESTINATION "${drun_cmake_dir}" NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(drunConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/drunConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/drunConfigVersion.cmake"
+  DESTINATION "${drun_cmake_dir}" COMPONENT development)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME drun)
+set(CPACK_PACKAGE_VENDOR "The drun authors")
+set(CPACK_PACKAGE_CONTACT "The drun authors <drun@drun.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+set(CPACK_PACKAGE_DIRECTORY "${PROJECT_BINARY_DIR}/packages")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL runtime development)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME drun)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libdrun-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
+  "Starts a distributed job the way torchrun does\n Native launcher with an elastic rendezvous and a TCPStore-compatible key-value store.")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
+  "Client of drun's key-value store\n Headers, static libraries and the CMake package.")
+include(CPack)
