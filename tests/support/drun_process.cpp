@@ -306,8 +306,8 @@ Finished DrunProcess::finish(milliseconds patience) {
   return result;
 }
 
-std::vector<pid_t> DrunProcess::marked() const {
-  const std::string entry = "DRUN_TEST_MARK=" + mark_ + '\0';
+// With `variable`: only those that have this entry too.
+std::vector<pid_t> DrunProcess::marked(const std::string& variable) const {
   std::vector<pid_t> result;
   std::error_code ignored;
   for (const auto& process : fs::directory_iterator("/proc", ignored)) {
@@ -315,9 +315,18 @@ std::vector<pid_t> DrunProcess::marked() const {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const auto pid = static_cast<pid_t>(std::stol(name));
     if (pid == pid_ && running_) continue;
-    if (environment_of(process.path()).find(entry) != std::string::npos) result.push_back(pid);
+    const std::string variables = '\0' + environment_of(process.path());
+    const auto has = [&](const std::string& entry) {
+      return variables.find('\0' + entry + '\0') != std::string::npos;
+    };
+    if (has("DRUN_TEST_MARK=" + mark_) && (variable.empty() || has(variable)))
+      result.push_back(pid);
   }
   return result;
+}
+
+std::vector<pid_t> DrunProcess::pids_with(const std::string& variable) const {
+  return marked(variable);
 }
 
 std::vector<std::string> DrunProcess::survivors() const {

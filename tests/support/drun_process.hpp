@@ -105,11 +105,13 @@ class DrunProcess {
   [[nodiscard]] std::vector<std::string> survivors() const;
   // Waits until there are none.
   [[nodiscard]] bool survivors_gone(milliseconds patience) const;
+  // Those whose environment has this entry ("RANK=3").
+  [[nodiscard]] std::vector<pid_t> pids_with(const std::string& variable) const;
 
  private:
   void start(const Launch& launch);
   bool pump(const std::function<bool()>& done, milliseconds patience);
-  [[nodiscard]] std::vector<pid_t> marked() const;
+  [[nodiscard]] std::vector<pid_t> marked(const std::string& variable = {}) const;
 
   std::string mark_;
   pid_t pid_ = -1;

@@ -1,0 +1,152 @@
+// Mistakes of the user: one clear line, the exit code of the design, no trace of ours, nothing
+// left.
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+
+constexpr int kUsage = 2;
+constexpr int kTimeLimit = 124;
+constexpr int kCannotRun = 126;
+constexpr int kNotFound = 127;
+
+void expect_clean(const Finished& finished) {
+  EXPECT_THAT(finished.survivors, IsEmpty());
+  EXPECT_THAT(finished.err, Not(AnyOf(HasSubstr("terminate called"), HasSubstr("what()"),
+                                      HasSubstr("Assertion"), HasSubstr("Sanitizer"))));
+}
+
+struct Mistake {
+  const char* name;
+  std::vector<std::string> arguments;
+  std::vector<std::string> named;  // what the message must contain
+};
+
+class UsageTest : public testing::TestWithParam<Mistake> {};
+
+TEST_P(UsageTest, IsOneLineAndExitCode2) {
+  const Finished finished = run_drun(GetParam().arguments);
+  EXPECT_EQ(finished.code, kUsage);
+  EXPECT_THAT(finished.out, IsEmpty());
+  const auto lines = split_lines(finished.err);
+  ASSERT_THAT(lines, SizeIs(1)) << finished.err;
+  EXPECT_THAT(lines.front(), StartsWith("drun: "));
+  for (const auto& text : GetParam().named)
+    EXPECT_THAT(lines.front(), HasSubstr(text));
+  expect_clean(finished);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Mistakes, UsageTest,
+    testing::Values(
+        Mistake{"UnknownFlag", {"--no-such-flag", "/bin/true"}, {"--no-such-flag"}},
+        Mistake{"NoNodes", {"--nnodes", "0", "/bin/true"}, {"nnodes", "0"}},
+        Mistake{"MoreAtLeastThanAtMost", {"--nnodes", "3:2", "/bin/true"}, {"nnodes", "3:2"}},
+        Mistake{"NodesNotANumber", {"--nnodes", "two", "/bin/true"}, {"nnodes", "two"}},
+        Mistake{"NoWorkers", {"--nproc-per-node", "0", "/bin/true"}, {"nproc", "0"}},
+        Mistake{"NegativeRestarts", {"--max-restarts", "-1", "/bin/true"}, {"max-restarts", "-1"}},
+        Mistake{"EndpointPortTooLarge",
+                {"--rdzv-endpoint", "127.0.0.1:70000", "/bin/true"},
+                {"rdzv-endpoint", "70000"}},
+        Mistake{"MasterPortTooLarge",
+                {"--master-port", "70000", "/bin/true"},
+                {"master-port", "70000"}},
+        Mistake{"UnknownBackend",
+                {"--rdzv-backend", "carrier-pigeon", "/bin/true"},
+                {"carrier-pigeon"}},
+        Mistake{"UnknownConfKey",
+                {"--rdzv-endpoint", "127.0.0.1:1", "--rdzv-conf", "jion_timeout=1", "/bin/true"},
+                {"jion_timeout"}},
+        Mistake{"NoProgram", {"--nnodes", "1"}, {"program"}}),
+    [](const auto& mistake) { return mistake.param.name; });
+
+TEST(BadInputTest, AVariableIsCheckedLikeItsFlag) {
+  Launch launch;
+  launch.environment = {"PET_NNODES=3:2"};
+  const Finished finished = run_drun({"/bin/true"}, launch);
+  EXPECT_EQ(finished.code, kUsage);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("PET_NNODES"), HasSubstr("3:2")));
+  EXPECT_THAT(split_lines(finished.err), SizeIs(1));
+}
+
+TEST(BadInputTest, AProgramThatDoesNotExistIs127) {
+  for (const std::string program : {"/no/such/program", "no-such-program-in-path"}) {
+    const Finished finished = run_drun({"--nproc-per-node", "4", program});
+    EXPECT_EQ(finished.code, kNotFound) << program;
+    EXPECT_THAT(finished.err, AllOf(HasSubstr(program), HasSubstr("No such file or directory")));
+    EXPECT_THAT(split_lines(finished.err), SizeIs(testing::Le(5U))) << finished.err;
+    expect_clean(finished);
+  }
+}
+
+TEST(BadInputTest, AProgramThatMayNotBeExecutedIs126) {
+  const TempDir directory;
+  const std::string program = directory.write("data.txt", "not a program\n");
+  const Finished finished = run_drun({"--nproc-per-node", "4", program});
+  EXPECT_EQ(finished.code, kCannotRun);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr(program), HasSubstr("Permission denied")));
+  expect_clean(finished);
+}
+
+TEST(BadInputTest, ADirectoryIsNotAProgram) {
+  const TempDir directory;
+  const Finished finished = run_drun({directory.path().string()});
+  EXPECT_EQ(finished.code, kCannotRun);
+  EXPECT_THAT(finished.err, HasSubstr(directory.path().string()));
+  expect_clean(finished);
+}
+
+TEST(BadInputTest, AnEndpointThatDoesNotResolveIsNamedWhenTheTimeIsOver) {
+  const Finished finished =
+      run_drun({"--nnodes", "2", "--rdzv-endpoint", "no-such-host.invalid:29500", "--rdzv-conf",
+                "join_timeout=1", "/bin/true"});
+  EXPECT_EQ(finished.code, kTimeLimit);
+  EXPECT_THAT(finished.err, HasSubstr("no-such-host.invalid"));
+  expect_clean(finished);
+}
+
+TEST(BadInputTest, AnEndpointNobodyListensOnIsNamedWhenTheTimeIsOver) {
+  const ReservedPort port;
+  const Finished finished = run_drun({"--nnodes", "2", "--rdzv-endpoint", port.endpoint(),
+                                      "--rdzv-conf", "join_timeout=1,is_host=0", "/bin/true"});
+  EXPECT_EQ(finished.code, kTimeLimit);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr(port.endpoint()), HasSubstr("Connection refused")));
+  expect_clean(finished);
+}
+
+TEST(BadInputTest, ANodeThatNeverComesIsATimeLimitThatSaysWhoIsThere) {
+  const ReservedPort port;
+  const Finished finished = run_drun({"--nnodes", "3", "--rdzv-endpoint", port.endpoint(),
+                                      "--rdzv-conf", "join_timeout=1", "/bin/true"});
+  EXPECT_EQ(finished.code, kTimeLimit);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("1"), HasSubstr("3")));
+  expect_clean(finished);
+}
+
+TEST(BadInputTest, AStaticRankThatIsMissingIsNamed) {
+  const ReservedPort port;
+  const Finished finished =
+      run_drun({"--nnodes", "3", "--rdzv-backend", "static", "--node-rank", "0", "--master-addr",
+                "127.0.0.1", "--master-port", std::to_string(port.number()), "--rdzv-conf",
+                "join_timeout=1", "/bin/true"});
+  EXPECT_EQ(finished.code, kTimeLimit);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("1"), HasSubstr("2")));
+  expect_clean(finished);
+}
+
+}  // namespace
+}  // namespace drun::test

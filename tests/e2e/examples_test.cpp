@@ -1,0 +1,76 @@
+// The examples run as their own comments say.
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+const std::string kExamples = std::string(DRUN_SOURCE_DIR) + "/examples/";
+const std::string kAllreduce = std::string(DRUN_BIN_DIR) + "/allreduce";
+
+TEST(ExamplesTest, AllreduceOnOneNode) {
+  const Finished finished = run_drun({"--nproc-per-node", "3", kAllreduce});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(split_lines(finished.out), SizeIs(4));
+  EXPECT_THAT(finished.out, HasSubstr("pi = 3.14159265359, computed by 3 workers on 1 node(s)"));
+  EXPECT_THAT(finished.survivors, IsEmpty());
+}
+
+TEST(ExamplesTest, AllreduceAlone) {
+  EXPECT_THAT(run_drun({kAllreduce}).out, HasSubstr("pi = 3.14159265359, computed by 1 workers"));
+}
+
+TEST(ExamplesTest, AllreduceOnTwoNodesOfThisMachine) {
+  const Finished finished = run_drun({"--local-nodes", "2", "--nproc-per-node", "4", kAllreduce});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(split_lines(finished.out), SizeIs(9));
+  EXPECT_THAT(finished.out, HasSubstr("pi = 3.14159265359, computed by 8 workers on 2 node(s)"));
+  EXPECT_THAT(finished.survivors, IsEmpty());
+}
+
+TEST(ExamplesTest, AllreduceSaysThatItNeedsALauncher) {
+  Launch launch;
+  launch.argv = {kAllreduce};
+  DrunProcess process(launch);
+  const Finished finished = process.finish();
+  EXPECT_EQ(finished.code, 1);
+  EXPECT_EQ(finished.err, "allreduce: RANK is not set: start me with drun\n");
+}
+
+TEST(ExamplesTest, ShellWorker) {
+  const Finished finished = run_drun({"--nproc-per-node", "2", kExamples + "shell/hello.sh"});
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_THAT(split_lines(finished.out),
+              UnorderedElementsAre("hello from rank 0 of 2 (local rank 0 on node 0)",
+                                   "hello from rank 1 of 2 (local rank 1 on node 0)"));
+}
+
+Finished smoke(std::vector<std::string> program) {
+  Launch launch;
+  launch.argv = {kExamples + "ci/smoke.sh"};
+  launch.argv.insert(launch.argv.end(), program.begin(), program.end());
+  launch.environment = {"DRUN=" + drun_path()};
+  DrunProcess process(launch);
+  return process.finish();
+}
+
+TEST(ExamplesTest, SmokeTestPassesAndFailsWithTheProgram) {
+  const Finished good = smoke({kExamples + "shell/hello.sh"});
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_THAT(split_lines(good.out), SizeIs(4));
+  EXPECT_EQ(smoke({"sh", "-c", "[ $RANK = 3 ] && exit 6; exec sleep 100"}).code, 6);
+  EXPECT_EQ(smoke({}).code, 2);
+}
+
+}  // namespace
+}  // namespace drun::test

@@ -1,0 +1,157 @@
+// The PyTorch examples, unmodified, with the torch of this machine.
+#include <signal.h>
+
+#include <algorithm>
+#include <memory>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+using Arguments = std::vector<std::string>;
+
+constexpr milliseconds kTorchPatience{100'000};  // importing torch alone takes seconds
+
+enum class Nodes { One, TwoAgents, TwoLocal };
+
+// A job of four workers, however many agents it takes.
+class TorchJob {
+ public:
+  TorchJob(Nodes nodes, const Arguments& rest) {
+    Launch launch;
+    // One machine: no need for its name to resolve.
+    launch.environment = {"PYTHON_EXEC=" + python_with_torch(), "GLOO_SOCKET_IFNAME=lo"};
+    Arguments arguments;
+    switch (nodes) {
+      case Nodes::One:
+        arguments = {"--nproc-per-node", "4"};
+        break;
+      case Nodes::TwoLocal:
+        arguments = {"--local-nodes", "2", "--nproc-per-node", "2"};
+        break;
+      case Nodes::TwoAgents:
+        arguments = {"--nnodes", "2", "--nproc-per-node", "2", "--rdzv-endpoint", port_.endpoint()};
+        break;
+    }
+    arguments.insert(arguments.end(), rest.begin(), rest.end());
+    agents_.push_back(std::make_unique<DrunProcess>(arguments, launch));
+    if (nodes == Nodes::TwoAgents)
+      agents_.push_back(std::make_unique<DrunProcess>(arguments, launch));
+  }
+
+  // Until one agent has printed `text`.
+  bool wait_for(const std::string& text) {
+    return eventually(
+        [&] {
+          return std::any_of(agents_.begin(), agents_.end(), [&](auto& agent) {
+            return agent->wait_for_out(text, milliseconds(20));
+          });
+        },
+        kTorchPatience);
+  }
+
+  void kill_rank(int rank) {
+    int killed = 0;
+    for (const auto& agent : agents_) {
+      for (const pid_t pid : agent->pids_with("RANK=" + std::to_string(rank))) {
+        ::kill(pid, SIGKILL);
+        ++killed;
+      }
+    }
+    EXPECT_EQ(killed, 1);
+  }
+
+  // Waits for all; expects success and nothing left.
+  std::string finish() {
+    std::string out;
+    for (auto& agent : agents_) {
+      const Finished finished = agent->finish(kTorchPatience);
+      EXPECT_EQ(finished.code, 0) << finished.err;
+      EXPECT_THAT(finished.survivors, IsEmpty());
+      out += finished.out;
+    }
+    return out;
+  }
+
+ private:
+  ReservedPort port_;
+  std::vector<std::unique_ptr<DrunProcess>> agents_;
+};
+
+std::string example(const std::string& name) {
+  return std::string(DRUN_SOURCE_DIR) + "/examples/pytorch/" + name;
+}
+
+class TorchExamplesTest : public testing::TestWithParam<Nodes> {
+ protected:
+  void SetUp() override {
+    if (python_with_torch().empty())
+      GTEST_SKIP() << "no python3 with torch: apt-get install python3-torch";
+  }
+};
+
+TEST_P(TorchExamplesTest, AllReduceFromTheEnvironment) {
+  TorchJob job(GetParam(), {example("allreduce.py")});
+  const std::string out = job.finish();
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_THAT(out, HasSubstr("rank " + std::to_string(rank) + " of 4: the ranks add up to 6\n"));
+}
+
+TEST_P(TorchExamplesTest, AllReduceFromATcpAddress) {
+  TorchJob job(GetParam(), {example("allreduce_tcp.py")});
+  const std::string out = job.finish();
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_THAT(out, HasSubstr("rank " + std::to_string(rank) + " of 4: the ranks add up to 6\n"));
+}
+
+TEST_P(TorchExamplesTest, TrainingResumesFromItsSnapshotAfterAKill) {
+  constexpr int kEpochs = 2000;
+  const TempDir directory;
+  const std::string snapshot = (directory.path() / "snapshot.pt").string();
+  TorchJob job(GetParam(), {"--max-restarts", "1", example("ddp.py"), "--epochs",
+                            std::to_string(kEpochs), "--snapshot", snapshot});
+  ASSERT_TRUE(job.wait_for("epoch 50 "));
+  job.kill_rank(3);
+  const std::string out = job.finish();
+
+  EXPECT_THAT(out, HasSubstr("start at epoch 0 of 2000, 4 workers, restart 0\n"));
+  std::smatch resumed;
+  ASSERT_TRUE(std::regex_search(
+      out, resumed, std::regex("start at epoch (\\d+) of 2000, 4 workers, restart 1\n")));
+  const int first = std::stoi(resumed[1]);
+  EXPECT_GT(first, 50);
+  EXPECT_LT(first, kEpochs);
+  // Every epoch was done once, but for the one that was saved and not yet announced.
+  for (const int epoch : {first, first + 1, kEpochs - 1})
+    EXPECT_THAT(out, HasSubstr("epoch " + std::to_string(epoch) + " loss"));
+  EXPECT_THAT(out, HasSubstr("done: [3.0, -2.0] + 1.00\n"));
+  EXPECT_TRUE(std::filesystem::exists(snapshot));
+}
+
+INSTANTIATE_TEST_SUITE_P(Nodes, TorchExamplesTest,
+                         testing::Values(Nodes::One, Nodes::TwoAgents, Nodes::TwoLocal),
+                         [](const auto& nodes) {
+                           switch (nodes.param) {
+                             case Nodes::One:
+                               return "OneNode";
+                             case Nodes::TwoAgents:
+                               return "TwoAgents";
+                             case Nodes::TwoLocal:
+                               break;
+                           }
+                           return "TwoLocalNodes";
+                         });
+
+}  // namespace
+}  // namespace drun::test
