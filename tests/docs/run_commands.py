@@ -1,0 +1,114 @@
+"""Runs the commands of the documents, so that they stay true.
+
+usage: run_commands.py ROOT BIN_DIR
+
+In README.md and docs/, every block fenced as ```sh is run by sh -eu in a scratch folder with examples/ in it and BIN_DIR first
+in PATH. A ```text block that follows directly lists lines that must be in its output. ```sh torch
+needs PyTorch, ```sh fails=N must exit with N. Blocks of other kinds are for reading only. The default
+ports become free ones, so that tests do not meet on them.
+"""
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+
+TIME_LIMIT = 120
+
+
+def blocks(text):
+    """(line, words of the info string, body, lines expected) of each ```sh block."""
+    found = list(re.finditer(r"^```([^\n`]*)\n(.*?)^```$", text, re.M | re.S))
+    for index, block in enumerate(found):
+        words = block[1].split()
+        if not words or words[0] != "sh":
+            continue
+        expected = []
+        if index + 1 < len(found):
+            after = found[index + 1]
+            if after[1].strip() == "text" and not text[block.end():after.start()].strip():
+                expected = after[2].splitlines()
+        yield text.count("\n", 0, block.start()) + 1, words[1:], block[2], expected
+
+
+def python_with_torch():
+    check = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+    for python in (os.environ.get("PYTHON_EXEC"), shutil.which("python3"), "/usr/bin/python3"):
+        if python and subprocess.run([python, "-c", check], check=False).returncode == 0:
+            return python
+    return None
+
+
+def with_free_ports(body):
+    """The default ports, replaced by ones that are held for this block and can be bound by drun."""
+    held = []
+    for port in ("29500", "29400"):
+        if port in body:
+            holder = socket.socket(socket.AF_INET6)
+            holder.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            holder.bind(("::", 0))
+            held.append(holder)
+            body = body.replace(port, str(holder.getsockname()[1]))
+    return body, held
+
+
+def run(body, folder, environment, status):
+    """None, or what went wrong; and the output."""
+    body, held = with_free_ports(body)
+    process = subprocess.Popen(["sh", "-euc", body], cwd=folder, env=environment, text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        output, _ = process.communicate(timeout=TIME_LIMIT)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        return f"still running after {TIME_LIMIT} s", process.communicate()[0]
+    finally:
+        for holder in held:
+            holder.close()
+    if process.returncode != status:
+        return f"exit code {process.returncode}, not {status}", output
+    return None, output
+
+
+def check_page(root, page, environment, python):
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(root / "examples", pathlib.Path(folder, "examples"))
+        for line, words, body, expected in blocks(page.read_text(encoding="utf-8")):
+            where = f"{page.relative_to(root)}:{line}"
+            if "torch" in words and not python:
+                print(f"{where}: not run: no python3 with torch (apt-get install python3-torch)")
+                continue
+            status = next((int(word[6:]) for word in words if word.startswith("fails=")), 0)
+            problem, output = run(body, folder, environment, status)
+            missing = [text for text in expected if text not in output.splitlines()]
+            if not problem and missing:
+                problem = f"these lines are missing from the output: {missing}"
+            print(f"{where}: {problem or 'ok'}")
+            if problem:
+                failures += 1
+                print(body + "--- output:\n" + output)
+    return failures
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    python = python_with_torch()
+    environment = {name: value for name, value in os.environ.items()
+                   if not re.match(r"PET_|SLURM_|TORCHELASTIC_|MASTER_|RANK$|WORLD_SIZE$", name)}
+    environment["PATH"] = sys.argv[2] + os.pathsep + environment["PATH"]
+    environment["GLOO_SOCKET_IFNAME"] = "lo"  # this machine's name need not resolve
+    if python:
+        environment["PYTHON_EXEC"] = python
+    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    failures = sum(check_page(root, page, environment, python) for page in pages)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
