@@ -1,0 +1,127 @@
+// An asynchronous client of drun's control protocol: a session at the store with ephemeral keys,
+// guarded transactions and watches, kept up across broken connections. docs/protocol.md, section 1,
+// has the protocol.
+//
+// Runs on the caller's asio::io_context, one thread. Calls return at once; events come through the
+// sink, from the io_context, never from inside a call, in the order in which they happened. The
+// sink may call the client, and may destroy it.
+//
+// A name is looked up again at each attempt, in a thread of its own; a numeric address and
+// "localhost" need neither.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "drun/base/endpoint.hpp"
+
+namespace asio {
+class io_context;
+}
+
+namespace drun::store {
+
+struct ControlOptions {
+  Endpoint endpoint;
+  // Until the first session: attempts go on, with growing pauses, for this long. Zero: one attempt.
+  std::chrono::milliseconds connect_timeout{60'000};
+  // The session ends when the store has not heard from it for this long. Heartbeats go out three
+  // times as often; a store that has not answered for this long counts as gone.
+  std::chrono::milliseconds time_to_live{6'000};
+  // How long the session outlives a connection that broke without a goodbye.
+  std::chrono::milliseconds grace{1'000};
+  // After a break: attempts for this long.
+  std::chrono::milliseconds keep_alive{6'000};
+};
+
+struct ControlGuard {
+  std::string key;
+  std::optional<std::string> expected;  // nullopt: the key must not exist
+};
+struct ControlWrite {
+  std::string key;
+  std::optional<std::string> value;  // nullopt deletes
+  bool ephemeral = false;            // the key goes with the session
+};
+// All or nothing.
+struct ControlTransaction {
+  std::vector<ControlGuard> guards;
+  std::vector<ControlWrite> writes;
+};
+
+struct ControlChange {
+  std::string key;
+  std::optional<std::string> value;  // nullopt: deleted
+};
+// What is there now. Comes first, and again after each reconnection.
+struct ControlSnapshot {
+  std::uint32_t watch = 0;
+  std::vector<ControlChange> entries;
+};
+// What one transaction, one request or one session's end has changed.
+struct ControlChanges {
+  std::uint32_t watch = 0;
+  std::vector<ControlChange> changes;
+};
+enum class ControlOutcome {
+  Committed,
+  Refused,  // a guard did not hold, or the store's limits did
+  Unknown   // the connection broke, or the client closed, before the answer
+};
+struct ControlCommit {
+  std::uint64_t request = 0;
+  ControlOutcome outcome = ControlOutcome::Unknown;
+};
+enum class ControlState {
+  Up,          // a session is open: the first, or the same again after a break
+  Down,        // the connection broke; trying again, the session may live
+  NewSession,  // up again, but the old session is gone, and its ephemeral keys with it
+  Failed,      // gave up; the last event
+  Closed       // after close(); the last event
+};
+struct ControlLink {
+  ControlState state = ControlState::Down;
+  std::string detail;  // endpoint and cause, one line for the user
+};
+using ControlEvent = std::variant<ControlSnapshot, ControlChanges, ControlCommit, ControlLink>;
+
+class ControlClient {
+ public:
+  using Sink = std::function<void(ControlEvent)>;
+
+  // `io` must outlive this.
+  ControlClient(asio::io_context& io, ControlOptions options, Sink sink);
+  ControlClient(const ControlClient&) = delete;
+  ControlClient& operator=(const ControlClient&) = delete;
+  ~ControlClient();  // drops the connection without a goodbye; no more events
+
+  // Once; Up or Failed follows.
+  void open();
+  // `watch` is the caller's name for it; it comes back in the events. One key, or with `prefix` all
+  // that begin so.
+  void watch(std::uint32_t watch, std::string key, bool prefix);
+  void unwatch(std::uint32_t watch);
+  // Exactly one ControlCommit with this number follows. While there is no connection a transaction
+  // waits for the next one; those that were sent and not answered when it broke are Unknown.
+  void commit(std::uint64_t request, ControlTransaction transaction);
+  // Ends the session, after all that was committed before. Closed follows, within a second.
+  void close();
+
+  // This end of the connection; an empty host before the first Up.
+  [[nodiscard]] const Endpoint& local_endpoint() const;
+  // Why the last attempt failed; empty when connected.
+  [[nodiscard]] const std::string& last_error() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl>
+      impl_;  // shared with its pending handlers, which do nothing once this has gone
+};
+
+}  // namespace drun::store
