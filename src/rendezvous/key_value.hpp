@@ -68,7 +68,8 @@ enum class Link {
   Up,    // a session is open (the first time, or resumed: ephemeral keys still stand)
   Down,  // the connection broke; the adapter is reconnecting, and the session may still be alive
   NewSession,  // reconnected, but the old session had expired: its ephemeral keys are gone
-  Failed       // the adapter gave up; nothing more will come
+  Failed,      // the adapter gave up; nothing more will come
+  Closed       // after close(); nothing more will come
 };
 
 struct LinkEvent {
