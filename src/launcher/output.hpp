@@ -24,8 +24,15 @@ struct StreamLabel {
 };
 
 struct OutputOptions {
-  bool terminal = false;        // drun's own stdout is a terminal: workers get pseudo-terminals
+  bool terminal = false;  // workers get pseudo-terminals where drun's own stream is a terminal
   std::size_t tail_lines = 20;  // of each worker's stderr, kept for the failure report
+
+  // drun's own streams; borrowed, open for the life of the Output.
+  int standard_output = 1;
+  int standard_error = 2;
+  // At the end, how long to wait for a reader that takes nothing at all. As long as it takes
+  // something, it gets everything.
+  std::chrono::milliseconds patience{1000};
 };
 
 // What a worker is started with.
@@ -34,24 +41,33 @@ struct WorkerStreams {
   FileDescriptor standard_error;
 };
 
+// One thread uses it: the agent's. Ignore SIGPIPE in the program.
 class Output {
  public:
   explicit Output(OutputOptions options);
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
-  ~Output();  // delivers what was read, within a second where the reader has stalled
+  ~Output();  // delivers what was read; gives up on a reader that has stalled for `patience`
 
   // Throws std::system_error when there are no descriptors left.
   [[nodiscard]] WorkerStreams open(const StreamLabel& label);
 
   // Blocks at most `limit` until everything that the worker has written so far is read; then its
-  // last stderr lines.
+  // last stderr lines, harmless to print. Empty for a worker that is not known.
   [[nodiscard]] std::vector<std::string> tail(std::uint32_t worker,
                                               std::chrono::milliseconds limit);
 
-  // All workers are gone: read what is left of their streams (bounded by `limit`), write it, forget
-  // them.
-  void drain(std::chrono::milliseconds limit);
+  // All workers are gone: read what is left of their streams, write it, forget them. Waits at most
+  // `limit`; false when a reader has not taken everything by then: it still gets it, in the
+  // background.
+  bool drain(std::chrono::milliseconds limit);
+
+  // drun's own words to stderr, in order with what the workers have written there, never within a
+  // line of theirs. Never blocks. A newline is added where `text` has none at the end.
+  void message(std::string text);
+
+  // drun's terminal has a new size: the workers' get it too. The caller passes SIGWINCH on.
+  void resize();
 
  private:
   class Impl;

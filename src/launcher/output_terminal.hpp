@@ -1,0 +1,21 @@
+// Pseudo-terminals for workers whose output ends on a terminal.
+#pragma once
+
+#include "drun/base/file_descriptor.hpp"
+
+namespace drun::launcher {
+
+struct Terminal {
+  FileDescriptor master;  // non-blocking
+  FileDescriptor slave;   // the worker's
+};
+
+// A pseudo-terminal that passes bytes as they are (no newline translation, no echo: the terminal
+// behind drun does that) and has the window size of `like`. Throws std::system_error.
+[[nodiscard]] Terminal open_terminal(int like);
+
+// Gives `master` the window size of `like`. The kernel signals nobody: the agent passes SIGWINCH
+// on.
+void copy_window_size(int like, int master);
+
+}  // namespace drun::launcher

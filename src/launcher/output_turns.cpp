@@ -1,0 +1,131 @@
+#include "launcher/output_turns.hpp"
+
+#include <algorithm>
+
+namespace drun::launcher {
+
+void LineTurns::join(Seat& seat) {
+  seat = Seat{};
+  ++seats_;
+}
+
+void LineTurns::leave(Seat& seat) {
+  --seats_;
+  std::erase(lines_, &seat);
+  std::erase(partials_, &seat);
+  seat.lines = seat.partial = false;
+  if (holder_ == &seat) {
+    holder_ = nullptr;
+    orphaned_ = left_.open;
+  }
+  if (last_writer_ == &seat) last_writer_ = nullptr;
+}
+
+void LineTurns::offer_lines(Seat& seat, bool returns, Time now) {
+  withdraw_partial(seat);
+  if (seat.lines) return;
+  seat.lines = true;
+  seat.returns = returns;
+  seat.since = now;
+  lines_.push_back(&seat);
+}
+
+void LineTurns::offer_partial(Seat& seat, bool returns, bool full_buffer, Time now) {
+  if (seat.lines) return;  // comes after them; offered again then
+  if (!seat.partial) {
+    seat.partial = true;
+    seat.returns = returns;
+    seat.since = now;
+    partials_.push_back(&seat);
+  }
+  const bool alone = seats_ == 1 || last_writer_ == nullptr || last_writer_ == &seat ||
+                     now - last_wrote_ >= settings_.busy;
+  if (seat.ended || (holder_ == &seat && !full_buffer))
+    seat.due = now;
+  else if (full_buffer && seats_ > 1)
+    seat.due = now + settings_.full_buffer;
+  else
+    seat.due = alone ? now : now + settings_.busy;
+}
+
+void LineTurns::withdraw_partial(Seat& seat) {
+  if (!seat.partial) return;
+  seat.partial = false;
+  std::erase(partials_, &seat);
+}
+
+void LineTurns::end(Seat& seat) {
+  seat.ended = true;
+  seat.due = Time{};
+}
+
+LineTurns::Seat* LineTurns::first_waiting(Time now) const {
+  if (!lines_.empty()) return lines_.front();
+  for (Seat* seat : partials_)
+    if (seat->due <= now) return seat;
+  return nullptr;
+}
+
+// From when on `seat` may write although another stream's line is unfinished.
+LineTurns::Time LineTurns::may_cut(const Seat& seat) const {
+  if (holder_->ended) return Time{};
+  if (left_.returned && (seat.lines || seat.returns)) return Time{};
+  return std::min(holder_wrote_ + settings_.quiet,
+                  std::max(seat.since, seat.due) + settings_.patience);
+}
+
+LineTurns::Grant LineTurns::grant(Seat& seat, bool newline_first) {
+  if (seat.lines) lines_.pop_front();
+  withdraw_partial(seat);
+  seat.lines = false;
+  return Grant{&seat, newline_first};
+}
+
+std::optional<LineTurns::Grant> LineTurns::next(Time now) {
+  if (holder_ != nullptr) {
+    if (holder_->lines) {
+      std::erase(lines_, holder_);
+      lines_.push_front(holder_);
+      return grant(*holder_, false);
+    }
+    if (holder_->partial && holder_->due <= now) return grant(*holder_, false);
+  }
+  Seat* seat = first_waiting(now);
+  if (seat == nullptr) return std::nullopt;
+  if (holder_ != nullptr && may_cut(*seat) > now) return std::nullopt;
+  const bool over_bar = left_.returned && seat->returns;
+  const bool newline = (holder_ != nullptr || orphaned_) && !left_.endless && !over_bar;
+  if (holder_ != nullptr) holder_->cut = true;
+  holder_ = nullptr;
+  orphaned_ = false;
+  return grant(*seat, newline);
+}
+
+void LineTurns::written(Seat& seat, Left left, Time now) {
+  seat.cut = false;
+  left_ = left;
+  orphaned_ = false;
+  holder_ = left.open ? &seat : nullptr;
+  holder_wrote_ = last_wrote_ = now;
+  last_writer_ = &seat;
+}
+
+std::optional<LineTurns::Time> LineTurns::deadline(Time now) const {
+  if (holder_ != nullptr && holder_->lines) return now;
+  std::optional<Time> earliest;
+  const auto consider = [&](Time time) {
+    if (!earliest || time < *earliest) earliest = time;
+  };
+  const auto consider_seat = [&](const Seat& seat) {
+    Time time = seat.lines ? Time{} : seat.due;
+    if (holder_ != nullptr && holder_ != &seat) time = std::max(time, may_cut(seat));
+    consider(time);
+  };
+  if (!lines_.empty()) consider_seat(*lines_.front());
+  for (const Seat* seat : partials_)
+    consider_seat(*seat);
+  if (earliest) earliest = std::max(*earliest, now);
+  return earliest;
+}
+
+}  // namespace drun::launcher

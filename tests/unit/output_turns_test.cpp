@@ -1,0 +1,201 @@
+#include "launcher/output_turns.hpp"
+
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+using Time = LineTurns::Time;
+using std::chrono::milliseconds;
+
+constexpr LineTurns::Left kWhole{};
+constexpr LineTurns::Left kOpen{.open = true};
+constexpr LineTurns::Left kBar{.open = true, .returned = true};
+constexpr LineTurns::Left kEndless{.open = true, .endless = true};
+
+class LineTurnsTest : public testing::Test {
+ protected:
+  LineTurnsTest() {
+    turns_.join(a_);
+    turns_.join(b_);
+  }
+  void pass(int ms) { now_ += milliseconds(ms); }
+  // Who may write now: 'a', 'b', with '+' when a newline goes first, '-' for nobody.
+  std::string next() {
+    const auto grant = turns_.next(now_);
+    if (!grant) return "-";
+    std::string text(1, grant->seat == &a_ ? 'a' : 'b');
+    if (grant->newline_first) text += '+';
+    return text;
+  }
+  int due_in() {
+    const auto deadline = turns_.deadline(now_);
+    if (!deadline) return -1;
+    return static_cast<int>(std::chrono::duration_cast<milliseconds>(*deadline - now_).count());
+  }
+
+  LineTurns turns_;
+  LineTurns::Seat a_;
+  LineTurns::Seat b_;
+  Time now_ = Time{} + std::chrono::hours(1);
+};
+
+TEST_F(LineTurnsTest, WholeLinesGoInOrderOfArrival) {
+  EXPECT_EQ(next(), "-");
+  EXPECT_EQ(due_in(), -1);
+  turns_.offer_lines(b_, false, now_);
+  turns_.offer_lines(a_, false, now_);
+  turns_.offer_lines(b_, false, now_);
+  EXPECT_EQ(due_in(), 0);
+  EXPECT_EQ(next(), "b");
+  turns_.written(b_, kWhole, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kWhole, now_);
+  EXPECT_EQ(next(), "-");
+}
+
+TEST_F(LineTurnsTest, AnUnfinishedLineIsShownAtOnceOnAQuietConsole) {
+  turns_.offer_partial(a_, false, false, now_);
+  EXPECT_EQ(next(), "a");
+}
+
+TEST_F(LineTurnsTest, AnUnfinishedLineWaitsALittleOnABusyConsole) {
+  turns_.offer_lines(b_, false, now_);
+  EXPECT_EQ(next(), "b");
+  turns_.written(b_, kWhole, now_);
+  pass(3);
+  turns_.offer_partial(a_, false, false, now_);
+  EXPECT_EQ(next(), "-");
+  EXPECT_EQ(due_in(), 10);
+  pass(10);
+  EXPECT_EQ(next(), "a");
+}
+
+TEST_F(LineTurnsTest, AnUnfinishedLineThatWasCompletedGoesWithTheRest) {
+  turns_.offer_lines(b_, false, now_);
+  EXPECT_EQ(next(), "b");
+  turns_.written(b_, kWhole, now_);
+  turns_.offer_partial(a_, false, false, now_);
+  turns_.offer_lines(a_, false, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kWhole, now_);
+  pass(1000);
+  EXPECT_EQ(next(), "-");
+}
+
+TEST_F(LineTurnsTest, TheEndOfAFullBufferIsHeldBack) {
+  turns_.offer_partial(a_, false, true, now_);
+  EXPECT_EQ(next(), "-");
+  EXPECT_EQ(due_in(), 1000);
+  pass(1000);
+  EXPECT_EQ(next(), "a");
+}
+
+TEST_F(LineTurnsTest, AStreamAloneNeverWaits) {
+  turns_.leave(b_);
+  turns_.offer_partial(a_, false, true, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kOpen, now_);
+  turns_.offer_partial(a_, false, true, now_);
+  EXPECT_EQ(next(), "a");
+}
+
+TEST_F(LineTurnsTest, OthersWaitForTheEndOfALineThatIsBeingWritten) {
+  turns_.offer_partial(a_, false, false, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kOpen, now_);
+  turns_.offer_lines(b_, false, now_);
+  EXPECT_EQ(next(), "-");
+  turns_.offer_lines(a_, false, now_);
+  EXPECT_EQ(next(), "a") << "its own line goes on before b, who came first";
+  turns_.written(a_, kWhole, now_);
+  EXPECT_FALSE(a_.cut);
+  EXPECT_EQ(next(), "b");
+}
+
+TEST_F(LineTurnsTest, AQuietUnfinishedLineIsCutByANewline) {
+  turns_.offer_partial(a_, false, false, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kOpen, now_);
+  pass(20);
+  turns_.offer_lines(b_, false, now_);
+  EXPECT_EQ(next(), "-");
+  EXPECT_EQ(due_in(), 30);
+  pass(30);
+  EXPECT_EQ(next(), "b+");
+  turns_.written(b_, kWhole, now_);
+  EXPECT_TRUE(a_.cut);
+  turns_.offer_lines(a_, false, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kWhole, now_);
+  EXPECT_FALSE(a_.cut);
+}
+
+TEST_F(LineTurnsTest, AnUnfinishedLineThatGrowsForEverKeepsOthersOnlyForAWhile) {
+  turns_.offer_partial(a_, false, false, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kOpen, now_);
+  turns_.offer_lines(b_, false, now_);
+  for (int waited = 0; waited < 200; waited += 20) {
+    turns_.offer_partial(a_, false, false, now_);
+    EXPECT_EQ(next(), "a");
+    turns_.written(a_, kOpen, now_);
+    EXPECT_EQ(next(), "-");
+    pass(20);
+  }
+  EXPECT_EQ(next(), "b+");
+}
+
+TEST_F(LineTurnsTest, AnEndedStreamsUnfinishedLineKeepsNobody) {
+  turns_.offer_partial(a_, false, false, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kOpen, now_);
+  turns_.end(a_);
+  turns_.offer_lines(b_, false, now_);
+  EXPECT_EQ(next(), "b+");
+}
+
+TEST_F(LineTurnsTest, AStreamThatLeftItsLineUnfinishedKeepsNobody) {
+  turns_.offer_partial(a_, false, false, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kOpen, now_);
+  turns_.end(a_);
+  turns_.leave(a_);
+  turns_.offer_lines(b_, false, now_);
+  EXPECT_EQ(next(), "b+");
+  turns_.written(b_, kWhole, now_);
+  turns_.offer_lines(b_, false, now_);
+  EXPECT_EQ(next(), "b");
+}
+
+TEST_F(LineTurnsTest, AProgressBarIsOverwrittenByAnotherBarWithoutANewline) {
+  turns_.offer_partial(a_, true, false, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kBar, now_);
+  turns_.offer_partial(b_, true, false, now_);
+  pass(10);
+  EXPECT_EQ(next(), "b");
+  turns_.written(b_, kBar, now_);
+  turns_.offer_lines(a_, false, now_);
+  EXPECT_EQ(next(), "a+") << "a line does not wait for a bar";
+}
+
+TEST_F(LineTurnsTest, NothingIsPutIntoWhatIsNotText) {
+  turns_.offer_lines(a_, false, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kEndless, now_);
+  turns_.offer_lines(b_, false, now_);
+  EXPECT_EQ(next(), "-");
+  pass(50);
+  EXPECT_EQ(next(), "b");
+}
+
+TEST_F(LineTurnsTest, AfterTheEndNothingIsHeldBack) {
+  turns_.offer_partial(a_, false, true, now_);
+  turns_.end(a_);
+  turns_.offer_partial(a_, false, true, now_);
+  EXPECT_EQ(next(), "a");
+}
+
+}  // namespace
+}  // namespace drun::launcher
