@@ -1,6 +1,7 @@
 // The store's limits. docs/protocol.md, section 3, says what happens at each of them.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 
 namespace drun::store {
@@ -8,12 +9,18 @@ namespace drun::store {
 // What a peer may ask for at most. A peer that breaks one is answered with an error or closed,
 // never obeyed.
 struct Limits {
-  std::size_t key_bytes = 8 * 1024;                // upstream's libuv server: 8,192
-  std::size_t value_bytes = 64 * 1024 * 1024;      // upstream's libuv server: 8 MiB
-  std::size_t keys_per_request = 128 * 1024;       // upstream's libuv server: 131,072
-  std::size_t connections = 1'000'000;             // the descriptor limit usually comes first
-  std::size_t total_bytes = std::size_t{4} << 30;  // keys and values held
-  std::size_t unread_bytes = 64 * 1024 * 1024;  // replies a peer has not read; then it is dropped
+  std::size_t key_bytes = 8 * 1024;                  // upstream's libuv server: 8,192
+  std::size_t value_bytes = 64 * 1024 * 1024;        // upstream's libuv server: 8 MiB
+  std::size_t keys_per_request = 128 * 1024;         // upstream's libuv server: 131,072
+  std::size_t request_bytes = std::size_t{1} << 30;  // of one request in all
+  std::size_t connections = 1'000'000;               // the descriptor limit usually comes first
+  // All that peers make the server hold: keys, values, waits, watches, sessions, unfinished
+  // requests and unread replies.
+  std::size_t total_bytes = std::size_t{4} << 30;
+  // Replies and events that one peer has not read. A peer over it is dropped.
+  std::size_t unread_bytes = 256 * 1024 * 1024;
+  // A peer with replies waiting that reads nothing for this long is dropped.
+  std::chrono::milliseconds unread_time{30'000};
 };
 
 }  // namespace drun::store

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "drun/base/endpoint.hpp"
 #include "drun/base/file_descriptor.hpp"
@@ -18,17 +19,26 @@ enum class Table {
   Workers  // the workers' store: empty at the start of every round
 };
 
+struct ServerOptions {
+  Limits limits;
+  // Clients that open in the way of torch 1.13 to 2.1 are all 2.1. The difference matters to
+  // append() alone, and is guessed from the way its bytes come otherwise.
+  bool old_clients_are_2_1 = false;
+};
+
 class Server {
  public:
-  explicit Server(Limits limits = {});
+  explicit Server(ServerOptions options);
+  explicit Server(const Limits& limits = {}) : Server(ServerOptions{limits}) {}
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
+  // Closes everything. Precondition: run() is not running.
   ~Server();
 
-  // Before run(). Binds `endpoint` (port 0: any free one; host empty: all interfaces, dual stack)
-  // and says what was bound. Control connections act on Table::Job, TCPStore connections on
-  // `tcpstore_table`. With `listening` false the port is held, and refuses connections until
-  // reset_worker_table().
+  // Before run(). Binds `endpoint` (port 0: any free one; host empty: all interfaces, dual stack;
+  // a name: all its addresses) and says what was bound. Control connections act on Table::Job,
+  // TCPStore connections on `tcpstore_table`. With `listening` false the port is held, and refuses
+  // connections until reset_worker_table(). An error names the endpoint and the cause.
   Result<Endpoint> add_listener(const Endpoint& endpoint, Table tcpstore_table,
                                 bool listening = true);
   // The same with a socket that is bound already.
@@ -36,15 +46,20 @@ class Server {
 
   // Serves until stop(). Call from the thread that is to serve; blocks all signals in it.
   void run();
+  // Any thread, and signal handlers; before run() too, which then returns at once.
   void stop();
 
   // Returns when it is done: drops all connections to Table::Workers, empties it, and lets its
-  // listeners listen.
-  void reset_worker_table();
+  // listeners listen. An error: one of them cannot. While run() runs or is about to.
+  Status reset_worker_table();
 
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Raises the limit of open files to what the system allows this process, and returns it. For
+// programs that serve many connections, at their start.
+std::size_t raise_descriptor_limit();
 
 }  // namespace drun::store

@@ -1,0 +1,190 @@
+#include "store/connection.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace drun::store {
+namespace {
+
+// A remainder up to this size is copied in front of what comes next; a longer one gets its own
+// buffer and is read into.
+constexpr std::size_t kCopiedRemainder = 16 * 1024;
+constexpr std::size_t kLeastRoom = 64 * 1024;
+// Output that may collect before it is sent although more is about to come.
+constexpr std::size_t kEagerFlush = 64 * 1024;
+// Output memory that a connection may keep for the next time.
+constexpr std::size_t kKeptBytes = 1024;
+
+bool is_retry(int error) {
+  return error == EAGAIN || error == EINTR;
+}
+
+}  // namespace
+
+Connection::Connection(FileDescriptor socket, PeerContext& context, SharedBuffers& shared,
+                       ConnectionOwner& owner)
+    : EventSource(Kind::Connection),
+      Peer(context),
+      socket_(std::move(socket)),
+      limits_(context.limits),
+      budget_(context.budget),
+      shared_(shared),
+      owner_(owner) {}
+
+Connection::~Connection() {
+  budget_.give_back(charged_);
+}
+
+void Connection::disconnect(Time now) {
+  Peer::disconnect(now);
+  socket_.reset();
+}
+
+void Connection::drop(const char* reason) {
+  if (health_ == Health::Dropped) return;
+  health_ = Health::Dropped;
+  reason_ = reason;
+}
+
+void Connection::on_output() {
+  if (lingering_) return output().clear();
+  owner_.on_output(*this);
+  if (unsent() > kEagerFlush && health_ == Health::Good) write(blocked_since_);
+}
+
+void Connection::receive(Time now) {
+  if (lingering_) return discard_input();
+  if (!wants_to_read()) {  // only an error or a hang-up can have been reported
+    health_ = Health::Broken;
+    return;
+  }
+  ssize_t received = 0;
+  const std::size_t kept = input_.size();
+  const bool in_shared = kept <= kCopiedRemainder;
+  if (in_shared) {
+    char* to = shared_.input.data();
+    if (kept > 0) std::memcpy(to, input_.view().data(), kept);
+    received = ::recv(fd(), to + kept, SharedBuffers::kInputBytes - kept, 0);
+  } else {
+    input_.reserve(std::min(std::max(needed_, kept + kLeastRoom), 2 * kept + kLeastRoom));
+    received = ::recv(fd(), input_.tail(), input_.room(), 0);
+  }
+  if (received <= 0) {
+    if (received == 0 || !is_retry(errno)) health_ = Health::Broken;
+    return;
+  }
+  if (in_shared) {
+    take({shared_.input.data(), kept + static_cast<std::size_t>(received)}, now);
+  } else {
+    input_.grow(static_cast<std::size_t>(received));
+    take(input_.view(), now);
+  }
+}
+
+// `bytes` are all input that is not applied yet, in the shared buffer or in this connection's own.
+void Connection::take(std::string_view bytes, Time now) {
+  const bool own = !input_.empty() && bytes.data() == input_.view().data();
+  std::size_t consumed = 0;
+  if (bytes.size() >= needed_) {
+    const bool borrowed = output().empty();
+    if (borrowed) output().swap(shared_.output);
+    const Fed fed = feed(bytes, now);
+    consumed = fed.consumed;
+    needed_ = fed.needed;
+    paused_ = fed.state == State::Paused;
+    closing_ = fed.state == State::Closed;
+    write(now);
+    if (borrowed) {
+      std::string rest(output(), sent_);
+      sent_ = 0;
+      output().clear();
+      if (output().capacity() > SharedBuffers::kKeptOutputBytes) std::string().swap(output());
+      shared_.output.swap(output());
+      output() = std::move(rest);
+    }
+  }
+  if (closing_)
+    input_.clear();
+  else if (own)
+    input_.consume(consumed);
+  else
+    input_.assign(bytes.substr(consumed));
+  if (closing_ && !wants_to_write()) begin_lingering(now);
+  settle();
+}
+
+void Connection::flush(Time now) {
+  write(now);
+  if (unsent() == 0 && output().capacity() > kKeptBytes) std::string().swap(output());
+  if (health_ != Health::Good) return;
+  if (paused_ && unsent() < kHighWater) {
+    paused_ = false;
+    needed_ = 1;
+    if (!input_.empty()) return take(input_.view(), now);
+  }
+  if (closing_ && !lingering_ && unsent() == 0) begin_lingering(now);
+  settle();
+}
+
+void Connection::write(Time now) {
+  std::string& out = output();
+  bool progress = false;
+  while (unsent() > 0) {
+    const ssize_t sent = ::send(fd(), out.data() + sent_, unsent(), MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      if (!is_retry(errno)) health_ = Health::Broken;
+      break;
+    }
+    progress = true;
+    sent_ += static_cast<std::size_t>(sent);
+    if (unsent() > 0) break;  // the socket's buffer is full
+  }
+  if (unsent() == 0) {
+    blocked_ = false;
+    sent_ = 0;
+    out.clear();
+    return;
+  }
+  if (progress || !blocked_) blocked_since_ = now;
+  blocked_ = true;
+  if (sent_ >= out.size() / 2) {
+    out.erase(0, sent_);
+    sent_ = 0;
+  }
+}
+
+// Accounts for what is kept until the next event.
+void Connection::settle() {
+  if (health_ != Health::Good) return;
+  if (unsent() > limits_.unread_bytes) return drop("does not read its replies");
+  const std::size_t kept = input_.capacity() + unsent();
+  if (kept > charged_ && !budget_.fits(kept - charged_)) return drop("the store is full");
+  budget_.give_back(charged_);
+  budget_.take(kept);
+  charged_ = kept;
+}
+
+// Closing with unread input resets the connection, and the peer may lose what was sent before. So
+// the peer is given a moment to read it and to close.
+void Connection::begin_lingering(Time now) {
+  reason_ = close_reason();
+  if (!is_control()) {
+    health_ = Health::Dropped;
+    return;
+  }
+  lingering_ = true;
+  blocked_since_ = now;
+  ::shutdown(fd(), SHUT_WR);
+}
+
+void Connection::discard_input() {
+  const ssize_t received = ::recv(fd(), shared_.input.data(), SharedBuffers::kInputBytes, 0);
+  if (received == 0 || (received < 0 && !is_retry(errno))) health_ = Health::Dropped;
+}
+
+}  // namespace drun::store

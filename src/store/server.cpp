@@ -1,0 +1,71 @@
+#include "drun/store/server.hpp"
+
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <utility>
+#include <vector>
+
+#include "store/listen_socket.hpp"
+#include "store/server_loop.hpp"
+
+namespace drun::store {
+
+class Server::Impl {
+ public:
+  explicit Impl(const ServerOptions& options) : loop(options) {}
+
+  ServerLoop loop;
+  std::atomic<bool> has_run{false};
+};
+
+Server::Server(ServerOptions options) : impl_(std::make_unique<Impl>(options)) {}
+Server::~Server() = default;
+
+Result<Endpoint> Server::add_listener(const Endpoint& endpoint, Table tcpstore_table,
+                                      bool listening) {
+  Result<std::vector<FileDescriptor>> bound = bind_endpoint(endpoint);
+  if (!bound) return bound.error();
+  Result<Endpoint> first;
+  for (FileDescriptor& socket : bound.value()) {
+    Result<Endpoint> added = add_listener(std::move(socket), tcpstore_table, listening);
+    if (!added) return added;
+    if (!first) first = std::move(added);
+  }
+  return first;
+}
+
+Result<Endpoint> Server::add_listener(FileDescriptor bound, Table tcpstore_table, bool listening) {
+  return impl_->loop.add_listener(std::move(bound), tcpstore_table, listening);
+}
+
+void Server::run() {
+  impl_->loop.run();
+  impl_->has_run = true;
+}
+
+void Server::stop() {
+  impl_->loop.stop();
+}
+
+Status Server::reset_worker_table() {
+  const auto done = std::make_shared<std::promise<Status>>();  // shared: this call may give up
+  std::future<Status> result = done->get_future();
+  impl_->loop.post([this, done] { done->set_value(impl_->loop.reset_worker_table()); });
+  while (result.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready)
+    if (impl_->has_run)
+      return Error(std::make_error_code(std::errc::operation_canceled), "the store was stopped");
+  return result.get();
+}
+
+std::size_t raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
+}
+
+}  // namespace drun::store

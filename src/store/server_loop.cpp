@@ -1,0 +1,345 @@
+#include "store/server_loop.hpp"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "drun/base/log.hpp"
+#include "store/listen_socket.hpp"
+
+namespace drun::store {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMaxEvents = 512;
+constexpr int kMaxAccepts = 64;  // of one listener before others have their turn
+constexpr Milliseconds kAcceptPause{100};
+constexpr Milliseconds kBlockedCheck{500};
+constexpr Milliseconds kLingerTime{2'000};
+// Sessions are not ended while there may be unread input that renews them, for so many rounds.
+constexpr int kMaxRoundsBehind = 64;
+
+control::Token random_token() {
+  control::Token token;
+  if (::getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size()))
+    throw std::system_error(errno, std::generic_category(), "getrandom");
+  return token;
+}
+
+FileDescriptor opened(int fd, const char* what) {
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
+  return FileDescriptor(fd);
+}
+
+std::string peer_name(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, port,
+                    sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "a peer";
+  return to_string(
+      Endpoint{host, parse_port(port).ok() ? parse_port(port).value() : std::uint16_t{0}});
+}
+
+}  // namespace
+
+ServerLoop::ServerLoop(const ServerOptions& options)
+    : limits_(options.limits),
+      budget_(limits_.total_bytes),
+      job_table_(budget_),
+      worker_table_(budget_),
+      sessions_(job_table_, budget_),
+      job_context_{limits_,
+                   budget_,
+                   job_table_,
+                   job_table_,
+                   sessions_,
+                   counters_,
+                   options.old_clients_are_2_1,
+                   &random_token},
+      worker_context_{limits_,
+                      budget_,
+                      worker_table_,
+                      job_table_,
+                      sessions_,
+                      counters_,
+                      options.old_clients_are_2_1,
+                      &random_token},
+      epoll_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+      stop_event_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
+      now_(Clock::now()) {
+  watch(stop_event_.get(), stop_source_, EPOLLIN);
+  watch(mailbox_.fd(), mailbox_source_, EPOLLIN);
+}
+
+ServerLoop::~ServerLoop() {
+  for (const auto& connection : connections_)
+    connection->disconnect(now_);
+}
+
+void ServerLoop::watch(int fd, EventSource& source, std::uint32_t events) {
+  if (source.epoll_events == events) return;
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &source;
+  const int operation = source.epoll_events == 0 ? EPOLL_CTL_ADD
+                        : events == 0            ? EPOLL_CTL_DEL
+                                                 : EPOLL_CTL_MOD;
+  if (::epoll_ctl(epoll_.get(), operation, fd, &event) != 0)
+    throw std::system_error(errno, std::generic_category(), "epoll_ctl");
+  source.epoll_events = events;
+}
+
+// ---- listening ----
+
+Result<Endpoint> ServerLoop::add_listener(FileDescriptor bound, Table tcpstore_table,
+                                          bool listening) {
+  Result<Endpoint> local = local_endpoint(bound.get());
+  if (!local) return local;
+  ::fcntl(bound.get(), F_SETFL, ::fcntl(bound.get(), F_GETFL) | O_NONBLOCK);
+  ::fcntl(bound.get(), F_SETFD, FD_CLOEXEC);
+  auto listener = std::make_unique<Listener>(std::move(bound), tcpstore_table);
+  if (listening) {
+    const Status started = start_listening(listener->socket.get());
+    if (!started) return started.error();
+    listener->is_listening = true;
+    watch(listener->socket.get(), *listener, EPOLLIN);
+  }
+  listeners_.push_back(std::move(listener));
+  return local;
+}
+
+void ServerLoop::accept(Listener& listener) {
+  for (int i = 0; i < kMaxAccepts; ++i) {
+    FileDescriptor socket(
+        ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket) {
+      add_connection(std::move(socket), listener);
+      continue;
+    }
+    switch (errno) {
+      case EAGAIN:
+        return;
+      case EMFILE:
+      case ENFILE:
+      case ENOBUFS:
+      case ENOMEM:
+        return pause(listener, errno);
+      default:  // this one connection failed before it was accepted
+        continue;
+    }
+  }
+}
+
+// Those who want to connect wait in the kernel's queue meanwhile.
+void ServerLoop::pause(Listener& listener, int error) {
+  drop_log_.report("accepting connections pauses: " + std::generic_category().message(error), now_);
+  listener.paused_until = now_ + kAcceptPause;
+  watch(listener.socket.get(), listener, 0);
+}
+
+void ServerLoop::resume_listeners() {
+  for (const auto& listener : listeners_) {
+    if (!listener->paused_until || *listener->paused_until > now_) continue;
+    listener->paused_until.reset();
+    watch(listener->socket.get(), *listener, EPOLLIN);
+  }
+}
+
+void ServerLoop::add_connection(FileDescriptor socket, Listener& listener) {
+  if (connections_.size() >= limits_.connections) {
+    ++counters_.dropped;
+    drop_log_.report("refused " + peer_name(socket.get()) + ": too many connections (" +
+                         std::to_string(limits_.connections) + ")",
+                     now_);
+    return;
+  }
+  PeerContext& context = listener.table == Table::Job ? job_context_ : worker_context_;
+  auto connection = std::make_unique<Connection>(std::move(socket), context, shared_, *this);
+  connection->index = connections_.size();
+  watch(connection->fd(), *connection, EPOLLIN);
+  connections_.push_back(std::move(connection));
+  ++counters_.accepted;
+  counters_.connections = connections_.size();
+}
+
+// ---- connections ----
+
+void ServerLoop::on_output(Connection& connection) {
+  if (connection.is_listed) return;
+  connection.is_listed = true;
+  listed_.push_back(&connection);
+}
+
+void ServerLoop::flush_listed() {
+  // Flushing may resume a paused peer, whose requests give others output.
+  for (std::size_t i = 0; i < listed_.size(); ++i) {
+    Connection& connection = *listed_[i];
+    connection.is_listed = false;
+    if (connection.fd() < 0) continue;
+    connection.flush(now_);
+    after_event(connection);
+  }
+  listed_.clear();
+}
+
+void ServerLoop::after_event(Connection& connection) {
+  if (connection.health() != Connection::Health::Good) return remove(connection);
+  const std::uint32_t events =
+      (connection.wants_to_read() || connection.is_lingering() ? std::uint32_t{EPOLLIN} : 0U) |
+      (connection.wants_to_write() ? std::uint32_t{EPOLLOUT} : 0U);
+  watch(connection.fd(), connection, events);
+  if (connection.is_blocked())
+    next_blocked_check_ = std::min(next_blocked_check_, now_ + kBlockedCheck);
+}
+
+void ServerLoop::remove(Connection& connection) {
+  if (connection.health() == Connection::Health::Dropped) {
+    ++counters_.dropped;
+    drop_log_.report("dropped " + peer_name(connection.fd()) + ": " + connection.reason(), now_);
+  }
+  connection.disconnect(now_);
+  const std::size_t index = connection.index;
+  std::swap(connections_[index], connections_.back());
+  connections_[index]->index = index;
+  // Events of this round, and the list of those to be flushed, may still point to it.
+  removed_.push_back(std::move(connections_.back()));
+  connections_.pop_back();
+  counters_.connections = connections_.size();
+}
+
+void ServerLoop::check_blocked() {
+  if (next_blocked_check_ > now_) return;
+  next_blocked_check_ = Time::max();
+  for (std::size_t i = 0; i < connections_.size();) {
+    Connection& connection = *connections_[i];
+    if (connection.is_blocked()) {
+      const Milliseconds limit = connection.is_lingering() ? kLingerTime : limits_.unread_time;
+      if (now_ - connection.blocked_since() >= limit) {
+        connection.drop(connection.is_lingering() ? connection.close_reason()
+                                                  : "does not read its replies");
+        remove(connection);
+        continue;
+      }
+      next_blocked_check_ = now_ + kBlockedCheck;
+    }
+    ++i;
+  }
+}
+
+Status ServerLoop::reset_worker_table() {
+  for (std::size_t i = 0; i < connections_.size();) {
+    Connection& connection = *connections_[i];
+    if (connection.serves(worker_table_) && connection.may_be_tcpstore())
+      remove(connection);
+    else
+      ++i;
+  }
+  worker_table_.clear();
+  Status status = Done{};
+  for (const auto& listener : listeners_) {
+    if (listener->table != Table::Workers || listener->is_listening) continue;
+    const Status started = start_listening(listener->socket.get());
+    if (!started) {
+      status = started;
+      continue;
+    }
+    listener->is_listening = true;
+    watch(listener->socket.get(), *listener, EPOLLIN);
+  }
+  return status;
+}
+
+// ---- the loop ----
+
+int ServerLoop::timeout_ms() const {
+  Time next = next_blocked_check_;
+  if (const std::optional<Time> deadline = sessions_.next_deadline())
+    next = std::min(next, *deadline);
+  for (const auto& listener : listeners_)
+    if (listener->paused_until) next = std::min(next, *listener->paused_until);
+  if (next == Time::max()) return -1;
+  const auto left = std::chrono::ceil<Milliseconds>(next - Clock::now());
+  return static_cast<int>(std::clamp<Milliseconds::rep>(left.count(), 0, 60'000));
+}
+
+void ServerLoop::handle(const epoll_event& event) {
+  auto& source = *static_cast<EventSource*>(event.data.ptr);
+  switch (source.kind) {
+    case EventSource::Kind::Connection: {
+      auto& connection = static_cast<Connection&>(source);
+      if (connection.fd() < 0) return;  // removed in this round
+      if ((event.events & EPOLLOUT) != 0) connection.flush(now_);
+      if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 &&
+          connection.health() == Connection::Health::Good)
+        connection.receive(now_);
+      return after_event(connection);
+    }
+    case EventSource::Kind::Listener:
+      return accept(static_cast<Listener&>(source));
+    case EventSource::Kind::Stop:
+      is_stopping_ = true;
+      return;
+    case EventSource::Kind::Mailbox:
+      return run_commands();
+  }
+}
+
+void ServerLoop::run_commands() {
+  while (const std::unique_ptr<Command> command = mailbox_.receive())
+    (*command)();
+}
+
+void ServerLoop::run() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+
+  std::vector<epoll_event> events(kMaxEvents);
+  int rounds_behind = 0;
+  while (!is_stopping_) {
+    const int count = ::epoll_wait(epoll_.get(), events.data(), kMaxEvents, timeout_ms());
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      throw std::system_error(errno, std::generic_category(), "epoll_wait");
+    }
+    now_ = Clock::now();
+    for (int i = 0; i < count; ++i)
+      handle(events[static_cast<std::size_t>(i)]);
+    // After a stop of this process all sessions look silent, though their heartbeats wait to be
+    // read: those are read first.
+    rounds_behind = count == kMaxEvents ? rounds_behind + 1 : 0;
+    if (rounds_behind % kMaxRoundsBehind == 0) sessions_.expire(now_);
+    flush_listed();
+    check_blocked();
+    resume_listeners();
+    removed_.clear();
+  }
+  run_commands();
+}
+
+void ServerLoop::stop() {
+  const std::uint64_t one = 1;
+  // Cannot fail: the counter is far from full.
+  [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
+}
+
+void ServerLoop::post(Command command) {
+  mailbox_.post(std::make_unique<Command>(std::move(command)));
+}
+
+}  // namespace drun::store

@@ -1,0 +1,96 @@
+// The server's loop: one thread, one level-triggered epoll, all connections, listeners and timers.
+//
+// Not an Asio loop: a reactor that is edge-triggered needs a second read for each request to learn
+// that there is nothing more, and here the system calls are the cost. With level-triggered events a
+// request takes one recv and one send, and a share of an epoll_wait.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "drun/base/endpoint.hpp"
+#include "drun/base/file_descriptor.hpp"
+#include "drun/base/mailbox.hpp"
+#include "drun/base/result.hpp"
+#include "drun/store/server.hpp"
+#include "store/connection.hpp"
+#include "store/drop_log.hpp"
+#include "store/event_source.hpp"
+
+namespace drun::store {
+
+class ServerLoop final : public ConnectionOwner {
+ public:
+  using Command = std::function<void()>;
+
+  explicit ServerLoop(const ServerOptions& options);
+  ~ServerLoop() override;
+
+  Result<Endpoint> add_listener(FileDescriptor bound, Table tcpstore_table, bool listening);
+  void run();
+
+  // ---- any thread ----
+  void stop();
+  // Runs `command` in the loop's thread.
+  void post(Command command);
+
+  // ---- the loop's thread ----
+  Status reset_worker_table();
+
+ private:
+  struct Listener : EventSource {
+    Listener(FileDescriptor bound, Table served)
+        : EventSource(Kind::Listener), socket(std::move(bound)), table(served) {}
+    FileDescriptor socket;
+    Table table;
+    bool is_listening = false;
+    std::optional<Time> paused_until;  // accepting failed
+  };
+
+  void on_output(Connection& connection) override;
+
+  void handle(const epoll_event& event);
+  void accept(Listener& listener);
+  void pause(Listener& listener, int error);
+  void resume_listeners();
+  void add_connection(FileDescriptor socket, Listener& listener);
+  void after_event(Connection& connection);
+  void remove(Connection& connection);
+  void flush_listed();
+  void check_blocked();
+  void run_commands();
+  [[nodiscard]] int timeout_ms() const;
+  void watch(int fd, EventSource& source, std::uint32_t events);
+
+  Limits limits_;
+  Budget budget_;
+  KeyTable job_table_;
+  KeyTable worker_table_;
+  Sessions sessions_;
+  ServerCounters counters_;
+  PeerContext job_context_;
+  PeerContext worker_context_;
+  SharedBuffers shared_;
+
+  FileDescriptor epoll_;
+  FileDescriptor stop_event_;
+  Mailbox<Command> mailbox_;
+  EventSource stop_source_{EventSource::Kind::Stop};
+  EventSource mailbox_source_{EventSource::Kind::Mailbox};
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<Connection*> listed_;                   // to be flushed
+  std::vector<std::unique_ptr<Connection>> removed_;  // freed when the round of events is over
+  Time now_;                                          // of the round of events
+  Time next_blocked_check_ = Time::max();
+  DropLog drop_log_;
+  bool is_stopping_ = false;
+};
+
+}  // namespace drun::store

@@ -1,0 +1,89 @@
+// One connection as the key table knows it, and the table's records of its waits and watches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace drun::store {
+
+class TableClient;
+
+// Lookups by string_view without making a string.
+struct KeyHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view key) const { return std::hash<std::string_view>{}(key); }
+};
+template <typename T>
+using KeyMap = std::unordered_map<std::string, T, KeyHash, std::equal_to<>>;
+
+struct Change {
+  std::string_view key;
+  std::optional<std::string_view> value;  // nullopt: deleted
+
+  bool operator==(const Change&) const = default;
+};
+
+// One key of one wait; a key's waiters are in the order of arrival.
+struct WaitRecord;
+struct Waiter {
+  WaitRecord* wait = nullptr;
+  std::size_t index = 0;  // in WaitRecord::registrations
+};
+using WaiterList = std::list<Waiter>;
+
+struct WaitRecord {
+  struct Registration {
+    std::pair<const std::string, WaiterList>* list = nullptr;  // null: counted down already
+    WaiterList::iterator position;
+  };
+  TableClient* client = nullptr;
+  std::uint64_t id = 0;
+  std::size_t missing = 0;
+  std::vector<Registration> registrations;
+};
+
+struct WatchRecord;
+using WatchList = std::list<WatchRecord*>;
+
+struct WatchRecord {
+  TableClient* client = nullptr;
+  std::uint64_t id = 0;
+  bool prefix = false;
+  std::pair<const std::string, WatchList>* list = nullptr;
+  WatchList::iterator position;
+  std::vector<Change> pending;  // of the publication under way
+};
+
+// The callbacks must not call the table.
+class TableClient {
+ public:
+  TableClient() = default;
+  TableClient(const TableClient&) = delete;
+  TableClient& operator=(const TableClient&) = delete;
+  // Precondition: KeyTable::drop() was called, or there are neither waits nor watches.
+  virtual ~TableClient() = default;
+
+  // The wait that was registered as `wait` is over: all its keys are there.
+  virtual void on_wait_done(std::uint64_t wait) = 0;
+  // What one request changed under a watch; the views die with the call.
+  virtual void on_changes(std::uint64_t watch, std::uint64_t revision,
+                          std::span<const Change> changes) = 0;
+
+ private:
+  friend class KeyTable;
+
+  std::map<std::uint64_t, WaitRecord> waits_;
+  std::map<std::uint64_t, WatchRecord> watches_;
+};
+
+}  // namespace drun::store

@@ -1,0 +1,21 @@
+// What each request of the TCPStore protocol does to a table, and what it is answered.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "store/table.hpp"
+#include "store/tcpstore_protocol.hpp"
+
+namespace drun::store::tcpstore {
+
+// Applies one request of `client` and appends its reply, if it has one yet, to `out`; a wait that
+// is not over is registered as `wait`, which is free, and answered through
+// TableClient::on_wait_done(). `longest_reply` bounds what is appended. Returns null, or why the
+// connection must be closed: the protocol has no error replies.
+[[nodiscard]] const char* apply(KeyTable& table, TableClient& client, std::uint64_t wait,
+                                const Request& request, std::size_t longest_reply,
+                                std::string& out);
+
+}  // namespace drun::store::tcpstore

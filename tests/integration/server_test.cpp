@@ -1,0 +1,90 @@
+#include "drun/store/server.hpp"
+
+#include <string>
+#include <string_view>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/raw_connection.hpp"
+#include "support/running_server.hpp"
+
+namespace drun::store {
+namespace {
+
+using test::ControlConnection;
+using test::RawConnection;
+using test::RunningServer;
+using test::TcpStoreConnection;
+using testing::ElementsAre;
+
+TEST(ServerTest, EveryDialectActsOnTheSameKeys) {
+  RunningServer server;
+  TcpStoreConnection old(server.endpoint(), tcpstore::Dialect::A);
+  TcpStoreConnection modern(server.endpoint());
+  ControlConnection agent(server.endpoint());
+  old.set("/k", "from A");
+  EXPECT_EQ(old.add("n", 1), 1);
+  EXPECT_EQ(modern.get("/k"), "from A");
+  EXPECT_THAT(agent.call<control::Values>(1, control::Get{{"/k", "n", "none"}}).values,
+              ElementsAre("from A", "1", std::nullopt));
+}
+
+TEST(ServerTest, AWaitEndsWhenAnotherConnectionSetsTheKey) {
+  RunningServer server;
+  TcpStoreConnection waiter(server.endpoint());
+  waiter.start_wait({"a", "b"});
+  TcpStoreConnection setter(server.endpoint());
+  setter.set("a", "1");
+  EXPECT_EQ(setter.add("x", 1), 1);
+  EXPECT_FALSE(waiter.readable(std::chrono::milliseconds(20)));
+  setter.set("b", "");
+  EXPECT_EQ(waiter.receive(1), std::string(1, '\0'));
+}
+
+TEST(ServerTest, ATransactionIsSeenByAWatchAsOneEvent) {
+  RunningServer server;
+  ControlConnection watcher(server.endpoint());
+  ControlConnection writer(server.endpoint());
+  EXPECT_TRUE(watcher.call<control::Snapshot>(7, control::Watch{"drun/", true}).entries.empty());
+  control::Transaction transaction;
+  transaction.guards = {{"drun/leader", std::nullopt}};
+  transaction.writes = {{"drun/leader", "me"}, {"drun/round", "1"}, {"other", "x"}};
+  writer.call<control::Committed>(1, transaction);
+  EXPECT_THAT(watcher.receive_as<control::Changes>(7).changes,
+              ElementsAre(control::Entry{"drun/leader", "me"}, control::Entry{"drun/round", "1"}));
+  EXPECT_THAT(writer.call<control::Refused>(2, transaction).values, ElementsAre("me"));
+}
+
+TEST(ServerTest, TheWorkerTableIsEmptyAfterAReset) {
+  Server server;
+  const Endpoint held =
+      server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Workers, false).value();
+  std::thread thread([&] { server.run(); });
+  EXPECT_FALSE(RawConnection(held).connected()) << "refused before the first round";
+  ASSERT_TRUE(server.reset_worker_table());
+  TcpStoreConnection first(held);
+  EXPECT_EQ(first.add("n", 5), 5);
+  ControlConnection agent(held);
+  ASSERT_TRUE(server.reset_worker_table());
+  EXPECT_TRUE(first.is_closed_by_peer());
+  TcpStoreConnection second(held);
+  EXPECT_EQ(second.add("n", 1), 1);
+  EXPECT_THAT(agent.call<control::Values>(1, control::Get{{"n"}}).values, ElementsAre(std::nullopt))
+      << "control connections survive, and see the job's table";
+  server.stop();
+  thread.join();
+}
+
+TEST(ServerTest, AHeldPortIsNotSharedAndAnErrorNamesItAndTheCause) {
+  Server server;
+  const Endpoint held =
+      server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Workers, false).value();
+  const auto again = server.add_listener(held, Table::Job);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().what(), "bind " + to_string(held) + ": Address already in use");
+  EXPECT_EQ(again.error().code(), std::errc::address_in_use);
+}
+
+}  // namespace
+}  // namespace drun::store

@@ -1,0 +1,199 @@
+// A TCP connection that sends and expects exact bytes. Every read has a deadline, so that a missing
+// answer fails the test instead of hanging it.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include <gtest/gtest.h>
+
+#include "drun/base/endpoint.hpp"
+#include "drun/base/file_descriptor.hpp"
+#include "store/control_protocol.hpp"
+#include "store/tcpstore_protocol.hpp"
+
+namespace drun::test {
+
+class RawConnection {
+ public:
+  static constexpr std::chrono::milliseconds kPatience{10'000};
+
+  // 127.0.0.1 and the like.
+  explicit RawConnection(const Endpoint& endpoint, int receive_buffer = 0)
+      : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    if (receive_buffer > 0)
+      ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(endpoint.port);
+    ::inet_pton(AF_INET, endpoint.host.c_str(), &address.sin_addr);
+    connected_ = ::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+
+  [[nodiscard]] bool connected() const { return connected_; }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+
+  // False: the peer closed.
+  bool send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent < 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return true;
+  }
+
+  // Exactly `size` bytes, or fewer if the peer closes or keeps silent.
+  std::string receive(std::size_t size, std::chrono::milliseconds patience = kPatience) {
+    std::string bytes(size, '\0');
+    std::size_t have = 0;
+    while (have < size && readable(patience)) {
+      const ssize_t got = ::recv(fd_.get(), bytes.data() + have, size - have, 0);
+      if (got <= 0) break;
+      have += static_cast<std::size_t>(got);
+    }
+    bytes.resize(have);
+    return bytes;
+  }
+
+  [[nodiscard]] bool readable(std::chrono::milliseconds patience) const {
+    pollfd poll{fd_.get(), POLLIN, 0};
+    return ::poll(&poll, 1, static_cast<int>(patience.count())) == 1;
+  }
+
+  // True once the peer has closed or reset the connection; what it sent before is skipped.
+  [[nodiscard]] bool is_closed_by_peer(std::chrono::milliseconds patience = kPatience) {
+    char bytes[4096];
+    while (readable(patience)) {
+      const ssize_t got = ::recv(fd_.get(), bytes, sizeof bytes, 0);
+      if (got <= 0) return true;
+    }
+    return false;
+  }
+  void close() { fd_.reset(); }
+
+ private:
+  FileDescriptor fd_;
+  bool connected_ = false;
+};
+
+// Speaks dialect C, or an old dialect without a handshake.
+class TcpStoreConnection : public RawConnection {
+ public:
+  using Dialect = store::tcpstore::Dialect;
+  using Op = store::tcpstore::Op;
+
+  explicit TcpStoreConnection(const Endpoint& endpoint, Dialect dialect = Dialect::C)
+      : RawConnection(endpoint), dialect_(dialect) {
+    if (dialect == Dialect::C) send(store::tcpstore::kHandshake);
+  }
+
+  void request(const store::tcpstore::Request& request) {
+    std::string bytes;
+    store::tcpstore::encode(bytes, dialect_, request);
+    send(bytes);
+  }
+  void set(std::string_view key, std::string_view value) {
+    store::tcpstore::Request r;
+    r.op = Op::Set;
+    r.key = key;
+    r.value = value;
+    request(r);
+  }
+  std::string get(std::string_view key) {
+    store::tcpstore::Request r;
+    r.op = Op::Get;
+    r.key = key;
+    request(r);
+    return receive_vector();
+  }
+  std::int64_t add(std::string_view key, std::int64_t delta) {
+    store::tcpstore::Request r;
+    r.op = Op::Add;
+    r.key = key;
+    r.number = delta;
+    request(r);
+    return receive_number();
+  }
+  void start_wait(const std::vector<std::string_view>& keys) {
+    store::tcpstore::Request r;
+    r.op = Op::Wait;
+    r.keys = keys;
+    request(r);
+  }
+  std::string receive_vector() { return receive(static_cast<std::size_t>(receive_number())); }
+  std::int64_t receive_number() {
+    const std::string bytes = receive(8);
+    EXPECT_EQ(bytes.size(), 8U) << "no answer";
+    return bytes.size() == 8 ? store::load<std::int64_t>(bytes) : 0;
+  }
+
+ private:
+  Dialect dialect_;
+};
+
+// Speaks the control protocol. Messages hold views into the last frame received.
+class ControlConnection : public RawConnection {
+ public:
+  struct Received {
+    std::uint64_t request = 0;
+    store::control::Reply reply = store::control::Error{};
+  };
+
+  explicit ControlConnection(const Endpoint& endpoint, int receive_buffer = 0)
+      : RawConnection(endpoint, receive_buffer) {
+    std::string opening;
+    store::control::encode_opening(opening);
+    send(opening);
+    EXPECT_TRUE(std::holds_alternative<store::control::Welcome>(receive_reply().reply));
+  }
+
+  void request(std::uint64_t id, const store::control::Request& message) {
+    std::string bytes;
+    store::control::encode(bytes, id, message);
+    send(bytes);
+  }
+  Received receive_reply(std::chrono::milliseconds patience = kPatience) {
+    using namespace store::control;
+    frame_ = receive(kHeaderBytes, patience);
+    if (frame_.size() < kHeaderBytes) {
+      ADD_FAILURE() << "no frame came";
+      return {};
+    }
+    frame_ += receive(4 + store::load<std::uint32_t>(frame_) - kHeaderBytes);
+    const FrameResult found = next_frame(frame_, 0xFFFFFFFF);
+    Received received;
+    received.request = found.frame.request;
+    EXPECT_EQ(found.status, FrameStatus::Complete);
+    EXPECT_EQ(decode_reply(found.frame, received.reply), DecodeStatus::Ok);
+    return received;
+  }
+  template <typename T>
+  T receive_as(std::uint64_t id) {
+    const Received received = receive_reply();
+    EXPECT_EQ(received.request, id);
+    const T* reply = std::get_if<T>(&received.reply);
+    EXPECT_NE(reply, nullptr) << "reply " << received.reply.index();
+    return reply ? *reply : T{};
+  }
+  template <typename T>
+  T call(std::uint64_t id, const store::control::Request& message) {
+    request(id, message);
+    return receive_as<T>(id);
+  }
+
+ private:
+  std::string frame_;
+};
+
+}  // namespace drun::test
