@@ -3,9 +3,7 @@
 // clock, thread or coroutine, so that the simulation drives the very code that runs in production.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,95 +11,9 @@
 #include <vector>
 
 #include "rendezvous/key_value.hpp"
+#include "rendezvous/types.hpp"
 
 namespace drun::rendezvous {
-
-using Time = std::chrono::steady_clock::time_point;
-using Milliseconds = std::chrono::milliseconds;
-
-enum class RankOrder { Keep, Host, Join };
-enum class Resize { Now, Restart };
-
-// What this agent brings and asks for. Constant after construction.
-struct Settings {
-  std::string run_id = "none";
-  int min_nodes = 1;
-  int max_nodes = 1;
-  int local_world_size = 1;
-  int max_restarts = 0;
-  std::string role = "default";
-  std::optional<int> node_rank;  // asked for (--node-rank, static, Slurm)
-
-  std::string host;     // for people and for natural order: gethostname()
-  std::string address;  // how others reach this node; becomes MASTER_ADDR for group rank 0
-  std::uint16_t worker_port = 0;  // this agent's worker store; becomes MASTER_PORT for group rank 0
-  bool is_host = false;  // carries the rendezvous store: leads first, rank 0 first, leaves last
-  std::string ticket;    // unique per agent process
-
-  // What all agents must agree on, by name: "nnodes", "program", "protocol" ... -> value (a digest
-  // where it may be secret).
-  std::map<std::string, std::string> agreement;
-
-  RankOrder rank_order = RankOrder::Keep;
-  Resize resize = Resize::Now;
-
-  Milliseconds join_timeout{600'000};      // from the first wait for members until Outcome::Timeout
-  Milliseconds last_call_timeout{30'000};  // upper bound of the wait between min and max
-  Milliseconds quiet_period{2'000};        // min..max starts this long after the last join
-  Milliseconds close_timeout{30'000};      // the host waits this long for the others to leave
-  Milliseconds keep_alive{6'000};          // without the store for longer than this: give up
-};
-
-// A node's place in a round.
-struct Assignment {
-  int round = 0;
-  int group_rank = 0;
-  int group_world_size = 1;
-  int first_rank = 0;
-  int world_size = 1;
-  int first_role_rank = 0;
-  int role_world_size = 1;
-  int restart_count = 0;
-  std::string master_address;
-  std::uint16_t master_port = 0;
-};
-
-// Why a node's workers failed, small enough (a few KiB) to travel to every node.
-struct FailureSummary {
-  int rank = 0;
-  int local_rank = 0;
-  int group_rank = 0;
-  std::string host;
-  std::int64_t pid = 0;
-  int exit_code = 0;  // 0..255; meaningless when signal != 0
-  int signal = 0;
-  std::string
-      cause;  // "exit code 7", "killed by SIGSEGV", "killed: out of memory", "cannot run ..."
-  std::int64_t time_ms = 0;       // Unix milliseconds, of the failing node's clock; for people
-  std::int64_t uptime_ms = 0;     // since the worker's start
-  std::string traceback;          // from the error file, may be empty
-  std::vector<std::string> tail;  // last lines of stderr
-  std::string log_file;           // on the failing host, may be empty
-  std::vector<std::string>
-      others;  // one line for each other rank of that node that failed by itself
-};
-
-enum class End {
-  Success,
-  Failure,   // a worker's; `failure` says which
-  Stopped,   // an agent was told to stop (signal); `exit_code` is 128+n
-  Timeout,   // not enough nodes in time; `text` names who is missing
-  Refused,   // this agent only: duplicate rank, disagreement, closed job ...; harms nobody else
-  StoreLost  // this agent lost the store for good
-};
-
-// How the job ended for this agent, and the exit code that every agent of the job gives.
-struct Outcome {
-  End end = End::Success;
-  int exit_code = 0;
-  std::string text;  // one line for the user; empty on success
-  std::optional<FailureSummary> failure;
-};
 
 // ---- actions: what the agent around this machine must do ----
 
@@ -139,9 +51,11 @@ struct LogAction {
   bool warning = false;
   std::string text;
 };
-// While waiting: who is there, for the one updated line. Empty text: nothing to wait for any more.
+// While waiting, once a second: who is there, for the one updated line. Empty text: nothing to wait
+// for any more.
 struct ProgressAction {
   std::string text;
+  bool changed = false;  // more than the clock in it; worth a line where lines cannot be updated
 };
 
 using Action = std::variant<WatchAction, UnwatchAction, CommitAction, PrepareMasterAction,

@@ -1,0 +1,287 @@
+// decide(): what to write next, and why.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "rendezvous/membership.hpp"
+#include "rendezvous/placement.hpp"
+#include "rendezvous/text.hpp"
+
+namespace drun::rendezvous {
+namespace {
+
+struct Context {
+  const State& state;
+  const Settings& settings;
+  Time now;
+  Decision decision;
+
+  RoundDocument& round() { return decision.round; }
+  void write(std::string key, std::string value) {
+    decision.writes.push_back({std::move(key), std::move(value), false});
+  }
+  void drop(std::string key) { decision.writes.push_back({std::move(key), std::nullopt, false}); }
+  void log(std::string text) { decision.log.push_back(std::move(text)); }
+  [[nodiscard]] bool past(std::optional<Time> time, Milliseconds after = {}) const {
+    return !time || now >= *time + after;
+  }
+};
+
+std::string round_name(const RoundDocument& round) {
+  return "round " + std::to_string(round.number);
+}
+
+void close(Context& c, Outcome outcome) {
+  c.round().phase = Phase::Closed;
+  c.round().reason = outcome.text;
+  c.round().waiting.clear();
+  c.write(c.state.keys.outcome, encode(outcome));
+  c.drop(c.state.keys.job);
+  for (const auto& ticket : c.state.assignment_keys) {
+    const auto member = c.state.members.find(ticket);
+    if (member != c.state.members.end() && member->second.standing == Standing::Refused) continue;
+    c.drop(c.state.keys.assignment(ticket));
+    c.decision.dropped.push_back(ticket);
+  }
+  c.log("the job has ended" + (outcome.text.empty() ? "" : ": " + outcome.text));
+  c.decision.outcome = std::move(outcome);
+}
+
+std::string describe(const FailureSummary& failure) {
+  return "rank " + std::to_string(failure.rank) + " on " + failure.host + ": " + failure.cause;
+}
+
+void close_failed(Context& c) {
+  const auto& root = c.state.failures.front().summary;
+  Outcome outcome{End::Failure, root.shell_code(), describe(root), root};
+  if (c.settings.exit_code == ExitCodePolicy::Max) {
+    for (const auto& [ticket, failure] : c.state.failures)
+      outcome.exit_code = std::max({outcome.exit_code, failure.shell_code(), failure.highest_code});
+  }
+  if (c.state.crashes > 0 && root.rank == c.state.crash_rank && root.cause == c.state.crash_cause) {
+    outcome.text += "; the same " + std::to_string(c.state.crashes + 1) +
+                    " times in a row within seconds of the start";
+  } else if (c.round().restart_count > 0) {
+    outcome.text += "; no restart of " + std::to_string(c.settings.max_restarts) + " is left";
+  }
+  close(c, std::move(outcome));
+}
+
+void close_timed_out(Context& c) {
+  std::string text = "after " + duration_text(c.settings.join_timeout) + " only " +
+                     waiting_text(c.state, c.settings) + " had joined";
+  if (const auto refused = refused_text(c.state); !refused.empty()) text += "; refused: " + refused;
+  close(c, {End::Timeout, kTimeoutExitCode, std::move(text), std::nullopt});
+}
+
+// Tells those that may not take part.
+void refuse(Context& c) {
+  const auto tell = [&](const std::string& ticket, const std::string& reason) {
+    AssignmentDocument document;
+    document.refused = reason;
+    c.write(c.state.keys.assignment(ticket), encode(document));
+    c.decision.refused.emplace(ticket, reason);
+    c.log("refused: " + reason);
+  };
+  for (const auto& ticket : c.state.to_refuse)
+    tell(ticket, c.state.members.find(ticket)->second.refusal);
+  for (const auto& ticket : c.state.held) {
+    const Member& member = c.state.members.find(ticket)->second;
+    if (!c.past(member.since, duplicate_grace(c.settings))) continue;
+    const int rank = *member.document.node_rank;
+    const auto& holder = c.state.members.find(c.state.rank_holders.at(rank))->second;
+    tell(ticket, member.document.host + " asks for node rank " + std::to_string(rank) + ", which " +
+                     holder.document.host + " has");
+  }
+}
+
+void stop_round(Context& c, Cause cause, std::string reason) {
+  c.round().phase = Phase::Stopping;
+  c.round().cause = cause;
+  c.round().reason = std::move(reason);
+  c.log(round_name(c.round()) + ": stopping: " + c.round().reason);
+}
+
+std::string lost_text(const Context& c) {
+  const bool missing = c.state.lost == 0;
+  for (const auto& [ticket, place] : c.state.places) {
+    if (missing ? place.missing : place.lost)
+      return (place.host.empty() ? "the node" : place.host) + " (group rank " +
+             std::to_string(place.group_rank) + ") is gone";
+  }
+  return "a node is gone";
+}
+
+void running(Context& c) {
+  const State& s = c.state;
+  const bool gone = s.lost > 0 || (s.missing > 0 && c.past(s.grace_until));
+  if (!s.failures.empty()) {
+    stop_round(c, Cause::Failure, describe(s.failures.front().summary));
+    c.round().root = s.failures.front().ticket;
+  } else if (gone) {
+    stop_round(c, Cause::Membership, lost_text(c));
+  } else if (s.succeeded == c.round().nodes) {
+    close(c, {});
+  } else if (c.settings.resize == Resize::Now && s.joiners > 0 && s.succeeded == 0 &&
+             s.missing == 0 && c.round().nodes < c.settings.max_nodes) {
+    if (c.round().nodes + s.joiners >= c.settings.max_nodes ||
+        c.past(s.last_join, c.settings.quiet_period) ||
+        c.past(s.joiners_since, c.settings.last_call_timeout))
+      stop_round(
+          c, Cause::Resize,
+          std::to_string(s.joiners) + (s.joiners == 1 ? " node has" : " nodes have") + " joined");
+  }
+}
+
+// Those that have not left after stop_timeout are left behind.
+void expel(Context& c) {
+  for (const auto& [ticket, place] : c.state.places) {
+    const auto member = c.state.members.find(ticket);
+    if (member == c.state.members.end() || member->second.standing == Standing::Refused ||
+        member->second.document.left >= c.round().number)
+      continue;
+    AssignmentDocument document;
+    document.refused = member->second.document.host + " did not stop its workers of " +
+                       round_name(c.round()) + " within " + duration_text(c.settings.stop_timeout) +
+                       "; the others go on without it";
+    c.write(c.state.keys.assignment(ticket), encode(document));
+    c.log(document.refused);
+    c.decision.refused.emplace(ticket, std::move(document.refused));
+  }
+}
+
+// All have left the round, or are gone: was it a failure of the job's own, and is there another
+// try? A failure in a round that also lost a node is that loss's echo.
+void stopping(Context& c) {
+  const State& s = c.state;
+  if (s.unleft > 0) {
+    const bool stopping_already = s.round.phase == Phase::Stopping;
+    if (stopping_already && c.past(s.stopping_since, c.settings.stop_timeout)) expel(c);
+    return;
+  }
+  if (s.missing > 0 && !c.past(s.grace_until)) return;
+  const bool failed = !s.failures.empty() && s.lost == 0 && s.missing == 0;
+  if (failed) {
+    if (!s.failures.front().summary.restartable ||
+        c.round().restart_count >= c.settings.max_restarts)
+      return close_failed(c);
+    ++c.round().restart_count;
+    c.log("restart " + std::to_string(c.round().restart_count) + " of " +
+          std::to_string(c.settings.max_restarts) + " after " +
+          describe(s.failures.front().summary));
+  }
+  c.round().phase = Phase::Gathering;
+  c.round().cause = Cause::None;
+  c.round().root.clear();
+}
+
+// Group rank 0's node makes the workers' store ready; then all start at once.
+void preparing(Context& c) {
+  const State& s = c.state;
+  const int planned = static_cast<int>(s.plan.size());
+  const bool one_more = s.ready > planned && planned < c.settings.max_nodes &&
+                        !c.past(s.enough_since, c.settings.last_call_timeout);
+  if (s.plan_broken || one_more) {
+    c.round().phase = Phase::Gathering;
+    return;
+  }
+  const auto& master = s.members.find(s.plan.front().ticket)->second.document;
+  if (master.prepared != c.round().number) return;
+  AssignmentDocument document;
+  document.go = true;
+  for (const auto& [ticket, assignment] : s.plan) {
+    document.assignment = assignment;
+    document.assignment.master_address = master.address;
+    document.assignment.master_port = master.prepared_port;
+    c.write(s.keys.assignment(ticket), encode(document));
+  }
+  for (const auto& ticket : s.assignment_keys) {
+    if (s.members.contains(ticket)) continue;
+    c.drop(s.keys.assignment(ticket));
+    c.decision.dropped.push_back(ticket);
+  }
+  c.round().phase = Phase::Running;
+  c.round().ran = c.round().number;
+  c.round().reason.clear();
+  c.decision.plan = s.plan;
+  c.log(round_name(c.round()) + ": " + std::to_string(c.round().nodes) +
+        (c.round().nodes == 1 ? " node, " : " nodes, ") + std::to_string(c.round().world_size) +
+        (c.round().world_size == 1 ? " rank: " : " ranks: ") + rank_map(s, s.plan));
+}
+
+void plan_round(Context& c) {
+  std::vector<Candidate> candidates;
+  candidates.reserve(c.state.members.size());
+  for (const auto& [ticket, member] : c.state.members) {
+    const auto& d = member.document;
+    if (member.standing != Standing::Eligible || (d.claim && d.claim->round > d.left)) continue;
+    const auto place = c.state.places.find(ticket);
+    std::optional<int> last_rank;
+    if (place != c.state.places.end()) last_rank = place->second.group_rank;
+    candidates.push_back({&ticket, &d, member.arrival, last_rank});
+  }
+  const auto ordered = place(std::move(candidates), c.settings);
+  RoundDocument& round = c.round();
+  ++round.number;
+  round.phase = Phase::Preparing;
+  round.waiting.clear();
+  auto assignments = assign(ordered, round.number, round.restart_count);
+  round.nodes = static_cast<int>(ordered.size());
+  round.world_size = assignments.front().world_size;
+  for (std::size_t i = 0; i < ordered.size(); ++i)
+    c.decision.plan.push_back({*ordered[i].ticket, std::move(assignments[i])});
+
+  AssignmentDocument document;
+  document.assignment = c.decision.plan.front().assignment;
+  document.assignment.master_address = ordered.front().document->address;
+  document.assignment.master_port = ordered.front().document->worker_port;
+  c.write(c.state.keys.assignment(c.decision.plan.front().ticket), encode(document));
+}
+
+void gathering(Context& c) {
+  const State& s = c.state;
+  const bool quiet = c.past(s.last_join, c.settings.quiet_period) ||
+                     (s.enough_since && c.past(s.enough_since, c.settings.last_call_timeout));
+  if (s.ready >= c.settings.max_nodes || (s.ready >= c.settings.min_nodes && quiet))
+    return plan_round(c);
+  if (s.waiting_since && c.past(s.waiting_since, c.settings.join_timeout))
+    return close_timed_out(c);
+
+  const bool entered = s.round.phase != Phase::Gathering || !s.round_written;
+  if (!entered && !(s.progress_due && c.past(s.next_progress))) return;
+  c.round().nodes = 0;
+  c.round().world_size = 0;
+  c.round().waiting = waiting_text(s, c.settings);
+  if (entered && c.round().number > 0)
+    c.log(round_name(c.round()) + " has ended; waiting for nodes: " + c.round().waiting);
+}
+
+}  // namespace
+
+Decision decide(const State& state, const Settings& settings, Time now) {
+  Context c{state, settings, now, {}};
+  c.round() = state.round;
+  if (state.round.phase == Phase::Closed) return {};
+  if (state.stop) {
+    close(c, {End::Stopped, state.stop->exit_code, state.stop->reason, std::nullopt});
+  } else {
+    refuse(c);
+    if (c.round().phase == Phase::Running) running(c);
+    if (c.round().phase == Phase::Stopping) stopping(c);
+    if (c.round().phase == Phase::Preparing) preparing(c);
+    if (c.round().phase == Phase::Gathering) gathering(c);
+  }
+  if (c.round().phase != Phase::Closed) {
+    for (const auto& [ticket, assignment] : state.reclaimed)
+      c.write(state.keys.assignment(ticket), encode(AssignmentDocument{assignment, true, {}}));
+  }
+  if (c.round() != state.round || !state.round_written || !state.job_written) {
+    c.round().epoch = state.epoch;
+    if (!state.job_written && c.round().phase != Phase::Closed)
+      c.write(state.keys.job, encode(JobDocument{state.agreement}));
+    c.write(state.keys.round, encode(c.round()));  // last: it is what starts and stops
+  }
+  return std::move(c.decision);
+}
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,384 @@
+#include "rendezvous/documents.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace drun::rendezvous {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t kMaxText = 8 * 1024;  // of one text of a failure
+constexpr std::size_t kMaxLines = 100;
+
+constexpr std::array<const char*, 5> kPhases = {"gathering", "preparing", "running", "stopping",
+                                                "closed"};
+constexpr std::array<const char*, 4> kCauses = {"none", "failure", "membership", "resize"};
+constexpr std::array<const char*, 6> kEnds = {"success", "failure", "stopped",
+                                              "timeout", "refused", "store-lost"};
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The end of a long text: a traceback's and a log's last lines say most.
+std::string clip(const std::string& text) {
+  return text.size() <= kMaxText ? text : "..." + text.substr(text.size() - kMaxText);
+}
+
+std::vector<std::string> clip(const std::vector<std::string>& lines) {
+  std::vector<std::string> out;
+  const auto skipped = lines.size() - std::min(lines.size(), kMaxLines);
+  std::size_t bytes = 0;
+  for (auto line = lines.rbegin(); line != lines.rend() - static_cast<std::ptrdiff_t>(skipped);
+       ++line) {
+    bytes += line->size();
+    if (bytes > kMaxText) break;
+    out.push_back(*line);
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+// Reads the fields of one object and remembers the first thing that was wrong.
+class Reader {
+ public:
+  Reader(std::string_view what, std::string_view text) : what_(what) {
+    owned_ = Json::parse(text, nullptr, false);
+    if (!json_->is_object()) fail("it is no JSON object");
+  }
+  // `json` must outlive this.
+  Reader(std::string_view what, const Json& json) : what_(what), json_(&json) {
+    if (!json_->is_object()) fail("it is no JSON object");
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  // The integer `name` in [low, high]; `fallback` where it is missing and one is given.
+  template <typename T>
+  void integer(const char* name, T& out, std::int64_t low, std::int64_t high,
+               bool required = true) {
+    const Json* field = find(name, required);
+    if (field == nullptr) return;
+    if (!field->is_number_integer() ||
+        (field->is_number_unsigned() && field->get<std::uint64_t>() > std::uint64_t{kMaxInt64}) ||
+        field->get<std::int64_t>() < low || field->get<std::int64_t>() > high) {
+      fail(std::string(name) + " is no integer from " + std::to_string(low) + " to " +
+           std::to_string(high));
+      return;
+    }
+    out = static_cast<T>(field->get<std::int64_t>());
+  }
+
+  void text(const char* name, std::string& out, bool required = true) {
+    const Json* field = find(name, required);
+    if (field == nullptr) return;
+    if (!field->is_string()) return fail(std::string(name) + " is no string");
+    out = field->get_ref<const std::string&>();
+  }
+
+  void flag(const char* name, bool& out) {
+    const Json* field = find(name, false);
+    if (field == nullptr) return;
+    if (!field->is_boolean()) return fail(std::string(name) + " is no boolean");
+    out = field->get<bool>();
+  }
+
+  void lines(const char* name, std::vector<std::string>& out) {
+    const Json* field = find(name, false);
+    if (field == nullptr) return;
+    if (!field->is_array()) return fail(std::string(name) + " is no array");
+    for (const auto& line : *field) {
+      if (!line.is_string()) return fail(std::string(name) + " holds something else than strings");
+      out.push_back(line.get_ref<const std::string&>());
+    }
+  }
+
+  void texts(const char* name, std::map<std::string, std::string>& out) {
+    const Json* field = find(name, true);
+    if (field == nullptr) return;
+    if (!field->is_object()) return fail(std::string(name) + " is no object");
+    for (const auto& [key, value] : field->items()) {
+      if (!value.is_string()) return fail(std::string(name) + " holds something else than strings");
+      out.emplace(key, value.get_ref<const std::string&>());
+    }
+  }
+
+  // One of `names`, by its place in the list.
+  template <typename E, std::size_t N>
+  void choice(const char* name, E& out, const std::array<const char*, N>& names) {
+    std::string word;
+    text(name, word);
+    if (!error_.empty()) return;
+    const auto* at = std::find(names.begin(), names.end(), word);
+    if (at == names.end()) return fail(std::string(name) + " is unknown");
+    out = static_cast<E>(at - names.begin());
+  }
+
+  // The nested object, or null.
+  const Json* object(const char* name) { return find(name, false); }
+
+  void fail(std::string problem) {
+    if (error_.empty()) error_ = std::move(problem);
+  }
+  [[nodiscard]] const std::string& error() const { return error_; }
+
+  template <typename T>
+  Result<T> finish(T value) {
+    if (error_.empty()) return value;
+    return Error(std::make_error_code(std::errc::bad_message),
+                 "malformed " + std::string(what_) + " document: " + error_);
+  }
+
+ private:
+  const Json* find(const char* name, bool required) {
+    if (!error_.empty()) return nullptr;
+    const auto field = json_->find(name);
+    if (field != json_->end()) return &*field;
+    if (required) fail(std::string(name) + " is missing");
+    return nullptr;
+  }
+
+  std::string_view what_;
+  Json owned_;
+  const Json* json_ = &owned_;
+  std::string error_;
+};
+
+Json to_json(const Assignment& a) {
+  return {{"round", a.round},
+          {"group_rank", a.group_rank},
+          {"nodes", a.group_world_size},
+          {"first_rank", a.first_rank},
+          {"world_size", a.world_size},
+          {"first_role_rank", a.first_role_rank},
+          {"role_world_size", a.role_world_size},
+          {"restart_count", a.restart_count},
+          {"address", a.master_address},
+          {"port", a.master_port}};
+}
+
+void read(Reader& in, Assignment& a) {
+  in.integer("round", a.round, 1, kMaxInt);
+  in.integer("nodes", a.group_world_size, 1, kMaxInt);
+  in.integer("group_rank", a.group_rank, 0, std::max(a.group_world_size, 1) - 1);
+  in.integer("world_size", a.world_size, 1, kMaxInt);
+  in.integer("first_rank", a.first_rank, 0, std::max(a.world_size, 1) - 1);
+  in.integer("role_world_size", a.role_world_size, 1, kMaxInt);
+  in.integer("first_role_rank", a.first_role_rank, 0, std::max(a.role_world_size, 1) - 1);
+  in.integer("restart_count", a.restart_count, 0, kMaxInt);
+  in.text("address", a.master_address);
+  in.integer("port", a.master_port, 0, 65535);
+}
+
+Json to_json(const FailureSummary& f) {
+  Json json = {{"rank", f.rank},
+               {"local_rank", f.local_rank},
+               {"group_rank", f.group_rank},
+               {"host", f.host},
+               {"pid", f.pid},
+               {"exit_code", f.exit_code},
+               {"signal", f.signal},
+               {"cause", clip(f.cause)},
+               {"time_ms", f.time_ms},
+               {"uptime_ms", f.uptime_ms},
+               {"restartable", f.restartable},
+               {"highest_code", f.highest_code}};
+  if (!f.traceback.empty()) json["traceback"] = clip(f.traceback);
+  if (!f.tail.empty()) json["tail"] = clip(f.tail);
+  if (!f.log_file.empty()) json["log_file"] = clip(f.log_file);
+  if (!f.others.empty()) json["others"] = clip(f.others);
+  return json;
+}
+
+void read(Reader& in, FailureSummary& f) {
+  in.integer("rank", f.rank, 0, kMaxInt);
+  in.integer("local_rank", f.local_rank, 0, kMaxInt);
+  in.integer("group_rank", f.group_rank, 0, kMaxInt);
+  in.text("host", f.host);
+  in.integer("pid", f.pid, 0, kMaxInt64);
+  in.integer("exit_code", f.exit_code, 0, 255);
+  in.integer("signal", f.signal, 0, 127);
+  in.text("cause", f.cause);
+  in.integer("time_ms", f.time_ms, -kMaxInt64, kMaxInt64);
+  in.integer("uptime_ms", f.uptime_ms, -kMaxInt64, kMaxInt64);
+  in.flag("restartable", f.restartable);
+  in.integer("highest_code", f.highest_code, 0, 255, false);
+  in.text("traceback", f.traceback, false);
+  in.lines("tail", f.tail);
+  in.text("log_file", f.log_file, false);
+  in.lines("others", f.others);
+}
+
+// Reads the nested object `name`, where there is one.
+template <typename T>
+void read_nested(Reader& in, const char* name, std::optional<T>& out) {
+  const Json* field = in.object(name);
+  if (field == nullptr) return;
+  Reader nested(name, *field);
+  T value;
+  read(nested, value);
+  if (!nested.error().empty()) in.fail(std::string(name) + ": " + nested.error());
+  out = std::move(value);
+}
+
+void read(Reader& in, StopRequest& stop) {
+  in.text("reason", stop.reason);
+  in.integer("exit_code", stop.exit_code, 0, 255);
+}
+
+}  // namespace
+
+std::string encode(const MemberDocument& d) {
+  Json json = {{"v", d.version},
+               {"host", d.host},
+               {"address", d.address},
+               {"worker_port", d.worker_port},
+               {"local_world_size", d.local_world_size},
+               {"role", d.role},
+               {"agreement", d.agreement},
+               {"left", d.left}};
+  if (d.node_rank) json["node_rank"] = *d.node_rank;
+  if (d.is_host) json["is_host"] = true;
+  if (d.claim) json["claim"] = to_json(*d.claim);
+  if (d.prepared != 0) {
+    json["prepared"] = d.prepared;
+    json["prepared_port"] = d.prepared_port;
+  }
+  if (d.succeeded != 0) json["succeeded"] = d.succeeded;
+  if (d.failed != 0) json["failed"] = d.failed;
+  if (d.failure) json["failure"] = to_json(*d.failure);
+  if (d.stop) json["stop"] = {{"reason", clip(d.stop->reason)}, {"exit_code", d.stop->exit_code}};
+  return dump(json);
+}
+
+Result<MemberDocument> decode_member(std::string_view text) {
+  Reader in("member", text);
+  MemberDocument d;
+  in.integer("v", d.version, 1, kMaxInt);
+  if (in.error().empty() && d.version != kProtocolVersion) {
+    // The other fields may mean anything; the name is wanted for the refusal.
+    in.text("host", d.host, false);
+    return in.finish(std::move(d));
+  }
+  in.text("host", d.host);
+  in.text("address", d.address);
+  in.integer("worker_port", d.worker_port, 0, 65535);
+  in.integer("local_world_size", d.local_world_size, 1, kMaxLocalWorldSize);
+  in.text("role", d.role);
+  in.texts("agreement", d.agreement);
+  in.integer("left", d.left, 0, kMaxInt);
+  if (in.object("node_rank") != nullptr) in.integer("node_rank", d.node_rank.emplace(), 0, kMaxInt);
+  in.flag("is_host", d.is_host);
+  read_nested(in, "claim", d.claim);
+  in.integer("prepared", d.prepared, 0, kMaxInt, false);
+  in.integer("prepared_port", d.prepared_port, 0, 65535, false);
+  in.integer("succeeded", d.succeeded, 0, kMaxInt, false);
+  in.integer("failed", d.failed, 0, kMaxInt, false);
+  read_nested(in, "failure", d.failure);
+  read_nested(in, "stop", d.stop);
+  if (d.failed != 0 && !d.failure) in.fail("failure is missing");
+  return in.finish(std::move(d));
+}
+
+std::string encode(const RoundDocument& d) {
+  Json json = {{"v", d.version},
+               {"epoch", d.epoch},
+               {"number", d.number},
+               {"phase", kPhases[static_cast<std::size_t>(d.phase)]},
+               {"ran", d.ran},
+               {"restart_count", d.restart_count},
+               {"nodes", d.nodes},
+               {"world_size", d.world_size},
+               {"cause", kCauses[static_cast<std::size_t>(d.cause)]}};
+  if (!d.root.empty()) json["root"] = d.root;
+  if (!d.reason.empty()) json["reason"] = d.reason;
+  if (!d.waiting.empty()) json["waiting"] = d.waiting;
+  return dump(json);
+}
+
+Result<RoundDocument> decode_round(std::string_view text) {
+  Reader in("round", text);
+  RoundDocument d;
+  in.integer("v", d.version, 1, kMaxInt);
+  if (in.error().empty() && d.version != kProtocolVersion) return in.finish(std::move(d));
+  in.integer("epoch", d.epoch, 0, kMaxInt64);
+  in.integer("number", d.number, 0, kMaxInt);
+  in.choice("phase", d.phase, kPhases);
+  in.integer("ran", d.ran, 0, kMaxInt);
+  in.integer("restart_count", d.restart_count, 0, kMaxInt);
+  in.integer("nodes", d.nodes, 0, kMaxInt);
+  in.integer("world_size", d.world_size, 0, kMaxInt);
+  in.choice("cause", d.cause, kCauses);
+  in.text("root", d.root, false);
+  in.text("reason", d.reason, false);
+  in.text("waiting", d.waiting, false);
+  return in.finish(std::move(d));
+}
+
+std::string encode(const AssignmentDocument& d) {
+  if (!d.refused.empty()) return dump({{"refused", d.refused}});
+  Json json = to_json(d.assignment);
+  json["go"] = d.go;
+  return dump(json);
+}
+
+Result<AssignmentDocument> decode_assignment(std::string_view text) {
+  Reader in("assignment", text);
+  AssignmentDocument d;
+  in.text("refused", d.refused, false);
+  if (!d.refused.empty()) return in.finish(std::move(d));
+  read(in, d.assignment);
+  in.flag("go", d.go);
+  return in.finish(std::move(d));
+}
+
+std::string encode(const LeaderDocument& d) {
+  return dump({{"ticket", d.ticket}, {"epoch", d.epoch}});
+}
+
+Result<LeaderDocument> decode_leader(std::string_view text) {
+  Reader in("leader", text);
+  LeaderDocument d;
+  in.text("ticket", d.ticket);
+  in.integer("epoch", d.epoch, 0, kMaxInt64);
+  return in.finish(std::move(d));
+}
+
+std::string encode(const JobDocument& d) {
+  return dump({{"agreement", d.agreement}});
+}
+
+Result<JobDocument> decode_job(std::string_view text) {
+  Reader in("job", text);
+  JobDocument d;
+  in.texts("agreement", d.agreement);
+  return in.finish(std::move(d));
+}
+
+std::string encode(const Outcome& o) {
+  Json json = {{"end", kEnds[static_cast<std::size_t>(o.end)]},
+               {"exit_code", o.exit_code},
+               {"text", clip(o.text)}};
+  if (o.failure) json["failure"] = to_json(*o.failure);
+  return dump(json);
+}
+
+Result<Outcome> decode_outcome(std::string_view text) {
+  Reader in("outcome", text);
+  Outcome o;
+  in.choice("end", o.end, kEnds);
+  in.integer("exit_code", o.exit_code, 0, 255);
+  in.text("text", o.text);
+  read_nested(in, "failure", o.failure);
+  return in.finish(std::move(o));
+}
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,120 @@
+// The documents under a job's keys and their JSON. What comes from the store is not trusted: a
+// malformed document is an expected error that names the field, never a crash.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "drun/base/result.hpp"
+#include "rendezvous/types.hpp"
+
+namespace drun::rendezvous {
+
+// Agents of different versions do not form a job.
+inline constexpr int kProtocolVersion = 1;
+// More workers on a node are malformed; 100,000 such nodes still have an int's worth of ranks.
+inline constexpr int kMaxLocalWorldSize = 16'384;
+
+struct StopRequest {
+  std::string reason;
+  int exit_code = 0;
+  bool operator==(const StopRequest&) const = default;
+};
+
+// member/<ticket>: what an agent brings, and how far it has come. Written by the agent alone.
+struct MemberDocument {
+  int version = kProtocolVersion;
+  std::string host;
+  std::string address;
+  std::uint16_t worker_port = 0;
+  int local_world_size = 1;
+  std::string role;
+  std::optional<int> node_rank;
+  bool is_host = false;
+  std::map<std::string, std::string> agreement;
+
+  // No worker of this round or an earlier one runs on the node, and none will be started.
+  int left = 0;
+  // The place whose workers the node holds; lets a leader rebuild a round that the store forgot.
+  std::optional<Assignment> claim;
+  int prepared = 0;  // the round whose workers' store is ready on this node, at this port:
+  std::uint16_t prepared_port = 0;
+  int succeeded = 0;  // the round in which all of its workers exited with 0
+  int failed = 0;     // the round in which one failed:
+  std::optional<FailureSummary> failure;
+  std::optional<StopRequest> stop;  // the agent was told to end the job
+
+  bool operator==(const MemberDocument&) const = default;
+};
+
+enum class Phase {
+  Gathering,  // waiting for members; `number` is the last round that ran or was tried
+  Preparing,  // group rank 0's node makes the workers' store of round `number` ready
+  Running,
+  Stopping,  // all stop their workers of round `number`, then say that they have left it
+  Closed     // the job has ended: see `outcome`
+};
+
+// Why a round is being stopped.
+enum class Cause { None, Failure, Membership, Resize };
+
+// round: the same for all, so it holds counts and never a list of members.
+struct RoundDocument {
+  int version = kProtocolVersion;
+  std::int64_t epoch = 0;  // of the leader that wrote it
+  int number = 0;
+  Phase phase = Phase::Gathering;
+  int ran = 0;  // the last round that was started; 0: none yet
+  int restart_count = 0;
+  int nodes = 0;       // in round `number` (running, stopping)
+  int world_size = 0;  // workers in it
+  Cause cause = Cause::None;
+  std::string root;     // ticket of the node that reported the first failure (stopping)
+  std::string reason;   // one line for people
+  std::string waiting;  // gathering: how many of how many, who is missing; bounded
+
+  bool operator==(const RoundDocument&) const = default;
+};
+
+// assign/<ticket>: a place in a round, or the reason why there is none for this agent.
+struct AssignmentDocument {
+  Assignment assignment;
+  bool go = false;      // false: only prepare the workers' store
+  std::string refused;  // not empty: leave, for this reason
+
+  bool operator==(const AssignmentDocument&) const = default;
+};
+
+// leader: who decides. Every leadership has its own value, which fences the leader's writes.
+struct LeaderDocument {
+  std::string ticket;
+  std::int64_t epoch = 0;
+  bool operator==(const LeaderDocument&) const = default;
+};
+
+// job: what was agreed on when the first leader opened it.
+struct JobDocument {
+  std::map<std::string, std::string> agreement;
+  bool operator==(const JobDocument&) const = default;
+};
+
+// Text that is not UTF-8 is made so; a failure's texts are cut to a few KiB.
+[[nodiscard]] std::string encode(const MemberDocument& document);
+[[nodiscard]] std::string encode(const RoundDocument& document);
+[[nodiscard]] std::string encode(const AssignmentDocument& document);
+[[nodiscard]] std::string encode(const LeaderDocument& document);
+[[nodiscard]] std::string encode(const JobDocument& document);
+[[nodiscard]] std::string encode(const Outcome& outcome);
+
+// Unknown fields are ignored; missing ones, wrong types and numbers out of range are errors.
+[[nodiscard]] Result<MemberDocument> decode_member(std::string_view text);
+[[nodiscard]] Result<RoundDocument> decode_round(std::string_view text);
+[[nodiscard]] Result<AssignmentDocument> decode_assignment(std::string_view text);
+[[nodiscard]] Result<LeaderDocument> decode_leader(std::string_view text);
+[[nodiscard]] Result<JobDocument> decode_job(std::string_view text);
+[[nodiscard]] Result<Outcome> decode_outcome(std::string_view text);
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,34 @@
+// The names of a job's keys in the store, all under one prefix. docs/rendezvous.md lists them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace drun::rendezvous {
+
+// Above all jobs of a store.
+inline constexpr std::string_view kAllJobs = "drun/";
+
+// The run id as part of a key: everything but letters, digits, '.', '_' and '-' becomes %XX, so
+// that no id can reach into another's keys.
+[[nodiscard]] std::string escape_id(std::string_view id);
+// The inverse, for people; malformed escapes stay as they are.
+[[nodiscard]] std::string unescape_id(std::string_view escaped);
+
+class Keys {
+ public:
+  explicit Keys(std::string_view run_id);
+
+  std::string prefix;   // all of the job's keys
+  std::string leader;   // ephemeral: who decides
+  std::string job;      // what the job's agents agree on
+  std::string round;    // number, phase, counts
+  std::string outcome;  // how the job ended
+  std::string members;  // prefix of the next
+  std::string assignments;
+
+  [[nodiscard]] std::string member(std::string_view ticket) const;      // ephemeral
+  [[nodiscard]] std::string assignment(std::string_view ticket) const;  // a place, or a refusal
+};
+
+}  // namespace drun::rendezvous

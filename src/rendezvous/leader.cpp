@@ -1,0 +1,118 @@
+#include "rendezvous/leader.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace drun::rendezvous {
+
+Leader::Leader(const Settings& settings, Outbox& outbox, std::string value, std::int64_t epoch,
+               std::unique_ptr<State> previous, std::optional<Time> grace_until, Time waiting_since)
+    : settings_(settings),
+      outbox_(outbox),
+      value_(std::move(value)),
+      epoch_(epoch),
+      grace_until_(grace_until),
+      waiting_since_(waiting_since),
+      state_(std::move(previous)) {
+  watch_ = outbox_.watch(Keys(settings_.run_id).prefix, true);
+}
+
+std::unique_ptr<State> Leader::retire() {
+  outbox_.unwatch(watch_);
+  return std::move(state_);
+}
+
+void Leader::on_link_lost() {
+  current_ = false;
+}
+
+void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
+  if (snapshot.watch != watch_) return;
+  std::vector<std::string> problems;
+  auto state = std::make_unique<State>(
+      restore(settings_, epoch_, snapshot.entries, state_.get(), grace_until_, now, problems));
+  if (state_ == nullptr && state->round.phase != Phase::Running)
+    state->waiting_since = waiting_since_;
+  state_ = std::move(state);
+  for (const auto& problem : problems)
+    outbox_.log(problem, true);
+  pending_.reset();
+  requests_.clear();
+  current_ = true;
+  disagreement_ =
+      rendezvous::disagreement(settings_.host, full_agreement(settings_), state_->agreement);
+}
+
+void Leader::on_changes(const WatchChanges& changes, Time now) {
+  if (changes.watch != watch_ || !current_) return;
+  for (const auto& change : changes.changes)
+    apply(change, now);
+}
+
+void Leader::apply(const Change& change, Time now) {
+  const auto& members = state_->keys.members;
+  if (change.key.compare(0, members.size(), members) != 0) return;  // an echo of our own
+  const auto ticket = change.key.substr(members.size());
+  if (!change.value) return forget(*state_, settings_, ticket, now);
+  auto document = decode_member(*change.value);
+  if (document) {
+    observe(*state_, settings_, ticket, std::move(*document), now);
+  } else {
+    outbox_.log(document.error().what(), true);
+    observe(*state_, settings_, ticket, {}, now, document.error().what());
+  }
+}
+
+void Leader::on_commit(const CommitResult& result, Time now) {
+  const auto request = std::find(requests_.begin(), requests_.end(), result.request);
+  if (request == requests_.end()) return;
+  requests_.erase(request);
+  switch (result.outcome) {
+    case CommitOutcome::Committed:
+      if (!requests_.empty() || !pending_) return;
+      for (const auto& line : pending_->log)
+        outbox_.log(line);
+      adopt(*state_, settings_, *std::exchange(pending_, std::nullopt), now);
+      return;
+    case CommitOutcome::Refused:
+      deposed_ = true;
+      return;
+    case CommitOutcome::Unknown:
+      // Either way, the snapshot tells: that of the reconnection, or of this new watch.
+      pending_.reset();
+      requests_.clear();
+      current_ = false;
+      outbox_.unwatch(watch_);
+      watch_ = outbox_.watch(state_->keys.prefix, true);
+      return;
+  }
+}
+
+void Leader::write(Decision decision) {
+  auto writes = std::exchange(decision.writes, {});
+  decision.writes.emplace_back();  // adopt() wants to know that there were some
+  pending_ = std::move(decision);
+  for (std::size_t begin = 0; begin < writes.size(); begin += kMaxWrites) {
+    const auto end = std::min(writes.size(), begin + kMaxWrites);
+    Transaction transaction;
+    transaction.guards.push_back({state_->keys.leader, value_});
+    transaction.writes.assign(
+        std::make_move_iterator(writes.begin() + static_cast<std::ptrdiff_t>(begin)),
+        std::make_move_iterator(writes.begin() + static_cast<std::ptrdiff_t>(end)));
+    requests_.push_back(outbox_.commit(std::move(transaction)));
+  }
+}
+
+void Leader::advance(Time now) {
+  if (!current_ || deposed_ || pending_ || !disagreement_.empty()) return;
+  Decision decision = decide(*state_, settings_, now);
+  if (decision.writes.empty()) return adopt(*state_, settings_, decision, now);
+  write(std::move(decision));
+}
+
+std::optional<Time> Leader::next_deadline() const {
+  if (!current_ || deposed_ || pending_ || !disagreement_.empty()) return std::nullopt;
+  return rendezvous::next_deadline(*state_, settings_);
+}
+
+}  // namespace drun::rendezvous

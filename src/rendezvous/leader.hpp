@@ -1,0 +1,66 @@
+// The shell around the membership decision while this agent leads: watches all of the job's keys,
+// feeds the decision, writes what it says. Every write is guarded by the leader key's exact value,
+// so that a leader that was replaced without noticing can write nothing.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/membership.hpp"
+#include "rendezvous/outbox.hpp"
+
+namespace drun::rendezvous {
+
+// Transactions are cut at this many writes. The round's document comes with the last part, so a
+// round still begins at one moment.
+inline constexpr std::size_t kMaxWrites = 100'000;
+
+class Leader {
+ public:
+  // `value` is what the leader key holds. `previous`: what this agent knew when it led before, or
+  // null. `grace_until`: until when nodes that are not there are waited for. `waiting_since`: how
+  // long this agent has been waiting for a round. The references must outlive this.
+  Leader(const Settings& settings, Outbox& outbox, std::string value, std::int64_t epoch,
+         std::unique_ptr<State> previous, std::optional<Time> grace_until, Time waiting_since);
+
+  void on_snapshot(const WatchSnapshot& snapshot, Time now);
+  void on_changes(const WatchChanges& changes, Time now);
+  void on_commit(const CommitResult& result, Time now);
+  // What is known may be out of date until the next snapshot, which comes by itself.
+  void on_link_lost();
+
+  void advance(Time now);
+  [[nodiscard]] std::optional<Time> next_deadline() const;
+
+  // A write was refused: somebody else leads, or nobody.
+  [[nodiscard]] bool deposed() const { return deposed_; }
+  // The job's agreement is not this agent's: it must not lead. Empty when it may.
+  [[nodiscard]] const std::string& disagreement() const { return disagreement_; }
+  // The agents that are there; null before the first snapshot.
+  [[nodiscard]] const State* state() const { return state_.get(); }
+  // Ends the leadership's watches and gives back what is known, perhaps null.
+  [[nodiscard]] std::unique_ptr<State> retire();
+
+ private:
+  void apply(const Change& change, Time now);
+  void write(Decision decision);
+
+  const Settings& settings_;
+  Outbox& outbox_;
+  const std::string value_;
+  const std::int64_t epoch_;
+  std::optional<Time> grace_until_;
+  const Time waiting_since_;
+
+  WatchId watch_ = 0;
+  bool current_ = false;  // a snapshot has come and nothing was lost since
+  bool deposed_ = false;
+  std::string disagreement_;
+  std::unique_ptr<State> state_;
+  std::optional<Decision> pending_;  // written, not answered yet
+  std::vector<RequestId> requests_;  // of the pending decision
+};
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,385 @@
+#include "rendezvous/member.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/membership.hpp"
+#include "rendezvous/text.hpp"
+
+namespace drun::rendezvous {
+namespace {
+
+// Told to stop, an agent waits this long for the leader's word that the job has ended.
+constexpr Milliseconds kStopWait{5'000};
+constexpr Milliseconds kStopWaitWhileDown{1'000};
+// After its own time limit an agent gives the leader this long for the better message.
+constexpr Milliseconds kLeaderMargin{10'000};
+constexpr Milliseconds kRetry{200};
+constexpr int kMaxRefusedWrites = 5;
+
+}  // namespace
+
+MemberAgent::MemberAgent(const Settings& settings, const Keys& keys, Outbox& outbox, Time now)
+    : settings_(settings),
+      keys_(keys),
+      outbox_(outbox),
+      out_of_touch_since_(now),
+      last_touch_(now),
+      resumed_at_(now),
+      stop_since_(now),
+      waiting_since_(now) {
+  document_.host = settings.host;
+  document_.address = settings.address;
+  document_.worker_port = settings.worker_port;
+  document_.local_world_size = settings.local_world_size;
+  document_.role = settings.role;
+  document_.node_rank = settings.node_rank;
+  document_.is_host = settings.is_host;
+  document_.agreement = full_agreement(settings);
+}
+
+void MemberAgent::touch(Time now) {
+  if (up_ && now - last_touch_ > settings_.keep_alive) {
+    paused_at_ = last_touch_;
+    resumed_at_ = now;
+  }
+  last_touch_ = now;
+}
+
+void MemberAgent::on_link_up(bool new_session, Time now) {
+  if (new_session && was_up_ && !up_ && now - out_of_touch_since_ > settings_.keep_alive) return;
+  if (round_.watch == 0) {
+    round_.watch = outbox_.watch(keys_.round, false);
+    outcome_watch_ = outbox_.watch(keys_.outcome, false);
+    assignment_.watch = outbox_.watch(keys_.assignment(settings_.ticket), false);
+  }
+  if (new_session) {  // an answer to what the old session wrote means nothing now
+    dirty_ = true;
+    request_ = 0;
+  }
+  up_ = true;
+  was_up_ = true;
+}
+
+void MemberAgent::on_link_down(std::string detail, Time now) {
+  detail_ = std::move(detail);
+  if (!up_) return;
+  up_ = false;
+  round_.current = false;
+  assignment_.current = false;
+  // Where this process was stopped for long, the others have been without it for as long.
+  const bool paused = paused_at_ && now - resumed_at_ < settings_.keep_alive;
+  out_of_touch_since_ = paused ? *paused_at_ : now;
+}
+
+void MemberAgent::on_link_failed(std::string detail, Time now) {
+  on_link_down(detail, now);
+  failed_ = std::move(detail);
+}
+
+void MemberAgent::take_round(const std::optional<std::string>& value) {
+  if (!value) return round_.document.reset();
+  auto document = decode_round(*value);
+  if (!document) return outbox_.log(document.error().what(), true);
+  if (document->version != kProtocolVersion)
+    return refuse("the job speaks rendezvous protocol " + std::to_string(document->version) +
+                  ", this drun " + std::to_string(kProtocolVersion));
+  round_.document = std::move(*document);
+}
+
+void MemberAgent::take_assignment(const std::optional<std::string>& value) {
+  if (!value) return assignment_.document.reset();
+  auto document = decode_assignment(*value);
+  if (!document) return outbox_.log(document.error().what(), true);
+  if (!document->refused.empty()) return refuse(document->refused);
+  if (document->go) last_place_ = std::max(last_place_, document->assignment.round);
+  assignment_.document = std::move(*document);
+}
+
+void MemberAgent::take_outcome(const std::optional<std::string>& value, bool snapshot) {
+  if (!value) {
+    joined_open_ |= snapshot;
+    return;
+  }
+  auto outcome = decode_outcome(*value);
+  if (!outcome) return outbox_.log(outcome.error().what(), true);
+  if (joined_open_) {
+    outcome_ = std::move(*outcome);
+  } else {
+    refuse("the job '" + settings_.run_id + "' has ended before this node came" +
+           (outcome->text.empty() ? "" : " (" + outcome->text + ")") +
+           "; use another rendezvous id");
+  }
+}
+
+void MemberAgent::on_snapshot(const WatchSnapshot& snapshot) {
+  if (closing_watch_ != 0 && snapshot.watch == closing_watch_) {
+    others_.clear();
+    for (const auto& entry : snapshot.entries)
+      others_.insert(entry.key);
+    others_.erase(keys_.member(settings_.ticket));
+    others_known_ = true;
+    return;
+  }
+  const auto value = snapshot.entries.empty() ? std::nullopt : snapshot.entries.front().value;
+  if (snapshot.watch == round_.watch) {
+    round_.current = true;
+    take_round(value);
+  } else if (snapshot.watch == assignment_.watch) {
+    assignment_.current = true;
+    take_assignment(value);
+  } else if (snapshot.watch == outcome_watch_) {
+    take_outcome(value, true);
+  }
+}
+
+void MemberAgent::on_changes(const WatchChanges& changes) {
+  for (const auto& [key, value] : changes.changes) {
+    if (changes.watch == round_.watch) {
+      take_round(value);
+    } else if (changes.watch == assignment_.watch) {
+      take_assignment(value);
+    } else if (changes.watch == outcome_watch_) {
+      take_outcome(value, false);
+    } else if (closing_watch_ != 0 && changes.watch == closing_watch_ &&
+               key != keys_.member(settings_.ticket)) {
+      if (value) {
+        others_.insert(key);
+      } else {
+        others_.erase(key);
+      }
+    }
+  }
+}
+
+void MemberAgent::on_commit(const CommitResult& result, Time now) {
+  if (request_ == 0 || result.request != request_) return;
+  request_ = 0;
+  switch (result.outcome) {
+    case CommitOutcome::Committed:
+      refused_writes_ = 0;
+      break;
+    case CommitOutcome::Refused:
+      dirty_ = true;
+      if (++refused_writes_ >= kMaxRefusedWrites) failed_ = "the store refuses what drun writes";
+      retry_at_ = now + kRetry;
+      break;
+    case CommitOutcome::Unknown:  // written again once the link is up
+      dirty_ = true;
+      break;
+  }
+}
+
+void MemberAgent::on_master_ready(int round, std::uint16_t master_port) {
+  if (round != preparing_) return;
+  document_.prepared = round;
+  document_.prepared_port = master_port;
+  dirty_ = true;
+}
+
+void MemberAgent::on_workers_succeeded(int round) {
+  if (round != held_ || workers_ != Workers::Running || stop_told_) return;
+  workers_ = Workers::Succeeded;
+  document_.succeeded = round;
+  dirty_ = true;
+}
+
+void MemberAgent::on_workers_failed(int round, FailureSummary failure) {
+  if (round != held_ || workers_ != Workers::Running || stop_told_) return;
+  workers_ = Workers::Failed;
+  document_.failed = round;
+  document_.failure = std::move(failure);
+  dirty_ = true;
+}
+
+void MemberAgent::on_workers_stopped() {
+  if (held_ == 0) return;
+  note_left(held_);
+  document_.claim.reset();
+  held_ = 0;
+  workers_ = Workers::None;
+  stop_told_ = kill_told_ = false;
+}
+
+void MemberAgent::note_left(int round) {
+  if (round <= document_.left) return;
+  document_.left = round;
+  dirty_ = true;
+}
+
+void MemberAgent::on_stop_requested(std::string reason, int exit_code, Time now) {
+  if (stop_) return;
+  stop_ = StopRequest{std::move(reason), exit_code};
+  stop_since_ = now;
+}
+
+void MemberAgent::refuse(std::string reason) {
+  if (!refusal_) refusal_ = std::move(reason);
+}
+
+bool MemberAgent::spare() const {
+  return round_.document && round_.document->phase == Phase::Running && held_ == 0 &&
+         last_place_ < round_.document->number;
+}
+
+void MemberAgent::advance(Time now) {
+  if (finished_) return;
+  find_ending(now);
+  follow(now);
+  leave(now);
+  publish(now);
+}
+
+// Whether all must end because this agent was told to. Before the first round any agent speaks for
+// the job; later a spare or a newcomer just goes. The host takes the store with it.
+bool MemberAgent::stop_ends_job() const {
+  if (settings_.is_host || !round_.document || round_.document->ran == 0) return true;
+  return last_place_ == round_.document->ran;
+}
+
+void MemberAgent::find_ending(Time now) {
+  if (outcome_) {
+    ending_ = outcome_;
+    return;
+  }
+  if (ending_) return;
+  if (refusal_) {
+    ending_ = Outcome{End::Refused, kInternalExitCode, *refusal_, std::nullopt};
+    return;
+  }
+  if (stop_) {
+    const bool ask = was_up_ && !failed_ && stop_ends_job();
+    if (ask && up_ && !document_.stop) {
+      document_.stop = stop_;
+      dirty_ = true;
+    }
+    const auto wait = up_ ? kStopWait : kStopWaitWhileDown;
+    if (!ask || now >= stop_since_ + wait)
+      ending_ = Outcome{End::Stopped, stop_->exit_code, stop_->reason, std::nullopt};
+    return;
+  }
+  ending_ = trouble_outcome(now);
+}
+
+std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
+  const std::string detail = detail_.empty() ? "" : ": " + detail_;
+  if (failed_)
+    return Outcome{End::StoreLost, kInternalExitCode, "the store is lost: " + *failed_, {}};
+  if (!up_ && was_up_ && now >= out_of_touch_since_ + settings_.keep_alive) {
+    const auto silent = std::chrono::duration_cast<Milliseconds>(now - out_of_touch_since_);
+    return Outcome{End::StoreLost,
+                   kInternalExitCode,
+                   "out of touch with the store for " + duration_text(silent) +
+                       ", longer than the keep-alive limit of " +
+                       duration_text(settings_.keep_alive) + detail,
+                   {}};
+  }
+  if (!was_up_ && now >= waiting_since_ + settings_.join_timeout)
+    return Outcome{
+        End::Timeout,
+        kTimeoutExitCode,
+        "no connection to the store within " + duration_text(settings_.join_timeout) + detail,
+        {}};
+  if (up_ && waiting_ && now >= waiting_since_ + settings_.join_timeout + kLeaderMargin)
+    return Outcome{End::Timeout,
+                   kTimeoutExitCode,
+                   "no round within " + duration_text(settings_.join_timeout) +
+                       ", and no leader that says why",
+                   {}};
+  return std::nullopt;
+}
+
+// The round's document as a member obeys it: its workers may run in exactly the round that is
+// running. A document older than what this agent has seen comes from a store that was set back;
+// the leader will mend it.
+void MemberAgent::keep_or_stop() {
+  const auto& round = round_.document;
+  if (held_ == 0 || !round || round->number < held_) return;
+  if (round->phase == Phase::Running && round->number == held_) return;
+  stop_workers(round->phase == Phase::Stopping && round->number == held_
+                   ? round->reason
+                   : "the job went on without this node",
+               false);
+}
+
+void MemberAgent::follow(Time now) {
+  if (stop_ || ending_)
+    return stop_workers(stop_ ? stop_->reason : ending_->text,
+                        ending_ && ending_->end == End::StoreLost);
+  if (!up_ || !round_.current || !assignment_.current) return;
+  keep_or_stop();
+
+  const auto& round = round_.document;
+  const bool over = round && (round->phase == Phase::Running || round->phase == Phase::Stopping);
+  const bool waiting = held_ == 0 && !over;
+  if (waiting && !waiting_) waiting_since_ = now;
+  waiting_ = waiting;
+  if (!round || held_ != 0) return;
+
+  // None of these rounds will be started here any more.
+  const bool current_is_over = round->phase == Phase::Gathering || round->phase == Phase::Stopping;
+  const int over_until = current_is_over ? round->number : round->number - 1;
+  if (last_place_ <= over_until) note_left(last_place_);
+
+  if (!assignment_.document || assignment_.document->assignment.round != round->number) return;
+  const auto& place = assignment_.document->assignment;
+  if (round->phase == Phase::Preparing && !assignment_.document->go && preparing_ != place.round) {
+    preparing_ = place.round;
+    outbox_.push(PrepareMasterAction{place});
+  }
+  if (round->phase == Phase::Running && assignment_.document->go && document_.left < place.round) {
+    held_ = place.round;
+    workers_ = Workers::Running;
+    document_.claim = place;
+    outbox_.push(StartAction{place});
+  }
+}
+
+void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
+  if (held_ == 0 || kill_told_ || (stop_told_ && !immediately)) return;
+  stop_told_ = true;
+  kill_told_ = immediately;
+  outbox_.push(StopAction{reason, immediately});
+}
+
+void MemberAgent::leave(Time now) {
+  if (!ending_ || held_ != 0) return;
+  // The store goes with its host: the others need it until they have left.
+  if (settings_.is_host && outcome_ && !failed_) {
+    if (!closing_since_) {
+      closing_since_ = now;
+      closing_watch_ = outbox_.watch(keys_.members, true);
+    }
+    const bool alone = others_known_ && others_.empty();
+    if (!alone && now < *closing_since_ + settings_.close_timeout) return;
+  }
+  finished_ = true;
+  outbox_.push(FinishAction{*ending_});
+}
+
+void MemberAgent::publish(Time now) {
+  if (!dirty_ || !up_ || finished_ || outcome_ || refusal_ || request_ != 0) return;
+  if (retry_at_ && now < *retry_at_) return;
+  retry_at_.reset();
+  Transaction transaction;
+  transaction.writes.push_back({keys_.member(settings_.ticket), encode(document_), true});
+  request_ = outbox_.commit(std::move(transaction));
+  dirty_ = false;
+}
+
+std::optional<Time> MemberAgent::next_deadline() const {
+  if (finished_) return std::nullopt;
+  std::optional<Time> next;
+  const auto at = [&](Time time) { next = next ? std::min(*next, time) : time; };
+  if (up_) at(last_touch_ + settings_.keep_alive / 3);
+  if (closing_since_) at(*closing_since_ + settings_.close_timeout);
+  if (ending_) return next;
+  if (stop_) at(stop_since_ + (up_ ? kStopWait : kStopWaitWhileDown));
+  if (!up_ && was_up_) at(out_of_touch_since_ + settings_.keep_alive);
+  if (!was_up_) at(waiting_since_ + settings_.join_timeout);
+  if (up_ && waiting_) at(waiting_since_ + settings_.join_timeout + kLeaderMargin);
+  if (up_ && retry_at_) at(*retry_at_);
+  return next;
+}
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,131 @@
+// One agent as a member: registers, follows the round and its own assignment, starts and stops the
+// workers accordingly, reports, and leaves when the job is over. Pure; reacts to levels, not to
+// events, so that a repeated, late or skipped message changes nothing.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "rendezvous/documents.hpp"
+#include "rendezvous/keys.hpp"
+#include "rendezvous/outbox.hpp"
+
+namespace drun::rendezvous {
+
+class MemberAgent {
+ public:
+  // The references must outlive this.
+  MemberAgent(const Settings& settings, const Keys& keys, Outbox& outbox, Time now);
+
+  // Before any other input: the time it came.
+  void touch(Time now);
+
+  // ---- the connection ----
+  void on_link_up(bool new_session, Time now);
+  void on_link_down(std::string detail, Time now);
+  void on_link_failed(std::string detail, Time now);
+  void on_snapshot(const WatchSnapshot& snapshot);
+  void on_changes(const WatchChanges& changes);
+  void on_commit(const CommitResult& result, Time now);
+
+  // ---- the workers ----
+  void on_master_ready(int round, std::uint16_t master_port);
+  void on_workers_succeeded(int round);
+  void on_workers_failed(int round, FailureSummary failure);
+  void on_workers_stopped();
+  void on_stop_requested(std::string reason, int exit_code, Time now);
+
+  // This agent must leave, for this reason; harms nobody else.
+  void refuse(std::string reason);
+
+  // Acts on all that has changed. Call after any of the above, and when next_deadline() is due.
+  void advance(Time now);
+  [[nodiscard]] std::optional<Time> next_deadline() const;
+
+  [[nodiscard]] bool ending() const { return ending_.has_value(); }  // leaves, or will
+  [[nodiscard]] bool finished() const { return finished_; }
+  [[nodiscard]] bool up() const { return up_; }
+  // As last seen; nullopt: the store has none.
+  [[nodiscard]] const std::optional<RoundDocument>& round() const { return round_.document; }
+  // No round runs: since when.
+  [[nodiscard]] bool waiting() const { return waiting_; }
+  [[nodiscard]] Time waiting_since() const { return waiting_since_; }
+  // A round runs without this agent.
+  [[nodiscard]] bool spare() const;
+  [[nodiscard]] const std::string& trouble() const { return detail_; }  // the link's last
+
+ private:
+  enum class Workers { None, Running, Succeeded, Failed };
+
+  // A watched document: what was last seen of it.
+  template <typename T>
+  struct Watched {
+    WatchId watch = 0;
+    bool current = false;  // a snapshot has come since the link is up
+    std::optional<T> document;
+  };
+
+  void note_left(int round);
+  void take_round(const std::optional<std::string>& value);
+  void take_assignment(const std::optional<std::string>& value);
+  void take_outcome(const std::optional<std::string>& value, bool first);
+  void find_ending(Time now);
+  [[nodiscard]] std::optional<Outcome> trouble_outcome(Time now) const;
+  void follow(Time now);
+  void keep_or_stop();
+  void stop_workers(const std::string& reason, bool immediately);
+  void leave(Time now);
+  void publish(Time now);
+  [[nodiscard]] bool stop_ends_job() const;
+
+  const Settings& settings_;
+  const Keys& keys_;
+  Outbox& outbox_;
+
+  // The connection.
+  bool up_ = false;
+  bool was_up_ = false;
+  std::optional<std::string> failed_;
+  std::string detail_;
+  Time out_of_touch_since_;  // while not up
+  Time last_touch_;
+  std::optional<Time> paused_at_;  // this process was stopped for long, from then on ...
+  Time resumed_at_;                // ... until then
+  Watched<RoundDocument> round_;
+  Watched<AssignmentDocument> assignment_;
+  WatchId outcome_watch_ = 0;
+  bool joined_open_ = false;  // the job had not ended when this agent came
+  std::optional<Outcome> outcome_;
+
+  // What this agent says of itself.
+  MemberDocument document_;  // its claim goes along when something else is written
+  bool dirty_ = true;        // holds what the leader must know and the store does not
+  RequestId request_ = 0;    // outstanding; 0: none
+  int refused_writes_ = 0;
+  std::optional<Time> retry_at_;
+
+  // The workers.
+  Workers workers_ = Workers::None;
+  int held_ = 0;        // the round whose workers there are; 0: none
+  int last_place_ = 0;  // the last round that this agent was to take part in
+  bool stop_told_ = false;
+  bool kill_told_ = false;
+  int preparing_ = 0;
+
+  // The end.
+  std::optional<StopRequest> stop_;
+  Time stop_since_;
+  std::optional<std::string> refusal_;
+  std::optional<Outcome> ending_;
+  std::optional<Time> closing_since_;
+  WatchId closing_watch_ = 0;
+  bool others_known_ = false;
+  std::set<std::string> others_;  // keys of the other members, while closing
+  bool finished_ = false;
+
+  bool waiting_ = true;
+  Time waiting_since_;
+};
+
+}  // namespace drun::rendezvous

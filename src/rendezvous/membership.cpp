@@ -1,0 +1,405 @@
+#include "rendezvous/membership.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/text.hpp"
+
+namespace drun::rendezvous {
+namespace {
+
+constexpr std::size_t kMaxRefusals = 3;  // remembered for the time-out's text
+constexpr std::size_t kMaxFields = 4;    // of a disagreement
+constexpr std::int64_t kCrashUptimeMs = 10'000;
+constexpr Milliseconds kFirstProgress{2'000};
+constexpr Milliseconds kSlowestProgress{30'000};
+
+bool round_alive(const State& state) {
+  return state.round.phase == Phase::Running || state.round.phase == Phase::Stopping;
+}
+
+Place* find_place(State& state, const std::string& ticket) {
+  const auto place = state.places.find(ticket);
+  return place == state.places.end() ? nullptr : &place->second;
+}
+
+// Adds (sign 1) or takes away (-1) what one member counts for.
+void count(State& state, const std::string& ticket, const Member& member, int sign) {
+  const auto& d = member.document;
+  const bool has_place = round_alive(state) && state.places.contains(ticket);
+  const bool holds =
+      (d.claim && d.claim->round > d.left) || (has_place && d.left < state.round.number);
+  if (has_place && holds && member.standing != Standing::Refused) state.unleft += sign;
+  if (member.standing != Standing::Eligible || holds) return;
+  state.ready += sign;
+  if (!has_place) state.joiners += sign;
+}
+
+// Keeps the moments from which decisions count their time.
+void note_times(State& state, const Settings& settings, Time now) {
+  if (state.ready < settings.min_nodes) {
+    state.enough_since.reset();
+  } else if (!state.enough_since) {
+    state.enough_since = now;
+  }
+  if (state.joiners == 0) {
+    state.joiners_since.reset();
+  } else if (!state.joiners_since) {
+    state.joiners_since = now;
+  }
+  state.progress_due = true;
+}
+
+void refuse(State& state, const std::string& ticket, Member& member, std::string reason) {
+  if (const auto rank = member.document.node_rank) {
+    const auto holder = state.rank_holders.find(*rank);
+    if (holder != state.rank_holders.end() && holder->second == ticket)
+      state.rank_holders.erase(holder);
+  }
+  member.standing = Standing::Refused;
+  member.refusal = std::move(reason);
+  state.to_refuse.insert(ticket);
+  auto& known = state.refusals;
+  if (std::find(known.begin(), known.end(), member.refusal) == known.end()) {
+    if (known.size() == kMaxRefusals) known.erase(known.begin());
+    known.push_back(member.refusal);
+  }
+}
+
+std::string why_refused(const State& state, const Settings& settings, const MemberDocument& d) {
+  if (d.version != kProtocolVersion)
+    return d.host + " speaks rendezvous protocol " + std::to_string(d.version) + ", the job " +
+           std::to_string(kProtocolVersion);
+  if (auto fields = disagreement(d.host, d.agreement, state.agreement); !fields.empty())
+    return fields;
+  if (d.node_rank && *d.node_rank >= settings.max_nodes)
+    return d.host + " asks for node rank " + std::to_string(*d.node_rank) + ", the job has " +
+           nodes_text(settings);
+  return {};
+}
+
+void join(State& state, const std::string& ticket, Member& member, Time now) {
+  member.standing = Standing::Eligible;
+  if (member.document.node_rank) state.rank_holders.emplace(*member.document.node_rank, ticket);
+  state.last_join = now;
+}
+
+void admit(State& state, const Settings& settings, const std::string& ticket, Member& member,
+           Time now, const std::string& problem) {
+  member.arrival = ++state.arrivals;
+  member.since = now;
+  if (!problem.empty()) return refuse(state, ticket, member, problem);
+  if (auto reason = why_refused(state, settings, member.document); !reason.empty())
+    return refuse(state, ticket, member, std::move(reason));
+  if (member.document.node_rank && state.rank_holders.contains(*member.document.node_rank)) {
+    member.standing = Standing::Held;
+    state.held.insert(ticket);
+    return;
+  }
+  join(state, ticket, member, now);
+}
+
+void note_place(State& state, const std::string& ticket, Place& place, const MemberDocument& d) {
+  if (!round_alive(state)) return;
+  if (d.succeeded == state.round.number && !place.succeeded) {
+    place.succeeded = true;
+    ++state.succeeded;
+  }
+  if (d.failed == state.round.number && d.failure &&
+      std::none_of(state.failures.begin(), state.failures.end(),
+                   [&](const Failure& f) { return f.ticket == ticket; }))
+    state.failures.push_back({ticket, *d.failure});
+}
+
+void lose(State& state, Place& place) {
+  if (!round_alive(state) || place.lost || place.missing) return;
+  place.lost = true;
+  ++state.lost;
+}
+
+// The agent is there: with its session alive all along, or back within the grace, or back before
+// anything was decided. It has left the round or holds its workers still, so nothing is lost.
+void find_again(State& state, Place& place) {
+  if (place.missing) {
+    place.missing = false;
+    --state.missing;
+  }
+  if (place.lost && state.round.phase == Phase::Running) {
+    place.lost = false;
+    --state.lost;
+  }
+}
+
+// It has been told to leave.
+void note_refused(State& state, const std::string& ticket, const std::string& reason) {
+  state.assignment_keys.insert(ticket);
+  const auto member = state.members.find(ticket);
+  if (member == state.members.end()) return;
+  count(state, ticket, member->second, -1);
+  refuse(state, ticket, member->second, reason);
+  state.to_refuse.erase(ticket);
+  state.held.erase(ticket);
+  if (Place* place = find_place(state, ticket); place != nullptr) lose(state, *place);
+}
+
+void take_places(State& state) {
+  state.places.clear();
+  state.vacant = 0;
+  for (const auto& planned : state.plan) {
+    Place& place = state.places[planned.ticket];
+    place.group_rank = planned.assignment.group_rank;
+    const auto member = state.members.find(planned.ticket);
+    place.lost = member == state.members.end();  // gone while the round was being published
+    if (!place.lost) place.host = member->second.document.host;
+    state.assignment_keys.insert(planned.ticket);
+  }
+  state.plan.clear();
+}
+
+// Before the failures of the round are forgotten: does the same go wrong again and again?
+void note_crash(State& state) {
+  if (state.failures.empty()) return;
+  const auto& root = state.failures.front().summary;
+  const bool same = root.rank == state.crash_rank && root.cause == state.crash_cause;
+  state.crashes = root.uptime_ms >= kCrashUptimeMs ? 0 : same ? state.crashes + 1 : 1;
+  state.crash_rank = root.rank;
+  state.crash_cause = root.cause;
+}
+
+// The store forgot whose the places are, but a member still holds one.
+void reclaim(State& state, const std::string& ticket, const MemberDocument& d) {
+  if (!round_alive(state) || !d.claim || d.claim->round != state.round.number ||
+      d.claim->round <= d.left || state.places.contains(ticket))
+    return;
+  const bool taken = std::any_of(state.places.begin(), state.places.end(), [&](const auto& place) {
+    return place.second.group_rank == d.claim->group_rank;
+  });
+  if (taken) return;
+  --state.vacant;
+  if (int& counted = state.grace_until ? state.missing : state.lost; counted > 0) --counted;
+  state.places[ticket] = {d.host, d.claim->group_rank};
+  state.reclaimed.emplace(ticket, *d.claim);
+}
+
+// Only a node of the running or last job round ends the job for all; before the first round, any
+// does. The host takes the store with it.
+bool may_stop_job(const State& state, const std::string& ticket, const Member& member) {
+  return member.standing == Standing::Eligible &&
+         (state.places.empty() || state.places.contains(ticket) || member.document.is_host);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> full_agreement(const Settings& settings) {
+  auto agreement = settings.agreement;
+  agreement.emplace("protocol", std::to_string(kProtocolVersion));
+  agreement.emplace("nnodes", settings.min_nodes == settings.max_nodes
+                                  ? std::to_string(settings.min_nodes)
+                                  : std::to_string(settings.min_nodes) + ":" +
+                                        std::to_string(settings.max_nodes));
+  agreement.emplace("max-restarts", std::to_string(settings.max_restarts));
+  agreement.emplace("rank-order", settings.rank_order == RankOrder::Keep   ? "keep"
+                                  : settings.rank_order == RankOrder::Host ? "host"
+                                                                           : "join");
+  agreement.emplace("resize", settings.resize == Resize::Now ? "now" : "restart");
+  return agreement;
+}
+
+std::string disagreement(const std::string& who,
+                         const std::map<std::string, std::string>& agreement,
+                         const std::map<std::string, std::string>& job) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : agreement)
+    names.insert(name);
+  for (const auto& [name, value] : job)
+    names.insert(name);
+  const auto say = [](const std::map<std::string, std::string>& fields, const std::string& name) {
+    const auto field = fields.find(name);
+    return field == fields.end() ? "no " + name : name + "=" + field->second.substr(0, 128);
+  };
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& name : names) {
+    const auto mine = agreement.find(name);
+    const auto theirs = job.find(name);
+    if (mine != agreement.end() && theirs != job.end() && mine->second == theirs->second) continue;
+    if (shown++ == kMaxFields) return text + ", ...";
+    text += shown == 1 ? who + " says " : ", ";
+    text +=
+        say(agreement, name) + (shown == 1 ? ", the job has " : " instead of ") + say(job, name);
+  }
+  return text;
+}
+
+Milliseconds duplicate_grace(const Settings& settings) {
+  return settings.keep_alive + Milliseconds(3'000);
+}
+
+void observe(State& state, const Settings& settings, const std::string& ticket,
+             MemberDocument document, Time now, const std::string& problem) {
+  auto [at, is_new] = state.members.try_emplace(ticket);
+  Member& member = at->second;
+  if (is_new && state.vacant > 0) reclaim(state, ticket, document);
+  Place* place = find_place(state, ticket);
+  if (is_new) {
+    member.document = std::move(document);
+    if (place != nullptr) find_again(state, *place);
+    admit(state, settings, ticket, member, now, problem);
+  } else {
+    count(state, ticket, member, -1);
+    if (problem.empty()) {
+      member.document = std::move(document);
+    } else if (member.standing != Standing::Refused) {
+      refuse(state, ticket, member, problem);
+      state.plan_broken |= state.planned.contains(ticket);
+      if (place != nullptr) lose(state, *place);
+    }
+  }
+  count(state, ticket, member, 1);
+  if (place != nullptr) note_place(state, ticket, *place, member.document);
+  if (member.document.stop && !state.stop && may_stop_job(state, ticket, member))
+    state.stop = member.document.stop;
+  note_times(state, settings, now);
+}
+
+void forget(State& state, const Settings& settings, const std::string& ticket, Time now) {
+  const auto at = state.members.find(ticket);
+  if (at == state.members.end()) return;
+  Member& member = at->second;
+  count(state, ticket, member, -1);
+  if (Place* place = find_place(state, ticket); place != nullptr && round_alive(state)) {
+    const bool in_order = place->succeeded || member.document.left >= state.round.number;
+    if (!in_order) lose(state, *place);
+  }
+  state.held.erase(ticket);
+  state.to_refuse.erase(ticket);
+  state.plan_broken |= state.planned.contains(ticket);
+
+  const auto rank = member.document.node_rank;
+  const bool held_rank = rank && member.standing == Standing::Eligible;
+  state.members.erase(at);
+  if (held_rank) {
+    state.rank_holders.erase(*rank);
+    for (const auto& waiting : state.held) {
+      Member& next = state.members.find(waiting)->second;
+      if (next.document.node_rank != rank) continue;
+      count(state, waiting, next, -1);
+      const std::string heir = waiting;
+      state.held.erase(heir);
+      join(state, heir, next, now);
+      count(state, heir, next, 1);
+      break;
+    }
+  }
+  note_times(state, settings, now);
+}
+
+void recount(State& state, const Settings& settings, Time now) {
+  state.ready = state.joiners = state.unleft = 0;
+  for (const auto& [ticket, member] : state.members)
+    count(state, ticket, member, 1);
+  state.succeeded = state.missing = state.lost = 0;
+  if (round_alive(state)) {
+    (state.grace_until ? state.missing : state.lost) = state.vacant;
+    for (auto& [ticket, place] : state.places) {
+      state.succeeded += place.succeeded ? 1 : 0;
+      state.lost += place.lost ? 1 : 0;
+      state.missing += place.missing ? 1 : 0;
+      const auto member = state.members.find(ticket);
+      if (member != state.members.end()) note_place(state, ticket, place, member->second.document);
+    }
+  }
+  note_times(state, settings, now);
+}
+
+void adopt(State& state, const Settings& settings, const Decision& decision, Time now) {
+  for (const auto& [ticket, reason] : decision.refused)
+    note_refused(state, ticket, reason);
+  for (const auto& ticket : decision.dropped)
+    state.assignment_keys.erase(ticket);
+  if (state.round.phase == Phase::Gathering && decision.round.phase == Phase::Gathering &&
+      state.next_progress && now >= *state.next_progress) {
+    state.progress_interval =
+        std::clamp(state.progress_interval * 2, kFirstProgress, kSlowestProgress);
+    state.next_progress = now + state.progress_interval;
+    state.progress_due = false;
+  }
+  if (decision.writes.empty()) return;
+
+  state.reclaimed.clear();
+  const bool first = !state.round_written;
+  const RoundDocument before = std::exchange(state.round, decision.round);
+  state.round_written = true;
+  state.job_written = true;
+  if (!first && state.round.phase == before.phase && state.round.number == before.number) return;
+
+  if (state.round.restart_count > before.restart_count) note_crash(state);
+  if (state.round.number != before.number) state.failures.clear();
+  state.plan = decision.plan;
+  state.planned.clear();
+  state.plan_broken = false;
+  switch (state.round.phase) {
+    case Phase::Gathering:
+      if (!state.waiting_since) state.waiting_since = now;
+      state.progress_interval = kFirstProgress;
+      state.next_progress = now + kFirstProgress;
+      break;
+    case Phase::Preparing:
+      if (!state.waiting_since) state.waiting_since = now;
+      state.assignment_keys.insert(state.plan.front().ticket);
+      for (const auto& planned : state.plan) {
+        state.planned.insert(planned.ticket);
+        state.plan_broken |= !state.members.contains(planned.ticket);
+      }
+      break;
+    case Phase::Running:
+      take_places(state);
+      state.waiting_since.reset();
+      break;
+    case Phase::Stopping:
+      state.stopping_since = now;
+      break;
+    case Phase::Closed:
+      break;
+  }
+  recount(state, settings, now);
+}
+
+std::optional<Time> next_deadline(const State& state, const Settings& settings) {
+  std::optional<Time> next;
+  const auto at = [&](std::optional<Time> time, Milliseconds after = {}) {
+    if (time && (!next || *time + after < *next)) next = *time + after;
+  };
+  for (const auto& ticket : state.held)
+    at(state.members.find(ticket)->second.since, duplicate_grace(settings));
+  switch (state.round.phase) {
+    case Phase::Running:
+      if (state.missing > 0) at(state.grace_until);
+      if (settings.resize == Resize::Now && state.joiners > 0 && state.succeeded == 0 &&
+          state.round.nodes < settings.max_nodes) {
+        at(state.last_join, settings.quiet_period);
+        at(state.joiners_since, settings.last_call_timeout);
+      }
+      break;
+    case Phase::Stopping:
+      if (state.missing > 0) at(state.grace_until);
+      if (state.unleft > 0) at(state.stopping_since, settings.stop_timeout);
+      break;
+    case Phase::Gathering:
+      if (state.ready >= settings.min_nodes) {
+        at(state.last_join, settings.quiet_period);
+        at(state.enough_since, settings.last_call_timeout);
+      }
+      if (state.progress_due) at(state.next_progress);
+      at(state.waiting_since, settings.join_timeout);
+      break;
+    case Phase::Preparing:
+      at(state.waiting_since, settings.join_timeout);
+      break;
+    case Phase::Closed:
+      break;
+  }
+  return next;
+}
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,149 @@
+// The decision about membership: who takes part in the next round, when a round is stopped, how
+// the job ends. Pure: what the leader knows is a State that events change; decide() says what to
+// write next, and why; adopt() takes it over once it is in the store. No event costs more than
+// O(log nodes); a change of phase costs O(nodes log nodes).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/documents.hpp"
+#include "rendezvous/key_value.hpp"
+#include "rendezvous/keys.hpp"
+#include "rendezvous/types.hpp"
+
+namespace drun::rendezvous {
+
+enum class Standing {
+  Eligible,
+  Held,    // asks for the rank of a member that is still there, perhaps only until its session dies
+  Refused  // told to leave, or about to be
+};
+
+struct Member {
+  MemberDocument document;
+  std::uint64_t arrival = 0;
+  Standing standing = Standing::Eligible;
+  Time since{};         // joined, or held since
+  std::string refusal;  // why, when refused
+};
+
+// One node's place in the current round, or in the last one that ran.
+struct Place {
+  std::string host;  // empty: not known
+  int group_rank = 0;
+  bool succeeded = false;
+  bool lost = false;     // its agent was gone before it had left the round
+  bool missing = false;  // not back yet after an outage that cost this leader its session, too
+};
+
+struct Failure {
+  std::string ticket;
+  FailureSummary summary;
+};
+
+struct Planned {
+  std::string ticket;
+  Assignment assignment;
+};
+
+// What the leader knows. Change it only through the functions below: the counts belong to the rest.
+struct State {
+  explicit State(Keys job_keys) : keys(std::move(job_keys)) {}
+
+  Keys keys;
+  std::int64_t epoch = 0;  // of this leadership
+  std::map<std::string, std::string> agreement;
+  bool job_written = false;
+  RoundDocument round;         // as it is in the store
+  bool round_written = false;  // false: the store has none, write it with the next decision
+
+  std::map<std::string, Member, std::less<>> members;  // by ticket
+  std::map<std::string, Place, std::less<>> places;    // by ticket
+  int vacant = 0;  // places of the round of which nobody knows whose they are
+  std::map<std::string, Assignment> reclaimed;   // places the store forgot, to be written again
+  std::map<int, std::string> rank_holders;       // asked-for rank -> eligible member
+  std::set<std::string, std::less<>> held;       // tickets that are Held
+  std::set<std::string, std::less<>> to_refuse;  // refused, but not told yet
+  std::set<std::string, std::less<>> assignment_keys;  // tickets with an assignment in the store
+  std::vector<Planned> plan;                           // while Preparing, by group rank
+  std::set<std::string, std::less<>> planned;          // its tickets
+  bool plan_broken = false;                            // a planned member has gone
+  std::vector<std::string> refusals;                   // the last few reasons, for the time-out
+  std::vector<Failure> failures;                       // in the current round, as reported
+  std::optional<StopRequest> stop;                     // of the first agent that was told to stop
+  std::uint64_t arrivals = 0;
+
+  // Eligible members, by what they can do now.
+  int ready = 0;    // hold no workers: can start
+  int joiners = 0;  // of these, without a place in the current round
+  int unleft = 0;   // places whose agent is there and has not left the round
+  int succeeded = 0, lost = 0, missing = 0;  // places
+
+  std::optional<Time> last_join;      // nullopt: long ago
+  std::optional<Time> enough_since;   // ready >= min
+  std::optional<Time> joiners_since;  // joiners > 0
+  std::optional<Time> waiting_since;  // no round runs
+  std::optional<Time> stopping_since;
+  std::optional<Time> grace_until;    // missing places are waited for until then
+  std::optional<Time> next_progress;  // gathering: publish what has changed not before this
+  Milliseconds progress_interval{0};
+  bool progress_due = false;
+
+  // The same rank failing for the same cause soon after every start.
+  int crashes = 0;
+  int crash_rank = -1;
+  std::string crash_cause;
+};
+
+// What is written next, in one transaction, and what it means. Nothing to do when `writes` is
+// empty.
+struct Decision {
+  std::vector<Write> writes;
+  std::vector<std::string> log;
+  RoundDocument round;
+  std::vector<Planned> plan;                   // when the round is now Preparing
+  std::map<std::string, std::string> refused;  // ticket -> reason: told to leave
+  std::vector<std::string> dropped;            // tickets whose assignment is deleted
+  std::optional<Outcome> outcome;
+};
+
+// What all agents must agree on: settings.agreement, and what the rendezvous itself depends on.
+[[nodiscard]] std::map<std::string, std::string> full_agreement(const Settings& settings);
+// How they differ, field by field ("node1 says nnodes=3, the job has nnodes=2"); empty when not.
+[[nodiscard]] std::string disagreement(const std::string& who,
+                                       const std::map<std::string, std::string>& agreement,
+                                       const std::map<std::string, std::string>& job);
+
+// Events. `problem` when the document could not be read: it names the member as far as known.
+void observe(State& state, const Settings& settings, const std::string& ticket,
+             MemberDocument document, Time now, const std::string& problem = {});
+void forget(State& state, const Settings& settings, const std::string& ticket, Time now);
+
+[[nodiscard]] Decision decide(const State& state, const Settings& settings, Time now);
+// Takes over a decision that has been written, or at once one without writes.
+void adopt(State& state, const Settings& settings, const Decision& decision, Time now);
+// When decide() may decide something else than now, if nothing happens.
+[[nodiscard]] std::optional<Time> next_deadline(const State& state, const Settings& settings);
+
+// What a new leader finds: the state from all keys of the job. `previous` is what this agent knew
+// when it led before, or null. Places without an agent are lost, or missing until `grace_until`
+// where that is given. `problems` gets a line for each document that could not be read.
+[[nodiscard]] State restore(const Settings& settings, std::int64_t epoch,
+                            const std::vector<Change>& entries, const State* previous,
+                            std::optional<Time> grace_until, Time now,
+                            std::vector<std::string>& problems);
+
+// Counts afresh, from members and places: after these were changed by hand.
+void recount(State& state, const Settings& settings, Time now);
+
+// How long a member that asks for a taken rank is held before it is refused: a session whose agent
+// died lives no longer.
+[[nodiscard]] Milliseconds duplicate_grace(const Settings& settings);
+
+}  // namespace drun::rendezvous

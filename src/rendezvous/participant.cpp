@@ -1,0 +1,330 @@
+#include "rendezvous/participant.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/documents.hpp"
+#include "rendezvous/keys.hpp"
+#include "rendezvous/leader.hpp"
+#include "rendezvous/member.hpp"
+#include "rendezvous/outbox.hpp"
+#include "rendezvous/text.hpp"
+
+namespace drun::rendezvous {
+namespace {
+
+constexpr Milliseconds kProgressPeriod{1'000};
+// An agent that stood in vain and sees no leader stands again.
+constexpr Milliseconds kStandAgain{1'000};
+
+// Spreads the agents, the same for the same ticket (FNV-1a).
+Milliseconds spread(const std::string& ticket, unsigned range) {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const char c : ticket)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  return Milliseconds((hash ^ (hash >> 32)) % range);
+}
+
+}  // namespace
+
+class Participant::Impl {
+ public:
+  Impl(Settings settings, Time now)
+      : settings_(std::move(settings)),
+        keys_(settings_.run_id),
+        member_(settings_, keys_, outbox_, now),
+        next_progress_(now + kProgressPeriod) {}
+
+  void on_key_value(const KeyValueEvent& event, Time now) {
+    if (const auto* snapshot = std::get_if<WatchSnapshot>(&event)) {
+      on_leader_snapshot(*snapshot);
+      member_.on_snapshot(*snapshot);
+      if (leader_) leader_->on_snapshot(*snapshot, now);
+    } else if (const auto* changes = std::get_if<WatchChanges>(&event)) {
+      if (changes->watch == leader_watch_) {
+        for (const auto& change : changes->changes)
+          see_leader(change.value);
+      }
+      member_.on_changes(*changes);
+      if (leader_) leader_->on_changes(*changes, now);
+    } else if (const auto* result = std::get_if<CommitResult>(&event)) {
+      on_stand_result(*result, now);
+      member_.on_commit(*result, now);
+      if (leader_) leader_->on_commit(*result, now);
+    } else {
+      on_link(std::get<LinkEvent>(event), now);
+    }
+  }
+
+  void advance(Time now) {
+    if (member_.finished()) return;
+    elect(now);
+    if (leader_) leader_->advance(now);
+    member_.advance(now);
+    report_progress(now);
+  }
+
+  std::optional<Time> next_deadline() const {
+    if (member_.finished()) return std::nullopt;
+    std::optional<Time> next = member_.next_deadline();
+    const auto at = [&](std::optional<Time> time) {
+      if (time && (!next || *time < *next)) next = time;
+    };
+    if (leader_) at(leader_->next_deadline());
+    if (may_stand() && stand_request_ == 0) at(stand_at_);
+    if (shows_progress()) at(next_progress_);
+    return next;
+  }
+
+  MemberAgent& member() { return member_; }
+  std::vector<Action> take() { return outbox_.take(); }
+
+ private:
+  // ---- the connection ----
+
+  void on_link(const LinkEvent& event, Time now) {
+    switch (event.link) {
+      case Link::Up:
+      case Link::NewSession: {
+        const bool new_session = event.link == Link::NewSession;
+        member_.on_link_up(new_session, now);
+        if (!member_.up()) return;
+        if (leader_watch_ == 0) {
+          leader_watch_ = outbox_.watch(keys_.leader, false);
+          if (settings_.is_host) leader_current_ = true;  // tries at once: nobody is there yet
+        } else if (new_session) {
+          retire();
+          stand_request_ = 0;
+          stood_as_.clear();
+          session_since_ = now;
+        }
+        break;
+      }
+      case Link::Down:
+        member_.on_link_down(event.detail, now);
+        lose_link();
+        break;
+      case Link::Failed:
+        member_.on_link_failed(event.detail, now);
+        lose_link();
+        break;
+    }
+  }
+
+  void lose_link() {
+    leader_current_ = false;
+    if (leader_) leader_->on_link_lost();
+  }
+
+  // ---- the election ----
+
+  void on_leader_snapshot(const WatchSnapshot& snapshot) {
+    if (snapshot.watch != leader_watch_) return;
+    leader_current_ = true;
+    see_leader(snapshot.entries.empty() ? std::nullopt : snapshot.entries.front().value);
+  }
+
+  void see_leader(const std::optional<std::string>& value) {
+    if (value) {
+      stand_at_.reset();
+      if (const auto document = decode_leader(*value)) epoch_ = std::max(epoch_, document->epoch);
+    }
+    if (leader_ && value == leading_as_) seen_leading_ = true;
+    leader_value_ = value;
+  }
+
+  bool may_stand() const {
+    const bool closed = member_.round() && member_.round()->phase == Phase::Closed;
+    return member_.up() && leader_current_ && !leader_value_ && !leader_ && !member_.ending() &&
+           !closed;
+  }
+
+  void elect(Time now) {
+    if (leader_) {
+      resign_if_needed();
+    } else if (leader_value_ && leader_current_ && *leader_value_ == stood_as_) {
+      lead(now);  // the answer was lost, but it was this agent that won
+    }
+    if (!may_stand() || stand_request_ != 0) return;
+    if (!stand_at_) stand_at_ = now + stand_delay();
+    if (now < *stand_at_) return;
+    stand_at_ = now + kStandAgain;
+    if (member_.round()) epoch_ = std::max(epoch_, member_.round()->epoch);
+    stood_as_ = encode(LeaderDocument{settings_.ticket, ++epoch_});
+    Transaction transaction;
+    transaction.guards.push_back({keys_.leader, std::nullopt});
+    transaction.writes.push_back({keys_.leader, stood_as_, true});
+    stand_request_ = outbox_.commit(std::move(transaction));
+  }
+
+  Milliseconds stand_delay() const {
+    if (settings_.is_host) return Milliseconds(0);
+    const auto nodes = member_.round() ? static_cast<unsigned>(member_.round()->nodes) : 0U;
+    return Milliseconds(10) + spread(settings_.ticket, 100 + std::min(nodes, 100'000U) / 50);
+  }
+
+  void on_stand_result(const CommitResult& result, Time now) {
+    if (stand_request_ == 0 || result.request != stand_request_) return;
+    stand_request_ = 0;
+    if (result.outcome == CommitOutcome::Committed) lead(now);
+    if (result.outcome == CommitOutcome::Refused) stood_as_.clear();
+  }
+
+  void lead(Time now) {
+    stand_request_ = 0;  // the watch may tell before the answer does
+    leading_as_ = std::exchange(stood_as_, {});
+    seen_leading_ = leader_value_ == leading_as_;
+    // This session is new after an outage? Then the others' may be as well: wait for them.
+    std::optional<Time> grace;
+    if (session_since_ && now < *session_since_ + settings_.keep_alive)
+      grace = *session_since_ + settings_.keep_alive;
+    leader_ = std::make_unique<Leader>(settings_, outbox_, leading_as_, epoch_, std::move(known_),
+                                       grace, member_.waiting_since());
+    if (!member_.up()) leader_->on_link_lost();
+  }
+
+  void resign_if_needed() {
+    if (leader_->deposed()) {
+      retire();
+      outbox_.unwatch(leader_watch_);
+      leader_watch_ = outbox_.watch(keys_.leader, false);
+      leader_current_ = false;
+    } else if (!leader_->disagreement().empty()) {
+      member_.refuse(leader_->disagreement());
+      Transaction transaction;
+      transaction.guards.push_back({keys_.leader, leading_as_});
+      transaction.writes.push_back({keys_.leader, std::nullopt, false});
+      outbox_.commit(std::move(transaction));
+      retire();
+    } else if (leader_current_ && leader_value_ != leading_as_ &&
+               (leader_value_ || seen_leading_)) {
+      retire();
+    }
+  }
+
+  void retire() {
+    if (leader_) known_ = leader_->retire();
+    leader_.reset();
+  }
+
+  // ---- what the user sees while waiting ----
+
+  bool shows_progress() const {
+    return !member_.ending() && (member_.waiting() || member_.spare() || !progress_.empty());
+  }
+
+  void report_progress(Time now) {
+    if (!shows_progress()) {
+      if (!progress_.empty()) say("", "");
+      return;
+    }
+    if (member_.waiting() && now < member_.waiting_since() + kProgressPeriod) {
+      next_progress_ = member_.waiting_since() + kProgressPeriod;
+      return;
+    }
+    if (!member_.waiting() && !member_.spare()) return say("", "");
+    if (now < next_progress_) return;
+    next_progress_ = now + kProgressPeriod;
+    const auto& round = member_.round();
+    if (!member_.waiting()) {
+      const std::string text = "spare: the job runs with " + std::to_string(round->nodes) + " of " +
+                               nodes_text(settings_) + ", this one waits to be needed";
+      if (text != progress_) say(text, text);
+      return;
+    }
+    const auto elapsed = std::chrono::duration_cast<Milliseconds>(now - member_.waiting_since());
+    std::string text = "for " + nodes_text(settings_);
+    if (!member_.up()) {
+      text = "for the store" + (member_.trouble().empty() ? "" : ": " + member_.trouble());
+    } else if (leader_ && leader_->state() != nullptr) {
+      text = waiting_text(*leader_->state(), settings_);
+    } else if (round && !round->waiting.empty()) {
+      text = round->waiting;
+    }
+    say(text, "waiting " + clock_text(elapsed) + ": " + text);
+  }
+
+  // `what`: the part that is worth a line when it changes.
+  void say(const std::string& what, std::string text) {
+    const bool changed = what != progress_;
+    if (!changed && what.empty()) return;
+    progress_ = what;
+    outbox_.push(ProgressAction{std::move(text), changed});
+  }
+
+  const Settings settings_;
+  const Keys keys_;
+  Outbox outbox_;
+  MemberAgent member_;
+
+  WatchId leader_watch_ = 0;
+  bool leader_current_ = false;
+  std::optional<std::string> leader_value_;
+  std::int64_t epoch_ = 0;  // the highest seen or used
+  std::optional<Time> stand_at_;
+  RequestId stand_request_ = 0;
+  std::string stood_as_;    // the value of the last attempt, if it may have won
+  std::string leading_as_;  // the value while leading
+  bool seen_leading_ = false;
+  std::optional<Time> session_since_;  // of a session that replaced an expired one
+  std::unique_ptr<Leader> leader_;
+  std::unique_ptr<State> known_;  // from the time when this agent led
+
+  Time next_progress_;
+  std::string progress_;  // what was said last
+};
+
+Participant::Participant(Settings settings, Time now)
+    : impl_(std::make_unique<Impl>(std::move(settings), now)) {}
+
+Participant::~Participant() = default;
+
+void Participant::on_key_value(const KeyValueEvent& event, Time now) {
+  impl_->member().touch(now);
+  impl_->on_key_value(event, now);
+  impl_->advance(now);
+}
+
+void Participant::on_time(Time now) {
+  impl_->member().touch(now);
+  impl_->advance(now);
+}
+
+void Participant::on_master_ready(int round, std::uint16_t master_port, Time now) {
+  impl_->member().on_master_ready(round, master_port);
+  on_time(now);
+}
+
+void Participant::on_workers_started(int /*round*/, Time now) {
+  on_time(now);
+}
+
+void Participant::on_workers_succeeded(int round, Time now) {
+  impl_->member().on_workers_succeeded(round);
+  on_time(now);
+}
+
+void Participant::on_workers_failed(int round, FailureSummary failure, Time now) {
+  impl_->member().on_workers_failed(round, std::move(failure));
+  on_time(now);
+}
+
+void Participant::on_workers_stopped(Time now) {
+  impl_->member().on_workers_stopped();
+  on_time(now);
+}
+
+void Participant::on_stop_requested(std::string reason, int exit_code, Time now) {
+  impl_->member().on_stop_requested(std::move(reason), exit_code, now);
+  on_time(now);
+}
+
+std::vector<Action> Participant::take_actions() {
+  return impl_->take();
+}
+
+std::optional<Time> Participant::next_deadline() const {
+  return impl_->next_deadline();
+}
+
+}  // namespace drun::rendezvous

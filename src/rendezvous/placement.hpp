@@ -1,0 +1,36 @@
+// Who takes part in a round, and in which order. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rendezvous/documents.hpp"
+
+namespace drun::rendezvous {
+
+// node7 before node66, node07 beside node7: runs of digits compare as numbers.
+[[nodiscard]] bool natural_less(std::string_view a, std::string_view b);
+
+// A member that may take part. Points into the leader's state, for the length of a call.
+struct Candidate {
+  const std::string* ticket = nullptr;
+  const MemberDocument* document = nullptr;
+  std::uint64_t arrival = 0;     // order in which the leader saw it
+  std::optional<int> last_rank;  // group rank in the last round that ran
+};
+
+// At most settings.max_nodes of them, in the order of their new group ranks. Those of the last
+// round go before others, then those that ask for a rank, the host agent, the earlier arrivals.
+// Asked-for ranks are distinct and below max_nodes. With fewer nodes than max_nodes the ranks close
+// up, in order.
+[[nodiscard]] std::vector<Candidate> place(std::vector<Candidate> candidates,
+                                           const Settings& settings);
+
+// The places of `ordered`, without master address and port.
+[[nodiscard]] std::vector<Assignment> assign(const std::vector<Candidate>& ordered, int round,
+                                             int restart_count);
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,188 @@
+// restore(): what a new leader makes of the keys that it finds.
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "rendezvous/membership.hpp"
+
+namespace drun::rendezvous {
+namespace {
+
+struct Found {
+  std::optional<JobDocument> job;
+  std::optional<RoundDocument> round;
+  bool outcome = false;
+  struct FoundMember {
+    std::string ticket;
+    MemberDocument document;
+    std::string problem;
+  };
+  std::vector<FoundMember> members;
+  std::map<std::string, AssignmentDocument> assignments;
+  std::vector<std::string> unreadable_assignments;
+};
+
+Found read(const Keys& keys, const std::vector<Change>& entries,
+           std::vector<std::string>& problems) {
+  Found found;
+  const auto starts = [](std::string_view key, const std::string& prefix) {
+    return key.substr(0, prefix.size()) == prefix;
+  };
+  const auto take = [&](auto result, auto& out) {
+    if (result) {
+      out = std::move(*result);
+    } else {
+      problems.push_back(result.error().what());
+    }
+  };
+  for (const auto& [key, value] : entries) {
+    if (!value) continue;
+    if (starts(key, keys.members)) {
+      auto& member = found.members.emplace_back();
+      member.ticket = key.substr(keys.members.size());
+      if (auto document = decode_member(*value)) {
+        member.document = std::move(*document);
+      } else {
+        member.problem = document.error().what();
+      }
+    } else if (starts(key, keys.assignments)) {
+      auto ticket = key.substr(keys.assignments.size());
+      if (auto document = decode_assignment(*value)) {
+        found.assignments.emplace(std::move(ticket), std::move(*document));
+      } else {
+        problems.push_back(document.error().what());
+        found.unreadable_assignments.push_back(std::move(ticket));
+      }
+    } else if (key == keys.job) {
+      take(decode_job(*value), found.job);
+    } else if (key == keys.round) {
+      take(decode_round(*value), found.round);
+    } else if (key == keys.outcome) {
+      found.outcome = true;
+    }
+  }
+  return found;
+}
+
+// The round that the members themselves know of: the highest that one holds or has left.
+RoundDocument round_of_members(const Found& found) {
+  RoundDocument round;
+  if (found.round) round.restart_count = found.round->restart_count;
+  for (const auto& member : found.members) {
+    const auto& d = member.document;
+    const bool holds = d.claim && d.claim->round > d.left;
+    if (holds && d.claim->round >= round.number) {
+      round.number = d.claim->round;
+      round.ran = round.number;
+      round.phase = Phase::Running;
+      round.nodes = d.claim->group_world_size;
+      round.world_size = d.claim->world_size;
+      round.restart_count = std::max(round.restart_count, d.claim->restart_count);
+    } else if (d.left > round.number) {
+      round.number = d.left;
+      round.ran = round.number;
+      round.phase = Phase::Gathering;
+    }
+  }
+  return round;
+}
+
+void find_round(State& state, const Found& found) {
+  const RoundDocument known = round_of_members(found);
+  if (found.round && found.round->version == kProtocolVersion &&
+      found.round->number >= known.number) {
+    state.round = *found.round;
+    state.round_written = true;
+    // What was being prepared never ran: it is decided again, under a new number.
+    if (state.round.phase == Phase::Preparing) state.round.phase = Phase::Gathering;
+  } else {
+    state.round = known;
+  }
+  if (found.outcome) state.round.phase = Phase::Closed;
+}
+
+void find_places(State& state, const Found& found) {
+  const bool alive = state.round.phase == Phase::Running || state.round.phase == Phase::Stopping;
+  for (const auto& [ticket, document] : found.assignments)
+    state.assignment_keys.insert(ticket);
+  for (const auto& ticket : found.unreadable_assignments)
+    state.assignment_keys.insert(ticket);
+  for (const auto& [ticket, document] : found.assignments) {
+    if (document.refused.empty() && document.go && document.assignment.round == state.round.ran)
+      state.places[ticket].group_rank = document.assignment.group_rank;
+  }
+  if (alive) state.vacant = std::max(0, state.round.nodes - static_cast<int>(state.places.size()));
+}
+
+// In the order in which they came, as far as known; those of the round keep their asked-for ranks.
+void find_members(State& state, const Settings& settings, Found& found, const State* previous,
+                  Time now) {
+  const auto order = [&](const Found::FoundMember& member) {
+    const auto place = state.places.find(member.ticket);
+    const bool has_place = place != state.places.end();
+    std::uint64_t arrival = 0;
+    if (previous != nullptr) {
+      const auto known = previous->members.find(member.ticket);
+      if (known != previous->members.end()) arrival = known->second.arrival;
+    }
+    return std::tuple(!has_place, arrival == 0, arrival, has_place ? place->second.group_rank : 0);
+  };
+  std::stable_sort(found.members.begin(), found.members.end(),
+                   [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  bool newcomer = false;
+  for (auto& member : found.members) {
+    newcomer |= !state.places.contains(member.ticket) &&
+                (previous == nullptr || !previous->members.contains(member.ticket));
+    const auto told = found.assignments.find(member.ticket);
+    const bool refused = told != found.assignments.end() && !told->second.refused.empty();
+    observe(state, settings, member.ticket, std::move(member.document), now,
+            refused ? told->second.refused : member.problem);
+    if (refused) state.to_refuse.erase(member.ticket);
+  }
+  state.last_join.reset();
+  if (previous != nullptr) state.last_join = previous->last_join;
+  if (newcomer) state.last_join = now;
+}
+
+}  // namespace
+
+State restore(const Settings& settings, std::int64_t epoch, const std::vector<Change>& entries,
+              const State* previous, std::optional<Time> grace_until, Time now,
+              std::vector<std::string>& problems) {
+  State state{Keys(settings.run_id)};
+  Found found = read(state.keys, entries, problems);
+  state.epoch = epoch;
+  state.agreement = found.job ? std::move(found.job->agreement) : full_agreement(settings);
+  state.job_written = found.job.has_value();
+  state.grace_until = grace_until;
+  find_round(state, found);
+  find_places(state, found);
+  find_members(state, settings, found, previous, now);
+
+  for (auto& [ticket, place] : state.places) {
+    const auto member = state.members.find(ticket);
+    const bool there = member != state.members.end();
+    if (there) place.host = member->second.document.host;
+    place.missing = !there && grace_until.has_value();
+    place.lost = there ? member->second.standing == Standing::Refused : !grace_until.has_value();
+  }
+  if (previous != nullptr) {
+    state.waiting_since = previous->waiting_since;
+    state.crashes = previous->crashes;
+    state.crash_rank = previous->crash_rank;
+    state.crash_cause = previous->crash_cause;
+    state.refusals = previous->refusals;
+  }
+  if (state.round.phase == Phase::Running) state.waiting_since.reset();
+  if (state.round.phase == Phase::Gathering && !state.waiting_since) state.waiting_since = now;
+  if (state.round.phase == Phase::Stopping) state.stopping_since = now;
+  state.next_progress = now;
+  recount(state, settings, now);
+  const auto root = std::find_if(state.failures.begin(), state.failures.end(),
+                                 [&](const Failure& f) { return f.ticket == state.round.root; });
+  if (root != state.failures.end()) std::rotate(state.failures.begin(), root, root + 1);
+  return state;
+}
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,123 @@
+#include "rendezvous/text.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "rendezvous/placement.hpp"
+
+namespace drun::rendezvous {
+namespace {
+
+constexpr std::size_t kMaxNames = 8;  // in one line
+
+std::string range_text(int first, int last) {
+  const std::string text = std::to_string(first);
+  return first == last ? text : text + "-" + std::to_string(last);
+}
+
+}  // namespace
+
+std::string clock_text(Milliseconds elapsed) {
+  const auto seconds =
+      static_cast<long long>(std::max<Milliseconds::rep>(elapsed.count(), 0)) / 1000;
+  char text[32];
+  if (seconds < 3600) {
+    std::snprintf(text, sizeof text, "%02lld:%02lld", seconds / 60, seconds % 60);
+  } else {
+    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", seconds / 3600, seconds / 60 % 60,
+                  seconds % 60);
+  }
+  return text;
+}
+
+std::string duration_text(Milliseconds duration) {
+  const auto ms = static_cast<long long>(duration.count());
+  char text[32];
+  if (ms % 1000 == 0) {
+    std::snprintf(text, sizeof text, "%lld s", ms / 1000);
+  } else {
+    std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ms) / 1000);
+  }
+  return text;
+}
+
+std::string ranges_text(const std::vector<int>& sorted) {
+  std::string text;
+  std::size_t groups = 0;
+  for (std::size_t i = 0; i < sorted.size();) {
+    std::size_t end = i + 1;
+    while (end < sorted.size() && sorted[end] == sorted[end - 1] + 1)
+      ++end;
+    if (!text.empty()) text += ", ";
+    if (++groups > kMaxNames) return text + "...";
+    text += range_text(sorted[i], sorted[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+std::string nodes_text(const Settings& settings) {
+  std::string text = std::to_string(settings.min_nodes);
+  if (settings.max_nodes != settings.min_nodes) text += " to " + std::to_string(settings.max_nodes);
+  return text + (settings.max_nodes == 1 ? " node" : " nodes");
+}
+
+std::string waiting_text(const State& state, const Settings& settings) {
+  // The first few in natural order, without sorting all.
+  std::vector<std::string_view> names;
+  std::size_t present = 0;
+  std::vector<int> asked;
+  for (const auto& [ticket, member] : state.members) {
+    if (member.standing != Standing::Eligible) continue;
+    ++present;
+    names.push_back(member.document.host);
+    if (member.document.node_rank) asked.push_back(*member.document.node_rank);
+  }
+  const auto shown = std::min(names.size(), kMaxNames);
+  std::partial_sort(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), names.end(),
+                    natural_less);
+  std::string text = std::to_string(present) + " of " + nodes_text(settings);
+  if (present > 0) {
+    text += " (";
+    for (std::size_t i = 0; i < shown; ++i)
+      text += (i > 0 ? ", " : "") + std::string(names[i].substr(0, 64));
+    text += names.size() > shown ? ", ...)" : ")";
+  }
+  if (!asked.empty()) {
+    std::sort(asked.begin(), asked.end());
+    std::vector<int> missing;
+    for (int rank = 0; rank < settings.min_nodes; ++rank) {
+      if (!std::binary_search(asked.begin(), asked.end(), rank)) missing.push_back(rank);
+    }
+    // Members without a wish take what is free: with as many of them as gaps, nothing is missing.
+    if (!missing.empty() && present < static_cast<std::size_t>(settings.min_nodes))
+      text += (missing.size() == 1 ? "; missing node rank " : "; missing node ranks ") +
+              ranges_text(missing);
+  }
+  return text;
+}
+
+std::string refused_text(const State& state) {
+  std::string text;
+  for (const auto& refusal : state.refusals)
+    text += (text.empty() ? "" : "; ") + refusal.substr(0, 400);
+  return text;
+}
+
+std::string rank_map(const State& state, const std::vector<Planned>& plan) {
+  std::string text;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    if (plan.size() > kMaxNames + 1 && i == kMaxNames) {
+      text += ", ... " + std::to_string(plan.size() - kMaxNames - 1) + " more ...";
+      i = plan.size() - 1;
+    }
+    const auto member = state.members.find(plan[i].ticket);
+    if (member == state.members.end()) continue;
+    const int first = plan[i].assignment.first_rank;
+    text += (text.empty() ? "" : ", ") + member->second.document.host.substr(0, 64) + " " +
+            range_text(first, first + member->second.document.local_world_size - 1);
+  }
+  return text;
+}
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,27 @@
+// Lines for people. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/membership.hpp"
+
+namespace drun::rendezvous {
+
+// "00:42", "1:02:03".
+[[nodiscard]] std::string clock_text(Milliseconds elapsed);
+// "600 s", "1.5 s".
+[[nodiscard]] std::string duration_text(Milliseconds duration);
+// "3", "3, 5", "0-6, 9"; cut with "..." after a few groups.
+[[nodiscard]] std::string ranges_text(const std::vector<int>& sorted);
+// "4 nodes", "2 to 4 nodes".
+[[nodiscard]] std::string nodes_text(const Settings& settings);
+
+// "3 of 4 nodes (node0, node1, node2); missing node rank 3". Bounded, whatever the size of the job.
+[[nodiscard]] std::string waiting_text(const State& state, const Settings& settings);
+// Those that were refused, with the reasons; empty when none was. Bounded.
+[[nodiscard]] std::string refused_text(const State& state);
+// "node0 0-3, node1 4-7"; many nodes are cut in the middle.
+[[nodiscard]] std::string rank_map(const State& state, const std::vector<Planned>& plan);
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,136 @@
+// The words of the rendezvous: what an agent brings, its place in a round, how workers failed and
+// how the job ended. Plain data, no behaviour.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace drun::rendezvous {
+
+using Time = std::chrono::steady_clock::time_point;
+using Milliseconds = std::chrono::milliseconds;
+
+// How group ranks are given out; a rank that was asked for always wins.
+enum class RankOrder {
+  Keep,  // survivors keep theirs, a newcomer takes a free one (the host agent's first, then by
+         // name)
+  Host,  // natural order of host names (node7 before node66) in every round
+  Join   // order of arrival; survivors close up, newcomers follow
+};
+// What a node that joins a running job with room for it leads to.
+enum class Resize { Now, Restart };
+// Which exit code every agent gives when workers failed.
+enum class ExitCodePolicy {
+  Root,   // the root cause's
+  First,  // that of the first failure reported
+  Max     // the highest of all that failed by themselves
+};
+
+// What this agent brings and asks for. Constant after construction.
+struct Settings {
+  std::string run_id = "none";
+  int min_nodes = 1;
+  int max_nodes = 1;
+  int local_world_size = 1;
+  int max_restarts = 0;
+  std::string role = "default";
+  std::optional<int> node_rank;  // asked for (--node-rank, static, Slurm)
+
+  std::string host;     // for people and for natural order: gethostname()
+  std::string address;  // how others reach this node; becomes MASTER_ADDR for group rank 0
+  std::uint16_t worker_port = 0;  // this agent's worker store; becomes MASTER_PORT for group rank 0
+  bool is_host = false;  // carries the rendezvous store: leads first, rank 0 first, leaves last
+  std::string ticket;    // unique per agent process
+
+  // What all agents must agree on, by name: "program", ... -> value (a digest where it may be
+  // secret). "protocol", "nnodes", "max-restarts", "rank-order" and "resize" are added where
+  // missing.
+  std::map<std::string, std::string> agreement;
+
+  RankOrder rank_order = RankOrder::Keep;
+  Resize resize = Resize::Now;
+  ExitCodePolicy exit_code = ExitCodePolicy::Root;
+
+  Milliseconds join_timeout{600'000};      // from the first wait for members until Outcome::Timeout
+  Milliseconds last_call_timeout{30'000};  // upper bound of the wait between min and max
+  Milliseconds quiet_period{2'000};        // min..max starts this long after the last join
+  Milliseconds close_timeout{30'000};      // the host waits this long for the others to leave
+  // Without the store for longer than this: stop the workers and give up. The store's sessions
+  // should live about two seconds longer, so that a node that was cut off has no workers any more
+  // when the others go on without it.
+  Milliseconds keep_alive{6'000};
+  // A node that has not stopped its workers after this long is left behind. Must exceed the grace
+  // that workers get between the stop signal and SIGKILL.
+  Milliseconds stop_timeout{60'000};
+};
+
+// A node's place in a round.
+struct Assignment {
+  int round = 0;  // from 1, ever growing
+  int group_rank = 0;
+  int group_world_size = 1;
+  int first_rank = 0;
+  int world_size = 1;
+  int first_role_rank = 0;
+  int role_world_size = 1;
+  int restart_count = 0;
+  std::string master_address;
+  std::uint16_t master_port = 0;
+
+  bool operator==(const Assignment&) const = default;
+};
+
+// Why a node's workers failed, small enough (a few KiB) to travel to every node.
+struct FailureSummary {
+  int rank = 0;
+  int local_rank = 0;
+  int group_rank = 0;
+  std::string host;
+  std::int64_t pid = 0;
+  int exit_code = 0;  // 0..255; meaningless when signal != 0
+  int signal = 0;
+  std::string
+      cause;  // "exit code 7", "killed by SIGSEGV", "killed: out of memory", "cannot run ..."
+  std::int64_t time_ms = 0;       // Unix milliseconds, of the failing node's clock; for people
+  std::int64_t uptime_ms = 0;     // since the worker's start
+  std::string traceback;          // from the error file, may be empty
+  std::vector<std::string> tail;  // last lines of stderr
+  std::string log_file;           // on the failing host, may be empty
+  std::vector<std::string>
+      others;               // one line for each other rank of that node that failed by itself
+  bool restartable = true;  // false: the restart policy (--restart-on) forbids another try
+  int highest_code = 0;     // of all ranks of that node that failed by themselves, 128+n for a
+                            // signal; 0: only this one's counts
+
+  // As a shell gives it: the code, or 128 + signal.
+  [[nodiscard]] int shell_code() const { return signal != 0 ? 128 + signal : exit_code; }
+  bool operator==(const FailureSummary&) const = default;
+};
+
+enum class End {
+  Success,
+  Failure,   // a worker's; `failure` says which
+  Stopped,   // an agent was told to stop (signal); `exit_code` is 128+n
+  Timeout,   // not enough nodes in time; `text` names who is missing
+  Refused,   // this agent only: duplicate rank, disagreement, closed job ...; harms nobody else
+  StoreLost  // this agent lost the store for good
+};
+
+// How the job ended for this agent, and the exit code that every agent of the job gives.
+struct Outcome {
+  End end = End::Success;
+  int exit_code = 0;
+  std::string text;  // one line for the user; empty on success
+  std::optional<FailureSummary> failure;
+
+  bool operator==(const Outcome&) const = default;
+};
+
+inline constexpr int kTimeoutExitCode = 124;
+inline constexpr int kInternalExitCode = 125;  // refused, store lost
+
+}  // namespace drun::rendezvous

@@ -1,0 +1,79 @@
+// Participants around one FakeStore, without delays: every message arrives before the next input.
+// Workers start and stop at once; tests say when they succeed or fail. For tests of one behaviour;
+// the simulation is for all of them at once.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/participant.hpp"
+#include "support/fake_store.hpp"
+
+namespace drun::test {
+
+class Cluster {
+ public:
+  struct Node {
+    rendezvous::Settings settings;
+    SessionId session = 0;
+    std::unique_ptr<rendezvous::Participant> participant;
+    bool connected = true;
+    bool answers_prepare = true;
+    bool answers_stop = true;
+    std::optional<rendezvous::Assignment> workers;  // those that run
+    std::vector<rendezvous::Assignment> started;    // all that were
+    std::vector<rendezvous::StopAction> stops;
+    std::optional<rendezvous::Outcome> outcome;
+    std::vector<std::string> log;
+    std::string progress;
+  };
+
+  Cluster();
+
+  // Settings that agree; change them before start().
+  rendezvous::Settings settings(int min_nodes, int max_nodes) const;
+  // Starts an agent and returns its number. The first one is not the host unless asked for.
+  int start(rendezvous::Settings settings);
+  // `nodes` agents of a fixed-size job, the first hosting.
+  void start_all(int nodes, int max_restarts = 0);
+
+  void settle();  // until nothing is in flight; time stands still
+  // Lets time pass, deadline by deadline.
+  void advance(rendezvous::Milliseconds duration);
+
+  void kill(int node);  // the process is gone, its session with it
+  void cut(int node);   // the connection is down, the session lives
+  void reconnect(int node, bool new_session);
+  void fail(int node, int exit_code = 1, bool restartable = true);
+  void succeed(int node);
+  void stop(int node, int exit_code = 143);
+  void workers_gone(int node);  // for a node that does not answer stops by itself
+
+  Node& operator[](int node) { return *nodes_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] int size() const { return static_cast<int>(nodes_.size()); }
+  FakeStore& store() { return store_; }
+  [[nodiscard]] rendezvous::Time now() const { return now_; }
+  // The group ranks of running nodes in the order of the nodes; -1 where none runs.
+  [[nodiscard]] std::vector<int> group_ranks();
+
+ private:
+  void act(Node& node);
+  void put(Node& node, rendezvous::KeyValueEvent event);
+
+  FakeStore store_;
+  rendezvous::Time now_{};
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::map<SessionId, Node*> by_session_;
+  std::map<Node*, std::map<rendezvous::WatchId, rendezvous::WatchAction>> watches_;
+  struct Message {
+    Node* node;
+    rendezvous::KeyValueEvent event;
+  };
+  std::deque<Message> messages_;
+};
+
+}  // namespace drun::test

@@ -1,0 +1,119 @@
+#include "rendezvous/participant.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/cluster.hpp"
+
+namespace drun::rendezvous {
+namespace {
+
+using test::Cluster;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(ParticipantTest, OneNodeStartsAtOnceAndSucceeds) {
+  Cluster c;
+  auto settings = c.settings(1, 1);
+  settings.is_host = true;
+  settings.local_world_size = 4;
+  c.start(settings);
+  ASSERT_TRUE(c[0].workers);
+  EXPECT_EQ(c[0].workers->world_size, 4);
+  EXPECT_EQ(c[0].workers->master_address, "10.0.0.0");
+  EXPECT_EQ(c[0].workers->master_port, 5000);
+  c.succeed(0);
+  ASSERT_TRUE(c[0].outcome);
+  EXPECT_EQ(c[0].outcome->end, End::Success);
+  EXPECT_EQ(c[0].outcome->exit_code, 0);
+}
+
+TEST(ParticipantTest, NodesStartTogetherWithDenseRanks) {
+  Cluster c;
+  c.start_all(4);
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, 1, 2, 3));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(c[i].workers->round, c[0].workers->round);
+    EXPECT_EQ(c[i].workers->master_address, "10.0.0.0");
+    EXPECT_EQ(c[i].workers->group_world_size, 4);
+  }
+}
+
+TEST(ParticipantTest, NobodyStartsBeforeTheLastHasCome) {
+  Cluster c;
+  auto settings = c.settings(2, 2);
+  settings.is_host = true;
+  c.start(settings);
+  c.advance(Milliseconds(60'000));
+  EXPECT_FALSE(c[0].workers);
+  EXPECT_EQ(c[0].progress, "waiting 01:00: 1 of 2 nodes (node0)");
+  c.start(c.settings(2, 2));
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, 1));
+  EXPECT_EQ(c[0].progress, "");
+}
+
+TEST(ParticipantTest, FailureRestartsAllWithOneCounterUntilTheBudgetIsSpent) {
+  Cluster c;
+  c.start_all(3, 1);
+  c.fail(1, 7);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(c[i].started.size(), 2U) << i;
+    EXPECT_EQ(c[i].workers->restart_count, 1);
+    EXPECT_EQ(c[i].workers->group_rank, i);
+  }
+  c.fail(2, 9);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(c[i].outcome) << i;
+    EXPECT_EQ(c[i].outcome->end, End::Failure);
+    EXPECT_EQ(c[i].outcome->exit_code, 9);
+    ASSERT_TRUE(c[i].outcome->failure);
+    EXPECT_EQ(c[i].outcome->failure->rank, 2);
+    EXPECT_EQ(c[i].outcome, c[0].outcome);
+  }
+}
+
+TEST(ParticipantTest, SuccessOfAllEndsTheJob) {
+  Cluster c;
+  c.start_all(3);
+  c.succeed(2);
+  c.succeed(0);
+  c.advance(std::chrono::hours(5));
+  EXPECT_FALSE(c[0].outcome);
+  c.succeed(1);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(c[i].outcome.value().end, End::Success);
+}
+
+TEST(ParticipantTest, StopOfOneStopsAllWithItsCode) {
+  Cluster c;
+  c.start_all(3);
+  c.stop(1, 143);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(c[i].outcome) << i;
+    EXPECT_EQ(c[i].outcome->end, End::Stopped);
+    EXPECT_EQ(c[i].outcome->exit_code, 143);
+    ASSERT_EQ(c[i].stops.size(), 1U);
+    EXPECT_FALSE(c[i].stops[0].immediately);
+  }
+}
+
+TEST(ParticipantTest, TimeoutSaysWhoIsThereAndWhichRankIsMissing) {
+  Cluster c;
+  for (int i = 0; i < 2; ++i) {
+    auto settings = c.settings(3, 3);
+    settings.is_host = i == 0;
+    settings.node_rank = i == 0 ? 0 : 2;
+    c.start(settings);
+  }
+  c.advance(Milliseconds(601'000));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(c[i].outcome);
+    EXPECT_EQ(c[i].outcome->end, End::Timeout);
+    EXPECT_EQ(c[i].outcome->exit_code, 124);
+    EXPECT_EQ(c[i].outcome->text,
+              "after 600 s only 2 of 3 nodes (node0, node1); missing node rank 1 had joined");
+  }
+}
+
+}  // namespace
+}  // namespace drun::rendezvous
