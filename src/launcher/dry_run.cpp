@@ -100,7 +100,8 @@ std::string head(const Options& options, const Plan& plan) {
   }
   text += std::to_string(plan.nodes) + ", " + std::to_string(workers) +
           (workers == 1 ? " worker" : " workers") + " each";
-  if (plan.nodes > 1) text += " (if all nodes are started like this one)";
+  if (static_cast<int>(plan.here.size()) < plan.nodes)
+    text += " (if all nodes are started like this one)";
   text += "\nmeet at:  ";
   if (options.backend == Backend::Standalone || options.endpoint.port == 0) {
     text += "a private store on a free port";

@@ -1,7 +1,10 @@
 #include "launcher/options.hpp"
 
 #include "launcher/options_build.hpp"
+#include "launcher/options_completion.hpp"
 #include "launcher/options_help.hpp"
+#include "launcher/options_manual.hpp"
+#include "launcher/options_values.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -44,6 +47,11 @@ Parsed parse_options(const std::vector<std::string>& arguments,
       return print(help_text(settings.on("help-all"), launch));
     }
     if (settings.on("version")) return print(version_text());
+    if (settings.on("print-man")) return print(manual_page());
+    if (const Setting* shell = settings.find("print-completion")) {
+      (void)parse_choice(*shell, {"bash", "zsh", "fish"});
+      return print(completion_script(shell->value));
+    }
     add_variables(environment, settings);
     refuse_unsupported(settings);
     Options options = build_options({settings, scanned.program, environment, surroundings, launch});

@@ -11,7 +11,6 @@ namespace drun::launcher {
 namespace {
 
 constexpr int kMost = std::numeric_limits<int>::max();
-constexpr int kMostLocal = 100'000;
 
 // A value that a variable other than PET_* gives when neither flag nor PET_* does.
 const Setting* with_fallback(const Settings& settings, const Options& options,
@@ -21,15 +20,6 @@ const Setting* with_fallback(const Settings& settings, const Options& options,
   if (value == nullptr) return nullptr;
   storage = {find_flag(name), Source::Variable, variable_name, value};
   return &storage;
-}
-
-int counted(const Setting& setting, DeviceKind kind, const Surroundings& surroundings,
-            const Options& options) {
-  if (!surroundings.count_devices) refuse(setting, "give the number of workers");
-  const auto count = surroundings.count_devices(kind, options.inherited);
-  if (!count) refuse(setting, count.error().what());
-  if (*count < 1) refuse(setting, "this machine has none");
-  return *count;
 }
 
 void build_job(const Settings& settings, const Surroundings& surroundings, Options& options) {
@@ -44,22 +34,6 @@ void build_job(const Settings& settings, const Surroundings& surroundings, Optio
     if (options.local_nodes > 0 && options.local_nodes < options.min_nodes && !others) {
       refuse(*nodes, "--local-nodes " + std::to_string(options.local_nodes) +
                          " starts fewer, and without --rdzv-endpoint no other can join");
-    }
-  }
-  if (const Setting* workers = settings.find("nproc-per-node")) {
-    const std::string& text = workers->value;
-    if (text == "auto") {
-      options.nproc_per_node = counted(*workers, DeviceKind::Auto, surroundings, options);
-    } else if (text == "cpu") {
-      options.nproc_per_node = counted(*workers, DeviceKind::Cpu, surroundings, options);
-    } else if (text == "gpu" || text == "cuda") {
-      options.nproc_per_node = counted(*workers, DeviceKind::Gpu, surroundings, options);
-    } else if (text == "xpu") {
-      options.nproc_per_node = counted(*workers, DeviceKind::Xpu, surroundings, options);
-    } else if (text.find_first_not_of("+-0123456789") == std::string::npos && !text.empty()) {
-      options.nproc_per_node = parse_integer(*workers, 1, kMostLocal);
-    } else {
-      refuse(*workers, "expected a whole number of at least 1, auto, cpu, gpu or xpu");
     }
   }
   if (const Setting* setting = settings.find("max-restarts")) {
@@ -190,25 +164,6 @@ void build_output(const Settings& settings, Options& options) {
   }
 }
 
-void build_devices(const Settings& settings, const Surroundings& surroundings, Options& options) {
-  options.virtual_local_rank = settings.on("virtual-local-rank");
-  options.report_bindings = settings.on("report-bindings");
-  if (const Setting* setting = settings.find("numa-binding")) {
-    const auto choice = parse_choice(*setting, {"node", "socket", "exclusive", "core-complex"});
-    options.numa_binding = static_cast<NumaBinding>(choice + 1);
-  }
-  if (const Setting* setting = settings.find("omp-threads")) {
-    if (setting->value == "auto") {
-      const int cpus = counted(*setting, DeviceKind::Cpu, surroundings, options);
-      options.omp_threads = std::max(1, cpus / options.nproc_per_node);
-    } else if (setting->value.find_first_not_of("+-0123456789") == std::string::npos) {
-      options.omp_threads = parse_integer(*setting, 1, 1'000'000);
-    } else {
-      refuse(*setting, "expected a whole number of at least 1, or auto");
-    }
-  }
-}
-
 // What only a Python launcher can honour.
 void check_compatibility(const Settings& settings, Options& options) {
   if (const Setting* setting = settings.find("monitor-interval")) {
@@ -245,7 +200,7 @@ Options build_options(const Given& given) {
   build_job(given.settings, given.surroundings, options);
   build_stopping(given.settings, options);
   build_output(given.settings, options);
-  build_devices(given.settings, given.surroundings, options);
+  build_devices(given, options);
   check_compatibility(given.settings, options);
   resolve_rendezvous(given, options);
   build_command(given, options);

@@ -26,6 +26,9 @@ struct Given {
 // of nodes is known. Throws UsageError.
 void resolve_rendezvous(const Given& given, Options& options);
 
+// The number of workers, their GPUs, CPUs and threads. Throws UsageError.
+void build_devices(const Given& given, Options& options);
+
 // The worker's argv from the program as given. Throws UsageError.
 void build_command(const Given& given, Options& options);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "launcher/dry_run.hpp"
+
 #ifndef DRUN_VERSION
 #error "DRUN_VERSION must be defined by the build"
 #endif
@@ -39,7 +41,9 @@ void append_flag(std::string& result, const Flag& flag) {
   name += "--" + std::string(flag.name);
   if (!flag.metavar.empty()) name += " " + std::string(flag.metavar);
   std::string help(flag.help);
-  if (!flag.fallback.empty()) help += " (default " + std::string(flag.fallback) + ")";
+  if (!flag.fallback.empty() && flag.fallback != "default") {
+    help += " (default " + std::string(flag.fallback) + ")";
+  }
   result += name;
   if (name.size() + 2 > kColumn) {
     result += "\n" + std::string(kColumn, ' ');
@@ -81,9 +85,9 @@ std::string help_text(bool all, bool launch) {
       "Starts the workers of a distributed job on this node, together with the drun of\n"
       "every other node: torchrun's flags and environment for any program. A PROGRAM\n"
       "that ends in .py is run by python3 -u; everything after it is the program's.\n\n"
-      "  drun --nproc-per-node 4 ./train               one node\n"
-      "  drun --nnodes 2 --rdzv-endpoint HOST:29500 ./train    the same on both nodes\n"
-      "  drun --local-nodes 2 ./train                  two nodes on this machine\n";
+      "  drun --nproc-per-node 4 ./train           one node, four workers\n"
+      "  drun --local-nodes 2 ./train              two nodes, tried on this machine\n"
+      "  drun --nnodes 2 --rdzv-endpoint HOST:29500 ./train      on each of two nodes\n";
   for (const Group group : kGroups) {
     if (group == Group::Compatibility && !all) continue;
     std::string lines;
@@ -108,11 +112,11 @@ std::string explain_text(const Settings& settings, const Options& options) {
     const bool toggle = flag.arity == Arity::Switch;
     std::string value = "-";
     if (setting != nullptr) {
-      value = toggle ? (setting->value == "0" ? "off" : "on") : quoted(setting->value);
+      value = toggle ? (setting->value == "0" ? "off" : "on") : shell_quoted(setting->value);
     } else if (toggle) {
       value = "off";
     } else if (!flag.fallback.empty()) {
-      value = quoted(flag.fallback);
+      value = flag.fallback;
     }
     result += pad(std::string(flag.name), 20) + " " + pad(value, 24) + " " +
               (setting == nullptr ? "default" : setting->shown) + "\n";

@@ -55,6 +55,8 @@ std::string suggestion(std::string_view written, std::string_view name, bool lau
   }
   if (name.size() > 64) return "";
   std::string_view best;
+  std::string_view akin;  // begins like what was written
+  std::size_t longest = 3;
   std::size_t best_distance = std::max<std::size_t>(1, name.size() / 3) + 1;
   for (const Flag& flag : all_flags()) {
     if (!known(flag, launch) || flag.readiness != Readiness::Ready) continue;
@@ -63,7 +65,14 @@ std::string suggestion(std::string_view written, std::string_view name, bool lau
       best = flag.name;
       best_distance = d;
     }
+    const auto end = std::mismatch(name.begin(), name.end(), flag.name.begin(), flag.name.end());
+    const auto common = static_cast<std::size_t>(end.first - name.begin());
+    if (common > longest && 2 * common >= name.size()) {
+      akin = flag.name;
+      longest = common;
+    }
   }
+  if (best.empty()) best = akin;
   return best.empty() ? "" : "; did you mean --" + std::string(best) + "?";
 }
 

@@ -72,7 +72,7 @@ int parse_integer(const Setting& setting, int lowest, int highest) {
 }
 
 std::pair<int, int> parse_nodes(const Setting& setting) {
-  constexpr long long kMost = 1'000'000;
+  constexpr long long kMost = 100'000;
   const auto parts = split(setting.value, ':');
   if (parts.size() > 2) refuse(setting, "expected N or MIN:MAX");
   const auto low = whole_number(parts.front());
