@@ -1,1 +1,1 @@
-drun_add_test(command_line_test LABEL unit SOURCES unit/options_test.cpp DEPENDS drun::command_line drun::process)
+drun_add_test(command_line_test LABEL unit SOURCES unit/options_command_test.cpp unit/options_values_test.cpp unit/options_rendezvous_test.cpp unit/options_scan_test.cpp unit/options_test.cpp DEPENDS drun::command_line drun::process)

@@ -110,7 +110,7 @@ Result<int> count_gpus(const std::vector<std::string>& environment, const Machin
   if (nvidia && !nvidia->uuids.empty()) {
     const auto visible = visible_nvidia(*nvidia, mask).size();
     if (visible > 0) return static_cast<int>(visible);
-    return none("CUDA_VISIBLE_DEVICES=" + quoted(mask == nullptr ? "" : mask) + " leaves none of " +
+    return none("CUDA_VISIBLE_DEVICES=" + quote(mask == nullptr ? "" : mask) + " leaves none of " +
                 std::to_string(nvidia->uuids.size()) + " GPUs");
   }
   const int rocm = visible_rocm(machine.files, environment);

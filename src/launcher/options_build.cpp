@@ -180,7 +180,7 @@ void check_compatibility(const Settings& settings, Options& options) {
   if (const Setting* setting = settings.find("event-log-handler")) {
     const auto choice = parse_choice(*setting, {"null", "console", "dynamic_rendezvous"});
     if (choice != 0) {
-      options.notes.push_back(setting->shown + " " + quoted(setting->value) +
+      options.notes.push_back(setting->shown + " " + quote(setting->value) +
                               " has no effect: drun writes no torch events");
     }
   }

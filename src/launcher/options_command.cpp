@@ -30,8 +30,9 @@ void build_command(const Given& given, Options& options) {
     throw UsageError("--no-python needs --use-env: only Python scripts expect --local-rank=N");
   }
   if (program.empty() || program.front().empty()) {
-    throw UsageError(module ? "-m needs the name of a module: drun [flags] -m MODULE [args...]"
-                            : "no program given: drun [flags] PROGRAM [args...]");
+    throw UsageError(
+        module ? "-m needs the name of a module: drun [flags] -m MODULE [args...]"
+               : "no program given: drun [flags] PROGRAM [args...] (drun --help lists the flags)");
   }
   const bool python = module || script || (!no_python && is_python_file(program.front()));
   std::vector<std::string>& command = options.command;

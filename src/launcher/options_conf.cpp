@@ -36,7 +36,7 @@ struct Entry {
   std::string value;
 
   [[noreturn]] void refuse(const std::string& why) const {
-    throw UsageError(setting.shown + " " + quoted(key + "=" + value) + ": " + why);
+    throw UsageError(setting.shown + " " + quote(key + "=" + value) + ": " + why);
   }
 
   [[nodiscard]] Milliseconds seconds() const {
@@ -102,7 +102,7 @@ void apply(const Entry& entry, GivenConf& given) {
     for (const auto& [name, flag] : kElsewhere) {
       if (key == name) entry.refuse("this is set by " + std::string(flag));
     }
-    throw UsageError(entry.setting.shown + ": unknown key " + quoted(key) + "; known are " +
+    throw UsageError(entry.setting.shown + ": unknown key " + quote(key) + "; known are " +
                      std::string(kKeys));
   }
 }
@@ -123,7 +123,7 @@ GivenConf parse_conf(const Setting& setting) {
     if (entry.key.empty()) refuse(setting, "expected KEY=VALUE pairs with commas between");
     if (equals != std::string::npos) entry.value = trim(item.substr(equals + 1));
     if (entry.value.empty()) {
-      throw UsageError(setting.shown + ": the key " + quoted(entry.key) + " needs a value");
+      throw UsageError(setting.shown + ": the key " + quote(entry.key) + " needs a value");
     }
     apply(entry, given);
   }

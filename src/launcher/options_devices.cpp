@@ -73,7 +73,7 @@ std::vector<std::size_t> places(const Setting& setting, const std::string& list,
     std::size_t place = 0;
     const auto [end, ec] = std::from_chars(item.data(), item.data() + item.size(), place);
     if (item.empty() || ec != std::errc() || end != item.data() + item.size()) {
-      refuse(setting, quoted(item) + " is no GPU number; expected a list such as 0,2");
+      refuse(setting, quote(item) + " is no GPU number; expected a list such as 0,2");
     }
     if (place >= count) {
       refuse(setting, "there is no GPU " + item + ": " +

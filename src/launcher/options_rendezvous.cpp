@@ -109,7 +109,7 @@ void check_rank(const Settings& settings, const GivenConf& conf, Options& option
   if (setting != nullptr) options.node_rank = parse_integer(*setting, 0, 1'000'000);
   if (conf.rank) {
     if (options.node_rank && *options.node_rank != *conf.rank) {
-      throw UsageError(setting->shown + " " + quoted(setting->value) +
+      throw UsageError(setting->shown + " " + quote(setting->value) +
                        ": --rdzv-conf says rank=" + std::to_string(*conf.rank));
     }
     options.node_rank = conf.rank;
@@ -121,7 +121,7 @@ void check_rank(const Settings& settings, const GivenConf& conf, Options& option
                      std::to_string(options.local_nodes));
   }
   if (*options.node_rank >= options.max_nodes) {
-    throw UsageError(shown + " " + quoted(std::to_string(*options.node_rank)) + ": with " +
+    throw UsageError(shown + " " + quote(std::to_string(*options.node_rank)) + ": with " +
                      std::to_string(options.max_nodes) +
                      (options.max_nodes == 1
                           ? " node the only rank is 0"

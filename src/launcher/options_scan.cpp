@@ -101,10 +101,10 @@ const Flag& resolve_long(std::string_view written, bool launch) {
       for (const Flag* flag : candidates) {
         names += (names.empty() ? "--" : ", --") + std::string(flag->name);
       }
-      throw UsageError("the flag " + quoted(written) + " is ambiguous: " + names);
+      throw UsageError("the flag " + quote(written) + " is ambiguous: " + names);
     }
   }
-  throw UsageError("unknown flag " + quoted(written) + suggestion(written, name, launch) +
+  throw UsageError("unknown flag " + quote(written) + suggestion(written, name, launch) +
                    " (drun --help lists them; the program's own flags go after the program)");
 }
 
@@ -162,7 +162,7 @@ class Scanner {
       const std::string shown{'-', argument[i]};
       const Flag* flag = find_letter(argument[i]);
       if (flag == nullptr) {
-        throw UsageError("unknown flag " + quoted(argument) +
+        throw UsageError("unknown flag " + quote(argument) +
                          suggestion(argument, std::string_view(argument).substr(1), launch_) +
                          " (drun --help lists them; the program's own flags go after the program)");
       }
@@ -181,7 +181,7 @@ class Scanner {
 
   void take(const Flag& flag, std::string shown, std::optional<std::string> value) {
     if (flag.arity == Arity::Switch) {
-      if (value) throw UsageError(shown + " takes no value, and got " + quoted(*value));
+      if (value) throw UsageError(shown + " takes no value, and got " + quote(*value));
       value = "1";
     } else if (!value) {
       if (at_ == arguments_.size()) {
@@ -190,7 +190,7 @@ class Scanner {
       const std::string& next = arguments_[at_];
       if (looks_like_flag(next)) {
         throw UsageError(shown + " needs a value (" + std::string(flag.metavar) + ") before " +
-                         quoted(next) + "; a value that starts with a dash is written " + shown +
+                         quote(next) + "; a value that starts with a dash is written " + shown +
                          (shown.size() == 2 ? "" : "=") + next);
       }
       value = next;
@@ -246,7 +246,7 @@ void add_variables(const std::vector<std::string>& environment, Settings& settin
       long long number = 0;
       const auto [end, ec] = std::from_chars(value.data(), value.data() + value.size(), number);
       if (ec != std::errc() || end != value.data() + value.size()) {
-        throw UsageError(found->first + "=" + quoted(value) + ": expected 1 (on) or 0 (off)");
+        throw UsageError(found->first + "=" + quote(value) + ": expected 1 (on) or 0 (off)");
       }
       value = number != 0 ? "1" : "0";
     }
@@ -263,7 +263,7 @@ const char* variable(const std::vector<std::string>& environment, std::string_vi
   return nullptr;
 }
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   constexpr std::size_t kLongest = 80;
   std::string result = "'";
   for (const char c : text.substr(0, kLongest)) {

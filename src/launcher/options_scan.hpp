@@ -55,6 +55,6 @@ void add_variables(const std::vector<std::string>& environment, Settings& settin
                                    std::string_view name);
 
 // 'text' for an error message: in quotes, control characters made visible, long ones cut.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string quote(std::string_view text);
 
 }  // namespace drun::launcher

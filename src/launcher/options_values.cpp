@@ -52,7 +52,7 @@ bool add_exit(std::string_view item, ExitSet& set) {
 }  // namespace
 
 void refuse(const Setting& setting, const std::string& why) {
-  throw UsageError(setting.shown + " " + quoted(setting.value) + ": " + why);
+  throw UsageError(setting.shown + " " + quote(setting.value) + ": " + why);
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -144,7 +144,7 @@ std::vector<int> parse_signals(const Setting& setting) {
     const int number = signal_number(trimmed);
     if (number == 0) {
       refuse(setting,
-             "there is no signal " + quoted(trimmed) + "; expected names such as SIGTERM,SIGUSR1");
+             "there is no signal " + quote(trimmed) + "; expected names such as SIGTERM,SIGUSR1");
     }
     if (number == SIGKILL || number == SIGSTOP) {
       refuse(setting, "no program can catch " + process::signal_name(number));
@@ -167,7 +167,7 @@ ExitSet parse_exit_set(const Setting& setting) {
   ExitSet result;
   for (const std::string& item : split(setting.value, ',')) {
     if (!add_exit(item, result)) {
-      refuse(setting, quoted(item) +
+      refuse(setting, quote(item) +
                           " is no exit code (0-255), range or signal; expected a list such as "
                           "1-9,137,SIGKILL");
     }
