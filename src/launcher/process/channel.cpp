@@ -97,12 +97,12 @@ bool Channel::flush() {
 
 Channel::Fill Channel::fill() {
   if (input_begin_ == input_end_) input_begin_ = input_end_ = 0;
-  if (input_.size() - input_end_ < kReadSize) {
-    std::memmove(input_.data(), input_.data() + input_begin_, input_end_ - input_begin_);
+  if (input_begin_ > 0 && input_.size() - input_end_ < kReadSize) {
+    std::copy(input_.data() + input_begin_, input_.data() + input_end_, input_.data());
     input_end_ -= std::exchange(input_begin_, 0);
-    if (input_.size() - input_end_ < kReadSize)
-      input_.resize(std::max(input_.size() * 2, input_end_ + kReadSize));
   }
+  if (input_.size() - input_end_ < kReadSize)
+    input_.resize(std::max(input_.size() * 2, input_end_ + kReadSize));
   iovec vector{input_.data() + input_end_, input_.size() - input_end_};
   msghdr message{};
   ControlBuffer control;
