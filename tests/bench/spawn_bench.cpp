@@ -102,7 +102,9 @@ int main(int argc, char** argv) {
   std::vector<std::string> environment;
   for (char** variable = environ; *variable != nullptr; ++variable)
     environment.emplace_back(*variable);
-  Guardian guardian = Guardian::start();
+  drun::process::GuardianOptions options;
+  options.use_cgroup = std::getenv("SPAWN_BENCH_CGROUP") != nullptr;
+  Guardian guardian = Guardian::start(options);
   const bool hydra = std::system("command -v mpiexec.hydra >/dev/null 2>&1") == 0;
 
   std::printf("%8s %12s %12s %7s %12s %7s   (ms, median of %d)\n", "workers", "bare loop",

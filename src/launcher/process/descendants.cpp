@@ -1,7 +1,6 @@
 #include "launcher/process/descendants.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -20,6 +19,7 @@
 #include <unordered_set>
 
 #include "drun/base/file_descriptor.hpp"
+#include "launcher/process/small_file.hpp"
 
 namespace drun::process {
 namespace {
@@ -32,21 +32,6 @@ struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
 };
 using Directory = std::unique_ptr<DIR, CloseDirectory>;
-
-// The whole file, or nothing where it cannot be read.
-std::optional<std::string> read_file(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return std::nullopt;
-  std::string text;
-  char buffer[4096];
-  for (;;) {
-    const ssize_t n = ::read(file.get(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return std::nullopt;
-    if (n == 0) return text;
-    text.append(buffer, static_cast<std::size_t>(n));
-  }
-}
 
 std::optional<pid_t> parse_pid(std::string_view text) {
   pid_t value = 0;
@@ -73,7 +58,7 @@ void for_each_number_in(const std::string& path, Visit visit) {
 
 // The parent, or 0 where the process is gone.
 pid_t parent_of(pid_t pid) {
-  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
   if (!stat) return 0;
   // "pid (name) state parent ...": the name may hold anything, the last ')' ends it.
   const auto name_end = stat->rfind(')');
@@ -92,7 +77,7 @@ void append_children_of(pid_t parent, std::vector<pid_t>& out) {
   const std::string tasks = "/proc/" + std::to_string(parent) + "/task";
   bool listed = false;
   for_each_number_in(tasks, [&](pid_t thread) {
-    if (const auto text = read_file(tasks + "/" + std::to_string(thread) + "/children")) {
+    if (const auto text = read_small_file(tasks + "/" + std::to_string(thread) + "/children")) {
       listed = true;
       append_pids(*text, out);
     }

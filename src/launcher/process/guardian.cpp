@@ -202,7 +202,7 @@ Guardian::Guardian(Guardian&&) noexcept = default;
 Guardian& Guardian::operator=(Guardian&&) noexcept = default;
 Guardian::~Guardian() = default;
 
-Guardian Guardian::start() {
+Guardian Guardian::start(const GuardianOptions& options) {
   const bool only_children = children().empty();
   // With children of its own already, the agent must not adopt their orphans: it could not tell
   // them from the job's.
@@ -213,7 +213,7 @@ Guardian Guardian::start() {
   {
     const SignalBlock block;
     pid = ::fork();
-    if (pid == 0) keeper_main(std::move(keeper.theirs), std::move(commands.theirs));
+    if (pid == 0) keeper_main(std::move(keeper.theirs), std::move(commands.theirs), options);
   }
   if (pid < 0) throw_errno("start the guardian: fork");
   commands.theirs.reset();

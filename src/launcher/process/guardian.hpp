@@ -4,6 +4,7 @@
 // descendant, also those that changed session, and exits.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -48,6 +49,8 @@ struct Exited {
   WorkerId id = 0;
   pid_t pid = 0;
   ExitStatus status;
+  // The kernel killed it (SIGKILL) for want of memory, as far as the cgroup's counter tells.
+  bool out_of_memory = false;
 };
 // A stop is complete: no process that the workers started is left. `killed` counts those that
 // needed SIGKILL. `remaining` is not 0 only when some hang inside the kernel (a dead network file
@@ -63,12 +66,21 @@ struct GuardianLost {
 
 using GuardianEvent = std::variant<Spawned, SpawnFailed, Exited, Stopped, GuardianLost>;
 
+struct GuardianOptions {
+  // The workers' limit of open descriptors, where the agent has raised its own before start().
+  std::optional<rlimit> open_files;
+  // Where a cgroup (v2) is delegated to this process, the workers live in a group below it, which
+  // the kernel kills as a whole. With `cgroup_parent` below that directory instead.
+  bool use_cgroup = true;
+  std::string cgroup_parent;
+};
+
 // The agent's handle. One thread. Throws std::system_error where the environment is broken (no
 // memory for a fork).
 class Guardian {
  public:
   // Forks the guardian. Call before any thread exists. The caller becomes a child subreaper too.
-  static Guardian start();
+  static Guardian start(const GuardianOptions& options = {});
   Guardian(Guardian&&) noexcept;
   Guardian& operator=(Guardian&&) noexcept;
   ~Guardian();  // kills whatever is left, waits for the guardian's end

@@ -38,15 +38,30 @@ FileDescriptor open_child_signals() {
 
 }  // namespace
 
-GuardianLoop::GuardianLoop(FileDescriptor agent)
+GuardianLoop::GuardianLoop(FileDescriptor agent, const GuardianOptions& options)
     : agent_(std::move(agent)),
       child_signals_(open_child_signals()),
-      null_(::open("/dev/null", O_RDWR | O_CLOEXEC)) {
+      null_(::open("/dev/null", O_RDWR | O_CLOEXEC)),
+      options_(options) {
   if (!null_) throw std::system_error(errno, std::generic_category(), "open /dev/null");
   agent_.send(wire::Writer(wire::Type::Hello, 0).number(wire::HelloBody{::getpid()}).finish());
 }
 
+void GuardianLoop::set_up_cgroups() {
+  const auto place = find_cgroups();
+  out_of_memory_ = OutOfMemoryCount(place);
+  group_ = worker_group(options_, place, ::getpid());
+  if (!group_) return;
+  if (group_->create()) {
+    spawner_.use_cgroup(group_->fd());
+  } else {
+    group_.reset();
+  }
+}
+
 void GuardianLoop::run() {
+  if (!agent_.flush()) return;
+  set_up_cgroups();
   for (;;) {
     if (!agent_.flush()) return;
     pollfd entries[] = {
@@ -183,14 +198,16 @@ void GuardianLoop::reap() {
   while (::read(child_signals_.get(), ignored, sizeof ignored) > 0) {
   }
   any_child_ = reap_children([this](const Reaped& reaped) {
-    if (stop_ && reaped.status.signal == SIGKILL && stop_->killed.contains(reaped.pid))
-      ++stop_->count;
+    const bool killed_here =
+        stop_ && reaped.status.signal == SIGKILL && stop_->killed.contains(reaped.pid);
+    if (killed_here) ++stop_->count;
     const auto found = ids_.find(reaped.pid);
     if (found == ids_.end()) return;
     Exited exited;
     exited.id = found->second;
     exited.pid = reaped.pid;
     exited.status = reaped.status;
+    exited.out_of_memory = reaped.status.signal == SIGKILL && !killed_here && out_of_memory_.take();
     workers_.erase(found->second);
     ids_.erase(found);
     emit(exited);
@@ -211,6 +228,7 @@ void GuardianLoop::advance_stop() {
 void GuardianLoop::kill_pass() {
   const auto targets = descendants();
   stop_->killed.insert(targets.begin(), targets.end());
+  if (group_) (void)group_->kill();
   signal_descendants(targets, SIGKILL);
   reap();
 }
@@ -220,6 +238,7 @@ void GuardianLoop::finish_stop(std::uint32_t remaining) {
   stopped.killed = stop_->count;
   stopped.remaining = remaining;
   stop_.reset();
+  out_of_memory_.forget();
   emit(stopped);
 }
 
@@ -227,16 +246,32 @@ void GuardianLoop::emit(const GuardianEvent& event) {
   agent_.send(wire::encode(event));
 }
 
-void guardian_main(FileDescriptor agent) noexcept {
+std::optional<WorkerGroup> worker_group(const GuardianOptions& options, const CgroupPlace& place,
+                                        pid_t guardian) {
+  if (!options.use_cgroup) return std::nullopt;
+  if (!options.cgroup_parent.empty()) return WorkerGroup(options.cgroup_parent, guardian);
+  if (const auto parent = find_delegated(place)) return WorkerGroup(*parent, guardian);
+  return std::nullopt;
+}
+
+void kill_job(const WorkerGroup* group) {
+  if (group != nullptr) (void)group->kill();
+  kill_descendants(kKillLimit, [](const Reaped&) {});
+  if (group != nullptr) group->remove();
+}
+
+void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcept {
+  std::optional<GuardianLoop> loop;
   try {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     detach({agent.get()}, "drun-guardian");
-    GuardianLoop loop(std::move(agent));
-    loop.run();
+    if (options.open_files) ::setrlimit(RLIMIT_NOFILE, &*options.open_files);
+    loop.emplace(std::move(agent), options);
+    loop->run();
   } catch (...) {
     // Out of memory: nothing else throws here. The workers must not outlive their guardian.
   }
-  kill_descendants(kKillLimit, [](const Reaped&) {});
+  kill_job(loop ? loop->group() : nullptr);
   ::_exit(0);
 }
 

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "drun/base/file_descriptor.hpp"
+#include "launcher/process/cgroup.hpp"
 #include "launcher/process/channel.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/process/spawn.hpp"
@@ -20,10 +21,12 @@ namespace drun::process {
 // child ends, or a grace is over.
 class GuardianLoop {
  public:
-  explicit GuardianLoop(FileDescriptor agent);
+  GuardianLoop(FileDescriptor agent, const GuardianOptions& options);
 
   // Returns when the agent is gone. Nothing is killed then: that is the caller's next step.
   void run();
+  // The workers' cgroup, or null.
+  [[nodiscard]] const WorkerGroup* group() const { return group_ ? &*group_ : nullptr; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -36,6 +39,7 @@ class GuardianLoop {
     std::uint32_t count = 0;           // died of it
   };
 
+  void set_up_cgroups();
   [[nodiscard]] bool read_agent();
   void handle(Frame frame);
   void handle_spawn(Frame frame);
@@ -51,14 +55,25 @@ class GuardianLoop {
   Channel agent_;
   FileDescriptor child_signals_;
   FileDescriptor null_;
+  const GuardianOptions& options_;
   Spawner spawner_;
+  std::optional<WorkerGroup> group_;
+  OutOfMemoryCount out_of_memory_;
   std::unordered_map<WorkerId, pid_t> workers_;  // alive
   std::unordered_map<pid_t, WorkerId> ids_;
   bool any_child_ = false;
   std::optional<Stop> stop_;
 };
 
+// The cgroup for the workers of this guardian, not made yet; nothing where none may be made.
+[[nodiscard]] std::optional<WorkerGroup> worker_group(const GuardianOptions& options,
+                                                      const CgroupPlace& place, pid_t guardian);
+
+// Kills everything below this process, which must have no other children, and removes the group, if
+// any.
+void kill_job(const WorkerGroup* group);
+
 // The whole life of the guardian process, from just after its fork. Never returns.
-[[noreturn]] void guardian_main(FileDescriptor agent) noexcept;
+[[noreturn]] void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcept;
 
 }  // namespace drun::process

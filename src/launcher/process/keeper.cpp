@@ -8,18 +8,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <string>
 #include <utility>
 
+#include "launcher/process/cgroup.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/detach.hpp"
 #include "launcher/process/guardian_loop.hpp"
 
 namespace drun::process {
 namespace {
-
-constexpr std::chrono::milliseconds kKillLimit{5000};
 
 // True when the guardian is gone; `status` says how.
 bool reap_guardian(pid_t guardian, ExitStatus& status) {
@@ -55,14 +53,15 @@ void report(int agent, const KeeperReport& what) {
 
 }  // namespace
 
-void keeper_main(FileDescriptor agent, FileDescriptor commands) noexcept {
+void keeper_main(FileDescriptor agent, FileDescriptor commands,
+                 const GuardianOptions& options) noexcept {
   KeeperReport result;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t parent = ::getppid();
   const pid_t guardian = ::fork();
   if (guardian == 0) {
     agent.reset();
-    guardian_main(std::move(commands));
+    guardian_main(std::move(commands), options);
   }
   if (guardian < 0) {
     result.error = errno;
@@ -73,8 +72,9 @@ void keeper_main(FileDescriptor agent, FileDescriptor commands) noexcept {
   // Neither name holds the program's: whoever kills by that name must not kill this process.
   detach({agent.get()}, "job-keeper");
   set_command_line("job-keeper for process " + std::to_string(parent));
+  const auto group = worker_group(options, find_cgroups(), guardian);
   const bool lost = watch(agent.get(), guardian, result.guardian);
-  kill_descendants(kKillLimit, [](const Reaped&) {});
+  kill_job(group ? &*group : nullptr);
   if (lost) report(agent.get(), result);
   ::_exit(0);
 }

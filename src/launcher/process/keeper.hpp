@@ -5,6 +5,7 @@
 
 #include "drun/base/file_descriptor.hpp"
 #include "launcher/process/exit_status.hpp"
+#include "launcher/process/guardian.hpp"
 
 namespace drun::process {
 
@@ -16,6 +17,7 @@ struct KeeperReport {
 
 // The whole life of the keeper process, from just after its fork: `agent` is its end of a
 // SOCK_SEQPACKET pair, `commands` the guardian's end of its own socket. Never returns.
-[[noreturn]] void keeper_main(FileDescriptor agent, FileDescriptor commands) noexcept;
+[[noreturn]] void keeper_main(FileDescriptor agent, FileDescriptor commands,
+                              const GuardianOptions& options) noexcept;
 
 }  // namespace drun::process

@@ -49,8 +49,16 @@ class Spawner {
   // Returns when the program runs, or cannot.
   SpawnResult spawn(SpawnPlan plan);
 
+  // Workers start inside this cgroup directory from now on; -1: where their parent is. When the
+  // kernel refuses once, it is not asked again.
+  void use_cgroup(int directory) { cgroup_ = directory; }
+
  private:
+  pid_t create_child(void* context);
+
   void* stack_ = nullptr;
+  void* shared_ = nullptr;  // a page that a child which has its own memory shares with its parent
+  int cgroup_ = -1;
 };
 
 }  // namespace drun::process

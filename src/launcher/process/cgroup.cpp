@@ -1,0 +1,209 @@
+#include "launcher/process/cgroup.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <utility>
+
+#include "launcher/process/small_file.hpp"
+
+namespace drun::process {
+namespace {
+
+// The part before `separator`, which is removed from `rest` with it.
+std::string_view take_until(std::string_view& rest, char separator) {
+  const auto end = std::min(rest.find(separator), rest.size());
+  const auto part = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return part;
+}
+
+bool has_element(std::string_view list, std::string_view element) {
+  while (!list.empty())
+    if (take_until(list, ',') == element) return true;
+  return false;
+}
+
+// mountinfo writes a space and the like as a backslash and three octal digits.
+std::string unescape(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned code = 0;
+    if (text[i] == '\\' && i + 3 < text.size() + 0 &&
+        std::from_chars(text.data() + i + 1, text.data() + i + 4, code, 8).ptr ==
+            text.data() + i + 4) {
+      result += static_cast<char>(code);
+      i += 3;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+struct Mount {
+  std::string root;   // which directory of the hierarchy is mounted
+  std::string point;  // where
+};
+
+// "36 35 98:0 /root /point options optional... - type source super-options"
+template <typename Wanted>
+std::optional<Mount> find_mount(std::string_view mountinfo, Wanted wanted) {
+  while (!mountinfo.empty()) {
+    std::string_view line = take_until(mountinfo, '\n');
+    const auto dash = line.find(" - ");
+    if (dash == std::string_view::npos) continue;
+    std::string_view tail = line.substr(dash + 3);
+    const auto type = take_until(tail, ' ');
+    take_until(tail, ' ');
+    if (!wanted(type, tail)) continue;
+    for (int i = 0; i < 3; ++i)
+      take_until(line, ' ');
+    Mount mount;
+    mount.root = unescape(take_until(line, ' '));
+    mount.point = unescape(take_until(line, ' '));
+    return mount;
+  }
+  return std::nullopt;
+}
+
+// Empty where the mount does not show `path`.
+std::string directory_of(const std::optional<Mount>& mount, std::string_view path) {
+  if (!mount || path.empty() || path.starts_with("/..")) return {};
+  if (mount->root != "/") {
+    if (!path.starts_with(mount->root)) return {};
+    path.remove_prefix(mount->root.size());
+    if (!path.empty() && path.front() != '/') return {};
+  }
+  std::string result = mount->point;
+  if (path != "/") result += path;
+  return result;
+}
+
+bool has_delegate_mark(const std::string& directory) {
+  for (const char* name : {"trusted.delegate", "user.delegate"}) {
+    char value[8];
+    if (::getxattr(directory.c_str(), name, value, sizeof value) == 1 && value[0] == '1')
+      return true;
+  }
+  return false;
+}
+
+bool remove_tree(const std::string& path) {
+  if (::rmdir(path.c_str()) == 0) return true;
+  {
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), &::closedir);
+    if (!directory) return false;
+    while (const dirent* entry = ::readdir(directory.get())) {
+      const std::string_view name = entry->d_name;
+      if (entry->d_type == DT_DIR && name != "." && name != "..")
+        remove_tree(path + "/" + entry->d_name);
+    }
+  }
+  return ::rmdir(path.c_str()) == 0;
+}
+
+}  // namespace
+
+CgroupPlace find_cgroups(std::string_view cgroup, std::string_view mountinfo) {
+  CgroupPlace place;
+  while (!cgroup.empty()) {
+    std::string_view path = take_until(cgroup, '\n');  // "hierarchy:controllers:path"
+    const auto hierarchy = take_until(path, ':');
+    const auto controllers = take_until(path, ':');
+    if (hierarchy == "0" && controllers.empty()) {
+      const auto mount = find_mount(
+          mountinfo, [](std::string_view type, std::string_view) { return type == "cgroup2"; });
+      place.unified = directory_of(mount, path);
+      place.unified_is_top = !place.unified.empty() && path == "/";
+    } else if (has_element(controllers, "memory")) {
+      const auto mount = find_mount(mountinfo, [](std::string_view type, std::string_view options) {
+        return type == "cgroup" && has_element(options, "memory");
+      });
+      place.memory_v1 = directory_of(mount, path);
+    }
+  }
+  return place;
+}
+
+CgroupPlace find_cgroups() {
+  const auto cgroup = read_small_file("/proc/self/cgroup");
+  const auto mountinfo = read_small_file("/proc/self/mountinfo");
+  return cgroup && mountinfo ? find_cgroups(*cgroup, *mountinfo) : CgroupPlace();
+}
+
+std::optional<std::string> find_delegated(const CgroupPlace& place) {
+  if (place.unified.empty() || ::access(place.unified.c_str(), W_OK) != 0) return std::nullopt;
+  struct stat status {};
+  if (::stat(place.unified.c_str(), &status) != 0) return std::nullopt;
+  const uid_t user = ::geteuid();
+  const bool ours =
+      user != 0 ? status.st_uid == user : place.unified_is_top || has_delegate_mark(place.unified);
+  if (!ours) return std::nullopt;
+  return place.unified;
+}
+
+WorkerGroup::WorkerGroup(const std::string& parent, pid_t guardian)
+    : path_(parent + "/drun-" + std::to_string(guardian)) {}
+
+bool WorkerGroup::create() {
+  if (::mkdir(path_.c_str(), 0755) != 0) return false;
+  directory_.reset(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return directory_.valid();
+}
+
+bool WorkerGroup::kill() const {
+  return write_small_file(path_ + "/cgroup.kill", "1");
+}
+
+bool WorkerGroup::remove() const {
+  return remove_tree(path_);
+}
+
+std::optional<std::uint64_t> flat_value(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    std::string_view line = take_until(text, '\n');
+    if (take_until(line, ' ') != key) continue;
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
+    if (error == std::errc() && end == line.data() + line.size()) return value;
+  }
+  return std::nullopt;
+}
+
+OutOfMemoryCount::OutOfMemoryCount(const CgroupPlace& place) {
+  for (const auto& file :
+       {place.unified + "/memory.events", place.memory_v1 + "/memory.oom_control"}) {
+    const auto text = read_small_file(file);
+    if (!text) continue;
+    const auto count = flat_value(*text, "oom_kill");
+    if (!count) continue;
+    file_ = file;
+    taken_ = *count;
+    return;
+  }
+}
+
+std::uint64_t OutOfMemoryCount::read() const {
+  if (file_.empty()) return taken_;
+  const auto text = read_small_file(file_);
+  return text ? flat_value(*text, "oom_kill").value_or(taken_) : taken_;
+}
+
+bool OutOfMemoryCount::take() {
+  if (read() <= taken_) return false;
+  ++taken_;
+  return true;
+}
+
+void OutOfMemoryCount::forget() {
+  taken_ = std::max(taken_, read());
+}
+
+}  // namespace drun::process

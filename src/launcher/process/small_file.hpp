@@ -1,0 +1,16 @@
+// Whole small files, as those under /proc and in a cgroup.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace drun::process {
+
+// Nothing where it cannot be read.
+[[nodiscard]] std::optional<std::string> read_small_file(const std::string& path);
+
+// One write. False where it was refused.
+bool write_small_file(const std::string& path, std::string_view text);
+
+}  // namespace drun::process
