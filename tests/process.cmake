@@ -1,5 +1,13 @@
 drun_add_test(process_unit_test LABEL unit SOURCES unit/exit_status_test.cpp DEPENDS drun::process)
 drun_add_test(process_test LABEL integration SOURCES integration/guardian_test.cpp DEPENDS drun::process)
 
+add_executable(survivor support/survivor.cpp)
+target_link_libraries(survivor PRIVATE drun::options)
+set_target_properties(survivor PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/bin")
+drun_add_test(survivor_test LABEL integration TIMEOUT 120 SOURCES integration/survivor_test.cpp
+  DEPENDS drun::process)
+target_compile_definitions(survivor_test PRIVATE DRUN_SURVIVOR="$<TARGET_FILE:survivor>")
+add_dependencies(survivor_test survivor)
+
 add_executable(spawn_bench bench/spawn_bench.cpp) # a measurement, not a test: see docs/process.md
 target_link_libraries(spawn_bench PRIVATE drun::process drun::options)

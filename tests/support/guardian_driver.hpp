@@ -79,7 +79,9 @@ inline std::string read_line(int fd, milliseconds limit = kPatience) {
 
 class Driver {
  public:
-  Guardian guardian = Guardian::start();
+  explicit Driver(const GuardianOptions& options = {}) : guardian(Guardian::start(options)) {}
+
+  Guardian guardian;
 
   // The next event of type T that `wanted` accepts; others stay for later calls.
   template <typename T>

@@ -17,6 +17,7 @@
 #include "launcher/process/channel.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/detach.hpp"
+#include "launcher/process/guardian_loop.hpp"
 #include "launcher/process/keeper.hpp"
 
 namespace drun::process {
@@ -80,11 +81,12 @@ bool await_readable(int fd, int timeout_ms) {
 
 struct Guardian::Impl {
   Impl(FileDescriptor command_socket, FileDescriptor keeper_socket, pid_t keeper_pid,
-       bool sole_parent)
+       bool sole_parent, GuardianOptions start_options)
       : commands(std::move(command_socket)),
         keeper(std::move(keeper_socket)),
         keeper_process(keeper_pid),
-        only_children(sole_parent) {
+        only_children(sole_parent),
+        options(std::move(start_options)) {
     events.reset(::epoll_create1(EPOLL_CLOEXEC));
     if (!events) throw_errno("start the guardian: epoll_create1");
     watch(EPOLL_CTL_ADD, commands.fd(), EPOLLIN);
@@ -105,7 +107,7 @@ struct Guardian::Impl {
   void read_commands(std::vector<GuardianEvent>& out);
   void read_keeper();
   void end_keeper();
-  void kill_own_descendants();
+  void kill_job();
 
   Channel commands;
   FileDescriptor keeper;
@@ -114,8 +116,10 @@ struct Guardian::Impl {
   pid_t guardian_process = 0;
   // This process had no children before, so all it ever gets are the job's.
   bool only_children;
+  GuardianOptions options;
   bool guardian_gone = false;
   bool keeper_gone = false;
+  bool keeper_did_its_work = false;
   bool lost_told = false;
   bool watches_write = false;
   ExitStatus guardian_status{0, SIGKILL, false};
@@ -173,14 +177,20 @@ void Guardian::Impl::read_keeper() {
 void Guardian::Impl::end_keeper() {
   keeper_gone = true;
   watch(EPOLL_CTL_DEL, keeper.get(), 0);
-  wait_for(keeper_process);
+  const auto status = wait_for(keeper_process);
+  keeper_did_its_work = status && status->success();
 }
 
-void Guardian::Impl::kill_own_descendants() {
-  if (!only_children) return;
-  kill_descendants(kKillLimit, [this](const Reaped& reaped) {
-    if (reaped.pid == guardian_process) guardian_status = reaped.status;
-  });
+// What the keeper does when the guardian is gone, where the keeper cannot do it any more.
+void Guardian::Impl::kill_job() {
+  if (keeper_did_its_work) return;
+  const auto group = worker_group(options, find_cgroups(), guardian_process);
+  if (group) (void)group->kill();
+  if (only_children)
+    kill_descendants(kKillLimit, [this](const Reaped& reaped) {
+      if (reaped.pid == guardian_process) guardian_status = reaped.status;
+    });
+  if (group) group->remove();
 }
 
 Guardian::Impl::~Impl() {
@@ -190,11 +200,11 @@ Guardian::Impl::~Impl() {
   if (!keeper_gone) {
     ::shutdown(keeper.get(), SHUT_WR);
     if (!await_readable(keeper.get(), kEndLimitMs)) ::kill(keeper_process, SIGKILL);
-    wait_for(keeper_process);
+    end_keeper();
   }
   while (!guardian_gone && await_readable(commands.fd(), kEndLimitMs))
     guardian_gone = commands.fill() == Channel::Fill::Closed;
-  kill_own_descendants();
+  kill_job();
 }
 
 Guardian::Guardian(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -218,8 +228,8 @@ Guardian Guardian::start(const GuardianOptions& options) {
   if (pid < 0) throw_errno("start the guardian: fork");
   commands.theirs.reset();
   keeper.theirs.reset();
-  auto impl =
-      std::make_unique<Impl>(std::move(commands.mine), std::move(keeper.mine), pid, only_children);
+  auto impl = std::make_unique<Impl>(std::move(commands.mine), std::move(keeper.mine), pid,
+                                     only_children, options);
   impl->await_hello();
   return Guardian(std::move(impl));
 }
@@ -235,7 +245,7 @@ std::vector<GuardianEvent> Guardian::receive() {
   if (!impl_->keeper_gone) impl_->read_keeper();
   if (impl_->guardian_gone && impl_->keeper_gone && !impl_->lost_told) {
     impl_->lost_told = true;
-    impl_->kill_own_descendants();
+    impl_->kill_job();
     GuardianLost lost;
     lost.status = impl_->guardian_status;
     result.emplace_back(lost);

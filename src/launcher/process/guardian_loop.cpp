@@ -61,6 +61,7 @@ void GuardianLoop::set_up_cgroups() {
 
 void GuardianLoop::run() {
   if (!agent_.flush()) return;
+  set_command_line("drun-guardian");
   set_up_cgroups();
   for (;;) {
     if (!agent_.flush()) return;

@@ -1,0 +1,288 @@
+// No survivors: whatever way the agent, its guardian and its keeper end, and whatever kind of
+// process the workers have started, nothing is left. The test is a child subreaper, so all that
+// would outlive a job becomes its own child, and "no child left" is exact.
+//
+// DRUN_SURVIVOR_ROUNDS=N repeats each case N times.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "launcher/process/cgroup.hpp"
+#include "launcher/process/descendants.hpp"
+#include "launcher/process/guardian.hpp"
+#include "support/guardian_driver.hpp"
+
+namespace drun::process::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The promise is a second on a machine with room; a test machine may be busy.
+constexpr auto kSettle = 5s;
+constexpr int kWorkers = 2;
+// What an agent that ended in order returns when the guardian had nothing left below it.
+constexpr int kClean = 17;
+
+enum class End {
+  Success,
+  Failure,
+  Terminated,  // a stop with a grace
+  Dropped,     // the handle is destroyed without a stop
+  KillAgent,
+  KillGuardian,
+  KillKeeper,  // then the agent, a moment later
+  KillAgentThenGuardian,
+  KillGuardianThenAgent,
+  KillAgentAndGuardian,
+  KillKeeperAndGuardian,
+  KillKeeperAndAgent,
+  StopGuardianKillAgent,
+};
+
+const struct {
+  End end;
+  const char* name;
+} kEnds[] = {
+    {End::Success, "Success"},
+    {End::Failure, "Failure"},
+    {End::Terminated, "Terminated"},
+    {End::Dropped, "Dropped"},
+    {End::KillAgent, "KillAgent"},
+    {End::KillGuardian, "KillGuardian"},
+    {End::KillKeeper, "KillKeeper"},
+    {End::KillAgentThenGuardian, "KillAgentThenGuardian"},
+    {End::KillGuardianThenAgent, "KillGuardianThenAgent"},
+    {End::KillAgentAndGuardian, "KillAgentAndGuardian"},
+    {End::KillKeeperAndGuardian, "KillKeeperAndGuardian"},
+    {End::KillKeeperAndAgent, "KillKeeperAndAgent"},
+    {End::StopGuardianKillAgent, "StopGuardianKillAgent"},
+};
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+pid_t parent_of(pid_t pid) {
+  const std::string stat = file_text("/proc/" + std::to_string(pid) + "/stat");
+  const auto at = stat.rfind(')');
+  return at == std::string::npos ? 0 : std::atoi(stat.c_str() + at + 4);
+}
+
+bool ends_by_itself(End end) {
+  return end <= End::Dropped;
+}
+
+struct Helpers {
+  pid_t guardian = 0;
+  pid_t keeper = 0;
+};
+
+// The agent's whole life, in a process of its own. Tells the helpers' process ids when all workers
+// are ready.
+int run_agent(End end, const std::string& kind, bool cgroup, int report) {
+  GuardianOptions options;
+  options.use_cgroup = cgroup;
+  Driver driver(options);
+  const bool exits = end == End::Success || end == End::Failure;
+  for (WorkerId id = 0; id < kWorkers; ++id) {
+    Pipe out;
+    std::vector<std::string> argv{DRUN_SURVIVOR, kind, exits ? "exit" : "stay",
+                                  end == End::Failure ? "3" : "0"};
+    auto request = Driver::request(id, std::move(argv));
+    request.standard_output = std::move(out.write);
+    driver.guardian.spawn(std::move(request));
+    if (read_line(out.read.get()) != "ready") return 1;
+  }
+  if (exits) {
+    for (WorkerId id = 0; id < kWorkers; ++id)
+      if (!driver.await<Exited>(id)) return 2;
+  }
+  Helpers helpers;
+  helpers.guardian = driver.guardian.pid();
+  helpers.keeper = parent_of(helpers.guardian);
+  if (::write(report, &helpers, sizeof helpers) != sizeof helpers) return 3;
+  if (end == End::Dropped) return kClean;
+  if (ends_by_itself(end)) {
+    driver.guardian.stop(SIGTERM, 30ms);
+    const auto stopped = driver.await<Stopped>();
+    if (!stopped || stopped->remaining != 0) return 4;
+    return descendants() == std::vector<pid_t>{helpers.keeper, helpers.guardian} ? kClean : 5;
+  }
+  return driver.await<GuardianLost>(std::function<bool(const GuardianLost&)>(), 60s) ? kClean : 6;
+}
+
+void kill_now(pid_t pid) {
+  ::kill(pid, SIGKILL);
+}
+
+// `gap` between the two blows.
+void strike(End end, pid_t agent, const Helpers& helpers, std::chrono::microseconds gap) {
+  const auto pause = [gap] {
+    const auto until = Clock::now() + gap;
+    while (Clock::now() < until) {
+    }
+  };
+  switch (end) {
+    case End::KillAgent:
+      return kill_now(agent);
+    case End::KillGuardian:
+      return kill_now(helpers.guardian);
+    case End::KillKeeper:
+      kill_now(helpers.keeper);
+      eventually([&] { return ::kill(helpers.keeper, 0) != 0; });
+      return kill_now(agent);
+    case End::KillAgentThenGuardian:
+      kill_now(agent);
+      pause();
+      return kill_now(helpers.guardian);
+    case End::KillGuardianThenAgent:
+      kill_now(helpers.guardian);
+      pause();
+      return kill_now(agent);
+    case End::KillAgentAndGuardian:
+      kill_now(agent);
+      return kill_now(helpers.guardian);
+    case End::KillKeeperAndGuardian:
+      kill_now(helpers.keeper);
+      pause();
+      return kill_now(helpers.guardian);
+    case End::KillKeeperAndAgent:
+      kill_now(helpers.keeper);
+      pause();
+      return kill_now(agent);
+    case End::StopGuardianKillAgent:
+      ::kill(helpers.guardian, SIGSTOP);
+      pause();
+      return kill_now(agent);
+    default:
+      return;
+  }
+}
+
+std::string describe_survivors() {
+  std::string text;
+  for (const pid_t pid : descendants()) {
+    std::string command = file_text("/proc/" + std::to_string(pid) + "/cmdline");
+    std::replace(command.begin(), command.end(), '\0', ' ');
+    text += "\n  " + std::to_string(pid) + " " + command +
+            file_text("/proc/" + std::to_string(pid) + "/stat");
+  }
+  return text;
+}
+
+std::vector<std::string> kinds() {
+  std::vector<std::string> result;
+  FILE* list = ::popen(DRUN_SURVIVOR " --kinds", "r");
+  char line[256];
+  while (list != nullptr && std::fgets(line, sizeof line, list) != nullptr)
+    result.emplace_back(line, std::strcspn(line, "\n"));
+  if (list != nullptr) ::pclose(list);
+  return result;
+}
+
+int rounds() {
+  const char* text = std::getenv("DRUN_SURVIVOR_ROUNDS");
+  return text != nullptr ? std::max(1, std::atoi(text)) : 1;
+}
+
+class SurvivorTest : public testing::TestWithParam<std::size_t> {
+ protected:
+  void SetUp() override { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  void TearDown() override {
+    ASSERT_TRUE(kill_descendants(5s, [](const Reaped&) {})) << describe_survivors();
+  }
+
+  // Returns how long the last process lived after the end.
+  void run(End end, const std::string& kind, bool cgroup, std::chrono::microseconds gap) {
+    Pipe report;
+    const pid_t agent = ::fork();
+    ASSERT_GE(agent, 0);
+    if (agent == 0) {
+      report.read.reset();
+      int code = 99;
+      try {
+        code = run_agent(end, kind, cgroup, report.write.get());
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "agent: %s\n", error.what());
+      }
+      ::_exit(code);
+    }
+    report.write.reset();
+    Helpers helpers;
+    pollfd entry{report.read.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&entry, 1, 20'000), 1) << "the workers did not become ready";
+    ASSERT_EQ(::read(report.read.get(), &helpers, sizeof helpers),
+              static_cast<ssize_t>(sizeof helpers))
+        << "the agent ended before its workers were ready";
+    strike(end, agent, helpers, gap);
+    const auto before = Clock::now();
+    ExitStatus agent_status;
+    const bool none_left = eventually(
+        [&] {
+          return !reap_children([&](const Reaped& reaped) {
+            if (reaped.pid == agent) agent_status = reaped.status;
+          });
+        },
+        kSettle);
+    ASSERT_TRUE(none_left) << "left after " << kSettle.count() << " s:" << describe_survivors();
+    if (const auto parent = find_delegated(find_cgroups()); parent && cgroup) {
+      const std::string group = WorkerGroup(*parent, helpers.guardian).path();
+      EXPECT_NE(::access(group.c_str(), F_OK), 0) << group << " is left";
+    }
+    longest_ = std::max(longest_, std::chrono::ceil<milliseconds>(Clock::now() - before));
+    const bool agent_lives_on =
+        ends_by_itself(end) || end == End::KillGuardian || end == End::KillKeeperAndGuardian;
+    if (agent_lives_on)
+      EXPECT_EQ(agent_status.code, kClean) << describe(agent_status);
+    else
+      EXPECT_EQ(agent_status.signal, SIGKILL);
+  }
+
+  milliseconds longest_{0};
+};
+
+TEST_P(SurvivorTest, NothingIsLeft) {
+  const End end = kEnds[GetParam()].end;
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  for (int round = 0; round < rounds(); ++round) {
+    for (const auto& kind : kinds()) {
+      for (const bool cgroup : {false, true}) {
+        const std::chrono::microseconds gap(random() % 3000);
+        SCOPED_TRACE(kind + (cgroup ? " in a cgroup" : "") + ", round " + std::to_string(round) +
+                     ", gap " + std::to_string(gap.count()) + " us");
+        run(end, kind, cgroup, gap);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+  RecordProperty("longest_ms", std::to_string(longest_.count()));
+  if (std::getenv("DRUN_SURVIVOR_ROUNDS") != nullptr)
+    std::printf("longest time to the last death: %lld ms\n",
+                static_cast<long long>(longest_.count()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ends, SurvivorTest, testing::Range(std::size_t{0}, std::size(kEnds)),
+                         [](const auto& test) { return std::string(kEnds[test.param].name); });
+
+}  // namespace
+}  // namespace drun::process::test
