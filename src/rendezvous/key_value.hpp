@@ -39,8 +39,8 @@ struct Change {
   std::optional<std::string> value;  // nullopt: deleted
 };
 
-// All keys under a watch at one moment. Sent first, and again after every reconnection: it replaces
-// what was known.
+// All keys under a watch at one moment. Sent first, and again after every reconnection, behind its
+// LinkEvent: it replaces what was known.
 struct WatchSnapshot {
   WatchId watch = 0;
   std::vector<Change> entries;
@@ -56,7 +56,9 @@ struct WatchChanges {
 enum class CommitOutcome {
   Committed,
   Refused,  // a guard did not hold, or the store refused the write
-  Unknown   // the connection broke before the answer: look at the snapshot that follows
+  // The connection broke before the answer. The transaction took effect before the snapshots of the
+  // reconnection were taken, or never will: look there.
+  Unknown
 };
 
 struct CommitResult {
@@ -64,6 +66,7 @@ struct CommitResult {
   CommitOutcome outcome = CommitOutcome::Unknown;
 };
 
+// The first event is Up or Failed; Down comes before the Up or NewSession of every reconnection.
 enum class Link {
   Up,    // a session is open (the first time, or resumed: ephemeral keys still stand)
   Down,  // the connection broke; the adapter is reconnecting, and the session may still be alive
@@ -81,7 +84,8 @@ using KeyValueEvent = std::variant<WatchSnapshot, WatchChanges, CommitResult, Li
 
 // One agent's connection to the store. All calls return at once; events arrive through the sink
 // that the implementation was given, never from inside a call. Requests take effect in the order of
-// the calls.
+// the calls; each commit is answered once. What is asked for while the link is down is done after
+// the reconnection, or a commit is answered with Unknown.
 class KeyValue {
  public:
   KeyValue() = default;
@@ -95,8 +99,8 @@ class KeyValue {
   virtual void unwatch(WatchId watch) = 0;
   virtual void commit(RequestId request, Transaction transaction) = 0;
 
-  // Says goodbye: the session and its ephemeral keys end now, after all that was committed before. Link::Closed follows,
-  // within about a second where the store does not answer.
+  // Says goodbye: the session and its ephemeral keys end now, after all that was committed before.
+  // Link::Closed follows, within about a second where the store does not answer.
   virtual void close() = 0;
 };
 

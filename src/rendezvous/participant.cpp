@@ -108,6 +108,8 @@ class Participant::Impl {
         member_.on_link_failed(event.detail, now);
         lose_link();
         break;
+      case Link::Closed:
+        break;
     }
   }
 
