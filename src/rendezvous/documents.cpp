@@ -192,6 +192,7 @@ Json to_json(const FailureSummary& f) {
                {"restartable", f.restartable},
                {"highest_code", f.highest_code}};
   if (!f.traceback.empty()) json["traceback"] = clip(f.traceback);
+  if (!f.core_file.empty()) json["core_file"] = clip(f.core_file);
   if (!f.tail.empty()) json["tail"] = clip(f.tail);
   if (!f.log_file.empty()) json["log_file"] = clip(f.log_file);
   if (!f.others.empty()) json["others"] = clip(f.others);
@@ -212,6 +213,7 @@ void read(Reader& in, FailureSummary& f) {
   in.flag("restartable", f.restartable);
   in.integer("highest_code", f.highest_code, 0, 255, false);
   in.text("traceback", f.traceback, false);
+  in.text("core_file", f.core_file, false);
   in.lines("tail", f.tail);
   in.text("log_file", f.log_file, false);
   in.lines("others", f.others);

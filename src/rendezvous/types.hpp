@@ -98,6 +98,7 @@ struct FailureSummary {
   std::int64_t time_ms = 0;       // Unix milliseconds, of the failing node's clock; for people
   std::int64_t uptime_ms = 0;     // since the worker's start
   std::string traceback;          // from the error file, may be empty
+  std::string core_file;          // where a crashed worker's memory is, may be empty
   std::vector<std::string> tail;  // last lines of stderr
   std::string log_file;           // on the failing host, may be empty
   std::vector<std::string>

@@ -1,0 +1,30 @@
+// Where the kernel wrote the memory of a worker that crashed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+namespace drun::launcher {
+
+// What the names in /proc/sys/kernel/core_pattern stand for.
+struct CoreNames {
+  pid_t pid = 0;
+  int signal = 0;
+  std::string executable;  // its path, may be empty
+  std::string directory;   // the worker's working directory
+  std::string host;
+};
+
+// The path of the core file as a pattern for glob(3): what cannot be known from outside (the time,
+// a thread's name) is a '*', what glob would take for special is escaped. Empty for a pattern that
+// is a program ("|/usr/lib/...") or empty. Pure.
+[[nodiscard]] std::string core_path_pattern(std::string_view core_pattern, bool uses_pid,
+                                            const CoreNames& names);
+
+// One line on where the core of this process is: a path, or how to ask the program that took it
+// ("coredumpctl info 4711"). Empty when nothing is found. Reads /proc and the disk.
+[[nodiscard]] std::string find_core(const CoreNames& names);
+
+}  // namespace drun::launcher

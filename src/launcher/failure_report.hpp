@@ -1,0 +1,64 @@
+// The failure report: one block that says which rank failed first, how, and with what last words.
+// Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rendezvous/types.hpp"
+
+namespace drun::launcher {
+
+// Another rank that failed by itself (not one that drun stopped).
+struct OtherFailure {
+  int rank = 0;
+  std::string cause;    // as FailureSummary::cause
+  std::string essence;  // essence() of its own traceback and tail, may be empty
+};
+
+struct ReportOptions {
+  std::string program = "drun";
+  // Lines of the whole block. Where there is more, the middle of the traceback, the beginning of
+  // the stderr lines and the end of the list of other ranks are left out, and the block says so.
+  std::size_t lines = 24;
+};
+
+// A block for `tail_lines` lines of stderr: a screen, more where the user wants more.
+[[nodiscard]] std::size_t report_lines(std::size_t tail_lines);
+
+// One line without a line end: "rank 3 (local rank 1 on node1, pid 4711): exit code 7 after 12.3
+// s".
+[[nodiscard]] std::string describe(const rendezvous::FailureSummary& failure);
+
+// "350 ms", "12.3 s", "3 min 20 s", "2 h 5 min".
+[[nodiscard]] std::string describe_duration(std::int64_t milliseconds);
+
+// "3", "1-7", "0,2,4-6". `ranks` in any order.
+[[nodiscard]] std::string describe_ranks(std::vector<int> ranks);
+
+// The line that says most: the last line of the traceback, else of stderr.
+[[nodiscard]] std::string essence(std::string_view traceback, const std::vector<std::string>& tail);
+
+// Lines for FailureSummary::others: ranks with the same cause and essence in one line, in order of
+// the lowest rank: "ranks 1-7: exit code 1, same error", "rank 9: killed by SIGSEGV".
+[[nodiscard]] std::vector<std::string> fold_others(const rendezvous::FailureSummary& root,
+                                                   const std::vector<OtherFailure>& others);
+
+// The block, every line ended. `here`: lines about failures of this node that root.others does not
+// have (the root cause is on another node). `notes`: said right below the first line ("crash loop
+// ...").
+[[nodiscard]] std::string render_failure(const rendezvous::FailureSummary& root,
+                                         const std::vector<std::string>& here,
+                                         const std::vector<std::string>& notes,
+                                         const ReportOptions& options);
+
+// --report: how the job ended, as a JSON object with a line end. `failure` is null where no worker
+// failed. Strings that are not UTF-8 are mended.
+[[nodiscard]] std::string render_report_json(const rendezvous::Outcome& outcome,
+                                             const std::vector<std::string>& here,
+                                             const std::vector<std::string>& notes);
+
+}  // namespace drun::launcher

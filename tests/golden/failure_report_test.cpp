@@ -1,0 +1,159 @@
+// What users see when a job fails, byte by byte. DRUN_UPDATE_GOLDEN=1 writes the files anew.
+#include "launcher/failure_report.hpp"
+
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace drun::launcher {
+namespace {
+
+using rendezvous::FailureSummary;
+
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(DRUN_SOURCE_DIR) + "/tests/golden/failure_report/" + name;
+  if (std::getenv("DRUN_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  std::ifstream file(path);
+  const std::string expected{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_FALSE(expected.empty()) << path;
+  EXPECT_EQ(text, expected);
+}
+
+FailureSummary failure() {
+  FailureSummary root;
+  root.rank = 3;
+  root.local_rank = 1;
+  root.group_rank = 1;
+  root.host = "node1";
+  root.pid = 4711;
+  root.exit_code = 7;
+  root.cause = "exit code 7";
+  root.time_ms = 1795191822123;
+  root.uptime_ms = 12'340;
+  return root;
+}
+
+std::string python_traceback() {
+  return "Traceback (most recent call last):\n"
+         "  File \"/home/user/train.py\", line 12, in main\n"
+         "    raise ValueError(f\"bad value {x}\")\n"
+         "ValueError: bad value 42\n";
+}
+
+TEST(FailureReportGolden, ExitWithoutAWord) {
+  expect_golden("silent.txt", render_failure(failure(), {}, {}, {}));
+}
+
+TEST(FailureReportGolden, LastWordsAndOtherRanks) {
+  FailureSummary root = failure();
+  root.tail = {"loading data", "train: cannot open shard 17: No such file or directory"};
+  root.log_file = "/logs/job_ab12cd34/attempt_0/1/stderr.log";
+  root.others = fold_others(root, {{1, "exit code 7", root.tail[1]},
+                                   {2, "exit code 7", root.tail[1]},
+                                   {6, "killed by SIGABRT", "double free"}});
+  expect_golden("stderr.txt", render_failure(root, {}, {}, {}));
+}
+
+TEST(FailureReportGolden, ATracebackThatStderrRepeats) {
+  FailureSummary root = failure();
+  root.exit_code = 1;
+  root.cause = "exit code 1";
+  root.traceback = python_traceback();
+  root.tail = {"Traceback (most recent call last):",
+               "  File \"/home/user/train.py\", line 20, in <module>",
+               "    main()",
+               "  File \"/usr/lib/torch/errors/__init__.py\", line 355, in wrapper",
+               "    return f(*args, **kwargs)",
+               "  File \"/home/user/train.py\", line 12, in main",
+               "    raise ValueError(f\"bad value {x}\")",
+               "ValueError: bad value 42"};
+  expect_golden("traceback.txt", render_failure(root, {}, {}, {}));
+}
+
+TEST(FailureReportGolden, ATracebackAndOtherWords) {
+  FailureSummary root = failure();
+  root.traceback = python_traceback();
+  root.tail = {"epoch 3",
+               "warning: loss is not finite",
+               "Traceback (most recent call last):",
+               "  File \"/home/user/train.py\", line 12, in main",
+               "    raise ValueError(f\"bad value {x}\")",
+               "ValueError: bad value 42",
+               "cleaning up"};
+  expect_golden("traceback_and_stderr.txt", render_failure(root, {}, {}, {}));
+}
+
+TEST(FailureReportGolden, ACrashWithACore) {
+  FailureSummary root = failure();
+  root.exit_code = 0;
+  root.signal = 11;
+  root.cause = "killed by SIGSEGV (core dumped)";
+  root.core_file = "/home/user/core.4711";
+  root.uptime_ms = 230;
+  expect_golden("core.txt", render_failure(root, {}, {}, {}));
+}
+
+TEST(FailureReportGolden, OutOfMemory) {
+  FailureSummary root = failure();
+  root.signal = 9;
+  root.cause = "killed: out of memory (limit 512 MiB)";
+  root.uptime_ms = 4'000'000;
+  expect_golden("memory.txt", render_failure(root, {"rank 0: killed: out of memory"}, {}, {}));
+}
+
+TEST(FailureReportGolden, CannotRun) {
+  FailureSummary root = failure();
+  root.rank = root.local_rank = 0;
+  root.pid = 0;
+  root.exit_code = 127;
+  root.cause = "cannot run ./train: No such file or directory";
+  expect_golden("cannot_run.txt", render_failure(root, {}, {}, {}));
+}
+
+TEST(FailureReportGolden, MoreThanAScreen) {
+  FailureSummary root = failure();
+  root.traceback = "Traceback (most recent call last):\n";
+  for (int i = 0; i < 40; ++i)
+    root.traceback += "  File \"deep.py\", line " + std::to_string(i) + ", in f\n";
+  root.traceback += "RecursionError: maximum recursion depth exceeded\n";
+  for (int i = 0; i < 20; ++i)
+    root.tail.push_back("step " + std::to_string(i));
+  for (int i = 0; i < 30; ++i)
+    root.others.push_back("rank " + std::to_string(i + 4) + ": exit code " + std::to_string(i + 1));
+  expect_golden(
+      "screen.txt",
+      render_failure(root, {}, {"crash loop: rank 3 failed 4 times within 5 s of its start"}, {}));
+}
+
+TEST(FailureReportGolden, Json) {
+  rendezvous::Outcome outcome;
+  outcome.end = rendezvous::End::Failure;
+  outcome.exit_code = 7;
+  outcome.text = "rank 3 failed";
+  outcome.failure = failure();
+  outcome.failure->tail = {"last words \xff"};
+  outcome.failure->others = {"rank 1: exit code 7, same error"};
+  expect_golden("report.json", render_report_json(outcome, {"rank 0: exit code 1"}, {}));
+}
+
+TEST(FailureReportGolden, JsonOfASuccess) {
+  expect_golden("success.json", render_report_json({}, {}, {}));
+}
+
+TEST(FailureReportGolden, JsonIsJsonWhateverTheWorkersSay) {
+  rendezvous::Outcome outcome;
+  outcome.end = rendezvous::End::Failure;
+  outcome.failure = failure();
+  std::string all;
+  for (int c = 0; c < 256; ++c)
+    all += static_cast<char>(c);
+  outcome.failure->traceback = outcome.failure->cause = outcome.failure->host = all;
+  const auto json =
+      nlohmann::json::parse(render_report_json(outcome, {all}, {all}), nullptr, false);
+  EXPECT_FALSE(json.is_discarded());
+}
+
+}  // namespace
+}  // namespace drun::launcher
