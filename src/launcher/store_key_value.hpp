@@ -1,4 +1,5 @@
-// rendezvous::KeyValue over drun's store: one control connection with a session, kept up across broken connections.
+// rendezvous::KeyValue over drun's store: one control connection with a session, kept up across
+// broken connections.
 #pragma once
 
 #include <chrono>
@@ -15,8 +16,8 @@ namespace drun::launcher {
 
 struct StoreKeyValueOptions {
   Endpoint endpoint;
-  // Until the first Link::Up: names are resolved and addresses tried again, with backoff, for this long; then Link::Failed
-  // with the endpoint and the last cause. Zero: one attempt.
+  // Until the first Link::Up: names are resolved and addresses tried again, with backoff, for this
+  // long; then Link::Failed with the endpoint and the last cause. Zero: one attempt.
   std::chrono::milliseconds connect_timeout{600'000};
   // The session's time to live at the store; heartbeats go out three times as often.
   std::chrono::milliseconds time_to_live{6'000};
@@ -32,7 +33,8 @@ class StoreKeyValue : public rendezvous::KeyValue {
 
   // `io` must outlive this. The sink is called from `io`'s thread, never from inside a call.
   StoreKeyValue(asio::io_context& io, StoreKeyValueOptions options, Sink sink);
-  ~StoreKeyValue() override;  // drops the connection without a goodbye; the sink is not called again
+  ~StoreKeyValue()
+      override;  // drops the connection without a goodbye; the sink is not called again
 
   void open();  // once; Link::Up or Link::Failed follows
 
@@ -41,7 +43,8 @@ class StoreKeyValue : public rendezvous::KeyValue {
   void commit(rendezvous::RequestId request, rendezvous::Transaction transaction) override;
   void close() override;
 
-  // The numeric address of this end of the connection, as the store's host sees this machine; empty before Link::Up.
+  // The numeric address of this end of the connection, as the store's host sees this machine; empty
+  // before Link::Up.
   [[nodiscard]] std::string local_address() const;
   // The last reason why no connection could be made, for the waiting line; empty when connected.
   [[nodiscard]] std::string last_error() const;
