@@ -2,3 +2,12 @@
 drun_add_test(store_client_unit_test LABEL unit SOURCES unit/control_machine_test.cpp unit/tcpstore_call_test.cpp DEPENDS drun::store)
 drun_add_test(store_client_test LABEL integration TIMEOUT 60
   SOURCES integration/store_client_test.cpp support/scripted_peer.cpp DEPENDS drun::store drun_test_support)
+
+# The load generator; the test only sees that it works.
+add_executable(store_bench bench/limit_server.cpp bench/load.cpp bench/server_process.cpp bench/store_bench.cpp)
+target_include_directories(store_bench PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
+target_compile_definitions(store_bench PRIVATE DRUN_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
+target_link_libraries(store_bench PRIVATE drun::store drun::options)
+add_test(NAME integration.StoreBench.Runs COMMAND store_bench
+  --servers limit,drun --seconds 0.05 --connections 4 --storms 20 --repeat 1)
+set_tests_properties(integration.StoreBench.Runs PROPERTIES LABELS integration TIMEOUT 60)

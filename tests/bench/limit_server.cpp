@@ -1,0 +1,176 @@
+#include "bench/limit_server.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "drun/base/file_descriptor.hpp"
+
+namespace drun::bench {
+namespace {
+
+constexpr std::size_t kBufferBytes = 65536;
+
+struct Connection {
+  bool open = false;
+  bool greeted = false;
+  bool wants_writable = false;
+  std::size_t unanswered = 0;  // bytes that have no reply yet
+  std::size_t owed = 0;        // bytes of replies not written yet
+};
+
+class LimitServer {
+ public:
+  LimitServer(const LimitSizes& sizes, int out) : sizes_(sizes) {
+    listener_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    if (::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(listener_.get(), 65535) != 0 ||
+        ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+      throw std::system_error(errno, std::generic_category(), "listen");
+    }
+    epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+    add(listener_.get(), EPOLLIN, EPOLL_CTL_ADD);
+    const std::string line = "127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "\n";
+    if (::write(out, line.data(), line.size()) < 0) ::_exit(1);
+  }
+
+  [[noreturn]] void run() {
+    std::array<epoll_event, 512> events;
+    for (;;) {
+      const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+      for (int i = 0; i < n; ++i) {
+        const int fd = events[static_cast<std::size_t>(i)].data.fd;
+        if (fd == listener_.get()) {
+          accept_all();
+        } else if ((events[static_cast<std::size_t>(i)].events & EPOLLOUT) != 0) {
+          write_owed(fd);
+        } else {
+          read_some(fd);
+        }
+      }
+    }
+  }
+
+ private:
+  void add(int fd, std::uint32_t events, int operation) {
+    epoll_event event{};
+    event.events = events;
+    event.data.fd = fd;
+    ::epoll_ctl(epoll_.get(), operation, fd, &event);
+  }
+
+  void accept_all() {
+    for (;;) {
+      const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (fd < 0) return;
+      const int on = 1;
+      ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      if (connections_.size() <= static_cast<std::size_t>(fd)) {
+        connections_.resize(static_cast<std::size_t>(fd) + 1);
+      }
+      Connection& connection = at(fd);
+      connection = {};
+      connection.open = true;
+      add(fd, EPOLLIN, EPOLL_CTL_ADD);
+    }
+  }
+
+  void read_some(int fd) {
+    const ssize_t n = ::recv(fd, buffer_.data(), buffer_.size(), 0);
+    if (n > 0) {
+      arrived(fd, static_cast<std::size_t>(n));
+    } else if (n == 0 || errno != EAGAIN) {
+      ::close(fd);
+      at(fd).open = false;
+    }
+  }
+
+  void arrived(int fd, std::size_t bytes) {
+    Connection& connection = at(fd);
+    connection.unanswered += bytes;
+    if (!connection.greeted) {
+      if (connection.unanswered < sizes_.hello_bytes) return;
+      connection.unanswered -= sizes_.hello_bytes;
+      connection.greeted = true;
+      connection.owed += sizes_.hello_reply;
+      bytes = connection.unanswered;
+    }
+    if (sizes_.release_at > 0) {
+      if (const std::size_t load = sizes_.load; load != std::exchange(load_, load)) collected_ = 0;
+      collected_ += bytes;
+      if (collected_ >= sizes_.release_at) release();
+    } else if (const std::size_t size = sizes_.request_bytes; size > 0) {
+      connection.owed += connection.unanswered / size * sizes_.reply_bytes;
+      connection.unanswered %= size;
+    }
+    write_owed(fd);
+  }
+
+  void release() {
+    collected_ = 0;
+    for (std::size_t i = 0; i < connections_.size(); ++i) {
+      Connection& connection = connections_[i];
+      const std::size_t waited = std::exchange(connection.unanswered, 0);
+      if (!connection.open || waited != sizes_.request_bytes) continue;
+      connection.owed += sizes_.reply_bytes;
+      write_owed(static_cast<int>(i));
+    }
+  }
+
+  void write_owed(int fd) {
+    Connection& connection = at(fd);
+    while (connection.owed > 0) {
+      const ssize_t n =
+          ::send(fd, zeros_.data(), std::min(connection.owed, zeros_.size()), MSG_NOSIGNAL);
+      if (n < 0) break;
+      connection.owed -= static_cast<std::size_t>(n);
+    }
+    const bool wants = connection.owed > 0;
+    if (wants != connection.wants_writable) {
+      connection.wants_writable = wants;
+      add(fd, wants ? EPOLLOUT : EPOLLIN, EPOLL_CTL_MOD);
+    }
+  }
+
+  Connection& at(int fd) { return connections_[static_cast<std::size_t>(fd)]; }
+
+  const LimitSizes& sizes_;
+  FileDescriptor listener_;
+  FileDescriptor epoll_;
+  std::vector<Connection> connections_;  // by descriptor
+  std::size_t collected_ = 0;            // bytes towards release_at, of this load
+  std::size_t load_ = 0;
+  std::array<char, kBufferBytes> buffer_{};
+  std::array<char, kBufferBytes + 8> zeros_{};
+};
+
+}  // namespace
+
+LimitSizes& shared_limit_sizes() {
+  void* memory = ::mmap(nullptr, sizeof(LimitSizes), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+  return *new (memory) LimitSizes{};
+}
+
+void serve_limit(const LimitSizes& sizes, int out) {
+  LimitServer(sizes, out).run();
+}
+
+}  // namespace drun::bench
