@@ -1,4 +1,4 @@
-# The client half of drun::store, and the programs.
+# The client half of drun::store.
 set(DRUN_STORE_CLIENT_SOURCES
   client.cpp
   client_connection.cpp

@@ -96,9 +96,13 @@ class LimitServer {
     if (n > 0) {
       arrived(fd, static_cast<std::size_t>(n));
     } else if (n == 0 || errno != EAGAIN) {
-      ::close(fd);
-      at(fd).open = false;
+      close(fd);
     }
+  }
+
+  void close(int fd) {
+    ::close(fd);
+    at(fd) = {};
   }
 
   void arrived(int fd, std::size_t bytes) {
@@ -138,6 +142,10 @@ class LimitServer {
     while (connection.owed > 0) {
       const ssize_t n =
           ::send(fd, zeros_.data(), std::min(connection.owed, zeros_.size()), MSG_NOSIGNAL);
+      if (n < 0 && errno != EAGAIN) {
+        close(fd);
+        return;
+      }
       if (n < 0) break;
       connection.owed -= static_cast<std::size_t>(n);
     }

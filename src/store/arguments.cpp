@@ -1,0 +1,116 @@
+#include "store/arguments.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace drun::store {
+namespace {
+
+[[noreturn]] void wrong(std::string_view option, std::string_view text, const std::string& wanted) {
+  throw UsageError(std::string(option) + " '" + std::string(text) + "': expected " + wanted);
+}
+
+// The number at the front of `text`, which it then leaves out; nullopt without one.
+template <typename Number>
+std::optional<Number> take_number(std::string_view& text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+}  // namespace
+
+Arguments::Arguments(int argc, char** argv) : arguments_(argv + 1, argv + argc) {}
+
+bool Arguments::at_option() const {
+  return !empty() && !only_words_ && arguments_[next_].size() > 1 &&
+         arguments_[next_].starts_with('-');
+}
+
+bool Arguments::take_switch(std::string_view option) {
+  if (!at_option() || arguments_[next_] != option) return false;
+  ++next_;
+  return true;
+}
+
+std::optional<std::string> Arguments::take_value(std::string_view option) {
+  if (!at_option() || !arguments_[next_].starts_with(option)) return std::nullopt;
+  const std::string rest = arguments_[next_].substr(option.size());
+  if (rest.starts_with('=')) {
+    ++next_;
+    return rest.substr(1);
+  }
+  if (!rest.empty()) return std::nullopt;
+  if (next_ + 1 == arguments_.size()) throw UsageError(std::string(option) + " needs a value");
+  next_ += 2;
+  return arguments_[next_ - 1];
+}
+
+std::optional<std::string> Arguments::take_word() {
+  if (!only_words_ && !empty() && arguments_[next_] == "--") {
+    only_words_ = true;
+    ++next_;
+  }
+  if (at_option()) throw UsageError("unknown option '" + arguments_[next_] + "'; see --help");
+  if (empty()) return std::nullopt;
+  return arguments_[next_++];
+}
+
+std::size_t parse_size(std::string_view option, std::string_view text) {
+  std::string_view rest = text;
+  const auto number = take_number<std::size_t>(rest);
+  unsigned shift = 0;
+  if (rest == "K") {
+    shift = 10;
+  } else if (rest == "M") {
+    shift = 20;
+  } else if (rest == "G") {
+    shift = 30;
+  } else if (!rest.empty()) {
+    wrong(option, text, "bytes, as in 4096, 64K, 16M or 2G");
+  }
+  if (!number || *number == 0 || *number > std::numeric_limits<std::size_t>::max() >> shift) {
+    wrong(option, text, "bytes, as in 4096, 64K, 16M or 2G");
+  }
+  return *number << shift;
+}
+
+std::size_t parse_count(std::string_view option, std::string_view text) {
+  std::string_view rest = text;
+  const auto number = take_number<std::size_t>(rest);
+  if (!number || *number == 0 || !rest.empty()) wrong(option, text, "a number above 0");
+  return *number;
+}
+
+std::chrono::milliseconds parse_duration(std::string_view option, std::string_view text) {
+  constexpr double kLongest = 1e9;  // seconds: more than 30 years
+  std::string_view rest = text;
+  const auto number = take_number<double>(rest);
+  double unit = 1;
+  if (rest == "ms") {
+    unit = 0.001;
+  } else if (rest == "m") {
+    unit = 60;
+  } else if (rest == "h") {
+    unit = 3600;
+  } else if (!rest.empty() && rest != "s") {
+    unit = 0;
+  }
+  if (!number || unit == 0 || !std::isfinite(*number) || *number < 0 || *number * unit > kLongest) {
+    wrong(option, text, "a duration, as in 10, 0.5, 250ms, 5s, 2m or 1h");
+  }
+  return std::chrono::milliseconds(std::llround(*number * unit * 1000));
+}
+
+long long parse_integer(std::string_view what, std::string_view text) {
+  std::string_view rest = text;
+  if (rest.size() > 1 && rest.starts_with('+')) rest.remove_prefix(1);
+  const auto number = take_number<long long>(rest);
+  if (!number || !rest.empty()) wrong(what, text, "a whole number");
+  return *number;
+}
+
+}  // namespace drun::store
