@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -30,24 +31,49 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::off;
 }
 
-std::shared_ptr<spdlog::logger> make(std::string_view name, Level level) {
-  auto logger = std::make_shared<spdlog::logger>(std::string(name),
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+// Hands finished lines to a function. The mutex of base_sink makes it safe for all threads.
+class FunctionSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit FunctionSink(std::function<void(std::string)> write) : write_(std::move(write)) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    write_(std::string(line.data(), line.size()));
+  }
+  void flush_() override {}
+
+  std::function<void(std::string)> write_;
+};
+
+std::shared_ptr<spdlog::logger> make(std::string_view name, spdlog::level::level_enum level,
+                                     std::shared_ptr<spdlog::sinks::sink> sink) {
+  auto logger = std::make_shared<spdlog::logger>(std::string(name), std::move(sink));
   logger->set_pattern("%n: %v");
-  logger->set_level(to_spdlog(level));
+  logger->set_level(level);
   logger->flush_on(spdlog::level::trace);
   return logger;
 }
 
+std::shared_ptr<spdlog::sinks::sink> to_stderr() {
+  return std::make_shared<spdlog::sinks::stderr_sink_mt>();
+}
+
 std::shared_ptr<spdlog::logger>& logger() {
-  static std::shared_ptr<spdlog::logger> instance = make("drun", Level::Warning);
+  static std::shared_ptr<spdlog::logger> instance = make("drun", spdlog::level::warn, to_stderr());
   return instance;
 }
 
 }  // namespace
 
 void configure(std::string_view name, Level level) {
-  logger() = make(name, level);
+  logger() = make(name, to_spdlog(level), to_stderr());
+}
+
+void redirect(std::function<void(std::string)> write) {
+  auto sink = write ? std::make_shared<FunctionSink>(std::move(write)) : to_stderr();
+  logger() = make(logger()->name(), logger()->level(), std::move(sink));
 }
 
 bool enabled(Level level) {

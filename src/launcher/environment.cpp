@@ -74,6 +74,7 @@ std::vector<std::string> alike(const Options& options, const rendezvous::Assignm
       entry("MASTER_ADDR", assignment.master_address),
       entry("MASTER_PORT", assignment.master_port),
       entry("TORCHELASTIC_RESTART_COUNT", assignment.restart_count),
+      entry("DRUN_ROUND", assignment.round),
       entry("TORCHELASTIC_MAX_RESTARTS", options.max_restarts),
       entry("TORCHELASTIC_RUN_ID", options.run_id),
       entry("TORCHELASTIC_USE_AGENT_STORE", agent_store ? "True" : "False"),

@@ -1,8 +1,11 @@
 // drun's own log: one line each on stderr, "drun: text key=value". Quiet by default (info: state
 // changes, each once, with its reason). Values of keys and environment variables never go here,
-// only names and sizes. Thread-safe. Only a program's main configures it.
+// only names and sizes. Thread-safe, but for configure() and redirect(): call them while no other
+// thread logs.
 #pragma once
 
+#include <functional>
+#include <string>
 #include <string_view>
 
 namespace drun::log {
@@ -12,6 +15,9 @@ enum class Level { Trace, Debug, Info, Warning, Error, Off };
 // `name` goes before each line ("drun", "drun-store"). Until this is called, nothing below Warning
 // is shown.
 void configure(std::string_view name, Level level);
+// From now on each line, with its newline, goes to `write` instead of stderr; an empty function
+// undoes it. For a program that writes other things to stderr and must not mix them.
+void redirect(std::function<void(std::string line)> write);
 [[nodiscard]] bool enabled(Level level);
 void write(Level level, std::string_view text);
 

@@ -1,0 +1,34 @@
+// drun: parse, run, give the exit code.
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "drun/base/log.hpp"
+#include "launcher/agent.hpp"
+#include "launcher/dry_run.hpp"
+#include "launcher/local_nodes.hpp"
+#include "launcher/options.hpp"
+
+int main(int argc, char** argv) {
+  using namespace drun;
+  const auto parsed = launcher::parse_options({argv, argv + argc}, launcher::own_environment());
+  if (!parsed.options) {
+    std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
+    return parsed.exit_code;
+  }
+  const auto& options = *parsed.options;
+  log::configure("drun", options.verbose ? log::Level::Debug : log::Level::Info);
+  try {
+    if (options.dry_run) {
+      std::fputs(launcher::dry_run(options).c_str(), stdout);
+      return 0;
+    }
+    return options.local_nodes > 0 ? launcher::run_local_nodes(options) : launcher::run_agent(options);
+  } catch (const std::exception& error) {
+    log::error(error.what());
+    return 125;
+  }
+}

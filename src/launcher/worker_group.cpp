@@ -1,0 +1,224 @@
+#include "launcher/worker_group.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+#include "drun/base/log.hpp"
+#include "launcher/environment.hpp"
+
+namespace drun::launcher {
+namespace {
+
+// How long the other ranks' own failures are collected before the first is reported. The stop is under way meanwhile.
+constexpr std::chrono::milliseconds kSettle{150};
+constexpr std::chrono::milliseconds kTailLimit{200};
+constexpr std::chrono::milliseconds kDrainLimit{1000};
+
+std::int64_t unix_milliseconds() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+std::int64_t milliseconds_between(WorkerGroup::Time from, WorkerGroup::Time to) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(to - from).count();
+}
+
+// As a shell: the program is not there, or may not be run.
+int exit_code_of(int spawn_error) {
+  return spawn_error == ENOENT || spawn_error == ENOTDIR ? 127 : 126;
+}
+
+// A worker that ended while it was being stopped: did it fail of its own accord? A crash did; an exit code may be its
+// answer to the stop, unless it is the very code of the first failure.
+bool resembles_own_failure(const process::ExitStatus& status, const process::ExitStatus& first, int stop_signal) {
+  if (status.signal != 0) return status.signal != stop_signal && status.signal != SIGKILL;
+  return first.signal == 0 && status.code == first.code && status.code != 128 + stop_signal;
+}
+
+// Whether the restart policy allows another try. What cannot be run now cannot be run a moment later either.
+bool may_restart(const Options& options, const process::ExitStatus& status, int spawn_error) {
+  if (spawn_error != 0 && spawn_error != EAGAIN && spawn_error != ENOMEM) return false;
+  if (options.no_restart_on.contains(status)) return false;
+  return !options.restart_on || options.restart_on->contains(status);
+}
+
+}  // namespace
+
+WorkerGroup::WorkerGroup(const Options& options, std::string host, process::Guardian& guardian, Output& output)
+    : options_(options), host_(std::move(host)), guardian_(guardian), output_(output) {}
+
+void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
+  assignment_ = assignment;
+  workers_.clear();
+  first_failure_.reset();
+  report_failure_at_.reset();
+  state_ = State::Running;
+  not_started_ = not_exited_ = static_cast<std::size_t>(options_.nproc_per_node);
+  const WorkerEnvironments environments(options_, assignment);
+  for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank) {
+    process::SpawnRequest request;
+    request.id = next_id_++;
+    StreamLabel label;
+    label.worker = request.id;
+    label.rank = assignment.first_rank + local_rank;
+    label.local_rank = local_rank;
+    label.round = assignment.round;
+    label.restart_count = assignment.restart_count;
+    label.role = options_.role;
+    auto streams = output_.open(label);
+    request.argv = worker_command(options_, local_rank);
+    request.environment = environments.of(local_rank, "");
+    request.standard_output = std::move(streams.standard_output);
+    request.standard_error = std::move(streams.standard_error);
+    if (label.rank == options_.stdin_rank) request.standard_input.reset(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+    Worker worker;
+    worker.local_rank = local_rank;
+    worker.started = now;
+    workers_.emplace(request.id, std::move(worker));
+    guardian_.spawn(std::move(request));
+  }
+}
+
+void WorkerGroup::begin_stop(bool immediately) {
+  state_ = State::Stopping;
+  guardian_.stop(immediately ? SIGKILL : options_.stop_signal,
+                 immediately ? std::chrono::milliseconds(0) : options_.shutdown_timeout);
+}
+
+GroupNews WorkerGroup::stop(bool immediately, Time /*now*/) {
+  GroupNews news;
+  if (state_ == State::Idle) {
+    news.stopped = true;
+  } else {
+    begin_stop(immediately);
+  }
+  return news;
+}
+
+GroupNews WorkerGroup::abandon() {
+  GroupNews news;
+  news.stopped = state_ == State::Stopping;
+  state_ = State::Idle;
+  report_failure_at_.reset();
+  return news;
+}
+
+GroupNews WorkerGroup::on_exit(Worker& worker, process::WorkerId id, Time now) {
+  GroupNews news;
+  worker.exited = true;
+  worker.running = false;
+  worker.ended = now;
+  --not_exited_;
+  const bool success = worker.spawn_error == 0 && worker.status.success();
+  if (state_ == State::Running && !success) {
+    worker.failed_by_itself = true;
+    if (!first_failure_) {
+      first_failure_ = id;
+      failure_time_ms_ = unix_milliseconds();
+      report_failure_at_ = now + kSettle;
+    }
+  } else if (state_ == State::Stopping && first_failure_ && !success) {
+    worker.failed_by_itself = resembles_own_failure(worker.status, workers_.at(*first_failure_).status, options_.stop_signal);
+  }
+  if (not_exited_ == 0 && state_ == State::Running && !first_failure_) news.succeeded = true;
+  if (not_exited_ == 0) flush_failure(news);
+  return news;
+}
+
+GroupNews WorkerGroup::on_event(const process::GuardianEvent& event, Time now) {
+  GroupNews news;
+  if (const auto* spawned = std::get_if<process::Spawned>(&event)) {
+    const auto found = workers_.find(spawned->id);
+    if (found == workers_.end()) return news;
+    found->second.pid = spawned->pid;
+    found->second.running = true;
+    found->second.started = now;
+    news.started = --not_started_ == 0 && state_ == State::Running;
+  } else if (const auto* failed = std::get_if<process::SpawnFailed>(&event)) {
+    const auto found = workers_.find(failed->id);
+    if (found == workers_.end()) return news;
+    found->second.spawn_error = failed->error;
+    found->second.status.code = exit_code_of(failed->error);
+    found->second.cause = failed->attempted + ": " + std::generic_category().message(failed->error);
+    news = on_exit(found->second, failed->id, now);
+  } else if (const auto* exited = std::get_if<process::Exited>(&event)) {
+    const auto found = workers_.find(exited->id);
+    if (found == workers_.end()) return news;
+    found->second.status = exited->status;
+    found->second.cause = process::describe(exited->status);
+    news = on_exit(found->second, exited->id, now);
+  } else if (std::get_if<process::Stopped>(&event) != nullptr) {
+    if (state_ != State::Stopping) return news;
+    flush_failure(news);
+    output_.drain(kDrainLimit);
+    state_ = State::Idle;
+    news.stopped = true;
+  }
+  return news;
+}
+
+GroupNews WorkerGroup::on_time(Time now) {
+  GroupNews news;
+  if (first_failure_ && state_ == State::Running) begin_stop(false);
+  if (report_failure_at_ && now >= *report_failure_at_) flush_failure(news);
+  return news;
+}
+
+std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const { return report_failure_at_; }
+
+void WorkerGroup::flush_failure(GroupNews& news) {
+  if (!report_failure_at_) return;
+  report_failure_at_.reset();
+  news.failure = summarize();
+}
+
+rendezvous::FailureSummary WorkerGroup::summarize() {
+  const auto& worker = workers_.at(*first_failure_);
+  rendezvous::FailureSummary summary;
+  summary.rank = assignment_.first_rank + worker.local_rank;
+  summary.local_rank = worker.local_rank;
+  summary.group_rank = assignment_.group_rank;
+  summary.host = host_;
+  summary.pid = worker.pid;
+  summary.exit_code = worker.status.code;
+  summary.signal = worker.status.signal;
+  summary.cause = worker.cause;
+  summary.time_ms = failure_time_ms_;
+  summary.uptime_ms = milliseconds_between(worker.started, worker.ended);
+  summary.restartable = may_restart(options_, worker.status, worker.spawn_error);
+  summary.highest_code = worker.status.shell_code();
+  summary.tail = output_.tail(*first_failure_, kTailLimit);
+  for (const auto& [id, other] : workers_) {
+    if (id == *first_failure_ || !other.failed_by_itself) continue;
+    summary.highest_code = std::max(summary.highest_code, other.status.shell_code());
+    summary.others.push_back("rank " + std::to_string(assignment_.first_rank + other.local_rank) + ": " + other.cause);
+  }
+  return summary;
+}
+
+void WorkerGroup::forward(int signal) { guardian_.signal_all(signal); }
+
+std::vector<std::string> WorkerGroup::describe(Time now) const {
+  std::vector<std::string> lines;
+  for (const auto& [id, worker] : workers_) {
+    std::string line = "rank " + std::to_string(assignment_.first_rank + worker.local_rank);
+    if (worker.exited) {
+      line += ": " + worker.cause;
+    } else if (worker.running) {
+      line += " (pid " + std::to_string(worker.pid) + "): running for " +
+              std::to_string(milliseconds_between(worker.started, now) / 1000) + " s";
+    } else {
+      line += ": not started";
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace drun::launcher
