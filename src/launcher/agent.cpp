@@ -48,9 +48,12 @@ constexpr int kTimeLimit = 124;
 
 rendezvous::ExitCodePolicy exit_code_policy(ExitCodeRule rule) {
   switch (rule) {
-    case ExitCodeRule::First: return rendezvous::ExitCodePolicy::First;
-    case ExitCodeRule::Max: return rendezvous::ExitCodePolicy::Max;
-    case ExitCodeRule::Root: break;
+    case ExitCodeRule::First:
+      return rendezvous::ExitCodePolicy::First;
+    case ExitCodeRule::Max:
+      return rendezvous::ExitCodePolicy::Max;
+    case ExitCodeRule::Root:
+      break;
   }
   return rendezvous::ExitCodePolicy::Root;
 }
@@ -88,7 +91,8 @@ class Agent {
         resolver_(io_),
         output_(output_options(options)),
         group_(options, host_name_, guardian_, output_),
-        progress_(::isatty(STDERR_FILENO) == 1, [](std::string_view text) { write_all(STDERR_FILENO, text); }),
+        progress_(::isatty(STDERR_FILENO) == 1,
+                  [](std::string_view text) { write_all(STDERR_FILENO, text); }),
         join_deadline_(Clock::now() + options.conf.join_timeout) {
     if (options.timeout) job_deadline_ = Clock::now() + *options.timeout;
     if (options.start_timeout) start_deadline_ = Clock::now() + *options.start_timeout;
@@ -96,8 +100,10 @@ class Agent {
 
   int run() {
     log::redirect([this](std::string line) { output_.message(std::move(line)); });
-    for (const int signal : options_.signals_to_handle) signals_.add(signal);
-    for (const int signal : options_.forward_signals) signals_.add(signal);
+    for (const int signal : options_.signals_to_handle)
+      signals_.add(signal);
+    for (const int signal : options_.forward_signals)
+      signals_.add(signal);
     wait_for_signal();
     wait_for_guardian();
     find_store();
@@ -115,7 +121,8 @@ class Agent {
     return result;
   }
 
-  // ---- finding the store -------------------------------------------------------------------------------------------
+  // ---- finding the store
+  // -------------------------------------------------------------------------------------------
 
   void find_store() {
     if (options_.backend == Backend::Standalone) {
@@ -129,17 +136,19 @@ class Agent {
     }
   }
 
-  // Whether this machine is to host is a question of addresses, so a name must be resolved first; a name that is not there
-  // yet (a pod that is still to start) is asked for again.
+  // Whether this machine is to host is a question of addresses, so a name must be resolved first; a
+  // name that is not there yet (a pod that is still to start) is asked for again.
   void resolve() {
-    resolver_.async_resolve(options_.endpoint.host, std::to_string(options_.endpoint.port),
-                            [this](asio::error_code error, const asio::ip::tcp::resolver::results_type& found) {
-                              if (leaving_) return;
-                              if (error) return resolve_later(error);
-                              std::vector<std::string> addresses;
-                              for (const auto& entry : found) addresses.push_back(entry.endpoint().address().to_string());
-                              host_or_connect(addresses);
-                            });
+    resolver_.async_resolve(
+        options_.endpoint.host, std::to_string(options_.endpoint.port),
+        [this](asio::error_code error, const asio::ip::tcp::resolver::results_type& found) {
+          if (leaving_) return;
+          if (error) return resolve_later(error);
+          std::vector<std::string> addresses;
+          for (const auto& entry : found)
+            addresses.push_back(entry.endpoint().address().to_string());
+          host_or_connect(addresses);
+        });
   }
 
   void resolve_later(asio::error_code error) {
@@ -156,17 +165,23 @@ class Agent {
 
   void host_or_connect(const std::vector<std::string>& addresses) {
     const bool ours = options_.conf.is_host.value_or(
-        std::any_of(addresses.begin(), addresses.end(), [](const std::string& each) { return is_own_address(each); }));
-    if (!ours || (options_.backend == Backend::Static && options_.node_rank.value_or(0) != 0 && !options_.conf.is_host)) {
+        std::any_of(addresses.begin(), addresses.end(),
+                    [](const std::string& each) { return is_own_address(each); }));
+    if (!ours || (options_.backend == Backend::Static && options_.node_rank.value_or(0) != 0 &&
+                  !options_.conf.is_host)) {
       return connect(options_.endpoint, join_deadline_ - Clock::now());
     }
     host_rendezvous(listen_endpoint(addresses));
   }
 
-  // Where to listen: on the very address that was named, as long as it is one; a name may mean other addresses elsewhere.
+  // Where to listen: on the very address that was named, as long as it is one; a name may mean
+  // other addresses elsewhere.
   Endpoint listen_endpoint(const std::vector<std::string>& addresses) const {
-    const bool loopback = std::all_of(addresses.begin(), addresses.end(), [](const std::string& each) { return is_loopback_address(each); });
-    const bool named = !numeric_addresses(options_.endpoint.host).empty() && is_own_address(addresses.front());
+    const bool loopback =
+        std::all_of(addresses.begin(), addresses.end(),
+                    [](const std::string& each) { return is_loopback_address(each); });
+    const bool named =
+        !numeric_addresses(options_.endpoint.host).empty() && is_own_address(addresses.front());
     return Endpoint{loopback || named ? addresses.front() : "", options_.endpoint.port};
   }
 
@@ -185,14 +200,17 @@ class Agent {
       store_.serve();
       return connect(own, milliseconds(5'000));
     }
-    if (bound.error().code() != std::errc::address_in_use || options_.conf.is_host.value_or(false)) {
+    if (bound.error().code() != std::errc::address_in_use ||
+        options_.conf.is_host.value_or(false)) {
       return fail(bound.error().what());
     }
-    // Another agent of this machine was first; or something that is no store, which the handshake will tell.
+    // Another agent of this machine was first; or something that is no store, which the handshake
+    // will tell.
     connect(options_.endpoint, join_deadline_ - Clock::now());
   }
 
-  // The address of this machine that others use: what the user said, else the endpoint's, which they reach it by.
+  // The address of this machine that others use: what the user said, else the endpoint's, which
+  // they reach it by.
   std::string advertised_host(const std::string& bound_host) const {
     if (options_.local_addr) return *options_.local_addr;
     return options_.backend == Backend::Standalone ? bound_host : options_.endpoint.host;
@@ -204,7 +222,8 @@ class Agent {
     if (options_.worker_store == WorkerStore::Rank0) return true;
     const auto numeric = numeric_addresses(address);
     const bool exact = !numeric.empty() && is_own_address(numeric.front());
-    const auto bound = store_.carry_workers(Endpoint{exact ? numeric.front() : "", options_.master_port.value_or(0)});
+    const auto bound = store_.carry_workers(
+        Endpoint{exact ? numeric.front() : "", options_.master_port.value_or(0)});
     if (!bound) {
       fail(bound.error().what() + "; it was to be the port of the workers' store");
       return false;
@@ -216,20 +235,25 @@ class Agent {
   void connect(const Endpoint& endpoint, Clock::duration limit) {
     StoreKeyValueOptions options;
     options.endpoint = endpoint;
-    options.connect_timeout = std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(limit));
+    options.connect_timeout =
+        std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(limit));
     options.time_to_live = keep_alive() + kSessionMargin;
     options.keep_alive = keep_alive();
-    key_value_ = std::make_unique<StoreKeyValue>(io_, options, [this](rendezvous::KeyValueEvent event) { on_key_value(event); });
+    key_value_ = std::make_unique<StoreKeyValue>(
+        io_, options, [this](rendezvous::KeyValueEvent event) { on_key_value(event); });
     key_value_->open();
     pump();
   }
 
-  // The store's sessions outlive what their agents allow themselves, so that a node that was cut off has no workers any
-  // more when the others go on without it.
+  // The store's sessions outlive what their agents allow themselves, so that a node that was cut
+  // off has no workers any more when the others go on without it.
   static constexpr milliseconds kSessionMargin{2'000};
-  milliseconds keep_alive() const { return options_.conf.keep_alive_interval * options_.conf.keep_alive_max_attempt; }
+  milliseconds keep_alive() const {
+    return options_.conf.keep_alive_interval * options_.conf.keep_alive_max_attempt;
+  }
 
-  // ---- the rendezvous ------------------------------------------------------------------------------------------------
+  // ---- the rendezvous
+  // ------------------------------------------------------------------------------------------------
 
   void on_key_value(const rendezvous::KeyValueEvent& event) {
     if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event)) {
@@ -246,7 +270,8 @@ class Agent {
   }
 
   bool begin_rendezvous() {
-    if (!hosting_ && !hold_worker_port(options_.local_addr.value_or(key_value_->local_address()))) return false;
+    if (!hosting_ && !hold_worker_port(options_.local_addr.value_or(key_value_->local_address())))
+      return false;
     rendezvous::Settings settings;
     settings.run_id = options_.run_id;
     settings.min_nodes = options_.min_nodes;
@@ -260,7 +285,8 @@ class Agent {
     settings.worker_port = worker_port_;
     settings.is_host = hosting_;
     settings.ticket = random_ticket();
-    settings.agreement["worker-store"] = options_.worker_store == WorkerStore::Agent ? "agent" : "rank0";
+    settings.agreement["worker-store"] =
+        options_.worker_store == WorkerStore::Agent ? "agent" : "rank0";
     settings.join_timeout = std::chrono::duration_cast<milliseconds>(join_deadline_ - Clock::now());
     settings.last_call_timeout = options_.conf.last_call_timeout;
     settings.close_timeout = options_.conf.close_timeout;
@@ -277,7 +303,8 @@ class Agent {
   void pump() {
     apply(group_.on_time(Clock::now()));
     if (participant_ && !leaving_) {
-      for (auto actions = participant_->take_actions(); !actions.empty(); actions = participant_->take_actions()) {
+      for (auto actions = participant_->take_actions(); !actions.empty();
+           actions = participant_->take_actions()) {
         for (auto& action : actions) {
           std::visit([this](auto& each) { perform(each); }, action);
           if (leaving_) return;
@@ -306,7 +333,9 @@ class Agent {
       progress_.on_time(now);
       check_time_limits(now);
       if (key_value_ && !participant_ && !leaving_) {
-        progress_.show("waiting for the store at " + to_string(options_.endpoint) + ": " + key_value_->last_error(), now);
+        progress_.show("waiting for the store at " + to_string(options_.endpoint) + ": " +
+                           key_value_->last_error(),
+                       now);
       }
       if (participant_ && !leaving_) participant_->on_time(now);
       pump();
@@ -327,7 +356,8 @@ class Agent {
   void end_at_limit(const std::string& what, Clock::time_point now) {
     if (leaving_) return;
     progress_.clear();
-    for (const auto& line : group_.describe(now)) log::warning(line);
+    for (const auto& line : group_.describe(now))
+      log::warning(line);
     stop_job(what, kTimeLimit);
   }
 
@@ -341,19 +371,26 @@ class Agent {
     finish(std::move(outcome));
   }
 
-  void perform(rendezvous::WatchAction& action) { key_value_->watch(action.watch, std::move(action.key), action.prefix); }
+  void perform(rendezvous::WatchAction& action) {
+    key_value_->watch(action.watch, std::move(action.key), action.prefix);
+  }
   void perform(const rendezvous::UnwatchAction& action) { key_value_->unwatch(action.watch); }
-  void perform(rendezvous::CommitAction& action) { key_value_->commit(action.request, std::move(action.transaction)); }
+  void perform(rendezvous::CommitAction& action) {
+    key_value_->commit(action.request, std::move(action.transaction));
+  }
 
   void perform(const rendezvous::PrepareMasterAction& action) {
     auto port = worker_port_;
     if (options_.worker_store == WorkerStore::Agent) {
-      store_.reset_workers();
+      const auto reset = store_.reset_workers();
+      if (!reset)
+        return participant_->on_stop_requested(reset.error().what(), kDrunFailed, Clock::now());
     } else if (options_.master_port) {
       port = *options_.master_port;
     } else {
       const auto found = find_worker_port();
-      if (!found) return participant_->on_stop_requested(found.error().what(), kDrunFailed, Clock::now());
+      if (!found)
+        return participant_->on_stop_requested(found.error().what(), kDrunFailed, Clock::now());
       port = *found;
     }
     participant_->on_master_ready(action.assignment.round, port, Clock::now());
@@ -361,11 +398,17 @@ class Agent {
 
   void perform(const rendezvous::StartAction& action) {
     progress_.clear();
+    if (restart_count_ < action.assignment.restart_count && single_node()) {
+      log::info("restart " + std::to_string(action.assignment.restart_count) + " of " +
+                std::to_string(options_.max_restarts) + " after " + stop_reason_);
+    }
+    restart_count_ = action.assignment.restart_count;
     group_.start(action.assignment, Clock::now());
   }
 
   void perform(const rendezvous::StopAction& action) {
-    if (!group_.idle()) log::info("stopping the workers: " + action.reason);
+    stop_reason_ = action.reason;
+    if (!group_.idle() && !action.reason.empty()) chat("stopping the workers: " + action.reason);
     apply(group_.stop(action.immediately, Clock::now()));
   }
 
@@ -373,29 +416,40 @@ class Agent {
 
   void perform(const rendezvous::LogAction& action) {
     progress_.clear();
-    log::write(action.warning ? log::Level::Warning : log::Level::Info, action.text);
+    action.warning ? log::warning(action.text) : chat(action.text);
   }
 
-  void perform(const rendezvous::ProgressAction& action) { progress_.show(action.text, Clock::now()); }
+  bool single_node() const { return options_.max_nodes == 1; }
 
-  // ---- the workers ---------------------------------------------------------------------------------------------------
+  // State changes: worth a line each where several machines are involved, noise where one runs a
+  // program.
+  void chat(const std::string& text) const { single_node() ? log::debug(text) : log::info(text); }
+
+  void perform(const rendezvous::ProgressAction& action) {
+    progress_.show(action.text, Clock::now());
+  }
+
+  // ---- the workers
+  // ---------------------------------------------------------------------------------------------------
 
   void wait_for_guardian() {
-    guardian_events_.async_wait(asio::posix::descriptor_base::wait_read, [this](asio::error_code cancelled) {
-      if (cancelled) return;
-      const auto now = Clock::now();
-      for (const auto& event : guardian_.receive()) {
-        if (const auto* lost = std::get_if<process::GuardianLost>(&event)) return on_guardian_lost(*lost);
-        if (std::holds_alternative<process::Stopped>(event) && leaving_) {
-          swept_ = true;
-          close_store();
-          continue;
-        }
-        apply(group_.on_event(event, now));
-      }
-      if (!swept_) wait_for_guardian();
-      pump();
-    });
+    guardian_events_.async_wait(
+        asio::posix::descriptor_base::wait_read, [this](asio::error_code cancelled) {
+          if (cancelled) return;
+          const auto now = Clock::now();
+          for (const auto& event : guardian_.receive()) {
+            if (const auto* lost = std::get_if<process::GuardianLost>(&event))
+              return on_guardian_lost(*lost);
+            if (std::holds_alternative<process::Stopped>(event) && leaving_) {
+              swept_ = true;
+              close_store();
+              continue;
+            }
+            apply(group_.on_event(event, now));
+          }
+          if (!swept_) wait_for_guardian();
+          pump();
+        });
   }
 
   void apply(GroupNews news) {
@@ -404,13 +458,15 @@ class Agent {
     if (news.started) start_deadline_.reset();
     if (news.started) participant_->on_workers_started(group_.round(), now);
     if (news.succeeded) participant_->on_workers_succeeded(group_.round(), now);
-    if (news.failure) participant_->on_workers_failed(group_.round(), std::move(*news.failure), now);
+    if (news.failure)
+      participant_->on_workers_failed(group_.round(), std::move(*news.failure), now);
     if (news.stopped) participant_->on_workers_stopped(now);
   }
 
   void on_guardian_lost(const process::GuardianLost& lost) {
     guardian_lost_ = true;
-    const std::string reason = "drun's guardian process ended (" + process::describe(lost.status) + ")";
+    const std::string reason =
+        "drun's guardian process ended (" + process::describe(lost.status) + ")";
     if (leaving_ || !participant_) {
       if (!leaving_) return fail(reason);
       swept_ = true;
@@ -422,7 +478,8 @@ class Agent {
     pump();
   }
 
-  // ---- signals -------------------------------------------------------------------------------------------------------
+  // ---- signals
+  // -------------------------------------------------------------------------------------------------------
 
   void wait_for_signal() {
     signals_.async_wait([this](asio::error_code cancelled, int signal) {
@@ -434,7 +491,8 @@ class Agent {
 
   void on_signal(int signal) {
     const auto& forwarded = options_.forward_signals;
-    if (std::find(forwarded.begin(), forwarded.end(), signal) != forwarded.end()) return group_.forward(signal);
+    if (std::find(forwarded.begin(), forwarded.end(), signal) != forwarded.end())
+      return group_.forward(signal);
     const std::string reason = "received " + process::signal_name(signal);
     if (++signals_received_ > 1) {
       progress_.clear();
@@ -452,7 +510,8 @@ class Agent {
     pump();
   }
 
-  // ---- leaving -------------------------------------------------------------------------------------------------------
+  // ---- leaving
+  // -------------------------------------------------------------------------------------------------------
 
   void fail(std::string text) {
     rendezvous::Outcome outcome;
@@ -498,8 +557,10 @@ class Agent {
   }
 
   void print_failure(const rendezvous::FailureSummary& failure) {
-    std::string text = "drun: job failed: rank " + std::to_string(failure.rank) + " on " + failure.host + ": " + failure.cause + "\n";
-    for (const auto& line : failure.tail) text += "  | " + line + "\n";
+    std::string text = "drun: job failed: rank " + std::to_string(failure.rank) + " on " +
+                       failure.host + ": " + failure.cause + "\n";
+    for (const auto& line : failure.tail)
+      text += "  | " + line + "\n";
     output_.message(text);
   }
 
@@ -534,6 +595,8 @@ class Agent {
   Clock::duration resolve_retry_ = kFirstResolveRetry;
   Endpoint advertised_;            // host: what becomes MASTER_ADDR when this node has group rank 0
   std::uint16_t worker_port_ = 0;  // of this agent's workers' store
+  std::string stop_reason_;
+  int restart_count_ = 0;
   int signals_received_ = 0;
   bool hosting_ = false;
   bool guardian_lost_ = false;

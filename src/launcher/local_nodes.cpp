@@ -35,7 +35,7 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
 [[noreturn]] void run_node(const Options& options, pid_t parent, const sigset_t& mask) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) std::_Exit(128 + SIGKILL);
-  ::setpgid(0, 0);  // a Ctrl-C reaches the parent alone, which passes it on once
+  ::setpgid(0, 0);           // a Ctrl-C reaches the parent alone, which passes it on once
   ::close_range(3, ~0U, 0);  // the parent's store among them
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   int code = 125;
@@ -58,7 +58,8 @@ process::ExitStatus to_exit_status(int raw) {
   return status;
 }
 
-// Waits for all agents. All give the job's exit code; where one did not (it was killed), the first failure counts.
+// Waits for all agents. All give the job's exit code; where one did not (it was killed), the first
+// failure counts.
 int wait_for_nodes(std::vector<pid_t>& agents, const sigset_t& signals) {
   int result = 0;
   std::size_t left = agents.size();
@@ -99,17 +100,20 @@ int run_local_nodes(const Options& options) {
   sigset_t signals;
   sigset_t before;
   ::sigemptyset(&signals);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::sigaddset(&signals, signal);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
+    ::sigaddset(&signals, signal);
   ::sigprocmask(SIG_BLOCK, &signals, &before);
 
   std::vector<pid_t> agents;
   const pid_t parent = ::getpid();
   for (int node = 0; node < options.local_nodes; ++node) {
     const pid_t pid = ::fork();
-    if (pid == 0) run_node(node_options(options, node, Endpoint{"127.0.0.1", endpoint->port}), parent, before);
+    if (pid == 0)
+      run_node(node_options(options, node, Endpoint{"127.0.0.1", endpoint->port}), parent, before);
     if (pid < 0) {
       const int error = errno;
-      for (const pid_t agent : agents) ::kill(agent, SIGTERM);
+      for (const pid_t agent : agents)
+        ::kill(agent, SIGTERM);
       wait_for_nodes(agents, signals);
       throw std::system_error(error, std::generic_category(), "fork");
     }

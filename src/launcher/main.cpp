@@ -1,10 +1,10 @@
 // drun: parse, run, give the exit code.
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
-
-#include <unistd.h>
 
 #include "drun/base/log.hpp"
 #include "launcher/agent.hpp"
@@ -20,13 +20,18 @@ int main(int argc, char** argv) {
     return parsed.exit_code;
   }
   const auto& options = *parsed.options;
-  log::configure("drun", options.verbose ? log::Level::Debug : log::Level::Info);
+  log::configure("drun", options.verbose ? log::Level::Debug
+                         : options.quiet ? log::Level::Error
+                                         : log::Level::Info);
+  for (const auto& note : options.notes)
+    log::warning(note);
   try {
     if (options.dry_run) {
       std::fputs(launcher::dry_run(options).c_str(), stdout);
       return 0;
     }
-    return options.local_nodes > 0 ? launcher::run_local_nodes(options) : launcher::run_agent(options);
+    return options.local_nodes > 0 ? launcher::run_local_nodes(options)
+                                   : launcher::run_agent(options);
   } catch (const std::exception& error) {
     log::error(error.what());
     return 125;

@@ -39,10 +39,12 @@ Result<std::uint16_t> find_worker_port() {
   for (int attempt = 0; attempt < 10'000; ++attempt) {
     const unsigned port = any_port(random);
     const bool ephemeral = port >= first_ephemeral && port <= last_ephemeral;
-    if (ephemeral && attempt < 9'000) continue;  // a range that leaves nothing else: take what is free
+    if (ephemeral && attempt < 9'000)
+      continue;  // a range that leaves nothing else: take what is free
     if (can_bind(static_cast<std::uint16_t>(port))) return static_cast<std::uint16_t>(port);
   }
-  return Error(std::make_error_code(std::errc::address_in_use), "no free port for the workers' store");
+  return Error(std::make_error_code(std::errc::address_in_use),
+               "no free port for the workers' store");
 }
 
 }  // namespace drun::launcher

@@ -7,9 +7,10 @@
 
 namespace drun::launcher {
 
-// A port that nothing on this machine uses now and that no outgoing connection will be given: it lies outside the kernel's
-// range for those (ip_local_port_range), so that between this call and the worker's bind only a program that asks for
-// this very number could take it. A different one each time.
+// A port that nothing on this machine uses now and that no outgoing connection will be given: it
+// lies outside the kernel's range for those (ip_local_port_range), so that between this call and
+// the worker's bind only a program that asks for this very number could take it. A different one
+// each time.
 [[nodiscard]] Result<std::uint16_t> find_worker_port();
 
 }  // namespace drun::launcher

@@ -49,6 +49,8 @@ void Progress::clear() {
   visible_ = false;
 }
 
-std::optional<Progress::Time> Progress::next_deadline() const { return due_; }
+std::optional<Progress::Time> Progress::next_deadline() const {
+  return due_;
+}
 
 }  // namespace drun::launcher

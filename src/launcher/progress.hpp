@@ -1,4 +1,5 @@
-// The one line that says what drun is waiting for: updated in place on a terminal, else repeated with backoff.
+// The one line that says what drun is waiting for: updated in place on a terminal, else repeated
+// with backoff.
 #pragma once
 
 #include <chrono>

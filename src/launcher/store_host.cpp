@@ -20,9 +20,9 @@ void StoreHost::serve() {
   if (!thread_.joinable()) thread_ = std::thread([this] { server_.run(); });
 }
 
-void StoreHost::reset_workers() {
+Status StoreHost::reset_workers() {
   serve();
-  server_.reset_worker_table();
+  return server_.reset_worker_table();
 }
 
 }  // namespace drun::launcher

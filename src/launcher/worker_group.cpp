@@ -15,7 +15,8 @@
 namespace drun::launcher {
 namespace {
 
-// How long the other ranks' own failures are collected before the first is reported. The stop is under way meanwhile.
+// How long the other ranks' own failures are collected before the first is reported. The stop is
+// under way meanwhile.
 constexpr std::chrono::milliseconds kSettle{150};
 constexpr std::chrono::milliseconds kTailLimit{200};
 constexpr std::chrono::milliseconds kDrainLimit{1000};
@@ -34,14 +35,16 @@ int exit_code_of(int spawn_error) {
   return spawn_error == ENOENT || spawn_error == ENOTDIR ? 127 : 126;
 }
 
-// A worker that ended while it was being stopped: did it fail of its own accord? A crash did; an exit code may be its
-// answer to the stop, unless it is the very code of the first failure.
-bool resembles_own_failure(const process::ExitStatus& status, const process::ExitStatus& first, int stop_signal) {
+// A worker that ended while it was being stopped: did it fail of its own accord? A crash did; an
+// exit code may be its answer to the stop, unless it is the very code of the first failure.
+bool resembles_own_failure(const process::ExitStatus& status, const process::ExitStatus& first,
+                           int stop_signal) {
   if (status.signal != 0) return status.signal != stop_signal && status.signal != SIGKILL;
   return first.signal == 0 && status.code == first.code && status.code != 128 + stop_signal;
 }
 
-// Whether the restart policy allows another try. What cannot be run now cannot be run a moment later either.
+// Whether the restart policy allows another try. What cannot be run now cannot be run a moment
+// later either.
 bool may_restart(const Options& options, const process::ExitStatus& status, int spawn_error) {
   if (spawn_error != 0 && spawn_error != EAGAIN && spawn_error != ENOMEM) return false;
   if (options.no_restart_on.contains(status)) return false;
@@ -50,7 +53,8 @@ bool may_restart(const Options& options, const process::ExitStatus& status, int 
 
 }  // namespace
 
-WorkerGroup::WorkerGroup(const Options& options, std::string host, process::Guardian& guardian, Output& output)
+WorkerGroup::WorkerGroup(const Options& options, std::string host, process::Guardian& guardian,
+                         Output& output)
     : options_(options), host_(std::move(host)), guardian_(guardian), output_(output) {}
 
 void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
@@ -76,7 +80,8 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
     request.environment = environments.of(local_rank, "");
     request.standard_output = std::move(streams.standard_output);
     request.standard_error = std::move(streams.standard_error);
-    if (label.rank == options_.stdin_rank) request.standard_input.reset(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+    if (label.rank == options_.stdin_rank)
+      request.standard_input.reset(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
     Worker worker;
     worker.local_rank = local_rank;
     worker.started = now;
@@ -124,7 +129,8 @@ GroupNews WorkerGroup::on_exit(Worker& worker, process::WorkerId id, Time now) {
       report_failure_at_ = now + kSettle;
     }
   } else if (state_ == State::Stopping && first_failure_ && !success) {
-    worker.failed_by_itself = resembles_own_failure(worker.status, workers_.at(*first_failure_).status, options_.stop_signal);
+    worker.failed_by_itself = resembles_own_failure(
+        worker.status, workers_.at(*first_failure_).status, options_.stop_signal);
   }
   if (not_exited_ == 0 && state_ == State::Running && !first_failure_) news.succeeded = true;
   if (not_exited_ == 0) flush_failure(news);
@@ -170,7 +176,9 @@ GroupNews WorkerGroup::on_time(Time now) {
   return news;
 }
 
-std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const { return report_failure_at_; }
+std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
+  return report_failure_at_;
+}
 
 void WorkerGroup::flush_failure(GroupNews& news) {
   if (!report_failure_at_) return;
@@ -197,12 +205,15 @@ rendezvous::FailureSummary WorkerGroup::summarize() {
   for (const auto& [id, other] : workers_) {
     if (id == *first_failure_ || !other.failed_by_itself) continue;
     summary.highest_code = std::max(summary.highest_code, other.status.shell_code());
-    summary.others.push_back("rank " + std::to_string(assignment_.first_rank + other.local_rank) + ": " + other.cause);
+    summary.others.push_back("rank " + std::to_string(assignment_.first_rank + other.local_rank) +
+                             ": " + other.cause);
   }
   return summary;
 }
 
-void WorkerGroup::forward(int signal) { guardian_.signal_all(signal); }
+void WorkerGroup::forward(int signal) {
+  guardian_.signal_all(signal);
+}
 
 std::vector<std::string> WorkerGroup::describe(Time now) const {
   std::vector<std::string> lines;

@@ -1,5 +1,6 @@
-// The workers of one round on this node, started and stopped as a unit. Decides what their exits mean for the node:
-// all succeeded, one failed first, nothing left. Talks to the guardian and the output; the agent feeds it events and time.
+// The workers of one round on this node, started and stopped as a unit. Decides what their exits
+// mean for the node: all succeeded, one failed first, nothing left. Talks to the guardian and the
+// output; the agent feeds it events and time.
 #pragma once
 
 #include <chrono>
@@ -18,10 +19,11 @@ namespace drun::launcher {
 
 // What the agent tells the rendezvous; several may hold at once.
 struct GroupNews {
-  bool started = false;                                // all workers run
-  bool succeeded = false;                              // all have exited with 0
-  bool stopped = false;                                // nothing of them is left
-  std::optional<rendezvous::FailureSummary> failure;   // the first failure, once its story is complete
+  bool started = false;    // all workers run
+  bool succeeded = false;  // all have exited with 0
+  bool stopped = false;    // nothing of them is left
+  std::optional<rendezvous::FailureSummary>
+      failure;  // the first failure, once its story is complete
 };
 
 class WorkerGroup {
@@ -29,7 +31,8 @@ class WorkerGroup {
   using Time = std::chrono::steady_clock::time_point;
 
   // The references must outlive the group. `host`: this node's name, for the report.
-  WorkerGroup(const Options& options, std::string host, process::Guardian& guardian, Output& output);
+  WorkerGroup(const Options& options, std::string host, process::Guardian& guardian,
+              Output& output);
 
   // Precondition: no workers are left of an earlier round.
   void start(const rendezvous::Assignment& assignment, Time now);
@@ -38,8 +41,8 @@ class WorkerGroup {
   // The guardian is gone and everything that it started with it: forget the workers.
   [[nodiscard]] GroupNews abandon();
   [[nodiscard]] GroupNews on_event(const process::GuardianEvent& event, Time now);
-  // Call after each batch of events, and at next_deadline(): after a failure the others are stopped only now, so that
-  // ranks that failed in the same batch are not taken for stopped ones.
+  // Call after each batch of events, and at next_deadline(): after a failure the others are stopped
+  // only now, so that ranks that failed in the same batch are not taken for stopped ones.
   [[nodiscard]] GroupNews on_time(Time now);
   [[nodiscard]] std::optional<Time> next_deadline() const;
 
