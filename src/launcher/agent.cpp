@@ -24,6 +24,7 @@
 
 #include "drun/base/log.hpp"
 #include "launcher/addresses.hpp"
+#include "launcher/failure_report.hpp"
 #include "launcher/master_port.hpp"
 #include "launcher/output.hpp"
 #include "launcher/process/guardian.hpp"
@@ -407,7 +408,7 @@ class Agent {
   }
 
   void perform(const rendezvous::StopAction& action) {
-    stop_reason_ = action.reason;
+    if (!action.reason.empty()) stop_reason_ = action.reason;
     if (!group_.idle() && !action.reason.empty()) chat("stopping the workers: " + action.reason);
     apply(group_.stop(action.immediately, Clock::now()));
   }
@@ -458,6 +459,7 @@ class Agent {
     if (news.started) start_deadline_.reset();
     if (news.started) participant_->on_workers_started(group_.round(), now);
     if (news.succeeded) participant_->on_workers_succeeded(group_.round(), now);
+    if (news.failure) stop_reason_ = describe(*news.failure);
     if (news.failure)
       participant_->on_workers_failed(group_.round(), std::move(*news.failure), now);
     if (news.stopped) participant_->on_workers_stopped(now);
