@@ -49,13 +49,14 @@ constexpr std::string_view kBash =
     R"(# bash completion for drun:  source <(drun --print-completion bash)
 _drun() {
   local values=' @VALUES@ '
-  local cur=${COMP_WORDS[COMP_CWORD]} i=1 word flag= module=
+  local cur=${COMP_WORDS[COMP_CWORD]} i=1 word flag= module= program=
   COMPREPLY=()
   while (( i < COMP_CWORD )); do
     word=${COMP_WORDS[i]}
     flag=
     case $word in
       --)
+        program=1
         (( ++i ))
         break
         ;;
@@ -96,7 +97,7 @@ _drun() {
     else
       compopt -o default
     fi
-  elif [[ $cur == -* ]]; then
+  elif [[ $cur == -* && -z $program ]]; then
     COMPREPLY=($(compgen -W '@FLAGS@' -- "$cur"))
   elif [[ -z $module ]]; then
     compopt -o filenames
@@ -199,7 +200,7 @@ function __drun_program --description 'The program on the command line, and what
         set -e tokens[1]
         if test "$token" = --
             break
-        else if contains -- (string replace -a _ - -- $token) $values
+        else if contains -- (string replace -a -- _ - $token) $values
             set -e tokens[1]
         else if not string match -q -- '-*' $token
             set tokens $token $tokens
@@ -207,7 +208,7 @@ function __drun_program --description 'The program on the command line, and what
         end
     end
     set -q tokens[1]; or return 1
-    string join \n -- $tokens
+    printf '%s\n' $tokens
 end
 function __drun_complete_program
     set -l words (__drun_program) (commandline -ct)

@@ -98,7 +98,8 @@ std::string help_text(bool all, bool launch) {
   }
   result +=
       "\nEvery flag may also be written with underscores, abbreviated as long as it is\n"
-      "unique, and set by a variable: --max-restarts is PET_MAX_RESTARTS. The flag wins.\n";
+      "unique, and set by a variable, which it overrides: --max-restarts is also\n"
+      "PET_MAX_RESTARTS.\n";
   return result;
 }
 

@@ -1,0 +1,140 @@
+#include "launcher/options_help.hpp"
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/options_manual.hpp"
+#include "launcher/options_table.hpp"
+#include "launcher/options_values.hpp"
+#include "support/golden.hpp"
+#include "unit/options_support.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using drun::test::expect_golden;
+using test::parse;
+using test::words;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(HelpTest, HelpIsGolden) {
+  const Parsed parsed = parse({"--help"});
+  EXPECT_EQ(parsed.exit_code, 0);
+  expect_golden("command_line/help.txt", parsed.text);
+  expect_golden("command_line/help_all.txt", parse({"--help-all"}).text);
+  EXPECT_EQ(parse({"-h"}).text, parsed.text);
+  EXPECT_EQ(parse(words("--nnodes x --help")).text, parsed.text);
+  EXPECT_EQ(parse({"--help"}, {"PET_STANDALONE=broken"}).text, parsed.text);
+}
+
+TEST(HelpTest, TheManualIsGolden) {
+  expect_golden("command_line/drun.1", parse({"--print-man"}).text);
+}
+
+TEST(HelpTest, EachGroupFitsAScreen) {
+  std::size_t longest = 0;
+  std::size_t lines = 0;
+  for (const std::string& line : split(help_text(true, true), '\n')) {
+    EXPECT_LE(line.size(), 80U) << line;
+    lines = line.empty() ? 0 : lines + 1;
+    longest = std::max(longest, lines);
+  }
+  EXPECT_LE(longest, 24U);
+}
+
+TEST(HelpTest, FlagsThatDoNotWorkYetAreNotOffered) {
+  const std::string help = help_text(true, true);
+  const std::string manual = manual_page();
+  for (const Flag& flag : all_flags()) {
+    const std::string name = "--" + std::string(flag.name);
+    if (flag.readiness == Readiness::Ready) {
+      EXPECT_THAT(help, HasSubstr(name));
+      continue;
+    }
+    EXPECT_THAT(help, Not(HasSubstr(name + " ")));
+    std::vector<std::string> arguments{name};
+    if (flag.arity == Arity::Value) arguments.emplace_back("x");
+    arguments.emplace_back("./program");
+    EXPECT_EQ(parse(arguments).text,
+              "drun: error: " + name + " is not supported by this version of drun\n");
+    const std::string variable = variable_of(flag);
+    EXPECT_EQ(parse({"./program"}, {variable + "=1"}).text,
+              "drun: error: " + variable + " is not supported by this version of drun\n");
+  }
+}
+
+TEST(HelpTest, UseEnvIsOfferedByTheOlderCommandOnly) {
+  EXPECT_THAT(parse({"--help"}, {}, "drun-launch").text, HasSubstr("--use-env"));
+  EXPECT_THAT(parse({"--help"}).text, Not(HasSubstr("--use-env")));
+}
+
+TEST(HelpTest, TheTableIsConsistent) {
+  std::set<std::string_view> names;
+  std::set<char> letters;
+  for (const Flag& flag : all_flags()) {
+    EXPECT_TRUE(names.insert(flag.name).second) << flag.name;
+    EXPECT_TRUE(flag.letter == 0 || letters.insert(flag.letter).second) << flag.name;
+    EXPECT_EQ(flag.metavar.empty(), flag.arity == Arity::Switch) << flag.name;
+    EXPECT_FALSE(flag.help.empty()) << flag.name;
+    EXPECT_FALSE(flag.help.ends_with('.')) << flag.name;
+    EXPECT_EQ(flag.name.find('_'), std::string_view::npos) << flag.name;
+  }
+}
+
+// Section by section what torchrun 2.14 has: a flag that is missing here breaks somebody's script.
+TEST(HelpTest, TorchrunsFlagsAreAllThere) {
+  for (const char* name : {"nnodes",
+                           "nproc-per-node",
+                           "rdzv-backend",
+                           "rdzv-endpoint",
+                           "rdzv-id",
+                           "rdzv-conf",
+                           "standalone",
+                           "max-restarts",
+                           "monitor-interval",
+                           "start-method",
+                           "event-log-handler",
+                           "role",
+                           "module",
+                           "no-python",
+                           "run-path",
+                           "log-dir",
+                           "redirects",
+                           "tee",
+                           "log-line-prefix-template",
+                           "local-ranks-filter",
+                           "duplicate-stdout-filters",
+                           "duplicate-stderr-filters",
+                           "node-rank",
+                           "master-addr",
+                           "master-port",
+                           "local-addr",
+                           "logs-specs",
+                           "numa-binding",
+                           "signals-to-handle",
+                           "shutdown-timeout",
+                           "virtual-local-rank",
+                           "print-completion"}) {
+    ASSERT_NE(find_flag(name), nullptr) << name;
+    EXPECT_EQ(find_flag(name)->origin, Origin::Torchrun) << name;
+  }
+  EXPECT_EQ(find_flag("module")->letter, 'm');
+  EXPECT_EQ(find_flag("redirects")->letter, 'r');
+  EXPECT_EQ(find_flag("tee")->letter, 't');
+  EXPECT_EQ(variable_of(*find_flag("nproc-per-node")), "PET_NPROC_PER_NODE");
+}
+
+TEST(HelpTest, ExplainSaysWhereEachValueCameFrom) {
+  const Parsed parsed =
+      parse(words("--explain --nnodes 2 --rdzv-endpoint h --rdzv-conf join_timeout=1.5 ./train"),
+            {"PET_MAX_RESTARTS=3", "PET_NO_PYTHON=0"});
+  EXPECT_EQ(parsed.exit_code, 0);
+  expect_golden("command_line/explain.txt", parsed.text);
+  EXPECT_EQ(parse(words("--explain --nnodes 0 ./train")).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace drun::launcher
