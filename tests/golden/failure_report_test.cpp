@@ -37,7 +37,7 @@ FailureSummary failure() {
 
 std::string python_traceback() {
   return "Traceback (most recent call last):\n"
-         "  File \"/home/user/train.py\", line 12, in main\n"
+         "  File \"/srv/app/train.py\", line 12, in main\n"
          "    raise ValueError(f\"bad value {x}\")\n"
          "ValueError: bad value 42\n";
 }
@@ -62,11 +62,11 @@ TEST(FailureReportGolden, ATracebackThatStderrRepeats) {
   root.cause = "exit code 1";
   root.traceback = python_traceback();
   root.tail = {"Traceback (most recent call last):",
-               "  File \"/home/user/train.py\", line 20, in <module>",
+               "  File \"/srv/app/train.py\", line 20, in <module>",
                "    main()",
                "  File \"/usr/lib/torch/errors/__init__.py\", line 355, in wrapper",
                "    return f(*args, **kwargs)",
-               "  File \"/home/user/train.py\", line 12, in main",
+               "  File \"/srv/app/train.py\", line 12, in main",
                "    raise ValueError(f\"bad value {x}\")",
                "ValueError: bad value 42"};
   expect_golden("traceback.txt", render_failure(root, {}, {}, {}));
@@ -78,7 +78,7 @@ TEST(FailureReportGolden, ATracebackAndOtherWords) {
   root.tail = {"epoch 3",
                "warning: loss is not finite",
                "Traceback (most recent call last):",
-               "  File \"/home/user/train.py\", line 12, in main",
+               "  File \"/srv/app/train.py\", line 12, in main",
                "    raise ValueError(f\"bad value {x}\")",
                "ValueError: bad value 42",
                "cleaning up"};
@@ -90,7 +90,7 @@ TEST(FailureReportGolden, ACrashWithACore) {
   root.exit_code = 0;
   root.signal = 11;
   root.cause = "killed by SIGSEGV (core dumped)";
-  root.core_file = "/home/user/core.4711";
+  root.core_file = "/srv/app/core.4711";
   root.uptime_ms = 230;
   expect_golden("core.txt", render_failure(root, {}, {}, {}));
 }

@@ -9,7 +9,7 @@ TEST(CorePathPatternTest, KnowsTheKernelsNames) {
   const CoreNames names{.pid = 4711,
                         .signal = 11,
                         .executable = "/opt/app/train",
-                        .directory = "/home/user",
+                        .directory = "/srv/app",
                         .host = "node1"};
   struct Case {
     const char* pattern;
@@ -17,8 +17,8 @@ TEST(CorePathPatternTest, KnowsTheKernelsNames) {
     const char* expected;
   };
   const Case cases[] = {
-      {"core", false, "/home/user/core"},
-      {"core", true, "/home/user/core.4711"},
+      {"core", false, "/srv/app/core"},
+      {"core", true, "/srv/app/core.4711"},
       {"/var/cores/core.%p", false, "/var/cores/core.4711"},
       {"/var/cores/core.%p", true, "/var/cores/core.4711"},
       {"/c/%h/%e.%s.%t", false, "/c/node1/*.11.*"},
