@@ -111,7 +111,7 @@ Peer::State Peer::next_tcpstore(std::string_view bytes, Fed& fed) {
 Peer::State Peer::next_opening(std::string_view bytes, Fed& fed) {
   if (!control::may_be_opening(bytes)) return close(kRefusedFirstBytes);
   if (bytes.size() < control::kOpeningBytes) {
-    fed.needed = control::kOpeningBytes;
+    fed.needed = bytes.size() + 1;
     return State::Open;
   }
   const auto version = control::choose_version(control::decode_opening(bytes));

@@ -1,0 +1,87 @@
+// Peers without sockets, on tables of their own.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "store/peer.hpp"
+
+namespace drun::test {
+
+// Everything that peers share.
+struct PeerWorld {
+  explicit PeerWorld(store::Limits chosen = {}) : limits(chosen), budget(chosen.total_bytes) {}
+
+  static store::control::Token next_token() {
+    static std::uint8_t last = 0;
+    store::control::Token token{};
+    token[0] = ++last;
+    return token;
+  }
+
+  store::Limits limits;
+  store::Budget budget;
+  store::KeyTable job{budget};
+  store::KeyTable workers{budget};
+  store::Sessions sessions{job, budget};
+  store::ServerCounters counters;
+  store::PeerContext context{limits, budget, job, job, sessions, counters, false, &next_token};
+  store::PeerContext worker_context{limits,   budget,   workers, job,
+                                    sessions, counters, false,   &next_token};
+  store::Time now{};
+};
+
+class TestPeer : public store::Peer {
+ public:
+  explicit TestPeer(PeerWorld& world) : TestPeer(world, world.context) {}
+  TestPeer(PeerWorld& world, store::PeerContext& context) : Peer(context), world_(world) {}
+  ~TestPeer() override {
+    if (!gone_) disconnect(world_.now);
+  }
+
+  // Feeds `bytes` behind what was left over. False once the server would close the connection.
+  bool send(std::string_view bytes) {
+    if (closed_) return false;
+    kept_.append(bytes);
+    return resume();
+  }
+  // Goes on after the output was taken.
+  bool resume() {
+    if (kept_.size() < needed_) return !closed_;
+    const Fed fed = feed(kept_, world_.now);
+    kept_.erase(0, fed.consumed);
+    needed_ = fed.needed;
+    paused_ = fed.state == State::Paused;
+    closed_ = fed.state == State::Closed;
+    return !closed_;
+  }
+  std::string take() { return std::exchange(output(), {}); }
+  // Sends and takes the answer.
+  std::string ask(std::string_view bytes) {
+    send(bytes);
+    return take();
+  }
+  void leave() {
+    disconnect(world_.now);
+    gone_ = true;
+  }
+
+  [[nodiscard]] bool is_closed() const { return closed_; }
+  [[nodiscard]] bool is_paused() const { return paused_; }
+  [[nodiscard]] std::size_t needed() const { return needed_; }
+  [[nodiscard]] int pushes() const { return pushes_; }
+
+ private:
+  void on_output() override { ++pushes_; }
+
+  PeerWorld& world_;
+  std::string kept_;
+  std::size_t needed_ = 1;
+  int pushes_ = 0;
+  bool paused_ = false;
+  bool closed_ = false;
+  bool gone_ = false;
+};
+
+}  // namespace drun::test
