@@ -24,6 +24,7 @@
 
 #include "drun/base/log.hpp"
 #include "launcher/addresses.hpp"
+#include "launcher/atomic_file.hpp"
 #include "launcher/failure_report.hpp"
 #include "launcher/master_port.hpp"
 #include "launcher/output.hpp"
@@ -556,6 +557,10 @@ class Agent {
     } else if (outcome_.end != rendezvous::End::Success) {
       log::error(outcome_.text);
     }
+    if (options_.report_file.empty()) return;
+    const auto written =
+        write_whole_file(options_.report_file, render_report_json(outcome_, {}, {}));
+    if (!written) log::error("--report: " + written.error().what());
   }
 
   void print_failure(const rendezvous::FailureSummary& failure) {

@@ -144,6 +144,14 @@ def comm_of(pid):
         return ""
 
 
+def send(pid, what):
+    """The process may have ended by itself just now."""
+    try:
+        os.kill(pid, what)
+    except ProcessLookupError:
+        pass
+
+
 def running(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
@@ -163,6 +171,7 @@ class Job:
         self.names = 0
         self.history = []
         self.verbose = arguments.verbose
+        self.restarts_store = not arguments.keep_store
         self.store_port = 0
         self.store = None
         self.start_store()
@@ -171,7 +180,8 @@ class Job:
 
     def start_store(self):
         self.store = subprocess.Popen(
-            [self.bin / "drun-store", "--bind", "127.0.0.1", "--port", str(self.store_port), "--snapshot", self.dir / "snapshot"],
+            [self.bin / "drun-store", "--bind", "127.0.0.1", "--port", str(self.store_port),
+             *(["--snapshot", self.dir / "snapshot"] if self.restarts_store else [])],
             stdout=subprocess.PIPE, stderr=open(self.dir / "store.log", "ab"), text=True)
         line = self.store.stdout.readline()
         if ":" not in line:
@@ -261,7 +271,7 @@ class Job:
             if agent.stopped_until and now >= agent.stopped_until:
                 agent.stopped_until = None
                 if agent.alive():
-                    os.kill(agent.process.pid, signal.SIGCONT)
+                    send(agent.process.pid, signal.SIGCONT)
 
     # ---- faults ----
 
@@ -273,7 +283,9 @@ class Job:
 
     def fault(self):
         live = [a for a in self.agents.values() if a.alive()]
-        choices = ["kill_worker", "kill_agent", "stop_agent", "cut", "hold", "delay", "kill_guardian", "restart_store"]
+        choices = ["kill_worker", "kill_agent", "stop_agent", "cut", "hold", "delay", "kill_guardian"]
+        if self.restarts_store:
+            choices.append("restart_store")
         if len(live) < self.max + 1:
             choices += ["add"] * 3
         if len(live) <= 1:
@@ -284,19 +296,19 @@ class Job:
         if what == "add":
             detail = self.add_agent()
         elif what == "kill_agent":
-            os.kill(agent.process.pid, signal.SIGKILL)
+            send(agent.process.pid, signal.SIGKILL)
         elif what == "kill_guardian":
             guardian = agent.guardian()
             if guardian:
-                os.kill(guardian, signal.SIGKILL)
+                send(guardian, signal.SIGKILL)
                 agent.process.wait(timeout=20)
         elif what == "kill_worker":
             mine = [w for w in self.workers() if w[1] == agent.name]
             for w in self.random.sample(mine, self.random.randint(1, len(mine))) if mine else []:
-                os.kill(w[0], signal.SIGKILL)
+                send(w[0], signal.SIGKILL)
         elif what == "stop_agent":
             seconds = self.random.choice([0.3, 1.5, 6.0])
-            os.kill(agent.process.pid, signal.SIGSTOP)
+            send(agent.process.pid, signal.SIGSTOP)
             agent.stopped_until = time.monotonic() + seconds
             detail += f" {seconds}s"
         elif what == "cut":
@@ -341,7 +353,7 @@ class Job:
     def destroy(self):
         for agent in self.agents.values():
             if agent.alive():
-                os.kill(agent.process.pid, signal.SIGCONT)
+                send(agent.process.pid, signal.SIGCONT)
                 agent.process.kill()
                 agent.process.wait()
             agent.proxy.close()
@@ -355,6 +367,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=int, default=20)
     parser.add_argument("--agents", type=int, default=3)
+    parser.add_argument("--keep-store", action="store_true", help="do not stop and start the store")
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
     directory = pathlib.Path(tempfile.mkdtemp(prefix="drun-chaos-"))

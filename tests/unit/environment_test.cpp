@@ -52,30 +52,31 @@ TEST(EnvironmentTest, TwoNodesOfTwoWorkersGetWhatTorchrunGives) {
       const int rank = 2 * node + local_rank;
       EXPECT_THAT(
           worker_environment(options, assignment(node, 2, 2), local_rank, "/tmp/e/error.json"),
-          UnorderedElementsAre("LOCAL_RANK=" + std::to_string(local_rank),
-                               "RANK=" + std::to_string(rank), "GROUP_RANK=" + std::to_string(node),
-                               "ROLE_RANK=" + std::to_string(rank), "ROLE_NAME=trainer",
-                               "LOCAL_WORLD_SIZE=2", "WORLD_SIZE=4", "GROUP_WORLD_SIZE=2",
-                               "ROLE_WORLD_SIZE=4", "MASTER_ADDR=localhost", "MASTER_PORT=44303",
-                               "TORCHELASTIC_RESTART_COUNT=0", "TORCHELASTIC_MAX_RESTARTS=3",
-                               "TORCHELASTIC_RUN_ID=job77", "TORCHELASTIC_USE_AGENT_STORE=True",
-                               "TORCHELASTIC_ERROR_FILE=/tmp/e/error.json",
-                               "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-                               "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "OMP_NUM_THREADS=1"));
+          UnorderedElementsAre(
+              "LOCAL_RANK=" + std::to_string(local_rank), "RANK=" + std::to_string(rank),
+              "GROUP_RANK=" + std::to_string(node), "ROLE_RANK=" + std::to_string(rank),
+              "ROLE_NAME=trainer", "LOCAL_WORLD_SIZE=2", "WORLD_SIZE=4", "GROUP_WORLD_SIZE=2",
+              "ROLE_WORLD_SIZE=4", "MASTER_ADDR=localhost", "MASTER_PORT=44303",
+              "TORCHELASTIC_RESTART_COUNT=0", "DRUN_ROUND=0", "TORCHELASTIC_MAX_RESTARTS=3",
+              "TORCHELASTIC_RUN_ID=job77", "TORCHELASTIC_USE_AGENT_STORE=True",
+              "TORCHELASTIC_ERROR_FILE=/tmp/e/error.json",
+              "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+              "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "OMP_NUM_THREADS=1"));
     }
   }
 }
 
 TEST(EnvironmentTest, OneNodeOfOneWorkerGetsNoThreadLimit) {
-  EXPECT_THAT(worker_environment(options_of("./program"), assignment(0, 1, 1), 0, ""),
-              UnorderedElementsAre(
-                  "LOCAL_RANK=0", "RANK=0", "GROUP_RANK=0", "ROLE_RANK=0", "ROLE_NAME=default",
-                  "LOCAL_WORLD_SIZE=1", "WORLD_SIZE=1", "GROUP_WORLD_SIZE=1", "ROLE_WORLD_SIZE=1",
-                  "MASTER_ADDR=localhost", "MASTER_PORT=44303", "TORCHELASTIC_RESTART_COUNT=0",
-                  "TORCHELASTIC_MAX_RESTARTS=0", "TORCHELASTIC_RUN_ID=fresh-id",
-                  "TORCHELASTIC_USE_AGENT_STORE=True", "TORCHELASTIC_ERROR_FILE=",
-                  "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-                  "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"));
+  EXPECT_THAT(
+      worker_environment(options_of("./program"), assignment(0, 1, 1), 0, ""),
+      UnorderedElementsAre("LOCAL_RANK=0", "RANK=0", "GROUP_RANK=0", "ROLE_RANK=0",
+                           "ROLE_NAME=default", "LOCAL_WORLD_SIZE=1", "WORLD_SIZE=1",
+                           "GROUP_WORLD_SIZE=1", "ROLE_WORLD_SIZE=1", "MASTER_ADDR=localhost",
+                           "MASTER_PORT=44303", "DRUN_ROUND=0", "TORCHELASTIC_RESTART_COUNT=0",
+                           "TORCHELASTIC_MAX_RESTARTS=0", "TORCHELASTIC_RUN_ID=fresh-id",
+                           "TORCHELASTIC_USE_AGENT_STORE=True", "TORCHELASTIC_ERROR_FILE=",
+                           "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+                           "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"));
 }
 
 TEST(EnvironmentTest, NodesAndRolesOfDifferentSizesFollowTheAssignment) {
@@ -200,7 +201,7 @@ TEST(EnvironmentTest, HundredsOfWorkersWithAMegabyteOfEnvironmentShareIt) {
   }
   const WorkerEnvironments environments(options_of("--nproc-per-node 512 p", inherited),
                                         assignment(0, 1, 512));
-  EXPECT_EQ(environments.shared().size(), 10'000U + 15U);
+  EXPECT_EQ(environments.shared().size(), 10'000U + 16U);
   for (int local_rank = 0; local_rank < 512; ++local_rank) {
     EXPECT_EQ(environments.own(local_rank, "").size(), 4U);
   }
