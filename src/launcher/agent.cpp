@@ -224,8 +224,10 @@ class Agent {
     if (options_.worker_store == WorkerStore::Rank0) return true;
     const auto numeric = numeric_addresses(address);
     const bool exact = !numeric.empty() && is_own_address(numeric.front());
+    // Static: --master-port is the endpoint, which the node of rank 0 holds already.
+    const bool fixed = options_.master_port && options_.backend != Backend::Static;
     const auto bound = store_.carry_workers(
-        Endpoint{exact ? numeric.front() : "", options_.master_port.value_or(0)});
+        Endpoint{exact ? numeric.front() : "", fixed ? *options_.master_port : std::uint16_t{0}});
     if (!bound) {
       fail(bound.error().what() + "; it was to be the port of the workers' store");
       return false;
@@ -516,10 +518,12 @@ class Agent {
   // ---- leaving
   // -------------------------------------------------------------------------------------------------------
 
+  // Before the rendezvous. Where only the join timeout ended the attempts, the exit code says so.
   void fail(std::string text) {
+    const bool in_time = Clock::now() + kConnectingInterval < join_deadline_;
     rendezvous::Outcome outcome;
-    outcome.end = rendezvous::End::StoreLost;
-    outcome.exit_code = kDrunFailed;
+    outcome.end = in_time ? rendezvous::End::StoreLost : rendezvous::End::Timeout;
+    outcome.exit_code = in_time ? kDrunFailed : kTimeLimit;
     outcome.text = std::move(text);
     finish(std::move(outcome));
   }
