@@ -9,7 +9,9 @@
 
 #include <gtest/gtest.h>
 
+#include "launcher/process/small_file.hpp"
 #include "support/guardian_driver.hpp"
+#include "support/in_child.hpp"
 
 namespace drun::process::test {
 namespace {
@@ -47,57 +49,6 @@ TEST(GuardianTest, ConnectsTheStreamsItIsGivenAndNullForTheOthers) {
   EXPECT_NE(text.find("/usr/bin:/bin\n"), std::string::npos) << text;
 }
 
-TEST(GuardianTest, StopEndsEarlyWhenAllObeyTheSignal) {
-  Driver driver;
-  for (WorkerId id = 0; id < 4; ++id) {
-    driver.guardian.spawn(Driver::request(id, {"sleep", "1000"}));
-    ASSERT_TRUE(driver.await<Spawned>(id));
-  }
-  const auto before = Clock::now();
-  driver.guardian.stop(SIGTERM, 60s);
-  const auto stopped = driver.await<Stopped>();
-  ASSERT_TRUE(stopped);
-  EXPECT_LT(Clock::now() - before, 5s);
-  EXPECT_EQ(stopped->killed, 0U);
-  for (WorkerId id = 0; id < 4; ++id) {
-    const auto exited = driver.await<Exited>(id);
-    ASSERT_TRUE(exited);
-    EXPECT_EQ(exited->status.signal, SIGTERM);
-  }
-}
-
-TEST(GuardianTest, StopKillsWhatIgnoresTheSignalWhenTheGraceIsOver) {
-  Driver driver;
-  Pipe out;
-  auto request = Driver::shell(1, "trap '' TERM; echo ready; sleep 1000; sleep 1000");
-  request.standard_output = std::move(out.write);
-  driver.guardian.spawn(std::move(request));
-  ASSERT_EQ(read_line(out.read.get()), "ready");
-  driver.guardian.stop(SIGTERM, 50ms);
-  const auto stopped = driver.await<Stopped>();
-  ASSERT_TRUE(stopped);
-  EXPECT_GE(stopped->killed, 1U);
-  EXPECT_EQ(stopped->remaining, 0U);
-  EXPECT_EQ(driver.await<Exited>(1)->status.signal, SIGKILL);
-}
-
-TEST(GuardianTest, StopReachesWhatLeftItsSessionAndItsParent) {
-  Driver driver;
-  Pipe out;
-  auto request =
-      Driver::shell(1, "setsid sh -c 'trap \"\" TERM; echo $$; exec sleep 1000' & exit 0");
-  request.standard_output = std::move(out.write);
-  driver.guardian.spawn(std::move(request));
-  const pid_t daemon = std::stoi(read_line(out.read.get()));
-  ASSERT_TRUE(driver.await<Exited>(1));
-  EXPECT_FALSE(gone(daemon));
-  driver.guardian.stop(SIGTERM, 20ms);
-  const auto stopped = driver.await<Stopped>();
-  ASSERT_TRUE(stopped);
-  EXPECT_EQ(stopped->killed, 1U);
-  EXPECT_TRUE(gone(daemon));
-}
-
 TEST(GuardianTest, SignalGoesToTheGroupOfOneWorkerOrOfAll) {
   Driver driver;
   std::vector<Pipe> out(3);
@@ -115,29 +66,6 @@ TEST(GuardianTest, SignalGoesToTheGroupOfOneWorkerOrOfAll) {
   driver.guardian.signal_all(SIGUSR2);
   for (auto& pipe : out)
     EXPECT_EQ(read_line(pipe.read.get()), "usr2");
-}
-
-TEST(GuardianTest, ProgramThatCannotRunIsAnErrorWithItsPath) {
-  Driver driver;
-  driver.guardian.spawn(Driver::request(1, {"/no/such/program"}));
-  driver.guardian.spawn(Driver::request(2, {"no-such-program"}));
-  driver.guardian.spawn(Driver::request(3, {"/etc/passwd"}));
-  auto request = Driver::request(4, {"true"});
-  request.working_directory = "/no/such/directory";
-  driver.guardian.spawn(std::move(request));
-  const auto one = driver.await<SpawnFailed>(1);
-  const auto two = driver.await<SpawnFailed>(2);
-  const auto three = driver.await<SpawnFailed>(3);
-  const auto four = driver.await<SpawnFailed>(4);
-  ASSERT_TRUE(one && two && three && four);
-  EXPECT_EQ(one->error, ENOENT);
-  EXPECT_EQ(one->attempted, "exec /no/such/program");
-  EXPECT_EQ(two->error, ENOENT);
-  EXPECT_EQ(two->attempted, "exec no-such-program");
-  EXPECT_EQ(three->error, EACCES);
-  EXPECT_EQ(three->attempted, "exec /etc/passwd");
-  EXPECT_EQ(four->error, ENOENT);
-  EXPECT_EQ(four->attempted, "chdir /no/such/directory");
 }
 
 TEST(GuardianTest, DestructionKillsWorkersAndLeavesNoProcess) {
@@ -166,6 +94,105 @@ TEST(GuardianTest, DeathOfTheGuardianIsToldWhenNothingIsLeft) {
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->status.signal, SIGKILL);
   EXPECT_TRUE(gone(grandchild));
+}
+
+TEST(GuardianTest, WithoutGuardianAndKeeperTheAgentKillsWhatIsLeft) {
+  Driver driver;
+  Pipe out;
+  auto request = Driver::shell(1, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
+  request.standard_output = std::move(out.write);
+  driver.guardian.spawn(std::move(request));
+  const pid_t grandchild = std::stoi(read_line(out.read.get()));
+  ::kill(parent_of(driver.guardian.pid()), SIGKILL);
+  ::kill(driver.guardian.pid(), SIGKILL);
+  ASSERT_TRUE(driver.await<GuardianLost>());
+  EXPECT_TRUE(gone(grandchild));
+}
+
+TEST(GuardianTest, OfAWorkerWhoseWholeFamilyIsKilledAtOnceNothingIsLeft) {
+  Pipe report;
+  const pid_t agent = ::fork();
+  if (agent == 0) {
+    GuardianOptions options;
+    options.use_cgroup = false;  // nobody would be left to remove it
+    Driver driver(options);
+    driver.guardian.spawn(Driver::request(1, {"sleep", "1000"}));
+    const auto spawned = driver.await<Spawned>(1);
+    const pid_t pids[] = {driver.guardian.pid(), parent_of(driver.guardian.pid()), spawned->pid};
+    (void)!::write(report.write.get(), pids, sizeof pids);
+    for (;;)
+      ::pause();
+  }
+  pid_t pids[3] = {};
+  ASSERT_EQ(::read(report.read.get(), pids, sizeof pids), static_cast<ssize_t>(sizeof pids));
+  for (const pid_t pid : {agent, pids[1], pids[0]})
+    ::kill(pid, SIGKILL);
+  ::waitpid(agent, nullptr, 0);
+  EXPECT_TRUE(eventually([&] { return !alive(pids[2]); }));
+}
+
+TEST(GuardianTest, ChildrenThatTheAgentHadBeforeAreNeverTouched) {
+  // As with `exec drun` in a script that has started something in the background.
+  Pipe report;
+  const int result = in_child([&] {
+    Pipe orphan;
+    const pid_t before = ::fork();
+    if (before == 0) {
+      if (::fork() == 0) {
+        const pid_t self = ::getpid();
+        (void)!::write(orphan.write.get(), &self, sizeof self);
+        for (;;)
+          ::pause();
+      }
+      for (;;)
+        ::pause();
+    }
+    pid_t pids[2] = {before, 0};
+    if (::read(orphan.read.get(), &pids[1], sizeof(pid_t)) != sizeof(pid_t)) return 1;
+    (void)!::write(report.write.get(), pids, sizeof pids);
+    {
+      Driver driver;
+      driver.guardian.spawn(Driver::request(1, {"sleep", "1000"}));
+      const auto spawned = driver.await<Spawned>(1);
+      ::kill(parent_of(driver.guardian.pid()), SIGKILL);
+      ::kill(driver.guardian.pid(), SIGKILL);
+      if (!driver.await<GuardianLost>()) return 2;
+      if (!eventually([&] { return !alive(spawned->pid); })) return 3;
+    }
+    { const Driver driver; }
+    return alive(pids[0]) && alive(pids[1]) ? 0 : 4;
+  });
+  EXPECT_EQ(result, 0);
+  pid_t pids[2] = {};
+  ASSERT_EQ(::read(report.read.get(), pids, sizeof pids), static_cast<ssize_t>(sizeof pids));
+  for (const pid_t pid : pids)
+    ::kill(pid, SIGKILL);
+}
+
+TEST(GuardianTest, TheKeeperIsNotFoundByTheNameOfTheProgram) {
+  const int result = in_child([] {
+    Driver driver;
+    const pid_t keeper = parent_of(driver.guardian.pid());
+    const auto has_own_name = [keeper] {
+      const auto name = read_small_file("/proc/" + std::to_string(keeper) + "/comm");
+      const auto line = read_small_file("/proc/" + std::to_string(keeper) + "/cmdline");
+      return name && line && name->find("drun") == std::string::npos &&
+             line->find("job-keeper") == 0 && line->find("process_test") == std::string::npos;
+    };
+    return eventually(has_own_name) ? 0 : 1;
+  });
+  EXPECT_EQ(result, 0);
+}
+
+TEST(GuardianTest, ASignalForAWorkerThatHasEndedGoesNowhere) {
+  Driver driver;
+  driver.guardian.spawn(Driver::request(1, {"true"}));
+  ASSERT_TRUE(driver.await<Exited>(1));
+  driver.guardian.signal(1, SIGKILL);
+  driver.guardian.signal(99, SIGKILL);
+  driver.guardian.signal_all(SIGKILL);
+  driver.guardian.spawn(Driver::request(2, {"true"}));
+  EXPECT_TRUE(driver.await<Exited>(2));
 }
 
 }  // namespace

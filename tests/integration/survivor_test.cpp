@@ -14,10 +14,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <random>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,19 +72,6 @@ const struct {
     {End::KillKeeperAndAgent, "KillKeeperAndAgent"},
     {End::StopGuardianKillAgent, "StopGuardianKillAgent"},
 };
-
-std::string file_text(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-pid_t parent_of(pid_t pid) {
-  const std::string stat = file_text("/proc/" + std::to_string(pid) + "/stat");
-  const auto at = stat.rfind(')');
-  return at == std::string::npos ? 0 : std::atoi(stat.c_str() + at + 4);
-}
 
 bool ends_by_itself(End end) {
   return end <= End::Dropped;
@@ -182,10 +167,11 @@ void strike(End end, pid_t agent, const Helpers& helpers, std::chrono::microseco
 std::string describe_survivors() {
   std::string text;
   for (const pid_t pid : descendants()) {
-    std::string command = file_text("/proc/" + std::to_string(pid) + "/cmdline");
+    const std::string directory = "/proc/" + std::to_string(pid);
+    std::string command = read_small_file(directory + "/cmdline").value_or("");
     std::replace(command.begin(), command.end(), '\0', ' ');
     text += "\n  " + std::to_string(pid) + " " + command +
-            file_text("/proc/" + std::to_string(pid) + "/stat");
+            read_small_file(directory + "/stat").value_or("");
   }
   return text;
 }

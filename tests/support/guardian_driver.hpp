@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "launcher/process/guardian.hpp"
+#include "launcher/process/small_file.hpp"
 
 namespace drun::process::test {
 
@@ -129,6 +130,18 @@ class Driver {
 // Neither alive nor a zombie.
 inline bool gone(pid_t pid) {
   return ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+// Not gone and not a zombie.
+inline bool alive(pid_t pid) {
+  const auto stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
+  return stat && stat->find(") Z ") == std::string::npos;
+}
+
+inline pid_t parent_of(pid_t pid) {
+  const auto stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto at = stat ? stat->rfind(')') : std::string::npos;
+  return at == std::string::npos ? 0 : std::atoi(stat->c_str() + at + 4);
 }
 
 }  // namespace drun::process::test

@@ -2,11 +2,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <memory>
 #include <utility>
@@ -15,6 +17,9 @@
 
 namespace drun::process {
 namespace {
+
+// Between two attempts to remove a group whose processes are still dying.
+constexpr int kRemoveIntervalMs = 5;
 
 // The part before `separator`, which is removed from `rest` with it.
 std::string_view take_until(std::string_view& rest, char separator) {
@@ -99,7 +104,7 @@ bool remove_tree(const std::string& path) {
   if (::rmdir(path.c_str()) == 0) return true;
   {
     const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), &::closedir);
-    if (!directory) return false;
+    if (!directory) return errno == ENOENT;
     while (const dirent* entry = ::readdir(directory.get())) {
       const std::string_view name = entry->d_name;
       if (entry->d_type == DT_DIR && name != "." && name != "..")
@@ -152,18 +157,30 @@ std::optional<std::string> find_delegated(const CgroupPlace& place) {
 WorkerGroup::WorkerGroup(const std::string& parent, pid_t guardian)
     : path_(parent + "/drun-" + std::to_string(guardian)) {}
 
-bool WorkerGroup::create() {
-  if (::mkdir(path_.c_str(), 0755) != 0) return false;
-  directory_.reset(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+bool WorkerGroup::next_round() {
+  if (directory_) {
+    remove_tree(round_path_);
+  } else {
+    remove_tree(path_);  // left by another guardian that once had this process id
+    if (::mkdir(path_.c_str(), 0755) != 0) return false;
+  }
+  round_path_ = path_ + "/" + std::to_string(round_++);
+  if (::mkdir(round_path_.c_str(), 0755) != 0) return false;
+  directory_.reset(::open(round_path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   return directory_.valid();
 }
 
 bool WorkerGroup::kill() const {
-  return write_small_file(path_ + "/cgroup.kill", "1");
+  return write_small_file((directory_ ? round_path_ : path_) + "/cgroup.kill", "1");
 }
 
-bool WorkerGroup::remove() const {
-  return remove_tree(path_);
+bool WorkerGroup::remove(std::chrono::milliseconds limit) const {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!remove_tree(path_)) {
+    if (errno != EBUSY || std::chrono::steady_clock::now() >= deadline) return false;
+    ::poll(nullptr, 0, kRemoveIntervalMs);
+  }
+  return true;
 }
 
 std::optional<std::uint64_t> flat_value(std::string_view text, std::string_view key) {

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,26 +34,32 @@ struct CgroupPlace {
 // none.
 [[nodiscard]] std::optional<std::string> find_delegated(const CgroupPlace& place);
 
-// One group for the workers of one guardian. Both the guardian and the keeper hold one of the same
-// name; whoever ends last removes it.
+// The group for the workers of one guardian, and in it one after the other the groups of its
+// rounds: a kernel may kill at once what is started into a group that was killed before. Guardian
+// and keeper each hold an object of the same name; only the guardian makes the directories, whoever
+// ends last removes them.
 class WorkerGroup {
  public:
   // The name is made of the guardian's process id. Nothing exists yet.
   WorkerGroup(const std::string& parent, pid_t guardian);
 
-  // False where the directory cannot be made.
-  bool create();
-  // For CLONE_INTO_CGROUP; -1 unless created.
+  // Makes the group and that of the first round, or removes a round's group, in which nothing
+  // lives, and makes that of the next. False where a directory cannot be made.
+  bool next_round();
+  // The round's directory, for CLONE_INTO_CGROUP; -1 before the first.
   [[nodiscard]] int fd() const { return directory_.get(); }
-  // SIGKILL to everything in it and in the groups below. False where there is no such group, or the
-  // kernel (before 5.14) cannot.
-  [[nodiscard]] bool kill() const;
-  // With the groups that workers made in it. Fails while a process lives in it.
-  bool remove() const;
+  // SIGKILL to everything in the round's group, or where this object made none, in the whole group.
+  // False where there is none, or the kernel (before 5.14) cannot.
+  bool kill() const;
+  // All of it, with the groups that workers made. While a process is left in it, tries again until
+  // `limit` is over. True when it is gone.
+  bool remove(std::chrono::milliseconds limit) const;
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   std::string path_;
+  std::string round_path_;
+  unsigned round_ = 0;
   FileDescriptor directory_;
 };
 

@@ -29,6 +29,7 @@ using std::chrono::milliseconds;
 // has stopped.
 constexpr int kEndLimitMs = 6000;
 constexpr milliseconds kKillLimit{5000};
+constexpr milliseconds kRemoveLimit{1000};
 
 [[noreturn]] void throw_errno(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -185,12 +186,12 @@ void Guardian::Impl::end_keeper() {
 void Guardian::Impl::kill_job() {
   if (keeper_did_its_work) return;
   const auto group = worker_group(options, find_cgroups(), guardian_process);
-  if (group) (void)group->kill();
+  if (group) group->kill();
   if (only_children)
     kill_descendants(kKillLimit, [this](const Reaped& reaped) {
       if (reaped.pid == guardian_process) guardian_status = reaped.status;
     });
-  if (group) group->remove();
+  if (group) group->remove(kRemoveLimit);
 }
 
 Guardian::Impl::~Impl() {

@@ -24,6 +24,8 @@ using std::chrono::milliseconds;
 // A process that SIGKILL does not end within this time hangs inside the kernel; waiting longer
 // would only hang the job too.
 constexpr milliseconds kKillLimit{5000};
+// What was just killed may take a moment to leave its cgroup.
+constexpr milliseconds kRemoveLimit{1000};
 // While killing, how often to look for orphans that arrive without the death of a child.
 constexpr int kKillIntervalMs = 10;
 
@@ -51,12 +53,15 @@ void GuardianLoop::set_up_cgroups() {
   const auto place = find_cgroups();
   out_of_memory_ = OutOfMemoryCount(place);
   group_ = worker_group(options_, place, ::getpid());
+  enter_next_group();
+}
+
+void GuardianLoop::enter_next_group() {
   if (!group_) return;
-  if (group_->create()) {
-    spawner_.use_cgroup(group_->fd());
-  } else {
-    group_.reset();
-  }
+  if (group_->next_round() && spawner_.use_cgroup(group_->fd())) return;
+  spawner_.use_cgroup(-1);
+  group_->remove(milliseconds(0));
+  group_.reset();
 }
 
 void GuardianLoop::run() {
@@ -229,7 +234,7 @@ void GuardianLoop::advance_stop() {
 void GuardianLoop::kill_pass() {
   const auto targets = descendants();
   stop_->killed.insert(targets.begin(), targets.end());
-  if (group_) (void)group_->kill();
+  if (group_) group_->kill();
   signal_descendants(targets, SIGKILL);
   reap();
 }
@@ -238,6 +243,7 @@ void GuardianLoop::finish_stop(std::uint32_t remaining) {
   Stopped stopped;
   stopped.killed = stop_->count;
   stopped.remaining = remaining;
+  if (stop_->killing && remaining == 0) enter_next_group();
   stop_.reset();
   out_of_memory_.forget();
   emit(stopped);
@@ -256,9 +262,9 @@ std::optional<WorkerGroup> worker_group(const GuardianOptions& options, const Cg
 }
 
 void kill_job(const WorkerGroup* group) {
-  if (group != nullptr) (void)group->kill();
+  if (group != nullptr) group->kill();
   kill_descendants(kKillLimit, [](const Reaped&) {});
-  if (group != nullptr) group->remove();
+  if (group != nullptr) group->remove(kRemoveLimit);
 }
 
 void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcept {

@@ -40,6 +40,7 @@ class GuardianLoop {
   };
 
   void set_up_cgroups();
+  void enter_next_group();
   [[nodiscard]] bool read_agent();
   void handle(Frame frame);
   void handle_spawn(Frame frame);

@@ -49,9 +49,9 @@ class Spawner {
   // Returns when the program runs, or cannot.
   SpawnResult spawn(SpawnPlan plan);
 
-  // Workers start inside this cgroup directory from now on; -1: where their parent is. When the
-  // kernel refuses once, it is not asked again.
-  void use_cgroup(int directory) { cgroup_ = directory; }
+  // Workers start inside this cgroup directory from now on; -1: where their parent is. False, and
+  // nothing changes, where the kernel does not start a process there or kills it at once.
+  bool use_cgroup(int directory);
 
  private:
   pid_t create_child(void* context);

@@ -1,0 +1,286 @@
+// How a round ends: the signal, the grace, the killing, and what is told.
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "launcher/process/cgroup.hpp"
+#include "launcher/process/guardian.hpp"
+#include "launcher/process/small_file.hpp"
+#include "support/guardian_driver.hpp"
+#include "support/in_child.hpp"
+
+namespace drun::process::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A shell worker that has said "ready".
+void start_ready(Driver& driver, WorkerId id, const std::string& script, Pipe& out) {
+  auto request = Driver::shell(id, script);
+  request.standard_output = std::move(out.write);
+  driver.guardian.spawn(std::move(request));
+  ASSERT_EQ(read_line(out.read.get()), "ready");
+}
+
+TEST(StopTest, EndsEarlyWhenAllObeyTheSignal) {
+  Driver driver;
+  for (WorkerId id = 0; id < 4; ++id) {
+    driver.guardian.spawn(Driver::request(id, {"sleep", "1000"}));
+    ASSERT_TRUE(driver.await<Spawned>(id));
+  }
+  const auto before = Clock::now();
+  driver.guardian.stop(SIGTERM, 60s);
+  const auto stopped = driver.await<Stopped>();
+  ASSERT_TRUE(stopped);
+  EXPECT_LT(Clock::now() - before, 5s);
+  EXPECT_EQ(stopped->killed, 0U);
+  for (WorkerId id = 0; id < 4; ++id) {
+    const auto exited = driver.await<Exited>(id);
+    ASSERT_TRUE(exited);
+    EXPECT_EQ(exited->status.signal, SIGTERM);
+  }
+}
+
+TEST(StopTest, KillsWhatIgnoresTheSignalWhenTheGraceIsOver) {
+  Driver driver;
+  Pipe out;
+  auto request = Driver::shell(1, "trap '' TERM; echo ready; sleep 1000; sleep 1000");
+  request.standard_output = std::move(out.write);
+  driver.guardian.spawn(std::move(request));
+  ASSERT_EQ(read_line(out.read.get()), "ready");
+  driver.guardian.stop(SIGTERM, 50ms);
+  const auto stopped = driver.await<Stopped>();
+  ASSERT_TRUE(stopped);
+  EXPECT_GE(stopped->killed, 1U);
+  EXPECT_EQ(stopped->remaining, 0U);
+  EXPECT_EQ(driver.await<Exited>(1)->status.signal, SIGKILL);
+}
+
+TEST(StopTest, ReachesWhatLeftItsSessionAndItsParent) {
+  Driver driver;
+  Pipe out;
+  auto request =
+      Driver::shell(1, "setsid sh -c 'trap \"\" TERM; echo $$; exec sleep 1000' & exit 0");
+  request.standard_output = std::move(out.write);
+  driver.guardian.spawn(std::move(request));
+  const pid_t daemon = std::stoi(read_line(out.read.get()));
+  ASSERT_TRUE(driver.await<Exited>(1));
+  EXPECT_FALSE(gone(daemon));
+  driver.guardian.stop(SIGTERM, 20ms);
+  const auto stopped = driver.await<Stopped>();
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->killed, 1U);
+  EXPECT_TRUE(gone(daemon));
+}
+
+TEST(StopTest, OfNothingIsOverAtOnce) {
+  Driver driver;
+  driver.guardian.stop(SIGTERM, 60s);
+  const auto stopped = driver.await<Stopped>();
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->killed, 0U);
+}
+
+TEST(StopTest, TellsEveryExitBeforeItsOwnEnd) {
+  Driver driver;
+  for (WorkerId id = 0; id < 20; ++id)
+    driver.guardian.spawn(Driver::request(id, {"sleep", "1000"}));
+  driver.guardian.stop(SIGTERM, 60s);
+  ASSERT_TRUE(driver.await<Stopped>());
+  int exits = 0;
+  for (const auto& event : driver.pending())
+    exits += std::holds_alternative<Exited>(event) ? 1 : 0;
+  EXPECT_EQ(exits, 20);
+}
+
+TEST(StopTest, SecondStopMayShortenTheGrace) {
+  Driver driver;
+  Pipe out;
+  start_ready(driver, 1, "trap '' TERM; echo ready; while :; do sleep 1000; done", out);
+  driver.guardian.stop(SIGTERM, 600s);
+  driver.guardian.stop(SIGTERM, 30ms);
+  const auto stopped = driver.await<Stopped>();
+  ASSERT_TRUE(stopped);
+  EXPECT_GE(stopped->killed, 1U);
+}
+
+TEST(StopTest, SecondStopNeverLengthensTheGrace) {
+  Driver driver;
+  Pipe out;
+  start_ready(driver, 1, "trap '' TERM; echo ready; while :; do sleep 1000; done", out);
+  driver.guardian.stop(SIGTERM, 50ms);
+  driver.guardian.stop(SIGTERM, 600s);
+  EXPECT_TRUE(driver.await<Stopped>());
+}
+
+TEST(StopTest, SecondStopSendsItsSignalToo) {
+  Driver driver;
+  Pipe out;
+  start_ready(driver, 1,
+              "trap '' TERM; trap 'exit 9' INT; echo ready; while :; do sleep 0.05; done", out);
+  driver.guardian.stop(SIGTERM, 600s);
+  driver.guardian.stop(SIGINT, 600s);
+  ASSERT_TRUE(driver.await<Stopped>());
+  EXPECT_EQ(driver.await<Exited>(1)->status.code, 9);
+}
+
+TEST(StopTest, WithKillThereIsNoGrace) {
+  Driver driver;
+  driver.guardian.spawn(Driver::request(1, {"sleep", "1000"}));
+  driver.guardian.stop(SIGKILL, 600s);
+  const auto stopped = driver.await<Stopped>();
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->killed, 1U);
+  EXPECT_EQ(driver.await<Exited>(1)->status.signal, SIGKILL);
+}
+
+TEST(StopTest, StoppedWorkerIsWokenToActOnTheSignal) {
+  Driver driver;
+  Pipe out;
+  start_ready(driver, 1,
+              "trap 'exit 5' TERM; echo ready; kill -STOP $$; while :; do sleep 0.05; done", out);
+  const auto pid = driver.await<Spawned>(1)->pid;
+  ASSERT_TRUE(eventually([&] {
+    const auto stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
+    return stat && stat->find(") T ") != std::string::npos;
+  }));
+  driver.guardian.stop(SIGTERM, 600s);
+  const auto stopped = driver.await<Stopped>();
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->killed, 0U);
+  EXPECT_EQ(driver.await<Exited>(1)->status.code, 5);
+}
+
+TEST(StopTest, EachProcessGetsTheSignalOnce) {
+  // One in the worker's group, one that left it, one whose worker has ended.
+  const std::string counter =
+      "sh -c 'n=0; trap \"n=\\$((n+1)); echo \\$n\" TERM; echo ready; "
+      "while [ $n -lt 1 ]; do sleep 0.02; done; sleep 0.2'";
+  Driver driver;
+  Pipe inside, outside, orphan;
+  start_ready(driver, 1, counter + " & trap : TERM; wait; wait", inside);
+  start_ready(driver, 2, "setsid " + counter + " & trap : TERM; wait; wait", outside);
+  start_ready(driver, 3, counter + " & exit 0", orphan);
+  ASSERT_TRUE(driver.await<Exited>(3));
+  driver.guardian.stop(SIGTERM, 600s);
+  ASSERT_TRUE(driver.await<Stopped>());
+  EXPECT_EQ(read_all(inside.read.get()), "1\n");
+  EXPECT_EQ(read_all(outside.read.get()), "1\n");
+  EXPECT_EQ(read_all(orphan.read.get()), "1\n");
+}
+
+TEST(StopTest, WhatAWorkerLeftBehindStaysUntilTheRoundEnds) {
+  Driver driver;
+  Pipe out;
+  auto request = Driver::shell(1, "sleep 1000 & echo $!");
+  request.standard_output = std::move(out.write);
+  driver.guardian.spawn(std::move(request));
+  const pid_t left = std::stoi(read_line(out.read.get()));
+  ASSERT_TRUE(driver.await<Exited>(1));
+  EXPECT_TRUE(alive(left));
+  driver.guardian.stop(SIGTERM, 600s);
+  ASSERT_TRUE(driver.await<Stopped>());
+  EXPECT_TRUE(gone(left));
+}
+
+TEST(StopTest, NoWorkerStartsWhileOthersAreStopped) {
+  Driver driver;
+  Pipe out;
+  start_ready(driver, 1, "trap '' TERM; echo ready; while :; do sleep 1000; done", out);
+  driver.guardian.stop(SIGTERM, 300ms);
+  driver.guardian.spawn(Driver::request(2, {"sleep", "1000"}));
+  const auto failed = driver.await<SpawnFailed>(2);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->error, ECANCELED);
+  ASSERT_TRUE(driver.await<Stopped>());
+  // The next round may start.
+  driver.guardian.spawn(Driver::shell(3, "exit 3"));
+  EXPECT_EQ(describe(driver.await<Exited>(3)->status), "exit code 3");
+}
+
+TEST(StopTest, ManyRoundsLeaveNothingInTheGuardian) {
+  Driver driver;
+  WorkerId id = 0;
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 4; ++i)
+      driver.guardian.spawn(Driver::request(++id, {"sleep", "1000"}));
+    driver.guardian.stop(SIGTERM, 600s);
+    ASSERT_TRUE(driver.await<Stopped>());
+  }
+  int open = 0;
+  const std::string directory = "/proc/" + std::to_string(driver.guardian.pid()) + "/fd/";
+  for (int fd = 0; fd < 64; ++fd)
+    open += ::access((directory + std::to_string(fd)).c_str(), F_OK) == 0;
+  // Three streams, the agent's socket, child signals, /dev/null, perhaps the cgroup.
+  EXPECT_LE(open, 7);
+}
+
+TEST(StopTest, WorkersLiveInACgroupWhereOneMayBeMade) {
+  const auto parent = find_delegated(find_cgroups());
+  if (!parent) GTEST_SKIP() << "no cgroup v2 directory is delegated to this user";
+  Driver driver;
+  const std::string name = "drun-" + std::to_string(driver.guardian.pid());
+  Pipe out;
+  auto request = Driver::request(1, {"cat", "/proc/self/cgroup"});
+  request.standard_output = std::move(out.write);
+  driver.guardian.spawn(std::move(request));
+  const auto text = read_all(out.read.get());
+  EXPECT_NE(text.find("/" + name + "/0\n"), std::string::npos) << text;
+  EXPECT_TRUE(driver.await<Exited>(1));
+}
+
+TEST(StopTest, CgroupThatIsGivenIsUsedAndRemoved) {
+  const auto place = find_cgroups();
+  const std::string parent = place.unified + "/drun-test-" + std::to_string(::getpid());
+  if (place.unified.empty() || ::mkdir(parent.c_str(), 0755) != 0)
+    GTEST_SKIP() << "may not make a cgroup v2 directory";
+  std::string group;
+  {
+    GuardianOptions options;
+    options.cgroup_parent = parent;
+    Driver driver(options);
+    group = parent + "/drun-" + std::to_string(driver.guardian.pid());
+    driver.guardian.spawn(Driver::request(1, {"sleep", "1000"}));
+    const auto spawned = driver.await<Spawned>(1);
+    EXPECT_EQ(read_small_file(group + "/0/cgroup.procs"), std::to_string(spawned->pid) + "\n");
+    // A worker may make groups of its own below.
+    EXPECT_EQ(::mkdir((group + "/0/inner").c_str(), 0755), 0);
+    EXPECT_TRUE(write_small_file(group + "/0/inner/cgroup.procs", std::to_string(spawned->pid)));
+    driver.guardian.stop(SIGKILL, 0s);
+    EXPECT_TRUE(driver.await<Stopped>());
+  }
+  EXPECT_NE(::access(group.c_str(), F_OK), 0);
+  EXPECT_EQ(::rmdir(parent.c_str()), 0);
+}
+
+TEST(StopTest, KilledForWantOfMemoryIsToldFromAnyOtherKill) {
+  const auto place = find_cgroups();
+  const std::string group = place.memory_v1 + "/drun-test-" + std::to_string(::getpid());
+  if (place.memory_v1.empty() || ::mkdir(group.c_str(), 0755) != 0)
+    GTEST_SKIP() << "may not make a cgroup with a limit of memory";
+  const int result = in_child([&] {
+    if (!write_small_file(group + "/memory.limit_in_bytes", "67108864")) return 1;
+    if (!write_small_file(group + "/cgroup.procs", std::to_string(::getpid()))) return 2;
+    Driver driver;
+    driver.guardian.spawn(Driver::request(1, {"tail", "/dev/zero"}));  // reads without an end
+    const auto greedy = driver.await<Exited>(1, 30s);
+    if (!greedy || greedy->status.signal != SIGKILL || !greedy->out_of_memory) return 3;
+    driver.guardian.spawn(Driver::request(2, {"sleep", "1000"}));
+    if (!driver.await<Spawned>(2)) return 4;
+    driver.guardian.signal(2, SIGKILL);
+    const auto shot = driver.await<Exited>(2);
+    return shot && shot->status.signal == SIGKILL && !shot->out_of_memory ? 0 : 5;
+  });
+  EXPECT_EQ(result, 0);
+  EXPECT_TRUE(eventually([&] { return ::rmdir(group.c_str()) == 0; }));
+}
+
+}  // namespace
+}  // namespace drun::process::test
