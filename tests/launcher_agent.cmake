@@ -1,1 +1,12 @@
 drun_add_test(agent_unit_test LABEL unit SOURCES unit/progress_test.cpp unit/master_port_test.cpp DEPENDS drun::agent)
+
+# Real agents, real faults. The seeds are fixed; chaos.py takes any other by hand.
+foreach(seed 1 2)
+  add_test(NAME chaos.seed_${seed}
+    COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/chaos/chaos.py
+            --bin ${PROJECT_BINARY_DIR}/bin --seed ${seed} --faults 12 --keep-store)
+  set_tests_properties(chaos.seed_${seed} PROPERTIES LABELS chaos TIMEOUT 400 RUN_SERIAL ON)
+endforeach()
+add_test(NAME netns.silent_host
+  COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/netns/silent_host.py --bin ${PROJECT_BINARY_DIR}/bin)
+set_tests_properties(netns.silent_host PROPERTIES LABELS netns TIMEOUT 120 SKIP_RETURN_CODE 77)

@@ -262,6 +262,7 @@ class Agent {
   void on_key_value(const rendezvous::KeyValueEvent& event) {
     if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event)) {
       if (link->link == rendezvous::Link::Closed) return leave_for_good();
+      link_failed_ = link->link == rendezvous::Link::Failed;
       if (!participant_) {
         if (link->link == rendezvous::Link::Failed) return fail(link->detail);
         if (link->link != rendezvous::Link::Up) return;
@@ -547,7 +548,7 @@ class Agent {
 
   void close_store() {
     report();
-    if (key_value_ && participant_ && !impatient_) {
+    if (key_value_ && participant_ && !impatient_ && !link_failed_) {
       key_value_->close();
     } else {
       leave_for_good();
@@ -610,6 +611,7 @@ class Agent {
   int restart_count_ = 0;
   int signals_received_ = 0;
   bool hosting_ = false;
+  bool link_failed_ = false;  // nobody to say goodbye to
   bool guardian_lost_ = false;
   bool leaving_ = false;    // the outcome is known
   bool swept_ = false;      // nothing of the workers is left
