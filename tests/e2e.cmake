@@ -6,9 +6,6 @@ target_link_libraries(drun_test_support PUBLIC drun::base PRIVATE drun::options)
 
 drun_add_test(support_test LABEL integration SOURCES integration/drun_process_test.cpp DEPENDS drun_test_support)
 
-if(NOT TARGET drun)
-  return()
-endif()
 drun_add_program(store_worker SOURCES e2e/store_worker.cpp DEPENDS drun::store)
 drun_add_test(e2e_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support
   SOURCES e2e/bad_input_test.cpp e2e/examples_test.cpp e2e/job_test.cpp)

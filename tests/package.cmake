@@ -1,6 +1,6 @@
 # What is installed and packed must work for somebody who has only that.
 set(package "${CMAKE_CURRENT_SOURCE_DIR}/package")
-if(DRUN_INSTALL AND TARGET drun AND NOT DRUN_SANITIZE)
+if(DRUN_INSTALL AND NOT DRUN_SANITIZE)
   add_test(NAME package.consumer
     COMMAND "${package}/check_install.sh" "${PROJECT_BINARY_DIR}" "${CMAKE_CXX_COMPILER}")
   add_test(NAME package.deb COMMAND "${package}/check_deb.sh" "${PROJECT_BINARY_DIR}")

@@ -48,7 +48,7 @@ def main():
 
     torch.manual_seed(0)
     model = torch.nn.Linear(2, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     first = load(options.snapshot, model, optimizer)
     if rank == 0:
         print(f"start at epoch {first} of {options.epochs}, {size} workers, restart {restarts}", flush=True)

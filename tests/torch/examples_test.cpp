@@ -116,7 +116,7 @@ TEST_P(TorchExamplesTest, AllReduceFromATcpAddress) {
 }
 
 TEST_P(TorchExamplesTest, TrainingResumesFromItsSnapshotAfterAKill) {
-  constexpr int kEpochs = 2000;
+  constexpr int kEpochs = 800;
   const TempDir directory;
   const std::string snapshot = (directory.path() / "snapshot.pt").string();
   TorchJob job(GetParam(), {"--max-restarts", "1", example("ddp.py"), "--epochs",
@@ -125,10 +125,10 @@ TEST_P(TorchExamplesTest, TrainingResumesFromItsSnapshotAfterAKill) {
   job.kill_rank(3);
   const std::string out = job.finish();
 
-  EXPECT_THAT(out, HasSubstr("start at epoch 0 of 2000, 4 workers, restart 0\n"));
+  EXPECT_THAT(out, HasSubstr("start at epoch 0 of 800, 4 workers, restart 0\n"));
   std::smatch resumed;
   ASSERT_TRUE(std::regex_search(
-      out, resumed, std::regex("start at epoch (\\d+) of 2000, 4 workers, restart 1\n")));
+      out, resumed, std::regex("start at epoch (\\d+) of 800, 4 workers, restart 1\n")));
   const int first = std::stoi(resumed[1]);
   EXPECT_GT(first, 50);
   EXPECT_LT(first, kEpochs);

@@ -24,14 +24,7 @@ using Arguments = std::vector<std::string>;
 constexpr milliseconds kTorchPatience{150'000};
 const std::string kSource = DRUN_SOURCE_DIR;
 
-struct Store {
-  const char* name;
-  Arguments flags;
-  Arguments wrapper;
-};
-
-const Store kRank0{"Rank0Store", {"--worker-store", "rank0"}, {}};
-const Store kAgent{"AgentStore", {}, {kSource + "/tests/torch/without_libuv.py"}};
+enum class Store { Rank0, Agent };
 
 class NewerTorchTest : public testing::TestWithParam<std::tuple<std::string, Store>> {
  protected:
@@ -53,7 +46,10 @@ class NewerTorchTest : public testing::TestWithParam<std::tuple<std::string, Sto
   // Runs an example on two agents' worth of workers, in the folder.
   static Finished run(const Arguments& flags, const std::string& example,
                       const Arguments& arguments = {}) {
-    const Store& store = std::get<1>(GetParam());
+    const bool rank0 = std::get<1>(GetParam()) == Store::Rank0;
+    const Arguments store = rank0 ? Arguments{"--worker-store", "rank0"} : Arguments{};
+    const Arguments wrapper =
+        rank0 ? Arguments{} : Arguments{kSource + "/tests/torch/without_libuv.py"};
     Launch launch;
     launch.argv = {kSource + "/scripts/torch-chroot", "run", release(), drun_path()};
     launch.environment = roots();
@@ -61,8 +57,8 @@ class NewerTorchTest : public testing::TestWithParam<std::tuple<std::string, Sto
          {"USE_LIBUV=0", "GLOO_SOCKET_IFNAME=lo", "PYTHON_EXEC=/usr/bin/python3"})
       launch.environment.emplace_back(variable);
     launch.directory = kSource;
-    for (const auto& part : {store.flags, flags, store.wrapper,
-                             Arguments{kSource + "/examples/pytorch/" + example}, arguments})
+    for (const auto& part :
+         {store, flags, wrapper, Arguments{kSource + "/examples/pytorch/" + example}, arguments})
       launch.argv.insert(launch.argv.end(), part.begin(), part.end());
     DrunProcess process(launch);
     return process.finish(kTorchPatience);
@@ -103,9 +99,10 @@ TEST_P(NewerTorchTest, TrainsWithDataParallel) {
 
 INSTANTIATE_TEST_SUITE_P(Releases, NewerTorchTest,
                          testing::Combine(testing::Values("trixie", "forky"),
-                                          testing::Values(kRank0, kAgent)),
+                                          testing::Values(Store::Rank0, Store::Agent)),
                          [](const auto& chosen) {
-                           return std::get<0>(chosen.param) + std::get<1>(chosen.param).name;
+                           const bool rank0 = std::get<1>(chosen.param) == Store::Rank0;
+                           return std::get<0>(chosen.param) + (rank0 ? "Rank0Store" : "AgentStore");
                          });
 
 }  // namespace
