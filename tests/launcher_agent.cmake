@@ -10,3 +10,9 @@ endforeach()
 add_test(NAME netns.silent_host
   COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/netns/silent_host.py --bin ${PROJECT_BINARY_DIR}/bin)
 set_tests_properties(netns.silent_host PROPERTIES LABELS netns TIMEOUT 120 SKIP_RETURN_CODE 77)
+
+# Prints a table; see docs/performance.md.
+add_executable(rendezvous_bench bench/rendezvous_bench.cpp)
+target_compile_definitions(rendezvous_bench PRIVATE DRUN_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
+target_link_libraries(rendezvous_bench PRIVATE drun::store_key_value drun::rendezvous drun::options Asio::Asio)
+add_dependencies(rendezvous_bench drun-store)
