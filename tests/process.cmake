@@ -11,6 +11,11 @@ drun_add_test(survivor_test LABEL integration TIMEOUT 120 SOURCES integration/su
   DEPENDS drun::process)
 target_compile_definitions(survivor_test PRIVATE DRUN_SURVIVOR="$<TARGET_FILE:survivor>")
 add_dependencies(survivor_test survivor)
+if(TARGET drun)
+  drun_add_test(survivor_drun_test LABEL e2e TIMEOUT 120 SOURCES e2e/survivor_drun_test.cpp DEPENDS drun::process)
+  target_compile_definitions(survivor_drun_test PRIVATE DRUN_SURVIVOR="$<TARGET_FILE:survivor>")
+  add_dependencies(survivor_drun_test survivor drun)
+endif()
 
 add_executable(spawn_bench bench/spawn_bench.cpp) # a measurement, not a test: see docs/process.md
 target_link_libraries(spawn_bench PRIVATE drun::process drun::options)

@@ -80,6 +80,10 @@ bool await_readable(int fd, int timeout_ms) {
 
 }  // namespace
 
+std::string describe(const Exited& exited) {
+  return exited.out_of_memory ? "killed: out of memory" : describe(exited.status);
+}
+
 struct Guardian::Impl {
   Impl(FileDescriptor command_socket, FileDescriptor keeper_socket, pid_t keeper_pid,
        bool sole_parent, GuardianOptions start_options)
@@ -214,7 +218,9 @@ Guardian& Guardian::operator=(Guardian&&) noexcept = default;
 Guardian::~Guardian() = default;
 
 Guardian Guardian::start(const GuardianOptions& options) {
-  const bool only_children = children().empty();
+  siginfo_t ignored{};
+  const bool only_children =
+      ::waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 && errno == ECHILD;
   // With children of its own already, the agent must not adopt their orphans: it could not tell
   // them from the job's.
   if (only_children) ::prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -53,8 +53,8 @@ struct Exited {
   bool out_of_memory = false;
 };
 // A stop is complete: no process that the workers started is left. `killed` counts those that
-// needed SIGKILL. `remaining` is not 0 only when some hang inside the kernel (a dead network file
-// system, a driver) and did not end of SIGKILL within five seconds.
+// needed SIGKILL. `remaining` is not 0 only when some did not end of SIGKILL within five seconds:
+// they hang inside the kernel (a dead network file system, a driver) or run as another user.
 struct Stopped {
   std::uint32_t killed = 0;
   std::uint32_t remaining = 0;
@@ -63,6 +63,9 @@ struct Stopped {
 struct GuardianLost {
   ExitStatus status;
 };
+
+// "exit code 7", "killed by SIGSEGV", "killed: out of memory".
+[[nodiscard]] std::string describe(const Exited& exited);
 
 using GuardianEvent = std::variant<Spawned, SpawnFailed, Exited, Stopped, GuardianLost>;
 

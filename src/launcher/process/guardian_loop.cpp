@@ -26,6 +26,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kKillLimit{5000};
 // What was just killed may take a moment to leave its cgroup.
 constexpr milliseconds kRemoveLimit{1000};
+// For ever, but safe to add to a time.
+constexpr milliseconds kLongestGrace = std::chrono::hours(24 * 365);
 // While killing, how often to look for orphans that arrive without the death of a child.
 constexpr int kKillIntervalMs = 10;
 
@@ -172,7 +174,7 @@ void GuardianLoop::handle_spawn(Frame frame) {
 }
 
 void GuardianLoop::handle_stop(int signal, milliseconds grace) {
-  const auto deadline = Clock::now() + std::max(grace, milliseconds(0));
+  const auto deadline = Clock::now() + std::clamp(grace, milliseconds(0), kLongestGrace);
   if (!stop_) {
     stop_.emplace();
     stop_->deadline = deadline;
@@ -228,7 +230,7 @@ void GuardianLoop::advance_stop() {
   if (stop_ && any_child_ && stop_->killing) kill_pass();
   if (!any_child_) return finish_stop(0);
   if (stop_->killing && Clock::now() >= stop_->deadline)
-    finish_stop(static_cast<std::uint32_t>(descendants().size()));
+    finish_stop(std::max<std::uint32_t>(1, static_cast<std::uint32_t>(descendants().size())));
 }
 
 void GuardianLoop::kill_pass() {
@@ -236,6 +238,8 @@ void GuardianLoop::kill_pass() {
   stop_->killed.insert(targets.begin(), targets.end());
   if (group_) group_->kill();
   signal_descendants(targets, SIGKILL);
+  for (const auto& [id, pid] : workers_)
+    ::kill(-pid, SIGKILL);  // also where /proc is missing
   reap();
 }
 

@@ -1,0 +1,183 @@
+// No survivors of the real drun: how it ends, by its own decision or by anybody's, against the
+// kinds of process that workers leave behind. The matrix over the library alone is survivor_test.
+//
+// DRUN_SURVIVOR_ROUNDS=N repeats each case N times.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "launcher/process/descendants.hpp"
+#include "support/guardian_driver.hpp"
+#include "support/survivors.hpp"
+
+namespace drun::process::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The promise is a second after the stop; a test machine may be busy, and --shutdown-timeout is 50
+// ms.
+constexpr auto kSettle = 10s;
+
+enum class End {
+  Success,
+  Failure,
+  Terminate,
+  Interrupt,
+  InterruptTwice,
+  KillDrun,
+  KillGuardian,
+  KillDrunThenGuardian,
+  KillGuardianThenDrun,
+  KillBoth,
+  KillByName,  // whatever has "drun" in its name
+};
+
+const struct {
+  End end;
+  const char* name;
+  int code;  // of drun, as a shell gives it
+} kEnds[] = {
+    {End::Success, "Success", 0},
+    {End::Failure, "Failure", 3},
+    {End::Terminate, "Terminate", 128 + SIGTERM},
+    {End::Interrupt, "Interrupt", 128 + SIGINT},
+    {End::InterruptTwice, "InterruptTwice", 128 + SIGINT},
+    {End::KillDrun, "KillDrun", 128 + SIGKILL},
+    {End::KillGuardian, "KillGuardian", 125},
+    {End::KillDrunThenGuardian, "KillDrunThenGuardian", 128 + SIGKILL},
+    {End::KillGuardianThenDrun, "KillGuardianThenDrun", 128 + SIGKILL},
+    {End::KillBoth, "KillBoth", 128 + SIGKILL},
+    {End::KillByName, "KillByName", 128 + SIGKILL},
+};
+
+std::string name_of(pid_t pid) {
+  return read_small_file("/proc/" + std::to_string(pid) + "/comm").value_or("");
+}
+
+Helpers helpers_of_the_only_child() {
+  Helpers helpers;
+  for (const pid_t pid : descendants()) {
+    const auto name = name_of(pid);
+    if (name == "drun-guardian\n") helpers.guardian = pid;
+    if (name == "job-keeper\n") helpers.keeper = pid;
+  }
+  return helpers;
+}
+
+void strike(End end, pid_t drun, const Helpers& helpers, std::chrono::microseconds gap) {
+  switch (end) {
+    case End::Terminate:
+      ::kill(drun, SIGTERM);
+      return;
+    case End::Interrupt:
+      ::kill(drun, SIGINT);
+      return;
+    case End::InterruptTwice:
+      ::kill(drun, SIGINT);
+      spin(gap);
+      ::kill(drun, SIGINT);
+      return;
+    case End::KillDrun:
+      return kill_now(drun);
+    case End::KillGuardian:
+      return kill_now(helpers.guardian);
+    case End::KillDrunThenGuardian:
+      kill_now(drun);
+      spin(gap);
+      return kill_now(helpers.guardian);
+    case End::KillGuardianThenDrun:
+      kill_now(helpers.guardian);
+      spin(gap);
+      return kill_now(drun);
+    case End::KillBoth:
+      kill_now(drun);
+      return kill_now(helpers.guardian);
+    case End::KillByName:
+      for (const pid_t pid : descendants())
+        if (name_of(pid).find("drun") != std::string::npos) kill_now(pid);
+      return;
+    default:
+      return;
+  }
+}
+
+class SurvivorDrunTest : public testing::TestWithParam<std::size_t> {
+ protected:
+  void SetUp() override { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  void TearDown() override {
+    ASSERT_TRUE(kill_descendants(5s, [](const Reaped&) {})) << describe_survivors();
+  }
+
+  static pid_t start(End end, const std::string& kind, Pipe& out) {
+    const bool exits = end == End::Success || end == End::Failure;
+    const pid_t pid = ::fork();
+    if (pid != 0) return pid;
+    ::dup2(out.write.get(), 1);
+    ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), 2);
+    ::execl(DRUN_BIN_DIR "/drun", "drun", "--standalone", "--nproc-per-node", "2",
+            "--shutdown-timeout", "50ms", DRUN_SURVIVOR, kind.c_str(), exits ? "exit" : "stay",
+            end == End::Failure ? "3" : "0", nullptr);
+    ::_exit(127);
+  }
+
+  void run(End end, int code, const std::string& kind, std::chrono::microseconds gap) {
+    Pipe out;
+    const pid_t drun = start(end, kind, out);
+    ASSERT_GT(drun, 0);
+    out.write.reset();
+    Helpers helpers;
+    if (end != End::Success && end != End::Failure) {
+      for (int worker = 0; worker < 2; ++worker)
+        ASSERT_EQ(read_line(out.read.get()), "ready");
+      helpers = helpers_of_the_only_child();
+      ASSERT_GT(helpers.guardian, 0);
+      ASSERT_GT(helpers.keeper, 0);
+      strike(end, drun, helpers, gap);
+    }
+    const auto before = Clock::now();
+    const auto status = await_nobody(drun, kSettle);
+    ASSERT_TRUE(status) << "left after " << kSettle.count() << " s:" << describe_survivors();
+    longest_ = std::max(longest_, std::chrono::ceil<milliseconds>(Clock::now() - before));
+    // Between the two blows it may have seen the first.
+    const bool ended_before = end == End::KillGuardianThenDrun && status->shell_code() == 125;
+    EXPECT_TRUE(status->shell_code() == code || ended_before) << describe(*status);
+    EXPECT_EQ(leftover_cgroup(helpers.guardian), "");
+  }
+
+  milliseconds longest_{0};
+};
+
+TEST_P(SurvivorDrunTest, NothingIsLeft) {
+  const auto& how = kEnds[GetParam()];
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  for (int round = 0; round < survivor_rounds(); ++round) {
+    for (const auto& kind : survivor_kinds()) {
+      const std::chrono::microseconds gap(random() % 3000);
+      SCOPED_TRACE(kind + ", round " + std::to_string(round) + ", gap " +
+                   std::to_string(gap.count()) + " us");
+      run(how.end, how.code, kind, gap);
+      if (HasFatalFailure()) return;
+    }
+  }
+  if (std::getenv("DRUN_SURVIVOR_ROUNDS") != nullptr)
+    std::printf("longest time to the last death: %lld ms\n",
+                static_cast<long long>(longest_.count()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ends, SurvivorDrunTest, testing::Range(std::size_t{0}, std::size(kEnds)),
+                         [](const auto& test) { return std::string(kEnds[test.param].name); });
+
+}  // namespace
+}  // namespace drun::process::test
