@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <random>
@@ -44,6 +45,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstResolveRetry{250};
 constexpr milliseconds kLastResolveRetry{5'000};
 constexpr milliseconds kConnectingInterval{500};
+constexpr milliseconds kCountdownInterval{1'000};
 constexpr milliseconds kStopMargin{15'000};  // beyond the grace: SIGKILL, the proof, a busy machine
 constexpr int kDrunFailed = 125;
 constexpr int kTimeLimit = 124;
@@ -112,6 +114,7 @@ class Agent {
     arm_timer();
     io_.run();
     log::redirect({});
+    if (resolving_) leave_resolver_behind();
     return outcome_.exit_code;
   }
 
@@ -141,9 +144,11 @@ class Agent {
   // Whether this machine is to host is a question of addresses, so a name must be resolved first; a
   // name that is not there yet (a pod that is still to start) is asked for again.
   void resolve() {
+    resolving_ = true;
     resolver_.async_resolve(
         options_.endpoint.host, std::to_string(options_.endpoint.port),
         [this](asio::error_code error, const asio::ip::tcp::resolver::results_type& found) {
+          resolving_ = false;
           if (leaving_) return;
           if (error) return resolve_later(error);
           std::vector<std::string> addresses;
@@ -151,6 +156,13 @@ class Agent {
             addresses.push_back(entry.endpoint().address().to_string());
           host_or_connect(addresses);
         });
+  }
+
+  // getaddrinfo() cannot be interrupted and may take a minute; drun was told to stop now.
+  // Everything is swept and said.
+  [[noreturn]] void leave_resolver_behind() const {
+    std::fflush(nullptr);
+    std::_Exit(outcome_.exit_code);
   }
 
   void resolve_later(asio::error_code error) {
@@ -173,18 +185,16 @@ class Agent {
                   !options_.conf.is_host)) {
       return connect(options_.endpoint, join_deadline_ - Clock::now());
     }
-    host_rendezvous(listen_endpoint(addresses));
+    host_rendezvous(listen_endpoint());
   }
 
-  // Where to listen: on the very address that was named, as long as it is one; a name may mean
-  // other addresses elsewhere.
-  Endpoint listen_endpoint(const std::vector<std::string>& addresses) const {
-    const bool loopback =
-        std::all_of(addresses.begin(), addresses.end(),
-                    [](const std::string& each) { return is_loopback_address(each); });
-    const bool named =
-        !numeric_addresses(options_.endpoint.host).empty() && is_own_address(addresses.front());
-    return Endpoint{loopback || named ? addresses.front() : "", options_.endpoint.port};
+  // Where to listen: on the very address that was named, as long as it is one of ours. A name may
+  // mean other addresses elsewhere (Debian's own host name is 127.0.1.1 at home), so it means all
+  // of them.
+  Endpoint listen_endpoint() const {
+    const auto numeric = numeric_addresses(options_.endpoint.host);
+    const bool exact = !numeric.empty() && is_own_address(numeric.front());
+    return Endpoint{exact ? numeric.front() : "", options_.endpoint.port};
   }
 
   void host_rendezvous(const Endpoint& endpoint) {
@@ -252,7 +262,11 @@ class Agent {
   // The store's sessions outlive what their agents allow themselves, so that a node that was cut
   // off has no workers any more when the others go on without it.
   static constexpr milliseconds kSessionMargin{2'000};
+  // A store of one's own cannot be cut off: a suspended job (Ctrl-Z, a laptop's lid) goes on where
+  // it was.
+  static constexpr std::chrono::hours kForever{24 * 365};
   milliseconds keep_alive() const {
+    if (options_.backend == Backend::Standalone) return kForever;
     return options_.conf.keep_alive_interval * options_.conf.keep_alive_max_attempt;
   }
 
@@ -329,6 +343,7 @@ class Agent {
     include(progress_.next_deadline());
     include(job_deadline_);
     include(start_deadline_);
+    if (kill_at_) include(Clock::now() + kCountdownInterval);
     if (key_value_ && !participant_) include(Clock::now() + kConnectingInterval);
     if (!due) return static_cast<void>(timer_.cancel());
     timer_.expires_at(*due);
@@ -337,6 +352,7 @@ class Agent {
       const auto now = Clock::now();
       progress_.on_time(now);
       check_time_limits(now);
+      if (kill_at_) show_countdown(now);
       if (key_value_ && !participant_ && !leaving_) {
         progress_.show("waiting for the store at " + to_string(options_.endpoint) + ": " +
                            key_value_->last_error(),
@@ -356,6 +372,14 @@ class Agent {
       job_deadline_.reset();
       end_at_limit("--timeout is over", now);
     }
+  }
+
+  void show_countdown(Clock::time_point now) {
+    const auto left = std::chrono::duration_cast<std::chrono::seconds>(*kill_at_ - now).count();
+    if (left < 0) return;
+    progress_.show("stopping the workers; SIGKILL in " + std::to_string(left) + " s" +
+                       (signals_received_ > 0 ? " (Ctrl-C again: now)" : ""),
+                   now);
   }
 
   void end_at_limit(const std::string& what, Clock::time_point now) {
@@ -414,6 +438,7 @@ class Agent {
   void perform(const rendezvous::StopAction& action) {
     if (!action.reason.empty()) stop_reason_ = action.reason;
     if (!group_.idle() && !action.reason.empty()) chat("stopping the workers: " + action.reason);
+    if (!group_.idle() && !action.immediately) kill_at_ = Clock::now() + options_.shutdown_timeout;
     apply(group_.stop(action.immediately, Clock::now()));
   }
 
@@ -466,6 +491,10 @@ class Agent {
     if (news.failure) stop_reason_ = describe(*news.failure);
     if (news.failure)
       participant_->on_workers_failed(group_.round(), std::move(*news.failure), now);
+    if (news.stopped) {
+      if (kill_at_) progress_.show("", now);
+      kill_at_.reset();
+    }
     if (news.stopped) participant_->on_workers_stopped(now);
   }
 
@@ -495,7 +524,20 @@ class Agent {
     });
   }
 
+  // Ctrl-Z: the workers, which are in groups of their own, stop and go on with drun.
+  void suspend() {
+    progress_.clear();
+    guardian_.signal_all(SIGSTOP);
+    ::raise(SIGSTOP);
+    guardian_.signal_all(SIGCONT);
+  }
+
   void on_signal(int signal) {
+    if (signal == SIGWINCH) {
+      output_.resize();
+      return group_.forward(SIGWINCH);
+    }
+    if (signal == SIGTSTP) return suspend();
     const auto& forwarded = options_.forward_signals;
     if (std::find(forwarded.begin(), forwarded.end(), signal) != forwarded.end())
       return group_.forward(signal);
@@ -534,7 +576,7 @@ class Agent {
     if (leaving_) return;
     leaving_ = true;
     outcome_ = std::move(outcome);
-    progress_.clear();
+    progress_.show("", Clock::now());
     timer_.cancel();
     resolve_timer_.cancel();
     resolver_.cancel();
@@ -604,12 +646,14 @@ class Agent {
   Clock::time_point join_deadline_;
   std::optional<Clock::time_point> job_deadline_;
   std::optional<Clock::time_point> start_deadline_;
+  std::optional<Clock::time_point> kill_at_;  // when the grace of the stop under way is over
   Clock::duration resolve_retry_ = kFirstResolveRetry;
   Endpoint advertised_;            // host: what becomes MASTER_ADDR when this node has group rank 0
   std::uint16_t worker_port_ = 0;  // of this agent's workers' store
   std::string stop_reason_;
   int restart_count_ = 0;
   int signals_received_ = 0;
+  bool resolving_ = false;
   bool hosting_ = false;
   bool link_failed_ = false;  // nobody to say goodbye to
   bool guardian_lost_ = false;

@@ -20,6 +20,7 @@ namespace {
 constexpr std::chrono::milliseconds kSettle{150};
 constexpr std::chrono::milliseconds kTailLimit{200};
 constexpr std::chrono::milliseconds kDrainLimit{1000};
+constexpr std::chrono::milliseconds kCrashLoopUptime{10'000};
 
 std::int64_t unix_milliseconds() {
   using namespace std::chrono;
@@ -186,6 +187,23 @@ void WorkerGroup::flush_failure(GroupNews& news) {
   news.failure = summarize();
 }
 
+// " (crash loop: ...)" from the second time on that the same rank ends in the same way soon after
+// its start.
+std::string WorkerGroup::crash_loop(const rendezvous::FailureSummary& summary) {
+  if (summary.uptime_ms > kCrashLoopUptime.count()) {
+    crashes_ = 0;
+    return "";
+  }
+  const std::string crash = std::to_string(summary.rank) + " " + summary.cause;
+  crashes_ = crash == last_crash_ ? crashes_ + 1 : 1;
+  last_crash_ = crash;
+  if (crashes_ < 2) return "";
+  return " (crash loop: " + std::to_string(crashes_) + " times in a row within " +
+         std::to_string(
+             std::chrono::duration_cast<std::chrono::seconds>(kCrashLoopUptime).count()) +
+         " s of its start)";
+}
+
 rendezvous::FailureSummary WorkerGroup::summarize() {
   const auto& worker = workers_.at(*first_failure_);
   rendezvous::FailureSummary summary;
@@ -199,6 +217,7 @@ rendezvous::FailureSummary WorkerGroup::summarize() {
   summary.cause = worker.cause;
   summary.time_ms = failure_time_ms_;
   summary.uptime_ms = milliseconds_between(worker.started, worker.ended);
+  summary.cause += crash_loop(summary);
   summary.restartable = may_restart(options_, worker.status, worker.spawn_error);
   summary.highest_code = worker.status.shell_code();
   summary.tail = output_.tail(*first_failure_, kTailLimit);

@@ -69,6 +69,7 @@ class WorkerGroup {
 
   [[nodiscard]] GroupNews on_exit(Worker& worker, process::WorkerId id, Time now);
   [[nodiscard]] rendezvous::FailureSummary summarize();
+  [[nodiscard]] std::string crash_loop(const rendezvous::FailureSummary& summary);
   void begin_stop(bool immediately);
   void flush_failure(GroupNews& news);
 
@@ -82,6 +83,9 @@ class WorkerGroup {
   process::WorkerId next_id_ = 1;
   std::size_t not_started_ = 0;
   std::size_t not_exited_ = 0;
+  // The same rank failing in the same way soon after each start: a crash loop.
+  std::string last_crash_;
+  int crashes_ = 0;
   std::optional<process::WorkerId> first_failure_;
   std::int64_t failure_time_ms_ = 0;
   std::optional<Time> report_failure_at_;  // waits for the other ranks' own failures and last lines

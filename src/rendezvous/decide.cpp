@@ -43,7 +43,6 @@ void close(Context& c, Outcome outcome) {
     c.drop(c.state.keys.assignment(ticket));
     c.decision.dropped.push_back(ticket);
   }
-  c.log("the job has ended" + (outcome.text.empty() ? "" : ": " + outcome.text));
   c.decision.outcome = std::move(outcome);
 }
 
