@@ -1,6 +1,9 @@
 #include "launcher/options_help.hpp"
 
+#include <cstdlib>
+#include <fstream>
 #include <set>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,6 +85,56 @@ TEST(HelpTest, TheTableIsConsistent) {
     EXPECT_FALSE(flag.help.ends_with('.')) << flag.name;
     EXPECT_EQ(flag.name.find('_'), std::string_view::npos) << flag.name;
   }
+}
+
+std::string with_bars_escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+// The table at the end of docs/cli.md.
+std::string flag_table() {
+  std::string result;
+  for (const Group group : {Group::Job, Group::Rendezvous, Group::Program, Group::Stopping,
+                            Group::Output, Group::Devices, Group::Inspect, Group::Compatibility}) {
+    result += "\n### " + std::string(title_of(group)) +
+              "\n\n| Flag | Default | torchrun | Meaning |\n" + "|---|---|---|---|\n";
+    for (const Flag& flag : all_flags()) {
+      if (flag.group != group || flag.readiness != Readiness::Ready) continue;
+      result += "| `";
+      if (flag.letter != 0) result += "-" + std::string(1, flag.letter) + "`, `";
+      result += "--" + std::string(flag.name);
+      if (!flag.metavar.empty()) result += " " + with_bars_escaped(flag.metavar);
+      result += "` | ";
+      if (!flag.fallback.empty()) result += "`" + std::string(flag.fallback) + "`";
+      result += flag.origin == Origin::Drun     ? " | | "
+                : flag.origin == Origin::Launch ? " | launch | "
+                                                : " | yes | ";
+      result += with_bars_escaped(flag.help) + " |\n";
+    }
+  }
+  return result + "\n";
+}
+
+TEST(HelpTest, TheDocumentListsEveryFlag) {
+  const std::string path = std::string(DRUN_SOURCE_DIR) + "/docs/cli.md";
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  std::string document = text.str();
+  const auto begin = document.find("-->", document.find("<!-- flags")) + 4;
+  const auto end = document.find("<!-- end of flags -->");
+  ASSERT_LE(begin, end);
+  if (std::getenv("DRUN_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << document.replace(begin, end - begin, flag_table());
+    return;
+  }
+  EXPECT_EQ(document.substr(begin, end - begin), flag_table())
+      << "DRUN_UPDATE_GOLDEN=1 writes it anew";
 }
 
 // Section by section what torchrun 2.14 has: a flag that is missing here breaks somebody's script.
