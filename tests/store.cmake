@@ -5,6 +5,7 @@ drun_add_test(store_test LABEL unit
     unit/control_protocol_test.cpp
     unit/control_requests_test.cpp
     unit/sessions_test.cpp
+    unit/snapshot_test.cpp
     unit/tcpstore_protocol_test.cpp
     unit/tcpstore_requests_test.cpp
   DEPENDS drun::store)
@@ -14,6 +15,9 @@ drun_add_test(store_golden_test LABEL golden TIMEOUT 120
 drun_add_test(store_property_test LABEL property TIMEOUT 120
   SOURCES property/store_model_test.cpp
   DEPENDS drun::store)
-drun_add_test(store_server_test LABEL integration
-  SOURCES integration/server_test.cpp
+drun_add_test(store_server_test LABEL integration TIMEOUT 60
+  SOURCES
+    integration/server_test.cpp
+    integration/server_limits_test.cpp
+    integration/server_session_test.cpp
   DEPENDS drun::store)

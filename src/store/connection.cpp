@@ -144,13 +144,14 @@ void Connection::write(Time now) {
     sent_ += static_cast<std::size_t>(sent);
     if (unsent() > 0) break;  // the socket's buffer is full
   }
+  if (progress) blocked_since_ = now;
   if (unsent() == 0) {
     blocked_ = false;
     sent_ = 0;
     out.clear();
     return;
   }
-  if (progress || !blocked_) blocked_since_ = now;
+  if (!blocked_) blocked_since_ = now;
   blocked_ = true;
   if (sent_ >= out.size() / 2) {
     out.erase(0, sent_);

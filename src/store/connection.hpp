@@ -64,15 +64,16 @@ class Connection final : public EventSource, public Peer {
   [[nodiscard]] bool wants_to_read() const { return !paused_ && !closing_; }
   [[nodiscard]] bool wants_to_write() const { return unsent() > 0 || paused_; }
   // True while it waits for the peer to read, or to close after an error: since when.
-  [[nodiscard]] bool is_blocked() const { return unsent() > 0 || lingering_; }
+  [[nodiscard]] bool is_blocked() const { return unsent() > 0 || paused_ || lingering_; }
   [[nodiscard]] Time blocked_since() const { return blocked_since_; }
   [[nodiscard]] bool is_lingering() const { return lingering_; }
 
   [[nodiscard]] int fd() const { return socket_.get(); }
 
   // The server's own notes.
-  std::size_t index = 0;   // in its list of connections
-  bool is_listed = false;  // among those to be flushed
+  std::size_t index = 0;     // in its list of connections
+  bool is_listed = false;    // among those to be flushed
+  bool is_reported = false;  // the log says why it is dropped
 
  private:
   [[nodiscard]] std::size_t unsent() const { return output().size() - sent_; }

@@ -37,7 +37,7 @@ has bound as one line, and serves until SIGTERM or SIGINT.
   --max-connections N      default 1000000; the limit of open files, which is
                            raised as far as the system allows, comes first
   --max-total SIZE         keys and values held together, default 4G
-  --max-unread SIZE        replies that a client has not read, default 64M;
+  --max-unread SIZE        replies that a client has not read, default 256M;
                            then its connection is dropped
   --dialect-b              clients that open as torch 1.13 to 2.1 do are 2.1
 

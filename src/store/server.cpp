@@ -41,6 +41,14 @@ Result<Endpoint> Server::add_listener(FileDescriptor bound, Table tcpstore_table
   return impl_->loop.add_listener(std::move(bound), tcpstore_table, listening);
 }
 
+Status Server::use_snapshot(const std::string& file, std::chrono::milliseconds interval) {
+  return impl_->loop.use_snapshot(file, interval);
+}
+
+Status Server::last_snapshot() const {
+  return impl_->loop.last_snapshot();
+}
+
 void Server::run() {
   impl_->loop.run();
   impl_->has_run = true;

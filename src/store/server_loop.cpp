@@ -16,6 +16,7 @@
 
 #include "drun/base/log.hpp"
 #include "store/listen_socket.hpp"
+#include "store/snapshot.hpp"
 
 namespace drun::store {
 namespace {
@@ -199,6 +200,7 @@ void ServerLoop::flush_listed() {
 
 void ServerLoop::after_event(Connection& connection) {
   if (connection.health() != Connection::Health::Good) return remove(connection);
+  if (connection.is_lingering()) report(connection);
   const std::uint32_t events =
       (connection.wants_to_read() || connection.is_lingering() ? std::uint32_t{EPOLLIN} : 0U) |
       (connection.wants_to_write() ? std::uint32_t{EPOLLOUT} : 0U);
@@ -207,11 +209,15 @@ void ServerLoop::after_event(Connection& connection) {
     next_blocked_check_ = std::min(next_blocked_check_, now_ + kBlockedCheck);
 }
 
+void ServerLoop::report(Connection& connection) {
+  if (connection.is_reported) return;
+  connection.is_reported = true;
+  ++counters_.dropped;
+  drop_log_.report("dropped " + peer_name(connection.fd()) + ": " + connection.reason(), now_);
+}
+
 void ServerLoop::remove(Connection& connection) {
-  if (connection.health() == Connection::Health::Dropped) {
-    ++counters_.dropped;
-    drop_log_.report("dropped " + peer_name(connection.fd()) + ": " + connection.reason(), now_);
-  }
+  if (connection.health() == Connection::Health::Dropped) report(connection);
   connection.disconnect(now_);
   const std::size_t index = connection.index;
   std::swap(connections_[index], connections_.back());
@@ -264,6 +270,51 @@ Status ServerLoop::reset_worker_table() {
   return status;
 }
 
+// ---- snapshots ----
+
+Status ServerLoop::use_snapshot(const std::string& file, Milliseconds interval) {
+  const Result<std::string> bytes = read_file(file);
+  if (!bytes && bytes.error().code() != std::errc::no_such_file_or_directory) return bytes.error();
+  if (bytes) {
+    const Status loaded = decode_snapshot(bytes.value(), job_table_, sessions_, Clock::now());
+    if (!loaded)
+      return Error(loaded.error().code(), "snapshot " + file + ": " + loaded.error().what());
+  }
+  snapshot_.emplace(file);
+  snapshot_interval_ = interval;
+  next_snapshot_ = Clock::now() + interval;
+  saved_generation_ = job_table_.generation() + sessions_.generation();
+  return Done{};
+}
+
+void ServerLoop::save_snapshot_if_due() {
+  if (next_snapshot_ > now_) return;
+  next_snapshot_ = now_ + snapshot_interval_;
+  if (snapshot_->is_busy()) return;
+  if (const std::optional<Status> result = snapshot_->take_result()) note_snapshot(*result);
+  const std::uint64_t generation = job_table_.generation() + sessions_.generation();
+  if (generation == saved_generation_) return;
+  saved_generation_ = generation;
+  snapshot_->start(encode_snapshot(job_table_, sessions_));
+}
+
+// Always, so that there is a file after a server without changes, too.
+void ServerLoop::save_last_snapshot() {
+  if (!snapshot_) return;
+  (void)snapshot_->finish();
+  note_snapshot(replace_file(snapshot_->path(), encode_snapshot(job_table_, sessions_)));
+}
+
+void ServerLoop::note_snapshot(const Status& result) {
+  if (!result) {
+    saved_generation_ = ~std::uint64_t{0};  // try again at the next interval
+    if (last_snapshot_) log::error("the snapshot is not up to date: " + result.error().what());
+  } else if (!last_snapshot_) {
+    log::info("the snapshot is up to date again");
+  }
+  last_snapshot_ = result;
+}
+
 // ---- the loop ----
 
 int ServerLoop::timeout_ms() const {
@@ -272,6 +323,7 @@ int ServerLoop::timeout_ms() const {
     next = std::min(next, *deadline);
   for (const auto& listener : listeners_)
     if (listener->paused_until) next = std::min(next, *listener->paused_until);
+  next = std::min(next, next_snapshot_);
   if (next == Time::max()) return -1;
   const auto left = std::chrono::ceil<Milliseconds>(next - Clock::now());
   return static_cast<int>(std::clamp<Milliseconds::rep>(left.count(), 0, 60'000));
@@ -327,9 +379,11 @@ void ServerLoop::run() {
     flush_listed();
     check_blocked();
     resume_listeners();
+    save_snapshot_if_due();
     removed_.clear();
   }
   run_commands();
+  save_last_snapshot();
 }
 
 void ServerLoop::stop() {

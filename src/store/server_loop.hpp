@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "store/connection.hpp"
 #include "store/drop_log.hpp"
 #include "store/event_source.hpp"
+#include "store/snapshot_file.hpp"
 
 namespace drun::store {
 
@@ -33,6 +35,8 @@ class ServerLoop final : public ConnectionOwner {
   ~ServerLoop() override;
 
   Result<Endpoint> add_listener(FileDescriptor bound, Table tcpstore_table, bool listening);
+  Status use_snapshot(const std::string& file, Milliseconds interval);
+  [[nodiscard]] Status last_snapshot() const { return last_snapshot_; }
   void run();
 
   // ---- any thread ----
@@ -62,9 +66,13 @@ class ServerLoop final : public ConnectionOwner {
   void add_connection(FileDescriptor socket, Listener& listener);
   void after_event(Connection& connection);
   void remove(Connection& connection);
+  void report(Connection& connection);
   void flush_listed();
   void check_blocked();
   void run_commands();
+  void save_snapshot_if_due();
+  void save_last_snapshot();
+  void note_snapshot(const Status& result);
   [[nodiscard]] int timeout_ms() const;
   void watch(int fd, EventSource& source, std::uint32_t events);
 
@@ -90,6 +98,11 @@ class ServerLoop final : public ConnectionOwner {
   Time now_;                                          // of the round of events
   Time next_blocked_check_ = Time::max();
   DropLog drop_log_;
+  std::optional<SnapshotWriter> snapshot_;
+  Milliseconds snapshot_interval_{0};
+  Time next_snapshot_ = Time::max();
+  std::uint64_t saved_generation_ = 0;  // of table and sessions together
+  Status last_snapshot_ = Done{};
   bool is_stopping_ = false;
 };
 

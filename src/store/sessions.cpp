@@ -22,6 +22,7 @@ Sessions::~Sessions() {
 const Sessions::Record* Sessions::open(SessionHolder& holder, Milliseconds ttl, Milliseconds grace,
                                        const control::Token& token, Time now) {
   if (!budget_.try_take(kOverheadBytes)) return nullptr;
+  ++generation_;
   const SessionId id = ++last_id_;
   Session& session = sessions_[id];
   session.record.id = id;
@@ -63,6 +64,7 @@ void Sessions::close(SessionId id) {
 }
 
 void Sessions::end(SessionId id) {
+  ++generation_;
   sessions_.erase(id);
   budget_.give_back(kOverheadBytes);
   table_.erase_owned_by(id);
@@ -118,13 +120,14 @@ std::vector<Sessions::Record> Sessions::records() const {
   return records;
 }
 
-void Sessions::restore(const Record& record, Time now) {
-  if (!budget_.try_take(kOverheadBytes)) return;
+bool Sessions::restore(const Record& record, Time now) {
+  if (!budget_.try_take(kOverheadBytes)) return false;
   last_id_ = std::max(last_id_, record.id);
   Session& session = sessions_[record.id];
   session.record = record;
   session.queued = Time::max();
   set_deadline(session, now + record.ttl);
+  return true;
 }
 
 }  // namespace drun::store

@@ -73,8 +73,11 @@ class Sessions {
 
   [[nodiscard]] std::size_t size() const { return sessions_.size(); }
   [[nodiscard]] std::vector<Record> records() const;
-  // A session from a snapshot, without a connection, alive for its time to live from now on.
-  void restore(const Record& record, Time now);
+  // A session from a snapshot, without a connection, alive for its time to live from now on. False:
+  // over the budget. Precondition: its id is free.
+  [[nodiscard]] bool restore(const Record& record, Time now);
+  // Grows whenever records() changes.
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
  private:
   struct Session {
@@ -97,6 +100,7 @@ class Sessions {
   // session is put off to its new deadline.
   std::priority_queue<Deadline, std::vector<Deadline>, std::greater<>> deadlines_;
   SessionId last_id_ = kNoSession;
+  std::uint64_t generation_ = 0;
 };
 
 }  // namespace drun::store

@@ -122,6 +122,7 @@ bool KeyTable::push(std::string_view queue, std::string_view value) {
   auto it = queues_.find(queue);
   if (it == queues_.end()) it = queues_.try_emplace(std::string(queue)).first;
   it->second.emplace_back(value);
+  ++generation_;
   wake_one(queue);
   return true;
 }
@@ -136,6 +137,7 @@ std::string KeyTable::pop(std::string_view queue) {
   assert(it != queues_.end());
   std::string value = std::move(it->second.front());
   it->second.pop_front();
+  ++generation_;
   budget_.give_back(queue.size() + value.size() + kOverheadBytes);
   if (it->second.empty()) queues_.erase(it);
   return value;

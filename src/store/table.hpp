@@ -118,6 +118,8 @@ class KeyTable {
     std::size_t watches = 0;
   };
   [[nodiscard]] Counts counts() const { return {queues_.size(), wait_count_, watch_count_}; }
+  // Grows whenever keys or queues change.
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
   // Of a table that is being loaded.
   void restore_revision(std::uint64_t revision) { revision_ = revision; }
 
@@ -155,6 +157,7 @@ class KeyTable {
   std::vector<std::string> changed_;                   // watched keys, since the last publish()
   bool is_changed_ = false;
   std::uint64_t revision_ = 0;
+  std::uint64_t generation_ = 0;
   std::size_t wait_count_ = 0;
   std::size_t watch_count_ = 0;
 };

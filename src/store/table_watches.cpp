@@ -71,6 +71,7 @@ void KeyTable::for_each_watch(std::string_view key, Visit visit) {
 
 void KeyTable::note_change(std::string_view key) {
   is_changed_ = true;
+  ++generation_;
   if (watch_count_ > 0) changed_.emplace_back(key);
 }
 

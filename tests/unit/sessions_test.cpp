@@ -145,12 +145,12 @@ TEST_F(SessionsTest, AFullStoreOpensNone) {
 }
 
 TEST_F(SessionsTest, ARestoredSessionCanBeResumedForItsWholeTimeToLive) {
-  sessions.restore({7, token, Milliseconds(5000), Milliseconds(1000)}, at(100));
+  ASSERT_TRUE(sessions.restore({7, token, Milliseconds(5000), Milliseconds(1000)}, at(100)));
   Holder holder;
   EXPECT_GT(open(holder, 500, 100, 100), 7U) << "numbers are not given twice";
   sessions.expire(at(5099));
   EXPECT_TRUE(sessions.resume(holder, 7, token, at(5099)));
-  sessions.restore({9, token, Milliseconds(5000), Milliseconds(1000)}, at(6000));
+  ASSERT_TRUE(sessions.restore({9, token, Milliseconds(5000), Milliseconds(1000)}, at(6000)));
   sessions.expire(at(11'000));
   EXPECT_FALSE(sessions.resume(holder, 9, token, at(11'000)));
 }

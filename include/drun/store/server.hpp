@@ -3,6 +3,8 @@
 // reset_worker_table() may be called from any other.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -43,6 +45,15 @@ class Server {
                                 bool listening = true);
   // The same with a socket that is bound already.
   Result<Endpoint> add_listener(FileDescriptor bound, Table tcpstore_table, bool listening = true);
+
+  // Before run(). Keeps Table::Job, its queues and the sessions in `file`: loads it if it is there,
+  // and replaces it at every `interval` in which something has changed, and when run() ends. A
+  // session of the snapshot can be resumed for its time to live. An error: the file cannot be read
+  // or is damaged; it names the file, leaves it as it is, and the server must not be used.
+  Status use_snapshot(const std::string& file,
+                      std::chrono::milliseconds interval = std::chrono::seconds(1));
+  // Once run() has returned: whether the file holds what the server held.
+  [[nodiscard]] Status last_snapshot() const;
 
   // Serves until stop(). Call from the thread that is to serve; blocks all signals in it.
   void run();

@@ -1,0 +1,310 @@
+// Hostile and unlucky peers against a server on real sockets: what they do costs the others
+// nothing.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/raw_connection.hpp"
+#include "support/running_server.hpp"
+
+namespace drun::store {
+namespace {
+
+using namespace std::chrono_literals;
+using test::ControlConnection;
+using test::RawConnection;
+using test::RunningServer;
+using test::TcpStoreConnection;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+std::string set_request(std::string_view key, std::string_view value) {
+  std::string bytes;
+  tcpstore::Request request;
+  request.op = tcpstore::Op::Set;
+  request.key = key;
+  request.value = value;
+  tcpstore::encode(bytes, tcpstore::Dialect::C, request);
+  return bytes;
+}
+std::string get_request(std::string_view key) {
+  std::string bytes;
+  tcpstore::Request request;
+  request.op = tcpstore::Op::Get;
+  request.key = key;
+  tcpstore::encode(bytes, tcpstore::Dialect::C, request);
+  return bytes;
+}
+
+// What the server tells a control client about itself.
+std::uint64_t counter(ControlConnection& client, std::string_view name) {
+  static std::uint64_t id = 1000;
+  for (const auto& [key, value] : client.call<control::Counters>(++id, control::Stats{}).counters)
+    if (key == name) return value;
+  ADD_FAILURE() << "no counter " << name;
+  return 0;
+}
+
+void await(const char* what, const std::function<bool()>& condition) {
+  const auto deadline = Clock::now() + 20s;
+  while (!condition()) {
+    if (Clock::now() > deadline) {
+      ADD_FAILURE() << "in vain: " << what;
+      return;
+    }
+    std::this_thread::yield();
+  }
+}
+
+TEST(ServerLimitsTest, HalfAMessageHoldsNobodyUp) {
+  RunningServer server;
+  const std::string whole = set_request("key", std::string(1000, 'v'));
+  std::vector<std::unique_ptr<TcpStoreConnection>> halves;
+  for (std::size_t size = 1; size < whole.size(); size += 97) {
+    halves.push_back(std::make_unique<TcpStoreConnection>(server.endpoint()));
+    halves.back()->send(std::string_view(whole).substr(0, size));
+  }
+  TcpStoreConnection other(server.endpoint());
+  for (int i = 1; i <= 100; ++i)
+    ASSERT_EQ(other.add("n", 1), i);
+  EXPECT_EQ(other.get("key"), "");
+  halves.front()->send(std::string_view(whole).substr(1));
+  EXPECT_EQ(halves.front()->get("key"), std::string(1000, 'v'));
+}
+
+TEST(ServerLimitsTest, AFloodOfRequestsLeavesTheOthersTheirTurn) {
+  RunningServer server;
+  TcpStoreConnection flooder(server.endpoint());
+  flooder.set("k", "v");
+  std::string requests;
+  for (int i = 0; i < 10'000; ++i)
+    requests += get_request("k");
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    while (!stop && flooder.send(requests)) {
+    }
+  });
+  std::thread reader([&] {
+    while (flooder.receive(1 << 20).size() == 1 << 20) {
+    }
+  });
+  TcpStoreConnection other(server.endpoint());
+  for (int i = 1; i <= 200; ++i)
+    ASSERT_EQ(other.add("n", 1), i);
+  stop = true;
+  ::shutdown(flooder.fd(), SHUT_RDWR);
+  writer.join();
+  reader.join();
+}
+
+TEST(ServerLimitsTest, APeerThatReadsNothingIsHeldBackAndThenDropped) {
+  Limits limits;
+  limits.unread_time = 300ms;
+  RunningServer server(limits);
+  ControlConnection control(server.endpoint());
+  TcpStoreConnection peer(server.endpoint());
+  peer.set("k", std::string(1 << 20, 'v'));
+  testing::internal::CaptureStderr();
+  std::string requests;
+  for (int i = 0; i < 1000; ++i)
+    requests += get_request("k");
+  peer.send(requests);
+  await("the drop", [&] { return counter(control, "dropped") == 1; });
+  EXPECT_LT(counter(control, "bytes"), std::uint64_t{3} << 20) << "of a gigabyte asked for";
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("does not read its replies"));
+}
+
+TEST(ServerLimitsTest, ASlowReaderGetsEverything) {
+  Limits limits;
+  limits.unread_bytes = 4 << 20;
+  RunningServer server(limits);
+  TcpStoreConnection peer(server.endpoint());
+  const std::string value(100'000, 'v');
+  peer.set("k", value);
+  std::string requests;
+  for (int i = 0; i < 500; ++i)
+    requests += get_request("k");
+  std::thread writer([&] { peer.send(requests); });
+  for (int i = 0; i < 500; ++i)
+    ASSERT_EQ(peer.receive_vector().size(), value.size()) << i;
+  writer.join();
+}
+
+TEST(ServerLimitsTest, AWatcherThatReadsNothingIsDroppedAtTheLimit) {
+  Limits limits;
+  limits.unread_bytes = 2 << 20;
+  RunningServer server(limits);
+  ControlConnection watcher(server.endpoint(), 4096);
+  watcher.call<control::Snapshot>(1, control::Watch{"", true});
+  ControlConnection writer(server.endpoint());
+  testing::internal::CaptureStderr();
+  const std::string value(1 << 20, 'v');
+  control::Transaction put;
+  put.writes = {{"k", value}};
+  std::uint64_t id = 1;
+  for (; id < 100 && counter(writer, "dropped") == 0; ++id)
+    writer.call<control::Committed>(id, put);
+  EXPECT_LT(id, 50U);
+  EXPECT_EQ(counter(writer, "watches"), 0U);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("does not read its replies"));
+}
+
+TEST(ServerLimitsTest, AHugeAnnouncedLengthTakesNoMemory) {
+  Limits limits;
+  limits.value_bytes = std::size_t{1} << 40;
+  limits.request_bytes = std::size_t{1} << 41;
+  limits.total_bytes = 1 << 20;
+  RunningServer server(limits);
+  ControlConnection control(server.endpoint());
+  TcpStoreConnection announcer(server.endpoint());
+  std::string bytes = set_request("k", "").substr(0, 10);
+  append(bytes, std::uint64_t{1} << 39);
+  announcer.send(bytes);
+  TcpStoreConnection other(server.endpoint());
+  other.set("there", "1");
+  EXPECT_EQ(other.get("there"), "1");
+  EXPECT_LT(counter(control, "bytes"), 10'000U);
+  const std::string part(1 << 20, 'x');
+  for (int i = 0; i < 4 && announcer.send(part); ++i) {
+  }
+  EXPECT_TRUE(announcer.is_closed_by_peer()) << "what it sends counts";
+  EXPECT_EQ(other.get("there"), "1");
+}
+
+TEST(ServerLimitsTest, WhatIsTooLongClosesThatConnectionAlone) {
+  Limits limits;
+  limits.key_bytes = 100;
+  limits.value_bytes = 200;
+  RunningServer server(limits);
+  TcpStoreConnection good(server.endpoint());
+  good.set(std::string(100, 'k'), std::string(200, 'v'));
+  EXPECT_EQ(good.get(std::string(100, 'k')), std::string(200, 'v'));
+  TcpStoreConnection long_key(server.endpoint());
+  long_key.set(std::string(101, 'k'), "");
+  EXPECT_TRUE(long_key.is_closed_by_peer());
+  TcpStoreConnection long_value(server.endpoint());
+  long_value.set("k", std::string(201, 'v'));
+  EXPECT_TRUE(long_value.is_closed_by_peer());
+  EXPECT_EQ(good.add("n", 1), 1);
+}
+
+TEST(ServerLimitsTest, FirstBytesOfOtherProtocolsClose) {
+  RunningServer server;
+  for (const std::string_view bytes :
+       {std::string_view("GET / HTTP/1.1\r\n\r\n"), std::string_view("\x16\x03\x01"),
+        std::string_view("SSH-2.0-x\r\n"), std::string_view("*1\r\n$4\r\nPING\r\n")}) {
+    RawConnection peer(server.endpoint());
+    peer.send(bytes);
+    EXPECT_TRUE(peer.is_closed_by_peer()) << bytes;
+  }
+}
+
+TEST(ServerLimitsTest, ASilentConnectionStaysOpen) {
+  Limits limits;
+  limits.unread_time = 10ms;
+  RunningServer server(limits);
+  RawConnection silent(server.endpoint());
+  EXPECT_FALSE(silent.is_closed_by_peer(1200ms));
+  silent.send("\6");
+  EXPECT_EQ(silent.receive(8).size(), 8U) << "and may speak at last";
+}
+
+TEST(ServerLimitsTest, ConnectionsBeyondTheLimitAreClosed) {
+  Limits limits;
+  limits.connections = 2;
+  RunningServer server(limits);
+  TcpStoreConnection first(server.endpoint());
+  EXPECT_EQ(first.add("n", 1), 1);
+  auto second = std::make_unique<TcpStoreConnection>(server.endpoint());
+  EXPECT_EQ(second->add("n", 1), 2);
+  RawConnection third(server.endpoint());
+  EXPECT_TRUE(third.is_closed_by_peer());
+  second.reset();
+  await("room for another", [&] {
+    TcpStoreConnection again(server.endpoint());
+    again.send("\7");
+    return again.receive(8).size() == 8;
+  });
+}
+
+// A refusal that the client has not read yet is not lost by the close behind it.
+TEST(ServerLimitsTest, AnErrorReachesAPeerThatSendsOn) {
+  RunningServer server;
+  for (int i = 0; i < 20; ++i) {
+    RawConnection future(server.endpoint());
+    std::string opening;
+    control::encode_opening(opening, {7, 9});
+    future.send(opening + std::string(500'000, 'x'));
+    const std::string frame = future.receive(control::kHeaderBytes);
+    ASSERT_EQ(frame.size(), control::kHeaderBytes);
+    EXPECT_EQ(frame[12], static_cast<char>(control::FrameType::VersionRefused));
+    EXPECT_TRUE(future.is_closed_by_peer());
+  }
+}
+
+// Leaves this process no descriptors but those that are spared.
+class FewDescriptors {
+ public:
+  FewDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = 256;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    for (int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC); fd >= 0;
+         fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC))
+      held_.emplace_back(fd);
+  }
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+  void spare(std::size_t count) { held_.resize(held_.size() - count); }
+
+ private:
+  rlimit before_{};
+  std::vector<FileDescriptor> held_;
+};
+
+TEST(ServerLimitsTest, WithoutDescriptorsItWaitsAndThenGoesOn) {
+  RunningServer server;
+  testing::internal::CaptureStderr();
+  {
+    FewDescriptors few;
+    few.spare(2);
+    TcpStoreConnection first(server.endpoint());
+    EXPECT_EQ(first.add("n", 1), 1);
+    few.spare(1);
+    TcpStoreConnection second(server.endpoint());
+    second.send("\7");
+    rusage before{};
+    ::getrusage(RUSAGE_SELF, &before);
+    EXPECT_FALSE(second.readable(400ms)) << "the server has no descriptor for it";
+    rusage after{};
+    ::getrusage(RUSAGE_SELF, &after);
+    const auto spent = [](const rusage& usage) {
+      return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+             std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    };
+    EXPECT_LT(spent(after) - spent(before), 200ms) << "it does not spin";
+    EXPECT_EQ(first.add("n", 1), 2) << "those who are in are served";
+    few.spare(1);
+    EXPECT_EQ(second.receive(8).size(), 8U);
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("Too many open files"));
+}
+
+}  // namespace
+}  // namespace drun::store

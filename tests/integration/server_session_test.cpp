@@ -1,0 +1,233 @@
+// Sessions, watches and snapshots of the control protocol on real sockets and in real time.
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "drun/store/errors.hpp"
+#include "support/raw_connection.hpp"
+#include "support/running_server.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace drun::store {
+namespace {
+
+using namespace std::chrono_literals;
+using control::Entry;
+using test::ControlConnection;
+using test::RunningServer;
+using test::TcpStoreConnection;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+control::Transaction put(std::string_view key, std::string_view value, bool ephemeral) {
+  return {{}, {{key, value, ephemeral}}};
+}
+
+class ServerSessionTest : public testing::Test {
+ protected:
+  // A client whose session has the ephemeral key "mine"; `watcher` has seen that.
+  std::unique_ptr<ControlConnection> member(std::uint32_t ttl, std::uint32_t grace) {
+    watcher.call<control::Snapshot>(1, control::Watch{"mine", false});
+    auto client = std::make_unique<ControlConnection>(server.endpoint());
+    session = client->call<control::Session>(1, control::OpenSession{ttl, grace});
+    client->call<control::Committed>(2, put("mine", "", true));
+    EXPECT_THAT(watcher.receive_as<control::Changes>(1).changes, ElementsAre(Entry{"mine", ""}));
+    return client;
+  }
+  void expect_gone() {
+    EXPECT_THAT(watcher.receive_as<control::Changes>(1).changes,
+                ElementsAre(Entry{"mine", std::nullopt}));
+  }
+
+  RunningServer server;
+  ControlConnection watcher{server.endpoint()};
+  control::Session session;
+};
+
+TEST_F(ServerSessionTest, ASilentMemberIsGoneAfterItsTimeToLive) {
+  const auto start = Clock::now();
+  const auto client = member(200, 0);
+  expect_gone();
+  EXPECT_GE(Clock::now() - start, 200ms);
+  EXPECT_EQ(client->receive_as<control::SessionEnded>(0).reason, control::EndReason::Silent);
+}
+
+TEST_F(ServerSessionTest, ABrokenConnectionIsGoneAfterTheGrace) {
+  auto client = member(60'000, 150);
+  const auto start = Clock::now();
+  client->close();
+  expect_gone();
+  EXPECT_GE(Clock::now() - start, 150ms);
+}
+
+TEST_F(ServerSessionTest, GoodbyeIsSeenAtOnce) {
+  auto client = member(60'000, 60'000);
+  client->request(3, control::Goodbye{});
+  expect_gone();
+}
+
+TEST_F(ServerSessionTest, AResumedSessionKeepsItsKeys) {
+  auto client = member(60'000, 300);
+  client->close();
+  ControlConnection again(server.endpoint());
+  again.call<control::Done>(1, control::ResumeSession{session.session, session.token});
+  EXPECT_FALSE(watcher.readable(500ms)) << "longer than the grace";
+  again.close();
+  expect_gone();
+}
+
+TEST_F(ServerSessionTest, AWatchMissesNothingUnderConcurrentWriters) {
+  constexpr int kWriters = 6;
+  constexpr int kWrites = 300;
+  watcher.call<control::Snapshot>(1, control::Watch{"w/", true});
+  std::vector<std::thread> writers;
+  for (int w = 0; w < kWriters; ++w) {
+    writers.emplace_back([this, w] {
+      const std::string key = "w/" + std::to_string(w);
+      ControlConnection agent(server.endpoint());
+      TcpStoreConnection worker(server.endpoint());
+      for (int i = 1; i <= kWrites; ++i) {
+        if (w % 2 == 0)
+          worker.add(key, 1);
+        else
+          agent.call<control::Committed>(static_cast<std::uint64_t>(i),
+                                         put(key, std::to_string(i), false));
+      }
+    });
+  }
+  std::map<std::string, int> seen;
+  std::uint64_t revision = 0;
+  for (int i = 0; i < kWriters * kWrites; ++i) {
+    const auto changes = watcher.receive_as<control::Changes>(1);
+    ASSERT_GT(changes.revision, revision);
+    revision = changes.revision;
+    ASSERT_EQ(changes.changes.size(), 1U);
+    ASSERT_EQ(changes.changes[0].value,
+              std::to_string(++seen[std::string(changes.changes[0].key)]));
+  }
+  for (std::thread& writer : writers)
+    writer.join();
+  EXPECT_EQ(watcher.call<control::Pong>(2, control::Ping{"end"}).payload, "end") << "and no more";
+}
+
+TEST_F(ServerSessionTest, ASnapshotAndItsEventsFitTogether) {
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    TcpStoreConnection worker(server.endpoint());
+    while (!stop)
+      worker.add("n", 1);
+  });
+  for (std::uint64_t id = 1; id <= 200; ++id) {
+    const auto snapshot = watcher.call<control::Snapshot>(id, control::Watch{"n", false});
+    const int known =
+        snapshot.entries.empty() ? 0 : std::stoi(std::string(*snapshot.entries[0].value));
+    const auto changes = watcher.receive_as<control::Changes>(id);
+    EXPECT_EQ(std::stoi(std::string(*changes.changes[0].value)), known + 1);
+    watcher.request(1000 + id, control::Unwatch{id});
+    while (watcher.receive_reply().request != 1000 + id) {
+    }
+  }
+  stop = true;
+  writer.join();
+}
+
+TEST_F(ServerSessionTest, ManyWaitersOfOneKeyAreAllAnswered) {
+  std::vector<std::unique_ptr<TcpStoreConnection>> waiters;
+  for (int i = 0; i < 200; ++i) {
+    waiters.push_back(std::make_unique<TcpStoreConnection>(server.endpoint()));
+    waiters.back()->start_wait({"go"});
+    EXPECT_EQ(waiters.back()->add("ready", 1), i + 1);
+  }
+  TcpStoreConnection(server.endpoint()).set("go", "");
+  for (const auto& waiter : waiters)
+    EXPECT_EQ(waiter->receive(1).size(), 1U);
+}
+
+// ---- snapshots ----
+
+TEST(ServerSnapshotTest, ASessionAndItsKeysOutliveARestart) {
+  const test::TemporaryDirectory directory;
+  const std::string file = directory.file("store");
+  control::Session session;
+  {
+    RunningServer server({}, file);
+    ControlConnection client(server.endpoint());
+    session = client.call<control::Session>(1, control::OpenSession{60'000, 50});
+    client.call<control::Committed>(2, put("mine", "1", true));
+    TcpStoreConnection(server.endpoint()).add("n", 7);
+    TcpStoreConnection waits_for_add(server.endpoint());
+    while (waits_for_add.get("n") != "7") {
+    }
+    server.stop();
+    EXPECT_TRUE(server.server().last_snapshot().ok());
+  }
+  RunningServer server({}, file);
+  EXPECT_EQ(TcpStoreConnection(server.endpoint()).get("n"), "7");
+  ControlConnection client(server.endpoint());
+  client.call<control::Done>(1, control::ResumeSession{session.session, session.token});
+  EXPECT_THAT(client.call<control::Values>(2, control::Get{{"mine"}}).values, ElementsAre("1"));
+  client.call<control::Done>(3, control::Goodbye{});
+  EXPECT_THAT(client.call<control::Values>(4, control::Get{{"mine"}}).values,
+              ElementsAre(std::nullopt));
+}
+
+TEST(ServerSnapshotTest, TheFileFollowsTheChanges) {
+  const test::TemporaryDirectory directory;
+  const std::string file = directory.file("store");
+  RunningServer server({}, file);
+  TcpStoreConnection client(server.endpoint());
+  client.set("first", "some value");
+  const auto holds = [&](std::string_view text) {
+    std::ifstream in(file, std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(in), {});
+    return bytes.find(text) != std::string::npos;
+  };
+  const auto deadline = Clock::now() + 20s;
+  while (!holds("some value") && Clock::now() < deadline)
+    std::this_thread::yield();
+  EXPECT_TRUE(holds("some value"));
+  client.set("first", "another value");
+  while (!holds("another value") && Clock::now() < deadline)
+    std::this_thread::yield();
+  EXPECT_TRUE(holds("another value"));
+}
+
+TEST(ServerSnapshotTest, ADamagedFileIsRefusedByNameAndKept) {
+  const test::TemporaryDirectory directory;
+  const std::string file = directory.file("store");
+  std::ofstream(file) << "drunsnap but not really a snapshot";
+  Server server;
+  const Status status = server.use_snapshot(file);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().what(), HasSubstr(file));
+  EXPECT_THAT(status.error().what(), HasSubstr("version"));
+  std::string kept;
+  std::getline(std::ifstream(file), kept);
+  EXPECT_EQ(kept, "drunsnap but not really a snapshot");
+}
+
+TEST(ServerSnapshotTest, AFileThatCannotBeWrittenIsAnErrorInTheEnd) {
+  const test::TemporaryDirectory directory;
+  testing::internal::CaptureStderr();
+  RunningServer server({}, directory.file("no/such/directory"));
+  TcpStoreConnection(server.endpoint()).add("n", 1);
+  server.stop();
+  const Status status = server.server().last_snapshot();
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().what(), HasSubstr("No such file or directory"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("not up to date"));
+}
+
+}  // namespace
+}  // namespace drun::store
