@@ -1,7 +1,9 @@
 // drun-store: the store as a program of its own.
 #include <pthread.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +22,7 @@ namespace {
 constexpr int kUsage = 2;
 constexpr int kFailed = 125;
 constexpr std::uint16_t kDefaultPort = 29400;
+constexpr std::size_t kLongestInterval = 24UL * 3600 * 1000;  // milliseconds
 
 constexpr const char* kHelp = R"(Usage: drun-store [options]
 
@@ -30,6 +33,10 @@ has bound as one line, and serves until SIGTERM or SIGINT.
   --bind ADDRESS           numeric address or name of an interface of this
                            machine; default: all of them, IPv4 and IPv6
   --port PORT              default 29400; 0: any free port
+
+  --snapshot FILE          keep keys and sessions in FILE: loaded at the start if
+                           it is there, replaced as they change and at the end
+  --snapshot-interval MS   at most so often; default 1000 milliseconds
 
   --max-key SIZE           of a key, default 8K
   --max-value SIZE         of a value, default 64M
@@ -51,6 +58,8 @@ SIGINT, 2 usage, 125 it cannot serve (the port is in use, for example).
 struct Settings {
   Endpoint endpoint{"", kDefaultPort};
   ServerOptions server;
+  std::string snapshot;
+  std::chrono::milliseconds snapshot_interval{1000};
   log::Level level = log::Level::Warning;
   bool help = false;
   bool version = false;
@@ -83,6 +92,12 @@ Settings parse(Arguments arguments) {
       const auto number = parse_port(*port);
       if (!number) throw UsageError("--port " + number.error().what());
       settings.endpoint.port = *number;
+    } else if (const auto file = arguments.take_value("--snapshot")) {
+      settings.snapshot = *file;
+    } else if (const auto interval = arguments.take_value("--snapshot-interval")) {
+      const std::size_t milliseconds = parse_count("--snapshot-interval", *interval);
+      settings.snapshot_interval =
+          std::chrono::milliseconds(std::min(milliseconds, kLongestInterval));
     } else if (const auto key = arguments.take_value("--max-key")) {
       limits.key_bytes = parse_size("--max-key", *key);
     } else if (const auto value = arguments.take_value("--max-value")) {
@@ -126,6 +141,13 @@ int serve(const Settings& settings) {
   const sigset_t signals = end_signals();
   raise_descriptor_limit();
   Server server(settings.server);
+  if (!settings.snapshot.empty()) {
+    const Status loaded = server.use_snapshot(settings.snapshot, settings.snapshot_interval);
+    if (!loaded) {
+      log::error(loaded.error().what());
+      return kFailed;
+    }
+  }
   const auto bound = server.add_listener(settings.endpoint, Table::Job);
   if (!bound) {
     log::error(bound.error().what());
@@ -140,7 +162,7 @@ int serve(const Settings& settings) {
   log::info(std::string("ending on ") + (signal == SIGTERM ? "SIGTERM" : "SIGINT"));
   server.stop();
   serving.join();
-  return 0;
+  return server.last_snapshot() ? 0 : kFailed;
 }
 
 int run(int argc, char** argv) {
