@@ -9,6 +9,26 @@ foreach(program drun drun-store drunctl)
     install(TARGETS ${program} RUNTIME COMPONENT runtime)
   endif()
 endforeach()
+if(TARGET drun)
+  # Called by this name, drun keeps the contract of torch.distributed.launch.
+  file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  file(CREATE_LINK drun "${PROJECT_BINARY_DIR}/bin/drun-launch" SYMBOLIC)
+  install(FILES "${PROJECT_BINARY_DIR}/bin/drun-launch" TYPE BIN COMPONENT runtime)
+  # What drun itself can print: its manual page and the completions of three shells.
+  set(printed "${PROJECT_BINARY_DIR}/printed")
+  file(MAKE_DIRECTORY "${printed}")
+  add_custom_command(OUTPUT "${printed}/drun.1" "${printed}/drun" "${printed}/_drun" "${printed}/drun.fish"
+    COMMAND drun --print-man > drun.1
+    COMMAND drun --print-completion bash > drun
+    COMMAND drun --print-completion zsh > _drun
+    COMMAND drun --print-completion fish > drun.fish
+    WORKING_DIRECTORY "${printed}" DEPENDS drun VERBATIM)
+  add_custom_target(drun_printed ALL DEPENDS "${printed}/drun.1")
+  install(FILES "${printed}/drun.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT runtime)
+  install(FILES "${printed}/drun" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT runtime)
+  install(FILES "${printed}/_drun" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions" COMPONENT runtime)
+  install(FILES "${printed}/drun.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" COMPONENT runtime)
+endif()
 install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/LICENSE"
   TYPE DOC COMPONENT runtime)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs/" TYPE DOC COMPONENT runtime FILES_MATCHING PATTERN "*.md")

@@ -38,6 +38,12 @@ done
 
 # Without this machine's environment, too.
 env -i "$drun" --version
+env -i "$scratch/root/usr/bin/drun-launch" --dry-run train.py | grep -q -- --local-rank=0 ||
+  fail "drun-launch does not keep the older contract"
+for file in man/man1/drun.1 bash-completion/completions/drun zsh/vendor-completions/_drun \
+  fish/vendor_completions.d/drun.fish; do
+  [ -s "$scratch/root/usr/share/$file" ] || fail "$file is missing"
+done
 hello=$scratch/root/usr/share/doc/drun/examples/shell/hello.sh
 [ -x "$hello" ] || fail "the examples must stay executable"
 [ "$("$drun" --nproc-per-node 2 "$hello" | sort | head -n 1)" = \
