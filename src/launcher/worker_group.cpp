@@ -66,6 +66,7 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   state_ = State::Running;
   not_started_ = not_exited_ = static_cast<std::size_t>(options_.nproc_per_node);
   const WorkerEnvironments environments(options_, assignment);
+  guardian_.share_environment(environments.shared());
   for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank) {
     process::SpawnRequest request;
     request.id = next_id_++;
@@ -78,7 +79,7 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
     label.role = options_.role;
     auto streams = output_.open(label);
     request.argv = worker_command(options_, local_rank);
-    request.environment = environments.of(local_rank, "");
+    request.environment = environments.own(local_rank, "");
     request.standard_output = std::move(streams.standard_output);
     request.standard_error = std::move(streams.standard_error);
     if (label.rank == options_.stdin_rank)

@@ -65,11 +65,11 @@ void bare_process(int count, const char* program) {
 void through_guardian(Guardian& guardian, int count, const std::string& program,
                       const std::vector<std::string>& environment) {
   static drun::process::WorkerId next = 0;
+  guardian.share_environment(environment);
   for (int i = 0; i < count; ++i) {
     drun::process::SpawnRequest request;
     request.id = next++;
     request.argv = {program};
-    request.environment = environment;
     guardian.spawn(std::move(request));
   }
   int exited = 0;

@@ -169,6 +169,21 @@ TEST(SpawnTest, WithoutPathTheSystemsOwnIsUsed) {
   EXPECT_EQ(output_of(driver, std::move(request)), "found\n");
 }
 
+TEST(SpawnTest, SharedEnvironmentComesBeforeTheWorkersOwnUntilItIsReplaced) {
+  Driver driver;
+  auto request = Driver::request(1, {"env"});
+  request.environment = {"OWN=1"};
+  driver.guardian.share_environment({"PATH=/usr/bin:/bin", "BIG=" + std::string(100'000, 'x')});
+  EXPECT_EQ(output_of(driver, std::move(request)),
+            "PATH=/usr/bin:/bin\nBIG=" + std::string(100'000, 'x') + "\nOWN=1\n");
+  driver.guardian.share_environment({"PATH=/bin"});
+  auto next = Driver::request(2, {"env"});
+  next.environment = {"OWN=2"};
+  EXPECT_EQ(output_of(driver, std::move(next)), "PATH=/bin\nOWN=2\n");
+  driver.guardian.share_environment({});
+  EXPECT_EQ(output_of(driver, Driver::request(3, {"env"})), "PATH=/usr/bin:/bin\n");
+}
+
 TEST(SpawnTest, AScriptWithoutAnInterpreterIsRunByTheShell) {
   const TemporaryDirectory directory;
   const auto script = directory.file("script", "echo \"$0 $#: $1\"\n", 0755);

@@ -104,10 +104,10 @@ void set_command_line(const std::string& title) {
   const auto begin_address = std::strtoull(at, &end, 10);
   const auto end_address = std::strtoull(end, nullptr, 10);
   if (begin_address == 0 || end_address <= begin_address + 1) return;
-  char* area = reinterpret_cast<char*>(begin_address);
+  char* area = reinterpret_cast<char*>(begin_address);  // NOLINT(performance-no-int-to-ptr)
   const std::size_t size = end_address - begin_address;
   std::memset(area, 0, size);
-  std::memcpy(area, title.data(), std::min(title.size(), size - 1));
+  title.copy(area, size - 1);
 }
 
 }  // namespace drun::process

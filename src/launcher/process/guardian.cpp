@@ -260,6 +260,10 @@ std::vector<GuardianEvent> Guardian::receive() {
   return result;
 }
 
+void Guardian::share_environment(const std::vector<std::string>& environment) {
+  impl_->send(wire::encode_environment(environment));
+}
+
 void Guardian::spawn(SpawnRequest request) {
   std::string message = wire::encode(request);
   std::vector<FileDescriptor> descriptors;

@@ -26,9 +26,10 @@ using WorkerId = std::uint32_t;  // chosen by the agent, unique for the guardian
 // One worker to start. Descriptors that are not given become /dev/null.
 struct SpawnRequest {
   WorkerId id = 0;
-  std::vector<std::string> argv;  // argv[0] is looked up in PATH of `environment`, as a shell does
-  std::vector<std::string> environment;  // "NAME=value", complete
-  std::string working_directory;         // empty: the agent's
+  std::vector<std::string> argv;  // argv[0] is looked up in the worker's PATH, as a shell does
+  // "NAME=value", beside what share_environment() gave; no name may be in both.
+  std::vector<std::string> environment;
+  std::string working_directory;  // empty: the agent's
   FileDescriptor standard_input;
   FileDescriptor standard_output;
   FileDescriptor standard_error;
@@ -93,6 +94,9 @@ class Guardian {
   // Never blocks.
   [[nodiscard]] std::vector<GuardianEvent> receive();
 
+  // What every worker that is spawned from now on has in its environment; replaces what was shared
+  // before. So that a megabyte of it goes to the guardian once and not with every worker.
+  void share_environment(const std::vector<std::string>& environment);
   void spawn(SpawnRequest request);
   // To the process group of one worker, or of all.
   void signal(WorkerId id, int signal);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -100,6 +101,9 @@ bool GuardianLoop::read_agent() {
 void GuardianLoop::handle(Frame frame) {
   wire::Reader reader(frame.payload);
   switch (frame.type) {
+    case wire::Type::Environment:
+      handle_environment(frame.payload);
+      break;
     case wire::Type::Spawn:
       handle_spawn(std::move(frame));
       break;
@@ -125,6 +129,14 @@ void GuardianLoop::handle(Frame frame) {
   }
 }
 
+void GuardianLoop::handle_environment(std::string_view payload) {
+  shared_text_ = payload;
+  shared_environment_.clear();
+  for (char* at = shared_text_.data(); at < shared_text_.data() + shared_text_.size();
+       at += std::strlen(at) + 1)
+    shared_environment_.push_back(at);
+}
+
 void GuardianLoop::handle_spawn(Frame frame) {
   wire::Reader reader(frame.payload);
   const auto body = reader.number<wire::SpawnBody>();
@@ -143,7 +155,8 @@ void GuardianLoop::handle_spawn(Frame frame) {
   SpawnPlan plan;
   plan.working_directory = reader.text();
   plan.argv.reserve(body.arguments + 1);
-  plan.environment.reserve(body.variables + 1);
+  plan.environment.reserve(shared_environment_.size() + body.variables + 1);
+  plan.environment = shared_environment_;
   for (std::uint32_t i = 0; i < body.arguments; ++i)
     plan.argv.push_back(const_cast<char*>(reader.text()));
   for (std::uint32_t i = 0; i < body.variables; ++i)
@@ -279,7 +292,7 @@ void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcep
     if (options.open_files) ::setrlimit(RLIMIT_NOFILE, &*options.open_files);
     loop.emplace(std::move(agent), options);
     loop->run();
-  } catch (...) {
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
     // Out of memory: nothing else throws here. The workers must not outlive their guardian.
   }
   kill_job(loop ? loop->group() : nullptr);

@@ -6,8 +6,11 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "drun/base/file_descriptor.hpp"
 #include "launcher/process/cgroup.hpp"
@@ -16,6 +19,14 @@
 #include "launcher/process/spawn.hpp"
 
 namespace drun::process {
+
+// A stop under way: first the grace, then the killing.
+struct StopUnderWay {
+  std::chrono::steady_clock::time_point deadline;  // of the grace, later of the killing
+  bool killing = false;
+  std::unordered_set<pid_t> killed;  // have had their SIGKILL
+  std::uint32_t count = 0;           // died of it
+};
 
 // The guardian's one thread. Every signal is blocked; it sleeps in poll until the agent speaks, a
 // child ends, or a grace is over.
@@ -31,18 +42,11 @@ class GuardianLoop {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // A stop under way: first the grace, then the killing.
-  struct Stop {
-    Clock::time_point deadline;  // of the grace, later of the killing
-    bool killing = false;
-    std::unordered_set<pid_t> killed;  // have had their SIGKILL
-    std::uint32_t count = 0;           // died of it
-  };
-
   void set_up_cgroups();
   void enter_next_group();
   [[nodiscard]] bool read_agent();
   void handle(Frame frame);
+  void handle_environment(std::string_view payload);
   void handle_spawn(Frame frame);
   void handle_stop(int signal, std::chrono::milliseconds grace);
   void reap();
@@ -60,10 +64,12 @@ class GuardianLoop {
   Spawner spawner_;
   std::optional<WorkerGroup> group_;
   OutOfMemoryCount out_of_memory_;
+  std::string shared_text_;                      // what all workers have in their environment...
+  std::vector<char*> shared_environment_;        // ...variable by variable
   std::unordered_map<WorkerId, pid_t> workers_;  // alive
   std::unordered_map<pid_t, WorkerId> ids_;
   bool any_child_ = false;
-  std::optional<Stop> stop_;
+  std::optional<StopUnderWay> stop_;
 };
 
 // The cgroup for the workers of this guardian, not made yet; nothing where none may be made.

@@ -254,6 +254,7 @@ pid_t Spawner::create_child(void* context) {
 SpawnResult Spawner::spawn(SpawnPlan plan) {
   const auto paths = exec_candidates(plan.argv.front(), path_of(plan.environment));
   std::vector<const char*> candidates;
+  candidates.reserve(paths.size() + 1);
   for (const auto& path : paths)
     candidates.push_back(path.c_str());
   candidates.push_back(nullptr);

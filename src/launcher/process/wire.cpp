@@ -54,6 +54,13 @@ std::string encode(const SpawnRequest& request) {
   return writer.finish();
 }
 
+std::string encode_environment(const std::vector<std::string>& variables) {
+  Writer writer(Type::Environment, 0);
+  for (const auto& variable : variables)
+    writer.text(variable);
+  return writer.finish();
+}
+
 std::string encode(const GuardianEvent& event) {
   return std::visit(Encoder{}, event);
 }

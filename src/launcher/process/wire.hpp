@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launcher/process/guardian.hpp"
 
@@ -20,6 +21,7 @@ namespace drun::process::wire {
 
 enum class Type : std::uint8_t {
   Spawn = 1,  // agent to guardian
+  Environment,
   Signal,
   SignalAll,
   Stop,
@@ -127,6 +129,9 @@ struct SpawnBody {
   std::uint8_t new_terminal = 0;
 };
 [[nodiscard]] std::string encode(const SpawnRequest& request);
+
+// The variables that all later workers have.
+[[nodiscard]] std::string encode_environment(const std::vector<std::string>& variables);
 
 // GuardianLost never travels.
 [[nodiscard]] std::string encode(const GuardianEvent& event);
