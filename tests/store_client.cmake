@@ -8,6 +8,7 @@ add_executable(store_bench bench/limit_server.cpp bench/load.cpp bench/server_pr
 target_include_directories(store_bench PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
 target_compile_definitions(store_bench PRIVATE DRUN_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
 target_link_libraries(store_bench PRIVATE drun::store drun::options)
+add_dependencies(tests_integration store_bench)
 add_test(NAME integration.StoreBench.Runs COMMAND store_bench
   --servers limit,drun --seconds 0.05 --connections 4 --storms 20 --repeat 1)
 set_tests_properties(integration.StoreBench.Runs PROPERTIES LABELS integration TIMEOUT 60)
