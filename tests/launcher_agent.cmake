@@ -4,7 +4,7 @@ drun_add_test(agent_unit_test LABEL unit SOURCES unit/progress_test.cpp unit/mas
 foreach(seed 1 2)
   add_test(NAME chaos.seed_${seed}
     COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/chaos/chaos.py
-            --bin ${PROJECT_BINARY_DIR}/bin --seed ${seed} --faults 12 --keep-store)
+            --bin ${PROJECT_BINARY_DIR}/bin --seed ${seed} --faults 12)
   set_tests_properties(chaos.seed_${seed} PROPERTIES LABELS chaos TIMEOUT 400 RUN_SERIAL ON)
 endforeach()
 add_test(NAME netns.silent_host

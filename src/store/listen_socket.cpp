@@ -139,7 +139,13 @@ Status start_listening(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdleSeconds);
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveIntervalSeconds);
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
-  if (::listen(fd, INT_MAX) == 0) return Done{};
+  if (::listen(fd, INT_MAX) == 0) {
+    // Nobody can share the port any more. The accepted sockets inherit this: a server that is
+    // started again at once may bind the port although clients still hold their ends of the old
+    // connections.
+    set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    return Done{};
+  }
   const int error = errno;
   const Result<Endpoint> local = local_endpoint(fd);
   return Error::from_errno(error, "listen on " + (local ? to_string(local.value()) : "a socket"));

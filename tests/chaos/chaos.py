@@ -159,6 +159,18 @@ def running(pid):
         return False
 
 
+def free_port():
+    """Outside the range of outgoing connections: one of those could take it while the store is away."""
+    low = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in random.SystemRandom().sample(range(10000, max(low, 10100)), 100):
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+            return port
+        except OSError:
+            pass
+    raise Violation("no free port")
+
+
 class Job:
     def __init__(self, arguments, directory):
         self.bin = pathlib.Path(arguments.bin).resolve()
@@ -172,7 +184,7 @@ class Job:
         self.history = []
         self.verbose = arguments.verbose
         self.restarts_store = not arguments.keep_store
-        self.store_port = 0
+        self.store_port = free_port()
         self.store = None
         self.start_store()
         for _ in range(arguments.agents):
@@ -329,6 +341,7 @@ class Job:
         self.history.append(f"{what} {detail}")
         if self.verbose:
             print(f"{len(self.history):4} {self.history[-1]}", flush=True)
+        return what
 
     def finish(self):
         """One agent is told to stop; all must stop, with its exit code, and nothing may be left."""
@@ -378,9 +391,12 @@ def main():
         job.settle()
         slowest = 0.0
         for _ in range(arguments.faults):
-            job.fault()
+            before = {w[0] for w in job.workers()}
+            what = job.fault()
             began = time.monotonic()
             job.settle()
+            if what == "restart_store" and before != {w[0] for w in job.workers()}:
+                raise Violation("the store's restart restarted workers")
             slowest = max(slowest, time.monotonic() - began)
             job.reap()
         job.finish()

@@ -1,5 +1,6 @@
 #include "drun/store/server.hpp"
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -84,6 +85,18 @@ TEST(ServerTest, AHeldPortIsNotSharedAndAnErrorNamesItAndTheCause) {
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().what(), "bind " + to_string(held) + ": Address already in use");
   EXPECT_EQ(again.error().code(), std::errc::address_in_use);
+}
+
+TEST(ServerTest, APortIsFreeAgainAtOnceAlthoughClientsHoldTheirEnds) {
+  auto server = std::make_unique<RunningServer>();
+  const Endpoint endpoint = server->endpoint();
+  TcpStoreConnection client(endpoint);
+  client.set("/k", "v");
+  EXPECT_EQ(client.get("/k"), "v");
+  server.reset();
+  Server again;
+  const auto bound = again.add_listener(endpoint, Table::Job);
+  EXPECT_TRUE(bound) << bound.error().what();
 }
 
 }  // namespace
