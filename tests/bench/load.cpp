@@ -201,6 +201,17 @@ void open_connections(Swarm& swarm, std::size_t count, Dialect dialect) {
   }
 }
 
+// Sends what has no reply, and a question behind it: its answer says that the first has been done.
+void prepare(Swarm& swarm, const std::string& request, Dialect dialect) {
+  std::string question;
+  RequestWriter(question).byte(*opcode(Call::Check, dialect)).u64(0);
+  swarm.send(0, request + question);
+  bool answered = false;
+  while (!answered) {
+    swarm.turn(Clock::now() + kStuck, [&](std::size_t, std::string_view) { answered = true; });
+  }
+}
+
 // Closed loop, with `depth` requests in flight on each connection.
 class RequestLoad {
  public:
@@ -356,7 +367,7 @@ Measurement run_requests(const ServerProcess& server, LimitSizes& sizes, const W
     swarm.reserve(workload.connections);
     open_connections(swarm, workload.connections, dialect);
     const bool is_store = server.name() != "limit";
-    if (workload.prepare && is_store) swarm.send(0, workload.prepare(dialect));
+    if (workload.prepare && is_store) prepare(swarm, workload.prepare(dialect), dialect);
     RequestLoad load(swarm, workload, dialect, is_store);
     load.start();
     load.run(Clock::now() + time / 5);
