@@ -12,3 +12,7 @@ add_dependencies(tests_integration store_bench)
 add_test(NAME integration.StoreBench.Runs COMMAND store_bench
   --servers limit,drun --seconds 0.05 --connections 4 --storms 20 --repeat 1)
 set_tests_properties(integration.StoreBench.Runs PROPERTIES LABELS integration TIMEOUT 60)
+
+drun_add_test(store_key_value_test LABEL integration TIMEOUT 60
+  SOURCES integration/store_key_value_test.cpp support/scripted_peer.cpp support/store_thread.cpp
+  DEPENDS drun::store_key_value drun_test_support Asio::Asio)

@@ -207,8 +207,11 @@ std::string to_text(std::chrono::steady_clock::duration duration) {
 }
 
 std::string quote_bytes(std::string_view bytes) {
-  constexpr std::size_t kLongest = 32;
-  const std::string_view start = bytes.substr(0, kLongest);
+  constexpr std::size_t kLongest = 80;
+  std::string_view start = bytes.substr(0, kLongest);
+  if (const auto end = start.find_first_of("\r\n"); end != start.npos && end > 0) {
+    start = start.substr(0, end);  // of a text: its first line
+  }
   std::string text;
   if (std::all_of(start.begin(), start.end(), [](char c) { return c >= ' ' && c <= '~'; })) {
     text = "'" + std::string(start) + "'";
@@ -220,7 +223,7 @@ std::string quote_bytes(std::string_view bytes) {
       text += hex;
     }
   }
-  return bytes.size() > kLongest ? text + "..." : text;
+  return bytes.size() > start.size() ? text + "..." : text;
 }
 
 }  // namespace drun::store

@@ -57,7 +57,7 @@ class ClientConnection {
 // "5 s", "1.5 s", "20 ms".
 [[nodiscard]] std::string to_text(std::chrono::steady_clock::duration duration);
 
-// What a peer sent, for a message: "'HTTP'" or "0x160301".
+// What a peer sent, or a key, for a message: "'HTTP'" or "0x160301"; the beginning, if it is long.
 [[nodiscard]] std::string quote_bytes(std::string_view bytes);
 
 }  // namespace drun::store
