@@ -26,8 +26,9 @@ std::optional<Number> take_number(std::string_view& text) {
 Arguments::Arguments(int argc, char** argv) : arguments_(argv + 1, argv + argc) {}
 
 bool Arguments::at_option() const {
-  return !empty() && !only_words_ && arguments_[next_].size() > 1 &&
-         arguments_[next_].starts_with('-');
+  if (empty() || only_words_) return false;
+  const std::string& argument = arguments_[next_];
+  return argument.size() > 1 && argument[0] == '-' && (argument[1] < '0' || argument[1] > '9');
 }
 
 bool Arguments::take_switch(std::string_view option) {

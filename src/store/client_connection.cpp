@@ -1,6 +1,5 @@
 #include "store/client_connection.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,9 +52,11 @@ class Connector {
       if (connection) return connection;
       const Error& error = connection.error();
       const SteadyTime now = steady_clock::now();
-      if (error.code() == Errc::NotAStore || now >= deadline_) {
+      if (error.code() == Errc::NotAStore || !options_.retry || now >= deadline_) {
         std::string text = "connect to " + to_string(endpoint_) + ": " + error.what();
-        if (now >= deadline_) text += " (gave up after " + to_text(now - start) + ")";
+        if (options_.retry && now >= deadline_) {
+          text += " (gave up after " + to_text(now - start) + ")";
+        }
         return Error(error.code(), std::move(text));
       }
       std::this_thread::sleep_until(std::min(now + backoff.next(), deadline_));
@@ -66,7 +67,7 @@ class Connector {
   using Opened = Result<std::unique_ptr<ClientConnection>>;
 
   Opened attempt() {
-    auto addresses = resolve();
+    auto addresses = resolve(endpoint_, deadline_);
     if (!addresses) return addresses.error();
     Error last(std::make_error_code(std::errc::host_unreachable), "the name has no address");
     for (const SocketAddress& address : *addresses) {
@@ -75,16 +76,6 @@ class Connector {
       last = opened.error();
     }
     return last;
-  }
-
-  Result<Addresses> resolve() {
-    Addresses literal = literal_addresses(endpoint_);
-    if (!literal.empty()) return literal;
-    const LookUp look_up = start_look_up(endpoint_);
-    if (const Status ready = wait_ready(look_up->fd(), POLLIN, deadline_); !ready) {
-      return Error(ready.error().code(), "no answer to the look-up of '" + endpoint_.host + "'");
-    }
-    return std::move(*look_up->receive());
   }
 
   Opened attempt(const SocketAddress& address) {

@@ -2,6 +2,7 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 
 #include <cerrno>
@@ -11,6 +12,8 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "store/socket.hpp"
 
 namespace drun::store {
 namespace {
@@ -80,6 +83,17 @@ LookUp start_look_up(const Endpoint& endpoint) {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return answer;
+}
+
+Result<Addresses> resolve(const Endpoint& endpoint,
+                          std::chrono::steady_clock::time_point deadline) {
+  Addresses literal = literal_addresses(endpoint);
+  if (!literal.empty()) return literal;
+  const LookUp look_up = start_look_up(endpoint);
+  if (const Status ready = wait_ready(look_up->fd(), POLLIN, deadline); !ready) {
+    return Error(ready.error().code(), "no answer to the look-up of '" + endpoint.host + "'");
+  }
+  return std::move(*look_up->receive());
 }
 
 Endpoint to_endpoint(const SocketAddress& address) {

@@ -5,6 +5,7 @@
 
 #include <sys/socket.h>
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -32,6 +33,10 @@ using LookUp = std::shared_ptr<Mailbox<Result<Addresses>>>;
 
 // Returns at once. Dropping the result abandons the look-up; its thread ends by itself.
 [[nodiscard]] LookUp start_look_up(const Endpoint& endpoint);
+
+// The addresses of the endpoint, literal or looked up; Errc::Timeout at the deadline. Blocks.
+[[nodiscard]] Result<Addresses> resolve(const Endpoint& endpoint,
+                                        std::chrono::steady_clock::time_point deadline);
 
 // Numeric host and port; an IPv4-mapped address as plain IPv4.
 [[nodiscard]] Endpoint to_endpoint(const SocketAddress& address);

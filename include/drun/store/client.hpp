@@ -53,6 +53,8 @@ struct ClientOptions {
   std::string prefix{};
   // Keys go out as they are, without the "/" that torch's clients put in front.
   bool raw_keys = false;
+  // False: connect() tries each address of the name once, and no more.
+  bool retry = true;
   // The limit of a call that is given none.
   std::chrono::milliseconds timeout{300'000};
   // A longer value or key in a reply is an error; memory grows only as bytes arrive.

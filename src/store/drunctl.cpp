@@ -1,0 +1,22 @@
+// drunctl: looks into a store and changes it, from the shell.
+#include "store/drunctl.hpp"
+
+#include <exception>
+
+#include "drun/base/log.hpp"
+#include "store/arguments.hpp"
+
+int main(int argc, char** argv) {
+  namespace ctl = drun::store::ctl;
+  drun::log::configure("drunctl", drun::log::Level::Warning);
+  try {
+    const auto settings = ctl::parse(argc, argv);
+    return settings ? ctl::run(*settings) : ctl::kOk;
+  } catch (const drun::store::UsageError& error) {
+    drun::log::error(error.what());
+    return ctl::kUsage;
+  } catch (const std::exception& error) {
+    drun::log::error(error.what());
+    return ctl::kUnreachable;
+  }
+}
