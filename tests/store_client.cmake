@@ -16,3 +16,12 @@ set_tests_properties(integration.StoreBench.Runs PROPERTIES LABELS integration T
 drun_add_test(store_key_value_test LABEL integration TIMEOUT 60
   SOURCES integration/store_key_value_test.cpp support/scripted_peer.cpp support/store_thread.cpp
   DEPENDS drun::store_key_value drun_test_support Asio::Asio)
+
+# The programs.
+drun_add_test(drunctl_test LABEL integration TIMEOUT 60
+  SOURCES integration/drunctl_test.cpp support/store_thread.cpp DEPENDS drun::store drun_test_support)
+drun_add_test(drun_store_test LABEL integration TIMEOUT 120
+  SOURCES integration/drun_store_test.cpp DEPENDS drun::store drun_test_support)
+add_dependencies(drunctl_test drunctl)
+add_dependencies(drun_store_test drun-store)
+add_dependencies(store_bench drun-store)

@@ -74,12 +74,16 @@ log::Level parse_level(const std::string& text) {
   throw UsageError("--log-level '" + text + "': expected error, warning, info, debug or trace");
 }
 
-Endpoint parse_bind(const std::string& text) {
-  const auto parsed = parse_endpoint(text.find(':') == text.npos ? text : "[" + text + "]", 0);
-  if (!parsed || parsed->port != 0) {
+// A name, or a numeric address with or without brackets and %scope; no port.
+std::string parse_bind(const std::string& text) {
+  const bool brackets = text.starts_with('[') && text.ends_with(']');
+  const std::string host = brackets ? text.substr(1, text.size() - 2) : text;
+  const std::string plain = host.substr(0, host.find('%'));
+  const auto parsed = parse_endpoint(plain, 0);
+  if (!parsed || parsed->host != plain) {
     throw UsageError("--bind '" + text + "': expected an address without a port");
   }
-  return *parsed;
+  return host;
 }
 
 Settings parse(Arguments arguments) {
@@ -87,7 +91,7 @@ Settings parse(Arguments arguments) {
   Limits& limits = settings.server.limits;
   while (!arguments.empty()) {
     if (const auto bind = arguments.take_value("--bind")) {
-      settings.endpoint.host = parse_bind(*bind).host;
+      settings.endpoint.host = parse_bind(*bind);
     } else if (const auto port = arguments.take_value("--port")) {
       const auto number = parse_port(*port);
       if (!number) throw UsageError("--port " + number.error().what());

@@ -1,0 +1,230 @@
+// drun-store as a program: its life, and real torch clients that it serves.
+#include <signal.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "drun/store/client.hpp"
+#include "support/drun_process.hpp"
+
+namespace drun::store {
+namespace {
+
+using namespace std::chrono_literals;
+using test::DrunProcess;
+using test::Finished;
+using testing::HasSubstr;
+
+const std::string kDrunStore = DRUN_BIN_DIR "/drun-store";
+
+test::Launch launch(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), kDrunStore);
+  return {std::move(arguments), {}, {}};
+}
+
+// A running drun-store on a free loopback port.
+class DrunStore {
+ public:
+  explicit DrunStore(std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{"--bind", "127.0.0.1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    if (more.empty()) arguments.insert(arguments.end(), {"--port", "0"});
+    process_ = std::make_unique<DrunProcess>(launch(arguments));
+    EXPECT_TRUE(process_->wait_for_out("\n")) << process_->err();
+    endpoint_ = process_->out().substr(0, process_->out().find('\n'));
+  }
+  DrunProcess& process() { return *process_; }
+  const std::string& endpoint() const { return endpoint_; }
+  Result<Client> client(ClientOptions options = {}) const {
+    return Client::connect(parse_endpoint(endpoint_, 0).value(), Client::Clock::now() + 10s,
+                           options);
+  }
+
+ private:
+  std::unique_ptr<DrunProcess> process_;
+  std::string endpoint_;
+};
+
+TEST(DrunStoreTest, PrintsItsEndpointAndServesUntilItIsTold) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    DrunStore store;
+    EXPECT_THAT(store.endpoint(), testing::StartsWith("127.0.0.1:"));
+    auto client = store.client();
+    ASSERT_TRUE(client) << client.error().what();
+    ASSERT_TRUE(client->set("k", "v"));
+    EXPECT_EQ(client->get("k").value(), "v");
+    store.process().signal(signal);
+    const Finished finished = store.process().finish();
+    EXPECT_EQ(finished.code, 0);
+    EXPECT_EQ(finished.out, store.endpoint() + "\n") << "nothing else on standard output";
+    EXPECT_EQ(finished.err, "");
+    EXPECT_FALSE(client->ping(5s));
+  }
+}
+
+TEST(DrunStoreTest, TakesOverThePortOfOneThatWasKilled) {
+  auto first = std::make_unique<DrunStore>();
+  auto client = first->client();
+  ASSERT_TRUE(client);
+  const std::string port = first->endpoint().substr(first->endpoint().find(':') + 1);
+  first->process().signal(SIGKILL);
+  ASSERT_TRUE(first->process().wait());
+  DrunStore second({"--port", port});
+  EXPECT_EQ(second.endpoint(), first->endpoint());
+  EXPECT_TRUE(second.client());
+}
+
+TEST(DrunStoreTest, SaysInOneLineWhatItCannotDo) {
+  DrunStore running;
+  const std::string port = running.endpoint().substr(running.endpoint().find(':') + 1);
+  const struct {
+    std::vector<std::string> arguments;
+    int code;
+    const char* says;
+  } cases[] = {
+      {{"--bind", "127.0.0.1", "--port", port}, 125, "Address already in use"},
+      {{"--bind", "192.0.2.1", "--port", "0"}, 125, "192.0.2.1"},
+      {{"--port", "70000"}, 2, "'70000': a port is a number"},
+      {{"--bind", "127.0.0.1:5"}, 2, "--bind '127.0.0.1:5'"},
+      {{"--bind"}, 2, "--bind needs a value"},
+      {{"--max-value", "7X"}, 2, "--max-value '7X': expected bytes"},
+      {{"--max-connections", "0"}, 2, "--max-connections '0'"},
+      {{"--log-level", "loud"}, 2, "--log-level 'loud'"},
+      {{"--nonsense"}, 2, "unknown option '--nonsense'"},
+      {{"word"}, 2, "'word' is too much"},
+  };
+  for (const auto& c : cases) {
+    const Finished finished = DrunProcess(launch(c.arguments)).finish();
+    EXPECT_EQ(finished.code, c.code) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr(c.says));
+    EXPECT_EQ(test::split_lines(finished.err).size(), 1U) << finished.err;
+    EXPECT_EQ(finished.out, "");
+  }
+  EXPECT_THAT(DrunProcess(launch({"--help"})).finish().out, HasSubstr("Exit codes"));
+}
+
+TEST(DrunStoreTest, HoldsTheLimitsThatItIsGiven) {
+  DrunStore store({"--port", "0", "--max-value", "1K", "--max-key", "20"});
+  auto client = store.client();
+  ASSERT_TRUE(client);
+  ASSERT_TRUE(client->set("k", std::string(1024, 'x')));
+  EXPECT_EQ(client->get("k", 5s).value().size(), 1024U);
+  ASSERT_TRUE(client->set("k", std::string(1025, 'x')));
+  EXPECT_FALSE(client->get("k", 5s)) << "the connection was closed";
+  auto another = store.client();
+  ASSERT_TRUE(another);
+  EXPECT_FALSE(another->check({std::string(20, 'k')}, 5s)) << "21 bytes with the slash";
+}
+
+// Four torch 1.13 clients and one in C++ do all that they can with one another.
+constexpr const char* kFleet = R"(
+import datetime, os, sys, torch.distributed as dist
+host, port = sys.argv[1].rsplit(':', 1)
+second = datetime.timedelta(seconds=1)
+def worker(rank):
+    store = dist.TCPStore(host, int(port), world_size=4, is_master=False, timeout=30 * second)
+    store.set(f'rank{rank}', bytes([0, rank, 255]))
+    for peer in range(4):
+        assert store.get(f'rank{peer}') == bytes([0, peer, 255])
+    store.add('sum', rank + 1)
+    store.wait(['go'])
+    assert store.get('sum') == b'10', store.get('sum')
+    first = store.compare_set('winner', '', str(rank))
+    assert store.get('winner') == first
+    prefixed = dist.PrefixStore(f'own{rank}', store)
+    prefixed.set('x', 'y')
+    assert prefixed.get('x') == b'y'
+    assert store.delete_key(f'own{rank}/x') and not store.delete_key('missing')
+    assert store.num_keys() >= 8
+    try:
+        store.wait(['never'], second / 5)
+        raise SystemExit(f'rank {rank}: the wait ended')
+    except RuntimeError as error:
+        assert 'imeout' in str(error), error
+    other = dist.TCPStore(host, int(port), is_master=False, timeout=30 * second)
+    other.set(f'done{rank}', 'yes')
+children = []
+for rank in range(4):
+    pid = os.fork()
+    if pid == 0:
+        worker(rank)
+        os._exit(0)
+    children.append(pid)
+sys.exit(max(os.waitpid(pid, 0)[1] for pid in children) != 0)
+)";
+
+TEST(DrunStoreTorchTest, ServesAFleetOfTorch113Clients) {
+  const std::string python = test::python_with_torch();
+  if (python.empty()) GTEST_SKIP() << "no Python with torch on this machine";
+  DrunStore store;
+  DrunProcess fleet(test::Launch{{python, "-c", kFleet, store.endpoint()}, {}, {}});
+  auto client = store.client();
+  ASSERT_TRUE(client);
+  ASSERT_TRUE(client->wait({"rank0", "rank1", "rank2", "rank3"}, 50s));
+  EXPECT_EQ(client->get("rank2", 5s).value(), std::string("\0\x02\xff", 3));
+  while (client->get("sum", 20s).value() != "10") {
+  }
+  ASSERT_TRUE(client->set("go", ""));
+  EXPECT_TRUE(client->wait({"done0", "done1", "done2", "done3"}, 50s));
+  const Finished finished = fleet.finish(50s);
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(client->get("init/", 5s).error().code(), Errc::Timeout)
+      << "the counter of workers has no slash";
+  auto raw = store.client({.dialect = {}, .prefix = {}, .raw_keys = true});
+  EXPECT_EQ(raw->get("init/", 5s).value(), "4");
+}
+
+TEST(DrunStoreTorchTest, IsTheEndpointOfARealTorchrun) {
+  const std::string python = test::python_with_torch();
+  if (python.empty()) GTEST_SKIP() << "no Python with torch on this machine";
+  const Finished version =
+      DrunProcess(test::Launch{{python, "-c", "import torch; print(torch.__version__)"}, {}, {}})
+          .finish(60s);
+  if (!version.out.starts_with("1.")) GTEST_SKIP() << "torchrun of torch " << version.out;
+  DrunStore store;
+  test::TempDir directory;
+  const auto agent = [&] {
+    // -r and -t name a rank that does not exist: with Python 3.11 this torchrun cannot do without.
+    return std::make_unique<DrunProcess>(
+        test::Launch{{python,
+                      "-m",
+                      "torch.distributed.run",
+                      "--nnodes",
+                      "2",
+                      "--nproc_per_node",
+                      "2",
+                      "--rdzv_backend",
+                      "c10d",
+                      "--rdzv_endpoint",
+                      store.endpoint(),
+                      "--rdzv_conf",
+                      "is_host=0",
+                      "--rdzv_id",
+                      "job1",
+                      "-r",
+                      "9:1",
+                      "-t",
+                      "9:1",
+                      "--no_python",
+                      "/bin/sh",
+                      "-c",
+                      "touch " + directory.path().string() + "/$RANK-of-$WORLD_SIZE"},
+                     {"OMP_NUM_THREADS=1"},
+                     directory.path()});
+  };
+  const auto first = agent();
+  const auto second = agent();
+  EXPECT_EQ(first->finish(80s).code, 0) << first->err();
+  EXPECT_EQ(second->finish(20s).code, 0) << second->err();
+  for (const char* name : {"0-of-4", "1-of-4", "2-of-4", "3-of-4"}) {
+    EXPECT_TRUE(std::filesystem::exists(directory.path() / name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace drun::store

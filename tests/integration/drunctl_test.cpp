@@ -1,0 +1,220 @@
+// drunctl as a shell script uses it.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "drun/store/client.hpp"
+#include "support/drun_process.hpp"
+#include "support/store_thread.hpp"
+
+namespace drun::store {
+namespace {
+
+using namespace std::chrono_literals;
+using test::DrunProcess;
+using test::Finished;
+using testing::HasSubstr;
+
+const std::string kDrunctl = DRUN_BIN_DIR "/drunctl";
+
+class DrunctlTest : public testing::Test {
+ protected:
+  // drunctl with these arguments, against this test's store.
+  test::Launch launch(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), kDrunctl);
+    return {std::move(arguments), {"DRUN_STORE=" + to_string(store_.endpoint())}, {}};
+  }
+  Finished ctl(std::vector<std::string> arguments) const {
+    return DrunProcess(launch(std::move(arguments))).finish();
+  }
+  // A line of shell in which $CTL is drunctl.
+  Finished shell(const std::string& line) const {
+    return DrunProcess(
+               test::Launch{{"/bin/sh", "-c", line},
+                            {"DRUN_STORE=" + to_string(store_.endpoint()), "CTL=" + kDrunctl},
+                            {}})
+        .finish();
+  }
+  Client client(ClientOptions options = {}) const {
+    auto client = Client::connect(store_.endpoint(), Client::Clock::now() + 10s, options);
+    EXPECT_TRUE(client);
+    return std::move(*client);
+  }
+
+  test::StoreThread store_;
+};
+
+TEST_F(DrunctlTest, SetsAndGetsBytesUnchanged) {
+  EXPECT_EQ(ctl({"set", "k", "plain"}).code, 0);
+  EXPECT_EQ(ctl({"get", "k"}).out, "plain");
+  const std::string binary("\0\xff\n\r\x1b", 5);
+  EXPECT_EQ(shell(R"(printf '\000\377\n\r\033' | "$CTL" set b -)").code, 0);
+  EXPECT_EQ(ctl({"get", "b"}).out, binary);
+  test::TempDir directory;
+  const std::string large(3 << 20, '\x80');
+  EXPECT_EQ(ctl({"set", "f", "--file", directory.write("value", large)}).code, 0);
+  EXPECT_EQ(ctl({"get", "f"}).out, large);
+  EXPECT_EQ(ctl({"set", "--", "--odd", ""}).code, 0);
+  EXPECT_EQ(ctl({"get", "--", "--odd"}).out, "");
+}
+
+TEST_F(DrunctlTest, SeesTheKeysOfTorchsClients) {
+  auto plain = client();
+  ASSERT_TRUE(plain.set("shared", "from C++"));
+  EXPECT_EQ(ctl({"get", "shared"}).out, "from C++");
+  EXPECT_EQ(ctl({"--raw", "get", "/shared"}).out, "from C++");
+  auto prefixed = client({.dialect = {}, .prefix = "job"});
+  ASSERT_TRUE(prefixed.set("k", "v"));
+  EXPECT_EQ(ctl({"get", "k", "--prefix", "job"}).out, "v");
+  EXPECT_EQ(ctl({"keys"}).out, "job/k\nshared\n");
+  EXPECT_EQ(ctl({"keys", "--prefix=job"}).out, "k\n");
+  EXPECT_EQ(ctl({"keys", "--raw", "/s"}).out, "/shared\n");
+  EXPECT_EQ(ctl({"keys", "--null"}).out, std::string("job/k\0shared\0", 13));
+}
+
+TEST_F(DrunctlTest, ExitCodesAnswerQuestions) {
+  EXPECT_EQ(ctl({"get", "missing"}).code, 1);
+  EXPECT_THAT(ctl({"get", "missing"}).err, HasSubstr("there is no key 'missing'"));
+  EXPECT_EQ(ctl({"check", "missing"}).code, 1);
+  EXPECT_EQ(ctl({"delete", "missing"}).code, 1);
+  ASSERT_EQ(ctl({"set", "a", "1"}).code, 0);
+  EXPECT_EQ(ctl({"check", "a"}).code, 0);
+  EXPECT_EQ(ctl({"check", "a", "missing"}).code, 1);
+  EXPECT_EQ(ctl({"wait", "a"}).code, 0);
+  EXPECT_EQ(ctl({"delete", "a"}).code, 0);
+  EXPECT_EQ(ctl({"delete", "a"}).code, 1);
+
+  EXPECT_EQ(ctl({"compare-set", "c", "", "one"}).code, 0);
+  const Finished lost = ctl({"compare-set", "c", "two", "three"});
+  EXPECT_EQ(lost.code, 1);
+  EXPECT_EQ(lost.out, "one");
+  EXPECT_EQ(ctl({"compare-set", "none", "x", "y"}).code, 1);
+  EXPECT_EQ(ctl({"compare-set", "none", "x", "x"}).code, 1);
+  EXPECT_EQ(ctl({"check", "none"}).code, 1);
+}
+
+TEST_F(DrunctlTest, AddsAndPrintsTheSum) {
+  EXPECT_EQ(ctl({"add", "n"}).out, "1\n");
+  EXPECT_EQ(ctl({"add", "n", "41"}).out, "42\n");
+  EXPECT_EQ(ctl({"add", "n", "-50"}).out, "-8\n");
+  EXPECT_EQ(ctl({"add", "n", "0", "--json"}).out, "{\"key\":\"n\",\"value\":-8}\n");
+  ASSERT_EQ(ctl({"set", "word", "x"}).code, 0);
+  const Finished broken = ctl({"add", "word"});
+  EXPECT_EQ(broken.code, 125);
+  EXPECT_THAT(broken.err, HasSubstr("other than a number"));
+}
+
+TEST_F(DrunctlTest, TimesEndIn124) {
+  const Finished late = ctl({"wait", "never", "--timeout", "150ms"});
+  EXPECT_EQ(late.code, 124);
+  EXPECT_THAT(late.err, HasSubstr("wait 'never'"));
+  EXPECT_EQ(ctl({"get", "--wait", "never", "--timeout", "0.1"}).code, 124);
+  EXPECT_EQ(ctl({"barrier", "b", "2", "--timeout", "0.1"}).code, 124);
+  EXPECT_EQ(ctl({"watch", "--timeout", "0.1"}).code, 124);
+}
+
+TEST_F(DrunctlTest, WaitsEndWhenTheKeyComes) {
+  DrunProcess waiting(launch({"get", "--wait", "late"}));
+  auto setter = client();
+  ASSERT_TRUE(setter.set("late", "now"));
+  const Finished finished = waiting.finish();
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_EQ(finished.out, "now");
+  DrunProcess first(launch({"barrier", "here", "2"}));
+  EXPECT_EQ(ctl({"barrier", "here", "2"}).code, 0);
+  EXPECT_EQ(first.finish().code, 0);
+}
+
+TEST_F(DrunctlTest, JsonIsBase64WhereItMustBe) {
+  auto setter = client();
+  ASSERT_TRUE(setter.set("text", "gr\xc3\xbc\xc3\x9f\"e\n"));
+  ASSERT_TRUE(setter.set("bytes", std::string("a\0\xff", 3)));
+  ASSERT_TRUE(setter.set("\xff", ""));
+  EXPECT_EQ(ctl({"get", "text", "--json"}).out,
+            "{\"key\":\"text\",\"value\":\"gr\xc3\xbc\xc3\x9f\\\"e\\n\"}\n");
+  EXPECT_EQ(ctl({"get", "bytes", "--json"}).out, "{\"key\":\"bytes\",\"value_base64\":\"YQD/\"}\n");
+  EXPECT_EQ(ctl({"keys", "--json"}).out, "[\"bytes\",\"text\",{\"base64\":\"/w==\"}]\n");
+}
+
+TEST_F(DrunctlTest, WatchShowsWhatIsThereAndEveryChange) {
+  auto setter = client();
+  ASSERT_TRUE(setter.set("w/old", "1\n2"));
+  ASSERT_TRUE(setter.set("other", "x"));
+  DrunProcess text(launch({"watch", "w/", "--count", "3"}));
+  DrunProcess json(launch({"watch", "w/", "--count", "3", "--json"}));
+  ASSERT_TRUE(text.wait_for_out("is w/old 1\\n2\n"));
+  ASSERT_TRUE(json.wait_for_out("is"));
+  ASSERT_TRUE(setter.set("w/new", "\xff"));
+  ASSERT_TRUE(setter.set("other", "y"));
+  ASSERT_EQ(setter.add("w/n", 2).value(), 2);
+  ASSERT_TRUE(setter.delete_key("w/old").value());
+  EXPECT_EQ(text.finish().out, "is w/old 1\\n2\nset w/new \\xff\nset w/n 2\ndelete w/old\n");
+  EXPECT_EQ(json.finish().out,
+            "{\"event\":\"is\",\"key\":\"w/old\",\"value\":\"1\\n2\"}\n"
+            "{\"event\":\"set\",\"key\":\"w/new\",\"value_base64\":\"/w==\"}\n"
+            "{\"event\":\"set\",\"key\":\"w/n\",\"value\":\"2\"}\n"
+            "{\"event\":\"delete\",\"key\":\"w/old\"}\n");
+  DrunProcess exact(launch({"watch", "--exact", "w/n", "--count", "1"}));
+  ASSERT_TRUE(exact.wait_for_out("is w/n 2\n"));
+  ASSERT_TRUE(setter.set("w/new", "not this"));
+  ASSERT_TRUE(setter.set("w/n", "3"));
+  EXPECT_EQ(exact.finish().out, "is w/n 2\nset w/n 3\n");
+}
+
+TEST_F(DrunctlTest, StatsAndPing) {
+  ASSERT_EQ(ctl({"set", "k", "v"}).code, 0);
+  EXPECT_THAT(ctl({"stats"}).out, HasSubstr("keys 1\n"));
+  EXPECT_THAT(ctl({"stats", "--json"}).out, HasSubstr("\"keys\":1"));
+  EXPECT_THAT(ctl({"ping"}).out, HasSubstr("answers in"));
+  EXPECT_THAT(ctl({"ping", "--json"}).out,
+              HasSubstr("\"endpoint\":\"" + to_string(store_.endpoint()) + "\""));
+}
+
+TEST_F(DrunctlTest, AStoreThatIsNotThereIs125AndRetryWaitsForIt) {
+  test::ReservedPort port;
+  const Finished down = ctl({"--endpoint", port.endpoint(), "get", "k"});
+  EXPECT_EQ(down.code, 125);
+  EXPECT_THAT(down.err, HasSubstr("connect to " + port.endpoint() + ": Connection refused"));
+  EXPECT_EQ(ctl({"--endpoint", port.endpoint(), "watch"}).code, 125);
+  EXPECT_EQ(ctl({"--endpoint", port.endpoint(), "--retry", "--timeout", "0.2", "ping"}).code, 125);
+  DrunProcess patient(launch({"--endpoint", port.endpoint(), "--retry", "ping"}));
+  const test::StoreThread late(static_cast<std::uint16_t>(port.number()));
+  EXPECT_EQ(patient.finish().code, 0);
+}
+
+TEST_F(DrunctlTest, WrongUsageIsOneLineAndExitCode2) {
+  const struct {
+    std::vector<std::string> arguments;
+    const char* says;
+  } cases[] = {
+      {{}, "a command is missing"},
+      {{"fetch", "k"}, "there is no command 'fetch'"},
+      {{"get"}, "expected: drunctl get KEY"},
+      {{"get", "a", "b"}, "expected: drunctl get KEY"},
+      {{"set", "k"}, "set KEY VALUE"},
+      {{"set", "k", "v", "--file", "x"}, "set KEY VALUE"},
+      {{"set", "k", "--file", "/no/such/file"}, "--file '/no/such/file': No such file"},
+      {{"add", "k", "many"}, "'many': expected a whole number"},
+      {{"get", "k", "--timeout", "soon"}, "--timeout 'soon': expected a duration"},
+      {{"get", "k", "--timeout"}, "--timeout needs a value"},
+      {{"get", "k", "--verbose"}, "unknown option '--verbose'"},
+      {{"get", "k", "--endpoint", "a b"}, "--endpoint 'a b'"},
+      {{"watch", "--count", "0"}, "--count '0': expected a number above 0"},
+  };
+  for (const auto& c : cases) {
+    const Finished finished = ctl(c.arguments);
+    EXPECT_EQ(finished.code, 2) << c.says;
+    EXPECT_THAT(finished.err, HasSubstr(c.says));
+    EXPECT_EQ(test::split_lines(finished.err).size(), 1U) << finished.err;
+    EXPECT_EQ(finished.out, "") << c.says;
+  }
+  EXPECT_EQ(ctl({"--help"}).code, 0);
+  EXPECT_THAT(ctl({"--help"}).out, HasSubstr("Exit codes"));
+  EXPECT_THAT(ctl({"--version"}).out, testing::StartsWith("drunctl "));
+}
+
+}  // namespace
+}  // namespace drun::store
