@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <set>
 
 #include "launcher/options_scan.hpp"
@@ -74,7 +75,7 @@ int rocm_gpus(const FileSource& files) {
   const auto render_nodes = files.list("/dev/dri");
   int count = 0;
   for (const std::string& node : files.list(nodes)) {
-    const auto text = files.read(nodes + "/" + node + "/properties");
+    const auto text = files.read((std::filesystem::path(nodes) / node / "properties").string());
     if (!text || property(*text, "simd_count").value_or(0) <= 0) continue;
     const auto minor = property(*text, "drm_render_minor");
     if (minor && contains(render_nodes, "renderD" + std::to_string(*minor))) ++count;

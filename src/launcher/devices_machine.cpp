@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -103,7 +104,8 @@ std::optional<std::string> ask_proc() {
   const std::string directory = "/proc/driver/nvidia/gpus";
   std::string result;
   for (const std::string& gpu : list_directory(directory)) {
-    const std::string text = read_file(directory + "/" + gpu + "/information").value_or("");
+    const auto path = std::filesystem::path(directory) / gpu / "information";
+    const std::string text = read_file(path.string()).value_or("");
     const auto at = text.find("GPU-");
     const auto end = text.find_first_of(" \t\n", at);
     result += (at == std::string::npos ? "" : text.substr(at, end - at)) + "\n";

@@ -132,7 +132,8 @@ std::string bash_script() {
     } else {
       continue;
     }
-    choices += (choices.empty() ? "      " : "\n      ") + patterns + ") " + action + " ;;";
+    if (!choices.empty()) choices += '\n';
+    choices.append("      ").append(patterns).append(") ").append(action).append(" ;;");
   }
   std::string script(kBash);
   script = replaced(std::move(script), "@VALUES@", values);

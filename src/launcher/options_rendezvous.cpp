@@ -141,16 +141,19 @@ void resolve_rendezvous(const Given& given, Options& options) {
   if (const Setting* setting = settings.find("rdzv-conf")) conf = parse_conf(*setting);
   options.conf = conf.conf;
   options.master_port = port_setting(settings);
+  // torchrun takes one node without a port for a private job, whatever its --master-addr says.
+  const bool master = has_master && (options.master_port || options.max_nodes > 1);
+  const bool is_static = asked == Asked::Static
+                             ? endpoint != nullptr || master
+                             : asked == Asked::Nothing && endpoint == nullptr && master;
   const bool one_machine = options.max_nodes == 1 || options.local_nodes > 0;
 
   if (settings.on("standalone")) {
     use_standalone(settings, options);
-  } else if (asked == Asked::Static && (endpoint != nullptr || has_master)) {
+  } else if (is_static) {
     use_static(settings, options);
   } else if (endpoint != nullptr) {
     use_c10d(*endpoint, options);
-  } else if (asked != Asked::C10d && has_master && (options.master_port || options.max_nodes > 1)) {
-    use_static(settings, options);
   } else if (one_machine) {
     use_private_store(options);
   } else {

@@ -73,6 +73,8 @@ TEST(RendezvousOptionsTest, CommandLinesMeanWhatTheyMeanToTorchrun) {
        "static X:29500 id=none rank=1 port=free nodes=2:2"},
       {"--nnodes 2 --node-rank 1 --master-port 1234",
        "static 127.0.0.1:1234 id=none rank=1 port=1234 nodes=2:2"},
+      {"--rdzv-backend static --nnodes 1 --master-addr localhost",
+       "standalone id=fresh-id rank=any port=free nodes=1:1"},
       {"--nnodes 1 --master-port 1234",
        "static 127.0.0.1:1234 id=none rank=any port=1234 nodes=1:1"},
       {"--nnodes 1 --master-addr localhost --master-port 1234",
