@@ -49,7 +49,6 @@ struct Connection {
   bool connected = false;
   bool wants_writable = false;
   std::size_t received = 0;  // bytes of the reply that is on its way
-  std::array<char, 16> begins{};
   std::vector<Clock::time_point> started;  // of the requests in flight, a ring
   std::size_t oldest = 0;
 };
@@ -59,7 +58,7 @@ class Swarm {
   // Called with a connection's number and the bytes that came.
   using Received = std::function<void(std::size_t, std::string_view)>;
 
-  explicit Swarm(const ServerProcess& server) : server_(server) {
+  explicit Swarm(const ServerProcess& server) {
     epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     address_ = store::literal_addresses(server.endpoint()).at(0);
     buffer_.resize(std::size_t{1} << 18);
@@ -162,7 +161,6 @@ class Swarm {
     }
   }
 
-  const ServerProcess& server_;
   store::SocketAddress address_;
   FileDescriptor epoll_;
   std::vector<Connection> connections_;

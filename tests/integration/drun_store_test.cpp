@@ -79,6 +79,33 @@ TEST(DrunStoreTest, TakesOverThePortOfOneThatWasKilled) {
   EXPECT_TRUE(second.client());
 }
 
+TEST(DrunStoreTest, KeepsItsKeysInASnapshotAndRefusesADamagedOne) {
+  test::TempDir directory;
+  const std::string file = (directory.path() / "snapshot").string();
+  {
+    DrunStore store({"--port", "0", "--snapshot", file});
+    auto client = store.client();
+    ASSERT_TRUE(client);
+    ASSERT_TRUE(client->set("k", std::string("\0v", 2)));
+    ASSERT_EQ(client->add("n", 7, 5s).value(), 7);
+    store.process().signal(SIGTERM);
+    EXPECT_EQ(store.process().finish().code, 0);
+  }
+  {
+    DrunStore store({"--port", "0", "--snapshot", file});
+    auto client = store.client();
+    ASSERT_TRUE(client);
+    EXPECT_EQ(client->get("k", 5s).value(), std::string("\0v", 2));
+    EXPECT_EQ(client->add("n", 1, 5s).value(), 8);
+  }
+  const std::string damaged = test::read_file(file).substr(1);
+  const std::string path = directory.write("damaged", damaged);
+  const Finished refused = DrunProcess(launch({"--port", "0", "--snapshot", path})).finish();
+  EXPECT_EQ(refused.code, 125);
+  EXPECT_THAT(refused.err, HasSubstr(path));
+  EXPECT_EQ(test::read_file(path), damaged) << "left as it is";
+}
+
 TEST(DrunStoreTest, SaysInOneLineWhatItCannotDo) {
   DrunStore running;
   const std::string port = running.endpoint().substr(running.endpoint().find(':') + 1);
