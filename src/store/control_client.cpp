@@ -71,10 +71,10 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     while (!abandoned_) {
       follow_connection();
       flush();
-      const auto events = machine_.take_events();
+      auto events = machine_.take_events();
       if (events.empty() && connection_ == machine_.wanted_connection()) break;
-      for (const ControlEvent& event : events) {
-        sink_(event);
+      for (ControlEvent& event : events) {
+        sink_(std::move(event));
         if (abandoned_) return;
       }
     }
