@@ -1,181 +1,357 @@
 #include "launcher/devices.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
-#include <filesystem>
-#include <set>
+#include <string_view>
 
-#include "launcher/options_scan.hpp"
-#include "launcher/options_values.hpp"
+#include "launcher/cpu_list.hpp"
+#include "launcher/device_masks.hpp"
+#include "launcher/device_selection.hpp"
 
 namespace drun::launcher {
 namespace {
 
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) return "";
-  return std::string(text.substr(first, text.find_last_not_of(" \t\n") - first + 1));
+constexpr int kMostWorkers = 10'000;
+
+enum class Kind { Number, Auto, Cpu, Gpu, Xpu };
+
+Error refused(std::string text) {
+  return Error(std::make_error_code(std::errc::invalid_argument), std::move(text));
 }
 
-// The number that a text begins with, as strtoul takes it ("1gpu2" is 1); -1: none or negative.
-int leading_number(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  int value = -1;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return ec == std::errc() && end != text.data() && value >= 0 ? value : -1;
-}
-
-// Which GPU a UUID, perhaps shortened, means; -1: none, or several.
-int by_uuid(const NvidiaGpus& gpus, std::string_view uuid) {
-  int found = -1;
-  for (std::size_t i = 0; i < gpus.uuids.size(); ++i) {
-    if (!gpus.uuids[i].starts_with(uuid)) continue;
-    if (found >= 0) return -1;
-    found = static_cast<int>(i);
+std::string join(const std::vector<Device>& devices) {
+  std::string result;
+  for (const auto& device : devices) {
+    if (!result.empty()) result += ',';
+    result += device.entry;
   }
-  return found;
-}
-
-// The entries of a mask as numbers, up to the first that `index_of` does not know (-1) or that is
-// out of range; none at all when one is repeated.
-template <typename IndexOf>
-std::vector<int> select(const char* mask, int count, IndexOf index_of) {
-  std::vector<int> result;
-  for (const std::string& item : split(mask, ',')) {
-    const int index = index_of(trimmed(item));
-    if (index < 0) break;
-    if (std::find(result.begin(), result.end(), index) != result.end()) return {};
-    result.push_back(index);
-  }
-  const auto outside =
-      std::find_if(result.begin(), result.end(), [&](int index) { return index >= count; });
-  result.erase(outside, result.end());
   return result;
 }
 
-std::optional<long long> property(const std::string& properties, std::string_view name) {
-  for (const std::string& line : split(properties, '\n')) {
-    if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ' ') continue;
-    const std::string value = trimmed(std::string_view(line).substr(name.size()));
-    long long number = 0;
-    const auto [end, ec] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (ec == std::errc() && end == value.data() + value.size()) return number;
+std::optional<int> whole_number(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
+  return number;
+}
+
+std::string workers_flag(const std::string& text) {
+  return "--nproc-per-node '" + text + "': ";
+}
+
+Result<Kind> parse_kind(const std::string& text) {
+  if (text == "auto") return Kind::Auto;
+  if (text == "cpu") return Kind::Cpu;
+  if (text == "gpu" || text == "cuda") return Kind::Gpu;
+  if (text == "xpu") return Kind::Xpu;
+  const auto number = whole_number(text);
+  if (!text.empty() && (!number || *number < 1 || *number > kMostWorkers)) {
+    return refused(workers_flag(text) +
+                   "expected a whole number of at least 1, auto, cpu, gpu or xpu");
   }
-  return std::nullopt;
+  return Kind::Number;
 }
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// KFD lists CPUs too: they have no SIMD units. A GPU without a device node is not this container's.
-int rocm_gpus(const FileSource& files) {
-  const std::string nodes = "/sys/class/kfd/kfd/topology/nodes";
-  const auto render_nodes = files.list("/dev/dri");
-  int count = 0;
-  for (const std::string& node : files.list(nodes)) {
-    const auto text = files.read((std::filesystem::path(nodes) / node / "properties").string());
-    if (!text || property(*text, "simd_count").value_or(0) <= 0) continue;
-    const auto minor = property(*text, "drm_render_minor");
-    if (minor && contains(render_nodes, "renderD" + std::to_string(*minor))) ++count;
+// The devices as the machine numbers them, where that is known.
+std::string list_devices(const std::vector<Device>& devices) {
+  std::string result;
+  for (const auto& device : devices) {
+    if (!result.empty()) result += ',';
+    result += device.number >= 0 ? std::to_string(device.number) : device.entry;
   }
-  return count;
+  return result;
 }
 
-// Tiles are devices of their own, as Level Zero counts them by default.
-int intel_gpus(const FileSource& files) {
-  const auto render_nodes = files.list("/dev/dri");
-  int count = 0;
-  for (const std::string& name : files.list("/sys/class/drm")) {
-    if (!name.starts_with("renderD") || !contains(render_nodes, name)) continue;
-    const std::string device = "/sys/class/drm/" + name + "/device";
-    if (trimmed(files.read(device + "/vendor").value_or("")) != "0x8086") continue;
-    const auto entries = files.list(device);
-    const auto tiles = std::count_if(entries.begin(), entries.end(), [](const std::string& entry) {
-      return entry.size() > 4 && entry.starts_with("tile") &&
-             std::isdigit(static_cast<unsigned char>(entry[4])) != 0;
-    });
-    count += std::max(1, static_cast<int>(tiles));
+// The first vendor of which something is visible.
+std::optional<Vendor> visible_vendor(const std::vector<Vendor>& vendors,
+                                     const DeviceInventory& inventory,
+                                     const std::vector<std::string>& environment) {
+  for (const Vendor vendor : vendors) {
+    if (!visible_devices(vendor, inventory, environment).empty()) return vendor;
   }
-  return count;
+  return {};
 }
 
-Error none(const std::string& what) {
-  return Error(std::make_error_code(std::errc::no_such_device), what);
+// Whose masks to write when nothing is known but which drivers are there.
+Vendor likely_vendor(const DeviceInventory& inventory) {
+  if (inventory.nvidia_driver || !inventory.nvidia.empty()) return Vendor::Nvidia;
+  if (!inventory.amd.empty()) return Vendor::Amd;
+  return inventory.intel.empty() ? Vendor::Nvidia : Vendor::Intel;
 }
 
-Result<int> count_gpus(const std::vector<std::string>& environment, const Machine& machine) {
-  const char* mask = variable(environment, "CUDA_VISIBLE_DEVICES");
-  const auto nvidia = machine.nvidia ? machine.nvidia() : std::nullopt;
-  if (nvidia && !nvidia->uuids.empty()) {
-    const auto visible = visible_nvidia(*nvidia, mask).size();
-    if (visible > 0) return static_cast<int>(visible);
-    return none("CUDA_VISIBLE_DEVICES=" + quote(mask == nullptr ? "" : mask) + " leaves none of " +
-                std::to_string(nvidia->uuids.size()) + " GPUs");
+// Why nothing is visible: the mask, or that there is nothing.
+std::string absence(Vendor vendor, const DeviceInventory& inventory,
+                    const std::vector<std::string>& environment) {
+  const std::string name = to_string(vendor);
+  const auto count = inventory.of(vendor).size();
+  if (count == 0) return "no " + name + " GPU found";
+  for (const char* mask : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                           "ZE_AFFINITY_MASK"}) {
+    const std::string_view text = mask;
+    const bool fits = vendor == Vendor::Intel    ? text.starts_with("ZE")
+                      : vendor == Vendor::Nvidia ? text.starts_with("CUDA")
+                                                 : !text.starts_with("ZE");
+    if (!fits) continue;
+    if (const auto value = variable_of(environment, mask)) {
+      return std::string(text) + "=" + *value + " leaves none of " + std::to_string(count) + " " +
+             name + " GPUs";
+    }
   }
-  const int rocm = visible_rocm(machine.files, environment);
-  if (rocm > 0) return rocm;
-  return none("no NVIDIA or AMD GPU is visible on this machine");
+  return "no " + name + " GPU is visible";
+}
+
+// Nobody lists the devices here: those that the mask names, or, without a mask, as many as it
+// takes.
+Result<std::vector<Device>> assumed_devices(const DeviceSelection& selection,
+                                            const std::vector<std::string>& environment) {
+  std::vector<Device> result;
+  if (const auto mask = variable_of(environment, "CUDA_VISIBLE_DEVICES")) {
+    for (const auto& entry : mask_entries(*mask)) {
+      const std::string uuid = entry.starts_with("GPU-") ? entry : "";
+      result.push_back({Vendor::Nvidia, whole_number(entry).value_or(-1), uuid, "", -1, entry});
+    }
+    return result;
+  }
+  if (selection.exclude || selection.everything) {
+    return refused(selection.flag +
+                   ": no GPU found (neither a driver of NVIDIA, AMD or Intel nor "
+                   "the library libnvidia-ml.so.1); --gpus 0,1 needs no list");
+  }
+  int last = -1;
+  for (const auto& name : selection.names)
+    last = std::max(last, whole_number(name).value_or(-1));
+  for (int i = 0; i <= last; ++i) {
+    result.push_back({Vendor::Nvidia, i, "", "", -1, std::to_string(i)});
+  }
+  for (const auto& name : selection.names) {
+    if (!whole_number(name)) result.push_back({Vendor::Nvidia, -1, name, "", -1, name});
+  }
+  return result;
+}
+
+// The place in `visible` that a name means.
+std::optional<std::size_t> place_of(const std::string& name, const std::vector<Device>& visible) {
+  if (const auto number = whole_number(name)) {
+    const auto place = static_cast<std::size_t>(*number);
+    return place < visible.size() ? std::optional(place) : std::nullopt;
+  }
+  for (std::size_t i = 0; i < visible.size(); ++i) {
+    if (visible[i].uuid.starts_with(name) || visible[i].entry.starts_with(name)) return i;
+  }
+  return {};
+}
+
+Result<std::vector<Device>> select(const DeviceSelection& selection,
+                                   const std::vector<Device>& visible) {
+  if (selection.everything) return visible;
+  std::vector<std::size_t> places;
+  for (const auto& name : selection.names) {
+    const auto place = place_of(name, visible);
+    if (!place) {
+      return refused(selection.flag + ": there is no GPU " + name + ": " +
+                     (visible.size() == 1
+                          ? std::string("only GPU 0 is visible")
+                          : "visible are 0 to " + std::to_string(visible.size() - 1)));
+    }
+    if (std::find(places.begin(), places.end(), *place) != places.end()) {
+      return refused(selection.flag + ": GPU " + name + " is listed twice");
+    }
+    places.push_back(*place);
+  }
+  std::vector<Device> result;
+  if (!selection.exclude) {
+    for (const auto place : places)
+      result.push_back(visible[place]);
+    return result;
+  }
+  for (std::size_t i = 0; i < visible.size(); ++i) {
+    if (std::find(places.begin(), places.end(), i) == places.end()) result.push_back(visible[i]);
+  }
+  if (result.empty()) return refused(selection.flag + ": no GPU is left");
+  return result;
+}
+
+struct Choice {
+  Vendor vendor = Vendor::Nvidia;
+  std::vector<Device> devices;
+  bool selected = false;
+};
+
+Result<Choice> choose_selected(const DeviceRequest& request, Kind kind,
+                               const DeviceInventory& inventory,
+                               const std::vector<std::string>& environment, DevicePlan& plan) {
+  const auto selection = parse_selection(request);
+  if (!selection) return selection.error();
+  Choice choice;
+  choice.selected = true;
+  const bool nothing = inventory.nvidia.empty() && inventory.amd.empty() && inventory.intel.empty();
+  choice.vendor = kind == Kind::Xpu ? Vendor::Intel : likely_vendor(inventory);
+  std::vector<Device> visible;
+  if (nothing || (choice.vendor == Vendor::Nvidia && inventory.nvidia.empty())) {
+    auto assumed = assumed_devices(*selection, environment);
+    if (!assumed) return assumed.error();
+    visible = std::move(*assumed);
+    plan.notes.push_back(selection->flag + " is not checked: no driver lists the GPUs here");
+  } else {
+    visible = visible_devices(choice.vendor, inventory, environment);
+    if (visible.empty()) {
+      return refused(selection->flag + ": " + absence(choice.vendor, inventory, environment));
+    }
+  }
+  auto chosen = select(*selection, visible);
+  if (!chosen) return chosen.error();
+  choice.devices = std::move(*chosen);
+  return choice;
+}
+
+Result<Choice> choose_visible(Kind kind, const DeviceInventory& inventory,
+                              const std::vector<std::string>& environment) {
+  Choice choice;
+  choice.vendor = likely_vendor(inventory);
+  if (kind == Kind::Cpu) return choice;
+  const bool unlisted = choice.vendor == Vendor::Nvidia && inventory.nvidia.empty();
+  if (kind == Kind::Number && inventory.nvidia_driver && unlisted) return choice;
+  std::vector<Vendor> vendors{Vendor::Nvidia, Vendor::Amd, Vendor::Intel};
+  if (kind == Kind::Gpu) vendors.pop_back();
+  if (kind == Kind::Xpu) vendors = {Vendor::Intel};
+  if (const auto vendor = visible_vendor(vendors, inventory, environment)) {
+    choice.vendor = *vendor;
+    choice.devices = visible_devices(*vendor, inventory, environment);
+  } else if (kind == Kind::Gpu) {
+    const bool amd = inventory.nvidia.empty() && !inventory.amd.empty();
+    const bool none = inventory.nvidia.empty() && inventory.amd.empty();
+    return refused(workers_flag("gpu") +
+                   (none ? std::string("no NVIDIA or AMD GPU found")
+                         : absence(amd ? Vendor::Amd : Vendor::Nvidia, inventory, environment)));
+  } else if (kind == Kind::Xpu) {
+    return refused(workers_flag("xpu") + absence(Vendor::Intel, inventory, environment));
+  }
+  return choice;
+}
+
+int count_workers(const DeviceRequest& request, Kind kind, const Choice& choice, int usable_cpus,
+                  DevicePlan& plan) {
+  if (kind == Kind::Cpu) return usable_cpus;
+  if (kind == Kind::Number && !request.workers.empty()) return std::stoi(request.workers);
+  if (kind == Kind::Number && !choice.selected) return 1;
+  if (choice.devices.empty()) return usable_cpus;
+  const bool slices = choice.devices.front().entry.starts_with("MIG-");
+  if (slices && choice.devices.size() > 1 && !request.virtual_local_rank) {
+    plan.notes.push_back("one worker for " + std::to_string(choice.devices.size()) +
+                         " MIG slices: a process sees only the first of several; "
+                         "--virtual-local-rank gives each worker its own");
+    return 1;
+  }
+  return static_cast<int>(choice.devices.size());
+}
+
+// What each worker's mask says with --virtual-local-rank: the n-th entry of the selection or of the
+// inherited mask, else n.
+Result<std::vector<std::string>> own_entries(const Choice& choice, int workers,
+                                             const DeviceInventory& inventory,
+                                             const std::vector<std::string>& environment) {
+  std::vector<std::string> list;
+  std::string named;  // where the list is from
+  if (choice.selected) {
+    for (const auto& device : choice.devices)
+      list.push_back(device.entry);
+    named = "--gpus, --include or --exclude";
+  } else if (choice.vendor == Vendor::Intel) {
+    for (const auto& device : visible_devices(Vendor::Intel, inventory, environment)) {
+      list.push_back(device.entry);
+    }
+    named = "ZE_AFFINITY_MASK";
+  } else if (const auto mask = mask_in_force(choice.vendor, environment)) {
+    list = mask_entries(*mask);
+    const auto names = mask_names(choice.vendor);
+    named = variable_of(environment, names.front()) ? names.front() : names.back();
+    named += "=" + *mask;
+  } else if (const auto rocr = variable_of(environment, "ROCR_VISIBLE_DEVICES");
+             rocr && choice.vendor == Vendor::Amd) {
+    for (std::size_t i = 0; i < mask_entries(*rocr).size(); ++i)
+      list.push_back(std::to_string(i));
+    named = "ROCR_VISIBLE_DEVICES=" + *rocr;
+  }
+  const auto count = static_cast<std::size_t>(workers);
+  if (named.empty()) {
+    for (std::size_t i = 0; i < count; ++i)
+      list.push_back(std::to_string(i));
+  }
+  if (list.size() < count) {
+    return refused("--virtual-local-rank: " + std::to_string(workers) +
+                   " workers need a GPU each, and " + named + " leaves " +
+                   std::to_string(list.size()));
+  }
+  list.resize(count);
+  return list;
+}
+
+std::string describe_device(Vendor vendor, const std::string& entry, const Device* device) {
+  const std::string kind = vendor == Vendor::Intel ? "XPU " : "GPU ";
+  if (device == nullptr) return kind + entry;
+  std::string result = device->number >= 0 ? kind + std::to_string(device->number) : entry;
+  if (!device->pci_address.empty()) result += " (" + device->pci_address + ")";
+  return result;
 }
 
 }  // namespace
 
-std::vector<int> visible_nvidia(const NvidiaGpus& gpus, const char* mask) {
-  const int count = static_cast<int>(gpus.uuids.size());
-  if (mask == nullptr) {
-    std::vector<int> all(gpus.uuids.size());
-    for (int i = 0; i < count; ++i)
-      all[static_cast<std::size_t>(i)] = i;
-    return all;
-  }
-  const std::string_view text = mask;
-  // One process sees one slice of a GPU, however many are listed.
-  if (text.starts_with("MIG-")) return {0};
-  if (text.starts_with("GPU-")) {
-    return select(mask, count, [&](const std::string& item) {
-      return item.starts_with("GPU-") ? by_uuid(gpus, item) : -1;
-    });
-  }
-  return select(mask, count, leading_number);
+InventoryNeed inventory_need(const DeviceRequest& request, bool bound) {
+  const bool counted = request.workers == "auto" || request.workers == "gpu" ||
+                       request.workers == "cuda" || request.workers == "xpu";
+  if (counted || request.selects()) return InventoryNeed::Everything;
+  if (bound && request.workers != "cpu") return InventoryNeed::Everything;
+  return request.virtual_local_rank ? InventoryNeed::Presence : InventoryNeed::Nothing;
 }
 
-int visible_rocm(const FileSource& files, const std::vector<std::string>& environment) {
-  int count = rocm_gpus(files);
-  if (count == 0) return 0;
-  if (const char* runtime = variable(environment, "ROCR_VISIBLE_DEVICES")) {
-    count = std::min(count, static_cast<int>(split(runtime, ',').size()));
-    if (*runtime == '\0') count = 0;
-  }
-  const char* mask = variable(environment, "HIP_VISIBLE_DEVICES");
-  if (mask == nullptr) mask = variable(environment, "CUDA_VISIBLE_DEVICES");
-  if (mask == nullptr) return count;
-  return static_cast<int>(select(mask, count, leading_number).size());
-}
+Result<DevicePlan> plan_devices(const DeviceRequest& request, const DeviceInventory& inventory,
+                                const std::vector<std::string>& environment, int usable_cpus) {
+  const auto kind = parse_kind(request.workers);
+  if (!kind) return kind.error();
+  DevicePlan plan;
+  auto choice = request.selects() ? choose_selected(request, *kind, inventory, environment, plan)
+                                  : choose_visible(*kind, inventory, environment);
+  if (!choice) return choice.error();
+  plan.workers = count_workers(request, *kind, *choice, usable_cpus, plan);
+  plan.virtual_local_rank = request.virtual_local_rank;
+  const auto count = static_cast<std::size_t>(plan.workers);
+  plan.environment.resize(count);
+  plan.descriptions.resize(count);
 
-int visible_intel(const FileSource& files, const std::vector<std::string>& environment) {
-  const int count = intel_gpus(files);
-  const char* mask = variable(environment, "ZE_AFFINITY_MASK");
-  if (mask == nullptr || *mask == '\0') return count;
-  std::set<std::string> chosen;
-  for (const std::string& item : split(mask, ',')) {
-    const int device = leading_number(trimmed(item));
-    if (device >= 0 && device < count) chosen.insert(trimmed(item));
+  std::vector<std::string> entries;
+  if (request.virtual_local_rank) {
+    auto own = own_entries(*choice, plan.workers, inventory, environment);
+    if (!own) return own.error();
+    entries = std::move(*own);
+  } else if (choice->selected) {
+    entries.assign(count, join(choice->devices));
   }
-  return static_cast<int>(chosen.size());
-}
-
-Result<int> count_devices(DeviceKind kind, const std::vector<std::string>& environment,
-                          const Machine& machine) {
-  if (kind == DeviceKind::Cpu) return usable_cpus(machine);
-  if (kind == DeviceKind::Gpu || kind == DeviceKind::Auto) {
-    auto gpus = count_gpus(environment, machine);
-    if (gpus || kind == DeviceKind::Gpu) return gpus;
+  // The numbers of --gpus are nvidia-smi's, which counts by PCI address; CUDA counts the fastest
+  // first unless it is told.
+  const bool number_order = choice->selected && choice->vendor == Vendor::Nvidia &&
+                            !variable_of(environment, "CUDA_VISIBLE_DEVICES") &&
+                            !variable_of(environment, "CUDA_DEVICE_ORDER");
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    for (const auto& name : mask_names(choice->vendor)) {
+      plan.environment[i].push_back(name + "=" + entries[i]);
+    }
+    if (number_order) plan.environment[i].emplace_back("CUDA_DEVICE_ORDER=PCI_BUS_ID");
   }
-  const int intel = visible_intel(machine.files, environment);
-  if (intel > 0) return intel;
-  if (kind == DeviceKind::Auto) return usable_cpus(machine);
-  return none("no Intel GPU is visible on this machine");
+  for (std::size_t i = 0; i < count; ++i) {
+    const Device* const device = i < choice->devices.size() ? &choice->devices[i] : nullptr;
+    if (request.virtual_local_rank) {
+      plan.descriptions[i] = describe_device(choice->vendor, entries[i], device);
+    } else if (device != nullptr && count <= choice->devices.size()) {
+      plan.descriptions[i] = describe_device(choice->vendor, device->entry, device);
+      if (choice->selected && choice->devices.size() > 1) {
+        plan.descriptions[i] += " of " + list_devices(choice->devices);
+      }
+    } else if (choice->selected) {
+      plan.descriptions[i] = "GPUs " + list_devices(choice->devices);
+    }
+  }
+  plan.devices = std::move(choice->devices);
+  return plan;
 }
 
 }  // namespace drun::launcher

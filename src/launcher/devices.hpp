@@ -1,60 +1,58 @@
-// How many CPUs and GPUs this process can really use. The counting is pure: what the system says
-// comes in through Machine. Only this_machines_devices() reads the real one.
+// How many workers this machine gets and which devices each of them sees: --nproc-per-node
+// auto|cpu|gpu|xpu, --gpus, --include, --exclude, --virtual-local-rank. Pure: the machine comes in
+// as an inventory.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "drun/base/result.hpp"
-#include "launcher/options.hpp"
+#include "launcher/device_inventory.hpp"
 
 namespace drun::launcher {
 
-// The files of a system, or a made-up set of them.
-struct FileSource {
-  std::function<std::optional<std::string>(const std::string& path)> read;     // nullopt: cannot
-  std::function<std::vector<std::string>(const std::string& directory)> list;  // names; {}: cannot
+// As the user wrote it; an empty text means that the flag was not given.
+struct DeviceRequest {
+  std::string workers;  // --nproc-per-node: a number, auto, cpu, gpu, cuda or xpu
+  // --gpus: "1,3,5", "0-3", UUIDs. Numbers count the visible devices, as CUDA itself does.
+  std::string gpus;
+  std::string include;  // DeepSpeed's "localhost:1,3@other:0"
+  std::string exclude;
+  bool virtual_local_rank = false;
+  // What --include and --exclude may call this machine, besides localhost and loopback addresses.
+  std::vector<std::string> host_names;
+
+  [[nodiscard]] bool selects() const {
+    return !gpus.empty() || !include.empty() || !exclude.empty();
+  }
 };
 
-struct NvidiaGpus {
-  std::vector<std::string> uuids;  // "GPU-...", one per GPU; "" where it is unknown
+struct DevicePlan {
+  int workers = 1;
+  // The devices of this job, in the order in which its workers number them: the n-th is local rank
+  // n's. Empty when the job has none, when they were not asked for, or when nobody can list them.
+  std::vector<Device> devices;
+  // For each local rank, the variables to set: "NAME=value". The same number of entries as workers.
+  std::vector<std::vector<std::string>> environment;
+  // For each local rank: "GPU 3 (0000:5e:00.0)", "GPUs 1,3,5"; empty: whatever drun itself sees.
+  std::vector<std::string> descriptions;
+  // LOCAL_RANK is 0 for every worker.
+  bool virtual_local_rank = false;
+  // For drun's log, one line each.
+  std::vector<std::string> notes;
 };
 
-struct Machine {
-  int affinity = 1;  // CPUs that the scheduler may use for this process
-  FileSource files;
-  std::function<std::optional<NvidiaGpus>()> nvidia;  // nullopt: no driver
-};
+// What has to be read before plan_devices() can answer; `bound`: the devices' places are needed
+// too, for --numa-binding or a map. A plain job needs nothing.
+enum class InventoryNeed { Nothing, Presence, Everything };
+[[nodiscard]] InventoryNeed inventory_need(const DeviceRequest& request, bool bound);
 
-[[nodiscard]] Machine this_machines_devices();
-
-// What --nproc-per-node cpu|gpu|xpu|auto means for a process with this environment. Fails where
-// there is none; the error says why.
-[[nodiscard]] Result<int> count_devices(DeviceKind kind,
-                                        const std::vector<std::string>& environment,
-                                        const Machine& machine);
-
-// ---- CPUs ----
-
-// The affinity mask and the CPU quota of the process's cgroups (version 1 and 2), rounded down, at
-// least 1.
-[[nodiscard]] int usable_cpus(const Machine& machine);
-
-// ---- GPUs ----
-
-// Which of the GPUs CUDA_VISIBLE_DEVICES leaves, in its order, as torch counts them: unset = all;
-// numbers as strtoul reads them, up to the first that is negative, no number or out of range;
-// nothing at all when one is repeated; or UUIDs, which may be shortened.
-[[nodiscard]] std::vector<int> visible_nvidia(const NvidiaGpus& gpus, const char* mask);
-// AMD GPUs of the kernel's KFD topology, after ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and
-// CUDA_VISIBLE_DEVICES.
-[[nodiscard]] int visible_rocm(const FileSource& files,
-                               const std::vector<std::string>& environment);
-// Intel GPUs of the i915 and xe drivers, after ZE_AFFINITY_MASK.
-[[nodiscard]] int visible_intel(const FileSource& files,
-                                const std::vector<std::string>& environment);
+// `environment` is drun's own; `usable_cpus` is what --nproc-per-node cpu gives. Errors are the
+// user's, one line, and name the flag or the variable.
+[[nodiscard]] Result<DevicePlan> plan_devices(const DeviceRequest& request,
+                                              const DeviceInventory& inventory,
+                                              const std::vector<std::string>& environment,
+                                              int usable_cpus);
 
 }  // namespace drun::launcher

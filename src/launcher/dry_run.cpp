@@ -125,7 +125,8 @@ std::string head(const Options& options, const Plan& plan) {
 }
 
 // One node's workers; `node` < 0: which one is decided at the rendezvous.
-std::string node_text(const Options& options, const Plan& plan, int node) {
+std::string node_text(Options options, const Plan& plan, int node) {
+  if (options.local_nodes > 0) options.local_node = node;
   const Undecided undecided = undecided_of(options, plan);
   const auto assignment = plan.of(options, std::max(node, 0));
   const WorkerEnvironments environments(options, assignment);
@@ -148,6 +149,8 @@ std::string node_text(const Options& options, const Plan& plan, int node) {
       mine["RANK"] = mine["ROLE_RANK"] = rank;
     }
     text += "rank " + rank + ", local rank " + std::to_string(local_rank) + ":\n  ";
+    const std::string& place = options.placement.of(options.local_node, local_rank).description;
+    if (!place.empty()) text += "on " + place + "\n  ";
     for (const std::string& each : environments.own(local_rank, "")) {
       if (each.starts_with("TORCHELASTIC_ERROR_FILE=")) continue;
       text += shown(each, mine) + " ";

@@ -33,34 +33,6 @@ bool is_name_character(char c, bool first) {
          (!first && std::isdigit(byte) != 0);
 }
 
-std::string join(const std::vector<std::string>& items, char separator) {
-  std::string result;
-  for (const std::string& item : items) {
-    if (!result.empty()) result += separator;
-    result += item;
-  }
-  return result;
-}
-
-// The device of each local rank: those chosen, else the agent's own list, else n for local rank n.
-std::vector<std::string> devices_of(const Options& options) {
-  std::vector<std::string> devices = options.gpus;
-  const char* inherited = variable(options.inherited, "CUDA_VISIBLE_DEVICES");
-  if (devices.empty() && inherited != nullptr) {
-    for (std::string& item : split(inherited, ',')) {
-      const auto first = item.find_first_not_of(" \t");
-      const auto last = item.find_last_not_of(" \t");
-      devices.push_back(first == std::string::npos ? "" : item.substr(first, last - first + 1));
-    }
-  }
-  if (devices.empty()) {
-    for (int rank = 0; rank < options.nproc_per_node; ++rank) {
-      devices.push_back(std::to_string(rank));
-    }
-  }
-  return devices;
-}
-
 // What every worker of this node gets alike.
 std::vector<std::string> alike(const Options& options, const rendezvous::Assignment& assignment) {
   const bool agent_store = options.worker_store == WorkerStore::Agent;
@@ -85,12 +57,9 @@ std::vector<std::string> alike(const Options& options, const rendezvous::Assignm
   }
   if (options.omp_threads) {
     result.push_back(entry("OMP_NUM_THREADS", *options.omp_threads));
-  } else if (options.nproc_per_node > 1 &&
+  } else if (!options.placement.of(0, 0).threads && options.nproc_per_node > 1 &&
              variable(options.inherited, "OMP_NUM_THREADS") == nullptr) {
     result.push_back(entry("OMP_NUM_THREADS", "1"));
-  }
-  if (!options.gpus.empty() && !options.virtual_local_rank) {
-    result.push_back(entry("CUDA_VISIBLE_DEVICES", join(options.gpus, ',')));
   }
   return result;
 }
@@ -102,8 +71,9 @@ WorkerEnvironments::WorkerEnvironments(const Options& options,
     : first_rank_(assignment.first_rank),
       first_role_rank_(assignment.first_role_rank),
       virtual_local_rank_(options.virtual_local_rank),
+      local_node_(options.local_node),
+      placement_(options.placement),
       alike_(alike(options, assignment)) {
-  if (virtual_local_rank_) devices_ = devices_of(options);
   const std::vector<std::string> own_of_first = own(0, "");
   std::unordered_set<std::string_view> taken;
   for (const std::string& each : own_of_first)
@@ -125,10 +95,9 @@ std::vector<std::string> WorkerEnvironments::own(int local_rank,
       entry("ROLE_RANK", first_role_rank_ + local_rank),
       entry("TORCHELASTIC_ERROR_FILE", error_file),
   };
-  if (virtual_local_rank_) {
-    const auto index = static_cast<std::size_t>(local_rank);
-    result.push_back(entry("CUDA_VISIBLE_DEVICES", index < devices_.size() ? devices_[index] : ""));
-  }
+  const WorkerPlacement& place = placement_.of(local_node_, local_rank);
+  result.insert(result.end(), place.environment.begin(), place.environment.end());
+  if (place.threads) result.push_back(entry("OMP_NUM_THREADS", *place.threads));
   return result;
 }
 

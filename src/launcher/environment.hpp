@@ -31,7 +31,8 @@ class WorkerEnvironments {
   int first_rank_;
   int first_role_rank_;
   bool virtual_local_rank_;
-  std::vector<std::string> devices_;  // entry n for local rank n, with virtual_local_rank_
+  int local_node_;
+  Placement placement_;
   std::vector<std::string> alike_;
   std::vector<std::string> shared_;
 };

@@ -12,6 +12,8 @@
 
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
+#include "launcher/numa_binding.hpp"
+#include "launcher/placement.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "rendezvous/participant.hpp"
 
@@ -22,7 +24,6 @@ enum class WorkerStore { Agent, Rank0 };
 // Whose code drun gives when several workers failed: the root cause's, the lowest rank's, the
 // highest code.
 enum class ExitCodeRule { Root, First, Max };
-enum class NumaBinding { None, Node, Socket, Exclusive, CoreComplex };
 
 // --rdzv-conf, with torchrun's names where they exist.
 struct RendezvousConf {
@@ -129,11 +130,11 @@ struct Options {
   bool quiet = false;
 
   // ---- devices, CPUs, threads ----
-  std::optional<int> omp_threads;  // --omp-threads; nullopt: torchrun's rule
+  std::optional<int> omp_threads;  // --omp-threads N; nullopt: torchrun's rule, or `placement`
   bool virtual_local_rank = false;
-  // CUDA_VISIBLE_DEVICES of this node's workers when --gpus, --include or --exclude chose them.
-  std::vector<std::string> gpus;
   NumaBinding numa_binding = NumaBinding::None;
+  // What each worker gets; nothing is filled in where the flags above ask for nothing.
+  Placement placement;
 
   // ---- what runs ----
   bool dry_run = false;
@@ -155,15 +156,15 @@ struct Parsed {
   int exit_code = 0;
 };
 
-enum class DeviceKind { Auto, Cpu, Gpu, Xpu };
-
 // What parsing may have to ask of this machine and process. Only what is needed is asked for; a
 // missing function means that nobody can tell.
 struct Surroundings {
   // A run id that nobody else has, for a job with a private store.
   std::function<std::string()> fresh_id;
-  // Usable devices of this machine for a process with this environment.
-  std::function<Result<int>(DeviceKind, const std::vector<std::string>& environment)> count_devices;
+  // This machine's CPUs and devices, for a process with this environment.
+  std::function<Result<Placement>(const PlacementRequest&,
+                                  const std::vector<std::string>& environment)>
+      place_workers;
   std::function<std::string()> host_name;
   // The address of a network interface, by the interface's name; nullopt: there is no such one.
   std::function<std::optional<std::string>(const std::string& name)> interface_address;

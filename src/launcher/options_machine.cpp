@@ -5,7 +5,6 @@
 #include <array>
 
 #include "launcher/addresses.hpp"
-#include "launcher/devices.hpp"
 #include "launcher/options.hpp"
 
 extern "C" char** environ;  // NOLINT(readability-redundant-declaration)
@@ -36,9 +35,7 @@ Surroundings this_machine() {
   Surroundings result;
   result.fresh_id = random_uuid;
   result.host_name = own_host_name;
-  result.count_devices = [](DeviceKind kind, const std::vector<std::string>& environment) {
-    return count_devices(kind, environment, this_machines_devices());
-  };
+  result.place_workers = plan_placement;
   result.interface_address = [](const std::string& name) -> std::optional<std::string> {
     if (!numeric_addresses(name).empty()) return std::nullopt;
     return interface_address(name, own_interfaces());

@@ -121,7 +121,7 @@ constexpr std::array kFlags{
     Flag{"report-bindings", 0, Switch, "", "", kDrun, Devices, Later, "",
          "say which CPUs each worker is bound to"},
     Flag{"omp-threads", 0, Value, "N|auto", "", kDrun, Devices, Ready, "auto",
-         "OMP_NUM_THREADS of each worker; auto: usable CPUs divided by workers"},
+         "OMP_NUM_THREADS of each worker; auto: usable cores divided by workers"},
 
     Flag{"dry-run", 0, Switch, "", "", kDrun, Inspect, Ready, "",
          "print who would run where, with which environment and command; start nothing"},

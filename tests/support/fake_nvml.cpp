@@ -1,40 +1,104 @@
-// Stands in for libnvidia-ml.so.1: FAKE_NVML_GPUS GPUs, or a driver that does not answer.
-#include <unistd.h>
-
+// Stands in for NVIDIA's libnvidia-ml.so.1: the devices that FAKE_NVML names, as
+// "UUID@DOMAIN:BUS:DEVICE" with blanks between; FAKE_NVML_MIG maps slices, "MIG-x=INDEX". Without
+// FAKE_NVML there is no driver; with FAKE_NVML_CRASHES the library ends its process.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <vector>
 
 namespace {
 
-unsigned gpus() {
-  const char* count = std::getenv("FAKE_NVML_GPUS");
-  return count == nullptr ? 0 : static_cast<unsigned>(std::atoi(count));
+struct Fake {
+  std::string uuid;
+  unsigned domain = 0;
+  unsigned bus = 0;
+  unsigned device = 0;
+  int mig_parent = -1;
+};
+struct PciInfo {
+  char legacy_bus_id[16];
+  unsigned domain, bus, device, device_id, subsystem_id;
+  char bus_id[32];
+};
+
+constexpr int kSuccess = 0;
+constexpr int kFailure = 6;  // NVML_ERROR_NOT_FOUND
+std::vector<Fake>* devices = nullptr;
+std::vector<Fake>* slices = nullptr;
+
+void read_devices(const char* text) {
+  devices = new std::vector<Fake>;
+  slices = new std::vector<Fake>;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    Fake fake;
+    const auto at = word.find('@');
+    fake.uuid = word.substr(0, at);
+    if (std::sscanf(word.c_str() + at, "@%x:%x:%x", &fake.domain, &fake.bus, &fake.device) != 3) {
+      std::abort();
+    }
+    devices->push_back(fake);
+  }
+  const char* mig = std::getenv("FAKE_NVML_MIG");
+  std::istringstream pairs(mig == nullptr ? "" : mig);
+  for (std::string word; pairs >> word;) {
+    Fake fake;
+    const auto equals = word.find('=');
+    fake.uuid = word.substr(0, equals);
+    fake.mig_parent = std::stoi(word.substr(equals + 1));
+    slices->push_back(fake);
+  }
 }
 
 }  // namespace
 
-extern "C" {
+#define EXPORT extern "C" __attribute__((visibility("default")))
 
-__attribute__((visibility("default"))) int nvmlInit_v2() {
+EXPORT int nvmlInit_v2() {
   if (std::getenv("FAKE_NVML_CRASHES") != nullptr) std::abort();
-  return std::getenv("FAKE_NVML_FAILS") != nullptr ? 9 : 0;
+  const char* text = std::getenv("FAKE_NVML");
+  if (text == nullptr) return kFailure;
+  read_devices(text);
+  return kSuccess;
 }
-
-__attribute__((visibility("default"))) int nvmlDeviceGetCount_v2(unsigned* count) {
-  *count = gpus();
-  return 0;
+EXPORT int nvmlShutdown() {
+  delete devices;
+  delete slices;
+  devices = slices = nullptr;
+  return kSuccess;
 }
-
-__attribute__((visibility("default"))) int nvmlDeviceGetHandleByIndex_v2(unsigned index,
-                                                                         void** device) {
-  static char handles[64];
-  *device = &handles[index];
-  return index == 3 ? 15 : 0;  // one GPU is lost
+EXPORT int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = static_cast<unsigned>(devices->size());
+  return kSuccess;
 }
-
-__attribute__((visibility("default"))) int nvmlDeviceGetUUID(void*, char* uuid, unsigned length) {
-  static unsigned asked = 0;
-  std::snprintf(uuid, length, "GPU-%04x", asked++);
-  return 0;
+EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {
+  if (index >= devices->size() || (*devices)[index].uuid == "lost") return kFailure;
+  *handle = &(*devices)[index];
+  return kSuccess;
 }
+EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
+  for (auto& slice : *slices) {
+    if (slice.uuid != uuid) continue;
+    *handle = &slice;
+    return kSuccess;
+  }
+  return kFailure;
+}
+EXPORT int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void* slice, void** handle) {
+  *handle = &(*devices)[static_cast<std::size_t>(static_cast<Fake*>(slice)->mig_parent)];
+  return kSuccess;
+}
+EXPORT int nvmlDeviceGetUUID(void* handle, char* text, unsigned length) {
+  std::snprintf(text, length, "%s", static_cast<Fake*>(handle)->uuid.c_str());
+  return kSuccess;
+}
+EXPORT int nvmlDeviceGetPciInfo_v3(void* handle, PciInfo* info) {
+  const auto* fake = static_cast<Fake*>(handle);
+  std::memset(info, 0, sizeof *info);
+  info->domain = fake->domain;
+  info->bus = fake->bus;
+  info->device = fake->device;
+  return kSuccess;
 }

@@ -1,8 +1,4 @@
-// Counting CPUs and GPUs of machines that are made up.
 #include "launcher/devices.hpp"
-
-#include <map>
-#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,215 +7,438 @@ namespace drun::launcher {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
-using Files = std::map<std::string, std::string>;
+constexpr int kCpus = 6;  // usable ones
 
-FileSource source_of(Files files) {
-  FileSource source;
-  source.read = [files](const std::string& path) -> std::optional<std::string> {
-    const auto found = files.find(path);
-    if (found == files.end()) return std::nullopt;
-    return found->second;
+Device gpu(Vendor vendor, int number) {
+  return {vendor,
+          number,
+          vendor == Vendor::Nvidia ? "GPU-" + std::string(2, static_cast<char>('a' + number)) : "",
+          "0000:" + std::to_string(10 + number) + ":00.0",
+          number / 4,
+          std::to_string(number)};
+}
+
+DeviceInventory machine(Vendor vendor, int count) {
+  DeviceInventory inventory;
+  auto& list = vendor == Vendor::Nvidia ? inventory.nvidia
+               : vendor == Vendor::Amd  ? inventory.amd
+                                        : inventory.intel;
+  for (int i = 0; i < count; ++i)
+    list.push_back(gpu(vendor, i));
+  inventory.nvidia_driver = vendor == Vendor::Nvidia;
+  return inventory;
+}
+
+DeviceRequest workers(const std::string& text) {
+  DeviceRequest request;
+  request.workers = text;
+  return request;
+}
+DeviceRequest gpus(const std::string& list) {
+  DeviceRequest request;
+  request.gpus = list;
+  return request;
+}
+DeviceRequest with_virtual(DeviceRequest request) {
+  request.virtual_local_rank = true;
+  return request;
+}
+
+// The variables of each local rank, joined with blanks.
+std::vector<std::string> masks(const DevicePlan& plan) {
+  std::vector<std::string> result;
+  for (const auto& worker : plan.environment) {
+    std::string text;
+    for (const auto& entry : worker)
+      text += (text.empty() ? "" : " ") + entry;
+    result.push_back(text);
+  }
+  return result;
+}
+
+std::string error_of(const Result<DevicePlan>& plan) {
+  EXPECT_FALSE(plan.ok());
+  if (plan.ok()) return "";
+  EXPECT_THAT(plan.error().what(), Not(HasSubstr("\n")));
+  return plan.error().what();
+}
+
+TEST(WorkerCountTest, FollowsTheWordAndTheMachine) {
+  const auto nvidia = machine(Vendor::Nvidia, 8);
+  const auto amd = machine(Vendor::Amd, 4);
+  const auto intel = machine(Vendor::Intel, 3);
+  const DeviceInventory nothing;
+  const struct {
+    const char* text;
+    const DeviceInventory& inventory;
+    std::vector<std::string> environment;
+    int count;
+  } cases[] = {
+      {"", nvidia, {}, 1},
+      {"1", nvidia, {}, 1},
+      {"12", nothing, {}, 12},
+      {"cpu", nvidia, {}, kCpus},
+      {"gpu", nvidia, {}, 8},
+      {"cuda", nvidia, {}, 8},
+      {"gpu", nvidia, {"CUDA_VISIBLE_DEVICES=3,5"}, 2},
+      {"gpu", amd, {}, 4},
+      {"gpu", amd, {"ROCR_VISIBLE_DEVICES=0,1"}, 2},
+      {"gpu", amd, {"HIP_VISIBLE_DEVICES=2"}, 1},
+      {"xpu", intel, {}, 3},
+      {"xpu", intel, {"ZE_AFFINITY_MASK=0,2"}, 2},
+      {"auto", nvidia, {}, 8},
+      {"auto", nvidia, {"CUDA_VISIBLE_DEVICES=1"}, 1},
+      {"auto", nvidia, {"CUDA_VISIBLE_DEVICES="}, kCpus},
+      {"auto", amd, {}, 4},
+      {"auto", intel, {}, 3},
+      {"auto", nothing, {}, kCpus},
   };
-  source.list = [files](const std::string& directory) {
-    std::set<std::string> names;
-    for (const auto& [path, text] : files) {
-      if (!path.starts_with(directory + "/")) continue;
-      const std::string rest = path.substr(directory.size() + 1);
-      names.insert(rest.substr(0, rest.find('/')));
-    }
-    return std::vector<std::string>(names.begin(), names.end());
-  };
-  return source;
-}
-
-Machine machine_of(int affinity, Files files, std::optional<NvidiaGpus> nvidia = std::nullopt) {
-  return {affinity, source_of(std::move(files)), [nvidia] { return nvidia; }};
-}
-
-const std::string kMountinfo2 =
-    "22 28 0:20 / /proc rw,nosuid - proc proc rw\n"
-    "31 22 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
-const std::string kMountinfo1 =
-    "33 31 0:28 / /sys/fs/cgroup/cpuset rw shared:11 - cgroup cgroup rw,cpuset\n"
-    "34 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:12 - cgroup cgroup rw,cpu,cpuacct\n";
-
-TEST(CpuCountTest, WithoutAQuotaTheAffinityMaskCounts) {
-  EXPECT_EQ(usable_cpus(machine_of(12, {})), 12);
-  EXPECT_EQ(usable_cpus(machine_of(12, {{"/proc/self/mountinfo", kMountinfo2},
-                                        {"/proc/self/cgroup", "0::/user.slice\n"},
-                                        {"/sys/fs/cgroup/user.slice/cpu.max", "max 100000\n"}})),
-            12);
-  EXPECT_EQ(usable_cpus(machine_of(0, {})), 1);
-}
-
-int with_quota2(const std::string& group, const Files& limits, int affinity = 16) {
-  Files files = limits;
-  files["/proc/self/mountinfo"] = kMountinfo2;
-  files["/proc/self/cgroup"] = "1:name=systemd:/x\n0::" + group + "\n";
-  return usable_cpus(machine_of(affinity, files));
-}
-
-TEST(CpuCountTest, AQuotaOfVersion2CountsWhereverItIsSetOnTheWayUp) {
-  const std::string root = "/sys/fs/cgroup";
-  EXPECT_EQ(with_quota2("/a/b", {{root + "/a/b/cpu.max", "400000 100000\n"}}), 4);
-  EXPECT_EQ(with_quota2("/a/b", {{root + "/a/cpu.max", "200000 100000\n"},
-                                 {root + "/a/b/cpu.max", "400000 100000\n"}}),
-            2);
-  EXPECT_EQ(with_quota2("/", {{root + "/cpu.max", "300000 100000\n"}}), 3);     // in a container
-  EXPECT_EQ(with_quota2("/a", {{root + "/a/cpu.max", "350000 100000\n"}}), 3);  // rounded down
-  EXPECT_EQ(with_quota2("/a", {{root + "/a/cpu.max", "50000 100000\n"}}), 1);   // at least one
-  EXPECT_EQ(with_quota2("/a", {{root + "/a/cpu.max", "800000 100000\n"}}, 2), 2);
-  for (const char* odd : {"", "max", "x y", "100000", "-1 100000", "100000 0", "0 100000"}) {
-    EXPECT_EQ(with_quota2("/a", {{root + "/a/cpu.max", odd}}), 16) << odd;
+  for (const auto& each : cases) {
+    const auto plan = plan_devices(workers(each.text), each.inventory, each.environment, kCpus);
+    ASSERT_TRUE(plan.ok()) << each.text << ": " << plan.error().what();
+    EXPECT_EQ(plan->workers, each.count) << each.text;
+    EXPECT_EQ(plan->environment.size(), static_cast<std::size_t>(each.count));
+    EXPECT_EQ(plan->descriptions.size(), static_cast<std::size_t>(each.count));
+    for (const auto& worker : plan->environment)
+      EXPECT_THAT(worker, IsEmpty()) << each.text;
   }
 }
 
-TEST(CpuCountTest, AQuotaOfVersion1CountsAsWell) {
-  const std::string group = "/sys/fs/cgroup/cpu,cpuacct/job";
-  Files files{{"/proc/self/mountinfo", kMountinfo1},
-              {"/proc/self/cgroup", "5:cpuset:/other\n4:cpu,cpuacct:/job\n"},
-              {group + "/cpu.cfs_quota_us", "250000\n"},
-              {group + "/cpu.cfs_period_us", "100000\n"}};
-  EXPECT_EQ(usable_cpus(machine_of(16, files)), 2);
-  files[group + "/cpu.cfs_quota_us"] = "-1\n";
-  EXPECT_EQ(usable_cpus(machine_of(16, files)), 16);
-}
-
-TEST(CpuCountTest, AContainerThatSeesTheHostsPathFindsItsOwnPartOfTheTree) {
-  const std::string mount = "34 31 0:29 /docker/abc /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n";
-  Files files{{"/proc/self/mountinfo", mount},
-              {"/proc/self/cgroup", "4:cpu:/docker/abc\n"},
-              {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "300000"},
-              {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000"}};
-  EXPECT_EQ(usable_cpus(machine_of(16, files)), 3);
-  files["/proc/self/cgroup"] = "4:cpu:/docker/abc/inner\n";
-  files["/sys/fs/cgroup/cpu/inner/cpu.cfs_quota_us"] = "200000";
-  files["/sys/fs/cgroup/cpu/inner/cpu.cfs_period_us"] = "100000";
-  EXPECT_EQ(usable_cpus(machine_of(16, files)), 2);
-}
-
-TEST(CpuCountTest, FilesThatMakeNoSenseAreNoLimit) {
-  for (const char* text : {"", "\n\n", "1 2 3\n", "a b c d e f - cgroup2\n", "::::\n", "0:"}) {
-    EXPECT_EQ(
-        usable_cpus(machine_of(8, {{"/proc/self/mountinfo", text}, {"/proc/self/cgroup", text}})),
-        8)
-        << text;
+TEST(WorkerCountTest, SaysWhyThereIsNone) {
+  const auto nvidia = machine(Vendor::Nvidia, 8);
+  const struct {
+    const char* text;
+    const DeviceInventory& inventory;
+    std::vector<std::string> environment;
+    const char* error;
+  } cases[] = {
+      {"gpu", {}, {}, "--nproc-per-node 'gpu': no NVIDIA or AMD GPU found"},
+      {"xpu", {}, {}, "--nproc-per-node 'xpu': no Intel GPU found"},
+      {"xpu", nvidia, {}, "--nproc-per-node 'xpu': no Intel GPU found"},
+      {"gpu", machine(Vendor::Intel, 2), {}, "--nproc-per-node 'gpu': no NVIDIA or AMD GPU found"},
+      {"gpu",
+       nvidia,
+       {"CUDA_VISIBLE_DEVICES=9"},
+       "--nproc-per-node 'gpu': CUDA_VISIBLE_DEVICES=9 leaves none of 8 NVIDIA GPUs"},
+      {"gpu",
+       machine(Vendor::Amd, 2),
+       {"ROCR_VISIBLE_DEVICES=7"},
+       "--nproc-per-node 'gpu': ROCR_VISIBLE_DEVICES=7 leaves none of 2 AMD GPUs"},
+      {"xpu",
+       machine(Vendor::Intel, 2),
+       {"ZE_AFFINITY_MASK=5"},
+       "--nproc-per-node 'xpu': ZE_AFFINITY_MASK=5 leaves none of 2 Intel GPUs"},
+      {"0",
+       nvidia,
+       {},
+       "--nproc-per-node '0': expected a whole number of at least 1, auto, cpu, gpu "
+       "or xpu"},
+      {"-1", nvidia, {}, "--nproc-per-node '-1': expected a whole number"},
+      {"1.5", nvidia, {}, "--nproc-per-node '1.5': expected a whole number"},
+      {"bogus", nvidia, {}, "--nproc-per-node 'bogus': expected a whole number"},
+      {"100001", nvidia, {}, "--nproc-per-node '100001': expected a whole number"},
+  };
+  for (const auto& each : cases) {
+    EXPECT_THAT(error_of(plan_devices(workers(each.text), each.inventory, each.environment, kCpus)),
+                HasSubstr(each.error));
   }
 }
 
-// ---- GPUs ----
-
-const NvidiaGpus kFour{{"GPU-aa11", "GPU-aa22", "GPU-bb33", "GPU-cc44"}};
-
-TEST(NvidiaTest, TheMaskIsReadAsTorchReadsIt) {
-  EXPECT_THAT(visible_nvidia(kFour, nullptr), ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(visible_nvidia(kFour, ""), IsEmpty());
-  EXPECT_THAT(visible_nvidia(kFour, "0"), ElementsAre(0));
-  EXPECT_THAT(visible_nvidia(kFour, "3,1"), ElementsAre(3, 1));
-  EXPECT_THAT(visible_nvidia(kFour, " 2 , 0 "), ElementsAre(2, 0));
-  EXPECT_THAT(visible_nvidia(kFour, "1gpu2,2ampere"), ElementsAre(1, 2));  // as strtoul
-  EXPECT_THAT(visible_nvidia(kFour, "+1"), ElementsAre(1));
-  EXPECT_THAT(visible_nvidia(kFour, "0,-1,2"), ElementsAre(0));
-  EXPECT_THAT(visible_nvidia(kFour, "0,x,2"), ElementsAre(0));
-  EXPECT_THAT(visible_nvidia(kFour, "-1"), IsEmpty());
-  EXPECT_THAT(visible_nvidia(kFour, "NoDevFiles"), IsEmpty());
-  EXPECT_THAT(visible_nvidia(kFour, "0,4,1"), ElementsAre(0));  // out of range ends the list
-  EXPECT_THAT(visible_nvidia(kFour, "0,1,0"), IsEmpty());       // a repeated one empties it
-  EXPECT_THAT(visible_nvidia(kFour, "0,9,0"), IsEmpty());
-  EXPECT_THAT(visible_nvidia(kFour, "GPU-cc44,GPU-aa11"), ElementsAre(3, 0));
-  EXPECT_THAT(visible_nvidia(kFour, "GPU-b"), ElementsAre(2));
-  EXPECT_THAT(visible_nvidia(kFour, "GPU-aa"), IsEmpty());  // ambiguous
-  EXPECT_THAT(visible_nvidia(kFour, "GPU-b,GPU-zz,GPU-c"), ElementsAre(2));
-  EXPECT_THAT(visible_nvidia(kFour, "GPU-b,GPU-bb33"), IsEmpty());
-  EXPECT_THAT(visible_nvidia(kFour, "GPU-b,1"), ElementsAre(2));
-  EXPECT_THAT(visible_nvidia(kFour, "MIG-1,MIG-2"), ElementsAre(0));
+TEST(WorkerCountTest, OfMigSlicesIsOneUnlessEachWorkerGetsItsOwn) {
+  const std::vector<std::string> environment{"CUDA_VISIBLE_DEVICES=MIG-1,MIG-2,MIG-3"};
+  const auto inventory = machine(Vendor::Nvidia, 1);
+  const auto plain = plan_devices(workers("gpu"), inventory, environment, kCpus);
+  ASSERT_TRUE(plain.ok());
+  EXPECT_EQ(plain->workers, 1);
+  EXPECT_THAT(plain->notes, ElementsAre(HasSubstr("--virtual-local-rank")));
+  const auto own = plan_devices(with_virtual(workers("gpu")), inventory, environment, kCpus);
+  ASSERT_TRUE(own.ok());
+  EXPECT_THAT(masks(*own), ElementsAre("CUDA_VISIBLE_DEVICES=MIG-1", "CUDA_VISIBLE_DEVICES=MIG-2",
+                                       "CUDA_VISIBLE_DEVICES=MIG-3"));
+  EXPECT_THAT(own->descriptions, ElementsAre("MIG-1", "MIG-2", "MIG-3"));
 }
 
-int gpus(const Machine& machine, const std::vector<std::string>& environment = {}) {
-  const auto count = count_devices(DeviceKind::Gpu, environment, machine);
-  return count ? *count : -1;
+TEST(VirtualLocalRankTest, TakesTheEntriesOfTheListAsTorchrunDoes) {
+  const DeviceInventory nothing;
+  const struct {
+    std::vector<std::string> environment;
+    std::vector<std::string> masks;
+  } cases[] = {
+      {{}, {"0", "1"}},
+      {{"CUDA_VISIBLE_DEVICES=4, 7 ,9"}, {"4", "7"}},
+      {{"CUDA_VISIBLE_DEVICES=GPU-x,MIG-y"}, {"GPU-x", "MIG-y"}},
+      {{"CUDA_VISIBLE_DEVICES=3,3"}, {"3", "3"}},
+  };
+  for (const auto& each : cases) {
+    const auto plan = plan_devices(with_virtual(workers("2")), nothing, each.environment, kCpus);
+    ASSERT_TRUE(plan.ok()) << plan.error().what();
+    EXPECT_TRUE(plan->virtual_local_rank);
+    EXPECT_THAT(masks(*plan), ElementsAre("CUDA_VISIBLE_DEVICES=" + each.masks[0],
+                                          "CUDA_VISIBLE_DEVICES=" + each.masks[1]));
+    EXPECT_THAT(plan->descriptions, ElementsAre("GPU " + each.masks[0], "GPU " + each.masks[1]));
+  }
 }
 
-TEST(DeviceCountTest, NvidiaGpusComeFirst) {
-  EXPECT_EQ(gpus(machine_of(8, {}, kFour)), 4);
-  EXPECT_EQ(gpus(machine_of(8, {}, kFour), {"CUDA_VISIBLE_DEVICES=2,3"}), 2);
+TEST(VirtualLocalRankTest, BeyondTheListIsAnError) {
+  EXPECT_THAT(
+      error_of(plan_devices(with_virtual(workers("3")), {}, {"CUDA_VISIBLE_DEVICES=0,1"}, kCpus)),
+      Eq("--virtual-local-rank: 3 workers need a GPU each, and CUDA_VISIBLE_DEVICES=0,1 "
+         "leaves 2"));
+  auto request = with_virtual(gpus("0,1"));
+  request.workers = "3";
+  EXPECT_THAT(error_of(plan_devices(request, machine(Vendor::Nvidia, 4), {}, kCpus)),
+              HasSubstr("--gpus, --include or --exclude leaves 2"));
+  EXPECT_THAT(
+      error_of(plan_devices(with_virtual(workers("3")), machine(Vendor::Intel, 2), {}, kCpus)),
+      HasSubstr("3 workers need a GPU each"));
+  EXPECT_THAT(error_of(plan_devices(with_virtual(workers("2")), machine(Vendor::Amd, 4),
+                                    {"ROCR_VISIBLE_DEVICES=3"}, kCpus)),
+              HasSubstr("ROCR_VISIBLE_DEVICES=3 leaves 1"));
+}
+
+TEST(VirtualLocalRankTest, WritesTheVendorsOwnMask) {
+  const auto amd = plan_devices(with_virtual(workers("2")), machine(Vendor::Amd, 4), {}, kCpus);
+  ASSERT_TRUE(amd.ok());
+  EXPECT_THAT(masks(*amd), ElementsAre("HIP_VISIBLE_DEVICES=0 CUDA_VISIBLE_DEVICES=0",
+                                       "HIP_VISIBLE_DEVICES=1 CUDA_VISIBLE_DEVICES=1"));
+  const auto layered = plan_devices(with_virtual(workers("2")), machine(Vendor::Amd, 4),
+                                    {"ROCR_VISIBLE_DEVICES=2,3"}, kCpus);
+  ASSERT_TRUE(layered.ok());
+  EXPECT_THAT(masks(*layered), ElementsAre("HIP_VISIBLE_DEVICES=0 CUDA_VISIBLE_DEVICES=0",
+                                           "HIP_VISIBLE_DEVICES=1 CUDA_VISIBLE_DEVICES=1"));
+  EXPECT_THAT(layered->descriptions, ElementsAre("GPU 2 (0000:12:00.0)", "GPU 3 (0000:13:00.0)"));
+  const auto intel = plan_devices(with_virtual(workers("2")), machine(Vendor::Intel, 4),
+                                  {"ZE_AFFINITY_MASK=1,3"}, kCpus);
+  ASSERT_TRUE(intel.ok());
+  EXPECT_THAT(masks(*intel), ElementsAre("ZE_AFFINITY_MASK=1", "ZE_AFFINITY_MASK=3"));
+  EXPECT_THAT(intel->descriptions, ElementsAre("XPU 1 (0000:11:00.0)", "XPU 3 (0000:13:00.0)"));
+}
+
+TEST(VirtualLocalRankTest, PrefersNvidiaWhereItsDriverIs) {
+  auto inventory = machine(Vendor::Intel, 1);
+  inventory.nvidia_driver = true;
+  const auto plan = plan_devices(with_virtual(workers("1")), inventory, {}, kCpus);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(masks(*plan), ElementsAre("CUDA_VISIBLE_DEVICES=0"));
+}
+
+TEST(GpusTest, GiveTheWorkerCountAndTheMask) {
+  const auto inventory = machine(Vendor::Nvidia, 8);
+  const auto plan = plan_devices(gpus("1,3,5"), inventory, {}, kCpus);
+  ASSERT_TRUE(plan.ok()) << plan.error().what();
+  EXPECT_EQ(plan->workers, 3);
+  EXPECT_THAT(masks(*plan),
+              ::testing::Each("CUDA_VISIBLE_DEVICES=1,3,5 CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+  EXPECT_THAT(plan->descriptions,
+              ElementsAre("GPU 1 (0000:11:00.0) of 1,3,5", "GPU 3 (0000:13:00.0) of 1,3,5",
+                          "GPU 5 (0000:15:00.0) of 1,3,5"));
+  const auto own = plan_devices(with_virtual(gpus("1,3,5")), inventory, {}, kCpus);
+  ASSERT_TRUE(own.ok());
+  EXPECT_THAT(masks(*own), ElementsAre("CUDA_VISIBLE_DEVICES=1 CUDA_DEVICE_ORDER=PCI_BUS_ID",
+                                       "CUDA_VISIBLE_DEVICES=3 CUDA_DEVICE_ORDER=PCI_BUS_ID",
+                                       "CUDA_VISIBLE_DEVICES=5 CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+}
+
+TEST(GpusTest, KeepTheOrderGivenAndTheUsersDeviceOrder) {
+  const auto plan = plan_devices(gpus("5,0-1"), machine(Vendor::Nvidia, 8),
+                                 {"CUDA_DEVICE_ORDER=FASTEST_FIRST"}, kCpus);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(masks(*plan), ::testing::Each("CUDA_VISIBLE_DEVICES=5,0,1"));
+}
+
+TEST(GpusTest, ANumberOfWorkersBesideThemWins) {
+  auto request = gpus("0,1,2,3");
+  request.workers = "1";
+  const auto one = plan_devices(request, machine(Vendor::Nvidia, 8), {}, kCpus);
+  ASSERT_TRUE(one.ok());
+  EXPECT_EQ(one->workers, 1);
+  EXPECT_THAT(one->environment[0], ::testing::Contains("CUDA_VISIBLE_DEVICES=0,1,2,3"));
+  for (const char* word : {"gpu", "auto"}) {
+    request.workers = word;
+    const auto plan = plan_devices(request, machine(Vendor::Nvidia, 8), {}, kCpus);
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(plan->workers, 4) << word;
+  }
+}
+
+TEST(GpusTest, CountWhatTheInheritedMaskLeaves) {
+  const auto inventory = machine(Vendor::Nvidia, 8);
+  const auto plan = plan_devices(gpus("3,0"), inventory, {"CUDA_VISIBLE_DEVICES=4,5,6,7"}, kCpus);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(masks(*plan), ::testing::Each("CUDA_VISIBLE_DEVICES=7,4"));
+  EXPECT_THAT(plan->descriptions,
+              ElementsAre("GPU 7 (0000:17:00.0) of 7,4", "GPU 4 (0000:14:00.0) of 7,4"));
+  const auto uuids =
+      plan_devices(gpus("1"), inventory, {"CUDA_VISIBLE_DEVICES=GPU-aa,GPU-cc"}, kCpus);
+  ASSERT_TRUE(uuids.ok()) << uuids.error().what();
+  EXPECT_THAT(masks(*uuids), ElementsAre("CUDA_VISIBLE_DEVICES=GPU-cc"));
+  EXPECT_THAT(error_of(plan_devices(gpus("4"), inventory, {"CUDA_VISIBLE_DEVICES=4,5"}, kCpus)),
+              Eq("--gpus '4': there is no GPU 4: visible are 0 to 1"));
+  EXPECT_THAT(error_of(plan_devices(gpus("0"), inventory, {"CUDA_VISIBLE_DEVICES=9"}, kCpus)),
+              Eq("--gpus '0': CUDA_VISIBLE_DEVICES=9 leaves none of 8 NVIDIA GPUs"));
+}
+
+TEST(GpusTest, MayBeMigSlices) {
+  const auto plan = plan_devices(gpus("1,MIG-c"), machine(Vendor::Nvidia, 1),
+                                 {"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b,MIG-c"}, kCpus);
+  ASSERT_TRUE(plan.ok()) << plan.error().what();
+  EXPECT_EQ(plan->workers, 1);
+  EXPECT_THAT(masks(*plan), ElementsAre("CUDA_VISIBLE_DEVICES=MIG-b,MIG-c"));
+}
+
+TEST(GpusTest, MayBeNamedByUuid) {
+  const auto plan = plan_devices(gpus("GPU-bb,3"), machine(Vendor::Nvidia, 8), {}, kCpus);
+  ASSERT_TRUE(plan.ok()) << plan.error().what();
+  EXPECT_THAT(plan->devices, ElementsAre(::testing::Field(&Device::number, 1),
+                                         ::testing::Field(&Device::number, 3)));
+}
+
+TEST(GpusTest, OfAmdCountWhatRocrLeaves) {
+  const auto plan =
+      plan_devices(gpus("1"), machine(Vendor::Amd, 4), {"ROCR_VISIBLE_DEVICES=2,3"}, kCpus);
+  ASSERT_TRUE(plan.ok()) << plan.error().what();
+  EXPECT_THAT(masks(*plan), ElementsAre("HIP_VISIBLE_DEVICES=1 CUDA_VISIBLE_DEVICES=1"));
+  EXPECT_THAT(plan->descriptions, ElementsAre("GPU 3 (0000:13:00.0)"));
+  EXPECT_THAT(error_of(plan_devices(gpus("3"), machine(Vendor::Amd, 4),
+                                    {"ROCR_VISIBLE_DEVICES=2,3"}, kCpus)),
+              Eq("--gpus '3': there is no GPU 3: visible are 0 to 1"));
+}
+
+TEST(GpusTest, OfIntelUseItsMask) {
+  const auto plan = plan_devices(gpus("0,2"), machine(Vendor::Intel, 3), {}, kCpus);
+  ASSERT_TRUE(plan.ok()) << plan.error().what();
+  EXPECT_EQ(plan->workers, 2);
+  EXPECT_THAT(masks(*plan), ::testing::Each("ZE_AFFINITY_MASK=0,2"));
+}
+
+TEST(GpusTest, AreTakenOnTrustWhereNoDriverListsThem) {
+  const DeviceInventory nothing;
+  const auto plan = plan_devices(gpus("1,3"), nothing, {}, kCpus);
+  ASSERT_TRUE(plan.ok()) << plan.error().what();
+  EXPECT_EQ(plan->workers, 2);
+  EXPECT_THAT(masks(*plan),
+              ::testing::Each("CUDA_VISIBLE_DEVICES=1,3 CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+  EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("--gpus '1,3' is not checked")));
+  // But never beyond the mask.
+  EXPECT_THAT(error_of(plan_devices(gpus("1,3"), nothing, {"CUDA_VISIBLE_DEVICES=0,1"}, kCpus)),
+              HasSubstr("there is no GPU 3: visible are 0 to 1"));
+}
+
+TEST(GpusTest, RefuseWhatIsNotThereOrMakesNoSense) {
+  const auto inventory = machine(Vendor::Nvidia, 4);
+  const struct {
+    const char* list;
+    const char* error;
+  } cases[] = {
+      {"7", "--gpus '7': there is no GPU 7: visible are 0 to 3"},
+      {"GPU-zz", "--gpus 'GPU-zz': there is no GPU GPU-zz"},
+      {"1,1", "--gpus '1,1': GPU 1 is listed twice"},
+      {"0-2,1", "--gpus '0-2,1': GPU 1 is listed twice"},
+      {"1,GPU-bb", "GPU GPU-bb is listed twice"},
+      {"1,,2", "expected numbers, ranges or UUIDs"},
+      {"1,", "expected numbers, ranges or UUIDs"},
+      {"x", "expected numbers, ranges or UUIDs"},
+      {"3-1", "expected numbers, ranges or UUIDs"},
+      {"-1", "expected numbers, ranges or UUIDs"},
+  };
+  for (const auto& each : cases) {
+    EXPECT_THAT(error_of(plan_devices(gpus(each.list), inventory, {}, kCpus)),
+                HasSubstr(each.error));
+  }
+  EXPECT_THAT(error_of(plan_devices(gpus("1"), machine(Vendor::Nvidia, 1), {}, kCpus)),
+              HasSubstr("only GPU 0 is visible"));
+}
+
+DeviceRequest filter(const std::string& include, const std::string& exclude) {
+  DeviceRequest request;
+  request.include = include;
+  request.exclude = exclude;
+  request.host_names = {"node7.cluster"};
+  return request;
+}
+
+TEST(IncludeTest, SpeaksDeepSpeed) {
+  const struct {
+    const char* include;
+    const char* exclude;
+    std::vector<int> devices;
+  } cases[] = {
+      {"localhost:1,3", "", {1, 3}},  {"localhost", "", {0, 1, 2, 3}},
+      {"node7:2", "", {2}},           {"NODE7.cluster:2", "", {2}},
+      {"127.0.0.1:0", "", {0}},       {"node1:0@node7:3,1@node9", "", {3, 1}},
+      {"", "localhost:0", {1, 2, 3}}, {"", "node7:0,1@node1", {2, 3}},
+      {"", "node1:0", {0, 1, 2, 3}},  {"", "node1", {0, 1, 2, 3}},
+  };
+  for (const auto& each : cases) {
+    const auto plan =
+        plan_devices(filter(each.include, each.exclude), machine(Vendor::Nvidia, 4), {}, kCpus);
+    ASSERT_TRUE(plan.ok()) << each.include << each.exclude << ": " << plan.error().what();
+    std::vector<int> numbers;
+    for (const auto& device : plan->devices)
+      numbers.push_back(device.number);
+    EXPECT_EQ(numbers, each.devices) << each.include << each.exclude;
+    EXPECT_EQ(plan->workers, static_cast<int>(each.devices.size()));
+  }
+}
+
+TEST(IncludeTest, CountsWhatTheMaskLeaves) {
+  const auto plan = plan_devices(filter("", "localhost:0"), machine(Vendor::Nvidia, 4),
+                                 {"CUDA_VISIBLE_DEVICES=2,3"}, kCpus);
+  ASSERT_TRUE(plan.ok()) << plan.error().what();
+  EXPECT_THAT(masks(*plan), ElementsAre("CUDA_VISIBLE_DEVICES=3"));
+}
+
+TEST(IncludeTest, SaysWhatIsWrong) {
+  const auto inventory = machine(Vendor::Nvidia, 4);
+  const struct {
+    const char* include;
+    const char* exclude;
+    const char* error;
+  } cases[] = {
+      {"localhost:1", "localhost:2", "--gpus, --include and --exclude all choose devices"},
+      {"node1:0", "",
+       "--include 'node1:0': does not name this machine (node7.cluster); localhost "
+       "always does"},
+      {"node7.other:0", "", "does not name this machine"},
+      {"1,3", "", "expected HOST:DEVICES, as in localhost:1,3"},
+      {"", ":1", "expected HOST:DEVICES"},
+      {"localhost:", "", "expected numbers, ranges or UUIDs"},
+      {"localhost:x", "", "expected numbers, ranges or UUIDs"},
+      {"localhost:0@node7:1", "", "names this machine twice"},
+      {"localhost:9", "", "there is no GPU 9"},
+      {"", "localhost", "leaves out this machine altogether"},
+      {"", "localhost:0-3", "no GPU is left"},
+      {"", "localhost:9", "there is no GPU 9"},
+  };
+  for (const auto& each : cases) {
+    EXPECT_THAT(error_of(plan_devices(filter(each.include, each.exclude), inventory, {}, kCpus)),
+                HasSubstr(each.error))
+        << each.include << " " << each.exclude;
+  }
+  EXPECT_THAT(error_of(plan_devices(filter("", "localhost:0"), {}, {}, kCpus)),
+              HasSubstr("no GPU found"));
   const auto masked =
-      count_devices(DeviceKind::Gpu, {"CUDA_VISIBLE_DEVICES="}, machine_of(8, {}, kFour));
-  ASSERT_FALSE(masked);
-  EXPECT_EQ(masked.error().what(), "CUDA_VISIBLE_DEVICES='' leaves none of 4 GPUs");
-  const auto none = count_devices(DeviceKind::Gpu, {}, machine_of(8, {}));
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().what(), "no NVIDIA or AMD GPU is visible on this machine");
-  EXPECT_EQ(gpus(machine_of(8, {}, NvidiaGpus{})), -1);  // a driver without a GPU
+      plan_devices(filter("", "localhost:0"), {}, {"CUDA_VISIBLE_DEVICES=0,1"}, kCpus);
+  ASSERT_TRUE(masked.ok()) << masked.error().what();
+  EXPECT_THAT(masks(*masked), ElementsAre("CUDA_VISIBLE_DEVICES=1"));
 }
 
-Files rocm_files() {
-  const std::string nodes = "/sys/class/kfd/kfd/topology/nodes/";
-  return {
-      {nodes + "0/properties", "cpu_cores_count 64\nsimd_count 0\ndrm_render_minor 0\n"},
-      {nodes + "1/properties", "cpu_cores_count 0\nsimd_count 416\ndrm_render_minor 128\n"},
-      {nodes + "2/properties", "cpu_cores_count 0\nsimd_count 416\ndrm_render_minor 129\n"},
-      {nodes + "3/properties", "cpu_cores_count 0\nsimd_count 416\ndrm_render_minor 130\n"},
-      {nodes + "4/other", ""},
-      {"/dev/dri/renderD128", ""},
-      {"/dev/dri/renderD129", ""},
-  };
-}
-
-TEST(DeviceCountTest, AmdGpusAreThoseThatHaveADeviceNodeHere) {
-  const Machine machine = machine_of(8, rocm_files());
-  EXPECT_EQ(gpus(machine), 2);
-  EXPECT_EQ(gpus(machine, {"HIP_VISIBLE_DEVICES=1"}), 1);
-  EXPECT_EQ(gpus(machine, {"CUDA_VISIBLE_DEVICES=0"}), 1);
-  EXPECT_EQ(gpus(machine, {"HIP_VISIBLE_DEVICES=0,1", "CUDA_VISIBLE_DEVICES=0"}), 2);
-  EXPECT_EQ(gpus(machine, {"ROCR_VISIBLE_DEVICES=1"}), 1);
-  EXPECT_EQ(gpus(machine, {"ROCR_VISIBLE_DEVICES=0,1", "HIP_VISIBLE_DEVICES=0"}), 1);
-  EXPECT_EQ(gpus(machine, {"ROCR_VISIBLE_DEVICES="}), -1);
-  EXPECT_EQ(gpus(machine, {"HIP_VISIBLE_DEVICES=7"}), -1);
-}
-
-Files intel_files() {
-  const std::string drm = "/sys/class/drm/";
-  return {
-      {drm + "card0/device/vendor", "0x8086\n"},
-      {drm + "renderD128/device/vendor", "0x8086\n"},
-      {drm + "renderD129/device/vendor", "0x8086\n"},
-      {drm + "renderD129/device/tile0/id", ""},
-      {drm + "renderD129/device/tile1/id", ""},
-      {drm + "renderD130/device/vendor", "0x1002\n"},
-      {drm + "renderD131/device/vendor", "0x8086\n"},
-      {"/dev/dri/renderD128", ""},
-      {"/dev/dri/renderD129", ""},
-      {"/dev/dri/renderD130", ""},
-  };
-}
-
-TEST(DeviceCountTest, IntelGpusAreCountedByTiles) {
-  const FileSource files = source_of(intel_files());
-  EXPECT_EQ(visible_intel(files, {}), 3);
-  EXPECT_EQ(visible_intel(files, {"ZE_AFFINITY_MASK="}), 3);
-  EXPECT_EQ(visible_intel(files, {"ZE_AFFINITY_MASK=0,2"}), 2);
-  EXPECT_EQ(visible_intel(files, {"ZE_AFFINITY_MASK=0,0,9,x"}), 1);
-  EXPECT_EQ(visible_intel(files, {"ZE_AFFINITY_MASK=1.0,1.1"}), 2);
-  const Machine machine = machine_of(8, intel_files());
-  EXPECT_EQ(*count_devices(DeviceKind::Xpu, {}, machine), 3);
-  const auto none = count_devices(DeviceKind::Xpu, {}, machine_of(8, {}));
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().what(), "no Intel GPU is visible on this machine");
-}
-
-TEST(DeviceCountTest, AutoTakesTheAcceleratorElseTheCpus) {
-  const auto automatic = [](const Machine& machine) {
-    return *count_devices(DeviceKind::Auto, {}, machine);
-  };
-  EXPECT_EQ(automatic(machine_of(8, intel_files(), kFour)), 4);
-  EXPECT_EQ(automatic(machine_of(8, rocm_files())), 2);
-  EXPECT_EQ(automatic(machine_of(8, intel_files())), 3);
-  EXPECT_EQ(automatic(machine_of(8, {})), 8);
-  EXPECT_EQ(*count_devices(DeviceKind::Cpu, {}, machine_of(8, {}, kFour)), 8);
+TEST(InventoryNeedTest, IsNothingForAPlainJob) {
+  EXPECT_EQ(inventory_need(workers(""), false), InventoryNeed::Nothing);
+  EXPECT_EQ(inventory_need(workers("8"), false), InventoryNeed::Nothing);
+  EXPECT_EQ(inventory_need(workers("cpu"), false), InventoryNeed::Nothing);
+  EXPECT_EQ(inventory_need(workers("cpu"), true), InventoryNeed::Nothing);
+  EXPECT_EQ(inventory_need(with_virtual(workers("8")), false), InventoryNeed::Presence);
+  EXPECT_EQ(inventory_need(workers("8"), true), InventoryNeed::Everything);
+  for (const char* word : {"auto", "gpu", "cuda", "xpu"}) {
+    EXPECT_EQ(inventory_need(workers(word), false), InventoryNeed::Everything) << word;
+  }
+  EXPECT_EQ(inventory_need(gpus("1"), false), InventoryNeed::Everything);
 }
 
 }  // namespace

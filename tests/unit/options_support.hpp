@@ -8,19 +8,31 @@
 
 namespace drun::launcher::test {
 
+// Twelve CPUs, each a core, in two NUMA nodes; four GPUs, two at each node.
+inline MachineFacts made_up_facts() {
+  MachineFacts facts;
+  Topology topology;
+  for (int cpu = 0; cpu < 12; ++cpu) {
+    facts.usable.cpus.push_back(cpu);
+    facts.cores[cpu] = cpu;
+    topology.cpus.push_back({cpu, cpu, cpu < 6 ? 0 : 6, cpu / 6, cpu / 6});
+  }
+  facts.topology = topology;
+  for (int gpu = 0; gpu < 4; ++gpu) {
+    const std::string number = std::to_string(gpu);
+    facts.inventory.nvidia.push_back(
+        {Vendor::Nvidia, gpu, "GPU-" + number, "0000:0" + number + ":00.0", gpu / 2, number});
+  }
+  return facts;
+}
+
 inline Surroundings made_up_machine() {
   Surroundings machine;
   machine.fresh_id = [] { return std::string("fresh-id"); };
   machine.host_name = [] { return std::string("node7"); };
-  machine.count_devices = [](DeviceKind kind, const std::vector<std::string>&) -> Result<int> {
-    switch (kind) {
-      case DeviceKind::Cpu:
-        return 12;
-      case DeviceKind::Xpu:
-        return Error(std::make_error_code(std::errc::no_such_device), "no Intel GPU is visible");
-      default:
-        return 4;
-    }
+  machine.place_workers = [](const PlacementRequest& request,
+                             const std::vector<std::string>& environment) {
+    return place_workers(request, made_up_facts(), environment);
   };
   machine.interface_address = [](const std::string& name) -> std::optional<std::string> {
     if (name == "eth1") return "10.1.2.3";

@@ -14,6 +14,7 @@ namespace drun::launcher {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
@@ -65,7 +66,7 @@ TEST(OptionValuesTest, WorkersAreANumberOrCounted) {
   EXPECT_EQ(build("--nproc-per-node auto").nproc_per_node, 4);
   EXPECT_EQ(build("--nproc-per-node gpu").nproc_per_node, 4);
   EXPECT_EQ(build("--nproc-per-node cpu").nproc_per_node, 12);
-  EXPECT_EQ(error_of("--nproc-per-node xpu"), "--nproc-per-node 'xpu': no Intel GPU is visible");
+  EXPECT_EQ(error_of("--nproc-per-node xpu"), "--nproc-per-node 'xpu': no Intel GPU found");
   for (const char* bad : {"0", "-1", "99999"}) {
     EXPECT_EQ(
         error_of("--nproc-per-node " + std::string(bad)),
@@ -286,45 +287,70 @@ TEST(OptionValuesTest, TorchsVariableChoosesTheWorkersStore) {
 
 TEST(OptionValuesTest, GpusAreChosenAmongTheVisibleOnes) {
   const auto gpus = [](const std::string& line, std::vector<std::string> environment = {}) {
-    return build(line, environment).gpus;
+    const Options options = build(line, environment);
+    EXPECT_EQ(options.placement.slots.size(), static_cast<std::size_t>(options.nproc_per_node));
+    return options.placement.of(0, 0).environment.at(0);
   };
-  EXPECT_THAT(gpus("--gpus 1,3"), ElementsAre("1", "3"));
-  EXPECT_THAT(gpus("--gpus 3,0"), ElementsAre("3", "0"));
+  EXPECT_EQ(gpus("--gpus 1,3"), "CUDA_VISIBLE_DEVICES=1,3");
+  EXPECT_EQ(gpus("--gpus 3,0"), "CUDA_VISIBLE_DEVICES=3,0");
   EXPECT_EQ(build("--gpus 1,3").nproc_per_node, 2);
   EXPECT_EQ(build("--gpus 1,3 --nproc-per-node gpu").nproc_per_node, 2);
   EXPECT_EQ(build("--gpus 1,3 --nproc-per-node 6").nproc_per_node, 6);
-  EXPECT_THAT(gpus("--gpus 0,2", {"CUDA_VISIBLE_DEVICES=4, 5,6,7"}), ElementsAre("4", "6"));
-  EXPECT_THAT(gpus("--include localhost:1,3"), ElementsAre("1", "3"));
-  EXPECT_THAT(gpus("--include other:0@node7:2"), ElementsAre("2"));
-  EXPECT_THAT(gpus("--include node7"), ElementsAre("0", "1", "2", "3"));
-  EXPECT_THAT(gpus("--exclude localhost:1"), ElementsAre("0", "2", "3"));
-  EXPECT_THAT(gpus("--exclude other:1"), IsEmpty());
+  EXPECT_EQ(gpus("--gpus 0,2", {"CUDA_VISIBLE_DEVICES=0, 2,3"}), "CUDA_VISIBLE_DEVICES=0,3");
+  EXPECT_EQ(gpus("--include localhost:1,3"), "CUDA_VISIBLE_DEVICES=1,3");
+  EXPECT_EQ(gpus("--include other:0@node7:2"), "CUDA_VISIBLE_DEVICES=2");
+  EXPECT_EQ(gpus("--include node7"), "CUDA_VISIBLE_DEVICES=0,1,2,3");
+  EXPECT_EQ(gpus("--exclude localhost:1"), "CUDA_VISIBLE_DEVICES=0,2,3");
+  EXPECT_EQ(gpus("--exclude other:1"), "CUDA_VISIBLE_DEVICES=0,1,2,3");
   EXPECT_EQ(error_of("--gpus 4"), "--gpus '4': there is no GPU 4: visible are 0 to 3");
-  EXPECT_EQ(error_of("--gpus 1,1"), "--gpus '1,1': GPU 1 is listed twice");
-  EXPECT_EQ(error_of("--gpus x"), "--gpus 'x': 'x' is no GPU number; expected a list such as 0,2");
-  EXPECT_EQ(error_of("--gpus="), "--gpus '': '' is no GPU number; expected a list such as 0,2");
-  EXPECT_EQ(error_of("--include other:1"), "--include 'other:1': this host is not named");
-  EXPECT_EQ(error_of("--include :1"), "--include ':1': expected HOST:LIST, as in localhost:1,3");
-  EXPECT_EQ(error_of("--exclude localhost"), "--exclude 'localhost': no GPU is left");
+  EXPECT_EQ(error_of("", {"PET_GPUS=4"}), "PET_GPUS '4': there is no GPU 4: visible are 0 to 3");
+  EXPECT_EQ(error_of("--gpus="), "--gpus '': expected a list such as 0,2 or localhost:0,2");
+  EXPECT_EQ(error_of("--include other:1"),
+            "--include 'other:1': does not name this machine (node7); localhost always does");
   EXPECT_EQ(error_of("--gpus 1 --include localhost:1"),
-            "--gpus and --include both choose GPUs: give one of them");
+            "--gpus, --include and --exclude all choose devices: give one of them");
 }
 
 TEST(OptionValuesTest, EveryVirtualRankNeedsAGpu) {
   EXPECT_TRUE(build("--virtual-local-rank --nproc-per-node 8").virtual_local_rank);
   EXPECT_EQ(error_of("--virtual-local-rank --nproc-per-node 3", {"CUDA_VISIBLE_DEVICES=0,1"}),
-            "--virtual-local-rank: 3 workers need a GPU each, and 2 are visible");
+            "--virtual-local-rank: 3 workers need a GPU each, and CUDA_VISIBLE_DEVICES=0,1 leaves "
+            "2");
   EXPECT_EQ(error_of("--virtual-local-rank --gpus 1 --nproc-per-node 2"),
-            "--virtual-local-rank: 2 workers need a GPU each, and 1 is visible");
+            "--virtual-local-rank: 2 workers need a GPU each, and --gpus, --include or --exclude "
+            "leaves 1");
+}
+
+TEST(OptionValuesTest, APlainJobAsksNothingOfTheMachine) {
+  Surroundings nobody_knows;
+  const auto parsed = parse_options({"drun", "--nproc-per-node", "3", "./p"}, {}, nobody_knows);
+  ASSERT_TRUE(parsed.options) << parsed.text;
+  EXPECT_THAT(parsed.options->placement.slots, IsEmpty());
+  EXPECT_THAT(parse_options({"drun", "--nproc-per-node", "gpu", "./p"}, {}, nobody_knows).text,
+              HasSubstr("give --nproc-per-node a number"));
+}
+
+TEST(OptionValuesTest, CpusAreGivenOutToAllLocalNodes) {
+  const Options options = build("--numa-binding exclusive --nproc-per-node 5 --local-nodes 2");
+  EXPECT_THAT(options.placement.of(0, 0).cpus, ElementsAre(0, 1));
+  EXPECT_THAT(options.placement.of(0, 4).cpus, ElementsAre(6));
+  EXPECT_THAT(options.placement.of(1, 0).cpus, ElementsAre(7));
+  EXPECT_THAT(options.placement.of(1, 4).cpus, ElementsAre(11));
 }
 
 TEST(OptionValuesTest, ThreadsAreANumberOrTheirShareOfTheCpus) {
+  const auto automatic = [](const std::string& line) {
+    const Options options = build("--omp-threads auto " + line);
+    EXPECT_FALSE(options.omp_threads);
+    return options.placement.of(0, 0).threads;
+  };
   EXPECT_FALSE(build("--nproc-per-node 4").omp_threads);
   EXPECT_EQ(build("--omp-threads 6").omp_threads, 6);
-  EXPECT_EQ(build("--omp-threads auto").omp_threads, 12);
-  EXPECT_EQ(build("--omp-threads auto --nproc-per-node 5").omp_threads, 2);
-  EXPECT_EQ(build("--omp-threads auto --nproc-per-node 50").omp_threads, 1);
-  EXPECT_EQ(build("--omp-threads auto --nproc-per-node 2 --local-nodes 3").omp_threads, 2);
+  EXPECT_EQ(automatic(""), 12);
+  EXPECT_EQ(automatic("--nproc-per-node 5"), 2);
+  EXPECT_EQ(automatic("--nproc-per-node 50"), 1);
+  EXPECT_EQ(automatic("--nproc-per-node 2 --local-nodes 3"), 2);
+  EXPECT_EQ(automatic("--nproc-per-node 2 --numa-binding node"), 3);
   EXPECT_EQ(error_of("--omp-threads 0"),
             "--omp-threads '0': expected a whole number from 1 to 1000000");
   EXPECT_EQ(error_of("--omp-threads x"),
