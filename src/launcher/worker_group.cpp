@@ -67,6 +67,10 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   not_started_ = not_exited_ = static_cast<std::size_t>(options_.nproc_per_node);
   const WorkerEnvironments environments(options_, assignment);
   guardian_.share_environment(environments.shared());
+  for (const auto& line :
+       placement_lines(options_.placement, options_.local_node, assignment.first_rank)) {
+    options_.report_bindings ? log::info(line) : log::debug(line);
+  }
   for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank) {
     process::SpawnRequest request;
     request.id = next_id_++;
@@ -80,6 +84,9 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
     auto streams = output_.open(label);
     request.argv = worker_command(options_, local_rank);
     request.environment = environments.own(local_rank, "");
+    const WorkerPlacement& place = options_.placement.of(options_.local_node, local_rank);
+    request.cpu_affinity = place.cpus;
+    request.memory_nodes = place.memory_nodes;
     request.standard_output = std::move(streams.standard_output);
     request.standard_error = std::move(streams.standard_error);
     if (label.rank == options_.stdin_rank)

@@ -1,9 +1,11 @@
 // What a worker starts with, and what is said when it cannot start.
 #include <fcntl.h>
 #include <pty.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,6 +71,60 @@ TEST(SpawnTest, WorkerHasNoSignalBlockedIgnoredOrCaught) {
     return clean ? 0 : 1;
   });
   EXPECT_EQ(result, 0);
+}
+
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  std::vector<int> result;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) result.push_back(cpu);
+  return result;
+}
+
+TEST(SpawnTest, WorkerRunsOnTheCpusItWasGivenAndTheGuardianWhereItDid) {
+  Driver driver;
+  const auto cpus = allowed_cpus();
+  const std::vector<std::string> show{"grep", "Cpus_allowed_list", "/proc/self/status"};
+  const auto before = output_of(driver, Driver::request(1, show));
+  auto bound = Driver::request(2, show);
+  // CPUs that do not exist are no obstacle.
+  bound.cpu_affinity = {cpus.back(), 8191};
+  EXPECT_EQ(output_of(driver, std::move(bound)),
+            "Cpus_allowed_list:\t" + std::to_string(cpus.back()) + "\n");
+  EXPECT_EQ(output_of(driver, Driver::request(3, show)), before);
+}
+
+TEST(SpawnTest, CpusOfWhichNoneExistsAreAnError) {
+  Driver driver;
+  auto request = Driver::request(1, {"true"});
+  request.cpu_affinity = {8190, 8191};
+  driver.guardian.spawn(std::move(request));
+  const auto failed = driver.await<SpawnFailed>(1);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->error, EINVAL);
+  EXPECT_EQ(failed->attempted, "bind to the chosen CPUs");
+}
+
+TEST(SpawnTest, WorkerPrefersTheMemoryOfItsNodes) {
+  if (::access("/proc/self/numa_maps", R_OK) != 0)
+    GTEST_SKIP() << "a kernel without NUMA: no /proc/self/numa_maps";
+  if (in_child([] { return ::syscall(SYS_set_mempolicy, 0, nullptr, 0) == 0 ? 0 : 1; }) != 0)
+    GTEST_SKIP() << "memory policies are not allowed here";
+  Driver driver;
+  auto request = Driver::request(1, {"cat", "/proc/self/numa_maps"});
+  request.memory_nodes = {0};
+  EXPECT_NE(output_of(driver, std::move(request)).find(" prefer"), std::string::npos);
+  const auto plain = output_of(driver, Driver::request(2, {"cat", "/proc/self/numa_maps"}));
+  EXPECT_EQ(plain.find(" prefer"), std::string::npos);
+}
+
+TEST(SpawnTest, MemoryNodesThatDoNotExistAreLeftOut) {
+  Driver driver;
+  auto request = Driver::shell(1, "echo ran");
+  request.memory_nodes = {4000};
+  EXPECT_EQ(output_of(driver, std::move(request)), "ran\n");
 }
 
 TEST(SpawnTest, WorkerInheritsNothingButTheThreeStreams) {

@@ -62,6 +62,8 @@ TEST(WireTest, SpawnRequestKeepsEveryString) {
   request.environment = {"A=1", "EMPTY="};
   request.working_directory = "/tmp/d";
   request.new_terminal = true;
+  request.cpu_affinity = {0, 3, 200};
+  request.memory_nodes = {1};
   const std::string message = wire::encode(request);
   wire::Reader reader(payload_of(message));
   const auto body = reader.number<wire::SpawnBody>();
@@ -75,6 +77,10 @@ TEST(WireTest, SpawnRequestKeepsEveryString) {
     EXPECT_EQ(reader.text(), argument);
   for (const auto& variable : request.environment)
     EXPECT_EQ(reader.text(), variable);
+  EXPECT_EQ(body.cpus, 3U);
+  EXPECT_EQ(body.memory_nodes, 1U);
+  for (const int number : {0, 3, 200, 1})
+    EXPECT_EQ(reader.number<std::int32_t>(), number);
   EXPECT_TRUE(reader.ok());
   EXPECT_STREQ(reader.text(), "");
   EXPECT_FALSE(reader.ok());

@@ -35,6 +35,12 @@ struct SpawnRequest {
   FileDescriptor standard_error;
   bool new_terminal =
       false;  // standard_input is a pty: make it the controlling terminal of a new session
+  // CPUs that it is bound to before it starts; empty: the agent's own. None of them usable: the
+  // error is EINVAL.
+  std::vector<int> cpu_affinity;
+  // NUMA nodes whose memory is preferred; empty: the system's default. What the kernel or a
+  // container does not allow is left out silently.
+  std::vector<int> memory_nodes;
 };
 
 struct Spawned {

@@ -41,6 +41,21 @@ FileDescriptor open_child_signals() {
   return fd;
 }
 
+// `count` numbers as the kernel takes a set of them; numbers beyond any machine's are left out.
+std::vector<unsigned long> read_mask(wire::Reader& reader, std::uint32_t count) {
+  constexpr std::size_t kBits = 8 * sizeof(unsigned long);
+  constexpr std::int32_t kMostNumber = 65'535;
+  std::vector<unsigned long> mask;
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+    const auto number = reader.number<std::int32_t>();
+    if (number < 0 || number > kMostNumber) continue;
+    const auto bit = static_cast<std::size_t>(number);
+    if (mask.size() <= bit / kBits) mask.resize(bit / kBits + 1);
+    mask[bit / kBits] |= 1UL << (bit % kBits);
+  }
+  return mask;
+}
+
 }  // namespace
 
 GuardianLoop::GuardianLoop(FileDescriptor agent, const GuardianOptions& options)
@@ -161,6 +176,8 @@ void GuardianLoop::handle_spawn(Frame frame) {
     plan.argv.push_back(const_cast<char*>(reader.text()));
   for (std::uint32_t i = 0; i < body.variables; ++i)
     plan.environment.push_back(const_cast<char*>(reader.text()));
+  plan.cpu_mask = read_mask(reader, body.cpus);
+  plan.node_mask = read_mask(reader, body.memory_nodes);
   if (!reader.ok() || plan.argv.empty()) {
     failed.error = EINVAL;
     failed.attempted = "start a worker without a program";

@@ -17,6 +17,8 @@ struct SpawnPlan {
   const char* working_directory = "";
   std::array<int, 3> streams{};  // descriptors for 0, 1, 2
   bool new_terminal = false;     // streams[0] becomes the controlling terminal of a new session
+  std::vector<unsigned long> cpu_mask;   // bit n: CPU n; empty: as the parent's
+  std::vector<unsigned long> node_mask;  // bit n: memory of NUMA node n; empty: as the parent's
 };
 
 struct SpawnResult {

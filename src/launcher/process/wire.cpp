@@ -36,6 +36,8 @@ std::string encode(const SpawnRequest& request) {
   body.id = request.id;
   body.arguments = static_cast<std::uint32_t>(request.argv.size());
   body.variables = static_cast<std::uint32_t>(request.environment.size());
+  body.cpus = static_cast<std::uint32_t>(request.cpu_affinity.size());
+  body.memory_nodes = static_cast<std::uint32_t>(request.memory_nodes.size());
   body.new_terminal = request.new_terminal ? 1 : 0;
   std::uint8_t count = 0;
   const FileDescriptor* const streams[] = {&request.standard_input, &request.standard_output,
@@ -51,6 +53,10 @@ std::string encode(const SpawnRequest& request) {
     writer.text(argument);
   for (const auto& variable : request.environment)
     writer.text(variable);
+  for (const std::int32_t cpu : request.cpu_affinity)
+    writer.number(cpu);
+  for (const std::int32_t node : request.memory_nodes)
+    writer.number(node);
   return writer.finish();
 }
 

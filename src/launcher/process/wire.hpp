@@ -120,11 +120,14 @@ struct HelloBody {
 };
 
 // The spawn message: the strings are those of the request, in the order working directory, argv,
-// environment. `which` has bit n set when descriptor n (0, 1, 2) comes along.
+// environment; then CPUs and memory nodes as i32. `which` has bit n set when descriptor n (0, 1, 2)
+// comes along.
 struct SpawnBody {
   WorkerId id = 0;
   std::uint32_t arguments = 0;
   std::uint32_t variables = 0;
+  std::uint32_t cpus = 0;
+  std::uint32_t memory_nodes = 0;
   std::uint8_t which = 0;
   std::uint8_t new_terminal = 0;
 };
