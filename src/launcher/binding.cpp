@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
 #include <utility>
 
@@ -273,7 +272,7 @@ std::vector<int> divide_threads(const std::map<int, int>& cores,
       share += 1.0 / users[core];
     if (quota) share = std::min(share, *quota / workers);
     constexpr double kRounding = 1e-6;  // three thirds are one
-    result.push_back(std::max(1, static_cast<int>(std::floor(share + kRounding))));
+    result.push_back(std::max(1, static_cast<int>(share + kRounding)));
   }
   return result;
 }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <system_error>
 
 #include "drun/base/file_descriptor.hpp"
@@ -128,8 +127,8 @@ std::optional<double> parse_cfs_quota(std::string_view quota, std::string_view p
 }
 
 int count_usable_cpus(std::size_t cpus, std::optional<double> quota) {
-  const double limit = quota ? std::floor(*quota) : static_cast<double>(cpus);
-  return std::max(1, static_cast<int>(std::min(static_cast<double>(cpus), limit)));
+  const auto all = static_cast<double>(cpus);
+  return std::max(1, static_cast<int>(std::min(all, quota.value_or(all))));  // rounds down
 }
 
 std::optional<std::string> read_small_file(const std::string& path) {
