@@ -166,7 +166,7 @@ GroupNews WorkerGroup::on_event(const process::GuardianEvent& event, Time now) {
     const auto found = workers_.find(exited->id);
     if (found == workers_.end()) return news;
     found->second.status = exited->status;
-    found->second.cause = process::describe(exited->status);
+    found->second.cause = process::describe(*exited);
     news = on_exit(found->second, exited->id, now);
   } else if (std::get_if<process::Stopped>(&event) != nullptr) {
     if (state_ != State::Stopping) return news;

@@ -137,8 +137,7 @@ Status decode_snapshot(std::string_view bytes, KeyTable& table, Sessions& sessio
     record.ttl = Milliseconds(in.take<std::uint64_t>());
     record.grace = Milliseconds(in.take<std::uint64_t>());
     const bool plausible = record.ttl >= Sessions::kShortestTtl &&
-                           record.ttl <= Sessions::kLongestTtl &&
-                           record.grace >= Milliseconds(0) &&
+                           record.ttl <= Sessions::kLongestTtl && record.grace >= Milliseconds(0) &&
                            record.grace <= Sessions::kLongestGrace;
     if (!in.ok() || !plausible || !known.insert(record.id).second)
       return damaged("holds an impossible session");

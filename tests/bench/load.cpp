@@ -48,7 +48,7 @@ struct Connection {
   std::size_t sent = 0;
   bool connected = false;
   bool wants_writable = false;
-  std::size_t received = 0;  // bytes of the reply that is on its way
+  std::size_t received = 0;                // bytes of the reply that is on its way
   std::vector<Clock::time_point> started;  // of the requests in flight, a ring
   std::size_t oldest = 0;
 };

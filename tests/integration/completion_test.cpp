@@ -91,7 +91,7 @@ class BashCompletionTest : public CompletionTest {
 TEST_F(BashCompletionTest, FlagsValuesAndProgramsAreOffered) {
   if (!prepare("bash")) GTEST_SKIP() << "bash is not installed";
   EXPECT_THAT(offered("drun --nn"), ElementsAre("--nnodes"));
-  EXPECT_THAT(offered("drun --nnodes 2 --sta"), ElementsAre("--standalone"));
+  EXPECT_THAT(offered("drun --nnodes 2 --stan"), ElementsAre("--standalone"));
   EXPECT_THAT(offered("drun --rdzv-backend ''"), UnorderedElementsAre("c10d", "static"));
   EXPECT_THAT(offered("drun --rdzv_backend s"), ElementsAre("static"));
   EXPECT_THAT(offered("drun --rdzv-backend = c"), ElementsAre("c10d"));
@@ -118,7 +118,7 @@ class FishCompletionTest : public CompletionTest {
 TEST_F(FishCompletionTest, FlagsValuesAndProgramsAreOffered) {
   if (!prepare("fish")) GTEST_SKIP() << "fish is not installed";
   EXPECT_THAT(offered("drun --nn"), ElementsAre("--nnodes"));
-  EXPECT_THAT(offered("drun --nnodes 2 --sta"), ElementsAre("--standalone"));
+  EXPECT_THAT(offered("drun --nnodes 2 --stan"), ElementsAre("--standalone"));
   EXPECT_THAT(offered("drun --rdzv-backend "), UnorderedElementsAre("c10d", "static"));
   EXPECT_THAT(offered("drun --rdzv-backend=s"), ElementsAre("--rdzv-backend=static"));
   EXPECT_THAT(offered("drun --nnodes 2 bas"), Contains("bash"));
