@@ -147,22 +147,6 @@ std::string describe_duration(std::int64_t milliseconds) {
   return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min";
 }
 
-std::string describe_ranks(std::vector<int> ranks) {
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1)
-      ++end;
-    if (!text.empty()) text += ',';
-    text += std::to_string(ranks[i]);
-    if (end - i > 1) text += '-' + std::to_string(ranks[end - 1]);
-    i = end;
-  }
-  return text;
-}
-
 std::string describe(const rendezvous::FailureSummary& failure) {
   std::string text =
       "rank " + std::to_string(failure.rank) + " (local rank " + std::to_string(failure.local_rank);

@@ -36,9 +36,6 @@ struct ReportOptions {
 // "350 ms", "12.3 s", "3 min 20 s", "2 h 5 min".
 [[nodiscard]] std::string describe_duration(std::int64_t milliseconds);
 
-// "3", "1-7", "0,2,4-6". `ranks` in any order.
-[[nodiscard]] std::string describe_ranks(std::vector<int> ranks);
-
 // The line that says most: the last line of the traceback, else of stderr.
 [[nodiscard]] std::string essence(std::string_view traceback, const std::vector<std::string>& tail);
 

@@ -7,12 +7,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <map>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "launcher/output_loop.hpp"
+#include "launcher/output_paths.hpp"
+#include "launcher/output_route.hpp"
 #include "launcher/output_terminal.hpp"
 
 namespace drun::launcher {
@@ -31,13 +35,33 @@ std::thread start_thread(OutputLoop& loop) {
   return thread;
 }
 
+// A stream that nobody reads.
+FileDescriptor open_nothing() {
+  FileDescriptor null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (!null) throw std::system_error(errno, std::generic_category(), "open /dev/null");
+  return null;
+}
+
+std::vector<std::string> tail_of_file(const std::string& path, std::size_t lines) {
+  constexpr off_t kEnd = 64 * 1024;
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const off_t size = file ? ::lseek(file.get(), 0, SEEK_END) : -1;
+  if (size <= 0) return {};
+  std::string bytes(static_cast<std::size_t>(std::min(size, kEnd)), '\0');
+  const ssize_t n = ::pread(file.get(), bytes.data(), bytes.size(), size - std::min(size, kEnd));
+  bytes.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
+  return last_lines(bytes, lines);
+}
+
 }  // namespace
 
 class Output::Impl {
  public:
-  explicit Impl(const OutputOptions& options)
-      : options_(options),
-        loop_(options.standard_output, options.standard_error, options.patience),
+  explicit Impl(OutputOptions options)
+      : options_(std::move(options)),
+        files_(options_.choices.log_dir, options_.run_id, options_.temporary),
+        loop_({options_.standard_output, options_.standard_error, options_.patience,
+               options_.choices.timestamps}),
         thread_(start_thread(loop_)) {}
 
   // False when the thread is stuck in a write that never returns: it still uses this object.
@@ -62,25 +86,32 @@ class Output::Impl {
   }
 
   FileDescriptor open(const StreamLabel& label, bool error) {
-    auto stream = std::make_unique<Stream>(error ? options_.tail_lines : 0);
-    stream->worker = label.worker;
-    stream->is_error = error;
-    stream->console = loop_.console_of(error);
-    const int own = error ? options_.standard_error : options_.standard_output;
-    FileDescriptor other;
-    if (options_.terminal && ::isatty(own) != 0) {
-      Terminal terminal = open_terminal(own);
-      stream->terminal = true;
-      stream->source = std::move(terminal.master);
-      other = std::move(terminal.slave);
-    } else {
-      int ends[2];
-      if (::pipe2(ends, O_CLOEXEC) != 0)
-        throw std::system_error(errno, std::generic_category(), "make a pipe for a worker");
-      stream->source.reset(ends[0]);
-      other.reset(ends[1]);
-      ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    const OutputChoices& choices = options_.choices;
+    const Route route = route_of(choices, label.local_rank, error, files_.keeps_logs());
+    std::string log;
+    if (route.log) {
+      log = files_.rank_folder(label.round, label.restart_count, label.local_rank) +
+            (error ? "/stderr.log" : "/stdout.log");
+      logs_[label.worker][error ? 1 : 0] = log;
     }
+    if (route.direct) return create_log(log);
+    if (route.nothing) return open_nothing();
+
+    auto stream = std::make_unique<Stream>(loop_.pool(), error ? options_.tail_lines : 0);
+    stream->worker = label.worker;
+    stream->rank = label.rank;
+    stream->is_error = error;
+    if (route.console) {
+      stream->console = loop_.console(error);
+      if (choices.fold) stream->folding = loop_.folding(error);
+      stream->stamped = choices.timestamps;
+    }
+    if (route.log) stream->log = std::make_unique<LogFile>(log, choices.log_max_size);
+    if (route.prefix)
+      stream->prefix = line_prefix(choices.prefix_template,
+                                   {label.role, label.rank, label.local_rank, options_.host});
+    if (route.filter) stream->filter = filter(label, error);
+    FileDescriptor other = connect(*stream, error, route.terminal);
     loop_.watch(*stream);
     streams_.push_back(std::move(stream));
     return other;
@@ -91,6 +122,11 @@ class Output::Impl {
     command->kind = OutputCommand::Kind::Tail;
     for (const auto& stream : streams_)
       if (stream->worker == worker) command->streams.push_back(stream.get());
+    const auto logs = logs_.find(worker);
+    const bool direct = logs != logs_.end() && !logs->second[1].empty() &&
+                        std::none_of(command->streams.begin(), command->streams.end(),
+                                     [](const Stream* stream) { return stream->is_error; });
+    if (direct) return tail_of_file(logs->second[1], options_.tail_lines);
     if (command->streams.empty()) return {};
     const std::uint64_t id = command->id = ++last_id_;
     loop_.post(std::move(command));
@@ -101,8 +137,9 @@ class Output::Impl {
   bool drain(std::chrono::milliseconds limit) {
     auto command = std::make_unique<OutputCommand>();
     command->kind = OutputCommand::Kind::Drain;
-    command->released = std::move(streams_);
-    streams_.clear();
+    command->released = std::exchange(streams_, {});
+    logs_.clear();
+    filters_.clear();
     const std::uint64_t id = command->id = ++last_id_;
     loop_.post(std::move(command));
     return wait_answer(id, limit) != nullptr;
@@ -124,7 +161,45 @@ class Output::Impl {
     loop_.post(std::move(command));
   }
 
+  RunFiles& files() { return files_; }
+
+  std::string log_file(std::uint32_t worker) const {
+    const auto found = logs_.find(worker);
+    if (found == logs_.end()) return {};
+    return found->second[1].empty() ? found->second[0] : found->second[1];
+  }
+
  private:
+  // The stream's source and the worker's end of it.
+  FileDescriptor connect(Stream& stream, bool error, bool may_be_terminal) {
+    const int own = error ? options_.standard_error : options_.standard_output;
+    if (options_.terminal && may_be_terminal && ::isatty(own) != 0) {
+      Terminal terminal = open_terminal(own);
+      stream.terminal = true;
+      stream.source = std::move(terminal.master);
+      return std::move(terminal.slave);
+    }
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      throw std::system_error(errno, std::generic_category(), "make a pipe for a worker");
+    stream.source.reset(ends[0]);
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    return FileDescriptor(ends[1]);
+  }
+
+  // One for all ranks of a round: the last stream that uses it closes it.
+  std::shared_ptr<FilterFile> filter(const StreamLabel& label, bool error) {
+    auto& shared = filters_[{label.round, error}];
+    if (shared == nullptr) {
+      const std::string folder = files_.attempt_folder(label.round, label.restart_count);
+      shared = std::make_shared<FilterFile>(
+          folder + (error ? "/filtered_stderr.log" : "/filtered_stdout.log"),
+          error ? options_.choices.duplicate_stderr_filters
+                : options_.choices.duplicate_stdout_filters);
+    }
+    return shared;
+  }
+
   // Answers that came too late for their question are dropped.
   std::unique_ptr<OutputAnswer> wait_answer(std::uint64_t id, std::chrono::milliseconds limit) {
     const auto deadline = Clock::now() + limit;
@@ -139,13 +214,16 @@ class Output::Impl {
   }
 
   OutputOptions options_;
+  RunFiles files_;
   OutputLoop loop_;
   std::thread thread_;
   std::vector<std::unique_ptr<Stream>> streams_;
+  std::map<std::uint32_t, std::array<std::string, 2>> logs_;             // of stdout and stderr
+  std::map<std::pair<int, bool>, std::shared_ptr<FilterFile>> filters_;  // by round and stream
   std::uint64_t last_id_ = 0;
 };
 
-Output::Output(OutputOptions options) : impl_(std::make_unique<Impl>(options)) {}
+Output::Output(OutputOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 
 Output::~Output() {
   if (!impl_->stop()) (void)impl_.release();  // the stuck thread's, until the process ends
@@ -156,6 +234,22 @@ WorkerStreams Output::open(const StreamLabel& label) {
   streams.standard_output = impl_->open(label, false);
   streams.standard_error = impl_->open(label, true);
   return streams;
+}
+
+std::string Output::error_file(const StreamLabel& label) {
+  return impl_->files().error_file(label.round, label.restart_count, label.local_rank);
+}
+
+std::string Output::log_file(std::uint32_t worker) const {
+  return impl_->log_file(worker);
+}
+
+std::string Output::log_folder() {
+  return impl_->files().keeps_logs() ? impl_->files().run_folder() : std::string{};
+}
+
+const std::string& Output::private_folder() const {
+  return impl_->files().private_folder();
 }
 
 std::vector<std::string> Output::tail(std::uint32_t worker, std::chrono::milliseconds limit) {

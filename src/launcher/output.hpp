@@ -1,6 +1,6 @@
 // The workers' output on its way to drun's own stdout and stderr and to log files. Runs a thread of
 // its own, so that a reader that stalls never holds up the agent. Whole lines only, order kept per
-// stream, bytes unchanged.
+// stream, bytes unchanged; docs/output.md says the rest.
 #pragma once
 
 #include <chrono>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "drun/base/file_descriptor.hpp"
+#include "launcher/options.hpp"
 
 namespace drun::launcher {
 
@@ -26,6 +27,11 @@ struct StreamLabel {
 struct OutputOptions {
   bool terminal = false;  // workers get pseudo-terminals where drun's own stream is a terminal
   std::size_t tail_lines = 20;  // of each worker's stderr, kept for the failure report
+  OutputChoices choices;        // log files, prefixes, filters; `tail_lines` above counts
+
+  std::string run_id = "none";     // names the folder of the logs
+  std::string host;                // ${hostname}
+  std::string temporary = "/tmp";  // where error files are without --log-dir
 
   // drun's own streams; borrowed, open for the life of the Output.
   int standard_output = 1;
@@ -49,11 +55,23 @@ class Output {
   Output& operator=(const Output&) = delete;
   ~Output();  // delivers what was read; gives up on a reader that has stalled for `patience`
 
-  // Throws std::system_error when there are no descriptors left.
+  // Throws std::system_error when there are no descriptors left, or when a log file cannot be made
+  // (it names the path).
   [[nodiscard]] WorkerStreams open(const StreamLabel& label);
 
+  // TORCHELASTIC_ERROR_FILE of this worker; nothing is there yet. Empty with --log-dir /dev/null.
+  // Throws as open(). Without --log-dir it is in a private folder that the destructor removes.
+  [[nodiscard]] std::string error_file(const StreamLabel& label);
+  // Where the worker's stderr is kept, else its stdout; empty: nowhere. Known until drain().
+  [[nodiscard]] std::string log_file(std::uint32_t worker) const;
+  // The folder of this run under --log-dir, empty without one. Made on first use; throws as open().
+  [[nodiscard]] std::string log_folder();
+  // The folder of the error files where there is no --log-dir, empty while there is none: for
+  // whoever cleans up when this process is killed.
+  [[nodiscard]] const std::string& private_folder() const;
+
   // Blocks at most `limit` until everything that the worker has written so far is read; then its
-  // last stderr lines, harmless to print. Empty for a worker that is not known.
+  // last stderr lines, harmless to print. Empty for a worker that is not known, and after drain().
   [[nodiscard]] std::vector<std::string> tail(std::uint32_t worker,
                                               std::chrono::milliseconds limit);
 

@@ -1,23 +1,20 @@
 #include "launcher/output_loop.hpp"
 
-#include <string.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "launcher/output_terminal.hpp"
 
 namespace drun::launcher {
 namespace {
 
-constexpr std::size_t kReadAhead = 64 * 1024;    // staged bytes from which a stream is not read
-constexpr std::size_t kLongestLine = 64 * 1024;  // what is longer is not text: passed on in pieces
+constexpr std::size_t kReadAhead = 64 * 1024;        // staged bytes from which a stream is not read
 constexpr std::size_t kReadAtEnd = 4 * 1024 * 1024;  // of a dead worker's stream, at most
-constexpr std::size_t kStdioBuffer = 4096;           // every usual one is a multiple of it
 constexpr int kEvents = 64;
-constexpr std::size_t kParts = 16;  // buffers in one write
 
 void add(int epoll, int fd, std::uint32_t events, void* pointer) {
   epoll_event event{};
@@ -28,47 +25,25 @@ void add(int epoll, int fd, std::uint32_t events, void* pointer) {
     throw std::system_error(errno, std::generic_category(), "epoll_ctl");
 }
 
-LineTurns::Left left_after(LineTurns::Left before, std::string_view bytes) {
-  const void* newline = ::memrchr(bytes.data(), '\n', bytes.size());
-  if (newline != nullptr) {
-    const auto used = static_cast<const char*>(newline) - bytes.data() + 1;
-    bytes.remove_prefix(static_cast<std::size_t>(used));
-    before = {};
-  }
-  if (bytes.empty()) return before;
-  if (bytes.back() == '\r') return {};  // back at the margin: nothing is in the way
-  before.open = true;
-  before.returned |= bytes.find('\r') != std::string_view::npos;
-  before.endless |= bytes.size() >= kLongestLine;
-  return before;
-}
-
 }  // namespace
 
-std::unique_ptr<Buffer> BufferPool::take() {
-  if (free_.empty()) return std::make_unique<Buffer>();
-  auto buffer = std::move(free_.back());
-  free_.pop_back();
-  buffer->begin = buffer->end = 0;
-  return buffer;
-}
-
-void BufferPool::give(std::unique_ptr<Buffer> buffer) {
-  if (free_.size() < 16) free_.push_back(std::move(buffer));
-}
-
-OutputLoop::OutputLoop(int standard_output, int standard_error, std::chrono::milliseconds patience)
+OutputLoop::OutputLoop(const OutputLoopOptions& options)
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      consoles_{Console(standard_output), Console(standard_error)},
-      error_(same_destination(standard_output, standard_error) ? &consoles_[0] : &consoles_[1]),
-      patience_(patience) {
+      consoles_{Console(options.standard_output), Console(options.standard_error)},
+      error_(same_destination(options.standard_output, options.standard_error) ? 0 : 1),
+      foldings_{Folding(pool_), Folding(pool_)},
+      patience_(options.patience),
+      own_(pool_, 0) {
   if (!epoll_) throw std::system_error(errno, std::generic_category(), "epoll_create1");
   add(epoll_.get(), commands_.fd(), EPOLLIN, nullptr);
-  for (Console& console : consoles_) {
-    if (console.sink.wait_fd() >= 0 && (&console == &consoles_[0] || &console == error_))
-      add(epoll_.get(), console.sink.wait_fd(), EPOLLOUT | EPOLLET, &console);
+  for (std::size_t i = 0; i <= error_; ++i) {
+    Console& console = consoles_[i];
+    if (console.sink().wait_fd() >= 0)
+      add(epoll_.get(), console.sink().wait_fd(), EPOLLOUT | EPOLLET, &console);
+    foldings_[i].out.console = &console;
+    foldings_[i].stamped = options.stamped_folds;
   }
-  own_.console = error_;
+  own_.console = &consoles_[error_];
 }
 
 void OutputLoop::watch(Stream& stream) {
@@ -88,7 +63,7 @@ void OutputLoop::run() {
       if (event.data.ptr == nullptr) {
         commanded = true;
       } else if (event.data.ptr == &consoles_[0] || event.data.ptr == &consoles_[1]) {
-        static_cast<Console*>(event.data.ptr)->sink.unblock();
+        static_cast<Console*>(event.data.ptr)->sink().unblock();
       } else {
         Stream& stream = *static_cast<Stream*>(event.data.ptr);
         stream.readable = true;
@@ -96,18 +71,19 @@ void OutputLoop::run() {
         set_ready(stream);
       }
     }
-    for (Console& console : consoles_)
-      pump(console, now);
+    pump(now);
     look_at_streams(now);
-    for (Console& console : consoles_)
-      pump(console, now);
-    if (commanded) take_commands(now);  // last: a command may delete streams that had events
+    flush_folds(now);
+    pump(now);
+    // Last: a command may delete streams that had events.
+    while (commanded) {
+      const auto command = commands_.receive();
+      if (command == nullptr) break;
+      execute(*command, now);
+    }
     forget_written();
-    answer_drained();
     if (stopping_ && (everything_written() || now - last_progress_ >= patience_)) {
-      auto answer = std::make_unique<OutputAnswer>();
-      answer->id = *stopping_;
-      answers_.post(std::move(answer));
+      answer(*stopping_, {});
       return;
     }
   }
@@ -119,58 +95,89 @@ int OutputLoop::timeout(Time now) const {
   const auto consider = [&](std::optional<Time> time) {
     if (time && (!earliest || *time < *earliest)) earliest = time;
   };
-  for (const Console& console : consoles_)
-    if (console.sink.state() != Sink::State::Blocked) consider(console.turns.deadline(now));
+  for (std::size_t i = 0; i <= error_; ++i) {
+    consider(consoles_[i].deadline(now));
+    if (foldings_[i].out.staged.empty()) consider(foldings_[i].folder.deadline());
+  }
   if (stopping_) consider(last_progress_ + patience_);
   if (!earliest) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*earliest - now).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
 }
 
-void OutputLoop::take_commands(Time now) {
-  while (const auto command = commands_.receive())
-    execute(*command, now);
-}
+// ---- commands ----
 
 void OutputLoop::execute(OutputCommand& command, Time now) {
   switch (command.kind) {
     case OutputCommand::Kind::Tail: {
-      auto answer = std::make_unique<OutputAnswer>();
-      answer->id = command.id;
+      std::vector<std::string> lines;
       for (Stream* stream : command.streams) {
         read_all(*stream, now);
-        if (stream->is_error) answer->lines = stream->last.lines();
+        if (stream->is_error) lines = stream->last.lines();
       }
-      answers_.post(std::move(answer));
+      answer(command.id, std::move(lines));
       break;
     }
     case OutputCommand::Kind::Message:
-      stage(own_, command.text, now);
+      say(command.text, now);
       break;
     case OutputCommand::Kind::Resize:
-      for (Stream* stream : command.streams)
+      for (const Stream* stream : command.streams)
         if (stream->terminal && stream->source)
-          copy_window_size(stream->is_error ? error_->sink.fd() : consoles_[0].sink.fd(),
-                           stream->source.get());
+          copy_window_size(stream->console->sink().fd(), stream->source.get());
       break;
     case OutputCommand::Kind::Drain:
+      for (auto& stream : command.released)
+        release(std::move(stream), now);
+      draining_.push_back(command.id);
+      break;
     case OutputCommand::Kind::Stop:
-      for (auto& stream : command.released) {
-        read_all(*stream, now);
-        source_ended(*stream, now);
-        std::erase(ready_, stream.get());
-        released_.push_back(std::move(stream));
-      }
-      if (command.kind == OutputCommand::Kind::Stop) {
-        stopping_ = command.id;
-        last_progress_ = now;
-      } else {
-        draining_.push_back(command.id);
-      }
+      for (auto& stream : command.released)
+        release(std::move(stream), now);
+      stopping_ = command.id;
+      last_progress_ = now;
       break;
   }
-  for (Console& console : consoles_)
-    pump(console, now);
+  flush_folds(now);
+  pump(now);
+}
+
+void OutputLoop::release(std::unique_ptr<Stream> stream, Time now) {
+  read_all(*stream, now);
+  source_ended(*stream, now);
+  std::erase(ready_, stream.get());
+  for (Folding& folding : foldings_)
+    std::erase(folding.waiting, stream.get());
+  released_.push_back(std::move(stream));
+}
+
+void OutputLoop::forget_written() {
+  std::erase_if(released_, [](const std::unique_ptr<Stream>& stream) {
+    if (!stream->staged.empty() || !stream->unfinished.empty()) return false;
+    if (stream->console == nullptr) return true;
+    if (stream->console->is_writing(*stream)) return false;
+    stream->console->leave(*stream);
+    return true;
+  });
+  if (draining_.empty() || !everything_written()) return;
+  for (const std::uint64_t id : draining_)
+    answer(id, {});
+  draining_.clear();
+}
+
+void OutputLoop::answer(std::uint64_t id, std::vector<std::string> lines) {
+  auto answer = std::make_unique<OutputAnswer>();
+  answer->id = id;
+  answer->lines = std::move(lines);
+  answers_.post(std::move(answer));
+}
+
+bool OutputLoop::everything_written() const {
+  const auto is_empty = [](const Folding& folding) {
+    return folding.out.staged.empty() && !folding.folder.deadline();
+  };
+  return released_.empty() && own_.staged.empty() && is_empty(foldings_[0]) &&
+         is_empty(foldings_[1]);
 }
 
 // ---- reading ----
@@ -178,7 +185,11 @@ void OutputLoop::execute(OutputCommand& command, Time now) {
 void OutputLoop::join(Stream& stream) {
   if (stream.joined) return;
   stream.joined = true;
-  stream.console->turns.join(stream);
+  if (stream.console != nullptr) stream.console->join(stream);
+  if (stream.folding != nullptr) {
+    join(stream.folding->out);
+    stream.folding->folder.join(stream.rank);
+  }
 }
 
 void OutputLoop::set_ready(Stream& stream) {
@@ -188,6 +199,11 @@ void OutputLoop::set_ready(Stream& stream) {
   ready_.push_back(&stream);
 }
 
+bool OutputLoop::ahead(const Stream& stream) const {
+  return stream.staged.size() >= kReadAhead ||
+         (stream.folding != nullptr && stream.folding->out.staged.size() >= kReadAhead);
+}
+
 // One read of each stream that has something and is not ahead of its reader. A stream that is ahead
 // leaves the list and comes back when its bytes are written.
 void OutputLoop::look_at_streams(Time now) {
@@ -195,9 +211,13 @@ void OutputLoop::look_at_streams(Time now) {
   for (std::size_t i = 0; i < count; ++i) {
     Stream& stream = *ready_[i];
     stream.ready = false;
-    if (stream.staged_bytes >= kReadAhead) continue;
+    if (ahead(stream)) {
+      if (stream.folding != nullptr) stream.folding->waiting.push_back(&stream);
+      continue;
+    }
     if (read_once(stream, now)) set_ready(stream);
-    pump(*stream.console, now);
+    if (stream.folding != nullptr) flush_folds(now);
+    pump(now);
   }
   ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(count));
 }
@@ -214,202 +234,129 @@ void OutputLoop::read_all(Stream& stream, Time now) {
 // True while there may be more.
 bool OutputLoop::read_once(Stream& stream, Time now) {
   if (stream.ended) return false;
-  const std::size_t carried = stream.unfinished.size();
-  std::unique_ptr<Buffer> fresh;
-  Buffer* buffer = nullptr;
-  if (!stream.staged.empty() && kBufferSize - stream.staged.back()->end >= kReadAhead + carried) {
-    buffer = stream.staged.back().get();
-  } else {
-    fresh = pool_.take();
-    buffer = fresh.get();
-  }
-  const std::size_t room = kBufferSize - buffer->end - carried;
-  ssize_t count = 0;
-  do {
-    count = ::read(stream.source.get(), buffer->data.get() + buffer->end + carried, room);
-  } while (count < 0 && errno == EINTR);
-  if (count <= 0) {
-    if (fresh) pool_.give(std::move(fresh));
-    stream.readable = false;
-    if (count < 0 && errno == EAGAIN) {
-      offer_what_is_left(stream, now);  // held back while there seemed to be more
-      return false;
-    }
+  const auto room = stream.raw() ? read_raw(stream) : read_lines(stream, now);
+  if (!room && errno != EAGAIN) {
     source_ended(stream, now);  // end of file; EIO: the last user of a terminal has left
     return false;
   }
-  if (fresh) stream.staged.push_back(std::move(fresh));
-  const bool drained = static_cast<std::size_t>(count) < room && !stream.terminal;
-  if (drained && !stream.hung_up) stream.readable = false;
-  received(stream, *buffer, static_cast<std::size_t>(count), now);
+  const bool drained = !room || (*room > 0 && !stream.terminal && !stream.hung_up);
+  if (drained) stream.readable = false;
+  if (stream.console != nullptr) stream.console->offer(stream, now);
+  if (stream.log != nullptr && stream.log->error() != 0) {
+    say("drun: cannot write " + stream.log->path() + ": " +
+            std::generic_category().message(stream.log->error()) + "; the rest of it is lost\n",
+        now);
+    stream.log.reset();
+  }
   return stream.readable;
 }
 
-// `count` bytes have been read into `buffer`, behind room for the unfinished line.
-void OutputLoop::received(Stream& stream, Buffer& buffer, std::size_t count, Time now) {
-  char* const begin = buffer.data.get() + buffer.end;
-  const std::size_t carried = stream.unfinished.size();
-  ::memcpy(begin, stream.unfinished.data(), carried);
-  stream.received += count;
-  if (stream.is_error) stream.last.append({begin + carried, count});
+namespace {
 
-  const void* newline = ::memrchr(begin + carried, '\n', count);
-  std::size_t whole = 0;
-  if (newline != nullptr)
-    whole = static_cast<std::size_t>(static_cast<const char*>(newline) - begin) + 1;
-  else if (carried + count >= kLongestLine)
-    whole = carried + count;
-  stream.unfinished.assign(begin + whole, carried + count - whole);
-  if (whole > 0) {
-    buffer.end += whole;
-    stream.staged_bytes += whole;
-    stream.left = left_after(stream.left, {begin, whole});
-  } else if (buffer.begin == buffer.end && stream.staged.back().get() == &buffer) {
-    pool_.give(std::move(stream.staged.back()));
-    stream.staged.pop_back();
+// errno is 0 at the end of the stream.
+ssize_t read_some(int fd, char* to, std::size_t room) {
+  for (;;) {
+    const ssize_t count = ::read(fd, to, room);
+    if (count < 0 && errno == EINTR) continue;
+    if (count == 0) errno = 0;
+    return count;
   }
-  if (stream.unfinished.empty()) stream.console->turns.withdraw_partial(stream);
-  offer_what_is_left(stream, now);
+}
+
+}  // namespace
+
+// Reads behind the unfinished line, where the bytes stay until they are written. The result: how
+// much room is left; nullopt: nothing was read, errno says why.
+std::optional<std::size_t> OutputLoop::read_raw(Stream& stream) {
+  const std::size_t carried = stream.unfinished.size();
+  char* const begin = stream.staged.room(carried + kReadAhead);
+  const std::size_t room = stream.staged.spare() - carried;
+  const ssize_t count = read_some(stream.source.get(), begin + carried, room);
+  if (count <= 0) {
+    const int error = errno;
+    stream.staged.trim();
+    errno = error;
+    return std::nullopt;
+  }
+  std::copy(stream.unfinished.begin(), stream.unfinished.end(), begin);
+  const std::string_view bytes(begin, carried + static_cast<std::size_t>(count));
+  take_note(stream, bytes.substr(carried));
+  const std::size_t whole = whole_lines(bytes, carried);
+  stream.unfinished.assign(bytes.substr(whole));
+  if (whole > 0) stream.left = left_after(stream.left, bytes.substr(0, whole));
+  stream.staged.commit(whole);
+  stream.staged.trim();
+  return room - static_cast<std::size_t>(count);
+}
+
+std::optional<std::size_t> OutputLoop::read_lines(Stream& stream, Time now) {
+  if (scratch_ == nullptr) scratch_.reset(new char[kBufferSize]);
+  const ssize_t count = read_some(stream.source.get(), scratch_.get(), kBufferSize);
+  if (count <= 0) return std::nullopt;
+  const std::string_view bytes(scratch_.get(), static_cast<std::size_t>(count));
+  take_note(stream, bytes);
+  stream.take(bytes, now);
+  return kBufferSize - static_cast<std::size_t>(count);
+}
+
+void OutputLoop::take_note(Stream& stream, std::string_view bytes) {
+  stream.received += bytes.size();
+  if (stream.is_error) stream.last.append(bytes);
+  if (stream.log != nullptr) stream.log->write(bytes);
 }
 
 void OutputLoop::source_ended(Stream& stream, Time now) {
   if (stream.ended) return;
   stream.source.reset();
-  stream.console->turns.end(stream);
-  offer_what_is_left(stream, now);
-}
-
-// Asks for a turn for what has none yet. While the stream is writing, the end of that turn does it.
-void OutputLoop::offer_what_is_left(Stream& stream, Time now) {
-  if (stream.console->writer == &stream) return;
-  if (stream.staged_bytes > 0) {
-    const Buffer& first = *stream.staged.front();
-    stream.console->turns.offer_lines(stream, first.data[first.begin] == '\r', now);
-  } else if (!stream.unfinished.empty() && (!stream.readable || stream.ended)) {
-    const bool full_buffer = stream.received % kStdioBuffer == 0 && !stream.ended;
-    stream.console->turns.offer_partial(stream, stream.unfinished.front() == '\r', full_buffer,
-                                        now);
+  if (stream.console == nullptr) {
+    stream.ended = true;
+    stream.finish(now);
+    return;
   }
+  stream.console->end(stream);
+  stream.finish(now);
+  stream.console->offer(stream, now);
 }
 
 // ---- writing ----
 
-void OutputLoop::stage(Stream& stream, std::string_view bytes, Time now) {
-  if (bytes.empty()) return;
-  copy_to_staged(stream, bytes);
-  offer_what_is_left(stream, now);
+void OutputLoop::say(std::string_view text, Time now) {
+  own_.staged.append(text);
+  own_.left = left_after({}, text);
+  own_.console->offer(own_, now);
 }
 
-void OutputLoop::copy_to_staged(Stream& stream, std::string_view bytes) {
-  stream.left = left_after(stream.left, bytes);
-  stream.staged_bytes += bytes.size();
-  while (!bytes.empty()) {
-    if (stream.staged.empty() || stream.staged.back()->end == kBufferSize)
-      stream.staged.push_back(pool_.take());
-    Buffer& buffer = *stream.staged.back();
-    const std::size_t taken = std::min(bytes.size(), kBufferSize - buffer.end);
-    ::memcpy(buffer.data.get() + buffer.end, bytes.data(), taken);
-    buffer.end += taken;
-    bytes.remove_prefix(taken);
+void OutputLoop::flush_folds(Time now) {
+  for (Folding& folding : foldings_) {
+    if (folding.out.staged.size() < kReadAhead && folding.flush(now))
+      folding.out.console->offer(folding.out, now);
   }
 }
 
-void OutputLoop::pump(Console& console, Time now) {
-  while (console.sink.state() != Sink::State::Blocked) {
-    if (console.writer == nullptr) {
-      const auto grant = console.turns.next(now);
-      if (!grant) return;
-      begin_turn(console, *grant);
-    }
-    if (write_some(console, now)) end_turn(console, now);
-  }
-}
-
-// The turn is for what is staged now; what comes while the console is blocked waits for the next.
-void OutputLoop::begin_turn(Console& console, const LineTurns::Grant& grant) {
-  Stream& stream = static_cast<Stream&>(*grant.seat);
-  if (stream.staged_bytes == 0) {
-    copy_to_staged(stream, stream.unfinished);
-    stream.unfinished.clear();
-  }
-  console.writer = &stream;
-  console.quota = stream.staged_bytes;
-  console.left = stream.left;
-  console.newline_first = grant.newline_first;
-}
-
-// True when the turn is over.
-bool OutputLoop::write_some(Console& console, Time now) {
-  static char newline = '\n';
-  Stream& stream = *console.writer;
-  std::array<iovec, kParts> parts;
-  std::size_t count = 0;
-  if (console.newline_first) parts[count++] = {&newline, 1};
-  std::size_t quota = console.quota;
-  for (const auto& buffer : stream.staged) {
-    if (quota == 0 || count == parts.size()) break;
-    const std::size_t size = std::min(quota, buffer->end - buffer->begin);
-    parts[count++] = {buffer->data.get() + buffer->begin, size};
-    quota -= size;
-  }
-  std::size_t taken = console.sink.write({parts.data(), count});
-  if (console.sink.state() == Sink::State::Gone) taken = console.quota + 1;  // let it go
-  if (taken == 0) return false;
-  progress_.fetch_add(1);
-  last_progress_ = now;
-  if (console.newline_first) {
-    console.newline_first = false;
-    --taken;
-  }
-  taken = std::min(taken, console.quota);
-  console.quota -= taken;
-  consume(stream, taken);
-  return console.quota == 0;
-}
-
-void OutputLoop::end_turn(Console& console, Time now) {
-  Stream& stream = *console.writer;
-  console.writer = nullptr;
-  console.turns.written(stream, console.left, now);
-  offer_what_is_left(stream, now);
-}
-
-void OutputLoop::consume(Stream& stream, std::size_t count) {
-  stream.staged_bytes -= count;
-  while (count > 0) {
-    Buffer& buffer = *stream.staged.front();
-    const std::size_t taken = std::min(count, buffer.end - buffer.begin);
-    buffer.begin += taken;
-    count -= taken;
-    if (buffer.begin == buffer.end) {
-      pool_.give(std::move(stream.staged.front()));
-      stream.staged.pop_front();
+void OutputLoop::pump(Time now) {
+  written_.clear();
+  for (std::size_t i = 0; i <= error_; ++i) {
+    if (consoles_[i].pump(now, written_)) {
+      progress_.fetch_add(1);
+      last_progress_ = now;
     }
   }
-  if (stream.readable && stream.staged_bytes < kReadAhead) set_ready(stream);
-}
-
-void OutputLoop::forget_written() {
-  std::erase_if(released_, [](const std::unique_ptr<Stream>& stream) {
-    if (stream->staged_bytes > 0 || !stream->unfinished.empty()) return false;
-    if (stream->console->writer == stream.get()) return false;
-    stream->console->turns.leave(*stream);
-    return true;
-  });
-}
-
-void OutputLoop::answer_drained() {
-  if (draining_.empty() || !released_.empty()) return;
-  for (const std::uint64_t id : draining_) {
-    auto answer = std::make_unique<OutputAnswer>();
-    answer->id = id;
-    answers_.post(std::move(answer));
+  for (Stream* stream : written_) {
+    if (stream->readable && !ahead(*stream)) set_ready(*stream);
   }
-  draining_.clear();
-}
-
-bool OutputLoop::everything_written() const {
-  return released_.empty() && own_.staged_bytes == 0 && draining_.empty();
+  for (Folding& folding : foldings_) {
+    if (folding.out.staged.size() >= kReadAhead) continue;
+    for (Stream* stream : std::exchange(folding.waiting, {}))
+      set_ready(*stream);
+  }
+  const Sink& output = consoles_[0].sink();
+  if (output.state() == Sink::State::Gone && output.error() != EPIPE && !output_error_told_) {
+    output_error_told_ = true;
+    say("drun: cannot write standard output: " + std::generic_category().message(output.error()) +
+            "; the rest of it is lost\n",
+        now);
+    pump(now);
+  }
 }
 
 }  // namespace drun::launcher

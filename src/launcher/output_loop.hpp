@@ -9,11 +9,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "drun/base/file_descriptor.hpp"
 #include "drun/base/mailbox.hpp"
+#include "launcher/output_console.hpp"
 #include "launcher/output_stream.hpp"
 
 namespace drun::launcher {
@@ -34,63 +34,77 @@ struct OutputAnswer {
   std::vector<std::string> lines;
 };
 
+struct OutputLoopOptions {
+  int standard_output = 1;
+  int standard_error = 2;
+  std::chrono::milliseconds patience{1000};
+  bool stamped_folds = false;
+};
+
 class OutputLoop {
  public:
   using Time = LineTurns::Time;
 
-  OutputLoop(int standard_output, int standard_error, std::chrono::milliseconds patience);
+  explicit OutputLoop(const OutputLoopOptions& options);
 
-  // The agent's thread.
+  // ---- the agent's thread ----
   void post(std::unique_ptr<OutputCommand> command) { commands_.post(std::move(command)); }
   [[nodiscard]] std::unique_ptr<OutputAnswer> answer() { return answers_.receive(); }
   [[nodiscard]] int answer_fd() const { return answers_.fd(); }
-  [[nodiscard]] Console* console_of(bool error) { return error ? error_ : &consoles_[0]; }
+  [[nodiscard]] Console* console(bool error) { return &consoles_[error ? error_ : 0]; }
+  [[nodiscard]] Folding* folding(bool error) { return &foldings_[error ? error_ : 0]; }
+  [[nodiscard]] BufferPool& pool() { return pool_; }
   // From now on the loop sees the stream's events; only the loop touches it.
   void watch(Stream& stream);
   // Changes whenever something could be written.
   [[nodiscard]] std::uint64_t progress() const { return progress_.load(); }
 
-  // The thread. Returns after a Stop, when everything is written or no reader takes anything.
+  // ---- the output thread ----
+  // Returns after a Stop, when everything is written or no reader takes anything.
   void run();
 
  private:
-  void take_commands(Time now);
   void execute(OutputCommand& command, Time now);
+  void release(std::unique_ptr<Stream> stream, Time now);
+  void forget_written();
+  void answer(std::uint64_t id, std::vector<std::string> lines);
+
+  void join(Stream& stream);
+  void set_ready(Stream& stream);
   void look_at_streams(Time now);
   void read_all(Stream& stream, Time now);
   bool read_once(Stream& stream, Time now);
-  void received(Stream& stream, Buffer& buffer, std::size_t count, Time now);
-  void stage(Stream& stream, std::string_view bytes, Time now);
-  void copy_to_staged(Stream& stream, std::string_view bytes);
-  void offer_what_is_left(Stream& stream, Time now);
-  void join(Stream& stream);
+  std::optional<std::size_t> read_raw(Stream& stream);
+  std::optional<std::size_t> read_lines(Stream& stream, Time now);
+  void take_note(Stream& stream, std::string_view bytes);
   void source_ended(Stream& stream, Time now);
-  void set_ready(Stream& stream);
-  void pump(Console& console, Time now);
-  void begin_turn(Console& console, const LineTurns::Grant& grant);
-  bool write_some(Console& console, Time now);
-  void end_turn(Console& console, Time now);
-  void consume(Stream& stream, std::size_t count);
-  void forget_written();
-  void answer_drained();
+  [[nodiscard]] bool ahead(const Stream& stream) const;
+
+  void say(std::string_view text, Time now);
+  void flush_folds(Time now);
+  void pump(Time now);
   [[nodiscard]] int timeout(Time now) const;
   [[nodiscard]] bool everything_written() const;
 
   FileDescriptor epoll_;
   Mailbox<OutputCommand> commands_;
   Mailbox<OutputAnswer> answers_;
+  BufferPool pool_;
   std::array<Console, 2> consoles_;
-  Console* error_;  // the first console where both are one
+  std::size_t error_;  // index of stderr's console: 0 where stdout and stderr are one
+  std::array<Folding, 2> foldings_;
   std::chrono::milliseconds patience_;
   std::atomic<std::uint64_t> progress_{0};
 
-  BufferPool pool_;
+  Stream own_;  // drun's messages
+  std::unique_ptr<char[]> scratch_;
   std::vector<Stream*> ready_;
-  std::vector<std::unique_ptr<Stream>> released_;  // still has something to write
-  Stream own_{0};                                  // drun's messages
+  std::vector<Stream*> written_;                   // of one pump
+  std::vector<std::unique_ptr<Stream>> released_;  // still have something to write
   std::vector<std::uint64_t> draining_;            // answers owed when released_ is empty
   std::optional<std::uint64_t> stopping_;
   Time last_progress_{};
+  bool output_error_told_ = false;
 };
 
 }  // namespace drun::launcher

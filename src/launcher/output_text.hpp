@@ -1,4 +1,4 @@
-// The last lines of a stream, and lines made harmless to show: both for the failure report. Pure.
+// What the failure report shows of a stream: its last lines, made harmless. Pure.
 #pragma once
 
 #include <cstddef>
@@ -30,5 +30,8 @@ class Tail {
 
 // The last lines in `bytes`, which may begin in the middle of a line; as Tail::lines().
 [[nodiscard]] std::vector<std::string> last_lines(std::string_view bytes, std::size_t wanted);
+
+// "3", "1-7", "0,2,4-6". `ranks` in any order.
+[[nodiscard]] std::string describe_ranks(std::vector<int> ranks);
 
 }  // namespace drun::launcher

@@ -13,7 +13,7 @@ void LineTurns::leave(Seat& seat) {
   --seats_;
   std::erase(lines_, &seat);
   std::erase(partials_, &seat);
-  seat.lines = seat.partial = false;
+  seat.has_lines = seat.has_partial = false;
   if (holder_ == &seat) {
     holder_ = nullptr;
     orphaned_ = left_.open;
@@ -23,17 +23,17 @@ void LineTurns::leave(Seat& seat) {
 
 void LineTurns::offer_lines(Seat& seat, bool returns, Time now) {
   withdraw_partial(seat);
-  if (seat.lines) return;
-  seat.lines = true;
+  if (seat.has_lines) return;
+  seat.has_lines = true;
   seat.returns = returns;
   seat.since = now;
   lines_.push_back(&seat);
 }
 
 void LineTurns::offer_partial(Seat& seat, bool returns, bool full_buffer, Time now) {
-  if (seat.lines) return;  // comes after them; offered again then
-  if (!seat.partial) {
-    seat.partial = true;
+  if (seat.has_lines) return;  // comes after them; offered again then
+  if (!seat.has_partial) {
+    seat.has_partial = true;
     seat.returns = returns;
     seat.since = now;
     partials_.push_back(&seat);
@@ -49,8 +49,8 @@ void LineTurns::offer_partial(Seat& seat, bool returns, bool full_buffer, Time n
 }
 
 void LineTurns::withdraw_partial(Seat& seat) {
-  if (!seat.partial) return;
-  seat.partial = false;
+  if (!seat.has_partial) return;
+  seat.has_partial = false;
   std::erase(partials_, &seat);
 }
 
@@ -68,32 +68,32 @@ LineTurns::Seat* LineTurns::first_waiting(Time now) const {
 
 // From when on `seat` may write although another stream's line is unfinished.
 LineTurns::Time LineTurns::may_cut(const Seat& seat) const {
-  if (holder_->ended) return Time{};
-  if (left_.returned && (seat.lines || seat.returns)) return Time{};
+  if (holder_->ended || left_.at_margin) return Time{};
+  if (left_.returned && (seat.has_lines || seat.returns)) return Time{};
   return std::min(holder_wrote_ + settings_.quiet,
                   std::max(seat.since, seat.due) + settings_.patience);
 }
 
 LineTurns::Grant LineTurns::grant(Seat& seat, bool newline_first) {
-  if (seat.lines) lines_.pop_front();
+  if (seat.has_lines) lines_.pop_front();
   withdraw_partial(seat);
-  seat.lines = false;
+  seat.has_lines = false;
   return Grant{&seat, newline_first};
 }
 
 std::optional<LineTurns::Grant> LineTurns::next(Time now) {
   if (holder_ != nullptr) {
-    if (holder_->lines) {
+    if (holder_->has_lines) {
       std::erase(lines_, holder_);
       lines_.push_front(holder_);
       return grant(*holder_, false);
     }
-    if (holder_->partial && holder_->due <= now) return grant(*holder_, false);
+    if (holder_->has_partial && holder_->due <= now) return grant(*holder_, false);
   }
   Seat* seat = first_waiting(now);
   if (seat == nullptr) return std::nullopt;
   if (holder_ != nullptr && may_cut(*seat) > now) return std::nullopt;
-  const bool over_bar = left_.returned && seat->returns;
+  const bool over_bar = left_.at_margin || (left_.returned && seat->returns);
   const bool newline = (holder_ != nullptr || orphaned_) && !left_.endless && !over_bar;
   if (holder_ != nullptr) holder_->cut = true;
   holder_ = nullptr;
@@ -111,13 +111,13 @@ void LineTurns::written(Seat& seat, Left left, Time now) {
 }
 
 std::optional<LineTurns::Time> LineTurns::deadline(Time now) const {
-  if (holder_ != nullptr && holder_->lines) return now;
+  if (holder_ != nullptr && holder_->has_lines) return now;
   std::optional<Time> earliest;
   const auto consider = [&](Time time) {
     if (!earliest || time < *earliest) earliest = time;
   };
   const auto consider_seat = [&](const Seat& seat) {
-    Time time = seat.lines ? Time{} : seat.due;
+    Time time = seat.has_lines ? Time{} : seat.due;
     if (holder_ != nullptr && holder_ != &seat) time = std::max(time, may_cut(seat));
     consider(time);
   };

@@ -31,20 +31,21 @@ class LineTurns {
 
   // One stream's place at the console. Owned by the stream; outlives its membership.
   struct Seat {
-    bool lines = false;    // whole lines are waiting
-    bool partial = false;  // an unfinished line may be shown from `due` on
-    bool returns = false;  // what is waiting begins with a carriage return
-    bool ended = false;    // no more will come
-    bool cut = false;      // its shown line was cut into: what follows begins a new one
-    Time since{};          // when it began to wait
+    bool has_lines = false;    // whole lines are waiting
+    bool has_partial = false;  // an unfinished line may be shown from `due` on
+    bool returns = false;      // what is waiting begins with a carriage return
+    bool ended = false;        // no more will come
+    bool cut = false;          // its shown line was cut into: what follows begins a new one
+    Time since{};              // when it began to wait
     Time due{};
   };
 
   // What a stream has left behind on the console.
   struct Left {
-    bool open = false;      // the last line has no end yet
-    bool returned = false;  // there is a carriage return in that line: a progress bar
-    bool endless = false;   // too long for a line of text: nothing is ever put between
+    bool open = false;       // the last line has no end yet
+    bool at_margin = false;  // but ends with a carriage return: anything may be written over it
+    bool returned = false;   // there is a carriage return in that line: a progress bar
+    bool endless = false;    // too long for a line of text: nothing is ever put between
   };
 
   struct Grant {

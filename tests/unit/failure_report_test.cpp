@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "launcher/output_text.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

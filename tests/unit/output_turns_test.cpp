@@ -11,6 +11,7 @@ using std::chrono::milliseconds;
 constexpr LineTurns::Left kWhole{};
 constexpr LineTurns::Left kOpen{.open = true};
 constexpr LineTurns::Left kBar{.open = true, .returned = true};
+constexpr LineTurns::Left kMargin{.open = true, .at_margin = true, .returned = true};
 constexpr LineTurns::Left kEndless{.open = true, .endless = true};
 
 class LineTurnsTest : public testing::Test {
@@ -178,6 +179,15 @@ TEST_F(LineTurnsTest, AProgressBarIsOverwrittenByAnotherBarWithoutANewline) {
   turns_.written(b_, kBar, now_);
   turns_.offer_lines(a_, false, now_);
   EXPECT_EQ(next(), "a+") << "a line does not wait for a bar";
+}
+
+TEST_F(LineTurnsTest, ALineThatEndsWithAReturnKeepsNobodyAndNeedsNoNewline) {
+  turns_.offer_partial(a_, false, false, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kMargin, now_);
+  turns_.offer_lines(b_, false, now_);
+  EXPECT_EQ(next(), "b");
+  EXPECT_TRUE(a_.cut);
 }
 
 TEST_F(LineTurnsTest, NothingIsPutIntoWhatIsNotText) {
