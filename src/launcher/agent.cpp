@@ -93,7 +93,7 @@ class Agent {
         timer_(io_),
         resolve_timer_(io_),
         resolver_(io_),
-        output_(output_options(options)),
+        output_(output_options(options, host_name_)),
         group_(options, host_name_, guardian_, output_),
         progress_(::isatty(STDERR_FILENO) == 1,
                   [](std::string_view text) { write_all(STDERR_FILENO, text); }),
@@ -119,8 +119,16 @@ class Agent {
   }
 
  private:
-  static OutputOptions output_options(const Options& options) {
+  static OutputOptions output_options(const Options& options, const std::string& host) {
     OutputOptions result;
+    result.choices = options.output;
+    result.run_id = options.run_id;
+    result.host = host;
+    for (const std::string_view entry : options.inherited) {
+      constexpr std::string_view kName = "TMPDIR=";
+      if (entry.starts_with(kName) && entry.size() > kName.size())
+        result.temporary = entry.substr(kName.size());
+    }
     result.terminal = true;
     result.tail_lines = options.output.tail_lines;
     return result;
@@ -611,11 +619,10 @@ class Agent {
   }
 
   void print_failure(const rendezvous::FailureSummary& failure) {
-    std::string text = "drun: job failed: rank " + std::to_string(failure.rank) + " on " +
-                       failure.host + ": " + failure.cause + "\n";
-    for (const auto& line : failure.tail)
-      text += "  | " + line + "\n";
-    output_.message(text);
+    if (options_.local_node > 0) return;  // its neighbour of this machine says the same
+    ReportOptions report;
+    report.lines = report_lines(options_.output.tail_lines);
+    output_.message(render_failure(failure, {}, {}, report));
   }
 
   // Nothing is waited for any more, so run() returns.

@@ -58,9 +58,9 @@ bool listed(const Flag& flag, Group group, bool launch) {
          (flag.origin != Origin::Launch || launch);
 }
 
-constexpr std::array kGroups{Group::Job,      Group::Rendezvous,   Group::Program,
-                             Group::Stopping, Group::Output,       Group::Devices,
-                             Group::Inspect,  Group::Compatibility};
+constexpr std::array kGroups{Group::Job,      Group::Rendezvous, Group::Program,
+                             Group::Stopping, Group::Output,     Group::Logs,
+                             Group::Devices,  Group::Inspect,    Group::Compatibility};
 
 std::string pad(std::string text, std::size_t width) {
   if (text.size() < width) text.resize(width, ' ');

@@ -113,8 +113,9 @@ std::string manual_page() {
       "of\n"
       "several wins. Each is also read from a variable, \\fB\\-\\-max\\-restarts\\fR from\n"
       "\\fBPET_MAX_RESTARTS\\fR; the flag wins.\n";
-  for (const Group group : {Group::Job, Group::Rendezvous, Group::Program, Group::Stopping,
-                            Group::Output, Group::Devices, Group::Inspect, Group::Compatibility}) {
+  for (const Group group :
+       {Group::Job, Group::Rendezvous, Group::Program, Group::Stopping, Group::Output, Group::Logs,
+        Group::Devices, Group::Inspect, Group::Compatibility}) {
     std::string flags;
     for (const Flag& flag : all_flags()) {
       if (flag.group == group && flag.readiness == Readiness::Ready) flags += flag_entry(flag);

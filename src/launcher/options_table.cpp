@@ -81,25 +81,13 @@ constexpr std::array kFlags{
     Flag{"start-timeout", 0, Value, "TIME", "", kDrun, Stopping, Ready, "",
          "end the job unless all workers run after this long; exit code 124"},
 
-    Flag{"redirects", 'r', Value, "STREAMS", "0", kTorch, Output, Later, "",
-         "write to files instead: 1 stdout, 2 stderr, 3 both; or per local rank, 0:3,1:1"},
-    Flag{"tee", 't', Value, "STREAMS", "0", kTorch, Output, Later, "",
-         "write to files as well, and prefix the lines shown; values as --redirects"},
-    Flag{"log-dir", 0, Value, "DIR", "", kTorch, Output, Later, "DIR",
-         "where those files go"},
-    Flag{"local-ranks-filter", 0, Value, "RANKS", "", kTorch, Output, Later, "",
+    Flag{"local-ranks-filter", 0, Value, "RANKS", "", kTorch, Output, Ready, "",
          "show only the output of these local ranks"},
-    Flag{"log-line-prefix-template", 0, Value, "TEXT", "[${role_name}${local_rank}]:", kTorch, Output, Later, "",
+    Flag{"log-line-prefix-template", 0, Value, "TEXT", "[${role_name}${local_rank}]:", kTorch, Output, Ready, "",
          "prefix of --tee; may use ${role_name} ${local_rank} ${rank} ${hostname}"},
-    Flag{"duplicate-stdout-filters", 0, Value, "TEXTS", "", kTorch, Output, Later, "",
-         "copy --tee lines with any of these texts to filtered_stdout.log"},
-    Flag{"duplicate-stderr-filters", 0, Value, "TEXTS", "", kTorch, Output, Later, "",
-         "copy --tee lines with any of these texts to filtered_stderr.log"},
-    Flag{"timestamps", 0, Switch, "", "", kDrun, Output, Later, "",
+    Flag{"timestamps", 0, Switch, "", "", kDrun, Output, Ready, "",
          "put the time before each line shown with a prefix"},
-    Flag{"log-max-size", 0, Value, "SIZE", "", kDrun, Output, Later, "",
-         "start a new log file at this size, as in 500K, 100M or 2G"},
-    Flag{"fold", 0, Switch, "", "", kDrun, Output, Later, "",
+    Flag{"fold", 0, Switch, "", "", kDrun, Output, Ready, "",
          "show a line that many ranks print once"},
     Flag{"tail-lines", 0, Value, "N", "20", kDrun, Output, Ready, "",
          "last lines of stderr in the failure report"},
@@ -108,6 +96,18 @@ constexpr std::array kFlags{
     Flag{"stdin", 0, Value, "RANK|none", "0", kDrun, Output, Ready, "none",
          "the rank that reads drun's standard input"},
 
+    Flag{"redirects", 'r', Value, "STREAMS", "0", kTorch, Logs, Ready, "",
+         "write to files instead: 1 stdout, 2 stderr, 3 both; or per local rank, 0:3,1:1"},
+    Flag{"tee", 't', Value, "STREAMS", "0", kTorch, Logs, Ready, "",
+         "write to files as well, and prefix the lines shown; values as --redirects"},
+    Flag{"log-dir", 0, Value, "DIR", "", kTorch, Logs, Ready, "DIR",
+         "where those files go"},
+    Flag{"duplicate-stdout-filters", 0, Value, "TEXTS", "", kTorch, Logs, Ready, "",
+         "copy --tee lines with any of these texts to filtered_stdout.log"},
+    Flag{"duplicate-stderr-filters", 0, Value, "TEXTS", "", kTorch, Logs, Ready, "",
+         "copy --tee lines with any of these texts to filtered_stderr.log"},
+    Flag{"log-max-size", 0, Value, "SIZE", "", kDrun, Logs, Ready, "",
+         "start a new log file at this size, as in 500K, 100M or 2G"},
     Flag{"gpus", 0, Value, "LIST", "", kDrun, Devices, Ready, "",
          "use these of the visible GPUs, as in 1,3,5; one worker each"},
     Flag{"include", 0, Value, "HOST:LIST", "", kDrun, Devices, Ready, "",
@@ -189,7 +189,9 @@ std::string_view title_of(Group group) {
     case Stopping:
       return "Stopping, restarting and exit codes";
     case Output:
-      return "Output and logs";
+      return "Output and reports";
+    case Logs:
+      return "Log files";
     case Devices:
       return "Devices, CPUs and threads";
     case Inspect:

@@ -8,7 +8,17 @@
 
 namespace drun::launcher {
 
-enum class Group { Job, Rendezvous, Program, Stopping, Output, Devices, Inspect, Compatibility };
+enum class Group {
+  Job,
+  Rendezvous,
+  Program,
+  Stopping,
+  Output,
+  Logs,
+  Devices,
+  Inspect,
+  Compatibility
+};
 
 enum class Arity {
   Value,  // --flag VALUE or --flag=VALUE

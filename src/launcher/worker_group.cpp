@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "drun/base/log.hpp"
+#include "launcher/core_file.hpp"
 #include "launcher/environment.hpp"
+#include "launcher/error_file.hpp"
+#include "launcher/failure_report.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -19,6 +23,7 @@ namespace {
 // under way meanwhile.
 constexpr std::chrono::milliseconds kSettle{150};
 constexpr std::chrono::milliseconds kTailLimit{200};
+constexpr std::chrono::milliseconds kOtherTailLimit{20};  // for each of perhaps hundreds
 constexpr std::chrono::milliseconds kDrainLimit{1000};
 constexpr std::chrono::milliseconds kCrashLoopUptime{10'000};
 
@@ -83,7 +88,9 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
     label.role = options_.role;
     auto streams = output_.open(label);
     request.argv = worker_command(options_, local_rank);
-    request.environment = environments.own(local_rank, "");
+    Worker worker;
+    worker.error_file = output_.error_file(label);
+    request.environment = environments.own(local_rank, worker.error_file);
     const WorkerPlacement& place = options_.placement.of(options_.local_node, local_rank);
     request.cpu_affinity = place.cpus;
     request.memory_nodes = place.memory_nodes;
@@ -91,7 +98,6 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
     request.standard_error = std::move(streams.standard_error);
     if (label.rank == options_.stdin_rank)
       request.standard_input.reset(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
-    Worker worker;
     worker.local_rank = local_rank;
     worker.started = now;
     workers_.emplace(request.id, std::move(worker));
@@ -195,6 +201,23 @@ void WorkerGroup::flush_failure(GroupNews& news) {
   news.failure = summarize();
 }
 
+// What the program itself wrote about its end, if it did.
+std::string WorkerGroup::traceback_of(const Worker& worker) {
+  const auto error = read_error_file(worker.error_file);
+  return error ? error->text() : "";
+}
+
+std::string WorkerGroup::core_file_of(const Worker& worker) const {
+  CoreNames names;
+  names.pid = worker.pid;
+  names.signal = worker.status.signal;
+  names.executable = options_.command.front();
+  std::error_code gone;
+  names.directory = std::filesystem::current_path(gone).string();
+  names.host = host_;
+  return find_core(names);
+}
+
 // " (crash loop: ...)" from the second time on that the same rank ends in the same way soon after
 // its start.
 std::string WorkerGroup::crash_loop(const rendezvous::FailureSummary& summary) {
@@ -228,13 +251,21 @@ rendezvous::FailureSummary WorkerGroup::summarize() {
   summary.cause += crash_loop(summary);
   summary.restartable = may_restart(options_, worker.status, worker.spawn_error);
   summary.highest_code = worker.status.shell_code();
+  summary.traceback = traceback_of(worker);
   summary.tail = output_.tail(*first_failure_, kTailLimit);
+  summary.log_file = output_.log_file(*first_failure_);
+  if (worker.status.core_dumped) summary.core_file = core_file_of(worker);
+  std::vector<OtherFailure> others;
   for (const auto& [id, other] : workers_) {
     if (id == *first_failure_ || !other.failed_by_itself) continue;
     summary.highest_code = std::max(summary.highest_code, other.status.shell_code());
-    summary.others.push_back("rank " + std::to_string(assignment_.first_rank + other.local_rank) +
-                             ": " + other.cause);
+    OtherFailure failure;
+    failure.rank = assignment_.first_rank + other.local_rank;
+    failure.cause = other.cause;
+    failure.essence = essence(traceback_of(other), output_.tail(id, kOtherTailLimit));
+    others.push_back(std::move(failure));
   }
+  summary.others = fold_others(summary, others);
   return summary;
 }
 

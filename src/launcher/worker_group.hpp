@@ -65,10 +65,13 @@ class WorkerGroup {
     process::ExitStatus status;
     int spawn_error = 0;
     std::string cause;
+    std::string error_file;  // where torch's @record writes; may be empty
   };
 
   [[nodiscard]] GroupNews on_exit(Worker& worker, process::WorkerId id, Time now);
   [[nodiscard]] rendezvous::FailureSummary summarize();
+  [[nodiscard]] static std::string traceback_of(const Worker& worker);
+  [[nodiscard]] std::string core_file_of(const Worker& worker) const;
   [[nodiscard]] std::string crash_loop(const rendezvous::FailureSummary& summary);
   void begin_stop(bool immediately);
   void flush_failure(GroupNews& news);

@@ -99,8 +99,9 @@ std::string with_bars_escaped(std::string_view text) {
 // The table at the end of docs/cli.md.
 std::string flag_table() {
   std::string result;
-  for (const Group group : {Group::Job, Group::Rendezvous, Group::Program, Group::Stopping,
-                            Group::Output, Group::Devices, Group::Inspect, Group::Compatibility}) {
+  for (const Group group :
+       {Group::Job, Group::Rendezvous, Group::Program, Group::Stopping, Group::Output, Group::Logs,
+        Group::Devices, Group::Inspect, Group::Compatibility}) {
     result += "\n### " + std::string(title_of(group)) +
               "\n\n| Flag | Default | torchrun | Meaning |\n" + "|---|---|---|---|\n";
     for (const Flag& flag : all_flags()) {
