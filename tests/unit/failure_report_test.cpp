@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "launcher/output_text.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "launcher/output_text.hpp"
 
 namespace drun::launcher {
 namespace {
