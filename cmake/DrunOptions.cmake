@@ -22,6 +22,8 @@ target_compile_options(drun_options INTERFACE
   # It also takes the unused alternatives of a std::variant for uninitialised ones.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-maybe-uninitialized>
+  # Clang 19 finds std::get_temporary_buffer deprecated inside libstdc++ 12's own std::stable_sort.
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
   $<$<BOOL:${DRUN_WERROR}>:-Werror>)
 if(DRUN_SANITIZE)
   target_compile_options(drun_options INTERFACE -fsanitize=${DRUN_SANITIZE} -fno-omit-frame-pointer)

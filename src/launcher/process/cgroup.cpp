@@ -148,8 +148,11 @@ std::optional<std::string> find_delegated(const CgroupPlace& place) {
   struct stat status {};
   if (::stat(place.unified.c_str(), &status) != 0) return std::nullopt;
   const uid_t user = ::geteuid();
+  // For root everything is writable: only a mark says that the directory was meant for us. The top
+  // of the hierarchy is nobody's delegation, and making a group there costs every start
+  // milliseconds.
   const bool ours =
-      user != 0 ? status.st_uid == user : place.unified_is_top || has_delegate_mark(place.unified);
+      user != 0 ? status.st_uid == user : !place.unified_is_top && has_delegate_mark(place.unified);
   if (!ours) return std::nullopt;
   return place.unified;
 }
