@@ -221,7 +221,7 @@ void plan_round(Context& c) {
   }
   const auto ordered = place(std::move(candidates), c.settings);
   RoundDocument& round = c.round();
-  ++round.number;
+  round.number = std::max(round.number, c.state.floor) + 1;
   round.phase = Phase::Preparing;
   round.waiting.clear();
   auto assignments = assign(ordered, round.number, round.restart_count);
@@ -234,6 +234,7 @@ void plan_round(Context& c) {
   document.assignment = c.decision.plan.front().assignment;
   document.assignment.master_address = ordered.front().document->address;
   document.assignment.master_port = ordered.front().document->worker_port;
+  document.last_rank = ordered.front().last_rank.value_or(-1);
   c.write(c.state.keys.assignment(c.decision.plan.front().ticket), encode(document));
 }
 
@@ -272,7 +273,7 @@ Decision decide(const State& state, const Settings& settings, Time now) {
   }
   if (c.round().phase != Phase::Closed) {
     for (const auto& [ticket, assignment] : state.reclaimed)
-      c.write(state.keys.assignment(ticket), encode(AssignmentDocument{assignment, true, {}}));
+      c.write(state.keys.assignment(ticket), encode(AssignmentDocument{assignment, true, -1, {}}));
   }
   if (c.round() != state.round || !state.round_written || !state.job_written) {
     c.round().epoch = state.epoch;

@@ -329,6 +329,7 @@ std::string encode(const AssignmentDocument& d) {
   if (!d.refused.empty()) return dump({{"refused", d.refused}});
   Json json = to_json(d.assignment);
   json["go"] = d.go;
+  if (d.last_rank >= 0) json["last_rank"] = d.last_rank;
   return dump(json);
 }
 
@@ -339,6 +340,7 @@ Result<AssignmentDocument> decode_assignment(std::string_view text) {
   if (!d.refused.empty()) return in.finish(std::move(d));
   read(in, d.assignment);
   in.flag("go", d.go);
+  in.integer("last_rank", d.last_rank, 0, kMaxInt, false);
   return in.finish(std::move(d));
 }
 

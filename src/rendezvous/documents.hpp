@@ -82,7 +82,9 @@ struct RoundDocument {
 // assign/<ticket>: a place in a round, or the reason why there is none for this agent.
 struct AssignmentDocument {
   Assignment assignment;
-  bool go = false;      // false: only prepare the workers' store
+  bool go = false;  // false: only prepare the workers' store
+  // Where that replaces the place in the last round that ran: its group rank, else -1.
+  int last_rank = -1;
   std::string refused;  // not empty: leave, for this reason
 
   bool operator==(const AssignmentDocument&) const = default;

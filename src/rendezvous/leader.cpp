@@ -6,11 +6,13 @@
 namespace drun::rendezvous {
 
 Leader::Leader(const Settings& settings, Outbox& outbox, std::string value, std::int64_t epoch,
-               std::unique_ptr<State> previous, std::optional<Time> grace_until, Time waiting_since)
+               std::unique_ptr<State> previous, const RoundDocument& seen,
+               std::optional<Time> grace_until, Time waiting_since)
     : settings_(settings),
       outbox_(outbox),
       value_(std::move(value)),
       epoch_(epoch),
+      seen_(seen),
       grace_until_(grace_until),
       waiting_since_(waiting_since),
       state_(std::move(previous)) {
@@ -29,8 +31,8 @@ void Leader::on_link_lost() {
 void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
   if (snapshot.watch != watch_) return;
   std::vector<std::string> problems;
-  auto state = std::make_unique<State>(
-      restore(settings_, epoch_, snapshot.entries, state_.get(), grace_until_, now, problems));
+  auto state = std::make_unique<State>(restore(settings_, epoch_, snapshot.entries, state_.get(),
+                                               seen_, grace_until_, now, problems));
   if (state_ == nullptr && state->round.phase != Phase::Running)
     state->waiting_since = waiting_since_;
   state_ = std::move(state);

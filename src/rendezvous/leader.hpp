@@ -20,10 +20,12 @@ inline constexpr std::size_t kMaxWrites = 100'000;
 class Leader {
  public:
   // `value` is what the leader key holds. `previous`: what this agent knew when it led before, or
-  // null. `grace_until`: until when nodes that are not there are waited for. `waiting_since`: how
-  // long this agent has been waiting for a round. The references must outlive this.
+  // null. `seen`: the latest round that it has seen. `grace_until`: until when nodes that are not
+  // there are waited for. `waiting_since`: how long this agent has been waiting for a round. The
+  // references must outlive this.
   Leader(const Settings& settings, Outbox& outbox, std::string value, std::int64_t epoch,
-         std::unique_ptr<State> previous, std::optional<Time> grace_until, Time waiting_since);
+         std::unique_ptr<State> previous, const RoundDocument& seen,
+         std::optional<Time> grace_until, Time waiting_since);
 
   void on_snapshot(const WatchSnapshot& snapshot, Time now);
   void on_changes(const WatchChanges& changes, Time now);
@@ -51,6 +53,7 @@ class Leader {
   Outbox& outbox_;
   const std::string value_;
   const std::int64_t epoch_;
+  const RoundDocument& seen_;
   std::optional<Time> grace_until_;
   const Time waiting_since_;
 

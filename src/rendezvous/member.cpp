@@ -23,6 +23,7 @@ MemberAgent::MemberAgent(const Settings& settings, const Keys& keys, Outbox& out
     : settings_(settings),
       keys_(keys),
       outbox_(outbox),
+      session_since_(now),
       out_of_touch_since_(now),
       last_touch_(now),
       resumed_at_(now),
@@ -56,6 +57,7 @@ void MemberAgent::on_link_up(bool new_session, Time now) {
   if (new_session) {  // an answer to what the old session wrote means nothing now
     dirty_ = true;
     request_ = 0;
+    session_since_ = now;
   }
   up_ = true;
   was_up_ = true;
@@ -84,6 +86,7 @@ void MemberAgent::take_round(const std::optional<std::string>& value) {
   if (document->version != kProtocolVersion)
     return refuse("the job speaks rendezvous protocol " + std::to_string(document->version) +
                   ", this drun " + std::to_string(kProtocolVersion));
+  if (document->number >= seen_.number) seen_ = *document;
   round_.document = std::move(*document);
 }
 
@@ -290,15 +293,19 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
 }
 
 // The round's document as a member obeys it: its workers may run in exactly the round that is
-// running. A document older than what this agent has seen comes from a store that was set back;
-// the leader will mend it.
-void MemberAgent::keep_or_stop() {
+// running. A store that was set back or emptied gets its leader's time to be mended.
+void MemberAgent::keep_or_stop(Time now) {
   const auto& round = round_.document;
-  if (held_ == 0 || !round || round->number < held_) return;
+  if (held_ == 0) return;
+  const bool behind = !round || round->number < held_;
+  if (behind && now < session_since_ + settings_.keep_alive * 2) return;
+  if (!round) return stop_workers("the store has lost the job", false);
   if (round->phase == Phase::Running && round->number == held_) return;
-  stop_workers(round->phase == Phase::Stopping && round->number == held_
-                   ? round->reason
-                   : "the job went on without this node",
+  const bool known =
+      !round->reason.empty() && (round->phase == Phase::Stopping || round->phase == Phase::Closed);
+  stop_workers(known                           ? round->reason
+               : round->phase == Phase::Closed ? "the job has ended"
+                                               : "the job went on without this node",
                false);
 }
 
@@ -307,7 +314,7 @@ void MemberAgent::follow(Time now) {
     return stop_workers(stop_ ? stop_->reason : ending_->text,
                         ending_ && ending_->end == End::StoreLost);
   if (!up_ || !round_.current || !assignment_.current) return;
-  keep_or_stop();
+  keep_or_stop(now);
 
   const auto& round = round_.document;
   const bool over = round && (round->phase == Phase::Running || round->phase == Phase::Stopping);
@@ -339,7 +346,7 @@ void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
   if (held_ == 0 || kill_told_ || (stop_told_ && !immediately)) return;
   stop_told_ = true;
   kill_told_ = immediately;
-  outbox_.push(StopAction{reason, immediately});
+  outbox_.push(StopAction{reason.empty() ? "the job has ended" : reason, immediately});
 }
 
 void MemberAgent::leave(Time now) {
@@ -371,14 +378,20 @@ std::optional<Time> MemberAgent::next_deadline() const {
   if (finished_) return std::nullopt;
   std::optional<Time> next;
   const auto at = [&](Time time) { next = next ? std::min(*next, time) : time; };
+  const bool behind = !round_.document || round_.document->number < held_;
+  if (up_ && round_.current && held_ != 0 && behind && !stop_told_)
+    at(session_since_ + settings_.keep_alive * 2);
   if (up_) at(last_touch_ + settings_.keep_alive / 3);
   if (closing_since_) at(*closing_since_ + settings_.close_timeout);
   if (ending_) return next;
-  if (stop_) at(stop_since_ + (up_ ? kStopWait : kStopWaitWhileDown));
+  if (up_ && retry_at_) at(*retry_at_);
+  if (stop_) {
+    at(stop_since_ + (up_ ? kStopWait : kStopWaitWhileDown));
+    return next;
+  }
   if (!up_ && was_up_) at(out_of_touch_since_ + settings_.keep_alive);
   if (!was_up_) at(waiting_since_ + settings_.join_timeout);
   if (up_ && waiting_) at(waiting_since_ + settings_.join_timeout + kLeaderMargin);
-  if (up_ && retry_at_) at(*retry_at_);
   return next;
 }
 

@@ -48,6 +48,8 @@ class MemberAgent {
   [[nodiscard]] bool up() const { return up_; }
   // As last seen; nullopt: the store has none.
   [[nodiscard]] const std::optional<RoundDocument>& round() const { return round_.document; }
+  // The latest ever seen; the store may have forgotten it since.
+  [[nodiscard]] const RoundDocument& seen() const { return seen_; }
   // No round runs: since when.
   [[nodiscard]] bool waiting() const { return waiting_; }
   [[nodiscard]] Time waiting_since() const { return waiting_since_; }
@@ -73,7 +75,7 @@ class MemberAgent {
   void find_ending(Time now);
   [[nodiscard]] std::optional<Outcome> trouble_outcome(Time now) const;
   void follow(Time now);
-  void keep_or_stop();
+  void keep_or_stop(Time now);
   void stop_workers(const std::string& reason, bool immediately);
   void leave(Time now);
   void publish(Time now);
@@ -88,11 +90,13 @@ class MemberAgent {
   bool was_up_ = false;
   std::optional<std::string> failed_;
   std::string detail_;
+  Time session_since_;
   Time out_of_touch_since_;  // while not up
   Time last_touch_;
   std::optional<Time> paused_at_;  // this process was stopped for long, from then on ...
   Time resumed_at_;                // ... until then
   Watched<RoundDocument> round_;
+  RoundDocument seen_;
   Watched<AssignmentDocument> assignment_;
   WatchId outcome_watch_ = 0;
   bool joined_open_ = false;  // the job had not ended when this agent came

@@ -51,11 +51,6 @@ void note_times(State& state, const Settings& settings, Time now) {
 }
 
 void refuse(State& state, const std::string& ticket, Member& member, std::string reason) {
-  if (const auto rank = member.document.node_rank) {
-    const auto holder = state.rank_holders.find(*rank);
-    if (holder != state.rank_holders.end() && holder->second == ticket)
-      state.rank_holders.erase(holder);
-  }
   member.standing = Standing::Refused;
   member.refusal = std::move(reason);
   state.to_refuse.insert(ticket);
@@ -82,6 +77,27 @@ void join(State& state, const std::string& ticket, Member& member, Time now) {
   member.standing = Standing::Eligible;
   if (member.document.node_rank) state.rank_holders.emplace(*member.document.node_rank, ticket);
   state.last_join = now;
+}
+
+// The member takes part no more: the rank that it asked for goes to the first that waits for it.
+void release_rank(State& state, const std::string& ticket, const MemberDocument& document,
+                  Time now) {
+  if (!document.node_rank) return;
+  const auto holder = state.rank_holders.find(*document.node_rank);
+  if (holder == state.rank_holders.end() || holder->second != ticket) return;
+  state.rank_holders.erase(holder);
+  auto heir = state.members.end();
+  for (const auto& waiting : state.held) {
+    const auto next = state.members.find(waiting);
+    if (next->second.document.node_rank == document.node_rank &&
+        (heir == state.members.end() || next->second.arrival < heir->second.arrival))
+      heir = next;
+  }
+  if (heir == state.members.end()) return;
+  state.held.erase(heir->first);
+  count(state, heir->first, heir->second, -1);
+  join(state, heir->first, heir->second, now);
+  count(state, heir->first, heir->second, 1);
 }
 
 void admit(State& state, const Settings& settings, const std::string& ticket, Member& member,
@@ -131,7 +147,7 @@ void find_again(State& state, Place& place) {
 }
 
 // It has been told to leave.
-void note_refused(State& state, const std::string& ticket, const std::string& reason) {
+void note_refused(State& state, const std::string& ticket, const std::string& reason, Time now) {
   state.assignment_keys.insert(ticket);
   const auto member = state.members.find(ticket);
   if (member == state.members.end()) return;
@@ -139,7 +155,10 @@ void note_refused(State& state, const std::string& ticket, const std::string& re
   refuse(state, ticket, member->second, reason);
   state.to_refuse.erase(ticket);
   state.held.erase(ticket);
-  if (Place* place = find_place(state, ticket); place != nullptr) lose(state, *place);
+  release_rank(state, ticket, member->second.document, now);
+  // One that is left behind while the round is being stopped does not excuse the failure.
+  Place* place = find_place(state, ticket);
+  if (place != nullptr && state.round.phase == Phase::Running) lose(state, *place);
 }
 
 void take_places(State& state) {
@@ -251,10 +270,13 @@ void observe(State& state, const Settings& settings, const std::string& ticket,
       member.document = std::move(document);
     } else if (member.standing != Standing::Refused) {
       refuse(state, ticket, member, problem);
+      release_rank(state, ticket, member.document, now);
       state.plan_broken |= state.planned.contains(ticket);
       if (place != nullptr) lose(state, *place);
     }
   }
+  const auto& d = member.document;
+  state.floor = std::max({state.floor, d.left, d.claim ? d.claim->round : 0});
   count(state, ticket, member, 1);
   if (place != nullptr) note_place(state, ticket, *place, member.document);
   if (member.document.stop && !state.stop && may_stop_job(state, ticket, member))
@@ -275,22 +297,9 @@ void forget(State& state, const Settings& settings, const std::string& ticket, T
   state.to_refuse.erase(ticket);
   state.plan_broken |= state.planned.contains(ticket);
 
-  const auto rank = member.document.node_rank;
-  const bool held_rank = rank && member.standing == Standing::Eligible;
+  const MemberDocument document = std::move(member.document);
   state.members.erase(at);
-  if (held_rank) {
-    state.rank_holders.erase(*rank);
-    for (const auto& waiting : state.held) {
-      Member& next = state.members.find(waiting)->second;
-      if (next.document.node_rank != rank) continue;
-      count(state, waiting, next, -1);
-      const std::string heir = waiting;
-      state.held.erase(heir);
-      join(state, heir, next, now);
-      count(state, heir, next, 1);
-      break;
-    }
-  }
+  release_rank(state, ticket, document, now);
   note_times(state, settings, now);
 }
 
@@ -314,7 +323,7 @@ void recount(State& state, const Settings& settings, Time now) {
 
 void adopt(State& state, const Settings& settings, const Decision& decision, Time now) {
   for (const auto& [ticket, reason] : decision.refused)
-    note_refused(state, ticket, reason);
+    note_refused(state, ticket, reason, now);
   for (const auto& ticket : decision.dropped)
     state.assignment_keys.erase(ticket);
   if (state.round.phase == Phase::Gathering && decision.round.phase == Phase::Gathering &&
@@ -331,7 +340,8 @@ void adopt(State& state, const Settings& settings, const Decision& decision, Tim
   const RoundDocument before = std::exchange(state.round, decision.round);
   state.round_written = true;
   state.job_written = true;
-  if (!first && state.round.phase == before.phase && state.round.number == before.number) return;
+  const bool same = state.round.phase == before.phase && state.round.number == before.number;
+  if (same && !(first && state.round.phase == Phase::Gathering)) return;
 
   if (state.round.restart_count > before.restart_count) note_crash(state);
   if (state.round.number != before.number) state.failures.clear();
@@ -367,6 +377,7 @@ void adopt(State& state, const Settings& settings, const Decision& decision, Tim
 
 std::optional<Time> next_deadline(const State& state, const Settings& settings) {
   std::optional<Time> next;
+  if (state.round.phase == Phase::Closed) return next;
   const auto at = [&](std::optional<Time> time, Milliseconds after = {}) {
     if (time && (!next || *time + after < *next)) next = *time + after;
   };
@@ -376,14 +387,17 @@ std::optional<Time> next_deadline(const State& state, const Settings& settings) 
     case Phase::Running:
       if (state.missing > 0) at(state.grace_until);
       if (settings.resize == Resize::Now && state.joiners > 0 && state.succeeded == 0 &&
-          state.round.nodes < settings.max_nodes) {
+          state.missing == 0 && state.round.nodes < settings.max_nodes) {
         at(state.last_join, settings.quiet_period);
         at(state.joiners_since, settings.last_call_timeout);
       }
       break;
     case Phase::Stopping:
-      if (state.missing > 0) at(state.grace_until);
-      if (state.unleft > 0) at(state.stopping_since, settings.stop_timeout);
+      if (state.unleft > 0) {
+        at(state.stopping_since, settings.stop_timeout);
+      } else if (state.missing > 0) {
+        at(state.grace_until);
+      }
       break;
     case Phase::Gathering:
       if (state.ready >= settings.min_nodes) {

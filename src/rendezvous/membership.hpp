@@ -62,6 +62,7 @@ struct State {
   bool job_written = false;
   RoundDocument round;         // as it is in the store
   bool round_written = false;  // false: the store has none, write it with the next decision
+  int floor = 0;               // a member knows of this round: new ones have higher numbers
 
   std::map<std::string, Member, std::less<>> members;  // by ticket
   std::map<std::string, Place, std::less<>> places;    // by ticket
@@ -132,11 +133,12 @@ void adopt(State& state, const Settings& settings, const Decision& decision, Tim
 [[nodiscard]] std::optional<Time> next_deadline(const State& state, const Settings& settings);
 
 // What a new leader finds: the state from all keys of the job. `previous` is what this agent knew
-// when it led before, or null. Places without an agent are lost, or missing until `grace_until`
+// when it led before, or null; `seen` the latest round that it has ever seen, which the store may
+// have forgotten. Places without an agent are lost, or missing until `grace_until`
 // where that is given. `problems` gets a line for each document that could not be read.
 [[nodiscard]] State restore(const Settings& settings, std::int64_t epoch,
                             const std::vector<Change>& entries, const State* previous,
-                            std::optional<Time> grace_until, Time now,
+                            const RoundDocument& seen, std::optional<Time> grace_until, Time now,
                             std::vector<std::string>& problems);
 
 // Counts afresh, from members and places: after these were changed by hand.

@@ -12,7 +12,10 @@ namespace drun::rendezvous {
 
 class Outbox {
  public:
-  void push(Action action) { actions_.push_back(std::move(action)); }
+  template <typename A>
+  void push(A action) {
+    actions_.emplace_back(std::in_place_type<A>, std::move(action));
+  }
 
   WatchId watch(std::string key, bool prefix) {
     push(WatchAction{++last_watch_, std::move(key), prefix});

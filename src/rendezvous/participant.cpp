@@ -181,7 +181,7 @@ class Participant::Impl {
     if (session_since_ && now < *session_since_ + settings_.keep_alive)
       grace = *session_since_ + settings_.keep_alive;
     leader_ = std::make_unique<Leader>(settings_, outbox_, leading_as_, epoch_, std::move(known_),
-                                       grace, member_.waiting_since());
+                                       member_.seen(), grace, member_.waiting_since());
     if (!member_.up()) leader_->on_link_lost();
   }
 

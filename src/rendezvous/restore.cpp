@@ -65,31 +65,31 @@ Found read(const Keys& keys, const std::vector<Change>& entries,
   return found;
 }
 
-// The round that the members themselves know of: the highest that one holds or has left.
-RoundDocument round_of_members(const Found& found) {
-  RoundDocument round;
-  if (found.round) round.restart_count = found.round->restart_count;
+// The round that the members themselves know of: the highest that one holds, has left or has seen.
+RoundDocument round_of_members(const Found& found, const RoundDocument& seen) {
+  RoundDocument round = seen;
+  round.phase =
+      seen.phase == Phase::Running || seen.phase == Phase::Stopping ? seen.phase : Phase::Gathering;
+  if (found.round) round.restart_count = std::max(round.restart_count, found.round->restart_count);
   for (const auto& member : found.members) {
     const auto& d = member.document;
     const bool holds = d.claim && d.claim->round > d.left;
-    if (holds && d.claim->round >= round.number) {
-      round.number = d.claim->round;
-      round.ran = round.number;
+    if (holds && d.claim->round > round.number) {
+      round.number = round.ran = d.claim->round;
       round.phase = Phase::Running;
       round.nodes = d.claim->group_world_size;
       round.world_size = d.claim->world_size;
       round.restart_count = std::max(round.restart_count, d.claim->restart_count);
     } else if (d.left > round.number) {
-      round.number = d.left;
-      round.ran = round.number;
+      round.number = round.ran = d.left;
       round.phase = Phase::Gathering;
     }
   }
   return round;
 }
 
-void find_round(State& state, const Found& found) {
-  const RoundDocument known = round_of_members(found);
+void find_round(State& state, const Found& found, const RoundDocument& seen) {
+  const RoundDocument known = round_of_members(found, seen);
   if (found.round && found.round->version == kProtocolVersion &&
       found.round->number >= known.number) {
     state.round = *found.round;
@@ -109,8 +109,11 @@ void find_places(State& state, const Found& found) {
   for (const auto& ticket : found.unreadable_assignments)
     state.assignment_keys.insert(ticket);
   for (const auto& [ticket, document] : found.assignments) {
-    if (document.refused.empty() && document.go && document.assignment.round == state.round.ran)
+    if (!document.refused.empty()) continue;
+    if (document.go && document.assignment.round == state.round.ran)
       state.places[ticket].group_rank = document.assignment.group_rank;
+    if (!document.go && document.assignment.round > state.round.ran && document.last_rank >= 0)
+      state.places[ticket].group_rank = document.last_rank;
   }
   if (alive) state.vacant = std::max(0, state.round.nodes - static_cast<int>(state.places.size()));
 }
@@ -148,15 +151,15 @@ void find_members(State& state, const Settings& settings, Found& found, const St
 }  // namespace
 
 State restore(const Settings& settings, std::int64_t epoch, const std::vector<Change>& entries,
-              const State* previous, std::optional<Time> grace_until, Time now,
-              std::vector<std::string>& problems) {
+              const State* previous, const RoundDocument& seen, std::optional<Time> grace_until,
+              Time now, std::vector<std::string>& problems) {
   State state{Keys(settings.run_id)};
   Found found = read(state.keys, entries, problems);
   state.epoch = epoch;
   state.agreement = found.job ? std::move(found.job->agreement) : full_agreement(settings);
   state.job_written = found.job.has_value();
   state.grace_until = grace_until;
-  find_round(state, found);
+  find_round(state, found, seen);
   find_places(state, found);
   find_members(state, settings, found, previous, now);
 

@@ -99,6 +99,10 @@ void FakeStore::disconnect(SessionId session) {
 
 void FakeStore::expire(SessionId session) {
   disconnect(session);
+  drop_keys(session);
+}
+
+void FakeStore::drop_keys(SessionId session) {
   const auto owned = owned_.find(session);
   if (owned == owned_.end()) return;
   std::vector<Change> changes;

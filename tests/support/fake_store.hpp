@@ -25,6 +25,8 @@ class FakeStore {
   SessionId open() { return ++last_session_; }
   // Ends a session: its ephemeral keys go as one change, its watches with it.
   void expire(SessionId session);
+  // The same, but its connection, and so its watches, goes on.
+  void drop_keys(SessionId session);
   // Its watches only: the connection broke. The client watches again on the next one.
   void disconnect(SessionId session);
 

@@ -1,0 +1,289 @@
+#include "simulation/checker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace drun::simulation {
+
+using namespace rendezvous;
+
+namespace {
+
+// Between the limit at which an agent gives up and the end of its workers, with some delay.
+constexpr Milliseconds kSlack{1'500};
+
+}  // namespace
+
+Checker::Checker(const Plan& plan, const Scheduler& scheduler, const Network& network,
+                 const std::vector<std::unique_ptr<Node>>& nodes)
+    : plan_(plan), scheduler_(scheduler), network_(network), nodes_(nodes), keys_("job") {}
+
+int Checker::ms() const {
+  return static_cast<int>(std::chrono::duration_cast<Milliseconds>(
+                              scheduler_.now().time_since_epoch() - std::chrono::hours(1))
+                              .count());
+}
+
+void Checker::fail(std::string what) {
+  if (violation_.empty()) violation_ = "at " + std::to_string(ms()) + " ms: " + std::move(what);
+}
+
+const Node* Checker::find(const std::string& ticket) const {
+  for (const auto& node : nodes_) {
+    if (node->settings.ticket == ticket) return node.get();
+  }
+  return nullptr;
+}
+
+// A seat whose agent has lost its session since the round was planned, or shortly before, so that
+// the leader could not know.
+bool Checker::lost_a_node(const Round& round) const {
+  const Time known = round.planned - Milliseconds(plan_.max_delay_ms * 2 + 50);
+  return std::any_of(round.seats.begin(), round.seats.end(), [&](const auto& seat) {
+    return nodes_[static_cast<std::size_t>(seat.second.node)]->session_ended > known ||
+           !network_.alive(seat.second.session) ||
+           network_.session(seat.second.node) != seat.second.session;
+  });
+}
+
+void Checker::on_applied(int writer, const Transaction& transaction) {
+  for (const auto& write : transaction.writes) {
+    if (write.key == keys_.round && write.value) {
+      // Only who holds the leader key may write it.
+      const auto leader = network_.store().keys().find(keys_.leader);
+      const bool leads = leader != network_.store().keys().end() &&
+                         leader->second.text.find(
+                             "\"" + nodes_[static_cast<std::size_t>(writer)]->settings.ticket +
+                             "\"") != std::string::npos;
+      if (!leads) fail("node " + std::to_string(writer) + " wrote the round without leading");
+      const auto document = decode_round(*write.value);
+      if (!document) return fail(document.error().what());
+      if (forgetful_ && document->phase == Phase::Running && last_phase_ == Phase::Preparing) {
+        // Nobody is left who knew better: the numbers may begin again.
+        rounds_.erase(rounds_.lower_bound(document->number), rounds_.end());
+        started_ = std::min(started_, document->number);
+      }
+      if (document->phase == Phase::Running && !rounds_.contains(document->number))
+        check_round(*document);
+      if (document->phase == Phase::Stopping && last_phase_ == Phase::Running)
+        check_stop(*document);
+      if (document->phase == Phase::Preparing && last_phase_ != Phase::Preparing)
+        planned_ = scheduler_.now();
+      last_phase_ = document->phase;
+    }
+    if (write.key == keys_.outcome) {
+      auto outcome = write.value ? decode_outcome(*write.value) : Result<Outcome>();
+      if (!outcome) return fail("the outcome was damaged or deleted");
+      if (outcome_ && !(*outcome_ == *outcome) && !forgetful_) fail("the outcome was changed");
+      outcome_ = std::move(*outcome);
+      check_outcome();
+    }
+  }
+}
+
+void Checker::check_round(const RoundDocument& document) {
+  const std::string name = "round " + std::to_string(document.number);
+  Round round;
+  round.nodes = document.nodes;
+  round.restart_count = document.restart_count;
+  round.planned = planned_;
+  std::vector<const Assignment*> by_rank(static_cast<std::size_t>(document.nodes), nullptr);
+  for (const auto& [key, value] : network_.store().keys()) {
+    if (key.compare(0, keys_.assignments.size(), keys_.assignments) != 0) continue;
+    const auto place = decode_assignment(value.text);
+    if (!place) return fail(place.error().what());
+    if (!place->go || place->assignment.round != document.number) continue;
+    const auto ticket = key.substr(keys_.assignments.size());
+    const Node* node = find(ticket);
+    if (node == nullptr) return fail(name + ": a place for nobody");
+    auto& seat = round.seats[ticket];
+    seat = {place->assignment, network_.session(node->number), node->number};
+    const auto rank = static_cast<std::size_t>(place->assignment.group_rank);
+    if (rank >= by_rank.size()) return fail(name + ": a group rank beyond the nodes");
+    if (by_rank[rank] != nullptr) return fail(name + ": a group rank given twice");
+    by_rank[rank] = &seat.assignment;
+  }
+  if (!forgetful_ || !rounds_.empty()) {
+    if (document.nodes < plan_.min_nodes || document.nodes > plan_.max_nodes)
+      fail(name + ": " + std::to_string(document.nodes) + " nodes");
+    int first_rank = 0;
+    for (const auto* a : by_rank) {
+      if (a == nullptr) return forgetful_ ? void() : fail(name + ": a group rank is missing");
+      if (a->first_rank != first_rank) fail(name + ": ranks are not contiguous");
+      const auto& front = *by_rank.front();
+      if (a->world_size != document.world_size || a->group_world_size != document.nodes ||
+          a->master_address != front.master_address || a->master_port != front.master_port ||
+          a->restart_count != document.restart_count)
+        fail(name + ": the nodes do not agree on the world");
+      for (const auto& [ticket, seat] : round.seats) {
+        if (&seat.assignment == a) first_rank += find(ticket)->settings.local_world_size;
+      }
+    }
+    if (first_rank != document.world_size) fail(name + ": the world is not the sum of its nodes");
+  }
+
+  if (!rounds_.empty()) {
+    const auto& [number, before] = *rounds_.rbegin();
+    if (document.number <= number) fail(name + " comes after a later one");
+    if (!forgetful_) {
+      const int spent = document.restart_count - before.restart_count;
+      const bool left_behind = std::any_of(nodes_.begin(), nodes_.end(),
+                                           [](const auto& node) { return node->slow_stop; });
+      const bool due = !before.failed.empty() && !lost_a_node(before) && !left_behind;
+      if (spent < 0 || spent > 1) fail(name + ": the restart counter jumps");
+      if (spent == 1 && before.failed.empty()) fail(name + ": a restart spent without a failure");
+      if (spent == 0 && due) fail(name + ": a failure that cost no restart");
+      check_order(before, round, document.number);
+    }
+  }
+  if (document.restart_count > plan_.max_restarts) fail(name + ": more restarts than allowed");
+  rounds_.emplace(document.number, std::move(round));
+}
+
+// Survivors keep their order, and their rank where the round has not shrunk.
+void Checker::check_order(const Round& before, const Round& after, int number) {
+  if (plan_.asked_ranks) {
+    for (const auto& [ticket, seat] : after.seats) {
+      const auto asked = find(ticket)->settings.node_rank;
+      if (after.nodes == plan_.max_nodes && asked && seat.assignment.group_rank != *asked)
+        fail("round " + std::to_string(number) + ": an asked-for rank was not given");
+    }
+    return;
+  }
+  if (plan_.rank_order != RankOrder::Keep) return;
+  std::vector<std::pair<int, int>> ranks;
+  for (const auto& [ticket, seat] : before.seats) {
+    const auto now = after.seats.find(ticket);
+    if (now != after.seats.end())
+      ranks.emplace_back(seat.assignment.group_rank, now->second.assignment.group_rank);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0 && ranks[i].second <= ranks[i - 1].second)
+      fail("round " + std::to_string(number) + ": survivors changed their order");
+    if (after.nodes >= before.nodes && ranks[i].first != ranks[i].second)
+      fail("round " + std::to_string(number) + ": a survivor changed its rank");
+  }
+}
+
+// A round is stopped for a reason.
+void Checker::check_stop(const RoundDocument& document) {
+  const auto at = rounds_.find(document.number);
+  if (at == rounds_.end() || forgetful_) return;
+  const Round& round = at->second;
+  const std::string name = "round " + std::to_string(document.number);
+  if (document.cause == Cause::Failure && round.failed.empty())
+    fail(name + " was stopped for a failure that was not");
+  if (document.cause == Cause::Membership && !lost_a_node(round))
+    fail(name + " was stopped for a loss that was not");
+  if (document.cause == Cause::Resize &&
+      (round.nodes >= plan_.max_nodes || plan_.resize != Resize::Now))
+    fail(name + " was stopped for a spare");
+}
+
+void Checker::check_outcome() {
+  if (forgetful_) return;
+  if (outcome_->end == End::Success) {
+    if (rounds_.empty()) return fail("success without a round");
+    const Round& last = rounds_.rbegin()->second;
+    if (static_cast<int>(last.succeeded.size()) != last.nodes)
+      fail("success, but only " + std::to_string(last.succeeded.size()) + " of " +
+           std::to_string(last.nodes) + " nodes have succeeded");
+  }
+  if (outcome_->end == End::Failure) {
+    if (rounds_.empty()) return fail("failure without a round");
+    const Round& last = rounds_.rbegin()->second;
+    if (last.failed.empty()) fail("a failure that nobody reported");
+    if (last.restart_count < plan_.max_restarts) fail("failed with restarts left");
+    if (!outcome_->failure || outcome_->exit_code != outcome_->failure->shell_code())
+      fail("the exit code is not the root cause's");
+  }
+  if (outcome_->end == End::Stopped &&
+      std::none_of(nodes_.begin(), nodes_.end(), [](const auto& n) { return n->told_to_stop; }))
+    fail("stopped, though nobody was told to");
+}
+
+void Checker::on_failure_reported(int node, int round) {
+  if (const auto at = rounds_.find(round); at != rounds_.end()) at->second.failed.insert(node);
+}
+
+void Checker::on_success_reported(int number, int round) {
+  const Node& node = *nodes_[static_cast<std::size_t>(number)];
+  if (round < started_ && !node.link_lost && !node.paused && !node.slow_stop && !forgetful_ &&
+      scheduler_.now() > node.link_up + kSlack + Milliseconds(plan_.max_delay_ms * 2))
+    fail("node " + std::to_string(number) + " worked on in round " + std::to_string(round) +
+         " though round " + std::to_string(started_) + " runs");
+  if (const auto at = rounds_.find(round); at != rounds_.end()) at->second.succeeded.insert(number);
+}
+
+void Checker::on_start(const Node& node, const Assignment& a) {
+  const std::string who = "node " + std::to_string(node.number);
+  if (node.workers) fail(who + " starts workers beside those it has");
+  const auto at = rounds_.find(a.round);
+  if (at == rounds_.end()) return fail(who + " starts a round that was not published");
+  const auto seat = at->second.seats.find(node.settings.ticket);
+  if (seat == at->second.seats.end() || !(seat->second.assignment == a))
+    return fail(who + " starts with a place that it was not given");
+  const bool in_touch = network_.alive(network_.session(node.number));
+  if (a.round < started_ && in_touch)
+    fail(who + " starts round " + std::to_string(a.round) + " after round " +
+         std::to_string(started_));
+  started_ = std::max(started_, a.round);
+
+  for (const auto& other : nodes_) {
+    if (!other->workers || other->workers->round >= a.round) continue;
+    const std::string whose = "workers of round " + std::to_string(other->workers->round) +
+                              " on node " + std::to_string(other->number) + " while round " +
+                              std::to_string(a.round) + " starts on " + who;
+    // Only a node that the store has given up may be behind, and one that is too slow to stop.
+    if (network_.alive(other->session_at_start) && !other->slow_stop) fail(whose);
+    if (other->link_lost && !other->paused && !other->slow_stop && other->running &&
+        scheduler_.now() > *other->link_lost + other->settings.keep_alive + kSlack)
+      fail(whose + ", which is out of touch for too long");
+  }
+}
+
+void Checker::on_finish(const Node& node, const Outcome& outcome) {
+  const std::string who = "node " + std::to_string(node.number);
+  if (node.workers) fail(who + " leaves with workers running");
+  switch (outcome.end) {
+    case End::Success:
+    case End::Failure:
+      if (!outcome_ || !(*outcome_ == outcome)) fail(who + " ends otherwise than the job");
+      break;
+    case End::Stopped:
+      if (!node.told_to_stop && (!outcome_ || !(*outcome_ == outcome)))
+        fail(who + " was stopped by nobody");
+      break;
+    case End::Timeout:
+      if (outcome_ && !(*outcome_ == outcome) && node.came_through && !node.was_in_trouble &&
+          !store_failed_)
+        fail(who + " ends otherwise than the job: " + outcome.text);
+      break;
+    case End::Refused:
+      if (!outcome_ && !node.slow_stop && !plan_.asked_ranks && !forgetful_)
+        fail(who + " was refused: " + outcome.text);
+      break;
+    case End::StoreLost:
+      if (!node.was_in_trouble && !store_failed_) fail(who + " lost the store: " + outcome.text);
+      break;
+  }
+  // The host leaves last.
+  if (!node.settings.is_host || !outcome_ || !(*outcome_ == outcome)) return;
+  for (const auto& other : nodes_) {
+    if (other.get() == &node || !other->running || other->was_in_trouble || store_failed_) continue;
+    if (network_.alive(network_.session(other->number)) && other->workers && !other->slow_stop)
+      fail("the host leaves before node " + std::to_string(other->number));
+  }
+}
+
+void Checker::on_store_restart(Memory memory) {
+  store_failed_ = true;
+  if (memory == Memory::Nothing) forgetful_ = true;
+}
+
+void Checker::on_end(bool all_finished) {
+  if (!all_finished) fail("the job does not end");
+}
+
+}  // namespace drun::simulation

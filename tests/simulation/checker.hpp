@@ -1,0 +1,98 @@
+// The invariants of the rendezvous, as an all-seeing observer checks them: docs/rendezvous.md names
+// them. Sees what is written to the store and what each node does.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/documents.hpp"
+#include "rendezvous/keys.hpp"
+#include "simulation/network.hpp"
+#include "simulation/plan.hpp"
+
+namespace drun::simulation {
+
+// One agent and its workers, as the observer sees them.
+struct Node {
+  int number = 0;
+  rendezvous::Settings settings;
+  bool running = true;  // the agent's process exists
+  bool paused = false;
+  bool slow_stop = false;
+  bool told_to_stop = false;
+  bool came_through = false;    // has ever reached the store
+  bool was_in_trouble = false;  // was ever paused, cut off or reset
+  std::optional<rendezvous::Outcome> outcome;
+
+  // The workers that exist on the node, from the order to start them until the last is gone.
+  std::optional<rendezvous::Assignment> workers;
+  SessionId session_at_start = 0;  // of the agent when they were started
+  Time session_ended{};            // last
+  Time link_up{};                  // since
+  std::optional<Time> link_lost;   // the agent knows that it is out of touch since
+};
+
+class Checker {
+ public:
+  Checker(const Plan& plan, const Scheduler& scheduler, const Network& network,
+          const std::vector<std::unique_ptr<Node>>& nodes);
+
+  void on_applied(int writer, const rendezvous::Transaction& transaction);
+  void on_failure_reported(int node, int round);
+  void on_success_reported(int node, int round);
+  // Before the node's workers are noted.
+  void on_start(const Node& node, const rendezvous::Assignment& assignment);
+  void on_finish(const Node& node, const rendezvous::Outcome& outcome);
+  void on_store_restart(Memory memory);
+  void fail(std::string what);
+  // All is over, or the time is.
+  void on_end(bool all_finished);
+
+  // The first thing that was wrong; empty: nothing.
+  [[nodiscard]] const std::string& violation() const { return violation_; }
+  [[nodiscard]] int rounds() const { return static_cast<int>(rounds_.size()); }
+  // How the job ended; nullopt: without a word in the store.
+  [[nodiscard]] const std::optional<rendezvous::Outcome>& outcome() const { return outcome_; }
+
+ private:
+  struct Seat {
+    rendezvous::Assignment assignment;
+    SessionId session = 0;  // of its agent when the round was published
+    int node = -1;
+  };
+  struct Round {
+    std::map<std::string, Seat> seats;  // by ticket
+    int nodes = 0;
+    int restart_count = 0;
+    Time planned{};
+    std::set<int> failed;  // nodes that reported a failure
+    std::set<int> succeeded;
+  };
+
+  void check_round(const rendezvous::RoundDocument& document);
+  void check_order(const Round& before, const Round& after, int number);
+  void check_stop(const rendezvous::RoundDocument& document);
+  void check_outcome();
+  [[nodiscard]] bool lost_a_node(const Round& round) const;
+  [[nodiscard]] const Node* find(const std::string& ticket) const;
+  [[nodiscard]] int ms() const;
+
+  const Plan& plan_;
+  const Scheduler& scheduler_;
+  const Network& network_;
+  const std::vector<std::unique_ptr<Node>>& nodes_;
+  const rendezvous::Keys keys_;
+  std::map<int, Round> rounds_;  // that were published
+  int started_ = 0;              // the highest round in which any worker was started
+  bool forgetful_ = false;       // the store has lost what it knew
+  bool store_failed_ = false;
+  std::optional<rendezvous::Outcome> outcome_;
+  Time planned_{};  // the last plan was written
+  rendezvous::Phase last_phase_ = rendezvous::Phase::Gathering;
+  std::string violation_;
+};
+
+}  // namespace drun::simulation

@@ -1,0 +1,20 @@
+// Linked with one source of the rendezvous broken on purpose: leaves with 0 when the simulation
+// notices, with 1 when no run of many does.
+#include <cstdint>
+#include <cstdio>
+
+#include "simulation/world.hpp"
+
+int main() {
+  using namespace drun::simulation;
+  constexpr std::uint64_t kRuns = 3000;
+  for (std::uint64_t seed = 1; seed <= kRuns; ++seed) {
+    const Report report = World(make_plan(seed, 8), false).run();
+    if (report.violation.empty()) continue;
+    std::printf("noticed by run %llu: %s\n", static_cast<unsigned long long>(seed),
+                report.violation.c_str());
+    return 0;
+  }
+  std::printf("nothing was noticed in %llu runs\n", static_cast<unsigned long long>(kRuns));
+  return 1;
+}

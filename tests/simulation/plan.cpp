@@ -1,0 +1,90 @@
+#include "simulation/plan.hpp"
+
+#include <algorithm>
+
+#include "simulation/random.hpp"
+
+namespace drun::simulation {
+
+Plan make_plan(std::uint64_t seed, int most_nodes) {
+  Random random(seed);
+  Plan plan;
+  plan.seed = seed;
+  // Small jobs find most; large ones are rarer because they cost more.
+  const int size = random.in(0, 99);
+  const int limit = size < 60 ? 4 : size < 90 ? 8 : size < 98 ? 20 : 64;
+  plan.max_nodes = random.in(1, std::min(limit, most_nodes));
+  plan.min_nodes = random.chance(40) ? plan.max_nodes : random.in(1, plan.max_nodes);
+  plan.first_nodes = random.chance(60) ? plan.max_nodes : random.in(1, plan.max_nodes + 2);
+  plan.start_spread_ms = random.chance(50) ? 20 : random.in(0, 3000);
+  plan.hosted = random.chance(60);
+  plan.max_restarts = random.in(0, 6);
+  plan.asked_ranks = random.chance(25);
+  plan.rank_order = static_cast<rendezvous::RankOrder>(random.in(0, 9) < 7 ? 0 : random.in(1, 2));
+  plan.resize = random.chance(70) ? rendezvous::Resize::Now : rendezvous::Resize::Restart;
+  plan.work_ms = random.in(500, 15'000);
+  plan.max_delay_ms = random.chance(50) ? 2 : random.in(1, 400);
+  plan.reorder = random.chance(50);
+  plan.loose_sessions = random.chance(30);
+  plan.slow_stop = random.chance(80) ? 0 : 30;
+  plan.cascade = random.chance(50) ? 0 : random.in(10, 100);
+
+  const int faults = random.chance(5) ? 0 : random.in(1, random.chance(60) ? 5 : 16);
+  for (int i = 0; i < faults; ++i) {
+    static constexpr Fault kCommon[] = {Fault::Join,  Fault::Join,        Fault::Join,
+                                        Fault::Crash, Fault::Crash,       Fault::PowerOff,
+                                        Fault::Pause, Fault::Partition,   Fault::Partition,
+                                        Fault::Reset, Fault::WorkerFails, Fault::WorkerFails,
+                                        Fault::Reset, Fault::WorkerFails, Fault::StoreRestart};
+    Step step;
+    // Anywhere, during the first moments, or right after another fault.
+    const int when = random.in(0, 3);
+    step.at_ms = when == 0                          ? random.in(0, 300)
+                 : when == 1 && !plan.steps.empty() ? plan.steps.back().at_ms + random.in(0, 250)
+                                                    : random.in(0, 2 * plan.work_ms);
+    step.fault = kCommon[random.in(0, std::size(kCommon) - 1)];
+    if (random.chance(2)) step.fault = Fault::Stop;
+    if (random.chance(1)) step.fault = Fault::HostDies;
+    step.node = random.in(0, 1000);
+    step.duration_ms = random.chance(50) ? random.in(1, 1500) : random.in(500, 20'000);
+    step.detail = random.in(0, 99);
+    plan.steps.push_back(step);
+    if ((step.fault == Fault::Crash || step.fault == Fault::PowerOff) && random.chance(70)) {
+      step.fault = Fault::Join;  // a replacement
+      step.at_ms += random.in(0, random.chance(50) ? 500 : 12'000);
+      plan.steps.push_back(step);
+    }
+  }
+  std::sort(plan.steps.begin(), plan.steps.end(),
+            [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
+  return plan;
+}
+
+const char* name(Fault fault) {
+  static constexpr const char* kNames[] = {"join",          "crash",    "power off",    "pause",
+                                           "partition",     "reset",    "worker fails", "stop",
+                                           "store restart", "host dies"};
+  return kNames[static_cast<int>(fault)];
+}
+
+std::string describe(const Plan& plan) {
+  std::string text =
+      "seed " + std::to_string(plan.seed) + ": nodes " + std::to_string(plan.min_nodes) + ":" +
+      std::to_string(plan.max_nodes) + ", first " + std::to_string(plan.first_nodes) + " within " +
+      std::to_string(plan.start_spread_ms) + " ms" +
+      (plan.hosted ? ", hosted" : ", external store") + ", restarts " +
+      std::to_string(plan.max_restarts) + (plan.asked_ranks ? ", asked ranks" : "") +
+      ", rank order " + std::to_string(static_cast<int>(plan.rank_order)) + ", resize " +
+      std::to_string(static_cast<int>(plan.resize)) + ", work " + std::to_string(plan.work_ms) +
+      " ms, delay " + std::to_string(plan.max_delay_ms) + " ms" +
+      (plan.reorder ? ", reordered" : "") + (plan.loose_sessions ? ", loose sessions" : "") +
+      ", slow stop " + std::to_string(plan.slow_stop) + "%, cascade " +
+      std::to_string(plan.cascade) + "%\n";
+  for (const auto& step : plan.steps)
+    text += "  " + std::to_string(step.at_ms) + " ms: " + name(step.fault) + " node " +
+            std::to_string(step.node) + " for " + std::to_string(step.duration_ms) +
+            " ms, detail " + std::to_string(step.detail) + "\n";
+  return text;
+}
+
+}  // namespace drun::simulation

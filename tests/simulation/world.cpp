@@ -1,0 +1,433 @@
+#include "simulation/world.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace drun::simulation {
+
+using namespace rendezvous;
+
+namespace {
+
+constexpr Milliseconds kLimit{1'800'000};  // after this much virtual time a job hangs
+
+constexpr int kBusy = 100'000;  // events in one moment
+
+Timings timings(const Plan& plan) {
+  Timings t;
+  t.max_delay = Milliseconds(plan.max_delay_ms);
+  t.reorder = plan.reorder;
+  t.loose_sessions = plan.loose_sessions;
+  return t;
+}
+
+}  // namespace
+
+World::World(const Plan& plan, bool trace)
+    : plan_(plan),
+      tracing_(trace),
+      random_(plan.seed ^ 0xABCDEF),
+      network_(scheduler_, random_, timings(plan)),
+      checker_(plan_, scheduler_, network_, nodes_) {
+  network_.on_applied = [this](int client, const Transaction& transaction) {
+    if (tracing_) {
+      for (const auto& write : transaction.writes)
+        note(client, "wrote " + write.key + " = " + write.value.value_or("(deleted)"));
+    }
+    checker_.on_applied(client, transaction);
+  };
+  network_.on_expired = [this](int client) {
+    node(client).session_ended = scheduler_.now();
+    note(client, "session has ended");
+  };
+}
+
+void World::note(int number, const std::string& text) {
+  if (!tracing_) return;
+  const auto ms = std::chrono::duration_cast<Milliseconds>(scheduler_.now().time_since_epoch() -
+                                                           std::chrono::hours(1))
+                      .count();
+  report_.trace.push_back(std::to_string(ms) + " node" + std::to_string(number) + " " + text);
+}
+
+bool World::over() const {
+  return steps_left_ == 0 && std::none_of(nodes_.begin(), nodes_.end(),
+                                          [](const auto& n) { return n->running || n->workers; });
+}
+
+Report World::run() {
+  for (int i = 0; i < plan_.first_nodes; ++i) {
+    const int spread = i == 0 ? 0 : plan_.start_spread_ms;
+    ++steps_left_;
+    scheduler_.after(Milliseconds(random_.in(0, spread)), [this] {
+      --steps_left_;
+      start_agent();
+    });
+  }
+  for (const auto& step : plan_.steps) {
+    ++steps_left_;
+    scheduler_.after(Milliseconds(step.at_ms), [this, step] {
+      --steps_left_;
+      apply(step);
+    });
+  }
+  const Time end = scheduler_.now() + kLimit;
+  Time moment = scheduler_.now();
+  int busy = 0;
+  while (checker_.violation().empty() && !over() && scheduler_.step(end)) {
+    busy = scheduler_.now() == moment ? busy + 1 : 0;
+    moment = scheduler_.now();
+    if (busy > kBusy) checker_.fail("time stands still: somebody is busy without end");
+  }
+  checker_.on_end(over() || !checker_.violation().empty());
+  report_.violation = checker_.violation();
+  report_.rounds = checker_.rounds();
+  if (checker_.outcome()) report_.end = checker_.outcome()->end;
+  report_.agents = static_cast<int>(nodes_.size());
+  return std::move(report_);
+}
+
+void World::start_agent() {
+  const int number = static_cast<int>(nodes_.size());
+  Settings s;
+  s.run_id = "job";
+  s.min_nodes = plan_.min_nodes;
+  s.max_nodes = plan_.max_nodes;
+  s.max_restarts = plan_.max_restarts;
+  s.rank_order = plan_.rank_order;
+  s.resize = plan_.resize;
+  s.local_world_size = 1 + number % 3;
+  s.role = number % 4 == 3 ? "other" : "default";
+  s.host = "host" + std::to_string(random_.in(0, 20));
+  s.address = "10.0.0." + std::to_string(number);
+  s.worker_port = static_cast<std::uint16_t>(1000 + number);
+  s.is_host = plan_.hosted && number == 0;
+  s.ticket = "t" + std::to_string(random_.in(100, 999)) + "-" + std::to_string(number);
+  if (plan_.asked_ranks) {
+    // The rank of one that is gone, else the next.
+    std::vector<bool> taken(static_cast<std::size_t>(plan_.max_nodes), false);
+    for (const auto& n : nodes_) {
+      if (n->running) taken[static_cast<std::size_t>(*n->settings.node_rank)] = true;
+    }
+    const auto free = std::find(taken.begin(), taken.end(), false);
+    s.node_rank = static_cast<int>(free - taken.begin()) % plan_.max_nodes;
+  }
+  s.join_timeout = Milliseconds(60'000);
+  s.last_call_timeout = Milliseconds(10'000);
+  s.quiet_period = Milliseconds(1'000);
+  s.close_timeout = Milliseconds(30'000);
+  s.keep_alive = Milliseconds(6'000);
+  s.stop_timeout = Milliseconds(20'000);
+
+  auto& n = *nodes_.emplace_back(std::make_unique<Node>());
+  n.number = number;
+  n.settings = s;
+  n.slow_stop = random_.chance(plan_.slow_stop);
+  auto& a = *agents_.emplace_back(std::make_unique<Agent>());
+  a.participant = std::make_unique<Participant>(std::move(s), scheduler_.now());
+  note(number, "starts");
+  a.client = network_.add([this, number](const KeyValueEvent& event) {
+    if (tracing_) {
+      if (const auto* link = std::get_if<LinkEvent>(&event))
+        note(number, "link " + std::to_string(static_cast<int>(link->link)) + " " + link->detail);
+    }
+    if (const auto* link = std::get_if<LinkEvent>(&event)) {
+      if (link->link == Link::Down) {
+        if (!node(number).link_lost) node(number).link_lost = scheduler_.now();
+        node(number).was_in_trouble = true;
+      } else {
+        if (node(number).link_lost || !node(number).came_through)
+          node(number).link_up = scheduler_.now();
+        node(number).link_lost.reset();
+        node(number).came_through = true;
+      }
+    }
+    input(number, [this, event](Participant& p) { p.on_key_value(event, scheduler_.now()); });
+  });
+  arm(number);
+}
+
+// An input from this machine; the network keeps its own queue for a stopped process.
+void World::input(int number, std::function<void(Participant&)> what) {
+  Agent& a = agent(number);
+  if (!a.participant) return;
+  if (node(number).paused) {
+    a.inbox.push_back([this, number, what = std::move(what)] { input(number, what); });
+    return;
+  }
+  ++report_.inputs;
+  what(*a.participant);
+  act(number);
+}
+
+void World::act(int number) {
+  Agent& a = agent(number);
+  while (a.participant) {
+    const auto actions = a.participant->take_actions();
+    if (actions.empty()) break;
+    for (const auto& action : actions)
+      do_action(number, action);
+  }
+  if (node(number).outcome && a.participant) {
+    a.participant.reset();
+    node(number).running = false;
+  }
+  arm(number);
+}
+
+void World::arm(int number) {
+  Agent& a = agent(number);
+  if (!a.participant) return;
+  const auto deadline = a.participant->next_deadline();
+  if (!deadline || (a.timer_set && a.timer_at <= *deadline)) return;
+  a.timer_set = true;
+  a.timer_at = *deadline;
+  scheduler_.at(*deadline, [this, number, timer = ++a.timer] {
+    Agent& b = agent(number);
+    if (b.timer != timer) return;
+    b.timer_set = false;
+    const auto due = b.participant ? b.participant->next_deadline() : std::nullopt;
+    if (due && *due <= scheduler_.now()) {
+      input(number, [this](Participant& p) { p.on_time(scheduler_.now()); });
+    } else {
+      arm(number);
+    }
+  });
+}
+
+void World::do_action(int number, const Action& action) {
+  Agent& a = agent(number);
+  if (const auto* watch = std::get_if<WatchAction>(&action)) {
+    network_.watch(a.client, watch->watch, watch->key, watch->prefix);
+  } else if (const auto* unwatch = std::get_if<UnwatchAction>(&action)) {
+    network_.unwatch(a.client, unwatch->watch);
+  } else if (const auto* commit = std::get_if<CommitAction>(&action)) {
+    network_.commit(a.client, commit->request, commit->transaction);
+  } else if (const auto* prepare = std::get_if<PrepareMasterAction>(&action)) {
+    note(number, "prepares round " + std::to_string(prepare->assignment.round));
+    scheduler_.after(Milliseconds(random_.in(0, 20)), [this, number, p = *prepare] {
+      input(number, [this, p](Participant& participant) {
+        participant.on_master_ready(p.assignment.round, p.assignment.master_port, scheduler_.now());
+      });
+    });
+  } else if (const auto* start = std::get_if<StartAction>(&action)) {
+    start_workers(number, start->assignment);
+  } else if (const auto* stop = std::get_if<StopAction>(&action)) {
+    note(number, "stops its workers: " + stop->reason);
+    stop_workers(number, stop->immediately);
+  } else if (const auto* finish = std::get_if<FinishAction>(&action)) {
+    note(number, "finishes: " + std::to_string(static_cast<int>(finish->outcome.end)) + " " +
+                     finish->outcome.text);
+    checker_.on_finish(node(number), finish->outcome);
+    node(number).outcome = finish->outcome;
+    network_.close(a.client);
+    if (node(number).settings.is_host) network_.stop_store(Memory::Sessions);
+  } else if (const auto* log = std::get_if<LogAction>(&action)) {
+    note(number, "says: " + log->text);
+  }
+}
+
+// ---- workers ----
+
+void World::start_workers(int number, const Assignment& assignment) {
+  Agent& a = agent(number);
+  Node& n = node(number);
+  note(number, "starts workers of round " + std::to_string(assignment.round) + ", group rank " +
+                   std::to_string(assignment.group_rank));
+  checker_.on_start(n, assignment);
+  n.workers = assignment;
+  n.session_at_start = network_.session(a.client);
+  a.work = Agent::Work::Starting;
+  const auto life = ++a.life;
+  scheduler_.after(Milliseconds(random_.in(0, 40)), [this, number, life, round = assignment.round] {
+    Agent& b = agent(number);
+    if (b.life != life || b.work != Agent::Work::Starting) return;
+    b.work = Agent::Work::Running;
+    input(number, [this, round](Participant& p) { p.on_workers_started(round, scheduler_.now()); });
+  });
+  scheduler_.after(Milliseconds(plan_.work_ms + random_.in(0, 300)),
+                   [this, number, life, round = assignment.round] {
+                     Agent& b = agent(number);
+                     if (b.life != life || b.work != Agent::Work::Running) return;
+                     b.work = Agent::Work::Done;
+                     note(number, "workers have succeeded");
+                     checker_.on_success_reported(number, round);
+                     input(number, [this, round](Participant& p) {
+                       p.on_workers_succeeded(round, scheduler_.now());
+                     });
+                   });
+}
+
+void World::fail_workers(int number) {
+  Agent& a = agent(number);
+  Node& n = node(number);
+  if (!n.workers || (a.work != Agent::Work::Starting && a.work != Agent::Work::Running)) return;
+  note(number, "a worker fails");
+  a.work = Agent::Work::Stopping;
+  FailureSummary failure;
+  failure.rank = n.workers->first_rank;
+  failure.group_rank = n.workers->group_rank;
+  failure.host = n.settings.host;
+  failure.exit_code = 1 + number % 250;
+  failure.cause = "exit code " + std::to_string(failure.exit_code);
+  failure.pid = 1;
+  const int round = n.workers->round;
+  checker_.on_failure_reported(number, round);
+  input(number, [this, round, failure](Participant& p) {
+    p.on_workers_failed(round, failure, scheduler_.now());
+  });
+  peers_notice(round, number);
+  const auto rest = Milliseconds(n.slow_stop ? random_.in(0, 30'000) : random_.in(0, 50));
+  scheduler_.after(rest, [this, number, life = a.life] {
+    if (agent(number).life == life) end_workers(number);
+  });
+}
+
+// The others' workers talk to the one that is gone.
+void World::peers_notice(int round, int but) {
+  for (const auto& peer : nodes_) {
+    if (peer->number == but || !peer->workers || peer->workers->round != round) continue;
+    if (!random_.chance(plan_.cascade)) continue;
+    const auto life = agent(peer->number).life;
+    scheduler_.after(Milliseconds(random_.in(0, 60)), [this, number = peer->number, life] {
+      if (agent(number).life == life) fail_workers(number);
+    });
+  }
+}
+
+void World::stop_workers(int number, bool immediately) {
+  Agent& a = agent(number);
+  Node& n = node(number);
+  if (!n.workers) {
+    scheduler_.after(Milliseconds(0), [this, number] {
+      input(number, [this](Participant& p) { p.on_workers_stopped(scheduler_.now()); });
+    });
+    return;
+  }
+  a.work = Agent::Work::Stopping;
+  auto grace = Milliseconds(n.slow_stop ? random_.in(0, 30'000) : random_.in(0, 50));
+  if (immediately) grace = Milliseconds(random_.in(0, 5));
+  scheduler_.after(grace, [this, number, life = a.life] {
+    if (agent(number).life == life) end_workers(number);
+  });
+}
+
+void World::end_workers(int number) {
+  Agent& a = agent(number);
+  if (!node(number).workers) return;
+  note(number, "workers are gone");
+  node(number).workers.reset();
+  a.work = Agent::Work::None;
+  ++a.life;
+  input(number, [this](Participant& p) { p.on_workers_stopped(scheduler_.now()); });
+}
+
+// ---- faults ----
+
+int World::pick(int which) const {
+  std::vector<int> living;
+  for (const auto& n : nodes_) {
+    if (n->running) living.push_back(n->number);
+  }
+  return living.empty() ? -1 : living[static_cast<std::size_t>(which) % living.size()];
+}
+
+void World::kill(int number, bool silently) {
+  Node& n = node(number);
+  note(number, silently ? "loses power" : "is killed");
+  agent(number).participant.reset();
+  agent(number).inbox.clear();
+  n.running = false;
+  n.was_in_trouble = true;
+  network_.kill(agent(number).client, silently);
+  const int round = n.workers ? n.workers->round : 0;
+  if (silently) {
+    n.workers.reset();
+    ++agent(number).life;
+  } else {
+    scheduler_.after(Milliseconds(random_.in(0, 20)), [this, number, life = agent(number).life] {
+      if (agent(number).life == life) end_workers(number);
+    });
+  }
+  if (round != 0) peers_notice(round, number);
+  if (n.settings.is_host) {
+    note(number, "takes the store with it");
+    checker_.on_store_restart(Memory::Sessions);
+    network_.stop_store(Memory::Sessions);
+  }
+}
+
+void World::apply(const Step& step) {
+  if (step.fault == Fault::Join) {
+    if (network_.store_up() || !plan_.hosted) start_agent();
+    return;
+  }
+  const int number = step.fault == Fault::HostDies ? 0 : pick(step.node);
+  if (number < 0 || nodes_.empty() || !node(number).running) return;
+  Node& n = node(number);
+  const auto duration = Milliseconds(step.duration_ms);
+  switch (step.fault) {
+    case Fault::Join:
+      break;
+    case Fault::Crash:
+    case Fault::PowerOff:
+      if (n.settings.is_host && step.detail < 90) return;  // ends all: rather something else
+      kill(number, step.fault == Fault::PowerOff);
+      break;
+    case Fault::HostDies:
+      if (plan_.hosted) kill(number, step.detail < 50);
+      break;
+    case Fault::Pause:
+      if (n.settings.is_host || n.paused) return;
+      note(number, "is paused");
+      n.paused = n.was_in_trouble = true;
+      network_.pause(agent(number).client, true);
+      scheduler_.after(duration, [this, number] {
+        note(number, "goes on");
+        node(number).paused = false;
+        for (auto& what : std::exchange(agent(number).inbox, {}))
+          what();
+        network_.pause(agent(number).client, false);
+      });
+      break;
+    case Fault::Partition:
+      if (n.settings.is_host) return;
+      note(number, "is cut off");
+      n.was_in_trouble = true;
+      network_.partition(agent(number).client, true);
+      scheduler_.after(duration, [this, number] {
+        note(number, "is connected again");
+        network_.partition(agent(number).client, false);
+      });
+      break;
+    case Fault::Reset:
+      note(number, "connection is reset");
+      n.was_in_trouble = true;
+      network_.reset(agent(number).client, step.detail < 50 ? duration : Milliseconds(0));
+      break;
+    case Fault::WorkerFails:
+      fail_workers(number);
+      break;
+    case Fault::Stop:
+      note(number, "is told to stop");
+      n.told_to_stop = true;
+      input(number, [this](Participant& p) {
+        p.on_stop_requested("told to stop by SIGTERM", 143, scheduler_.now());
+      });
+      break;
+    case Fault::StoreRestart: {
+      if (plan_.hosted || !network_.store_up()) return;
+      const auto memory = step.detail < 30   ? Memory::Sessions
+                          : step.detail < 70 ? Memory::Keys
+                                             : Memory::Nothing;
+      note(number, "sees the store restart, memory " + std::to_string(static_cast<int>(memory)));
+      checker_.on_store_restart(memory);
+      network_.stop_store(memory);
+      scheduler_.after(duration, [this] { network_.start_store(); });
+      break;
+    }
+  }
+}
+
+}  // namespace drun::simulation
