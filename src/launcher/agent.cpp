@@ -103,6 +103,9 @@ class Agent {
   }
 
   int run() {
+    // Undone on every way out: what is thrown from here is logged when this object is gone.
+    const std::unique_ptr<Agent, void (*)(Agent*)> redirected(this,
+                                                              [](Agent*) { log::redirect({}); });
     log::redirect([this](std::string line) { output_.message(std::move(line)); });
     for (const int signal : options_.signals_to_handle)
       signals_.add(signal);
@@ -113,7 +116,6 @@ class Agent {
     find_store();
     arm_timer();
     io_.run();
-    log::redirect({});
     if (resolving_) leave_resolver_behind();
     return outcome_.exit_code;
   }
@@ -183,6 +185,7 @@ class Agent {
     resolve_timer_.async_wait([this](asio::error_code cancelled) {
       if (!cancelled && !leaving_) resolve();
     });
+    arm_timer();
   }
 
   void host_or_connect(const std::vector<std::string>& addresses) {
@@ -528,7 +531,7 @@ class Agent {
     signals_.async_wait([this](asio::error_code cancelled, int signal) {
       if (cancelled) return;
       on_signal(signal);
-      wait_for_signal();
+      if (!left_) wait_for_signal();
     });
   }
 
@@ -627,6 +630,7 @@ class Agent {
 
   // Nothing is waited for any more, so run() returns.
   void leave_for_good() {
+    left_ = true;
     signals_.cancel();
     timer_.cancel();
     guardian_events_.cancel();
@@ -666,6 +670,7 @@ class Agent {
   bool guardian_lost_ = false;
   bool leaving_ = false;    // the outcome is known
   bool swept_ = false;      // nothing of the workers is left
+  bool left_ = false;       // run() is about to return
   bool impatient_ = false;  // a third signal: no goodbyes
 };
 

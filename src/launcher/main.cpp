@@ -1,4 +1,5 @@
 // drun: parse, run, give the exit code.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,7 +13,20 @@
 #include "launcher/local_nodes.hpp"
 #include "launcher/options.hpp"
 
+namespace {
+
+// A standard stream that was closed must not become the number of some descriptor of drun's own.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) < 0)
+      (void)::open("/dev/null", stream == STDIN_FILENO ? O_RDONLY : O_WRONLY);
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  open_standard_streams();
   using namespace drun;
   const auto parsed = launcher::parse_options({argv, argv + argc}, launcher::own_environment());
   if (!parsed.options) {
