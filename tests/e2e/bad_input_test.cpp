@@ -119,6 +119,14 @@ TEST(BadInputTest, AnEndpointThatDoesNotResolveIsNamedWhenTheTimeIsOver) {
   expect_clean(finished);
 }
 
+TEST(BadInputTest, AnUnusableTemporaryFolderIsNamed) {
+  Launch launch;
+  launch.environment = {"TMPDIR=/nonexistent"};
+  const Finished finished = run_drun({"/bin/true"}, launch);
+  EXPECT_EQ(finished.code, 125);
+  EXPECT_THAT(finished.err, HasSubstr("/nonexistent"));
+}
+
 TEST(BadInputTest, AnEndpointNobodyListensOnIsNamedWhenTheTimeIsOver) {
   const ReservedPort port;
   const Finished finished = run_drun({"--nnodes", "2", "--rdzv-endpoint", port.endpoint(),
