@@ -73,24 +73,26 @@ void close_timed_out(Context& c) {
   close(c, {End::Timeout, kTimeoutExitCode, std::move(text), std::nullopt});
 }
 
+void tell(Context& c, const std::string& ticket, const std::string& reason) {
+  AssignmentDocument document;
+  document.refused = reason;
+  c.write(c.state.keys.assignment(ticket), encode(document));
+  c.decision.refused.emplace(ticket, reason);
+  c.log("refused: " + reason);
+}
+
 // Tells those that may not take part.
 void refuse(Context& c) {
-  const auto tell = [&](const std::string& ticket, const std::string& reason) {
-    AssignmentDocument document;
-    document.refused = reason;
-    c.write(c.state.keys.assignment(ticket), encode(document));
-    c.decision.refused.emplace(ticket, reason);
-    c.log("refused: " + reason);
-  };
   for (const auto& ticket : c.state.to_refuse)
-    tell(ticket, c.state.members.find(ticket)->second.refusal);
+    tell(c, ticket, c.state.members.find(ticket)->second.refusal);
   for (const auto& ticket : c.state.held) {
     const Member& member = c.state.members.find(ticket)->second;
     if (!c.past(member.since, duplicate_grace(c.settings))) continue;
     const int rank = *member.document.node_rank;
     const auto& holder = c.state.members.find(c.state.rank_holders.at(rank))->second;
-    tell(ticket, member.document.host + " asks for node rank " + std::to_string(rank) + ", which " +
-                     holder.document.host + " has");
+    tell(c, ticket,
+         member.document.host + " asks for node rank " + std::to_string(rank) + ", which " +
+             holder.document.host + " has");
   }
 }
 
@@ -139,13 +141,9 @@ void expel(Context& c) {
     if (member == c.state.members.end() || member->second.standing == Standing::Refused ||
         member->second.document.left >= c.round().number)
       continue;
-    AssignmentDocument document;
-    document.refused = member->second.document.host + " did not stop its workers of " +
-                       round_name(c.round()) + " within " + duration_text(c.settings.stop_timeout) +
-                       "; the others go on without it";
-    c.write(c.state.keys.assignment(ticket), encode(document));
-    c.log(document.refused);
-    c.decision.refused.emplace(ticket, std::move(document.refused));
+    tell(c, ticket,
+         member->second.document.host + " did not stop its workers of " + round_name(c.round()) +
+             " within " + duration_text(c.settings.stop_timeout) + "; the others go on without it");
   }
 }
 
@@ -185,7 +183,13 @@ void preparing(Context& c) {
     return;
   }
   const auto& master = s.members.find(s.plan.front().ticket)->second.document;
-  if (master.prepared != c.round().number) return;
+  if (master.prepared != c.round().number) {
+    if (s.preparing_since && c.past(s.preparing_since, kPrepareTimeout))
+      tell(c, s.plan.front().ticket,
+           master.host + " did not make the workers' store ready within " +
+               duration_text(kPrepareTimeout));
+    return;
+  }
   AssignmentDocument document;
   document.go = true;
   for (const auto& [ticket, assignment] : s.plan) {

@@ -240,6 +240,11 @@ bool MemberAgent::stop_ends_job() const {
   return last_place_ == round_.document->ran;
 }
 
+// The host's connection to its own store comes back, and the others need that store to hear of it.
+Milliseconds MemberAgent::stop_wait() const {
+  return up_ || settings_.is_host ? kStopWait : kStopWaitWhileDown;
+}
+
 void MemberAgent::find_ending(Time now) {
   if (outcome_) {
     ending_ = outcome_;
@@ -256,8 +261,7 @@ void MemberAgent::find_ending(Time now) {
       document_.stop = stop_;
       dirty_ = true;
     }
-    const auto wait = up_ ? kStopWait : kStopWaitWhileDown;
-    if (!ask || now >= stop_since_ + wait)
+    if (!ask || now >= stop_since_ + stop_wait())
       ending_ = Outcome{End::Stopped, stop_->exit_code, stop_->reason, std::nullopt};
     return;
   }
@@ -386,7 +390,7 @@ std::optional<Time> MemberAgent::next_deadline() const {
   if (ending_) return next;
   if (up_ && retry_at_) at(*retry_at_);
   if (stop_) {
-    at(stop_since_ + (up_ ? kStopWait : kStopWaitWhileDown));
+    at(stop_since_ + stop_wait());
     return next;
   }
   if (!up_ && was_up_) at(out_of_touch_since_ + settings_.keep_alive);

@@ -80,6 +80,7 @@ class MemberAgent {
   void leave(Time now);
   void publish(Time now);
   [[nodiscard]] bool stop_ends_job() const;
+  [[nodiscard]] Milliseconds stop_wait() const;
 
   const Settings& settings_;
   const Keys& keys_;

@@ -156,6 +156,7 @@ void note_refused(State& state, const std::string& ticket, const std::string& re
   state.to_refuse.erase(ticket);
   state.held.erase(ticket);
   release_rank(state, ticket, member->second.document, now);
+  state.plan_broken |= state.planned.contains(ticket);
   // One that is left behind while the round is being stopped does not excuse the failure.
   Place* place = find_place(state, ticket);
   if (place != nullptr && state.round.phase == Phase::Running) lose(state, *place);
@@ -356,6 +357,7 @@ void adopt(State& state, const Settings& settings, const Decision& decision, Tim
       break;
     case Phase::Preparing:
       if (!state.waiting_since) state.waiting_since = now;
+      state.preparing_since = now;
       state.assignment_keys.insert(state.plan.front().ticket);
       for (const auto& planned : state.plan) {
         state.planned.insert(planned.ticket);
@@ -408,7 +410,7 @@ std::optional<Time> next_deadline(const State& state, const Settings& settings) 
       at(state.waiting_since, settings.join_timeout);
       break;
     case Phase::Preparing:
-      at(state.waiting_since, settings.join_timeout);
+      at(state.preparing_since, kPrepareTimeout);
       break;
     case Phase::Closed:
       break;

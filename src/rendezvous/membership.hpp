@@ -19,6 +19,9 @@
 
 namespace drun::rendezvous {
 
+// Group rank 0's node has this long to make the workers' store ready.
+inline constexpr Milliseconds kPrepareTimeout{30'000};
+
 enum class Standing {
   Eligible,
   Held,    // asks for the rank of a member that is still there, perhaps only until its session dies
@@ -91,6 +94,7 @@ struct State {
   std::optional<Time> joiners_since;  // joiners > 0
   std::optional<Time> waiting_since;  // no round runs
   std::optional<Time> stopping_since;
+  std::optional<Time> preparing_since;
   std::optional<Time> grace_until;    // missing places are waited for until then
   std::optional<Time> next_progress;  // gathering: publish what has changed not before this
   Milliseconds progress_interval{0};

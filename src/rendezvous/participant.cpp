@@ -95,7 +95,6 @@ class Participant::Impl {
         } else if (new_session) {
           retire();
           stand_request_ = 0;
-          stood_as_.clear();
           session_since_ = now;
         }
         break;
@@ -127,9 +126,13 @@ class Participant::Impl {
   }
 
   void see_leader(const std::optional<std::string>& value) {
+    elected_ = false;
     if (value) {
       stand_at_.reset();
-      if (const auto document = decode_leader(*value)) epoch_ = std::max(epoch_, document->epoch);
+      if (const auto document = decode_leader(*value)) {
+        epoch_ = std::max(epoch_, document->epoch);
+        elected_ = document->ticket == settings_.ticket;
+      }
     }
     if (leader_ && value == leading_as_) seen_leading_ = true;
     leader_value_ = value;
@@ -144,18 +147,18 @@ class Participant::Impl {
   void elect(Time now) {
     if (leader_) {
       resign_if_needed();
-    } else if (leader_value_ && leader_current_ && *leader_value_ == stood_as_) {
-      lead(now);  // the answer was lost, but it was this agent that won
+    } else if (elected_ && leader_current_ && !member_.ending()) {
+      lead(*leader_value_, now);  // before the answer, or the answer was lost
     }
     if (!may_stand() || stand_request_ != 0) return;
     if (!stand_at_) stand_at_ = now + stand_delay();
     if (now < *stand_at_) return;
     stand_at_ = now + kStandAgain;
     if (member_.round()) epoch_ = std::max(epoch_, member_.round()->epoch);
-    stood_as_ = encode(LeaderDocument{settings_.ticket, ++epoch_});
+    standing_as_ = encode(LeaderDocument{settings_.ticket, ++epoch_});
     Transaction transaction;
     transaction.guards.push_back({keys_.leader, std::nullopt});
-    transaction.writes.push_back({keys_.leader, stood_as_, true});
+    transaction.writes.push_back({keys_.leader, standing_as_, true});
     stand_request_ = outbox_.commit(std::move(transaction));
   }
 
@@ -168,13 +171,13 @@ class Participant::Impl {
   void on_stand_result(const CommitResult& result, Time now) {
     if (stand_request_ == 0 || result.request != stand_request_) return;
     stand_request_ = 0;
-    if (result.outcome == CommitOutcome::Committed) lead(now);
-    if (result.outcome == CommitOutcome::Refused) stood_as_.clear();
+    if (result.outcome == CommitOutcome::Committed) lead(standing_as_, now);
+    if (result.outcome == CommitOutcome::Unknown) watch_leader();
   }
 
-  void lead(Time now) {
+  void lead(std::string value, Time now) {
     stand_request_ = 0;  // the watch may tell before the answer does
-    leading_as_ = std::exchange(stood_as_, {});
+    leading_as_ = std::move(value);
     seen_leading_ = leader_value_ == leading_as_;
     // This session is new after an outage? Then the others' may be as well: wait for them.
     std::optional<Time> grace;
@@ -188,9 +191,7 @@ class Participant::Impl {
   void resign_if_needed() {
     if (leader_->deposed()) {
       retire();
-      outbox_.unwatch(leader_watch_);
-      leader_watch_ = outbox_.watch(keys_.leader, false);
-      leader_current_ = false;
+      watch_leader();
     } else if (!leader_->disagreement().empty()) {
       member_.refuse(leader_->disagreement());
       Transaction transaction;
@@ -202,6 +203,13 @@ class Participant::Impl {
                (leader_value_ || seen_leading_)) {
       retire();
     }
+  }
+
+  // Afresh: the snapshot says who leads.
+  void watch_leader() {
+    outbox_.unwatch(leader_watch_);
+    leader_watch_ = outbox_.watch(keys_.leader, false);
+    leader_current_ = false;
   }
 
   void retire() {
@@ -265,8 +273,9 @@ class Participant::Impl {
   std::int64_t epoch_ = 0;  // the highest seen or used
   std::optional<Time> stand_at_;
   RequestId stand_request_ = 0;
-  std::string stood_as_;    // the value of the last attempt, if it may have won
-  std::string leading_as_;  // the value while leading
+  std::string standing_as_;  // the value of the last attempt
+  bool elected_ = false;     // the leader key names this agent
+  std::string leading_as_;   // the value while leading
   bool seen_leading_ = false;
   std::optional<Time> session_since_;  // of a session that replaced an expired one
   std::unique_ptr<Leader> leader_;
