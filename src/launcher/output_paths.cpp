@@ -115,8 +115,10 @@ std::string RunFiles::rank_folder(int round, int restart_count, int local_rank) 
 std::string RunFiles::error_file(int round, int restart_count, int local_rank) {
   if (log_dir_ == "/dev/null") return {};
   if (keeps_logs()) return rank_folder(round, restart_count, local_rank) + "/error.json";
-  if (private_folder_.empty())
-    private_folder_ = make_unique_folder(temporary_ + "/drun_", kPrivate);
+  if (private_folder_.empty()) {
+    const auto temporary = std::filesystem::absolute(temporary_).lexically_normal();
+    private_folder_ = make_unique_folder((temporary / "drun_").string(), kPrivate);
+  }
   return private_folder_ + "/" + std::to_string(round) + "_" + std::to_string(local_rank) +
          "_error.json";
 }

@@ -90,6 +90,8 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
     request.argv = worker_command(options_, local_rank);
     Worker worker;
     worker.error_file = output_.error_file(label);
+    if (local_rank == 0 && !output_.private_folder().empty())
+      guardian_.remove_at_end(output_.private_folder());
     request.environment = environments.own(local_rank, worker.error_file);
     const WorkerPlacement& place = options_.placement.of(options_.local_node, local_rank);
     request.cpu_affinity = place.cpus;

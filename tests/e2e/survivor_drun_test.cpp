@@ -11,8 +11,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -20,6 +24,7 @@
 #include "launcher/process/descendants.hpp"
 #include "support/guardian_driver.hpp"
 #include "support/survivors.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace drun::process::test {
 namespace {
@@ -113,17 +118,51 @@ void strike(End end, pid_t drun, const Helpers& helpers, std::chrono::microsecon
   }
 }
 
+// The inodes of the sockets that a process has open.
+std::vector<std::string> sockets_of(pid_t pid) {
+  std::vector<std::string> result;
+  const std::string directory = "/proc/" + std::to_string(pid) + "/fd";
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(entry, gone).string();
+    if (target.starts_with("socket:[")) result.push_back(target.substr(8, target.size() - 9));
+  }
+  return result;
+}
+
+// Those of the sockets that still exist: listening, connected or with a name.
+std::string left_of(const std::vector<std::string>& sockets) {
+  std::string left;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6", "/proc/net/unix"}) {
+    std::ifstream file(table);
+    for (std::string line; std::getline(file, line);)
+      for (const auto& inode : sockets)
+        if (line.find(" " + inode + " ") != std::string::npos) left += line + "\n";
+  }
+  return left;
+}
+
 class SurvivorDrunTest : public testing::TestWithParam<std::size_t> {
  protected:
-  void SetUp() override { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  static void SetUpTestSuite() {
+    bystander_ = std::make_unique<Bystander>();
+    cgroup_ = std::make_unique<DelegatedGroup>();
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  }
+  static void TearDownTestSuite() {
+    bystander_.reset();
+    cgroup_.reset();
+  }
   void TearDown() override {
     ASSERT_TRUE(kill_descendants(5s, [](const Reaped&) {})) << describe_survivors();
   }
 
-  static pid_t start(End end, const std::string& kind, Pipe& out) {
+  pid_t start(End end, const std::string& kind, bool cgroup, Pipe& out) {
     const bool exits = end == End::Success || end == End::Failure;
     const pid_t pid = ::fork();
     if (pid != 0) return pid;
+    if (cgroup && !cgroup_->enter()) ::_exit(126);
+    ::setenv("TMPDIR", temporary_.file("").c_str(), 1);
     ::dup2(out.write.get(), 1);
     ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), 2);
     ::execl(DRUN_BIN_DIR "/drun", "drun", "--standalone", "--nproc-per-node", "2",
@@ -132,18 +171,23 @@ class SurvivorDrunTest : public testing::TestWithParam<std::size_t> {
     ::_exit(127);
   }
 
-  void run(End end, int code, const std::string& kind, std::chrono::microseconds gap) {
+  void run(End end, int code, const std::string& kind, bool cgroup, std::chrono::microseconds gap) {
     Pipe out;
-    const pid_t drun = start(end, kind, out);
+    const pid_t drun = start(end, kind, cgroup, out);
     ASSERT_GT(drun, 0);
     out.write.reset();
     Helpers helpers;
+    std::vector<std::string> sockets;
     if (end != End::Success && end != End::Failure) {
       for (int worker = 0; worker < 2; ++worker)
         ASSERT_EQ(read_line(out.read.get()), "ready");
       helpers = helpers_of_the_only_child();
       ASSERT_GT(helpers.guardian, 0);
       ASSERT_GT(helpers.keeper, 0);
+      sockets = sockets_of(drun);
+      ASSERT_FALSE(sockets.empty());
+      EXPECT_FALSE(std::filesystem::is_empty(temporary_.file("")));
+      EXPECT_EQ(cgroup_->leftovers().size(), cgroup ? 1U : 0U);
       strike(end, drun, helpers, gap);
     }
     const auto before = Clock::now();
@@ -153,21 +197,29 @@ class SurvivorDrunTest : public testing::TestWithParam<std::size_t> {
     // Between the two blows it may have seen the first.
     const bool ended_before = end == End::KillGuardianThenDrun && status->shell_code() == 125;
     EXPECT_TRUE(status->shell_code() == code || ended_before) << describe(*status);
-    EXPECT_EQ(leftover_cgroup(helpers.guardian), "");
+    EXPECT_TRUE(cgroup_->leftovers().empty()) << cgroup_->leftovers().front();
+    EXPECT_EQ(left_of(sockets), "");
+    EXPECT_TRUE(std::filesystem::is_empty(temporary_.file("")));
+    EXPECT_TRUE(bystander_->lives());
   }
 
+  drun::test::TemporaryDirectory temporary_;
   milliseconds longest_{0};
+  inline static std::unique_ptr<Bystander> bystander_;
+  inline static std::unique_ptr<DelegatedGroup> cgroup_;
 };
 
 TEST_P(SurvivorDrunTest, NothingIsLeft) {
   const auto& how = kEnds[GetParam()];
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   for (int round = 0; round < survivor_rounds(); ++round) {
+    bool cgroup = round % 2 == 1;
     for (const auto& kind : survivor_kinds()) {
       const std::chrono::microseconds gap(random() % 3000);
-      SCOPED_TRACE(kind + ", round " + std::to_string(round) + ", gap " +
-                   std::to_string(gap.count()) + " us");
-      run(how.end, how.code, kind, gap);
+      cgroup = !cgroup && !cgroup_->path().empty();
+      SCOPED_TRACE(kind + (cgroup ? " in a cgroup" : "") + ", round " + std::to_string(round) +
+                   ", gap " + std::to_string(gap.count()) + " us");
+      run(how.end, how.code, kind, cgroup, gap);
       if (HasFatalFailure()) return;
     }
   }

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -76,9 +77,10 @@ bool ends_by_itself(End end) {
 
 // The agent's whole life, in a process of its own. Tells the helpers' process ids when all workers
 // are ready.
-int run_agent(End end, const std::string& kind, bool cgroup, int report) {
+int run_agent(End end, const std::string& kind, const std::string& cgroup, int report) {
   GuardianOptions options;
-  options.use_cgroup = cgroup;
+  options.use_cgroup = !cgroup.empty();
+  options.cgroup_parent = cgroup;
   Driver driver(options);
   const bool exits = end == End::Success || end == End::Failure;
   for (WorkerId id = 0; id < kWorkers; ++id) {
@@ -149,13 +151,23 @@ void strike(End end, pid_t agent, const Helpers& helpers, std::chrono::microseco
 
 class SurvivorTest : public testing::TestWithParam<std::size_t> {
  protected:
-  void SetUp() override { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  static void SetUpTestSuite() {
+    bystander_ = std::make_unique<Bystander>();
+    cgroup_ = std::make_unique<DelegatedGroup>();
+    if (cgroup_->path().empty()) std::puts("without a cgroup: none can be made here");
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  }
+  static void TearDownTestSuite() {
+    bystander_.reset();
+    cgroup_.reset();
+  }
   void TearDown() override {
     ASSERT_TRUE(kill_descendants(5s, [](const Reaped&) {})) << describe_survivors();
   }
 
   // Returns how long the last process lived after the end.
-  void run(End end, const std::string& kind, bool cgroup, std::chrono::microseconds gap) {
+  void run(End end, const std::string& kind, const std::string& cgroup,
+           std::chrono::microseconds gap) {
     Pipe report;
     const pid_t agent = ::fork();
     ASSERT_GE(agent, 0);
@@ -180,7 +192,8 @@ class SurvivorTest : public testing::TestWithParam<std::size_t> {
     const auto before = Clock::now();
     const auto agent_status = await_nobody(agent, kSettle);
     ASSERT_TRUE(agent_status) << "left after " << kSettle.count() << " s:" << describe_survivors();
-    EXPECT_EQ(leftover_cgroup(helpers.guardian), "");
+    EXPECT_TRUE(cgroup_->leftovers().empty()) << cgroup_->leftovers().front();
+    EXPECT_TRUE(bystander_->lives());
     longest_ = std::max(longest_, std::chrono::ceil<milliseconds>(Clock::now() - before));
     const bool may_live_on = ends_by_itself(end) || end == End::KillGuardian ||
                              end == End::KillKeeperAndGuardian || end == End::KillGuardianThenAgent;
@@ -192,6 +205,8 @@ class SurvivorTest : public testing::TestWithParam<std::size_t> {
   }
 
   milliseconds longest_{0};
+  inline static std::unique_ptr<Bystander> bystander_;
+  inline static std::unique_ptr<DelegatedGroup> cgroup_;
 };
 
 TEST_P(SurvivorTest, NothingIsLeft) {
@@ -199,10 +214,10 @@ TEST_P(SurvivorTest, NothingIsLeft) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   for (int round = 0; round < survivor_rounds(); ++round) {
     for (const auto& kind : survivor_kinds()) {
-      for (const bool cgroup : {false, true}) {
+      for (const std::string& cgroup : {std::string(), cgroup_->path()}) {
         const std::chrono::microseconds gap(random() % 3000);
-        SCOPED_TRACE(kind + (cgroup ? " in a cgroup" : "") + ", round " + std::to_string(round) +
-                     ", gap " + std::to_string(gap.count()) + " us");
+        SCOPED_TRACE(kind + (cgroup.empty() ? "" : " in a cgroup") + ", round " +
+                     std::to_string(round) + ", gap " + std::to_string(gap.count()) + " us");
         run(end, kind, cgroup, gap);
         if (HasFatalFailure()) return;
       }

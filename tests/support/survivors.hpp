@@ -4,7 +4,10 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,12 +87,71 @@ inline std::optional<ExitStatus> await_nobody(pid_t agent, milliseconds limit) {
   return status;
 }
 
-// The cgroup of that guardian, when it is still there.
-inline std::string leftover_cgroup(pid_t guardian) {
-  const auto parent = find_delegated(find_cgroups());
-  if (!parent) return {};
-  const std::string path = WorkerGroup(*parent, guardian).path();
-  return ::access(path.c_str(), F_OK) == 0 ? path : std::string();
-}
+// A cgroup v2 that is delegated to whoever enters it, where this process may make one: that takes
+// root, or a directory that is delegated already.
+class DelegatedGroup {
+ public:
+  DelegatedGroup() {
+    const auto place = find_cgroups();
+    if (place.unified.empty()) return;
+    const std::string path = place.unified + "/drun-test-" + std::to_string(::getpid());
+    if (::mkdir(path.c_str(), 0755) != 0) return;
+    (void)::setxattr(path.c_str(), "trusted.delegate", "1", 1, 0);
+    CgroupPlace inside;
+    inside.unified = path;
+    if (find_delegated(inside)) path_ = path;
+    if (path_.empty()) ::rmdir(path.c_str());
+  }
+  DelegatedGroup(const DelegatedGroup&) = delete;
+  DelegatedGroup& operator=(const DelegatedGroup&) = delete;
+  ~DelegatedGroup() {
+    if (!path_.empty()) ::rmdir(path_.c_str());
+  }
+
+  [[nodiscard]] const std::string& path() const { return path_; }  // empty: none
+  // Moves this process there. For a child, before it becomes what it is to be.
+  [[nodiscard]] bool enter() const { return write_small_file(path_ + "/cgroup.procs", "0"); }
+  // The groups that drun has left in it.
+  [[nodiscard]] std::vector<std::string> leftovers() const {
+    std::vector<std::string> result;
+    if (path_.empty()) return result;
+    for (const auto& entry : std::filesystem::directory_iterator(path_))
+      if (entry.is_directory()) result.push_back(entry.path());
+    return result;
+  }
+
+ private:
+  std::string path_;
+};
+
+// A process that is nobody's of this test, with the same name as drun: it must live on.
+class Bystander {
+ public:
+  // The test must not be a child subreaper yet.
+  Bystander() {
+    Pipe id;
+    const pid_t middle = ::fork();
+    if (middle == 0) {
+      const pid_t self = ::fork();
+      if (self == 0) {
+        ::prctl(PR_SET_NAME, "drun");
+        ::close_range(0, ~0U, 0);
+        for (;;)
+          ::pause();
+      }
+      (void)!::write(id.write.get(), &self, sizeof self);
+      ::_exit(0);
+    }
+    (void)!::read(id.read.get(), &pid_, sizeof pid_);
+    ::waitpid(middle, nullptr, 0);
+  }
+  Bystander(const Bystander&) = delete;
+  Bystander& operator=(const Bystander&) = delete;
+  ~Bystander() { ::kill(pid_, SIGKILL); }
+  [[nodiscard]] bool lives() const { return alive(pid_); }
+
+ private:
+  pid_t pid_ = 0;
+};
 
 }  // namespace drun::process::test

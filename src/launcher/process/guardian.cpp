@@ -111,6 +111,7 @@ struct Guardian::Impl {
   void flush();
   void read_commands(std::vector<GuardianEvent>& out);
   void read_keeper();
+  bool await_end_of_keeper() const;
   void end_keeper();
   void kill_job();
 
@@ -175,15 +176,24 @@ void Guardian::Impl::read_keeper() {
   KeeperReport report;
   const ssize_t n = ::recv(keeper.get(), &report, sizeof report, MSG_DONTWAIT);
   if (n < 0) return;
-  if (n == static_cast<ssize_t>(sizeof report)) guardian_status = report.guardian;
-  end_keeper();
+  if (n != static_cast<ssize_t>(sizeof report)) return end_keeper();
+  guardian_status = report.guardian;
+  keeper_did_its_work = true;
+}
+
+// False when it does not come.
+bool Guardian::Impl::await_end_of_keeper() const {
+  KeeperReport ignored;
+  while (await_readable(keeper.get(), kEndLimitMs))
+    if (::recv(keeper.get(), &ignored, sizeof ignored, 0) <= 0) return true;
+  return false;
 }
 
 void Guardian::Impl::end_keeper() {
   keeper_gone = true;
   watch(EPOLL_CTL_DEL, keeper.get(), 0);
   const auto status = wait_for(keeper_process);
-  keeper_did_its_work = status && status->success();
+  keeper_did_its_work = keeper_did_its_work || (status && status->success());
 }
 
 // What the keeper does when the guardian is gone, where the keeper cannot do it any more.
@@ -204,7 +214,7 @@ Guardian::Impl::~Impl() {
   ::shutdown(commands.fd(), SHUT_WR);
   if (!keeper_gone) {
     ::shutdown(keeper.get(), SHUT_WR);
-    if (!await_readable(keeper.get(), kEndLimitMs)) ::kill(keeper_process, SIGKILL);
+    if (!await_end_of_keeper()) ::kill(keeper_process, SIGKILL);
     end_keeper();
   }
   while (!guardian_gone && await_readable(commands.fd(), kEndLimitMs))
@@ -250,7 +260,8 @@ std::vector<GuardianEvent> Guardian::receive() {
   if (!impl_->guardian_gone) impl_->flush();
   impl_->read_commands(result);
   if (!impl_->keeper_gone) impl_->read_keeper();
-  if (impl_->guardian_gone && impl_->keeper_gone && !impl_->lost_told) {
+  const bool killed_all = impl_->keeper_gone || impl_->keeper_did_its_work;
+  if (impl_->guardian_gone && killed_all && !impl_->lost_told) {
     impl_->lost_told = true;
     impl_->kill_job();
     GuardianLost lost;
@@ -290,6 +301,11 @@ void Guardian::stop(int signal, milliseconds grace) {
   body.signal = signal;
   body.grace_ms = grace.count();
   impl_->send(wire::Writer(wire::Type::Stop, 0).number(body).finish());
+}
+
+void Guardian::remove_at_end(const std::string& folder) {
+  if (!impl_->keeper_gone)
+    ::send(impl_->keeper.get(), folder.data(), folder.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 pid_t Guardian::pid() const {

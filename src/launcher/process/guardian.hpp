@@ -112,6 +112,10 @@ class Guardian {
   // shorten the grace, never lengthens it.
   void stop(int signal, std::chrono::milliseconds grace);
 
+  // A folder of the agent's that must not outlive it: removed with all it holds when this object or
+  // the whole process is gone, also by SIGKILL. An absolute path.
+  void remove_at_end(const std::string& folder);
+
   [[nodiscard]] pid_t pid() const;
 
  private:

@@ -1,5 +1,6 @@
 #include "launcher/process/keeper.hpp"
 
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -7,9 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/descendants.hpp"
@@ -30,8 +35,20 @@ bool reap_guardian(pid_t guardian, ExitStatus& status) {
   return gone;
 }
 
+// One message of the agent's: a folder to remove. False when the agent is gone.
+bool read_agent(int agent, std::vector<std::string>& folders) {
+  char path[PATH_MAX];
+  const ssize_t n = ::recv(agent, path, sizeof path, MSG_DONTWAIT);
+  if (n > 0) {
+    std::string folder(path, static_cast<std::size_t>(n));
+    if (std::find(folders.begin(), folders.end(), folder) == folders.end())
+      folders.push_back(std::move(folder));
+  }
+  return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 // Returns when the guardian or the agent is gone: true when it was the guardian.
-bool watch(int agent, pid_t guardian, ExitStatus& status) {
+bool watch(int agent, pid_t guardian, ExitStatus& status, std::vector<std::string>& folders) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
@@ -40,11 +57,18 @@ bool watch(int agent, pid_t guardian, ExitStatus& status) {
     if (reap_guardian(guardian, status)) return true;
     pollfd entries[] = {{agent, POLLIN, 0}, {child_signals.get(), POLLIN, 0}};
     ::poll(entries, 2, -1);
-    if (entries[0].revents != 0) return false;
+    if (entries[0].revents != 0 && !read_agent(agent, folders)) return false;
     signalfd_siginfo ignored[16];
     while (::read(child_signals.get(), ignored, sizeof ignored) > 0) {
     }
   }
+}
+
+void await_end_of_agent(int agent, std::vector<std::string>& folders) {
+  do {
+    pollfd entry{agent, POLLIN, 0};
+    ::poll(&entry, 1, -1);
+  } while (read_agent(agent, folders));
 }
 
 void report(int agent, const KeeperReport& what) {
@@ -73,9 +97,17 @@ void keeper_main(FileDescriptor agent, FileDescriptor commands,
   detach({agent.get()}, "job-keeper");
   set_command_line("job-keeper for process " + std::to_string(parent));
   const auto group = worker_group(options, find_cgroups(), guardian);
-  const bool lost = watch(agent.get(), guardian, result.guardian);
+  std::vector<std::string> folders;
+  const bool lost = watch(agent.get(), guardian, result.guardian, folders);
   kill_job(group ? &*group : nullptr);
-  if (lost) report(agent.get(), result);
+  if (lost) {
+    report(agent.get(), result);
+    await_end_of_agent(agent.get(), folders);
+  }
+  for (const auto& folder : folders) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
   ::_exit(0);
 }
 

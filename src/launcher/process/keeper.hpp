@@ -1,6 +1,7 @@
 // The keeper: the guardian's parent and the second line of defence. It does nothing but wait. When
 // the guardian dies, every descendant becomes the keeper's, and it kills them all; when the agent
-// dies it does the same, whether or not the guardian is still there to do it.
+// dies it does the same, whether or not the guardian is still there to do it, and removes the
+// folders that the agent can no longer remove itself.
 #pragma once
 
 #include "drun/base/file_descriptor.hpp"
@@ -9,7 +10,9 @@
 
 namespace drun::process {
 
-// What the keeper sends, once, before it ends while the agent lives.
+// What the keeper sends, once, while the agent lives: it could not start the guardian, or the
+// guardian is gone. Then it waits for the agent's end. In the other direction each message is the
+// path of a folder.
 struct KeeperReport {
   int error = 0;        // errno: the guardian could not be forked
   ExitStatus guardian;  // how it ended; everything below it is gone
