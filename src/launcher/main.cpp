@@ -12,6 +12,7 @@
 #include "launcher/dry_run.hpp"
 #include "launcher/local_nodes.hpp"
 #include "launcher/options.hpp"
+#include "launcher/runnable.hpp"
 
 namespace {
 
@@ -40,9 +41,17 @@ int main(int argc, char** argv) {
   for (const auto& note : options.notes)
     log::warning(note);
   try {
+    const auto unrunnable = launcher::unrunnable_python(options);
     if (options.dry_run) {
+      if (unrunnable) log::warning("here workers would not start: " + unrunnable->text());
       std::fputs(launcher::dry_run(options).c_str(), stdout);
       return 0;
+    }
+    // Of several machines each finds it out when its workers start, so that all hear of it.
+    const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;
+    if (unrunnable && one_machine) {
+      log::error(unrunnable->text());
+      return unrunnable->exit_code();
     }
     return options.local_nodes > 0 ? launcher::run_local_nodes(options)
                                    : launcher::run_agent(options);

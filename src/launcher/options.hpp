@@ -142,6 +142,8 @@ struct Options {
   // ${local_rank} is replaced from this element on: the interpreter and a plain program are not
   // touched.
   std::size_t substitute_from = 1;
+  bool python = false;                 // command.front() is a Python interpreter
+  std::size_t script_at = 0;           // where in `command` the Python file is; 0: there is none
   std::vector<std::string> inherited;  // drun's own environment, "NAME=value"
 
   // For drun's own log, at warning: what was accepted but has no effect here.

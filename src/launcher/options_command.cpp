@@ -43,6 +43,8 @@ void build_command(const Given& given, Options& options) {
     command = {named ? interpreter : "python3", "-u"};
     if (module) command.emplace_back("-m");
   }
+  options.python = python;
+  options.script_at = python && !module ? command.size() : 0;
   options.substitute_from = python ? command.size() : 1;
   command.push_back(program.front());
   if (append_rank) command.emplace_back("--local-rank=${local_rank}");

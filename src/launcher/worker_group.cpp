@@ -15,6 +15,7 @@
 #include "launcher/environment.hpp"
 #include "launcher/error_file.hpp"
 #include "launcher/failure_report.hpp"
+#include "launcher/runnable.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -34,11 +35,6 @@ std::int64_t unix_milliseconds() {
 
 std::int64_t milliseconds_between(WorkerGroup::Time from, WorkerGroup::Time to) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(to - from).count();
-}
-
-// As a shell: the program is not there, or may not be run.
-int exit_code_of(int spawn_error) {
-  return spawn_error == ENOENT || spawn_error == ENOTDIR ? 127 : 126;
 }
 
 // A worker that ended while it was being stopped: did it fail of its own accord? A crash did; an
@@ -68,6 +64,7 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   workers_.clear();
   first_failure_.reset();
   report_failure_at_.reset();
+  refused_.clear();
   state_ = State::Running;
   not_started_ = not_exited_ = static_cast<std::size_t>(options_.nproc_per_node);
   const WorkerEnvironments environments(options_, assignment);
@@ -103,7 +100,11 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
     worker.local_rank = local_rank;
     worker.started = now;
     workers_.emplace(request.id, std::move(worker));
-    guardian_.spawn(std::move(request));
+    if (auto unreadable = unreadable_script(options_, local_rank)) {
+      refused_.push_back({request.id, unreadable->error, std::move(unreadable->attempted)});
+    } else {
+      guardian_.spawn(std::move(request));
+    }
   }
 }
 
@@ -128,6 +129,7 @@ GroupNews WorkerGroup::abandon() {
   news.stopped = state_ == State::Stopping;
   state_ = State::Idle;
   report_failure_at_.reset();
+  refused_.clear();
   return news;
 }
 
@@ -167,7 +169,7 @@ GroupNews WorkerGroup::on_event(const process::GuardianEvent& event, Time now) {
     const auto found = workers_.find(failed->id);
     if (found == workers_.end()) return news;
     found->second.spawn_error = failed->error;
-    found->second.status.code = exit_code_of(failed->error);
+    found->second.status.code = exit_code_of_spawn_error(failed->error);
     found->second.cause = failed->attempted + ": " + std::generic_category().message(failed->error);
     news = on_exit(found->second, failed->id, now);
   } else if (const auto* exited = std::get_if<process::Exited>(&event)) {
@@ -188,13 +190,16 @@ GroupNews WorkerGroup::on_event(const process::GuardianEvent& event, Time now) {
 
 GroupNews WorkerGroup::on_time(Time now) {
   GroupNews news;
+  for (const auto& refused : std::exchange(refused_, {})) {
+    if (auto each = on_event(refused, now); each.failure) news.failure = std::move(each.failure);
+  }
   if (first_failure_ && state_ == State::Running) begin_stop(false);
   if (report_failure_at_ && now >= *report_failure_at_) flush_failure(news);
   return news;
 }
 
 std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
-  return report_failure_at_;
+  return refused_.empty() ? report_failure_at_ : Time{};
 }
 
 void WorkerGroup::flush_failure(GroupNews& news) {

@@ -86,6 +86,9 @@ class WorkerGroup {
   process::WorkerId next_id_ = 1;
   std::size_t not_started_ = 0;
   std::size_t not_exited_ = 0;
+  // Workers that were not asked of the guardian, because their file cannot be read. Heard of at the
+  // next on_time().
+  std::vector<process::SpawnFailed> refused_;
   // The same rank failing in the same way soon after each start: a crash loop.
   std::string last_crash_;
   int crashes_ = 0;

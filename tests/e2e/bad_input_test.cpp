@@ -1,5 +1,6 @@
 // Mistakes of the user: one clear line, the exit code of the design, no trace of ours, nothing
 // left.
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,89 @@ TEST(BadInputTest, ADirectoryIsNotAProgram) {
   EXPECT_EQ(finished.code, kCannotRun);
   EXPECT_THAT(finished.err, HasSubstr(directory.path().string()));
   expect_clean(finished);
+}
+
+TEST(BadInputTest, APythonFileThatDoesNotExistIs127BeforeAnythingStarts) {
+  const std::vector<std::vector<std::string>> cases = {
+      {"/no/such/train.py"},
+      {"--nproc-per-node", "4", "/no/such/train.py"},
+      {"--local-nodes", "2", "/no/such/train.py"},
+      {"--run-path", "/no/such/train.py"},
+      {"--nproc-per-node", "2", "/no/such/train${local_rank}.py"},
+  };
+  for (const auto& arguments : cases) {
+    const Finished finished = run_drun(arguments);
+    EXPECT_EQ(finished.code, kNotFound) << arguments.back();
+    EXPECT_THAT(split_lines(finished.err), SizeIs(1));
+    EXPECT_THAT(finished.err, AllOf(StartsWith("drun: "), HasSubstr("/no/such/train"),
+                                    HasSubstr(".py: No such file or directory")));
+    EXPECT_THAT(finished.out, IsEmpty());
+    expect_clean(finished);
+  }
+}
+
+TEST(BadInputTest, ADirectoryIsNoPythonFile) {
+  const TempDir directory;
+  const std::string script = directory.path() / "train.py";
+  std::filesystem::create_directory(script);
+  const Finished finished = run_drun({script});
+  EXPECT_EQ(finished.code, kCannotRun);
+  EXPECT_EQ(finished.err, "drun: error: cannot open " + script + ": Is a directory\n");
+  (void)directory.write("train.py/__main__.py", "");  // but Python runs this
+  Launch launch;
+  launch.environment = {"PYTHON_EXEC=/bin/echo"};
+  EXPECT_EQ(run_drun({script}, launch).out, "-u " + script + "\n");
+}
+
+TEST(BadInputTest, AMissingInterpreterIsNamed) {
+  const TempDir directory;
+  const std::string script = directory.write("train.py", "");
+  for (const std::vector<std::string>& program : {std::vector<std::string>{script}, {"-m", "m"}}) {
+    Launch launch;
+    launch.environment = {"PYTHON_EXEC=/nonexistent/python"};
+    const Finished finished = run_drun(program, launch);
+    EXPECT_EQ(finished.code, kNotFound);
+    EXPECT_EQ(
+        finished.err,
+        "drun: error: cannot exec /nonexistent/python: No such file or directory; PYTHON_EXEC "
+        "names another interpreter\n");
+    expect_clean(finished);
+    launch.environment = {"PYTHON_EXEC=" + script};  // not executable
+    EXPECT_EQ(run_drun(program, launch).code, kCannotRun);
+    launch.environment = {"PATH=" + directory.path().string()};
+    EXPECT_THAT(run_drun(program, launch).err, HasSubstr("cannot exec python3: No such file"));
+  }
+}
+
+// A node that cannot run the program takes part until its workers are to start: so that the others
+// end at once, with the same cause, instead of waiting for it.
+TEST(BadInputTest, ANodeWithoutThePythonFileEndsTheJobOnAllNodes) {
+  const TempDir with;
+  const TempDir without;
+  (void)with.write("train.py", "sleep 1000\n");
+  const ReservedPort port;
+  const std::vector<std::string> arguments = {
+      "--nnodes", "2", "--nproc-per-node", "2", "--rdzv-endpoint", port.endpoint(), "train.py"};
+  Launch launch;
+  launch.environment = {"PYTHON_EXEC=" + with.write("python", "#!/bin/sh\n. \"./$2\"\n", true)};
+  launch.directory = with.path();
+  DrunProcess good(arguments, launch);
+  launch.directory = without.path();
+  DrunProcess bad(arguments, launch);
+  for (DrunProcess* node : {&good, &bad}) {
+    const Finished finished = node->finish();
+    EXPECT_EQ(finished.code, kNotFound);
+    EXPECT_THAT(finished.err, HasSubstr("open train.py: No such file or directory"));
+    expect_clean(finished);
+  }
+}
+
+TEST(BadInputTest, ADryRunOnlyWarnsOfWhatIsMissing) {
+  const Finished finished = run_drun({"--dry-run", "/no/such/train.py"});
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_THAT(finished.out, HasSubstr("python3 -u /no/such/train.py"));
+  EXPECT_THAT(split_lines(finished.err), SizeIs(1));
+  EXPECT_THAT(finished.err, HasSubstr("/no/such/train.py: No such file or directory"));
 }
 
 TEST(BadInputTest, AnEndpointThatDoesNotResolveIsNamedWhenTheTimeIsOver) {
