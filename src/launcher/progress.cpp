@@ -1,5 +1,7 @@
 #include "launcher/progress.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace drun::launcher {
@@ -9,7 +11,20 @@ constexpr std::chrono::milliseconds kFirst{1'000};
 constexpr std::chrono::milliseconds kTerminalInterval{1'000};
 constexpr std::chrono::milliseconds kLongestInterval{60'000};
 
+void write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const auto written = ::write(descriptor, text.data(), text.size());
+    if (written < 0) return;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
 }  // namespace
+
+Progress Progress::on_stderr() {
+  return Progress(::isatty(STDERR_FILENO) == 1,
+                  [](std::string_view text) { write_all(STDERR_FILENO, text); });
+}
 
 void Progress::show(const std::string& text, Time now) {
   if (text.empty()) {

@@ -114,7 +114,7 @@ void WorkerGroup::begin_stop(bool immediately) {
                  immediately ? std::chrono::milliseconds(0) : options_.shutdown_timeout);
 }
 
-GroupNews WorkerGroup::stop(bool immediately, Time /*now*/) {
+GroupNews WorkerGroup::stop(bool immediately) {
   GroupNews news;
   if (state_ == State::Idle) {
     news.stopped = true;

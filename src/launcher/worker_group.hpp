@@ -37,7 +37,7 @@ class WorkerGroup {
   // Precondition: no workers are left of an earlier round.
   void start(const rendezvous::Assignment& assignment, Time now);
   // Ends them: the stop signal, the grace, SIGKILL; `stopped` follows, at once where nothing runs.
-  [[nodiscard]] GroupNews stop(bool immediately, Time now);
+  [[nodiscard]] GroupNews stop(bool immediately);
   // The guardian is gone and everything that it started with it: forget the workers.
   [[nodiscard]] GroupNews abandon();
   [[nodiscard]] GroupNews on_event(const process::GuardianEvent& event, Time now);

@@ -1,0 +1,104 @@
+#include "launcher/agent_settings.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+#include <string_view>
+
+namespace drun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kStopMargin{15'000};  // beyond the grace: SIGKILL, the proof, a busy machine
+// The store's sessions outlive what their agents allow themselves, so that a node that was cut off
+// has no workers any more when the others go on without it.
+constexpr milliseconds kSessionMargin{2'000};
+// A store of one's own cannot be cut off: a suspended job (Ctrl-Z, a laptop's lid) goes on where it
+// was.
+constexpr std::chrono::hours kForever{24 * 365};
+
+rendezvous::ExitCodePolicy exit_code_policy(ExitCodeRule rule) {
+  switch (rule) {
+    case ExitCodeRule::First:
+      return rendezvous::ExitCodePolicy::First;
+    case ExitCodeRule::Max:
+      return rendezvous::ExitCodePolicy::Max;
+    case ExitCodeRule::Root:
+      break;
+  }
+  return rendezvous::ExitCodePolicy::Root;
+}
+
+std::string random_ticket() {
+  std::random_device random;
+  std::string ticket;
+  for (int i = 0; i < 4; ++i) {
+    char part[9];
+    std::snprintf(part, sizeof part, "%08x", static_cast<unsigned>(random()));
+    ticket += part;
+  }
+  return ticket;
+}
+
+milliseconds keep_alive(const Options& options) {
+  if (options.backend == Backend::Standalone) return kForever;
+  return options.conf.keep_alive_interval * options.conf.keep_alive_max_attempt;
+}
+
+}  // namespace
+
+OutputOptions output_options(const Options& options, const std::string& host_name) {
+  OutputOptions result;
+  result.choices = options.output;
+  result.run_id = options.run_id;
+  result.host = host_name;
+  for (const std::string_view entry : options.inherited) {
+    constexpr std::string_view kName = "TMPDIR=";
+    if (entry.starts_with(kName) && entry.size() > kName.size())
+      result.temporary = entry.substr(kName.size());
+  }
+  result.terminal = true;
+  result.tail_lines = options.output.tail_lines;
+  return result;
+}
+
+rendezvous::Settings rendezvous_settings(const Options& options, const NodeIdentity& node,
+                                         milliseconds join_timeout) {
+  rendezvous::Settings settings;
+  settings.run_id = options.run_id;
+  settings.min_nodes = options.min_nodes;
+  settings.max_nodes = options.max_nodes;
+  settings.local_world_size = options.nproc_per_node;
+  settings.max_restarts = options.max_restarts;
+  settings.role = options.role;
+  settings.node_rank = options.node_rank;
+  settings.host = node.host_name;
+  settings.address = node.address;
+  settings.worker_port = node.worker_port;
+  settings.is_host = node.hosting;
+  settings.ticket = random_ticket();
+  settings.agreement["worker-store"] =
+      options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
+  settings.join_timeout = join_timeout;
+  settings.last_call_timeout = options.conf.last_call_timeout;
+  settings.close_timeout = options.conf.close_timeout;
+  settings.keep_alive = keep_alive(options);
+  settings.stop_timeout = options.shutdown_timeout + kStopMargin;
+  settings.rank_order = options.rank_order;
+  settings.resize = options.resize;
+  settings.exit_code = exit_code_policy(options.exit_code);
+  return settings;
+}
+
+StoreKeyValueOptions store_options(const Options& options, const Endpoint& endpoint,
+                                   milliseconds limit) {
+  StoreKeyValueOptions result;
+  result.endpoint = endpoint;
+  result.connect_timeout = std::max(milliseconds(0), limit);
+  result.time_to_live = keep_alive(options) + kSessionMargin;
+  result.keep_alive = keep_alive(options);
+  return result;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,46 @@
+// The signals that drun is sent, sorted by what they ask for.
+#pragma once
+
+#include <functional>
+
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+
+#include "launcher/options.hpp"
+#include "launcher/process/guardian.hpp"
+
+namespace drun::launcher {
+
+enum class SignalMeaning {
+  Resize,   // the terminal has another size
+  Suspend,  // Ctrl-Z
+  Forward,  // for the workers; the job goes on
+  Stop,
+};
+[[nodiscard]] SignalMeaning meaning_of(int signal, const Options& options);
+
+class AgentSignals {
+ public:
+  using Call = std::function<void(SignalMeaning meaning, int signal)>;
+
+  // `options` and `io` must outlive this. Catches the signals from here on; they wait for start().
+  AgentSignals(asio::io_context& io, const Options& options);
+
+  // `call` is called from the loop, once per signal, until cancel().
+  void start(Call call);
+  void cancel();
+
+ private:
+  void wait();
+
+  const Options& options_;
+  asio::signal_set signals_;
+  Call call_;
+  bool cancelled_ = false;
+};
+
+// Ctrl-Z: the workers, which are in groups of their own, stop and go on with drun. Returns when
+// drun goes on.
+void suspend_with(process::Guardian& guardian);
+
+}  // namespace drun::launcher

@@ -1,0 +1,45 @@
+#include "launcher/outcome_report.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "drun/base/log.hpp"
+#include "launcher/atomic_file.hpp"
+#include "launcher/failure_report.hpp"
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::chrono::milliseconds kDrainLimit{1'000};
+
+void print_failure(const Options& options, const rendezvous::FailureSummary& failure,
+                   Output& output) {
+  if (options.local_node > 0) return;  // its neighbour of this machine says the same
+  ReportOptions report;
+  report.lines = report_lines(options.output.tail_lines);
+  output.message(render_failure(failure, {}, {}, report));
+}
+
+}  // namespace
+
+rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string text) {
+  rendezvous::Outcome outcome;
+  outcome.end = end;
+  outcome.exit_code = exit_code;
+  outcome.text = std::move(text);
+  return outcome;
+}
+
+void report_outcome(const Options& options, const rendezvous::Outcome& outcome, Output& output) {
+  output.drain(kDrainLimit);
+  if (outcome.failure) {
+    print_failure(options, *outcome.failure, output);
+  } else if (outcome.end != rendezvous::End::Success) {
+    log::error(outcome.text);
+  }
+  if (options.report_file.empty()) return;
+  const auto written = write_whole_file(options.report_file, render_report_json(outcome, {}, {}));
+  if (!written) log::error("--report: " + written.error().what());
+}
+
+}  // namespace drun::launcher

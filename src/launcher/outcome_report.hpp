@@ -1,0 +1,18 @@
+// What the user is told when the job is over: the failure report or the reason, and --report FILE.
+#pragma once
+
+#include <string>
+
+#include "launcher/options.hpp"
+#include "launcher/output.hpp"
+#include "rendezvous/participant.hpp"
+
+namespace drun::launcher {
+
+// How it ends where this agent decides it, alone: not part of a job yet.
+[[nodiscard]] rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string text);
+
+// Behind everything that the workers have written. Waits for a stalled reader for a second at most.
+void report_outcome(const Options& options, const rendezvous::Outcome& outcome, Output& output);
+
+}  // namespace drun::launcher

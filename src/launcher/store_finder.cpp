@@ -1,0 +1,163 @@
+#include "launcher/store_finder.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "launcher/addresses.hpp"
+#include "launcher/master_port.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstRetry{250};
+constexpr milliseconds kLastRetry{5'000};
+constexpr milliseconds kOwnStoreLimit{5'000};  // a store that this very process serves
+
+}  // namespace
+
+StoreFinder::StoreFinder(asio::io_context& io, const Options& options, StoreHost& host,
+                         Clock::time_point deadline, Calls calls)
+    : options_(options),
+      store_(host),
+      deadline_(deadline),
+      calls_(std::move(calls)),
+      resolver_(io),
+      timer_(io),
+      retry_(kFirstRetry) {}
+
+void StoreFinder::find() {
+  if (options_.backend == Backend::Standalone) {
+    host(Endpoint{"127.0.0.1", 0});
+  } else if (options_.conf.is_host && !*options_.conf.is_host) {
+    calls_.connect(options_.endpoint, options_.conf.join_timeout);
+  } else if (const auto numeric = numeric_addresses(options_.endpoint.host); !numeric.empty()) {
+    host_or_connect(numeric);
+  } else {
+    resolve();
+  }
+}
+
+void StoreFinder::cancel() {
+  cancelled_ = true;
+  timer_.cancel();
+  resolver_.cancel();
+}
+
+// Whether this machine is to host is a question of addresses, so a name must be resolved first; a
+// name that is not there yet (a pod that is still to start) is asked for again.
+void StoreFinder::resolve() {
+  resolving_ = true;
+  resolver_.async_resolve(
+      options_.endpoint.host, std::to_string(options_.endpoint.port),
+      [this](asio::error_code error, const asio::ip::tcp::resolver::results_type& found) {
+        resolving_ = false;
+        if (cancelled_) return;
+        if (error) return resolve_later(error);
+        std::vector<std::string> addresses;
+        for (const auto& entry : found)
+          addresses.push_back(entry.endpoint().address().to_string());
+        host_or_connect(addresses);
+      });
+}
+
+void StoreFinder::resolve_later(asio::error_code error) {
+  const std::string what = "cannot resolve '" + options_.endpoint.host + "': " + error.message();
+  const auto now = Clock::now();
+  if (now >= deadline_) return calls_.fail(what + "; check --rdzv-endpoint");
+  timer_.expires_at(std::min(deadline_, now + retry_));
+  retry_ = std::min<Clock::duration>(kLastRetry, retry_ * 3 / 2);
+  timer_.async_wait([this](asio::error_code cancelled) {
+    if (!cancelled && !cancelled_) resolve();
+  });
+  calls_.wait(what + "; trying again");
+}
+
+void StoreFinder::host_or_connect(const std::vector<std::string>& addresses) {
+  const bool ours = options_.conf.is_host.value_or(
+      std::any_of(addresses.begin(), addresses.end(),
+                  [](const std::string& each) { return is_own_address(each); }));
+  if (!ours || (options_.backend == Backend::Static && options_.node_rank.value_or(0) != 0 &&
+                !options_.conf.is_host)) {
+    return calls_.connect(options_.endpoint, deadline_ - Clock::now());
+  }
+  host(listen_endpoint());
+}
+
+// Where to listen: on the very address that was named, as long as it is one of ours. A name may
+// mean other addresses elsewhere (Debian's own host name is 127.0.1.1 at home), so it means all of
+// them.
+Endpoint StoreFinder::listen_endpoint() const {
+  const auto numeric = numeric_addresses(options_.endpoint.host);
+  const bool exact = !numeric.empty() && is_own_address(numeric.front());
+  return Endpoint{exact ? numeric.front() : "", options_.endpoint.port};
+}
+
+void StoreFinder::host(const Endpoint& endpoint) {
+  const auto bound = store_.carry_rendezvous(endpoint, options_.backend == Backend::Static);
+  if (bound) {
+    hosting_ = true;
+    auto own = *bound;
+    own.host = endpoint.host.empty() ? "127.0.0.1" : endpoint.host;
+    if (options_.backend == Backend::Static) {
+      advertised_host_ = options_.endpoint.host;
+      worker_port_ = own.port;
+    } else if (const auto held = hold_worker_port(reachable_host(own.host)); !held) {
+      return calls_.fail(held.error().what());
+    }
+    store_.serve();
+    return calls_.connect(own, kOwnStoreLimit);
+  }
+  if (bound.error().code() != std::errc::address_in_use || options_.conf.is_host.value_or(false))
+    return calls_.fail(bound.error().what());
+  // Another agent of this machine was first; or something that is no store, which the handshake
+  // will tell.
+  calls_.connect(options_.endpoint, deadline_ - Clock::now());
+}
+
+// The address of this machine that others use: what the user said, else the endpoint's, which they
+// reach it by.
+std::string StoreFinder::reachable_host(const std::string& bound_host) const {
+  if (options_.local_addr) return *options_.local_addr;
+  return options_.backend == Backend::Standalone ? bound_host : options_.endpoint.host;
+}
+
+Status StoreFinder::hold_worker_port(const std::string& address) {
+  advertised_host_ = address;
+  if (options_.worker_store == WorkerStore::Rank0) return Done{};
+  const auto numeric = numeric_addresses(address);
+  const bool exact = !numeric.empty() && is_own_address(numeric.front());
+  // Static: --master-port is the endpoint, which the node of rank 0 holds already.
+  const bool fixed = options_.master_port && options_.backend != Backend::Static;
+  const auto bound = store_.carry_workers(
+      Endpoint{exact ? numeric.front() : "", fixed ? *options_.master_port : std::uint16_t{0}});
+  if (!bound) {
+    return Error(bound.error().code(),
+                 bound.error().what() + "; it was to be the port of the workers' store");
+  }
+  worker_port_ = bound->port;
+  return Done{};
+}
+
+Result<std::uint16_t> StoreFinder::prepare_master() {
+  if (options_.worker_store == WorkerStore::Agent) {
+    const auto reset = store_.reset_workers();
+    if (!reset) return reset.error();
+    return worker_port_;
+  }
+  if (options_.master_port) return *options_.master_port;
+  return find_worker_port();
+}
+
+NodeIdentity StoreFinder::identity(const std::string& host_name) const {
+  NodeIdentity node;
+  node.host_name = host_name;
+  node.address = advertised_host_;
+  node.worker_port = worker_port_;
+  node.hosting = hosting_;
+  return node;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,80 @@
+// Where the rendezvous store is: this agent hosts it where the endpoint is one of this machine's
+// addresses and no other agent was first; else it is a client. Also holds the port of this agent's
+// workers' store.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+
+#include "drun/base/endpoint.hpp"
+#include "drun/base/result.hpp"
+#include "launcher/agent_settings.hpp"
+#include "launcher/options.hpp"
+#include "launcher/store_host.hpp"
+
+namespace drun::launcher {
+
+class StoreFinder {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Called from inside find() or from the loop; none after cancel().
+  struct Calls {
+    // The store is there, or expected there: connect, for at most this long.
+    std::function<void(const Endpoint&, Clock::duration limit)> connect;
+    std::function<void(std::string reason)> fail;  // no use to go on
+    std::function<void(std::string reason)> wait;  // not yet; it tries again by itself
+  };
+
+  // The references must outlive this. `deadline`: until when a name is asked for.
+  StoreFinder(asio::io_context& io, const Options& options, StoreHost& host,
+              Clock::time_point deadline, Calls calls);
+
+  // Once; one of connect and fail follows.
+  void find();
+  void cancel();
+  // A question to the resolver is under way, which nothing can interrupt: it may take a minute.
+  [[nodiscard]] bool resolving() const { return resolving_; }
+
+  // Binds the port of this agent's workers' store, to keep, at the address that others reach this
+  // machine by. For agents that do not host; a host has done so before connect is called.
+  Status hold_worker_port(const std::string& address);
+
+  // Makes ready what MASTER_PORT will name when this node has group rank 0: the empty workers'
+  // store at the port that is held, or a port that the worker of rank 0 can bind.
+  [[nodiscard]] Result<std::uint16_t> prepare_master();
+
+  [[nodiscard]] bool hosting() const { return hosting_; }
+  // This node, as the others are to see it; for the time after connect was called.
+  [[nodiscard]] NodeIdentity identity(const std::string& host_name) const;
+
+ private:
+  void resolve();
+  void resolve_later(asio::error_code error);
+  void host_or_connect(const std::vector<std::string>& addresses);
+  [[nodiscard]] Endpoint listen_endpoint() const;
+  void host(const Endpoint& endpoint);
+  [[nodiscard]] std::string reachable_host(const std::string& bound_host) const;
+
+  const Options& options_;
+  StoreHost& store_;
+  const Clock::time_point deadline_;
+  const Calls calls_;
+  asio::ip::tcp::resolver resolver_;
+  asio::steady_timer timer_;
+  Clock::duration retry_;
+  std::string advertised_host_;
+  std::uint16_t worker_port_ = 0;
+  bool hosting_ = false;
+  bool resolving_ = false;
+  bool cancelled_ = false;
+};
+
+}  // namespace drun::launcher
