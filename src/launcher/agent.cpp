@@ -53,7 +53,8 @@ class Agent {
         timer_(io_),
         output_(output_options(options, host_name_)),
         group_(options, host_name_, guardian_, output_),
-        progress_(Progress::on_stderr()),
+        progress_(::isatty(STDERR_FILENO) == 1,
+                  [this](std::string_view text) { output_.status(std::string(text)); }),
         limits_(options, Clock::now()),
         join_deadline_(Clock::now() + options.conf.join_timeout),
         finder_(io_, options, store_, join_deadline_, finder_calls()) {}
@@ -89,7 +90,7 @@ class Agent {
     };
     calls.fail = [this](std::string reason) { fail(std::move(reason)); };
     calls.wait = [this](const std::string& reason) {
-      progress_.show(reason, Clock::now());
+      show_waiting(reason);
       arm_timer();
     };
     return calls;
@@ -169,9 +170,8 @@ class Agent {
       if (const auto countdown = limits_.countdown(now, signals_received_ > 0))
         progress_.show(*countdown, now);
       if (key_value_ && !participant_ && !leaving_) {
-        progress_.show("waiting for the store at " + to_string(options_.endpoint) + ": " +
-                           key_value_->last_error(),
-                       now);
+        show_waiting("waiting for the store at " + to_string(options_.endpoint) + ": " +
+                     key_value_->last_error());
       }
       if (participant_ && !leaving_) participant_->on_time(now);
       pump();
@@ -183,7 +183,14 @@ class Agent {
     progress_.clear();
     for (const auto& line : group_.describe(now))
       log::warning(line);
+    if (!waiting_.empty()) log::warning(waiting_);
     stop_job(what, kTimeLimit);
+  }
+
+  // What this agent waits for before its workers start.
+  void show_waiting(const std::string& text) {
+    waiting_ = text;
+    progress_.show(text, Clock::now());
   }
 
   // Ends the job on all nodes, or only this agent where it is not part of one yet.
@@ -214,24 +221,30 @@ class Agent {
                 std::to_string(options_.max_restarts) + " after " + stop_reason_);
     }
     restart_count_ = action.assignment.restart_count;
+    waiting_.clear();
     group_.start(action.assignment, Clock::now());
   }
 
   void perform(const rendezvous::StopAction& action) {
     if (!action.reason.empty()) stop_reason_ = action.reason;
-    if (!group_.idle() && !action.reason.empty()) chat("stopping the workers: " + action.reason);
-    if (!group_.idle() && !action.immediately) limits_.grace_begins(Clock::now());
+    if (!group_.idle() && !action.reason.empty() && !last_logged_.ends_with(action.reason))
+      chat("stopping the workers: " + action.reason);
+    if (!group_.idle() && !action.immediately && !limits_.in_grace()) begin_grace(Clock::now());
     apply(group_.stop(action.immediately));
+  }
+
+  void begin_grace(Clock::time_point now) {
+    limits_.grace_begins(now);
+    if (signals_received_ > 0) progress_.show(*limits_.countdown(now, true), now, true);
   }
 
   void perform(rendezvous::FinishAction& action) { finish(std::move(action.outcome)); }
 
-  void perform(const rendezvous::ProgressAction& action) {
-    progress_.show(action.text, Clock::now());
-  }
+  void perform(const rendezvous::ProgressAction& action) { show_waiting(action.text); }
 
   void perform(const rendezvous::LogAction& action) {
     progress_.clear();
+    last_logged_ = action.text;
     action.warning ? log::warning(action.text) : chat(action.text);
   }
 
@@ -300,7 +313,8 @@ class Agent {
       return group_.forward(signal);
     if (meaning == SignalMeaning::Suspend) {
       progress_.clear();
-      return suspend_with(guardian_);
+      // While the workers are being stopped for good they need their time.
+      return leaving_ || limits_.in_grace() ? suspend() : suspend_with(guardian_);
     }
     const std::string reason = "received " + process::signal_name(signal);
     if (++signals_received_ > 1) {
@@ -340,7 +354,8 @@ class Agent {
       swept_ = true;
       close_store();
     } else {
-      guardian_.stop(options_.stop_signal, options_.shutdown_timeout);
+      // Each process gets the signal once.
+      guardian_.stop(group_.stopping() ? 0 : options_.stop_signal, options_.shutdown_timeout);
     }
   }
 
@@ -378,6 +393,8 @@ class Agent {
   rendezvous::Outcome outcome_;
 
   std::string stop_reason_;
+  std::string last_logged_;
+  std::string waiting_;
   int restart_count_ = 0;
   int signals_received_ = 0;
   bool link_failed_ = false;  // nobody to say goodbye to

@@ -6,6 +6,12 @@
 
 namespace drun::launcher {
 
+bool ignored_by_nohup(int signal) {
+  struct sigaction action {};
+  return signal == SIGHUP && ::sigaction(signal, nullptr, &action) == 0 &&
+         action.sa_handler == SIG_IGN;
+}
+
 SignalMeaning meaning_of(int signal, const Options& options) {
   if (signal == SIGWINCH) return SignalMeaning::Resize;
   if (signal == SIGTSTP) return SignalMeaning::Suspend;
@@ -18,8 +24,10 @@ SignalMeaning meaning_of(int signal, const Options& options) {
 AgentSignals::AgentSignals(asio::io_context& io, const Options& options)
     : options_(options), signals_(io) {
   for (const int signal : options.signals_to_handle)
-    signals_.add(signal);
+    if (!ignored_by_nohup(signal)) signals_.add(signal);
   for (const int signal : options.forward_signals)
+    signals_.add(signal);
+  for (const int signal : {SIGTSTP, SIGWINCH})
     signals_.add(signal);
 }
 
@@ -41,9 +49,13 @@ void AgentSignals::wait() {
   });
 }
 
+void suspend() {
+  ::raise(SIGSTOP);
+}
+
 void suspend_with(process::Guardian& guardian) {
   guardian.signal_all(SIGSTOP);
-  ::raise(SIGSTOP);
+  suspend();
   guardian.signal_all(SIGCONT);
 }
 

@@ -39,6 +39,13 @@ class AgentSignals {
   bool cancelled_ = false;
 };
 
+// SIGHUP where it is ignored from the start: the end of the terminal is not to end the job. Other
+// signals that are ignored then (a shell's background jobs ignore SIGINT) are sent on purpose.
+[[nodiscard]] bool ignored_by_nohup(int signal);
+
+// Ctrl-Z for drun alone; returns when it goes on.
+void suspend();
+
 // Ctrl-Z: the workers, which are in groups of their own, stop and go on with drun. Returns when
 // drun goes on.
 void suspend_with(process::Guardian& guardian);

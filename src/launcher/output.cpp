@@ -147,6 +147,10 @@ class Output::Impl {
 
   void message(std::string text) {
     if (text.empty() || text.back() != '\n') text += '\n';
+    status(std::move(text));
+  }
+
+  void status(std::string text) {
     auto command = std::make_unique<OutputCommand>();
     command->kind = OutputCommand::Kind::Message;
     command->text = std::move(text);
@@ -262,6 +266,10 @@ bool Output::drain(std::chrono::milliseconds limit) {
 
 void Output::message(std::string text) {
   impl_->message(std::move(text));
+}
+
+void Output::status(std::string text) {
+  impl_->status(std::move(text));
 }
 
 void Output::resize() {

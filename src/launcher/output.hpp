@@ -84,6 +84,10 @@ class Output {
   // line of theirs. Never blocks. A newline is added where `text` has none at the end.
   void message(std::string text);
 
+  // As message(), without a newline: for a line that is written anew in place. It begins with a
+  // carriage return; what takes it away ends with one.
+  void status(std::string text);
+
   // drun's terminal has a new size: the workers' get it too. The caller passes SIGWINCH on.
   void resize();
 

@@ -1,7 +1,5 @@
 #include "launcher/progress.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 namespace drun::launcher {
@@ -11,22 +9,9 @@ constexpr std::chrono::milliseconds kFirst{1'000};
 constexpr std::chrono::milliseconds kTerminalInterval{1'000};
 constexpr std::chrono::milliseconds kLongestInterval{60'000};
 
-void write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const auto written = ::write(descriptor, text.data(), text.size());
-    if (written < 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 }  // namespace
 
-Progress Progress::on_stderr() {
-  return Progress(::isatty(STDERR_FILENO) == 1,
-                  [](std::string_view text) { write_all(STDERR_FILENO, text); });
-}
-
-void Progress::show(const std::string& text, Time now) {
+void Progress::show(const std::string& text, Time now, bool at_once) {
   if (text.empty()) {
     clear();
     text_.clear();
@@ -35,8 +20,9 @@ void Progress::show(const std::string& text, Time now) {
     return;
   }
   text_ = text;
-  if (terminal_ && visible_) {
+  if (terminal_ && (visible_ || at_once)) {
     print();
+    if (!due_) due_ = now + kTerminalInterval;
   } else if (!due_) {
     due_ = now + kFirst;
   }
@@ -60,7 +46,7 @@ void Progress::print() {
 
 void Progress::clear() {
   if (!visible_) return;
-  write_("\r\033[K");
+  write_("\r\033[K\r");  // at the margin: what comes next needs no new line
   visible_ = false;
 }
 

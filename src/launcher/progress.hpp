@@ -18,11 +18,10 @@ class Progress {
   // `write` gets the bytes for stderr.
   using Write = std::function<void(std::string_view)>;
   Progress(bool terminal, Write write) : terminal_(terminal), write_(std::move(write)) {}
-  // On drun's own stderr, which no worker uses while the line is shown.
-  [[nodiscard]] static Progress on_stderr();
 
-  // Nothing is shown for a wait that is over within a second. An empty text ends the wait.
-  void show(const std::string& text, Time now);
+  // Nothing is shown for a wait that is over within a second; with `at_once` a terminal shows it
+  // now. An empty text ends the wait.
+  void show(const std::string& text, Time now, bool at_once = false);
   void on_time(Time now);
   // Removes the line, so that other output starts at the margin.
   void clear();

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "launcher/environment.hpp"
 #include "launcher/error_file.hpp"
 #include "launcher/failure_report.hpp"
+#include "launcher/output_text.hpp"
 #include "launcher/runnable.hpp"
 
 namespace drun::launcher {
@@ -27,6 +29,7 @@ constexpr std::chrono::milliseconds kTailLimit{200};
 constexpr std::chrono::milliseconds kOtherTailLimit{20};  // for each of perhaps hundreds
 constexpr std::chrono::milliseconds kDrainLimit{1000};
 constexpr std::chrono::milliseconds kCrashLoopUptime{10'000};
+constexpr std::size_t kDescribedEach = 8;  // workers with a line of their own at a time limit
 
 std::int64_t unix_milliseconds() {
   using namespace std::chrono;
@@ -118,7 +121,7 @@ GroupNews WorkerGroup::stop(bool immediately) {
   GroupNews news;
   if (state_ == State::Idle) {
     news.stopped = true;
-  } else {
+  } else if (immediately || state_ != State::Stopping) {
     begin_stop(immediately);
   }
   return news;
@@ -281,19 +284,31 @@ void WorkerGroup::forward(int signal) {
 }
 
 std::vector<std::string> WorkerGroup::describe(Time now) const {
+  const bool each = workers_.size() <= kDescribedEach;
   std::vector<std::string> lines;
+  std::map<std::string, std::vector<int>> same;
+  std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [id, worker] : workers_)
+    if (worker.running) shortest = std::min(shortest, milliseconds_between(worker.started, now));
   for (const auto& [id, worker] : workers_) {
-    std::string line = "rank " + std::to_string(assignment_.first_rank + worker.local_rank);
+    const int rank = assignment_.first_rank + worker.local_rank;
+    std::string state = "not started";
     if (worker.exited) {
-      line += ": " + worker.cause;
+      state = worker.cause;
     } else if (worker.running) {
-      line += " (pid " + std::to_string(worker.pid) + "): running for " +
-              std::to_string(milliseconds_between(worker.started, now) / 1000) + " s";
-    } else {
-      line += ": not started";
+      state = each ? "running for " + describe_duration(milliseconds_between(worker.started, now))
+                   : "running for at least " + describe_duration(shortest);
     }
-    lines.push_back(std::move(line));
+    if (!each) {
+      same[state].push_back(rank);
+      continue;
+    }
+    const std::string pid = worker.running ? " (pid " + std::to_string(worker.pid) + ")" : "";
+    lines.push_back("rank " + std::to_string(rank) + pid + ": " + state);
   }
+  for (const auto& [state, ranks] : same)
+    lines.push_back((ranks.size() == 1 ? "rank " : "ranks ") + describe_ranks(ranks) + ": " +
+                    state);
   return lines;
 }
 

@@ -48,8 +48,10 @@ class WorkerGroup {
 
   void forward(int signal);
   [[nodiscard]] bool idle() const { return state_ == State::Idle; }
+  [[nodiscard]] bool stopping() const { return state_ == State::Stopping; }
   [[nodiscard]] int round() const { return assignment_.round; }
-  // One line per worker, for time limits: "rank 3 (pid 4711): running for 12 s".
+  // What each worker does, for time limits: "rank 3 (pid 4711): running for 12.3 s"; more than a
+  // few are folded: "ranks 0-63: running for at least 12.3 s".
   [[nodiscard]] std::vector<std::string> describe(Time now) const;
 
  private:

@@ -51,9 +51,21 @@ TEST_F(ProgressTest, UpdatesOneLineOnATerminalAndRemovesIt) {
   progress.show("2 of 2", start_ + milliseconds(1100));
   EXPECT_EQ(take(), "\r\033[Kdrun: 2 of 2");
   progress.clear();
-  EXPECT_EQ(take(), "\r\033[K");
+  EXPECT_EQ(take(), "\r\033[K\r");
   progress.clear();
   EXPECT_EQ(take(), "");
+}
+
+TEST_F(ProgressTest, ShowsAtOnceOnATerminalWhatSomebodyWaitsFor) {
+  auto progress = make(true);
+  progress.show("SIGKILL in 30 s", start_, true);
+  EXPECT_EQ(take(), "\r\033[Kdrun: SIGKILL in 30 s");
+  EXPECT_EQ(progress.next_deadline(), start_ + milliseconds(1000));
+  auto lines = make(false);
+  lines.show("SIGKILL in 30 s", start_, true);
+  EXPECT_EQ(take(), "");
+  lines.on_time(start_ + milliseconds(1000));
+  EXPECT_EQ(take(), "drun: SIGKILL in 30 s\n");
 }
 
 }  // namespace

@@ -1,0 +1,282 @@
+// Signals to drun: who stops, who is told, how much time the workers get.
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::UnorderedElementsAre;
+using Arguments = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+
+Arguments operator+(Arguments left, const Arguments& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+Arguments two_nodes(const ReservedPort& port) {
+  return {"--nnodes", "2", "--rdzv-endpoint", port.endpoint()};
+}
+
+// Writes the name of each signal that it gets as a line of `file`, and goes on.
+Arguments noting(const std::filesystem::path& file, const std::string& then = "") {
+  std::string script = "for s in TERM INT USR1 USR2 HUP QUIT; do trap \"echo $s >> " +
+                       file.string() + "; echo got $s" + (then.empty() ? "" : "; " + then) +
+                       "\" $s; done; echo ready; i=0; while :; do sleep 0.02; done";
+  return {"sh", "-c", script};
+}
+
+void expect_end(DrunProcess& process, int code) {
+  const Finished finished = process.finish();
+  EXPECT_EQ(finished.code, code) << finished.err;
+  EXPECT_THAT(finished.survivors, IsEmpty());
+}
+
+char state_of(pid_t pid) {
+  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto end = stat.rfind(')');
+  return end == std::string::npos ? '-' : stat[end + 2];
+}
+
+TEST(StopSignalTest, EachHandledSignalStopsTheJobAndGivesItsCode) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
+    DrunProcess process(Arguments{"sh", "-c", "echo ready; exec sleep 100"});
+    ASSERT_TRUE(process.wait_for_out("ready"));
+    process.signal(number);
+    expect_end(process, 128 + number);
+  }
+}
+
+TEST(StopSignalTest, SignalsToHandleChoosesThem) {
+  DrunProcess process(Arguments{"--signals-to-handle", "SIGUSR1,SIGTERM", "sh", "-c",
+                                "echo ready; exec sleep 100"});
+  ASSERT_TRUE(process.wait_for_out("ready"));
+  process.signal(SIGUSR1);
+  expect_end(process, 128 + SIGUSR1);
+}
+
+TEST(StopSignalTest, WorkersGetTheStopSignalOnceWhateverTheCause) {
+  const ReservedPort port;
+  const TempDir directory;
+  struct Cause {
+    std::string name;
+    Arguments flags;
+    int signal;  // to drun; 0: none
+    int code;
+  };
+  for (const auto& [name, flags, number, code] : std::vector<Cause>{
+           {"signal", {}, SIGTERM, 143},
+           {"other-signal", {"--stop-signal", "INT"}, SIGTERM, 143},
+           {"timeout", {"--timeout", "500ms"}, 0, 124},
+           {"local-nodes", {"--local-nodes", "2"}, SIGTERM, 143},
+       }) {
+    SCOPED_TRACE(name);
+    const auto file = directory.path() / name;
+    DrunProcess process(flags + Arguments{"--shutdown-timeout", "10"} +
+                        noting(file, "sleep 0.3; exit 0"));
+    const std::string all = name == "local-nodes" ? "ready\nready" : "ready";
+    ASSERT_TRUE(process.wait_for_out(all)) << process.err();
+    if (number != 0) process.signal(number);
+    expect_end(process, code);
+    const std::string expected = name == "other-signal" ? "INT\n" : "TERM\n";
+    EXPECT_EQ(read_file(file), name == "local-nodes" ? expected + expected : expected);
+  }
+}
+
+TEST(StopSignalTest, WorkersGetTheStopSignalOnceAfterAFailure) {
+  const TempDir directory;
+  const auto file = directory.path() / "signals";
+  const auto command = noting(file, "sleep 0.4; exit 0");
+  DrunProcess process(Arguments{"--nproc-per-node", "2", "sh", "-c",
+                                "[ $RANK = 1 ] || { " + command.back() + "; }; sleep 0.3; exit 9"});
+  expect_end(process, 9);
+  EXPECT_EQ(read_file(file), "TERM\n");
+}
+
+TEST(StopSignalTest, TheGraceIsTheSameWhateverTheCause) {
+  struct Cause {
+    std::string name;
+    Arguments flags;
+    std::string rank1;  // what another worker does
+    bool signal;
+    int code;
+  };
+  for (const auto& [name, flags, rank1, signal, code] : std::vector<Cause>{
+           {"signal", {}, "sleep 100", true, 143},
+           {"timeout", {"--timeout", "300ms"}, "sleep 100", false, 124},
+           {"failure", {}, "sleep 0.3; exit 9", false, 9},
+           {"crash", {}, "sleep 0.3; kill -SEGV $$", false, 139},
+       }) {
+    SCOPED_TRACE(name);
+    DrunProcess process(Arguments{"--nproc-per-node", "2", "--shutdown-timeout", "700ms"} + flags +
+                        Arguments{"sh", "-c",
+                                  "[ $RANK = 1 ] && { " + rank1 +
+                                      "; exit; }; trap 'echo told' TERM; echo ready; "
+                                      "while :; do sleep 0.02; done"});
+    ASSERT_TRUE(process.wait_for_out("ready")) << process.err();
+    if (signal) process.signal(SIGTERM);
+    ASSERT_TRUE(process.wait_for_out("told")) << process.err();
+    const auto told = Clock::now();
+    expect_end(process, code);
+    EXPECT_GE(Clock::now() - told, milliseconds(650));
+    EXPECT_LT(Clock::now() - told, milliseconds(6'000));
+  }
+}
+
+TEST(StopSignalTest, TheSecondSignalKillsAndNoNumberLeavesAWorkerBehind) {
+  for (const int signals : {2, 3, 20}) {
+    for (const char* nodes : {"1", "2"}) {
+      DrunProcess process(Arguments{"--local-nodes", nodes, "--shutdown-timeout", "60", "sh", "-c",
+                                    "trap '' TERM INT; (trap '' TERM; sleep 100) & echo ready; "
+                                    "while :; do sleep 1; done"});
+      ASSERT_TRUE(process.wait_for_out("ready")) << process.err();
+      process.signal(SIGINT);
+      ASSERT_TRUE(process.wait_for_err("SIGKILL in") || signals > 2) << process.err();
+      for (int i = 1; i < signals; ++i)
+        process.signal(SIGINT);
+      expect_end(process, 130);
+    }
+  }
+}
+
+TEST(StopSignalTest, WorksBeforeTheWorkersStart) {
+  const ReservedPort port;
+  const std::vector<Arguments> waits = {
+      two_nodes(port),
+      {"--nnodes", "2", "--rdzv-endpoint", port.endpoint(), "--rdzv-conf", "is_host=0"},
+      {"--nnodes", "2", "--rdzv-endpoint", "no-such-host.invalid:29500"},
+      {"--nnodes", "2", "--node-rank", "1", "--master-addr", "127.0.0.1", "--master-port",
+       std::to_string(port.number())},
+  };
+  for (const auto& wait : waits) {
+    DrunProcess process(wait + Arguments{"sleep", "100"});
+    ASSERT_TRUE(process.wait_for_err("\n")) << process.err();  // says that it waits
+    process.signal(SIGTERM);
+    const auto before = Clock::now();
+    expect_end(process, 143);
+    EXPECT_LT(Clock::now() - before, milliseconds(5'000)) << wait.back();
+  }
+}
+
+TEST(StopSignalTest, WorksWhileANodeWaitsForTheOthersToFinish) {
+  const ReservedPort port;
+  const TempDir directory;
+  const auto wait = directory.path() / "never";
+  const Arguments arguments =
+      two_nodes(port) + Arguments{"--rdzv-conf", "close_timeout=60", "sh", "-c",
+                                  "echo rank $RANK; [ $RANK = 0 ] && exit 0; exec sleep 100"};
+  DrunProcess first(arguments);
+  DrunProcess second(arguments);
+  ASSERT_TRUE(first.wait_for_out("rank")) << first.err();
+  ASSERT_TRUE(second.wait_for_out("rank")) << second.err();
+  DrunProcess& done = first.out() == "rank 0\n" ? first : second;
+  ASSERT_TRUE(eventually([&] { return done.pids_with("RANK=0").empty(); }));
+  done.signal(SIGTERM);
+  expect_end(first, 143);
+  expect_end(second, 143);
+}
+
+TEST(StopSignalTest, OnePreemptedNodeGivesAllRanksTheSameGraceToSave) {
+  const ReservedPort port;
+  const Arguments arguments =
+      two_nodes(port) + Arguments{"--nproc-per-node",
+                                  "2",
+                                  "--shutdown-timeout",
+                                  "20",
+                                  "sh",
+                                  "-c",
+                                  "trap 'sleep 1; echo saved $RANK; exit 0' TERM; echo ready; "
+                                  "while :; do sleep 0.02; done"};
+  DrunProcess first(arguments);
+  DrunProcess second(arguments);
+  ASSERT_TRUE(first.wait_for_out("ready\nready")) << first.err();
+  ASSERT_TRUE(second.wait_for_out("ready\nready")) << second.err();
+  first.signal(SIGTERM);
+  expect_end(first, 143);
+  expect_end(second, 143);
+  const auto lines = split_lines(first.out() + second.out());
+  for (const std::string rank : {"0", "1", "2", "3"})
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), "saved " + rank), 1) << rank;
+}
+
+TEST(ForwardSignalTest, ReachesTheWorkersAndTheJobGoesOn) {
+  const TempDir directory;
+  for (const char* nodes : {"", "2"}) {
+    const auto file = directory.path() / (std::string("signals") + nodes);
+    Arguments arguments{"--forward-signals", "USR1,USR2"};
+    if (*nodes != '\0') arguments = arguments + Arguments{"--local-nodes", nodes};
+    DrunProcess process(arguments + Arguments{"sh", "-c",
+                                              "trap 'echo got one' USR1; trap 'echo got two; "
+                                              "exit 0' USR2; echo ready; "
+                                              "while :; do sleep 0.02; done"});
+    const std::string twice = *nodes == '\0' ? "" : "\nready";
+    ASSERT_TRUE(process.wait_for_out("ready" + twice)) << process.err();
+    process.signal(SIGUSR1);
+    const std::string once = *nodes == '\0' ? "got one" : "got one\ngot one";
+    ASSERT_TRUE(process.wait_for_out(once)) << process.err();
+    process.signal(SIGUSR2);
+    expect_end(process, 0);
+  }
+}
+
+TEST(JobControlTest, ASuspendedNodeGoesOnWhereItWas) {
+  const ReservedPort port;
+  const TempDir directory;
+  const auto file = directory.path() / "go-on";
+  const Arguments arguments =
+      two_nodes(port) + Arguments{"sh", "-c",
+                                  "echo ready; while [ ! -e " + file.string() +
+                                      " ]; do sleep 0.02; done; "
+                                      "echo restarts $TORCHELASTIC_RESTART_COUNT"};
+  DrunProcess first(arguments);
+  DrunProcess second(arguments);
+  ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
+  ASSERT_TRUE(second.wait_for_out("ready")) << second.err();
+  const auto workers = first.pids_with("LOCAL_RANK=0");
+  ASSERT_FALSE(workers.empty());
+  first.signal(SIGTSTP);
+  EXPECT_TRUE(
+      eventually([&] { return state_of(first.pid()) == 'T' && state_of(workers.front()) == 'T'; }));
+  first.signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return state_of(workers.front()) != 'T'; }));
+  directory.write("go-on", "");
+  expect_end(first, 0);
+  expect_end(second, 0);
+  EXPECT_EQ(first.out(), "ready\nrestarts 0\n");
+  EXPECT_EQ(second.out(), "ready\nrestarts 0\n");
+}
+
+TEST(JobControlTest, TheEndOfTheTerminalDoesNotEndAJobUnderNohup) {
+  for (const char* nodes : {"", "--local-nodes=2"}) {
+    const TempDir directory;
+    const auto file = directory.path() / "go-on";
+    Launch launch;
+    launch.argv = {"/usr/bin/env", "--ignore-signal=HUP", drun_path()};
+    if (*nodes != '\0') launch.argv.emplace_back(nodes);
+    launch.argv = launch.argv + Arguments{"sh", "-c",
+                                          "echo ready; while [ ! -e " + file.string() +
+                                              " ]; do sleep 0.02; done; echo done"};
+    DrunProcess process(launch);
+    ASSERT_TRUE(process.wait_for_out("ready")) << process.err();
+    process.signal(SIGHUP);
+    directory.write("go-on", "");
+    expect_end(process, 0);
+  }
+}
+
+}  // namespace
+}  // namespace drun::test

@@ -1,0 +1,133 @@
+// drun at a terminal: Ctrl-C, Ctrl-Z, and the size of the window.
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+#include "support/terminal_shell.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+// Processes that have `entry` in their environment.
+std::vector<pid_t> processes_with(const std::string& entry) {
+  std::vector<pid_t> result;
+  std::error_code ignored;
+  for (const auto& process : std::filesystem::directory_iterator("/proc", ignored)) {
+    const std::string name = process.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string variables = '\0' + read_file(process.path() / "environ");
+    if (variables.find('\0' + entry + '\0') != std::string::npos)
+      result.push_back(static_cast<pid_t>(std::stol(name)));
+  }
+  return result;
+}
+
+char state_of(pid_t pid) {
+  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto end = stat.rfind(')');
+  return end == std::string::npos ? '-' : stat[end + 2];
+}
+
+class TerminalTest : public testing::Test {
+ protected:
+  // `workers`: a mark of this test's workers, "RANK=0" and so on are in their environment.
+  std::string command(const std::string& flags, const std::string& script) {
+    const std::string file = directory_.write("worker.sh", script);
+    return drun_path() + " " + flags + " sh " + file + "; echo code=$?\n";
+  }
+  [[nodiscard]] std::string entry() const { return "TERMINAL_TEST_MARK=" + mark_; }
+  // Those of drun's workers, which all have a RANK.
+  [[nodiscard]] std::vector<pid_t> workers() const {
+    std::vector<pid_t> result;
+    for (const pid_t pid : processes_with(entry()))
+      if (read_file("/proc/" + std::to_string(pid) + "/environ").find(std::string("\0RANK=", 6)) !=
+          std::string::npos)
+        result.push_back(pid);
+    return result;
+  }
+  [[nodiscard]] bool all_workers_are(bool stopped) const {
+    const auto all = workers();
+    return !all.empty() && std::all_of(all.begin(), all.end(), [&](pid_t pid) {
+      return (state_of(pid) == 'T') == stopped;
+    });
+  }
+  void TearDown() override {
+    EXPECT_TRUE(eventually([this] { return workers().empty(); }));
+  }
+
+  TempDir directory_;
+  std::string mark_ = directory_.path().filename().string();
+  TerminalShell shell_{mark_};
+};
+
+// A worker that goes on until the file is there.
+std::string until(const std::filesystem::path& file) {
+  return "echo started $RANK; while [ ! -e " + file.string() +
+         " ]; do sleep 0.05; done; echo done $RANK $TORCHELASTIC_RESTART_COUNT\n";
+}
+
+TEST_F(TerminalTest, CtrlZStopsTheWorkersTooAndFgGoesOn) {
+  for (const std::string nodes : {"--nproc-per-node 2"}) {
+    SCOPED_TRACE(nodes);
+    const auto file = directory_.path() / ("go-on" + nodes.substr(2, 5));
+    shell_.type(command(nodes, until(file)));
+    ASSERT_TRUE(shell_.wait_for("started ")) << shell_.shown();
+    ASSERT_TRUE(shell_.wait_for("started ")) << shell_.shown();
+    shell_.type("\x1a");
+    ASSERT_TRUE(shell_.wait_for("Stopped")) << shell_.shown();
+    EXPECT_TRUE(eventually([this] { return all_workers_are(true); })) << shell_.shown();
+    directory_.write(file.filename(), "");
+    shell_.type("fg; echo after=$?\n");
+    ASSERT_TRUE(shell_.wait_for("done ")) << shell_.shown();
+    ASSERT_TRUE(shell_.wait_for("done ")) << shell_.shown();
+    ASSERT_TRUE(shell_.wait_for("after=0")) << shell_.shown();
+    EXPECT_THAT(shell_.shown(), Not(HasSubstr("done 0 1")));
+  }
+}
+
+TEST_F(TerminalTest, CtrlCCountsDownOnOneLineAndTheSecondKills) {
+  for (const std::string nodes : {""}) {
+    SCOPED_TRACE(nodes);
+    shell_.type(command(nodes + " --shutdown-timeout 50",
+                        "trap 'echo saving' TERM; echo started; while :; do sleep 0.1; done\n"));
+    ASSERT_TRUE(shell_.wait_for("started")) << shell_.shown();
+    shell_.type("\x03");
+    ASSERT_TRUE(shell_.wait_for("SIGKILL in 50 s (Ctrl-C again: now)")) << shell_.shown();
+    ASSERT_TRUE(shell_.wait_for("saving\r\n")) << shell_.shown();
+    ASSERT_TRUE(shell_.wait_for("\r\x1b[Kdrun: stopping the workers; SIGKILL in 4"))
+        << shell_.shown();
+    shell_.type("\x03");
+    ASSERT_TRUE(shell_.wait_for("received SIGINT again: killing the workers")) << shell_.shown();
+    ASSERT_TRUE(shell_.wait_for("code=130")) << shell_.shown();
+    EXPECT_THAT(shell_.shown(), Not(HasSubstr("now)saving")));
+  }
+}
+
+TEST_F(TerminalTest, TheWorkersSeeTheSizeOfTheWindowAndItsChanges) {
+  for (const std::string nodes : {""}) {
+    SCOPED_TRACE(nodes);
+    shell_.resize(24, 80);
+    shell_.type(command(nodes,
+                        "trap 'stty size <&1; exit 0' WINCH; stty size <&1; echo started\n"
+                        "while :; do sleep 0.05; done\n"));
+    ASSERT_TRUE(shell_.wait_for("24 80\r\n")) << shell_.shown();
+    ASSERT_TRUE(shell_.wait_for("started")) << shell_.shown();
+    shell_.resize(50, 132);
+    EXPECT_TRUE(shell_.wait_for("50 132\r\n")) << shell_.shown();
+    ASSERT_TRUE(shell_.wait_for("code=0")) << shell_.shown();
+  }
+}
+
+}  // namespace
+}  // namespace drun::test
