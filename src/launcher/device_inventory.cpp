@@ -14,6 +14,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/small_file.hpp"
 #include "launcher/nvml.hpp"
 #include "launcher/usable_cpus.hpp"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/small_file.hpp"
 #include "launcher/cpu_list.hpp"
 #include "launcher/device_masks.hpp"
 

@@ -1,86 +1,19 @@
 #include "launcher/usable_cpus.hpp"
 
-#include <fcntl.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <system_error>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/cgroup_mounts.hpp"
+#include "base/small_file.hpp"
+#include "base/split.hpp"
 #include "launcher/cpu_list.hpp"
 
 namespace drun::launcher {
 namespace {
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> result;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find(separator, begin), text.size());
-    if (end > begin) result.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return result;
-}
-
-bool has_item(std::string_view list, std::string_view item) {
-  const auto items = split(list, ',');
-  return std::find(items.begin(), items.end(), item) != items.end();
-}
-
-// mountinfo writes blanks and backslashes as octal escapes.
-std::string unescaped(std::string_view text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    int code = 0;
-    if (text[i] == '\\' && i + 3 < text.size() &&
-        std::from_chars(text.data() + i + 1, text.data() + i + 4, code, 8).ptr ==
-            text.data() + i + 4) {
-      result += static_cast<char>(code);
-      i += 3;
-    } else {
-      result += text[i];
-    }
-  }
-  return result;
-}
-
-struct Mount {
-  std::string root;  // the folder of the hierarchy that is mounted
-  std::string point;
-};
-
-// A line: id parent major:minor ROOT POINT options [tags...] - TYPE source SUPEROPTIONS
-std::optional<Mount> find_mount(std::string_view mountinfo, bool version_2) {
-  for (const auto line : split(mountinfo, '\n')) {
-    const auto dash = line.find(" - ");
-    if (dash == std::string_view::npos) continue;
-    const auto front = split(line.substr(0, dash), ' ');
-    const auto back = split(line.substr(dash + 3), ' ');
-    if (front.size() < 5 || back.size() < 2) continue;
-    const bool fits =
-        version_2 ? back[0] == "cgroup2" : back[0] == "cgroup" && has_item(back.back(), "cpu");
-    if (fits) return Mount{unescaped(front[3]), unescaped(front[4])};
-  }
-  return {};
-}
-
-void add_folders(const Mount& mount, std::string_view cgroup, bool version_2,
-                 std::vector<QuotaFolder>& result) {
-  const std::string base = mount.root == "/" ? "" : mount.root;
-  std::string below;  // the mount point
-  if (cgroup.size() > base.size() && cgroup.starts_with(base) && cgroup[base.size()] == '/') {
-    below = cgroup.substr(base.size());
-  }
-  if (below == "/" || below.find("/..") != std::string::npos) below.clear();
-  for (;;) {
-    result.push_back({mount.point + below, version_2});
-    if (below.empty()) return;
-    below.resize(below.rfind('/'));
-  }
-}
 
 std::optional<double> parse_positive(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
@@ -96,15 +29,15 @@ std::optional<double> parse_positive(std::string_view text) {
 
 std::vector<QuotaFolder> quota_folders(std::string_view cgroup, std::string_view mountinfo) {
   std::vector<QuotaFolder> result;
-  for (const auto line : split(cgroup, '\n')) {  // hierarchy:controllers:path
-    const auto first = line.find(':');
-    const auto second = line.find(':', first == std::string_view::npos ? first : first + 1);
-    if (first == std::string_view::npos || second == std::string_view::npos) continue;
-    const auto controllers = line.substr(first + 1, second - first - 1);
-    const bool version_2 = controllers.empty();
-    if (!version_2 && !has_item(controllers, "cpu")) continue;
-    if (const auto mount = find_mount(mountinfo, version_2)) {
-      add_folders(*mount, line.substr(second + 1), version_2, result);
+  for (const auto& line : parse_cgroup_lines(cgroup)) {
+    if (!line.unified && !has_element(line.controllers, "cpu")) continue;
+    const auto mount = find_cgroup_mount(mountinfo, line.unified ? "" : "cpu");
+    if (!mount) continue;
+    std::string below = below_mount(*mount, line.path).value_or("");
+    for (;;) {
+      result.push_back({mount->point + below, line.unified});
+      if (below.empty()) break;
+      below.resize(below.rfind('/'));
     }
   }
   return result;
@@ -129,20 +62,6 @@ std::optional<double> parse_cfs_quota(std::string_view quota, std::string_view p
 int count_usable_cpus(std::size_t cpus, std::optional<double> quota) {
   const auto all = static_cast<double>(cpus);
   return std::max(1, static_cast<int>(std::min(all, quota.value_or(all))));  // rounds down
-}
-
-std::optional<std::string> read_small_file(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return {};
-  std::string result;
-  char buffer[4096];
-  for (;;) {
-    const auto n = ::read(file.get(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return {};
-    if (n == 0) return result;
-    result.append(buffer, static_cast<std::size_t>(n));
-  }
 }
 
 std::vector<int> own_affinity() {

@@ -54,7 +54,4 @@ struct UsableCpus {
 // NUMA nodes that this process may allocate on, from /proc/self/status; nullopt: not told.
 [[nodiscard]] std::optional<std::vector<int>> read_allowed_memory_nodes(const std::string& root);
 
-// All of a file; nullopt when it cannot be read. For files of /proc and /sys.
-[[nodiscard]] std::optional<std::string> read_small_file(const std::string& path);
-
 }  // namespace drun::launcher

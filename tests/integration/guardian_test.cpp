@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/process/small_file.hpp"
+#include "base/small_file.hpp"
 #include "support/guardian_driver.hpp"
 #include "support/in_child.hpp"
 
@@ -53,12 +53,9 @@ TEST(GuardianTest, SignalGoesToTheGroupOfOneWorkerOrOfAll) {
   Driver driver;
   std::vector<Pipe> out(3);
   for (WorkerId id = 0; id < 3; ++id) {
-    auto request = Driver::shell(
-        id,
-        "trap 'echo usr1' USR1; trap 'echo usr2' USR2; echo ready; while :; do sleep 0.02; done");
-    request.standard_output = std::move(out[id].write);
-    driver.guardian.spawn(std::move(request));
-    ASSERT_EQ(read_line(out[id].read.get()), "ready");
+    const char* script =
+        "trap 'echo usr1' USR1; trap 'echo usr2' USR2; echo ready; while :; do sleep 0.02; done";
+    ASSERT_EQ(driver.start(id, script, out[id]), "ready");
   }
   // The sleeps of the group die of the signal, the shells that trap it go on.
   driver.guardian.signal(1, SIGUSR1);
@@ -85,10 +82,8 @@ TEST(GuardianTest, DestructionKillsWorkersAndLeavesNoProcess) {
 TEST(GuardianTest, DeathOfTheGuardianIsToldWhenNothingIsLeft) {
   Driver driver;
   Pipe out;
-  auto request = Driver::shell(1, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
-  request.standard_output = std::move(out.write);
-  driver.guardian.spawn(std::move(request));
-  const pid_t grandchild = std::stoi(read_line(out.read.get()));
+  const pid_t grandchild =
+      std::stoi(driver.start(1, "setsid sh -c 'echo $$; exec sleep 1000' & wait", out));
   ::kill(driver.guardian.pid(), SIGKILL);
   const auto lost = driver.await<GuardianLost>();
   ASSERT_TRUE(lost);
@@ -99,10 +94,8 @@ TEST(GuardianTest, DeathOfTheGuardianIsToldWhenNothingIsLeft) {
 TEST(GuardianTest, WithoutGuardianAndKeeperTheAgentKillsWhatIsLeft) {
   Driver driver;
   Pipe out;
-  auto request = Driver::shell(1, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
-  request.standard_output = std::move(out.write);
-  driver.guardian.spawn(std::move(request));
-  const pid_t grandchild = std::stoi(read_line(out.read.get()));
+  const pid_t grandchild =
+      std::stoi(driver.start(1, "setsid sh -c 'echo $$; exec sleep 1000' & wait", out));
   ::kill(parent_of(driver.guardian.pid()), SIGKILL);
   ::kill(driver.guardian.pid(), SIGKILL);
   ASSERT_TRUE(driver.await<GuardianLost>());

@@ -10,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/small_file.hpp"
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/guardian.hpp"
-#include "launcher/process/small_file.hpp"
 #include "support/guardian_driver.hpp"
 #include "support/in_child.hpp"
 
@@ -20,14 +20,6 @@ namespace drun::process::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-// A shell worker that has said "ready".
-void start_ready(Driver& driver, WorkerId id, const std::string& script, Pipe& out) {
-  auto request = Driver::shell(id, script);
-  request.standard_output = std::move(out.write);
-  driver.guardian.spawn(std::move(request));
-  ASSERT_EQ(read_line(out.read.get()), "ready");
-}
 
 TEST(StopTest, EndsEarlyWhenAllObeyTheSignal) {
   Driver driver;
@@ -51,10 +43,7 @@ TEST(StopTest, EndsEarlyWhenAllObeyTheSignal) {
 TEST(StopTest, KillsWhatIgnoresTheSignalWhenTheGraceIsOver) {
   Driver driver;
   Pipe out;
-  auto request = Driver::shell(1, "trap '' TERM; echo ready; sleep 1000; sleep 1000");
-  request.standard_output = std::move(out.write);
-  driver.guardian.spawn(std::move(request));
-  ASSERT_EQ(read_line(out.read.get()), "ready");
+  ASSERT_EQ(driver.start(1, "trap '' TERM; echo ready; sleep 1000; sleep 1000", out), "ready");
   driver.guardian.stop(SIGTERM, 50ms);
   const auto stopped = driver.await<Stopped>();
   ASSERT_TRUE(stopped);
@@ -66,11 +55,8 @@ TEST(StopTest, KillsWhatIgnoresTheSignalWhenTheGraceIsOver) {
 TEST(StopTest, ReachesWhatLeftItsSessionAndItsParent) {
   Driver driver;
   Pipe out;
-  auto request =
-      Driver::shell(1, "setsid sh -c 'trap \"\" TERM; echo $$; exec sleep 1000' & exit 0");
-  request.standard_output = std::move(out.write);
-  driver.guardian.spawn(std::move(request));
-  const pid_t daemon = std::stoi(read_line(out.read.get()));
+  const pid_t daemon = std::stoi(
+      driver.start(1, "setsid sh -c 'trap \"\" TERM; echo $$; exec sleep 1000' & exit 0", out));
   ASSERT_TRUE(driver.await<Exited>(1));
   EXPECT_FALSE(gone(daemon));
   driver.guardian.stop(SIGTERM, 20ms);
@@ -103,7 +89,8 @@ TEST(StopTest, TellsEveryExitBeforeItsOwnEnd) {
 TEST(StopTest, SecondStopMayShortenTheGrace) {
   Driver driver;
   Pipe out;
-  start_ready(driver, 1, "trap '' TERM; echo ready; while :; do sleep 1000; done", out);
+  ASSERT_EQ(driver.start(1, "trap '' TERM; echo ready; while :; do sleep 1000; done", out),
+            "ready");
   driver.guardian.stop(SIGTERM, 600s);
   driver.guardian.stop(SIGTERM, 30ms);
   const auto stopped = driver.await<Stopped>();
@@ -114,7 +101,8 @@ TEST(StopTest, SecondStopMayShortenTheGrace) {
 TEST(StopTest, SecondStopNeverLengthensTheGrace) {
   Driver driver;
   Pipe out;
-  start_ready(driver, 1, "trap '' TERM; echo ready; while :; do sleep 1000; done", out);
+  ASSERT_EQ(driver.start(1, "trap '' TERM; echo ready; while :; do sleep 1000; done", out),
+            "ready");
   driver.guardian.stop(SIGTERM, 50ms);
   driver.guardian.stop(SIGTERM, 600s);
   EXPECT_TRUE(driver.await<Stopped>());
@@ -123,8 +111,10 @@ TEST(StopTest, SecondStopNeverLengthensTheGrace) {
 TEST(StopTest, SecondStopSendsItsSignalToo) {
   Driver driver;
   Pipe out;
-  start_ready(driver, 1,
-              "trap '' TERM; trap 'exit 9' INT; echo ready; while :; do sleep 0.05; done", out);
+  ASSERT_EQ(
+      driver.start(1, "trap '' TERM; trap 'exit 9' INT; echo ready; while :; do sleep 0.05; done",
+                   out),
+      "ready");
   driver.guardian.stop(SIGTERM, 600s);
   driver.guardian.stop(SIGINT, 600s);
   ASSERT_TRUE(driver.await<Stopped>());
@@ -144,8 +134,10 @@ TEST(StopTest, WithKillThereIsNoGrace) {
 TEST(StopTest, StoppedWorkerIsWokenToActOnTheSignal) {
   Driver driver;
   Pipe out;
-  start_ready(driver, 1,
-              "trap 'exit 5' TERM; echo ready; kill -STOP $$; while :; do sleep 0.05; done", out);
+  ASSERT_EQ(
+      driver.start(1, "trap 'exit 5' TERM; echo ready; kill -STOP $$; while :; do sleep 0.05; done",
+                   out),
+      "ready");
   const auto pid = driver.await<Spawned>(1)->pid;
   ASSERT_TRUE(eventually([&] {
     const auto stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
@@ -165,9 +157,9 @@ TEST(StopTest, EachProcessGetsTheSignalOnce) {
       "while [ $n -lt 1 ]; do sleep 0.02; done; sleep 0.2'";
   Driver driver;
   Pipe inside, outside, orphan;
-  start_ready(driver, 1, counter + " & trap : TERM; wait; wait", inside);
-  start_ready(driver, 2, "setsid " + counter + " & trap : TERM; wait; wait", outside);
-  start_ready(driver, 3, counter + " & exit 0", orphan);
+  ASSERT_EQ(driver.start(1, counter + " & trap : TERM; wait; wait", inside), "ready");
+  ASSERT_EQ(driver.start(2, "setsid " + counter + " & trap : TERM; wait; wait", outside), "ready");
+  ASSERT_EQ(driver.start(3, counter + " & exit 0", orphan), "ready");
   ASSERT_TRUE(driver.await<Exited>(3));
   driver.guardian.stop(SIGTERM, 600s);
   ASSERT_TRUE(driver.await<Stopped>());
@@ -179,10 +171,7 @@ TEST(StopTest, EachProcessGetsTheSignalOnce) {
 TEST(StopTest, WhatAWorkerLeftBehindStaysUntilTheRoundEnds) {
   Driver driver;
   Pipe out;
-  auto request = Driver::shell(1, "sleep 1000 & echo $!");
-  request.standard_output = std::move(out.write);
-  driver.guardian.spawn(std::move(request));
-  const pid_t left = std::stoi(read_line(out.read.get()));
+  const pid_t left = std::stoi(driver.start(1, "sleep 1000 & echo $!", out));
   ASSERT_TRUE(driver.await<Exited>(1));
   EXPECT_TRUE(alive(left));
   driver.guardian.stop(SIGTERM, 600s);
@@ -193,7 +182,8 @@ TEST(StopTest, WhatAWorkerLeftBehindStaysUntilTheRoundEnds) {
 TEST(StopTest, NoWorkerStartsWhileOthersAreStopped) {
   Driver driver;
   Pipe out;
-  start_ready(driver, 1, "trap '' TERM; echo ready; while :; do sleep 1000; done", out);
+  ASSERT_EQ(driver.start(1, "trap '' TERM; echo ready; while :; do sleep 1000; done", out),
+            "ready");
   driver.guardian.stop(SIGTERM, 300ms);
   driver.guardian.spawn(Driver::request(2, {"sleep", "1000"}));
   const auto failed = driver.await<SpawnFailed>(2);

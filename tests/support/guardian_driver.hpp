@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/small_file.hpp"
 #include "launcher/process/guardian.hpp"
-#include "launcher/process/small_file.hpp"
 
 namespace drun::process::test {
 
@@ -121,6 +121,13 @@ class Driver {
   }
   static SpawnRequest shell(WorkerId id, const std::string& script) {
     return request(id, {"/bin/sh", "-c", script});
+  }
+  // Starts a shell whose standard output is `out`; its first line, for which it waits.
+  std::string start(WorkerId id, const std::string& script, Pipe& out) {
+    auto worker = shell(id, script);
+    worker.standard_output = std::move(out.write);
+    guardian.spawn(std::move(worker));
+    return read_line(out.read.get());
   }
 
  private:

@@ -22,7 +22,7 @@
 
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/descendants.hpp"
-#include "launcher/process/small_file.hpp"
+#include "base/small_file.hpp"
 #include "support/guardian_driver.hpp"
 
 namespace drun::process::test {

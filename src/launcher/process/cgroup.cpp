@@ -13,7 +13,9 @@
 #include <memory>
 #include <utility>
 
-#include "launcher/process/small_file.hpp"
+#include "base/cgroup_mounts.hpp"
+#include "base/small_file.hpp"
+#include "base/split.hpp"
 
 namespace drun::process {
 namespace {
@@ -21,74 +23,11 @@ namespace {
 // Between two attempts to remove a group whose processes are still dying.
 constexpr int kRemoveIntervalMs = 5;
 
-// The part before `separator`, which is removed from `rest` with it.
-std::string_view take_until(std::string_view& rest, char separator) {
-  const auto end = std::min(rest.find(separator), rest.size());
-  const auto part = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return part;
-}
-
-bool has_element(std::string_view list, std::string_view element) {
-  while (!list.empty())
-    if (take_until(list, ',') == element) return true;
-  return false;
-}
-
-// mountinfo writes a space and the like as a backslash and three octal digits.
-std::string unescape(std::string_view text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned code = 0;
-    if (text[i] == '\\' && i + 3 < text.size() + 0 &&
-        std::from_chars(text.data() + i + 1, text.data() + i + 4, code, 8).ptr ==
-            text.data() + i + 4) {
-      result += static_cast<char>(code);
-      i += 3;
-    } else {
-      result += text[i];
-    }
-  }
-  return result;
-}
-
-struct Mount {
-  std::string root;   // which directory of the hierarchy is mounted
-  std::string point;  // where
-};
-
-// "36 35 98:0 /root /point options optional... - type source super-options"
-template <typename Wanted>
-std::optional<Mount> find_mount(std::string_view mountinfo, Wanted wanted) {
-  while (!mountinfo.empty()) {
-    std::string_view line = take_until(mountinfo, '\n');
-    const auto dash = line.find(" - ");
-    if (dash == std::string_view::npos) continue;
-    std::string_view tail = line.substr(dash + 3);
-    const auto type = take_until(tail, ' ');
-    take_until(tail, ' ');
-    if (!wanted(type, tail)) continue;
-    for (int i = 0; i < 3; ++i)
-      take_until(line, ' ');
-    Mount mount;
-    mount.root = unescape(take_until(line, ' '));
-    mount.point = unescape(take_until(line, ' '));
-    return mount;
-  }
-  return std::nullopt;
-}
-
-// Empty where the mount does not show `path`.
-std::string directory_of(const std::optional<Mount>& mount, std::string_view path) {
-  if (!mount || path.empty() || path.starts_with("/..")) return {};
-  if (mount->root != "/") {
-    if (!path.starts_with(mount->root)) return {};
-    path.remove_prefix(mount->root.size());
-    if (!path.empty() && path.front() != '/') return {};
-  }
-  std::string result = mount->point;
-  if (path != "/") result += path;
-  return result;
+// Empty where no mount shows it.
+std::string directory_of(const std::optional<CgroupMount>& mount, std::string_view path) {
+  if (!mount) return {};
+  const auto below = below_mount(*mount, path);
+  return below ? mount->point + *below : "";
 }
 
 bool has_delegate_mark(const std::string& directory) {
@@ -118,20 +57,12 @@ bool remove_tree(const std::string& path) {
 
 CgroupPlace find_cgroups(std::string_view cgroup, std::string_view mountinfo) {
   CgroupPlace place;
-  while (!cgroup.empty()) {
-    std::string_view path = take_until(cgroup, '\n');  // "hierarchy:controllers:path"
-    const auto hierarchy = take_until(path, ':');
-    const auto controllers = take_until(path, ':');
-    if (hierarchy == "0" && controllers.empty()) {
-      const auto mount = find_mount(
-          mountinfo, [](std::string_view type, std::string_view) { return type == "cgroup2"; });
-      place.unified = directory_of(mount, path);
-      place.unified_is_top = !place.unified.empty() && path == "/";
-    } else if (has_element(controllers, "memory")) {
-      const auto mount = find_mount(mountinfo, [](std::string_view type, std::string_view options) {
-        return type == "cgroup" && has_element(options, "memory");
-      });
-      place.memory_v1 = directory_of(mount, path);
+  for (const auto& line : parse_cgroup_lines(cgroup)) {
+    if (line.unified) {
+      place.unified = directory_of(find_cgroup_mount(mountinfo, ""), line.path);
+      place.unified_is_top = !place.unified.empty() && line.path == "/";
+    } else if (has_element(line.controllers, "memory")) {
+      place.memory_v1 = directory_of(find_cgroup_mount(mountinfo, "memory"), line.path);
     }
   }
   return place;

@@ -19,7 +19,7 @@
 #include <unordered_set>
 
 #include "drun/base/file_descriptor.hpp"
-#include "launcher/process/small_file.hpp"
+#include "base/small_file.hpp"
 
 namespace drun::process {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace drun::process {
+namespace drun {
 
 // Nothing where it cannot be read.
 [[nodiscard]] std::optional<std::string> read_small_file(const std::string& path);
@@ -13,4 +13,4 @@ namespace drun::process {
 // One write. False where it was refused.
 bool write_small_file(const std::string& path, std::string_view text);
 
-}  // namespace drun::process
+}  // namespace drun

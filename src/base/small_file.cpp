@@ -1,4 +1,4 @@
-#include "launcher/process/small_file.hpp"
+#include "base/small_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 #include "drun/base/file_descriptor.hpp"
 
-namespace drun::process {
+namespace drun {
 
 std::optional<std::string> read_small_file(const std::string& path) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -28,4 +28,4 @@ bool write_small_file(const std::string& path, std::string_view text) {
   return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-}  // namespace drun::process
+}  // namespace drun
