@@ -91,6 +91,6 @@ function(drun_add_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 30)
   endif()
-  gtest_discover_tests(${name} TEST_PREFIX "${arg_LABEL}."
+  gtest_discover_tests(${name} TEST_PREFIX "${arg_LABEL}." NO_PRETTY_VALUES # the tests name their cases themselves
     PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENVIRONMENT}" DISCOVERY_TIMEOUT 120)
 endfunction()

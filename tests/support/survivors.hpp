@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
+#include "base/small_file.hpp"
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/descendants.hpp"
-#include "base/small_file.hpp"
 #include "support/guardian_driver.hpp"
 
 namespace drun::process::test {

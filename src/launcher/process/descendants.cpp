@@ -18,8 +18,8 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "drun/base/file_descriptor.hpp"
 #include "base/small_file.hpp"
+#include "drun/base/file_descriptor.hpp"
 
 namespace drun::process {
 namespace {
