@@ -17,5 +17,7 @@ if(TARGET drun)
   add_dependencies(survivor_drun_test survivor drun)
 endif()
 
-add_executable(spawn_bench bench/spawn_bench.cpp) # a measurement, not a test: see docs/process.md
+# Measurements, not tests: see docs/process.md and docs/performance.md.
+add_executable(spawn_bench bench/processes.cpp bench/spawn_bench.cpp)
+target_include_directories(spawn_bench PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
 target_link_libraries(spawn_bench PRIVATE drun::process drun::options)

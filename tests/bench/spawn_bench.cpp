@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "bench/processes.hpp"
 #include "launcher/process/guardian.hpp"
 
 extern char** environ;
@@ -24,6 +25,8 @@ extern char** environ;
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using drun::bench::fork_exec_loop;
+using drun::bench::median;
 using drun::process::Guardian;
 
 double seconds_of(const std::function<void()>& work) {
@@ -32,31 +35,11 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(Clock::now() - before).count();
 }
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
-
-void bare_loop(int count, const char* program) {
-  for (int i = 0; i < count; ++i) {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      char* const argv[] = {const_cast<char*>(program), nullptr};
-      ::execve(program, argv, environ);
-      ::_exit(127);
-    }
-    if (pid < 0) std::exit(1);
-  }
-  while (::wait(nullptr) > 0) {
-  }
-}
-
 // In a process of its own, as small as such a program is.
 void bare_process(int count, const char* program) {
   const pid_t pid = ::fork();
   if (pid == 0) {
-    bare_loop(count, program);
+    fork_exec_loop(count, program);
     ::_exit(0);
   }
   ::waitpid(pid, nullptr, 0);
@@ -87,13 +70,6 @@ void through_guardian(Guardian& guardian, int count, const std::string& program,
   }
 }
 
-void run_command(const std::string& command) {
-  if (std::system(command.c_str()) != 0) {
-    std::fprintf(stderr, "spawn_bench: %s failed\n", command.c_str());
-    std::exit(1);
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -105,18 +81,19 @@ int main(int argc, char** argv) {
   drun::process::GuardianOptions options;
   options.use_cgroup = std::getenv("SPAWN_BENCH_CGROUP") != nullptr;
   Guardian guardian = Guardian::start(options);
-  const bool hydra = std::system("command -v mpiexec.hydra >/dev/null 2>&1") == 0;
+  const bool hydra = drun::bench::installed("mpiexec.hydra");
 
   std::printf("%8s %12s %12s %7s %12s %7s   (ms, median of %d)\n", "workers", "bare loop",
               "guardian", "ratio", "hydra", "ratio", runs);
   for (const int count : {1, 8, 64, 256}) {
-    std::vector<double> bare, ours, theirs, start;
+    std::vector<double> bare, ours, theirs;
     for (int run = 0; run < runs; ++run) {
       bare.push_back(seconds_of([&] { bare_process(count, program.c_str()); }));
       ours.push_back(seconds_of([&] { through_guardian(guardian, count, program, environment); }));
       if (hydra)
-        theirs.push_back(seconds_of(
-            [&] { run_command("mpiexec.hydra -n " + std::to_string(count) + " " + program); }));
+        theirs.push_back(
+            1e-3 *
+            drun::bench::run({"mpiexec.hydra", "-n", std::to_string(count), program}).wall_ms);
     }
     std::printf("%8d %12.2f %12.2f %7.2f", count, 1e3 * median(bare), 1e3 * median(ours),
                 median(ours) / median(bare));
