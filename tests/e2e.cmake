@@ -11,5 +11,7 @@ drun_add_test(e2e_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support
   SOURCES e2e/bad_input_test.cpp e2e/examples_test.cpp e2e/job_test.cpp)
 drun_add_test(signals_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support SOURCES e2e/signals_test.cpp)
 drun_add_test(terminal_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support SOURCES e2e/terminal_test.cpp)
+drun_add_test(elastic_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support
+  SOURCES e2e/elastic_test.cpp e2e/refusal_test.cpp e2e/shared_store_test.cpp)
 # Real PyTorch, where it is installed; an import takes seconds.
 drun_add_test(torch_test LABEL torch TIMEOUT 300 SOURCES torch/examples_test.cpp torch/newer_test.cpp DEPENDS drun_test_support)

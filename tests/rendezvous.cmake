@@ -15,6 +15,10 @@ drun_add_test(simulation_test LABEL simulation TIMEOUT 300
 # simulate [first seed] [how many] [most nodes] [trace]
 add_executable(simulate simulation/simulate.cpp)
 target_link_libraries(simulate PRIVATE drun_rendezvous_support)
+# The same for millions of seeds: twice as fast, without JSON.
+add_executable(simulate_fast EXCLUDE_FROM_ALL simulation/simulate.cpp simulation/kept_documents.cpp)
+target_compile_definitions(simulate_fast PRIVATE DRUN_KEPT_DOCUMENTS)
+target_link_libraries(simulate_fast PRIVATE drun_rendezvous_support)
 
 # The simulation can fail: each of these breaks one line of the rendezvous, and must be noticed.
 function(drun_add_mutant name source before after)

@@ -26,6 +26,7 @@
 #include "launcher/output.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/progress.hpp"
+#include "launcher/serve_on.hpp"
 #include "launcher/store_finder.hpp"
 #include "launcher/store_host.hpp"
 #include "launcher/store_key_value.hpp"
@@ -115,6 +116,11 @@ class Agent {
         if (link->link != rendezvous::Link::Up) return;
         if (!begin_rendezvous()) return;
       }
+    }
+    if (serve_on_) {
+      const auto step = serve_on_->on_event(event);
+      if (step == ServeOn::Step::Say) log::warning(serve_on_->text());
+      if (step == ServeOn::Step::Leave) stop_serving();
     }
     if (leaving_ || !participant_) return;
     participant_->on_key_value(event, Clock::now());
@@ -227,7 +233,9 @@ class Agent {
 
   void perform(const rendezvous::StopAction& action) {
     if (!action.reason.empty()) stop_reason_ = action.reason;
-    if (!group_.idle() && !action.reason.empty() && !last_logged_.ends_with(action.reason))
+    // What is stopped at once has lost the store; that is reported when it is gone.
+    if (!group_.idle() && !action.immediately && !action.reason.empty() &&
+        !last_logged_.ends_with(action.reason))
       chat("stopping the workers: " + action.reason);
     if (!group_.idle() && !action.immediately && !limits_.in_grace()) begin_grace(Clock::now());
     apply(group_.stop(action.immediately));
@@ -328,7 +336,7 @@ class Agent {
       }
       return;
     }
-    if (leaving_) return;
+    if (leaving_) return stop_serving();
     stop_job(reason, 128 + signal);
     pump();
   }
@@ -361,8 +369,17 @@ class Agent {
 
   void close_store() {
     report_outcome(options_, outcome_, output_);
-    const bool goodbye = key_value_ && participant_ && !impatient_ && !link_failed_;
-    goodbye ? key_value_->close() : leave_for_good();
+    if (!key_value_ || !participant_ || impatient_ || link_failed_) return leave_for_good();
+    const bool shared = finder_.hosting() && options_.backend != Backend::Standalone;
+    if (!shared || signals_received_ > 0) return key_value_->close();
+    serve_on_.emplace(options_.run_id);
+    key_value_->watch(ServeOn::kWatch, std::string(rendezvous::kAllJobs), true);
+  }
+
+  void stop_serving() {
+    if (!serve_on_) return;
+    serve_on_.reset();
+    link_failed_ ? leave_for_good() : key_value_->close();
   }
 
   // Nothing is waited for any more, so run() returns.
@@ -399,9 +416,10 @@ class Agent {
   int signals_received_ = 0;
   bool link_failed_ = false;  // nobody to say goodbye to
   bool guardian_lost_ = false;
-  bool leaving_ = false;    // the outcome is known
-  bool swept_ = false;      // nothing of the workers is left
-  bool impatient_ = false;  // a third signal: no goodbyes
+  bool leaving_ = false;             // the outcome is known
+  bool swept_ = false;               // nothing of the workers is left
+  bool impatient_ = false;           // a third signal: no goodbyes
+  std::optional<ServeOn> serve_on_;  // while other jobs may need the store
 };
 
 }  // namespace

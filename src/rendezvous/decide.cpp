@@ -66,6 +66,11 @@ void close_failed(Context& c) {
   close(c, std::move(outcome));
 }
 
+bool timed_out(const Context& c) {
+  return c.state.round.phase == Phase::Gathering && c.state.waiting_since &&
+         c.past(c.state.waiting_since, c.settings.join_timeout);
+}
+
 void close_timed_out(Context& c) {
   std::string text = "after " + duration_text(c.settings.join_timeout) + " only " +
                      waiting_text(c.state, c.settings) + " had joined";
@@ -87,12 +92,9 @@ void refuse(Context& c) {
     tell(c, ticket, c.state.members.find(ticket)->second.refusal);
   for (const auto& ticket : c.state.held) {
     const Member& member = c.state.members.find(ticket)->second;
-    if (!c.past(member.since, duplicate_grace(c.settings))) continue;
-    const int rank = *member.document.node_rank;
-    const auto& holder = c.state.members.find(c.state.rank_holders.at(rank))->second;
-    tell(c, ticket,
-         member.document.host + " asks for node rank " + std::to_string(rank) + ", which " +
-             holder.document.host + " has");
+    if (!c.past(member.since, duplicate_grace(c.settings)) && !timed_out(c)) continue;
+    const auto holder = c.state.rank_holders.at(*member.document.node_rank);
+    tell(c, ticket, duplicate_text(member.document, c.state.members.find(holder)->second.document));
   }
 }
 
@@ -248,6 +250,8 @@ void gathering(Context& c) {
                      (s.enough_since && c.past(s.enough_since, c.settings.last_call_timeout));
   if (s.ready >= c.settings.max_nodes || (s.ready >= c.settings.min_nodes && quiet))
     return plan_round(c);
+  // Those that are refused at the last moment are told first, and then named.
+  if (timed_out(c) && !c.decision.refused.empty()) return;
   if (s.waiting_since && c.past(s.waiting_since, c.settings.join_timeout))
     return close_timed_out(c);
 

@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace drun::rendezvous {
+namespace {
+
+constexpr Milliseconds kFirstLook{5'000};  // after the wait began
+constexpr Milliseconds kLastLook{1'000};   // before the time-out
+
+}  // namespace
 
 Leader::Leader(const Settings& settings, Outbox& outbox, std::string value, std::int64_t epoch,
                std::unique_ptr<State> previous, const RoundDocument& seen,
@@ -21,6 +27,7 @@ Leader::Leader(const Settings& settings, Outbox& outbox, std::string value, std:
 
 std::unique_ptr<State> Leader::retire() {
   outbox_.unwatch(watch_);
+  if (look_ != 0) outbox_.unwatch(look_);
   return std::move(state_);
 }
 
@@ -29,6 +36,13 @@ void Leader::on_link_lost() {
 }
 
 void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
+  if (look_ != 0 && snapshot.watch == look_ && state_ != nullptr) {
+    OtherJobs others(state_->keys);
+    others.on_snapshot(snapshot.entries);
+    state_->other_jobs = others.text();
+    state_->progress_due = true;
+    outbox_.unwatch(std::exchange(look_, 0));
+  }
   if (snapshot.watch != watch_) return;
   std::vector<std::string> problems;
   auto state = std::make_unique<State>(restore(settings_, epoch_, snapshot.entries, state_.get(),
@@ -107,14 +121,35 @@ void Leader::write(Decision decision) {
 
 void Leader::advance(Time now) {
   if (!current_ || deposed_ || pending_ || !disagreement_.empty()) return;
+  look_around(now);
   Decision decision = decide(*state_, settings_, now);
   if (decision.writes.empty()) return adopt(*state_, settings_, decision, now);
   write(std::move(decision));
 }
 
+std::optional<Time> Leader::next_look() const {
+  if (look_ != 0 || state_->round.phase != Phase::Gathering || !state_->waiting_since) return {};
+  const Time begin = *state_->waiting_since;
+  const Time first = begin + std::min(kFirstLook, settings_.join_timeout / 2);
+  const Time last =
+      begin + settings_.join_timeout - std::min(kLastLook, settings_.join_timeout / 4);
+  if (!looked_at_ || *looked_at_ < first) return first;
+  if (*looked_at_ < last) return last;
+  return {};
+}
+
+void Leader::look_around(Time now) {
+  const auto due = next_look();
+  if (!due || now < *due) return;
+  looked_at_ = now;
+  look_ = outbox_.watch(std::string(kAllJobs), true);
+}
+
 std::optional<Time> Leader::next_deadline() const {
   if (!current_ || deposed_ || pending_ || !disagreement_.empty()) return std::nullopt;
-  return rendezvous::next_deadline(*state_, settings_);
+  auto next = rendezvous::next_deadline(*state_, settings_);
+  if (const auto look = next_look(); look && (!next || *look < *next)) next = look;
+  return next;
 }
 
 }  // namespace drun::rendezvous

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rendezvous/membership.hpp"
+#include "rendezvous/other_jobs.hpp"
 #include "rendezvous/outbox.hpp"
 
 namespace drun::rendezvous {
@@ -48,6 +49,10 @@ class Leader {
  private:
   void apply(const Change& change, Time now);
   void write(Decision decision);
+  // While nodes are missing, the leader looks twice which other jobs are on this store: perhaps
+  // they came under another id.
+  [[nodiscard]] std::optional<Time> next_look() const;
+  void look_around(Time now);
 
   const Settings& settings_;
   Outbox& outbox_;
@@ -58,6 +63,8 @@ class Leader {
   const Time waiting_since_;
 
   WatchId watch_ = 0;
+  WatchId look_ = 0;  // 0: none under way
+  std::optional<Time> looked_at_;
   bool current_ = false;  // a snapshot has come and nothing was lost since
   bool deposed_ = false;
   std::string disagreement_;

@@ -268,6 +268,7 @@ void observe(State& state, const Settings& settings, const std::string& ticket,
   } else {
     count(state, ticket, member, -1);
     if (problem.empty()) {
+      document.node_rank = member.document.node_rank;  // what it asked for at first counts
       member.document = std::move(document);
     } else if (member.standing != Standing::Refused) {
       refuse(state, ticket, member, problem);

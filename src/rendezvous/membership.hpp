@@ -79,6 +79,7 @@ struct State {
   std::set<std::string, std::less<>> planned;          // its tickets
   bool plan_broken = false;                            // a planned member has gone
   std::vector<std::string> refusals;                   // the last few reasons, for the time-out
+  std::string other_jobs;                              // on the same store, as text
   std::vector<Failure> failures;                       // in the current round, as reported
   std::optional<StopRequest> stop;                     // of the first agent that was told to stop
   std::uint64_t arrivals = 0;
@@ -149,7 +150,7 @@ void adopt(State& state, const Settings& settings, const Decision& decision, Tim
 void recount(State& state, const Settings& settings, Time now);
 
 // How long a member that asks for a taken rank is held before it is refused: a session whose agent
-// died lives no longer.
+// died lives no longer. Where the nodes have less time than that to join, it ends with their time.
 [[nodiscard]] Milliseconds duplicate_grace(const Settings& settings);
 
 }  // namespace drun::rendezvous

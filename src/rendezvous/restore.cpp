@@ -176,6 +176,7 @@ State restore(const Settings& settings, std::int64_t epoch, const std::vector<Ch
     state.crash_rank = previous->crash_rank;
     state.crash_cause = previous->crash_cause;
     state.refusals = previous->refusals;
+    state.other_jobs = previous->other_jobs;
   }
   if (state.round.phase == Phase::Running) state.waiting_since.reset();
   if (state.round.phase == Phase::Gathering && !state.waiting_since) state.waiting_since = now;

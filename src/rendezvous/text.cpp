@@ -9,6 +9,8 @@ namespace drun::rendezvous {
 namespace {
 
 constexpr std::size_t kMaxNames = 8;  // in one line
+constexpr std::size_t kMaxName = 64;  // of one node
+constexpr std::size_t kMaxHeld = 2;
 
 std::string range_text(int first, int last) {
   const std::string text = std::to_string(first);
@@ -62,6 +64,13 @@ std::string nodes_text(const Settings& settings) {
   return text + (settings.max_nodes == 1 ? " node" : " nodes");
 }
 
+std::string duplicate_text(const MemberDocument& asking, const MemberDocument& holding) {
+  const std::string holder = holding.host == asking.host ? "another agent of " : "";
+  return asking.host.substr(0, kMaxName) + " asks for node rank " +
+         std::to_string(asking.node_rank.value_or(0)) + ", which " + holder +
+         holding.host.substr(0, kMaxName) + " has";
+}
+
 std::string waiting_text(const State& state, const Settings& settings) {
   // The first few in natural order, without sorting all.
   std::vector<std::string_view> names;
@@ -80,7 +89,7 @@ std::string waiting_text(const State& state, const Settings& settings) {
   if (present > 0) {
     text += " (";
     for (std::size_t i = 0; i < shown; ++i)
-      text += (i > 0 ? ", " : "") + std::string(names[i].substr(0, 64));
+      text += (i > 0 ? ", " : "") + std::string(names[i].substr(0, kMaxName));
     text += names.size() > shown ? ", ...)" : ")";
   }
   if (!asked.empty()) {
@@ -94,6 +103,18 @@ std::string waiting_text(const State& state, const Settings& settings) {
       text += (missing.size() == 1 ? "; missing node rank " : "; missing node ranks ") +
               ranges_text(missing);
   }
+  std::size_t held = 0;
+  for (const auto& ticket : state.held) {
+    if (held++ == kMaxHeld) {
+      text += "; ...";
+      break;
+    }
+    const auto& asking = state.members.find(ticket)->second.document;
+    const auto holder = state.members.find(state.rank_holders.at(asking.node_rank.value_or(0)));
+    text += "; " + duplicate_text(asking, holder->second.document);
+  }
+  if (!state.other_jobs.empty() && present < static_cast<std::size_t>(settings.min_nodes))
+    text += "; other rendezvous ids on this store: " + state.other_jobs;
   return text;
 }
 
@@ -114,7 +135,7 @@ std::string rank_map(const State& state, const std::vector<Planned>& plan) {
     const auto member = state.members.find(plan[i].ticket);
     if (member == state.members.end()) continue;
     const int first = plan[i].assignment.first_rank;
-    text += (text.empty() ? "" : ", ") + member->second.document.host.substr(0, 64) + " " +
+    text += (text.empty() ? "" : ", ") + member->second.document.host.substr(0, kMaxName) + " " +
             range_text(first, first + member->second.document.local_world_size - 1);
   }
   return text;

@@ -17,7 +17,11 @@ namespace drun::rendezvous {
 // "4 nodes", "2 to 4 nodes".
 [[nodiscard]] std::string nodes_text(const Settings& settings);
 
-// "3 of 4 nodes (node0, node1, node2); missing node rank 3". Bounded, whatever the size of the job.
+// "node3 asks for node rank 0, which node1 has".
+[[nodiscard]] std::string duplicate_text(const MemberDocument& asking,
+                                         const MemberDocument& holding);
+// "3 of 4 nodes (node0, node1, node2); missing node rank 3", then who waits for a rank that is
+// taken, and which other jobs are on this store. Bounded, whatever the size of the job.
 [[nodiscard]] std::string waiting_text(const State& state, const Settings& settings);
 // Those that were refused, with the reasons; empty when none was. Bounded.
 [[nodiscard]] std::string refused_text(const State& state);

@@ -51,11 +51,10 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
     if (write.key == keys_.round && write.value) {
       // Only who holds the leader key may write it.
       const auto leader = network_.store().keys().find(keys_.leader);
-      const bool leads = leader != network_.store().keys().end() &&
-                         leader->second.text.find(
-                             "\"" + nodes_[static_cast<std::size_t>(writer)]->settings.ticket +
-                             "\"") != std::string::npos;
-      if (!leads) fail("node " + std::to_string(writer) + " wrote the round without leading");
+      const auto who = leader != network_.store().keys().end() ? decode_leader(leader->second.text)
+                                                               : Result<LeaderDocument>();
+      if (!who || who->ticket != nodes_[static_cast<std::size_t>(writer)]->settings.ticket)
+        fail("node " + std::to_string(writer) + " wrote the round without leading");
       const auto document = decode_round(*write.value);
       if (!document) return fail(document.error().what());
       if (forgetful_ && document->phase == Phase::Running && last_phase_ == Phase::Preparing) {

@@ -178,9 +178,10 @@ void Network::arrive_down(int client, int generation, KeyValueEvent event) {
     return;
   }
   if (!p.running || p.generation != generation) return;
-  if (p.paused) {
-    p.inbox.push_back([this, client, generation, event = std::move(event)]() mutable {
-      arrive_down(client, generation, std::move(event));
+  if (p.paused) {  // on this machine already: a link that is cut later holds it no more
+    p.inbox.push_back([this, client, generation, event = std::move(event)] {
+      const Peer& q = peer(client);
+      if (q.running && q.generation == generation) deliver(client, event);
     });
     return;
   }

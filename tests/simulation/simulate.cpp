@@ -7,6 +7,9 @@
 #include <map>
 #include <string>
 
+#ifdef DRUN_KEPT_DOCUMENTS
+#include "simulation/kept_documents.hpp"
+#endif
 #include "simulation/world.hpp"
 
 int main(int argc, char** argv) {
@@ -20,6 +23,9 @@ int main(int argc, char** argv) {
   static constexpr const char* kEnds[] = {"success", "failure", "stopped", "timed out"};
   const auto begin = std::chrono::steady_clock::now();
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
+#ifdef DRUN_KEPT_DOCUMENTS
+    forget_documents();
+#endif
     const Plan plan = make_plan(seed, most_nodes);
     const Report report = World(plan, trace).run();
     rounds += static_cast<std::uint64_t>(report.rounds);

@@ -32,6 +32,12 @@ TEST(SimulationTest, JobsOfAllSizesKeepTheInvariantsAndEnd) {
   run(1'000'000, 400, 64);
 }
 
+// Each found a mistake once.
+TEST(SimulationTest, SeedsThatFailedAreRunAgain) {
+  for (const std::uint64_t seed : {3'007'765U})
+    run(seed, 1, 64);
+}
+
 TEST(SimulationTest, ASeedReplaysExactly) {
   for (const std::uint64_t seed : {7U, 23U, 99U}) {
     const Plan plan = make_plan(seed, 16);

@@ -1,0 +1,34 @@
+// After the job: the store that this agent carries is served on while jobs with other rendezvous
+// ids have agents there. Pure: fed with what the store says.
+#pragma once
+
+#include <string>
+
+#include "rendezvous/key_value.hpp"
+#include "rendezvous/other_jobs.hpp"
+
+namespace drun::launcher {
+
+class ServeOn {
+ public:
+  enum class Step {
+    None,
+    Say,   // others are there: tell the user, once
+    Leave  // nobody needs the store (any more)
+  };
+
+  // Watch kWatch with all jobs' keys on it, before the first event.
+  static constexpr rendezvous::WatchId kWatch = 0xFFFFFFFF;  // the participant counts from 1
+
+  explicit ServeOn(const std::string& run_id) : others_(rendezvous::Keys(run_id)) {}
+
+  Step on_event(const rendezvous::KeyValueEvent& event);
+  // One line for the user.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  rendezvous::OtherJobs others_;
+  bool said_ = false;
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,206 @@
+// Membership that changes: nodes that come, die, fall silent, finish first, and who gets which
+// rank.
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+using Clock = std::chrono::steady_clock;
+
+using Arguments = std::vector<std::string>;
+
+Arguments operator+(Arguments left, const Arguments& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+// An elastic job whose workers say their round, rank, world and restart count, and stay.
+class ElasticTest : public testing::Test {
+ protected:
+  Arguments elastic(const std::string& nodes, const Arguments& more = {}) const {
+    return Arguments{"--nnodes",
+                     nodes,
+                     "--rdzv-endpoint",
+                     port_.endpoint(),
+                     "--rdzv-conf",
+                     "last_call_timeout=0.3,keep_alive_interval=0.5,keep_alive_max_attempt=3",
+                     "--shutdown-timeout",
+                     "2"} +
+           more +
+           Arguments{"sh", "-c",
+                     "echo round $DRUN_ROUND rank $RANK of $WORLD_SIZE "
+                     "restarts $TORCHELASTIC_RESTART_COUNT.; exec sleep 100"};
+  }
+  void start(const Arguments& arguments) {
+    agents_.push_back(std::make_unique<DrunProcess>(arguments));
+  }
+  DrunProcess& agent(std::size_t number) { return *agents_[number]; }
+  [[nodiscard]] bool says(std::size_t number, const std::string& text) {
+    return agent(number).wait_for_out(text);
+  }
+  // Tells one to stop; all that still run must stop with it.
+  void stop_all(std::size_t number) {
+    agent(number).signal(SIGTERM);
+    for (auto& each : agents_) {
+      if (!each->running()) continue;
+      const Finished finished = each->finish();
+      EXPECT_EQ(finished.code, 128 + SIGTERM) << finished.err;
+      EXPECT_THAT(finished.survivors, IsEmpty());
+    }
+  }
+
+  ReservedPort port_;
+  std::vector<std::unique_ptr<DrunProcess>> agents_;
+};
+
+TEST_F(ElasticTest, ANodeThatJoinsStartsANewRoundThatCostsNoRestart) {
+  start(elastic("1:2"));
+  ASSERT_TRUE(says(0, "round 1 rank 0 of 1 restarts 0.")) << agent(0).err();
+  start(elastic("1:2"));
+  EXPECT_TRUE(says(0, "round 2 rank 0 of 2 restarts 0.")) << agent(0).err();
+  EXPECT_TRUE(says(1, "round 2 rank 1 of 2 restarts 0.")) << agent(1).err();
+  stop_all(1);
+}
+
+TEST_F(ElasticTest, WithResizeAtRestartItWaitsForTheNextOne) {
+  const Arguments more = {"--resize", "restart", "--max-restarts", "1"};
+  start(elastic("1:2", more));
+  ASSERT_TRUE(says(0, "round 1 rank 0 of 1 restarts 0.")) << agent(0).err();
+  start(elastic("1:2", more));
+  ASSERT_TRUE(agent(1).wait_for_err("spare: the job runs with 1 of 1 to 2 nodes"))
+      << agent(1).err();
+  EXPECT_EQ(agent(0).out(), "round 1 rank 0 of 1 restarts 0.\n");
+  for (const pid_t worker : agent(0).pids_with("RANK=0"))
+    ::kill(worker, SIGKILL);
+  EXPECT_TRUE(says(0, "round 2 rank 0 of 2 restarts 1.")) << agent(0).err();
+  EXPECT_TRUE(says(1, "round 2 rank 1 of 2 restarts 1.")) << agent(1).err();
+  stop_all(0);
+}
+
+TEST_F(ElasticTest, TheSurvivorsOfAKilledAgentGoOnWithinSeconds) {
+  for (int i = 0; i < 3; ++i) {
+    start(elastic("1:3"));
+    ASSERT_TRUE(says(static_cast<std::size_t>(i), "round ")) << agent(0).err();
+  }
+  ASSERT_TRUE(says(0, "of 3 restarts 0.")) << agent(0).err();
+  ASSERT_TRUE(says(1, "of 3 restarts 0.")) << agent(1).err();
+  ASSERT_TRUE(says(2, "of 3 restarts 0.")) << agent(2).err();
+  agent(2).signal(SIGKILL);
+  const auto killed = Clock::now();
+  EXPECT_TRUE(says(0, "rank 0 of 2 restarts 0.")) << agent(0).err();
+  EXPECT_TRUE(says(1, "rank 1 of 2 restarts 0.")) << agent(1).err();
+  const std::chrono::duration<double> took = Clock::now() - killed;
+  RecordProperty("seconds_to_the_new_round", std::to_string(took.count()));
+  EXPECT_LT(took.count(), 6);  // about one second where the machine is idle
+  EXPECT_TRUE(agent(2).survivors_gone(kPatience));
+  EXPECT_TRUE(agent(2).wait());
+  stop_all(1);
+}
+
+TEST_F(ElasticTest, ASpareTakesThePlaceAndTheRankOfADeadNode) {
+  start(elastic("2"));
+  ASSERT_TRUE(agent(0).wait_for_err("1 of 2 nodes")) << agent(0).err();
+  start(elastic("2"));
+  ASSERT_TRUE(says(0, "rank 0 of 2")) << agent(0).err();
+  ASSERT_TRUE(says(1, "rank 1 of 2")) << agent(1).err();
+  start(elastic("2"));
+  ASSERT_TRUE(agent(2).wait_for_err("spare: the job runs with 2 of 2 nodes")) << agent(2).err();
+  agent(1).signal(SIGKILL);
+  EXPECT_TRUE(agent(1).wait());
+  EXPECT_TRUE(says(0, "round 2 rank 0 of 2 restarts 0.")) << agent(0).err();
+  EXPECT_TRUE(says(2, "round 2 rank 1 of 2 restarts 0.")) << agent(2).err();
+  stop_all(2);
+}
+
+TEST_F(ElasticTest, AStoppedAgentThatComesBackLateLeavesCleanly) {
+  start(elastic("1:2"));
+  ASSERT_TRUE(says(0, "round 1 ")) << agent(0).err();
+  start(elastic("1:2"));
+  ASSERT_TRUE(says(1, "rank 1 of 2")) << agent(1).err();
+  agent(1).signal(SIGSTOP);
+  EXPECT_TRUE(says(0, "round 3 rank 0 of 1 restarts 0.")) << agent(0).err();
+  agent(1).signal(SIGCONT);
+  const Finished late = agent(1).finish();
+  EXPECT_EQ(late.code, 125) << late.err;
+  EXPECT_THAT(split_lines(late.err), testing::SizeIs(testing::Le(3U))) << late.err;
+  EXPECT_THAT(late.survivors, IsEmpty());
+  stop_all(0);
+}
+
+TEST_F(ElasticTest, AskedForRanksAreGivenAndTheMapIsLoggedOnce) {
+  for (const char* rank : {"2", "0", "1"})
+    start(elastic("3", {"-v", "--node-rank", rank}));
+  EXPECT_TRUE(says(0, "rank 2 of 3")) << agent(0).err();
+  EXPECT_TRUE(says(1, "rank 0 of 3")) << agent(1).err();
+  EXPECT_TRUE(says(2, "rank 1 of 3")) << agent(2).err();
+  stop_all(2);
+  std::string all;
+  for (auto& each : agents_)
+    all += each->err();
+  std::size_t maps = 0;
+  for (const auto& line : split_lines(all))
+    maps += line.find("round 1: 3 nodes, 3 ranks: ") != std::string::npos ? 1U : 0U;
+  EXPECT_EQ(maps, 1U) << all;
+}
+
+TEST(RejoinTest, ANodeThatHasFinishedTakesPartAgainWhenAPeerMustRestart) {
+  const ReservedPort port;
+  const TempDir directory;
+  const std::string done = (directory.path() / "done").string();
+  // Rank 0 finishes at once, in each round; rank 1 fails after that, the first time.
+  const std::string script =
+      "if [ $RANK = 0 ]; then echo finished $TORCHELASTIC_RESTART_COUNT; touch " + done +
+      "; exit 0; fi; until [ -e " + done +
+      " ]; do sleep 0.02; done; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3";
+  const Arguments agent = {
+      "--nnodes", "2",   "--rdzv-endpoint", port.endpoint(), "--max-restarts", "1", "sh",
+      "-c",       script};
+  DrunProcess first(agent);
+  DrunProcess second(agent);
+  const Finished a = first.finish();
+  const Finished b = second.finish();
+  EXPECT_EQ(a.code, 0) << a.err;
+  EXPECT_EQ(b.code, 0) << b.err;
+  EXPECT_THAT(split_lines(a.out + b.out), UnorderedElementsAre("finished 0", "finished 1"));
+  EXPECT_THAT(a.survivors, IsEmpty());
+  EXPECT_THAT(b.survivors, IsEmpty());
+}
+
+TEST(FailureTest, AFailureEndsNodesWhoseWorkersDoNotNotice) {
+  const ReservedPort port;
+  const Arguments agent = {"--nnodes",
+                           "3",
+                           "--rdzv-endpoint",
+                           port.endpoint(),
+                           "sh",
+                           "-c",
+                           "[ $RANK = 2 ] && exit 9; exec sleep 100"};
+  std::vector<std::unique_ptr<DrunProcess>> agents;
+  const auto begin = Clock::now();
+  for (int i = 0; i < 3; ++i)
+    agents.push_back(std::make_unique<DrunProcess>(agent));
+  for (auto& each : agents) {
+    const Finished finished = each->finish();
+    EXPECT_EQ(finished.code, 9) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr("rank 2"));
+    EXPECT_THAT(finished.survivors, IsEmpty());
+  }
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(15));
+}
+
+}  // namespace
+}  // namespace drun::test

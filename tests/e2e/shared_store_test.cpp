@@ -1,0 +1,218 @@
+// The store and its host: jobs that share one, jobs that lose it, jobs whose store comes back.
+#include <fcntl.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using Clock = std::chrono::steady_clock;
+
+using Arguments = std::vector<std::string>;
+
+Arguments operator+(Arguments left, const Arguments& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+// Says that it runs, and ends when the file is there.
+Arguments until(const std::filesystem::path& file) {
+  return {"sh", "-c", "echo ready; until [ -e " + file.string() + " ]; do sleep 0.05; done"};
+}
+
+void make(const std::filesystem::path& file) {
+  const FileDescriptor made(::creat(file.c_str(), 0600));
+}
+
+// drun-store as a user starts it.
+class Store {
+ public:
+  explicit Store(const std::string& port, const Arguments& more = {}) {
+    Launch launch;
+    launch.argv = Arguments{std::string(DRUN_BIN_DIR) + "/drun-store", "--bind", "127.0.0.1",
+                            "--port", port} +
+                  more;
+    process_ = std::make_unique<DrunProcess>(std::move(launch));
+    EXPECT_TRUE(process_->wait_for_out("\n")) << process_->err();
+  }
+  void stop() {
+    process_->signal(SIGTERM);
+    EXPECT_TRUE(process_->wait());
+  }
+
+ private:
+  std::unique_ptr<DrunProcess> process_;
+};
+
+TEST(SharedStoreTest, AJobOutlivesTheJobWhoseAgentCarriesItsStore) {
+  const ReservedPort port;
+  const TempDir directory;
+  const auto first = directory.path() / "first";
+  const auto second = directory.path() / "second";
+  const Arguments place = {"--nnodes",        "1:2",
+                           "--rdzv-endpoint", port.endpoint(),
+                           "--rdzv-conf",     "last_call_timeout=0.1",
+                           "--max-restarts",  "1"};
+  DrunProcess a(place + Arguments{"--rdzv-id", "a"} + until(first));
+  ASSERT_TRUE(a.wait_for_out("ready")) << a.err();
+  DrunProcess b(place + Arguments{"--rdzv-id", "b/c"} + until(second));
+  ASSERT_TRUE(b.wait_for_out("ready")) << b.err();
+  make(first);
+  EXPECT_TRUE(a.wait_for_err("serves the store on for rendezvous id 'b/c' (1 node)")) << a.err();
+  // The job that lives still gets what it needs of the store: a restart.
+  for (const pid_t worker : b.pids_with("RANK=0"))
+    ::kill(worker, SIGKILL);
+  EXPECT_TRUE(eventually([&] {
+    (void)b.wait_for_out("ready\nready", milliseconds(10));
+    return b.out() == "ready\nready\n";
+  })) << b.err();
+  EXPECT_TRUE(a.running());
+  make(second);
+  const Finished job = b.finish();
+  EXPECT_EQ(job.code, 0) << job.err;
+  const Finished host = a.finish();
+  EXPECT_EQ(host.code, 0) << host.err;
+  EXPECT_THAT(job.survivors, IsEmpty());
+  EXPECT_THAT(host.survivors, IsEmpty());
+}
+
+TEST(SharedStoreTest, ASignalEndsAnAgentThatOnlyServesOn) {
+  const ReservedPort port;
+  const TempDir directory;
+  const Arguments place = {
+      "--nnodes",        "1:2",
+      "--rdzv-endpoint", port.endpoint(),
+      "--rdzv-conf",     "last_call_timeout=0.1,keep_alive_interval=1,keep_alive_max_attempt=1"};
+  DrunProcess a(place + Arguments{"--rdzv-id", "a"} + until(directory.path() / "first"));
+  ASSERT_TRUE(a.wait_for_out("ready")) << a.err();
+  DrunProcess b(place + Arguments{"--rdzv-id", "b"} + until(directory.path() / "never"));
+  ASSERT_TRUE(b.wait_for_out("ready")) << b.err();
+  make(directory.path() / "first");
+  ASSERT_TRUE(a.wait_for_err("serves the store on")) << a.err();
+  a.signal(SIGTERM);
+  const Finished host = a.finish();
+  EXPECT_EQ(host.code, 0) << host.err;  // its own job's
+  const Finished job = b.finish();
+  EXPECT_EQ(job.code, 125) << job.err;
+  EXPECT_THAT(job.survivors, IsEmpty());
+}
+
+TEST(SharedStoreTest, JobsOfOneStoreAreNeverMixedUp) {
+  const ReservedPort port;
+  Store store(std::to_string(port.number()));
+  const auto agent = [&](const std::string& id) {
+    return Arguments{"--nnodes",
+                     "2",
+                     "--rdzv-endpoint",
+                     port.endpoint(),
+                     "--rdzv-id",
+                     id,
+                     "sh",
+                     "-c",
+                     "echo " + id + " $RANK $WORLD_SIZE $TORCHELASTIC_RUN_ID; sleep 0.3"};
+  };
+  std::vector<std::unique_ptr<DrunProcess>> agents;
+  for (const char* id : {"x", "y", "x", "y"})
+    agents.push_back(std::make_unique<DrunProcess>(agent(id)));
+  std::vector<std::string> lines;
+  for (auto& each : agents) {
+    const Finished finished = each->finish();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_THAT(finished.survivors, IsEmpty());
+    lines.push_back(finished.out);
+  }
+  EXPECT_THAT(lines,
+              testing::UnorderedElementsAre("x 0 2 x\n", "x 1 2 x\n", "y 0 2 y\n", "y 1 2 y\n"));
+}
+
+TEST(StoreHostTest, ItsDeathEndsTheOthersWithinSecondsInOneLine) {
+  const ReservedPort port;
+  const Arguments agent = {
+      "--nnodes", "2",  "--nproc-per-node",          "2", "--rdzv-endpoint", port.endpoint(),
+      "sh",       "-c", "echo ready; exec sleep 100"};
+  DrunProcess host(agent);
+  ASSERT_TRUE(host.wait_for_err("1 of 2 nodes")) << host.err();
+  DrunProcess other(agent);
+  ASSERT_TRUE(host.wait_for_out("ready")) << host.err();
+  ASSERT_TRUE(other.wait_for_out("ready\nready\n")) << other.err();
+  host.signal(SIGKILL);
+  EXPECT_TRUE(host.wait());
+  const auto killed = Clock::now();
+  const Finished finished = other.finish();
+  EXPECT_EQ(finished.code, 125) << finished.err;
+  EXPECT_LT(Clock::now() - killed, std::chrono::seconds(12));  // the keep-alive limit is 6
+  EXPECT_THAT(split_lines(finished.err), SizeIs(1)) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("the store is lost"));
+  EXPECT_THAT(finished.survivors, IsEmpty());
+  EXPECT_TRUE(host.survivors_gone(kPatience));
+}
+
+TEST(ExternalStoreTest, StoppingAndStartingItRestartsNoWorker) {
+  const ReservedPort port;
+  const TempDir directory;
+  const Arguments snapshot = {"--snapshot", (directory.path() / "snapshot").string()};
+  auto store = std::make_unique<Store>(std::to_string(port.number()), snapshot);
+  const Arguments agent =
+      Arguments{"--nnodes",      "2",           "--nproc-per-node", "2", "--rdzv-endpoint",
+                port.endpoint(), "--rdzv-conf", "is_host=0"} +
+      until(directory.path() / "done");
+  DrunProcess a(agent);
+  DrunProcess b(agent);
+  for (DrunProcess* each : {&a, &b})
+    ASSERT_TRUE(each->wait_for_out("ready\nready\n")) << each->err();
+  const auto workers = [&] {
+    std::vector<pid_t> pids;
+    for (const char* rank : {"RANK=0", "RANK=1", "RANK=2", "RANK=3"}) {
+      for (DrunProcess* each : {&a, &b}) {
+        const auto more = each->pids_with(rank);
+        if (!more.empty()) pids.push_back(*std::min_element(more.begin(), more.end()));
+      }
+    }
+    return pids;
+  };
+  const auto before = workers();
+  EXPECT_THAT(before, SizeIs(4));
+  for (int times = 0; times < 2; ++times) {
+    store->stop();
+    store = std::make_unique<Store>(std::to_string(port.number()), snapshot);
+  }
+  EXPECT_EQ(workers(), before);
+  make(directory.path() / "done");
+  for (DrunProcess* each : {&a, &b}) {
+    const Finished finished = each->finish();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(finished.out, "ready\nready\n");
+    EXPECT_THAT(finished.survivors, IsEmpty());
+  }
+}
+
+TEST(ExternalStoreTest, TheIdOfAJobThatHasEndedIsRefused) {
+  const ReservedPort port;
+  Store store(std::to_string(port.number()));
+  const Arguments agent = {"--nnodes",  "1",    "--rdzv-endpoint", port.endpoint(),
+                           "--rdzv-id", "once", "--rdzv-conf",     "is_host=0",
+                           "sh",        "-c",   "echo ran"};
+  EXPECT_EQ(run_drun(agent).code, 0);
+  const Finished again = run_drun(agent);
+  EXPECT_EQ(again.code, 125);
+  EXPECT_EQ(again.out, "");
+  EXPECT_THAT(again.err, HasSubstr("the job 'once' has ended before this node came"));
+  EXPECT_THAT(split_lines(again.err), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace drun::test
