@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "drun/base/log.hpp"
-#include "store/client_connection.hpp"
+#include "store/client_calls.hpp"
 
 namespace drun::store {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "drun/store/errors.hpp"
 #include "store/backoff.hpp"
-#include "store/client_connection.hpp"
+#include "store/client_calls.hpp"
 #include "store/socket.hpp"
 
 namespace drun::store {

@@ -22,8 +22,10 @@ constexpr std::chrono::seconds kAddressLimit{5};
 
 class Dialer::Attempt : public std::enable_shared_from_this<Attempt> {
  public:
-  Attempt(asio::io_context& io, Callback callback)
-      : callback_(std::move(callback)), descriptor_(io), timer_(io) {}
+  Attempt(asio::io_context& io, Callback callback, std::size_t first)
+      : callback_(std::move(callback)), descriptor_(io), timer_(io), next_(first) {}
+
+  [[nodiscard]] std::size_t address() const { return next_ - 1; }
 
   void begin(const Endpoint& endpoint) {
     addresses_ = literal_addresses(endpoint);
@@ -119,18 +121,22 @@ class Dialer::Attempt : public std::enable_shared_from_this<Attempt> {
   asio::steady_timer timer_;
   LookUp look_up_;
   Addresses addresses_;
-  std::size_t next_ = 0;
+  std::size_t next_;
   Error error_{std::make_error_code(std::errc::host_unreachable), "the name has no address"};
   Result<FileDescriptor> outcome_;
 };
 
-Dialer::Dialer(asio::io_context& io, const Endpoint& endpoint, Callback callback)
-    : attempt_(std::make_shared<Attempt>(io, std::move(callback))) {
+Dialer::Dialer(asio::io_context& io, const Endpoint& endpoint, Callback callback, std::size_t first)
+    : attempt_(std::make_shared<Attempt>(io, std::move(callback), first)) {
   attempt_->begin(endpoint);
 }
 
 Dialer::~Dialer() {
   attempt_->cancel();
+}
+
+std::size_t Dialer::address() const {
+  return attempt_->address();
 }
 
 }  // namespace drun::store

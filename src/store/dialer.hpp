@@ -2,6 +2,7 @@
 // after the other. One thread: the io_context's.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -19,11 +20,14 @@ class Dialer {
 
   // Calls back once, from the io_context, never from inside the constructor. The error is the bare
   // cause of the last address. Each address has five seconds; the look-up has no limit but
-  // cancel().
-  Dialer(asio::io_context& io, const Endpoint& endpoint, Callback callback);
+  // cancel(). `first`: of the addresses, the first to be tried.
+  Dialer(asio::io_context& io, const Endpoint& endpoint, Callback callback, std::size_t first = 0);
   Dialer(const Dialer&) = delete;
   Dialer& operator=(const Dialer&) = delete;
   ~Dialer();  // cancels: no call any more
+
+  // In the callback: which address is connected.
+  [[nodiscard]] std::size_t address() const;
 
  private:
   class Attempt;

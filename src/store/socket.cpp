@@ -14,14 +14,6 @@
 namespace drun::store {
 namespace {
 
-Error failed(int error) {
-  if (error == ECONNRESET || error == EPIPE) {
-    return Error(Errc::Closed, "the peer closed the connection");
-  }
-  const std::error_code code(error, std::generic_category());
-  return Error(code, code.message());
-}
-
 // Rounded up, so that poll does not return before the deadline again and again.
 int poll_timeout(SteadyTime deadline) {
   const auto left = deadline - std::chrono::steady_clock::now();
@@ -31,13 +23,21 @@ int poll_timeout(SteadyTime deadline) {
 
 }  // namespace
 
+Error network_error(int error) {
+  if (error == ECONNRESET || error == EPIPE) {
+    return Error(Errc::Closed, "the peer closed the connection");
+  }
+  const std::error_code code(error, std::generic_category());
+  return Error(code, code.message());
+}
+
 Status wait_ready(int fd, short events, SteadyTime deadline) {
   pollfd entry{fd, events, 0};
   for (;;) {
     const int timeout = poll_timeout(deadline);
     const int ready = ::poll(&entry, 1, timeout);
     if (ready > 0) return Done{};
-    if (ready < 0 && errno != EINTR) return failed(errno);
+    if (ready < 0 && errno != EINTR) return network_error(errno);
     if (ready == 0 && std::chrono::steady_clock::now() >= deadline) {
       return Error(Errc::Timeout, "timed out");
     }
@@ -47,13 +47,13 @@ Status wait_ready(int fd, short events, SteadyTime deadline) {
 Result<FileDescriptor> begin_connect(const SocketAddress& address) {
   FileDescriptor socket(
       ::socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
-  if (!socket) return failed(errno);
+  if (!socket) return network_error(errno);
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   if (::connect(socket.get(), address.get(), address.length) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {
-    return failed(errno);
+    return network_error(errno);
   }
   return socket;
 }
@@ -62,15 +62,15 @@ Status connect_error(int socket) {
   int error = 0;
   socklen_t size = sizeof error;
   if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-  if (error != 0) return failed(error);
+  if (error != 0) return network_error(error);
   // A port of this host that nobody listens on can connect to itself: both ends are one socket.
   const Endpoint local = local_endpoint_of(socket);
   SocketAddress peer;
   peer.length = sizeof peer.storage;
   if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0) {
-    return failed(errno);
+    return network_error(errno);
   }
-  if (to_endpoint(peer) == local) return failed(ECONNREFUSED);
+  if (to_endpoint(peer) == local) return network_error(ECONNREFUSED);
   return Done{};
 }
 
@@ -84,16 +84,23 @@ Result<FileDescriptor> connect_to(const SocketAddress& address, SteadyTime deadl
   return socket;
 }
 
+Result<std::size_t> send_some(int socket, std::string_view bytes, SteadyTime deadline) {
+  for (;;) {
+    const ssize_t n = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno == EAGAIN) {
+      if (const Status ready = wait_ready(socket, POLLOUT, deadline); !ready) return ready.error();
+    } else if (errno != EINTR) {
+      return network_error(errno);
+    }
+  }
+}
+
 Status send_all(int socket, std::string_view bytes, SteadyTime deadline) {
   while (!bytes.empty()) {
-    const ssize_t n = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (n >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    } else if (errno == EAGAIN) {
-      if (const Status ready = wait_ready(socket, POLLOUT, deadline); !ready) return ready;
-    } else if (errno != EINTR) {
-      return failed(errno);
-    }
+    const auto sent = send_some(socket, bytes, deadline);
+    if (!sent) return sent.error();
+    bytes.remove_prefix(*sent);
   }
   return Done{};
 }
@@ -106,7 +113,7 @@ Result<std::size_t> receive_some(int socket, char* buffer, std::size_t size, Ste
     if (n == 0) {
       return Error(Errc::Closed, "the peer closed the connection");
     }
-    if (errno != EAGAIN && errno != EINTR) return failed(errno);
+    if (errno != EAGAIN && errno != EINTR) return network_error(errno);
   }
 }
 

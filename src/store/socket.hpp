@@ -14,6 +14,9 @@ namespace drun::store {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
+// What errno says of a connection, without what was attempted; Errc::Closed where the peer did it.
+[[nodiscard]] Error network_error(int error);
+
 // Until `fd` is ready for `events` (POLLIN, POLLOUT); timed_out at the deadline. A deadline in the
 // past looks once.
 [[nodiscard]] Status wait_ready(int fd, short events, SteadyTime deadline);
@@ -25,6 +28,10 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 // begin_connect and its end.
 [[nodiscard]] Result<FileDescriptor> connect_to(const SocketAddress& address, SteadyTime deadline);
+
+// Waits until it can send; how many bytes went, at least one. Precondition: not empty.
+[[nodiscard]] Result<std::size_t> send_some(int socket, std::string_view bytes,
+                                            SteadyTime deadline);
 
 // All of it.
 [[nodiscard]] Status send_all(int socket, std::string_view bytes, SteadyTime deadline);

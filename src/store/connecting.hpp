@@ -1,0 +1,43 @@
+// What both clients hold to while they connect: limits, pauses, and what the user is told.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "drun/base/endpoint.hpp"
+#include "drun/base/result.hpp"
+
+namespace drun::store {
+
+inline constexpr std::chrono::milliseconds kFirstPause{5};
+inline constexpr std::chrono::milliseconds kLongestPause{2000};
+// An address that swallows packets must not use up the time of the others.
+inline constexpr std::chrono::milliseconds kConnectLimit{5000};
+// A server that thousands of clients have just reached may need long for its answer.
+inline constexpr std::chrono::milliseconds kGreetingLimit{30'000};
+
+struct ConnectLimits {
+  using Time = std::chrono::steady_clock::time_point;
+
+  const Endpoint& endpoint;
+  bool retry = true;
+  Time start;
+  Time deadline;
+};
+
+// How long the greeting may take now.
+[[nodiscard]] std::chrono::milliseconds greeting_limit(ConnectLimits::Time deadline,
+                                                       ConnectLimits::Time now);
+
+// What the end of the greeting means: a bare cause.
+[[nodiscard]] Error greeting_failure(const Error& cause);
+
+// After a greeting in dialect C that failed so: a server of dialect A closes on it, and one that is
+// going away does it too.
+[[nodiscard]] bool may_be_older(const Error& greeting_failure);
+
+// After an attempt that failed with this bare cause: the error for the user, or nullopt to go on.
+[[nodiscard]] std::optional<Error> connect_failure(const ConnectLimits& limits, const Error& cause,
+                                                   ConnectLimits::Time now);
+
+}  // namespace drun::store
