@@ -62,6 +62,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "libhwloc15 (>= 2.1)") # loaded for --numa-binding
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libdrun-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "libasio-dev (>= 1:1.22)") # for the asynchronous clients
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
   "Starts a distributed job the way torchrun does\n Native launcher with an elastic rendezvous and a TCPStore-compatible key-value store.")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION

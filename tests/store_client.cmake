@@ -1,7 +1,17 @@
 # The store's clients and programs.
-drun_add_test(store_client_unit_test LABEL unit SOURCES unit/control_machine_test.cpp unit/tcpstore_call_test.cpp DEPENDS drun::store)
+drun_add_test(store_client_unit_test LABEL unit
+  SOURCES unit/client_machine_test.cpp unit/control_machine_test.cpp unit/tcpstore_call_test.cpp
+  DEPENDS drun::store)
 drun_add_test(store_client_test LABEL integration TIMEOUT 60
-  SOURCES integration/store_client_test.cpp support/scripted_peer.cpp DEPENDS drun::store drun_test_support)
+  SOURCES
+    integration/async_client_test.cpp
+    integration/self_connection_test.cpp
+    integration/store_client_test.cpp
+    support/scripted_peer.cpp
+    support/store_thread.cpp
+  DEPENDS drun::store drun_test_support Asio::Asio)
+drun_add_test(store_torch_test LABEL torch TIMEOUT 300
+  SOURCES torch/store_clients_test.cpp DEPENDS drun::store drun_test_support Asio::Asio)
 
 # The load generator; the test only sees that it works.
 add_executable(store_bench bench/limit_server.cpp bench/load.cpp bench/server_process.cpp bench/store_bench.cpp)
@@ -23,5 +33,6 @@ drun_add_test(drunctl_test LABEL integration TIMEOUT 60
 drun_add_test(drun_store_test LABEL integration TIMEOUT 120
   SOURCES integration/drun_store_test.cpp DEPENDS drun::store drun_test_support)
 add_dependencies(drunctl_test drunctl)
+add_dependencies(store_torch_test drunctl)
 add_dependencies(drun_store_test drun-store)
 add_dependencies(store_bench drun-store)

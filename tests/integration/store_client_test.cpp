@@ -1,4 +1,4 @@
-// The synchronous client against PyTorch's own server and against peers that misbehave.
+// The synchronous client against drun's store and against peers that misbehave.
 #include <chrono>
 #include <future>
 #include <optional>
@@ -11,7 +11,9 @@
 #include "drun/store/client.hpp"
 #include "drun/store/errors.hpp"
 #include "support/drun_process.hpp"
+#include "support/every_call.hpp"
 #include "support/scripted_peer.hpp"
+#include "support/store_thread.hpp"
 
 namespace drun::store {
 namespace {
@@ -30,83 +32,10 @@ std::string hello_echo(ScriptedConnection& connection) {
   return hello.size() == 10 ? hello.substr(6) : "";
 }
 
-// torch 1.13's TCPStore in a process of its own.
-class TorchServer {
-  static constexpr const char* kProgram = R"(
-import signal, torch.distributed as d
-store = d.TCPStore('127.0.0.1', 0, is_master=True, wait_for_workers=False)
-print(store.port, 'ready', flush=True)
-signal.pause()
-)";
-
- public:
-  explicit TorchServer(const std::string& python)
-      : process_(test::Launch{{python, "-c", kProgram}, {}, {}}) {
-    if (process_.wait_for_out("ready")) {
-      endpoint_ = {"127.0.0.1", static_cast<std::uint16_t>(std::stoi(process_.out()))};
-    }
-  }
-  [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
-  [[nodiscard]] const std::string& errors() const { return process_.err(); }
-
- private:
-  test::DrunProcess process_;
-  Endpoint endpoint_;
-};
-
-TEST(StoreClientTorchTest, MakesEveryCallThatTorch113Has) {
-  const std::string python = test::python_with_torch();
-  if (python.empty()) GTEST_SKIP() << "no Python with torch on this machine";
-  const TorchServer server(python);
-  ASSERT_NE(server.endpoint().port, 0) << server.errors();
-
-  auto client = Client::connect(server.endpoint(), in(10s));
-  ASSERT_TRUE(client) << client.error().what();
-  ASSERT_EQ(client->dialect(), Dialect::A) << "torch 1.13 speaks nothing newer";
-  EXPECT_EQ(client->local_endpoint().host, "127.0.0.1");
-
-  const std::string binary("a\0\n\xff", 4);
-  ASSERT_TRUE(client->set("k", binary));
-  EXPECT_EQ(client->get("k").value(), binary);
-  EXPECT_EQ(client->try_get("k").value(), binary);
-  EXPECT_EQ(client->try_get("missing").value(), std::nullopt);
-  EXPECT_EQ(client->add("n", 5).value(), 5);
-  EXPECT_EQ(client->add("n", -7).value(), -2);
-  EXPECT_EQ(client->compare_set("c", "", "one").value(), "one");
-  EXPECT_EQ(client->compare_set("c", "two", "three").value(), "one");
-  EXPECT_TRUE(client->check({"k", "n"}).value());
-  EXPECT_FALSE(client->check({"k", "missing"}).value());
-  EXPECT_TRUE(client->wait({"k", "n", "c"}));
-  EXPECT_EQ(client->num_keys().value(), 3);
-  EXPECT_TRUE(client->delete_key("c").value());
-  EXPECT_FALSE(client->delete_key("c").value());
-  EXPECT_EQ(client->announce().value(), 1);
-
-  const std::string large(9 << 20, 'x');
-  ASSERT_TRUE(client->set("large", large));
-  EXPECT_EQ(client->get("large").value(), large);
-
-  // What dialect A lacks is refused here, and the connection stays good.
-  EXPECT_EQ(client->append("k", "x").error().code(), Errc::Unsupported);
-  EXPECT_EQ(client->multi_get({"k"}).error().code(), Errc::Unsupported);
-  EXPECT_EQ(client->barrier("b", 1).error().code(), Errc::Unsupported);
-  EXPECT_TRUE(client->check({"k"}).value());
-
-  // Another client's key ends a wait; a wait that ends in time-out costs the connection in A.
-  std::thread setter([endpoint = server.endpoint()] {
-    auto other = Client::connect(endpoint, in(10s), {.dialect = Dialect::A});
-    ASSERT_TRUE(other);
-    ASSERT_TRUE(other->set("late", "x"));
-  });
-  EXPECT_EQ(client->get("late", 10s).value(), "x");
-  setter.join();
-  const auto timed_out = client->wait({"never"}, 20ms);
-  ASSERT_FALSE(timed_out);
-  EXPECT_EQ(timed_out.error().code(), Errc::Timeout);
-  EXPECT_EQ(timed_out.error().what(),
-            "wait 'never' at " + to_string(server.endpoint()) + ": timed out after 20 ms");
-  EXPECT_FALSE(client->connected());
-  EXPECT_EQ(client->get("k").error().code(), Errc::Closed);
+TEST(StoreClientTest, MakesEveryCallOfDrunsStore) {
+  const test::StoreThread store;
+  test::make_every_call([&] { return Client::connect(store.endpoint(), in(10s)); },
+                        test::StoreAge::Drun);
 }
 
 TEST(StoreClientTest, CancelsAWaitThatTimesOutAndStaysUsable) {

@@ -15,3 +15,4 @@ cmake -S "$here/consumer" -B "$scratch/consumer" -G Ninja -DCMAKE_BUILD_TYPE=Rel
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$scratch/moved"
 cmake --build "$scratch/consumer"
 "$scratch/consumer/consumer"
+"$scratch/consumer/async_consumer"
