@@ -9,11 +9,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
+#include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "drun/base/log.hpp"
 #include "launcher/agent.hpp"
+#include "launcher/output_relay.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/store_host.hpp"
 
@@ -32,10 +36,13 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
   return result;
 }
 
-[[noreturn]] void run_node(const Options& options, pid_t parent, const sigset_t& mask) {
+[[noreturn]] void run_node(const Options& options, const WorkerStreams& streams, pid_t parent,
+                           const sigset_t& mask) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) std::_Exit(128 + SIGKILL);
-  ::setpgid(0, 0);           // a Ctrl-C reaches the parent alone, which passes it on once
+  ::setpgid(0, 0);  // a Ctrl-C reaches the parent alone, which passes it on once
+  ::dup2(streams.standard_output.get(), STDOUT_FILENO);
+  ::dup2(streams.standard_error.get(), STDERR_FILENO);
   ::close_range(3, ~0U, 0);  // the parent's store among them
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   int code = 125;
@@ -58,19 +65,35 @@ process::ExitStatus to_exit_status(int raw) {
   return status;
 }
 
+void signal_all(const std::vector<pid_t>& agents, int signal) {
+  for (const pid_t agent : agents) {
+    if (agent > 0) ::kill(agent, signal);
+  }
+}
+
+// Ctrl-Z reaches this process alone: the agents suspend their workers and themselves first.
+void suspend(const std::vector<pid_t>& agents) {
+  signal_all(agents, SIGTSTP);
+  ::raise(SIGSTOP);
+  signal_all(agents, SIGCONT);
+}
+
 // Waits for all agents. All give the job's exit code; where one did not (it was killed), the first
 // failure counts.
-int wait_for_nodes(std::vector<pid_t>& agents, const sigset_t& signals) {
+int wait_for_nodes(std::vector<pid_t>& agents, const sigset_t& signals, OutputRelay& relay) {
   int result = 0;
   std::size_t left = agents.size();
   while (left > 0) {
     siginfo_t info{};
     const int signal = ::sigwaitinfo(&signals, &info);
     if (signal < 0) continue;
+    if (signal == SIGTSTP) {
+      suspend(agents);
+      continue;
+    }
     if (signal != SIGCHLD) {
-      for (const pid_t agent : agents) {
-        if (agent > 0) ::kill(agent, signal);
-      }
+      if (signal == SIGWINCH) relay.resize();
+      signal_all(agents, signal);
       continue;
     }
     for (auto& agent : agents) {
@@ -88,6 +111,20 @@ int wait_for_nodes(std::vector<pid_t>& agents, const sigset_t& signals) {
   return result;
 }
 
+// What this process blocks and waits for: the agents' ends, and what it passes on to them.
+sigset_t signals_to_take(const Options& options) {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal :
+       {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP})
+    ::sigaddset(&signals, signal);
+  for (const int signal : options.signals_to_handle)
+    ::sigaddset(&signals, signal);
+  for (const int signal : options.forward_signals)
+    ::sigaddset(&signals, signal);
+  return signals;
+}
+
 }  // namespace
 
 int run_local_nodes(const Options& options) {
@@ -97,30 +134,40 @@ int run_local_nodes(const Options& options) {
     log::error(endpoint.error().what());
     return 125;
   }
-  sigset_t signals;
+  std::signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = signals_to_take(options);
   sigset_t before;
-  ::sigemptyset(&signals);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
-    ::sigaddset(&signals, signal);
   ::sigprocmask(SIG_BLOCK, &signals, &before);
 
+  OutputRelay relay(STDOUT_FILENO, STDERR_FILENO);
+  std::vector<WorkerStreams> streams;
+  for (int node = 0; node < options.local_nodes; ++node)
+    streams.push_back(relay.open(node));
   std::vector<pid_t> agents;
   const pid_t parent = ::getpid();
   for (int node = 0; node < options.local_nodes; ++node) {
     const pid_t pid = ::fork();
     if (pid == 0)
-      run_node(node_options(options, node, Endpoint{"127.0.0.1", endpoint->port}), parent, before);
+      run_node(node_options(options, node, Endpoint{"127.0.0.1", endpoint->port}),
+               streams[static_cast<std::size_t>(node)], parent, before);
     if (pid < 0) {
       const int error = errno;
-      for (const pid_t agent : agents)
-        ::kill(agent, SIGTERM);
-      wait_for_nodes(agents, signals);
+      signal_all(agents, SIGTERM);
+      streams.clear();
+      relay.start();
+      wait_for_nodes(agents, signals, relay);
       throw std::system_error(error, std::generic_category(), "fork");
     }
     agents.push_back(pid);
   }
+  streams.clear();
+  relay.start();
   store.serve();
-  return wait_for_nodes(agents, signals);
+  // Undone on every way out: what is thrown from here is logged when the relay is gone.
+  const std::unique_ptr<OutputRelay, void (*)(OutputRelay*)> redirected(
+      &relay, [](OutputRelay*) { log::redirect({}); });
+  log::redirect([&relay](std::string line) { relay.message(std::move(line)); });
+  return wait_for_nodes(agents, signals, relay);
 }
 
 }  // namespace drun::launcher

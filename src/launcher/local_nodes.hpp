@@ -1,5 +1,5 @@
 // --local-nodes N: N agents on this machine, as if they were N nodes. This process carries their
-// rendezvous store, passes signals on, and gives the job's exit code.
+// rendezvous store, passes signals on and output through, and gives the job's exit code.
 #pragma once
 
 #include "launcher/options.hpp"

@@ -1,9 +1,6 @@
 #include "launcher/output.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,29 +8,15 @@
 #include <cerrno>
 #include <map>
 #include <system_error>
-#include <thread>
 #include <utility>
 
-#include "launcher/output_loop.hpp"
 #include "launcher/output_paths.hpp"
 #include "launcher/output_route.hpp"
 #include "launcher/output_terminal.hpp"
+#include "launcher/output_thread.hpp"
 
 namespace drun::launcher {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// Signals are the agent's thread's business.
-std::thread start_thread(OutputLoop& loop) {
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread([&loop] { loop.run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
 
 // A stream that nobody reads.
 FileDescriptor open_nothing() {
@@ -60,30 +43,13 @@ class Output::Impl {
   explicit Impl(OutputOptions options)
       : options_(std::move(options)),
         files_(options_.choices.log_dir, options_.run_id, options_.temporary),
-        loop_({options_.standard_output, options_.standard_error, options_.patience,
-               options_.choices.timestamps}),
-        thread_(start_thread(loop_)) {}
-
-  // False when the thread is stuck in a write that never returns: it still uses this object.
-  bool stop() {
-    auto command = std::make_unique<OutputCommand>();
-    command->kind = OutputCommand::Kind::Stop;
-    command->released = std::move(streams_);
-    const std::uint64_t id = command->id = ++last_id_;
-    loop_.post(std::move(command));
-    for (;;) {
-      const std::uint64_t before = loop_.progress();
-      // The loop gives up by itself after its patience: the rest is for a write that hangs.
-      if (wait_answer(id, options_.patience + std::chrono::milliseconds(500))) {
-        thread_.join();
-        return true;
-      }
-      if (loop_.progress() == before) {
-        thread_.detach();
-        return false;
-      }
-    }
+        thread_({options_.standard_output, options_.standard_error, options_.patience,
+                 options_.choices.timestamps}) {
+    thread_.start();
   }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() { thread_.stop(std::move(streams_)); }
 
   FileDescriptor open(const StreamLabel& label, bool error) {
     const OutputChoices& choices = options_.choices;
@@ -97,13 +63,13 @@ class Output::Impl {
     if (route.direct) return create_log(log);
     if (route.nothing) return open_nothing();
 
-    auto stream = std::make_unique<Stream>(loop_.pool(), error ? options_.tail_lines : 0);
+    auto stream = std::make_unique<Stream>(loop().pool(), error ? options_.tail_lines : 0);
     stream->worker = label.worker;
     stream->rank = label.rank;
     stream->is_error = error;
     if (route.console) {
-      stream->console = loop_.console(error);
-      if (choices.fold) stream->folding = loop_.folding(error);
+      stream->console = loop().console(error);
+      if (choices.fold) stream->folding = loop().folding(error);
       stream->stamped = choices.timestamps;
     }
     if (route.log) stream->log = std::make_unique<LogFile>(log, choices.log_max_size);
@@ -111,8 +77,9 @@ class Output::Impl {
       stream->prefix = line_prefix(choices.prefix_template,
                                    {label.role, label.rank, label.local_rank, options_.host});
     if (route.filter) stream->filter = filter(label, error);
-    FileDescriptor other = connect(*stream, error, route.terminal);
-    loop_.watch(*stream);
+    const int own = error ? options_.standard_error : options_.standard_output;
+    FileDescriptor other = open_source(*stream, own, options_.terminal && route.terminal);
+    loop().watch(*stream);
     streams_.push_back(std::move(stream));
     return other;
   }
@@ -128,9 +95,7 @@ class Output::Impl {
                                      [](const Stream* stream) { return stream->is_error; });
     if (direct) return tail_of_file(logs->second[1], options_.tail_lines);
     if (command->streams.empty()) return {};
-    const std::uint64_t id = command->id = ++last_id_;
-    loop_.post(std::move(command));
-    auto answer = wait_answer(id, limit);
+    auto answer = thread_.ask(std::move(command), limit);
     return answer ? std::move(answer->lines) : std::vector<std::string>{};
   }
 
@@ -140,9 +105,7 @@ class Output::Impl {
     command->released = std::exchange(streams_, {});
     logs_.clear();
     filters_.clear();
-    const std::uint64_t id = command->id = ++last_id_;
-    loop_.post(std::move(command));
-    return wait_answer(id, limit) != nullptr;
+    return thread_.ask(std::move(command), limit) != nullptr;
   }
 
   void message(std::string text) {
@@ -150,20 +113,9 @@ class Output::Impl {
     status(std::move(text));
   }
 
-  void status(std::string text) {
-    auto command = std::make_unique<OutputCommand>();
-    command->kind = OutputCommand::Kind::Message;
-    command->text = std::move(text);
-    loop_.post(std::move(command));
-  }
+  void status(std::string text) { thread_.post(message_command(std::move(text))); }
 
-  void resize() {
-    auto command = std::make_unique<OutputCommand>();
-    command->kind = OutputCommand::Kind::Resize;
-    for (const auto& stream : streams_)
-      command->streams.push_back(stream.get());
-    loop_.post(std::move(command));
-  }
+  void resize() { thread_.resize(streams_); }
 
   RunFiles& files() { return files_; }
 
@@ -174,22 +126,7 @@ class Output::Impl {
   }
 
  private:
-  // The stream's source and the worker's end of it.
-  FileDescriptor connect(Stream& stream, bool error, bool may_be_terminal) {
-    const int own = error ? options_.standard_error : options_.standard_output;
-    if (options_.terminal && may_be_terminal && ::isatty(own) != 0) {
-      Terminal terminal = open_terminal(own);
-      stream.terminal = true;
-      stream.source = std::move(terminal.master);
-      return std::move(terminal.slave);
-    }
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-      throw std::system_error(errno, std::generic_category(), "make a pipe for a worker");
-    stream.source.reset(ends[0]);
-    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    return FileDescriptor(ends[1]);
-  }
+  OutputLoop& loop() { return thread_.loop(); }
 
   // One for all ranks of a round: the last stream that uses it closes it.
   std::shared_ptr<FilterFile> filter(const StreamLabel& label, bool error) {
@@ -204,34 +141,17 @@ class Output::Impl {
     return shared;
   }
 
-  // Answers that came too late for their question are dropped.
-  std::unique_ptr<OutputAnswer> wait_answer(std::uint64_t id, std::chrono::milliseconds limit) {
-    const auto deadline = Clock::now() + limit;
-    for (;;) {
-      while (auto answer = loop_.answer())
-        if (answer->id == id) return answer;
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-      if (left.count() <= 0) return nullptr;
-      pollfd ready{loop_.answer_fd(), POLLIN, 0};
-      ::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
-    }
-  }
-
   OutputOptions options_;
   RunFiles files_;
-  OutputLoop loop_;
-  std::thread thread_;
+  OutputThread thread_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::map<std::uint32_t, std::array<std::string, 2>> logs_;             // of stdout and stderr
   std::map<std::pair<int, bool>, std::shared_ptr<FilterFile>> filters_;  // by round and stream
-  std::uint64_t last_id_ = 0;
 };
 
 Output::Output(OutputOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 
-Output::~Output() {
-  if (!impl_->stop()) (void)impl_.release();  // the stuck thread's, until the process ends
-}
+Output::~Output() = default;
 
 WorkerStreams Output::open(const StreamLabel& label) {
   WorkerStreams streams;

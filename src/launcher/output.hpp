@@ -88,7 +88,8 @@ class Output {
   // carriage return; what takes it away ends with one.
   void status(std::string text);
 
-  // drun's terminal has a new size: the workers' get it too. The caller passes SIGWINCH on.
+  // drun's terminal has a new size: when this returns, the workers' have it too. The caller passes
+  // SIGWINCH on.
   void resize();
 
  private:

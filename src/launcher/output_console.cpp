@@ -1,5 +1,7 @@
 #include "launcher/output_console.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 
@@ -9,7 +11,15 @@ namespace {
 constexpr std::size_t kParts = 16;          // buffers in one write
 constexpr std::size_t kStdioBuffer = 4096;  // every usual one is a multiple of it
 
+LineTurns::Settings settings_for(int fd) {
+  LineTurns::Settings settings;
+  if (::isatty(fd) != 0) settings.hold = LineTurns::kTerminalHold;
+  return settings;
+}
+
 }  // namespace
+
+Console::Console(int fd) : sink_(fd), turns_(settings_for(fd)) {}
 
 void Console::offer(Stream& stream, Time now) {
   if (writer_ == &stream) return;  // the end of its turn does it

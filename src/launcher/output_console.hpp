@@ -14,12 +14,12 @@ class Console {
  public:
   using Time = LineTurns::Time;
 
-  explicit Console(int fd) : sink_(fd) {}
+  explicit Console(int fd);
 
   [[nodiscard]] Sink& sink() { return sink_; }
   [[nodiscard]] const Sink& sink() const { return sink_; }
 
-  void join(Stream& stream) { turns_.join(stream); }
+  void join(Stream& stream) { turns_.join(stream, stream.rank); }
   void leave(Stream& stream) { turns_.leave(stream); }
   void end(Stream& stream) { turns_.end(stream); }
   [[nodiscard]] bool is_writing(const Stream& stream) const { return writer_ == &stream; }

@@ -46,7 +46,13 @@ OutputLoop::OutputLoop(const OutputLoopOptions& options)
   own_.console = &consoles_[error_];
 }
 
+// The stream takes its seat before the first byte of any that came after it: while several ranks
+// share a console, none of them counts as alone there.
 void OutputLoop::watch(Stream& stream) {
+  stream.next_arrival = arrivals_.load(std::memory_order_relaxed);
+  while (!arrivals_.compare_exchange_weak(stream.next_arrival, &stream, std::memory_order_release,
+                                          std::memory_order_relaxed)) {
+  }
   add(epoll_.get(), stream.source.get(), EPOLLIN | EPOLLET, &stream);
 }
 
@@ -57,6 +63,7 @@ void OutputLoop::run() {
     const int count = ::epoll_wait(epoll_.get(), events.data(), kEvents,
                                    timeout(std::chrono::steady_clock::now()));
     const Time now = std::chrono::steady_clock::now();
+    welcome();
     bool commanded = false;
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
@@ -108,6 +115,7 @@ int OutputLoop::timeout(Time now) const {
 // ---- commands ----
 
 void OutputLoop::execute(OutputCommand& command, Time now) {
+  welcome();  // it may be about a stream that came a moment ago
   switch (command.kind) {
     case OutputCommand::Kind::Tail: {
       std::vector<std::string> lines;
@@ -125,6 +133,7 @@ void OutputLoop::execute(OutputCommand& command, Time now) {
       for (const Stream* stream : command.streams)
         if (stream->terminal && stream->source)
           copy_window_size(stream->console->sink().fd(), stream->source.get());
+      answer(command.id, {});
       break;
     case OutputCommand::Kind::Drain:
       for (auto& stream : command.released)
@@ -182,6 +191,12 @@ bool OutputLoop::everything_written() const {
 
 // ---- reading ----
 
+void OutputLoop::welcome() {
+  Stream* stream = arrivals_.exchange(nullptr, std::memory_order_acquire);
+  while (stream != nullptr)
+    join(*std::exchange(stream, stream->next_arrival));
+}
+
 void OutputLoop::join(Stream& stream) {
   if (stream.joined) return;
   stream.joined = true;
@@ -193,7 +208,6 @@ void OutputLoop::join(Stream& stream) {
 }
 
 void OutputLoop::set_ready(Stream& stream) {
-  join(stream);
   if (stream.ready || stream.ended) return;
   stream.ready = true;
   ready_.push_back(&stream);
@@ -223,7 +237,6 @@ void OutputLoop::look_at_streams(Time now) {
 }
 
 void OutputLoop::read_all(Stream& stream, Time now) {
-  join(stream);
   if (stream.ended) return;
   stream.readable = stream.hung_up = true;  // whether or not: until there is nothing
   const std::uint64_t end = stream.received + kReadAtEnd;

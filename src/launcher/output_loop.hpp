@@ -28,7 +28,7 @@ struct OutputCommand {
   std::string text;                               // Message
 };
 
-// To the agent's thread, for Tail, Drain and Stop.
+// To the agent's thread, for all but Message.
 struct OutputAnswer {
   std::uint64_t id = 0;
   std::vector<std::string> lines;
@@ -69,6 +69,7 @@ class OutputLoop {
   void forget_written();
   void answer(std::uint64_t id, std::vector<std::string> lines);
 
+  void welcome();
   void join(Stream& stream);
   void set_ready(Stream& stream);
   void look_at_streams(Time now);
@@ -91,6 +92,7 @@ class OutputLoop {
   Mailbox<OutputAnswer> answers_;
   BufferPool pool_;
   std::array<Console, 2> consoles_;
+  std::atomic<Stream*> arrivals_{nullptr};  // watched, not joined; the latest first
   std::size_t error_;  // index of stderr's console: 0 where stdout and stderr are one
   std::array<Folding, 2> foldings_;
   std::chrono::milliseconds patience_;

@@ -31,7 +31,7 @@ struct Stream : LineTurns::Seat {
 
   // ---- fixed before the first byte ----
   std::uint32_t worker = 0;
-  int rank = 0;
+  int rank = LineTurns::kNobody;  // whose it is; drun's own streams are nobody's
   bool is_error = false;
   bool terminal = false;  // the source is a pseudo-terminal
   FileDescriptor source;
@@ -45,10 +45,10 @@ struct Stream : LineTurns::Seat {
 
   // ---- reading ----
   bool joined = false;
-  bool readable = false;  // there may be something to read
-  bool hung_up = false;   // read to the end: no further event will come
-  bool ready = false;     // in the list of streams to look at
-  bool grown = false;     // the pipe has been made bigger
+  Stream* next_arrival = nullptr;  // in the loop's list of streams to join
+  bool readable = false;           // there may be something to read
+  bool hung_up = false;            // read to the end: no further event will come
+  bool ready = false;              // in the list of streams to look at
   std::uint64_t received = 0;
 
   // ---- lines ----

@@ -4,13 +4,19 @@
 
 namespace drun::launcher {
 
-void LineTurns::join(Seat& seat) {
+void LineTurns::join(Seat& seat, int owner) {
   seat = Seat{};
-  ++seats_;
+  seat.owner = owner;
+  if (owner != kNobody) ++owners_[owner];
+}
+
+void LineTurns::release(Seat& seat) {
+  const auto owner = owners_.find(seat.owner);
+  if (!seat.ended && owner != owners_.end() && --owner->second == 0) owners_.erase(owner);
 }
 
 void LineTurns::leave(Seat& seat) {
-  --seats_;
+  release(seat);
   std::erase(lines_, &seat);
   std::erase(partials_, &seat);
   seat.has_lines = seat.has_partial = false;
@@ -18,7 +24,6 @@ void LineTurns::leave(Seat& seat) {
     holder_ = nullptr;
     orphaned_ = left_.open;
   }
-  if (last_writer_ == &seat) last_writer_ = nullptr;
 }
 
 void LineTurns::offer_lines(Seat& seat, bool returns, Time now) {
@@ -38,14 +43,14 @@ void LineTurns::offer_partial(Seat& seat, bool returns, bool full_buffer, Time n
     seat.since = now;
     partials_.push_back(&seat);
   }
-  const bool alone = seats_ == 1 || last_writer_ == nullptr || last_writer_ == &seat ||
-                     now - last_wrote_ >= settings_.busy;
-  if (seat.ended || (holder_ == &seat && !full_buffer))
+  if (seat.ended || alone())
     seat.due = now;
-  else if (full_buffer && seats_ > 1)
-    seat.due = now + settings_.full_buffer;
+  else if (full_buffer)
+    seat.due = seat.since + settings_.full_buffer;
+  else if (holder_ == &seat || seat.returns)
+    seat.due = now;
   else
-    seat.due = alone ? now : now + settings_.busy;
+    seat.due = seat.since + settings_.hold;
 }
 
 void LineTurns::withdraw_partial(Seat& seat) {
@@ -55,6 +60,7 @@ void LineTurns::withdraw_partial(Seat& seat) {
 }
 
 void LineTurns::end(Seat& seat) {
+  release(seat);
   seat.ended = true;
   seat.due = Time{};
 }
@@ -94,7 +100,8 @@ std::optional<LineTurns::Grant> LineTurns::next(Time now) {
   if (seat == nullptr) return std::nullopt;
   if (holder_ != nullptr && may_cut(*seat) > now) return std::nullopt;
   const bool over_bar = left_.at_margin || (left_.returned && seat->returns);
-  const bool newline = (holder_ != nullptr || orphaned_) && !left_.endless && !over_bar;
+  const bool own = seat->owner == line_owner_ && alone();
+  const bool newline = (holder_ != nullptr || orphaned_) && !left_.endless && !over_bar && !own;
   if (holder_ != nullptr) holder_->cut = true;
   holder_ = nullptr;
   orphaned_ = false;
@@ -106,8 +113,8 @@ void LineTurns::written(Seat& seat, Left left, Time now) {
   left_ = left;
   orphaned_ = false;
   holder_ = left.open ? &seat : nullptr;
-  holder_wrote_ = last_wrote_ = now;
-  last_writer_ = &seat;
+  holder_wrote_ = now;
+  line_owner_ = seat.owner;
 }
 
 std::optional<LineTurns::Time> LineTurns::deadline(Time now) const {

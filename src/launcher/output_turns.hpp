@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -17,27 +18,32 @@ class LineTurns {
   using Milliseconds = std::chrono::milliseconds;
 
   struct Settings {
-    // An unfinished line is shown at once when the others have been silent for this long, else this
-    // long after it came: most lines that arrive in pieces are complete by then.
-    Milliseconds busy{10};
-    // A stream that stopped in a line exactly where its stdio buffer was full shows that piece only
-    // after this long.
+    // An unfinished line is shown this long after it came, unless it is a progress bar or nobody
+    // else prints here: nearly all lines that arrive in pieces are complete by then, and nobody's
+    // line need be cut.
+    Milliseconds hold{1000};
+    // The same for a stream that stopped in a line exactly where its stdio buffer was full.
     Milliseconds full_buffer{1000};
     // Others may cut into a line that was shown unfinished when its stream has been silent for
     // `quiet`, or when they have waited for `patience`.
     Milliseconds quiet{50};
     Milliseconds patience{200};
   };
+  // Where somebody may be watching: a prompt comes before one grows impatient.
+  static constexpr Milliseconds kTerminalHold{100};
+
+  static constexpr int kNobody = -1;
 
   // One stream's place at the console. Owned by the stream; outlives its membership.
   struct Seat {
+    int owner = kNobody;       // the rank whose stream it is
     bool has_lines = false;    // whole lines are waiting
     bool has_partial = false;  // an unfinished line may be shown from `due` on
     bool returns = false;      // what is waiting begins with a carriage return
     bool ended = false;        // no more will come
     bool cut = false;          // its shown line was cut into: what follows begins a new one
     Time since{};              // when it began to wait
-    Time due{};
+    Time due{};                // when its unfinished line may be shown
   };
 
   // What a stream has left behind on the console.
@@ -56,7 +62,9 @@ class LineTurns {
   LineTurns() = default;
   explicit LineTurns(Settings settings) : settings_(settings) {}
 
-  void join(Seat& seat);
+  // `owner`: the rank. Streams of one rank do not keep each other from showing unfinished lines;
+  // kNobody's keep nobody from it.
+  void join(Seat& seat, int owner);
   void leave(Seat& seat);  // forgets it; its unfinished line stays on the console
 
   // The stream has whole lines.
@@ -65,7 +73,7 @@ class LineTurns {
   void offer_partial(Seat& seat, bool returns, bool full_buffer, Time now);
   // What was offered as partial is not there any more (it became part of whole lines).
   void withdraw_partial(Seat& seat);
-  void end(Seat& seat);
+  void end(Seat& seat);  // no more will come
 
   // The seat to write all that it has now; nullopt: nothing may be written yet. Call written()
   // before the next call.
@@ -79,17 +87,18 @@ class LineTurns {
   [[nodiscard]] Seat* first_waiting(Time now) const;
   [[nodiscard]] Time may_cut(const Seat& seat) const;
   Grant grant(Seat& seat, bool newline_first);
+  void release(Seat& seat);
+  [[nodiscard]] bool alone() const { return owners_.size() <= 1; }
 
   Settings settings_;
-  std::size_t seats_ = 0;
-  std::deque<Seat*> lines_;      // in order of arrival
-  std::vector<Seat*> partials_;  // in order of arrival
-  Seat* holder_ = nullptr;       // has shown an unfinished line
-  bool orphaned_ = false;        // the unfinished line's stream has left
+  std::map<int, std::size_t> owners_;  // ranks, with how many streams that have not ended
+  std::deque<Seat*> lines_;            // in order of arrival
+  std::vector<Seat*> partials_;        // in order of arrival
+  Seat* holder_ = nullptr;             // has shown an unfinished line
+  bool orphaned_ = false;              // the unfinished line's stream has left
+  int line_owner_ = kNobody;           // of the last line written
   Left left_;
   Time holder_wrote_{};
-  Seat* last_writer_ = nullptr;
-  Time last_wrote_{};
 };
 
 }  // namespace drun::launcher

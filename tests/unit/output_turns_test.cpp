@@ -17,8 +17,15 @@ constexpr LineTurns::Left kEndless{.open = true, .endless = true};
 class LineTurnsTest : public testing::Test {
  protected:
   LineTurnsTest() {
-    turns_.join(a_);
-    turns_.join(b_);
+    turns_.join(a_, 0);
+    turns_.join(b_, 1);
+  }
+  // a_ has shown the beginning of a line.
+  void show_beginning_of_a(LineTurns::Left left = kOpen) {
+    turns_.offer_partial(a_, left.returned, false, now_);
+    if (!left.returned) pass(1000);
+    EXPECT_EQ(next(), "a");
+    turns_.written(a_, left, now_);
   }
   void pass(int ms) { now_ += milliseconds(ms); }
   // Who may write now: 'a', 'b', with '+' when a newline goes first, '-' for nobody.
@@ -55,21 +62,100 @@ TEST_F(LineTurnsTest, WholeLinesGoInOrderOfArrival) {
   EXPECT_EQ(next(), "-");
 }
 
-TEST_F(LineTurnsTest, AnUnfinishedLineIsShownAtOnceOnAQuietConsole) {
+TEST_F(LineTurnsTest, AnUnfinishedLineOfSeveralRanksIsHeldAndKeepsNobody) {
   turns_.offer_partial(a_, false, false, now_);
-  EXPECT_EQ(next(), "a");
-}
-
-TEST_F(LineTurnsTest, AnUnfinishedLineWaitsALittleOnABusyConsole) {
+  EXPECT_EQ(next(), "-");
+  EXPECT_EQ(due_in(), 1000);
+  pass(900);
   turns_.offer_lines(b_, false, now_);
   EXPECT_EQ(next(), "b");
   turns_.written(b_, kWhole, now_);
-  pass(3);
+  EXPECT_EQ(next(), "-");
+  EXPECT_EQ(due_in(), 100);
+  pass(100);
+  EXPECT_EQ(next(), "a");
+}
+
+// Four ranks write a text and its newline in two pieces, all at once: no line is cut, however the
+// pieces come.
+TEST_F(LineTurnsTest, TextAndNewlineInTwoWritesAreOneLine) {
+  turns_.offer_partial(a_, false, false, now_);
+  turns_.offer_partial(b_, false, false, now_);
+  EXPECT_EQ(next(), "-");
+  pass(990);
+  turns_.offer_lines(b_, false, now_);
+  EXPECT_EQ(next(), "b");
+  turns_.written(b_, kWhole, now_);
+  turns_.offer_lines(a_, false, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kWhole, now_);
+  EXPECT_EQ(due_in(), -1);
+}
+
+TEST_F(LineTurnsTest, AnUnfinishedLineThatGrowsIsHeldFromItsBeginning) {
+  for (int i = 0; i < 10; ++i) {
+    turns_.offer_partial(a_, false, false, now_);
+    EXPECT_EQ(next(), "-");
+    pass(100);
+  }
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kOpen, now_);
+  turns_.offer_partial(a_, false, false, now_);
+  EXPECT_EQ(next(), "a") << "what it has begun to show goes on at once";
+}
+
+TEST_F(LineTurnsTest, ATerminalsPromptComesSoon) {
+  LineTurns::Settings settings;
+  settings.hold = LineTurns::kTerminalHold;
+  turns_ = LineTurns(settings);
+  turns_.join(a_, 0);
+  turns_.join(b_, 1);
   turns_.offer_partial(a_, false, false, now_);
   EXPECT_EQ(next(), "-");
-  EXPECT_EQ(due_in(), 10);
-  pass(10);
+  EXPECT_EQ(due_in(), 100);
+  pass(100);
   EXPECT_EQ(next(), "a");
+}
+
+TEST_F(LineTurnsTest, AProgressBarIsNotHeld) {
+  turns_.offer_partial(a_, true, false, now_);
+  EXPECT_EQ(next(), "a");
+}
+
+TEST_F(LineTurnsTest, TheStreamsOfOneRankHoldNothingAndGetNoNewline) {
+  turns_.leave(b_);
+  turns_.join(b_, 0);
+  turns_.offer_partial(a_, false, true, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kOpen, now_);
+  turns_.offer_lines(b_, false, now_);
+  EXPECT_EQ(next(), "-");
+  pass(50);
+  EXPECT_EQ(next(), "b");
+}
+
+TEST_F(LineTurnsTest, OneRankAndDrunItselfAreKeptApart) {
+  turns_.leave(b_);
+  turns_.join(b_, LineTurns::kNobody);
+  turns_.offer_partial(a_, false, false, now_);
+  EXPECT_EQ(next(), "a") << "nobody counts as another rank";
+  turns_.written(a_, kOpen, now_);
+  turns_.offer_lines(b_, false, now_);
+  pass(50);
+  EXPECT_EQ(next(), "b+");
+}
+
+TEST_F(LineTurnsTest, ARankWhoseStreamsHaveEndedDoesNotCount) {
+  turns_.end(b_);
+  turns_.offer_partial(a_, false, true, now_);
+  EXPECT_EQ(next(), "a");
+  turns_.leave(b_);
+  turns_.end(a_);
+  turns_.leave(a_);
+  turns_.join(a_, 0);
+  turns_.join(b_, 1);
+  turns_.offer_partial(a_, false, false, now_);
+  EXPECT_EQ(next(), "-") << "ended and left counts once";
 }
 
 TEST_F(LineTurnsTest, AnUnfinishedLineThatWasCompletedGoesWithTheRest) {
@@ -92,7 +178,7 @@ TEST_F(LineTurnsTest, TheEndOfAFullBufferIsHeldBack) {
   EXPECT_EQ(next(), "a");
 }
 
-TEST_F(LineTurnsTest, AStreamAloneNeverWaits) {
+TEST_F(LineTurnsTest, ARankAloneNeverWaits) {
   turns_.leave(b_);
   turns_.offer_partial(a_, false, true, now_);
   EXPECT_EQ(next(), "a");
@@ -102,9 +188,7 @@ TEST_F(LineTurnsTest, AStreamAloneNeverWaits) {
 }
 
 TEST_F(LineTurnsTest, OthersWaitForTheEndOfALineThatIsBeingWritten) {
-  turns_.offer_partial(a_, false, false, now_);
-  EXPECT_EQ(next(), "a");
-  turns_.written(a_, kOpen, now_);
+  show_beginning_of_a();
   turns_.offer_lines(b_, false, now_);
   EXPECT_EQ(next(), "-");
   turns_.offer_lines(a_, false, now_);
@@ -115,9 +199,7 @@ TEST_F(LineTurnsTest, OthersWaitForTheEndOfALineThatIsBeingWritten) {
 }
 
 TEST_F(LineTurnsTest, AQuietUnfinishedLineIsCutByANewline) {
-  turns_.offer_partial(a_, false, false, now_);
-  EXPECT_EQ(next(), "a");
-  turns_.written(a_, kOpen, now_);
+  show_beginning_of_a();
   pass(20);
   turns_.offer_lines(b_, false, now_);
   EXPECT_EQ(next(), "-");
@@ -133,9 +215,7 @@ TEST_F(LineTurnsTest, AQuietUnfinishedLineIsCutByANewline) {
 }
 
 TEST_F(LineTurnsTest, AnUnfinishedLineThatGrowsForEverKeepsOthersOnlyForAWhile) {
-  turns_.offer_partial(a_, false, false, now_);
-  EXPECT_EQ(next(), "a");
-  turns_.written(a_, kOpen, now_);
+  show_beginning_of_a();
   turns_.offer_lines(b_, false, now_);
   for (int waited = 0; waited < 200; waited += 20) {
     turns_.offer_partial(a_, false, false, now_);
@@ -148,18 +228,14 @@ TEST_F(LineTurnsTest, AnUnfinishedLineThatGrowsForEverKeepsOthersOnlyForAWhile) 
 }
 
 TEST_F(LineTurnsTest, AnEndedStreamsUnfinishedLineKeepsNobody) {
-  turns_.offer_partial(a_, false, false, now_);
-  EXPECT_EQ(next(), "a");
-  turns_.written(a_, kOpen, now_);
+  show_beginning_of_a();
   turns_.end(a_);
   turns_.offer_lines(b_, false, now_);
   EXPECT_EQ(next(), "b+");
 }
 
 TEST_F(LineTurnsTest, AStreamThatLeftItsLineUnfinishedKeepsNobody) {
-  turns_.offer_partial(a_, false, false, now_);
-  EXPECT_EQ(next(), "a");
-  turns_.written(a_, kOpen, now_);
+  show_beginning_of_a();
   turns_.end(a_);
   turns_.leave(a_);
   turns_.offer_lines(b_, false, now_);
@@ -170,11 +246,8 @@ TEST_F(LineTurnsTest, AStreamThatLeftItsLineUnfinishedKeepsNobody) {
 }
 
 TEST_F(LineTurnsTest, AProgressBarIsOverwrittenByAnotherBarWithoutANewline) {
-  turns_.offer_partial(a_, true, false, now_);
-  EXPECT_EQ(next(), "a");
-  turns_.written(a_, kBar, now_);
+  show_beginning_of_a(kBar);
   turns_.offer_partial(b_, true, false, now_);
-  pass(10);
   EXPECT_EQ(next(), "b");
   turns_.written(b_, kBar, now_);
   turns_.offer_lines(a_, false, now_);
@@ -182,9 +255,7 @@ TEST_F(LineTurnsTest, AProgressBarIsOverwrittenByAnotherBarWithoutANewline) {
 }
 
 TEST_F(LineTurnsTest, ALineThatEndsWithAReturnKeepsNobodyAndNeedsNoNewline) {
-  turns_.offer_partial(a_, false, false, now_);
-  EXPECT_EQ(next(), "a");
-  turns_.written(a_, kMargin, now_);
+  show_beginning_of_a(kMargin);
   turns_.offer_lines(b_, false, now_);
   EXPECT_EQ(next(), "b");
   EXPECT_TRUE(a_.cut);
