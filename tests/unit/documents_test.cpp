@@ -1,0 +1,266 @@
+// The documents in the store: what is written is read again, and damage is an error with a name.
+#include "rendezvous/documents.hpp"
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace drun::rendezvous {
+namespace {
+
+using Json = nlohmann::json;
+
+Assignment place() {
+  return {3, 1, 4, 2, 9, 1, 5, 2, "10.0.0.7", 29500};
+}
+
+FailureSummary failure() {
+  FailureSummary f;
+  f.rank = 5;
+  f.local_rank = 1;
+  f.group_rank = 2;
+  f.host = "node2";
+  f.pid = 4'000'000'000;
+  f.exit_code = 7;
+  f.cause = "exit code 7";
+  f.time_ms = 1'700'000'000'123;
+  f.uptime_ms = -1;
+  f.traceback = "Traceback:\n  line";
+  f.core_file = "/tmp/core";
+  f.tail = {"one", "", "three \"quoted\""};
+  f.log_file = "/var/log/5";
+  f.others = {"rank 6: exit code 1"};
+  f.restartable = false;
+  f.highest_code = 139;
+  return f;
+}
+
+MemberDocument member() {
+  MemberDocument d;
+  d.host = "node\xC3\xA4";
+  d.address = "fe80::1%eth0";
+  d.worker_port = 65535;
+  d.local_world_size = kMaxLocalWorldSize;
+  d.role = "trainer";
+  d.node_rank = 0;
+  d.is_host = true;
+  d.agreement = {{"nnodes", "1:4"}, {"", "empty"}};
+  d.left = 2;
+  d.claim = place();
+  d.prepared = 3;
+  d.prepared_port = 1;
+  d.succeeded = 3;
+  d.failed = 3;
+  d.failure = failure();
+  d.stop = StopRequest{"received SIGTERM", 143};
+  return d;
+}
+
+RoundDocument round(Phase phase) {
+  RoundDocument d;
+  d.epoch = 1'000'000'000'000;
+  d.number = 7;
+  d.phase = phase;
+  d.ran = 6;
+  d.restart_count = 2;
+  d.nodes = 4;
+  d.world_size = 32;
+  d.cause = Cause::Failure;
+  d.root = "ticket";
+  d.reason = "rank 5 on node2: exit code 7";
+  d.waiting = "1 of 4 nodes (node2)";
+  return d;
+}
+
+TEST(DocumentsTest, WhatIsWrittenIsReadAgain) {
+  EXPECT_EQ(decode_member(encode(member())).value(), member());
+  MemberDocument plain;
+  plain.host = "h";
+  EXPECT_EQ(decode_member(encode(plain)).value(), plain);
+  for (const Phase phase :
+       {Phase::Gathering, Phase::Preparing, Phase::Running, Phase::Stopping, Phase::Closed})
+    EXPECT_EQ(decode_round(encode(round(phase))).value(), round(phase));
+  for (const bool go : {false, true}) {
+    for (const int last_rank : {-1, 0, 3}) {
+      const AssignmentDocument d{place(), go, last_rank, {}};
+      EXPECT_EQ(decode_assignment(encode(d)).value(), d);
+    }
+  }
+  const AssignmentDocument refused{{}, false, -1, "node2 says nnodes=3"};
+  EXPECT_EQ(decode_assignment(encode(refused)).value(), refused);
+  const LeaderDocument leader{"ticket", 9};
+  EXPECT_EQ(decode_leader(encode(leader)).value(), leader);
+  const JobDocument job{{{"nnodes", "2"}}};
+  EXPECT_EQ(decode_job(encode(job)).value(), job);
+  for (const End end :
+       {End::Success, End::Failure, End::Stopped, End::Timeout, End::Refused, End::StoreLost}) {
+    const Outcome outcome{end, 255, "text",
+                          end == End::Failure ? failure() : std::optional<FailureSummary>()};
+    EXPECT_EQ(decode_outcome(encode(outcome)).value(), outcome);
+  }
+}
+
+TEST(DocumentsTest, TextsThatAreNoUtf8AreMadeSoAndLongOnesAreCut) {
+  MemberDocument d = member();
+  d.host = "a\xFF\xFE";
+  d.failure->traceback = std::string(100'000, 'x') + "the end";
+  d.failure->tail.assign(5'000, "line");
+  const auto text = encode(d);
+  EXPECT_LT(text.size(), 32U * 1024);
+  const auto again = decode_member(text);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->host, "a\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_TRUE(again->failure->traceback.ends_with("the end"));
+  EXPECT_EQ(again->failure->tail.size(), 100U);
+}
+
+// One kind of document: its text, and its decoder's error ("" when it was read).
+struct Kind {
+  const char* name;
+  std::string text;
+  std::function<std::string(std::string_view)> error;
+  std::vector<std::string> optional;  // fields that may be missing
+};
+
+template <typename Decode>
+std::function<std::string(std::string_view)> error_of(Decode decode) {
+  return [decode](std::string_view text) {
+    const auto result = decode(text);
+    return result ? std::string() : std::string(result.error().what());
+  };
+}
+
+std::vector<Kind> kinds() {
+  return {
+      {"member",
+       encode(member()),
+       error_of(decode_member),
+       {"node_rank", "is_host", "claim", "prepared", "prepared_port", "succeeded", "failed",
+        "stop"}},
+      {"round",
+       encode(round(Phase::Running)),
+       error_of(decode_round),
+       {"root", "reason", "waiting"}},
+      {"assignment",
+       encode(AssignmentDocument{place(), true, 2, {}}),
+       error_of(decode_assignment),
+       {"go", "last_rank"}},
+      {"leader", encode(LeaderDocument{"t", 1}), error_of(decode_leader), {}},
+      {"job", encode(JobDocument{{{"a", "b"}}}), error_of(decode_job), {}},
+      {"outcome",
+       encode(Outcome{End::Failure, 7, "t", failure()}),
+       error_of(decode_outcome),
+       {"failure"}},
+  };
+}
+
+bool contains(const std::vector<std::string>& list, const std::string& item) {
+  for (const auto& each : list) {
+    if (each == item) return true;
+  }
+  return false;
+}
+
+TEST(DamagedDocumentsTest, EveryPrefixIsAnError) {
+  for (const auto& kind : kinds()) {
+    ASSERT_EQ(kind.error(kind.text), "") << kind.name;
+    for (std::size_t size = 0; size < kind.text.size(); ++size) {
+      const auto error = kind.error(std::string_view(kind.text).substr(0, size));
+      EXPECT_TRUE(error.starts_with("malformed " + std::string(kind.name) + " document: "))
+          << size << ": " << error;
+    }
+  }
+}
+
+TEST(DamagedDocumentsTest, AMissingFieldIsNamed) {
+  for (const auto& kind : kinds()) {
+    const Json whole = Json::parse(kind.text);
+    for (const auto& [name, value] : whole.items()) {
+      Json damaged = whole;
+      damaged.erase(name);
+      const auto error = kind.error(damaged.dump());
+      if (contains(kind.optional, name)) {
+        EXPECT_EQ(error, "") << kind.name << " without " << name;
+      } else {
+        EXPECT_NE(error.find(name), std::string::npos) << kind.name << " without " << name;
+      }
+    }
+  }
+}
+
+TEST(DamagedDocumentsTest, AFieldOfTheWrongTypeIsNamed) {
+  const std::vector<Json> wrong = {nullptr, Json::array({Json::array()}), 1.5,
+                                   std::uint64_t(18'446'744'073'709'551'615U)};
+  for (const auto& kind : kinds()) {
+    const Json whole = Json::parse(kind.text);
+    for (const auto& [name, value] : whole.items()) {
+      for (const auto& other : wrong) {
+        Json damaged = whole;
+        damaged[name] = other;
+        const auto error = kind.error(damaged.dump());
+        EXPECT_NE(error.find(name), std::string::npos)
+            << kind.name << " with " << name << "=" << other << ": " << error;
+      }
+    }
+  }
+}
+
+TEST(DamagedDocumentsTest, NumbersOutOfRangeAreRefused) {
+  struct Case {
+    const char* field;
+    std::int64_t value;
+  };
+  for (const auto& [field, value] : std::vector<Case>{{"group_rank", 4},
+                                                      {"group_rank", -1},
+                                                      {"first_rank", 9},
+                                                      {"nodes", 0},
+                                                      {"world_size", 0},
+                                                      {"round", 0},
+                                                      {"port", 65536},
+                                                      {"restart_count", -1},
+                                                      {"first_role_rank", 5}}) {
+    Json damaged = Json::parse(encode(AssignmentDocument{place(), true, 2, {}}));
+    damaged[field] = value;
+    const auto error = error_of(decode_assignment)(damaged.dump());
+    EXPECT_NE(error.find(field), std::string::npos) << field << "=" << value << ": " << error;
+  }
+  for (const auto& [field, value] : std::vector<Case>{{"local_world_size", kMaxLocalWorldSize + 1},
+                                                      {"local_world_size", 0},
+                                                      {"worker_port", 65536},
+                                                      {"left", -1},
+                                                      {"node_rank", -1}}) {
+    Json damaged = Json::parse(encode(member()));
+    damaged[field] = value;
+    const auto error = error_of(decode_member)(damaged.dump());
+    EXPECT_NE(error.find(field), std::string::npos) << field << "=" << value << ": " << error;
+  }
+}
+
+TEST(DamagedDocumentsTest, FlippedBytesNeverCrash) {
+  std::uint64_t state = 42;
+  for (const auto& kind : kinds()) {
+    for (int i = 0; i < 3'000; ++i) {
+      std::string text = kind.text;
+      for (int flips = 0; flips <= i % 4; ++flips) {
+        state = state * 6364136223846793005U + 1442695040888963407U;
+        text[(state >> 33) % text.size()] = static_cast<char>(state >> 25);
+      }
+      (void)kind.error(text);
+    }
+  }
+}
+
+TEST(DamagedDocumentsTest, AnotherVersionKeepsTheNameForTheRefusal) {
+  const auto other = decode_member(R"({"v":2,"host":"node9","left":"new meaning"})");
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->version, 2);
+  EXPECT_EQ(other->host, "node9");
+  EXPECT_EQ(decode_round(R"({"v":7})").value().version, 7);
+}
+
+}  // namespace
+}  // namespace drun::rendezvous

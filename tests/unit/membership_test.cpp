@@ -1,0 +1,412 @@
+// The leader's decisions: when a round begins, why it stops, how the job ends.
+#include "rendezvous/membership.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "rendezvous/text.hpp"
+#include "support/board.hpp"
+
+namespace drun::rendezvous {
+namespace {
+
+using test::Board;
+
+Settings settings(int min_nodes, int max_nodes) {
+  Settings s;
+  s.min_nodes = min_nodes;
+  s.max_nodes = max_nodes;
+  s.quiet_period = Milliseconds(2'000);
+  s.last_call_timeout = Milliseconds(30'000);
+  s.join_timeout = Milliseconds(600'000);
+  s.keep_alive = Milliseconds(6'000);
+  s.stop_timeout = Milliseconds(60'000);
+  return s;
+}
+
+std::string ticket(int number) {
+  return std::to_string(number);
+}
+
+// The tickets of the planned or running round, by group rank.
+std::vector<std::string> order(const State& state) {
+  std::vector<std::string> result(state.places.size());
+  for (const auto& [name, place] : state.places)
+    result[static_cast<std::size_t>(place.group_rank)] = name;
+  return result;
+}
+
+TEST(GatheringTest, BeginsARoundAtOnceWhenFullAndAfterAQuietPeriodWithEnough) {
+  for (int min = 1; min <= 4; ++min) {
+    for (int max = min; max <= 4; ++max) {
+      for (int there = 0; there <= 5; ++there) {
+        for (const int quiet_ms : {0, 1'999, 2'000}) {
+          Board board(settings(min, max));
+          for (int i = 0; i < there; ++i)
+            board.join(ticket(i));
+          board.pass(Milliseconds(quiet_ms));
+          board.settle();
+          const bool begins = there >= max || (there >= min && quiet_ms >= 2'000);
+          EXPECT_EQ(board.phase() == Phase::Preparing, begins)
+              << there << " of " << min << ":" << max << " after " << quiet_ms;
+          EXPECT_EQ(board.state().round.nodes, begins ? std::min(there, max) : 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(GatheringTest, TheLastCallBoundsTheQuietPeriod) {
+  Board board(settings(1, 100));
+  for (int i = 0; i < 30; ++i) {  // one a second: never quiet
+    EXPECT_EQ(board.phase(), Phase::Gathering) << i;
+    board.join(ticket(i));
+    board.settle();
+    board.pass(Milliseconds(1'000));
+  }
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Preparing);
+}
+
+TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoIsMissing) {
+  Board board(settings(4, 4));
+  board.join("a", 0);
+  board.join("b", 2);
+  board.pass(Milliseconds(599'999));
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Gathering);
+  board.pass(Milliseconds(1));
+  const auto decision = board.step();
+  ASSERT_TRUE(decision.outcome);
+  EXPECT_EQ(decision.outcome->end, End::Timeout);
+  EXPECT_EQ(decision.outcome->exit_code, kTimeoutExitCode);
+  EXPECT_EQ(decision.outcome->text,
+            "after 600 s only 2 of 4 nodes (a, b); missing node ranks 1, 3 had joined");
+}
+
+TEST(GatheringTest, OtherJobsOfTheStoreAreNamed) {
+  Board board(settings(2, 2));
+  board.join("a");
+  board.state().other_jobs = "'typo' (1 node)";
+  EXPECT_EQ(waiting_text(board.state(), board.settings()),
+            "1 of 2 nodes (a); other rendezvous ids on this store: 'typo' (1 node)");
+}
+
+struct DuplicateCase {
+  int join_timeout_ms;
+  int refused_after_ms;
+};
+
+TEST(DuplicateRankTest, IsHeldForTheLifeOfADeadSessionOrTheTimeToJoin) {
+  for (const auto& [join_timeout, refused_after] : std::vector<DuplicateCase>{
+           {600'000, 9'000}, {9'001, 9'000}, {9'000, 9'000}, {8'999, 8'999}, {1'000, 1'000}}) {
+    auto s = settings(2, 2);
+    s.join_timeout = Milliseconds(join_timeout);
+    Board board(s);
+    board.join("a", 0);
+    board.join("b", 0);
+    board.settle();
+    EXPECT_EQ(waiting_text(board.state(), board.settings()),
+              "1 of 2 nodes (a); missing node rank 1; b asks for node rank 0, which a has");
+    board.pass(Milliseconds(refused_after - 1));
+    board.settle();
+    EXPECT_EQ(board.state().members.at("b").standing, Standing::Held) << join_timeout;
+    board.pass(Milliseconds(1));
+    const auto due = next_deadline(board.state(), board.settings());
+    ASSERT_TRUE(due);
+    EXPECT_LE(*due, board.now());
+    const auto decision = board.step();
+    ASSERT_EQ(decision.refused.count("b"), 1U) << join_timeout;
+    EXPECT_EQ(decision.refused.at("b"), "b asks for node rank 0, which a has");
+    EXPECT_FALSE(decision.outcome);
+    const auto next = board.step();
+    EXPECT_EQ(next.outcome.has_value(), refused_after >= join_timeout) << join_timeout;
+    if (!next.outcome) continue;
+    EXPECT_NE(next.outcome->text.find("missing node rank 1 had joined; refused: b asks for node "
+                                      "rank 0, which a has"),
+              std::string::npos)
+        << next.outcome->text;
+  }
+}
+
+TEST(DuplicateRankTest, TheFirstThatWaitsInheritsTheRankOfOneThatGoes) {
+  Board board(settings(2, 2));
+  board.join("a", 0);
+  board.join("b", 0);
+  board.join("c", 0);
+  board.gone("a");
+  EXPECT_EQ(board.state().members.at("b").standing, Standing::Eligible);
+  EXPECT_EQ(board.state().members.at("c").standing, Standing::Held);
+  board.gone("b");
+  EXPECT_EQ(board.state().members.at("c").standing, Standing::Eligible);
+}
+
+TEST(RefusalTest, EveryFieldOfADisagreementIsNamed) {
+  Board board(settings(2, 2));
+  auto d = board.document("b");
+  d.agreement["nnodes"] = "3";
+  d.agreement["max-restarts"] = "5";
+  d.agreement.erase("resize");
+  board.put("b", d);
+  const auto decision = board.step();
+  EXPECT_EQ(decision.refused.at("b"),
+            "b says max-restarts=5, the job has max-restarts=0, nnodes=3 instead of nnodes=2, no "
+            "resize instead of resize=now");
+  EXPECT_EQ(board.step().refused.size(), 0U) << "told once";
+}
+
+TEST(RefusalTest, AnotherProtocolOrARankBeyondTheJobIsRefused) {
+  Board board(settings(2, 2));
+  auto d = board.document("a");
+  d.version = kProtocolVersion + 1;
+  board.put("a", d);
+  board.join("b", 2);
+  const auto decision = board.step();
+  EXPECT_EQ(decision.refused.at("a"), "a speaks rendezvous protocol 2, the job 1");
+  EXPECT_EQ(decision.refused.at("b"), "b asks for node rank 2, the job has 2 nodes");
+}
+
+TEST(PreparingTest, RunsWhenTheFirstNodeIsReadyAndIsGivenUpOtherwise) {
+  Board board(settings(1, 3));
+  board.join("a");
+  board.join("b");
+  board.pass(Milliseconds(2'000));
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Preparing);
+  EXPECT_TRUE(board.step().writes.empty()) << "nothing happens until it is ready";
+  board.prepared("b");
+  EXPECT_TRUE(board.step().writes.empty()) << "b is not the first";
+  board.prepared("a");
+  board.step();
+  EXPECT_EQ(board.phase(), Phase::Running);
+  EXPECT_EQ(order(board.state()), (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(PreparingTest, AMemberThatGoesOrOneThatComesMakesANewPlan) {
+  Board lost(settings(1, 3));
+  lost.join("a");
+  lost.join("b");
+  lost.pass(Milliseconds(2'000));
+  lost.settle();
+  lost.gone("b");
+  lost.step();
+  EXPECT_NE(lost.state().round.nodes, 2);
+
+  Board more(settings(1, 3));
+  more.join("a");
+  more.pass(Milliseconds(2'000));
+  more.settle();
+  const int number = more.state().round.number;
+  more.join("b");
+  more.pass(Milliseconds(2'000));
+  more.settle();
+  EXPECT_EQ(more.phase(), Phase::Preparing);
+  EXPECT_GT(more.state().round.number, number);
+  EXPECT_EQ(more.state().round.nodes, 2);
+}
+
+TEST(PreparingTest, AFirstNodeThatDoesNotGetReadyIsLeftBehind) {
+  Board board(settings(1, 2));
+  board.join("a");
+  board.join("b");
+  board.settle();
+  board.pass(kPrepareTimeout);
+  EXPECT_EQ(board.step().refused.count("a"), 1U);
+  board.pass(Milliseconds(2'000));
+  board.run();
+  EXPECT_EQ(board.phase(), Phase::Running);
+  EXPECT_EQ(order(board.state()), (std::vector<std::string>{"b"}));
+}
+
+// What happens in a running round of a and b, and what is decided.
+struct RunningCase {
+  const char* name;
+  void (*event)(Board&);
+  Phase phase;
+  Cause cause;
+};
+
+TEST(RunningTest, StopsForItsReasonsOnly) {
+  const std::vector<RunningCase> cases = {
+      {"nothing", [](Board&) {}, Phase::Running, Cause::None},
+      {"a failure", [](Board& b) { b.fails("a"); }, Phase::Stopping, Cause::Failure},
+      {"two failures", [](Board& b) { b.fails("b"), b.fails("a"); }, Phase::Stopping,
+       Cause::Failure},
+      {"a loss", [](Board& b) { b.gone("a"); }, Phase::Stopping, Cause::Membership},
+      {"a loss that came back", [](Board& b) { b.gone("a"), b.join("a"); }, Phase::Running,
+       Cause::None},
+      {"one success", [](Board& b) { b.succeeds("a"); }, Phase::Running, Cause::None},
+      {"a success that goes", [](Board& b) { b.succeeds("a"), b.left("a"), b.gone("a"); },
+       Phase::Running, Cause::None},
+      {"all succeed", [](Board& b) { b.succeeds("a"), b.succeeds("b"); }, Phase::Closed,
+       Cause::None},
+      {"a joiner, at once", [](Board& b) { b.join("c"); }, Phase::Running, Cause::None},
+      {"a joiner, after the quiet period",
+       [](Board& b) { b.join("c"), b.pass(Milliseconds(2'000)); }, Phase::Stopping, Cause::Resize},
+      {"joiners that fill the job", [](Board& b) { b.join("c"), b.join("d"); }, Phase::Stopping,
+       Cause::Resize},
+      {"a joiner after a success",
+       [](Board& b) { b.succeeds("a"), b.join("c"), b.pass(Milliseconds(60'000)); }, Phase::Running,
+       Cause::None},
+      {"a joiner that went again",
+       [](Board& b) { b.join("c"), b.gone("c"), b.pass(Milliseconds(60'000)); }, Phase::Running,
+       Cause::None},
+      {"a stop", [](Board& b) { b.stops("b"); }, Phase::Closed, Cause::None},
+      {"a stranger's stop", [](Board& b) { b.join("c"), b.stops("c"); }, Phase::Running,
+       Cause::None},
+  };
+  for (const auto& each : cases) {
+    Board board(settings(1, 4));
+    board.join("a");
+    board.join("b");
+    board.pass(Milliseconds(2'000));
+    board.run();
+    ASSERT_EQ(board.phase(), Phase::Running);
+    each.event(board);
+    board.settle();
+    EXPECT_EQ(board.phase(), each.phase) << each.name;
+    EXPECT_EQ(board.state().round.cause, each.cause) << each.name;
+  }
+}
+
+TEST(RunningTest, SparesAndResizeAtRestartDoNotStopARound) {
+  Board full(settings(1, 2));
+  full.join("a");
+  full.join("b");
+  full.run();
+  full.join("c");
+  full.pass(Milliseconds(600'000));
+  full.settle();
+  EXPECT_EQ(full.phase(), Phase::Running);
+
+  auto s = settings(1, 2);
+  s.resize = Resize::Restart;
+  Board late(s);
+  late.join("a");
+  late.pass(Milliseconds(2'000));
+  late.run();
+  late.join("b");
+  late.pass(Milliseconds(600'000));
+  late.settle();
+  EXPECT_EQ(late.phase(), Phase::Running);
+}
+
+struct StoppingCase {
+  const char* name;
+  int max_restarts;
+  bool restartable;
+  bool also_lost;
+  Phase phase;
+  int restart_count;
+};
+
+TEST(StoppingTest, FailuresSpendTheBudgetAndLossesDoNot) {
+  for (const auto& each : std::vector<StoppingCase>{
+           {"a failure with a restart left", 1, true, false, Phase::Preparing, 1},
+           {"a failure without one", 0, true, false, Phase::Closed, 0},
+           {"a failure that forbids another try", 5, false, false, Phase::Closed, 0},
+           {"the echo of a loss", 0, true, true, Phase::Gathering, 0}}) {
+    auto s = settings(3, 3);
+    s.max_restarts = each.max_restarts;
+    Board board(s);
+    for (const char* name : {"a", "b", "c"})
+      board.join(name);
+    board.run();
+    ASSERT_EQ(board.phase(), Phase::Running);
+    board.fails("b", 7, each.restartable);
+    if (each.also_lost) board.gone("c");
+    board.settle();
+    ASSERT_EQ(board.phase(), Phase::Stopping);
+    board.left("a");
+    board.settle();
+    ASSERT_EQ(board.phase(), Phase::Stopping) << "b has not left: " << each.name;
+    board.all_left();
+    board.settle();
+    EXPECT_EQ(board.phase(), each.phase) << each.name;
+    EXPECT_EQ(board.state().round.restart_count, each.restart_count) << each.name;
+  }
+}
+
+TEST(StoppingTest, TheFirstFailureIsTheRootCauseAndTheExitCodeFollowsThePolicy) {
+  for (const auto& [policy, code] : std::vector<std::pair<ExitCodePolicy, int>>{
+           {ExitCodePolicy::Root, 3}, {ExitCodePolicy::First, 3}, {ExitCodePolicy::Max, 9}}) {
+    auto s = settings(2, 2);
+    s.exit_code = policy;
+    Board board(s);
+    board.join("a");
+    board.join("b");
+    board.run();
+    board.fails("b", 3);
+    board.fails("a", 9);
+    board.settle();
+    board.left("a");
+    board.left("b");
+    const auto outcome = board.step().outcome;
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->end, End::Failure);
+    EXPECT_EQ(outcome->exit_code, code);
+    EXPECT_EQ(outcome->failure->host, "b");
+  }
+}
+
+TEST(StoppingTest, ANodeThatDoesNotStopIsLeftBehind) {
+  Board board(settings(1, 2));
+  board.join("a");
+  board.join("b");
+  board.run();
+  board.fails("a");
+  board.settle();
+  board.left("a");
+  board.pass(Milliseconds(59'999));
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Stopping);
+  board.pass(Milliseconds(1));
+  EXPECT_EQ(board.step().refused.count("b"), 1U);
+}
+
+TEST(StoppingTest, SurvivorsKeepTheirRankAndASpareTakesTheDeadNodes) {
+  Board board(settings(3, 3));
+  for (const char* name : {"a", "b", "c", "spare"})
+    board.join(name);
+  board.run();
+  ASSERT_EQ(order(board.state()), (std::vector<std::string>{"a", "b", "c"}));
+  board.gone("b");
+  board.settle();
+  board.left("a");
+  board.left("c");
+  board.run();
+  EXPECT_EQ(board.phase(), Phase::Running);
+  EXPECT_EQ(order(board.state()), (std::vector<std::string>{"a", "spare", "c"}));
+  EXPECT_EQ(board.state().round.restart_count, 0);
+}
+
+TEST(ClosedTest, NothingIsDecidedAnyMore) {
+  Board board(settings(1, 1));
+  board.join("a");
+  board.run();
+  board.succeeds("a");
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Closed);
+  board.join("b");
+  board.gone("a");
+  board.pass(Milliseconds(1'000'000));
+  EXPECT_TRUE(board.step().writes.empty());
+  EXPECT_FALSE(next_deadline(board.state(), board.settings()));
+}
+
+// What the store says is not trusted: a member that asks for another rank later is not followed.
+TEST(HostileMemberTest, ALaterRankIsIgnored) {
+  Board board(settings(2, 2));
+  board.join("a", 0);
+  board.join("b", 0);
+  auto d = board.document("b");
+  d.node_rank = 1;
+  board.put("b", d);
+  board.pass(Milliseconds(9'000));
+  EXPECT_EQ(board.step().refused.count("b"), 1U);
+}
+
+}  // namespace
+}  // namespace drun::rendezvous
