@@ -1,0 +1,368 @@
+// What a new leader makes of the keys that it finds, and how it writes.
+#include "rendezvous/leader.hpp"
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "rendezvous/other_jobs.hpp"
+
+namespace drun::rendezvous {
+namespace {
+
+constexpr Time kNow{std::chrono::hours(1)};
+
+Settings settings(int nodes) {
+  Settings s;
+  s.run_id = "job";
+  s.ticket = "me";
+  s.host = "host";
+  s.min_nodes = s.max_nodes = nodes;
+  return s;
+}
+
+// The keys of a job, as a store holds them.
+class Found {
+ public:
+  explicit Found(Settings s) : settings_(std::move(s)), keys_("job") {}
+
+  Found& member(const std::string& ticket, const std::function<void(MemberDocument&)>& more = {}) {
+    MemberDocument d;
+    d.host = "host-" + ticket;
+    d.agreement = full_agreement(settings_);
+    if (more) more(d);
+    return add(keys_.member(ticket), encode(d));
+  }
+  Found& round(int number, Phase phase, int nodes, int ran, int restarts = 0) {
+    RoundDocument d;
+    d.number = number;
+    d.phase = phase;
+    d.nodes = nodes;
+    d.ran = ran;
+    d.restart_count = restarts;
+    return add(keys_.round, encode(d));
+  }
+  Found& place(const std::string& ticket, int number, int group_rank, int nodes, bool go = true) {
+    AssignmentDocument d;
+    d.go = go;
+    d.assignment.round = number;
+    d.assignment.group_rank = group_rank;
+    d.assignment.group_world_size = nodes;
+    d.assignment.world_size = nodes;
+    d.assignment.first_rank = group_rank;
+    d.assignment.role_world_size = nodes;
+    return add(keys_.assignment(ticket), encode(d));
+  }
+  Found& refusal(const std::string& ticket) {
+    return add(keys_.assignment(ticket), encode(AssignmentDocument{{}, false, -1, "no"}));
+  }
+  Found& job(const Settings& s) { return add(keys_.job, encode(JobDocument{full_agreement(s)})); }
+  Found& add(std::string key, std::string value) {
+    entries_.push_back({std::move(key), std::move(value)});
+    return *this;
+  }
+  State restore(std::optional<Time> grace = {}, const RoundDocument& seen = {},
+                const State* previous = nullptr) {
+    problems.clear();
+    return rendezvous::restore(settings_, 5, entries_, previous, seen, grace, kNow, problems);
+  }
+  [[nodiscard]] const Keys& keys() const { return keys_; }
+  [[nodiscard]] const std::vector<Change>& entries() const { return entries_; }
+
+  std::vector<std::string> problems;
+
+ private:
+  Settings settings_;
+  Keys keys_;
+  std::vector<Change> entries_;
+};
+
+MemberDocument& holding(MemberDocument& d, int round, int group_rank, int nodes) {
+  d.claim = Assignment{};
+  d.claim->round = round;
+  d.claim->group_rank = group_rank;
+  d.claim->group_world_size = nodes;
+  d.claim->world_size = nodes;
+  d.claim->first_rank = group_rank;
+  d.claim->role_world_size = nodes;
+  return d;
+}
+
+TEST(RestoreTest, AnEmptyStoreIsANewJob) {
+  const State s = Found(settings(2)).restore();
+  EXPECT_EQ(s.round.phase, Phase::Gathering);
+  EXPECT_EQ(s.round.number, 0);
+  EXPECT_FALSE(s.round_written);
+  EXPECT_FALSE(s.job_written);
+  EXPECT_EQ(s.epoch, 5);
+  EXPECT_EQ(s.waiting_since, kNow);
+}
+
+TEST(RestoreTest, ARunningRoundGoesOnWithWhoIsThere) {
+  const auto hold = [](MemberDocument& d) { holding(d, 3, 0, 2); };
+  Found found(settings(2));
+  found.member("a", hold).round(3, Phase::Running, 2, 3, 1).place("a", 3, 0, 2).place("b", 3, 1, 2);
+  const State lost = found.restore();
+  EXPECT_EQ(lost.round.phase, Phase::Running);
+  EXPECT_EQ(lost.round.restart_count, 1);
+  EXPECT_TRUE(lost.round_written);
+  EXPECT_EQ(lost.unleft, 1);
+  EXPECT_EQ(lost.lost, 1);
+  EXPECT_EQ(lost.missing, 0);
+  EXPECT_TRUE(lost.places.at("b").lost);
+  const State graced = found.restore(kNow + Milliseconds(1'000));
+  EXPECT_EQ(graced.lost, 0);
+  EXPECT_EQ(graced.missing, 1);
+}
+
+TEST(RestoreTest, WhatWasBeingPreparedIsDecidedAgain) {
+  const State s = Found(settings(2))
+                      .member("a")
+                      .member("b")
+                      .round(4, Phase::Preparing, 2, 3)
+                      .place("a", 4, 0, 2, false)
+                      .restore();
+  EXPECT_EQ(s.round.phase, Phase::Gathering);
+  EXPECT_EQ(s.round.number, 4);
+  EXPECT_EQ(s.ready, 2);
+}
+
+TEST(RestoreTest, AnOutcomeClosesTheJob) {
+  Found found(settings(1));
+  found.member("a").round(1, Phase::Running, 1, 1);
+  found.add(found.keys().outcome, encode(Outcome{}));
+  EXPECT_EQ(found.restore().round.phase, Phase::Closed);
+}
+
+TEST(RestoreTest, AStoreThatForgotIsToldByItsMembers) {
+  // The store has lost all but the members that came back: they still run round 7.
+  const State s = Found(settings(2))
+                      .member("a", [](MemberDocument& d) { holding(d, 7, 0, 2); })
+                      .member("b", [](MemberDocument& d) { holding(d, 7, 1, 2); })
+                      .restore(kNow + Milliseconds(6'000));
+  EXPECT_EQ(s.round.phase, Phase::Running);
+  EXPECT_EQ(s.round.number, 7);
+  EXPECT_EQ(s.round.nodes, 2);
+  EXPECT_EQ(s.unleft, 2);
+  EXPECT_EQ(s.missing, 0);
+  EXPECT_EQ(s.vacant, 0);
+  EXPECT_EQ(s.reclaimed.size(), 2U);
+
+  // Of the members one is not back yet: its place is waited for.
+  const State half = Found(settings(2))
+                         .member("a", [](MemberDocument& d) { holding(d, 7, 0, 2); })
+                         .restore(kNow + Milliseconds(6'000));
+  EXPECT_EQ(half.missing, 1);
+  EXPECT_EQ(half.vacant, 1);
+
+  // All have left round 7: the next has a higher number.
+  const State left =
+      Found(settings(2)).member("a", [](MemberDocument& d) { d.left = 7; }).restore();
+  EXPECT_EQ(left.round.phase, Phase::Gathering);
+  EXPECT_EQ(left.round.number, 7);
+
+  // The leader itself has seen a later round than the store knows.
+  RoundDocument seen;
+  seen.number = 9;
+  seen.phase = Phase::Stopping;
+  seen.restart_count = 2;
+  const State older = Found(settings(2)).round(8, Phase::Running, 2, 8).restore({}, seen);
+  EXPECT_EQ(older.round.number, 9);
+  EXPECT_EQ(older.round.phase, Phase::Stopping);
+  EXPECT_EQ(older.round.restart_count, 2);
+}
+
+TEST(RestoreTest, DamagedDocumentsAreNamedAndHarmOnlyTheirWriter) {
+  Found found(settings(2));
+  found.member("a").member("b");
+  found.add(found.keys().member("bad"), "{}");
+  found.add(found.keys().assignment("worse"), "[]");
+  found.add(found.keys().round, "no JSON");
+  found.add(found.keys().job, "{\"agreement\":1}");
+  const State s = found.restore();
+  EXPECT_EQ(found.problems.size(), 3U);
+  EXPECT_EQ(s.ready, 2);
+  EXPECT_EQ(s.to_refuse, (std::set<std::string, std::less<>>{"bad"}));
+  EXPECT_TRUE(s.assignment_keys.contains("worse")) << "to be deleted with the next round";
+  EXPECT_EQ(s.round.phase, Phase::Gathering);
+}
+
+TEST(RestoreTest, WhoWasRefusedStaysSoAndIsNotToldTwice) {
+  const State s = Found(settings(2)).member("a").refusal("a").restore();
+  EXPECT_EQ(s.members.at("a").standing, Standing::Refused);
+  EXPECT_TRUE(s.to_refuse.empty());
+  EXPECT_EQ(s.ready, 0);
+}
+
+TEST(RestoreTest, AFailureThatWasReportedIsKnownAgainTheRootCauseFirst) {
+  const auto failed = [](int code) {
+    return [code](MemberDocument& d) {
+      d.failed = 2;
+      d.failure.emplace();
+      d.failure->exit_code = code;
+    };
+  };
+  Found found(settings(2));
+  found.member("a", failed(1)).member("b", failed(2)).place("a", 2, 0, 2).place("b", 2, 1, 2);
+  RoundDocument round;
+  round.number = round.ran = 2;
+  round.nodes = 2;
+  round.phase = Phase::Stopping;
+  round.root = "b";
+  found.add(found.keys().round, encode(round));
+  const State s = found.restore();
+  ASSERT_EQ(s.failures.size(), 2U);
+  EXPECT_EQ(s.failures.front().ticket, "b");
+}
+
+// A leader with an outbox, and what it has asked for.
+class LeaderTest : public testing::Test {
+ protected:
+  void begin(Settings s) {
+    settings_ = std::move(s);
+    leader_ = std::make_unique<Leader>(settings_, outbox_, "value", 3, nullptr, seen_, std::nullopt,
+                                       kNow);
+  }
+  std::vector<CommitAction> commits() {
+    std::vector<CommitAction> result;
+    for (auto& action : outbox_.take()) {
+      if (auto* commit = std::get_if<CommitAction>(&action)) result.push_back(std::move(*commit));
+      if (auto* watch = std::get_if<WatchAction>(&action)) watches_.push_back(*watch);
+      if (std::holds_alternative<UnwatchAction>(action)) ++unwatched_;
+    }
+    return result;
+  }
+  void snapshot(const Found& found) {
+    leader_->on_snapshot({watches_.back().watch, found.entries()}, kNow);
+  }
+
+  Settings settings_;
+  Outbox outbox_;
+  RoundDocument seen_;
+  std::unique_ptr<Leader> leader_;
+  std::vector<WatchAction> watches_;
+  int unwatched_ = 0;
+};
+
+TEST_F(LeaderTest, WritesNothingBeforeItKnowsAndGuardsAllThatItWrites) {
+  begin(settings(1));
+  leader_->advance(kNow);
+  EXPECT_TRUE(commits().empty());
+  snapshot(Found(settings_).member("a"));
+  leader_->advance(kNow);
+  const auto written = commits();
+  ASSERT_EQ(written.size(), 1U);
+  ASSERT_EQ(written[0].transaction.guards.size(), 1U);
+  EXPECT_EQ(written[0].transaction.guards[0].key, "drun/job/leader");
+  EXPECT_EQ(written[0].transaction.guards[0].expected, "value");
+  EXPECT_EQ(written[0].transaction.writes.back().key, "drun/job/round");
+  leader_->advance(kNow);
+  EXPECT_TRUE(commits().empty()) << "one decision at a time";
+  EXPECT_FALSE(leader_->next_deadline());
+}
+
+TEST_F(LeaderTest, ARefusedWriteMeansThatSomebodyElseLeads) {
+  begin(settings(1));
+  commits();
+  snapshot(Found(settings_).member("a"));
+  leader_->advance(kNow);
+  leader_->on_commit({commits().at(0).request, CommitOutcome::Refused}, kNow);
+  EXPECT_TRUE(leader_->deposed());
+  leader_->advance(kNow);
+  EXPECT_TRUE(commits().empty());
+}
+
+TEST_F(LeaderTest, AfterALostAnswerItLooksBeforeItWrites) {
+  begin(settings(1));
+  commits();
+  snapshot(Found(settings_).member("a"));
+  leader_->advance(kNow);
+  leader_->on_commit({commits().at(0).request, CommitOutcome::Unknown}, kNow);
+  leader_->advance(kNow);
+  EXPECT_TRUE(commits().empty());
+  EXPECT_EQ(unwatched_, 1);
+  ASSERT_EQ(watches_.size(), 2U);
+  snapshot(Found(settings_).member("a"));
+  leader_->advance(kNow);
+  EXPECT_EQ(commits().size(), 1U);
+}
+
+TEST_F(LeaderTest, DoesNotLeadAJobThatItDisagreesWith) {
+  begin(settings(3));
+  commits();
+  snapshot(Found(settings(3)).member("a").job(settings(2)));
+  EXPECT_EQ(leader_->disagreement(), "host says nnodes=3, the job has nnodes=2");
+  leader_->advance(kNow);
+  EXPECT_TRUE(commits().empty());
+  EXPECT_FALSE(leader_->next_deadline());
+}
+
+TEST_F(LeaderTest, LooksForOtherJobsWhileNodesAreMissing) {
+  auto s = settings(2);
+  s.join_timeout = Milliseconds(60'000);
+  begin(s);
+  commits();
+  snapshot(Found(settings_).member("a"));
+  leader_->advance(kNow);
+  leader_->on_commit({commits().at(0).request, CommitOutcome::Committed}, kNow);
+  for (const int at_ms : {5'000, 59'000}) {
+    const auto before = watches_.size();
+    leader_->advance(kNow + Milliseconds(at_ms - 1));
+    for (const auto& each : commits())
+      leader_->on_commit({each.request, CommitOutcome::Committed}, kNow);
+    EXPECT_EQ(watches_.size(), before) << at_ms;
+    const auto due = leader_->next_deadline();
+    ASSERT_TRUE(due);
+    EXPECT_LE(*due, kNow + Milliseconds(at_ms));
+    leader_->advance(kNow + Milliseconds(at_ms));
+    for (const auto& each : commits())
+      leader_->on_commit({each.request, CommitOutcome::Committed}, kNow);
+    ASSERT_EQ(watches_.size(), before + 1) << at_ms;
+    EXPECT_EQ(watches_.back().key, "drun/");
+    leader_->on_snapshot(
+        {watches_.back().watch, {{"drun/typo/member/t1", "{}"}, {"drun/job/member/a", "{}"}}},
+        kNow);
+    EXPECT_EQ(leader_->state()->other_jobs, "'typo' (1 node)");
+  }
+}
+
+TEST(OtherJobsTest, CountsTheMembersOfOtherIds) {
+  OtherJobs others(Keys("a"));
+  EXPECT_TRUE(others.empty());
+  EXPECT_EQ(others.text(), "");
+  others.on_snapshot({{"drun/a/member/1", "x"},
+                      {"drun/b%2Fc/member/1", "x"},
+                      {"drun/b%2Fc/member/2", "x"},
+                      {"drun/d/round", "x"},
+                      {"drun/d/member/9", "x"},
+                      {"drun/", "x"},
+                      {"other", "x"}});
+  EXPECT_EQ(others.text(), "'b/c' (2 nodes), 'd' (1 node)");
+  others.on_changes({{"drun/b%2Fc/member/1", std::nullopt},
+                     {"drun/b%2Fc/member/7", std::nullopt},
+                     {"drun/d/member/9", std::nullopt},
+                     {"drun/e/member/9", std::nullopt}});
+  EXPECT_EQ(others.text(), "'b/c' (1 node)");
+  others.on_snapshot({});
+  EXPECT_TRUE(others.empty());
+  std::vector<Change> many;
+  for (char id = 'b'; id < 'm'; ++id)
+    many.push_back({std::string("drun/") + id + "/member/1", "x"});
+  others.on_snapshot(many);
+  EXPECT_TRUE(others.text().ends_with("'i' (1 node), ...")) << others.text();
+}
+
+TEST(KeysTest, NoIdReachesIntoAnothersKeys) {
+  for (const std::string id : {"", "a", "a/b", "../x", "drun/a/", "%2F", "\xC3\xA4", "a b", "."}) {
+    EXPECT_EQ(unescape_id(escape_id(id)), id);
+    EXPECT_EQ(escape_id(id).find('/'), std::string::npos);
+  }
+  EXPECT_EQ(unescape_id("%"), "%");
+  EXPECT_EQ(unescape_id("%zz%4"), "%zz%4");
+}
+
+}  // namespace
+}  // namespace drun::rendezvous

@@ -1,0 +1,306 @@
+// One agent as a member: when it starts and stops its workers, and when it leaves.
+#include "rendezvous/member.hpp"
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace drun::rendezvous {
+namespace {
+
+class MemberTest : public testing::Test {
+ protected:
+  MemberTest() {
+    settings_.run_id = "job";
+    settings_.ticket = "me";
+    settings_.keep_alive = Milliseconds(6'000);
+    settings_.join_timeout = Milliseconds(60'000);
+    settings_.close_timeout = Milliseconds(30'000);
+  }
+
+  // What the agent was told to do since the last call.
+  struct Done {
+    std::optional<StartAction> start;
+    std::optional<StopAction> stop;
+    std::optional<FinishAction> finish;
+    std::optional<PrepareMasterAction> prepare;
+    std::vector<MemberDocument> published;
+  };
+  Done done() {
+    Done result;
+    for (auto& action : outbox_.take()) {
+      if (auto* start = std::get_if<StartAction>(&action)) result.start = *start;
+      if (auto* stop = std::get_if<StopAction>(&action)) result.stop = *stop;
+      if (auto* finish = std::get_if<FinishAction>(&action)) result.finish = *finish;
+      if (auto* prepare = std::get_if<PrepareMasterAction>(&action)) result.prepare = *prepare;
+      if (auto* watch = std::get_if<WatchAction>(&action)) watches_[watch->key] = watch->watch;
+      if (auto* commit = std::get_if<CommitAction>(&action)) {
+        result.published.push_back(decode_member(*commit->transaction.writes.at(0).value).value());
+        member_->on_commit({commit->request, CommitOutcome::Committed}, now_);
+      }
+    }
+    return result;
+  }
+
+  void begin() {
+    member_.emplace(settings_, keys_, outbox_, now_);
+    member_->on_link_up(false, now_);
+    done();
+    for (const auto& key : {keys_.round, keys_.outcome, keys_.assignment("me")})
+      member_->on_snapshot({watches_.at(key), {}});
+    advance();
+  }
+  void advance(Milliseconds time = Milliseconds(0)) {
+    now_ += time;
+    member_->touch(now_);
+    member_->advance(now_);
+  }
+  void put(const std::string& key, std::optional<std::string> value) {
+    member_->on_changes({watches_.at(key), {{key, std::move(value)}}});
+  }
+  void round(int number, Phase phase) {
+    RoundDocument d;
+    d.number = number;
+    d.phase = phase;
+    d.ran = phase == Phase::Running ? number : number - 1;
+    d.nodes = 1;
+    put(keys_.round, encode(d));
+  }
+  void place(int number, bool go) {
+    AssignmentDocument d;
+    d.go = go;
+    d.assignment.round = number;
+    put(keys_.assignment("me"), encode(d));
+  }
+  // Holds workers of this round.
+  void run(int number) {
+    begin();
+    place(number, true);
+    round(number, Phase::Running);
+    advance();
+    ASSERT_TRUE(done().start);
+  }
+
+  Settings settings_;
+  Keys keys_{"job"};
+  Outbox outbox_;
+  Time now_{std::chrono::hours(1)};
+  std::optional<MemberAgent> member_;
+  std::map<std::string, WatchId> watches_;
+};
+
+constexpr Phase kPhases[] = {Phase::Gathering, Phase::Preparing, Phase::Running, Phase::Stopping,
+                             Phase::Closed};
+
+TEST_F(MemberTest, StartsInARunningRoundWithAPlaceInItOnly) {
+  for (const Phase phase : kPhases) {
+    for (const int place_round : {1, 2, 3}) {
+      for (const bool go : {false, true}) {
+        for (const bool place_first : {false, true}) {
+          begin();
+          if (place_first) place(place_round, go);
+          round(2, phase);
+          if (!place_first) place(place_round, go);
+          advance();
+          const auto told = done();
+          EXPECT_EQ(told.start.has_value(), phase == Phase::Running && place_round == 2 && go)
+              << static_cast<int>(phase) << " " << place_round << " " << go;
+          EXPECT_EQ(told.prepare.has_value(), phase == Phase::Preparing && place_round == 2 && !go);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(MemberTest, KeepsItsWorkersInTheirRunningRoundOnly) {
+  for (const Phase phase : kPhases) {
+    for (const int number : {4, 5, 6}) {
+      run(5);
+      round(number, phase);
+      advance();
+      const bool keeps = (number == 5 && phase == Phase::Running) || number < 5;
+      EXPECT_EQ(!done().stop.has_value(), keeps) << number << " " << static_cast<int>(phase);
+      if (number >= 5) continue;
+      // A store that was set back has its leader's time to be mended, and no longer.
+      advance(settings_.keep_alive * 2);
+      EXPECT_TRUE(done().stop) << number << " " << static_cast<int>(phase);
+    }
+  }
+}
+
+TEST_F(MemberTest, SaysThatItHasLeftWhenNothingRunsAnyMore) {
+  run(1);
+  round(1, Phase::Stopping);
+  advance();
+  const auto told = done();
+  ASSERT_TRUE(told.stop);
+  EXPECT_FALSE(told.stop->immediately);
+  EXPECT_TRUE(told.published.empty());
+  member_->on_workers_stopped();
+  advance();
+  const auto after = done();
+  ASSERT_EQ(after.published.size(), 1U);
+  EXPECT_EQ(after.published[0].left, 1);
+  EXPECT_FALSE(after.published[0].claim);
+}
+
+TEST_F(MemberTest, NeverStartsTheSameRoundTwice) {
+  run(1);
+  member_->on_workers_failed(1, {});
+  member_->on_workers_stopped();
+  advance();
+  const auto told = done();
+  EXPECT_FALSE(told.start);
+  ASSERT_FALSE(told.published.empty());
+  EXPECT_EQ(told.published.back().failed, 1);
+  round(1, Phase::Running);
+  place(1, true);
+  advance();
+  EXPECT_FALSE(done().start);
+}
+
+TEST_F(MemberTest, OutOfTouchForTooLongItKillsItsWorkersAndGivesUp) {
+  run(1);
+  member_->on_link_down("reset", now_);
+  advance(settings_.keep_alive - Milliseconds(1));
+  EXPECT_FALSE(done().stop) << "it keeps its workers";
+  EXPECT_EQ(member_->next_deadline(), now_ + Milliseconds(1));
+  advance(Milliseconds(1));
+  const auto told = done();
+  ASSERT_TRUE(told.stop);
+  EXPECT_TRUE(told.stop->immediately);
+  EXPECT_FALSE(told.finish);
+  member_->on_workers_stopped();
+  advance();
+  const auto gone = done();
+  ASSERT_TRUE(gone.finish);
+  EXPECT_EQ(gone.finish->outcome.end, End::StoreLost);
+  EXPECT_EQ(gone.finish->outcome.exit_code, kInternalExitCode);
+  EXPECT_NE(gone.finish->outcome.text.find("reset"), std::string::npos);
+}
+
+TEST_F(MemberTest, BackInTimeItGoesOn) {
+  run(1);
+  member_->on_link_down("reset", now_);
+  advance(settings_.keep_alive - Milliseconds(1));
+  member_->on_link_up(false, now_);
+  advance(settings_.keep_alive);
+  const auto told = done();
+  EXPECT_FALSE(told.stop);
+  EXPECT_FALSE(told.finish);
+}
+
+TEST_F(MemberTest, AProcessThatWasStoppedCountsTheTimeThatItMissed) {
+  run(1);
+  now_ += settings_.keep_alive * 2;  // nothing was heard or done
+  member_->touch(now_);
+  member_->on_link_down("closed", now_);
+  advance();
+  const auto told = done();
+  ASSERT_TRUE(told.stop);
+  EXPECT_TRUE(told.stop->immediately);
+}
+
+TEST_F(MemberTest, ARefusalIsObeyedAfterTheWorkersHaveGone) {
+  run(1);
+  put(keys_.assignment("me"), encode(AssignmentDocument{{}, false, -1, "too late"}));
+  advance();
+  const auto told = done();
+  ASSERT_TRUE(told.stop);
+  EXPECT_FALSE(told.finish);
+  member_->on_workers_stopped();
+  advance();
+  const auto gone = done();
+  ASSERT_TRUE(gone.finish);
+  EXPECT_EQ(gone.finish->outcome.end, End::Refused);
+  EXPECT_EQ(gone.finish->outcome.text, "too late");
+}
+
+TEST_F(MemberTest, AJobThatHadEndedBeforeIsRefusedByItsId) {
+  member_.emplace(settings_, keys_, outbox_, now_);
+  member_->on_link_up(false, now_);
+  done();
+  const Outcome ended{End::Success, 0, "", std::nullopt};
+  member_->on_snapshot({watches_.at(keys_.outcome), {{keys_.outcome, encode(ended)}}});
+  advance();
+  const auto told = done();
+  ASSERT_TRUE(told.finish);
+  EXPECT_EQ(told.finish->outcome.text,
+            "the job 'job' has ended before this node came; use another rendezvous id");
+}
+
+TEST_F(MemberTest, TheHostWaitsForTheOthersUntilTheCloseTimeout) {
+  settings_.is_host = true;
+  for (const bool others_go : {true, false}) {
+    begin();
+    const Outcome ended{End::Success, 0, "", std::nullopt};
+    put(keys_.outcome, encode(ended));
+    advance();
+    EXPECT_FALSE(done().finish);
+    const auto other = keys_.member("other");
+    member_->on_snapshot({watches_.at(keys_.members), {{keys_.member("me"), "x"}, {other, "x"}}});
+    advance(settings_.close_timeout - Milliseconds(1));
+    EXPECT_FALSE(done().finish);
+    if (others_go) {
+      member_->on_changes({watches_.at(keys_.members), {{other, std::nullopt}}});
+      advance();
+    } else {
+      advance(Milliseconds(1));
+    }
+    EXPECT_TRUE(done().finish) << others_go;
+  }
+}
+
+TEST_F(MemberTest, OthersLeaveAtOnceWithTheJobsOutcome) {
+  run(1);
+  const Outcome ended{End::Failure, 7, "rank 3", FailureSummary{}};
+  put(keys_.outcome, encode(ended));
+  advance();
+  ASSERT_TRUE(done().stop);
+  member_->on_workers_stopped();
+  advance();
+  const auto told = done();
+  ASSERT_TRUE(told.finish);
+  EXPECT_EQ(told.finish->outcome, ended);
+}
+
+TEST_F(MemberTest, ASignalIsActedOnWhateverTheStoreDoes) {
+  for (const bool up : {true, false}) {
+    run(1);
+    if (!up) member_->on_link_down("reset", now_);
+    member_->on_stop_requested("received SIGTERM", 143, now_);
+    advance();
+    EXPECT_TRUE(done().stop);
+    member_->on_workers_stopped();
+    advance(Milliseconds(5'000));  // no leader answers
+    const auto told = done();
+    ASSERT_TRUE(told.finish) << up;
+    EXPECT_EQ(told.finish->outcome.exit_code, 143);
+  }
+}
+
+TEST_F(MemberTest, NoRoundInTimeIsATimeoutEvenWithoutALeader) {
+  begin();
+  advance(settings_.join_timeout + Milliseconds(9'999));
+  EXPECT_FALSE(done().finish);
+  advance(Milliseconds(1));
+  const auto told = done();
+  ASSERT_TRUE(told.finish);
+  EXPECT_EQ(told.finish->outcome.exit_code, kTimeoutExitCode);
+}
+
+TEST_F(MemberTest, DamagedDocumentsChangeNothing) {
+  run(1);
+  for (const auto& key : {keys_.round, keys_.outcome, keys_.assignment("me")})
+    put(key, "{damaged");
+  advance();
+  const auto told = done();
+  EXPECT_FALSE(told.stop);
+  EXPECT_FALSE(told.finish);
+}
+
+}  // namespace
+}  // namespace drun::rendezvous
