@@ -1,7 +1,6 @@
 # Compile options of every drun target. Nothing here leaks to consumers: all of it is PRIVATE.
 set(DRUN_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 option(DRUN_WERROR "Treat warnings as errors" OFF)
-option(DRUN_CLANG_TIDY "Run clang-tidy during the build" OFF)
 
 find_program(DRUN_CCACHE ccache)
 if(DRUN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -50,7 +49,6 @@ function(drun_add_library name)
     target_link_libraries(drun_${name} PRIVATE $<BUILD_INTERFACE:${dependency}>)
   endforeach()
   set_target_properties(drun_${name} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF VERIFY_INTERFACE_HEADER_SETS ON)
-  drun_tidy(drun_${name})
 endfunction()
 
 # `programs` builds what a user runs, `tests_<label>` the tests of one label and what they run.
@@ -65,14 +63,7 @@ function(drun_add_program name)
   if(NOT DRUN_SANITIZE)
     target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,-z,now -Wl,-O1)
   endif()
-  drun_tidy(${name})
   add_dependencies(programs ${name})
-endfunction()
-
-function(drun_tidy target)
-  if(DRUN_CLANG_TIDY) # the property takes generator expressions only from CMake 3.27 on
-    set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY "clang-tidy-19;--quiet")
-  endif()
 endfunction()
 
 # drun_add_test(<name> LABEL unit|golden|integration|e2e|... [TIMEOUT s] SOURCES ... DEPENDS ... [ENVIRONMENT k=v ...])
