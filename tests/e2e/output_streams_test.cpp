@@ -1,0 +1,172 @@
+// Where a worker's streams come from and go to: stdin, log files, readers that are slow.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+#include "support/gate.hpp"
+
+namespace drun::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// A shell command with drun in it; "drun" is the one under test.
+Finished run_shell(const std::string& command, const Launch& launch = {}) {
+  Launch shell = launch;
+  shell.argv = {"/bin/sh", "-c", "drun() { '" + drun_path() + "' \"$@\"; }; " + command};
+  return DrunProcess(shell).finish();
+}
+
+std::vector<std::string> sorted_lines(const std::string& text) {
+  auto lines = split_lines(text);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+// All files under a folder, relative to it; links are not followed.
+std::vector<std::string> files_under(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_symlink() || !entry.is_directory())
+      names.push_back(entry.path().lexically_relative(folder).string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(StdinTest, GoesToRankZeroTheOthersReadItsEnd) {
+  const Finished finished =
+      run_shell("echo input | drun --local-nodes 2 --nproc-per-node 2 sh -c 'echo $RANK:$(cat)'");
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(sorted_lines(finished.out), ElementsAre("0:input", "1:", "2:", "3:"));
+}
+
+TEST(StdinTest, GoesToTheRankThatIsAskedForOrToNobody) {
+  const std::string worker = " sh -c 'echo $RANK:$(cat)'";
+  Finished finished = run_shell("echo input | drun --nproc-per-node 2 --stdin 1" + worker);
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(sorted_lines(finished.out), ElementsAre("0:", "1:input"));
+  finished = run_shell("echo input | drun --nproc-per-node 2 --stdin none" + worker);
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(sorted_lines(finished.out), ElementsAre("0:", "1:"));
+}
+
+TEST(LogsTest, ARedirectedStreamIsTheFileItselfAndNoAttemptWritesOverAnother) {
+  const TempDir directory;
+  Launch launch;
+  launch.directory = directory.path();
+  const Finished finished = run_drun(
+      {"--redirects", "3", "--log-dir", "logs", "--max-restarts", "1", "sh", "-c",
+       "readlink /proc/self/fd/1; echo error >&2; exit $((1 - TORCHELASTIC_RESTART_COUNT))"},
+      launch);
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(finished.out, IsEmpty());
+  const fs::path run = directory.path() / "logs" / "latest";
+  for (const std::string attempt : {"attempt_0", "attempt_1"}) {
+    EXPECT_THAT(read_file(run / attempt / "0" / "stdout.log"),
+                EndsWith("/" + attempt + "/0/stdout.log\n"));
+    EXPECT_EQ(read_file(run / attempt / "0" / "stderr.log"), "error\n");
+  }
+  EXPECT_THAT(files_under(directory.path()), SizeIs(5)) << "four logs and `latest`";
+}
+
+TEST(LogsTest, TeeShowsPrefixedLinesAndKeepsTheBytes) {
+  const TempDir directory;
+  Launch launch;
+  launch.directory = directory.path();
+  const Finished finished =
+      run_drun({"--local-nodes", "2", "--role", "role", "--tee", "3", "--log-dir", "logs", "sh",
+                "-c", R"(printf 'a\0\377\rb\nno end'; [ $RANK = 0 ] || exit 0; echo error >&2)"},
+               launch);
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  using namespace std::string_literals;
+  EXPECT_THAT(finished.out, HasSubstr("[role0]:a\0\xff\rb\n[role0]:no end"s));
+  EXPECT_THAT(finished.err, HasSubstr("[role0]:error\n"));
+  int logs = 0;
+  for (const auto& name : files_under(directory.path())) {
+    if (!name.ends_with("/attempt_0/0/stdout.log")) continue;
+    ++logs;
+    EXPECT_EQ(read_file(directory.path() / name), "a\0\xff\rb\nno end"s);
+  }
+  EXPECT_EQ(logs, 2) << "each agent has a folder of its own";
+}
+
+TEST(LogsTest, WithoutAFolderNothingIsLeft) {
+  const TempDir directory;
+  Launch launch;
+  launch.directory = directory.path();
+  launch.environment = {"TMPDIR=" + directory.path().string()};
+  const Finished finished =
+      run_drun({"--nproc-per-node", "2", "--tee", "3", "sh", "-c",
+                R"(echo out; echo '{"message": "x"}' >"$TORCHELASTIC_ERROR_FILE")"},
+               launch);
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(sorted_lines(finished.out), ElementsAre("[default0]:out", "[default1]:out"));
+  EXPECT_THAT(files_under(directory.path()), IsEmpty());
+}
+
+class ReaderTest : public testing::TestWithParam<std::string> {
+ protected:
+  ReaderTest() : reader_(directory_.path() / "reader"), worker_(directory_.path() / "worker") {}
+  // drun, whose stdout nobody reads until `reader_` opens.
+  Launch behind_a_gate(const std::string& arguments) const {
+    Launch launch;
+    launch.directory = directory_.path();
+    launch.argv = {"/bin/sh", "-c",
+                   "{ '" + drun_path() + "' " + GetParam() + " " + arguments +
+                       "; echo drun gave $? >&2; } | { read line <reader; cat; }"};
+    return launch;
+  }
+
+  TempDir directory_;
+  Gate reader_;
+  Gate worker_;
+};
+
+TEST_P(ReaderTest, ThatStallsKeepsNoDeathFromBeingNoticed) {
+  DrunProcess drun(behind_a_gate(
+      "sh -c '[ $RANK = 0 ] && exec seq 10000000; read line <worker; echo words >&2; exit 3'"));
+  ASSERT_TRUE(worker_.open());
+  EXPECT_TRUE(drun.wait_for_err("words")) << drun.err();
+  EXPECT_TRUE(drun.wait_for_err("drun gave 3")) << drun.err();
+  ASSERT_TRUE(reader_.open());
+  const Finished finished = drun.finish();
+  EXPECT_THAT(finished.err, HasSubstr("exit code 3"));
+  EXPECT_THAT(finished.survivors, IsEmpty());
+}
+
+TEST_P(ReaderTest, ThatStallsForAWhileGetsEveryLine) {
+  // More than all the pipes between can hold.
+  DrunProcess drun(behind_a_gate("sh -c 'echo started >&2; exec seq 1000000'"));
+  ASSERT_TRUE(drun.wait_for_err("started")) << drun.err();
+  ASSERT_TRUE(reader_.open());
+  const Finished finished = drun.finish();
+  EXPECT_THAT(finished.err, HasSubstr("drun gave 0"));
+  std::vector<int> seen(1'000'001);
+  const auto lines = split_lines(finished.out);
+  ASSERT_THAT(lines.size(), 2'000'000);
+  int out_of_order = 0;
+  for (const auto& line : lines) {
+    const auto number = static_cast<std::size_t>(std::stoi(line));
+    const int before = seen[number]++;
+    if (before > 1 || (number > 1 && seen[number - 1] <= before)) ++out_of_order;
+  }
+  EXPECT_EQ(out_of_order, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, ReaderTest, testing::Values("--nproc-per-node 2", "--local-nodes 2"),
+                         [](const auto& chosen) {
+                           return chosen.param == "--local-nodes 2" ? "TwoNodes" : "OneNode";
+                         });
+
+}  // namespace
+}  // namespace drun::test
