@@ -1,5 +1,5 @@
 drun_add_test(agent_unit_test LABEL unit DEPENDS drun::agent Asio::Asio
-  SOURCES unit/agent_settings_test.cpp unit/master_port_test.cpp unit/progress_test.cpp unit/time_limits_test.cpp)
+  SOURCES unit/agent_settings_test.cpp unit/master_port_test.cpp unit/port_holder_test.cpp unit/progress_test.cpp unit/time_limits_test.cpp)
 
 # Real agents, real faults. The seeds are fixed; chaos.py takes any other by hand.
 foreach(seed 1 2)
@@ -8,6 +8,10 @@ foreach(seed 1 2)
             --bin ${PROJECT_BINARY_DIR}/bin --seed ${seed} --faults 12)
   set_tests_properties(chaos.seed_${seed} PROPERTIES LABELS chaos TIMEOUT 400 RUN_SERIAL ON)
 endforeach()
+add_test(NAME chaos.netns
+  COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/chaos/chaos.py
+          --bin ${PROJECT_BINARY_DIR}/bin --seed 3 --faults 12 --netns)
+set_tests_properties(chaos.netns PROPERTIES LABELS chaos TIMEOUT 400 RUN_SERIAL ON SKIP_RETURN_CODE 77)
 add_test(NAME netns.silent_host
   COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/netns/silent_host.py --bin ${PROJECT_BINARY_DIR}/bin)
 set_tests_properties(netns.silent_host PROPERTIES LABELS netns TIMEOUT 120 SKIP_RETURN_CODE 77)

@@ -112,7 +112,7 @@ class Agent {
       if (link->link == rendezvous::Link::Closed) return leave_for_good();
       link_failed_ = link->link == rendezvous::Link::Failed;
       if (!participant_) {
-        if (link->link == rendezvous::Link::Failed) return fail(link->detail);
+        if (link->link == rendezvous::Link::Failed) return fail(link->detail + finder_.holder());
         if (link->link != rendezvous::Link::Up) return;
         if (!begin_rendezvous()) return;
       }
@@ -177,7 +177,7 @@ class Agent {
         progress_.show(*countdown, now);
       if (key_value_ && !participant_ && !leaving_) {
         show_waiting("waiting for the store at " + to_string(options_.endpoint) + ": " +
-                     key_value_->last_error());
+                     key_value_->last_error() + finder_.holder());
       }
       if (participant_ && !leaving_) participant_->on_time(now);
       pump();

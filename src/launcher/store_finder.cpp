@@ -6,6 +6,7 @@
 
 #include "launcher/addresses.hpp"
 #include "launcher/master_port.hpp"
+#include "launcher/port_holder.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -110,11 +111,20 @@ void StoreFinder::host(const Endpoint& endpoint) {
     store_.serve();
     return calls_.connect(own, kOwnStoreLimit);
   }
-  if (bound.error().code() != std::errc::address_in_use || options_.conf.is_host.value_or(false))
-    return calls_.fail(bound.error().what());
+  taken_ = bound.error().code() == std::errc::address_in_use;
+  if (!taken_ || options_.conf.is_host.value_or(false))
+    return calls_.fail(bound.error().what() + holder());
   // Another agent of this machine was first; or something that is no store, which the handshake
   // will tell.
   calls_.connect(options_.endpoint, deadline_ - Clock::now());
+}
+
+const std::string& StoreFinder::holder() {
+  if (!holder_) {
+    const auto who = taken_ ? port_holder(options_.endpoint.port) : std::nullopt;
+    holder_ = who ? "; port " + std::to_string(options_.endpoint.port) + " is held by " + *who : "";
+  }
+  return *holder_;
 }
 
 // The address of this machine that others use: what the user said, else the endpoint's, which they
@@ -134,8 +144,10 @@ Status StoreFinder::hold_worker_port(const std::string& address) {
   const auto bound = store_.carry_workers(
       Endpoint{exact ? numeric.front() : "", fixed ? *options_.master_port : std::uint16_t{0}});
   if (!bound) {
-    return Error(bound.error().code(),
-                 bound.error().what() + "; it was to be the port of the workers' store");
+    const auto who = fixed ? port_holder(*options_.master_port) : std::nullopt;
+    return Error(bound.error().code(), bound.error().what() +
+                                           "; it was to be the port of the workers' store" +
+                                           (who ? ", and is held by " + *who : ""));
   }
   worker_port_ = bound->port;
   return Done{};

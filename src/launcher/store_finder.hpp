@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,9 @@ class StoreFinder {
   [[nodiscard]] Result<std::uint16_t> prepare_master();
 
   [[nodiscard]] bool hosting() const { return hosting_; }
+  // "; port 29400 is held by process 1234 (nginx)" where this machine was to carry the store and
+  // something else has the port; else empty. Asks the system once.
+  [[nodiscard]] const std::string& holder();
   // This node, as the others are to see it; for the time after connect was called.
   [[nodiscard]] NodeIdentity identity(const std::string& host_name) const;
 
@@ -73,6 +77,8 @@ class StoreFinder {
   std::string advertised_host_;
   std::uint16_t worker_port_ = 0;
   bool hosting_ = false;
+  bool taken_ = false;  // the port was: by another agent, or by something else
+  std::optional<std::string> holder_;
   bool resolving_ = false;
   bool cancelled_ = false;
 };

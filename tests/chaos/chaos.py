@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Kills, stops and cuts off the agents of one elastic job at random, and checks after every fault that the job is right.
 
-    chaos.py --bin BUILD/bin [--seed N] [--faults N] [--agents N] [--verbose]
+    chaos.py --bin BUILD/bin [--seed N] [--faults N] [--agents N] [--netns] [--verbose]
 
-Every agent reaches an external drun-store through a proxy of its own, which can cut, hold or delay its connection.
+With --netns each agent is a host of its own, a network namespace on a bridge, and its link goes down and flaps, too
+(exit code 77: namespaces cannot be made here). Every agent reaches an external drun-store through a proxy of its own, which can cut, hold or delay its connection.
 After each fault the survivors must form one round: workers of one round only, ranks 0..w-1 once each, the same world and
 master everywhere, nothing left of dead agents. At the end one agent is told to stop, and every agent must give that
 signal's exit code. Exit code 0: all right; 1: a violation, with the seed and the faults so far.
@@ -30,12 +31,53 @@ class Violation(Exception):
     pass
 
 
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+class Network:
+    """The hosts of --netns: namespaces on a bridge, which is in the namespace that this process runs in."""
+
+    HUB = "10.77.0.1"
+
+    def __init__(self):
+        self.tag = f"{os.getpid() % 100000}"
+        self.hosts = {}
+        self.count = 1
+        ip("link", "set", "lo", "up")
+        ip("link", "add", "hub", "type", "bridge")
+        ip("addr", "add", f"{self.HUB}/16", "dev", "hub")
+        ip("link", "set", "hub", "up")
+
+    def add(self, name):
+        host = f"drun{self.tag}{name}"
+        self.count += 1
+        ip("netns", "add", host)
+        self.hosts[name] = host
+        ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", host)
+        ip("link", "set", name, "master", "hub", "up")
+        ip("-n", host, "addr", "add", f"10.77.{self.count // 250}.{self.count % 250 + 2}/16", "dev", "eth0")
+        ip("-n", host, "link", "set", "lo", "up")
+        ip("-n", host, "link", "set", "eth0", "up")
+        return ["ip", "netns", "exec", host]
+
+    def link(self, name, state):
+        ip("link", "set", name, state)
+
+    def remove(self, name):
+        subprocess.run(["ip", "netns", "delete", self.hosts.pop(name)], capture_output=True, check=False)
+
+    def close(self):
+        for name in list(self.hosts):
+            self.remove(name)
+
+
 class Proxy:
     """Forwards TCP connections to the store; one thread. Modes: pass, hold (bytes wait), refuse (connections are cut)."""
 
-    def __init__(self, target_port):
+    def __init__(self, address, target_port):
         self.target_port = target_port
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server((address, 0))
         self.port = self.listener.getsockname()[1]
         self.mode = "pass"
         self.delay = 0.0
@@ -109,16 +151,18 @@ class Proxy:
 class Agent:
     def __init__(self, job, name):
         self.job, self.name = job, name
-        self.proxy = Proxy(job.store_port)
+        self.proxy = Proxy(job.hub, job.store_port)
+        prefix = job.network.add(name) if job.network else []
         self.log = open(job.dir / f"{name}.log", "wb")
         environment = dict(os.environ, CHAOS_DIR=str(job.workers_dir), CHAOS_AGENT=name)
         self.process = subprocess.Popen(
-            [job.bin / "drun", "--nnodes", f"{job.min}:{job.max}", "--nproc-per-node", str(job.nproc),
-             "--max-restarts", "100000", "--rdzv-id", "chaos", "--rdzv-endpoint", f"127.0.0.1:{self.proxy.port}",
+            [*prefix, job.bin / "drun", "--nnodes", f"{job.min}:{job.max}", "--nproc-per-node", str(job.nproc),
+             "--max-restarts", "100000", "--rdzv-id", "chaos", "--rdzv-endpoint", f"{job.hub}:{self.proxy.port}",
              "--rdzv-conf", "is_host=0,keep_alive_interval=1,keep_alive_max_attempt=4,join_timeout=120,last_call_timeout=2",
              "--shutdown-timeout", "2", "-v", str(HERE / "worker.sh")],
             env=environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True)
         self.stopped_until = None
+        self.up_at = None  # its link is down until then
 
     def alive(self):
         return self.process.poll() is None
@@ -183,6 +227,8 @@ class Job:
         self.names = 0
         self.history = []
         self.verbose = arguments.verbose
+        self.network = Network() if arguments.netns else None
+        self.hub = Network.HUB if arguments.netns else "127.0.0.1"
         self.restarts_store = not arguments.keep_store
         self.store_port = free_port()
         self.store = None
@@ -224,7 +270,7 @@ class Job:
     def problem(self):
         """None when the job stands as it must, else what is wrong (which may be a matter of time)."""
         live = [a for a in self.agents.values() if a.alive()]
-        able = [a for a in live if not a.stopped_until and a.proxy.mode == "pass"]
+        able = [a for a in live if not a.stopped_until and not a.up_at and a.proxy.mode == "pass"]
         workers = self.workers()
         expected = min(len(able), self.max) * self.nproc
         for name in {w[1] for w in workers}:
@@ -268,7 +314,7 @@ class Job:
             self.check_never()
             why = self.problem()
             now = time.monotonic()
-            if why is None and not any(a.stopped_until for a in self.agents.values()):
+            if why is None and not any(a.stopped_until or a.up_at for a in self.agents.values()):
                 good_since = good_since or now
                 if now - good_since > 0.2:
                     return
@@ -284,6 +330,9 @@ class Job:
                 agent.stopped_until = None
                 if agent.alive():
                     send(agent.process.pid, signal.SIGCONT)
+            if agent.up_at and now >= agent.up_at:
+                agent.up_at = None
+                self.network.link(agent.name, "up")
 
     # ---- faults ----
 
@@ -292,12 +341,16 @@ class Job:
             agent = self.agents.pop(name)
             agent.proxy.close()
             agent.log.close()
+            if self.network:
+                self.network.remove(name)
 
     def fault(self):
         live = [a for a in self.agents.values() if a.alive()]
         choices = ["kill_worker", "kill_agent", "stop_agent", "cut", "hold", "delay", "kill_guardian"]
         if self.restarts_store:
             choices.append("restart_store")
+        if self.network:
+            choices += ["link_down", "flap"] * 2
         if len(live) < self.max + 1:
             choices += ["add"] * 3
         if len(live) <= 1:
@@ -333,6 +386,17 @@ class Job:
             agent.proxy.set("pass")
         elif what == "delay":
             agent.proxy.set("pass", self.random.choice([0.0, 0.01, 0.05]))
+        elif what == "link_down":
+            seconds = self.random.choice([0.2, 1.5, 3.0, 8.0])
+            self.network.link(agent.name, "down")
+            agent.up_at = time.monotonic() + seconds
+            detail += f" {seconds}s"
+        elif what == "flap":
+            for _ in range(self.random.randint(2, 6)):
+                self.network.link(agent.name, "down")
+                time.sleep(self.random.choice([0.05, 0.3]))
+                self.network.link(agent.name, "up")
+                time.sleep(self.random.choice([0.02, 0.2]))
         elif what == "restart_store":
             self.store.terminate()
             self.store.wait(timeout=10)
@@ -372,6 +436,23 @@ class Job:
             agent.proxy.close()
         self.store.kill()
         self.store.wait()
+        if self.network:
+            self.network.close()
+
+
+def in_namespace():
+    """This script again, in a network namespace of its own."""
+    hub = f"drun{os.getpid() % 100000}hub"
+    try:
+        ip("netns", "add", hub)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"skipped: network namespaces cannot be made here ({error})")
+        return 77
+    try:
+        return subprocess.run(["ip", "netns", "exec", hub, sys.executable, *sys.argv],
+                              env=dict(os.environ, DRUN_CHAOS_NETNS=hub), check=False).returncode
+    finally:
+        ip("netns", "delete", hub)
 
 
 def main():
@@ -381,8 +462,11 @@ def main():
     parser.add_argument("--faults", type=int, default=20)
     parser.add_argument("--agents", type=int, default=3)
     parser.add_argument("--keep-store", action="store_true", help="do not stop and start the store")
+    parser.add_argument("--netns", action="store_true", help="each agent on a host of its own, whose link fails, too")
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
+    if arguments.netns and "DRUN_CHAOS_NETNS" not in os.environ:
+        return in_namespace()
     directory = pathlib.Path(tempfile.mkdtemp(prefix="drun-chaos-"))
     job = None
     failed = True

@@ -2,6 +2,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -187,6 +188,20 @@ class SilentPeer {
   FileDescriptor socket_;
   std::string endpoint_;
 };
+
+TEST(PortHolderTest, APortHeldBySomethingThatIsNoStoreNamesTheHolder) {
+  const SilentPeer silent;
+  const Finished finished = run_drun({"--nnodes", "2", "--rdzv-endpoint", silent.endpoint(),
+                                      "--rdzv-conf", "join_timeout=1.5", "echo", "never"});
+  EXPECT_EQ(finished.code, 124);
+  const auto port = silent.endpoint().substr(silent.endpoint().find(':') + 1);
+  const std::string holder =
+      "port " + port + " is held by process " + std::to_string(::getpid()) + " (";
+  const auto lines = split_lines(finished.err);
+  ASSERT_THAT(lines, testing::Not(IsEmpty()));
+  EXPECT_THAT(lines.back(), HasSubstr(holder));
+  EXPECT_THAT(lines.back(), HasSubstr("does not answer"));
+}
 
 TEST(DeadlineTest, ASignalEndsEveryKindOfWait) {
   const SilentPeer silent;
