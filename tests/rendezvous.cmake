@@ -5,7 +5,7 @@ target_include_directories(drun_rendezvous_support PUBLIC "${CMAKE_CURRENT_SOURC
 target_link_libraries(drun_rendezvous_support PUBLIC drun::rendezvous drun::options)
 
 drun_add_test(rendezvous_test LABEL unit
-  SOURCES unit/documents_test.cpp unit/leader_test.cpp unit/member_test.cpp unit/membership_test.cpp
+  SOURCES unit/documents_test.cpp unit/failures_test.cpp unit/leader_test.cpp unit/member_test.cpp unit/membership_test.cpp
           unit/participant_test.cpp unit/rank_placement_test.cpp
   DEPENDS drun_rendezvous_support nlohmann_json::nlohmann_json)
 

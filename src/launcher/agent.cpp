@@ -187,8 +187,10 @@ class Agent {
   void end_at_limit(const std::string& what, Clock::time_point now) {
     if (leaving_) return;
     progress_.clear();
-    for (const auto& line : group_.describe(now))
+    const auto states = group_.describe(now);
+    for (const auto& line : states)
       log::warning(line);
+    if (states.empty() && waiting_.empty()) waiting_ = "no worker of this node was started yet";
     if (!waiting_.empty()) log::warning(waiting_);
     stop_job(what, kTimeLimit);
   }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -165,32 +163,29 @@ std::string essence(std::string_view traceback, const std::vector<std::string>& 
   return {};
 }
 
-std::vector<std::string> fold_others(const rendezvous::FailureSummary& root,
-                                     const std::vector<OtherFailure>& others) {
-  std::map<std::pair<std::string, std::string>, std::vector<int>> groups;
-  for (const auto& other : others)
-    groups[{other.cause, other.essence}].push_back(other.rank);
-  std::vector<std::pair<int, std::string>> lines;
-  const std::string root_essence = essence(root.traceback, root.tail);
-  for (const auto& [key, ranks] : groups) {
-    const auto& [cause, text] = key;
-    std::string line = (ranks.size() == 1 ? "rank " : "ranks ") + describe_ranks(ranks) + ": " +
-                       harmless_line(cause, kLineLimit);
-    if (!text.empty() && text == root_essence)
+std::vector<std::string> describe_others(const rendezvous::FailureSummary& root) {
+  std::vector<std::string> lines;
+  for (const auto& group : root.others) {
+    std::string ranks;
+    for (const auto& [first, last] : group.ranks) {
+      if (!ranks.empty()) ranks += ',';
+      ranks += std::to_string(first);
+      if (last > first) ranks += '-' + std::to_string(last);
+    }
+    const bool one =
+        group.ranks.size() == 1 && group.ranks.front().first == group.ranks.front().last;
+    std::string line =
+        (one ? "rank " : "ranks ") + ranks + ": " + harmless_line(group.cause, kLineLimit);
+    if (!group.last_words.empty() && group.last_words == root.last_words)
       line += ", same error";
-    else if (!text.empty())
-      line += ": " + text;
-    lines.emplace_back(*std::min_element(ranks.begin(), ranks.end()), std::move(line));
+    else if (!group.last_words.empty())
+      line += ": " + harmless_line(group.last_words, kEssenceLimit);
+    lines.push_back(std::move(line));
   }
-  std::sort(lines.begin(), lines.end());
-  std::vector<std::string> result;
-  for (auto& line : lines)
-    result.push_back(std::move(line.second));
-  return result;
+  return lines;
 }
 
 std::string render_failure(const rendezvous::FailureSummary& root,
-                           const std::vector<std::string>& here,
                            const std::vector<std::string>& notes, const ReportOptions& options) {
   std::vector<std::string> head{options.program + ": job failed: " + describe(root)};
   for (const auto& note : notes)
@@ -202,9 +197,7 @@ std::string render_failure(const rendezvous::FailureSummary& root,
   for (const auto& line : root.tail)
     raw_tail += line + '\n';
   parts.tail = without_repetition(lines_of(raw_tail), parts.traceback);
-  for (const auto* list : {&root.others, &here})
-    for (const auto& line : *list)
-      parts.others.push_back(harmless_line(line, kLineLimit));
+  parts.others = describe_others(root);
 
   std::vector<std::string> foot;
   if (!root.core_file.empty())

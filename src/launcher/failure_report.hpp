@@ -12,13 +12,6 @@
 
 namespace drun::launcher {
 
-// Another rank that failed by itself (not one that drun stopped).
-struct OtherFailure {
-  int rank = 0;
-  std::string cause;    // as FailureSummary::cause
-  std::string essence;  // essence() of its own traceback and tail, may be empty
-};
-
 struct ReportOptions {
   std::string program = "drun";
   // Lines of the whole block. Where there is more, the middle of the traceback, the beginning of
@@ -39,23 +32,17 @@ struct ReportOptions {
 // The line that says most: the last line of the traceback, else of stderr.
 [[nodiscard]] std::string essence(std::string_view traceback, const std::vector<std::string>& tail);
 
-// Lines for FailureSummary::others: ranks with the same cause and essence in one line, in order of
-// the lowest rank: "ranks 1-7: exit code 1, same error", "rank 9: killed by SIGSEGV".
-[[nodiscard]] std::vector<std::string> fold_others(const rendezvous::FailureSummary& root,
-                                                   const std::vector<OtherFailure>& others);
+// One line for each way in which other ranks failed, the lowest rank first: "ranks 1-7: exit code
+// 1, same error", "rank 9: killed by SIGSEGV".
+[[nodiscard]] std::vector<std::string> describe_others(const rendezvous::FailureSummary& root);
 
-// The block, every line ended. `here`: lines about failures of this node that root.others does not
-// have (the root cause is on another node). `notes`: said right below the first line ("crash loop
-// ...").
+// The block, every line ended. `notes`: said right below the first line ("crash loop ...").
 [[nodiscard]] std::string render_failure(const rendezvous::FailureSummary& root,
-                                         const std::vector<std::string>& here,
                                          const std::vector<std::string>& notes,
                                          const ReportOptions& options);
 
 // --report: how the job ended, as a JSON object with a line end. `failure` is null where no worker
 // failed. Strings that are not UTF-8 are mended.
-[[nodiscard]] std::string render_report_json(const rendezvous::Outcome& outcome,
-                                             const std::vector<std::string>& here,
-                                             const std::vector<std::string>& notes);
+[[nodiscard]] std::string render_report_json(const rendezvous::Outcome& outcome);
 
 }  // namespace drun::launcher

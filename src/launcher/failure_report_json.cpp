@@ -46,9 +46,7 @@ Json or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
 
-Json failure_json(const rendezvous::FailureSummary& failure, const std::vector<std::string>& here) {
-  std::vector<std::string> others = failure.others;
-  others.insert(others.end(), here.begin(), here.end());
+Json failure_json(const rendezvous::FailureSummary& failure) {
   Json json;
   json["rank"] = failure.rank;
   json["local_rank"] = failure.local_rank;
@@ -64,21 +62,19 @@ Json failure_json(const rendezvous::FailureSummary& failure, const std::vector<s
   json["stderr"] = failure.tail;
   json["core"] = or_null(failure.core_file);
   json["log"] = or_null(failure.log_file);
-  json["also_failed"] = others;
+  json["also_failed"] = describe_others(failure);
   return json;
 }
 
 }  // namespace
 
-std::string render_report_json(const rendezvous::Outcome& outcome,
-                               const std::vector<std::string>& here,
-                               const std::vector<std::string>& notes) {
+std::string render_report_json(const rendezvous::Outcome& outcome) {
   Json json;
   json["result"] = name_of(outcome.end);
   json["exit_code"] = outcome.exit_code;
   json["text"] = outcome.text;
-  json["notes"] = notes;
-  json["failure"] = outcome.failure ? failure_json(*outcome.failure, here) : Json(nullptr);
+  json["notes"] = outcome.notes;
+  json["failure"] = outcome.failure ? failure_json(*outcome.failure) : Json(nullptr);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

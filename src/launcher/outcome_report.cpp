@@ -12,12 +12,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kDrainLimit{1'000};
 
-void print_failure(const Options& options, const rendezvous::FailureSummary& failure,
-                   Output& output) {
+void print_failure(const Options& options, const rendezvous::Outcome& outcome, Output& output) {
   if (options.local_node > 0) return;  // its neighbour of this machine says the same
   ReportOptions report;
   report.lines = report_lines(options.output.tail_lines);
-  output.message(render_failure(failure, {}, {}, report));
+  output.message(render_failure(*outcome.failure, outcome.notes, report));
 }
 
 }  // namespace
@@ -33,12 +32,12 @@ rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string 
 void report_outcome(const Options& options, const rendezvous::Outcome& outcome, Output& output) {
   output.drain(kDrainLimit);
   if (outcome.failure) {
-    print_failure(options, *outcome.failure, output);
+    print_failure(options, outcome, output);
   } else if (outcome.end != rendezvous::End::Success) {
     log::error(outcome.text);
   }
   if (options.report_file.empty()) return;
-  const auto written = write_whole_file(options.report_file, render_report_json(outcome, {}, {}));
+  const auto written = write_whole_file(options.report_file, render_report_json(outcome));
   if (!written) log::error("--report: " + written.error().what());
 }
 

@@ -18,6 +18,7 @@
 #include "launcher/failure_report.hpp"
 #include "launcher/output_text.hpp"
 #include "launcher/runnable.hpp"
+#include "rendezvous/failures.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -28,7 +29,6 @@ constexpr std::chrono::milliseconds kSettle{150};
 constexpr std::chrono::milliseconds kTailLimit{200};
 constexpr std::chrono::milliseconds kOtherTailLimit{20};  // for each of perhaps hundreds
 constexpr std::chrono::milliseconds kDrainLimit{1000};
-constexpr std::chrono::milliseconds kCrashLoopUptime{10'000};
 constexpr std::size_t kDescribedEach = 8;  // workers with a line of their own at a time limit
 
 std::int64_t unix_milliseconds() {
@@ -228,23 +228,6 @@ std::string WorkerGroup::core_file_of(const Worker& worker) const {
   return find_core(names);
 }
 
-// " (crash loop: ...)" from the second time on that the same rank ends in the same way soon after
-// its start.
-std::string WorkerGroup::crash_loop(const rendezvous::FailureSummary& summary) {
-  if (summary.uptime_ms > kCrashLoopUptime.count()) {
-    crashes_ = 0;
-    return "";
-  }
-  const std::string crash = std::to_string(summary.rank) + " " + summary.cause;
-  crashes_ = crash == last_crash_ ? crashes_ + 1 : 1;
-  last_crash_ = crash;
-  if (crashes_ < 2) return "";
-  return " (crash loop: " + std::to_string(crashes_) + " times in a row within " +
-         std::to_string(
-             std::chrono::duration_cast<std::chrono::seconds>(kCrashLoopUptime).count()) +
-         " s of its start)";
-}
-
 rendezvous::FailureSummary WorkerGroup::summarize() {
   const auto& worker = workers_.at(*first_failure_);
   rendezvous::FailureSummary summary;
@@ -258,24 +241,27 @@ rendezvous::FailureSummary WorkerGroup::summarize() {
   summary.cause = worker.cause;
   summary.time_ms = failure_time_ms_;
   summary.uptime_ms = milliseconds_between(worker.started, worker.ended);
-  summary.cause += crash_loop(summary);
   summary.restartable = may_restart(options_, worker.status, worker.spawn_error);
   summary.highest_code = worker.status.shell_code();
+  summary.lowest_rank = summary.rank;
+  summary.lowest_code = summary.highest_code;
   summary.traceback = traceback_of(worker);
   summary.tail = output_.tail(*first_failure_, kTailLimit);
+  summary.last_words = essence(summary.traceback, summary.tail);
   summary.log_file = output_.log_file(*first_failure_);
   if (worker.status.core_dumped) summary.core_file = core_file_of(worker);
-  std::vector<OtherFailure> others;
   for (const auto& [id, other] : workers_) {
     if (id == *first_failure_ || !other.failed_by_itself) continue;
-    summary.highest_code = std::max(summary.highest_code, other.status.shell_code());
-    OtherFailure failure;
-    failure.rank = assignment_.first_rank + other.local_rank;
-    failure.cause = other.cause;
-    failure.essence = essence(traceback_of(other), output_.tail(id, kOtherTailLimit));
-    others.push_back(std::move(failure));
+    const int rank = assignment_.first_rank + other.local_rank;
+    const int code = other.status.shell_code();
+    summary.highest_code = std::max(summary.highest_code, code);
+    if (rank < summary.lowest_rank) {
+      summary.lowest_rank = rank;
+      summary.lowest_code = code;
+    }
+    rendezvous::add_failed(summary.others, {rank, rank}, other.cause,
+                           essence(traceback_of(other), output_.tail(id, kOtherTailLimit)));
   }
-  summary.others = fold_others(summary, others);
   return summary;
 }
 

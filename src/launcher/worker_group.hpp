@@ -74,7 +74,6 @@ class WorkerGroup {
   [[nodiscard]] rendezvous::FailureSummary summarize();
   [[nodiscard]] static std::string traceback_of(const Worker& worker);
   [[nodiscard]] std::string core_file_of(const Worker& worker) const;
-  [[nodiscard]] std::string crash_loop(const rendezvous::FailureSummary& summary);
   void begin_stop(bool immediately);
   void flush_failure(GroupNews& news);
 
@@ -91,9 +90,6 @@ class WorkerGroup {
   // Workers that were not asked of the guardian, because their file cannot be read. Heard of at the
   // next on_time().
   std::vector<process::SpawnFailed> refused_;
-  // The same rank failing in the same way soon after each start: a crash loop.
-  std::string last_crash_;
-  int crashes_ = 0;
   std::optional<process::WorkerId> first_failure_;
   std::int64_t failure_time_ms_ = 0;
   std::optional<Time> report_failure_at_;  // waits for the other ranks' own failures and last lines

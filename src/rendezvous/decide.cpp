@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "rendezvous/failures.hpp"
 #include "rendezvous/membership.hpp"
 #include "rendezvous/placement.hpp"
 #include "rendezvous/text.hpp"
@@ -50,19 +52,33 @@ std::string describe(const FailureSummary& failure) {
   return "rank " + std::to_string(failure.rank) + " on " + failure.host + ": " + failure.cause;
 }
 
+int job_exit_code(const FailureSummary& root, ExitCodePolicy policy) {
+  if (policy == ExitCodePolicy::Max) return std::max(root.shell_code(), root.highest_code);
+  if (policy == ExitCodePolicy::First && root.lowest_rank >= 0 && root.lowest_rank < root.rank)
+    return root.lowest_code;
+  return root.shell_code();
+}
+
 void close_failed(Context& c) {
-  const auto& root = c.state.failures.front().summary;
-  Outcome outcome{End::Failure, root.shell_code(), describe(root), root};
-  if (c.settings.exit_code == ExitCodePolicy::Max) {
-    for (const auto& [ticket, failure] : c.state.failures)
-      outcome.exit_code = std::max({outcome.exit_code, failure.shell_code(), failure.highest_code});
-  }
+  std::vector<FailureSummary> all;
+  for (const auto& failure : c.state.failures)
+    all.push_back(failure.summary);
+  const FailureSummary root = tell_together(all);
+  Outcome outcome;
+  outcome.end = End::Failure;
+  outcome.exit_code = job_exit_code(root, c.settings.exit_code);
+  outcome.text = describe(root);
   if (c.state.crashes > 0 && root.rank == c.state.crash_rank && root.cause == c.state.crash_cause) {
-    outcome.text += "; the same " + std::to_string(c.state.crashes + 1) +
-                    " times in a row within seconds of the start";
+    outcome.notes.push_back("crash loop: rank " + std::to_string(root.rank) +
+                            " ended in the same way " + std::to_string(c.state.crashes + 1) +
+                            " times in a row within seconds of its start");
   } else if (c.round().restart_count > 0) {
-    outcome.text += "; no restart of " + std::to_string(c.settings.max_restarts) + " is left";
+    outcome.notes.push_back("no restart of " + std::to_string(c.settings.max_restarts) +
+                            " is left");
   }
+  for (const auto& note : outcome.notes)
+    outcome.text += "; " + note;
+  outcome.failure = root;
   close(c, std::move(outcome));
 }
 

@@ -17,6 +17,8 @@ constexpr int kMaxInt = std::numeric_limits<int>::max();
 constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMaxText = 8 * 1024;  // of one text of a failure
 constexpr std::size_t kMaxLines = 100;
+constexpr std::size_t kMaxGroups = 32;  // of ranks that failed in the same way
+constexpr std::size_t kMaxRanges = 64;
 
 constexpr std::array<const char*, 5> kPhases = {"gathering", "preparing", "running", "stopping",
                                                 "closed"};
@@ -101,6 +103,16 @@ class Reader {
     }
   }
 
+  // Calls `take` with each element of the array `name`, where there is one.
+  template <typename F>
+  void each(const char* name, F take) {
+    const Json* field = find(name, false);
+    if (field == nullptr) return;
+    if (!field->is_array()) return fail(std::string(name) + " is no array");
+    for (const auto& element : *field)
+      take(element);
+  }
+
   void texts(const char* name, std::map<std::string, std::string>& out) {
     const Json* field = find(name, true);
     if (field == nullptr) return;
@@ -178,6 +190,30 @@ void read(Reader& in, Assignment& a) {
   in.integer("port", a.master_port, 0, 65535);
 }
 
+Json to_json(const FailedRanks& group) {
+  Json ranks = Json::array();
+  for (std::size_t i = 0; i < std::min(group.ranks.size(), kMaxRanges); ++i)
+    ranks.push_back({group.ranks[i].first, group.ranks[i].last});
+  Json json = {{"ranks", std::move(ranks)}, {"cause", clip(group.cause)}};
+  if (!group.last_words.empty()) json["last_words"] = clip(group.last_words);
+  return json;
+}
+
+void read(Reader& in, FailedRanks& group) {
+  in.each("ranks", [&](const Json& pair) {
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_integer() ||
+        !pair[1].is_number_integer())
+      return in.fail("ranks holds something else than pairs");
+    const auto first = pair[0].get<std::int64_t>();
+    const auto last = pair[1].get<std::int64_t>();
+    if (first < 0 || last < first || last > kMaxInt) return in.fail("ranks holds a bad pair");
+    group.ranks.push_back({static_cast<int>(first), static_cast<int>(last)});
+  });
+  if (group.ranks.empty()) in.fail("ranks is missing");
+  in.text("cause", group.cause);
+  in.text("last_words", group.last_words, false);
+}
+
 Json to_json(const FailureSummary& f) {
   Json json = {{"rank", f.rank},
                {"local_rank", f.local_rank},
@@ -195,7 +231,13 @@ Json to_json(const FailureSummary& f) {
   if (!f.core_file.empty()) json["core_file"] = clip(f.core_file);
   if (!f.tail.empty()) json["tail"] = clip(f.tail);
   if (!f.log_file.empty()) json["log_file"] = clip(f.log_file);
-  if (!f.others.empty()) json["others"] = clip(f.others);
+  if (!f.last_words.empty()) json["last_words"] = clip(f.last_words);
+  if (f.lowest_rank >= 0) {
+    json["lowest_rank"] = f.lowest_rank;
+    json["lowest_code"] = f.lowest_code;
+  }
+  for (std::size_t i = 0; i < std::min(f.others.size(), kMaxGroups); ++i)
+    json["others"].push_back(to_json(f.others[i]));
   return json;
 }
 
@@ -216,7 +258,16 @@ void read(Reader& in, FailureSummary& f) {
   in.text("core_file", f.core_file, false);
   in.lines("tail", f.tail);
   in.text("log_file", f.log_file, false);
-  in.lines("others", f.others);
+  in.text("last_words", f.last_words, false);
+  in.integer("lowest_rank", f.lowest_rank, 0, kMaxInt, false);
+  in.integer("lowest_code", f.lowest_code, 0, 255, false);
+  in.each("others", [&](const Json& element) {
+    Reader nested("others", element);
+    FailedRanks group;
+    read(nested, group);
+    if (!nested.error().empty()) return in.fail("others: " + nested.error());
+    f.others.push_back(std::move(group));
+  });
 }
 
 // Reads the nested object `name`, where there is one.
@@ -372,6 +423,7 @@ std::string encode(const Outcome& o) {
                {"exit_code", o.exit_code},
                {"text", clip(o.text)}};
   if (o.failure) json["failure"] = to_json(*o.failure);
+  if (!o.notes.empty()) json["notes"] = clip(o.notes);
   return dump(json);
 }
 
@@ -382,6 +434,7 @@ Result<Outcome> decode_outcome(std::string_view text) {
   in.integer("exit_code", o.exit_code, 0, 255);
   in.text("text", o.text);
   read_nested(in, "failure", o.failure);
+  in.lines("notes", o.notes);
   return in.finish(std::move(o));
 }
 

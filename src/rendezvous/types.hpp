@@ -25,8 +25,8 @@ enum class RankOrder {
 enum class Resize { Now, Restart };
 // Which exit code every agent gives when workers failed.
 enum class ExitCodePolicy {
-  Root,   // the root cause's
-  First,  // that of the first failure reported
+  Root,   // the root cause's: of the first failure
+  First,  // that of the lowest rank that failed by itself
   Max     // the highest of all that failed by themselves
 };
 
@@ -84,6 +84,20 @@ struct Assignment {
   bool operator==(const Assignment&) const = default;
 };
 
+struct RankRange {
+  int first = 0;
+  int last = 0;
+  bool operator==(const RankRange&) const = default;
+};
+
+// Ranks that failed by themselves in the same way.
+struct FailedRanks {
+  std::vector<RankRange> ranks;  // in order, apart
+  std::string cause;             // as FailureSummary's
+  std::string last_words;
+  bool operator==(const FailedRanks&) const = default;
+};
+
 // Why a node's workers failed, small enough (a few KiB) to travel to every node.
 struct FailureSummary {
   int rank = 0;
@@ -95,17 +109,20 @@ struct FailureSummary {
   int signal = 0;
   std::string
       cause;  // "exit code 7", "killed by SIGSEGV", "killed: out of memory", "cannot run ..."
-  std::int64_t time_ms = 0;       // Unix milliseconds, of the failing node's clock; for people
-  std::int64_t uptime_ms = 0;     // since the worker's start
-  std::string traceback;          // from the error file, may be empty
-  std::string core_file;          // where a crashed worker's memory is, may be empty
-  std::vector<std::string> tail;  // last lines of stderr
-  std::string log_file;           // on the failing host, may be empty
-  std::vector<std::string>
-      others;               // one line for each other rank of that node that failed by itself
-  bool restartable = true;  // false: the restart policy (--restart-on) forbids another try
-  int highest_code = 0;     // of all ranks of that node that failed by themselves, 128+n for a
-                            // signal; 0: only this one's counts
+  std::int64_t time_ms = 0;         // Unix milliseconds, of the failing node's clock; for people
+  std::int64_t uptime_ms = 0;       // since the worker's start
+  std::string traceback;            // from the error file, may be empty
+  std::string core_file;            // where a crashed worker's memory is, may be empty
+  std::vector<std::string> tail;    // last lines of stderr
+  std::string log_file;             // on the failing host, may be empty
+  std::string last_words;           // the line of traceback or tail that says most, may be empty
+  std::vector<FailedRanks> others;  // the other ranks that failed by themselves
+  bool restartable = true;          // false: the restart policy (--restart-on) forbids another try
+  // Of all ranks that failed by themselves, 128+n for a signal: the highest code (0: only this
+  // one's counts), and that of the lowest rank (-1: only this one's counts).
+  int highest_code = 0;
+  int lowest_rank = -1;
+  int lowest_code = 0;
 
   // As a shell gives it: the code, or 128 + signal.
   [[nodiscard]] int shell_code() const { return signal != 0 ? 128 + signal : exit_code; }
@@ -126,7 +143,8 @@ struct Outcome {
   End end = End::Success;
   int exit_code = 0;
   std::string text;  // one line for the user; empty on success
-  std::optional<FailureSummary> failure;
+  std::optional<FailureSummary> failure{};
+  std::vector<std::string> notes{};  // what else is worth saying about the failure: a crash loop
 
   bool operator==(const Outcome&) const = default;
 };

@@ -43,17 +43,17 @@ std::string python_traceback() {
 }
 
 TEST(FailureReportGolden, ExitWithoutAWord) {
-  expect_golden("silent.txt", render_failure(failure(), {}, {}, {}));
+  expect_golden("silent.txt", render_failure(failure(), {}, {}));
 }
 
 TEST(FailureReportGolden, LastWordsAndOtherRanks) {
   FailureSummary root = failure();
   root.tail = {"loading data", "train: cannot open shard 17: No such file or directory"};
   root.log_file = "/logs/job_ab12cd34/attempt_0/1/stderr.log";
-  root.others = fold_others(root, {{1, "exit code 7", root.tail[1]},
-                                   {2, "exit code 7", root.tail[1]},
-                                   {6, "killed by SIGABRT", "double free"}});
-  expect_golden("stderr.txt", render_failure(root, {}, {}, {}));
+  root.last_words = root.tail[1];
+  root.others = {{{{1, 2}}, "exit code 7", root.tail[1]},
+                 {{{6, 6}}, "killed by SIGABRT", "double free"}};
+  expect_golden("stderr.txt", render_failure(root, {}, {}));
 }
 
 TEST(FailureReportGolden, ATracebackThatStderrRepeats) {
@@ -69,7 +69,7 @@ TEST(FailureReportGolden, ATracebackThatStderrRepeats) {
                "  File \"/srv/app/train.py\", line 12, in main",
                "    raise ValueError(f\"bad value {x}\")",
                "ValueError: bad value 42"};
-  expect_golden("traceback.txt", render_failure(root, {}, {}, {}));
+  expect_golden("traceback.txt", render_failure(root, {}, {}));
 }
 
 TEST(FailureReportGolden, ATracebackAndOtherWords) {
@@ -82,7 +82,7 @@ TEST(FailureReportGolden, ATracebackAndOtherWords) {
                "    raise ValueError(f\"bad value {x}\")",
                "ValueError: bad value 42",
                "cleaning up"};
-  expect_golden("traceback_and_stderr.txt", render_failure(root, {}, {}, {}));
+  expect_golden("traceback_and_stderr.txt", render_failure(root, {}, {}));
 }
 
 TEST(FailureReportGolden, ACrashWithACore) {
@@ -92,7 +92,7 @@ TEST(FailureReportGolden, ACrashWithACore) {
   root.cause = "killed by SIGSEGV (core dumped)";
   root.core_file = "/srv/app/core.4711";
   root.uptime_ms = 230;
-  expect_golden("core.txt", render_failure(root, {}, {}, {}));
+  expect_golden("core.txt", render_failure(root, {}, {}));
 }
 
 TEST(FailureReportGolden, OutOfMemory) {
@@ -100,7 +100,8 @@ TEST(FailureReportGolden, OutOfMemory) {
   root.signal = 9;
   root.cause = "killed: out of memory (limit 512 MiB)";
   root.uptime_ms = 4'000'000;
-  expect_golden("memory.txt", render_failure(root, {"rank 0: killed: out of memory"}, {}, {}));
+  root.others = {{{{0, 0}}, "killed: out of memory", ""}};
+  expect_golden("memory.txt", render_failure(root, {}, {}));
 }
 
 TEST(FailureReportGolden, CannotRun) {
@@ -109,7 +110,7 @@ TEST(FailureReportGolden, CannotRun) {
   root.pid = 0;
   root.exit_code = 127;
   root.cause = "cannot run ./train: No such file or directory";
-  expect_golden("cannot_run.txt", render_failure(root, {}, {}, {}));
+  expect_golden("cannot_run.txt", render_failure(root, {}, {}));
 }
 
 TEST(FailureReportGolden, MoreThanAScreen) {
@@ -121,10 +122,14 @@ TEST(FailureReportGolden, MoreThanAScreen) {
   for (int i = 0; i < 20; ++i)
     root.tail.push_back("step " + std::to_string(i));
   for (int i = 0; i < 30; ++i)
-    root.others.push_back("rank " + std::to_string(i + 4) + ": exit code " + std::to_string(i + 1));
+    root.others.push_back({{{i + 4, i + 4}}, "exit code " + std::to_string(i + 1), ""});
   expect_golden(
       "screen.txt",
-      render_failure(root, {}, {"crash loop: rank 3 failed 4 times within 5 s of its start"}, {}));
+      render_failure(
+          root,
+          {"crash loop: rank 3 ended in the same way 4 times in a row within seconds of its "
+           "start"},
+          {}));
 }
 
 TEST(FailureReportGolden, Json) {
@@ -134,12 +139,15 @@ TEST(FailureReportGolden, Json) {
   outcome.text = "rank 3 failed";
   outcome.failure = failure();
   outcome.failure->tail = {"last words \xff"};
-  outcome.failure->others = {"rank 1: exit code 7, same error"};
-  expect_golden("report.json", render_report_json(outcome, {"rank 0: exit code 1"}, {}));
+  outcome.failure->last_words = "last words";
+  outcome.failure->others = {{{{0, 0}}, "exit code 1", ""},
+                             {{{1, 1}}, "exit code 7", "last words"}};
+  outcome.notes = {"no restart of 3 is left"};
+  expect_golden("report.json", render_report_json(outcome));
 }
 
 TEST(FailureReportGolden, JsonOfASuccess) {
-  expect_golden("success.json", render_report_json({}, {}, {}));
+  expect_golden("success.json", render_report_json({}));
 }
 
 TEST(FailureReportGolden, JsonIsJsonWhateverTheWorkersSay) {
@@ -150,8 +158,9 @@ TEST(FailureReportGolden, JsonIsJsonWhateverTheWorkersSay) {
   for (int c = 0; c < 256; ++c)
     all += static_cast<char>(c);
   outcome.failure->traceback = outcome.failure->cause = outcome.failure->host = all;
-  const auto json =
-      nlohmann::json::parse(render_report_json(outcome, {all}, {all}), nullptr, false);
+  outcome.failure->others = {{{{1, 1}}, all, all}};
+  outcome.notes = {all};
+  const auto json = nlohmann::json::parse(render_report_json(outcome), nullptr, false);
   EXPECT_FALSE(json.is_discarded());
 }
 

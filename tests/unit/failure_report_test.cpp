@@ -67,18 +67,16 @@ TEST(DescribeTest, Ranks) {
   EXPECT_EQ(describe_ranks({7, 0, 1, 2, 5, 5, 9, 10}), "0-2,5,7,9-10");
 }
 
-TEST(FoldOthersTest, SameCausesAreOneLine) {
+TEST(DescribeOthersTest, NamesTheRanksAndWhatIsTheSame) {
   FailureSummary root = exit_seven();
-  root.traceback = "Traceback (most recent call last):\n  x\nValueError: bad\n";
-  EXPECT_THAT(fold_others(root, {}), ElementsAre());
-  const auto lines = fold_others(root, {{9, "killed by SIGSEGV", ""},
-                                        {1, "exit code 7", "ValueError: bad"},
-                                        {4, "exit code 1", "KeyError: 'x'"},
-                                        {2, "exit code 7", "ValueError: bad"},
-                                        {0, "exit code 7", "ValueError: bad"}});
-  EXPECT_THAT(
-      lines, ElementsAre("ranks 0-2: exit code 7, same error", "rank 4: exit code 1: KeyError: 'x'",
-                         "rank 9: killed by SIGSEGV"));
+  EXPECT_THAT(describe_others(root), ElementsAre());
+  root.last_words = "ValueError: bad";
+  root.others = {{{{0, 2}, {5, 5}}, "exit code 7", "ValueError: bad"},
+                 {{{4, 4}}, "exit code 1", "KeyError: 'x'"},
+                 {{{9, 9}}, "killed by SIGSEGV", ""}};
+  EXPECT_THAT(describe_others(root),
+              ElementsAre("ranks 0-2,5: exit code 7, same error",
+                          "rank 4: exit code 1: KeyError: 'x'", "rank 9: killed by SIGSEGV"));
 }
 
 TEST(EssenceTest, IsTheLastLineThatSaysSomething) {
@@ -97,12 +95,11 @@ TEST(RenderFailureTest, IsAtMostAsLongAsAskedFor) {
         for (std::size_t i = 0; i < traceback; ++i)
           root.traceback += "frame " + std::to_string(i) + "\n";
         root.tail.assign(tail, "stderr");
-        root.others.assign(others, "rank 1: exit code 1");
+        root.others.assign(others, {{{1, 1}}, "exit code 1", ""});
         for (std::size_t limit : {24U, 30U, 100U}) {
-          const std::string text = render_failure(root, {}, {"note"}, {.lines = limit});
+          const std::string text = render_failure(root, {"note"}, {.lines = limit});
           EXPECT_LE(count_lines(text), limit) << traceback << ' ' << tail << ' ' << others;
-          const bool fits =
-              count_lines(render_failure(root, {}, {"note"}, {.lines = 1000})) <= limit;
+          const bool fits = count_lines(render_failure(root, {"note"}, {.lines = 1000})) <= limit;
           EXPECT_EQ(text.find("left out") == std::string::npos, fits);
         }
       }
@@ -116,7 +113,7 @@ TEST(RenderFailureTest, TheLastLineOfATracebackIsNeverLeftOut) {
     root.traceback += "  frame " + std::to_string(i) + "\n";
   root.traceback += "ValueError: bad\n";
   root.tail.assign(20, "something else");
-  const std::string text = render_failure(root, {}, {}, {});
+  const std::string text = render_failure(root, {}, {});
   EXPECT_THAT(text, HasSubstr("  |   frame 0\n"));
   EXPECT_THAT(text, HasSubstr("  | ValueError: bad\n"));
   EXPECT_THAT(text, HasSubstr("lines left out"));
@@ -128,8 +125,7 @@ TEST(RenderFailureTest, AsksForMoreLinesWhereTheUserDoes) {
   EXPECT_EQ(report_lines(100), 104U);
   FailureSummary root = exit_seven();
   root.tail.assign(20, "line");
-  EXPECT_THAT(render_failure(root, {}, {}, {.lines = report_lines(20)}),
-              Not(HasSubstr("left out")));
+  EXPECT_THAT(render_failure(root, {}, {.lines = report_lines(20)}), Not(HasSubstr("left out")));
 }
 
 TEST(RenderFailureTest, NothingThatActsReachesTheTerminal) {
@@ -139,8 +135,8 @@ TEST(RenderFailureTest, NothingThatActsReachesTheTerminal) {
   root.traceback = "\x1b]0;title\x07text\xff";
   root.tail = {"\x1b[2J"};
   root.log_file = "/x\ny";
-  root.others = {"rank\x1b[0m"};
-  const std::string text = render_failure(root, {"\r\x1b"}, {"\x9b"}, {});
+  root.others = {{{{1, 1}}, "exit\x1b[0m", "\x1b[1m"}};
+  const std::string text = render_failure(root, {"\r\x1b\x9b"}, {});
   for (const char c : text)
     EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= ' ') << text;
 }
