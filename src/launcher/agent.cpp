@@ -1,5 +1,6 @@
 #include "launcher/agent.hpp"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -8,7 +9,9 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -21,6 +24,7 @@
 #include "launcher/addresses.hpp"
 #include "launcher/agent_settings.hpp"
 #include "launcher/agent_signals.hpp"
+#include "launcher/error_file.hpp"
 #include "launcher/failure_report.hpp"
 #include "launcher/outcome_report.hpp"
 #include "launcher/output.hpp"
@@ -371,6 +375,7 @@ class Agent {
 
   void close_store() {
     report_outcome(options_, outcome_, output_);
+    if (outcome_.failure) pass_on(*outcome_.failure);
     if (!key_value_ || !participant_ || impatient_ || link_failed_) return leave_for_good();
     const bool shared = finder_.hosting() && options_.backend != Backend::Standalone;
     if (!shared || signals_received_ > 0) return key_value_->close();
@@ -382,6 +387,15 @@ class Agent {
     if (!serve_on_) return;
     serve_on_.reset();
     link_failed_ ? leave_for_good() : key_value_->close();
+  }
+
+  // To a launcher above this one, as torchrun does.
+  void pass_on(const rendezvous::FailureSummary& failure) {
+    const std::string own = own_error_file(options_);
+    const std::string workers = group_.error_file(failure);
+    if (own.empty() || workers.empty() || !read_error_file(workers)) return;
+    const auto passed = pass_on_error_file(workers, own, failure.shell_code());
+    if (!passed) log::warning("TORCHELASTIC_ERROR_FILE: " + passed.error().what());
   }
 
   // Nothing is waited for any more, so run() returns.
@@ -424,13 +438,30 @@ class Agent {
   std::optional<ServeOn> serve_on_;  // while other jobs may need the store
 };
 
+// Each worker takes two descriptors of this process, and the usual soft limit is 1024. The limit as
+// it was, for the workers.
+std::optional<rlimit> raise_open_files() {
+  rlimit before{};
+  if (::getrlimit(RLIMIT_NOFILE, &before) != 0) return std::nullopt;
+  const rlimit raised{before.rlim_max, before.rlim_max};
+  if (::setrlimit(RLIMIT_NOFILE, &raised) != 0) return std::nullopt;
+  return before;
+}
+
 }  // namespace
 
 int run_agent(const Options& options) {
   std::signal(SIGPIPE, SIG_IGN);
-  auto guardian = process::Guardian::start();
-  Agent agent(options, std::move(guardian));
-  return agent.run();
+  process::GuardianOptions guardian_options;
+  guardian_options.open_files = raise_open_files();
+  auto guardian = process::Guardian::start(guardian_options);
+  try {
+    Agent agent(options, std::move(guardian));
+    return agent.run();
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::too_many_files_open) throw;
+    throw std::runtime_error(std::string(error.what()) + "; raise its hard limit (ulimit -n)");
+  }
 }
 
 }  // namespace drun::launcher

@@ -46,18 +46,27 @@ milliseconds keep_alive(const Options& options) {
   return options.conf.keep_alive_interval * options.conf.keep_alive_max_attempt;
 }
 
+// The value of the variable that drun was started with; empty: none.
+std::string inherited_value(const Options& options, std::string_view name_and_equals) {
+  for (const std::string_view entry : options.inherited)
+    if (entry.starts_with(name_and_equals))
+      return std::string(entry.substr(name_and_equals.size()));
+  return {};
+}
+
 }  // namespace
+
+std::string own_error_file(const Options& options) {
+  return inherited_value(options, "TORCHELASTIC_ERROR_FILE=");
+}
 
 OutputOptions output_options(const Options& options, const std::string& host_name) {
   OutputOptions result;
   result.choices = options.output;
   result.run_id = options.run_id;
   result.host = host_name;
-  for (const std::string_view entry : options.inherited) {
-    constexpr std::string_view kName = "TMPDIR=";
-    if (entry.starts_with(kName) && entry.size() > kName.size())
-      result.temporary = entry.substr(kName.size());
-  }
+  const auto temporary = inherited_value(options, "TMPDIR=");
+  if (!temporary.empty()) result.temporary = temporary;
   result.terminal = true;
   result.tail_lines = options.output.tail_lines;
   return result;

@@ -27,6 +27,9 @@ struct NodeIdentity {
 
 [[nodiscard]] OutputOptions output_options(const Options& options, const std::string& host_name);
 
+// TORCHELASTIC_ERROR_FILE as drun itself was given it, empty where it was not.
+[[nodiscard]] std::string own_error_file(const Options& options);
+
 // `join_timeout`: what is left of it.
 [[nodiscard]] rendezvous::Settings rendezvous_settings(const Options& options,
                                                        const NodeIdentity& node,

@@ -17,6 +17,7 @@
 
 #include "drun/base/log.hpp"
 #include "launcher/agent.hpp"
+#include "launcher/agent_settings.hpp"
 #include "launcher/output_relay.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/store_host.hpp"
@@ -163,11 +164,15 @@ int run_local_nodes(const Options& options) {
   streams.clear();
   relay.start();
   store.serve();
-  // Undone on every way out: what is thrown from here is logged when the relay is gone.
-  const std::unique_ptr<OutputRelay, void (*)(OutputRelay*)> redirected(
-      &relay, [](OutputRelay*) { log::redirect({}); });
-  log::redirect([&relay](std::string line) { relay.message(std::move(line)); });
-  return wait_for_nodes(agents, signals, relay);
+  int code = 0;
+  {
+    // Undone on every way out: what is thrown from here is logged when the relay is gone.
+    const std::unique_ptr<OutputRelay, void (*)(OutputRelay*)> redirected(
+        &relay, [](OutputRelay*) { log::redirect({}); });
+    log::redirect([&relay](std::string line) { relay.message(std::move(line)); });
+    code = wait_for_nodes(agents, signals, relay);
+  }
+  return relay.finish() || code != 0 ? code : kDrunFailed;
 }
 
 }  // namespace drun::launcher

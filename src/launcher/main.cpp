@@ -2,9 +2,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "drun/base/log.hpp"
@@ -24,6 +26,14 @@ void open_standard_streams() {
   }
 }
 
+// The exit code: 125 where the text cannot be written.
+int print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  if (std::fflush(stdout) == 0) return 0;
+  drun::log::error("cannot write standard output: " + std::generic_category().message(errno));
+  return 125;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -31,7 +41,8 @@ int main(int argc, char** argv) {
   using namespace drun;
   const auto parsed = launcher::parse_options({argv, argv + argc}, launcher::own_environment());
   if (!parsed.options) {
-    std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
+    if (parsed.exit_code == 0) return print(parsed.text);
+    std::fputs(parsed.text.c_str(), stderr);
     return parsed.exit_code;
   }
   const auto& options = *parsed.options;
@@ -44,8 +55,7 @@ int main(int argc, char** argv) {
     const auto unrunnable = launcher::unrunnable_python(options);
     if (options.dry_run) {
       if (unrunnable) log::warning("here workers would not start: " + unrunnable->text());
-      std::fputs(launcher::dry_run(options).c_str(), stdout);
-      return 0;
+      return print(launcher::dry_run(options));
     }
     // Of several machines each finds it out when its workers start, so that all hear of it.
     const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "drun/base/log.hpp"
+#include "launcher/agent_settings.hpp"
 #include "launcher/atomic_file.hpp"
 #include "launcher/failure_report.hpp"
 
@@ -29,8 +30,9 @@ rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string 
   return outcome;
 }
 
-void report_outcome(const Options& options, const rendezvous::Outcome& outcome, Output& output) {
+void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output& output) {
   output.drain(kDrainLimit);
+  if (output.lost_output() && outcome.exit_code == 0) outcome.exit_code = kDrunFailed;
   if (outcome.failure) {
     print_failure(options, outcome, output);
   } else if (outcome.end != rendezvous::End::Success) {

@@ -13,6 +13,7 @@ namespace drun::launcher {
 [[nodiscard]] rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string text);
 
 // Behind everything that the workers have written. Waits for a stalled reader for a second at most.
-void report_outcome(const Options& options, const rendezvous::Outcome& outcome, Output& output);
+// A success whose output could not be written becomes exit code 125.
+void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output& output);
 
 }  // namespace drun::launcher

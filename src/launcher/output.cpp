@@ -108,6 +108,8 @@ class Output::Impl {
     return thread_.ask(std::move(command), limit) != nullptr;
   }
 
+  [[nodiscard]] bool lost_output() const { return thread_.lost_output(); }
+
   void message(std::string text) {
     if (text.empty() || text.back() != '\n') text += '\n';
     status(std::move(text));
@@ -182,6 +184,10 @@ std::vector<std::string> Output::tail(std::uint32_t worker, std::chrono::millise
 
 bool Output::drain(std::chrono::milliseconds limit) {
   return impl_->drain(limit);
+}
+
+bool Output::lost_output() const {
+  return impl_->lost_output();
 }
 
 void Output::message(std::string text) {

@@ -80,6 +80,10 @@ class Output {
   // background.
   bool drain(std::chrono::milliseconds limit);
 
+  // Output was lost because it could not be written (a full disk); said on stderr already. Complete
+  // after drain(). A reader that has left is no loss.
+  [[nodiscard]] bool lost_output() const;
+
   // drun's own words to stderr, in order with what the workers have written there, never within a
   // line of theirs. Never blocks. A newline is added where `text` has none at the end.
   void message(std::string text);

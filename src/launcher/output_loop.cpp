@@ -362,11 +362,12 @@ void OutputLoop::pump(Time now) {
     for (Stream* stream : std::exchange(folding.waiting, {}))
       set_ready(*stream);
   }
-  const Sink& output = consoles_[0].sink();
-  if (output.state() == Sink::State::Gone && output.error() != EPIPE && !output_error_told_) {
-    output_error_told_ = true;
-    say("drun: cannot write standard output: " + std::generic_category().message(output.error()) +
-            "; the rest of it is lost\n",
+  for (std::size_t i = 0; i <= error_ && !lost_output_; ++i) {
+    const Sink& sink = consoles_[i].sink();
+    if (sink.state() != Sink::State::Gone || sink.reader_left()) continue;
+    lost_output_ = true;
+    say("drun: cannot write standard " + std::string(i == 0 ? "output" : "error") + ": " +
+            std::generic_category().message(sink.error()) + "; the rest of it is lost\n",
         now);
     pump(now);
   }

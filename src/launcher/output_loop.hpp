@@ -56,6 +56,9 @@ class OutputLoop {
   [[nodiscard]] BufferPool& pool() { return pool_; }
   // From now on the loop sees the stream's events; only the loop touches it.
   void watch(Stream& stream);
+  // True when output was lost because it could not be written (a full disk), not because its reader
+  // has left.
+  [[nodiscard]] bool lost_output() const { return lost_output_.load(); }
   // Changes whenever something could be written.
   [[nodiscard]] std::uint64_t progress() const { return progress_.load(); }
 
@@ -106,7 +109,7 @@ class OutputLoop {
   std::vector<std::uint64_t> draining_;            // answers owed when released_ is empty
   std::optional<std::uint64_t> stopping_;
   Time last_progress_{};
-  bool output_error_told_ = false;
+  std::atomic<bool> lost_output_{false};
 };
 
 }  // namespace drun::launcher

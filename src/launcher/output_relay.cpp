@@ -45,6 +45,11 @@ void OutputRelay::start() {
   thread_.start();
 }
 
+bool OutputRelay::finish() {
+  thread_.stop(std::move(streams_));
+  return !thread_.lost_output();
+}
+
 void OutputRelay::message(std::string text) {
   if (text.empty() || text.back() != '\n') text += '\n';
   thread_.post(message_command(std::move(text)));

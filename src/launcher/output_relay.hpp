@@ -31,6 +31,10 @@ class OutputRelay {
   // drun's own words, never within a line of an agent's. A newline is added where there is none.
   void message(std::string text);
 
+  // Reads what is left and delivers it, as the destructor does. False when output was lost because
+  // it could not be written. Nothing else may be called afterwards.
+  [[nodiscard]] bool finish();
+
   // drun's terminal has a new size. When this returns, the agents' have it too.
   void resize();
 

@@ -73,6 +73,11 @@ std::size_t Sink::write(std::span<const iovec> parts) {
   return 0;
 }
 
+bool Sink::reader_left() const {
+  if (state_ != State::Gone) return false;
+  return error_ == EPIPE || error_ == ECONNRESET || (error_ == EIO && waits_);
+}
+
 bool same_destination(int first, int second) {
   struct stat a {};
   struct stat b {};

@@ -27,6 +27,9 @@ class Sink {
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] int error() const { return error_; }  // errno, when Gone
+  // Gone because nobody reads any more, which is no error: a pipe's or socket's other end, a
+  // terminal that was closed.
+  [[nodiscard]] bool reader_left() const;
   void unblock() {
     if (state_ == State::Blocked) state_ = State::Open;
   }

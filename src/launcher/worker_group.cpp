@@ -269,6 +269,14 @@ void WorkerGroup::forward(int signal) {
   guardian_.signal_all(signal);
 }
 
+std::string WorkerGroup::error_file(const rendezvous::FailureSummary& failure) const {
+  for (const auto& [id, worker] : workers_)
+    if (failure.group_rank == assignment_.group_rank && worker.local_rank == failure.local_rank &&
+        worker.pid == failure.pid)
+      return worker.error_file;
+  return {};
+}
+
 std::vector<std::string> WorkerGroup::describe(Time now) const {
   const bool each = workers_.size() <= kDescribedEach;
   std::vector<std::string> lines;

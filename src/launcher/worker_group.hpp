@@ -50,6 +50,8 @@ class WorkerGroup {
   [[nodiscard]] bool idle() const { return state_ == State::Idle; }
   [[nodiscard]] bool stopping() const { return state_ == State::Stopping; }
   [[nodiscard]] int round() const { return assignment_.round; }
+  // Where that worker wrote its error, if it was one of this node's last round; else empty.
+  [[nodiscard]] std::string error_file(const rendezvous::FailureSummary& failure) const;
   // What each worker does, for time limits: "rank 3 (pid 4711): running for 12.3 s"; more than a
   // few are folded: "ranks 0-63: running for at least 12.3 s".
   [[nodiscard]] std::vector<std::string> describe(Time now) const;

@@ -78,7 +78,7 @@ std::string until(const std::filesystem::path& file) {
 }
 
 TEST_F(TerminalTest, CtrlZStopsTheWorkersTooAndFgGoesOn) {
-  for (const std::string nodes : {"--nproc-per-node 2"}) {
+  for (const std::string nodes : {"--nproc-per-node 2", "--local-nodes 2"}) {
     SCOPED_TRACE(nodes);
     const auto file = directory_.path() / ("go-on" + nodes.substr(2, 5));
     shell_.type(command(nodes, until(file)));
@@ -97,7 +97,7 @@ TEST_F(TerminalTest, CtrlZStopsTheWorkersTooAndFgGoesOn) {
 }
 
 TEST_F(TerminalTest, CtrlCCountsDownOnOneLineAndTheSecondKills) {
-  for (const std::string nodes : {""}) {
+  for (const std::string nodes : {"", "--local-nodes 2"}) {
     SCOPED_TRACE(nodes);
     shell_.type(command(nodes + " --shutdown-timeout 50",
                         "trap 'echo saving' TERM; echo started; while :; do sleep 0.1; done\n"));
@@ -115,7 +115,7 @@ TEST_F(TerminalTest, CtrlCCountsDownOnOneLineAndTheSecondKills) {
 }
 
 TEST_F(TerminalTest, TheWorkersSeeTheSizeOfTheWindowAndItsChanges) {
-  for (const std::string nodes : {""}) {
+  for (const std::string nodes : {"", "--local-nodes 2"}) {
     SCOPED_TRACE(nodes);
     shell_.resize(24, 80);
     shell_.type(command(nodes,

@@ -1,0 +1,318 @@
+// How a job fails: exit codes, the restart policy, time limits, and what is said about it.
+#include <signal.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+using Arguments = std::vector<std::string>;
+
+Arguments operator+(Arguments left, const Arguments& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+Arguments shell(const std::string& script) {
+  return {"sh", "-c", script};
+}
+
+std::vector<Finished> two_agents(const Arguments& arguments) {
+  const ReservedPort port;
+  const auto all = Arguments{"--nnodes", "2", "--rdzv-endpoint", port.endpoint()} + arguments;
+  DrunProcess first(all);
+  DrunProcess second(all);
+  std::vector<Finished> result;
+  result.push_back(first.finish());
+  result.push_back(second.finish());
+  return result;
+}
+
+// Signals that end a process.
+std::vector<int> deadly_signals() {
+  std::vector<int> result;
+  for (int number = 1; number <= SIGRTMAX; ++number) {
+    const bool harmless = number == SIGCHLD || number == SIGCONT || number == SIGURG ||
+                          number == SIGWINCH || number == SIGSTOP || number == SIGTSTP ||
+                          number == SIGTTIN || number == SIGTTOU;
+    const bool hidden = number > SIGSYS && number < SIGRTMIN;  // the C library's own
+    if (!harmless && !hidden) result.push_back(number);
+  }
+  return result;
+}
+
+std::string die_of(int signal) {
+  return "ulimit -c 0; kill -" + std::to_string(signal) + " $$; sleep 10";
+}
+
+TEST(EveryExitCodeTest, OfASingleNode) {
+  for (int code = 0; code < 256; ++code)
+    EXPECT_EQ(run_drun(shell("exit " + std::to_string(code))).code, code);
+  for (const int number : deadly_signals())
+    EXPECT_EQ(run_drun(shell(die_of(number))).code, 128 + number);
+}
+
+TEST(EveryExitCodeTest, OfEachOfTwoNodes) {
+  const auto both = [](const std::string& fail, int rank, int code) {
+    for (const auto& agent : two_agents(shell("if [ $RANK = " + std::to_string(rank) + " ]; then " +
+                                              fail + "; else exec sleep 60; fi")))
+      EXPECT_EQ(agent.code, code) << agent.err;
+  };
+  for (int code = 1; code < 256; ++code)
+    both("exit " + std::to_string(code), code % 2, code);
+  for (const int number : deadly_signals())
+    both(die_of(number), number % 2, 128 + number);
+}
+
+TEST(ExitCodeRuleTest, TheFirstFailureTheLowestRankOrTheHighestCode) {
+  const TempDir directory;
+  for (const auto& [rule, code] :
+       {std::pair{"root", 7}, std::pair{"first", 128 + SIGABRT}, std::pair{"max", 128 + SIGSEGV}}) {
+    const std::string ready = (directory.path() / rule).string();
+    // Crashing while it is being stopped is a failure of its own.
+    const Finished finished =
+        run_drun(Arguments{"--exit-code", rule, "--nproc-per-node", "3"} +
+                 shell("ulimit -c 0; case $RANK in 0) s=ABRT;; 1) s=SEGV;; esac; "
+                       "[ $RANK = 2 ] || { trap \"trap - $s; kill -$s $$\" TERM; : > " +
+                       ready + "$RANK; while :; do sleep 0.02; done; }; while [ ! -e " + ready +
+                       "0 ] || [ ! -e " + ready + "1 ]; do sleep 0.02; done; exit 7"));
+    EXPECT_EQ(finished.code, code) << rule << finished.err;
+    EXPECT_THAT(finished.err,
+                AllOf(HasSubstr("job failed: rank 2"), HasSubstr("rank 0: killed by SIGABRT"),
+                      HasSubstr("rank 1: killed by SIGSEGV")));
+  }
+}
+
+TEST(RestartPolicyTest, RestartsOnlyAfterWhatIsListed) {
+  struct Case {
+    Arguments flags;
+    std::string script;
+    int code;
+    std::size_t starts;
+  };
+  const std::string count = "echo start; ";
+  const std::string fail = "exit $((5 + TORCHELASTIC_RESTART_COUNT))";
+  for (const auto& [flags, script, code, starts] : std::vector<Case>{
+           {{}, fail, 8, 4},
+           {{"--restart-on", "5-6,SIGSEGV"}, fail, 7, 3},
+           {{"--restart-on", "SIGKILL"}, "kill -9 $$", 137, 4},
+           {{"--restart-on", "137"}, "exit 137", 137, 4},
+           {{"--restart-on", "1"}, "kill -9 $$", 137, 1},
+           {{"--no-restart-on", "6"}, fail, 6, 2},
+           {{"--no-restart-on", "KILL"}, "kill -9 $$", 137, 1},
+           {{"--restart-on", "1-255", "--no-restart-on", "7"}, fail, 7, 3},
+       }) {
+    const Finished finished =
+        run_drun(Arguments{"--max-restarts", "3"} + flags + shell(count + script));
+    EXPECT_EQ(finished.code, code) << finished.err;
+    EXPECT_THAT(split_lines(finished.out), SizeIs(starts)) << testing::PrintToString(flags);
+  }
+}
+
+TEST(RestartPolicyTest, ACrashLoopIsNamedOnce) {
+  const std::string loop =
+      "crash loop: rank 0 ended in the same way 3 times in a row within seconds of its start";
+  const Finished same = run_drun(Arguments{"--max-restarts", "2"} + shell("exit 3"));
+  EXPECT_THAT(same.err, AllOf(HasSubstr("\n  " + loop + "\n"), HasSubstr("restart 2 of 2")));
+  EXPECT_THAT(same.err.substr(same.err.find(loop) + loop.size()), Not(HasSubstr("crash loop")));
+  const Finished different = run_drun(Arguments{"--max-restarts", "2"} +
+                                      shell("exit $((5 + TORCHELASTIC_RESTART_COUNT))"));
+  EXPECT_THAT(different.err,
+              AllOf(Not(HasSubstr("crash loop")), HasSubstr("no restart of 2 is left")));
+  for (const auto& agent : two_agents(Arguments{"--max-restarts", "2"} +
+                                      shell("[ $RANK = 0 ] && exit 3; exec sleep 60")))
+    EXPECT_THAT(agent.err, HasSubstr(loop));
+}
+
+TEST(TimeLimitTest, TheJobsTimeLimitSaysWhatEveryRankDoes) {
+  const Finished finished = run_drun(Arguments{"--nproc-per-node", "2", "--timeout", "800ms"} +
+                                     shell("[ $RANK = 1 ] && exit 0; exec sleep 60"));
+  EXPECT_EQ(finished.code, 124);
+  EXPECT_THAT(finished.survivors, IsEmpty());
+  EXPECT_THAT(finished.err,
+              AllOf(HasSubstr("rank 0 (pid "), HasSubstr("): running for "),
+                    HasSubstr("rank 1: exit code 0"), HasSubstr("--timeout is over")));
+}
+
+TEST(TimeLimitTest, ManyRanksAreAFewLines) {
+  const Finished finished = run_drun({"--nproc-per-node", "40", "--timeout", "1500ms", "sh", "-c",
+                                      "[ $RANK = 7 ] && exit 0; exec sleep 60"});
+  EXPECT_EQ(finished.code, 124);
+  EXPECT_THAT(finished.survivors, IsEmpty());
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("ranks 0-6,8-39: running for at least "),
+                                  HasSubstr("rank 7: exit code 0")));
+  EXPECT_THAT(split_lines(finished.err), SizeIs(testing::Le(4U))) << finished.err;
+}
+
+TEST(TimeLimitTest, EveryNodeSaysItAndGives124) {
+  for (const auto& agent : two_agents({"--timeout", "2", "--nproc-per-node", "2", "sleep", "60"})) {
+    EXPECT_EQ(agent.code, 124);
+    EXPECT_THAT(agent.survivors, IsEmpty());
+    EXPECT_THAT(agent.err, AllOf(HasSubstr("): running for "), HasSubstr("--timeout is over")));
+  }
+}
+
+TEST(TimeLimitTest, TheStartTimeLimitSaysWhatIsMissing) {
+  const ReservedPort port;
+  const Finished finished = run_drun({"--nnodes", "2", "--rdzv-endpoint", port.endpoint(),
+                                      "--start-timeout", "2500ms", "sleep", "60"});
+  EXPECT_EQ(finished.code, 124);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("1 of 2 nodes"), HasSubstr("--start-timeout")));
+  const Finished in_time = run_drun({"--start-timeout", "10", "sh", "-c", "exit 0"});
+  EXPECT_EQ(in_time.code, 0);
+}
+
+TEST(FailureReportTest, EveryNodePrintsTheFirstFailureOfTheJob) {
+  for (const auto& agent :
+       two_agents(Arguments{"--nproc-per-node", "2", "--tail-lines", "2"} +
+                  shell("[ $RANK = 2 ] && { seq 5 >&2; exit 6; }; exec sleep 60"))) {
+    EXPECT_THAT(agent.err, AllOf(HasSubstr("drun: job failed: rank 2 (local rank 0 on "),
+                                 HasSubstr("): exit code 6 after "),
+                                 HasSubstr("  last lines of stderr:\n  | 4\n  | 5\n"),
+                                 Not(HasSubstr("also failed")), Not(HasSubstr("| 3\n"))));
+  }
+}
+
+TEST(FailureReportTest, ShowsTheErrorFileAndTheLogs) {
+  const TempDir directory;
+  const std::string logs = (directory.path() / "logs").string();
+  const Finished finished =
+      run_drun(Arguments{"--redirects", "3", "--log-dir", logs, "--report",
+                         (directory.path() / "report.json").string()} +
+               shell("echo '{\"message\": {\"message\": \"ValueError: bad\", \"extraInfo\": "
+                     "{\"py_callstack\": \"Traceback:\\\\n  here\\\\nValueError: bad\"}}}' > "
+                     "$TORCHELASTIC_ERROR_FILE; echo last words >&2; exit 1"));
+  EXPECT_EQ(finished.code, 1);
+  EXPECT_THAT(finished.err,
+              AllOf(HasSubstr("  error:\n  | Traceback:\n  |   here\n  | ValueError: bad\n"),
+                    HasSubstr("  | last words\n"), HasSubstr("  log: " + logs),
+                    HasSubstr("/attempt_0/0/stderr.log on ")));
+  const std::string report = read_file(directory.path() / "report.json");
+  EXPECT_THAT(report, AllOf(HasSubstr("\"result\": \"failure\""), HasSubstr("\"exit_code\": 1"),
+                            HasSubstr("ValueError: bad"), HasSubstr("last words")));
+}
+
+TEST(FailureReportTest, QuotesAMalformedErrorFile) {
+  for (const std::string content : {"{\"message\": 7", "not json", "{}"}) {
+    const Finished finished =
+        run_drun(shell("printf '%s' '" + content + "' > $TORCHELASTIC_ERROR_FILE; exit 4"));
+    EXPECT_EQ(finished.code, 4);
+    EXPECT_THAT(finished.err, AllOf(HasSubstr("error file "), HasSubstr(content)));
+  }
+}
+
+TEST(FailureReportTest, PassesTheErrorFileOnToALauncherAbove) {
+  const TempDir directory;
+  const std::string own = (directory.path() / "own.json").string();
+  Launch launch;
+  launch.environment = {"TORCHELASTIC_ERROR_FILE=" + own};
+  const Finished finished = run_drun(
+      Arguments{"--nproc-per-node", "2"} +
+          shell("[ $RANK = 0 ] && exec sleep 60; echo '{\"message\": {\"message\": \"bad\"}}' > "
+                "$TORCHELASTIC_ERROR_FILE; exit 9"),
+      launch);
+  EXPECT_EQ(finished.code, 9);
+  EXPECT_EQ(read_file(own), "{\"message\":{\"errorCode\":9,\"message\":\"bad\"}}");
+  // No failure, or none that wrote a file: nothing is touched.
+  const std::string before = read_file(own);
+  EXPECT_EQ(run_drun(shell("exit 0"), launch).code, 0);
+  EXPECT_EQ(run_drun(shell("exit 3"), launch).code, 3);
+  EXPECT_EQ(read_file(own), before);
+  launch.environment = {"TORCHELASTIC_ERROR_FILE=/no/such/folder/x"};
+  const Finished nowhere =
+      run_drun(shell("echo '{\"message\": \"bad\"}' > $TORCHELASTIC_ERROR_FILE; exit 9"), launch);
+  EXPECT_EQ(nowhere.code, 9);
+  EXPECT_THAT(nowhere.err, HasSubstr("/no/such/folder/x"));
+}
+
+TEST(FailureReportTest, NamesTheCoreFile) {
+  const std::string pattern = read_file("/proc/sys/kernel/core_pattern");
+  if (pattern.find('/') != std::string::npos || pattern.find('|') != std::string::npos)
+    GTEST_SKIP() << "cores go to " << pattern;
+  const TempDir directory;
+  Launch launch;
+  launch.directory = directory.path();
+  const Finished finished = run_drun(
+      shell("ulimit -c unlimited 2> /dev/null || ulimit -c $(ulimit -H -c); kill -SEGV $$"),
+      launch);
+  EXPECT_EQ(finished.code, 128 + SIGSEGV);
+  if (std::filesystem::is_empty(directory.path())) GTEST_SKIP() << "no core is written here";
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("killed by SIGSEGV (core dumped)"),
+                                  HasSubstr("  core: " + directory.path().string())));
+}
+
+TEST(FullDiskTest, LostOutputIsSaidAndIsNoSuccess) {
+  const auto run = [](const std::string& redirect, Arguments arguments) {
+    Launch launch;
+    launch.argv = {"/bin/sh", "-c", "exec \"$@\" " + redirect, "sh", drun_path()};
+    launch.argv.insert(launch.argv.end(), arguments.begin(), arguments.end());
+    DrunProcess process(launch);
+    return process.finish();
+  };
+  const std::string full = "standard output: No space left on device";
+  for (const Arguments& flags : {Arguments{}, Arguments{"--local-nodes", "2"}}) {
+    const Finished lost = run("> /dev/full", flags + shell("echo result; exit 0"));
+    EXPECT_EQ(lost.code, 125);
+    EXPECT_THAT(lost.err, HasSubstr(full));
+    EXPECT_EQ(run("> /dev/full", flags + shell("echo result; exit 3")).code, 3);
+    EXPECT_EQ(run("2> /dev/full", flags + shell("echo result >&2; exit 0")).code, 125);
+    EXPECT_EQ(run("> /dev/full", flags + shell("exit 0")).code, 0);
+    // A reader that has seen enough is no error.
+    EXPECT_EQ(run("| exit 0", flags + shell("sleep 0.1; echo result; exit 0")).code, 0);
+  }
+  for (const char* flag : {"--help", "--version", "--dry-run"}) {
+    const Finished asked = run("> /dev/full", {flag, "/bin/true"});
+    EXPECT_EQ(asked.code, 125) << flag;
+    EXPECT_THAT(asked.err, HasSubstr(full));
+  }
+}
+
+// Moves itself into a cgroup with little memory, then runs drun.
+TEST(FailureReportTest, TellsOutOfMemoryFromAnotherKill) {
+  std::string parent;
+  for (const auto& line : split_lines(read_file("/proc/self/cgroup"))) {
+    const auto at = line.find(":memory:");
+    if (at != std::string::npos) parent = "/sys/fs/cgroup/memory" + line.substr(at + 8);
+  }
+  const std::string group = parent + "/drun-test-" + std::to_string(::getpid());
+  std::error_code error;
+  if (parent.empty() || !std::filesystem::create_directory(group, error))
+    GTEST_SKIP() << "no memory cgroup can be made here";
+  Launch launch;
+  launch.argv = {"/bin/sh",
+                 "-c",
+                 "echo 150M > " + group + "/memory.limit_in_bytes && echo $$ > " + group +
+                     "/cgroup.procs && exec \"$@\"",
+                 "sh",
+                 drun_path(),
+                 "sh",
+                 "-c",
+                 "x=$(head -c 400M /dev/zero | tr '\\0' x)"};
+  DrunProcess eater(launch);
+  const Finished finished = eater.finish();
+  launch.argv.back() = "kill -9 $$";
+  DrunProcess killed(launch);
+  const Finished other = killed.finish();
+  std::filesystem::remove(group, error);
+  EXPECT_EQ(finished.code, 137) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("killed: out of memory"));
+  EXPECT_EQ(other.code, 137);
+  EXPECT_THAT(other.err, HasSubstr("killed by SIGKILL"));
+}
+
+}  // namespace
+}  // namespace drun::test

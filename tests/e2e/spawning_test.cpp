@@ -1,0 +1,174 @@
+// Starting workers at the limits of the system: many, long command lines, no directory, no
+// descriptors; and what a worker inherits.
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using Arguments = std::vector<std::string>;
+
+// drun below a shell that first does `before`.
+Finished run_after(const std::string& before, const Arguments& arguments) {
+  Launch launch;
+  launch.argv = {"/bin/sh", "-c", before + "; exec \"$@\"", "sh", drun_path()};
+  launch.argv.insert(launch.argv.end(), arguments.begin(), arguments.end());
+  DrunProcess process(launch);
+  return process.finish(milliseconds(60'000));
+}
+
+TEST(SpawningTest, HundredsOfWorkersBeyondTheSoftLimitOfDescriptors) {
+  const Finished finished = run_after("ulimit -S -n 200", {"--nproc-per-node", "400", "sh", "-c",
+                                                           "echo $RANK; [ $(ulimit -n) = 200 ]"});
+  EXPECT_EQ(finished.code, 0) << finished.err.substr(0, 1000);
+  const auto lines = split_lines(finished.out);
+  EXPECT_THAT(std::set<std::string>(lines.begin(), lines.end()), SizeIs(400));
+  EXPECT_THAT(finished.survivors, IsEmpty());
+}
+
+TEST(SpawningTest, TheHardLimitOfDescriptorsIsNamed) {
+  const Finished finished =
+      run_after("ulimit -n 64", {"--nproc-per-node", "100", "sh", "-c", "sleep 60"});
+  EXPECT_EQ(finished.code, 125);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("Too many open files"), HasSubstr("ulimit -n")));
+  EXPECT_THAT(split_lines(finished.err), SizeIs(1)) << finished.err;
+  EXPECT_THAT(finished.survivors, IsEmpty());
+}
+
+TEST(SpawningTest, TheLimitOfProcessesIsNamed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become a user without processes";
+  const TempDir directory;
+  std::filesystem::permissions(directory.path(), std::filesystem::perms::all);
+  const std::string copy = (directory.path() / "drun").string();
+  std::filesystem::copy_file(drun_path(), copy);
+  Launch launch;
+  // A user id that nobody has; three of its processes are drun's own, and two threads.
+  launch.argv = {"/usr/bin/setpriv",
+                 "--reuid=64123",
+                 "--clear-groups",
+                 "/usr/bin/prlimit",
+                 "--nproc=12",
+                 copy,
+                 "--nproc-per-node",
+                 "30",
+                 "sleep",
+                 "60"};
+  launch.directory = directory.path();
+  DrunProcess process(launch);
+  const Finished finished = process.finish();
+  EXPECT_EQ(finished.code, 126) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("fork: Resource temporarily unavailable"));
+  EXPECT_THAT(finished.survivors, IsEmpty());
+}
+
+TEST(SpawningTest, AMegabyteOfArgumentsAndOfEnvironment) {
+  Launch launch;
+  Arguments arguments{"--nproc-per-node",
+                      "3",
+                      "sh",
+                      "-c",
+                      "for a; do printf %s \"$a\"; done | wc -c; printf %s $V1$V2$V3$V4$V5 | wc -c",
+                      "sh"};
+  for (int i = 0; i < 8; ++i)
+    arguments.push_back(std::string(125'000, static_cast<char>('a' + i)));
+  for (int i = 1; i < 6; ++i)
+    launch.environment.push_back("V" + std::to_string(i) + "=" + std::string(100'000, 'v'));
+  const Finished finished = run_drun(arguments, launch);
+  EXPECT_EQ(finished.code, 0) << finished.err.substr(0, 1000);
+  std::multiset<std::string> expected;
+  for (int i = 0; i < 3; ++i) {
+    expected.insert("1000000");
+    expected.insert("500000");
+  }
+  const auto lines = split_lines(finished.out);
+  EXPECT_EQ(std::multiset<std::string>(lines.begin(), lines.end()), expected);
+}
+
+TEST(SpawningTest, AnArgumentListThatIsTooLongIsNamed) {
+  // Each worker's list is as long as drun's own and some variables more.
+  int refused = 0;
+  Launch launch;
+  for (int length = 1'900'000; length < 2'200'000 && refused == 0; length += 700) {
+    Arguments arguments{"true"};
+    for (int left = length; left > 0; left -= 100'000)
+      arguments.emplace_back(static_cast<std::size_t>(std::min(left, 100'000)), 'x');
+    launch.argv = arguments;
+    launch.argv.insert(launch.argv.begin(), drun_path());
+    try {
+      DrunProcess process(launch);
+      const Finished finished = process.finish();
+      if (finished.code == 0) {
+        length += 3 * (2'090'000 - length) / 4 / 700 * 700 * (length < 2'080'000 ? 1 : 0);
+        continue;
+      }
+      ++refused;
+      EXPECT_EQ(finished.code, 126) << finished.err.substr(0, 1000);
+      EXPECT_THAT(finished.err, HasSubstr("Argument list too long"));
+    } catch (const std::exception& error) {
+      GTEST_SKIP() << "the test's own limit was reached first: " << error.what();
+    }
+  }
+  EXPECT_EQ(refused, 1);
+}
+
+TEST(SpawningTest, AWorkingDirectoryThatVanishedIsNoReasonToFail) {
+  const TempDir directory;
+  const std::string gone = (directory.path() / "gone").string();
+  const std::string leave = "mkdir " + gone + "; cd " + gone + "; rmdir " + gone;
+  const Finished absolute = run_after(leave, {"/bin/echo", "here"});
+  EXPECT_EQ(absolute.code, 0) << absolute.err;
+  EXPECT_EQ(absolute.out, "here\n");
+  const Finished relative = run_after(leave, {"./train"});
+  EXPECT_EQ(relative.code, 127);
+  EXPECT_THAT(relative.err, AllOf(HasSubstr("./train"), HasSubstr("No such file or directory")));
+  const Finished logs = run_after(leave, {"--log-dir", "logs", "/bin/true"});
+  EXPECT_EQ(logs.code, 125);
+  EXPECT_THAT(split_lines(logs.err), SizeIs(1)) << logs.err;
+  EXPECT_THAT(logs.err, HasSubstr("No such file or directory"));
+}
+
+TEST(SpawningTest, NothingIsInheritedButTheThreeStreams) {
+  Launch launch;
+  launch.argv = {"/bin/sh",
+                 "-c",
+                 "exec 7< /dev/null 8> /dev/null; exec \"$@\"",
+                 "sh",
+                 "/usr/bin/env",
+                 "--ignore-signal=PIPE,USR1,INT",
+                 "--block-signal=USR2,WINCH",
+                 drun_path(),
+                 "--nproc-per-node",
+                 "2",
+                 "sh",
+                 "-c",
+                 "ls /proc/$$/fd; cat /proc/self/status | grep -E '^Sig(Blk|Ign|Cgt)'"};
+  DrunProcess process(launch);
+  const Finished finished = process.finish();
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  const std::string none = "0000000000000000";
+  const auto lines = split_lines(finished.out);
+  for (const auto& line : {"0", "1", "2"})
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), line), 2) << finished.out;
+  for (const auto& name : {"SigBlk:\t", "SigIgn:\t", "SigCgt:\t"})
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), name + none), 2) << finished.out;
+  EXPECT_THAT(lines, SizeIs(12)) << finished.out;
+}
+
+}  // namespace
+}  // namespace drun::test
