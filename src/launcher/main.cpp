@@ -28,8 +28,7 @@ void open_standard_streams() {
 
 // The exit code: 125 where the text cannot be written.
 int print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  if (std::fflush(stdout) == 0) return 0;
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return 0;
   drun::log::error("cannot write standard output: " + std::generic_category().message(errno));
   return 125;
 }

@@ -46,10 +46,11 @@ void expect_end(DrunProcess& process, int code) {
   EXPECT_THAT(finished.survivors, IsEmpty());
 }
 
-char state_of(pid_t pid) {
+// D: between vfork and exec, while the child is stopped.
+bool stopped(pid_t pid) {
   const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
   const auto end = stat.rfind(')');
-  return end == std::string::npos ? '-' : stat[end + 2];
+  return end != std::string::npos && (stat[end + 2] == 'T' || stat[end + 2] == 'D');
 }
 
 TEST(StopSignalTest, EachHandledSignalStopsTheJobAndGivesItsCode) {
@@ -249,10 +250,9 @@ TEST(JobControlTest, ASuspendedNodeGoesOnWhereItWas) {
   const auto workers = first.pids_with("LOCAL_RANK=0");
   ASSERT_FALSE(workers.empty());
   first.signal(SIGTSTP);
-  EXPECT_TRUE(
-      eventually([&] { return state_of(first.pid()) == 'T' && state_of(workers.front()) == 'T'; }));
+  EXPECT_TRUE(eventually([&] { return stopped(first.pid()) && stopped(workers.front()); }));
   first.signal(SIGCONT);
-  EXPECT_TRUE(eventually([&] { return state_of(workers.front()) != 'T'; }));
+  EXPECT_TRUE(eventually([&] { return !stopped(workers.front()); }));
   directory.write("go-on", "");
   expect_end(first, 0);
   expect_end(second, 0);

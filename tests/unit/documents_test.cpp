@@ -33,7 +33,10 @@ FailureSummary failure() {
   f.core_file = "/tmp/core";
   f.tail = {"one", "", "three \"quoted\""};
   f.log_file = "/var/log/5";
-  f.others = {"rank 6: exit code 1"};
+  f.others = {{{{6, 6}, {8, 11}}, "exit code 1", "bad"}};
+  f.last_words = "bad";
+  f.lowest_rank = 4;
+  f.lowest_code = 9;
   f.restartable = false;
   f.highest_code = 139;
   return f;
