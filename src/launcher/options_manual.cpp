@@ -31,7 +31,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kConf{{
      "the node that carries the store waits this long for the others to leave (30)"},
     {"keep_alive_interval", "seconds between signs of life (2)"},
     {"keep_alive_max_attempt", "a node is lost after this many without one (3)"},
-    {"read_timeout", "seconds until an unanswered request to the store is an error (60)"},
+    {"read_timeout", "accepted; a store that does not answer is noticed sooner (60)"},
     {"is_host", "true or false: whether this node carries the store, where addresses cannot tell"},
     {"rank", "as --node-rank"},
     {"store_type", "tcp"},

@@ -305,10 +305,12 @@ void MemberAgent::keep_or_stop(Time now) {
   if (behind && now < session_since_ + settings_.keep_alive * 2) return;
   if (!round) return stop_workers("the store has lost the job", false);
   if (round->phase == Phase::Running && round->number == held_) return;
+  // Workers that have succeeded are not stopped, only swept up.
+  const char* ended = workers_ == Workers::Succeeded ? "" : "the job has ended";
   const bool known =
       !round->reason.empty() && (round->phase == Phase::Stopping || round->phase == Phase::Closed);
   stop_workers(known                           ? round->reason
-               : round->phase == Phase::Closed ? "the job has ended"
+               : round->phase == Phase::Closed ? ended
                                                : "the job went on without this node",
                false);
 }
@@ -350,7 +352,7 @@ void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
   if (held_ == 0 || kill_told_ || (stop_told_ && !immediately)) return;
   stop_told_ = true;
   kill_told_ = immediately;
-  outbox_.push(StopAction{reason.empty() ? "the job has ended" : reason, immediately});
+  outbox_.push(StopAction{reason, immediately});
 }
 
 void MemberAgent::leave(Time now) {

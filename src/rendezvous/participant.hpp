@@ -40,7 +40,7 @@ struct StartAction {
 };
 // End this node's workers, if any run; call on_workers_stopped() when nothing of them is left.
 struct StopAction {
-  std::string reason;
+  std::string reason;        // empty: they have succeeded, and are only to be swept up
   bool immediately = false;  // no grace
 };
 // Leave: close the KeyValue, give the outcome's exit code. Workers are already stopped.
