@@ -12,9 +12,11 @@ add_test(NAME chaos.netns
   COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/chaos/chaos.py
           --bin ${PROJECT_BINARY_DIR}/bin --seed 3 --faults 12 --netns)
 set_tests_properties(chaos.netns PROPERTIES LABELS chaos TIMEOUT 400 RUN_SERIAL ON SKIP_RETURN_CODE 77)
-add_test(NAME netns.silent_host
-  COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/netns/silent_host.py --bin ${PROJECT_BINARY_DIR}/bin)
-set_tests_properties(netns.silent_host PROPERTIES LABELS netns TIMEOUT 120 SKIP_RETURN_CODE 77)
+foreach(name addresses silent_host)
+  add_test(NAME netns.${name}
+    COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/netns/${name}.py --bin ${PROJECT_BINARY_DIR}/bin)
+  set_tests_properties(netns.${name} PROPERTIES LABELS netns TIMEOUT 300 SKIP_RETURN_CODE 77)
+endforeach()
 
 # Prints a table; see docs/performance.md.
 add_executable(rendezvous_bench bench/rendezvous_bench.cpp)

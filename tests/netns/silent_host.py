@@ -15,45 +15,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
+
+from hosts import Hosts, ended, wait_for
 
 WORKER = """
 echo "$DRUN_ROUND $RANK $WORLD_SIZE $MASTER_ADDR $TORCHELASTIC_RESTART_COUNT" > "$OUT/.$$" && mv "$OUT/.$$" "$OUT/$$"
 trap 'rm -f "$OUT/$$"; exit 143' TERM
 while :; do sleep 0.05; done
 """
-
-
-def ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True)
-
-
-class Hosts:
-    def __init__(self):
-        tag = f"{os.getpid() % 100000}"
-        self.names = [f"drun{tag}a", f"drun{tag}b"]
-        self.links = [f"dr{tag}a", f"dr{tag}b"]
-        self.addresses = ["10.77.0.1", "10.77.0.2"]
-        try:
-            for name in self.names:
-                ip("netns", "add", name)
-            ip("link", "add", self.links[0], "netns", self.names[0], "type", "veth",
-               "peer", "name", self.links[1], "netns", self.names[1])
-            for name, link, address in zip(self.names, self.links, self.addresses):
-                ip("-n", name, "addr", "add", f"{address}/24", "dev", link)
-                ip("-n", name, "link", "set", link, "up")
-                ip("-n", name, "link", "set", "lo", "up")
-        except (OSError, subprocess.CalledProcessError) as error:
-            self.close()
-            print(f"skipped: network namespaces cannot be made here ({error})")
-            sys.exit(77)
-
-    def link(self, host, state):
-        ip("-n", self.names[host], "link", "set", self.links[host], state)
-
-    def close(self):
-        for name in self.names:
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
 
 
 def said(directory):
@@ -68,22 +37,6 @@ def said(directory):
     return result
 
 
-def wait_for(what, limit, condition):
-    began = time.monotonic()
-    while not condition():
-        if time.monotonic() - began > limit:
-            raise AssertionError(f"not within {limit} s: {what}")
-        time.sleep(0.02)
-    return time.monotonic() - began
-
-
-def ended(agent):
-    try:
-        return agent.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        raise AssertionError(f"agent {agent.pid} is still there") from None
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
@@ -96,7 +49,7 @@ def main():
         for host in (0, 1):
             out[host].mkdir()
             agents.append(subprocess.Popen(
-                ["ip", "netns", "exec", hosts.names[host], drun, "--nnodes", "1:2", "--nproc-per-node", "2",
+                [*hosts.on(host), drun, "--nnodes", "1:2", "--nproc-per-node", "2",
                  "--max-restarts", "1", "--rdzv-endpoint", f"{hosts.addresses[0]}:29500", "--shutdown-timeout", "2",
                  "sh", "-c", WORKER],
                 env=dict(os.environ, OUT=str(out[host])), stdin=subprocess.DEVNULL))
