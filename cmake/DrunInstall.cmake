@@ -14,21 +14,29 @@ if(TARGET drun)
   file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   file(CREATE_LINK drun "${PROJECT_BINARY_DIR}/bin/drun-launch" SYMBOLIC)
   install(FILES "${PROJECT_BINARY_DIR}/bin/drun-launch" TYPE BIN COMPONENT runtime)
-  # What drun itself can print: its manual page and the completions of three shells.
-  set(printed "${PROJECT_BINARY_DIR}/printed")
-  file(MAKE_DIRECTORY "${printed}")
-  add_custom_command(OUTPUT "${printed}/drun.1" "${printed}/drun" "${printed}/_drun" "${printed}/drun.fish"
-    COMMAND drun --print-man > drun.1
-    COMMAND drun --print-completion bash > drun
-    COMMAND drun --print-completion zsh > _drun
-    COMMAND drun --print-completion fish > drun.fish
-    WORKING_DIRECTORY "${printed}" DEPENDS drun VERBATIM)
-  add_custom_target(drun_printed ALL DEPENDS "${printed}/drun.1")
-  install(FILES "${printed}/drun.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT runtime)
-  install(FILES "${printed}/drun" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT runtime)
-  install(FILES "${printed}/_drun" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions" COMPONENT runtime)
-  install(FILES "${printed}/drun.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" COMPONENT runtime)
 endif()
+# What the programs can print: their manual pages and the completions of three shells.
+set(printed "${PROJECT_BINARY_DIR}/printed")
+file(MAKE_DIRECTORY "${printed}")
+foreach(program drun drun-store drunctl)
+  if(NOT TARGET ${program})
+    continue()
+  endif()
+  add_custom_command(
+    OUTPUT "${printed}/${program}.1" "${printed}/${program}" "${printed}/_${program}" "${printed}/${program}.fish"
+    COMMAND ${program} --print-man > ${program}.1
+    COMMAND ${program} --print-completion bash > ${program}
+    COMMAND ${program} --print-completion zsh > _${program}
+    COMMAND ${program} --print-completion fish > ${program}.fish
+    WORKING_DIRECTORY "${printed}" DEPENDS ${program} VERBATIM)
+  add_custom_target(${program}_printed ALL DEPENDS "${printed}/${program}.1")
+  install(FILES "${printed}/${program}.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT runtime)
+  install(FILES "${printed}/${program}"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT runtime)
+  install(FILES "${printed}/_${program}" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions" COMPONENT runtime)
+  install(FILES "${printed}/${program}.fish"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" COMPONENT runtime)
+endforeach()
 install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/LICENSE"
   TYPE DOC COMPONENT runtime)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs/" TYPE DOC COMPONENT runtime FILES_MATCHING PATTERN "*.md")

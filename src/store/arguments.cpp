@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
 
 namespace drun::store {
 namespace {
@@ -22,43 +24,6 @@ std::optional<Number> take_number(std::string_view& text) {
 }
 
 }  // namespace
-
-Arguments::Arguments(int argc, char** argv) : arguments_(argv + 1, argv + argc) {}
-
-bool Arguments::at_option() const {
-  if (empty() || only_words_) return false;
-  const std::string& argument = arguments_[next_];
-  return argument.size() > 1 && argument[0] == '-' && (argument[1] < '0' || argument[1] > '9');
-}
-
-bool Arguments::take_switch(std::string_view option) {
-  if (!at_option() || arguments_[next_] != option) return false;
-  ++next_;
-  return true;
-}
-
-std::optional<std::string> Arguments::take_value(std::string_view option) {
-  if (!at_option() || !arguments_[next_].starts_with(option)) return std::nullopt;
-  const std::string rest = arguments_[next_].substr(option.size());
-  if (rest.starts_with('=')) {
-    ++next_;
-    return rest.substr(1);
-  }
-  if (!rest.empty()) return std::nullopt;
-  if (next_ + 1 == arguments_.size()) throw UsageError(std::string(option) + " needs a value");
-  next_ += 2;
-  return arguments_[next_ - 1];
-}
-
-std::optional<std::string> Arguments::take_word() {
-  if (!only_words_ && !empty() && arguments_[next_] == "--") {
-    only_words_ = true;
-    ++next_;
-  }
-  if (at_option()) throw UsageError("unknown option '" + arguments_[next_] + "'; see --help");
-  if (empty()) return std::nullopt;
-  return arguments_[next_++];
-}
 
 std::size_t parse_size(std::string_view option, std::string_view text) {
   std::string_view rest = text;

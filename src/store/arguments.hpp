@@ -1,44 +1,17 @@
-// The command lines of drun-store and drunctl: long options ("--name value", "--name=value"), then
-// words. What is wrong is thrown as a UsageError, which main turns into one line and exit code 2.
+// The values on the command lines of drun-store and drunctl. What is wrong is thrown as a
+// UsageError, which main turns into one line and exit code 2.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
-#include <optional>
 #include <stdexcept>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace drun::store {
 
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-};
-
-// Takes arguments one after the other.
-class Arguments {
- public:
-  Arguments(int argc, char** argv);
-
-  // If the next argument is this option (a switch): takes it.
-  [[nodiscard]] bool take_switch(std::string_view option);
-  // If the next argument is this option: takes it and its value. UsageError when the value is
-  // missing.
-  [[nodiscard]] std::optional<std::string> take_value(std::string_view option);
-  // The next word, one that is no option; after "--" everything is a word, and so is "-".
-  // UsageError at an option that nobody took.
-  [[nodiscard]] std::optional<std::string> take_word();
-
-  [[nodiscard]] bool empty() const { return next_ == arguments_.size(); }
-
- private:
-  [[nodiscard]] bool at_option() const;
-
-  std::vector<std::string> arguments_;
-  std::size_t next_ = 0;
-  bool only_words_ = false;
 };
 
 // "4096", "64K", "16M", "2G": bytes. `option` is named in the error.

@@ -1,80 +1,73 @@
-#include <cstdio>
 #include <cstdlib>
+#include <string>
+
+#include <CLI/CLI.hpp>
 
 #include "store/arguments.hpp"
+#include "store/command_line.hpp"
 #include "store/drunctl.hpp"
 
 namespace drun::store::ctl {
 namespace {
 
-constexpr const char* kHelp = R"(Usage: drunctl [options] COMMAND [arguments]
+CLI::App& add_command(CLI::App& app, const char* name, const char* words, const char* text) {
+  return *app.add_subcommand(name, text)->footer(words);
+}
 
-Reads and changes a key-value store: drun's, or one of PyTorch's TCPStore.
-Options may stand anywhere; after "--" everything is an argument.
+void add_commands(CLI::App& app, Settings& settings) {
+  CLI::App& get =
+      add_command(app, "get", "KEY", "the value's bytes, nothing added; exit code 1: no such key");
+  get.add_flag("--wait", settings.wait, "until the key is there");
+  CLI::App& set = add_command(app, "set", "KEY VALUE", "VALUE \"-\": from standard input");
+  set.add_option("--file", settings.file, "the file's bytes instead of VALUE")->type_name("FILE");
+  add_command(app, "add", "KEY [N]", "adds N (1) to a number; prints the sum");
+  add_command(app, "compare-set", "KEY EXPECTED NEW",
+              "sets it if it holds EXPECTED (\"\": or is missing); prints what it holds then; exit "
+              "code 1: it was something else");
+  add_command(app, "check", "KEY...", "exit code 0: all are there; 1: not all");
+  add_command(app, "wait", "KEY...", "until all are there");
+  add_command(app, "barrier", "KEY N", "until N callers have come to KEY");
+  add_command(app, "delete", "KEY", "exit code 1: there was none");
+  CLI::App& keys =
+      add_command(app, "keys", "[START]", "the keys that begin with START, in order, one a line");
+  keys.add_flag("--null", settings.null_separated, "a NUL byte behind each, no line's end");
+  CLI::App& watch =
+      add_command(app, "watch", "[START]", "what is there, then every change, one a line");
+  watch.add_flag("--exact", settings.exact, "only the key START");
+  watch
+      .add_option_function<std::string>(
+          "--count",
+          [&](const std::string& text) { settings.count = parse_count("--count", text); },
+          "ends after so many changes")
+      ->type_name("N");
+  add_command(app, "stats", "", "the store's counters");
+  add_command(app, "ping", "", "how long an answer takes");
+}
 
-  get KEY              the value's bytes, nothing added; exit code 1: no such key
-                         --wait: until the key is there
-  set KEY VALUE        VALUE "-": from standard input; or --file FILE for VALUE
-  add KEY [N]          adds N (1) to a number; prints the sum
-  compare-set KEY EXPECTED NEW
-                       sets it if it holds EXPECTED ("": or is missing); prints
-                       what it holds then; exit code 1: it was something else
-  check KEY...         exit code 0: all are there; 1: not all
-  wait KEY...          until all are there
-  barrier KEY N        until N callers have come to KEY
-  delete KEY           exit code 1: there was none
-  keys [START]         the keys that begin with START, in order, one a line
-                         --null: a NUL byte behind each instead of a line's end
-  watch [START]        what is there, then every change, one a line
-                         --exact: only the key START; --count N: ends after N changes
-  stats                the store's counters
-  ping                 how long an answer takes
-
-  --endpoint E         host:port, default $DRUN_STORE, else localhost:29400
-  --timeout TIME       for all of it, as in 10, 0.5, 250ms, 5s, 2m, 1h;
-                       default 30s; watch goes on until it is interrupted
-  --retry              tries to connect again and again, as long as that
-  --json               JSON on standard output; what is not UTF-8 in base64
-  --raw                keys as they are; else "/" stands before them in the
-                       store, as with torch's clients
-  --prefix P           keys below P/, as of torch's PrefixStore
-  --help, --version
-
-keys on a store older than torch 2.14, and watch and stats on any but drun's,
-do not work. Exit codes: 0 done, 1 no, 2 usage, 124 the time is over, 125 the
-store cannot be reached or has closed the connection.
-)";
-
-// Takes one option into `settings`; false: the next argument is none.
-bool take_option(Arguments& arguments, Settings& settings) {
-  if (const auto endpoint = arguments.take_value("--endpoint")) {
-    const auto parsed = parse_endpoint(*endpoint, settings.endpoint.port);
+void add_options(CLI::App& app, Settings& settings) {
+  const auto endpoint = [&](const std::string& text) {
+    const auto parsed = parse_endpoint(text, settings.endpoint.port);
     if (!parsed) throw UsageError("--endpoint " + parsed.error().what());
     settings.endpoint = *parsed;
-  } else if (const auto timeout = arguments.take_value("--timeout")) {
-    settings.timeout = parse_duration("--timeout", *timeout);
-  } else if (const auto prefix = arguments.take_value("--prefix")) {
-    settings.prefix = *prefix;
-  } else if (const auto file = arguments.take_value("--file")) {
-    settings.file = *file;
-  } else if (const auto count = arguments.take_value("--count")) {
-    settings.count = parse_count("--count", *count);
-  } else if (arguments.take_switch("--retry")) {
-    settings.retry = true;
-  } else if (arguments.take_switch("--json")) {
-    settings.json = true;
-  } else if (arguments.take_switch("--raw")) {
-    settings.raw = true;
-  } else if (arguments.take_switch("--wait")) {
-    settings.wait = true;
-  } else if (arguments.take_switch("--exact")) {
-    settings.exact = true;
-  } else if (arguments.take_switch("--null")) {
-    settings.null_separated = true;
-  } else {
-    return false;
-  }
-  return true;
+  };
+  app.add_option_function<std::string>("--endpoint", endpoint,
+                                       "host:port, default $DRUN_STORE, else localhost:29400")
+      ->type_name("E");
+  const auto timeout = [&](const std::string& text) {
+    settings.timeout = parse_duration("--timeout", text);
+  };
+  app.add_option_function<std::string>(
+         "--timeout", timeout,
+         "for all of it, as in 10, 0.5, 250ms, 5s, 2m, 1h; default 30s; watch goes on until it is "
+         "interrupted")
+      ->type_name("TIME");
+  app.add_flag("--retry", settings.retry, "tries to connect again and again, as long as that");
+  app.add_flag("--json", settings.json, "JSON on standard output; what is not UTF-8 in base64");
+  app.add_flag("--raw", settings.raw,
+               "keys as they are; else \"/\" stands before them in the store, as with torch's "
+               "clients");
+  app.add_option("--prefix", settings.prefix, "keys below P/, as of torch's PrefixStore")
+      ->type_name("P");
 }
 
 }  // namespace
@@ -86,23 +79,28 @@ std::optional<Settings> parse(int argc, char** argv) {
     if (!parsed) throw UsageError("DRUN_STORE: " + parsed.error().what());
     settings.endpoint = *parsed;
   }
-  Arguments arguments(argc, argv);
-  std::vector<std::string> words;
-  while (!arguments.empty()) {
-    if (take_option(arguments, settings)) continue;
-    if (arguments.take_switch("--help") || arguments.take_switch("-h")) {
-      std::fputs(kHelp, stdout);
-      return std::nullopt;
-    }
-    if (arguments.take_switch("--version")) {
-      std::puts("drunctl " DRUN_VERSION);
-      return std::nullopt;
-    }
-    if (auto word = arguments.take_word()) words.push_back(std::move(*word));
+  CLI::App app(
+      "Reads and changes a key-value store: drun's, or one of PyTorch's TCPStore.\n"
+      "Options may stand anywhere, those of a command behind it; after \"--\" everything\n"
+      "is an argument.",
+      "drunctl");
+  app.footer(
+      "keys on a store older than torch 2.14, and watch and stats on any but drun's,\n"
+      "do not work. Exit codes: 0 done, 1 no, 2 usage, 124 the time is over, 125 the\n"
+      "store cannot be reached or has closed the connection.");
+  prepare(app);
+  add_commands(app, settings);
+  add_options(app, settings);
+  auto words = parse_command_line(app, argc, argv);
+  if (!words) return std::nullopt;
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty()) {
+    throw UsageError(words->empty()
+                         ? "a command is missing; see --help"
+                         : "there is no command '" + escaped(words->front()) + "'; see --help");
   }
-  if (words.empty()) throw UsageError("a command is missing; see --help");
-  settings.command = words.front();
-  settings.words.assign(words.begin() + 1, words.end());
+  settings.command = chosen.front()->get_name();
+  settings.words = std::move(*words);
   return settings;
 }
 

@@ -203,6 +203,9 @@ TEST_F(DrunctlTest, WrongUsageIsOneLineAndExitCode2) {
       {{"get", "k", "--verbose"}, "unknown option '--verbose'"},
       {{"get", "k", "--endpoint", "a b"}, "--endpoint 'a b'"},
       {{"watch", "--count", "0"}, "--count '0': expected a number above 0"},
+      {{"get", "k", "--retry=3"}, "--retry takes no value"},
+      {{"stats", "--wait"}, "unknown option '--wait'"},
+      {{"ping", "--print-completion", "tcsh"}, "'tcsh': expected bash, zsh or fish"},
   };
   for (const auto& c : cases) {
     const Finished finished = ctl(c.arguments);
@@ -214,6 +217,34 @@ TEST_F(DrunctlTest, WrongUsageIsOneLineAndExitCode2) {
   EXPECT_EQ(ctl({"--help"}).code, 0);
   EXPECT_THAT(ctl({"--help"}).out, HasSubstr("Exit codes"));
   EXPECT_THAT(ctl({"--version"}).out, testing::StartsWith("drunctl "));
+}
+
+TEST_F(DrunctlTest, TakesWordsAsTheyAre) {
+  for (const char* key : {"[a,b]", "{}", "%%", "get", "wait", "", "a b", "-7", "-"}) {
+    EXPECT_EQ(ctl({"set", key, "v"}).code, 0) << key;
+    EXPECT_EQ(ctl({"get", key}).out, "v") << key;
+    EXPECT_EQ(ctl({"wait", key, key, "--timeout", "5s"}).code, 0) << key;
+  }
+  EXPECT_EQ(ctl({"set", "--", "--raw", "--json"}).code, 0);
+  EXPECT_EQ(ctl({"get", "--prefix", "no", "--prefix", "", "--", "--raw"}).out, "--json");
+}
+
+TEST_F(DrunctlTest, HelpManualAndCompletionsNameTheSameThings) {
+  const std::string manual = ctl({"--print-man"}).out;
+  EXPECT_THAT(manual, testing::StartsWith(".TH DRUNCTL 1\n"));
+  const std::string help = ctl({"get", "--help"}).out;
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    const std::string completion = ctl({"--print-completion", shell}).out;
+    for (const char* name : {"compare-set", "watch", "endpoint", "exact", "json"}) {
+      EXPECT_THAT(completion, HasSubstr(name)) << shell;
+      EXPECT_THAT(help, HasSubstr(name));
+    }
+  }
+  EXPECT_THAT(manual, HasSubstr("\n.B compare\\-set KEY EXPECTED NEW\n"));
+  EXPECT_EQ(shell("bash -c 'source <(\"$CTL\" --print-completion bash); COMP_CWORD=1; "
+                  "COMP_WORDS=(drunctl che); _drunctl; echo ${COMPREPLY[@]}'")
+                .out,
+            "check\n");
 }
 
 }  // namespace

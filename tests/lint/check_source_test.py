@@ -73,7 +73,7 @@ class Layering(unittest.TestCase):
             ("src/store/session.cpp", '#include "store/table.hpp"'),
             ("src/store/server.cpp", "#include <asio/ip/tcp.hpp>"),
             ("include/drun/store/client.hpp", '#include "drun/base/result.hpp"'),
-            ("src/launcher/options.cpp", "#include <CLI/CLI.hpp>"),
+            ("src/store/drunctl_options.cpp", "#include <CLI/CLI.hpp>"),
             ("src/launcher/process/spawn.cpp", "#include <sys/wait.h>"),
         ):
             self.assertEqual(includes(path, line), [], (path, line))

@@ -40,9 +40,11 @@ done
 env -i "$drun" --version
 env -i "$scratch/root/usr/bin/drun-launch" --dry-run train.py | grep -q -- --local-rank=0 ||
   fail "drun-launch does not keep the older contract"
-for file in man/man1/drun.1 bash-completion/completions/drun zsh/vendor-completions/_drun \
-  fish/vendor_completions.d/drun.fish; do
-  [ -s "$scratch/root/usr/share/$file" ] || fail "$file is missing"
+for program in drun drun-store drunctl; do
+  for file in "man/man1/$program.1" "bash-completion/completions/$program" \
+    "zsh/vendor-completions/_$program" "fish/vendor_completions.d/$program.fish"; do
+    [ -s "$scratch/root/usr/share/$file" ] || fail "$file is missing"
+  done
 done
 hello=$scratch/root/usr/share/doc/drun/examples/shell/hello.sh
 [ -x "$hello" ] || fail "the examples must stay executable"

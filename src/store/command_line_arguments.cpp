@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "store/arguments.hpp"
+#include "store/command_line.hpp"
+
+namespace drun::store {
+namespace {
+
+// Not "-", which names standard input, and no number.
+bool looks_like_option(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9');
+}
+
+// CLI11's sentence, as these programs say it.
+std::string in_our_words(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    std::string name = text.substr(0, text.find_first_of(": "));
+    if (!name.starts_with('-')) name.insert(0, "--");
+    const bool override = text.find("flag override") != text.npos;
+    return name + (override ? " takes no value" : " needs a value");
+  }
+  return text.substr(0, text.find('\n')) + "; see --help";
+}
+
+}  // namespace
+
+void prepare(CLI::App& app) {
+  app.set_help_flag();
+  app.option_defaults()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->disable_flag_override();
+  app.require_subcommand(0, 1);  // a second command's name is a word
+  app.allow_extras();
+  app.fallthrough();
+}
+
+std::optional<std::vector<std::string>> parse_command_line(CLI::App& app, int argc, char** argv) {
+  bool help = false;
+  bool version = false;
+  bool manual = false;
+  std::string shell;
+  app.add_flag("-h,--help", help, "this text")->group("General");
+  app.add_flag("--version", version, "the version")->group("General");
+  app.add_flag("--print-man", manual, "the manual page, for man -l -")->group("General");
+  app.add_option("--print-completion", shell, "completions for bash, zsh or fish")
+      ->type_name("SHELL")
+      ->group("General");
+
+  // What follows "--" is not CLI11's: it would take some of it for options all the same.
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  std::vector<std::string> only_words;
+  if (dashes != arguments.end()) only_words.assign(dashes + 1, arguments.end());
+  arguments.erase(dashes, arguments.end());
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(in_our_words(error));
+  }
+
+  std::string answer;
+  if (help) {
+    answer = help_text(app);
+  } else if (version) {
+    answer = app.get_name() + " " DRUN_VERSION "\n";
+  } else if (manual) {
+    answer = manual_page(app);
+  } else if (!shell.empty()) {
+    answer = completion(app, shell);
+  }
+  if (!answer.empty()) {
+    std::fputs(answer.c_str(), stdout);
+    return std::nullopt;
+  }
+
+  std::vector<std::string> words = app.remaining(true);
+  for (const std::string& word : words) {
+    if (looks_like_option(word)) throw UsageError("unknown option '" + word + "'; see --help");
+  }
+  words.insert(words.end(), only_words.begin(), only_words.end());
+  return words;
+}
+
+}  // namespace drun::store
