@@ -145,23 +145,68 @@ std::string KeyTable::pop(std::string_view queue) {
 
 // ---- waits ----
 
+namespace {
+
+// Memory that is kept for the next wait: of a client, and of the table.
+constexpr std::size_t kKeptRegistrations = 4;
+constexpr std::size_t kSpareWaiters = 16 * 1024;
+
+WaitRecord* find_wait(WaitRecord& first, std::map<std::uint64_t, WaitRecord>& more,
+                      std::uint64_t id) {
+  if (first.client != nullptr && first.id == id) return &first;
+  const auto it = more.find(id);
+  return it == more.end() ? nullptr : &it->second;
+}
+
+}  // namespace
+
 WaitRecord& KeyTable::new_wait(TableClient& client, std::uint64_t id) {
-  WaitRecord& wait = client.waits_[id];
-  assert(wait.client == nullptr);
+  assert(!is_waiting(client, id));
+  const bool is_first = client.first_wait_.client == nullptr;
+  WaitRecord& wait = is_first ? client.first_wait_ : client.more_waits_[id];
   wait.client = &client;
   wait.id = id;
   ++wait_count_;
   return wait;
 }
 
+// Precondition: it is in no list any more.
+void KeyTable::forget_wait(WaitRecord& wait) {
+  --wait_count_;
+  if (&wait != &wait.client->first_wait_) {
+    wait.client->more_waits_.erase(wait.id);
+    return;
+  }
+  wait.client = nullptr;
+  wait.missing = 0;
+  wait.registrations.clear();
+  if (wait.registrations.capacity() > kKeptRegistrations) {
+    std::vector<WaitRecord::Registration>().swap(wait.registrations);
+  }
+}
+
 bool KeyTable::register_waiter(WaitRecord& wait, std::string_view key) {
   if (!budget_.try_take(key.size() + kOverheadBytes)) return false;
   auto it = waiters_.find(key);
   if (it == waiters_.end()) it = waiters_.try_emplace(std::string(key)).first;
-  it->second.push_back({&wait, wait.registrations.size()});
-  wait.registrations.push_back({&*it, std::prev(it->second.end())});
+  WaiterList& list = it->second;
+  if (spare_waiters_.empty()) {
+    list.emplace_back();
+  } else {
+    list.splice(list.end(), spare_waiters_, spare_waiters_.begin());
+  }
+  list.back() = {&wait, wait.registrations.size()};
+  wait.registrations.push_back({&*it, std::prev(list.end())});
   ++wait.missing;
   return true;
+}
+
+void KeyTable::release(WaiterList& list, WaiterList::iterator waiter) {
+  if (spare_waiters_.size() < kSpareWaiters) {
+    spare_waiters_.splice(spare_waiters_.begin(), list, waiter);
+  } else {
+    list.erase(waiter);
+  }
 }
 
 KeyTable::WaitOutcome KeyTable::wait(TableClient& client, std::uint64_t wait,
@@ -190,12 +235,11 @@ void KeyTable::count_down(WaiterList& list) {
   WaitRecord::Registration& registration = wait->registrations[index];
   budget_.give_back(registration.list->first.size() + kOverheadBytes);
   registration.list = nullptr;
-  list.pop_front();
+  release(list, list.begin());
   if (--wait->missing > 0) return;
   TableClient& client = *wait->client;
   const std::uint64_t id = wait->id;
-  client.waits_.erase(id);
-  --wait_count_;
+  forget_wait(*wait);
   client.on_wait_done(id);
 }
 
@@ -221,7 +265,8 @@ void KeyTable::wake_one(std::string_view queue) {
 }
 
 bool KeyTable::is_waiting(const TableClient& client, std::uint64_t wait) {
-  return client.waits_.contains(wait);
+  return (client.first_wait_.client != nullptr && client.first_wait_.id == wait) ||
+         client.more_waits_.contains(wait);
 }
 
 void KeyTable::unregister(WaitRecord& wait) {
@@ -229,23 +274,22 @@ void KeyTable::unregister(WaitRecord& wait) {
     if (registration.list == nullptr) continue;
     auto& [key, list] = *registration.list;
     budget_.give_back(key.size() + kOverheadBytes);
-    list.erase(registration.position);
+    release(list, registration.position);
     if (list.empty()) waiters_.erase(waiters_.find(key));
   }
-  --wait_count_;
 }
 
 void KeyTable::cancel_wait(TableClient& client, std::uint64_t wait) {
-  const auto it = client.waits_.find(wait);
-  if (it == client.waits_.end()) return;
-  unregister(it->second);
-  client.waits_.erase(it);
+  WaitRecord* record = find_wait(client.first_wait_, client.more_waits_, wait);
+  if (record == nullptr) return;
+  unregister(*record);
+  forget_wait(*record);
 }
 
 void KeyTable::cancel_waits(TableClient& client) {
-  for (auto& [id, wait] : client.waits_)
-    unregister(wait);
-  client.waits_.clear();
+  while (!client.more_waits_.empty())
+    cancel_wait(client, client.more_waits_.begin()->first);
+  if (client.first_wait_.client != nullptr) cancel_wait(client, client.first_wait_.id);
 }
 
 void KeyTable::drop(TableClient& client) {

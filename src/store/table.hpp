@@ -84,7 +84,9 @@ class KeyTable {
   [[nodiscard]] bool wait_for_wake(TableClient& client, std::uint64_t wait, std::string_view key);
   // Counts the key down for everyone who waits for it.
   void wake(std::string_view key);
-  [[nodiscard]] static bool is_waiting(const TableClient& client) { return !client.waits_.empty(); }
+  [[nodiscard]] static bool is_waiting(const TableClient& client) {
+    return client.first_wait_.client != nullptr || !client.more_waits_.empty();
+  }
   [[nodiscard]] static bool is_waiting(const TableClient& client, std::uint64_t wait);
   void cancel_wait(TableClient& client, std::uint64_t wait);
   void cancel_waits(TableClient& client);
@@ -138,6 +140,8 @@ class KeyTable {
   [[nodiscard]] Change current(std::string_view key) const;
 
   WaitRecord& new_wait(TableClient& client, std::uint64_t id);
+  void forget_wait(WaitRecord& wait);
+  void release(WaiterList& list, WaiterList::iterator waiter);
   [[nodiscard]] bool register_waiter(WaitRecord& wait, std::string_view key);
   void count_down(WaiterList& list);
   void wake_one(std::string_view queue);
@@ -151,6 +155,7 @@ class KeyTable {
   std::unordered_map<SessionId, std::unordered_set<std::string_view>> owned_;
   KeyMap<std::list<std::string>> queues_;
   KeyMap<WaiterList> waiters_;  // no list is empty
+  WaiterList spare_waiters_;    // for the next ones
   KeyMap<WatchList> exact_watches_;
   KeyMap<WatchList> prefix_watches_;
   std::map<std::size_t, std::size_t> prefix_lengths_;  // length -> how many prefixes have it

@@ -82,7 +82,9 @@ class TableClient {
  private:
   friend class KeyTable;
 
-  std::map<std::uint64_t, WaitRecord> waits_;
+  // Most clients have one wait at a time, and one after the other: it needs no memory of its own.
+  WaitRecord first_wait_;  // without a client: unused
+  std::map<std::uint64_t, WaitRecord> more_waits_;
   std::map<std::uint64_t, WatchRecord> watches_;
 };
 

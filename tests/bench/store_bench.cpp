@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -37,7 +36,9 @@ Runs the same loads against several servers and prints one table.
   --connections LIST   default 64,1000; get-64k, set+get-64k and the -p16 loads use the first
   --storms LIST        connections of the storms, default 1000,5000,15000
   --seconds S          of each measurement, default 2
-  --repeat N           measure each N times, in turns, and show the median; default 3
+  --repeat N           measure each N times (storms at most 3), in turns, and show the median;
+                       default 3. "of limit" is the median of each turn's ratio, so that what
+                       else runs on the machine meets all servers alike
   --pin                the server on CPU 0, the load on CPU 1
   --drun-store PATH    default: beside this program's build
   --python PATH        with torch 1.13, default /usr/bin/python3
@@ -48,6 +49,8 @@ constexpr const char* kTorchServer =
     "s = d.TCPStore('127.0.0.1', 0, is_master=True, wait_for_workers=False)\n"
     "print(s.port, flush=True)\n"
     "signal.pause()\n";
+
+constexpr std::size_t kMostStorms = 3;  // a storm of 15,000 takes torch half a minute
 
 struct Settings {
   std::vector<std::string> servers{"limit", "drun", "torch"};
@@ -311,10 +314,20 @@ Measurement median(std::vector<Measurement> runs) {
   return runs[runs.size() / 2];
 }
 
-std::string ratio(double value, double limit) {
-  if (limit <= 0) return "-";
+// The median over the turns of value(run) / value(the limit's run of the same turn).
+template <typename Value>
+std::string ratio(const std::vector<Measurement>& runs, const std::vector<Measurement>& limits,
+                  const Value& value) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(runs.size(), limits.size()); ++i) {
+    if (runs[i].ok && limits[i].ok && value(limits[i]) > 0) {
+      ratios.push_back(value(runs[i]) / value(limits[i]));
+    }
+  }
+  if (ratios.empty()) return "-";
+  std::sort(ratios.begin(), ratios.end());
   char text[32];
-  std::snprintf(text, sizeof text, "%.2f", value / limit);
+  std::snprintf(text, sizeof text, "%.2f", ratios[ratios.size() / 2]);
   return text;
 }
 
@@ -331,8 +344,9 @@ void print_heading() {
       "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
 }
 
-void print_row(const Load& load, const std::string& server, const Measurement& m,
-               const Measurement* limit) {
+void print_row(const Load& load, const std::string& server, const std::vector<Measurement>& runs,
+               const std::vector<Measurement>& limits) {
+  const Measurement m = median(runs);
   std::string memory;
   std::string barrier;
   if (load.storm) {
@@ -345,10 +359,10 @@ void print_row(const Load& load, const std::string& server, const Measurement& m
   std::printf(
       "| %s | %zu | %s | %.0f | %s | %s | %s | %s | %.2f | %s | %s | %s |\n", load.name.c_str(),
       load.connections, server.c_str(), m.rate(),
-      ratio(m.rate(), limit != nullptr ? limit->rate() : 0).c_str(),
+      ratio(runs, limits, [](const Measurement& run) { return run.rate(); }).c_str(),
       microseconds(m.latency.quantile(0.5)).c_str(), microseconds(m.latency.quantile(0.99)).c_str(),
       microseconds(m.latency.max()).c_str(), m.cpu_per_operation(),
-      ratio(m.cpu_per_operation(), limit != nullptr ? limit->cpu_per_operation() : 0).c_str(),
+      ratio(runs, limits, [](const Measurement& run) { return run.cpu_per_operation(); }).c_str(),
       memory.c_str(), barrier.c_str());
   std::fflush(stdout);
 }
@@ -385,8 +399,10 @@ int run(const Settings& settings) {
   for (const Load& load : loads) {
     std::map<std::string, std::vector<Measurement>> runs;
     std::map<std::string, std::string> problems;
-    for (std::size_t i = 0; i < settings.repeat; ++i) {
-      for (const auto& server : servers) {
+    const std::size_t turns = load.storm ? std::min(settings.repeat, kMostStorms) : settings.repeat;
+    for (std::size_t turn = 0; turn < turns; ++turn) {
+      for (std::size_t i = 0; i < servers.size(); ++i) {
+        const auto& server = servers[(turn + i) % servers.size()];
         if (problems.contains(server->name())) continue;
         // Memory that a server has used once shows no growth when it is used again.
         const auto fresh = load.storm ? start(server->name(), settings, sizes) : nullptr;
@@ -395,7 +411,6 @@ int run(const Settings& settings) {
         runs[server->name()].push_back(std::move(m));
       }
     }
-    std::optional<Measurement> limit;
     for (const auto& server : servers) {
       if (problems.contains(server->name())) {
         std::printf("| %s | %zu | %s | failed: %s |\n", load.name.c_str(), load.connections,
@@ -403,9 +418,7 @@ int run(const Settings& settings) {
         good = good && server->name() == "torch";  // torch's failures are results too
         continue;
       }
-      const Measurement m = median(runs[server->name()]);
-      if (server->name() == "limit") limit = m;
-      print_row(load, server->name(), m, limit ? &*limit : nullptr);
+      print_row(load, server->name(), runs[server->name()], runs["limit"]);
     }
   }
   return good ? 0 : 1;
