@@ -30,6 +30,7 @@
 #include "launcher/output.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/progress.hpp"
+#include "launcher/said_once.hpp"
 #include "launcher/serve_on.hpp"
 #include "launcher/store_finder.hpp"
 #include "launcher/store_host.hpp"
@@ -48,8 +49,9 @@ constexpr milliseconds kConnectingInterval{500};
 
 class Agent {
  public:
-  Agent(const Options& options, process::Guardian guardian)
+  Agent(const Options& options, process::Guardian guardian, SaidOnce* neighbours)
       : options_(options),
+        neighbours_(neighbours),
         host_name_(own_host_name()),
         single_node_(options.max_nodes == 1),
         guardian_(std::move(guardian)),
@@ -59,7 +61,9 @@ class Agent {
         output_(output_options(options, host_name_)),
         group_(options, host_name_, guardian_, output_),
         progress_(::isatty(STDERR_FILENO) == 1,
-                  [this](std::string_view text) { output_.status(std::string(text)); }),
+                  [this](std::string_view text) {
+                    if (options_.local_node <= 0) output_.status(std::string(text));
+                  }),
         limits_(options, Clock::now()),
         join_deadline_(Clock::now() + options.conf.join_timeout),
         finder_(io_, options, store_, join_deadline_, finder_calls()) {}
@@ -68,7 +72,7 @@ class Agent {
     // Undone on every way out: what is thrown from here is logged when this object is gone.
     const std::unique_ptr<Agent, void (*)(Agent*)> redirected(this,
                                                               [](Agent*) { log::redirect({}); });
-    log::redirect([this](std::string line) { output_.message(std::move(line)); });
+    log::redirect([this](std::string line) { say(std::move(line)); });
     signals_.start([this](SignalMeaning meaning, int signal) { on_signal(meaning, signal); });
     wait_for_guardian();
     finder_.find();
@@ -84,6 +88,11 @@ class Agent {
   [[noreturn]] void leave_resolver_behind() const {
     std::fflush(nullptr);
     std::_Exit(outcome_.exit_code);
+  }
+
+  // drun's own words, which neighbours on this machine may have said already.
+  void say(std::string text) {
+    if (neighbours_ == nullptr || neighbours_->first_to_say(text)) output_.message(std::move(text));
   }
 
   // ---- the store ----
@@ -191,12 +200,19 @@ class Agent {
   void end_at_limit(const std::string& what, Clock::time_point now) {
     if (leaving_) return;
     progress_.clear();
+    tell_states(now);
+    stop_job(what, kTimeLimit);
+  }
+
+  // At a time limit, which may have been noticed by another node first.
+  void tell_states(Clock::time_point now) {
+    if (states_told_) return;
+    states_told_ = true;
     const auto states = group_.describe(now);
     for (const auto& line : states)
       log::warning(line);
     if (states.empty() && waiting_.empty()) waiting_ = "no worker of this node was started yet";
     if (!waiting_.empty()) log::warning(waiting_);
-    stop_job(what, kTimeLimit);
   }
 
   // What this agent waits for before its workers start.
@@ -234,15 +250,16 @@ class Agent {
     }
     restart_count_ = action.assignment.restart_count;
     waiting_.clear();
+    last_stop_.clear();
     group_.start(action.assignment, Clock::now());
   }
 
   void perform(const rendezvous::StopAction& action) {
     if (!action.reason.empty()) stop_reason_ = action.reason;
+    if (TimeLimits::is_limit(action.reason)) tell_states(Clock::now());
     // What is stopped at once has lost the store; that is reported when it is gone.
-    if (!group_.idle() && !action.immediately && !action.reason.empty() &&
-        !last_logged_.ends_with(action.reason))
-      chat("stopping the workers: " + action.reason);
+    if (!group_.idle() && !action.immediately && !action.reason.empty())
+      say_stop("stopping the workers: " + action.reason);
     if (!group_.idle() && !action.immediately && !limits_.in_grace()) begin_grace(Clock::now());
     apply(group_.stop(action.immediately));
   }
@@ -258,8 +275,14 @@ class Agent {
 
   void perform(const rendezvous::LogAction& action) {
     progress_.clear();
-    last_logged_ = action.text;
-    action.warning ? log::warning(action.text) : chat(action.text);
+    if (action.warning) return log::warning(action.text);
+    action.text.starts_with("stopping the workers: ") ? say_stop(action.text) : chat(action.text);
+  }
+
+  // The leader's decision and what follows from it on its own node are one thing to the user.
+  void say_stop(const std::string& text) {
+    if (text != last_stop_) chat(text);
+    last_stop_ = text;
   }
 
   // State changes: worth a line each where several machines are involved, noise where one runs a
@@ -374,7 +397,7 @@ class Agent {
   }
 
   void close_store() {
-    report_outcome(options_, outcome_, output_);
+    report_outcome(options_, outcome_, output_, [this](std::string text) { say(std::move(text)); });
     if (outcome_.failure) pass_on(*outcome_.failure);
     if (!key_value_ || !participant_ || impatient_ || link_failed_) return leave_for_good();
     const bool shared = finder_.hosting() && options_.backend != Backend::Standalone;
@@ -407,6 +430,7 @@ class Agent {
   }
 
   const Options& options_;
+  SaidOnce* const neighbours_;
   const std::string host_name_;
   const bool single_node_;
   asio::io_context io_{1};
@@ -426,12 +450,13 @@ class Agent {
   rendezvous::Outcome outcome_;
 
   std::string stop_reason_;
-  std::string last_logged_;
+  std::string last_stop_;  // why this round ends, as it was said
   std::string waiting_;
   int restart_count_ = 0;
   int signals_received_ = 0;
   bool link_failed_ = false;  // nobody to say goodbye to
   bool guardian_lost_ = false;
+  bool states_told_ = false;
   bool leaving_ = false;             // the outcome is known
   bool swept_ = false;               // nothing of the workers is left
   bool impatient_ = false;           // a third signal: no goodbyes
@@ -450,13 +475,13 @@ std::optional<rlimit> raise_open_files() {
 
 }  // namespace
 
-int run_agent(const Options& options) {
+int run_agent(const Options& options, SaidOnce* neighbours) {
   std::signal(SIGPIPE, SIG_IGN);
   process::GuardianOptions guardian_options;
   guardian_options.open_files = raise_open_files();
   auto guardian = process::Guardian::start(guardian_options);
   try {
-    Agent agent(options, std::move(guardian));
+    Agent agent(options, std::move(guardian), neighbours);
     return agent.run();
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::too_many_files_open) throw;

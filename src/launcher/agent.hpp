@@ -3,11 +3,13 @@
 #pragma once
 
 #include "launcher/options.hpp"
+#include "launcher/said_once.hpp"
 
 namespace drun::launcher {
 
 // Runs one node to its end; returns drun's exit code. Forks the guardian first: call before any
-// thread exists. Errors of the environment are thrown as std::system_error.
-int run_agent(const Options& options);
+// thread exists. Errors of the environment are thrown as std::system_error. `neighbours`: shared
+// with other agents at the same terminal, of which the first says what all have to say; or null.
+int run_agent(const Options& options, SaidOnce* neighbours = nullptr);
 
 }  // namespace drun::launcher

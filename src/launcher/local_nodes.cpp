@@ -20,6 +20,7 @@
 #include "launcher/agent_settings.hpp"
 #include "launcher/output_relay.hpp"
 #include "launcher/process/exit_status.hpp"
+#include "launcher/said_once.hpp"
 #include "launcher/store_host.hpp"
 
 namespace drun::launcher {
@@ -37,8 +38,8 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
   return result;
 }
 
-[[noreturn]] void run_node(const Options& options, const WorkerStreams& streams, pid_t parent,
-                           const sigset_t& mask) {
+[[noreturn]] void run_node(const Options& options, const WorkerStreams& streams, SaidOnce& said,
+                           pid_t parent, const sigset_t& mask) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) std::_Exit(128 + SIGKILL);
   ::setpgid(0, 0);  // a Ctrl-C reaches the parent alone, which passes it on once
@@ -48,7 +49,7 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   int code = 125;
   try {
-    code = run_agent(options);
+    code = run_agent(options, &said);
   } catch (const std::exception& error) {
     log::error(error.what());
   }
@@ -144,13 +145,14 @@ int run_local_nodes(const Options& options) {
   std::vector<WorkerStreams> streams;
   for (int node = 0; node < options.local_nodes; ++node)
     streams.push_back(relay.open(node));
+  SaidOnce said;
   std::vector<pid_t> agents;
   const pid_t parent = ::getpid();
   for (int node = 0; node < options.local_nodes; ++node) {
     const pid_t pid = ::fork();
     if (pid == 0)
       run_node(node_options(options, node, Endpoint{"127.0.0.1", endpoint->port}),
-               streams[static_cast<std::size_t>(node)], parent, before);
+               streams[static_cast<std::size_t>(node)], said, parent, before);
     if (pid < 0) {
       const int error = errno;
       signal_all(agents, SIGTERM);

@@ -13,11 +13,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kDrainLimit{1'000};
 
-void print_failure(const Options& options, const rendezvous::Outcome& outcome, Output& output) {
-  if (options.local_node > 0) return;  // its neighbour of this machine says the same
+std::string failure_text(const Options& options, const rendezvous::Outcome& outcome) {
   ReportOptions report;
   report.lines = report_lines(options.output.tail_lines);
-  output.message(render_failure(*outcome.failure, outcome.notes, report));
+  return render_failure(*outcome.failure, outcome.notes, report);
 }
 
 }  // namespace
@@ -30,11 +29,12 @@ rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string 
   return outcome;
 }
 
-void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output& output) {
+void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output& output,
+                    const std::function<void(std::string)>& say) {
   output.drain(kDrainLimit);
   if (output.lost_output() && outcome.exit_code == 0) outcome.exit_code = kDrunFailed;
   if (outcome.failure) {
-    print_failure(options, outcome, output);
+    say(failure_text(options, outcome));
   } else if (outcome.end != rendezvous::End::Success) {
     log::error(outcome.text);
   }

@@ -1,6 +1,7 @@
 // What the user is told when the job is over: the failure report or the reason, and --report FILE.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "launcher/options.hpp"
@@ -14,6 +15,8 @@ namespace drun::launcher {
 
 // Behind everything that the workers have written. Waits for a stalled reader for a second at most.
 // A success whose output could not be written becomes exit code 125.
-void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output& output);
+// `say` gets the failure report; one line goes to the log.
+void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output& output,
+                    const std::function<void(std::string)>& say);
 
 }  // namespace drun::launcher

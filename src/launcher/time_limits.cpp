@@ -6,6 +6,8 @@ namespace drun::launcher {
 namespace {
 
 constexpr std::chrono::milliseconds kCountdownInterval{1'000};
+constexpr const char* kJobLimit = "--timeout is over";
+constexpr const char* kStartLimit = "the workers were not running when --start-timeout was over";
 
 }  // namespace
 
@@ -14,15 +16,19 @@ TimeLimits::TimeLimits(const Options& options, Time now) : grace_(options.shutdo
   if (options.start_timeout) start_deadline_ = now + *options.start_timeout;
 }
 
+bool TimeLimits::is_limit(const std::string& reason) {
+  return reason == kJobLimit || reason == kStartLimit;
+}
+
 std::optional<std::string> TimeLimits::expired(Time now) {
   if (job_deadline_ && now >= *job_deadline_) {
     job_deadline_.reset();
     start_deadline_.reset();
-    return "--timeout is over";
+    return kJobLimit;
   }
   if (start_deadline_ && now >= *start_deadline_) {
     start_deadline_.reset();
-    return "the workers were not running when --start-timeout was over";
+    return kStartLimit;
   }
   return std::nullopt;
 }

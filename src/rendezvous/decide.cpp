@@ -118,7 +118,7 @@ void stop_round(Context& c, Cause cause, std::string reason) {
   c.round().phase = Phase::Stopping;
   c.round().cause = cause;
   c.round().reason = std::move(reason);
-  c.log(round_name(c.round()) + ": stopping: " + c.round().reason);
+  c.log("stopping the workers: " + c.round().reason);
 }
 
 std::string lost_text(const Context& c) {

@@ -139,7 +139,7 @@ TEST(RestartPolicyTest, ACrashLoopIsNamedOnce) {
 }
 
 TEST(TimeLimitTest, TheJobsTimeLimitSaysWhatEveryRankDoes) {
-  const Finished finished = run_drun(Arguments{"--nproc-per-node", "2", "--timeout", "800ms"} +
+  const Finished finished = run_drun(Arguments{"--nproc-per-node", "2", "--timeout", "3"} +
                                      shell("[ $RANK = 1 ] && exit 0; exec sleep 60"));
   EXPECT_EQ(finished.code, 124);
   EXPECT_THAT(finished.survivors, IsEmpty());
@@ -149,7 +149,7 @@ TEST(TimeLimitTest, TheJobsTimeLimitSaysWhatEveryRankDoes) {
 }
 
 TEST(TimeLimitTest, ManyRanksAreAFewLines) {
-  const Finished finished = run_drun({"--nproc-per-node", "40", "--timeout", "1500ms", "sh", "-c",
+  const Finished finished = run_drun({"--nproc-per-node", "40", "--timeout", "5", "sh", "-c",
                                       "[ $RANK = 7 ] && exit 0; exec sleep 60"});
   EXPECT_EQ(finished.code, 124);
   EXPECT_THAT(finished.survivors, IsEmpty());
@@ -159,7 +159,7 @@ TEST(TimeLimitTest, ManyRanksAreAFewLines) {
 }
 
 TEST(TimeLimitTest, EveryNodeSaysItAndGives124) {
-  for (const auto& agent : two_agents({"--timeout", "2", "--nproc-per-node", "2", "sleep", "60"})) {
+  for (const auto& agent : two_agents({"--timeout", "4", "--nproc-per-node", "2", "sleep", "60"})) {
     EXPECT_EQ(agent.code, 124);
     EXPECT_THAT(agent.survivors, IsEmpty());
     EXPECT_THAT(agent.err, AllOf(HasSubstr("): running for "), HasSubstr("--timeout is over")));
@@ -255,6 +255,25 @@ TEST(FailureReportTest, NamesTheCoreFile) {
                                   HasSubstr("  core: " + directory.path().string())));
 }
 
+TEST(LocalNodesTest, SayTheSameThingOnce) {
+  const auto count = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++found;
+    return found;
+  };
+  const Finished failed = run_drun(Arguments{"--local-nodes", "3", "--max-restarts", "1"} +
+                                   shell("[ $RANK = 1 ] && exit 4; exec sleep 60"));
+  EXPECT_EQ(failed.code, 4);
+  EXPECT_EQ(count(failed.err, "stopping the workers: rank 1 on "), 2) << failed.err;
+  EXPECT_EQ(count(failed.err, "restart 1 of 1"), 1) << failed.err;
+  EXPECT_EQ(count(failed.err, "job failed: rank 1"), 1) << failed.err;
+  const Finished timed_out = run_drun({"--local-nodes", "3", "--timeout", "4", "sleep", "60"});
+  EXPECT_EQ(timed_out.code, 124);
+  EXPECT_EQ(count(timed_out.err, "error: --timeout is over"), 1) << timed_out.err;
+  EXPECT_EQ(count(timed_out.err, "): running for "), 3) << timed_out.err;
+}
+
 TEST(FullDiskTest, LostOutputIsSaidAndIsNoSuccess) {
   const auto run = [](const std::string& redirect, Arguments arguments) {
     Launch launch;
@@ -321,7 +340,7 @@ TEST(FailureReportTest, TellsOutOfMemoryFromAnotherKill) {
                  "-c",
                  "x=$(head -c 400M /dev/zero | tr '\\0' x)"};
   DrunProcess eater(launch);
-  const Finished finished = eater.finish();
+  const Finished finished = eater.finish(milliseconds(60'000));
   launch.argv.back() = "kill -9 $$";
   DrunProcess killed(launch);
   const Finished other = killed.finish();

@@ -82,7 +82,7 @@ TEST(StopSignalTest, WorkersGetTheStopSignalOnceWhateverTheCause) {
   for (const auto& [name, flags, number, code] : std::vector<Cause>{
            {"signal", {}, SIGTERM, 143},
            {"other-signal", {"--stop-signal", "INT"}, SIGTERM, 143},
-           {"timeout", {"--timeout", "500ms"}, 0, 124},
+           {"timeout", {"--timeout", "3"}, 0, 124},
            {"local-nodes", {"--local-nodes", "2"}, SIGTERM, 143},
        }) {
     SCOPED_TRACE(name);
@@ -118,7 +118,7 @@ TEST(StopSignalTest, TheGraceIsTheSameWhateverTheCause) {
   };
   for (const auto& [name, flags, rank1, signal, code] : std::vector<Cause>{
            {"signal", {}, "sleep 100", true, 143},
-           {"timeout", {"--timeout", "300ms"}, "sleep 100", false, 124},
+           {"timeout", {"--timeout", "3"}, "sleep 100", false, 124},
            {"failure", {}, "sleep 0.3; exit 9", false, 9},
            {"crash", {}, "sleep 0.3; kill -SEGV $$", false, 139},
        }) {
@@ -169,7 +169,7 @@ TEST(StopSignalTest, WorksBeforeTheWorkersStart) {
     process.signal(SIGTERM);
     const auto before = Clock::now();
     expect_end(process, 143);
-    EXPECT_LT(Clock::now() - before, milliseconds(5'000)) << wait.back();
+    EXPECT_LT(Clock::now() - before, milliseconds(15'000)) << wait.back();
   }
 }
 
