@@ -10,7 +10,7 @@ drun_add_program(store_worker SOURCES e2e/store_worker.cpp DEPENDS drun::store)
 drun_add_test(e2e_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support
   SOURCES e2e/bad_input_test.cpp e2e/examples_test.cpp e2e/job_test.cpp)
 drun_add_test(output_drun_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support
-  SOURCES e2e/output_lines_test.cpp e2e/output_streams_test.cpp)
+  SOURCES e2e/local_nodes_test.cpp e2e/output_lines_test.cpp e2e/output_streams_test.cpp)
 drun_add_test(failure_test LABEL e2e TIMEOUT 300 DEPENDS drun_test_support SOURCES e2e/failure_test.cpp)
 drun_add_test(spawning_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support SOURCES e2e/spawning_test.cpp)
 drun_add_test(signals_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support SOURCES e2e/signals_test.cpp)

@@ -81,8 +81,10 @@ void suspend(const std::vector<pid_t>& agents) {
 }
 
 // Waits for all agents. All give the job's exit code; where one did not (it was killed), the first
-// failure counts.
-int wait_for_nodes(std::vector<pid_t>& agents, const sigset_t& signals, OutputRelay& relay) {
+// failure counts. Nobody else can take a killed agent's place: when fewer than `fewest` are left,
+// the others are stopped.
+int wait_for_nodes(std::vector<pid_t>& agents, int fewest, const sigset_t& signals,
+                   OutputRelay& relay) {
   int result = 0;
   std::size_t left = agents.size();
   while (left > 0) {
@@ -108,6 +110,11 @@ int wait_for_nodes(std::vector<pid_t>& agents, const sigset_t& signals, OutputRe
       if (result == 0) result = status.shell_code();
       agent = -1;
       --left;
+      if (status.signal != 0 && left > 0 && left < static_cast<std::size_t>(fewest)) {
+        log::error("stopping: " + std::to_string(left) + " of at least " + std::to_string(fewest) +
+                   " nodes left");
+        signal_all(agents, SIGTERM);
+      }
     }
   }
   return result;
@@ -158,7 +165,7 @@ int run_local_nodes(const Options& options) {
       signal_all(agents, SIGTERM);
       streams.clear();
       relay.start();
-      wait_for_nodes(agents, signals, relay);
+      wait_for_nodes(agents, options.min_nodes, signals, relay);
       throw std::system_error(error, std::generic_category(), "fork");
     }
     agents.push_back(pid);
@@ -172,7 +179,7 @@ int run_local_nodes(const Options& options) {
     const std::unique_ptr<OutputRelay, void (*)(OutputRelay*)> redirected(
         &relay, [](OutputRelay*) { log::redirect({}); });
     log::redirect([&relay](std::string line) { relay.message(std::move(line)); });
-    code = wait_for_nodes(agents, signals, relay);
+    code = wait_for_nodes(agents, options.min_nodes, signals, relay);
   }
   return relay.finish() || code != 0 ? code : kDrunFailed;
 }

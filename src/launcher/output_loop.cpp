@@ -1,5 +1,6 @@
 #include "launcher/output_loop.hpp"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t kReadAhead = 64 * 1024;        // staged bytes from which a stream is not read
 constexpr std::size_t kReadAtEnd = 4 * 1024 * 1024;  // of a dead worker's stream, at most
+constexpr std::size_t kUsualPipe = 64 * 1024;        // of Linux
 constexpr int kEvents = 64;
 
 void add(int epoll, int fd, std::uint32_t events, void* pointer) {
@@ -313,6 +315,10 @@ std::optional<std::size_t> OutputLoop::read_lines(Stream& stream, Time now) {
 }
 
 void OutputLoop::take_note(Stream& stream, std::string_view bytes) {
+  if (!stream.grown && bytes.size() >= kUsualPipe) {  // it was full: its writer waited for us
+    stream.grown = true;
+    ::fcntl(stream.source.get(), F_SETPIPE_SZ, static_cast<int>(kBufferSize));
+  }
   stream.received += bytes.size();
   if (stream.is_error) stream.last.append(bytes);
   if (stream.log != nullptr) stream.log->write(bytes);

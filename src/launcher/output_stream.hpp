@@ -49,6 +49,7 @@ struct Stream : LineTurns::Seat {
   bool readable = false;           // there may be something to read
   bool hung_up = false;            // read to the end: no further event will come
   bool ready = false;              // in the list of streams to look at
+  bool grown = false;              // the pipe has been made bigger, where the system allows it
   std::uint64_t received = 0;
 
   // ---- lines ----
