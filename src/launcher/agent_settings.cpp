@@ -14,8 +14,8 @@ constexpr milliseconds kStopMargin{15'000};  // beyond the grace: SIGKILL, the p
 // The store's sessions outlive what their agents allow themselves, so that a node that was cut off
 // has no workers any more when the others go on without it.
 constexpr milliseconds kSessionMargin{2'000};
-// A store of one's own cannot be cut off: a suspended job (Ctrl-Z, a laptop's lid) goes on where it
-// was.
+// A store of one's own, in this process or its parent, cannot be cut off: a suspended job (Ctrl-Z,
+// a laptop's lid) goes on where it was. The end of an agent ends its connection.
 constexpr std::chrono::hours kForever{24 * 365};
 
 rendezvous::ExitCodePolicy exit_code_policy(ExitCodeRule rule) {
@@ -42,7 +42,7 @@ std::string random_ticket() {
 }
 
 milliseconds keep_alive(const Options& options) {
-  if (options.backend == Backend::Standalone) return kForever;
+  if (options.backend == Backend::Standalone || options.local_node >= 0) return kForever;
   return options.conf.keep_alive_interval * options.conf.keep_alive_max_attempt;
 }
 

@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t kReadAhead = 64 * 1024;        // staged bytes from which a stream is not read
 constexpr std::size_t kReadAtEnd = 4 * 1024 * 1024;  // of a dead worker's stream, at most
 constexpr std::size_t kUsualPipe = 64 * 1024;        // of Linux
+// The system allows a user 64 MiB of pipes; whoever is beyond gets tiny ones.
+constexpr int kMostGrownPipes = 64;
 constexpr int kEvents = 64;
 
 void add(int epoll, int fd, std::uint32_t events, void* pointer) {
@@ -315,8 +317,10 @@ std::optional<std::size_t> OutputLoop::read_lines(Stream& stream, Time now) {
 }
 
 void OutputLoop::take_note(Stream& stream, std::string_view bytes) {
-  if (!stream.grown && bytes.size() >= kUsualPipe) {  // it was full: its writer waited for us
+  // It was full: its writer waited for us.
+  if (bytes.size() >= kUsualPipe && !stream.grown && grown_pipes_ < kMostGrownPipes) {
     stream.grown = true;
+    ++grown_pipes_;
     ::fcntl(stream.source.get(), F_SETPIPE_SZ, static_cast<int>(kBufferSize));
   }
   stream.received += bytes.size();
@@ -326,6 +330,7 @@ void OutputLoop::take_note(Stream& stream, std::string_view bytes) {
 
 void OutputLoop::source_ended(Stream& stream, Time now) {
   if (stream.ended) return;
+  if (stream.grown) --grown_pipes_;
   stream.source.reset();
   if (stream.console == nullptr) {
     stream.ended = true;

@@ -109,6 +109,7 @@ class OutputLoop {
   std::vector<std::uint64_t> draining_;            // answers owed when released_ is empty
   std::optional<std::uint64_t> stopping_;
   Time last_progress_{};
+  int grown_pipes_ = 0;
   std::atomic<bool> lost_output_{false};
 };
 
