@@ -161,9 +161,9 @@ TEST(AsyncClientTest, GivesUpAtTheDeadlineWithTheCause) {
   port.emplace();
   const Endpoint endpoint{"127.0.0.1", static_cast<std::uint16_t>(port->number())};
   const auto start = AsyncClient::Clock::now();
-  const auto client = AwaitedClient::connect(endpoint, start + 80ms);
+  const auto client = AwaitedClient::connect(endpoint, start + 1s);
   ASSERT_FALSE(client);
-  EXPECT_GE(AsyncClient::Clock::now() - start, 80ms);
+  EXPECT_GE(AsyncClient::Clock::now() - start, 1s);
   EXPECT_EQ(client.error().code(), std::errc::connection_refused);
   EXPECT_THAT(client.error().what(), StartsWith("connect to " + to_string(endpoint) +
                                                 ": Connection refused (gave up after "));
@@ -184,7 +184,7 @@ TEST(AsyncClientTest, NamesWhatIsNoStoreAndWhatStaysSilent) {
   EXPECT_EQ(client.error().what(), "connect to " + to_string(web.endpoint()) +
                                        ": this is not a TCPStore server: it answered 'HTTP'");
   ScriptedPeer silent([](ScriptedConnection& c) { c.wait_for_close(); });
-  const auto unanswered = AwaitedClient::connect(silent.endpoint(), in(50ms));
+  const auto unanswered = AwaitedClient::connect(silent.endpoint(), in(1s));
   ASSERT_FALSE(unanswered);
   EXPECT_EQ(unanswered.error().code(), Errc::Timeout);
   EXPECT_THAT(unanswered.error().what(), HasSubstr("does not answer"));

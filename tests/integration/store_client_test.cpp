@@ -120,9 +120,9 @@ TEST(StoreClientTest, GivesUpAtTheDeadlineWithTheCause) {
   port.emplace();
   const Endpoint endpoint{"127.0.0.1", static_cast<std::uint16_t>(port->number())};
   const auto start = Client::Clock::now();
-  const auto client = Client::connect(endpoint, start + 80ms);
+  const auto client = Client::connect(endpoint, start + 1s);
   ASSERT_FALSE(client);
-  EXPECT_GE(Client::Clock::now() - start, 80ms);
+  EXPECT_GE(Client::Clock::now() - start, 1s);
   EXPECT_EQ(client.error().code(), std::errc::connection_refused);
   EXPECT_THAT(client.error().what(), testing::StartsWith("connect to " + to_string(endpoint) +
                                                          ": Connection refused (gave up after "));
@@ -143,7 +143,7 @@ TEST(StoreClientTest, NamesAPeerThatIsNoStoreAtOnce) {
 
 TEST(StoreClientTest, SaysThatAPeerStaysSilent) {
   ScriptedPeer peer([](ScriptedConnection& c) { c.wait_for_close(); });
-  const auto client = Client::connect(peer.endpoint(), in(50ms));
+  const auto client = Client::connect(peer.endpoint(), in(1s));
   ASSERT_FALSE(client);
   EXPECT_EQ(client.error().code(), Errc::Timeout);
   EXPECT_THAT(client.error().what(), testing::HasSubstr("does not answer"));

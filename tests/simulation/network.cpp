@@ -283,8 +283,8 @@ void Network::welcome(int client, int generation, Link link) {
     return try_connect(client, Milliseconds(random_.in(5, 300)));
   p.connected = true;
   for (const auto& [id, what] : p.watches) {
-    send_up(client, [this, client, id = id, key = what.first, prefix = what.second] {
-      store_.watch(peer(client).session, id, key, prefix);
+    send_up(client, [this, client, watch = id, key = what.first, prefix = what.second] {
+      store_.watch(peer(client).session, watch, key, prefix);
     });
   }
   for (auto& [request, transaction] : std::exchange(p.queued, {}))
