@@ -50,10 +50,25 @@ void Connection::drop(const char* reason) {
   reason_ = reason;
 }
 
+// A request of one peer may push much to many others before their turn comes, and they may not read
+// it: the limits hold at once.
 void Connection::on_output() {
-  if (lingering_) return output().clear();
+  if (lingering_ || health_ != Health::Good) return discard_output();
   owner_.on_output(*this);
-  if (unsent() > kEagerFlush && health_ == Health::Good) write(blocked_since_);
+  if (unsent() <= kEagerFlush) return;
+  if (!blocked_) write(blocked_since_);
+  settle();
+  if (health_ != Health::Good) discard_output();
+}
+
+void Connection::on_overflow() {
+  drop("a change is larger than the limit of unread replies");
+  owner_.on_output(*this);
+}
+
+void Connection::discard_output() {
+  std::string().swap(output());
+  sent_ = 0;
 }
 
 void Connection::receive(Time now) {

@@ -78,6 +78,8 @@ class Connection final : public EventSource, public Peer {
  private:
   [[nodiscard]] std::size_t unsent() const { return output().size() - sent_; }
   void on_output() override;
+  void on_overflow() override;
+  void discard_output();
   void take(std::string_view bytes, Time now);
   void write(Time now);
   void settle();

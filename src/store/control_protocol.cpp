@@ -281,7 +281,10 @@ std::optional<std::uint16_t> choose_version(const Opening& opening) {
 
 FrameResult next_frame(std::string_view bytes, std::size_t longest) {
   FrameResult result;
-  if (bytes.size() < kLengthBytes) return result;
+  if (bytes.size() < kLengthBytes) {
+    result.size = kLengthBytes;  // they may already refuse it
+    return result;
+  }
   const std::size_t length = load<std::uint32_t>(bytes);
   if (length < kHeaderBytes - kLengthBytes) {
     result.status = FrameStatus::Malformed;

@@ -102,7 +102,7 @@ Peer::State Peer::next_tcpstore(std::string_view bytes, Fed& fed) {
     table().cancel_waits(*this);
   ++context_.counters.requests;
   const char* failure =
-      tcpstore::apply(table(), *this, ++last_wait_, request, context_.limits.unread_bytes, output_);
+      tcpstore::apply(table(), *this, ++last_wait_, request, context_.limits, output_);
   if (failure != nullptr) return close(failure);
   fed.consumed += decoded.size;
   return State::Open;
@@ -162,6 +162,10 @@ void Peer::on_wait_done(std::uint64_t wait) {
 
 void Peer::on_changes(std::uint64_t watch, std::uint64_t revision,
                       std::span<const Change> changes) {
+  std::size_t bytes = 0;
+  for (const Change& change : changes)
+    bytes += change.key.size() + (change.value ? change.value->size() : 0);
+  if (bytes > context_.limits.unread_bytes) return on_overflow();
   append_changes(output_, watch, revision, changes);
   if (!feeding_) on_output();
 }

@@ -90,6 +90,9 @@ class Peer : public TableClient, public SessionHolder {
   // There is output although this peer is not being fed. Called from within the tables: must not
   // call them, nor any peer.
   virtual void on_output() = 0;
+  // There would be more output at once than a peer may leave unread: it must be dropped, for it
+  // has missed a change. Called likewise, also while it is being fed.
+  virtual void on_overflow() = 0;
 
  private:
   enum class Phase : std::uint8_t { Unknown, TcpStore, ControlOpening, Control };

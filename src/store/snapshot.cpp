@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kMagic = "drunsnap";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kHeadBytes = 20;
+constexpr SessionId kLastSession = ~SessionId{0} / 2;  // leaves ids for those to come
 constexpr std::size_t kChecksumBytes = 8;
 
 constexpr std::array<std::uint64_t, 256> make_crc_table() {
@@ -136,7 +137,7 @@ Status decode_snapshot(std::string_view bytes, KeyTable& table, Sessions& sessio
     std::memcpy(record.token.data(), token.data(), token.size());
     record.ttl = Milliseconds(in.take<std::uint64_t>());
     record.grace = Milliseconds(in.take<std::uint64_t>());
-    const bool plausible = record.ttl >= Sessions::kShortestTtl &&
+    const bool plausible = record.id <= kLastSession && record.ttl >= Sessions::kShortestTtl &&
                            record.ttl <= Sessions::kLongestTtl && record.grace >= Milliseconds(0) &&
                            record.grace <= Sessions::kLongestGrace;
     if (!in.ok() || !plausible || !known.insert(record.id).second)

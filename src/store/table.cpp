@@ -115,6 +115,21 @@ void KeyTable::clear() {
   is_changed_ = false;
 }
 
+std::size_t KeyTable::count_held_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [key, entry] : entries_)
+    bytes += key.size() + entry.value.size() + kOverheadBytes;
+  for (const auto& [queue, items] : queues_)
+    for (const std::string& item : items)
+      bytes += queue.size() + item.size() + kOverheadBytes;
+  for (const auto& [key, list] : waiters_)
+    bytes += list.size() * (key.size() + kOverheadBytes);
+  for (const KeyMap<WatchList>* watches : {&exact_watches_, &prefix_watches_})
+    for (const auto& [key, list] : *watches)
+      bytes += list.size() * (key.size() + kOverheadBytes);
+  return bytes;
+}
+
 // ---- queues ----
 
 bool KeyTable::push(std::string_view queue, std::string_view value) {

@@ -120,6 +120,8 @@ class KeyTable {
     std::size_t watches = 0;
   };
   [[nodiscard]] Counts counts() const { return {queues_.size(), wait_count_, watch_count_}; }
+  // What this table has taken of the budget, counted anew from what it holds: for tests.
+  [[nodiscard]] std::size_t count_held_bytes() const;
   // Grows whenever keys or queues change.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
   // Of a table that is being loaded.

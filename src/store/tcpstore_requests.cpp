@@ -11,6 +11,7 @@ namespace {
 
 constexpr const char* kFull = "the store is full";
 constexpr const char* kNotANumber = "the key's value is not a number";
+constexpr const char* kValueTooLong = "value too long";
 constexpr const char* kReplyTooLong = "reply too long";
 
 bool is_space(char c) {
@@ -89,6 +90,14 @@ const char* list_keys(KeyTable& table, std::size_t longest_reply, std::string& o
   return too_long ? kReplyTooLong : nullptr;
 }
 
+// The limit holds for what a key has, however it grew.
+const char* append_value(KeyTable& table, const Request& request, const Limits& limits) {
+  const std::string* present = table.find(request.key);
+  if (present != nullptr && present->size() + request.value.size() > limits.value_bytes)
+    return kValueTooLong;
+  return table.append(request.key, request.value) ? nullptr : kFull;
+}
+
 const char* barrier(KeyTable& table, TableClient& client, std::uint64_t wait,
                     const Request& request, std::string& out) {
   const Sum sum = add(table, request.key, 1, true);
@@ -101,7 +110,7 @@ const char* barrier(KeyTable& table, TableClient& client, std::uint64_t wait,
 }
 
 const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_t wait,
-                              const Request& request, std::size_t longest_reply, std::string& out) {
+                              const Request& request, const Limits& limits, std::string& out) {
   switch (request.op) {
     case Op::Set:
       return table.put(request.key, request.value) ? nullptr : kFull;
@@ -142,9 +151,9 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
       append(out, std::int64_t{table.erase(request.key) ? 1 : 0});
       return nullptr;
     case Op::Append:
-      return table.append(request.key, request.value) ? nullptr : kFull;
+      return append_value(table, request, limits);
     case Op::MultiGet:
-      return multi_get(table, request, longest_reply, out);
+      return multi_get(table, request, limits.unread_bytes, out);
     case Op::MultiSet:
       for (std::size_t i = 0; i < request.keys.size(); ++i)
         if (!table.put(request.keys[i], request.values[i])) return kFull;
@@ -168,7 +177,7 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
       append(out, static_cast<std::int64_t>(table.queue_size(request.key)));
       return nullptr;
     case Op::ListKeys:
-      return list_keys(table, longest_reply, out);
+      return list_keys(table, limits.unread_bytes, out);
     case Op::Barrier:
       return barrier(table, client, wait, request, out);
     case Op::Validate:
@@ -180,8 +189,8 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
 }  // namespace
 
 const char* apply(KeyTable& table, TableClient& client, std::uint64_t wait, const Request& request,
-                  std::size_t longest_reply, std::string& out) {
-  const char* failure = apply_unpublished(table, client, wait, request, longest_reply, out);
+                  const Limits& limits, std::string& out) {
+  const char* failure = apply_unpublished(table, client, wait, request, limits, out);
   table.publish();
   return failure;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "drun/store/limits.hpp"
 #include "store/table.hpp"
 #include "store/tcpstore_protocol.hpp"
 
@@ -12,10 +13,10 @@ namespace drun::store::tcpstore {
 
 // Applies one request of `client` and appends its reply, if it has one yet, to `out`; a wait that
 // is not over is registered as `wait`, which is free, and answered through
-// TableClient::on_wait_done(). `longest_reply` bounds what is appended. Returns null, or why the
-// connection must be closed: the protocol has no error replies.
+// TableClient::on_wait_done(). The request is within the limits as it was decoded; those that
+// depend on what the table holds are checked here. Returns null, or why the connection must be
+// closed: the protocol has no error replies.
 [[nodiscard]] const char* apply(KeyTable& table, TableClient& client, std::uint64_t wait,
-                                const Request& request, std::size_t longest_reply,
-                                std::string& out);
+                                const Request& request, const Limits& limits, std::string& out);
 
 }  // namespace drun::store::tcpstore

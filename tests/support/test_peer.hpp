@@ -53,7 +53,7 @@ class TestPeer : public store::Peer {
     kept_.erase(0, fed.consumed);
     needed_ = fed.needed;
     paused_ = fed.state == State::Paused;
-    closed_ = fed.state == State::Closed;
+    closed_ = closed_ || fed.state == State::Closed;
     return !closed_;
   }
   std::string take() { return std::exchange(output(), {}); }
@@ -70,10 +70,13 @@ class TestPeer : public store::Peer {
   [[nodiscard]] bool is_closed() const { return closed_; }
   [[nodiscard]] bool is_paused() const { return paused_; }
   [[nodiscard]] std::size_t needed() const { return needed_; }
+  // Bytes that were sent and not yet taken.
+  [[nodiscard]] std::size_t left_over() const { return kept_.size(); }
   [[nodiscard]] int pushes() const { return pushes_; }
 
  private:
   void on_output() override { ++pushes_; }
+  void on_overflow() override { closed_ = true; }
 
   PeerWorld& world_;
   std::string kept_;

@@ -405,6 +405,20 @@ TEST_F(TcpStoreRequestsTest, AFullStoreClosesWhoWantsMore) {
   EXPECT_FALSE(again.is_closed());
 }
 
+TEST_F(TcpStoreRequestsTest, AValueDoesNotGrowBeyondItsLimit) {
+  Limits limits;
+  limits.value_bytes = 100;
+  PeerWorld small(limits);
+  Client appender(small);
+  appender.ask(Op::Append, "k", std::string(60, 'a'));
+  appender.ask(Op::Append, "k", std::string(40, 'b'));
+  EXPECT_FALSE(appender.is_closed());
+  appender.ask(Op::Append, "k", "c");
+  EXPECT_TRUE(appender.is_closed());
+  EXPECT_STREQ(appender.close_reason(), "value too long");
+  EXPECT_EQ(small.job.find("k")->size(), 100U);
+}
+
 TEST_F(TcpStoreRequestsTest, AReplyBeyondTheLimitCloses) {
   Limits limits;
   limits.unread_bytes = 100;

@@ -1,0 +1,55 @@
+// What one connection of the control protocol must get for what it has sent: replies in order, each
+// watch complete and without doubles.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "store/control_protocol.hpp"
+#include "store/table.hpp"
+
+namespace drun::fuzz {
+
+class ControlStream {
+ public:
+  // A frame that the server has taken.
+  void sent(const store::control::Frame& frame);
+  // All that the server has answered since the last call, whole frames. `closed`: it has ended the
+  // connection, for which an error is the last word.
+  void received(std::string_view bytes, bool closed);
+  // Every watch knows what `table` holds now. Precondition: all output was received.
+  void check_watches(const store::KeyTable& table) const;
+
+ private:
+  struct Pending {
+    std::uint64_t id;
+    store::control::FrameType type;
+    std::uint64_t argument;  // UNWATCH, CANCEL_WAIT: of whom
+    std::string key;         // WATCH
+    bool prefix;
+  };
+  struct Mirror {
+    std::string key;
+    bool prefix;
+    std::uint64_t revision;
+    std::map<std::string, std::string> entries;
+  };
+
+  void received(const store::control::Frame& frame, const store::control::Reply& reply,
+                bool closed);
+  void pass_waits();
+  void answer(const Pending& request, const store::control::Reply& reply);
+  static void apply(Mirror& mirror, const store::control::Changes& changes);
+
+  std::deque<Pending> pending_;  // in the order of their frames
+  std::multiset<std::uint64_t> waits_;
+  std::map<std::uint64_t, Mirror> watches_;
+  bool is_welcome_ = false;
+  bool is_ended_ = false;  // by an error
+};
+
+}  // namespace drun::fuzz

@@ -1,0 +1,25 @@
+// Requests from a few bytes of a fuzzer's input, so that it need not find lengths that fit.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "fuzz/fuzz.hpp"
+#include "store/control_protocol.hpp"
+#include "store/tcpstore_protocol.hpp"
+
+namespace drun::fuzz {
+
+// Few keys, so that requests meet; some are prefixes of others.
+[[nodiscard]] std::string_view take_key(Source& source);
+[[nodiscard]] std::string_view take_value(Source& source);
+
+// A request that the dialect has.
+[[nodiscard]] store::tcpstore::Request take_request(Source& source,
+                                                    store::tcpstore::Dialect dialect);
+
+// A frame of the control protocol, header included. All sessions have the token `token`.
+[[nodiscard]] std::string take_frame(Source& source, const store::control::Token& token);
+
+}  // namespace drun::fuzz
