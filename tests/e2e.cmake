@@ -18,4 +18,5 @@ drun_add_test(terminal_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support SOUR
 drun_add_test(elastic_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support
   SOURCES e2e/elastic_test.cpp e2e/refusal_test.cpp e2e/shared_store_test.cpp)
 # Real PyTorch, where it is installed; an import takes seconds.
-drun_add_test(torch_test LABEL torch TIMEOUT 300 SOURCES torch/examples_test.cpp torch/newer_test.cpp DEPENDS drun_test_support)
+drun_add_test(torch_test LABEL torch TIMEOUT 300 SOURCES torch/examples_test.cpp torch/newer_test.cpp torch/store_calls_test.cpp DEPENDS drun_test_support)
+add_dependencies(torch_test drun-store)

@@ -1,11 +1,14 @@
 // drun-store: the store as a program of its own.
+#include <fcntl.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "drun/base/endpoint.hpp"
@@ -30,6 +33,14 @@ sigset_t end_signals() {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
+}
+
+// Standard streams that are closed would be the descriptors of sockets: what is logged would go to
+// a client, and what is printed to the loop's own events.
+void open_closed_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) < 0)
+      throw std::system_error(errno, std::generic_category(), "open /dev/null");
 }
 
 int serve(const StoreSettings& settings) {
@@ -63,6 +74,7 @@ int serve(const StoreSettings& settings) {
 int run(int argc, char** argv) {
   log::configure("drun-store", log::Level::Warning);
   try {
+    open_closed_streams();
     const auto settings = parse_store_options(argc, argv);
     if (!settings) return 0;
     log::configure("drun-store", settings->level);

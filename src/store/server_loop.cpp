@@ -280,6 +280,8 @@ Status ServerLoop::use_snapshot(const std::string& file, Milliseconds interval) 
     if (!loaded)
       return Error(loaded.error().code(), "snapshot " + file + ": " + loaded.error().what());
   }
+  if (const Status writable = check_replaceable(file); !writable)
+    return Error(writable.error().code(), "snapshot " + file + ": " + writable.error().what());
   snapshot_.emplace(file);
   snapshot_interval_ = interval;
   next_snapshot_ = Clock::now() + interval;

@@ -1,5 +1,6 @@
 #include "store/snapshot.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -134,7 +135,7 @@ Status decode_snapshot(std::string_view bytes, KeyTable& table, Sessions& sessio
     Sessions::Record record;
     record.id = in.take<std::uint64_t>();
     const std::string_view token = in.take_bytes(record.token.size());
-    std::memcpy(record.token.data(), token.data(), token.size());
+    std::copy(token.begin(), token.end(), record.token.begin());
     record.ttl = Milliseconds(in.take<std::uint64_t>());
     record.grace = Milliseconds(in.take<std::uint64_t>());
     const bool plausible = record.id <= kLastSession && record.ttl >= Sessions::kShortestTtl &&

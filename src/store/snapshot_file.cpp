@@ -56,6 +56,15 @@ Result<std::string> read_file(const std::string& path) {
   }
 }
 
+Status check_replaceable(const std::string& path) {
+  const std::string temporary = path + ".tmp";
+  const FileDescriptor fd(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (!fd) return Error::from_errno(errno, "create " + temporary);
+  ::unlink(temporary.c_str());
+  return Done{};
+}
+
 Status replace_file(const std::string& path, const std::string& bytes) {
   const std::string temporary = path + ".tmp";
   {

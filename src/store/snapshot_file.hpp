@@ -16,6 +16,9 @@ namespace drun::store {
 // the sessions' secrets. The error names the file.
 [[nodiscard]] Status replace_file(const std::string& path, const std::string& bytes);
 
+// Whether replace_file(path) has a chance: creates `path`.tmp and removes it. The error names it.
+[[nodiscard]] Status check_replaceable(const std::string& path);
+
 // Writes in a thread of its own, one write at a time: a slow disk must not hold up the server.
 class SnapshotWriter {
  public:

@@ -1,5 +1,6 @@
 // drun-store as a program: its life, and real torch clients that it serves.
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -106,6 +107,90 @@ TEST(DrunStoreTest, KeepsItsKeysInASnapshotAndRefusesADamagedOne) {
   EXPECT_EQ(test::read_file(path), damaged) << "left as it is";
 }
 
+TEST(DrunStoreTest, BindsTheAddressThatItIsGiven) {
+  const struct {
+    const char* bind;
+    const char* says;       // how the endpoint begins
+    const char* reachable;  // an address that leads there
+  } cases[] = {{"::1", "[::1]:", "[::1]:"},
+               {"[::1]", "[::1]:", "[::1]:"},
+               {"127.0.0.2", "127.0.0.2:", "127.0.0.2:"},
+               {"localhost", "", "localhost:"},
+               {nullptr, "[::]:", "127.0.0.1:"},
+               {nullptr, "[::]:", "[::1]:"}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.bind == nullptr ? "all" : c.bind);
+    std::vector<std::string> arguments{"--port", "0"};
+    if (c.bind != nullptr) arguments.insert(arguments.end(), {"--bind", c.bind});
+    DrunProcess store(launch(arguments));
+    ASSERT_TRUE(store.wait_for_out("\n")) << store.err();
+    const std::string endpoint = store.out().substr(0, store.out().find('\n'));
+    EXPECT_THAT(endpoint, testing::StartsWith(c.says));
+    const std::string port = endpoint.substr(endpoint.rfind(':') + 1);
+    auto client = Client::connect(parse_endpoint(c.reachable + port, 0).value(),
+                                  Client::Clock::now() + 10s, {});
+    ASSERT_TRUE(client) << client.error().what();
+    EXPECT_EQ(client->add("n", 1, 5s).value(), 1);
+  }
+}
+
+// A log line on descriptor 2 must not reach what else would be opened as that.
+TEST(DrunStoreTest, ServesWithItsStandardStreamsClosed) {
+  test::TempDir directory;
+  const test::ReservedPort port;
+  const std::string command = "exec " + kDrunStore + " --bind 127.0.0.1 --port " +
+                              std::to_string(port.number()) + " --log-level trace <&- >&- 2>&-";
+  DrunProcess store(test::Launch{{"/bin/sh", "-c", command}, {}, {}});
+  const auto connect = [&] {
+    return Client::connect(parse_endpoint(port.endpoint(), 0).value(), Client::Clock::now() + 10s);
+  };
+  for (int i = 0; i < 3; ++i) {
+    auto client = connect();
+    ASSERT_TRUE(client) << client.error().what();
+    ASSERT_TRUE(client->set("n", "no number"));
+    EXPECT_FALSE(client->add("n", 1, 5s)) << "closed, with a line in the log";
+  }
+  auto client = connect();
+  ASSERT_TRUE(client) << client.error().what();
+  EXPECT_EQ(client->get("n", 5s).value(), "no number");
+  store.signal(SIGTERM);
+  EXPECT_EQ(store.finish().code, 0);
+}
+
+// A file system of 256 KiB, seen by drun-store alone.
+TEST(DrunStoreTest, KeepsTheLastWholeSnapshotWhenTheDiskIsFull) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting a small file system needs root";
+  test::TempDir directory;
+  const std::string folder = directory.path().string();
+  const std::string command = "mount -t tmpfs -o size=256k none " + folder + " && exec " +
+                              kDrunStore + " --bind 127.0.0.1 --port 0 --log-level info" +
+                              " --snapshot-interval 20 --snapshot " + folder + "/store";
+  DrunProcess store(
+      test::Launch{{"/usr/bin/unshare", "--mount", "/bin/sh", "-c", command}, {}, {}});
+  if (!store.wait_for_out("\n")) GTEST_SKIP() << "no small file system here: " << store.err();
+  const std::string endpoint = store.out().substr(0, store.out().find('\n'));
+  auto client =
+      Client::connect(parse_endpoint(endpoint, 0).value(), Client::Clock::now() + 10s, {});
+  ASSERT_TRUE(client);
+  const std::string file = "/proc/" + std::to_string(store.pid()) + "/root" + folder + "/store";
+  const auto holds = [&](const char* text) {
+    return std::filesystem::exists(file) && test::read_file(file).find(text) != std::string::npos;
+  };
+  ASSERT_TRUE(client->set("k", "small enough"));
+  EXPECT_TRUE(test::eventually([&] { return holds("small enough"); }));
+  ASSERT_TRUE(client->set("large", std::string(300'000, 'x')));
+  EXPECT_TRUE(store.wait_for_err("the snapshot is not up to date")) << store.err();
+  EXPECT_TRUE(store.wait_for_err("No space left on device")) << store.err();
+  EXPECT_TRUE(holds("small enough")) << "the last whole one is kept";
+  EXPECT_EQ(client->get("k", 5s).value(), "small enough") << "and everybody is served";
+  ASSERT_TRUE(client->delete_key("large", 5s).value());
+  EXPECT_TRUE(store.wait_for_err("the snapshot is up to date again")) << store.err();
+  ASSERT_TRUE(client->set("large", std::string(300'000, 'x')));
+  EXPECT_EQ(client->get("large", 5s).value().size(), 300'000U);
+  store.signal(SIGTERM);
+  EXPECT_EQ(store.finish().code, 125) << "what it held is lost";
+}
+
 TEST(DrunStoreTest, SaysInOneLineWhatItCannotDo) {
   DrunStore running;
   const std::string port = running.endpoint().substr(running.endpoint().find(':') + 1);
@@ -116,6 +201,9 @@ TEST(DrunStoreTest, SaysInOneLineWhatItCannotDo) {
   } cases[] = {
       {{"--bind", "127.0.0.1", "--port", port}, 125, "Address already in use"},
       {{"--bind", "192.0.2.1", "--port", "0"}, 125, "192.0.2.1"},
+      {{"--port", "0", "--snapshot", "/no/such/folder/store"}, 125, "/no/such/folder/store"},
+      {{"--port", "0", "--snapshot", "/proc/1"}, 125, "read /proc/1: Is a directory"},
+      {{"--port", "0", "--snapshot", "/proc/1/store"}, 125, "/proc/1/store.tmp"},
       {{"--port", "70000"}, 2, "'70000': a port is a number"},
       {{"--bind", "127.0.0.1:5"}, 2, "--bind '127.0.0.1:5'"},
       {{"--bind"}, 2, "--bind needs a value"},

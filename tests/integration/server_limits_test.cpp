@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -161,6 +162,57 @@ TEST(ServerLimitsTest, AWatcherThatReadsNothingIsDroppedAtTheLimit) {
   EXPECT_LT(id, 50U);
   EXPECT_EQ(counter(writer, "watches"), 0U);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("does not read its replies"));
+}
+
+// The most memory that this process has had, in bytes.
+std::size_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::stoul(line.substr(6)) * 1024;
+  ADD_FAILURE() << "no VmHWM";
+  return 0;
+}
+
+// Each byte appended is a change that carries the whole value: a few bytes in one segment ask for
+// gigabytes of output.
+TEST(ServerLimitsTest, AWatcherThatReadsNothingIsDroppedWithinOneSegmentOfAnother) {
+  Limits limits;
+  limits.unread_bytes = 4 << 20;
+  RunningServer server(limits);
+  ControlConnection watcher(server.endpoint(), 4096);
+  watcher.call<control::Snapshot>(1, control::Watch{"", true});
+  ControlConnection control(server.endpoint());
+  TcpStoreConnection writer(server.endpoint());
+  writer.set("k", std::string(1 << 20, 'v'));
+  tcpstore::Request append;
+  append.op = tcpstore::Op::Append;
+  append.key = "k";
+  append.value = "x";
+  std::string requests;
+  for (int i = 0; i < 2000; ++i)
+    tcpstore::encode(requests, tcpstore::Dialect::C, append);
+  const std::size_t before = peak_memory();
+  writer.send(requests);
+  EXPECT_EQ(writer.get("k").size(), (1U << 20) + 2000U);
+  await("the drop", [&] { return counter(control, "dropped") == 1; });
+  EXPECT_EQ(counter(control, "watches"), 0U);
+  EXPECT_LT(peak_memory() - before, std::size_t{500} << 20) << "of two gigabytes";
+}
+
+// Nobody may leave so much unread, so nobody is told of it.
+TEST(ServerLimitsTest, AChangeBeyondTheUnreadLimitDropsTheWatcher) {
+  Limits limits;
+  limits.unread_bytes = 1 << 20;
+  RunningServer server(limits);
+  ControlConnection watcher(server.endpoint());
+  watcher.call<control::Snapshot>(1, control::Watch{"", true});
+  ControlConnection writer(server.endpoint());
+  const std::string value(700'000, 'v');
+  control::Transaction two;
+  two.writes = {{"a", value, false}, {"b", value, false}};
+  writer.call<control::Committed>(1, two);
+  EXPECT_TRUE(watcher.is_closed_by_peer());
+  EXPECT_EQ(counter(writer, "watches"), 0U);
 }
 
 TEST(ServerLimitsTest, AHugeAnnouncedLengthTakesNoMemory) {

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -217,10 +218,23 @@ TEST(ServerSnapshotTest, ADamagedFileIsRefusedByNameAndKept) {
   EXPECT_EQ(kept, "drunsnap but not really a snapshot");
 }
 
-TEST(ServerSnapshotTest, AFileThatCannotBeWrittenIsAnErrorInTheEnd) {
+TEST(ServerSnapshotTest, AFileThatCannotBeWrittenIsRefusedAtTheStart) {
   const test::TemporaryDirectory directory;
+  for (const std::string& file : {directory.file("no/such/directory"), std::string("/proc/1/x")}) {
+    Server server;
+    const Status status = server.use_snapshot(file);
+    ASSERT_FALSE(status);
+    EXPECT_THAT(status.error().what(), HasSubstr("create " + file + ".tmp"));
+  }
+}
+
+TEST(ServerSnapshotTest, AFileThatCannotBeWrittenAnyMoreIsAnErrorInTheEnd) {
+  const test::TemporaryDirectory directory;
+  const std::string folder = directory.file("folder");
+  std::filesystem::create_directory(folder);
   testing::internal::CaptureStderr();
-  RunningServer server({}, directory.file("no/such/directory"));
+  RunningServer server({}, folder + "/store");
+  std::filesystem::remove_all(folder);
   TcpStoreConnection(server.endpoint()).add("n", 1);
   server.stop();
   const Status status = server.server().last_snapshot();

@@ -1,12 +1,23 @@
 #include "drun/store/server.hpp"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/in_child.hpp"
 #include "support/raw_connection.hpp"
 #include "support/running_server.hpp"
 
@@ -75,6 +86,42 @@ TEST(ServerTest, TheWorkerTableIsEmptyAfterAReset) {
       << "control connections survive, and see the job's table";
   server.stop();
   thread.join();
+}
+
+// Makes socket(AF_INET6, ...) fail in this process, as in a kernel without IPv6.
+bool take_ipv6_away() {
+  const sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog program{};
+  program.len = std::size(filter);
+  program.filter = const_cast<sock_filter*>(filter);
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(ServerTest, ServesOnIpv4WhereThereIsNoIpv6) {
+  constexpr int kNoFilter = 77;
+  const int code = process::test::in_child([] {
+    if (!take_ipv6_away()) return kNoFilter;
+    Server server;
+    const Result<Endpoint> bound = server.add_listener(Endpoint{"", 0}, Table::Job);
+    if (!bound || bound->host != "0.0.0.0") return 1;
+    std::thread serving([&] { server.run(); });
+    const std::int64_t sum = TcpStoreConnection(Endpoint{"127.0.0.1", bound->port}).add("n", 5);
+    server.stop();
+    serving.join();
+    if (sum != 5) return 2;
+    const Result<Endpoint> refused = server.add_listener(Endpoint{"::1", 0}, Table::Job);
+    return !refused && refused.error().what().find("::1") != std::string::npos ? 0 : 3;
+  });
+  if (code == kNoFilter) GTEST_SKIP() << "this kernel has no system call filters";
+  EXPECT_EQ(code, 0);
 }
 
 TEST(ServerTest, AHeldPortIsNotSharedAndAnErrorNamesItAndTheCause) {

@@ -333,6 +333,62 @@ TEST_F(ControlRequestsTest, TcpStoreRequestsAndSessionEndsAreSeenToo) {
               testing::UnorderedElementsAre(Entry{"x", std::nullopt}, Entry{"y", std::nullopt}));
 }
 
+TEST_F(ControlRequestsTest, TenThousandWatchesAreToldOfTheirKeysAlone) {
+  constexpr int kClients = 100;
+  constexpr int kEach = 100;
+  const std::size_t before = world.budget.used();
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int c = 0; c < kClients; ++c) {
+    clients.push_back(std::make_unique<Client>(world));
+    clients.back()->take();
+    for (int w = 1; w <= kEach; ++w) {
+      const std::string key = "key/" + std::to_string(c) + '/' + std::to_string(w);
+      // Half of them by a prefix of their own.
+      const bool prefix = w % 2 == 0;
+      clients.back()->call<Snapshot>(static_cast<std::uint64_t>(w),
+                                     Watch{prefix ? key + '!' : key, prefix});
+    }
+  }
+  EXPECT_EQ(world.job.counts().watches, 10'000U);
+  client.call<Committed>(1, put("key/7/9", "1"));
+  client.call<Committed>(2, put("key/8/10!x", "2"));
+  client.call<Committed>(3, put("key", "nobody's"));
+  for (int c = 0; c < kClients; ++c) {
+    std::vector<std::uint64_t> told;
+    for (const auto& [watch, answer] : clients[static_cast<std::size_t>(c)]->answers())
+      told.push_back(watch);
+    if (c == 7) {
+      EXPECT_THAT(told, ElementsAre(9));
+    } else if (c == 8) {
+      EXPECT_THAT(told, ElementsAre(10));
+    } else {
+      EXPECT_THAT(told, IsEmpty()) << c;
+    }
+  }
+  clients.clear();
+  EXPECT_EQ(world.job.counts().watches, 0U);
+  Transaction clean;
+  for (const std::string_view key : {"key/7/9", "key/8/10!x", "key"})
+    clean.writes.push_back({key, std::nullopt, false});
+  client.call<Committed>(4, clean);
+  EXPECT_EQ(world.budget.used(), before);
+}
+
+TEST_F(ControlRequestsTest, AChangeBeyondTheUnreadLimitDropsItsWatcher) {
+  Limits limits;
+  limits.unread_bytes = 1000;
+  PeerWorld small(limits);
+  Client watcher(small);
+  watcher.call<Snapshot>(1, Watch{"", true});
+  Client writer(small);
+  const std::string text(600, 'x');
+  writer.call<Committed>(1, put("a", text));
+  EXPECT_EQ(watcher.only<Changes>(1).changes.size(), 1U);
+  writer.call<Committed>(2, Transaction{{}, {{"a", text, false}, {"b", text, false}}});
+  EXPECT_TRUE(watcher.is_closed());
+  EXPECT_EQ(watcher.take(), "");
+}
+
 TEST_F(ControlRequestsTest, AWatcherThatLeftIsForgotten) {
   client.call<Snapshot>(7, Watch{"", true});
   client.leave();
