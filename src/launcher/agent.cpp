@@ -61,9 +61,7 @@ class Agent {
         output_(output_options(options, host_name_)),
         group_(options, host_name_, guardian_, output_),
         progress_(::isatty(STDERR_FILENO) == 1,
-                  [this](std::string_view text) {
-                    if (options_.local_node <= 0) output_.status(std::string(text));
-                  }),
+                  [this](std::string_view text) { show_progress(std::string(text)); }),
         limits_(options, Clock::now()),
         join_deadline_(Clock::now() + options.conf.join_timeout),
         finder_(io_, options, store_, join_deadline_, finder_calls()) {}
@@ -93,6 +91,11 @@ class Agent {
   // drun's own words, which neighbours on this machine may have said already.
   void say(std::string text) {
     if (neighbours_ == nullptr || neighbours_->first_to_say(text)) output_.message(std::move(text));
+  }
+
+  // What begins with a carriage return is written over what another agent shows there.
+  void show_progress(std::string text) {
+    text.starts_with('\r') ? output_.status(std::move(text)) : say(std::move(text));
   }
 
   // ---- the store ----
