@@ -187,7 +187,6 @@ class Agent {
     timer_.async_wait([this](asio::error_code cancelled) {
       if (cancelled || leaving_) return;
       const auto now = Clock::now();
-      progress_.on_time(now);
       if (const auto expired = limits_.expired(now)) end_at_limit(*expired, now);
       if (const auto countdown = limits_.countdown(now, signals_received_ > 0))
         progress_.show(*countdown, now);
@@ -195,6 +194,7 @@ class Agent {
         show_waiting("waiting for the store at " + to_string(options_.endpoint) + ": " +
                      key_value_->last_error() + finder_.holder());
       }
+      progress_.on_time(now);
       if (participant_ && !leaving_) participant_->on_time(now);
       pump();
     });

@@ -40,6 +40,8 @@ void Progress::on_time(Time now) {
 }
 
 void Progress::print() {
+  if (visible_ && text_ == printed_) return;
+  printed_ = text_;
   write_(terminal_ ? "\r\033[Kdrun: " + text_ : "drun: " + text_ + "\n");
   visible_ = terminal_;
 }

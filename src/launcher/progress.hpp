@@ -34,6 +34,7 @@ class Progress {
   Write write_;
   bool visible_ = false;
   std::string text_;
+  std::string printed_;  // while visible: what stands there
   std::optional<Time> due_;
   std::chrono::milliseconds interval_{0};
 };
