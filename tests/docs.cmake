@@ -1,4 +1,7 @@
-# The commands in README.md and docs/ are run.
+# The commands in README.md, docs/ and examples/ are run.
 add_test(NAME docs.commands COMMAND Python3::Interpreter "${CMAKE_CURRENT_SOURCE_DIR}/docs/run_commands.py"
   "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}/bin")
 set_tests_properties(docs.commands PROPERTIES LABELS docs TIMEOUT 600)
+add_test(NAME docs.manuals COMMAND Python3::Interpreter "${CMAKE_CURRENT_SOURCE_DIR}/docs/check_manuals.py"
+  "${PROJECT_BINARY_DIR}/bin")
+set_tests_properties(docs.manuals PROPERTIES LABELS docs TIMEOUT 60)

@@ -6,6 +6,7 @@ one is loaded. When a worker dies, drun starts all of them again, and training g
 """
 import argparse
 import os
+import signal
 
 import torch
 import torch.distributed as dist
@@ -40,6 +41,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--snapshot", default="snapshot.pt", help="must be visible to all nodes")
+    parser.add_argument("--kill-at", type=int, help="the last rank dies before this epoch, once")
     options = parser.parse_args()
 
     dist.init_process_group("gloo")
@@ -56,6 +58,8 @@ def main():
     parallel = DistributedDataParallel(model)
     x, y = data(rank, size)
     for epoch in range(first, options.epochs):
+        if epoch == options.kill_at and rank == size - 1 and restarts == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
         optimizer.zero_grad()
         loss = torch.nn.functional.mse_loss(parallel(x), y)
         loss.backward()  # averages the gradients over all workers

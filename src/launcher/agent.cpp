@@ -369,6 +369,7 @@ class Agent {
       return;
     }
     if (leaving_) return stop_serving();
+    group_.stop_with(signal);
     stop_job(reason, 128 + signal);
     pump();
   }
@@ -395,7 +396,7 @@ class Agent {
       close_store();
     } else {
       // Each process gets the signal once.
-      guardian_.stop(group_.stopping() ? 0 : options_.stop_signal, options_.shutdown_timeout);
+      guardian_.stop(group_.stopping() ? 0 : group_.stop_signal(), options_.shutdown_timeout);
     }
   }
 
@@ -420,7 +421,8 @@ class Agent {
     const std::string own = own_error_file(options_);
     const std::string workers = group_.error_file(failure);
     if (own.empty() || workers.empty() || !read_error_file(workers)) return;
-    const auto passed = pass_on_error_file(workers, own, failure.shell_code());
+    const int code = failure.signal != 0 ? -failure.signal : failure.exit_code;  // as Python has it
+    const auto passed = pass_on_error_file(workers, own, code);
     if (!passed) log::warning("TORCHELASTIC_ERROR_FILE: " + passed.error().what());
   }
 

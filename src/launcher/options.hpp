@@ -113,7 +113,9 @@ struct Options {
   std::vector<int> signals_to_handle;
   std::string signals_to_handle_text;  // as TORCHELASTIC_SIGNALS_TO_HANDLE gives it to the workers
   std::chrono::milliseconds shutdown_timeout{30'000};
-  int stop_signal = 15;              // what a stop sends to the workers first
+  // What a stop sends to the workers first; nullopt: the signal that told drun to stop, else
+  // SIGTERM.
+  std::optional<int> stop_signal;
   std::vector<int> forward_signals;  // delivered to the workers; the job goes on
   ExitCodeRule exit_code = ExitCodeRule::Root;
   std::optional<ExitSet> restart_on;                       // nullopt: every failure

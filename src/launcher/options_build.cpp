@@ -12,16 +12,6 @@ namespace {
 
 constexpr int kMost = std::numeric_limits<int>::max();
 
-// A value that a variable other than PET_* gives when neither flag nor PET_* does.
-const Setting* with_fallback(const Settings& settings, const Options& options,
-                             std::string_view name, const char* variable_name, Setting& storage) {
-  if (const Setting* setting = settings.find(name)) return setting;
-  const char* value = variable(options.inherited, variable_name);
-  if (value == nullptr) return nullptr;
-  storage = {find_flag(name), Source::Variable, variable_name, value};
-  return &storage;
-}
-
 void build_job(const Settings& settings, const Surroundings& surroundings, Options& options) {
   if (const Setting* nodes = settings.find("local-nodes")) {
     options.local_nodes = parse_integer(*nodes, 1, 10'000);
@@ -66,9 +56,6 @@ void build_job(const Settings& settings, const Surroundings& surroundings, Optio
   if (const Setting* setting = settings.find("worker-store")) {
     options.worker_store =
         parse_choice(*setting, {"agent", "rank0"}) == 0 ? WorkerStore::Agent : WorkerStore::Rank0;
-  } else if (const char* value = variable(options.inherited, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE");
-             value != nullptr && std::string_view(value) == "1") {
-    options.worker_store = WorkerStore::Rank0;
   }
 }
 
@@ -80,8 +67,7 @@ void build_stopping(const Settings& settings, Options& options) {
   options.signals_to_handle = parse_signals(*signals);
   options.signals_to_handle_text = signals->value;
 
-  if (const Setting* setting = with_fallback(settings, options, "shutdown-timeout",
-                                             "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", storage)) {
+  if (const Setting* setting = settings.find("shutdown-timeout")) {
     options.shutdown_timeout = parse_duration(*setting, true);
   }
   if (const Setting* setting = settings.find("stop-signal")) {
@@ -125,9 +111,7 @@ void build_output(const Settings& settings, Options& options) {
       setting != nullptr && !setting->value.empty()) {
     output.local_ranks_filter = parse_ranks(*setting);
   }
-  Setting storage;
-  if (const Setting* setting = with_fallback(settings, options, "log-line-prefix-template",
-                                             "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", storage)) {
+  if (const Setting* setting = settings.find("log-line-prefix-template")) {
     output.prefix_template = setting->value;
   }
   if (const Setting* setting = settings.find("duplicate-stdout-filters")) {

@@ -22,7 +22,15 @@ Asked asked_backend(const Settings& settings) {
   const Setting* backend = filled(settings, "rdzv-backend");
   if (backend == nullptr) return Asked::Nothing;
   if (backend->value == "etcd" || backend->value == "etcd-v2") {
-    refuse(*backend, "drun carries its own store and needs no etcd; use c10d or static");
+    refuse(*backend,
+           "drun carries its own store and needs no etcd: use c10d, with one of the nodes as "
+           "--rdzv-endpoint");
+  }
+  if (backend->value != "c10d" && backend->value != "static") {
+    refuse(
+        *backend,
+        "expected c10d or static; drun loads no Python plug-ins: use c10d, with one of the nodes "
+        "as --rdzv-endpoint");
   }
   return parse_choice(*backend, {"c10d", "static"}) == 0 ? Asked::C10d : Asked::Static;
 }

@@ -122,6 +122,29 @@ bool looks_like_flag(std::string_view text) {
   return !number && text.find(' ') == std::string_view::npos;
 }
 
+// torchrun's variables of other names: `value` is what the setting becomes, nullptr its own value.
+struct OlderVariable {
+  std::string_view flag;
+  const char* name;
+  std::string_view only;  // of no effect unless it holds this; empty: whatever it holds
+  const char* value;
+};
+
+constexpr std::array<OlderVariable, 3> kOlderVariables{{
+    {"shutdown-timeout", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "", nullptr},
+    {"log-line-prefix-template", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "", nullptr},
+    {"worker-store", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1", "rank0"},
+}};
+
+void add_older_variables(const std::vector<std::string>& environment, Settings& settings) {
+  for (const auto& [flag, name, only, value] : kOlderVariables) {
+    const char* given = variable(environment, name);
+    if (given == nullptr || settings.find(flag) != nullptr) continue;
+    if (!only.empty() && only != given) continue;
+    settings.set({find_flag(flag), Source::Variable, name, value != nullptr ? value : given});
+  }
+}
+
 class Scanner {
  public:
   Scanner(const std::vector<std::string>& arguments, bool launch)
@@ -252,6 +275,7 @@ void add_variables(const std::vector<std::string>& environment, Settings& settin
     }
     settings.set({&flag, Source::Variable, found->first, std::move(value)});
   }
+  add_older_variables(environment, settings);
 }
 
 const char* variable(const std::vector<std::string>& environment, std::string_view name) {

@@ -47,7 +47,8 @@ struct Scanned {
 // `launch`: flags that only torch.distributed.launch has are known. Throws UsageError.
 [[nodiscard]] Scanned scan_arguments(const std::vector<std::string>& arguments, bool launch);
 
-// Adds what PET_* variables of `environment` say and no flag has. Throws UsageError.
+// Adds what PET_* and torchrun's other variables of `environment` say and no flag has. Throws
+// UsageError.
 void add_variables(const std::vector<std::string>& environment, Settings& settings);
 
 // The value of NAME in "NAME=value" strings, as getenv gives it (the first); nullptr: not set.

@@ -60,7 +60,11 @@ bool may_restart(const Options& options, const process::ExitStatus& status, int 
 
 WorkerGroup::WorkerGroup(const Options& options, std::string host, process::Guardian& guardian,
                          Output& output)
-    : options_(options), host_(std::move(host)), guardian_(guardian), output_(output) {}
+    : options_(options),
+      host_(std::move(host)),
+      guardian_(guardian),
+      output_(output),
+      stop_signal_(options.stop_signal.value_or(SIGTERM)) {}
 
 void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   assignment_ = assignment;
@@ -113,7 +117,7 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
 
 void WorkerGroup::begin_stop(bool immediately) {
   state_ = State::Stopping;
-  guardian_.stop(immediately ? SIGKILL : options_.stop_signal,
+  guardian_.stop(immediately ? SIGKILL : stop_signal_,
                  immediately ? std::chrono::milliseconds(0) : options_.shutdown_timeout);
 }
 
@@ -125,6 +129,10 @@ GroupNews WorkerGroup::stop(bool immediately) {
     begin_stop(immediately);
   }
   return news;
+}
+
+void WorkerGroup::stop_with(int signal) {
+  if (!options_.stop_signal) stop_signal_ = signal;
 }
 
 GroupNews WorkerGroup::abandon() {
@@ -151,11 +159,15 @@ GroupNews WorkerGroup::on_exit(Worker& worker, process::WorkerId id, Time now) {
       report_failure_at_ = now + kSettle;
     }
   } else if (state_ == State::Stopping && first_failure_ && !success) {
-    worker.failed_by_itself = resembles_own_failure(
-        worker.status, workers_.at(*first_failure_).status, options_.stop_signal);
+    worker.failed_by_itself =
+        resembles_own_failure(worker.status, workers_.at(*first_failure_).status, stop_signal_);
   }
   if (not_exited_ == 0 && state_ == State::Running && !first_failure_) news.succeeded = true;
   if (not_exited_ == 0) flush_failure(news);
+  // A shell's background jobs ignore SIGINT and SIGQUIT: what outlives the workers is asked again.
+  const bool as_told = !options_.stop_signal && (stop_signal_ == SIGINT || stop_signal_ == SIGQUIT);
+  if (not_exited_ == 0 && state_ == State::Stopping && as_told)
+    guardian_.stop(SIGTERM, options_.shutdown_timeout);
   return news;
 }
 

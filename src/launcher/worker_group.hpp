@@ -38,6 +38,9 @@ class WorkerGroup {
   void start(const rendezvous::Assignment& assignment, Time now);
   // Ends them: the stop signal, the grace, SIGKILL; `stopped` follows, at once where nothing runs.
   [[nodiscard]] GroupNews stop(bool immediately);
+  // From here on a stop sends this signal, unless --stop-signal says otherwise.
+  void stop_with(int signal);
+  [[nodiscard]] int stop_signal() const { return stop_signal_; }
   // The guardian is gone and everything that it started with it: forget the workers.
   [[nodiscard]] GroupNews abandon();
   [[nodiscard]] GroupNews on_event(const process::GuardianEvent& event, Time now);
@@ -83,6 +86,7 @@ class WorkerGroup {
   std::string host_;
   process::Guardian& guardian_;
   Output& output_;
+  int stop_signal_;
   State state_ = State::Idle;
   rendezvous::Assignment assignment_;
   std::map<process::WorkerId, Worker> workers_;

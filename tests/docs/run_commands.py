@@ -2,9 +2,10 @@
 
 usage: run_commands.py ROOT BIN_DIR
 
-In README.md and docs/, every block fenced as ```sh is run by sh -eu in a scratch folder with examples/ in it and BIN_DIR first
+In README.md, docs/ and examples/, every block fenced as ```sh is run by sh -eu in a scratch folder with examples/ in it and BIN_DIR first
 in PATH. A ```text block that follows directly lists lines that must be in its output. ```sh torch
-needs PyTorch, ```sh fails=N must exit with N. Blocks of other kinds are for reading only. The default
+needs PyTorch, ```sh fails=N must exit with N, ```sh slurm is the script of a Slurm job of two nodes, whose commands are
+stand-ins that start both on this machine. Blocks of other kinds are for reading only. The default
 ports become free ones, so that tests do not meet on them.
 """
 import os
@@ -56,6 +57,24 @@ def with_free_ports(body):
     return body, held
 
 
+SLURM = {
+    "scontrol": '[ "$1 $2 $3" = "show hostnames 127.0.0.[1-2]" ] && printf "127.0.0.1\\n127.0.0.2\\n"',
+    "srun": 'for node in 0 1; do SLURM_NODEID=$node SLURM_PROCID=$node "$@" & nodes="${nodes-} $!"; done\n'
+            'for node in $nodes; do wait "$node" || exit; done',
+}
+
+
+def in_slurm(folder, environment):
+    """The environment of a batch script, with stand-ins for Slurm's commands."""
+    commands = pathlib.Path(folder, "slurm")
+    commands.mkdir(exist_ok=True)
+    for name, text in SLURM.items():
+        (commands / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        (commands / name).chmod(0o755)
+    return {**environment, "PATH": f"{commands}{os.pathsep}{environment['PATH']}", "SLURM_JOB_ID": "4711",
+            "SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_NODELIST": "127.0.0.[1-2]"}
+
+
 def run(body, folder, environment, status):
     """None, or what went wrong; and the output."""
     body, held = with_free_ports(body)
@@ -85,7 +104,8 @@ def check_page(root, page, environment, python):
                 print(f"{where}: not run: no python3 with torch (apt-get install python3-torch)")
                 continue
             status = next((int(word[6:]) for word in words if word.startswith("fails=")), 0)
-            problem, output = run(body, folder, environment, status)
+            own = in_slurm(folder, environment) if "slurm" in words else environment
+            problem, output = run(body, folder, own, status)
             missing = [text for text in expected if text not in output.splitlines()]
             if not problem and missing:
                 problem = f"these lines are missing from the output: {missing}"
@@ -105,7 +125,8 @@ def main():
     environment["GLOO_SOCKET_IFNAME"] = "lo"  # this machine's name need not resolve
     if python:
         environment["PYTHON_EXEC"] = python
-    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md")),
+             *sorted((root / "examples").rglob("*.md"))]
     failures = sum(check_page(root, page, environment, python) for page in pages)
     return 1 if failures else 0
 

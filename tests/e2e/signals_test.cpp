@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -96,6 +97,30 @@ TEST(StopSignalTest, WorkersGetTheStopSignalOnceWhateverTheCause) {
     const std::string expected = name == "other-signal" ? "INT\n" : "TERM\n";
     EXPECT_EQ(read_file(file), name == "local-nodes" ? expected + expected : expected);
   }
+}
+
+TEST(StopSignalTest, WhatToldDrunToStopIsPassedOn) {
+  const TempDir directory;
+  for (const auto& [number, name] : std::vector<std::pair<int, std::string>>{
+           {SIGINT, "INT"}, {SIGHUP, "HUP"}, {SIGQUIT, "QUIT"}}) {
+    const auto file = directory.path() / name;
+    DrunProcess process(noting(file, "exit 0"));
+    ASSERT_TRUE(process.wait_for_out("ready")) << process.err();
+    process.signal(number);
+    expect_end(process, 128 + number);
+    EXPECT_EQ(read_file(file), name + "\n");
+  }
+}
+
+// A shell's background job ignores SIGINT: it must not use up the grace of a worker that has ended.
+TEST(StopSignalTest, WhatIgnoresCtrlCEndsWithItsWorker) {
+  DrunProcess process(
+      {"--shutdown-timeout", "60", "sh", "-c", "sleep 1000 & echo ready; wait; wait"});
+  ASSERT_TRUE(process.wait_for_out("ready")) << process.err();
+  const auto before = Clock::now();
+  process.signal(SIGINT);
+  expect_end(process, 130);
+  EXPECT_LT(Clock::now() - before, milliseconds(15'000));
 }
 
 TEST(StopSignalTest, WorkersGetTheStopSignalOnceAfterAFailure) {

@@ -8,6 +8,6 @@ command -v shellcheck >/dev/null || {
 }
 cd "$1"
 # A script is what begins with #!, a shell and nothing else before it.
-find . \( -name build -o -name .git \) -prune -o -type f -print0 |
+find . \( -name build -o -name .git \) -prune -o -type f ! -name '*.md' -print0 |
   xargs -0 grep -lIEZ -m1 '^#!(/usr/bin/env |/bin/)(ba)?sh' |
   xargs -0 shellcheck

@@ -161,10 +161,13 @@ TEST(RendezvousOptionsTest, ImpossibleCombinationsSayWhatToDo) {
        "drun: error: --master-port '70000': expected a whole number from 0 to 65535\n"},
       {"--master-port x",
        "drun: error: --master-port 'x': expected a whole number from 0 to 65535\n"},
-      {"--rdzv-backend redis", "drun: error: --rdzv-backend 'redis': expected c10d or static\n"},
+      {"--rdzv-backend redis",
+       "drun: error: --rdzv-backend 'redis': expected c10d or static; drun loads no Python "
+       "plug-ins: "
+       "use c10d, with one of the nodes as --rdzv-endpoint\n"},
       {"--rdzv-backend etcd-v2",
-       "drun: error: --rdzv-backend 'etcd-v2': drun carries its own store and needs no etcd; use "
-       "c10d or static\n"},
+       "drun: error: --rdzv-backend 'etcd-v2': drun carries its own store and needs no etcd: use "
+       "c10d, with one of the nodes as --rdzv-endpoint\n"},
   };
   for (const Case& each : cases)
     EXPECT_EQ(meaning(each.line), each.meaning) << each.line;

@@ -184,6 +184,20 @@ TEST(OptionsScanTest, VariablesFillInWhatNoFlagSays) {
   EXPECT_EQ(scanned.settings.find("help"), nullptr);
 }
 
+TEST(OptionsScanTest, TorchrunsVariablesOfOtherNamesComeLast) {
+  Settings settings;
+  add_variables({"TORCH_ELASTIC_SHUTDOWN_TIMEOUT=7", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=x",
+                 "PET_LOG_LINE_PREFIX_TEMPLATE=y", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"},
+                settings);
+  EXPECT_EQ(settings.find("shutdown-timeout")->value, "7");
+  EXPECT_EQ(settings.find("shutdown-timeout")->shown, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
+  EXPECT_EQ(settings.find("log-line-prefix-template")->value, "y");
+  EXPECT_EQ(settings.find("worker-store")->value, "rank0");
+  Settings others;
+  add_variables({"TORCH_DISABLE_SHARE_RDZV_TCP_STORE=0"}, others);
+  EXPECT_EQ(others.find("worker-store"), nullptr);
+}
+
 TEST(OptionsScanTest, ASwitchsVariableHoldsANumber) {
   for (const char* value : {"yes", "", "true", "1x", " 1"}) {
     Settings settings;

@@ -142,7 +142,7 @@ TEST(OptionValuesTest, SignalsHaveNamesOrNumbers) {
   EXPECT_EQ(options.signals_to_handle_text, "SIGUSR1,term,10,2");
   EXPECT_THAT(build("--signals-to-handle=").signals_to_handle, IsEmpty());
   EXPECT_THAT(build("--forward-signals USR1,USR2").forward_signals, ElementsAre(SIGUSR1, SIGUSR2));
-  EXPECT_EQ(build("").stop_signal, SIGTERM);
+  EXPECT_EQ(build("").stop_signal, std::nullopt);
   EXPECT_EQ(build("--stop-signal INT").stop_signal, SIGINT);
   EXPECT_EQ(build("--stop-signal KILL").stop_signal, SIGKILL);
   EXPECT_EQ(error_of("--signals-to-handle SIGFOO"),
