@@ -246,7 +246,7 @@ def dashes_after_the_script(job):
 
 @case(fixed_port=True)
 def abbreviations(job):
-    code = job.run("--nproc=2", "--max_r", "1", "--mon=0.1", "--stand", WORKER, "--nproc", "9")
+    code = job.run("--nproc_p=2", "--max_r", "1", "--monitor_=0.1", "--stand", WORKER, "--nproc", "9")
     return {"exit code": code, **program_fields(job), **environments(job)}
 
 

@@ -33,7 +33,7 @@ WITH_TORCH = {"exception_under_record"}  # their workers import it
 def without_places(text):
     """The same on every machine."""
     host = socket.gethostname().split(".")[0]
-    return re.sub(rf"\b{re.escape(host)}\b", "<host>", text.replace(str(ROOT), "<root>"))
+    return re.sub(rf"\b({re.escape(host)}|localhost)\b", "<host>", text.replace(str(ROOT), "<root>"))
 
 
 def outcome(function, launcher, release, folder):
@@ -140,7 +140,8 @@ def main():
         if lines:
             print("\n".join(lines))
         if options.record and release.version == (2, 14) and recorded is None:
-            whole = {n: count[4] for n, count in zip(names, counts)}
+            whole = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
+            whole.update((n, count[4]) for n, count in zip(names, counts))
             RECORDED.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         equal, allowed, different = (sum(count[i] for count in counts) for i in range(3))
         for count in counts:
