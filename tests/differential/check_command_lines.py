@@ -104,7 +104,7 @@ def with_local_rank(found):
 
 def main():
     arguments = [word for word in sys.argv[1:] if word != "--record"]
-    fake_nvml = arguments[1] if len(arguments) > 1 else None
+    fake_nvml = os.path.abspath(arguments[1]) if len(arguments) > 1 else None
     lines = table()
     forky = newer("forky")
     if "--record" in sys.argv:
