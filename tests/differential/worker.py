@@ -93,6 +93,11 @@ def until_signal():
     time.sleep(TIME_LIMIT)
 
 
+def write_line(number, text):
+    """In one piece: torchrun's --tee prefixes every piece that it finds."""
+    os.write(number, f"{text}\n".encode())
+
+
 def do(what, value):
     if what == "exit":
         sys.stdout.flush()
@@ -100,9 +105,9 @@ def do(what, value):
     elif what == "kill":
         os.kill(os.getpid(), signal.Signals[value])
     elif what == "print":
-        print(value, flush=True)
+        write_line(1, value)
     elif what == "error":
-        print(value, file=sys.stderr, flush=True)
+        write_line(2, value)
     elif what == "mark":
         open(os.path.join(OUT, value), "w", encoding="ascii").close()
     elif what == "wait":
