@@ -22,8 +22,8 @@ def main():
         for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", output(program, flag))):
             if option not in plain:
                 wrong.append(f"{name}(1) does not have {option}")
-        for section in ("NAME", "SYNOPSIS", "DESCRIPTION", '"SEE ALSO"'):
-            if f".SH {section}\n" not in page:
+        for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "SEE ALSO"):
+            if f".SH {section}\n" not in page.replace('"', ""):
                 wrong.append(f"{name}(1) has no section {section}")
         if shutil.which("groff"):
             said = subprocess.run(["groff", "-man", "-ww", "-Tutf8", "-z"], input=page, capture_output=True, text=True,
