@@ -29,7 +29,7 @@ foreach(program drun drun-store drunctl)
     COMMAND ${program} --print-completion zsh > _${program}
     COMMAND ${program} --print-completion fish > ${program}.fish
     WORKING_DIRECTORY "${printed}" DEPENDS ${program} VERBATIM)
-  add_custom_target(${program}_printed ALL DEPENDS "${printed}/${program}.1")
+  list(APPEND drun_pages "${printed}/${program}.1")
   install(FILES "${printed}/${program}.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT runtime)
   install(FILES "${printed}/${program}"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT runtime)
@@ -37,6 +37,7 @@ foreach(program drun drun-store drunctl)
   install(FILES "${printed}/${program}.fish"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" COMPONENT runtime)
 endforeach()
+add_custom_target(drun_printed ALL DEPENDS ${drun_pages})
 install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/LICENSE"
   TYPE DOC COMPONENT runtime)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs/" TYPE DOC COMPONENT runtime FILES_MATCHING PATTERN "*.md")
