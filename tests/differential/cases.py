@@ -397,7 +397,7 @@ def killed_launcher(job):
     job.wait_for_notes("sleeping", 2)
     agent.signal(signal.SIGKILL)
     agent.wait()
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + (30 if job.launcher == "drun" else 2)
     while job.left_behind() and time.monotonic() < deadline:
         time.sleep(0.02)
     return {"workers end": not job.left_behind()}

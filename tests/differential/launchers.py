@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 WORKER = str(HERE / "worker.py")
 RECORD_WORKER = str(HERE / "record_worker.py")
-TIME_LIMIT = 90  # seconds, for whatever is waited for
+TIME_LIMIT = 180  # seconds, for whatever is waited for
 
 
 class Release:

@@ -24,7 +24,7 @@ import tempfile
 import time
 
 OUT = os.environ["DIFF_OUT"]
-TIME_LIMIT = 100
+TIME_LIMIT = 200
 
 
 def note(**fields):
