@@ -37,7 +37,7 @@ class ElasticTest : public testing::Test {
                      "--rdzv-endpoint",
                      port_.endpoint(),
                      "--rdzv-conf",
-                     "last_call_timeout=0.3,keep_alive_interval=0.5,keep_alive_max_attempt=3",
+                     "last_call_timeout=0.3,keep_alive_interval=1,keep_alive_max_attempt=3",
                      "--shutdown-timeout",
                      "2"} +
            more +
@@ -105,7 +105,7 @@ TEST_F(ElasticTest, TheSurvivorsOfAKilledAgentGoOnWithinSeconds) {
   EXPECT_TRUE(says(1, "rank 1 of 2 restarts 0.")) << agent(1).err();
   const std::chrono::duration<double> took = Clock::now() - killed;
   RecordProperty("seconds_to_the_new_round", std::to_string(took.count()));
-  EXPECT_LT(took.count(), 6);  // about one second where the machine is idle
+  EXPECT_LT(took.count(), 15);  // about one second where the machine is idle
   EXPECT_TRUE(agent(2).survivors_gone(kPatience));
   EXPECT_TRUE(agent(2).wait());
   stop_all(1);
@@ -199,7 +199,7 @@ TEST(FailureTest, AFailureEndsNodesWhoseWorkersDoNotNotice) {
     EXPECT_THAT(finished.err, HasSubstr("rank 2"));
     EXPECT_THAT(finished.survivors, IsEmpty());
   }
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(15));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST(RefusalTest, AnAgentThatDisagreesIsToldTheFieldAndHarmsNobody) {
 TEST(RefusalTest, ADuplicateNodeRankIsNamedAndTheJobGoesOnWithoutIt) {
   const ReservedPort port;
   const auto agent = [&](const std::string& rank) {
-    return job(port, "2", "keep_alive_interval=0.3,keep_alive_max_attempt=1") +
+    return job(port, "2", "keep_alive_interval=1,keep_alive_max_attempt=2") +
            Arguments{"--node-rank", rank} + kStay;
   };
   DrunProcess first(agent("0"));
@@ -220,7 +220,7 @@ TEST(DeadlineTest, ASignalEndsEveryKindOfWait) {
     agent.signal(SIGTERM);
     const Finished finished = agent.finish();
     EXPECT_EQ(finished.code, 128 + SIGTERM) << wait[1] << ": " << finished.err;
-    EXPECT_LT(Clock::now() - told, std::chrono::seconds(4)) << wait[1];
+    EXPECT_LT(Clock::now() - told, std::chrono::seconds(15)) << wait[1];
     EXPECT_THAT(finished.survivors, IsEmpty());
   }
 }
@@ -238,7 +238,7 @@ TEST(DeadlineTest, TheTimeToJoinEndsEveryKindOfWait) {
     const Finished finished =
         run_drun(Arguments{"--nnodes", "2"} + wait + Arguments{"echo", "never"});
     EXPECT_EQ(finished.code, 124) << wait[1] << ": " << finished.err;
-    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10)) << wait[1];
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(15)) << wait[1];
     EXPECT_THAT(finished.err, HasSubstr(wait[1].substr(0, wait[1].find(':')))) << finished.err;
   }
 }
