@@ -139,6 +139,26 @@ TEST_P(TorchExamplesTest, TrainingResumesFromItsSnapshotAfterAKill) {
   EXPECT_TRUE(std::filesystem::exists(snapshot));
 }
 
+TEST(TorchRecordTest, ItsErrorFileIsTheFailureReport) {
+  if (python_with_torch().empty()) GTEST_SKIP() << "no python3 with torch";
+  const TempDir directory;
+  const std::string script =
+      directory.write("train.py",
+                      "from torch.distributed.elastic.multiprocessing.errors import record\n"
+                      "@record\n"
+                      "def main():\n"
+                      "    raise ValueError('bad value 42')\n"
+                      "main()\n");
+  Launch launch;
+  launch.environment = {"PYTHON_EXEC=" + python_with_torch()};
+  const Finished finished = run_drun({script}, launch, kTorchPatience);
+  EXPECT_EQ(finished.code, 1);
+  const auto report = finished.err.find("drun: job failed: rank 0 ");
+  ASSERT_NE(report, std::string::npos) << finished.err;
+  EXPECT_THAT(finished.err.substr(report), HasSubstr("  error:\n  | Traceback (most recent"));
+  EXPECT_THAT(finished.err.substr(report), HasSubstr("\n  | ValueError: bad value 42\n"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Nodes, TorchExamplesTest,
                          testing::Values(Nodes::One, Nodes::TwoAgents, Nodes::TwoLocal),
                          [](const auto& nodes) {

@@ -20,6 +20,8 @@ TEST(AgentSettingsTest, KeepsAPrivateStoreForAsLongAsTheJobIsSuspended) {
   options.conf.keep_alive_interval = seconds(2);
   options.conf.keep_alive_max_attempt = 4;
   EXPECT_EQ(store_options(options, {}, seconds(5)).keep_alive, seconds(8));
+  options.local_node = 1;
+  EXPECT_GE(store_options(options, {}, seconds(5)).keep_alive, std::chrono::hours(24 * 365));
 }
 
 TEST(AgentSettingsTest, LetsTheSessionOutliveTheAgentsOwnLimit) {
