@@ -66,9 +66,12 @@ void LineTurns::end(Seat& seat) {
 }
 
 LineTurns::Seat* LineTurns::first_waiting(Time now) const {
-  if (!lines_.empty()) return lines_.front();
+  const auto may_write = [&](const Seat& seat) {
+    return holder_ == nullptr || may_cut(seat) <= now;
+  };
+  if (!lines_.empty() && may_write(*lines_.front())) return lines_.front();
   for (Seat* seat : partials_)
-    if (seat->due <= now) return seat;
+    if (seat->due <= now && may_write(*seat)) return seat;
   return nullptr;
 }
 
@@ -98,7 +101,6 @@ std::optional<LineTurns::Grant> LineTurns::next(Time now) {
   }
   Seat* seat = first_waiting(now);
   if (seat == nullptr) return std::nullopt;
-  if (holder_ != nullptr && may_cut(*seat) > now) return std::nullopt;
   const bool over_bar = left_.at_margin || (left_.returned && seat->returns);
   const bool own = seat->owner == line_owner_ && alone();
   const bool newline = (holder_ != nullptr || orphaned_) && !left_.endless && !over_bar && !own;

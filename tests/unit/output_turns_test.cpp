@@ -1,5 +1,10 @@
 #include "launcher/output_turns.hpp"
 
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace drun::launcher {
@@ -277,6 +282,111 @@ TEST_F(LineTurnsTest, AfterTheEndNothingIsHeldBack) {
   turns_.offer_partial(a_, false, true, now_);
   EXPECT_EQ(next(), "a");
 }
+
+// Four ranks write at random moments: the beginning of a line, more of it, its end.
+class RandomWritersTest : public testing::TestWithParam<unsigned> {
+ protected:
+  struct Writer {
+    LineTurns::Seat seat;
+    bool in_line = false;  // has written the beginning of a line
+    bool ended = false;    // and its end, which waits
+    bool shown = false;    // the beginning has been shown
+    Time began{};
+    Time offered{};
+  };
+
+  RandomWritersTest() {
+    for (int rank = 0; rank < 4; ++rank)
+      turns_.join(writers_[static_cast<std::size_t>(rank)].seat, rank);
+  }
+  unsigned random(unsigned limit) { return static_cast<unsigned>(random_()) % limit; }
+
+  void begin_line(Writer& writer) {
+    writer.in_line = true;
+    writer.ended = writer.shown = false;
+    writer.began = now_;
+    turns_.offer_partial(writer.seat, false, false, now_);
+  }
+  void end_line(Writer& writer) {
+    writer.ended = true;
+    writer.offered = now_;
+    turns_.offer_lines(writer.seat, false, now_);
+  }
+  // Everything that may be written now; returns how many lines were cut.
+  int write_all() {
+    int cuts = 0;
+    while (const auto grant = turns_.next(now_)) {
+      ++written_;
+      cuts += grant->newline_first ? 1 : 0;
+      for (Writer& writer : writers_) {
+        if (&writer.seat != grant->seat) continue;
+        longest_wait_ = std::max(longest_wait_, now_ - (writer.ended ? writer.offered : now_));
+        writer.shown = !writer.ended;
+        if (writer.ended) writer.in_line = false;
+        turns_.written(writer.seat, writer.shown ? kOpen : kWhole, now_);
+      }
+    }
+    return cuts;
+  }
+  // To `time`, with a stop wherever something is due.
+  int pass_until(Time time) {
+    int cuts = 0;
+    for (auto due = turns_.deadline(now_); due && *due <= time; due = turns_.deadline(now_)) {
+      now_ = *due;
+      const std::size_t before = written_;
+      cuts += write_all();
+      if (written_ == before) {
+        ADD_FAILURE() << "nothing was due: the console's thread would spin";
+        break;
+      }
+    }
+    now_ = time;
+    return cuts + write_all();
+  }
+
+  std::mt19937 random_{GetParam()};
+  LineTurns turns_;
+  std::array<Writer, 4> writers_;
+  Time now_ = Time{} + std::chrono::hours(1);
+  Time::duration longest_wait_{};
+  std::size_t written_ = 0;
+};
+
+TEST_P(RandomWritersTest, CutNoLineThatIsCompleteWithinTheHold) {
+  for (int step = 0; step < 500; ++step) {
+    ASSERT_EQ(pass_until(now_ + milliseconds(random(90))), 0);
+    for (Writer& writer : writers_) {
+      ASSERT_FALSE(writer.shown) << "an unfinished line was shown early";
+      if (writer.in_line && now_ - writer.began > milliseconds(900)) end_line(writer);
+    }
+    Writer& writer = writers_[random(4)];
+    if (!writer.in_line)
+      begin_line(writer);
+    else
+      end_line(writer);
+  }
+  EXPECT_EQ(longest_wait_, Time::duration::zero()) << "nobody waited for another's unfinished line";
+}
+
+TEST_P(RandomWritersTest, KeepNobodyWaitingWithLinesThatNeverEnd) {
+  for (int step = 0; step < 500; ++step) {
+    pass_until(now_ + milliseconds(random(400)));
+    Writer& writer = writers_[random(4)];
+    if (!writer.in_line)
+      begin_line(writer);
+    else if (random(3) == 0)
+      end_line(writer);
+    else if (random(2) == 0)
+      turns_.offer_partial(writer.seat, false, false, now_);  // more of it
+  }
+  for (Writer& writer : writers_)
+    if (writer.in_line && !writer.ended) end_line(writer);
+  pass_until(now_ + milliseconds(1'000));
+  EXPECT_EQ(turns_.deadline(now_), std::nullopt) << "all is written in the end";
+  EXPECT_LE(longest_wait_, milliseconds(200 * 3)) << "three others, each with its patience";
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomWritersTest, testing::Range(0U, 20U));
 
 }  // namespace
 }  // namespace drun::launcher
