@@ -283,6 +283,27 @@ TEST_F(LineTurnsTest, AfterTheEndNothingIsHeldBack) {
   EXPECT_EQ(next(), "a");
 }
 
+TEST_F(LineTurnsTest, WhoHasWaitedLongestCutsInThoughAnotherHasWholeLines) {
+  LineTurns::Seat c;
+  turns_.join(c, 2);
+  turns_.offer_partial(b_, false, false, now_);
+  pass(10);
+  turns_.offer_partial(a_, true, false, now_);  // at once
+  EXPECT_EQ(next(), "a");
+  turns_.written(a_, kOpen, now_);
+  for (int waited = 10; waited < 1200; waited += 10) {  // a goes on all the time
+    turns_.offer_partial(a_, false, false, now_);
+    EXPECT_EQ(next(), "a");
+    turns_.written(a_, kOpen, now_);
+    if (waited == 1100) turns_.offer_lines(c, false, now_);
+    EXPECT_EQ(next(), "-");
+    pass(10);
+  }
+  EXPECT_EQ(due_in(), 0);
+  EXPECT_EQ(next(), "b+");
+  turns_.leave(c);
+}
+
 // Four ranks write at random moments: the beginning of a line, more of it, its end.
 class RandomWritersTest : public testing::TestWithParam<unsigned> {
  protected:
