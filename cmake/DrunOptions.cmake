@@ -61,7 +61,8 @@ function(drun_add_program name)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} drun::options)
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   if(NOT DRUN_SANITIZE)
-    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,-z,now -Wl,-O1)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,-z,now -Wl,-O1
+      -Wl,--as-needed) # each library that need not be loaded is time at every start
   endif()
   add_dependencies(programs ${name})
 endfunction()

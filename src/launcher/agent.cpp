@@ -28,6 +28,7 @@
 #include "launcher/failure_report.hpp"
 #include "launcher/outcome_report.hpp"
 #include "launcher/output.hpp"
+#include "launcher/private_key_value.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/progress.hpp"
 #include "launcher/said_once.hpp"
@@ -105,6 +106,11 @@ class Agent {
     calls.connect = [this](const Endpoint& endpoint, Clock::duration limit) {
       connect(endpoint, limit);
     };
+    calls.go_alone = [this] {
+      auto keys = std::make_unique<PrivateKeyValue>(io_, key_value_sink());
+      keys->open();
+      key_value_ = std::move(keys);
+    };
     calls.fail = [this](std::string reason) { fail(std::move(reason)); };
     calls.wait = [this](const std::string& reason) {
       show_waiting(reason);
@@ -114,11 +120,17 @@ class Agent {
   }
 
   void connect(const Endpoint& endpoint, Clock::duration limit) {
-    key_value_ = std::make_unique<StoreKeyValue>(
+    auto link = std::make_unique<StoreKeyValue>(
         io_, store_options(options_, endpoint, std::chrono::duration_cast<milliseconds>(limit)),
-        [this](const rendezvous::KeyValueEvent& event) { on_key_value(event); });
-    key_value_->open();
+        key_value_sink());
+    link_ = link.get();
+    key_value_ = std::move(link);
+    link_->open();
     pump();
+  }
+
+  StoreKeyValue::Sink key_value_sink() {
+    return [this](const rendezvous::KeyValueEvent& event) { on_key_value(event); };
   }
 
   // ---- the rendezvous ----
@@ -146,7 +158,7 @@ class Agent {
   bool begin_rendezvous() {
     if (!finder_.hosting()) {
       const auto held =
-          finder_.hold_worker_port(options_.local_addr.value_or(key_value_->local_address()));
+          finder_.hold_worker_port(options_.local_addr.value_or(link_->local_address()));
       if (!held) return fail(held.error().what()), false;
     }
     const auto now = Clock::now();
@@ -181,7 +193,7 @@ class Agent {
     if (participant_) include(participant_->next_deadline());
     include(progress_.next_deadline());
     include(limits_.next_deadline(Clock::now()));
-    if (key_value_ && !participant_) include(Clock::now() + kConnectingInterval);
+    if (link_ && !participant_) include(Clock::now() + kConnectingInterval);
     if (!due) return static_cast<void>(timer_.cancel());
     timer_.expires_at(*due);
     timer_.async_wait([this](asio::error_code cancelled) {
@@ -190,9 +202,9 @@ class Agent {
       if (const auto expired = limits_.expired(now)) end_at_limit(*expired, now);
       if (const auto countdown = limits_.countdown(now, signals_received_ > 0))
         progress_.show(*countdown, now);
-      if (key_value_ && !participant_ && !leaving_) {
+      if (link_ && !participant_ && !leaving_) {
         show_waiting("waiting for the store at " + to_string(options_.endpoint) + ": " +
-                     key_value_->last_error() + finder_.holder());
+                     link_->last_error() + finder_.holder());
       }
       progress_.on_time(now);
       if (participant_ && !leaving_) participant_->on_time(now);
@@ -332,8 +344,7 @@ class Agent {
 
   void on_guardian_lost(const process::GuardianLost& lost) {
     guardian_lost_ = true;
-    const std::string reason =
-        "drun's guardian process ended (" + process::describe(lost.status) + ")";
+    const std::string reason = process::describe(lost);
     if (leaving_ || !participant_) {
       if (!leaving_) return fail(reason);
       swept_ = true;
@@ -445,7 +456,8 @@ class Agent {
   asio::steady_timer timer_;
   Output output_;
   StoreHost store_;
-  std::unique_ptr<StoreKeyValue> key_value_;
+  std::unique_ptr<rendezvous::KeyValue> key_value_;
+  StoreKeyValue* link_ = nullptr;  // the same, where it is a store
   std::unique_ptr<rendezvous::Participant> participant_;
   WorkerGroup group_;
   Progress progress_;

@@ -1,15 +1,16 @@
 #include "launcher/agent_settings.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <random>
 #include <string_view>
+
+#include "launcher/atomic_file.hpp"
 
 namespace drun::launcher {
 namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::size_t kTicketLength = 32;
 constexpr milliseconds kStopMargin{15'000};  // beyond the grace: SIGKILL, the proof, a busy machine
 // The store's sessions outlive what their agents allow themselves, so that a node that was cut off
 // has no workers any more when the others go on without it.
@@ -28,17 +29,6 @@ rendezvous::ExitCodePolicy exit_code_policy(ExitCodeRule rule) {
       break;
   }
   return rendezvous::ExitCodePolicy::Root;
-}
-
-std::string random_ticket() {
-  std::random_device random;
-  std::string ticket;
-  for (int i = 0; i < 4; ++i) {
-    char part[9];
-    std::snprintf(part, sizeof part, "%08x", static_cast<unsigned>(random()));
-    ticket += part;
-  }
-  return ticket;
 }
 
 milliseconds keep_alive(const Options& options) {
@@ -86,7 +76,7 @@ rendezvous::Settings rendezvous_settings(const Options& options, const NodeIdent
   settings.address = node.address;
   settings.worker_port = node.worker_port;
   settings.is_host = node.hosting;
-  settings.ticket = random_ticket();
+  settings.ticket = random_name(kTicketLength);
   settings.agreement["worker-store"] =
       options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
   settings.join_timeout = join_timeout;

@@ -1,12 +1,13 @@
 #include "launcher/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <random>
+#include <system_error>
 
 #include "drun/base/file_descriptor.hpp"
 
@@ -46,13 +47,18 @@ Status write_whole_file(const std::string& path, std::string_view content) {
   return Done{};
 }
 
+// Not std::random_device, which asks the processor what it can do: slow in a virtual machine.
 std::string random_name(std::size_t count) {
-  static constexpr std::string_view kCharacters = "abcdefghijklmnopqrstuvwxyz0123456789";
-  std::random_device device;
-  std::uniform_int_distribution<std::size_t> pick(0, kCharacters.size() - 1);
-  std::string name;
-  while (name.size() < count)
-    name += kCharacters[pick(device)];
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::string name(count, '\0');
+  for (std::size_t done = 0; done < count;) {
+    const ssize_t n = ::getrandom(name.data() + done, count - done, 0);
+    if (n < 0 && errno != EINTR)
+      throw std::system_error(errno, std::generic_category(), "getrandom");
+    if (n > 0) done += static_cast<std::size_t>(n);
+  }
+  for (char& letter : name)
+    letter = kLetters[static_cast<unsigned char>(letter) % kLetters.size()];
   return name;
 }
 

@@ -47,7 +47,7 @@ struct Entry {
     if (ec != std::errc() || at != end || !std::isfinite(number) || number > kLongest) {
       refuse("expected a time in seconds");
     }
-    const Milliseconds result(std::llround(number * 1000));
+    const Milliseconds result(static_cast<std::int64_t>(number * 1000 + 0.5));
     if (result.count() < 1) refuse("expected a time greater than zero, in seconds");
     return result;
   }

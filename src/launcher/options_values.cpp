@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <limits>
 #include <optional>
 
@@ -109,7 +109,7 @@ std::chrono::milliseconds parse_duration(const Setting& setting, bool zero) {
     total += number * found->second;
     if (total > kLongest) refuse(setting, "that is too long");
   }
-  const std::chrono::milliseconds result(std::llround(total));
+  const std::chrono::milliseconds result(static_cast<std::int64_t>(total + 0.5));
   if (!zero && result.count() == 0) refuse(setting, "expected a time greater than zero");
   return result;
 }

@@ -21,7 +21,8 @@ constexpr milliseconds kOwnStoreLimit{5'000};  // a store that this very process
 
 StoreFinder::StoreFinder(asio::io_context& io, const Options& options, StoreHost& host,
                          Clock::time_point deadline, Calls calls)
-    : options_(options),
+    : io_(io),
+      options_(options),
       store_(host),
       deadline_(deadline),
       calls_(std::move(calls)),
@@ -31,7 +32,7 @@ StoreFinder::StoreFinder(asio::io_context& io, const Options& options, StoreHost
 
 void StoreFinder::find() {
   if (options_.backend == Backend::Standalone) {
-    host(Endpoint{"127.0.0.1", 0});
+    go_alone();
   } else if (options_.conf.is_host && !*options_.conf.is_host) {
     calls_.connect(options_.endpoint, options_.conf.join_timeout);
   } else if (const auto numeric = numeric_addresses(options_.endpoint.host); !numeric.empty()) {
@@ -41,8 +42,16 @@ void StoreFinder::find() {
   }
 }
 
+void StoreFinder::go_alone() {
+  hosting_ = true;
+  if (const auto held = hold_worker_port(options_.local_addr.value_or("127.0.0.1")); !held)
+    return calls_.fail(held.error().what());
+  calls_.go_alone();
+}
+
 void StoreFinder::cancel() {
   cancelled_ = true;
+  store_.stop_waiting();
   timer_.cancel();
   resolver_.cancel();
 }
@@ -102,10 +111,12 @@ void StoreFinder::host(const Endpoint& endpoint) {
     hosting_ = true;
     auto own = *bound;
     own.host = endpoint.host.empty() ? "127.0.0.1" : endpoint.host;
+    // How others reach this machine: as the user said, else as they reach the endpoint.
+    const auto reachable = options_.local_addr.value_or(options_.endpoint.host);
     if (options_.backend == Backend::Static) {
       advertised_host_ = options_.endpoint.host;
       worker_port_ = own.port;
-    } else if (const auto held = hold_worker_port(reachable_host(own.host)); !held) {
+    } else if (const auto held = hold_worker_port(reachable); !held) {
       return calls_.fail(held.error().what());
     }
     store_.serve();
@@ -125,13 +136,6 @@ const std::string& StoreFinder::holder() {
     holder_ = who ? "; port " + std::to_string(options_.endpoint.port) + " is held by " + *who : "";
   }
   return *holder_;
-}
-
-// The address of this machine that others use: what the user said, else the endpoint's, which they
-// reach it by.
-std::string StoreFinder::reachable_host(const std::string& bound_host) const {
-  if (options_.local_addr) return *options_.local_addr;
-  return options_.backend == Backend::Standalone ? bound_host : options_.endpoint.host;
 }
 
 Status StoreFinder::hold_worker_port(const std::string& address) {
@@ -157,6 +161,7 @@ Result<std::uint16_t> StoreFinder::prepare_master() {
   if (options_.worker_store == WorkerStore::Agent) {
     const auto reset = store_.reset_workers();
     if (!reset) return reset.error();
+    store_.serve_on_demand(io_);
     return worker_port_;
   }
   if (options_.master_port) return *options_.master_port;

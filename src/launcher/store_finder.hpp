@@ -1,6 +1,6 @@
-// Where the rendezvous store is: this agent hosts it where the endpoint is one of this machine's
-// addresses and no other agent was first; else it is a client. Also holds the port of this agent's
-// workers' store.
+// Where the rendezvous store is: nowhere where this agent is alone; else this agent hosts it where
+// the endpoint is one of this machine's addresses and no other agent was first; else it is a
+// client. Also holds the port of this agent's workers' store.
 #pragma once
 
 #include <chrono>
@@ -30,6 +30,7 @@ class StoreFinder {
   struct Calls {
     // The store is there, or expected there: connect, for at most this long.
     std::function<void(const Endpoint&, Clock::duration limit)> connect;
+    std::function<void()> go_alone;                // nobody else can take part: no store is needed
     std::function<void(std::string reason)> fail;  // no use to go on
     std::function<void(std::string reason)> wait;  // not yet; it tries again by itself
   };
@@ -38,7 +39,7 @@ class StoreFinder {
   StoreFinder(asio::io_context& io, const Options& options, StoreHost& host,
               Clock::time_point deadline, Calls calls);
 
-  // Once; one of connect and fail follows.
+  // Once; one of connect, go_alone and fail follows.
   void find();
   void cancel();
   // A question to the resolver is under way, which nothing can interrupt: it may take a minute.
@@ -60,13 +61,14 @@ class StoreFinder {
   [[nodiscard]] NodeIdentity identity(const std::string& host_name) const;
 
  private:
+  void go_alone();
   void resolve();
   void resolve_later(asio::error_code error);
   void host_or_connect(const std::vector<std::string>& addresses);
   [[nodiscard]] Endpoint listen_endpoint() const;
   void host(const Endpoint& endpoint);
-  [[nodiscard]] std::string reachable_host(const std::string& bound_host) const;
 
+  asio::io_context& io_;
   const Options& options_;
   StoreHost& store_;
   const Clock::time_point deadline_;

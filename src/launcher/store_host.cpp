@@ -1,5 +1,7 @@
 #include "launcher/store_host.hpp"
 
+#include <fcntl.h>
+
 namespace drun::launcher {
 
 StoreHost::~StoreHost() {
@@ -17,12 +19,23 @@ Result<Endpoint> StoreHost::carry_workers(const Endpoint& endpoint) {
 }
 
 void StoreHost::serve() {
+  first_client_.reset();
   if (!thread_.joinable()) thread_ = std::thread([this] { server_.run(); });
 }
 
+void StoreHost::serve_on_demand(asio::io_context& io) {
+  if (thread_.joinable() || first_client_) return;
+  const int fd = ::fcntl(server_.fd(), F_DUPFD_CLOEXEC, 3);
+  if (fd < 0) return serve();
+  first_client_.emplace(io, fd);
+  first_client_->async_wait(asio::posix::descriptor_base::wait_read,
+                            [this](asio::error_code error) {
+                              if (!error) serve();
+                            });
+}
+
 Status StoreHost::reset_workers() {
-  serve();
-  return server_.reset_worker_table();
+  return thread_.joinable() ? server_.reset_worker_table() : server_.open_worker_table();
 }
 
 }  // namespace drun::launcher

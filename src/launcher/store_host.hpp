@@ -4,7 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <thread>
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
 
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
@@ -26,14 +30,20 @@ class StoreHost {
   // reset_workers().
   Result<Endpoint> carry_workers(const Endpoint& endpoint);
 
+  // Starts the thread.
   void serve();
-  // Empties the workers' store and drops its connections; it listens from then on. Starts the
-  // thread when needed. An error: it cannot listen.
+  // Starts it when the first client comes, as `io`'s thread then learns, or at once where there is
+  // a rendezvous store. Until stop_waiting() this keeps `io` running, which must outlive this.
+  void serve_on_demand(asio::io_context& io);
+  void stop_waiting() { first_client_.reset(); }
+  // Empties the workers' store and drops its connections; it listens from then on. An error: it
+  // cannot listen.
   Status reset_workers();
 
  private:
   store::Server server_;
   std::thread thread_;
+  std::optional<asio::posix::stream_descriptor> first_client_;
 };
 
 }  // namespace drun::launcher

@@ -68,6 +68,14 @@ Status Server::reset_worker_table() {
   return result.get();
 }
 
+Status Server::open_worker_table() {
+  return impl_->loop.reset_worker_table();
+}
+
+int Server::fd() const {
+  return impl_->loop.fd();
+}
+
 std::size_t raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;

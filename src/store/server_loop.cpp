@@ -248,6 +248,9 @@ void ServerLoop::check_blocked() {
 }
 
 Status ServerLoop::reset_worker_table() {
+  // Who waits to be accepted came for the table of before.
+  for (const auto& listener : listeners_)
+    if (listener->table == Table::Workers && listener->is_listening) accept(*listener);
   for (std::size_t i = 0; i < connections_.size();) {
     Connection& connection = *connections_[i];
     if (connection.serves(worker_table_) && connection.may_be_tcpstore())

@@ -44,7 +44,10 @@ class ServerLoop final : public ConnectionOwner {
   // Runs `command` in the loop's thread.
   void post(Command command);
 
-  // ---- the loop's thread ----
+  // Readable while there is something to do.
+  [[nodiscard]] int fd() const { return epoll_.get(); }
+
+  // ---- the loop's thread, or before run() the one that will start it ----
   Status reset_worker_table();
 
  private:

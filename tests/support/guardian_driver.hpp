@@ -90,6 +90,8 @@ class Driver {
                          milliseconds limit = kPatience) {
     const auto deadline = Clock::now() + limit;
     for (;;) {
+      for (auto& event : guardian.receive())
+        pending_.push_back(std::move(event));
       for (auto it = pending_.begin(); it != pending_.end(); ++it) {
         const T* found = std::get_if<T>(&*it);
         if (found == nullptr || (wanted && !wanted(*found))) continue;
@@ -101,8 +103,6 @@ class Driver {
       if (left <= 0) return std::nullopt;
       pollfd entry{guardian.fd(), POLLIN, 0};
       ::poll(&entry, 1, static_cast<int>(left));
-      for (auto& event : guardian.receive())
-        pending_.push_back(std::move(event));
     }
   }
   template <typename T>

@@ -65,6 +65,13 @@ class Server {
   // listeners listen. An error: one of them cannot. While run() runs or is about to.
   Status reset_worker_table();
 
+  // For a program that starts run() only when somebody comes. Before run(), from the thread that
+  // will start it:
+  // As reset_worker_table(), which would wait for run().
+  Status open_worker_table();
+  // Readable while run() has something to do. The server's: do not close it.
+  [[nodiscard]] int fd() const;
+
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;

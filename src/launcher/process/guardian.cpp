@@ -84,6 +84,11 @@ std::string describe(const Exited& exited) {
   return exited.out_of_memory ? "killed: out of memory" : describe(exited.status);
 }
 
+std::string describe(const GuardianLost& lost) {
+  if (lost.start_error == 0) return "drun's guardian process ended (" + describe(lost.status) + ")";
+  return "start the guardian: fork: " + std::generic_category().message(lost.start_error);
+}
+
 struct Guardian::Impl {
   Impl(FileDescriptor command_socket, FileDescriptor keeper_socket, pid_t keeper_pid,
        bool sole_parent, GuardianOptions start_options)
@@ -109,7 +114,7 @@ struct Guardian::Impl {
   void await_hello();
   void send(std::string message, std::vector<FileDescriptor> descriptors = {});
   void flush();
-  void read_commands(std::vector<GuardianEvent>& out);
+  void read_commands();
   void read_keeper();
   bool await_end_of_keeper() const;
   void end_keeper();
@@ -128,20 +133,14 @@ struct Guardian::Impl {
   bool keeper_did_its_work = false;
   bool lost_told = false;
   bool watches_write = false;
-  ExitStatus guardian_status{0, SIGKILL, false};
+  GuardianLost lost{{0, SIGKILL, false}, 0};  // what to tell when it is
+  std::vector<GuardianEvent> received;        // for the next receive()
 };
 
 void Guardian::Impl::await_hello() {
-  while (guardian_process == 0) {
+  while (guardian_process == 0 && !guardian_gone) {
     await_readable(commands.fd(), -1);
-    if (commands.fill() == Channel::Fill::Closed) {
-      KeeperReport report;
-      const ssize_t n = ::recv(keeper.get(), &report, sizeof report, 0);
-      errno = n == static_cast<ssize_t>(sizeof report) && report.error != 0 ? report.error : ESRCH;
-      throw_errno("start the guardian: fork");
-    }
-    if (const auto frame = commands.next())
-      guardian_process = wire::Reader(frame->payload).number<wire::HelloBody>().pid;
+    read_commands();
   }
 }
 
@@ -159,12 +158,15 @@ void Guardian::Impl::flush() {
   watch(EPOLL_CTL_MOD, commands.fd(), more ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-void Guardian::Impl::read_commands(std::vector<GuardianEvent>& out) {
+void Guardian::Impl::read_commands() {
   while (!guardian_gone) {
     const auto result = commands.fill();
-    while (const auto frame = commands.next())
-      if (auto event = wire::decode_event(frame->type, frame->payload))
-        out.push_back(std::move(*event));
+    while (const auto frame = commands.next()) {
+      if (frame->type == wire::Type::Hello)
+        guardian_process = wire::Reader(frame->payload).number<wire::HelloBody>().pid;
+      else if (auto event = wire::decode_event(frame->type, frame->payload))
+        received.push_back(std::move(*event));
+    }
     if (result == Channel::Fill::Empty) return;
     if (result != Channel::Fill::Closed) continue;
     guardian_gone = true;
@@ -177,7 +179,8 @@ void Guardian::Impl::read_keeper() {
   const ssize_t n = ::recv(keeper.get(), &report, sizeof report, MSG_DONTWAIT);
   if (n < 0) return;
   if (n != static_cast<ssize_t>(sizeof report)) return end_keeper();
-  guardian_status = report.guardian;
+  lost.status = report.guardian;
+  lost.start_error = report.error;
   keeper_did_its_work = true;
 }
 
@@ -199,11 +202,12 @@ void Guardian::Impl::end_keeper() {
 // What the keeper does when the guardian is gone, where the keeper cannot do it any more.
 void Guardian::Impl::kill_job() {
   if (keeper_did_its_work) return;
+  read_commands();  // the guardian's process id names the group
   const auto group = worker_group(options, find_cgroups(), guardian_process);
   if (group) group->kill();
   if (only_children)
     kill_descendants(kKillLimit, [this](const Reaped& reaped) {
-      if (reaped.pid == guardian_process) guardian_status = reaped.status;
+      if (reaped.pid == guardian_process) lost.status = reaped.status;
     });
   if (group) group->remove(kRemoveLimit);
 }
@@ -218,7 +222,7 @@ Guardian::Impl::~Impl() {
     end_keeper();
   }
   while (!guardian_gone && await_readable(commands.fd(), kEndLimitMs))
-    guardian_gone = commands.fill() == Channel::Fill::Closed;
+    read_commands();
   kill_job();
 }
 
@@ -247,7 +251,6 @@ Guardian Guardian::start(const GuardianOptions& options) {
   keeper.theirs.reset();
   auto impl = std::make_unique<Impl>(std::move(commands.mine), std::move(keeper.mine), pid,
                                      only_children, options);
-  impl->await_hello();
   return Guardian(std::move(impl));
 }
 
@@ -256,17 +259,15 @@ int Guardian::fd() const {
 }
 
 std::vector<GuardianEvent> Guardian::receive() {
-  std::vector<GuardianEvent> result;
   if (!impl_->guardian_gone) impl_->flush();
-  impl_->read_commands(result);
+  impl_->read_commands();
   if (!impl_->keeper_gone) impl_->read_keeper();
   const bool killed_all = impl_->keeper_gone || impl_->keeper_did_its_work;
+  auto result = std::exchange(impl_->received, {});
   if (impl_->guardian_gone && killed_all && !impl_->lost_told) {
     impl_->lost_told = true;
     impl_->kill_job();
-    GuardianLost lost;
-    lost.status = impl_->guardian_status;
-    result.emplace_back(lost);
+    result.emplace_back(impl_->lost);
   }
   return result;
 }
@@ -309,6 +310,7 @@ void Guardian::remove_at_end(const std::string& folder) {
 }
 
 pid_t Guardian::pid() const {
+  impl_->await_hello();
   return impl_->guardian_process;
 }
 

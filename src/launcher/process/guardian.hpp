@@ -1,4 +1,4 @@
-// The guardian: a small single-threaded process between the agent and its workers. It is the
+// The guardian: a small process between the agent and its workers. It is the
 // workers' parent and a child subreaper; the agent asks it to spawn, signal and stop, and hears of
 // exits at once. When the agent dies, by SIGKILL too, the guardian kills every worker and every
 // descendant, also those that changed session, and exits.
@@ -66,13 +66,16 @@ struct Stopped {
   std::uint32_t killed = 0;
   std::uint32_t remaining = 0;
 };
-// The guardian itself ended, although nobody asked it to.
+// The guardian itself ended, although nobody asked it to, or could not be started at all.
 struct GuardianLost {
   ExitStatus status;
+  int start_error = 0;  // errno of the fork
 };
 
 // "exit code 7", "killed by SIGSEGV", "killed: out of memory".
 [[nodiscard]] std::string describe(const Exited& exited);
+// As a sentence.
+[[nodiscard]] std::string describe(const GuardianLost& lost);
 
 using GuardianEvent = std::variant<Spawned, SpawnFailed, Exited, Stopped, GuardianLost>;
 
@@ -89,7 +92,8 @@ struct GuardianOptions {
 // memory for a fork).
 class Guardian {
  public:
-  // Forks the guardian. Call before any thread exists. The caller becomes a child subreaper too.
+  // Forks the guardian, and does not wait for it: what it is asked meanwhile it does as soon as it
+  // is there. Call before any thread exists. The caller becomes a child subreaper too.
   static Guardian start(const GuardianOptions& options = {});
   Guardian(Guardian&&) noexcept;
   Guardian& operator=(Guardian&&) noexcept;
@@ -116,6 +120,7 @@ class Guardian {
   // the whole process is gone, also by SIGKILL. An absolute path.
   void remove_at_end(const std::string& folder);
 
+  // Waits until the guardian is there; 0 where it never comes.
   [[nodiscard]] pid_t pid() const;
 
  private:

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -29,6 +30,10 @@ constexpr milliseconds kKillLimit{5000};
 constexpr milliseconds kRemoveLimit{1000};
 // For ever, but safe to add to a time.
 constexpr milliseconds kLongestGrace = std::chrono::hours(24 * 365);
+// Workers that are started in one go, where the limit of open descriptors allows it: each has up to
+// three on its way through this process, which needs some for itself.
+constexpr rlim_t kMostPending = 16;
+constexpr rlim_t kOwnDescriptors = 24;
 // While killing, how often to look for orphans that arrive without the death of a child.
 constexpr int kKillIntervalMs = 10;
 
@@ -39,6 +44,12 @@ FileDescriptor open_child_signals() {
   FileDescriptor fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd) throw std::system_error(errno, std::generic_category(), "signalfd");
   return fd;
+}
+
+std::size_t most_pending() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= kOwnDescriptors) return 1;
+  return std::clamp<rlim_t>((limit.rlim_cur - kOwnDescriptors) / 3, 1, kMostPending);
 }
 
 // `count` numbers as the kernel takes a set of them; numbers beyond any machine's are left out.
@@ -62,7 +73,8 @@ GuardianLoop::GuardianLoop(FileDescriptor agent, const GuardianOptions& options)
     : agent_(std::move(agent)),
       child_signals_(open_child_signals()),
       null_(::open("/dev/null", O_RDWR | O_CLOEXEC)),
-      options_(options) {
+      options_(options),
+      most_pending_(most_pending()) {
   if (!null_) throw std::system_error(errno, std::generic_category(), "open /dev/null");
   agent_.send(wire::Writer(wire::Type::Hello, 0).number(wire::HelloBody{::getpid()}).finish());
 }
@@ -76,8 +88,8 @@ void GuardianLoop::set_up_cgroups() {
 
 void GuardianLoop::enter_next_group() {
   if (!group_) return;
-  if (group_->next_round() && spawner_.use_cgroup(group_->fd())) return;
-  spawner_.use_cgroup(-1);
+  if (group_->next_round() && spawners_.use_cgroup(group_->fd())) return;
+  spawners_.use_cgroup(-1);
   group_->remove(milliseconds(0));
   group_.reset();
 }
@@ -106,21 +118,31 @@ int GuardianLoop::poll_timeout() const {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
 }
 
+// Workers that were asked for in one go are started in one go.
 bool GuardianLoop::read_agent() {
-  const auto result = agent_.fill();
-  while (auto frame = agent_.next())
-    handle(std::move(*frame));
+  auto result = Channel::Fill::More;
+  while (result == Channel::Fill::More && pending_.size() < most_pending_) {
+    result = agent_.fill();
+    while (auto frame = agent_.next())
+      handle(std::move(*frame));
+  }
+  start_pending();
   return result != Channel::Fill::Closed;
 }
 
 void GuardianLoop::handle(Frame frame) {
+  if (frame.type == wire::Type::Spawn) {
+    Pending pending;
+    pending.payload = frame.payload;
+    pending.descriptors = std::move(frame.descriptors);
+    pending.descriptors_missing = frame.descriptors_missing;
+    return pending_.push_back(std::move(pending));
+  }
+  start_pending();
   wire::Reader reader(frame.payload);
   switch (frame.type) {
     case wire::Type::Environment:
       handle_environment(frame.payload);
-      break;
-    case wire::Type::Spawn:
-      handle_spawn(std::move(frame));
       break;
     case wire::Type::Signal: {
       const auto body = reader.number<wire::SignalBody>();
@@ -152,20 +174,21 @@ void GuardianLoop::handle_environment(std::string_view payload) {
     shared_environment_.push_back(at);
 }
 
-void GuardianLoop::handle_spawn(Frame frame) {
-  wire::Reader reader(frame.payload);
+std::optional<SpawnPlan> GuardianLoop::plan(Pending& pending, WorkerId& id) {
+  wire::Reader reader(pending.payload);
   const auto body = reader.number<wire::SpawnBody>();
+  id = body.id;
   SpawnFailed failed;
   failed.id = body.id;
   if (stop_) {
     failed.error = ECANCELED;
     failed.attempted = "start a worker while the others are being stopped";
-    return emit(failed);
+    return emit(failed), std::nullopt;
   }
-  if (frame.descriptors_missing) {
+  if (pending.descriptors_missing) {
     failed.error = EMFILE;
     failed.attempted = "connect the standard streams";
-    return emit(failed);
+    return emit(failed), std::nullopt;
   }
   SpawnPlan plan;
   plan.working_directory = reader.text();
@@ -181,26 +204,47 @@ void GuardianLoop::handle_spawn(Frame frame) {
   if (!reader.ok() || plan.argv.empty()) {
     failed.error = EINVAL;
     failed.attempted = "start a worker without a program";
-    return emit(failed);
+    return emit(failed), std::nullopt;
   }
   plan.new_terminal = body.new_terminal != 0;
   std::size_t next = 0;
   for (unsigned i = 0; i < 3; ++i)
-    plan.streams[i] = (body.which & (1U << i)) != 0 ? frame.descriptors[next++].get() : null_.get();
+    plan.streams[i] =
+        (body.which & (1U << i)) != 0 ? pending.descriptors[next++].get() : null_.get();
+  return plan;
+}
 
-  auto result = spawner_.spawn(std::move(plan));
-  if (result.pid == 0) {
-    failed.error = result.error;
-    failed.attempted = std::move(result.attempted);
-    return emit(failed);
+void GuardianLoop::start_pending() {
+  if (pending_.empty()) return;
+  auto batch = std::exchange(pending_, {});
+  std::vector<WorkerId> ids;
+  std::vector<SpawnPlan> plans;
+  for (auto& pending : batch) {
+    WorkerId id = 0;
+    auto made = plan(pending, id);
+    if (!made) continue;
+    ids.push_back(id);
+    plans.push_back(std::move(*made));
   }
-  any_child_ = true;
-  workers_[body.id] = result.pid;
-  ids_[result.pid] = body.id;
-  Spawned spawned;
-  spawned.id = body.id;
-  spawned.pid = result.pid;
-  emit(spawned);
+  auto results = spawners_.spawn(std::move(plans));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    auto& result = results[i];
+    if (result.pid == 0) {
+      SpawnFailed failed;
+      failed.id = ids[i];
+      failed.error = result.error;
+      failed.attempted = std::move(result.attempted);
+      emit(failed);
+      continue;
+    }
+    any_child_ = true;
+    workers_[ids[i]] = result.pid;
+    ids_[result.pid] = ids[i];
+    Spawned spawned;
+    spawned.id = ids[i];
+    spawned.pid = result.pid;
+    emit(spawned);
+  }
 }
 
 void GuardianLoop::handle_stop(int signal, milliseconds grace) {

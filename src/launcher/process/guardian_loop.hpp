@@ -16,7 +16,7 @@
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/channel.hpp"
 #include "launcher/process/guardian.hpp"
-#include "launcher/process/spawn.hpp"
+#include "launcher/process/spawn_team.hpp"
 
 namespace drun::process {
 
@@ -28,8 +28,8 @@ struct StopUnderWay {
   std::uint32_t count = 0;           // died of it
 };
 
-// The guardian's one thread. Every signal is blocked; it sleeps in poll until the agent speaks, a
-// child ends, or a grace is over.
+// The guardian's main thread; the others only start programs for it. Every signal is blocked; it
+// sleeps in poll until the agent speaks, a child ends, or a grace is over.
 class GuardianLoop {
  public:
   GuardianLoop(FileDescriptor agent, const GuardianOptions& options);
@@ -44,10 +44,19 @@ class GuardianLoop {
 
   void set_up_cgroups();
   void enter_next_group();
+  // A worker to be started, with what its plan points into.
+  struct Pending {
+    std::string payload;
+    std::vector<FileDescriptor> descriptors;
+    bool descriptors_missing = false;
+  };
+
   [[nodiscard]] bool read_agent();
+  // Nothing where it cannot be started, which is said.
+  [[nodiscard]] std::optional<SpawnPlan> plan(Pending& pending, WorkerId& id);
   void handle(Frame frame);
   void handle_environment(std::string_view payload);
-  void handle_spawn(Frame frame);
+  void start_pending();
   void handle_stop(int signal, std::chrono::milliseconds grace);
   void reap();
   void advance_stop();
@@ -61,7 +70,9 @@ class GuardianLoop {
   FileDescriptor child_signals_;
   FileDescriptor null_;
   const GuardianOptions& options_;
-  Spawner spawner_;
+  const std::size_t most_pending_;
+  SpawnTeam spawners_;
+  std::vector<Pending> pending_;
   std::optional<WorkerGroup> group_;
   OutOfMemoryCount out_of_memory_;
   std::string shared_text_;                      // what all workers have in their environment...

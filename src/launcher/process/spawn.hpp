@@ -35,9 +35,9 @@ struct SpawnResult {
 // Where PATH is not set at all.
 inline constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
 
-// Starts programs from a small single-threaded process whose signal dispositions are all default
+// Starts programs from a small process whose signal dispositions are all default
 // and whose signals are all blocked: so that the child shares its memory until the exec and needs
-// neither a copy of it nor a pipe for its errors.
+// neither a copy of it nor a pipe for its errors. One thread, which must outlive what it starts.
 //
 // The child: own process group (or session), SIGKILL when the parent dies, no signal blocked, no
 // descriptor but 0, 1 and 2.
@@ -54,6 +54,8 @@ class Spawner {
   // Workers start inside this cgroup directory from now on; -1: where their parent is. False, and
   // nothing changes, where the kernel does not start a process there or kills it at once.
   bool use_cgroup(int directory);
+  // The same without the trial: another spawner has made it.
+  void start_in(int directory) { cgroup_ = directory; }
 
  private:
   pid_t create_child(void* context);
