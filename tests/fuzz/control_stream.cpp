@@ -63,15 +63,20 @@ void ControlStream::received(const control::Frame& frame, const control::Reply& 
   }
   if (frame.request == 0 && std::holds_alternative<control::SessionEnded>(reply)) return;
   pass_waits();
+  const auto wait = waits_.find(frame.request);
+  // A request may have the id of a wait only once that is over: the wait's answer comes first.
+  if (wait != waits_.end() && std::holds_alternative<control::Done>(reply)) {
+    waits_.erase(wait);
+    return;
+  }
   if (!pending_.empty() && pending_.front().id == frame.request) {
     const Pending request = pending_.front();
     pending_.pop_front();
     return answer(request, reply);
   }
   const bool is_error = std::holds_alternative<control::Error>(reply);
-  const auto wait = waits_.find(frame.request);
   if (wait != waits_.end()) {
-    require(is_error || std::holds_alternative<control::Done>(reply), "a wait is over or refused");
+    require(is_error, "a wait is over or refused");
     waits_.erase(wait);
     return;
   }
