@@ -101,7 +101,7 @@ TEST_F(TerminalTest, CtrlCCountsDownOnOneLineAndTheSecondKills) {
   for (const std::string nodes : {"", "--local-nodes 2"}) {
     SCOPED_TRACE(nodes);
     shell_.type(command(nodes + " --shutdown-timeout 50",
-                        "trap 'echo saving' TERM; echo started; while :; do sleep 0.1; done\n"));
+                        "trap 'echo saving' INT; echo started; while :; do sleep 0.1; done\n"));
     ASSERT_TRUE(shell_.wait_for("started")) << shell_.shown();
     shell_.type("\x03");
     ASSERT_TRUE(shell_.wait_for("SIGKILL in 50 s (Ctrl-C again: now)")) << shell_.shown();
