@@ -28,7 +28,8 @@ MemberAgent::MemberAgent(const Settings& settings, const Keys& keys, Outbox& out
       last_touch_(now),
       resumed_at_(now),
       stop_since_(now),
-      waiting_since_(now) {
+      waiting_since_(now),
+      led_since_(now) {
   document_.host = settings.host;
   document_.address = settings.address;
   document_.worker_port = settings.worker_port;
@@ -287,13 +288,17 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
         kTimeoutExitCode,
         "no connection to the store within " + duration_text(settings_.join_timeout) + detail,
         {}};
-  if (up_ && waiting_ && now >= waiting_since_ + settings_.join_timeout + kLeaderMargin)
+  if (up_ && waiting_ && now >= patience_ends())
     return Outcome{End::Timeout,
                    kTimeoutExitCode,
                    "no round within " + duration_text(settings_.join_timeout) +
                        ", and no leader that says why",
                    {}};
   return std::nullopt;
+}
+
+Time MemberAgent::patience_ends() const {
+  return std::max(waiting_since_, led_since_) + settings_.join_timeout + kLeaderMargin;
 }
 
 // The round's document as a member obeys it: its workers may run in exactly the round that is
@@ -397,7 +402,7 @@ std::optional<Time> MemberAgent::next_deadline() const {
   }
   if (!up_ && was_up_) at(out_of_touch_since_ + settings_.keep_alive);
   if (!was_up_) at(waiting_since_ + settings_.join_timeout);
-  if (up_ && waiting_) at(waiting_since_ + settings_.join_timeout + kLeaderMargin);
+  if (up_ && waiting_) at(patience_ends());
   return next;
 }
 

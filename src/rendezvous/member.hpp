@@ -38,6 +38,8 @@ class MemberAgent {
 
   // This agent must leave, for this reason; harms nobody else.
   void refuse(std::string reason);
+  // Another agent decides from now on, about the time limit too: it may have waited for less long.
+  void on_new_leader(Time now) { led_since_ = now; }
 
   // Acts on all that has changed. Call after any of the above, and when next_deadline() is due.
   void advance(Time now);
@@ -75,6 +77,7 @@ class MemberAgent {
   void find_ending(Time now);
   [[nodiscard]] std::optional<Outcome> trouble_outcome(Time now) const;
   void follow(Time now);
+  [[nodiscard]] Time patience_ends() const;  // without a leader's word
   void keep_or_stop(Time now);
   void stop_workers(const std::string& reason, bool immediately);
   void leave(Time now);
@@ -131,6 +134,7 @@ class MemberAgent {
 
   bool waiting_ = true;
   Time waiting_since_;
+  Time led_since_;  // by the present leader
 };
 
 }  // namespace drun::rendezvous

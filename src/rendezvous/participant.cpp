@@ -37,13 +37,13 @@ class Participant::Impl {
 
   void on_key_value(const KeyValueEvent& event, Time now) {
     if (const auto* snapshot = std::get_if<WatchSnapshot>(&event)) {
-      on_leader_snapshot(*snapshot);
+      on_leader_snapshot(*snapshot, now);
       member_.on_snapshot(*snapshot);
       if (leader_) leader_->on_snapshot(*snapshot, now);
     } else if (const auto* changes = std::get_if<WatchChanges>(&event)) {
       if (changes->watch == leader_watch_) {
         for (const auto& change : changes->changes)
-          see_leader(change.value);
+          see_leader(change.value, now);
       }
       member_.on_changes(*changes);
       if (leader_) leader_->on_changes(*changes, now);
@@ -119,14 +119,15 @@ class Participant::Impl {
 
   // ---- the election ----
 
-  void on_leader_snapshot(const WatchSnapshot& snapshot) {
+  void on_leader_snapshot(const WatchSnapshot& snapshot, Time now) {
     if (snapshot.watch != leader_watch_) return;
     leader_current_ = true;
-    see_leader(snapshot.entries.empty() ? std::nullopt : snapshot.entries.front().value);
+    see_leader(snapshot.entries.empty() ? std::nullopt : snapshot.entries.front().value, now);
   }
 
-  void see_leader(const std::optional<std::string>& value) {
+  void see_leader(const std::optional<std::string>& value, Time now) {
     elected_ = false;
+    if (value && value != leader_value_) member_.on_new_leader(now);
     if (value) {
       stand_at_.reset();
       if (const auto document = decode_leader(*value)) {

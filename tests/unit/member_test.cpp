@@ -292,6 +292,17 @@ TEST_F(MemberTest, NoRoundInTimeIsATimeoutEvenWithoutALeader) {
   EXPECT_EQ(told.finish->outcome.exit_code, kTimeoutExitCode);
 }
 
+// A leader that joined later has a later time limit; its word is the better one.
+TEST_F(MemberTest, ANewLeaderIsGivenItsOwnTime) {
+  begin();
+  advance(Milliseconds(30'000));
+  member_->on_new_leader(now_);
+  advance(settings_.join_timeout + Milliseconds(9'999));
+  EXPECT_FALSE(done().finish);
+  advance(Milliseconds(1));
+  EXPECT_TRUE(done().finish);
+}
+
 TEST_F(MemberTest, DamagedDocumentsChangeNothing) {
   run(1);
   for (const auto& key : {keys_.round, keys_.outcome, keys_.assignment("me")})
