@@ -110,7 +110,10 @@ void refuse(Context& c) {
     const Member& member = c.state.members.find(ticket)->second;
     if (!c.past(member.since, duplicate_grace(c.settings)) && !timed_out(c)) continue;
     const auto holder = c.state.rank_holders.at(*member.document.node_rank);
-    tell(c, ticket, duplicate_text(member.document, c.state.members.find(holder)->second.document));
+    tell(c, ticket,
+         c.settings.max_nodes == 1
+             ? stranger_text(c.settings)
+             : duplicate_text(member.document, c.state.members.find(holder)->second.document));
   }
 }
 

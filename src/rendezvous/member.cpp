@@ -246,9 +246,17 @@ Milliseconds MemberAgent::stop_wait() const {
   return up_ || settings_.is_host ? kStopWait : kStopWaitWhileDown;
 }
 
+// A job of one node has no spares: who never had its place wanted to run another job, and must not
+// end as if it had.
+bool MemberAgent::stranger() const {
+  const bool ran = outcome_->end == End::Success || outcome_->end == End::Failure;
+  return settings_.max_nodes == 1 && last_place_ == 0 && ran;
+}
+
 void MemberAgent::find_ending(Time now) {
   if (outcome_) {
-    ending_ = outcome_;
+    ending_ = stranger() ? Outcome{End::Refused, kInternalExitCode, stranger_text(settings_), {}}
+                         : outcome_;
     return;
   }
   if (ending_) return;

@@ -75,6 +75,7 @@ class MemberAgent {
   void take_assignment(const std::optional<std::string>& value);
   void take_outcome(const std::optional<std::string>& value, bool first);
   void find_ending(Time now);
+  [[nodiscard]] bool stranger() const;
   [[nodiscard]] std::optional<Outcome> trouble_outcome(Time now) const;
   void follow(Time now);
   [[nodiscard]] Time patience_ends() const;  // without a leader's word

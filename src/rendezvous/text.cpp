@@ -71,6 +71,11 @@ std::string duplicate_text(const MemberDocument& asking, const MemberDocument& h
          holding.host.substr(0, kMaxName) + " has";
 }
 
+std::string stranger_text(const Settings& settings) {
+  return "a job of one node with --rdzv-id " + settings.run_id.substr(0, kMaxName) +
+         " already runs at this endpoint; give this one an id or an endpoint of its own";
+}
+
 std::string waiting_text(const State& state, const Settings& settings) {
   // The first few in natural order, without sorting all.
   std::vector<std::string_view> names;

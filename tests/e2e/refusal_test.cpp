@@ -100,6 +100,31 @@ TEST(RefusalTest, ADuplicateNodeRankIsNamedWhenTheTimeToJoinIsShort) {
   EXPECT_THAT(finished.err, HasSubstr("asks for node rank 0, which another agent of "));
 }
 
+// Two jobs that share an endpoint by mistake: the second must not end well without having run.
+TEST(RefusalTest, ASecondJobOfOneNodeAtTheSameEndpointIsNoSpare) {
+  const ReservedPort port;
+  const Arguments own = job(port, "1", "keep_alive_interval=1,keep_alive_max_attempt=2");
+  for (const bool outlives : {true, false}) {
+    const TempDir directory;
+    const std::string wait = (directory.path() / "go-on").string();
+    DrunProcess first(
+        own + Arguments{"sh", "-c", "echo ready; until [ -e " + wait + " ]; do sleep 0.05; done"});
+    ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
+    DrunProcess second(own + Arguments{"echo", "never"});
+    if (outlives) {
+      expect_refused(second, "already runs at this endpoint; give this one an id");
+    } else {
+      ASSERT_TRUE(second.wait_for_err("spare: ")) << second.err();
+      directory.write("go-on", "");
+      expect_refused(second, "already runs at this endpoint; give this one an id");
+    }
+    directory.write("go-on", "");
+    const Finished finished = first.finish();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(second.out(), "");
+  }
+}
+
 TEST(RefusalTest, MoreAgentsThanTheJobHasRoomForWaitAsSparesAndEndWithIt) {
   const ReservedPort port;
   const auto agent = job(port, "1:2", "last_call_timeout=0.2") + kStay;
