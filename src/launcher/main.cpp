@@ -1,7 +1,4 @@
 // drun: parse, run, give the exit code.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -9,6 +6,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/standard_streams.hpp"
 #include "drun/base/log.hpp"
 #include "launcher/agent.hpp"
 #include "launcher/dry_run.hpp"
@@ -17,14 +15,6 @@
 #include "launcher/runnable.hpp"
 
 namespace {
-
-// A standard stream that was closed must not become the number of some descriptor of drun's own.
-void open_standard_streams() {
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(stream, F_GETFD) < 0)
-      (void)::open("/dev/null", stream == STDIN_FILENO ? O_RDONLY : O_WRONLY);
-  }
-}
 
 // The exit code: 125 where the text cannot be written.
 int print(const std::string& text) {
@@ -36,8 +26,8 @@ int print(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  open_standard_streams();
   using namespace drun;
+  open_standard_streams();
   const auto parsed = launcher::parse_options({argv, argv + argc}, launcher::own_environment());
   if (!parsed.options) {
     if (parsed.exit_code == 0) return print(parsed.text);

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -77,7 +79,8 @@ std::optional<std::vector<std::string>> parse_command_line(CLI::App& app, int ar
     answer = completion(app, shell);
   }
   if (!answer.empty()) {
-    std::fputs(answer.c_str(), stdout);
+    if (std::fputs(answer.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+      throw std::system_error(errno, std::generic_category(), "write standard output");
     return std::nullopt;
   }
 

@@ -3,6 +3,7 @@
 
 #include <exception>
 
+#include "base/standard_streams.hpp"
 #include "drun/base/log.hpp"
 #include "store/arguments.hpp"
 
@@ -10,6 +11,7 @@ int main(int argc, char** argv) {
   namespace ctl = drun::store::ctl;
   drun::log::configure("drunctl", drun::log::Level::Warning);
   try {
+    drun::open_standard_streams();
     const auto settings = ctl::parse(argc, argv);
     return settings ? ctl::run(*settings) : ctl::kOk;
   } catch (const drun::store::UsageError& error) {

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -89,6 +90,8 @@ std::string value_argument(const Command& command) {
     throw UsageError("set needs a key and a value: set KEY VALUE, or set KEY --file FILE");
   }
   if (settings.file && *settings.file != "-") {
+    if (std::filesystem::is_directory(*settings.file))
+      throw UsageError("--file '" + *settings.file + "': Is a directory");
     errno = 0;
     std::ifstream in(*settings.file, std::ios::binary);
     if (!in)
@@ -191,6 +194,7 @@ int wait(const Command& command) {
 
 int barrier(const Command& command) {
   const long long callers = parse_integer("barrier", command.word(1));
+  if (callers < 1) throw UsageError("barrier: N is the number of those that meet, at least 1");
   auto client = command.connect();
   if (!client) return unreachable(client.error());
   const Status passed = client->barrier(command.word(0), callers, command.left());

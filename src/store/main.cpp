@@ -1,7 +1,5 @@
 // drun-store: the store as a program of its own.
-#include <fcntl.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -11,6 +9,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/standard_streams.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/base/log.hpp"
 #include "drun/store/server.hpp"
@@ -23,10 +22,8 @@ namespace {
 constexpr int kUsage = 2;
 constexpr int kFailed = 125;
 
-// SIGTERM and SIGINT, blocked in all threads so that sigwait() gets them. A peer that has gone is
-// no reason to end.
+// SIGTERM and SIGINT, blocked in all threads so that sigwait() gets them.
 sigset_t end_signals() {
-  ::signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -35,18 +32,16 @@ sigset_t end_signals() {
   return signals;
 }
 
-// Standard streams that are closed would be the descriptors of sockets: what is logged would go to
-// a client, and what is printed to the loop's own events.
-void open_closed_streams() {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
-    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) < 0)
-      throw std::system_error(errno, std::generic_category(), "open /dev/null");
-}
-
 int serve(const StoreSettings& settings) {
-  const sigset_t signals = end_signals();
+  ::signal(SIGPIPE, SIG_IGN);  // a peer that has gone is no reason to end
   raise_descriptor_limit();
   Server server(settings.server);
+  // First: a port that is taken is perhaps another store's with the same snapshot.
+  const auto bound = server.add_listener(settings.endpoint, Table::Job);
+  if (!bound) {
+    log::error(bound.error().what());
+    return kFailed;
+  }
   if (!settings.snapshot.empty()) {
     const Status loaded = server.use_snapshot(settings.snapshot, settings.snapshot_interval);
     if (!loaded) {
@@ -54,14 +49,12 @@ int serve(const StoreSettings& settings) {
       return kFailed;
     }
   }
-  const auto bound = server.add_listener(settings.endpoint, Table::Job);
-  if (!bound) {
-    log::error(bound.error().what());
+  if (std::printf("%s\n", to_string(*bound).c_str()) < 0 || std::fflush(stdout) != 0) {
+    log::error("cannot write standard output: " + std::generic_category().message(errno));
     return kFailed;
   }
+  const sigset_t signals = end_signals();
   std::thread serving([&server] { server.run(); });
-  std::printf("%s\n", to_string(*bound).c_str());
-  std::fflush(stdout);
   int signal = 0;
   while (sigwait(&signals, &signal) != 0) {
   }
@@ -74,7 +67,7 @@ int serve(const StoreSettings& settings) {
 int run(int argc, char** argv) {
   log::configure("drun-store", log::Level::Warning);
   try {
-    open_closed_streams();
+    open_standard_streams();
     const auto settings = parse_store_options(argc, argv);
     if (!settings) return 0;
     log::configure("drun-store", settings->level);

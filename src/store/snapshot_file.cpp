@@ -39,12 +39,16 @@ void sync_directory_of(const std::string& path) {
 }  // namespace
 
 Result<std::string> read_file(const std::string& path) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without waiting for the writer of a FIFO, which is refused below.
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return Error::from_errno(errno, "open " + path);
   std::string bytes;
   struct stat status {};
-  if (::fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode))
-    bytes.reserve(static_cast<std::size_t>(status.st_size));
+  if (::fstat(fd.get(), &status) != 0) return Error::from_errno(errno, "stat " + path);
+  if (S_ISDIR(status.st_mode)) return Error::from_errno(EISDIR, "read " + path);
+  if (!S_ISREG(status.st_mode))
+    return Error::from_errno(EINVAL, "read " + path + ", no regular file");
+  bytes.reserve(static_cast<std::size_t>(status.st_size));
   char chunk[64 * 1024];
   for (;;) {
     const ssize_t got = ::read(fd.get(), chunk, sizeof chunk);

@@ -1,5 +1,6 @@
 // drun-store as a program: its life, and real torch clients that it serves.
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -155,6 +156,42 @@ TEST(DrunStoreTest, ServesWithItsStandardStreamsClosed) {
   EXPECT_EQ(client->get("n", 5s).value(), "no number");
   store.signal(SIGTERM);
   EXPECT_EQ(store.finish().code, 0);
+}
+
+TEST(DrunStoreTest, RefusesASnapshotThatIsNoFile) {
+  test::TempDir directory;
+  const std::string fifo = (directory.path() / "fifo").string();
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  DrunProcess store(
+      test::Launch{{kDrunStore, "--bind", "127.0.0.1", "--port", "0", "--snapshot", fifo}, {}, {}});
+  const auto finished = store.finish();
+  EXPECT_EQ(finished.code, 125);
+  EXPECT_THAT(finished.err, HasSubstr("no regular file"));
+}
+
+// The port is another store's, and the snapshot perhaps as well.
+TEST(DrunStoreTest, LeavesTheSnapshotAloneWhereThePortIsTaken) {
+  test::TempDir directory;
+  const test::ReservedPort port;
+  const std::string snapshot = (directory.path() / "snapshot").string();
+  const test::Launch launch{{kDrunStore, "--bind", "127.0.0.1", "--port",
+                             std::to_string(port.number()), "--snapshot", snapshot},
+                            {},
+                            {}};
+  DrunProcess first(launch);
+  ASSERT_TRUE(first.wait_for_out("127.0.0.1:")) << first.err();
+  (void)directory.write("snapshot.tmp", "being written");
+  const auto second = DrunProcess(launch).finish();
+  EXPECT_EQ(second.code, 125);
+  EXPECT_EQ(test::read_file(snapshot + ".tmp"), "being written");
+  first.signal(SIGTERM);
+  EXPECT_EQ(first.finish().code, 0);
+}
+
+TEST(DrunStoreTest, ANoticeThatCannotBeWrittenEndsIt) {
+  DrunProcess store(test::Launch{
+      {"/bin/sh", "-c", "exec " + kDrunStore + " --bind 127.0.0.1 --port 0 > /dev/full"}, {}, {}});
+  EXPECT_EQ(store.finish().code, 125);
 }
 
 // A file system of 256 KiB, seen by drun-store alone.

@@ -1,5 +1,6 @@
 // drunctl as a shell script uses it.
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,34 @@ TEST_F(DrunctlTest, SetsAndGetsBytesUnchanged) {
   EXPECT_EQ(ctl({"get", "f"}).out, large);
   EXPECT_EQ(ctl({"set", "--", "--odd", ""}).code, 0);
   EXPECT_EQ(ctl({"get", "--", "--odd"}).out, "");
+}
+
+// A value is printed, never sent: not even where its request to the store could be.
+TEST_F(DrunctlTest, AClosedStandardStreamIsNotTheConnection) {
+  const std::string key = "/injected";
+  std::string request("\x01", 1);  // SET of dialect A
+  const auto put = [&request](const std::string& bytes) {
+    const std::uint64_t size = bytes.size();
+    request.append(reinterpret_cast<const char*>(&size), sizeof size);
+    request += bytes;
+  };
+  put(key);
+  put("1");
+  ASSERT_TRUE(client().set("evil", request));
+  EXPECT_EQ(shell(R"("$CTL" get evil <&- >&- 2>&-)").code, 0);
+  EXPECT_THAT(ctl({"keys"}).out, testing::Not(HasSubstr("injected")));
+}
+
+TEST_F(DrunctlTest, SaysWhatItCannotWriteOrRead) {
+  for (const std::string flag : {"--help", "--version", "--print-man"}) {
+    const Finished full = shell("\"$CTL\" " + flag + " > /dev/full");
+    EXPECT_EQ(full.code, 125) << flag;
+    EXPECT_THAT(full.err, HasSubstr("No space left on device"));
+  }
+  const Finished folder = ctl({"set", "k", "--file", "/tmp"});
+  EXPECT_EQ(folder.code, 2);
+  EXPECT_THAT(folder.err, HasSubstr("'/tmp': Is a directory"));
+  EXPECT_EQ(ctl({"barrier", "fresh", "0"}).code, 2);
 }
 
 TEST_F(DrunctlTest, SeesTheKeysOfTorchsClients) {
