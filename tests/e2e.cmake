@@ -13,7 +13,8 @@ drun_add_test(output_drun_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support
   SOURCES e2e/local_nodes_test.cpp e2e/output_lines_test.cpp e2e/output_streams_test.cpp)
 drun_add_test(failure_test LABEL e2e TIMEOUT 300 DEPENDS drun_test_support SOURCES e2e/failure_test.cpp)
 drun_add_test(spawning_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support SOURCES e2e/spawning_test.cpp)
-drun_add_test(signals_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support SOURCES e2e/signals_test.cpp)
+drun_add_test(signals_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support
+  SOURCES e2e/job_control_test.cpp e2e/signals_test.cpp)
 drun_add_test(terminal_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support SOURCES e2e/terminal_test.cpp)
 drun_add_test(elastic_test LABEL e2e TIMEOUT 120 DEPENDS drun_test_support
   SOURCES e2e/elastic_test.cpp e2e/refusal_test.cpp e2e/shared_store_test.cpp)

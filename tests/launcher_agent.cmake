@@ -1,5 +1,5 @@
 drun_add_test(agent_unit_test LABEL unit DEPENDS drun::agent Asio::Asio
-  SOURCES unit/agent_settings_test.cpp unit/master_port_test.cpp unit/port_holder_test.cpp unit/private_key_value_test.cpp support/fake_store.cpp unit/progress_test.cpp unit/said_once_test.cpp unit/time_limits_test.cpp)
+  SOURCES unit/agent_settings_test.cpp unit/master_port_test.cpp unit/port_holder_test.cpp unit/private_key_value_test.cpp support/fake_store.cpp unit/progress_test.cpp unit/said_once_test.cpp unit/stop_requests_test.cpp unit/time_limits_test.cpp)
 
 # Real agents, real faults. The seeds are fixed; chaos.py takes any other by hand.
 foreach(seed 1 2)

@@ -33,6 +33,7 @@
 #include "launcher/progress.hpp"
 #include "launcher/said_once.hpp"
 #include "launcher/serve_on.hpp"
+#include "launcher/stop_requests.hpp"
 #include "launcher/store_finder.hpp"
 #include "launcher/store_host.hpp"
 #include "launcher/store_key_value.hpp"
@@ -200,7 +201,7 @@ class Agent {
       if (cancelled || leaving_) return;
       const auto now = Clock::now();
       if (const auto expired = limits_.expired(now)) end_at_limit(*expired, now);
-      if (const auto countdown = limits_.countdown(now, signals_received_ > 0))
+      if (const auto countdown = limits_.countdown(now, stop_requests_.any()))
         progress_.show(*countdown, now);
       if (link_ && !participant_ && !leaving_) {
         show_waiting("waiting for the store at " + to_string(options_.endpoint) + ": " +
@@ -281,7 +282,7 @@ class Agent {
 
   void begin_grace(Clock::time_point now) {
     limits_.grace_begins(now);
-    if (signals_received_ > 0) progress_.show(*limits_.countdown(now, true), now, true);
+    if (stop_requests_.any()) progress_.show(*limits_.countdown(now, true), now, true);
   }
 
   void perform(rendezvous::FinishAction& action) { finish(std::move(action.outcome)); }
@@ -315,8 +316,7 @@ class Agent {
             if (const auto* lost = std::get_if<process::GuardianLost>(&event))
               return on_guardian_lost(*lost);
             if (std::holds_alternative<process::Stopped>(event) && leaving_) {
-              swept_ = true;
-              close_store();
+              if (!std::exchange(swept_, true)) close_store();
               continue;
             }
             apply(group_.on_event(event, now));
@@ -368,11 +368,12 @@ class Agent {
       return leaving_ || limits_.in_grace() ? suspend() : suspend_with(guardian_);
     }
     const std::string reason = "received " + process::signal_name(signal);
-    if (++signals_received_ > 1) {
+    if (!stop_requests_.count(signal, Clock::now())) return;
+    if (stop_requests_.number() > 1) {
       progress_.clear();
       log::warning(reason + " again: killing the workers");
       if (!guardian_lost_) guardian_.stop(SIGKILL, milliseconds(0));
-      if (signals_received_ > 2 || leaving_) {
+      if (stop_requests_.number() > 2 || leaving_) {
         outcome_.exit_code = outcome_.exit_code != 0 ? outcome_.exit_code : 128 + signal;
         impatient_ = true;
         if (swept_ || guardian_lost_) leave_for_good();
@@ -416,7 +417,7 @@ class Agent {
     if (outcome_.failure) pass_on(*outcome_.failure);
     if (!key_value_ || !participant_ || impatient_ || link_failed_) return leave_for_good();
     const bool shared = finder_.hosting() && options_.backend != Backend::Standalone;
-    if (!shared || signals_received_ > 0) return key_value_->close();
+    if (!shared || stop_requests_.any()) return key_value_->close();
     serve_on_.emplace(options_.run_id);
     key_value_->watch(ServeOn::kWatch, std::string(rendezvous::kAllJobs), true);
   }
@@ -470,7 +471,7 @@ class Agent {
   std::string last_stop_;  // why this round ends, as it was said
   std::string waiting_;
   int restart_count_ = 0;
-  int signals_received_ = 0;
+  StopRequests stop_requests_;
   bool link_failed_ = false;  // nobody to say goodbye to
   bool guardian_lost_ = false;
   bool states_told_ = false;

@@ -1,15 +1,52 @@
 #include "launcher/agent_signals.hpp"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <csignal>
+#include <cerrno>
 #include <utility>
 
+#include "launcher/process/detach.hpp"
+
 namespace drun::launcher {
+namespace {
+
+// Stops this process where the system lets Ctrl-Z stop it. Returns when it goes on.
+void stop_by_default() {
+  sigset_t suspension;
+  sigset_t before;
+  sigemptyset(&suspension);
+  sigaddset(&suspension, SIGTSTP);
+  ::pthread_sigmask(SIG_BLOCK, &suspension, &before);
+  struct sigaction standard {};
+  struct sigaction handler {};
+  standard.sa_handler = SIG_DFL;
+  ::sigaction(SIGTSTP, &standard, &handler);
+  ::raise(SIGTSTP);
+  ::pthread_sigmask(SIG_UNBLOCK, &suspension, nullptr);  // here it stops
+  ::sigaction(SIGTSTP, &handler, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+pid_t await(pid_t child, int& status, int options) {
+  pid_t result = -1;
+  while ((result = ::waitpid(child, &status, options)) < 0 && errno == EINTR) {
+  }
+  return result;
+}
+
+}  // namespace
+
+bool ignored_from_start(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
 
 bool ignored_by_nohup(int signal) {
-  struct sigaction action {};
-  return signal == SIGHUP && ::sigaction(signal, nullptr, &action) == 0 &&
-         action.sa_handler == SIG_IGN;
+  return signal == SIGHUP && ignored_from_start(signal);
 }
 
 SignalMeaning meaning_of(int signal, const Options& options) {
@@ -27,8 +64,8 @@ AgentSignals::AgentSignals(asio::io_context& io, const Options& options)
     if (!ignored_by_nohup(signal)) signals_.add(signal);
   for (const int signal : options.forward_signals)
     signals_.add(signal);
-  for (const int signal : {SIGTSTP, SIGWINCH})
-    signals_.add(signal);
+  if (!ignored_from_start(SIGTSTP)) signals_.add(SIGTSTP);
+  signals_.add(SIGWINCH);
 }
 
 void AgentSignals::start(Call call) {
@@ -49,11 +86,31 @@ void AgentSignals::wait() {
   });
 }
 
+bool can_be_suspended() {
+  pid_t child = 0;
+  {
+    // What is meant for drun must not reach it a second time through the child's handlers.
+    const process::SignalBlock block;
+    child = ::fork();
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      stop_by_default();
+      ::_exit(0);
+    }
+  }
+  int status = 0;
+  if (child < 0 || await(child, status, WUNTRACED) != child || !WIFSTOPPED(status)) return false;
+  ::kill(child, SIGKILL);
+  await(child, status, 0);
+  return true;
+}
+
 void suspend() {
-  ::raise(SIGSTOP);
+  stop_by_default();
 }
 
 void suspend_with(process::Guardian& guardian) {
+  if (!can_be_suspended()) return;
   guardian.signal_all(SIGSTOP);
   suspend();
   guardian.signal_all(SIGCONT);

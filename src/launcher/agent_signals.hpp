@@ -43,11 +43,19 @@ class AgentSignals {
 // signals that are ignored then (a shell's background jobs ignore SIGINT) are sent on purpose.
 [[nodiscard]] bool ignored_by_nohup(int signal);
 
-// Ctrl-Z for drun alone; returns when it goes on.
+// Also for SIGTSTP: drun was started by something that knows no job control.
+[[nodiscard]] bool ignored_from_start(int signal);
+
+// Whether a Ctrl-Z stops this process, as any program's: not where its process group is orphaned
+// (drun leads the session: ssh -t HOST drun, docker run -it), where no shell could resume it.
+// Starts a process for a moment, and may be called from any thread.
+[[nodiscard]] bool can_be_suspended();
+
+// Ctrl-Z for drun alone; returns when it goes on, at once where it cannot be suspended.
 void suspend();
 
 // Ctrl-Z: the workers, which are in groups of their own, stop and go on with drun. Returns when
-// drun goes on.
+// drun goes on; does nothing where it cannot be suspended.
 void suspend_with(process::Guardian& guardian);
 
 }  // namespace drun::launcher

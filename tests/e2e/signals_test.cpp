@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "support/drun_process.hpp"
+#include "support/process_state.hpp"
 
 namespace drun::test {
 namespace {
@@ -45,13 +46,6 @@ void expect_end(DrunProcess& process, int code) {
   const Finished finished = process.finish();
   EXPECT_EQ(finished.code, code) << finished.err;
   EXPECT_THAT(finished.survivors, IsEmpty());
-}
-
-// D: between vfork and exec, while the child is stopped.
-bool stopped(pid_t pid) {
-  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-  const auto end = stat.rfind(')');
-  return end != std::string::npos && (stat[end + 2] == 'T' || stat[end + 2] == 'D');
 }
 
 TEST(StopSignalTest, EachHandledSignalStopsTheJobAndGivesItsCode) {
@@ -179,6 +173,63 @@ TEST(StopSignalTest, TheSecondSignalKillsAndNoNumberLeavesAWorkerBehind) {
   }
 }
 
+// timeout(1) sends SIGTERM to drun and at once to its group.
+TEST(StopSignalTest, OneRequestThatComesAsTwoSignalsLeavesTheGraceAndALaterOneKills) {
+  const TempDir directory;
+  for (const char* nodes : {"1", "2"}) {
+    for (const bool later : {false, true}) {
+      SCOPED_TRACE(std::string(nodes) + (later ? " nodes, later one" : " nodes"));
+      const auto go_on = directory.path() / ("go-on" + std::string(nodes) + (later ? "l" : ""));
+      const auto saved = directory.path() / ("saved" + std::string(nodes) + (later ? "l" : ""));
+      DrunProcess process(
+          Arguments{"--local-nodes", nodes, "--shutdown-timeout", "60", "sh", "-c",
+                    "trap 'echo told; while [ ! -e " + go_on.string() +
+                        " ]; do sleep 0.02; done; echo $RANK >> " + saved.string() +
+                        "; exit 0' TERM; echo ready; while :; do sleep 0.02; done"});
+      const bool two = std::string(nodes) == "2";
+      ASSERT_TRUE(process.wait_for_out(two ? "ready\nready" : "ready")) << process.err();
+      signal_and_wait(process, SIGTERM);
+      process.signal(SIGTERM);
+      ASSERT_TRUE(process.wait_for_out(two ? "told\ntold" : "told")) << process.err();
+      // Said after a second.
+      ASSERT_TRUE(process.wait_for_err("SIGKILL in")) << process.err();
+      later ? process.signal(SIGTERM) : void(directory.write(go_on.filename(), ""));
+      expect_end(process, 143);
+      EXPECT_EQ(split_lines(read_file(saved)).size(), later ? 0U : two ? 2U : 1U);
+      EXPECT_EQ(process.err().find("again: killing the workers") != std::string::npos, later)
+          << process.err();
+    }
+  }
+}
+
+// Both stops end in the same instant when the guardian has had to wait.
+TEST(StopSignalTest, HowItEndedIsSaidOnceHoweverManyStopsThereWere) {
+  const ReservedPort port;
+  DrunProcess process(two_nodes(port) + Arguments{"sleep", "100"});
+  ASSERT_TRUE(process.wait_for_err("\n")) << process.err();  // says that it waits
+  pid_t guardian = -1;
+  ASSERT_TRUE(eventually([&] { return (guardian = helper_of(process, "drun-guardian")) > 0; }));
+  ::kill(guardian, SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return state_of(guardian) == 'T'; }));
+  signal_and_wait(process, SIGTERM);
+  process.signal(SIGINT);
+  ASSERT_TRUE(process.wait_for_err("again: killing the workers")) << process.err();
+  process.signal(SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return state_of(process.pid()) == 'T'; }));
+  ::kill(guardian, SIGCONT);
+  // It has done what it was asked, and sleeps.
+  ASSERT_TRUE(eventually([&] { return state_of(guardian) == 'S'; }));
+  process.signal(SIGCONT);
+  expect_end(process, 128 + SIGTERM);
+  const auto lines = split_lines(process.err());
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& line) {
+                            return line.find("received SIGTERM") != std::string::npos;
+                          }),
+            1)
+      << process.err();
+}
+
 TEST(StopSignalTest, WorksBeforeTheWorkersStart) {
   const ReservedPort port;
   const std::vector<Arguments> waits = {
@@ -255,50 +306,6 @@ TEST(ForwardSignalTest, ReachesTheWorkersAndTheJobGoesOn) {
     const std::string once = *nodes == '\0' ? "got one" : "got one\ngot one";
     ASSERT_TRUE(process.wait_for_out(once)) << process.err();
     process.signal(SIGUSR2);
-    expect_end(process, 0);
-  }
-}
-
-TEST(JobControlTest, ASuspendedNodeGoesOnWhereItWas) {
-  const ReservedPort port;
-  const TempDir directory;
-  const auto file = directory.path() / "go-on";
-  const Arguments arguments =
-      two_nodes(port) + Arguments{"sh", "-c",
-                                  "echo ready; while [ ! -e " + file.string() +
-                                      " ]; do sleep 0.02; done; "
-                                      "echo restarts $TORCHELASTIC_RESTART_COUNT"};
-  DrunProcess first(arguments);
-  DrunProcess second(arguments);
-  ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
-  ASSERT_TRUE(second.wait_for_out("ready")) << second.err();
-  const auto workers = first.pids_with("LOCAL_RANK=0");
-  ASSERT_FALSE(workers.empty());
-  first.signal(SIGTSTP);
-  EXPECT_TRUE(eventually([&] { return stopped(first.pid()) && stopped(workers.front()); }));
-  first.signal(SIGCONT);
-  EXPECT_TRUE(eventually([&] { return !stopped(workers.front()); }));
-  directory.write("go-on", "");
-  expect_end(first, 0);
-  expect_end(second, 0);
-  EXPECT_EQ(first.out(), "ready\nrestarts 0\n");
-  EXPECT_EQ(second.out(), "ready\nrestarts 0\n");
-}
-
-TEST(JobControlTest, TheEndOfTheTerminalDoesNotEndAJobUnderNohup) {
-  for (const char* nodes : {"", "--local-nodes=2"}) {
-    const TempDir directory;
-    const auto file = directory.path() / "go-on";
-    Launch launch;
-    launch.argv = {"/usr/bin/env", "--ignore-signal=HUP", drun_path()};
-    if (*nodes != '\0') launch.argv.emplace_back(nodes);
-    launch.argv = launch.argv + Arguments{"sh", "-c",
-                                          "echo ready; while [ ! -e " + file.string() +
-                                              " ]; do sleep 0.02; done; echo done"};
-    DrunProcess process(launch);
-    ASSERT_TRUE(process.wait_for_out("ready")) << process.err();
-    process.signal(SIGHUP);
-    directory.write("go-on", "");
     expect_end(process, 0);
   }
 }

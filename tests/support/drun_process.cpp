@@ -239,6 +239,7 @@ void DrunProcess::start(const Launch& launch) {
   if (pid_ < 0) fail("fork");
   if (pid_ == 0) {
     const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (launch.own_group) ::setpgid(0, 0);
     const bool ready = (directory.empty() || ::chdir(directory.c_str()) == 0) &&
                        ::dup2(null, 0) == 0 && ::dup2(out[1], 1) == 1 && ::dup2(err[1], 2) == 2;
     if (ready) ::execve(argv[0], argv.data(), envp.data());

@@ -64,6 +64,7 @@ struct Launch {
   std::vector<std::string> argv;         // argv[0] is a path
   std::vector<std::string> environment;  // "NAME=value" sets; "NAME" alone removes
   std::filesystem::path directory;       // empty: the test's own
+  bool own_group = false;                // a process group of its own, as a shell's jobs have
 };
 
 // How a program ended. `code` is what a shell would give: 128 + signal for a signal.
