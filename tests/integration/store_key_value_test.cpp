@@ -164,6 +164,7 @@ TEST(StoreKeyValueTest, ACutConnectionIsResumedAndTheKeysStand) {
   Agent b(io, to(store.endpoint()));
   b.key_value().watch(1, "member/", true);
   a.key_value().watch(2, "member/", true);
+  ASSERT_TRUE(b.until([&] { return b.snapshots[1] == 1; }));
   ASSERT_EQ(a.commit(put("member/a", "x", true)), CommitOutcome::Committed);
   ASSERT_TRUE(b.until([&] { return b.seen[1].contains("member/a"); }));
   for (int round = 1; round <= 3; ++round) {
