@@ -59,13 +59,23 @@ SignalMeaning meaning_of(int signal, const Options& options) {
 }
 
 AgentSignals::AgentSignals(asio::io_context& io, const Options& options)
-    : options_(options), signals_(io) {
+    : options_(options), signals_(io), caught_() {
+  sigemptyset(&caught_);
   for (const int signal : options.signals_to_handle)
-    if (!ignored_by_nohup(signal)) signals_.add(signal);
+    if (!ignored_by_nohup(signal)) add(signal);
   for (const int signal : options.forward_signals)
-    signals_.add(signal);
-  if (!ignored_from_start(SIGTSTP)) signals_.add(SIGTSTP);
-  signals_.add(SIGWINCH);
+    add(signal);
+  if (!ignored_from_start(SIGTSTP)) add(SIGTSTP);
+  add(SIGWINCH);
+}
+
+AgentSignals::~AgentSignals() {
+  ::pthread_sigmask(SIG_BLOCK, &caught_, nullptr);
+}
+
+void AgentSignals::add(int signal) {
+  signals_.add(signal);
+  sigaddset(&caught_, signal);
 }
 
 void AgentSignals::start(Call call) {

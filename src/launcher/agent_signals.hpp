@@ -1,6 +1,8 @@
 // The signals that drun is sent, sorted by what they ask for.
 #pragma once
 
+#include <signal.h>
+
 #include <functional>
 
 #include <asio/io_context.hpp>
@@ -25,16 +27,22 @@ class AgentSignals {
 
   // `options` and `io` must outlive this. Catches the signals from here on; they wait for start().
   AgentSignals(asio::io_context& io, const Options& options);
+  AgentSignals(const AgentSignals&) = delete;
+  AgentSignals& operator=(const AgentSignals&) = delete;
+  // Blocks them for good, in this thread: whoever ends now ends with its own code, not by a signal.
+  ~AgentSignals();
 
   // `call` is called from the loop, once per signal, until cancel().
   void start(Call call);
   void cancel();
 
  private:
+  void add(int signal);
   void wait();
 
   const Options& options_;
   asio::signal_set signals_;
+  sigset_t caught_;
   Call call_;
   bool cancelled_ = false;
 };
