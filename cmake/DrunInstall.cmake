@@ -40,9 +40,9 @@ endforeach()
 add_custom_target(drun_printed ALL DEPENDS ${drun_pages})
 install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/LICENSE"
   TYPE DOC COMPONENT runtime)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs/" TYPE DOC COMPONENT runtime FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" TYPE DOC COMPONENT runtime FILES_MATCHING PATTERN "*.md")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" TYPE DOC COMPONENT runtime
-  USE_SOURCE_PERMISSIONS PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
+  USE_SOURCE_PERMISSIONS PATTERN "examples/CMakeLists.txt" EXCLUDE PATTERN __pycache__ EXCLUDE)
 
 install(TARGETS drun_base drun_store EXPORT drunTargets
   ARCHIVE COMPONENT development FILE_SET HEADERS COMPONENT development)

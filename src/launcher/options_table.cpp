@@ -60,7 +60,7 @@ constexpr std::array kFlags{
     Flag{"run-path", 0, Switch, "", "", kTorch, Program, Ready, "",
          "the program is a Python script, whatever its name ends in"},
     Flag{"use-env", 0, Switch, "", "", Origin::Launch, Program, Ready, "",
-         "do not add --local-rank=N to the program's arguments"},
+         "drun-launch only: do not add --local-rank=N to the program's arguments"},
 
     Flag{"shutdown-timeout", 0, Value, "TIME", "30", kTorch, Stopping, Ready, "",
          "time between the stop signal and SIGKILL"},
@@ -86,7 +86,7 @@ constexpr std::array kFlags{
     Flag{"log-line-prefix-template", 0, Value, "TEXT", "[${role_name}${local_rank}]:", kTorch, Output, Ready, "",
          "prefix of --tee; may use ${role_name} ${local_rank} ${rank} ${hostname}"},
     Flag{"timestamps", 0, Switch, "", "", kDrun, Output, Ready, "",
-         "put the time before each line shown with a prefix"},
+         "put the time before each line shown"},
     Flag{"fold", 0, Switch, "", "", kDrun, Output, Ready, "",
          "show a line that many ranks print once"},
     Flag{"tail-lines", 0, Value, "N", "20", kDrun, Output, Ready, "",
