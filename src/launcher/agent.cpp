@@ -350,7 +350,7 @@ class Agent {
       swept_ = true;
       return close_store();
     }
-    log::error(reason + "; its workers are being killed");
+    chat(reason + "; its workers were killed");
     apply(group_.abandon());
     participant_->on_stop_requested(reason, kDrunFailed, Clock::now());
     pump();

@@ -309,6 +309,16 @@ TEST(StopSignalTest, OnePreemptedNodeGivesAllRanksTheSameGraceToSave) {
     EXPECT_EQ(std::count(lines.begin(), lines.end(), "saved " + rank), 1) << rank;
 }
 
+TEST(GuardianTest, ItsEndIsSaidOnce) {
+  DrunProcess process({"sh", "-c", "echo ready; exec sleep 100"});
+  ASSERT_TRUE(process.wait_for_out("ready")) << process.err();
+  const pid_t guardian = helper_of(process, "drun-guardian");
+  ASSERT_GT(guardian, 0);
+  ::kill(guardian, SIGKILL);
+  expect_end(process, 125);
+  EXPECT_EQ(process.err(), "drun: error: drun's guardian process ended (killed by SIGKILL)\n");
+}
+
 TEST(ForwardSignalTest, ReachesTheWorkersAndTheJobGoesOn) {
   const TempDir directory;
   for (const char* nodes : {"", "2"}) {

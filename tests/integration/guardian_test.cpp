@@ -1,9 +1,11 @@
 #include "launcher/process/guardian.hpp"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -89,6 +91,19 @@ TEST(GuardianTest, DeathOfTheGuardianIsToldWhenNothingIsLeft) {
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->status.signal, SIGKILL);
   EXPECT_TRUE(gone(grandchild));
+}
+
+TEST(GuardianTest, WhatItCannotDoAtTheStartIsTold) {
+  GuardianOptions options;
+  options.open_files = rlimit{3, 3};  // those that it has
+  Driver driver(options);
+  const auto lost = driver.await<GuardianLost>();
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(describe(*lost), "drun's guardian process cannot work: Too many open files");
+  GuardianLost no_device;
+  no_device.status.code = ENOENT;
+  EXPECT_EQ(describe(no_device),
+            "drun's guardian process cannot work: No such file or directory (it needs /dev/null)");
 }
 
 TEST(GuardianTest, WithoutGuardianAndKeeperTheAgentKillsWhatIsLeft) {

@@ -85,8 +85,12 @@ std::string describe(const Exited& exited) {
 }
 
 std::string describe(const GuardianLost& lost) {
-  if (lost.start_error == 0) return "drun's guardian process ended (" + describe(lost.status) + ")";
-  return "start the guardian: fork: " + std::generic_category().message(lost.start_error);
+  const auto message = [](int error) { return std::generic_category().message(error); };
+  if (lost.start_error != 0) return "start the guardian: fork: " + message(lost.start_error);
+  if (lost.status.signal == 0 && lost.status.code != 0)
+    return "drun's guardian process cannot work: " + message(lost.status.code) +
+           (lost.status.code == ENOENT ? " (it needs /dev/null)" : "");
+  return "drun's guardian process ended (" + describe(lost.status) + ")";
 }
 
 struct Guardian::Impl {

@@ -347,17 +347,21 @@ void kill_job(const WorkerGroup* group) {
 
 void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcept {
   std::optional<GuardianLoop> loop;
+  int error = 0;
   try {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     detach({agent.get()}, "drun-guardian");
     if (options.open_files) ::setrlimit(RLIMIT_NOFILE, &*options.open_files);
     loop.emplace(std::move(agent), options);
     loop->run();
-  } catch (...) {  // NOLINT(bugprone-empty-catch)
-    // Out of memory: nothing else throws here. The workers must not outlive their guardian.
+  } catch (const std::system_error& failed) {
+    error = failed.code().value();
+  } catch (...) {
+    error = ENOMEM;  // nothing else throws here
   }
+  // The workers must not outlive their guardian.
   kill_job(loop ? loop->group() : nullptr);
-  ::_exit(0);
+  ::_exit(error);
 }
 
 }  // namespace drun::process

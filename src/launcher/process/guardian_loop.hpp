@@ -91,7 +91,8 @@ class GuardianLoop {
 // any.
 void kill_job(const WorkerGroup* group);
 
-// The whole life of the guardian process, from just after its fork. Never returns.
+// The whole life of the guardian process, from just after its fork. Never returns; its exit code is
+// the errno of what it could not do, 0 where the agent let it go.
 [[noreturn]] void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcept;
 
 }  // namespace drun::process
