@@ -100,6 +100,12 @@ void release_rank(State& state, const std::string& ticket, const MemberDocument&
   count(state, heir->first, heir->second, 1);
 }
 
+// It holds workers of the present round.
+bool claims_place(const State& state, const MemberDocument& d) {
+  return round_alive(state) && d.claim && d.claim->round == state.round.number &&
+         d.claim->round > d.left;
+}
+
 void admit(State& state, const Settings& settings, const std::string& ticket, Member& member,
            Time now, const std::string& problem) {
   member.arrival = ++state.arrivals;
@@ -107,10 +113,23 @@ void admit(State& state, const Settings& settings, const std::string& ticket, Me
   if (!problem.empty()) return refuse(state, ticket, member, problem);
   if (auto reason = why_refused(state, settings, member.document); !reason.empty())
     return refuse(state, ticket, member, std::move(reason));
-  if (member.document.node_rank && state.rank_holders.contains(*member.document.node_rank)) {
-    member.standing = Standing::Held;
-    state.held.insert(ticket);
-    return;
+  const auto holder = member.document.node_rank
+                          ? state.rank_holders.find(*member.document.node_rank)
+                          : state.rank_holders.end();
+  if (holder != state.rank_holders.end()) {
+    if (!claims_place(state, member.document) || state.places.contains(holder->second)) {
+      member.standing = Standing::Held;
+      state.held.insert(ticket);
+      return;
+    }
+    // The store forgot whose the rank is: who runs with it has it, not who was back first.
+    Member& other = state.members.find(holder->second)->second;
+    count(state, holder->second, other, -1);
+    other.standing = Standing::Held;
+    other.since = now;
+    state.held.insert(holder->second);
+    count(state, holder->second, other, 1);
+    state.rank_holders.erase(holder);
   }
   join(state, ticket, member, now);
 }
@@ -188,9 +207,7 @@ void note_crash(State& state) {
 
 // The store forgot whose the places are, but a member still holds one.
 void reclaim(State& state, const std::string& ticket, const MemberDocument& d) {
-  if (!round_alive(state) || !d.claim || d.claim->round != state.round.number ||
-      d.claim->round <= d.left || state.places.contains(ticket))
-    return;
+  if (!claims_place(state, d) || state.places.contains(ticket)) return;
   const bool taken = std::any_of(state.places.begin(), state.places.end(), [&](const auto& place) {
     return place.second.group_rank == d.claim->group_rank;
   });
@@ -292,7 +309,8 @@ void forget(State& state, const Settings& settings, const std::string& ticket, T
   Member& member = at->second;
   count(state, ticket, member, -1);
   if (Place* place = find_place(state, ticket); place != nullptr && round_alive(state)) {
-    const bool in_order = place->succeeded || member.document.left >= state.round.number;
+    const bool left = member.document.left >= state.round.number;
+    const bool in_order = place->succeeded || (left && state.round.phase != Phase::Running);
     if (!in_order) lose(state, *place);
   }
   state.held.erase(ticket);
