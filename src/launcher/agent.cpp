@@ -1,17 +1,15 @@
 #include "launcher/agent.hpp"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -26,6 +24,7 @@
 #include "launcher/agent_signals.hpp"
 #include "launcher/error_file.hpp"
 #include "launcher/failure_report.hpp"
+#include "launcher/open_files.hpp"
 #include "launcher/outcome_report.hpp"
 #include "launcher/output.hpp"
 #include "launcher/private_key_value.hpp"
@@ -74,6 +73,7 @@ class Agent {
                                                               [](Agent*) { log::redirect({}); });
     log::redirect([this](std::string line) { say(std::move(line)); });
     signals_.start([this](SignalMeaning meaning, int signal) { on_signal(meaning, signal); });
+    unblock_signals();
     wait_for_guardian();
     finder_.find();
     arm_timer();
@@ -82,7 +82,20 @@ class Agent {
     return outcome_.exit_code;
   }
 
+  // After run(): the others of the job wait for this agent still.
+  [[nodiscard]] bool unnoticed() const {
+    using enum rendezvous::End;
+    return !participant_ || outcome_.end == Refused || outcome_.end == StoreLost;
+  }
+
  private:
+  // They may have been blocked until now, so that none is lost or kills an agent that starts.
+  static void unblock_signals() {
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  }
+
   // getaddrinfo() cannot be interrupted and may take a minute; drun was told to stop now.
   // Everything is swept and said.
   [[noreturn]] void leave_resolver_behind() const {
@@ -481,30 +494,18 @@ class Agent {
   std::optional<ServeOn> serve_on_;  // while other jobs may need the store
 };
 
-// Each worker takes two descriptors of this process, and the usual soft limit is 1024. The limit as
-// it was, for the workers.
-std::optional<rlimit> raise_open_files() {
-  rlimit before{};
-  if (::getrlimit(RLIMIT_NOFILE, &before) != 0) return std::nullopt;
-  const rlimit raised{before.rlim_max, before.rlim_max};
-  if (::setrlimit(RLIMIT_NOFILE, &raised) != 0) return std::nullopt;
-  return before;
-}
-
 }  // namespace
 
-int run_agent(const Options& options, SaidOnce* neighbours) {
+int run_agent(const Options& options, SaidOnce* neighbours, std::atomic<bool>* unnoticed) {
   std::signal(SIGPIPE, SIG_IGN);
-  process::GuardianOptions guardian_options;
-  guardian_options.open_files = raise_open_files();
-  auto guardian = process::Guardian::start(guardian_options);
-  try {
-    Agent agent(options, std::move(guardian), neighbours);
-    return agent.run();
-  } catch (const std::system_error& error) {
-    if (error.code() != std::errc::too_many_files_open) throw;
-    throw std::runtime_error(std::string(error.what()) + "; raise its hard limit (ulimit -n)");
-  }
+  return with_raised_open_files([&](const std::optional<rlimit>& before) {
+    process::GuardianOptions guardian_options;
+    guardian_options.open_files = before;
+    Agent agent(options, process::Guardian::start(guardian_options), neighbours);
+    const int code = agent.run();
+    if (unnoticed != nullptr) *unnoticed = agent.unnoticed();
+    return code;
+  });
 }
 
 }  // namespace drun::launcher

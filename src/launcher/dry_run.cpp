@@ -38,12 +38,10 @@ Plan plan_of(const Options& options) {
   plan.nodes = options.max_nodes;
   plan.elastic = options.min_nodes != options.max_nodes;
   if (options.local_nodes > 0) {
-    plan.nodes = std::clamp(options.local_nodes, options.min_nodes, options.max_nodes);
-    plan.elastic = plan.elastic && options.endpoint.port != 0;
-    if (plan.nodes <= options.local_nodes) {
-      for (int node = 0; node < plan.nodes; ++node)
-        plan.here.push_back(node);
-    }
+    plan.nodes = std::min(options.local_nodes, options.max_nodes);
+    plan.elastic = false;
+    for (int node = 0; node < plan.nodes; ++node)
+      plan.here.push_back(node);
   } else if (options.max_nodes == 1) {
     plan.here.push_back(0);
   } else if (options.node_rank) {

@@ -1,15 +1,19 @@
 #include "launcher/local_nodes.hpp"
 
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -18,6 +22,8 @@
 #include "drun/base/log.hpp"
 #include "launcher/agent.hpp"
 #include "launcher/agent_settings.hpp"
+#include "launcher/agent_signals.hpp"
+#include "launcher/open_files.hpp"
 #include "launcher/output_relay.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/said_once.hpp"
@@ -26,31 +32,66 @@
 namespace drun::launcher {
 namespace {
 
-// What one agent is told; its node rank makes the order of the nodes plain.
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// The same signal again within this time asks for nothing new: the agents need it to act.
+constexpr milliseconds kRepetition{500};
+// The agents themselves know what a second and a third request to stop mean.
+constexpr int kLastRequest = 4;
+constexpr milliseconds kSuspendLimit{1'000};
+
+// What one agent is told; its node rank makes the order of the nodes plain. Nodes beyond the
+// largest number have none and are spares; only one can have the workers' store at a given port.
 Options node_options(const Options& options, int node, const Endpoint& store) {
   Options result = options;
-  result.backend = Backend::C10d;
   result.endpoint = store;
   result.conf.is_host = false;
-  result.node_rank = node;
+  if (node < options.max_nodes) result.node_rank = node;
+  if (node > 0) result.master_port.reset();
   result.local_nodes = 0;
   result.local_node = node;
   return result;
 }
 
+// One flag per agent, shared with the processes that are forked afterwards: it left, and the others
+// cannot know.
+class Unnoticed {
+ public:
+  // Throws std::system_error.
+  explicit Unnoticed(int agents) : size_(static_cast<std::size_t>(agents)) {
+    void* memory =
+        ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+    flags_ = static_cast<std::atomic<bool>*>(memory);
+  }
+  Unnoticed(const Unnoticed&) = delete;
+  Unnoticed& operator=(const Unnoticed&) = delete;
+  ~Unnoticed() { ::munmap(flags_, size_); }
+
+  std::atomic<bool>& operator[](std::size_t agent) { return flags_[agent]; }
+
+ private:
+  static_assert(sizeof(std::atomic<bool>) == 1 && std::atomic<bool>::is_always_lock_free);
+
+  std::size_t size_;
+  std::atomic<bool>* flags_;
+};
+
+// The signals stay blocked until the agent handles them.
 [[noreturn]] void run_node(const Options& options, const WorkerStreams& streams, SaidOnce& said,
-                           pid_t parent, const sigset_t& mask) {
+                           std::atomic<bool>& unnoticed, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) std::_Exit(128 + SIGKILL);
   ::setpgid(0, 0);  // a Ctrl-C reaches the parent alone, which passes it on once
   ::dup2(streams.standard_output.get(), STDOUT_FILENO);
   ::dup2(streams.standard_error.get(), STDERR_FILENO);
   ::close_range(3, ~0U, 0);  // the parent's store among them
-  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
-  int code = 125;
+  int code = kDrunFailed;
   try {
-    code = run_agent(options, &said);
+    code = run_agent(options, &said, &unnoticed);
   } catch (const std::exception& error) {
+    unnoticed = true;
     log::error(error.what());
   }
   std::fflush(nullptr);
@@ -67,66 +108,149 @@ process::ExitStatus to_exit_status(int raw) {
   return status;
 }
 
-void signal_all(const std::vector<pid_t>& agents, int signal) {
-  for (const pid_t agent : agents) {
-    if (agent > 0) ::kill(agent, signal);
+// The agents' parent, while they run.
+class Agents {
+ public:
+  // The arguments must outlive this.
+  Agents(const Options& options, const sigset_t& signals, Unnoticed& unnoticed, OutputRelay& relay)
+      : options_(options), signals_(signals), unnoticed_(unnoticed), relay_(relay) {}
+
+  void add(pid_t agent) {
+    agents_.push_back(agent);
+    ++left_;
   }
-}
 
-// Ctrl-Z reaches this process alone: the agents suspend their workers and themselves first.
-void suspend(const std::vector<pid_t>& agents) {
-  signal_all(agents, SIGTSTP);
-  ::raise(SIGSTOP);
-  signal_all(agents, SIGCONT);
-}
+  void signal_all(int signal) const {
+    for (const pid_t agent : agents_) {
+      if (agent > 0) ::kill(agent, signal);
+    }
+  }
 
-// Waits for all agents. All give the job's exit code; where one did not (it was killed), the first
-// failure counts. Nobody else can take a killed agent's place: when fewer than `fewest` are left,
-// the others are stopped.
-int wait_for_nodes(std::vector<pid_t>& agents, int fewest, const sigset_t& signals,
-                   OutputRelay& relay) {
-  int result = 0;
-  std::size_t left = agents.size();
-  while (left > 0) {
-    siginfo_t info{};
-    const int signal = ::sigwaitinfo(&signals, &info);
-    if (signal < 0) continue;
-    if (signal == SIGTSTP) {
-      suspend(agents);
-      continue;
+  // Waits for all of them and gives the job's exit code.
+  int wait() {
+    while (left_ > 0) {
+      const int signal = ::sigwaitinfo(&signals_, nullptr);
+      if (signal < 0) continue;
+      if (signal == SIGTSTP) {
+        suspend_all();
+      } else if (signal != SIGCHLD) {
+        pass_on(signal);
+      }
+      reap();
     }
-    if (signal != SIGCHLD) {
-      if (signal == SIGWINCH) relay.resize();
-      signal_all(agents, signal);
-      continue;
+    return exit_code();
+  }
+
+ private:
+  // Each agent gives the job's outcome, unless it was lost.
+  [[nodiscard]] int exit_code() const {
+    if (killed_by_ != 0) return outcome_.value_or(0) != 0 ? *outcome_ : 128 + killed_by_;
+    return too_few_ ? lost_ : outcome_.value_or(lost_);
+  }
+
+  void pass_on(int signal) {
+    if (signal == SIGWINCH) relay_.resize();
+    const bool stop =
+        meaning_of(signal, options_) == SignalMeaning::Stop && !ignored_by_nohup(signal);
+    if (stop && is_last_request(signal)) {
+      log::warning("received " + process::signal_name(signal) + " again: killing the agents");
+      killed_by_ = signal;
+      return signal_all(SIGKILL);  // their guardians see to the workers
     }
-    for (auto& agent : agents) {
+    signal_all(signal);
+    if (stop) signal_all(SIGCONT);  // one that was stopped could not act on it
+  }
+
+  bool is_last_request(int signal) {
+    const auto now = Clock::now();
+    if (signal == last_request_ && now - last_request_at_ < kRepetition) return false;
+    last_request_ = signal;
+    last_request_at_ = now;
+    return ++requests_ >= kLastRequest;
+  }
+
+  // Ctrl-Z reaches this process alone: the agents suspend their workers and themselves first.
+  void suspend_all() const {
+    if (!can_be_suspended()) return;
+    signal_all(SIGTSTP);
+    wait_until_suspended();
+    suspend();
+    signal_all(SIGCONT);
+  }
+
+  // One that stopped later than it is told to go on would stay so. One that hangs is left behind.
+  void wait_until_suspended() const {
+    sigset_t child;
+    ::sigemptyset(&child);
+    ::sigaddset(&child, SIGCHLD);
+    const auto deadline = Clock::now() + kSuspendLimit;
+    for (const pid_t agent : agents_) {
+      while (agent > 0) {
+        siginfo_t info{};
+        const int found = ::waitid(P_PID, static_cast<id_t>(agent), &info,
+                                   WSTOPPED | WEXITED | WNOHANG | WNOWAIT);
+        if (found != 0 || info.si_pid != 0) break;
+        const auto left =
+            std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()).count();
+        if (left <= 0) return;
+        const timespec limit{left / 1'000'000'000, left % 1'000'000'000};
+        ::sigtimedwait(&child, nullptr, &limit);
+      }
+    }
+  }
+
+  void reap() {
+    for (std::size_t node = 0; node < agents_.size(); ++node) {
       int raw = 0;
+      const pid_t agent = agents_[node];
       if (agent <= 0 || ::waitpid(agent, &raw, WNOHANG) != agent) continue;
+      agents_[node] = -1;
+      --left_;
       const auto status = to_exit_status(raw);
-      if (status.signal != 0) {
+      if (status.signal != 0 && killed_by_ == 0)
         log::error("an agent (pid " + std::to_string(agent) + ") was " + process::describe(status));
-      }
-      if (result == 0) result = status.shell_code();
-      agent = -1;
-      --left;
-      if (status.signal != 0 && left > 0 && left < static_cast<std::size_t>(fewest)) {
-        log::error("stopping: " + std::to_string(left) + " of at least " + std::to_string(fewest) +
-                   " nodes left");
-        signal_all(agents, SIGTERM);
+      if (status.signal != 0 || (status.code != 0 && unnoticed_[node])) {
+        on_lost(status.shell_code());
+      } else if (outcome_.value_or(0) == 0) {
+        outcome_ = status.code;
       }
     }
   }
-  return result;
-}
 
-// What this process blocks and waits for: the agents' ends, and what it passes on to them.
+  // Nobody else can take its place.
+  void on_lost(int code) {
+    if (lost_ == 0) lost_ = code;
+    if (requests_ > 0 || too_few_ || left_ == 0 || left_ >= options_.min_nodes) return;
+    too_few_ = true;
+    log::error("stopping: " + std::to_string(left_) + " of at least " +
+               std::to_string(options_.min_nodes) + " nodes left");
+    signal_all(SIGTERM);
+    signal_all(SIGCONT);
+  }
+
+  const Options& options_;
+  const sigset_t& signals_;
+  Unnoticed& unnoticed_;
+  OutputRelay& relay_;
+  std::vector<pid_t> agents_;  // -1: it has ended
+  int left_ = 0;
+  std::optional<int> outcome_;  // of the job, as the agents say that took part to the end
+  int lost_ = 0;                // the first code of those that did not
+  bool too_few_ = false;        // the others were stopped for it
+  int requests_ = 0;            // to stop
+  int last_request_ = 0;
+  Clock::time_point last_request_at_;
+  int killed_by_ = 0;  // the request that was one too many
+};
+
+// What this process blocks and waits for: the agents' ends, and what it passes on to them. A Ctrl-Z
+// that is ignored from the start stays so.
 sigset_t signals_to_take(const Options& options) {
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (const int signal :
-       {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP})
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH})
     ::sigaddset(&signals, signal);
+  if (!ignored_from_start(SIGTSTP)) ::sigaddset(&signals, SIGTSTP);
   for (const int signal : options.signals_to_handle)
     ::sigaddset(&signals, signal);
   for (const int signal : options.forward_signals)
@@ -134,41 +258,41 @@ sigset_t signals_to_take(const Options& options) {
   return signals;
 }
 
-}  // namespace
-
-int run_local_nodes(const Options& options) {
+int run_nodes(const Options& options) {
   StoreHost store;
   const auto endpoint = store.carry_rendezvous(Endpoint{"127.0.0.1", 0}, false);
   if (!endpoint) {
     log::error(endpoint.error().what());
-    return 125;
+    return kDrunFailed;
   }
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL);
   const sigset_t signals = signals_to_take(options);
-  sigset_t before;
-  ::sigprocmask(SIG_BLOCK, &signals, &before);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
 
   OutputRelay relay(STDOUT_FILENO, STDERR_FILENO);
   std::vector<WorkerStreams> streams;
   for (int node = 0; node < options.local_nodes; ++node)
     streams.push_back(relay.open(node));
   SaidOnce said;
-  std::vector<pid_t> agents;
+  Unnoticed unnoticed(options.local_nodes);
+  Agents agents(options, signals, unnoticed, relay);
   const pid_t parent = ::getpid();
   for (int node = 0; node < options.local_nodes; ++node) {
+    const auto index = static_cast<std::size_t>(node);
     const pid_t pid = ::fork();
     if (pid == 0)
-      run_node(node_options(options, node, Endpoint{"127.0.0.1", endpoint->port}),
-               streams[static_cast<std::size_t>(node)], said, parent, before);
+      run_node(node_options(options, node, Endpoint{"127.0.0.1", endpoint->port}), streams[index],
+               said, unnoticed[index], parent);
     if (pid < 0) {
       const int error = errno;
-      signal_all(agents, SIGTERM);
+      agents.signal_all(SIGTERM);
       streams.clear();
       relay.start();
-      wait_for_nodes(agents, options.min_nodes, signals, relay);
+      agents.wait();
       throw std::system_error(error, std::generic_category(), "fork");
     }
-    agents.push_back(pid);
+    agents.add(pid);
   }
   streams.clear();
   relay.start();
@@ -179,9 +303,16 @@ int run_local_nodes(const Options& options) {
     const std::unique_ptr<OutputRelay, void (*)(OutputRelay*)> redirected(
         &relay, [](OutputRelay*) { log::redirect({}); });
     log::redirect([&relay](std::string line) { relay.message(std::move(line)); });
-    code = wait_for_nodes(agents, options.min_nodes, signals, relay);
+    code = agents.wait();
   }
   return relay.finish() || code != 0 ? code : kDrunFailed;
+}
+
+}  // namespace
+
+int run_local_nodes(const Options& options) {
+  return with_raised_open_files(
+      [&options](const std::optional<rlimit>&) { return run_nodes(options); });
 }
 
 }  // namespace drun::launcher

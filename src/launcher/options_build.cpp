@@ -19,11 +19,9 @@ void build_job(const Settings& settings, const Surroundings& surroundings, Optio
   }
   if (const Setting* nodes = settings.find("nnodes")) {
     std::tie(options.min_nodes, options.max_nodes) = parse_nodes(*nodes);
-    const Setting* endpoint = settings.find("rdzv-endpoint");
-    const bool others = endpoint != nullptr || settings.find("master-addr") != nullptr;
-    if (options.local_nodes > 0 && options.local_nodes < options.min_nodes && !others) {
+    if (options.local_nodes > 0 && options.local_nodes < options.min_nodes) {
       refuse(*nodes, "--local-nodes " + std::to_string(options.local_nodes) +
-                         " starts fewer, and without --rdzv-endpoint no other can join");
+                         " starts fewer, and no other machine can join them");
     }
   }
   if (const Setting* setting = settings.find("max-restarts")) {

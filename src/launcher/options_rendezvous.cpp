@@ -68,7 +68,7 @@ void use_private_store(Options& options) {
 }
 
 void use_free_port(Options& options) {
-  if (options.max_nodes == 1 || options.local_nodes > 0) return use_private_store(options);
+  if (options.max_nodes == 1) return use_private_store(options);
   throw UsageError("port 0 means any free port, which the other nodes cannot know; give a number");
 }
 
@@ -108,6 +108,20 @@ void use_standalone(const Settings& settings, Options& options) {
     if (setting != nullptr && setting->source == Source::Flag) {
       options.notes.push_back(setting->shown + " has no effect with --standalone");
     }
+  }
+  use_private_store(options);
+}
+
+// The nodes are all of this machine, and meet at a store that only they know.
+void use_local_nodes(const Settings& settings, Options& options) {
+  const Setting* endpoint = filled(settings, "rdzv-endpoint");
+  (void)master_address(settings);
+  if (endpoint != nullptr && checked_endpoint(*endpoint, kC10dPort).port == 0) endpoint = nullptr;
+  const Setting* backend = filled(settings, "rdzv-backend");
+  if (asked_backend(settings) != Asked::Static) backend = nullptr;
+  for (const Setting* setting : {endpoint, backend, filled(settings, "master-addr")}) {
+    if (setting != nullptr && setting->source == Source::Flag)
+      options.notes.push_back(setting->shown + " has no effect with --local-nodes");
   }
   use_private_store(options);
 }
@@ -154,15 +168,16 @@ void resolve_rendezvous(const Given& given, Options& options) {
   const bool is_static = asked == Asked::Static
                              ? endpoint != nullptr || master
                              : asked == Asked::Nothing && endpoint == nullptr && master;
-  const bool one_machine = options.max_nodes == 1 || options.local_nodes > 0;
 
   if (settings.on("standalone")) {
     use_standalone(settings, options);
+  } else if (options.local_nodes > 0) {
+    use_local_nodes(settings, options);
   } else if (is_static) {
     use_static(settings, options);
   } else if (endpoint != nullptr) {
     use_c10d(*endpoint, options);
-  } else if (one_machine) {
+  } else if (options.max_nodes == 1) {
     use_private_store(options);
   } else {
     throw UsageError(

@@ -92,12 +92,14 @@ TEST(RendezvousOptionsTest, CommandLinesMeanWhatTheyMeanToTorchrun) {
       {"--local-nodes 2 --standalone", "c10d 127.0.0.1:0 id=fresh-id rank=any port=free nodes=2:2"},
       {"--local-nodes 2 --nnodes 2", "c10d 127.0.0.1:0 id=fresh-id rank=any port=free nodes=2:2"},
       {"--local-nodes 2 --nnodes 1:4", "c10d 127.0.0.1:0 id=fresh-id rank=any port=free nodes=1:4"},
-      {"--local-nodes 2 --nnodes 4 --rdzv-endpoint h:1",
-       "c10d h:1 id=none rank=any port=free nodes=4:4"},
+      {"--local-nodes 2 --rdzv-endpoint h:1",
+       "c10d 127.0.0.1:0 id=fresh-id rank=any port=free nodes=2:2"},
+      {"--local-nodes 2 --master-port 29511",
+       "c10d 127.0.0.1:0 id=fresh-id rank=any port=29511 nodes=2:2"},
       {"--local-nodes 2 --rdzv-endpoint localhost:0",
        "c10d 127.0.0.1:0 id=fresh-id rank=any port=free nodes=2:2"},
       {"--local-nodes 2 --master-addr localhost --master-port 29511",
-       "static localhost:29511 id=none rank=any port=29511 nodes=2:2"},
+       "c10d 127.0.0.1:0 id=fresh-id rank=any port=29511 nodes=2:2"},
   };
   for (const Case& each : cases)
     EXPECT_EQ(meaning(each.line), each.meaning) << each.line;
@@ -144,8 +146,13 @@ TEST(RendezvousOptionsTest, ImpossibleCombinationsSayWhatToDo) {
       {"--local-nodes 2 --node-rank 1",
        "drun: error: --node-rank: names one node, and --local-nodes starts 2\n"},
       {"--local-nodes 2 --nnodes 3",
-       "drun: error: --nnodes '3': --local-nodes 2 starts fewer, and without --rdzv-endpoint no "
-       "other can join\n"},
+       "drun: error: --nnodes '3': --local-nodes 2 starts fewer, and no other machine can "
+       "join them\n"},
+      {"--local-nodes 2 --nnodes 3:4 --rdzv-endpoint h:1",
+       "drun: error: --nnodes '3:4': --local-nodes 2 starts fewer, and no other machine can join "
+       "them\n"},
+      {"--local-nodes 2 --rdzv-endpoint h:70000",
+       "drun: error: --rdzv-endpoint 'h:70000': a port is a number from 0 to 65535\n"},
       {"--rdzv-endpoint h:70000",
        "drun: error: --rdzv-endpoint 'h:70000': a port is a number from 0 to 65535\n"},
       {"--rdzv-endpoint h:",
@@ -178,6 +185,18 @@ TEST(RendezvousOptionsTest, StandaloneSaysWhatItIgnores) {
               ElementsAre("--rdzv-endpoint has no effect with --standalone",
                           "--rdzv-backend has no effect with --standalone"));
   EXPECT_TRUE(options_of("--standalone p", {"PET_RDZV_ENDPOINT=h:1"}).notes.empty());
+}
+
+TEST(RendezvousOptionsTest, LocalNodesSayWhatTheyIgnore) {
+  EXPECT_THAT(options_of("--local-nodes 2 --rdzv-backend static --master-addr h --rdzv-endpoint "
+                         "h:1 --master-port 2 p")
+                  .notes,
+              ElementsAre("--rdzv-endpoint has no effect with --local-nodes",
+                          "--rdzv-backend has no effect with --local-nodes",
+                          "--master-addr has no effect with --local-nodes"));
+  EXPECT_TRUE(options_of("--local-nodes 2 --rdzv-backend c10d --rdzv-endpoint localhost:0 p",
+                         {"PET_MASTER_ADDR=h"})
+                  .notes.empty());
 }
 
 TEST(RendezvousOptionsTest, TheLocalAddressMayBeAnInterface) {
