@@ -235,6 +235,9 @@ void ClientMachine::on_time(Time now) {
       active.cancelling = true;
       active.deadline = now + kCancelLimit;
       append(std::string(1, static_cast<char>(*cancel)));
+    } else if (active.step > 0 && !active.extended) {
+      active.extended = true;
+      active.deadline = now + kCancelLimit;
     } else {
       break_off(i, late(active));
       return;

@@ -74,6 +74,7 @@ class ClientMachine {
     bool sent = false;          // the step's bytes are output
     std::uint64_t sent_at = 0;  // how many bytes are out when the last of them is
     bool cancelling = false;    // of a wait: its time is over, the store has been told
+    bool extended = false;      // its wait ended in time: the step after it may take longer
     bool released = false;      // ... and it was released before it heard that
 
     [[nodiscard]] const ClientStep& now() const { return call.steps[step]; }

@@ -211,6 +211,23 @@ TEST(ClientMachineTest, AGetThatIsReleasedWhileCancelledStillBringsTheValue) {
   EXPECT_THAT(rig.log(), ElementsAre("get='v'"));
 }
 
+// The wait's answer was quicker than the look at the clock.
+TEST(ClientMachineTest, AGetWhoseWaitEndedInTimeStillBringsTheValue) {
+  Rig rig;
+  rig.start("get", rig.calls().get("k"), 0ms);
+  (void)rig.sent();
+  rig.reply(kReleased);
+  EXPECT_EQ(rig.sent(), rig.calls().get("k").call.steps[1].bytes);
+  rig.pass(1ms);
+  rig.reply(vec("v"));
+  EXPECT_THAT(rig.log(), ElementsAre("get='v'"));
+  rig.start("silent", rig.calls().get("k"), 0ms);
+  rig.reply(kReleased);
+  rig.pass(1ms);
+  rig.pass(ClientMachine::kCancelLimit);
+  EXPECT_FALSE(rig.machine().open());
+}
+
 TEST(ClientMachineTest, AStoreThatDoesNotAnswerTheCancellationIsLeft) {
   Rig rig;
   rig.start("wait", rig.calls().wait({"k"}), 20ms);
