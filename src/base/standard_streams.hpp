@@ -1,11 +1,18 @@
 // The standard streams of a program that may have been started without some of them.
 #pragma once
 
+#include <string_view>
+
+#include "drun/base/result.hpp"
+
 namespace drun {
 
 // Opens /dev/null for each standard stream that is closed: else the next socket would get its
 // number, and what is printed or logged would go to a peer. Call first of all in main(). Throws
 // std::system_error where /dev/null cannot be opened.
 void open_standard_streams();
+
+// All of `bytes`, at once; the error is that of "write standard output".
+Status write_standard_output(std::string_view bytes);
 
 }  // namespace drun

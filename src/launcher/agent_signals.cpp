@@ -14,23 +14,6 @@
 namespace drun::launcher {
 namespace {
 
-// Stops this process where the system lets Ctrl-Z stop it. Returns when it goes on.
-void stop_by_default() {
-  sigset_t suspension;
-  sigset_t before;
-  sigemptyset(&suspension);
-  sigaddset(&suspension, SIGTSTP);
-  ::pthread_sigmask(SIG_BLOCK, &suspension, &before);
-  struct sigaction standard {};
-  struct sigaction handler {};
-  standard.sa_handler = SIG_DFL;
-  ::sigaction(SIGTSTP, &standard, &handler);
-  ::raise(SIGTSTP);
-  ::pthread_sigmask(SIG_UNBLOCK, &suspension, nullptr);  // here it stops
-  ::sigaction(SIGTSTP, &handler, nullptr);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
 pid_t await(pid_t child, int& status, int options) {
   pid_t result = -1;
   while ((result = ::waitpid(child, &status, options)) < 0 && errno == EINTR) {
@@ -96,6 +79,22 @@ void AgentSignals::wait() {
   });
 }
 
+void suspend() {
+  sigset_t suspension;
+  sigset_t before;
+  sigemptyset(&suspension);
+  sigaddset(&suspension, SIGTSTP);
+  ::pthread_sigmask(SIG_BLOCK, &suspension, &before);
+  struct sigaction standard {};
+  struct sigaction handler {};
+  standard.sa_handler = SIG_DFL;
+  ::sigaction(SIGTSTP, &standard, &handler);
+  ::raise(SIGTSTP);
+  ::pthread_sigmask(SIG_UNBLOCK, &suspension, nullptr);  // here it stops
+  ::sigaction(SIGTSTP, &handler, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 bool can_be_suspended() {
   pid_t child = 0;
   {
@@ -104,7 +103,7 @@ bool can_be_suspended() {
     child = ::fork();
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      stop_by_default();
+      suspend();
       ::_exit(0);
     }
   }
@@ -113,10 +112,6 @@ bool can_be_suspended() {
   ::kill(child, SIGKILL);
   await(child, status, 0);
   return true;
-}
-
-void suspend() {
-  stop_by_default();
 }
 
 void suspend_with(process::Guardian& guardian) {

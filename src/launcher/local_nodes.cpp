@@ -1,6 +1,5 @@
 #include "launcher/local_nodes.hpp"
 
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +26,7 @@
 #include "launcher/output_relay.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/said_once.hpp"
+#include "launcher/shared_array.hpp"
 #include "launcher/store_host.hpp"
 
 namespace drun::launcher {
@@ -54,29 +54,8 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
   return result;
 }
 
-// One flag per agent, shared with the processes that are forked afterwards: it left, and the others
-// cannot know.
-class Unnoticed {
- public:
-  // Throws std::system_error.
-  explicit Unnoticed(int agents) : size_(static_cast<std::size_t>(agents)) {
-    void* memory =
-        ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
-    flags_ = static_cast<std::atomic<bool>*>(memory);
-  }
-  Unnoticed(const Unnoticed&) = delete;
-  Unnoticed& operator=(const Unnoticed&) = delete;
-  ~Unnoticed() { ::munmap(flags_, size_); }
-
-  std::atomic<bool>& operator[](std::size_t agent) { return flags_[agent]; }
-
- private:
-  static_assert(sizeof(std::atomic<bool>) == 1 && std::atomic<bool>::is_always_lock_free);
-
-  std::size_t size_;
-  std::atomic<bool>* flags_;
-};
+// One flag per agent: it left, and the others cannot know.
+using Unnoticed = SharedArray<std::atomic<bool>>;
 
 // The signals stay blocked until the agent handles them.
 [[noreturn]] void run_node(const Options& options, const WorkerStreams& streams, SaidOnce& said,
@@ -96,16 +75,6 @@ class Unnoticed {
   }
   std::fflush(nullptr);
   std::_Exit(code);
-}
-
-process::ExitStatus to_exit_status(int raw) {
-  process::ExitStatus status;
-  if (WIFSIGNALED(raw)) {
-    status.signal = WTERMSIG(raw);
-  } else {
-    status.code = WEXITSTATUS(raw);
-  }
-  return status;
 }
 
 // The agents' parent, while they run.
@@ -206,7 +175,7 @@ class Agents {
       if (agent <= 0 || ::waitpid(agent, &raw, WNOHANG) != agent) continue;
       agents_[node] = -1;
       --left_;
-      const auto status = to_exit_status(raw);
+      const auto status = process::from_wait_status(raw);
       if (status.signal != 0 && killed_by_ == 0)
         log::error("an agent (pid " + std::to_string(agent) + ") was " + process::describe(status));
       if (status.signal != 0 || (status.code != 0 && unnoticed_[node])) {
@@ -275,7 +244,7 @@ int run_nodes(const Options& options) {
   for (int node = 0; node < options.local_nodes; ++node)
     streams.push_back(relay.open(node));
   SaidOnce said;
-  Unnoticed unnoticed(options.local_nodes);
+  Unnoticed unnoticed(static_cast<std::size_t>(options.local_nodes));
   Agents agents(options, signals, unnoticed, relay);
   const pid_t parent = ::getpid();
   for (int node = 0; node < options.local_nodes; ++node) {

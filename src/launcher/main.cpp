@@ -1,9 +1,7 @@
 // drun: parse, run, give the exit code.
-#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "base/standard_streams.hpp"
@@ -18,8 +16,9 @@ namespace {
 
 // The exit code: 125 where the text cannot be written.
 int print(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return 0;
-  drun::log::error("cannot write standard output: " + std::generic_category().message(errno));
+  const auto written = drun::write_standard_output(text);
+  if (written) return 0;
+  drun::log::error("cannot " + written.error().what());
   return 125;
 }
 

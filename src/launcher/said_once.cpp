@@ -1,10 +1,6 @@
 #include "launcher/said_once.hpp"
 
-#include <sys/mman.h>
-
-#include <cerrno>
 #include <functional>
-#include <system_error>
 
 namespace drun::launcher {
 namespace {
@@ -13,22 +9,10 @@ constexpr std::size_t kProbes = 64;  // as many places are tried for one text
 
 }  // namespace
 
-SaidOnce::SaidOnce() {
-  // All zero, which is an empty table.
-  void* memory =
-      ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
-  table_ = static_cast<Table*>(memory);
-}
-
-SaidOnce::~SaidOnce() {
-  ::munmap(table_, sizeof(Table));
-}
-
 // Null where the table is full.
 SaidOnce::Entry* SaidOnce::find(std::uint64_t text) {
   for (std::size_t i = 0; i < kProbes; ++i) {
-    Entry& entry = (*table_)[(text + i) % table_->size()];
+    Entry& entry = table_[(text + i) % table_.size()];
     std::uint64_t found = 0;
     if (entry.text.compare_exchange_strong(found, text) || found == text) return &entry;
   }

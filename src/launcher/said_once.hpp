@@ -2,11 +2,13 @@
 // user is to read them once. The agents share a table of what was said how often.
 #pragma once
 
-#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
+
+#include "launcher/shared_array.hpp"
 
 namespace drun::launcher {
 
@@ -14,10 +16,7 @@ class SaidOnce {
  public:
   // The table is shared with the processes that are forked afterwards, each with its own copy of
   // this object. Throws std::system_error.
-  SaidOnce();
-  SaidOnce(const SaidOnce&) = delete;
-  SaidOnce& operator=(const SaidOnce&) = delete;
-  ~SaidOnce();
+  SaidOnce() : table_(kEntries) {}
 
   // Whether to say it: false where another process has said the same as often as this one by now.
   // One thread of each process.
@@ -28,12 +27,11 @@ class SaidOnce {
     std::atomic<std::uint64_t> text;  // a hash of it; 0: free
     std::atomic<std::uint32_t> count;
   };
-  using Table = std::array<Entry, 4096>;
-  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+  static constexpr std::size_t kEntries = 4096;
 
   Entry* find(std::uint64_t text);
 
-  Table* table_;
+  SharedArray<Entry> table_;
   std::unordered_map<std::uint64_t, std::uint32_t> own_;
 };
 

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -8,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/standard_streams.hpp"
 #include "store/arguments.hpp"
 #include "store/command_line.hpp"
 
@@ -79,8 +78,8 @@ std::optional<std::vector<std::string>> parse_command_line(CLI::App& app, int ar
     answer = completion(app, shell);
   }
   if (!answer.empty()) {
-    if (std::fputs(answer.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
-      throw std::system_error(errno, std::generic_category(), "write standard output");
+    if (const Status written = write_standard_output(answer); !written)
+      throw std::system_error(written.error().code(), "write standard output");
     return std::nullopt;
   }
 

@@ -1,9 +1,9 @@
-#include <cerrno>
 #include <cstdio>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
 
+#include "base/standard_streams.hpp"
 #include "store/drunctl.hpp"
 
 namespace drun::store::ctl {
@@ -58,10 +58,8 @@ bool is_utf8(std::string_view bytes) {
 }  // namespace
 
 void print(std::string_view bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size() ||
-      std::fflush(stdout) != 0) {
-    throw std::system_error(errno, std::generic_category(), "write to standard output");
-  }
+  if (const Status written = write_standard_output(bytes); !written)
+    throw std::system_error(written.error().code(), "write to standard output");
 }
 
 std::string json_object(const Fields& text_fields,

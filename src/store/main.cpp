@@ -1,12 +1,9 @@
 // drun-store: the store as a program of its own.
 #include <pthread.h>
 
-#include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <string>
-#include <system_error>
 #include <thread>
 
 #include "base/standard_streams.hpp"
@@ -49,8 +46,8 @@ int serve(const StoreSettings& settings) {
       return kFailed;
     }
   }
-  if (std::printf("%s\n", to_string(*bound).c_str()) < 0 || std::fflush(stdout) != 0) {
-    log::error("cannot write standard output: " + std::generic_category().message(errno));
+  if (const Status written = write_standard_output(to_string(*bound) + "\n"); !written) {
+    log::error("cannot " + written.error().what());
     return kFailed;
   }
   const sigset_t signals = end_signals();

@@ -21,13 +21,6 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 using Clock = std::chrono::steady_clock;
 
-using Arguments = std::vector<std::string>;
-
-Arguments operator+(Arguments left, const Arguments& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
-
 // An elastic job whose workers say their round, rank, world and restart count, and stay.
 class ElasticTest : public testing::Test {
  protected:

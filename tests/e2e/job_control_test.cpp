@@ -8,24 +8,11 @@
 #include <gtest/gtest.h>
 
 #include "support/drun_process.hpp"
+#include "support/expect_end.hpp"
 #include "support/process_state.hpp"
 
 namespace drun::test {
 namespace {
-
-using testing::IsEmpty;
-using Arguments = std::vector<std::string>;
-
-Arguments operator+(Arguments left, const Arguments& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
-
-void expect_end(DrunProcess& process, int code) {
-  const Finished finished = process.finish();
-  EXPECT_EQ(finished.code, code) << finished.err;
-  EXPECT_THAT(finished.survivors, IsEmpty());
-}
 
 TEST(JobControlTest, ASuspendedNodeGoesOnWhereItWas) {
   const ReservedPort port;

@@ -25,13 +25,6 @@ using testing::SizeIs;
 using testing::UnorderedElementsAre;
 using testing::UnorderedElementsAreArray;
 
-using Arguments = std::vector<std::string>;
-
-Arguments operator+(Arguments left, const Arguments& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
-
 Arguments two_nodes(const ReservedPort& port, const std::string& workers) {
   return {"--nnodes", "2", "--nproc-per-node", workers, "--rdzv-endpoint", port.endpoint()};
 }

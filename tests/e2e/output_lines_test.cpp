@@ -18,8 +18,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-using Arguments = std::vector<std::string>;
-
 // As print() of an unbuffered Python does: first the text, then, some time, the newline.
 constexpr const char* kTwoWrites = R"(
 printf 'the text of rank %s' $RANK

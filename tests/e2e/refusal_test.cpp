@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "support/drun_process.hpp"
+#include "support/expect_end.hpp"
 
 namespace drun::test {
 namespace {
@@ -20,13 +21,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using Clock = std::chrono::steady_clock;
-
-using Arguments = std::vector<std::string>;
-
-Arguments operator+(Arguments left, const Arguments& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
 
 Arguments job(const ReservedPort& port, const std::string& nodes, const std::string& conf = "") {
   Arguments arguments = {"--nnodes", nodes, "--rdzv-endpoint", port.endpoint()};
@@ -45,9 +39,7 @@ void expect_refused(DrunProcess& agent, const std::string& reason) {
 }
 
 void expect_stopped(DrunProcess& agent) {
-  const Finished finished = agent.finish();
-  EXPECT_EQ(finished.code, 128 + SIGTERM) << finished.err;
-  EXPECT_THAT(finished.survivors, IsEmpty());
+  expect_end(agent, 128 + SIGTERM);
 }
 
 TEST(RefusalTest, AnAgentThatDisagreesIsToldTheFieldAndHarmsNobody) {

@@ -22,13 +22,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using Clock = std::chrono::steady_clock;
 
-using Arguments = std::vector<std::string>;
-
-Arguments operator+(Arguments left, const Arguments& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
-
 // Says that it runs, and ends when the file is there.
 Arguments until(const std::filesystem::path& file) {
   return {"sh", "-c", "echo ready; until [ -e " + file.string() + " ]; do sleep 0.05; done"};

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "support/drun_process.hpp"
+#include "support/expect_end.hpp"
 #include "support/process_state.hpp"
 
 namespace drun::test {
@@ -19,16 +20,9 @@ namespace {
 
 using testing::Each;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 using testing::UnorderedElementsAre;
-using Arguments = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
-
-Arguments operator+(Arguments left, const Arguments& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
 
 Arguments two_nodes(const ReservedPort& port) {
   return {"--nnodes", "2", "--rdzv-endpoint", port.endpoint()};
@@ -40,12 +34,6 @@ Arguments noting(const std::filesystem::path& file, const std::string& then = ""
                        file.string() + "; echo got $s" + (then.empty() ? "" : "; " + then) +
                        "\" $s; done; echo ready; i=0; while :; do sleep 0.02; done";
   return {"sh", "-c", script};
-}
-
-void expect_end(DrunProcess& process, int code) {
-  const Finished finished = process.finish();
-  EXPECT_EQ(finished.code, code) << finished.err;
-  EXPECT_THAT(finished.survivors, IsEmpty());
 }
 
 TEST(StopSignalTest, EachHandledSignalStopsTheJobAndGivesItsCode) {

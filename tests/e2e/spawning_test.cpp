@@ -22,7 +22,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-using Arguments = std::vector<std::string>;
 
 // drun below a shell that first does `before`.
 Finished run_after(const std::string& before, const Arguments& arguments) {

@@ -59,9 +59,16 @@ class ReservedPort {
   int number_ = 0;
 };
 
+using Arguments = std::vector<std::string>;
+
+inline Arguments operator+(Arguments left, const Arguments& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
 // Where and with what a program is started.
 struct Launch {
-  std::vector<std::string> argv;         // argv[0] is a path
+  Arguments argv;                        // argv[0] is a path
   std::vector<std::string> environment;  // "NAME=value" sets; "NAME" alone removes
   std::filesystem::path directory;       // empty: the test's own
   bool own_group = false;                // a process group of its own, as a shell's jobs have

@@ -19,8 +19,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-using Arguments = std::vector<std::string>;
-
 constexpr milliseconds kTorchPatience{100'000};  // importing torch alone takes seconds
 
 enum class Nodes { One, TwoAgents, TwoLocal };

@@ -19,8 +19,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-using Arguments = std::vector<std::string>;
-
 constexpr milliseconds kTorchPatience{150'000};
 const std::string kSource = DRUN_SOURCE_DIR;
 

@@ -16,8 +16,6 @@ namespace {
 using testing::Contains;
 using testing::StartsWith;
 
-using Arguments = std::vector<std::string>;
-
 constexpr milliseconds kTorchPatience{140'000};
 const std::string kSource = DRUN_SOURCE_DIR;
 const std::string kStoreCalls = kSource + "/tests/torch/store_calls.py";

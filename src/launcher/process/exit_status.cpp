@@ -1,6 +1,7 @@
 #include "launcher/process/exit_status.hpp"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -54,6 +55,16 @@ int parse_real_time(std::string_view name) {
 }
 
 }  // namespace
+
+ExitStatus from_wait_status(int status) {
+  ExitStatus result;
+  if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) {
+    result.signal = WTERMSIG(status);
+    result.core_dumped = WCOREDUMP(status);
+  }
+  return result;
+}
 
 std::string signal_name(int signal) {
   for (const auto& [name, number] : kNames)

@@ -17,6 +17,8 @@ struct ExitStatus {
   bool operator==(const ExitStatus&) const = default;
 };
 
+// What waitpid() said of a process that has ended.
+[[nodiscard]] ExitStatus from_wait_status(int status);
 // "SIGTERM"; "SIGRTMIN+3"; "signal 77" for what has no name.
 [[nodiscard]] std::string signal_name(int signal);
 // "TERM", "SIGTERM" or "15" -> 15; 0 when there is no such signal.

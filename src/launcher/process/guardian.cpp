@@ -61,13 +61,7 @@ std::optional<ExitStatus> wait_for(pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return std::nullopt;
-  ExitStatus result;
-  if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) {
-    result.signal = WTERMSIG(status);
-    result.core_dumped = WCOREDUMP(status);
-  }
-  return result;
+  return from_wait_status(status);
 }
 
 bool await_readable(int fd, int timeout_ms) {
