@@ -22,14 +22,13 @@
 #include "launcher/addresses.hpp"
 #include "launcher/agent_settings.hpp"
 #include "launcher/agent_signals.hpp"
-#include "launcher/error_file.hpp"
+#include "launcher/agent_voice.hpp"
 #include "launcher/failure_report.hpp"
 #include "launcher/open_files.hpp"
 #include "launcher/outcome_report.hpp"
 #include "launcher/output.hpp"
 #include "launcher/private_key_value.hpp"
 #include "launcher/process/guardian.hpp"
-#include "launcher/progress.hpp"
 #include "launcher/said_once.hpp"
 #include "launcher/serve_on.hpp"
 #include "launcher/stop_requests.hpp"
@@ -52,7 +51,6 @@ class Agent {
  public:
   Agent(const Options& options, process::Guardian guardian, SaidOnce* neighbours)
       : options_(options),
-        neighbours_(neighbours),
         host_name_(own_host_name()),
         single_node_(options.max_nodes == 1),
         guardian_(std::move(guardian)),
@@ -60,20 +58,14 @@ class Agent {
         signals_(io_, options),
         timer_(io_),
         output_(output_options(options, host_name_)),
+        voice_(output_, neighbours, single_node_),
         group_(options, host_name_, guardian_, output_),
-        progress_(::isatty(STDERR_FILENO) == 1,
-                  [this](std::string_view text) { show_progress(std::string(text)); }),
         limits_(options, Clock::now()),
         join_deadline_(Clock::now() + options.conf.join_timeout),
         finder_(io_, options, store_, join_deadline_, finder_calls()) {}
 
   int run() {
-    // Undone on every way out: what is thrown from here is logged when this object is gone.
-    const std::unique_ptr<Agent, void (*)(Agent*)> redirected(this,
-                                                              [](Agent*) { log::redirect({}); });
-    log::redirect([this](std::string line) { say(std::move(line)); });
     signals_.start([this](SignalMeaning meaning, int signal) { on_signal(meaning, signal); });
-    unblock_signals();
     wait_for_guardian();
     finder_.find();
     arm_timer();
@@ -89,28 +81,11 @@ class Agent {
   }
 
  private:
-  // They may have been blocked until now, so that none is lost or kills an agent that starts.
-  static void unblock_signals() {
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  }
-
   // getaddrinfo() cannot be interrupted and may take a minute; drun was told to stop now.
   // Everything is swept and said.
   [[noreturn]] void leave_resolver_behind() const {
     std::fflush(nullptr);
     std::_Exit(outcome_.exit_code);
-  }
-
-  // drun's own words, which neighbours on this machine may have said already.
-  void say(std::string text) {
-    if (neighbours_ == nullptr || neighbours_->first_to_say(text)) output_.message(std::move(text));
-  }
-
-  // What begins with a carriage return is written over what another agent shows there.
-  void show_progress(std::string text) {
-    text.starts_with('\r') ? output_.status(std::move(text)) : say(std::move(text));
   }
 
   // ---- the store ----
@@ -127,7 +102,7 @@ class Agent {
     };
     calls.fail = [this](std::string reason) { fail(std::move(reason)); };
     calls.wait = [this](const std::string& reason) {
-      show_waiting(reason);
+      voice_.waiting(reason, Clock::now());
       arm_timer();
     };
     return calls;
@@ -205,7 +180,7 @@ class Agent {
       if (other && (!due || *other < *due)) due = other;
     };
     if (participant_) include(participant_->next_deadline());
-    include(progress_.next_deadline());
+    include(voice_.progress().next_deadline());
     include(limits_.next_deadline(Clock::now()));
     if (link_ && !participant_) include(Clock::now() + kConnectingInterval);
     if (!due) return static_cast<void>(timer_.cancel());
@@ -215,12 +190,13 @@ class Agent {
       const auto now = Clock::now();
       if (const auto expired = limits_.expired(now)) end_at_limit(*expired, now);
       if (const auto countdown = limits_.countdown(now, stop_requests_.any()))
-        progress_.show(*countdown, now);
+        voice_.progress().show(*countdown, now);
       if (link_ && !participant_ && !leaving_) {
-        show_waiting("waiting for the store at " + to_string(options_.endpoint) + ": " +
-                     link_->last_error() + finder_.holder());
+        voice_.waiting("waiting for the store at " + to_string(options_.endpoint) + ": " +
+                           link_->last_error() + finder_.holder(),
+                       now);
       }
-      progress_.on_time(now);
+      voice_.progress().on_time(now);
       if (participant_ && !leaving_) participant_->on_time(now);
       pump();
     });
@@ -228,26 +204,9 @@ class Agent {
 
   void end_at_limit(const std::string& what, Clock::time_point now) {
     if (leaving_) return;
-    progress_.clear();
-    tell_states(now);
+    voice_.progress().clear();
+    voice_.at_limit(group_.describe(now));
     stop_job(what, kTimeLimit);
-  }
-
-  // At a time limit, which may have been noticed by another node first.
-  void tell_states(Clock::time_point now) {
-    if (states_told_) return;
-    states_told_ = true;
-    const auto states = group_.describe(now);
-    for (const auto& line : states)
-      log::warning(line);
-    if (states.empty() && waiting_.empty()) waiting_ = "no worker of this node was started yet";
-    if (!waiting_.empty()) log::warning(waiting_);
-  }
-
-  // What this agent waits for before its workers start.
-  void show_waiting(const std::string& text) {
-    waiting_ = text;
-    progress_.show(text, Clock::now());
   }
 
   // Ends the job on all nodes, or only this agent where it is not part of one yet.
@@ -272,51 +231,42 @@ class Agent {
   }
 
   void perform(const rendezvous::StartAction& action) {
-    progress_.clear();
+    voice_.workers_start();
     if (restart_count_ < action.assignment.restart_count && single_node_) {
       log::info("restart " + std::to_string(action.assignment.restart_count) + " of " +
                 std::to_string(options_.max_restarts) + " after " + stop_reason_);
     }
     restart_count_ = action.assignment.restart_count;
-    waiting_.clear();
-    last_stop_.clear();
     group_.start(action.assignment, Clock::now());
   }
 
   void perform(const rendezvous::StopAction& action) {
     if (!action.reason.empty()) stop_reason_ = action.reason;
-    if (TimeLimits::is_limit(action.reason)) tell_states(Clock::now());
+    if (TimeLimits::is_limit(action.reason)) voice_.at_limit(group_.describe(Clock::now()));
     // What is stopped at once has lost the store; that is reported when it is gone.
     if (!group_.idle() && !action.immediately && !action.reason.empty())
-      say_stop("stopping the workers: " + action.reason);
+      voice_.stopping("stopping the workers: " + action.reason);
     if (!group_.idle() && !action.immediately && !limits_.in_grace()) begin_grace(Clock::now());
     apply(group_.stop(action.immediately));
   }
 
   void begin_grace(Clock::time_point now) {
     limits_.grace_begins(now);
-    if (stop_requests_.any()) progress_.show(*limits_.countdown(now, true), now, true);
+    if (stop_requests_.any()) voice_.progress().show(*limits_.countdown(now, true), now, true);
   }
 
   void perform(rendezvous::FinishAction& action) { finish(std::move(action.outcome)); }
 
-  void perform(const rendezvous::ProgressAction& action) { show_waiting(action.text); }
+  void perform(const rendezvous::ProgressAction& action) {
+    voice_.waiting(action.text, Clock::now());
+  }
 
   void perform(const rendezvous::LogAction& action) {
-    progress_.clear();
+    voice_.progress().clear();
     if (action.warning) return log::warning(action.text);
-    action.text.starts_with("stopping the workers: ") ? say_stop(action.text) : chat(action.text);
+    action.text.starts_with("stopping the workers: ") ? voice_.stopping(action.text)
+                                                      : voice_.state(action.text);
   }
-
-  // The leader's decision and what follows from it on its own node are one thing to the user.
-  void say_stop(const std::string& text) {
-    if (text != last_stop_) chat(text);
-    last_stop_ = text;
-  }
-
-  // State changes: worth a line each where several machines are involved, noise where one runs a
-  // program.
-  void chat(const std::string& text) const { single_node_ ? log::debug(text) : log::info(text); }
 
   // ---- the workers ----
 
@@ -349,7 +299,7 @@ class Agent {
     if (news.failure)
       participant_->on_workers_failed(group_.round(), std::move(*news.failure), now);
     if (news.stopped) {
-      if (limits_.in_grace()) progress_.show("", now);
+      if (limits_.in_grace()) voice_.progress().show("", now);
       limits_.grace_ends();
     }
     if (news.stopped) participant_->on_workers_stopped(now);
@@ -363,7 +313,7 @@ class Agent {
       swept_ = true;
       return close_store();
     }
-    chat(reason + "; its workers were killed");
+    voice_.state(reason + "; its workers were killed");
     apply(group_.abandon());
     participant_->on_stop_requested(reason, kDrunFailed, Clock::now());
     pump();
@@ -376,14 +326,14 @@ class Agent {
     if (meaning == SignalMeaning::Resize || meaning == SignalMeaning::Forward)
       return group_.forward(signal);
     if (meaning == SignalMeaning::Suspend) {
-      progress_.clear();
+      voice_.progress().clear();
       // While the workers are being stopped for good they need their time.
       return leaving_ || limits_.in_grace() ? suspend() : suspend_with(guardian_);
     }
     const std::string reason = "received " + process::signal_name(signal);
     if (!stop_requests_.count(signal, Clock::now())) return;
     if (stop_requests_.number() > 1) {
-      progress_.clear();
+      voice_.progress().clear();
       log::warning(reason + " again: killing the workers");
       if (!guardian_lost_) guardian_.stop(SIGKILL, milliseconds(0));
       if (stop_requests_.number() > 2 || leaving_) {
@@ -413,7 +363,7 @@ class Agent {
     if (leaving_) return;
     leaving_ = true;
     outcome_ = std::move(outcome);
-    progress_.show("", Clock::now());
+    voice_.progress().show("", Clock::now());
     timer_.cancel();
     finder_.cancel();
     if (guardian_lost_) {
@@ -426,8 +376,10 @@ class Agent {
   }
 
   void close_store() {
-    report_outcome(options_, outcome_, output_, [this](std::string text) { say(std::move(text)); });
-    if (outcome_.failure) pass_on(*outcome_.failure);
+    report_outcome(options_, outcome_, output_,
+                   [this](std::string text) { voice_.say(std::move(text)); });
+    if (outcome_.failure)
+      pass_on(options_, *outcome_.failure, group_.error_file(*outcome_.failure));
     if (!key_value_ || !participant_ || impatient_ || link_failed_) return leave_for_good();
     const bool shared = finder_.hosting() && options_.backend != Backend::Standalone;
     if (!shared || stop_requests_.any()) return key_value_->close();
@@ -441,16 +393,6 @@ class Agent {
     link_failed_ ? leave_for_good() : key_value_->close();
   }
 
-  // To a launcher above this one, as torchrun does.
-  void pass_on(const rendezvous::FailureSummary& failure) {
-    const std::string own = own_error_file(options_);
-    const std::string workers = group_.error_file(failure);
-    if (own.empty() || workers.empty() || !read_error_file(workers)) return;
-    const int code = failure.signal != 0 ? -failure.signal : failure.exit_code;  // as Python has it
-    const auto passed = pass_on_error_file(workers, own, code);
-    if (!passed) log::warning("TORCHELASTIC_ERROR_FILE: " + passed.error().what());
-  }
-
   // Nothing is waited for any more, so run() returns.
   void leave_for_good() {
     signals_.cancel();
@@ -460,7 +402,6 @@ class Agent {
   }
 
   const Options& options_;
-  SaidOnce* const neighbours_;
   const std::string host_name_;
   const bool single_node_;
   asio::io_context io_{1};
@@ -469,25 +410,22 @@ class Agent {
   AgentSignals signals_;
   asio::steady_timer timer_;
   Output output_;
+  AgentVoice voice_;
   StoreHost store_;
   std::unique_ptr<rendezvous::KeyValue> key_value_;
   StoreKeyValue* link_ = nullptr;  // the same, where it is a store
   std::unique_ptr<rendezvous::Participant> participant_;
   WorkerGroup group_;
-  Progress progress_;
   TimeLimits limits_;
   const Clock::time_point join_deadline_;
   StoreFinder finder_;
   rendezvous::Outcome outcome_;
 
   std::string stop_reason_;
-  std::string last_stop_;  // why this round ends, as it was said
-  std::string waiting_;
   int restart_count_ = 0;
   StopRequests stop_requests_;
   bool link_failed_ = false;  // nobody to say goodbye to
   bool guardian_lost_ = false;
-  bool states_told_ = false;
   bool leaving_ = false;             // the outcome is known
   bool swept_ = false;               // nothing of the workers is left
   bool impatient_ = false;           // a third signal: no goodbyes

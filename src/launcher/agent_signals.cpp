@@ -64,6 +64,9 @@ void AgentSignals::add(int signal) {
 void AgentSignals::start(Call call) {
   call_ = std::move(call);
   wait();
+  sigset_t none;
+  sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
 }
 
 void AgentSignals::cancel() {

@@ -32,7 +32,8 @@ class AgentSignals {
   // Blocks them for good, in this thread: whoever ends now ends with its own code, not by a signal.
   ~AgentSignals();
 
-  // `call` is called from the loop, once per signal, until cancel().
+  // `call` is called from the loop, once per signal, until cancel(). Unblocks all signals in this
+  // thread: they may have been blocked until now, so that none is lost or kills drun as it starts.
   void start(Call call);
   void cancel();
 

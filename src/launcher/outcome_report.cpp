@@ -6,6 +6,7 @@
 #include "drun/base/log.hpp"
 #include "launcher/agent_settings.hpp"
 #include "launcher/atomic_file.hpp"
+#include "launcher/error_file.hpp"
 #include "launcher/failure_report.hpp"
 
 namespace drun::launcher {
@@ -41,6 +42,15 @@ void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output
   if (options.report_file.empty()) return;
   const auto written = write_whole_file(options.report_file, render_report_json(outcome));
   if (!written) log::error("--report: " + written.error().what());
+}
+
+void pass_on(const Options& options, const rendezvous::FailureSummary& failure,
+             const std::string& workers_file) {
+  const std::string own = own_error_file(options);
+  if (own.empty() || workers_file.empty() || !read_error_file(workers_file)) return;
+  const int code = failure.signal != 0 ? -failure.signal : failure.exit_code;  // as Python has it
+  const auto passed = pass_on_error_file(workers_file, own, code);
+  if (!passed) log::warning("TORCHELASTIC_ERROR_FILE: " + passed.error().what());
 }
 
 }  // namespace drun::launcher

@@ -19,4 +19,10 @@ namespace drun::launcher {
 void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output& output,
                     const std::function<void(std::string)>& say);
 
+// The failed worker's error file goes to a launcher above this one (TORCHELASTIC_ERROR_FILE in
+// drun's own environment), as torchrun passes it on. Nothing where there is no such launcher or the
+// worker wrote none; a failure is one warning.
+void pass_on(const Options& options, const rendezvous::FailureSummary& failure,
+             const std::string& workers_file);
+
 }  // namespace drun::launcher
