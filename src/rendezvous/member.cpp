@@ -45,7 +45,20 @@ void MemberAgent::touch(Time now) {
     paused_at_ = last_touch_;
     resumed_at_ = now;
   }
+  if (up_ && now - last_touch_ > settings_.keep_alive / 2) look_afresh();
   last_touch_ = now;
+}
+
+// This process stood still (next_deadline() sees to it that it never does by itself). What it has
+// not read yet may be long over, the connection with it: no workers are started on such a word.
+void MemberAgent::look_afresh() {
+  const auto again = [&](auto& watched, const std::string& key) {
+    outbox_.unwatch(watched.watch);
+    watched.watch = outbox_.watch(key, false);
+    watched.current = false;
+  };
+  again(round_, keys_.round);
+  again(assignment_, keys_.assignment(settings_.ticket));
 }
 
 void MemberAgent::on_link_up(bool new_session, Time now) {

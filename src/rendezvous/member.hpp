@@ -70,6 +70,7 @@ class MemberAgent {
     std::optional<T> document;
   };
 
+  void look_afresh();
   void note_left(int round);
   void take_round(const std::optional<std::string>& value);
   void take_assignment(const std::optional<std::string>& value);

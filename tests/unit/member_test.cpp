@@ -1,6 +1,8 @@
 // One agent as a member: when it starts and stops its workers, and when it leaves.
 #include "rendezvous/member.hpp"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -53,10 +55,15 @@ class MemberTest : public testing::Test {
       member_->on_snapshot({watches_.at(key), {}});
     advance();
   }
+  // Time passes for a process that runs: it looks at least every two seconds.
   void advance(Milliseconds time = Milliseconds(0)) {
-    now_ += time;
-    member_->touch(now_);
-    member_->advance(now_);
+    do {
+      const Milliseconds step = std::min(time, Milliseconds(2'000));
+      time -= step;
+      now_ += step;
+      member_->touch(now_);
+      member_->advance(now_);
+    } while (time.count() > 0);
   }
   void put(const std::string& key, std::optional<std::string> value) {
     member_->on_changes({watches_.at(key), {{key, std::move(value)}}});
@@ -202,6 +209,29 @@ TEST_F(MemberTest, AProcessThatWasStoppedCountsTheTimeThatItMissed) {
   const auto told = done();
   ASSERT_TRUE(told.stop);
   EXPECT_TRUE(told.stop->immediately);
+}
+
+TEST_F(MemberTest, AProcessThatStoodStillTrustsNothingThatItHasNotReadYet) {
+  begin();
+  const auto before = watches_;
+  now_ += Milliseconds(3'500);  // within the keep-alive limit
+  advance();
+  done();
+  EXPECT_NE(watches_.at(keys_.round), before.at(keys_.round));
+  AssignmentDocument here;
+  here.go = true;
+  here.assignment.round = 1;
+  RoundDocument running;
+  running.number = running.ran = running.nodes = 1;
+  running.phase = Phase::Running;
+  for (const auto& watches : {before, watches_}) {
+    const bool fresh = watches == watches_;
+    member_->on_snapshot(
+        {watches.at(keys_.assignment("me")), {{keys_.assignment("me"), encode(here)}}});
+    member_->on_snapshot({watches.at(keys_.round), {{keys_.round, encode(running)}}});
+    advance();
+    EXPECT_EQ(done().start.has_value(), fresh);
+  }
 }
 
 TEST_F(MemberTest, ARefusalIsObeyedAfterTheWorkersHaveGone) {
