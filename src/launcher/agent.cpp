@@ -243,6 +243,7 @@ class Agent {
   void perform(const rendezvous::StopAction& action) {
     if (!action.reason.empty()) stop_reason_ = action.reason;
     if (TimeLimits::is_limit(action.reason)) voice_.at_limit(group_.describe(Clock::now()));
+    if (action.signal != 0) group_.stop_with(action.signal);
     // What is stopped at once has lost the store; that is reported when it is gone.
     if (!group_.idle() && !action.immediately && !action.reason.empty())
       voice_.stopping("stopping the workers: " + action.reason);

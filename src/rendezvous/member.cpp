@@ -378,7 +378,15 @@ void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
   if (held_ == 0 || kill_told_ || (stop_told_ && !immediately)) return;
   stop_told_ = true;
   kill_told_ = immediately;
-  outbox_.push(StopAction{reason, immediately});
+  outbox_.push(StopAction{reason, immediately, told_signal()});
+}
+
+// An agent that was told to stop by a signal says it with its exit code: 128 + the signal.
+int MemberAgent::told_signal() const {
+  const bool told = stop_ || (ending_ && ending_->end == End::Stopped);
+  if (!told) return 0;
+  const int code = stop_ ? stop_->exit_code : ending_->exit_code;
+  return std::max(code - 128, 0);
 }
 
 void MemberAgent::leave(Time now) {

@@ -82,6 +82,7 @@ class MemberAgent {
   [[nodiscard]] Time patience_ends() const;  // without a leader's word
   void keep_or_stop(Time now);
   void stop_workers(const std::string& reason, bool immediately);
+  [[nodiscard]] int told_signal() const;
   void leave(Time now);
   void publish(Time now);
   [[nodiscard]] bool stop_ends_job() const;

@@ -42,6 +42,8 @@ struct StartAction {
 struct StopAction {
   std::string reason;        // empty: they have succeeded, and are only to be swept up
   bool immediately = false;  // no grace
+  // What somebody told an agent of the job to stop with: the same on all nodes. 0: another cause.
+  int signal = 0;
 };
 // Leave: close the KeyValue, give the outcome's exit code. Workers are already stopped.
 struct FinishAction {

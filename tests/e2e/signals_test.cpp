@@ -94,6 +94,27 @@ TEST(StopSignalTest, WhatToldDrunToStopIsPassedOn) {
   }
 }
 
+// Told to one node, it is the same for the workers of all: each gets its chance to save as it
+// knows.
+TEST(StopSignalTest, WhatToldOneNodeToStopIsPassedOnByAll) {
+  const TempDir directory;
+  for (const auto& [number, name] :
+       std::vector<std::pair<int, std::string>>{{SIGINT, "INT"}, {SIGTERM, "TERM"}}) {
+    const ReservedPort port;
+    const auto one = directory.path() / ("one-" + name);
+    const auto other = directory.path() / ("other-" + name);
+    DrunProcess first(two_nodes(port) + noting(one, "exit 0"));
+    DrunProcess second(two_nodes(port) + noting(other, "exit 0"));
+    ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
+    ASSERT_TRUE(second.wait_for_out("ready")) << second.err();
+    second.signal(number);
+    expect_end(first, 128 + number);
+    expect_end(second, 128 + number);
+    EXPECT_EQ(read_file(one), name + "\n");
+    EXPECT_EQ(read_file(other), name + "\n");
+  }
+}
+
 // A shell's background job ignores SIGINT: it must not use up the grace of a worker that has ended.
 TEST(StopSignalTest, WhatIgnoresCtrlCEndsWithItsWorker) {
   DrunProcess process(

@@ -102,7 +102,10 @@ TEST_F(TerminalTest, CtrlCCountsDownOnOneLineAndTheSecondKills) {
     SCOPED_TRACE(nodes);
     shell_.type(command(nodes + " --shutdown-timeout 50",
                         "trap 'echo saving' INT; echo started; while :; do sleep 0.1; done\n"));
-    ASSERT_TRUE(shell_.wait_for("started")) << shell_.shown();
+    ASSERT_TRUE(shell_.wait_for("started\r\n")) << shell_.shown();
+    if (!nodes.empty()) {
+      ASSERT_TRUE(shell_.wait_for("started\r\n")) << shell_.shown();
+    }
     shell_.type("\x03");
     ASSERT_TRUE(shell_.wait_for("SIGKILL in 50 s (Ctrl-C again: now)")) << shell_.shown();
     ASSERT_TRUE(shell_.wait_for("\r\x1b[Kdrun: stopping the workers; SIGKILL in 4"))
@@ -122,8 +125,11 @@ TEST_F(TerminalTest, TheWorkersSeeTheSizeOfTheWindowAndItsChanges) {
     shell_.type(command(nodes,
                         "trap 'stty size <&1; exit 0' WINCH; stty size <&1; echo started\n"
                         "while :; do sleep 0.05; done\n"));
-    ASSERT_TRUE(shell_.wait_for("24 80\r\n")) << shell_.shown();
-    ASSERT_TRUE(shell_.wait_for("started")) << shell_.shown();
+    const int workers = nodes.empty() ? 1 : 2;
+    for (int worker = 0; worker < workers; ++worker) {
+      ASSERT_TRUE(shell_.wait_for("started")) << shell_.shown();
+    }
+    EXPECT_THAT(shell_.shown(), HasSubstr("24 80\r\n"));
     shell_.resize(50, 132);
     EXPECT_TRUE(shell_.wait_for("50 132\r\n")) << shell_.shown();
     ASSERT_TRUE(shell_.wait_for("code=0")) << shell_.shown();

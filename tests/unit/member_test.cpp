@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -297,13 +298,28 @@ TEST_F(MemberTest, OthersLeaveAtOnceWithTheJobsOutcome) {
   EXPECT_EQ(told.finish->outcome, ended);
 }
 
+TEST_F(MemberTest, TheSignalThatToldAnotherNodeToStopIsPassedOn) {
+  for (const auto& [end, code, signal] : std::vector<std::tuple<End, int, int>>{
+           {End::Stopped, 130, 2}, {End::Stopped, 124, 0}, {End::Failure, 137, 0}}) {
+    run(1);
+    put(keys_.outcome, encode(Outcome{end, code, "why", std::nullopt}));
+    round(1, Phase::Closed);
+    advance();
+    const auto stop = done().stop;
+    ASSERT_TRUE(stop);
+    EXPECT_EQ(stop->signal, signal) << code;
+  }
+}
+
 TEST_F(MemberTest, ASignalIsActedOnWhateverTheStoreDoes) {
   for (const bool up : {true, false}) {
     run(1);
     if (!up) member_->on_link_down("reset", now_);
     member_->on_stop_requested("received SIGTERM", 143, now_);
     advance();
-    EXPECT_TRUE(done().stop);
+    const auto stop = done().stop;
+    ASSERT_TRUE(stop);
+    EXPECT_EQ(stop->signal, 15);
     member_->on_workers_stopped();
     advance(Milliseconds(5'000));  // no leader answers
     const auto told = done();
