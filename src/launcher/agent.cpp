@@ -346,7 +346,7 @@ class Agent {
     }
     if (leaving_) return stop_serving();
     group_.stop_with(signal);
-    stop_job(reason, 128 + signal);
+    stop_job(single_node_ ? reason : reason + " on " + host_name_, 128 + signal);
     pump();
   }
 

@@ -13,6 +13,7 @@ namespace {
 using Undecided = std::map<std::string_view, std::string>;
 
 constexpr int kMostNodesShown = 16;
+constexpr const char* kFreshId = "<a fresh one>";
 
 // What is known before the nodes have met, supposing that all run the same command line.
 struct Plan {
@@ -71,6 +72,7 @@ Undecided undecided_of(const Options& options, const Plan& plan) {
     result["MASTER_ADDR"] = "<address of node 0>";
   }
   if (plan.here.empty()) result["GROUP_RANK"] = "<node>";
+  if (options.fresh_run_id) result["TORCHELASTIC_RUN_ID"] = kFreshId;
   return result;
 }
 
@@ -107,7 +109,7 @@ std::string head(const Options& options, const Plan& plan) {
     text += to_string(options.endpoint);
     text += options.backend == Backend::Static ? " (static)" : " (c10d)";
   }
-  text += "\njob id:   " + options.run_id + "\n";
+  text += "\njob id:   " + (options.fresh_run_id ? kFreshId : options.run_id) + "\n";
   const int listed = std::min(plan.nodes, kMostNodesShown);
   for (int node = 0; node < listed; ++node) {
     const int first = node * workers;

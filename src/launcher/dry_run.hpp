@@ -9,7 +9,8 @@
 namespace drun::launcher {
 
 // For people and for scripts: each worker's line can be pasted into a shell. Only variables that
-// drun sets are shown; what the nodes decide together at the rendezvous is shown by name ($N).
+// drun sets are shown; what is only decided when the job starts is shown in angle brackets. The
+// same options give the same text.
 [[nodiscard]] std::string dry_run(const Options& options);
 
 // `text` as one word of a POSIX shell.

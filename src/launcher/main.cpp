@@ -40,15 +40,15 @@ int main(int argc, char** argv) {
   for (const auto& note : options.notes)
     log::warning(note);
   try {
-    const auto unrunnable = launcher::unrunnable_python(options);
+    const auto unrunnable = launcher::unrunnable(options);
     if (options.dry_run) {
-      if (unrunnable) log::warning("here workers would not start: " + unrunnable->text());
+      if (unrunnable) log::warning("here workers would not start: cannot " + unrunnable->text());
       return print(launcher::dry_run(options));
     }
     // Of several machines each finds it out when its workers start, so that all hear of it.
     const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;
     if (unrunnable && one_machine) {
-      log::error(unrunnable->text());
+      log::error("cannot " + unrunnable->text());
       return unrunnable->exit_code();
     }
     return options.local_nodes > 0 ? launcher::run_local_nodes(options)

@@ -96,6 +96,7 @@ struct Options {
   // For C10d and Static. Port 0 only with local_nodes > 0: any free port, told to the local agents.
   Endpoint endpoint;
   std::string run_id;
+  bool fresh_run_id = false;  // made up for this job; nobody asked for it
   RendezvousConf conf;
   std::optional<int> node_rank;              // asked for
   std::optional<std::string> local_addr;     // an address or a host name

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "launcher/dry_run.hpp"
 
@@ -67,6 +68,30 @@ std::string pad(std::string text, std::size_t width) {
   return text;
 }
 
+struct Explained {
+  std::string_view name;
+  std::string value;
+  std::string origin;
+};
+
+// What is after a value that is wider than most has a line of its own.
+std::string columns(const std::vector<Explained>& rows) {
+  constexpr std::size_t kWidestValue = 32;
+  std::size_t names = 0;
+  std::size_t values = 0;
+  for (const Explained& row : rows) {
+    names = std::max(names, row.name.size());
+    if (row.value.size() <= kWidestValue) values = std::max(values, row.value.size());
+  }
+  std::string result;
+  for (const Explained& row : rows) {
+    result += pad(std::string(row.name), names) + "  ";
+    if (row.value.size() > values) result += row.value + "\n" + pad("", names) + "  ";
+    result += pad(row.value.size() > values ? "" : row.value, values) + "  " + row.origin + "\n";
+  }
+  return result;
+}
+
 std::string milliseconds_text(std::chrono::milliseconds value) {
   const auto count = value.count();
   return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
@@ -104,7 +129,7 @@ std::string help_text(bool all, bool launch) {
 }
 
 std::string explain_text(const Settings& settings, const Options& options) {
-  std::string result;
+  std::vector<Explained> rows;
   for (const Flag& flag : all_flags()) {
     if (flag.readiness != Readiness::Ready || !has_variable(flag) || flag.name == "explain") {
       continue;
@@ -119,9 +144,9 @@ std::string explain_text(const Settings& settings, const Options& options) {
     } else if (!flag.fallback.empty()) {
       value = flag.fallback;
     }
-    result += pad(std::string(flag.name), 20) + " " + pad(value, 24) + " " +
-              (setting == nullptr ? "default" : setting->shown) + "\n";
+    rows.push_back({flag.name, value, setting == nullptr ? "default" : setting->shown});
   }
+  std::string result = columns(rows);
   const RendezvousConf& conf = options.conf;
   result += "\nDecided from these:\n";
   const auto add = [&](const char* name, const std::string& value) {
@@ -136,8 +161,7 @@ std::string explain_text(const Settings& settings, const Options& options) {
                  : options.backend == Backend::C10d ? "c10d"
                                                     : "static");
   add("endpoint", private_store ? "a free port of this machine" : to_string(options.endpoint));
-  add("job id",
-      private_store && settings.find("rdzv-id") == nullptr ? "a fresh one" : options.run_id);
+  add("job id", options.fresh_run_id ? "a fresh one" : options.run_id);
   add("node rank", options.node_rank ? std::to_string(*options.node_rank) : "any");
   add("workers' store", options.worker_store == WorkerStore::Agent ? "agent" : "rank0");
   add("join timeout", milliseconds_text(conf.join_timeout));

@@ -197,7 +197,8 @@ void resolve_rendezvous(const Given& given, Options& options) {
     options.run_id = id->value;
   } else {
     const auto& fresh_id = given.surroundings.fresh_id;
-    options.run_id = private_store && fresh_id ? fresh_id() : "none";
+    options.fresh_run_id = private_store && fresh_id;
+    options.run_id = options.fresh_run_id ? fresh_id() : "none";
   }
 }
 

@@ -36,6 +36,8 @@ void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output
   if (output.lost_output() && outcome.exit_code == 0) outcome.exit_code = kDrunFailed;
   if (outcome.failure) {
     say(failure_text(options, outcome));
+  } else if (outcome.end == rendezvous::End::Stopped && outcome.exit_code > 128) {
+    log::info("stopped: " + outcome.text);  // by a signal, as somebody wished
   } else if (outcome.end != rendezvous::End::Success) {
     log::error(outcome.text);
   }

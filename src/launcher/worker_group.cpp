@@ -17,7 +17,6 @@
 #include "launcher/error_file.hpp"
 #include "launcher/failure_report.hpp"
 #include "launcher/output_text.hpp"
-#include "launcher/runnable.hpp"
 #include "rendezvous/failures.hpp"
 
 namespace drun::launcher {
@@ -74,6 +73,8 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   refused_.clear();
   state_ = State::Running;
   not_started_ = not_exited_ = static_cast<std::size_t>(options_.nproc_per_node);
+  const auto no_program = unrunnable_program(options_);
+  node_refused_ = no_program.has_value();
   const WorkerEnvironments environments(options_, assignment);
   guardian_.share_environment(environments.shared());
   for (const auto& line :
@@ -107,8 +108,8 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
     worker.local_rank = local_rank;
     worker.started = now;
     workers_.emplace(request.id, std::move(worker));
-    if (auto unreadable = unreadable_script(options_, local_rank)) {
-      refused_.push_back({request.id, unreadable->error, std::move(unreadable->attempted)});
+    if (auto missing = no_program ? no_program : unreadable_script(options_, local_rank)) {
+      refused_.emplace_back(request.id, std::move(*missing));
     } else {
       guardian_.spawn(std::move(request));
     }
@@ -205,8 +206,12 @@ GroupNews WorkerGroup::on_event(const process::GuardianEvent& event, Time now) {
 
 GroupNews WorkerGroup::on_time(Time now) {
   GroupNews news;
-  for (const auto& refused : std::exchange(refused_, {})) {
-    if (auto each = on_event(refused, now); each.failure) news.failure = std::move(each.failure);
+  for (const auto& [id, reason] : std::exchange(refused_, {})) {
+    Worker& worker = workers_.at(id);
+    worker.spawn_error = reason.error;
+    worker.status.code = reason.exit_code();
+    worker.cause = reason.text();
+    if (auto each = on_exit(worker, id, now); each.failure) news.failure = std::move(each.failure);
   }
   if (first_failure_ && state_ == State::Running) begin_stop(false);
   if (report_failure_at_ && now >= *report_failure_at_) flush_failure(news);
@@ -262,6 +267,7 @@ rendezvous::FailureSummary WorkerGroup::summarize() {
   summary.last_words = essence(summary.traceback, summary.tail);
   summary.log_file = output_.log_file(*first_failure_);
   if (worker.status.core_dumped) summary.core_file = core_file_of(worker);
+  if (node_refused_) return summary;
   for (const auto& [id, other] : workers_) {
     if (id == *first_failure_ || !other.failed_by_itself) continue;
     const int rank = assignment_.first_rank + other.local_rank;

@@ -8,11 +8,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launcher/options.hpp"
 #include "launcher/output.hpp"
 #include "launcher/process/guardian.hpp"
+#include "launcher/runnable.hpp"
 #include "rendezvous/participant.hpp"
 
 namespace drun::launcher {
@@ -93,9 +95,10 @@ class WorkerGroup {
   process::WorkerId next_id_ = 1;
   std::size_t not_started_ = 0;
   std::size_t not_exited_ = 0;
-  // Workers that were not asked of the guardian, because their file cannot be read. Heard of at the
-  // next on_time().
-  std::vector<process::SpawnFailed> refused_;
+  // Workers that were not asked of the guardian, because what they run is not there. Heard of at
+  // the next on_time().
+  std::vector<std::pair<process::WorkerId, Unrunnable>> refused_;
+  bool node_refused_ = false;  // all of them, for one reason: told once
   std::optional<process::WorkerId> first_failure_;
   std::int64_t failure_time_ms_ = 0;
   std::optional<Time> report_failure_at_;  // waits for the other ranks' own failures and last lines

@@ -81,7 +81,8 @@ def druns(folder, fake_nvml, line, scratch):
 
     explained, decided = ask("--explain").split("\nDecided from these:\n")
     decided = {row[:20].strip(): row[21:] for row in decided.splitlines()}
-    settings = {row.split(maxsplit=2)[0]: shlex.split(row.split(maxsplit=1)[1])[0] for row in explained.splitlines()}
+    settings = {row.split(maxsplit=2)[0]: shlex.split(row.split(maxsplit=1)[1])[0]
+                for row in explained.splitlines() if not row.startswith(" ")}
     shown = ask("--dry-run")
     place = re.search(r"^rank [^\n]*local rank 0:\n(?:  on [^\n]*\n)?  (.*)$", shown, re.M)[1]
     # The angle brackets of what is not decided yet have blanks in them.

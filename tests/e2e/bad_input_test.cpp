@@ -84,14 +84,32 @@ TEST(BadInputTest, AVariableIsCheckedLikeItsFlag) {
   EXPECT_THAT(split_lines(finished.err), SizeIs(1));
 }
 
-TEST(BadInputTest, AProgramThatDoesNotExistIs127) {
-  for (const std::string program : {"/no/such/program", "no-such-program-in-path"}) {
-    const Finished finished = run_drun({"--nproc-per-node", "4", program});
-    EXPECT_EQ(finished.code, kNotFound) << program;
-    EXPECT_THAT(finished.err, AllOf(HasSubstr(program), HasSubstr("No such file or directory")));
-    EXPECT_THAT(split_lines(finished.err), SizeIs(testing::Le(5U))) << finished.err;
+TEST(BadInputTest, AProgramThatDoesNotExistIs127BeforeAnythingStarts) {
+  const std::string missing = ": No such file or directory";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"/no/such/program"}, missing},
+      {{"no-such-program-in-path"}, missing + " in PATH"},
+      {{"--local-nodes", "2", "/no/such/program"}, missing},
+  };
+  for (const auto& [program, reason] : cases) {
+    std::vector<std::string> arguments = {"--nproc-per-node", "4"};
+    arguments.insert(arguments.end(), program.begin(), program.end());
+    const Finished finished = run_drun(arguments);
+    EXPECT_EQ(finished.code, kNotFound) << program.back();
+    EXPECT_EQ(finished.err, "drun: error: cannot exec " + program.back() + reason + "\n");
     expect_clean(finished);
   }
+}
+
+TEST(BadInputTest, AFileOfTheWorkingDirectoryMayHaveBeenMeant) {
+  const TempDir directory;
+  (void)directory.write("no-such-program-in-path", "#!/bin/sh\n", true);
+  Launch launch;
+  launch.directory = directory.path();
+  const Finished finished = run_drun({"no-such-program-in-path"}, launch);
+  EXPECT_EQ(finished.code, kNotFound);
+  EXPECT_THAT(finished.err, HasSubstr(" in PATH; did you mean ./no-such-program-in-path?\n"));
+  EXPECT_EQ(run_drun({"./no-such-program-in-path"}, launch).code, 0);
 }
 
 TEST(BadInputTest, AProgramThatMayNotBeExecutedIs126) {
@@ -99,7 +117,8 @@ TEST(BadInputTest, AProgramThatMayNotBeExecutedIs126) {
   const std::string program = directory.write("data.txt", "not a program\n");
   const Finished finished = run_drun({"--nproc-per-node", "4", program});
   EXPECT_EQ(finished.code, kCannotRun);
-  EXPECT_THAT(finished.err, AllOf(HasSubstr(program), HasSubstr("Permission denied")));
+  EXPECT_EQ(finished.err, "drun: error: cannot exec " + program +
+                              ": Permission denied; chmod +x makes it a program\n");
   expect_clean(finished);
 }
 
@@ -182,6 +201,28 @@ TEST(BadInputTest, ANodeWithoutThePythonFileEndsTheJobOnAllNodes) {
     const Finished finished = node->finish();
     EXPECT_EQ(finished.code, kNotFound);
     EXPECT_THAT(finished.err, HasSubstr("open train.py: No such file or directory"));
+    expect_clean(finished);
+  }
+}
+
+// The same for a program, which only one of the nodes has: told once, not for each of its workers.
+TEST(BadInputTest, ANodeWithoutTheProgramEndsTheJobOnAllNodes) {
+  const TempDir with;
+  const TempDir without;
+  (void)with.write("train", "#!/bin/sh\nsleep 1000\n", true);
+  const ReservedPort port;
+  const std::vector<std::string> arguments = {
+      "--nnodes", "2", "--nproc-per-node", "3", "--rdzv-endpoint", port.endpoint(), "./train"};
+  Launch launch;
+  launch.directory = with.path();
+  DrunProcess good(arguments, launch);
+  launch.directory = without.path();
+  DrunProcess bad(arguments, launch);
+  for (DrunProcess* node : {&good, &bad}) {
+    const Finished finished = node->finish();
+    EXPECT_EQ(finished.code, kNotFound);
+    EXPECT_THAT(finished.err, HasSubstr("exec ./train: No such file or directory\n"));
+    EXPECT_THAT(finished.err, Not(HasSubstr("also failed")));
     expect_clean(finished);
   }
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -42,6 +43,9 @@ TEST(StopSignalTest, EachHandledSignalStopsTheJobAndGivesItsCode) {
     ASSERT_TRUE(process.wait_for_out("ready"));
     process.signal(number);
     expect_end(process, 128 + number);
+    // As its user wished: no error.
+    const std::string name = ::sigabbrev_np(number);
+    EXPECT_EQ(process.err(), "drun: stopped: received SIG" + name + "\n");
   }
 }
 

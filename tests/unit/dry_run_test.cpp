@@ -24,6 +24,16 @@ TEST(DryRunTest, OneNodeIsKnownButForItsPort) {
                 dry_run(options_of("--nproc-per-node 2 train.py --out=$local_rank")));
 }
 
+TEST(DryRunTest, ANameThatIsMadeUpForTheJobIsNotShown) {
+  for (const char* flags : {"", "--standalone ", "--local-nodes 2 "}) {
+    const std::string text = dry_run(options_of(std::string(flags) + "./train"));
+    EXPECT_THAT(text, Not(HasSubstr("fresh-id"))) << flags;
+    EXPECT_THAT(text, HasSubstr("\njob id:   <a fresh one>\n")) << flags;
+    EXPECT_THAT(text, HasSubstr("  TORCHELASTIC_RUN_ID=<a fresh one>\n")) << flags;
+  }
+  EXPECT_THAT(dry_run(options_of("--rdzv-id mine ./train")), HasSubstr("\njob id:   mine\n"));
+}
+
 TEST(DryRunTest, AStaticNodeKnowsItsRanks) {
   expect_golden(
       "command_line/dry_run_static.txt",

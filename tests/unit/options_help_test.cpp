@@ -190,5 +190,14 @@ TEST(HelpTest, ExplainSaysWhereEachValueCameFrom) {
   EXPECT_EQ(parse(words("--explain --nnodes 0 ./train")).exit_code, 2);
 }
 
+TEST(HelpTest, AValueThatIsTooWideForItsColumnHasALineOfItsOwn) {
+  const std::string conf = "join_timeout=1000,last_call_timeout=10";
+  const Parsed parsed = parse(words("--explain --rdzv-conf " + conf + " ./train"));
+  const std::string indent(26, ' ');
+  EXPECT_THAT(parsed.text, HasSubstr("\nrdzv-conf                 " + conf + "\n" + indent +
+                                     std::string(31, ' ') + "--rdzv-conf\n"));
+  EXPECT_THAT(parsed.text, HasSubstr("\nduplicate-stdout-filters  -  "));
+}
+
 }  // namespace
 }  // namespace drun::launcher
