@@ -5,8 +5,13 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "support/temporary_directory.hpp"
 
 namespace drun::test {
 namespace {
@@ -52,7 +57,10 @@ TEST(DrunProcessTest, SaysWhenTheDeadlinePassed) {
 }
 
 TEST(DrunProcessTest, FindsASurvivorInItsOwnSession) {
-  DrunProcess process(shell("setsid sleep 100 <&- >&- 2>&- & exit 0"));
+  // Ends when the survivor has become what is looked for.
+  DrunProcess process(
+      shell("setsid sleep 100 <&- >&- 2>&- & "
+            "until [ \"$(tr '\\0' ' ' </proc/$!/cmdline)\" = 'sleep 100 ' ]; do :; done"));
   const Finished finished = process.finish();
   ASSERT_THAT(finished.survivors, SizeIs(1));
   EXPECT_THAT(finished.survivors.front(), HasSubstr("sleep 100"));
@@ -60,8 +68,13 @@ TEST(DrunProcessTest, FindsASurvivorInItsOwnSession) {
 }
 
 TEST(DrunProcessTest, SeesASurvivorGo) {
-  DrunProcess process(shell("(sleep 0.2 <&- >&- 2>&-) & exit 0"));
+  const TemporaryDirectory directory;
+  const std::string stay = directory.file("stay");
+  std::ofstream(stay).close();
+  DrunProcess process(
+      shell("(while [ -e " + stay + " ]; do sleep 0.02; done <&- >&- 2>&-) & exit 0"));
   EXPECT_THAT(process.finish().survivors, SizeIs(testing::Ge(1U)));
+  std::filesystem::remove(stay);
   EXPECT_TRUE(process.survivors_gone(kPatience));
 }
 
