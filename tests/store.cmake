@@ -6,6 +6,7 @@ drun_add_test(store_test LABEL unit
     unit/control_requests_test.cpp
     unit/sessions_test.cpp
     unit/snapshot_test.cpp
+    unit/snapshot_writer_test.cpp
     unit/tcpstore_opcodes_test.cpp
     unit/tcpstore_protocol_test.cpp
     unit/tcpstore_requests_test.cpp

@@ -276,16 +276,21 @@ Status ServerLoop::reset_worker_table() {
 // ---- snapshots ----
 
 Status ServerLoop::use_snapshot(const std::string& file, Milliseconds interval) {
+  const auto named = [&](const Error& error) {
+    return Error(error.code(), "snapshot " + file + ": " + error.what());
+  };
+  Result<SnapshotFile> locked = SnapshotFile::open(file, [this](const SnapshotSink& sink) {
+    return write_snapshot(job_table_, sessions_, sink);
+  });
+  if (!locked) return locked.error();
   const Result<std::string> bytes = read_file(file);
-  if (!bytes && bytes.error().code() != std::errc::no_such_file_or_directory) return bytes.error();
-  if (bytes) {
-    const Status loaded = decode_snapshot(bytes.value(), job_table_, sessions_, Clock::now());
-    if (!loaded)
-      return Error(loaded.error().code(), "snapshot " + file + ": " + loaded.error().what());
-  }
-  if (const Status writable = check_replaceable(file); !writable)
-    return Error(writable.error().code(), "snapshot " + file + ": " + writable.error().what());
-  snapshot_.emplace(file);
+  if (!bytes) return bytes.error();
+  const Status loaded = decode_snapshot(bytes.value(), job_table_, sessions_, Clock::now());
+  if (!loaded) return named(loaded.error());
+  const Result<SnapshotFile::Replacement> replacement = locked->begin();
+  if (!replacement) return named(replacement.error());
+  locked->abandon(*replacement);
+  snapshot_.emplace(std::move(*locked));
   snapshot_interval_ = interval;
   next_snapshot_ = Clock::now() + interval;
   saved_generation_ = job_table_.generation() + sessions_.generation();
@@ -300,14 +305,12 @@ void ServerLoop::save_snapshot_if_due() {
   const std::uint64_t generation = job_table_.generation() + sessions_.generation();
   if (generation == saved_generation_) return;
   saved_generation_ = generation;
-  snapshot_->start(encode_snapshot(job_table_, sessions_));
+  snapshot_->start(job_table_, sessions_, budget_.used());
 }
 
-// Always, so that there is a file after a server without changes, too.
+// Always: a write under way may lack the last changes.
 void ServerLoop::save_last_snapshot() {
-  if (!snapshot_) return;
-  (void)snapshot_->finish();
-  note_snapshot(replace_file(snapshot_->path(), encode_snapshot(job_table_, sessions_)));
+  if (snapshot_) note_snapshot(snapshot_->write_now(job_table_, sessions_));
 }
 
 void ServerLoop::note_snapshot(const Status& result) {

@@ -23,7 +23,7 @@
 #include "store/connection.hpp"
 #include "store/drop_log.hpp"
 #include "store/event_source.hpp"
-#include "store/snapshot_file.hpp"
+#include "store/snapshot_writer.hpp"
 
 namespace drun::store {
 

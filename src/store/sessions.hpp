@@ -73,6 +73,11 @@ class Sessions {
 
   [[nodiscard]] std::size_t size() const { return sessions_.size(); }
   [[nodiscard]] std::vector<Record> records() const;
+  template <typename Visit>  // Visit(const Record&), in no order
+  void for_each(Visit visit) const {
+    for (const auto& [id, session] : sessions_)
+      visit(session.record);
+  }
   // A session from a snapshot, without a connection, alive for its time to live from now on. False:
   // over the budget. Precondition: its id is free.
   [[nodiscard]] bool restore(const Record& record, Time now);

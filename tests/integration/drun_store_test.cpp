@@ -188,6 +188,42 @@ TEST(DrunStoreTest, LeavesTheSnapshotAloneWhereThePortIsTaken) {
   EXPECT_EQ(first.finish().code, 0);
 }
 
+TEST(DrunStoreTest, LeavesASnapshotToTheStoreThatHasIt) {
+  test::TempDir directory;
+  const std::string file = (directory.path() / "snapshot").string();
+  const std::vector<std::string> arguments{
+      "--bind", "127.0.0.1", "--port", "0", "--snapshot", file, "--snapshot-interval", "20"};
+  auto first = std::make_unique<DrunProcess>(launch(arguments));
+  ASSERT_TRUE(first->wait_for_out("\n")) << first->err();
+  const auto refused = [&](const char* when) {
+    const std::string before = test::read_file(file);
+    const Finished second = DrunProcess(launch(arguments)).finish();
+    EXPECT_EQ(second.code, 125) << when;
+    EXPECT_EQ(second.out, "");
+    EXPECT_EQ(second.err, "drun-store: error: another store uses the snapshot " + file + "\n");
+    EXPECT_EQ(test::read_file(file), before);
+  };
+  refused("before the first change");
+  auto client =
+      Client::connect(parse_endpoint(first->out().substr(0, first->out().find('\n')), 0).value(),
+                      Client::Clock::now() + 10s);
+  ASSERT_TRUE(client) << client.error().what();
+  ASSERT_TRUE(client->set("k", "in the second file of that name"));
+  ASSERT_TRUE(test::eventually(
+      [&] { return test::read_file(file).find("in the second file") != std::string::npos; }));
+  refused("after the file was replaced");
+  first->signal(SIGKILL);
+  ASSERT_TRUE(first->wait());
+  DrunStore third({"--port", "0", "--snapshot", file});
+  auto other = third.client();
+  ASSERT_TRUE(other) << third.process().err();
+  EXPECT_EQ(other->get("k", 5s).value(), "in the second file of that name");
+  third.process().signal(SIGTERM);
+  EXPECT_EQ(third.process().finish().code, 0);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1)
+      << "no lock is left lying about";
+}
+
 TEST(DrunStoreTest, ANoticeThatCannotBeWrittenEndsIt) {
   DrunProcess store(test::Launch{
       {"/bin/sh", "-c", "exec " + kDrunStore + " --bind 127.0.0.1 --port 0 > /dev/full"}, {}, {}});
