@@ -1,0 +1,250 @@
+"""A real Slurm of two nodes on this machine runs the batch script of docs/clusters.md, and cancels a job.
+
+usage: slurm.py ROOT BIN_DIR
+
+slurmctld and two slurmd run in namespaces of their own (network, mounts, processes), without munge, with all their files
+in a folder that goes with them. Skipped (77) without Debian's slurmctld and slurmd, or without the right to make namespaces.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAMS = ["slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol", "sinfo", "unshare", "ip"]
+# Slurm wants an address beside the loopback ones.
+NODES = {"n1": "10.77.0.1", "n2": "10.77.0.2"}
+NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
+LIMIT = 60
+
+CONFIGURATION = """\
+ClusterName=test
+SlurmctldHost={host}(10.77.0.1)
+AuthType=auth/none
+CredType=cred/none
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+ReturnToService=2
+KillWait=30
+GresTypes=gpu
+SlurmdParameters=config_overrides
+NodeName=n1 NodeHostname={host} NodeAddr=10.77.0.1 Port=7001 CPUs=16 Gres=gpu:2
+NodeName=n2 NodeHostname={host} NodeAddr=10.77.0.2 Port=7002 CPUs=16 Gres=gpu:2
+PartitionName=all Nodes=n1,n2 Default=YES State=UP MaxTime=INFINITE
+"""
+
+
+class Failed(Exception):
+    pass
+
+
+class CannotRun(Exception):
+    """Slurm itself, or what it needs, does not work here."""
+
+
+def wait_for(what, condition):
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > LIMIT:
+            raise Failed(f"not within {LIMIT} s: {what}")
+        time.sleep(0.05)
+
+
+def output_of(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT).stdout
+
+
+class Slurm:
+    def __init__(self, folder):
+        self.folder = folder
+        for name in ["state", *NODES]:
+            (folder / name).mkdir()
+        self.daemons = []
+        (folder / "slurm.conf").write_text(CONFIGURATION.format(host=os.uname().nodename, folder=folder))
+        for number in range(2):
+            (folder / f"gpu{number}").touch()
+        (folder / "gres.conf").write_text(f"NodeName=n[1-2] Name=gpu File={folder}/gpu[0-1]\n")
+        os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
+
+    def idle(self):
+        return output_of("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split() == [*NODES]
+
+    def daemon(self, *command):
+        with open(self.folder / "daemons.log", "a", encoding="utf-8") as log:
+            self.daemons.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+
+    def submit(self, script):
+        """The job's number."""
+        path = self.folder / "job.sh"
+        path.write_text(script, encoding="utf-8")
+        return output_of("sbatch", "--parsable", f"--output={self.folder}/%j.out", str(path)).strip()
+
+    def show(self, job, field):
+        return re.search(rf"\b{field}=(\S*)", output_of("scontrol", "show", "job", job))[1]
+
+    def end(self, job):
+        """Exit code and output of the job."""
+        wait_for(f"the end of job {job}", lambda: self.show(job, "JobState") in (
+            "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"))
+        return self.show(job, "ExitCode"), self.output(job)
+
+    def output(self, job):
+        path = self.folder / f"{job}.out"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def close(self):
+        for daemon in reversed(self.daemons):
+            daemon.terminate()
+        for daemon in self.daemons:
+            daemon.wait(LIMIT)
+
+
+def documented_script(root):
+    text = (root / "docs" / "clusters.md").read_text(encoding="utf-8")
+    return re.search(r"^```sh slurm\n(.*?)^```$", text, re.M | re.S)[1]
+
+
+def with_program(script, program):
+    """The documented script with another program."""
+    changed = script.replace("examples/shell/hello.sh", program)
+    if changed == script:
+        raise Failed("the script of docs/clusters.md does not run examples/shell/hello.sh any more")
+    return changed
+
+
+def expect(what, found, wanted):
+    if found != wanted:
+        raise Failed(f"{what}: {found!r}, not {wanted!r}")
+
+
+def start(slurm, _):
+    try:
+        slurm.daemon("slurmctld", "-D")
+        for node in NODES:
+            slurm.daemon("slurmd", "-D", "-N", node)
+        wait_for("two idle nodes", slurm.idle)
+        code, output = slurm.end(slurm.submit("#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --gpus-per-node=2\nsrun true\n"))
+        expect(f"exit code of a job without drun\n{output}", code, "0:0")
+    except (Failed, OSError) as failed:
+        raise CannotRun(str(failed)) from failed
+
+
+def check_ranks(slurm, script):
+    code, output = slurm.end(slurm.submit(script))
+    expect(f"exit code\n{output}", code, "0:0")
+    found = sorted(re.findall(r"^hello from .*$", output, re.M))
+    expect("output", found, [f"hello from rank {rank} of 4 (local rank {rank % 2} on node {rank // 2})"
+                             for rank in range(4)])
+
+
+def check_exit_code(slurm, script):
+    program = slurm.folder / "fails.sh"
+    program.write_text('#!/bin/sh\n[ "$RANK" != 3 ] || exit 7\nexec sleep 1000\n')
+    program.chmod(0o755)
+    code, output = slurm.end(slurm.submit(with_program(script, str(program))))
+    expect(f"exit code\n{output}", code, "7:0")
+    expect_no_process("fails.sh", slurm)
+
+
+def expect_no_process(name, slurm):
+    def lines():
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                yield path.read_bytes()
+            except OSError:
+                pass  # it is gone
+
+    wait_for(f"the end of every process of {name}",
+             lambda: not any(name.encode() in line or os.path.basename(line.split(b"\0")[0]) in (b"drun", b"sleep") for line in lines()))
+    wait_for("idle nodes", slurm.idle)
+
+
+def check_cancel(slurm, script):
+    """scancel gives the workers their SIGTERM, and leaves nothing."""
+    program = slurm.folder / "saves.sh"
+    program.write_text(f'#!/bin/sh\ntrap "echo saved >{slurm.folder}/saved.$RANK; exit 0" TERM\n'
+                       f'echo "ready $RANK"\nsleep 1000 &\nwait\n')
+    program.chmod(0o755)
+    job = slurm.submit(with_program(script, str(program)))
+    wait_for("four workers", lambda: slurm.output(job).count("ready ") == 4)
+    subprocess.run(["scancel", job], check=True, timeout=LIMIT)
+    slurm.end(job)
+    expect_no_process("saves.sh", slurm)
+    expect("ranks that had time to save", sorted(path.name for path in slurm.folder.glob("saved.*")),
+           [f"saved.{rank}" for rank in range(4)])
+
+
+def prepare_machine(folder):
+    """The network and the names of the test's own namespaces."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    for address in NODES.values():
+        subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], check=True)
+    hosts = folder / "hosts"
+    names = {"localhost": "127.0.0.1", os.uname().nodename: "10.77.0.1", **NODES}
+    hosts.write_text("".join(f"{address} {name}\n" for name, address in names.items()), encoding="utf-8")
+    subprocess.run(["mount", "--bind", str(hosts), "/etc/hosts"], check=True)
+
+
+def inside(root, folder):
+    """In namespaces of the test's own."""
+    try:
+        prepare_machine(folder)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"skipped: {error}")
+        return 77
+    os.symlink(root / "examples", folder / "examples")
+    os.chdir(folder)
+    slurm = Slurm(folder)
+    script = documented_script(root)
+    try:
+        for step in (start, check_ranks, check_exit_code, check_cancel):
+            began = time.monotonic()
+            step(slurm, script)
+            print(f"{step.__name__}: ok, {time.monotonic() - began:.1f} s", flush=True)
+    except (Failed, CannotRun) as failed:
+        cannot_run = isinstance(failed, CannotRun)
+        print(f"skipped: Slurm does not run here: {failed}" if cannot_run else f"{step.__name__}: {failed}")
+        for log in sorted(folder.glob("*.log")):
+            print(f"--- {log.name}:\n" + "\n".join(log.read_text(errors="replace").splitlines()[-15:]))
+        return 77 if cannot_run else 1
+    finally:
+        slurm.close()
+    return 0
+
+
+def main():
+    root, binaries = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+    if len(sys.argv) > 3:
+        return inside(root, pathlib.Path(sys.argv[3]))
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing:
+        print(f"skipped: no {', '.join(missing)} (apt-get install slurmctld slurmd slurm-client)")
+        return 77
+    if subprocess.run([*NAMESPACES, "true"], capture_output=True, check=False).returncode != 0:
+        print("skipped: namespaces cannot be made here: this needs root")
+        return 77
+    environment = {name: value for name, value in os.environ.items() if not re.match(r"PET_|SLURM_|TORCHELASTIC_", name)}
+    environment["PATH"] = f"{binaries}:{environment['PATH']}"
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run([*NAMESPACES, sys.executable, __file__, str(root), str(binaries), folder],
+                              env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
