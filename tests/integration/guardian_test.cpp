@@ -51,6 +51,41 @@ TEST(GuardianTest, ConnectsTheStreamsItIsGivenAndNullForTheOthers) {
   EXPECT_NE(text.find("/usr/bin:/bin\n"), std::string::npos) << text;
 }
 
+// Who kills drun by its name, group or session must not hit the keeper, at no moment in which a
+// worker may have started something: the keeper is apart before there is a guardian.
+TEST(GuardianTest, TheKeeperIsApartBeforeThereIsAGuardian) {
+  for (int round = 0; round < 20; ++round) {
+    Pipe done;
+    const pid_t agent = ::fork();
+    ASSERT_GE(agent, 0);
+    if (agent == 0) {
+      done.write.reset();
+      {
+        const Driver driver;
+        char end = 0;
+        (void)!::read(done.read.get(), &end, 1);
+      }
+      ::_exit(0);
+    }
+    const auto only_child_of = [](pid_t parent) {
+      const std::string id = std::to_string(parent);
+      return std::atoi(
+          read_small_file("/proc/" + id + "/task/" + id + "/children").value_or("").c_str());
+    };
+    pid_t keeper = 0;
+    EXPECT_TRUE(eventually([&] { return (keeper = only_child_of(agent)) > 0; }));
+    const auto deadline = Clock::now() + kPatience;
+    while (only_child_of(keeper) <= 0 && Clock::now() < deadline) {
+    }
+    const std::string directory = "/proc/" + std::to_string(keeper);
+    EXPECT_EQ(read_small_file(directory + "/comm").value_or(""), "job-keeper\n");
+    EXPECT_TRUE(read_small_file(directory + "/cmdline").value_or("").starts_with("job-keeper"));
+    EXPECT_EQ(::getsid(keeper), keeper);
+    done.write.reset();
+    EXPECT_EQ(::waitpid(agent, nullptr, 0), agent);
+  }
+}
+
 TEST(GuardianTest, SignalGoesToTheGroupOfOneWorkerOrOfAll) {
   Driver driver;
   std::vector<Pipe> out(3);

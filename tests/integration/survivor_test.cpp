@@ -4,8 +4,11 @@
 //
 // DRUN_SURVIVOR_ROUNDS=N repeats each case N times.
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,9 +78,31 @@ bool ends_by_itself(End end) {
   return end <= End::Dropped;
 }
 
-// The agent's whole life, in a process of its own. Tells the helpers' process ids when all workers
+// Where the job runs.
+struct Place {
+  std::string cgroup;  // empty: none
+  bool without_proc = false;
+};
+
+// Only for this process and those that it starts. False where that is not allowed.
+bool hide_proc() {
+  if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  return ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("none", "/proc", "tmpfs", MS_RDONLY, nullptr) == 0;
+}
+
+bool can_hide_proc() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(hide_proc() ? 0 : 1);
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// The agent's whole life, in a process of its own. Tells the guardian's process id when all workers
 // are ready.
-int run_agent(End end, const std::string& kind, const std::string& cgroup, int report) {
+int run_agent(End end, const std::string& kind, const Place& place, int report) {
+  const auto& cgroup = place.cgroup;
+  if (place.without_proc && !hide_proc()) return 7;
   GuardianOptions options;
   options.use_cgroup = !cgroup.empty();
   options.cgroup_parent = cgroup;
@@ -96,16 +121,14 @@ int run_agent(End end, const std::string& kind, const std::string& cgroup, int r
     for (WorkerId id = 0; id < kWorkers; ++id)
       if (!driver.await<Exited>(id)) return 2;
   }
-  Helpers helpers;
-  helpers.guardian = driver.guardian.pid();
-  helpers.keeper = parent_of(helpers.guardian);
-  if (::write(report, &helpers, sizeof helpers) != sizeof helpers) return 3;
+  const pid_t guardian = driver.guardian.pid();
+  if (::write(report, &guardian, sizeof guardian) != sizeof guardian) return 3;
   if (end == End::Dropped) return kClean;
   if (ends_by_itself(end)) {
     driver.guardian.stop(SIGTERM, 30ms);
     const auto stopped = driver.await<Stopped>();
     if (!stopped || stopped->remaining != 0) return 4;
-    return descendants() == std::vector<pid_t>{helpers.keeper, helpers.guardian} ? kClean : 5;
+    return descendants().size() == (place.without_proc ? 1U : 2U) ? kClean : 5;
   }
   return driver.await<GuardianLost>(std::function<bool(const GuardianLost&)>(), 60s) ? kClean : 6;
 }
@@ -166,8 +189,7 @@ class SurvivorTest : public testing::TestWithParam<std::size_t> {
   }
 
   // Returns how long the last process lived after the end.
-  void run(End end, const std::string& kind, const std::string& cgroup,
-           std::chrono::microseconds gap) {
+  void run(End end, const std::string& kind, const Place& place, std::chrono::microseconds gap) {
     Pipe report;
     const pid_t agent = ::fork();
     ASSERT_GE(agent, 0);
@@ -175,7 +197,7 @@ class SurvivorTest : public testing::TestWithParam<std::size_t> {
       report.read.reset();
       int code = 99;
       try {
-        code = run_agent(end, kind, cgroup, report.write.get());
+        code = run_agent(end, kind, place, report.write.get());
       } catch (const std::exception& error) {
         std::fprintf(stderr, "agent: %s\n", error.what());
       }
@@ -185,9 +207,10 @@ class SurvivorTest : public testing::TestWithParam<std::size_t> {
     Helpers helpers;
     pollfd entry{report.read.get(), POLLIN, 0};
     ASSERT_EQ(::poll(&entry, 1, 20'000), 1) << "the workers did not become ready";
-    ASSERT_EQ(::read(report.read.get(), &helpers, sizeof helpers),
-              static_cast<ssize_t>(sizeof helpers))
+    ASSERT_EQ(::read(report.read.get(), &helpers.guardian, sizeof helpers.guardian),
+              static_cast<ssize_t>(sizeof helpers.guardian))
         << "the agent ended before its workers were ready";
+    helpers.keeper = parent_of(helpers.guardian);
     strike(end, agent, helpers, gap);
     const auto before = Clock::now();
     const auto agent_status = await_nobody(agent, kSettle);
@@ -218,7 +241,7 @@ TEST_P(SurvivorTest, NothingIsLeft) {
         const std::chrono::microseconds gap(random() % 3000);
         SCOPED_TRACE(kind + (cgroup.empty() ? "" : " in a cgroup") + ", round " +
                      std::to_string(round) + ", gap " + std::to_string(gap.count()) + " us");
-        run(end, kind, cgroup, gap);
+        run(end, kind, {cgroup, false}, gap);
         if (HasFatalFailure()) return;
       }
     }
@@ -227,6 +250,27 @@ TEST_P(SurvivorTest, NothingIsLeft) {
   if (std::getenv("DRUN_SURVIVOR_ROUNDS") != nullptr)
     std::printf("longest time to the last death: %lld ms\n",
                 static_cast<long long>(longest_.count()));
+}
+
+// A container may hide /proc. One kind is left out: what forks as fast as it can, each time into a
+// session of its own, is caught only by luck there.
+TEST_P(SurvivorTest, NothingIsLeftWithoutProc) {
+  const End end = kEnds[GetParam()].end;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer needs /proc";
+#endif
+  if (!can_hide_proc()) GTEST_SKIP() << "no right to cover /proc here";
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  for (int round = 0; round < survivor_rounds(); ++round) {
+    for (const auto& kind : survivor_kinds()) {
+      if (kind == "respawner") continue;
+      const std::chrono::microseconds gap(random() % 3000);
+      SCOPED_TRACE(kind + ", round " + std::to_string(round));
+      run(end, kind, {"", true}, gap);
+      if (HasFatalFailure()) return;
+    }
+  }
+  RecordProperty("longest_ms", std::to_string(longest_.count()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ends, SurvivorTest, testing::Range(std::size_t{0}, std::size(kEnds)),

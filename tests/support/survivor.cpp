@@ -13,11 +13,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 
 extern char** environ;
 
 namespace {
+
+const char* self = nullptr;  // this program's path
 
 [[noreturn]] void wait_for_ever() {
   for (;;)
@@ -157,12 +158,11 @@ void closes_all() {
 void clears_environment() {
   if (!fork_child()) return;
   ::setsid();
-  const std::string self = "/proc/self/exe";
   char name[] = "unrelated";
   char mode[] = "--just-wait";
   char* const argv[] = {name, mode, nullptr};
   char* const none[] = {nullptr};
-  ::execve(self.c_str(), argv, none);
+  ::execve(self, argv, none);
   ::_exit(1);
 }
 
@@ -199,6 +199,7 @@ const struct {
 }  // namespace
 
 int main(int argc, char** argv) {
+  self = argv[0];
   if (argc == 2 && std::strcmp(argv[1], "--just-wait") == 0) ready_and_wait();
   if (argc == 2 && std::strcmp(argv[1], "--kinds") == 0) {
     for (const auto& kind : kKinds)

@@ -86,6 +86,40 @@ void append_children_of(pid_t parent, std::vector<pid_t>& out) {
     append_children_by_scan(parent, out);
 }
 
+// Whether /proc is there and that of this process's own numbers, and not covered or from outside.
+bool proc_is_ours() {
+  char target[24];
+  const ssize_t n = ::readlink("/proc/self", target, sizeof target);
+  return n > 0 && parse_pid({target, static_cast<std::size_t>(n)}) == ::getpid();
+}
+
+// A child that nobody has waited for keeps its number, so this stays true until the caller itself
+// waits for it.
+bool is_child(pid_t pid) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0;
+}
+
+void append_children_between(pid_t first, pid_t last, std::vector<pid_t>& out) {
+  for (pid_t pid = first; pid < last; ++pid)
+    if (is_child(pid)) out.push_back(pid);
+}
+
+// Without /proc: the kernel still says of any number whether a child of ours has it. The numbers
+// that follow our own come first, and the others only when none of them is a child.
+std::vector<pid_t> children_by_number() {
+  constexpr pid_t kLimit = 4'194'304;  // of Linux
+  constexpr pid_t kNear = 32'768;
+  std::vector<pid_t> result;
+  const pid_t self = ::getpid();
+  const pid_t near = std::min(self + kNear, kLimit);
+  append_children_between(self + 1, near, result);
+  if (!result.empty()) return result;
+  append_children_between(1, self, result);
+  append_children_between(near, kLimit, result);
+  return result;
+}
+
 int open_pid(pid_t pid) {
   return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
 }
@@ -124,6 +158,7 @@ bool reap_children(const OnReaped& on_reaped) {
 }
 
 std::vector<pid_t> children() {
+  if (!proc_is_ours()) return children_by_number();
   std::vector<pid_t> result;
   append_children_of(::getpid(), result);
   return result;
@@ -131,6 +166,7 @@ std::vector<pid_t> children() {
 
 std::vector<pid_t> descendants() {
   std::vector<pid_t> result = children();
+  if (!proc_is_ours()) return result;
   std::unordered_set<pid_t> seen(result.begin(), result.end());
   for (std::size_t i = 0; i < result.size(); ++i) {
     std::vector<pid_t> next;
@@ -145,13 +181,14 @@ void signal_descendants(const std::vector<pid_t>& all, int signal,
                         const std::function<bool(pid_t)>& wanted) {
   std::unordered_set<pid_t> family(all.begin(), all.end());
   family.insert(::getpid());
+  const bool proc = proc_is_ours();
   for (const pid_t pid : all) {
     if (wanted && !wanted(pid)) continue;
     // The descriptor pins the process; if it is still alive when it is signalled, it was the owner
     // of this process id when its parent was read.
     const FileDescriptor pinned(open_pid(pid));
     if (!pinned && errno != ENOSYS && errno != EMFILE) continue;
-    if (!family.contains(parent_of(pid))) continue;
+    if (!is_child(pid) && !(proc && family.contains(parent_of(pid)))) continue;
     if (pinned) {
       ::syscall(SYS_pidfd_send_signal, pinned.get(), signal, nullptr, 0);
     } else {

@@ -22,9 +22,11 @@ using OnReaped = std::function<void(const Reaped&)>;
 bool reap_children(const OnReaped& on_reaped);
 
 // The direct children of this process, those included that have ended and were not waited for.
+// Without /proc it asks the kernel number by number, and gives some of them if there are any.
 [[nodiscard]] std::vector<pid_t> children();
 
-// Every descendant of this process, direct children first.
+// Every descendant of this process, direct children first. Without /proc only children: what is
+// below one becomes a child itself when that one ends.
 [[nodiscard]] std::vector<pid_t> descendants();
 
 // `signal` to each of `all`, the result of descendants(), that still is one and is wanted (everyone

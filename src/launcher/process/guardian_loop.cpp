@@ -313,7 +313,7 @@ void GuardianLoop::kill_pass() {
   if (group_) group_->kill();
   signal_descendants(targets, SIGKILL);
   for (const auto& [id, pid] : workers_)
-    ::kill(-pid, SIGKILL);  // also where /proc is missing
+    ::kill(-pid, SIGKILL);  // at one blow, before it can be seen
   reap();
 }
 

@@ -82,6 +82,10 @@ void keeper_main(FileDescriptor agent, FileDescriptor commands,
   KeeperReport result;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t parent = ::getppid();
+  // Before there is a guardian, so before there can be a worker. Neither name holds the program's:
+  // whoever kills by that name, or by the agent's group or session, must not kill this process.
+  detach({agent.get(), commands.get()}, "job-keeper");
+  set_command_line("job-keeper for process " + std::to_string(parent));
   const pid_t guardian = ::fork();
   if (guardian == 0) {
     agent.reset();
@@ -93,9 +97,6 @@ void keeper_main(FileDescriptor agent, FileDescriptor commands,
     ::_exit(1);
   }
   commands.reset();
-  // Neither name holds the program's: whoever kills by that name must not kill this process.
-  detach({agent.get()}, "job-keeper");
-  set_command_line("job-keeper for process " + std::to_string(parent));
   const auto group = worker_group(options, find_cgroups(), guardian);
   std::vector<std::string> folders;
   const bool lost = watch(agent.get(), guardian, result.guardian, folders);
