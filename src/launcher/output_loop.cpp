@@ -331,6 +331,8 @@ void OutputLoop::take_note(Stream& stream, std::string_view bytes) {
 void OutputLoop::source_ended(Stream& stream, Time now) {
   if (stream.ended) return;
   if (stream.grown) --grown_pipes_;
+  // Closing does not end the events while a forked process has the descriptor too.
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream.source.get(), nullptr);
   stream.source.reset();
   if (stream.console == nullptr) {
     stream.ended = true;

@@ -218,6 +218,8 @@ void ServerLoop::report(Connection& connection) {
 
 void ServerLoop::remove(Connection& connection) {
   if (connection.health() == Connection::Health::Dropped) report(connection);
+  // Closing does not end the events while a forked process has the descriptor too.
+  watch(connection.fd(), connection, 0);
   connection.disconnect(now_);
   const std::size_t index = connection.index;
   std::swap(connections_[index], connections_.back());

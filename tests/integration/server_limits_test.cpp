@@ -2,6 +2,7 @@
 // nothing.
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -71,6 +72,29 @@ void await(const char* what, const std::function<bool()>& condition) {
   }
 }
 
+// While it lives, closing a descriptor that it has as well does not end its events.
+TEST(ServerLimitsTest, AConnectionThatAForkedProcessHasTooIsGoneWhenItsPeerIs) {
+  RunningServer server;
+  ControlConnection observer(server.endpoint());
+  TcpStoreConnection peer(server.endpoint());
+  EXPECT_EQ(peer.add("key", 1), 1);
+  int until_closed[2];
+  ASSERT_EQ(::pipe(until_closed), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    ::close(until_closed[1]);
+    ::_exit(static_cast<int>(::read(until_closed[0], &byte, 1)));
+  }
+  ::shutdown(peer.fd(), SHUT_RDWR);
+  await("the end of the connection", [&] { return counter(observer, "connections") == 1; });
+  for (int rounds = 0; rounds < 10; ++rounds)
+    EXPECT_EQ(counter(observer, "connections"), 1U);
+  ::close(until_closed[0]);
+  ::close(until_closed[1]);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+}
+
 TEST(ServerLimitsTest, HalfAMessageHoldsNobodyUp) {
   RunningServer server;
   const std::string whole = set_request("key", std::string(1000, 'v'));
@@ -104,7 +128,7 @@ TEST(ServerLimitsTest, AFloodOfRequestsLeavesTheOthersTheirTurn) {
     }
   });
   TcpStoreConnection other(server.endpoint());
-  for (int i = 1; i <= 200; ++i)
+  for (int i = 1; i <= 50; ++i)
     ASSERT_EQ(other.add("n", 1), i);
   stop = true;
   ::shutdown(flooder.fd(), SHUT_RDWR);
