@@ -35,6 +35,7 @@
 #include "launcher/store_finder.hpp"
 #include "launcher/store_host.hpp"
 #include "launcher/store_key_value.hpp"
+#include "launcher/terminal_input.hpp"
 #include "launcher/time_limits.hpp"
 #include "launcher/worker_group.hpp"
 #include "rendezvous/participant.hpp"
@@ -57,6 +58,7 @@ class Agent {
         guardian_events_(io_, ::dup(guardian_.fd())),
         signals_(io_, options),
         timer_(io_),
+        input_(io_, options.local_node >= 0 ? ::getpgid(::getppid()) : ::getpgrp()),
         output_(output_options(options, host_name_)),
         voice_(output_, neighbours, single_node_),
         group_(options, host_name_, guardian_, output_),
@@ -189,7 +191,7 @@ class Agent {
       if (cancelled || leaving_) return;
       const auto now = Clock::now();
       if (const auto expired = limits_.expired(now)) end_at_limit(*expired, now);
-      if (const auto countdown = limits_.countdown(now, stop_requests_.any()))
+      if (const auto countdown = limits_.countdown(now, stop_requests_.any(), stop_reason_))
         voice_.progress().show(*countdown, now);
       if (link_ && !participant_ && !leaving_) {
         voice_.waiting("waiting for the store at " + to_string(options_.endpoint) + ": " +
@@ -238,6 +240,7 @@ class Agent {
     }
     restart_count_ = action.assignment.restart_count;
     group_.start(action.assignment, Clock::now());
+    watch_input();
   }
 
   void perform(const rendezvous::StopAction& action) {
@@ -253,7 +256,7 @@ class Agent {
 
   void begin_grace(Clock::time_point now) {
     limits_.grace_begins(now);
-    if (stop_requests_.any()) voice_.progress().show(*limits_.countdown(now, true), now, true);
+    if (stop_requests_.any()) voice_.progress().show(*limits_.countdown(now, true, ""), now, true);
   }
 
   void perform(rendezvous::FinishAction& action) { finish(std::move(action.outcome)); }
@@ -329,7 +332,8 @@ class Agent {
     if (meaning == SignalMeaning::Suspend) {
       voice_.progress().clear();
       // While the workers are being stopped for good they need their time.
-      return leaving_ || limits_.in_grace() ? suspend() : suspend_with(guardian_);
+      leaving_ || limits_.in_grace() ? suspend() : static_cast<void>(suspend_with(guardian_));
+      return watch_input();
     }
     const std::string reason = "received " + process::signal_name(signal);
     if (!stop_requests_.count(signal, Clock::now())) return;
@@ -348,6 +352,24 @@ class Agent {
     group_.stop_with(signal);
     stop_job(single_node_ ? reason : reason + " on " + host_name_, 128 + signal);
     pump();
+  }
+
+  void watch_input() {
+    input_.cancel();
+    if (!leaving_ && group_.has_input()) input_.watch([this] { on_background_read(); });
+  }
+
+  // A worker reads the terminal while drun is in the background: as any job, it waits for the shell
+  // to bring it to the foreground.
+  void on_background_read() {
+    if (leaving_ || limits_.in_grace()) return;
+    voice_.progress().clear();
+    if (options_.local_node >= 0) {
+      input_.cancel();
+      ::kill(::getppid(), SIGTTIN);  // the shell's job; it suspends its agents
+    } else if (!suspend_with(guardian_, SIGTTIN)) {
+      input_.cancel();
+    }
   }
 
   // ---- leaving ----
@@ -399,6 +421,7 @@ class Agent {
     signals_.cancel();
     timer_.cancel();
     guardian_events_.cancel();
+    input_.cancel();
     asio::post(io_, [this] { key_value_.reset(); });  // this may run inside a call from it
   }
 
@@ -410,6 +433,7 @@ class Agent {
   asio::posix::stream_descriptor guardian_events_;
   AgentSignals signals_;
   asio::steady_timer timer_;
+  BackgroundInput input_;
   Output output_;
   AgentVoice voice_;
   StoreHost store_;
@@ -437,6 +461,7 @@ class Agent {
 
 int run_agent(const Options& options, SaidOnce* neighbours, std::atomic<bool>* unnoticed) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like any other
   return with_raised_open_files([&](const std::optional<rlimit>& before) {
     process::GuardianOptions guardian_options;
     guardian_options.open_files = before;

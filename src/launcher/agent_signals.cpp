@@ -82,19 +82,19 @@ void AgentSignals::wait() {
   });
 }
 
-void suspend() {
+void suspend(int signal) {
   sigset_t suspension;
   sigset_t before;
   sigemptyset(&suspension);
-  sigaddset(&suspension, SIGTSTP);
+  sigaddset(&suspension, signal);
   ::pthread_sigmask(SIG_BLOCK, &suspension, &before);
   struct sigaction standard {};
   struct sigaction handler {};
   standard.sa_handler = SIG_DFL;
-  ::sigaction(SIGTSTP, &standard, &handler);
-  ::raise(SIGTSTP);
+  ::sigaction(signal, &standard, &handler);
+  ::raise(signal);
   ::pthread_sigmask(SIG_UNBLOCK, &suspension, nullptr);  // here it stops
-  ::sigaction(SIGTSTP, &handler, nullptr);
+  ::sigaction(signal, &handler, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -117,11 +117,12 @@ bool can_be_suspended() {
   return true;
 }
 
-void suspend_with(process::Guardian& guardian) {
-  if (!can_be_suspended()) return;
+bool suspend_with(process::Guardian& guardian, int signal) {
+  if (!can_be_suspended()) return false;
   guardian.signal_all(SIGSTOP);
-  suspend();
+  suspend(signal);
   guardian.signal_all(SIGCONT);
+  return true;
 }
 
 }  // namespace drun::launcher

@@ -60,11 +60,12 @@ class AgentSignals {
 // Starts a process for a moment, and may be called from any thread.
 [[nodiscard]] bool can_be_suspended();
 
-// Ctrl-Z for drun alone; returns when it goes on, at once where it cannot be suspended.
-void suspend();
+// Ctrl-Z for drun alone; returns when it goes on, at once where it cannot be suspended. SIGTTIN
+// instead of SIGTSTP: the shell says that it waits for input.
+void suspend(int signal = SIGTSTP);
 
 // Ctrl-Z: the workers, which are in groups of their own, stop and go on with drun. Returns when
-// drun goes on; does nothing where it cannot be suspended.
-void suspend_with(process::Guardian& guardian);
+// drun goes on; false, and nothing is done, where it cannot be suspended.
+bool suspend_with(process::Guardian& guardian, int signal = SIGTSTP);
 
 }  // namespace drun::launcher

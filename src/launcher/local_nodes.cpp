@@ -100,8 +100,8 @@ class Agents {
     while (left_ > 0) {
       const int signal = ::sigwaitinfo(&signals_, nullptr);
       if (signal < 0) continue;
-      if (signal == SIGTSTP) {
-        suspend_all();
+      if (signal == SIGTSTP || signal == SIGTTIN) {
+        suspend_all(signal);
       } else if (signal != SIGCHLD) {
         pass_on(signal);
       }
@@ -139,11 +139,12 @@ class Agents {
   }
 
   // Ctrl-Z reaches this process alone: the agents suspend their workers and themselves first.
-  void suspend_all() const {
+  // SIGTTIN: an agent says that a worker reads the terminal while this job is in the background.
+  void suspend_all(int signal) const {
     if (!can_be_suspended()) return;
     signal_all(SIGTSTP);
     wait_until_suspended();
-    suspend();
+    suspend(signal);
     signal_all(SIGCONT);
   }
 
@@ -219,7 +220,8 @@ sigset_t signals_to_take(const Options& options) {
   ::sigemptyset(&signals);
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH})
     ::sigaddset(&signals, signal);
-  if (!ignored_from_start(SIGTSTP)) ::sigaddset(&signals, SIGTSTP);
+  for (const int signal : {SIGTSTP, SIGTTIN})
+    if (!ignored_from_start(signal)) ::sigaddset(&signals, signal);
   for (const int signal : options.signals_to_handle)
     ::sigaddset(&signals, signal);
   for (const int signal : options.forward_signals)
@@ -235,6 +237,7 @@ int run_nodes(const Options& options) {
     return kDrunFailed;
   }
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like any other
   std::signal(SIGCHLD, SIG_DFL);
   const sigset_t signals = signals_to_take(options);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);

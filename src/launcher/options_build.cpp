@@ -1,6 +1,7 @@
 #include "launcher/options_build.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <tuple>
@@ -174,6 +175,17 @@ void check_compatibility(const Settings& settings, Options& options) {
   }
 }
 
+// Where one machine is the job, its size is known. Else every round says it.
+void check_stdin(const Settings& settings, const Options& options) {
+  const Setting* setting = settings.find("stdin");
+  if (setting == nullptr || !options.stdin_rank) return;
+  if (options.max_nodes != 1 && options.local_nodes == 0) return;
+  const std::int64_t ranks = std::int64_t{options.max_nodes} * options.nproc_per_node;
+  if (*options.stdin_rank < ranks) return;
+  refuse(*setting, ranks == 1 ? "the job has rank 0 only"
+                              : "the job has ranks 0 to " + std::to_string(ranks - 1) + " only");
+}
+
 }  // namespace
 
 Options build_options(const Given& given) {
@@ -186,6 +198,7 @@ Options build_options(const Given& given) {
   check_compatibility(given.settings, options);
   resolve_rendezvous(given, options);
   build_command(given, options);
+  check_stdin(given.settings, options);
   return options;
 }
 

@@ -41,6 +41,7 @@ void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output
   } else if (outcome.end != rendezvous::End::Success) {
     log::error(outcome.text);
   }
+  if (const auto lost = output.lost_logs(); !lost.empty()) log::warning(lost);
   if (options.report_file.empty()) return;
   const auto written = write_whole_file(options.report_file, render_report_json(outcome));
   if (!written) log::error("--report: " + written.error().what());

@@ -1,6 +1,7 @@
 #include "launcher/output.hpp"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +37,16 @@ std::vector<std::string> tail_of_file(const std::string& path, std::size_t lines
   return last_lines(bytes, lines);
 }
 
+std::string folder_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+bool is_full(const std::string& folder) {
+  struct statvfs disk {};
+  if (::statvfs(folder.c_str(), &disk) != 0 || disk.f_blocks == 0) return false;
+  return (::geteuid() == 0 ? disk.f_bfree : disk.f_bavail) == 0;
+}
+
 }  // namespace
 
 class Output::Impl {
@@ -60,7 +71,10 @@ class Output::Impl {
             (error ? "/stderr.log" : "/stdout.log");
       logs_[label.worker][error ? 1 : 0] = log;
     }
-    if (route.direct) return create_log(log);
+    if (route.direct) {
+      direct_folder_ = folder_of(log);
+      return create_log(log);
+    }
     if (route.nothing) return open_nothing();
 
     auto stream = std::make_unique<Stream>(loop().pool(), error ? options_.tail_lines : 0);
@@ -103,12 +117,21 @@ class Output::Impl {
     auto command = std::make_unique<OutputCommand>();
     command->kind = OutputCommand::Kind::Drain;
     command->released = std::exchange(streams_, {});
+    // What a worker could not write to its own descriptor only the worker was told.
+    if (!direct_folder_.empty()) disk_full_ = disk_full_ || is_full(direct_folder_);
     logs_.clear();
     filters_.clear();
     return thread_.ask(std::move(command), limit) != nullptr;
   }
 
   [[nodiscard]] bool lost_output() const { return thread_.lost_output(); }
+
+  [[nodiscard]] std::string lost_logs() const {
+    std::string lost = thread_.lost_logs();
+    if (lost.empty() && disk_full_)
+      lost = "the disk of --log-dir is full: what the workers wrote to their logs may be cut off";
+    return lost;
+  }
 
   void message(std::string text) {
     if (text.empty() || text.back() != '\n') text += '\n';
@@ -144,6 +167,8 @@ class Output::Impl {
   }
 
   OutputOptions options_;
+  std::string direct_folder_;  // of logs that workers write themselves; empty: there are none
+  bool disk_full_ = false;
   RunFiles files_;
   OutputThread thread_;
   std::vector<std::unique_ptr<Stream>> streams_;
@@ -184,6 +209,10 @@ std::vector<std::string> Output::tail(std::uint32_t worker, std::chrono::millise
 
 bool Output::drain(std::chrono::milliseconds limit) {
   return impl_->drain(limit);
+}
+
+std::string Output::lost_logs() const {
+  return impl_->lost_logs();
 }
 
 bool Output::lost_output() const {

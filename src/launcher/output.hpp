@@ -84,6 +84,10 @@ class Output {
   // after drain(). A reader that has left is no loss.
   [[nodiscard]] bool lost_output() const;
 
+  // What to tell the user at the end of log files that are not complete, or may not be because
+  // their disk is full; empty: all are. Complete after drain().
+  [[nodiscard]] std::string lost_logs() const;
+
   // drun's own words to stderr, in order with what the workers have written there, never within a
   // line of theirs. Never blocks. A newline is added where `text` has none at the end.
   void message(std::string text);

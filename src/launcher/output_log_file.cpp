@@ -75,6 +75,11 @@ void LogFile::rotate() {
   mid_line_ = false;
 }
 
+int FilterFile::new_error() {
+  if (file_.error() == 0 || std::exchange(error_told_, true)) return 0;
+  return file_.error();
+}
+
 void FilterFile::line(std::string_view prefix, std::string_view line) {
   const bool wanted = std::any_of(texts_.begin(), texts_.end(), [&](const std::string& text) {
     return line.find(text) != std::string_view::npos;

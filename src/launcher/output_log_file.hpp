@@ -50,9 +50,13 @@ class FilterFile {
       : file_(std::move(path), 0), texts_(std::move(texts)) {}
 
   void line(std::string_view prefix, std::string_view line);
+  [[nodiscard]] const std::string& path() const { return file_.path(); }
+  // errno of what ended it, for the first who asks; else 0.
+  [[nodiscard]] int new_error();
 
  private:
   LogFile file_;
+  bool error_told_ = false;
   std::vector<std::string> texts_;
 };
 

@@ -259,13 +259,34 @@ bool OutputLoop::read_once(Stream& stream, Time now) {
   const bool drained = !room || (*room > 0 && !stream.terminal && !stream.hung_up);
   if (drained) stream.readable = false;
   if (stream.console != nullptr) stream.console->offer(stream, now);
+  look_at_files(stream, now);
+  return stream.readable;
+}
+
+void OutputLoop::look_at_files(Stream& stream, Time now) {
   if (stream.log != nullptr && stream.log->error() != 0) {
-    say("drun: cannot write " + stream.log->path() + ": " +
-            std::generic_category().message(stream.log->error()) + "; the rest of it is lost\n",
-        now);
+    lose_log(stream.log->path(), stream.log->error(), now);
     stream.log.reset();
   }
-  return stream.readable;
+  if (stream.filter == nullptr) return;
+  if (const int error = stream.filter->new_error(); error != 0)
+    lose_log(stream.filter->path(), error, now);
+}
+
+// A full disk ends all logs within a moment: the first is named now, the number at the end.
+void OutputLoop::lose_log(const std::string& path, int error, Time now) {
+  if (lost_logs_.load() == 0) {
+    first_lost_log_ = path + ": " + std::generic_category().message(error);
+    say("drun: cannot write " + first_lost_log_ + "; the rest of it is lost\n", now);
+  }
+  lost_logs_.fetch_add(1);
+}
+
+std::string OutputLoop::lost_logs() const {
+  const unsigned count = lost_logs_.load();
+  if (count == 0) return {};
+  return (count == 1 ? "a log file is" : std::to_string(count) + " log files are") +
+         std::string(" not complete: cannot write ") + first_lost_log_;
 }
 
 namespace {
@@ -337,10 +358,12 @@ void OutputLoop::source_ended(Stream& stream, Time now) {
   if (stream.console == nullptr) {
     stream.ended = true;
     stream.finish(now);
+    look_at_files(stream, now);
     return;
   }
   stream.console->end(stream);
   stream.finish(now);
+  look_at_files(stream, now);
   stream.console->offer(stream, now);
 }
 

@@ -59,6 +59,8 @@ class OutputLoop {
   // True when output was lost because it could not be written (a full disk), not because its reader
   // has left.
   [[nodiscard]] bool lost_output() const { return lost_output_.load(); }
+  // What to say at the end of logs that could not be written; empty: all were.
+  [[nodiscard]] std::string lost_logs() const;
   // Changes whenever something could be written.
   [[nodiscard]] std::uint64_t progress() const { return progress_.load(); }
 
@@ -81,6 +83,8 @@ class OutputLoop {
   std::optional<std::size_t> read_raw(Stream& stream);
   std::optional<std::size_t> read_lines(Stream& stream, Time now);
   void take_note(Stream& stream, std::string_view bytes);
+  void look_at_files(Stream& stream, Time now);
+  void lose_log(const std::string& path, int error, Time now);
   void source_ended(Stream& stream, Time now);
   [[nodiscard]] bool ahead(const Stream& stream) const;
 
@@ -111,6 +115,8 @@ class OutputLoop {
   Time last_progress_{};
   int grown_pipes_ = 0;
   std::atomic<bool> lost_output_{false};
+  std::string first_lost_log_;  // fixed when the count is no longer 0
+  std::atomic<unsigned> lost_logs_{0};
 };
 
 }  // namespace drun::launcher

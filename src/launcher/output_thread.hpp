@@ -40,6 +40,7 @@ class OutputThread {
   // drun's terminal has a new size: those of `streams` have it too when this returns.
   void resize(const std::vector<std::unique_ptr<Stream>>& streams);
   [[nodiscard]] bool lost_output() const { return loop_ != nullptr && loop_->lost_output(); }
+  [[nodiscard]] std::string lost_logs() const { return loop_ ? loop_->lost_logs() : ""; }
   // Reads what is left of `streams`, writes everything, ends the thread. Gives up on a reader that
   // takes nothing for the loop's patience. Afterwards only lost_output() and the destructor may be
   // called.

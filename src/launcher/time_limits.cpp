@@ -33,11 +33,13 @@ std::optional<std::string> TimeLimits::expired(Time now) {
   return std::nullopt;
 }
 
-std::optional<std::string> TimeLimits::countdown(Time now, bool interactive) const {
+std::optional<std::string> TimeLimits::countdown(Time now, bool interactive,
+                                                 const std::string& reason) const {
   if (!kill_at_) return std::nullopt;
   const auto left = std::chrono::duration_cast<std::chrono::seconds>(*kill_at_ - now).count();
   if (left < 0) return std::nullopt;
-  return "stopping the workers; SIGKILL in " + std::to_string(left) + " s" +
+  const std::string why = interactive || reason.empty() ? "" : ": " + reason;
+  return "stopping the workers" + why + "; SIGKILL in " + std::to_string(left) + " s" +
          (interactive ? " (Ctrl-C again: now)" : "");
 }
 

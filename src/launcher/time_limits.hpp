@@ -25,9 +25,10 @@ class TimeLimits {
   [[nodiscard]] static bool is_limit(const std::string& reason);
   // Which limit is over, as a reason to end the job; each is told once.
   [[nodiscard]] std::optional<std::string> expired(Time now);
-  // The countdown to SIGKILL; `interactive`: somebody pressed Ctrl-C. Nothing outside the grace, or
-  // when it is over.
-  [[nodiscard]] std::optional<std::string> countdown(Time now, bool interactive) const;
+  // The countdown to SIGKILL; `interactive`: somebody told this drun to stop and knows why, else
+  // `reason` says it. Nothing outside the grace, or when it is over.
+  [[nodiscard]] std::optional<std::string> countdown(Time now, bool interactive,
+                                                     const std::string& reason) const;
   // When to ask again.
   [[nodiscard]] std::optional<Time> next_deadline(Time now) const;
 

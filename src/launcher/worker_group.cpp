@@ -81,6 +81,10 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
        placement_lines(options_.placement, options_.local_node, assignment.first_rank)) {
     options_.report_bindings ? log::info(line) : log::debug(line);
   }
+  if (options_.stdin_rank.value_or(0) >= assignment.world_size && assignment.group_rank == 0)
+    log::warning("--stdin " + std::to_string(*options_.stdin_rank) + ": this round has " +
+                 std::to_string(assignment.world_size) +
+                 " ranks, counted from 0: nobody reads standard input");
   for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank) {
     process::SpawnRequest request;
     request.id = next_id_++;
@@ -281,6 +285,12 @@ rendezvous::FailureSummary WorkerGroup::summarize() {
                            essence(traceback_of(other), output_.tail(id, kOtherTailLimit)));
   }
   return summary;
+}
+
+bool WorkerGroup::has_input() const {
+  if (idle() || !options_.stdin_rank) return false;
+  const int local_rank = *options_.stdin_rank - assignment_.first_rank;
+  return local_rank >= 0 && local_rank < options_.nproc_per_node;
 }
 
 void WorkerGroup::forward(int signal) {

@@ -55,6 +55,8 @@ class WorkerGroup {
   [[nodiscard]] bool idle() const { return state_ == State::Idle; }
   [[nodiscard]] bool stopping() const { return state_ == State::Stopping; }
   [[nodiscard]] int round() const { return assignment_.round; }
+  // Whether one of them has drun's standard input.
+  [[nodiscard]] bool has_input() const;
   // Where that worker wrote its error, if it was one of this node's last round; else empty.
   [[nodiscard]] std::string error_file(const rendezvous::FailureSummary& failure) const;
   // What each worker does, for time limits: "rank 3 (pid 4711): running for 12.3 s"; more than a

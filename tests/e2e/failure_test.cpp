@@ -21,6 +21,13 @@ using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
+  return found;
+}
+
 Arguments shell(const std::string& script) {
   return {"sh", "-c", script};
 }
@@ -250,12 +257,6 @@ TEST(FailureReportTest, NamesTheCoreFile) {
 }
 
 TEST(LocalNodesTest, SayTheSameThingOnce) {
-  const auto count = [](const std::string& text, const std::string& part) {
-    int found = 0;
-    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-      ++found;
-    return found;
-  };
   const Finished failed = run_drun(Arguments{"--local-nodes", "3", "--max-restarts", "1"} +
                                    shell("[ $RANK = 1 ] && exit 4; exec sleep 60"));
   EXPECT_EQ(failed.code, 4);
@@ -290,6 +291,61 @@ TEST(FullDiskTest, LostOutputIsSaidAndIsNoSuccess) {
     EXPECT_EQ(asked.code, 125) << flag;
     EXPECT_THAT(asked.err, HasSubstr(full));
   }
+}
+
+// The work is done: that its logs were lost is said as it happens and at the end, once each.
+TEST(FullDiskTest, LostLogsAreSaidAndDoNotFailAJobThatRanWell) {
+  const TempDir directory;
+  Launch launch;
+  // No file may grow beyond 4 blocks.
+  launch.argv = {"/bin/sh",
+                 "-c",
+                 "ulimit -f 4; exec \"$@\"",
+                 "sh",
+                 drun_path(),
+                 "--nproc-per-node",
+                 "3",
+                 "--tee",
+                 "3",
+                 "--log-dir",
+                 directory.path().string(),
+                 "sh",
+                 "-c",
+                 "i=0; while [ $i -lt 999 ]; do i=$((i+1)); echo line $i; done"};
+  DrunProcess process(launch);
+  const Finished finished = process.finish();
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(count(finished.out, "]:line 999\n"), 3);
+  EXPECT_EQ(count(finished.err, "drun: cannot write "), 1) << finished.err;
+  EXPECT_EQ(count(finished.err, "/stdout.log: File too large"), 2) << finished.err;
+  EXPECT_THAT(finished.err,
+              HasSubstr("drun: warning: 3 log files are not complete: cannot write "));
+}
+
+TEST(FullDiskTest, ADiskThatIsFullUnderTheWorkersOwnLogsIsSaid) {
+  const TempDir directory;
+  Launch launch;
+  launch.argv = {"/usr/bin/unshare",
+                 "--mount",
+                 "/bin/sh",
+                 "-c",
+                 "mount -t tmpfs -o size=64k none \"$1\" || exit 99; shift; exec \"$@\"",
+                 "sh",
+                 directory.path().string(),
+                 drun_path(),
+                 "--redirects",
+                 "3",
+                 "--log-dir",
+                 directory.path().string(),
+                 "sh",
+                 "-c",
+                 "head -c 100000 /dev/zero; exit 0"};
+  DrunProcess process(launch);
+  const Finished finished = process.finish();
+  if (finished.code == 99 || finished.err.starts_with("unshare"))
+    GTEST_SKIP() << "no right to mount here: " << finished.err;
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("drun: warning: the disk of --log-dir is full: "));
 }
 
 TEST(FullDiskTest, AReaderThatHasSeenEnoughIsNoError) {

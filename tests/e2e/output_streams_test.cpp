@@ -60,6 +60,27 @@ TEST(StdinTest, GoesToTheRankThatIsAskedForOrToNobody) {
   EXPECT_THAT(sorted_lines(finished.out), ElementsAre("0:", "1:"));
 }
 
+TEST(StdinTest, ARankThatThereIsNotIsRefusedOrSaid) {
+  const Finished refused = run_drun({"--nproc-per-node", "2", "--stdin", "5", "/bin/true"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--stdin '5': the job has ranks 0 to 1 only"));
+  const ReservedPort port;
+  const Arguments arguments = {"--nnodes", "2", "--rdzv-endpoint", port.endpoint(),
+                               "--stdin",  "2", "/bin/true"};
+  DrunProcess first(arguments);
+  DrunProcess second(arguments);
+  const Finished one = first.finish();
+  const Finished two = second.finish();
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(two.code, 0) << two.err;
+  const std::string line =
+      "drun: warning: --stdin 2: this round has 2 ranks, counted from 0: nobody reads standard "
+      "input\n";
+  const bool first_says = one.err.find(line) != std::string::npos;
+  const bool second_says = two.err.find(line) != std::string::npos;
+  EXPECT_NE(first_says, second_says) << one.err << two.err;
+}
+
 TEST(LogsTest, ARedirectedStreamIsTheFileItselfAndNoAttemptWritesOverAnother) {
   const TempDir directory;
   Launch launch;

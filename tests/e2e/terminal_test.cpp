@@ -1,5 +1,7 @@
 // drun at a terminal: Ctrl-C, Ctrl-Z, and the size of the window.
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -39,6 +41,24 @@ char state_of(pid_t pid) {
   return end == std::string::npos ? '-' : stat[end + 2];
 }
 
+// Whether the system tells what a process below this one waits for.
+bool calls_are_told() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;)
+      ::pause();
+  }
+  const bool told = eventually(
+      [child] {
+        const std::string call = read_file("/proc/" + std::to_string(child) + "/syscall");
+        return !call.empty() && call.front() >= '0' && call.front() <= '9';
+      },
+      milliseconds(2'000));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  return told;
+}
+
 class TerminalTest : public testing::Test {
  protected:
   // `workers`: a mark of this test's workers, "RANK=0" and so on are in their environment.
@@ -61,6 +81,14 @@ class TerminalTest : public testing::Test {
     const auto all = workers();
     return !all.empty() && std::all_of(all.begin(), all.end(), [](pid_t pid) {
       return state_of(pid) == 'T' || state_of(pid) == 'D';
+    });
+  }
+  // Each process of drun's that the shell or its parent would resume.
+  [[nodiscard]] bool drun_stopped() const {
+    const auto all = processes_with(entry());
+    return std::all_of(all.begin(), all.end(), [](pid_t pid) {
+      return read_file("/proc/" + std::to_string(pid) + "/comm") != "drun\n" ||
+             state_of(pid) == 'T';
     });
   }
   void TearDown() override {
@@ -95,6 +123,48 @@ TEST_F(TerminalTest, CtrlZStopsTheWorkersTooAndFgGoesOn) {
     ASSERT_TRUE(shell_.wait_for("after=0")) << shell_.shown();
     EXPECT_THAT(shell_.shown(), Not(HasSubstr("done 0 1")));
   }
+}
+
+// What is typed is the shell's while drun is in its background.
+TEST_F(TerminalTest, AJobInTheBackgroundThatReadsTheTerminalIsSuspendedUntilFg) {
+  if (!calls_are_told()) GTEST_SKIP() << "/proc/PID/syscall cannot be read here";
+  for (const std::string nodes : {"", "--local-nodes 2"}) {
+    SCOPED_TRACE(nodes);
+    const std::string file = directory_.write(
+        "worker.sh", "echo started; [ $RANK != 0 ] || { read line; echo got $line; }\n");
+    shell_.type(drun_path() + " " + nodes + " sh " + file + " &\n");
+    ASSERT_TRUE(shell_.wait_for("started")) << shell_.shown();
+    ASSERT_TRUE(eventually([this] { return all_workers_stopped() && drun_stopped(); }))
+        << shell_.shown();
+    shell_.type("jobs -l\n");
+    ASSERT_TRUE(shell_.wait_for("Stopped (tty input)")) << shell_.shown();
+    shell_.type("fg; echo after=$?\n");
+    shell_.type("hello\n");
+    ASSERT_TRUE(shell_.wait_for("got hello\r\n")) << shell_.shown();
+    ASSERT_TRUE(shell_.wait_for("after=0\r\n")) << shell_.shown();
+  }
+}
+
+// The kernel hangs it up and wakes it then.
+TEST_F(TerminalTest, NothingIsLeftOfAJobThatWaitsForInputWhenItsShellIsGone) {
+  if (!calls_are_told()) GTEST_SKIP() << "/proc/PID/syscall cannot be read here";
+  const std::string file =
+      directory_.write("worker.sh", "trap '' HUP TERM; echo started; read line; sleep 1000\n");
+  shell_.type(drun_path() + " --shutdown-timeout 100ms sh " + file + " &\n");
+  ASSERT_TRUE(shell_.wait_for("started")) << shell_.shown();
+  ASSERT_TRUE(eventually([this] { return all_workers_stopped() && drun_stopped(); }))
+      << shell_.shown();
+  shell_.type("kill -9 $$\n");
+  EXPECT_TRUE(eventually([this] { return processes_with(entry()).empty(); }));
+}
+
+TEST_F(TerminalTest, AJobInTheBackgroundThatDoesNotReadRunsOn) {
+  shell_.type(drun_path() + " --nproc-per-node 2 sh -c 'sleep 0.5; echo done $RANK' &\n");
+  ASSERT_TRUE(shell_.wait_for("done ")) << shell_.shown();
+  ASSERT_TRUE(shell_.wait_for("done ")) << shell_.shown();
+  shell_.type("wait; echo after=$?\n");
+  ASSERT_TRUE(shell_.wait_for("after=0\r\n")) << shell_.shown();
+  EXPECT_THAT(shell_.shown(), Not(HasSubstr("Stopped")));
 }
 
 TEST_F(TerminalTest, CtrlCCountsDownOnOneLineAndTheSecondKills) {

@@ -300,15 +300,24 @@ TEST_F(OutputModesTest, AFullLogIsSaidOnceAndTheConsoleGoesOn) {
   keep_logs();
   options.choices.tee.all = 1;
   start();
-  const std::string folder = output->log_folder() + "/attempt_0/0";
-  fs::create_directories(folder);
-  fs::create_symlink("/dev/full", folder + "/stdout.log");
+  for (const char* rank : {"/attempt_0/0", "/attempt_0/1"}) {
+    const std::string folder = output->log_folder() + rank;
+    fs::create_directories(folder);
+    fs::create_symlink("/dev/full", folder + "/stdout.log");
+  }
   WorkerStreams worker = open(0);
+  WorkerStreams other = open(1);
+  EXPECT_EQ(output->lost_logs(), "");
   for (int i = 0; i < 3; ++i)
     write_all(worker.standard_output.get(), "x\n");
   EXPECT_TRUE(shows("[default0]:x\n[default0]:x\n[default0]:x\n"));
+  write_all(other.standard_output.get(), "y\n");
   worker = {};
+  other = {};
   EXPECT_TRUE(output->drain(5s));
+  EXPECT_THAT(output->lost_logs(),
+              MatchesRegex("2 log files are not complete: cannot write .*/0/stdout.log: No space "
+                           "left on device"));
   output.reset();
   err.writer.reset();
   std::string errors;

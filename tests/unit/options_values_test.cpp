@@ -212,7 +212,7 @@ TEST(OptionValuesTest, OutputChoicesAreRead) {
   const Options options = build(
       "--log-dir logs --local-ranks-filter 0,2 --log-line-prefix-template [${rank}]: "
       "--duplicate-stdout-filters a,b,,c,,,d --duplicate-stderr-filters=, --timestamps "
-      "--log-max-size 2M --fold --tail-lines 5 --report r.json --stdin 3");
+      "--log-max-size 2M --fold --tail-lines 5 --report r.json --nproc-per-node 4 --stdin 3");
   const OutputChoices& output = options.output;
   EXPECT_EQ(output.log_dir, "logs");
   EXPECT_EQ(output.local_ranks_filter, (std::vector<int>{0, 2}));
@@ -232,6 +232,12 @@ TEST(OptionValuesTest, OutputChoicesAreRead) {
   EXPECT_EQ(error_of("--local-ranks-filter a"),
             "--local-ranks-filter 'a': expected local ranks with commas between, as in 0,1");
   EXPECT_EQ(error_of("--stdin all"), "--stdin 'all': expected a rank or none");
+  EXPECT_EQ(error_of("--stdin 1"), "--stdin '1': the job has rank 0 only");
+  EXPECT_EQ(error_of("--nproc-per-node 2 --stdin 5"), "--stdin '5': the job has ranks 0 to 1 only");
+  EXPECT_EQ(error_of("--local-nodes 2 --nproc-per-node 2 --stdin 4"),
+            "--stdin '4': the job has ranks 0 to 3 only");
+  EXPECT_EQ(build("--local-nodes 2 --nproc-per-node 2 --stdin 3").stdin_rank, 3);
+  EXPECT_EQ(build("--nnodes 2 --rdzv-endpoint host:1 --stdin 5").stdin_rank, 5);
   EXPECT_EQ(error_of("--tail-lines x"),
             "--tail-lines 'x': expected a whole number from 0 to 10000");
   EXPECT_EQ(error_of("--quiet --verbose"),

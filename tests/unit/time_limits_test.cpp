@@ -23,7 +23,7 @@ TEST(TimeLimitsTest, HasNothingToSayWhereNothingWasSet) {
   TimeLimits limits(with({}, {}), kStart);
   EXPECT_FALSE(limits.next_deadline(kStart));
   EXPECT_FALSE(limits.expired(kStart + std::chrono::hours(1000)));
-  EXPECT_FALSE(limits.countdown(kStart, true));
+  EXPECT_FALSE(limits.countdown(kStart, true, ""));
 }
 
 TEST(TimeLimitsTest, TellsEachLimitOnceAtItsTime) {
@@ -59,14 +59,14 @@ TEST(TimeLimitsTest, CountsTheGraceDownSecondBySecond) {
   limits.grace_begins(kStart);
   EXPECT_TRUE(limits.in_grace());
   EXPECT_EQ(limits.next_deadline(kStart), kStart + seconds(1));
-  EXPECT_EQ(limits.countdown(kStart + milliseconds(1'500), false),
-            "stopping the workers; SIGKILL in 3 s");
-  EXPECT_EQ(limits.countdown(kStart + seconds(5), true),
+  EXPECT_EQ(limits.countdown(kStart + milliseconds(1'500), false, "rank 1 on a: exit code 3"),
+            "stopping the workers: rank 1 on a: exit code 3; SIGKILL in 3 s");
+  EXPECT_EQ(limits.countdown(kStart + seconds(5), true, "received SIGINT"),
             "stopping the workers; SIGKILL in 0 s (Ctrl-C again: now)");
-  EXPECT_FALSE(limits.countdown(kStart + seconds(6), true));
+  EXPECT_FALSE(limits.countdown(kStart + seconds(6), true, ""));
   limits.grace_ends();
   EXPECT_FALSE(limits.in_grace());
-  EXPECT_FALSE(limits.countdown(kStart + seconds(2), true));
+  EXPECT_FALSE(limits.countdown(kStart + seconds(2), true, ""));
   EXPECT_FALSE(limits.next_deadline(kStart + seconds(2)));
 }
 
