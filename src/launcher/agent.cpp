@@ -191,7 +191,8 @@ class Agent {
       if (cancelled || leaving_) return;
       const auto now = Clock::now();
       if (const auto expired = limits_.expired(now)) end_at_limit(*expired, now);
-      if (const auto countdown = limits_.countdown(now, stop_requests_.any(), stop_reason_))
+      if (const auto countdown =
+              limits_.countdown(now, stop_requests_.any(), single_node_ ? stop_reason_ : ""))
         voice_.progress().show(*countdown, now);
       if (link_ && !participant_ && !leaving_) {
         voice_.waiting("waiting for the store at " + to_string(options_.endpoint) + ": " +

@@ -51,6 +51,8 @@ std::optional<std::int64_t> time_of(const Json& object) {
 WorkerError quoted(std::string_view bytes, const char* what) {
   WorkerError error;
   error.message = std::string("error file ") + what + ": ";
+  const std::size_t end = bytes.find_last_not_of(" \t\r\n");
+  if (end != std::string_view::npos) bytes = bytes.substr(0, end + 1);
   std::string flat(bytes.substr(0, 4 * kQuoteLimit));
   for (char& c : flat)
     if (c == '\n' || c == '\r') c = ' ';

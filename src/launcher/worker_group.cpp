@@ -110,7 +110,7 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
     if (label.rank == options_.stdin_rank)
       request.standard_input.reset(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
     worker.local_rank = local_rank;
-    worker.started = now;
+    worker.requested = worker.started = now;
     workers_.emplace(request.id, std::move(worker));
     if (auto missing = no_program ? no_program : unreadable_script(options_, local_rank)) {
       refused_.emplace_back(request.id, std::move(*missing));
@@ -261,7 +261,10 @@ rendezvous::FailureSummary WorkerGroup::summarize() {
   summary.signal = worker.status.signal;
   summary.cause = worker.cause;
   summary.time_ms = failure_time_ms_;
-  summary.uptime_ms = milliseconds_between(worker.started, worker.ended);
+  // Heard of its start and its end at once: it ran since some time after it was asked for.
+  const bool at_once = worker.started == worker.ended;
+  summary.uptime_ms =
+      milliseconds_between(at_once ? worker.requested : worker.started, worker.ended);
   summary.restartable = may_restart(options_, worker.status, worker.spawn_error);
   summary.highest_code = worker.status.shell_code();
   summary.lowest_rank = summary.rank;

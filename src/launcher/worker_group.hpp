@@ -68,6 +68,7 @@ class WorkerGroup {
   struct Worker {
     int local_rank = 0;
     pid_t pid = 0;
+    Time requested;
     Time started;
     Time ended;
     bool running = false;

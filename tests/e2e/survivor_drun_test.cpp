@@ -171,6 +171,21 @@ class SurvivorDrunTest : public testing::TestWithParam<std::size_t> {
     ::_exit(127);
   }
 
+  // Where drun ends by itself it is the last of all: nothing lives at the very moment it has ended.
+  static void expect_last(pid_t drun) {
+    siginfo_t info{};
+    ASSERT_TRUE(eventually(
+        [&] {
+          return ::waitid(P_PID, static_cast<id_t>(drun), &info, WEXITED | WNOHANG | WNOWAIT) ==
+                     0 &&
+                 info.si_pid == drun;
+        },
+        kSettle))
+        << "drun runs on";
+    for (const pid_t pid : descendants())
+      EXPECT_FALSE(alive(pid)) << "outlives drun:" << describe_survivors();
+  }
+
   void run(End end, int code, const std::string& kind, bool cgroup, std::chrono::microseconds gap) {
     Pipe out;
     const pid_t drun = start(end, kind, cgroup, out);
@@ -193,6 +208,7 @@ class SurvivorDrunTest : public testing::TestWithParam<std::size_t> {
       strike(end, drun, helpers, gap);
     }
     const auto before = Clock::now();
+    if (end <= End::InterruptTwice || end == End::KillGuardian) expect_last(drun);
     const auto status = await_nobody(drun, kSettle);
     ASSERT_TRUE(status) << "left after " << kSettle.count() << " s:" << describe_survivors();
     longest_ = std::max(longest_, std::chrono::ceil<milliseconds>(Clock::now() - before));

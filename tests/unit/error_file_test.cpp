@@ -60,7 +60,7 @@ TEST(ErrorFileTest, QuotesWhatItDoesNotUnderstand) {
   };
   const Case cases[] = {
       {"garbage", "error file that is not JSON: garbage"},
-      {"{\"message\": ", "error file that is not JSON: {\"message\": "},
+      {"{\"message\": \n", "error file that is not JSON: {\"message\":"},
       {"[1, 2]", "error file that is not a JSON object: [1, 2]"},
       {"17", "error file that is not a JSON object: 17"},
       {"{}", "error file without a message: {}"},
