@@ -54,6 +54,9 @@ TEST(SpawningTest, TheHardLimitOfDescriptorsIsNamed) {
 }
 
 TEST(SpawningTest, TheLimitOfProcessesIsNamed) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer needs a thread of its own in each process";
+#endif
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become a user without processes";
   const TempDir directory;
   std::filesystem::permissions(directory.path(), std::filesystem::perms::all);

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -246,13 +247,16 @@ TEST_F(OutputModesTest, FoldingAFloodLosesNothing) {
   std::vector<std::thread> writers;
   for (int rank = 0; rank < 3; ++rank) {
     writers.emplace_back([worker = open(rank)] {
-      std::string text;
-      for (int i = 0; i < kLines; ++i)
-        text += "line " + std::to_string(i) + "\n";
-      write_all(worker.standard_output.get(), text);
+      // Whole lines in each write that a pipe takes in one piece: a part of a line that has to wait
+      // for the rest is shown without it.
+      for (int i = 0; i < kLines;) {
+        std::string text;
+        for (; i < kLines && text.size() < PIPE_BUF - 100; ++i)
+          text += "line " + std::to_string(i) + "\n";
+        write_all(worker.standard_output.get(), text);
+      }
     });
   }
-  const std::string last = "line " + std::to_string(kLines - 1) + "\n";
   std::thread reader([&] {
     read_until(
         out.reader.get(), shown, [&] { return false; }, 20s);
