@@ -78,6 +78,10 @@ void use_static(const Settings& settings, Options& options) {
     options.endpoint = checked_endpoint(*endpoint, options.master_port.value_or(kStaticPort));
   } else {
     options.endpoint = {master_address(settings), options.master_port.value_or(kStaticPort)};
+    if (options.max_nodes > 1 && filled(settings, "master-addr") == nullptr) {
+      options.notes.push_back("no --master-addr: the nodes meet at " + to_string(options.endpoint) +
+                              ", which only this machine can reach");
+    }
   }
   if (options.endpoint.port == 0) {
     options.master_port.reset();
@@ -126,9 +130,15 @@ void use_local_nodes(const Settings& settings, Options& options) {
   use_private_store(options);
 }
 
+// Where c10d is asked for by name, --node-rank is only checked: torchrun does not look at it, and
+// batch scripts give all nodes the rank of the first one.
 void check_rank(const Settings& settings, const GivenConf& conf, Options& options) {
   const Setting* setting = filled(settings, "node-rank");
   if (setting != nullptr) options.node_rank = parse_integer(*setting, 0, 1'000'000);
+  if (asked_backend(settings) == Asked::C10d) {
+    options.node_rank.reset();
+    return;
+  }
   if (conf.rank) {
     if (options.node_rank && *options.node_rank != *conf.rank) {
       throw UsageError(setting->shown + " " + quote(setting->value) +
@@ -164,7 +174,8 @@ void resolve_rendezvous(const Given& given, Options& options) {
   options.conf = conf.conf;
   options.master_port = port_setting(settings);
   // torchrun takes one node without a port for a private job, whatever its --master-addr says.
-  const bool master = has_master && (options.master_port || options.max_nodes > 1);
+  const bool ranked = options.max_nodes > 1 && filled(settings, "node-rank") != nullptr;
+  const bool master = (has_master && (options.master_port || options.max_nodes > 1)) || ranked;
   const bool is_static = asked == Asked::Static
                              ? endpoint != nullptr || master
                              : asked == Asked::Nothing && endpoint == nullptr && master;

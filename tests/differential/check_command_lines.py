@@ -98,6 +98,14 @@ def druns(folder, fake_nvml, line, scratch):
         "node rank": None if decided["node rank"] == "any" else int(decided["node rank"]), "command": command})
 
 
+def without_documented(found, line):
+    """torchrun's reading, but for what docs/compatibility.md has a row for: an endpoint alone means c10d."""
+    words = [word.replace("_", "-") for word in line["arguments"]]
+    named = any(word.startswith("--rdzv-backend") for word in words) or "PET_RDZV_BACKEND" in line["variables"]
+    return normal({**found, "backend": "c10d"}) if found["backend"] == "static" and not named and any(
+        word.startswith("--rdzv-endpoint") for word in words) else found
+
+
 def with_local_rank(found):
     """torchrun fills in the local rank when it starts a worker; drun shows that of worker 0."""
     return {**found, "command": [word.replace("${local_rank}", "0") for word in found["command"]]}
@@ -129,7 +137,7 @@ def main():
             except ValueError as refused:
                 wrong.append(f"{line['title']}: refused: {refused}")
                 continue
-            theirs = with_local_rank(theirs)
+            theirs = without_documented(with_local_rank(theirs), line)
             for field, value in theirs.items():
                 compared += 1
                 if ours[field] != value:

@@ -57,6 +57,10 @@ def main():
     os.environ.pop("TORCHELASTIC_ERROR_FILE", None)
     torch.cuda.is_available = lambda: True
     torch.cuda.device_count = lambda: GPUS
+    if hasattr(torch, "accelerator"):
+        torch.accelerator.is_available = torch.cuda.is_available
+        torch.accelerator.device_count = torch.cuda.device_count
+        torch.accelerator.current_accelerator = lambda *_, **__: torch.device("cuda")
     run.elastic_launch = elastic_launch
     json.dump([meaning(line) for line in json.load(sys.stdin)], sys.stdout, indent=1)
     print()

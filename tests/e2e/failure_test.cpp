@@ -228,6 +228,12 @@ TEST(FailureReportTest, PassesTheErrorFileOnToALauncherAbove) {
       launch);
   EXPECT_EQ(finished.code, 9);
   EXPECT_EQ(read_file(own), "{\"message\":{\"errorCode\":9,\"message\":\"bad\"}}");
+  // A signal has its negative number, as in Python.
+  const Finished killed = run_drun(shell("echo '{\"message\": {\"message\": \"lost\"}}' > "
+                                         "$TORCHELASTIC_ERROR_FILE; kill -KILL $$"),
+                                   launch);
+  EXPECT_EQ(killed.code, 128 + SIGKILL);
+  EXPECT_EQ(read_file(own), "{\"message\":{\"errorCode\":-9,\"message\":\"lost\"}}");
   // No failure, or none that wrote a file: nothing is touched.
   const std::string before = read_file(own);
   EXPECT_EQ(run_drun(shell("exit 0"), launch).code, 0);

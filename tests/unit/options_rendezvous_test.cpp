@@ -12,6 +12,7 @@ using test::options_of;
 using test::parse_line;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // "backend endpoint id rank port min:max"
 std::string meaning(const std::string& line, const std::vector<std::string>& environment = {}) {
@@ -59,6 +60,12 @@ TEST(RendezvousOptionsTest, CommandLinesMeanWhatTheyMeanToTorchrun) {
        "c10d [fe80::1%eth0]:29500 id=none rank=any port=free nodes=2:2"},
       {"--nnodes 2 --rdzv-endpoint ::1", "c10d [::1]:29400 id=none rank=any port=free nodes=2:2"},
       {"--nnodes 2 --rdzv-backend c10d --rdzv-endpoint h:29500 --node-rank 1",
+       "c10d h:29500 id=none rank=any port=free nodes=2:2"},
+      {"--nnodes 2 --rdzv-backend c10d --rdzv-endpoint h:29500 --node-rank 7",
+       "c10d h:29500 id=none rank=any port=free nodes=2:2"},
+      {"--nnodes 2 --rdzv-backend c10d --rdzv-endpoint h --rdzv-conf rank=1",
+       "c10d h:29400 id=none rank=any port=free nodes=2:2"},
+      {"--nnodes 2 --rdzv-endpoint h:29500 --node-rank 1",
        "c10d h:29500 id=none rank=1 port=free nodes=2:2"},
       {"--nnodes 2 --rdzv-endpoint h:29500 --master-addr h --master-port 29500",
        "c10d h:29500 id=none rank=any port=free nodes=2:2"},
@@ -69,6 +76,7 @@ TEST(RendezvousOptionsTest, CommandLinesMeanWhatTheyMeanToTorchrun) {
 
       {"--nnodes 2 --node-rank 0 --master-addr X --master-port 1234",
        "static X:1234 id=none rank=0 port=1234 nodes=2:2"},
+      {"--nnodes 2 --node-rank 1", "static 127.0.0.1:29500 id=none rank=1 port=free nodes=2:2"},
       {"--nnodes 2 --node-rank 1 --master-addr X",
        "static X:29500 id=none rank=1 port=free nodes=2:2"},
       {"--nnodes 2 --node-rank 1 --master-port 1234",
@@ -113,6 +121,15 @@ TEST(RendezvousOptionsTest, KubernetesVariablesDescribeTheJob) {
       meaning("", {"PET_RDZV_ENDPOINT=", "PET_RDZV_BACKEND=", "PET_RDZV_ID=", "PET_NODE_RANK=",
                    "PET_MASTER_ADDR=", "PET_MASTER_PORT=", "PET_RDZV_CONF="}),
       "standalone id=fresh-id rank=any port=free nodes=1:1");
+}
+
+TEST(RendezvousOptionsTest, SeveralNodesThatMeetAtLoopbackAreToldSo) {
+  const std::string line = "--nnodes 2 --node-rank 1 ";
+  EXPECT_THAT(options_of(line + "p").notes,
+              ElementsAre("no --master-addr: the nodes meet at 127.0.0.1:29500, which only this "
+                          "machine can reach"));
+  EXPECT_THAT(options_of(line + "--master-addr h p").notes, IsEmpty());
+  EXPECT_THAT(options_of("--node-rank 0 --master-port 9 p").notes, IsEmpty());
 }
 
 TEST(RendezvousOptionsTest, ImpossibleCombinationsSayWhatToDo) {
