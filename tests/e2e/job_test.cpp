@@ -138,6 +138,17 @@ TEST(JobTest, StaticRanksAreTheOnesAskedFor) {
               UnorderedElementsAre("0 0 " + port.endpoint(), "0 1 " + port.endpoint()));
 }
 
+// As from a batch script, where $SLURM_NODEID is that of the first node.
+TEST(JobTest, NodesOfC10dMayAllBeGivenTheSameRank) {
+  const ReservedPort port;
+  const auto agent =
+      two_nodes(port, "1") +
+      Arguments{"--rdzv-backend", "c10d", "--node-rank", "0", "sh", "-c", "echo $RANK $GROUP_RANK"};
+  const auto finished = run_together({agent, agent});
+  expect_all(finished, 0);
+  EXPECT_THAT(lines_of(finished), UnorderedElementsAre("0 0", "1 1"));
+}
+
 TEST(JobTest, WorkersGetTorchrunsEnvironment) {
   const ReservedPort port;
   const auto agent =
