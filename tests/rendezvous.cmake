@@ -39,5 +39,7 @@ drun_add_mutant(survivors_change_rank placement.cpp
   "slots.emplace(*c.last_rank, c)" "slots.emplace(*c.last_rank + 1, c)")
 drun_add_mutant(one_success_is_enough decide.cpp "s.succeeded == c.round().nodes" "s.succeeded > 0")
 drun_add_mutant(death_goes_unnoticed membership.cpp "if (!in_order) lose(state, *place);" "(void)in_order;")
+drun_add_mutant(silence_counts_from_its_notice member.cpp
+  "out_of_touch_since_ = now - silent;" "out_of_touch_since_ = now - silent * 0;")
 drun_add_mutant(old_workers_stay member.cpp
   "if (round->phase == Phase::Running && round->number == held_) return;" "if (round->phase == Phase::Running) return;")

@@ -39,6 +39,7 @@
 #include "launcher/time_limits.hpp"
 #include "launcher/worker_group.hpp"
 #include "rendezvous/participant.hpp"
+#include "rendezvous/text.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -47,6 +48,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kConnectingInterval{500};
+constexpr const char* kWaitLonger =
+    "; start drun on the node that has this address, or wait longer with --rdzv-conf "
+    "join_timeout=SECONDS";
 
 class Agent {
  public:
@@ -104,10 +108,19 @@ class Agent {
     };
     calls.fail = [this](std::string reason) { fail(std::move(reason)); };
     calls.wait = [this](const std::string& reason) {
-      voice_.waiting(reason, Clock::now());
+      waiting_for(reason);
       arm_timer();
     };
     return calls;
+  }
+
+  void waiting_for(const std::string& what) {
+    const auto now = Clock::now();
+    const auto elapsed = now - (join_deadline_ - options_.conf.join_timeout);
+    voice_.waiting("waiting " +
+                       rendezvous::clock_text(std::chrono::duration_cast<milliseconds>(elapsed)) +
+                       ": " + what,
+                   now);
   }
 
   void connect(const Endpoint& endpoint, Clock::duration limit) {
@@ -131,7 +144,8 @@ class Agent {
       if (link->link == rendezvous::Link::Closed) return leave_for_good();
       link_failed_ = link->link == rendezvous::Link::Failed;
       if (!participant_) {
-        if (link->link == rendezvous::Link::Failed) return fail(link->detail + finder_.holder());
+        if (link->link == rendezvous::Link::Failed)
+          return fail(link->detail + finder_.holder(), finder_.holder().empty() ? kWaitLonger : "");
         if (link->link != rendezvous::Link::Up) return;
         if (!begin_rendezvous()) return;
       }
@@ -195,9 +209,9 @@ class Agent {
               limits_.countdown(now, stop_requests_.any(), single_node_ ? stop_reason_ : ""))
         voice_.progress().show(*countdown, now);
       if (link_ && !participant_ && !leaving_) {
-        voice_.waiting("waiting for the store at " + to_string(options_.endpoint) + ": " +
-                           link_->last_error() + finder_.holder(),
-                       now);
+        const auto cause = link_->last_error();
+        waiting_for("the store at " + to_string(options_.endpoint) + ": " +
+                    (cause.empty() ? "no answer yet" : cause) + finder_.holder());
       }
       voice_.progress().on_time(now);
       if (participant_ && !leaving_) participant_->on_time(now);
@@ -246,11 +260,11 @@ class Agent {
 
   void perform(const rendezvous::StopAction& action) {
     if (!action.reason.empty()) stop_reason_ = action.reason;
-    if (TimeLimits::is_limit(action.reason)) voice_.at_limit(group_.describe(Clock::now()));
+    if (action.time_limit) voice_.at_limit(group_.describe(Clock::now()));
     if (action.signal != 0) group_.stop_with(action.signal);
     // What is stopped at once has lost the store; that is reported when it is gone.
     if (!group_.idle() && !action.immediately && !action.reason.empty())
-      voice_.stopping("stopping the workers: " + action.reason);
+      voice_.stopping(action.reason);
     if (!group_.idle() && !action.immediately && !limits_.in_grace()) begin_grace(Clock::now());
     apply(group_.stop(action.immediately));
   }
@@ -268,9 +282,12 @@ class Agent {
 
   void perform(const rendezvous::LogAction& action) {
     voice_.progress().clear();
-    if (action.warning) return log::warning(action.text);
-    action.text.starts_with("stopping the workers: ") ? voice_.stopping(action.text)
-                                                      : voice_.state(action.text);
+    action.warning ? log::warning(action.text) : voice_.state(action.text);
+  }
+
+  void perform(const rendezvous::RoundStopsAction& action) {
+    voice_.progress().clear();
+    voice_.stopping(action.reason);
   }
 
   // ---- the workers ----
@@ -376,8 +393,9 @@ class Agent {
   // ---- leaving ----
 
   // Before the rendezvous. Where only the join timeout ended the attempts, the exit code says so.
-  void fail(std::string text) {
+  void fail(std::string text, const char* advice = "") {
     const bool in_time = Clock::now() + kConnectingInterval < join_deadline_;
+    if (!in_time) text += advice;
     finish(in_time ? ended_early(rendezvous::End::StoreLost, kDrunFailed, std::move(text))
                    : ended_early(rendezvous::End::Timeout, kTimeLimit, std::move(text)));
   }

@@ -99,6 +99,8 @@ StoreKeyValueOptions store_options(const Options& options, const Endpoint& endpo
   result.connect_timeout = std::max(milliseconds(0), limit);
   result.time_to_live = keep_alive(options) + kSessionMargin;
   result.keep_alive = keep_alive(options);
+  result.heartbeat_timeout = options.conf.heartbeat_timeout;
+  result.read_timeout = options.conf.read_timeout;
   return result;
 }
 

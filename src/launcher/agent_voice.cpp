@@ -28,9 +28,9 @@ void AgentVoice::state(const std::string& text) const {
   single_node_ ? log::debug(text) : log::info(text);
 }
 
-void AgentVoice::stopping(const std::string& text) {
-  if (text != last_stop_) state(text);
-  last_stop_ = text;
+void AgentVoice::stopping(const std::string& reason) {
+  if (reason != last_stop_) state("stopping the workers: " + reason);
+  last_stop_ = reason;
 }
 
 void AgentVoice::workers_start() {

@@ -30,8 +30,8 @@ class AgentVoice {
   // program.
   void state(const std::string& text) const;
   // The leader's decision to stop and what follows from it on its own node are one thing to the
-  // user: the same text is said once a round.
-  void stopping(const std::string& text);
+  // user: the same reason is said once a round.
+  void stopping(const std::string& reason);
   void workers_start();
 
   // What the agent waits for before its workers start.

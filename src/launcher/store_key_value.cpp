@@ -17,6 +17,8 @@ store::ControlOptions control_options(StoreKeyValueOptions options) {
   result.time_to_live = options.time_to_live;
   result.grace = options.grace;
   result.keep_alive = options.keep_alive;
+  result.heartbeat_timeout = options.heartbeat_timeout;
+  result.read_timeout = options.read_timeout;
   return result;
 }
 
@@ -65,7 +67,7 @@ rendezvous::Link translate(store::ControlState state) {
 }
 
 rendezvous::KeyValueEvent translate(store::ControlLink event) {
-  return rendezvous::LinkEvent{translate(event.state), std::move(event.detail)};
+  return rendezvous::LinkEvent{translate(event.state), std::move(event.detail), event.silent};
 }
 
 }  // namespace

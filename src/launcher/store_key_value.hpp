@@ -25,6 +25,9 @@ struct StoreKeyValueOptions {
   std::chrono::milliseconds grace{1'000};
   // After a break: reconnect with backoff for this long, then Link::Failed.
   std::chrono::milliseconds keep_alive{6'000};
+  // An answer that is later than this breaks the connection: to a heartbeat, to anything.
+  std::chrono::milliseconds heartbeat_timeout{5'000};
+  std::chrono::milliseconds read_timeout{60'000};
 };
 
 class StoreKeyValue : public rendezvous::KeyValue {

@@ -16,10 +16,6 @@ TimeLimits::TimeLimits(const Options& options, Time now) : grace_(options.shutdo
   if (options.start_timeout) start_deadline_ = now + *options.start_timeout;
 }
 
-bool TimeLimits::is_limit(const std::string& reason) {
-  return reason == kJobLimit || reason == kStartLimit;
-}
-
 std::optional<std::string> TimeLimits::expired(Time now) {
   if (job_deadline_ && now >= *job_deadline_) {
     job_deadline_.reset();

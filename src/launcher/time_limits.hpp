@@ -21,8 +21,6 @@ class TimeLimits {
   void grace_ends() { kill_at_.reset(); }
   [[nodiscard]] bool in_grace() const { return kill_at_.has_value(); }
 
-  // Whether this is the reason that expired() gives, here or on another node.
-  [[nodiscard]] static bool is_limit(const std::string& reason);
   // Which limit is over, as a reason to end the job; each is told once.
   [[nodiscard]] std::optional<std::string> expired(Time now);
   // The countdown to SIGKILL; `interactive`: somebody told this drun to stop and knows why, else

@@ -12,6 +12,8 @@
 namespace drun::rendezvous {
 namespace {
 
+constexpr std::size_t kMaxShownId = 64;
+
 struct Context {
   const State& state;
   const Settings& settings;
@@ -35,6 +37,7 @@ std::string round_name(const RoundDocument& round) {
 
 void close(Context& c, Outcome outcome) {
   c.round().phase = Phase::Closed;
+  if (is_time_limit(outcome)) c.round().cause = Cause::TimeLimit;
   c.round().reason = outcome.text;
   c.round().waiting.clear();
   c.write(c.state.keys.outcome, encode(outcome));
@@ -83,14 +86,17 @@ void close_failed(Context& c) {
 }
 
 bool timed_out(const Context& c) {
-  return c.state.round.phase == Phase::Gathering && c.state.waiting_since &&
+  return c.decision.round.phase == Phase::Gathering && c.state.waiting_since &&
          c.past(c.state.waiting_since, c.settings.join_timeout);
 }
 
 void close_timed_out(Context& c) {
-  std::string text = "after " + duration_text(c.settings.join_timeout) + " only " +
-                     waiting_text(c.state, c.settings) + " had joined";
+  std::string text = "not enough nodes within " + duration_text(c.settings.join_timeout) + ": " +
+                     waiting_text(c.state, c.settings);
   if (const auto refused = refused_text(c.state); !refused.empty()) text += "; refused: " + refused;
+  text += "; start drun on every node with this endpoint and --rdzv-id " +
+          c.settings.run_id.substr(0, kMaxShownId) +
+          ", or wait longer with --rdzv-conf join_timeout=SECONDS";
   close(c, {End::Timeout, kTimeoutExitCode, std::move(text), std::nullopt});
 }
 
@@ -121,7 +127,7 @@ void stop_round(Context& c, Cause cause, std::string reason) {
   c.round().phase = Phase::Stopping;
   c.round().cause = cause;
   c.round().reason = std::move(reason);
-  c.log("stopping the workers: " + c.round().reason);
+  c.decision.stopping = c.round().reason;
 }
 
 std::string lost_text(const Context& c) {
@@ -269,10 +275,11 @@ void gathering(Context& c) {
                      (s.enough_since && c.past(s.enough_since, c.settings.last_call_timeout));
   if (s.ready >= c.settings.max_nodes || (s.ready >= c.settings.min_nodes && quiet))
     return plan_round(c);
-  // Those that are refused at the last moment are told first, and then named.
-  if (timed_out(c) && !c.decision.refused.empty()) return;
-  if (s.waiting_since && c.past(s.waiting_since, c.settings.join_timeout))
-    return close_timed_out(c);
+  if (timed_out(c)) {
+    // Those that are refused at the last moment are told first, and then named.
+    if (c.decision.refused.empty()) close_timed_out(c);
+    return;
+  }
 
   const bool entered = s.round.phase != Phase::Gathering || !s.round_written;
   if (!entered && !(s.progress_due && c.past(s.next_progress))) return;

@@ -22,7 +22,8 @@ constexpr std::size_t kMaxRanges = 64;
 
 constexpr std::array<const char*, 5> kPhases = {"gathering", "preparing", "running", "stopping",
                                                 "closed"};
-constexpr std::array<const char*, 4> kCauses = {"none", "failure", "membership", "resize"};
+constexpr std::array<const char*, 5> kCauses = {"none", "failure", "membership", "resize",
+                                                "time-limit"};
 constexpr std::array<const char*, 6> kEnds = {"success", "failure", "stopped",
                                               "timeout", "refused", "store-lost"};
 

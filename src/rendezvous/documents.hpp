@@ -58,8 +58,8 @@ enum class Phase {
   Closed     // the job has ended: see `outcome`
 };
 
-// Why a round is being stopped.
-enum class Cause { None, Failure, Membership, Resize };
+// Why a round is being stopped, or was at the end of the job.
+enum class Cause { None, Failure, Membership, Resize, TimeLimit };
 
 // round: the same for all, so it holds counts and never a list of members.
 struct RoundDocument {

@@ -4,6 +4,7 @@
 // free, or that two watches are ordered against each other.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -77,7 +78,8 @@ enum class Link {
 
 struct LinkEvent {
   Link link = Link::Down;
-  std::string detail;  // endpoint and cause, for the user
+  std::string detail;                   // endpoint and cause, for the user
+  std::chrono::milliseconds silent{0};  // Down for want of an answer: since the store's last word
 };
 
 using KeyValueEvent = std::variant<WatchSnapshot, WatchChanges, CommitResult, LinkEvent>;

@@ -13,7 +13,7 @@ constexpr Milliseconds kLastLook{1'000};   // before the time-out
 
 Leader::Leader(const Settings& settings, Outbox& outbox, std::string value, std::int64_t epoch,
                std::unique_ptr<State> previous, const RoundDocument& seen,
-               std::optional<Time> grace_until, Time waiting_since)
+               std::optional<Time> grace_until, std::optional<Time> waiting_since)
     : settings_(settings),
       outbox_(outbox),
       value_(std::move(value)),
@@ -47,7 +47,7 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
   std::vector<std::string> problems;
   auto state = std::make_unique<State>(restore(settings_, epoch_, snapshot.entries, state_.get(),
                                                seen_, grace_until_, now, problems));
-  if (state_ == nullptr && state->round.phase != Phase::Running)
+  if (state_ == nullptr && waiting_since_ && state->waiting_since)
     state->waiting_since = waiting_since_;
   state_ = std::move(state);
   for (const auto& problem : problems)
@@ -88,6 +88,7 @@ void Leader::on_commit(const CommitResult& result, Time now) {
       if (!requests_.empty() || !pending_) return;
       for (const auto& line : pending_->log)
         outbox_.log(line);
+      if (!pending_->stopping.empty()) outbox_.push(RoundStopsAction{pending_->stopping});
       adopt(*state_, settings_, *std::exchange(pending_, std::nullopt), now);
       return;
     case CommitOutcome::Refused:

@@ -50,15 +50,28 @@ void MemberAgent::touch(Time now) {
 }
 
 // This process stood still (next_deadline() sees to it that it never does by itself). What it has
-// not read yet may be long over, the connection with it: no workers are started on such a word.
+// not read yet may be long over, the connection with it: such a word stops workers, and starts
+// none.
 void MemberAgent::look_afresh() {
-  const auto again = [&](auto& watched, const std::string& key) {
+  watch_again(round_, keys_.round);
+  watch_again(assignment_, keys_.assignment(settings_.ticket));
+}
+
+template <typename T>
+void MemberAgent::watch_again(Watched<T>& watched, const std::string& key) {
+  if (watched.stale == 0) {
+    watched.stale = watched.watch;
+  } else {
     outbox_.unwatch(watched.watch);
-    watched.watch = outbox_.watch(key, false);
-    watched.current = false;
-  };
-  again(round_, keys_.round);
-  again(assignment_, keys_.assignment(settings_.ticket));
+  }
+  watched.watch = outbox_.watch(key, false);
+  watched.current = false;
+}
+
+template <typename T>
+void MemberAgent::make_current(Watched<T>& watched) {
+  watched.current = true;
+  if (watched.stale != 0) outbox_.unwatch(std::exchange(watched.stale, 0));
 }
 
 void MemberAgent::on_link_up(bool new_session, Time now) {
@@ -77,7 +90,7 @@ void MemberAgent::on_link_up(bool new_session, Time now) {
   was_up_ = true;
 }
 
-void MemberAgent::on_link_down(std::string detail, Time now) {
+void MemberAgent::on_link_down(std::string detail, Milliseconds silent, Time now) {
   detail_ = std::move(detail);
   if (!up_) return;
   up_ = false;
@@ -85,11 +98,12 @@ void MemberAgent::on_link_down(std::string detail, Time now) {
   assignment_.current = false;
   // Where this process was stopped for long, the others have been without it for as long.
   const bool paused = paused_at_ && now - resumed_at_ < settings_.keep_alive;
-  out_of_touch_since_ = paused ? *paused_at_ : now;
+  out_of_touch_since_ = now - silent;
+  if (paused) out_of_touch_since_ = std::min(out_of_touch_since_, *paused_at_);
 }
 
 void MemberAgent::on_link_failed(std::string detail, Time now) {
-  on_link_down(detail, now);
+  on_link_down(detail, {}, now);
   failed_ = std::move(detail);
 }
 
@@ -139,11 +153,11 @@ void MemberAgent::on_snapshot(const WatchSnapshot& snapshot) {
     return;
   }
   const auto value = snapshot.entries.empty() ? std::nullopt : snapshot.entries.front().value;
-  if (snapshot.watch == round_.watch) {
-    round_.current = true;
+  if (round_.is(snapshot.watch)) {
+    if (snapshot.watch == round_.watch) make_current(round_);
     take_round(value);
-  } else if (snapshot.watch == assignment_.watch) {
-    assignment_.current = true;
+  } else if (assignment_.is(snapshot.watch)) {
+    if (snapshot.watch == assignment_.watch) make_current(assignment_);
     take_assignment(value);
   } else if (snapshot.watch == outcome_watch_) {
     take_outcome(value, true);
@@ -152,9 +166,9 @@ void MemberAgent::on_snapshot(const WatchSnapshot& snapshot) {
 
 void MemberAgent::on_changes(const WatchChanges& changes) {
   for (const auto& [key, value] : changes.changes) {
-    if (changes.watch == round_.watch) {
+    if (round_.is(changes.watch)) {
       take_round(value);
-    } else if (changes.watch == assignment_.watch) {
+    } else if (assignment_.is(changes.watch)) {
       take_assignment(value);
     } else if (changes.watch == outcome_watch_) {
       take_outcome(value, false);
@@ -312,8 +326,8 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
   if (up_ && waiting_ && now >= patience_ends())
     return Outcome{End::Timeout,
                    kTimeoutExitCode,
-                   "no round within " + duration_text(settings_.join_timeout) +
-                       ", and no leader that says why",
+                   "no round of the job began within " + duration_text(settings_.join_timeout) +
+                       ", and no agent leads it that could say who is missing",
                    {}};
   return std::nullopt;
 }
@@ -345,8 +359,10 @@ void MemberAgent::follow(Time now) {
   if (stop_ || ending_)
     return stop_workers(stop_ ? stop_->reason : ending_->text,
                         ending_ && ending_->end == End::StoreLost);
-  if (!up_ || !round_.current || !assignment_.current) return;
+  const bool known = round_.current && assignment_.current;
+  if (!up_ || (!known && round_.stale == 0)) return;
   keep_or_stop(now);
+  if (!known) return;
 
   const auto& round = round_.document;
   const bool over = round && (round->phase == Phase::Running || round->phase == Phase::Stopping);
@@ -374,11 +390,17 @@ void MemberAgent::follow(Time now) {
   }
 }
 
+bool MemberAgent::time_limit_over() const {
+  if (stop_) return stop_->exit_code == kTimeoutExitCode;
+  if (ending_) return is_time_limit(*ending_);
+  return round_.document && round_.document->cause == Cause::TimeLimit;
+}
+
 void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
   if (held_ == 0 || kill_told_ || (stop_told_ && !immediately)) return;
   stop_told_ = true;
   kill_told_ = immediately;
-  outbox_.push(StopAction{reason, immediately, told_signal()});
+  outbox_.push(StopAction{reason, immediately, told_signal(), time_limit_over()});
 }
 
 // An agent that was told to stop by a signal says it with its exit code: 128 + the signal.

@@ -23,7 +23,8 @@ class MemberAgent {
 
   // ---- the connection ----
   void on_link_up(bool new_session, Time now);
-  void on_link_down(std::string detail, Time now);
+  // `silent`: how long the store had not been heard from.
+  void on_link_down(std::string detail, Milliseconds silent, Time now);
   void on_link_failed(std::string detail, Time now);
   void on_snapshot(const WatchSnapshot& snapshot);
   void on_changes(const WatchChanges& changes);
@@ -66,10 +67,17 @@ class MemberAgent {
   template <typename T>
   struct Watched {
     WatchId watch = 0;
+    WatchId stale = 0;     // the one before, which may stop but not start, until `current`
     bool current = false;  // a snapshot has come since the link is up
     std::optional<T> document;
+
+    [[nodiscard]] bool is(WatchId id) const { return id == watch || (stale != 0 && id == stale); }
   };
 
+  template <typename T>
+  void watch_again(Watched<T>& watched, const std::string& key);
+  template <typename T>
+  void make_current(Watched<T>& watched);
   void look_afresh();
   void note_left(int round);
   void take_round(const std::optional<std::string>& value);
@@ -81,6 +89,7 @@ class MemberAgent {
   void follow(Time now);
   [[nodiscard]] Time patience_ends() const;  // without a leader's word
   void keep_or_stop(Time now);
+  [[nodiscard]] bool time_limit_over() const;
   void stop_workers(const std::string& reason, bool immediately);
   [[nodiscard]] int told_signal() const;
   void leave(Time now);

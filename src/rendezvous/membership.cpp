@@ -14,10 +14,6 @@ constexpr std::int64_t kCrashUptimeMs = 10'000;
 constexpr Milliseconds kFirstProgress{2'000};
 constexpr Milliseconds kSlowestProgress{30'000};
 
-bool round_alive(const State& state) {
-  return state.round.phase == Phase::Running || state.round.phase == Phase::Stopping;
-}
-
 Place* find_place(State& state, const std::string& ticket) {
   const auto place = state.places.find(ticket);
   return place == state.places.end() ? nullptr : &place->second;
@@ -226,6 +222,10 @@ bool may_stop_job(const State& state, const std::string& ticket, const Member& m
 }
 
 }  // namespace
+
+bool round_alive(const State& state) {
+  return state.round.phase == Phase::Running || state.round.phase == Phase::Stopping;
+}
 
 std::map<std::string, std::string> full_agreement(const Settings& settings) {
   auto agreement = settings.agreement;

@@ -112,12 +112,16 @@ struct State {
 struct Decision {
   std::vector<Write> writes;
   std::vector<std::string> log;
+  std::string stopping;  // not empty: stops the round, for this reason
   RoundDocument round;
   std::vector<Planned> plan;                   // when the round is now Preparing
   std::map<std::string, std::string> refused;  // ticket -> reason: told to leave
   std::vector<std::string> dropped;            // tickets whose assignment is deleted
   std::optional<Outcome> outcome;
 };
+
+// Running, or being stopped.
+[[nodiscard]] bool round_alive(const State& state);
 
 // What all agents must agree on: settings.agreement, and what the rendezvous itself depends on.
 [[nodiscard]] std::map<std::string, std::string> full_agreement(const Settings& settings);

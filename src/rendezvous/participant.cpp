@@ -100,7 +100,7 @@ class Participant::Impl {
         break;
       }
       case Link::Down:
-        member_.on_link_down(event.detail, now);
+        member_.on_link_down(event.detail, event.silent, now);
         lose_link();
         break;
       case Link::Failed:
@@ -184,8 +184,10 @@ class Participant::Impl {
     std::optional<Time> grace;
     if (session_since_ && now < *session_since_ + settings_.keep_alive)
       grace = *session_since_ + settings_.keep_alive;
+    std::optional<Time> waiting_since;
+    if (member_.waiting()) waiting_since = member_.waiting_since();
     leader_ = std::make_unique<Leader>(settings_, outbox_, leading_as_, epoch_, std::move(known_),
-                                       member_.seen(), grace, member_.waiting_since());
+                                       member_.seen(), grace, waiting_since);
     if (!member_.up()) leader_->on_link_lost();
   }
 
@@ -238,15 +240,22 @@ class Participant::Impl {
     next_progress_ = now + kProgressPeriod;
     const auto& round = member_.round();
     if (!member_.waiting()) {
-      const std::string text = "spare: the job runs with " + std::to_string(round->nodes) + " of " +
-                               nodes_text(settings_) + ", this one waits to be needed";
+      const bool room = round->nodes < settings_.max_nodes;
+      const std::string text =
+          "spare: the job runs with " + std::to_string(round->nodes) + " of " +
+          nodes_text(settings_) +
+          (!room                             ? ", this one waits to be needed"
+           : settings_.resize == Resize::Now ? ", this one is about to join"
+                                             : ", this one joins at the next restart");
       if (text != progress_) say(text, text);
       return;
     }
     const auto elapsed = std::chrono::duration_cast<Milliseconds>(now - member_.waiting_since());
-    std::string text = "for " + nodes_text(settings_);
+    std::string text = "the store is there; which of " + nodes_text(settings_) +
+                       " are, no other agent has said yet";
     if (!member_.up()) {
-      text = "for the store" + (member_.trouble().empty() ? "" : ": " + member_.trouble());
+      text = "for the store to come back" +
+             (member_.trouble().empty() ? "" : ": " + member_.trouble());
     } else if (leader_ && leader_->state() != nullptr) {
       text = waiting_text(*leader_->state(), settings_);
     } else if (round && !round->waiting.empty()) {

@@ -44,6 +44,12 @@ struct StopAction {
   bool immediately = false;  // no grace
   // What somebody told an agent of the job to stop with: the same on all nodes. 0: another cause.
   int signal = 0;
+  bool time_limit = false;  // a limit that the user set is over, here or on another node
+};
+// This agent's decision, as leader, to stop the round; a StopAction with the same reason follows if
+// it runs workers itself.
+struct RoundStopsAction {
+  std::string reason;
 };
 // Leave: close the KeyValue, give the outcome's exit code. Workers are already stopped.
 struct FinishAction {
@@ -60,8 +66,9 @@ struct ProgressAction {
   bool changed = false;  // more than the clock in it; worth a line where lines cannot be updated
 };
 
-using Action = std::variant<WatchAction, UnwatchAction, CommitAction, PrepareMasterAction,
-                            StartAction, StopAction, FinishAction, LogAction, ProgressAction>;
+using Action =
+    std::variant<WatchAction, UnwatchAction, CommitAction, PrepareMasterAction, StartAction,
+                 StopAction, RoundStopsAction, FinishAction, LogAction, ProgressAction>;
 
 class Participant {
  public:

@@ -103,7 +103,6 @@ void find_round(State& state, const Found& found, const RoundDocument& seen) {
 }
 
 void find_places(State& state, const Found& found) {
-  const bool alive = state.round.phase == Phase::Running || state.round.phase == Phase::Stopping;
   for (const auto& [ticket, document] : found.assignments)
     state.assignment_keys.insert(ticket);
   for (const auto& ticket : found.unreadable_assignments)
@@ -115,7 +114,8 @@ void find_places(State& state, const Found& found) {
     if (!document.go && document.assignment.round > state.round.ran && document.last_rank >= 0)
       state.places[ticket].group_rank = document.last_rank;
   }
-  if (alive) state.vacant = std::max(0, state.round.nodes - static_cast<int>(state.places.size()));
+  if (round_alive(state))
+    state.vacant = std::max(0, state.round.nodes - static_cast<int>(state.places.size()));
 }
 
 // In the order in which they came, as far as known; those of the round keep their asked-for ranks.
@@ -171,14 +171,15 @@ State restore(const Settings& settings, std::int64_t epoch, const std::vector<Ch
     place.lost = there ? member->second.standing == Standing::Refused : !grace_until.has_value();
   }
   if (previous != nullptr) {
-    state.waiting_since = previous->waiting_since;
+    // A round that ran meanwhile ended that wait.
+    if (previous->round.ran == state.round.ran) state.waiting_since = previous->waiting_since;
     state.crashes = previous->crashes;
     state.crash_rank = previous->crash_rank;
     state.crash_cause = previous->crash_cause;
     state.refusals = previous->refusals;
     state.other_jobs = previous->other_jobs;
   }
-  if (state.round.phase == Phase::Running) state.waiting_since.reset();
+  if (round_alive(state)) state.waiting_since.reset();
   if (state.round.phase == Phase::Gathering && !state.waiting_since) state.waiting_since = now;
   if (state.round.phase == Phase::Stopping) state.stopping_since = now;
   state.next_progress = now;

@@ -33,12 +33,12 @@ std::string clock_text(Milliseconds elapsed) {
 }
 
 std::string duration_text(Milliseconds duration) {
-  const auto ms = static_cast<long long>(duration.count());
+  const auto tenths = (static_cast<long long>(duration.count()) + 50) / 100;
   char text[32];
-  if (ms % 1000 == 0) {
-    std::snprintf(text, sizeof text, "%lld s", ms / 1000);
+  if (tenths % 10 == 0) {
+    std::snprintf(text, sizeof text, "%lld s", tenths / 10);
   } else {
-    std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ms) / 1000);
+    std::snprintf(text, sizeof text, "%lld.%lld s", tenths / 10, tenths % 10);
   }
   return text;
 }
@@ -108,6 +108,8 @@ std::string waiting_text(const State& state, const Settings& settings) {
       text += (missing.size() == 1 ? "; missing node rank " : "; missing node ranks ") +
               ranges_text(missing);
   }
+  if (state.ready >= settings.min_nodes && state.ready < settings.max_nodes)
+    text += "; enough to start, waiting a moment for more";
   std::size_t held = 0;
   for (const auto& ticket : state.held) {
     if (held++ == kMaxHeld) {

@@ -152,4 +152,9 @@ struct Outcome {
 inline constexpr int kTimeoutExitCode = 124;
 inline constexpr int kInternalExitCode = 125;  // refused, store lost
 
+// A limit that the user set (--timeout) is over, on this node or another.
+[[nodiscard]] inline bool is_time_limit(const Outcome& outcome) {
+  return outcome.end == End::Stopped && outcome.exit_code == kTimeoutExitCode;
+}
+
 }  // namespace drun::rendezvous

@@ -140,7 +140,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
 
   void flush() {
     if (!socket_.is_open() || connection_ != machine_.wanted_connection()) return;
-    outgoing_ += machine_.take_output();
+    outgoing_ += machine_.take_output(Clock::now());
     while (!outgoing_.empty()) {
       const ssize_t n = ::send(socket_.native_handle(), outgoing_.data(), outgoing_.size(),
                                MSG_NOSIGNAL | MSG_DONTWAIT);

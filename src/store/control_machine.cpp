@@ -131,7 +131,7 @@ void ControlMachine::on_connected(Time now) {
   if (phase_ != Phase::Connecting) return;
   phase_ = Phase::Greeting;
   greeting_ = Greeting::AwaitsWelcome;
-  phase_deadline_ = now + kGreetingLimit;
+  phase_deadline_ = now + std::min(kGreetingLimit, options_.read_timeout);
   control::encode_opening(output_);
   if (session_) {
     send(*session_);
@@ -171,6 +171,7 @@ void ControlMachine::on_disconnected(const std::string& cause, Time now) {
 void ControlMachine::on_received(std::string_view bytes, Time now) {
   if (!wanted_connection() || phase_ == Phase::Connecting) return;
   last_heard_ = now;
+  heartbeat_sent_.reset();
   input_.append(bytes);
   if (phase_ == Phase::Greeting && greeting_ == Greeting::AwaitsWelcome && !first_bytes_fit()) {
     const std::string detail =
@@ -201,6 +202,8 @@ void ControlMachine::on_received(std::string_view bytes, Time now) {
     if (phase_ == Phase::Greeting) {
       greeted(reply, now);
     } else {
+      while (!unanswered_.empty() && unanswered_.front().first <= result.frame.request)
+        unanswered_.pop_front();
       handle(result.frame.request, reply, now);
     }
   }
@@ -244,6 +247,7 @@ void ControlMachine::send_commit(const Queued& queued) {
   const std::size_t frame = output_.size() - before;
   if (frame - sizeof(std::uint32_t) > longest_frame_) {  // the store would close the connection
     output_.resize(before);
+    --next_request_;
     log::warning("a transaction of " + std::to_string(frame) + " bytes is more than " + store() +
                  " takes");
     events_.emplace_back(ControlCommit{queued.first, ControlOutcome::Refused});
@@ -296,6 +300,7 @@ void ControlMachine::session_ready(ControlState state, Time now) {
   last_error_.clear();
   backoff_.reset();
   next_heartbeat_ = now + time_to_live_ / 3;
+  heartbeat_sent_.reset();
   last_heard_ = now;
   events_.emplace_back(ControlLink{state, std::move(detail)});
   for (auto& [name, entry] : watches_)
@@ -358,16 +363,24 @@ void ControlMachine::answered_error(std::uint64_t request, const control::Error&
 
 // ---- breaks, time and the end ----
 
+ControlMachine::Time ControlMachine::answer_due() const {
+  Time due = last_heard_ + time_to_live_;
+  if (heartbeat_sent_) due = std::min(due, *heartbeat_sent_ + options_.heartbeat_timeout);
+  if (!unanswered_.empty()) due = std::min(due, unanswered_.front().second + options_.read_timeout);
+  return due;
+}
+
 void ControlMachine::drop_connection() {
   input_.clear();
   output_.clear();
   watch_of_request_.clear();
+  unanswered_.clear();
   next_request_ = 1;
   for (auto& [name, entry] : watches_)
     entry.request = 0;
 }
 
-void ControlMachine::lost(const std::string& cause, Time now) {
+void ControlMachine::lost(const std::string& cause, Time now, milliseconds silent) {
   const bool was_up = phase_ == Phase::Up;
   if (phase_ == Phase::Closing) {
     over(ControlState::Closed, "lost " + store() + " while leaving it: " + cause);
@@ -378,7 +391,7 @@ void ControlMachine::lost(const std::string& cause, Time now) {
   if (was_up) {
     started_ = now;
     give_up_ = now + options_.keep_alive;
-    events_.emplace_back(ControlLink{ControlState::Down, "lost " + store() + ": " + cause});
+    events_.emplace_back(ControlLink{ControlState::Down, "lost " + store() + ": " + cause, silent});
     for (const auto& [request, callers] : std::exchange(commits_, {})) {
       events_.emplace_back(ControlCommit{callers, ControlOutcome::Unknown});
     }
@@ -432,10 +445,12 @@ void ControlMachine::on_time(Time now) {
       }
       break;
     case Phase::Up:
-      if (now >= last_heard_ + time_to_live_) {
-        lost("no answer for " + to_text(time_to_live_), now);
+      if (now >= answer_due()) {
+        const auto silent = std::chrono::duration_cast<milliseconds>(now - last_heard_);
+        lost("no answer for " + to_text(silent), now, silent);
       } else if (now >= next_heartbeat_) {
         send(control::Heartbeat{});
+        if (!heartbeat_sent_) heartbeat_sent_ = now;
         next_heartbeat_ = now + time_to_live_ / 3;
       }
       break;
@@ -458,7 +473,7 @@ std::optional<ControlMachine::Time> ControlMachine::next_deadline() const {
     case Phase::Connecting:
       return give_up_;
     case Phase::Up:
-      return std::min(next_heartbeat_, last_heard_ + time_to_live_);
+      return std::min(next_heartbeat_, answer_due());
     case Phase::Closing:
       return phase_deadline_;
     default:
@@ -466,7 +481,8 @@ std::optional<ControlMachine::Time> ControlMachine::next_deadline() const {
   }
 }
 
-std::string ControlMachine::take_output() {
+std::string ControlMachine::take_output(Time now) {
+  if (phase_ == Phase::Up && !output_.empty()) unanswered_.emplace_back(next_request_ - 1, now);
   return std::exchange(output_, {});
 }
 

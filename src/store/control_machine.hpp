@@ -44,7 +44,8 @@ class ControlMachine {
   // The connection that should exist now: none, or the one of this number (a new number: drop the
   // old connection, make a new one, call on_connected() or on_connect_failed()).
   [[nodiscard]] std::optional<std::uint64_t> wanted_connection() const;
-  [[nodiscard]] std::string take_output();
+  // To be sent now.
+  [[nodiscard]] std::string take_output(Time now);
   [[nodiscard]] std::vector<ControlEvent> take_events();
 
   [[nodiscard]] const std::string& last_error() const { return last_error_; }
@@ -72,7 +73,11 @@ class ControlMachine {
   void answered_error(std::uint64_t request, const control::Error& error, Time now);
   bool first_bytes_fit() const;
 
-  void lost(const std::string& cause, Time now);  // the attempt or the connection ended
+  // When the store should have been heard from at the latest.
+  [[nodiscard]] Time answer_due() const;
+
+  // The attempt or the connection ended; `silent`: nothing was heard for so long.
+  void lost(const std::string& cause, Time now, std::chrono::milliseconds silent = {});
   void drop_connection();
   void fail(std::string detail);
   void over(ControlState state, std::string detail);
@@ -93,6 +98,9 @@ class ControlMachine {
   Time give_up_;         // when not up
   Time phase_deadline_;  // of Greeting, Pausing, Closing
   Time next_heartbeat_;
+  std::optional<Time> heartbeat_sent_;  // and nothing was heard since
+  // The requests up to this number were sent then, and are not all answered; answers come in order.
+  std::deque<std::pair<std::uint64_t, Time>> unanswered_;
   Time last_heard_;
 
   std::map<std::uint32_t, Watch> watches_;

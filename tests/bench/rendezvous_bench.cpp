@@ -214,6 +214,7 @@ class Node {
     ++totals_.finished;
     key_value_->close();
   }
+  void perform(const rendezvous::RoundStopsAction& /*action*/) {}
   void perform(const rendezvous::LogAction& /*action*/) {}
   void perform(const rendezvous::ProgressAction& /*action*/) {}
 

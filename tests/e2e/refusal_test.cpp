@@ -146,7 +146,7 @@ TEST(WaitingTest, SaysWhoIsThereAndAtTheTimeoutWhoIsMissing) {
   for (DrunProcess* each : {&zero, &two}) {
     const Finished finished = each->finish();
     EXPECT_EQ(finished.code, 124);
-    EXPECT_THAT(finished.err, HasSubstr("only 2 of 3 nodes ("));
+    EXPECT_THAT(finished.err, HasSubstr(": 2 of 3 nodes ("));
     EXPECT_THAT(finished.err, HasSubstr("missing node rank 1"));
     EXPECT_EQ(finished.out, "");
   }

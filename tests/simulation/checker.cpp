@@ -68,6 +68,8 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
         check_stop(*document);
       if (document->phase == Phase::Preparing && last_phase_ != Phase::Preparing)
         planned_ = scheduler_.now();
+      if (last_phase_ == Phase::Running && document->phase != Phase::Running)
+        ran_until_ = scheduler_.now();
       last_phase_ = document->phase;
     }
     if (write.key == keys_.outcome) {
@@ -197,6 +199,11 @@ void Checker::check_outcome() {
     if (!outcome_->failure || outcome_->exit_code != outcome_->failure->shell_code())
       fail("the exit code is not the root cause's");
   }
+  // Who waits for nodes has its whole time for it, after each round anew.
+  if (outcome_->end == End::Timeout && ran_until_ && !store_failed_ &&
+      scheduler_.now() + kSlack < *ran_until_ + Milliseconds(plan_.join_timeout_ms))
+    fail("timed out " + std::to_string((scheduler_.now() - *ran_until_) / Milliseconds(1)) +
+         " ms after the last round");
   if (outcome_->end == End::Stopped &&
       std::none_of(nodes_.begin(), nodes_.end(), [](const auto& n) { return n->told_to_stop; }))
     fail("stopped, though nobody was told to");

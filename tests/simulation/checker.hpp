@@ -90,7 +90,8 @@ class Checker {
   bool forgetful_ = false;       // the store has lost what it knew
   bool store_failed_ = false;
   std::optional<rendezvous::Outcome> outcome_;
-  Time planned_{};  // the last plan was written
+  Time planned_{};                 // the last plan was written
+  std::optional<Time> ran_until_;  // the last round
   rendezvous::Phase last_phase_ = rendezvous::Phase::Gathering;
   std::string violation_;
 };

@@ -117,8 +117,10 @@ void Network::client_break(int client, const std::string& why) {
       deliver(client, CommitResult{request, CommitOutcome::Unknown});
   };
   if (answers_first) answer();
-  deliver(client, LinkEvent{Link::Down, why});
-  if (random_.chance(10)) deliver(client, LinkEvent{Link::Down, why});
+  LinkEvent down{Link::Down, why};
+  if (p.cut) down.silent = std::chrono::duration_cast<Milliseconds>(scheduler_.now() - p.cut_since);
+  deliver(client, down);
+  if (random_.chance(10)) deliver(client, down);
   if (!answers_first) answer();
   try_connect(client, Milliseconds(random_.in(5, 300)));
 }
@@ -330,6 +332,7 @@ void Network::partition(int client, bool cut) {
     if (p.connected && !p.open) client_break(client, "closed");  // answered with a reset
     return;
   }
+  p.cut_since = scheduler_.now();
   const int cuts = ++p.cuts;
   const auto wait = Milliseconds(random_.in(500, static_cast<int>(timings_.noticed.count())));
   scheduler_.after(wait, [this, client, cuts] {

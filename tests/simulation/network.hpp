@@ -78,6 +78,7 @@ class Network {
     bool silent = false;  // open, but nothing comes
     int silence = 0;      // numbers the silences that a timer may be waiting for
     int cuts = 0;         // numbers the cuts
+    Time cut_since{};     // while cut
     int attempts = 0;
     Time unreachable_until{};
     SessionId session = 0;

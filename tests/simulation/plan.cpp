@@ -55,6 +55,9 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
       plan.steps.push_back(step);
     }
   }
+  // Drawn apart, so that what follows from the seed otherwise stays.
+  Random apart(seed ^ 0x10111);
+  if (apart.chance(30)) plan.join_timeout_ms = apart.in(3'000, 20'000);
   std::sort(plan.steps.begin(), plan.steps.end(),
             [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
@@ -76,10 +79,10 @@ std::string describe(const Plan& plan) {
       std::to_string(plan.max_restarts) + (plan.asked_ranks ? ", asked ranks" : "") +
       ", rank order " + std::to_string(static_cast<int>(plan.rank_order)) + ", resize " +
       std::to_string(static_cast<int>(plan.resize)) + ", work " + std::to_string(plan.work_ms) +
-      " ms, delay " + std::to_string(plan.max_delay_ms) + " ms" +
-      (plan.reorder ? ", reordered" : "") + (plan.loose_sessions ? ", loose sessions" : "") +
-      ", slow stop " + std::to_string(plan.slow_stop) + "%, cascade " +
-      std::to_string(plan.cascade) + "%\n";
+      " ms, join timeout " + std::to_string(plan.join_timeout_ms) + " ms, delay " +
+      std::to_string(plan.max_delay_ms) + " ms" + (plan.reorder ? ", reordered" : "") +
+      (plan.loose_sessions ? ", loose sessions" : "") + ", slow stop " +
+      std::to_string(plan.slow_stop) + "%, cascade " + std::to_string(plan.cascade) + "%\n";
   for (const auto& step : plan.steps)
     text += "  " + std::to_string(step.at_ms) + " ms: " + name(step.fault) + " node " +
             std::to_string(step.node) + " for " + std::to_string(step.duration_ms) +

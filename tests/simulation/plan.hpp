@@ -42,6 +42,7 @@ struct Plan {
   bool asked_ranks = false;  // all agents ask for one, replacements for that of the dead
   rendezvous::RankOrder rank_order = rendezvous::RankOrder::Keep;
   rendezvous::Resize resize = rendezvous::Resize::Now;
+  int join_timeout_ms = 60'000;
   int work_ms = 0;              // how long the workers need
   int max_delay_ms = 0;         // of a message
   bool loose_sessions = false;  // a session may end before its connection does

@@ -113,7 +113,7 @@ void World::start_agent() {
     const auto free = std::find(taken.begin(), taken.end(), false);
     s.node_rank = static_cast<int>(free - taken.begin()) % plan_.max_nodes;
   }
-  s.join_timeout = Milliseconds(60'000);
+  s.join_timeout = Milliseconds(plan_.join_timeout_ms);
   s.last_call_timeout = Milliseconds(10'000);
   s.quiet_period = Milliseconds(1'000);
   s.close_timeout = Milliseconds(30'000);
@@ -134,7 +134,7 @@ void World::start_agent() {
     }
     if (const auto* link = std::get_if<LinkEvent>(&event)) {
       if (link->link == Link::Down) {
-        if (!node(number).link_lost) node(number).link_lost = scheduler_.now();
+        if (!node(number).link_lost) node(number).link_lost = scheduler_.now() - link->silent;
         node(number).was_in_trouble = true;
       } else {
         if (node(number).link_lost || !node(number).came_through)
@@ -223,6 +223,8 @@ void World::do_action(int number, const Action& action) {
     node(number).outcome = finish->outcome;
     network_.close(a.client);
     if (node(number).settings.is_host) network_.stop_store(Memory::Sessions);
+  } else if (const auto* stops = std::get_if<RoundStopsAction>(&action)) {
+    note(number, "stops the round: " + stops->reason);
   } else if (const auto* log = std::get_if<LogAction>(&action)) {
     note(number, "says: " + log->text);
   }

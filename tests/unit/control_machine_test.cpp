@@ -49,7 +49,7 @@ class Fixture {
     control::Request message;
   };
   std::vector<Sent> sent() {
-    bytes_ = machine_.take_output();
+    bytes_ = machine_.take_output(now_);
     std::string_view rest = bytes_;
     if (control::may_be_opening(rest) && rest.size() >= control::kOpeningBytes) {
       rest.remove_prefix(control::kOpeningBytes);
@@ -254,18 +254,69 @@ TEST(ControlMachineTest, SendsThreeHeartbeatsInATimeToLive) {
   }
 }
 
-TEST(ControlMachineTest, AStoreThatFallsSilentIsLostAfterTheTimeToLive) {
-  Fixture f;
+struct SilenceCase {
+  std::chrono::milliseconds heartbeat_timeout;
+  std::chrono::milliseconds read_timeout;
+  bool asks;  // more than a heartbeat
+  std::chrono::milliseconds lost_after;
+};
+
+TEST(ControlMachineTest, AStoreThatDoesNotAnswerInTimeIsLost) {
+  for (const auto& [heartbeat_timeout, read_timeout, asks, lost_after] :
+       std::vector<SilenceCase>{{5s, 60s, false, 6s},  // the time to live, as granted
+                                {5s, 60s, true, 6s},
+                                {500ms, 60s, false, 2500ms},
+                                {5s, 1s, false, 3s},  // a heartbeat is a request, too
+                                {5s, 1s, true, 1s},
+                                {5s, 2100ms, true, 2100ms}}) {
+    auto chosen = options();
+    chosen.time_to_live = 8s;
+    chosen.heartbeat_timeout = heartbeat_timeout;
+    chosen.read_timeout = read_timeout;
+    Fixture f(chosen);
+    f.machine().open(f.now());
+    f.bring_up();
+    f.sent();
+    f.events();
+    if (asks) f.machine().commit(1, {{}, {{"k", "v", false}}});
+    f.sent();
+    const Time lost = f.now() + lost_after;
+    while (f.now() + 1ms < lost) {
+      f.run_for(1ms);
+      f.sent();
+    }
+    EXPECT_TRUE(f.events().empty()) << lost_after.count();
+    f.run_for(1ms);
+    const auto events = f.events();
+    ASSERT_FALSE(events.empty()) << lost_after.count();
+    const auto& link = std::get<ControlLink>(events[0]);
+    EXPECT_EQ(link.state, ControlState::Down);
+    EXPECT_EQ(link.silent, lost_after);
+    EXPECT_THAT(link.detail, HasSubstr("no answer for "));
+  }
+}
+
+TEST(ControlMachineTest, AnAnswerEndsItsRequestsTimeAndThatOfThoseBefore) {
+  auto chosen = options();
+  chosen.read_timeout = 1s;
+  Fixture f(chosen);
   f.machine().open(f.now());
   f.bring_up();
+  f.sent();
   f.events();
-  f.run_for(5999ms);
+  f.machine().commit(1, {{}, {{"k", "v", false}}});
+  ASSERT_EQ(f.sent().size(), 1U);
+  f.run_for(600ms);
+  f.machine().commit(2, {{}, {{"k", "w", false}}});
+  const auto second = f.sent();
+  ASSERT_EQ(second.size(), 1U);
+  f.run_for(399ms);
+  f.reply(second[0].id - 1, control::Committed{1});
+  f.run_for(600ms);
+  f.reply(second[0].id, control::Committed{2});
+  f.events();
+  f.run_for(1000ms);
   EXPECT_TRUE(f.events().empty());
-  f.run_for(1ms);
-  const auto links = f.links();
-  ASSERT_EQ(links.size(), 1U);
-  EXPECT_EQ(links[0].first, ControlState::Down);
-  EXPECT_THAT(links[0].second, HasSubstr("no answer for 6 s"));
 }
 
 TEST(ControlMachineTest, GivesUpTheFirstConnectionAtItsLimitWithTheLastCause) {

@@ -137,6 +137,20 @@ TEST(RestoreTest, AnOutcomeClosesTheJob) {
   EXPECT_EQ(found.restore().round.phase, Phase::Closed);
 }
 
+TEST(RestoreTest, AWaitForNodesEndsWithTheRoundThatRanMeanwhile) {
+  State previous = Found(settings(2)).round(4, Phase::Gathering, 0, 4).restore();
+  const Time long_ago = kNow - std::chrono::hours(1);
+  previous.waiting_since = long_ago;
+  const auto found = [&](int number, Phase phase, int ran) {
+    return Found(settings(2)).round(number, phase, 2, ran).restore({}, {}, &previous).waiting_since;
+  };
+  EXPECT_EQ(found(4, Phase::Gathering, 4), long_ago);
+  EXPECT_EQ(found(5, Phase::Preparing, 4), long_ago);
+  EXPECT_EQ(found(5, Phase::Gathering, 5), kNow);
+  EXPECT_EQ(found(5, Phase::Running, 5), std::nullopt);
+  EXPECT_EQ(found(5, Phase::Stopping, 5), std::nullopt);
+}
+
 TEST(RestoreTest, AStoreThatForgotIsToldByItsMembers) {
   // The store has lost all but the members that came back: they still run round 7.
   const State s = Found(settings(2))
@@ -262,6 +276,16 @@ TEST_F(LeaderTest, WritesNothingBeforeItKnowsAndGuardsAllThatItWrites) {
   leader_->advance(kNow);
   EXPECT_TRUE(commits().empty()) << "one decision at a time";
   EXPECT_FALSE(leader_->next_deadline());
+}
+
+TEST_F(LeaderTest, CountsItsOwnWaitOnlyWhereNodesAreWaitedFor) {
+  for (const Phase phase : {Phase::Gathering, Phase::Running, Phase::Stopping}) {
+    begin(settings(2));
+    commits();
+    snapshot(Found(settings_).round(3, phase, 2, 3).member("a"));
+    ASSERT_NE(leader_->state(), nullptr);
+    EXPECT_EQ(leader_->state()->waiting_since.has_value(), phase == Phase::Gathering);
+  }
 }
 
 TEST_F(LeaderTest, ARefusedWriteMeansThatSomebodyElseLeads) {

@@ -2,6 +2,7 @@
 #include "rendezvous/member.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -172,7 +173,7 @@ TEST_F(MemberTest, NeverStartsTheSameRoundTwice) {
 
 TEST_F(MemberTest, OutOfTouchForTooLongItKillsItsWorkersAndGivesUp) {
   run(1);
-  member_->on_link_down("reset", now_);
+  member_->on_link_down("reset", {}, now_);
   advance(settings_.keep_alive - Milliseconds(1));
   EXPECT_FALSE(done().stop) << "it keeps its workers";
   EXPECT_EQ(member_->next_deadline(), now_ + Milliseconds(1));
@@ -192,7 +193,7 @@ TEST_F(MemberTest, OutOfTouchForTooLongItKillsItsWorkersAndGivesUp) {
 
 TEST_F(MemberTest, BackInTimeItGoesOn) {
   run(1);
-  member_->on_link_down("reset", now_);
+  member_->on_link_down("reset", {}, now_);
   advance(settings_.keep_alive - Milliseconds(1));
   member_->on_link_up(false, now_);
   advance(settings_.keep_alive);
@@ -201,11 +202,22 @@ TEST_F(MemberTest, BackInTimeItGoesOn) {
   EXPECT_FALSE(told.finish);
 }
 
+TEST_F(MemberTest, TheLimitCountsFromTheStoresLastWord) {
+  run(1);
+  member_->on_link_down("no answer for 4 s", Milliseconds(4'000), now_);
+  advance(settings_.keep_alive - Milliseconds(4'001));
+  EXPECT_FALSE(done().stop);
+  advance(Milliseconds(1));
+  const auto told = done();
+  ASSERT_TRUE(told.stop);
+  EXPECT_TRUE(told.stop->immediately);
+}
+
 TEST_F(MemberTest, AProcessThatWasStoppedCountsTheTimeThatItMissed) {
   run(1);
   now_ += settings_.keep_alive * 2;  // nothing was heard or done
   member_->touch(now_);
-  member_->on_link_down("closed", now_);
+  member_->on_link_down("closed", {}, now_);
   advance();
   const auto told = done();
   ASSERT_TRUE(told.stop);
@@ -233,6 +245,20 @@ TEST_F(MemberTest, AProcessThatStoodStillTrustsNothingThatItHasNotReadYet) {
     advance();
     EXPECT_EQ(done().start.has_value(), fresh);
   }
+}
+
+TEST_F(MemberTest, WhatAStoppedProcessReadsLateStillStopsItsWorkers) {
+  run(1);
+  const auto before = watches_;
+  now_ += Milliseconds(3'500);
+  advance();
+  EXPECT_FALSE(done().stop);
+  RoundDocument stopping;
+  stopping.number = stopping.ran = stopping.nodes = 1;
+  stopping.phase = Phase::Stopping;
+  member_->on_changes({before.at(keys_.round), {{keys_.round, encode(stopping)}}});
+  advance();
+  EXPECT_TRUE(done().stop);
 }
 
 TEST_F(MemberTest, ARefusalIsObeyedAfterTheWorkersHaveGone) {
@@ -314,7 +340,7 @@ TEST_F(MemberTest, TheSignalThatToldAnotherNodeToStopIsPassedOn) {
 TEST_F(MemberTest, ASignalIsActedOnWhateverTheStoreDoes) {
   for (const bool up : {true, false}) {
     run(1);
-    if (!up) member_->on_link_down("reset", now_);
+    if (!up) member_->on_link_down("reset", {}, now_);
     member_->on_stop_requested("received SIGTERM", 143, now_);
     advance();
     const auto stop = done().stop;
@@ -325,6 +351,49 @@ TEST_F(MemberTest, ASignalIsActedOnWhateverTheStoreDoes) {
     const auto told = done();
     ASSERT_TRUE(told.finish) << up;
     EXPECT_EQ(told.finish->outcome.exit_code, 143);
+  }
+}
+
+TEST_F(MemberTest, SaysWhetherATimeLimitOfTheUsersStopsTheWorkers) {
+  struct Case {
+    const char* what;
+    std::function<void()> stop;
+    bool limit;
+  };
+  const auto end_job = [&](Outcome outcome) { put(keys_.outcome, encode(outcome)); };
+  const auto close_round = [&](Cause cause) {
+    RoundDocument d;
+    d.number = d.ran = d.nodes = 1;
+    d.phase = Phase::Closed;
+    d.cause = cause;
+    put(keys_.round, encode(d));
+  };
+  for (const auto& [what, stop, limit] : std::vector<Case>{
+           {"here", [&] { member_->on_stop_requested("--timeout is over", 124, now_); }, true},
+           {"a signal here", [&] { member_->on_stop_requested("SIGTERM", 143, now_); }, false},
+           {"elsewhere",
+            [&] {
+              end_job({End::Stopped, 124, "--timeout is over", {}});
+            },
+            true},
+           {"a signal elsewhere",
+            [&] {
+              end_job({End::Stopped, 143, "SIGTERM", {}});
+            },
+            false},
+           {"a worker's own 124",
+            [&] {
+              end_job({End::Failure, 124, "rank 0", {}});
+            },
+            false},
+           {"the round tells first", [&] { close_round(Cause::TimeLimit); }, true},
+           {"another end", [&] { close_round(Cause::Failure); }, false}}) {
+    run(1);
+    stop();
+    advance();
+    const auto told = done();
+    ASSERT_TRUE(told.stop) << what;
+    EXPECT_EQ(told.stop->time_limit, limit) << what;
   }
 }
 

@@ -111,7 +111,9 @@ TEST(ParticipantTest, TimeoutSaysWhoIsThereAndWhichRankIsMissing) {
     EXPECT_EQ(c[i].outcome->end, End::Timeout);
     EXPECT_EQ(c[i].outcome->exit_code, 124);
     EXPECT_EQ(c[i].outcome->text,
-              "after 600 s only 2 of 3 nodes (node0, node1); missing node rank 1 had joined");
+              "not enough nodes within 600 s: 2 of 3 nodes (node0, node1); missing node rank 1; "
+              "start drun on every node with this endpoint and --rdzv-id job, or wait longer with "
+              "--rdzv-conf join_timeout=SECONDS");
   }
 }
 

@@ -32,12 +32,16 @@ struct ControlOptions {
   // Until the first session: attempts go on, with growing pauses, for this long. Zero: one attempt.
   std::chrono::milliseconds connect_timeout{60'000};
   // The session ends when the store has not heard from it for this long. Heartbeats go out three
-  // times as often; a store that has not answered for this long counts as gone.
+  // times as often; a store that was not heard from for this long counts as gone.
   std::chrono::milliseconds time_to_live{6'000};
   // How long the session outlives a connection that broke without a goodbye.
   std::chrono::milliseconds grace{1'000};
   // After a break: attempts for this long.
   std::chrono::milliseconds keep_alive{6'000};
+  // A heartbeat that is not answered within the first, or any request within the second, breaks the
+  // connection.
+  std::chrono::milliseconds heartbeat_timeout{5'000};
+  std::chrono::milliseconds read_timeout{60'000};
 };
 
 struct ControlGuard {
@@ -87,7 +91,8 @@ enum class ControlState {
 };
 struct ControlLink {
   ControlState state = ControlState::Down;
-  std::string detail;  // endpoint and cause, one line for the user
+  std::string detail;                   // endpoint and cause, one line for the user
+  std::chrono::milliseconds silent{0};  // Down for want of an answer: since the last word
 };
 using ControlEvent = std::variant<ControlSnapshot, ControlChanges, ControlCommit, ControlLink>;
 
