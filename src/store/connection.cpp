@@ -1,8 +1,10 @@
 #include "store/connection.hpp"
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -64,6 +66,27 @@ void Connection::on_output() {
 void Connection::on_overflow() {
   drop("a change is larger than the limit of unread replies");
   owner_.on_output(*this);
+}
+
+std::size_t Connection::send_now(std::string_view bytes) {
+  if (blocked_ || health_ != Health::Good) return 0;
+  std::string& out = output();
+  std::array parts{iovec{out.data() + sent_, unsent()},
+                   iovec{const_cast<char*>(bytes.data()), bytes.size()}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  const ssize_t result = ::sendmsg(fd(), &message, MSG_NOSIGNAL);
+  if (result <= 0) return 0;  // write() comes next, and sees why
+  const auto sent = static_cast<std::size_t>(result);
+  if (sent < unsent()) {
+    sent_ += sent;
+    return 0;
+  }
+  const std::size_t beyond = sent - unsent();
+  out.clear();
+  sent_ = 0;
+  return beyond;
 }
 
 void Connection::discard_output() {

@@ -10,6 +10,8 @@ namespace drun::store {
 namespace {
 
 constexpr const char* kRefusedFirstBytes = "neither a TCPStore client nor a drun agent";
+// A value from this size on is sent from the table, if the socket takes it.
+constexpr std::size_t kSentDirectly = 16 * 1024;
 
 }  // namespace
 
@@ -34,8 +36,9 @@ Peer::State Peer::close(const char* reason) {
 Peer::Fed Peer::feed(std::string_view bytes, Time now) {
   Fed fed;
   feeding_ = true;
+  sent_now_ = 0;
   while (fed.state == State::Open && !bytes.empty()) {
-    if (output_.size() > kHighWater) {
+    if (output_.size() + sent_now_ > kHighWater) {
       fed.state = State::Paused;
       break;
     }
@@ -101,11 +104,24 @@ Peer::State Peer::next_tcpstore(std::string_view bytes, Fed& fed) {
   if (KeyTable::is_waiting(*this) && decoder_.dialect() != tcpstore::Dialect::C)
     table().cancel_waits(*this);
   ++context_.counters.requests;
-  const char* failure =
-      tcpstore::apply(table(), *this, ++last_wait_, request, context_.limits, output_);
-  if (failure != nullptr) return close(failure);
+  if (request.op != tcpstore::Op::Get || !answer_now(request)) {
+    const char* failure =
+        tcpstore::apply(table(), *this, ++last_wait_, request, context_.limits, output_);
+    if (failure != nullptr) return close(failure);
+  }
   fed.consumed += decoded.size;
   return State::Open;
+}
+
+// A GET of a large value, without copying what the socket takes.
+bool Peer::answer_now(const tcpstore::Request& request) {
+  const std::string* value = table().find(request.key);
+  if (value == nullptr || value->size() < kSentDirectly) return false;
+  append(output_, static_cast<std::uint64_t>(value->size()));
+  const std::size_t sent = send_now(*value);
+  sent_now_ += sent;
+  output_.append(*value, sent);
+  return true;
 }
 
 Peer::State Peer::next_opening(std::string_view bytes, Fed& fed) {

@@ -93,6 +93,9 @@ class Peer : public TableClient, public SessionHolder {
   // There would be more output at once than a peer may leave unread: it must be dropped, for it
   // has missed a change. Called likewise, also while it is being fed.
   virtual void on_overflow() = 0;
+  // Sends the output and then `bytes`, as far as that is possible at once; how many of `bytes`
+  // went, so that they need not be copied. Called while it is being fed.
+  virtual std::size_t send_now([[maybe_unused]] std::string_view bytes) { return 0; }
 
  private:
   enum class Phase : std::uint8_t { Unknown, TcpStore, ControlOpening, Control };
@@ -101,6 +104,7 @@ class Peer : public TableClient, public SessionHolder {
   State close(const char* reason);
   State detect(std::string_view bytes, Fed& fed);
   State next_tcpstore(std::string_view bytes, Fed& fed);
+  [[nodiscard]] bool answer_now(const tcpstore::Request& request);
   State next_opening(std::string_view bytes, Fed& fed);
   State next_frame(std::string_view bytes, Fed& fed, Time now);
 
@@ -109,6 +113,7 @@ class Peer : public TableClient, public SessionHolder {
   const char* close_reason_ = "";
   SessionId session_ = kNoSession;
   std::uint64_t last_wait_ = 0;  // TCPStore: the numbers of its waits
+  std::size_t sent_now_ = 0;     // while it is being fed
   tcpstore::Decoder decoder_{tcpstore::Dialect::A};
   Phase phase_ = Phase::Unknown;
   bool feeding_ = false;

@@ -38,22 +38,32 @@ bool KeyTable::put(std::string_view key, std::string_view value, SessionId owner
   return true;
 }
 
+KeyTable::Place KeyTable::locate(std::string_view key) {
+  const auto it = entries_.find(key);
+  return Place(it == entries_.end() ? nullptr : &*it);
+}
+
 bool KeyTable::put_quietly(std::string_view key, std::string_view value, SessionId owner) {
-  auto it = entries_.find(key);
-  if (it == entries_.end()) {
+  return put_at(locate(key), key, value, owner);
+}
+
+bool KeyTable::put_at(const Place& place, std::string_view key, std::string_view value,
+                      SessionId owner) {
+  Item* item = place.item_;
+  if (item == nullptr) {
     if (!budget_.try_take(key.size() + value.size() + kOverheadBytes)) return false;
-    it = entries_.try_emplace(std::string(key)).first;
-    if (ordered_) ordered_->insert(it->first);
+    item = &*entries_.try_emplace(std::string(key)).first;
+    if (ordered_) ordered_->insert(item->first);
   } else {
-    const std::size_t old_size = it->second.value.size();
+    const std::size_t old_size = item->second.value.size();
     if (value.size() > old_size && !budget_.fits(value.size() - old_size)) return false;
     budget_.give_back(old_size);
     budget_.take(value.size());
     // A small value must not keep the memory of a large one.
-    if (value.size() < old_size / 2) std::string().swap(it->second.value);
+    if (value.size() < old_size / 2) std::string().swap(item->second.value);
   }
-  it->second.value.assign(value);
-  if (it->second.owner != owner) set_owner(*it, owner);
+  item->second.value.assign(value);
+  if (item->second.owner != owner) set_owner(*item, owner);
   note_change(key);
   return true;
 }
@@ -124,9 +134,10 @@ std::size_t KeyTable::count_held_bytes() const {
       bytes += queue.size() + item.size() + kOverheadBytes;
   for (const auto& [key, list] : waiters_)
     bytes += list.size() * (key.size() + kOverheadBytes);
-  for (const KeyMap<WatchList>* watches : {&exact_watches_, &prefix_watches_})
-    for (const auto& [key, list] : *watches)
-      bytes += list.size() * (key.size() + kOverheadBytes);
+  for (const auto& [key, list] : exact_watches_)
+    bytes += list.size() * (key.size() + kOverheadBytes);
+  for (const auto& [key, list] : prefix_watches_)
+    bytes += list.size() * (key.size() + kOverheadBytes);
   return bytes;
 }
 

@@ -55,10 +55,21 @@ class KeyTable {
   [[nodiscard]] bool put_quietly(std::string_view key, std::string_view value,
                                  SessionId owner = kNoSession);
   [[nodiscard]] bool append(std::string_view key, std::string_view value);
+  // put_quietly() in two steps, with one look-up: what locate() found is valid until the next
+  // change.
+  class Place;
+  [[nodiscard]] Place locate(std::string_view key);
+  [[nodiscard]] bool put_at(const Place& place, std::string_view key, std::string_view value,
+                            SessionId owner = kNoSession);
   // False: there was none.
   bool erase(std::string_view key);
   // Tells the watches what has changed since the last call, as one change.
-  void publish();
+  void publish() {
+    if (!is_changed_) return;
+    is_changed_ = false;
+    ++revision_;
+    if (!changed_.empty()) tell_watches();
+  }
   // Deletes a session's keys and publishes that.
   void erase_owned_by(SessionId owner);
   // Deletes all keys and queues, silently.
@@ -136,7 +147,18 @@ class KeyTable {
 
   void set_owner(Item& item, SessionId owner);
   void erase(KeyMap<Entry>::iterator it);
-  void note_change(std::string_view key);
+  void note_change(std::string_view key) {
+    is_changed_ = true;
+    ++generation_;
+    if (watch_count_ > 0) changed_.emplace_back(key);
+  }
+  void tell_watches();
+  template <typename Map>
+  static std::pair<const std::string, WatchList>& list_of(Map& watches, std::string_view key);
+  template <typename Map>
+  static void erase_list(Map& watches, std::string_view key) {
+    watches.erase(watches.find(key));
+  }
   template <typename Visit>
   void for_each_watch(std::string_view key, Visit visit);
   [[nodiscard]] Change current(std::string_view key) const;
@@ -159,7 +181,7 @@ class KeyTable {
   KeyMap<WaiterList> waiters_;  // no list is empty
   WaiterList spare_waiters_;    // for the next ones
   KeyMap<WatchList> exact_watches_;
-  KeyMap<WatchList> prefix_watches_;
+  PrefixMap<WatchList> prefix_watches_;
   std::map<std::size_t, std::size_t> prefix_lengths_;  // length -> how many prefixes have it
   std::vector<std::string> changed_;                   // watched keys, since the last publish()
   bool is_changed_ = false;
@@ -167,6 +189,17 @@ class KeyTable {
   std::uint64_t generation_ = 0;
   std::size_t wait_count_ = 0;
   std::size_t watch_count_ = 0;
+};
+
+class KeyTable::Place {
+ public:
+  // Null: there is no such key.
+  [[nodiscard]] const std::string* value() const { return item_ ? &item_->second.value : nullptr; }
+
+ private:
+  friend class KeyTable;
+  explicit Place(Item* item) : item_(item) {}
+  Item* item_;
 };
 
 }  // namespace drun::store

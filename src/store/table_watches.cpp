@@ -8,22 +8,24 @@
 
 namespace drun::store {
 
+template <typename Map>
+std::pair<const std::string, WatchList>& KeyTable::list_of(Map& watches, std::string_view key) {
+  const auto it = watches.find(key);
+  return it != watches.end() ? *it : *watches.try_emplace(std::string(key)).first;
+}
+
 bool KeyTable::watch(TableClient& client, std::uint64_t watch, std::string_view key, bool prefix) {
   if (!budget_.try_take(key.size() + kOverheadBytes)) return false;
-  KeyMap<WatchList>& watches = prefix ? prefix_watches_ : exact_watches_;
-  auto it = watches.find(key);
-  if (it == watches.end()) {
-    it = watches.try_emplace(std::string(key)).first;
-    if (prefix) ++prefix_lengths_[key.size()];
-  }
+  auto& list = prefix ? list_of(prefix_watches_, key) : list_of(exact_watches_, key);
+  if (prefix && list.second.empty()) ++prefix_lengths_[key.size()];
   WatchRecord& record = client.watches_[watch];
   assert(record.client == nullptr);
   record.client = &client;
   record.id = watch;
   record.prefix = prefix;
-  it->second.push_back(&record);
-  record.list = &*it;
-  record.position = std::prev(it->second.end());
+  list.second.push_back(&record);
+  record.list = &list;
+  record.position = std::prev(list.second.end());
   ++watch_count_;
   return true;
 }
@@ -45,15 +47,14 @@ void KeyTable::unregister(WatchRecord& watch) {
   --watch_count_;
   list.erase(watch.position);
   if (!list.empty()) return;
-  if (watch.prefix) {
-    const auto length = prefix_lengths_.find(key.size());
-    if (--length->second == 0) prefix_lengths_.erase(length);
-  }
-  KeyMap<WatchList>& watches = watch.prefix ? prefix_watches_ : exact_watches_;
-  watches.erase(watches.find(key));
+  if (!watch.prefix) return erase_list(exact_watches_, key);
+  const auto length = prefix_lengths_.find(key.size());
+  if (--length->second == 0) prefix_lengths_.erase(length);
+  erase_list(prefix_watches_, key);
 }
 
-// A look-up for the key itself and one for each length that a watched prefix has.
+// A look-up for the key itself and one for each length that a watched prefix has, with hashes that
+// cost one pass over the key together.
 template <typename Visit>
 void KeyTable::for_each_watch(std::string_view key, Visit visit) {
   if (!exact_watches_.empty()) {
@@ -61,25 +62,17 @@ void KeyTable::for_each_watch(std::string_view key, Visit visit) {
       for (WatchRecord* watch : it->second)
         visit(*watch);
   }
+  HashedPrefix prefix(key);
   for (const auto& [length, count] : prefix_lengths_) {
     if (length > key.size()) break;
-    if (const auto it = prefix_watches_.find(key.substr(0, length)); it != prefix_watches_.end())
+    prefix.extend(length);
+    if (const auto it = prefix_watches_.find(prefix); it != prefix_watches_.end())
       for (WatchRecord* watch : it->second)
         visit(*watch);
   }
 }
 
-void KeyTable::note_change(std::string_view key) {
-  is_changed_ = true;
-  ++generation_;
-  if (watch_count_ > 0) changed_.emplace_back(key);
-}
-
-void KeyTable::publish() {
-  if (!is_changed_) return;
-  is_changed_ = false;
-  ++revision_;
-  if (changed_.empty()) return;
+void KeyTable::tell_watches() {
   if (changed_.size() == 1) {
     const Change change = current(changed_.front());
     for_each_watch(change.key, [&](WatchRecord& watch) {

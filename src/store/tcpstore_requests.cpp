@@ -36,7 +36,8 @@ struct Sum {
 };
 Sum add(KeyTable& table, std::string_view key, std::int64_t delta, bool quietly) {
   std::int64_t number = 0;
-  if (const std::string* text = table.find(key)) {
+  const KeyTable::Place place = table.locate(key);
+  if (const std::string* text = place.value()) {
     const std::optional<std::int64_t> parsed = parse_number(*text);
     if (!parsed) return {kNotANumber, 0};
     number = *parsed;
@@ -46,7 +47,8 @@ Sum add(KeyTable& table, std::string_view key, std::int64_t delta, bool quietly)
   char digits[24];
   const char* end = std::to_chars(digits, digits + sizeof digits, number).ptr;
   const std::string_view text(digits, static_cast<std::size_t>(end - digits));
-  if (!(quietly ? table.put_quietly(key, text) : table.put(key, text))) return {kFull, 0};
+  if (!table.put_at(place, key, text)) return {kFull, 0};
+  if (!quietly) table.wake(key);
   return {nullptr, number};
 }
 

@@ -333,6 +333,31 @@ TEST_F(ControlRequestsTest, TcpStoreRequestsAndSessionEndsAreSeenToo) {
               testing::UnorderedElementsAre(Entry{"x", std::nullopt}, Entry{"y", std::nullopt}));
 }
 
+// The most lengths that a key can have: a look-up each, and one pass over the key for all of them.
+TEST_F(ControlRequestsTest, AKeyFindsThePrefixesOfEveryLengthThatItHas) {
+  (void)client.answers();
+  const std::string key(world.limits.key_bytes, 'k');
+  for (std::size_t length = 0; length <= key.size(); ++length) {
+    std::string prefix = key.substr(0, length);
+    client.call<Snapshot>(2 * length + 1, Watch{prefix, true});
+    if (length == 0) continue;
+    prefix.back() = 'x';
+    client.call<Snapshot>(2 * length, Watch{prefix, true});
+  }
+  (void)client.answers();
+  other.call<Committed>(1, put(key, "v"));
+  std::vector<std::uint64_t> told;
+  for (const auto& [watch, answer] : client.answers())
+    told.push_back(watch);
+  ASSERT_EQ(told.size(), key.size() + 1);
+  for (std::size_t length = 0; length <= key.size(); ++length)
+    ASSERT_EQ(told[length], 2 * length + 1);
+  other.call<Committed>(2, put("kkx", "v"));
+  const auto short_ones = client.answers();
+  ASSERT_EQ(short_ones.size(), 4U);
+  EXPECT_EQ(short_ones.back().first, 6U) << "\"kkx\" itself";
+}
+
 TEST_F(ControlRequestsTest, TenThousandWatchesAreToldOfTheirKeysAlone) {
   constexpr int kClients = 100;
   constexpr int kEach = 100;
