@@ -6,6 +6,8 @@
 #include <charconv>
 #include <optional>
 
+#include "base/closest_word.hpp"
+
 namespace drun::launcher {
 namespace {
 
@@ -29,51 +31,16 @@ bool known(const Flag& flag, bool launch) {
   return flag.origin != Origin::Launch || launch;
 }
 
-// Insertions, deletions, replacements and swaps of neighbours between two words.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i)
-    d[i][0] = i;
-  for (std::size_t j = 0; j <= b.size(); ++j)
-    d[0][j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t same = a[i - 1] == b[j - 1] ? 0 : 1;
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + same});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-      }
-    }
-  }
-  return d[a.size()][b.size()];
-}
-
 // ". Did you mean --nnodes?" or nothing. `name` is without dashes in front.
 std::string suggestion(std::string_view written, std::string_view name, bool launch) {
   for (const auto& [habit, meant] : kHabits) {
     if (habit == written) return "; did you mean " + std::string(meant) + "?";
   }
-  if (name.size() > 64) return "";
-  std::string_view best;
-  std::string_view akin;  // begins like what was written
-  std::size_t longest = 3;
-  std::size_t best_distance = std::max<std::size_t>(1, name.size() / 3) + 1;
-  for (const Flag& flag : all_flags()) {
-    if (!known(flag, launch) || flag.readiness != Readiness::Ready) continue;
-    const std::size_t d = distance(name, flag.name);
-    if (d < best_distance) {
-      best = flag.name;
-      best_distance = d;
-    }
-    const auto end = std::mismatch(name.begin(), name.end(), flag.name.begin(), flag.name.end());
-    const auto common = static_cast<std::size_t>(end.first - name.begin());
-    if (common > longest && 2 * common >= name.size()) {
-      akin = flag.name;
-      longest = common;
-    }
-  }
-  if (best.empty()) best = akin;
-  return best.empty() ? "" : "; did you mean --" + std::string(best) + "?";
+  std::vector<std::string> names;
+  for (const Flag& flag : all_flags())
+    if (known(flag, launch) && flag.readiness == Readiness::Ready) names.emplace_back(flag.name);
+  const std::string meant = closest_word(name, names);
+  return meant.empty() ? "" : "; did you mean --" + meant + "?";
 }
 
 // The flags of one origin class whose name starts with `prefix`.

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/closest_word.hpp"
 #include "base/standard_streams.hpp"
 #include "store/arguments.hpp"
 #include "store/command_line.hpp"
@@ -16,6 +17,21 @@ namespace {
 // Not "-", which names standard input, and no number.
 bool looks_like_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9');
+}
+
+// The option of the app or of the command that was chosen which was perhaps meant; or nothing.
+std::string closest_option(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  std::vector<const CLI::App*> apps{&app};
+  for (const CLI::App* command : app.get_subcommands())
+    apps.push_back(command);
+  for (const CLI::App* one : apps)
+    for (const CLI::Option* option : one->get_options())
+      names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+  const std::string written = word.substr(0, word.find('='));
+  const std::size_t dashes = std::min(written.find_first_not_of('-'), written.size());
+  const std::string meant = closest_word(written.substr(dashes), names);
+  return meant.empty() ? "" : "--" + meant;
 }
 
 // CLI11's sentence, as these programs say it.
@@ -85,7 +101,11 @@ std::optional<std::vector<std::string>> parse_command_line(CLI::App& app, int ar
 
   std::vector<std::string> words = app.remaining(true);
   for (const std::string& word : words) {
-    if (looks_like_option(word)) throw UsageError("unknown option '" + word + "'; see --help");
+    if (looks_like_option(word)) {
+      const std::string meant = closest_option(app, word);
+      throw UsageError("unknown option '" + word + "'" +
+                       (meant.empty() ? "" : "; did you mean " + meant + "?") + "; see --help");
+    }
   }
   words.insert(words.end(), only_words.begin(), only_words.end());
   return words;

@@ -1,7 +1,10 @@
 #include "store/control_query.hpp"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <random>
 #include <string_view>
 #include <thread>
@@ -105,11 +108,28 @@ Result<std::uint64_t> ControlQuery::send(const control::Request& request, Deadli
   return next_request_++;
 }
 
+Status ControlQuery::wait_readable(Deadline deadline) {
+  if (output_ < 0) return Done{};
+  pollfd both[2] = {{socket_.get(), POLLIN, 0}, {output_, 0, 0}};
+  for (;;) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
+    const int ready =
+        ::poll(both, 2, static_cast<int>(std::clamp<decltype(left)>(left, 0, 60'000)));
+    if (ready < 0 && errno != EINTR) return network_error(errno);
+    if (ready > 0 && (both[1].revents & (POLLERR | POLLHUP)) != 0) {
+      no_reader_ = true;
+      return Error(Errc::Closed, "nobody reads the output");
+    }
+    if (ready > 0 || steady_clock::now() >= deadline) return Done{};  // receive_some() knows
+  }
+}
+
 Result<control::Reply> ControlQuery::receive(std::uint64_t request, Deadline deadline) {
   input_.erase(0, std::exchange(used_, 0));
   for (;;) {
     const auto result = control::next_frame(std::string_view(input_).substr(used_), kLongestReply);
     if (result.status == control::FrameStatus::NeedMore) {
+      if (const Status ready = wait_readable(deadline); !ready) return ready.error();
       std::array<char, kReadBytes> bytes;
       const auto n = receive_some(socket_.get(), bytes.data(), bytes.size(), deadline);
       if (!n) return named(n.error());

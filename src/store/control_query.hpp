@@ -26,6 +26,9 @@ class ControlQuery {
   // The next reply to the request of this number; replies to others are passed over. Its views are
   // valid until the next call.
   Result<control::Reply> receive(std::uint64_t request, Deadline deadline);
+  // From now on receive() also ends, with Errc::Closed, when nobody reads what is written to `fd`.
+  void end_without_reader(int fd) { output_ = fd; }
+  [[nodiscard]] bool has_no_reader() const { return no_reader_; }
 
  private:
   ControlQuery(Endpoint endpoint, FileDescriptor socket);
@@ -37,6 +40,10 @@ class ControlQuery {
 
   Endpoint endpoint_;
   FileDescriptor socket_;
+  [[nodiscard]] Status wait_readable(Deadline deadline);
+
+  int output_ = -1;
+  bool no_reader_ = false;
   std::string input_;
   std::size_t used_ = 0;  // bytes of input_ that the last reply took
   std::uint64_t next_request_ = 1;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,10 @@ inline constexpr int kNo = 1;  // the key is missing, the condition does not hol
 inline constexpr int kUsage = 2;
 inline constexpr int kTimeout = 124;
 inline constexpr int kUnreachable = 125;
+inline constexpr int kNoReader = 141;  // as a shell says it of a program that SIGPIPE ended
+
+// Nobody reads the output any more: no error to talk about.
+class NoReader : public std::exception {};
 
 struct Settings {
   Endpoint endpoint{"localhost", 29400};
@@ -44,7 +49,7 @@ struct Settings {
 // Runs the command; the exit code. Throws UsageError.
 int run(const Settings& settings);
 
-// ---- output: to standard output, in one piece each, flushed ----
+// ---- output: to standard output, in one piece each, flushed. Throws NoReader ----
 
 void print(std::string_view bytes);
 

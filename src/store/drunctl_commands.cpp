@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -285,8 +287,10 @@ int watch(const Command& command) {
       command.settings().timeout ? command.deadline() : Clock::now() + std::chrono::hours(876'000);
   const auto request = query->send(control::Watch{key, !command.settings().exact}, deadline);
   if (!request) return failed(request.error());
+  query->end_without_reader(STDOUT_FILENO);
   for (std::size_t seen = 0; !command.settings().count || seen < *command.settings().count;) {
     const auto reply = query->receive(*request, deadline);
+    if (query->has_no_reader()) throw NoReader();
     if (!reply) return failed(reply.error());
     if (const auto* snapshot = std::get_if<control::Snapshot>(&*reply)) {
       for (const auto& entry : snapshot->entries)

@@ -1,14 +1,20 @@
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "base/closest_word.hpp"
 #include "store/arguments.hpp"
 #include "store/command_line.hpp"
 #include "store/drunctl.hpp"
 
 namespace drun::store::ctl {
 namespace {
+
+constexpr std::uint16_t kDefaultPort = 29400;
 
 CLI::App& add_command(CLI::App& app, const char* name, const char* words, const char* text) {
   return *app.add_subcommand(name, text)->footer(words);
@@ -46,7 +52,7 @@ void add_commands(CLI::App& app, Settings& settings) {
 
 void add_options(CLI::App& app, Settings& settings) {
   const auto endpoint = [&](const std::string& text) {
-    const auto parsed = parse_endpoint(text, settings.endpoint.port);
+    const auto parsed = parse_endpoint(text, kDefaultPort);
     if (!parsed) throw UsageError("--endpoint " + parsed.error().what());
     settings.endpoint = *parsed;
   };
@@ -74,11 +80,6 @@ void add_options(CLI::App& app, Settings& settings) {
 
 std::optional<Settings> parse(int argc, char** argv) {
   Settings settings;
-  if (const char* endpoint = std::getenv("DRUN_STORE"); endpoint != nullptr) {
-    const auto parsed = parse_endpoint(endpoint, settings.endpoint.port);
-    if (!parsed) throw UsageError("DRUN_STORE: " + parsed.error().what());
-    settings.endpoint = *parsed;
-  }
   CLI::App app(
       "Reads and changes a key-value store: drun's, or one of PyTorch's TCPStore.\n"
       "Options may stand anywhere, those of a command behind it; after \"--\" everything\n"
@@ -93,14 +94,29 @@ std::optional<Settings> parse(int argc, char** argv) {
   add_options(app, settings);
   auto words = parse_command_line(app, argc, argv);
   if (!words) return std::nullopt;
-  const auto chosen = app.get_subcommands();
-  if (chosen.empty()) {
-    throw UsageError(words->empty()
-                         ? "a command is missing; see --help"
-                         : "there is no command '" + escaped(words->front()) + "'; see --help");
+  const char* variable = std::getenv("DRUN_STORE");
+  if (app.count("--endpoint") == 0 && variable != nullptr && *variable != '\0') {
+    const auto parsed = parse_endpoint(variable, kDefaultPort);
+    if (!parsed) throw UsageError("DRUN_STORE: " + parsed.error().what());
+    settings.endpoint = *parsed;
   }
-  settings.command = chosen.front()->get_name();
   settings.words = std::move(*words);
+  if (const auto chosen = app.get_subcommands(); !chosen.empty()) {
+    settings.command = chosen.front()->get_name();
+    return settings;
+  }
+  // Behind "--" it is a word like the others.
+  if (settings.words.empty()) throw UsageError("a command is missing; see --help");
+  settings.command = settings.words.front();
+  settings.words.erase(settings.words.begin());
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    commands.push_back(command->get_name());
+  if (std::find(commands.begin(), commands.end(), settings.command) == commands.end()) {
+    const std::string meant = closest_word(settings.command, commands);
+    throw UsageError("there is no command '" + escaped(settings.command) + "'" +
+                     (meant.empty() ? "" : "; did you mean " + meant + "?") + "; see --help");
+  }
   return settings;
 }
 

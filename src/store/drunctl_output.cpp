@@ -58,8 +58,9 @@ bool is_utf8(std::string_view bytes) {
 }  // namespace
 
 void print(std::string_view bytes) {
-  if (const Status written = write_standard_output(bytes); !written)
-    throw std::system_error(written.error().code(), "write to standard output");
+  const Status written = write_standard_output(bytes);
+  if (!written && written.error().code() == std::errc::broken_pipe) throw NoReader();
+  if (!written) throw std::system_error(written.error().code(), "write to standard output");
 }
 
 std::string json_object(const Fields& text_fields,

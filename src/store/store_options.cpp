@@ -103,13 +103,40 @@ void add_options(CLI::App& app, StoreSettings& settings) {
              limits.connections)
       .size("--max-total", "keys and values held together, default 4G", limits.total_bytes)
       .size("--max-unread",
-            "replies that a client has not read, default 256M; then its connection is dropped",
+            "replies that a client has not read, default 256M, or more if a value may be longer; "
+            "then its connection is dropped",
             limits.unread_bytes);
   Group(app, "Other")
       .flag("--dialect-b", "clients that open as torch 1.13 to 2.1 do are 2.1",
             settings.server.old_clients_are_2_1)
       .option("--log-level", "LEVEL", "error, warning (default), info, debug or trace",
               [&](const std::string& text) { settings.level = parse_level(text); });
+}
+
+// A value that is stored must fit into a request and into a reply. What was not given makes room.
+void check_limits(const CLI::App& app, Limits& limits) {
+  constexpr std::size_t kLengths = 64;  // opcode and lengths of a message
+  const std::size_t keys = 2 * limits.key_bytes + kLengths;
+  const auto too_much = [&](const char* option, std::size_t limit, const char* why) {
+    const char* advice = app.count("--max-value") > 0 ? "" : "; give --max-value as well";
+    throw UsageError(std::string(option) + " " + std::to_string(limit) + " is too little for " +
+                     "values of " + std::to_string(limits.value_bytes) +
+                     " bytes (--max-value): " + why + advice);
+  };
+  constexpr std::size_t kLongestValue = std::size_t{1} << 40;
+  if (limits.value_bytes > kLongestValue || limits.key_bytes > kLongestValue)
+    throw UsageError("--max-key and --max-value: at most 1024G");
+  const std::size_t reply = limits.value_bytes + keys;
+  if (limits.unread_bytes < reply) {
+    if (app.count("--max-unread") > 0)
+      too_much("--max-unread", limits.unread_bytes, "a client could store one and never read it");
+    limits.unread_bytes = reply;
+  }
+  if (limits.total_bytes < limits.value_bytes && app.count("--max-total") > 0 &&
+      app.count("--max-value") > 0)
+    too_much("--max-total", limits.total_bytes, "the store could not hold one");
+  // COMPARE_SET has two values.
+  limits.request_bytes = std::max(limits.request_bytes, 2 * limits.value_bytes + keys);
 }
 
 }  // namespace
@@ -129,6 +156,7 @@ std::optional<StoreSettings> parse_store_options(int argc, char** argv) {
   const auto words = parse_command_line(app, argc, argv);
   if (!words) return std::nullopt;
   if (!words->empty()) throw UsageError("'" + words->front() + "' is too much; see --help");
+  check_limits(app, settings.server.limits);
   return settings;
 }
 

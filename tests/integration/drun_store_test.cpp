@@ -282,6 +282,11 @@ TEST(DrunStoreTest, SaysInOneLineWhatItCannotDo) {
       {{"--bind"}, 2, "--bind needs a value"},
       {{"--max-value", "7X"}, 2, "--max-value '7X': expected bytes"},
       {{"--max-connections", "0"}, 2, "--max-connections '0'"},
+      {{"--max-value", "2K", "--max-unread", "2K"}, 2, "--max-unread 2048 is too little"},
+      {{"--max-unread", "1M"}, 2, "give --max-value as well"},
+      {{"--max-value", "2K", "--max-total", "1K"}, 2, "--max-total 1024 is too little"},
+      {{"--max-value", "2048G"}, 2, "at most 1024G"},
+      {{"--snapshto", "f"}, 2, "unknown option '--snapshto'; did you mean --snapshot?"},
       {{"--log-level", "loud"}, 2, "--log-level 'loud'"},
       {{"--nonsense"}, 2, "unknown option '--nonsense'"},
       {{"word"}, 2, "'word' is too much"},
@@ -294,6 +299,20 @@ TEST(DrunStoreTest, SaysInOneLineWhatItCannotDo) {
     EXPECT_EQ(finished.out, "");
   }
   EXPECT_THAT(DrunProcess(launch({"--help"})).finish().out, HasSubstr("Exit codes"));
+}
+
+// What was not given makes room for the longest value.
+TEST(DrunStoreTest, AValueOfTheLimitCanBeStoredAndRead) {
+  const std::string value(1024, 'x');
+  for (const auto& more : {std::vector<std::string>{"--max-unread", "18K"}, {}}) {
+    std::vector<std::string> arguments{"--port", "0", "--max-value", more.empty() ? "257M" : "1K"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    DrunStore store(arguments);
+    auto client = store.client();
+    ASSERT_TRUE(client) << store.process().err();
+    ASSERT_TRUE(client->set("k", value));
+    EXPECT_EQ(client->get("k", 5s).value(), value);
+  }
 }
 
 TEST(DrunStoreTest, HoldsTheLimitsThatItIsGiven) {

@@ -48,6 +48,44 @@ class DrunctlTest : public testing::Test {
   test::StoreThread store_;
 };
 
+// Long before the next change comes.
+TEST_F(DrunctlTest, WatchEndsQuietlyWithItsReader) {
+  ASSERT_TRUE(client().set("k", "v"));
+  ASSERT_EQ(client().check({"k"}, 10s).value(), true);
+  for (const char* before : {"", "trap '' PIPE; "}) {
+    const Finished ended =
+        shell(std::string(before) + R"({ "$CTL" watch k; echo "$?" >&2; } | head -n 1)");
+    EXPECT_EQ(ended.out, "is k v\n");
+    EXPECT_EQ(ended.err, "141\n");
+  }
+}
+
+TEST_F(DrunctlTest, ReadsTheCommandBehindTwoDashesToo) {
+  EXPECT_EQ(ctl({"--", "set", "--k", "v"}).code, 0);
+  EXPECT_EQ(ctl({"--", "get", "--k"}).out, "v");
+  const Finished wrong = ctl({"--", "gte", "k"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("there is no command 'gte'; did you mean get?"));
+  EXPECT_THAT(ctl({"get", "--wiat", "k"}).err, HasSubstr("did you mean --wait?"));
+  EXPECT_THAT(ctl({"ping", "--tmeout", "1"}).err, HasSubstr("did you mean --timeout?"));
+}
+
+TEST_F(DrunctlTest, AnEmptyVariableIsNoneAndItsPortIsItsOwn) {
+  const auto says = [&](const std::string& variable, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), kDrunctl);
+    return DrunProcess(test::Launch{std::move(arguments), {"DRUN_STORE=" + variable}, {}})
+        .finish()
+        .err;
+  };
+  EXPECT_THAT(says("127.0.0.1:no", {"ping"}), HasSubstr("DRUN_STORE: "));
+  EXPECT_THAT(says("", {"ping", "--prefix"}), testing::Not(HasSubstr("DRUN_STORE")));
+  // An address on which nothing listens.
+  EXPECT_THAT(says("127.0.0.1:9", {"--endpoint", "127.1.2.3", "ping"}),
+              HasSubstr("127.1.2.3:29400"));
+  EXPECT_THAT(says("127.0.0.1:no", {"--endpoint", "127.1.2.3:1", "ping"}),
+              HasSubstr("127.1.2.3:1:"));
+}
+
 TEST_F(DrunctlTest, SetsAndGetsBytesUnchanged) {
   EXPECT_EQ(ctl({"set", "k", "plain"}).code, 0);
   EXPECT_EQ(ctl({"get", "k"}).out, "plain");
