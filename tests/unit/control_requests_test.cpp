@@ -333,10 +333,10 @@ TEST_F(ControlRequestsTest, TcpStoreRequestsAndSessionEndsAreSeenToo) {
               testing::UnorderedElementsAre(Entry{"x", std::nullopt}, Entry{"y", std::nullopt}));
 }
 
-// The most lengths that a key can have: a look-up each, and one pass over the key for all of them.
+// A look-up for each length, and one pass over the key for all of them.
 TEST_F(ControlRequestsTest, AKeyFindsThePrefixesOfEveryLengthThatItHas) {
   (void)client.answers();
-  const std::string key(world.limits.key_bytes, 'k');
+  const std::string key(1000, 'k');
   for (std::size_t length = 0; length <= key.size(); ++length) {
     std::string prefix = key.substr(0, length);
     client.call<Snapshot>(2 * length + 1, Watch{prefix, true});
