@@ -72,8 +72,12 @@ rendezvous::Settings rendezvous_settings(const Options& options, const NodeIdent
   settings.max_restarts = options.max_restarts;
   settings.role = options.role;
   settings.node_rank = options.node_rank;
+  settings.node_rank_is_wish = options.node_rank_is_wish;
   // A second agent is no spare of a job of one node: it is somebody else's job.
-  if (options.max_nodes == 1) settings.node_rank = 0;
+  if (options.max_nodes == 1) {
+    settings.node_rank = 0;
+    settings.node_rank_is_wish = false;
+  }
   settings.host = node.host_name;
   settings.address = node.address;
   settings.worker_port = node.worker_port;

@@ -99,6 +99,7 @@ struct Options {
   bool fresh_run_id = false;  // made up for this job; nobody asked for it
   RendezvousConf conf;
   std::optional<int> node_rank;              // asked for
+  bool node_rank_is_wish = false;            // another will do where it is taken
   std::optional<std::string> local_addr;     // an address or a host name
   std::optional<std::uint16_t> master_port;  // fixes MASTER_PORT; unset: any free port
   int max_restarts = 0;

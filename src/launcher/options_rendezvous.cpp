@@ -130,16 +130,17 @@ void use_local_nodes(const Settings& settings, Options& options) {
   use_private_store(options);
 }
 
-// Where c10d is asked for by name, --node-rank is only checked: torchrun does not look at it, and
+// Where c10d is asked for by name, --node-rank is a wish: torchrun does not look at it then, and
 // batch scripts give all nodes the rank of the first one.
 void check_rank(const Settings& settings, const GivenConf& conf, Options& options) {
   const Setting* setting = filled(settings, "node-rank");
   if (setting != nullptr) options.node_rank = parse_integer(*setting, 0, 1'000'000);
-  if (asked_backend(settings) == Asked::C10d) {
-    options.node_rank.reset();
-    return;
+  options.node_rank_is_wish = asked_backend(settings) == Asked::C10d;
+  if (options.node_rank_is_wish) {
+    if (!options.node_rank) options.node_rank = conf.rank;
+    if (options.node_rank && *options.node_rank >= options.max_nodes) options.node_rank.reset();
   }
-  if (conf.rank) {
+  if (conf.rank && !options.node_rank_is_wish) {
     if (options.node_rank && *options.node_rank != *conf.rank) {
       throw UsageError(setting->shown + " " + quote(setting->value) +
                        ": --rdzv-conf says rank=" + std::to_string(*conf.rank));

@@ -300,6 +300,7 @@ std::string encode(const MemberDocument& d) {
                {"agreement", d.agreement},
                {"left", d.left}};
   if (d.node_rank) json["node_rank"] = *d.node_rank;
+  if (d.node_rank_is_wish) json["node_rank_is_wish"] = true;
   if (d.is_host) json["is_host"] = true;
   if (d.claim) json["claim"] = to_json(*d.claim);
   if (d.prepared != 0) {
@@ -330,6 +331,7 @@ Result<MemberDocument> decode_member(std::string_view text) {
   in.texts("agreement", d.agreement);
   in.integer("left", d.left, 0, kMaxInt);
   if (in.object("node_rank") != nullptr) in.integer("node_rank", d.node_rank.emplace(), 0, kMaxInt);
+  in.flag("node_rank_is_wish", d.node_rank_is_wish);
   in.flag("is_host", d.is_host);
   read_nested(in, "claim", d.claim);
   in.integer("prepared", d.prepared, 0, kMaxInt, false);

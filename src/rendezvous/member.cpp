@@ -36,6 +36,7 @@ MemberAgent::MemberAgent(const Settings& settings, const Keys& keys, Outbox& out
   document_.local_world_size = settings.local_world_size;
   document_.role = settings.role;
   document_.node_rank = settings.node_rank;
+  document_.node_rank_is_wish = settings.node_rank_is_wish;
   document_.is_host = settings.is_host;
   document_.agreement = full_agreement(settings);
 }

@@ -96,6 +96,13 @@ void release_rank(State& state, const std::string& ticket, const MemberDocument&
   count(state, heir->first, heir->second, 1);
 }
 
+// A wish that another node has, or that this node runs without.
+bool is_vain_wish(const State& state, const MemberDocument& d) {
+  if (!d.node_rank || !d.node_rank_is_wish) return false;
+  return state.rank_holders.contains(*d.node_rank) ||
+         (d.claim && d.claim->group_rank != *d.node_rank);
+}
+
 // It holds workers of the present round.
 bool claims_place(const State& state, const MemberDocument& d) {
   return round_alive(state) && d.claim && d.claim->round == state.round.number &&
@@ -109,6 +116,7 @@ void admit(State& state, const Settings& settings, const std::string& ticket, Me
   if (!problem.empty()) return refuse(state, ticket, member, problem);
   if (auto reason = why_refused(state, settings, member.document); !reason.empty())
     return refuse(state, ticket, member, std::move(reason));
+  if (is_vain_wish(state, member.document)) member.document.node_rank.reset();
   const auto holder = member.document.node_rank
                           ? state.rank_holders.find(*member.document.node_rank)
                           : state.rank_holders.end();

@@ -39,6 +39,8 @@ struct Settings {
   int max_restarts = 0;
   std::string role = "default";
   std::optional<int> node_rank;  // asked for (--node-rank, static, Slurm)
+  // Where another node has it already, any other will do. Else the later node is refused.
+  bool node_rank_is_wish = false;
 
   std::string host;     // for people and for natural order: gethostname()
   std::string address;  // how others reach this node; becomes MASTER_ADDR for group rank 0

@@ -138,6 +138,22 @@ TEST(JobTest, StaticRanksAreTheOnesAskedFor) {
               UnorderedElementsAre("0 0 " + port.endpoint(), "0 1 " + port.endpoint()));
 }
 
+TEST(JobTest, NodesOfC10dGetTheRanksTheyAskFor) {
+  const ReservedPort port;
+  const auto agent = [&](const std::string& rank) {
+    return two_nodes(port, "1") + Arguments{"--rdzv-backend",
+                                            "c10d",
+                                            "--node-rank",
+                                            rank,
+                                            "sh",
+                                            "-c",
+                                            "echo asked " + rank + " is $GROUP_RANK"};
+  };
+  const auto finished = run_together({agent("1"), agent("0")});
+  expect_all(finished, 0);
+  EXPECT_THAT(lines_of(finished), UnorderedElementsAre("asked 0 is 0", "asked 1 is 1"));
+}
+
 // As from a batch script, where $SLURM_NODEID is that of the first node.
 TEST(JobTest, NodesOfC10dMayAllBeGivenTheSameRank) {
   const ReservedPort port;

@@ -50,6 +50,7 @@ MemberDocument member() {
   d.local_world_size = kMaxLocalWorldSize;
   d.role = "trainer";
   d.node_rank = 0;
+  d.node_rank_is_wish = true;
   d.is_host = true;
   d.agreement = {{"nnodes", "1:4"}, {"", "empty"}};
   d.left = 2;

@@ -399,6 +399,32 @@ TEST(ClosedTest, NothingIsDecidedAnyMore) {
   EXPECT_FALSE(next_deadline(board.state(), board.settings()));
 }
 
+TEST(RankWishTest, ARankThatIsTakenIsAnyRank) {
+  Board board(settings(3, 3));
+  for (const std::string name : {"a", "b", "c"}) {
+    auto d = board.document(name);
+    d.node_rank = name == "a" ? 2 : 0;
+    d.node_rank_is_wish = true;
+    board.put(name, d);
+  }
+  const auto& members = board.state().members;
+  EXPECT_EQ(members.at("a").document.node_rank, 2);
+  EXPECT_EQ(members.at("b").document.node_rank, 0);
+  EXPECT_EQ(members.at("c").document.node_rank, std::nullopt);
+  EXPECT_EQ(members.at("c").standing, Standing::Eligible);
+}
+
+// A new leader may see it before the one that has the rank.
+TEST(RankWishTest, WhoRunsWithAnotherRankWishesNoMore) {
+  Board board(settings(2, 2));
+  auto d = board.document("a");
+  d.node_rank = 0;
+  d.node_rank_is_wish = true;
+  d.claim.emplace().group_rank = 1;
+  board.put("a", d);
+  EXPECT_EQ(board.state().members.at("a").document.node_rank, std::nullopt);
+}
+
 // What the store says is not trusted: a member that asks for another rank later is not followed.
 TEST(HostileMemberTest, ALaterRankIsIgnored) {
   Board board(settings(2, 2));

@@ -25,6 +25,7 @@ std::string meaning(const std::string& line, const std::vector<std::string>& env
   if (options.backend != Backend::Standalone) text += " " + to_string(options.endpoint);
   text += " id=" + options.run_id;
   text += " rank=" + (options.node_rank ? std::to_string(*options.node_rank) : "any");
+  if (options.node_rank && options.node_rank_is_wish) text += " if free";
   text += " port=" + (options.master_port ? std::to_string(*options.master_port) : "free");
   return text + " nodes=" + std::to_string(options.min_nodes) + ":" +
          std::to_string(options.max_nodes);
@@ -60,11 +61,11 @@ TEST(RendezvousOptionsTest, CommandLinesMeanWhatTheyMeanToTorchrun) {
        "c10d [fe80::1%eth0]:29500 id=none rank=any port=free nodes=2:2"},
       {"--nnodes 2 --rdzv-endpoint ::1", "c10d [::1]:29400 id=none rank=any port=free nodes=2:2"},
       {"--nnodes 2 --rdzv-backend c10d --rdzv-endpoint h:29500 --node-rank 1",
-       "c10d h:29500 id=none rank=any port=free nodes=2:2"},
+       "c10d h:29500 id=none rank=1 if free port=free nodes=2:2"},
       {"--nnodes 2 --rdzv-backend c10d --rdzv-endpoint h:29500 --node-rank 7",
        "c10d h:29500 id=none rank=any port=free nodes=2:2"},
       {"--nnodes 2 --rdzv-backend c10d --rdzv-endpoint h --rdzv-conf rank=1",
-       "c10d h:29400 id=none rank=any port=free nodes=2:2"},
+       "c10d h:29400 id=none rank=1 if free port=free nodes=2:2"},
       {"--nnodes 2 --rdzv-endpoint h:29500 --node-rank 1",
        "c10d h:29500 id=none rank=1 port=free nodes=2:2"},
       {"--nnodes 2 --rdzv-endpoint h:29500 --master-addr h --master-port 29500",
