@@ -7,9 +7,9 @@
 
 int main() {
   using namespace drun::simulation;
-  constexpr std::uint64_t kRuns = 3000;
+  constexpr std::uint64_t kRuns = 20'000;
   for (std::uint64_t seed = 1; seed <= kRuns; ++seed) {
-    const Report report = World(make_plan(seed, 8), false).run();
+    const Report report = World(make_plan(seed, 5), false).run();
     if (report.violation.empty()) continue;
     std::printf("noticed by run %llu: %s\n", static_cast<unsigned long long>(seed),
                 report.violation.c_str());
