@@ -33,7 +33,10 @@ rendezvous::ExitCodePolicy exit_code_policy(ExitCodeRule rule) {
 
 milliseconds keep_alive(const Options& options) {
   if (options.backend == Backend::Standalone || options.local_node >= 0) return kForever;
-  return options.conf.keep_alive_interval * options.conf.keep_alive_max_attempt;
+  const auto& conf = options.conf;
+  if (conf.keep_alive_interval > milliseconds(kForever) / conf.keep_alive_max_attempt)
+    return kForever;
+  return conf.keep_alive_interval * conf.keep_alive_max_attempt;
 }
 
 // The value of the variable that drun was started with; empty: none.

@@ -40,7 +40,7 @@ struct Entry {
   }
 
   [[nodiscard]] Milliseconds seconds() const {
-    constexpr double kLongest = 1e10;
+    constexpr double kLongest = 1e9;  // 31 years; a clock in nanoseconds ends at 292
     double number = 0;
     const char* end = value.data() + value.size();
     const auto [at, ec] = std::from_chars(value.data(), end, number, std::chars_format::fixed);

@@ -87,7 +87,7 @@ std::pair<int, int> parse_nodes(const Setting& setting) {
 std::chrono::milliseconds parse_duration(const Setting& setting, bool zero) {
   static constexpr std::array<std::pair<std::string_view, double>, 6> kUnits{
       {{"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}, {"", 1e3}}};
-  constexpr double kLongest = 1e13;  // three hundred years
+  constexpr double kLongest = 1e12;  // 31 years; a clock in nanoseconds ends at 292
   const char* const why = "expected a time such as 90 (seconds), 5m or 1h30m";
   std::string_view rest = setting.value;
   if (rest.empty()) refuse(setting, why);

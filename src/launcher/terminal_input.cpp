@@ -1,6 +1,5 @@
 #include "launcher/terminal_input.hpp"
 
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,18 +28,22 @@ int read_by(const std::string& call) {
   return static_cast<int>(std::strtol(end, nullptr, 16));
 }
 
-bool is_device(const std::string& path, dev_t device) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISCHR(status.st_mode) && status.st_rdev == device;
+// Its name, without touching the file: that may be on a server that does not answer.
+std::string name_of(const std::string& descriptor) {
+  std::error_code gone;
+  return std::filesystem::read_symlink(descriptor, gone).string();
 }
 
-bool reads(pid_t process, dev_t device) {
+// Only of processes that have it as their standard input the threads are looked at: there may be
+// hundreds of them.
+bool reads(pid_t process, const std::string& terminal) {
   const std::string directory = "/proc/" + std::to_string(process);
+  if (name_of(directory + "/fd/0") != terminal) return false;
   std::error_code gone;
   for (const auto& thread : std::filesystem::directory_iterator(directory + "/task", gone)) {
     const auto call = read_small_file(thread.path().string() + "/syscall");
     const int fd = call ? read_by(*call) : -1;
-    if (fd >= 0 && is_device(directory + "/fd/" + std::to_string(fd), device)) return true;
+    if (fd >= 0 && name_of(directory + "/fd/" + std::to_string(fd)) == terminal) return true;
   }
   return false;
 }
@@ -53,10 +56,10 @@ bool in_background(pid_t job) {
 }
 
 bool any_reads_terminal(const std::vector<pid_t>& processes) {
-  struct stat terminal {};
-  if (::fstat(STDIN_FILENO, &terminal) != 0 || !S_ISCHR(terminal.st_mode)) return false;
-  return std::any_of(processes.begin(), processes.end(),
-                     [&](pid_t process) { return reads(process, terminal.st_rdev); });
+  if (::isatty(STDIN_FILENO) != 1) return false;
+  const std::string terminal = name_of("/proc/self/fd/0");
+  return !terminal.empty() && std::any_of(processes.begin(), processes.end(),
+                                          [&](pid_t process) { return reads(process, terminal); });
 }
 
 void BackgroundInput::watch(std::function<void()> call) {

@@ -96,6 +96,23 @@ void release_rank(State& state, const std::string& ticket, const MemberDocument&
   count(state, heir->first, heir->second, 1);
 }
 
+// Who asks for a rank in earnest, or runs with it, goes before one that only wishes for it and has
+// no place yet.
+void put_wish_back(State& state, const MemberDocument& asking) {
+  const auto holder =
+      asking.node_rank ? state.rank_holders.find(*asking.node_rank) : state.rank_holders.end();
+  if (holder == state.rank_holders.end() || state.places.contains(holder->second) ||
+      state.planned.contains(holder->second))
+    return;
+  const std::string ticket = holder->second;
+  Member& member = state.members.find(ticket)->second;
+  if (!member.document.node_rank_is_wish) return;
+  state.rank_holders.erase(holder);
+  count(state, ticket, member, -1);
+  member.document.node_rank.reset();
+  count(state, ticket, member, 1);
+}
+
 // A wish that another node has, or that this node runs without.
 bool is_vain_wish(const State& state, const MemberDocument& d) {
   if (!d.node_rank || !d.node_rank_is_wish) return false;
@@ -116,6 +133,8 @@ void admit(State& state, const Settings& settings, const std::string& ticket, Me
   if (!problem.empty()) return refuse(state, ticket, member, problem);
   if (auto reason = why_refused(state, settings, member.document); !reason.empty())
     return refuse(state, ticket, member, std::move(reason));
+  if (!member.document.node_rank_is_wish || claims_place(state, member.document))
+    put_wish_back(state, member.document);
   if (is_vain_wish(state, member.document)) member.document.node_rank.reset();
   const auto holder = member.document.node_rank
                           ? state.rank_holders.find(*member.document.node_rank)

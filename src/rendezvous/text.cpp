@@ -85,7 +85,8 @@ std::string waiting_text(const State& state, const Settings& settings) {
     if (member.standing != Standing::Eligible) continue;
     ++present;
     names.push_back(member.document.host);
-    if (member.document.node_rank) asked.push_back(*member.document.node_rank);
+    if (member.document.node_rank && !member.document.node_rank_is_wish)
+      asked.push_back(*member.document.node_rank);
   }
   const auto shown = std::min(names.size(), kMaxNames);
   std::partial_sort(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), names.end(),

@@ -184,6 +184,7 @@ void Connection::write(Time now) {
   }
   if (progress) blocked_since_ = now;
   if (unsent() == 0) {
+    blocked_since_ = now;  // it may be paused, though all that it asked for has gone
     blocked_ = false;
     sent_ = 0;
     out.clear();

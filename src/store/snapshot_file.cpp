@@ -30,6 +30,15 @@ bool try_lock(int fd) {
   return ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
+// For writing where that is allowed, because NFS locks no file that is open for reading alone.
+FileDescriptor open_to_lock(const std::string& path) {
+  constexpr int kFlags = O_CLOEXEC | O_NONBLOCK;
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | kFlags));
+  if (!fd && (errno == EACCES || errno == EPERM || errno == EROFS || errno == EISDIR))
+    fd.reset(::open(path.c_str(), O_RDONLY | kFlags));
+  return fd;
+}
+
 Error in_use(const std::string& path) {
   return Error(std::make_error_code(std::errc::device_or_resource_busy),
                "another store uses the snapshot " + path);
@@ -83,7 +92,7 @@ void SnapshotFile::hold(FileDescriptor fd) {
 Result<SnapshotFile> SnapshotFile::open(const std::string& path, const Content& content) {
   SnapshotFile file(path);
   for (int i = 0; i < kAttempts; ++i) {
-    FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    FileDescriptor fd = open_to_lock(path);
     if (fd) {
       if (!try_lock(fd.get())) return in_use(path);
       if (!is_at(fd.get(), path)) continue;
@@ -122,7 +131,7 @@ void SnapshotFile::abandon(const Replacement& replacement) const {
 
 // The file was removed or exchanged by hand, and a second store has begun to use the new one.
 bool SnapshotFile::is_taken() const {
-  const FileDescriptor fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const FileDescriptor fd = open_to_lock(path_);
   return fd && identity_of(fd.get()) != identity_ && !try_lock(fd.get());
 }
 

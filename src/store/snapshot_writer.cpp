@@ -138,7 +138,10 @@ void SnapshotWriter::stop_child() {
 
 Status SnapshotWriter::write_now(const KeyTable& table, const Sessions& sessions) {
   stop_child();  // it would write what is out of date
-  if (thread_.valid()) (void)file_.finish(std::move(replacement_), thread_.get());
+  if (thread_.valid()) {
+    const Outcome written = thread_.get();  // until then the thread uses the replacement
+    (void)file_.finish(std::move(replacement_), written);
+  }
   failed_start_.reset();
   Result<SnapshotFile::Replacement> begun = file_.begin();
   if (!begun) return begun.error();

@@ -153,6 +153,24 @@ TEST(ServerLimitsTest, APeerThatReadsNothingIsHeldBackAndThenDropped) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("does not read its replies"));
 }
 
+// Large values go from the table at once: the peer pauses for its turn's sake, with nothing unsent.
+TEST(ServerLimitsTest, APeerThatPipelinesLargeValuesAndReadsIsNotDropped) {
+  RunningServer server;
+  ControlConnection control(server.endpoint());
+  TcpStoreConnection peer(server.endpoint());
+  const std::string value(100'000, 'v');
+  peer.set("k", value);
+  std::string requests;
+  for (int i = 0; i < 12; ++i)
+    requests += get_request("k");
+  const auto until = Clock::now() + 1200ms;  // the server looks at such peers twice a second
+  while (Clock::now() < until) {
+    peer.send(requests);
+    ASSERT_EQ(peer.receive(12 * (8 + value.size())).size(), 12 * (8 + value.size()));
+  }
+  EXPECT_EQ(counter(control, "dropped"), 0U);
+}
+
 TEST(ServerLimitsTest, ASlowReaderGetsEverything) {
   Limits limits;
   limits.unread_bytes = 4 << 20;

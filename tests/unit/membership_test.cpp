@@ -414,6 +414,20 @@ TEST(RankWishTest, ARankThatIsTakenIsAnyRank) {
   EXPECT_EQ(members.at("c").standing, Standing::Eligible);
 }
 
+TEST(RankWishTest, WhoAsksInEarnestGoesFirst) {
+  Board board(settings(3, 3));
+  auto d = board.document("a");
+  d.node_rank = 0;
+  d.node_rank_is_wish = true;
+  board.put("a", d);
+  board.join("b", 0);
+  const auto& members = board.state().members;
+  EXPECT_EQ(members.at("a").document.node_rank, std::nullopt);
+  EXPECT_EQ(members.at("a").standing, Standing::Eligible);
+  EXPECT_EQ(members.at("b").standing, Standing::Eligible);
+  EXPECT_EQ(board.state().rank_holders.at(0), "b");
+}
+
 // A new leader may see it before the one that has the rank.
 TEST(RankWishTest, WhoRunsWithAnotherRankWishesNoMore) {
   Board board(settings(2, 2));

@@ -115,6 +115,7 @@ TEST(OptionValuesTest, TimesHaveUnits) {
   }
   EXPECT_EQ(error_of("--timeout 0"), "--timeout '0': expected a time greater than zero");
   EXPECT_EQ(error_of("--timeout 99999999999999d"), "--timeout '99999999999999d': that is too long");
+  EXPECT_EQ(error_of("--timeout 11575d"), "--timeout '11575d': that is too long");
   EXPECT_FALSE(build("").timeout);
   EXPECT_FALSE(build("").start_timeout);
 }
