@@ -15,7 +15,7 @@ drun_add_test(store_golden_test LABEL golden TIMEOUT 120
   SOURCES golden/tcpstore_golden_test.cpp
   DEPENDS drun::store nlohmann_json::nlohmann_json)
 drun_add_test(store_property_test LABEL property TIMEOUT 120
-  SOURCES property/store_model_test.cpp support/store_model.cpp
+  SOURCES property/control_watch_test.cpp property/store_model_test.cpp support/store_model.cpp
   DEPENDS drun::store)
 drun_add_test(store_server_test LABEL integration TIMEOUT 60
   SOURCES

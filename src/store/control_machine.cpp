@@ -152,17 +152,14 @@ void ControlMachine::on_disconnected(const std::string& cause, Time now) {
     return;
   }
   if (phase_ == Phase::Greeting && greeting_ == Greeting::AwaitsWelcome) {
-    if (!input_.empty()) {
-      fail(to_string(options_.endpoint) + " is not a drun store: it answered " +
-           quote_bytes(input_));
-      return;
-    }
+    // What came fits so far: it may be the beginning of a welcome that the network has cut off.
     if (!had_session_ && ++greetings_refused_ >= kGreetingsRefused) {
-      fail(to_string(options_.endpoint) +
-           " is not a drun store: it closes the connection when it is greeted");
+      fail(to_string(options_.endpoint) + " is not a drun store: " +
+           (input_.empty() ? "it closes the connection when it is greeted"
+                           : "it answered " + quote_bytes(input_)));
       return;
     }
-    lost("it closes the connection when it is greeted", now);
+    lost(input_.empty() ? "it closes the connection when it is greeted" : cause, now);
     return;
   }
   lost(cause, now);
