@@ -77,7 +77,7 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
       if (!outcome) return fail("the outcome was damaged or deleted");
       if (outcome_ && !(*outcome_ == *outcome) && !forgetful_) fail("the outcome was changed");
       outcome_ = std::move(*outcome);
-      check_outcome();
+      check_outcome(nodes_[static_cast<std::size_t>(writer)]->settings.ticket);
     }
   }
 }
@@ -182,7 +182,7 @@ void Checker::check_stop(const RoundDocument& document) {
     fail(name + " was stopped for a spare");
 }
 
-void Checker::check_outcome() {
+void Checker::check_outcome(const std::string& writer) {
   if (forgetful_) return;
   if (outcome_->end == End::Success) {
     if (rounds_.empty()) return fail("success without a round");
@@ -199,8 +199,9 @@ void Checker::check_outcome() {
     if (!outcome_->failure || outcome_->exit_code != outcome_->failure->shell_code())
       fail("the exit code is not the root cause's");
   }
-  // Who waits for nodes has its whole time for it, after each round anew.
-  if (outcome_->end == End::Timeout && ran_until_ && !store_failed_ &&
+  // Who waits for nodes has its whole time for it, after each round that it was in anew.
+  if (outcome_->end == End::Timeout && ran_until_ && !store_failed_ && !rounds_.empty() &&
+      rounds_.rbegin()->second.seats.contains(writer) &&
       scheduler_.now() + kSlack < *ran_until_ + Milliseconds(plan_.join_timeout_ms))
     fail("timed out " + std::to_string((scheduler_.now() - *ran_until_) / Milliseconds(1)) +
          " ms after the last round");

@@ -75,7 +75,7 @@ class Checker {
   void check_round(const rendezvous::RoundDocument& document);
   void check_order(const Round& before, const Round& after, int number);
   void check_stop(const rendezvous::RoundDocument& document);
-  void check_outcome();
+  void check_outcome(const std::string& writer);
   [[nodiscard]] bool lost_a_node(const Round& round) const;
   [[nodiscard]] const Node* find(const std::string& ticket) const;
   [[nodiscard]] int ms() const;
