@@ -162,7 +162,9 @@ std::string explain_text(const Settings& settings, const Options& options) {
                                                     : "static");
   add("endpoint", private_store ? "a free port of this machine" : to_string(options.endpoint));
   add("job id", options.fresh_run_id ? "a fresh one" : options.run_id);
-  add("node rank", options.node_rank ? std::to_string(*options.node_rank) : "any");
+  const std::string rank = options.node_rank ? std::to_string(*options.node_rank) : "any";
+  add("node rank",
+      options.node_rank_is_wish && options.node_rank ? "any, " + rank + " where it is free" : rank);
   add("workers' store", options.worker_store == WorkerStore::Agent ? "agent" : "rank0");
   add("join timeout", milliseconds_text(conf.join_timeout));
   add("last call timeout", milliseconds_text(conf.last_call_timeout));

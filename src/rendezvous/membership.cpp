@@ -140,7 +140,8 @@ void admit(State& state, const Settings& settings, const std::string& ticket, Me
                           ? state.rank_holders.find(*member.document.node_rank)
                           : state.rank_holders.end();
   if (holder != state.rank_holders.end()) {
-    if (!claims_place(state, member.document) || state.places.contains(holder->second)) {
+    if (!claims_place(state, member.document) || state.places.contains(holder->second) ||
+        state.planned.contains(holder->second)) {
       member.standing = Standing::Held;
       state.held.insert(ticket);
       return;
@@ -407,7 +408,10 @@ void adopt(State& state, const Settings& settings, const Decision& decision, Tim
       state.assignment_keys.insert(state.plan.front().ticket);
       for (const auto& planned : state.plan) {
         state.planned.insert(planned.ticket);
-        state.plan_broken |= !state.members.contains(planned.ticket);
+        // It may have gone, or lost its rank to another, since the plan was made.
+        const auto member = state.members.find(planned.ticket);
+        state.plan_broken |=
+            member == state.members.end() || member->second.standing != Standing::Eligible;
       }
       break;
     case Phase::Running:

@@ -95,7 +95,7 @@ def druns(folder, fake_nvml, line, scratch):
         "nodes": f"{low}:{high or low}", "workers": int(decided["workers per node"]),
         "backend": decided["backend"], "endpoint": "localhost:0" if private else decided["endpoint"],
         "id": "<id>" if private else decided["job id"], "role": settings["role"], "restarts": int(settings["max-restarts"]),
-        "node rank": None if decided["node rank"] == "any" else int(decided["node rank"]), "command": command})
+        "node rank": None if decided["node rank"].startswith("any") else int(decided["node rank"]), "command": command})
 
 
 def without_documented(found, line):
