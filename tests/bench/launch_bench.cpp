@@ -85,6 +85,13 @@ Arguments parse(int argc, char** argv) {
   return result;
 }
 
+// torch 1.13's torchrun; its way to read --redirects and --tee does not work with Python 3.11.
+constexpr const char* kTorchrun =
+    "from torch.distributed.elastic.multiprocessing.api import Std\n"
+    "Std.from_str = staticmethod(lambda text: Std(int(text)))\n"
+    "from torch.distributed.run import main\n"
+    "main()";
+
 std::string torchrun_missing(const Arguments& arguments) {
   if (arguments.torchrun_runs == 0) return "not asked for";
   return std::system("/usr/bin/python3 -c 'import torch.distributed.run' 2>/dev/null") == 0
@@ -104,13 +111,13 @@ std::vector<Contender> launchers(const Arguments& arguments) {
       "mpiexec.hydra",     installed("mpiexec.hydra") ? "" : "not installed (package mpich)",
       arguments.runs,      {"mpiexec.hydra", "-n"},
       {arguments.program}, {}};
-  Contender torchrun{"torchrun",
-                     torchrun_missing(arguments),
-                     arguments.torchrun_runs,
-                     {"/usr/bin/python3", "-W", "ignore", "-m", "torch.distributed.run",
-                      "--standalone", "--nproc_per_node"},
-                     {"--no_python", arguments.program},
-                     {}};
+  Contender torchrun{
+      "torchrun",
+      torchrun_missing(arguments),
+      arguments.torchrun_runs,
+      {"/usr/bin/python3", "-W", "ignore", "-c", kTorchrun, "--standalone", "--nproc_per_node"},
+      {"--no_python", arguments.program},
+      {}};
   return {loop, drun, hydra, torchrun};
 }
 
@@ -149,8 +156,8 @@ void compare_launches(const Arguments& arguments) {
 void compare_restarts(const Arguments& arguments, const std::string& self) {
   const std::string no_torch = torchrun_missing(arguments);
   const std::vector<std::string> torchrun{
-      "/usr/bin/python3",      "-W",           "ignore",           "-m",
-      "torch.distributed.run", "--standalone", "--max_restarts=1", "--no_python"};
+      "/usr/bin/python3", "-W",           "ignore",           "-c",
+      kTorchrun,          "--standalone", "--max_restarts=1", "--no_python"};
   auto often = torchrun;
   often.emplace_back("--monitor_interval=0.1");
   struct Row {
