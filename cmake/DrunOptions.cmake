@@ -81,7 +81,7 @@ function(drun_add_test name)
   endif()
   add_dependencies(tests_${arg_LABEL} ${name})
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 30)
+    set(arg_TIMEOUT 300)
   endif()
   gtest_discover_tests(${name} TEST_PREFIX "${arg_LABEL}." NO_PRETTY_VALUES # the tests name their cases themselves
     PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENVIRONMENT}" DISCOVERY_TIMEOUT 120)

@@ -7,11 +7,11 @@ foreach(release recorded host trixie forky)
   add_test(NAME differential.jobs.${release}
     COMMAND Python3::Interpreter "${differential}/differential.py" "${differential_bin}" --release ${release})
   set_tests_properties(differential.jobs.${release} PROPERTIES
-    LABELS differential SKIP_RETURN_CODE 77 TIMEOUT 900 PROCESSORS 2)
+    LABELS differential SKIP_RETURN_CODE 77 TIMEOUT 1800 PROCESSORS 2)
 endforeach()
 add_test(NAME differential.flags
   COMMAND Python3::Interpreter "${differential}/check_flags.py" "${differential_bin}")
 add_test(NAME differential.command_lines
   COMMAND Python3::Interpreter "${differential}/check_command_lines.py" "${differential_bin}"
           "${CMAKE_CURRENT_BINARY_DIR}/fake_nvml")
-set_tests_properties(differential.flags differential.command_lines PROPERTIES LABELS differential TIMEOUT 300)
+set_tests_properties(differential.flags differential.command_lines PROPERTIES LABELS differential TIMEOUT 900)

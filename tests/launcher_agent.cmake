@@ -6,16 +6,16 @@ foreach(seed 1 2)
   add_test(NAME chaos.seed_${seed}
     COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/chaos/chaos.py
             --bin ${PROJECT_BINARY_DIR}/bin --seed ${seed} --faults 12)
-  set_tests_properties(chaos.seed_${seed} PROPERTIES LABELS chaos TIMEOUT 400 RUN_SERIAL ON)
+  set_tests_properties(chaos.seed_${seed} PROPERTIES LABELS chaos TIMEOUT 900 RUN_SERIAL ON)
 endforeach()
 add_test(NAME chaos.netns
   COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/chaos/chaos.py
           --bin ${PROJECT_BINARY_DIR}/bin --seed 3 --faults 12 --netns)
-set_tests_properties(chaos.netns PROPERTIES LABELS chaos TIMEOUT 400 RUN_SERIAL ON SKIP_RETURN_CODE 77)
+set_tests_properties(chaos.netns PROPERTIES LABELS chaos TIMEOUT 900 RUN_SERIAL ON SKIP_RETURN_CODE 77)
 foreach(name addresses silent_host)
   add_test(NAME netns.${name}
     COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/netns/${name}.py --bin ${PROJECT_BINARY_DIR}/bin)
-  set_tests_properties(netns.${name} PROPERTIES LABELS netns TIMEOUT 300 SKIP_RETURN_CODE 77)
+  set_tests_properties(netns.${name} PROPERTIES LABELS netns TIMEOUT 900 SKIP_RETURN_CODE 77)
 endforeach()
 
 # Prints a table; see docs/performance.md.
@@ -40,5 +40,5 @@ foreach(mode launch restart)
     list(APPEND flags --restart)
   endif()
   add_test(NAME integration.LaunchBench.${mode} COMMAND launch_bench ${flags})
-  set_tests_properties(integration.LaunchBench.${mode} PROPERTIES LABELS integration TIMEOUT 60)
+  set_tests_properties(integration.LaunchBench.${mode} PROPERTIES LABELS integration TIMEOUT 300)
 endforeach()

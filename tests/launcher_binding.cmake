@@ -14,4 +14,4 @@ drun_add_test(nvml_test LABEL integration SOURCES integration/nvml_test.cpp DEPE
 add_dependencies(nvml_test drun_fake_nvml)
 add_test(NAME e2e.devices COMMAND Python3::Interpreter "${CMAKE_CURRENT_SOURCE_DIR}/e2e/devices.py"
   "${PROJECT_BINARY_DIR}/bin" "${fake_nvml_folder}")
-set_tests_properties(e2e.devices PROPERTIES LABELS e2e TIMEOUT 120)
+set_tests_properties(e2e.devices PROPERTIES LABELS e2e TIMEOUT 600)

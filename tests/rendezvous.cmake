@@ -9,7 +9,7 @@ drun_add_test(rendezvous_test LABEL unit
           unit/participant_test.cpp unit/rank_placement_test.cpp
   DEPENDS drun_rendezvous_support nlohmann_json::nlohmann_json)
 
-drun_add_test(simulation_test LABEL simulation TIMEOUT 300
+drun_add_test(simulation_test LABEL simulation TIMEOUT 900
   SOURCES simulation/simulation_test.cpp
   DEPENDS drun_rendezvous_support)
 
@@ -31,7 +31,7 @@ function(drun_add_mutant name source before after)
   add_executable(mutant_${name} simulation/mutant.cpp "${mutated}")
   target_link_libraries(mutant_${name} PRIVATE drun_rendezvous_support)
   add_test(NAME simulation.mutant.${name} COMMAND mutant_${name})
-  set_tests_properties(simulation.mutant.${name} PROPERTIES LABELS simulation TIMEOUT 300)
+  set_tests_properties(simulation.mutant.${name} PROPERTIES LABELS simulation TIMEOUT 900)
 endfunction()
 drun_add_mutant(starts_before_all_have_left decide.cpp "if (s.unleft > 0) {" "if (s.unleft > 1000) {")
 drun_add_mutant(old_leader_may_write leader.cpp "transaction.guards.push_back({state_->keys.leader, value_});" "")

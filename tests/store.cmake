@@ -11,13 +11,13 @@ drun_add_test(store_test LABEL unit
     unit/tcpstore_protocol_test.cpp
     unit/tcpstore_requests_test.cpp
   DEPENDS drun::store)
-drun_add_test(store_golden_test LABEL golden TIMEOUT 120
+drun_add_test(store_golden_test LABEL golden TIMEOUT 600
   SOURCES golden/tcpstore_golden_test.cpp
   DEPENDS drun::store nlohmann_json::nlohmann_json)
-drun_add_test(store_property_test LABEL property TIMEOUT 120
+drun_add_test(store_property_test LABEL property TIMEOUT 600
   SOURCES property/control_watch_test.cpp property/store_model_test.cpp support/store_model.cpp
   DEPENDS drun::store)
-drun_add_test(store_server_test LABEL integration TIMEOUT 60
+drun_add_test(store_server_test LABEL integration
   SOURCES
     integration/server_test.cpp
     integration/server_limits_test.cpp

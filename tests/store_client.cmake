@@ -2,7 +2,7 @@
 drun_add_test(store_client_unit_test LABEL unit
   SOURCES unit/client_machine_test.cpp unit/control_machine_test.cpp unit/tcpstore_call_test.cpp
   DEPENDS drun::store)
-drun_add_test(store_client_test LABEL integration TIMEOUT 60
+drun_add_test(store_client_test LABEL integration
   SOURCES
     integration/async_client_test.cpp
     integration/self_connection_test.cpp
@@ -10,7 +10,7 @@ drun_add_test(store_client_test LABEL integration TIMEOUT 60
     support/scripted_peer.cpp
     support/store_thread.cpp
   DEPENDS drun::store drun_test_support Asio::Asio)
-drun_add_test(store_torch_test LABEL torch TIMEOUT 300
+drun_add_test(store_torch_test LABEL torch TIMEOUT 900
   SOURCES torch/store_clients_test.cpp DEPENDS drun::store drun_test_support Asio::Asio)
 
 # The load generator; the test only sees that it works.
@@ -21,16 +21,16 @@ target_link_libraries(store_bench PRIVATE drun::store drun::options)
 add_dependencies(tests_integration store_bench)
 add_test(NAME integration.StoreBench.Runs COMMAND store_bench
   --servers limit,drun --seconds 0.05 --connections 4 --storms 20 --repeat 1)
-set_tests_properties(integration.StoreBench.Runs PROPERTIES LABELS integration TIMEOUT 60)
+set_tests_properties(integration.StoreBench.Runs PROPERTIES LABELS integration TIMEOUT 300)
 
-drun_add_test(store_key_value_test LABEL integration TIMEOUT 60
+drun_add_test(store_key_value_test LABEL integration
   SOURCES integration/store_key_value_test.cpp support/scripted_peer.cpp support/store_thread.cpp
   DEPENDS drun::store_key_value drun_test_support Asio::Asio)
 
 # The programs.
-drun_add_test(drunctl_test LABEL integration TIMEOUT 60
+drun_add_test(drunctl_test LABEL integration
   SOURCES integration/drunctl_test.cpp support/store_thread.cpp DEPENDS drun::store drun_test_support)
-drun_add_test(drun_store_test LABEL integration TIMEOUT 120
+drun_add_test(drun_store_test LABEL integration TIMEOUT 900
   SOURCES integration/drun_store_test.cpp DEPENDS drun::store drun_test_support)
 add_dependencies(drunctl_test drunctl)
 add_dependencies(store_torch_test drunctl)

@@ -23,7 +23,7 @@ namespace drun::process::test {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-inline constexpr milliseconds kPatience{10'000};
+inline constexpr milliseconds kPatience{60'000};
 
 // Asks until the answer is yes. For what nothing announces, such as the end of a stranger's child.
 inline bool eventually(const std::function<bool()>& condition, milliseconds limit = kPatience) {
