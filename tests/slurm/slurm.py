@@ -177,8 +177,9 @@ def expect_no_process(name, slurm):
 def check_cancel(slurm, script):
     """scancel gives the workers their SIGTERM, and leaves nothing."""
     program = slurm.folder / "saves.sh"
+    # Slurm signals every process of the step, one after the other: the end of sleep must not be the worker's.
     program.write_text(f'#!/bin/sh\ntrap "echo saved >{slurm.folder}/saved.$RANK; exit 0" TERM\n'
-                       f'echo "ready $RANK"\nsleep 1000 &\nwait\n')
+                       f'echo "ready $RANK"\nwhile :; do sleep 1000 & wait; done\n')
     program.chmod(0o755)
     job = slurm.submit(with_program(script, str(program)))
     wait_for("four workers", lambda: slurm.output(job).count("ready ") == 4)
