@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -13,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "base/close_descriptors.hpp"
 #include "drun/base/log.hpp"
 #include "store/snapshot.hpp"
 
@@ -20,23 +22,6 @@ namespace drun::store {
 namespace {
 
 using Outcome = SnapshotFile::Outcome;
-
-void close_from_to(int first, int last) {
-  if (first > last) return;
-  if (::close_range(static_cast<unsigned>(first), static_cast<unsigned>(last), 0) == 0) return;
-  const long limit = ::sysconf(_SC_OPEN_MAX);
-  for (int fd = first; fd <= last && fd < limit; ++fd)
-    ::close(fd);
-}
-
-// A child that kept the server's sockets would keep its connections open when the server closes
-// them.
-void close_all_but(int a, int b) {
-  const auto [low, high] = std::minmax(a, b);
-  close_from_to(0, low - 1);
-  close_from_to(low + 1, high - 1);
-  close_from_to(high + 1, ~0U >> 1U);
-}
 
 SnapshotFile::Content content_of(const KeyTable& table, const Sessions& sessions) {
   return [&](const SnapshotSink& sink) { return write_snapshot(table, sessions, sink); };
@@ -79,7 +64,10 @@ void SnapshotWriter::run_child(const KeyTable& table, const Sessions& sessions, 
                                int report) const {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
-  close_all_but(replacement_.get(), report);
+  // With the server's sockets it would keep its connections open when the server closes them.
+  const auto [low, high] = std::minmax({replacement_.get(), report});
+  const std::array kept{low, high};
+  close_descriptors(0, kept);
   const Outcome outcome = file_.write(replacement_, content_of(table, sessions));
   char bytes[sizeof outcome];
   std::memcpy(bytes, &outcome, sizeof outcome);

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/close_descriptors.hpp"
+
 namespace drun::process {
 namespace {
 
@@ -36,25 +38,6 @@ void block_all(sigset_t* before) {
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, before);
-}
-
-bool close_range(unsigned first, unsigned last) {
-  return first > last || ::syscall(SYS_close_range, first, last, 0U) == 0;
-}
-
-void close_all_but(std::vector<int> keep) {
-  std::sort(keep.begin(), keep.end());
-  unsigned first = 3;
-  bool done = true;
-  for (const int fd : keep) {
-    done = done && close_range(first, static_cast<unsigned>(fd) - 1);
-    first = static_cast<unsigned>(fd) + 1;
-  }
-  if (done && close_range(first, ~0U)) return;
-  // Kernels before 5.9.
-  const long limit = ::sysconf(_SC_OPEN_MAX);
-  for (int fd = 3; fd < limit; ++fd)
-    if (!std::binary_search(keep.begin(), keep.end(), fd)) ::close(fd);
 }
 
 void standard_streams_to_null() {
@@ -85,7 +68,9 @@ void detach(std::initializer_list<int> keep, const char* name) {
   ::setsid();
   ::prctl(PR_SET_NAME, name);
   standard_streams_to_null();
-  close_all_but(keep);
+  std::vector<int> kept(keep);
+  std::sort(kept.begin(), kept.end());
+  close_descriptors(3, kept);
 }
 
 void set_command_line(const std::string& title) {
