@@ -59,6 +59,11 @@ enum class Phase {
   Closed     // the job has ended: see `outcome`
 };
 
+// The round's workers run, or are being stopped.
+[[nodiscard]] constexpr bool is_alive(Phase phase) {
+  return phase == Phase::Running || phase == Phase::Stopping;
+}
+
 // Why a round is being stopped, or was at the end of the job.
 enum class Cause { None, Failure, Membership, Resize, TimeLimit };
 

@@ -366,7 +366,7 @@ void MemberAgent::follow(Time now) {
   if (!known) return;
 
   const auto& round = round_.document;
-  const bool over = round && (round->phase == Phase::Running || round->phase == Phase::Stopping);
+  const bool over = round && is_alive(round->phase);
   const bool waiting = held_ == 0 && !over;
   if (waiting && !waiting_) waiting_since_ = now;
   waiting_ = waiting;

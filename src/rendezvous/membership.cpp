@@ -22,7 +22,7 @@ Place* find_place(State& state, const std::string& ticket) {
 // Adds (sign 1) or takes away (-1) what one member counts for.
 void count(State& state, const std::string& ticket, const Member& member, int sign) {
   const auto& d = member.document;
-  const bool has_place = round_alive(state) && state.places.contains(ticket);
+  const bool has_place = is_alive(state.round.phase) && state.places.contains(ticket);
   const bool holds =
       (d.claim && d.claim->round > d.left) || (has_place && d.left < state.round.number);
   if (has_place && holds && member.standing != Standing::Refused) state.unleft += sign;
@@ -96,33 +96,25 @@ void release_rank(State& state, const std::string& ticket, const MemberDocument&
   count(state, heir->first, heir->second, 1);
 }
 
-// Who asks for a rank in earnest, or runs with it, goes before one that only wishes for it and has
-// no place yet.
-void put_wish_back(State& state, const MemberDocument& asking) {
-  const auto holder =
-      asking.node_rank ? state.rank_holders.find(*asking.node_rank) : state.rank_holders.end();
-  if (holder == state.rank_holders.end() || state.places.contains(holder->second) ||
-      state.planned.contains(holder->second))
-    return;
-  const std::string ticket = holder->second;
+// Takes the rank from its holder: a wish is forgotten, who asked in earnest waits for it.
+void displace(State& state, std::map<int, std::string>::iterator at, Time now) {
+  const std::string ticket = std::move(at->second);
+  state.rank_holders.erase(at);
   Member& member = state.members.find(ticket)->second;
-  if (!member.document.node_rank_is_wish) return;
-  state.rank_holders.erase(holder);
   count(state, ticket, member, -1);
-  member.document.node_rank.reset();
+  if (member.document.node_rank_is_wish) {
+    member.document.node_rank.reset();
+  } else {
+    member.standing = Standing::Held;
+    member.since = now;
+    state.held.insert(ticket);
+  }
   count(state, ticket, member, 1);
-}
-
-// A wish that another node has, or that this node runs without.
-bool is_vain_wish(const State& state, const MemberDocument& d) {
-  if (!d.node_rank || !d.node_rank_is_wish) return false;
-  return state.rank_holders.contains(*d.node_rank) ||
-         (d.claim && d.claim->group_rank != *d.node_rank);
 }
 
 // It holds workers of the present round.
 bool claims_place(const State& state, const MemberDocument& d) {
-  return round_alive(state) && d.claim && d.claim->round == state.round.number &&
+  return is_alive(state.round.phase) && d.claim && d.claim->round == state.round.number &&
          d.claim->round > d.left;
 }
 
@@ -133,33 +125,33 @@ void admit(State& state, const Settings& settings, const std::string& ticket, Me
   if (!problem.empty()) return refuse(state, ticket, member, problem);
   if (auto reason = why_refused(state, settings, member.document); !reason.empty())
     return refuse(state, ticket, member, std::move(reason));
-  if (!member.document.node_rank_is_wish || claims_place(state, member.document))
-    put_wish_back(state, member.document);
-  if (is_vain_wish(state, member.document)) member.document.node_rank.reset();
-  const auto holder = member.document.node_rank
-                          ? state.rank_holders.find(*member.document.node_rank)
-                          : state.rank_holders.end();
-  if (holder != state.rank_holders.end()) {
-    if (!claims_place(state, member.document) || state.places.contains(holder->second) ||
-        state.planned.contains(holder->second)) {
+  auto& rank = member.document.node_rank;
+  const bool wish = member.document.node_rank_is_wish;
+  const auto& claim = member.document.claim;
+  if (wish && claim && claim->group_rank != rank) rank.reset();  // it runs without it
+  const auto at = rank ? state.rank_holders.find(*rank) : state.rank_holders.end();
+  if (at != state.rank_holders.end()) {
+    const std::string& holder = at->second;
+    const bool settled = state.places.contains(holder) || state.planned.contains(holder);
+    const bool holder_wishes = state.members.find(holder)->second.document.node_rank_is_wish;
+    // Who runs with the rank has it, not who was back first (the store forgot whose it is); and who
+    // asks in earnest goes before a wish.
+    const bool runs = claims_place(state, member.document);
+    if (!settled && (holder_wishes ? runs || !wish : runs && !wish)) {
+      displace(state, at, now);
+    } else if (wish) {
+      rank.reset();
+    } else {
       member.standing = Standing::Held;
       state.held.insert(ticket);
       return;
     }
-    // The store forgot whose the rank is: who runs with it has it, not who was back first.
-    Member& other = state.members.find(holder->second)->second;
-    count(state, holder->second, other, -1);
-    other.standing = Standing::Held;
-    other.since = now;
-    state.held.insert(holder->second);
-    count(state, holder->second, other, 1);
-    state.rank_holders.erase(holder);
   }
   join(state, ticket, member, now);
 }
 
 void note_place(State& state, const std::string& ticket, Place& place, const MemberDocument& d) {
-  if (!round_alive(state)) return;
+  if (!is_alive(state.round.phase)) return;
   if (d.succeeded == state.round.number && !place.succeeded) {
     place.succeeded = true;
     ++state.succeeded;
@@ -171,7 +163,7 @@ void note_place(State& state, const std::string& ticket, Place& place, const Mem
 }
 
 void lose(State& state, Place& place) {
-  if (!round_alive(state) || place.lost || place.missing) return;
+  if (!is_alive(state.round.phase) || place.lost || place.missing) return;
   place.lost = true;
   ++state.lost;
 }
@@ -250,10 +242,6 @@ bool may_stop_job(const State& state, const std::string& ticket, const Member& m
 }
 
 }  // namespace
-
-bool round_alive(const State& state) {
-  return state.round.phase == Phase::Running || state.round.phase == Phase::Stopping;
-}
 
 std::map<std::string, std::string> full_agreement(const Settings& settings) {
   auto agreement = settings.agreement;
@@ -336,7 +324,7 @@ void forget(State& state, const Settings& settings, const std::string& ticket, T
   if (at == state.members.end()) return;
   Member& member = at->second;
   count(state, ticket, member, -1);
-  if (Place* place = find_place(state, ticket); place != nullptr && round_alive(state)) {
+  if (Place* place = find_place(state, ticket); place != nullptr && is_alive(state.round.phase)) {
     const bool left = member.document.left >= state.round.number;
     const bool in_order = place->succeeded || (left && state.round.phase != Phase::Running);
     if (!in_order) lose(state, *place);
@@ -356,7 +344,7 @@ void recount(State& state, const Settings& settings, Time now) {
   for (const auto& [ticket, member] : state.members)
     count(state, ticket, member, 1);
   state.succeeded = state.missing = state.lost = 0;
-  if (round_alive(state)) {
+  if (is_alive(state.round.phase)) {
     (state.grace_until ? state.missing : state.lost) = state.vacant;
     for (auto& [ticket, place] : state.places) {
       state.succeeded += place.succeeded ? 1 : 0;

@@ -120,9 +120,6 @@ struct Decision {
   std::optional<Outcome> outcome;
 };
 
-// Running, or being stopped.
-[[nodiscard]] bool round_alive(const State& state);
-
 // What all agents must agree on: settings.agreement, and what the rendezvous itself depends on.
 [[nodiscard]] std::map<std::string, std::string> full_agreement(const Settings& settings);
 // How they differ, field by field ("node1 says nnodes=3, the job has nnodes=2"); empty when not.

@@ -68,8 +68,7 @@ Found read(const Keys& keys, const std::vector<Change>& entries,
 // The round that the members themselves know of: the highest that one holds, has left or has seen.
 RoundDocument round_of_members(const Found& found, const RoundDocument& seen) {
   RoundDocument round = seen;
-  round.phase =
-      seen.phase == Phase::Running || seen.phase == Phase::Stopping ? seen.phase : Phase::Gathering;
+  round.phase = is_alive(seen.phase) ? seen.phase : Phase::Gathering;
   if (found.round) round.restart_count = std::max(round.restart_count, found.round->restart_count);
   for (const auto& member : found.members) {
     const auto& d = member.document;
@@ -114,7 +113,7 @@ void find_places(State& state, const Found& found) {
     if (!document.go && document.assignment.round > state.round.ran && document.last_rank >= 0)
       state.places[ticket].group_rank = document.last_rank;
   }
-  if (round_alive(state))
+  if (is_alive(state.round.phase))
     state.vacant = std::max(0, state.round.nodes - static_cast<int>(state.places.size()));
 }
 
@@ -179,7 +178,7 @@ State restore(const Settings& settings, std::int64_t epoch, const std::vector<Ch
     state.refusals = previous->refusals;
     state.other_jobs = previous->other_jobs;
   }
-  if (round_alive(state)) state.waiting_since.reset();
+  if (is_alive(state.round.phase)) state.waiting_since.reset();
   if (state.round.phase == Phase::Gathering && !state.waiting_since) state.waiting_since = now;
   if (state.round.phase == Phase::Stopping) state.stopping_since = now;
   state.next_progress = now;
