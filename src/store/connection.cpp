@@ -68,7 +68,7 @@ void Connection::on_overflow() {
   owner_.on_output(*this);
 }
 
-std::size_t Connection::send_now(std::string_view bytes) {
+std::size_t Connection::send_directly(std::string_view bytes) {
   if (blocked_ || health_ != Health::Good) return 0;
   std::string& out = output();
   std::array parts{iovec{out.data() + sent_, unsent()},
@@ -182,15 +182,14 @@ void Connection::write(Time now) {
     sent_ += static_cast<std::size_t>(sent);
     if (unsent() > 0) break;  // the socket's buffer is full
   }
-  if (progress) blocked_since_ = now;
+  // Where all has gone it may still be paused, and nothing has been in its way until now.
+  if (progress || !blocked_ || unsent() == 0) blocked_since_ = now;
   if (unsent() == 0) {
-    blocked_since_ = now;  // it may be paused, though all that it asked for has gone
     blocked_ = false;
     sent_ = 0;
     out.clear();
     return;
   }
-  if (!blocked_) blocked_since_ = now;
   blocked_ = true;
   if (sent_ >= out.size() / 2) {
     out.erase(0, sent_);

@@ -79,7 +79,7 @@ class Connection final : public EventSource, public Peer {
   [[nodiscard]] std::size_t unsent() const { return output().size() - sent_; }
   void on_output() override;
   void on_overflow() override;
-  std::size_t send_now(std::string_view bytes) override;
+  std::size_t send_directly(std::string_view bytes) override;
   void discard_output();
   void take(std::string_view bytes, Time now);
   void write(Time now);

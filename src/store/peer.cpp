@@ -10,8 +10,6 @@ namespace drun::store {
 namespace {
 
 constexpr const char* kRefusedFirstBytes = "neither a TCPStore client nor a drun agent";
-// A value from this size on is sent from the table, if the socket takes it.
-constexpr std::size_t kSentDirectly = 16 * 1024;
 
 }  // namespace
 
@@ -104,24 +102,17 @@ Peer::State Peer::next_tcpstore(std::string_view bytes, Fed& fed) {
   if (KeyTable::is_waiting(*this) && decoder_.dialect() != tcpstore::Dialect::C)
     table().cancel_waits(*this);
   ++context_.counters.requests;
-  if (request.op != tcpstore::Op::Get || !answer_now(request)) {
-    const char* failure =
-        tcpstore::apply(table(), *this, ++last_wait_, request, context_.limits, output_);
-    if (failure != nullptr) return close(failure);
-  }
+  const char* failure =
+      tcpstore::apply(table(), *this, ++last_wait_, request, context_.limits, output_);
+  if (failure != nullptr) return close(failure);
   fed.consumed += decoded.size;
   return State::Open;
 }
 
-// A GET of a large value, without copying what the socket takes.
-bool Peer::answer_now(const tcpstore::Request& request) {
-  const std::string* value = table().find(request.key);
-  if (value == nullptr || value->size() < kSentDirectly) return false;
-  append(output_, static_cast<std::uint64_t>(value->size()));
-  const std::size_t sent = send_now(*value);
+std::size_t Peer::send_now(std::string_view bytes) {
+  const std::size_t sent = send_directly(bytes);
   sent_now_ += sent;
-  output_.append(*value, sent);
-  return true;
+  return sent;
 }
 
 Peer::State Peer::next_opening(std::string_view bytes, Fed& fed) {

@@ -93,9 +93,8 @@ class Peer : public TableClient, public SessionHolder {
   // There would be more output at once than a peer may leave unread: it must be dropped, for it
   // has missed a change. Called likewise, also while it is being fed.
   virtual void on_overflow() = 0;
-  // Sends the output and then `bytes`, as far as that is possible at once; how many of `bytes`
-  // went, so that they need not be copied. Called while it is being fed.
-  virtual std::size_t send_now([[maybe_unused]] std::string_view bytes) { return 0; }
+  // For send_now(), which is called while it is being fed.
+  virtual std::size_t send_directly([[maybe_unused]] std::string_view bytes) { return 0; }
 
  private:
   enum class Phase : std::uint8_t { Unknown, TcpStore, ControlOpening, Control };
@@ -104,7 +103,7 @@ class Peer : public TableClient, public SessionHolder {
   State close(const char* reason);
   State detect(std::string_view bytes, Fed& fed);
   State next_tcpstore(std::string_view bytes, Fed& fed);
-  [[nodiscard]] bool answer_now(const tcpstore::Request& request);
+  std::size_t send_now(std::string_view bytes) final;
   State next_opening(std::string_view bytes, Fed& fed);
   State next_frame(std::string_view bytes, Fed& fed, Time now);
 

@@ -115,6 +115,9 @@ class TableClient {
   // What one request changed under a watch; the views die with the call.
   virtual void on_changes(std::uint64_t watch, std::uint64_t revision,
                           std::span<const Change> changes) = 0;
+  // Sends what is to be sent to it and then `bytes`, as far as that is possible at once; how many
+  // of `bytes` went, so that they need not be copied.
+  virtual std::size_t send_now([[maybe_unused]] std::string_view bytes) { return 0; }
 
  private:
   friend class KeyTable;

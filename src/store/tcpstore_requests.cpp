@@ -13,6 +13,8 @@ constexpr const char* kFull = "the store is full";
 constexpr const char* kNotANumber = "the key's value is not a number";
 constexpr const char* kValueTooLong = "value too long";
 constexpr const char* kReplyTooLong = "reply too long";
+// A value from this size on is not copied, if the socket takes it.
+constexpr std::size_t kSentDirectly = 16 * 1024;
 
 bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
@@ -27,6 +29,13 @@ std::optional<std::int64_t> parse_number(std::string_view text) {
   if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc())
     return std::nullopt;
   return number;
+}
+
+// A large one from where it is, as far as the client takes it now.
+void append_reply(TableClient& client, std::string_view value, std::string& out) {
+  append(out, static_cast<std::uint64_t>(value.size()));
+  const std::size_t sent = value.size() < kSentDirectly ? 0 : client.send_now(value);
+  out.append(value.substr(sent));
 }
 
 // Adds to the number in a key (a missing key is 0), wrapping as two's complement does.
@@ -120,7 +129,7 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
       return compare_set(table, request, out);
     case Op::Get: {
       const std::string* value = table.find(request.key);
-      append_vector(out, value ? std::string_view(*value) : std::string_view());
+      append_reply(client, value ? std::string_view(*value) : std::string_view(), out);
       return nullptr;
     }
     case Op::Add: {

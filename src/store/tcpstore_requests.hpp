@@ -11,7 +11,8 @@
 
 namespace drun::store::tcpstore {
 
-// Applies one request of `client` and appends its reply, if it has one yet, to `out`; a wait that
+// Applies one request of `client` and appends its reply, if it has one yet, to `out`, which is what
+// client.send_now() sends first; a wait that
 // is not over is registered as `wait`, which is free, and answered through
 // TableClient::on_wait_done(). The request is within the limits as it was decoded; those that
 // depend on what the table holds are checked here. Returns null, or why the connection must be
