@@ -479,8 +479,7 @@ class Agent {
 }  // namespace
 
 int run_agent(const Options& options, SaidOnce* neighbours, std::atomic<bool>* unnoticed) {
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like any other
+  ignore_write_signals();
   return with_raised_open_files([&](const std::optional<rlimit>& before) {
     process::GuardianOptions guardian_options;
     guardian_options.open_files = before;

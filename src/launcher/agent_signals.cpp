@@ -82,6 +82,11 @@ void AgentSignals::wait() {
   });
 }
 
+void ignore_write_signals() {
+  for (const int signal : {SIGPIPE, SIGXFSZ})
+    ::signal(signal, SIG_IGN);
+}
+
 void suspend(int signal) {
   sigset_t suspension;
   sigset_t before;

@@ -236,8 +236,7 @@ int run_nodes(const Options& options) {
     log::error(endpoint.error().what());
     return kDrunFailed;
   }
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like any other
+  ignore_write_signals();
   std::signal(SIGCHLD, SIG_DFL);
   const sigset_t signals = signals_to_take(options);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
