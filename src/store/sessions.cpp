@@ -112,14 +112,6 @@ std::optional<Time> Sessions::next_deadline() const {
   return deadlines_.top().first;
 }
 
-std::vector<Sessions::Record> Sessions::records() const {
-  std::vector<Record> records;
-  records.reserve(sessions_.size());
-  for (const auto& [id, session] : sessions_)
-    records.push_back(session.record);
-  return records;
-}
-
 bool Sessions::restore(const Record& record, Time now) {
   if (!budget_.try_take(kOverheadBytes)) return false;
   last_id_ = std::max(last_id_, record.id);

@@ -72,7 +72,6 @@ class Sessions {
   [[nodiscard]] std::optional<Time> next_deadline() const;
 
   [[nodiscard]] std::size_t size() const { return sessions_.size(); }
-  [[nodiscard]] std::vector<Record> records() const;
   template <typename Visit>  // Visit(const Record&), in no order
   void for_each(Visit visit) const {
     for (const auto& [id, session] : sessions_)
@@ -81,7 +80,7 @@ class Sessions {
   // A session from a snapshot, without a connection, alive for its time to live from now on. False:
   // over the budget. Precondition: its id is free.
   [[nodiscard]] bool restore(const Record& record, Time now);
-  // Grows whenever records() changes.
+  // Grows whenever a record comes, changes or goes.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
  private:

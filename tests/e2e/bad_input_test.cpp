@@ -182,17 +182,14 @@ TEST(BadInputTest, AMissingInterpreterIsNamed) {
   }
 }
 
-// A node that cannot run the program takes part until its workers are to start: so that the others
-// end at once, with the same cause, instead of waiting for it.
-TEST(BadInputTest, ANodeWithoutThePythonFileEndsTheJobOnAllNodes) {
-  const TempDir with;
+// Two nodes with three workers each, of which only the first has the program: both end with the
+// same cause.
+void expect_not_found_on_both(const TempDir& with, const std::string& program, Launch launch,
+                              const testing::Matcher<std::string>& said) {
   const TempDir without;
-  (void)with.write("train.py", "sleep 1000\n");
   const ReservedPort port;
   const std::vector<std::string> arguments = {
-      "--nnodes", "2", "--nproc-per-node", "2", "--rdzv-endpoint", port.endpoint(), "train.py"};
-  Launch launch;
-  launch.environment = {"PYTHON_EXEC=" + with.write("python", "#!/bin/sh\n. \"./$2\"\n", true)};
+      "--nnodes", "2", "--nproc-per-node", "3", "--rdzv-endpoint", port.endpoint(), program};
   launch.directory = with.path();
   DrunProcess good(arguments, launch);
   launch.directory = without.path();
@@ -200,31 +197,29 @@ TEST(BadInputTest, ANodeWithoutThePythonFileEndsTheJobOnAllNodes) {
   for (DrunProcess* node : {&good, &bad}) {
     const Finished finished = node->finish();
     EXPECT_EQ(finished.code, kNotFound);
-    EXPECT_THAT(finished.err, HasSubstr("open train.py: No such file or directory"));
+    EXPECT_THAT(finished.err, said);
     expect_clean(finished);
   }
 }
 
-// The same for a program, which only one of the nodes has: told once, not for each of its workers.
+// A node that cannot run the program takes part until its workers are to start: so that the others
+// end at once, with the same cause, instead of waiting for it.
+TEST(BadInputTest, ANodeWithoutThePythonFileEndsTheJobOnAllNodes) {
+  const TempDir with;
+  (void)with.write("train.py", "sleep 1000\n");
+  Launch launch;
+  launch.environment = {"PYTHON_EXEC=" + with.write("python", "#!/bin/sh\n. \"./$2\"\n", true)};
+  expect_not_found_on_both(with, "train.py", launch,
+                           HasSubstr("open train.py: No such file or directory"));
+}
+
+// The same for a program: told once, not for each of its workers.
 TEST(BadInputTest, ANodeWithoutTheProgramEndsTheJobOnAllNodes) {
   const TempDir with;
-  const TempDir without;
   (void)with.write("train", "#!/bin/sh\nsleep 1000\n", true);
-  const ReservedPort port;
-  const std::vector<std::string> arguments = {
-      "--nnodes", "2", "--nproc-per-node", "3", "--rdzv-endpoint", port.endpoint(), "./train"};
-  Launch launch;
-  launch.directory = with.path();
-  DrunProcess good(arguments, launch);
-  launch.directory = without.path();
-  DrunProcess bad(arguments, launch);
-  for (DrunProcess* node : {&good, &bad}) {
-    const Finished finished = node->finish();
-    EXPECT_EQ(finished.code, kNotFound);
-    EXPECT_THAT(finished.err, HasSubstr("exec ./train: No such file or directory\n"));
-    EXPECT_THAT(finished.err, Not(HasSubstr("also failed")));
-    expect_clean(finished);
-  }
+  expect_not_found_on_both(
+      with, "./train", {},
+      AllOf(HasSubstr("exec ./train: No such file or directory\n"), Not(HasSubstr("also failed"))));
 }
 
 TEST(BadInputTest, ADryRunOnlyWarnsOfWhatIsMissing) {

@@ -138,31 +138,26 @@ TEST(JobTest, StaticRanksAreTheOnesAskedFor) {
               UnorderedElementsAre("0 0 " + port.endpoint(), "0 1 " + port.endpoint()));
 }
 
+// One of two nodes that asks c10d for a rank, with a worker that prints which one it has.
+Arguments asking(const ReservedPort& port, const std::string& rank) {
+  return two_nodes(port, "1") +
+         Arguments{"--rdzv-backend", "c10d", "--node-rank", rank, "sh", "-c"} +
+         Arguments{"echo asked " + rank + " is $RANK $GROUP_RANK"};
+}
+
 TEST(JobTest, NodesOfC10dGetTheRanksTheyAskFor) {
   const ReservedPort port;
-  const auto agent = [&](const std::string& rank) {
-    return two_nodes(port, "1") + Arguments{"--rdzv-backend",
-                                            "c10d",
-                                            "--node-rank",
-                                            rank,
-                                            "sh",
-                                            "-c",
-                                            "echo asked " + rank + " is $GROUP_RANK"};
-  };
-  const auto finished = run_together({agent("1"), agent("0")});
+  const auto finished = run_together({asking(port, "1"), asking(port, "0")});
   expect_all(finished, 0);
-  EXPECT_THAT(lines_of(finished), UnorderedElementsAre("asked 0 is 0", "asked 1 is 1"));
+  EXPECT_THAT(lines_of(finished), UnorderedElementsAre("asked 0 is 0 0", "asked 1 is 1 1"));
 }
 
 // As from a batch script, where $SLURM_NODEID is that of the first node.
 TEST(JobTest, NodesOfC10dMayAllBeGivenTheSameRank) {
   const ReservedPort port;
-  const auto agent =
-      two_nodes(port, "1") +
-      Arguments{"--rdzv-backend", "c10d", "--node-rank", "0", "sh", "-c", "echo $RANK $GROUP_RANK"};
-  const auto finished = run_together({agent, agent});
+  const auto finished = run_together({asking(port, "0"), asking(port, "0")});
   expect_all(finished, 0);
-  EXPECT_THAT(lines_of(finished), UnorderedElementsAre("0 0", "1 1"));
+  EXPECT_THAT(lines_of(finished), UnorderedElementsAre("asked 0 is 0 0", "asked 0 is 1 1"));
 }
 
 TEST(JobTest, WorkersGetTorchrunsEnvironment) {

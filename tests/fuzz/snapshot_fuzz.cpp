@@ -33,11 +33,12 @@ struct Store {
         line += ' ' + std::to_string(item.size()) + ' ' + item;
       lines.push_back(line);
     });
-    for (const store::Sessions::Record& record : sessions.records())
+    sessions.for_each([&](const store::Sessions::Record& record) {
       lines.push_back("session " + std::to_string(record.id) + ' ' +
                       std::string(record.token.begin(), record.token.end()) + ' ' +
                       std::to_string(record.ttl.count()) + ' ' +
                       std::to_string(record.grace.count()));
+    });
     std::sort(lines.begin(), lines.end());
     return lines;
   }

@@ -3,7 +3,6 @@
 // reconnection.
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "store/control_machine.hpp"
+#include "support/seeds.hpp"
 #include "support/test_peer.hpp"
 
 namespace drun::store {
@@ -256,12 +256,7 @@ class Board {
 };
 
 TEST(ControlWatchTest, NothingIsLostOrToldTwiceOverBrokenConnections) {
-  std::uint64_t first = 1;
-  std::uint64_t count = 100;
-  if (const char* seed = std::getenv("DRUN_SEED")) {
-    first = std::strtoull(seed, nullptr, 10);
-    count = 1;
-  }
+  const auto [first, count] = test::seeds_to_run(100);
   std::uint64_t reconnections = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("DRUN_SEED=" + std::to_string(seed));

@@ -3,7 +3,6 @@
 #include "support/store_model.hpp"
 
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <set>
@@ -13,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/seeds.hpp"
 #include "support/test_peer.hpp"
 
 namespace drun::store {
@@ -134,12 +134,7 @@ class Session {
 };
 
 TEST(StoreModelTest, TableAndModelAgree) {
-  std::uint64_t first = 1;
-  std::uint64_t count = 300;
-  if (const char* seed = std::getenv("DRUN_SEED")) {
-    first = std::strtoull(seed, nullptr, 10);
-    count = 1;
-  }
+  const auto [first, count] = test::seeds_to_run(300);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     Session(seed).steps(400);
     ASSERT_FALSE(HasFailure()) << "again with DRUN_SEED=" << seed;

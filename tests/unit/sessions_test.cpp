@@ -26,9 +26,9 @@ class SessionsTest : public testing::Test {
     return sessions.open(holder, Milliseconds(ttl), Milliseconds(grace), token, at(now))->id;
   }
   [[nodiscard]] bool alive(SessionId id) const {
-    for (const Sessions::Record& record : sessions.records())
-      if (record.id == id) return true;
-    return false;
+    bool found = false;
+    sessions.for_each([&](const Sessions::Record& record) { found |= record.id == id; });
+    return found;
   }
   // Calls expire() exactly when it asks for it, and says when the session had ended.
   int run_until_end(SessionId id, int limit) {
