@@ -55,7 +55,7 @@ class Output::Impl {
       : options_(std::move(options)),
         files_(options_.choices.log_dir, options_.run_id, options_.temporary),
         thread_({options_.standard_output, options_.standard_error, options_.patience,
-                 options_.choices.timestamps}) {
+                 options_.fold_window, options_.choices.timestamps}) {
     thread_.start();
   }
   Impl(const Impl&) = delete;

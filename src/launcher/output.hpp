@@ -39,6 +39,8 @@ struct OutputOptions {
   // At the end, how long to wait for a reader that takes nothing at all. As long as it takes
   // something, it gets everything.
   std::chrono::milliseconds patience{1000};
+  // With --fold: how long a line waits for the other ranks to print it too.
+  std::chrono::milliseconds fold_window{300};
 };
 
 // What a worker is started with.

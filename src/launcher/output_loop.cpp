@@ -45,6 +45,7 @@ OutputLoop::OutputLoop(const OutputLoopOptions& options)
     if (console.sink().wait_fd() >= 0)
       add(epoll_.get(), console.sink().wait_fd(), EPOLLOUT | EPOLLET, &console);
     foldings_[i].out.console = &console;
+    foldings_[i].folder = LineFolder({.window = options.fold_window});
     foldings_[i].stamped = options.stamped_folds;
   }
   own_.console = &consoles_[error_];

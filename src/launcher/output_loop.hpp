@@ -38,6 +38,7 @@ struct OutputLoopOptions {
   int standard_output = 1;
   int standard_error = 2;
   std::chrono::milliseconds patience{1000};
+  std::chrono::milliseconds fold_window{300};
   bool stamped_folds = false;
 };
 

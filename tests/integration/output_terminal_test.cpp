@@ -94,7 +94,7 @@ TEST_F(OutputTerminalTest, ANewWindowSizeReachesTheWorkers) {
   ASSERT_EQ(::ioctl(screen_.get(), TIOCSWINSZ, &size), 0);
   output->resize();
   // The thread takes commands in order.
-  EXPECT_THAT(output->tail(0, 5s), ElementsAre());
+  EXPECT_THAT(output->tail(0, kPatience), ElementsAre());
   EXPECT_EQ(size_of(worker.standard_output.get()), std::pair(50, 132));
   EXPECT_EQ(size_of(worker.standard_error.get()), std::pair(50, 132));
 }
@@ -106,8 +106,8 @@ TEST_F(OutputTerminalTest, TheLastWordsOfADeadWorkerAreThere) {
     WorkerStreams worker = open(i);
     write_all(worker.standard_error.get(), "one\ntwo");
     worker = {};
-    EXPECT_THAT(output->tail(static_cast<std::uint32_t>(i), 5s), ElementsAre("one", "two"));
-    EXPECT_TRUE(output->drain(5s));
+    EXPECT_THAT(output->tail(static_cast<std::uint32_t>(i), kPatience), ElementsAre("one", "two"));
+    EXPECT_TRUE(output->drain(kPatience));
     expected += (i == 0 ? "" : "\n") + std::string("one\ntwo");
   }
   EXPECT_TRUE(screen_shows(expected));
@@ -138,7 +138,7 @@ TEST_F(OutputTerminalTest, AStoppedTerminalHoldsUpOnlyTheWorkers) {
   WorkerStreams worker = open(0);
   ASSERT_EQ(::tcflow(terminal_.get(), TCOOFF), 0);  // Ctrl-S
   write_all(worker.standard_error.get(), "held back\n");
-  EXPECT_THAT(output->tail(0, 5s), ElementsAre("held back"));
+  EXPECT_THAT(output->tail(0, kPatience), ElementsAre("held back"));
   ASSERT_EQ(::tcflow(terminal_.get(), TCOON), 0);
   EXPECT_TRUE(screen_shows("held back\n"));
 }

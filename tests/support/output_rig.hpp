@@ -28,9 +28,12 @@ struct Pipe {
   FileDescriptor writer;
 };
 
+// Nothing waits longer than it needs to.
+inline constexpr std::chrono::milliseconds kPatience{60'000};
+
 // Reads into `text` until `enough(text)`, the end of the stream or the deadline; true: enough.
 inline bool read_until(int fd, std::string& text, const std::function<bool()>& enough,
-                       std::chrono::milliseconds limit = std::chrono::seconds(10)) {
+                       std::chrono::milliseconds limit = kPatience) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!enough()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -61,6 +64,7 @@ class OutputRig {
     ::signal(SIGPIPE, SIG_IGN);
     options.standard_output = out.writer.get();
     options.standard_error = err.writer.get();
+    options.patience = kPatience;
   }
   launcher::Output& start() {
     output = std::make_unique<launcher::Output>(options);
