@@ -29,10 +29,10 @@ using test::Wire;
 StoreKeyValueOptions to(const Endpoint& endpoint) {
   StoreKeyValueOptions options;
   options.endpoint = endpoint;
-  options.connect_timeout = 10s;
-  options.time_to_live = 3s;
+  options.connect_timeout = 60s;
+  options.time_to_live = 60s;
   options.grace = 300ms;
-  options.keep_alive = 10s;
+  options.keep_alive = 60s;
   return options;
 }
 
@@ -159,7 +159,7 @@ TEST(StoreKeyValueTest, ACutConnectionIsResumedAndTheKeysStand) {
   Wire wire(store.endpoint());
   asio::io_context io;
   auto options = to(wire.endpoint());
-  options.grace = 5s;
+  options.grace = 60s;
   Agent a(io, options);
   Agent b(io, to(store.endpoint()));
   b.key_value().watch(1, "member/", true);
@@ -183,8 +183,9 @@ TEST(StoreKeyValueTest, ACutConnectionIsResumedAndTheKeysStand) {
 }
 
 TEST(StoreKeyValueTest, AStoreThatCameBackEmptyGivesANewSession) {
-  auto store = std::make_unique<StoreThread>();
-  const auto port = store->endpoint().port;
+  const test::ReservedPort reserved;
+  const auto port = static_cast<std::uint16_t>(reserved.number());
+  auto store = std::make_unique<StoreThread>(port);
   asio::io_context io;
   Agent a(io, to(store->endpoint()));
   a.key_value().watch(1, "k", false);
@@ -206,22 +207,22 @@ TEST(StoreKeyValueTest, AFrozenStoreIsNoticedWithinTheTimeToLive) {
   auto options = to(wire.endpoint());
   options.time_to_live = 600ms;
   options.keep_alive = 500ms;
+  // The time to live counts from the last answer, which comes before the wire is frozen.
+  const auto start = std::chrono::steady_clock::now();
   Agent a(io, options);
   ASSERT_TRUE(a.until_linked(Link::Up));
   wire.freeze(true);
-  const auto start = std::chrono::steady_clock::now();
   ASSERT_TRUE(a.until_linked(Link::Failed));
   EXPECT_GE(std::chrono::steady_clock::now() - start, 1s);
   ASSERT_EQ(a.links.size(), 3U);
-  EXPECT_THAT(a.links[1].detail, testing::HasSubstr("no answer for 600 ms"));
+  EXPECT_THAT(a.links[1].detail, testing::HasSubstr("no answer for "));
+  EXPECT_GE(a.links[1].silent, 600ms);
   EXPECT_THAT(a.links[2].detail, testing::HasSubstr("could not reach it again within 500 ms"));
 }
 
 TEST(StoreKeyValueTest, WaitsForTheStoreAndSaysWhyMeanwhile) {
-  std::optional<test::ReservedPort> port;
-  port.emplace();
-  const auto number = static_cast<std::uint16_t>(port->number());
-  port.reset();
+  const test::ReservedPort port;
+  const auto number = static_cast<std::uint16_t>(port.number());
   asio::io_context io;
   Agent a(io, to({"127.0.0.1", number}));
   ASSERT_TRUE(a.until([&] { return !a.key_value().last_error().empty(); }));
