@@ -286,7 +286,7 @@ TEST(SpawnTest, SaysWhatCannotBeRunAndWhy) {
     ++id;
   }
   // Failures leave nothing that a stop would wait for.
-  driver.guardian.stop(SIGTERM, 60s);
+  driver.guardian.stop(SIGTERM, 600s);
   EXPECT_TRUE(driver.await<Stopped>());
 }
 
@@ -343,10 +343,10 @@ TEST(SpawnTest, HundredsOfWorkersRunAtOnce) {
     driver.guardian.spawn(std::move(request));
   }
   for (WorkerId id = 0; id < kCount; ++id)
-    ASSERT_TRUE(driver.await<Spawned>(id, 60s)) << id;
+    ASSERT_TRUE(driver.await<Spawned>(id)) << id;
   gate.write.reset();
   for (WorkerId id = 0; id < kCount; ++id) {
-    const auto exited = driver.await<Exited>(id, 60s);
+    const auto exited = driver.await<Exited>(id);
     ASSERT_TRUE(exited) << id;
     EXPECT_EQ(exited->status, (ExitStatus{static_cast<int>(id % 256), 0, false}));
   }
@@ -358,7 +358,7 @@ TEST(SpawnTest, EveryExitCodeAndSignalIsToldAsItWas) {
     driver.guardian.spawn(
         Driver::shell(static_cast<WorkerId>(code), "exit " + std::to_string(code)));
   for (int code = 0; code < 256; ++code) {
-    const auto exited = driver.await<Exited>(static_cast<WorkerId>(code), 60s);
+    const auto exited = driver.await<Exited>(static_cast<WorkerId>(code));
     ASSERT_TRUE(exited) << code;
     EXPECT_EQ(exited->status, (ExitStatus{code, 0, false}));
   }
@@ -386,7 +386,7 @@ TEST(SpawnTest, AgentThatIsNotHeardDoesNotBlock) {
     request.environment.push_back("X=" + std::string(100'000, 'x'));
     driver.guardian.spawn(std::move(request));
   }
-  EXPECT_LT(Clock::now() - before, 5s);
+  EXPECT_LT(Clock::now() - before, kPatience);
   ::kill(driver.guardian.pid(), SIGCONT);
   for (WorkerId id = 0; id < 50; ++id)
     EXPECT_TRUE(driver.await<Exited>(id)) << id;

@@ -27,11 +27,9 @@ TEST(StopTest, EndsEarlyWhenAllObeyTheSignal) {
     driver.guardian.spawn(Driver::request(id, {"sleep", "1000"}));
     ASSERT_TRUE(driver.await<Spawned>(id));
   }
-  const auto before = Clock::now();
-  driver.guardian.stop(SIGTERM, 60s);
+  driver.guardian.stop(SIGTERM, 600s);
   const auto stopped = driver.await<Stopped>();
-  ASSERT_TRUE(stopped);
-  EXPECT_LT(Clock::now() - before, 5s);
+  ASSERT_TRUE(stopped) << "long before the grace is over";
   EXPECT_EQ(stopped->killed, 0U);
   for (WorkerId id = 0; id < 4; ++id) {
     const auto exited = driver.await<Exited>(id);
@@ -68,7 +66,7 @@ TEST(StopTest, ReachesWhatLeftItsSessionAndItsParent) {
 
 TEST(StopTest, OfNothingIsOverAtOnce) {
   Driver driver;
-  driver.guardian.stop(SIGTERM, 60s);
+  driver.guardian.stop(SIGTERM, 600s);
   const auto stopped = driver.await<Stopped>();
   ASSERT_TRUE(stopped);
   EXPECT_EQ(stopped->killed, 0U);
@@ -78,7 +76,7 @@ TEST(StopTest, TellsEveryExitBeforeItsOwnEnd) {
   Driver driver;
   for (WorkerId id = 0; id < 20; ++id)
     driver.guardian.spawn(Driver::request(id, {"sleep", "1000"}));
-  driver.guardian.stop(SIGTERM, 60s);
+  driver.guardian.stop(SIGTERM, 600s);
   ASSERT_TRUE(driver.await<Stopped>());
   int exits = 0;
   for (const auto& event : driver.pending())
@@ -184,11 +182,12 @@ TEST(StopTest, NoWorkerStartsWhileOthersAreStopped) {
   Pipe out;
   ASSERT_EQ(driver.start(1, "trap '' TERM; echo ready; while :; do sleep 1000; done", out),
             "ready");
-  driver.guardian.stop(SIGTERM, 300ms);
+  driver.guardian.stop(SIGTERM, 600s);
   driver.guardian.spawn(Driver::request(2, {"sleep", "1000"}));
   const auto failed = driver.await<SpawnFailed>(2);
   ASSERT_TRUE(failed);
   EXPECT_EQ(failed->error, ECANCELED);
+  driver.guardian.stop(SIGTERM, 0s);
   ASSERT_TRUE(driver.await<Stopped>());
   // The next round may start.
   driver.guardian.spawn(Driver::shell(3, "exit 3"));
@@ -204,12 +203,16 @@ TEST(StopTest, ManyRoundsLeaveNothingInTheGuardian) {
     driver.guardian.stop(SIGTERM, 600s);
     ASSERT_TRUE(driver.await<Stopped>());
   }
-  int open = 0;
   const std::string directory = "/proc/" + std::to_string(driver.guardian.pid()) + "/fd/";
-  for (int fd = 0; fd < 64; ++fd)
-    open += ::access((directory + std::to_string(fd)).c_str(), F_OK) == 0;
-  // Three streams, the agent's socket, child signals, /dev/null, perhaps the cgroup.
-  EXPECT_LE(open, 7);
+  int open = 0;
+  const auto few_are_open = [&] {
+    open = 0;
+    for (int fd = 0; fd < 64; ++fd)
+      open += ::access((directory + std::to_string(fd)).c_str(), F_OK) == 0;
+    // Three streams, the agent's socket, child signals, /dev/null, perhaps the cgroup.
+    return open <= 7;
+  };
+  EXPECT_TRUE(eventually(few_are_open)) << open;
 }
 
 TEST(StopTest, WorkersLiveInACgroupWhereOneMayBeMade) {
@@ -260,7 +263,7 @@ TEST(StopTest, KilledForWantOfMemoryIsToldFromAnyOtherKill) {
     if (!write_small_file(group + "/cgroup.procs", std::to_string(::getpid()))) return 2;
     Driver driver;
     driver.guardian.spawn(Driver::request(1, {"tail", "/dev/zero"}));  // reads without an end
-    const auto greedy = driver.await<Exited>(1, 30s);
+    const auto greedy = driver.await<Exited>(1);
     if (!greedy || greedy->status.signal != SIGKILL || !greedy->out_of_memory) return 3;
     driver.guardian.spawn(Driver::request(2, {"sleep", "1000"}));
     if (!driver.await<Spawned>(2)) return 4;

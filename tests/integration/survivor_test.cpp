@@ -34,7 +34,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // The promise is a second on a machine with room; a test machine may be busy.
-constexpr auto kSettle = 5s;
+constexpr auto kSettle = 60s;
 constexpr int kWorkers = 2;
 // What an agent that ended in order returns when the guardian had nothing left below it.
 constexpr int kClean = 17;
@@ -130,7 +130,7 @@ int run_agent(End end, const std::string& kind, const Place& place, int report) 
     if (!stopped || stopped->remaining != 0) return 4;
     return descendants().size() == (place.without_proc ? 1U : 2U) ? kClean : 5;
   }
-  return driver.await<GuardianLost>(std::function<bool(const GuardianLost&)>(), 60s) ? kClean : 6;
+  return driver.await<GuardianLost>(std::function<bool(const GuardianLost&)>()) ? kClean : 6;
 }
 
 // `gap` between the two blows.
@@ -185,7 +185,7 @@ class SurvivorTest : public testing::TestWithParam<std::size_t> {
     cgroup_.reset();
   }
   void TearDown() override {
-    ASSERT_TRUE(kill_descendants(5s, [](const Reaped&) {})) << describe_survivors();
+    ASSERT_TRUE(kill_descendants(60s, [](const Reaped&) {})) << describe_survivors();
   }
 
   // Returns how long the last process lived after the end.
@@ -206,7 +206,8 @@ class SurvivorTest : public testing::TestWithParam<std::size_t> {
     report.write.reset();
     Helpers helpers;
     pollfd entry{report.read.get(), POLLIN, 0};
-    ASSERT_EQ(::poll(&entry, 1, 20'000), 1) << "the workers did not become ready";
+    ASSERT_EQ(::poll(&entry, 1, static_cast<int>(kPatience.count())), 1)
+        << "the workers did not become ready";
     ASSERT_EQ(::read(report.read.get(), &helpers.guardian, sizeof helpers.guardian),
               static_cast<ssize_t>(sizeof helpers.guardian))
         << "the agent ended before its workers were ready";
