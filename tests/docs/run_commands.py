@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-TIME_LIMIT = 120
+TIME_LIMIT = 400
 
 
 def blocks(text):

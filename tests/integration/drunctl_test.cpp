@@ -176,7 +176,7 @@ TEST_F(DrunctlTest, AddsAndPrintsTheSum) {
 }
 
 TEST_F(DrunctlTest, TimesEndIn124) {
-  // All at once, each with time enough to connect, which counts: a store out of reach is 125.
+  // All at once, each with time enough to connect: else that would be what took too long.
   DrunProcess wait(launch({"wait", "never", "--timeout", "8000ms"}));
   DrunProcess get(launch({"get", "--wait", "never", "--timeout", "8"}));
   DrunProcess barrier(launch({"barrier", "b", "2", "--timeout", "8"}));

@@ -62,7 +62,7 @@ def wait_for(what, limit, condition):
     return time.monotonic() - began
 
 
-def ended(agent, limit=10):
+def ended(agent, limit=60):
     try:
         return agent.wait(timeout=limit)
     except subprocess.TimeoutExpired:

@@ -53,7 +53,7 @@ def main():
                  "--max-restarts", "1", "--rdzv-endpoint", f"{hosts.addresses[0]}:29500", "--shutdown-timeout", "2",
                  "sh", "-c", WORKER],
                 env=dict(os.environ, OUT=str(out[host])), stdin=subprocess.DEVNULL))
-        wait_for("both hosts run one round of four", 20,
+        wait_for("both hosts run one round of four", 60,
                  lambda: len(said(out[0])) == 2 and len(said(out[1])) == 2
                  and {w[2] for d in out for w in said(d).values()} == {"4"})
         words = [w for d in out for w in said(d).values()]
@@ -62,7 +62,7 @@ def main():
         first_round = int(words[0][0])
 
         hosts.link(1, "down")
-        shrunk = wait_for("the first host goes on alone", 14,
+        shrunk = wait_for("the first host goes on alone", 60,
                           lambda: {(w[2], w[4]) for w in said(out[0]).values()} == {("2", "0")}
                           and all(int(w[0]) > first_round for w in said(out[0]).values()))
         code = ended(agents[1])

@@ -18,7 +18,7 @@ PROGRAMS = ["slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol", "sin
 # Slurm wants an address beside the loopback ones.
 NODES = {"n1": "10.77.0.1", "n2": "10.77.0.2"}
 NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
-LIMIT = 60
+LIMIT = 150
 
 CONFIGURATION = """\
 ClusterName=test
@@ -40,7 +40,9 @@ MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 ReturnToService=2
-KillWait=30
+KillWait=60
+MessageTimeout=100
+BatchStartTimeout=100
 GresTypes=gpu
 SlurmdParameters=config_overrides
 NodeName=n1 NodeHostname={host} NodeAddr=10.77.0.1 Port=7001 CPUs=16 Gres=gpu:2
@@ -95,7 +97,8 @@ class Slurm:
         return output_of("sbatch", "--parsable", f"--output={self.folder}/%j.out", str(path)).strip()
 
     def show(self, job, field):
-        return re.search(rf"\b{field}=(\S*)", output_of("scontrol", "show", "job", job))[1]
+        found = re.search(rf"\b{field}=(\S*)", output_of("scontrol", "show", "job", job))
+        return found[1] if found else "unknown"
 
     def end(self, job):
         """Exit code and output of the job."""
