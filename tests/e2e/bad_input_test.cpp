@@ -250,7 +250,7 @@ TEST(BadInputTest, AnUnusableTemporaryFolderIsNamed) {
 TEST(BadInputTest, AnEndpointNobodyListensOnIsNamedWhenTheTimeIsOver) {
   const ReservedPort port;
   const Finished finished = run_drun({"--nnodes", "2", "--rdzv-endpoint", port.endpoint(),
-                                      "--rdzv-conf", "join_timeout=1,is_host=0", "/bin/true"});
+                                      "--rdzv-conf", "join_timeout=8,is_host=0", "/bin/true"});
   EXPECT_EQ(finished.code, kTimeLimit);
   EXPECT_THAT(finished.err, AllOf(HasSubstr(port.endpoint()), HasSubstr("Connection refused")));
   expect_clean(finished);
@@ -259,9 +259,9 @@ TEST(BadInputTest, AnEndpointNobodyListensOnIsNamedWhenTheTimeIsOver) {
 TEST(BadInputTest, ANodeThatNeverComesIsATimeLimitThatSaysWhoIsThere) {
   const ReservedPort port;
   const Finished finished = run_drun({"--nnodes", "3", "--rdzv-endpoint", port.endpoint(),
-                                      "--rdzv-conf", "join_timeout=1", "/bin/true"});
+                                      "--rdzv-conf", "join_timeout=8", "/bin/true"});
   EXPECT_EQ(finished.code, kTimeLimit);
-  EXPECT_THAT(finished.err, AllOf(HasSubstr("1"), HasSubstr("3")));
+  EXPECT_THAT(finished.err, HasSubstr("1 of 3 nodes"));
   expect_clean(finished);
 }
 
@@ -270,9 +270,9 @@ TEST(BadInputTest, AStaticRankThatIsMissingIsNamed) {
   const Finished finished =
       run_drun({"--nnodes", "3", "--rdzv-backend", "static", "--node-rank", "0", "--master-addr",
                 "127.0.0.1", "--master-port", std::to_string(port.number()), "--rdzv-conf",
-                "join_timeout=1", "/bin/true"});
+                "join_timeout=8", "/bin/true"});
   EXPECT_EQ(finished.code, kTimeLimit);
-  EXPECT_THAT(finished.err, AllOf(HasSubstr("1"), HasSubstr("2")));
+  EXPECT_THAT(finished.err, HasSubstr("missing node ranks 1-2"));
   expect_clean(finished);
 }
 

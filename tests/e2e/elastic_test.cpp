@@ -24,19 +24,16 @@ using Clock = std::chrono::steady_clock;
 // An elastic job whose workers say their round, rank, world and restart count, and stay.
 class ElasticTest : public testing::Test {
  protected:
-  Arguments elastic(const std::string& nodes, const Arguments& more = {}) const {
-    return Arguments{"--nnodes",
-                     nodes,
-                     "--rdzv-endpoint",
-                     port_.endpoint(),
-                     "--rdzv-conf",
-                     "last_call_timeout=0.3,keep_alive_interval=1,keep_alive_max_attempt=3",
-                     "--shutdown-timeout",
-                     "2"} +
+  // Only a connection that ends makes a node lost, unless `keep_alive` is short.
+  Arguments elastic(
+      const std::string& nodes, const Arguments& more = {},
+      const std::string& keep_alive = "keep_alive_interval=60,keep_alive_max_attempt=10") const {
+    return Arguments{"--nnodes",       nodes,         "--rdzv-endpoint",
+                     port_.endpoint(), "--rdzv-conf", "last_call_timeout=0.3," + keep_alive} +
            more +
            Arguments{"sh", "-c",
                      "echo round $DRUN_ROUND rank $RANK of $WORLD_SIZE "
-                     "restarts $TORCHELASTIC_RESTART_COUNT.; exec sleep 100"};
+                     "restarts $TORCHELASTIC_RESTART_COUNT.; exec sleep 1000"};
   }
   void start(const Arguments& arguments) {
     agents_.push_back(std::make_unique<DrunProcess>(arguments));
@@ -98,7 +95,7 @@ TEST_F(ElasticTest, TheSurvivorsOfAKilledAgentGoOnWithinSeconds) {
   EXPECT_TRUE(says(1, "rank 1 of 2 restarts 0.")) << agent(1).err();
   const std::chrono::duration<double> took = Clock::now() - killed;
   RecordProperty("seconds_to_the_new_round", std::to_string(took.count()));
-  EXPECT_LT(took.count(), 15);  // about one second where the machine is idle
+  EXPECT_LT(took.count(), 45);  // about one second where the machine is idle; silence takes 600
   EXPECT_TRUE(agent(2).survivors_gone(kPatience));
   EXPECT_TRUE(agent(2).wait());
   stop_all(1);
@@ -120,16 +117,17 @@ TEST_F(ElasticTest, ASpareTakesThePlaceAndTheRankOfADeadNode) {
 }
 
 TEST_F(ElasticTest, AStoppedAgentThatComesBackLateLeavesCleanly) {
-  start(elastic("1:2"));
+  const std::string keep_alive = "keep_alive_interval=5,keep_alive_max_attempt=2";
+  start(elastic("1:2", {}, keep_alive));
   ASSERT_TRUE(says(0, "round 1 ")) << agent(0).err();
-  start(elastic("1:2"));
+  start(elastic("1:2", {}, keep_alive));
   ASSERT_TRUE(says(1, "rank 1 of 2")) << agent(1).err();
   agent(1).signal(SIGSTOP);
   EXPECT_TRUE(says(0, "round 3 rank 0 of 1 restarts 0.")) << agent(0).err();
   agent(1).signal(SIGCONT);
   const Finished late = agent(1).finish();
   EXPECT_EQ(late.code, 125) << late.err;
-  EXPECT_THAT(split_lines(late.err), testing::SizeIs(testing::Le(3U))) << late.err;
+  EXPECT_THAT(lines_but_waiting(late.err), testing::SizeIs(testing::Le(3U))) << late.err;
   EXPECT_THAT(late.survivors, IsEmpty());
   stop_all(0);
 }
@@ -181,7 +179,7 @@ TEST(FailureTest, AFailureEndsNodesWhoseWorkersDoNotNotice) {
                            port.endpoint(),
                            "sh",
                            "-c",
-                           "[ $RANK = 2 ] && exit 9; exec sleep 100"};
+                           "[ $RANK = 2 ] && exit 9; exec sleep 1000"};
   std::vector<std::unique_ptr<DrunProcess>> agents;
   const auto begin = Clock::now();
   for (int i = 0; i < 3; ++i)
@@ -192,7 +190,7 @@ TEST(FailureTest, AFailureEndsNodesWhoseWorkersDoNotNotice) {
     EXPECT_THAT(finished.err, HasSubstr("rank 2"));
     EXPECT_THAT(finished.survivors, IsEmpty());
   }
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_LT(Clock::now() - begin, kPatience);
 }
 
 }  // namespace

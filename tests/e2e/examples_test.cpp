@@ -68,7 +68,7 @@ TEST(ExamplesTest, SmokeTestPassesAndFailsWithTheProgram) {
   const Finished good = smoke({kExamples + "shell/hello.sh"});
   EXPECT_EQ(good.code, 0) << good.err;
   EXPECT_THAT(split_lines(good.out), SizeIs(4));
-  EXPECT_EQ(smoke({"sh", "-c", "[ $RANK = 3 ] && exit 6; exec sleep 100"}).code, 6);
+  EXPECT_EQ(smoke({"sh", "-c", "[ $RANK = 3 ] && exit 6; exec sleep 1000"}).code, 6);
   EXPECT_EQ(smoke({}).code, 2);
 }
 

@@ -18,7 +18,8 @@ TEST(JobControlTest, ASuspendedNodeGoesOnWhereItWas) {
   const ReservedPort port;
   const TempDir directory;
   const auto file = directory.path() / "go-on";
-  const Arguments arguments = Arguments{"--nnodes", "2", "--rdzv-endpoint", port.endpoint()} +
+  const Arguments arguments = Arguments{"--nnodes",      "2",           "--rdzv-endpoint",
+                                        port.endpoint(), "--rdzv-conf", "keep_alive_interval=60"} +
                               Arguments{"sh", "-c",
                                         "echo ready; while [ ! -e " + file.string() +
                                             " ]; do sleep 0.02; done; "

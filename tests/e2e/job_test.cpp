@@ -26,7 +26,8 @@ using testing::UnorderedElementsAre;
 using testing::UnorderedElementsAreArray;
 
 Arguments two_nodes(const ReservedPort& port, const std::string& workers) {
-  return {"--nnodes", "2", "--nproc-per-node", workers, "--rdzv-endpoint", port.endpoint()};
+  return {"--nnodes",      "2",           "--nproc-per-node",      workers, "--rdzv-endpoint",
+          port.endpoint(), "--rdzv-conf", "keep_alive_interval=20"};
 }
 
 // Starts one agent per list of arguments, and waits for all.
@@ -249,7 +250,7 @@ TEST(ExitCodeTest, IsTheWorkersOwn) {
   for (const int code : {1, 2, 7, 100, 124, 125, 126, 127, 255}) {
     const Finished finished =
         run_drun({"--nproc-per-node", "2", "sh", "-c",
-                  "[ $RANK = 1 ] && exit " + std::to_string(code) + "; sleep 100"});
+                  "[ $RANK = 1 ] && exit " + std::to_string(code) + "; sleep 1000"});
     EXPECT_EQ(finished.code, code);
     EXPECT_THAT(finished.survivors, IsEmpty());
   }
@@ -265,7 +266,7 @@ TEST(ExitCodeTest, IsAsAShellGivesItForASignal) {
 TEST(ExitCodeTest, IsTheRootCausesOnEveryNode) {
   const ReservedPort port;
   const auto agent =
-      two_nodes(port, "2") + Arguments{"sh", "-c", "[ $RANK = 2 ] && exit 7; exec sleep 100"};
+      two_nodes(port, "2") + Arguments{"sh", "-c", "[ $RANK = 2 ] && exit 7; exec sleep 1000"};
   const auto finished = run_together({agent, agent});
   expect_all(finished, 7);
   for (const auto& one : finished)
@@ -274,7 +275,8 @@ TEST(ExitCodeTest, IsTheRootCausesOnEveryNode) {
 
 TEST(ExitCodeTest, ASignalToldToOneAgentEndsTheJobOnAll) {
   const ReservedPort port;
-  const auto arguments = two_nodes(port, "1") + Arguments{"sh", "-c", "echo ready; exec sleep 100"};
+  const auto arguments =
+      two_nodes(port, "1") + Arguments{"sh", "-c", "echo ready; exec sleep 1000"};
   DrunProcess first(arguments);
   DrunProcess second(arguments);
   ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
@@ -289,7 +291,7 @@ TEST(RestartTest, StartsAllWorkersAgainWithOneCount) {
       two_nodes(port, "2") + Arguments{"--max-restarts", "2", "sh", "-c",
                                        "echo $RANK round $TORCHELASTIC_RESTART_COUNT; "
                                        "if [ $TORCHELASTIC_RESTART_COUNT = 2 ]; then exit 0; fi; "
-                                       "if [ $RANK = 3 ]; then exit 5; fi; exec sleep 100"};
+                                       "if [ $RANK = 3 ]; then exit 5; fi; exec sleep 1000"};
   const auto finished = run_together({agent, agent});
   expect_all(finished, 0);
   std::vector<std::string> expected;

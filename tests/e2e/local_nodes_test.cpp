@@ -97,7 +97,8 @@ TEST_F(LocalNodesTest, AJobThatSucceedsWithoutALostNodeSucceeds) {
   const auto agents = children_of(drun.pid());
   ASSERT_THAT(agents, SizeIs(3));
   ::kill(agents[1], SIGKILL);
-  ASSERT_TRUE(drun.wait_for_out("up 0 of 2\n")) << drun.err();
+  for (const std::string rank : {"0", "1"})
+    ASSERT_TRUE(drun.wait_for_out("up " + rank + " of 2\n")) << drun.err();
   directory.write("go-on", "");
   const Finished finished = drun.finish();
   EXPECT_EQ(finished.code, 0) << finished.err;
@@ -134,11 +135,16 @@ TEST_F(LocalNodesTest, TheOthersEndWithANodeThatCannotJoin) {
 }
 
 TEST_F(LocalNodesTest, NodesBeyondTheLargestNumberAreSpares) {
-  const Finished finished = run_drun(
-      {"--local-nodes", "4", "--nnodes", "1:2", "sh", "-c", "echo world $WORLD_SIZE; sleep 0.2"});
+  const TempDir directory;
+  const std::string file = (directory.path() / "go-on").string();
+  DrunProcess drun({"--local-nodes", "4", "--nnodes", "1:3", "sh", "-c",
+                    "echo world $WORLD_SIZE; while [ ! -e " + file + " ]; do sleep 0.02; done"});
+  EXPECT_TRUE(drun.wait_for_err("spare: the job runs with 3 of 1 to 3 nodes")) << drun.err();
+  directory.write("go-on", "");
+  const Finished finished = drun.finish();
   EXPECT_EQ(finished.code, 0) << finished.err;
   EXPECT_THAT(finished.err, testing::Not(HasSubstr("refused")));
-  EXPECT_THAT(finished.out, HasSubstr("world"));
+  EXPECT_THAT(finished.out, HasSubstr("world 3"));
 }
 
 TEST_F(LocalNodesTest, AStoppedAgentHearsARequestToStop) {

@@ -28,7 +28,7 @@ Arguments job(const ReservedPort& port, const std::string& nodes, const std::str
   return arguments;
 }
 
-const Arguments kStay = {"sh", "-c", "echo ready; exec sleep 100"};
+const Arguments kStay = {"sh", "-c", "echo ready; exec sleep 1000"};
 
 void expect_refused(DrunProcess& agent, const std::string& reason) {
   const Finished finished = agent.finish();
@@ -61,7 +61,7 @@ TEST(RefusalTest, AnAgentThatDisagreesIsToldTheFieldAndHarmsNobody) {
 TEST(RefusalTest, ADuplicateNodeRankIsNamedAndTheJobGoesOnWithoutIt) {
   const ReservedPort port;
   const auto agent = [&](const std::string& rank) {
-    return job(port, "2", "keep_alive_interval=1,keep_alive_max_attempt=2") +
+    return job(port, "2", "keep_alive_interval=5,keep_alive_max_attempt=2") +
            Arguments{"--node-rank", rank} + kStay;
   };
   DrunProcess first(agent("0"));
@@ -77,10 +77,11 @@ TEST(RefusalTest, ADuplicateNodeRankIsNamedAndTheJobGoesOnWithoutIt) {
   expect_stopped(second);
 }
 
+// Shorter than it takes until a duplicate is no longer taken for the successor of a dead agent.
 TEST(RefusalTest, ADuplicateNodeRankIsNamedWhenTheTimeToJoinIsShort) {
   const ReservedPort port;
-  const auto agent =
-      job(port, "2", "join_timeout=3") + Arguments{"--node-rank", "0", "echo", "never"};
+  const auto agent = job(port, "2", "join_timeout=15,keep_alive_interval=20") +
+                     Arguments{"--node-rank", "0", "echo", "never"};
   DrunProcess first(agent);
   ASSERT_TRUE(first.wait_for_err("1 of 2 nodes")) << first.err();
   DrunProcess duplicate(agent);
@@ -95,7 +96,7 @@ TEST(RefusalTest, ADuplicateNodeRankIsNamedWhenTheTimeToJoinIsShort) {
 // Two jobs that share an endpoint by mistake: the second must not end well without having run.
 TEST(RefusalTest, ASecondJobOfOneNodeAtTheSameEndpointIsNoSpare) {
   const ReservedPort port;
-  const Arguments own = job(port, "1", "keep_alive_interval=1,keep_alive_max_attempt=2");
+  const Arguments own = job(port, "1", "keep_alive_interval=5,keep_alive_max_attempt=2");
   for (const bool outlives : {true, false}) {
     const TempDir directory;
     const std::string wait = (directory.path() / "go-on").string();
@@ -119,7 +120,7 @@ TEST(RefusalTest, ASecondJobOfOneNodeAtTheSameEndpointIsNoSpare) {
 
 TEST(RefusalTest, MoreAgentsThanTheJobHasRoomForWaitAsSparesAndEndWithIt) {
   const ReservedPort port;
-  const auto agent = job(port, "1:2", "last_call_timeout=0.2") + kStay;
+  const auto agent = job(port, "1:2", "last_call_timeout=0.2,keep_alive_interval=20") + kStay;
   DrunProcess first(agent);
   DrunProcess second(agent);
   ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
@@ -138,11 +139,11 @@ TEST(RefusalTest, MoreAgentsThanTheJobHasRoomForWaitAsSparesAndEndWithIt) {
 
 TEST(WaitingTest, SaysWhoIsThereAndAtTheTimeoutWhoIsMissing) {
   const ReservedPort port;
-  const auto agent = job(port, "3", "join_timeout=3.5");
+  const auto agent = job(port, "3", "join_timeout=15");
   DrunProcess zero(agent + Arguments{"--node-rank", "0", "echo", "never"});
   DrunProcess two(agent + Arguments{"--node-rank", "2", "echo", "never"});
   EXPECT_TRUE(zero.wait_for_err("of 3 nodes (")) << zero.err();
-  EXPECT_THAT(zero.err(), HasSubstr("drun: waiting 00:0"));
+  EXPECT_THAT(zero.err(), HasSubstr("drun: waiting 00:"));
   for (DrunProcess* each : {&zero, &two}) {
     const Finished finished = each->finish();
     EXPECT_EQ(finished.code, 124);
@@ -155,7 +156,7 @@ TEST(WaitingTest, SaysWhoIsThereAndAtTheTimeoutWhoIsMissing) {
 TEST(WaitingTest, NamesTheOtherRendezvousIdsOfTheStore) {
   const ReservedPort port;
   const auto agent = [&](const std::string& id) {
-    return job(port, "2", "join_timeout=3") + Arguments{"--rdzv-id", id, "echo", "never"};
+    return job(port, "2", "join_timeout=12") + Arguments{"--rdzv-id", id, "echo", "never"};
   };
   DrunProcess first(agent("run1"));
   DrunProcess second(agent("run-1"));
@@ -170,7 +171,7 @@ TEST(WaitingTest, NamesTheOtherRendezvousIdsOfTheStore) {
 TEST(WaitingTest, NamesConfigurationsThatDisagreeFieldByField) {
   const ReservedPort port;
   const auto agent = [&](const std::string& nodes, const std::string& restarts) {
-    return job(port, nodes, "join_timeout=3") +
+    return job(port, nodes, "join_timeout=15") +
            Arguments{"--max-restarts", restarts, "echo", "never"};
   };
   DrunProcess first(agent("2", "0"));
@@ -209,7 +210,7 @@ class SilentPeer {
 TEST(PortHolderTest, APortHeldBySomethingThatIsNoStoreNamesTheHolder) {
   const SilentPeer silent;
   const Finished finished = run_drun({"--nnodes", "2", "--rdzv-endpoint", silent.endpoint(),
-                                      "--rdzv-conf", "join_timeout=1.5", "echo", "never"});
+                                      "--rdzv-conf", "join_timeout=8", "echo", "never"});
   EXPECT_EQ(finished.code, 124);
   const auto port = silent.endpoint().substr(silent.endpoint().find(':') + 1);
   const std::string holder =
@@ -237,7 +238,7 @@ TEST(DeadlineTest, ASignalEndsEveryKindOfWait) {
     agent.signal(SIGTERM);
     const Finished finished = agent.finish();
     EXPECT_EQ(finished.code, 128 + SIGTERM) << wait[1] << ": " << finished.err;
-    EXPECT_LT(Clock::now() - told, std::chrono::seconds(15)) << wait[1];
+    EXPECT_LT(Clock::now() - told, std::chrono::seconds(45)) << wait[1];
     EXPECT_THAT(finished.survivors, IsEmpty());
   }
 }
@@ -255,7 +256,7 @@ TEST(DeadlineTest, TheTimeToJoinEndsEveryKindOfWait) {
     const Finished finished =
         run_drun(Arguments{"--nnodes", "2"} + wait + Arguments{"echo", "never"});
     EXPECT_EQ(finished.code, 124) << wait[1] << ": " << finished.err;
-    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(15)) << wait[1];
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(45)) << wait[1];
     EXPECT_THAT(finished.err, HasSubstr(wait[1].substr(0, wait[1].find(':')))) << finished.err;
   }
 }

@@ -29,7 +29,7 @@ Finished run_after(const std::string& before, const Arguments& arguments) {
   launch.argv = {"/bin/sh", "-c", before + "; exec \"$@\"", "sh", drun_path()};
   launch.argv.insert(launch.argv.end(), arguments.begin(), arguments.end());
   DrunProcess process(launch);
-  return process.finish(milliseconds(60'000));
+  return process.finish(4 * kPatience);
 }
 
 TEST(SpawningTest, HundredsOfWorkersBeyondTheSoftLimitOfDescriptors) {
@@ -46,7 +46,7 @@ TEST(SpawningTest, TheHardLimitOfDescriptorsIsNamed) {
   GTEST_SKIP() << "UndefinedBehaviorSanitizer needs a descriptor to look at an exception's type";
 #endif
   const Finished finished =
-      run_after("ulimit -n 64", {"--nproc-per-node", "100", "sh", "-c", "sleep 60"});
+      run_after("ulimit -n 64", {"--nproc-per-node", "100", "sh", "-c", "sleep 1000"});
   EXPECT_EQ(finished.code, 125);
   EXPECT_THAT(finished.err, AllOf(HasSubstr("Too many open files"), HasSubstr("ulimit -n")));
   EXPECT_THAT(split_lines(finished.err), SizeIs(1)) << finished.err;
@@ -73,7 +73,7 @@ TEST(SpawningTest, TheLimitOfProcessesIsNamed) {
                  "--nproc-per-node",
                  "30",
                  "sleep",
-                 "60"};
+                 "1000"};
   launch.directory = directory.path();
   DrunProcess process(launch);
   const Finished finished = process.finish();

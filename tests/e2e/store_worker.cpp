@@ -22,7 +22,7 @@ int fail(const std::string& why) {
 }  // namespace
 
 int main() {
-  constexpr std::chrono::seconds kTimeout{20};
+  constexpr std::chrono::seconds kTimeout{120};
   const int rank = number("RANK");
   const int size = number("WORLD_SIZE");
   const int restarts = number("TORCHELASTIC_RESTART_COUNT");

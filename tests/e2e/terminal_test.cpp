@@ -170,16 +170,20 @@ TEST_F(TerminalTest, AJobInTheBackgroundThatDoesNotReadRunsOn) {
 TEST_F(TerminalTest, CtrlCCountsDownOnOneLineAndTheSecondKills) {
   for (const std::string nodes : {"", "--local-nodes 2"}) {
     SCOPED_TRACE(nodes);
-    shell_.type(command(nodes + " --shutdown-timeout 50",
-                        "trap 'echo saving' INT; echo started; while :; do sleep 0.1; done\n"));
+    const auto saving = directory_.path() / ("saving" + std::to_string(nodes.size()));
+    shell_.type(command(nodes + " --shutdown-timeout 500", "trap 'echo saving; : >" +
+                                                               saving.string() +
+                                                               "' INT; echo started; "
+                                                               "while :; do sleep 0.1; done\n"));
     ASSERT_TRUE(shell_.wait_for("started\r\n")) << shell_.shown();
     if (!nodes.empty()) {
       ASSERT_TRUE(shell_.wait_for("started\r\n")) << shell_.shown();
     }
     shell_.type("\x03");
-    ASSERT_TRUE(shell_.wait_for("SIGKILL in 50 s (Ctrl-C again: now)")) << shell_.shown();
+    ASSERT_TRUE(shell_.wait_for("SIGKILL in 500 s (Ctrl-C again: now)")) << shell_.shown();
     ASSERT_TRUE(shell_.wait_for("\r\x1b[Kdrun: stopping the workers; SIGKILL in 4"))
         << shell_.shown();
+    ASSERT_TRUE(eventually([&] { return exists(saving); })) << shell_.shown();
     shell_.type("\x03");
     ASSERT_TRUE(shell_.wait_for("received SIGINT again: killing the workers")) << shell_.shown();
     ASSERT_TRUE(shell_.wait_for("code=130")) << shell_.shown();

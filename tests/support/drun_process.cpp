@@ -117,7 +117,7 @@ std::string environment_of(const fs::path& process) {
         variables = read_file(process / "environ");
         return !variables.empty() || fs::read_symlink(process / "exe", gone).empty();
       },
-      milliseconds(20));
+      milliseconds(200));
   return variables;
 }
 
@@ -172,6 +172,12 @@ std::vector<std::string> split_lines(const std::string& text) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);)
     lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> lines_but_waiting(const std::string& err) {
+  auto lines = split_lines(err);
+  std::erase_if(lines, [](const std::string& line) { return line.starts_with("drun: waiting "); });
   return lines;
 }
 

@@ -19,7 +19,7 @@ namespace drun::test {
 using std::chrono::milliseconds;
 
 // Long enough for a loaded machine under a sanitizer; nothing waits longer than it needs to.
-constexpr milliseconds kPatience{20'000};
+constexpr milliseconds kPatience{60'000};
 
 // Polls `condition` until it holds (true) or `patience` is over (false). For conditions that no
 // descriptor announces.
@@ -45,6 +45,9 @@ class TempDir {
 
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 [[nodiscard]] std::vector<std::string> split_lines(const std::string& text);
+// What drun said, line by line, but for the lines that only say that it waits: how many of those
+// there are depends on how fast the machine is.
+[[nodiscard]] std::vector<std::string> lines_but_waiting(const std::string& err);
 
 // A TCP port of this machine that nobody else is given while this object lives: bound on all
 // interfaces with SO_REUSEADDR and never listening, so that drun can bind it too.
