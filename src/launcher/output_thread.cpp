@@ -20,6 +20,8 @@ using Clock = std::chrono::steady_clock;
 
 // The loop gives up by itself after its patience: what is beyond is for a write that hangs.
 constexpr std::chrono::milliseconds kStopMargin{500};
+// That time is counted in so many parts: a machine that stood still takes one of them, not all.
+constexpr int kStopParts = 10;
 constexpr std::chrono::milliseconds kResizeLimit{100};
 
 }  // namespace
@@ -88,15 +90,13 @@ void OutputThread::stop(std::vector<std::unique_ptr<Stream>> streams) {
   command->released = std::move(streams);
   const std::uint64_t id = command->id = ++last_id_;
   loop_->post(std::move(command));
-  for (;;) {
+  for (int silent = 0; silent < kStopParts;) {
     const std::uint64_t before = loop_->progress();
-    if (wait_answer(id, patience_ + kStopMargin)) return thread_.join();
-    if (loop_->progress() == before) {
-      thread_.detach();
-      (void)loop_.release();  // the stuck thread's, until the process ends
-      return;
-    }
+    if (wait_answer(id, (patience_ + kStopMargin) / kStopParts)) return thread_.join();
+    silent = loop_->progress() == before ? silent + 1 : 0;
   }
+  thread_.detach();
+  (void)loop_.release();  // the stuck thread's, until the process ends
 }
 
 // Answers that came too late for their question are dropped.

@@ -26,7 +26,7 @@ namespace drun::test {
 
 class RawConnection {
  public:
-  static constexpr std::chrono::milliseconds kPatience{60'000};
+  static constexpr std::chrono::milliseconds kPatience{120'000};
 
   // 127.0.0.1 and the like.
   explicit RawConnection(const Endpoint& endpoint, int receive_buffer = 0)
