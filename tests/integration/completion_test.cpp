@@ -129,7 +129,7 @@ class ZshCompletionTest : public CompletionTest {
  protected:
   // Types the line and a tabulator in a terminal of zsh's own, and reads the line that comes out.
   Lines completed(const std::string& line) {
-    return run("timeout 60 zsh -f " +
+    return run("timeout 200 zsh -f " +
                file("zmodload zsh/zpty\n"
                     "zpty -b shell zsh -f -i\n"
                     "zpty -w shell \"PS1='' PS2=''; unsetopt zle_bracketed_paste; "
