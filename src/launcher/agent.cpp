@@ -254,12 +254,13 @@ class Agent {
                 std::to_string(options_.max_restarts) + " after " + stop_reason_);
     }
     restart_count_ = action.assignment.restart_count;
+    failed_here_ = false;
     group_.start(action.assignment, Clock::now());
     watch_input();
   }
 
   void perform(const rendezvous::StopAction& action) {
-    if (!action.reason.empty()) stop_reason_ = action.reason;
+    if (!action.reason.empty() && !failed_here_) stop_reason_ = action.reason;
     if (action.time_limit) voice_.at_limit(group_.describe(Clock::now()));
     if (action.signal != 0) group_.stop_with(action.signal);
     // What is stopped at once has lost the store; that is reported when it is gone.
@@ -317,9 +318,11 @@ class Agent {
     if (news.started) limits_.workers_run();
     if (news.started) participant_->on_workers_started(group_.round(), now);
     if (news.succeeded) participant_->on_workers_succeeded(group_.round(), now);
-    if (news.failure) stop_reason_ = describe(*news.failure);
-    if (news.failure)
+    if (news.failure) {
+      failed_here_ = true;
+      stop_reason_ = describe(*news.failure);
       participant_->on_workers_failed(group_.round(), std::move(*news.failure), now);
+    }
     if (news.stopped) {
       if (limits_.in_grace()) voice_.progress().show("", now);
       limits_.grace_ends();
@@ -466,6 +469,7 @@ class Agent {
   rendezvous::Outcome outcome_;
 
   std::string stop_reason_;
+  bool failed_here_ = false;  // in this round: stop_reason_ says all of it
   int restart_count_ = 0;
   StopRequests stop_requests_;
   bool link_failed_ = false;  // nobody to say goodbye to

@@ -64,7 +64,7 @@ std::string die_of(int signal) {
 }
 
 // Hundreds of jobs: in parts, each of which is quick enough on a slow machine.
-constexpr int kParts = 8;
+constexpr int kParts = 16;
 class EveryExitCodeTest : public testing::TestWithParam<int> {
  protected:
   static std::vector<int> every_code() {
@@ -157,6 +157,24 @@ TEST(RestartPolicyTest, ACrashLoopIsNamedOnce) {
   for (const auto& agent : two_agents(Arguments{"--max-restarts", "2"} +
                                       shell("[ $RANK = 0 ] && exit 3; exec sleep 1000")))
     EXPECT_THAT(agent.err, HasSubstr(loop));
+}
+
+// Also where it is told long before the others are gone.
+TEST(RestartPolicyTest, ARestartSaysWhichWorkerFailedHowAndWhen) {
+  const TempDir directory;
+  const auto file = directory.path() / "go-on";
+  DrunProcess process(
+      Arguments{"-v", "--nproc-per-node", "2", "--max-restarts", "1"} +
+      shell("[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; [ $RANK = 0 ] || { while [ ! -e " +
+            file.string() + ".ready ]; do sleep 0.02; done; exit 3; }; trap 'while [ ! -e " +
+            file.string() + " ]; do sleep 0.02; done; exit 0' TERM; : > " + file.string() +
+            ".ready; while :; do sleep 0.02; done"));
+  ASSERT_TRUE(process.wait_for_err("stopping the workers: rank 1 on ")) << process.err();
+  (void)directory.write("go-on", "");
+  const Finished finished = process.finish();
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("restart 1 of 1 after rank 1 (local rank 1 on "));
+  EXPECT_THAT(finished.err, HasSubstr("): exit code 3 after "));
 }
 
 TEST(TimeLimitTest, TheJobsTimeLimitSaysWhatEveryRankDoes) {
