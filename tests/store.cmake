@@ -2,6 +2,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/store_client.cmake OPTIONAL) # clients and pro
 # The server: codecs, table, sessions, sockets.
 drun_add_test(store_test LABEL unit
   SOURCES
+    unit/connection_test.cpp
     unit/control_protocol_test.cpp
     unit/control_requests_test.cpp
     unit/sessions_test.cpp
