@@ -28,7 +28,7 @@ drun_add_test(store_key_value_test LABEL integration
   DEPENDS drun::store_key_value drun_test_support Asio::Asio)
 
 # The programs.
-drun_add_test(drunctl_test LABEL integration
+drun_add_test(drunctl_test LABEL integration TIMEOUT 900
   SOURCES integration/drunctl_test.cpp support/store_thread.cpp DEPENDS drun::store drun_test_support)
 drun_add_test(drun_store_test LABEL integration TIMEOUT 900
   SOURCES integration/drun_store_test.cpp DEPENDS drun::store drun_test_support)

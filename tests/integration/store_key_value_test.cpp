@@ -30,7 +30,8 @@ StoreKeyValueOptions to(const Endpoint& endpoint) {
   StoreKeyValueOptions options;
   options.endpoint = endpoint;
   options.connect_timeout = 60s;
-  options.time_to_live = 60s;
+  options.time_to_live = 600s;
+  options.heartbeat_timeout = 600s;
   options.grace = 300ms;
   options.keep_alive = 60s;
   return options;
@@ -52,7 +53,8 @@ class Agent {
   // Runs the loop until the condition holds.
   template <typename Condition>
   bool until(const Condition& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + test::kPatience;
+    // Many megabytes take their time under a sanitizer.
+    const auto deadline = std::chrono::steady_clock::now() + 4min;
     while (!condition() && std::chrono::steady_clock::now() < deadline) {
       io_.restart();
       io_.run_one_for(50ms);
