@@ -170,7 +170,7 @@ TEST_P(ReaderTest, ThatStallsForAWhileGetsEveryLine) {
   DrunProcess drun(behind_a_gate("sh -c 'echo started >&2; exec seq 1000000'"));
   ASSERT_TRUE(drun.wait_for_err("started")) << drun.err();
   ASSERT_TRUE(reader_.open());
-  const Finished finished = drun.finish();
+  const Finished finished = drun.finish(4 * kPatience);
   EXPECT_THAT(finished.err, HasSubstr("drun gave 0"));
   std::vector<int> seen(1'000'001);
   const auto lines = split_lines(finished.out);
