@@ -201,11 +201,18 @@ void signal_descendants(const std::vector<pid_t>& all, int signal,
 
 bool kill_descendants(std::chrono::milliseconds limit, const OnReaped& on_reaped) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (reap_children(on_reaped)) {
+  int idle = 0;  // sweeps without a death
+  const auto count = [&](const Reaped& reaped) {
+    idle = 0;
+    on_reaped(reaped);
+  };
+  while (reap_children(count)) {
     const auto targets = descendants();
     signal_descendants(targets, SIGKILL);
-    if (!reap_children(on_reaped)) return true;
-    if (std::chrono::steady_clock::now() >= deadline) return false;
+    if (!reap_children(count)) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= deadline + limit || (now >= deadline && idle >= kIdleSweeps)) return false;
+    ++idle;
     await_death(targets);
   }
   return true;

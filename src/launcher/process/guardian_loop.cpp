@@ -280,6 +280,7 @@ void GuardianLoop::reap() {
   while (::read(child_signals_.get(), ignored, sizeof ignored) > 0) {
   }
   any_child_ = reap_children([this](const Reaped& reaped) {
+    if (stop_) stop_->idle = 0;
     const bool killed_here =
         stop_ && reaped.status.signal == SIGKILL && stop_->killed.contains(reaped.pid);
     if (killed_here) ++stop_->count;
@@ -301,9 +302,14 @@ void GuardianLoop::advance_stop() {
     stop_->killing = true;
     stop_->deadline = Clock::now() + kKillLimit;
   }
-  if (stop_ && any_child_ && stop_->killing) kill_pass();
+  if (stop_ && any_child_ && stop_->killing) {
+    ++stop_->idle;
+    kill_pass();
+  }
   if (!any_child_) return finish_stop(0);
-  if (stop_->killing && Clock::now() >= stop_->deadline)
+  // As long as they die, as in a deep family on a slow machine, they get the limit twice.
+  const auto over = stop_->idle >= kIdleSweeps ? milliseconds(0) : kKillLimit;
+  if (stop_->killing && Clock::now() >= stop_->deadline + over)
     finish_stop(std::max<std::uint32_t>(1, static_cast<std::uint32_t>(descendants().size())));
 }
 

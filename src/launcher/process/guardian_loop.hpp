@@ -26,6 +26,7 @@ struct StopUnderWay {
   bool killing = false;
   std::unordered_set<pid_t> killed;  // have had their SIGKILL
   std::uint32_t count = 0;           // died of it
+  int idle = 0;                      // looks at what was killed since the last death
 };
 
 // The guardian's main thread; the others only start programs for it. Every signal is blocked; it
