@@ -58,8 +58,10 @@ OutputOptions output_options(const Options& options, const std::string& host_nam
   result.choices = options.output;
   result.run_id = options.run_id;
   result.host = host_name;
-  const auto temporary = inherited_value(options, "TMPDIR=");
-  if (!temporary.empty()) result.temporary = temporary;
+  // As Python's tempfile: a TMPDIR of another machine, or of a job that is over, does no harm.
+  for (const std::string_view name : {"TMP=", "TEMP=", "TMPDIR="})
+    if (const auto folder = inherited_value(options, name); !folder.empty())
+      result.temporary.insert(result.temporary.begin(), folder);
   result.terminal = true;
   result.tail_lines = options.output.tail_lines;
   return result;

@@ -31,7 +31,8 @@ struct OutputOptions {
 
   std::string run_id = "none";     // names the folder of the logs
   std::string host;                // ${hostname}
-  std::string temporary = "/tmp";  // where error files are without --log-dir
+  // Where error files are without --log-dir: the first that can be written.
+  std::vector<std::string> temporary = {"/tmp", "/var/tmp"};
 
   // drun's own streams; borrowed, open for the life of the Output.
   int standard_output = 1;

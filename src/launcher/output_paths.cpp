@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "launcher/atomic_file.hpp"
 
@@ -37,12 +38,27 @@ void make_folders(const std::string& path) {
   }
 }
 
-std::string make_unique_folder(const std::string& prefix, mode_t mode) {
+// Empty: it could not be made, and errno says why.
+std::string try_unique_folder(const std::string& prefix, mode_t mode) {
   for (;;) {
     std::string path = prefix + random_name(kRandom);
     if (::mkdir(path.c_str(), mode) == 0) return path;
-    if (errno != EEXIST) fail(path);
+    if (errno != EEXIST) return {};
   }
+}
+
+// In the first of `folders` that will have it.
+std::string make_private_folder(const std::vector<std::string>& folders) {
+  std::string tried;
+  for (const std::string& folder : folders) {
+    const auto place = std::filesystem::absolute(folder).lexically_normal();
+    std::string path = try_unique_folder((place / "drun_").string(), kPrivate);
+    if (!path.empty()) return path;
+    tried += (tried.empty() ? "" : ", ") + folder;
+  }
+  throw std::system_error(
+      errno, std::generic_category(),
+      "create a temporary folder (in any of " + tried + "; set TMPDIR to one that can be written)");
 }
 
 // `folder`/latest leads to `name`. Of no importance where the file system has no links.
@@ -68,7 +84,7 @@ std::string file_name_of(std::string_view run_id) {
   return name;
 }
 
-RunFiles::RunFiles(std::string log_dir, std::string run_id, std::string temporary)
+RunFiles::RunFiles(std::string log_dir, std::string run_id, std::vector<std::string> temporary)
     : log_dir_(std::move(log_dir)), run_id_(std::move(run_id)), temporary_(std::move(temporary)) {
   // Workers may change their directory.
   if (!log_dir_.empty()) log_dir_ = std::filesystem::absolute(log_dir_).lexically_normal();
@@ -88,7 +104,9 @@ bool RunFiles::keeps_logs() const {
 std::string RunFiles::run_folder() {
   if (run_folder_.empty()) {
     make_folders(log_dir_);
-    run_folder_ = make_unique_folder(log_dir_ + "/" + file_name_of(run_id_) + "_", kShared);
+    const std::string prefix = log_dir_ + "/" + file_name_of(run_id_) + "_";
+    run_folder_ = try_unique_folder(prefix, kShared);
+    if (run_folder_.empty()) fail(prefix + "*");
     point_latest_to(log_dir_, run_folder_.substr(log_dir_.size() + 1));
   }
   return run_folder_;
@@ -115,10 +133,7 @@ std::string RunFiles::rank_folder(int round, int restart_count, int local_rank) 
 std::string RunFiles::error_file(int round, int restart_count, int local_rank) {
   if (log_dir_ == "/dev/null") return {};
   if (keeps_logs()) return rank_folder(round, restart_count, local_rank) + "/error.json";
-  if (private_folder_.empty()) {
-    const auto temporary = std::filesystem::absolute(temporary_).lexically_normal();
-    private_folder_ = make_unique_folder((temporary / "drun_").string(), kPrivate);
-  }
+  if (private_folder_.empty()) private_folder_ = make_private_folder(temporary_);
   return private_folder_ + "/" + std::to_string(round) + "_" + std::to_string(local_rank) +
          "_error.json";
 }

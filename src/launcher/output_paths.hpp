@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace drun::launcher {
 
@@ -15,9 +16,9 @@ namespace drun::launcher {
 
 class RunFiles {
  public:
-  // An empty `log_dir`: no logs, and error files in a private folder under `temporary` that is
-  // removed at the end. "/dev/null": no files at all. Creates nothing yet.
-  RunFiles(std::string log_dir, std::string run_id, std::string temporary);
+  // An empty `log_dir`: no logs, and error files in a private folder, removed at the end, in the
+  // first of `temporary` where one can be made. "/dev/null": no files at all. Creates nothing yet.
+  RunFiles(std::string log_dir, std::string run_id, std::vector<std::string> temporary);
   RunFiles(const RunFiles&) = delete;
   RunFiles& operator=(const RunFiles&) = delete;
   ~RunFiles();
@@ -38,7 +39,7 @@ class RunFiles {
  private:
   std::string log_dir_;
   std::string run_id_;
-  std::string temporary_;
+  std::vector<std::string> temporary_;
   std::string run_folder_;
   std::string private_folder_;
   std::map<int, std::string> attempts_;   // round -> folder

@@ -31,7 +31,7 @@ class OutputModesTest : public testing::Test, public OutputRig {
   OutputModesTest() {
     std::string pattern = testing::TempDir() + "drun_output_XXXXXX";
     folder_ = ::mkdtemp(pattern.data());
-    options.temporary = folder_;
+    options.temporary = {folder_};
   }
   ~OutputModesTest() override {
     output.reset();
@@ -245,7 +245,7 @@ TEST_F(OutputModesTest, LastLinesWithoutAnEndAreFoldedToo) {
     OutputRig rig;
     rig.options.choices.fold = true;
     rig.options.fold_window = kPatience;
-    rig.options.temporary = folder_;
+    rig.options.temporary = {folder_};
     rig.start();
     std::vector<WorkerStreams> workers;
     for (int rank = 0; rank < 4; ++rank)

@@ -2,6 +2,7 @@
 
 #include <csignal>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "launcher/agent_signals.hpp"
@@ -11,6 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::ElementsAre;
 
 TEST(AgentSettingsTest, KeepsAPrivateStoreForAsLongAsTheJobIsSuspended) {
   Options options;
@@ -55,8 +57,9 @@ TEST(AgentSettingsTest, TellsTheOthersWhoThisNodeIs) {
 
 TEST(AgentSettingsTest, TakesTheTemporaryFolderFromTheEnvironment) {
   Options options;
-  options.inherited = {"A=b", "TMPDIR=/scratch", "TMPDIRS=/other"};
-  EXPECT_EQ(output_options(options, "node7").temporary, "/scratch");
+  options.inherited = {"TMP=/least", "TMPDIR=/scratch", "TMPDIRS=/other", "TEMP=/less"};
+  EXPECT_THAT(output_options(options, "node7").temporary,
+              ElementsAre("/scratch", "/less", "/least", "/tmp", "/var/tmp"));
   options.inherited = {"TMPDIR="};
   EXPECT_EQ(output_options(options, "node7").temporary, OutputOptions().temporary);
 }

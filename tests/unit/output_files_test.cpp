@@ -15,6 +15,7 @@ namespace drun::launcher {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
@@ -107,7 +108,7 @@ TEST_F(LogFileTest, AFilterKeepsLinesThatContainAText) {
 using RunFilesTest = FilesTest;
 
 TEST_F(RunFilesTest, HasTorchrunsLayout) {
-  RunFiles files(path("logs/here/"), "job/7", folder_);
+  RunFiles files(path("logs/here/"), "job/7", {folder_});
   EXPECT_TRUE(files.keeps_logs());
   EXPECT_FALSE(fs::exists(path("logs")));
   const std::string rank = files.rank_folder(0, 0, 3);
@@ -118,16 +119,35 @@ TEST_F(RunFilesTest, HasTorchrunsLayout) {
   EXPECT_EQ(fs::canonical(path("logs/here/latest")), fs::canonical(files.run_folder()));
 }
 
+TEST_F(RunFilesTest, APrivateFolderIsWhereOneCanBeMade) {
+  std::string folder;
+  {
+    RunFiles files("", "job", {path("missing"), folder_, path("other")});
+    EXPECT_THAT(files.error_file(0, 0, 0), MatchesRegex(path("drun_[a-z0-9]{8}/0_0_error.json")));
+    folder = files.private_folder();
+    EXPECT_TRUE(fs::is_directory(folder));
+  }
+  EXPECT_FALSE(fs::exists(folder));
+  RunFiles none("", "job", {path("missing"), path("gone")});
+  try {
+    (void)none.error_file(0, 0, 0);
+    FAIL() << "made somewhere";
+  } catch (const std::system_error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(path("missing") + ", " + path("gone")),
+                                    HasSubstr("No such file or directory")));
+  }
+}
+
 TEST_F(RunFilesTest, ALaterRunIsTheLatest) {
-  const std::string first = RunFiles(folder_, "job", folder_).run_folder();
-  RunFiles second(folder_, "job", folder_);
+  const std::string first = RunFiles(folder_, "job", {folder_}).run_folder();
+  RunFiles second(folder_, "job", {folder_});
   EXPECT_NE(first, second.run_folder());
   EXPECT_EQ(fs::read_symlink(path("latest")).string(),
             second.run_folder().substr(folder_.size() + 1));
 }
 
 TEST_F(RunFilesTest, NoRoundWritesOverAnother) {
-  RunFiles files(folder_, "job", folder_);
+  RunFiles files(folder_, "job", {folder_});
   const std::string run = files.run_folder();
   EXPECT_EQ(files.attempt_folder(1, 0), run + "/attempt_0");
   EXPECT_EQ(files.attempt_folder(2, 0), run + "/attempt_0.1");  // a node joined
@@ -140,7 +160,7 @@ TEST_F(RunFilesTest, NoRoundWritesOverAnother) {
 TEST_F(RunFilesTest, WithoutALogFolderNothingIsLeft) {
   std::string error_file;
   {
-    RunFiles files("", "job", folder_);
+    RunFiles files("", "job", {folder_});
     EXPECT_FALSE(files.keeps_logs());
     EXPECT_EQ(files.private_folder(), "");
     error_file = files.error_file(2, 1, 3);
@@ -157,7 +177,7 @@ TEST_F(RunFilesTest, WithoutALogFolderNothingIsLeft) {
 }
 
 TEST_F(RunFilesTest, DevNullMeansNoFilesAtAll) {
-  RunFiles files("/dev/null", "job", folder_);
+  RunFiles files("/dev/null", "job", {folder_});
   EXPECT_FALSE(files.keeps_logs());
   EXPECT_EQ(files.error_file(0, 0, 0), "");
   EXPECT_TRUE(fs::is_empty(folder_));
@@ -166,7 +186,7 @@ TEST_F(RunFilesTest, DevNullMeansNoFilesAtAll) {
 TEST_F(RunFilesTest, AFolderThatCannotBeIsNamed) {
   std::ofstream(path("file")) << "x";
   for (const std::string& bad : {path("file"), path("file/logs")}) {
-    RunFiles files(bad, "job", folder_);
+    RunFiles files(bad, "job", {folder_});
     try {
       (void)files.run_folder();
       FAIL() << bad;
@@ -178,10 +198,10 @@ TEST_F(RunFilesTest, AFolderThatCannotBeIsNamed) {
 }
 
 TEST_F(RunFilesTest, ARelativeFolderStaysTheSameForAWorkerElsewhere) {
-  RunFiles files("some/logs", "job", folder_);
+  RunFiles files("some/logs", "job", {folder_});
   const fs::path before = fs::current_path();
   fs::current_path(folder_);
-  RunFiles here("logs", "job", folder_);
+  RunFiles here("logs", "job", {folder_});
   EXPECT_THAT(here.run_folder(), testing::StartsWith("/"));
   fs::current_path(before);
 }
