@@ -251,16 +251,17 @@ class Agent {
     voice_.workers_start();
     if (restart_count_ < action.assignment.restart_count && single_node_) {
       log::info("restart " + std::to_string(action.assignment.restart_count) + " of " +
-                std::to_string(options_.max_restarts) + " after " + stop_reason_);
+                std::to_string(options_.max_restarts) + " after " +
+                (failure_.empty() ? stop_reason_ : failure_));
     }
     restart_count_ = action.assignment.restart_count;
-    failed_here_ = false;
+    failure_.clear();
     group_.start(action.assignment, Clock::now());
     watch_input();
   }
 
   void perform(const rendezvous::StopAction& action) {
-    if (!action.reason.empty() && !failed_here_) stop_reason_ = action.reason;
+    if (!action.reason.empty()) stop_reason_ = action.reason;
     if (action.time_limit) voice_.at_limit(group_.describe(Clock::now()));
     if (action.signal != 0) group_.stop_with(action.signal);
     // What is stopped at once has lost the store; that is reported when it is gone.
@@ -319,8 +320,7 @@ class Agent {
     if (news.started) participant_->on_workers_started(group_.round(), now);
     if (news.succeeded) participant_->on_workers_succeeded(group_.round(), now);
     if (news.failure) {
-      failed_here_ = true;
-      stop_reason_ = describe(*news.failure);
+      stop_reason_ = failure_ = describe(*news.failure);
       participant_->on_workers_failed(group_.round(), std::move(*news.failure), now);
     }
     if (news.stopped) {
@@ -468,8 +468,8 @@ class Agent {
   StoreFinder finder_;
   rendezvous::Outcome outcome_;
 
-  std::string stop_reason_;
-  bool failed_here_ = false;  // in this round: stop_reason_ says all of it
+  std::string stop_reason_;  // short enough for a line of a terminal
+  std::string failure_;      // of a worker of this round, in full
   int restart_count_ = 0;
   StopRequests stop_requests_;
   bool link_failed_ = false;  // nobody to say goodbye to
