@@ -29,8 +29,8 @@ struct OutputOptions {
   std::size_t tail_lines = 20;  // of each worker's stderr, kept for the failure report
   OutputChoices choices;        // log files, prefixes, filters; `tail_lines` above counts
 
-  std::string run_id = "none";     // names the folder of the logs
-  std::string host;                // ${hostname}
+  std::string run_id = "none";  // names the folder of the logs
+  std::string host;             // ${hostname}
   // Where error files are without --log-dir: the first that can be written.
   std::vector<std::string> temporary = {"/tmp", "/var/tmp"};
 
