@@ -21,3 +21,4 @@ drun_add_test(elastic_test LABEL e2e TIMEOUT 600 DEPENDS drun_test_support
 # Real PyTorch, where it is installed; an import takes seconds.
 drun_add_test(torch_test LABEL torch TIMEOUT 600 SOURCES torch/examples_test.cpp torch/newer_test.cpp torch/store_calls_test.cpp DEPENDS drun_test_support)
 add_dependencies(torch_test drun-store)
+add_dependencies(tests_e2e drun_fake_nvml) # for e2e.devices
