@@ -51,9 +51,12 @@ std::string try_unique_folder(const std::string& prefix, mode_t mode) {
 std::string make_private_folder(const std::vector<std::string>& folders) {
   std::string tried;
   for (const std::string& folder : folders) {
-    const auto place = std::filesystem::absolute(folder).lexically_normal();
-    std::string path = try_unique_folder((place / "drun_").string(), kPrivate);
-    if (!path.empty()) return path;
+    std::error_code no_directory;  // where a relative one would begin
+    const auto place = std::filesystem::absolute(folder, no_directory).lexically_normal();
+    if (!no_directory) {
+      std::string path = try_unique_folder((place / "drun_").string(), kPrivate);
+      if (!path.empty()) return path;
+    }
     tried += (tried.empty() ? "" : ", ") + folder;
   }
   throw std::system_error(

@@ -9,6 +9,11 @@ constexpr std::chrono::milliseconds kFirst{1'000};
 constexpr std::chrono::milliseconds kTerminalInterval{1'000};
 constexpr std::chrono::milliseconds kLongestInterval{60'000};
 
+// A line longer than the terminal is wide ends at its margin: what wraps could not be taken back.
+std::string on_terminal(const std::string& text) {
+  return "\r\033[K\033[?7ldrun: " + text + "\033[?7h";
+}
+
 }  // namespace
 
 void Progress::show(const std::string& text, Time now, bool at_once) {
@@ -42,7 +47,7 @@ void Progress::on_time(Time now) {
 void Progress::print() {
   if (visible_ && text_ == printed_) return;
   printed_ = text_;
-  write_(terminal_ ? "\r\033[Kdrun: " + text_ : "drun: " + text_ + "\n");
+  write_(terminal_ ? on_terminal(text_) : "drun: " + text_ + "\n");
   visible_ = terminal_;
 }
 

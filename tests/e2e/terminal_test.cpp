@@ -181,7 +181,7 @@ TEST_F(TerminalTest, CtrlCCountsDownOnOneLineAndTheSecondKills) {
     }
     shell_.type("\x03");
     ASSERT_TRUE(shell_.wait_for("SIGKILL in 500 s (Ctrl-C again: now)")) << shell_.shown();
-    ASSERT_TRUE(shell_.wait_for("\r\x1b[Kdrun: stopping the workers; SIGKILL in 4"))
+    ASSERT_TRUE(shell_.wait_for("\r\x1b[K\x1b[?7ldrun: stopping the workers; SIGKILL in 4"))
         << shell_.shown();
     ASSERT_TRUE(eventually([&] { return exists(saving); })) << shell_.shown();
     shell_.type("\x03");

@@ -13,6 +13,10 @@ class ProgressTest : public ::testing::Test {
     return {terminal, [this](std::string_view text) { written_ += text; }};
   }
   std::string take() { return std::exchange(written_, ""); }
+  // In place of the line before, without wrapping: a wrapped line could not be replaced.
+  static std::string shown(const std::string& text) {
+    return "\r\033[K\033[?7ldrun: " + text + "\033[?7h";
+  }
 
   Progress::Time start_;
   std::string written_;
@@ -47,9 +51,9 @@ TEST_F(ProgressTest, UpdatesOneLineOnATerminalAndRemovesIt) {
   auto progress = make(true);
   progress.show("1 of 2", start_);
   progress.on_time(start_ + milliseconds(1000));
-  EXPECT_EQ(take(), "\r\033[Kdrun: 1 of 2");
+  EXPECT_EQ(take(), shown("1 of 2"));
   progress.show("2 of 2", start_ + milliseconds(1100));
-  EXPECT_EQ(take(), "\r\033[Kdrun: 2 of 2");
+  EXPECT_EQ(take(), shown("2 of 2"));
   progress.clear();
   EXPECT_EQ(take(), "\r\033[K\r");
   progress.clear();
@@ -59,7 +63,7 @@ TEST_F(ProgressTest, UpdatesOneLineOnATerminalAndRemovesIt) {
 TEST_F(ProgressTest, ShowsAtOnceOnATerminalWhatSomebodyWaitsFor) {
   auto progress = make(true);
   progress.show("SIGKILL in 30 s", start_, true);
-  EXPECT_EQ(take(), "\r\033[Kdrun: SIGKILL in 30 s");
+  EXPECT_EQ(take(), shown("SIGKILL in 30 s"));
   EXPECT_EQ(progress.next_deadline(), start_ + milliseconds(1000));
   auto lines = make(false);
   lines.show("SIGKILL in 30 s", start_, true);

@@ -26,7 +26,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // The helpers end at once when they are told to; this only bounds the wait for ones that somebody
-// has stopped.
+// has stopped, or that still kill what dies slowly: then this process goes on with it.
 constexpr int kEndLimitMs = 6000;
 constexpr milliseconds kKillLimit{5000};
 constexpr milliseconds kRemoveLimit{1000};
