@@ -24,7 +24,7 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-SETTLE_LIMIT = 120.0  # seconds until the survivors must stand; the longest keep-alive plus stops on a busy machine
+SETTLE_LIMIT = 60.0  # seconds until the survivors must stand; the longest keep-alive plus stops on a busy machine
 SHORT_OUTAGE = 1.5  # seconds without the store; well within the keep-alive limit of 4 s
 
 
@@ -425,7 +425,7 @@ class Job:
         self.no_workers()
 
     def no_workers(self):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 10
         while self.workers() and time.monotonic() < deadline:
             time.sleep(0.02)
         if self.workers():
