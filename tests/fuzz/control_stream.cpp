@@ -1,5 +1,6 @@
 #include "fuzz/control_stream.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -69,16 +70,24 @@ void ControlStream::received(const control::Frame& frame, const control::Reply& 
     waits_.erase(wait);
     return;
   }
+  const bool is_error = std::holds_alternative<control::Error>(reply);
   if (!pending_.empty() && pending_.front().id == frame.request) {
     const Pending request = pending_.front();
     pending_.pop_front();
+    // The error may have been that of a wait before it with the same id; then its own answer comes.
+    if (is_error && wait != waits_.end()) unsure_.push_back(request);
     return answer(request, reply);
   }
-  const bool is_error = std::holds_alternative<control::Error>(reply);
   if (wait != waits_.end()) {
-    require(is_error, "a wait is over or refused");
     waits_.erase(wait);
-    return;
+    if (is_error) return;
+    const auto own = std::find_if(unsure_.begin(), unsure_.end(), [&](const Pending& request) {
+      return request.id == frame.request;
+    });
+    require(own != unsure_.end(), "a wait is over or refused");
+    const Pending request = *own;
+    unsure_.erase(own);
+    return answer(request, reply);
   }
   require(is_error && closed && !is_ended_, "replies come in the order of their requests");
   is_ended_ = true;

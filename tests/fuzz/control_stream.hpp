@@ -46,6 +46,7 @@ class ControlStream {
   static void apply(Mirror& mirror, const store::control::Changes& changes);
 
   std::deque<Pending> pending_;  // in the order of their frames
+  std::deque<Pending> unsure_;   // got an error that may have been a wait's
   std::multiset<std::uint64_t> waits_;
   std::map<std::uint64_t, Mirror> watches_;
   bool is_welcome_ = false;
