@@ -1,5 +1,5 @@
 drun_add_test(process_unit_test LABEL unit
-  SOURCES unit/cgroup_test.cpp unit/exec_candidates_test.cpp unit/exit_status_test.cpp unit/process_wire_test.cpp
+  SOURCES unit/cgroup_test.cpp unit/exec_candidates_test.cpp unit/exit_status_test.cpp unit/kill_limit_test.cpp unit/process_wire_test.cpp
   DEPENDS drun::process)
 drun_add_test(process_test LABEL integration
   SOURCES integration/guardian_test.cpp integration/spawn_test.cpp integration/stop_test.cpp DEPENDS drun::process)

@@ -20,6 +20,7 @@
 
 #include "base/small_file.hpp"
 #include "drun/base/file_descriptor.hpp"
+#include "launcher/process/kill_limit.hpp"
 
 namespace drun::process {
 namespace {
@@ -200,19 +201,17 @@ void signal_descendants(const std::vector<pid_t>& all, int signal,
 }
 
 bool kill_descendants(std::chrono::milliseconds limit, const OnReaped& on_reaped) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  int idle = 0;  // sweeps without a death
+  KillLimit killing(std::chrono::steady_clock::now(), limit);
   const auto count = [&](const Reaped& reaped) {
-    idle = 0;
+    killing.on_death();
     on_reaped(reaped);
   };
   while (reap_children(count)) {
     const auto targets = descendants();
     signal_descendants(targets, SIGKILL);
     if (!reap_children(count)) return true;
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= deadline + limit || (now >= deadline && idle >= kIdleSweeps)) return false;
-    ++idle;
+    if (killing.is_over(std::chrono::steady_clock::now())) return false;
+    killing.on_sweep();
     await_death(targets);
   }
   return true;

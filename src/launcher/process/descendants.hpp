@@ -35,14 +35,9 @@ bool reap_children(const OnReaped& on_reaped);
 void signal_descendants(const std::vector<pid_t>& all, int signal,
                         const std::function<bool(pid_t)>& wanted = {});
 
-// So many looks in a row at what was killed, without a death, and it is taken for something that
-// hangs.
-inline constexpr int kIdleSweeps = 20;
-
-// SIGKILL to every descendant, until none is left or `limit` is over (a process that hangs inside
-// the kernel cannot be killed; the signal stays pending in it); as long as they die, for twice the
-// limit. Blocks. True when none is left. The
-// caller must have no children but those that may be killed.
+// SIGKILL to every descendant, until none is left or `limit` is over, as KillLimit counts it (a
+// process that hangs inside the kernel cannot be killed; the signal stays pending in it). Blocks.
+// True when none is left. The caller must have no children but those that may be killed.
 bool kill_descendants(std::chrono::milliseconds limit, const OnReaped& on_reaped);
 
 }  // namespace drun::process

@@ -19,6 +19,7 @@
 #include "launcher/process/detach.hpp"
 #include "launcher/process/guardian_loop.hpp"
 #include "launcher/process/keeper.hpp"
+#include "launcher/process/kill_limit.hpp"
 
 namespace drun::process {
 namespace {
@@ -28,7 +29,6 @@ using std::chrono::milliseconds;
 // The helpers end at once when they are told to; this only bounds the wait for ones that somebody
 // has stopped, or that still kill what dies slowly: then this process goes on with it.
 constexpr int kEndLimitMs = 6000;
-constexpr milliseconds kKillLimit{5000};
 constexpr milliseconds kRemoveLimit{1000};
 
 [[noreturn]] void throw_errno(const char* what) {

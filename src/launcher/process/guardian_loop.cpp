@@ -23,9 +23,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A process that SIGKILL does not end within this time hangs inside the kernel; waiting longer
-// would only hang the job too.
-constexpr milliseconds kKillLimit{5000};
 // What was just killed may take a moment to leave its cgroup.
 constexpr milliseconds kRemoveLimit{1000};
 // For ever, but safe to add to a time.
@@ -280,7 +277,7 @@ void GuardianLoop::reap() {
   while (::read(child_signals_.get(), ignored, sizeof ignored) > 0) {
   }
   any_child_ = reap_children([this](const Reaped& reaped) {
-    if (stop_) stop_->idle = 0;
+    if (stop_ && stop_->killing) stop_->killing->on_death();
     const bool killed_here =
         stop_ && reaped.status.signal == SIGKILL && stop_->killed.contains(reaped.pid);
     if (killed_here) ++stop_->count;
@@ -298,18 +295,14 @@ void GuardianLoop::reap() {
 }
 
 void GuardianLoop::advance_stop() {
-  if (stop_ && any_child_ && !stop_->killing && Clock::now() >= stop_->deadline) {
-    stop_->killing = true;
-    stop_->deadline = Clock::now() + kKillLimit;
-  }
+  if (stop_ && any_child_ && !stop_->killing && Clock::now() >= stop_->deadline)
+    stop_->killing.emplace(Clock::now(), kKillLimit);
   if (stop_ && any_child_ && stop_->killing) {
-    ++stop_->idle;
+    stop_->killing->on_sweep();
     kill_pass();
   }
   if (!any_child_) return finish_stop(0);
-  // As long as they die, as in a deep family on a slow machine, they get the limit twice.
-  const auto over = stop_->idle >= kIdleSweeps ? milliseconds(0) : kKillLimit;
-  if (stop_->killing && Clock::now() >= stop_->deadline + over)
+  if (stop_->killing && stop_->killing->is_over(Clock::now()))
     finish_stop(std::max<std::uint32_t>(1, static_cast<std::uint32_t>(descendants().size())));
 }
 

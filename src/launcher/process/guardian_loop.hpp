@@ -16,17 +16,17 @@
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/channel.hpp"
 #include "launcher/process/guardian.hpp"
+#include "launcher/process/kill_limit.hpp"
 #include "launcher/process/spawn_team.hpp"
 
 namespace drun::process {
 
 // A stop under way: first the grace, then the killing.
 struct StopUnderWay {
-  std::chrono::steady_clock::time_point deadline;  // of the grace, later of the killing
-  bool killing = false;
-  std::unordered_set<pid_t> killed;  // have had their SIGKILL
-  std::uint32_t count = 0;           // died of it
-  int idle = 0;                      // looks at what was killed since the last death
+  std::chrono::steady_clock::time_point deadline;  // of the grace
+  std::optional<KillLimit> killing;                // after it
+  std::unordered_set<pid_t> killed;                // have had their SIGKILL
+  std::uint32_t count = 0;                         // died of it
 };
 
 // The guardian's main thread; the others only start programs for it. Every signal is blocked; it
