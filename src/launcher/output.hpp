@@ -11,6 +11,7 @@
 
 #include "drun/base/file_descriptor.hpp"
 #include "launcher/options.hpp"
+#include "launcher/output_fold.hpp"
 
 namespace drun::launcher {
 
@@ -41,7 +42,7 @@ struct OutputOptions {
   // something, it gets everything.
   std::chrono::milliseconds patience{1000};
   // With --fold: how long a line waits for the other ranks to print it too.
-  std::chrono::milliseconds fold_window{300};
+  std::chrono::milliseconds fold_window = LineFolder::Settings().window;
 };
 
 // What a worker is started with.

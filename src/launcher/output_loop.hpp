@@ -34,11 +34,12 @@ struct OutputAnswer {
   std::vector<std::string> lines;
 };
 
+// As in OutputOptions.
 struct OutputLoopOptions {
   int standard_output = 1;
   int standard_error = 2;
-  std::chrono::milliseconds patience{1000};
-  std::chrono::milliseconds fold_window{300};
+  std::chrono::milliseconds patience{};
+  std::chrono::milliseconds fold_window{};
   bool stamped_folds = false;
 };
 
