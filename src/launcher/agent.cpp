@@ -251,11 +251,9 @@ class Agent {
     voice_.workers_start();
     if (restart_count_ < action.assignment.restart_count && single_node_) {
       log::info("restart " + std::to_string(action.assignment.restart_count) + " of " +
-                std::to_string(options_.max_restarts) + " after " +
-                (failure_.empty() ? stop_reason_ : failure_));
+                std::to_string(options_.max_restarts) + " after " + failure_);
     }
     restart_count_ = action.assignment.restart_count;
-    failure_.clear();
     group_.start(action.assignment, Clock::now());
     watch_input();
   }
@@ -320,7 +318,7 @@ class Agent {
     if (news.started) participant_->on_workers_started(group_.round(), now);
     if (news.succeeded) participant_->on_workers_succeeded(group_.round(), now);
     if (news.failure) {
-      stop_reason_ = failure_ = describe(*news.failure);
+      failure_ = describe(*news.failure);
       participant_->on_workers_failed(group_.round(), std::move(*news.failure), now);
     }
     if (news.stopped) {
@@ -469,7 +467,7 @@ class Agent {
   rendezvous::Outcome outcome_;
 
   std::string stop_reason_;  // short enough for a line of a terminal
-  std::string failure_;      // of a worker of this round, in full
+  std::string failure_;      // the last one here, in full
   int restart_count_ = 0;
   StopRequests stop_requests_;
   bool link_failed_ = false;  // nobody to say goodbye to
