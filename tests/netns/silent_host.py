@@ -62,7 +62,7 @@ def main():
         first_round = int(words[0][0])
 
         hosts.link(1, "down")
-        shrunk = wait_for("the first host goes on alone", 30,
+        shrunk = wait_for("the first host goes on alone", 20,
                           lambda: {(w[2], w[4]) for w in said(out[0]).values()} == {("2", "0")}
                           and all(int(w[0]) > first_round for w in said(out[0]).values()))
         code = ended(agents[1])

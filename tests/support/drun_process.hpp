@@ -13,13 +13,11 @@
 #include <vector>
 
 #include "drun/base/file_descriptor.hpp"
+#include "support/patience.hpp"
 
 namespace drun::test {
 
 using std::chrono::milliseconds;
-
-// Long enough for a loaded machine under a sanitizer; nothing waits longer than it needs to.
-constexpr milliseconds kPatience{60'000};
 
 // Polls `condition` until it holds (true) or `patience` is over (false). For conditions that no
 // descriptor announces.

@@ -18,12 +18,13 @@
 
 #include "base/small_file.hpp"
 #include "launcher/process/guardian.hpp"
+#include "support/patience.hpp"
 
 namespace drun::process::test {
 
 using Clock = std::chrono::steady_clock;
+using drun::test::kPatience;
 using std::chrono::milliseconds;
-inline constexpr milliseconds kPatience{60'000};
 
 // Asks until the answer is yes. For what nothing announces, such as the end of a stranger's child.
 inline bool eventually(const std::function<bool()>& condition, milliseconds limit = kPatience) {

@@ -13,6 +13,7 @@
 
 #include "drun/base/file_descriptor.hpp"
 #include "launcher/output.hpp"
+#include "support/patience.hpp"
 
 namespace drun::test {
 
@@ -27,9 +28,6 @@ struct Pipe {
   FileDescriptor reader;
   FileDescriptor writer;
 };
-
-// Nothing waits longer than it needs to.
-inline constexpr std::chrono::milliseconds kPatience{60'000};
 
 // Reads into `text` until `enough(text)`, the end of the stream or the deadline; true: enough.
 inline bool read_until(int fd, std::string& text, const std::function<bool()>& enough,

@@ -21,12 +21,14 @@
 #include "drun/base/file_descriptor.hpp"
 #include "store/control_protocol.hpp"
 #include "store/tcpstore_protocol.hpp"
+#include "support/patience.hpp"
 
 namespace drun::test {
 
 class RawConnection {
  public:
-  static constexpr std::chrono::milliseconds kPatience{120'000};
+  // One answer may take a sanitized server the sending of very much to others first.
+  static constexpr std::chrono::milliseconds kPatience = 2 * test::kPatience;
 
   // 127.0.0.1 and the like.
   explicit RawConnection(const Endpoint& endpoint, int receive_buffer = 0)
