@@ -74,20 +74,21 @@ void append_changes(std::string& out, std::uint64_t watch, std::uint64_t revisio
 bool ControlRequests::apply(const control::Frame& frame) {
   request_ = frame.request;
   control::Request& request = context_.control_request;
-  switch (control::decode_request(frame, context_.limits.keys_per_request, request)) {
-    case control::DecodeStatus::Ok:
-      break;
-    case control::DecodeStatus::Malformed:
-      fail(ErrorCode::Malformed, "malformed body");
-      return false;
-    case control::DecodeStatus::UnknownType:
-      fail(ErrorCode::UnknownRequest, "unknown request type " + std::to_string(frame.type));
-      return true;
-    case control::DecodeStatus::TooManyKeys:
-      fail(ErrorCode::Limit, over_limit("too many keys", context_.limits.keys_per_request));
-      return true;
+  const control::DecodeStatus decoded =
+      control::decode_request(frame, context_.limits.keys_per_request, request);
+  if (decoded == control::DecodeStatus::Malformed) {
+    fail(ErrorCode::Malformed, "malformed body");
+    return false;
   }
   if (!check_id()) return true;
+  if (decoded == control::DecodeStatus::UnknownType) {
+    fail(ErrorCode::UnknownRequest, "unknown request type " + std::to_string(frame.type));
+    return true;
+  }
+  if (decoded == control::DecodeStatus::TooManyKeys) {
+    fail(ErrorCode::Limit, over_limit("too many keys", context_.limits.keys_per_request));
+    return true;
+  }
   if (session_ != kNoSession) context_.sessions.renew(session_, now_);
   std::visit(*this, request);
   return true;

@@ -1,6 +1,5 @@
 #include "fuzz/control_stream.hpp"
 
-#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -11,18 +10,19 @@ namespace drun::fuzz {
 namespace control = store::control;
 
 void ControlStream::sent(const control::Frame& frame) {
-  const auto type = static_cast<control::FrameType>(frame.type);
-  Pending request{frame.request, type, 0, "", false};
+  Pending request;
+  request.id = frame.request;
   control::Request message;
-  if (control::decode_request(frame, frame.body.size(), message) == control::DecodeStatus::Ok) {
+  const auto decoded = control::decode_request(frame, frame.body.size(), message);
+  request.is_malformed = decoded == control::DecodeStatus::Malformed;
+  if (decoded == control::DecodeStatus::Ok) {
+    request.is_wait = std::holds_alternative<control::Wait>(message);
     if (const auto* unwatch = std::get_if<control::Unwatch>(&message))
-      request.argument = unwatch->watch;
+      request.unwatches = unwatch->watch;
     if (const auto* cancel = std::get_if<control::CancelWait>(&message))
-      request.argument = cancel->wait;
-    if (const auto* watch = std::get_if<control::Watch>(&message)) {
-      request.key = watch->key;
-      request.prefix = watch->prefix;
-    }
+      request.cancels = cancel->wait;
+    if (const auto* watch = std::get_if<control::Watch>(&message))
+      request.watches = Mirror{std::string(watch->key), watch->prefix, 0, {}};
   }
   pending_.push_back(std::move(request));
 }
@@ -34,78 +34,85 @@ void ControlStream::received(std::string_view bytes, bool closed) {
     control::Reply reply;
     require(control::decode_reply(found.frame, reply) == control::DecodeStatus::Ok, "a reply");
     bytes.remove_prefix(found.size);
-    received(found.frame, reply, closed);
+    received(found.frame.request, reply, closed);
   }
-  pass_waits();
+  while (!pending_.empty() && pending_.front().is_wait)
+    begin_wait();
   require(pending_.empty(), "every request but a wait is answered at once");
 }
 
-// A wait has no place in the order of replies once it was reached.
-void ControlStream::pass_waits() {
-  while (!pending_.empty() && pending_.front().type == control::FrameType::Wait) {
-    waits_.insert(pending_.front().id);
-    pending_.pop_front();
-  }
-}
-
-void ControlStream::received(const control::Frame& frame, const control::Reply& reply,
-                             bool closed) {
+void ControlStream::received(std::uint64_t id, const control::Reply& reply, bool closed) {
   if (!is_welcome_) {
     const bool refused = std::holds_alternative<control::VersionRefused>(reply);
     require(refused || std::holds_alternative<control::Welcome>(reply), "first it is welcomed");
-    require(frame.request == 0, "a welcome answers no request");
+    require(id == 0, "a welcome answers no request");
     is_welcome_ = true;
     return;
   }
   if (const auto* changes = std::get_if<control::Changes>(&reply)) {
-    const auto watch = watches_.find(frame.request);
+    const auto watch = watches_.find(id);
     require(watch != watches_.end(), "changes are for a watch");
     return apply(watch->second, *changes);
   }
-  if (frame.request == 0 && std::holds_alternative<control::SessionEnded>(reply)) return;
-  pass_waits();
-  const auto wait = waits_.find(frame.request);
-  // A request may have the id of a wait only once that is over: the wait's answer comes first.
-  if (wait != waits_.end() && std::holds_alternative<control::Done>(reply)) {
-    waits_.erase(wait);
-    return;
+  if (id == 0 && std::holds_alternative<control::SessionEnded>(reply)) return;
+  if (std::holds_alternative<control::Done>(reply) && waits_.erase(id) > 0) return;
+  while (!pending_.empty() && pending_.front().is_wait && !answers_wait(id, reply))
+    begin_wait();
+  if (!pending_.empty() && pending_.front().id == id) {
+    Pending request = std::move(pending_.front());
+    pending_.pop_front();
+    return answer(std::move(request), reply);
   }
   const bool is_error = std::holds_alternative<control::Error>(reply);
-  if (!pending_.empty() && pending_.front().id == frame.request) {
-    const Pending request = pending_.front();
-    pending_.pop_front();
-    // The error may have been that of a wait before it with the same id; then its own answer comes.
-    if (is_error && wait != waits_.end()) unsure_.push_back(request);
-    return answer(request, reply);
-  }
-  if (wait != waits_.end()) {
-    waits_.erase(wait);
-    if (is_error) return;
-    const auto own = std::find_if(unsure_.begin(), unsure_.end(), [&](const Pending& request) {
-      return request.id == frame.request;
-    });
-    require(own != unsure_.end(), "a wait is over or refused");
-    const Pending request = *own;
-    unsure_.erase(own);
-    return answer(request, reply);
-  }
   require(is_error && closed && !is_ended_, "replies come in the order of their requests");
   is_ended_ = true;
 }
 
-void ControlStream::answer(const Pending& request, const control::Reply& reply) {
-  if (std::holds_alternative<control::Error>(reply)) return;
-  if (const auto* snapshot = std::get_if<control::Snapshot>(&reply)) {
-    require(request.type == control::FrameType::Watch, "a snapshot answers a watch");
-    Mirror mirror{request.key, request.prefix, snapshot->revision, {}};
+// Whether a reply is that of the wait in front. If not, the wait was neither done nor refused when
+// the server took it: an error of these kinds is then for a later request that has its id too.
+bool ControlStream::answers_wait(std::uint64_t id, const control::Reply& reply) const {
+  if (pending_.front().id != id) return false;
+  const auto* error = std::get_if<control::Error>(&reply);
+  return error == nullptr || is_in_use(id) ||
+         (error->code != control::ErrorCode::RequestIdInUse &&
+          error->code != control::ErrorCode::Malformed);
+}
+
+void ControlStream::begin_wait() {
+  const std::uint64_t id = pending_.front().id;
+  require(!is_in_use(id), "an id in use is refused");
+  waits_.insert(id);
+  pending_.pop_front();
+}
+
+bool ControlStream::is_in_use(std::uint64_t id) const {
+  return id == 0 || waits_.contains(id) || watches_.contains(id);
+}
+
+void ControlStream::answer(Pending request, const control::Reply& reply) {
+  if (const auto* error = std::get_if<control::Error>(&reply)) {
+    require(request.is_malformed == (error->code == control::ErrorCode::Malformed),
+            "what is malformed is refused as such");
+    require(request.is_malformed ||
+                is_in_use(request.id) == (error->code == control::ErrorCode::RequestIdInUse),
+            "only an id in use is refused as such");
+    return;
+  }
+  require(!request.is_malformed && !is_in_use(request.id), "what is not right is refused");
+  const auto* snapshot = std::get_if<control::Snapshot>(&reply);
+  require(request.watches.has_value() == (snapshot != nullptr), "a snapshot answers a watch");
+  if (snapshot != nullptr) {
+    request.watches->revision = snapshot->revision;
     for (const control::Entry& entry : snapshot->entries) {
       require(entry.value.has_value(), "a snapshot has values");
-      require(mirror.entries.emplace(entry.key, *entry.value).second, "each key once");
+      const auto [_, is_new] =
+          request.watches->entries.emplace(entry.key, std::string(*entry.value));
+      require(is_new, "each key once");
     }
-    require(watches_.emplace(request.id, std::move(mirror)).second, "a watch has its own id");
+    watches_.emplace(request.id, std::move(*request.watches));
   }
-  if (request.type == control::FrameType::Unwatch) watches_.erase(request.argument);
-  if (request.type == control::FrameType::CancelWait) waits_.erase(request.argument);
+  if (request.unwatches) watches_.erase(*request.unwatches);
+  if (request.cancels) waits_.erase(*request.cancels);
 }
 
 void ControlStream::apply(Mirror& mirror, const control::Changes& changes) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,29 +26,31 @@ class ControlStream {
   void check_watches(const store::KeyTable& table) const;
 
  private:
-  struct Pending {
-    std::uint64_t id;
-    store::control::FrameType type;
-    std::uint64_t argument;  // UNWATCH, CANCEL_WAIT: of whom
-    std::string key;         // WATCH
-    bool prefix;
-  };
+  // A watch as its client knows it.
   struct Mirror {
     std::string key;
     bool prefix;
     std::uint64_t revision;
     std::map<std::string, std::string> entries;
   };
+  struct Pending {
+    std::uint64_t id = 0;
+    bool is_malformed = false;
+    bool is_wait = false;
+    std::optional<std::uint64_t> unwatches;  // id of a watch
+    std::optional<std::uint64_t> cancels;    // id of a wait
+    std::optional<Mirror> watches;
+  };
 
-  void received(const store::control::Frame& frame, const store::control::Reply& reply,
-                bool closed);
-  void pass_waits();
-  void answer(const Pending& request, const store::control::Reply& reply);
+  void received(std::uint64_t id, const store::control::Reply& reply, bool closed);
+  [[nodiscard]] bool answers_wait(std::uint64_t id, const store::control::Reply& reply) const;
+  void begin_wait();
+  [[nodiscard]] bool is_in_use(std::uint64_t id) const;
+  void answer(Pending request, const store::control::Reply& reply);
   static void apply(Mirror& mirror, const store::control::Changes& changes);
 
   std::deque<Pending> pending_;  // in the order of their frames
-  std::deque<Pending> unsure_;   // got an error that may have been a wait's
-  std::multiset<std::uint64_t> waits_;
+  std::set<std::uint64_t> waits_;
   std::map<std::uint64_t, Mirror> watches_;
   bool is_welcome_ = false;
   bool is_ended_ = false;  // by an error

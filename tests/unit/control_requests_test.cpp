@@ -536,6 +536,21 @@ TEST_F(ControlRequestsTest, UnknownRequestsAreSkippedMalformedOnesClose) {
   EXPECT_TRUE(client.is_closed());
 }
 
+TEST_F(ControlRequestsTest, AnIdInUseIsRefusedBeforeAnythingButAMalformedBody) {
+  client.call<Snapshot>(5, Watch{"k", true});
+  std::string bytes;
+  encode(bytes, 5, Request(Heartbeat{}));
+  bytes[kHeaderBytes - 1] = '\x7F';
+  client.send(bytes);
+  EXPECT_EQ(client.only<Error>(5).code, ErrorCode::RequestIdInUse);
+  world.limits.keys_per_request = 2;
+  EXPECT_EQ(client.error(5, Get{{"a", "b", "c"}}), ErrorCode::RequestIdInUse);
+  EXPECT_EQ(client.error(6, Get{{"a", "b", "c"}}), ErrorCode::Limit);
+  bytes[kHeaderBytes - 1] = '\x07';  // LIST without its body
+  client.send(bytes);
+  EXPECT_EQ(client.only<Error>(5).code, ErrorCode::Malformed);
+}
+
 TEST_F(ControlRequestsTest, FrameHeadersAreChecked) {
   (void)client.take();
   client.send(std::string("\x08\0\0\0", 4));
