@@ -190,9 +190,11 @@ void stopping(Context& c) {
         c.round().restart_count >= c.settings.max_restarts)
       return close_failed(c);
     ++c.round().restart_count;
-    c.log("restart " + std::to_string(c.round().restart_count) + " of " +
-          std::to_string(c.settings.max_restarts) + " after " +
-          describe(s.failures.front().summary));
+    // The agent of a job of one node says so itself, with all that is known of the failure there.
+    if (c.settings.max_nodes > 1)
+      c.log("restart " + std::to_string(c.round().restart_count) + " of " +
+            std::to_string(c.settings.max_restarts) + " after " +
+            describe(s.failures.front().summary));
   }
   c.round().phase = Phase::Gathering;
   c.round().cause = Cause::None;

@@ -179,6 +179,16 @@ TEST(RestartPolicyTest, ARestartSaysWhichWorkerFailedHowAndWhen) {
   EXPECT_THAT(finished.err, HasSubstr("): exit code 3 after "));
 }
 
+TEST(RestartPolicyTest, ARestartIsSaidOnceHoweverMuchIsSaid) {
+  for (const Arguments& flags :
+       {Arguments{}, Arguments{"-v"}, Arguments{"-v", "--local-nodes", "2"}}) {
+    const Finished finished = run_drun(Arguments{"--max-restarts", "1"} + flags +
+                                       shell("exit $((1 - TORCHELASTIC_RESTART_COUNT))"));
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(count(finished.err, "restart 1 of 1 after rank "), 1) << finished.err;
+  }
+}
+
 TEST(TimeLimitTest, TheJobsTimeLimitSaysWhatEveryRankDoes) {
   const Finished finished = run_drun(Arguments{"--nproc-per-node", "2", "--timeout", "12"} +
                                      shell("[ $RANK = 1 ] && exit 0; exec sleep 1000"));
