@@ -2,7 +2,7 @@ drun_add_test(process_unit_test LABEL unit
   SOURCES unit/cgroup_test.cpp unit/exec_candidates_test.cpp unit/exit_status_test.cpp unit/kill_limit_test.cpp unit/process_wire_test.cpp
   DEPENDS drun::process)
 drun_add_test(process_test LABEL integration
-  SOURCES integration/guardian_test.cpp integration/spawn_test.cpp integration/stop_test.cpp DEPENDS drun::process)
+  SOURCES integration/descendants_test.cpp integration/guardian_test.cpp integration/spawn_test.cpp integration/stop_test.cpp DEPENDS drun::process)
 
 add_executable(survivor support/survivor.cpp)
 target_link_libraries(survivor PRIVATE drun::options)

@@ -27,7 +27,8 @@ namespace {
 
 // How long a sweep waits for a death before it looks for new children again. A death wakes it at
 // once; the interval matters only when an orphan arrives from a process that is not its child.
-constexpr int kSweepIntervalMs = 10;
+constexpr std::chrono::milliseconds kSweepInterval{10};
+constexpr std::size_t kMostAwaited = 16;
 
 struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
@@ -127,18 +128,33 @@ int open_pid(pid_t pid) {
   return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
 }
 
-// Blocks until one of `pids` has ended, or a short interval is over.
-void await_death(const std::vector<pid_t>& pids) {
-  std::vector<FileDescriptor> owners;
-  std::vector<pollfd> entries;
-  for (std::size_t i = 0; i < std::min<std::size_t>(pids.size(), 16); ++i) {
-    owners.emplace_back(open_pid(pids[i]));
-    entries.push_back({owners.back().get(), POLLIN, 0});  // a negative descriptor is ignored
-  }
-  ::poll(entries.data(), entries.size(), kSweepIntervalMs);
+// Whether it is a child of ours that has ended and that the kernel gives away: not the zombie that
+// somebody's debugger holds.
+bool can_be_reaped(pid_t pid) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT | __WALL) ==
+             0 &&
+         info.si_pid != 0;
 }
 
 }  // namespace
+
+void await_death(const std::vector<pid_t>& pids, std::chrono::milliseconds limit) {
+  std::vector<FileDescriptor> owners;
+  std::vector<pollfd> entries;
+  for (std::size_t i = 0; i < std::min(pids.size(), kMostAwaited); ++i) {
+    owners.emplace_back(open_pid(pids[i]));
+    entries.push_back({owners.back().get(), POLLIN, 0});  // a negative descriptor is ignored
+  }
+  // What has ended already and is not ours to collect would end every wait at once.
+  ::poll(entries.data(), entries.size(), 0);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].revents == 0) continue;
+    if (can_be_reaped(pids[i])) return;
+    entries[i].fd = -1;
+  }
+  ::poll(entries.data(), entries.size(), static_cast<int>(limit.count()));
+}
 
 bool reap_children(const OnReaped& on_reaped) {
   for (;;) {
@@ -212,7 +228,7 @@ bool kill_descendants(std::chrono::milliseconds limit, const OnReaped& on_reaped
     if (!reap_children(count)) return true;
     if (killing.is_over(std::chrono::steady_clock::now())) return false;
     killing.on_sweep();
-    await_death(targets);
+    await_death(targets, kSweepInterval);
   }
   return true;
 }

@@ -35,6 +35,11 @@ bool reap_children(const OnReaped& on_reaped);
 void signal_descendants(const std::vector<pid_t>& all, int signal,
                         const std::function<bool(pid_t)>& wanted = {});
 
+// Blocks until one of `pids`, of the result of descendants(), ends or can be reaped, or `limit` is
+// over. What had ended before and nobody has waited for is no news: a zombie whose parent is still
+// there, or that a debugger holds. Looks at the first of many only.
+void await_death(const std::vector<pid_t>& pids, std::chrono::milliseconds limit);
+
 // SIGKILL to every descendant, until none is left or `limit` is over, as KillLimit counts it (a
 // process that hangs inside the kernel cannot be killed; the signal stays pending in it). Blocks.
 // True when none is left. The caller must have no children but those that may be killed.
