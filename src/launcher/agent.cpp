@@ -300,7 +300,9 @@ class Agent {
           for (const auto& event : guardian_.receive()) {
             if (const auto* lost = std::get_if<process::GuardianLost>(&event))
               return on_guardian_lost(*lost);
-            if (std::holds_alternative<process::Stopped>(event) && leaving_) {
+            const auto* stopped = std::get_if<process::Stopped>(&event);
+            if (stopped != nullptr) voice_.left_behind(process::describe(*stopped));
+            if (stopped != nullptr && leaving_) {
               if (!std::exchange(swept_, true)) close_store();
               continue;
             }

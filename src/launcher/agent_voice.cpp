@@ -52,6 +52,13 @@ void AgentVoice::at_limit(const std::vector<std::string>& states) {
   if (!waiting_.empty()) log::warning(waiting_);
 }
 
+void AgentVoice::left_behind(const std::string& what) {
+  if (what.empty() || what == left_behind_) return;
+  left_behind_ = what;
+  progress_.clear();
+  log::warning(what);
+}
+
 // What begins with a carriage return is written over what another agent shows there.
 void AgentVoice::show(std::string_view text) {
   text.starts_with('\r') ? output_.status(std::string(text)) : say(std::string(text));

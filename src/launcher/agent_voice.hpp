@@ -39,6 +39,8 @@ class AgentVoice {
   // At a time limit, which may have been noticed by another node first: the state of each rank, or
   // what is waited for. Once.
   void at_limit(const std::vector<std::string>& states);
+  // What a stop could not end, if anything; the same is said once.
+  void left_behind(const std::string& what);
 
   [[nodiscard]] Progress& progress() { return progress_; }
 
@@ -51,6 +53,7 @@ class AgentVoice {
   Progress progress_;
   std::string waiting_;
   std::string last_stop_;  // why this round ends, as it was said
+  std::string left_behind_;
   bool states_told_ = false;
 };
 

@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/debugger.hpp"
 #include "support/drun_process.hpp"
 #include "support/expect_end.hpp"
 #include "support/gate.hpp"
@@ -290,6 +291,22 @@ TEST(StopSignalTest, ASignalWhileDrunEndsDoesNotTakeItsExitCode) {
   process.signal(SIGTERM);
   ::kill(keeper, SIGCONT);
   expect_end(process, 0);
+}
+
+TEST(StopSignalTest, WhatCannotBeKilledIsSaidOnce) {
+  DrunProcess process({"--shutdown-timeout", "0", "sh", "-c", "echo ready; exec sleep 1000"});
+  ASSERT_TRUE(process.wait_for_out("ready")) << process.err();
+  const auto workers = process.pids_with("RANK=0");
+  ASSERT_EQ(workers.size(), 1U);
+  Debugger debugger(workers.front());
+  if (!debugger.holds()) GTEST_SKIP() << "ptrace is not allowed here";
+  process.signal(SIGTERM);
+  const std::string said =
+      "warning: the workers leave process " + std::to_string(workers.front()) + " behind: ";
+  ASSERT_TRUE(process.wait_for_err(said)) << process.err();
+  debugger.release();
+  expect_end(process, 128 + SIGTERM);
+  EXPECT_EQ(process.err().find(said), process.err().rfind(said)) << process.err();
 }
 
 TEST(StopSignalTest, WorksBeforeTheWorkersStart) {

@@ -13,6 +13,7 @@
 #include "base/small_file.hpp"
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/guardian.hpp"
+#include "support/debugger.hpp"
 #include "support/guardian_driver.hpp"
 #include "support/in_child.hpp"
 
@@ -82,6 +83,26 @@ TEST(StopTest, TellsEveryExitBeforeItsOwnEnd) {
   for (const auto& event : driver.pending())
     exits += std::holds_alternative<Exited>(event) ? 1 : 0;
   EXPECT_EQ(exits, 20);
+}
+
+TEST(StopTest, WhatSigkillDoesNotEndIsNamedAndNotWaitedForForEver) {
+  Driver driver;
+  driver.guardian.spawn(Driver::request(1, {"sleep", "1000"}));
+  const auto spawned = driver.await<Spawned>(1);
+  ASSERT_TRUE(spawned);
+  drun::test::Debugger debugger(spawned->pid);
+  if (!debugger.holds()) GTEST_SKIP() << "ptrace is not allowed here";
+  driver.guardian.stop(SIGKILL, 0s);
+  const auto stopped = driver.await<Stopped>();
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->remaining, 1U);
+  EXPECT_EQ(stopped->first, spawned->pid);
+  EXPECT_EQ(describe(Stopped{}), "");
+  EXPECT_EQ(describe(Stopped{1, 3, 4711}),
+            "the workers leave process 4711 and 2 more behind: SIGKILL does not end them (another "
+            "user's, held by a debugger, or hanging inside the kernel)");
+  debugger.release();
+  EXPECT_TRUE(driver.await<Exited>(1));
 }
 
 TEST(StopTest, SecondStopMayShortenTheGrace) {

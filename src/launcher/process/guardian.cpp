@@ -26,10 +26,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The helpers end at once when they are told to; this only bounds the wait for ones that somebody
-// has stopped, or that still kill what dies slowly: then this process goes on with it.
-constexpr int kEndLimitMs = 6000;
-constexpr milliseconds kRemoveLimit{1000};
+// A helper that was told to end kills what is left and does so; it is waited for as long as that
+// may take. One that is not gone then hangs itself, or somebody has stopped it: this process goes
+// on with the killing.
+constexpr milliseconds kEndLimit = kLongestKilling + milliseconds(1000);
 
 [[noreturn]] void throw_errno(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -64,10 +64,11 @@ std::optional<ExitStatus> wait_for(pid_t child) {
   return from_wait_status(status);
 }
 
-bool await_readable(int fd, int timeout_ms) {
+// For ever where the limit is negative.
+bool await_readable(int fd, milliseconds limit) {
   pollfd entry{fd, POLLIN, 0};
   int n = 0;
-  while ((n = ::poll(&entry, 1, timeout_ms)) < 0 && errno == EINTR) {
+  while ((n = ::poll(&entry, 1, static_cast<int>(limit.count()))) < 0 && errno == EINTR) {
   }
   return n > 0;
 }
@@ -76,6 +77,15 @@ bool await_readable(int fd, int timeout_ms) {
 
 std::string describe(const Exited& exited) {
   return exited.out_of_memory ? "killed: out of memory" : describe(exited.status);
+}
+
+std::string describe(const Stopped& stopped) {
+  if (stopped.remaining == 0) return {};
+  const bool one = stopped.remaining == 1;
+  return "the workers leave process " + std::to_string(stopped.first) +
+         (one ? "" : " and " + std::to_string(stopped.remaining - 1) + " more") +
+         " behind: SIGKILL does not end " + (one ? "it" : "them") +
+         " (another user's, held by a debugger, or hanging inside the kernel)";
 }
 
 std::string describe(const GuardianLost& lost) {
@@ -137,7 +147,7 @@ struct Guardian::Impl {
 
 void Guardian::Impl::await_hello() {
   while (guardian_process == 0 && !guardian_gone) {
-    await_readable(commands.fd(), -1);
+    await_readable(commands.fd(), milliseconds(-1));
     read_commands();
   }
 }
@@ -185,7 +195,7 @@ void Guardian::Impl::read_keeper() {
 // False when it does not come.
 bool Guardian::Impl::await_end_of_keeper() const {
   KeeperReport ignored;
-  while (await_readable(keeper.get(), kEndLimitMs))
+  while (await_readable(keeper.get(), kEndLimit))
     if (::recv(keeper.get(), &ignored, sizeof ignored, 0) <= 0) return true;
   return false;
 }
@@ -219,7 +229,7 @@ Guardian::Impl::~Impl() {
     if (!await_end_of_keeper()) ::kill(keeper_process, SIGKILL);
     end_keeper();
   }
-  while (!guardian_gone && await_readable(commands.fd(), kEndLimitMs))
+  while (!guardian_gone && await_readable(commands.fd(), kEndLimit))
     read_commands();
   kill_job();
 }

@@ -60,11 +60,13 @@ struct Exited {
   bool out_of_memory = false;
 };
 // A stop is complete: no process that the workers started is left. `killed` counts those that
-// needed SIGKILL. `remaining` is not 0 only when some did not end of SIGKILL within five seconds:
-// they hang inside the kernel (a dead network file system, a driver) or run as another user.
+// needed SIGKILL. `remaining` is not 0 only when SIGKILL did not end some within kKillLimit (twice
+// that while others still died): they hang inside the kernel (a dead network file system, a
+// driver), run as another user, or are dead and held by a debugger. `first` is one of those.
 struct Stopped {
   std::uint32_t killed = 0;
   std::uint32_t remaining = 0;
+  pid_t first = 0;
 };
 // The guardian itself ended, although nobody asked it to, or could not be started at all.
 struct GuardianLost {
@@ -74,7 +76,8 @@ struct GuardianLost {
 
 // "exit code 7", "killed by SIGSEGV", "killed: out of memory".
 [[nodiscard]] std::string describe(const Exited& exited);
-// As a sentence.
+// As sentences; that of Stopped is empty where nothing remains.
+[[nodiscard]] std::string describe(const Stopped& stopped);
 [[nodiscard]] std::string describe(const GuardianLost& lost);
 
 using GuardianEvent = std::variant<Spawned, SpawnFailed, Exited, Stopped, GuardianLost>;
@@ -97,7 +100,9 @@ class Guardian {
   static Guardian start(const GuardianOptions& options = {});
   Guardian(Guardian&&) noexcept;
   Guardian& operator=(Guardian&&) noexcept;
-  ~Guardian();  // kills whatever is left, waits for the guardian's end
+  // Kills whatever is left, and waits for the helpers' end, which takes up to kLongestKilling
+  // where SIGKILL does not end a process at once.
+  ~Guardian();
 
   // Readable when receive() has something.
   [[nodiscard]] int fd() const;

@@ -23,8 +23,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What was just killed may take a moment to leave its cgroup.
-constexpr milliseconds kRemoveLimit{1000};
 // For ever, but safe to add to a time.
 constexpr milliseconds kLongestGrace = std::chrono::hours(24 * 365);
 // Workers that are started in one go, where the limit of open descriptors allows it: each has up to
@@ -301,9 +299,8 @@ void GuardianLoop::advance_stop() {
     stop_->killing->on_sweep();
     kill_pass();
   }
-  if (!any_child_) return finish_stop(0);
-  if (stop_->killing && stop_->killing->is_over(Clock::now()))
-    finish_stop(std::max<std::uint32_t>(1, static_cast<std::uint32_t>(descendants().size())));
+  if (!any_child_) return finish_stop({});
+  if (stop_->killing && stop_->killing->is_over(Clock::now())) finish_stop(descendants());
 }
 
 void GuardianLoop::kill_pass() {
@@ -316,11 +313,13 @@ void GuardianLoop::kill_pass() {
   reap();
 }
 
-void GuardianLoop::finish_stop(std::uint32_t remaining) {
+void GuardianLoop::finish_stop(const std::vector<pid_t>& remaining) {
   Stopped stopped;
   stopped.killed = stop_->count;
-  stopped.remaining = remaining;
-  if (stop_->killing && remaining == 0) enter_next_group();
+  const std::uint32_t least = any_child_ ? 1 : 0;
+  stopped.remaining = std::max(least, static_cast<std::uint32_t>(remaining.size()));
+  if (!remaining.empty()) stopped.first = remaining.front();
+  if (stop_->killing && stopped.remaining == 0) enter_next_group();
   stop_.reset();
   out_of_memory_.forget();
   emit(stopped);

@@ -62,7 +62,7 @@ class GuardianLoop {
   void reap();
   void advance_stop();
   void kill_pass();
-  void finish_stop(std::uint32_t remaining);
+  void finish_stop(const std::vector<pid_t>& remaining);
   void signal_everything(int signal);
   void emit(const GuardianEvent& event);
   [[nodiscard]] int poll_timeout() const;
@@ -89,7 +89,7 @@ class GuardianLoop {
                                                       const CgroupPlace& place, pid_t guardian);
 
 // Kills everything below this process, which must have no other children, and removes the group, if
-// any.
+// any. Takes no longer than kLongestKilling.
 void kill_job(const WorkerGroup* group);
 
 // The whole life of the guardian process, from just after its fork. Never returns; its exit code is

@@ -9,6 +9,9 @@ namespace drun::process {
 // waiting longer would only hang the job too.
 inline constexpr std::chrono::milliseconds kKillLimit{5000};
 
+// What was just killed may take a moment to leave its cgroup.
+inline constexpr std::chrono::milliseconds kRemoveLimit{1000};
+
 // A limit, and as long again while some of it still dies: a deep family on a slow machine.
 class KillLimit {
  public:
@@ -31,5 +34,8 @@ class KillLimit {
   Time until_;
   int idle_ = 0;  // sweeps since the last death
 };
+
+// The longest that kill_job() takes: the limit twice, and the group's end.
+inline constexpr std::chrono::milliseconds kLongestKilling = 2 * kKillLimit + kRemoveLimit;
 
 }  // namespace drun::process
