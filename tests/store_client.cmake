@@ -20,7 +20,7 @@ target_compile_definitions(store_bench PRIVATE DRUN_BIN_DIR="${PROJECT_BINARY_DI
 target_link_libraries(store_bench PRIVATE drun::store drun::options)
 add_dependencies(tests_integration store_bench)
 add_test(NAME integration.StoreBench.Runs COMMAND store_bench
-  --servers limit,drun --seconds 0.05 --connections 4 --storms 20 --repeat 1)
+  --servers limit,copy,drun --seconds 0.05 --connections 4 --storms 20 --repeat 1)
 set_tests_properties(integration.StoreBench.Runs PROPERTIES LABELS integration TIMEOUT 300)
 
 drun_add_test(store_key_value_test LABEL integration

@@ -269,8 +269,7 @@ void KeyTable::count_down(WaiterList& list) {
   client.on_wait_done(id);
 }
 
-void KeyTable::wake(std::string_view key) {
-  if (waiters_.empty()) return;
+void KeyTable::wake_all(std::string_view key) {
   const auto it = waiters_.find(key);
   if (it == waiters_.end()) return;
   while (!it->second.empty())

@@ -94,7 +94,9 @@ class KeyTable {
   // Waits for wake(key), whether the key exists or not. False: over the budget.
   [[nodiscard]] bool wait_for_wake(TableClient& client, std::uint64_t wait, std::string_view key);
   // Counts the key down for everyone who waits for it.
-  void wake(std::string_view key);
+  void wake(std::string_view key) {
+    if (!waiters_.empty()) wake_all(key);
+  }
   [[nodiscard]] static bool is_waiting(const TableClient& client) {
     return client.first_wait_.client != nullptr || !client.more_waits_.empty();
   }
@@ -168,6 +170,7 @@ class KeyTable {
   void release(WaiterList& list, WaiterList::iterator waiter);
   [[nodiscard]] bool register_waiter(WaitRecord& wait, std::string_view key);
   void count_down(WaiterList& list);
+  void wake_all(std::string_view key);
   void wake_one(std::string_view queue);
   void unregister(WaitRecord& wait);
   void unregister(WatchRecord& watch);

@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -29,11 +31,14 @@ struct Connection {
   bool wants_writable = false;
   std::size_t unanswered = 0;  // bytes that have no reply yet
   std::size_t owed = 0;        // bytes of replies not written yet
+  std::vector<char> kept;      // Copy: the last bytes that came
+  std::size_t kept_at = 0;     // where the next byte goes
 };
 
 class LimitServer {
  public:
-  LimitServer(const LimitSizes& sizes, int out) : sizes_(sizes) {
+  LimitServer(const LimitSizes& sizes, LimitKind kind, int out)
+      : sizes_(sizes), copies_(kind == LimitKind::Copy) {
     listener_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -94,9 +99,23 @@ class LimitServer {
   void read_some(int fd) {
     const ssize_t n = ::recv(fd, buffer_.data(), buffer_.size(), 0);
     if (n > 0) {
+      if (copies_) copy(at(fd), {buffer_.data(), static_cast<std::size_t>(n)});
       arrived(fd, static_cast<std::size_t>(n));
     } else if (n == 0 || errno != EAGAIN) {
       close(fd);
+    }
+  }
+
+  // Over the bytes before, as a store puts a value where the last one was.
+  void copy(Connection& connection, std::string_view bytes) const {
+    std::vector<char>& kept = connection.kept;
+    kept.resize(std::max<std::size_t>(
+        {kept.size(), bytes.size(), sizes_.request_bytes, sizes_.reply_bytes, sizes_.hello_reply}));
+    while (!bytes.empty()) {
+      const std::size_t size = std::min(bytes.size(), kept.size() - connection.kept_at);
+      std::memcpy(kept.data() + connection.kept_at, bytes.data(), size);
+      connection.kept_at = (connection.kept_at + size) % kept.size();
+      bytes.remove_prefix(size);
     }
   }
 
@@ -139,9 +158,12 @@ class LimitServer {
 
   void write_owed(int fd) {
     Connection& connection = at(fd);
+    const std::string_view from =
+        copies_ ? std::string_view(connection.kept.data(), connection.kept.size())
+                : std::string_view(zeros_.data(), zeros_.size());
     while (connection.owed > 0) {
       const ssize_t n =
-          ::send(fd, zeros_.data(), std::min(connection.owed, zeros_.size()), MSG_NOSIGNAL);
+          ::send(fd, from.data(), std::min(connection.owed, from.size()), MSG_NOSIGNAL);
       if (n < 0 && errno != EAGAIN) {
         close(fd);
         return;
@@ -159,6 +181,7 @@ class LimitServer {
   Connection& at(int fd) { return connections_[static_cast<std::size_t>(fd)]; }
 
   const LimitSizes& sizes_;
+  const bool copies_;
   FileDescriptor listener_;
   FileDescriptor epoll_;
   std::vector<Connection> connections_;  // by descriptor
@@ -177,8 +200,14 @@ LimitSizes& shared_limit_sizes() {
   return *new (memory) LimitSizes{};
 }
 
-void serve_limit(const LimitSizes& sizes, int out) {
-  LimitServer(sizes, out).run();
+std::optional<LimitKind> limit_kind(std::string_view server) {
+  if (server == "limit") return LimitKind::Limit;
+  if (server == "copy") return LimitKind::Copy;
+  return std::nullopt;
+}
+
+void serve_limit(const LimitSizes& sizes, LimitKind kind, int out) {
+  LimitServer(sizes, kind, out).run();
 }
 
 }  // namespace drun::bench

@@ -1,10 +1,13 @@
 // The least that a server can do on this machine: epoll, read, count bytes, write as many as the
-// real reply would have. It parses nothing and stores nothing; the load generator tells it the
-// sizes.
+// real reply would have. It parses nothing; the load generator tells it the sizes. As "limit" it
+// stores nothing either, as "copy" it copies all that comes into memory of the connection and
+// replies out of there: what a store has to do with its values at least.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <optional>
+#include <string_view>
 
 namespace drun::bench {
 
@@ -24,7 +27,12 @@ struct LimitSizes {
 // A zeroed instance that child processes share.
 [[nodiscard]] LimitSizes& shared_limit_sizes();
 
+enum class LimitKind { Limit, Copy };
+
+// The kind with this name; nullopt: it is the name of a store.
+[[nodiscard]] std::optional<LimitKind> limit_kind(std::string_view server);
+
 // Serves for ever on a free loopback port; writes "127.0.0.1:port\n" to `out` when it listens.
-void serve_limit(const LimitSizes& sizes, int out);
+void serve_limit(const LimitSizes& sizes, LimitKind kind, int out);
 
 }  // namespace drun::bench

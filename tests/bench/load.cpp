@@ -364,7 +364,7 @@ Measurement run_requests(const ServerProcess& server, LimitSizes& sizes, const W
     Swarm swarm(server);
     swarm.reserve(workload.connections);
     open_connections(swarm, workload.connections, dialect);
-    const bool is_store = server.name() != "limit";
+    const bool is_store = !limit_kind(server.name());
     if (workload.prepare && is_store) prepare(swarm, workload.prepare(dialect), dialect);
     RequestLoad load(swarm, workload, dialect, is_store);
     load.start();

@@ -30,7 +30,8 @@ constexpr const char* kHelp = R"(Usage: store_bench [options]
 
 Runs the same loads against several servers and prints one table.
 
-  --servers LIST       of limit,drun,torch (default: all that are there)
+  --servers LIST       of limit,copy,drun,torch (default: all but copy that are there); copy is
+                       the limit of a server that keeps what it gets
   --loads LIST         of set+get,get,add,check,wait,get-1k,get-64k,set+get-1k,set+get-64k,
                        get-p16,add-p16,storm (default: all)
   --connections LIST   default 64,1000; get-64k, set+get-64k and the -p16 loads use the first
@@ -275,9 +276,9 @@ std::vector<Load> plan(const Settings& settings) {
 
 std::unique_ptr<ServerProcess> start_unpinned(const std::string& name, const Settings& settings,
                                               const LimitSizes& sizes) {
-  if (name == "limit") {
-    return std::make_unique<ServerProcess>(name, Dialect::C,
-                                           [&](int out) { serve_limit(sizes, out); });
+  if (const std::optional<LimitKind> kind = limit_kind(name)) {
+    return std::make_unique<ServerProcess>(
+        name, Dialect::C, [&sizes, kind](int out) { serve_limit(sizes, *kind, out); });
   }
   if (name == "drun") {
     if (!std::filesystem::exists(settings.drun_store)) return nullptr;
