@@ -28,10 +28,8 @@ void build_job(const Settings& settings, const Surroundings& surroundings, Optio
   if (const Setting* setting = settings.find("max-restarts")) {
     options.max_restarts = parse_integer(*setting, 0, kMost);
   }
-  if (const Setting* setting = settings.find("role")) {
-    if (setting->value.empty()) refuse(*setting, "a role needs a name");
-    options.role = setting->value;
-  }
+  // TorchX gives an empty name, so that --tee shows nothing but the rank.
+  if (const Setting* setting = settings.find("role")) options.role = setting->value;
   if (const Setting* setting = settings.find("resize")) {
     options.resize = parse_choice(*setting, {"now", "restart"}) == 0 ? rendezvous::Resize::Now
                                                                      : rendezvous::Resize::Restart;

@@ -11,6 +11,7 @@ namespace {
 constexpr int kMostWorkers = 10'000;  // of one node; times the nodes it stays an int
 
 bool is_integer(std::string_view text) {
+  text = trimmed(text);
   return !text.empty() && text.find_first_not_of("+-0123456789") == std::string_view::npos;
 }
 

@@ -36,7 +36,7 @@ Asked asked_backend(const Settings& settings) {
 }
 
 Endpoint checked_endpoint(const Setting& setting, std::uint16_t default_port) {
-  const auto parsed = parse_endpoint(setting.value, default_port);
+  const auto parsed = parse_endpoint(trimmed(setting.value), default_port);
   if (!parsed) throw UsageError(setting.shown + " " + parsed.error().what());
   return *parsed;
 }
@@ -135,6 +135,13 @@ void use_local_nodes(const Settings& settings, Options& options) {
 void check_rank(const Settings& settings, const GivenConf& conf, Options& options) {
   const Setting* setting = filled(settings, "node-rank");
   if (setting != nullptr) options.node_rank = parse_integer(*setting, 0, 1'000'000);
+  // A job of one node alone: the rank may be that of a pod among others.
+  if (settings.on("standalone") && options.local_nodes == 0) {
+    if (options.node_rank.value_or(0) != 0 && setting->source == Source::Flag) {
+      options.notes.push_back(setting->shown + " has no effect with --standalone");
+    }
+    return options.node_rank.reset();
+  }
   options.node_rank_is_wish = asked_backend(settings) == Asked::C10d;
   if (options.node_rank_is_wish) {
     if (!options.node_rank) options.node_rank = conf.rank;

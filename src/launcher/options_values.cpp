@@ -11,7 +11,10 @@
 namespace drun::launcher {
 namespace {
 
+// Blanks around a number come with quoted values of scripts and of files from Windows; torchrun
+// does not mind them either.
 std::optional<long long> whole_number(std::string_view text) {
+  text = trimmed(text);
   if (text.starts_with('+')) text.remove_prefix(1);
   long long value = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -55,6 +58,13 @@ void refuse(const Setting& setting, const std::string& why) {
   throw UsageError(setting.shown + " " + quote(setting.value) + ": " + why);
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const auto first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> result;
   while (true) {
@@ -89,7 +99,7 @@ std::chrono::milliseconds parse_duration(const Setting& setting, bool zero) {
       {{"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}, {"", 1e3}}};
   constexpr double kLongest = 1e12;  // 31 years; a clock in nanoseconds ends at 292
   const char* const why = "expected a time such as 90 (seconds), 5m or 1h30m";
-  std::string_view rest = setting.value;
+  std::string_view rest = trimmed(setting.value);
   if (rest.empty()) refuse(setting, why);
   double total = 0;
   while (!rest.empty()) {
@@ -137,14 +147,11 @@ std::vector<int> parse_signals(const Setting& setting) {
   std::vector<int> result;
   if (setting.value.empty()) return result;
   for (const std::string& name : split(setting.value, ',')) {
-    const auto first = name.find_first_not_of(' ');
-    const auto last = name.find_last_not_of(' ');
-    const std::string trimmed =
-        first == std::string::npos ? "" : name.substr(first, last - first + 1);
-    const int number = signal_number(trimmed);
+    const std::string given(trimmed(name));
+    const int number = signal_number(given);
     if (number == 0) {
       refuse(setting,
-             "there is no signal " + quote(trimmed) + "; expected names such as SIGTERM,SIGUSR1");
+             "there is no signal " + quote(given) + "; expected names such as SIGTERM,SIGUSR1");
     }
     if (number == SIGKILL || number == SIGSTOP) {
       refuse(setting, "no program can catch " + process::signal_name(number));

@@ -1,5 +1,5 @@
 // What the values of drun's flags mean. Each function throws UsageError naming the flag or variable
-// as the user wrote it, the value, and what is allowed. Pure.
+// as the user wrote it, the value, and what is allowed. Blanks around a number do not matter. Pure.
 #pragma once
 
 #include <chrono>
@@ -39,6 +39,8 @@ namespace drun::launcher {
 [[nodiscard]] std::size_t parse_choice(const Setting& setting,
                                        const std::vector<std::string_view>& words);
 
+// Without the blanks and line ends around it.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
 // Splits at every `separator`; "" gives one empty element.
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
 

@@ -42,6 +42,7 @@ TEST(RendezvousOptionsTest, CommandLinesMeanWhatTheyMeanToTorchrun) {
       {"--standalone", "standalone id=fresh-id rank=any port=free nodes=1:1"},
       {"--standalone --nnodes 1", "standalone id=fresh-id rank=any port=free nodes=1:1"},
       {"--standalone --nnodes 1:4", "standalone id=fresh-id rank=any port=free nodes=1:1"},
+      {"--standalone --node-rank 3", "standalone id=fresh-id rank=any port=free nodes=1:1"},
       {"--standalone --rdzv-id job", "standalone id=job rank=any port=free nodes=1:1"},
       {"--standalone --rdzv-endpoint h:1", "standalone id=fresh-id rank=any port=free nodes=1:1"},
       {"--standalone --master-port 29511", "standalone id=fresh-id rank=any port=29511 nodes=1:1"},
@@ -202,7 +203,11 @@ TEST(RendezvousOptionsTest, StandaloneSaysWhatItIgnores) {
   EXPECT_THAT(options_of("--standalone --rdzv-endpoint h:1 --rdzv-backend c10d p").notes,
               ElementsAre("--rdzv-endpoint has no effect with --standalone",
                           "--rdzv-backend has no effect with --standalone"));
-  EXPECT_TRUE(options_of("--standalone p", {"PET_RDZV_ENDPOINT=h:1"}).notes.empty());
+  EXPECT_THAT(options_of("--standalone --node-rank 3 p").notes,
+              ElementsAre("--node-rank has no effect with --standalone"));
+  EXPECT_TRUE(options_of("--standalone --node-rank 0 p").notes.empty());
+  EXPECT_TRUE(
+      options_of("--standalone p", {"PET_RDZV_ENDPOINT=h:1", "PET_NODE_RANK=3"}).notes.empty());
 }
 
 TEST(RendezvousOptionsTest, LocalNodesSayWhatTheyIgnore) {

@@ -34,6 +34,37 @@ std::string error_of(const std::string& line, const std::vector<std::string>& en
   return "(accepted)";
 }
 
+Options build_one(const std::string& flag, const std::string& value,
+                  const std::string& endpoint = "h") {
+  const Scanned scanned =
+      scan_arguments({"--rdzv-endpoint", endpoint, flag, value, "./program"}, false);
+  return build_options({scanned.settings, scanned.program, {}, test::made_up_machine(), false});
+}
+
+// As torchrun has it: int() and float() of Python do not mind them.
+TEST(OptionValuesTest, BlanksAroundANumberDoNotMatter) {
+  for (const std::string before : {"", " ", "\t"}) {
+    for (const std::string after : {"", "  ", "\n", "\r"}) {
+      SCOPED_TRACE(testing::PrintToString(before + "N" + after));
+      EXPECT_EQ(build_one("--nnodes", before + "1:" + before + "3" + after).max_nodes, 3);
+      EXPECT_EQ(build_one("--role", "r", before + "host:1234" + after).endpoint.port, 1234);
+      EXPECT_EQ(build_one("--nproc-per-node", before + "2" + after).nproc_per_node, 2);
+      EXPECT_EQ(build_one("--max-restarts", before + "4" + after).max_restarts, 4);
+      EXPECT_EQ(build_one("--master-port", before + "2950" + after).master_port, 2950);
+      EXPECT_THAT(
+          build_one("--local-ranks-filter", "0," + before + "0" + after).output.local_ranks_filter,
+          testing::Optional(ElementsAre(0, 0)));
+      EXPECT_EQ(build_one("--shutdown-timeout", before + "5" + after).shutdown_timeout.count(),
+                5000);
+    }
+  }
+}
+
+// TorchX starts its jobs so.
+TEST(OptionValuesTest, ARoleMayBeEmpty) {
+  EXPECT_EQ(build_one("--role", "").role, "");
+}
+
 TEST(OptionValuesTest, NodesAreANumberOrARange) {
   for (const auto& [text, low, high] :
        {std::tuple{"1", 1, 1}, {"7", 7, 7}, {"1:1", 1, 1}, {"2:8", 2, 8}, {"+3", 3, 3}}) {
@@ -47,7 +78,8 @@ TEST(OptionValuesTest, NodesAreANumberOrARange) {
   EXPECT_EQ(error_of("--nnodes 3:2"), "--nnodes '3:2': MIN is greater than MAX");
   EXPECT_EQ(error_of("--nnodes 1:2:3"), "--nnodes '1:2:3': expected N or MIN:MAX");
   EXPECT_EQ(error_of("--nnodes 200000"), "--nnodes '200000': at most 100000 nodes");
-  for (const char* bad : {"abc", "1:", ":2", "1.5", "1 ", "0x2", "99999999999999999999", ":"}) {
+  for (const char* bad :
+       {"abc", "1:", ":2", "1.5", "1 2", " ", "0x2", "99999999999999999999", ":"}) {
     const Setting setting{find_flag("nnodes"), Source::Flag, "--nnodes", bad};
     try {
       (void)parse_nodes(setting);
