@@ -13,19 +13,37 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// What people who come from other launchers type.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kHabits{{
+// What people who come from other launchers type: mpirun, srun, deepspeed, accelerate.
+constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"-n", "--nproc-per-node"},
     {"-np", "--nproc-per-node"},
     {"--np", "--nproc-per-node"},
+    {"-ppn", "--nproc-per-node"},
+    {"--ppn", "--nproc-per-node"},
+    {"--ntasks-per-node", "--nproc-per-node"},
+    {"--num-gpus", "--nproc-per-node"},
+    {"--num-processes", "--nproc-per-node"},
     {"-N", "--nnodes"},
     {"--nodes", "--nnodes"},
     {"--num-nodes", "--nnodes"},
-    {"--num-gpus", "--nproc-per-node"},
-    {"--ppn", "--nproc-per-node"},
+    {"--num-machines", "--nnodes"},
+    {"--machine-rank", "--node-rank"},
+    {"--main-process-ip", "--master-addr"},
+    {"--main-process-port", "--master-port"},
+    {"-H", "--rdzv-endpoint"},
     {"--host", "--rdzv-endpoint"},
+    {"--hosts", "--rdzv-endpoint"},
+    {"--hostfile", "--rdzv-endpoint"},
+    {"-hostfile", "--rdzv-endpoint"},
+    {"--machinefile", "--rdzv-endpoint"},
+    {"--gpu-ids", "--gpus"},
+    {"--bind-to", "--numa-binding"},
+    {"--bind-cores-to-rank", "--numa-binding"},
+    {"--tag-output", "--tee"},
+    {"--output-filename", "--log-dir"},
+    {"--enable-each-rank-log", "--log-dir"},
     {"-V", "--version"},
-}};
+});
 
 bool known(const Flag& flag, bool launch) {
   return flag.origin != Origin::Launch || launch;
@@ -33,8 +51,10 @@ bool known(const Flag& flag, bool launch) {
 
 // ". Did you mean --nnodes?" or nothing. `name` is without dashes in front.
 std::string suggestion(std::string_view written, std::string_view name, bool launch) {
+  std::string dashed(written);
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
   for (const auto& [habit, meant] : kHabits) {
-    if (habit == written) return "; did you mean " + std::string(meant) + "?";
+    if (habit == dashed) return "; did you mean " + std::string(meant) + "?";
   }
   std::vector<std::string> names;
   for (const Flag& flag : all_flags())

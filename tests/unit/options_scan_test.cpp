@@ -155,6 +155,11 @@ TEST(OptionsScanTest, UnknownFlagsAreAnsweredWithTheLikelyOne) {
   EXPECT_EQ(meant("--rdvz-id"), "--rdzv-id");
   EXPECT_EQ(meant("--rdzv_endpiont"), "--rdzv-endpoint");
   EXPECT_EQ(meant("-np"), "--nproc-per-node");
+  EXPECT_EQ(meant("--num_gpus"), "--nproc-per-node");
+  EXPECT_EQ(meant("--bind_cores_to_rank"), "--numa-binding");
+  EXPECT_EQ(meant("--machine_rank"), "--node-rank");
+  EXPECT_EQ(meant("--hostfile"), "--rdzv-endpoint");
+  EXPECT_EQ(meant("-H"), "--rdzv-endpoint");
   EXPECT_EQ(meant("-n"), "--nproc-per-node");
   EXPECT_EQ(meant("--versoin"), "--version");
   EXPECT_EQ(meant("--completely-other-thing"), "");
