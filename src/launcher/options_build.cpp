@@ -184,6 +184,15 @@ void check_stdin(const Settings& settings, const Options& options) {
                               : "the job has ranks 0 to " + std::to_string(ranks - 1) + " only");
 }
 
+// A program that relies on it must not hang unnoticed.
+void note_the_watchdog(Options& options) {
+  const char* watchdog = variable(options.inherited, "TORCHELASTIC_ENABLE_FILE_TIMER");
+  if (watchdog == nullptr || watchdog != std::string_view("1")) return;
+  options.notes.emplace_back(
+      "TORCHELASTIC_ENABLE_FILE_TIMER has no effect: drun has no watchdog for the timers of "
+      "torch.distributed.elastic");
+}
+
 }  // namespace
 
 Options build_options(const Given& given) {
@@ -197,6 +206,7 @@ Options build_options(const Given& given) {
   resolve_rendezvous(given, options);
   build_command(given, options);
   check_stdin(given.settings, options);
+  note_the_watchdog(options);
   return options;
 }
 

@@ -59,6 +59,8 @@ std::string advice_about(const Options& options, const std::string& program, int
     return std::string(" in PATH") +
            (is_file("./" + program) ? "; did you mean ./" + program + "?" : "");
   }
+  if (error == EISDIR && access_error(program + "/__main__.py", R_OK) == 0)
+    return "; --run-path runs it with Python";
   const bool plain = is_file(program) && !is_marked_executable(program);
   return error == EACCES && plain ? "; chmod +x makes it a program" : "";
 }

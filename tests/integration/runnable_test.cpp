@@ -91,6 +91,8 @@ TEST(RunnableTest, AProgramIsLookedUpAsAShellDoes) {
   std::filesystem::create_directories(directory.path() / "data/train");
   const std::string program = directory.write("train", "", true);
   const std::string plain = directory.write("plain", "");
+  std::filesystem::create_directory(directory.path() / "package");
+  directory.write("package/__main__.py", "");
   const std::string nowhere = ": No such file or directory";
   const std::string not_executable = ": Permission denied; chmod +x makes it a program";
   const struct {
@@ -106,6 +108,8 @@ TEST(RunnableTest, AProgramIsLookedUpAsAShellDoes) {
       {plain, "", "126 exec " + plain + not_executable},
       {"plain", "/nonexistent:" + folder, "126 exec " + plain + not_executable},
       {folder, "", "126 exec " + folder + ": Is a directory"},
+      {folder + "/package", "",
+       "126 exec " + folder + "/package: Is a directory; --run-path runs it with Python"},
   };
   for (const auto& each : cases)
     EXPECT_EQ(trouble_with(each.name, each.path), each.expected) << each.name;
