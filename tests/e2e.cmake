@@ -16,8 +16,8 @@ drun_add_test(spawning_test LABEL e2e TIMEOUT 600 DEPENDS drun_test_support SOUR
 drun_add_test(signals_test LABEL e2e TIMEOUT 600 DEPENDS drun_test_support
   SOURCES e2e/job_control_test.cpp e2e/signals_test.cpp)
 drun_add_test(terminal_test LABEL e2e TIMEOUT 600 DEPENDS drun_test_support SOURCES e2e/terminal_test.cpp)
-drun_add_test(elastic_test LABEL e2e TIMEOUT 600 DEPENDS drun_test_support
-  SOURCES e2e/elastic_test.cpp e2e/refusal_test.cpp e2e/shared_store_test.cpp)
+drun_add_test(elastic_test LABEL e2e TIMEOUT 600 DEPENDS drun_test_support drun::store
+  SOURCES e2e/elastic_test.cpp e2e/refusal_test.cpp e2e/shared_store_test.cpp support/scripted_peer.cpp)
 # Real PyTorch, where it is installed; an import takes seconds.
 drun_add_test(torch_test LABEL torch TIMEOUT 600 SOURCES torch/examples_test.cpp torch/newer_test.cpp torch/store_calls_test.cpp DEPENDS drun_test_support)
 add_dependencies(torch_test drun-store)

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -150,14 +151,29 @@ class Agent {
         if (!begin_rendezvous()) return;
       }
     }
+    if (lost_unregistered(event)) return;
     if (serve_on_) {
       const auto step = serve_on_->on_event(event);
       if (step == ServeOn::Step::Say) log::warning(serve_on_->text());
-      if (step == ServeOn::Step::Leave) stop_serving();
+      if (step == ServeOn::Step::Leave) leave_store();
     }
     if (leaving_ || !participant_) return;
     participant_->on_key_value(event, Clock::now());
     pump();
+  }
+
+  // The store went away before it knew this agent, with another job's agent perhaps: nobody counts
+  // on this one yet, so it looks for the store as if it had not found it.
+  bool lost_unregistered(const rendezvous::KeyValueEvent& event) {
+    const auto* link = std::get_if<rendezvous::LinkEvent>(&event);
+    const bool down = link != nullptr && link->link == rendezvous::Link::Down;
+    if (!down || leaving_ || finder_.hosting() || !participant_->dispensable()) return false;
+    const std::string cause = link->detail;
+    participant_.reset();
+    link_ = nullptr;
+    key_value_.reset();
+    finder_.find_again(cause);
+    return true;
   }
 
   bool begin_rendezvous() {
@@ -167,10 +183,13 @@ class Agent {
       if (!held) return fail(held.error().what()), false;
     }
     const auto now = Clock::now();
-    participant_ = std::make_unique<rendezvous::Participant>(
+    auto settings =
         rendezvous_settings(options_, finder_.identity(host_name_),
-                            std::chrono::duration_cast<milliseconds>(join_deadline_ - now)),
-        now);
+                            std::chrono::duration_cast<milliseconds>(join_deadline_ - now));
+    // The same node to a store that it comes back to.
+    if (!ticket_.empty()) settings.ticket = ticket_;
+    ticket_ = settings.ticket;
+    participant_ = std::make_unique<rendezvous::Participant>(std::move(settings), now);
     return true;
   }
 
@@ -208,7 +227,7 @@ class Agent {
       if (const auto countdown =
               limits_.countdown(now, stop_requests_.any(), single_node_ ? stop_reason_ : ""))
         voice_.progress().show(*countdown, now);
-      if (link_ && !participant_ && !leaving_) {
+      if (link_ && !participant_ && !leaving_ && !finder_.host_after_all()) {
         const auto cause = link_->last_error();
         waiting_for("the store at " + to_string(options_.endpoint) + ": " +
                     (cause.empty() ? "no answer yet" : cause) + finder_.holder());
@@ -432,6 +451,16 @@ class Agent {
     key_value_->watch(ServeOn::kWatch, std::string(rendezvous::kAllJobs), true);
   }
 
+  // In one step with the last look at who needs the store, so that nobody comes in between. Who
+  // does is told of by the watch.
+  void leave_store() {
+    if (!link_failed_ &&
+        !store_.stop_unless([this](std::string_view key) { return serve_on_->needs(key); }))
+      return;
+    serve_on_.reset();
+    leave_for_good();
+  }
+
   void stop_serving() {
     if (!serve_on_) return;
     serve_on_.reset();
@@ -468,6 +497,7 @@ class Agent {
   StoreFinder finder_;
   rendezvous::Outcome outcome_;
 
+  std::string ticket_;       // of this agent among the members
   std::string stop_reason_;  // short enough for a line of a terminal
   std::string failure_;      // the last one here, in full
   int restart_count_ = 0;

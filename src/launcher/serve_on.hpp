@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "rendezvous/key_value.hpp"
 #include "rendezvous/other_jobs.hpp"
@@ -14,7 +15,7 @@ class ServeOn {
   enum class Step {
     None,
     Say,   // others are there: tell the user, once
-    Leave  // nobody needs the store (any more)
+    Leave  // nobody needs the store (any more), as it seems: see needs()
   };
 
   // Watch kWatch with all jobs' keys on it, before the first event.
@@ -23,6 +24,9 @@ class ServeOn {
   explicit ServeOn(const std::string& run_id) : others_(rendezvous::Keys(run_id)) {}
 
   Step on_event(const rendezvous::KeyValueEvent& event);
+  // Whether a key of the store says that another job's agent is there. Any thread, while no other
+  // member is called.
+  [[nodiscard]] bool needs(std::string_view key) const { return others_.names_one(key); }
   // One line for the user.
   [[nodiscard]] std::string text() const;
 

@@ -77,12 +77,33 @@ void StoreFinder::resolve_later(asio::error_code error) {
   const std::string what = "cannot resolve '" + options_.endpoint.host + "': " + error.message();
   const auto now = Clock::now();
   if (now >= deadline_) return calls_.fail(what + "; check --rdzv-endpoint");
-  timer_.expires_at(std::min(deadline_, now + retry_));
+  later(what + "; trying again", &StoreFinder::resolve);
+}
+
+void StoreFinder::later(const std::string& what, void (StoreFinder::*step)()) {
+  timer_.expires_at(std::min(deadline_, Clock::now() + retry_));
   retry_ = std::min<Clock::duration>(kLastRetry, retry_ * 3 / 2);
-  timer_.async_wait([this](asio::error_code cancelled) {
-    if (!cancelled && !cancelled_) resolve();
+  timer_.async_wait([this, step](asio::error_code cancelled) {
+    if (!cancelled && !cancelled_) (this->*step)();
   });
-  calls_.wait(what + "; trying again");
+  calls_.wait(what);
+}
+
+void StoreFinder::find_again(const std::string& cause) {
+  store_.start_over();
+  worker_port_ = 0;
+  taken_ = false;
+  holder_.reset();
+  later("the store at " + to_string(options_.endpoint) +
+            " went away before it knew this node: " + cause + "; looking for it again",
+        &StoreFinder::find);
+}
+
+bool StoreFinder::host_after_all() {
+  if (!taken_ || hosting_ || cancelled_) return false;
+  auto bound = carry();
+  if (bound) serve(std::move(bound.value()));
+  return bound.ok();
 }
 
 void StoreFinder::host_or_connect(const std::vector<std::string>& addresses) {
@@ -93,7 +114,7 @@ void StoreFinder::host_or_connect(const std::vector<std::string>& addresses) {
                 !options_.conf.is_host)) {
     return calls_.connect(options_.endpoint, deadline_ - Clock::now());
   }
-  host(listen_endpoint());
+  host();
 }
 
 // Where to listen: on the very address that was named, as long as it is one of ours. A name may
@@ -105,23 +126,30 @@ Endpoint StoreFinder::listen_endpoint() const {
   return Endpoint{exact ? numeric.front() : "", options_.endpoint.port};
 }
 
-void StoreFinder::host(const Endpoint& endpoint) {
-  const auto bound = store_.carry_rendezvous(endpoint, options_.backend == Backend::Static);
-  if (bound) {
-    hosting_ = true;
-    auto own = *bound;
-    own.host = endpoint.host.empty() ? "127.0.0.1" : endpoint.host;
-    // How others reach this machine: as the user said, else as they reach the endpoint.
-    const auto reachable = options_.local_addr.value_or(options_.endpoint.host);
-    if (options_.backend == Backend::Static) {
-      advertised_host_ = options_.endpoint.host;
-      worker_port_ = own.port;
-    } else if (const auto held = hold_worker_port(reachable); !held) {
-      return calls_.fail(held.error().what());
-    }
-    store_.serve();
-    return calls_.connect(own, kOwnStoreLimit);
+Result<Endpoint> StoreFinder::carry() {
+  return store_.carry_rendezvous(listen_endpoint(), options_.backend == Backend::Static);
+}
+
+// `own`: as it was bound.
+void StoreFinder::serve(Endpoint own) {
+  hosting_ = true;
+  const std::string host = listen_endpoint().host;
+  own.host = host.empty() ? "127.0.0.1" : host;
+  // How others reach this machine: as the user said, else as they reach the endpoint.
+  const auto reachable = options_.local_addr.value_or(options_.endpoint.host);
+  if (options_.backend == Backend::Static) {
+    advertised_host_ = options_.endpoint.host;
+    worker_port_ = own.port;
+  } else if (const auto held = hold_worker_port(reachable); !held) {
+    return calls_.fail(held.error().what());
   }
+  store_.serve();
+  calls_.connect(own, kOwnStoreLimit);
+}
+
+void StoreFinder::host() {
+  auto bound = carry();
+  if (bound) return serve(std::move(bound.value()));
   taken_ = bound.error().code() == std::errc::address_in_use;
   if (!taken_ || options_.conf.is_host.value_or(false))
     return calls_.fail(bound.error().what() + holder());

@@ -41,6 +41,12 @@ class StoreFinder {
 
   // Once; one of connect, go_alone and fail follows.
   void find();
+  // The store that this agent was connected to went away before it knew this agent, for this
+  // reason: find() again, after a pause. Not while hosting().
+  void find_again(const std::string& cause);
+  // While there is no connection yet: this machine was to carry the store, but the port was taken.
+  // True where it is free now; connect, to this agent's own store, or fail was called.
+  [[nodiscard]] bool host_after_all();
   void cancel();
   // A question to the resolver is under way, which nothing can interrupt: it may take a minute.
   [[nodiscard]] bool resolving() const { return resolving_; }
@@ -64,9 +70,12 @@ class StoreFinder {
   void go_alone();
   void resolve();
   void resolve_later(asio::error_code error);
+  void later(const std::string& what, void (StoreFinder::*step)());
   void host_or_connect(const std::vector<std::string>& addresses);
   [[nodiscard]] Endpoint listen_endpoint() const;
-  void host(const Endpoint& endpoint);
+  [[nodiscard]] Result<Endpoint> carry();
+  void host();
+  void serve(Endpoint own);
 
   asio::io_context& io_;
   const Options& options_;

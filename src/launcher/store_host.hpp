@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include <asio/io_context.hpp>
@@ -36,12 +39,19 @@ class StoreHost {
   // a rendezvous store. Until stop_waiting() this keeps `io` running, which must outlive this.
   void serve_on_demand(asio::io_context& io);
   void stop_waiting() { first_client_.reset(); }
+  // Stops serving, unless a key of the rendezvous store is needed; whether it does: see
+  // store::Server. After serve().
+  [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed) {
+    return server_->stop_unless(needed);
+  }
+  // Lets go of all ports, as if it had carried nothing yet. Not after serve().
+  void start_over();
   // Empties the workers' store and drops its connections; it listens from then on. An error: it
   // cannot listen.
   Status reset_workers();
 
  private:
-  store::Server server_;
+  std::unique_ptr<store::Server> server_ = std::make_unique<store::Server>();
   std::thread thread_;
   std::optional<asio::posix::stream_descriptor> first_client_;
 };

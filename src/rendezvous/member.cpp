@@ -189,6 +189,7 @@ void MemberAgent::on_commit(const CommitResult& result, Time now) {
   request_ = 0;
   switch (result.outcome) {
     case CommitOutcome::Committed:
+      registered_ = true;
       refused_writes_ = 0;
       break;
     case CommitOutcome::Refused:

@@ -49,6 +49,10 @@ class MemberAgent {
   [[nodiscard]] bool ending() const { return ending_.has_value(); }  // leaves, or will
   [[nodiscard]] bool finished() const { return finished_; }
   [[nodiscard]] bool up() const { return up_; }
+  // The store has never confirmed that it knows this agent, and nothing has happened to it.
+  [[nodiscard]] bool dispensable() const {
+    return !registered_ && !stop_ && !refusal_ && !ending_ && !finished_;
+  }
   // As last seen; nullopt: the store has none.
   [[nodiscard]] const std::optional<RoundDocument>& round() const { return round_.document; }
   // The latest ever seen; the store may have forgotten it since.
@@ -122,6 +126,7 @@ class MemberAgent {
   MemberDocument document_;  // its claim goes along when something else is written
   bool dirty_ = true;        // holds what the leader must know and the store does not
   RequestId request_ = 0;    // outstanding; 0: none
+  bool registered_ = false;
   int refused_writes_ = 0;
   std::optional<Time> retry_at_;
 

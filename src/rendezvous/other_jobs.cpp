@@ -21,14 +21,19 @@ void OtherJobs::on_changes(const std::vector<Change>& changes) {
     apply(change);
 }
 
-void OtherJobs::apply(const Change& change) {
-  const std::string_view key = change.key;
-  if (key.substr(0, kAllJobs.size()) != kAllJobs || key.substr(0, own_.size()) == own_) return;
+std::optional<OtherJobs::Member> OtherJobs::member(std::string_view key) const {
+  if (!key.starts_with(kAllJobs) || key.starts_with(own_)) return std::nullopt;
   const auto rest = key.substr(kAllJobs.size());
   const auto end = rest.find('/');
-  if (end == rest.npos || rest.substr(end, kMember.size()) != kMember) return;
-  const std::string id(rest.substr(0, end));
-  const std::string ticket(rest.substr(end + kMember.size()));
+  if (end == rest.npos || !rest.substr(end).starts_with(kMember)) return std::nullopt;
+  return Member{rest.substr(0, end), rest.substr(end + kMember.size())};
+}
+
+void OtherJobs::apply(const Change& change) {
+  const auto found = member(change.key);
+  if (!found) return;
+  const std::string id(found->job);
+  const std::string ticket(found->ticket);
   if (change.value) {
     members_[id].insert(ticket);
     return;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -22,10 +23,17 @@ class OtherJobs {
   void on_changes(const std::vector<Change>& changes);
 
   [[nodiscard]] bool empty() const { return members_.empty(); }
+  // Whether the key is that of another job's agent.
+  [[nodiscard]] bool names_one(std::string_view key) const { return member(key).has_value(); }
   // "'b' (2 nodes), 'c' (1 node)", by name; cut after a few. Empty when there are none.
   [[nodiscard]] std::string text() const;
 
  private:
+  struct Member {
+    std::string_view job;
+    std::string_view ticket;
+  };
+  [[nodiscard]] std::optional<Member> member(std::string_view key) const;
   void apply(const Change& change);
 
   std::string own_;

@@ -340,6 +340,10 @@ void Participant::on_stop_requested(std::string reason, int exit_code, Time now)
   on_time(now);
 }
 
+bool Participant::dispensable() const {
+  return impl_->member().dispensable();
+}
+
 std::vector<Action> Participant::take_actions() {
   return impl_->take();
 }

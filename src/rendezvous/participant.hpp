@@ -90,6 +90,10 @@ class Participant {
   // agents give.
   void on_stop_requested(std::string reason, int exit_code, Time now);
 
+  // Nothing is lost where this one is dropped and another made later: the store has never confirmed
+  // that it knows this agent, so nobody counts on it, and nobody has told it to stop.
+  [[nodiscard]] bool dispensable() const;
+
   // What to do now, in order. Empty when nothing changed.
   [[nodiscard]] std::vector<Action> take_actions();
   // When on_time() is due; nullopt: only an input changes anything.

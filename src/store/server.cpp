@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,17 @@ namespace drun::store {
 class Server::Impl {
  public:
   explicit Impl(const ServerOptions& options) : loop(options) {}
+
+  // What `question` returns in the loop's thread; nothing where run() has returned without it.
+  template <typename T, typename Question>
+  std::optional<T> ask(Question question) {
+    const auto done = std::make_shared<std::promise<T>>();  // shared: this call may give up
+    std::future<T> result = done->get_future();
+    loop.post([question, done] { done->set_value(question()); });
+    while (result.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready)
+      if (has_run) return std::nullopt;
+    return result.get();
+  }
 
   ServerLoop loop;
   std::atomic<bool> has_run{false};
@@ -58,14 +70,15 @@ void Server::stop() {
   impl_->loop.stop();
 }
 
+bool Server::stop_unless(const std::function<bool(std::string_view key)>& needed) {
+  return impl_->ask<bool>([this, &needed] { return impl_->loop.stop_unless(needed); })
+      .value_or(true);
+}
+
 Status Server::reset_worker_table() {
-  const auto done = std::make_shared<std::promise<Status>>();  // shared: this call may give up
-  std::future<Status> result = done->get_future();
-  impl_->loop.post([this, done] { done->set_value(impl_->loop.reset_worker_table()); });
-  while (result.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready)
-    if (impl_->has_run)
-      return Error(std::make_error_code(std::errc::operation_canceled), "the store was stopped");
-  return result.get();
+  auto result = impl_->ask<Status>([this] { return impl_->loop.reset_worker_table(); });
+  if (result) return *std::move(result);
+  return Error(std::make_error_code(std::errc::operation_canceled), "the store was stopped");
 }
 
 Status Server::open_worker_table() {

@@ -380,7 +380,7 @@ void ServerLoop::run() {
       throw std::system_error(errno, std::generic_category(), "epoll_wait");
     }
     now_ = Clock::now();
-    for (int i = 0; i < count; ++i)
+    for (int i = 0; i < count && !is_stopping_; ++i)
       handle(events[static_cast<std::size_t>(i)]);
     // After a stop of this process all sessions look silent, though their heartbeats wait to be
     // read: those are read first.
@@ -394,6 +394,14 @@ void ServerLoop::run() {
   }
   run_commands();
   save_last_snapshot();
+}
+
+bool ServerLoop::stop_unless(const std::function<bool(std::string_view key)>& needed) {
+  bool is_needed = false;
+  job_table_.for_each(
+      [&](std::string_view key, std::string_view, SessionId) { is_needed |= needed(key); });
+  is_stopping_ |= !is_needed;
+  return !is_needed;
 }
 
 void ServerLoop::stop() {

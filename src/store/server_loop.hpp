@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "drun/base/endpoint.hpp"
@@ -49,6 +50,7 @@ class ServerLoop final : public ConnectionOwner {
 
   // ---- the loop's thread, or before run() the one that will start it ----
   Status reset_worker_table();
+  [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed);
 
  private:
   struct Listener : EventSource {

@@ -3,16 +3,21 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "store/control_protocol.hpp"
 #include "support/drun_process.hpp"
+#include "support/scripted_peer.hpp"
 
 namespace drun::test {
 namespace {
@@ -81,6 +86,69 @@ TEST(SharedStoreTest, AJobOutlivesTheJobWhoseAgentCarriesItsStore) {
   EXPECT_EQ(host.code, 0) << host.err;
   EXPECT_THAT(job.survivors, IsEmpty());
   EXPECT_THAT(host.survivors, IsEmpty());
+}
+
+// A store up to the moment in which an agent has its session: nothing that is asked after it is
+// answered, and when the agent has asked, the connection ends.
+void serve_until_session(ScriptedConnection& connection) {
+  using namespace store::control;
+  (void)connection.read(kOpeningBytes);
+  std::string bytes;
+  encode(bytes, 0, Reply(Welcome{kHighestVersion, 1U << 20, 1U << 10, 1U << 20, 1U << 10}));
+  connection.write(bytes);
+  std::string like;
+  encode(like, 1, Request(OpenSession{}));
+  const std::string request = connection.read(like.size());
+  bytes.clear();
+  encode(bytes, next_frame(request, 1U << 20).frame.request,
+         Reply(Session{1, Token{}, 8000, 1000}));
+  connection.write(bytes);
+  (void)connection.read(1);
+}
+
+// The store of another job's agent, which ends between this one's session and its first word.
+TEST(SharedStoreTest, AnAgentWhoseStoreGoesBeforeItIsKnownThereLooksForItAgain) {
+  for (const bool known_place : {false, true}) {
+    const ReservedPort port;
+    std::atomic<bool> gone{false};
+    std::optional<ScriptedPeer> store(
+        std::in_place,
+        [&](ScriptedConnection& connection) {
+          if (connection.number() > 0) return connection.wait_for_close();
+          serve_until_session(connection);
+          gone = true;
+        },
+        static_cast<std::uint16_t>(port.number()));
+    const Arguments place = known_place ? Arguments{"--node-rank", "0"} : Arguments{};
+    DrunProcess agent(Arguments{"--nnodes", "1:2", "--rdzv-endpoint", port.endpoint(),
+                                "--rdzv-conf", "last_call_timeout=0.1", "--rdzv-id", "b"} +
+                      place + Arguments{"sh", "-c", "echo $RANK of $WORLD_SIZE"});
+    EXPECT_TRUE(eventually([&] { return gone.load(); })) << agent.err();
+    store.reset();
+    const Finished finished = agent.finish();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(finished.out, "0 of 1\n");
+    EXPECT_THAT(finished.survivors, IsEmpty());
+  }
+}
+
+TEST(SharedStoreTest, AnAgentThatWaitsForTheStoreOfItsMachineCarriesItWhereNobodyDoes) {
+  const ReservedPort port;
+  std::atomic<bool> greeted{false};
+  std::optional<ScriptedPeer> store(
+      std::in_place,
+      [&](ScriptedConnection& connection) {
+        greeted = connection.read(1).size() == 1;
+        connection.wait_for_close();
+      },
+      static_cast<std::uint16_t>(port.number()));
+  DrunProcess agent({"--nnodes", "1:2", "--rdzv-endpoint", port.endpoint(), "--rdzv-conf",
+                     "last_call_timeout=0.1", "echo", "done"});
+  EXPECT_TRUE(eventually([&] { return greeted.load(); })) << agent.err();
+  store.reset();
+  const Finished finished = agent.finish();
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(finished.out, "done\n");
 }
 
 TEST(SharedStoreTest, ASignalEndsAnAgentThatOnlyServesOn) {

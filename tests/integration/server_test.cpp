@@ -88,6 +88,28 @@ TEST(ServerTest, TheWorkerTableIsEmptyAfterAReset) {
   thread.join();
 }
 
+TEST(ServerTest, StopsInOneStepWithTheLastLookAtItsKeys) {
+  auto server = std::make_unique<RunningServer>();
+  const auto put = [](std::string_view key) {
+    control::Transaction transaction;
+    transaction.writes = {{key, "x"}};
+    return transaction;
+  };
+  ControlConnection agent(server->endpoint());
+  agent.call<control::Committed>(1, put("job/a"));
+  agent.call<control::Committed>(2, put("job/b"));
+  EXPECT_FALSE(server->server().stop_unless([](std::string_view key) { return key == "job/b"; }));
+  agent.call<control::Committed>(3, put("job/c"));  // it serves on
+  ControlConnection late(server->endpoint());
+  EXPECT_TRUE(server->server().stop_unless([&](std::string_view) {
+    late.request(1, put("job/d"));
+    return false;
+  }));
+  EXPECT_TRUE(server->server().stop_unless([](std::string_view) { return true; })) << "it has";
+  server.reset();
+  EXPECT_EQ(late.receive(1), "") << "who came too late is told nothing else";
+}
+
 // Makes socket(AF_INET6, ...) fail in this process, as in a kernel without IPv6.
 bool take_ipv6_away() {
   const sock_filter filter[] = {

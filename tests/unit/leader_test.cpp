@@ -365,6 +365,9 @@ TEST(OtherJobsTest, CountsTheMembersOfOtherIds) {
                       {"drun/", "x"},
                       {"other", "x"}});
   EXPECT_EQ(others.text(), "'b/c' (2 nodes), 'd' (1 node)");
+  EXPECT_TRUE(others.names_one("drun/b%2Fc/member/1"));
+  for (const char* key : {"drun/a/member/1", "drun/d/round", "drun/", "other", ""})
+    EXPECT_FALSE(others.names_one(key)) << key;
   others.on_changes({{"drun/b%2Fc/member/1", std::nullopt},
                      {"drun/b%2Fc/member/7", std::nullopt},
                      {"drun/d/member/9", std::nullopt},

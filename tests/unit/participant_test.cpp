@@ -28,6 +28,24 @@ TEST(ParticipantTest, OneNodeStartsAtOnceAndSucceeds) {
   EXPECT_EQ(c[0].outcome->exit_code, 0);
 }
 
+TEST(ParticipantTest, IsDispensableUntilTheStoreKnowsItOrItWasToldToStop) {
+  Cluster c;
+  Participant fresh(c.settings(2, 2), c.now());
+  EXPECT_TRUE(fresh.dispensable());
+  fresh.on_key_value(LinkEvent{Link::Up, "", {}}, c.now());
+  EXPECT_TRUE(fresh.dispensable());
+  for (const auto& action : fresh.take_actions()) {
+    const auto* commit = std::get_if<CommitAction>(&action);
+    if (commit == nullptr) continue;
+    fresh.on_key_value(CommitResult{commit->request, CommitOutcome::Unknown}, c.now());
+  }
+  EXPECT_TRUE(fresh.dispensable());
+  fresh.on_stop_requested("SIGTERM", 143, c.now());
+  EXPECT_FALSE(fresh.dispensable());
+  c.start(c.settings(2, 2));
+  EXPECT_FALSE(c[0].participant->dispensable());
+}
+
 TEST(ParticipantTest, NodesStartTogetherWithDenseRanks) {
   Cluster c;
   c.start_all(4);

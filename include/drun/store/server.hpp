@@ -1,12 +1,14 @@
 // The key-value store's server: the TCPStore protocol of PyTorch 1.13 to 2.14 and drun's control
-// protocol on one port. docs/protocol.md has the byte layouts. One thread runs it; stop() and
-// reset_worker_table() may be called from any other.
+// protocol on one port. docs/protocol.md has the byte layouts. One thread runs it; stop(),
+// stop_unless() and reset_worker_table() may be called from any other.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "drun/base/endpoint.hpp"
 #include "drun/base/file_descriptor.hpp"
@@ -61,6 +63,11 @@ class Server {
   void run();
   // Any thread, and signal handlers; before run() too, which then returns at once.
   void stop();
+
+  // Stops, unless Table::Job has a key that `needed` accepts; whether it does. The question and the
+  // end are one step: of what comes after the question nothing is done any more. `needed` is called
+  // in the thread of run(), while this call waits. While run() runs, or has run.
+  [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed);
 
   // Returns when it is done: drops all connections to Table::Workers, empties it, and lets its
   // listeners listen. An error: one of them cannot. While run() runs or is about to.
