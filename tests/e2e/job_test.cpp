@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -76,6 +77,30 @@ TEST(JobTest, RunsAProgramFromThePathWithItsOwnArguments) {
   EXPECT_EQ(finished.out, "--nnodes 7 -- a b \n");
   EXPECT_THAT(finished.err, IsEmpty());
   EXPECT_THAT(finished.survivors, IsEmpty());
+}
+
+// A script that calls torchrun, unchanged, under an alias and under a link of that name.
+TEST(JobTest, AScriptThatCallsTorchrunRunsUnderDrun) {
+  const TempDir folder;
+  const std::string script =
+      folder.write("start.sh",
+                   "torchrun --nproc_per_node=2 sh -c 'echo rank $RANK' &&\n"
+                   "torchrun --standalone --nproc_per_node=2 sh -c 'exit 7'\n");
+  const std::string aliases =
+      folder.write("use-drun", "shopt -s expand_aliases\nalias torchrun='" + drun_path() + "'\n");
+  std::filesystem::create_symlink(drun_path(), folder.path() / "torchrun");
+  Launch alias;
+  alias.argv = {"/bin/bash", script};
+  alias.environment = {"BASH_ENV=" + aliases, "PATH=/usr/bin:/bin"};
+  Launch link;
+  link.argv = {"/bin/sh", script};
+  link.environment = {"PATH=" + folder.path().string() + ":/usr/bin:/bin"};
+  for (const Launch& launch : {alias, link}) {
+    DrunProcess process(launch);
+    const Finished finished = process.finish();
+    EXPECT_EQ(finished.code, 7) << finished.err;
+    EXPECT_THAT(split_lines(finished.out), UnorderedElementsAre("rank 0", "rank 1"));
+  }
 }
 
 TEST(JobTest, TwoAgentsGiveEachRankOnce) {
