@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "drun/base/log.hpp"
 #include "launcher/addresses.hpp"
 #include "launcher/master_port.hpp"
 #include "launcher/port_holder.hpp"
@@ -173,13 +174,19 @@ Status StoreFinder::hold_worker_port(const std::string& address) {
   const bool exact = !numeric.empty() && is_own_address(numeric.front());
   // Static: --master-port is the endpoint, which the node of rank 0 holds already.
   const bool fixed = options_.master_port && options_.backend != Backend::Static;
-  const auto bound = store_.carry_workers(
-      Endpoint{exact ? numeric.front() : "", fixed ? *options_.master_port : std::uint16_t{0}});
+  const std::string listen = exact ? numeric.front() : "";
+  auto bound = store_.carry_workers({listen, fixed ? *options_.master_port : std::uint16_t{0}});
   if (!bound) {
     const auto who = fixed ? port_holder(*options_.master_port) : std::nullopt;
-    return Error(bound.error().code(), bound.error().what() +
-                                           "; it was to be the port of the workers' store" +
-                                           (who ? ", and is held by " + *who : ""));
+    const std::string why = bound.error().what() + "; it was to be the port of the workers' store" +
+                            (who ? ", and is held by " + *who : "");
+    // torchrun does not look at --master-port here, so scripts give several jobs of one machine the
+    // same. No other machine has to reach it.
+    const bool replaceable =
+        fixed && options_.max_nodes == 1 && bound.error().code() == std::errc::address_in_use;
+    if (replaceable) bound = store_.carry_workers({listen, 0});
+    if (!bound) return Error(bound.error().code(), why);
+    log::warning(why + ": port " + std::to_string(bound->port) + " takes its place");
   }
   worker_port_ = bound->port;
   return Done{};

@@ -271,6 +271,25 @@ TEST(JobTest, StandaloneJobsDoNotDisturbOneAnother) {
   EXPECT_THAT(std::set<std::string>(lines.begin(), lines.end()), SizeIs(3));
 }
 
+// Scripts start several jobs of one machine with one port, which torchrun does not look at then.
+TEST(JobTest, JobsOfOneNodeMayBeGivenTheSameMasterPort) {
+  DrunProcess holder({"--standalone", "sh", "-c", "echo port $MASTER_PORT.; exec sleep 1000"});
+  ASSERT_TRUE(holder.wait_for_out(".\n")) << holder.err();
+  const std::string port = holder.out().substr(5, holder.out().find('.') - 5);
+  const ReservedPort meeting;
+  for (const Arguments& flags :
+       {Arguments{"--standalone"}, Arguments{"--rdzv-endpoint", meeting.endpoint()}}) {
+    const Finished finished =
+        run_drun(flags + Arguments{"--master-port", port, "sh", "-c", "echo $MASTER_PORT"});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_THAT(finished.out, Not(HasSubstr(port)));
+    EXPECT_THAT(finished.err, HasSubstr("drun: warning: "));
+    EXPECT_THAT(finished.err, HasSubstr("Address already in use"));
+    EXPECT_THAT(finished.err, HasSubstr("port " + finished.out.substr(0, finished.out.find('\n')) +
+                                        " takes its place"));
+  }
+}
+
 TEST(ExitCodeTest, IsTheWorkersOwn) {
   for (const int code : {1, 2, 7, 100, 124, 125, 126, 127, 255}) {
     const Finished finished =
