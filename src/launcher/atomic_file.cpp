@@ -1,6 +1,7 @@
 #include "launcher/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,10 +15,22 @@
 namespace drun::launcher {
 namespace {
 
+// What reads the other end of a pipe may have stalled.
+constexpr int kReaderLimitMs = 5'000;
+
+// Waits, for a while, where writing would block: ETIMEDOUT when that was not enough.
+bool await_reader(int fd) {
+  pollfd entry{fd, POLLOUT, 0};
+  const int n = ::poll(&entry, 1, kReaderLimitMs);
+  if (n == 0) errno = ETIMEDOUT;
+  return n > 0 || (n < 0 && errno == EINTR);
+}
+
 bool write_all(int fd, std::string_view content) {
   while (!content.empty()) {
     const ssize_t n = ::write(fd, content.data(), content.size());
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN && await_reader(fd)) continue;
     if (n < 0) return false;
     content.remove_prefix(static_cast<std::size_t>(n));
   }
@@ -30,7 +43,11 @@ Status write_whole_file(const std::string& path, std::string_view content) {
   const auto fail = [&](int error) { return Error::from_errno(error, "write " + path); };
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+    // A named pipe that nobody reads is an error and nothing to wait for.
+    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    if (!file && errno == ENXIO && S_ISFIFO(status.st_mode))
+      return Error(std::make_error_code(std::errc::no_such_device_or_address),
+                   "write " + path + ": nobody reads this pipe");
     if (!file || !write_all(file.get(), content)) return fail(errno);
     return Done{};
   }

@@ -10,7 +10,8 @@
 namespace drun::launcher {
 
 // Replaces `path`. Devices and pipes ("/dev/stderr") are written to as they are. An error names
-// the path and the cause; nothing is left behind then.
+// the path and the cause; nothing is left behind then. Does not wait for the reader of a named pipe
+// to come, and not for long for one that has stalled.
 [[nodiscard]] Status write_whole_file(const std::string& path, std::string_view content);
 
 // `count` random characters a-z, 0-9: a name that nobody else uses.

@@ -1,7 +1,9 @@
 #include "launcher/open_files.hpp"
 
+#include <cerrno>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace drun::launcher {
@@ -15,15 +17,26 @@ std::optional<rlimit> raise() {
   return before;
 }
 
+bool too_many_open(const std::error_code& code) {
+  // Asio has a category of its own for the system's errors, which does not say what they are.
+  const bool asio = std::string_view(code.category().name()) == "asio.system";
+  return code == std::errc::too_many_files_open || (asio && code.value() == EMFILE);
+}
+
 }  // namespace
+
+std::string open_files_advice(const std::error_code& code) {
+  return too_many_open(code) ? "; raise its hard limit (ulimit -n)" : "";
+}
 
 int with_raised_open_files(const std::function<int(const std::optional<rlimit>& before)>& run) {
   static const auto before = raise();
   try {
     return run(before);
   } catch (const std::system_error& error) {
-    if (error.code() != std::errc::too_many_files_open) throw;
-    throw std::runtime_error(std::string(error.what()) + "; raise its hard limit (ulimit -n)");
+    const std::string advice = open_files_advice(error.code());
+    if (advice.empty()) throw;
+    throw std::runtime_error(error.what() + advice);
   }
 }
 

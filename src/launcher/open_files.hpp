@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <optional>
+#include <string>
+#include <system_error>
 
 namespace drun::launcher {
 
@@ -13,5 +15,8 @@ namespace drun::launcher {
 // started, for the workers (nothing: unknown). What `run` throws for want of descriptors says what
 // to do about it. One thread; a process forked by `run` still knows the first limit.
 int with_raised_open_files(const std::function<int(const std::optional<rlimit>& before)>& run);
+
+// What to do about it where `code` says that there was no descriptor; else empty.
+[[nodiscard]] std::string open_files_advice(const std::error_code& code);
 
 }  // namespace drun::launcher

@@ -7,6 +7,7 @@
 #include "drun/base/log.hpp"
 #include "launcher/addresses.hpp"
 #include "launcher/master_port.hpp"
+#include "launcher/open_files.hpp"
 #include "launcher/port_holder.hpp"
 
 namespace drun::launcher {
@@ -153,7 +154,7 @@ void StoreFinder::host() {
   if (bound) return serve(std::move(bound.value()));
   taken_ = bound.error().code() == std::errc::address_in_use;
   if (!taken_ || options_.conf.is_host.value_or(false))
-    return calls_.fail(bound.error().what() + holder());
+    return calls_.fail(bound.error().what() + open_files_advice(bound.error().code()) + holder());
   // Another agent of this machine was first; or something that is no store, which the handshake
   // will tell.
   calls_.connect(options_.endpoint, deadline_ - Clock::now());
@@ -178,7 +179,8 @@ Status StoreFinder::hold_worker_port(const std::string& address) {
   auto bound = store_.carry_workers({listen, fixed ? *options_.master_port : std::uint16_t{0}});
   if (!bound) {
     const auto who = fixed ? port_holder(*options_.master_port) : std::nullopt;
-    const std::string why = bound.error().what() + "; it was to be the port of the workers' store" +
+    const std::string why = bound.error().what() + open_files_advice(bound.error().code()) +
+                            "; it was to be the port of the workers' store" +
                             (who ? ", and is held by " + *who : "");
     // torchrun does not look at --master-port here, so scripts give several jobs of one machine the
     // same. No other machine has to reach it.

@@ -53,6 +53,22 @@ TEST(SpawningTest, TheHardLimitOfDescriptorsIsNamed) {
   EXPECT_THAT(finished.survivors, IsEmpty());
 }
 
+// Whatever it is that does not get its descriptor.
+TEST(SpawningTest, AHardLimitOfVeryFewDescriptorsIsNamedOrEnough) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer needs descriptors of its own";
+#endif
+  for (int limit = 8; limit <= 32; limit += 2) {
+    const Finished finished =
+        run_after("ulimit -n " + std::to_string(limit), {"sh", "-c", "exit 0"});
+    EXPECT_THAT(finished.survivors, IsEmpty());
+    if (finished.code == 0) continue;
+    EXPECT_EQ(finished.code, 125) << limit;
+    EXPECT_THAT(finished.err, AllOf(HasSubstr("Too many open files"), HasSubstr("ulimit -n")));
+    EXPECT_THAT(split_lines(finished.err), SizeIs(1)) << limit << ": " << finished.err;
+  }
+}
+
 TEST(SpawningTest, TheLimitOfProcessesIsNamed) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer needs a thread of its own in each process";

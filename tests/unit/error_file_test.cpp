@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "drun/base/file_descriptor.hpp"
 #include "launcher/atomic_file.hpp"
 
 namespace drun::launcher {
@@ -138,6 +140,20 @@ TEST_F(ErrorFileOnDiskTest, PassesTheFileOnWithTheExitCode) {
   const auto status = pass_on_error_file(path("e"), path("no/such/folder"), 7);
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().what(), HasSubstr(path("no/such/folder")));
+}
+
+TEST_F(ErrorFileOnDiskTest, APipeIsWrittenToWhereSomebodyReadsIt) {
+  const std::string fifo = path("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const auto status = write_whole_file(fifo, "one");
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().what(), "write " + fifo + ": nobody reads this pipe");
+  const FileDescriptor reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_TRUE(write_whole_file(fifo, "two"));
+  char text[8] = {};
+  EXPECT_EQ(::read(reader.get(), text, sizeof text), 3);
+  EXPECT_STREQ(text, "two");
+  EXPECT_TRUE(std::filesystem::is_fifo(fifo));
 }
 
 TEST_F(ErrorFileOnDiskTest, AFileIsReplacedWholeAndLeavesNothingBeside) {
