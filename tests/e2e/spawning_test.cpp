@@ -169,6 +169,31 @@ TEST(SpawningTest, AWorkingDirectoryThatVanishedIsNoReasonToFail) {
   EXPECT_THAT(logs.err, HasSubstr("No such file or directory"));
 }
 
+// As the command of a container: drun is process 1, the kernel gives it every orphan, and a signal
+// reaches it only because it handles it.
+TEST(SpawningTest, TheFirstProcessOfAContainerRestartsStopsAndLeavesNothing) {
+  Launch launch;
+  launch.argv = {"/usr/bin/unshare",
+                 "--pid",
+                 "--fork",
+                 "--mount-proc",
+                 drun_path(),
+                 "--max-restarts",
+                 "1",
+                 "sh",
+                 "-c",
+                 "setsid sh -c 'sleep 1000 &'; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3; "
+                 "kill -TERM 1; sleep 1000"};
+  DrunProcess process(launch);
+  const Finished finished = process.finish();
+  if (finished.err.starts_with("unshare"))
+    GTEST_SKIP() << "no right to make namespaces here: " << finished.err;
+  EXPECT_EQ(finished.code, 128 + SIGTERM) << finished.err;
+  EXPECT_THAT(finished.err,
+              AllOf(HasSubstr("restart 1 of 1 after rank 0"), HasSubstr("received SIGTERM")));
+  EXPECT_THAT(finished.survivors, IsEmpty());
+}
+
 TEST(SpawningTest, NothingIsInheritedButTheThreeStreams) {
   Launch launch;
   launch.argv = {"/bin/sh",
