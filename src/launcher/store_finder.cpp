@@ -109,14 +109,26 @@ bool StoreFinder::host_after_all() {
 }
 
 void StoreFinder::host_or_connect(const std::vector<std::string>& addresses) {
-  const bool ours = options_.conf.is_host.value_or(
-      std::any_of(addresses.begin(), addresses.end(),
-                  [](const std::string& each) { return is_own_address(each); }));
-  if (!ours || (options_.backend == Backend::Static && options_.node_rank.value_or(0) != 0 &&
-                !options_.conf.is_host)) {
-    return calls_.connect(options_.endpoint, deadline_ - Clock::now());
+  const bool own = std::any_of(addresses.begin(), addresses.end(),
+                               [](const std::string& each) { return is_own_address(each); });
+  if (!options_.conf.is_host && options_.backend == Backend::Static) {
+    // The first node carries the store, as under torchrun: the address may be one that is
+    // translated on the way, a service's or a cloud's.
+    const bool first = options_.node_rank == 0 || options_.max_nodes == 1;
+    const bool other = options_.node_rank.value_or(0) != 0;
+    if (!first && (other || !own)) return connect_to_endpoint();
+    if (!own) {
+      log::info(options_.endpoint.host +
+                " is no address of this machine: node rank 0 carries the store on all of its own");
+    }
+  } else if (!options_.conf.is_host.value_or(own)) {
+    return connect_to_endpoint();
   }
   host();
+}
+
+void StoreFinder::connect_to_endpoint() {
+  calls_.connect(options_.endpoint, deadline_ - Clock::now());
 }
 
 // Where to listen: on the very address that was named, as long as it is one of ours. A name may
@@ -157,7 +169,7 @@ void StoreFinder::host() {
     return calls_.fail(bound.error().what() + open_files_advice(bound.error().code()) + holder());
   // Another agent of this machine was first; or something that is no store, which the handshake
   // will tell.
-  calls_.connect(options_.endpoint, deadline_ - Clock::now());
+  connect_to_endpoint();
 }
 
 const std::string& StoreFinder::holder() {

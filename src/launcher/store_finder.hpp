@@ -72,6 +72,7 @@ class StoreFinder {
   void resolve_later(asio::error_code error);
   void later(const std::string& what, void (StoreFinder::*step)());
   void host_or_connect(const std::vector<std::string>& addresses);
+  void connect_to_endpoint();
   [[nodiscard]] Endpoint listen_endpoint() const;
   [[nodiscard]] Result<Endpoint> carry();
   void host();

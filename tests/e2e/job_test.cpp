@@ -171,6 +171,31 @@ Arguments asking(const ReservedPort& port, const std::string& rank) {
          Arguments{"echo asked " + rank + " is $RANK $GROUP_RANK"};
 }
 
+// The address of a service or of a cloud is translated on the way: no machine has it.
+TEST(JobTest, NodeRankZeroCarriesTheStoreOfAnAddressThatNoMachineHas) {
+  const ReservedPort port;
+  const std::string number = port.endpoint().substr(port.endpoint().rfind(':') + 1);
+  const auto agent = [&](const std::string& rank, const std::string& address) {
+    return Arguments{"--nnodes",
+                     "2",
+                     "--node-rank",
+                     rank,
+                     "--master-addr",
+                     address,
+                     "--master-port",
+                     number,
+                     "--rdzv-conf",
+                     "keep_alive_interval=20",
+                     "sh",
+                     "-c",
+                     "echo $RANK at $MASTER_ADDR"};
+  };
+  const auto finished = run_together({agent("0", "192.0.2.1"), agent("1", "127.0.0.1")});
+  expect_all(finished, 0);
+  EXPECT_THAT(lines_of(finished), UnorderedElementsAre("0 at 192.0.2.1", "1 at 192.0.2.1"));
+  EXPECT_THAT(finished.front().err, HasSubstr("192.0.2.1 is no address of this machine"));
+}
+
 TEST(JobTest, NodesOfC10dGetTheRanksTheyAskFor) {
   const ReservedPort port;
   const auto finished = run_together({asking(port, "1"), asking(port, "0")});
