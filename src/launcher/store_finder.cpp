@@ -1,6 +1,7 @@
 #include "launcher/store_finder.hpp"
 
 #include <algorithm>
+#include <ratio>
 #include <system_error>
 #include <utility>
 
@@ -36,7 +37,7 @@ void StoreFinder::find() {
   if (options_.backend == Backend::Standalone) {
     go_alone();
   } else if (options_.conf.is_host && !*options_.conf.is_host) {
-    calls_.connect(options_.endpoint, options_.conf.join_timeout);
+    connect_to_endpoint();
   } else if (const auto numeric = numeric_addresses(options_.endpoint.host); !numeric.empty()) {
     host_or_connect(numeric);
   } else {
@@ -96,9 +97,10 @@ void StoreFinder::find_again(const std::string& cause) {
   worker_port_ = 0;
   taken_ = false;
   holder_.reset();
-  later("the store at " + to_string(options_.endpoint) +
-            " went away before it knew this node: " + cause + "; looking for it again",
-        &StoreFinder::find);
+  const std::string what = "the store at " + to_string(options_.endpoint) +
+                           " went away before it knew this node: " + cause;
+  if (Clock::now() >= deadline_) return calls_.fail(what);
+  later(what + "; looking for it again", &StoreFinder::find);
 }
 
 bool StoreFinder::host_after_all() {
@@ -119,7 +121,8 @@ void StoreFinder::host_or_connect(const std::vector<std::string>& addresses) {
     if (!first && (other || !own)) return connect_to_endpoint();
     if (!own) {
       log::info(options_.endpoint.host +
-                " is no address of this machine: node rank 0 carries the store on all of its own");
+                " is no address of this machine: node rank 0 carries the store on all of its own" +
+                (options_.max_nodes > 1 ? "; a node that has it must be node rank 0 itself" : ""));
     }
   } else if (!options_.conf.is_host.value_or(own)) {
     return connect_to_endpoint();
@@ -128,7 +131,9 @@ void StoreFinder::host_or_connect(const std::vector<std::string>& addresses) {
 }
 
 void StoreFinder::connect_to_endpoint() {
-  calls_.connect(options_.endpoint, deadline_ - Clock::now());
+  // As it is told to the user: "within 2 s", not 1.9.
+  using Tenths = std::chrono::duration<std::int64_t, std::deci>;
+  calls_.connect(options_.endpoint, std::chrono::ceil<Tenths>(deadline_ - Clock::now()));
 }
 
 // Where to listen: on the very address that was named, as long as it is one of ours. A name may

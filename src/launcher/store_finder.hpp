@@ -35,14 +35,14 @@ class StoreFinder {
     std::function<void(std::string reason)> wait;  // not yet; it tries again by itself
   };
 
-  // The references must outlive this. `deadline`: until when a name is asked for.
+  // The references must outlive this. `deadline`: until when the store is looked for.
   StoreFinder(asio::io_context& io, const Options& options, StoreHost& host,
               Clock::time_point deadline, Calls calls);
 
   // Once; one of connect, go_alone and fail follows.
   void find();
   // The store that this agent was connected to went away before it knew this agent, for this
-  // reason: find() again, after a pause. Not while hosting().
+  // reason: find() again, after a pause; fail past the deadline. Not while hosting().
   void find_again(const std::string& cause);
   // While there is no connection yet: this machine was to carry the store, but the port was taken.
   // True where it is free now; connect, to this agent's own store, or fail was called.

@@ -24,6 +24,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 using Clock = std::chrono::steady_clock;
 
@@ -128,6 +129,17 @@ TEST(SharedStoreTest, AnAgentWhoseStoreGoesBeforeItIsKnownThereLooksForItAgain) 
     const Finished finished = agent.finish();
     EXPECT_EQ(finished.code, 0) << finished.err;
     EXPECT_EQ(finished.out, "0 of 1\n");
+    EXPECT_THAT(finished.survivors, IsEmpty());
+  }
+}
+
+TEST(SharedStoreTest, AStoreThatGoesAgainAndAgainIsLookedForUntilTheJoinTimeout) {
+  for (const std::string conf : {"join_timeout=2", "join_timeout=2,is_host=false"}) {
+    const ScriptedPeer store(serve_until_session);
+    const Finished finished = run_drun({"--nnodes", "1:2", "--rdzv-endpoint",
+                                        to_string(store.endpoint()), "--rdzv-conf", conf, "true"});
+    EXPECT_EQ(finished.code, 124) << conf << ": " << finished.err;
+    EXPECT_THAT(finished.err, Not(HasSubstr("no round of the job began")));  // 10 s too late
     EXPECT_THAT(finished.survivors, IsEmpty());
   }
 }

@@ -98,6 +98,7 @@ TEST(StopTest, WhatSigkillDoesNotEndIsNamedAndNotWaitedForForEver) {
   EXPECT_EQ(stopped->remaining, 1U);
   EXPECT_EQ(stopped->first, spawned->pid);
   EXPECT_EQ(describe(Stopped{}), "");
+  EXPECT_TRUE(describe(Stopped{1, 1, 0}).starts_with("the workers leave a process behind: "));
   EXPECT_EQ(describe(Stopped{1, 3, 4711}),
             "the workers leave process 4711 and 2 more behind: SIGKILL does not end them (another "
             "user's, held by a debugger, or hanging inside the kernel)");

@@ -82,7 +82,10 @@ std::string describe(const Exited& exited) {
 std::string describe(const Stopped& stopped) {
   if (stopped.remaining == 0) return {};
   const bool one = stopped.remaining == 1;
-  return "the workers leave process " + std::to_string(stopped.first) +
+  // It may be gone when it is asked who it is.
+  const std::string first =
+      stopped.first == 0 ? "a process" : "process " + std::to_string(stopped.first);
+  return "the workers leave " + first +
          (one ? "" : " and " + std::to_string(stopped.remaining - 1) + " more") +
          " behind: SIGKILL does not end " + (one ? "it" : "them") +
          " (another user's, held by a debugger, or hanging inside the kernel)";

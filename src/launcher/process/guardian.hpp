@@ -62,7 +62,8 @@ struct Exited {
 // A stop is complete: no process that the workers started is left. `killed` counts those that
 // needed SIGKILL. `remaining` is not 0 only when SIGKILL did not end some within kKillLimit (twice
 // that while others still died): they hang inside the kernel (a dead network file system, a
-// driver), run as another user, or are dead and held by a debugger. `first` is one of those.
+// driver), run as another user, or are dead and held by a debugger. `first` is one of those, 0
+// where none was seen any more.
 struct Stopped {
   std::uint32_t killed = 0;
   std::uint32_t remaining = 0;
