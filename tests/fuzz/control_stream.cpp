@@ -9,11 +9,11 @@ namespace drun::fuzz {
 
 namespace control = store::control;
 
-void ControlStream::sent(const control::Frame& frame) {
+void ControlStream::sent(const control::Frame& frame, std::size_t keys_per_request) {
   Pending request;
   request.id = frame.request;
   control::Request message;
-  const auto decoded = control::decode_request(frame, frame.body.size(), message);
+  const auto decoded = control::decode_request(frame, keys_per_request, message);
   request.is_malformed = decoded == control::DecodeStatus::Malformed;
   if (decoded == control::DecodeStatus::Ok) {
     request.is_wait = std::holds_alternative<control::Wait>(message);

@@ -2,6 +2,7 @@
 // watch complete and without doubles.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -17,8 +18,8 @@ namespace drun::fuzz {
 
 class ControlStream {
  public:
-  // A frame that the server has taken.
-  void sent(const store::control::Frame& frame);
+  // A frame that the server, which takes so many keys in a request, has taken.
+  void sent(const store::control::Frame& frame, std::size_t keys_per_request);
   // All that the server has answered since the last call, whole frames. `closed`: it has ended the
   // connection, for which an error is the last word.
   void received(std::string_view bytes, bool closed);

@@ -162,7 +162,7 @@ class Scenario {
     while (!taken.empty()) {
       const control::FrameResult found = control::next_frame(taken, taken.size());
       require(found.status == control::FrameStatus::Complete, "takes whole frames");
-      streams_[who].sent(found.frame);
+      streams_[who].sent(found.frame, limits_.keys_per_request);
       taken.remove_prefix(found.size);
     }
   }
