@@ -397,6 +397,7 @@ void ServerLoop::run() {
 }
 
 bool ServerLoop::stop_unless(const std::function<bool(std::string_view key)>& needed) {
+  if (is_stopping_) return true;
   bool is_needed = false;
   job_table_.for_each(
       [&](std::string_view key, std::string_view, SessionId) { is_needed |= needed(key); });
