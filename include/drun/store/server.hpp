@@ -64,10 +64,10 @@ class Server {
   // Any thread, and signal handlers; before run() too, which then returns at once.
   void stop();
 
-  // Stops, unless Table::Job has a key that `needed` accepts; whether it does: true too where it has
-  // been stopped already. The question and the end are one step: of what comes after the question
-  // nothing is done any more. `needed` is called in the thread of run(), while this call waits.
-  // While run() runs, or has run.
+  // Stops, unless Table::Job has a key that `needed` accepts; whether it does: true too where it
+  // has been stopped already. The question and the end are one step: of what comes after the
+  // question nothing is done any more. `needed` is called in the thread of run(), while this call
+  // waits. While run() runs, or has run.
   [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed);
 
   // Returns when it is done: drops all connections to Table::Workers, empties it, and lets its
