@@ -5,17 +5,12 @@
 #include <iterator>
 #include <optional>
 
+#include "base/trimmed.hpp"
+
 namespace drun::launcher {
 namespace {
 
 constexpr int kMostNumber = 1'048'575;  // far above any kernel's limit; bounds the memory of "0-N"
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const auto first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
 
 std::optional<int> parse_number(std::string_view text) {
   const std::string_view digits = trimmed(text);

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/trimmed.hpp"
+
 namespace drun::launcher {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n\f\v";
-  const auto first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
+constexpr std::string_view kBlank = " \t\r\n\f\v";
 
 // The number that `text` begins with ("1gpu2" is 1); -1: none, negative, or beyond all reason.
 int leading_number(std::string_view text) {
@@ -73,7 +70,7 @@ std::vector<Device> visible_intel(const std::vector<Device>& tiles,
   const bool composite = composite_cards(environment);
   const auto all = composite ? cards_of(tiles) : tiles;
   const auto mask = variable_of(environment, "ZE_AFFINITY_MASK");
-  if (!mask || trimmed(*mask).empty()) return all;
+  if (!mask || trimmed(*mask, kBlank).empty()) return all;
   std::vector<Device> result;
   for (const auto& entry : mask_entries(*mask)) {
     const int number = leading_number(entry);
@@ -106,7 +103,7 @@ std::vector<std::string> mask_entries(std::string_view mask) {
   std::vector<std::string> result;
   for (std::size_t begin = 0; begin <= mask.size();) {
     const auto end = std::min(mask.find(',', begin), mask.size());
-    result.emplace_back(trimmed(mask.substr(begin, end - begin)));
+    result.emplace_back(trimmed(mask.substr(begin, end - begin), kBlank));
     begin = end + 1;
   }
   return result;

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/trimmed.hpp"
 #include "launcher/output_text.hpp"
 
 namespace drun::launcher {
@@ -15,12 +16,6 @@ constexpr std::size_t kLineLimit = 512;
 constexpr std::size_t kEssenceLimit = 160;
 constexpr std::size_t kScreen = 24;
 constexpr std::size_t kUsualTail = 20;
-
-std::string_view trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
 
 // Harmless lines without blank ones at the ends.
 std::vector<std::string> lines_of(std::string_view text) {

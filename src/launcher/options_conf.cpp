@@ -1,6 +1,5 @@
 #include "launcher/options_conf.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
@@ -9,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/trimmed.hpp"
 #include "launcher/options_values.hpp"
 
 namespace drun::launcher {
@@ -113,11 +113,7 @@ GivenConf parse_conf(const Setting& setting) {
   GivenConf given;
   if (setting.value.find_first_not_of(' ') == std::string::npos) return given;
   for (const std::string& item : split(setting.value, ',')) {
-    const auto trim = [](std::string text) {
-      text.erase(0, std::min(text.find_first_not_of(' '), text.size()));
-      text.erase(text.find_last_not_of(' ') + 1);
-      return text;
-    };
+    const auto trim = [](std::string_view text) { return std::string(trimmed(text, " ")); };
     const auto equals = item.find('=');
     Entry entry{setting, trim(item.substr(0, equals)), ""};
     if (entry.key.empty()) refuse(setting, "expected KEY=VALUE pairs with commas between");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/trimmed.hpp"
 #include "launcher/options_build.hpp"
 #include "launcher/options_values.hpp"
 

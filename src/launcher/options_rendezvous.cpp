@@ -1,3 +1,4 @@
+#include "base/trimmed.hpp"
 #include "launcher/options_build.hpp"
 #include "launcher/options_conf.hpp"
 #include "launcher/options_values.hpp"

@@ -8,6 +8,8 @@
 #include <limits>
 #include <optional>
 
+#include "base/trimmed.hpp"
+
 namespace drun::launcher {
 namespace {
 
@@ -56,13 +58,6 @@ bool add_exit(std::string_view item, ExitSet& set) {
 
 void refuse(const Setting& setting, const std::string& why) {
   throw UsageError(setting.shown + " " + quote(setting.value) + ": " + why);
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

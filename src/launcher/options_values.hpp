@@ -39,8 +39,6 @@ namespace drun::launcher {
 [[nodiscard]] std::size_t parse_choice(const Setting& setting,
                                        const std::vector<std::string_view>& words);
 
-// Without the blanks and line ends around it.
-[[nodiscard]] std::string_view trimmed(std::string_view text);
 // Splits at every `separator`; "" gives one empty element.
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
 
