@@ -1,7 +1,6 @@
 #include "launcher/store_finder.hpp"
 
 #include <algorithm>
-#include <ratio>
 #include <system_error>
 #include <utility>
 
@@ -105,9 +104,9 @@ void StoreFinder::find_again(const std::string& cause) {
 
 bool StoreFinder::host_after_all() {
   if (!taken_ || hosting_ || cancelled_) return false;
-  auto bound = carry();
-  if (bound) serve(std::move(bound.value()));
-  return bound.ok();
+  const auto own = carry();
+  if (own) serve(*own);
+  return own.ok();
 }
 
 void StoreFinder::host_or_connect(const std::vector<std::string>& addresses) {
@@ -131,9 +130,7 @@ void StoreFinder::host_or_connect(const std::vector<std::string>& addresses) {
 }
 
 void StoreFinder::connect_to_endpoint() {
-  // As it is told to the user: "within 2 s", not 1.9.
-  using Tenths = std::chrono::duration<std::int64_t, std::deci>;
-  calls_.connect(options_.endpoint, std::chrono::ceil<Tenths>(deadline_ - Clock::now()));
+  calls_.connect(options_.endpoint, deadline_ - Clock::now());
 }
 
 // Where to listen: on the very address that was named, as long as it is one of ours. A name may
@@ -145,15 +142,16 @@ Endpoint StoreFinder::listen_endpoint() const {
   return Endpoint{exact ? numeric.front() : "", options_.endpoint.port};
 }
 
+// Where this agent itself reaches what it carries.
 Result<Endpoint> StoreFinder::carry() {
-  return store_.carry_rendezvous(listen_endpoint(), options_.backend == Backend::Static);
+  const Endpoint listen = listen_endpoint();
+  auto own = store_.carry_rendezvous(listen, options_.backend == Backend::Static);
+  if (own) own->host = listen.host.empty() ? "127.0.0.1" : listen.host;
+  return own;
 }
 
-// `own`: as it was bound.
-void StoreFinder::serve(Endpoint own) {
+void StoreFinder::serve(const Endpoint& own) {
   hosting_ = true;
-  const std::string host = listen_endpoint().host;
-  own.host = host.empty() ? "127.0.0.1" : host;
   // How others reach this machine: as the user said, else as they reach the endpoint.
   const auto reachable = options_.local_addr.value_or(options_.endpoint.host);
   if (options_.backend == Backend::Static) {
@@ -167,11 +165,12 @@ void StoreFinder::serve(Endpoint own) {
 }
 
 void StoreFinder::host() {
-  auto bound = carry();
-  if (bound) return serve(std::move(bound.value()));
-  taken_ = bound.error().code() == std::errc::address_in_use;
+  const auto own = carry();
+  if (own) return serve(*own);
+  const Error& error = own.error();
+  taken_ = error.code() == std::errc::address_in_use;
   if (!taken_ || options_.conf.is_host.value_or(false))
-    return calls_.fail(bound.error().what() + open_files_advice(bound.error().code()) + holder());
+    return calls_.fail(error.what() + open_files_advice(error.code()) + holder());
   // Another agent of this machine was first; or something that is no store, which the handshake
   // will tell.
   connect_to_endpoint();

@@ -76,7 +76,7 @@ class StoreFinder {
   [[nodiscard]] Endpoint listen_endpoint() const;
   [[nodiscard]] Result<Endpoint> carry();
   void host();
-  void serve(Endpoint own);
+  void serve(const Endpoint& own);
 
   asio::io_context& io_;
   const Options& options_;

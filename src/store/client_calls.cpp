@@ -272,8 +272,9 @@ std::string_view closing_hint(Call call) {
 std::string to_text(std::chrono::steady_clock::duration duration) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
   if (ms < 1000) return std::to_string(std::max<decltype(ms)>(ms, 0)) + " ms";
-  const std::string tenths = ms % 1000 < 100 ? "" : "." + std::to_string(ms % 1000 / 100);
-  return std::to_string(ms / 1000) + tenths + " s";
+  const auto tenths = (ms + 50) / 100;
+  return std::to_string(tenths / 10) + (tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) +
+         " s";
 }
 
 std::string quote_bytes(std::string_view bytes) {

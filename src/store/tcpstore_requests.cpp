@@ -1,6 +1,5 @@
 #include "store/tcpstore_requests.hpp"
 
-#include <cerrno>
 #include <charconv>
 #include <limits>
 #include <optional>

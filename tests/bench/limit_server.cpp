@@ -31,7 +31,7 @@ struct Connection {
   bool wants_writable = false;
   std::size_t unanswered = 0;  // bytes that have no reply yet
   std::size_t owed = 0;        // bytes of replies not written yet
-  std::vector<char> kept;      // Copy: the last bytes that came
+  std::string kept;            // Copy: the last bytes that came
   std::size_t kept_at = 0;     // where the next byte goes
 };
 
@@ -108,7 +108,7 @@ class LimitServer {
 
   // Over the bytes before, as a store puts a value where the last one was.
   void copy(Connection& connection, std::string_view bytes) const {
-    std::vector<char>& kept = connection.kept;
+    std::string& kept = connection.kept;
     kept.resize(std::max<std::size_t>(
         {kept.size(), bytes.size(), sizes_.request_bytes, sizes_.reply_bytes, sizes_.hello_reply}));
     while (!bytes.empty()) {
@@ -158,9 +158,8 @@ class LimitServer {
 
   void write_owed(int fd) {
     Connection& connection = at(fd);
-    const std::string_view from =
-        copies_ ? std::string_view(connection.kept.data(), connection.kept.size())
-                : std::string_view(zeros_.data(), zeros_.size());
+    std::string_view from = zeros_;
+    if (copies_) from = connection.kept;
     while (connection.owed > 0) {
       const ssize_t n =
           ::send(fd, from.data(), std::min(connection.owed, from.size()), MSG_NOSIGNAL);
@@ -188,7 +187,7 @@ class LimitServer {
   std::size_t collected_ = 0;            // bytes towards release_at, of this load
   std::size_t load_ = 0;
   std::array<char, kBufferBytes> buffer_{};
-  std::array<char, kBufferBytes + 8> zeros_{};
+  const std::string zeros_ = std::string(kBufferBytes + 8, '\0');
 };
 
 }  // namespace

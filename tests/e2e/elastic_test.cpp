@@ -74,9 +74,9 @@ TEST_F(ElasticTest, WithResizeAtRestartItWaitsForTheNextOne) {
   ASSERT_TRUE(agent(1).wait_for_err("spare: the job runs with 1 of 1 to 2 nodes"))
       << agent(1).err();
   EXPECT_EQ(agent(0).out(), "round 1 rank 0 of 1 restarts 0.\n");
-  std::vector<pid_t> workers;  // none while it executes its program
-  ASSERT_TRUE(eventually([&] { return !(workers = agent(0).pids_with("RANK=0")).empty(); }));
-  ::kill(workers.front(), SIGKILL);
+  const pid_t worker = agent(0).wait_for_pid_with("RANK=0");
+  ASSERT_GT(worker, 0);
+  ::kill(worker, SIGKILL);
   EXPECT_TRUE(says(0, "round 2 rank 0 of 2 restarts 1.")) << agent(0).err();
   EXPECT_TRUE(says(1, "round 2 rank 1 of 2 restarts 1.")) << agent(1).err();
   stop_all(0);

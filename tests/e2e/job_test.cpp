@@ -174,7 +174,6 @@ Arguments asking(const ReservedPort& port, const std::string& rank) {
 // The address of a service or of a cloud is translated on the way: no machine has it.
 TEST(JobTest, NodeRankZeroCarriesTheStoreOfAnAddressThatNoMachineHas) {
   const ReservedPort port;
-  const std::string number = port.endpoint().substr(port.endpoint().rfind(':') + 1);
   const auto agent = [&](const std::string& rank, const std::string& address) {
     return Arguments{"--nnodes",
                      "2",
@@ -183,7 +182,7 @@ TEST(JobTest, NodeRankZeroCarriesTheStoreOfAnAddressThatNoMachineHas) {
                      "--master-addr",
                      address,
                      "--master-port",
-                     number,
+                     std::to_string(port.number()),
                      "--rdzv-conf",
                      "keep_alive_interval=20",
                      "sh",

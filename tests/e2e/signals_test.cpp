@@ -296,13 +296,13 @@ TEST(StopSignalTest, ASignalWhileDrunEndsDoesNotTakeItsExitCode) {
 TEST(StopSignalTest, WhatCannotBeKilledIsSaidOnce) {
   DrunProcess process({"--shutdown-timeout", "0", "sh", "-c", "echo ready; exec sleep 1000"});
   ASSERT_TRUE(process.wait_for_out("ready")) << process.err();
-  std::vector<pid_t> workers;  // none while it executes its program
-  ASSERT_TRUE(eventually([&] { return (workers = process.pids_with("RANK=0")).size() == 1; }));
-  Debugger debugger(workers.front());
+  const pid_t worker = process.wait_for_pid_with("RANK=0");
+  ASSERT_GT(worker, 0);
+  Debugger debugger(worker);
   if (!debugger.holds()) GTEST_SKIP() << "ptrace is not allowed here";
   process.signal(SIGTERM);
   const std::string said =
-      "warning: the workers leave process " + std::to_string(workers.front()) + " behind: ";
+      "warning: the workers leave process " + std::to_string(worker) + " behind: ";
   ASSERT_TRUE(process.wait_for_err(said)) << process.err();
   debugger.release();
   expect_end(process, 128 + SIGTERM);

@@ -336,6 +336,15 @@ std::vector<pid_t> DrunProcess::pids_with(const std::string& variable) const {
   return marked(variable);
 }
 
+pid_t DrunProcess::wait_for_pid_with(const std::string& variable) const {
+  std::vector<pid_t> found;
+  const bool alone = eventually([&] {
+    found = pids_with(variable);
+    return found.size() == 1;
+  });
+  return alone ? found.front() : -1;
+}
+
 std::vector<std::string> DrunProcess::survivors() const {
   std::vector<std::string> result;
   for (const pid_t pid : marked()) {

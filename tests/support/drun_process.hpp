@@ -116,6 +116,9 @@ class DrunProcess {
   [[nodiscard]] bool survivors_gone(milliseconds patience) const;
   // Those whose environment has this entry ("RANK=3").
   [[nodiscard]] std::vector<pid_t> pids_with(const std::string& variable) const;
+  // The one that has it, once there is one alone: none is seen to have it while it executes its
+  // program. -1: not in time.
+  [[nodiscard]] pid_t wait_for_pid_with(const std::string& variable) const;
 
  private:
   void start(const Launch& launch);

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "drun/store/errors.hpp"
+#include "store/client_calls.hpp"
 
 namespace drun::store {
 namespace {
@@ -335,6 +336,15 @@ TEST(ClientMachineTest, TheEndOfTheConnectionIsEverybodysEnd) {
   rig.machine().on_closed(Error(Errc::Closed, "the peer closed the connection"));
   EXPECT_THAT(rig.log(), ElementsAre("a: " + message(Errc::Closed), "b: " + message(Errc::Closed)));
   EXPECT_THAT(rig.errors().front(), HasSubstr("other than a number")) << "the likely cause";
+}
+
+TEST(ToTextTest, DurationsAreRoundedToWhatPeopleRead) {
+  EXPECT_EQ(to_text(-1ms), "0 ms");
+  EXPECT_EQ(to_text(999ms), "999 ms");
+  EXPECT_EQ(to_text(1s), "1 s");
+  EXPECT_EQ(to_text(1949ms), "1.9 s");
+  EXPECT_EQ(to_text(1998ms), "2 s");
+  EXPECT_EQ(to_text(60s), "60 s");
 }
 
 }  // namespace
