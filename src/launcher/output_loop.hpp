@@ -38,7 +38,7 @@ struct OutputAnswer {
 struct OutputLoopOptions {
   int standard_output = 1;
   int standard_error = 2;
-  std::chrono::milliseconds patience{};
+  std::chrono::milliseconds patience{1000};
   std::chrono::milliseconds fold_window{};
   bool stamped_folds = false;
 };
