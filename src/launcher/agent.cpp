@@ -30,6 +30,7 @@
 #include "launcher/output.hpp"
 #include "launcher/private_key_value.hpp"
 #include "launcher/process/guardian.hpp"
+#include "launcher/reader_wait.hpp"
 #include "launcher/said_once.hpp"
 #include "launcher/serve_on.hpp"
 #include "launcher/stop_requests.hpp"
@@ -66,6 +67,7 @@ class Agent {
         input_(io_, options.local_node >= 0 ? ::getpgid(::getppid()) : ::getpgrp()),
         output_(output_options(options, host_name_)),
         voice_(output_, neighbours, single_node_),
+        reader_(io_, output_),
         group_(options, host_name_, guardian_, output_),
         limits_(options, Clock::now()),
         join_deadline_(Clock::now() + options.conf.join_timeout),
@@ -377,12 +379,16 @@ class Agent {
     }
     const std::string reason = "received " + process::signal_name(signal);
     if (!stop_requests_.count(signal, Clock::now())) return;
+    if (reader_.started()) {
+      if (reader_.give_up(reason)) end_with(signal);
+      return;
+    }
     if (stop_requests_.number() > 1) {
       voice_.progress().clear();
       log::warning(reason + " again: killing the workers");
       if (!guardian_lost_) guardian_.stop(SIGKILL, milliseconds(0));
       if (stop_requests_.number() > 2 || leaving_) {
-        outcome_.exit_code = outcome_.exit_code != 0 ? outcome_.exit_code : 128 + signal;
+        end_with(signal);
         impatient_ = true;
         if (swept_ || guardian_lost_) leave_for_good();
       }
@@ -392,6 +398,11 @@ class Agent {
     group_.stop_with(signal);
     stop_job(single_node_ ? reason : reason + " on " + host_name_, 128 + signal);
     pump();
+  }
+
+  // A signal cut the end of the job short.
+  void end_with(int signal) {
+    if (outcome_.exit_code == 0) outcome_.exit_code = 128 + signal;
   }
 
   void watch_input() {
@@ -467,13 +478,16 @@ class Agent {
     link_failed_ ? leave_for_good() : key_value_->close();
   }
 
-  // Nothing is waited for any more, so run() returns.
+  // Nothing is waited for any more but who reads drun's output; then run() returns.
   void leave_for_good() {
-    signals_.cancel();
     timer_.cancel();
     guardian_events_.cancel();
     input_.cancel();
     asio::post(io_, [this] { key_value_.reset(); });  // this may run inside a call from it
+    reader_.start(outcome_.exit_code, stop_requests_.any(), [this] {
+      if (output_.lost_output() && outcome_.exit_code == 0) outcome_.exit_code = kDrunFailed;
+      signals_.cancel();
+    });
   }
 
   const Options& options_;
@@ -487,6 +501,7 @@ class Agent {
   BackgroundInput input_;
   Output output_;
   AgentVoice voice_;
+  ReaderWait reader_;
   StoreHost store_;
   std::unique_ptr<rendezvous::KeyValue> key_value_;
   StoreKeyValue* link_ = nullptr;  // the same, where it is a store

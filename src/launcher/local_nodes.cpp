@@ -77,6 +77,12 @@ using Unnoticed = SharedArray<std::atomic<bool>>;
   std::_Exit(code);
 }
 
+// The one of `signals` that arrives within `limit`; 0: none.
+int next_signal(const sigset_t& signals, std::chrono::nanoseconds limit) {
+  const timespec time{limit.count() / 1'000'000'000, limit.count() % 1'000'000'000};
+  return std::max(0, ::sigtimedwait(&signals, nullptr, &time));
+}
+
 // The agents' parent, while they run.
 class Agents {
  public:
@@ -95,7 +101,7 @@ class Agents {
     }
   }
 
-  // Waits for all of them and gives the job's exit code.
+  // Waits for all of them, then for who reads their output, and gives the job's exit code.
   int wait() {
     while (left_ > 0) {
       const int signal = ::sigwaitinfo(&signals_, nullptr);
@@ -107,7 +113,7 @@ class Agents {
       }
       reap();
     }
-    return exit_code();
+    return deliver(exit_code());
   }
 
  private:
@@ -119,9 +125,8 @@ class Agents {
 
   void pass_on(int signal) {
     if (signal == SIGWINCH) relay_.resize();
-    const bool stop =
-        meaning_of(signal, options_) == SignalMeaning::Stop && !ignored_by_nohup(signal);
-    if (stop && is_last_request(signal)) {
+    const bool stop = asks_to_stop(signal);
+    if (stop && is_new_request(signal) && requests_ >= kLastRequest) {
       log::warning("received " + process::signal_name(signal) + " again: killing the agents");
       killed_by_ = signal;
       return signal_all(SIGKILL);  // their guardians see to the workers
@@ -130,12 +135,41 @@ class Agents {
     if (stop) signal_all(SIGCONT);  // one that was stopped could not act on it
   }
 
-  bool is_last_request(int signal) {
+  bool is_new_request(int signal) {
     const auto now = Clock::now();
     if (signal == last_request_ && now - last_request_at_ < kRepetition) return false;
     last_request_ = signal;
     last_request_at_ = now;
-    return ++requests_ >= kLastRequest;
+    ++requests_;
+    return true;
+  }
+
+  [[nodiscard]] bool asks_to_stop(int signal) const {
+    if (signal == 0 || signal == SIGCHLD || signal == SIGTTIN) return false;
+    return meaning_of(signal, options_) == SignalMeaning::Stop && !ignored_by_nohup(signal);
+  }
+
+  // As an agent does.
+  int deliver(int code) {
+    relay_.drain(Delivery::kInterval);
+    Delivery delivery(code, requests_ > 0, Clock::now());
+    int stopped_by = 0;
+    for (;;) {
+      const Delivered delivered = relay_.delivered();
+      const auto step = delivery.look(delivered, Clock::now());
+      if (step == Delivery::Step::Done) return code;
+      if (step == Delivery::Step::GiveUp || stopped_by != 0) {
+        log::error(lost_at_reader(delivered, stopped_by != 0
+                                                 ? "received " + process::signal_name(stopped_by)
+                                                 : delivery.reason()));
+        return code != 0 || stopped_by == 0 ? code : 128 + stopped_by;
+      }
+      if (step == Delivery::Step::Tell) log::warning(waiting_for_reader(delivered));
+      const int signal = next_signal(signals_, Delivery::kInterval);
+      if (signal == SIGWINCH) relay_.resize();
+      if (signal == SIGTSTP && can_be_suspended()) suspend();
+      if (asks_to_stop(signal) && is_new_request(signal)) stopped_by = signal;
+    }
   }
 
   // Ctrl-Z reaches this process alone: the agents suspend their workers and themselves first.
@@ -160,11 +194,9 @@ class Agents {
         const int found = ::waitid(P_PID, static_cast<id_t>(agent), &info,
                                    WSTOPPED | WEXITED | WNOHANG | WNOWAIT);
         if (found != 0 || info.si_pid != 0) break;
-        const auto left =
-            std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()).count();
-        if (left <= 0) return;
-        const timespec limit{left / 1'000'000'000, left % 1'000'000'000};
-        ::sigtimedwait(&child, nullptr, &limit);
+        const auto left = deadline - Clock::now();
+        if (left <= Clock::duration::zero()) return;
+        (void)next_signal(child, left);
       }
     }
   }

@@ -54,13 +54,13 @@ class Output::Impl {
   explicit Impl(OutputOptions options)
       : options_(std::move(options)),
         files_(options_.choices.log_dir, options_.run_id, options_.temporary),
-        thread_({options_.standard_output, options_.standard_error, options_.patience,
-                 options_.fold_window, options_.choices.timestamps}) {
+        thread_({options_.standard_output, options_.standard_error, options_.fold_window,
+                 options_.choices.timestamps}) {
     thread_.start();
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
-  ~Impl() { thread_.stop(std::move(streams_)); }
+  ~Impl() { thread_.stop(std::move(streams_), options_.patience); }
 
   FileDescriptor open(const StreamLabel& label, bool error) {
     const OutputChoices& choices = options_.choices;
@@ -114,15 +114,16 @@ class Output::Impl {
   }
 
   bool drain(std::chrono::milliseconds limit) {
-    auto command = std::make_unique<OutputCommand>();
-    command->kind = OutputCommand::Kind::Drain;
-    command->released = std::exchange(streams_, {});
     // What a worker could not write to its own descriptor only the worker was told.
     if (!direct_folder_.empty()) disk_full_ = disk_full_ || is_full(direct_folder_);
     logs_.clear();
     filters_.clear();
-    return thread_.ask(std::move(command), limit) != nullptr;
+    return thread_.drain(std::exchange(streams_, {}), limit);
   }
+
+  void give_up() { options_.patience = std::chrono::milliseconds::zero(); }
+
+  [[nodiscard]] Delivered delivered() const { return thread_.delivered(); }
 
   [[nodiscard]] bool lost_output() const { return thread_.lost_output(); }
 
@@ -209,6 +210,14 @@ std::vector<std::string> Output::tail(std::uint32_t worker, std::chrono::millise
 
 bool Output::drain(std::chrono::milliseconds limit) {
   return impl_->drain(limit);
+}
+
+Delivered Output::delivered() const {
+  return impl_->delivered();
+}
+
+void Output::give_up() {
+  impl_->give_up();
 }
 
 std::string Output::lost_logs() const {

@@ -11,6 +11,7 @@
 
 #include "drun/base/file_descriptor.hpp"
 #include "launcher/options.hpp"
+#include "launcher/output_delivery.hpp"
 #include "launcher/output_fold.hpp"
 
 namespace drun::launcher {
@@ -38,9 +39,9 @@ struct OutputOptions {
   // drun's own streams; borrowed, open for the life of the Output.
   int standard_output = 1;
   int standard_error = 2;
-  // At the end, how long to wait for a reader that takes nothing at all. As long as it takes
+  // How long the destructor waits for a reader that takes nothing at all. As long as it takes
   // something, it gets everything.
-  std::chrono::milliseconds patience{1000};
+  std::chrono::milliseconds patience = kReaderPatience;
   // With --fold: how long a line waits for the other ranks to print it too.
   std::chrono::milliseconds fold_window = LineFolder::Settings().window;
 };
@@ -83,6 +84,10 @@ class Output {
   // `limit`; false when a reader has not taken everything by then: it still gets it, in the
   // background.
   bool drain(std::chrono::milliseconds limit);
+  // How far that is.
+  [[nodiscard]] Delivered delivered() const;
+  // The destructor waits for no reader.
+  void give_up();
 
   // Output was lost because it could not be written (a full disk); said on stderr already. Complete
   // after drain(). A reader that has left is no loss.

@@ -36,7 +36,6 @@ OutputLoop::OutputLoop(const OutputLoopOptions& options)
       consoles_{Console(options.standard_output), Console(options.standard_error)},
       error_(same_destination(options.standard_output, options.standard_error) ? 0 : 1),
       foldings_{Folding(pool_), Folding(pool_)},
-      patience_(options.patience),
       own_(pool_, 0) {
   if (!epoll_) throw std::system_error(errno, std::generic_category(), "epoll_create1");
   add(epoll_.get(), commands_.fd(), EPOLLIN, nullptr);
@@ -144,11 +143,13 @@ void OutputLoop::execute(OutputCommand& command, Time now) {
       for (auto& stream : command.released)
         release(std::move(stream), now);
       draining_.push_back(command.id);
+      note_unwritten();  // a write may hang
       break;
     case OutputCommand::Kind::Stop:
       for (auto& stream : command.released)
         release(std::move(stream), now);
       stopping_ = command.id;
+      patience_ = command.patience;
       last_progress_ = now;
       break;
   }
@@ -173,7 +174,9 @@ void OutputLoop::forget_written() {
     stream->console->leave(*stream);
     return true;
   });
-  if (draining_.empty() || !everything_written()) return;
+  if (draining_.empty()) return;
+  if (!everything_written()) return note_unwritten();
+  drained_.store(draining_.back());
   for (const std::uint64_t id : draining_)
     answer(id, {});
   draining_.clear();
@@ -192,6 +195,14 @@ bool OutputLoop::everything_written() const {
   };
   return released_.empty() && own_.staged.empty() && is_empty(foldings_[0]) &&
          is_empty(foldings_[1]);
+}
+
+void OutputLoop::note_unwritten() {
+  const auto waits = [](const Folding& folding) { return !folding.out.staged.empty(); };
+  std::array<bool, 2> unwritten{waits(foldings_[0]), waits(foldings_[1]) || !own_.staged.empty()};
+  for (const auto& stream : released_)
+    unwritten[stream->is_error ? 1 : 0] = true;
+  unwritten_.store(unwritten);
 }
 
 // ---- reading ----

@@ -26,6 +26,7 @@ struct OutputCommand {
   std::vector<Stream*> streams;                   // Tail, Resize
   std::vector<std::unique_ptr<Stream>> released;  // Drain, Stop: the agent forgets them
   std::string text;                               // Message
+  std::chrono::milliseconds patience{};           // Stop: for a reader that takes nothing
 };
 
 // To the agent's thread, for all but Message.
@@ -38,7 +39,6 @@ struct OutputAnswer {
 struct OutputLoopOptions {
   int standard_output = 1;
   int standard_error = 2;
-  std::chrono::milliseconds patience{1000};
   std::chrono::milliseconds fold_window{};
   bool stamped_folds = false;
 };
@@ -65,6 +65,10 @@ class OutputLoop {
   [[nodiscard]] std::string lost_logs() const;
   // Changes whenever something could be written.
   [[nodiscard]] std::uint64_t progress() const { return progress_.load(); }
+  // The id of the last Drain after which everything was written; 0: of none.
+  [[nodiscard]] std::uint64_t drained() const { return drained_.load(); }
+  // While a Drain has something to write: for which of the two.
+  [[nodiscard]] std::array<bool, 2> unwritten() const { return unwritten_.load(); }
 
   // ---- the output thread ----
   // Returns after a Stop, when everything is written or no reader takes anything.
@@ -95,6 +99,7 @@ class OutputLoop {
   void pump(Time now);
   [[nodiscard]] int timeout(Time now) const;
   [[nodiscard]] bool everything_written() const;
+  void note_unwritten();
 
   FileDescriptor epoll_;
   Mailbox<OutputCommand> commands_;
@@ -104,8 +109,10 @@ class OutputLoop {
   std::atomic<Stream*> arrivals_{nullptr};  // watched, not joined; the latest first
   std::size_t error_;  // index of stderr's console: 0 where stdout and stderr are one
   std::array<Folding, 2> foldings_;
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds patience_{};  // of the Stop
   std::atomic<std::uint64_t> progress_{0};
+  std::atomic<std::uint64_t> drained_{0};
+  std::atomic<std::array<bool, 2>> unwritten_{};
 
   Stream own_;  // drun's messages
   std::unique_ptr<char[]> scratch_;

@@ -14,7 +14,7 @@ OutputRelay::OutputRelay(int standard_output, int standard_error)
       thread_({standard_output, standard_error}) {}
 
 OutputRelay::~OutputRelay() {
-  thread_.stop(std::move(streams_));
+  thread_.stop(std::move(streams_), kReaderPatience);
 }
 
 WorkerStreams OutputRelay::open(int node) {
@@ -45,8 +45,16 @@ void OutputRelay::start() {
   thread_.start();
 }
 
+void OutputRelay::drain(std::chrono::milliseconds limit) {
+  (void)thread_.drain(std::exchange(streams_, {}), limit);
+}
+
+Delivered OutputRelay::delivered() const {
+  return thread_.delivered();
+}
+
 bool OutputRelay::finish() {
-  thread_.stop(std::move(streams_));
+  thread_.stop(std::move(streams_), std::chrono::milliseconds::zero());
   return !thread_.lost_output();
 }
 

@@ -3,6 +3,7 @@
 // the same rules (docs/output.md).
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,8 +32,13 @@ class OutputRelay {
   // drun's own words, never within a line of an agent's. A newline is added where there is none.
   void message(std::string text);
 
-  // Reads what is left and delivers it, as the destructor does. False when output was lost because
-  // it could not be written. Nothing else may be called afterwards.
+  // All agents are gone: read what is left of their streams, write it. Waits at most `limit`; it
+  // goes on afterwards.
+  void drain(std::chrono::milliseconds limit);
+  // How far that is.
+  [[nodiscard]] Delivered delivered() const;
+  // The end, which waits for no reader any more. False when output was lost because it could not be
+  // written. Nothing else may be called afterwards.
   [[nodiscard]] bool finish();
 
   // drun's terminal has a new size. When this returns, the agents' have it too.

@@ -49,10 +49,10 @@ FileDescriptor open_source(Stream& stream, int own, bool may_be_terminal) {
 }
 
 OutputThread::OutputThread(const OutputLoopOptions& options)
-    : patience_(options.patience), loop_(std::make_unique<OutputLoop>(options)) {}
+    : loop_(std::make_unique<OutputLoop>(options)) {}
 
 OutputThread::~OutputThread() {
-  stop({});
+  stop({}, kReaderPatience);
 }
 
 void OutputThread::start() {
@@ -83,16 +83,32 @@ void OutputThread::resize(const std::vector<std::unique_ptr<Stream>>& streams) {
   (void)ask(std::move(command), kResizeLimit);
 }
 
-void OutputThread::stop(std::vector<std::unique_ptr<Stream>> streams) {
+bool OutputThread::drain(std::vector<std::unique_ptr<Stream>> streams,
+                         std::chrono::milliseconds limit) {
+  auto command = std::make_unique<OutputCommand>();
+  command->kind = OutputCommand::Kind::Drain;
+  command->released = std::move(streams);
+  last_drain_ = last_id_ + 1;  // which ask() gives it
+  return ask(std::move(command), limit) != nullptr;
+}
+
+Delivered OutputThread::delivered() const {
+  const auto [output, error] = loop_->unwritten();
+  return {loop_->drained() >= last_drain_, output, error, loop_->progress()};
+}
+
+void OutputThread::stop(std::vector<std::unique_ptr<Stream>> streams,
+                        std::chrono::milliseconds patience) {
   if (!thread_.joinable()) return;
   auto command = std::make_unique<OutputCommand>();
   command->kind = OutputCommand::Kind::Stop;
   command->released = std::move(streams);
+  command->patience = patience;
   const std::uint64_t id = command->id = ++last_id_;
   loop_->post(std::move(command));
   for (int silent = 0; silent < kStopParts;) {
     const std::uint64_t before = loop_->progress();
-    if (wait_answer(id, (patience_ + kStopMargin) / kStopParts)) return thread_.join();
+    if (wait_answer(id, (patience + kStopMargin) / kStopParts)) return thread_.join();
     silent = loop_->progress() == before ? silent + 1 : 0;
   }
   thread_.detach();

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "launcher/output_delivery.hpp"
 #include "launcher/output_loop.hpp"
 
 namespace drun::launcher {
@@ -26,7 +27,7 @@ class OutputThread {
   explicit OutputThread(const OutputLoopOptions& options);
   OutputThread(const OutputThread&) = delete;
   OutputThread& operator=(const OutputThread&) = delete;
-  ~OutputThread();  // stop() with no streams, where that was not called
+  ~OutputThread();  // stop() with no streams and kReaderPatience, where that was not called
 
   // Streams may be made and watched before; nothing is read until now.
   void start();
@@ -41,18 +42,24 @@ class OutputThread {
   void resize(const std::vector<std::unique_ptr<Stream>>& streams);
   [[nodiscard]] bool lost_output() const { return loop_ != nullptr && loop_->lost_output(); }
   [[nodiscard]] std::string lost_logs() const { return loop_ ? loop_->lost_logs() : ""; }
+
+  // Reads what is left of `streams`, writes everything, forgets the streams. False when that is not
+  // done within `limit`: it goes on.
+  bool drain(std::vector<std::unique_ptr<Stream>> streams, std::chrono::milliseconds limit);
+  // Of what was to be drained.
+  [[nodiscard]] Delivered delivered() const;
+
   // Reads what is left of `streams`, writes everything, ends the thread. Gives up on a reader that
-  // takes nothing for the loop's patience. Afterwards only lost_output() and the destructor may be
-  // called.
-  void stop(std::vector<std::unique_ptr<Stream>> streams);
+  // takes nothing for `patience`. Afterwards only lost_output() and the destructor may be called.
+  void stop(std::vector<std::unique_ptr<Stream>> streams, std::chrono::milliseconds patience);
 
  private:
   std::unique_ptr<OutputAnswer> wait_answer(std::uint64_t id, std::chrono::milliseconds limit);
 
-  std::chrono::milliseconds patience_;
   std::unique_ptr<OutputLoop> loop_;
   std::thread thread_;
   std::uint64_t last_id_ = 0;
+  std::uint64_t last_drain_ = 0;  // its id
 };
 
 }  // namespace drun::launcher

@@ -1,4 +1,6 @@
 // Where a worker's streams come from and go to: stdin, log files, readers that are slow.
+#include <signal.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -18,6 +20,7 @@ using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 // A shell command with drun in it; "drun" is the one under test.
@@ -140,28 +143,38 @@ class ReaderTest : public testing::TestWithParam<std::string> {
   ReaderTest() : reader_(directory_.path() / "reader"), worker_(directory_.path() / "worker") {}
   // drun, whose stdout nobody reads until `reader_` opens.
   Launch behind_a_gate(const std::string& arguments) const {
+    const std::string drun = "exec '" + drun_path() + "' " + GetParam() + " " + arguments;
+    directory_.write("drun.sh", "echo $$ >pid\n" + drun + "\n");
     Launch launch;
     launch.directory = directory_.path();
     launch.argv = {"/bin/sh", "-c",
-                   "{ '" + drun_path() + "' " + GetParam() + " " + arguments +
-                       "; echo drun gave $? >&2; } | { read line <reader; cat; }"};
+                   "{ sh drun.sh; echo drun gave $? >&2; } | { read line <reader; cat; }"};
     return launch;
   }
+  pid_t drun_pid() const { return std::stoi(read_file(directory_.path() / "pid")); }
 
   TempDir directory_;
   Gate reader_;
   Gate worker_;
 };
 
+// More than drun's pipe to the reader holds, and little enough for a worker to be rid of it.
+constexpr int kStalling = 180'000;
+
 TEST_P(ReaderTest, ThatStallsKeepsNoDeathFromBeingNoticed) {
-  DrunProcess drun(behind_a_gate(
-      "sh -c '[ $RANK = 0 ] && exec seq 10000000; read line <worker; echo words >&2; exit 3'"));
+  const std::string stalling = "seq " + std::to_string(kStalling) + " && echo stalled >&2";
+  DrunProcess drun(
+      behind_a_gate("sh -c '[ $RANK = 0 ] && " + stalling +
+                    " && exec seq 10000000; read line <worker; echo words >&2; exit 3'"));
+  ASSERT_TRUE(drun.wait_for_err("stalled")) << drun.err();
   ASSERT_TRUE(worker_.open());
   EXPECT_TRUE(drun.wait_for_err("words")) << drun.err();
   EXPECT_TRUE(drun.wait_for_err("drun gave 3")) << drun.err();
   ASSERT_TRUE(reader_.open());
   const Finished finished = drun.finish();
   EXPECT_THAT(finished.err, HasSubstr("exit code 3"));
+  EXPECT_THAT(finished.err,
+              HasSubstr("rest of standard output is lost: nothing was read for 10 s"));
   EXPECT_THAT(finished.survivors, IsEmpty());
 }
 
@@ -182,6 +195,29 @@ TEST_P(ReaderTest, ThatStallsForAWhileGetsEveryLine) {
     if (before > 1 || (number > 1 && seen[number - 1] <= before)) ++out_of_order;
   }
   EXPECT_EQ(out_of_order, 0);
+}
+
+TEST_P(ReaderTest, IsWaitedForWhenTheJobHasSucceeded) {
+  DrunProcess drun(behind_a_gate("sh -c '[ $RANK = 1 ] || seq " + std::to_string(kStalling) + "'"));
+  ASSERT_TRUE(drun.wait_for_err("waiting for the reader of standard output")) << drun.err();
+  EXPECT_THAT(drun.err(), Not(HasSubstr("drun gave")));
+  ASSERT_TRUE(reader_.open());
+  const Finished finished = drun.finish();
+  EXPECT_THAT(finished.err, HasSubstr("drun gave 0"));
+  EXPECT_THAT(finished.err, Not(HasSubstr("lost")));
+  const auto lines = split_lines(finished.out);
+  ASSERT_THAT(lines, SizeIs(kStalling));
+  EXPECT_EQ(lines.back(), std::to_string(kStalling));
+}
+
+TEST_P(ReaderTest, IsGivenUpByASignal) {
+  DrunProcess drun(behind_a_gate("sh -c '[ $RANK = 1 ] || seq " + std::to_string(kStalling) + "'"));
+  ASSERT_TRUE(drun.wait_for_err("waiting for the reader of standard output")) << drun.err();
+  ASSERT_EQ(::kill(drun_pid(), SIGTERM), 0);
+  ASSERT_TRUE(drun.wait_for_err("drun gave 143")) << drun.err();
+  EXPECT_THAT(drun.err(), HasSubstr("the rest of standard output is lost: received SIGTERM"));
+  ASSERT_TRUE(reader_.open());
+  EXPECT_THAT(drun.finish().survivors, IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, ReaderTest, testing::Values("--nproc-per-node 2", "--local-nodes 2"),

@@ -1,0 +1,64 @@
+// How long drun stays at the end of a job for a reader that has not taken yet what the workers
+// printed. Pure: time comes in as an argument.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace drun::launcher {
+
+// How long the end of the output waits for a reader that takes nothing at all, where nobody has
+// waited for it before.
+constexpr std::chrono::milliseconds kReaderPatience{1000};
+
+// How far the output is.
+struct Delivered {
+  bool all = true;  // is written, or has no reader any more; else:
+  bool waits_for_output = false;
+  bool waits_for_error = false;
+  std::uint64_t progress = 0;  // changes whenever a reader takes something
+};
+
+// What to say: that drun waits, and why it does no more ("received SIGINT").
+[[nodiscard]] std::string waiting_for_reader(const Delivered& delivered);
+[[nodiscard]] std::string lost_at_reader(const Delivered& delivered, const std::string& why);
+
+class Delivery {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  enum class Step {
+    Done,
+    Wait,
+    Tell,  // wait, and say that we do; once
+    GiveUp,
+  };
+
+  // How often to look.
+  static constexpr std::chrono::milliseconds kInterval{50};
+  // A reader that takes nothing for this long is named.
+  static constexpr std::chrono::milliseconds kTellAfter{5'000};
+
+  // `exit_code` is the job's; `told_to_stop`: by a signal.
+  Delivery(int exit_code, bool told_to_stop, Time now);
+
+  // Time counts as far as drun looks: a machine that stood still took nothing either.
+
+  [[nodiscard]] Step look(const Delivered& delivered, Time now);
+
+  // Of GiveUp: how long nothing was taken.
+  [[nodiscard]] std::string reason() const;
+
+ private:
+  // With a reader that takes nothing. Nullopt: until it takes something or leaves, as any program
+  // waits in a pipeline.
+  std::optional<std::chrono::seconds> patience_;
+  std::uint64_t progress_ = 0;
+  Time last_look_;
+  Time::duration silent_{};  // nothing was taken
+  bool told_ = false;
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,75 @@
+#include "launcher/output_relay.hpp"
+
+#include <fcntl.h>
+
+#include <future>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "support/output_rig.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using test::kPatience;
+using test::read_until;
+using test::write_all;
+
+class OutputRelayTest : public testing::Test {
+ protected:
+  OutputRelayTest() { ::signal(SIGPIPE, SIG_IGN); }
+
+  // Fills drun's stdout to the last byte; returns with what.
+  std::string fill() const {
+    const int fd = out.writer.get();
+    const int flags = ::fcntl(fd, F_GETFL);
+    ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    std::string filling;
+    const std::string page(4096, '-');
+    for (ssize_t n = 0; (n = ::write(fd, page.data(), page.size())) > 0;)
+      filling += page.substr(0, static_cast<std::size_t>(n));
+    ::fcntl(fd, F_SETFL, flags);
+    return filling;
+  }
+
+  test::Pipe out;
+  test::Pipe err;
+};
+
+TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
+  ::fcntl(out.writer.get(), F_SETPIPE_SZ, 1 << 20);  // as big as the relay makes it
+  const std::string filling = fill();
+  OutputRelay relay(out.writer.get(), err.writer.get());
+  WorkerStreams agent = relay.open(0);
+  relay.start();
+  write_all(agent.standard_output.get(), std::string(9'999, 'x') + '\n');
+  write_all(agent.standard_error.get(), "words\n");
+  agent = {};
+  relay.drain(std::chrono::milliseconds(1));
+  EXPECT_FALSE(relay.delivered().all);
+  std::string words;
+  EXPECT_TRUE(read_until(err.reader.get(), words, [&] { return words == "words\n"; }));
+  EXPECT_TRUE(relay.delivered().waits_for_output);
+
+  std::string shown;
+  const std::size_t all = filling.size() + 10'000;
+  EXPECT_TRUE(read_until(out.reader.get(), shown, [&] { return shown.size() == all; }));
+  relay.drain(kPatience);
+  EXPECT_TRUE(relay.delivered().all);
+  EXPECT_GT(relay.delivered().progress, 0U);
+  EXPECT_TRUE(relay.finish());
+}
+
+TEST_F(OutputRelayTest, TheEndWaitsForNobody) {
+  (void)fill();
+  OutputRelay relay(out.writer.get(), err.writer.get());
+  WorkerStreams agent = relay.open(0);
+  relay.start();
+  write_all(agent.standard_output.get(), "words\n");
+  agent = {};
+  EXPECT_TRUE(std::async(std::launch::async, [&] { return relay.finish(); }).get());
+}
+
+}  // namespace
+}  // namespace drun::launcher
