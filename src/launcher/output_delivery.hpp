@@ -18,7 +18,7 @@ struct Delivered {
   bool all = true;  // is written, or has no reader any more; else:
   bool waits_for_output = false;
   bool waits_for_error = false;
-  std::uint64_t progress = 0;  // changes whenever a reader takes something
+  std::uint64_t progress = 0;  // changes whenever a reader that is waited for takes something
 };
 
 // What to say: that drun waits, and why it does no more ("received SIGINT").

@@ -398,7 +398,7 @@ void OutputLoop::pump(Time now) {
   written_.clear();
   for (std::size_t i = 0; i <= error_; ++i) {
     if (consoles_[i].pump(now, written_)) {
-      progress_.fetch_add(1);
+      progress_[i].fetch_add(1);
       last_progress_ = now;
     }
   }

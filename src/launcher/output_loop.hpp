@@ -63,8 +63,8 @@ class OutputLoop {
   [[nodiscard]] bool lost_output() const { return lost_output_.load(); }
   // What to say at the end of logs that could not be written; empty: all were.
   [[nodiscard]] std::string lost_logs() const;
-  // Changes whenever something could be written.
-  [[nodiscard]] std::uint64_t progress() const { return progress_.load(); }
+  // Changes whenever something could be written to drun's stdout, or stderr.
+  [[nodiscard]] std::uint64_t progress(bool error) const { return progress_[error ? error_ : 0]; }
   // The id of the last Drain after which everything was written; 0: of none.
   [[nodiscard]] std::uint64_t drained() const { return drained_.load(); }
   // While a Drain has something to write: for which of the two.
@@ -110,7 +110,7 @@ class OutputLoop {
   std::size_t error_;  // index of stderr's console: 0 where stdout and stderr are one
   std::array<Folding, 2> foldings_;
   std::chrono::milliseconds patience_{};  // of the Stop
-  std::atomic<std::uint64_t> progress_{0};
+  std::array<std::atomic<std::uint64_t>, 2> progress_{};
   std::atomic<std::uint64_t> drained_{0};
   std::atomic<std::array<bool, 2>> unwritten_{};
 

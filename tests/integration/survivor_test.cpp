@@ -142,7 +142,7 @@ void strike(End end, pid_t agent, const Helpers& helpers, std::chrono::microseco
       return kill_now(helpers.guardian);
     case End::KillKeeper:
       kill_now(helpers.keeper);
-      eventually([&] { return ::kill(helpers.keeper, 0) != 0; });
+      (void)eventually([&] { return ::kill(helpers.keeper, 0) != 0; });
       return kill_now(agent);
     case End::KillAgentThenGuardian:
       kill_now(agent);

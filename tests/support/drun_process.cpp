@@ -20,7 +20,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
-#include <thread>
 
 namespace drun::test {
 namespace {
@@ -131,15 +130,6 @@ bool has_torch(const std::string& python) {
 }
 
 }  // namespace
-
-bool eventually(const std::function<bool()>& condition, milliseconds patience) {
-  const auto deadline = Clock::now() + patience;
-  while (!condition()) {
-    if (Clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  return true;
-}
 
 TempDir::TempDir() {
   std::string name = (fs::temp_directory_path() / "drun-test-XXXXXX").string();

@@ -19,11 +19,6 @@ namespace drun::test {
 
 using std::chrono::milliseconds;
 
-// Polls `condition` until it holds (true) or `patience` is over (false). For conditions that no
-// descriptor announces.
-[[nodiscard]] bool eventually(const std::function<bool()>& condition,
-                              milliseconds patience = kPatience);
-
 // A fresh directory, removed with all it holds at the end.
 class TempDir {
  public:

@@ -12,7 +12,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,19 +22,9 @@
 namespace drun::process::test {
 
 using Clock = std::chrono::steady_clock;
+using drun::test::eventually;
 using drun::test::kPatience;
 using std::chrono::milliseconds;
-
-// Asks until the answer is yes. For what nothing announces, such as the end of a stranger's child.
-inline bool eventually(const std::function<bool()>& condition, milliseconds limit = kPatience) {
-  const auto deadline = Clock::now() + limit;
-  while (!condition()) {
-    if (Clock::now() >= deadline) return condition();
-    std::this_thread::yield();
-    ::poll(nullptr, 0, 1);
-  }
-  return true;
-}
 
 // A pipe; what is written to one end is read from the other.
 struct Pipe {
