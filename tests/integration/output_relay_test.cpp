@@ -50,9 +50,11 @@ TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
   EXPECT_FALSE(relay.delivered().all);
   std::string words;
   EXPECT_TRUE(read_until(err.reader.get(), words, [&] { return words == "words\n"; }));
-  EXPECT_TRUE(test::eventually([&] { return !relay.delivered().waits_for_error; }));
-  const Delivered before = relay.delivered();
-  EXPECT_TRUE(before.waits_for_output);
+  Delivered before;
+  EXPECT_TRUE(test::eventually([&] {
+    before = relay.delivered();
+    return before.waits_for_output && !before.waits_for_error;
+  }));
   relay.message("more");
   EXPECT_TRUE(read_until(err.reader.get(), words, [&] { return words.ends_with("more\n"); }));
   EXPECT_EQ(relay.delivered().progress, before.progress) << "of stdout, which is waited for";
