@@ -12,6 +12,15 @@ void LineFolder::leave(int rank) {
   if (found != members_.end() && --found->second == 0) members_.erase(found);
 }
 
+// Those who have printed it and left do not stand for those who are still there.
+bool LineFolder::complete(const Group& group) const {
+  const auto& ranks = group.folded.ranks;
+  return ranks.size() >= members_.size() &&
+         std::all_of(members_.begin(), members_.end(), [&](const auto& member) {
+           return std::find(ranks.begin(), ranks.end(), member.first) != ranks.end();
+         });
+}
+
 void LineFolder::add(int rank, std::string_view line, Time now) {
   std::string key(line);
   std::uint64_t& behind = behind_[rank];
@@ -33,8 +42,7 @@ void LineFolder::add(int rank, std::string_view line, Time now) {
 std::optional<LineFolder::Folded> LineFolder::next(Time now) {
   if (groups_.empty()) return std::nullopt;
   Group& front = groups_.front();
-  const bool complete = front.folded.ranks.size() >= members_.size();
-  if (!complete && !full() && now - front.since < settings_.window) return std::nullopt;
+  if (!complete(front) && !full() && now - front.since < settings_.window) return std::nullopt;
   Folded folded = std::move(front.folded);
   const auto [begin, end] = by_line_.equal_range(folded.line);
   by_line_.erase(
@@ -48,7 +56,7 @@ std::optional<LineFolder::Folded> LineFolder::next(Time now) {
 std::optional<LineFolder::Time> LineFolder::deadline() const {
   if (groups_.empty()) return std::nullopt;
   const Group& front = groups_.front();
-  if (front.folded.ranks.size() >= members_.size() || full()) return Time{};
+  if (complete(front) || full()) return Time{};
   return front.since + settings_.window;
 }
 

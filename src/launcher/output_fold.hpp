@@ -48,6 +48,7 @@ class LineFolder {
     Time since;
   };
 
+  [[nodiscard]] bool complete(const Group& group) const;
   [[nodiscard]] bool full() const {
     return groups_.size() > settings_.lines || bytes_ > settings_.bytes;
   }

@@ -81,6 +81,21 @@ TEST_F(LineFolderTest, NobodyWaitsForARankThatHasEnded) {
   folder_.leave(7);  // never joined
 }
 
+// As the last words of workers that end one after the other.
+TEST_F(LineFolderTest, RanksThatHavePrintedAndLeftDoNotStandForThoseThatAreThere) {
+  join(4);
+  for (const int rank : {0, 1, 2}) {
+    folder_.add(rank, "bye\n", now_);
+    folder_.leave(rank);
+    EXPECT_THAT(due(), ElementsAre());
+    EXPECT_EQ(folder_.deadline(), now_ + milliseconds(300));
+  }
+  folder_.add(3, "bye\n", now_);
+  folder_.leave(3);
+  EXPECT_EQ(folder_.deadline(), LineFolder::Time{});
+  EXPECT_THAT(due(), ElementsAre("[ranks 0-3] bye\n"));
+}
+
 TEST_F(LineFolderTest, ARankWithTwoStreamsTakesPartUntilBothEnd) {
   join(2);
   folder_.join(1);
