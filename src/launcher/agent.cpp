@@ -487,6 +487,7 @@ class Agent {
     reader_.start(outcome_.exit_code, stop_requests_.any(), [this] {
       if (output_.lost_output() && outcome_.exit_code == 0) outcome_.exit_code = kDrunFailed;
       signals_.cancel();
+      if (finder_.resolving()) io_.stop();  // it would wait for the answer, too
     });
   }
 

@@ -7,6 +7,7 @@ Both hosts have a host name that resolves nowhere, and a name server that never 
 number must not be looked up, in either direction, and nobody's own name may be. Exit code 77: namespaces cannot be made here.
 """
 import argparse
+import os
 import pathlib
 import subprocess
 import sys
@@ -33,13 +34,14 @@ class Test:
         self.running = []
         self.port = 29500
 
-    def start(self, host, endpoint, *more):
+    def start(self, host, endpoint, *more, environment=None):
         errors = open(self.directory / f"{len(self.running)}.err", "wb")
         agent = subprocess.Popen(
             [*self.hosts.on(host), "unshare", "--uts", "sh", "-c", 'hostname nowhere.invalid && exec "$@"', "sh",
              self.drun, "--nnodes", "2", "--rdzv-endpoint", endpoint, *more, "sh", "-c",
              'echo "$GROUP_RANK $WORLD_SIZE $MASTER_ADDR"'],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
+            env=dict(os.environ, **(environment or {})))
         self.running.append(agent)
         return agent
 
@@ -60,6 +62,16 @@ class Test:
         said = sorted(self.result(agent) for agent in agents)
         assert said == [["0", "2", master], ["1", "2", master]], f"{what}: {said}"
         print(f"ok: {what}")
+
+    def stop_while_asking(self, asked):
+        """The question takes a quarter of an hour, and nothing can interrupt it; who stops drun does not wait for it."""
+        before = asked()
+        agent = self.start(1, "unanswered:29500", environment={"RES_OPTIONS": "timeout:30 attempts:5"})
+        wait_for("the name is asked for", LIMIT, lambda: asked() > before)
+        agent.terminate()
+        code = ended(agent, LIMIT)
+        assert code == 143, f"stopped while it asks for a name: {code}"
+        print("ok: a stop while a name is asked for")
 
 
 def main():
@@ -103,6 +115,7 @@ def main():
                     file.write(f"{hosts.addresses[0]} late\n")
 
             test.job("a name that comes late", [hosts.addresses[0], "late"], hosts.addresses[0], between=name_it)
+            test.stop_while_asking(lambda: questions.stat().st_size)
             return 0
         except AssertionError as problem:
             print(f"failed: {problem}")
