@@ -63,6 +63,7 @@ bool KeyTable::put_at(const Place& place, std::string_view key, std::string_view
     if (value.size() < old_size / 2) std::string().swap(item->second.value);
   }
   item->second.value.assign(value);
+  item->second.number = kUnknown;
   if (item->second.owner != owner) set_owner(*item, owner);
   note_change(key);
   return true;
@@ -73,6 +74,7 @@ bool KeyTable::append(std::string_view key, std::string_view value) {
   if (it == entries_.end()) return put(key, value);
   if (!budget_.try_take(value.size())) return false;
   it->second.value.append(value);
+  it->second.number = kUnknown;
   if (it->second.owner != kNoSession) set_owner(*it, kNoSession);
   note_change(key);
   wake(key);

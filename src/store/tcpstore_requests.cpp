@@ -1,5 +1,6 @@
 #include "store/tcpstore_requests.hpp"
 
+#include <array>
 #include <charconv>
 #include <limits>
 #include <optional>
@@ -12,6 +13,12 @@ constexpr const char* kFull = "the store is full";
 constexpr const char* kNotANumber = "the key's value is not a number";
 constexpr const char* kValueTooLong = "value too long";
 constexpr const char* kReplyTooLong = "reply too long";
+constexpr auto kPowersOfTen = [] {
+  std::array<std::int64_t, std::numeric_limits<std::int64_t>::digits10 + 1> powers{1};
+  for (std::size_t i = 1; i < powers.size(); ++i)
+    powers[i] = powers[i - 1] * 10;
+  return powers;
+}();
 // A value from this size on is not copied, if the socket takes it.
 constexpr std::size_t kSentDirectly = 16 * 1024;
 
@@ -45,27 +52,49 @@ void append_reply(TableClient& client, std::string_view value, std::string& out)
   out.append(value.substr(sent));
 }
 
+// Whether `number`, not negative, has `digits` digits, and as many when `delta` is added: most
+// steps of a counter.
+bool stays_as_long(std::int64_t number, std::size_t digits, std::int64_t delta) {
+  if (delta < 0 || digits == 0 || digits >= kPowersOfTen.size()) return false;
+  return number >= kPowersOfTen[digits - 1] && delta < kPowersOfTen[digits] - number;
+}
+
+// Decimal addition. Precondition: stays_as_long().
+void add_to_digits(std::string& digits, std::int64_t delta) {
+  for (std::size_t i = digits.size(); delta > 0; delta /= 10) {
+    delta += digits[--i] - '0';
+    digits[i] = static_cast<char>('0' + delta % 10);
+    if (delta < 10) return;
+  }
+}
+
 // Adds to the number in a key (a missing key is 0), wrapping as two's complement does.
 struct Sum {
   const char* failure = nullptr;
   std::int64_t value = 0;
 };
 Sum add(KeyTable& table, std::string_view key, std::int64_t delta, bool quietly) {
-  std::int64_t number = 0;
   const KeyTable::Place place = table.locate(key);
-  if (const std::string* text = place.value()) {
-    const std::optional<std::int64_t> parsed = parse_number(*text);
+  const std::string* text = place.value();
+  std::int64_t number = place.number();
+  if (number == KeyTable::kUnknown) {
+    const auto parsed = text == nullptr ? std::optional<std::int64_t>(0) : parse_number(*text);
     if (!parsed) return {kNotANumber, 0};
     number = *parsed;
   }
-  number = static_cast<std::int64_t>(static_cast<std::uint64_t>(number) +
-                                     static_cast<std::uint64_t>(delta));
-  char digits[24];
-  const char* end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-  const std::string_view text(digits, static_cast<std::size_t>(end - digits));
-  if (!table.put_at(place, key, text)) return {kFull, 0};
+  const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(number) +
+                                             static_cast<std::uint64_t>(delta));
+  if (text != nullptr && stays_as_long(number, text->size(), delta)) {
+    // The text is the digits of the number, with nothing before or behind.
+    add_to_digits(table.rewrite(place, sum), delta);
+  } else {
+    char digits[24];
+    const char* end = std::to_chars(digits, digits + sizeof digits, sum).ptr;
+    const std::string_view written(digits, static_cast<std::size_t>(end - digits));
+    if (!table.put_at(place, key, written)) return {kFull, 0};
+  }
   if (!quietly) table.wake(key);
-  return {nullptr, number};
+  return {nullptr, sum};
 }
 
 bool exists(const KeyTable& table, std::string_view key) {

@@ -67,8 +67,16 @@ class Session {
     return kKeys[below(std::size(kKeys))];
   }
   std::string_view value() {
-    static constexpr std::string_view kValues[] = {
-        "", "1", "-5", "x", " 7 rest", "9223372036854775807", "some value longer than small ones"};
+    static constexpr std::string_view kValues[] = {"",
+                                                   "1",
+                                                   "-5",
+                                                   "x",
+                                                   " 7 rest",
+                                                   "98",
+                                                   "1234",
+                                                   "0099",
+                                                   "9223372036854775807",
+                                                   "some value longer than small ones"};
     return kValues[below(std::size(kValues))];
   }
 

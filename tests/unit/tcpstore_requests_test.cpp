@@ -134,6 +134,64 @@ TEST_F(TcpStoreRequestsTest, AddParsesLikeStrtoll) {
   EXPECT_EQ(value("new"), "0");
 }
 
+TEST_F(TcpStoreRequestsTest, AddCountsOn) {
+  std::vector<std::int64_t> numbers{0, 1, 5, 123, 9'007'199'254'740'993};
+  for (std::int64_t power = 10; power <= 1'000'000'000'000'000'000 / 10; power *= 10)
+    for (const std::int64_t near : {-2, -1, 0, 1, 2})
+      numbers.push_back(power + near);
+  for (const std::int64_t start : numbers) {
+    for (const std::int64_t delta : numbers) {
+      for (const std::int64_t sign : {1, -1}) {
+        client.ask(Op::Set, "n", std::to_string(start));
+        for (int step = 1; step <= 3; ++step) {
+          const std::int64_t sum = start + step * sign * delta;
+          ASSERT_EQ(client.add("n", sign * delta), num(sum)) << start << ' ' << sign * delta;
+          ASSERT_EQ(value("n"), std::to_string(sum));
+        }
+      }
+    }
+  }
+}
+
+TEST(KeyTableTest, WhatIsRewrittenIsNobodysAndKnownAsANumberUntilItsNextChange) {
+  constexpr SessionId kSession = 7;
+  Budget budget{1'000'000};
+  KeyTable table(budget);
+  EXPECT_EQ(table.locate("n").number(), KeyTable::kUnknown);
+  ASSERT_TRUE(table.put("n", "41", kSession));
+  EXPECT_EQ(table.locate("n").number(), KeyTable::kUnknown);
+  const std::uint64_t generation = table.generation();
+  table.rewrite(table.locate("n"), 42) = "42";
+  EXPECT_GT(table.generation(), generation);
+  EXPECT_EQ(table.locate("n").number(), 42);
+  table.erase_owned_by(kSession);
+  ASSERT_NE(table.find("n"), nullptr);
+  EXPECT_EQ(*table.find("n"), "42");
+  ASSERT_TRUE(table.append("n", "x"));
+  EXPECT_EQ(table.locate("n").number(), KeyTable::kUnknown);
+  table.rewrite(table.locate("n"), 100) = "100";
+  ASSERT_TRUE(table.put("n", "no number"));
+  EXPECT_EQ(table.locate("n").number(), KeyTable::kUnknown);
+}
+
+TEST_F(TcpStoreRequestsTest, AddSeesWhatOthersMadeOfItsNumber) {
+  client.ask(Op::Set, "n", "41");
+  EXPECT_EQ(client.add("n", 1), num(42));
+  client.ask(Op::Append, "n", "3");
+  EXPECT_EQ(client.add("n", 1), num(424));
+  EXPECT_EQ(client.add("n", 1), num(425));
+  client.compare_set("n", "425", "77");
+  EXPECT_EQ(client.add("n", 1), num(78));
+  client.list(Op::MultiSet, {"n"}, {"15"});
+  EXPECT_EQ(client.add("n", 1), num(16));
+  client.ask(Op::DeleteKey, "n");
+  EXPECT_EQ(client.add("n", 1), num(1));
+  EXPECT_EQ(client.add("n", 1), num(2));
+  client.ask(Op::Set, "n", "no number");
+  EXPECT_EQ(client.add("n", 1), "");
+  EXPECT_TRUE(client.is_closed());
+}
+
 TEST_F(TcpStoreRequestsTest, AddToTextThatIsNoNumberClosesAndChangesNothing) {
   for (const char* text : {"", " ", "abc", "x1", "-", "+", "+-1", "--1", "9223372036854775808",
                            "-9223372036854775809"}) {
