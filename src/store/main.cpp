@@ -46,11 +46,11 @@ int serve(const StoreSettings& settings) {
       return kFailed;
     }
   }
+  const sigset_t signals = end_signals();  // who reads the endpoint may end it at once
   if (const Status written = write_standard_output(to_string(*bound) + "\n"); !written) {
     log::error("cannot " + written.error().what());
     return kFailed;
   }
-  const sigset_t signals = end_signals();
   std::thread serving([&server] { server.run(); });
   int signal = 0;
   while (sigwait(&signals, &signal) != 0) {

@@ -1,4 +1,5 @@
 // drun-store as a program: its life, and real torch clients that it serves.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,8 +12,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "drun/base/file_descriptor.hpp"
 #include "drun/store/client.hpp"
 #include "support/drun_process.hpp"
+#include "support/process_state.hpp"
 
 namespace drun::store {
 namespace {
@@ -68,6 +71,29 @@ TEST(DrunStoreTest, PrintsItsEndpointAndServesUntilItIsTold) {
     EXPECT_EQ(finished.err, "");
     EXPECT_FALSE(client->ping(kPatience));
   }
+}
+
+// Whoever has read the endpoint may end it at once: the signals are taken before that. A pipe that
+// is full holds it up there.
+TEST(DrunStoreTest, EndsInOrderAsSoonAsItHasSaidItsEndpoint) {
+  const test::TempDir directory;
+  const std::string path = (directory.path() / "out").string();
+  ASSERT_EQ(::mkfifo(path.c_str(), S_IRUSR | S_IWUSR), 0);
+  const FileDescriptor pipe(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  const std::string filling(4096, '.');
+  while (::write(pipe.get(), filling.data(), filling.size()) > 0) {
+  }
+  test::Launch held_up;
+  held_up.argv = {"/bin/sh", "-c", "exec \"$0\" --bind 127.0.0.1 --port 0 >\"$1\"", kDrunStore,
+                  path};
+  DrunProcess store(held_up);
+  ASSERT_TRUE(test::eventually([&] { return test::in_set(store.pid(), "SigBlk", SIGTERM); }));
+  store.signal(SIGTERM);
+  char drained[4096];
+  while (::read(pipe.get(), drained, sizeof drained) > 0) {
+  }
+  const Finished finished = store.finish();
+  EXPECT_EQ(finished.code, 0) << finished.err;
 }
 
 TEST(DrunStoreTest, TakesOverThePortOfOneThatWasKilled) {
