@@ -62,10 +62,17 @@ void StoreFinder::cancel() {
 // name that is not there yet (a pod that is still to start) is asked for again.
 void StoreFinder::resolve() {
   resolving_ = true;
+  timer_.expires_at(deadline_);
+  timer_.async_wait([this](asio::error_code cancelled) {
+    if (cancelled || cancelled_ || !resolving_) return;
+    calls_.fail("cannot resolve '" + options_.endpoint.host +
+                "': no answer; check --rdzv-endpoint");
+  });
   resolver_.async_resolve(
       options_.endpoint.host, std::to_string(options_.endpoint.port),
       [this](asio::error_code error, const asio::ip::tcp::resolver::results_type& found) {
         resolving_ = false;
+        timer_.cancel();
         if (cancelled_) return;
         if (error) return resolve_later(error);
         std::vector<std::string> addresses;

@@ -63,15 +63,19 @@ class Test:
         assert said == [["0", "2", master], ["1", "2", master]], f"{what}: {said}"
         print(f"ok: {what}")
 
-    def stop_while_asking(self, asked):
-        """The question takes a quarter of an hour, and nothing can interrupt it; who stops drun does not wait for it."""
+    def end_while_asking(self, asked):
+        """The question takes a quarter of an hour, and nothing can interrupt it; neither end waits for it."""
+        patient = {"RES_OPTIONS": "timeout:30 attempts:5"}
         before = asked()
-        agent = self.start(1, "unanswered:29500", environment={"RES_OPTIONS": "timeout:30 attempts:5"})
+        agent = self.start(1, "unanswered:29500", environment=patient)
         wait_for("the name is asked for", LIMIT, lambda: asked() > before)
         agent.terminate()
         code = ended(agent, LIMIT)
         assert code == 143, f"stopped while it asks for a name: {code}"
-        print("ok: a stop while a name is asked for")
+        agent = self.start(1, "unanswered:29500", "--rdzv-conf", "join_timeout=2", environment=patient)
+        code = ended(agent, LIMIT)
+        assert code == 124, f"the join timeout while it asks for a name: {code}"
+        print("ok: the end while a name is asked for")
 
 
 def main():
@@ -115,7 +119,7 @@ def main():
                     file.write(f"{hosts.addresses[0]} late\n")
 
             test.job("a name that comes late", [hosts.addresses[0], "late"], hosts.addresses[0], between=name_it)
-            test.stop_while_asking(lambda: questions.stat().st_size)
+            test.end_while_asking(lambda: questions.stat().st_size)
             return 0
         except AssertionError as problem:
             print(f"failed: {problem}")
