@@ -1,7 +1,9 @@
 // Where a worker's streams come from and go to: stdin, log files, readers that are slow.
+#include <fcntl.h>
 #include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -140,11 +142,14 @@ TEST(LogsTest, WithoutAFolderNothingIsLeft) {
 
 class ReaderTest : public testing::TestWithParam<std::string> {
  protected:
-  ReaderTest() : reader_(directory_.path() / "reader"), worker_(directory_.path() / "worker") {}
-  // drun, whose stdout nobody reads until `reader_` opens.
+  ReaderTest()
+      : start_(directory_.path() / "start"),
+        reader_(directory_.path() / "reader"),
+        worker_(directory_.path() / "worker") {}
+  // drun, which waits for `start_`, and whose stdout nobody reads until `reader_` opens.
   Launch behind_a_gate(const std::string& arguments) const {
     const std::string drun = "exec '" + drun_path() + "' " + GetParam() + " " + arguments;
-    directory_.write("drun.sh", "echo $$ >pid\n" + drun + "\n");
+    directory_.write("drun.sh", "echo $$ >pid\nread line <start\n" + drun + "\n");
     Launch launch;
     launch.directory = directory_.path();
     launch.argv = {"/bin/sh", "-c",
@@ -152,20 +157,41 @@ class ReaderTest : public testing::TestWithParam<std::string> {
     return launch;
   }
   pid_t drun_pid() const { return std::stoi(read_file(directory_.path() / "pid")); }
+  // Starts drun with a stdout that takes nothing more, however large drun makes the pipe.
+  [[nodiscard]] bool start_stalled() const {
+    if (!eventually([&] { return read_file(directory_.path() / "pid").ends_with('\n'); }))
+      return false;
+    const std::string path = "/proc/" + std::to_string(drun_pid()) + "/fd/1";
+    const FileDescriptor pipe(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    ::fcntl(pipe.get(), F_SETPIPE_SZ, 1 << 20);
+    const std::string page = std::string(4095, kFiller) + '\n';
+    while (::write(pipe.get(), page.data(), page.size()) > 0) {
+    }
+    return errno == EAGAIN && start_.open();
+  }
+  // The workers' lines.
+  static std::vector<std::string> lines_of(const Finished& finished) {
+    auto lines = split_lines(finished.out);
+    std::erase_if(lines, [](const std::string& line) { return line.starts_with(kFiller); });
+    return lines;
+  }
 
+  static constexpr char kFiller = '.';
   TempDir directory_;
+  Gate start_;
   Gate reader_;
   Gate worker_;
 };
 
-// More than drun's pipe to the reader holds, and little enough for a worker to be rid of it.
-constexpr int kStalling = 180'000;
+// Fit into the pipe of the worker, which so is rid of them whatever drun does.
+constexpr int kLines = 10'000;
 
 TEST_P(ReaderTest, ThatStallsKeepsNoDeathFromBeingNoticed) {
-  const std::string stalling = "seq " + std::to_string(kStalling) + " && echo stalled >&2";
+  const std::string stalling = "seq " + std::to_string(kLines) + " && echo stalled >&2";
   DrunProcess drun(
       behind_a_gate("sh -c '[ $RANK = 0 ] && " + stalling +
                     " && exec seq 10000000; read line <worker; echo words >&2; exit 3'"));
+  ASSERT_TRUE(start_stalled());
   ASSERT_TRUE(drun.wait_for_err("stalled")) << drun.err();
   ASSERT_TRUE(worker_.open());
   EXPECT_TRUE(drun.wait_for_err("words")) << drun.err();
@@ -181,6 +207,7 @@ TEST_P(ReaderTest, ThatStallsKeepsNoDeathFromBeingNoticed) {
 TEST_P(ReaderTest, ThatStallsForAWhileGetsEveryLine) {
   // More than all the pipes between can hold.
   DrunProcess drun(behind_a_gate("sh -c 'echo started >&2; exec seq 1000000'"));
+  ASSERT_TRUE(start_.open());
   ASSERT_TRUE(drun.wait_for_err("started")) << drun.err();
   ASSERT_TRUE(reader_.open());
   const Finished finished = drun.finish(4 * kPatience);
@@ -198,20 +225,22 @@ TEST_P(ReaderTest, ThatStallsForAWhileGetsEveryLine) {
 }
 
 TEST_P(ReaderTest, IsWaitedForWhenTheJobHasSucceeded) {
-  DrunProcess drun(behind_a_gate("sh -c '[ $RANK = 1 ] || seq " + std::to_string(kStalling) + "'"));
+  DrunProcess drun(behind_a_gate("sh -c '[ $RANK = 1 ] || seq " + std::to_string(kLines) + "'"));
+  ASSERT_TRUE(start_stalled());
   ASSERT_TRUE(drun.wait_for_err("waiting for the reader of standard output")) << drun.err();
   EXPECT_THAT(drun.err(), Not(HasSubstr("drun gave")));
   ASSERT_TRUE(reader_.open());
   const Finished finished = drun.finish();
   EXPECT_THAT(finished.err, HasSubstr("drun gave 0"));
   EXPECT_THAT(finished.err, Not(HasSubstr("lost")));
-  const auto lines = split_lines(finished.out);
-  ASSERT_THAT(lines, SizeIs(kStalling));
-  EXPECT_EQ(lines.back(), std::to_string(kStalling));
+  const auto lines = lines_of(finished);
+  ASSERT_THAT(lines, SizeIs(kLines));
+  EXPECT_EQ(lines.back(), std::to_string(kLines));
 }
 
 TEST_P(ReaderTest, IsGivenUpByASignal) {
-  DrunProcess drun(behind_a_gate("sh -c '[ $RANK = 1 ] || seq " + std::to_string(kStalling) + "'"));
+  DrunProcess drun(behind_a_gate("sh -c '[ $RANK = 1 ] || seq " + std::to_string(kLines) + "'"));
+  ASSERT_TRUE(start_stalled());
   ASSERT_TRUE(drun.wait_for_err("waiting for the reader of standard output")) << drun.err();
   ASSERT_EQ(::kill(drun_pid(), SIGTERM), 0);
   ASSERT_TRUE(drun.wait_for_err("drun gave 143")) << drun.err();
