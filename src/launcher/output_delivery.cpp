@@ -13,7 +13,8 @@ constexpr std::chrono::seconds kAfterRequest{1};
 
 std::string unread(const Delivered& delivered) {
   if (delivered.waits_for_output && delivered.waits_for_error) return "standard output and error";
-  return delivered.waits_for_output ? "standard output" : "standard error";
+  if (delivered.waits_for_output) return "standard output";
+  return delivered.waits_for_error ? "standard error" : "the output";  // a write hangs
 }
 
 }  // namespace
@@ -36,10 +37,10 @@ Delivery::Delivery(int exit_code, bool told_to_stop, Time now) : last_look_(now)
 
 Delivery::Step Delivery::look(const Delivered& delivered, Time now) {
   if (delivered.all) return Step::Done;
-  if (delivered.progress != progress_) {
-    progress_ = delivered.progress;
+  const auto before = std::exchange(taken_, delivered.taken);
+  if ((delivered.waits_for_output && taken_[0] != before[0]) ||
+      (delivered.waits_for_error && taken_[1] != before[1]))
     silent_ = {};
-  }
   silent_ += std::min<Time::duration>(now - std::exchange(last_look_, now), kLongestLook);
   if (patience_ && silent_ >= *patience_) return Step::GiveUp;
   if (told_ || silent_ < kTellAfter) return Step::Wait;

@@ -2,6 +2,7 @@
 // printed. Pure: time comes in as an argument.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -18,7 +19,8 @@ struct Delivered {
   bool all = true;  // is written, or has no reader any more; else:
   bool waits_for_output = false;
   bool waits_for_error = false;
-  std::uint64_t progress = 0;  // changes whenever a reader that is waited for takes something
+  // Of standard output and of standard error: changes whenever its reader takes something.
+  std::array<std::uint64_t, 2> taken{};
 };
 
 // What to say: that drun waits, and why it does no more ("received SIGINT").
@@ -55,7 +57,7 @@ class Delivery {
   // With a reader that takes nothing. Nullopt: until it takes something or leaves, as any program
   // waits in a pipeline.
   std::optional<std::chrono::seconds> patience_;
-  std::uint64_t progress_ = 0;
+  std::array<std::uint64_t, 2> taken_{};
   Time last_look_;
   Time::duration silent_{};  // nothing was taken
   bool told_ = false;

@@ -197,6 +197,12 @@ bool OutputLoop::everything_written() const {
          is_empty(foldings_[1]);
 }
 
+// A pipe is writable only when its reader has emptied a page of it, a socket much of its buffer.
+std::uint64_t OutputLoop::taken(bool error) const {
+  const std::size_t console = error ? error_ : 0;
+  return (progress_[console].load() << 32) - consoles_[console].sink().unread();
+}
+
 void OutputLoop::note_unwritten() {
   const auto waits = [](const Folding& folding) { return !folding.out.staged.empty(); };
   std::array<bool, 2> unwritten{waits(foldings_[0]), waits(foldings_[1]) || !own_.staged.empty()};

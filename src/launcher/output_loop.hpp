@@ -63,8 +63,8 @@ class OutputLoop {
   [[nodiscard]] bool lost_output() const { return lost_output_.load(); }
   // What to say at the end of logs that could not be written; empty: all were.
   [[nodiscard]] std::string lost_logs() const;
-  // Changes whenever something could be written to drun's stdout, or stderr.
-  [[nodiscard]] std::uint64_t progress(bool error) const { return progress_[error ? error_ : 0]; }
+  // Changes whenever drun's stdout, or stderr, takes something, or its reader takes some of that.
+  [[nodiscard]] std::uint64_t taken(bool error) const;
   // The id of the last Drain after which everything was written; 0: of none.
   [[nodiscard]] std::uint64_t drained() const { return drained_.load(); }
   // While a Drain has something to write: for which of the two.

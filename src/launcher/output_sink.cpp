@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -41,6 +42,7 @@ Sink::Sink(int fd) : fd_(fd) {
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
     own_.reset(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     waits_ = true;
+    pipe_ = S_ISFIFO(status.st_mode);
     if (!own_) way_ = Way::Careful;
   }
 }
@@ -76,6 +78,12 @@ std::size_t Sink::write(std::span<const iovec> parts) {
 bool Sink::reader_left() const {
   if (state_ != State::Gone) return false;
   return error_ == EPIPE || error_ == ECONNRESET || (error_ == EIO && waits_);
+}
+
+std::size_t Sink::unread() const {
+  int count = 0;
+  if (!waits_ || ::ioctl(fd_, pipe_ ? FIONREAD : TIOCOUTQ, &count) != 0) return 0;
+  return static_cast<std::size_t>(std::max(count, 0));
 }
 
 bool same_destination(int first, int second) {

@@ -30,6 +30,9 @@ class Sink {
   // Gone because nobody reads any more, which is no error: a pipe's or socket's other end, a
   // terminal that was closed.
   [[nodiscard]] bool reader_left() const;
+  // How much of what was written its reader has not taken yet, in bytes, where the system says so,
+  // else 0. Any thread.
+  [[nodiscard]] std::size_t unread() const;
   void unblock() {
     if (state_ == State::Blocked) state_ = State::Open;
   }
@@ -44,6 +47,7 @@ class Sink {
   FileDescriptor own_;  // the same pipe or terminal opened again, non-blocking for us alone
   Way way_ = Way::Plain;
   bool waits_ = false;
+  bool pipe_ = false;
   bool grown_ = false;
   State state_ = State::Open;
   int error_ = 0;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -94,9 +95,8 @@ bool OutputThread::drain(std::vector<std::unique_ptr<Stream>> streams,
 
 Delivered OutputThread::delivered() const {
   const auto [output, error] = loop_->unwritten();
-  const std::uint64_t progress =
-      (output ? loop_->progress(false) : 0) + (error ? loop_->progress(true) : 0);
-  return {loop_->drained() >= last_drain_, output, error, progress};
+  return {
+      loop_->drained() >= last_drain_, output, error, {loop_->taken(false), loop_->taken(true)}};
 }
 
 void OutputThread::stop(std::vector<std::unique_ptr<Stream>> streams,
@@ -108,11 +108,11 @@ void OutputThread::stop(std::vector<std::unique_ptr<Stream>> streams,
   command->patience = patience;
   const std::uint64_t id = command->id = ++last_id_;
   loop_->post(std::move(command));
-  const auto progress = [&] { return loop_->progress(false) + loop_->progress(true); };
+  const auto taken = [&] { return std::array{loop_->taken(false), loop_->taken(true)}; };
   for (int silent = 0; silent < kStopParts;) {
-    const std::uint64_t before = progress();
+    const auto before = taken();
     if (wait_answer(id, (patience + kStopMargin) / kStopParts)) return thread_.join();
-    silent = progress() == before ? silent + 1 : 0;
+    silent = taken() == before ? silent + 1 : 0;
   }
   thread_.detach();
   (void)loop_.release();  // the stuck thread's, until the process ends

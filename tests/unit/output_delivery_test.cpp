@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using Step = Delivery::Step;
 
 constexpr Delivery::Time kStart{};
-constexpr Delivered kUnread{false, true, false, 7};
+constexpr Delivered kUnread{false, true, false, {7, 7}};
 
 // Looks as often as drun does until `end`; the steps that were not Wait, with their times.
 class DeliveryTest : public testing::Test {
@@ -67,7 +67,7 @@ TEST_F(DeliveryTest, AReaderThatTakesSomethingIsWaitedForAnew) {
   Delivery delivery(1, false, kStart);
   Delivered delivered = kUnread;
   for (int second = 0; second < 100; second += 4) {
-    ++delivered.progress;
+    ++delivered.taken[0];
     EXPECT_THAT(look(delivery, seconds(second), seconds(second + 4), delivered),
                 testing::IsEmpty());
   }
@@ -80,6 +80,19 @@ TEST_F(DeliveryTest, AReaderThatTakesSomethingIsWaitedForAnew) {
   EXPECT_LE(std::chrono::abs(seen[1].at - last_taken - seconds(10)), 2 * Delivery::kInterval);
 }
 
+// drun's own words about the wait are among what standard error waits for.
+TEST_F(DeliveryTest, OnlyWhatAReaderTakesIsTaken) {
+  Delivery delivery(1, false, kStart);
+  EXPECT_THAT(look(delivery, milliseconds(0), seconds(8)),
+              testing::ElementsAre(Seen{Step::Tell, Delivery::kTellAfter}));
+  Delivered delivered = kUnread;
+  ++delivered.taken[1];  // which is not waited for
+  EXPECT_THAT(look(delivery, seconds(8), seconds(9), delivered), testing::IsEmpty());
+  delivered.waits_for_error = true;
+  EXPECT_THAT(look(delivery, seconds(9), seconds(60), delivered),
+              testing::ElementsAre(Seen{Step::GiveUp, seconds(10)}));
+}
+
 TEST_F(DeliveryTest, AMachineThatStoodStillIsNoReaderThatDid) {
   Delivery delivery(1, false, kStart);
   EXPECT_EQ(delivery.look(kUnread, kStart), Step::Wait);
@@ -87,10 +100,13 @@ TEST_F(DeliveryTest, AMachineThatStoodStillIsNoReaderThatDid) {
 }
 
 TEST(DeliveryWordsTest, NameTheStream) {
-  EXPECT_THAT(waiting_for_reader({false, true, false, 0}), HasSubstr("reader of standard output,"));
-  EXPECT_THAT(waiting_for_reader({false, false, true, 0}), HasSubstr("reader of standard error,"));
-  EXPECT_EQ(lost_at_reader({false, true, true, 0}, "received SIGINT"),
+  EXPECT_THAT(waiting_for_reader({false, true, false, {}}),
+              HasSubstr("reader of standard output,"));
+  EXPECT_THAT(waiting_for_reader({false, false, true, {}}), HasSubstr("reader of standard error,"));
+  EXPECT_EQ(lost_at_reader({false, true, true, {}}, "received SIGINT"),
             "the rest of standard output and error is lost: received SIGINT");
+  EXPECT_EQ(lost_at_reader({false, false, false, {}}, "received SIGINT"),
+            "the rest of the output is lost: received SIGINT");
 }
 
 }  // namespace
