@@ -379,10 +379,7 @@ class Agent {
     }
     const std::string reason = "received " + process::signal_name(signal);
     if (!stop_requests_.count(signal, Clock::now())) return;
-    if (reader_.started()) {
-      if (reader_.give_up(reason)) end_with(signal);
-      return;
-    }
+    if (reader_.started()) return reader_.give_up(reason);
     if (stop_requests_.number() > 1) {
       voice_.progress().clear();
       log::warning(reason + " again: killing the workers");
@@ -484,7 +481,8 @@ class Agent {
     guardian_events_.cancel();
     input_.cancel();
     asio::post(io_, [this] { key_value_.reset(); });  // this may run inside a call from it
-    reader_.start(outcome_.exit_code, stop_requests_.any(), [this] {
+    reader_.start(outcome_.exit_code, stop_requests_.any(), [this](bool lost) {
+      if (lost) end_with(stop_requests_.last());
       if (output_.lost_output() && outcome_.exit_code == 0) outcome_.exit_code = kDrunFailed;
       signals_.cancel();
       if (finder_.resolving()) io_.stop();  // it would wait for the answer, too

@@ -162,7 +162,7 @@ class Agents {
         log::error(lost_at_reader(delivered, stopped_by != 0
                                                  ? "received " + process::signal_name(stopped_by)
                                                  : delivery.reason()));
-        return code != 0 || stopped_by == 0 ? code : 128 + stopped_by;
+        return code != 0 ? code : 128 + last_request_;  // now, or while the agents ended
       }
       if (step == Delivery::Step::Tell) log::warning(waiting_for_reader(delivered));
       const int signal = next_signal(signals_, Delivery::kInterval);

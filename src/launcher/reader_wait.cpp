@@ -9,7 +9,7 @@ namespace drun::launcher {
 
 using Clock = std::chrono::steady_clock;
 
-void ReaderWait::start(int exit_code, bool told_to_stop, std::function<void()> over) {
+void ReaderWait::start(int exit_code, bool told_to_stop, std::function<void(bool)> over) {
   if (started()) return;
   over_ = std::move(over);
   output_.drain(Delivery::kInterval);
@@ -22,10 +22,9 @@ void ReaderWait::look() {
   const Delivered delivered = output_.delivered();
   switch (delivery_->look(delivered, now)) {
     case Delivery::Step::Done:
-      return end();
+      return end(false);
     case Delivery::Step::GiveUp:
-      (void)give_up(delivery_->reason());
-      return;
+      return give_up(delivery_->reason());
     case Delivery::Step::Tell:
       log::warning(waiting_for_reader(delivered));
       break;
@@ -38,18 +37,17 @@ void ReaderWait::look() {
   });
 }
 
-bool ReaderWait::give_up(const std::string& why) {
-  if (!over_) return false;
+void ReaderWait::give_up(const std::string& why) {
+  if (!over_) return;
   const Delivered delivered = output_.delivered();
   if (!delivered.all) log::error(lost_at_reader(delivered, why));
-  end();
-  return !delivered.all;
+  end(!delivered.all);
 }
 
-void ReaderWait::end() {
+void ReaderWait::end(bool lost) {
   timer_.cancel();
   output_.give_up();
-  std::exchange(over_, nullptr)();
+  std::exchange(over_, nullptr)(lost);
 }
 
 }  // namespace drun::launcher

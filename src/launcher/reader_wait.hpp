@@ -21,20 +21,20 @@ class ReaderWait {
 
   // All workers are gone. Calls `over`, which may be now, when everything is written or the reader
   // is given up, which is said; the Output's destructor waits for nobody then. Arguments as of
-  // Delivery.
-  void start(int exit_code, bool told_to_stop, std::function<void()> over);
+  // Delivery; `over` is told whether output was lost.
+  void start(int exit_code, bool told_to_stop, std::function<void(bool lost)> over);
   [[nodiscard]] bool started() const { return delivery_.has_value(); }
-  // Gives the reader up ("received SIGINT"). False when it has everything by now.
-  bool give_up(const std::string& why);
+  // Gives the reader up ("received SIGINT"), where it has not everything by now.
+  void give_up(const std::string& why);
 
  private:
   void look();
-  void end();
+  void end(bool lost);
 
   Output& output_;
   asio::steady_timer timer_;
   std::optional<Delivery> delivery_;
-  std::function<void()> over_;
+  std::function<void(bool)> over_;
 };
 
 }  // namespace drun::launcher

@@ -12,6 +12,7 @@ bool StopRequests::count(int signal, Time now) {
     first_at_ = now;
   }
   ++number_;
+  last_ = signal;
   return true;
 }
 

@@ -18,10 +18,13 @@ class StopRequests {
   bool count(int signal, Time now);
   [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] bool any() const { return number_ > 0; }
+  // The signal of the latest one; 0: there is none.
+  [[nodiscard]] int last() const { return last_; }
 
  private:
   int number_ = 0;
   int first_ = 0;
+  int last_ = 0;
   Time first_at_;
 };
 

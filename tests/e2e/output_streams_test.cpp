@@ -249,6 +249,21 @@ TEST_P(ReaderTest, IsGivenUpByASignal) {
   EXPECT_THAT(drun.finish().survivors, IsEmpty());
 }
 
+// The job has succeeded, and what it left behind is being stopped.
+TEST_P(ReaderTest, IsGivenUpForASignalThatCameBefore) {
+  const std::string leftover = "trap '' TERM; echo left >&2; read line <worker";
+  directory_.write("leftover.sh", leftover + "\n");
+  DrunProcess drun(behind_a_gate("sh -c '[ $RANK = 1 ] && exit; sh leftover.sh & seq " +
+                                 std::to_string(kStalling) + "'"));
+  ASSERT_TRUE(drun.wait_for_err("SIGKILL in")) << drun.err();
+  ASSERT_EQ(::kill(drun_pid(), SIGTERM), 0);
+  ASSERT_TRUE(worker_.open());
+  ASSERT_TRUE(drun.wait_for_err("drun gave 143")) << drun.err();
+  EXPECT_THAT(drun.err(), HasSubstr("the rest of standard output is lost: "));
+  ASSERT_TRUE(reader_.open());
+  EXPECT_THAT(drun.finish().survivors, IsEmpty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Jobs, ReaderTest, testing::Values("--nproc-per-node 2", "--local-nodes 2"),
                          [](const auto& chosen) {
                            return chosen.param == "--local-nodes 2" ? "TwoNodes" : "OneNode";

@@ -37,11 +37,15 @@ TEST(StopRequestsTest, OneRequestThatComesTwiceIsOneRequest) {
   for (const auto& arrivals : cases) {
     StopRequests requests;
     EXPECT_FALSE(requests.any());
+    EXPECT_EQ(requests.last(), 0);
     int before = 0;
     for (const auto& [signal, at, number] : arrivals) {
       EXPECT_EQ(requests.count(signal, StopRequests::Time{} + at), number != before);
       EXPECT_EQ(requests.number(), number) << signal << " at " << at.count();
       EXPECT_TRUE(requests.any());
+      if (number != before) {
+        EXPECT_EQ(requests.last(), signal);
+      }
       before = number;
     }
   }
