@@ -480,7 +480,11 @@ class Agent {
     timer_.cancel();
     guardian_events_.cancel();
     input_.cancel();
-    asio::post(io_, [this] { key_value_.reset(); });  // this may run inside a call from it
+    // This may run inside a call from it. Whoever takes the endpoint next does not wait either.
+    asio::post(io_, [this] {
+      key_value_.reset();
+      store_.end();
+    });
     reader_.start(outcome_.exit_code, stop_requests_.any(), [this](bool lost) {
       if (lost) end_with(stop_requests_.last());
       if (output_.lost_output() && outcome_.exit_code == 0) outcome_.exit_code = kDrunFailed;

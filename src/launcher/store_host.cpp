@@ -4,10 +4,13 @@
 
 namespace drun::launcher {
 
-StoreHost::~StoreHost() {
-  if (!thread_.joinable()) return;
-  server_->stop();
-  thread_.join();
+void StoreHost::end() {
+  first_client_.reset();
+  if (thread_.joinable()) {
+    server_->stop();
+    thread_.join();
+  }
+  server_.reset();
 }
 
 Result<Endpoint> StoreHost::carry_rendezvous(const Endpoint& endpoint, bool workers_too) {
@@ -30,7 +33,7 @@ void StoreHost::serve_on_demand(asio::io_context& io) {
   first_client_.emplace(io, fd);
   first_client_->async_wait(asio::posix::descriptor_base::wait_read,
                             [this](asio::error_code error) {
-                              if (!error) serve();
+                              if (!error && server_ != nullptr) serve();
                             });
 }
 

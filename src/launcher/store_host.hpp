@@ -24,7 +24,7 @@ class StoreHost {
   StoreHost() = default;
   StoreHost(const StoreHost&) = delete;
   StoreHost& operator=(const StoreHost&) = delete;
-  ~StoreHost();  // stops serving; all connections end
+  ~StoreHost() { end(); }
 
   // Before serve(). The rendezvous store; with `workers_too` TCPStore clients of the same port get
   // the workers' store.
@@ -44,6 +44,9 @@ class StoreHost {
   [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed) {
     return server_->stop_unless(needed);
   }
+  // Stops serving and lets go of all ports; all connections end. Afterwards only the destructor may
+  // be called, and this.
+  void end();
   // Lets go of all ports, as if it had carried nothing yet. Not after serve().
   void start_over();
   // Empties the workers' store and drops its connections; it listens from then on. An error: it

@@ -264,6 +264,24 @@ TEST_P(ReaderTest, IsGivenUpForASignalThatCameBefore) {
   EXPECT_THAT(drun.finish().survivors, IsEmpty());
 }
 
+class StoreReaderTest : public ReaderTest {};
+
+TEST_P(StoreReaderTest, ThatStallsKeepsNoOtherJobFromTheEndpoint) {
+  const ReservedPort port;
+  DrunProcess drun(
+      behind_a_gate("--rdzv-endpoint " + port.endpoint() + " seq " + std::to_string(kStalling)));
+  ASSERT_TRUE(drun.wait_for_err("waiting for the reader of standard output")) << drun.err();
+  const Finished next = run_drun(
+      {"--rdzv-backend", "c10d", "--rdzv-endpoint", port.endpoint(), "--quiet", "echo", "words"});
+  EXPECT_EQ(next.code, 0) << next.err;
+  EXPECT_EQ(next.out, "words\n");
+  ASSERT_TRUE(reader_.open());
+  EXPECT_THAT(drun.finish().err, HasSubstr("drun gave 0"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, StoreReaderTest, testing::Values("--rdzv-backend c10d"),
+                         [](const auto&) { return "OneNode"; });
+
 INSTANTIATE_TEST_SUITE_P(Jobs, ReaderTest, testing::Values("--nproc-per-node 2", "--local-nodes 2"),
                          [](const auto& chosen) {
                            return chosen.param == "--local-nodes 2" ? "TwoNodes" : "OneNode";
