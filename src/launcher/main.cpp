@@ -26,20 +26,20 @@ int print(const std::string& text) {
 
 int main(int argc, char** argv) {
   using namespace drun;
-  open_standard_streams();
-  const auto parsed = launcher::parse_options({argv, argv + argc}, launcher::own_environment());
-  if (!parsed.options) {
-    if (parsed.exit_code == 0) return print(parsed.text);
-    std::fputs(parsed.text.c_str(), stderr);
-    return parsed.exit_code;
-  }
-  const auto& options = *parsed.options;
-  log::configure("drun", options.verbose ? log::Level::Debug
-                         : options.quiet ? log::Level::Error
-                                         : log::Level::Info);
-  for (const auto& note : options.notes)
-    log::warning(note);
   try {
+    open_standard_streams();
+    const auto parsed = launcher::parse_options({argv, argv + argc}, launcher::own_environment());
+    if (!parsed.options) {
+      if (parsed.exit_code == 0) return print(parsed.text);
+      std::fputs(parsed.text.c_str(), stderr);
+      return parsed.exit_code;
+    }
+    const auto& options = *parsed.options;
+    log::configure("drun", options.verbose ? log::Level::Debug
+                           : options.quiet ? log::Level::Error
+                                           : log::Level::Info);
+    for (const auto& note : options.notes)
+      log::warning(note);
     const auto unrunnable = launcher::unrunnable(options);
     if (options.dry_run) {
       if (unrunnable) log::warning("here workers would not start: cannot " + unrunnable->text());

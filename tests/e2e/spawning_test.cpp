@@ -194,6 +194,24 @@ TEST(SpawningTest, TheFirstProcessOfAContainerRestartsStopsAndLeavesNothing) {
   EXPECT_THAT(finished.survivors, IsEmpty());
 }
 
+TEST(SpawningTest, AClosedStreamWithoutDevNullIsAnError) {
+  Launch launch;
+  launch.argv = {"/usr/bin/unshare",
+                 "--mount",
+                 "/bin/sh",
+                 "-c",
+                 "mount -t tmpfs none /dev || exit 99; exec \"$@\" <&-",
+                 "sh",
+                 drun_path(),
+                 "true"};
+  DrunProcess process(launch);
+  const Finished finished = process.finish();
+  if (finished.code == 99 || finished.err.starts_with("unshare"))
+    GTEST_SKIP() << "no right to mount here: " << finished.err;
+  EXPECT_EQ(finished.code, 125);
+  EXPECT_EQ(finished.err, "drun: error: open /dev/null: No such file or directory\n");
+}
+
 TEST(SpawningTest, NothingIsInheritedButTheThreeStreams) {
   Launch launch;
   launch.argv = {"/bin/sh",
