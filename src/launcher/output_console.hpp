@@ -26,6 +26,8 @@ class Console {
 
   // Asks for a turn for what `stream` has and has not asked for.
   void offer(Stream& stream, Time now);
+  // The rest of what `stream` has not finished is there, and is not read yet.
+  void hold_back(Stream& stream) { turns_.withdraw_partial(stream); }
   // Writes what may be written now; adds the streams that have been written from to `written`.
   // True when the console took something.
   bool pump(Time now, std::vector<Stream*>& written);

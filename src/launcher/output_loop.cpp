@@ -248,7 +248,10 @@ void OutputLoop::look_at_streams(Time now) {
     Stream& stream = *ready_[i];
     stream.ready = false;
     if (ahead(stream)) {
-      if (stream.folding != nullptr) stream.folding->waiting.push_back(&stream);
+      if (stream.folding != nullptr) {
+        stream.folding->waiting.push_back(&stream);
+        stream.console->hold_back(stream);
+      }
       continue;
     }
     if (read_once(stream, now)) set_ready(stream);
