@@ -254,7 +254,8 @@ TEST_P(ReaderTest, IsGivenUpForASignalThatCameBefore) {
   const std::string leftover = "trap '' TERM; echo left >&2; read line <worker";
   directory_.write("leftover.sh", leftover + "\n");
   DrunProcess drun(behind_a_gate("sh -c '[ $RANK = 1 ] && exit; sh leftover.sh & seq " +
-                                 std::to_string(kStalling) + "'"));
+                                 std::to_string(kLines) + "'"));
+  ASSERT_TRUE(start_stalled());
   ASSERT_TRUE(drun.wait_for_err("SIGKILL in")) << drun.err();
   ASSERT_EQ(::kill(drun_pid(), SIGTERM), 0);
   ASSERT_TRUE(worker_.open());
@@ -269,7 +270,8 @@ class StoreReaderTest : public ReaderTest {};
 TEST_P(StoreReaderTest, ThatStallsKeepsNoOtherJobFromTheEndpoint) {
   const ReservedPort port;
   DrunProcess drun(
-      behind_a_gate("--rdzv-endpoint " + port.endpoint() + " seq " + std::to_string(kStalling)));
+      behind_a_gate("--rdzv-endpoint " + port.endpoint() + " seq " + std::to_string(kLines)));
+  ASSERT_TRUE(start_stalled());
   ASSERT_TRUE(drun.wait_for_err("waiting for the reader of standard output")) << drun.err();
   const Finished next = run_drun(
       {"--rdzv-backend", "c10d", "--rdzv-endpoint", port.endpoint(), "--quiet", "echo", "words"});
