@@ -90,9 +90,10 @@ class Agent {
   }
 
  private:
-  // getaddrinfo() cannot be interrupted and may take a minute; drun was told to stop now.
-  // Everything is swept and said.
-  [[noreturn]] void leave_resolver_behind() const {
+  // getaddrinfo() cannot be interrupted and may take a minute; drun is to end now. No worker was
+  // started yet, everything is said, and no process of drun's own outlives it.
+  [[noreturn]] void leave_resolver_behind() {
+    (void)process::Guardian(std::move(guardian_));
     std::fflush(nullptr);
     std::_Exit(outcome_.exit_code);
   }

@@ -61,12 +61,15 @@ void StoreFinder::cancel() {
 // Whether this machine is to host is a question of addresses, so a name must be resolved first; a
 // name that is not there yet (a pod that is still to start) is asked for again.
 void StoreFinder::resolve() {
+  const auto give_up = [this] {
+    const std::string why = unresolved_.empty() ? "no answer" : unresolved_;
+    calls_.fail(cannot_resolve(why) + "; check --rdzv-endpoint");
+  };
+  if (!unresolved_.empty() && Clock::now() >= deadline_) return give_up();
   resolving_ = true;
   timer_.expires_at(deadline_);
-  timer_.async_wait([this](asio::error_code cancelled) {
-    if (cancelled || cancelled_ || !resolving_) return;
-    calls_.fail("cannot resolve '" + options_.endpoint.host +
-                "': no answer; check --rdzv-endpoint");
+  timer_.async_wait([this, give_up](asio::error_code cancelled) {
+    if (!cancelled && !cancelled_ && resolving_) give_up();
   });
   resolver_.async_resolve(
       options_.endpoint.host, std::to_string(options_.endpoint.port),
@@ -75,6 +78,7 @@ void StoreFinder::resolve() {
         timer_.cancel();
         if (cancelled_) return;
         if (error) return resolve_later(error);
+        unresolved_.clear();
         std::vector<std::string> addresses;
         for (const auto& entry : found)
           addresses.push_back(entry.endpoint().address().to_string());
@@ -83,10 +87,13 @@ void StoreFinder::resolve() {
 }
 
 void StoreFinder::resolve_later(asio::error_code error) {
-  const std::string what = "cannot resolve '" + options_.endpoint.host + "': " + error.message();
-  const auto now = Clock::now();
-  if (now >= deadline_) return calls_.fail(what + "; check --rdzv-endpoint");
-  later(what + "; trying again", &StoreFinder::resolve);
+  unresolved_ = error.message();
+  if (Clock::now() >= deadline_) return resolve();  // gives up
+  later(cannot_resolve(unresolved_) + "; trying again", &StoreFinder::resolve);
+}
+
+std::string StoreFinder::cannot_resolve(const std::string& why) const {
+  return "cannot resolve '" + options_.endpoint.host + "': " + why;
 }
 
 void StoreFinder::later(const std::string& what, void (StoreFinder::*step)()) {

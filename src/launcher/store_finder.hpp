@@ -70,6 +70,7 @@ class StoreFinder {
   void go_alone();
   void resolve();
   void resolve_later(asio::error_code error);
+  [[nodiscard]] std::string cannot_resolve(const std::string& why) const;
   void later(const std::string& what, void (StoreFinder::*step)());
   void host_or_connect(const std::vector<std::string>& addresses);
   void connect_to_endpoint();
@@ -92,6 +93,7 @@ class StoreFinder {
   bool taken_ = false;  // the port was: by another agent, or by something else
   std::optional<std::string> holder_;
   bool resolving_ = false;
+  std::string unresolved_;  // why, as the last answer had it
   bool cancelled_ = false;
 };
 

@@ -28,6 +28,19 @@ while True:
 """
 
 
+def helpers_of(agent):
+    """The processes that drun has for its own ends: their command lines name it."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_text(errors="replace")
+        except OSError:
+            continue  # it has just ended
+        if f"for process {agent.pid} " in command + " ":
+            found.append(command.strip())
+    return found
+
+
 class Test:
     def __init__(self, drun, hosts, directory):
         self.drun, self.hosts, self.directory = drun, hosts, directory
@@ -72,6 +85,8 @@ class Test:
         agent.terminate()
         code = ended(agent, LIMIT)
         assert code == 143, f"stopped while it asks for a name: {code}"
+        helpers = helpers_of(agent)
+        assert not helpers, f"drun's own processes are left: {helpers}"
         agent = self.start(1, "unanswered:29500", "--rdzv-conf", "join_timeout=2", environment=patient)
         code = ended(agent, LIMIT)
         assert code == 124, f"the join timeout while it asks for a name: {code}"
