@@ -149,7 +149,8 @@ class ReaderTest : public testing::TestWithParam<std::string> {
   // drun, which waits for `start_`, and whose stdout nobody reads until `reader_` opens.
   Launch behind_a_gate(const std::string& arguments) const {
     const std::string drun = "exec '" + drun_path() + "' " + GetParam() + " " + arguments;
-    directory_.write("drun.sh", "echo $$ >pid\nread line <start\n" + drun + "\n");
+    // In a subshell: the shell's own stdout is never the file.
+    directory_.write("drun.sh", "(echo $$ >pid)\nread line <start\n" + drun + "\n");
     Launch launch;
     launch.directory = directory_.path();
     launch.argv = {"/bin/sh", "-c",
@@ -163,6 +164,7 @@ class ReaderTest : public testing::TestWithParam<std::string> {
       return false;
     const std::string path = "/proc/" + std::to_string(drun_pid()) + "/fd/1";
     const FileDescriptor pipe(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    if (::fcntl(pipe.get(), F_GETPIPE_SZ) < 0) return false;
     ::fcntl(pipe.get(), F_SETPIPE_SZ, 1 << 20);
     const std::string page = std::string(4095, kFiller) + '\n';
     while (::write(pipe.get(), page.data(), page.size()) > 0) {
