@@ -26,6 +26,7 @@ inline constexpr SessionId kNoSession = 0;
 
 class KeyTable {
  public:
+  // In the place of a number, which is not negative.
   static constexpr std::int64_t kUnknown = -1;
   // What a key, a queue item, a wait's key or a watch counts besides its bytes.
   static constexpr std::size_t kOverheadBytes = 128;

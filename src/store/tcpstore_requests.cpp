@@ -64,7 +64,6 @@ void add_to_digits(std::string& digits, std::int64_t delta) {
   for (std::size_t i = digits.size(); delta > 0; delta /= 10) {
     delta += digits[--i] - '0';
     digits[i] = static_cast<char>('0' + delta % 10);
-    if (delta < 10) return;
   }
 }
 
