@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "support/drun_process.hpp"
+#include "support/full_pipe.hpp"
 #include "support/gate.hpp"
 
 namespace drun::test {
@@ -164,12 +164,8 @@ class ReaderTest : public testing::TestWithParam<std::string> {
       return false;
     const std::string path = "/proc/" + std::to_string(drun_pid()) + "/fd/1";
     const FileDescriptor pipe(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-    if (::fcntl(pipe.get(), F_GETPIPE_SZ) < 0) return false;
     ::fcntl(pipe.get(), F_SETPIPE_SZ, 1 << 20);
-    const std::string page = std::string(4095, kFiller) + '\n';
-    while (::write(pipe.get(), page.data(), page.size()) > 0) {
-    }
-    return errno == EAGAIN && start_.open();
+    return fill_pipe(pipe.get(), std::string(4095, kFiller) + '\n') > 0 && start_.open();
   }
   // The workers' lines.
   static std::vector<std::string> lines_of(const Finished& finished) {

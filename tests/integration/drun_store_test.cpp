@@ -15,6 +15,7 @@
 #include "drun/base/file_descriptor.hpp"
 #include "drun/store/client.hpp"
 #include "support/drun_process.hpp"
+#include "support/full_pipe.hpp"
 #include "support/process_state.hpp"
 
 namespace drun::store {
@@ -80,9 +81,7 @@ TEST(DrunStoreTest, EndsInOrderAsSoonAsItHasSaidItsEndpoint) {
   const std::string path = (directory.path() / "out").string();
   ASSERT_EQ(::mkfifo(path.c_str(), S_IRUSR | S_IWUSR), 0);
   const FileDescriptor pipe(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  const std::string filling(4096, '.');
-  while (::write(pipe.get(), filling.data(), filling.size()) > 0) {
-  }
+  ASSERT_GT(test::fill_pipe(pipe.get(), std::string(4096, '.')), 0U);
   test::Launch held_up;
   held_up.argv = {"/bin/sh", "-c", "exec \"$0\" --bind 127.0.0.1 --port 0 >\"$1\"", kDrunStore,
                   path};

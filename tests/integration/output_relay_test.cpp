@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/full_pipe.hpp"
 #include "support/output_rig.hpp"
 
 namespace drun::launcher {
@@ -21,17 +22,9 @@ class OutputRelayTest : public testing::Test {
  protected:
   OutputRelayTest() { ::signal(SIGPIPE, SIG_IGN); }
 
-  // Fills drun's stdout to the last byte; returns with what.
-  std::string fill() const {
-    const int fd = out.writer.get();
-    const int flags = ::fcntl(fd, F_GETFL);
-    ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-    std::string filling;
-    const std::string page(4096, '-');
-    for (ssize_t n = 0; (n = ::write(fd, page.data(), page.size())) > 0;)
-      filling += page.substr(0, static_cast<std::size_t>(n));
-    ::fcntl(fd, F_SETFL, flags);
-    return filling;
+  // Fills drun's stdout to the last byte.
+  [[nodiscard]] std::size_t fill() const {
+    return test::fill_pipe(out.writer.get(), std::string(4096, '-'));
   }
 
   test::Pipe out;
@@ -40,7 +33,8 @@ class OutputRelayTest : public testing::Test {
 
 TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
   ::fcntl(out.writer.get(), F_SETPIPE_SZ, 1 << 20);  // as big as the relay makes it
-  const std::string filling = fill();
+  const std::size_t filling = fill();
+  ASSERT_GT(filling, 0U);
   OutputRelay relay(out.writer.get(), err.writer.get());
   WorkerStreams agent = relay.open(0);
   relay.start();
@@ -65,7 +59,7 @@ TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
   EXPECT_NE(relay.delivered().taken[0], before.taken[0]) << "too little to write more";
 
   std::string shown;
-  const std::size_t all = filling.size() - 1 + 10'000;
+  const std::size_t all = filling - 1 + 10'000;
   EXPECT_TRUE(read_until(out.reader.get(), shown, [&] { return shown.size() == all; }));
   relay.drain(kPatience);
   EXPECT_TRUE(relay.delivered().all);
@@ -73,7 +67,7 @@ TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
 }
 
 TEST_F(OutputRelayTest, TheEndWaitsForNobody) {
-  (void)fill();
+  ASSERT_GT(fill(), 0U);
   OutputRelay relay(out.writer.get(), err.writer.get());
   WorkerStreams agent = relay.open(0);
   relay.start();
