@@ -21,8 +21,12 @@ constexpr std::size_t kEagerFlush = 64 * 1024;
 // Output memory that a connection may keep for the next time.
 constexpr std::size_t kKeptBytes = 1024;
 
-bool is_retry(int error) {
-  return error == EAGAIN || error == EINTR;
+// EAGAIN: there is nothing to read.
+ssize_t read_some(int fd, char* to, std::size_t room) {
+  for (;;) {
+    const ssize_t received = ::recv(fd, to, room, 0);
+    if (received >= 0 || errno != EINTR) return received;
+  }
 }
 
 }  // namespace
@@ -94,26 +98,29 @@ void Connection::discard_output() {
   sent_ = 0;
 }
 
-void Connection::receive(Time now) {
+bool Connection::receive(Time now, bool has_urgent) {
   if (lingering_) return discard_input();
   if (!wants_to_read()) {  // only an error or a hang-up can have been reported
     health_ = Health::Broken;
-    return;
+    return false;
   }
   ssize_t received = 0;
+  std::size_t room = 0;
   const std::size_t kept = input_.size();
   const bool in_shared = kept <= kCopiedRemainder;
   if (in_shared) {
     char* to = shared_.input.data();
     if (kept > 0) std::memcpy(to, input_.view().data(), kept);
-    received = ::recv(fd(), to + kept, SharedBuffers::kInputBytes - kept, 0);
+    room = SharedBuffers::kInputBytes - kept;
+    received = read_some(fd(), to + kept, room);
   } else {
     input_.reserve(std::min(std::max(needed_, kept + kLeastRoom), 2 * kept + kLeastRoom));
-    received = ::recv(fd(), input_.tail(), input_.room(), 0);
+    room = input_.room();
+    received = read_some(fd(), input_.tail(), room);
   }
   if (received <= 0) {
-    if (received == 0 || !is_retry(errno)) health_ = Health::Broken;
-    return;
+    if (received == 0 || errno != EAGAIN) health_ = Health::Broken;
+    return false;
   }
   if (in_shared) {
     take({shared_.input.data(), kept + static_cast<std::size_t>(received)}, now);
@@ -121,6 +128,7 @@ void Connection::receive(Time now) {
     input_.grow(static_cast<std::size_t>(received));
     take(input_.view(), now);
   }
+  return has_urgent || static_cast<std::size_t>(received) == room;
 }
 
 // `bytes` are all input that is not applied yet, in the shared buffer or in this connection's own.
@@ -137,12 +145,13 @@ void Connection::take(std::string_view bytes, Time now) {
     closing_ = fed.state == State::Closed;
     write(now);
     if (borrowed) {
-      std::string rest(output(), sent_);
+      std::string rest;
+      if (unsent() > 0) rest.assign(output(), sent_);
       sent_ = 0;
       output().clear();
       if (output().capacity() > SharedBuffers::kKeptOutputBytes) std::string().swap(output());
       shared_.output.swap(output());
-      output() = std::move(rest);
+      if (!rest.empty()) output() = std::move(rest);
     }
   }
   if (closing_)
@@ -175,7 +184,7 @@ void Connection::write(Time now) {
     const ssize_t sent = ::send(fd(), out.data() + sent_, unsent(), MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno == EINTR) continue;
-      if (!is_retry(errno)) health_ = Health::Broken;
+      if (errno != EAGAIN) health_ = Health::Broken;
       break;
     }
     progress = true;
@@ -221,9 +230,10 @@ void Connection::begin_lingering(Time now) {
   ::shutdown(fd(), SHUT_WR);
 }
 
-void Connection::discard_input() {
-  const ssize_t received = ::recv(fd(), shared_.input.data(), SharedBuffers::kInputBytes, 0);
-  if (received == 0 || (received < 0 && !is_retry(errno))) health_ = Health::Dropped;
+bool Connection::discard_input() {
+  const ssize_t received = read_some(fd(), shared_.input.data(), SharedBuffers::kInputBytes);
+  if (received == 0 || (received < 0 && errno != EAGAIN)) health_ = Health::Dropped;
+  return received == static_cast<ssize_t>(SharedBuffers::kInputBytes);
 }
 
 }  // namespace drun::store

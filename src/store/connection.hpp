@@ -50,8 +50,9 @@ class Connection final : public EventSource, public Peer {
              ConnectionOwner& owner);
   ~Connection() override;
 
-  // Reads once, applies what is complete, sends the replies.
-  void receive(Time now);
+  // Reads once, applies what is complete, sends the replies. False: there was no more to read. A
+  // read ends before and behind urgent data, which is `has_urgent`.
+  bool receive(Time now, bool has_urgent);
   // Sends what is waiting; then goes on with requests that had to pause.
   void flush(Time now);
   // It is over: lets go of the tables. Afterwards only the destructor may be called.
@@ -63,6 +64,8 @@ class Connection final : public EventSource, public Peer {
 
   [[nodiscard]] bool wants_to_read() const { return !paused_ && !closing_; }
   [[nodiscard]] bool wants_to_write() const { return unsent() > 0 || paused_; }
+  // Paused to give the others their turn, while the socket would take more.
+  [[nodiscard]] bool gave_way() const { return paused_ && !blocked_; }
   // True while it waits for the peer to read, or to close after an error: since when.
   [[nodiscard]] bool is_blocked() const { return unsent() > 0 || paused_ || lingering_; }
   [[nodiscard]] Time blocked_since() const { return blocked_since_; }
@@ -85,7 +88,7 @@ class Connection final : public EventSource, public Peer {
   void write(Time now);
   void settle();
   void begin_lingering(Time now);
-  void discard_input();
+  bool discard_input();
 
   FileDescriptor socket_;
   const Limits& limits_;

@@ -6,7 +6,7 @@
 namespace drun::store {
 
 struct EventSource {
-  enum class Kind : std::uint8_t { Connection, Listener, Stop, Mailbox };
+  enum class Kind : std::uint8_t { Connection, Listener, Stop, Signal, Mailbox };
 
   explicit EventSource(Kind source_kind) : kind(source_kind) {}
   Kind kind;

@@ -1,10 +1,8 @@
 // drun-store: the store as a program of its own.
-#include <pthread.h>
+#include <signal.h>
 
-#include <csignal>
 #include <exception>
 #include <string>
-#include <thread>
 
 #include "base/standard_streams.hpp"
 #include "drun/base/endpoint.hpp"
@@ -19,13 +17,11 @@ namespace {
 constexpr int kUsage = 2;
 constexpr int kFailed = 125;
 
-// SIGTERM and SIGINT, blocked in all threads so that sigwait() gets them.
 sigset_t end_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
 
@@ -46,18 +42,12 @@ int serve(const StoreSettings& settings) {
       return kFailed;
     }
   }
-  const sigset_t signals = end_signals();  // who reads the endpoint may end it at once
+  server.stop_on(end_signals());  // who reads the endpoint may end it at once
   if (const Status written = write_standard_output(to_string(*bound) + "\n"); !written) {
     log::error("cannot " + written.error().what());
     return kFailed;
   }
-  std::thread serving([&server] { server.run(); });
-  int signal = 0;
-  while (sigwait(&signals, &signal) != 0) {
-  }
-  log::info(std::string("ending on ") + (signal == SIGTERM ? "SIGTERM" : "SIGINT"));
-  server.stop();
-  serving.join();
+  server.run();
   return server.last_snapshot() ? 0 : kFailed;
 }
 

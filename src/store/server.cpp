@@ -61,6 +61,10 @@ Status Server::last_snapshot() const {
   return impl_->loop.last_snapshot();
 }
 
+void Server::stop_on(const sigset_t& signals) {
+  impl_->loop.stop_on(signals);
+}
+
 void Server::run() {
   impl_->loop.run();
   impl_->has_run = true;

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -30,6 +31,10 @@ constexpr Milliseconds kBlockedCheck{500};
 constexpr Milliseconds kLingerTime{2'000};
 // Sessions are not ended while there may be unread input that renews them, for so many rounds.
 constexpr int kMaxRoundsBehind = 64;
+// What is asked for where a connection is to be read. Its end, and urgent data, may come with other
+// bytes in one event.
+constexpr std::uint32_t kReadable = EPOLLIN | EPOLLPRI | EPOLLRDHUP;
+constexpr std::uint32_t kEnded = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 control::Token random_token() {
   control::Token token;
@@ -92,8 +97,8 @@ ServerLoop::~ServerLoop() {
     connection->disconnect(now_);
 }
 
-void ServerLoop::watch(int fd, EventSource& source, std::uint32_t events) {
-  if (source.epoll_events == events) return;
+void ServerLoop::watch(int fd, EventSource& source, std::uint32_t events, bool again) {
+  if (source.epoll_events == events && !again) return;
   epoll_event event{};
   event.events = events;
   event.data.ptr = &source;
@@ -172,7 +177,7 @@ void ServerLoop::add_connection(FileDescriptor socket, Listener& listener) {
   PeerContext& context = listener.table == Table::Job ? job_context_ : worker_context_;
   auto connection = std::make_unique<Connection>(std::move(socket), context, shared_, *this);
   connection->index = connections_.size();
-  watch(connection->fd(), *connection, EPOLLIN);
+  watch(connection->fd(), *connection, kReadable | EPOLLET);
   connections_.push_back(std::move(connection));
   ++counters_.accepted;
   counters_.connections = connections_.size();
@@ -198,13 +203,14 @@ void ServerLoop::flush_listed() {
   listed_.clear();
 }
 
-void ServerLoop::after_event(Connection& connection) {
+void ServerLoop::after_event(Connection& connection, bool unread) {
   if (connection.health() != Connection::Health::Good) return remove(connection);
   if (connection.is_lingering()) report(connection);
   const std::uint32_t events =
-      (connection.wants_to_read() || connection.is_lingering() ? std::uint32_t{EPOLLIN} : 0U) |
+      EPOLLET | (connection.wants_to_read() || connection.is_lingering() ? kReadable : 0U) |
       (connection.wants_to_write() ? std::uint32_t{EPOLLOUT} : 0U);
-  watch(connection.fd(), connection, events);
+  // What happened already is no event to come: epoll has to look.
+  watch(connection.fd(), connection, events, unread || connection.gave_way());
   if (connection.is_blocked())
     next_blocked_check_ = std::min(next_blocked_check_, now_ + kBlockedCheck);
 }
@@ -346,19 +352,37 @@ void ServerLoop::handle(const epoll_event& event) {
       auto& connection = static_cast<Connection&>(source);
       if (connection.fd() < 0) return;  // removed in this round
       if ((event.events & EPOLLOUT) != 0) connection.flush(now_);
+      bool unread = false;
       if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 &&
           connection.health() == Connection::Health::Good)
-        connection.receive(now_);
-      return after_event(connection);
+        unread = connection.receive(now_, (event.events & EPOLLPRI) != 0) ||
+                 (event.events & kEnded) != 0;
+      return after_event(connection, unread);
     }
     case EventSource::Kind::Listener:
       return accept(static_cast<Listener&>(source));
     case EventSource::Kind::Stop:
       is_stopping_ = true;
       return;
+    case EventSource::Kind::Signal:
+      return take_signal();
     case EventSource::Kind::Mailbox:
       return run_commands();
   }
+}
+
+void ServerLoop::stop_on(const sigset_t& signals) {
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signals_ = opened(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
+  watch(signals_.get(), signal_source_, EPOLLIN);
+}
+
+void ServerLoop::take_signal() {
+  signalfd_siginfo signal{};
+  if (::read(signals_.get(), &signal, sizeof signal) != sizeof signal) return;
+  const char* name = ::sigabbrev_np(static_cast<int>(signal.ssi_signo));
+  log::info(std::string("ending on SIG") + (name != nullptr ? name : "?"));
+  is_stopping_ = true;
 }
 
 void ServerLoop::run_commands() {
@@ -367,9 +391,11 @@ void ServerLoop::run_commands() {
 }
 
 void ServerLoop::run() {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  if (!signals_) {  // they are another thread's
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  }
 
   std::vector<epoll_event> events(kMaxEvents);
   int rounds_behind = 0;

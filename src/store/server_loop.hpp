@@ -1,10 +1,12 @@
-// The server's loop: one thread, one level-triggered epoll, all connections, listeners and timers.
+// The server's loop: one thread, one epoll, all connections, listeners and timers.
 //
-// Not an Asio loop: a reactor that is edge-triggered needs a second read for each request to learn
-// that there is nothing more, and here the system calls are the cost. With level-triggered events a
-// request takes one recv and one send, and a share of an epoll_wait.
+// Not an Asio loop, which reads a second time for each request to learn that there is nothing more:
+// here the system calls are the cost. A connection's events are edge-triggered, so that the kernel
+// looks at it once per event, and a read that did not fill its buffer has taken all: a request
+// takes one recv and one send, and a share of an epoll_wait.
 #pragma once
 
+#include <signal.h>
 #include <sys/epoll.h>
 
 #include <cstddef>
@@ -38,6 +40,7 @@ class ServerLoop final : public ConnectionOwner {
   Result<Endpoint> add_listener(FileDescriptor bound, Table tcpstore_table, bool listening);
   Status use_snapshot(const std::string& file, Milliseconds interval);
   [[nodiscard]] Status last_snapshot() const { return last_snapshot_; }
+  void stop_on(const sigset_t& signals);
   void run();
 
   // ---- any thread ----
@@ -69,17 +72,20 @@ class ServerLoop final : public ConnectionOwner {
   void pause(Listener& listener, int error);
   void resume_listeners();
   void add_connection(FileDescriptor socket, Listener& listener);
-  void after_event(Connection& connection);
+  // `unread`: there may be more to read, now.
+  void after_event(Connection& connection, bool unread = false);
   void remove(Connection& connection);
   void report(Connection& connection);
   void flush_listed();
   void check_blocked();
+  void take_signal();
   void run_commands();
   void save_snapshot_if_due();
   void save_last_snapshot();
   void note_snapshot(const Status& result);
   [[nodiscard]] int timeout_ms() const;
-  void watch(int fd, EventSource& source, std::uint32_t events);
+  // `again`: although it may be watched like this already, epoll is to look at it now.
+  void watch(int fd, EventSource& source, std::uint32_t events, bool again = false);
 
   Limits limits_;
   Budget budget_;
@@ -93,8 +99,10 @@ class ServerLoop final : public ConnectionOwner {
 
   FileDescriptor epoll_;
   FileDescriptor stop_event_;
+  FileDescriptor signals_;  // of stop_on()
   Mailbox<Command> mailbox_;
   EventSource stop_source_{EventSource::Kind::Stop};
+  EventSource signal_source_{EventSource::Kind::Signal};
   EventSource mailbox_source_{EventSource::Kind::Mailbox};
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<Connection>> connections_;

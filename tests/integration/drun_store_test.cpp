@@ -74,6 +74,32 @@ TEST(DrunStoreTest, PrintsItsEndpointAndServesUntilItIsTold) {
   }
 }
 
+// Each alone would end it; who has no patience sends many.
+TEST(DrunStoreTest, ASecondSignalDoesNotCutItsEndShort) {
+  const test::TempDir directory;
+  const std::string file = (directory.path() / "snapshot").string();
+  DrunStore store({"--port", "0", "--snapshot", file});
+  auto client = store.client();
+  ASSERT_TRUE(client && client->set("k", "v") && client->get("k"));
+  for (int i = 0; i < 5; ++i) {
+    store.process().signal(SIGTERM);
+    store.process().signal(SIGINT);
+  }
+  EXPECT_EQ(store.process().finish().code, 0);
+  DrunStore next({"--port", "0", "--snapshot", file});
+  EXPECT_EQ(next.client().value().get("k").value(), "v");
+}
+
+// Its signals of its own hold up no other: those do what they always do.
+TEST(DrunStoreTest, EndsOnOtherSignalsAsAnyProgram) {
+  for (const int signal : {SIGHUP, SIGUSR1, SIGALRM}) {
+    DrunStore store;
+    ASSERT_TRUE(store.client());
+    store.process().signal(signal);
+    EXPECT_EQ(store.process().finish().code, 128 + signal);
+  }
+}
+
 // Whoever has read the endpoint may end it at once: the signals are taken before that. A pipe that
 // is full holds it up there.
 TEST(DrunStoreTest, EndsInOrderAsSoonAsItHasSaidItsEndpoint) {

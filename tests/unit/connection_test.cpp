@@ -72,7 +72,7 @@ class ConnectionTest : public testing::Test, public ConnectionOwner {
   void read_all() {
     char byte = 0;
     while (is_good() && ::recv(connection_->fd(), &byte, 1, MSG_PEEK) == 1) {
-      connection_->receive({});
+      connection_->receive({}, false);
       read_answers();
     }
   }

@@ -3,6 +3,8 @@
 // stop_unless() and reset_worker_table() may be called from any other.
 #pragma once
 
+#include <signal.h>
+
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -59,7 +61,12 @@ class Server {
   // Once run() has returned: whether the file holds what the server held.
   [[nodiscard]] Status last_snapshot() const;
 
-  // Serves until stop(). Call from the thread that is to serve; blocks all signals in it.
+  // Before run(), for a program that does nothing else: any of `signals` is a stop() too. They are
+  // blocked in the calling thread, which is to call run(); block them in all others.
+  void stop_on(const sigset_t& signals);
+
+  // Serves until stop(). Call from the thread that is to serve; blocks all signals in it, without
+  // stop_on().
   void run();
   // Any thread, and signal handlers; before run() too, which then returns at once.
   void stop();
