@@ -17,8 +17,8 @@ endif()
 # What the targets are about, without clients and sockets; elsewhere the library has it.
 if(DRUN_FUZZ)
   add_library(fuzzed_store STATIC)
-  foreach(source control_protocol control_requests errors peer sessions snapshot table table_watches
-                 tcpstore_call tcpstore_protocol tcpstore_requests)
+  foreach(source control_protocol control_requests errors key_hash peer sessions snapshot table
+                 table_watches tcpstore_call tcpstore_protocol tcpstore_requests)
     target_sources(fuzzed_store PRIVATE "${PROJECT_SOURCE_DIR}/src/store/${source}.cpp")
   endforeach()
   set_target_properties(fuzzed_store PROPERTIES UNITY_BUILD ON)

@@ -5,6 +5,7 @@ drun_add_test(store_test LABEL unit
     unit/connection_test.cpp
     unit/control_protocol_test.cpp
     unit/control_requests_test.cpp
+    unit/key_hash_test.cpp
     unit/sessions_test.cpp
     unit/snapshot_test.cpp
     unit/snapshot_writer_test.cpp

@@ -14,13 +14,19 @@ namespace drun::store {
 static_assert(std::endian::native == std::endian::little,
               "load() and append() copy integers as they are in memory");
 
+// The integer in the first sizeof(T) bytes from `bytes` on.
+template <typename T>
+[[nodiscard]] T load_at(const char* bytes) {
+  static_assert(std::is_integral_v<T>);
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
 // The integer at the front of `bytes`, which holds at least sizeof(T) of them.
 template <typename T>
 [[nodiscard]] T load(std::string_view bytes) {
-  static_assert(std::is_integral_v<T>);
-  T value;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
+  return load_at<T>(bytes.data());
 }
 
 template <typename T>

@@ -24,7 +24,7 @@ std::string over_limit(std::string_view what, std::size_t limit) {
 std::vector<const control::Write*> effective_writes(const std::vector<control::Write>& writes) {
   std::vector<const control::Write*> effective;
   effective.reserve(writes.size());
-  std::unordered_map<std::string_view, std::size_t> places;
+  std::unordered_map<std::string_view, std::size_t, KeyHash> places;
   for (const control::Write& write : writes) {
     if (writes.size() > 1) {
       const auto [it, is_new] = places.try_emplace(write.key, effective.size());

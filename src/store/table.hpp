@@ -13,7 +13,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "store/budget.hpp"
@@ -185,7 +184,7 @@ class KeyTable {
   KeyMap<Entry> entries_;
   // Kept from the first list() on: a table that is never listed pays nothing.
   std::optional<std::set<std::string_view>> ordered_;
-  std::unordered_map<SessionId, std::unordered_set<std::string_view>> owned_;
+  std::unordered_map<SessionId, KeySet> owned_;
   KeyMap<std::list<std::string>> queues_;
   KeyMap<WaiterList> waiters_;  // no list is empty
   WaiterList spare_waiters_;    // for the next ones

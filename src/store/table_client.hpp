@@ -11,22 +11,23 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
+
+#include "store/key_hash.hpp"
 
 namespace drun::store {
 
 class TableClient;
 
 // Lookups by string_view without making a string.
-struct KeyHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view key) const { return std::hash<std::string_view>{}(key); }
-};
 template <typename T>
 using KeyMap = std::unordered_map<std::string, T, KeyHash, std::equal_to<>>;
+using KeySet = std::unordered_set<std::string_view, KeyHash>;
 
-// The beginning of a text with its hash, which is computed along with those of all shorter ones.
+// The beginning of a text with its hash, which is computed along with those of all shorter ones:
+// FNV-1a, from a secret on.
 class HashedPrefix {
  public:
   // Of `text`, with no byte taken yet.
@@ -35,7 +36,7 @@ class HashedPrefix {
   // To this length, not shorter than before.
   void extend(std::size_t length) {
     for (; length_ < length; ++length_)
-      hash_ = (hash_ ^ static_cast<unsigned char>(text_[length_])) * 0x100000001B3;  // FNV-1a
+      hash_ = (hash_ ^ static_cast<unsigned char>(text_[length_])) * 0x100000001B3;
   }
   [[nodiscard]] std::string_view view() const { return text_.substr(0, length_); }
   [[nodiscard]] std::size_t hash() const { return hash_ ^ (hash_ >> 32); }
@@ -43,7 +44,7 @@ class HashedPrefix {
  private:
   std::string_view text_;
   std::size_t length_ = 0;
-  std::size_t hash_ = 0xCBF29CE484222325;
+  std::uint64_t hash_ = KeyHash::process_secrets()[0];
 };
 struct PrefixHash {
   using is_transparent = void;

@@ -1,7 +1,6 @@
 // The watches of the key table: who is told of which change.
 #include <cassert>
 #include <iterator>
-#include <unordered_set>
 #include <utility>
 
 #include "store/table.hpp"
@@ -81,7 +80,7 @@ void KeyTable::tell_watches() {
     changed_.clear();
     return;
   }
-  std::unordered_set<std::string_view> seen;
+  KeySet seen;
   std::vector<WatchRecord*> touched;
   for (const std::string& key : changed_) {
     if (!seen.insert(key).second) continue;
