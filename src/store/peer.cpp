@@ -36,7 +36,7 @@ Peer::Fed Peer::feed(std::string_view bytes, Time now) {
   feeding_ = true;
   sent_now_ = 0;
   while (fed.state == State::Open && !bytes.empty()) {
-    if (output_.size() + sent_now_ > kHighWater) {
+    if (has_much_output()) {
       fed.state = State::Paused;
       break;
     }
@@ -47,7 +47,7 @@ Peer::Fed Peer::feed(std::string_view bytes, Time now) {
         fed.state = detect(bytes, fed);
         break;
       case Phase::TcpStore:
-        fed.state = next_tcpstore(bytes, fed);
+        fed.state = feed_tcpstore(bytes, fed);
         break;
       case Phase::ControlOpening:
         fed.state = next_opening(bytes, fed);
@@ -86,26 +86,32 @@ Peer::State Peer::detect(std::string_view bytes, Fed& fed) {
   return State::Open;
 }
 
-Peer::State Peer::next_tcpstore(std::string_view bytes, Fed& fed) {
+// All requests, as many as there are.
+Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed) {
   tcpstore::Request& request = context_.tcpstore_request;
-  const auto decoded = decoder_.next(bytes, context_.limits, request);
-  switch (decoded.status) {
-    case tcpstore::Decoder::Status::NeedMore:
-      fed.needed = decoded.size;
-      return State::Open;
-    case tcpstore::Decoder::Status::Refused:
-      return close(decoded.reason);
-    case tcpstore::Decoder::Status::Complete:
-      break;
+  KeyTable& table = context_.tcpstore_table;
+  while (!bytes.empty()) {
+    if (has_much_output()) return State::Paused;
+    const auto decoded = decoder_.next(bytes, context_.limits, request);
+    switch (decoded.status) {
+      case tcpstore::Decoder::Status::NeedMore:
+        fed.needed = decoded.size;
+        return State::Open;
+      case tcpstore::Decoder::Status::Refused:
+        return close(decoded.reason);
+      case tcpstore::Decoder::Status::Complete:
+        break;
+    }
+    // A client of the old dialects sends again only when it has given up its wait.
+    if (KeyTable::is_waiting(*this) && decoder_.dialect() != tcpstore::Dialect::C)
+      table.cancel_waits(*this);
+    ++context_.counters.requests;
+    const char* failure =
+        tcpstore::apply(table, *this, ++last_wait_, request, context_.limits, output_);
+    if (failure != nullptr) return close(failure);
+    fed.consumed += decoded.size;
+    bytes.remove_prefix(decoded.size);
   }
-  // A client of the old dialects sends again only when it has given up its wait.
-  if (KeyTable::is_waiting(*this) && decoder_.dialect() != tcpstore::Dialect::C)
-    table().cancel_waits(*this);
-  ++context_.counters.requests;
-  const char* failure =
-      tcpstore::apply(table(), *this, ++last_wait_, request, context_.limits, output_);
-  if (failure != nullptr) return close(failure);
-  fed.consumed += decoded.size;
   return State::Open;
 }
 

@@ -100,9 +100,10 @@ class Peer : public TableClient, public SessionHolder {
   enum class Phase : std::uint8_t { Unknown, TcpStore, ControlOpening, Control };
 
   [[nodiscard]] KeyTable& table() const;
+  [[nodiscard]] bool has_much_output() const { return output_.size() + sent_now_ > kHighWater; }
   State close(const char* reason);
   State detect(std::string_view bytes, Fed& fed);
-  State next_tcpstore(std::string_view bytes, Fed& fed);
+  State feed_tcpstore(std::string_view bytes, Fed& fed);
   std::size_t send_now(std::string_view bytes) final;
   State next_opening(std::string_view bytes, Fed& fed);
   State next_frame(std::string_view bytes, Fed& fed, Time now);

@@ -29,20 +29,20 @@ class Fields {
   template <typename T>
   bool integer(T& value) {
     if (!available(sizeof(T))) return false;
-    value = load<T>(bytes_.substr(at_));
+    value = load_at<T>(bytes_.data() + at_);
     at_ += sizeof(T);
     return true;
   }
 
   bool vector(std::string_view& out, std::size_t limit, const char* reason) {
     if (!available(kLengthBytes)) return false;
-    const auto length = load<std::uint64_t>(bytes_.substr(at_));
+    const auto length = load_at<std::uint64_t>(bytes_.data() + at_);
     if (length > limit) {
       reason_ = reason;
       return false;
     }
     if (!available(kLengthBytes + static_cast<std::size_t>(length))) return false;
-    out = bytes_.substr(at_ + kLengthBytes, static_cast<std::size_t>(length));
+    out = {bytes_.data() + at_ + kLengthBytes, static_cast<std::size_t>(length)};
     at_ += kLengthBytes + static_cast<std::size_t>(length);
     return true;
   }
@@ -161,24 +161,21 @@ Detection detect_dialect(std::string_view bytes, const Limits& limits) {
 // C++ programs alone. Opcode 8 is DELETE_KEY in A and APPEND in B. Clients of A send nothing more
 // before they have the reply, those of B send the value along: exactly one value behind the key
 // therefore means B.
-std::optional<Op> Decoder::decode_opcode(std::string_view bytes, const Limits& limits) {
+void Decoder::look_for_b(std::string_view bytes, const Limits& limits) {
   const auto opcode = static_cast<std::uint8_t>(bytes[0]);
-  if (dialect_ == Dialect::A) {
-    if (opcode == kOpcodeOfDeleteInB || opcode >= kFirstOpcodeOnlyInB) {
-      if (op_of(Dialect::B, opcode)) dialect_ = Dialect::B;
-    } else if (opcode == kOpcodeOfDeleteInA) {
-      Fields fields(bytes, 1);
-      std::string_view ignored;
-      if (fields.key(ignored, limits) && fields.value(ignored, limits) &&
-          fields.at() == bytes.size())
-        dialect_ = Dialect::B;
-    }
+  if (opcode == kOpcodeOfDeleteInB || opcode >= kFirstOpcodeOnlyInB) {
+    if (op_of(Dialect::B, opcode)) dialect_ = Dialect::B;
+  } else if (opcode == kOpcodeOfDeleteInA) {
+    Fields fields(bytes, 1);
+    std::string_view ignored;
+    if (fields.key(ignored, limits) && fields.value(ignored, limits) && fields.at() == bytes.size())
+      dialect_ = Dialect::B;
   }
-  return op_of(dialect_, opcode);
 }
 
 Decoder::Result Decoder::next(std::string_view bytes, const Limits& limits, Request& request) {
-  const std::optional<Op> op = decode_opcode(bytes, limits);
+  if (dialect_ == Dialect::A) look_for_b(bytes, limits);
+  const std::optional<Op> op = op_of(dialect_, static_cast<std::uint8_t>(bytes[0]));
   if (!op) return {Status::Refused, 0, "unknown request"};
   request.op = *op;
   if (!is_list(*op)) {

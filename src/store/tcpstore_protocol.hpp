@@ -104,7 +104,7 @@ class Decoder {
   [[nodiscard]] Dialect dialect() const { return dialect_; }
 
  private:
-  std::optional<Op> decode_opcode(std::string_view bytes, const Limits& limits);
+  void look_for_b(std::string_view bytes, const Limits& limits);
 
   Dialect dialect_;
   std::size_t scanned_ = 0;      // bytes of a list that have been looked at; 0: none
