@@ -2,14 +2,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <system_error>
+#include <span>
 
+#include "base/random_bytes.hpp"
 #include "drun/base/file_descriptor.hpp"
 
 namespace drun::launcher {
@@ -64,16 +64,10 @@ Status write_whole_file(const std::string& path, std::string_view content) {
   return Done{};
 }
 
-// Not std::random_device, which asks the processor what it can do: slow in a virtual machine.
 std::string random_name(std::size_t count) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::string name(count, '\0');
-  for (std::size_t done = 0; done < count;) {
-    const ssize_t n = ::getrandom(name.data() + done, count - done, 0);
-    if (n < 0 && errno != EINTR)
-      throw std::system_error(errno, std::generic_category(), "getrandom");
-    if (n > 0) done += static_cast<std::size_t>(n);
-  }
+  fill_with_random_bytes(std::as_writable_bytes(std::span(name)));
   for (char& letter : name)
     letter = kLetters[static_cast<unsigned char>(letter) % kLetters.size()];
   return name;

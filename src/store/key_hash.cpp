@@ -1,17 +1,15 @@
 #include "store/key_hash.hpp"
 
-#include <sys/random.h>
+#include <span>
 
-#include <cerrno>
-#include <system_error>
+#include "base/random_bytes.hpp"
 
 namespace drun::store {
 
 const KeyHash::Secrets& KeyHash::process_secrets() {
   static const Secrets secrets = [] {
     Secrets random{};
-    if (::getrandom(random.data(), sizeof random, 0) != static_cast<ssize_t>(sizeof random))
-      throw std::system_error(errno, std::generic_category(), "getrandom");
+    fill_with_random_bytes(std::as_writable_bytes(std::span(random)));
     return random;
   }();
   return secrets;

@@ -5,16 +5,17 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <span>
 #include <system_error>
 #include <utility>
 
+#include "base/random_bytes.hpp"
 #include "drun/base/log.hpp"
 #include "store/listen_socket.hpp"
 #include "store/snapshot.hpp"
@@ -38,8 +39,7 @@ constexpr std::uint32_t kEnded = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 control::Token random_token() {
   control::Token token;
-  if (::getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size()))
-    throw std::system_error(errno, std::generic_category(), "getrandom");
+  fill_with_random_bytes(std::as_writable_bytes(std::span(token)));
   return token;
 }
 

@@ -1,0 +1,13 @@
+// Random bytes from the kernel, good enough for secrets.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace drun {
+
+// Not std::random_device, which asks the processor what it can do: slow in a virtual machine. Any
+// thread. Throws std::system_error where the kernel refuses.
+void fill_with_random_bytes(std::span<std::byte> bytes);
+
+}  // namespace drun
