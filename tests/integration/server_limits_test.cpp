@@ -29,38 +29,13 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::ControlConnection;
+using test::get_request;
 using test::RawConnection;
 using test::RunningServer;
+using test::set_request;
 using test::TcpStoreConnection;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
-
-std::string set_request(std::string_view key, std::string_view value) {
-  std::string bytes;
-  tcpstore::Request request;
-  request.op = tcpstore::Op::Set;
-  request.key = key;
-  request.value = value;
-  tcpstore::encode(bytes, tcpstore::Dialect::C, request);
-  return bytes;
-}
-std::string get_request(std::string_view key) {
-  std::string bytes;
-  tcpstore::Request request;
-  request.op = tcpstore::Op::Get;
-  request.key = key;
-  tcpstore::encode(bytes, tcpstore::Dialect::C, request);
-  return bytes;
-}
-
-// What the server tells a control client about itself.
-std::uint64_t counter(ControlConnection& client, std::string_view name) {
-  static std::uint64_t id = 1000;
-  for (const auto& [key, value] : client.call<control::Counters>(++id, control::Stats{}).counters)
-    if (key == name) return value;
-  ADD_FAILURE() << "no counter " << name;
-  return 0;
-}
 
 void await(const char* what, const std::function<bool()>& condition) {
   const auto deadline = Clock::now() + 60s;
@@ -88,9 +63,9 @@ TEST(ServerLimitsTest, AConnectionThatAForkedProcessHasTooIsGoneWhenItsPeerIs) {
     ::_exit(static_cast<int>(::read(until_closed[0], &byte, 1)));
   }
   ::shutdown(peer.fd(), SHUT_RDWR);
-  await("the end of the connection", [&] { return counter(observer, "connections") == 1; });
+  await("the end of the connection", [&] { return observer.counter("connections") == 1; });
   for (int rounds = 0; rounds < 10; ++rounds)
-    EXPECT_EQ(counter(observer, "connections"), 1U);
+    EXPECT_EQ(observer.counter("connections"), 1U);
   ::close(until_closed[0]);
   ::close(until_closed[1]);
   EXPECT_EQ(::waitpid(child, nullptr, 0), child);
@@ -149,8 +124,8 @@ TEST(ServerLimitsTest, APeerThatReadsNothingIsHeldBackAndThenDropped) {
   for (int i = 0; i < 1000; ++i)
     requests += get_request("k");
   peer.send(requests);
-  await("the drop", [&] { return counter(control, "dropped") == 1; });
-  EXPECT_LT(counter(control, "bytes"), std::uint64_t{3} << 20) << "of a gigabyte asked for";
+  await("the drop", [&] { return control.counter("dropped") == 1; });
+  EXPECT_LT(control.counter("bytes"), std::uint64_t{3} << 20) << "of a gigabyte asked for";
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("does not read its replies"));
 }
 
@@ -169,7 +144,7 @@ TEST(ServerLimitsTest, APeerThatPipelinesLargeValuesAndReadsIsNotDropped) {
     peer.send(requests);
     ASSERT_EQ(peer.receive(12 * (8 + value.size())).size(), 12 * (8 + value.size()));
   }
-  EXPECT_EQ(counter(control, "dropped"), 0U);
+  EXPECT_EQ(control.counter("dropped"), 0U);
 }
 
 TEST(ServerLimitsTest, ASlowReaderGetsEverything) {
@@ -200,10 +175,10 @@ TEST(ServerLimitsTest, AWatcherThatReadsNothingIsDroppedAtTheLimit) {
   control::Transaction put;
   put.writes = {{"k", value}};
   std::uint64_t id = 1;
-  for (; id < 100 && counter(writer, "dropped") == 0; ++id)
+  for (; id < 100 && writer.counter("dropped") == 0; ++id)
     writer.call<control::Committed>(id, put);
   EXPECT_LT(id, 50U);
-  EXPECT_EQ(counter(writer, "watches"), 0U);
+  EXPECT_EQ(writer.counter("watches"), 0U);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("does not read its replies"));
 }
 
@@ -237,8 +212,8 @@ TEST(ServerLimitsTest, AWatcherThatReadsNothingIsDroppedWithinOneSegmentOfAnothe
   const std::size_t before = peak_memory();
   writer.send(requests);
   EXPECT_EQ(writer.get("k").size(), (1U << 20) + 2000U);
-  await("the drop", [&] { return counter(control, "dropped") == 1; });
-  EXPECT_EQ(counter(control, "watches"), 0U);
+  await("the drop", [&] { return control.counter("dropped") == 1; });
+  EXPECT_EQ(control.counter("watches"), 0U);
   EXPECT_LT(peak_memory() - before, std::size_t{500} << 20) << "of two gigabytes";
 }
 
@@ -255,7 +230,7 @@ TEST(ServerLimitsTest, AChangeBeyondTheUnreadLimitDropsTheWatcher) {
   two.writes = {{"a", value, false}, {"b", value, false}};
   writer.call<control::Committed>(1, two);
   EXPECT_TRUE(watcher.is_closed_by_peer());
-  EXPECT_EQ(counter(writer, "watches"), 0U);
+  EXPECT_EQ(writer.counter("watches"), 0U);
 }
 
 TEST(ServerLimitsTest, AHugeAnnouncedLengthTakesNoMemory) {
@@ -272,7 +247,7 @@ TEST(ServerLimitsTest, AHugeAnnouncedLengthTakesNoMemory) {
   TcpStoreConnection other(server.endpoint());
   other.set("there", "1");
   EXPECT_EQ(other.get("there"), "1");
-  EXPECT_LT(counter(control, "bytes"), 10'000U);
+  EXPECT_LT(control.counter("bytes"), 10'000U);
   const std::string part(1 << 20, 'x');
   for (int i = 0; i < 4 && announcer.send(part); ++i) {
   }

@@ -3,7 +3,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -24,6 +23,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "store/listen_socket.hpp"
 #include "support/in_child.hpp"
 #include "support/patience.hpp"
 #include "support/raw_connection.hpp"
@@ -34,8 +34,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::ControlConnection;
+using test::get_request;
 using test::RawConnection;
 using test::RunningServer;
+using test::set_request;
 using test::TcpStoreConnection;
 using testing::ElementsAre;
 
@@ -90,10 +92,7 @@ TEST(ServerTest, WhatComesWithTheEndOfAConnectionIsAnsweredAndTheEndIsSeen) {
   EXPECT_EQ(peer.add("n", 1), 1);
   const int on = 1;
   ASSERT_EQ(::setsockopt(peer.fd(), IPPROTO_TCP, TCP_CORK, &on, sizeof on), 0);
-  tcpstore::Request get;
-  get.op = tcpstore::Op::Get;
-  get.key = "n";
-  peer.request(get);
+  peer.send(get_request("n"));
   ASSERT_EQ(::shutdown(peer.fd(), SHUT_WR), 0);
   EXPECT_EQ(peer.receive_vector(), "1");
   EXPECT_TRUE(peer.is_closed_by_peer());
@@ -104,13 +103,10 @@ TEST(ServerTest, UrgentDataHidesNoRequestBehindIt) {
   RunningServer server;
   TcpStoreConnection peer(server.endpoint());
   EXPECT_EQ(peer.add("n", 1), 1);
-  tcpstore::Request get;
-  get.op = tcpstore::Op::Get;
-  get.key = "n";
   const bool stopped = server.server().stop_unless([&](std::string_view) {
-    peer.request(get);
+    peer.send(get_request("n"));
     EXPECT_EQ(::send(peer.fd(), "!", 1, MSG_OOB | MSG_NOSIGNAL), 1);
-    peer.request(get);
+    peer.send(get_request("n"));
     EXPECT_TRUE(test::eventually([&] { return unacknowledged(peer.fd()) == 0; }));
     return true;
   });
@@ -122,12 +118,8 @@ TEST(ServerTest, UrgentDataHidesNoRequestBehindIt) {
 // More waits in the socket than there is room for in one read, and no event will tell of it.
 TEST(ServerTest, ARequestIsReadToItsEndAlthoughItsRestCameAtOnce) {
   constexpr int kSocketBytes = 200 * 1024;
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  FileDescriptor socket = std::move(bind_endpoint({"127.0.0.1", 0}).value().at(0));
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &kSocketBytes, sizeof kSocketBytes);
-  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   Server server;
   const Endpoint endpoint = server.add_listener(std::move(socket), Table::Job).value();
   std::thread thread([&] { server.run(); });
@@ -136,25 +128,15 @@ TEST(ServerTest, ARequestIsReadToItsEndAlthoughItsRestCameAtOnce) {
   TcpStoreConnection peer(endpoint);
   EXPECT_EQ(peer.add("n", 1), 1);
   const std::string value(120 * 1024, 'v');
-  std::string request;
-  tcpstore::Request set;
-  set.op = tcpstore::Op::Set;
-  set.key = "k";
-  set.value = value;
-  tcpstore::encode(request, tcpstore::Dialect::C, set);
-  const auto held_bytes = [&] {
-    for (const auto& [name, count] : observer.call<control::Counters>(1, control::Stats{}).counters)
-      if (name == "bytes") return count;
-    return std::uint64_t{0};
-  };
+  const std::string request = set_request("k", value);
   constexpr std::size_t kBegin = 20 * 1024;
   for (int i = 0; i < 20; ++i) {  // the kernel lets more and more be on its way
     peer.set("n", value);
     EXPECT_EQ(peer.get("n"), value);
   }
-  const std::uint64_t before = held_bytes();
+  const std::uint64_t before = observer.counter("bytes");
   peer.send(std::string_view(request).substr(0, kBegin));
-  EXPECT_TRUE(test::eventually([&] { return held_bytes() >= before + kBegin; }));
+  EXPECT_TRUE(test::eventually([&] { return observer.counter("bytes") >= before + kBegin; }));
   // While the server's thread is held up, the rest arrives; where a kernel holds it back, this
   // shows less.
   const bool stopped = server.stop_unless([&](std::string_view) {

@@ -89,6 +89,25 @@ class RawConnection {
   bool connected_ = false;
 };
 
+// Requests of dialect C, as bytes.
+inline std::string set_request(std::string_view key, std::string_view value) {
+  std::string bytes;
+  store::tcpstore::Request request;
+  request.op = store::tcpstore::Op::Set;
+  request.key = key;
+  request.value = value;
+  store::tcpstore::encode(bytes, store::tcpstore::Dialect::C, request);
+  return bytes;
+}
+inline std::string get_request(std::string_view key) {
+  std::string bytes;
+  store::tcpstore::Request request;
+  request.op = store::tcpstore::Op::Get;
+  request.key = key;
+  store::tcpstore::encode(bytes, store::tcpstore::Dialect::C, request);
+  return bytes;
+}
+
 // Speaks dialect C, or an old dialect without a handshake.
 class TcpStoreConnection : public RawConnection {
  public:
@@ -193,9 +212,18 @@ class ControlConnection : public RawConnection {
     request(id, message);
     return receive_as<T>(id);
   }
+  // What the server tells about itself.
+  std::uint64_t counter(std::string_view name) {
+    const auto reply = call<store::control::Counters>(++last_question_, store::control::Stats{});
+    for (const auto& [key, value] : reply.counters)
+      if (key == name) return value;
+    ADD_FAILURE() << "no counter " << name;
+    return 0;
+  }
 
  private:
   std::string frame_;
+  std::uint64_t last_question_ = 1000;  // beyond the ids that tests use
 };
 
 }  // namespace drun::test
