@@ -19,6 +19,7 @@
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
+#include "base/exit_codes.hpp"
 #include "drun/base/log.hpp"
 #include "launcher/addresses.hpp"
 #include "launcher/agent_settings.hpp"

@@ -49,10 +49,6 @@ std::string inherited_value(const Options& options, std::string_view name_and_eq
 
 }  // namespace
 
-std::string own_error_file(const Options& options) {
-  return inherited_value(options, "TORCHELASTIC_ERROR_FILE=");
-}
-
 OutputOptions output_options(const Options& options, const std::string& host_name) {
   OutputOptions result;
   result.choices = options.output;

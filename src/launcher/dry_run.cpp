@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "base/shell_quote.hpp"
 #include "launcher/environment.hpp"
 
 namespace drun::launcher {
@@ -161,23 +162,6 @@ std::string node_text(Options options, const Plan& plan, int node) {
 }
 
 }  // namespace
-
-std::string shell_quoted(std::string_view text) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
-    return std::string(text);
-  }
-  std::string result = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      result += "'\\''";
-    } else {
-      result += c;
-    }
-  }
-  return result + "'";
-}
 
 std::string dry_run(const Options& options) {
   const Plan plan = plan_of(options);

@@ -13,7 +13,4 @@ namespace drun::launcher {
 // same options give the same text.
 [[nodiscard]] std::string dry_run(const Options& options);
 
-// `text` as one word of a POSIX shell.
-[[nodiscard]] std::string shell_quoted(std::string_view text);
-
 }  // namespace drun::launcher

@@ -4,8 +4,7 @@
 #include <cctype>
 #include <unordered_set>
 
-#include "launcher/options_scan.hpp"
-#include "launcher/options_values.hpp"
+#include "base/environment_variable.hpp"
 
 namespace drun::launcher {
 namespace {

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exit_codes.hpp"
 #include "drun/base/log.hpp"
 #include "launcher/agent.hpp"
 #include "launcher/agent_settings.hpp"

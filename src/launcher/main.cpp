@@ -9,7 +9,7 @@
 #include "launcher/agent.hpp"
 #include "launcher/dry_run.hpp"
 #include "launcher/local_nodes.hpp"
-#include "launcher/options.hpp"
+#include "launcher/parse.hpp"
 #include "launcher/runnable.hpp"
 
 namespace {

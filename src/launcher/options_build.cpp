@@ -6,6 +6,7 @@
 #include <limits>
 #include <tuple>
 
+#include "base/environment_variable.hpp"
 #include "launcher/options_values.hpp"
 
 namespace drun::launcher {

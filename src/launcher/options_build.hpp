@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/options.hpp"
 #include "launcher/options_scan.hpp"
+#include "launcher/parse.hpp"
 
 namespace drun::launcher {
 

@@ -1,3 +1,4 @@
+#include "base/environment_variable.hpp"
 #include "launcher/options_build.hpp"
 
 namespace drun::launcher {

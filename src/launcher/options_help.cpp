@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "launcher/dry_run.hpp"
+#include "base/shell_quote.hpp"
 
 #ifndef DRUN_VERSION
 #error "DRUN_VERSION must be defined by the build"

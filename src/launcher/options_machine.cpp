@@ -5,7 +5,7 @@
 #include <array>
 
 #include "launcher/addresses.hpp"
-#include "launcher/options.hpp"
+#include "launcher/parse.hpp"
 
 extern "C" char** environ;  // NOLINT(readability-redundant-declaration)
 

@@ -265,15 +265,6 @@ void add_variables(const std::vector<std::string>& environment, Settings& settin
   add_older_variables(environment, settings);
 }
 
-const char* variable(const std::vector<std::string>& environment, std::string_view name) {
-  for (const std::string& entry : environment) {
-    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
-      return entry.c_str() + name.size() + 1;
-    }
-  }
-  return nullptr;
-}
-
 std::string quote(std::string_view text) {
   constexpr std::size_t kLongest = 80;
   std::string result = "'";

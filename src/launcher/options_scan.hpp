@@ -51,10 +51,6 @@ struct Scanned {
 // UsageError.
 void add_variables(const std::vector<std::string>& environment, Settings& settings);
 
-// The value of NAME in "NAME=value" strings, as getenv gives it (the first); nullptr: not set.
-[[nodiscard]] const char* variable(const std::vector<std::string>& environment,
-                                   std::string_view name);
-
 // 'text' for an error message: in quotes, control characters made visible, long ones cut.
 [[nodiscard]] std::string quote(std::string_view text);
 

@@ -3,8 +3,9 @@
 #include <chrono>
 #include <utility>
 
+#include "base/environment_variable.hpp"
+#include "base/exit_codes.hpp"
 #include "drun/base/log.hpp"
-#include "launcher/agent_settings.hpp"
 #include "launcher/atomic_file.hpp"
 #include "launcher/error_file.hpp"
 #include "launcher/failure_report.hpp"
@@ -49,8 +50,9 @@ void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output
 
 void pass_on(const Options& options, const rendezvous::FailureSummary& failure,
              const std::string& workers_file) {
-  const std::string own = own_error_file(options);
-  if (own.empty() || workers_file.empty() || !read_error_file(workers_file)) return;
+  const char* own = variable(options.inherited, "TORCHELASTIC_ERROR_FILE");
+  if (own == nullptr || *own == '\0' || workers_file.empty() || !read_error_file(workers_file))
+    return;
   const int code = failure.signal != 0 ? -failure.signal : failure.exit_code;  // as Python has it
   const auto passed = pass_on_error_file(workers_file, own, code);
   if (!passed) log::warning("TORCHELASTIC_ERROR_FILE: " + passed.error().what());

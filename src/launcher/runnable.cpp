@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/environment_variable.hpp"
 #include "launcher/environment.hpp"
-#include "launcher/options_scan.hpp"
 #include "launcher/process/spawn.hpp"
 
 namespace drun::launcher {

@@ -16,7 +16,7 @@
 
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
-#include "launcher/agent_settings.hpp"
+#include "launcher/node_identity.hpp"
 #include "launcher/options.hpp"
 #include "launcher/store_host.hpp"
 

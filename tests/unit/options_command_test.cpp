@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/environment.hpp"
-#include "launcher/options.hpp"
+#include "launcher/parse.hpp"
 #include "unit/options_support.hpp"
 
 namespace drun::launcher {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/options.hpp"
+#include "launcher/parse.hpp"
 #include "unit/options_support.hpp"
 
 namespace drun::launcher {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/options.hpp"
+#include "launcher/parse.hpp"
 
 namespace drun::launcher::test {
 

@@ -1,8 +1,7 @@
-#include "launcher/options.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/parse.hpp"
 #include "unit/options_support.hpp"
 
 namespace drun::launcher {

@@ -1,4 +1,4 @@
-#include "launcher/options.hpp"
+#include "launcher/parse.hpp"
 
 #include "launcher/options_build.hpp"
 #include "launcher/options_completion.hpp"
