@@ -9,11 +9,10 @@ endif()
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-add_library(drun_options INTERFACE)
-add_library(drun::options ALIAS drun_options)
-target_compile_features(drun_options INTERFACE cxx_std_20)
-target_include_directories(drun_options INTERFACE "${PROJECT_SOURCE_DIR}/src") # private headers: "store/table.hpp"
-target_compile_options(drun_options INTERFACE
+add_library(drun_build_flags INTERFACE)
+target_compile_features(drun_build_flags INTERFACE cxx_std_20)
+target_include_directories(drun_build_flags INTERFACE "${PROJECT_SOURCE_DIR}/src") # private headers: "store/table.hpp"
+target_compile_options(drun_build_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
   -Woverloaded-virtual -Wimplicit-fallthrough -Wformat=2
   $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>
@@ -25,10 +24,10 @@ target_compile_options(drun_options INTERFACE
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
   $<$<BOOL:${DRUN_WERROR}>:-Werror>)
 if(DRUN_SANITIZE)
-  target_compile_options(drun_options INTERFACE -fsanitize=${DRUN_SANITIZE} -fno-omit-frame-pointer)
-  target_link_options(drun_options INTERFACE -fsanitize=${DRUN_SANITIZE})
+  target_compile_options(drun_build_flags INTERFACE -fsanitize=${DRUN_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(drun_build_flags INTERFACE -fsanitize=${DRUN_SANITIZE})
   if(DRUN_SANITIZE MATCHES "thread")
-    target_compile_definitions(drun_options INTERFACE ASIO_DISABLE_FENCED_BLOCK) # GCC: fences unsupported under TSan
+    target_compile_definitions(drun_build_flags INTERFACE ASIO_DISABLE_FENCED_BLOCK) # GCC: fences unsupported under TSan
   endif()
 endif()
 
@@ -36,6 +35,12 @@ endif()
 # HEADERS are the public ones, under include/; only libraries that have some are installed.
 function(drun_add_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;DEPENDS;PRIVATE_DEPENDS")
+  if(NOT arg_SOURCES) # headers alone
+    add_library(drun_${name} INTERFACE)
+    add_library(drun::${name} ALIAS drun_${name})
+    target_link_libraries(drun_${name} INTERFACE ${arg_DEPENDS})
+    return()
+  endif()
   add_library(drun_${name} STATIC)
   add_library(drun::${name} ALIAS drun_${name})
   target_sources(drun_${name} PRIVATE ${arg_SOURCES})
@@ -44,7 +49,7 @@ function(drun_add_library name)
     target_sources(drun_${name} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${arg_HEADERS})
   endif()
   target_compile_features(drun_${name} PUBLIC cxx_std_20)
-  target_link_libraries(drun_${name} PUBLIC ${arg_DEPENDS} PRIVATE $<BUILD_INTERFACE:drun::options>)
+  target_link_libraries(drun_${name} PUBLIC ${arg_DEPENDS} PRIVATE $<BUILD_INTERFACE:drun_build_flags>)
   foreach(dependency IN LISTS arg_PRIVATE_DEPENDS) # compiled in: an installed library must not ask for them
     target_link_libraries(drun_${name} PRIVATE $<BUILD_INTERFACE:${dependency}>)
   endforeach()
@@ -58,7 +63,7 @@ add_custom_target(programs)
 function(drun_add_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} drun::options)
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} drun_build_flags)
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   if(NOT DRUN_SANITIZE)
     target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,-z,now -Wl,-O1
@@ -73,7 +78,7 @@ function(drun_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;ENVIRONMENT")
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock_main drun::options)
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock_main drun_build_flags)
   target_compile_definitions(${name} PRIVATE DRUN_BIN_DIR="${PROJECT_BINARY_DIR}/bin" DRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(NOT TARGET tests_${arg_LABEL})
     add_custom_target(tests_${arg_LABEL})

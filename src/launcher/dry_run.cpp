@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/shell_quote.hpp"
-#include "launcher/environment.hpp"
+#include "launcher/workers/environment.hpp"
 
 namespace drun::launcher {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/options.hpp"
+#include "launcher/options/options.hpp"
 
 namespace drun::launcher {
 

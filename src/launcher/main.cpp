@@ -6,11 +6,11 @@
 
 #include "base/standard_streams.hpp"
 #include "drun/base/log.hpp"
-#include "launcher/agent.hpp"
+#include "launcher/agent/agent.hpp"
+#include "launcher/command_line/parse.hpp"
 #include "launcher/dry_run.hpp"
-#include "launcher/local_nodes.hpp"
-#include "launcher/parse.hpp"
-#include "launcher/runnable.hpp"
+#include "launcher/local_nodes/local_nodes.hpp"
+#include "launcher/workers/runnable.hpp"
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "store/socket.hpp"
-#include "store/tcpstore_call.hpp"
+#include "store/client/socket.hpp"
+#include "store/client/tcpstore_call.hpp"
 
 namespace drun::bench {
 namespace {

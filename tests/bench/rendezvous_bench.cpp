@@ -27,7 +27,7 @@
 
 #include "drun/base/endpoint.hpp"
 #include "drun/store/server.hpp"
-#include "launcher/store_key_value.hpp"
+#include "launcher/backend/store_key_value.hpp"
 #include "rendezvous/participant.hpp"
 
 namespace {

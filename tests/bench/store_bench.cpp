@@ -17,7 +17,7 @@
 #include "bench/limit_server.hpp"
 #include "bench/load.hpp"
 #include "bench/server_process.hpp"
-#include "store/tcpstore_call.hpp"
+#include "store/client/tcpstore_call.hpp"
 
 namespace drun::bench {
 namespace {

@@ -15,7 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "store/control_protocol.hpp"
+#include "store/protocol/control_protocol.hpp"
 #include "support/drun_process.hpp"
 #include "support/scripted_peer.hpp"
 

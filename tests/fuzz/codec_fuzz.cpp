@@ -3,9 +3,9 @@
 // Input: u8 what is decoded, u8 where it is cut, bytes. What was decoded must encode to the very
 // bytes it came from, and must come out alike however the bytes arrive.
 #include "fuzz/fuzz.hpp"
-#include "store/control_protocol.hpp"
-#include "store/tcpstore_call.hpp"
-#include "store/tcpstore_protocol.hpp"
+#include "store/client/tcpstore_call.hpp"
+#include "store/protocol/control_protocol.hpp"
+#include "store/protocol/tcpstore_protocol.hpp"
 
 namespace drun::fuzz {
 namespace {

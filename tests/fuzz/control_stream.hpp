@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "store/control_protocol.hpp"
-#include "store/table.hpp"
+#include "store/protocol/control_protocol.hpp"
+#include "store/table/table.hpp"
 
 namespace drun::fuzz {
 

@@ -9,7 +9,7 @@
 
 #include "fuzz/fuzz.hpp"
 #include "fuzz/requests.hpp"
-#include "store/bytes.hpp"
+#include "store/protocol/bytes.hpp"
 #include "support/store_model.hpp"
 #include "support/test_peer.hpp"
 

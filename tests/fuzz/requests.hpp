@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "fuzz/fuzz.hpp"
-#include "store/control_protocol.hpp"
-#include "store/tcpstore_protocol.hpp"
+#include "store/protocol/control_protocol.hpp"
+#include "store/protocol/tcpstore_protocol.hpp"
 
 namespace drun::fuzz {
 

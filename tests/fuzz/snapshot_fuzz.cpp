@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "fuzz/fuzz.hpp"
-#include "store/bytes.hpp"
-#include "store/snapshot.hpp"
+#include "store/protocol/bytes.hpp"
+#include "store/server/snapshot.hpp"
 
 namespace drun::fuzz {
 namespace {

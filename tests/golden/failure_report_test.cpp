@@ -1,5 +1,5 @@
 // What users see when a job fails, byte by byte. DRUN_UPDATE_GOLDEN=1 writes the files anew.
-#include "launcher/failure_report.hpp"
+#include "launcher/report/failure_report.hpp"
 
 #include <cstdlib>
 #include <fstream>

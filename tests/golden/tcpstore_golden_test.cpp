@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "store/bytes.hpp"
+#include "store/protocol/bytes.hpp"
 #include "support/test_peer.hpp"
 
 namespace drun::store {

@@ -16,7 +16,7 @@
 
 #include <gtest/gtest.h>
 
-#include "store/control_machine.hpp"
+#include "store/client/control_machine.hpp"
 #include "support/seeds.hpp"
 #include "support/test_peer.hpp"
 

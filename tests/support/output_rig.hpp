@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "drun/base/file_descriptor.hpp"
-#include "launcher/output.hpp"
+#include "launcher/output/output.hpp"
 #include "support/patience.hpp"
 
 namespace drun::test {

@@ -19,8 +19,8 @@
 
 #include "drun/base/endpoint.hpp"
 #include "drun/base/file_descriptor.hpp"
-#include "store/control_protocol.hpp"
-#include "store/tcpstore_protocol.hpp"
+#include "store/protocol/control_protocol.hpp"
+#include "store/protocol/tcpstore_protocol.hpp"
 #include "support/patience.hpp"
 
 namespace drun::test {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "store/bytes.hpp"
+#include "store/protocol/bytes.hpp"
 
 namespace drun::test {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "store/tcpstore_protocol.hpp"
+#include "store/protocol/tcpstore_protocol.hpp"
 
 namespace drun::test {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "store/peer.hpp"
+#include "store/server/peer.hpp"
 
 namespace drun::test {
 

@@ -1,0 +1,76 @@
+#include "base/atomic_file.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <span>
+
+#include "base/random_bytes.hpp"
+#include "drun/base/file_descriptor.hpp"
+
+namespace drun {
+namespace {
+
+// What reads the other end of a pipe may have stalled.
+constexpr int kReaderLimitMs = 5'000;
+
+// Waits, for a while, where writing would block: ETIMEDOUT when that was not enough.
+bool await_reader(int fd) {
+  pollfd entry{fd, POLLOUT, 0};
+  const int n = ::poll(&entry, 1, kReaderLimitMs);
+  if (n == 0) errno = ETIMEDOUT;
+  return n > 0 || (n < 0 && errno == EINTR);
+}
+
+bool write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(fd, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN && await_reader(fd)) continue;
+    if (n < 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+}  // namespace
+
+Status write_whole_file(const std::string& path, std::string_view content) {
+  const auto fail = [&](int error) { return Error::from_errno(error, "write " + path); };
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    // A named pipe that nobody reads is an error and nothing to wait for.
+    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    if (!file && errno == ENXIO && S_ISFIFO(status.st_mode))
+      return Error(std::make_error_code(std::errc::no_such_device_or_address),
+                   "write " + path + ": nobody reads this pipe");
+    if (!file || !write_all(file.get(), content)) return fail(errno);
+    return Done{};
+  }
+  const std::string temporary = path + "." + random_name(8);
+  FileDescriptor file(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!file) return fail(errno);
+  if (!write_all(file.get(), content) || ::close(file.release()) != 0 ||
+      ::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    return fail(error);
+  }
+  return Done{};
+}
+
+std::string random_name(std::size_t count) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::string name(count, '\0');
+  fill_with_random_bytes(std::as_writable_bytes(std::span(name)));
+  for (char& letter : name)
+    letter = kLetters[static_cast<unsigned char>(letter) % kLetters.size()];
+  return name;
+}
+
+}  // namespace drun

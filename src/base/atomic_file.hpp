@@ -1,0 +1,20 @@
+// Writes a small file so that a reader sees all of it or nothing.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "drun/base/result.hpp"
+
+namespace drun {
+
+// Replaces `path`. Devices and pipes ("/dev/stderr") are written to as they are. An error names
+// the path and the cause; nothing is left behind then. Does not wait for the reader of a named pipe
+// to come, and not for long for one that has stalled.
+[[nodiscard]] Status write_whole_file(const std::string& path, std::string_view content);
+
+// `count` random characters a-z, 0-9: a name that nobody else uses.
+[[nodiscard]] std::string random_name(std::size_t count);
+
+}  // namespace drun

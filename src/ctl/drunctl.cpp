@@ -1,0 +1,28 @@
+// drunctl: looks into a store and changes it, from the shell.
+#include "ctl/drunctl.hpp"
+
+#include <csignal>
+#include <exception>
+
+#include "base/standard_streams.hpp"
+#include "cli/arguments.hpp"
+#include "drun/base/log.hpp"
+
+int main(int argc, char** argv) {
+  namespace ctl = drun::store::ctl;
+  drun::log::configure("drunctl", drun::log::Level::Warning);
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    drun::open_standard_streams();
+    const auto settings = ctl::parse(argc, argv);
+    return settings ? ctl::run(*settings) : ctl::kOk;
+  } catch (const ctl::NoReader&) {
+    return ctl::kNoReader;
+  } catch (const drun::store::UsageError& error) {
+    drun::log::error(error.what());
+    return ctl::kUsage;
+  } catch (const std::exception& error) {
+    drun::log::error(error.what());
+    return ctl::kUnreachable;
+  }
+}

@@ -1,0 +1,20 @@
+// The agent: one node's part of the job, from the first look at the endpoint to the exit code. This
+// is the main path: find or host the store, take part in the rendezvous, run what it says, leave.
+#pragma once
+
+#include <atomic>
+
+#include "launcher/agent/said_once.hpp"
+#include "launcher/options/options.hpp"
+
+namespace drun::launcher {
+
+// Runs one node to its end; returns drun's exit code. Forks the guardian first: call before any
+// thread exists; this thread's blocked signals are unblocked once they are handled. Errors of the
+// environment are thrown as std::exception. For one of several agents at the same terminal (null
+// for others): with `neighbours` the first says what all have to say, and `unnoticed` becomes true
+// where the rest of the job cannot know that this agent is gone: it never joined, or was refused.
+int run_agent(const Options& options, SaidOnce* neighbours = nullptr,
+              std::atomic<bool>* unnoticed = nullptr);
+
+}  // namespace drun::launcher

@@ -1,0 +1,112 @@
+#include "launcher/agent/agent_settings.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/atomic_file.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kTicketLength = 32;
+constexpr milliseconds kStopMargin{15'000};  // beyond the grace: SIGKILL, the proof, a busy machine
+// The store's sessions outlive what their agents allow themselves, so that a node that was cut off
+// has no workers any more when the others go on without it.
+constexpr milliseconds kSessionMargin{2'000};
+// A store of one's own, in this process or its parent, cannot be cut off: a suspended job (Ctrl-Z,
+// a laptop's lid) goes on where it was. The end of an agent ends its connection.
+constexpr std::chrono::hours kForever{24 * 365};
+
+rendezvous::ExitCodePolicy exit_code_policy(ExitCodeRule rule) {
+  switch (rule) {
+    case ExitCodeRule::First:
+      return rendezvous::ExitCodePolicy::First;
+    case ExitCodeRule::Max:
+      return rendezvous::ExitCodePolicy::Max;
+    case ExitCodeRule::Root:
+      break;
+  }
+  return rendezvous::ExitCodePolicy::Root;
+}
+
+milliseconds keep_alive(const Options& options) {
+  if (options.backend == Backend::Standalone || options.local_node >= 0) return kForever;
+  const auto& conf = options.conf;
+  if (conf.keep_alive_interval > milliseconds(kForever) / conf.keep_alive_max_attempt)
+    return kForever;
+  return conf.keep_alive_interval * conf.keep_alive_max_attempt;
+}
+
+// The value of the variable that drun was started with; empty: none.
+std::string inherited_value(const Options& options, std::string_view name_and_equals) {
+  for (const std::string_view entry : options.inherited)
+    if (entry.starts_with(name_and_equals))
+      return std::string(entry.substr(name_and_equals.size()));
+  return {};
+}
+
+}  // namespace
+
+OutputOptions output_options(const Options& options, const std::string& host_name) {
+  OutputOptions result;
+  result.choices = options.output;
+  result.run_id = options.run_id;
+  result.host = host_name;
+  // As Python's tempfile: a TMPDIR of another machine, or of a job that is over, does no harm.
+  for (const std::string_view name : {"TMP=", "TEMP=", "TMPDIR="})
+    if (const auto folder = inherited_value(options, name); !folder.empty())
+      result.temporary.insert(result.temporary.begin(), folder);
+  result.terminal = true;
+  result.tail_lines = options.output.tail_lines;
+  return result;
+}
+
+rendezvous::Settings rendezvous_settings(const Options& options, const NodeIdentity& node,
+                                         milliseconds join_timeout) {
+  rendezvous::Settings settings;
+  settings.run_id = options.run_id;
+  settings.min_nodes = options.min_nodes;
+  settings.max_nodes = options.max_nodes;
+  settings.local_world_size = options.nproc_per_node;
+  settings.max_restarts = options.max_restarts;
+  settings.role = options.role;
+  settings.node_rank = options.node_rank;
+  settings.node_rank_is_wish = options.node_rank_is_wish;
+  // A second agent is no spare of a job of one node: it is somebody else's job.
+  if (options.max_nodes == 1) {
+    settings.node_rank = 0;
+    settings.node_rank_is_wish = false;
+  }
+  settings.host = node.host_name;
+  settings.address = node.address;
+  settings.worker_port = node.worker_port;
+  settings.is_host = node.hosting;
+  settings.ticket = random_name(kTicketLength);
+  settings.agreement["worker-store"] =
+      options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
+  settings.join_timeout = join_timeout;
+  settings.last_call_timeout = options.conf.last_call_timeout;
+  settings.close_timeout = options.conf.close_timeout;
+  settings.keep_alive = keep_alive(options);
+  settings.stop_timeout = options.shutdown_timeout + kStopMargin;
+  settings.rank_order = options.rank_order;
+  settings.resize = options.resize;
+  settings.exit_code = exit_code_policy(options.exit_code);
+  return settings;
+}
+
+StoreKeyValueOptions store_options(const Options& options, const Endpoint& endpoint,
+                                   milliseconds limit) {
+  StoreKeyValueOptions result;
+  result.endpoint = endpoint;
+  result.connect_timeout = std::max(milliseconds(0), limit);
+  result.time_to_live = keep_alive(options) + kSessionMargin;
+  result.keep_alive = keep_alive(options);
+  result.heartbeat_timeout = options.conf.heartbeat_timeout;
+  result.read_timeout = options.conf.read_timeout;
+  return result;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,27 @@
+// What the agent's parts are told, derived from the options. Nothing here waits or decides.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "drun/base/endpoint.hpp"
+#include "launcher/backend/node_identity.hpp"
+#include "launcher/backend/store_key_value.hpp"
+#include "launcher/options/options.hpp"
+#include "launcher/output/output.hpp"
+#include "rendezvous/participant.hpp"
+
+namespace drun::launcher {
+
+[[nodiscard]] OutputOptions output_options(const Options& options, const std::string& host_name);
+
+// `join_timeout`: what is left of it.
+[[nodiscard]] rendezvous::Settings rendezvous_settings(const Options& options,
+                                                       const NodeIdentity& node,
+                                                       std::chrono::milliseconds join_timeout);
+
+// For the connection to the store at `endpoint`, which must come about within `limit`.
+[[nodiscard]] StoreKeyValueOptions store_options(const Options& options, const Endpoint& endpoint,
+                                                 std::chrono::milliseconds limit);
+
+}  // namespace drun::launcher

@@ -1,0 +1,67 @@
+#include "launcher/agent/agent_voice.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "drun/base/log.hpp"
+
+namespace drun::launcher {
+
+AgentVoice::AgentVoice(Output& output, SaidOnce* neighbours, bool single_node)
+    : output_(output),
+      neighbours_(neighbours),
+      single_node_(single_node),
+      progress_(::isatty(STDERR_FILENO) == 1, [this](std::string_view text) { show(text); }) {
+  log::redirect([this](std::string line) { say(std::move(line)); });
+}
+
+AgentVoice::~AgentVoice() {
+  log::redirect({});
+}
+
+void AgentVoice::say(std::string text) {
+  if (neighbours_ == nullptr || neighbours_->first_to_say(text)) output_.message(std::move(text));
+}
+
+void AgentVoice::state(const std::string& text) const {
+  single_node_ ? log::debug(text) : log::info(text);
+}
+
+void AgentVoice::stopping(const std::string& reason) {
+  if (reason != last_stop_) state("stopping the workers: " + reason);
+  last_stop_ = reason;
+}
+
+void AgentVoice::workers_start() {
+  progress_.clear();
+  waiting_.clear();
+  last_stop_.clear();
+}
+
+void AgentVoice::waiting(std::string text, Time now) {
+  waiting_ = std::move(text);
+  progress_.show(waiting_, now);
+}
+
+void AgentVoice::at_limit(const std::vector<std::string>& states) {
+  if (std::exchange(states_told_, true)) return;
+  for (const auto& line : states)
+    log::warning(line);
+  if (states.empty() && waiting_.empty()) waiting_ = "no worker of this node was started yet";
+  if (!waiting_.empty()) log::warning(waiting_);
+}
+
+void AgentVoice::left_behind(const std::string& what) {
+  if (what.empty() || what == left_behind_) return;
+  left_behind_ = what;
+  progress_.clear();
+  log::warning(what);
+}
+
+// What begins with a carriage return is written over what another agent shows there.
+void AgentVoice::show(std::string_view text) {
+  text.starts_with('\r') ? output_.status(std::string(text)) : say(std::string(text));
+}
+
+}  // namespace drun::launcher

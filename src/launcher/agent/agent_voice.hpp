@@ -1,0 +1,60 @@
+// What an agent tells the user while it runs: each line once among neighbours, state changes only
+// where several machines are involved, and what it waits for.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/agent/progress.hpp"
+#include "launcher/agent/said_once.hpp"
+#include "launcher/output/output.hpp"
+
+namespace drun::launcher {
+
+class AgentVoice {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // Takes the log over until it is gone. `output` and `neighbours` (null: none on this machine)
+  // must outlive it.
+  AgentVoice(Output& output, SaidOnce* neighbours, bool single_node);
+  AgentVoice(const AgentVoice&) = delete;
+  AgentVoice& operator=(const AgentVoice&) = delete;
+  ~AgentVoice();
+
+  // drun's own words, which neighbours may have said already.
+  void say(std::string text);
+  // A state change: worth a line where several machines are involved, noise where one runs a
+  // program.
+  void state(const std::string& text) const;
+  // The leader's decision to stop and what follows from it on its own node are one thing to the
+  // user: the same reason is said once a round.
+  void stopping(const std::string& reason);
+  void workers_start();
+
+  // What the agent waits for before its workers start.
+  void waiting(std::string text, Time now);
+  // At a time limit, which may have been noticed by another node first: the state of each rank, or
+  // what is waited for. Once.
+  void at_limit(const std::vector<std::string>& states);
+  // What a stop could not end, if anything; the same is said once.
+  void left_behind(const std::string& what);
+
+  [[nodiscard]] Progress& progress() { return progress_; }
+
+ private:
+  void show(std::string_view text);
+
+  Output& output_;
+  SaidOnce* const neighbours_;
+  const bool single_node_;
+  Progress progress_;
+  std::string waiting_;
+  std::string last_stop_;  // why this round ends, as it was said
+  std::string left_behind_;
+  bool states_told_ = false;
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,64 @@
+#include "launcher/agent/progress.hpp"
+
+#include <algorithm>
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::chrono::milliseconds kFirst{1'000};
+constexpr std::chrono::milliseconds kTerminalInterval{1'000};
+constexpr std::chrono::milliseconds kLongestInterval{60'000};
+
+// A line longer than the terminal is wide ends at its margin: what wraps could not be taken back.
+std::string on_terminal(const std::string& text) {
+  return "\r\033[K\033[?7ldrun: " + text + "\033[?7h";
+}
+
+}  // namespace
+
+void Progress::show(const std::string& text, Time now, bool at_once) {
+  if (text.empty()) {
+    clear();
+    text_.clear();
+    due_.reset();
+    interval_ = std::chrono::milliseconds(0);
+    return;
+  }
+  text_ = text;
+  if (terminal_ && (visible_ || at_once)) {
+    print();
+    if (!due_) due_ = now + kTerminalInterval;
+  } else if (!due_) {
+    due_ = now + kFirst;
+  }
+}
+
+void Progress::on_time(Time now) {
+  if (!due_ || now < *due_) return;
+  print();
+  if (terminal_) {
+    interval_ = kTerminalInterval;
+  } else {
+    interval_ = std::min(kLongestInterval, std::max(interval_ * 2, 2 * kFirst));
+  }
+  due_ = now + interval_;
+}
+
+void Progress::print() {
+  if (visible_ && text_ == printed_) return;
+  printed_ = text_;
+  write_(terminal_ ? on_terminal(text_) : "drun: " + text_ + "\n");
+  visible_ = terminal_;
+}
+
+void Progress::clear() {
+  if (!visible_) return;
+  write_("\r\033[K\r");  // at the margin: what comes next needs no new line
+  visible_ = false;
+}
+
+std::optional<Progress::Time> Progress::next_deadline() const {
+  return due_;
+}
+
+}  // namespace drun::launcher

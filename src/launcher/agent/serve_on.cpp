@@ -1,0 +1,28 @@
+#include "launcher/agent/serve_on.hpp"
+
+#include <utility>
+#include <variant>
+
+namespace drun::launcher {
+
+ServeOn::Step ServeOn::on_event(const rendezvous::KeyValueEvent& event) {
+  if (const auto* snapshot = std::get_if<rendezvous::WatchSnapshot>(&event)) {
+    if (snapshot->watch != kWatch) return Step::None;
+    others_.on_snapshot(snapshot->entries);
+  } else if (const auto* changes = std::get_if<rendezvous::WatchChanges>(&event)) {
+    if (changes->watch != kWatch) return Step::None;
+    others_.on_changes(changes->changes);
+  } else {
+    const auto* link = std::get_if<rendezvous::LinkEvent>(&event);
+    return link != nullptr && link->link == rendezvous::Link::Failed ? Step::Leave : Step::None;
+  }
+  if (others_.empty()) return Step::Leave;
+  return std::exchange(said_, true) ? Step::None : Step::Say;
+}
+
+std::string ServeOn::text() const {
+  return "the job has ended; this agent serves the store on for rendezvous id " + others_.text() +
+         ", until a signal or their end";
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,53 @@
+#include "launcher/agent/time_limits.hpp"
+
+#include <algorithm>
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::chrono::milliseconds kCountdownInterval{1'000};
+constexpr const char* kJobLimit = "--timeout is over";
+constexpr const char* kStartLimit = "the workers were not running when --start-timeout was over";
+
+}  // namespace
+
+TimeLimits::TimeLimits(const Options& options, Time now) : grace_(options.shutdown_timeout) {
+  if (options.timeout) job_deadline_ = now + *options.timeout;
+  if (options.start_timeout) start_deadline_ = now + *options.start_timeout;
+}
+
+std::optional<std::string> TimeLimits::expired(Time now) {
+  if (job_deadline_ && now >= *job_deadline_) {
+    job_deadline_.reset();
+    start_deadline_.reset();
+    return kJobLimit;
+  }
+  if (start_deadline_ && now >= *start_deadline_) {
+    start_deadline_.reset();
+    return kStartLimit;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> TimeLimits::countdown(Time now, bool interactive,
+                                                 const std::string& reason) const {
+  if (!kill_at_) return std::nullopt;
+  const auto left = std::chrono::duration_cast<std::chrono::seconds>(*kill_at_ - now).count();
+  if (left < 0) return std::nullopt;
+  const std::string why = interactive || reason.empty() ? "" : ": " + reason;
+  return "stopping the workers" + why + "; SIGKILL in " + std::to_string(left) + " s" +
+         (interactive ? " (Ctrl-C again: now)" : "");
+}
+
+std::optional<TimeLimits::Time> TimeLimits::next_deadline(Time now) const {
+  std::optional<Time> next;
+  const auto include = [&next](std::optional<Time> other) {
+    if (other && (!next || *other < *next)) next = other;
+  };
+  include(job_deadline_);
+  include(start_deadline_);
+  if (kill_at_) include(now + kCountdownInterval);
+  return next;
+}
+
+}  // namespace drun::launcher

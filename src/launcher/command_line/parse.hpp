@@ -1,0 +1,51 @@
+// drun's command line and environment, read once. Nobody else calls getenv or sees argv.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "drun/base/result.hpp"
+#include "launcher/devices/placement.hpp"
+#include "launcher/options/options.hpp"
+
+namespace drun::launcher {
+
+// Either run with these options, or print `text` (help, version: stdout, code 0; usage error:
+// stderr, code 2) and leave. `text` ends in a newline.
+struct Parsed {
+  std::optional<Options> options;
+  std::string text;
+  int exit_code = 0;
+};
+
+// What parsing may have to ask of this machine and process. Only what is needed is asked for; a
+// missing function means that nobody can tell.
+struct Surroundings {
+  // A run id that nobody else has, for a job with a private store.
+  std::function<std::string()> fresh_id;
+  // This machine's CPUs and devices, for a process with this environment.
+  std::function<Result<Placement>(const PlacementRequest&,
+                                  const std::vector<std::string>& environment)>
+      place_workers;
+  std::function<std::string()> host_name;
+  // The address of a network interface, by the interface's name; nullopt: there is no such one.
+  std::function<std::optional<std::string>(const std::string& name)> interface_address;
+};
+
+// This machine.
+[[nodiscard]] Surroundings this_machine();
+// This process's environment as "NAME=value".
+[[nodiscard]] std::vector<std::string> own_environment();
+
+// Pure but for `surroundings`: everything comes in as arguments. `arguments` with argv[0] in front
+// ("drun-launch" keeps the contract of torch.distributed.launch), `environment` as "NAME=value".
+[[nodiscard]] Parsed parse_options(const std::vector<std::string>& arguments,
+                                   const std::vector<std::string>& environment,
+                                   const Surroundings& surroundings);
+// On this machine.
+[[nodiscard]] Parsed parse_options(const std::vector<std::string>& arguments,
+                                   const std::vector<std::string>& environment);
+
+}  // namespace drun::launcher

@@ -1,0 +1,25 @@
+// What --gpus, --include and --exclude say about this machine, before it is matched with the
+// devices that are there. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "drun/base/result.hpp"
+#include "launcher/devices/devices.hpp"
+
+namespace drun::launcher {
+
+struct DeviceSelection {
+  std::string flag;  // for messages: "--gpus '1,3,5'"
+  bool exclude = false;
+  bool everything = false;  // all visible ones; `names` is empty
+  // Places in the list of visible devices, or UUIDs that begin with GPU- or MIG-.
+  std::vector<std::string> names{};
+};
+
+// Precondition: request.selects(). Ranges are spelled out; a name given twice is an error, so are
+// two of the flags together, and an --include that does not name this machine.
+[[nodiscard]] Result<DeviceSelection> parse_selection(const DeviceRequest& request);
+
+}  // namespace drun::launcher

@@ -1,0 +1,175 @@
+#include "launcher/devices/nvml.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <sstream>
+#include <string_view>
+
+#include "drun/base/file_descriptor.hpp"
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::chrono::seconds kLimit{30};  // the driver may have to wake the devices first
+constexpr const char* kEnd = "end\n";
+
+// The part of nvml.h that is used. These entry points have kept their meaning since version 2 of
+// each; every function returns 0 for success.
+using Handle = void*;
+struct PciInfo {
+  char legacy_bus_id[16];
+  unsigned domain;
+  unsigned bus;
+  unsigned device;
+  unsigned device_id;
+  unsigned subsystem_id;
+  char bus_id[32];
+};
+struct Library {
+  int (*init)() = nullptr;
+  int (*shutdown)() = nullptr;
+  int (*count)(unsigned*) = nullptr;
+  int (*by_index)(unsigned, Handle*) = nullptr;
+  int (*by_uuid)(const char*, Handle*) = nullptr;
+  int (*uuid)(Handle, char*, unsigned) = nullptr;
+  int (*pci)(Handle, PciInfo*) = nullptr;
+  int (*mig_parent)(Handle, Handle*) = nullptr;  // null in drivers before 450
+};
+
+template <typename Function>
+void find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+}
+
+std::optional<Library> load() {
+  void* const library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return {};
+  Library result;
+  find(library, "nvmlInit_v2", result.init);
+  find(library, "nvmlShutdown", result.shutdown);
+  find(library, "nvmlDeviceGetCount_v2", result.count);
+  find(library, "nvmlDeviceGetHandleByIndex_v2", result.by_index);
+  find(library, "nvmlDeviceGetHandleByUUID", result.by_uuid);
+  find(library, "nvmlDeviceGetUUID", result.uuid);
+  find(library, "nvmlDeviceGetPciInfo_v3", result.pci);
+  if (result.pci == nullptr) find(library, "nvmlDeviceGetPciInfo_v2", result.pci);
+  find(library, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", result.mig_parent);
+  if (result.init == nullptr || result.shutdown == nullptr || result.count == nullptr ||
+      result.by_index == nullptr || result.uuid == nullptr || result.pci == nullptr) {
+    return {};
+  }
+  return result;
+}
+
+std::string describe(const Library& nvml, Handle handle) {
+  std::array<char, 96> uuid{};
+  if (nvml.uuid(handle, uuid.data(), static_cast<unsigned>(uuid.size() - 1)) != 0) uuid = {'-'};
+  std::array<char, 64> place{'-'};
+  PciInfo pci{};
+  if (nvml.pci(handle, &pci) == 0) {
+    std::snprintf(place.data(), place.size(), "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
+  }
+  return std::string(uuid.data()) + " " + place.data() + "\n";
+}
+
+// One line for each device, then one for each slice: "UUID PCI-ADDRESS", "-" for what is not known.
+// nullopt: no library, or no driver.
+std::optional<std::string> list_devices(const std::vector<std::string>& mig_uuids) {
+  const auto nvml = load();
+  unsigned count = 0;
+  if (!nvml || nvml->init() != 0 || nvml->count(&count) != 0) return {};
+  std::string result = std::to_string(count) + "\n";
+  for (unsigned i = 0; i < count; ++i) {
+    Handle handle = nullptr;
+    // A GPU that fell off the bus keeps its number.
+    result += nvml->by_index(i, &handle) == 0 ? describe(*nvml, handle) : "- -\n";
+  }
+  for (const auto& uuid : mig_uuids) {
+    Handle slice = nullptr;
+    Handle parent = nullptr;
+    const bool found = nvml->by_uuid != nullptr && nvml->mig_parent != nullptr &&
+                       nvml->by_uuid(uuid.c_str(), &slice) == 0 &&
+                       nvml->mig_parent(slice, &parent) == 0;
+    result += found ? describe(*nvml, parent) : "- -\n";
+  }
+  return result;
+}
+
+void write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const auto n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno != EINTR) return;
+    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+// All that arrives until the other end closes; nothing when the time is over before that.
+std::string read_all(int fd, std::chrono::steady_clock::time_point deadline) {
+  std::string result;
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    pollfd ready{fd, POLLIN, 0};
+    const int polled = ::poll(&ready, 1, std::max(0, static_cast<int>(left.count())));
+    if (polled < 0 && errno == EINTR) continue;
+    if (polled <= 0) return {};
+    const auto n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return result;
+    result.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+}
+
+NvmlDevice read_device(std::istream& lines) {
+  NvmlDevice result;
+  lines >> result.uuid >> result.pci_address;
+  if (result.uuid == "-") result.uuid.clear();
+  if (result.pci_address == "-") result.pci_address.clear();
+  return result;
+}
+
+}  // namespace
+
+std::optional<NvmlAnswer> ask_nvml(const std::vector<std::string>& mig_uuids) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  FileDescriptor reader(ends[0]);
+  FileDescriptor writer(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return {};
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (const auto text = list_devices(mig_uuids)) write_all(writer.get(), *text + kEnd);
+    ::_exit(0);
+  }
+  writer.reset();
+  std::string text = read_all(reader.get(), std::chrono::steady_clock::now() + kLimit);
+  ::kill(child, SIGKILL);
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (!text.ends_with(kEnd)) return {};
+  std::istringstream lines(text);
+  std::size_t count = 0;
+  lines >> count;
+  NvmlAnswer result;
+  for (std::size_t i = 0; i < count; ++i)
+    result.devices.push_back(read_device(lines));
+  for (std::size_t i = 0; i < mig_uuids.size(); ++i) {
+    result.mig_parents.push_back(read_device(lines));
+  }
+  return result;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,155 @@
+// What a job was asked to be: drun's command line and environment, understood and checked.
+#pragma once
+
+#include <bitset>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "drun/base/endpoint.hpp"
+#include "launcher/devices/numa_binding.hpp"
+#include "launcher/devices/placement.hpp"
+#include "launcher/process/exit_status.hpp"
+#include "rendezvous/types.hpp"
+
+namespace drun::launcher {
+
+enum class Backend { Standalone, C10d, Static };
+enum class WorkerStore { Agent, Rank0 };
+// Whose code drun gives when several workers failed: the root cause's, the lowest rank's, the
+// highest code.
+enum class ExitCodeRule { Root, First, Max };
+
+// --rdzv-conf, with torchrun's names where they exist.
+struct RendezvousConf {
+  std::chrono::milliseconds join_timeout{600'000};  // static: `timeout`, 900 s by default
+  std::chrono::milliseconds last_call_timeout{30'000};
+  std::chrono::milliseconds close_timeout{30'000};
+  std::chrono::milliseconds keep_alive_interval{2'000};
+  int keep_alive_max_attempt = 3;
+  std::chrono::milliseconds heartbeat_timeout{5'000};
+  std::chrono::milliseconds read_timeout{60'000};
+  std::optional<bool> is_host;
+
+  bool operator==(const RendezvousConf&) const = default;
+};
+
+// Exit codes and signals, as in --restart-on "1-9,137,SIGKILL".
+struct ExitSet {
+  std::bitset<256> codes;
+  std::bitset<65> signals;
+
+  [[nodiscard]] bool empty() const { return codes.none() && signals.none(); }
+  [[nodiscard]] bool contains(const process::ExitStatus& status) const {
+    return status.signal != 0 ? signals.test(static_cast<std::size_t>(status.signal))
+                              : codes.test(static_cast<std::size_t>(status.code));
+  }
+  bool operator==(const ExitSet&) const = default;
+};
+
+// Which standard streams of which local rank: --redirects and --tee, "3" or "0:3,1:1".
+struct StreamChoice {
+  static constexpr int kOut = 1;
+  static constexpr int kErr = 2;
+  int all = 0;  // bits for every local rank that is not in `by_local_rank`
+  std::map<int, int> by_local_rank;
+
+  [[nodiscard]] int of(int local_rank) const {
+    const auto found = by_local_rank.find(local_rank);
+    return found == by_local_rank.end() ? all : found->second;
+  }
+  [[nodiscard]] bool none() const {
+    for (const auto& [rank, bits] : by_local_rank) {
+      if (bits != 0) return false;
+    }
+    return all == 0;
+  }
+  bool operator==(const StreamChoice&) const = default;
+};
+
+struct OutputChoices {
+  StreamChoice redirects;
+  StreamChoice tee;
+  std::string log_dir;  // empty: no log files; "/dev/null": none, and no error file either
+  std::optional<std::vector<int>> local_ranks_filter;  // shown on the console; nullopt: all
+  // ${role_name} ${local_rank} ${rank} ${hostname}; empty: "[role+local rank]:".
+  std::string prefix_template;
+  std::vector<std::string> duplicate_stdout_filters;
+  std::vector<std::string> duplicate_stderr_filters;
+  bool timestamps = false;
+  std::uint64_t log_max_size = 0;  // bytes; 0: no rotation
+  bool fold = false;
+  std::size_t tail_lines = 20;
+};
+
+struct Options {
+  // ---- who takes part ----
+  int min_nodes = 1;
+  int max_nodes = 1;
+  int nproc_per_node = 1;
+  Backend backend = Backend::Standalone;
+  // For C10d and Static. Port 0 only with local_nodes > 0: any free port, told to the local agents.
+  Endpoint endpoint;
+  std::string run_id;
+  bool fresh_run_id = false;  // made up for this job; nobody asked for it
+  RendezvousConf conf;
+  std::optional<int> node_rank;              // asked for
+  bool node_rank_is_wish = false;            // another will do where it is taken
+  std::optional<std::string> local_addr;     // an address or a host name
+  std::optional<std::uint16_t> master_port;  // fixes MASTER_PORT; unset: any free port
+  int max_restarts = 0;
+  std::string role = "default";
+  WorkerStore worker_store = WorkerStore::Agent;
+  int local_nodes = 0;  // > 0: this many agents on this machine
+  int local_node = -1;  // >= 0: this agent is one of them, counted from 0
+  rendezvous::Resize resize = rendezvous::Resize::Now;
+  rendezvous::RankOrder rank_order = rendezvous::RankOrder::Keep;
+
+  // ---- what ends the job, and how ----
+  // Signals that the agent catches: they stop the job. What --signals-to-handle names.
+  std::vector<int> signals_to_handle;
+  std::string signals_to_handle_text;  // as TORCHELASTIC_SIGNALS_TO_HANDLE gives it to the workers
+  std::chrono::milliseconds shutdown_timeout{30'000};
+  // What a stop sends to the workers first; nullopt: the signal that told drun to stop, else
+  // SIGTERM.
+  std::optional<int> stop_signal;
+  std::vector<int> forward_signals;  // delivered to the workers; the job goes on
+  ExitCodeRule exit_code = ExitCodeRule::Root;
+  std::optional<ExitSet> restart_on;                       // nullopt: every failure
+  ExitSet no_restart_on;                                   // wins over restart_on
+  std::optional<std::chrono::milliseconds> timeout;        // of the job
+  std::optional<std::chrono::milliseconds> start_timeout;  // until all workers run
+
+  // ---- output ----
+  std::optional<int> stdin_rank = 0;  // the rank that reads drun's stdin; nullopt: none
+  OutputChoices output;
+  std::string report_file;  // failure report as JSON; empty: none
+  bool report_bindings = false;
+  bool verbose = false;
+  bool quiet = false;
+
+  // ---- devices, CPUs, threads ----
+  std::optional<int> omp_threads;  // --omp-threads N; nullopt: torchrun's rule, or `placement`
+  bool virtual_local_rank = false;
+  NumaBinding numa_binding = NumaBinding::None;
+  // What each worker gets; nothing is filled in where the flags above ask for nothing.
+  Placement placement;
+
+  // ---- what runs ----
+  bool dry_run = false;
+  std::vector<std::string> command;  // argv of a worker, interpreter included
+  // ${local_rank} is replaced from this element on: the interpreter and a plain program are not
+  // touched.
+  std::size_t substitute_from = 1;
+  bool python = false;                 // command.front() is a Python interpreter
+  std::size_t script_at = 0;           // where in `command` the Python file is; 0: there is none
+  std::vector<std::string> inherited;  // drun's own environment, "NAME=value"
+
+  // For drun's own log, at warning: what was accepted but has no effect here.
+  std::vector<std::string> notes;
+};
+
+}  // namespace drun::launcher

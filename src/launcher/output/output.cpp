@@ -1,0 +1,243 @@
+#include "launcher/output/output.hpp"
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "launcher/output/output_paths.hpp"
+#include "launcher/output/output_route.hpp"
+#include "launcher/output/output_terminal.hpp"
+#include "launcher/output/output_thread.hpp"
+
+namespace drun::launcher {
+namespace {
+
+// A stream that nobody reads.
+FileDescriptor open_nothing() {
+  FileDescriptor null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (!null) throw std::system_error(errno, std::generic_category(), "open /dev/null");
+  return null;
+}
+
+std::vector<std::string> tail_of_file(const std::string& path, std::size_t lines) {
+  constexpr off_t kEnd = 64 * 1024;
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const off_t size = file ? ::lseek(file.get(), 0, SEEK_END) : -1;
+  if (size <= 0) return {};
+  std::string bytes(static_cast<std::size_t>(std::min(size, kEnd)), '\0');
+  const ssize_t n = ::pread(file.get(), bytes.data(), bytes.size(), size - std::min(size, kEnd));
+  bytes.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
+  return last_lines(bytes, lines);
+}
+
+std::string folder_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+bool is_full(const std::string& folder) {
+  struct statvfs disk {};
+  if (::statvfs(folder.c_str(), &disk) != 0 || disk.f_blocks == 0) return false;
+  return (::geteuid() == 0 ? disk.f_bfree : disk.f_bavail) == 0;
+}
+
+}  // namespace
+
+class Output::Impl {
+ public:
+  explicit Impl(OutputOptions options)
+      : options_(std::move(options)),
+        files_(options_.choices.log_dir, options_.run_id, options_.temporary),
+        thread_({options_.standard_output, options_.standard_error, options_.fold_window,
+                 options_.choices.timestamps}) {
+    thread_.start();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() { thread_.stop(std::move(streams_), options_.patience); }
+
+  FileDescriptor open(const StreamLabel& label, bool error) {
+    const OutputChoices& choices = options_.choices;
+    const Route route = route_of(choices, label.local_rank, error, files_.keeps_logs());
+    std::string log;
+    if (route.log) {
+      log = files_.rank_folder(label.round, label.restart_count, label.local_rank) +
+            (error ? "/stderr.log" : "/stdout.log");
+      logs_[label.worker][error ? 1 : 0] = log;
+    }
+    if (route.direct) {
+      direct_folder_ = folder_of(log);
+      return create_log(log);
+    }
+    if (route.nothing) return open_nothing();
+
+    auto stream = std::make_unique<Stream>(loop().pool(), error ? options_.tail_lines : 0);
+    stream->worker = label.worker;
+    stream->rank = label.rank;
+    stream->is_error = error;
+    if (route.console) {
+      stream->console = loop().console(error);
+      if (choices.fold) stream->folding = loop().folding(error);
+      stream->stamped = choices.timestamps;
+    }
+    if (route.log) stream->log = std::make_unique<LogFile>(log, choices.log_max_size);
+    if (route.prefix)
+      stream->prefix = line_prefix(choices.prefix_template,
+                                   {label.role, label.rank, label.local_rank, options_.host});
+    if (route.filter) stream->filter = filter(label, error);
+    const int own = error ? options_.standard_error : options_.standard_output;
+    FileDescriptor other = open_source(*stream, own, options_.terminal && route.terminal);
+    loop().watch(*stream);
+    streams_.push_back(std::move(stream));
+    return other;
+  }
+
+  std::vector<std::string> tail(std::uint32_t worker, std::chrono::milliseconds limit) {
+    auto command = std::make_unique<OutputCommand>();
+    command->kind = OutputCommand::Kind::Tail;
+    for (const auto& stream : streams_)
+      if (stream->worker == worker) command->streams.push_back(stream.get());
+    const auto logs = logs_.find(worker);
+    const bool direct = logs != logs_.end() && !logs->second[1].empty() &&
+                        std::none_of(command->streams.begin(), command->streams.end(),
+                                     [](const Stream* stream) { return stream->is_error; });
+    if (direct) return tail_of_file(logs->second[1], options_.tail_lines);
+    if (command->streams.empty()) return {};
+    auto answer = thread_.ask(std::move(command), limit);
+    return answer ? std::move(answer->lines) : std::vector<std::string>{};
+  }
+
+  bool drain(std::chrono::milliseconds limit) {
+    // What a worker could not write to its own descriptor only the worker was told.
+    if (!direct_folder_.empty()) disk_full_ = disk_full_ || is_full(direct_folder_);
+    logs_.clear();
+    filters_.clear();
+    return thread_.drain(std::exchange(streams_, {}), limit);
+  }
+
+  void give_up() { options_.patience = std::chrono::milliseconds::zero(); }
+
+  [[nodiscard]] Delivered delivered() const { return thread_.delivered(); }
+
+  [[nodiscard]] bool lost_output() const { return thread_.lost_output(); }
+
+  [[nodiscard]] std::string lost_logs() const {
+    std::string lost = thread_.lost_logs();
+    if (lost.empty() && disk_full_)
+      lost = "the disk of --log-dir is full: what the workers wrote to their logs may be cut off";
+    return lost;
+  }
+
+  void message(std::string text) {
+    if (text.empty() || text.back() != '\n') text += '\n';
+    status(std::move(text));
+  }
+
+  void status(std::string text) { thread_.post(message_command(std::move(text))); }
+
+  void resize() { thread_.resize(streams_); }
+
+  RunFiles& files() { return files_; }
+
+  std::string log_file(std::uint32_t worker) const {
+    const auto found = logs_.find(worker);
+    if (found == logs_.end()) return {};
+    return found->second[1].empty() ? found->second[0] : found->second[1];
+  }
+
+ private:
+  OutputLoop& loop() { return thread_.loop(); }
+
+  // One for all ranks of a round: the last stream that uses it closes it.
+  std::shared_ptr<FilterFile> filter(const StreamLabel& label, bool error) {
+    auto& shared = filters_[{label.round, error}];
+    if (shared == nullptr) {
+      const std::string folder = files_.attempt_folder(label.round, label.restart_count);
+      shared = std::make_shared<FilterFile>(
+          folder + (error ? "/filtered_stderr.log" : "/filtered_stdout.log"),
+          error ? options_.choices.duplicate_stderr_filters
+                : options_.choices.duplicate_stdout_filters);
+    }
+    return shared;
+  }
+
+  OutputOptions options_;
+  std::string direct_folder_;  // of logs that workers write themselves; empty: there are none
+  bool disk_full_ = false;
+  RunFiles files_;
+  OutputThread thread_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::map<std::uint32_t, std::array<std::string, 2>> logs_;             // of stdout and stderr
+  std::map<std::pair<int, bool>, std::shared_ptr<FilterFile>> filters_;  // by round and stream
+};
+
+Output::Output(OutputOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+
+Output::~Output() = default;
+
+WorkerStreams Output::open(const StreamLabel& label) {
+  WorkerStreams streams;
+  streams.standard_output = impl_->open(label, false);
+  streams.standard_error = impl_->open(label, true);
+  return streams;
+}
+
+std::string Output::error_file(const StreamLabel& label) {
+  return impl_->files().error_file(label.round, label.restart_count, label.local_rank);
+}
+
+std::string Output::log_file(std::uint32_t worker) const {
+  return impl_->log_file(worker);
+}
+
+std::string Output::log_folder() {
+  return impl_->files().keeps_logs() ? impl_->files().run_folder() : std::string{};
+}
+
+const std::string& Output::private_folder() const {
+  return impl_->files().private_folder();
+}
+
+std::vector<std::string> Output::tail(std::uint32_t worker, std::chrono::milliseconds limit) {
+  return impl_->tail(worker, limit);
+}
+
+bool Output::drain(std::chrono::milliseconds limit) {
+  return impl_->drain(limit);
+}
+
+Delivered Output::delivered() const {
+  return impl_->delivered();
+}
+
+void Output::give_up() {
+  impl_->give_up();
+}
+
+std::string Output::lost_logs() const {
+  return impl_->lost_logs();
+}
+
+bool Output::lost_output() const {
+  return impl_->lost_output();
+}
+
+void Output::message(std::string text) {
+  impl_->message(std::move(text));
+}
+
+void Output::status(std::string text) {
+  impl_->status(std::move(text));
+}
+
+void Output::resize() {
+  impl_->resize();
+}
+
+}  // namespace drun::launcher

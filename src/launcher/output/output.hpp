@@ -1,0 +1,117 @@
+// The workers' output on its way to drun's own stdout and stderr and to log files. Runs a thread of
+// its own, so that a reader that stalls never holds up the agent. Whole lines only, order kept per
+// stream, bytes unchanged; docs/output.md says the rest.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "drun/base/file_descriptor.hpp"
+#include "launcher/options/options.hpp"
+#include "launcher/output/output_delivery.hpp"
+#include "launcher/output/output_fold.hpp"
+
+namespace drun::launcher {
+
+// What one worker's streams are called and where they go.
+struct StreamLabel {
+  std::uint32_t worker = 0;  // process::WorkerId
+  int rank = 0;
+  int local_rank = 0;
+  int round = 0;
+  int restart_count = 0;
+  std::string role;
+};
+
+struct OutputOptions {
+  bool terminal = false;  // workers get pseudo-terminals where drun's own stream is a terminal
+  std::size_t tail_lines = 20;  // of each worker's stderr, kept for the failure report
+  OutputChoices choices;        // log files, prefixes, filters; `tail_lines` above counts
+
+  std::string run_id = "none";  // names the folder of the logs
+  std::string host;             // ${hostname}
+  // Where error files are without --log-dir: the first that can be written.
+  std::vector<std::string> temporary = {"/tmp", "/var/tmp"};
+
+  // drun's own streams; borrowed, open for the life of the Output.
+  int standard_output = 1;
+  int standard_error = 2;
+  // How long the destructor waits for a reader that takes nothing at all. As long as it takes
+  // something, it gets everything.
+  std::chrono::milliseconds patience = kReaderPatience;
+  // With --fold: how long a line waits for the other ranks to print it too.
+  std::chrono::milliseconds fold_window = LineFolder::Settings().window;
+};
+
+// What a worker is started with.
+struct WorkerStreams {
+  FileDescriptor standard_output;
+  FileDescriptor standard_error;
+};
+
+// One thread uses it: the agent's. Ignore SIGPIPE in the program.
+class Output {
+ public:
+  explicit Output(OutputOptions options);
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output();  // delivers what was read; gives up on a reader that has stalled for `patience`
+
+  // Throws std::system_error when there are no descriptors left, or when a log file cannot be made
+  // (it names the path).
+  [[nodiscard]] WorkerStreams open(const StreamLabel& label);
+
+  // TORCHELASTIC_ERROR_FILE of this worker; nothing is there yet. Empty with --log-dir /dev/null.
+  // Throws as open(). Without --log-dir it is in a private folder that the destructor removes.
+  [[nodiscard]] std::string error_file(const StreamLabel& label);
+  // Where the worker's stderr is kept, else its stdout; empty: nowhere. Known until drain().
+  [[nodiscard]] std::string log_file(std::uint32_t worker) const;
+  // The folder of this run under --log-dir, empty without one. Made on first use; throws as open().
+  [[nodiscard]] std::string log_folder();
+  // The folder of the error files where there is no --log-dir, empty while there is none: for
+  // whoever cleans up when this process is killed.
+  [[nodiscard]] const std::string& private_folder() const;
+
+  // Blocks at most `limit` until everything that the worker has written so far is read; then its
+  // last stderr lines, harmless to print. Empty for a worker that is not known, and after drain().
+  [[nodiscard]] std::vector<std::string> tail(std::uint32_t worker,
+                                              std::chrono::milliseconds limit);
+
+  // All workers are gone: read what is left of their streams, write it, forget them. Waits at most
+  // `limit`; false when a reader has not taken everything by then: it still gets it, in the
+  // background.
+  bool drain(std::chrono::milliseconds limit);
+  // How far that is.
+  [[nodiscard]] Delivered delivered() const;
+  // The destructor waits for no reader.
+  void give_up();
+
+  // Output was lost because it could not be written (a full disk); said on stderr already. Complete
+  // after drain(). A reader that has left is no loss.
+  [[nodiscard]] bool lost_output() const;
+
+  // What to tell the user at the end of log files that are not complete, or may not be because
+  // their disk is full; empty: all are. Complete after drain().
+  [[nodiscard]] std::string lost_logs() const;
+
+  // drun's own words to stderr, in order with what the workers have written there, never within a
+  // line of theirs. Never blocks. A newline is added where `text` has none at the end.
+  void message(std::string text);
+
+  // As message(), without a newline: for a line that is written anew in place. It begins with a
+  // carriage return; what takes it away ends with one.
+  void status(std::string text);
+
+  // drun's terminal has a new size: when this returns, the workers' have it too. The caller passes
+  // SIGWINCH on.
+  void resize();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace drun::launcher

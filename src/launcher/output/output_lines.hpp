@@ -1,0 +1,47 @@
+// Lines in a stream of bytes: where whole lines end, what a piece leaves behind on the console, and
+// what goes in front of each line. Pure.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "launcher/output/output_buffer.hpp"
+#include "launcher/output/output_turns.hpp"
+
+namespace drun::launcher {
+
+// What has no line end for longer than this is not text: it is passed on in pieces.
+constexpr std::size_t kLongestLine = 64 * 1024;
+
+// How many bytes at the front of `bytes` are whole lines, all of them where the rest would be too
+// long for a line. The first `searched` bytes are known to hold no line end.
+[[nodiscard]] std::size_t whole_lines(std::string_view bytes, std::size_t searched);
+
+// What the stream leaves behind on the console after `bytes`.
+[[nodiscard]] LineTurns::Left left_after(LineTurns::Left before, std::string_view bytes);
+
+// Python's string.Template.safe_substitute: $name and ${name} by their values, "$$" is "$", names
+// that are not known stay as they are.
+[[nodiscard]] std::string substitute(std::string_view text,
+                                     const std::map<std::string, std::string>& values);
+
+struct PrefixNames {
+  std::string role;
+  int rank = 0;
+  int local_rank = 0;
+  std::string host;  // as gethostname() gives it; shortened to the first part here
+};
+
+// What --log-line-prefix-template says; an empty template is torchrun's "[role0]:".
+[[nodiscard]] std::string line_prefix(std::string_view line_template, const PrefixNames& names);
+
+// "2026-11-20 16:23:42.123 ", local time.
+[[nodiscard]] std::string time_stamp(std::chrono::system_clock::time_point time);
+
+// Appends `lines` with `prefix` in front of each; in front of the first only where it does not
+// continue a line.
+void append_lines(BufferChain& to, std::string_view lines, std::string_view prefix, bool continues);
+
+}  // namespace drun::launcher

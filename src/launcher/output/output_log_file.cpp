@@ -1,0 +1,94 @@
+#include "launcher/output/output_log_file.hpp"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+namespace drun::launcher {
+
+std::size_t fitting(std::string_view bytes, std::uint64_t room, bool mid_line, bool fresh) {
+  if (bytes.size() <= room) return bytes.size();
+  if (room > 0) {
+    const void* newline = ::memrchr(bytes.data(), '\n', static_cast<std::size_t>(room));
+    if (newline != nullptr)
+      return static_cast<std::size_t>(static_cast<const char*>(newline) - bytes.data()) + 1;
+  }
+  if (!mid_line && !fresh) return 0;
+  const auto newline = bytes.find('\n');  // a line is never torn apart
+  return newline == std::string_view::npos ? bytes.size() : newline + 1;
+}
+
+FileDescriptor create_log(const std::string& path) {
+  FileDescriptor file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666));
+  if (!file) throw std::system_error(errno, std::generic_category(), "create " + path);
+  return file;
+}
+
+LogFile::LogFile(std::string path, std::uint64_t max_size)
+    : path_(std::move(path)), max_size_(max_size), file_(create_log(path_)) {}
+
+void LogFile::write(std::string_view bytes) {
+  while (!bytes.empty() && error_ == 0) {
+    std::size_t count = bytes.size();
+    if (max_size_ > 0) {
+      count = fitting(bytes, max_size_ - std::min(size_, max_size_), mid_line_, size_ == 0);
+      if (count == 0) {
+        rotate();
+        continue;
+      }
+    }
+    write_here(bytes.substr(0, count));
+    bytes.remove_prefix(count);
+  }
+}
+
+void LogFile::write_here(std::string_view bytes) {
+  size_ += bytes.size();
+  mid_line_ = bytes.back() != '\n';
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      error_ = errno;
+      return;
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+void LogFile::rotate() {
+  const auto old = [&](int number) { return path_ + "." + std::to_string(number); };
+  for (int number = kOldLogs; number > 1; --number)
+    ::rename(old(number - 1).c_str(), old(number).c_str());
+  ::rename(path_.c_str(), old(1).c_str());
+  file_.reset(
+      ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666));
+  if (!file_) error_ = errno;
+  size_ = 0;
+  mid_line_ = false;
+}
+
+int FilterFile::new_error() {
+  if (file_.error() == 0 || std::exchange(error_told_, true)) return 0;
+  return file_.error();
+}
+
+void FilterFile::line(std::string_view prefix, std::string_view line) {
+  const bool wanted = std::any_of(texts_.begin(), texts_.end(), [&](const std::string& text) {
+    return line.find(text) != std::string_view::npos;
+  });
+  if (!wanted) return;
+  std::string whole(prefix);
+  whole += line;
+  if (whole.back() != '\n') whole += '\n';
+  file_.write(whole);
+}
+
+}  // namespace drun::launcher

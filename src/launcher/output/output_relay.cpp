@@ -1,0 +1,70 @@
+#include "launcher/output/output_relay.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace drun::launcher {
+
+OutputRelay::OutputRelay(int standard_output, int standard_error)
+    : standard_output_(standard_output),
+      standard_error_(standard_error),
+      thread_({standard_output, standard_error}) {}
+
+OutputRelay::~OutputRelay() {
+  thread_.stop(std::move(streams_), kReaderPatience);
+}
+
+WorkerStreams OutputRelay::open(int node) {
+  WorkerStreams ends;
+  ends.standard_output = connect(node, false);
+  if (same_destination(standard_output_, standard_error_)) {
+    ends.standard_error.reset(::fcntl(ends.standard_output.get(), F_DUPFD_CLOEXEC, 3));
+    if (!ends.standard_error)
+      throw std::system_error(errno, std::generic_category(), "make a pipe for an agent");
+  } else {
+    ends.standard_error = connect(node, true);
+  }
+  return ends;
+}
+
+FileDescriptor OutputRelay::connect(int node, bool error) {
+  auto stream = std::make_unique<Stream>(thread_.loop().pool(), 0);
+  stream->rank = node;
+  stream->is_error = error;
+  stream->console = thread_.loop().console(error);
+  FileDescriptor end = open_source(*stream, error ? standard_error_ : standard_output_, true);
+  thread_.loop().watch(*stream);
+  streams_.push_back(std::move(stream));
+  return end;
+}
+
+void OutputRelay::start() {
+  thread_.start();
+}
+
+void OutputRelay::drain(std::chrono::milliseconds limit) {
+  (void)thread_.drain(std::exchange(streams_, {}), limit);
+}
+
+Delivered OutputRelay::delivered() const {
+  return thread_.delivered();
+}
+
+bool OutputRelay::finish() {
+  thread_.stop(std::move(streams_), std::chrono::milliseconds::zero());
+  return !thread_.lost_output();
+}
+
+void OutputRelay::message(std::string text) {
+  if (text.empty() || text.back() != '\n') text += '\n';
+  thread_.post(message_command(std::move(text)));
+}
+
+void OutputRelay::resize() {
+  thread_.resize(streams_);
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,56 @@
+// The output of several agents on one machine (--local-nodes) on its way to the one stdout and
+// stderr that they share. Each agent keeps its ranks' lines apart; this keeps the agents' apart, by
+// the same rules (docs/output.md).
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher/output/output.hpp"
+#include "launcher/output/output_thread.hpp"
+
+namespace drun::launcher {
+
+// One thread uses it. Ignore SIGPIPE in the program.
+class OutputRelay {
+ public:
+  // The descriptors are borrowed. No thread exists until start().
+  OutputRelay(int standard_output, int standard_error);
+  OutputRelay(const OutputRelay&) = delete;
+  OutputRelay& operator=(const OutputRelay&) = delete;
+  ~OutputRelay();  // reads what is left, delivers it; gives up on a reader as Output does
+
+  // What agent `node` is to have as stdout and stderr: pseudo-terminals where drun's own are
+  // terminals, else pipes; one and the same where drun's own are one. Throws std::system_error.
+  [[nodiscard]] WorkerStreams open(int node);
+
+  // After this, open() no more.
+  void start();
+
+  // drun's own words, never within a line of an agent's. A newline is added where there is none.
+  void message(std::string text);
+
+  // All agents are gone: read what is left of their streams, write it. Waits at most `limit`; it
+  // goes on afterwards.
+  void drain(std::chrono::milliseconds limit);
+  // How far that is.
+  [[nodiscard]] Delivered delivered() const;
+  // The end, which waits for no reader any more. False when output was lost because it could not be
+  // written. Nothing else may be called afterwards.
+  [[nodiscard]] bool finish();
+
+  // drun's terminal has a new size. When this returns, the agents' have it too.
+  void resize();
+
+ private:
+  FileDescriptor connect(int node, bool error);
+
+  int standard_output_;
+  int standard_error_;
+  OutputThread thread_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+};
+
+}  // namespace drun::launcher

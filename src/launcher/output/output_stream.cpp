@@ -1,0 +1,96 @@
+#include "launcher/output/output_stream.hpp"
+
+#include <cstring>
+
+namespace drun::launcher {
+
+std::string Stream::line_start() const {
+  std::string text = stamped ? time_stamp(std::chrono::system_clock::now()) : std::string{};
+  return text + (folding != nullptr ? fold_prefix({rank}) : prefix);
+}
+
+void Stream::take(std::string_view bytes, Time now) {
+  if (console == nullptr && filter == nullptr) return;
+  if (!unfinished.empty()) {
+    const auto newline = bytes.find('\n');
+    const std::size_t count = newline == std::string_view::npos ? bytes.size() : newline + 1;
+    unfinished += bytes.substr(0, count);
+    bytes.remove_prefix(count);
+    if (newline == std::string_view::npos && unfinished.size() < kLongestLine) return;
+    const std::string line = std::move(unfinished);
+    unfinished.clear();
+    take_lines(line, now);
+  }
+  const std::size_t whole = whole_lines(bytes, 0);
+  if (whole > 0) take_lines(bytes.substr(0, whole), now);
+  unfinished.assign(bytes.substr(whole));
+}
+
+void Stream::take_lines(std::string_view lines, Time now) {
+  if (filter != nullptr) {
+    for (std::string_view rest = lines; !rest.empty();) {
+      const auto newline = rest.find('\n');
+      const std::size_t length = newline == std::string_view::npos ? rest.size() : newline + 1;
+      if (shown_unfinished.empty())
+        filter->line(prefix, rest.substr(0, length));
+      else
+        filter->line(prefix, shown_unfinished + std::string(rest.substr(0, length)));
+      shown_unfinished.clear();
+      rest.remove_prefix(length);
+    }
+  }
+  if (console == nullptr) return;
+  if (folding != nullptr && left.open) {  // the rest of a line that was shown unfinished
+    const auto newline = lines.find('\n');
+    const std::size_t length = newline == std::string_view::npos ? lines.size() : newline + 1;
+    append_lines(staged, lines.substr(0, length), line_start(), !cut);
+    left = left_after(left, lines.substr(0, length));
+    lines.remove_prefix(length);
+  }
+  if (folding == nullptr) {
+    append_lines(staged, lines, line_start(), left.open && !cut);
+    left = left_after(left, lines);
+    return;
+  }
+  while (!lines.empty()) {
+    const auto newline = lines.find('\n');
+    const std::size_t length = newline == std::string_view::npos ? lines.size() : newline + 1;
+    folding->folder.add(rank, lines.substr(0, length), now);
+    lines.remove_prefix(length);
+  }
+}
+
+void Stream::stage_unfinished() {
+  if (filter != nullptr && shown_unfinished.size() < kLongestLine) shown_unfinished += unfinished;
+  append_lines(staged, unfinished, line_start(), left.open && !cut);
+  left = left_after(left, unfinished);
+  unfinished.clear();
+}
+
+void Stream::finish(Time now) {
+  if (filter != nullptr && !(shown_unfinished + unfinished).empty())
+    filter->line(prefix, shown_unfinished + unfinished);
+  shown_unfinished.clear();
+  if (folding != nullptr) {
+    if (!unfinished.empty() && !left.open) {
+      folding->folder.add(rank, unfinished + '\n', now);
+      unfinished.clear();
+    }
+    folding->folder.leave(rank);
+  }
+  if (console == nullptr) unfinished.clear();
+}
+
+bool Folding::flush(LineFolder::Time now) {
+  bool any = false;
+  while (const auto folded = folder.next(now)) {
+    std::string start = stamped ? time_stamp(std::chrono::system_clock::now()) : std::string{};
+    start += fold_prefix(folded->ranks);
+    append_lines(out.staged, folded->line, start, false);
+    out.left = left_after({}, folded->line);
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace drun::launcher

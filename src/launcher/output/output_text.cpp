@@ -1,0 +1,182 @@
+#include "launcher/output/output_text.hpp"
+
+#include <string.h>
+
+#include <algorithm>
+#include <array>
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::size_t kLineLimit = 512;         // of a line, in the report
+constexpr std::size_t kTotalLimit = 8 * 1024;   // of all lines together
+constexpr std::size_t kBytesLimit = 32 * 1024;  // kept raw, for all lines together
+
+// The length of the escape sequence that begins at text[0] == ESC; at least 1.
+std::size_t escape_length(std::string_view text) {
+  if (text.size() < 2) return 1;
+  const char kind = text[1];
+  if (kind == '[') {  // CSI: up to a final byte @..~
+    for (std::size_t i = 2; i < text.size(); ++i) {
+      const char c = text[i];
+      if (c >= '@' && c <= '~') return i + 1;
+      if (c < ' ') return i;  // broken off
+    }
+    return text.size();
+  }
+  if (kind == ']' || kind == 'P' || kind == '^' || kind == '_' || kind == 'X') {
+    for (std::size_t i = 2; i < text.size(); ++i) {  // a string, up to BEL or ESC backslash
+      if (text[i] == '\a') return i + 1;
+      if (text[i] == '\x1b') return i + 1 < text.size() && text[i + 1] == '\\' ? i + 2 : i;
+    }
+    return text.size();
+  }
+  if (kind >= ' ' && kind <= '/') {  // ESC intermediate... final: character sets
+    std::size_t i = 2;
+    while (i < text.size() && text[i] >= ' ' && text[i] <= '/')
+      ++i;
+    return std::min(i + 1, text.size());
+  }
+  return kind >= '0' && kind <= '~' ? 2 : 1;
+}
+
+// The length of the UTF-8 character at the front, 0 where the bytes are not one. C1 controls and
+// what reverses the direction of text are refused.
+std::size_t character_length(std::string_view text, char32_t& value) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  std::size_t length = 0;
+  if (first < 0x80) {
+    value = first;
+    return 1;
+  }
+  if (first >= 0xc2 && first <= 0xdf) {
+    length = 2;
+    value = first & 0x1fU;
+  } else if (first >= 0xe0 && first <= 0xef) {
+    length = 3;
+    value = first & 0x0fU;
+  } else if (first >= 0xf0 && first <= 0xf4) {
+    length = 4;
+    value = first & 0x07U;
+  } else {
+    return 0;
+  }
+  if (text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80U) return 0;
+    value = (value << 6U) | (byte(i) & 0x3fU);
+  }
+  if (length == 3 && (value < 0x800 || (value >= 0xd800 && value <= 0xdfff))) return 0;
+  if (length == 4 && (value < 0x10000 || value > 0x10ffff)) return 0;
+  return length;
+}
+
+bool is_harmful(char32_t c) {
+  return (c < 0x20 && c != '\t') || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) ||
+         (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x2028 || c == 0x2029;
+}
+
+void append_hex(std::string& out, std::string_view bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += {'\\', 'x', kDigits[byte >> 4U], kDigits[byte & 15U]};
+  }
+}
+
+// What is left to see of a line with carriage returns: the last piece that shows something.
+std::string_view after_returns(std::string_view line) {
+  while (!line.empty() && line.back() == '\r')
+    line.remove_suffix(1);
+  const auto at = line.rfind('\r');
+  return at == std::string_view::npos ? line : line.substr(at + 1);
+}
+
+}  // namespace
+
+std::string harmless_line(std::string_view line, std::size_t limit) {
+  line = after_returns(line);
+  std::string out;
+  std::size_t at = 0;
+  while (at < line.size()) {
+    const std::string_view rest = line.substr(at);
+    if (rest.front() == '\x1b') {
+      at += escape_length(rest);
+      continue;
+    }
+    char32_t value = 0;
+    const std::size_t length = character_length(rest, value);
+    const std::size_t taken = std::max<std::size_t>(length, 1);
+    std::string shown;
+    if (length == 0 || is_harmful(value))
+      append_hex(shown, rest.substr(0, taken));
+    else
+      shown = rest.substr(0, taken);
+    if (out.size() + shown.size() > limit)
+      return out + "... (" + std::to_string(line.size() - at) + " bytes more)";
+    out += shown;
+    at += taken;
+  }
+  return out;
+}
+
+void Tail::append(std::string_view bytes) {
+  if (wanted_ == 0) return;
+  // Only the end can matter: find where the wanted lines begin, from the back.
+  if (bytes.size() > kBytesLimit) bytes.remove_prefix(bytes.size() - kBytesLimit);
+  std::size_t from = bytes.size();
+  std::size_t breaks = 0;
+  while (from > 0) {
+    const void* found = ::memrchr(bytes.data(), '\n', from);
+    if (found == nullptr) {
+      from = 0;
+      break;
+    }
+    from = static_cast<std::size_t>(static_cast<const char*>(found) - bytes.data());
+    if (++breaks > wanted_ + 1) break;
+  }
+  if (from > 0 || bytes.size() == kBytesLimit) bytes_.clear();
+  bytes_.append(bytes.substr(from));
+  if (bytes_.size() > 2 * kBytesLimit) bytes_.erase(0, bytes_.size() - kBytesLimit);
+}
+
+std::vector<std::string> Tail::lines() const {
+  return last_lines(bytes_, wanted_);
+}
+
+std::vector<std::string> last_lines(std::string_view bytes, std::size_t wanted) {
+  std::vector<std::string> lines;  // last one first
+  std::size_t total = 0;
+  while (!bytes.empty() && lines.size() < wanted) {
+    if (bytes.back() == '\n') bytes.remove_suffix(1);
+    const auto newline = bytes.rfind('\n');
+    const std::size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
+    std::string line = harmless_line(bytes.substr(begin), kLineLimit);
+    bytes = bytes.substr(0, begin);
+    if (line.empty() && lines.empty()) continue;
+    total += line.size() + 1;
+    if (total > kTotalLimit) break;
+    lines.push_back(std::move(line));
+  }
+  std::reverse(lines.begin(), lines.end());
+  return lines;
+}
+
+std::string describe_ranks(std::vector<int> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1)
+      ++end;
+    if (!text.empty()) text += ',';
+    text += std::to_string(ranks[i]);
+    if (end - i > 1) text += '-' + std::to_string(ranks[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,135 @@
+#include "launcher/output/output_thread.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "launcher/output/output_terminal.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The loop gives up by itself after its patience: what is beyond is for a write that hangs.
+constexpr std::chrono::milliseconds kStopMargin{500};
+// That time is counted in so many parts: a machine that stood still takes one of them, not all.
+constexpr int kStopParts = 10;
+constexpr std::chrono::milliseconds kResizeLimit{100};
+
+}  // namespace
+
+std::unique_ptr<OutputCommand> message_command(std::string text) {
+  auto command = std::make_unique<OutputCommand>();
+  command->kind = OutputCommand::Kind::Message;
+  command->text = std::move(text);
+  return command;
+}
+
+FileDescriptor open_source(Stream& stream, int own, bool may_be_terminal) {
+  if (may_be_terminal && ::isatty(own) != 0) {
+    Terminal terminal = open_terminal(own);
+    stream.terminal = true;
+    stream.source = std::move(terminal.master);
+    return std::move(terminal.slave);
+  }
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "make a pipe for the output");
+  stream.source.reset(ends[0]);
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return FileDescriptor(ends[1]);
+}
+
+OutputThread::OutputThread(const OutputLoopOptions& options)
+    : loop_(std::make_unique<OutputLoop>(options)) {}
+
+OutputThread::~OutputThread() {
+  stop({}, kReaderPatience);
+}
+
+void OutputThread::start() {
+  sigset_t all;  // signals are the other threads' business
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([loop = loop_.get()] { loop->run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void OutputThread::post(std::unique_ptr<OutputCommand> command) {
+  loop_->post(std::move(command));
+}
+
+std::unique_ptr<OutputAnswer> OutputThread::ask(std::unique_ptr<OutputCommand> command,
+                                                std::chrono::milliseconds limit) {
+  const std::uint64_t id = command->id = ++last_id_;
+  loop_->post(std::move(command));
+  return wait_answer(id, limit);
+}
+
+void OutputThread::resize(const std::vector<std::unique_ptr<Stream>>& streams) {
+  auto command = std::make_unique<OutputCommand>();
+  command->kind = OutputCommand::Kind::Resize;
+  for (const auto& stream : streams)
+    command->streams.push_back(stream.get());
+  (void)ask(std::move(command), kResizeLimit);
+}
+
+bool OutputThread::drain(std::vector<std::unique_ptr<Stream>> streams,
+                         std::chrono::milliseconds limit) {
+  auto command = std::make_unique<OutputCommand>();
+  command->kind = OutputCommand::Kind::Drain;
+  command->released = std::move(streams);
+  last_drain_ = last_id_ + 1;  // which ask() gives it
+  return ask(std::move(command), limit) != nullptr;
+}
+
+Delivered OutputThread::delivered() const {
+  const auto [output, error] = loop_->unwritten();
+  return {
+      loop_->drained() >= last_drain_, output, error, {loop_->taken(false), loop_->taken(true)}};
+}
+
+void OutputThread::stop(std::vector<std::unique_ptr<Stream>> streams,
+                        std::chrono::milliseconds patience) {
+  if (!thread_.joinable()) return;
+  auto command = std::make_unique<OutputCommand>();
+  command->kind = OutputCommand::Kind::Stop;
+  command->released = std::move(streams);
+  command->patience = patience;
+  const std::uint64_t id = command->id = ++last_id_;
+  loop_->post(std::move(command));
+  const auto taken = [&] { return std::array{loop_->taken(false), loop_->taken(true)}; };
+  for (int silent = 0; silent < kStopParts;) {
+    const auto before = taken();
+    if (wait_answer(id, (patience + kStopMargin) / kStopParts)) return thread_.join();
+    silent = taken() == before ? silent + 1 : 0;
+  }
+  thread_.detach();
+  (void)loop_.release();  // the stuck thread's, until the process ends
+}
+
+// Answers that came too late for their question are dropped.
+std::unique_ptr<OutputAnswer> OutputThread::wait_answer(std::uint64_t id,
+                                                        std::chrono::milliseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  for (;;) {
+    while (auto answer = loop_->answer())
+      if (answer->id == id) return answer;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) return nullptr;
+    pollfd ready{loop_->answer_fd(), POLLIN, 0};
+    ::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
+  }
+}
+
+}  // namespace drun::launcher

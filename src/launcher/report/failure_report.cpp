@@ -1,0 +1,226 @@
+#include "launcher/report/failure_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include "base/trimmed.hpp"
+#include "launcher/output/output_text.hpp"
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::size_t kLineLimit = 512;
+constexpr std::size_t kEssenceLimit = 160;
+constexpr std::size_t kScreen = 24;
+constexpr std::size_t kUsualTail = 20;
+
+// Harmless lines without blank ones at the ends.
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const auto newline = text.find('\n');
+    lines.push_back(harmless_line(text.substr(0, newline), kLineLimit));
+    text = newline == std::string_view::npos ? std::string_view{} : text.substr(newline + 1);
+  }
+  while (!lines.empty() && trimmed(lines.back()).empty())
+    lines.pop_back();
+  while (!lines.empty() && trimmed(lines.front()).empty())
+    lines.erase(lines.begin());
+  return lines;
+}
+
+// stderr without the part that only says what the traceback says: Python prints it there as well,
+// with frames of its own in between.
+std::vector<std::string> without_repetition(const std::vector<std::string>& tail,
+                                            const std::vector<std::string>& traceback) {
+  if (traceback.empty()) return tail;
+  std::set<std::string_view> known;
+  for (const auto& line : traceback)
+    known.insert(trimmed(line));
+  const auto last = std::find_if(tail.rbegin(), tail.rend(), [&](const std::string& line) {
+    return trimmed(line) == trimmed(traceback.back());
+  });
+  if (last == tail.rend()) return tail;
+  const auto end = static_cast<std::size_t>(tail.rend() - last);
+  std::size_t begin = end - 1;
+  while (begin > 0) {
+    const std::string& line = tail[begin - 1];
+    const bool frame = !line.empty() && (line.front() == ' ' || line.front() == '\t');
+    if (!frame && !known.contains(trimmed(line)) && !line.starts_with("Traceback (most recent"))
+      break;
+    --begin;
+  }
+  std::vector<std::string> rest(tail.begin(), tail.begin() + static_cast<std::ptrdiff_t>(begin));
+  rest.insert(rest.end(), tail.begin() + static_cast<std::ptrdiff_t>(end), tail.end());
+  const bool blank = std::all_of(rest.begin(), rest.end(),
+                                 [](const std::string& line) { return trimmed(line).empty(); });
+  return blank ? std::vector<std::string>{} : rest;
+}
+
+std::string left_out(std::size_t count) {
+  return "... " + std::to_string(count) + (count == 1 ? " line" : " lines") + " left out";
+}
+
+// The first few lines and the last ones: at most `most` lines in all, the mark included.
+void shorten_middle(std::vector<std::string>& lines, std::size_t most) {
+  most = std::max<std::size_t>(most, 3);
+  if (lines.size() <= most) return;
+  const std::size_t head = std::min<std::size_t>(2, most / 3);
+  const std::size_t count = lines.size() - (most - 1);
+  const auto begin = lines.begin() + static_cast<std::ptrdiff_t>(head);
+  *begin = left_out(count);
+  lines.erase(begin + 1, begin + static_cast<std::ptrdiff_t>(count));
+}
+
+void shorten_front(std::vector<std::string>& lines, std::size_t most) {
+  most = std::max<std::size_t>(most, 2);
+  if (lines.size() <= most) return;
+  const std::size_t count = lines.size() - (most - 1);
+  lines.front() = left_out(count);
+  lines.erase(lines.begin() + 1, lines.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+void shorten_end(std::vector<std::string>& lines, std::size_t most) {
+  most = std::max<std::size_t>(most, 1);
+  if (lines.size() <= most) return;
+  const std::size_t count = lines.size() - (most - 1);
+  lines.resize(most);
+  lines.back() = left_out(count);
+}
+
+struct Parts {
+  std::vector<std::string> traceback;
+  std::vector<std::string> tail;
+  std::vector<std::string> others;
+};
+
+// Shares `room` lines out: the traceback says most, then stderr, then the other ranks.
+void fit(Parts& parts, std::size_t room) {
+  const auto total = [&] {
+    return parts.traceback.size() + parts.tail.size() + parts.others.size();
+  };
+  if (total() <= room) return;
+  shorten_end(parts.others, std::max<std::size_t>(4, room / 5));
+  if (total() <= room) return;
+  const std::size_t left = room - std::min(room, parts.others.size());
+  if (parts.traceback.empty()) {
+    shorten_front(parts.tail, left);
+  } else if (parts.tail.empty()) {
+    shorten_middle(parts.traceback, left);
+  } else {
+    const std::size_t for_tail = std::min(parts.tail.size(), std::max<std::size_t>(5, left / 3));
+    shorten_middle(parts.traceback, left - std::min(left, for_tail));
+    shorten_front(parts.tail, left - std::min(left, parts.traceback.size()));
+  }
+}
+
+std::string fixed(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f", value);
+  return text.data();
+}
+
+}  // namespace
+
+std::size_t report_lines(std::size_t tail_lines) {
+  return tail_lines <= kUsualTail ? kScreen : kScreen + (tail_lines - kUsualTail);
+}
+
+std::string describe_duration(std::int64_t milliseconds) {
+  const std::int64_t ms = std::max<std::int64_t>(milliseconds, 0);
+  if (ms < 1000) return std::to_string(ms) + " ms";
+  if (ms < 119'950) return fixed(static_cast<double>(ms) / 1000.0) + " s";
+  const std::int64_t seconds = (ms + 500) / 1000;
+  if (seconds < 7200)
+    return std::to_string(seconds / 60) + " min " + std::to_string(seconds % 60) + " s";
+  const std::int64_t minutes = (seconds + 30) / 60;
+  return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min";
+}
+
+std::string describe(const rendezvous::FailureSummary& failure) {
+  std::string text =
+      "rank " + std::to_string(failure.rank) + " (local rank " + std::to_string(failure.local_rank);
+  if (!failure.host.empty()) text += " on " + harmless_line(failure.host, kEssenceLimit);
+  if (failure.pid > 0) text += ", pid " + std::to_string(failure.pid);
+  text += "): " + harmless_line(failure.cause, kLineLimit);
+  if (failure.pid > 0) text += " after " + describe_duration(failure.uptime_ms);
+  return text;
+}
+
+std::string essence(std::string_view traceback, const std::vector<std::string>& tail) {
+  const auto lines = lines_of(traceback);
+  if (!lines.empty()) return harmless_line(trimmed(lines.back()), kEssenceLimit);
+  for (auto line = tail.rbegin(); line != tail.rend(); ++line)
+    if (!trimmed(*line).empty()) return harmless_line(trimmed(*line), kEssenceLimit);
+  return {};
+}
+
+std::vector<std::string> describe_others(const rendezvous::FailureSummary& root) {
+  std::vector<std::string> lines;
+  for (const auto& group : root.others) {
+    std::string ranks;
+    for (const auto& [first, last] : group.ranks) {
+      if (!ranks.empty()) ranks += ',';
+      ranks += std::to_string(first);
+      if (last > first) ranks += '-' + std::to_string(last);
+    }
+    const bool one =
+        group.ranks.size() == 1 && group.ranks.front().first == group.ranks.front().last;
+    std::string line =
+        (one ? "rank " : "ranks ") + ranks + ": " + harmless_line(group.cause, kLineLimit);
+    if (!group.last_words.empty() && group.last_words == root.last_words)
+      line += ", same error";
+    else if (!group.last_words.empty())
+      line += ": " + harmless_line(group.last_words, kEssenceLimit);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::string render_failure(const rendezvous::FailureSummary& root,
+                           const std::vector<std::string>& notes, const ReportOptions& options) {
+  std::vector<std::string> head{options.program + ": job failed: " + describe(root)};
+  for (const auto& note : notes)
+    head.push_back("  " + harmless_line(note, kLineLimit));
+
+  Parts parts;
+  parts.traceback = lines_of(root.traceback);
+  std::string raw_tail;
+  for (const auto& line : root.tail)
+    raw_tail += line + '\n';
+  parts.tail = without_repetition(lines_of(raw_tail), parts.traceback);
+  parts.others = describe_others(root);
+
+  std::vector<std::string> foot;
+  if (!root.core_file.empty())
+    foot.push_back("  core: " + harmless_line(root.core_file, kLineLimit));
+  if (!root.log_file.empty())
+    foot.push_back("  log: " + harmless_line(root.log_file, kLineLimit) +
+                   (root.host.empty() ? "" : " on " + harmless_line(root.host, kEssenceLimit)));
+
+  const std::size_t titles = (parts.traceback.empty() ? 0U : 1U) + (parts.tail.empty() ? 0U : 1U) +
+                             (parts.others.empty() ? 0U : 1U);
+  const std::size_t taken = head.size() + foot.size() + titles;
+  fit(parts, options.lines - std::min(options.lines, taken));
+
+  std::string text;
+  for (const auto& line : head)
+    text += line + '\n';
+  const auto add = [&](const char* title, const std::vector<std::string>& lines, const char* mark) {
+    if (lines.empty()) return;
+    text += std::string("  ") + title + '\n';
+    for (const auto& line : lines)
+      text += mark + line + '\n';
+  };
+  add("error:", parts.traceback, "  | ");
+  add("last lines of stderr:", parts.tail, "  | ");
+  for (const auto& line : foot)
+    text += line + '\n';
+  add("also failed:", parts.others, "    ");
+  return text;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,81 @@
+// The failure report for programs: --report FILE.
+#include <array>
+#include <ctime>
+
+#include <nlohmann/json.hpp>
+
+#include "launcher/process/exit_status.hpp"
+#include "launcher/report/failure_report.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* name_of(rendezvous::End end) {
+  switch (end) {
+    case rendezvous::End::Success:
+      return "success";
+    case rendezvous::End::Failure:
+      return "failure";
+    case rendezvous::End::Stopped:
+      return "stopped";
+    case rendezvous::End::Timeout:
+      return "timeout";
+    case rendezvous::End::Refused:
+      return "refused";
+    case rendezvous::End::StoreLost:
+      return "store lost";
+  }
+  return "unknown";
+}
+
+// "2026-11-20T16:23:42.123Z"
+std::string iso_time(std::int64_t time_ms) {
+  const std::time_t seconds = static_cast<std::time_t>(time_ms / 1000);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  std::array<char, 40> text{};
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::array<char, 8> fraction{};
+  std::snprintf(fraction.data(), fraction.size(), ".%03dZ", static_cast<int>(time_ms % 1000));
+  return std::string(text.data(), length) + fraction.data();
+}
+
+Json or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+Json failure_json(const rendezvous::FailureSummary& failure) {
+  Json json;
+  json["rank"] = failure.rank;
+  json["local_rank"] = failure.local_rank;
+  json["group_rank"] = failure.group_rank;
+  json["host"] = failure.host;
+  json["pid"] = failure.pid > 0 ? Json(failure.pid) : Json(nullptr);
+  json["cause"] = failure.cause;
+  json["exit_code"] = failure.signal != 0 ? Json(nullptr) : Json(failure.exit_code);
+  json["signal"] = failure.signal != 0 ? Json(process::signal_name(failure.signal)) : Json(nullptr);
+  json["time"] = failure.time_ms > 0 ? Json(iso_time(failure.time_ms)) : Json(nullptr);
+  json["uptime_seconds"] = static_cast<double>(failure.uptime_ms) / 1000.0;
+  json["error"] = or_null(failure.traceback);
+  json["stderr"] = failure.tail;
+  json["core"] = or_null(failure.core_file);
+  json["log"] = or_null(failure.log_file);
+  json["also_failed"] = describe_others(failure);
+  return json;
+}
+
+}  // namespace
+
+std::string render_report_json(const rendezvous::Outcome& outcome) {
+  Json json;
+  json["result"] = name_of(outcome.end);
+  json["exit_code"] = outcome.exit_code;
+  json["text"] = outcome.text;
+  json["notes"] = outcome.notes;
+  json["failure"] = outcome.failure ? failure_json(*outcome.failure) : Json(nullptr);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,61 @@
+#include "launcher/report/outcome_report.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "base/atomic_file.hpp"
+#include "base/environment_variable.hpp"
+#include "base/exit_codes.hpp"
+#include "drun/base/log.hpp"
+#include "launcher/report/error_file.hpp"
+#include "launcher/report/failure_report.hpp"
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::chrono::milliseconds kDrainLimit{1'000};
+
+std::string failure_text(const Options& options, const rendezvous::Outcome& outcome) {
+  ReportOptions report;
+  report.lines = report_lines(options.output.tail_lines);
+  return render_failure(*outcome.failure, outcome.notes, report);
+}
+
+}  // namespace
+
+rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string text) {
+  rendezvous::Outcome outcome;
+  outcome.end = end;
+  outcome.exit_code = exit_code;
+  outcome.text = std::move(text);
+  return outcome;
+}
+
+void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output& output,
+                    const std::function<void(std::string)>& say) {
+  output.drain(kDrainLimit);
+  if (output.lost_output() && outcome.exit_code == 0) outcome.exit_code = kDrunFailed;
+  if (outcome.failure) {
+    say(failure_text(options, outcome));
+  } else if (outcome.end == rendezvous::End::Stopped && outcome.exit_code > 128) {
+    log::info("stopped: " + outcome.text);  // by a signal, as somebody wished
+  } else if (outcome.end != rendezvous::End::Success) {
+    log::error(outcome.text);
+  }
+  if (const auto lost = output.lost_logs(); !lost.empty()) log::warning(lost);
+  if (options.report_file.empty()) return;
+  const auto written = write_whole_file(options.report_file, render_report_json(outcome));
+  if (!written) log::error("--report: " + written.error().what());
+}
+
+void pass_on(const Options& options, const rendezvous::FailureSummary& failure,
+             const std::string& workers_file) {
+  const char* own = variable(options.inherited, "TORCHELASTIC_ERROR_FILE");
+  if (own == nullptr || *own == '\0' || workers_file.empty() || !read_error_file(workers_file))
+    return;
+  const int code = failure.signal != 0 ? -failure.signal : failure.exit_code;  // as Python has it
+  const auto passed = pass_on_error_file(workers_file, own, code);
+  if (!passed) log::warning("TORCHELASTIC_ERROR_FILE: " + passed.error().what());
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,164 @@
+#include "launcher/workers/environment.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <unordered_set>
+
+#include "base/environment_variable.hpp"
+
+namespace drun::launcher {
+namespace {
+
+std::string entry(std::string_view name, std::string_view value) {
+  std::string result;
+  result.reserve(name.size() + 1 + value.size());
+  result += name;
+  result += '=';
+  result += value;
+  return result;
+}
+
+std::string entry(std::string_view name, int value) {
+  return entry(name, std::to_string(value));
+}
+
+std::string_view name_of(std::string_view entry) {
+  return entry.substr(0, entry.find('='));
+}
+
+bool is_name_character(char c, bool first) {
+  const auto byte = static_cast<unsigned char>(c);
+  return c == '_' || (std::isalpha(byte) != 0 && byte < 0x80) ||
+         (!first && std::isdigit(byte) != 0);
+}
+
+// What every worker of this node gets alike.
+std::vector<std::string> alike(const Options& options, const rendezvous::Assignment& assignment) {
+  const bool agent_store = options.worker_store == WorkerStore::Agent;
+  std::vector<std::string> result{
+      entry("GROUP_RANK", assignment.group_rank),
+      entry("ROLE_NAME", options.role),
+      entry("LOCAL_WORLD_SIZE", options.nproc_per_node),
+      entry("WORLD_SIZE", assignment.world_size),
+      entry("GROUP_WORLD_SIZE", assignment.group_world_size),
+      entry("ROLE_WORLD_SIZE", assignment.role_world_size),
+      entry("MASTER_ADDR", assignment.master_address),
+      entry("MASTER_PORT", assignment.master_port),
+      entry("TORCHELASTIC_RESTART_COUNT", assignment.restart_count),
+      entry("DRUN_ROUND", assignment.round),
+      entry("TORCHELASTIC_MAX_RESTARTS", options.max_restarts),
+      entry("TORCHELASTIC_RUN_ID", options.run_id),
+      entry("TORCHELASTIC_USE_AGENT_STORE", agent_store ? "True" : "False"),
+      entry("TORCHELASTIC_SIGNALS_TO_HANDLE", options.signals_to_handle_text),
+  };
+  if (variable(options.inherited, "TORCH_NCCL_ASYNC_ERROR_HANDLING") == nullptr) {
+    result.push_back(entry("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"));
+  }
+  if (options.omp_threads) {
+    result.push_back(entry("OMP_NUM_THREADS", *options.omp_threads));
+  } else if (!options.placement.of(0, 0).threads && options.nproc_per_node > 1 &&
+             variable(options.inherited, "OMP_NUM_THREADS") == nullptr) {
+    result.push_back(entry("OMP_NUM_THREADS", "1"));
+  }
+  return result;
+}
+
+}  // namespace
+
+WorkerEnvironments::WorkerEnvironments(const Options& options,
+                                       const rendezvous::Assignment& assignment)
+    : first_rank_(assignment.first_rank),
+      first_role_rank_(assignment.first_role_rank),
+      virtual_local_rank_(options.virtual_local_rank),
+      local_node_(options.local_node),
+      placement_(options.placement),
+      alike_(alike(options, assignment)) {
+  const std::vector<std::string> own_of_first = own(0, "");
+  std::unordered_set<std::string_view> taken;
+  for (const std::string& each : own_of_first)
+    taken.insert(name_of(each));
+  for (const std::string& each : alike_)
+    taken.insert(name_of(each));
+  shared_.reserve(options.inherited.size() + alike_.size());
+  for (const std::string& each : options.inherited) {
+    if (taken.insert(name_of(each)).second) shared_.push_back(each);
+  }
+  shared_.insert(shared_.end(), alike_.begin(), alike_.end());
+}
+
+std::vector<std::string> WorkerEnvironments::own(int local_rank,
+                                                 const std::string& error_file) const {
+  std::vector<std::string> result{
+      entry("LOCAL_RANK", virtual_local_rank_ ? 0 : local_rank),
+      entry("RANK", first_rank_ + local_rank),
+      entry("ROLE_RANK", first_role_rank_ + local_rank),
+      entry("TORCHELASTIC_ERROR_FILE", error_file),
+  };
+  const WorkerPlacement& place = placement_.of(local_node_, local_rank);
+  result.insert(result.end(), place.environment.begin(), place.environment.end());
+  if (place.threads) result.push_back(entry("OMP_NUM_THREADS", *place.threads));
+  return result;
+}
+
+std::vector<std::string> WorkerEnvironments::of(int local_rank,
+                                                const std::string& error_file) const {
+  std::vector<std::string> result;
+  std::vector<std::string> mine = own(local_rank, error_file);
+  result.reserve(shared_.size() + mine.size());
+  result.insert(result.end(), shared_.begin(), shared_.end());
+  result.insert(result.end(), std::make_move_iterator(mine.begin()),
+                std::make_move_iterator(mine.end()));
+  return result;
+}
+
+std::vector<std::string> WorkerEnvironments::set_by_drun(int local_rank,
+                                                         const std::string& error_file) const {
+  std::vector<std::string> result = own(local_rank, error_file);
+  result.insert(result.end(), alike_.begin(), alike_.end());
+  return result;
+}
+
+std::vector<std::string> worker_environment(const Options& options,
+                                            const rendezvous::Assignment& assignment,
+                                            int local_rank, const std::string& error_file) {
+  return WorkerEnvironments(options, assignment).of(local_rank, error_file);
+}
+
+std::string substitute_local_rank(std::string_view text, int local_rank) {
+  constexpr std::string_view kName = "local_rank";
+  std::string result;
+  while (true) {
+    const auto dollar = text.find('$');
+    result += text.substr(0, dollar);
+    if (dollar == std::string_view::npos) return result;
+    text.remove_prefix(dollar);
+    std::size_t length = 1;  // of what is copied or replaced
+    if (text.starts_with("$$")) {
+      length = 2;
+    } else if (text.size() > 1 && text[1] == '{') {
+      if (text.substr(2).starts_with(std::string(kName) + "}")) length = kName.size() + 3;
+    } else {
+      while (length < text.size() && is_name_character(text[length], length == 1))
+        ++length;
+    }
+    const std::string_view piece = text.substr(0, length);
+    if (piece == "$local_rank" || piece == "${local_rank}") {
+      result += std::to_string(local_rank);
+    } else {
+      result += piece;
+    }
+    text.remove_prefix(length);
+  }
+}
+
+std::vector<std::string> worker_command(const Options& options, int local_rank) {
+  std::vector<std::string> result = options.command;
+  for (std::size_t i = options.substitute_from; i < result.size(); ++i) {
+    if (result[i].find('$') != std::string::npos) {
+      result[i] = substitute_local_rank(result[i], local_rank);
+    }
+  }
+  return result;
+}
+
+}  // namespace drun::launcher

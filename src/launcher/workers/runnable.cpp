@@ -1,0 +1,117 @@
+#include "launcher/workers/runnable.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "base/environment_variable.hpp"
+#include "launcher/process/spawn.hpp"
+#include "launcher/workers/environment.hpp"
+
+namespace drun::launcher {
+namespace {
+
+// 0 or errno, asked with the rights that an exec or an open would have. Where a container forbids
+// the question (EPERM), the attempt will tell.
+int access_error(const std::string& path, int mode) {
+  if (::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0 || errno == EPERM) return 0;
+  return errno;
+}
+
+bool is_directory(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool not_there(int error) {
+  return error == ENOENT || error == ENOTDIR;
+}
+
+int script_error(const std::string& path) {
+  if (const int error = access_error(path, R_OK); error != 0) return error;
+  if (!is_directory(path)) return 0;
+  return access_error(path + "/__main__.py", R_OK) == 0 ? 0 : EISDIR;
+}
+
+bool is_file(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool is_marked_executable(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 &&
+         (status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) != 0;
+}
+
+int program_error(const std::string& path) {
+  return is_directory(path) ? EISDIR : access_error(path, X_OK);
+}
+
+// What to do about it. A name without a slash is a file of the working directory only to those who
+// forget the "./".
+std::string advice_about(const Options& options, const std::string& program, int error) {
+  if (options.python) return "; PYTHON_EXEC names another interpreter";
+  if (program.find('/') == std::string::npos && not_there(error)) {
+    return std::string(" in PATH") +
+           (is_file("./" + program) ? "; did you mean ./" + program + "?" : "");
+  }
+  if (error == EISDIR && access_error(program + "/__main__.py", R_OK) == 0)
+    return "; --run-path runs it with Python";
+  const bool plain = is_file(program) && !is_marked_executable(program);
+  return error == EACCES && plain ? "; chmod +x makes it a program" : "";
+}
+
+}  // namespace
+
+int exit_code_of_spawn_error(int error) {
+  return not_there(error) ? 127 : 126;
+}
+
+int Unrunnable::exit_code() const {
+  return exit_code_of_spawn_error(error);
+}
+
+std::string Unrunnable::text() const {
+  return attempted + ": " + std::generic_category().message(error) + advice;
+}
+
+std::optional<Unrunnable> unreadable_script(const Options& options, int local_rank) {
+  if (options.script_at == 0) return std::nullopt;
+  const std::string path = worker_command(options, local_rank).at(options.script_at);
+  const int error = script_error(path);
+  if (error == 0) return std::nullopt;
+  return Unrunnable{error, "open " + path, ""};
+}
+
+std::optional<Unrunnable> unrunnable_program(const Options& options) {
+  const std::string& program = options.command.front();
+  const bool looked_up = program.find('/') == std::string::npos;
+  const char* path = variable(options.inherited, "PATH");
+  std::string named = program;
+  int result = ENOENT;
+  for (const auto& candidate :
+       process::exec_candidates(program, path == nullptr ? process::kDefaultPath : path)) {
+    const int error = program_error(candidate);
+    if (error == 0) return std::nullopt;
+    // Of a name that is looked up only a file can be meant.
+    if (looked_up && (not_there(error) || !not_there(result) || !is_file(candidate))) continue;
+    result = error;
+    named = candidate;
+  }
+  return Unrunnable{result, "exec " + named, advice_about(options, named, result)};
+}
+
+std::optional<Unrunnable> unrunnable(const Options& options) {
+  if (auto found = unrunnable_program(options)) return found;
+  if (options.script_at == 0) return std::nullopt;
+  for (int local_rank = 0; local_rank < options.nproc_per_node; ++local_rank) {
+    if (auto found = unreadable_script(options, local_rank)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,39 @@
+// Whether the workers' command line can be run on this machine at all: a program or a Python file
+// that is not there is a mistake of the user, to be told once and not for each worker.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "launcher/options/options.hpp"
+
+namespace drun::launcher {
+
+// What would keep a worker from starting.
+struct Unrunnable {
+  int error = 0;          // errno
+  std::string attempted;  // "open train.py", "exec ./train"
+  std::string advice;     // may be empty
+
+  // As a shell: 127 where it is not there, 126 where it may not be run.
+  [[nodiscard]] int exit_code() const;
+  // "open train.py: No such file or directory", and what to do about it.
+  [[nodiscard]] std::string text() const;
+};
+
+[[nodiscard]] int exit_code_of_spawn_error(int error);
+
+// Looks at the Python file of this worker, relative to the working directory: readable, and either
+// no directory or one that Python can run (it has a __main__.py). Nothing where the program is no
+// Python file: what a module's name means only Python knows.
+[[nodiscard]] std::optional<Unrunnable> unreadable_script(const Options& options, int local_rank);
+
+// Looks at the program itself (the interpreter of a Python file or module), which is looked up in
+// the workers' PATH as a shell does. What only an exec finds out, such as a missing interpreter
+// after "#!", is not looked at.
+[[nodiscard]] std::optional<Unrunnable> unrunnable_program(const Options& options);
+
+// Both, for all of this node's workers.
+[[nodiscard]] std::optional<Unrunnable> unrunnable(const Options& options);
+
+}  // namespace drun::launcher

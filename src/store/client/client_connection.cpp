@@ -1,0 +1,123 @@
+#include "store/client/client_connection.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "drun/store/errors.hpp"
+#include "store/client/backoff.hpp"
+#include "store/client/connecting.hpp"
+
+namespace drun::store {
+namespace {
+
+using std::chrono::steady_clock;
+
+// One attempt after the other until the deadline.
+class Connector {
+ public:
+  Connector(const Endpoint& endpoint, SteadyTime deadline, const ClientOptions& options)
+      : endpoint_(endpoint), deadline_(deadline), options_(options) {}
+
+  Result<std::unique_ptr<ClientConnection>> run() {
+    const ConnectLimits limits{endpoint_, options_.retry, steady_clock::now(), deadline_};
+    Backoff backoff(kFirstPause, kLongestPause, std::random_device{}());
+    for (;;) {
+      auto connection = attempt();
+      if (connection) return connection;
+      const SteadyTime now = steady_clock::now();
+      if (auto failure = connect_failure(limits, connection.error(), now)) return *failure;
+      std::this_thread::sleep_until(std::min(now + backoff.next(), deadline_));
+    }
+  }
+
+ private:
+  using Opened = Result<std::unique_ptr<ClientConnection>>;
+
+  Opened attempt() {
+    auto addresses = resolve(endpoint_, deadline_);
+    if (!addresses) return addresses.error();
+    Error last(std::make_error_code(std::errc::host_unreachable), "the name has no address");
+    for (const SocketAddress& address : *addresses) {
+      Opened opened = attempt(address);
+      if (opened || opened.error().code() == Errc::NotAStore) return opened;
+      last = opened.error();
+    }
+    return last;
+  }
+
+  Opened attempt(const SocketAddress& address) {
+    if (options_.dialect) return attempt(address, *options_.dialect);
+    Opened opened = attempt(address, Dialect::C);
+    if (opened || !may_be_older(opened.error())) return opened;
+    Opened older = attempt(address, Dialect::A);
+    return older || older.error().code() == Errc::NotAStore ? std::move(older) : std::move(opened);
+  }
+
+  Opened attempt(const SocketAddress& address, Dialect dialect) {
+    auto socket = connect_to(address, std::min(deadline_, steady_clock::now() + kConnectLimit));
+    if (!socket) return socket.error();
+    auto connection = std::make_unique<ClientConnection>(endpoint_, std::move(*socket), dialect,
+                                                         options_.max_value_bytes);
+    const auto nonce = static_cast<std::uint32_t>(::getpid());
+    const auto reply =
+        connection->run(greeting(dialect, nonce), greeting_limit(deadline_, steady_clock::now()));
+    if (!reply) return greeting_failure(reply.error());
+    if (const Status store = check_greeting(dialect, nonce, *reply); !store) return store.error();
+    return connection;
+  }
+
+  const Endpoint& endpoint_;
+  SteadyTime deadline_;
+  const ClientOptions& options_;
+};
+
+}  // namespace
+
+ClientConnection::ClientConnection(const Endpoint& endpoint, FileDescriptor socket, Dialect dialect,
+                                   std::size_t max_value_bytes)
+    : socket_(std::move(socket)), machine_(endpoint, dialect, max_value_bytes) {}
+
+Result<std::unique_ptr<ClientConnection>> ClientConnection::open(const Endpoint& endpoint,
+                                                                 SteadyTime deadline,
+                                                                 const ClientOptions& options) {
+  return Connector(endpoint, deadline, options).run();
+}
+
+Result<Reply> ClientConnection::run(ClientCall call, std::chrono::milliseconds limit) {
+  std::optional<Result<Reply>> result;
+  machine_.start(std::move(call), limit, steady_clock::now(),
+                 [&](Result<Reply> outcome) { result = std::move(outcome); });
+  for (;;) {
+    for (ClientMachine::Outcome& outcome : machine_.take_outcomes())
+      outcome.finished(std::move(outcome.result));
+    if (!machine_.open()) socket_.reset();
+    if (result) return std::move(*result);
+    send_or_receive();
+  }
+}
+
+// Until there is progress, or the call's time is over.
+void ClientConnection::send_or_receive() {
+  const SteadyTime deadline = machine_.next_deadline().value();  // a call is under way
+  const std::string_view output = machine_.output();
+  const auto moved = output.empty()
+                         ? receive_some(socket_.get(), buffer_.data(), buffer_.size(), deadline)
+                         : send_some(socket_.get(), output, deadline);
+  if (!moved) {
+    if (moved.error().code() == Errc::Timeout) return machine_.on_time(steady_clock::now());
+    return machine_.on_closed(moved.error());
+  }
+  if (output.empty()) return machine_.on_received({buffer_.data(), *moved});
+  machine_.on_sent(*moved);
+}
+
+Endpoint ClientConnection::local_endpoint() const {
+  return local_endpoint_of(socket_.get());
+}
+
+}  // namespace drun::store

@@ -1,0 +1,46 @@
+// The synchronous client's connection: finds the server, agrees on a dialect, and drives a
+// ClientMachine over a blocking socket.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "drun/base/endpoint.hpp"
+#include "drun/base/file_descriptor.hpp"
+#include "drun/base/result.hpp"
+#include "drun/store/client.hpp"
+#include "store/client/client_machine.hpp"
+#include "store/client/socket.hpp"
+
+namespace drun::store {
+
+class ClientConnection {
+ public:
+  // A connected socket; `dialect` is what will be spoken on it.
+  ClientConnection(const Endpoint& endpoint, FileDescriptor socket, Dialect dialect,
+                   std::size_t max_value_bytes);
+
+  // As Client::connect. Errors are complete: they name the endpoint.
+  static Result<std::unique_ptr<ClientConnection>> open(const Endpoint& endpoint,
+                                                        SteadyTime deadline,
+                                                        const ClientOptions& options);
+
+  // Until the call is over.
+  [[nodiscard]] Result<Reply> run(ClientCall call, std::chrono::milliseconds limit);
+
+  [[nodiscard]] bool connected() const { return socket_.valid(); }
+  [[nodiscard]] Dialect dialect() const { return machine_.dialect(); }
+  [[nodiscard]] Endpoint local_endpoint() const;
+
+ private:
+  void send_or_receive();
+
+  FileDescriptor socket_;
+  ClientMachine machine_;
+  std::array<char, 65536> buffer_;
+};
+
+}  // namespace drun::store

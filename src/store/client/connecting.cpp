@@ -1,0 +1,39 @@
+#include "store/client/connecting.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "drun/store/errors.hpp"
+#include "store/client/client_calls.hpp"
+
+namespace drun::store {
+
+std::chrono::milliseconds greeting_limit(ConnectLimits::Time deadline, ConnectLimits::Time now) {
+  return std::min(kGreetingLimit, std::chrono::ceil<std::chrono::milliseconds>(deadline - now));
+}
+
+Error greeting_failure(const Error& cause) {
+  if (cause.code() == Errc::Timeout) {
+    return Error(cause.code(), "it accepts the connection but does not answer");
+  }
+  if (cause.code() == Errc::Closed) {
+    return Error(cause.code(), "it closes the connection in the handshake");
+  }
+  return cause;
+}
+
+bool may_be_older(const Error& greeting_failure) {
+  return greeting_failure.code() == Errc::Closed;
+}
+
+std::optional<Error> connect_failure(const ConnectLimits& limits, const Error& cause,
+                                     ConnectLimits::Time now) {
+  const bool late = now >= limits.deadline;
+  if (cause.code() != Errc::NotAStore && limits.retry && !late) return std::nullopt;
+  std::string text = "connect to " + to_string(limits.endpoint) + ": " + cause.what();
+  if (limits.retry && late) text += " (gave up after " + to_text(now - limits.start) + ")";
+  return Error(cause.code(), std::move(text));
+}
+
+}  // namespace drun::store

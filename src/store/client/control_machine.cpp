@@ -1,0 +1,490 @@
+#include "store/client/control_machine.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "drun/base/log.hpp"
+#include "store/client/client_calls.hpp"
+
+namespace drun::store {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstPause{10};
+constexpr milliseconds kLongestPause{1000};
+// How long a peer may take for its answer to the greeting, and for the one attempt of a zero limit.
+constexpr milliseconds kGreetingLimit{5000};
+constexpr milliseconds kGoodbyeLimit{1000};
+// A store that is ending closes a greeting once or twice; something else does so every time.
+constexpr int kGreetingsRefused = 6;
+constexpr std::size_t kLongestReply = std::size_t{1} << 30;
+
+std::vector<ControlChange> copy(const std::vector<control::Entry>& entries) {
+  std::vector<ControlChange> changes;
+  changes.reserve(entries.size());
+  for (const control::Entry& entry : entries) {
+    changes.push_back({std::string(entry.key), {}});
+    if (entry.value) changes.back().value.emplace(*entry.value);
+  }
+  return changes;
+}
+
+control::OptionalBytes view(const std::optional<std::string>& value) {
+  return value ? control::OptionalBytes(*value) : std::nullopt;
+}
+
+control::Transaction encode(const ControlTransaction& transaction) {
+  control::Transaction message;
+  for (const ControlGuard& guard : transaction.guards) {
+    message.guards.push_back({guard.key, view(guard.expected)});
+  }
+  for (const ControlWrite& write : transaction.writes) {
+    message.writes.push_back({write.key, view(write.value), write.ephemeral});
+  }
+  return message;
+}
+
+}  // namespace
+
+ControlMachine::ControlMachine(ControlOptions options, std::uint32_t seed)
+    : options_(std::move(options)),
+      backoff_(kFirstPause, kLongestPause, seed),
+      time_to_live_(options_.time_to_live) {}
+
+std::string ControlMachine::store() const {
+  return "the store at " + to_string(options_.endpoint);
+}
+
+// ---- the caller ----
+
+void ControlMachine::open(Time now) {
+  if (phase_ != Phase::Idle) return;
+  started_ = now;
+  give_up_ = now + std::max(options_.connect_timeout, milliseconds(0));
+  if (options_.connect_timeout <= milliseconds(0)) give_up_ = now + kGreetingLimit;
+  connect();
+}
+
+void ControlMachine::watch(std::uint32_t watch, std::string key, bool prefix) {
+  if (phase_ == Phase::Over) return;
+  unwatch(watch);
+  Watch& entry = watches_[watch];
+  entry = {std::move(key), prefix, 0};
+  if (phase_ == Phase::Up) send_watch(watch, entry);
+}
+
+void ControlMachine::unwatch(std::uint32_t watch) {
+  const auto entry = watches_.find(watch);
+  if (entry == watches_.end()) return;
+  if (phase_ == Phase::Up && entry->second.request != 0) {
+    watch_of_request_.erase(entry->second.request);
+    send(control::Unwatch{entry->second.request});
+  }
+  watches_.erase(entry);
+}
+
+void ControlMachine::commit(std::uint64_t request, ControlTransaction transaction) {
+  if (phase_ == Phase::Over || phase_ == Phase::Closing) {
+    events_.emplace_back(ControlCommit{request, ControlOutcome::Unknown});
+    return;
+  }
+  Queued queued{request, std::move(transaction)};
+  if (phase_ == Phase::Up) {
+    send_commit(queued);
+  } else {
+    queued_.push_back(std::move(queued));
+  }
+}
+
+void ControlMachine::close(Time now) {
+  if (phase_ == Phase::Over || phase_ == Phase::Closing) return;
+  if (phase_ != Phase::Up) {
+    over(ControlState::Closed, "closed without a connection to " + store());
+    return;
+  }
+  phase_ = Phase::Closing;
+  phase_deadline_ = now + kGoodbyeLimit;
+  goodbye_request_ = send(control::Goodbye{});
+}
+
+// ---- the network ----
+
+std::optional<std::uint64_t> ControlMachine::wanted_connection() const {
+  switch (phase_) {
+    case Phase::Connecting:
+    case Phase::Greeting:
+    case Phase::Up:
+    case Phase::Closing:
+      return connection_;
+    default:
+      return std::nullopt;
+  }
+}
+
+void ControlMachine::connect() {
+  phase_ = Phase::Connecting;
+  ++connection_;
+}
+
+void ControlMachine::on_connected(Time now) {
+  if (phase_ != Phase::Connecting) return;
+  phase_ = Phase::Greeting;
+  greeting_ = Greeting::AwaitsWelcome;
+  phase_deadline_ = now + std::min(kGreetingLimit, options_.read_timeout);
+  control::encode_opening(output_);
+  if (session_) {
+    send(*session_);
+  } else {
+    send_open_session();
+  }
+}
+
+void ControlMachine::on_connect_failed(const std::string& cause, Time now) {
+  if (phase_ != Phase::Connecting) return;
+  greetings_refused_ = 0;
+  lost(cause, now);
+}
+
+void ControlMachine::on_disconnected(const std::string& cause, Time now) {
+  if (phase_ == Phase::Closing) {
+    over(ControlState::Closed, store() + " closed the connection before it answered the goodbye");
+    return;
+  }
+  if (phase_ == Phase::Greeting && greeting_ == Greeting::AwaitsWelcome) {
+    // What came fits so far: it may be the beginning of a welcome that the network has cut off.
+    if (!had_session_ && ++greetings_refused_ >= kGreetingsRefused) {
+      fail(to_string(options_.endpoint) + " is not a drun store: " +
+           (input_.empty() ? "it closes the connection when it is greeted"
+                           : "it answered " + quote_bytes(input_)));
+      return;
+    }
+    lost(input_.empty() ? "it closes the connection when it is greeted" : cause, now);
+    return;
+  }
+  lost(cause, now);
+}
+
+void ControlMachine::on_received(std::string_view bytes, Time now) {
+  if (!wanted_connection() || phase_ == Phase::Connecting) return;
+  last_heard_ = now;
+  heartbeat_sent_.reset();
+  input_.append(bytes);
+  if (phase_ == Phase::Greeting && greeting_ == Greeting::AwaitsWelcome && !first_bytes_fit()) {
+    const std::string detail =
+        to_string(options_.endpoint) + " is not a drun store: it answered " + quote_bytes(input_);
+    if (had_session_) {
+      lost(detail, now);  // another program has the port, perhaps for a moment
+    } else {
+      fail(detail);
+    }
+    return;
+  }
+  const std::uint64_t connection = connection_;
+  std::size_t used = 0;
+  while (wanted_connection() == connection) {
+    const auto result = control::next_frame(std::string_view(input_).substr(used), kLongestReply);
+    if (result.status == control::FrameStatus::NeedMore) break;
+    control::Reply reply;
+    auto status = control::DecodeStatus::Malformed;
+    if (result.status == control::FrameStatus::Complete) {
+      status = control::decode_reply(result.frame, reply);
+      used += result.size;
+    }
+    if (status == control::DecodeStatus::UnknownType) continue;  // of no use to us
+    if (status != control::DecodeStatus::Ok) {
+      lost("it sent a malformed message", now);
+      return;
+    }
+    if (phase_ == Phase::Greeting) {
+      greeted(reply, now);
+    } else {
+      while (!unanswered_.empty() && unanswered_.front().first <= result.frame.request)
+        unanswered_.pop_front();
+      handle(result.frame.request, reply, now);
+    }
+  }
+  if (wanted_connection() == connection) input_.erase(0, used);
+}
+
+// The first frame has request id 0 and is a welcome or a refusal, whatever the version.
+bool ControlMachine::first_bytes_fit() const {
+  constexpr std::size_t kIdBegin = 4;
+  constexpr std::size_t kIdEnd = 12;
+  for (std::size_t i = kIdBegin; i < std::min(input_.size(), kIdEnd); ++i) {
+    if (input_[i] != 0) return false;
+  }
+  if (input_.size() <= kIdEnd) return true;
+  const auto type = static_cast<control::FrameType>(input_[kIdEnd]);
+  return type == control::FrameType::Welcome || type == control::FrameType::VersionRefused;
+}
+
+// ---- in a connection ----
+
+template <typename Message>
+std::uint64_t ControlMachine::send(const Message& message) {
+  const std::uint64_t request = next_request_++;
+  control::encode(output_, request, control::Request(message));
+  return request;
+}
+
+void ControlMachine::send_open_session() {
+  send(control::OpenSession{static_cast<std::uint32_t>(options_.time_to_live.count()),
+                            static_cast<std::uint32_t>(options_.grace.count())});
+}
+
+void ControlMachine::send_watch(std::uint32_t name, Watch& watch) {
+  watch.request = send(control::Watch{watch.key, watch.prefix});
+  watch_of_request_[watch.request] = name;
+}
+
+void ControlMachine::send_commit(const Queued& queued) {
+  const std::size_t before = output_.size();
+  const std::uint64_t request = send(encode(queued.second));
+  const std::size_t frame = output_.size() - before;
+  if (frame - sizeof(std::uint32_t) > longest_frame_) {  // the store would close the connection
+    output_.resize(before);
+    --next_request_;
+    log::warning("a transaction of " + std::to_string(frame) + " bytes is more than " + store() +
+                 " takes");
+    events_.emplace_back(ControlCommit{queued.first, ControlOutcome::Refused});
+    return;
+  }
+  commits_[request] = queued.first;
+}
+
+void ControlMachine::greeted(const control::Reply& reply, Time now) {
+  if (const auto* refused = std::get_if<control::VersionRefused>(&reply)) {
+    fail(store() + " speaks the control protocol's versions " + std::to_string(refused->lowest) +
+         " to " + std::to_string(refused->highest) + ", this program " +
+         std::to_string(control::kLowestVersion) + " to " +
+         std::to_string(control::kHighestVersion));
+    return;
+  }
+  if (const auto* welcome = std::get_if<control::Welcome>(&reply)) {
+    longest_frame_ = welcome->frame_bytes;
+    greeting_ = Greeting::AwaitsSession;
+    return;
+  }
+  if (std::holds_alternative<control::Done>(reply)) {  // resumed
+    session_ready(ControlState::Up, now);
+    return;
+  }
+  if (std::holds_alternative<control::SessionEnded>(reply)) {  // too late to resume
+    session_.reset();
+    send_open_session();
+    return;
+  }
+  if (const auto* session = std::get_if<control::Session>(&reply)) {
+    session_ = control::ResumeSession{session->session, session->token};
+    time_to_live_ = milliseconds(session->ttl_ms);
+    session_ready(had_session_ ? ControlState::NewSession : ControlState::Up, now);
+    return;
+  }
+  if (const auto* error = std::get_if<control::Error>(&reply)) {
+    lost("it refuses a session: " + std::string(error->text), now);
+    return;
+  }
+  lost("it sent an unexpected message", now);
+}
+
+void ControlMachine::session_ready(ControlState state, Time now) {
+  std::string detail = had_session_ ? "reconnected to " + store() : "connected to " + store();
+  if (state == ControlState::NewSession) detail += ", which had ended the session";
+  had_session_ = true;
+  greetings_refused_ = 0;
+  phase_ = Phase::Up;
+  last_error_.clear();
+  backoff_.reset();
+  next_heartbeat_ = now + time_to_live_ / 3;
+  heartbeat_sent_.reset();
+  last_heard_ = now;
+  events_.emplace_back(ControlLink{state, std::move(detail)});
+  for (auto& [name, entry] : watches_)
+    send_watch(name, entry);
+  for (const Queued& queued : std::exchange(queued_, {}))
+    send_commit(queued);
+}
+
+void ControlMachine::handle(std::uint64_t request, const control::Reply& reply, Time now) {
+  if (const auto* snapshot = std::get_if<control::Snapshot>(&reply)) {
+    const auto watch = watch_of_request_.find(request);
+    if (watch != watch_of_request_.end()) {
+      events_.emplace_back(ControlSnapshot{watch->second, copy(snapshot->entries)});
+    }
+  } else if (const auto* changes = std::get_if<control::Changes>(&reply)) {
+    const auto watch = watch_of_request_.find(request);
+    if (watch != watch_of_request_.end()) {
+      events_.emplace_back(ControlChanges{watch->second, copy(changes->changes)});
+    }
+  } else if (std::holds_alternative<control::Committed>(reply)) {
+    commit_answered(request, ControlOutcome::Committed);
+  } else if (std::holds_alternative<control::Refused>(reply)) {
+    commit_answered(request, ControlOutcome::Refused);
+  } else if (const auto* error = std::get_if<control::Error>(&reply)) {
+    answered_error(request, *error, now);
+  } else if (std::holds_alternative<control::SessionEnded>(reply)) {
+    session_.reset();
+    lost("it ended the session", now);
+  } else if (request == goodbye_request_ && phase_ == Phase::Closing) {
+    over(ControlState::Closed, "left " + store());
+  }
+}
+
+void ControlMachine::commit_answered(std::uint64_t request, ControlOutcome outcome) {
+  const auto commit = commits_.find(request);
+  if (commit == commits_.end()) return;
+  events_.emplace_back(ControlCommit{commit->second, outcome});
+  commits_.erase(commit);
+}
+
+void ControlMachine::answered_error(std::uint64_t request, const control::Error& error, Time now) {
+  switch (error.code) {
+    case control::ErrorCode::Malformed:
+    case control::ErrorCode::FrameTooLong:
+      lost("it refuses a message: " + std::string(error.text), now);
+      return;
+    case control::ErrorCode::NoSession:
+      if (phase_ == Phase::Closing) {
+        over(ControlState::Closed, "left " + store());
+        return;
+      }
+      session_.reset();
+      lost("it ended the session", now);
+      return;
+    default:
+      log::warning(store() + " refuses a request: " + std::string(error.text));
+      commit_answered(request, ControlOutcome::Refused);
+  }
+}
+
+// ---- breaks, time and the end ----
+
+ControlMachine::Time ControlMachine::answer_due() const {
+  Time due = last_heard_ + time_to_live_;
+  if (heartbeat_sent_) due = std::min(due, *heartbeat_sent_ + options_.heartbeat_timeout);
+  if (!unanswered_.empty()) due = std::min(due, unanswered_.front().second + options_.read_timeout);
+  return due;
+}
+
+void ControlMachine::drop_connection() {
+  input_.clear();
+  output_.clear();
+  watch_of_request_.clear();
+  unanswered_.clear();
+  next_request_ = 1;
+  for (auto& [name, entry] : watches_)
+    entry.request = 0;
+}
+
+void ControlMachine::lost(const std::string& cause, Time now, milliseconds silent) {
+  const bool was_up = phase_ == Phase::Up;
+  if (phase_ == Phase::Closing) {
+    over(ControlState::Closed, "lost " + store() + " while leaving it: " + cause);
+    return;
+  }
+  last_error_ = cause;
+  drop_connection();
+  if (was_up) {
+    started_ = now;
+    give_up_ = now + options_.keep_alive;
+    events_.emplace_back(ControlLink{ControlState::Down, "lost " + store() + ": " + cause, silent});
+    for (const auto& [request, callers] : std::exchange(commits_, {})) {
+      events_.emplace_back(ControlCommit{callers, ControlOutcome::Unknown});
+    }
+    connect();  // the first attempt at once
+    return;
+  }
+  const bool single = !had_session_ && options_.connect_timeout <= milliseconds(0);
+  if (single || now >= give_up_) {
+    const std::string tried = single ? "" : " within " + to_text(give_up_ - started_);
+    fail((had_session_ ? "lost " + store() + " and could not reach it again" + tried
+                       : "could not reach " + store() + tried) +
+         ": " + cause);
+    return;
+  }
+  phase_ = Phase::Pausing;
+  phase_deadline_ = std::min<Time>(now + backoff_.next(), give_up_);
+}
+
+void ControlMachine::fail(std::string detail) {
+  last_error_ = detail;
+  over(ControlState::Failed, std::move(detail));
+}
+
+void ControlMachine::over(ControlState state, std::string detail) {
+  drop_connection();
+  phase_ = Phase::Over;
+  for (const auto& [request, callers] : std::exchange(commits_, {})) {
+    events_.emplace_back(ControlCommit{callers, ControlOutcome::Unknown});
+  }
+  for (const Queued& queued : std::exchange(queued_, {})) {
+    events_.emplace_back(ControlCommit{queued.first, ControlOutcome::Unknown});
+  }
+  events_.emplace_back(ControlLink{state, std::move(detail)});
+}
+
+void ControlMachine::on_time(Time now) {
+  switch (phase_) {
+    case Phase::Pausing:
+      if (now >= give_up_) {
+        lost(last_error_, now);
+      } else if (now >= phase_deadline_) {
+        connect();
+      }
+      break;
+    case Phase::Connecting:
+      if (now >= give_up_) lost(last_error_.empty() ? "no answer" : last_error_, now);
+      break;
+    case Phase::Greeting:
+      if (now >= std::min(phase_deadline_, give_up_)) {
+        lost("it accepts the connection but does not answer", now);
+      }
+      break;
+    case Phase::Up:
+      if (now >= answer_due()) {
+        const auto silent = std::chrono::duration_cast<milliseconds>(now - last_heard_);
+        lost("no answer for " + to_text(silent), now, silent);
+      } else if (now >= next_heartbeat_) {
+        send(control::Heartbeat{});
+        if (!heartbeat_sent_) heartbeat_sent_ = now;
+        next_heartbeat_ = now + time_to_live_ / 3;
+      }
+      break;
+    case Phase::Closing:
+      if (now >= phase_deadline_) {
+        over(ControlState::Closed, store() + " did not answer the goodbye");
+      }
+      break;
+    case Phase::Idle:
+    case Phase::Over:
+      break;
+  }
+}
+
+std::optional<ControlMachine::Time> ControlMachine::next_deadline() const {
+  switch (phase_) {
+    case Phase::Pausing:
+    case Phase::Greeting:
+      return std::min(phase_deadline_, give_up_);
+    case Phase::Connecting:
+      return give_up_;
+    case Phase::Up:
+      return std::min(next_heartbeat_, answer_due());
+    case Phase::Closing:
+      return phase_deadline_;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::string ControlMachine::take_output(Time now) {
+  if (phase_ == Phase::Up && !output_.empty()) unanswered_.emplace_back(next_request_ - 1, now);
+  return std::exchange(output_, {});
+}
+
+std::vector<ControlEvent> ControlMachine::take_events() {
+  return std::exchange(events_, {});
+}
+
+}  // namespace drun::store

@@ -1,0 +1,119 @@
+// The control client's decisions: what to send, when to connect, what to tell the caller. Bytes and
+// the time go in, wishes and events come out; no socket and no clock.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "drun/store/control_client.hpp"
+#include "store/client/backoff.hpp"
+#include "store/protocol/control_protocol.hpp"
+
+namespace drun::store {
+
+class ControlMachine {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  ControlMachine(ControlOptions options, std::uint32_t seed);
+
+  // The caller's.
+  void open(Time now);
+  void watch(std::uint32_t watch, std::string key, bool prefix);
+  void unwatch(std::uint32_t watch);
+  void commit(std::uint64_t request, ControlTransaction transaction);
+  void close(Time now);
+
+  // The network's. `cause` is a bare one ("Connection refused").
+  void on_connected(Time now);
+  void on_connect_failed(const std::string& cause, Time now);
+  void on_received(std::string_view bytes, Time now);
+  void on_disconnected(const std::string& cause, Time now);  // not asked for
+
+  // At or after next_deadline().
+  void on_time(Time now);
+  [[nodiscard]] std::optional<Time> next_deadline() const;
+
+  // The connection that should exist now: none, or the one of this number (a new number: drop the
+  // old connection, make a new one, call on_connected() or on_connect_failed()).
+  [[nodiscard]] std::optional<std::uint64_t> wanted_connection() const;
+  // To be sent now.
+  [[nodiscard]] std::string take_output(Time now);
+  [[nodiscard]] std::vector<ControlEvent> take_events();
+
+  [[nodiscard]] const std::string& last_error() const { return last_error_; }
+
+ private:
+  enum class Phase { Idle, Connecting, Greeting, Up, Pausing, Closing, Over };
+  enum class Greeting { AwaitsWelcome, AwaitsSession };
+  struct Watch {
+    std::string key;
+    bool prefix = false;
+    std::uint64_t request = 0;  // of this connection; 0: not sent on it yet
+  };
+  using Queued = std::pair<std::uint64_t, ControlTransaction>;
+
+  template <typename Message>
+  std::uint64_t send(const Message& message);
+  void send_open_session();
+  void send_watch(std::uint32_t name, Watch& watch);
+  void send_commit(const Queued& queued);
+  void connect();
+  void greeted(const control::Reply& reply, Time now);
+  void session_ready(ControlState state, Time now);
+  void handle(std::uint64_t request, const control::Reply& reply, Time now);
+  void commit_answered(std::uint64_t request, ControlOutcome outcome);
+  void answered_error(std::uint64_t request, const control::Error& error, Time now);
+  bool first_bytes_fit() const;
+
+  // When the store should have been heard from at the latest.
+  [[nodiscard]] Time answer_due() const;
+
+  // The attempt or the connection ended; `silent`: nothing was heard for so long.
+  void lost(const std::string& cause, Time now, std::chrono::milliseconds silent = {});
+  void drop_connection();
+  void fail(std::string detail);
+  void over(ControlState state, std::string detail);
+  [[nodiscard]] std::string store() const;
+
+  ControlOptions options_;
+  Backoff backoff_;
+  Phase phase_ = Phase::Idle;
+  Greeting greeting_ = Greeting::AwaitsWelcome;
+  std::uint64_t connection_ = 0;
+  bool had_session_ = false;  // of this client, ever: decides between first connect and reconnect
+  std::optional<control::ResumeSession> session_;  // to resume
+  std::chrono::milliseconds time_to_live_;         // as granted
+  std::size_t longest_frame_ = SIZE_MAX;           // that the store takes
+  int greetings_refused_ = 0;                      // closed in the handshake, in a row
+
+  Time started_;         // trying to connect since
+  Time give_up_;         // when not up
+  Time phase_deadline_;  // of Greeting, Pausing, Closing
+  Time next_heartbeat_;
+  std::optional<Time> heartbeat_sent_;  // and nothing was heard since
+  // The requests up to this number were sent then, and are not all answered; answers come in order.
+  std::deque<std::pair<std::uint64_t, Time>> unanswered_;
+  Time last_heard_;
+
+  std::map<std::uint32_t, Watch> watches_;
+  std::deque<Queued> queued_;                                // transactions not sent yet
+  std::map<std::uint64_t, std::uint64_t> commits_;           // our number -> the caller's
+  std::map<std::uint64_t, std::uint32_t> watch_of_request_;  // our number -> the caller's
+  std::uint64_t next_request_ = 1;
+  std::uint64_t goodbye_request_ = 0;
+
+  std::string input_;
+  std::string output_;
+  std::vector<ControlEvent> events_;
+  std::string last_error_;
+};
+
+}  // namespace drun::store

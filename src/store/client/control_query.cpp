@@ -1,0 +1,152 @@
+#include "store/client/control_query.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <random>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "drun/store/errors.hpp"
+#include "store/client/backoff.hpp"
+#include "store/client/client_calls.hpp"
+#include "store/client/socket.hpp"
+
+namespace drun::store {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kAddressLimit{5000};
+constexpr std::size_t kLongestReply = std::size_t{1} << 30;
+constexpr std::size_t kReadBytes = 65536;
+
+bool is_final(const Error& error) {
+  return error.code() == Errc::NotAStore || error.code() == Errc::VersionRefused;
+}
+
+}  // namespace
+
+ControlQuery::ControlQuery(Endpoint endpoint, FileDescriptor socket)
+    : endpoint_(std::move(endpoint)), socket_(std::move(socket)) {}
+
+Result<ControlQuery> ControlQuery::open(const Endpoint& endpoint, Deadline deadline, bool retry) {
+  Backoff backoff(milliseconds(5), milliseconds(2000), std::random_device{}());
+  for (;;) {
+    auto query = attempt(endpoint, deadline);
+    if (query) return query;
+    const Error& error = query.error();
+    const auto now = steady_clock::now();
+    if (!retry || is_final(error) || now >= deadline) {
+      return Error(error.code(), "connect to " + to_string(endpoint) + ": " + error.what());
+    }
+    std::this_thread::sleep_until(std::min<Deadline>(now + backoff.next(), deadline));
+  }
+}
+
+Result<ControlQuery> ControlQuery::attempt(const Endpoint& endpoint, Deadline deadline) {
+  const auto addresses = resolve(endpoint, deadline);
+  if (!addresses) return addresses.error();
+  Result<ControlQuery> query =
+      Error(std::make_error_code(std::errc::host_unreachable), "the name has no address");
+  for (const SocketAddress& address : *addresses) {
+    query = attempt(endpoint, address, deadline);
+    if (query || is_final(query.error())) break;
+  }
+  return query;
+}
+
+Result<ControlQuery> ControlQuery::attempt(const Endpoint& endpoint, const SocketAddress& address,
+                                           Deadline deadline) {
+  auto socket =
+      connect_to(address, std::min<Deadline>(deadline, steady_clock::now() + kAddressLimit));
+  if (!socket) return socket.error();
+  ControlQuery query(endpoint, std::move(*socket));
+  if (const Status greeted = query.greet(deadline); !greeted) return greeted.error();
+  return query;
+}
+
+Status ControlQuery::greet(Deadline deadline) {
+  std::string opening;
+  control::encode_opening(opening);
+  if (const Status sent = send_all(socket_.get(), opening, deadline); !sent) return sent;
+  const auto reply = receive(0, deadline);
+  if (reply && std::holds_alternative<control::Welcome>(*reply)) return Done{};
+  if (reply) {
+    if (const auto* refused = std::get_if<control::VersionRefused>(&*reply)) {
+      return Error(Errc::VersionRefused, "it speaks the control protocol's versions " +
+                                             std::to_string(refused->lowest) + " to " +
+                                             std::to_string(refused->highest));
+    }
+  }
+  if (!reply && reply.error().code() == Errc::Timeout) {
+    return Error(Errc::Timeout, "it accepts the connection but does not answer");
+  }
+  if (!reply && reply.error().code() == Errc::Closed && input_.empty()) {
+    return Error(Errc::NotAStore,
+                 "this is not a drun store: it closes the connection when it is greeted (this "
+                 "command needs drun's own store)");
+  }
+  return Error(Errc::NotAStore, "this is not a drun store: it answered " + quote_bytes(input_));
+}
+
+Error ControlQuery::named(const Error& error) const {
+  return Error(error.code(), "the store at " + to_string(endpoint_) + ": " + error.what());
+}
+
+Result<std::uint64_t> ControlQuery::send(const control::Request& request, Deadline deadline) {
+  std::string bytes;
+  control::encode(bytes, next_request_, request);
+  if (const Status sent = send_all(socket_.get(), bytes, deadline); !sent) {
+    return named(sent.error());
+  }
+  return next_request_++;
+}
+
+Status ControlQuery::wait_readable(Deadline deadline) {
+  if (output_ < 0) return Done{};
+  pollfd both[2] = {{socket_.get(), POLLIN, 0}, {output_, 0, 0}};
+  for (;;) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
+    const int ready =
+        ::poll(both, 2, static_cast<int>(std::clamp<decltype(left)>(left, 0, 60'000)));
+    if (ready < 0 && errno != EINTR) return network_error(errno);
+    if (ready > 0 && (both[1].revents & (POLLERR | POLLHUP)) != 0) {
+      no_reader_ = true;
+      return Error(Errc::Closed, "nobody reads the output");
+    }
+    if (ready > 0 || steady_clock::now() >= deadline) return Done{};  // receive_some() knows
+  }
+}
+
+Result<control::Reply> ControlQuery::receive(std::uint64_t request, Deadline deadline) {
+  input_.erase(0, std::exchange(used_, 0));
+  for (;;) {
+    const auto result = control::next_frame(std::string_view(input_).substr(used_), kLongestReply);
+    if (result.status == control::FrameStatus::NeedMore) {
+      if (const Status ready = wait_readable(deadline); !ready) return ready.error();
+      std::array<char, kReadBytes> bytes;
+      const auto n = receive_some(socket_.get(), bytes.data(), bytes.size(), deadline);
+      if (!n) return named(n.error());
+      input_.append(bytes.data(), *n);
+      continue;
+    }
+    control::Reply reply;
+    if (result.status != control::FrameStatus::Complete ||
+        control::decode_reply(result.frame, reply) != control::DecodeStatus::Ok) {
+      return named(Error(Errc::Malformed, "it sent a malformed message"));
+    }
+    used_ += result.size;
+    if (const auto* error = std::get_if<control::Error>(&reply)) {
+      return named(Error(Errc::LimitExceeded, std::string(error->text)));
+    }
+    if (result.frame.request == request) return reply;
+  }
+}
+
+}  // namespace drun::store

@@ -1,0 +1,120 @@
+#include "store/client/resolve.hpp"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "store/client/socket.hpp"
+
+namespace drun::store {
+namespace {
+
+// getaddrinfo's answer, or its error code and errno.
+struct Answer {
+  Addresses addresses;
+  int code = 0;
+  int system_error = 0;
+};
+
+Answer get_addresses(const std::string& host, std::uint16_t port, int flags) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | flags;
+  addrinfo* list = nullptr;
+  Answer answer;
+  answer.code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  answer.system_error = errno;
+  if (answer.code != 0) return answer;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    SocketAddress address;
+    std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
+    address.length = entry->ai_addrlen;
+    answer.addresses.push_back(address);
+  }
+  ::freeaddrinfo(list);
+  return answer;
+}
+
+Result<Addresses> look_up(const Endpoint& endpoint) {
+  Answer answer = get_addresses(endpoint.host, endpoint.port, 0);
+  if (answer.code == 0) return std::move(answer.addresses);
+  const std::string why = answer.code == EAI_SYSTEM
+                              ? std::generic_category().message(answer.system_error)
+                              : ::gai_strerror(answer.code);
+  return Error(std::make_error_code(std::errc::host_unreachable),
+               "cannot look up '" + endpoint.host + "': " + why);
+}
+
+}  // namespace
+
+Addresses literal_addresses(const Endpoint& endpoint) {
+  if (endpoint.host == "localhost") {
+    Addresses both = literal_addresses({"127.0.0.1", endpoint.port});
+    const Addresses v6 = literal_addresses({"::1", endpoint.port});
+    both.insert(both.end(), v6.begin(), v6.end());
+    return both;
+  }
+  return get_addresses(endpoint.host, endpoint.port, AI_NUMERICHOST).addresses;
+}
+
+LookUp start_look_up(const Endpoint& endpoint) {
+  auto answer = std::make_shared<Mailbox<Result<Addresses>>>();  // shared with the thread
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the caller's threads
+  try {
+    std::thread([answer, endpoint] {
+      answer->post(std::make_unique<Result<Addresses>>(look_up(endpoint)));
+    }).detach();
+  } catch (const std::system_error& error) {
+    answer->post(std::make_unique<Result<Addresses>>(
+        Error(error.code(), std::string("start a thread for the look-up: ") + error.what())));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return answer;
+}
+
+Result<Addresses> resolve(const Endpoint& endpoint,
+                          std::chrono::steady_clock::time_point deadline) {
+  Addresses literal = literal_addresses(endpoint);
+  if (!literal.empty()) return literal;
+  const LookUp look_up = start_look_up(endpoint);
+  if (const Status ready = wait_ready(look_up->fd(), POLLIN, deadline); !ready) {
+    return Error(ready.error().code(), "no answer to the look-up of '" + endpoint.host + "'");
+  }
+  return std::move(*look_up->receive());
+}
+
+Endpoint to_endpoint(const SocketAddress& address) {
+  char host[NI_MAXHOST] = {};
+  char port[NI_MAXSERV] = {};
+  if (::getnameinfo(address.get(), address.length, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return {};
+  }
+  std::string name = host;
+  if (name.starts_with("::ffff:")) name.erase(0, 7);  // an IPv4 connection of a dual-stack socket
+  return {std::move(name), static_cast<std::uint16_t>(std::stoi(port))};
+}
+
+Endpoint local_endpoint_of(int socket) {
+  SocketAddress address;
+  address.length = sizeof address.storage;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0) {
+    return {};
+  }
+  return to_endpoint(address);
+}
+
+}  // namespace drun::store

@@ -1,0 +1,120 @@
+#include "store/client/socket.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "drun/store/errors.hpp"
+
+namespace drun::store {
+namespace {
+
+// Rounded up, so that poll does not return before the deadline again and again.
+int poll_timeout(SteadyTime deadline) {
+  const auto left = deadline - std::chrono::steady_clock::now();
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return static_cast<int>(std::clamp<decltype(ms)>(ms, 0, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+Error network_error(int error) {
+  if (error == ECONNRESET || error == EPIPE) {
+    return Error(Errc::Closed, "the peer closed the connection");
+  }
+  const std::error_code code(error, std::generic_category());
+  return Error(code, code.message());
+}
+
+Status wait_ready(int fd, short events, SteadyTime deadline) {
+  pollfd entry{fd, events, 0};
+  for (;;) {
+    const int timeout = poll_timeout(deadline);
+    const int ready = ::poll(&entry, 1, timeout);
+    if (ready > 0) return Done{};
+    if (ready < 0 && errno != EINTR) return network_error(errno);
+    if (ready == 0 && std::chrono::steady_clock::now() >= deadline) {
+      return Error(Errc::Timeout, "timed out");
+    }
+  }
+}
+
+Result<FileDescriptor> begin_connect(const SocketAddress& address) {
+  FileDescriptor socket(
+      ::socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  if (!socket) return network_error(errno);
+  const int on = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  if (::connect(socket.get(), address.get(), address.length) != 0 && errno != EINPROGRESS &&
+      errno != EINTR) {
+    return network_error(errno);
+  }
+  return socket;
+}
+
+Status connect_error(int socket) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) return network_error(error);
+  // A port of this host that nobody listens on can connect to itself: both ends are one socket.
+  const Endpoint local = local_endpoint_of(socket);
+  SocketAddress peer;
+  peer.length = sizeof peer.storage;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0) {
+    return network_error(errno);
+  }
+  if (to_endpoint(peer) == local) return network_error(ECONNREFUSED);
+  return Done{};
+}
+
+Result<FileDescriptor> connect_to(const SocketAddress& address, SteadyTime deadline) {
+  auto socket = begin_connect(address);
+  if (!socket) return socket;
+  if (const Status ready = wait_ready(socket->get(), POLLOUT, deadline); !ready) {
+    return ready.error();
+  }
+  if (const Status connected = connect_error(socket->get()); !connected) return connected.error();
+  return socket;
+}
+
+Result<std::size_t> send_some(int socket, std::string_view bytes, SteadyTime deadline) {
+  for (;;) {
+    const ssize_t n = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno == EAGAIN) {
+      if (const Status ready = wait_ready(socket, POLLOUT, deadline); !ready) return ready.error();
+    } else if (errno != EINTR) {
+      return network_error(errno);
+    }
+  }
+}
+
+Status send_all(int socket, std::string_view bytes, SteadyTime deadline) {
+  while (!bytes.empty()) {
+    const auto sent = send_some(socket, bytes, deadline);
+    if (!sent) return sent.error();
+    bytes.remove_prefix(*sent);
+  }
+  return Done{};
+}
+
+Result<std::size_t> receive_some(int socket, char* buffer, std::size_t size, SteadyTime deadline) {
+  for (;;) {
+    if (const Status ready = wait_ready(socket, POLLIN, deadline); !ready) return ready.error();
+    const ssize_t n = ::recv(socket, buffer, size, 0);
+    if (n > 0) return static_cast<std::size_t>(n);
+    if (n == 0) {
+      return Error(Errc::Closed, "the peer closed the connection");
+    }
+    if (errno != EAGAIN && errno != EINTR) return network_error(errno);
+  }
+}
+
+}  // namespace drun::store

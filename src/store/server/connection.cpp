@@ -1,0 +1,239 @@
+#include "store/server/connection.hpp"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace drun::store {
+namespace {
+
+// A remainder up to this size is copied in front of what comes next; a longer one gets its own
+// buffer and is read into.
+constexpr std::size_t kCopiedRemainder = 16 * 1024;
+constexpr std::size_t kLeastRoom = 64 * 1024;
+// Output that may collect before it is sent although more is about to come.
+constexpr std::size_t kEagerFlush = 64 * 1024;
+// Output memory that a connection may keep for the next time.
+constexpr std::size_t kKeptBytes = 1024;
+
+// EAGAIN: there is nothing to read.
+ssize_t read_some(int fd, char* to, std::size_t room) {
+  for (;;) {
+    const ssize_t received = ::recv(fd, to, room, 0);
+    if (received >= 0 || errno != EINTR) return received;
+  }
+}
+
+}  // namespace
+
+Connection::Connection(FileDescriptor socket, PeerContext& context, SharedBuffers& shared,
+                       ConnectionOwner& owner)
+    : EventSource(Kind::Connection),
+      Peer(context),
+      socket_(std::move(socket)),
+      limits_(context.limits),
+      budget_(context.budget),
+      shared_(shared),
+      owner_(owner) {}
+
+Connection::~Connection() {
+  budget_.give_back(charged_);
+}
+
+void Connection::disconnect(Time now) {
+  Peer::disconnect(now);
+  socket_.reset();
+}
+
+void Connection::drop(const char* reason) {
+  if (health_ == Health::Dropped) return;
+  health_ = Health::Dropped;
+  reason_ = reason;
+}
+
+// A request of one peer may push much to many others before their turn comes, and they may not read
+// it: the limits hold at once.
+void Connection::on_output() {
+  if (lingering_ || health_ != Health::Good) return discard_output();
+  owner_.on_output(*this);
+  if (unsent() <= kEagerFlush) return;
+  if (!blocked_) write(blocked_since_);
+  settle();
+  if (health_ != Health::Good) discard_output();
+}
+
+void Connection::on_overflow() {
+  drop("a change is larger than the limit of unread replies");
+  owner_.on_output(*this);
+}
+
+std::size_t Connection::send_directly(std::string_view bytes) {
+  if (blocked_ || health_ != Health::Good) return 0;
+  std::string& out = output();
+  std::array parts{iovec{out.data() + sent_, unsent()},
+                   iovec{const_cast<char*>(bytes.data()), bytes.size()}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  const ssize_t result = ::sendmsg(fd(), &message, MSG_NOSIGNAL);
+  if (result <= 0) return 0;  // write() comes next, and sees why
+  const auto sent = static_cast<std::size_t>(result);
+  if (sent < unsent()) {
+    sent_ += sent;
+    return 0;
+  }
+  const std::size_t beyond = sent - unsent();
+  out.clear();
+  sent_ = 0;
+  return beyond;
+}
+
+void Connection::discard_output() {
+  std::string().swap(output());
+  sent_ = 0;
+}
+
+bool Connection::receive(Time now, bool has_urgent) {
+  if (lingering_) return discard_input();
+  if (!wants_to_read()) {  // only an error or a hang-up can have been reported
+    health_ = Health::Broken;
+    return false;
+  }
+  ssize_t received = 0;
+  std::size_t room = 0;
+  const std::size_t kept = input_.size();
+  const bool in_shared = kept <= kCopiedRemainder;
+  if (in_shared) {
+    char* to = shared_.input.data();
+    if (kept > 0) std::memcpy(to, input_.view().data(), kept);
+    room = SharedBuffers::kInputBytes - kept;
+    received = read_some(fd(), to + kept, room);
+  } else {
+    input_.reserve(std::min(std::max(needed_, kept + kLeastRoom), 2 * kept + kLeastRoom));
+    room = input_.room();
+    received = read_some(fd(), input_.tail(), room);
+  }
+  if (received <= 0) {
+    if (received == 0 || errno != EAGAIN) health_ = Health::Broken;
+    return false;
+  }
+  if (in_shared) {
+    take({shared_.input.data(), kept + static_cast<std::size_t>(received)}, now);
+  } else {
+    input_.grow(static_cast<std::size_t>(received));
+    take(input_.view(), now);
+  }
+  return has_urgent || static_cast<std::size_t>(received) == room;
+}
+
+// `bytes` are all input that is not applied yet, in the shared buffer or in this connection's own.
+void Connection::take(std::string_view bytes, Time now) {
+  const bool own = !input_.empty() && bytes.data() == input_.view().data();
+  std::size_t consumed = 0;
+  if (bytes.size() >= needed_) {
+    const bool borrowed = output().empty();
+    if (borrowed) output().swap(shared_.output);
+    const Fed fed = feed(bytes, now);
+    consumed = fed.consumed;
+    needed_ = fed.needed;
+    paused_ = fed.state == State::Paused;
+    closing_ = fed.state == State::Closed;
+    write(now);
+    if (borrowed) {
+      std::string rest;
+      if (unsent() > 0) rest.assign(output(), sent_);
+      sent_ = 0;
+      output().clear();
+      if (output().capacity() > SharedBuffers::kKeptOutputBytes) std::string().swap(output());
+      shared_.output.swap(output());
+      if (!rest.empty()) output() = std::move(rest);
+    }
+  }
+  if (closing_)
+    input_.clear();
+  else if (own)
+    input_.consume(consumed);
+  else
+    input_.assign(bytes.substr(consumed));
+  if (closing_ && !wants_to_write()) begin_lingering(now);
+  settle();
+}
+
+void Connection::flush(Time now) {
+  write(now);
+  if (unsent() == 0 && output().capacity() > kKeptBytes) std::string().swap(output());
+  if (health_ != Health::Good) return;
+  if (paused_ && unsent() < kHighWater) {
+    paused_ = false;
+    needed_ = 1;
+    if (!input_.empty()) return take(input_.view(), now);
+  }
+  if (closing_ && !lingering_ && unsent() == 0) begin_lingering(now);
+  settle();
+}
+
+void Connection::write(Time now) {
+  std::string& out = output();
+  bool progress = false;
+  while (unsent() > 0) {
+    const ssize_t sent = ::send(fd(), out.data() + sent_, unsent(), MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN) health_ = Health::Broken;
+      break;
+    }
+    progress = true;
+    sent_ += static_cast<std::size_t>(sent);
+    if (unsent() > 0) break;  // the socket's buffer is full
+  }
+  // Where all has gone it may still be paused, and nothing has been in its way until now.
+  if (progress || !blocked_ || unsent() == 0) blocked_since_ = now;
+  if (unsent() == 0) {
+    blocked_ = false;
+    sent_ = 0;
+    out.clear();
+    return;
+  }
+  blocked_ = true;
+  if (sent_ >= out.size() / 2) {
+    out.erase(0, sent_);
+    sent_ = 0;
+  }
+}
+
+// Accounts for what is kept until the next event.
+void Connection::settle() {
+  if (health_ != Health::Good) return;
+  if (unsent() > limits_.unread_bytes) return drop("does not read its replies");
+  const std::size_t kept = input_.capacity() + unsent();
+  if (kept > charged_ && !budget_.fits(kept - charged_)) return drop("the store is full");
+  budget_.give_back(charged_);
+  budget_.take(kept);
+  charged_ = kept;
+}
+
+// Closing with unread input resets the connection, and the peer may lose what was sent before. So
+// the peer is given a moment to read it and to close.
+void Connection::begin_lingering(Time now) {
+  reason_ = close_reason();
+  if (!is_control()) {
+    health_ = Health::Dropped;
+    return;
+  }
+  lingering_ = true;
+  blocked_since_ = now;
+  ::shutdown(fd(), SHUT_WR);
+}
+
+bool Connection::discard_input() {
+  const ssize_t received = read_some(fd(), shared_.input.data(), SharedBuffers::kInputBytes);
+  if (received == 0 || (received < 0 && errno != EAGAIN)) health_ = Health::Dropped;
+  return received == static_cast<ssize_t>(SharedBuffers::kInputBytes);
+}
+
+}  // namespace drun::store

@@ -1,0 +1,111 @@
+// A peer with its socket: reads all there is, has it applied, writes once. Keeps buffers only while
+// a request is incomplete or the peer does not read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "drun/base/file_descriptor.hpp"
+#include "store/server/event_source.hpp"
+#include "store/server/input_buffer.hpp"
+#include "store/server/peer.hpp"
+
+namespace drun::store {
+
+class Connection;
+
+// Memory that a server's connections share: used by one at a time, within one call.
+struct SharedBuffers {
+  static constexpr std::size_t kInputBytes = 256 * 1024;
+  static constexpr std::size_t kKeptOutputBytes = 1024 * 1024;
+
+  std::vector<char> input = std::vector<char>(kInputBytes);
+  std::string output;
+};
+
+class ConnectionOwner {
+ public:
+  ConnectionOwner() = default;
+  ConnectionOwner(const ConnectionOwner&) = delete;
+  ConnectionOwner& operator=(const ConnectionOwner&) = delete;
+  virtual ~ConnectionOwner() = default;
+
+  // Call flush() soon.
+  virtual void on_output(Connection& connection) = 0;
+};
+
+class Connection final : public EventSource, public Peer {
+ public:
+  // What became of it. Broken, Dropped: call disconnect() and destroy it.
+  enum class Health : std::uint8_t {
+    Good,
+    Broken,  // the peer closed, or the network did
+    Dropped  // for what the peer did: reason() tells
+  };
+
+  Connection(FileDescriptor socket, PeerContext& context, SharedBuffers& shared,
+             ConnectionOwner& owner);
+  ~Connection() override;
+
+  // Reads once, applies what is complete, sends the replies. False: there was no more to read. A
+  // read ends before and behind urgent data, which is `has_urgent`.
+  bool receive(Time now, bool has_urgent);
+  // Sends what is waiting; then goes on with requests that had to pause.
+  void flush(Time now);
+  // It is over: lets go of the tables. Afterwards only the destructor may be called.
+  void disconnect(Time now);
+
+  [[nodiscard]] Health health() const { return health_; }
+  [[nodiscard]] const char* reason() const { return reason_; }
+  void drop(const char* reason);
+
+  [[nodiscard]] bool wants_to_read() const { return !paused_ && !closing_; }
+  [[nodiscard]] bool wants_to_write() const { return unsent() > 0 || paused_; }
+  // Paused to give the others their turn, while the socket would take more.
+  [[nodiscard]] bool gave_way() const { return paused_ && !blocked_; }
+  // True while it waits for the peer to read, or to close after an error: since when.
+  [[nodiscard]] bool is_blocked() const { return unsent() > 0 || paused_ || lingering_; }
+  [[nodiscard]] Time blocked_since() const { return blocked_since_; }
+  [[nodiscard]] bool is_lingering() const { return lingering_; }
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+
+  // The server's own notes.
+  std::size_t index = 0;     // in its list of connections
+  bool is_listed = false;    // among those to be flushed
+  bool is_reported = false;  // the log says why it is dropped
+
+ private:
+  [[nodiscard]] std::size_t unsent() const { return output().size() - sent_; }
+  void on_output() override;
+  void on_overflow() override;
+  std::size_t send_directly(std::string_view bytes) override;
+  void discard_output();
+  void take(std::string_view bytes, Time now);
+  void write(Time now);
+  void settle();
+  void begin_lingering(Time now);
+  bool discard_input();
+
+  FileDescriptor socket_;
+  const Limits& limits_;
+  Budget& budget_;
+  SharedBuffers& shared_;
+  ConnectionOwner& owner_;
+  InputBuffer input_;
+  std::size_t needed_ = 1;   // fewer bytes of input are no use
+  std::size_t sent_ = 0;     // of the output, already
+  std::size_t charged_ = 0;  // to the budget
+  Time blocked_since_{};
+  const char* reason_ = "";
+  Health health_ = Health::Good;
+  bool blocked_ = false;  // the socket took less than there was
+  bool paused_ = false;
+  bool closing_ = false;    // no more requests are taken
+  bool lingering_ = false;  // closing, all is sent: waits for the peer to close
+};
+
+}  // namespace drun::store

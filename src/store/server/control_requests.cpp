@@ -1,0 +1,320 @@
+#include "store/server/control_requests.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "store/server/peer.hpp"
+
+namespace drun::store {
+namespace {
+
+using control::ErrorCode;
+
+std::string over_limit(std::string_view what, std::size_t limit) {
+  return std::string(what) + " (the store takes " + std::to_string(limit) + ")";
+}
+
+// The last write to each key of a transaction, in their order.
+std::vector<const control::Write*> effective_writes(const std::vector<control::Write>& writes) {
+  std::vector<const control::Write*> effective;
+  effective.reserve(writes.size());
+  std::unordered_map<std::string_view, std::size_t, KeyHash> places;
+  for (const control::Write& write : writes) {
+    if (writes.size() > 1) {
+      const auto [it, is_new] = places.try_emplace(write.key, effective.size());
+      if (!is_new) {
+        effective[it->second] = &write;
+        continue;
+      }
+    }
+    effective.push_back(&write);
+  }
+  return effective;
+}
+
+// What the writes add to the bytes held, if each key were new.
+std::size_t upper_bound_of_bytes(const std::vector<const control::Write*>& writes) {
+  std::size_t bytes = 0;
+  for (const control::Write* write : writes)
+    if (write->value) bytes += write->key.size() + write->value->size() + KeyTable::kOverheadBytes;
+  return bytes;
+}
+
+}  // namespace
+
+std::size_t longest_frame(const Limits& limits) {
+  return std::min<std::size_t>(limits.request_bytes, std::numeric_limits<std::uint32_t>::max());
+}
+
+control::Welcome welcome(const Limits& limits, std::uint16_t version) {
+  const auto clamp = [](std::size_t value) {
+    return static_cast<std::uint32_t>(
+        std::min<std::size_t>(value, std::numeric_limits<std::uint32_t>::max()));
+  };
+  return {version, clamp(longest_frame(limits)), clamp(limits.key_bytes), limits.value_bytes,
+          clamp(limits.keys_per_request)};
+}
+
+void append_changes(std::string& out, std::uint64_t watch, std::uint64_t revision,
+                    std::span<const Change> changes) {
+  control::Changes message;
+  message.revision = revision;
+  message.changes.reserve(changes.size());
+  for (const Change& change : changes)
+    message.changes.push_back({change.key, change.value});
+  control::encode(out, watch, control::Reply(std::move(message)));
+}
+
+bool ControlRequests::apply(const control::Frame& frame) {
+  request_ = frame.request;
+  control::Request& request = context_.control_request;
+  const control::DecodeStatus decoded =
+      control::decode_request(frame, context_.limits.keys_per_request, request);
+  if (decoded == control::DecodeStatus::Malformed) {
+    fail(ErrorCode::Malformed, "malformed body");
+    return false;
+  }
+  if (!check_id()) return true;
+  if (decoded == control::DecodeStatus::UnknownType) {
+    fail(ErrorCode::UnknownRequest, "unknown request type " + std::to_string(frame.type));
+    return true;
+  }
+  if (decoded == control::DecodeStatus::TooManyKeys) {
+    fail(ErrorCode::Limit, over_limit("too many keys", context_.limits.keys_per_request));
+    return true;
+  }
+  if (session_ != kNoSession) context_.sessions.renew(session_, now_);
+  std::visit(*this, request);
+  return true;
+}
+
+void ControlRequests::reply(const control::Reply& message) {
+  control::encode(out_, request_, message);
+}
+
+void ControlRequests::fail(ErrorCode code, std::string_view text) {
+  reply(control::Error{code, text});
+}
+
+bool ControlRequests::check_id() {
+  if (request_ != 0 && !KeyTable::is_waiting(peer_, request_) &&
+      !KeyTable::is_watching(peer_, request_))
+    return true;
+  fail(ErrorCode::RequestIdInUse, "request id is 0 or in use");
+  return false;
+}
+
+bool ControlRequests::check_key(std::string_view key) {
+  if (key.size() <= context_.limits.key_bytes) return true;
+  fail(ErrorCode::Limit, over_limit("key too long", context_.limits.key_bytes));
+  return false;
+}
+
+bool ControlRequests::check_keys(std::span<const std::string_view> keys) {
+  return std::all_of(keys.begin(), keys.end(),
+                     [this](std::string_view key) { return check_key(key); });
+}
+
+bool ControlRequests::check_reply(std::size_t bytes) {
+  if (bytes <= context_.limits.unread_bytes) return true;
+  fail(ErrorCode::Limit, over_limit("reply too long", context_.limits.unread_bytes));
+  return false;
+}
+
+// ---- sessions ----
+
+void ControlRequests::operator()(const control::OpenSession& request) {
+  if (session_ != kNoSession) return fail(ErrorCode::HasSession, "session open already");
+  const Sessions::Record* opened =
+      context_.sessions.open(peer_, Milliseconds(request.ttl_ms), Milliseconds(request.grace_ms),
+                             context_.new_token(), now_);
+  if (opened == nullptr) return fail(ErrorCode::Limit, "the store is full");
+  session_ = opened->id;
+  reply(control::Session{opened->id, opened->token, static_cast<std::uint32_t>(opened->ttl.count()),
+                         static_cast<std::uint32_t>(opened->grace.count())});
+}
+
+void ControlRequests::operator()(const control::ResumeSession& request) {
+  if (session_ != kNoSession && session_ != request.session)
+    return fail(ErrorCode::HasSession, "session open already");
+  if (!context_.sessions.resume(peer_, request.session, request.token, now_))
+    return reply(control::SessionEnded{control::EndReason::Unknown});
+  session_ = request.session;
+  reply(control::Done{});
+}
+
+void ControlRequests::operator()(const control::Heartbeat&) {
+  if (session_ == kNoSession) return fail(ErrorCode::NoSession, "no session");
+  reply(control::Done{});
+}
+
+void ControlRequests::operator()(const control::Goodbye&) {
+  if (session_ == kNoSession) return fail(ErrorCode::NoSession, "no session");
+  context_.sessions.close(std::exchange(session_, kNoSession));
+  reply(control::Done{});
+}
+
+// ---- transactions ----
+
+bool ControlRequests::check_limits(const control::Transaction& request) {
+  for (const control::Guard& guard : request.guards)
+    if (!check_key(guard.key)) return false;
+  for (const control::Write& write : request.writes) {
+    if (!check_key(write.key)) return false;
+    if (write.value && write.value->size() > context_.limits.value_bytes) {
+      fail(ErrorCode::Limit, over_limit("value too long", context_.limits.value_bytes));
+      return false;
+    }
+    if (write.ephemeral && session_ == kNoSession) {
+      fail(ErrorCode::NoSession, "an ephemeral key needs a session");
+      return false;
+    }
+  }
+  return true;
+}
+
+bool ControlRequests::guards_hold(const control::Transaction& request) const {
+  return std::all_of(request.guards.begin(), request.guards.end(),
+                     [this](const control::Guard& guard) {
+                       const std::string* present = context_.control_table.find(guard.key);
+                       if (present == nullptr || !guard.expected)
+                         return present == nullptr && !guard.expected;
+                       return *present == *guard.expected;
+                     });
+}
+
+void ControlRequests::refuse(const control::Transaction& request) {
+  control::Refused refused;
+  refused.revision = context_.control_table.revision();
+  std::size_t bytes = 0;
+  for (const control::Guard& guard : request.guards) {
+    const std::string* present = context_.control_table.find(guard.key);
+    bytes += present ? present->size() : 0;
+    refused.values.push_back(present ? control::OptionalBytes(*present) : std::nullopt);
+  }
+  if (check_reply(bytes)) reply(refused);
+}
+
+void ControlRequests::operator()(const control::Transaction& request) {
+  if (!check_limits(request)) return;
+  if (!guards_hold(request)) return refuse(request);
+  KeyTable& table = context_.control_table;
+  const std::vector<const control::Write*> writes = effective_writes(request.writes);
+  if (!context_.budget.fits(upper_bound_of_bytes(writes)))
+    return fail(ErrorCode::Limit, "the store is full");
+  for (const control::Write* write : writes) {
+    if (write->value)
+      (void)table.put(write->key, *write->value, write->ephemeral ? session_ : kNoSession);
+    else
+      table.erase(write->key);
+  }
+  table.publish();
+  reply(control::Committed{table.revision()});
+}
+
+// ---- reading ----
+
+void ControlRequests::operator()(const control::Get& request) {
+  if (!check_keys(request.keys)) return;
+  control::Values values;
+  values.revision = context_.control_table.revision();
+  std::size_t bytes = 0;
+  for (const std::string_view key : request.keys) {
+    const std::string* present = context_.control_table.find(key);
+    bytes += present ? present->size() : 0;
+    values.values.push_back(present ? control::OptionalBytes(*present) : std::nullopt);
+  }
+  if (check_reply(bytes)) reply(values);
+}
+
+void ControlRequests::reply_entries(bool snapshot, std::string_view key, bool prefix,
+                                    bool with_values) {
+  KeyTable& table = context_.control_table;
+  std::vector<Change> found;
+  if (prefix)
+    found = table.list(key);
+  else if (const std::string* value = table.find(key))
+    found.push_back({key, *value});
+  std::vector<control::Entry> entries;
+  entries.reserve(found.size());
+  std::size_t bytes = 0;
+  for (const Change& entry : found) {
+    entries.push_back({entry.key, with_values ? entry.value : std::nullopt});
+    bytes += entry.key.size() + (with_values ? entry.value->size() : 0);
+  }
+  if (!check_reply(bytes)) return;
+  if (snapshot)
+    reply(control::Snapshot{table.revision(), std::move(entries)});
+  else
+    reply(control::Entries{table.revision(), std::move(entries)});
+}
+
+void ControlRequests::operator()(const control::List& request) {
+  if (check_key(request.prefix)) reply_entries(false, request.prefix, true, request.with_values);
+}
+
+void ControlRequests::operator()(const control::Watch& request) {
+  if (!check_key(request.key)) return;
+  if (!context_.control_table.watch(peer_, request_, request.key, request.prefix))
+    return fail(ErrorCode::Limit, "the store is full");
+  const std::size_t before = out_.size();
+  reply_entries(true, request.key, request.prefix, true);
+  const auto type = static_cast<control::FrameType>(out_[before + control::kHeaderBytes - 1]);
+  if (type == control::FrameType::Error) context_.control_table.unwatch(peer_, request_);
+}
+
+void ControlRequests::operator()(const control::Unwatch& request) {
+  context_.control_table.unwatch(peer_, request.watch);
+  reply(control::Done{});
+}
+
+void ControlRequests::operator()(const control::Wait& request) {
+  if (!check_keys(request.keys)) return;
+  switch (context_.control_table.wait(peer_, request_, request.keys)) {
+    case KeyTable::WaitOutcome::Done:
+      return reply(control::Done{});
+    case KeyTable::WaitOutcome::Waiting:
+      return;
+    case KeyTable::WaitOutcome::OverBudget:
+      return fail(ErrorCode::Limit, "the store is full");
+  }
+}
+
+void ControlRequests::operator()(const control::CancelWait& request) {
+  context_.control_table.cancel_wait(peer_, request.wait);
+  reply(control::Done{});
+}
+
+// ---- the server itself ----
+
+void ControlRequests::operator()(const control::Stats&) {
+  const KeyTable& job = context_.control_table;
+  const KeyTable& workers = context_.tcpstore_table;
+  const KeyTable::Counts counts = job.counts();
+  control::Counters reply_message;
+  reply_message.counters = {{"keys", job.size()},
+                            {"queues", counts.queues},
+                            {"waits", counts.waits},
+                            {"watches", counts.watches},
+                            {"revision", job.revision()},
+                            {"sessions", context_.sessions.size()},
+                            {"connections", context_.counters.connections},
+                            {"accepted", context_.counters.accepted},
+                            {"dropped", context_.counters.dropped},
+                            {"requests", context_.counters.requests},
+                            {"bytes", context_.budget.used()}};
+  if (&workers != &job) reply_message.counters.emplace_back("worker_keys", workers.size());
+  reply(std::move(reply_message));
+}
+
+void ControlRequests::operator()(const control::Ping& request) {
+  reply(control::Pong{request.payload});
+}
+
+}  // namespace drun::store

@@ -1,0 +1,74 @@
+// What each request of the control protocol does to the table and the sessions, and what it is
+// answered.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "drun/store/limits.hpp"
+#include "store/protocol/control_protocol.hpp"
+#include "store/table/sessions.hpp"
+#include "store/table/table.hpp"
+
+namespace drun::store {
+
+struct PeerContext;
+class Peer;
+
+// The largest value of the length field that this server takes.
+[[nodiscard]] std::size_t longest_frame(const Limits& limits);
+[[nodiscard]] control::Welcome welcome(const Limits& limits, std::uint16_t version);
+// A CHANGES frame.
+void append_changes(std::string& out, std::uint64_t watch, std::uint64_t revision,
+                    std::span<const Change> changes);
+
+// Lives for one frame.
+class ControlRequests {
+ public:
+  // `session` is the peer's, and is changed by requests that open, resume or end it. Replies are
+  // appended to `out`.
+  ControlRequests(PeerContext& context, Peer& peer, SessionId& session, Time now, std::string& out)
+      : context_(context), peer_(peer), session_(session), now_(now), out_(out) {}
+
+  // False: the frame was malformed, which `out` says; the connection must be closed.
+  [[nodiscard]] bool apply(const control::Frame& frame);
+
+  // For std::visit.
+  void operator()(const control::OpenSession& request);
+  void operator()(const control::ResumeSession& request);
+  void operator()(const control::Heartbeat& request);
+  void operator()(const control::Goodbye& request);
+  void operator()(const control::Transaction& request);
+  void operator()(const control::Get& request);
+  void operator()(const control::List& request);
+  void operator()(const control::Watch& request);
+  void operator()(const control::Unwatch& request);
+  void operator()(const control::Wait& request);
+  void operator()(const control::CancelWait& request);
+  void operator()(const control::Stats& request);
+  void operator()(const control::Ping& request);
+
+ private:
+  void reply(const control::Reply& message);
+  void fail(control::ErrorCode code, std::string_view text);
+  [[nodiscard]] bool check_id();
+  [[nodiscard]] bool check_key(std::string_view key);
+  [[nodiscard]] bool check_keys(std::span<const std::string_view> keys);
+  [[nodiscard]] bool check_reply(std::size_t bytes);
+  [[nodiscard]] bool check_limits(const control::Transaction& request);
+  [[nodiscard]] bool guards_hold(const control::Transaction& request) const;
+  void refuse(const control::Transaction& request);
+  void reply_entries(bool snapshot, std::string_view key, bool prefix, bool with_values);
+
+  PeerContext& context_;
+  Peer& peer_;
+  SessionId& session_;
+  Time now_;
+  std::string& out_;
+  std::uint64_t request_ = 0;
+};
+
+}  // namespace drun::store

@@ -1,0 +1,192 @@
+#include "store/server/peer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "store/server/control_requests.hpp"
+#include "store/server/tcpstore_requests.hpp"
+
+namespace drun::store {
+namespace {
+
+constexpr const char* kRefusedFirstBytes = "neither a TCPStore client nor a drun agent";
+
+}  // namespace
+
+Peer::~Peer() {
+  table().drop(*this);
+}
+
+KeyTable& Peer::table() const {
+  return is_control() ? context_.control_table : context_.tcpstore_table;
+}
+
+void Peer::disconnect(Time now) {
+  table().drop(*this);
+  if (session_ != kNoSession) context_.sessions.detach(std::exchange(session_, kNoSession), now);
+}
+
+Peer::State Peer::close(const char* reason) {
+  close_reason_ = reason;
+  return State::Closed;
+}
+
+Peer::Fed Peer::feed(std::string_view bytes, Time now) {
+  Fed fed;
+  feeding_ = true;
+  sent_now_ = 0;
+  while (fed.state == State::Open && !bytes.empty()) {
+    if (has_much_output()) {
+      fed.state = State::Paused;
+      break;
+    }
+    const std::size_t before = fed.consumed;
+    fed.needed = 0;
+    switch (phase_) {
+      case Phase::Unknown:
+        fed.state = detect(bytes, fed);
+        break;
+      case Phase::TcpStore:
+        fed.state = feed_tcpstore(bytes, fed);
+        break;
+      case Phase::ControlOpening:
+        fed.state = next_opening(bytes, fed);
+        break;
+      case Phase::Control:
+        fed.state = next_frame(bytes, fed, now);
+        break;
+    }
+    if (fed.needed > 0) break;
+    bytes.remove_prefix(fed.consumed - before);
+  }
+  fed.needed = std::max(fed.needed, std::size_t{1});
+  feeding_ = false;
+  return fed;
+}
+
+Peer::State Peer::detect(std::string_view bytes, Fed& fed) {
+  if (control::may_be_opening(bytes)) {
+    phase_ = Phase::ControlOpening;
+    return State::Open;
+  }
+  const tcpstore::Detection found = tcpstore::detect_dialect(bytes, context_.limits);
+  switch (found.status) {
+    case tcpstore::Detection::Status::NeedMore:
+      fed.needed = bytes.size() + 1;
+      return State::Open;
+    case tcpstore::Detection::Status::Rejected:
+      return close(kRefusedFirstBytes);
+    case tcpstore::Detection::Status::Decided:
+      break;
+  }
+  const bool is_b = found.dialect == tcpstore::Dialect::A && context_.old_clients_are_2_1;
+  decoder_ = tcpstore::Decoder(is_b ? tcpstore::Dialect::B : found.dialect);
+  phase_ = Phase::TcpStore;
+  fed.consumed += found.consumed;
+  return State::Open;
+}
+
+// All requests, as many as there are.
+Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed) {
+  tcpstore::Request& request = context_.tcpstore_request;
+  KeyTable& table = context_.tcpstore_table;
+  while (!bytes.empty()) {
+    if (has_much_output()) return State::Paused;
+    const auto decoded = decoder_.next(bytes, context_.limits, request);
+    switch (decoded.status) {
+      case tcpstore::Decoder::Status::NeedMore:
+        fed.needed = decoded.size;
+        return State::Open;
+      case tcpstore::Decoder::Status::Refused:
+        return close(decoded.reason);
+      case tcpstore::Decoder::Status::Complete:
+        break;
+    }
+    // A client of the old dialects sends again only when it has given up its wait.
+    if (KeyTable::is_waiting(*this) && decoder_.dialect() != tcpstore::Dialect::C)
+      table.cancel_waits(*this);
+    ++context_.counters.requests;
+    const char* failure =
+        tcpstore::apply(table, *this, ++last_wait_, request, context_.limits, output_);
+    if (failure != nullptr) return close(failure);
+    fed.consumed += decoded.size;
+    bytes.remove_prefix(decoded.size);
+  }
+  return State::Open;
+}
+
+std::size_t Peer::send_now(std::string_view bytes) {
+  const std::size_t sent = send_directly(bytes);
+  sent_now_ += sent;
+  return sent;
+}
+
+Peer::State Peer::next_opening(std::string_view bytes, Fed& fed) {
+  if (!control::may_be_opening(bytes)) return close(kRefusedFirstBytes);
+  if (bytes.size() < control::kOpeningBytes) {
+    fed.needed = bytes.size() + 1;
+    return State::Open;
+  }
+  const auto version = control::choose_version(control::decode_opening(bytes));
+  if (!version) {
+    const control::VersionRefused refused{
+        control::kLowestVersion, control::kHighestVersion,
+        "this store speaks another version of drun's control protocol"};
+    control::encode(output_, 0, control::Reply(refused));
+    return close("no common version of the control protocol");
+  }
+  control::encode(output_, 0, control::Reply(welcome(context_.limits, *version)));
+  phase_ = Phase::Control;
+  fed.consumed += control::kOpeningBytes;
+  return State::Open;
+}
+
+Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Time now) {
+  const control::FrameResult found = control::next_frame(bytes, longest_frame(context_.limits));
+  switch (found.status) {
+    case control::FrameStatus::NeedMore:
+      fed.needed = found.size;
+      return State::Open;
+    case control::FrameStatus::Malformed:
+      control::encode(output_, 0,
+                      control::Error{control::ErrorCode::Malformed, "malformed frame header"});
+      return close("malformed frame");
+    case control::FrameStatus::TooLong:
+      control::encode(output_, 0,
+                      control::Error{control::ErrorCode::FrameTooLong, "frame too long"});
+      return close("frame too long");
+    case control::FrameStatus::Complete:
+      break;
+  }
+  ++context_.counters.requests;
+  ControlRequests requests(context_, *this, session_, now, output_);
+  if (!requests.apply(found.frame)) return close("malformed frame");
+  fed.consumed += found.size;
+  return State::Open;
+}
+
+void Peer::on_wait_done(std::uint64_t wait) {
+  if (is_control())
+    control::encode(output_, wait, control::Reply(control::Done{}));
+  else
+    output_.push_back(tcpstore::kStopWaiting);
+  if (!feeding_) on_output();
+}
+
+void Peer::on_changes(std::uint64_t watch, std::uint64_t revision,
+                      std::span<const Change> changes) {
+  std::size_t bytes = 0;
+  for (const Change& change : changes)
+    bytes += change.key.size() + (change.value ? change.value->size() : 0);
+  if (bytes > context_.limits.unread_bytes) return on_overflow();
+  append_changes(output_, watch, revision, changes);
+  if (!feeding_) on_output();
+}
+
+void Peer::on_session_ended(control::EndReason reason) {
+  session_ = kNoSession;
+  control::encode(output_, 0, control::Reply(control::SessionEnded{reason}));
+  if (!feeding_) on_output();
+}
+
+}  // namespace drun::store

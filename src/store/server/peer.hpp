@@ -1,0 +1,122 @@
+// One peer of the server without its socket: bytes in, requests to the tables, bytes out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "drun/store/limits.hpp"
+#include "store/protocol/control_protocol.hpp"
+#include "store/protocol/tcpstore_protocol.hpp"
+#include "store/table/sessions.hpp"
+#include "store/table/table.hpp"
+
+namespace drun::store {
+
+class Peer;
+
+// Counted since the server's start, but for `connections`.
+struct ServerCounters {
+  std::uint64_t connections = 0;
+  std::uint64_t accepted = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t requests = 0;
+};
+
+// What the peers of one listener share. All of it outlives them.
+struct PeerContext {
+  const Limits& limits;
+  Budget& budget;
+  KeyTable& tcpstore_table;
+  KeyTable& control_table;
+  Sessions& sessions;
+  ServerCounters& counters;
+  bool old_clients_are_2_1 = false;         // take the first dialect for B, not A
+  control::Token (*new_token)() = nullptr;  // random
+
+  // Scratch, so that requests need no memory of their own.
+  tcpstore::Request tcpstore_request{};
+  control::Request control_request{};
+};
+
+class Peer : public TableClient, public SessionHolder {
+ public:
+  // Output that makes a peer stop taking requests until some of it was read.
+  static constexpr std::size_t kHighWater = 256 * 1024;
+
+  enum class State {
+    Open,
+    Paused,  // too much unread output: call feed() again with the same bytes when that is gone
+    Closed   // close the connection once the output is sent; close_reason() says why
+  };
+  struct Fed {
+    std::size_t consumed = 0;  // from the front; the rest has to come again, followed by more
+    std::size_t needed = 1;    // fewer bytes than these, the rest included, are no use
+    State state = State::Open;
+  };
+
+  explicit Peer(PeerContext& context) : context_(context) {}
+  ~Peer() override;
+
+  // Takes as many complete requests off the front of `bytes` as there are.
+  Fed feed(std::string_view bytes, Time now);
+  // The connection is gone: forgets its waits and watches, and starts its session's grace. Feed
+  // nothing afterwards.
+  void disconnect(Time now);
+
+  // What is to be sent; whoever sends it takes it off the front.
+  [[nodiscard]] std::string& output() { return output_; }
+  [[nodiscard]] const std::string& output() const { return output_; }
+  // For people, never with a key or a value.
+  [[nodiscard]] const char* close_reason() const { return close_reason_; }
+  // TCPStore requests of this peer act on that table.
+  [[nodiscard]] bool serves(const KeyTable& table) const {
+    return &context_.tcpstore_table == &table;
+  }
+  // Speaks, or may yet speak, the TCPStore protocol.
+  [[nodiscard]] bool may_be_tcpstore() const { return !is_control(); }
+  [[nodiscard]] bool is_control() const {
+    return phase_ == Phase::Control || phase_ == Phase::ControlOpening;
+  }
+
+  void on_wait_done(std::uint64_t wait) override;
+  void on_changes(std::uint64_t watch, std::uint64_t revision,
+                  std::span<const Change> changes) override;
+  void on_session_ended(control::EndReason reason) override;
+
+ protected:
+  // There is output although this peer is not being fed. Called from within the tables: must not
+  // call them, nor any peer.
+  virtual void on_output() = 0;
+  // There would be more output at once than a peer may leave unread: it must be dropped, for it
+  // has missed a change. Called likewise, also while it is being fed.
+  virtual void on_overflow() = 0;
+  // For send_now(), which is called while it is being fed.
+  virtual std::size_t send_directly([[maybe_unused]] std::string_view bytes) { return 0; }
+
+ private:
+  enum class Phase : std::uint8_t { Unknown, TcpStore, ControlOpening, Control };
+
+  [[nodiscard]] KeyTable& table() const;
+  [[nodiscard]] bool has_much_output() const { return output_.size() + sent_now_ > kHighWater; }
+  State close(const char* reason);
+  State detect(std::string_view bytes, Fed& fed);
+  State feed_tcpstore(std::string_view bytes, Fed& fed);
+  std::size_t send_now(std::string_view bytes) final;
+  State next_opening(std::string_view bytes, Fed& fed);
+  State next_frame(std::string_view bytes, Fed& fed, Time now);
+
+  PeerContext& context_;
+  std::string output_;
+  const char* close_reason_ = "";
+  SessionId session_ = kNoSession;
+  std::uint64_t last_wait_ = 0;  // TCPStore: the numbers of its waits
+  std::size_t sent_now_ = 0;     // while it is being fed
+  tcpstore::Decoder decoder_{tcpstore::Dialect::A};
+  Phase phase_ = Phase::Unknown;
+  bool feeding_ = false;
+};
+
+}  // namespace drun::store

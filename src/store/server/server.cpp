@@ -1,0 +1,104 @@
+#include "drun/store/server.hpp"
+
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "store/server/listen_socket.hpp"
+#include "store/server/server_loop.hpp"
+
+namespace drun::store {
+
+class Server::Impl {
+ public:
+  explicit Impl(const ServerOptions& options) : loop(options) {}
+
+  // What `question` returns in the loop's thread; nothing where run() has returned without it.
+  template <typename T, typename Question>
+  std::optional<T> ask(Question question) {
+    const auto done = std::make_shared<std::promise<T>>();  // shared: this call may give up
+    std::future<T> result = done->get_future();
+    loop.post([question, done] { done->set_value(question()); });
+    while (result.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready)
+      if (has_run) return std::nullopt;
+    return result.get();
+  }
+
+  ServerLoop loop;
+  std::atomic<bool> has_run{false};
+};
+
+Server::Server(ServerOptions options) : impl_(std::make_unique<Impl>(options)) {}
+Server::~Server() = default;
+
+Result<Endpoint> Server::add_listener(const Endpoint& endpoint, Table tcpstore_table,
+                                      bool listening) {
+  Result<std::vector<FileDescriptor>> bound = bind_endpoint(endpoint);
+  if (!bound) return bound.error();
+  Result<Endpoint> first;
+  for (FileDescriptor& socket : bound.value()) {
+    Result<Endpoint> added = add_listener(std::move(socket), tcpstore_table, listening);
+    if (!added) return added;
+    if (!first) first = std::move(added);
+  }
+  return first;
+}
+
+Result<Endpoint> Server::add_listener(FileDescriptor bound, Table tcpstore_table, bool listening) {
+  return impl_->loop.add_listener(std::move(bound), tcpstore_table, listening);
+}
+
+Status Server::use_snapshot(const std::string& file, std::chrono::milliseconds interval) {
+  return impl_->loop.use_snapshot(file, interval);
+}
+
+Status Server::last_snapshot() const {
+  return impl_->loop.last_snapshot();
+}
+
+void Server::stop_on(const sigset_t& signals) {
+  impl_->loop.stop_on(signals);
+}
+
+void Server::run() {
+  impl_->loop.run();
+  impl_->has_run = true;
+}
+
+void Server::stop() {
+  impl_->loop.stop();
+}
+
+bool Server::stop_unless(const std::function<bool(std::string_view key)>& needed) {
+  return impl_->ask<bool>([this, &needed] { return impl_->loop.stop_unless(needed); })
+      .value_or(true);
+}
+
+Status Server::reset_worker_table() {
+  auto result = impl_->ask<Status>([this] { return impl_->loop.reset_worker_table(); });
+  if (result) return *std::move(result);
+  return Error(std::make_error_code(std::errc::operation_canceled), "the store was stopped");
+}
+
+Status Server::open_worker_table() {
+  return impl_->loop.reset_worker_table();
+}
+
+int Server::fd() const {
+  return impl_->loop.fd();
+}
+
+std::size_t raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
+}
+
+}  // namespace drun::store

@@ -1,0 +1,444 @@
+#include "store/server/server_loop.hpp"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "base/random_bytes.hpp"
+#include "drun/base/log.hpp"
+#include "store/server/listen_socket.hpp"
+#include "store/server/snapshot.hpp"
+
+namespace drun::store {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMaxEvents = 512;
+constexpr int kMaxAccepts = 64;  // of one listener before others have their turn
+constexpr Milliseconds kAcceptPause{100};
+constexpr Milliseconds kBlockedCheck{500};
+constexpr Milliseconds kLingerTime{2'000};
+// Sessions are not ended while there may be unread input that renews them, for so many rounds.
+constexpr int kMaxRoundsBehind = 64;
+// What is asked for where a connection is to be read. Its end, and urgent data, may come with other
+// bytes in one event.
+constexpr std::uint32_t kReadable = EPOLLIN | EPOLLPRI | EPOLLRDHUP;
+constexpr std::uint32_t kEnded = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+
+control::Token random_token() {
+  control::Token token;
+  fill_with_random_bytes(std::as_writable_bytes(std::span(token)));
+  return token;
+}
+
+FileDescriptor opened(int fd, const char* what) {
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
+  return FileDescriptor(fd);
+}
+
+std::string peer_name(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, port,
+                    sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "a peer";
+  return to_string(
+      Endpoint{host, parse_port(port).ok() ? parse_port(port).value() : std::uint16_t{0}});
+}
+
+}  // namespace
+
+ServerLoop::ServerLoop(const ServerOptions& options)
+    : limits_(options.limits),
+      budget_(limits_.total_bytes),
+      job_table_(budget_),
+      worker_table_(budget_),
+      sessions_(job_table_, budget_),
+      job_context_{limits_,
+                   budget_,
+                   job_table_,
+                   job_table_,
+                   sessions_,
+                   counters_,
+                   options.old_clients_are_2_1,
+                   &random_token},
+      worker_context_{limits_,
+                      budget_,
+                      worker_table_,
+                      job_table_,
+                      sessions_,
+                      counters_,
+                      options.old_clients_are_2_1,
+                      &random_token},
+      epoll_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+      stop_event_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
+      now_(Clock::now()) {
+  watch(stop_event_.get(), stop_source_, EPOLLIN);
+  watch(mailbox_.fd(), mailbox_source_, EPOLLIN);
+}
+
+ServerLoop::~ServerLoop() {
+  for (const auto& connection : connections_)
+    connection->disconnect(now_);
+}
+
+void ServerLoop::watch(int fd, EventSource& source, std::uint32_t events, bool again) {
+  if (source.epoll_events == events && !again) return;
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &source;
+  const int operation = source.epoll_events == 0 ? EPOLL_CTL_ADD
+                        : events == 0            ? EPOLL_CTL_DEL
+                                                 : EPOLL_CTL_MOD;
+  if (::epoll_ctl(epoll_.get(), operation, fd, &event) != 0)
+    throw std::system_error(errno, std::generic_category(), "epoll_ctl");
+  source.epoll_events = events;
+}
+
+// ---- listening ----
+
+Result<Endpoint> ServerLoop::add_listener(FileDescriptor bound, Table tcpstore_table,
+                                          bool listening) {
+  Result<Endpoint> local = local_endpoint(bound.get());
+  if (!local) return local;
+  ::fcntl(bound.get(), F_SETFL, ::fcntl(bound.get(), F_GETFL) | O_NONBLOCK);
+  ::fcntl(bound.get(), F_SETFD, FD_CLOEXEC);
+  auto listener = std::make_unique<Listener>(std::move(bound), tcpstore_table);
+  if (listening) {
+    const Status started = start_listening(listener->socket.get());
+    if (!started) return started.error();
+    listener->is_listening = true;
+    watch(listener->socket.get(), *listener, EPOLLIN);
+  }
+  listeners_.push_back(std::move(listener));
+  return local;
+}
+
+void ServerLoop::accept(Listener& listener) {
+  for (int i = 0; i < kMaxAccepts; ++i) {
+    FileDescriptor socket(
+        ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket) {
+      add_connection(std::move(socket), listener);
+      continue;
+    }
+    switch (errno) {
+      case EAGAIN:
+        return;
+      case EMFILE:
+      case ENFILE:
+      case ENOBUFS:
+      case ENOMEM:
+        return pause(listener, errno);
+      default:  // this one connection failed before it was accepted
+        continue;
+    }
+  }
+}
+
+// Those who want to connect wait in the kernel's queue meanwhile.
+void ServerLoop::pause(Listener& listener, int error) {
+  drop_log_.report("accepting connections pauses: " + std::generic_category().message(error), now_);
+  listener.paused_until = now_ + kAcceptPause;
+  watch(listener.socket.get(), listener, 0);
+}
+
+void ServerLoop::resume_listeners() {
+  for (const auto& listener : listeners_) {
+    if (!listener->paused_until || *listener->paused_until > now_) continue;
+    listener->paused_until.reset();
+    watch(listener->socket.get(), *listener, EPOLLIN);
+  }
+}
+
+void ServerLoop::add_connection(FileDescriptor socket, Listener& listener) {
+  if (connections_.size() >= limits_.connections) {
+    ++counters_.dropped;
+    drop_log_.report("refused " + peer_name(socket.get()) + ": too many connections (" +
+                         std::to_string(limits_.connections) + ")",
+                     now_);
+    return;
+  }
+  PeerContext& context = listener.table == Table::Job ? job_context_ : worker_context_;
+  auto connection = std::make_unique<Connection>(std::move(socket), context, shared_, *this);
+  connection->index = connections_.size();
+  watch(connection->fd(), *connection, kReadable | EPOLLET);
+  connections_.push_back(std::move(connection));
+  ++counters_.accepted;
+  counters_.connections = connections_.size();
+}
+
+// ---- connections ----
+
+void ServerLoop::on_output(Connection& connection) {
+  if (connection.is_listed) return;
+  connection.is_listed = true;
+  listed_.push_back(&connection);
+}
+
+void ServerLoop::flush_listed() {
+  // Flushing may resume a paused peer, whose requests give others output.
+  for (std::size_t i = 0; i < listed_.size(); ++i) {
+    Connection& connection = *listed_[i];
+    connection.is_listed = false;
+    if (connection.fd() < 0) continue;
+    connection.flush(now_);
+    after_event(connection);
+  }
+  listed_.clear();
+}
+
+void ServerLoop::after_event(Connection& connection, bool unread) {
+  if (connection.health() != Connection::Health::Good) return remove(connection);
+  if (connection.is_lingering()) report(connection);
+  const std::uint32_t events =
+      EPOLLET | (connection.wants_to_read() || connection.is_lingering() ? kReadable : 0U) |
+      (connection.wants_to_write() ? std::uint32_t{EPOLLOUT} : 0U);
+  // What happened already is no event to come: epoll has to look.
+  watch(connection.fd(), connection, events, unread || connection.gave_way());
+  if (connection.is_blocked())
+    next_blocked_check_ = std::min(next_blocked_check_, now_ + kBlockedCheck);
+}
+
+void ServerLoop::report(Connection& connection) {
+  if (connection.is_reported) return;
+  connection.is_reported = true;
+  ++counters_.dropped;
+  drop_log_.report("dropped " + peer_name(connection.fd()) + ": " + connection.reason(), now_);
+}
+
+void ServerLoop::remove(Connection& connection) {
+  if (connection.health() == Connection::Health::Dropped) report(connection);
+  // Closing does not end the events while a forked process has the descriptor too.
+  watch(connection.fd(), connection, 0);
+  connection.disconnect(now_);
+  const std::size_t index = connection.index;
+  std::swap(connections_[index], connections_.back());
+  connections_[index]->index = index;
+  // Events of this round, and the list of those to be flushed, may still point to it.
+  removed_.push_back(std::move(connections_.back()));
+  connections_.pop_back();
+  counters_.connections = connections_.size();
+}
+
+void ServerLoop::check_blocked() {
+  if (next_blocked_check_ > now_) return;
+  next_blocked_check_ = Time::max();
+  for (std::size_t i = 0; i < connections_.size();) {
+    Connection& connection = *connections_[i];
+    if (connection.is_blocked()) {
+      const Milliseconds limit = connection.is_lingering() ? kLingerTime : limits_.unread_time;
+      if (now_ - connection.blocked_since() >= limit) {
+        connection.drop(connection.is_lingering() ? connection.close_reason()
+                                                  : "does not read its replies");
+        remove(connection);
+        continue;
+      }
+      next_blocked_check_ = now_ + kBlockedCheck;
+    }
+    ++i;
+  }
+}
+
+Status ServerLoop::reset_worker_table() {
+  // Who waits to be accepted came for the table of before.
+  for (const auto& listener : listeners_)
+    if (listener->table == Table::Workers && listener->is_listening) accept(*listener);
+  for (std::size_t i = 0; i < connections_.size();) {
+    Connection& connection = *connections_[i];
+    if (connection.serves(worker_table_) && connection.may_be_tcpstore())
+      remove(connection);
+    else
+      ++i;
+  }
+  worker_table_.clear();
+  Status status = Done{};
+  for (const auto& listener : listeners_) {
+    if (listener->table != Table::Workers || listener->is_listening) continue;
+    const Status started = start_listening(listener->socket.get());
+    if (!started) {
+      status = started;
+      continue;
+    }
+    listener->is_listening = true;
+    watch(listener->socket.get(), *listener, EPOLLIN);
+  }
+  return status;
+}
+
+// ---- snapshots ----
+
+Status ServerLoop::use_snapshot(const std::string& file, Milliseconds interval) {
+  const auto named = [&](const Error& error) {
+    return Error(error.code(), "snapshot " + file + ": " + error.what());
+  };
+  Result<SnapshotFile> locked = SnapshotFile::open(file, [this](const SnapshotSink& sink) {
+    return write_snapshot(job_table_, sessions_, sink);
+  });
+  if (!locked) return locked.error();
+  const Result<std::string> bytes = read_file(file);
+  if (!bytes) return bytes.error();
+  const Status loaded = decode_snapshot(bytes.value(), job_table_, sessions_, Clock::now());
+  if (!loaded) return named(loaded.error());
+  const Result<SnapshotFile::Replacement> replacement = locked->begin();
+  if (!replacement) return named(replacement.error());
+  locked->abandon(*replacement);
+  snapshot_.emplace(std::move(*locked));
+  snapshot_interval_ = interval;
+  next_snapshot_ = Clock::now() + interval;
+  saved_generation_ = job_table_.generation() + sessions_.generation();
+  return Done{};
+}
+
+void ServerLoop::save_snapshot_if_due() {
+  if (next_snapshot_ > now_) return;
+  next_snapshot_ = now_ + snapshot_interval_;
+  if (snapshot_->is_busy()) return;
+  if (const std::optional<Status> result = snapshot_->take_result()) note_snapshot(*result);
+  const std::uint64_t generation = job_table_.generation() + sessions_.generation();
+  if (generation == saved_generation_) return;
+  saved_generation_ = generation;
+  snapshot_->start(job_table_, sessions_, budget_.used());
+}
+
+// Always: a write under way may lack the last changes.
+void ServerLoop::save_last_snapshot() {
+  if (snapshot_) note_snapshot(snapshot_->write_now(job_table_, sessions_));
+}
+
+void ServerLoop::note_snapshot(const Status& result) {
+  if (!result) {
+    saved_generation_ = ~std::uint64_t{0};  // try again at the next interval
+    if (last_snapshot_) log::error("the snapshot is not up to date: " + result.error().what());
+  } else if (!last_snapshot_) {
+    log::info("the snapshot is up to date again");
+  }
+  last_snapshot_ = result;
+}
+
+// ---- the loop ----
+
+int ServerLoop::timeout_ms() const {
+  Time next = next_blocked_check_;
+  if (const std::optional<Time> deadline = sessions_.next_deadline())
+    next = std::min(next, *deadline);
+  for (const auto& listener : listeners_)
+    if (listener->paused_until) next = std::min(next, *listener->paused_until);
+  next = std::min(next, next_snapshot_);
+  if (next == Time::max()) return -1;
+  const auto left = std::chrono::ceil<Milliseconds>(next - Clock::now());
+  return static_cast<int>(std::clamp<Milliseconds::rep>(left.count(), 0, 60'000));
+}
+
+void ServerLoop::handle(const epoll_event& event) {
+  auto& source = *static_cast<EventSource*>(event.data.ptr);
+  switch (source.kind) {
+    case EventSource::Kind::Connection: {
+      auto& connection = static_cast<Connection&>(source);
+      if (connection.fd() < 0) return;  // removed in this round
+      if ((event.events & EPOLLOUT) != 0) connection.flush(now_);
+      bool unread = false;
+      if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 &&
+          connection.health() == Connection::Health::Good)
+        unread = connection.receive(now_, (event.events & EPOLLPRI) != 0) ||
+                 (event.events & kEnded) != 0;
+      return after_event(connection, unread);
+    }
+    case EventSource::Kind::Listener:
+      return accept(static_cast<Listener&>(source));
+    case EventSource::Kind::Stop:
+      is_stopping_ = true;
+      return;
+    case EventSource::Kind::Signal:
+      return take_signal();
+    case EventSource::Kind::Mailbox:
+      return run_commands();
+  }
+}
+
+void ServerLoop::stop_on(const sigset_t& signals) {
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signals_ = opened(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
+  watch(signals_.get(), signal_source_, EPOLLIN);
+}
+
+void ServerLoop::take_signal() {
+  signalfd_siginfo signal{};
+  if (::read(signals_.get(), &signal, sizeof signal) != sizeof signal) return;
+  const char* name = ::sigabbrev_np(static_cast<int>(signal.ssi_signo));
+  log::info(std::string("ending on SIG") + (name != nullptr ? name : "?"));
+  is_stopping_ = true;
+}
+
+void ServerLoop::run_commands() {
+  while (const std::unique_ptr<Command> command = mailbox_.receive())
+    (*command)();
+}
+
+void ServerLoop::run() {
+  if (!signals_) {  // they are another thread's
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  }
+
+  std::vector<epoll_event> events(kMaxEvents);
+  int rounds_behind = 0;
+  while (!is_stopping_) {
+    const int count = ::epoll_wait(epoll_.get(), events.data(), kMaxEvents, timeout_ms());
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      throw std::system_error(errno, std::generic_category(), "epoll_wait");
+    }
+    now_ = Clock::now();
+    for (int i = 0; i < count && !is_stopping_; ++i)
+      handle(events[static_cast<std::size_t>(i)]);
+    // After a stop of this process all sessions look silent, though their heartbeats wait to be
+    // read: those are read first.
+    rounds_behind = count == kMaxEvents ? rounds_behind + 1 : 0;
+    if (rounds_behind % kMaxRoundsBehind == 0) sessions_.expire(now_);
+    flush_listed();
+    check_blocked();
+    resume_listeners();
+    save_snapshot_if_due();
+    removed_.clear();
+  }
+  run_commands();
+  save_last_snapshot();
+}
+
+bool ServerLoop::stop_unless(const std::function<bool(std::string_view key)>& needed) {
+  if (is_stopping_) return true;
+  bool is_needed = false;
+  job_table_.for_each(
+      [&](std::string_view key, std::string_view, SessionId) { is_needed |= needed(key); });
+  is_stopping_ |= !is_needed;
+  return !is_needed;
+}
+
+void ServerLoop::stop() {
+  const std::uint64_t one = 1;
+  // Cannot fail: the counter is far from full.
+  [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
+}
+
+void ServerLoop::post(Command command) {
+  mailbox_.post(std::make_unique<Command>(std::move(command)));
+}
+
+}  // namespace drun::store

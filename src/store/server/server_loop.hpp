@@ -1,0 +1,122 @@
+// The server's loop: one thread, one epoll, all connections, listeners and timers.
+//
+// Not an Asio loop, which reads a second time for each request to learn that there is nothing more:
+// here the system calls are the cost. A connection's events are edge-triggered, so that the kernel
+// looks at it once per event, and a read that did not fill its buffer has taken all: a request
+// takes one recv and one send, and a share of an epoll_wait.
+#pragma once
+
+#include <signal.h>
+#include <sys/epoll.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "drun/base/endpoint.hpp"
+#include "drun/base/file_descriptor.hpp"
+#include "drun/base/mailbox.hpp"
+#include "drun/base/result.hpp"
+#include "drun/store/server.hpp"
+#include "store/server/connection.hpp"
+#include "store/server/drop_log.hpp"
+#include "store/server/event_source.hpp"
+#include "store/server/snapshot_writer.hpp"
+
+namespace drun::store {
+
+class ServerLoop final : public ConnectionOwner {
+ public:
+  using Command = std::function<void()>;
+
+  explicit ServerLoop(const ServerOptions& options);
+  ~ServerLoop() override;
+
+  Result<Endpoint> add_listener(FileDescriptor bound, Table tcpstore_table, bool listening);
+  Status use_snapshot(const std::string& file, Milliseconds interval);
+  [[nodiscard]] Status last_snapshot() const { return last_snapshot_; }
+  void stop_on(const sigset_t& signals);
+  void run();
+
+  // ---- any thread ----
+  void stop();
+  // Runs `command` in the loop's thread.
+  void post(Command command);
+
+  // Readable while there is something to do.
+  [[nodiscard]] int fd() const { return epoll_.get(); }
+
+  // ---- the loop's thread, or before run() the one that will start it ----
+  Status reset_worker_table();
+  [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed);
+
+ private:
+  struct Listener : EventSource {
+    Listener(FileDescriptor bound, Table served)
+        : EventSource(Kind::Listener), socket(std::move(bound)), table(served) {}
+    FileDescriptor socket;
+    Table table;
+    bool is_listening = false;
+    std::optional<Time> paused_until;  // accepting failed
+  };
+
+  void on_output(Connection& connection) override;
+
+  void handle(const epoll_event& event);
+  void accept(Listener& listener);
+  void pause(Listener& listener, int error);
+  void resume_listeners();
+  void add_connection(FileDescriptor socket, Listener& listener);
+  // `unread`: there may be more to read, now.
+  void after_event(Connection& connection, bool unread = false);
+  void remove(Connection& connection);
+  void report(Connection& connection);
+  void flush_listed();
+  void check_blocked();
+  void take_signal();
+  void run_commands();
+  void save_snapshot_if_due();
+  void save_last_snapshot();
+  void note_snapshot(const Status& result);
+  [[nodiscard]] int timeout_ms() const;
+  // `again`: although it may be watched like this already, epoll is to look at it now.
+  void watch(int fd, EventSource& source, std::uint32_t events, bool again = false);
+
+  Limits limits_;
+  Budget budget_;
+  KeyTable job_table_;
+  KeyTable worker_table_;
+  Sessions sessions_;
+  ServerCounters counters_;
+  PeerContext job_context_;
+  PeerContext worker_context_;
+  SharedBuffers shared_;
+
+  FileDescriptor epoll_;
+  FileDescriptor stop_event_;
+  FileDescriptor signals_;  // of stop_on()
+  Mailbox<Command> mailbox_;
+  EventSource stop_source_{EventSource::Kind::Stop};
+  EventSource signal_source_{EventSource::Kind::Signal};
+  EventSource mailbox_source_{EventSource::Kind::Mailbox};
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<Connection*> listed_;                   // to be flushed
+  std::vector<std::unique_ptr<Connection>> removed_;  // freed when the round of events is over
+  Time now_;                                          // of the round of events
+  Time next_blocked_check_ = Time::max();
+  DropLog drop_log_;
+  std::optional<SnapshotWriter> snapshot_;
+  Milliseconds snapshot_interval_{0};
+  Time next_snapshot_ = Time::max();
+  std::uint64_t saved_generation_ = 0;  // of table and sessions together
+  Status last_snapshot_ = Done{};
+  bool is_stopping_ = false;
+};
+
+}  // namespace drun::store

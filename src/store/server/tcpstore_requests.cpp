@@ -1,0 +1,244 @@
+#include "store/server/tcpstore_requests.hpp"
+
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+namespace drun::store::tcpstore {
+namespace {
+
+constexpr const char* kFull = "the store is full";
+constexpr const char* kNotANumber = "the key's value is not a number";
+constexpr const char* kValueTooLong = "value too long";
+constexpr const char* kReplyTooLong = "reply too long";
+constexpr auto kPowersOfTen = [] {
+  std::array<std::int64_t, std::numeric_limits<std::int64_t>::digits10 + 1> powers{1};
+  for (std::size_t i = 1; i < powers.size(); ++i)
+    powers[i] = powers[i - 1] * 10;
+  return powers;
+}();
+// A value from this size on is not copied, if the socket takes it.
+constexpr std::size_t kSentDirectly = 16 * 1024;
+
+bool is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+// As strtoll in base 10: white space, a sign, digits; what follows is ignored.
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  while (!text.empty() && is_space(text.front()))
+    text.remove_prefix(1);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  std::int64_t number = 0;
+  // What ADD has written, short of overflow: from_chars() takes three times as long.
+  if (!text.empty() && text.size() <= std::numeric_limits<std::int64_t>::digits10) {
+    std::size_t digits = 0;
+    for (; digits < text.size() && text[digits] >= '0' && text[digits] <= '9'; ++digits)
+      number = number * 10 + (text[digits] - '0');
+    if (digits == text.size()) return number;
+    number = 0;
+  }
+  if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc())
+    return std::nullopt;
+  return number;
+}
+
+// A large one from where it is, as far as the client takes it now.
+void append_reply(TableClient& client, std::string_view value, std::string& out) {
+  append(out, static_cast<std::uint64_t>(value.size()));
+  const std::size_t sent = value.size() < kSentDirectly ? 0 : client.send_now(value);
+  out.append(value.substr(sent));
+}
+
+// Whether `number`, not negative, has `digits` digits, and as many when `delta` is added: most
+// steps of a counter.
+bool stays_as_long(std::int64_t number, std::size_t digits, std::int64_t delta) {
+  if (delta < 0 || digits == 0 || digits >= kPowersOfTen.size()) return false;
+  return number >= kPowersOfTen[digits - 1] && delta < kPowersOfTen[digits] - number;
+}
+
+// Decimal addition. Precondition: stays_as_long().
+void add_to_digits(std::string& digits, std::int64_t delta) {
+  for (std::size_t i = digits.size(); delta > 0; delta /= 10) {
+    delta += digits[--i] - '0';
+    digits[i] = static_cast<char>('0' + delta % 10);
+  }
+}
+
+// Adds to the number in a key (a missing key is 0), wrapping as two's complement does.
+struct Sum {
+  const char* failure = nullptr;
+  std::int64_t value = 0;
+};
+Sum add(KeyTable& table, std::string_view key, std::int64_t delta, bool quietly) {
+  const KeyTable::Place place = table.locate(key);
+  const std::string* text = place.value();
+  std::int64_t number = place.number();
+  if (number == KeyTable::kUnknown) {
+    const auto parsed = text == nullptr ? std::optional<std::int64_t>(0) : parse_number(*text);
+    if (!parsed) return {kNotANumber, 0};
+    number = *parsed;
+  }
+  const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(number) +
+                                             static_cast<std::uint64_t>(delta));
+  if (text != nullptr && stays_as_long(number, text->size(), delta)) {
+    // The text is the digits of the number, with nothing before or behind.
+    add_to_digits(table.rewrite(place, sum), delta);
+  } else {
+    char digits[24];
+    const char* end = std::to_chars(digits, digits + sizeof digits, sum).ptr;
+    const std::string_view written(digits, static_cast<std::size_t>(end - digits));
+    if (!table.put_at(place, key, written)) return {kFull, 0};
+  }
+  if (!quietly) table.wake(key);
+  return {nullptr, sum};
+}
+
+bool exists(const KeyTable& table, std::string_view key) {
+  return table.find(key) != nullptr || table.queue_size(key) > 0;
+}
+
+// Stores only where it wins; the reply says what is there now, and, where there is nothing, what
+// was expected.
+const char* compare_set(KeyTable& table, const Request& request, std::string& out) {
+  const std::string* present = table.find(request.key);
+  const bool wins = present ? *present == request.expected : request.expected.empty();
+  if (!wins) {
+    append_vector(out, present ? std::string_view(*present) : request.expected);
+    return nullptr;
+  }
+  if (!table.put(request.key, request.value)) return kFull;
+  append_vector(out, request.value);
+  return nullptr;
+}
+
+const char* multi_get(KeyTable& table, const Request& request, std::size_t longest_reply,
+                      std::string& out) {
+  const std::size_t start = out.size();
+  for (const std::string_view key : request.keys) {
+    const std::string* value = table.find(key);
+    if (out.size() - start + (value ? value->size() : 0) > longest_reply) return kReplyTooLong;
+    append_vector(out, value ? std::string_view(*value) : std::string_view());
+  }
+  return nullptr;
+}
+
+const char* list_keys(KeyTable& table, std::size_t longest_reply, std::string& out) {
+  const std::size_t start = out.size();
+  bool too_long = false;
+  append(out, static_cast<std::int64_t>(table.size()));
+  table.for_each([&](std::string_view key, std::string_view, SessionId) {
+    too_long = too_long || out.size() - start + key.size() > longest_reply;
+    if (!too_long) append_vector(out, key);
+  });
+  return too_long ? kReplyTooLong : nullptr;
+}
+
+// The limit holds for what a key has, however it grew.
+const char* append_value(KeyTable& table, const Request& request, const Limits& limits) {
+  const std::string* present = table.find(request.key);
+  if (present != nullptr && present->size() + request.value.size() > limits.value_bytes)
+    return kValueTooLong;
+  return table.append(request.key, request.value) ? nullptr : kFull;
+}
+
+const char* barrier(KeyTable& table, TableClient& client, std::uint64_t wait,
+                    const Request& request, std::string& out) {
+  const Sum sum = add(table, request.key, 1, true);
+  if (sum.failure != nullptr) return sum.failure;
+  if (sum.value < request.number)
+    return table.wait_for_wake(client, wait, request.key) ? nullptr : kFull;
+  out.push_back(kStopWaiting);
+  table.wake(request.key);
+  return nullptr;
+}
+
+const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_t wait,
+                              const Request& request, const Limits& limits, std::string& out) {
+  switch (request.op) {
+    case Op::Set:
+      return table.put(request.key, request.value) ? nullptr : kFull;
+    case Op::CompareSet:
+      return compare_set(table, request, out);
+    case Op::Get: {
+      const std::string* value = table.find(request.key);
+      append_reply(client, value ? std::string_view(*value) : std::string_view(), out);
+      return nullptr;
+    }
+    case Op::Add: {
+      const Sum sum = add(table, request.key, request.number, false);
+      if (sum.failure == nullptr) append(out, sum.value);
+      return sum.failure;
+    }
+    case Op::Check: {
+      bool ready = true;
+      for (const std::string_view key : request.keys)
+        ready = ready && exists(table, key);
+      out.push_back(ready ? kReady : kNotReady);
+      return nullptr;
+    }
+    case Op::Wait:
+      switch (table.wait(client, wait, request.keys)) {
+        case KeyTable::WaitOutcome::Done:
+          out.push_back(kStopWaiting);
+          return nullptr;
+        case KeyTable::WaitOutcome::Waiting:
+          return nullptr;
+        case KeyTable::WaitOutcome::OverBudget:
+          return kFull;
+      }
+      return nullptr;
+    case Op::GetNumKeys:
+      append(out, static_cast<std::int64_t>(table.size()));
+      return nullptr;
+    case Op::DeleteKey:
+      append(out, std::int64_t{table.erase(request.key) ? 1 : 0});
+      return nullptr;
+    case Op::Append:
+      return append_value(table, request, limits);
+    case Op::MultiGet:
+      return multi_get(table, request, limits.unread_bytes, out);
+    case Op::MultiSet:
+      for (std::size_t i = 0; i < request.keys.size(); ++i)
+        if (!table.put(request.keys[i], request.values[i])) return kFull;
+      return nullptr;
+    case Op::CancelWait:
+      table.cancel_waits(client);
+      out.push_back(kWaitCanceled);
+      return nullptr;
+    case Op::Ping:
+      append(out, request.nonce);
+      return nullptr;
+    case Op::QueuePush:
+      return table.push(request.key, request.value) ? nullptr : kFull;
+    case Op::QueuePop: {
+      const std::size_t size = table.queue_size(request.key);
+      append(out, static_cast<std::int64_t>(size));
+      if (size > 0) append_vector(out, table.pop(request.key));
+      return nullptr;
+    }
+    case Op::QueueLen:
+      append(out, static_cast<std::int64_t>(table.queue_size(request.key)));
+      return nullptr;
+    case Op::ListKeys:
+      return list_keys(table, limits.unread_bytes, out);
+    case Op::Barrier:
+      return barrier(table, client, wait, request, out);
+    case Op::Validate:
+      break;
+  }
+  return "unknown request";
+}
+
+}  // namespace
+
+const char* apply(KeyTable& table, TableClient& client, std::uint64_t wait, const Request& request,
+                  const Limits& limits, std::string& out) {
+  const char* failure = apply_unpublished(table, client, wait, request, limits, out);
+  table.publish();
+  return failure;
+}
+
+}  // namespace drun::store::tcpstore

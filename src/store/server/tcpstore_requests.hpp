@@ -1,0 +1,23 @@
+// What each request of the TCPStore protocol does to a table, and what it is answered.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "drun/store/limits.hpp"
+#include "store/protocol/tcpstore_protocol.hpp"
+#include "store/table/table.hpp"
+
+namespace drun::store::tcpstore {
+
+// Applies one request of `client` and appends its reply, if it has one yet, to `out`, which is what
+// client.send_now() sends first; a wait that
+// is not over is registered as `wait`, which is free, and answered through
+// TableClient::on_wait_done(). The request is within the limits as it was decoded; those that
+// depend on what the table holds are checked here. Returns null, or why the connection must be
+// closed: the protocol has no error replies.
+[[nodiscard]] const char* apply(KeyTable& table, TableClient& client, std::uint64_t wait,
+                                const Request& request, const Limits& limits, std::string& out);
+
+}  // namespace drun::store::tcpstore

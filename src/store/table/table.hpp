@@ -1,0 +1,222 @@
+// The key table: values, queues, waits and watches. A plain single-threaded class without socket or
+// clock; both protocols act on it. docs/protocol.md says what each request means.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "store/table/budget.hpp"
+#include "store/table/table_client.hpp"
+
+namespace drun::store {
+
+using SessionId = std::uint64_t;
+inline constexpr SessionId kNoSession = 0;
+
+class KeyTable {
+ public:
+  // In the place of a number, which is not negative.
+  static constexpr std::int64_t kUnknown = -1;
+  // What a key, a queue item, a wait's key or a watch counts besides its bytes.
+  static constexpr std::size_t kOverheadBytes = 128;
+
+  // `budget` bounds what is held; it outlives the table.
+  explicit KeyTable(Budget& budget) : budget_(budget) {}
+  KeyTable(const KeyTable&) = delete;
+  KeyTable& operator=(const KeyTable&) = delete;
+  // Precondition: all clients were dropped.
+  ~KeyTable() { clear(); }
+
+  // ---- keys; views and pointers live until the next change ----
+
+  [[nodiscard]] const std::string* find(std::string_view key) const;
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
+  // Keys that begin with `prefix`, in the order of their bytes.
+  [[nodiscard]] std::vector<Change> list(std::string_view prefix);
+  // How many changes were published so far.
+  [[nodiscard]] std::uint64_t revision() const { return revision_; }
+
+  // ---- changes: a request makes any number of them, then calls publish() once ----
+
+  // Whose the key is from now on: `owner`'s, to go with that session. Wakes the key's waiters.
+  // False: over the budget, and nothing was changed.
+  [[nodiscard]] bool put(std::string_view key, std::string_view value,
+                         SessionId owner = kNoSession);
+  // The same without waking: for BARRIER.
+  [[nodiscard]] bool put_quietly(std::string_view key, std::string_view value,
+                                 SessionId owner = kNoSession);
+  [[nodiscard]] bool append(std::string_view key, std::string_view value);
+  // put_quietly() in two steps, with one look-up: what locate() found is valid until the next
+  // change.
+  class Place;
+  [[nodiscard]] Place locate(std::string_view key);
+  [[nodiscard]] bool put_at(const Place& place, std::string_view key, std::string_view value,
+                            SessionId owner = kNoSession);
+  // put_at() of nobody's value that is as long as the one there is, to be written where it is: the
+  // digits of `number`, which is not negative. Precondition: there is one.
+  [[nodiscard]] std::string& rewrite(const Place& place, std::int64_t number);
+  // False: there was none.
+  bool erase(std::string_view key);
+  // Tells the watches what has changed since the last call, as one change.
+  void publish() {
+    if (!is_changed_) return;
+    is_changed_ = false;
+    ++revision_;
+    if (!changed_.empty()) tell_watches();
+  }
+  // Deletes a session's keys and publishes that.
+  void erase_owned_by(SessionId owner);
+  // Deletes all keys and queues, silently.
+  void clear();
+
+  // ---- queues ----
+
+  // Wakes one waiter. False: over the budget.
+  [[nodiscard]] bool push(std::string_view queue, std::string_view value);
+  [[nodiscard]] std::size_t queue_size(std::string_view queue) const;
+  // Precondition: queue_size(queue) > 0.
+  std::string pop(std::string_view queue);
+
+  // ---- waits: named by the client and a number that is free there ----
+
+  enum class WaitOutcome { Done, Waiting, OverBudget };
+  // Counts the keys that are missing now, each as often as it is named; the next creation of a key
+  // counts it down. A queue that is not empty counts as a key. Done: none is missing, and nothing
+  // was registered.
+  [[nodiscard]] WaitOutcome wait(TableClient& client, std::uint64_t wait,
+                                 std::span<const std::string_view> keys);
+  // Waits for wake(key), whether the key exists or not. False: over the budget.
+  [[nodiscard]] bool wait_for_wake(TableClient& client, std::uint64_t wait, std::string_view key);
+  // Counts the key down for everyone who waits for it.
+  void wake(std::string_view key) {
+    if (!waiters_.empty()) wake_all(key);
+  }
+  [[nodiscard]] static bool is_waiting(const TableClient& client) {
+    return client.first_wait_.client != nullptr || !client.more_waits_.empty();
+  }
+  [[nodiscard]] static bool is_waiting(const TableClient& client, std::uint64_t wait);
+  void cancel_wait(TableClient& client, std::uint64_t wait);
+  void cancel_waits(TableClient& client);
+
+  // ---- watches: named likewise ----
+
+  // False: over the budget.
+  [[nodiscard]] bool watch(TableClient& client, std::uint64_t watch, std::string_view key,
+                           bool prefix);
+  [[nodiscard]] static bool is_watching(const TableClient& client, std::uint64_t watch);
+  void unwatch(TableClient& client, std::uint64_t watch);
+
+  // Forgets the waits and watches of a client.
+  void drop(TableClient& client);
+
+  // ---- looking at all of it, in no order ----
+
+  template <typename Visit>  // Visit(string_view key, string_view value, SessionId owner)
+  void for_each(Visit visit) const {
+    for (const auto& [key, entry] : entries_)
+      visit(key, entry.value, entry.owner);
+  }
+  template <typename Visit>  // Visit(string_view queue, const list<string>& items)
+  void for_each_queue(Visit visit) const {
+    for (const auto& [queue, items] : queues_)
+      visit(queue, items);
+  }
+  struct Counts {
+    std::size_t queues = 0;
+    std::size_t waits = 0;
+    std::size_t watches = 0;
+  };
+  [[nodiscard]] Counts counts() const { return {queues_.size(), wait_count_, watch_count_}; }
+  // What this table has taken of the budget, counted anew from what it holds: for tests.
+  [[nodiscard]] std::size_t count_held_bytes() const;
+  // Grows whenever keys or queues change.
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
+  // Of a table that is being loaded.
+  void restore_revision(std::uint64_t revision) { revision_ = revision; }
+
+ private:
+  struct Entry {
+    std::string value;
+    SessionId owner = kNoSession;
+    std::int64_t number = kUnknown;  // that `value` was rewritten to
+  };
+  using Item = KeyMap<Entry>::value_type;
+
+  void set_owner(Item& item, SessionId owner);
+  void erase(KeyMap<Entry>::iterator it);
+  void note_change(std::string_view key) {
+    is_changed_ = true;
+    ++generation_;
+    if (watch_count_ > 0) changed_.emplace_back(key);
+  }
+  void tell_watches();
+  template <typename Map>
+  static std::pair<const std::string, WatchList>& list_of(Map& watches, std::string_view key);
+  template <typename Map>
+  static void erase_list(Map& watches, std::string_view key) {
+    watches.erase(watches.find(key));
+  }
+  template <typename Visit>
+  void for_each_watch(std::string_view key, Visit visit);
+  [[nodiscard]] Change current(std::string_view key) const;
+
+  WaitRecord& new_wait(TableClient& client, std::uint64_t id);
+  void forget_wait(WaitRecord& wait);
+  void release(WaiterList& list, WaiterList::iterator waiter);
+  [[nodiscard]] bool register_waiter(WaitRecord& wait, std::string_view key);
+  void count_down(WaiterList& list);
+  void wake_all(std::string_view key);
+  void wake_one(std::string_view queue);
+  void unregister(WaitRecord& wait);
+  void unregister(WatchRecord& watch);
+
+  Budget& budget_;
+  KeyMap<Entry> entries_;
+  // Kept from the first list() on: a table that is never listed pays nothing.
+  std::optional<std::set<std::string_view>> ordered_;
+  std::unordered_map<SessionId, KeySet> owned_;
+  KeyMap<std::list<std::string>> queues_;
+  KeyMap<WaiterList> waiters_;  // no list is empty
+  WaiterList spare_waiters_;    // for the next ones
+  KeyMap<WatchList> exact_watches_;
+  PrefixMap<WatchList> prefix_watches_;
+  std::map<std::size_t, std::size_t> prefix_lengths_;  // length -> how many prefixes have it
+  std::vector<std::string> changed_;                   // watched keys, since the last publish()
+  bool is_changed_ = false;
+  std::uint64_t revision_ = 0;
+  std::uint64_t generation_ = 0;
+  std::size_t wait_count_ = 0;
+  std::size_t watch_count_ = 0;
+};
+
+class KeyTable::Place {
+ public:
+  // Null: there is no such key.
+  [[nodiscard]] const std::string* value() const { return item_ ? &item_->second.value : nullptr; }
+  // What the last change of the value has rewritten it to; kUnknown: it was none, or no such key.
+  [[nodiscard]] std::int64_t number() const { return item_ ? item_->second.number : kUnknown; }
+
+ private:
+  friend class KeyTable;
+  explicit Place(Item* item) : item_(item) {}
+  Item* item_;
+};
+
+inline std::string& KeyTable::rewrite(const Place& place, std::int64_t number) {
+  if (place.item_->second.owner != kNoSession) set_owner(*place.item_, kNoSession);
+  note_change(place.item_->first);
+  place.item_->second.number = number;
+  return place.item_->second.value;
+}
+
+}  // namespace drun::store

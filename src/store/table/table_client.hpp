@@ -1,0 +1,132 @@
+// One connection as the key table knows it, and the table's records of its waits and watches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "store/table/key_hash.hpp"
+
+namespace drun::store {
+
+class TableClient;
+
+// Lookups by string_view without making a string.
+template <typename T>
+using KeyMap = std::unordered_map<std::string, T, KeyHash, std::equal_to<>>;
+using KeySet = std::unordered_set<std::string_view, KeyHash>;
+
+// The beginning of a text with its hash, which is computed along with those of all shorter ones:
+// FNV-1a, from a secret on.
+class HashedPrefix {
+ public:
+  // Of `text`, with no byte taken yet.
+  explicit HashedPrefix(std::string_view text) : text_(text) {}
+
+  // To this length, not shorter than before.
+  void extend(std::size_t length) {
+    for (; length_ < length; ++length_)
+      hash_ = (hash_ ^ static_cast<unsigned char>(text_[length_])) * 0x100000001B3;
+  }
+  [[nodiscard]] std::string_view view() const { return text_.substr(0, length_); }
+  [[nodiscard]] std::size_t hash() const { return hash_ ^ (hash_ >> 32); }
+
+ private:
+  std::string_view text_;
+  std::size_t length_ = 0;
+  std::uint64_t hash_ = KeyHash::process_secrets()[0];
+};
+struct PrefixHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const {
+    HashedPrefix all(text);
+    all.extend(text.size());
+    return all.hash();
+  }
+  std::size_t operator()(const HashedPrefix& prefix) const { return prefix.hash(); }
+};
+struct PrefixEqual {
+  using is_transparent = void;
+  bool operator()(std::string_view a, std::string_view b) const { return a == b; }
+  bool operator()(const HashedPrefix& a, std::string_view b) const { return a.view() == b; }
+  bool operator()(std::string_view a, const HashedPrefix& b) const { return a == b.view(); }
+};
+template <typename T>
+using PrefixMap = std::unordered_map<std::string, T, PrefixHash, PrefixEqual>;
+
+struct Change {
+  std::string_view key;
+  std::optional<std::string_view> value;  // nullopt: deleted
+
+  bool operator==(const Change&) const = default;
+};
+
+// One key of one wait; a key's waiters are in the order of arrival.
+struct WaitRecord;
+struct Waiter {
+  WaitRecord* wait = nullptr;
+  std::size_t index = 0;  // in WaitRecord::registrations
+};
+using WaiterList = std::list<Waiter>;
+
+struct WaitRecord {
+  struct Registration {
+    std::pair<const std::string, WaiterList>* list = nullptr;  // null: counted down already
+    WaiterList::iterator position;
+  };
+  TableClient* client = nullptr;
+  std::uint64_t id = 0;
+  std::size_t missing = 0;
+  std::vector<Registration> registrations;
+};
+
+struct WatchRecord;
+using WatchList = std::list<WatchRecord*>;
+
+struct WatchRecord {
+  TableClient* client = nullptr;
+  std::uint64_t id = 0;
+  bool prefix = false;
+  std::pair<const std::string, WatchList>* list = nullptr;
+  WatchList::iterator position;
+  std::vector<Change> pending;  // of the publication under way
+};
+
+// The callbacks must not call the table.
+class TableClient {
+ public:
+  TableClient() = default;
+  TableClient(const TableClient&) = delete;
+  TableClient& operator=(const TableClient&) = delete;
+  // Precondition: KeyTable::drop() was called, or there are neither waits nor watches.
+  virtual ~TableClient() = default;
+
+  // The wait that was registered as `wait` is over: all its keys are there.
+  virtual void on_wait_done(std::uint64_t wait) = 0;
+  // What one request changed under a watch; the views die with the call.
+  virtual void on_changes(std::uint64_t watch, std::uint64_t revision,
+                          std::span<const Change> changes) = 0;
+  // Sends what is to be sent to it and then `bytes`, as far as that is possible at once; how many
+  // of `bytes` went, so that they need not be copied.
+  virtual std::size_t send_now([[maybe_unused]] std::string_view bytes) { return 0; }
+
+ private:
+  friend class KeyTable;
+
+  // Most clients have one wait at a time, and one after the other: it needs no memory of its own.
+  WaitRecord first_wait_;  // without a client: unused
+  std::map<std::uint64_t, WaitRecord> more_waits_;
+  std::map<std::uint64_t, WatchRecord> watches_;
+};
+
+}  // namespace drun::store

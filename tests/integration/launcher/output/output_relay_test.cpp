@@ -1,0 +1,80 @@
+#include "launcher/output/output_relay.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <future>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "support/full_pipe.hpp"
+#include "support/output_rig.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using test::kPatience;
+using test::read_until;
+using test::write_all;
+
+class OutputRelayTest : public testing::Test {
+ protected:
+  OutputRelayTest() { ::signal(SIGPIPE, SIG_IGN); }
+
+  // Fills drun's stdout to the last byte.
+  [[nodiscard]] std::size_t fill() const {
+    return test::fill_pipe(out.writer.get(), std::string(4096, '-'));
+  }
+
+  test::Pipe out;
+  test::Pipe err;
+};
+
+TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
+  ::fcntl(out.writer.get(), F_SETPIPE_SZ, 1 << 20);  // as big as the relay makes it
+  const std::size_t filling = fill();
+  ASSERT_GT(filling, 0U);
+  OutputRelay relay(out.writer.get(), err.writer.get());
+  WorkerStreams agent = relay.open(0);
+  relay.start();
+  write_all(agent.standard_output.get(), std::string(9'999, 'x') + '\n');
+  write_all(agent.standard_error.get(), "words\n");
+  agent = {};
+  relay.drain(std::chrono::milliseconds(1));
+  EXPECT_FALSE(relay.delivered().all);
+  std::string words;
+  EXPECT_TRUE(read_until(err.reader.get(), words, [&] { return words == "words\n"; }));
+  Delivered before;
+  EXPECT_TRUE(test::eventually([&] {
+    before = relay.delivered();
+    return before.waits_for_output && !before.waits_for_error;
+  }));
+  relay.message("more");
+  EXPECT_TRUE(read_until(err.reader.get(), words, [&] { return words.ends_with("more\n"); }));
+  EXPECT_TRUE(test::eventually([&] { return !relay.delivered().waits_for_error; }));
+  EXPECT_EQ(relay.delivered().taken[0], before.taken[0]);
+  char byte = 0;
+  EXPECT_EQ(::read(out.reader.get(), &byte, 1), 1);
+  EXPECT_NE(relay.delivered().taken[0], before.taken[0]) << "too little to write more";
+
+  std::string shown;
+  const std::size_t all = filling - 1 + 10'000;
+  EXPECT_TRUE(read_until(out.reader.get(), shown, [&] { return shown.size() == all; }));
+  relay.drain(kPatience);
+  EXPECT_TRUE(relay.delivered().all);
+  EXPECT_TRUE(relay.finish());
+}
+
+TEST_F(OutputRelayTest, TheEndWaitsForNobody) {
+  ASSERT_GT(fill(), 0U);
+  OutputRelay relay(out.writer.get(), err.writer.get());
+  WorkerStreams agent = relay.open(0);
+  relay.start();
+  write_all(agent.standard_output.get(), "words\n");
+  agent = {};
+  EXPECT_TRUE(std::async(std::launch::async, [&] { return relay.finish(); }).get());
+}
+
+}  // namespace
+}  // namespace drun::launcher

@@ -1,0 +1,134 @@
+// What is looked at before a program starts, with the rights of an ordinary user.
+#include "launcher/workers/runnable.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using test::TempDir;
+
+Options python_file(const std::string& script) {
+  Options options;
+  options.python = true;
+  options.script_at = 2;
+  options.substitute_from = 2;
+  options.command = {"/bin/sh", "-u", script};
+  return options;
+}
+
+TEST(RunnableTest, AReadableFileAndAnInterpreterAreFine) {
+  const TempDir directory;
+  EXPECT_FALSE(unrunnable(python_file(directory.write("train.py", ""))));
+}
+
+TEST(RunnableTest, AFileBelowAFileIsNotThere) {
+  const TempDir directory;
+  const std::string path = directory.write("file", "") + "/train.py";
+  const auto found = unrunnable(python_file(path));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->exit_code(), 127);
+  EXPECT_EQ(found->text(), "open " + path + ": Not a directory");
+}
+
+TEST(RunnableTest, AFileOfEachWorkersOwnIsLookedAtForAll) {
+  const TempDir directory;
+  (void)directory.write("train0.py", "");
+  auto options = python_file(directory.path() / "train$local_rank.py");
+  EXPECT_FALSE(unrunnable(options));
+  options.nproc_per_node = 2;
+  const auto found = unrunnable(options);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->attempted, "open " + (directory.path() / "train1.py").string());
+  EXPECT_FALSE(unreadable_script(options, 0));
+  EXPECT_TRUE(unreadable_script(options, 1));
+}
+
+TEST(RunnableTest, AnInterpreterIsLookedUpInTheWorkersPath) {
+  const TempDir first;
+  const TempDir second;
+  const std::string script = first.write("train.py", "");
+  auto options = python_file(script);
+  options.command.front() = "snake";
+  options.inherited = {"PATH=" + first.path().string() + ":" + second.path().string()};
+  ASSERT_TRUE(unrunnable(options));
+  EXPECT_EQ(unrunnable(options)->exit_code(), 127);
+  (void)first.write("snake", "", false);
+  EXPECT_EQ(unrunnable(options)->exit_code(), 126);
+  (void)second.write("snake", "", true);
+  EXPECT_FALSE(unrunnable(options));
+  options.inherited.clear();
+  EXPECT_TRUE(unrunnable(options));
+}
+
+TEST(RunnableTest, AModuleIsPythonsToFind) {
+  auto options = python_file("no.such.module");
+  options.command = {"/bin/sh", "-u", "-m", "no.such.module"};
+  options.script_at = 0;
+  EXPECT_FALSE(unrunnable(options));
+}
+
+std::string trouble_with(const std::string& name, const std::string& path) {
+  Options options;
+  options.command = {name};
+  options.inherited = {"PATH=" + path};
+  const auto found = unrunnable(options);
+  return found ? std::to_string(found->exit_code()) + " " + found->text() : "";
+}
+
+TEST(RunnableTest, AProgramIsLookedUpAsAShellDoes) {
+  const TempDir directory;
+  const std::string folder = directory.path();
+  std::filesystem::create_directories(directory.path() / "data/train");
+  const std::string program = directory.write("train", "", true);
+  const std::string plain = directory.write("plain", "");
+  std::filesystem::create_directory(directory.path() / "package");
+  directory.write("package/__main__.py", "");
+  const std::string nowhere = ": No such file or directory";
+  const std::string not_executable = ": Permission denied; chmod +x makes it a program";
+  const struct {
+    std::string name, path, expected;
+  } cases[] = {
+      {program, "", ""},
+      {"train", folder, ""},
+      {"train", "/nonexistent:" + folder + "/data:" + folder, ""},
+      {"train", "/nonexistent", "127 exec train" + nowhere + " in PATH"},
+      {"train", folder + "/data", "127 exec train" + nowhere + " in PATH"},
+      {folder + "/absent", folder, "127 exec " + folder + "/absent" + nowhere},
+      {plain + "/below", "", "127 exec " + plain + "/below: Not a directory"},
+      {plain, "", "126 exec " + plain + not_executable},
+      {"plain", "/nonexistent:" + folder, "126 exec " + plain + not_executable},
+      {folder, "", "126 exec " + folder + ": Is a directory"},
+      {folder + "/package", "",
+       "126 exec " + folder + "/package: Is a directory; --run-path runs it with Python"},
+  };
+  for (const auto& each : cases)
+    EXPECT_EQ(trouble_with(each.name, each.path), each.expected) << each.name;
+}
+
+TEST(RunnableDeathTest, AFileThatMayNotBeReadIs126) {
+  const TempDir directory;
+  const std::string script = directory.write("train.py", "");
+  ASSERT_EQ(::chmod(script.c_str(), 0), 0);
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
+  const auto look = [&] {
+    if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(1);  // root may read everything
+    const auto found = unrunnable(python_file(script));
+    if (!found) ::_exit(0);
+    std::fputs(found->text().c_str(), stderr);
+    ::_exit(found->exit_code());
+  };
+  EXPECT_EXIT(look(), testing::ExitedWithCode(126), "open .*train.py: Permission denied");
+}
+
+}  // namespace
+}  // namespace drun::launcher

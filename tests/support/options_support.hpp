@@ -1,0 +1,76 @@
+// Parses command lines for tests on a machine that is made up.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launcher/command_line/parse.hpp"
+
+namespace drun::launcher::test {
+
+// Twelve CPUs, each a core, in two NUMA nodes; four GPUs, two at each node.
+inline MachineFacts made_up_facts() {
+  MachineFacts facts;
+  Topology topology;
+  for (int cpu = 0; cpu < 12; ++cpu) {
+    facts.usable.cpus.push_back(cpu);
+    facts.cores[cpu] = cpu;
+    topology.cpus.push_back({cpu, cpu, cpu < 6 ? 0 : 6, cpu / 6, cpu / 6});
+  }
+  facts.topology = topology;
+  for (int gpu = 0; gpu < 4; ++gpu) {
+    const std::string number = std::to_string(gpu);
+    facts.inventory.nvidia.push_back(
+        {Vendor::Nvidia, gpu, "GPU-" + number, "0000:0" + number + ":00.0", gpu / 2, number});
+  }
+  return facts;
+}
+
+inline Surroundings made_up_machine() {
+  Surroundings machine;
+  machine.fresh_id = [] { return std::string("fresh-id"); };
+  machine.host_name = [] { return std::string("node7"); };
+  machine.place_workers = [](const PlacementRequest& request,
+                             const std::vector<std::string>& environment) {
+    return place_workers(request, made_up_facts(), environment);
+  };
+  machine.interface_address = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "eth1") return "10.1.2.3";
+    return std::nullopt;
+  };
+  return machine;
+}
+
+// `arguments` as a shell would split them at blanks.
+inline std::vector<std::string> words(const std::string& arguments) {
+  std::vector<std::string> result;
+  std::string word;
+  for (const char c : arguments + " ") {
+    if (c != ' ') {
+      word += c;
+    } else if (!word.empty()) {
+      result.push_back(word);
+      word.clear();
+    }
+  }
+  return result;
+}
+
+inline Parsed parse(std::vector<std::string> arguments, std::vector<std::string> environment = {},
+                    const std::string& name = "drun") {
+  arguments.insert(arguments.begin(), name);
+  return parse_options(arguments, environment, made_up_machine());
+}
+
+inline Parsed parse_line(const std::string& line, std::vector<std::string> environment = {}) {
+  return parse(words(line), std::move(environment));
+}
+
+// Stops the test with drun's message where the line is refused.
+inline Options options_of(const std::string& line, std::vector<std::string> environment = {}) {
+  Parsed parsed = parse_line(line, std::move(environment));
+  if (!parsed.options) throw std::runtime_error("refused: " + parsed.text);
+  return *parsed.options;
+}
+
+}  // namespace drun::launcher::test

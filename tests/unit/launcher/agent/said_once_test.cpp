@@ -1,0 +1,43 @@
+#include "launcher/agent/said_once.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+TEST(SaidOnceTest, AProcessMayRepeatItself) {
+  SaidOnce said;
+  EXPECT_TRUE(said.first_to_say("a"));
+  EXPECT_TRUE(said.first_to_say("a"));
+  EXPECT_TRUE(said.first_to_say("b"));
+}
+
+TEST(SaidOnceTest, OfSeveralProcessesTheFirstSaysIt) {
+  SaidOnce said;
+  const auto in_child = [&said](const std::string& text) {
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(said.first_to_say(text) ? 1 : 0);
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return WEXITSTATUS(status) == 1;
+  };
+  EXPECT_TRUE(in_child("stopping"));
+  EXPECT_FALSE(in_child("stopping"));
+  EXPECT_FALSE(said.first_to_say("stopping"));
+  EXPECT_TRUE(said.first_to_say("stopping")) << "for the second time";
+  EXPECT_TRUE(in_child("stopped"));
+}
+
+TEST(SaidOnceTest, ATableThatIsFullHidesNothing) {
+  SaidOnce said;
+  for (int i = 0; i < 20'000; ++i)
+    EXPECT_TRUE(said.first_to_say(std::to_string(i)));
+}
+
+}  // namespace
+}  // namespace drun::launcher

@@ -1,0 +1,93 @@
+#include "launcher/dry_run.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/golden.hpp"
+#include "support/options_support.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using drun::test::expect_golden;
+using test::options_of;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(DryRunTest, TheFlagIsAskedForByOptions) {
+  EXPECT_TRUE(options_of("--dry-run p").dry_run);
+  EXPECT_FALSE(options_of("p").dry_run);
+}
+
+TEST(DryRunTest, OneNodeIsKnownButForItsPort) {
+  expect_golden("command_line/dry_run_one_node.txt",
+                dry_run(options_of("--nproc-per-node 2 train.py --out=$local_rank")));
+}
+
+TEST(DryRunTest, ANameThatIsMadeUpForTheJobIsNotShown) {
+  for (const char* flags : {"", "--standalone ", "--local-nodes 2 "}) {
+    const std::string text = dry_run(options_of(std::string(flags) + "./train"));
+    EXPECT_THAT(text, Not(HasSubstr("fresh-id"))) << flags;
+    EXPECT_THAT(text, HasSubstr("\njob id:   <a fresh one>\n")) << flags;
+    EXPECT_THAT(text, HasSubstr("  TORCHELASTIC_RUN_ID=<a fresh one>\n")) << flags;
+  }
+  EXPECT_THAT(dry_run(options_of("--rdzv-id mine ./train")), HasSubstr("\njob id:   mine\n"));
+}
+
+TEST(DryRunTest, AStaticNodeKnowsItsRanks) {
+  expect_golden(
+      "command_line/dry_run_static.txt",
+      dry_run(options_of("--nnodes 2 --nproc-per-node 2 --node-rank 1 --master-addr node0 "
+                         "--master-port 29501 ./train")));
+}
+
+TEST(DryRunTest, AnElasticNodeShowsWhatTheRendezvousWillDecide) {
+  expect_golden(
+      "command_line/dry_run_elastic.txt",
+      dry_run(options_of("--nnodes 1:4 --nproc-per-node 2 --rdzv-endpoint node0:29400 ./train")));
+}
+
+TEST(DryRunTest, LocalNodesAreAllShown) {
+  expect_golden("command_line/dry_run_local_nodes.txt",
+                dry_run(options_of("--local-nodes 2 --nproc-per-node 2 ./train")));
+}
+
+TEST(DryRunTest, DevicesAreShown) {
+  const std::string text = dry_run(options_of("--gpus 3,1 --virtual-local-rank ./train"));
+  EXPECT_THAT(text, HasSubstr("  on GPU 3 (0000:03:00.0); CPUs 0-11 (not bound)\n"
+                              "  LOCAL_RANK=0 RANK=0 ROLE_RANK=0 CUDA_VISIBLE_DEVICES=3 "
+                              "CUDA_DEVICE_ORDER=PCI_BUS_ID ./train"));
+  EXPECT_THAT(text, HasSubstr("LOCAL_RANK=0 RANK=1 ROLE_RANK=1 CUDA_VISIBLE_DEVICES=1 "
+                              "CUDA_DEVICE_ORDER=PCI_BUS_ID ./train"));
+}
+
+TEST(DryRunTest, NothingInheritedIsShown) {
+  const std::string text = dry_run(options_of("./train", {"SECRET_TOKEN=hunter2", "PATH=/x"}));
+  EXPECT_THAT(text, Not(HasSubstr("SECRET_TOKEN")));
+  EXPECT_THAT(text, Not(HasSubstr("hunter2")));
+}
+
+TEST(DryRunTest, ManyNodesAreCutShort) {
+  const std::string text = dry_run(options_of("--nnodes 1000 --rdzv-endpoint h ./train"));
+  EXPECT_THAT(text, HasSubstr("and so on to node 999"));
+  EXPECT_THAT(text, Not(HasSubstr("node 16:")));
+}
+
+TEST(DryRunTest, WordsAreQuotedForTheShell) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"plain-1.0/x:y=z,@%+", "plain-1.0/x:y=z,@%+"},
+      {"", "''"},
+      {"a b", "'a b'"},
+      {"it's", "'it'\\''s'"},
+      {"$HOME", "'$HOME'"},
+      {"*", "'*'"},
+      {"a\nb", "'a\nb'"},
+      {"~", "'~'"},
+      {"\"", "'\"'"},
+  };
+  for (const auto& [text, quoted] : cases)
+    EXPECT_EQ(shell_quoted(text), quoted);
+}
+
+}  // namespace
+}  // namespace drun::launcher

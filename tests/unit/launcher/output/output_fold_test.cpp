@@ -1,0 +1,149 @@
+#include "launcher/output/output_fold.hpp"
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+
+class LineFolderTest : public testing::Test {
+ protected:
+  std::vector<std::string> due() {
+    std::vector<std::string> lines;
+    while (const auto folded = folder_.next(now_))
+      lines.push_back(fold_prefix(folded->ranks) + folded->line);
+    return lines;
+  }
+  void join(int ranks) {
+    for (int rank = 0; rank < ranks; ++rank)
+      folder_.join(rank);
+  }
+
+  LineFolder folder_;
+  LineFolder::Time now_ = LineFolder::Time{} + std::chrono::hours(1);
+};
+
+TEST_F(LineFolderTest, ALineOfAllRanksIsShownOnceAndAtOnce) {
+  join(3);
+  folder_.add(2, "hello\n", now_);
+  folder_.add(0, "hello\n", now_);
+  EXPECT_THAT(due(), ElementsAre());
+  folder_.add(1, "hello\n", now_);
+  EXPECT_THAT(due(), ElementsAre("[ranks 0-2] hello\n"));
+  EXPECT_EQ(folder_.deadline(), std::nullopt);
+}
+
+TEST_F(LineFolderTest, ALineOfSomeRanksWaitsForTheOthersAWhile) {
+  join(4);
+  folder_.add(0, "hello\n", now_);
+  folder_.add(3, "hello\n", now_);
+  EXPECT_EQ(folder_.deadline(), now_ + milliseconds(300));
+  now_ += milliseconds(299);
+  EXPECT_THAT(due(), ElementsAre());
+  now_ += milliseconds(1);
+  EXPECT_THAT(due(), ElementsAre("[ranks 0,3] hello\n"));
+  folder_.add(1, "hello\n", now_);
+  now_ += milliseconds(300);
+  EXPECT_THAT(due(), ElementsAre("[rank 1] hello\n"));
+}
+
+TEST_F(LineFolderTest, EachRanksLinesStayInOrder) {
+  join(2);
+  folder_.add(0, "a\n", now_);
+  folder_.add(0, "b\n", now_);
+  folder_.add(1, "b\n", now_);
+  folder_.add(1, "a\n", now_);  // after b: not the "a" of rank 0, which came before b
+  now_ += milliseconds(300);
+  EXPECT_THAT(due(), ElementsAre("[rank 0] a\n", "[ranks 0-1] b\n", "[rank 1] a\n"));
+}
+
+TEST_F(LineFolderTest, ALineThatARankRepeatsIsCountedEachTime) {
+  join(2);
+  for (int i = 0; i < 2; ++i)
+    folder_.add(0, "x\n", now_);
+  for (int i = 0; i < 2; ++i)
+    folder_.add(1, "x\n", now_);
+  EXPECT_THAT(due(), ElementsAre("[ranks 0-1] x\n", "[ranks 0-1] x\n"));
+}
+
+TEST_F(LineFolderTest, NobodyWaitsForARankThatHasEnded) {
+  join(3);
+  folder_.add(0, "x\n", now_);
+  folder_.add(1, "x\n", now_);
+  folder_.leave(2);
+  EXPECT_EQ(folder_.deadline(), LineFolder::Time{});
+  EXPECT_THAT(due(), ElementsAre("[ranks 0-1] x\n"));
+  folder_.leave(7);  // never joined
+}
+
+// As the last words of workers that end one after the other.
+TEST_F(LineFolderTest, RanksThatHavePrintedAndLeftDoNotStandForThoseThatAreThere) {
+  join(4);
+  for (const int rank : {0, 1, 2}) {
+    folder_.add(rank, "bye\n", now_);
+    folder_.leave(rank);
+    EXPECT_THAT(due(), ElementsAre());
+    EXPECT_EQ(folder_.deadline(), now_ + milliseconds(300));
+  }
+  folder_.add(3, "bye\n", now_);
+  folder_.leave(3);
+  EXPECT_EQ(folder_.deadline(), LineFolder::Time{});
+  EXPECT_THAT(due(), ElementsAre("[ranks 0-3] bye\n"));
+}
+
+TEST_F(LineFolderTest, ARankWithTwoStreamsTakesPartUntilBothEnd) {
+  join(2);
+  folder_.join(1);
+  folder_.leave(1);
+  folder_.add(0, "x\n", now_);
+  EXPECT_THAT(due(), ElementsAre());
+  folder_.leave(1);
+  EXPECT_THAT(due(), ElementsAre("[rank 0] x\n"));
+}
+
+TEST_F(LineFolderTest, HoldsABoundedNumberOfLines) {
+  folder_ = LineFolder({.window = milliseconds(300), .lines = 10, .bytes = 1000});
+  join(2);
+  for (int i = 0; i < 15; ++i)
+    folder_.add(0, std::to_string(i) + "\n", now_);
+  EXPECT_EQ(due().size(), 5U);
+  for (int i = 0; i < 5; ++i)
+    folder_.add(0, std::string(300, 'x') + std::to_string(i) + "\n", now_);
+  EXPECT_EQ(due().size(), 12U);
+  now_ += milliseconds(300);
+  EXPECT_EQ(due().size(), 3U);
+}
+
+// Whatever the ranks print and whenever: every line of every rank once, in its order.
+TEST_F(LineFolderTest, LosesAndReordersNothing) {
+  join(5);
+  std::map<int, std::vector<std::string>> printed;
+  std::map<int, std::vector<std::string>> shown;
+  const auto collect = [&] {
+    while (const auto folded = folder_.next(now_))
+      for (const int rank : folded->ranks)
+        shown[rank].push_back(folded->line);
+  };
+  unsigned seed = 7;
+  for (int step = 0; step < 20'000; ++step) {
+    seed = seed * 1103515245U + 12345U;
+    const int rank = static_cast<int>((seed >> 8U) % 5);
+    std::string line = "line " + std::to_string((seed >> 12U) % 6) + "\n";
+    printed[rank].push_back(line);
+    folder_.add(rank, line, now_);
+    if ((seed >> 20U) % 8 == 0) now_ += milliseconds((seed >> 16U) % 100);
+    collect();
+  }
+  now_ += milliseconds(300);
+  collect();
+  EXPECT_TRUE(printed == shown);
+  EXPECT_EQ(folder_.deadline(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace drun::launcher

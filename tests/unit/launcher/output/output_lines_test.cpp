@@ -1,0 +1,190 @@
+#include "launcher/output/output_lines.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <regex>
+
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+std::string content(const BufferChain& chain) {
+  std::array<iovec, 64> parts{};
+  std::string text;
+  const std::size_t count = chain.parts(parts, chain.size());
+  for (std::size_t i = 0; i < count; ++i)
+    text.append(static_cast<const char*>(parts[i].iov_base), parts[i].iov_len);
+  return text;
+}
+
+TEST(WholeLinesTest, EndsAtTheLastLineEnd) {
+  EXPECT_EQ(whole_lines("", 0), 0U);
+  EXPECT_EQ(whole_lines("abc", 0), 0U);
+  EXPECT_EQ(whole_lines("abc\n", 0), 4U);
+  EXPECT_EQ(whole_lines("a\nb\nc", 0), 4U);
+  EXPECT_EQ(whole_lines("abc\rdef", 0), 0U);
+  EXPECT_EQ(whole_lines("\n", 0), 1U);
+  EXPECT_EQ(whole_lines("abc", 3), 0U);
+  const std::string no_line(kLongestLine, 'x');
+  EXPECT_EQ(whole_lines(no_line, 100), no_line.size());
+  EXPECT_EQ(whole_lines(no_line.substr(1), 100), 0U);
+  EXPECT_EQ(whole_lines(no_line + "\nrest", 100), no_line.size() + 1);
+}
+
+TEST(LeftAfterTest, SaysWhatIsOnTheConsole) {
+  using Left = LineTurns::Left;
+  const auto same = [](Left a, Left b) {
+    return a.open == b.open && a.at_margin == b.at_margin && a.returned == b.returned &&
+           a.endless == b.endless;
+  };
+  EXPECT_TRUE(same(left_after({}, ""), {}));
+  EXPECT_TRUE(same(left_after({}, "line\n"), {}));
+  EXPECT_TRUE(same(left_after({}, "line\npart"), {.open = true}));
+  EXPECT_TRUE(same(left_after({}, " 10%\r"), {.open = true, .at_margin = true, .returned = true}));
+  EXPECT_TRUE(same(left_after({}, "\r 10%"), {.open = true, .returned = true}));
+  const Left bar = left_after({}, "\r 10%");
+  EXPECT_TRUE(same(left_after(bar, " of it"), {.open = true, .returned = true}));
+  EXPECT_TRUE(same(left_after(bar, " done\n"), {}));
+  EXPECT_TRUE(same(left_after({}, "dos\r\n"), {}));
+  EXPECT_TRUE(
+      same(left_after({}, std::string(kLongestLine, 'x')), {.open = true, .endless = true}));
+}
+
+TEST(SubstituteTest, IsPythonsSafeSubstitute) {
+  const std::map<std::string, std::string> values{{"rank", "3"}, {"role_name", "w$x"}};
+  const std::pair<const char*, const char*> cases[] = {
+      {"", ""},
+      {"plain", "plain"},
+      {"${rank}", "3"},
+      {"$rank", "3"},
+      {"[$rank]:", "[3]:"},
+      {"${role_name}${rank} ", "w$x3 "},
+      {"$$rank", "$rank"},
+      {"$$", "$"},
+      {"$", "$"},
+      {"100$ ", "100$ "},
+      {"${unknown} $unknown", "${unknown} $unknown"},
+      {"${rank", "${rank"},
+      {"${}", "${}"},
+      {"${rank x}", "${rank x}"},
+      {"$rank_x", "$rank_x"},
+      {"$3", "$3"},
+      {"${3}", "${3}"},
+      {"caf\xc3\xa9$rank\xff",
+       "caf\xc3\xa9"
+       "3\xff"},
+  };
+  for (const auto& [text, expected] : cases)
+    EXPECT_EQ(substitute(text, values), expected) << text;
+}
+
+TEST(LinePrefixTest, IsTorchrunsUnlessTheUserSays) {
+  const PrefixNames names{"trainer", 12, 3, "node7.cluster.example"};
+  EXPECT_EQ(line_prefix("", names), "[trainer3]:");
+  EXPECT_EQ(line_prefix("${hostname}:${rank}/${local_rank} ${role_name} ${x}|", names),
+            "node7:12/3 trainer ${x}|");
+}
+
+TEST(TimeStampTest, HasMillisecondsAndABlank) {
+  const auto time = std::chrono::system_clock::time_point(std::chrono::milliseconds(1795191822007));
+  const std::regex form(R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.007 )");
+  EXPECT_TRUE(std::regex_match(time_stamp(time), form)) << time_stamp(time);
+}
+
+TEST(AppendLinesTest, PutsThePrefixBeforeEachLine) {
+  struct Case {
+    std::string_view lines;
+    bool continues;
+    std::string_view expected;
+  };
+  using namespace std::string_view_literals;
+  const Case cases[] = {
+      {"a\nb\n", false, "P:a\nP:b\n"},
+      {"rest\nb\n", true, "rest\nP:b\n"},
+      {"\n\n", false, "P:\nP:\n"},
+      {"\n", true, "\n"},
+      {"part", false, "P:part"},
+      {"part", true, "part"},
+      {"a\rb\r\n", false, "P:a\rb\r\n"},
+      {"nul\0\n\xff\n"sv, false, "P:nul\0\nP:\xff\n"sv},
+      {"", false, ""},
+  };
+  for (const Case& c : cases) {
+    BufferPool pool;
+    BufferChain chain(pool);
+    append_lines(chain, c.lines, "P:", c.continues);
+    EXPECT_EQ(content(chain), c.expected);
+  }
+}
+
+TEST(AppendLinesTest, CrossesBuffersUnharmed) {
+  std::string lines;
+  std::string expected;
+  for (int i = 0; i < 30'000; ++i) {
+    const std::string line =
+        std::string(static_cast<std::size_t>(i * 13 % 70), 'x') + std::to_string(i) + '\n';
+    lines += line;
+    expected += "[default0]:" + line;
+  }
+  const std::string huge(3 * kLongestLine, 'y');
+  lines += huge + '\n' + huge;
+  expected += "[default0]:" + huge + "\n[default0]:" + huge;
+  BufferPool pool;
+  BufferChain chain(pool);
+  append_lines(chain, lines, "[default0]:", false);
+  ASSERT_EQ(chain.size(), expected.size());
+  EXPECT_TRUE(content(chain) == expected);
+}
+
+TEST(BufferChainTest, GivesBackWhatWasPutInAsItIsConsumed) {
+  BufferPool pool;
+  BufferChain chain(pool);
+  EXPECT_TRUE(chain.empty());
+  std::string model;
+  unsigned seed = 1;
+  const auto random = [&](std::size_t below) {
+    seed = seed * 1103515245U + 12345U;
+    return (seed >> 8U) % below;
+  };
+  for (int step = 0; step < 2000; ++step) {
+    const std::size_t size = random(20'000);
+    const std::string bytes(size, static_cast<char>('a' + step % 26));
+    if (random(3) == 0) {
+      char* const to = chain.room(size + 1);
+      ASSERT_GT(chain.spare(), size);
+      std::copy(bytes.begin(), bytes.end(), to);
+      chain.commit(size);
+      chain.trim();
+    } else {
+      chain.append(bytes);
+    }
+    model += bytes;
+    const std::size_t gone = random(model.size() + 1);
+    chain.consume(gone);
+    model.erase(0, gone);
+    ASSERT_EQ(chain.size(), model.size());
+    if (!model.empty()) {
+      ASSERT_EQ(chain.front(), model.front());
+    }
+    if (step % 50 == 0) {
+      ASSERT_TRUE(content(chain) == model);
+    }
+  }
+}
+
+TEST(BufferChainTest, AWriteIsAtMostAsLongAsAskedFor) {
+  BufferPool pool;
+  BufferChain chain(pool);
+  chain.append(std::string(kBufferSize + 10, 'x'));
+  std::array<iovec, 4> parts{};
+  EXPECT_EQ(chain.parts(parts, 0), 0U);
+  EXPECT_EQ(chain.parts(parts, 5), 1U);
+  EXPECT_EQ(parts[0].iov_len, 5U);
+  EXPECT_EQ(chain.parts(parts, kBufferSize + 3), 2U);
+  EXPECT_EQ(parts[1].iov_len, 3U);
+  EXPECT_EQ(chain.parts(std::span(parts).first(1), kBufferSize + 3), 1U);
+}
+
+}  // namespace
+}  // namespace drun::launcher

@@ -1,0 +1,145 @@
+#include "launcher/report/failure_report.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/output/output_text.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using rendezvous::FailureSummary;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+FailureSummary exit_seven() {
+  FailureSummary failure;
+  failure.rank = 3;
+  failure.local_rank = 1;
+  failure.host = "node1";
+  failure.pid = 4711;
+  failure.exit_code = 7;
+  failure.cause = "exit code 7";
+  failure.uptime_ms = 12'340;
+  return failure;
+}
+
+std::size_t count_lines(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST(DescribeTest, SaysWhoWhatAndAfterHowLong) {
+  EXPECT_EQ(describe(exit_seven()),
+            "rank 3 (local rank 1 on node1, pid 4711): exit code 7 after 12.3 s");
+  FailureSummary never_ran = exit_seven();
+  never_ran.pid = 0;
+  never_ran.cause = "cannot run /x: No such file or directory";
+  EXPECT_EQ(describe(never_ran),
+            "rank 3 (local rank 1 on node1): cannot run /x: No such file or directory");
+}
+
+TEST(DescribeTest, Durations) {
+  const std::pair<std::int64_t, const char*> cases[] = {
+      {-5, "0 ms"},
+      {0, "0 ms"},
+      {999, "999 ms"},
+      {1000, "1.0 s"},
+      {12'340, "12.3 s"},
+      {119'949, "119.9 s"},
+      {120'000, "2 min 0 s"},
+      {200'400, "3 min 20 s"},
+      {7'199'000, "119 min 59 s"},
+      {7'200'000, "2 h 0 min"},
+      {7'500'000, "2 h 5 min"},
+      {360'000'000, "100 h 0 min"},
+  };
+  for (const auto& [ms, text] : cases)
+    EXPECT_EQ(describe_duration(ms), text);
+}
+
+TEST(DescribeTest, Ranks) {
+  EXPECT_EQ(describe_ranks({}), "");
+  EXPECT_EQ(describe_ranks({3}), "3");
+  EXPECT_EQ(describe_ranks({2, 1}), "1-2");
+  EXPECT_EQ(describe_ranks({7, 0, 1, 2, 5, 5, 9, 10}), "0-2,5,7,9-10");
+}
+
+TEST(DescribeOthersTest, NamesTheRanksAndWhatIsTheSame) {
+  FailureSummary root = exit_seven();
+  EXPECT_THAT(describe_others(root), ElementsAre());
+  root.last_words = "ValueError: bad";
+  root.others = {{{{0, 2}, {5, 5}}, "exit code 7", "ValueError: bad"},
+                 {{{4, 4}}, "exit code 1", "KeyError: 'x'"},
+                 {{{9, 9}}, "killed by SIGSEGV", ""}};
+  EXPECT_THAT(describe_others(root),
+              ElementsAre("ranks 0-2,5: exit code 7, same error",
+                          "rank 4: exit code 1: KeyError: 'x'", "rank 9: killed by SIGSEGV"));
+}
+
+TEST(EssenceTest, IsTheLastLineThatSaysSomething) {
+  EXPECT_EQ(essence("", {}), "");
+  EXPECT_EQ(essence("Traceback\n  x\n  ValueError: bad \n\n", {"other"}), "ValueError: bad");
+  EXPECT_EQ(essence("", {"first", "  out of luck ", " "}), "out of luck");
+}
+
+TEST(RenderFailureTest, IsAtMostAsLongAsAskedFor) {
+  FailureSummary root = exit_seven();
+  root.log_file = "/logs/stderr.log";
+  for (std::size_t traceback = 0; traceback < 60; traceback += 20) {
+    for (std::size_t tail = 0; tail <= 40; tail += 8) {
+      for (std::size_t others = 0; others < 30; others += 9) {
+        root.traceback.clear();
+        for (std::size_t i = 0; i < traceback; ++i)
+          root.traceback += "frame " + std::to_string(i) + "\n";
+        root.tail.assign(tail, "stderr");
+        root.others.assign(others, {{{1, 1}}, "exit code 1", ""});
+        for (std::size_t limit : {24U, 30U, 100U}) {
+          const std::string text = render_failure(root, {"note"}, {.lines = limit});
+          EXPECT_LE(count_lines(text), limit) << traceback << ' ' << tail << ' ' << others;
+          const bool fits = count_lines(render_failure(root, {"note"}, {.lines = 1000})) <= limit;
+          EXPECT_EQ(text.find("left out") == std::string::npos, fits);
+        }
+      }
+    }
+  }
+}
+
+TEST(RenderFailureTest, TheLastLineOfATracebackIsNeverLeftOut) {
+  FailureSummary root = exit_seven();
+  for (int i = 0; i < 100; ++i)
+    root.traceback += "  frame " + std::to_string(i) + "\n";
+  root.traceback += "ValueError: bad\n";
+  root.tail.assign(20, "something else");
+  const std::string text = render_failure(root, {}, {});
+  EXPECT_THAT(text, HasSubstr("  |   frame 0\n"));
+  EXPECT_THAT(text, HasSubstr("  | ValueError: bad\n"));
+  EXPECT_THAT(text, HasSubstr("lines left out"));
+}
+
+TEST(RenderFailureTest, AsksForMoreLinesWhereTheUserDoes) {
+  EXPECT_EQ(report_lines(0), 24U);
+  EXPECT_EQ(report_lines(20), 24U);
+  EXPECT_EQ(report_lines(100), 104U);
+  FailureSummary root = exit_seven();
+  root.tail.assign(20, "line");
+  EXPECT_THAT(render_failure(root, {}, {.lines = report_lines(20)}), Not(HasSubstr("left out")));
+}
+
+TEST(RenderFailureTest, NothingThatActsReachesTheTerminal) {
+  FailureSummary root = exit_seven();
+  root.host = "no\x1b[31mde";
+  root.cause = "exit\x07";
+  root.traceback = "\x1b]0;title\x07text\xff";
+  root.tail = {"\x1b[2J"};
+  root.log_file = "/x\ny";
+  root.others = {{{{1, 1}}, "exit\x1b[0m", "\x1b[1m"}};
+  const std::string text = render_failure(root, {"\r\x1b\x9b"}, {});
+  for (const char c : text)
+    EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= ' ') << text;
+}
+
+}  // namespace
+}  // namespace drun::launcher

@@ -1,0 +1,532 @@
+#include "store/client/control_machine.hpp"
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drun::store {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using Time = ControlMachine::Time;
+
+ControlOptions options() {
+  ControlOptions result;
+  result.endpoint = {"10.0.0.1", 29500};
+  result.connect_timeout = 60s;
+  result.time_to_live = 6s;
+  result.grace = 1s;
+  result.keep_alive = 6s;
+  return result;
+}
+
+// A machine, its clock, and the store's end of its connection.
+class Fixture {
+ public:
+  explicit Fixture(ControlOptions chosen = options()) : machine_(std::move(chosen), 1) {}
+
+  ControlMachine& machine() { return machine_; }
+  Time now() const { return now_; }
+  void advance(std::chrono::milliseconds time) { now_ += time; }
+
+  // Lets time pass until the machine has nothing to do before then.
+  void run_for(std::chrono::milliseconds time) {
+    const Time end = now_ + time;
+    while (machine_.next_deadline() && *machine_.next_deadline() <= end) {
+      now_ = std::max(now_, *machine_.next_deadline());
+      machine_.on_time(now_);
+    }
+    now_ = end;
+  }
+
+  // What the machine has sent: request id and message. The opening is checked and left out.
+  struct Sent {
+    std::uint64_t id;
+    control::Request message;
+  };
+  std::vector<Sent> sent() {
+    bytes_ = machine_.take_output(now_);
+    std::string_view rest = bytes_;
+    if (control::may_be_opening(rest) && rest.size() >= control::kOpeningBytes) {
+      rest.remove_prefix(control::kOpeningBytes);
+    }
+    std::vector<Sent> result;
+    while (!rest.empty()) {
+      const auto frame = control::next_frame(rest, 1 << 20);
+      EXPECT_EQ(frame.status, control::FrameStatus::Complete);
+      if (frame.status != control::FrameStatus::Complete) break;
+      Sent one{frame.frame.request, {}};
+      EXPECT_EQ(control::decode_request(frame.frame, 1000, one.message), control::DecodeStatus::Ok);
+      result.push_back(std::move(one));
+      rest.remove_prefix(frame.size);
+    }
+    return result;
+  }
+
+  void reply(std::uint64_t id, const control::Reply& message) {
+    std::string bytes;
+    control::encode(bytes, id, message);
+    machine_.on_received(bytes, now_);
+  }
+
+  void welcome() { reply(0, control::Welcome{1, 1000, 100, 500, 100}); }
+
+  // From a fresh machine, or one that wants a connection, to an open session.
+  void bring_up(std::uint64_t session = 7) {
+    machine_.on_connected(now_);
+    const auto requests = sent();
+    ASSERT_EQ(requests.size(), 1U);
+    welcome();
+    reply(requests[0].id, control::Session{session, control::Token{1, 2, 3}, 6000, 1000});
+  }
+
+  std::vector<ControlEvent> events() { return machine_.take_events(); }
+
+  // The links among the events, as "Up", "Down ..." with their details.
+  std::vector<std::pair<ControlState, std::string>> links() {
+    std::vector<std::pair<ControlState, std::string>> result;
+    for (auto& event : events()) {
+      if (auto* link = std::get_if<ControlLink>(&event)) {
+        result.emplace_back(link->state, link->detail);
+      }
+    }
+    return result;
+  }
+
+ private:
+  ControlMachine machine_;
+  Time now_{1h};
+  std::string bytes_;
+};
+
+template <typename Message>
+const Message* only(const std::vector<Fixture::Sent>& requests) {
+  return requests.size() == 1 ? std::get_if<Message>(&requests[0].message) : nullptr;
+}
+
+TEST(ControlMachineTest, OpensASessionInOneRoundTrip) {
+  Fixture f;
+  EXPECT_EQ(f.machine().wanted_connection(), std::nullopt);
+  f.machine().open(f.now());
+  EXPECT_EQ(f.machine().wanted_connection(), 1U);
+  f.machine().on_connected(f.now());
+  const auto requests = f.sent();
+  const auto* open = only<control::OpenSession>(requests);
+  ASSERT_NE(open, nullptr) << "behind the opening, without waiting for the welcome";
+  EXPECT_EQ(open->ttl_ms, 6000U);
+  EXPECT_EQ(open->grace_ms, 1000U);
+  f.welcome();
+  EXPECT_TRUE(f.events().empty());
+  f.reply(requests[0].id, control::Session{7, {}, 6000, 1000});
+  const auto links = f.links();
+  ASSERT_EQ(links.size(), 1U);
+  EXPECT_EQ(links[0].first, ControlState::Up);
+}
+
+TEST(ControlMachineTest, SendsWhatWasAskedForBeforeTheSessionInOrder) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.machine().commit(11, {{}, {{"k", "v", true}}});
+  f.machine().watch(3, "p/", true);
+  f.bring_up();
+  const auto requests = f.sent();
+  ASSERT_EQ(requests.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<control::Watch>(requests[0].message));
+  EXPECT_TRUE(std::holds_alternative<control::Transaction>(requests[1].message));
+  f.events();
+  f.reply(requests[0].id, control::Snapshot{1, {{"p/a", "1"}}});
+  f.reply(requests[1].id, control::Committed{2});
+  f.reply(requests[0].id, control::Changes{3, {{"p/a", std::nullopt}, {"p/b", "2"}}});
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 3U);
+  const auto& snapshot = std::get<ControlSnapshot>(events[0]);
+  EXPECT_EQ(snapshot.watch, 3U);
+  EXPECT_EQ(snapshot.entries.at(0).key, "p/a");
+  EXPECT_EQ(snapshot.entries.at(0).value, "1");
+  const auto& commit = std::get<ControlCommit>(events[1]);
+  EXPECT_EQ(commit.request, 11U);
+  EXPECT_EQ(commit.outcome, ControlOutcome::Committed);
+  const auto& changes = std::get<ControlChanges>(events[2]);
+  EXPECT_EQ(changes.changes.at(0).value, std::nullopt);
+  EXPECT_EQ(changes.changes.at(1).value, "2");
+}
+
+TEST(ControlMachineTest, RefusedAndOversizedTransactionsAreSaidToBeRefused) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.bring_up();
+  f.machine().commit(1, {{{"k", std::nullopt}}, {{"k", "v", false}}});
+  f.machine().commit(2, {{}, {{"k", std::string(2000, 'x'), false}}});  // above the welcome's limit
+  const auto requests = f.sent();
+  ASSERT_EQ(requests.size(), 1U);
+  f.events();
+  f.machine().commit(3, {{}, {{"k", "v", false}}});
+  f.reply(requests[0].id, control::Refused{1, {std::nullopt}});
+  f.reply(f.sent().at(0).id, control::Error{control::ErrorCode::Limit, "too much"});
+  std::vector<std::uint64_t> refused;
+  for (const auto& event : f.events()) {
+    const auto& commit = std::get<ControlCommit>(event);
+    EXPECT_EQ(commit.outcome, ControlOutcome::Refused);
+    refused.push_back(commit.request);
+  }
+  EXPECT_THAT(refused, testing::ElementsAre(1, 3));
+}
+
+TEST(ControlMachineTest, ABreakMakesOutstandingTransactionsUnknownAndResumesTheSession) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.bring_up(42);
+  f.machine().watch(1, "a", false);
+  f.machine().commit(5, {{}, {{"k", "v", false}}});
+  f.sent();
+  f.events();
+  f.machine().on_disconnected("it closed the connection", f.now());
+  auto events = f.events();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(std::get<ControlLink>(events[0]).state, ControlState::Down);
+  EXPECT_THAT(std::get<ControlLink>(events[0]).detail,
+              testing::AllOf(HasSubstr("10.0.0.1:29500"), HasSubstr("closed the connection")));
+  EXPECT_EQ(std::get<ControlCommit>(events[1]).outcome, ControlOutcome::Unknown);
+  EXPECT_EQ(f.machine().wanted_connection(), 2U);
+
+  f.machine().commit(6, {{}, {{"k", "w", false}}});  // waits for the connection
+  f.machine().on_connected(f.now());
+  auto requests = f.sent();
+  const auto* resume = only<control::ResumeSession>(requests);
+  ASSERT_NE(resume, nullptr);
+  EXPECT_EQ(resume->session, 42U);
+  EXPECT_EQ(resume->token, (control::Token{1, 2, 3}));
+  f.welcome();
+  f.reply(requests[0].id, control::Done{});
+  EXPECT_EQ(f.links().at(0).first, ControlState::Up);
+  requests = f.sent();
+  ASSERT_EQ(requests.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<control::Watch>(requests[0].message)) << "a new snapshot";
+  EXPECT_TRUE(std::holds_alternative<control::Transaction>(requests[1].message));
+}
+
+TEST(ControlMachineTest, AnExpiredSessionIsReplacedAndSaidToBeNew) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.bring_up();
+  f.events();
+  f.machine().on_disconnected("reset", f.now());
+  f.machine().on_connected(f.now());
+  const auto resume = f.sent();
+  f.welcome();
+  f.reply(resume.at(0).id, control::SessionEnded{control::EndReason::Unknown});
+  const auto open = f.sent();
+  ASSERT_NE(only<control::OpenSession>(open), nullptr);
+  f.events();
+  f.reply(open[0].id, control::Session{8, {}, 6000, 1000});
+  EXPECT_EQ(f.links().at(0).first, ControlState::NewSession);
+}
+
+TEST(ControlMachineTest, ASessionThatTheStoreEndsIsReplacedOnANewConnection) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.bring_up();
+  f.sent();
+  f.events();
+  f.reply(0, control::SessionEnded{control::EndReason::Silent});
+  EXPECT_EQ(f.links().at(0).first, ControlState::Down);
+  ASSERT_EQ(f.machine().wanted_connection(), 2U);
+  f.machine().on_connected(f.now());
+  EXPECT_NE(only<control::OpenSession>(f.sent()), nullptr);
+}
+
+TEST(ControlMachineTest, SendsThreeHeartbeatsInATimeToLive) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.bring_up();
+  f.sent();
+  for (int beat = 0; beat < 6; ++beat) {
+    f.run_for(1999ms);
+    EXPECT_TRUE(f.sent().empty());
+    f.run_for(1ms);
+    const auto requests = f.sent();
+    ASSERT_NE(only<control::Heartbeat>(requests), nullptr) << beat;
+    f.reply(requests[0].id, control::Done{});
+  }
+}
+
+struct SilenceCase {
+  std::chrono::milliseconds heartbeat_timeout;
+  std::chrono::milliseconds read_timeout;
+  bool asks;  // more than a heartbeat
+  std::chrono::milliseconds lost_after;
+};
+
+TEST(ControlMachineTest, AStoreThatDoesNotAnswerInTimeIsLost) {
+  for (const auto& [heartbeat_timeout, read_timeout, asks, lost_after] :
+       std::vector<SilenceCase>{{5s, 60s, false, 6s},  // the time to live, as granted
+                                {5s, 60s, true, 6s},
+                                {500ms, 60s, false, 2500ms},
+                                {5s, 1s, false, 3s},  // a heartbeat is a request, too
+                                {5s, 1s, true, 1s},
+                                {5s, 2100ms, true, 2100ms}}) {
+    auto chosen = options();
+    chosen.time_to_live = 8s;
+    chosen.heartbeat_timeout = heartbeat_timeout;
+    chosen.read_timeout = read_timeout;
+    Fixture f(chosen);
+    f.machine().open(f.now());
+    f.bring_up();
+    f.sent();
+    f.events();
+    if (asks) f.machine().commit(1, {{}, {{"k", "v", false}}});
+    f.sent();
+    const Time lost = f.now() + lost_after;
+    while (f.now() + 1ms < lost) {
+      f.run_for(1ms);
+      f.sent();
+    }
+    EXPECT_TRUE(f.events().empty()) << lost_after.count();
+    f.run_for(1ms);
+    const auto events = f.events();
+    ASSERT_FALSE(events.empty()) << lost_after.count();
+    const auto& link = std::get<ControlLink>(events[0]);
+    EXPECT_EQ(link.state, ControlState::Down);
+    EXPECT_EQ(link.silent, lost_after);
+    EXPECT_THAT(link.detail, HasSubstr("no answer for "));
+  }
+}
+
+TEST(ControlMachineTest, AnAnswerEndsItsRequestsTimeAndThatOfThoseBefore) {
+  auto chosen = options();
+  chosen.read_timeout = 1s;
+  Fixture f(chosen);
+  f.machine().open(f.now());
+  f.bring_up();
+  f.sent();
+  f.events();
+  f.machine().commit(1, {{}, {{"k", "v", false}}});
+  ASSERT_EQ(f.sent().size(), 1U);
+  f.run_for(600ms);
+  f.machine().commit(2, {{}, {{"k", "w", false}}});
+  const auto second = f.sent();
+  ASSERT_EQ(second.size(), 1U);
+  f.run_for(399ms);
+  f.reply(second[0].id - 1, control::Committed{1});
+  f.run_for(600ms);
+  f.reply(second[0].id, control::Committed{2});
+  f.events();
+  f.run_for(1000ms);
+  EXPECT_TRUE(f.events().empty());
+}
+
+TEST(ControlMachineTest, GivesUpTheFirstConnectionAtItsLimitWithTheLastCause) {
+  Fixture f;
+  const Time start = f.now();
+  f.machine().open(f.now());
+  int attempts = 0;
+  while (f.machine().next_deadline() && attempts < 1000) {
+    if (f.machine().wanted_connection()) {
+      ++attempts;
+      f.machine().on_connect_failed("Connection refused", f.now());
+      EXPECT_EQ(f.machine().last_error().find("Connection refused") != std::string::npos, true);
+    } else {
+      f.run_for(*f.machine().next_deadline() - f.now() < 1ms ? 1ms : 10ms);
+    }
+  }
+  const auto links = f.links();
+  ASSERT_EQ(links.size(), 1U);
+  EXPECT_EQ(links[0].first, ControlState::Failed);
+  EXPECT_EQ(links[0].second,
+            "could not reach the store at 10.0.0.1:29500 within 60 s: Connection refused");
+  EXPECT_GE(f.now() - start, 60s);
+  EXPECT_LE(f.now() - start, 61s);
+  EXPECT_GT(attempts, 40) << "pauses of a second at most, half as long again";
+  EXPECT_LT(attempts, 200);
+}
+
+TEST(ControlMachineTest, AZeroLimitIsOneAttempt) {
+  auto chosen = options();
+  chosen.connect_timeout = 0s;
+  Fixture f(chosen);
+  f.machine().open(f.now());
+  f.machine().on_connect_failed("Connection refused", f.now());
+  EXPECT_EQ(f.links().at(0).second,
+            "could not reach the store at 10.0.0.1:29500: Connection refused");
+  EXPECT_EQ(f.machine().next_deadline(), std::nullopt);
+}
+
+TEST(ControlMachineTest, GivesUpReconnectingAfterTheKeepAliveLimit) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.bring_up();
+  f.events();
+  f.machine().commit(9, {{}, {{"k", "v", false}}});
+  f.machine().on_disconnected("reset", f.now());
+  const Time start = f.now();
+  f.machine().commit(10, {{}, {{"k", "v", false}}});
+  while (f.machine().next_deadline()) {
+    if (f.machine().wanted_connection()) f.machine().on_connect_failed("No route", f.now());
+    f.run_for(5ms);
+  }
+  EXPECT_NEAR(static_cast<double>((f.now() - start).count()), 6e9, 1e8);
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_EQ(std::get<ControlLink>(events[0]).state, ControlState::Down);
+  EXPECT_EQ(std::get<ControlCommit>(events[1]).request, 9U);
+  EXPECT_EQ(std::get<ControlCommit>(events[2]).request, 10U);
+  EXPECT_EQ(std::get<ControlLink>(events[3]).state, ControlState::Failed);
+  EXPECT_EQ(std::get<ControlLink>(events[3]).detail,
+            "lost the store at 10.0.0.1:29500 and could not reach it again within 6 s: No route");
+  // Nothing more comes, except the answer that every transaction gets.
+  f.machine().commit(11, {});
+  EXPECT_EQ(f.events().size(), 1U);
+}
+
+TEST(ControlMachineTest, APeerThatIsNoStoreIsNamedAtOnce) {
+  for (const char* answer : {"HTTP/1.1 400 Bad Request\r\n", "SSH-2.0-OpenSSH_9.2p1\r\n"}) {
+    Fixture f;
+    f.machine().open(f.now());
+    f.machine().on_connected(f.now());
+    f.machine().on_received(answer, f.now());
+    const auto links = f.links();
+    ASSERT_EQ(links.size(), 1U) << answer;
+    EXPECT_EQ(links[0].first, ControlState::Failed);
+    EXPECT_THAT(links[0].second, HasSubstr("10.0.0.1:29500 is not a drun store: it answered"));
+  }
+}
+
+TEST(ControlMachineTest, APeerThatClosesEveryGreetingIsNoStore) {
+  Fixture f;
+  f.machine().open(f.now());
+  std::vector<std::pair<ControlState, std::string>> links;
+  int greetings = 0;
+  while (links.empty() && greetings < 100) {
+    if (f.machine().wanted_connection()) {
+      f.machine().on_connected(f.now());
+      f.machine().on_disconnected("it closed the connection", f.now());
+      ++greetings;
+    }
+    links = f.links();
+    f.run_for(5ms);
+  }
+  ASSERT_EQ(links.size(), 1U);
+  EXPECT_EQ(links[0].first, ControlState::Failed);
+  EXPECT_THAT(links[0].second, HasSubstr("is not a drun store"));
+  EXPECT_GT(greetings, 3) << "a store that ends closes some too";
+}
+
+TEST(ControlMachineTest, APeerThatStaysSilentIsTriedAgain) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.machine().on_connected(f.now());
+  f.run_for(5s);
+  EXPECT_THAT(f.machine().last_error(), HasSubstr("does not answer"));
+  f.run_for(100ms);
+  EXPECT_EQ(f.machine().wanted_connection(), 2U);
+}
+
+TEST(ControlMachineTest, AnUnknownVersionIsRefusedByName) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.machine().on_connected(f.now());
+  f.reply(0, control::VersionRefused{2, 3, "too old"});
+  EXPECT_EQ(f.links().at(0).second,
+            "the store at 10.0.0.1:29500 speaks the control protocol's versions 2 to 3, this "
+            "program 1 to 1");
+}
+
+TEST(ControlMachineTest, CloseSaysGoodbyeAfterWhatWasCommitted) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.bring_up();
+  f.sent();
+  f.events();
+  f.machine().commit(1, {{}, {{"k", "v", false}}});
+  f.machine().close(f.now());
+  const auto requests = f.sent();
+  ASSERT_EQ(requests.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<control::Transaction>(requests[0].message));
+  EXPECT_TRUE(std::holds_alternative<control::Goodbye>(requests[1].message));
+  f.reply(requests[0].id, control::Committed{1});
+  f.reply(requests[1].id, control::Done{});
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(std::get<ControlCommit>(events[0]).outcome, ControlOutcome::Committed);
+  EXPECT_EQ(std::get<ControlLink>(events[1]).state, ControlState::Closed);
+  EXPECT_EQ(f.machine().wanted_connection(), std::nullopt);
+}
+
+TEST(ControlMachineTest, CloseEndsWithinASecondWithoutAnAnswer) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.bring_up();
+  f.events();
+  f.machine().commit(1, {});
+  f.machine().close(f.now());
+  f.run_for(999ms);
+  EXPECT_TRUE(f.events().empty());
+  f.run_for(1ms);
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(std::get<ControlCommit>(events[0]).outcome, ControlOutcome::Unknown);
+  EXPECT_EQ(std::get<ControlLink>(events[1]).state, ControlState::Closed);
+}
+
+TEST(ControlMachineTest, CloseWithoutAConnectionEndsAtOnce) {
+  Fixture idle;
+  idle.machine().close(idle.now());
+  EXPECT_EQ(idle.links().at(0).first, ControlState::Closed);
+  Fixture down;
+  down.machine().open(down.now());
+  down.machine().close(down.now());
+  EXPECT_EQ(down.links().at(0).first, ControlState::Closed);
+  EXPECT_EQ(down.machine().next_deadline(), std::nullopt);
+}
+
+TEST(ControlMachineTest, AnUnwatchedWatchIsNotHeardOfAgain) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.bring_up();
+  f.machine().watch(1, "a", false);
+  const auto watch = f.sent();
+  f.machine().unwatch(1);
+  f.machine().watch(1, "b", false);  // the same name for another key
+  const auto requests = f.sent();
+  ASSERT_EQ(requests.size(), 2U);
+  EXPECT_EQ(std::get<control::Unwatch>(requests[0].message).watch, watch.at(0).id);
+  f.events();
+  f.reply(watch[0].id, control::Snapshot{1, {{"a", "1"}}});
+  EXPECT_TRUE(f.events().empty());
+  f.reply(requests[0].id, control::Done{});
+  f.reply(requests[1].id, control::Snapshot{1, {{"b", "2"}}});
+  ASSERT_EQ(f.events().size(), 1U);
+}
+
+TEST(ControlMachineTest, MalformedBytesBreakTheConnectionAndNothingElse) {
+  Fixture f;
+  f.machine().open(f.now());
+  f.bring_up();
+  f.events();
+  f.machine().on_received(std::string(64, '\xff'), f.now());
+  EXPECT_EQ(f.links().at(0).first, ControlState::Down);
+  EXPECT_EQ(f.machine().wanted_connection(), 2U);
+}
+
+TEST(ControlMachineTest, RepliesSplitAnywhereMeanTheSame) {
+  std::string bytes;
+  control::encode(bytes, 0, control::Welcome{1, 1000, 100, 500, 100});
+  control::encode(bytes, 1, control::Session{7, {}, 6000, 1000});
+  for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
+    Fixture f;
+    f.machine().open(f.now());
+    f.machine().on_connected(f.now());
+    f.machine().on_received(std::string_view(bytes).substr(0, cut), f.now());
+    f.machine().on_received(std::string_view(bytes).substr(cut), f.now());
+    const auto links = f.links();
+    ASSERT_EQ(links.size(), 1U) << cut;
+    EXPECT_EQ(links[0].first, ControlState::Up) << cut;
+  }
+}
+
+}  // namespace
+}  // namespace drun::store

@@ -1,0 +1,194 @@
+// A connection over a pair of sockets: what is sent arrives in exactly the pieces that are chosen.
+#include "store/server/connection.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "drun/base/file_descriptor.hpp"
+#include "support/test_peer.hpp"
+
+namespace drun::store {
+namespace {
+
+using tcpstore::Op;
+using tcpstore::Request;
+
+class ConnectionTest : public testing::Test, public ConnectionOwner {
+ protected:
+  explicit ConnectionTest(Limits limits = {}) : world_(limits) {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    peer_.reset(ends[0]);
+    connection_ = std::make_unique<Connection>(FileDescriptor(ends[1]), world_.context, shared_,
+                                               static_cast<ConnectionOwner&>(*this));
+    send(tcpstore::kHandshake);
+  }
+  ~ConnectionTest() override { connection_->disconnect({}); }
+
+  void on_output(Connection& connection) override { connection.flush({}); }
+
+  static std::string encoded(Op op, std::string_view key, std::string_view value = {}) {
+    Request request;
+    request.op = op;
+    request.key = key;
+    request.value = value;
+    std::string bytes;
+    tcpstore::encode(bytes, tcpstore::Dialect::C, request);
+    return bytes;
+  }
+  static std::string answer(std::string_view value) {
+    std::string bytes;
+    tcpstore::append_vector(bytes, value);
+    return bytes;
+  }
+
+  // One piece, which is read until nothing of it is left.
+  void send(std::string_view piece) {
+    while (!piece.empty()) {
+      const ssize_t sent = ::send(peer_.get(), piece.data(), piece.size(), MSG_NOSIGNAL);
+      if (sent > 0) piece.remove_prefix(static_cast<std::size_t>(sent));
+      read_all();
+    }
+  }
+  // All that was answered since.
+  std::string take() { return std::exchange(answers_, {}); }
+  [[nodiscard]] bool is_good() const { return connection_->health() == Connection::Health::Good; }
+
+  test::PeerWorld world_;
+  SharedBuffers shared_;
+  FileDescriptor peer_;
+  std::unique_ptr<Connection> connection_;
+
+ private:
+  void read_all() {
+    char byte = 0;
+    while (is_good() && ::recv(connection_->fd(), &byte, 1, MSG_PEEK) == 1) {
+      connection_->receive({}, false);
+      read_answers();
+    }
+  }
+  void read_answers() {
+    char bytes[64 * 1024];
+    for (;;) {
+      const ssize_t got = ::recv(peer_.get(), bytes, sizeof bytes, 0);
+      if (got > 0) {
+        answers_.append(bytes, static_cast<std::size_t>(got));
+      } else if (is_good() && connection_->wants_to_write()) {
+        connection_->flush({});
+      } else {
+        return;
+      }
+    }
+  }
+
+  std::string answers_;
+};
+
+std::string pattern(std::size_t size, unsigned seed) {
+  std::string text(size, '\0');
+  for (std::size_t i = 0; i < size; ++i)
+    text[i] = static_cast<char>((i * 31 + i / 251 + seed) & 0xFF);
+  return text;
+}
+
+// Each value is set, read, set anew, and read again; then it grows, and gives way to a small one.
+TEST_F(ConnectionTest, ValuesOfAllSizesArriveInAnyPieces) {
+  for (const std::size_t size : {100U, 4'000U, 16'383U, 16'384U, 20'000U, 65'536U, 300'000U}) {
+    std::string bytes;
+    std::string expected;
+    for (const unsigned round : {1U, 2U, 3U}) {
+      bytes += encoded(Op::Set, "key", pattern(size, round)) + encoded(Op::Get, "key");
+      expected += answer(pattern(size, round));
+    }
+    bytes += encoded(Op::Append, "key", "more") + encoded(Op::Get, "key");
+    expected += answer(pattern(size, 3) + "more");
+    bytes += encoded(Op::Set, "key", "small") + encoded(Op::Get, "key");
+    expected += answer("small");
+    for (const std::size_t piece :
+         {1'000U, 4'095U, 4'096U, 4'097U, 17'000U, 65'536U, 70'000U, 2'000'000U}) {
+      SCOPED_TRACE(std::to_string(size) + " in pieces of " + std::to_string(piece));
+      for (std::string_view rest = bytes; !rest.empty();
+           rest.remove_prefix(std::min(piece, rest.size())))
+        send(rest.substr(0, piece));
+      ASSERT_TRUE(is_good()) << connection_->reason();
+      ASSERT_TRUE(take() == expected);
+      ASSERT_EQ(world_.budget.used(), world_.job.count_held_bytes());
+    }
+  }
+}
+
+// The pieces end at every byte around the ends of header, first part, value and request.
+TEST_F(ConnectionTest, ALargeValueMayBeCutAnywhere) {
+  const std::string value = pattern(40'000, 7);
+  const std::string first = encoded(Op::Set, "key", value);
+  const std::string all = first + encoded(Op::Get, "key") + encoded(Op::Set, "other", value);
+  send(first);
+  std::vector<std::size_t> cuts;
+  for (const std::size_t around :
+       {std::size_t{20}, std::size_t{4'096}, std::size_t{16'384}, first.size()})
+    for (std::size_t at = around - 20; at < around + 20; ++at)
+      if (at > 0) cuts.push_back(at);
+  for (const std::size_t one : cuts) {
+    for (const std::size_t two : {one, one + 1, one + 4'096, first.size() - 1, first.size() + 9}) {
+      const std::size_t second = std::max(one, two);
+      send(std::string_view(all).substr(0, one));
+      send(std::string_view(all).substr(one, second - one));
+      send(std::string_view(all).substr(second));
+      ASSERT_TRUE(is_good()) << connection_->reason();
+      ASSERT_TRUE(take() == answer(value)) << one << ' ' << second;
+    }
+  }
+  EXPECT_EQ(*world_.job.find("other"), value);
+}
+
+TEST_F(ConnectionTest, SmallRequestsFollowLargeOnes) {
+  send(encoded(Op::Set, "key", pattern(100'000, 1)));
+  std::string many;
+  for (int i = 0; i < 1'000; ++i)
+    many += encoded(Op::Get, "none");
+  send(many);
+  EXPECT_EQ(take().size(), 1'000 * answer("").size());
+}
+
+// Who promises much and sends little gets little memory.
+TEST_F(ConnectionTest, ALongPromiseIsNotBelieved) {
+  const std::string bytes = encoded(Op::Set, "key", pattern(8 << 20, 1));
+  send(std::string_view(bytes).substr(0, 4'096));
+  EXPECT_LT(world_.budget.used(), std::size_t{100'000});
+}
+
+class FullConnectionTest : public ConnectionTest {
+ protected:
+  FullConnectionTest() : ConnectionTest(limits()) {}
+  static Limits limits() {
+    Limits few;
+    few.total_bytes = 250'000;
+    return few;
+  }
+};
+
+TEST_F(FullConnectionTest, ALargeValueBeyondTheBudgetEndsTheConnectionAndLeavesWhatWasThere) {
+  const std::string value = pattern(60'000, 1);
+  send(encoded(Op::Set, "key", value));
+  send(encoded(Op::Set, "key", pattern(60'000, 2)));
+  const std::string too_large = encoded(Op::Set, "other", pattern(120'000, 3));
+  for (std::string_view rest = too_large; !rest.empty() && is_good();
+       rest.remove_prefix(std::min<std::size_t>(10'000, rest.size())))
+    send(rest.substr(0, 10'000));
+  EXPECT_FALSE(is_good());
+  EXPECT_STREQ(connection_->reason(), "the store is full");
+  EXPECT_EQ(*world_.job.find("key"), pattern(60'000, 2));
+  EXPECT_EQ(world_.job.find("other"), nullptr);
+}
+
+}  // namespace
+}  // namespace drun::store

@@ -1,0 +1,576 @@
+// What each request of the control protocol does and is answered, as clients see it.
+#include "store/server/control_requests.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "store/protocol/bytes.hpp"
+#include "support/test_peer.hpp"
+
+namespace drun::store::control {
+namespace {
+
+using test::PeerWorld;
+using test::TestPeer;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+using Answer = std::pair<std::uint64_t, Reply>;
+
+// Received messages point into bytes that the client keeps.
+class Client : public TestPeer {
+ public:
+  explicit Client(PeerWorld& world, Opening opening = {}) : TestPeer(world) {
+    std::string bytes;
+    encode_opening(bytes, opening);
+    send(bytes);
+  }
+
+  std::vector<Answer> answers() {
+    std::vector<Answer> found;
+    received_.push_back(std::make_unique<std::string>(take()));
+    for (std::string_view rest = *received_.back(); !rest.empty();) {
+      const FrameResult frame = control::next_frame(rest, 0xFFFFFFFF);
+      if (frame.status != FrameStatus::Complete) {
+        ADD_FAILURE() << "half a frame";
+        break;
+      }
+      rest.remove_prefix(frame.size);
+      found.emplace_back(frame.frame.request, Reply());
+      EXPECT_EQ(decode_reply(frame.frame, found.back().second), DecodeStatus::Ok);
+    }
+    return found;
+  }
+  // The only answer to a request.
+  template <typename T>
+  T call(std::uint64_t id, const Request& request) {
+    (void)take();
+    std::string bytes;
+    encode(bytes, id, request);
+    send(bytes);
+    return only<T>(id);
+  }
+  template <typename T>
+  T only(std::uint64_t id) {
+    const std::vector<Answer> all = answers();
+    EXPECT_EQ(all.size(), 1U);
+    if (all.empty() || !std::holds_alternative<T>(all[0].second)) {
+      ADD_FAILURE() << "another answer" << (all.empty() ? "" : " of index ")
+                    << (all.empty() ? 0 : all[0].second.index());
+      return {};
+    }
+    EXPECT_EQ(all[0].first, id);
+    return std::get<T>(all[0].second);
+  }
+  ErrorCode error(std::uint64_t id, const Request& request) {
+    const Error error = call<Error>(id, request);
+    EXPECT_FALSE(error.text.empty());
+    return error.code;
+  }
+
+ private:
+  std::vector<std::unique_ptr<std::string>> received_;
+};
+
+Transaction put(std::string_view key, std::string_view value, bool ephemeral = false) {
+  return {{}, {{key, value, ephemeral}}};
+}
+Transaction remove(std::string_view key) {
+  return {{}, {{key, std::nullopt, false}}};
+}
+
+class ControlRequestsTest : public testing::Test {
+ protected:
+  std::string value(std::string_view key) {
+    const std::string* found = world.job.find(key);
+    return found ? *found : "(none)";
+  }
+  void pass(int ms) {
+    world.now += Milliseconds(ms);
+    world.sessions.expire(world.now);
+  }
+
+  PeerWorld world;
+  Client client{world};
+  Client other{world};
+};
+
+// ---- opening ----
+
+TEST_F(ControlRequestsTest, TheServerAnswersAnOpeningWithItsLimits) {
+  const Welcome welcome = client.only<Welcome>(0);
+  EXPECT_EQ(welcome.version, 1);
+  EXPECT_EQ(welcome.key_bytes, 8192U);
+  EXPECT_EQ(welcome.value_bytes, world.limits.value_bytes);
+  EXPECT_EQ(welcome.keys_per_request, 131072U);
+  EXPECT_EQ(welcome.frame_bytes, world.limits.request_bytes);
+}
+
+TEST_F(ControlRequestsTest, AnUnknownVersionGetsAClearRefusal) {
+  Client future(world, {2, 9});
+  const VersionRefused refused = future.only<VersionRefused>(0);
+  EXPECT_EQ(refused.lowest, 1);
+  EXPECT_EQ(refused.highest, 1);
+  EXPECT_THAT(std::string(refused.text), HasSubstr("version"));
+  EXPECT_TRUE(future.is_closed());
+  EXPECT_FALSE(Client(world, {1, 9}).is_closed());
+}
+
+TEST_F(ControlRequestsTest, RequestsMayFollowTheOpeningInAnySplit) {
+  std::string bytes;
+  encode_opening(bytes);
+  encode(bytes, 1, Request(put("k", "v")));
+  encode(bytes, 2, Request(Get{{"k"}}));
+  for (std::size_t at = 1; at < bytes.size(); ++at) {
+    TestPeer peer(world);
+    peer.send(std::string_view(bytes).substr(0, at));
+    peer.send(std::string_view(bytes).substr(at));
+    const std::string answer = peer.take();
+    EXPECT_FALSE(peer.is_closed());
+    EXPECT_THAT(answer, HasSubstr(std::string("\1\1\0\0\0v", 6))) << at;
+  }
+}
+
+TEST_F(ControlRequestsTest, AWrongMagicCloses) {
+  TestPeer peer(world);
+  EXPECT_EQ(peer.ask("\xD5"), "");
+  EXPECT_FALSE(peer.is_closed());
+  EXPECT_EQ(peer.ask("x"), "");
+  EXPECT_TRUE(peer.is_closed());
+}
+
+// ---- transactions ----
+
+TEST_F(ControlRequestsTest, ATransactionAppliesAllOrNothing) {
+  EXPECT_EQ(client.call<Committed>(1, put("a", "1")).revision, 1U);
+  Transaction swap;
+  swap.guards = {{"a", "1"}, {"b", std::nullopt}};
+  swap.writes = {{"a", std::nullopt}, {"b", "2"}, {"c", ""}};
+  EXPECT_EQ(client.call<Committed>(2, swap).revision, 2U);
+  EXPECT_EQ(value("a"), "(none)");
+  EXPECT_EQ(value("b"), "2");
+  EXPECT_EQ(value("c"), "");
+  const Refused refused = client.call<Refused>(3, swap);
+  EXPECT_EQ(refused.revision, 2U);
+  EXPECT_THAT(refused.values, ElementsAre(std::nullopt, "2"));
+  EXPECT_EQ(value("a"), "(none)");
+}
+
+TEST_F(ControlRequestsTest, GuardsTellEmptyFromMissing) {
+  const auto holds = [&](const Guard& guard) {
+    (void)client.take();
+    std::string bytes;
+    encode(bytes, 1, Request(Transaction{{guard}, {}}));
+    client.send(bytes);
+    return std::holds_alternative<Committed>(client.answers().at(0).second);
+  };
+  EXPECT_TRUE(holds({"k", std::nullopt}));
+  EXPECT_FALSE(holds({"k", ""}));
+  client.call<Committed>(2, put("k", ""));
+  EXPECT_TRUE(holds({"k", ""}));
+  EXPECT_FALSE(holds({"k", std::nullopt}));
+  EXPECT_FALSE(holds({"k", "x"}));
+}
+
+TEST_F(ControlRequestsTest, TheLastWriteToAKeyCounts) {
+  Transaction twice;
+  twice.writes = {{"k", "1"}, {"k", "2"}, {"gone", "x"}, {"gone", std::nullopt}};
+  client.call<Snapshot>(7, Watch{"", true});
+  other.call<Committed>(1, twice);
+  EXPECT_EQ(value("k"), "2");
+  EXPECT_EQ(value("gone"), "(none)");
+  EXPECT_THAT(client.only<Changes>(7).changes, ElementsAre(Entry{"k", "2"}));
+}
+
+TEST_F(ControlRequestsTest, NothingChangesWhenNothingIsWritten) {
+  EXPECT_EQ(client.call<Committed>(1, Transaction{}).revision, 0U);
+  EXPECT_EQ(client.call<Committed>(2, remove("none")).revision, 0U);
+}
+
+TEST_F(ControlRequestsTest, LimitsAreExactAndChangeNothing) {
+  world.limits.key_bytes = 4;
+  world.limits.value_bytes = 5;
+  world.limits.keys_per_request = 2;
+  client.call<Committed>(1, put("1234", "12345"));
+  EXPECT_EQ(client.error(2, put("12345", "")), ErrorCode::Limit);
+  EXPECT_EQ(client.error(3, put("1234", "123456")), ErrorCode::Limit);
+  EXPECT_EQ(client.error(4, Transaction{{{"12345", std::nullopt}}, {}}), ErrorCode::Limit);
+  EXPECT_EQ(client.error(5, Transaction{{}, {{"a", ""}, {"b", ""}, {"c", ""}}}), ErrorCode::Limit);
+  EXPECT_EQ(client.error(6, Get{{"a", "b", "c"}}), ErrorCode::Limit);
+  EXPECT_EQ(client.error(7, Get{{"a", "12345"}}), ErrorCode::Limit);
+  EXPECT_EQ(client.error(8, Watch{"12345", true}), ErrorCode::Limit);
+  EXPECT_EQ(client.error(9, Wait{{"12345"}}), ErrorCode::Limit);
+  EXPECT_EQ(client.error(10, List{"12345", true}), ErrorCode::Limit);
+  EXPECT_EQ(value("a"), "(none)");
+  EXPECT_EQ(value("1234"), "12345");
+  EXPECT_FALSE(client.is_closed());
+}
+
+TEST_F(ControlRequestsTest, AFullStoreRefusesWholeTransactions) {
+  Limits limits;
+  limits.total_bytes = 3 * (KeyTable::kOverheadBytes + 2);
+  PeerWorld small(limits);
+  Client writer(small);
+  EXPECT_EQ(writer.error(1, Transaction{{}, {{"a", "1"}, {"b", "1"}, {"c", "1"}, {"d", ""}}}),
+            ErrorCode::Limit);
+  EXPECT_EQ(small.job.size(), 0U);
+  writer.call<Committed>(2, Transaction{{}, {{"a", "1"}, {"b", "1"}, {"c", "1"}}});
+  EXPECT_EQ(writer.error(3, Watch{"", true}), ErrorCode::Limit);
+  EXPECT_EQ(writer.error(4, Wait{{"d"}}), ErrorCode::Limit);
+  EXPECT_EQ(writer.error(5, OpenSession{500, 0}), ErrorCode::Limit);
+  writer.call<Committed>(6, remove("a"));
+  writer.call<Snapshot>(7, Watch{"", true});
+}
+
+TEST_F(ControlRequestsTest, ARepliesLengthIsBounded) {
+  world.limits.unread_bytes = 100;
+  client.call<Committed>(1, put("k", std::string(90, 'v')));
+  EXPECT_EQ(client.call<Values>(2, Get{{"k"}}).values.size(), 1U);
+  EXPECT_EQ(client.error(3, Get{{"k", "k"}}), ErrorCode::Limit);
+  client.call<Committed>(4, put("k2", std::string(90, 'v')));
+  EXPECT_EQ(client.error(5, List{"", true}), ErrorCode::Limit);
+  EXPECT_EQ(client.call<Entries>(6, List{"", false}).entries.size(), 2U);
+  EXPECT_EQ(client.error(7, Watch{"", true}), ErrorCode::Limit);
+  EXPECT_EQ(world.job.counts().watches, 0U) << "a watch without its snapshot is none";
+  EXPECT_EQ(client.error(8, Transaction{{{"k", "x"}, {"k", "x"}}, {}}), ErrorCode::Limit);
+}
+
+// ---- reading ----
+
+TEST_F(ControlRequestsTest, GetAndList) {
+  client.call<Committed>(1, Transaction{{}, {{"b/2", "x"}, {"a", ""}, {"b/1", "y"}, {"b", "z"}}});
+  EXPECT_THAT(client.call<Values>(2, Get{{"a", "none", "b"}}).values,
+              ElementsAre("", std::nullopt, "z"));
+  EXPECT_THAT(client.call<Entries>(3, List{"b/", true}).entries,
+              ElementsAre(Entry{"b/1", "y"}, Entry{"b/2", "x"}));
+  EXPECT_THAT(client.call<Entries>(4, List{"b", false}).entries,
+              ElementsAre(Entry{"b", {}}, Entry{"b/1", {}}, Entry{"b/2", {}}));
+  EXPECT_THAT(client.call<Entries>(5, List{"c", true}).entries, IsEmpty());
+  client.call<Committed>(6, Transaction{{}, {{"b/1", std::nullopt}, {"b/0", "new"}}});
+  EXPECT_THAT(client.call<Entries>(7, List{"b/", false}).entries,
+              ElementsAre(Entry{"b/0", {}}, Entry{"b/2", {}}))
+      << "the order is kept up";
+}
+
+TEST_F(ControlRequestsTest, KeysAreBytes) {
+  const std::string low(1, '\0');
+  client.call<Committed>(1, Transaction{{}, {{"\xFF", "high"}, {low, "low"}, {"", "empty"}}});
+  EXPECT_THAT(client.call<Entries>(2, List{"", true}).entries,
+              ElementsAre(Entry{"", "empty"}, Entry{low, "low"}, Entry{"\xFF", "high"}));
+}
+
+// ---- watches ----
+
+TEST_F(ControlRequestsTest, AWatchGetsWhatIsThereAndThenEachChangeOnce) {
+  other.call<Committed>(1, put("p/a", "1"));
+  EXPECT_THAT(client.call<Snapshot>(7, Watch{"p/", true}).entries, ElementsAre(Entry{"p/a", "1"}));
+  other.call<Committed>(2, Transaction{{}, {{"p/b", "2"}, {"q", "3"}, {"p/a", std::nullopt}}});
+  const Changes changes = client.only<Changes>(7);
+  EXPECT_EQ(changes.revision, 2U);
+  EXPECT_THAT(changes.changes, ElementsAre(Entry{"p/b", "2"}, Entry{"p/a", std::nullopt}));
+  other.call<Committed>(3, put("q", "4"));
+  other.call<Committed>(4, remove("p/none"));
+  EXPECT_THAT(client.answers(), IsEmpty());
+  other.call<Committed>(5, put("p/b", "2"));
+  EXPECT_EQ(client.only<Changes>(7).revision, 4U) << "the same value is a change";
+}
+
+TEST_F(ControlRequestsTest, OneKeyIsNoPrefix) {
+  EXPECT_THAT(client.call<Snapshot>(7, Watch{"k", false}).entries, IsEmpty());
+  other.call<Committed>(1, Transaction{{}, {{"kk", ""}, {"", ""}}});
+  EXPECT_THAT(client.answers(), IsEmpty());
+  other.call<Committed>(2, put("k", ""));
+  EXPECT_THAT(client.only<Changes>(7).changes, ElementsAre(Entry{"k", ""}));
+}
+
+TEST_F(ControlRequestsTest, EachWatchOfAConnectionIsTold) {
+  client.call<Snapshot>(1, Watch{"", true});
+  client.call<Snapshot>(2, Watch{"k", true});
+  client.call<Snapshot>(3, Watch{"k", false});
+  client.call<Snapshot>(4, Watch{"kk", true});
+  EXPECT_EQ(client.error(4, Watch{"k", true}), ErrorCode::RequestIdInUse);
+  EXPECT_EQ(client.error(4, Ping{}), ErrorCode::RequestIdInUse);
+  EXPECT_EQ(client.error(0, Ping{}), ErrorCode::RequestIdInUse);
+  other.call<Committed>(1, put("k", ""));
+  std::vector<std::uint64_t> told;
+  for (const Answer& answer : client.answers())
+    told.push_back(answer.first);
+  EXPECT_THAT(told, testing::UnorderedElementsAre(1, 2, 3));
+  client.call<Done>(9, Unwatch{2});
+  other.call<Committed>(2, put("kk", ""));
+  told.clear();
+  for (const Answer& answer : client.answers())
+    told.push_back(answer.first);
+  EXPECT_THAT(told, testing::UnorderedElementsAre(1, 4));
+  client.call<Done>(10, Unwatch{77});
+}
+
+TEST_F(ControlRequestsTest, TcpStoreRequestsAndSessionEndsAreSeenToo) {
+  client.call<Snapshot>(7, Watch{"", true});
+  TestPeer torch(world);
+  std::string bytes(tcpstore::kHandshake);
+  tcpstore::Request request;
+  request.op = tcpstore::Op::MultiSet;
+  request.keys = {"a", "b", "a"};
+  request.values = {"1", "2", "3"};
+  tcpstore::encode(bytes, tcpstore::Dialect::C, request);
+  torch.send(bytes);
+  EXPECT_THAT(client.only<Changes>(7).changes, ElementsAre(Entry{"a", "3"}, Entry{"b", "2"}));
+  other.call<Session>(1, OpenSession{1000, 0});
+  other.call<Committed>(2, Transaction{{}, {{"x", "", true}, {"y", "", true}}});
+  (void)client.answers();
+  other.call<Done>(3, Goodbye{});
+  EXPECT_THAT(client.only<Changes>(7).changes,
+              testing::UnorderedElementsAre(Entry{"x", std::nullopt}, Entry{"y", std::nullopt}));
+}
+
+// A look-up for each length, and one pass over the key for all of them.
+TEST_F(ControlRequestsTest, AKeyFindsThePrefixesOfEveryLengthThatItHas) {
+  (void)client.answers();
+  const std::string key(1000, 'k');
+  for (std::size_t length = 0; length <= key.size(); ++length) {
+    std::string prefix = key.substr(0, length);
+    client.call<Snapshot>(2 * length + 1, Watch{prefix, true});
+    if (length == 0) continue;
+    prefix.back() = 'x';
+    client.call<Snapshot>(2 * length, Watch{prefix, true});
+  }
+  (void)client.answers();
+  other.call<Committed>(1, put(key, "v"));
+  std::vector<std::uint64_t> told;
+  for (const auto& [watch, answer] : client.answers())
+    told.push_back(watch);
+  ASSERT_EQ(told.size(), key.size() + 1);
+  for (std::size_t length = 0; length <= key.size(); ++length)
+    ASSERT_EQ(told[length], 2 * length + 1);
+  other.call<Committed>(2, put("kkx", "v"));
+  const auto short_ones = client.answers();
+  ASSERT_EQ(short_ones.size(), 4U);
+  EXPECT_EQ(short_ones.back().first, 6U) << "\"kkx\" itself";
+}
+
+TEST_F(ControlRequestsTest, TenThousandWatchesAreToldOfTheirKeysAlone) {
+  constexpr int kClients = 100;
+  constexpr int kEach = 100;
+  const std::size_t before = world.budget.used();
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int c = 0; c < kClients; ++c) {
+    clients.push_back(std::make_unique<Client>(world));
+    clients.back()->take();
+    for (int w = 1; w <= kEach; ++w) {
+      const std::string key = "key/" + std::to_string(c) + '/' + std::to_string(w);
+      // Half of them by a prefix of their own.
+      const bool prefix = w % 2 == 0;
+      clients.back()->call<Snapshot>(static_cast<std::uint64_t>(w),
+                                     Watch{prefix ? key + '!' : key, prefix});
+    }
+  }
+  EXPECT_EQ(world.job.counts().watches, 10'000U);
+  client.call<Committed>(1, put("key/7/9", "1"));
+  client.call<Committed>(2, put("key/8/10!x", "2"));
+  client.call<Committed>(3, put("key", "nobody's"));
+  for (int c = 0; c < kClients; ++c) {
+    std::vector<std::uint64_t> told;
+    for (const auto& [watch, answer] : clients[static_cast<std::size_t>(c)]->answers())
+      told.push_back(watch);
+    if (c == 7) {
+      EXPECT_THAT(told, ElementsAre(9));
+    } else if (c == 8) {
+      EXPECT_THAT(told, ElementsAre(10));
+    } else {
+      EXPECT_THAT(told, IsEmpty()) << c;
+    }
+  }
+  clients.clear();
+  EXPECT_EQ(world.job.counts().watches, 0U);
+  Transaction clean;
+  for (const std::string_view key : {"key/7/9", "key/8/10!x", "key"})
+    clean.writes.push_back({key, std::nullopt, false});
+  client.call<Committed>(4, clean);
+  EXPECT_EQ(world.budget.used(), before);
+}
+
+TEST_F(ControlRequestsTest, AChangeBeyondTheUnreadLimitDropsItsWatcher) {
+  Limits limits;
+  limits.unread_bytes = 1000;
+  PeerWorld small(limits);
+  Client watcher(small);
+  watcher.call<Snapshot>(1, Watch{"", true});
+  Client writer(small);
+  const std::string text(600, 'x');
+  writer.call<Committed>(1, put("a", text));
+  EXPECT_EQ(watcher.only<Changes>(1).changes.size(), 1U);
+  writer.call<Committed>(2, Transaction{{}, {{"a", text, false}, {"b", text, false}}});
+  EXPECT_TRUE(watcher.is_closed());
+  EXPECT_EQ(watcher.take(), "");
+}
+
+TEST_F(ControlRequestsTest, AWatcherThatLeftIsForgotten) {
+  client.call<Snapshot>(7, Watch{"", true});
+  client.leave();
+  other.call<Committed>(1, put("k", ""));
+  EXPECT_EQ(client.take(), "");
+  EXPECT_EQ(world.job.counts().watches, 0U);
+}
+
+TEST_F(ControlRequestsTest, AConnectionSeesItsOwnChanges) {
+  client.call<Snapshot>(7, Watch{"k", false});
+  std::string bytes;
+  encode(bytes, 8, Request(put("k", "v")));
+  client.send(bytes);
+  EXPECT_EQ(client.answers().size(), 2U);
+  EXPECT_EQ(client.pushes(), 0) << "it is sent with the answer";
+}
+
+// ---- waits ----
+
+TEST_F(ControlRequestsTest, AWaitIsAnsweredWhenItsKeysExist) {
+  client.call<Done>(1, Wait{{}});
+  std::string bytes;
+  encode(bytes, 2, Request(Wait{{"a", "b"}}));
+  encode(bytes, 3, Request(Ping{"x"}));
+  client.send(bytes);
+  EXPECT_EQ(client.only<Pong>(3).payload, "x") << "other requests go on";
+  EXPECT_EQ(client.error(2, Ping{}), ErrorCode::RequestIdInUse);
+  other.call<Committed>(1, Transaction{{}, {{"a", ""}, {"b", ""}}});
+  client.only<Done>(2);
+  client.call<Done>(2, Wait{{"a"}});
+}
+
+TEST_F(ControlRequestsTest, ACancelledWaitIsNotAnswered) {
+  std::string bytes;
+  encode(bytes, 2, Request(Wait{{"a"}}));
+  client.send(bytes);
+  client.call<Done>(3, CancelWait{2});
+  other.call<Committed>(1, put("a", ""));
+  EXPECT_THAT(client.answers(), IsEmpty());
+  client.call<Done>(4, CancelWait{2});
+}
+
+// ---- sessions ----
+
+TEST_F(ControlRequestsTest, EphemeralKeysGoWithTheirSession) {
+  EXPECT_EQ(client.error(1, put("k", "", true)), ErrorCode::NoSession);
+  const Session session = client.call<Session>(2, OpenSession{5000, 1000});
+  EXPECT_EQ(session.ttl_ms, 5000U);
+  EXPECT_EQ(client.error(3, OpenSession{5000, 1000}), ErrorCode::HasSession);
+  client.call<Committed>(4, Transaction{{}, {{"k", "1", true}, {"kept", "1", true}}});
+  other.call<Committed>(1, put("kept", "2"));
+  client.call<Done>(5, Goodbye{});
+  EXPECT_EQ(value("k"), "(none)");
+  EXPECT_EQ(value("kept"), "2") << "written by somebody else, without the flag";
+  EXPECT_EQ(client.error(6, Goodbye{}), ErrorCode::NoSession);
+  EXPECT_EQ(client.error(7, Heartbeat{}), ErrorCode::NoSession);
+  client.call<Session>(8, OpenSession{5000, 1000});
+}
+
+TEST_F(ControlRequestsTest, AnyRequestRenewsASession) {
+  client.call<Session>(1, OpenSession{1000, 0});
+  for (std::uint64_t i = 2; i < 12; ++i) {
+    pass(900);
+    if (i % 2 == 0)
+      client.call<Done>(i, Heartbeat{});
+    else
+      client.call<Pong>(i, Ping{});
+  }
+  pass(999);
+  EXPECT_THAT(client.answers(), IsEmpty());
+  pass(1);
+  EXPECT_EQ(client.only<SessionEnded>(0).reason, EndReason::Silent);
+  EXPECT_EQ(client.pushes(), 1);
+  EXPECT_EQ(client.error(20, Heartbeat{}), ErrorCode::NoSession);
+}
+
+TEST_F(ControlRequestsTest, ASessionIsResumedAfterABrokenConnection) {
+  const Session session = client.call<Session>(1, OpenSession{5000, 1000});
+  client.call<Committed>(2, put("k", "", true));
+  client.leave();
+  pass(900);
+  Client again(world);
+  EXPECT_EQ(again.call<SessionEnded>(1, ResumeSession{session.session, {}}).reason,
+            EndReason::Unknown);
+  again.call<Done>(2, ResumeSession{session.session, session.token});
+  pass(4900);
+  EXPECT_EQ(value("k"), "");
+  again.leave();
+  pass(1000);
+  EXPECT_EQ(value("k"), "(none)");
+  Client late(world);
+  EXPECT_EQ(late.call<SessionEnded>(1, ResumeSession{session.session, session.token}).reason,
+            EndReason::Unknown);
+}
+
+TEST_F(ControlRequestsTest, AResumedSessionLeavesTheOldConnectionWithoutOne) {
+  const Session session = client.call<Session>(1, OpenSession{5000, 1000});
+  other.call<Done>(1, ResumeSession{session.session, session.token});
+  EXPECT_EQ(client.only<SessionEnded>(0).reason, EndReason::Resumed);
+  EXPECT_EQ(client.error(2, put("k", "", true)), ErrorCode::NoSession);
+  client.leave();
+  pass(4000);
+  other.call<Done>(2, Heartbeat{});
+  EXPECT_EQ(other.error(3, ResumeSession{session.session + 1, {}}), ErrorCode::HasSession);
+}
+
+// ---- mistakes ----
+
+TEST_F(ControlRequestsTest, UnknownRequestsAreSkippedMalformedOnesClose) {
+  (void)client.take();
+  std::string bytes;
+  encode(bytes, 5, Request(Heartbeat{}));
+  bytes[kHeaderBytes - 1] = '\x7F';
+  client.send(bytes);
+  EXPECT_EQ(client.only<Error>(5).code, ErrorCode::UnknownRequest);
+  EXPECT_FALSE(client.is_closed());
+  bytes[kHeaderBytes - 1] = '\x07';  // LIST without its body
+  client.send(bytes);
+  EXPECT_EQ(client.only<Error>(5).code, ErrorCode::Malformed);
+  EXPECT_TRUE(client.is_closed());
+}
+
+TEST_F(ControlRequestsTest, AnIdInUseIsRefusedBeforeAnythingButAMalformedBody) {
+  client.call<Snapshot>(5, Watch{"k", true});
+  std::string bytes;
+  encode(bytes, 5, Request(Heartbeat{}));
+  bytes[kHeaderBytes - 1] = '\x7F';
+  client.send(bytes);
+  EXPECT_EQ(client.only<Error>(5).code, ErrorCode::RequestIdInUse);
+  world.limits.keys_per_request = 2;
+  EXPECT_EQ(client.error(5, Get{{"a", "b", "c"}}), ErrorCode::RequestIdInUse);
+  EXPECT_EQ(client.error(6, Get{{"a", "b", "c"}}), ErrorCode::Limit);
+  bytes[kHeaderBytes - 1] = '\x07';  // LIST without its body
+  client.send(bytes);
+  EXPECT_EQ(client.only<Error>(5).code, ErrorCode::Malformed);
+}
+
+TEST_F(ControlRequestsTest, FrameHeadersAreChecked) {
+  (void)client.take();
+  client.send(std::string("\x08\0\0\0", 4));
+  EXPECT_EQ(client.only<Error>(0).code, ErrorCode::Malformed);
+  EXPECT_TRUE(client.is_closed());
+  (void)other.take();
+  std::string bytes;
+  append(bytes, static_cast<std::uint32_t>(world.limits.request_bytes + 1));
+  other.send(bytes);
+  EXPECT_EQ(other.only<Error>(0).code, ErrorCode::FrameTooLong);
+  EXPECT_TRUE(other.is_closed());
+}
+
+TEST_F(ControlRequestsTest, StatsCount) {
+  client.call<Committed>(1, put("k", ""));
+  client.call<Session>(2, OpenSession{1000, 0});
+  const Counters counters = client.call<Counters>(3, Stats{});
+  EXPECT_THAT(counters.counters, testing::IsSupersetOf({Pair("keys", 1U), Pair("sessions", 1U),
+                                                        Pair("revision", 1U), Pair("waits", 0U)}));
+}
+
+}  // namespace
+}  // namespace drun::store::control
