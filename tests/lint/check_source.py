@@ -7,17 +7,38 @@ import pathlib
 import re
 import sys
 
-# module -> modules whose headers it may include (docs/architecture.md, "Modules")
-ALLOWED = {
-    "base": set(),
-    "store": {"base"},
-    "rendezvous": {"base"},
-    "launcher/process": {"base"},
-    "launcher": {"base", "store", "rendezvous", "launcher/process"},
+# room (a folder that is one CMake target) -> rooms that it may depend on and whose headers it may
+# include (docs/architecture.md, "Rooms")
+ARROWS = {
+    "base": "",
+    "cli": "base",
+    "store/protocol": "base",
+    "store/table": "base store/protocol",
+    "store/server": "base store/protocol store/table",
+    "store/client": "base store/protocol",
+    "store/program": "base cli store/server",
+    "rendezvous": "base",
+    "ctl": "base cli rendezvous store/client store/protocol",
+    "launcher/process": "base",
+    "launcher/devices": "base",
+    "launcher/options": "base launcher/devices launcher/process rendezvous",
+    "launcher/command_line": "base cli launcher/devices launcher/options",
+    "launcher/output": "base launcher/options",
+    "launcher/report": "base launcher/options launcher/output launcher/process rendezvous",
+    "launcher/workers": "base launcher/options launcher/output launcher/process launcher/report "
+                        "rendezvous",
+    "launcher/backend": "base launcher/options rendezvous store/client store/server",
+    "launcher/agent": "base launcher/backend launcher/options launcher/output launcher/process "
+                      "launcher/report launcher/workers rendezvous",
+    "launcher/local_nodes": "base launcher/agent launcher/backend launcher/options "
+                            "launcher/output launcher/process",
+    "launcher": "base launcher/agent launcher/command_line launcher/local_nodes launcher/options "
+                "launcher/workers",
 }
+ARROWS = {room: set(others.split()) for room, others in ARROWS.items()}
 # A heavy library belongs to the few files that hide it from the rest.
 CONFINED = {
-    r"CLI/": r"src/store/[a-z_]*(options|command_line)[a-z_]*\.cpp$",
+    r"CLI/": r"src/(cli/[a-z_]*|ctl/drunctl_options|store/program/store_options)\.cpp$",
     r"spdlog/": r"src/base/log\.cpp$",
     r"nlohmann/json\.hpp": r"\.cpp$",
 }
@@ -28,30 +49,76 @@ SOURCE_SUFFIXES = {".cpp", ".hpp", ".cc", ".h", ".c"}
 SKIPPED_FOLDERS = {".git", "build", ".cache", "__pycache__"}
 
 
-def module_of(path):
-    """The module of an include path or of a file's path below src/ or include/drun/."""
-    folders = path.split("/")[:-1]
-    for length in range(len(folders), 0, -1):
-        module = "/".join(folders[:length])
-        if module in ALLOWED:
-            return module
-    return None
+def room_of(path):
+    """The room of a file's path below src/."""
+    folder = path.rpartition("/")[0]
+    return folder if folder in ARROWS else None
 
 
-def check_includes(path, text):
+class Rooms:
+    """What the CMake lists under src/ say: the target of each room, and what it depends on."""
+
+    def __init__(self, lists):
+        """`lists`: the text of each room's CMakeLists.txt without comments, by room."""
+        self.public = {}  # "store/client.hpp" (below include/drun/) -> room
+        self.depends = {}  # room -> rooms
+        targets = {}
+        for room, text in lists.items():
+            for name, arguments in re.findall(r"drun_add_(?:library|program)\(([\w-]+)\s([^)]*)\)", text):
+                targets["drun::" + name] = room
+                for header in re.findall(r"drun/(\S+\.hpp)", arguments):
+                    self.public[header] = room
+        for room, text in lists.items():
+            named = re.findall(r"drun::[\w-]+", text)
+            self.depends[room] = {targets[name] for name in named if name in targets} - {room}
+
+    def reachable(self, room):
+        found, todo = set(), [room]
+        while todo:
+            todo += (more := self.depends.get(todo.pop(), set()) - found)
+            found |= more
+        return found
+
+    def of_include(self, name):
+        if name.startswith("drun/"):
+            return self.public.get(name.removeprefix("drun/"))
+        return room_of(name)
+
+    def of_file(self, path):
+        if path.startswith("include/drun/"):
+            return self.public.get(path.removeprefix("include/drun/"))
+        return room_of(path.removeprefix("src/")) if path.startswith("src/") else None
+
+
+def check_rooms(rooms):
+    """The targets keep to the arrows, and the arrows run one way."""
+    for room, others in sorted(rooms.depends.items()):
+        at = f"src/{room}/CMakeLists.txt"
+        for other in sorted(others - ARROWS.get(room, set())):
+            yield at, 1, f"{room} must not depend on {other}"
+        if room in rooms.reachable(room):
+            yield at, 1, f"{room} depends on itself"
+
+
+def check_includes(path, text, rooms):
     """`path` is relative to the root."""
-    match = re.match(r"(?:src|include/drun)/(.*)", path)
-    if not match:
+    if not re.match(r"src/|include/drun/", path):
         return
-    me = module_of(match[1])
+    me = rooms.of_file(path)
+    if me is None:
+        yield 1, "is in a folder that is no room: give it a target, and a row in ARROWS"
+        return
+    reachable = rooms.reachable(me)
     for number, line in enumerate(text.splitlines(), 1):
         include = re.match(r'\s*#\s*include\s*([<"])([^">]+)[">]', line)
         if not include:
             continue
         name = include[2]
-        other = module_of(name.removeprefix("drun/"))
-        if other and other != me and other not in ALLOWED.get(me, set()):
+        other = rooms.of_include(name)
+        if other and other != me and other not in ARROWS[me]:
             yield number, f"{me} must not include {other} ({name})"
+        elif other and other != me and other not in reachable:
+            yield number, f"the target of {me} does not depend on that of {other} ({name})"
         if path.startswith("include/") and other and not name.startswith("drun/"):
             yield number, f"a public header must not include the private {name}"
         if me == "launcher/process" and re.match(r"asio/ip/|netinet/|arpa/|netdb", name):
@@ -194,8 +261,17 @@ def tree(root):
             yield relative.as_posix(), path
 
 
+def lists_of_rooms(root):
+    for file in sorted((root / "src").rglob("CMakeLists.txt")):
+        text = re.sub(r"#.*", "", file.read_text(encoding="utf-8"))
+        if "drun_add_" in text:
+            yield file.parent.relative_to(root / "src").as_posix(), text
+
+
 def violations(root):
     paths, lists = [], []
+    rooms = Rooms(dict(lists_of_rooms(root)))
+    yield from check_rooms(rooms)
     for path, file in tree(root):
         paths.append(path)
         try:
@@ -207,9 +283,10 @@ def violations(root):
         for number, what in check_lines(path, text):
             yield path, number, what
         if pathlib.PurePath(path).suffix in SOURCE_SUFFIXES:
-            for check in (check_includes, check_headers):
-                for number, what in check(path, text):
-                    yield path, number, what
+            for number, what in check_includes(path, text, rooms):
+                yield path, number, what
+            for number, what in check_headers(path, text):
+                yield path, number, what
             for number in risky_awaits(text):
                 yield path, number, "name the braced value or lambda before co_await"
     yield from check_listed(paths, "\n".join(lists))

@@ -48,35 +48,76 @@ class RiskyAwaits(unittest.TestCase):
         self.assertEqual(awaits(code), [3])
 
 
+def rooms(**changed):
+    """Some rooms of the tree, as their lists describe them."""
+    lists = {
+        "base": "drun_add_library(base SOURCES log.cpp HEADERS drun/base/result.hpp)",
+        "store/protocol": "drun_add_library(store_protocol SOURCES a.cpp DEPENDS drun::base)",
+        "store/client": "drun_add_library(store_client SOURCES b.cpp HEADERS drun/store/client.hpp "
+                        "DEPENDS drun::base)",
+        "store/server": "drun_add_library(store_server SOURCES c.cpp DEPENDS drun::store_protocol)",
+        "rendezvous": "drun_add_library(rendezvous SOURCES d.cpp DEPENDS drun::base)",
+        "launcher/process": "drun_add_library(process SOURCES e.cpp DEPENDS drun::base)",
+        "launcher/agent": "drun_add_library(agent SOURCES f.cpp DEPENDS drun::rendezvous drun::process)",
+    }
+    lists.update((room.replace("__", "/"), text) for room, text in changed.items())
+    return check_source.Rooms(lists)
+
+
 def includes(path, line):
-    return [what for _, what in check_source.check_includes(path, line)]
+    return [what for _, what in check_source.check_includes(path, line, rooms())]
 
 
 class Layering(unittest.TestCase):
     def test_finds_includes_against_the_arrows(self):
         for path, line in (
-            ("src/base/log.cpp", '#include "store/table.hpp"'),
-            ("src/store/table.cpp", '#include "rendezvous/key_value.hpp"'),
+            ("src/base/log.cpp", '#include "store/table/table.hpp"'),
+            ("src/store/server/c.cpp", '#include "rendezvous/key_value.hpp"'),
+            ("src/store/server/c.cpp", '#include "drun/store/client.hpp"'),
             ("src/rendezvous/leader.cpp", '#include "drun/store/client.hpp"'),
-            ("src/launcher/process/guardian.cpp", '#include "launcher/options.hpp"'),
+            ("src/launcher/process/guardian.cpp", '#include "launcher/options/options.hpp"'),
             ("src/launcher/process/guardian.cpp", "#include <asio/ip/tcp.hpp>"),
-            ("include/drun/store/client.hpp", '#include "store/table.hpp"'),
-            ("src/launcher/agent.cpp", "#include <CLI/CLI.hpp>"),
+            ("include/drun/store/client.hpp", '#include "store/protocol/bytes.hpp"'),
+            ("src/launcher/agent/agent.cpp", "#include <CLI/CLI.hpp>"),
             ("src/rendezvous/documents.hpp", "#include <nlohmann/json.hpp>"),
         ):
-            self.assertEqual(len(includes(path, line)), 1, (path, line))
+            self.assertNotEqual(includes(path, line), [], (path, line))
+
+    def test_finds_includes_that_no_target_declares(self):
+        for path, line in (
+            ("src/store/client/b.cpp", '#include "store/protocol/bytes.hpp"'),
+            ("src/launcher/agent/agent.cpp", '#include "launcher/workers/worker_group.hpp"'),
+        ):
+            self.assertRegex(includes(path, line)[0], "does not depend on", (path, line))
+
+    def test_finds_a_folder_that_is_no_room(self):
+        self.assertEqual(len(includes("src/launcher/new/a.cpp", "")), 1)
+
+    def test_finds_targets_against_the_arrows(self):
+        bad = rooms(base="drun_add_library(base SOURCES log.cpp DEPENDS drun::store_client)")
+        self.assertEqual([what for *_, what in check_source.check_rooms(bad)][0],
+                         "base must not depend on store/client")
+        self.assertEqual(list(check_source.check_rooms(rooms())), [])
 
     def test_allows_the_arrows(self):
         for path, line in (
-            ("src/launcher/agent.cpp", '#include "rendezvous/participant.hpp"'),
-            ("src/launcher/agent.cpp", '#include "launcher/process/guardian.hpp"'),
-            ("src/store/session.cpp", '#include "store/table.hpp"'),
-            ("src/store/server.cpp", "#include <asio/ip/tcp.hpp>"),
+            ("src/launcher/agent/agent.cpp", '#include "rendezvous/participant.hpp"'),
+            ("src/launcher/agent/agent.cpp", '#include "launcher/process/guardian.hpp"'),
+            ("src/store/server/session.cpp", '#include "store/protocol/bytes.hpp"'),
+            ("src/store/server/server.cpp", "#include <asio/ip/tcp.hpp>"),
             ("include/drun/store/client.hpp", '#include "drun/base/result.hpp"'),
-            ("src/store/drunctl_options.cpp", "#include <CLI/CLI.hpp>"),
             ("src/launcher/process/spawn.cpp", "#include <sys/wait.h>"),
         ):
             self.assertEqual(includes(path, line), [], (path, line))
+
+    def test_knows_no_cycle(self):
+        """Each room can be put above all that it points to."""
+        placed = set()
+        while len(placed) < len(check_source.ARROWS):
+            free = {room for room, others in check_source.ARROWS.items()
+                    if room not in placed and others <= placed}
+            self.assertTrue(free, set(check_source.ARROWS) - placed)
+            placed |= free
 
 
 class Lines(unittest.TestCase):
