@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/shell_quote.hpp"
 #include "support/golden.hpp"
 #include "support/options_support.hpp"
 
