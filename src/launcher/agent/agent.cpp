@@ -69,7 +69,7 @@ class Agent {
         output_(output_options(options, host_name_)),
         voice_(output_, neighbours, single_node_),
         reader_(io_, output_),
-        group_(options, host_name_, guardian_, output_),
+        group_(options, host_name_, processes_, worker_output_),
         limits_(options, Clock::now()),
         join_deadline_(Clock::now() + options.conf.join_timeout),
         finder_(io_, options, store_, join_deadline_, finder_calls()) {}
@@ -511,6 +511,8 @@ class Agent {
   std::unique_ptr<rendezvous::KeyValue> key_value_;
   StoreKeyValue* link_ = nullptr;  // the same, where it is a store
   std::unique_ptr<rendezvous::Participant> participant_;
+  GuardianRunner processes_{guardian_};
+  RealOutput worker_output_{output_};
   WorkerGroup group_;
   TimeLimits limits_;
   const Clock::time_point join_deadline_;

@@ -5,19 +5,22 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "launcher/options/options.hpp"
-#include "launcher/output/output.hpp"
 #include "launcher/process/guardian.hpp"
+#include "launcher/workers/restart_policy.hpp"
 #include "launcher/workers/runnable.hpp"
-#include "rendezvous/participant.hpp"
+#include "launcher/workers/worker.hpp"
+#include "launcher/workers/worker_runner.hpp"
+#include "rendezvous/types.hpp"
 
 namespace drun::launcher {
+
+class RoundLaunch;
 
 // What the agent tells the rendezvous; several may hold at once.
 struct GroupNews {
@@ -33,25 +36,26 @@ class WorkerGroup {
   using Time = std::chrono::steady_clock::time_point;
 
   // The references must outlive the group. `host`: this node's name, for the report.
-  WorkerGroup(const Options& options, std::string host, process::Guardian& guardian,
-              Output& output);
+  WorkerGroup(const Options& options, std::string host, ProcessRunner& processes,
+              WorkerOutput& output);
 
   // Precondition: no workers are left of an earlier round.
   void start(const rendezvous::Assignment& assignment, Time now);
-  // Ends them: the stop signal, the grace, SIGKILL; `stopped` follows, at once where nothing runs.
+  // Ends them: the stop signal, the grace, SIGKILL; `stopped` follows, at once if nothing runs.
   [[nodiscard]] GroupNews stop(bool immediately);
   // From here on a stop sends this signal, unless --stop-signal says otherwise.
   void stop_with(int signal);
   [[nodiscard]] int stop_signal() const { return stop_signal_; }
   // The guardian is gone and everything that it started with it: forget the workers.
   [[nodiscard]] GroupNews abandon();
+  // Events of workers that are not in this round are ignored.
   [[nodiscard]] GroupNews on_event(const process::GuardianEvent& event, Time now);
   // Call after each batch of events, and at next_deadline(): after a failure the others are stopped
   // only now, so that ranks that failed in the same batch are not taken for stopped ones.
   [[nodiscard]] GroupNews on_time(Time now);
   [[nodiscard]] std::optional<Time> next_deadline() const;
 
-  void forward(int signal);
+  void forward(int signal) { processes_.signal_all(signal); }
   [[nodiscard]] bool idle() const { return state_ == State::Idle; }
   [[nodiscard]] bool stopping() const { return state_ == State::Stopping; }
   [[nodiscard]] int round() const { return assignment_.round; }
@@ -59,52 +63,40 @@ class WorkerGroup {
   [[nodiscard]] bool has_input() const;
   // Where that worker wrote its error, if it was one of this node's last round; else empty.
   [[nodiscard]] std::string error_file(const rendezvous::FailureSummary& failure) const;
-  // What each worker does, for time limits: "rank 3 (pid 4711): running for 12.3 s"; more than a
-  // few are folded: "ranks 0-63: running for at least 12.3 s".
+  // What each worker does, for time limits; see describe_workers().
   [[nodiscard]] std::vector<std::string> describe(Time now) const;
 
  private:
   enum class State { Idle, Running, Stopping };
-  struct Worker {
-    int local_rank = 0;
-    pid_t pid = 0;
-    Time requested;
-    Time started;
-    Time ended;
-    bool running = false;
-    bool exited = false;
-    bool failed_by_itself = false;
-    process::ExitStatus status;
-    int spawn_error = 0;
-    std::string cause;
-    std::string error_file;  // where torch's @record writes; may be empty
-  };
 
-  [[nodiscard]] GroupNews on_exit(Worker& worker, process::WorkerId id, Time now);
-  [[nodiscard]] rendezvous::FailureSummary summarize();
-  [[nodiscard]] static std::string traceback_of(const Worker& worker);
-  [[nodiscard]] std::string core_file_of(const Worker& worker) const;
+  void start_worker(const RoundLaunch& launch, int local_rank, Time now);
+  [[nodiscard]] Worker* find(process::WorkerId id);
+  [[nodiscard]] GroupNews on(const process::Spawned& spawned, Time now);
+  [[nodiscard]] GroupNews on(const process::SpawnFailed& failed, Time now);
+  [[nodiscard]] GroupNews on(const process::Exited& exited, Time now);
+  [[nodiscard]] GroupNews on(const process::Stopped& stopped, Time now);
+  [[nodiscard]] GroupNews on(const process::GuardianLost& lost, Time now);
+  [[nodiscard]] GroupNews on_end(process::WorkerId id, WorkerEnd end, std::string cause, Time now);
   void begin_stop(bool immediately);
-  void flush_failure(GroupNews& news);
+  void report_failure(GroupNews& news, Time now, bool complete);
 
   const Options& options_;
-  std::string host_;
-  process::Guardian& guardian_;
-  Output& output_;
+  const std::string host_;
+  ProcessRunner& processes_;
+  WorkerOutput& output_;
   int stop_signal_;
   State state_ = State::Idle;
   rendezvous::Assignment assignment_;
-  std::map<process::WorkerId, Worker> workers_;
+  Workers workers_;
+  RoundFailures failures_;
+  std::int64_t failure_time_ms_ = 0;  // of the first one
   process::WorkerId next_id_ = 1;
   std::size_t not_started_ = 0;
-  std::size_t not_exited_ = 0;
+  std::size_t not_ended_ = 0;
   // Workers that were not asked of the guardian, because what they run is not there. Heard of at
   // the next on_time().
   std::vector<std::pair<process::WorkerId, Unrunnable>> refused_;
-  bool node_refused_ = false;  // all of them, for one reason: told once
-  std::optional<process::WorkerId> first_failure_;
-  std::int64_t failure_time_ms_ = 0;
-  std::optional<Time> report_failure_at_;  // waits for the other ranks' own failures and last lines
+  bool all_refused_ = false;  // for one reason
 };
 
 }  // namespace drun::launcher

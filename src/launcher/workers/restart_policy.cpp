@@ -1,0 +1,45 @@
+#include "launcher/workers/restart_policy.hpp"
+
+#include <cerrno>
+#include <csignal>
+
+namespace drun::launcher {
+
+bool failed_by_itself(const process::ExitStatus& status, const process::ExitStatus& first,
+                      int stop_signal) {
+  // SIGKILL is the end of the grace, seldom the kernel's answer to a lack of memory just then.
+  if (status.signal != 0) return status.signal != stop_signal && status.signal != SIGKILL;
+  // A shell that was asked to stop ends with 128 + the signal: that may be the first one's code
+  // too.
+  return first.signal == 0 && status.code == first.code && status.code != 128 + stop_signal;
+}
+
+bool may_restart(const Options& options, const WorkerEnd& failure) {
+  const int error = failure.spawn_error;
+  if (error != 0 && error != EAGAIN && error != ENOMEM) return false;
+  if (options.no_restart_on.contains(failure.status)) return false;
+  return !options.restart_on || options.restart_on->contains(failure.status);
+}
+
+void RoundFailures::on_end(process::WorkerId worker, const WorkerEnd& end,
+                           std::optional<int> stop_signal, Time now) {
+  if (end.success()) return;
+  if (stop_signal) {
+    // What ends in a stop without a failure before it does as it was told.
+    if (first_ && failed_by_itself(end.status, first_status_, *stop_signal)) others_.insert(worker);
+  } else if (first_) {
+    others_.insert(worker);  // in the same moment: the stop is not under way yet
+  } else {
+    first_ = worker;
+    first_status_ = end.status;
+    report_at_ = now + kSettle;
+  }
+}
+
+bool RoundFailures::take_report(Time now, bool complete) {
+  if (!report_at_ || (!complete && now < *report_at_)) return false;
+  report_at_.reset();
+  return true;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,47 @@
+// The workers of one round on this node as the guardian is asked for them: command line,
+// environment, CPUs and standard input.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/options/options.hpp"
+#include "launcher/output/output.hpp"
+#include "launcher/process/guardian.hpp"
+#include "launcher/workers/environment.hpp"
+#include "launcher/workers/runnable.hpp"
+#include "rendezvous/types.hpp"
+
+namespace drun::launcher {
+
+class RoundLaunch {
+ public:
+  // Looks whether the program is there. The arguments must outlive this.
+  RoundLaunch(const Options& options, const rendezvous::Assignment& assignment);
+
+  // In the environment of each of them.
+  [[nodiscard]] const std::vector<std::string>& shared_environment() const {
+    return environments_.shared();
+  }
+  [[nodiscard]] StreamLabel label(process::WorkerId worker, int local_rank) const;
+  // All but its standard output and error.
+  [[nodiscard]] process::SpawnRequest request(const StreamLabel& label,
+                                              const std::string& error_file) const;
+
+  // Why this worker is not worth a try; nullopt: it is.
+  [[nodiscard]] std::optional<Unrunnable> refusal(int local_rank) const;
+  // All are refused, for one reason.
+  [[nodiscard]] bool refuses_all() const { return no_program_.has_value(); }
+
+  // Says to the log where the workers run, and that nobody will read standard input if so.
+  void announce() const;
+
+ private:
+  const Options& options_;
+  const rendezvous::Assignment& assignment_;
+  WorkerEnvironments environments_;
+  std::optional<Unrunnable> no_program_;
+};
+
+}  // namespace drun::launcher

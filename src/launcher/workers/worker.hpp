@@ -1,0 +1,41 @@
+// One worker of a round, as its agent knows it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "launcher/process/exit_status.hpp"
+#include "launcher/process/guardian.hpp"
+
+namespace drun::launcher {
+
+// How a worker ended, or why it never began.
+struct WorkerEnd {
+  process::ExitStatus status;  // of one that never began: the code that a shell gives
+  int spawn_error = 0;         // errno; 0: it began
+
+  [[nodiscard]] bool success() const { return spawn_error == 0 && status.success(); }
+};
+
+struct Worker {
+  using Time = std::chrono::steady_clock::time_point;
+  enum class Stage { Requested, Running, Ended };
+
+  int local_rank = 0;
+  Stage stage = Stage::Requested;
+  pid_t pid = 0;  // 0: it never began
+  Time requested;
+  Time started;  // as `requested` until it runs
+  Time ended;
+  WorkerEnd end;
+  std::string cause;       // why it ended, for people
+  std::string error_file;  // where torch's @record writes; may be empty
+};
+
+// In the order of their local ranks.
+using Workers = std::map<process::WorkerId, Worker>;
+
+}  // namespace drun::launcher

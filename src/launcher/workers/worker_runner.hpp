@@ -1,0 +1,80 @@
+// What the workers' group needs of the machine: processes and their streams. In production that is
+// the guardian and the output; tests put fakes in their place.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "launcher/output/output.hpp"
+#include "launcher/process/guardian.hpp"
+
+namespace drun::launcher {
+
+// As process::Guardian, where the contracts are.
+class ProcessRunner {
+ public:
+  ProcessRunner() = default;
+  ProcessRunner(const ProcessRunner&) = delete;
+  ProcessRunner& operator=(const ProcessRunner&) = delete;
+  virtual ~ProcessRunner() = default;
+
+  virtual void share_environment(const std::vector<std::string>& environment) = 0;
+  virtual void spawn(process::SpawnRequest request) = 0;
+  virtual void signal_all(int signal) = 0;
+  virtual void stop(int signal, std::chrono::milliseconds grace) = 0;
+  virtual void remove_at_end(const std::string& folder) = 0;
+};
+
+// As Output, where the contracts are.
+class WorkerOutput {
+ public:
+  WorkerOutput() = default;
+  WorkerOutput(const WorkerOutput&) = delete;
+  WorkerOutput& operator=(const WorkerOutput&) = delete;
+  virtual ~WorkerOutput() = default;
+
+  [[nodiscard]] virtual WorkerStreams open(const StreamLabel& label) = 0;
+  [[nodiscard]] virtual std::string error_file(const StreamLabel& label) = 0;
+  [[nodiscard]] virtual std::string private_folder() const = 0;
+  [[nodiscard]] virtual std::string log_file(process::WorkerId worker) const = 0;
+  [[nodiscard]] virtual std::vector<std::string> tail(process::WorkerId worker,
+                                                      std::chrono::milliseconds limit) = 0;
+  virtual void drain(std::chrono::milliseconds limit) = 0;
+};
+
+class GuardianRunner final : public ProcessRunner {
+ public:
+  explicit GuardianRunner(process::Guardian& guardian) : guardian_(guardian) {}
+
+  void share_environment(const std::vector<std::string>& environment) override {
+    guardian_.share_environment(environment);
+  }
+  void spawn(process::SpawnRequest request) override { guardian_.spawn(std::move(request)); }
+  void signal_all(int signal) override { guardian_.signal_all(signal); }
+  void stop(int signal, std::chrono::milliseconds grace) override { guardian_.stop(signal, grace); }
+  void remove_at_end(const std::string& folder) override { guardian_.remove_at_end(folder); }
+
+ private:
+  process::Guardian& guardian_;
+};
+
+class RealOutput final : public WorkerOutput {
+ public:
+  explicit RealOutput(Output& output) : output_(output) {}
+
+  WorkerStreams open(const StreamLabel& label) override { return output_.open(label); }
+  std::string error_file(const StreamLabel& label) override { return output_.error_file(label); }
+  std::string private_folder() const override { return output_.private_folder(); }
+  std::string log_file(process::WorkerId worker) const override { return output_.log_file(worker); }
+  std::vector<std::string> tail(process::WorkerId worker,
+                                std::chrono::milliseconds limit) override {
+    return output_.tail(worker, limit);
+  }
+  void drain(std::chrono::milliseconds limit) override { (void)output_.drain(limit); }
+
+ private:
+  Output& output_;
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,74 @@
+// The machine below a group of workers, faked: what was asked of it is written down, and what the
+// workers left behind is what the test says.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/process/exit_status.hpp"
+#include "launcher/workers/worker_runner.hpp"
+
+namespace drun::launcher::test {
+
+class FakeRunner final : public ProcessRunner {
+ public:
+  void share_environment(const std::vector<std::string>& environment) override {
+    shared = environment;
+  }
+  void spawn(process::SpawnRequest request) override {
+    calls.push_back("spawn " + std::to_string(request.id));
+    requests.push_back(std::move(request));
+  }
+  void signal_all(int signal) override {
+    calls.push_back("signal " + process::signal_name(signal));
+  }
+  void stop(int signal, std::chrono::milliseconds grace) override {
+    calls.push_back("stop " + process::signal_name(signal) + " " + std::to_string(grace.count()));
+  }
+  void remove_at_end(const std::string& folder) override { calls.push_back("remove " + folder); }
+
+  // What was asked since the last call: "spawn 1, spawn 2".
+  [[nodiscard]] std::string take_calls() {
+    std::string result;
+    for (const auto& call : std::exchange(calls, {}))
+      result += (result.empty() ? "" : ", ") + call;
+    return result;
+  }
+
+  std::vector<std::string> shared;
+  std::vector<process::SpawnRequest> requests;
+  std::vector<std::string> calls;
+};
+
+class FakeOutput final : public WorkerOutput {
+ public:
+  WorkerStreams open(const StreamLabel& label) override {
+    labels.push_back(label);
+    return {};
+  }
+  std::string error_file(const StreamLabel& label) override {
+    const auto found = error_files.find(label.local_rank);
+    return found == error_files.end() ? "" : found->second;
+  }
+  std::string private_folder() const override { return folder; }
+  std::string log_file(process::WorkerId worker) const override {
+    return "/logs/" + std::to_string(worker);
+  }
+  std::vector<std::string> tail(process::WorkerId worker,
+                                std::chrono::milliseconds /*limit*/) override {
+    const auto found = tails.find(worker);
+    return found == tails.end() ? std::vector<std::string>() : found->second;
+  }
+  void drain(std::chrono::milliseconds /*limit*/) override { ++drained; }
+
+  std::string folder;
+  std::map<int, std::string> error_files;  // by local rank
+  std::map<process::WorkerId, std::vector<std::string>> tails;
+  std::vector<StreamLabel> labels;
+  int drained = 0;
+};
+
+}  // namespace drun::launcher::test

@@ -1,0 +1,503 @@
+#include "launcher/workers/worker_group.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <functional>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/fake_workers.hpp"
+#include "support/file_tree.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using test::FakeOutput;
+using test::FakeRunner;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const WorkerGroup::Time kStart{std::chrono::hours(1)};
+constexpr process::WorkerId kFirst = 1;
+constexpr process::WorkerId kSecond = 2;
+constexpr process::WorkerId kStranger = 99;
+
+Options two_workers() {
+  Options options;
+  options.nproc_per_node = 2;
+  options.command = {"/bin/sh", "-c", "true"};
+  options.shutdown_timeout = milliseconds(5);
+  return options;
+}
+
+rendezvous::Assignment second_node() {
+  rendezvous::Assignment assignment;
+  assignment.round = 3;
+  assignment.group_rank = 1;
+  assignment.first_rank = 2;
+  assignment.world_size = 4;
+  assignment.restart_count = 1;
+  return assignment;
+}
+
+process::GuardianEvent spawned(process::WorkerId id) {
+  return process::Spawned{id, static_cast<pid_t>(100 + id)};
+}
+process::GuardianEvent exited(process::WorkerId id, int code, int signal = 0) {
+  return process::Exited{id, static_cast<pid_t>(100 + id), {code, signal, false}, false};
+}
+
+// A group of two workers on faked processes.
+struct Rig {
+  explicit Rig(Options chosen = two_workers()) : options(std::move(chosen)) {}
+
+  // One batch of the guardian's: the events, then what the agent does after each batch.
+  GroupNews feed(const std::vector<process::GuardianEvent>& events) {
+    GroupNews news;
+    for (const auto& event : events)
+      merge(news, group.on_event(event, now));
+    merge(news, group.on_time(now));
+    return news;
+  }
+  GroupNews at(milliseconds later) {
+    now = kStart + later;
+    return group.on_time(now);
+  }
+  static void merge(GroupNews& into, GroupNews more) {
+    into.started = into.started || more.started;
+    into.succeeded = into.succeeded || more.succeeded;
+    into.stopped = into.stopped || more.stopped;
+    if (more.failure) into.failure = std::move(more.failure);
+  }
+  void run() {
+    group.start(second_node(), now);
+    (void)feed({spawned(kFirst), spawned(kSecond)});
+    (void)runner.take_calls();
+  }
+
+  Options options;
+  FakeRunner runner;
+  FakeOutput output;
+  WorkerGroup group{options, "node1", runner, output};
+  WorkerGroup::Time now = kStart;
+};
+
+// What was heard of the group, and what it asked of the guardian: "failed rank 2, stop SIGTERM 5".
+std::string told(const GroupNews& news, Rig& rig) {
+  std::vector<std::string> parts;
+  if (news.started) parts.emplace_back("started");
+  if (news.succeeded) parts.emplace_back("succeeded");
+  if (news.failure) {
+    std::string ranks = std::to_string(news.failure->rank);
+    for (const auto& other : news.failure->others)
+      ranks += "+" + std::to_string(other.ranks.front().first);
+    parts.push_back("failed " + ranks);
+  }
+  if (news.stopped) parts.emplace_back("stopped");
+  if (auto calls = rig.runner.take_calls(); !calls.empty()) parts.push_back(std::move(calls));
+  std::string text;
+  for (const auto& part : parts)
+    text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+// ---- every state, every event ----
+
+struct NamedState {
+  const char* name;
+  std::function<void(Rig&)> reach;
+};
+struct NamedEvent {
+  const char* name;
+  std::function<GroupNews(Rig&)> happen;
+};
+
+std::vector<NamedState> states() {
+  return {
+      {"never started", [](Rig&) {}},
+      {"requested", [](Rig& rig) { rig.group.start(second_node(), rig.now); }},
+      {"running", [](Rig& rig) { rig.run(); }},
+      {"half done",
+       [](Rig& rig) {
+         rig.run();
+         (void)rig.feed({exited(kFirst, 0)});
+       }},
+      {"failed",
+       [](Rig& rig) {
+         rig.run();
+         (void)rig.feed({exited(kFirst, 7)});
+       }},
+      {"reported",
+       [](Rig& rig) {
+         rig.run();
+         (void)rig.feed({exited(kFirst, 7)});
+         (void)rig.at(RoundFailures::kSettle);
+       }},
+      {"stopping",
+       [](Rig& rig) {
+         rig.run();
+         (void)rig.group.stop(false);
+       }},
+      {"killing",
+       [](Rig& rig) {
+         rig.run();
+         (void)rig.group.stop(true);
+       }},
+      {"over",
+       [](Rig& rig) {
+         rig.run();
+         (void)rig.group.stop(false);
+         (void)rig.feed({process::Stopped{}});
+       }},
+  };
+}
+
+std::vector<NamedEvent> events() {
+  const auto feed = [](process::GuardianEvent event) {
+    return [event](Rig& rig) { return rig.feed({event}); };
+  };
+  return {
+      {"spawned", feed(spawned(kSecond))},
+      {"spawn failed", feed(process::SpawnFailed{kSecond, ENOENT, "exec ./gone"})},
+      {"exit 0", feed(exited(kSecond, 0))},
+      {"exit 7", feed(exited(kSecond, 7))},
+      {"exit 1", feed(exited(kSecond, 1))},
+      {"SIGSEGV", feed(exited(kSecond, 0, SIGSEGV))},
+      {"SIGTERM", feed(exited(kSecond, 0, SIGTERM))},
+      {"a stranger's exit", feed(exited(kStranger, 7))},
+      {"stopped", feed(process::Stopped{})},
+      {"guardian lost", feed(process::GuardianLost{})},
+      {"stop()", [](Rig& rig) { return rig.group.stop(false); }},
+      {"stop(immediately)", [](Rig& rig) { return rig.group.stop(true); }},
+      {"abandon()", [](Rig& rig) { return rig.group.abandon(); }},
+      {"time", [](Rig& rig) { return rig.at(std::chrono::seconds(1)); }},
+  };
+}
+
+std::string state_of(const WorkerGroup& group) {
+  if (group.idle()) return "idle";
+  return group.stopping() ? "stopping" : "running";
+}
+
+// What each pair leads to; a pair that is not here changes nothing and is heard of by nobody.
+using Reactions = std::map<std::string, std::string>;
+
+const std::map<std::string, Reactions>& reactions() {
+  static const Reactions asked_to_stop = {
+      {"stop()", "stop SIGTERM 5 -> stopping"},
+      {"stop(immediately)", "stop SIGKILL 0 -> stopping"},
+      {"abandon()", "-> idle"},
+  };
+  static const auto with = [](Reactions more, const Reactions& base) {
+    more.insert(base.begin(), base.end());
+    return more;
+  };
+  static const Reactions being_stopped = {
+      {"stopped", "stopped -> idle"},
+      {"stop(immediately)", "stop SIGKILL 0"},  // also of one that is being killed: no harm
+      {"abandon()", "stopped -> idle"},
+  };
+  static const Reactions idle = {{"stop()", "stopped"}, {"stop(immediately)", "stopped"}};
+  // A failure stops the others at once; it is reported when they are gone, or have had their time.
+  static const Reactions any_failure = {
+      {"spawn failed", "stop SIGTERM 5 -> stopping"}, {"exit 7", "stop SIGTERM 5 -> stopping"},
+      {"exit 1", "stop SIGTERM 5 -> stopping"},       {"SIGSEGV", "stop SIGTERM 5 -> stopping"},
+      {"SIGTERM", "stop SIGTERM 5 -> stopping"},
+  };
+  static const std::map<std::string, Reactions> all = {
+      {"never started", idle},
+      {"requested", with(any_failure, asked_to_stop)},
+      {"running", with(any_failure, asked_to_stop)},
+      {"half done", with(
+                        {
+                            {"exit 0", "succeeded"},
+                            {"spawn failed", "failed 3, stop SIGTERM 5 -> stopping"},
+                            {"exit 7", "failed 3, stop SIGTERM 5 -> stopping"},
+                            {"exit 1", "failed 3, stop SIGTERM 5 -> stopping"},
+                            {"SIGSEGV", "failed 3, stop SIGTERM 5 -> stopping"},
+                            {"SIGTERM", "failed 3, stop SIGTERM 5 -> stopping"},
+                        },
+                        asked_to_stop)},
+      {"failed", with(
+                     {
+                         {"spawn failed", "failed 2"},
+                         {"exit 0", "failed 2"},
+                         {"exit 7", "failed 2+3"},  // as the first one: the same error
+                         {"exit 1", "failed 2"},    // its answer to the stop, perhaps
+                         {"SIGSEGV", "failed 2+3"},
+                         {"SIGTERM", "failed 2"},
+                         {"stopped", "failed 2, stopped -> idle"},
+                         {"time", "failed 2"},
+                     },
+                     being_stopped)},
+      {"reported", being_stopped},
+      {"stopping", being_stopped},
+      {"killing", being_stopped},
+      {"over", idle},
+  };
+  return all;
+}
+
+TEST(WorkerGroupTest, EveryEventInEveryState) {
+  for (const auto& state : states()) {
+    for (const auto& event : events()) {
+      Rig rig;
+      state.reach(rig);
+      (void)rig.runner.take_calls();
+      const std::string before = state_of(rig.group);
+      std::string happened = told(event.happen(rig), rig);
+      if (const auto after = state_of(rig.group); after != before)
+        happened += (happened.empty() ? "-> " : " -> ") + after;
+      const Reactions& expected = reactions().at(state.name);
+      const auto found = expected.find(event.name);
+      EXPECT_EQ(happened, found == expected.end() ? "" : found->second)
+          << state.name << ": " << event.name;
+    }
+  }
+}
+
+// ---- starting ----
+
+TEST(WorkerGroupTest, EachWorkerIsAskedForWithItsOwnLabelAndEnvironment) {
+  Rig rig;
+  rig.output.folder = "/tmp/private";
+  rig.output.error_files = {{0, "/tmp/private/0"}, {1, "/tmp/private/1"}};
+  rig.group.start(second_node(), rig.now);
+  EXPECT_EQ(rig.runner.take_calls(), "remove /tmp/private, spawn 1, spawn 2");
+  EXPECT_THAT(rig.runner.shared, Contains("WORLD_SIZE=4"));
+  ASSERT_EQ(rig.output.labels.size(), 2U);
+  const StreamLabel& label = rig.output.labels[1];
+  EXPECT_EQ(label.worker, kSecond);
+  EXPECT_EQ(label.rank, 3);
+  EXPECT_EQ(label.local_rank, 1);
+  EXPECT_EQ(label.round, 3);
+  EXPECT_EQ(label.restart_count, 1);
+  EXPECT_THAT(rig.runner.requests[1].environment,
+              ::testing::IsSupersetOf({"RANK=3", "TORCHELASTIC_ERROR_FILE=/tmp/private/1"}));
+  EXPECT_THAT(rig.runner.requests[1].argv, ElementsAre("/bin/sh", "-c", "true"));
+}
+
+TEST(WorkerGroupTest, TheyHaveStartedWhenTheLastOneRuns) {
+  Rig rig;
+  rig.group.start(second_node(), rig.now);
+  EXPECT_EQ(told(rig.feed({spawned(kSecond)}), rig), "spawn 1, spawn 2");
+  EXPECT_EQ(told(rig.feed({spawned(kFirst)}), rig), "started");
+  EXPECT_EQ(rig.group.round(), 3);
+}
+
+TEST(WorkerGroupTest, WorkersThatStartWhileTheyAreBeingStoppedAreNotHeardOf) {
+  Rig rig;
+  rig.group.start(second_node(), rig.now);
+  (void)rig.group.stop(false);
+  (void)rig.runner.take_calls();
+  EXPECT_EQ(told(rig.feed({spawned(kFirst), spawned(kSecond)}), rig), "");
+}
+
+TEST(WorkerGroupTest, TheNextRoundsWorkersAreNewOnes) {
+  Rig rig;
+  rig.run();
+  (void)rig.group.stop(false);
+  (void)rig.feed({process::Stopped{}});
+  rig.group.start(second_node(), rig.now);
+  EXPECT_EQ(rig.runner.take_calls(), "stop SIGTERM 5, spawn 3, spawn 4");
+  EXPECT_EQ(told(rig.feed({exited(kFirst, 7)}), rig), "");  // of the round before
+  EXPECT_EQ(told(rig.feed({spawned(3), spawned(4)}), rig), "started");
+}
+
+TEST(WorkerGroupTest, AProgramThatIsNotThereIsSaidOnceAndNothingIsStarted) {
+  Options options = two_workers();
+  options.command = {"/nowhere/program"};
+  Rig rig(options);
+  rig.group.start(second_node(), rig.now);
+  EXPECT_EQ(rig.runner.take_calls(), "");
+  EXPECT_EQ(rig.group.next_deadline(), WorkerGroup::Time{});  // at once
+  const GroupNews news = rig.at(milliseconds(0));
+  ASSERT_TRUE(news.failure);
+  EXPECT_EQ(news.failure->exit_code, 127);
+  EXPECT_EQ(news.failure->cause, "exec /nowhere/program: No such file or directory");
+  EXPECT_FALSE(news.failure->restartable);
+  EXPECT_THAT(news.failure->others, IsEmpty());
+  EXPECT_EQ(rig.runner.take_calls(), "stop SIGTERM 5");  // for `stopped`
+}
+
+TEST(WorkerGroupTest, AScriptThatOneWorkerLacksIsThatWorkersFailure) {
+  drun::test::FileTree scripts;
+  scripts.write("/0.py", "");
+  Options options = two_workers();
+  options.command = {"/bin/sh", scripts.root() + "/${local_rank}.py"};
+  options.script_at = 1;
+  Rig rig(options);
+  rig.group.start(second_node(), rig.now);
+  EXPECT_EQ(rig.runner.take_calls(), "spawn 1");
+  EXPECT_EQ(told(rig.feed({spawned(kFirst)}), rig), "stop SIGTERM 5");
+  const GroupNews news = rig.feed({exited(kFirst, 0, SIGTERM)});
+  ASSERT_TRUE(news.failure);
+  EXPECT_EQ(news.failure->rank, 3);
+  EXPECT_THAT(news.failure->cause, HasSubstr("1.py: No such file"));
+}
+
+// ---- failing ----
+
+TEST(WorkerGroupTest, RanksThatFailInOneBatchFailedByThemselves) {
+  Rig rig;
+  rig.run();
+  const GroupNews news = rig.feed({exited(kSecond, 3), exited(kFirst, 9)});
+  ASSERT_TRUE(news.failure);
+  EXPECT_EQ(news.failure->rank, 3);  // the first
+  EXPECT_EQ(news.failure->exit_code, 3);
+  EXPECT_EQ(news.failure->highest_code, 9);
+  EXPECT_EQ(news.failure->lowest_rank, 2);
+  EXPECT_EQ(news.failure->lowest_code, 9);
+  ASSERT_EQ(news.failure->others.size(), 1U);
+  EXPECT_EQ(news.failure->others.front().cause, "exit code 9");
+}
+
+TEST(WorkerGroupTest, TheFailureIsDueWhenTheOthersHaveHadTheirTime) {
+  Rig rig;
+  rig.run();
+  (void)rig.feed({exited(kFirst, 7)});
+  EXPECT_EQ(rig.group.next_deadline(), kStart + RoundFailures::kSettle);
+  EXPECT_FALSE(rig.at(RoundFailures::kSettle - milliseconds(1)).failure);
+  EXPECT_TRUE(rig.at(RoundFailures::kSettle).failure);
+  EXPECT_FALSE(rig.group.next_deadline());
+}
+
+TEST(WorkerGroupTest, TheFailureHasWhatTheWorkerLeftBehind) {
+  drun::test::FileTree files;
+  files.write("/error.json", R"({"message": "ValueError: 42", "timestamp": "1"})");
+  const std::string error_file = files.root() + "/error.json";
+  Rig rig;
+  rig.output.error_files = {{0, error_file}};
+  rig.output.tails = {{kFirst, {"one", "two"}}};
+  rig.run();
+  rig.now = kStart + std::chrono::seconds(2);
+  (void)rig.feed({exited(kFirst, 7)});
+  const GroupNews news = rig.feed({exited(kSecond, 0)});
+  ASSERT_TRUE(news.failure);
+  EXPECT_EQ(news.failure->rank, 2);
+  EXPECT_EQ(news.failure->local_rank, 0);
+  EXPECT_EQ(news.failure->group_rank, 1);
+  EXPECT_EQ(news.failure->host, "node1");
+  EXPECT_EQ(news.failure->pid, 101);
+  EXPECT_EQ(news.failure->cause, "exit code 7");
+  EXPECT_EQ(news.failure->uptime_ms, 2000);
+  EXPECT_THAT(news.failure->traceback, HasSubstr("ValueError: 42"));
+  EXPECT_THAT(news.failure->tail, ElementsAre("one", "two"));
+  EXPECT_EQ(news.failure->log_file, "/logs/1");
+  EXPECT_TRUE(news.failure->restartable);
+  EXPECT_EQ(rig.group.error_file(*news.failure), error_file);
+}
+
+TEST(WorkerGroupTest, TheErrorFileOfAnothersFailureIsNotKnown) {
+  Rig rig;
+  rig.output.error_files = {{0, "/e/0"}, {1, "/e/1"}};
+  rig.run();
+  rendezvous::FailureSummary failure;
+  failure.group_rank = 1;
+  failure.local_rank = 1;
+  failure.pid = 102;
+  EXPECT_EQ(rig.group.error_file(failure), "/e/1");
+  failure.group_rank = 0;  // another node's
+  EXPECT_EQ(rig.group.error_file(failure), "");
+  failure.group_rank = 1;
+  failure.pid = 55;  // of an earlier round
+  EXPECT_EQ(rig.group.error_file(failure), "");
+}
+
+// ---- stopping ----
+
+TEST(WorkerGroupTest, AStopSendsTheSignalThatDrunWasSentUnlessTheUserChoseOne) {
+  Rig rig;
+  rig.run();
+  rig.group.stop_with(SIGHUP);
+  (void)rig.group.stop(false);
+  EXPECT_EQ(rig.runner.take_calls(), "stop SIGHUP 5");
+
+  Options options = two_workers();
+  options.stop_signal = SIGUSR1;
+  Rig chosen(options);
+  chosen.run();
+  chosen.group.stop_with(SIGHUP);
+  (void)chosen.group.stop(false);
+  EXPECT_EQ(chosen.runner.take_calls(), "stop SIGUSR1 5");
+}
+
+// A shell's background jobs ignore SIGINT and SIGQUIT.
+TEST(WorkerGroupTest, WhatOutlivesWorkersThatWereInterruptedIsAskedAgain) {
+  for (const int signal : {SIGINT, SIGQUIT}) {
+    Rig rig;
+    rig.run();
+    rig.group.stop_with(signal);
+    (void)rig.group.stop(false);
+    (void)rig.feed({exited(kFirst, 0, signal)});
+    (void)rig.runner.take_calls();
+    EXPECT_EQ(told(rig.feed({exited(kSecond, 0, signal)}), rig), "stop SIGTERM 5");
+  }
+  Options options = two_workers();
+  options.stop_signal = SIGINT;  // the user knows what is below the workers
+  Rig chosen(options);
+  chosen.run();
+  (void)chosen.group.stop(false);
+  (void)chosen.runner.take_calls();
+  EXPECT_EQ(told(chosen.feed({exited(kFirst, 0, SIGINT), exited(kSecond, 0, SIGINT)}), chosen), "");
+}
+
+TEST(WorkerGroupTest, WhatTheWorkersWroteIsReadBeforeTheyCountAsStopped) {
+  Rig rig;
+  rig.run();
+  (void)rig.group.stop(false);
+  EXPECT_EQ(rig.output.drained, 0);
+  EXPECT_TRUE(rig.feed({process::Stopped{}}).stopped);
+  EXPECT_EQ(rig.output.drained, 1);
+}
+
+// ---- questions ----
+
+TEST(WorkerGroupTest, StandardInputBelongsToOneRankWhileItsRoundLasts) {
+  Options options = two_workers();
+  options.stdin_rank = 3;
+  Rig rig(options);
+  EXPECT_FALSE(rig.group.has_input());
+  rig.run();
+  EXPECT_TRUE(rig.group.has_input());
+  EXPECT_GE(rig.runner.requests[1].standard_input.get(), 0);
+  EXPECT_LT(rig.runner.requests[0].standard_input.get(), 0);
+  (void)rig.group.abandon();
+  EXPECT_FALSE(rig.group.has_input());
+
+  options.stdin_rank = 1;  // of the node before
+  Rig other(options);
+  other.run();
+  EXPECT_FALSE(other.group.has_input());
+}
+
+TEST(WorkerGroupTest, EachWorkerIsDescribed) {
+  Rig rig;
+  rig.group.start(second_node(), rig.now);
+  (void)rig.feed({spawned(kFirst)});
+  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(3)),
+              ElementsAre("rank 2 (pid 101): running for 3.0 s", "rank 3: not started"));
+  (void)rig.feed({exited(kFirst, 7)});
+  EXPECT_THAT(rig.group.describe(kStart), Contains("rank 2: exit code 7"));
+}
+
+TEST(WorkerGroupTest, ManyWorkersAreDescribedByTheirState) {
+  Options options = two_workers();
+  options.nproc_per_node = 9;
+  Rig rig(options);
+  rig.group.start(second_node(), rig.now);
+  for (process::WorkerId id = 1; id <= 7; ++id)
+    (void)rig.feed({spawned(id)});
+  rig.now = kStart + std::chrono::seconds(1);
+  (void)rig.feed({spawned(8)});
+  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
+              ElementsAre("rank 10: not started", "ranks 2-9: running for at least 4.0 s"));
+}
+
+}  // namespace
+}  // namespace drun::launcher
