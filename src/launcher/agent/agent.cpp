@@ -25,11 +25,11 @@
 #include "drun/base/log.hpp"
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_signals.hpp"
-#include "launcher/agent/agent_voice.hpp"
-#include "launcher/agent/reader_wait.hpp"
-#include "launcher/agent/said_once.hpp"
-#include "launcher/agent/serve_on.hpp"
+#include "launcher/agent/output_flush.hpp"
+#include "launcher/agent/shared_log_dedup.hpp"
+#include "launcher/agent/status_reporter.hpp"
 #include "launcher/agent/stop_requests.hpp"
+#include "launcher/agent/store_linger.hpp"
 #include "launcher/agent/terminal_input.hpp"
 #include "launcher/agent/time_limits.hpp"
 #include "launcher/backend/private_key_value.hpp"
@@ -57,7 +57,7 @@ constexpr const char* kWaitLonger =
 
 class Agent {
  public:
-  Agent(const Options& options, process::Guardian guardian, SaidOnce* neighbours)
+  Agent(const Options& options, process::Guardian guardian, SharedLogDedup* neighbours)
       : options_(options),
         host_name_(own_host_name()),
         single_node_(options.max_nodes == 1),
@@ -158,8 +158,8 @@ class Agent {
     if (lost_unregistered(event)) return;
     if (serve_on_) {
       const auto step = serve_on_->on_event(event);
-      if (step == ServeOn::Step::Say) log::warning(serve_on_->text());
-      if (step == ServeOn::Step::Leave) leave_store();
+      if (step == StoreLinger::Step::Say) log::warning(serve_on_->text());
+      if (step == StoreLinger::Step::Leave) leave_store();
     }
     if (leaving_ || !participant_) return;
     participant_->on_key_value(event, Clock::now());
@@ -458,7 +458,7 @@ class Agent {
     const bool shared = finder_.hosting() && options_.backend != Backend::Standalone;
     if (!shared || stop_requests_.any()) return key_value_->close();
     serve_on_.emplace(options_.run_id);
-    key_value_->watch(ServeOn::kWatch, std::string(rendezvous::kAllJobs), true);
+    key_value_->watch(StoreLinger::kWatch, std::string(rendezvous::kAllJobs), true);
   }
 
   // In one step with the last look at who needs the store, so that nobody comes in between. Who
@@ -505,8 +505,8 @@ class Agent {
   asio::steady_timer timer_;
   BackgroundInput input_;
   Output output_;
-  AgentVoice voice_;
-  ReaderWait reader_;
+  StatusReporter voice_;
+  OutputFlush reader_;
   StoreHost store_;
   std::unique_ptr<rendezvous::KeyValue> key_value_;
   StoreKeyValue* link_ = nullptr;  // the same, where it is a store
@@ -526,15 +526,15 @@ class Agent {
   StopRequests stop_requests_;
   bool link_failed_ = false;  // nobody to say goodbye to
   bool guardian_lost_ = false;
-  bool leaving_ = false;             // the outcome is known
-  bool swept_ = false;               // nothing of the workers is left
-  bool impatient_ = false;           // a third signal: no goodbyes
-  std::optional<ServeOn> serve_on_;  // while other jobs may need the store
+  bool leaving_ = false;                 // the outcome is known
+  bool swept_ = false;                   // nothing of the workers is left
+  bool impatient_ = false;               // a third signal: no goodbyes
+  std::optional<StoreLinger> serve_on_;  // while other jobs may need the store
 };
 
 }  // namespace
 
-int run_agent(const Options& options, SaidOnce* neighbours, std::atomic<bool>* unnoticed) {
+int run_agent(const Options& options, SharedLogDedup* neighbours, std::atomic<bool>* unnoticed) {
   ignore_write_signals();
   return with_raised_open_files([&](const std::optional<rlimit>& before) {
     process::GuardianOptions guardian_options;

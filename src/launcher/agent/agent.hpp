@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "launcher/agent/said_once.hpp"
+#include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/options/options.hpp"
 
 namespace drun::launcher {
@@ -14,7 +14,7 @@ namespace drun::launcher {
 // environment are thrown as std::exception. For one of several agents at the same terminal (null
 // for others): with `neighbours` the first says what all have to say, and `unnoticed` becomes true
 // where the rest of the job cannot know that this agent is gone: it never joined, or was refused.
-int run_agent(const Options& options, SaidOnce* neighbours = nullptr,
+int run_agent(const Options& options, SharedLogDedup* neighbours = nullptr,
               std::atomic<bool>* unnoticed = nullptr);
 
 }  // namespace drun::launcher

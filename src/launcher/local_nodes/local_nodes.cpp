@@ -24,8 +24,8 @@
 #include "launcher/agent/agent.hpp"
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_signals.hpp"
-#include "launcher/agent/said_once.hpp"
 #include "launcher/agent/shared_array.hpp"
+#include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/backend/store_host.hpp"
 #include "launcher/output/output_relay.hpp"
 #include "launcher/process/exit_status.hpp"
@@ -59,8 +59,8 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
 using Unnoticed = SharedArray<std::atomic<bool>>;
 
 // The signals stay blocked until the agent handles them.
-[[noreturn]] void run_node(const Options& options, const WorkerStreams& streams, SaidOnce& said,
-                           std::atomic<bool>& unnoticed, pid_t parent) {
+[[noreturn]] void run_node(const Options& options, const WorkerStreams& streams,
+                           SharedLogDedup& said, std::atomic<bool>& unnoticed, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) std::_Exit(128 + SIGKILL);
   ::setpgid(0, 0);  // a Ctrl-C reaches the parent alone, which passes it on once
@@ -152,21 +152,21 @@ class Agents {
 
   // As an agent does.
   int deliver(int code) {
-    relay_.drain(Delivery::kInterval);
-    Delivery delivery(code, requests_ > 0, Clock::now());
+    relay_.drain(FlushPolicy::kInterval);
+    FlushPolicy delivery(code, requests_ > 0, Clock::now());
     int stopped_by = 0;
     for (;;) {
-      const Delivered delivered = relay_.delivered();
+      const FlushProgress delivered = relay_.flush_progress();
       const auto step = delivery.look(delivered, Clock::now());
-      if (step == Delivery::Step::Done) return code;
-      if (step == Delivery::Step::GiveUp || stopped_by != 0) {
+      if (step == FlushPolicy::Step::Done) return code;
+      if (step == FlushPolicy::Step::GiveUp || stopped_by != 0) {
         log::error(lost_at_reader(delivered, stopped_by != 0
                                                  ? "received " + process::signal_name(stopped_by)
                                                  : delivery.reason()));
         return code != 0 ? code : 128 + last_request_;  // now, or while the agents ended
       }
-      if (step == Delivery::Step::Tell) log::warning(waiting_for_reader(delivered));
-      const int signal = next_signal(signals_, Delivery::kInterval);
+      if (step == FlushPolicy::Step::Tell) log::warning(waiting_for_reader(delivered));
+      const int signal = next_signal(signals_, FlushPolicy::kInterval);
       if (signal == SIGWINCH) relay_.resize();
       if (signal == SIGTSTP && can_be_suspended()) suspend();
       if (asks_to_stop(signal) && is_new_request(signal)) stopped_by = signal;
@@ -278,7 +278,7 @@ int run_nodes(const Options& options) {
   std::vector<WorkerStreams> streams;
   for (int node = 0; node < options.local_nodes; ++node)
     streams.push_back(relay.open(node));
-  SaidOnce said;
+  SharedLogDedup said;
   Unnoticed unnoticed(static_cast<std::size_t>(options.local_nodes));
   Agents agents(options, signals, unnoticed, relay);
   const pid_t parent = ::getpid();

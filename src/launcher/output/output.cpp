@@ -123,7 +123,7 @@ class Output::Impl {
 
   void give_up() { options_.patience = std::chrono::milliseconds::zero(); }
 
-  [[nodiscard]] Delivered delivered() const { return thread_.delivered(); }
+  [[nodiscard]] FlushProgress flush_progress() const { return thread_.flush_progress(); }
 
   [[nodiscard]] bool lost_output() const { return thread_.lost_output(); }
 
@@ -212,8 +212,8 @@ bool Output::drain(std::chrono::milliseconds limit) {
   return impl_->drain(limit);
 }
 
-Delivered Output::delivered() const {
-  return impl_->delivered();
+FlushProgress Output::flush_progress() const {
+  return impl_->flush_progress();
 }
 
 void Output::give_up() {

@@ -11,7 +11,7 @@
 
 #include "drun/base/file_descriptor.hpp"
 #include "launcher/options/options.hpp"
-#include "launcher/output/output_delivery.hpp"
+#include "launcher/output/flush_policy.hpp"
 #include "launcher/output/output_fold.hpp"
 
 namespace drun::launcher {
@@ -85,7 +85,7 @@ class Output {
   // background.
   bool drain(std::chrono::milliseconds limit);
   // How far that is.
-  [[nodiscard]] Delivered delivered() const;
+  [[nodiscard]] FlushProgress flush_progress() const;
   // The destructor waits for no reader.
   void give_up();
 

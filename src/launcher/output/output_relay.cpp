@@ -49,8 +49,8 @@ void OutputRelay::drain(std::chrono::milliseconds limit) {
   (void)thread_.drain(std::exchange(streams_, {}), limit);
 }
 
-Delivered OutputRelay::delivered() const {
-  return thread_.delivered();
+FlushProgress OutputRelay::flush_progress() const {
+  return thread_.flush_progress();
 }
 
 bool OutputRelay::finish() {

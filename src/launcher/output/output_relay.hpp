@@ -36,7 +36,7 @@ class OutputRelay {
   // goes on afterwards.
   void drain(std::chrono::milliseconds limit);
   // How far that is.
-  [[nodiscard]] Delivered delivered() const;
+  [[nodiscard]] FlushProgress flush_progress() const;
   // The end, which waits for no reader any more. False when output was lost because it could not be
   // written. Nothing else may be called afterwards.
   [[nodiscard]] bool finish();

@@ -93,7 +93,7 @@ bool OutputThread::drain(std::vector<std::unique_ptr<Stream>> streams,
   return ask(std::move(command), limit) != nullptr;
 }
 
-Delivered OutputThread::delivered() const {
+FlushProgress OutputThread::flush_progress() const {
   const auto [output, error] = loop_->unwritten();
   return {
       loop_->drained() >= last_drain_, output, error, {loop_->taken(false), loop_->taken(true)}};

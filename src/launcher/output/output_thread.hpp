@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/output/output_delivery.hpp"
+#include "launcher/output/flush_policy.hpp"
 #include "launcher/output/output_loop.hpp"
 
 namespace drun::launcher {
@@ -47,7 +47,7 @@ class OutputThread {
   // done within `limit`: it goes on.
   bool drain(std::vector<std::unique_ptr<Stream>> streams, std::chrono::milliseconds limit);
   // Of what was to be drained.
-  [[nodiscard]] Delivered delivered() const;
+  [[nodiscard]] FlushProgress flush_progress() const;
 
   // Reads what is left of `streams`, writes everything, ends the thread. Gives up on a reader that
   // takes nothing for `patience`. Afterwards only lost_output() and the destructor may be called.

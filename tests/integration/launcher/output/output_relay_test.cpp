@@ -42,27 +42,27 @@ TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
   write_all(agent.standard_error.get(), "words\n");
   agent = {};
   relay.drain(std::chrono::milliseconds(1));
-  EXPECT_FALSE(relay.delivered().all);
+  EXPECT_FALSE(relay.flush_progress().all);
   std::string words;
   EXPECT_TRUE(read_until(err.reader.get(), words, [&] { return words == "words\n"; }));
-  Delivered before;
+  FlushProgress before;
   EXPECT_TRUE(test::eventually([&] {
-    before = relay.delivered();
+    before = relay.flush_progress();
     return before.waits_for_output && !before.waits_for_error;
   }));
   relay.message("more");
   EXPECT_TRUE(read_until(err.reader.get(), words, [&] { return words.ends_with("more\n"); }));
-  EXPECT_TRUE(test::eventually([&] { return !relay.delivered().waits_for_error; }));
-  EXPECT_EQ(relay.delivered().taken[0], before.taken[0]);
+  EXPECT_TRUE(test::eventually([&] { return !relay.flush_progress().waits_for_error; }));
+  EXPECT_EQ(relay.flush_progress().taken[0], before.taken[0]);
   char byte = 0;
   EXPECT_EQ(::read(out.reader.get(), &byte, 1), 1);
-  EXPECT_NE(relay.delivered().taken[0], before.taken[0]) << "too little to write more";
+  EXPECT_NE(relay.flush_progress().taken[0], before.taken[0]) << "too little to write more";
 
   std::string shown;
   const std::size_t all = filling - 1 + 10'000;
   EXPECT_TRUE(read_until(out.reader.get(), shown, [&] { return shown.size() == all; }));
   relay.drain(kPatience);
-  EXPECT_TRUE(relay.delivered().all);
+  EXPECT_TRUE(relay.flush_progress().all);
   EXPECT_TRUE(relay.finish());
 }
 

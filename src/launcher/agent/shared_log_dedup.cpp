@@ -1,4 +1,4 @@
-#include "launcher/agent/said_once.hpp"
+#include "launcher/agent/shared_log_dedup.hpp"
 
 #include <functional>
 
@@ -10,7 +10,7 @@ constexpr std::size_t kProbes = 64;  // as many places are tried for one text
 }  // namespace
 
 // Null where the table is full.
-SaidOnce::Entry* SaidOnce::find(std::uint64_t text) {
+SharedLogDedup::Entry* SharedLogDedup::find(std::uint64_t text) {
   for (std::size_t i = 0; i < kProbes; ++i) {
     Entry& entry = table_[(text + i) % table_.size()];
     std::uint64_t found = 0;
@@ -19,7 +19,7 @@ SaidOnce::Entry* SaidOnce::find(std::uint64_t text) {
   return nullptr;
 }
 
-bool SaidOnce::first_to_say(std::string_view text) {
+bool SharedLogDedup::first_to_say(std::string_view text) {
   const std::uint64_t hash = std::hash<std::string_view>()(text) | 1U;
   Entry* entry = find(hash);
   if (entry == nullptr) return true;

@@ -1,4 +1,4 @@
-#include "launcher/agent/said_once.hpp"
+#include "launcher/agent/shared_log_dedup.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,15 +10,15 @@
 namespace drun::launcher {
 namespace {
 
-TEST(SaidOnceTest, AProcessMayRepeatItself) {
-  SaidOnce said;
+TEST(SharedLogDedupTest, AProcessMayRepeatItself) {
+  SharedLogDedup said;
   EXPECT_TRUE(said.first_to_say("a"));
   EXPECT_TRUE(said.first_to_say("a"));
   EXPECT_TRUE(said.first_to_say("b"));
 }
 
-TEST(SaidOnceTest, OfSeveralProcessesTheFirstSaysIt) {
-  SaidOnce said;
+TEST(SharedLogDedupTest, OfSeveralProcessesTheFirstSaysIt) {
+  SharedLogDedup said;
   const auto in_child = [&said](const std::string& text) {
     const pid_t pid = ::fork();
     if (pid == 0) ::_exit(said.first_to_say(text) ? 1 : 0);
@@ -33,8 +33,8 @@ TEST(SaidOnceTest, OfSeveralProcessesTheFirstSaysIt) {
   EXPECT_TRUE(in_child("stopped"));
 }
 
-TEST(SaidOnceTest, ATableThatIsFullHidesNothing) {
-  SaidOnce said;
+TEST(SharedLogDedupTest, ATableThatIsFullHidesNothing) {
+  SharedLogDedup said;
   for (int i = 0; i < 20'000; ++i)
     EXPECT_TRUE(said.first_to_say(std::to_string(i)));
 }

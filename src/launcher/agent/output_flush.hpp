@@ -13,17 +13,17 @@
 namespace drun::launcher {
 
 // In the thread that runs `io`, which uses `output` too; both outlive it.
-class ReaderWait {
+class OutputFlush {
  public:
-  ReaderWait(asio::io_context& io, Output& output) : output_(output), timer_(io) {}
-  ReaderWait(const ReaderWait&) = delete;
-  ReaderWait& operator=(const ReaderWait&) = delete;
+  OutputFlush(asio::io_context& io, Output& output) : output_(output), timer_(io) {}
+  OutputFlush(const OutputFlush&) = delete;
+  OutputFlush& operator=(const OutputFlush&) = delete;
 
   // All workers are gone. Calls `over`, which may be now, when everything is written or the reader
   // is given up, which is said; the Output's destructor waits for nobody then. Arguments as of
-  // Delivery; `over` is told whether output was lost.
+  // FlushPolicy; `over` is told whether output was lost.
   void start(int exit_code, bool told_to_stop, std::function<void(bool lost)> over);
-  [[nodiscard]] bool started() const { return delivery_.has_value(); }
+  [[nodiscard]] bool started() const { return policy_.has_value(); }
   // Gives the reader up ("received SIGINT"), where it has not everything by now.
   void give_up(const std::string& why);
 
@@ -33,7 +33,7 @@ class ReaderWait {
 
   Output& output_;
   asio::steady_timer timer_;
-  std::optional<Delivery> delivery_;
+  std::optional<FlushPolicy> policy_;
   std::function<void(bool)> over_;
 };
 

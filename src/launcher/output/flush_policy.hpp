@@ -15,7 +15,7 @@ namespace drun::launcher {
 constexpr std::chrono::milliseconds kReaderPatience{1000};
 
 // How far the output is.
-struct Delivered {
+struct FlushProgress {
   bool all = true;  // is written, or has no reader any more; else:
   bool waits_for_output = false;
   bool waits_for_error = false;
@@ -24,10 +24,10 @@ struct Delivered {
 };
 
 // What to say: that drun waits, and why it does no more ("received SIGINT").
-[[nodiscard]] std::string waiting_for_reader(const Delivered& delivered);
-[[nodiscard]] std::string lost_at_reader(const Delivered& delivered, const std::string& why);
+[[nodiscard]] std::string waiting_for_reader(const FlushProgress& progress);
+[[nodiscard]] std::string lost_at_reader(const FlushProgress& progress, const std::string& why);
 
-class Delivery {
+class FlushPolicy {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
@@ -44,11 +44,11 @@ class Delivery {
   static constexpr std::chrono::milliseconds kTellAfter{5'000};
 
   // `exit_code` is the job's; `told_to_stop`: by a signal.
-  Delivery(int exit_code, bool told_to_stop, Time now);
+  FlushPolicy(int exit_code, bool told_to_stop, Time now);
 
   // Time counts as far as drun looks: a machine that stood still took nothing either.
 
-  [[nodiscard]] Step look(const Delivered& delivered, Time now);
+  [[nodiscard]] Step look(const FlushProgress& progress, Time now);
 
   // Of GiveUp: how long nothing was taken.
   [[nodiscard]] std::string reason() const;

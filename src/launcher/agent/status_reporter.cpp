@@ -1,4 +1,4 @@
-#include "launcher/agent/agent_voice.hpp"
+#include "launcher/agent/status_reporter.hpp"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 namespace drun::launcher {
 
-AgentVoice::AgentVoice(Output& output, SaidOnce* neighbours, bool single_node)
+StatusReporter::StatusReporter(Output& output, SharedLogDedup* neighbours, bool single_node)
     : output_(output),
       neighbours_(neighbours),
       single_node_(single_node),
@@ -16,35 +16,35 @@ AgentVoice::AgentVoice(Output& output, SaidOnce* neighbours, bool single_node)
   log::redirect([this](std::string line) { say(std::move(line)); });
 }
 
-AgentVoice::~AgentVoice() {
+StatusReporter::~StatusReporter() {
   log::redirect({});
 }
 
-void AgentVoice::say(std::string text) {
+void StatusReporter::say(std::string text) {
   if (neighbours_ == nullptr || neighbours_->first_to_say(text)) output_.message(std::move(text));
 }
 
-void AgentVoice::state(const std::string& text) const {
+void StatusReporter::state(const std::string& text) const {
   single_node_ ? log::debug(text) : log::info(text);
 }
 
-void AgentVoice::stopping(const std::string& reason) {
+void StatusReporter::stopping(const std::string& reason) {
   if (reason != last_stop_) state("stopping the workers: " + reason);
   last_stop_ = reason;
 }
 
-void AgentVoice::workers_start() {
+void StatusReporter::workers_start() {
   progress_.clear();
   waiting_.clear();
   last_stop_.clear();
 }
 
-void AgentVoice::waiting(std::string text, Time now) {
+void StatusReporter::waiting(std::string text, Time now) {
   waiting_ = std::move(text);
   progress_.show(waiting_, now);
 }
 
-void AgentVoice::at_limit(const std::vector<std::string>& states) {
+void StatusReporter::at_limit(const std::vector<std::string>& states) {
   if (std::exchange(states_told_, true)) return;
   for (const auto& line : states)
     log::warning(line);
@@ -52,7 +52,7 @@ void AgentVoice::at_limit(const std::vector<std::string>& states) {
   if (!waiting_.empty()) log::warning(waiting_);
 }
 
-void AgentVoice::left_behind(const std::string& what) {
+void StatusReporter::left_behind(const std::string& what) {
   if (what.empty() || what == left_behind_) return;
   left_behind_ = what;
   progress_.clear();
@@ -60,7 +60,7 @@ void AgentVoice::left_behind(const std::string& what) {
 }
 
 // What begins with a carriage return is written over what another agent shows there.
-void AgentVoice::show(std::string_view text) {
+void StatusReporter::show(std::string_view text) {
   text.starts_with('\r') ? output_.status(std::string(text)) : say(std::string(text));
 }
 

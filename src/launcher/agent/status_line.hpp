@@ -11,13 +11,13 @@
 
 namespace drun::launcher {
 
-class Progress {
+class StatusLine {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   // `write` gets the bytes for stderr.
   using Write = std::function<void(std::string_view)>;
-  Progress(bool terminal, Write write) : terminal_(terminal), write_(std::move(write)) {}
+  StatusLine(bool terminal, Write write) : terminal_(terminal), write_(std::move(write)) {}
 
   // Nothing is shown for a wait that is over within a second; with `at_once` a terminal shows it
   // now. An empty text ends the wait.

@@ -7,22 +7,22 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/agent/progress.hpp"
-#include "launcher/agent/said_once.hpp"
+#include "launcher/agent/shared_log_dedup.hpp"
+#include "launcher/agent/status_line.hpp"
 #include "launcher/output/output.hpp"
 
 namespace drun::launcher {
 
-class AgentVoice {
+class StatusReporter {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   // Takes the log over until it is gone. `output` and `neighbours` (null: none on this machine)
   // must outlive it.
-  AgentVoice(Output& output, SaidOnce* neighbours, bool single_node);
-  AgentVoice(const AgentVoice&) = delete;
-  AgentVoice& operator=(const AgentVoice&) = delete;
-  ~AgentVoice();
+  StatusReporter(Output& output, SharedLogDedup* neighbours, bool single_node);
+  StatusReporter(const StatusReporter&) = delete;
+  StatusReporter& operator=(const StatusReporter&) = delete;
+  ~StatusReporter();
 
   // drun's own words, which neighbours may have said already.
   void say(std::string text);
@@ -42,15 +42,15 @@ class AgentVoice {
   // What a stop could not end, if anything; the same is said once.
   void left_behind(const std::string& what);
 
-  [[nodiscard]] Progress& progress() { return progress_; }
+  [[nodiscard]] StatusLine& progress() { return progress_; }
 
  private:
   void show(std::string_view text);
 
   Output& output_;
-  SaidOnce* const neighbours_;
+  SharedLogDedup* const neighbours_;
   const bool single_node_;
-  Progress progress_;
+  StatusLine progress_;
   std::string waiting_;
   std::string last_stop_;  // why this round ends, as it was said
   std::string left_behind_;

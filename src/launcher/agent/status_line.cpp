@@ -1,4 +1,4 @@
-#include "launcher/agent/progress.hpp"
+#include "launcher/agent/status_line.hpp"
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ std::string on_terminal(const std::string& text) {
 
 }  // namespace
 
-void Progress::show(const std::string& text, Time now, bool at_once) {
+void StatusLine::show(const std::string& text, Time now, bool at_once) {
   if (text.empty()) {
     clear();
     text_.clear();
@@ -33,7 +33,7 @@ void Progress::show(const std::string& text, Time now, bool at_once) {
   }
 }
 
-void Progress::on_time(Time now) {
+void StatusLine::on_time(Time now) {
   if (!due_ || now < *due_) return;
   print();
   if (terminal_) {
@@ -44,20 +44,20 @@ void Progress::on_time(Time now) {
   due_ = now + interval_;
 }
 
-void Progress::print() {
+void StatusLine::print() {
   if (visible_ && text_ == printed_) return;
   printed_ = text_;
   write_(terminal_ ? on_terminal(text_) : "drun: " + text_ + "\n");
   visible_ = terminal_;
 }
 
-void Progress::clear() {
+void StatusLine::clear() {
   if (!visible_) return;
   write_("\r\033[K\r");  // at the margin: what comes next needs no new line
   visible_ = false;
 }
 
-std::optional<Progress::Time> Progress::next_deadline() const {
+std::optional<StatusLine::Time> StatusLine::next_deadline() const {
   return due_;
 }
 

@@ -1,11 +1,11 @@
-#include "launcher/agent/serve_on.hpp"
+#include "launcher/agent/store_linger.hpp"
 
 #include <utility>
 #include <variant>
 
 namespace drun::launcher {
 
-ServeOn::Step ServeOn::on_event(const rendezvous::KeyValueEvent& event) {
+StoreLinger::Step StoreLinger::on_event(const rendezvous::KeyValueEvent& event) {
   if (const auto* snapshot = std::get_if<rendezvous::WatchSnapshot>(&event)) {
     if (snapshot->watch != kWatch) return Step::None;
     others_.on_snapshot(snapshot->entries);
@@ -20,7 +20,7 @@ ServeOn::Step ServeOn::on_event(const rendezvous::KeyValueEvent& event) {
   return std::exchange(said_, true) ? Step::None : Step::Say;
 }
 
-std::string ServeOn::text() const {
+std::string StoreLinger::text() const {
   return "the job has ended; this agent serves the store on for rendezvous id " + others_.text() +
          ", until a signal or their end";
 }

@@ -12,11 +12,11 @@
 
 namespace drun::launcher {
 
-class SaidOnce {
+class SharedLogDedup {
  public:
   // The table is shared with the processes that are forked afterwards, each with its own copy of
   // this object. Throws std::system_error.
-  SaidOnce() : table_(kEntries) {}
+  SharedLogDedup() : table_(kEntries) {}
 
   // Whether to say it: false where another process has said the same as often as this one by now.
   // One thread of each process.

@@ -10,7 +10,7 @@
 
 namespace drun::launcher {
 
-class ServeOn {
+class StoreLinger {
  public:
   enum class Step {
     None,
@@ -21,7 +21,7 @@ class ServeOn {
   // Watch kWatch with all jobs' keys on it, before the first event.
   static constexpr rendezvous::WatchId kWatch = 0xFFFFFFFF;  // the participant counts from 1
 
-  explicit ServeOn(const std::string& run_id) : others_(rendezvous::Keys(run_id)) {}
+  explicit StoreLinger(const std::string& run_id) : others_(rendezvous::Keys(run_id)) {}
 
   Step on_event(const rendezvous::KeyValueEvent& event);
   // Whether a key of the store says that another job's agent is there. Any thread, while no other

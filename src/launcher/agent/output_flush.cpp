@@ -1,0 +1,53 @@
+#include "launcher/agent/output_flush.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "drun/base/log.hpp"
+
+namespace drun::launcher {
+
+using Clock = std::chrono::steady_clock;
+
+void OutputFlush::start(int exit_code, bool told_to_stop, std::function<void(bool)> over) {
+  if (started()) return;
+  over_ = std::move(over);
+  output_.drain(FlushPolicy::kInterval);
+  policy_.emplace(exit_code, told_to_stop, Clock::now());
+  look();
+}
+
+void OutputFlush::look() {
+  const auto now = Clock::now();
+  const FlushProgress progress = output_.flush_progress();
+  switch (policy_->look(progress, now)) {
+    case FlushPolicy::Step::Done:
+      return end(false);
+    case FlushPolicy::Step::GiveUp:
+      return give_up(policy_->reason());
+    case FlushPolicy::Step::Tell:
+      log::warning(waiting_for_reader(progress));
+      break;
+    case FlushPolicy::Step::Wait:
+      break;
+  }
+  timer_.expires_at(now + FlushPolicy::kInterval);
+  timer_.async_wait([this](asio::error_code cancelled) {
+    if (!cancelled && over_) look();
+  });
+}
+
+void OutputFlush::give_up(const std::string& why) {
+  if (!over_) return;
+  const FlushProgress progress = output_.flush_progress();
+  if (!progress.all) log::error(lost_at_reader(progress, why));
+  end(!progress.all);
+}
+
+void OutputFlush::end(bool lost) {
+  timer_.cancel();
+  output_.give_up();
+  std::exchange(over_, nullptr)(lost);
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,76 @@
+#include "launcher/agent/status_line.hpp"
+
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+
+class StatusLineTest : public ::testing::Test {
+ protected:
+  StatusLine make(bool terminal) {
+    return {terminal, [this](std::string_view text) { written_ += text; }};
+  }
+  std::string take() { return std::exchange(written_, ""); }
+  // In place of the line before, without wrapping: a wrapped line could not be replaced.
+  static std::string shown(const std::string& text) {
+    return "\r\033[K\033[?7ldrun: " + text + "\033[?7h";
+  }
+
+  StatusLine::Time start_;
+  std::string written_;
+};
+
+TEST_F(StatusLineTest, SaysNothingAboutAShortWait) {
+  auto line = make(false);
+  line.show("waiting", start_);
+  line.on_time(start_ + milliseconds(999));
+  line.show("", start_ + milliseconds(999));
+  line.on_time(start_ + milliseconds(5000));
+  EXPECT_EQ(take(), "");
+  EXPECT_FALSE(line.next_deadline());
+}
+
+TEST_F(StatusLineTest, RepeatsTheLatestTextWithBackoffWhereThereIsNoTerminal) {
+  auto line = make(false);
+  line.show("1 of 2", start_);
+  int lines = 0;
+  for (int i = 0; i < 600; ++i) {
+    line.show("still 1 of 2", start_ + milliseconds(i * 1000));
+    line.on_time(start_ + milliseconds(i * 1000));
+    const auto text = take();
+    if (text.empty()) continue;
+    EXPECT_EQ(text, "drun: still 1 of 2\n");
+    ++lines;
+  }
+  EXPECT_EQ(lines, 14);  // 1, 3, 7, 15, 31, 63, then every 60 s
+}
+
+TEST_F(StatusLineTest, UpdatesOneLineOnATerminalAndRemovesIt) {
+  auto line = make(true);
+  line.show("1 of 2", start_);
+  line.on_time(start_ + milliseconds(1000));
+  EXPECT_EQ(take(), shown("1 of 2"));
+  line.show("2 of 2", start_ + milliseconds(1100));
+  EXPECT_EQ(take(), shown("2 of 2"));
+  line.clear();
+  EXPECT_EQ(take(), "\r\033[K\r");
+  line.clear();
+  EXPECT_EQ(take(), "");
+}
+
+TEST_F(StatusLineTest, ShowsAtOnceOnATerminalWhatSomebodyWaitsFor) {
+  auto line = make(true);
+  line.show("SIGKILL in 30 s", start_, true);
+  EXPECT_EQ(take(), shown("SIGKILL in 30 s"));
+  EXPECT_EQ(line.next_deadline(), start_ + milliseconds(1000));
+  auto lines = make(false);
+  lines.show("SIGKILL in 30 s", start_, true);
+  EXPECT_EQ(take(), "");
+  lines.on_time(start_ + milliseconds(1000));
+  EXPECT_EQ(take(), "drun: SIGKILL in 30 s\n");
+}
+
+}  // namespace
+}  // namespace drun::launcher
