@@ -80,7 +80,6 @@ class Agent {
     finder_.find();
     arm_timer();
     io_.run();
-    if (finder_.resolving()) leave_resolver_behind();
     return outcome_.exit_code;
   }
 
@@ -91,14 +90,6 @@ class Agent {
   }
 
  private:
-  // getaddrinfo() cannot be interrupted and may take a minute; drun is to end now. No worker was
-  // started yet, everything is said, and no process of drun's own outlives it.
-  [[noreturn]] void leave_resolver_behind() {
-    (void)process::Guardian(std::move(guardian_));
-    std::fflush(nullptr);
-    std::_Exit(outcome_.exit_code);
-  }
-
   // ---- the store ----
 
   StoreFinder::Calls finder_calls() {
@@ -491,7 +482,6 @@ class Agent {
       if (lost) end_with(stop_requests_.last());
       if (output_.lost_output() && outcome_.exit_code == 0) outcome_.exit_code = kDrunFailed;
       signals_.cancel();
-      if (finder_.resolving()) io_.stop();  // it would wait for the answer, too
     });
   }
 

@@ -28,7 +28,7 @@ StoreFinder::StoreFinder(asio::io_context& io, const Options& options, StoreHost
       store_(host),
       deadline_(deadline),
       calls_(std::move(calls)),
-      resolver_(io),
+      discovery_(io),
       timer_(io),
       retry_(kFirstRetry) {}
 
@@ -37,8 +37,6 @@ void StoreFinder::find() {
     go_alone();
   } else if (options_.conf.is_host && !*options_.conf.is_host) {
     connect_to_endpoint();
-  } else if (const auto numeric = numeric_addresses(options_.endpoint.host); !numeric.empty()) {
-    host_or_connect(numeric);
   } else {
     resolve();
   }
@@ -55,7 +53,7 @@ void StoreFinder::cancel() {
   cancelled_ = true;
   store_.stop_waiting();
   timer_.cancel();
-  resolver_.cancel();
+  discovery_.abandon();
 }
 
 // Whether this machine is to host is a question of addresses, so a name must be resolved first; a
@@ -66,28 +64,20 @@ void StoreFinder::resolve() {
     calls_.fail(cannot_resolve(why) + "; check --rdzv-endpoint");
   };
   if (!unresolved_.empty() && Clock::now() >= deadline_) return give_up();
-  resolving_ = true;
   timer_.expires_at(deadline_);
   timer_.async_wait([this, give_up](asio::error_code cancelled) {
-    if (!cancelled && !cancelled_ && resolving_) give_up();
+    if (!cancelled && !cancelled_) give_up();
   });
-  resolver_.async_resolve(
-      options_.endpoint.host, std::to_string(options_.endpoint.port),
-      [this](asio::error_code error, const asio::ip::tcp::resolver::results_type& found) {
-        resolving_ = false;
-        timer_.cancel();
-        if (cancelled_) return;
-        if (error) return resolve_later(error);
-        unresolved_.clear();
-        std::vector<std::string> addresses;
-        for (const auto& entry : found)
-          addresses.push_back(entry.endpoint().address().to_string());
-        host_or_connect(addresses);
-      });
+  discovery_.ask(options_.endpoint, [this](const Result<bool>& own) { on_answer(own); });
 }
 
-void StoreFinder::resolve_later(asio::error_code error) {
-  unresolved_ = error.message();
+void StoreFinder::on_answer(const Result<bool>& own) {
+  timer_.cancel();
+  if (own) {
+    unresolved_.clear();
+    return host_or_connect(*own);
+  }
+  unresolved_ = own.error().what();
   if (Clock::now() >= deadline_) return resolve();  // gives up
   later(cannot_resolve(unresolved_) + "; trying again", &StoreFinder::resolve);
 }
@@ -123,9 +113,7 @@ bool StoreFinder::host_after_all() {
   return own.ok();
 }
 
-void StoreFinder::host_or_connect(const std::vector<std::string>& addresses) {
-  const bool own = std::any_of(addresses.begin(), addresses.end(),
-                               [](const std::string& each) { return is_own_address(each); });
+void StoreFinder::host_or_connect(bool own) {
   if (!options_.conf.is_host && options_.backend == Backend::Static) {
     // The first node carries the store, as under torchrun: the address may be one that is
     // translated on the way, a service's or a cloud's.

@@ -8,14 +8,13 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <asio/io_context.hpp>
-#include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
+#include "launcher/backend/backend_discovery.hpp"
 #include "launcher/backend/node_identity.hpp"
 #include "launcher/backend/store_host.hpp"
 #include "launcher/options/options.hpp"
@@ -48,8 +47,6 @@ class StoreFinder {
   // True where it is free now; connect, to this agent's own store, or fail was called.
   [[nodiscard]] bool host_after_all();
   void cancel();
-  // A question to the resolver is under way, which nothing can interrupt: it may take a minute.
-  [[nodiscard]] bool resolving() const { return resolving_; }
 
   // Binds the port of this agent's workers' store, to keep, at the address that others reach this
   // machine by. For agents that do not host; a host has done so before connect is called.
@@ -69,10 +66,10 @@ class StoreFinder {
  private:
   void go_alone();
   void resolve();
-  void resolve_later(asio::error_code error);
+  void on_answer(const Result<bool>& own);
   [[nodiscard]] std::string cannot_resolve(const std::string& why) const;
   void later(const std::string& what, void (StoreFinder::*step)());
-  void host_or_connect(const std::vector<std::string>& addresses);
+  void host_or_connect(bool own);
   void connect_to_endpoint();
   [[nodiscard]] Endpoint listen_endpoint() const;
   [[nodiscard]] Result<Endpoint> carry();
@@ -84,7 +81,7 @@ class StoreFinder {
   StoreHost& store_;
   const Clock::time_point deadline_;
   const Calls calls_;
-  asio::ip::tcp::resolver resolver_;
+  BackendDiscovery discovery_;
   asio::steady_timer timer_;
   Clock::duration retry_;
   std::string advertised_host_;
@@ -92,7 +89,6 @@ class StoreFinder {
   bool hosting_ = false;
   bool taken_ = false;  // the port was: by another agent, or by something else
   std::optional<std::string> holder_;
-  bool resolving_ = false;
   std::string unresolved_;  // why, as the last answer had it
   bool cancelled_ = false;
 };

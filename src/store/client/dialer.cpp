@@ -28,6 +28,7 @@ class Dialer::Attempt : public std::enable_shared_from_this<Attempt> {
   [[nodiscard]] std::size_t address() const { return next_ - 1; }
 
   void begin(const Endpoint& endpoint) {
+    endpoint_ = endpoint;
     addresses_ = literal_addresses(endpoint);
     if (!addresses_.empty()) {
       next_address();
@@ -52,7 +53,7 @@ class Dialer::Attempt : public std::enable_shared_from_this<Attempt> {
     close_descriptor();
     Result<Addresses> found = std::move(*look_up_->receive());
     if (!found) {
-      finish(found.error());
+      finish(look_up_failure(endpoint_, found.error()));
       return;
     }
     addresses_ = std::move(*found);
@@ -119,6 +120,7 @@ class Dialer::Attempt : public std::enable_shared_from_this<Attempt> {
   Callback callback_;  // null: called, or cancelled
   asio::posix::stream_descriptor descriptor_;
   asio::steady_timer timer_;
+  Endpoint endpoint_;
   LookUp look_up_;
   Addresses addresses_;
   std::size_t next_;

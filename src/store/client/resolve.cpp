@@ -51,8 +51,7 @@ Result<Addresses> look_up(const Endpoint& endpoint) {
   const std::string why = answer.code == EAI_SYSTEM
                               ? std::generic_category().message(answer.system_error)
                               : ::gai_strerror(answer.code);
-  return Error(std::make_error_code(std::errc::host_unreachable),
-               "cannot look up '" + endpoint.host + "': " + why);
+  return Error(std::make_error_code(std::errc::host_unreachable), why);
 }
 
 }  // namespace
@@ -85,6 +84,10 @@ LookUp start_look_up(const Endpoint& endpoint) {
   return answer;
 }
 
+Error look_up_failure(const Endpoint& endpoint, const Error& cause) {
+  return Error(cause.code(), "cannot look up '" + endpoint.host + "': " + cause.what());
+}
+
 Result<Addresses> resolve(const Endpoint& endpoint,
                           std::chrono::steady_clock::time_point deadline) {
   Addresses literal = literal_addresses(endpoint);
@@ -93,7 +96,9 @@ Result<Addresses> resolve(const Endpoint& endpoint,
   if (const Status ready = wait_ready(look_up->fd(), POLLIN, deadline); !ready) {
     return Error(ready.error().code(), "no answer to the look-up of '" + endpoint.host + "'");
   }
-  return std::move(*look_up->receive());
+  Result<Addresses> found = std::move(*look_up->receive());
+  if (!found) return look_up_failure(endpoint, found.error());
+  return found;
 }
 
 Endpoint to_endpoint(const SocketAddress& address) {

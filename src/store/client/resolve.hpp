@@ -28,11 +28,15 @@ using Addresses = std::vector<SocketAddress>;
 // the name must be looked up.
 [[nodiscard]] Addresses literal_addresses(const Endpoint& endpoint);
 
-// Where a look-up's answer arrives: exactly one message, unless the program ends first.
+// Where a look-up's answer arrives: exactly one message, unless the program ends first. An error is
+// the bare cause.
 using LookUp = std::shared_ptr<Mailbox<Result<Addresses>>>;
 
 // Returns at once. Dropping the result abandons the look-up; its thread ends by itself.
 [[nodiscard]] LookUp start_look_up(const Endpoint& endpoint);
+
+// The same error with the name in it.
+[[nodiscard]] Error look_up_failure(const Endpoint& endpoint, const Error& cause);
 
 // The addresses of the endpoint, literal or looked up; Errc::Timeout at the deadline. Blocks.
 [[nodiscard]] Result<Addresses> resolve(const Endpoint& endpoint,
