@@ -16,7 +16,7 @@ constexpr std::size_t kMaxShownId = 64;
 
 struct Context {
   const State& state;
-  const Settings& settings;
+  const Config& config;
   Time now;
   Decision decision;
 
@@ -69,15 +69,14 @@ void close_failed(Context& c) {
   const FailureSummary root = tell_together(all);
   Outcome outcome;
   outcome.end = End::Failure;
-  outcome.exit_code = job_exit_code(root, c.settings.exit_code);
+  outcome.exit_code = job_exit_code(root, c.config.exit_code);
   outcome.text = describe(root);
   if (c.state.crashes > 0 && root.rank == c.state.crash_rank && root.cause == c.state.crash_cause) {
     outcome.notes.push_back("crash loop: rank " + std::to_string(root.rank) +
                             " ended in the same way " + std::to_string(c.state.crashes + 1) +
                             " times in a row within seconds of its start");
   } else if (c.round().restart_count > 0) {
-    outcome.notes.push_back("no restart of " + std::to_string(c.settings.max_restarts) +
-                            " is left");
+    outcome.notes.push_back("no restart of " + std::to_string(c.config.max_restarts) + " is left");
   }
   for (const auto& note : outcome.notes)
     outcome.text += "; " + note;
@@ -87,15 +86,15 @@ void close_failed(Context& c) {
 
 bool timed_out(const Context& c) {
   return c.decision.round.phase == Phase::Gathering && c.state.waiting_since &&
-         c.past(c.state.waiting_since, c.settings.join_timeout);
+         c.past(c.state.waiting_since, c.config.join_timeout);
 }
 
 void close_timed_out(Context& c) {
-  std::string text = "not enough nodes within " + duration_text(c.settings.join_timeout) + ": " +
-                     waiting_text(c.state, c.settings);
+  std::string text = "not enough nodes within " + duration_text(c.config.join_timeout) + ": " +
+                     waiting_text(c.state, c.config);
   if (const auto refused = refused_text(c.state); !refused.empty()) text += "; refused: " + refused;
   text += "; start drun on every node with this endpoint and --rdzv-id " +
-          c.settings.run_id.substr(0, kMaxShownId) +
+          c.config.run_id.substr(0, kMaxShownId) +
           ", or wait longer with --rdzv-conf join_timeout=SECONDS";
   close(c, {End::Timeout, kTimeoutExitCode, std::move(text), std::nullopt});
 }
@@ -114,11 +113,11 @@ void refuse(Context& c) {
     tell(c, ticket, c.state.members.find(ticket)->second.refusal);
   for (const auto& ticket : c.state.held) {
     const Member& member = c.state.members.find(ticket)->second;
-    if (!c.past(member.since, duplicate_grace(c.settings)) && !timed_out(c)) continue;
+    if (!c.past(member.since, duplicate_grace(c.config)) && !timed_out(c)) continue;
     const auto holder = c.state.rank_holders.at(*member.document.node_rank);
     tell(c, ticket,
-         c.settings.max_nodes == 1
-             ? stranger_text(c.settings)
+         c.config.max_nodes == 1
+             ? stranger_text(c.config)
              : duplicate_text(member.document, c.state.members.find(holder)->second.document));
   }
 }
@@ -150,11 +149,11 @@ void running(Context& c) {
     stop_round(c, Cause::Membership, lost_text(c));
   } else if (s.succeeded == c.round().nodes) {
     close(c, {});
-  } else if (c.settings.resize == Resize::Now && s.joiners > 0 && s.succeeded == 0 &&
-             s.missing == 0 && c.round().nodes < c.settings.max_nodes) {
-    if (c.round().nodes + s.joiners >= c.settings.max_nodes ||
-        c.past(s.last_join, c.settings.quiet_period) ||
-        c.past(s.joiners_since, c.settings.last_call_timeout))
+  } else if (c.config.resize == Resize::Now && s.joiners > 0 && s.succeeded == 0 &&
+             s.missing == 0 && c.round().nodes < c.config.max_nodes) {
+    if (c.round().nodes + s.joiners >= c.config.max_nodes ||
+        c.past(s.last_join, c.config.quiet_period) ||
+        c.past(s.joiners_since, c.config.last_call_timeout))
       stop_round(
           c, Cause::Resize,
           std::to_string(s.joiners) + (s.joiners == 1 ? " node has" : " nodes have") + " joined");
@@ -170,7 +169,7 @@ void expel(Context& c) {
       continue;
     tell(c, ticket,
          member->second.document.host + " did not stop its workers of " + round_name(c.round()) +
-             " within " + duration_text(c.settings.stop_timeout) + "; the others go on without it");
+             " within " + duration_text(c.config.stop_timeout) + "; the others go on without it");
   }
 }
 
@@ -180,20 +179,19 @@ void stopping(Context& c) {
   const State& s = c.state;
   if (s.unleft > 0) {
     const bool stopping_already = s.round.phase == Phase::Stopping;
-    if (stopping_already && c.past(s.stopping_since, c.settings.stop_timeout)) expel(c);
+    if (stopping_already && c.past(s.stopping_since, c.config.stop_timeout)) expel(c);
     return;
   }
   if (s.missing > 0 && !c.past(s.grace_until)) return;
   const bool failed = !s.failures.empty() && s.lost == 0 && s.missing == 0;
   if (failed) {
-    if (!s.failures.front().summary.restartable ||
-        c.round().restart_count >= c.settings.max_restarts)
+    if (!s.failures.front().summary.restartable || c.round().restart_count >= c.config.max_restarts)
       return close_failed(c);
     ++c.round().restart_count;
     // The agent of a job of one node says so itself, with all that is known of the failure there.
-    if (c.settings.max_nodes > 1)
+    if (c.config.max_nodes > 1)
       c.log("restart " + std::to_string(c.round().restart_count) + " of " +
-            std::to_string(c.settings.max_restarts) + " after " +
+            std::to_string(c.config.max_restarts) + " after " +
             describe(s.failures.front().summary));
   }
   c.round().phase = Phase::Gathering;
@@ -205,8 +203,8 @@ void stopping(Context& c) {
 void preparing(Context& c) {
   const State& s = c.state;
   const int planned = static_cast<int>(s.plan.size());
-  const bool one_more = s.ready > planned && planned < c.settings.max_nodes &&
-                        !c.past(s.enough_since, c.settings.last_call_timeout);
+  const bool one_more = s.ready > planned && planned < c.config.max_nodes &&
+                        !c.past(s.enough_since, c.config.last_call_timeout);
   if (s.plan_broken || one_more) {
     c.round().phase = Phase::Gathering;
     return;
@@ -252,7 +250,7 @@ void plan_round(Context& c) {
     if (place != c.state.places.end()) last_rank = place->second.group_rank;
     candidates.push_back({&ticket, &d, member.arrival, last_rank});
   }
-  const auto ordered = place(std::move(candidates), c.settings);
+  const auto ordered = place(std::move(candidates), c.config);
   RoundDocument& round = c.round();
   round.number = std::max(round.number, c.state.floor) + 1;
   round.phase = Phase::Preparing;
@@ -273,9 +271,9 @@ void plan_round(Context& c) {
 
 void gathering(Context& c) {
   const State& s = c.state;
-  const bool quiet = c.past(s.last_join, c.settings.quiet_period) ||
-                     (s.enough_since && c.past(s.enough_since, c.settings.last_call_timeout));
-  if (s.ready >= c.settings.max_nodes || (s.ready >= c.settings.min_nodes && quiet))
+  const bool quiet = c.past(s.last_join, c.config.quiet_period) ||
+                     (s.enough_since && c.past(s.enough_since, c.config.last_call_timeout));
+  if (s.ready >= c.config.max_nodes || (s.ready >= c.config.min_nodes && quiet))
     return plan_round(c);
   if (timed_out(c)) {
     // Those that are refused at the last moment are told first, and then named.
@@ -287,15 +285,15 @@ void gathering(Context& c) {
   if (!entered && !(s.progress_due && c.past(s.next_progress))) return;
   c.round().nodes = 0;
   c.round().world_size = 0;
-  c.round().waiting = waiting_text(s, c.settings);
+  c.round().waiting = waiting_text(s, c.config);
   if (entered && c.round().number > 0)
     c.log(round_name(c.round()) + " has ended; waiting for nodes: " + c.round().waiting);
 }
 
 }  // namespace
 
-Decision decide(const State& state, const Settings& settings, Time now) {
-  Context c{state, settings, now, {}};
+Decision decide(const State& state, const Config& config, Time now) {
+  Context c{state, config, now, {}};
   c.round() = state.round;
   if (state.round.phase == Phase::Closed) return {};
   if (state.stop) {

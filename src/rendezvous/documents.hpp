@@ -33,7 +33,7 @@ struct MemberDocument {
   int local_world_size = 1;
   std::string role;
   std::optional<int> node_rank;
-  bool node_rank_is_wish = false;  // see Settings
+  bool node_rank_is_wish = false;  // see Config
   bool is_host = false;
   std::map<std::string, std::string> agreement;
 

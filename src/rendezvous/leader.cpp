@@ -11,10 +11,10 @@ constexpr Milliseconds kLastLook{1'000};   // before the time-out
 
 }  // namespace
 
-Leader::Leader(const Settings& settings, Outbox& outbox, std::string value, std::int64_t epoch,
+Leader::Leader(const Config& config, Outbox& outbox, std::string value, std::int64_t epoch,
                std::unique_ptr<State> previous, const RoundDocument& seen,
                std::optional<Time> grace_until, std::optional<Time> waiting_since)
-    : settings_(settings),
+    : config_(config),
       outbox_(outbox),
       value_(std::move(value)),
       epoch_(epoch),
@@ -22,7 +22,7 @@ Leader::Leader(const Settings& settings, Outbox& outbox, std::string value, std:
       grace_until_(grace_until),
       waiting_since_(waiting_since),
       state_(std::move(previous)) {
-  watch_ = outbox_.watch(Keys(settings_.run_id).prefix, true);
+  watch_ = outbox_.watch(Keys(config_.run_id).prefix, true);
 }
 
 std::unique_ptr<State> Leader::retire() {
@@ -45,8 +45,8 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
   }
   if (snapshot.watch != watch_) return;
   std::vector<std::string> problems;
-  auto state = std::make_unique<State>(restore(settings_, epoch_, snapshot.entries, state_.get(),
-                                               seen_, grace_until_, now, problems));
+  auto state = std::make_unique<State>(
+      restore(config_, epoch_, snapshot.entries, state_.get(), seen_, grace_until_, now, problems));
   if (state_ == nullptr && waiting_since_ && state->waiting_since)
     state->waiting_since = waiting_since_;
   state_ = std::move(state);
@@ -56,7 +56,7 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
   requests_.clear();
   current_ = true;
   disagreement_ =
-      rendezvous::disagreement(settings_.host, full_agreement(settings_), state_->agreement);
+      rendezvous::disagreement(config_.host, full_agreement(config_), state_->agreement);
 }
 
 void Leader::on_changes(const WatchChanges& changes, Time now) {
@@ -69,13 +69,13 @@ void Leader::apply(const Change& change, Time now) {
   const auto& members = state_->keys.members;
   if (change.key.compare(0, members.size(), members) != 0) return;  // an echo of our own
   const auto ticket = change.key.substr(members.size());
-  if (!change.value) return forget(*state_, settings_, ticket, now);
+  if (!change.value) return forget(*state_, config_, ticket, now);
   auto document = decode_member(*change.value);
   if (document) {
-    observe(*state_, settings_, ticket, std::move(*document), now);
+    observe(*state_, config_, ticket, std::move(*document), now);
   } else {
     outbox_.log(document.error().what(), true);
-    observe(*state_, settings_, ticket, {}, now, document.error().what());
+    observe(*state_, config_, ticket, {}, now, document.error().what());
   }
 }
 
@@ -89,7 +89,7 @@ void Leader::on_commit(const CommitResult& result, Time now) {
       for (const auto& line : pending_->log)
         outbox_.log(line);
       if (!pending_->stopping.empty()) outbox_.push(RoundStopsAction{pending_->stopping});
-      adopt(*state_, settings_, *std::exchange(pending_, std::nullopt), now);
+      adopt(*state_, config_, *std::exchange(pending_, std::nullopt), now);
       return;
     case CommitOutcome::Refused:
       deposed_ = true;
@@ -123,17 +123,16 @@ void Leader::write(Decision decision) {
 void Leader::advance(Time now) {
   if (!current_ || deposed_ || pending_ || !disagreement_.empty()) return;
   look_around(now);
-  Decision decision = decide(*state_, settings_, now);
-  if (decision.writes.empty()) return adopt(*state_, settings_, decision, now);
+  Decision decision = decide(*state_, config_, now);
+  if (decision.writes.empty()) return adopt(*state_, config_, decision, now);
   write(std::move(decision));
 }
 
 std::optional<Time> Leader::next_look() const {
   if (look_ != 0 || state_->round.phase != Phase::Gathering || !state_->waiting_since) return {};
   const Time begin = *state_->waiting_since;
-  const Time first = begin + std::min(kFirstLook, settings_.join_timeout / 2);
-  const Time last =
-      begin + settings_.join_timeout - std::min(kLastLook, settings_.join_timeout / 4);
+  const Time first = begin + std::min(kFirstLook, config_.join_timeout / 2);
+  const Time last = begin + config_.join_timeout - std::min(kLastLook, config_.join_timeout / 4);
   if (!looked_at_ || *looked_at_ < first) return first;
   if (*looked_at_ < last) return last;
   return {};
@@ -148,7 +147,7 @@ void Leader::look_around(Time now) {
 
 std::optional<Time> Leader::next_deadline() const {
   if (!current_ || deposed_ || pending_ || !disagreement_.empty()) return std::nullopt;
-  auto next = rendezvous::next_deadline(*state_, settings_);
+  auto next = rendezvous::next_deadline(*state_, config_);
   if (const auto look = next_look(); look && (!next || *look < *next)) next = look;
   return next;
 }

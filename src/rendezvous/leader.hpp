@@ -24,7 +24,7 @@ class Leader {
   // null. `seen`: the latest round that it has seen. `grace_until`: until when nodes that are not
   // there are waited for. `waiting_since`: since when this agent waits for a round, if it does. The
   // references must outlive this.
-  Leader(const Settings& settings, Outbox& outbox, std::string value, std::int64_t epoch,
+  Leader(const Config& config, Outbox& outbox, std::string value, std::int64_t epoch,
          std::unique_ptr<State> previous, const RoundDocument& seen,
          std::optional<Time> grace_until, std::optional<Time> waiting_since);
 
@@ -54,7 +54,7 @@ class Leader {
   [[nodiscard]] std::optional<Time> next_look() const;
   void look_around(Time now);
 
-  const Settings& settings_;
+  const Config& config_;
   Outbox& outbox_;
   const std::string value_;
   const std::int64_t epoch_;

@@ -19,8 +19,8 @@ constexpr int kMaxRefusedWrites = 5;
 
 }  // namespace
 
-MemberAgent::MemberAgent(const Settings& settings, const Keys& keys, Outbox& outbox, Time now)
-    : settings_(settings),
+MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox, Time now)
+    : config_(config),
       keys_(keys),
       outbox_(outbox),
       session_since_(now),
@@ -30,23 +30,23 @@ MemberAgent::MemberAgent(const Settings& settings, const Keys& keys, Outbox& out
       stop_since_(now),
       waiting_since_(now),
       led_since_(now) {
-  document_.host = settings.host;
-  document_.address = settings.address;
-  document_.worker_port = settings.worker_port;
-  document_.local_world_size = settings.local_world_size;
-  document_.role = settings.role;
-  document_.node_rank = settings.node_rank;
-  document_.node_rank_is_wish = settings.node_rank_is_wish;
-  document_.is_host = settings.is_host;
-  document_.agreement = full_agreement(settings);
+  document_.host = config.host;
+  document_.address = config.address;
+  document_.worker_port = config.worker_port;
+  document_.local_world_size = config.local_world_size;
+  document_.role = config.role;
+  document_.node_rank = config.node_rank;
+  document_.node_rank_is_wish = config.node_rank_is_wish;
+  document_.is_host = config.is_host;
+  document_.agreement = full_agreement(config);
 }
 
 void MemberAgent::touch(Time now) {
-  if (up_ && now - last_touch_ > settings_.keep_alive) {
+  if (up_ && now - last_touch_ > config_.keep_alive) {
     paused_at_ = last_touch_;
     resumed_at_ = now;
   }
-  if (up_ && now - last_touch_ > settings_.keep_alive / 2) look_afresh();
+  if (up_ && now - last_touch_ > config_.keep_alive / 2) look_afresh();
   last_touch_ = now;
 }
 
@@ -55,7 +55,7 @@ void MemberAgent::touch(Time now) {
 // none.
 void MemberAgent::look_afresh() {
   watch_again(round_, keys_.round);
-  watch_again(assignment_, keys_.assignment(settings_.ticket));
+  watch_again(assignment_, keys_.assignment(config_.ticket));
 }
 
 template <typename T>
@@ -76,11 +76,11 @@ void MemberAgent::make_current(Watched<T>& watched) {
 }
 
 void MemberAgent::on_link_up(bool new_session, Time now) {
-  if (new_session && was_up_ && !up_ && now - out_of_touch_since_ > settings_.keep_alive) return;
+  if (new_session && was_up_ && !up_ && now - out_of_touch_since_ > config_.keep_alive) return;
   if (round_.watch == 0) {
     round_.watch = outbox_.watch(keys_.round, false);
     outcome_watch_ = outbox_.watch(keys_.outcome, false);
-    assignment_.watch = outbox_.watch(keys_.assignment(settings_.ticket), false);
+    assignment_.watch = outbox_.watch(keys_.assignment(config_.ticket), false);
   }
   if (new_session) {  // an answer to what the old session wrote means nothing now
     dirty_ = true;
@@ -98,7 +98,7 @@ void MemberAgent::on_link_down(std::string detail, Milliseconds silent, Time now
   round_.current = false;
   assignment_.current = false;
   // Where this process was stopped for long, the others have been without it for as long.
-  const bool paused = paused_at_ && now - resumed_at_ < settings_.keep_alive;
+  const bool paused = paused_at_ && now - resumed_at_ < config_.keep_alive;
   out_of_touch_since_ = now - silent;
   if (paused) out_of_touch_since_ = std::min(out_of_touch_since_, *paused_at_);
 }
@@ -138,7 +138,7 @@ void MemberAgent::take_outcome(const std::optional<std::string>& value, bool sna
   if (joined_open_) {
     outcome_ = std::move(*outcome);
   } else {
-    refuse("the job '" + settings_.run_id + "' has ended before this node came" +
+    refuse("the job '" + config_.run_id + "' has ended before this node came" +
            (outcome->text.empty() ? "" : " (" + outcome->text + ")") +
            "; use another rendezvous id");
   }
@@ -149,7 +149,7 @@ void MemberAgent::on_snapshot(const WatchSnapshot& snapshot) {
     others_.clear();
     for (const auto& entry : snapshot.entries)
       others_.insert(entry.key);
-    others_.erase(keys_.member(settings_.ticket));
+    others_.erase(keys_.member(config_.ticket));
     others_known_ = true;
     return;
   }
@@ -174,7 +174,7 @@ void MemberAgent::on_changes(const WatchChanges& changes) {
     } else if (changes.watch == outcome_watch_) {
       take_outcome(value, false);
     } else if (closing_watch_ != 0 && changes.watch == closing_watch_ &&
-               key != keys_.member(settings_.ticket)) {
+               key != keys_.member(config_.ticket)) {
       if (value) {
         others_.insert(key);
       } else {
@@ -266,25 +266,25 @@ void MemberAgent::advance(Time now) {
 // Whether all must end because this agent was told to. Before the first round any agent speaks for
 // the job; later a spare or a newcomer just goes. The host takes the store with it.
 bool MemberAgent::stop_ends_job() const {
-  if (settings_.is_host || !round_.document || round_.document->ran == 0) return true;
+  if (config_.is_host || !round_.document || round_.document->ran == 0) return true;
   return last_place_ == round_.document->ran;
 }
 
 // The host's connection to its own store comes back, and the others need that store to hear of it.
 Milliseconds MemberAgent::stop_wait() const {
-  return up_ || settings_.is_host ? kStopWait : kStopWaitWhileDown;
+  return up_ || config_.is_host ? kStopWait : kStopWaitWhileDown;
 }
 
 // A job of one node has no spares: who never had its place wanted to run another job, and must not
 // end as if it had.
 bool MemberAgent::stranger() const {
   const bool ran = outcome_->end == End::Success || outcome_->end == End::Failure;
-  return settings_.max_nodes == 1 && last_place_ == 0 && ran;
+  return config_.max_nodes == 1 && last_place_ == 0 && ran;
 }
 
 void MemberAgent::find_ending(Time now) {
   if (outcome_) {
-    ending_ = stranger() ? Outcome{End::Refused, kInternalExitCode, stranger_text(settings_), {}}
+    ending_ = stranger() ? Outcome{End::Refused, kInternalExitCode, stranger_text(config_), {}}
                          : outcome_;
     return;
   }
@@ -310,32 +310,32 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
   const std::string detail = detail_.empty() ? "" : ": " + detail_;
   if (failed_)
     return Outcome{End::StoreLost, kInternalExitCode, "the store is lost: " + *failed_, {}};
-  if (!up_ && was_up_ && now >= out_of_touch_since_ + settings_.keep_alive) {
+  if (!up_ && was_up_ && now >= out_of_touch_since_ + config_.keep_alive) {
     const auto silent = std::chrono::duration_cast<Milliseconds>(now - out_of_touch_since_);
     return Outcome{End::StoreLost,
                    kInternalExitCode,
                    "out of touch with the store for " + duration_text(silent) +
                        ", longer than the keep-alive limit of " +
-                       duration_text(settings_.keep_alive) + detail,
+                       duration_text(config_.keep_alive) + detail,
                    {}};
   }
-  if (!was_up_ && now >= waiting_since_ + settings_.join_timeout)
+  if (!was_up_ && now >= waiting_since_ + config_.join_timeout)
     return Outcome{
         End::Timeout,
         kTimeoutExitCode,
-        "no connection to the store within " + duration_text(settings_.join_timeout) + detail,
+        "no connection to the store within " + duration_text(config_.join_timeout) + detail,
         {}};
   if (up_ && waiting_ && now >= patience_ends())
     return Outcome{End::Timeout,
                    kTimeoutExitCode,
-                   "no round of the job began within " + duration_text(settings_.join_timeout) +
+                   "no round of the job began within " + duration_text(config_.join_timeout) +
                        ", and no agent leads it that could say who is missing",
                    {}};
   return std::nullopt;
 }
 
 Time MemberAgent::patience_ends() const {
-  return std::max(waiting_since_, led_since_) + settings_.join_timeout + kLeaderMargin;
+  return std::max(waiting_since_, led_since_) + config_.join_timeout + kLeaderMargin;
 }
 
 // The round's document as a member obeys it: its workers may run in exactly the round that is
@@ -344,7 +344,7 @@ void MemberAgent::keep_or_stop(Time now) {
   const auto& round = round_.document;
   if (held_ == 0) return;
   const bool behind = !round || round->number < held_;
-  if (behind && now < session_since_ + settings_.keep_alive * 2) return;
+  if (behind && now < session_since_ + config_.keep_alive * 2) return;
   if (!round) return stop_workers("the store has lost the job", false);
   if (round->phase == Phase::Running && round->number == held_) return;
   // Workers that have succeeded are not stopped, only swept up.
@@ -416,13 +416,13 @@ int MemberAgent::told_signal() const {
 void MemberAgent::leave(Time now) {
   if (!ending_ || held_ != 0) return;
   // The store goes with its host: the others need it until they have left.
-  if (settings_.is_host && outcome_ && !failed_) {
+  if (config_.is_host && outcome_ && !failed_) {
     if (!closing_since_) {
       closing_since_ = now;
       closing_watch_ = outbox_.watch(keys_.members, true);
     }
     const bool alone = others_known_ && others_.empty();
-    if (!alone && now < *closing_since_ + settings_.close_timeout) return;
+    if (!alone && now < *closing_since_ + config_.close_timeout) return;
   }
   finished_ = true;
   outbox_.push(FinishAction{*ending_});
@@ -433,7 +433,7 @@ void MemberAgent::publish(Time now) {
   if (retry_at_ && now < *retry_at_) return;
   retry_at_.reset();
   Transaction transaction;
-  transaction.writes.push_back({keys_.member(settings_.ticket), encode(document_), true});
+  transaction.writes.push_back({keys_.member(config_.ticket), encode(document_), true});
   request_ = outbox_.commit(std::move(transaction));
   dirty_ = false;
 }
@@ -444,17 +444,17 @@ std::optional<Time> MemberAgent::next_deadline() const {
   const auto at = [&](Time time) { next = next ? std::min(*next, time) : time; };
   const bool behind = !round_.document || round_.document->number < held_;
   if (up_ && round_.current && held_ != 0 && behind && !stop_told_)
-    at(session_since_ + settings_.keep_alive * 2);
-  if (up_) at(last_touch_ + settings_.keep_alive / 3);
-  if (closing_since_) at(*closing_since_ + settings_.close_timeout);
+    at(session_since_ + config_.keep_alive * 2);
+  if (up_) at(last_touch_ + config_.keep_alive / 3);
+  if (closing_since_) at(*closing_since_ + config_.close_timeout);
   if (ending_) return next;
   if (up_ && retry_at_) at(*retry_at_);
   if (stop_) {
     at(stop_since_ + stop_wait());
     return next;
   }
-  if (!up_ && was_up_) at(out_of_touch_since_ + settings_.keep_alive);
-  if (!was_up_) at(waiting_since_ + settings_.join_timeout);
+  if (!up_ && was_up_) at(out_of_touch_since_ + config_.keep_alive);
+  if (!was_up_) at(waiting_since_ + config_.join_timeout);
   if (up_ && waiting_) at(patience_ends());
   return next;
 }

@@ -16,7 +16,7 @@ namespace drun::rendezvous {
 class MemberAgent {
  public:
   // The references must outlive this.
-  MemberAgent(const Settings& settings, const Keys& keys, Outbox& outbox, Time now);
+  MemberAgent(const Config& config, const Keys& keys, Outbox& outbox, Time now);
 
   // Before any other input: the time it came.
   void touch(Time now);
@@ -101,7 +101,7 @@ class MemberAgent {
   [[nodiscard]] bool stop_ends_job() const;
   [[nodiscard]] Milliseconds stop_wait() const;
 
-  const Settings& settings_;
+  const Config& config_;
   const Keys& keys_;
   Outbox& outbox_;
 

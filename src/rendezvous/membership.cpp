@@ -32,8 +32,8 @@ void count(State& state, const std::string& ticket, const Member& member, int si
 }
 
 // Keeps the moments from which decisions count their time.
-void note_times(State& state, const Settings& settings, Time now) {
-  if (state.ready < settings.min_nodes) {
+void note_times(State& state, const Config& config, Time now) {
+  if (state.ready < config.min_nodes) {
     state.enough_since.reset();
   } else if (!state.enough_since) {
     state.enough_since = now;
@@ -57,15 +57,15 @@ void refuse(State& state, const std::string& ticket, Member& member, std::string
   }
 }
 
-std::string why_refused(const State& state, const Settings& settings, const MemberDocument& d) {
+std::string why_refused(const State& state, const Config& config, const MemberDocument& d) {
   if (d.version != kProtocolVersion)
     return d.host + " speaks rendezvous protocol " + std::to_string(d.version) + ", the job " +
            std::to_string(kProtocolVersion);
   if (auto fields = disagreement(d.host, d.agreement, state.agreement); !fields.empty())
     return fields;
-  if (d.node_rank && *d.node_rank >= settings.max_nodes)
+  if (d.node_rank && *d.node_rank >= config.max_nodes)
     return d.host + " asks for node rank " + std::to_string(*d.node_rank) + ", the job has " +
-           nodes_text(settings);
+           nodes_text(config);
   return {};
 }
 
@@ -118,12 +118,12 @@ bool claims_place(const State& state, const MemberDocument& d) {
          d.claim->round > d.left;
 }
 
-void admit(State& state, const Settings& settings, const std::string& ticket, Member& member,
-           Time now, const std::string& problem) {
+void admit(State& state, const Config& config, const std::string& ticket, Member& member, Time now,
+           const std::string& problem) {
   member.arrival = ++state.arrivals;
   member.since = now;
   if (!problem.empty()) return refuse(state, ticket, member, problem);
-  if (auto reason = why_refused(state, settings, member.document); !reason.empty())
+  if (auto reason = why_refused(state, config, member.document); !reason.empty())
     return refuse(state, ticket, member, std::move(reason));
   auto& rank = member.document.node_rank;
   const bool wish = member.document.node_rank_is_wish;
@@ -243,18 +243,18 @@ bool may_stop_job(const State& state, const std::string& ticket, const Member& m
 
 }  // namespace
 
-std::map<std::string, std::string> full_agreement(const Settings& settings) {
-  auto agreement = settings.agreement;
+std::map<std::string, std::string> full_agreement(const Config& config) {
+  auto agreement = config.agreement;
   agreement.emplace("protocol", std::to_string(kProtocolVersion));
-  agreement.emplace("nnodes", settings.min_nodes == settings.max_nodes
-                                  ? std::to_string(settings.min_nodes)
-                                  : std::to_string(settings.min_nodes) + ":" +
-                                        std::to_string(settings.max_nodes));
-  agreement.emplace("max-restarts", std::to_string(settings.max_restarts));
-  agreement.emplace("rank-order", settings.rank_order == RankOrder::Keep   ? "keep"
-                                  : settings.rank_order == RankOrder::Host ? "host"
-                                                                           : "join");
-  agreement.emplace("resize", settings.resize == Resize::Now ? "now" : "restart");
+  agreement.emplace(
+      "nnodes", config.min_nodes == config.max_nodes
+                    ? std::to_string(config.min_nodes)
+                    : std::to_string(config.min_nodes) + ":" + std::to_string(config.max_nodes));
+  agreement.emplace("max-restarts", std::to_string(config.max_restarts));
+  agreement.emplace("rank-order", config.rank_order == RankOrder::Keep   ? "keep"
+                                  : config.rank_order == RankOrder::Host ? "host"
+                                                                         : "join");
+  agreement.emplace("resize", config.resize == Resize::Now ? "now" : "restart");
   return agreement;
 }
 
@@ -284,12 +284,12 @@ std::string disagreement(const std::string& who,
   return text;
 }
 
-Milliseconds duplicate_grace(const Settings& settings) {
-  return settings.keep_alive + Milliseconds(3'000);
+Milliseconds duplicate_grace(const Config& config) {
+  return config.keep_alive + Milliseconds(3'000);
 }
 
-void observe(State& state, const Settings& settings, const std::string& ticket,
-             MemberDocument document, Time now, const std::string& problem) {
+void observe(State& state, const Config& config, const std::string& ticket, MemberDocument document,
+             Time now, const std::string& problem) {
   auto [at, is_new] = state.members.try_emplace(ticket);
   Member& member = at->second;
   if (is_new && state.vacant > 0) reclaim(state, ticket, document);
@@ -297,7 +297,7 @@ void observe(State& state, const Settings& settings, const std::string& ticket,
   if (is_new) {
     member.document = std::move(document);
     if (place != nullptr) find_again(state, *place);
-    admit(state, settings, ticket, member, now, problem);
+    admit(state, config, ticket, member, now, problem);
   } else {
     count(state, ticket, member, -1);
     if (problem.empty()) {
@@ -316,10 +316,10 @@ void observe(State& state, const Settings& settings, const std::string& ticket,
   if (place != nullptr) note_place(state, ticket, *place, member.document);
   if (member.document.stop && !state.stop && may_stop_job(state, ticket, member))
     state.stop = member.document.stop;
-  note_times(state, settings, now);
+  note_times(state, config, now);
 }
 
-void forget(State& state, const Settings& settings, const std::string& ticket, Time now) {
+void forget(State& state, const Config& config, const std::string& ticket, Time now) {
   const auto at = state.members.find(ticket);
   if (at == state.members.end()) return;
   Member& member = at->second;
@@ -336,10 +336,10 @@ void forget(State& state, const Settings& settings, const std::string& ticket, T
   const MemberDocument document = std::move(member.document);
   state.members.erase(at);
   release_rank(state, ticket, document, now);
-  note_times(state, settings, now);
+  note_times(state, config, now);
 }
 
-void recount(State& state, const Settings& settings, Time now) {
+void recount(State& state, const Config& config, Time now) {
   state.ready = state.joiners = state.unleft = 0;
   for (const auto& [ticket, member] : state.members)
     count(state, ticket, member, 1);
@@ -354,10 +354,10 @@ void recount(State& state, const Settings& settings, Time now) {
       if (member != state.members.end()) note_place(state, ticket, place, member->second.document);
     }
   }
-  note_times(state, settings, now);
+  note_times(state, config, now);
 }
 
-void adopt(State& state, const Settings& settings, const Decision& decision, Time now) {
+void adopt(State& state, const Config& config, const Decision& decision, Time now) {
   for (const auto& [ticket, reason] : decision.refused)
     note_refused(state, ticket, reason, now);
   for (const auto& ticket : decision.dropped)
@@ -412,40 +412,40 @@ void adopt(State& state, const Settings& settings, const Decision& decision, Tim
     case Phase::Closed:
       break;
   }
-  recount(state, settings, now);
+  recount(state, config, now);
 }
 
-std::optional<Time> next_deadline(const State& state, const Settings& settings) {
+std::optional<Time> next_deadline(const State& state, const Config& config) {
   std::optional<Time> next;
   if (state.round.phase == Phase::Closed) return next;
   const auto at = [&](std::optional<Time> time, Milliseconds after = {}) {
     if (time && (!next || *time + after < *next)) next = *time + after;
   };
   for (const auto& ticket : state.held)
-    at(state.members.find(ticket)->second.since, duplicate_grace(settings));
+    at(state.members.find(ticket)->second.since, duplicate_grace(config));
   switch (state.round.phase) {
     case Phase::Running:
       if (state.missing > 0) at(state.grace_until);
-      if (settings.resize == Resize::Now && state.joiners > 0 && state.succeeded == 0 &&
-          state.missing == 0 && state.round.nodes < settings.max_nodes) {
-        at(state.last_join, settings.quiet_period);
-        at(state.joiners_since, settings.last_call_timeout);
+      if (config.resize == Resize::Now && state.joiners > 0 && state.succeeded == 0 &&
+          state.missing == 0 && state.round.nodes < config.max_nodes) {
+        at(state.last_join, config.quiet_period);
+        at(state.joiners_since, config.last_call_timeout);
       }
       break;
     case Phase::Stopping:
       if (state.unleft > 0) {
-        at(state.stopping_since, settings.stop_timeout);
+        at(state.stopping_since, config.stop_timeout);
       } else if (state.missing > 0) {
         at(state.grace_until);
       }
       break;
     case Phase::Gathering:
-      if (state.ready >= settings.min_nodes) {
-        at(state.last_join, settings.quiet_period);
-        at(state.enough_since, settings.last_call_timeout);
+      if (state.ready >= config.min_nodes) {
+        at(state.last_join, config.quiet_period);
+        at(state.enough_since, config.last_call_timeout);
       }
       if (state.progress_due) at(state.next_progress);
-      at(state.waiting_since, settings.join_timeout);
+      at(state.waiting_since, config.join_timeout);
       break;
     case Phase::Preparing:
       at(state.preparing_since, kPrepareTimeout);

@@ -120,38 +120,38 @@ struct Decision {
   std::optional<Outcome> outcome;
 };
 
-// What all agents must agree on: settings.agreement, and what the rendezvous itself depends on.
-[[nodiscard]] std::map<std::string, std::string> full_agreement(const Settings& settings);
+// What all agents must agree on: config.agreement, and what the rendezvous itself depends on.
+[[nodiscard]] std::map<std::string, std::string> full_agreement(const Config& config);
 // How they differ, field by field ("node1 says nnodes=3, the job has nnodes=2"); empty when not.
 [[nodiscard]] std::string disagreement(const std::string& who,
                                        const std::map<std::string, std::string>& agreement,
                                        const std::map<std::string, std::string>& job);
 
 // Events. `problem` when the document could not be read: it names the member as far as known.
-void observe(State& state, const Settings& settings, const std::string& ticket,
-             MemberDocument document, Time now, const std::string& problem = {});
-void forget(State& state, const Settings& settings, const std::string& ticket, Time now);
+void observe(State& state, const Config& config, const std::string& ticket, MemberDocument document,
+             Time now, const std::string& problem = {});
+void forget(State& state, const Config& config, const std::string& ticket, Time now);
 
-[[nodiscard]] Decision decide(const State& state, const Settings& settings, Time now);
+[[nodiscard]] Decision decide(const State& state, const Config& config, Time now);
 // Takes over a decision that has been written, or at once one without writes.
-void adopt(State& state, const Settings& settings, const Decision& decision, Time now);
+void adopt(State& state, const Config& config, const Decision& decision, Time now);
 // When decide() may decide something else than now, if nothing happens.
-[[nodiscard]] std::optional<Time> next_deadline(const State& state, const Settings& settings);
+[[nodiscard]] std::optional<Time> next_deadline(const State& state, const Config& config);
 
 // What a new leader finds: the state from all keys of the job. `previous` is what this agent knew
 // when it led before, or null; `seen` the latest round that it has ever seen, which the store may
 // have forgotten. Places without an agent are lost, or missing until `grace_until`
 // where that is given. `problems` gets a line for each document that could not be read.
-[[nodiscard]] State restore(const Settings& settings, std::int64_t epoch,
+[[nodiscard]] State restore(const Config& config, std::int64_t epoch,
                             const std::vector<Change>& entries, const State* previous,
                             const RoundDocument& seen, std::optional<Time> grace_until, Time now,
                             std::vector<std::string>& problems);
 
 // Counts afresh, from members and places: after these were changed by hand.
-void recount(State& state, const Settings& settings, Time now);
+void recount(State& state, const Config& config, Time now);
 
 // How long a member that asks for a taken rank is held before it is refused: a session whose agent
 // died lives no longer. Where the nodes have less time than that to join, it ends with their time.
-[[nodiscard]] Milliseconds duplicate_grace(const Settings& settings);
+[[nodiscard]] Milliseconds duplicate_grace(const Config& config);
 
 }  // namespace drun::rendezvous

@@ -29,10 +29,10 @@ Milliseconds spread(const std::string& ticket, unsigned range) {
 
 class Participant::Impl {
  public:
-  Impl(Settings settings, Time now)
-      : settings_(std::move(settings)),
-        keys_(settings_.run_id),
-        member_(settings_, keys_, outbox_, now),
+  Impl(Config config, Time now)
+      : config_(std::move(config)),
+        keys_(config_.run_id),
+        member_(config_, keys_, outbox_, now),
         next_progress_(now + kProgressPeriod) {}
 
   void on_key_value(const KeyValueEvent& event, Time now) {
@@ -91,7 +91,7 @@ class Participant::Impl {
         if (!member_.up()) return;
         if (leader_watch_ == 0) {
           leader_watch_ = outbox_.watch(keys_.leader, false);
-          if (settings_.is_host) leader_current_ = true;  // tries at once: nobody is there yet
+          if (config_.is_host) leader_current_ = true;  // tries at once: nobody is there yet
         } else if (new_session) {
           retire();
           stand_request_ = 0;
@@ -132,7 +132,7 @@ class Participant::Impl {
       stand_at_.reset();
       if (const auto document = decode_leader(*value)) {
         epoch_ = std::max(epoch_, document->epoch);
-        elected_ = document->ticket == settings_.ticket;
+        elected_ = document->ticket == config_.ticket;
       }
     }
     if (leader_ && value == leading_as_) seen_leading_ = true;
@@ -156,7 +156,7 @@ class Participant::Impl {
     if (now < *stand_at_) return;
     stand_at_ = now + kStandAgain;
     if (member_.round()) epoch_ = std::max(epoch_, member_.round()->epoch);
-    standing_as_ = encode(LeaderDocument{settings_.ticket, ++epoch_});
+    standing_as_ = encode(LeaderDocument{config_.ticket, ++epoch_});
     Transaction transaction;
     transaction.guards.push_back({keys_.leader, std::nullopt});
     transaction.writes.push_back({keys_.leader, standing_as_, true});
@@ -164,9 +164,9 @@ class Participant::Impl {
   }
 
   Milliseconds stand_delay() const {
-    if (settings_.is_host) return Milliseconds(0);
+    if (config_.is_host) return Milliseconds(0);
     const auto nodes = member_.round() ? static_cast<unsigned>(member_.round()->nodes) : 0U;
-    return Milliseconds(10) + spread(settings_.ticket, 100 + std::min(nodes, 100'000U) / 50);
+    return Milliseconds(10) + spread(config_.ticket, 100 + std::min(nodes, 100'000U) / 50);
   }
 
   void on_stand_result(const CommitResult& result, Time now) {
@@ -182,11 +182,11 @@ class Participant::Impl {
     seen_leading_ = leader_value_ == leading_as_;
     // This session is new after an outage? Then the others' may be as well: wait for them.
     std::optional<Time> grace;
-    if (session_since_ && now < *session_since_ + settings_.keep_alive)
-      grace = *session_since_ + settings_.keep_alive;
+    if (session_since_ && now < *session_since_ + config_.keep_alive)
+      grace = *session_since_ + config_.keep_alive;
     std::optional<Time> waiting_since;
     if (member_.waiting()) waiting_since = member_.waiting_since();
-    leader_ = std::make_unique<Leader>(settings_, outbox_, leading_as_, epoch_, std::move(known_),
+    leader_ = std::make_unique<Leader>(config_, outbox_, leading_as_, epoch_, std::move(known_),
                                        member_.seen(), grace, waiting_since);
     if (!member_.up()) leader_->on_link_lost();
   }
@@ -240,24 +240,24 @@ class Participant::Impl {
     next_progress_ = now + kProgressPeriod;
     const auto& round = member_.round();
     if (!member_.waiting()) {
-      const bool room = round->nodes < settings_.max_nodes;
+      const bool room = round->nodes < config_.max_nodes;
       const std::string text =
           "spare: the job runs with " + std::to_string(round->nodes) + " of " +
-          nodes_text(settings_) +
-          (!room                             ? ", this one waits to be needed"
-           : settings_.resize == Resize::Now ? ", this one is about to join"
-                                             : ", this one joins at the next restart");
+          nodes_text(config_) +
+          (!room                           ? ", this one waits to be needed"
+           : config_.resize == Resize::Now ? ", this one is about to join"
+                                           : ", this one joins at the next restart");
       if (text != progress_) say(text, text);
       return;
     }
     const auto elapsed = std::chrono::duration_cast<Milliseconds>(now - member_.waiting_since());
-    std::string text = "the store is there; which of " + nodes_text(settings_) +
-                       " are, no other agent has said yet";
+    std::string text =
+        "the store is there; which of " + nodes_text(config_) + " are, no other agent has said yet";
     if (!member_.up()) {
       text = "for the store to come back" +
              (member_.trouble().empty() ? "" : ": " + member_.trouble());
     } else if (leader_ && leader_->state() != nullptr) {
-      text = waiting_text(*leader_->state(), settings_);
+      text = waiting_text(*leader_->state(), config_);
     } else if (round && !round->waiting.empty()) {
       text = round->waiting;
     }
@@ -272,7 +272,7 @@ class Participant::Impl {
     outbox_.push(ProgressAction{std::move(text), changed});
   }
 
-  const Settings settings_;
+  const Config config_;
   const Keys keys_;
   Outbox outbox_;
   MemberAgent member_;
@@ -295,8 +295,8 @@ class Participant::Impl {
   std::string progress_;  // what was said last
 };
 
-Participant::Participant(Settings settings, Time now)
-    : impl_(std::make_unique<Impl>(std::move(settings), now)) {}
+Participant::Participant(Config config, Time now)
+    : impl_(std::make_unique<Impl>(std::move(config), now)) {}
 
 Participant::~Participant() = default;
 

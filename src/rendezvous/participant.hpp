@@ -72,7 +72,7 @@ using Action =
 
 class Participant {
  public:
-  Participant(Settings settings, Time now);
+  Participant(Config config, Time now);
   ~Participant();
   Participant(const Participant&) = delete;
   Participant& operator=(const Participant&) = delete;

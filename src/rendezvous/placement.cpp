@@ -85,8 +85,8 @@ bool natural_less(std::string_view a, std::string_view b) {
   return natural_order(a, b) < 0;
 }
 
-std::vector<Candidate> place(std::vector<Candidate> candidates, const Settings& settings) {
-  candidates = choose(std::move(candidates), static_cast<std::size_t>(settings.max_nodes));
+std::vector<Candidate> place(std::vector<Candidate> candidates, const Config& config) {
+  candidates = choose(std::move(candidates), static_cast<std::size_t>(config.max_nodes));
 
   std::map<int, Candidate> slots;
   std::vector<Candidate> rest;
@@ -94,14 +94,14 @@ std::vector<Candidate> place(std::vector<Candidate> candidates, const Settings& 
     if (!c.document->node_rank || !slots.emplace(*c.document->node_rank, c).second)
       rest.push_back(c);
   }
-  if (settings.rank_order == RankOrder::Keep) {
+  if (config.rank_order == RankOrder::Keep) {
     std::vector<Candidate> others;
     for (const auto& c : rest) {
       if (!c.last_rank || !slots.emplace(*c.last_rank, c).second) others.push_back(c);
     }
     rest = std::move(others);
     std::sort(rest.begin(), rest.end(), survivors_first(host_then_name));
-  } else if (settings.rank_order == RankOrder::Host) {
+  } else if (config.rank_order == RankOrder::Host) {
     std::sort(rest.begin(), rest.end(), by_name);
   } else {
     std::sort(rest.begin(), rest.end(), survivors_first(by_arrival));

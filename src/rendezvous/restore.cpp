@@ -118,7 +118,7 @@ void find_places(State& state, const Found& found) {
 }
 
 // In the order in which they came, as far as known; those of the round keep their asked-for ranks.
-void find_members(State& state, const Settings& settings, Found& found, const State* previous,
+void find_members(State& state, const Config& config, Found& found, const State* previous,
                   Time now) {
   const auto order = [&](const Found::FoundMember& member) {
     const auto place = state.places.find(member.ticket);
@@ -138,7 +138,7 @@ void find_members(State& state, const Settings& settings, Found& found, const St
                 (previous == nullptr || !previous->members.contains(member.ticket));
     const auto told = found.assignments.find(member.ticket);
     const bool refused = told != found.assignments.end() && !told->second.refused.empty();
-    observe(state, settings, member.ticket, std::move(member.document), now,
+    observe(state, config, member.ticket, std::move(member.document), now,
             refused ? told->second.refused : member.problem);
     if (refused) state.to_refuse.erase(member.ticket);
   }
@@ -149,18 +149,18 @@ void find_members(State& state, const Settings& settings, Found& found, const St
 
 }  // namespace
 
-State restore(const Settings& settings, std::int64_t epoch, const std::vector<Change>& entries,
+State restore(const Config& config, std::int64_t epoch, const std::vector<Change>& entries,
               const State* previous, const RoundDocument& seen, std::optional<Time> grace_until,
               Time now, std::vector<std::string>& problems) {
-  State state{Keys(settings.run_id)};
+  State state{Keys(config.run_id)};
   Found found = read(state.keys, entries, problems);
   state.epoch = epoch;
-  state.agreement = found.job ? std::move(found.job->agreement) : full_agreement(settings);
+  state.agreement = found.job ? std::move(found.job->agreement) : full_agreement(config);
   state.job_written = found.job.has_value();
   state.grace_until = grace_until;
   find_round(state, found, seen);
   find_places(state, found);
-  find_members(state, settings, found, previous, now);
+  find_members(state, config, found, previous, now);
 
   for (auto& [ticket, place] : state.places) {
     const auto member = state.members.find(ticket);
@@ -182,7 +182,7 @@ State restore(const Settings& settings, std::int64_t epoch, const std::vector<Ch
   if (state.round.phase == Phase::Gathering && !state.waiting_since) state.waiting_since = now;
   if (state.round.phase == Phase::Stopping) state.stopping_since = now;
   state.next_progress = now;
-  recount(state, settings, now);
+  recount(state, config, now);
   const auto root = std::find_if(state.failures.begin(), state.failures.end(),
                                  [&](const Failure& f) { return f.ticket == state.round.root; });
   if (root != state.failures.end()) std::rotate(state.failures.begin(), root, root + 1);

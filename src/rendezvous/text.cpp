@@ -58,10 +58,10 @@ std::string ranges_text(const std::vector<int>& sorted) {
   return text;
 }
 
-std::string nodes_text(const Settings& settings) {
-  std::string text = std::to_string(settings.min_nodes);
-  if (settings.max_nodes != settings.min_nodes) text += " to " + std::to_string(settings.max_nodes);
-  return text + (settings.max_nodes == 1 ? " node" : " nodes");
+std::string nodes_text(const Config& config) {
+  std::string text = std::to_string(config.min_nodes);
+  if (config.max_nodes != config.min_nodes) text += " to " + std::to_string(config.max_nodes);
+  return text + (config.max_nodes == 1 ? " node" : " nodes");
 }
 
 std::string duplicate_text(const MemberDocument& asking, const MemberDocument& holding) {
@@ -71,12 +71,12 @@ std::string duplicate_text(const MemberDocument& asking, const MemberDocument& h
          holding.host.substr(0, kMaxName) + " has";
 }
 
-std::string stranger_text(const Settings& settings) {
-  return "a job of one node with --rdzv-id " + settings.run_id.substr(0, kMaxName) +
+std::string stranger_text(const Config& config) {
+  return "a job of one node with --rdzv-id " + config.run_id.substr(0, kMaxName) +
          " already runs at this endpoint; give this one an id or an endpoint of its own";
 }
 
-std::string waiting_text(const State& state, const Settings& settings) {
+std::string waiting_text(const State& state, const Config& config) {
   // The first few in natural order, without sorting all.
   std::vector<std::string_view> names;
   std::size_t present = 0;
@@ -91,7 +91,7 @@ std::string waiting_text(const State& state, const Settings& settings) {
   const auto shown = std::min(names.size(), kMaxNames);
   std::partial_sort(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), names.end(),
                     natural_less);
-  std::string text = std::to_string(present) + " of " + nodes_text(settings);
+  std::string text = std::to_string(present) + " of " + nodes_text(config);
   if (present > 0) {
     text += " (";
     for (std::size_t i = 0; i < shown; ++i)
@@ -101,15 +101,15 @@ std::string waiting_text(const State& state, const Settings& settings) {
   if (!asked.empty()) {
     std::sort(asked.begin(), asked.end());
     std::vector<int> missing;
-    for (int rank = 0; rank < settings.min_nodes; ++rank) {
+    for (int rank = 0; rank < config.min_nodes; ++rank) {
       if (!std::binary_search(asked.begin(), asked.end(), rank)) missing.push_back(rank);
     }
     // Members without a wish take what is free: with as many of them as gaps, nothing is missing.
-    if (!missing.empty() && present < static_cast<std::size_t>(settings.min_nodes))
+    if (!missing.empty() && present < static_cast<std::size_t>(config.min_nodes))
       text += (missing.size() == 1 ? "; missing node rank " : "; missing node ranks ") +
               ranges_text(missing);
   }
-  if (state.ready >= settings.min_nodes && state.ready < settings.max_nodes)
+  if (state.ready >= config.min_nodes && state.ready < config.max_nodes)
     text += "; enough to start, waiting a moment for more";
   std::size_t held = 0;
   for (const auto& ticket : state.held) {
@@ -121,7 +121,7 @@ std::string waiting_text(const State& state, const Settings& settings) {
     const auto holder = state.members.find(state.rank_holders.at(asking.node_rank.value_or(0)));
     text += "; " + duplicate_text(asking, holder->second.document);
   }
-  if (!state.other_jobs.empty() && present < static_cast<std::size_t>(settings.min_nodes))
+  if (!state.other_jobs.empty() && present < static_cast<std::size_t>(config.min_nodes))
     text += "; other rendezvous ids on this store: " + state.other_jobs;
   return text;
 }

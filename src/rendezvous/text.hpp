@@ -15,16 +15,16 @@ namespace drun::rendezvous {
 // "3", "3, 5", "0-6, 9"; cut with "..." after a few groups.
 [[nodiscard]] std::string ranges_text(const std::vector<int>& sorted);
 // "4 nodes", "2 to 4 nodes".
-[[nodiscard]] std::string nodes_text(const Settings& settings);
+[[nodiscard]] std::string nodes_text(const Config& config);
 
 // "node3 asks for node rank 0, which node1 has".
 [[nodiscard]] std::string duplicate_text(const MemberDocument& asking,
                                          const MemberDocument& holding);
 // Why a second agent has no part in a job of one node.
-[[nodiscard]] std::string stranger_text(const Settings& settings);
+[[nodiscard]] std::string stranger_text(const Config& config);
 // "3 of 4 nodes (node0, node1, node2); missing node rank 3", then who waits for a rank that is
 // taken, and which other jobs are on this store. Bounded, whatever the size of the job.
-[[nodiscard]] std::string waiting_text(const State& state, const Settings& settings);
+[[nodiscard]] std::string waiting_text(const State& state, const Config& config);
 // Those that were refused, with the reasons; empty when none was. Bounded.
 [[nodiscard]] std::string refused_text(const State& state);
 // "node0 0-3, node1 4-7"; many nodes are cut in the middle.

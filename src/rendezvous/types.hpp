@@ -31,7 +31,7 @@ enum class ExitCodePolicy {
 };
 
 // What this agent brings and asks for. Constant after construction.
-struct Settings {
+struct Config {
   std::string run_id = "none";
   int min_nodes = 1;
   int max_nodes = 1;

@@ -104,14 +104,14 @@ class Node {
  public:
   Node(asio::io_context& io, const Endpoint& endpoint, int index, int nodes, Totals& totals)
       : totals_(totals), timer_(io) {
-    settings_.run_id = "bench" + std::to_string(nodes);
-    settings_.min_nodes = settings_.max_nodes = nodes;
-    settings_.local_world_size = 8;
-    settings_.host = "node" + std::to_string(index);
-    settings_.address = "127.0.0.1";
-    settings_.worker_port = 29500;
-    settings_.is_host = index == 0;
-    settings_.ticket = "ticket-" + std::to_string(index);
+    config_.run_id = "bench" + std::to_string(nodes);
+    config_.min_nodes = config_.max_nodes = nodes;
+    config_.local_world_size = 8;
+    config_.host = "node" + std::to_string(index);
+    config_.address = "127.0.0.1";
+    config_.worker_port = 29500;
+    config_.is_host = index == 0;
+    config_.ticket = "ticket-" + std::to_string(index);
     launcher::StoreKeyValueOptions options;
     options.endpoint = endpoint;
     options.time_to_live = options.keep_alive = std::chrono::seconds(60);
@@ -156,7 +156,7 @@ class Node {
         std::exit(125);
       }
       if (!participant_)
-        participant_ = std::make_unique<rendezvous::Participant>(settings_, Clock::now());
+        participant_ = std::make_unique<rendezvous::Participant>(config_, Clock::now());
     }
     participant_->on_key_value(event, Clock::now());
     pump();
@@ -195,7 +195,7 @@ class Node {
     key_value_->commit(action.request, std::move(action.transaction));
   }
   void perform(const rendezvous::PrepareMasterAction& action) {
-    participant_->on_master_ready(action.assignment.round, settings_.worker_port, Clock::now());
+    participant_->on_master_ready(action.assignment.round, config_.worker_port, Clock::now());
   }
   void perform(const rendezvous::StartAction& action) {
     assignment_ = action.assignment;
@@ -219,7 +219,7 @@ class Node {
   void perform(const rendezvous::ProgressAction& /*action*/) {}
 
   Totals& totals_;
-  rendezvous::Settings settings_;
+  rendezvous::Config config_;
   std::unique_ptr<launcher::StoreKeyValue> key_value_;
   std::unique_ptr<rendezvous::Participant> participant_;
   asio::steady_timer timer_;

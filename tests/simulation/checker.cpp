@@ -30,7 +30,7 @@ void Checker::fail(std::string what) {
 
 const Node* Checker::find(const std::string& ticket) const {
   for (const auto& node : nodes_) {
-    if (node->settings.ticket == ticket) return node.get();
+    if (node->config.ticket == ticket) return node.get();
   }
   return nullptr;
 }
@@ -53,7 +53,7 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
       const auto leader = network_.store().keys().find(keys_.leader);
       const auto who = leader != network_.store().keys().end() ? decode_leader(leader->second.text)
                                                                : Result<LeaderDocument>();
-      if (!who || who->ticket != nodes_[static_cast<std::size_t>(writer)]->settings.ticket)
+      if (!who || who->ticket != nodes_[static_cast<std::size_t>(writer)]->config.ticket)
         fail("node " + std::to_string(writer) + " wrote the round without leading");
       const auto document = decode_round(*write.value);
       if (!document) return fail(document.error().what());
@@ -77,7 +77,7 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
       if (!outcome) return fail("the outcome was damaged or deleted");
       if (outcome_ && !(*outcome_ == *outcome) && !forgetful_) fail("the outcome was changed");
       outcome_ = std::move(*outcome);
-      check_outcome(nodes_[static_cast<std::size_t>(writer)]->settings.ticket);
+      check_outcome(nodes_[static_cast<std::size_t>(writer)]->config.ticket);
     }
   }
 }
@@ -117,7 +117,7 @@ void Checker::check_round(const RoundDocument& document) {
           a->restart_count != document.restart_count)
         fail(name + ": the nodes do not agree on the world");
       for (const auto& [ticket, seat] : round.seats) {
-        if (&seat.assignment == a) first_rank += find(ticket)->settings.local_world_size;
+        if (&seat.assignment == a) first_rank += find(ticket)->config.local_world_size;
       }
     }
     if (first_rank != document.world_size) fail(name + ": the world is not the sum of its nodes");
@@ -145,7 +145,7 @@ void Checker::check_round(const RoundDocument& document) {
 void Checker::check_order(const Round& before, const Round& after, int number) {
   if (plan_.asked_ranks) {
     for (const auto& [ticket, seat] : after.seats) {
-      const auto asked = find(ticket)->settings.node_rank;
+      const auto asked = find(ticket)->config.node_rank;
       if (after.nodes == plan_.max_nodes && asked && seat.assignment.group_rank != *asked)
         fail("round " + std::to_string(number) + ": an asked-for rank was not given");
     }
@@ -228,7 +228,7 @@ void Checker::on_start(const Node& node, const Assignment& a) {
   if (node.workers) fail(who + " starts workers beside those it has");
   const auto at = rounds_.find(a.round);
   if (at == rounds_.end()) return fail(who + " starts a round that was not published");
-  const auto seat = at->second.seats.find(node.settings.ticket);
+  const auto seat = at->second.seats.find(node.config.ticket);
   if (seat == at->second.seats.end() || !(seat->second.assignment == a))
     return fail(who + " starts with a place that it was not given");
   const bool in_touch = network_.alive(network_.session(node.number));
@@ -245,7 +245,7 @@ void Checker::on_start(const Node& node, const Assignment& a) {
     // Only a node that the store has given up may be behind, and one that is too slow to stop.
     if (network_.alive(other->session_at_start) && !other->slow_stop) fail(whose);
     if (other->link_lost && !other->paused && !other->slow_stop && other->running &&
-        scheduler_.now() > *other->link_lost + other->settings.keep_alive + kSlack)
+        scheduler_.now() > *other->link_lost + other->config.keep_alive + kSlack)
       fail(whose + ", which is out of touch for too long");
   }
 }
@@ -276,7 +276,7 @@ void Checker::on_finish(const Node& node, const Outcome& outcome) {
       break;
   }
   // The host leaves last.
-  if (!node.settings.is_host || !outcome_ || !(*outcome_ == outcome)) return;
+  if (!node.config.is_host || !outcome_ || !(*outcome_ == outcome)) return;
   for (const auto& other : nodes_) {
     if (other.get() == &node || !other->running || other->was_in_trouble || store_failed_) continue;
     if (network_.alive(network_.session(other->number)) && other->workers && !other->slow_stop)

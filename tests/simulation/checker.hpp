@@ -18,7 +18,7 @@ namespace drun::simulation {
 // One agent and its workers, as the observer sees them.
 struct Node {
   int number = 0;
-  rendezvous::Settings settings;
+  rendezvous::Config config;
   bool running = true;  // the agent's process exists
   bool paused = false;
   bool slow_stop = false;

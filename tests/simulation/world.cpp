@@ -90,7 +90,7 @@ Report World::run() {
 
 void World::start_agent() {
   const int number = static_cast<int>(nodes_.size());
-  Settings s;
+  Config s;
   s.run_id = "job";
   s.min_nodes = plan_.min_nodes;
   s.max_nodes = plan_.max_nodes;
@@ -108,7 +108,7 @@ void World::start_agent() {
     // The rank of one that is gone, else the next.
     std::vector<bool> taken(static_cast<std::size_t>(plan_.max_nodes), false);
     for (const auto& n : nodes_) {
-      if (n->running) taken[static_cast<std::size_t>(*n->settings.node_rank)] = true;
+      if (n->running) taken[static_cast<std::size_t>(*n->config.node_rank)] = true;
     }
     const auto free = std::find(taken.begin(), taken.end(), false);
     s.node_rank = static_cast<int>(free - taken.begin()) % plan_.max_nodes;
@@ -122,7 +122,7 @@ void World::start_agent() {
 
   auto& n = *nodes_.emplace_back(std::make_unique<Node>());
   n.number = number;
-  n.settings = s;
+  n.config = s;
   n.slow_stop = random_.chance(plan_.slow_stop);
   auto& a = *agents_.emplace_back(std::make_unique<Agent>());
   a.participant = std::make_unique<Participant>(std::move(s), scheduler_.now());
@@ -222,7 +222,7 @@ void World::do_action(int number, const Action& action) {
     checker_.on_finish(node(number), finish->outcome);
     node(number).outcome = finish->outcome;
     network_.close(a.client);
-    if (node(number).settings.is_host) network_.stop_store(Memory::Sessions);
+    if (node(number).config.is_host) network_.stop_store(Memory::Sessions);
   } else if (const auto* stops = std::get_if<RoundStopsAction>(&action)) {
     note(number, "stops the round: " + stops->reason);
   } else if (const auto* log = std::get_if<LogAction>(&action)) {
@@ -270,7 +270,7 @@ void World::fail_workers(int number) {
   FailureSummary failure;
   failure.rank = n.workers->first_rank;
   failure.group_rank = n.workers->group_rank;
-  failure.host = n.settings.host;
+  failure.host = n.config.host;
   failure.exit_code = 1 + number % 250;
   failure.cause = "exit code " + std::to_string(failure.exit_code);
   failure.pid = 1;
@@ -353,7 +353,7 @@ void World::kill(int number, bool silently) {
     });
   }
   if (round != 0) peers_notice(round, number);
-  if (n.settings.is_host) {
+  if (n.config.is_host) {
     note(number, "takes the store with it");
     checker_.on_store_restart(Memory::Sessions);
     network_.stop_store(Memory::Sessions);
@@ -374,14 +374,14 @@ void World::apply(const Step& step) {
       break;
     case Fault::Crash:
     case Fault::PowerOff:
-      if (n.settings.is_host && step.detail < 90) return;  // ends all: rather something else
+      if (n.config.is_host && step.detail < 90) return;  // ends all: rather something else
       kill(number, step.fault == Fault::PowerOff);
       break;
     case Fault::HostDies:
       if (plan_.hosted) kill(number, step.detail < 50);
       break;
     case Fault::Pause:
-      if (n.settings.is_host || n.paused) return;
+      if (n.config.is_host || n.paused) return;
       note(number, "is paused");
       n.paused = n.was_in_trouble = true;
       network_.pause(agent(number).client, true);
@@ -394,7 +394,7 @@ void World::apply(const Step& step) {
       });
       break;
     case Fault::Partition:
-      if (n.settings.is_host) return;
+      if (n.config.is_host) return;
       note(number, "is cut off");
       n.was_in_trouble = true;
       network_.partition(agent(number).client, true);

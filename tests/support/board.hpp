@@ -10,13 +10,13 @@ namespace drun::test {
 
 class Board {
  public:
-  explicit Board(rendezvous::Settings settings)
-      : settings_(std::move(settings)), state_(rendezvous::Keys(settings_.run_id)) {
-    state_.agreement = rendezvous::full_agreement(settings_);
+  explicit Board(rendezvous::Config config)
+      : config_(std::move(config)), state_(rendezvous::Keys(config_.run_id)) {
+    state_.agreement = rendezvous::full_agreement(config_);
     state_.waiting_since = now_;
   }
 
-  // As the agent `ticket` with the same settings would announce itself.
+  // As the agent `ticket` with the same config would announce itself.
   [[nodiscard]] rendezvous::MemberDocument document(const std::string& ticket) const {
     const auto known = state_.members.find(ticket);
     if (known != state_.members.end()) return known->second.document;
@@ -24,18 +24,18 @@ class Board {
     d.host = ticket;
     d.address = "10.0.0." + ticket;
     d.worker_port = 1000;
-    d.agreement = rendezvous::full_agreement(settings_);
+    d.agreement = rendezvous::full_agreement(config_);
     return d;
   }
   void put(const std::string& ticket, rendezvous::MemberDocument document) {
-    observe(state_, settings_, ticket, std::move(document), now_);
+    observe(state_, config_, ticket, std::move(document), now_);
   }
   void join(const std::string& ticket, std::optional<int> rank = {}) {
     auto d = document(ticket);
     d.node_rank = rank;
     put(ticket, std::move(d));
   }
-  void gone(const std::string& ticket) { forget(state_, settings_, ticket, now_); }
+  void gone(const std::string& ticket) { forget(state_, config_, ticket, now_); }
   void prepared(const std::string& ticket) {
     auto d = document(ticket);
     d.prepared = state_.round.number;
@@ -79,8 +79,8 @@ class Board {
 
   // One decision, written and taken over.
   rendezvous::Decision step() {
-    auto decision = decide(state_, settings_, now_);
-    adopt(state_, settings_, decision, now_);
+    auto decision = decide(state_, config_, now_);
+    adopt(state_, config_, decision, now_);
     return decision;
   }
   // Until nothing is to be written any more.
@@ -104,13 +104,13 @@ class Board {
     }
   }
 
-  [[nodiscard]] rendezvous::Settings& settings() { return settings_; }
+  [[nodiscard]] rendezvous::Config& config() { return config_; }
   [[nodiscard]] rendezvous::State& state() { return state_; }
   [[nodiscard]] rendezvous::Phase phase() const { return state_.round.phase; }
   [[nodiscard]] rendezvous::Time now() const { return now_; }
 
  private:
-  rendezvous::Settings settings_;
+  rendezvous::Config config_;
   rendezvous::State state_;
   rendezvous::Time now_{std::chrono::hours(1)};
 };

@@ -16,25 +16,25 @@ Cluster::Cluster()
   now_ += std::chrono::hours(1);
 }
 
-Settings Cluster::settings(int min_nodes, int max_nodes) const {
-  Settings settings;
-  settings.run_id = "job";
-  settings.min_nodes = min_nodes;
-  settings.max_nodes = max_nodes;
+Config Cluster::config(int min_nodes, int max_nodes) const {
+  Config config;
+  config.run_id = "job";
+  config.min_nodes = min_nodes;
+  config.max_nodes = max_nodes;
   const auto number = std::to_string(nodes_.size());
-  settings.host = "node" + number;
-  settings.address = "10.0.0." + number;
-  settings.ticket = "ticket" + number;
-  settings.worker_port = static_cast<std::uint16_t>(5000 + nodes_.size());
-  return settings;
+  config.host = "node" + number;
+  config.address = "10.0.0." + number;
+  config.ticket = "ticket" + number;
+  config.worker_port = static_cast<std::uint16_t>(5000 + nodes_.size());
+  return config;
 }
 
-int Cluster::start(Settings settings) {
+int Cluster::start(Config config) {
   auto& node = *nodes_.emplace_back(std::make_unique<Node>());
-  node.settings = settings;
+  node.config = config;
   node.session = store_.open();
   by_session_[node.session] = &node;
-  node.participant = std::make_unique<Participant>(std::move(settings), now_);
+  node.participant = std::make_unique<Participant>(std::move(config), now_);
   put(node, LinkEvent{Link::Up, {}});
   settle();
   return size() - 1;
@@ -42,7 +42,7 @@ int Cluster::start(Settings settings) {
 
 void Cluster::start_all(int nodes, int max_restarts) {
   for (int i = 0; i < nodes; ++i) {
-    auto s = settings(nodes, nodes);
+    auto s = config(nodes, nodes);
     s.max_restarts = max_restarts;
     s.is_host = i == 0;
     start(s);
@@ -166,7 +166,7 @@ void Cluster::fail(int node, int exit_code, bool restartable) {
   FailureSummary failure;
   failure.rank = n.workers->first_rank;
   failure.group_rank = n.workers->group_rank;
-  failure.host = n.settings.host;
+  failure.host = n.config.host;
   failure.exit_code = exit_code;
   failure.cause = "exit code " + std::to_string(exit_code);
   failure.restartable = restartable;

@@ -18,7 +18,7 @@ namespace drun::test {
 class Cluster {
  public:
   struct Node {
-    rendezvous::Settings settings;
+    rendezvous::Config config;
     SessionId session = 0;
     std::unique_ptr<rendezvous::Participant> participant;
     bool connected = true;
@@ -34,10 +34,10 @@ class Cluster {
 
   Cluster();
 
-  // Settings that agree; change them before start().
-  rendezvous::Settings settings(int min_nodes, int max_nodes) const;
+  // Config that agree; change them before start().
+  rendezvous::Config config(int min_nodes, int max_nodes) const;
   // Starts an agent and returns its number. The first one is not the host unless asked for.
-  int start(rendezvous::Settings settings);
+  int start(rendezvous::Config config);
   // `nodes` agents of a fixed-size job, the first hosting.
   void start_all(int nodes, int max_restarts = 0);
 

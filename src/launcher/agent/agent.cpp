@@ -179,8 +179,8 @@ class Agent {
     }
     const auto now = Clock::now();
     auto settings =
-        rendezvous_settings(options_, finder_.identity(host_name_),
-                            std::chrono::duration_cast<milliseconds>(join_deadline_ - now));
+        rendezvous_config(options_, finder_.identity(host_name_),
+                          std::chrono::duration_cast<milliseconds>(join_deadline_ - now));
     // The same node to a store that it comes back to.
     if (!ticket_.empty()) settings.ticket = ticket_;
     ticket_ = settings.ticket;

@@ -63,38 +63,37 @@ OutputOptions output_options(const Options& options, const std::string& host_nam
   return result;
 }
 
-rendezvous::Settings rendezvous_settings(const Options& options, const NodeIdentity& node,
-                                         milliseconds join_timeout) {
-  rendezvous::Settings settings;
-  settings.run_id = options.run_id;
-  settings.min_nodes = options.min_nodes;
-  settings.max_nodes = options.max_nodes;
-  settings.local_world_size = options.nproc_per_node;
-  settings.max_restarts = options.max_restarts;
-  settings.role = options.role;
-  settings.node_rank = options.node_rank;
-  settings.node_rank_is_wish = options.node_rank_is_wish;
+rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity& node,
+                                     milliseconds join_timeout) {
+  rendezvous::Config config;
+  config.run_id = options.run_id;
+  config.min_nodes = options.min_nodes;
+  config.max_nodes = options.max_nodes;
+  config.local_world_size = options.nproc_per_node;
+  config.max_restarts = options.max_restarts;
+  config.role = options.role;
+  config.node_rank = options.node_rank;
+  config.node_rank_is_wish = options.node_rank_is_wish;
   // A second agent is no spare of a job of one node: it is somebody else's job.
   if (options.max_nodes == 1) {
-    settings.node_rank = 0;
-    settings.node_rank_is_wish = false;
+    config.node_rank = 0;
+    config.node_rank_is_wish = false;
   }
-  settings.host = node.host_name;
-  settings.address = node.address;
-  settings.worker_port = node.worker_port;
-  settings.is_host = node.hosting;
-  settings.ticket = random_name(kTicketLength);
-  settings.agreement["worker-store"] =
-      options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
-  settings.join_timeout = join_timeout;
-  settings.last_call_timeout = options.conf.last_call_timeout;
-  settings.close_timeout = options.conf.close_timeout;
-  settings.keep_alive = keep_alive(options);
-  settings.stop_timeout = options.shutdown_timeout + kStopMargin;
-  settings.rank_order = options.rank_order;
-  settings.resize = options.resize;
-  settings.exit_code = exit_code_policy(options.exit_code);
-  return settings;
+  config.host = node.host_name;
+  config.address = node.address;
+  config.worker_port = node.worker_port;
+  config.is_host = node.hosting;
+  config.ticket = random_name(kTicketLength);
+  config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
+  config.join_timeout = join_timeout;
+  config.last_call_timeout = options.conf.last_call_timeout;
+  config.close_timeout = options.conf.close_timeout;
+  config.keep_alive = keep_alive(options);
+  config.stop_timeout = options.shutdown_timeout + kStopMargin;
+  config.rank_order = options.rank_order;
+  config.resize = options.resize;
+  config.exit_code = exit_code_policy(options.exit_code);
+  return config;
 }
 
 StoreKeyValueOptions store_options(const Options& options, const Endpoint& endpoint,

@@ -16,9 +16,8 @@ namespace drun::launcher {
 [[nodiscard]] OutputOptions output_options(const Options& options, const std::string& host_name);
 
 // `join_timeout`: what is left of it.
-[[nodiscard]] rendezvous::Settings rendezvous_settings(const Options& options,
-                                                       const NodeIdentity& node,
-                                                       std::chrono::milliseconds join_timeout);
+[[nodiscard]] rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity& node,
+                                                   std::chrono::milliseconds join_timeout);
 
 // For the connection to the store at `endpoint`, which must come about within `limit`.
 [[nodiscard]] StoreKeyValueOptions store_options(const Options& options, const Endpoint& endpoint,

@@ -15,8 +15,8 @@ namespace {
 
 constexpr Time kNow{std::chrono::hours(1)};
 
-Settings settings(int nodes) {
-  Settings s;
+Config config(int nodes) {
+  Config s;
   s.run_id = "job";
   s.ticket = "me";
   s.host = "host";
@@ -27,12 +27,12 @@ Settings settings(int nodes) {
 // The keys of a job, as a store holds them.
 class Found {
  public:
-  explicit Found(Settings s) : settings_(std::move(s)), keys_("job") {}
+  explicit Found(Config s) : config_(std::move(s)), keys_("job") {}
 
   Found& member(const std::string& ticket, const std::function<void(MemberDocument&)>& more = {}) {
     MemberDocument d;
     d.host = "host-" + ticket;
-    d.agreement = full_agreement(settings_);
+    d.agreement = full_agreement(config_);
     if (more) more(d);
     return add(keys_.member(ticket), encode(d));
   }
@@ -59,7 +59,7 @@ class Found {
   Found& refusal(const std::string& ticket) {
     return add(keys_.assignment(ticket), encode(AssignmentDocument{{}, false, -1, "no"}));
   }
-  Found& job(const Settings& s) { return add(keys_.job, encode(JobDocument{full_agreement(s)})); }
+  Found& job(const Config& s) { return add(keys_.job, encode(JobDocument{full_agreement(s)})); }
   Found& add(std::string key, std::string value) {
     entries_.push_back({std::move(key), std::move(value)});
     return *this;
@@ -67,7 +67,7 @@ class Found {
   State restore(std::optional<Time> grace = {}, const RoundDocument& seen = {},
                 const State* previous = nullptr) {
     problems.clear();
-    return rendezvous::restore(settings_, 5, entries_, previous, seen, grace, kNow, problems);
+    return rendezvous::restore(config_, 5, entries_, previous, seen, grace, kNow, problems);
   }
   [[nodiscard]] const Keys& keys() const { return keys_; }
   [[nodiscard]] const std::vector<Change>& entries() const { return entries_; }
@@ -75,7 +75,7 @@ class Found {
   std::vector<std::string> problems;
 
  private:
-  Settings settings_;
+  Config config_;
   Keys keys_;
   std::vector<Change> entries_;
 };
@@ -92,7 +92,7 @@ MemberDocument& holding(MemberDocument& d, int round, int group_rank, int nodes)
 }
 
 TEST(RestoreTest, AnEmptyStoreIsANewJob) {
-  const State s = Found(settings(2)).restore();
+  const State s = Found(config(2)).restore();
   EXPECT_EQ(s.round.phase, Phase::Gathering);
   EXPECT_EQ(s.round.number, 0);
   EXPECT_FALSE(s.round_written);
@@ -103,7 +103,7 @@ TEST(RestoreTest, AnEmptyStoreIsANewJob) {
 
 TEST(RestoreTest, ARunningRoundGoesOnWithWhoIsThere) {
   const auto hold = [](MemberDocument& d) { holding(d, 3, 0, 2); };
-  Found found(settings(2));
+  Found found(config(2));
   found.member("a", hold).round(3, Phase::Running, 2, 3, 1).place("a", 3, 0, 2).place("b", 3, 1, 2);
   const State lost = found.restore();
   EXPECT_EQ(lost.round.phase, Phase::Running);
@@ -119,7 +119,7 @@ TEST(RestoreTest, ARunningRoundGoesOnWithWhoIsThere) {
 }
 
 TEST(RestoreTest, WhatWasBeingPreparedIsDecidedAgain) {
-  const State s = Found(settings(2))
+  const State s = Found(config(2))
                       .member("a")
                       .member("b")
                       .round(4, Phase::Preparing, 2, 3)
@@ -131,18 +131,18 @@ TEST(RestoreTest, WhatWasBeingPreparedIsDecidedAgain) {
 }
 
 TEST(RestoreTest, AnOutcomeClosesTheJob) {
-  Found found(settings(1));
+  Found found(config(1));
   found.member("a").round(1, Phase::Running, 1, 1);
   found.add(found.keys().outcome, encode(Outcome{}));
   EXPECT_EQ(found.restore().round.phase, Phase::Closed);
 }
 
 TEST(RestoreTest, AWaitForNodesEndsWithTheRoundThatRanMeanwhile) {
-  State previous = Found(settings(2)).round(4, Phase::Gathering, 0, 4).restore();
+  State previous = Found(config(2)).round(4, Phase::Gathering, 0, 4).restore();
   const Time long_ago = kNow - std::chrono::hours(1);
   previous.waiting_since = long_ago;
   const auto found = [&](int number, Phase phase, int ran) {
-    return Found(settings(2)).round(number, phase, 2, ran).restore({}, {}, &previous).waiting_since;
+    return Found(config(2)).round(number, phase, 2, ran).restore({}, {}, &previous).waiting_since;
   };
   EXPECT_EQ(found(4, Phase::Gathering, 4), long_ago);
   EXPECT_EQ(found(5, Phase::Preparing, 4), long_ago);
@@ -153,7 +153,7 @@ TEST(RestoreTest, AWaitForNodesEndsWithTheRoundThatRanMeanwhile) {
 
 TEST(RestoreTest, AStoreThatForgotIsToldByItsMembers) {
   // The store has lost all but the members that came back: they still run round 7.
-  const State s = Found(settings(2))
+  const State s = Found(config(2))
                       .member("a", [](MemberDocument& d) { holding(d, 7, 0, 2); })
                       .member("b", [](MemberDocument& d) { holding(d, 7, 1, 2); })
                       .restore(kNow + Milliseconds(6'000));
@@ -166,15 +166,14 @@ TEST(RestoreTest, AStoreThatForgotIsToldByItsMembers) {
   EXPECT_EQ(s.reclaimed.size(), 2U);
 
   // Of the members one is not back yet: its place is waited for.
-  const State half = Found(settings(2))
+  const State half = Found(config(2))
                          .member("a", [](MemberDocument& d) { holding(d, 7, 0, 2); })
                          .restore(kNow + Milliseconds(6'000));
   EXPECT_EQ(half.missing, 1);
   EXPECT_EQ(half.vacant, 1);
 
   // All have left round 7: the next has a higher number.
-  const State left =
-      Found(settings(2)).member("a", [](MemberDocument& d) { d.left = 7; }).restore();
+  const State left = Found(config(2)).member("a", [](MemberDocument& d) { d.left = 7; }).restore();
   EXPECT_EQ(left.round.phase, Phase::Gathering);
   EXPECT_EQ(left.round.number, 7);
 
@@ -183,14 +182,14 @@ TEST(RestoreTest, AStoreThatForgotIsToldByItsMembers) {
   seen.number = 9;
   seen.phase = Phase::Stopping;
   seen.restart_count = 2;
-  const State older = Found(settings(2)).round(8, Phase::Running, 2, 8).restore({}, seen);
+  const State older = Found(config(2)).round(8, Phase::Running, 2, 8).restore({}, seen);
   EXPECT_EQ(older.round.number, 9);
   EXPECT_EQ(older.round.phase, Phase::Stopping);
   EXPECT_EQ(older.round.restart_count, 2);
 }
 
 TEST(RestoreTest, DamagedDocumentsAreNamedAndHarmOnlyTheirWriter) {
-  Found found(settings(2));
+  Found found(config(2));
   found.member("a").member("b");
   found.add(found.keys().member("bad"), "{}");
   found.add(found.keys().assignment("worse"), "[]");
@@ -205,7 +204,7 @@ TEST(RestoreTest, DamagedDocumentsAreNamedAndHarmOnlyTheirWriter) {
 }
 
 TEST(RestoreTest, WhoWasRefusedStaysSoAndIsNotToldTwice) {
-  const State s = Found(settings(2)).member("a").refusal("a").restore();
+  const State s = Found(config(2)).member("a").refusal("a").restore();
   EXPECT_EQ(s.members.at("a").standing, Standing::Refused);
   EXPECT_TRUE(s.to_refuse.empty());
   EXPECT_EQ(s.ready, 0);
@@ -219,7 +218,7 @@ TEST(RestoreTest, AFailureThatWasReportedIsKnownAgainTheRootCauseFirst) {
       d.failure->exit_code = code;
     };
   };
-  Found found(settings(2));
+  Found found(config(2));
   found.member("a", failed(1)).member("b", failed(2)).place("a", 2, 0, 2).place("b", 2, 1, 2);
   RoundDocument round;
   round.number = round.ran = 2;
@@ -235,10 +234,10 @@ TEST(RestoreTest, AFailureThatWasReportedIsKnownAgainTheRootCauseFirst) {
 // A leader with an outbox, and what it has asked for.
 class LeaderTest : public testing::Test {
  protected:
-  void begin(Settings s) {
-    settings_ = std::move(s);
-    leader_ = std::make_unique<Leader>(settings_, outbox_, "value", 3, nullptr, seen_, std::nullopt,
-                                       kNow);
+  void begin(Config s) {
+    config_ = std::move(s);
+    leader_ =
+        std::make_unique<Leader>(config_, outbox_, "value", 3, nullptr, seen_, std::nullopt, kNow);
   }
   std::vector<CommitAction> commits() {
     std::vector<CommitAction> result;
@@ -253,7 +252,7 @@ class LeaderTest : public testing::Test {
     leader_->on_snapshot({watches_.back().watch, found.entries()}, kNow);
   }
 
-  Settings settings_;
+  Config config_;
   Outbox outbox_;
   RoundDocument seen_;
   std::unique_ptr<Leader> leader_;
@@ -262,10 +261,10 @@ class LeaderTest : public testing::Test {
 };
 
 TEST_F(LeaderTest, WritesNothingBeforeItKnowsAndGuardsAllThatItWrites) {
-  begin(settings(1));
+  begin(config(1));
   leader_->advance(kNow);
   EXPECT_TRUE(commits().empty());
-  snapshot(Found(settings_).member("a"));
+  snapshot(Found(config_).member("a"));
   leader_->advance(kNow);
   const auto written = commits();
   ASSERT_EQ(written.size(), 1U);
@@ -280,18 +279,18 @@ TEST_F(LeaderTest, WritesNothingBeforeItKnowsAndGuardsAllThatItWrites) {
 
 TEST_F(LeaderTest, CountsItsOwnWaitOnlyWhereNodesAreWaitedFor) {
   for (const Phase phase : {Phase::Gathering, Phase::Running, Phase::Stopping}) {
-    begin(settings(2));
+    begin(config(2));
     commits();
-    snapshot(Found(settings_).round(3, phase, 2, 3).member("a"));
+    snapshot(Found(config_).round(3, phase, 2, 3).member("a"));
     ASSERT_NE(leader_->state(), nullptr);
     EXPECT_EQ(leader_->state()->waiting_since.has_value(), phase == Phase::Gathering);
   }
 }
 
 TEST_F(LeaderTest, ARefusedWriteMeansThatSomebodyElseLeads) {
-  begin(settings(1));
+  begin(config(1));
   commits();
-  snapshot(Found(settings_).member("a"));
+  snapshot(Found(config_).member("a"));
   leader_->advance(kNow);
   leader_->on_commit({commits().at(0).request, CommitOutcome::Refused}, kNow);
   EXPECT_TRUE(leader_->deposed());
@@ -300,24 +299,24 @@ TEST_F(LeaderTest, ARefusedWriteMeansThatSomebodyElseLeads) {
 }
 
 TEST_F(LeaderTest, AfterALostAnswerItLooksBeforeItWrites) {
-  begin(settings(1));
+  begin(config(1));
   commits();
-  snapshot(Found(settings_).member("a"));
+  snapshot(Found(config_).member("a"));
   leader_->advance(kNow);
   leader_->on_commit({commits().at(0).request, CommitOutcome::Unknown}, kNow);
   leader_->advance(kNow);
   EXPECT_TRUE(commits().empty());
   EXPECT_EQ(unwatched_, 1);
   ASSERT_EQ(watches_.size(), 2U);
-  snapshot(Found(settings_).member("a"));
+  snapshot(Found(config_).member("a"));
   leader_->advance(kNow);
   EXPECT_EQ(commits().size(), 1U);
 }
 
 TEST_F(LeaderTest, DoesNotLeadAJobThatItDisagreesWith) {
-  begin(settings(3));
+  begin(config(3));
   commits();
-  snapshot(Found(settings(3)).member("a").job(settings(2)));
+  snapshot(Found(config(3)).member("a").job(config(2)));
   EXPECT_EQ(leader_->disagreement(), "host says nnodes=3, the job has nnodes=2");
   leader_->advance(kNow);
   EXPECT_TRUE(commits().empty());
@@ -325,11 +324,11 @@ TEST_F(LeaderTest, DoesNotLeadAJobThatItDisagreesWith) {
 }
 
 TEST_F(LeaderTest, LooksForOtherJobsWhileNodesAreMissing) {
-  auto s = settings(2);
+  auto s = config(2);
   s.join_timeout = Milliseconds(60'000);
   begin(s);
   commits();
-  snapshot(Found(settings_).member("a"));
+  snapshot(Found(config_).member("a"));
   leader_->advance(kNow);
   leader_->on_commit({commits().at(0).request, CommitOutcome::Committed}, kNow);
   for (const int at_ms : {5'000, 59'000}) {

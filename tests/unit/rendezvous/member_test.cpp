@@ -18,11 +18,11 @@ namespace {
 class MemberTest : public testing::Test {
  protected:
   MemberTest() {
-    settings_.run_id = "job";
-    settings_.ticket = "me";
-    settings_.keep_alive = Milliseconds(6'000);
-    settings_.join_timeout = Milliseconds(60'000);
-    settings_.close_timeout = Milliseconds(30'000);
+    config_.run_id = "job";
+    config_.ticket = "me";
+    config_.keep_alive = Milliseconds(6'000);
+    config_.join_timeout = Milliseconds(60'000);
+    config_.close_timeout = Milliseconds(30'000);
   }
 
   // What the agent was told to do since the last call.
@@ -50,7 +50,7 @@ class MemberTest : public testing::Test {
   }
 
   void begin() {
-    member_.emplace(settings_, keys_, outbox_, now_);
+    member_.emplace(config_, keys_, outbox_, now_);
     member_->on_link_up(false, now_);
     done();
     for (const auto& key : {keys_.round, keys_.outcome, keys_.assignment("me")})
@@ -93,7 +93,7 @@ class MemberTest : public testing::Test {
     ASSERT_TRUE(done().start);
   }
 
-  Settings settings_;
+  Config config_;
   Keys keys_{"job"};
   Outbox outbox_;
   Time now_{std::chrono::hours(1)};
@@ -134,7 +134,7 @@ TEST_F(MemberTest, KeepsItsWorkersInTheirRunningRoundOnly) {
       EXPECT_EQ(!done().stop.has_value(), keeps) << number << " " << static_cast<int>(phase);
       if (number >= 5) continue;
       // A store that was set back has its leader's time to be mended, and no longer.
-      advance(settings_.keep_alive * 2);
+      advance(config_.keep_alive * 2);
       EXPECT_TRUE(done().stop) << number << " " << static_cast<int>(phase);
     }
   }
@@ -174,7 +174,7 @@ TEST_F(MemberTest, NeverStartsTheSameRoundTwice) {
 TEST_F(MemberTest, OutOfTouchForTooLongItKillsItsWorkersAndGivesUp) {
   run(1);
   member_->on_link_down("reset", {}, now_);
-  advance(settings_.keep_alive - Milliseconds(1));
+  advance(config_.keep_alive - Milliseconds(1));
   EXPECT_FALSE(done().stop) << "it keeps its workers";
   EXPECT_EQ(member_->next_deadline(), now_ + Milliseconds(1));
   advance(Milliseconds(1));
@@ -194,9 +194,9 @@ TEST_F(MemberTest, OutOfTouchForTooLongItKillsItsWorkersAndGivesUp) {
 TEST_F(MemberTest, BackInTimeItGoesOn) {
   run(1);
   member_->on_link_down("reset", {}, now_);
-  advance(settings_.keep_alive - Milliseconds(1));
+  advance(config_.keep_alive - Milliseconds(1));
   member_->on_link_up(false, now_);
-  advance(settings_.keep_alive);
+  advance(config_.keep_alive);
   const auto told = done();
   EXPECT_FALSE(told.stop);
   EXPECT_FALSE(told.finish);
@@ -205,7 +205,7 @@ TEST_F(MemberTest, BackInTimeItGoesOn) {
 TEST_F(MemberTest, TheLimitCountsFromTheStoresLastWord) {
   run(1);
   member_->on_link_down("no answer for 4 s", Milliseconds(4'000), now_);
-  advance(settings_.keep_alive - Milliseconds(4'001));
+  advance(config_.keep_alive - Milliseconds(4'001));
   EXPECT_FALSE(done().stop);
   advance(Milliseconds(1));
   const auto told = done();
@@ -215,7 +215,7 @@ TEST_F(MemberTest, TheLimitCountsFromTheStoresLastWord) {
 
 TEST_F(MemberTest, AProcessThatWasStoppedCountsTheTimeThatItMissed) {
   run(1);
-  now_ += settings_.keep_alive * 2;  // nothing was heard or done
+  now_ += config_.keep_alive * 2;  // nothing was heard or done
   member_->touch(now_);
   member_->on_link_down("closed", {}, now_);
   advance();
@@ -277,7 +277,7 @@ TEST_F(MemberTest, ARefusalIsObeyedAfterTheWorkersHaveGone) {
 }
 
 TEST_F(MemberTest, AJobThatHadEndedBeforeIsRefusedByItsId) {
-  member_.emplace(settings_, keys_, outbox_, now_);
+  member_.emplace(config_, keys_, outbox_, now_);
   member_->on_link_up(false, now_);
   done();
   const Outcome ended{End::Success, 0, "", std::nullopt};
@@ -290,7 +290,7 @@ TEST_F(MemberTest, AJobThatHadEndedBeforeIsRefusedByItsId) {
 }
 
 TEST_F(MemberTest, TheHostWaitsForTheOthersUntilTheCloseTimeout) {
-  settings_.is_host = true;
+  config_.is_host = true;
   for (const bool others_go : {true, false}) {
     begin();
     const Outcome ended{End::Success, 0, "", std::nullopt};
@@ -299,7 +299,7 @@ TEST_F(MemberTest, TheHostWaitsForTheOthersUntilTheCloseTimeout) {
     EXPECT_FALSE(done().finish);
     const auto other = keys_.member("other");
     member_->on_snapshot({watches_.at(keys_.members), {{keys_.member("me"), "x"}, {other, "x"}}});
-    advance(settings_.close_timeout - Milliseconds(1));
+    advance(config_.close_timeout - Milliseconds(1));
     EXPECT_FALSE(done().finish);
     if (others_go) {
       member_->on_changes({watches_.at(keys_.members), {{other, std::nullopt}}});
@@ -399,7 +399,7 @@ TEST_F(MemberTest, SaysWhetherATimeLimitOfTheUsersStopsTheWorkers) {
 
 TEST_F(MemberTest, NoRoundInTimeIsATimeoutEvenWithoutALeader) {
   begin();
-  advance(settings_.join_timeout + Milliseconds(9'999));
+  advance(config_.join_timeout + Milliseconds(9'999));
   EXPECT_FALSE(done().finish);
   advance(Milliseconds(1));
   const auto told = done();
@@ -412,7 +412,7 @@ TEST_F(MemberTest, ANewLeaderIsGivenItsOwnTime) {
   begin();
   advance(Milliseconds(30'000));
   member_->on_new_leader(now_);
-  advance(settings_.join_timeout + Milliseconds(9'999));
+  advance(config_.join_timeout + Milliseconds(9'999));
   EXPECT_FALSE(done().finish);
   advance(Milliseconds(1));
   EXPECT_TRUE(done().finish);

@@ -14,8 +14,8 @@ namespace {
 
 using test::Board;
 
-Settings settings(int min_nodes, int max_nodes) {
-  Settings s;
+Config config(int min_nodes, int max_nodes) {
+  Config s;
   s.min_nodes = min_nodes;
   s.max_nodes = max_nodes;
   s.quiet_period = Milliseconds(2'000);
@@ -43,7 +43,7 @@ TEST(GatheringTest, BeginsARoundAtOnceWhenFullAndAfterAQuietPeriodWithEnough) {
     for (int max = min; max <= 4; ++max) {
       for (int there = 0; there <= 5; ++there) {
         for (const int quiet_ms : {0, 1'999, 2'000}) {
-          Board board(settings(min, max));
+          Board board(config(min, max));
           for (int i = 0; i < there; ++i)
             board.join(ticket(i));
           board.pass(Milliseconds(quiet_ms));
@@ -59,7 +59,7 @@ TEST(GatheringTest, BeginsARoundAtOnceWhenFullAndAfterAQuietPeriodWithEnough) {
 }
 
 TEST(GatheringTest, TheLastCallBoundsTheQuietPeriod) {
-  Board board(settings(1, 100));
+  Board board(config(1, 100));
   for (int i = 0; i < 30; ++i) {  // one a second: never quiet
     EXPECT_EQ(board.phase(), Phase::Gathering) << i;
     board.join(ticket(i));
@@ -71,7 +71,7 @@ TEST(GatheringTest, TheLastCallBoundsTheQuietPeriod) {
 }
 
 TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoIsMissing) {
-  Board board(settings(4, 4));
+  Board board(config(4, 4));
   board.join("a", 0);
   board.join("b", 2);
   board.pass(Milliseconds(599'999));
@@ -90,10 +90,10 @@ TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoIsMissing) {
 }
 
 TEST(GatheringTest, OtherJobsOfTheStoreAreNamed) {
-  Board board(settings(2, 2));
+  Board board(config(2, 2));
   board.join("a");
   board.state().other_jobs = "'typo' (1 node)";
-  EXPECT_EQ(waiting_text(board.state(), board.settings()),
+  EXPECT_EQ(waiting_text(board.state(), board.config()),
             "1 of 2 nodes (a); other rendezvous ids on this store: 'typo' (1 node)");
 }
 
@@ -105,19 +105,19 @@ struct DuplicateCase {
 TEST(DuplicateRankTest, IsHeldForTheLifeOfADeadSessionOrTheTimeToJoin) {
   for (const auto& [join_timeout, refused_after] : std::vector<DuplicateCase>{
            {600'000, 9'000}, {9'001, 9'000}, {9'000, 9'000}, {8'999, 8'999}, {1'000, 1'000}}) {
-    auto s = settings(2, 2);
+    auto s = config(2, 2);
     s.join_timeout = Milliseconds(join_timeout);
     Board board(s);
     board.join("a", 0);
     board.join("b", 0);
     board.settle();
-    EXPECT_EQ(waiting_text(board.state(), board.settings()),
+    EXPECT_EQ(waiting_text(board.state(), board.config()),
               "1 of 2 nodes (a); missing node rank 1; b asks for node rank 0, which a has");
     board.pass(Milliseconds(refused_after - 1));
     board.settle();
     EXPECT_EQ(board.state().members.at("b").standing, Standing::Held) << join_timeout;
     board.pass(Milliseconds(1));
-    const auto due = next_deadline(board.state(), board.settings());
+    const auto due = next_deadline(board.state(), board.config());
     ASSERT_TRUE(due);
     EXPECT_LE(*due, board.now());
     const auto decision = board.step();
@@ -135,7 +135,7 @@ TEST(DuplicateRankTest, IsHeldForTheLifeOfADeadSessionOrTheTimeToJoin) {
 }
 
 TEST(DuplicateRankTest, TheFirstThatWaitsInheritsTheRankOfOneThatGoes) {
-  Board board(settings(2, 2));
+  Board board(config(2, 2));
   board.join("a", 0);
   board.join("b", 0);
   board.join("c", 0);
@@ -147,7 +147,7 @@ TEST(DuplicateRankTest, TheFirstThatWaitsInheritsTheRankOfOneThatGoes) {
 }
 
 TEST(RefusalTest, EveryFieldOfADisagreementIsNamed) {
-  Board board(settings(2, 2));
+  Board board(config(2, 2));
   auto d = board.document("b");
   d.agreement["nnodes"] = "3";
   d.agreement["max-restarts"] = "5";
@@ -161,7 +161,7 @@ TEST(RefusalTest, EveryFieldOfADisagreementIsNamed) {
 }
 
 TEST(RefusalTest, AnotherProtocolOrARankBeyondTheJobIsRefused) {
-  Board board(settings(2, 2));
+  Board board(config(2, 2));
   auto d = board.document("a");
   d.version = kProtocolVersion + 1;
   board.put("a", d);
@@ -172,7 +172,7 @@ TEST(RefusalTest, AnotherProtocolOrARankBeyondTheJobIsRefused) {
 }
 
 TEST(PreparingTest, RunsWhenTheFirstNodeIsReadyAndIsGivenUpOtherwise) {
-  Board board(settings(1, 3));
+  Board board(config(1, 3));
   board.join("a");
   board.join("b");
   board.pass(Milliseconds(2'000));
@@ -188,7 +188,7 @@ TEST(PreparingTest, RunsWhenTheFirstNodeIsReadyAndIsGivenUpOtherwise) {
 }
 
 TEST(PreparingTest, AMemberThatGoesOrOneThatComesMakesANewPlan) {
-  Board lost(settings(1, 3));
+  Board lost(config(1, 3));
   lost.join("a");
   lost.join("b");
   lost.pass(Milliseconds(2'000));
@@ -197,7 +197,7 @@ TEST(PreparingTest, AMemberThatGoesOrOneThatComesMakesANewPlan) {
   lost.step();
   EXPECT_NE(lost.state().round.nodes, 2);
 
-  Board more(settings(1, 3));
+  Board more(config(1, 3));
   more.join("a");
   more.pass(Milliseconds(2'000));
   more.settle();
@@ -211,7 +211,7 @@ TEST(PreparingTest, AMemberThatGoesOrOneThatComesMakesANewPlan) {
 }
 
 TEST(PreparingTest, AFirstNodeThatDoesNotGetReadyIsLeftBehind) {
-  Board board(settings(1, 2));
+  Board board(config(1, 2));
   board.join("a");
   board.join("b");
   board.settle();
@@ -261,7 +261,7 @@ TEST(RunningTest, StopsForItsReasonsOnly) {
        Cause::None},
   };
   for (const auto& each : cases) {
-    Board board(settings(1, 4));
+    Board board(config(1, 4));
     board.join("a");
     board.join("b");
     board.pass(Milliseconds(2'000));
@@ -275,7 +275,7 @@ TEST(RunningTest, StopsForItsReasonsOnly) {
 }
 
 TEST(RunningTest, SparesAndResizeAtRestartDoNotStopARound) {
-  Board full(settings(1, 2));
+  Board full(config(1, 2));
   full.join("a");
   full.join("b");
   full.run();
@@ -284,7 +284,7 @@ TEST(RunningTest, SparesAndResizeAtRestartDoNotStopARound) {
   full.settle();
   EXPECT_EQ(full.phase(), Phase::Running);
 
-  auto s = settings(1, 2);
+  auto s = config(1, 2);
   s.resize = Resize::Restart;
   Board late(s);
   late.join("a");
@@ -311,7 +311,7 @@ TEST(StoppingTest, FailuresSpendTheBudgetAndLossesDoNot) {
            {"a failure without one", 0, true, false, Phase::Closed, 0},
            {"a failure that forbids another try", 5, false, false, Phase::Closed, 0},
            {"the echo of a loss", 0, true, true, Phase::Gathering, 0}}) {
-    auto s = settings(3, 3);
+    auto s = config(3, 3);
     s.max_restarts = each.max_restarts;
     Board board(s);
     for (const char* name : {"a", "b", "c"})
@@ -335,7 +335,7 @@ TEST(StoppingTest, FailuresSpendTheBudgetAndLossesDoNot) {
 TEST(StoppingTest, TheFirstFailureIsTheRootCauseAndTheExitCodeFollowsThePolicy) {
   for (const auto& [policy, code] : std::vector<std::pair<ExitCodePolicy, int>>{
            {ExitCodePolicy::Root, 3}, {ExitCodePolicy::First, 3}, {ExitCodePolicy::Max, 9}}) {
-    auto s = settings(2, 2);
+    auto s = config(2, 2);
     s.exit_code = policy;
     Board board(s);
     board.join("a");
@@ -355,7 +355,7 @@ TEST(StoppingTest, TheFirstFailureIsTheRootCauseAndTheExitCodeFollowsThePolicy) 
 }
 
 TEST(StoppingTest, ANodeThatDoesNotStopIsLeftBehind) {
-  Board board(settings(1, 2));
+  Board board(config(1, 2));
   board.join("a");
   board.join("b");
   board.run();
@@ -370,7 +370,7 @@ TEST(StoppingTest, ANodeThatDoesNotStopIsLeftBehind) {
 }
 
 TEST(StoppingTest, SurvivorsKeepTheirRankAndASpareTakesTheDeadNodes) {
-  Board board(settings(3, 3));
+  Board board(config(3, 3));
   for (const char* name : {"a", "b", "c", "spare"})
     board.join(name);
   board.run();
@@ -386,7 +386,7 @@ TEST(StoppingTest, SurvivorsKeepTheirRankAndASpareTakesTheDeadNodes) {
 }
 
 TEST(ClosedTest, NothingIsDecidedAnyMore) {
-  Board board(settings(1, 1));
+  Board board(config(1, 1));
   board.join("a");
   board.run();
   board.succeeds("a");
@@ -396,11 +396,11 @@ TEST(ClosedTest, NothingIsDecidedAnyMore) {
   board.gone("a");
   board.pass(Milliseconds(1'000'000));
   EXPECT_TRUE(board.step().writes.empty());
-  EXPECT_FALSE(next_deadline(board.state(), board.settings()));
+  EXPECT_FALSE(next_deadline(board.state(), board.config()));
 }
 
 TEST(RankWishTest, ARankThatIsTakenIsAnyRank) {
-  Board board(settings(3, 3));
+  Board board(config(3, 3));
   for (const std::string name : {"a", "b", "c"}) {
     auto d = board.document(name);
     d.node_rank = name == "a" ? 2 : 0;
@@ -415,7 +415,7 @@ TEST(RankWishTest, ARankThatIsTakenIsAnyRank) {
 }
 
 TEST(RankWishTest, WhoAsksInEarnestGoesFirst) {
-  Board board(settings(3, 3));
+  Board board(config(3, 3));
   auto d = board.document("a");
   d.node_rank = 0;
   d.node_rank_is_wish = true;
@@ -430,7 +430,7 @@ TEST(RankWishTest, WhoAsksInEarnestGoesFirst) {
 
 // A new leader may see it before the one that has the rank.
 TEST(RankWishTest, WhoRunsWithAnotherRankWishesNoMore) {
-  Board board(settings(2, 2));
+  Board board(config(2, 2));
   auto d = board.document("a");
   d.node_rank = 0;
   d.node_rank_is_wish = true;
@@ -441,7 +441,7 @@ TEST(RankWishTest, WhoRunsWithAnotherRankWishesNoMore) {
 
 // What the store says is not trusted: a member that asks for another rank later is not followed.
 TEST(HostileMemberTest, ALaterRankIsIgnored) {
-  Board board(settings(2, 2));
+  Board board(config(2, 2));
   board.join("a", 0);
   board.join("b", 0);
   auto d = board.document("b");

@@ -14,10 +14,10 @@ using testing::HasSubstr;
 
 TEST(ParticipantTest, OneNodeStartsAtOnceAndSucceeds) {
   Cluster c;
-  auto settings = c.settings(1, 1);
-  settings.is_host = true;
-  settings.local_world_size = 4;
-  c.start(settings);
+  auto config = c.config(1, 1);
+  config.is_host = true;
+  config.local_world_size = 4;
+  c.start(config);
   ASSERT_TRUE(c[0].workers);
   EXPECT_EQ(c[0].workers->world_size, 4);
   EXPECT_EQ(c[0].workers->master_address, "10.0.0.0");
@@ -30,7 +30,7 @@ TEST(ParticipantTest, OneNodeStartsAtOnceAndSucceeds) {
 
 TEST(ParticipantTest, IsDispensableUntilTheStoreKnowsItOrItWasToldToStop) {
   Cluster c;
-  Participant fresh(c.settings(2, 2), c.now());
+  Participant fresh(c.config(2, 2), c.now());
   EXPECT_TRUE(fresh.dispensable());
   fresh.on_key_value(LinkEvent{Link::Up, "", {}}, c.now());
   EXPECT_TRUE(fresh.dispensable());
@@ -42,7 +42,7 @@ TEST(ParticipantTest, IsDispensableUntilTheStoreKnowsItOrItWasToldToStop) {
   EXPECT_TRUE(fresh.dispensable());
   fresh.on_stop_requested("SIGTERM", 143, c.now());
   EXPECT_FALSE(fresh.dispensable());
-  c.start(c.settings(2, 2));
+  c.start(c.config(2, 2));
   EXPECT_FALSE(c[0].participant->dispensable());
 }
 
@@ -59,13 +59,13 @@ TEST(ParticipantTest, NodesStartTogetherWithDenseRanks) {
 
 TEST(ParticipantTest, NobodyStartsBeforeTheLastHasCome) {
   Cluster c;
-  auto settings = c.settings(2, 2);
-  settings.is_host = true;
-  c.start(settings);
+  auto config = c.config(2, 2);
+  config.is_host = true;
+  c.start(config);
   c.advance(Milliseconds(60'000));
   EXPECT_FALSE(c[0].workers);
   EXPECT_EQ(c[0].progress, "waiting 01:00: 1 of 2 nodes (node0)");
-  c.start(c.settings(2, 2));
+  c.start(c.config(2, 2));
   EXPECT_THAT(c.group_ranks(), ElementsAre(0, 1));
   EXPECT_EQ(c[0].progress, "");
 }
@@ -118,10 +118,10 @@ TEST(ParticipantTest, StopOfOneStopsAllWithItsCode) {
 TEST(ParticipantTest, TimeoutSaysWhoIsThereAndWhichRankIsMissing) {
   Cluster c;
   for (int i = 0; i < 2; ++i) {
-    auto settings = c.settings(3, 3);
-    settings.is_host = i == 0;
-    settings.node_rank = i == 0 ? 0 : 2;
-    c.start(settings);
+    auto config = c.config(3, 3);
+    config.is_host = i == 0;
+    config.node_rank = i == 0 ? 0 : 2;
+    c.start(config);
   }
   c.advance(Milliseconds(601'000));
   for (int i = 0; i < 2; ++i) {

@@ -31,11 +31,11 @@ std::vector<std::string> placed(const std::vector<Node>& nodes, RankOrder order,
     documents[i].is_host = nodes[i].is_host;
     candidates.push_back({&tickets[i], &documents[i], i + 1, nodes[i].last});
   }
-  Settings settings;
-  settings.max_nodes = max_nodes;
-  settings.rank_order = order;
+  Config config;
+  config.max_nodes = max_nodes;
+  config.rank_order = order;
   std::vector<std::string> result;
-  for (const auto& c : place(std::move(candidates), settings))
+  for (const auto& c : place(std::move(candidates), config))
     result.push_back(nodes[static_cast<std::size_t>(std::stoi(*c.ticket))].host);
   return result;
 }

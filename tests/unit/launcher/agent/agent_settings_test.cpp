@@ -44,15 +44,15 @@ TEST(AgentSettingsTest, TellsTheOthersWhoThisNodeIs) {
   node.address = "10.0.0.7";
   node.worker_port = 4711;
   node.hosting = true;
-  const auto settings = rendezvous_settings(options, node, seconds(9));
-  EXPECT_EQ(settings.host, "node7");
-  EXPECT_EQ(settings.address, "10.0.0.7");
-  EXPECT_EQ(settings.worker_port, 4711);
-  EXPECT_TRUE(settings.is_host);
-  EXPECT_EQ(settings.join_timeout, seconds(9));
-  EXPECT_GT(settings.stop_timeout, options.shutdown_timeout);
-  EXPECT_EQ(settings.ticket.size(), 32U);
-  EXPECT_NE(settings.ticket, rendezvous_settings(options, node, seconds(9)).ticket);
+  const auto config = rendezvous_config(options, node, seconds(9));
+  EXPECT_EQ(config.host, "node7");
+  EXPECT_EQ(config.address, "10.0.0.7");
+  EXPECT_EQ(config.worker_port, 4711);
+  EXPECT_TRUE(config.is_host);
+  EXPECT_EQ(config.join_timeout, seconds(9));
+  EXPECT_GT(config.stop_timeout, options.shutdown_timeout);
+  EXPECT_EQ(config.ticket.size(), 32U);
+  EXPECT_NE(config.ticket, rendezvous_config(options, node, seconds(9)).ticket);
 }
 
 TEST(AgentSettingsTest, TakesTheTemporaryFolderFromTheEnvironment) {
