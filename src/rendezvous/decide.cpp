@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/failures.hpp"
+#include "rendezvous/failure_merge.hpp"
 #include "rendezvous/membership.hpp"
+#include "rendezvous/messages.hpp"
 #include "rendezvous/placement.hpp"
-#include "rendezvous/text.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -66,7 +66,7 @@ void close_failed(Context& c) {
   std::vector<FailureSummary> all;
   for (const auto& failure : c.state.failures)
     all.push_back(failure.summary);
-  const FailureSummary root = tell_together(all);
+  const FailureSummary root = merge_failures(all);
   Outcome outcome;
   outcome.end = End::Failure;
   outcome.exit_code = job_exit_code(root, c.config.exit_code);
@@ -117,7 +117,7 @@ void refuse(Context& c) {
     const auto holder = c.state.rank_holders.at(*member.document.node_rank);
     tell(c, ticket,
          c.config.max_nodes == 1
-             ? stranger_text(c.config)
+             ? foreign_job_text(c.config)
              : duplicate_text(member.document, c.state.members.find(holder)->second.document));
   }
 }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "rendezvous/membership.hpp"
-#include "rendezvous/text.hpp"
+#include "rendezvous/messages.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -41,25 +41,25 @@ MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox,
   document_.agreement = full_agreement(config);
 }
 
-void MemberAgent::touch(Time now) {
+void MemberAgent::note_time(Time now) {
   if (up_ && now - last_touch_ > config_.keep_alive) {
     paused_at_ = last_touch_;
     resumed_at_ = now;
   }
-  if (up_ && now - last_touch_ > config_.keep_alive / 2) look_afresh();
+  if (up_ && now - last_touch_ > config_.keep_alive / 2) rewatch();
   last_touch_ = now;
 }
 
 // This process stood still (next_deadline() sees to it that it never does by itself). What it has
 // not read yet may be long over, the connection with it: such a word stops workers, and starts
 // none.
-void MemberAgent::look_afresh() {
-  watch_again(round_, keys_.round);
-  watch_again(assignment_, keys_.assignment(config_.ticket));
+void MemberAgent::rewatch() {
+  replace_watch(round_, keys_.round);
+  replace_watch(assignment_, keys_.assignment(config_.ticket));
 }
 
 template <typename T>
-void MemberAgent::watch_again(Watched<T>& watched, const std::string& key) {
+void MemberAgent::replace_watch(Watched<T>& watched, const std::string& key) {
   if (watched.stale == 0) {
     watched.stale = watched.watch;
   } else {
@@ -277,15 +277,16 @@ Milliseconds MemberAgent::stop_wait() const {
 
 // A job of one node has no spares: who never had its place wanted to run another job, and must not
 // end as if it had.
-bool MemberAgent::stranger() const {
+bool MemberAgent::is_foreign_job() const {
   const bool ran = outcome_->end == End::Success || outcome_->end == End::Failure;
   return config_.max_nodes == 1 && last_place_ == 0 && ran;
 }
 
 void MemberAgent::find_ending(Time now) {
   if (outcome_) {
-    ending_ = stranger() ? Outcome{End::Refused, kInternalExitCode, stranger_text(config_), {}}
-                         : outcome_;
+    ending_ = is_foreign_job()
+                  ? Outcome{End::Refused, kInternalExitCode, foreign_job_text(config_), {}}
+                  : outcome_;
     return;
   }
   if (ending_) return;

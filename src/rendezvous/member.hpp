@@ -19,7 +19,7 @@ class MemberAgent {
   MemberAgent(const Config& config, const Keys& keys, Outbox& outbox, Time now);
 
   // Before any other input: the time it came.
-  void touch(Time now);
+  void note_time(Time now);
 
   // ---- the connection ----
   void on_link_up(bool new_session, Time now);
@@ -79,16 +79,16 @@ class MemberAgent {
   };
 
   template <typename T>
-  void watch_again(Watched<T>& watched, const std::string& key);
+  void replace_watch(Watched<T>& watched, const std::string& key);
   template <typename T>
   void make_current(Watched<T>& watched);
-  void look_afresh();
+  void rewatch();
   void note_left(int round);
   void take_round(const std::optional<std::string>& value);
   void take_assignment(const std::optional<std::string>& value);
   void take_outcome(const std::optional<std::string>& value, bool first);
   void find_ending(Time now);
-  [[nodiscard]] bool stranger() const;
+  [[nodiscard]] bool is_foreign_job() const;
   [[nodiscard]] std::optional<Outcome> trouble_outcome(Time now) const;
   void follow(Time now);
   [[nodiscard]] Time patience_ends() const;  // without a leader's word

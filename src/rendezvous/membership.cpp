@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/text.hpp"
+#include "rendezvous/messages.hpp"
 
 namespace drun::rendezvous {
 namespace {

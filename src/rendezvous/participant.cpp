@@ -7,8 +7,8 @@
 #include "rendezvous/keys.hpp"
 #include "rendezvous/leader.hpp"
 #include "rendezvous/member.hpp"
+#include "rendezvous/messages.hpp"
 #include "rendezvous/outbox.hpp"
-#include "rendezvous/text.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -301,13 +301,13 @@ Participant::Participant(Config config, Time now)
 Participant::~Participant() = default;
 
 void Participant::on_key_value(const KeyValueEvent& event, Time now) {
-  impl_->member().touch(now);
+  impl_->member().note_time(now);
   impl_->on_key_value(event, now);
   impl_->advance(now);
 }
 
 void Participant::on_time(Time now) {
-  impl_->member().touch(now);
+  impl_->member().note_time(now);
   impl_->advance(now);
 }
 

@@ -41,8 +41,8 @@
 #include "launcher/report/failure_report.hpp"
 #include "launcher/report/outcome_report.hpp"
 #include "launcher/workers/worker_group.hpp"
+#include "rendezvous/messages.hpp"
 #include "rendezvous/participant.hpp"
-#include "rendezvous/text.hpp"
 
 namespace drun::launcher {
 namespace {

@@ -7,7 +7,7 @@
 #include "launcher/report/core_file.hpp"
 #include "launcher/report/error_file.hpp"
 #include "launcher/report/failure_report.hpp"
-#include "rendezvous/failures.hpp"
+#include "rendezvous/failure_merge.hpp"
 
 namespace drun::launcher {
 namespace {

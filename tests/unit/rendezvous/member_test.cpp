@@ -63,7 +63,7 @@ class MemberTest : public testing::Test {
       const Milliseconds step = std::min(time, Milliseconds(2'000));
       time -= step;
       now_ += step;
-      member_->touch(now_);
+      member_->note_time(now_);
       member_->advance(now_);
     } while (time.count() > 0);
   }
@@ -216,7 +216,7 @@ TEST_F(MemberTest, TheLimitCountsFromTheStoresLastWord) {
 TEST_F(MemberTest, AProcessThatWasStoppedCountsTheTimeThatItMissed) {
   run(1);
   now_ += config_.keep_alive * 2;  // nothing was heard or done
-  member_->touch(now_);
+  member_->note_time(now_);
   member_->on_link_down("closed", {}, now_);
   advance();
   const auto told = done();

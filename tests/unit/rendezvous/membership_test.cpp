@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "rendezvous/text.hpp"
+#include "rendezvous/messages.hpp"
 #include "support/board.hpp"
 
 namespace drun::rendezvous {

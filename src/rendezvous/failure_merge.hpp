@@ -17,6 +17,6 @@ void add_failed(std::vector<FailedRanks>& groups, RankRange ranks, const std::st
 
 // The first of `failures`, which are one for each node in the order of their arrival and not empty,
 // with all other ranks of the job that failed.
-[[nodiscard]] FailureSummary tell_together(std::span<const FailureSummary> failures);
+[[nodiscard]] FailureSummary merge_failures(std::span<const FailureSummary> failures);
 
 }  // namespace drun::rendezvous

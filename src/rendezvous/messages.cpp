@@ -1,4 +1,4 @@
-#include "rendezvous/text.hpp"
+#include "rendezvous/messages.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -71,7 +71,7 @@ std::string duplicate_text(const MemberDocument& asking, const MemberDocument& h
          holding.host.substr(0, kMaxName) + " has";
 }
 
-std::string stranger_text(const Config& config) {
+std::string foreign_job_text(const Config& config) {
   return "a job of one node with --rdzv-id " + config.run_id.substr(0, kMaxName) +
          " already runs at this endpoint; give this one an id or an endpoint of its own";
 }

@@ -21,7 +21,7 @@ namespace drun::rendezvous {
 [[nodiscard]] std::string duplicate_text(const MemberDocument& asking,
                                          const MemberDocument& holding);
 // Why a second agent has no part in a job of one node.
-[[nodiscard]] std::string stranger_text(const Config& config);
+[[nodiscard]] std::string foreign_job_text(const Config& config);
 // "3 of 4 nodes (node0, node1, node2); missing node rank 3", then who waits for a rank that is
 // taken, and which other jobs are on this store. Bounded, whatever the size of the job.
 [[nodiscard]] std::string waiting_text(const State& state, const Config& config);

@@ -1,4 +1,4 @@
-#include "rendezvous/failures.hpp"
+#include "rendezvous/failure_merge.hpp"
 
 #include <algorithm>
 
@@ -33,7 +33,7 @@ void add_failed(std::vector<FailedRanks>& groups, RankRange ranks, const std::st
   });
 }
 
-FailureSummary tell_together(std::span<const FailureSummary> failures) {
+FailureSummary merge_failures(std::span<const FailureSummary> failures) {
   FailureSummary root = failures.front();
   for (const auto& other : failures.subspan(1)) {
     add_failed(root.others, {other.rank, other.rank}, other.cause, other.last_words);

@@ -1,4 +1,4 @@
-#include "rendezvous/failures.hpp"
+#include "rendezvous/failure_merge.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(TellTogetherTest, TheFirstFailureIsTheRootAndTheOthersAreListed) {
   first.highest_code = 9;
   first.lowest_rank = 1;
   first.lowest_code = 9;
-  const auto whole = tell_together(std::vector{root, first, failed(6, 7)});
+  const auto whole = merge_failures(std::vector{root, first, failed(6, 7)});
   EXPECT_EQ(whole.rank, 4);
   EXPECT_EQ(whole.exit_code, 7);
   EXPECT_EQ(whole.highest_code, 9);
@@ -50,7 +50,7 @@ TEST(TellTogetherTest, TheFirstFailureIsTheRootAndTheOthersAreListed) {
 }
 
 TEST(TellTogetherTest, ALaterNodeDoesNotHideTheLowestRank) {
-  const auto whole = tell_together(std::vector{failed(0, 3), failed(8, 5)});
+  const auto whole = merge_failures(std::vector{failed(0, 3), failed(8, 5)});
   EXPECT_EQ(whole.lowest_rank, 0);
   EXPECT_EQ(whole.lowest_code, 3);
   EXPECT_EQ(whole.highest_code, 5);
