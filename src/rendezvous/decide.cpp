@@ -318,4 +318,45 @@ Decision decide(const State& state, const Config& config, Time now) {
   return std::move(c.decision);
 }
 
+std::optional<Time> next_deadline(const State& state, const Config& config) {
+  std::optional<Time> next;
+  if (state.round.phase == Phase::Closed) return next;
+  const auto at = [&](std::optional<Time> time, Milliseconds after = {}) {
+    if (time && (!next || *time + after < *next)) next = *time + after;
+  };
+  for (const auto& ticket : state.held)
+    at(state.members.find(ticket)->second.since, duplicate_grace(config));
+  switch (state.round.phase) {
+    case Phase::Running:
+      if (state.missing > 0) at(state.grace_until);
+      if (config.resize == Resize::Now && state.joiners > 0 && state.succeeded == 0 &&
+          state.missing == 0 && state.round.nodes < config.max_nodes) {
+        at(state.last_join, config.quiet_period);
+        at(state.joiners_since, config.last_call_timeout);
+      }
+      break;
+    case Phase::Stopping:
+      if (state.unleft > 0) {
+        at(state.stopping_since, config.stop_timeout);
+      } else if (state.missing > 0) {
+        at(state.grace_until);
+      }
+      break;
+    case Phase::Gathering:
+      if (state.ready >= config.min_nodes) {
+        at(state.last_join, config.quiet_period);
+        at(state.enough_since, config.last_call_timeout);
+      }
+      if (state.progress_due) at(state.next_progress);
+      at(state.waiting_since, config.join_timeout);
+      break;
+    case Phase::Preparing:
+      at(state.preparing_since, kPrepareTimeout);
+      break;
+    case Phase::Closed:
+      break;
+  }
+  return next;
+}
+
 }  // namespace drun::rendezvous

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <system_error>
 #include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include "rendezvous/json_reader.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -50,121 +51,6 @@ std::vector<std::string> clip(const std::vector<std::string>& lines) {
   return out;
 }
 
-// Reads the fields of one object and remembers the first thing that was wrong.
-class Reader {
- public:
-  Reader(std::string_view what, std::string_view text) : what_(what) {
-    owned_ = Json::parse(text, nullptr, false);
-    if (!json_->is_object()) fail("it is no JSON object");
-  }
-  // `json` must outlive this.
-  Reader(std::string_view what, const Json& json) : what_(what), json_(&json) {
-    if (!json_->is_object()) fail("it is no JSON object");
-  }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
-
-  // The integer `name` in [low, high]; `fallback` where it is missing and one is given.
-  template <typename T>
-  void integer(const char* name, T& out, std::int64_t low, std::int64_t high,
-               bool required = true) {
-    const Json* field = find(name, required);
-    if (field == nullptr) return;
-    if (!field->is_number_integer() ||
-        (field->is_number_unsigned() && field->get<std::uint64_t>() > std::uint64_t{kMaxInt64}) ||
-        field->get<std::int64_t>() < low || field->get<std::int64_t>() > high) {
-      fail(std::string(name) + " is no integer from " + std::to_string(low) + " to " +
-           std::to_string(high));
-      return;
-    }
-    out = static_cast<T>(field->get<std::int64_t>());
-  }
-
-  void text(const char* name, std::string& out, bool required = true) {
-    const Json* field = find(name, required);
-    if (field == nullptr) return;
-    if (!field->is_string()) return fail(std::string(name) + " is no string");
-    out = field->get_ref<const std::string&>();
-  }
-
-  void flag(const char* name, bool& out) {
-    const Json* field = find(name, false);
-    if (field == nullptr) return;
-    if (!field->is_boolean()) return fail(std::string(name) + " is no boolean");
-    out = field->get<bool>();
-  }
-
-  void lines(const char* name, std::vector<std::string>& out) {
-    const Json* field = find(name, false);
-    if (field == nullptr) return;
-    if (!field->is_array()) return fail(std::string(name) + " is no array");
-    for (const auto& line : *field) {
-      if (!line.is_string()) return fail(std::string(name) + " holds something else than strings");
-      out.push_back(line.get_ref<const std::string&>());
-    }
-  }
-
-  // Calls `take` with each element of the array `name`, where there is one.
-  template <typename F>
-  void each(const char* name, F take) {
-    const Json* field = find(name, false);
-    if (field == nullptr) return;
-    if (!field->is_array()) return fail(std::string(name) + " is no array");
-    for (const auto& element : *field)
-      take(element);
-  }
-
-  void texts(const char* name, std::map<std::string, std::string>& out) {
-    const Json* field = find(name, true);
-    if (field == nullptr) return;
-    if (!field->is_object()) return fail(std::string(name) + " is no object");
-    for (const auto& [key, value] : field->items()) {
-      if (!value.is_string()) return fail(std::string(name) + " holds something else than strings");
-      out.emplace(key, value.get_ref<const std::string&>());
-    }
-  }
-
-  // One of `names`, by its place in the list.
-  template <typename E, std::size_t N>
-  void choice(const char* name, E& out, const std::array<const char*, N>& names) {
-    std::string word;
-    text(name, word);
-    if (!error_.empty()) return;
-    const auto* at = std::find(names.begin(), names.end(), word);
-    if (at == names.end()) return fail(std::string(name) + " is unknown");
-    out = static_cast<E>(at - names.begin());
-  }
-
-  // The nested object, or null.
-  const Json* object(const char* name) { return find(name, false); }
-
-  void fail(std::string problem) {
-    if (error_.empty()) error_ = std::move(problem);
-  }
-  [[nodiscard]] const std::string& error() const { return error_; }
-
-  template <typename T>
-  Result<T> finish(T value) {
-    if (error_.empty()) return value;
-    return Error(std::make_error_code(std::errc::bad_message),
-                 "malformed " + std::string(what_) + " document: " + error_);
-  }
-
- private:
-  const Json* find(const char* name, bool required) {
-    if (!error_.empty()) return nullptr;
-    const auto field = json_->find(name);
-    if (field != json_->end()) return &*field;
-    if (required) fail(std::string(name) + " is missing");
-    return nullptr;
-  }
-
-  std::string_view what_;
-  Json owned_;
-  const Json* json_ = &owned_;
-  std::string error_;
-};
-
 Json to_json(const Assignment& a) {
   return {{"round", a.round},
           {"group_rank", a.group_rank},
@@ -178,7 +64,7 @@ Json to_json(const Assignment& a) {
           {"port", a.master_port}};
 }
 
-void read(Reader& in, Assignment& a) {
+void read(JsonReader& in, Assignment& a) {
   in.integer("round", a.round, 1, kMaxInt);
   in.integer("nodes", a.group_world_size, 1, kMaxInt);
   in.integer("group_rank", a.group_rank, 0, std::max(a.group_world_size, 1) - 1);
@@ -200,7 +86,7 @@ Json to_json(const FailedRanks& group) {
   return json;
 }
 
-void read(Reader& in, FailedRanks& group) {
+void read(JsonReader& in, FailedRanks& group) {
   in.each("ranks", [&](const Json& pair) {
     if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_integer() ||
         !pair[1].is_number_integer())
@@ -242,7 +128,7 @@ Json to_json(const FailureSummary& f) {
   return json;
 }
 
-void read(Reader& in, FailureSummary& f) {
+void read(JsonReader& in, FailureSummary& f) {
   in.integer("rank", f.rank, 0, kMaxInt);
   in.integer("local_rank", f.local_rank, 0, kMaxInt);
   in.integer("group_rank", f.group_rank, 0, kMaxInt);
@@ -263,7 +149,7 @@ void read(Reader& in, FailureSummary& f) {
   in.integer("lowest_rank", f.lowest_rank, 0, kMaxInt, false);
   in.integer("lowest_code", f.lowest_code, 0, 255, false);
   in.each("others", [&](const Json& element) {
-    Reader nested("others", element);
+    JsonReader nested("others", element);
     FailedRanks group;
     read(nested, group);
     if (!nested.error().empty()) return in.fail("others: " + nested.error());
@@ -271,21 +157,21 @@ void read(Reader& in, FailureSummary& f) {
   });
 }
 
+void read(JsonReader& in, StopRequest& stop) {
+  in.text("reason", stop.reason);
+  in.integer("exit_code", stop.exit_code, 0, 255);
+}
+
 // Reads the nested object `name`, where there is one.
 template <typename T>
-void read_nested(Reader& in, const char* name, std::optional<T>& out) {
+void read_nested(JsonReader& in, const char* name, std::optional<T>& out) {
   const Json* field = in.object(name);
   if (field == nullptr) return;
-  Reader nested(name, *field);
+  JsonReader nested(name, *field);
   T value;
   read(nested, value);
   if (!nested.error().empty()) in.fail(std::string(name) + ": " + nested.error());
   out = std::move(value);
-}
-
-void read(Reader& in, StopRequest& stop) {
-  in.text("reason", stop.reason);
-  in.integer("exit_code", stop.exit_code, 0, 255);
 }
 
 }  // namespace
@@ -315,7 +201,7 @@ std::string encode(const MemberDocument& d) {
 }
 
 Result<MemberDocument> decode_member(std::string_view text) {
-  Reader in("member", text);
+  JsonReader in("member", text);
   MemberDocument d;
   in.integer("v", d.version, 1, kMaxInt);
   if (in.error().empty() && d.version != kProtocolVersion) {
@@ -361,7 +247,7 @@ std::string encode(const RoundDocument& d) {
 }
 
 Result<RoundDocument> decode_round(std::string_view text) {
-  Reader in("round", text);
+  JsonReader in("round", text);
   RoundDocument d;
   in.integer("v", d.version, 1, kMaxInt);
   if (in.error().empty() && d.version != kProtocolVersion) return in.finish(std::move(d));
@@ -388,7 +274,7 @@ std::string encode(const AssignmentDocument& d) {
 }
 
 Result<AssignmentDocument> decode_assignment(std::string_view text) {
-  Reader in("assignment", text);
+  JsonReader in("assignment", text);
   AssignmentDocument d;
   in.text("refused", d.refused, false);
   if (!d.refused.empty()) return in.finish(std::move(d));
@@ -403,7 +289,7 @@ std::string encode(const LeaderDocument& d) {
 }
 
 Result<LeaderDocument> decode_leader(std::string_view text) {
-  Reader in("leader", text);
+  JsonReader in("leader", text);
   LeaderDocument d;
   in.text("ticket", d.ticket);
   in.integer("epoch", d.epoch, 0, kMaxInt64);
@@ -415,7 +301,7 @@ std::string encode(const JobDocument& d) {
 }
 
 Result<JobDocument> decode_job(std::string_view text) {
-  Reader in("job", text);
+  JsonReader in("job", text);
   JobDocument d;
   in.texts("agreement", d.agreement);
   return in.finish(std::move(d));
@@ -431,7 +317,7 @@ std::string encode(const Outcome& o) {
 }
 
 Result<Outcome> decode_outcome(std::string_view text) {
-  Reader in("outcome", text);
+  JsonReader in("outcome", text);
   Outcome o;
   in.choice("end", o.end, kEnds);
   in.integer("exit_code", o.exit_code, 0, 255);

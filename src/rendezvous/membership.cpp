@@ -9,7 +9,6 @@ namespace drun::rendezvous {
 namespace {
 
 constexpr std::size_t kMaxRefusals = 3;  // remembered for the time-out's text
-constexpr std::size_t kMaxFields = 4;    // of a disagreement
 constexpr std::int64_t kCrashUptimeMs = 10'000;
 constexpr Milliseconds kFirstProgress{2'000};
 constexpr Milliseconds kSlowestProgress{30'000};
@@ -243,47 +242,6 @@ bool may_stop_job(const State& state, const std::string& ticket, const Member& m
 
 }  // namespace
 
-std::map<std::string, std::string> full_agreement(const Config& config) {
-  auto agreement = config.agreement;
-  agreement.emplace("protocol", std::to_string(kProtocolVersion));
-  agreement.emplace(
-      "nnodes", config.min_nodes == config.max_nodes
-                    ? std::to_string(config.min_nodes)
-                    : std::to_string(config.min_nodes) + ":" + std::to_string(config.max_nodes));
-  agreement.emplace("max-restarts", std::to_string(config.max_restarts));
-  agreement.emplace("rank-order", config.rank_order == RankOrder::Keep   ? "keep"
-                                  : config.rank_order == RankOrder::Host ? "host"
-                                                                         : "join");
-  agreement.emplace("resize", config.resize == Resize::Now ? "now" : "restart");
-  return agreement;
-}
-
-std::string disagreement(const std::string& who,
-                         const std::map<std::string, std::string>& agreement,
-                         const std::map<std::string, std::string>& job) {
-  std::set<std::string> names;
-  for (const auto& [name, value] : agreement)
-    names.insert(name);
-  for (const auto& [name, value] : job)
-    names.insert(name);
-  const auto say = [](const std::map<std::string, std::string>& fields, const std::string& name) {
-    const auto field = fields.find(name);
-    return field == fields.end() ? "no " + name : name + "=" + field->second.substr(0, 128);
-  };
-  std::string text;
-  std::size_t shown = 0;
-  for (const auto& name : names) {
-    const auto mine = agreement.find(name);
-    const auto theirs = job.find(name);
-    if (mine != agreement.end() && theirs != job.end() && mine->second == theirs->second) continue;
-    if (shown++ == kMaxFields) return text + ", ...";
-    text += shown == 1 ? who + " says " : ", ";
-    text +=
-        say(agreement, name) + (shown == 1 ? ", the job has " : " instead of ") + say(job, name);
-  }
-  return text;
-}
-
 Milliseconds duplicate_grace(const Config& config) {
   return config.keep_alive + Milliseconds(3'000);
 }
@@ -413,47 +371,6 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
       break;
   }
   recount(state, config, now);
-}
-
-std::optional<Time> next_deadline(const State& state, const Config& config) {
-  std::optional<Time> next;
-  if (state.round.phase == Phase::Closed) return next;
-  const auto at = [&](std::optional<Time> time, Milliseconds after = {}) {
-    if (time && (!next || *time + after < *next)) next = *time + after;
-  };
-  for (const auto& ticket : state.held)
-    at(state.members.find(ticket)->second.since, duplicate_grace(config));
-  switch (state.round.phase) {
-    case Phase::Running:
-      if (state.missing > 0) at(state.grace_until);
-      if (config.resize == Resize::Now && state.joiners > 0 && state.succeeded == 0 &&
-          state.missing == 0 && state.round.nodes < config.max_nodes) {
-        at(state.last_join, config.quiet_period);
-        at(state.joiners_since, config.last_call_timeout);
-      }
-      break;
-    case Phase::Stopping:
-      if (state.unleft > 0) {
-        at(state.stopping_since, config.stop_timeout);
-      } else if (state.missing > 0) {
-        at(state.grace_until);
-      }
-      break;
-    case Phase::Gathering:
-      if (state.ready >= config.min_nodes) {
-        at(state.last_join, config.quiet_period);
-        at(state.enough_since, config.last_call_timeout);
-      }
-      if (state.progress_due) at(state.next_progress);
-      at(state.waiting_since, config.join_timeout);
-      break;
-    case Phase::Preparing:
-      at(state.preparing_since, kPrepareTimeout);
-      break;
-    case Phase::Closed:
-      break;
-  }
-  return next;
 }
 
 }  // namespace drun::rendezvous

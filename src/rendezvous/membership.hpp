@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/agreement.hpp"
 #include "rendezvous/documents.hpp"
 #include "rendezvous/key_value.hpp"
 #include "rendezvous/keys.hpp"
@@ -119,13 +120,6 @@ struct Decision {
   std::vector<std::string> dropped;            // tickets whose assignment is deleted
   std::optional<Outcome> outcome;
 };
-
-// What all agents must agree on: config.agreement, and what the rendezvous itself depends on.
-[[nodiscard]] std::map<std::string, std::string> full_agreement(const Config& config);
-// How they differ, field by field ("node1 says nnodes=3, the job has nnodes=2"); empty when not.
-[[nodiscard]] std::string disagreement(const std::string& who,
-                                       const std::map<std::string, std::string>& agreement,
-                                       const std::map<std::string, std::string>& job);
 
 // Events. `problem` when the document could not be read: it names the member as far as known.
 void observe(State& state, const Config& config, const std::string& ticket, MemberDocument document,

@@ -1,0 +1,56 @@
+#include "rendezvous/agreement.hpp"
+
+#include <cstddef>
+#include <set>
+
+#include "rendezvous/documents.hpp"
+
+namespace drun::rendezvous {
+namespace {
+
+constexpr std::size_t kMaxFields = 4;  // of a disagreement
+
+}  // namespace
+
+std::map<std::string, std::string> full_agreement(const Config& config) {
+  auto agreement = config.agreement;
+  agreement.emplace("protocol", std::to_string(kProtocolVersion));
+  agreement.emplace(
+      "nnodes", config.min_nodes == config.max_nodes
+                    ? std::to_string(config.min_nodes)
+                    : std::to_string(config.min_nodes) + ":" + std::to_string(config.max_nodes));
+  agreement.emplace("max-restarts", std::to_string(config.max_restarts));
+  agreement.emplace("rank-order", config.rank_order == RankOrder::Keep   ? "keep"
+                                  : config.rank_order == RankOrder::Host ? "host"
+                                                                         : "join");
+  agreement.emplace("resize", config.resize == Resize::Now ? "now" : "restart");
+  return agreement;
+}
+
+std::string disagreement(const std::string& who,
+                         const std::map<std::string, std::string>& agreement,
+                         const std::map<std::string, std::string>& job) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : agreement)
+    names.insert(name);
+  for (const auto& [name, value] : job)
+    names.insert(name);
+  const auto say = [](const std::map<std::string, std::string>& fields, const std::string& name) {
+    const auto field = fields.find(name);
+    return field == fields.end() ? "no " + name : name + "=" + field->second.substr(0, 128);
+  };
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& name : names) {
+    const auto mine = agreement.find(name);
+    const auto theirs = job.find(name);
+    if (mine != agreement.end() && theirs != job.end() && mine->second == theirs->second) continue;
+    if (shown++ == kMaxFields) return text + ", ...";
+    text += shown == 1 ? who + " says " : ", ";
+    text +=
+        say(agreement, name) + (shown == 1 ? ", the job has " : " instead of ") + say(job, name);
+  }
+  return text;
+}
+
+}  // namespace drun::rendezvous

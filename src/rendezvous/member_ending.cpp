@@ -1,0 +1,109 @@
+// MemberAgent: how an agent's part in the job ends.
+#include <algorithm>
+
+#include "rendezvous/member.hpp"
+#include "rendezvous/messages.hpp"
+
+namespace drun::rendezvous {
+namespace {
+
+// Told to stop, an agent waits this long for the leader's word that the job has ended.
+constexpr Milliseconds kStopWait{5'000};
+constexpr Milliseconds kStopWaitWhileDown{1'000};
+// After its own time limit an agent gives the leader this long for the better message.
+constexpr Milliseconds kLeaderMargin{10'000};
+
+}  // namespace
+
+// Whether all must end because this agent was told to. Before the first round any agent speaks for
+// the job; later a spare or a newcomer just goes. The host takes the store with it.
+bool MemberAgent::stop_ends_job() const {
+  if (config_.is_host || !round_.document || round_.document->ran == 0) return true;
+  return last_place_ == round_.document->ran;
+}
+
+// The host's connection to its own store comes back, and the others need that store to hear of it.
+Milliseconds MemberAgent::stop_wait() const {
+  return up_ || config_.is_host ? kStopWait : kStopWaitWhileDown;
+}
+
+// A job of one node has no spares: who never had its place wanted to run another job, and must not
+// end as if it had.
+bool MemberAgent::is_foreign_job() const {
+  const bool ran = outcome_->end == End::Success || outcome_->end == End::Failure;
+  return config_.max_nodes == 1 && last_place_ == 0 && ran;
+}
+
+void MemberAgent::find_ending(Time now) {
+  if (outcome_) {
+    ending_ = is_foreign_job()
+                  ? Outcome{End::Refused, kInternalExitCode, foreign_job_text(config_), {}}
+                  : outcome_;
+    return;
+  }
+  if (ending_) return;
+  if (refusal_) {
+    ending_ = Outcome{End::Refused, kInternalExitCode, *refusal_, std::nullopt};
+    return;
+  }
+  if (stop_) {
+    const bool ask = was_up_ && !failed_ && stop_ends_job();
+    if (ask && up_ && !document_.stop) {
+      document_.stop = stop_;
+      dirty_ = true;
+    }
+    if (!ask || now >= stop_since_ + stop_wait())
+      ending_ = Outcome{End::Stopped, stop_->exit_code, stop_->reason, std::nullopt};
+    return;
+  }
+  ending_ = trouble_outcome(now);
+}
+
+std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
+  const std::string detail = detail_.empty() ? "" : ": " + detail_;
+  if (failed_)
+    return Outcome{End::StoreLost, kInternalExitCode, "the store is lost: " + *failed_, {}};
+  if (!up_ && was_up_ && now >= out_of_touch_since_ + config_.keep_alive) {
+    const auto silent = std::chrono::duration_cast<Milliseconds>(now - out_of_touch_since_);
+    return Outcome{End::StoreLost,
+                   kInternalExitCode,
+                   "out of touch with the store for " + duration_text(silent) +
+                       ", longer than the keep-alive limit of " +
+                       duration_text(config_.keep_alive) + detail,
+                   {}};
+  }
+  if (!was_up_ && now >= waiting_since_ + config_.join_timeout)
+    return Outcome{
+        End::Timeout,
+        kTimeoutExitCode,
+        "no connection to the store within " + duration_text(config_.join_timeout) + detail,
+        {}};
+  if (up_ && waiting_ && now >= patience_ends())
+    return Outcome{End::Timeout,
+                   kTimeoutExitCode,
+                   "no round of the job began within " + duration_text(config_.join_timeout) +
+                       ", and no agent leads it that could say who is missing",
+                   {}};
+  return std::nullopt;
+}
+
+Time MemberAgent::patience_ends() const {
+  return std::max(waiting_since_, led_since_) + config_.join_timeout + kLeaderMargin;
+}
+
+void MemberAgent::leave(Time now) {
+  if (!ending_ || held_ != 0) return;
+  // The store goes with its host: the others need it until they have left.
+  if (config_.is_host && outcome_ && !failed_) {
+    if (!closing_since_) {
+      closing_since_ = now;
+      closing_watch_ = outbox_.watch(keys_.members, true);
+    }
+    const bool alone = others_known_ && others_.empty();
+    if (!alone && now < *closing_since_ + config_.close_timeout) return;
+  }
+  finished_ = true;
+  outbox_.push(FinishAction{*ending_});
+}
+
+}  // namespace drun::rendezvous
