@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "rendezvous/failure_merge.hpp"
 #include "rendezvous/membership.hpp"
 #include "rendezvous/messages.hpp"
@@ -99,7 +100,8 @@ void close_timed_out(Context& c) {
   close(c, {End::Timeout, kTimeoutExitCode, std::move(text), std::nullopt});
 }
 
-void tell(Context& c, const std::string& ticket, const std::string& reason) {
+// Writes to the member why it must leave.
+void refuse_member(Context& c, const std::string& ticket, const std::string& reason) {
   AssignmentDocument document;
   document.refused = reason;
   c.write(c.state.keys.assignment(ticket), encode(document));
@@ -107,18 +109,19 @@ void tell(Context& c, const std::string& ticket, const std::string& reason) {
   c.log("refused: " + reason);
 }
 
-// Tells those that may not take part.
-void refuse(Context& c) {
+// All members that may not take part.
+void refuse_all(Context& c) {
   for (const auto& ticket : c.state.to_refuse)
-    tell(c, ticket, c.state.members.find(ticket)->second.refusal);
+    refuse_member(c, ticket, c.state.members.find(ticket)->second.refusal);
   for (const auto& ticket : c.state.held) {
     const Member& member = c.state.members.find(ticket)->second;
     if (!c.past(member.since, duplicate_grace(c.config)) && !timed_out(c)) continue;
     const auto holder = c.state.rank_holders.at(*member.document.node_rank);
-    tell(c, ticket,
-         c.config.max_nodes == 1
-             ? foreign_job_text(c.config)
-             : duplicate_text(member.document, c.state.members.find(holder)->second.document));
+    refuse_member(
+        c, ticket,
+        c.config.max_nodes == 1
+            ? foreign_job_text(c.config)
+            : duplicate_text(member.document, c.state.members.find(holder)->second.document));
   }
 }
 
@@ -160,21 +163,23 @@ void running(Context& c) {
   }
 }
 
-// Those that have not left after stop_timeout are left behind.
+// The job goes on without the nodes that have not stopped their workers within stop_timeout.
 void expel(Context& c) {
   for (const auto& [ticket, place] : c.state.places) {
     const auto member = c.state.members.find(ticket);
     if (member == c.state.members.end() || member->second.standing == Standing::Refused ||
         member->second.document.left >= c.round().number)
       continue;
-    tell(c, ticket,
-         member->second.document.host + " did not stop its workers of " + round_name(c.round()) +
-             " within " + duration_text(c.config.stop_timeout) + "; the others go on without it");
+    refuse_member(c, ticket,
+                  member->second.document.host + " did not stop its workers of " +
+                      round_name(c.round()) + " within " + duration_text(c.config.stop_timeout) +
+                      "; the others go on without it");
   }
 }
 
-// All have left the round, or are gone: was it a failure of the job's own, and is there another
-// try? A failure in a round that also lost a node is that loss's echo.
+// Once all nodes have left the round or are gone: restart, go on, or end the job? If a node was
+// lost in the same round, the workers' failures are its consequence (their peers are gone), so they
+// cost no restart.
 void stopping(Context& c) {
   const State& s = c.state;
   if (s.unleft > 0) {
@@ -188,7 +193,7 @@ void stopping(Context& c) {
     if (!s.failures.front().summary.restartable || c.round().restart_count >= c.config.max_restarts)
       return close_failed(c);
     ++c.round().restart_count;
-    // The agent of a job of one node says so itself, with all that is known of the failure there.
+    // In a job of one node the agent logs the restart itself: it knows more about the failure.
     if (c.config.max_nodes > 1)
       c.log("restart " + std::to_string(c.round().restart_count) + " of " +
             std::to_string(c.config.max_restarts) + " after " +
@@ -199,7 +204,9 @@ void stopping(Context& c) {
   c.round().root.clear();
 }
 
-// Group rank 0's node makes the workers' store ready; then all start at once.
+// Group rank 0's node makes the workers' store ready; then all start at once. A member that goes in
+// between, or one more that would still fit in, sends everybody back to gathering: nothing has been
+// started yet, so a new plan costs nothing.
 void preparing(Context& c) {
   const State& s = c.state;
   const int planned = static_cast<int>(s.plan.size());
@@ -212,9 +219,9 @@ void preparing(Context& c) {
   const auto& master = s.members.find(s.plan.front().ticket)->second.document;
   if (master.prepared != c.round().number) {
     if (s.preparing_since && c.past(s.preparing_since, kPrepareTimeout))
-      tell(c, s.plan.front().ticket,
-           master.host + " did not make the workers' store ready within " +
-               duration_text(kPrepareTimeout));
+      refuse_member(c, s.plan.front().ticket,
+                    master.host + " did not make the workers' store ready within " +
+                        duration_text(kPrepareTimeout));
     return;
   }
   AssignmentDocument document;
@@ -276,7 +283,8 @@ void gathering(Context& c) {
   if (s.ready >= c.config.max_nodes || (s.ready >= c.config.min_nodes && quiet))
     return plan_round(c);
   if (timed_out(c)) {
-    // Those that are refused at the last moment are told first, and then named.
+    // If members are refused at the last moment, their refusals are written first; the next
+    // decision then names them in the reason for the time-out.
     if (c.decision.refused.empty()) close_timed_out(c);
     return;
   }
@@ -299,7 +307,7 @@ Decision decide(const State& state, const Config& config, Time now) {
   if (state.stop) {
     close(c, {End::Stopped, state.stop->exit_code, state.stop->reason, std::nullopt});
   } else {
-    refuse(c);
+    refuse_all(c);
     if (c.round().phase == Phase::Running) running(c);
     if (c.round().phase == Phase::Stopping) stopping(c);
     if (c.round().phase == Phase::Preparing) preparing(c);
@@ -319,44 +327,41 @@ Decision decide(const State& state, const Config& config, Time now) {
 }
 
 std::optional<Time> next_deadline(const State& state, const Config& config) {
-  std::optional<Time> next;
-  if (state.round.phase == Phase::Closed) return next;
-  const auto at = [&](std::optional<Time> time, Milliseconds after = {}) {
-    if (time && (!next || *time + after < *next)) next = *time + after;
-  };
+  if (state.round.phase == Phase::Closed) return std::nullopt;
+  EarliestDeadline next;
   for (const auto& ticket : state.held)
-    at(state.members.find(ticket)->second.since, duplicate_grace(config));
+    next.include(state.members.find(ticket)->second.since, duplicate_grace(config));
   switch (state.round.phase) {
     case Phase::Running:
-      if (state.missing > 0) at(state.grace_until);
+      if (state.missing > 0) next.include(state.grace_until);
       if (config.resize == Resize::Now && state.joiners > 0 && state.succeeded == 0 &&
           state.missing == 0 && state.round.nodes < config.max_nodes) {
-        at(state.last_join, config.quiet_period);
-        at(state.joiners_since, config.last_call_timeout);
+        next.include(state.last_join, config.quiet_period);
+        next.include(state.joiners_since, config.last_call_timeout);
       }
       break;
     case Phase::Stopping:
       if (state.unleft > 0) {
-        at(state.stopping_since, config.stop_timeout);
+        next.include(state.stopping_since, config.stop_timeout);
       } else if (state.missing > 0) {
-        at(state.grace_until);
+        next.include(state.grace_until);
       }
       break;
     case Phase::Gathering:
       if (state.ready >= config.min_nodes) {
-        at(state.last_join, config.quiet_period);
-        at(state.enough_since, config.last_call_timeout);
+        next.include(state.last_join, config.quiet_period);
+        next.include(state.enough_since, config.last_call_timeout);
       }
-      if (state.progress_due) at(state.next_progress);
-      at(state.waiting_since, config.join_timeout);
+      if (state.progress_due) next.include(state.next_progress);
+      next.include(state.waiting_since, config.join_timeout);
       break;
     case Phase::Preparing:
-      at(state.preparing_since, kPrepareTimeout);
+      next.include(state.preparing_since, kPrepareTimeout);
       break;
     case Phase::Closed:
       break;
   }
-  return next;
+  return next.time();
 }
 
 }  // namespace drun::rendezvous

@@ -32,7 +32,7 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The end of a long text: a traceback's and a log's last lines say most.
+// Keeps the end of a long text: the last lines of a traceback or a log matter most.
 std::string clip(const std::string& text) {
   return text.size() <= kMaxText ? text : "..." + text.substr(text.size() - kMaxText);
 }
@@ -162,7 +162,7 @@ void read(JsonReader& in, StopRequest& stop) {
   in.integer("exit_code", stop.exit_code, 0, 255);
 }
 
-// Reads the nested object `name`, where there is one.
+// Reads the nested object `name`, if there is one.
 template <typename T>
 void read_nested(JsonReader& in, const char* name, std::optional<T>& out) {
   const Json* field = in.object(name);

@@ -46,7 +46,7 @@ struct MemberDocument {
   int succeeded = 0;  // the round in which all of its workers exited with 0
   int failed = 0;     // the round in which one failed:
   std::optional<FailureSummary> failure;
-  std::optional<StopRequest> stop;  // the agent was told to end the job
+  std::optional<StopRequest> stop;  // the agent was asked to end the job
 
   bool operator==(const MemberDocument&) const = default;
 };
@@ -55,7 +55,7 @@ enum class Phase {
   Gathering,  // waiting for members; `number` is the last round that ran or was tried
   Preparing,  // group rank 0's node makes the workers' store of round `number` ready
   Running,
-  Stopping,  // all stop their workers of round `number`, then say that they have left it
+  Stopping,  // all stop their workers of round `number`, then write that they have left it
   Closed     // the job has ended: see `outcome`
 };
 
@@ -89,7 +89,7 @@ struct RoundDocument {
 struct AssignmentDocument {
   Assignment assignment;
   bool go = false;  // false: only prepare the workers' store
-  // Where that replaces the place in the last round that ran: its group rank, else -1.
+  // This may overwrite the place in the last round that ran; then its group rank, else -1.
   int last_rank = -1;
   std::string refused;  // not empty: leave, for this reason
 

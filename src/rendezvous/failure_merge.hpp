@@ -1,5 +1,5 @@
-// What went wrong on several nodes, told as one story: the first failure is the root cause, the
-// others are listed with it, the same causes together. Pure.
+// Merges the failures of several nodes into one report: the first is the root cause, the others are
+// listed with it, grouped by cause. Pure.
 #pragma once
 
 #include <span>

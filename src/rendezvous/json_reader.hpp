@@ -33,7 +33,7 @@ class JsonReader {
   JsonReader(const JsonReader&) = delete;
   JsonReader& operator=(const JsonReader&) = delete;
 
-  // The integer `name` in [low, high]; `fallback` where it is missing and one is given.
+  // The integer `name`, which must be in [low, high].
   template <typename T>
   void integer(const char* name, T& out, std::int64_t low, std::int64_t high,
                bool required = true) {
@@ -74,7 +74,7 @@ class JsonReader {
     }
   }
 
-  // Calls `take` with each element of the array `name`, where there is one.
+  // Calls `take` with each element of the array `name`, if there is one.
   template <typename F>
   void each(const char* name, F take) {
     const nlohmann::json* field = find(name, false);

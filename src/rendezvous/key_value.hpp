@@ -1,7 +1,7 @@
 // What rendezvous needs of a key-value store, as messages: requests go out, events come back. Owned
-// by rendezvous and implemented elsewhere (over drun's store by launcher/store_key_value, over an
-// etcd v3 cluster, by the simulation). Nothing here assumes that the store is near, that a write is
-// free, or that two watches are ordered against each other.
+// by rendezvous; the launcher implements it over drun's store, the simulation in memory. Nothing
+// here assumes that the store is near, that a write is free, or that two watches are ordered
+// against each other.
 #pragma once
 
 #include <chrono>
@@ -79,7 +79,7 @@ enum class Link {
 struct LinkEvent {
   Link link = Link::Down;
   std::string detail;                   // endpoint and cause, for the user
-  std::chrono::milliseconds silent{0};  // Down for want of an answer: since the store's last word
+  std::chrono::milliseconds silent{0};  // Down, no answer came: since the store was last heard
 };
 
 using KeyValueEvent = std::variant<WatchSnapshot, WatchChanges, CommitResult, LinkEvent>;
@@ -102,7 +102,7 @@ class KeyValue {
   virtual void commit(RequestId request, Transaction transaction) = 0;
 
   // Says goodbye: the session and its ephemeral keys end now, after all that was committed before.
-  // Link::Closed follows, within about a second where the store does not answer.
+  // Link::Closed follows, within about a second if the store does not answer.
   virtual void close() = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/deadline.hpp"
 namespace drun::rendezvous {
 namespace {
 
@@ -47,6 +48,8 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
   std::vector<std::string> problems;
   auto state = std::make_unique<State>(
       restore(config_, epoch_, snapshot.entries, state_.get(), seen_, grace_until_, now, problems));
+  // The wait counts from when this agent began to wait, not from when it became the leader: else
+  // each new leader would begin the time limit anew.
   if (state_ == nullptr && waiting_since_ && state->waiting_since)
     state->waiting_since = waiting_since_;
   state_ = std::move(state);
@@ -67,7 +70,8 @@ void Leader::on_changes(const WatchChanges& changes, Time now) {
 
 void Leader::apply(const Change& change, Time now) {
   const auto& members = state_->keys.members;
-  if (change.key.compare(0, members.size(), members) != 0) return;  // an echo of our own
+  // Everything else under the prefix is the leader's own writing.
+  if (change.key.compare(0, members.size(), members) != 0) return;
   const auto ticket = change.key.substr(members.size());
   if (!change.value) return forget(*state_, config_, ticket, now);
   auto document = decode_member(*change.value);
@@ -92,10 +96,12 @@ void Leader::on_commit(const CommitResult& result, Time now) {
       adopt(*state_, config_, *std::exchange(pending_, std::nullopt), now);
       return;
     case CommitOutcome::Refused:
+      // The only guard is the leader key: it does not hold our value any more.
       deposed_ = true;
       return;
     case CommitOutcome::Unknown:
-      // Either way, the snapshot tells: that of the reconnection, or of this new watch.
+      // The connection broke before the answer, and only the store knows whether the decision took
+      // effect. The snapshot of a new watch shows it, whenever the reconnection's own one comes.
       pending_.reset();
       requests_.clear();
       current_ = false;
@@ -105,9 +111,12 @@ void Leader::on_commit(const CommitResult& result, Time now) {
   }
 }
 
+// Each part of a large decision is guarded by the leader key, so a leader that was replaced between
+// two parts writes no further one. The round's document is in the last part: members act on nothing
+// before it is there.
 void Leader::write(Decision decision) {
   auto writes = std::exchange(decision.writes, {});
-  decision.writes.emplace_back();  // adopt() wants to know that there were some
+  decision.writes.emplace_back();  // adopt() only asks whether there were any
   pending_ = std::move(decision);
   for (std::size_t begin = 0; begin < writes.size(); begin += kMaxWrites) {
     const auto end = std::min(writes.size(), begin + kMaxWrites);
@@ -120,9 +129,10 @@ void Leader::write(Decision decision) {
   }
 }
 
+// One decision at a time: the next one must see what the store made of this one.
 void Leader::advance(Time now) {
   if (!current_ || deposed_ || pending_ || !disagreement_.empty()) return;
-  look_around(now);
+  look_for_other_jobs(now);
   Decision decision = decide(*state_, config_, now);
   if (decision.writes.empty()) return adopt(*state_, config_, decision, now);
   write(std::move(decision));
@@ -138,7 +148,7 @@ std::optional<Time> Leader::next_look() const {
   return {};
 }
 
-void Leader::look_around(Time now) {
+void Leader::look_for_other_jobs(Time now) {
   const auto due = next_look();
   if (!due || now < *due) return;
   looked_at_ = now;
@@ -147,9 +157,10 @@ void Leader::look_around(Time now) {
 
 std::optional<Time> Leader::next_deadline() const {
   if (!current_ || deposed_ || pending_ || !disagreement_.empty()) return std::nullopt;
-  auto next = rendezvous::next_deadline(*state_, config_);
-  if (const auto look = next_look(); look && (!next || *look < *next)) next = look;
-  return next;
+  EarliestDeadline next;
+  next.include(rendezvous::next_deadline(*state_, config_));
+  next.include(next_look());
+  return next.time();
 }
 
 }  // namespace drun::rendezvous

@@ -1,6 +1,6 @@
 // The shell around the membership decision while this agent leads: watches all of the job's keys,
-// feeds the decision, writes what it says. Every write is guarded by the leader key's exact value,
-// so that a leader that was replaced without noticing can write nothing.
+// feeds the decision, writes what comes out. Every write is guarded by the leader key's exact
+// value, so a leader that was replaced without noticing cannot write anything.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ class Leader {
   void on_snapshot(const WatchSnapshot& snapshot, Time now);
   void on_changes(const WatchChanges& changes, Time now);
   void on_commit(const CommitResult& result, Time now);
-  // What is known may be out of date until the next snapshot, which comes by itself.
+  // The state may be out of date until the next snapshot, which comes by itself.
   void on_link_lost();
 
   void advance(Time now);
@@ -41,7 +41,7 @@ class Leader {
   [[nodiscard]] bool deposed() const { return deposed_; }
   // The job's agreement is not this agent's: it must not lead. Empty when it may.
   [[nodiscard]] const std::string& disagreement() const { return disagreement_; }
-  // The agents that are there; null before the first snapshot.
+  // What this leader knows; null before the first snapshot.
   [[nodiscard]] const State* state() const { return state_.get(); }
   // Ends the leadership's watches and gives back what is known, perhaps null.
   [[nodiscard]] std::unique_ptr<State> retire();
@@ -49,10 +49,10 @@ class Leader {
  private:
   void apply(const Change& change, Time now);
   void write(Decision decision);
-  // While nodes are missing, the leader looks twice which other jobs are on this store: perhaps
-  // they came under another id.
+  // While nodes are missing, the leader looks twice for other jobs on this store: the missing nodes
+  // may have been started with another id.
   [[nodiscard]] std::optional<Time> next_look() const;
-  void look_around(Time now);
+  void look_for_other_jobs(Time now);
 
   const Config& config_;
   Outbox& outbox_;
@@ -63,13 +63,13 @@ class Leader {
   const std::optional<Time> waiting_since_;
 
   WatchId watch_ = 0;
-  WatchId look_ = 0;  // 0: none under way
+  WatchId look_ = 0;  // at all jobs of the store; 0: not looking
   std::optional<Time> looked_at_;
-  bool current_ = false;  // a snapshot has come and nothing was lost since
+  bool current_ = false;  // a snapshot has come, and no change was missed since
   bool deposed_ = false;
   std::string disagreement_;
   std::unique_ptr<State> state_;
-  std::optional<Decision> pending_;  // written, not answered yet
+  std::optional<Decision> pending_;  // sent to the store, not answered yet
   std::vector<RequestId> requests_;  // of the pending decision
 };
 

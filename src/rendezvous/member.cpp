@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "rendezvous/membership.hpp"
 #include "rendezvous/messages.hpp"
 
@@ -45,9 +46,9 @@ void MemberAgent::note_time(Time now) {
   last_touch_ = now;
 }
 
-// This process stood still (next_deadline() sees to it that it never does by itself). What it has
-// not read yet may be long over, the connection with it: such a word stops workers, and starts
-// none.
+// We were suspended (SIGSTOP, a paused virtual machine): next_deadline() never lets this much time
+// pass. Messages that were queued meanwhile may be stale, so until a fresh snapshot arrives they
+// may stop workers but must not start any.
 void MemberAgent::rewatch() {
   replace_watch(round_, keys_.round);
   replace_watch(assignment_, keys_.assignment(config_.ticket));
@@ -71,13 +72,15 @@ void MemberAgent::make_current(Watched<T>& watched) {
 }
 
 void MemberAgent::on_link_up(bool new_session, Time now) {
+  // Too late: our session is gone and the others may have gone on without us. Staying down lets
+  // trouble_outcome() end this agent.
   if (new_session && was_up_ && !up_ && now - out_of_touch_since_ > config_.keep_alive) return;
   if (round_.watch == 0) {
     round_.watch = outbox_.watch(keys_.round, false);
     outcome_watch_ = outbox_.watch(keys_.outcome, false);
     assignment_.watch = outbox_.watch(keys_.assignment(config_.ticket), false);
   }
-  if (new_session) {  // an answer to what the old session wrote means nothing now
+  if (new_session) {  // whatever the old session wrote is gone, so an answer to it means nothing
     dirty_ = true;
     request_ = 0;
     session_since_ = now;
@@ -92,7 +95,8 @@ void MemberAgent::on_link_down(std::string detail, Milliseconds silent, Time now
   up_ = false;
   round_.current = false;
   assignment_.current = false;
-  // Where this process was stopped for long, the others have been without it for as long.
+  // If this process was suspended, the others have heard nothing from it since then: the keep-alive
+  // limit counts from there, not from when it woke up and noticed.
   const bool paused = paused_at_ && now - resumed_at_ < config_.keep_alive;
   out_of_touch_since_ = now - silent;
   if (paused) out_of_touch_since_ = std::min(out_of_touch_since_, *paused_at_);
@@ -258,8 +262,9 @@ void MemberAgent::advance(Time now) {
   publish(now);
 }
 
-// The round's document as a member obeys it: its workers may run in exactly the round that is
-// running. A store that was set back or emptied gets its leader's time to be mended.
+// Workers may run only in the round that the store calls running; anything else stops them. If the
+// store was set back or emptied, a leader restores the round from what the members claim: that
+// takes up to two keep-alive limits, and healthy workers must not be stopped meanwhile.
 void MemberAgent::keep_or_stop(Time now) {
   const auto& round = round_.document;
   if (held_ == 0) return;
@@ -267,7 +272,7 @@ void MemberAgent::keep_or_stop(Time now) {
   if (behind && now < session_since_ + config_.keep_alive * 2) return;
   if (!round) return stop_workers("the store has lost the job", false);
   if (round->phase == Phase::Running && round->number == held_) return;
-  // Workers that have succeeded are not stopped, only swept up.
+  // Workers that have succeeded are not stopped: what is left of them is only cleaned up.
   const char* ended = workers_ == Workers::Succeeded ? "" : "the job has ended";
   const bool known =
       !round->reason.empty() && (round->phase == Phase::Stopping || round->phase == Phase::Closed);
@@ -293,7 +298,8 @@ void MemberAgent::follow(Time now) {
   waiting_ = waiting;
   if (!round || held_ != 0) return;
 
-  // None of these rounds will be started here any more.
+  // A round that is being stopped, or is over, will not be started here any more. Saying so lets
+  // the leader begin the next one without waiting for us.
   const bool current_is_over = round->phase == Phase::Gathering || round->phase == Phase::Stopping;
   const int over_until = current_is_over ? round->number : round->number - 1;
   if (last_place_ <= over_until) note_left(last_place_);
@@ -325,7 +331,7 @@ void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
   outbox_.push(StopAction{reason, immediately, told_signal(), time_limit_over()});
 }
 
-// An agent that was told to stop by a signal says it with its exit code: 128 + the signal.
+// The signal that an agent of the job received; its exit code is 128 + the signal.
 int MemberAgent::told_signal() const {
   const bool told = stop_ || (ending_ && ending_->end == End::Stopped);
   if (!told) return 0;
@@ -345,23 +351,22 @@ void MemberAgent::publish(Time now) {
 
 std::optional<Time> MemberAgent::next_deadline() const {
   if (finished_) return std::nullopt;
-  std::optional<Time> next;
-  const auto at = [&](Time time) { next = next ? std::min(*next, time) : time; };
+  EarliestDeadline next;
   const bool behind = !round_.document || round_.document->number < held_;
   if (up_ && round_.current && held_ != 0 && behind && !stop_told_)
-    at(session_since_ + config_.keep_alive * 2);
-  if (up_) at(last_touch_ + config_.keep_alive / 3);
-  if (closing_since_) at(*closing_since_ + config_.close_timeout);
-  if (ending_) return next;
-  if (up_ && retry_at_) at(*retry_at_);
+    next.include(session_since_ + config_.keep_alive * 2);
+  if (up_) next.include(last_touch_ + config_.keep_alive / 3);
+  next.include(closing_since_, config_.close_timeout);
+  if (ending_) return next.time();
+  if (up_) next.include(retry_at_);
   if (stop_) {
-    at(stop_since_ + stop_wait());
-    return next;
+    next.include(stop_since_ + stop_wait());
+    return next.time();
   }
-  if (!up_ && was_up_) at(out_of_touch_since_ + config_.keep_alive);
-  if (!was_up_) at(waiting_since_ + config_.join_timeout);
-  if (up_ && waiting_) at(patience_ends());
-  return next;
+  if (!up_ && was_up_) next.include(out_of_touch_since_ + config_.keep_alive);
+  if (!was_up_) next.include(waiting_since_ + config_.join_timeout);
+  if (up_ && waiting_) next.include(patience_ends());
+  return next.time();
 }
 
 }  // namespace drun::rendezvous

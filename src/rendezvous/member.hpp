@@ -1,6 +1,6 @@
 // One agent as a member: registers, follows the round and its own assignment, starts and stops the
-// workers accordingly, reports, and leaves when the job is over. Pure; reacts to levels, not to
-// events, so that a repeated, late or skipped message changes nothing.
+// workers accordingly, reports, and leaves when the job is over. Pure. Reacts to the state that the
+// store shows, not to single events, so a repeated, late or skipped message changes nothing.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,8 @@ class MemberAgent {
   // The references must outlive this.
   MemberAgent(const Config& config, const Keys& keys, Outbox& outbox, Time now);
 
-  // Before any other input: the time it came.
+  // Call before any other input, with the time at which it came: notices that this process was
+  // suspended.
   void note_time(Time now);
 
   // ---- the connection ----
@@ -37,9 +38,9 @@ class MemberAgent {
   void on_workers_stopped();
   void on_stop_requested(std::string reason, int exit_code, Time now);
 
-  // This agent must leave, for this reason; harms nobody else.
+  // This agent must leave, for this reason. The job goes on without it.
   void refuse(std::string reason);
-  // Another agent decides from now on, about the time limit too: it may have waited for less long.
+  // Another agent leads from now on. Its time limit may have begun later than ours.
   void on_new_leader(Time now) { led_since_ = now; }
 
   // Acts on all that has changed. Call after any of the above, and when next_deadline() is due.
@@ -57,12 +58,12 @@ class MemberAgent {
   [[nodiscard]] const std::optional<RoundDocument>& round() const { return round_.document; }
   // The latest ever seen; the store may have forgotten it since.
   [[nodiscard]] const RoundDocument& seen() const { return seen_; }
-  // No round runs: since when.
+  // True while no round runs; waiting_since() is valid then.
   [[nodiscard]] bool waiting() const { return waiting_; }
   [[nodiscard]] Time waiting_since() const { return waiting_since_; }
   // A round runs without this agent.
   [[nodiscard]] bool spare() const;
-  [[nodiscard]] const std::string& trouble() const { return detail_; }  // the link's last
+  [[nodiscard]] const std::string& trouble() const { return detail_; }  // why the link broke last
 
  private:
   enum class Workers { None, Running, Succeeded, Failed };
@@ -71,7 +72,7 @@ class MemberAgent {
   template <typename T>
   struct Watched {
     WatchId watch = 0;
-    WatchId stale = 0;     // the one before, which may stop but not start, until `current`
+    WatchId stale = 0;     // the watch before, until `current`: it may stop workers, not start any
     bool current = false;  // a snapshot has come since the link is up
     std::optional<T> document;
 
@@ -91,7 +92,7 @@ class MemberAgent {
   [[nodiscard]] bool is_foreign_job() const;
   [[nodiscard]] std::optional<Outcome> trouble_outcome(Time now) const;
   void follow(Time now);
-  [[nodiscard]] Time patience_ends() const;  // without a leader's word
+  [[nodiscard]] Time patience_ends() const;  // if no leader decides anything until then
   void keep_or_stop(Time now);
   [[nodiscard]] bool time_limit_over() const;
   void stop_workers(const std::string& reason, bool immediately);
@@ -113,8 +114,8 @@ class MemberAgent {
   Time session_since_;
   Time out_of_touch_since_;  // while not up
   Time last_touch_;
-  std::optional<Time> paused_at_;  // this process was stopped for long, from then on ...
-  Time resumed_at_;                // ... until then
+  std::optional<Time> paused_at_;  // this process was suspended, from this moment ...
+  Time resumed_at_;                // ... to this one
   Watched<RoundDocument> round_;
   RoundDocument seen_;
   Watched<AssignmentDocument> assignment_;
@@ -122,9 +123,9 @@ class MemberAgent {
   bool joined_open_ = false;  // the job had not ended when this agent came
   std::optional<Outcome> outcome_;
 
-  // What this agent says of itself.
-  MemberDocument document_;  // its claim goes along when something else is written
-  bool dirty_ = true;        // holds what the leader must know and the store does not
+  // What this agent writes about itself.
+  MemberDocument document_;  // a new claim alone is not worth a write: it goes along with the next
+  bool dirty_ = true;        // the leader must know something that is not in the store yet
   RequestId request_ = 0;    // outstanding; 0: none
   bool registered_ = false;
   int refused_writes_ = 0;

@@ -7,28 +7,31 @@
 namespace drun::rendezvous {
 namespace {
 
-// Told to stop, an agent waits this long for the leader's word that the job has ended.
+// After a request to stop, an agent waits this long for the leader to end the job.
 constexpr Milliseconds kStopWait{5'000};
 constexpr Milliseconds kStopWaitWhileDown{1'000};
-// After its own time limit an agent gives the leader this long for the better message.
+// The leader's message about a time-out names who is missing, so an agent gives it this long before
+// it gives up by itself.
 constexpr Milliseconds kLeaderMargin{10'000};
 
 }  // namespace
 
-// Whether all must end because this agent was told to. Before the first round any agent speaks for
-// the job; later a spare or a newcomer just goes. The host takes the store with it.
+// Whether a request to stop this agent ends the job for all. Before the first round it does on any
+// node. Later only on a node of the round: a spare or a newcomer just leaves. On the host it always
+// does, because the store ends with it.
 bool MemberAgent::stop_ends_job() const {
   if (config_.is_host || !round_.document || round_.document->ran == 0) return true;
   return last_place_ == round_.document->ran;
 }
 
-// The host's connection to its own store comes back, and the others need that store to hear of it.
+// The host waits even while its link is down: the store is its own, so the link comes back, and the
+// others learn of the stop from that store only.
 Milliseconds MemberAgent::stop_wait() const {
   return up_ || config_.is_host ? kStopWait : kStopWaitWhileDown;
 }
 
-// A job of one node has no spares: who never had its place wanted to run another job, and must not
-// end as if it had.
+// An agent that never held a rank in a one-node job belongs to a different job that reused the id:
+// the outcome is not its own.
 bool MemberAgent::is_foreign_job() const {
   const bool ran = outcome_->end == End::Success || outcome_->end == End::Failure;
   return config_.max_nodes == 1 && last_place_ == 0 && ran;
@@ -93,7 +96,7 @@ Time MemberAgent::patience_ends() const {
 
 void MemberAgent::leave(Time now) {
   if (!ending_ || held_ != 0) return;
-  // The store goes with its host: the others need it until they have left.
+  // The store ends with this process: the others need it until they have left.
   if (config_.is_host && outcome_ && !failed_) {
     if (!closing_since_) {
       closing_since_ = now;

@@ -74,7 +74,8 @@ void join(State& state, const std::string& ticket, Member& member, Time now) {
   state.last_join = now;
 }
 
-// The member takes part no more: the rank that it asked for goes to the first that waits for it.
+// The member takes part no more: the rank that it asked for goes to the member that has waited for
+// it longest.
 void release_rank(State& state, const std::string& ticket, const MemberDocument& document,
                   Time now) {
   if (!document.node_rank) return;
@@ -95,7 +96,8 @@ void release_rank(State& state, const std::string& ticket, const MemberDocument&
   count(state, heir->first, heir->second, 1);
 }
 
-// Takes the rank from its holder: a wish is forgotten, who asked in earnest waits for it.
+// Takes the rank from its holder. If that only wished for it, it goes on without; if it insists, it
+// waits until the rank is free again.
 void displace(State& state, std::map<int, std::string>::iterator at, Time now) {
   const std::string ticket = std::move(at->second);
   state.rank_holders.erase(at);
@@ -127,14 +129,16 @@ void admit(State& state, const Config& config, const std::string& ticket, Member
   auto& rank = member.document.node_rank;
   const bool wish = member.document.node_rank_is_wish;
   const auto& claim = member.document.claim;
-  if (wish && claim && claim->group_rank != rank) rank.reset();  // it runs without it
+  // It runs with another rank than it wished for, so the wish is over.
+  if (wish && claim && claim->group_rank != rank) rank.reset();
   const auto at = rank ? state.rank_holders.find(*rank) : state.rank_holders.end();
   if (at != state.rank_holders.end()) {
     const std::string& holder = at->second;
     const bool settled = state.places.contains(holder) || state.planned.contains(holder);
     const bool holder_wishes = state.members.find(holder)->second.document.node_rank_is_wish;
-    // Who runs with the rank has it, not who was back first (the store forgot whose it is); and who
-    // asks in earnest goes before a wish.
+    // After the store has forgotten the round, members return in any order. The rank belongs to
+    // the one whose workers run with it, not to the first that came back. Otherwise a member that
+    // insists on the rank goes before one that only wishes for it.
     const bool runs = claims_place(state, member.document);
     if (!settled && (holder_wishes ? runs || !wish : runs && !wish)) {
       displace(state, at, now);
@@ -167,8 +171,9 @@ void lose(State& state, Place& place) {
   ++state.lost;
 }
 
-// The agent is there: with its session alive all along, or back within the grace, or back before
-// anything was decided. It has left the round or holds its workers still, so nothing is lost.
+// The agent is there: its session was alive all along, or it came back within the grace or before
+// anything was decided. Either it has left the round or it still holds its workers, so nothing is
+// lost.
 void find_again(State& state, Place& place) {
   if (place.missing) {
     place.missing = false;
@@ -180,7 +185,7 @@ void find_again(State& state, Place& place) {
   }
 }
 
-// It has been told to leave.
+// Its refusal is in the store now.
 void note_refused(State& state, const std::string& ticket, const std::string& reason, Time now) {
   state.assignment_keys.insert(ticket);
   const auto member = state.members.find(ticket);
@@ -191,7 +196,8 @@ void note_refused(State& state, const std::string& ticket, const std::string& re
   state.held.erase(ticket);
   release_rank(state, ticket, member->second.document, now);
   state.plan_broken |= state.planned.contains(ticket);
-  // One that is left behind while the round is being stopped does not excuse the failure.
+  // While the round is being stopped this must not count as a lost node: a lost node would excuse
+  // the workers' failure, and the job would be restarted for free.
   Place* place = find_place(state, ticket);
   if (place != nullptr && state.round.phase == Phase::Running) lose(state, *place);
 }
@@ -210,7 +216,8 @@ void take_places(State& state) {
   state.plan.clear();
 }
 
-// Before the failures of the round are forgotten: does the same go wrong again and again?
+// Counts how often the same rank failed in the same way soon after its start. Call before the
+// failures of the round are forgotten.
 void note_crash(State& state) {
   if (state.failures.empty()) return;
   const auto& root = state.failures.front().summary;
@@ -220,7 +227,7 @@ void note_crash(State& state) {
   state.crash_cause = root.cause;
 }
 
-// The store forgot whose the places are, but a member still holds one.
+// The store forgot who has which place, but this member still runs workers in one.
 void reclaim(State& state, const std::string& ticket, const MemberDocument& d) {
   if (!claims_place(state, d) || state.places.contains(ticket)) return;
   const bool taken = std::any_of(state.places.begin(), state.places.end(), [&](const auto& place) {

@@ -25,8 +25,10 @@ inline constexpr Milliseconds kPrepareTimeout{30'000};
 
 enum class Standing {
   Eligible,
-  Held,    // asks for the rank of a member that is still there, perhaps only until its session dies
-  Refused  // told to leave, or about to be
+  // Asks for the rank of a member that is still there. That may be a dead agent whose session has
+  // not expired yet, so this one waits for a while before it is refused.
+  Held,
+  Refused  // must leave; it may not know yet
 };
 
 struct Member {
@@ -43,7 +45,7 @@ struct Place {
   int group_rank = 0;
   bool succeeded = false;
   bool lost = false;     // its agent was gone before it had left the round
-  bool missing = false;  // not back yet after an outage that cost this leader its session, too
+  bool missing = false;  // not back yet after an outage in which this leader lost its session, too
 };
 
 struct Failure {
@@ -70,11 +72,11 @@ struct State {
 
   std::map<std::string, Member, std::less<>> members;  // by ticket
   std::map<std::string, Place, std::less<>> places;    // by ticket
-  int vacant = 0;  // places of the round of which nobody knows whose they are
+  int vacant = 0;                                // places of the round whose holders are not known
   std::map<std::string, Assignment> reclaimed;   // places the store forgot, to be written again
   std::map<int, std::string> rank_holders;       // asked-for rank -> eligible member
   std::set<std::string, std::less<>> held;       // tickets that are Held
-  std::set<std::string, std::less<>> to_refuse;  // refused, but not told yet
+  std::set<std::string, std::less<>> to_refuse;  // refused, but not written yet
   std::set<std::string, std::less<>> assignment_keys;  // tickets with an assignment in the store
   std::vector<Planned> plan;                           // while Preparing, by group rank
   std::set<std::string, std::less<>> planned;          // its tickets
@@ -82,7 +84,7 @@ struct State {
   std::vector<std::string> refusals;                   // the last few reasons, for the time-out
   std::string other_jobs;                              // on the same store, as text
   std::vector<Failure> failures;                       // in the current round, as reported
-  std::optional<StopRequest> stop;                     // of the first agent that was told to stop
+  std::optional<StopRequest> stop;                     // of the first agent that was asked to stop
   std::uint64_t arrivals = 0;
 
   // Eligible members, by what they can do now.
@@ -116,7 +118,7 @@ struct Decision {
   std::string stopping;  // not empty: stops the round, for this reason
   RoundDocument round;
   std::vector<Planned> plan;                   // when the round is now Preparing
-  std::map<std::string, std::string> refused;  // ticket -> reason: told to leave
+  std::map<std::string, std::string> refused;  // ticket -> reason
   std::vector<std::string> dropped;            // tickets whose assignment is deleted
   std::optional<Outcome> outcome;
 };
@@ -135,7 +137,7 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
 // What a new leader finds: the state from all keys of the job. `previous` is what this agent knew
 // when it led before, or null; `seen` the latest round that it has ever seen, which the store may
 // have forgotten. Places without an agent are lost, or missing until `grace_until`
-// where that is given. `problems` gets a line for each document that could not be read.
+// if that is given. `problems` gets a line for each document that could not be read.
 [[nodiscard]] State restore(const Config& config, std::int64_t epoch,
                             const std::vector<Change>& entries, const State* previous,
                             const RoundDocument& seen, std::optional<Time> grace_until, Time now,
@@ -144,8 +146,9 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
 // Counts afresh, from members and places: after these were changed by hand.
 void recount(State& state, const Config& config, Time now);
 
-// How long a member that asks for a taken rank is held before it is refused: a session whose agent
-// died lives no longer. Where the nodes have less time than that to join, it ends with their time.
+// How long a member that asks for a taken rank is held before it is refused. The session of a dead
+// agent lives no longer than this, so a rank that is still taken then has a living holder. The wait
+// ends earlier if the time to join is over earlier.
 [[nodiscard]] Milliseconds duplicate_grace(const Config& config);
 
 }  // namespace drun::rendezvous

@@ -1,4 +1,4 @@
-// Which other jobs (rendezvous ids) have agents on a job's store. Pure: fed from a watch of
+// The other jobs (rendezvous ids) that have agents on a job's store. Pure: fed from a watch of
 // kAllJobs.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Where the parts of a participant put what they want done. Numbers watches and requests, so that
-// late answers to what is over are recognised.
+// Collects the actions that the parts of a participant want performed. Numbers watches and
+// requests, so that late answers to old ones are recognised.
 #pragma once
 
 #include <string>

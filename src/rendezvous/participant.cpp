@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "rendezvous/documents.hpp"
 #include "rendezvous/keys.hpp"
 #include "rendezvous/leader.hpp"
@@ -14,10 +15,11 @@ namespace drun::rendezvous {
 namespace {
 
 constexpr Milliseconds kProgressPeriod{1'000};
-// An agent that stood in vain and sees no leader stands again.
+// An agent that was not elected and sees no leader stands again after this long.
 constexpr Milliseconds kStandAgain{1'000};
 
-// Spreads the agents, the same for the same ticket (FNV-1a).
+// A delay that differs from agent to agent but not from run to run, so that the simulation can be
+// repeated: FNV-1a by hand, because std::hash may differ between libraries.
 Milliseconds spread(const std::string& ticket, unsigned range) {
   std::uint64_t hash = 14695981039346656037U;
   for (const char c : ticket)
@@ -66,14 +68,12 @@ class Participant::Impl {
 
   std::optional<Time> next_deadline() const {
     if (member_.finished()) return std::nullopt;
-    std::optional<Time> next = member_.next_deadline();
-    const auto at = [&](std::optional<Time> time) {
-      if (time && (!next || *time < *next)) next = time;
-    };
-    if (leader_) at(leader_->next_deadline());
-    if (may_stand() && stand_request_ == 0) at(stand_at_);
-    if (shows_progress()) at(next_progress_);
-    return next;
+    EarliestDeadline next;
+    next.include(member_.next_deadline());
+    if (leader_) next.include(leader_->next_deadline());
+    if (may_stand() && stand_request_ == 0) next.include(stand_at_);
+    if (shows_progress()) next.include(next_progress_);
+    return next.time();
   }
 
   MemberAgent& member() { return member_; }
@@ -91,7 +91,9 @@ class Participant::Impl {
         if (!member_.up()) return;
         if (leader_watch_ == 0) {
           leader_watch_ = outbox_.watch(keys_.leader, false);
-          if (config_.is_host) leader_current_ = true;  // tries at once: nobody is there yet
+          // The host does not wait for the snapshot: when its own store has just begun, nobody
+          // leads.
+          if (config_.is_host) leader_current_ = true;
         } else if (new_session) {
           retire();
           stand_request_ = 0;
@@ -149,7 +151,8 @@ class Participant::Impl {
     if (leader_) {
       resign_if_needed();
     } else if (elected_ && leader_current_ && !member_.ending()) {
-      lead(*leader_value_, now);  // before the answer, or the answer was lost
+      // The watch shows that we are elected before the answer does, or the answer was lost.
+      lead(*leader_value_, now);
     }
     if (!may_stand() || stand_request_ != 0) return;
     if (!stand_at_) stand_at_ = now + stand_delay();
@@ -177,10 +180,11 @@ class Participant::Impl {
   }
 
   void lead(std::string value, Time now) {
-    stand_request_ = 0;  // the watch may tell before the answer does
+    stand_request_ = 0;  // its answer may still come, and means nothing then
     leading_as_ = std::move(value);
     seen_leading_ = leader_value_ == leading_as_;
-    // This session is new after an outage? Then the others' may be as well: wait for them.
+    // If this session replaced one that expired in an outage, the sessions of the others may have
+    // expired, too. They get the keep-alive time to come back before they count as lost.
     std::optional<Time> grace;
     if (session_since_ && now < *session_since_ + config_.keep_alive)
       grace = *session_since_ + config_.keep_alive;
@@ -208,7 +212,7 @@ class Participant::Impl {
     }
   }
 
-  // Afresh: the snapshot says who leads.
+  // Begins a new watch: its snapshot shows who leads.
   void watch_leader() {
     outbox_.unwatch(leader_watch_);
     leader_watch_ = outbox_.watch(keys_.leader, false);
@@ -228,14 +232,14 @@ class Participant::Impl {
 
   void report_progress(Time now) {
     if (!shows_progress()) {
-      if (!progress_.empty()) say("", "");
+      if (!progress_.empty()) show_progress("", "");
       return;
     }
     if (member_.waiting() && now < member_.waiting_since() + kProgressPeriod) {
       next_progress_ = member_.waiting_since() + kProgressPeriod;
       return;
     }
-    if (!member_.waiting() && !member_.spare()) return say("", "");
+    if (!member_.waiting() && !member_.spare()) return show_progress("", "");
     if (now < next_progress_) return;
     next_progress_ = now + kProgressPeriod;
     const auto& round = member_.round();
@@ -247,7 +251,7 @@ class Participant::Impl {
           (!room                           ? ", this one waits to be needed"
            : config_.resize == Resize::Now ? ", this one is about to join"
                                            : ", this one joins at the next restart");
-      if (text != progress_) say(text, text);
+      if (text != progress_) show_progress(text, text);
       return;
     }
     const auto elapsed = std::chrono::duration_cast<Milliseconds>(now - member_.waiting_since());
@@ -261,11 +265,11 @@ class Participant::Impl {
     } else if (round && !round->waiting.empty()) {
       text = round->waiting;
     }
-    say(text, "waiting " + clock_text(elapsed) + ": " + text);
+    show_progress(text, "waiting " + clock_text(elapsed) + ": " + text);
   }
 
-  // `what`: the part that is worth a line when it changes.
-  void say(const std::string& what, std::string text) {
+  // `what`: the part without the clock.
+  void show_progress(const std::string& what, std::string text) {
     const bool changed = what != progress_;
     if (!changed && what.empty()) return;
     progress_ = what;
@@ -292,7 +296,7 @@ class Participant::Impl {
   std::unique_ptr<State> known_;  // from the time when this agent led
 
   Time next_progress_;
-  std::string progress_;  // what was said last
+  std::string progress_;  // what was shown last, without the clock
 };
 
 Participant::Participant(Config config, Time now)

@@ -38,11 +38,11 @@ struct PrepareMasterAction {
 struct StartAction {
   Assignment assignment;
 };
-// End this node's workers, if any run; call on_workers_stopped() when nothing of them is left.
+// End this node's workers, if any run; call on_workers_stopped() when nothing is left of them.
 struct StopAction {
-  std::string reason;        // empty: they have succeeded, and are only to be swept up
+  std::string reason;        // empty: they have succeeded; only clean up what they left
   bool immediately = false;  // no grace
-  // What somebody told an agent of the job to stop with: the same on all nodes. 0: another cause.
+  // The signal that asked an agent of the job to stop; the same on all nodes. 0: another cause.
   int signal = 0;
   bool time_limit = false;  // a limit that the user set is over, here or on another node
 };
@@ -86,12 +86,12 @@ class Participant {
   void on_workers_failed(int round, FailureSummary failure,
                          Time now);   // the first failure; the rest are being stopped
   void on_workers_stopped(Time now);  // nothing of them is left
-  // This agent was told to stop (signal, --timeout): ends the job for all. `exit_code` is what all
+  // A signal or --timeout asks this agent to stop: ends the job for all. `exit_code` is what all
   // agents give.
   void on_stop_requested(std::string reason, int exit_code, Time now);
 
-  // Nothing is lost where this one is dropped and another made later: the store has never confirmed
-  // that it knows this agent, so nobody counts on it, and nobody has told it to stop.
+  // True if nothing is lost when this one is dropped and another made later: the store has never
+  // confirmed that it knows this agent, so nobody counts on it, and nobody has asked it to stop.
   [[nodiscard]] bool dispensable() const;
 
   // What to do now, in order. Empty when nothing changed.

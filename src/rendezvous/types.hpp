@@ -39,7 +39,7 @@ struct Config {
   int max_restarts = 0;
   std::string role = "default";
   std::optional<int> node_rank;  // asked for (--node-rank, static, Slurm)
-  // Where another node has it already, any other will do. Else the later node is refused.
+  // If another node has that rank already: true, any other will do; false, this one is refused.
   bool node_rank_is_wish = false;
 
   std::string host;     // for people and for natural order: gethostname()
@@ -49,8 +49,8 @@ struct Config {
   std::string ticket;    // unique per agent process
 
   // What all agents must agree on, by name: "program", ... -> value (a digest where it may be
-  // secret). "protocol", "nnodes", "max-restarts", "rank-order" and "resize" are added where
-  // missing.
+  // secret). "protocol", "nnodes", "max-restarts", "rank-order" and "resize" are added if they
+  // are missing.
   std::map<std::string, std::string> agreement;
 
   RankOrder rank_order = RankOrder::Keep;
@@ -61,9 +61,9 @@ struct Config {
   Milliseconds last_call_timeout{30'000};  // upper bound of the wait between min and max
   Milliseconds quiet_period{2'000};        // min..max starts this long after the last join
   Milliseconds close_timeout{30'000};      // the host waits this long for the others to leave
-  // Without the store for longer than this: stop the workers and give up. The store's sessions
-  // should live about two seconds longer, so that a node that was cut off has no workers any more
-  // when the others go on without it.
+  // After this long without the store, an agent stops its workers and gives up. The store's
+  // sessions should live about two seconds longer: then a node that was cut off has no workers any
+  // more when the others go on without it.
   Milliseconds keep_alive{6'000};
   // A node that has not stopped its workers after this long is left behind. Must exceed the grace
   // that workers get between the stop signal and SIGKILL.
@@ -120,8 +120,8 @@ struct FailureSummary {
   std::string last_words;           // the line of traceback or tail that says most, may be empty
   std::vector<FailedRanks> others;  // the other ranks that failed by themselves
   bool restartable = true;          // false: the restart policy (--restart-on) forbids another try
-  // Of all ranks that failed by themselves, 128+n for a signal: the highest code (0: only this
-  // one's counts), and that of the lowest rank (-1: only this one's counts).
+  // Of all ranks that failed by themselves: the highest exit code (0: only this rank's counts), and
+  // the lowest rank with its code (-1: only this rank's counts). A signal n is 128+n.
   int highest_code = 0;
   int lowest_rank = -1;
   int lowest_code = 0;
@@ -134,7 +134,7 @@ struct FailureSummary {
 enum class End {
   Success,
   Failure,   // a worker's; `failure` says which
-  Stopped,   // an agent was told to stop (signal); `exit_code` is 128+n
+  Stopped,   // an agent was asked to stop (by a signal: `exit_code` is 128+n)
   Timeout,   // not enough nodes in time; `text` names who is missing
   Refused,   // this agent only: duplicate rank, disagreement, closed job ...; harms nobody else
   StoreLost  // this agent lost the store for good
