@@ -27,6 +27,7 @@
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/output_flush.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
+#include "launcher/agent/shutdown_fsm.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/agent/stop_requests.hpp"
 #include "launcher/agent/store_linger.hpp"
@@ -51,6 +52,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kConnectingInterval{500};
+constexpr milliseconds kDrainLimit{1'000};
 constexpr const char* kWaitLonger =
     "; start drun on the node that has this address, or wait longer with --rdzv-conf "
     "join_timeout=SECONDS";
@@ -67,8 +69,12 @@ class Agent {
         timer_(io_),
         input_(io_, options.local_node >= 0 ? ::getpgid(::getppid()) : ::getpgrp()),
         output_(output_options(options, host_name_)),
-        voice_(output_, neighbours, single_node_),
-        reader_(io_, output_),
+        status_({::isatty(STDERR_FILENO) == 1,
+                 [this](std::string text) { output_.message(std::move(text)); },
+                 [this](std::string text) { output_.status(std::move(text)); }},
+                neighbours, single_node_),
+        flush_(io_, {[this](milliseconds limit) { (void)output_.drain(limit); },
+                     [this] { return output_.flush_progress(); }, [this] { output_.give_up(); }}),
         group_(options, host_name_, processes_, worker_output_),
         limits_(options, Clock::now()),
         join_deadline_(Clock::now() + options.conf.join_timeout),
@@ -80,10 +86,11 @@ class Agent {
     finder_.find();
     arm_timer();
     io_.run();
-    return outcome_.exit_code;
+    return shutdown_.exit_code();
   }
 
-  // After run(): the others of the job wait for this agent still.
+  // After run(): true if the rest of the job may still be waiting for this agent: it never joined,
+  // was refused, or lost the store.
   [[nodiscard]] bool unnoticed() const {
     using enum rendezvous::End;
     return !participant_ || outcome_.end == Refused || outcome_.end == StoreLost;
@@ -113,10 +120,10 @@ class Agent {
   void waiting_for(const std::string& what) {
     const auto now = Clock::now();
     const auto elapsed = now - (join_deadline_ - options_.conf.join_timeout);
-    voice_.waiting("waiting " +
-                       rendezvous::clock_text(std::chrono::duration_cast<milliseconds>(elapsed)) +
-                       ": " + what,
-                   now);
+    status_.waiting("waiting " +
+                        rendezvous::clock_text(std::chrono::duration_cast<milliseconds>(elapsed)) +
+                        ": " + what,
+                    now);
   }
 
   void connect(const Endpoint& endpoint, Clock::duration limit) {
@@ -136,25 +143,23 @@ class Agent {
   // ---- the rendezvous ----
 
   void on_key_value(const rendezvous::KeyValueEvent& event) {
-    if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event)) {
-      if (link->link == rendezvous::Link::Closed) return leave_for_good();
-      link_failed_ = link->link == rendezvous::Link::Failed;
-      if (!participant_) {
-        if (link->link == rendezvous::Link::Failed)
-          return fail(link->detail + finder_.holder(), finder_.holder().empty() ? kWaitLonger : "");
-        if (link->link != rendezvous::Link::Up) return;
-        if (!begin_rendezvous()) return;
-      }
-    }
+    const auto* link = std::get_if<rendezvous::LinkEvent>(&event);
+    if (link != nullptr && link->link == rendezvous::Link::Closed)
+      return perform(shutdown_.on_link_closed());
+    if (link != nullptr && link->link == rendezvous::Link::Failed)
+      perform(shutdown_.on_link_failed());
+    if (shutdown_.leaving()) return linger(event);
+    if (!participant_ && (link == nullptr || !on_first_link(*link))) return;
     if (lost_unregistered(event)) return;
-    if (serve_on_) {
-      const auto step = serve_on_->on_event(event);
-      if (step == StoreLinger::Step::Say) log::warning(serve_on_->text());
-      if (step == StoreLinger::Step::Leave) leave_store();
-    }
-    if (leaving_ || !participant_) return;
     participant_->on_key_value(event, Clock::now());
     pump();
+  }
+
+  // Whether the rendezvous has begun.
+  bool on_first_link(const rendezvous::LinkEvent& link) {
+    if (link.link == rendezvous::Link::Failed)
+      fail(link.detail + finder_.holder(), finder_.holder().empty() ? kWaitLonger : "");
+    return link.link == rendezvous::Link::Up && begin_rendezvous();
   }
 
   // The store went away before it knew this agent, with another job's agent perhaps: nobody counts
@@ -162,7 +167,7 @@ class Agent {
   bool lost_unregistered(const rendezvous::KeyValueEvent& event) {
     const auto* link = std::get_if<rendezvous::LinkEvent>(&event);
     const bool down = link != nullptr && link->link == rendezvous::Link::Down;
-    if (!down || leaving_ || finder_.hosting() || !participant_->dispensable()) return false;
+    if (!down || finder_.hosting() || !participant_->dispensable()) return false;
     const std::string cause = link->detail;
     participant_.reset();
     link_ = nullptr;
@@ -175,7 +180,10 @@ class Agent {
     if (!finder_.hosting()) {
       const auto held =
           finder_.hold_worker_port(options_.local_addr.value_or(link_->local_address()));
-      if (!held) return fail(held.error().what()), false;
+      if (!held) {
+        fail(held.error().what());
+        return false;
+      }
     }
     const auto now = Clock::now();
     auto settings =
@@ -191,12 +199,12 @@ class Agent {
   // Does what the rendezvous asks for, until it has nothing more to ask.
   void pump() {
     apply(group_.on_time(Clock::now()));
-    if (participant_ && !leaving_) {
+    if (participant_ && !shutdown_.leaving()) {
       for (auto actions = participant_->take_actions(); !actions.empty();
            actions = participant_->take_actions()) {
         for (auto& action : actions) {
           std::visit([this](auto& each) { perform(each); }, action);
-          if (leaving_) return;
+          if (shutdown_.leaving()) return;
         }
       }
     }
@@ -204,44 +212,47 @@ class Agent {
   }
 
   void arm_timer() {
-    if (leaving_) return;
+    if (shutdown_.leaving()) return;
     auto due = group_.next_deadline();
     const auto include = [&due](std::optional<Clock::time_point> other) {
       if (other && (!due || *other < *due)) due = other;
     };
     if (participant_) include(participant_->next_deadline());
-    include(voice_.progress().next_deadline());
+    include(status_.line().next_deadline());
     include(limits_.next_deadline(Clock::now()));
     if (link_ && !participant_) include(Clock::now() + kConnectingInterval);
-    if (!due) return static_cast<void>(timer_.cancel());
+    if (!due) {
+      timer_.cancel();
+      return;
+    }
     timer_.expires_at(*due);
     timer_.async_wait([this](asio::error_code cancelled) {
-      if (cancelled || leaving_) return;
+      if (cancelled || shutdown_.leaving()) return;
       const auto now = Clock::now();
       if (const auto expired = limits_.expired(now)) end_at_limit(*expired, now);
       if (const auto countdown =
               limits_.countdown(now, stop_requests_.any(), single_node_ ? stop_reason_ : ""))
-        voice_.progress().show(*countdown, now);
-      if (link_ && !participant_ && !leaving_ && !finder_.host_after_all()) {
+        status_.line().show(*countdown, now);
+      if (link_ && !participant_ && !shutdown_.leaving() && !finder_.host_after_all()) {
         const auto cause = link_->last_error();
         waiting_for("the store at " + to_string(options_.endpoint) + ": " +
                     (cause.empty() ? "no answer yet" : cause) + finder_.holder());
       }
-      voice_.progress().on_time(now);
-      if (participant_ && !leaving_) participant_->on_time(now);
+      status_.line().on_time(now);
+      if (participant_ && !shutdown_.leaving()) participant_->on_time(now);
       pump();
     });
   }
 
   void end_at_limit(const std::string& what, Clock::time_point now) {
-    if (leaving_) return;
-    voice_.progress().clear();
-    voice_.at_limit(group_.describe(now));
-    stop_job(what, kTimeLimit);
+    if (shutdown_.leaving()) return;
+    status_.line().clear();
+    status_.at_limit(group_.describe(now));
+    end_job(what, kTimeLimit);
   }
 
   // Ends the job on all nodes, or only this agent where it is not part of one yet.
-  void stop_job(const std::string& reason, int exit_code) {
+  void end_job(const std::string& reason, int exit_code) {
     if (participant_) return participant_->on_stop_requested(reason, exit_code, Clock::now());
     finish(ended_early(rendezvous::End::Stopped, exit_code, reason));
   }
@@ -262,7 +273,7 @@ class Agent {
   }
 
   void perform(const rendezvous::StartAction& action) {
-    voice_.workers_start();
+    status_.workers_start();
     if (restart_count_ < action.assignment.restart_count && single_node_) {
       log::info("restart " + std::to_string(action.assignment.restart_count) + " of " +
                 std::to_string(options_.max_restarts) + " after " + failure_);
@@ -274,34 +285,38 @@ class Agent {
 
   void perform(const rendezvous::StopAction& action) {
     if (!action.reason.empty()) stop_reason_ = action.reason;
-    if (action.time_limit) voice_.at_limit(group_.describe(Clock::now()));
+    if (action.time_limit) status_.at_limit(group_.describe(Clock::now()));
     if (action.signal != 0) group_.stop_with(action.signal);
     // What is stopped at once has lost the store; that is reported when it is gone.
     if (!group_.idle() && !action.immediately && !action.reason.empty())
-      voice_.stopping(action.reason);
+      status_.stopping(action.reason);
     if (!group_.idle() && !action.immediately && !limits_.in_grace()) begin_grace(Clock::now());
     apply(group_.stop(action.immediately));
   }
 
   void begin_grace(Clock::time_point now) {
     limits_.grace_begins(now);
-    if (stop_requests_.any()) voice_.progress().show(*limits_.countdown(now, true, ""), now, true);
+    if (stop_requests_.any()) status_.line().show(*limits_.countdown(now, true, ""), now, true);
   }
 
   void perform(rendezvous::FinishAction& action) { finish(std::move(action.outcome)); }
 
   void perform(const rendezvous::ProgressAction& action) {
-    voice_.waiting(action.text, Clock::now());
+    status_.waiting(action.text, Clock::now());
   }
 
   void perform(const rendezvous::LogAction& action) {
-    voice_.progress().clear();
-    action.warning ? log::warning(action.text) : voice_.state(action.text);
+    status_.line().clear();
+    if (action.warning) {
+      log::warning(action.text);
+    } else {
+      status_.state(action.text);
+    }
   }
 
   void perform(const rendezvous::RoundStopsAction& action) {
-    voice_.progress().clear();
-    voice_.stopping(action.reason);
+    status_.line().clear();
+    status_.stopping(action.reason);
   }
 
   // ---- the workers ----
@@ -315,20 +330,20 @@ class Agent {
             if (const auto* lost = std::get_if<process::GuardianLost>(&event))
               return on_guardian_lost(*lost);
             const auto* stopped = std::get_if<process::Stopped>(&event);
-            if (stopped != nullptr) voice_.left_behind(process::describe(*stopped));
-            if (stopped != nullptr && leaving_) {
-              if (!std::exchange(swept_, true)) close_store();
-              continue;
+            if (stopped != nullptr) status_.left_behind(process::describe(*stopped));
+            if (stopped != nullptr && shutdown_.leaving()) {
+              perform(shutdown_.on_swept());
+            } else {
+              apply(group_.on_event(event, now));
             }
-            apply(group_.on_event(event, now));
           }
-          if (!swept_) wait_for_guardian();
+          if (shutdown_.workers_may_run()) wait_for_guardian();
           pump();
         });
   }
 
   void apply(GroupNews news) {
-    if (!participant_ || leaving_) return;
+    if (!participant_ || shutdown_.leaving()) return;
     const auto now = Clock::now();
     if (news.started) limits_.workers_run();
     if (news.started) participant_->on_workers_started(group_.round(), now);
@@ -338,21 +353,18 @@ class Agent {
       participant_->on_workers_failed(group_.round(), std::move(*news.failure), now);
     }
     if (news.stopped) {
-      if (limits_.in_grace()) voice_.progress().show("", now);
+      if (limits_.in_grace()) status_.line().show("", now);
       limits_.grace_ends();
     }
     if (news.stopped) participant_->on_workers_stopped(now);
   }
 
   void on_guardian_lost(const process::GuardianLost& lost) {
-    guardian_lost_ = true;
+    perform(shutdown_.on_guardian_lost());
+    if (shutdown_.leaving()) return;
     const std::string reason = process::describe(lost);
-    if (leaving_ || !participant_) {
-      if (!leaving_) return fail(reason);
-      swept_ = true;
-      return close_store();
-    }
-    voice_.state(reason + "; its workers were killed");
+    if (!participant_) return fail(reason);
+    status_.state(reason + "; its workers were killed");
     apply(group_.abandon());
     participant_->on_stop_requested(reason, kDrunFailed, Clock::now());
     pump();
@@ -361,50 +373,47 @@ class Agent {
   // ---- signals ----
 
   void on_signal(SignalMeaning meaning, int signal) {
-    if (meaning == SignalMeaning::Resize) output_.resize();
-    if (meaning == SignalMeaning::Resize || meaning == SignalMeaning::Forward)
-      return group_.forward(signal);
-    if (meaning == SignalMeaning::Suspend) {
-      voice_.progress().clear();
-      // While the workers are being stopped for good they need their time.
-      leaving_ || limits_.in_grace() ? suspend() : static_cast<void>(suspend_with(guardian_));
-      return watch_input();
+    switch (meaning) {
+      case SignalMeaning::Resize:
+        output_.resize();
+        return group_.forward(signal);
+      case SignalMeaning::Forward:
+        return group_.forward(signal);
+      case SignalMeaning::Suspend:
+        return suspend_job();
+      case SignalMeaning::Stop:
+        break;
     }
-    const std::string reason = "received " + process::signal_name(signal);
-    if (!stop_requests_.count(signal, Clock::now())) return;
-    if (reader_.started()) return reader_.give_up(reason);
-    if (stop_requests_.number() > 1) {
-      voice_.progress().clear();
-      log::warning(reason + " again: killing the workers");
-      if (!guardian_lost_) guardian_.stop(SIGKILL, milliseconds(0));
-      if (stop_requests_.number() > 2 || leaving_) {
-        end_with(signal);
-        impatient_ = true;
-        if (swept_ || guardian_lost_) leave_for_good();
-      }
-      return;
-    }
-    if (leaving_) return stop_serving();
-    group_.stop_with(signal);
-    stop_job(single_node_ ? reason : reason + " on " + host_name_, 128 + signal);
-    pump();
+    if (const auto level = stop_requests_.count(signal, Clock::now()))
+      perform(shutdown_.on_stop(*level, signal));
   }
 
-  // A signal cut the end of the job short.
-  void end_with(int signal) {
-    if (outcome_.exit_code == 0) outcome_.exit_code = 128 + signal;
+  void suspend_job() {
+    status_.line().clear();
+    // While the workers are being stopped for good they need their time.
+    if (shutdown_.leaving() || limits_.in_grace()) {
+      suspend();
+    } else {
+      (void)suspend_with(guardian_);
+    }
+    watch_input();
+  }
+
+  // "received SIGTERM"
+  [[nodiscard]] std::string request() const {
+    return "received " + process::signal_name(shutdown_.signal());
   }
 
   void watch_input() {
     input_.cancel();
-    if (!leaving_ && group_.has_input()) input_.watch([this] { on_background_read(); });
+    if (!shutdown_.leaving() && group_.has_input()) input_.watch([this] { on_background_read(); });
   }
 
   // A worker reads the terminal while drun is in the background: as any job, it waits for the shell
   // to bring it to the foreground.
   void on_background_read() {
-    if (leaving_ || limits_.in_grace()) return;
-    voice_.progress().clear();
+    if (shutdown_.leaving() || limits_.in_grace()) return;
+    status_.line().clear();
     if (options_.local_node >= 0) {
       input_.cancel();
       ::kill(::getppid(), SIGTTIN);  // the shell's job; it suspends its agents
@@ -423,53 +432,88 @@ class Agent {
                    : ended_early(rendezvous::End::Timeout, kTimeLimit, std::move(text)));
   }
 
-  // Says how it ended, then sweeps what the workers left behind, then says goodbye to the store.
   void finish(rendezvous::Outcome outcome) {
-    if (leaving_) return;
-    leaving_ = true;
+    if (shutdown_.leaving()) return;
     outcome_ = std::move(outcome);
-    voice_.progress().show("", Clock::now());
+    status_.line().show("", Clock::now());
     timer_.cancel();
     finder_.cancel();
-    if (guardian_lost_) {
-      swept_ = true;
-      close_store();
-    } else {
-      // Each process gets the signal once.
-      guardian_.stop(group_.stopping() ? 0 : group_.stop_signal(), options_.shutdown_timeout);
+    perform(shutdown_.on_outcome(outcome_.exit_code, farewell()));
+  }
+
+  [[nodiscard]] Farewell farewell() const {
+    if (!key_value_ || !participant_) return Farewell::None;
+    const bool shared = finder_.hosting() && options_.backend != Backend::Standalone;
+    return shared ? Farewell::ServeOthers : Farewell::Goodbye;
+  }
+
+  void perform(const ShutdownFsm::Steps& steps) {
+    for (const auto step : steps)
+      perform(step);
+  }
+
+  void perform(ShutdownFsm::Step step) {
+    using enum ShutdownFsm::Step;
+    switch (step) {
+      case StopJob:
+        return stop_job();
+      case KillWorkers:
+        return kill_workers();
+      case Sweep:
+        // Each process gets the signal once.
+        return guardian_.stop(group_.stopping() ? 0 : group_.stop_signal(),
+                              options_.shutdown_timeout);
+      case Report:
+        return report();
+      case ServeOthers:
+        linger_.emplace(options_.run_id);
+        return key_value_->watch(StoreLinger::kWatch, std::string(rendezvous::kAllJobs), true);
+      case SayGoodbye:
+        return key_value_->close();
+      case Leave:
+        return leave();
+      case GiveUpReader:
+        return flush_.give_up(request());
+      case End:
+        return signals_.cancel();
     }
   }
 
-  void close_store() {
-    report_outcome(options_, outcome_, output_,
-                   [this](std::string text) { voice_.say(std::move(text)); });
+  void stop_job() {
+    group_.stop_with(shutdown_.signal());
+    end_job(single_node_ ? request() : request() + " on " + host_name_, 128 + shutdown_.signal());
+    pump();
+  }
+
+  void kill_workers() {
+    status_.line().clear();
+    log::warning(request() + " again: killing the workers");
+    guardian_.stop(SIGKILL, milliseconds(0));
+  }
+
+  void report() {
+    output_.drain(kDrainLimit);
+    if (output_.lost_output()) shutdown_.on_output_lost();
+    outcome_.exit_code = shutdown_.exit_code();
+    report_outcome(options_, outcome_, output_.lost_logs(),
+                   [this](std::string text) { status_.say(std::move(text)); });
     if (outcome_.failure)
-      pass_on(options_, *outcome_.failure, group_.error_file(*outcome_.failure));
-    if (!key_value_ || !participant_ || impatient_ || link_failed_) return leave_for_good();
-    const bool shared = finder_.hosting() && options_.backend != Backend::Standalone;
-    if (!shared || stop_requests_.any()) return key_value_->close();
-    serve_on_.emplace(options_.run_id);
-    key_value_->watch(StoreLinger::kWatch, std::string(rendezvous::kAllJobs), true);
+      forward_error_file(options_, *outcome_.failure, group_.error_file(*outcome_.failure));
   }
 
-  // In one step with the last look at who needs the store, so that nobody comes in between. Who
-  // does is told of by the watch.
-  void leave_store() {
-    if (!link_failed_ &&
-        !store_.stop_unless([this](std::string_view key) { return serve_on_->needs(key); }))
-      return;
-    serve_on_.reset();
-    leave_for_good();
-  }
-
-  void stop_serving() {
-    if (!serve_on_) return;
-    serve_on_.reset();
-    link_failed_ ? leave_for_good() : key_value_->close();
+  // Serves the store until no other job needs it. The last look is one step with the end of the
+  // service, so that nobody comes in between; if somebody did, the watch tells.
+  void linger(const rendezvous::KeyValueEvent& event) {
+    if (shutdown_.phase() != ShutdownFsm::Phase::ServingOthers) return;
+    const auto step = linger_->on_event(event);
+    if (step == StoreLinger::Step::Say) log::warning(linger_->text());
+    if (step == StoreLinger::Step::StopStore &&
+        store_.stop_unless([this](std::string_view key) { return linger_->needs(key); }))
+      perform(shutdown_.on_store_unneeded());
   }
 
   // Nothing is waited for any more but who reads drun's output; then run() returns.
-  void leave_for_good() {
+  void leave() {
     timer_.cancel();
     guardian_events_.cancel();
     input_.cancel();
@@ -478,10 +522,9 @@ class Agent {
       key_value_.reset();
       store_.end();
     });
-    reader_.start(outcome_.exit_code, stop_requests_.any(), [this](bool lost) {
-      if (lost) end_with(stop_requests_.last());
-      if (output_.lost_output() && outcome_.exit_code == 0) outcome_.exit_code = kDrunFailed;
-      signals_.cancel();
+    flush_.start(shutdown_.exit_code(), stop_requests_.any(), [this](bool lost) {
+      perform(shutdown_.on_flushed(lost));
+      if (output_.lost_output()) shutdown_.on_output_lost();
     });
   }
 
@@ -495,8 +538,8 @@ class Agent {
   asio::steady_timer timer_;
   BackgroundInput input_;
   Output output_;
-  StatusReporter voice_;
-  OutputFlush reader_;
+  StatusReporter status_;
+  OutputFlush flush_;
   StoreHost store_;
   std::unique_ptr<rendezvous::KeyValue> key_value_;
   StoreKeyValue* link_ = nullptr;  // the same, where it is a store
@@ -514,12 +557,8 @@ class Agent {
   std::string failure_;      // the last one here, in full
   int restart_count_ = 0;
   StopRequests stop_requests_;
-  bool link_failed_ = false;  // nobody to say goodbye to
-  bool guardian_lost_ = false;
-  bool leaving_ = false;                 // the outcome is known
-  bool swept_ = false;                   // nothing of the workers is left
-  bool impatient_ = false;               // a third signal: no goodbyes
-  std::optional<StoreLinger> serve_on_;  // while other jobs may need the store
+  ShutdownFsm shutdown_;
+  std::optional<StoreLinger> linger_;  // while other jobs may need the store
 };
 
 }  // namespace

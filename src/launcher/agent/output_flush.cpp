@@ -1,8 +1,5 @@
 #include "launcher/agent/output_flush.hpp"
 
-#include <chrono>
-#include <utility>
-
 #include "drun/base/log.hpp"
 
 namespace drun::launcher {
@@ -10,16 +7,16 @@ namespace drun::launcher {
 using Clock = std::chrono::steady_clock;
 
 void OutputFlush::start(int exit_code, bool told_to_stop, std::function<void(bool)> over) {
-  if (started()) return;
+  if (policy_) return;
   over_ = std::move(over);
-  output_.drain(FlushPolicy::kInterval);
+  target_.drain(FlushPolicy::kInterval);
   policy_.emplace(exit_code, told_to_stop, Clock::now());
   look();
 }
 
 void OutputFlush::look() {
   const auto now = Clock::now();
-  const FlushProgress progress = output_.flush_progress();
+  const FlushProgress progress = target_.progress();
   switch (policy_->look(progress, now)) {
     case FlushPolicy::Step::Done:
       return end(false);
@@ -39,14 +36,14 @@ void OutputFlush::look() {
 
 void OutputFlush::give_up(const std::string& why) {
   if (!over_) return;
-  const FlushProgress progress = output_.flush_progress();
+  const FlushProgress progress = target_.progress();
   if (!progress.all) log::error(lost_at_reader(progress, why));
   end(!progress.all);
 }
 
 void OutputFlush::end(bool lost) {
   timer_.cancel();
-  output_.give_up();
+  target_.give_up();
   std::exchange(over_, nullptr)(lost);
 }
 

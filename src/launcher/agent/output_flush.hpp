@@ -1,37 +1,45 @@
-// The last thing that an agent waits for: whoever reads its output (docs/output.md, "At the end").
+// The last thing that drun waits for: whoever reads its output (docs/output.md, "At the end").
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 
-#include "launcher/output/output.hpp"
+#include "launcher/output/flush_policy.hpp"
 
 namespace drun::launcher {
 
-// In the thread that runs `io`, which uses `output` too; both outlive it.
+// What is flushed.
+struct FlushTarget {
+  std::function<void(std::chrono::milliseconds limit)> drain;  // begins; waits no longer than that
+  std::function<FlushProgress()> progress;
+  std::function<void()> give_up;  // nobody waits for a reader any more
+};
+
+// In the thread that runs `io`, which uses the target, too.
 class OutputFlush {
  public:
-  OutputFlush(asio::io_context& io, Output& output) : output_(output), timer_(io) {}
+  OutputFlush(asio::io_context& io, FlushTarget target) : target_(std::move(target)), timer_(io) {}
   OutputFlush(const OutputFlush&) = delete;
   OutputFlush& operator=(const OutputFlush&) = delete;
 
   // All workers are gone. Calls `over`, which may be now, when everything is written or the reader
-  // is given up, which is said; the Output's destructor waits for nobody then. Arguments as of
-  // FlushPolicy; `over` is told whether output was lost.
+  // is given up, which is said. Arguments as of FlushPolicy; `over` is told whether output was
+  // lost. Only the first call counts.
   void start(int exit_code, bool told_to_stop, std::function<void(bool lost)> over);
-  [[nodiscard]] bool started() const { return policy_.has_value(); }
-  // Gives the reader up ("received SIGINT"), where it has not everything by now.
+  // Gives the reader up ("received SIGINT") if it has not everything by now.
   void give_up(const std::string& why);
 
  private:
   void look();
   void end(bool lost);
 
-  Output& output_;
+  const FlushTarget target_;
   asio::steady_timer timer_;
   std::optional<FlushPolicy> policy_;
   std::function<void(bool)> over_;

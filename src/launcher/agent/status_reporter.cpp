@@ -1,18 +1,16 @@
 #include "launcher/agent/status_reporter.hpp"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "drun/base/log.hpp"
 
 namespace drun::launcher {
 
-StatusReporter::StatusReporter(Output& output, SharedLogDedup* neighbours, bool single_node)
-    : output_(output),
+StatusReporter::StatusReporter(StatusScreen screen, SharedLogDedup* neighbours, bool single_node)
+    : screen_(std::move(screen)),
       neighbours_(neighbours),
       single_node_(single_node),
-      progress_(::isatty(STDERR_FILENO) == 1, [this](std::string_view text) { show(text); }) {
+      line_(screen_.terminal, [this](std::string_view text) { write(text); }) {
   log::redirect([this](std::string line) { say(std::move(line)); });
 }
 
@@ -21,11 +19,11 @@ StatusReporter::~StatusReporter() {
 }
 
 void StatusReporter::say(std::string text) {
-  if (neighbours_ == nullptr || neighbours_->first_to_say(text)) output_.message(std::move(text));
+  if (neighbours_ == nullptr || neighbours_->first_to_say(text)) screen_.message(std::move(text));
 }
 
 void StatusReporter::state(const std::string& text) const {
-  single_node_ ? log::debug(text) : log::info(text);
+  log::write(single_node_ ? log::Level::Debug : log::Level::Info, text);
 }
 
 void StatusReporter::stopping(const std::string& reason) {
@@ -34,14 +32,14 @@ void StatusReporter::stopping(const std::string& reason) {
 }
 
 void StatusReporter::workers_start() {
-  progress_.clear();
+  line_.clear();
   waiting_.clear();
   last_stop_.clear();
 }
 
 void StatusReporter::waiting(std::string text, Time now) {
   waiting_ = std::move(text);
-  progress_.show(waiting_, now);
+  line_.show(waiting_, now);
 }
 
 void StatusReporter::at_limit(const std::vector<std::string>& states) {
@@ -55,13 +53,17 @@ void StatusReporter::at_limit(const std::vector<std::string>& states) {
 void StatusReporter::left_behind(const std::string& what) {
   if (what.empty() || what == left_behind_) return;
   left_behind_ = what;
-  progress_.clear();
+  line_.clear();
   log::warning(what);
 }
 
 // What begins with a carriage return is written over what another agent shows there.
-void StatusReporter::show(std::string_view text) {
-  text.starts_with('\r') ? output_.status(std::string(text)) : say(std::string(text));
+void StatusReporter::write(std::string_view text) {
+  if (text.starts_with('\r')) {
+    screen_.status(std::string(text));
+  } else {
+    say(std::string(text));
+  }
 }
 
 }  // namespace drun::launcher

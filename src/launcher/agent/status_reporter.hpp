@@ -1,33 +1,38 @@
 // What an agent tells the user while it runs: each line once among neighbours, state changes only
-// where several machines are involved, and what it waits for.
+// if several machines are involved, and what it waits for.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_line.hpp"
-#include "launcher/output/output.hpp"
 
 namespace drun::launcher {
+
+// Where it is written.
+struct StatusScreen {
+  bool terminal = false;
+  std::function<void(std::string text)> message;  // a line
+  std::function<void(std::string text)> status;   // a line that is written anew in place
+};
 
 class StatusReporter {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Takes the log over until it is gone. `output` and `neighbours` (null: none on this machine)
-  // must outlive it.
-  StatusReporter(Output& output, SharedLogDedup* neighbours, bool single_node);
+  // Takes the log over until it is gone. `neighbours` (null: none on this machine) must outlive it.
+  StatusReporter(StatusScreen screen, SharedLogDedup* neighbours, bool single_node);
   StatusReporter(const StatusReporter&) = delete;
   StatusReporter& operator=(const StatusReporter&) = delete;
   ~StatusReporter();
 
   // drun's own words, which neighbours may have said already.
   void say(std::string text);
-  // A state change: worth a line where several machines are involved, noise where one runs a
-  // program.
+  // A state change: worth a line if several machines are involved, noise if one runs a program.
   void state(const std::string& text) const;
   // The leader's decision to stop and what follows from it on its own node are one thing to the
   // user: the same reason is said once a round.
@@ -42,15 +47,15 @@ class StatusReporter {
   // What a stop could not end, if anything; the same is said once.
   void left_behind(const std::string& what);
 
-  [[nodiscard]] StatusLine& progress() { return progress_; }
+  [[nodiscard]] StatusLine& line() { return line_; }
 
  private:
-  void show(std::string_view text);
+  void write(std::string_view text);
 
-  Output& output_;
+  const StatusScreen screen_;
   SharedLogDedup* const neighbours_;
   const bool single_node_;
-  StatusLine progress_;
+  StatusLine line_;
   std::string waiting_;
   std::string last_stop_;  // why this round ends, as it was said
   std::string left_behind_;

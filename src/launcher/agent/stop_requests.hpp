@@ -2,30 +2,42 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 namespace drun::launcher {
+
+// What the latest request asks for: each one more than the one before.
+enum class StopLevel {
+  Ask,      // end the job, and give the workers their grace
+  Kill,     // kill the workers
+  Abandon,  // say no goodbye to anybody either
+  Force     // whoever was asked three times hangs: --local-nodes kills its agents
+};
 
 class StopRequests {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // What is one request comes as two signals in a row from some: timeout(1) sends to drun and then
-  // to its group, a shell passes on the hang-up that the kernel has told drun of.
+  // Some senders deliver one request as two signals: timeout(1) signals drun and then its group, a
+  // shell passes on the hang-up that the kernel has already told drun of.
   static constexpr std::chrono::milliseconds kSameRequest{500};
 
-  // False where `signal` only repeats the first: the same one within kSameRequest. Those that are
-  // keys (Ctrl-C, Ctrl-\) always count: who presses them twice means it.
-  bool count(int signal, Time now);
-  [[nodiscard]] int number() const { return number_; }
-  [[nodiscard]] bool any() const { return number_ > 0; }
-  // The signal of the latest one; 0: there is none.
-  [[nodiscard]] int last() const { return last_; }
+  // The new level; nullopt if `signal` only repeats the first: the same one within kSameRequest.
+  // Keys (Ctrl-C, Ctrl-\) always count, because whoever presses them twice means it. But nobody is
+  // forced within kSameRequest of the same signal: it takes time to do what was asked.
+  std::optional<StopLevel> count(int signal, Time now);
+  [[nodiscard]] bool any() const { return level_.has_value(); }
 
  private:
-  int number_ = 0;
-  int first_ = 0;
-  int last_ = 0;
-  Time first_at_;
+  [[nodiscard]] bool repeats(int signal, Time now) const;
+
+  struct Request {
+    int signal = 0;
+    Time at;
+  };
+  std::optional<StopLevel> level_;  // nullopt: there was no request
+  Request first_;
+  Request last_;
 };
 
 }  // namespace drun::launcher

@@ -13,10 +13,9 @@ StoreLinger::Step StoreLinger::on_event(const rendezvous::KeyValueEvent& event) 
     if (changes->watch != kWatch) return Step::None;
     others_.on_changes(changes->changes);
   } else {
-    const auto* link = std::get_if<rendezvous::LinkEvent>(&event);
-    return link != nullptr && link->link == rendezvous::Link::Failed ? Step::Leave : Step::None;
+    return Step::None;
   }
-  if (others_.empty()) return Step::Leave;
+  if (others_.empty()) return Step::StopStore;
   return std::exchange(said_, true) ? Step::None : Step::Say;
 }
 

@@ -1,5 +1,5 @@
-// After the job: the store that this agent carries is served on while jobs with other rendezvous
-// ids have agents there. Pure: fed with what the store says.
+// After the job: the store that this agent carries is served while jobs with other rendezvous ids
+// have agents there. Pure: fed with what the store says.
 #pragma once
 
 #include <string>
@@ -14,8 +14,9 @@ class StoreLinger {
  public:
   enum class Step {
     None,
-    Say,   // others are there: tell the user, once
-    Leave  // nobody needs the store (any more), as it seems: see needs()
+    Say,       // others are there: tell the user, once
+    StopStore  // nobody needs the store any more, as it seems: stop it unless needs() says
+               // otherwise
   };
 
   // Watch kWatch with all jobs' keys on it, before the first event.
@@ -23,7 +24,7 @@ class StoreLinger {
 
   explicit StoreLinger(const std::string& run_id) : others_(rendezvous::Keys(run_id)) {}
 
-  Step on_event(const rendezvous::KeyValueEvent& event);
+  [[nodiscard]] Step on_event(const rendezvous::KeyValueEvent& event);
   // Whether a key of the store says that another job's agent is there. Any thread, while no other
   // member is called.
   [[nodiscard]] bool needs(std::string_view key) const { return others_.names_one(key); }

@@ -1,6 +1,5 @@
 #include "launcher/report/outcome_report.hpp"
 
-#include <chrono>
 #include <utility>
 
 #include "base/atomic_file.hpp"
@@ -12,8 +11,6 @@
 
 namespace drun::launcher {
 namespace {
-
-constexpr std::chrono::milliseconds kDrainLimit{1'000};
 
 std::string failure_text(const Options& options, const rendezvous::Outcome& outcome) {
   ReportOptions report;
@@ -31,10 +28,8 @@ rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string 
   return outcome;
 }
 
-void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output& output,
-                    const std::function<void(std::string)>& say) {
-  output.drain(kDrainLimit);
-  if (output.lost_output() && outcome.exit_code == 0) outcome.exit_code = kDrunFailed;
+void report_outcome(const Options& options, const rendezvous::Outcome& outcome,
+                    const std::string& lost_logs, const std::function<void(std::string)>& say) {
   if (outcome.failure) {
     say(failure_text(options, outcome));
   } else if (outcome.end == rendezvous::End::Stopped && outcome.exit_code > 128) {
@@ -42,14 +37,14 @@ void report_outcome(const Options& options, rendezvous::Outcome& outcome, Output
   } else if (outcome.end != rendezvous::End::Success) {
     log::error(outcome.text);
   }
-  if (const auto lost = output.lost_logs(); !lost.empty()) log::warning(lost);
+  if (!lost_logs.empty()) log::warning(lost_logs);
   if (options.report_file.empty()) return;
   const auto written = write_whole_file(options.report_file, render_report_json(outcome));
   if (!written) log::error("--report: " + written.error().what());
 }
 
-void pass_on(const Options& options, const rendezvous::FailureSummary& failure,
-             const std::string& workers_file) {
+void forward_error_file(const Options& options, const rendezvous::FailureSummary& failure,
+                        const std::string& workers_file) {
   const char* own = variable(options.inherited, "TORCHELASTIC_ERROR_FILE");
   if (own == nullptr || *own == '\0' || workers_file.empty() || !read_error_file(workers_file))
     return;

@@ -1,0 +1,128 @@
+#include "launcher/agent/shutdown_fsm.hpp"
+
+#include <algorithm>
+
+#include "base/exit_codes.hpp"
+
+namespace drun::launcher {
+
+using Steps = ShutdownFsm::Steps;
+
+Steps ShutdownFsm::on_outcome(int exit_code, Farewell most) {
+  if (leaving()) return {};
+  exit_code_ = exit_code;
+  owe_at_most(most);
+  if (phase_ == Phase::Unguarded) return {Step::Report, take_leave()};
+  phase_ = Phase::Sweeping;
+  return {Step::Sweep};
+}
+
+Steps ShutdownFsm::on_swept() {
+  // While the job runs, a round was stopped.
+  if (phase_ != Phase::Sweeping) return {};
+  return {Step::Report, take_leave()};
+}
+
+Steps ShutdownFsm::on_guardian_lost() {
+  if (phase_ == Phase::Running) phase_ = Phase::Unguarded;
+  return on_swept();
+}
+
+Steps ShutdownFsm::on_link_failed() {
+  owe_at_most(Farewell::None);
+  return on_link_closed();
+}
+
+Steps ShutdownFsm::on_link_closed() {
+  if (phase_ != Phase::Goodbye && phase_ != Phase::ServingOthers) return {};
+  return {leave()};
+}
+
+Steps ShutdownFsm::on_store_unneeded() {
+  if (phase_ != Phase::ServingOthers) return {};
+  return {leave()};
+}
+
+Steps ShutdownFsm::on_stop(StopLevel level, int signal) {
+  signal_ = signal;
+  switch (phase_) {
+    case Phase::Running:
+    case Phase::Unguarded:
+      return stop_running(level);
+    case Phase::Sweeping:
+    case Phase::ServingOthers:
+    case Phase::Goodbye:
+      return stop_leaving(level);
+    case Phase::Flushing:
+      return {Step::GiveUpReader};
+    case Phase::Gone:
+      break;
+  }
+  return {};
+}
+
+Steps ShutdownFsm::stop_running(StopLevel level) {
+  // Whoever wants drun to end does not want it to serve other jobs.
+  owe_at_most(Farewell::Goodbye);
+  if (level == StopLevel::Ask) return {Step::StopJob};
+  if (level == StopLevel::Kill) return {Step::KillWorkers};
+  owe_at_most(Farewell::None);
+  // The outcome still comes as soon as the workers are dead; it is worth the wait, for the report.
+  // Without a guardian there is nothing to wait for here, only the other nodes.
+  if (phase_ == Phase::Running) return {Step::KillWorkers};
+  cut_short();
+  return {Step::KillWorkers, leave()};
+}
+
+// The job has its outcome already. A first request ends what is done for others; any further one
+// ends the rest, and a success was not waited for.
+Steps ShutdownFsm::stop_leaving(StopLevel level) {
+  owe_at_most(Farewell::Goodbye);
+  if (level == StopLevel::Ask)
+    return phase_ == Phase::ServingOthers ? Steps{take_leave()} : Steps{};
+  owe_at_most(Farewell::None);
+  cut_short();
+  if (phase_ == Phase::Sweeping) return {Step::KillWorkers};
+  return {Step::KillWorkers, leave()};
+}
+
+Steps ShutdownFsm::on_flushed(bool reader_lost) {
+  if (phase_ != Phase::Flushing) return {};
+  if (reader_lost) cut_short();
+  phase_ = Phase::Gone;
+  return {Step::End};
+}
+
+void ShutdownFsm::on_output_lost() {
+  if (exit_code_ == 0) exit_code_ = kDrunFailed;
+}
+
+ShutdownFsm::Step ShutdownFsm::take_leave() {
+  switch (owed_) {
+    case Farewell::ServeOthers:
+      phase_ = Phase::ServingOthers;
+      return Step::ServeOthers;
+    case Farewell::Goodbye:
+      phase_ = Phase::Goodbye;
+      return Step::SayGoodbye;
+    case Farewell::None:
+      break;
+  }
+  return leave();
+}
+
+ShutdownFsm::Step ShutdownFsm::leave() {
+  phase_ = Phase::Flushing;
+  return Step::Leave;
+}
+
+void ShutdownFsm::owe_at_most(Farewell most) {
+  owed_ = std::min(owed_, most);
+}
+
+// A success that somebody did not wait for is none.
+void ShutdownFsm::cut_short() {
+  if (exit_code_ == 0 && signal_ != 0) exit_code_ = 128 + signal_;
+}
+
+}  // namespace drun::launcher
