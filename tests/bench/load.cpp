@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "store/client/socket.hpp"
-#include "store/client/tcpstore_call.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 
 namespace drun::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using store::Call;
-using store::Dialect;
-using store::RequestWriter;
+using store::TcpStoreVersion;
+using store::tcpstore::encode;
+using store::tcpstore::Op;
 
 constexpr std::size_t kHelloReply = 4;
 constexpr std::size_t kConnecting = 2000;  // at once: a server's backlog must not overflow
@@ -32,11 +32,11 @@ std::uint64_t nanoseconds(Duration duration) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
 }
 
-std::string hello(Dialect dialect) {
+std::string hello(TcpStoreVersion version) {
   std::string bytes;
-  if (dialect == Dialect::C) {
-    RequestWriter(bytes).byte(*opcode(Call::Validate, dialect)).u32(0x3C85F7CE);
-    RequestWriter(bytes).byte(*opcode(Call::Ping, dialect)).u32(1);
+  if (version == TcpStoreVersion::Torch2_2) {
+    encode(bytes, version, {.op = Op::Validate});
+    encode(bytes, version, {.op = Op::Ping, .nonce = 1});
   }
   return bytes;
 }
@@ -168,8 +168,8 @@ class Swarm {
   std::vector<char> buffer_;
 };
 
-void forget_sizes(LimitSizes& sizes, Dialect dialect) {
-  sizes.hello_bytes = hello(dialect).size();
+void forget_sizes(LimitSizes& sizes, TcpStoreVersion version) {
+  sizes.hello_bytes = hello(version).size();
   sizes.hello_reply = kHelloReply;
   sizes.request_bytes = 0;
   sizes.reply_bytes = 0;
@@ -177,9 +177,9 @@ void forget_sizes(LimitSizes& sizes, Dialect dialect) {
   ++sizes.load;
 }
 
-// Connects `count` more and waits for the answer to their greeting (dialect C has one).
-void open_connections(Swarm& swarm, std::size_t count, Dialect dialect) {
-  const std::string greeting = hello(dialect);
+// Connects `count` more and waits for the answer to their greeting (torch 2.2 has one).
+void open_connections(Swarm& swarm, std::size_t count, TcpStoreVersion version) {
+  const std::string greeting = hello(version);
   const std::size_t total = swarm.size() + count;
   std::size_t greeted = greeting.empty() ? total : swarm.size();
   const auto limit = Clock::now() + kStuck;
@@ -200,9 +200,9 @@ void open_connections(Swarm& swarm, std::size_t count, Dialect dialect) {
 }
 
 // Sends what has no reply, and a question behind it: its answer says that the first has been done.
-void prepare(Swarm& swarm, const std::string& request, Dialect dialect) {
+void prepare(Swarm& swarm, const std::string& request, TcpStoreVersion version) {
   std::string question;
-  RequestWriter(question).byte(*opcode(Call::Check, dialect)).u64(0);
+  encode(question, version, {.op = Op::Check});
   swarm.send(0, request + question);
   bool answered = false;
   while (!answered) {
@@ -213,11 +213,11 @@ void prepare(Swarm& swarm, const std::string& request, Dialect dialect) {
 // Closed loop, with `depth` requests in flight on each connection.
 class RequestLoad {
  public:
-  RequestLoad(Swarm& swarm, const Workload& workload, Dialect dialect, bool checked)
+  RequestLoad(Swarm& swarm, const Workload& workload, TcpStoreVersion version, bool checked)
       : swarm_(swarm), workload_(workload), checked_(checked && !workload.reply_begins.empty()) {
     requests_.reserve(workload.connections);
     for (std::size_t i = 0; i < workload.connections; ++i) {
-      requests_.push_back(workload.request(i, dialect));
+      requests_.push_back(workload.request(i, version));
     }
   }
 
@@ -294,23 +294,24 @@ class RequestLoad {
   std::uint64_t replies_ = 0;
 };
 
-std::string wait_request(Dialect dialect, std::string_view key) {
+std::string wait_request(TcpStoreVersion version, std::string_view key) {
   std::string bytes;
-  RequestWriter(bytes).byte(*opcode(Call::Wait, dialect)).u64(1).bytes(key);
+  encode(bytes, version, {.op = Op::Wait, .keys = {key}});
   return bytes;
 }
 
-std::string set_request(Dialect dialect, std::string_view key, std::string_view value) {
+std::string set_request(TcpStoreVersion version, std::string_view key, std::string_view value) {
   std::string bytes;
-  RequestWriter(bytes).byte(*opcode(Call::Set, dialect)).bytes(key).bytes(value);
+  encode(bytes, version, {.op = Op::Set, .key = key, .value = value});
   return bytes;
 }
 
 // The limit's server releases `waiters` when one more connection has set the key.
-void hold_replies(LimitSizes& sizes, std::size_t waiters, Dialect dialect, std::string_view key) {
-  sizes.request_bytes = wait_request(dialect, key).size();
+void hold_replies(LimitSizes& sizes, std::size_t waiters, TcpStoreVersion version,
+                  std::string_view key) {
+  sizes.request_bytes = wait_request(version, key).size();
   sizes.reply_bytes = 1;
-  sizes.release_at = waiters * sizes.request_bytes + set_request(dialect, key, "1").size();
+  sizes.release_at = waiters * sizes.request_bytes + set_request(version, key, "1").size();
 }
 
 std::string round_key(std::uint64_t round) {
@@ -321,14 +322,14 @@ std::string round_key(std::uint64_t round) {
 // Connections 1 to n wait for `key`; connection 0 sets it when `may_set` says so. Returns when all
 // have been released; `released` is called for each.
 template <typename Released>
-Clock::time_point pass_barrier(Swarm& swarm, Dialect dialect, const std::string& key,
+Clock::time_point pass_barrier(Swarm& swarm, TcpStoreVersion version, const std::string& key,
                                Clock::time_point limit, const Released& released) {
-  const std::string wait = wait_request(dialect, key);
+  const std::string wait = wait_request(version, key);
   std::size_t left = swarm.size() - 1;
   for (std::size_t i = 1; i < swarm.size(); ++i)
     swarm.send(i, wait);
   const auto set_at = Clock::now();
-  swarm.send(0, set_request(dialect, key, "1"));
+  swarm.send(0, set_request(version, key, "1"));
   while (left > 0) {
     if (Clock::now() > limit) throw std::runtime_error("the barrier takes too long");
     swarm.turn(limit, [&](std::size_t, std::string_view bytes) {
@@ -357,16 +358,16 @@ Measurement guarded(const Body& body) {
 Measurement run_requests(const ServerProcess& server, LimitSizes& sizes, const Workload& workload,
                          Duration time) {
   return guarded([&](Measurement& result) {
-    const Dialect dialect = server.dialect();
-    forget_sizes(sizes, dialect);
-    sizes.request_bytes = workload.request(0, dialect).size();
+    const TcpStoreVersion version = server.version();
+    forget_sizes(sizes, version);
+    sizes.request_bytes = workload.request(0, version).size();
     sizes.reply_bytes = workload.reply_bytes;
     Swarm swarm(server);
     swarm.reserve(workload.connections);
-    open_connections(swarm, workload.connections, dialect);
+    open_connections(swarm, workload.connections, version);
     const bool is_store = !limit_kind(server.name());
-    if (workload.prepare && is_store) prepare(swarm, workload.prepare(dialect), dialect);
-    RequestLoad load(swarm, workload, dialect, is_store);
+    if (workload.prepare && is_store) prepare(swarm, workload.prepare(version), version);
+    RequestLoad load(swarm, workload, version, is_store);
     load.start();
     load.run(Clock::now() + time / 5);
     load.begin_measuring();
@@ -387,15 +388,15 @@ Measurement run_requests(const ServerProcess& server, LimitSizes& sizes, const W
 Measurement run_waits(const ServerProcess& server, LimitSizes& sizes, std::size_t connections,
                       Duration time) {
   return guarded([&](Measurement& result) {
-    const Dialect dialect = server.dialect();
-    forget_sizes(sizes, dialect);
-    hold_replies(sizes, connections, dialect, round_key(0));
+    const TcpStoreVersion version = server.version();
+    forget_sizes(sizes, version);
+    hold_replies(sizes, connections, version, round_key(0));
     static std::uint64_t round = 0;  // keys of earlier loads exist already
     Swarm swarm(server);
     swarm.reserve(connections + 1);
-    open_connections(swarm, connections + 1, dialect);
+    open_connections(swarm, connections + 1, version);
     const auto pass = [&] {
-      pass_barrier(swarm, dialect, round_key(++round), Clock::now() + kStuck,
+      pass_barrier(swarm, version, round_key(++round), Clock::now() + kStuck,
                    [&](Duration latency) { result.latency.add(nanoseconds(latency)); });
     };
     for (const auto end = Clock::now() + time / 5; Clock::now() < end;)
@@ -415,19 +416,19 @@ Measurement run_waits(const ServerProcess& server, LimitSizes& sizes, std::size_
 Measurement run_storm(const ServerProcess& server, LimitSizes& sizes, std::size_t connections,
                       Duration limit) {
   return guarded([&](Measurement& result) {
-    const Dialect dialect = server.dialect();
-    forget_sizes(sizes, dialect);
+    const TcpStoreVersion version = server.version();
+    forget_sizes(sizes, version);
     static std::uint64_t storm = 0;
     const std::string key = "/bench/storm/" + std::to_string(++storm);
-    std::string greeting = hello(dialect);
+    std::string greeting = hello(version);
     const std::size_t hello_reply = greeting.empty() ? 0 : kHelloReply;
-    RequestWriter(greeting).byte(*opcode(Call::Add, dialect)).bytes("init/").i64(1);
+    encode(greeting, version, {.op = Op::Add, .key = "init/", .number = 1});
     sizes.request_bytes = greeting.size() - sizes.hello_bytes;
     sizes.reply_bytes = 8;
 
     Swarm swarm(server);
     swarm.reserve(connections + 1);
-    open_connections(swarm, 1, dialect);  // the one that will set the key
+    open_connections(swarm, 1, version);  // the one that will set the key
     const std::size_t memory = server.memory();
     const std::uint64_t cpu = server.cpu_time();
     const auto start = Clock::now();
@@ -453,8 +454,8 @@ Measurement run_storm(const ServerProcess& server, LimitSizes& sizes, std::size_
         (static_cast<double>(server.memory()) - static_cast<double>(memory)) /
         static_cast<double>(connections);
 
-    hold_replies(sizes, connections, dialect, key);
-    pass_barrier(swarm, dialect, key, start + limit, [](Duration) {});
+    hold_replies(sizes, connections, version, key);
+    pass_barrier(swarm, version, key, start + limit, [](Duration) {});
     const auto end = Clock::now();
     result.seconds = std::chrono::duration<double>(connected - start).count();
     result.barrier_seconds = std::chrono::duration<double>(end - connected).count();

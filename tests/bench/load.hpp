@@ -22,13 +22,13 @@ struct Workload {
   std::size_t connections = 1;
   std::size_t depth = 1;  // requests in flight on each connection
   // A request of connection `number`; of the same size for all.
-  std::function<std::string(std::size_t number, store::Dialect dialect)> request;
+  std::function<std::string(std::size_t number, store::TcpStoreVersion version)> request;
   std::size_t operations = 1;  // that one request counts for
   std::size_t reply_bytes = 0;
   // What a store's reply begins with; empty: anything.
   std::string reply_begins{};
   // Sent once by one connection beforehand; has no reply.
-  std::function<std::string(store::Dialect dialect)> prepare{};
+  std::function<std::string(store::TcpStoreVersion version)> prepare{};
 };
 
 struct Measurement {

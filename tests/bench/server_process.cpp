@@ -39,17 +39,17 @@ pid_t start(FileDescriptor& output, const std::function<void(int)>& body) {
 
 }  // namespace
 
-ServerProcess::ServerProcess(std::string name, store::Dialect dialect,
+ServerProcess::ServerProcess(std::string name, store::TcpStoreVersion version,
                              const std::function<void(int)>& serve)
-    : name_(std::move(name)), dialect_(dialect) {
+    : name_(std::move(name)), version_(version) {
   FileDescriptor output;
   pid_ = start(output, serve);
   read_endpoint(std::move(output));
 }
 
-ServerProcess::ServerProcess(std::string name, store::Dialect dialect,
+ServerProcess::ServerProcess(std::string name, store::TcpStoreVersion version,
                              const std::vector<std::string>& argv)
-    : name_(std::move(name)), dialect_(dialect) {
+    : name_(std::move(name)), version_(version) {
   std::vector<char*> arguments;
   for (const std::string& argument : argv)
     arguments.push_back(const_cast<char*>(argument.c_str()));

@@ -18,15 +18,17 @@ namespace drun::bench {
 class ServerProcess {
  public:
   // Runs `serve` in a child process; it writes its endpoint to the given descriptor, as one line.
-  ServerProcess(std::string name, store::Dialect dialect, const std::function<void(int)>& serve);
+  ServerProcess(std::string name, store::TcpStoreVersion version,
+                const std::function<void(int)>& serve);
   // Runs a program whose first line of output is its endpoint or port.
-  ServerProcess(std::string name, store::Dialect dialect, const std::vector<std::string>& argv);
+  ServerProcess(std::string name, store::TcpStoreVersion version,
+                const std::vector<std::string>& argv);
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
   ~ServerProcess();  // kills it
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] store::Dialect dialect() const { return dialect_; }
+  [[nodiscard]] store::TcpStoreVersion version() const { return version_; }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
   [[nodiscard]] bool alive() const;
 
@@ -40,7 +42,7 @@ class ServerProcess {
   void read_endpoint(FileDescriptor output);
 
   std::string name_;
-  store::Dialect dialect_;
+  store::TcpStoreVersion version_;
   pid_t pid_ = -1;
   Endpoint endpoint_;
 };

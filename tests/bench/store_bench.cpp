@@ -17,14 +17,14 @@
 #include "bench/limit_server.hpp"
 #include "bench/load.hpp"
 #include "bench/server_process.hpp"
-#include "store/client/tcpstore_call.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 
 namespace drun::bench {
 namespace {
 
-using store::Call;
-using store::Dialect;
-using store::RequestWriter;
+using store::TcpStoreVersion;
+using store::tcpstore::encode;
+using store::tcpstore::Op;
 
 constexpr const char* kHelp = R"(Usage: store_bench [options]
 
@@ -138,7 +138,7 @@ std::string key_of(std::size_t number) {
 
 std::string length_of(std::size_t size) {
   std::string bytes;
-  RequestWriter(bytes).u64(size);
+  store::append(bytes, std::uint64_t{size});
   return bytes;
 }
 
@@ -147,12 +147,12 @@ Workload set_get(std::string name, std::size_t connections, std::size_t value_by
   w.name = std::move(name);
   w.connections = connections;
   w.operations = 2;
-  w.request = [value_bytes](std::size_t number, Dialect dialect) {
+  w.request = [value_bytes](std::size_t number, TcpStoreVersion version) {
     std::string bytes;
-    RequestWriter writer(bytes);
-    writer.byte(*opcode(Call::Set, dialect)).bytes(key_of(number));
-    writer.bytes(std::string(value_bytes, 'v'));
-    writer.byte(*opcode(Call::Get, dialect)).bytes(key_of(number));
+    const std::string key = key_of(number);
+    const std::string value(value_bytes, 'v');
+    encode(bytes, version, {.op = Op::Set, .key = key, .value = value});
+    encode(bytes, version, {.op = Op::Get, .key = key});
     return bytes;
   };
   w.reply_bytes = 8 + value_bytes;
@@ -167,15 +167,15 @@ Workload get(std::string name, std::size_t connections, std::size_t value_bytes,
   w.connections = connections;
   w.depth = depth;
   const std::string key = "/bench/value/" + std::to_string(value_bytes);
-  w.request = [key](std::size_t, Dialect dialect) {
+  w.request = [key](std::size_t, TcpStoreVersion version) {
     std::string bytes;
-    RequestWriter(bytes).byte(*opcode(Call::Get, dialect)).bytes(key);
+    encode(bytes, version, {.op = Op::Get, .key = key});
     return bytes;
   };
-  w.prepare = [key, value_bytes](Dialect dialect) {
+  w.prepare = [key, value_bytes](TcpStoreVersion version) {
     std::string bytes;
-    RequestWriter(bytes).byte(*opcode(Call::Set, dialect)).bytes(key);
-    RequestWriter(bytes).bytes(std::string(value_bytes, 'v'));
+    const std::string value(value_bytes, 'v');
+    encode(bytes, version, {.op = Op::Set, .key = key, .value = value});
     return bytes;
   };
   w.reply_bytes = 8 + value_bytes;
@@ -188,9 +188,9 @@ Workload add(std::string name, std::size_t connections, std::size_t depth) {
   w.name = std::move(name);
   w.connections = connections;
   w.depth = depth;
-  w.request = [](std::size_t, Dialect dialect) {
+  w.request = [](std::size_t, TcpStoreVersion version) {
     std::string bytes;
-    RequestWriter(bytes).byte(*opcode(Call::Add, dialect)).bytes("/bench/counter").i64(1);
+    encode(bytes, version, {.op = Op::Add, .key = "/bench/counter", .number = 1});
     return bytes;
   };
   w.reply_bytes = 8;
@@ -201,9 +201,9 @@ Workload check(std::size_t connections) {
   Workload w;
   w.name = "check";
   w.connections = connections;
-  w.request = [](std::size_t, Dialect dialect) {
+  w.request = [](std::size_t, TcpStoreVersion version) {
     std::string bytes;
-    RequestWriter(bytes).byte(*opcode(Call::Check, dialect)).u64(1).bytes("/bench/none");
+    encode(bytes, version, {.op = Op::Check, .keys = {"/bench/none"}});
     return bytes;
   };
   w.reply_bytes = 1;
@@ -278,12 +278,13 @@ std::unique_ptr<ServerProcess> start_unpinned(const std::string& name, const Set
                                               const LimitSizes& sizes) {
   if (const std::optional<LimitKind> kind = limit_kind(name)) {
     return std::make_unique<ServerProcess>(
-        name, Dialect::C, [&sizes, kind](int out) { serve_limit(sizes, *kind, out); });
+        name, TcpStoreVersion::Torch2_2,
+        [&sizes, kind](int out) { serve_limit(sizes, *kind, out); });
   }
   if (name == "drun") {
     if (!std::filesystem::exists(settings.drun_store)) return nullptr;
     return std::make_unique<ServerProcess>(
-        name, Dialect::C,
+        name, TcpStoreVersion::Torch2_2,
         std::vector<std::string>{settings.drun_store, "--bind", "127.0.0.1", "--port", "0"});
   }
   if (name == "torch") {
@@ -292,7 +293,8 @@ std::unique_ptr<ServerProcess> start_unpinned(const std::string& name, const Set
                               "sys.exit(u.find_spec(\"torch\") is None)' 2>/dev/null";
     if (std::system(probe.c_str()) != 0) return nullptr;
     return std::make_unique<ServerProcess>(
-        name, Dialect::A, std::vector<std::string>{settings.python, "-c", kTorchServer});
+        name, TcpStoreVersion::Torch1_13,
+        std::vector<std::string>{settings.python, "-c", kTorchServer});
   }
   usage_error("there is no server '" + name + "'; see --help");
 }

@@ -3,9 +3,8 @@
 // Input: u8 what is decoded, u8 where it is cut, bytes. What was decoded must encode to the very
 // bytes it came from, and must come out alike however the bytes arrive.
 #include "fuzz/fuzz.hpp"
-#include "store/client/tcpstore_call.hpp"
 #include "store/protocol/control_protocol.hpp"
-#include "store/protocol/tcpstore_protocol.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 
 namespace drun::fuzz {
 namespace {
@@ -13,8 +12,8 @@ namespace {
 namespace control = store::control;
 namespace tcpstore = store::tcpstore;
 using store::Limits;
+using store::TcpStoreVersion;
 using tcpstore::Decoder;
-using tcpstore::Dialect;
 
 Limits small_limits() {
   Limits limits;
@@ -29,15 +28,15 @@ const Limits kLimits = small_limits();
 void detect(std::string_view bytes) {
   using Status = tcpstore::Detection::Status;
   Status decided = Status::NeedMore;
-  Dialect dialect = Dialect::A;
+  TcpStoreVersion version = TcpStoreVersion::Torch1_13;
   for (std::size_t size = 0; size <= bytes.size() && size <= 20; ++size) {
-    const tcpstore::Detection found = tcpstore::detect_dialect(bytes.substr(0, size), kLimits);
+    const tcpstore::Detection found = tcpstore::detect_version(bytes.substr(0, size), kLimits);
     require(found.consumed <= size, "no more is consumed than there is");
     require(size < 9 || found.status != Status::NeedMore, "nine bytes are enough");
     if (decided != Status::NeedMore)
-      require(found.status == decided && found.dialect == dialect, "a decision is final");
+      require(found.status == decided && found.version == version, "a decision is final");
     decided = found.status;
-    dialect = found.dialect;
+    version = found.version;
   }
 }
 
@@ -48,7 +47,7 @@ void decode_in_two(Decoder split, const Decoder& whole, std::string_view bytes, 
   if (shorter == 0) return;
   tcpstore::Request request;
   const Decoder::Result part = split.next(bytes.substr(0, shorter), kLimits, request);
-  if (split.dialect() != whole.dialect()) return;  // guessed from what has arrived
+  if (split.version() != whole.version()) return;  // guessed from what has arrived
   if (part.status != Decoder::Status::NeedMore) {
     require(part.status == result.status && part.size == result.size, "more changes nothing");
     return;
@@ -57,12 +56,12 @@ void decode_in_two(Decoder split, const Decoder& whole, std::string_view bytes, 
   if (result.status == Decoder::Status::Complete)
     require(part.size <= result.size, "never more is needed than the request has");
   const Decoder::Result rest = split.next(bytes, kLimits, request);
-  if (split.dialect() == whole.dialect())
+  if (split.version() == whole.version())
     require(rest.status == result.status && rest.size == result.size, "split as whole");
 }
 
-void decode_requests(Dialect dialect, std::string_view bytes, std::uint8_t cut) {
-  Decoder decoder(dialect);
+void decode_requests(TcpStoreVersion version, std::string_view bytes, std::uint8_t cut) {
+  Decoder decoder(version);
   while (!bytes.empty()) {
     Decoder whole = decoder;
     tcpstore::Request request;
@@ -71,7 +70,7 @@ void decode_requests(Dialect dialect, std::string_view bytes, std::uint8_t cut) 
     if (result.status != Decoder::Status::Complete) return;
     require(result.size > 0 && result.size <= bytes.size(), "a request has a size");
     std::string encoded;
-    tcpstore::encode(encoded, whole.dialect(), request);
+    tcpstore::encode(encoded, whole.version(), request);
     require(encoded == bytes.substr(0, result.size), "encodes to what it came from");
     bytes.remove_prefix(result.size);
     decoder = whole;
@@ -101,12 +100,12 @@ void decode_frames(std::string_view bytes, std::uint8_t cut, Decode decode) {
 
 // A reply of a server, read by the client in pieces and as a whole.
 void read_reply(std::string_view bytes, std::uint8_t cut) {
-  using State = store::ReplyReader::State;
+  using State = tcpstore::ReplyReader::State;
   Source source(bytes);
-  const auto shape = static_cast<store::ReplyShape>(source.u8() % 8);
+  const auto shape = static_cast<tcpstore::ReplyShape>(source.u8() % 8);
   const std::size_t count = source.u8() % 20;
   const std::string_view text = source.rest();
-  const auto read = [&](std::uint8_t seed, store::ReplyReader& reader, std::size_t& total) {
+  const auto read = [&](std::uint8_t seed, tcpstore::ReplyReader& reader, std::size_t& total) {
     State state = State::NeedMore;
     std::string kept;
     in_pieces(text, seed, [&](std::string_view piece) {
@@ -122,8 +121,8 @@ void read_reply(std::string_view bytes, std::uint8_t cut) {
   };
   std::size_t whole_size = 0;
   std::size_t split_size = 0;
-  store::ReplyReader whole(shape, count, 2000);
-  store::ReplyReader split(shape, count, 2000);
+  tcpstore::ReplyReader whole(shape, count, 2000);
+  tcpstore::ReplyReader split(shape, count, 2000);
   const State state = read(0, whole, whole_size);
   require(read(cut, split, split_size) == state, "split as whole");
   if (state != State::Done) return;
@@ -142,13 +141,13 @@ void decode(std::string_view input) {
       detect(bytes);
       break;
     case 1:
-      decode_requests(Dialect::A, bytes, cut);
+      decode_requests(TcpStoreVersion::Torch1_13, bytes, cut);
       break;
     case 2:
-      decode_requests(Dialect::B, bytes, cut);
+      decode_requests(TcpStoreVersion::Torch2_1, bytes, cut);
       break;
     case 3:
-      decode_requests(Dialect::C, bytes, cut);
+      decode_requests(TcpStoreVersion::Torch2_2, bytes, cut);
       break;
     case 4:
       decode_frames<control::Request>(bytes, cut, [](const control::Frame& frame, auto& message) {

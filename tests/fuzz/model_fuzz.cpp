@@ -1,6 +1,6 @@
 // Fuzz target: the server's peers and table against the naive model, request by request.
 //
-// Input: for each request u8 client and dialect, u8 where its bytes are cut, then the request as
+// Input: for each request u8 client and version, u8 where its bytes are cut, then the request as
 // take_request() reads it. All clients get exactly the model's replies, in its order.
 #include <array>
 #include <memory>
@@ -17,7 +17,7 @@ namespace drun::fuzz {
 namespace {
 
 namespace tcpstore = store::tcpstore;
-using tcpstore::Dialect;
+using store::TcpStoreVersion;
 using test::PeerWorld;
 using test::StoreModel;
 using test::TestPeer;
@@ -39,16 +39,16 @@ class Comparison {
  private:
   static constexpr std::size_t kClients = 6;
 
-  // The last two speak dialect B.
-  static Dialect dialect(std::size_t client) {
-    return client < kClients - 2 ? Dialect::C : Dialect::B;
+  // The last two speak torch 2.1.
+  static TcpStoreVersion version(std::size_t client) {
+    return client < kClients - 2 ? TcpStoreVersion::Torch2_2 : TcpStoreVersion::Torch2_1;
   }
 
   void connect(std::size_t client) {
     model_.leave(client);
     peers_[client].reset();
     peers_[client] = std::make_unique<TestPeer>(world_);
-    if (dialect(client) == Dialect::C)
+    if (version(client) == TcpStoreVersion::Torch2_2)
       peers_[client]->send(tcpstore::kHandshake);
     else
       peers_[client]->ask("\6");  // an old client begins with a request that shows its kind
@@ -59,11 +59,11 @@ class Comparison {
     const std::size_t client = head % kClients;
     if (head >= 250) return connect(client);
     const std::uint8_t cut = source.u8();
-    const tcpstore::Request request = take_request(source, dialect(client));
+    const tcpstore::Request request = take_request(source, version(client));
     std::string bytes;
-    tcpstore::encode(bytes, dialect(client), request);
+    tcpstore::encode(bytes, version(client), request);
     in_pieces(bytes, cut, [&](std::string_view piece) { peers_[client]->send(piece); });
-    model_.apply(client, dialect(client), request);
+    model_.apply(client, version(client), request);
     if (request.op == tcpstore::Op::ListKeys) check_list(peers_[client]->take());
     for (std::size_t c = 0; c < kClients; ++c)
       check_client(c);

@@ -86,10 +86,10 @@ std::string_view take_value(Source& source) {
   return source.bytes(choice - 127U);
 }
 
-tcpstore::Request take_request(Source& source, tcpstore::Dialect dialect) {
+tcpstore::Request take_request(Source& source, store::TcpStoreVersion version) {
   tcpstore::Request request;
   request.op = static_cast<tcpstore::Op>(1 + source.u8() % 18);
-  if (!tcpstore::opcode_of(dialect, request.op)) request.op = tcpstore::Op::GetNumKeys;
+  if (!tcpstore::opcode_of(version, request.op)) request.op = tcpstore::Op::GetNumKeys;
   switch (request.op) {
     case tcpstore::Op::Check:
     case tcpstore::Op::Wait:

@@ -7,7 +7,7 @@
 
 #include "fuzz/fuzz.hpp"
 #include "store/protocol/control_protocol.hpp"
-#include "store/protocol/tcpstore_protocol.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 
 namespace drun::fuzz {
 
@@ -15,9 +15,8 @@ namespace drun::fuzz {
 [[nodiscard]] std::string_view take_key(Source& source);
 [[nodiscard]] std::string_view take_value(Source& source);
 
-// A request that the dialect has.
-[[nodiscard]] store::tcpstore::Request take_request(Source& source,
-                                                    store::tcpstore::Dialect dialect);
+// A request that the version has.
+[[nodiscard]] store::tcpstore::Request take_request(Source& source, store::TcpStoreVersion version);
 
 // A frame of the control protocol, header included. All sessions have the token `token`.
 [[nodiscard]] std::string take_frame(Source& source, const store::control::Token& token);

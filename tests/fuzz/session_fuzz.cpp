@@ -109,10 +109,11 @@ class Scenario {
       }
       case 2:
       case 3: {
-        const auto dialect = head / 4 % 8 == 2 ? tcpstore::Dialect::C : tcpstore::Dialect::B;
+        const auto version =
+            head / 4 % 8 == 2 ? store::TcpStoreVersion::Torch2_2 : store::TcpStoreVersion::Torch2_1;
         const std::uint8_t cut = source.u8();
         std::string bytes;
-        tcpstore::encode(bytes, dialect, take_request(source, dialect));
+        tcpstore::encode(bytes, version, take_request(source, version));
         send(who, bytes, cut);
         break;
       }

@@ -18,7 +18,7 @@
 namespace drun::store {
 namespace {
 
-using tcpstore::Dialect;
+using store::TcpStoreVersion;
 using tcpstore::Op;
 using tcpstore::Request;
 using test::PeerWorld;
@@ -51,12 +51,12 @@ class Session {
     model_.leave(i);
     peers_[i].reset();
     peers_[i] = std::make_unique<TestPeer>(world_);
-    dialects_[i] = below(3) == 0 ? Dialect::B : Dialect::C;
+    versions_[i] = below(3) == 0 ? TcpStoreVersion::Torch2_1 : TcpStoreVersion::Torch2_2;
     // An old client is a 2.1 from its first CANCEL_WAIT on.
     std::string bytes(tcpstore::kHandshake);
-    if (dialects_[i] == Dialect::B) bytes = "\6";
+    if (versions_[i] == TcpStoreVersion::Torch2_1) bytes = "\6";
     peers_[i]->send(bytes);
-    if (dialects_[i] == Dialect::B) {
+    if (versions_[i] == TcpStoreVersion::Torch2_1) {
       peers_[i]->send("\x0B");
       (void)peers_[i]->take();
     }
@@ -80,11 +80,11 @@ class Session {
     return kValues[below(std::size(kValues))];
   }
 
-  Request request(Dialect dialect) {
+  Request request(TcpStoreVersion version) {
     Request r;
     do {
       r.op = static_cast<Op>(1 + below(18));
-    } while (!tcpstore::opcode_of(dialect, r.op));
+    } while (!tcpstore::opcode_of(version, r.op));
     r.key = key();
     r.value = value();
     r.expected = value();
@@ -100,13 +100,13 @@ class Session {
   void step() {
     const std::size_t i = below(kClients);
     if (below(40) == 0) return connect(i);
-    const Request r = request(dialects_[i]);
+    const Request r = request(versions_[i]);
     std::string bytes;
-    tcpstore::encode(bytes, dialects_[i], r);
+    tcpstore::encode(bytes, versions_[i], r);
     const std::size_t cut = below(bytes.size() + 1);
     peers_[i]->send(std::string_view(bytes).substr(0, cut));
     peers_[i]->send(std::string_view(bytes).substr(cut));
-    model_.apply(i, dialects_[i], r);
+    model_.apply(i, versions_[i], r);
     if (r.op == Op::ListKeys) {
       check_list(peers_[i]->take());
     }
@@ -138,7 +138,7 @@ class Session {
   PeerWorld world_;
   StoreModel model_{kClients};
   std::unique_ptr<TestPeer> peers_[kClients];
-  Dialect dialects_[kClients] = {};
+  TcpStoreVersion versions_[kClients] = {};
 };
 
 TEST(StoreModelTest, TableAndModelAgree) {

@@ -96,7 +96,7 @@ class AwaitedClient {
   }
 
   [[nodiscard]] bool connected() const { return client_->connected(); }
-  [[nodiscard]] store::Dialect dialect() const { return client_->dialect(); }
+  [[nodiscard]] store::TcpStoreVersion version() const { return client_->version(); }
   [[nodiscard]] Endpoint local_endpoint() const { return client_->local_endpoint(); }
 
  private:

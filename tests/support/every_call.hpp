@@ -21,7 +21,8 @@ void make_every_call(const Connect& connect, StoreAge age) {
   using store::Errc;
   auto client = connect();
   ASSERT_TRUE(client) << client.error().what();
-  ASSERT_EQ(client->dialect(), age == StoreAge::Torch113 ? store::Dialect::A : store::Dialect::C);
+  ASSERT_EQ(client->version(), age == StoreAge::Torch113 ? store::TcpStoreVersion::Torch1_13
+                                                         : store::TcpStoreVersion::Torch2_2);
   EXPECT_EQ(client->local_endpoint().host, "127.0.0.1");
 
   const std::string binary("a\0\n\xff", 4);
@@ -53,7 +54,7 @@ void make_every_call(const Connect& connect, StoreAge age) {
   EXPECT_EQ(waiting->get("late", 60s).value(), "x");
 
   if (age == StoreAge::Torch113) {
-    // What dialect A lacks is refused here, and the connection stays good.
+    // What torch 1.13 lacks is refused here, and the connection stays good.
     EXPECT_EQ(client->append("k", "x").error().code(), Errc::Unsupported);
     EXPECT_EQ(client->multi_get({"k"}).error().code(), Errc::Unsupported);
     EXPECT_EQ(client->multi_set({{"k", "v"}}).error().code(), Errc::Unsupported);

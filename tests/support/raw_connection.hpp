@@ -20,7 +20,7 @@
 #include "drun/base/endpoint.hpp"
 #include "drun/base/file_descriptor.hpp"
 #include "store/protocol/control_protocol.hpp"
-#include "store/protocol/tcpstore_protocol.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 #include "support/patience.hpp"
 
 namespace drun::test {
@@ -89,14 +89,14 @@ class RawConnection {
   bool connected_ = false;
 };
 
-// Requests of dialect C, as bytes.
+// Requests of torch 2.2, as bytes.
 inline std::string set_request(std::string_view key, std::string_view value) {
   std::string bytes;
   store::tcpstore::Request request;
   request.op = store::tcpstore::Op::Set;
   request.key = key;
   request.value = value;
-  store::tcpstore::encode(bytes, store::tcpstore::Dialect::C, request);
+  store::tcpstore::encode(bytes, store::TcpStoreVersion::Torch2_2, request);
   return bytes;
 }
 inline std::string get_request(std::string_view key) {
@@ -104,24 +104,25 @@ inline std::string get_request(std::string_view key) {
   store::tcpstore::Request request;
   request.op = store::tcpstore::Op::Get;
   request.key = key;
-  store::tcpstore::encode(bytes, store::tcpstore::Dialect::C, request);
+  store::tcpstore::encode(bytes, store::TcpStoreVersion::Torch2_2, request);
   return bytes;
 }
 
-// Speaks dialect C, or an old dialect without a handshake.
+// Speaks torch 2.2, or an old version without a handshake.
 class TcpStoreConnection : public RawConnection {
  public:
-  using Dialect = store::tcpstore::Dialect;
+  using TcpStoreVersion = store::TcpStoreVersion;
   using Op = store::tcpstore::Op;
 
-  explicit TcpStoreConnection(const Endpoint& endpoint, Dialect dialect = Dialect::C)
-      : RawConnection(endpoint), dialect_(dialect) {
-    if (dialect == Dialect::C) send(store::tcpstore::kHandshake);
+  explicit TcpStoreConnection(const Endpoint& endpoint,
+                              TcpStoreVersion version = TcpStoreVersion::Torch2_2)
+      : RawConnection(endpoint), version_(version) {
+    if (version == TcpStoreVersion::Torch2_2) send(store::tcpstore::kHandshake);
   }
 
   void request(const store::tcpstore::Request& request) {
     std::string bytes;
-    store::tcpstore::encode(bytes, dialect_, request);
+    store::tcpstore::encode(bytes, version_, request);
     send(bytes);
   }
   void set(std::string_view key, std::string_view value) {
@@ -160,7 +161,7 @@ class TcpStoreConnection : public RawConnection {
   }
 
  private:
-  Dialect dialect_;
+  TcpStoreVersion version_;
 };
 
 // Speaks the control protocol. Messages hold views into the last frame received.

@@ -10,7 +10,7 @@ namespace drun::test {
 namespace {
 
 using store::append;
-using store::tcpstore::Dialect;
+using store::TcpStoreVersion;
 using store::tcpstore::Op;
 using store::tcpstore::Request;
 
@@ -27,8 +27,8 @@ std::string num(std::int64_t number) {
 
 }  // namespace
 
-void StoreModel::apply(std::size_t client, Dialect dialect, const Request& r) {
-  if (dialect != Dialect::C) cancel(client);
+void StoreModel::apply(std::size_t client, TcpStoreVersion version, const Request& r) {
+  if (version != TcpStoreVersion::Torch2_2) cancel(client);
   const std::string key(r.key);
   std::string& reply = out[client];
   switch (r.op) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "store/protocol/tcpstore_protocol.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 
 namespace drun::test {
 
@@ -27,8 +27,7 @@ class StoreModel {
   explicit StoreModel(std::size_t clients) : out(clients), is_closed(clients) {}
 
   // A request of one client, whole. LIST_KEYS adds nothing to `out`: its order is not determined.
-  void apply(std::size_t client, store::tcpstore::Dialect dialect,
-             const store::tcpstore::Request& r);
+  void apply(std::size_t client, store::TcpStoreVersion version, const store::tcpstore::Request& r);
 
   // The client goes, and another takes its place.
   void leave(std::size_t client);

@@ -1,5 +1,5 @@
 // drun's clients and drunctl against PyTorch's own TCPStore servers: torch 1.13, which speaks an
-// older dialect, and 2.x where scripts/torch-chroot has made a folder with it.
+// older version, and 2.x where scripts/torch-chroot has made a folder with it.
 #include <unistd.h>
 
 #include <chrono>

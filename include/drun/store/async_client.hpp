@@ -104,7 +104,7 @@ class AsyncClient {
 
   [[nodiscard]] bool connected() const;
   // Of the present connection, or of the last one.
-  [[nodiscard]] Dialect dialect() const;
+  [[nodiscard]] TcpStoreVersion version() const;
   // This end of the connection; an empty host without one.
   [[nodiscard]] Endpoint local_endpoint() const;
   // As it was asked for.

@@ -12,7 +12,7 @@
 // Every call has a time limit: its own, or ClientOptions::timeout. Errors are one line that names
 // the endpoint, the request and the cause, never a value. Their codes: Errc::Timeout; Closed (by
 // the peer, or by an earlier error); NotAStore (connect only); Malformed; LimitExceeded (a reply
-// above max_value_bytes); Unsupported (the dialect has no such request; nothing was sent); or an
+// above max_value_bytes); Unsupported (the version has no such request; nothing was sent); or an
 // errno value of the network.
 //
 // After an error other than Unsupported, or the Timeout of a call that waits (wait, get, multi_get,
@@ -36,19 +36,14 @@
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
 #include "drun/store/errors.hpp"
+#include "drun/store/tcpstore_version.hpp"
 
 namespace drun::store {
 
-// The protocol's generations. They differ in opcode numbers and the handshake.
-enum class Dialect {
-  A,  // torch 1.13 and 2.0: no handshake; has no append, multi_get, multi_set, cancelled wait
-  B,  // torch 2.1: no handshake; cannot be told from A by asking
-  C   // torch 2.2 and later, and drun
-};
-
 struct ClientOptions {
-  // nullopt: C, and A for a server that closes the connection in C's handshake and answers in A.
-  std::optional<Dialect> dialect{};
+  // nullopt: Torch2_2, and Torch1_13 for a server that closes the connection in the handshake and
+  // then answers as Torch1_13.
+  std::optional<TcpStoreVersion> version{};
   // As torch's PrefixStore: key "k" becomes "prefix/k". Empty: none.
   std::string prefix{};
   // Keys go out as they are, without the "/" that torch's clients put in front.
@@ -95,7 +90,7 @@ class Client {
                                                 std::string_view desired, Timeout timeout = {});
   // Whether all exist now.
   [[nodiscard]] Result<bool> check(const std::vector<std::string>& keys, Timeout timeout = {});
-  // Until all exist. On time-out the wait is cancelled and the connection stays usable; dialect A
+  // Until all exist. On time-out the wait is cancelled and the connection stays usable; torch 1.13
   // cannot cancel, there the connection is closed.
   [[nodiscard]] Status wait(const std::vector<std::string>& keys, Timeout timeout = {});
   // Of the whole server: other prefixes and torch's worker counter too.
@@ -103,7 +98,7 @@ class Client {
   // Whether it was there.
   [[nodiscard]] Result<bool> delete_key(std::string_view key, Timeout timeout = {});
 
-  // Dialects B and C. Append creates a missing key; like set and multi_set it has no reply.
+  // Torch2_1 and Torch2_2. Append creates a missing key; like set and multi_set it has no reply.
   [[nodiscard]] Status append(std::string_view key, std::string_view value, Timeout timeout = {});
   // Waits until all exist; the values in the order of the keys.
   [[nodiscard]] Result<std::vector<std::string>> multi_get(const std::vector<std::string>& keys,
@@ -112,7 +107,7 @@ class Client {
       const std::vector<std::pair<std::string, std::string>>& keys_and_values,
       Timeout timeout = {});
 
-  // Dialect C; a server older than torch 2.5 (ping), 2.8 (queues; also torch's server without
+  // Torch2_2; a server older than torch 2.5 (ping), 2.8 (queues; also torch's server without
   // libuv) or 2.14 (list_keys, barrier) closes the connection.
   [[nodiscard]] Status ping(Timeout timeout = {});
   [[nodiscard]] Status queue_push(std::string_view queue, std::string_view value,
@@ -135,7 +130,7 @@ class Client {
   [[nodiscard]] Result<std::int64_t> announce(Timeout timeout = {});
 
   [[nodiscard]] bool connected() const;
-  [[nodiscard]] Dialect dialect() const;
+  [[nodiscard]] TcpStoreVersion version() const;
   // This end of the connection: the address under which the server's host can see this one.
   [[nodiscard]] Endpoint local_endpoint() const;
   // As it was asked for.

@@ -34,19 +34,19 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
       : io_(io),
         endpoint_(std::move(endpoint)),
         options_(std::move(options)),
-        dialect_(options_.dialect.value_or(Dialect::C)),
-        calls_(dialect_, options_),
+        version_(options_.version.value_or(TcpStoreVersion::Torch2_2)),
+        calls_(version_, options_),
         socket_(io),
         timer_(io),
         connect_timer_(io),
         backoff_(kFirstPause, kLongestPause, std::random_device{}()),
-        never_connected_(endpoint_, dialect_, 0) {
+        never_connected_(endpoint_, version_, 0) {
     never_connected_.on_closed(Error(Errc::Closed, ""));
   }
 
   [[nodiscard]] const ClientCalls& calls() const { return calls_; }
   [[nodiscard]] bool connected() const { return phase_ == Phase::Open; }
-  [[nodiscard]] Dialect dialect() const { return dialect_; }
+  [[nodiscard]] TcpStoreVersion version() const { return version_; }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
   [[nodiscard]] Endpoint local_endpoint() {
     return socket_.is_open() ? local_endpoint_of(socket_.native_handle()) : Endpoint{};
@@ -65,7 +65,8 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
   template <typename T>
   void start(TypedCall<T> call, Timeout timeout, Callback<T> callback) {
     start(std::move(call.call), timeout.value_or(options_.timeout),
-          [read = std::move(call.read), callback = std::move(callback)](Result<Reply> reply) {
+          [read = std::move(call.read),
+           callback = std::move(callback)](Result<tcpstore::Reply> reply) {
             if (!callback) return;
             callback(reply ? Result<T>(read(*reply)) : Result<T>(reply.error()));
           });
@@ -82,7 +83,7 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
   }
 
  private:
-  enum class Phase { Closed, Dialing, Greeting, Pausing, Open };
+  enum class Phase { Closed, Dialing, Handshake, Pausing, Open };
 
   // ---- calls ----
 
@@ -203,16 +204,16 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
 
   // ---- the way to a connection ----
 
-  // Of an attempt: all addresses from the first on, each in dialect C, then perhaps A.
+  // Of an attempt: all addresses from the first on, each as torch 2.2, then perhaps as 1.13.
   void first_attempt() {
     address_ = 0;
     failure_.reset();
-    dial(options_.dialect.value_or(Dialect::C));
+    dial(options_.version.value_or(TcpStoreVersion::Torch2_2));
   }
 
-  void dial(Dialect dialect) {
+  void dial(TcpStoreVersion version) {
     phase_ = Phase::Dialing;
-    dialect_ = dialect;
+    version_ = version;
     arm_connect_timer(deadline_, [](Impl& self) {
       self.dialer_.reset();
       self.attempt_failed(self.last_cause_.value_or(Error(Errc::Timeout, "no connection in time")));
@@ -233,39 +234,40 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
       return;
     }
     address_ = dialer_->address();
-    phase_ = Phase::Greeting;
+    phase_ = Phase::Handshake;
     socket_.assign(socket->release());
     ++connection_;
-    machine_.emplace(endpoint_, dialect_, options_.max_value_bytes);
+    machine_.emplace(endpoint_, version_, options_.max_value_bytes);
     const auto nonce = static_cast<std::uint32_t>(::getpid());
-    machine_->start(greeting(dialect_, nonce), greeting_limit(deadline_, Clock::now()),
-                    Clock::now(), [this, nonce](Result<Reply> reply) {
-                      const Status store = reply ? check_greeting(dialect_, nonce, *reply)
-                                                 : Status(greeting_failure(reply.error()));
-                      greeted(store);
+    machine_->start(handshake(version_, nonce), handshake_limit(deadline_, Clock::now()),
+                    Clock::now(), [this, nonce](Result<tcpstore::Reply> reply) {
+                      const Status store = reply ? check_handshake(version_, nonce, *reply)
+                                                 : Status(handshake_failure(reply.error()));
+                      handshake_done(store);
                     });
     await_readable();
     schedule();
   }
 
-  void greeted(const Status& store) {
+  void handshake_done(const Status& store) {
     if (store) {
       phase_ = Phase::Open;
-      calls_ = ClientCalls(dialect_, options_);
+      calls_ = ClientCalls(version_, options_);
       connect_finished(Done{});
       return;
     }
     close_socket();
-    const bool older = !options_.dialect && dialect_ == Dialect::C && may_be_older(store.error());
-    // Where A fails too, C's failure says more.
-    if (!failure_ || dialect_ == Dialect::C) failure_ = store.error();
+    const bool older =
+        !options_.version && version_ == TcpStoreVersion::Torch2_2 && may_be_older(store.error());
+    // If the oldest version fails, too, the failure of the newest one says more.
+    if (!failure_ || version_ == TcpStoreVersion::Torch2_2) failure_ = store.error();
     if (store.error().code() == Errc::NotAStore) {
       attempt_failed(store.error());
     } else if (older) {
-      dial(Dialect::A);
+      dial(TcpStoreVersion::Torch1_13);
     } else {
       ++address_;  // the name may have another
-      dial(options_.dialect.value_or(Dialect::C));
+      dial(options_.version.value_or(TcpStoreVersion::Torch2_2));
     }
   }
 
@@ -303,7 +305,7 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
   asio::io_context& io_;
   Endpoint endpoint_;
   ClientOptions options_;
-  Dialect dialect_;
+  TcpStoreVersion version_;
   ClientCalls calls_;
   std::optional<ClientMachine> machine_;  // of the present connection, or of the last one
   asio::posix::stream_descriptor socket_;
@@ -318,7 +320,7 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
   Clock::time_point start_;
   Deadline deadline_;
   std::size_t address_ = 0;          // of the name's, the one being tried
-  std::optional<Error> failure_;     // of a greeting, in this attempt
+  std::optional<Error> failure_;     // of a handshake, in this attempt
   std::optional<Error> last_cause_;  // of an attempt that failed
   std::uint64_t connection_ = 0;     // grows with each socket, so that late handlers know theirs
   std::array<char, 65536> buffer_;
@@ -436,8 +438,8 @@ bool AsyncClient::connected() const {
   return impl_->connected();
 }
 
-Dialect AsyncClient::dialect() const {
-  return impl_->dialect();
+TcpStoreVersion AsyncClient::version() const {
+  return impl_->version();
 }
 
 Endpoint AsyncClient::local_endpoint() const {

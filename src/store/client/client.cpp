@@ -10,14 +10,15 @@ class Client::Impl {
   Impl(Endpoint endpoint, ClientOptions options, std::unique_ptr<ClientConnection> connection)
       : endpoint_(std::move(endpoint)),
         timeout_(options.timeout),
-        calls_(connection->dialect(), options),
+        calls_(connection->version(), options),
         connection_(std::move(connection)) {}
 
   [[nodiscard]] const ClientCalls& calls() const { return calls_; }
 
   template <typename T>
   Result<T> run(TypedCall<T> call, Timeout timeout) {
-    Result<Reply> reply = connection_->run(std::move(call.call), timeout.value_or(timeout_));
+    Result<tcpstore::Reply> reply =
+        connection_->run(std::move(call.call), timeout.value_or(timeout_));
     if (!reply) return reply.error();
     return call.read(*reply);
   }
@@ -130,8 +131,8 @@ bool Client::connected() const {
   return impl_->connection().connected();
 }
 
-Dialect Client::dialect() const {
-  return impl_->connection().dialect();
+TcpStoreVersion Client::version() const {
+  return impl_->connection().version();
 }
 
 Endpoint Client::local_endpoint() const {

@@ -6,12 +6,17 @@
 #include "drun/store/errors.hpp"
 
 namespace drun::store {
+
+using tcpstore::encode;
+using tcpstore::Op;
+using tcpstore::Reply;
+using tcpstore::Request;
+
 namespace {
 
-constexpr std::uint32_t kMagic = 0x3C85F7CE;
 // A store with more keys than this has not been seen; "HTTP/1.1" as a number is far above.
 constexpr std::int64_t kPlausibleKeys = std::int64_t{1} << 40;
-// A server of dialect A takes C's greeting for a SET. With this byte in the nonce the key that it
+// A server of torch 1.13 takes the handshake for a SET. With this byte in the nonce the key that it
 // announces is so long that no server tries to allocate it.
 constexpr std::uint32_t kLongKey = 0x00FF0000U;
 
@@ -28,24 +33,6 @@ std::string about(const std::vector<std::string>& keys) {
   if (keys.size() > kShown) text += " and " + std::to_string(keys.size() - kShown) + " more";
   return text;
 }
-
-// Appends to a request, unless the dialect has none.
-class Tail {
- public:
-  explicit Tail(ClientStep& step) : step_(step), writer_(step.bytes) {}
-  Tail& bytes(std::string_view value) {
-    if (!step_.bytes.empty()) writer_.bytes(value);
-    return *this;
-  }
-  Tail& number(std::uint64_t value) {
-    if (!step_.bytes.empty()) writer_.u64(value);
-    return *this;
-  }
-
- private:
-  ClientStep& step_;
-  RequestWriter writer_;
-};
 
 Done nothing(Reply& /*reply*/) {
   return {};
@@ -70,135 +57,117 @@ Error no_store(std::string_view bytes) {
 
 }  // namespace
 
-ClientCalls::ClientCalls(Dialect dialect, const ClientOptions& options) : dialect_(dialect) {
+ClientCalls::ClientCalls(TcpStoreVersion version, const ClientOptions& options)
+    : version_(version) {
   if (!options.raw_keys) prefix_ = "/";
   if (!options.prefix.empty()) prefix_.append(options.prefix).append("/");
 }
 
-ClientStep ClientCalls::step(Call call, ReplyShape shape) const {
-  ClientStep result{call, shape, 0, {}};
-  if (const auto code = opcode(call, dialect_)) RequestWriter(result.bytes).byte(*code);
+ClientStep ClientCalls::step(const Request& request) const {
+  ClientStep result{request.op, request.keys.size(), {}};
+  if (tcpstore::opcode_of(version_, request.op)) encode(result.bytes, version_, request);
   return result;
 }
 
-ClientStep ClientCalls::keyed(Call call, ReplyShape shape, std::string_view key) const {
-  ClientStep result = step(call, shape);
-  Tail(result).bytes(prefix_ + std::string(key));
-  return result;
+ClientStep ClientCalls::keyed(Op op, std::string_view key, Request rest) const {
+  const std::string full_key = prefix_ + std::string(key);
+  rest.op = op;
+  rest.key = full_key;
+  return step(rest);
 }
 
-ClientStep ClientCalls::keyed(Call call, ReplyShape shape, const Keys& keys) const {
-  ClientStep result = step(call, shape);
-  result.count = keys.size();
-  Tail tail(result);
-  tail.number(keys.size());
+ClientStep ClientCalls::keyed(Op op, const Keys& keys) const {
+  std::vector<std::string> full_keys;
+  full_keys.reserve(keys.size());
   for (const std::string& key : keys)
-    tail.bytes(prefix_ + key);
-  return result;
+    full_keys.push_back(prefix_ + key);
+  return step({.op = op, .keys = {full_keys.begin(), full_keys.end()}});
 }
 
 TypedCall<Done> ClientCalls::set(std::string_view key, std::string_view value) const {
-  ClientStep set = keyed(Call::Set, ReplyShape::None, key);
-  Tail(set).bytes(value);
-  return {{about(key), {std::move(set)}}, nothing};
+  return {{about(key), {keyed(Op::Set, key, {.value = value})}}, nothing};
 }
 
 TypedCall<std::string> ClientCalls::get(std::string_view key) const {
-  return {{about(key),
-           {keyed(Call::Wait, ReplyShape::Byte, Keys{std::string(key)}),
-            keyed(Call::Get, ReplyShape::Value, key)}},
-          value};
+  return {{about(key), {keyed(Op::Wait, Keys{std::string(key)}), keyed(Op::Get, key)}}, value};
 }
 
 TypedCall<std::optional<std::string>> ClientCalls::try_get(std::string_view key) const {
-  return {{about(key),
-           {keyed(Call::Check, ReplyShape::Byte, Keys{std::string(key)}),
-            keyed(Call::Get, ReplyShape::Value, key)}},
+  return {{about(key), {keyed(Op::Check, Keys{std::string(key)}), keyed(Op::Get, key)}},
           value_if_any};
 }
 
 TypedCall<std::int64_t> ClientCalls::add(std::string_view key, std::int64_t amount) const {
-  ClientStep add = keyed(Call::Add, ReplyShape::Integer, key);
-  Tail(add).number(static_cast<std::uint64_t>(amount));
-  return {{about(key), {std::move(add)}}, integer};
+  return {{about(key), {keyed(Op::Add, key, {.number = amount})}}, integer};
 }
 
 TypedCall<std::string> ClientCalls::compare_set(std::string_view key, std::string_view expected,
                                                 std::string_view desired) const {
-  ClientStep compare_set = keyed(Call::CompareSet, ReplyShape::Value, key);
-  Tail(compare_set).bytes(expected).bytes(desired);
-  return {{about(key), {std::move(compare_set)}}, value};
+  return {{about(key), {keyed(Op::CompareSet, key, {.value = desired, .expected = expected})}},
+          value};
 }
 
 TypedCall<bool> ClientCalls::check(const Keys& keys) const {
-  return {{about(keys), {keyed(Call::Check, ReplyShape::Byte, keys)}},
-          [](Reply& reply) { return reply.integer == 0; }};
+  return {{about(keys), {keyed(Op::Check, keys)}},
+          [](Reply& reply) { return reply.integer == tcpstore::kReady; }};
 }
 
 TypedCall<Done> ClientCalls::wait(const Keys& keys) const {
-  return {{about(keys), {keyed(Call::Wait, ReplyShape::Byte, keys)}}, nothing};
+  return {{about(keys), {keyed(Op::Wait, keys)}}, nothing};
 }
 
 TypedCall<std::int64_t> ClientCalls::num_keys() const {
-  return {{"", {step(Call::NumKeys, ReplyShape::Integer)}}, integer};
+  return {{"", {step({.op = Op::GetNumKeys})}}, integer};
 }
 
 TypedCall<bool> ClientCalls::delete_key(std::string_view key) const {
-  return {{about(key), {keyed(Call::DeleteKey, ReplyShape::Integer, key)}},
+  return {{about(key), {keyed(Op::DeleteKey, key)}},
           [](Reply& reply) { return reply.integer > 0; }};
 }
 
 TypedCall<Done> ClientCalls::append(std::string_view key, std::string_view value) const {
-  ClientStep append = keyed(Call::Append, ReplyShape::None, key);
-  Tail(append).bytes(value);
-  return {{about(key), {std::move(append)}}, nothing};
+  return {{about(key), {keyed(Op::Append, key, {.value = value})}}, nothing};
 }
 
 TypedCall<std::vector<std::string>> ClientCalls::multi_get(const Keys& keys) const {
-  return {{about(keys),
-           {keyed(Call::Wait, ReplyShape::Byte, keys),
-            keyed(Call::MultiGet, ReplyShape::Values, keys)}},
-          values};
+  return {{about(keys), {keyed(Op::Wait, keys), keyed(Op::MultiGet, keys)}}, values};
 }
 
 TypedCall<Done> ClientCalls::multi_set(const Pairs& keys_and_values) const {
-  ClientStep multi_set = step(Call::MultiSet, ReplyShape::None);
-  Tail tail(multi_set);
-  tail.number(keys_and_values.size());
-  for (const auto& [key, value] : keys_and_values)
-    tail.bytes(prefix_ + key).bytes(value);
-  return {{"", {std::move(multi_set)}}, nothing};
+  std::vector<std::string> full_keys;
+  full_keys.reserve(keys_and_values.size());
+  Request request{.op = Op::MultiSet};
+  for (const auto& [key, value] : keys_and_values) {
+    full_keys.push_back(prefix_ + key);
+    request.values.emplace_back(value);
+  }
+  request.keys.assign(full_keys.begin(), full_keys.end());
+  return {{"", {step(request)}}, nothing};
 }
 
 TypedCall<Done> ClientCalls::ping() const {
-  ClientStep ping = step(Call::Ping, ReplyShape::Nonce);
-  if (!ping.bytes.empty()) RequestWriter(ping.bytes).u32(0);
-  return {{"", {std::move(ping)}}, nothing};
+  return {{"", {step({.op = Op::Ping})}}, nothing};
 }
 
 TypedCall<Done> ClientCalls::queue_push(std::string_view queue, std::string_view value) const {
-  ClientStep push = keyed(Call::QueuePush, ReplyShape::None, queue);
-  Tail(push).bytes(value);
-  return {{about(queue), {std::move(push)}}, nothing};
+  return {{about(queue), {keyed(Op::QueuePush, queue, {.value = value})}}, nothing};
 }
 
 TypedCall<std::optional<std::string>> ClientCalls::queue_pop(std::string_view queue) const {
-  return {{about(queue),
-           {keyed(Call::Wait, ReplyShape::Byte, Keys{std::string(queue)}),
-            keyed(Call::QueuePop, ReplyShape::Popped, queue)}},
+  return {{about(queue), {keyed(Op::Wait, Keys{std::string(queue)}), keyed(Op::QueuePop, queue)}},
           value_if_any};
 }
 
 TypedCall<std::optional<std::string>> ClientCalls::queue_try_pop(std::string_view queue) const {
-  return {{about(queue), {keyed(Call::QueuePop, ReplyShape::Popped, queue)}}, value_if_any};
+  return {{about(queue), {keyed(Op::QueuePop, queue)}}, value_if_any};
 }
 
 TypedCall<std::int64_t> ClientCalls::queue_len(std::string_view queue) const {
-  return {{about(queue), {keyed(Call::QueueLen, ReplyShape::Integer, queue)}}, integer};
+  return {{about(queue), {keyed(Op::QueueLen, queue)}}, integer};
 }
 
 TypedCall<std::vector<std::string>> ClientCalls::list_keys() const {
-  return {{"", {step(Call::ListKeys, ReplyShape::Keys)}}, [prefix = prefix_](Reply& reply) {
+  return {{"", {step({.op = Op::ListKeys})}}, [prefix = prefix_](Reply& reply) {
             std::vector<std::string> keys;
             for (const std::string& key : reply.values) {
               if (key.starts_with(prefix)) keys.push_back(key.substr(prefix.size()));
@@ -208,61 +177,54 @@ TypedCall<std::vector<std::string>> ClientCalls::list_keys() const {
 }
 
 TypedCall<Done> ClientCalls::barrier(std::string_view key, std::int64_t world_size) const {
-  ClientStep barrier = keyed(Call::Barrier, ReplyShape::Byte, key);
-  Tail(barrier).number(static_cast<std::uint64_t>(world_size));
-  return {{about(key), {std::move(barrier)}}, nothing};
+  return {{about(key), {keyed(Op::Barrier, key, {.number = world_size})}}, nothing};
 }
 
 TypedCall<std::int64_t> ClientCalls::announce() const {
-  ClientStep add = step(Call::Add, ReplyShape::Integer);
-  Tail(add).bytes("init/").number(1);
-  return {{" 'init/'", {std::move(add)}}, integer};
+  return {{" 'init/'", {step({.op = Op::Add, .key = "init/", .number = 1})}}, integer};
 }
 
-ClientCall greeting(Dialect dialect, std::uint32_t nonce) {
+ClientCall handshake(TcpStoreVersion version, std::uint32_t nonce) {
   ClientCall call;
   call.bare = true;
   ClientStep& step = call.steps.emplace_back();
-  RequestWriter writer(step.bytes);
-  if (dialect == Dialect::C) {
-    step.call = Call::Ping;
-    step.shape = ReplyShape::Nonce;
-    writer.byte(*opcode(Call::Validate, dialect)).u32(kMagic);
-    writer.byte(*opcode(Call::Ping, dialect)).u32(nonce | kLongKey);
-  } else {  // there is no greeting: something harmless is asked for
-    step.call = Call::NumKeys;
-    step.shape = ReplyShape::Integer;
-    writer.byte(*opcode(Call::NumKeys, dialect));
+  if (version == TcpStoreVersion::Torch2_2) {
+    step.op = Op::Ping;
+    encode(step.bytes, version, {.op = Op::Validate});
+    encode(step.bytes, version, {.op = Op::Ping, .nonce = nonce | kLongKey});
+  } else {  // there is no handshake: something harmless is asked for
+    step.op = Op::GetNumKeys;
+    encode(step.bytes, version, {.op = Op::GetNumKeys});
   }
   return call;
 }
 
-Status check_greeting(Dialect dialect, std::uint32_t nonce, const Reply& reply) {
+Status check_handshake(TcpStoreVersion version, std::uint32_t nonce, const Reply& reply) {
   std::string bytes;
-  if (dialect == Dialect::C) {
+  if (version == TcpStoreVersion::Torch2_2) {
     if (reply.integer == std::int64_t{nonce | kLongKey}) return Done{};
-    RequestWriter(bytes).u32(static_cast<std::uint32_t>(reply.integer));
+    store::append(bytes, static_cast<std::uint32_t>(reply.integer));
   } else {
     if (reply.integer >= 0 && reply.integer < kPlausibleKeys) return Done{};
-    RequestWriter(bytes).i64(reply.integer);
+    store::append(bytes, reply.integer);
   }
   return no_store(bytes);
 }
 
-std::string_view closing_hint(Call call) {
-  switch (call) {
-    case Call::Add:
+std::string_view closing_hint(Op op) {
+  switch (op) {
+    case Op::Add:
       return " (a store does so when the key holds something other than a number)";
-    case Call::Barrier:
+    case Op::Barrier:
       return " (a store does so when the key holds something other than a number, and when it is "
              "older than torch 2.14)";
-    case Call::ListKeys:
+    case Op::ListKeys:
       return " (a store older than torch 2.14 does not know this request)";
-    case Call::QueuePush:
-    case Call::QueuePop:
-    case Call::QueueLen:
+    case Op::QueuePush:
+    case Op::QueuePop:
+    case Op::QueueLen:
       return " (a store older than torch 2.8, or built without libuv, does not know this request)";
-    case Call::Ping:
+    case Op::Ping:
       return " (a store older than torch 2.5 does not know this request)";
     default:
       return "";

@@ -14,16 +14,15 @@
 
 #include "drun/base/result.hpp"
 #include "drun/store/client.hpp"
-#include "store/client/tcpstore_call.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 
 namespace drun::store {
 
 // One request.
 struct ClientStep {
-  Call call = Call::Ping;
-  ReplyShape shape = ReplyShape::None;
-  std::size_t count = 0;  // of ReplyShape::Values
-  std::string bytes;      // empty: the dialect has no such request
+  tcpstore::Op op = tcpstore::Op::Ping;
+  std::size_t count = 0;  // of its keys
+  std::string bytes;      // empty: the version has no such request
 };
 
 // The requests of a call, each sent when the one before it was answered. The last reply is the
@@ -38,7 +37,7 @@ struct ClientCall {
 template <typename T>
 struct TypedCall {
   ClientCall call;
-  std::function<T(Reply&)> read;
+  std::function<T(tcpstore::Reply&)> read;
 };
 
 // Makes the calls of one connection. Keys are as the user names them.
@@ -47,7 +46,7 @@ class ClientCalls {
   using Keys = std::vector<std::string>;
   using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-  ClientCalls(Dialect dialect, const ClientOptions& options);
+  ClientCalls(TcpStoreVersion version, const ClientOptions& options);
 
   [[nodiscard]] TypedCall<Done> set(std::string_view key, std::string_view value) const;
   [[nodiscard]] TypedCall<std::string> get(std::string_view key) const;
@@ -72,21 +71,24 @@ class ClientCalls {
   [[nodiscard]] TypedCall<std::int64_t> announce() const;
 
  private:
-  [[nodiscard]] ClientStep step(Call call, ReplyShape shape) const;
-  [[nodiscard]] ClientStep keyed(Call call, ReplyShape shape, std::string_view key) const;
-  [[nodiscard]] ClientStep keyed(Call call, ReplyShape shape, const Keys& keys) const;
+  [[nodiscard]] ClientStep step(const tcpstore::Request& request) const;
+  // `rest`: the other fields of the request.
+  [[nodiscard]] ClientStep keyed(tcpstore::Op op, std::string_view key,
+                                 tcpstore::Request rest = {}) const;
+  [[nodiscard]] ClientStep keyed(tcpstore::Op op, const Keys& keys) const;
 
-  Dialect dialect_;
+  TcpStoreVersion version_;
   std::string prefix_;  // stands before each of the user's keys on the server
 };
 
-// The first call of a connection: proves that the peer speaks the dialect. `nonce` is any number.
-[[nodiscard]] ClientCall greeting(Dialect dialect, std::uint32_t nonce);
+// The first call of a connection: proves that the peer speaks the version. `nonce` is any number.
+[[nodiscard]] ClientCall handshake(TcpStoreVersion version, std::uint32_t nonce);
 // Its reply; the error is Errc::NotAStore.
-[[nodiscard]] Status check_greeting(Dialect dialect, std::uint32_t nonce, const Reply& reply);
+[[nodiscard]] Status check_handshake(TcpStoreVersion version, std::uint32_t nonce,
+                                     const tcpstore::Reply& reply);
 
 // Why servers close on this request, as far as one can know: they never say it.
-[[nodiscard]] std::string_view closing_hint(Call call);
+[[nodiscard]] std::string_view closing_hint(tcpstore::Op op);
 
 // "5 s", "1.5 s", "20 ms".
 [[nodiscard]] std::string to_text(std::chrono::steady_clock::duration duration);

@@ -51,23 +51,23 @@ class Connector {
   }
 
   Opened attempt(const SocketAddress& address) {
-    if (options_.dialect) return attempt(address, *options_.dialect);
-    Opened opened = attempt(address, Dialect::C);
+    if (options_.version) return attempt(address, *options_.version);
+    Opened opened = attempt(address, TcpStoreVersion::Torch2_2);
     if (opened || !may_be_older(opened.error())) return opened;
-    Opened older = attempt(address, Dialect::A);
+    Opened older = attempt(address, TcpStoreVersion::Torch1_13);
     return older || older.error().code() == Errc::NotAStore ? std::move(older) : std::move(opened);
   }
 
-  Opened attempt(const SocketAddress& address, Dialect dialect) {
+  Opened attempt(const SocketAddress& address, TcpStoreVersion version) {
     auto socket = connect_to(address, std::min(deadline_, steady_clock::now() + kConnectLimit));
     if (!socket) return socket.error();
-    auto connection = std::make_unique<ClientConnection>(endpoint_, std::move(*socket), dialect,
+    auto connection = std::make_unique<ClientConnection>(endpoint_, std::move(*socket), version,
                                                          options_.max_value_bytes);
     const auto nonce = static_cast<std::uint32_t>(::getpid());
     const auto reply =
-        connection->run(greeting(dialect, nonce), greeting_limit(deadline_, steady_clock::now()));
-    if (!reply) return greeting_failure(reply.error());
-    if (const Status store = check_greeting(dialect, nonce, *reply); !store) return store.error();
+        connection->run(handshake(version, nonce), handshake_limit(deadline_, steady_clock::now()));
+    if (!reply) return handshake_failure(reply.error());
+    if (const Status store = check_handshake(version, nonce, *reply); !store) return store.error();
     return connection;
   }
 
@@ -78,9 +78,9 @@ class Connector {
 
 }  // namespace
 
-ClientConnection::ClientConnection(const Endpoint& endpoint, FileDescriptor socket, Dialect dialect,
-                                   std::size_t max_value_bytes)
-    : socket_(std::move(socket)), machine_(endpoint, dialect, max_value_bytes) {}
+ClientConnection::ClientConnection(const Endpoint& endpoint, FileDescriptor socket,
+                                   TcpStoreVersion version, std::size_t max_value_bytes)
+    : socket_(std::move(socket)), machine_(endpoint, version, max_value_bytes) {}
 
 Result<std::unique_ptr<ClientConnection>> ClientConnection::open(const Endpoint& endpoint,
                                                                  SteadyTime deadline,
@@ -88,10 +88,10 @@ Result<std::unique_ptr<ClientConnection>> ClientConnection::open(const Endpoint&
   return Connector(endpoint, deadline, options).run();
 }
 
-Result<Reply> ClientConnection::run(ClientCall call, std::chrono::milliseconds limit) {
-  std::optional<Result<Reply>> result;
+Result<tcpstore::Reply> ClientConnection::run(ClientCall call, std::chrono::milliseconds limit) {
+  std::optional<Result<tcpstore::Reply>> result;
   machine_.start(std::move(call), limit, steady_clock::now(),
-                 [&](Result<Reply> outcome) { result = std::move(outcome); });
+                 [&](Result<tcpstore::Reply> outcome) { result = std::move(outcome); });
   for (;;) {
     for (ClientMachine::Outcome& outcome : machine_.take_outcomes())
       outcome.finished(std::move(outcome.result));

@@ -1,4 +1,4 @@
-// The synchronous client's connection: finds the server, agrees on a dialect, and drives a
+// The synchronous client's connection: finds the server, agrees on a version, and drives a
 // ClientMachine over a blocking socket.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace drun::store {
 
 class ClientConnection {
  public:
-  // A connected socket; `dialect` is what will be spoken on it.
-  ClientConnection(const Endpoint& endpoint, FileDescriptor socket, Dialect dialect,
+  // A connected socket; `version` is what will be spoken on it.
+  ClientConnection(const Endpoint& endpoint, FileDescriptor socket, TcpStoreVersion version,
                    std::size_t max_value_bytes);
 
   // As Client::connect. Errors are complete: they name the endpoint.
@@ -29,10 +29,10 @@ class ClientConnection {
                                                         const ClientOptions& options);
 
   // Until the call is over.
-  [[nodiscard]] Result<Reply> run(ClientCall call, std::chrono::milliseconds limit);
+  [[nodiscard]] Result<tcpstore::Reply> run(ClientCall call, std::chrono::milliseconds limit);
 
   [[nodiscard]] bool connected() const { return socket_.valid(); }
-  [[nodiscard]] Dialect dialect() const { return machine_.dialect(); }
+  [[nodiscard]] TcpStoreVersion version() const { return machine_.version(); }
   [[nodiscard]] Endpoint local_endpoint() const;
 
  private:

@@ -7,18 +7,22 @@
 #include "drun/store/errors.hpp"
 
 namespace drun::store {
-namespace {
 
-constexpr std::int64_t kReleased = 0;
-constexpr std::int64_t kCancelled = 1;
+using tcpstore::Op;
+using tcpstore::Reply;
+using tcpstore::ReplyReader;
+using tcpstore::ReplyShape;
+
+namespace {
 
 // May be answered after requests that were sent later.
 bool is_wait(const ClientStep& step) {
-  return step.call == Call::Wait || step.call == Call::Barrier;
+  return step.op == Op::Wait || step.op == Op::Barrier;
 }
 
 bool has_reply(const ClientStep& step) {
-  return step.shape != ReplyShape::None && (step.shape != ReplyShape::Values || step.count > 0);
+  const ReplyShape shape = tcpstore::row_of(step.op).reply;
+  return shape != ReplyShape::None && (shape != ReplyShape::Values || step.count > 0);
 }
 
 Error nonsense() {
@@ -27,8 +31,9 @@ Error nonsense() {
 
 }  // namespace
 
-ClientMachine::ClientMachine(Endpoint endpoint, Dialect dialect, std::size_t max_value_bytes)
-    : endpoint_(std::move(endpoint)), dialect_(dialect), max_value_bytes_(max_value_bytes) {}
+ClientMachine::ClientMachine(Endpoint endpoint, TcpStoreVersion version,
+                             std::size_t max_value_bytes)
+    : endpoint_(std::move(endpoint)), version_(version), max_value_bytes_(max_value_bytes) {}
 
 void ClientMachine::start(ClientCall call, Milliseconds limit, Time now, Finished finished) {
   if (!open_) {
@@ -131,7 +136,7 @@ void ClientMachine::on_received(std::string_view bytes) {
       return;
     }
     const ClientStep& step = calls_.front().now();
-    if (!reader_) reader_.emplace(step.shape, step.count, max_value_bytes_);
+    if (!reader_) reader_.emplace(tcpstore::row_of(step.op).reply, step.count, max_value_bytes_);
     std::size_t taken = 0;
     const auto state = reader_->read(bytes, taken);
     bytes.remove_prefix(taken);
@@ -159,7 +164,7 @@ void ClientMachine::on_reply(Reply reply) {
   Active& front = calls_.front();
   const ClientStep& step = front.now();
   if (is_wait(step) && !on_wait_reply(reply.integer)) return;
-  const bool absent = step.call == Call::Check && reply.integer != 0;
+  const bool absent = step.op == Op::Check && reply.integer != tcpstore::kReady;
   if (front.at_last_step() || absent) {
     finish_front(std::move(reply));
   } else {
@@ -172,12 +177,12 @@ void ClientMachine::on_reply(Reply reply) {
 bool ClientMachine::on_wait_reply(std::int64_t byte) {
   Active& front = calls_.front();
   if (!front.cancelling) {
-    if (byte == kReleased) return true;
+    if (byte == tcpstore::kStopWaiting) return true;
     break_off(0, nonsense());
-  } else if (byte == kCancelled) {
+  } else if (byte == tcpstore::kWaitCanceled) {
     if (front.released) return true;
     finish_front(late(front));
-  } else if (byte == kReleased && !front.released) {
+  } else if (byte == tcpstore::kStopWaiting && !front.released) {
     front.released = true;
   } else {
     break_off(0, nonsense());
@@ -211,7 +216,7 @@ void ClientMachine::break_off(std::size_t index, const Error& cause) {
   } else if (!guilty.call.bare) {
     const bool closed = cause.code() == Errc::Closed;
     error = Error(cause.code(), where(guilty.call, guilty.now()) + cause.what() +
-                                    std::string(closed ? closing_hint(guilty.now().call) : ""));
+                                    std::string(closed ? closing_hint(guilty.now().op) : ""));
   }
   why_closed_ = error.what();
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -230,7 +235,7 @@ void ClientMachine::on_time(Time now) {
     } else if (i > unsent_) {  // nothing of it has left: the others are not concerned
       outcomes_.push_back({std::move(active.finished), late(active)});
       calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(i));
-    } else if (const auto cancel = opcode(Call::CancelWait, dialect_);
+    } else if (const auto cancel = tcpstore::opcode_of(version_, Op::CancelWait);
                is_wait(active.now()) && !active.cancelling && cancel) {
       active.cancelling = true;
       active.deadline = now + kCancelLimit;
@@ -256,7 +261,8 @@ std::vector<ClientMachine::Outcome> ClientMachine::take_outcomes() {
 
 std::string ClientMachine::where(const ClientCall& call, const ClientStep& step) const {
   if (call.bare) return "";
-  return std::string(name(step.call)) + call.about + " at " + to_string(endpoint_) + ": ";
+  return std::string(tcpstore::row_of(step.op).name) + call.about + " at " + to_string(endpoint_) +
+         ": ";
 }
 
 Error ClientMachine::late(const Active& active) const {

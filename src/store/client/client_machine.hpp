@@ -23,7 +23,7 @@
 #include "drun/base/result.hpp"
 #include "drun/store/client.hpp"
 #include "store/client/client_calls.hpp"
-#include "store/client/tcpstore_call.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 
 namespace drun::store {
 
@@ -31,17 +31,17 @@ class ClientMachine {
  public:
   using Time = std::chrono::steady_clock::time_point;
   using Milliseconds = std::chrono::milliseconds;
-  using Finished = std::function<void(Result<Reply>)>;
+  using Finished = std::function<void(Result<tcpstore::Reply>)>;
   // Of a call that is over: call finished(result).
   struct Outcome {
     Finished finished;
-    Result<Reply> result;
+    Result<tcpstore::Reply> result;
   };
 
   // How long a server may take for the answer to a cancelled wait.
   static constexpr Milliseconds kCancelLimit{5000};
 
-  ClientMachine(Endpoint endpoint, Dialect dialect, std::size_t max_value_bytes);
+  ClientMachine(Endpoint endpoint, TcpStoreVersion version, std::size_t max_value_bytes);
 
   // Each call has exactly one outcome, at the latest when its time is over; in the order of the
   // calls, but for those that end without having been sent.
@@ -61,7 +61,7 @@ class ClientMachine {
   // False: close the socket.
   [[nodiscard]] bool open() const { return open_; }
   [[nodiscard]] bool idle() const { return calls_.empty(); }
-  [[nodiscard]] Dialect dialect() const { return dialect_; }
+  [[nodiscard]] TcpStoreVersion version() const { return version_; }
 
  private:
   // A call under way.
@@ -85,16 +85,16 @@ class ClientMachine {
   void pump();
   void settle();
   void advance();
-  void on_reply(Reply reply);
+  void on_reply(tcpstore::Reply reply);
   bool on_wait_reply(std::int64_t byte);
-  void finish_front(Result<Reply> result);
+  void finish_front(Result<tcpstore::Reply> result);
   void break_off(std::size_t index, const Error& cause);
   [[nodiscard]] std::string where(const ClientCall& call, const ClientStep& step) const;
   [[nodiscard]] Error late(const Active& active) const;
   [[nodiscard]] Error closed(const ClientCall& call) const;
 
   Endpoint endpoint_;
-  Dialect dialect_;
+  TcpStoreVersion version_;
   std::size_t max_value_bytes_;
   std::deque<Active> calls_;
   std::size_t unsent_ = 0;  // of calls_: the first that has steps left to send
@@ -103,7 +103,7 @@ class ClientMachine {
   std::size_t output_begin_ = 0;
   std::uint64_t handed_out_ = 0;  // bytes that were ever output
   std::uint64_t sent_ = 0;        // of them
-  std::optional<ReplyReader> reader_;
+  std::optional<tcpstore::ReplyReader> reader_;
   std::string input_;              // the beginning of what the reader cannot take yet
   Time next_check_ = Time::max();  // no deadline is earlier
   bool open_ = true;

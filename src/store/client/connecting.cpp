@@ -9,11 +9,11 @@
 
 namespace drun::store {
 
-std::chrono::milliseconds greeting_limit(ConnectLimits::Time deadline, ConnectLimits::Time now) {
-  return std::min(kGreetingLimit, std::chrono::ceil<std::chrono::milliseconds>(deadline - now));
+std::chrono::milliseconds handshake_limit(ConnectLimits::Time deadline, ConnectLimits::Time now) {
+  return std::min(kHandshakeLimit, std::chrono::ceil<std::chrono::milliseconds>(deadline - now));
 }
 
-Error greeting_failure(const Error& cause) {
+Error handshake_failure(const Error& cause) {
   if (cause.code() == Errc::Timeout) {
     return Error(cause.code(), "it accepts the connection but does not answer");
   }
@@ -23,8 +23,8 @@ Error greeting_failure(const Error& cause) {
   return cause;
 }
 
-bool may_be_older(const Error& greeting_failure) {
-  return greeting_failure.code() == Errc::Closed;
+bool may_be_older(const Error& handshake_failure) {
+  return handshake_failure.code() == Errc::Closed;
 }
 
 std::optional<Error> connect_failure(const ConnectLimits& limits, const Error& cause,

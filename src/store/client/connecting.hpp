@@ -14,7 +14,7 @@ inline constexpr std::chrono::milliseconds kLongestPause{2000};
 // An address that swallows packets must not use up the time of the others.
 inline constexpr std::chrono::milliseconds kConnectLimit{5000};
 // A server that thousands of clients have just reached may need long for its answer.
-inline constexpr std::chrono::milliseconds kGreetingLimit{30'000};
+inline constexpr std::chrono::milliseconds kHandshakeLimit{30'000};
 
 struct ConnectLimits {
   using Time = std::chrono::steady_clock::time_point;
@@ -25,16 +25,16 @@ struct ConnectLimits {
   Time deadline;
 };
 
-// How long the greeting may take now.
-[[nodiscard]] std::chrono::milliseconds greeting_limit(ConnectLimits::Time deadline,
-                                                       ConnectLimits::Time now);
+// How long the handshake may take now.
+[[nodiscard]] std::chrono::milliseconds handshake_limit(ConnectLimits::Time deadline,
+                                                        ConnectLimits::Time now);
 
-// What the end of the greeting means: a bare cause.
-[[nodiscard]] Error greeting_failure(const Error& cause);
+// What the end of the handshake means: a bare cause.
+[[nodiscard]] Error handshake_failure(const Error& cause);
 
-// After a greeting in dialect C that failed so: a server of dialect A closes on it, and one that is
-// going away does it too.
-[[nodiscard]] bool may_be_older(const Error& greeting_failure);
+// After a handshake in torch 2.2 that failed so: a server of torch 1.13 closes on it, and one that
+// is going away does it too.
+[[nodiscard]] bool may_be_older(const Error& handshake_failure);
 
 // After an attempt that failed with this bare cause: the error for the user, or nullopt to go on.
 [[nodiscard]] std::optional<Error> connect_failure(const ConnectLimits& limits, const Error& cause,

@@ -69,7 +69,7 @@ Peer::State Peer::detect(std::string_view bytes, Fed& fed) {
     phase_ = Phase::ControlOpening;
     return State::Open;
   }
-  const tcpstore::Detection found = tcpstore::detect_dialect(bytes, context_.limits);
+  const tcpstore::Detection found = tcpstore::detect_version(bytes, context_.limits);
   switch (found.status) {
     case tcpstore::Detection::Status::NeedMore:
       fed.needed = bytes.size() + 1;
@@ -79,8 +79,8 @@ Peer::State Peer::detect(std::string_view bytes, Fed& fed) {
     case tcpstore::Detection::Status::Decided:
       break;
   }
-  const bool is_b = found.dialect == tcpstore::Dialect::A && context_.old_clients_are_2_1;
-  decoder_ = tcpstore::Decoder(is_b ? tcpstore::Dialect::B : found.dialect);
+  const bool is_2_1 = found.version == TcpStoreVersion::Torch1_13 && context_.old_clients_are_2_1;
+  decoder_ = tcpstore::Decoder(is_2_1 ? TcpStoreVersion::Torch2_1 : found.version);
   phase_ = Phase::TcpStore;
   fed.consumed += found.consumed;
   return State::Open;
@@ -102,8 +102,8 @@ Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed) {
       case tcpstore::Decoder::Status::Complete:
         break;
     }
-    // A client of the old dialects sends again only when it has given up its wait.
-    if (KeyTable::is_waiting(*this) && decoder_.dialect() != tcpstore::Dialect::C)
+    // A client of the old versions sends again only when it has given up its wait.
+    if (KeyTable::is_waiting(*this) && decoder_.version() != TcpStoreVersion::Torch2_2)
       table.cancel_waits(*this);
     ++context_.counters.requests;
     const char* failure =

@@ -9,7 +9,7 @@
 
 #include "drun/store/limits.hpp"
 #include "store/protocol/control_protocol.hpp"
-#include "store/protocol/tcpstore_protocol.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 #include "store/table/sessions.hpp"
 #include "store/table/table.hpp"
 
@@ -33,7 +33,7 @@ struct PeerContext {
   KeyTable& control_table;
   Sessions& sessions;
   ServerCounters& counters;
-  bool old_clients_are_2_1 = false;         // take the first dialect for B, not A
+  bool old_clients_are_2_1 = false;         // not told apart by their bytes
   control::Token (*new_token)() = nullptr;  // random
 
   // Scratch, so that requests need no memory of their own.
@@ -114,7 +114,7 @@ class Peer : public TableClient, public SessionHolder {
   SessionId session_ = kNoSession;
   std::uint64_t last_wait_ = 0;  // TCPStore: the numbers of its waits
   std::size_t sent_now_ = 0;     // while it is being fed
-  tcpstore::Decoder decoder_{tcpstore::Dialect::A};
+  tcpstore::Decoder decoder_{TcpStoreVersion::Torch1_13};
   Phase phase_ = Phase::Unknown;
   bool feeding_ = false;
 };

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "drun/store/limits.hpp"
-#include "store/protocol/tcpstore_protocol.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 #include "store/table/table.hpp"
 
 namespace drun::store::tcpstore {

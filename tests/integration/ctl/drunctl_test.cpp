@@ -104,7 +104,7 @@ TEST_F(DrunctlTest, SetsAndGetsBytesUnchanged) {
 // A value is printed, never sent: not even where its request to the store could be.
 TEST_F(DrunctlTest, AClosedStandardStreamIsNotTheConnection) {
   const std::string key = "/injected";
-  std::string request("\x01", 1);  // SET of dialect A
+  std::string request("\x01", 1);  // SET of torch 1.13
   const auto put = [&request](const std::string& bytes) {
     const std::uint64_t size = bytes.size();
     request.append(reinterpret_cast<const char*>(&size), sizeof size);
@@ -134,7 +134,7 @@ TEST_F(DrunctlTest, SeesTheKeysOfTorchsClients) {
   ASSERT_TRUE(plain.set("shared", "from C++"));
   EXPECT_EQ(ctl({"get", "shared"}).out, "from C++");
   EXPECT_EQ(ctl({"--raw", "get", "/shared"}).out, "from C++");
-  auto prefixed = client({.dialect = {}, .prefix = "job"});
+  auto prefixed = client({.version = {}, .prefix = "job"});
   ASSERT_TRUE(prefixed.set("k", "v"));
   EXPECT_EQ(ctl({"get", "k", "--prefix", "job"}).out, "v");
   EXPECT_EQ(ctl({"keys"}).out, "job/k\nshared\n");

@@ -35,7 +35,7 @@ AsyncClient::Deadline in(std::chrono::milliseconds time) {
   return AsyncClient::Clock::now() + time;
 }
 
-// Answers the greeting of dialect C.
+// Answers the greeting of torch 2.2.
 void greet(ScriptedConnection& connection) {
   const std::string hello = connection.read(10);
   if (hello.size() == 10) connection.write(hello.substr(6));
@@ -47,15 +47,16 @@ TEST(AsyncClientTest, MakesEveryCallOfDrunsStore) {
                         test::StoreAge::Drun);
 }
 
-TEST(AsyncClientTest, SpeaksTheDialectThatItIsTold) {
+TEST(AsyncClientTest, SpeaksTheVersionThatItIsTold) {
   const test::StoreThread store;
-  for (const Dialect dialect : {Dialect::A, Dialect::B, Dialect::C}) {
-    auto client = AwaitedClient::connect(store.endpoint(), in(kPatience), {.dialect = dialect});
+  for (const TcpStoreVersion version :
+       {TcpStoreVersion::Torch1_13, TcpStoreVersion::Torch2_1, TcpStoreVersion::Torch2_2}) {
+    auto client = AwaitedClient::connect(store.endpoint(), in(kPatience), {.version = version});
     ASSERT_TRUE(client) << client.error().what();
-    EXPECT_EQ(client->dialect(), dialect);
+    EXPECT_EQ(client->version(), version);
     ASSERT_TRUE(client->set("k", "v"));
     EXPECT_EQ(client->get("k").value(), "v");
-    EXPECT_EQ(client->multi_get({"k"}).ok(), dialect != Dialect::A);
+    EXPECT_EQ(client->multi_get({"k"}).ok(), version != TcpStoreVersion::Torch1_13);
   }
 }
 
@@ -128,7 +129,7 @@ TEST(AsyncClientTest, ASecondClientEndsAWait) {
   EXPECT_THAT(events, ElementsAre("set", "got v", "added"));
 }
 
-TEST(AsyncClientTest, TriesAgainUntilTheServerIsThereAndFallsBackToDialectA) {
+TEST(AsyncClientTest, TriesAgainUntilTheServerIsThereAndFallsBackToTheOldest) {
   const test::ReservedPort port;
   const auto number = static_cast<std::uint16_t>(port.number());
   asio::io_context io(1);
@@ -151,7 +152,7 @@ TEST(AsyncClientTest, TriesAgainUntilTheServerIsThereAndFallsBackToDialectA) {
   while (!connected && io.run_one() > 0) {
   }
   ASSERT_TRUE(connected && *connected) << connected->error().what();
-  EXPECT_EQ(client.dialect(), Dialect::A);
+  EXPECT_EQ(client.version(), TcpStoreVersion::Torch1_13);
   EXPECT_EQ(peer.connections(), 4);
 }
 

@@ -26,7 +26,7 @@ Client::Deadline in(std::chrono::milliseconds time) {
   return Client::Clock::now() + time;
 }
 
-// Reads the handshake of dialect C; the answer to it.
+// Reads the handshake of torch 2.2; the answer to it.
 std::string hello_echo(ScriptedConnection& connection) {
   const std::string hello = connection.read(10);
   return hello.size() == 10 ? hello.substr(6) : "";
@@ -51,7 +51,7 @@ TEST(StoreClientTest, CancelsAWaitThatTimesOutAndStaysUsable) {
   });
   auto client = Client::connect(peer.endpoint(), in(kPatience));
   ASSERT_TRUE(client) << client.error().what();
-  EXPECT_EQ(client->dialect(), Dialect::C);
+  EXPECT_EQ(client->version(), TcpStoreVersion::Torch2_2);
   EXPECT_EQ(client->wait({"k"}, 10ms).error().code(), Errc::Timeout);
   EXPECT_TRUE(client->connected());
   EXPECT_TRUE(client->wait({"k"}, 10ms));
@@ -77,10 +77,10 @@ TEST(StoreClientTest, KeysCarryTheSlashAndThePrefix) {
     ClientOptions options;
     std::string key;
   } cases[] = {
-      {{.dialect = Dialect::C}, "/k"},
-      {{.dialect = Dialect::C, .prefix = "pre"}, "/pre/k"},
-      {{.dialect = Dialect::C, .raw_keys = true}, "k"},
-      {{.dialect = Dialect::C, .prefix = "pre", .raw_keys = true}, "pre/k"},
+      {{.version = TcpStoreVersion::Torch2_2}, "/k"},
+      {{.version = TcpStoreVersion::Torch2_2, .prefix = "pre"}, "/pre/k"},
+      {{.version = TcpStoreVersion::Torch2_2, .raw_keys = true}, "k"},
+      {{.version = TcpStoreVersion::Torch2_2, .prefix = "pre", .raw_keys = true}, "pre/k"},
   };
   for (const auto& c : cases) {
     std::promise<std::string> sent;

@@ -439,7 +439,7 @@ TEST(DrunStoreTorchTest, ServesAFleetOfTorch113Clients) {
   EXPECT_EQ(finished.code, 0) << finished.err;
   EXPECT_EQ(client->get("init/", 1s).error().code(), Errc::Timeout)
       << "the counter of workers has no slash";
-  auto raw = store.client({.dialect = {}, .prefix = {}, .raw_keys = true});
+  auto raw = store.client({.version = {}, .prefix = {}, .raw_keys = true});
   EXPECT_EQ(raw->get("init/", kPatience).value(), "4");
 }
 

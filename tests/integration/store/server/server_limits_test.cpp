@@ -208,7 +208,7 @@ TEST(ServerLimitsTest, AWatcherThatReadsNothingIsDroppedWithinOneSegmentOfAnothe
   append.value = "x";
   std::string requests;
   for (int i = 0; i < 2000; ++i)
-    tcpstore::encode(requests, tcpstore::Dialect::C, append);
+    tcpstore::encode(requests, TcpStoreVersion::Torch2_2, append);
   const std::size_t before = peak_memory();
   writer.send(requests);
   EXPECT_EQ(writer.get("k").size(), (1U << 20) + 2000U);

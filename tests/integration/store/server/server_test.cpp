@@ -41,9 +41,9 @@ using test::set_request;
 using test::TcpStoreConnection;
 using testing::ElementsAre;
 
-TEST(ServerTest, EveryDialectActsOnTheSameKeys) {
+TEST(ServerTest, EveryVersionActsOnTheSameKeys) {
   RunningServer server;
-  TcpStoreConnection old(server.endpoint(), tcpstore::Dialect::A);
+  TcpStoreConnection old(server.endpoint(), TcpStoreVersion::Torch1_13);
   TcpStoreConnection modern(server.endpoint());
   ControlConnection agent(server.endpoint());
   old.set("/k", "from A");

@@ -22,7 +22,7 @@ using Time = ClientMachine::Time;
 
 std::string u64(std::uint64_t value) {
   std::string bytes;
-  RequestWriter(bytes).u64(value);
+  append(bytes, value);
   return bytes;
 }
 std::string vec(const std::string& value) {
@@ -34,24 +34,25 @@ const std::string kCancelled(1, '\1');
 // A machine, its clock, and a log of the outcomes: "name=integer", "name='value'", "name: code".
 class Rig {
  public:
-  explicit Rig(Dialect dialect = Dialect::C)
-      : calls_(dialect, {}), machine_({"10.0.0.1", 29500}, dialect, 1 << 20) {}
+  explicit Rig(TcpStoreVersion version = TcpStoreVersion::Torch2_2)
+      : calls_(version, {}), machine_({"10.0.0.1", 29500}, version, 1 << 20) {}
 
   const ClientCalls& calls() const { return calls_; }
   ClientMachine& machine() { return machine_; }
 
   template <typename T>
   void start(const std::string& name, TypedCall<T> call, std::chrono::milliseconds limit = 10s) {
-    machine_.start(std::move(call.call), limit, now_, [this, name](const Result<Reply>& reply) {
-      if (!reply) {
-        log_.push_back(name + ": " + reply.error().code().message());
-        errors_.push_back(reply.error().what());
-      } else if (reply->values.empty()) {
-        log_.push_back(name + "=" + std::to_string(reply->integer));
-      } else {
-        log_.push_back(name + "='" + reply->values.front() + "'");
-      }
-    });
+    machine_.start(std::move(call.call), limit, now_,
+                   [this, name](const Result<tcpstore::Reply>& reply) {
+                     if (!reply) {
+                       log_.push_back(name + ": " + reply.error().code().message());
+                       errors_.push_back(reply.error().what());
+                     } else if (reply->values.empty()) {
+                       log_.push_back(name + "=" + std::to_string(reply->integer));
+                     } else {
+                       log_.push_back(name + "='" + reply->values.front() + "'");
+                     }
+                   });
   }
   // What has left since the last call.
   std::string sent() {
@@ -240,8 +241,8 @@ TEST(ClientMachineTest, AStoreThatDoesNotAnswerTheCancellationIsLeft) {
   EXPECT_FALSE(rig.machine().open());
 }
 
-TEST(ClientMachineTest, DialectACannotCancelSoItsLateWaitEndsTheConnection) {
-  Rig rig(Dialect::A);
+TEST(ClientMachineTest, Torch113CannotCancelSoItsLateWaitEndsTheConnection) {
+  Rig rig(TcpStoreVersion::Torch1_13);
   rig.start("wait", rig.calls().wait({"k"}), 20ms);
   rig.start("after", rig.calls().add("n", 1));
   (void)rig.sent();
@@ -287,8 +288,8 @@ TEST(ClientMachineTest, ACallThatHasNotLeftIsLateAlone) {
   EXPECT_THAT(rig.log(), ElementsAre("wait=0", "patient=4"));
 }
 
-TEST(ClientMachineTest, WhatTheDialectLacksIsRefusedAndNothingIsSent) {
-  Rig rig(Dialect::A);
+TEST(ClientMachineTest, WhatTheVersionLacksIsRefusedAndNothingIsSent) {
+  Rig rig(TcpStoreVersion::Torch1_13);
   rig.start("append", rig.calls().append("k", "v"));
   rig.start("multi_get", rig.calls().multi_get({"k"}));
   rig.start("multi_set", rig.calls().multi_set({{"k", "v"}}));

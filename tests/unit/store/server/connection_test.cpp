@@ -42,7 +42,7 @@ class ConnectionTest : public testing::Test, public ConnectionOwner {
     request.key = key;
     request.value = value;
     std::string bytes;
-    tcpstore::encode(bytes, tcpstore::Dialect::C, request);
+    tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, request);
     return bytes;
   }
   static std::string answer(std::string_view value) {

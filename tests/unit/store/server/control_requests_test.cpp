@@ -322,7 +322,7 @@ TEST_F(ControlRequestsTest, TcpStoreRequestsAndSessionEndsAreSeenToo) {
   request.op = tcpstore::Op::MultiSet;
   request.keys = {"a", "b", "a"};
   request.values = {"1", "2", "3"};
-  tcpstore::encode(bytes, tcpstore::Dialect::C, request);
+  tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, request);
   torch.send(bytes);
   EXPECT_THAT(client.only<Changes>(7).changes, ElementsAre(Entry{"a", "3"}, Entry{"b", "2"}));
   other.call<Session>(1, OpenSession{1000, 0});

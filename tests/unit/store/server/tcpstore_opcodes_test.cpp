@@ -1,4 +1,4 @@
-// Every opcode of every dialect, byte by byte as the protocol's table has them.
+// Every opcode of every version, byte by byte as the protocol's table has them.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -32,11 +32,12 @@ std::string str(std::string_view bytes) {
 }
 
 constexpr int kNone = -1;
+constexpr const char* kVersionNames[] = {"1.13", "2.1", "2.2"};
 
 // In a store that holds /k = "v" and /n = "8", and "item" in the queue /q.
 struct Row {
   const char* name;
-  std::array<int, 3> opcode;  // of A, B and C
+  std::array<int, 3> opcode;  // of 1.13, 2.1 and 2.2
   std::string body;
   std::string reply;
 };
@@ -65,50 +66,50 @@ const std::vector<Row>& rows() {
   return kRows;
 }
 
-const Row* find_row(std::size_t dialect, int opcode) {
+const Row* find_row(std::size_t version, int opcode) {
   for (const Row& row : rows())
-    if (row.opcode[dialect] == opcode) return &row;
+    if (row.opcode[version] == opcode) return &row;
   return nullptr;
 }
 
 // A client in the middle of its connection.
 struct Fixture {
-  explicit Fixture(std::size_t dialect) {
-    world.context.old_clients_are_2_1 = dialect == 1;
+  explicit Fixture(std::size_t version) {
+    world.context.old_clients_are_2_1 = version == 1;
     EXPECT_TRUE(world.job.put("/k", "v") && world.job.put("/n", "8"));
     EXPECT_TRUE(world.job.push("/q", "item"));
-    const std::string opening = dialect == 2 ? std::string(tcpstore::kHandshake) + "\7" : "\6";
+    const std::string opening = version == 2 ? std::string(tcpstore::kHandshake) + "\7" : "\6";
     EXPECT_EQ(client.ask(opening), i64(2));
   }
   PeerWorld world;
   TestPeer client{world};
 };
 
-TEST(TcpStoreOpcodesTest, EachRequestHasItsReplyInEachDialect) {
-  for (std::size_t dialect = 0; dialect < 3; ++dialect) {
+TEST(TcpStoreOpcodesTest, EachRequestHasItsReplyInEachVersion) {
+  for (std::size_t version = 0; version < 3; ++version) {
     for (const Row& row : rows()) {
-      if (row.opcode[dialect] == kNone) continue;
-      SCOPED_TRACE(std::string(row.name) + " in " + "ABC"[dialect]);
-      Fixture fixture(dialect);
-      std::string reply = fixture.client.ask(static_cast<char>(row.opcode[dialect]) + row.body);
+      if (row.opcode[version] == kNone) continue;
+      SCOPED_TRACE(std::string(row.name) + " in " + kVersionNames[version]);
+      Fixture fixture(version);
+      std::string reply = fixture.client.ask(static_cast<char>(row.opcode[version]) + row.body);
       const std::string other_order = i64(2) + str("/n") + str("/k");
       if (row.name == std::string_view("LIST_KEYS") && reply == other_order) reply = row.reply;
       EXPECT_EQ(reply, row.reply);
-      const std::string keys = fixture.client.ask(dialect == 2 ? "\7" : "\6");
+      const std::string keys = fixture.client.ask(version == 2 ? "\7" : "\6");
       EXPECT_EQ(keys, i64(static_cast<std::int64_t>(fixture.world.job.size())))
           << "the next request is understood";
     }
   }
 }
 
-// What A does not have and B does shows that the client is a 2.1; everything else ends it.
+// What 1.13 does not have and 2.1 does shows that the client is a 2.1; everything else ends it.
 TEST(TcpStoreOpcodesTest, EveryOtherOpcodeEndsTheConnection) {
-  for (std::size_t dialect = 0; dialect < 3; ++dialect) {
+  for (std::size_t version = 0; version < 3; ++version) {
     for (int opcode = 0; opcode < 256; ++opcode) {
-      if (find_row(dialect, opcode) != nullptr) continue;
-      if (dialect == 0 && find_row(1, opcode) != nullptr) continue;
-      SCOPED_TRACE(std::to_string(opcode) + " in " + "ABC"[dialect]);
-      Fixture fixture(dialect);
+      if (find_row(version, opcode) != nullptr) continue;
+      if (version == 0 && find_row(1, opcode) != nullptr) continue;
+      SCOPED_TRACE(std::to_string(opcode) + " in " + kVersionNames[version]);
+      Fixture fixture(version);
       EXPECT_EQ(fixture.client.ask(std::string(1, static_cast<char>(opcode))), "");
       EXPECT_TRUE(fixture.client.is_closed());
       EXPECT_STREQ(fixture.client.close_reason(), "unknown request");

@@ -30,14 +30,14 @@ std::string num(std::int64_t number) {
   return out;
 }
 
-// A client of one dialect: requests in, answers out.
+// A client of one version: requests in, answers out.
 class Client : public TestPeer {
  public:
-  explicit Client(PeerWorld& world, Dialect dialect = Dialect::C)
-      : Client(world, world.context, dialect) {}
-  Client(PeerWorld& world, PeerContext& context, Dialect dialect)
-      : TestPeer(world, context), dialect_(dialect) {
-    if (dialect == Dialect::C) send(kHandshake);
+  explicit Client(PeerWorld& world, TcpStoreVersion version = TcpStoreVersion::Torch2_2)
+      : Client(world, world.context, version) {}
+  Client(PeerWorld& world, PeerContext& context, TcpStoreVersion version)
+      : TestPeer(world, context), version_(version) {
+    if (version == TcpStoreVersion::Torch2_2) send(kHandshake);
   }
 
   std::string ask(Op op, std::string_view key = {}, std::string_view value = {}) {
@@ -65,7 +65,7 @@ class Client : public TestPeer {
   }
   std::string ask(const Request& request) {
     std::string bytes;
-    encode(bytes, dialect_, request);
+    encode(bytes, version_, request);
     return TestPeer::ask(bytes);
   }
 
@@ -82,7 +82,7 @@ class Client : public TestPeer {
     return ask(request);
   }
 
-  Dialect dialect_;
+  TcpStoreVersion version_;
 };
 
 class TcpStoreRequestsTest : public testing::Test {
@@ -307,7 +307,7 @@ TEST_F(TcpStoreRequestsTest, TwoPendingWaitsAreAnsweredEach) {
 }
 
 TEST_F(TcpStoreRequestsTest, AnOldClientsNextRequestGivesItsWaitUp) {
-  Client old(world, Dialect::A);
+  Client old(world, TcpStoreVersion::Torch1_13);
   old.list(Op::Wait, {"k"});
   EXPECT_EQ(old.ask(Op::GetNumKeys), num(0));
   other.ask(Op::Set, "k", "");
@@ -403,7 +403,7 @@ TEST_F(TcpStoreRequestsTest, WhatIsUnknownOrOutOfPlaceCloses) {
   Client twice(world);
   twice.send(kHandshake);
   EXPECT_TRUE(twice.is_closed()) << "a second VALIDATE";
-  Client old(world, Dialect::A);
+  Client old(world, TcpStoreVersion::Torch1_13);
   old.ask(Op::GetNumKeys);
   old.send("\x0C");
   EXPECT_TRUE(old.is_closed());
@@ -417,7 +417,7 @@ TEST_F(TcpStoreRequestsTest, RepliesBeforeTheMistakeAreGiven) {
 }
 
 TEST_F(TcpStoreRequestsTest, A21ClientIsServedByItsOwnOpcodes) {
-  Client b(world, Dialect::B);
+  Client b(world, TcpStoreVersion::Torch2_1);
   b.ask(Op::Set, "k", "x");
   EXPECT_EQ(b.ask(Op::DeleteKey, "k"), num(1));
   EXPECT_EQ(b.ask(Op::Append, "k", "ab"), "");
@@ -428,11 +428,11 @@ TEST_F(TcpStoreRequestsTest, A21ClientIsServedByItsOwnOpcodes) {
 }
 
 TEST_F(TcpStoreRequestsTest, AppendOfA21ClientIsKnownByItsValueOrByTheSwitch) {
-  Client guessed(world, Dialect::B);
+  Client guessed(world, TcpStoreVersion::Torch2_1);
   EXPECT_EQ(guessed.ask(Op::Append, "k", "ab"), "");
   EXPECT_EQ(value("k"), "ab");
   world.context.old_clients_are_2_1 = true;
-  Client told(world, Dialect::B);
+  Client told(world, TcpStoreVersion::Torch2_1);
   std::string bytes = "\x08" + vec("k");
   EXPECT_EQ(told.TestPeer::ask(bytes), "") << "its value comes in another segment";
   EXPECT_EQ(told.TestPeer::ask(vec("cd")), "");

@@ -1,4 +1,4 @@
-#include "store/protocol/tcpstore_protocol.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 
 #include <optional>
 #include <string>
@@ -15,7 +15,8 @@ using namespace std::string_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr Dialect kDialects[] = {Dialect::A, Dialect::B, Dialect::C};
+constexpr TcpStoreVersion kVersions[] = {TcpStoreVersion::Torch1_13, TcpStoreVersion::Torch2_1,
+                                         TcpStoreVersion::Torch2_2};
 
 // ---- opcodes ----
 
@@ -48,19 +49,19 @@ TEST(TcpStoreProtocolTest, OpcodesAreThoseOfEachRelease) {
   for (const Row& row : rows) {
     const std::optional<int> opcodes[] = {row.a, row.b, row.c};
     for (std::size_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(opcode_of(kDialects[i], row.op), opcodes[i]) << "op " << int(row.op);
+      EXPECT_EQ(opcode_of(kVersions[i], row.op), opcodes[i]) << "op " << int(row.op);
       if (!opcodes[i]) continue;
-      EXPECT_EQ(op_of(kDialects[i], static_cast<std::uint8_t>(*opcodes[i])), row.op);
+      EXPECT_EQ(op_of(kVersions[i], static_cast<std::uint8_t>(*opcodes[i])), row.op);
     }
   }
-  EXPECT_EQ(op_of(Dialect::A, 7), Op::DeleteKey) << "only C++ programs sent WATCH_KEY";
-  EXPECT_EQ(op_of(Dialect::C, 0), std::nullopt) << "VALIDATE comes first or never";
+  EXPECT_EQ(op_of(TcpStoreVersion::Torch1_13, 7), std::nullopt) << "WATCH_KEY is not served";
+  EXPECT_EQ(op_of(TcpStoreVersion::Torch2_2, 0), std::nullopt) << "VALIDATE comes first or never";
   for (int opcode = 9; opcode < 256; ++opcode)
-    EXPECT_EQ(op_of(Dialect::A, static_cast<std::uint8_t>(opcode)), std::nullopt);
+    EXPECT_EQ(op_of(TcpStoreVersion::Torch1_13, static_cast<std::uint8_t>(opcode)), std::nullopt);
   for (int opcode = 12; opcode < 256; ++opcode)
-    EXPECT_EQ(op_of(Dialect::B, static_cast<std::uint8_t>(opcode)), std::nullopt);
+    EXPECT_EQ(op_of(TcpStoreVersion::Torch2_1, static_cast<std::uint8_t>(opcode)), std::nullopt);
   for (int opcode = 19; opcode < 256; ++opcode)
-    EXPECT_EQ(op_of(Dialect::C, static_cast<std::uint8_t>(opcode)), std::nullopt);
+    EXPECT_EQ(op_of(TcpStoreVersion::Torch2_2, static_cast<std::uint8_t>(opcode)), std::nullopt);
 }
 
 // ---- first bytes ----
@@ -69,25 +70,25 @@ struct FirstBytes {
   const char* name;
   std::string bytes;
   Detection::Status status;
-  Dialect dialect = Dialect::A;
+  TcpStoreVersion version = TcpStoreVersion::Torch1_13;
   std::size_t decided_after = 0;  // bytes
 };
 
-class DetectDialectTest : public testing::TestWithParam<FirstBytes> {};
+class DetectVersionTest : public testing::TestWithParam<FirstBytes> {};
 
-TEST_P(DetectDialectTest, DecidesAsSoonAsItCanAndNeverChanges) {
+TEST_P(DetectVersionTest, DecidesAsSoonAsItCanAndNeverChanges) {
   const Limits limits;
   const FirstBytes& given = GetParam();
   for (std::size_t size = 0; size <= given.bytes.size(); ++size) {
-    const Detection found = detect_dialect(std::string_view(given.bytes).substr(0, size), limits);
+    const Detection found = detect_version(std::string_view(given.bytes).substr(0, size), limits);
     if (size < given.decided_after || given.decided_after == 0) {
       EXPECT_EQ(found.status, Detection::Status::NeedMore) << size;
       continue;
     }
     EXPECT_EQ(found.status, given.status) << size;
     if (given.status != Detection::Status::Decided) continue;
-    EXPECT_EQ(found.dialect, given.dialect) << size;
-    EXPECT_EQ(found.consumed, given.dialect == Dialect::C ? 5U : 0U) << size;
+    EXPECT_EQ(found.version, given.version) << size;
+    EXPECT_EQ(found.consumed, given.version == TcpStoreVersion::Torch2_2 ? 5U : 0U) << size;
   }
 }
 
@@ -101,38 +102,47 @@ constexpr auto kDecided = Detection::Status::Decided;
 constexpr auto kRejected = Detection::Status::Rejected;
 
 INSTANTIATE_TEST_SUITE_P(
-    FirstBytes, DetectDialectTest,
+    FirstBytes, DetectVersionTest,
     testing::Values(
         FirstBytes{"nothing", "", Detection::Status::NeedMore},
-        FirstBytes{"modern", "\x00\xCE\xF7\x85\x3C\x0D\1\2\3\4"s, kDecided, Dialect::C, 5},
-        FirstBytes{"old_set", with_number(0, 2), kDecided, Dialect::A, 9},
-        FirstBytes{"old_set_with_a_key_of_206_bytes", with_number(0, 0xCE), kDecided, Dialect::A,
-                   9},
+        FirstBytes{"modern", "\x00\xCE\xF7\x85\x3C\x0D\1\2\3\4"s, kDecided,
+                   TcpStoreVersion::Torch2_2, 5},
+        FirstBytes{"old_set", with_number(0, 2), kDecided, TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_set_with_a_key_of_206_bytes", with_number(0, 0xCE), kDecided,
+                   TcpStoreVersion::Torch1_13, 9},
         FirstBytes{"old_set_that_almost_looks_modern", with_number(0, 0x85F7CE), kRejected,
-                   Dialect::A, 9},
-        FirstBytes{"wrong_magic", "\x00\xCE\xF7\x85\x3D\0\0\0\0"s, kRejected, Dialect::A, 9},
-        FirstBytes{"old_set_longest_key", with_number(0, 8192), kDecided, Dialect::A, 9},
-        FirstBytes{"old_set_key_too_long", with_number(0, 8193), kRejected, Dialect::A, 9},
-        FirstBytes{"old_compare_set", with_number(1, 3), kDecided, Dialect::A, 9},
-        FirstBytes{"old_get", with_number(2, 3), kDecided, Dialect::A, 9},
-        FirstBytes{"old_add", with_number(3, 5), kDecided, Dialect::A, 9},
-        FirstBytes{"old_add_key_too_long", with_number(3, 1ULL << 63), kRejected, Dialect::A, 9},
-        FirstBytes{"old_check", with_number(4, 1), kDecided, Dialect::A, 9},
-        FirstBytes{"old_wait", with_number(5, 131072), kDecided, Dialect::A, 9},
-        FirstBytes{"old_wait_too_many", with_number(5, 131073), kRejected, Dialect::A, 9},
-        FirstBytes{"old_num_keys", "\6", kDecided, Dialect::A, 1},
-        FirstBytes{"old_7", with_number(7, 3), kDecided, Dialect::A, 9},
-        FirstBytes{"old_8", with_number(8, 3), kDecided, Dialect::A, 9},
-        FirstBytes{"old_multi_get", with_number(9, 3), kDecided, Dialect::A, 9},
-        FirstBytes{"old_multi_set", with_number(10, 131073), kRejected, Dialect::A, 9},
-        FirstBytes{"cancel_wait", "\x0B", kRejected, Dialect::A, 1},
-        FirstBytes{"ping_without_validate", "\x0D\1\2\3\4", kRejected, Dialect::A, 1},
-        FirstBytes{"magic_before_every_request", "\xCE\xF7\x85\x3C", kRejected, Dialect::A, 1},
-        FirstBytes{"http", "GET / HTTP/1.1\r\n", kRejected, Dialect::A, 1},
-        FirstBytes{"tls", "\x16\3\1\2", kRejected, Dialect::A, 1},
-        FirstBytes{"ssh", "SSH-2.0-", kRejected, Dialect::A, 1},
-        FirstBytes{"redis", "*1\r\n", kRejected, Dialect::A, 1},
-        FirstBytes{"zeros", std::string(16, '\0'), kDecided, Dialect::A, 9}),
+                   TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"wrong_magic", "\x00\xCE\xF7\x85\x3D\0\0\0\0"s, kRejected,
+                   TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_set_longest_key", with_number(0, 8192), kDecided,
+                   TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_set_key_too_long", with_number(0, 8193), kRejected,
+                   TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_compare_set", with_number(1, 3), kDecided, TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_get", with_number(2, 3), kDecided, TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_add", with_number(3, 5), kDecided, TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_add_key_too_long", with_number(3, 1ULL << 63), kRejected,
+                   TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_check", with_number(4, 1), kDecided, TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_wait", with_number(5, 131072), kDecided, TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_wait_too_many", with_number(5, 131073), kRejected,
+                   TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_num_keys", "\6", kDecided, TcpStoreVersion::Torch1_13, 1},
+        FirstBytes{"old_7", with_number(7, 3), kDecided, TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_8", with_number(8, 3), kDecided, TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_multi_get", with_number(9, 3), kDecided, TcpStoreVersion::Torch1_13, 9},
+        FirstBytes{"old_multi_set", with_number(10, 131073), kRejected, TcpStoreVersion::Torch1_13,
+                   9},
+        FirstBytes{"cancel_wait", "\x0B", kRejected, TcpStoreVersion::Torch1_13, 1},
+        FirstBytes{"ping_without_validate", "\x0D\1\2\3\4", kRejected, TcpStoreVersion::Torch1_13,
+                   1},
+        FirstBytes{"magic_before_every_request", "\xCE\xF7\x85\x3C", kRejected,
+                   TcpStoreVersion::Torch1_13, 1},
+        FirstBytes{"http", "GET / HTTP/1.1\r\n", kRejected, TcpStoreVersion::Torch1_13, 1},
+        FirstBytes{"tls", "\x16\3\1\2", kRejected, TcpStoreVersion::Torch1_13, 1},
+        FirstBytes{"ssh", "SSH-2.0-", kRejected, TcpStoreVersion::Torch1_13, 1},
+        FirstBytes{"redis", "*1\r\n", kRejected, TcpStoreVersion::Torch1_13, 1},
+        FirstBytes{"zeros", std::string(16, '\0'), kDecided, TcpStoreVersion::Torch1_13, 9}),
     [](const testing::TestParamInfo<FirstBytes>& parameter) { return parameter.param.name; });
 
 // ---- requests ----
@@ -158,19 +168,19 @@ void expect_same(const Request& a, const Request& b) {
   ASSERT_EQ(a.op, b.op);
   std::string bytes_of_a;
   std::string bytes_of_b;
-  encode(bytes_of_a, Dialect::C, a);
-  encode(bytes_of_b, Dialect::C, b);
+  encode(bytes_of_a, TcpStoreVersion::Torch2_2, a);
+  encode(bytes_of_b, TcpStoreVersion::Torch2_2, b);
   EXPECT_EQ(bytes_of_a, bytes_of_b);
 }
 
 TEST(TcpStoreProtocolTest, EveryRequestIsCompleteExactlyWithItsLastByte) {
   const Limits limits;
-  for (const Dialect dialect : kDialects) {
+  for (const TcpStoreVersion version : kVersions) {
     for (const Request& request : all_requests()) {
-      if (!opcode_of(dialect, request.op)) continue;
+      if (!opcode_of(version, request.op)) continue;
       std::string bytes;
-      encode(bytes, dialect, request);
-      Decoder decoder(dialect);
+      encode(bytes, version, request);
+      Decoder decoder(version);
       Request decoded;
       for (std::size_t size = 1; size < bytes.size(); ++size) {
         const auto result = decoder.next(std::string_view(bytes).substr(0, size), limits, decoded);
@@ -196,8 +206,8 @@ TEST(TcpStoreProtocolTest, AListThatTricklesInIsLookedAtOnce) {
   request.op = Op::Wait;
   request.keys.assign(100'000, key);
   std::string bytes;
-  encode(bytes, Dialect::C, request);
-  Decoder decoder(Dialect::C);
+  encode(bytes, TcpStoreVersion::Torch2_2, request);
+  Decoder decoder(TcpStoreVersion::Torch2_2);
   Request decoded;
   const Limits limits;
   // Quadratic work would take minutes here.
@@ -210,7 +220,7 @@ TEST(TcpStoreProtocolTest, AListThatTricklesInIsLookedAtOnce) {
 
 Decoder::Result decode(std::string_view bytes, const Limits& limits) {
   Request request;
-  return Decoder(Dialect::C).next(bytes, limits, request);
+  return Decoder(TcpStoreVersion::Torch2_2).next(bytes, limits, request);
 }
 
 TEST(TcpStoreProtocolTest, LimitsAreExact) {
@@ -220,7 +230,7 @@ TEST(TcpStoreProtocolTest, LimitsAreExact) {
   limits.keys_per_request = 3;
   const auto status = [&](const Request& request) {
     std::string bytes;
-    encode(bytes, Dialect::C, request);
+    encode(bytes, TcpStoreVersion::Torch2_2, request);
     return decode(bytes, limits).status;
   };
   using Status = Decoder::Status;
@@ -289,7 +299,7 @@ TEST(TcpStoreProtocolTest, ARequestAsAWholeIsBounded) {
   request.keys = {"a", "b"};
   request.values = {value, value};  // 1 + 8 + 2 * (9 + 38)
   std::string bytes;
-  encode(bytes, Dialect::C, request);
+  encode(bytes, TcpStoreVersion::Torch2_2, request);
   ASSERT_EQ(bytes.size(), 103U);
   EXPECT_EQ(decode(std::string_view(bytes).substr(0, 75), limits).status, Decoder::Status::Refused)
       << "before the rest is waited for";
@@ -300,24 +310,27 @@ TEST(TcpStoreProtocolTest, ARequestAsAWholeIsBounded) {
 
 TEST(TcpStoreProtocolTest, AnOldClientIsFoundToBeA21ByWhatOnlyA21Sends) {
   const Limits limits;
-  const auto dialect_after = [&](std::string_view bytes) {
-    Decoder decoder(Dialect::A);
+  const auto version_after = [&](std::string_view bytes) {
+    Decoder decoder(TcpStoreVersion::Torch1_13);
     Request request;
     (void)decoder.next(bytes, limits, request);
-    return decoder.dialect();
+    return decoder.version();
   };
   std::string key;
   append_vector(key, "/k");
   std::string value;
   append_vector(value, "v");
-  EXPECT_EQ(dialect_after("\6"), Dialect::A);
-  EXPECT_EQ(dialect_after("\7" + key), Dialect::B);
-  EXPECT_EQ(dialect_after("\x09"s), Dialect::B);
-  EXPECT_EQ(dialect_after("\x0B"s), Dialect::B);
-  EXPECT_EQ(dialect_after("\x0C"s), Dialect::A) << "unknown to both";
-  EXPECT_EQ(dialect_after("\x08" + key), Dialect::A) << "DELETE_KEY: the client waits now";
-  EXPECT_EQ(dialect_after("\x08" + key + value), Dialect::B) << "APPEND comes with its value";
-  EXPECT_EQ(dialect_after("\x08" + key + value + "\6"), Dialect::A) << "not one value";
+  EXPECT_EQ(version_after("\6"), TcpStoreVersion::Torch1_13);
+  EXPECT_EQ(version_after("\7" + key), TcpStoreVersion::Torch2_1);
+  EXPECT_EQ(version_after("\x09"s), TcpStoreVersion::Torch2_1);
+  EXPECT_EQ(version_after("\x0B"s), TcpStoreVersion::Torch2_1);
+  EXPECT_EQ(version_after("\x0C"s), TcpStoreVersion::Torch1_13) << "unknown to both";
+  EXPECT_EQ(version_after("\x08" + key), TcpStoreVersion::Torch1_13)
+      << "DELETE_KEY: the client waits now";
+  EXPECT_EQ(version_after("\x08" + key + value), TcpStoreVersion::Torch2_1)
+      << "APPEND comes with its value";
+  EXPECT_EQ(version_after("\x08" + key + value + "\6"), TcpStoreVersion::Torch1_13)
+      << "not one value";
 }
 
 }  // namespace

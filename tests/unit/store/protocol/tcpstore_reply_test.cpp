@@ -1,14 +1,13 @@
-#include "store/client/tcpstore_call.hpp"
-
-#include <chrono>
+// Requests as torch sends them, and replies that arrive in pieces.
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
-#include "store/client/backoff.hpp"
-#include "store/client/resolve.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 
-namespace drun::store {
+namespace drun::store::tcpstore {
 namespace {
 
 std::string from_hex(std::string_view hex) {
@@ -19,32 +18,14 @@ std::string from_hex(std::string_view hex) {
   return bytes;
 }
 
-TEST(RequestWriterTest, WritesTheBytesThatTorchSends) {
+TEST(TcpStoreRequestTest, HasTheBytesThatTorchSends) {
   std::string add;
-  RequestWriter(add).byte(*opcode(Call::Add, Dialect::C)).bytes("/n").i64(-10);
+  encode(add, TcpStoreVersion::Torch2_2, {.op = Op::Add, .key = "/n", .number = -10});
   EXPECT_EQ(add, from_hex("0402000000000000002f6ef6ffffffffffffff"));
   std::string hello;
-  RequestWriter(hello).byte(*opcode(Call::Validate, Dialect::C)).u32(0x3C85F7CE);
-  RequestWriter(hello).byte(*opcode(Call::Ping, Dialect::C)).u32(0x51d0);
+  encode(hello, TcpStoreVersion::Torch2_2, {.op = Op::Validate});
+  encode(hello, TcpStoreVersion::Torch2_2, {.op = Op::Ping, .nonce = 0x51d0});
   EXPECT_EQ(hello, from_hex("00cef7853c0dd0510000"));
-}
-
-TEST(OpcodeTest, KnowsWhatEachGenerationHas) {
-  EXPECT_EQ(opcode(Call::DeleteKey, Dialect::A), 8);
-  EXPECT_EQ(opcode(Call::DeleteKey, Dialect::B), 7);
-  EXPECT_EQ(opcode(Call::DeleteKey, Dialect::C), 8);
-  EXPECT_EQ(opcode(Call::Append, Dialect::A), std::nullopt);
-  EXPECT_EQ(opcode(Call::Append, Dialect::B), 8);
-  EXPECT_EQ(opcode(Call::CancelWait, Dialect::A), std::nullopt);
-  EXPECT_EQ(opcode(Call::CancelWait, Dialect::B), 11);
-  EXPECT_EQ(opcode(Call::Barrier, Dialect::C), 18);
-  EXPECT_EQ(opcode(Call::Ping, Dialect::B), std::nullopt);
-  // From A to C every number of 0 to 6 grows by one.
-  for (const Call call : {Call::Set, Call::CompareSet, Call::Get, Call::Add, Call::Check,
-                          Call::Wait, Call::NumKeys}) {
-    EXPECT_EQ(*opcode(call, Dialect::A) + 1, *opcode(call, Dialect::C)) << name(call);
-    EXPECT_EQ(*opcode(call, Dialect::A), *opcode(call, Dialect::B)) << name(call);
-  }
 }
 
 struct Case {
@@ -116,36 +97,5 @@ TEST(ReplyReaderTest, RefusesANegativeCount) {
   }
 }
 
-TEST(BackoffTest, GrowsToItsLimitAndStaysWithinHalfOfThePlan) {
-  using std::chrono::milliseconds;
-  Backoff backoff(milliseconds(10), milliseconds(100), 7);
-  double planned = 10;
-  for (int i = 0; i < 40; ++i) {
-    const auto pause = backoff.next();
-    EXPECT_GE(pause, std::chrono::microseconds(static_cast<int>(planned * 500) - 2));
-    EXPECT_LE(pause, std::chrono::microseconds(static_cast<int>(planned * 1500) + 2));
-    planned = std::min(planned * 1.5, 100.0);
-  }
-  backoff.reset();
-  EXPECT_LE(backoff.next(), milliseconds(15));
-}
-
-TEST(ResolveTest, NumericAddressesAndLocalhostNeedNoLookUp) {
-  const struct {
-    const char* host;
-    std::vector<const char*> addresses;
-  } cases[] = {
-      {"127.0.0.1", {"127.0.0.1"}}, {"::1", {"::1"}}, {"localhost", {"127.0.0.1", "::1"}},
-      {"10.1.2.3", {"10.1.2.3"}},   {"node7", {}},    {"node7.example", {}},
-  };
-  for (const auto& c : cases) {
-    const Addresses found = literal_addresses({c.host, 29500});
-    ASSERT_EQ(found.size(), c.addresses.size()) << c.host;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      EXPECT_EQ(to_endpoint(found[i]), (Endpoint{c.addresses[i], 29500}));
-    }
-  }
-}
-
 }  // namespace
-}  // namespace drun::store
+}  // namespace drun::store::tcpstore
