@@ -16,4 +16,10 @@ void fill_with_random_bytes(std::span<std::byte> bytes) {
   }
 }
 
+std::uint32_t random_seed() {
+  std::uint32_t seed = 0;
+  fill_with_random_bytes(std::as_writable_bytes(std::span(&seed, 1)));
+  return seed;
+}
+
 }  // namespace drun

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace drun {
@@ -9,5 +10,8 @@ namespace drun {
 // Not std::random_device, which asks the processor what it can do: slow in a virtual machine. Any
 // thread. Throws std::system_error where the kernel refuses.
 void fill_with_random_bytes(std::span<std::byte> bytes);
+
+// To seed a generator of pseudo-random numbers with.
+[[nodiscard]] std::uint32_t random_seed();
 
 }  // namespace drun

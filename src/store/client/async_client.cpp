@@ -1,45 +1,38 @@
 #include "drun/store/async_client.hpp"
 
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cerrno>
-#include <random>
 #include <system_error>
 
 #include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
+#include "base/random_bytes.hpp"
 #include "drun/store/errors.hpp"
 #include "store/client/backoff.hpp"
 #include "store/client/client_calls.hpp"
 #include "store/client/client_machine.hpp"
 #include "store/client/connecting.hpp"
-#include "store/client/dialer.hpp"
 #include "store/client/resolve.hpp"
 #include "store/client/socket.hpp"
+#include "store/client/stream_connection.hpp"
 
 namespace drun::store {
 
-// The thin shell around the machine: sockets, the timer, turns of the loop, and the way to a
-// connection.
-class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
+// The thin shell around the machine: calls, and the way to a connection.
+class AsyncClient::Impl final : public StreamConnection {
  public:
   Impl(asio::io_context& io, Endpoint endpoint, ClientOptions options)
-      : io_(io),
+      : StreamConnection(io),
         endpoint_(std::move(endpoint)),
         options_(std::move(options)),
         version_(options_.version.value_or(TcpStoreVersion::Torch2_2)),
         calls_(version_, options_),
-        socket_(io),
-        timer_(io),
         connect_timer_(io),
-        backoff_(kFirstPause, kLongestPause, std::random_device{}()),
+        backoff_(kFirstPause, kLongestPause, random_seed()),
         never_connected_(endpoint_, version_, 0) {
     never_connected_.on_closed(Error(Errc::Closed, ""));
   }
@@ -49,7 +42,7 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
   [[nodiscard]] TcpStoreVersion version() const { return version_; }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
   [[nodiscard]] Endpoint local_endpoint() {
-    return socket_.is_open() ? local_endpoint_of(socket_.native_handle()) : Endpoint{};
+    return is_open() ? local_endpoint_of(fd()) : Endpoint{};
   }
 
   void connect(Deadline deadline, Callback<Done> callback) {
@@ -72,11 +65,8 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
           });
   }
 
-  void abandon() {
-    abandoned_ = true;
-    dialer_.reset();
-    close_socket();
-    timer_.cancel();
+  void abandon() override {
+    StreamConnection::abandon();
     connect_timer_.cancel();
     on_connect_ = nullptr;
     machine_.reset();
@@ -95,148 +85,63 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
     schedule();
   }
 
-  // What calls have asked for is done in the next turn of the loop, in one write.
-  void schedule() {
-    if (std::exchange(scheduled_, true)) return;
-    asio::post(io_, [self = shared_from_this()] {
-      self->scheduled_ = false;
-      self->pump();
-    });
-  }
-
-  // Sends, and calls back. The last thing that a handler does.
-  void pump() {
-    while (!abandoned_) {
-      flush();
-      if (machine_ && !machine_->open() && socket_.is_open()) close_connection();
-      std::vector<ClientMachine::Outcome> outcomes = never_connected_.take_outcomes();
-      if (outcomes.empty() && machine_) outcomes = machine_->take_outcomes();
-      if (outcomes.empty()) break;
-      for (ClientMachine::Outcome& outcome : outcomes) {
-        outcome.finished(std::move(outcome.result));
-        if (abandoned_) return;
-      }
+  bool do_round() override {
+    flush();
+    if (machine_ && !machine_->open()) {
+      close();
+      if (phase_ == Phase::Open) phase_ = Phase::Closed;
     }
-    if (!abandoned_) arm_timer();
-  }
-
-  void flush() {
-    while (socket_.is_open() && machine_->open() && !machine_->output().empty()) {
-      const std::string_view output = machine_->output();
-      const ssize_t n = ::send(socket_.native_handle(), output.data(), output.size(),
-                               MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (n >= 0) {
-        machine_->on_sent(static_cast<std::size_t>(n));
-      } else if (errno == EAGAIN) {
-        await_writable();
-        return;
-      } else if (errno != EINTR) {
-        machine_->on_closed(network_error(errno));
-      }
+    std::vector<ClientMachine::Outcome> outcomes = never_connected_.take_outcomes();
+    if (outcomes.empty() && machine_) outcomes = machine_->take_outcomes();
+    for (ClientMachine::Outcome& outcome : outcomes) {
+      outcome.finished(std::move(outcome.result));
+      if (is_abandoned()) return false;
     }
+    return !outcomes.empty();
   }
 
-  void await_writable() {
-    if (std::exchange(awaits_writable_, true)) return;
-    socket_.async_wait(asio::posix::stream_descriptor::wait_write,
-                       [self = shared_from_this(), number = connection_](std::error_code error) {
-                         if (number != self->connection_) return;
-                         self->awaits_writable_ = false;
-                         if (!error && !self->abandoned_) self->pump();
-                       });
+  [[nodiscard]] bool is_wanted() const override { return machine_ && machine_->open(); }
+  [[nodiscard]] std::string_view output() override { return machine_->output(); }
+  void on_sent(std::size_t bytes) override { machine_->on_sent(bytes); }
+  void on_received(std::string_view bytes) override { machine_->on_received(bytes); }
+  void on_broken(int error) override {
+    machine_->on_closed(network_error(error == 0 ? ECONNRESET : error));
   }
-
-  void await_readable() {
-    socket_.async_wait(asio::posix::stream_descriptor::wait_read,
-                       [self = shared_from_this(), number = connection_](std::error_code error) {
-                         if (error || self->abandoned_ || number != self->connection_) return;
-                         self->read_all();
-                         if (self->machine_->open()) self->await_readable();
-                         self->pump();
-                       });
+  [[nodiscard]] std::optional<Time> next_deadline() const override {
+    return machine_ ? machine_->next_deadline() : std::nullopt;
   }
-
-  void read_all() {
-    while (machine_->open()) {
-      const ssize_t n =
-          ::recv(socket_.native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
-      if (n > 0) {
-        machine_->on_received({buffer_.data(), static_cast<std::size_t>(n)});
-        if (static_cast<std::size_t>(n) < buffer_.size()) return;
-      } else if (n == 0) {
-        machine_->on_closed(network_error(ECONNRESET));
-      } else if (errno == EAGAIN) {
-        return;
-      } else if (errno != EINTR) {
-        machine_->on_closed(network_error(errno));
-      }
-    }
-  }
-
-  void arm_timer() {
-    const auto deadline = machine_ ? machine_->next_deadline() : std::nullopt;
-    if (deadline == armed_) return;
-    armed_ = deadline;
-    timer_.cancel();
-    if (!deadline) return;
-    timer_.expires_at(*deadline);
-    timer_.async_wait([self = shared_from_this()](std::error_code error) {
-      if (error || self->abandoned_) return;
-      self->armed_.reset();
-      if (!self->socket_.is_open()) return;
-      self->read_all();  // what has come while this program did not run is not late
-      self->machine_->on_time(Clock::now());
-      self->pump();
-    });
-  }
-
-  void close_connection() {
-    close_socket();
-    if (phase_ == Phase::Open) phase_ = Phase::Closed;
-  }
-
-  void close_socket() {
-    ++connection_;
-    std::error_code ignored;
-    socket_.close(ignored);
-    awaits_writable_ = false;
+  void on_time(Time now) override {
+    if (machine_) machine_->on_time(now);
   }
 
   // ---- the way to a connection ----
 
-  // Of an attempt: all addresses from the first on, each as torch 2.2, then perhaps as 1.13.
+  // Of an attempt: all addresses from the first on, each as the newest version, then perhaps as the
+  // oldest.
   void first_attempt() {
     address_ = 0;
     failure_.reset();
-    dial(options_.version.value_or(TcpStoreVersion::Torch2_2));
+    dial_as(options_.version.value_or(TcpStoreVersion::Torch2_2));
   }
 
-  void dial(TcpStoreVersion version) {
+  void dial_as(TcpStoreVersion version) {
     phase_ = Phase::Dialing;
     version_ = version;
     arm_connect_timer(deadline_, [](Impl& self) {
-      self.dialer_.reset();
+      self.stop_dialing();
       self.attempt_failed(self.last_cause_.value_or(Error(Errc::Timeout, "no connection in time")));
     });
-    dialer_.emplace(
-        io_, endpoint_,
-        [this](Result<FileDescriptor> socket) {
-          dialed(std::move(socket));  // the dialer calls nobody after its end, before mine
-        },
-        address_);
+    dial(endpoint_, address_);
   }
 
-  void dialed(Result<FileDescriptor> socket) {
-    const auto self = shared_from_this();  // the callback may drop the last reference
+  void on_dialed(Result<FileDescriptor> socket) override {
     connect_timer_.cancel();
     if (!socket) {
       attempt_failed(failure_.value_or(socket.error()));
       return;
     }
-    address_ = dialer_->address();
+    address_ = dialed_address();
     phase_ = Phase::Handshake;
-    socket_.assign(socket->release());
-    ++connection_;
     machine_.emplace(endpoint_, version_, options_.max_value_bytes);
     const auto nonce = static_cast<std::uint32_t>(::getpid());
     machine_->start(handshake(version_, nonce), handshake_limit(deadline_, Clock::now()),
@@ -245,7 +150,7 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
                                                  : Status(handshake_failure(reply.error()));
                       handshake_done(store);
                     });
-    await_readable();
+    adopt(std::move(*socket));
     schedule();
   }
 
@@ -256,18 +161,17 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
       connect_finished(Done{});
       return;
     }
-    close_socket();
-    const bool older =
-        !options_.version && version_ == TcpStoreVersion::Torch2_2 && may_be_older(store.error());
-    // If the oldest version fails, too, the failure of the newest one says more.
-    if (!failure_ || version_ == TcpStoreVersion::Torch2_2) failure_ = store.error();
+    close();
+    const bool newest = version_ == TcpStoreVersion::Torch2_2;
+    // If the oldest version fails, too, the newest one's failure says more.
+    if (!failure_ || newest) failure_ = store.error();
     if (store.error().code() == Errc::NotAStore) {
       attempt_failed(store.error());
-    } else if (older) {
-      dial(TcpStoreVersion::Torch1_13);
+    } else if (!options_.version && newest && may_be_older(store.error())) {
+      dial_as(TcpStoreVersion::Torch1_13);
     } else {
       ++address_;  // the name may have another
-      dial(options_.version.value_or(TcpStoreVersion::Torch2_2));
+      dial_as(options_.version.value_or(TcpStoreVersion::Torch2_2));
     }
   }
 
@@ -295,25 +199,20 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
 
   void arm_connect_timer(Deadline deadline, void (*action)(Impl&)) {
     connect_timer_.expires_at(deadline);
-    connect_timer_.async_wait(
-        [self = shared_from_this(), action, number = ++connect_timers_](std::error_code error) {
-          if (error || self->abandoned_ || number != self->connect_timers_) return;
-          if (self->phase_ == Phase::Dialing || self->phase_ == Phase::Pausing) action(*self);
-        });
+    connect_timer_.async_wait([self = std::static_pointer_cast<Impl>(shared_from_this()), action,
+                               number = ++connect_timers_](std::error_code error) {
+      if (error || self->is_abandoned() || number != self->connect_timers_) return;
+      if (self->phase_ == Phase::Dialing || self->phase_ == Phase::Pausing) action(*self);
+    });
   }
 
-  asio::io_context& io_;
   Endpoint endpoint_;
   ClientOptions options_;
   TcpStoreVersion version_;
   ClientCalls calls_;
   std::optional<ClientMachine> machine_;  // of the present connection, or of the last one
-  asio::posix::stream_descriptor socket_;
-  asio::steady_timer timer_;
-  std::optional<ClientMachine::Time> armed_;
   asio::steady_timer connect_timer_;
   std::uint64_t connect_timers_ = 0;  // the last one's number
-  std::optional<Dialer> dialer_;
   Backoff backoff_;
   ClientMachine never_connected_;  // refuses calls while there is no connection
   Callback<Done> on_connect_;
@@ -322,12 +221,7 @@ class AsyncClient::Impl : public std::enable_shared_from_this<Impl> {
   std::size_t address_ = 0;          // of the name's, the one being tried
   std::optional<Error> failure_;     // of a handshake, in this attempt
   std::optional<Error> last_cause_;  // of an attempt that failed
-  std::uint64_t connection_ = 0;     // grows with each socket, so that late handlers know theirs
-  std::array<char, 65536> buffer_;
   Phase phase_ = Phase::Closed;
-  bool awaits_writable_ = false;
-  bool scheduled_ = false;  // a turn of the loop will pump
-  bool abandoned_ = false;
 };
 
 AsyncClient::AsyncClient(asio::io_context& io, Endpoint endpoint, ClientOptions options)

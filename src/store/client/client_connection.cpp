@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <optional>
-#include <random>
 #include <thread>
 #include <utility>
 
+#include "base/random_bytes.hpp"
 #include "drun/store/errors.hpp"
 #include "store/client/backoff.hpp"
 #include "store/client/connecting.hpp"
@@ -25,7 +25,7 @@ class Connector {
 
   Result<std::unique_ptr<ClientConnection>> run() {
     const ConnectLimits limits{endpoint_, options_.retry, steady_clock::now(), deadline_};
-    Backoff backoff(kFirstPause, kLongestPause, std::random_device{}());
+    Backoff backoff(kFirstPause, kLongestPause, random_seed());
     for (;;) {
       auto connection = attempt();
       if (connection) return connection;

@@ -1,29 +1,19 @@
 #include "drun/store/control_client.hpp"
 
-#include <sys/socket.h>
-
-#include <array>
 #include <cerrno>
-#include <random>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
 
+#include "base/random_bytes.hpp"
 #include "store/client/control_machine.hpp"
-#include "store/client/dialer.hpp"
 #include "store/client/resolve.hpp"
+#include "store/client/stream_connection.hpp"
 
 namespace drun::store {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr std::size_t kReadBytes = 65536;
 
 std::string closed_because(int error) {
   return error == 0 || error == ECONNRESET || error == EPIPE
@@ -33,179 +23,77 @@ std::string closed_because(int error) {
 
 }  // namespace
 
-// The thin shell around the machine: sockets, the timer, and turns of the loop.
-class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
+// The thin shell around the machine: its connection and its events.
+class ControlClient::Impl final : public StreamConnection {
  public:
   Impl(asio::io_context& io, ControlOptions options, Sink sink)
-      : io_(io),
+      : StreamConnection(io),
         endpoint_(options.endpoint),
-        machine_(std::move(options), std::random_device{}()),
-        sink_(std::move(sink)),
-        socket_(io),
-        timer_(io) {}
+        machine_(std::move(options), random_seed()),
+        sink_(std::move(sink)) {}
 
   ControlMachine& machine() { return machine_; }
   const ControlMachine& machine() const { return machine_; }
   const Endpoint& local_endpoint() const { return local_endpoint_; }
 
-  // What calls have asked for is done in the next turn of the loop, in one write.
-  void schedule() {
-    if (pumping_ || std::exchange(scheduled_, true)) return;
-    asio::post(io_, [self = shared_from_this()] {
-      self->scheduled_ = false;
-      self->pump();
-    });
-  }
-
-  void abandon() {
-    abandoned_ = true;
-    dialer_.reset();
-    close_socket();
-    timer_.cancel();
-  }
-
  private:
-  // Does all that the machine wants; calls the sink. The last thing that a handler does.
-  void pump() {
-    pumping_ = true;
-    while (!abandoned_) {
-      follow_connection();
-      flush();
-      auto events = machine_.take_events();
-      if (events.empty() && connection_ == machine_.wanted_connection()) break;
-      for (ControlEvent& event : events) {
-        sink_(std::move(event));
-        if (abandoned_) return;
-      }
+  bool do_round() override {
+    follow_connection();
+    flush();
+    std::vector<ControlEvent> events = machine_.take_events();
+    if (events.empty() && is_wanted()) return false;
+    for (ControlEvent& event : events) {
+      sink_(std::move(event));
+      if (is_abandoned()) return false;
     }
-    pumping_ = false;
-    if (!abandoned_) arm_timer();
+    return true;
   }
 
   void follow_connection() {
     const auto wanted = machine_.wanted_connection();
     if (wanted == connection_) return;
     connection_ = wanted;
-    dialer_.reset();
-    close_socket();
-    if (!wanted) return;
-    dialer_.emplace(io_, endpoint_, [this](Result<FileDescriptor> socket) {
-      dialed(std::move(socket));  // the dialer calls nobody after its end, which is before mine
-    });
+    stop_dialing();
+    close();
+    outgoing_.clear();
+    if (wanted) dial(endpoint_);
   }
 
-  void dialed(Result<FileDescriptor> socket) {
-    const auto self = shared_from_this();  // the sink may drop the last reference
+  void on_dialed(Result<FileDescriptor> socket) override {
     if (socket) {
       local_endpoint_ = local_endpoint_of(socket->get());
-      socket_.assign(socket->release());
-      outgoing_.clear();
+      adopt(std::move(*socket));
       machine_.on_connected(Clock::now());
-      await_readable();
     } else {
       machine_.on_connect_failed(socket.error().what(), Clock::now());
     }
     pump();
   }
 
-  void await_readable() {
-    socket_.async_wait(asio::posix::stream_descriptor::wait_read,
-                       [self = shared_from_this(), number = connection_](std::error_code error) {
-                         if (error || self->abandoned_ || number != self->connection_) return;
-                         self->read_all();
-                         if (self->socket_.is_open()) self->await_readable();
-                         self->pump();
-                       });
+  [[nodiscard]] bool is_wanted() const override {
+    return connection_ == machine_.wanted_connection();
   }
-
-  // Gives the machine what has arrived.
-  void read_all() {
-    std::array<char, kReadBytes> buffer;
-    while (socket_.is_open() && connection_ == machine_.wanted_connection()) {
-      const ssize_t n = ::recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-      if (n > 0) {
-        machine_.on_received({buffer.data(), static_cast<std::size_t>(n)}, Clock::now());
-        if (static_cast<std::size_t>(n) < buffer.size()) return;
-      } else if (n < 0 && errno == EINTR) {
-        continue;
-      } else if (n < 0 && errno == EAGAIN) {
-        return;
-      } else {
-        machine_.on_disconnected(closed_because(n == 0 ? 0 : errno), Clock::now());
-        close_socket();
-        return;
-      }
-    }
-  }
-
-  void flush() {
-    if (!socket_.is_open() || connection_ != machine_.wanted_connection()) return;
+  [[nodiscard]] std::string_view output() override {
     outgoing_ += machine_.take_output(Clock::now());
-    while (!outgoing_.empty()) {
-      const ssize_t n = ::send(socket_.native_handle(), outgoing_.data(), outgoing_.size(),
-                               MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (n >= 0) {
-        outgoing_.erase(0, static_cast<std::size_t>(n));
-      } else if (errno == EAGAIN) {
-        await_writable();
-        return;
-      } else if (errno != EINTR) {
-        machine_.on_disconnected(closed_because(errno), Clock::now());
-        close_socket();
-        return;
-      }
-    }
+    return outgoing_;
   }
-
-  void await_writable() {
-    if (std::exchange(awaits_writable_, true)) return;
-    socket_.async_wait(asio::posix::stream_descriptor::wait_write,
-                       [self = shared_from_this(), number = connection_](std::error_code error) {
-                         if (number != self->connection_) return;
-                         self->awaits_writable_ = false;
-                         if (!error && !self->abandoned_) self->pump();
-                       });
-  }
-
-  void close_socket() {
-    std::error_code ignored;
-    socket_.close(ignored);
+  void on_sent(std::size_t bytes) override { outgoing_.erase(0, bytes); }
+  void on_received(std::string_view bytes) override { machine_.on_received(bytes, Clock::now()); }
+  void on_broken(int error) override {
     outgoing_.clear();
-    awaits_writable_ = false;
+    machine_.on_disconnected(closed_because(error), Clock::now());
   }
-
-  void arm_timer() {
-    const auto deadline = machine_.next_deadline();
-    if (deadline == armed_) return;
-    armed_ = deadline;
-    timer_.cancel();
-    if (!deadline) return;
-    timer_.expires_at(*deadline);
-    timer_.async_wait([self = shared_from_this()](std::error_code error) {
-      if (error || self->abandoned_) return;
-      self->armed_.reset();
-      // What came while this program was not running is heard before the silence is judged.
-      self->read_all();
-      self->machine_.on_time(Clock::now());
-      self->pump();
-    });
+  [[nodiscard]] std::optional<Time> next_deadline() const override {
+    return machine_.next_deadline();
   }
+  void on_time(Time now) override { machine_.on_time(now); }
 
-  asio::io_context& io_;
   Endpoint endpoint_;
   ControlMachine machine_;
   Sink sink_;
-  asio::posix::stream_descriptor socket_;
-  asio::steady_timer timer_;
-  std::optional<ControlMachine::Time> armed_;
-  std::optional<Dialer> dialer_;
   std::optional<std::uint64_t> connection_;  // the machine's number of the present one
   Endpoint local_endpoint_{};
   std::string outgoing_;
-  bool awaits_writable_ = false;
-  bool scheduled_ = false;  // a turn of the loop will pump
-  bool pumping_ = false;    // the sink is being called; its calls are done right after
-  bool abandoned_ = false;
 };
 
 ControlClient::ControlClient(asio::io_context& io, ControlOptions options, Sink sink)
@@ -216,7 +104,7 @@ ControlClient::~ControlClient() {
 }
 
 void ControlClient::open() {
-  impl_->machine().open(Clock::now());
+  impl_->machine().open(StreamConnection::Clock::now());
   impl_->schedule();
 }
 
@@ -236,7 +124,7 @@ void ControlClient::commit(std::uint64_t request, ControlTransaction transaction
 }
 
 void ControlClient::close() {
-  impl_->machine().close(Clock::now());
+  impl_->machine().close(StreamConnection::Clock::now());
   impl_->schedule();
 }
 

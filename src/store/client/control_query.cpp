@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <random>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <variant>
 
+#include "base/random_bytes.hpp"
 #include "drun/store/errors.hpp"
 #include "store/client/backoff.hpp"
 #include "store/client/client_calls.hpp"
@@ -36,7 +36,7 @@ ControlQuery::ControlQuery(Endpoint endpoint, FileDescriptor socket)
     : endpoint_(std::move(endpoint)), socket_(std::move(socket)) {}
 
 Result<ControlQuery> ControlQuery::open(const Endpoint& endpoint, Deadline deadline, bool retry) {
-  Backoff backoff(milliseconds(5), milliseconds(2000), std::random_device{}());
+  Backoff backoff(milliseconds(5), milliseconds(2000), random_seed());
   for (;;) {
     auto query = attempt(endpoint, deadline);
     if (query) return query;
