@@ -75,7 +75,7 @@ class TestPeer : public store::Peer {
   [[nodiscard]] int pushes() const { return pushes_; }
 
  private:
-  void on_output() override { ++pushes_; }
+  void on_unasked_output() override { ++pushes_; }
   void on_overflow() override { closed_ = true; }
 
   PeerWorld& world_;

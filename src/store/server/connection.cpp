@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -50,30 +51,39 @@ void Connection::disconnect(Time now) {
   socket_.reset();
 }
 
+void Connection::enter(ConnectionPhase next) {
+  assert(may_follow(phase_, next));
+  phase_ = next;
+}
+
+void Connection::die() {
+  if (!is_dead()) enter(ConnectionPhase::Dead);
+}
+
 void Connection::drop(const char* reason) {
-  if (health_ == Health::Dropped) return;
-  health_ = Health::Dropped;
+  if (is_dead() && *reason_ != '\0') return;
   reason_ = reason;
+  die();
 }
 
 // A request of one peer may push much to many others before their turn comes, and they may not read
 // it: the limits hold at once.
-void Connection::on_output() {
-  if (lingering_ || health_ != Health::Good) return discard_output();
-  owner_.on_output(*this);
+void Connection::on_unasked_output() {
+  if (is_lingering() || is_dead()) return discard_output();
+  owner_.request_flush(*this);
   if (unsent() <= kEagerFlush) return;
-  if (!blocked_) write(blocked_since_);
+  if (!send_blocked_) write(blocked_since_);
   settle();
-  if (health_ != Health::Good) discard_output();
+  if (is_dead()) discard_output();
 }
 
 void Connection::on_overflow() {
   drop("a change is larger than the limit of unread replies");
-  owner_.on_output(*this);
+  owner_.request_flush(*this);
 }
 
 std::size_t Connection::send_directly(std::string_view bytes) {
-  if (blocked_ || health_ != Health::Good) return 0;
+  if (send_blocked_ || is_dead()) return 0;
   std::string& out = output();
   std::array parts{iovec{out.data() + sent_, unsent()},
                    iovec{const_cast<char*>(bytes.data()), bytes.size()}};
@@ -99,9 +109,9 @@ void Connection::discard_output() {
 }
 
 bool Connection::receive(Time now, bool has_urgent) {
-  if (lingering_) return discard_input();
+  if (is_lingering()) return discard_input();
   if (!wants_to_read()) {  // only an error or a hang-up can have been reported
-    health_ = Health::Broken;
+    die();
     return false;
   }
   ssize_t received = 0;
@@ -119,7 +129,7 @@ bool Connection::receive(Time now, bool has_urgent) {
     received = read_some(fd(), input_.tail(), room);
   }
   if (received <= 0) {
-    if (received == 0 || errno != EAGAIN) health_ = Health::Broken;
+    if (received == 0 || errno != EAGAIN) die();
     return false;
   }
   if (in_shared) {
@@ -141,8 +151,9 @@ void Connection::take(std::string_view bytes, Time now) {
     const Fed fed = feed(bytes, now);
     consumed = fed.consumed;
     needed_ = fed.needed;
-    paused_ = fed.state == State::Paused;
-    closing_ = fed.state == State::Closed;
+    // While it was fed it may have died of what it was to be sent.
+    if (!is_dead() && fed.state == State::Paused) enter(ConnectionPhase::Paused);
+    if (!is_dead() && fed.state == State::Closed) enter(ConnectionPhase::Closing);
     write(now);
     if (borrowed) {
       std::string rest;
@@ -154,26 +165,27 @@ void Connection::take(std::string_view bytes, Time now) {
       if (!rest.empty()) output() = std::move(rest);
     }
   }
-  if (closing_)
+  const bool takes_more = phase_ == ConnectionPhase::Reading || is_paused();
+  if (!takes_more)
     input_.clear();
   else if (own)
     input_.consume(consumed);
   else
     input_.assign(bytes.substr(consumed));
-  if (closing_ && !wants_to_write()) begin_lingering(now);
+  if (phase_ == ConnectionPhase::Closing && unsent() == 0) begin_lingering(now);
   settle();
 }
 
 void Connection::flush(Time now) {
   write(now);
   if (unsent() == 0 && output().capacity() > kKeptBytes) std::string().swap(output());
-  if (health_ != Health::Good) return;
-  if (paused_ && unsent() < kHighWater) {
-    paused_ = false;
+  if (is_dead()) return;
+  if (is_paused() && unsent() < kHighWater) {
+    enter(ConnectionPhase::Reading);
     needed_ = 1;
     if (!input_.empty()) return take(input_.view(), now);
   }
-  if (closing_ && !lingering_ && unsent() == 0) begin_lingering(now);
+  if (phase_ == ConnectionPhase::Closing && unsent() == 0) begin_lingering(now);
   settle();
 }
 
@@ -184,22 +196,22 @@ void Connection::write(Time now) {
     const ssize_t sent = ::send(fd(), out.data() + sent_, unsent(), MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno == EINTR) continue;
-      if (errno != EAGAIN) health_ = Health::Broken;
+      if (errno != EAGAIN) die();
       break;
     }
     progress = true;
     sent_ += static_cast<std::size_t>(sent);
     if (unsent() > 0) break;  // the socket's buffer is full
   }
-  // Where all has gone it may still be paused, and nothing has been in its way until now.
-  if (progress || !blocked_ || unsent() == 0) blocked_since_ = now;
+  // If all has gone it may still be paused, and nothing has been in its way until now.
+  if (progress || !send_blocked_ || unsent() == 0) blocked_since_ = now;
   if (unsent() == 0) {
-    blocked_ = false;
+    send_blocked_ = false;
     sent_ = 0;
     out.clear();
     return;
   }
-  blocked_ = true;
+  send_blocked_ = true;
   if (sent_ >= out.size() / 2) {
     out.erase(0, sent_);
     sent_ = 0;
@@ -208,7 +220,7 @@ void Connection::write(Time now) {
 
 // Accounts for what is kept until the next event.
 void Connection::settle() {
-  if (health_ != Health::Good) return;
+  if (is_dead()) return;
   if (unsent() > limits_.unread_bytes) return drop("does not read its replies");
   const std::size_t kept = input_.capacity() + unsent();
   if (kept > charged_ && !budget_.fits(kept - charged_)) return drop("the store is full");
@@ -221,18 +233,15 @@ void Connection::settle() {
 // the peer is given a moment to read it and to close.
 void Connection::begin_lingering(Time now) {
   reason_ = close_reason();
-  if (!is_control()) {
-    health_ = Health::Dropped;
-    return;
-  }
-  lingering_ = true;
+  if (!is_control()) return die();
+  enter(ConnectionPhase::Lingering);
   blocked_since_ = now;
   ::shutdown(fd(), SHUT_WR);
 }
 
 bool Connection::discard_input() {
   const ssize_t received = read_some(fd(), shared_.input.data(), SharedBuffers::kInputBytes);
-  if (received == 0 || (received < 0 && errno != EAGAIN)) health_ = Health::Dropped;
+  if (received == 0 || (received < 0 && errno != EAGAIN)) die();
   return received == static_cast<ssize_t>(SharedBuffers::kInputBytes);
 }
 

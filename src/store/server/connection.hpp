@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "drun/base/file_descriptor.hpp"
+#include "store/server/connection_phase.hpp"
 #include "store/server/event_source.hpp"
 #include "store/server/input_buffer.hpp"
 #include "store/server/peer.hpp"
@@ -34,18 +35,11 @@ class ConnectionOwner {
   virtual ~ConnectionOwner() = default;
 
   // Call flush() soon.
-  virtual void on_output(Connection& connection) = 0;
+  virtual void request_flush(Connection& connection) = 0;
 };
 
 class Connection final : public EventSource, public Peer {
  public:
-  // What became of it. Broken, Dropped: call disconnect() and destroy it.
-  enum class Health : std::uint8_t {
-    Good,
-    Broken,  // the peer closed, or the network did
-    Dropped  // for what the peer did: reason() tells
-  };
-
   Connection(FileDescriptor socket, PeerContext& context, SharedBuffers& shared,
              ConnectionOwner& owner);
   ~Connection() override;
@@ -58,18 +52,20 @@ class Connection final : public EventSource, public Peer {
   // It is over: lets go of the tables. Afterwards only the destructor may be called.
   void disconnect(Time now);
 
-  [[nodiscard]] Health health() const { return health_; }
-  [[nodiscard]] const char* reason() const { return reason_; }
+  // Dead: call disconnect() and destroy it.
+  [[nodiscard]] bool is_dead() const { return phase_ == ConnectionPhase::Dead; }
+  // Why the server ends it; empty: the peer closed, or the network did.
+  [[nodiscard]] std::string_view reason() const { return reason_; }
   void drop(const char* reason);
 
-  [[nodiscard]] bool wants_to_read() const { return !paused_ && !closing_; }
-  [[nodiscard]] bool wants_to_write() const { return unsent() > 0 || paused_; }
+  [[nodiscard]] bool wants_to_read() const { return awaits_input(phase_); }
+  [[nodiscard]] bool wants_to_write() const { return unsent() > 0 || is_paused(); }
   // Paused to give the others their turn, while the socket would take more.
-  [[nodiscard]] bool gave_way() const { return paused_ && !blocked_; }
+  [[nodiscard]] bool gave_way() const { return is_paused() && !send_blocked_; }
   // True while it waits for the peer to read, or to close after an error: since when.
-  [[nodiscard]] bool is_blocked() const { return unsent() > 0 || paused_ || lingering_; }
+  [[nodiscard]] bool is_blocked() const { return wants_to_write() || is_lingering(); }
   [[nodiscard]] Time blocked_since() const { return blocked_since_; }
-  [[nodiscard]] bool is_lingering() const { return lingering_; }
+  [[nodiscard]] bool is_lingering() const { return phase_ == ConnectionPhase::Lingering; }
 
   [[nodiscard]] int fd() const { return socket_.get(); }
 
@@ -80,7 +76,10 @@ class Connection final : public EventSource, public Peer {
 
  private:
   [[nodiscard]] std::size_t unsent() const { return output().size() - sent_; }
-  void on_output() override;
+  [[nodiscard]] bool is_paused() const { return phase_ == ConnectionPhase::Paused; }
+  void enter(ConnectionPhase next);
+  void die();
+  void on_unasked_output() override;
   void on_overflow() override;
   std::size_t send_directly(std::string_view bytes) override;
   void discard_output();
@@ -101,11 +100,8 @@ class Connection final : public EventSource, public Peer {
   std::size_t charged_ = 0;  // to the budget
   Time blocked_since_{};
   const char* reason_ = "";
-  Health health_ = Health::Good;
-  bool blocked_ = false;  // the socket took less than there was
-  bool paused_ = false;
-  bool closing_ = false;    // no more requests are taken
-  bool lingering_ = false;  // closing, all is sent: waits for the peer to close
+  ConnectionPhase phase_ = ConnectionPhase::Reading;
+  bool send_blocked_ = false;  // the socket took less than there was
 };
 
 }  // namespace drun::store

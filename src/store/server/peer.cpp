@@ -170,7 +170,7 @@ void Peer::on_wait_done(std::uint64_t wait) {
     control::encode(output_, wait, control::Reply(control::Done{}));
   else
     output_.push_back(tcpstore::kStopWaiting);
-  if (!feeding_) on_output();
+  if (!feeding_) on_unasked_output();
 }
 
 void Peer::on_changes(std::uint64_t watch, std::uint64_t revision,
@@ -180,13 +180,13 @@ void Peer::on_changes(std::uint64_t watch, std::uint64_t revision,
     bytes += change.key.size() + (change.value ? change.value->size() : 0);
   if (bytes > context_.limits.unread_bytes) return on_overflow();
   append_changes(output_, watch, revision, changes);
-  if (!feeding_) on_output();
+  if (!feeding_) on_unasked_output();
 }
 
 void Peer::on_session_ended(control::EndReason reason) {
   session_ = kNoSession;
   control::encode(output_, 0, control::Reply(control::SessionEnded{reason}));
-  if (!feeding_) on_output();
+  if (!feeding_) on_unasked_output();
 }
 
 }  // namespace drun::store

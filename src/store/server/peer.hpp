@@ -89,7 +89,7 @@ class Peer : public TableClient, public SessionHolder {
  protected:
   // There is output although this peer is not being fed. Called from within the tables: must not
   // call them, nor any peer.
-  virtual void on_output() = 0;
+  virtual void on_unasked_output() = 0;
   // There would be more output at once than a peer may leave unread: it must be dropped, for it
   // has missed a change. Called likewise, also while it is being fed.
   virtual void on_overflow() = 0;

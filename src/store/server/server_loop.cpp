@@ -185,7 +185,7 @@ void ServerLoop::add_connection(FileDescriptor socket, Listener& listener) {
 
 // ---- connections ----
 
-void ServerLoop::on_output(Connection& connection) {
+void ServerLoop::request_flush(Connection& connection) {
   if (connection.is_listed) return;
   connection.is_listed = true;
   listed_.push_back(&connection);
@@ -204,11 +204,10 @@ void ServerLoop::flush_listed() {
 }
 
 void ServerLoop::after_event(Connection& connection, bool unread) {
-  if (connection.health() != Connection::Health::Good) return remove(connection);
+  if (connection.is_dead()) return remove(connection);
   if (connection.is_lingering()) report(connection);
-  const std::uint32_t events =
-      EPOLLET | (connection.wants_to_read() || connection.is_lingering() ? kReadable : 0U) |
-      (connection.wants_to_write() ? std::uint32_t{EPOLLOUT} : 0U);
+  const std::uint32_t events = EPOLLET | (connection.wants_to_read() ? kReadable : 0U) |
+                               (connection.wants_to_write() ? std::uint32_t{EPOLLOUT} : 0U);
   // What happened already is no event to come: epoll has to look.
   watch(connection.fd(), connection, events, unread || connection.gave_way());
   if (connection.is_blocked())
@@ -219,11 +218,12 @@ void ServerLoop::report(Connection& connection) {
   if (connection.is_reported) return;
   connection.is_reported = true;
   ++counters_.dropped;
-  drop_log_.report("dropped " + peer_name(connection.fd()) + ": " + connection.reason(), now_);
+  drop_log_.report(
+      "dropped " + peer_name(connection.fd()) + ": " + std::string(connection.reason()), now_);
 }
 
 void ServerLoop::remove(Connection& connection) {
-  if (connection.health() == Connection::Health::Dropped) report(connection);
+  if (!connection.reason().empty()) report(connection);
   // Closing does not end the events while a forked process has the descriptor too.
   watch(connection.fd(), connection, 0);
   connection.disconnect(now_);
@@ -353,8 +353,7 @@ void ServerLoop::handle(const epoll_event& event) {
       if (connection.fd() < 0) return;  // removed in this round
       if ((event.events & EPOLLOUT) != 0) connection.flush(now_);
       bool unread = false;
-      if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 &&
-          connection.health() == Connection::Health::Good)
+      if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 && !connection.is_dead())
         unread = connection.receive(now_, (event.events & EPOLLPRI) != 0) ||
                  (event.events & kEnded) != 0;
       return after_event(connection, unread);

@@ -65,7 +65,7 @@ class ServerLoop final : public ConnectionOwner {
     std::optional<Time> paused_until;  // accepting failed
   };
 
-  void on_output(Connection& connection) override;
+  void request_flush(Connection& connection) override;
 
   void handle(const epoll_event& event);
   void accept(Listener& listener);

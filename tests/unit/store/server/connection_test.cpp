@@ -34,7 +34,7 @@ class ConnectionTest : public testing::Test, public ConnectionOwner {
   }
   ~ConnectionTest() override { connection_->disconnect({}); }
 
-  void on_output(Connection& connection) override { connection.flush({}); }
+  void request_flush(Connection& connection) override { connection.flush({}); }
 
   static std::string encoded(Op op, std::string_view key, std::string_view value = {}) {
     Request request;
@@ -61,7 +61,7 @@ class ConnectionTest : public testing::Test, public ConnectionOwner {
   }
   // All that was answered since.
   std::string take() { return std::exchange(answers_, {}); }
-  [[nodiscard]] bool is_good() const { return connection_->health() == Connection::Health::Good; }
+  [[nodiscard]] bool is_good() const { return !connection_->is_dead(); }
 
   test::PeerWorld world_;
   SharedBuffers shared_;
@@ -185,7 +185,7 @@ TEST_F(FullConnectionTest, ALargeValueBeyondTheBudgetEndsTheConnectionAndLeavesW
        rest.remove_prefix(std::min<std::size_t>(10'000, rest.size())))
     send(rest.substr(0, 10'000));
   EXPECT_FALSE(is_good());
-  EXPECT_STREQ(connection_->reason(), "the store is full");
+  EXPECT_EQ(connection_->reason(), "the store is full");
   EXPECT_EQ(*world_.job.find("key"), pattern(60'000, 2));
   EXPECT_EQ(world_.job.find("other"), nullptr);
 }
