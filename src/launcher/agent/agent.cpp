@@ -15,7 +15,6 @@
 #include <variant>
 
 #include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
@@ -31,8 +30,6 @@
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/agent/stop_requests.hpp"
 #include "launcher/agent/store_linger.hpp"
-#include "launcher/agent/terminal_input.hpp"
-#include "launcher/agent/time_limits.hpp"
 #include "launcher/backend/private_key_value.hpp"
 #include "launcher/backend/store_finder.hpp"
 #include "launcher/backend/store_host.hpp"
@@ -41,7 +38,7 @@
 #include "launcher/process/guardian.hpp"
 #include "launcher/report/failure_report.hpp"
 #include "launcher/report/outcome_report.hpp"
-#include "launcher/workers/worker_group.hpp"
+#include "launcher/workers/worker_supervisor.hpp"
 #include "rendezvous/messages.hpp"
 #include "rendezvous/participant.hpp"
 
@@ -63,11 +60,8 @@ class Agent {
       : options_(options),
         host_name_(own_host_name()),
         single_node_(options.max_nodes == 1),
-        guardian_(std::move(guardian)),
-        guardian_events_(io_, ::dup(guardian_.fd())),
         signals_(io_, options),
         timer_(io_),
-        input_(io_, options.local_node >= 0 ? ::getpgid(::getppid()) : ::getpgrp()),
         output_(output_options(options, host_name_)),
         status_({::isatty(STDERR_FILENO) == 1,
                  [this](std::string text) { output_.message(std::move(text)); },
@@ -75,14 +69,13 @@ class Agent {
                 neighbours, single_node_),
         flush_(io_, {[this](milliseconds limit) { (void)output_.drain(limit); },
                      [this] { return output_.flush_progress(); }, [this] { output_.give_up(); }}),
-        group_(options, host_name_, processes_, worker_output_),
-        limits_(options, Clock::now()),
+        workers_(io_, options, host_name_, std::move(guardian), output_, worker_calls()),
         join_deadline_(Clock::now() + options.conf.join_timeout),
         finder_(io_, options, store_, join_deadline_, finder_calls()) {}
 
   int run() {
     signals_.start([this](SignalMeaning meaning, int signal) { on_signal(meaning, signal); });
-    wait_for_guardian();
+    workers_.listen();
     finder_.find();
     arm_timer();
     io_.run();
@@ -198,7 +191,7 @@ class Agent {
 
   // Does what the rendezvous asks for, until it has nothing more to ask.
   void pump() {
-    apply(group_.on_time(Clock::now()));
+    workers_.on_time();
     if (participant_ && !shutdown_.leaving()) {
       for (auto actions = participant_->take_actions(); !actions.empty();
            actions = participant_->take_actions()) {
@@ -213,13 +206,12 @@ class Agent {
 
   void arm_timer() {
     if (shutdown_.leaving()) return;
-    auto due = group_.next_deadline();
+    auto due = workers_.next_deadline(Clock::now());
     const auto include = [&due](std::optional<Clock::time_point> other) {
       if (other && (!due || *other < *due)) due = other;
     };
     if (participant_) include(participant_->next_deadline());
     include(status_.line().next_deadline());
-    include(limits_.next_deadline(Clock::now()));
     if (link_ && !participant_) include(Clock::now() + kConnectingInterval);
     if (!due) {
       timer_.cancel();
@@ -229,10 +221,8 @@ class Agent {
     timer_.async_wait([this](asio::error_code cancelled) {
       if (cancelled || shutdown_.leaving()) return;
       const auto now = Clock::now();
-      if (const auto expired = limits_.expired(now)) end_at_limit(*expired, now);
-      if (const auto countdown =
-              limits_.countdown(now, stop_requests_.any(), single_node_ ? stop_reason_ : ""))
-        status_.line().show(*countdown, now);
+      if (const auto expired = workers_.expired(now)) end_at_limit(*expired, now);
+      show_countdown(now, false);
       if (link_ && !participant_ && !shutdown_.leaving() && !finder_.host_after_all()) {
         const auto cause = link_->last_error();
         waiting_for("the store at " + to_string(options_.endpoint) + ": " +
@@ -247,7 +237,7 @@ class Agent {
   void end_at_limit(const std::string& what, Clock::time_point now) {
     if (shutdown_.leaving()) return;
     status_.line().clear();
-    status_.at_limit(group_.describe(now));
+    status_.at_limit(workers_.group().describe(now));
     end_job(what, kTimeLimit);
   }
 
@@ -274,29 +264,16 @@ class Agent {
 
   void perform(const rendezvous::StartAction& action) {
     status_.workers_start();
-    if (restart_count_ < action.assignment.restart_count && single_node_) {
-      log::info("restart " + std::to_string(action.assignment.restart_count) + " of " +
-                std::to_string(options_.max_restarts) + " after " + failure_);
-    }
-    restart_count_ = action.assignment.restart_count;
-    group_.start(action.assignment, Clock::now());
-    watch_input();
+    workers_.start(action.assignment);
   }
 
   void perform(const rendezvous::StopAction& action) {
-    if (!action.reason.empty()) stop_reason_ = action.reason;
-    if (action.time_limit) status_.at_limit(group_.describe(Clock::now()));
-    if (action.signal != 0) group_.stop_with(action.signal);
+    const WorkerGroup& group = workers_.group();
+    if (action.time_limit) status_.at_limit(group.describe(Clock::now()));
     // What is stopped at once has lost the store; that is reported when it is gone.
-    if (!group_.idle() && !action.immediately && !action.reason.empty())
+    if (!group.idle() && !action.immediately && !action.reason.empty())
       status_.stopping(action.reason);
-    if (!group_.idle() && !action.immediately && !limits_.in_grace()) begin_grace(Clock::now());
-    apply(group_.stop(action.immediately));
-  }
-
-  void begin_grace(Clock::time_point now) {
-    limits_.grace_begins(now);
-    if (stop_requests_.any()) status_.line().show(*limits_.countdown(now, true, ""), now, true);
+    workers_.stop(action);
   }
 
   void perform(rendezvous::FinishAction& action) { finish(std::move(action.outcome)); }
@@ -321,53 +298,44 @@ class Agent {
 
   // ---- the workers ----
 
-  void wait_for_guardian() {
-    guardian_events_.async_wait(
-        asio::posix::descriptor_base::wait_read, [this](asio::error_code cancelled) {
-          if (cancelled) return;
-          const auto now = Clock::now();
-          for (const auto& event : guardian_.receive()) {
-            if (const auto* lost = std::get_if<process::GuardianLost>(&event))
-              return on_guardian_lost(*lost);
-            const auto* stopped = std::get_if<process::Stopped>(&event);
-            if (stopped != nullptr) status_.left_behind(process::describe(*stopped));
-            if (stopped != nullptr && shutdown_.leaving()) {
-              perform(shutdown_.on_swept());
-            } else {
-              apply(group_.on_event(event, now));
-            }
-          }
-          if (shutdown_.workers_may_run()) wait_for_guardian();
-          pump();
-        });
+  WorkerSupervisor::Calls worker_calls() {
+    WorkerSupervisor::Calls calls;
+    calls.news = [this](WorkerNews news, Clock::time_point now) {
+      on_workers(std::move(news), now);
+    };
+    calls.batch_over = [this] { pump(); };
+    calls.before_suspend = [this] { status_.line().clear(); };
+    return calls;
   }
 
-  void apply(GroupNews news) {
-    if (!participant_ || shutdown_.leaving()) return;
-    const auto now = Clock::now();
-    if (news.started) limits_.workers_run();
-    if (news.started) participant_->on_workers_started(group_.round(), now);
-    if (news.succeeded) participant_->on_workers_succeeded(group_.round(), now);
-    if (news.failure) {
-      failure_ = describe(*news.failure);
-      participant_->on_workers_failed(group_.round(), std::move(*news.failure), now);
-    }
-    if (news.stopped) {
-      if (limits_.in_grace()) status_.line().show("", now);
-      limits_.grace_ends();
-    }
-    if (news.stopped) participant_->on_workers_stopped(now);
-  }
-
-  void on_guardian_lost(const process::GuardianLost& lost) {
-    perform(shutdown_.on_guardian_lost());
+  void on_workers(WorkerNews news, Clock::time_point now) {
+    status_.left_behind(news.left_behind);
+    if (news.grace_begins && stop_requests_.any()) show_countdown(now, true);
+    if (news.grace_over) status_.line().show("", now);
+    if (news.swept) perform(shutdown_.on_swept());
+    if (!news.guardian_ended.empty()) perform(shutdown_.on_guardian_lost());
     if (shutdown_.leaving()) return;
-    const std::string reason = process::describe(lost);
-    if (!participant_) return fail(reason);
-    status_.state(reason + "; its workers were killed");
-    apply(group_.abandon());
-    participant_->on_stop_requested(reason, kDrunFailed, Clock::now());
-    pump();
+    if (!news.guardian_ended.empty()) {
+      if (!participant_) return fail(news.guardian_ended);
+      status_.state(news.guardian_ended + "; its workers were killed");
+    }
+    if (participant_) tell_rendezvous(std::move(news), now);
+  }
+
+  void tell_rendezvous(WorkerNews news, Clock::time_point now) {
+    const int round = workers_.group().round();
+    GroupNews& group = news.group;
+    if (group.started) participant_->on_workers_started(round, now);
+    if (group.succeeded) participant_->on_workers_succeeded(round, now);
+    if (group.failure) participant_->on_workers_failed(round, std::move(*group.failure), now);
+    if (group.stopped) participant_->on_workers_stopped(now);
+    if (!news.guardian_ended.empty())
+      participant_->on_stop_requested(news.guardian_ended, kDrunFailed, now);
+  }
+
+  void show_countdown(Clock::time_point now, bool at_once) {
+    if (const auto countdown = workers_.countdown(now, stop_requests_.any()))
+      status_.line().show(*countdown, now, at_once);
   }
 
   // ---- signals ----
@@ -376,11 +344,11 @@ class Agent {
     switch (meaning) {
       case SignalMeaning::Resize:
         output_.resize();
-        return group_.forward(signal);
+        return workers_.forward(signal);
       case SignalMeaning::Forward:
-        return group_.forward(signal);
+        return workers_.forward(signal);
       case SignalMeaning::Suspend:
-        return suspend_job();
+        return workers_.suspend();
       case SignalMeaning::Stop:
         break;
     }
@@ -388,38 +356,9 @@ class Agent {
       perform(shutdown_.on_stop(*level, signal));
   }
 
-  void suspend_job() {
-    status_.line().clear();
-    // While the workers are being stopped for good they need their time.
-    if (shutdown_.leaving() || limits_.in_grace()) {
-      suspend();
-    } else {
-      (void)suspend_with(guardian_);
-    }
-    watch_input();
-  }
-
   // "received SIGTERM"
   [[nodiscard]] std::string request() const {
     return "received " + process::signal_name(shutdown_.signal());
-  }
-
-  void watch_input() {
-    input_.cancel();
-    if (!shutdown_.leaving() && group_.has_input()) input_.watch([this] { on_background_read(); });
-  }
-
-  // A worker reads the terminal while drun is in the background: as any job, it waits for the shell
-  // to bring it to the foreground.
-  void on_background_read() {
-    if (shutdown_.leaving() || limits_.in_grace()) return;
-    status_.line().clear();
-    if (options_.local_node >= 0) {
-      input_.cancel();
-      ::kill(::getppid(), SIGTTIN);  // the shell's job; it suspends its agents
-    } else if (!suspend_with(guardian_, SIGTTIN)) {
-      input_.cancel();
-    }
   }
 
   // ---- leaving ----
@@ -460,9 +399,7 @@ class Agent {
       case KillWorkers:
         return kill_workers();
       case Sweep:
-        // Each process gets the signal once.
-        return guardian_.stop(group_.stopping() ? 0 : group_.stop_signal(),
-                              options_.shutdown_timeout);
+        return workers_.sweep();
       case Report:
         return report();
       case ServeOthers:
@@ -480,7 +417,7 @@ class Agent {
   }
 
   void stop_job() {
-    group_.stop_with(shutdown_.signal());
+    workers_.stop_with(shutdown_.signal());
     end_job(single_node_ ? request() : request() + " on " + host_name_, 128 + shutdown_.signal());
     pump();
   }
@@ -488,7 +425,7 @@ class Agent {
   void kill_workers() {
     status_.line().clear();
     log::warning(request() + " again: killing the workers");
-    guardian_.stop(SIGKILL, milliseconds(0));
+    workers_.kill();
   }
 
   void report() {
@@ -498,7 +435,8 @@ class Agent {
     report_outcome(options_, outcome_, output_.lost_logs(),
                    [this](std::string text) { status_.say(std::move(text)); });
     if (outcome_.failure)
-      forward_error_file(options_, *outcome_.failure, group_.error_file(*outcome_.failure));
+      forward_error_file(options_, *outcome_.failure,
+                         workers_.group().error_file(*outcome_.failure));
   }
 
   // Serves the store until no other job needs it. The last look is one step with the end of the
@@ -515,8 +453,7 @@ class Agent {
   // Nothing is waited for any more but who reads drun's output; then run() returns.
   void leave() {
     timer_.cancel();
-    guardian_events_.cancel();
-    input_.cancel();
+    workers_.close();
     // This may run inside a call from it. Whoever takes the endpoint next does not wait either.
     asio::post(io_, [this] {
       key_value_.reset();
@@ -532,11 +469,8 @@ class Agent {
   const std::string host_name_;
   const bool single_node_;
   asio::io_context io_{1};
-  process::Guardian guardian_;
-  asio::posix::stream_descriptor guardian_events_;
   AgentSignals signals_;
   asio::steady_timer timer_;
-  BackgroundInput input_;
   Output output_;
   StatusReporter status_;
   OutputFlush flush_;
@@ -544,18 +478,12 @@ class Agent {
   std::unique_ptr<rendezvous::KeyValue> key_value_;
   StoreKeyValue* link_ = nullptr;  // the same, where it is a store
   std::unique_ptr<rendezvous::Participant> participant_;
-  GuardianRunner processes_{guardian_};
-  RealOutput worker_output_{output_};
-  WorkerGroup group_;
-  TimeLimits limits_;
+  WorkerSupervisor workers_;
   const Clock::time_point join_deadline_;
   StoreFinder finder_;
   rendezvous::Outcome outcome_;
 
-  std::string ticket_;       // of this agent among the members
-  std::string stop_reason_;  // short enough for a line of a terminal
-  std::string failure_;      // the last one here, in full
-  int restart_count_ = 0;
+  std::string ticket_;  // of this agent among the members
   StopRequests stop_requests_;
   ShutdownFsm shutdown_;
   std::optional<StoreLinger> linger_;  // while other jobs may need the store

@@ -1,28 +1,11 @@
 #include "launcher/agent/agent_signals.hpp"
 
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
-#include "launcher/process/detach.hpp"
-
 namespace drun::launcher {
-namespace {
-
-pid_t await(pid_t child, int& status, int options) {
-  pid_t result = -1;
-  while ((result = ::waitpid(child, &status, options)) < 0 && errno == EINTR) {
-  }
-  return result;
-}
-
-}  // namespace
-
 bool ignored_from_start(int signal) {
   struct sigaction action {};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -85,49 +68,6 @@ void AgentSignals::wait() {
 void ignore_write_signals() {
   for (const int signal : {SIGPIPE, SIGXFSZ})
     ::signal(signal, SIG_IGN);
-}
-
-void suspend(int signal) {
-  sigset_t suspension;
-  sigset_t before;
-  sigemptyset(&suspension);
-  sigaddset(&suspension, signal);
-  ::pthread_sigmask(SIG_BLOCK, &suspension, &before);
-  struct sigaction standard {};
-  struct sigaction handler {};
-  standard.sa_handler = SIG_DFL;
-  ::sigaction(signal, &standard, &handler);
-  ::raise(signal);
-  ::pthread_sigmask(SIG_UNBLOCK, &suspension, nullptr);  // here it stops
-  ::sigaction(signal, &handler, nullptr);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
-bool can_be_suspended() {
-  pid_t child = 0;
-  {
-    // What is meant for drun must not reach it a second time through the child's handlers.
-    const process::SignalBlock block;
-    child = ::fork();
-    if (child == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      suspend();
-      ::_exit(0);
-    }
-  }
-  int status = 0;
-  if (child < 0 || await(child, status, WUNTRACED) != child || !WIFSTOPPED(status)) return false;
-  ::kill(child, SIGKILL);
-  await(child, status, 0);
-  return true;
-}
-
-bool suspend_with(process::Guardian& guardian, int signal) {
-  if (!can_be_suspended()) return false;
-  guardian.signal_all(SIGSTOP);
-  suspend(signal);
-  guardian.signal_all(SIGCONT);
-  return true;
 }
 
 }  // namespace drun::launcher

@@ -9,7 +9,6 @@
 #include <asio/signal_set.hpp>
 
 #include "launcher/options/options.hpp"
-#include "launcher/process/guardian.hpp"
 
 namespace drun::launcher {
 
@@ -57,18 +56,5 @@ void ignore_write_signals();
 
 // Also for SIGTSTP: drun was started by something that knows no job control.
 [[nodiscard]] bool ignored_from_start(int signal);
-
-// Whether a Ctrl-Z stops this process, as any program's: not where its process group is orphaned
-// (drun leads the session: ssh -t HOST drun, docker run -it), where no shell could resume it.
-// Starts a process for a moment, and may be called from any thread.
-[[nodiscard]] bool can_be_suspended();
-
-// Ctrl-Z for drun alone; returns when it goes on, at once where it cannot be suspended. SIGTTIN
-// instead of SIGTSTP: the shell says that it waits for input.
-void suspend(int signal = SIGTSTP);
-
-// Ctrl-Z: the workers, which are in groups of their own, stop and go on with drun. Returns when
-// drun goes on; false, and nothing is done, where it cannot be suspended.
-bool suspend_with(process::Guardian& guardian, int signal = SIGTSTP);
 
 }  // namespace drun::launcher

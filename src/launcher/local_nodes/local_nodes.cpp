@@ -29,6 +29,7 @@
 #include "launcher/backend/store_host.hpp"
 #include "launcher/output/output_relay.hpp"
 #include "launcher/process/exit_status.hpp"
+#include "launcher/process/suspension.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -168,7 +169,7 @@ class Agents {
       if (step == FlushPolicy::Step::Tell) log::warning(waiting_for_reader(delivered));
       const int signal = next_signal(signals_, FlushPolicy::kInterval);
       if (signal == SIGWINCH) relay_.resize();
-      if (signal == SIGTSTP && can_be_suspended()) suspend();
+      if (signal == SIGTSTP && process::can_be_suspended()) process::suspend();
       if (asks_to_stop(signal) && is_new_request(signal)) stopped_by = signal;
     }
   }
@@ -176,10 +177,10 @@ class Agents {
   // Ctrl-Z reaches this process alone: the agents suspend their workers and themselves first.
   // SIGTTIN: an agent says that a worker reads the terminal while this job is in the background.
   void suspend_all(int signal) const {
-    if (!can_be_suspended()) return;
+    if (!process::can_be_suspended()) return;
     signal_all(SIGTSTP);
     wait_until_suspended();
-    suspend(signal);
+    process::suspend(signal);
     signal_all(SIGCONT);
   }
 

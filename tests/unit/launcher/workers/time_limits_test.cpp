@@ -1,4 +1,4 @@
-#include "launcher/agent/time_limits.hpp"
+#include "launcher/workers/time_limits.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

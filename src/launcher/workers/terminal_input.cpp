@@ -1,4 +1,4 @@
-#include "launcher/agent/terminal_input.hpp"
+#include "launcher/workers/terminal_input.hpp"
 
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,0 +1,100 @@
+#include "launcher/workers/supervision.hpp"
+
+#include <csignal>
+#include <utility>
+
+#include "drun/base/log.hpp"
+#include "launcher/report/failure_report.hpp"
+
+namespace drun::launcher {
+
+Supervision::Supervision(const Options& options, std::string host, ProcessRunner& processes,
+                         WorkerOutput& output, Time now)
+    : options_(options),
+      processes_(processes),
+      group_(options, std::move(host), processes, output),
+      limits_(options, now) {}
+
+void Supervision::start(const rendezvous::Assignment& assignment, Time now) {
+  // With several nodes the leader says it, for all of them.
+  if (restart_count_ < assignment.restart_count && options_.max_nodes == 1) {
+    log::info("restart " + std::to_string(assignment.restart_count) + " of " +
+              std::to_string(options_.max_restarts) + " after " + last_failure_);
+  }
+  restart_count_ = assignment.restart_count;
+  group_.start(assignment, now);
+}
+
+WorkerNews Supervision::stop(const rendezvous::StopAction& action, Time now) {
+  if (phase_ != Phase::Keeping) return {};  // what is there is being ended already
+  if (!action.reason.empty()) stop_reason_ = action.reason;
+  if (action.signal != 0) group_.stop_with(action.signal);
+  // A second stop does not lengthen the grace of the first.
+  const bool begins = !group_.idle() && !action.immediately && !limits_.in_grace();
+  if (begins) limits_.grace_begins(now);
+  WorkerNews news = heard(group_.stop(action.immediately));
+  news.grace_begins = begins;
+  return news;
+}
+
+WorkerNews Supervision::on_event(const process::GuardianEvent& event, Time now) {
+  WorkerNews news;
+  if (const auto* lost = std::get_if<process::GuardianLost>(&event)) {
+    news = heard(group_.abandon());
+    news.guardian_ended = process::describe(*lost);
+    phase_ = Phase::Lost;
+    return news;
+  }
+  const auto* stopped = std::get_if<process::Stopped>(&event);
+  if (stopped == nullptr || phase_ == Phase::Keeping) news = heard(group_.on_event(event, now));
+  if (stopped == nullptr) return news;
+  news.left_behind = process::describe(*stopped);
+  // A stop that the round began may end first: the sweep is complete with it, for it ends
+  // everything that the guardian has.
+  news.swept = phase_ == Phase::Sweeping;
+  if (news.swept) phase_ = Phase::Swept;
+  return news;
+}
+
+WorkerNews Supervision::on_time(Time now) {
+  return heard(group_.on_time(now));
+}
+
+std::optional<Supervision::Time> Supervision::next_deadline(Time now) const {
+  const auto of_group = group_.next_deadline();
+  const auto of_limits = limits_.next_deadline(now);
+  if (!of_group || !of_limits) return of_group ? of_group : of_limits;
+  return std::min(*of_group, *of_limits);
+}
+
+std::optional<std::string> Supervision::countdown(Time now, bool interactive) const {
+  // With several nodes each says why it stops in a line of its own.
+  return limits_.countdown(now, interactive, options_.max_nodes == 1 ? stop_reason_ : "");
+}
+
+void Supervision::sweep() {
+  if (over()) return;
+  phase_ = Phase::Sweeping;
+  // Each process gets the signal once.
+  processes_.stop(group_.stopping() ? 0 : group_.stop_signal(), options_.shutdown_timeout);
+}
+
+void Supervision::kill() {
+  if (phase_ != Phase::Lost) processes_.stop(SIGKILL, std::chrono::milliseconds(0));
+}
+
+// What the rendezvous is to hear, and what follows from it for the limits.
+WorkerNews Supervision::heard(GroupNews group) {
+  WorkerNews news;
+  if (phase_ != Phase::Keeping) return news;
+  if (group.started) limits_.workers_run();
+  if (group.failure) last_failure_ = describe(*group.failure);
+  if (group.stopped) {
+    news.grace_over = limits_.in_grace();
+    limits_.grace_ends();
+  }
+  news.group = std::move(group);
+  return news;
+}
+
+}  // namespace drun::launcher

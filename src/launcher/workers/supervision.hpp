@@ -1,0 +1,96 @@
+// How an agent keeps its workers: the group of the current round, the time limits of the user, and
+// at the end whatever the workers have left behind. Decides; the processes are behind
+// ProcessRunner, and time comes in as an argument.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/options/options.hpp"
+#include "launcher/process/guardian.hpp"
+#include "launcher/workers/time_limits.hpp"
+#include "launcher/workers/worker_group.hpp"
+#include "launcher/workers/worker_runner.hpp"
+#include "rendezvous/participant.hpp"
+
+namespace drun::launcher {
+
+// What became of the workers; several may hold at once.
+struct WorkerNews {
+  GroupNews group;             // for the rendezvous
+  bool grace_begins = false;   // the workers were asked to end; a countdown to SIGKILL runs
+  bool grace_over = false;     // none is left, so there is nothing to count down to
+  bool swept = false;          // after sweep(): nothing that the workers started is left
+  std::string left_behind;     // what a stop could not end, as a sentence; empty: nothing
+  std::string guardian_ended;  // why, as a sentence; the workers died with it
+};
+
+class Supervision {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // The references must outlive this. `host`: this node's name.
+  Supervision(const Options& options, std::string host, ProcessRunner& processes,
+              WorkerOutput& output, Time now);
+
+  // ---- a round ----
+
+  // Precondition: no workers are left of an earlier round.
+  void start(const rendezvous::Assignment& assignment, Time now);
+  [[nodiscard]] WorkerNews stop(const rendezvous::StopAction& action, Time now);
+  [[nodiscard]] WorkerNews on_event(const process::GuardianEvent& event, Time now);
+  // Call after each batch of events, and at next_deadline().
+  [[nodiscard]] WorkerNews on_time(Time now);
+  [[nodiscard]] std::optional<Time> next_deadline(Time now) const;
+  [[nodiscard]] const WorkerGroup& group() const { return group_; }
+  void forward(int signal) { group_.forward(signal); }
+  // Somebody told drun to stop with this signal: so the workers are, unless --stop-signal says
+  // otherwise.
+  void stop_with(int signal) { group_.stop_with(signal); }
+
+  // ---- the time limits ----
+
+  // Which limit is over, as a reason to end the job; each is told once.
+  [[nodiscard]] std::optional<std::string> expired(Time now) { return limits_.expired(now); }
+  // The countdown to SIGKILL, if one runs. `interactive`: the user told this very drun to stop.
+  [[nodiscard]] std::optional<std::string> countdown(Time now, bool interactive) const;
+
+  // ---- the end ----
+
+  // Ends whatever there still is of the workers; news of `swept` follows, unless the guardian is
+  // gone, and with it all of them. From here on the rendezvous hears nothing more and has nothing
+  // to say.
+  void sweep();
+  // The grace is over now.
+  void kill();
+  // No event of the guardian's can matter any more.
+  [[nodiscard]] bool over() const { return phase_ == Phase::Swept || phase_ == Phase::Lost; }
+
+  // They are being stopped, and so need their time: they must not be suspended.
+  [[nodiscard]] bool ending() const { return phase_ != Phase::Keeping || limits_.in_grace(); }
+  // Whether one of them may read drun's standard input.
+  [[nodiscard]] bool has_input() const { return phase_ == Phase::Keeping && group_.has_input(); }
+
+ private:
+  enum class Phase {
+    Keeping,   // rounds begin and end
+    Sweeping,  // the job is over for this agent
+    Swept,     // nothing of the workers is left
+    Lost,      // the guardian is gone
+  };
+
+  [[nodiscard]] WorkerNews heard(GroupNews group);
+
+  const Options& options_;
+  ProcessRunner& processes_;
+  WorkerGroup group_;
+  TimeLimits limits_;
+  Phase phase_ = Phase::Keeping;
+  int restart_count_ = 0;
+  std::string last_failure_;  // on this node, in full
+  std::string stop_reason_;   // short enough for a line of a terminal
+};
+
+}  // namespace drun::launcher

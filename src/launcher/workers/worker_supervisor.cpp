@@ -1,0 +1,101 @@
+#include "launcher/workers/worker_supervisor.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "launcher/process/suspension.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Asio owns what it waits for; the guardian keeps its own.
+int duplicate(int fd) {
+  const int copy = ::dup(fd);
+  if (copy < 0) throw std::system_error(errno, std::generic_category(), "listen to the guardian");
+  return copy;
+}
+
+}  // namespace
+
+WorkerSupervisor::WorkerSupervisor(asio::io_context& io, const Options& options,
+                                   const std::string& host, process::Guardian guardian,
+                                   Output& output, Calls calls)
+    : has_parent_drun_(options.local_node >= 0),
+      guardian_(std::move(guardian)),
+      events_(io, duplicate(guardian_.fd())),
+      input_(io, has_parent_drun_ ? ::getpgid(::getppid()) : ::getpgrp()),
+      processes_(guardian_),
+      output_(output),
+      supervision_(options, host, processes_, output_, Clock::now()),
+      calls_(std::move(calls)) {}
+
+void WorkerSupervisor::listen() {
+  wait();
+}
+
+void WorkerSupervisor::wait() {
+  events_.async_wait(asio::posix::descriptor_base::wait_read, [this](asio::error_code cancelled) {
+    if (cancelled) return;
+    const auto now = Clock::now();
+    for (const auto& event : guardian_.receive())
+      calls_.news(supervision_.on_event(event, now), now);
+    if (!supervision_.over()) wait();
+    calls_.batch_over();
+  });
+}
+
+void WorkerSupervisor::close() {
+  events_.cancel();
+  input_.cancel();
+}
+
+void WorkerSupervisor::start(const rendezvous::Assignment& assignment) {
+  supervision_.start(assignment, Clock::now());
+  watch_input();
+}
+
+void WorkerSupervisor::stop(const rendezvous::StopAction& action) {
+  const auto now = Clock::now();
+  calls_.news(supervision_.stop(action, now), now);
+}
+
+void WorkerSupervisor::on_time() {
+  const auto now = Clock::now();
+  calls_.news(supervision_.on_time(now), now);
+}
+
+void WorkerSupervisor::suspend() {
+  calls_.before_suspend();
+  if (supervision_.ending()) {
+    process::suspend();
+  } else {
+    (void)process::suspend_with(guardian_);
+  }
+  watch_input();
+}
+
+void WorkerSupervisor::watch_input() {
+  input_.cancel();
+  if (supervision_.has_input()) input_.watch([this] { on_background_read(); });
+}
+
+// A worker reads the terminal while drun is in the background: as any job, it waits for the shell
+// to bring it to the foreground.
+void WorkerSupervisor::on_background_read() {
+  if (supervision_.ending()) return;
+  calls_.before_suspend();
+  if (has_parent_drun_) {
+    input_.cancel();
+    ::kill(::getppid(), SIGTTIN);  // it suspends its agents, this one among them
+  } else if (!process::suspend_with(guardian_, SIGTTIN)) {
+    input_.cancel();
+  }
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,78 @@
+// An agent's workers in its event loop: waits for what the guardian reports and for a worker that
+// reads the terminal, and hands both to the decisions of supervision.hpp. One thread: the loop's.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+
+#include "launcher/options/options.hpp"
+#include "launcher/output/output.hpp"
+#include "launcher/process/guardian.hpp"
+#include "launcher/workers/supervision.hpp"
+#include "launcher/workers/terminal_input.hpp"
+#include "launcher/workers/worker_runner.hpp"
+
+namespace drun::launcher {
+
+class WorkerSupervisor {
+ public:
+  using Time = Supervision::Time;
+
+  // Called from the loop, or from inside the calls below that say so.
+  struct Calls {
+    std::function<void(WorkerNews, Time now)> news;
+    std::function<void()> batch_over;      // all that the guardian has reported was told
+    std::function<void()> before_suspend;  // drun goes to sleep until a shell wakes it
+  };
+
+  // The references must outlive this.
+  WorkerSupervisor(asio::io_context& io, const Options& options, const std::string& host,
+                   process::Guardian guardian, Output& output, Calls calls);
+  WorkerSupervisor(const WorkerSupervisor&) = delete;
+  WorkerSupervisor& operator=(const WorkerSupervisor&) = delete;
+
+  // Listens to the guardian from here on, until everything is swept or close() is called.
+  void listen();
+  void close();
+
+  // As Supervision's; what is heard goes to `news`, from inside these two.
+  void stop(const rendezvous::StopAction& action);
+  void on_time();
+  void start(const rendezvous::Assignment& assignment);
+  void sweep() { supervision_.sweep(); }
+  void kill() { supervision_.kill(); }
+  void forward(int signal) { supervision_.forward(signal); }
+  void stop_with(int signal) { supervision_.stop_with(signal); }
+  [[nodiscard]] const WorkerGroup& group() const { return supervision_.group(); }
+  [[nodiscard]] std::optional<std::string> expired(Time now) { return supervision_.expired(now); }
+  [[nodiscard]] std::optional<std::string> countdown(Time now, bool interactive) const {
+    return supervision_.countdown(now, interactive);
+  }
+  [[nodiscard]] std::optional<Time> next_deadline(Time now) const {
+    return supervision_.next_deadline(now);
+  }
+
+  // Ctrl-Z: drun, and the workers with it unless they are being stopped. Returns when it goes on.
+  void suspend();
+
+ private:
+  void wait();
+  void watch_input();
+  void on_background_read();
+
+  const bool has_parent_drun_;  // which is what the shell knows
+  process::Guardian guardian_;
+  asio::posix::stream_descriptor events_;
+  BackgroundInput input_;
+  GuardianRunner processes_;
+  RealOutput output_;
+  Supervision supervision_;
+  Calls calls_;
+};
+
+}  // namespace drun::launcher
