@@ -27,7 +27,7 @@
 
 #include "drun/base/endpoint.hpp"
 #include "drun/store/server.hpp"
-#include "launcher/backend/store_key_value.hpp"
+#include "launcher/backend/store_backend.hpp"
 #include "rendezvous/participant.hpp"
 
 namespace {
@@ -112,10 +112,10 @@ class Node {
     config_.worker_port = 29500;
     config_.is_host = index == 0;
     config_.ticket = "ticket-" + std::to_string(index);
-    launcher::StoreKeyValueOptions options;
+    launcher::StoreBackendOptions options;
     options.endpoint = endpoint;
     options.time_to_live = options.keep_alive = std::chrono::seconds(60);
-    key_value_ = std::make_unique<launcher::StoreKeyValue>(
+    key_value_ = std::make_unique<launcher::StoreBackend>(
         io, options, [this](const rendezvous::KeyValueEvent& event) { on_event(event); });
   }
   void open() { key_value_->open(); }
@@ -220,7 +220,7 @@ class Node {
 
   Totals& totals_;
   rendezvous::Config config_;
-  std::unique_ptr<launcher::StoreKeyValue> key_value_;
+  std::unique_ptr<launcher::StoreBackend> key_value_;
   std::unique_ptr<rendezvous::Participant> participant_;
   asio::steady_timer timer_;
   rendezvous::Assignment assignment_;

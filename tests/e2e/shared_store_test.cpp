@@ -212,7 +212,7 @@ TEST(SharedStoreTest, JobsOfOneStoreAreNeverMixedUp) {
               testing::UnorderedElementsAre("x 0 2 x\n", "x 1 2 x\n", "y 0 2 y\n", "y 1 2 y\n"));
 }
 
-TEST(StoreHostTest, ItsDeathEndsTheOthersWithinSecondsInOneLine) {
+TEST(HostedStoreTest, ItsDeathEndsTheOthersWithinSecondsInOneLine) {
   const ReservedPort port;
   const Arguments agent = {
       "--nnodes", "2",  "--nproc-per-node",           "2", "--rdzv-endpoint", port.endpoint(),

@@ -30,10 +30,10 @@
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/agent/stop_requests.hpp"
 #include "launcher/agent/store_linger.hpp"
-#include "launcher/backend/private_key_value.hpp"
+#include "launcher/backend/hosted_store.hpp"
+#include "launcher/backend/in_process_backend.hpp"
+#include "launcher/backend/store_backend.hpp"
 #include "launcher/backend/store_finder.hpp"
-#include "launcher/backend/store_host.hpp"
-#include "launcher/backend/store_key_value.hpp"
 #include "launcher/output/output.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/report/failure_report.hpp"
@@ -98,7 +98,7 @@ class Agent {
       connect(endpoint, limit);
     };
     calls.go_alone = [this] {
-      auto keys = std::make_unique<PrivateKeyValue>(io_, key_value_sink());
+      auto keys = std::make_unique<InProcessBackend>(io_, key_value_sink());
       keys->open();
       key_value_ = std::move(keys);
     };
@@ -120,7 +120,7 @@ class Agent {
   }
 
   void connect(const Endpoint& endpoint, Clock::duration limit) {
-    auto link = std::make_unique<StoreKeyValue>(
+    auto link = std::make_unique<StoreBackend>(
         io_, store_options(options_, endpoint, std::chrono::duration_cast<milliseconds>(limit)),
         key_value_sink());
     link_ = link.get();
@@ -129,7 +129,7 @@ class Agent {
     pump();
   }
 
-  StoreKeyValue::Sink key_value_sink() {
+  StoreBackend::Sink key_value_sink() {
     return [this](const rendezvous::KeyValueEvent& event) { on_key_value(event); };
   }
 
@@ -172,7 +172,7 @@ class Agent {
   bool begin_rendezvous() {
     if (!finder_.hosting()) {
       const auto held =
-          finder_.hold_worker_port(options_.local_addr.value_or(link_->local_address()));
+          finder_.bind_worker_store(options_.local_addr.value_or(link_->local_address()));
       if (!held) {
         fail(held.error().what());
         return false;
@@ -474,9 +474,9 @@ class Agent {
   Output output_;
   StatusReporter status_;
   OutputFlush flush_;
-  StoreHost store_;
+  HostedStore store_;
   std::unique_ptr<rendezvous::KeyValue> key_value_;
-  StoreKeyValue* link_ = nullptr;  // the same, where it is a store
+  StoreBackend* link_ = nullptr;  // the same, where it is a store
   std::unique_ptr<rendezvous::Participant> participant_;
   WorkerSupervisor workers_;
   const Clock::time_point join_deadline_;

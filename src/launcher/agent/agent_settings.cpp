@@ -96,9 +96,9 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   return config;
 }
 
-StoreKeyValueOptions store_options(const Options& options, const Endpoint& endpoint,
-                                   milliseconds limit) {
-  StoreKeyValueOptions result;
+StoreBackendOptions store_options(const Options& options, const Endpoint& endpoint,
+                                  milliseconds limit) {
+  StoreBackendOptions result;
   result.endpoint = endpoint;
   result.connect_timeout = std::max(milliseconds(0), limit);
   result.time_to_live = keep_alive(options) + kSessionMargin;

@@ -6,7 +6,7 @@
 
 #include "drun/base/endpoint.hpp"
 #include "launcher/backend/node_identity.hpp"
-#include "launcher/backend/store_key_value.hpp"
+#include "launcher/backend/store_backend.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/output.hpp"
 #include "rendezvous/participant.hpp"
@@ -20,7 +20,7 @@ namespace drun::launcher {
                                                    std::chrono::milliseconds join_timeout);
 
 // For the connection to the store at `endpoint`, which must come about within `limit`.
-[[nodiscard]] StoreKeyValueOptions store_options(const Options& options, const Endpoint& endpoint,
-                                                 std::chrono::milliseconds limit);
+[[nodiscard]] StoreBackendOptions store_options(const Options& options, const Endpoint& endpoint,
+                                                std::chrono::milliseconds limit);
 
 }  // namespace drun::launcher

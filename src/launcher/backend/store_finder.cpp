@@ -7,8 +7,8 @@
 #include "base/addresses.hpp"
 #include "base/open_files.hpp"
 #include "drun/base/log.hpp"
-#include "launcher/backend/master_port.hpp"
 #include "launcher/backend/port_holder.hpp"
+#include "launcher/backend/worker_store_port.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -21,7 +21,7 @@ constexpr milliseconds kOwnStoreLimit{5'000};  // a store that this very process
 
 }  // namespace
 
-StoreFinder::StoreFinder(asio::io_context& io, const Options& options, StoreHost& host,
+StoreFinder::StoreFinder(asio::io_context& io, const Options& options, HostedStore& host,
                          Clock::time_point deadline, Calls calls)
     : io_(io),
       options_(options),
@@ -44,7 +44,7 @@ void StoreFinder::find() {
 
 void StoreFinder::go_alone() {
   hosting_ = true;
-  if (const auto held = hold_worker_port(options_.local_addr.value_or("127.0.0.1")); !held)
+  if (const auto held = bind_worker_store(options_.local_addr.value_or("127.0.0.1")); !held)
     return calls_.fail(held.error().what());
   calls_.go_alone();
 }
@@ -147,7 +147,7 @@ Endpoint StoreFinder::listen_endpoint() const {
 // Where this agent itself reaches what it carries.
 Result<Endpoint> StoreFinder::carry() {
   const Endpoint listen = listen_endpoint();
-  auto own = store_.carry_rendezvous(listen, options_.backend == Backend::Static);
+  auto own = store_.bind_rendezvous(listen, options_.backend == Backend::Static);
   if (own) own->host = listen.host.empty() ? "127.0.0.1" : listen.host;
   return own;
 }
@@ -159,10 +159,10 @@ void StoreFinder::serve(const Endpoint& own) {
   if (options_.backend == Backend::Static) {
     advertised_host_ = options_.endpoint.host;
     worker_port_ = own.port;
-  } else if (const auto held = hold_worker_port(reachable); !held) {
+  } else if (const auto held = bind_worker_store(reachable); !held) {
     return calls_.fail(held.error().what());
   }
-  store_.serve();
+  store_.start_serving();
   calls_.connect(own, kOwnStoreLimit);
 }
 
@@ -186,7 +186,7 @@ const std::string& StoreFinder::holder() {
   return *holder_;
 }
 
-Status StoreFinder::hold_worker_port(const std::string& address) {
+Status StoreFinder::bind_worker_store(const std::string& address) {
   advertised_host_ = address;
   if (options_.worker_store == WorkerStore::Rank0) return Done{};
   const auto numeric = numeric_addresses(address);
@@ -194,7 +194,7 @@ Status StoreFinder::hold_worker_port(const std::string& address) {
   // Static: --master-port is the endpoint, which the node of rank 0 holds already.
   const bool fixed = options_.master_port && options_.backend != Backend::Static;
   const std::string listen = exact ? numeric.front() : "";
-  auto bound = store_.carry_workers({listen, fixed ? *options_.master_port : std::uint16_t{0}});
+  auto bound = store_.bind_worker_store({listen, fixed ? *options_.master_port : std::uint16_t{0}});
   if (!bound) {
     const auto who = fixed ? port_holder(*options_.master_port) : std::nullopt;
     const std::string why = bound.error().what() + open_files_advice(bound.error().code()) +
@@ -204,7 +204,7 @@ Status StoreFinder::hold_worker_port(const std::string& address) {
     // same. No other machine has to reach it.
     const bool replaceable =
         fixed && options_.max_nodes == 1 && bound.error().code() == std::errc::address_in_use;
-    if (replaceable) bound = store_.carry_workers({listen, 0});
+    if (replaceable) bound = store_.bind_worker_store({listen, 0});
     if (!bound) return Error(bound.error().code(), why);
     log::warning(why + ": port " + std::to_string(bound->port) + " takes its place");
   }
@@ -214,13 +214,13 @@ Status StoreFinder::hold_worker_port(const std::string& address) {
 
 Result<std::uint16_t> StoreFinder::prepare_master() {
   if (options_.worker_store == WorkerStore::Agent) {
-    const auto reset = store_.reset_workers();
+    const auto reset = store_.reset_worker_store();
     if (!reset) return reset.error();
-    store_.serve_on_demand(io_);
+    store_.start_serving_on_demand(io_);
     return worker_port_;
   }
   if (options_.master_port) return *options_.master_port;
-  return find_worker_port();
+  return find_worker_store_port();
 }
 
 NodeIdentity StoreFinder::identity(const std::string& host_name) const {

@@ -15,8 +15,8 @@
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
 #include "launcher/backend/backend_discovery.hpp"
+#include "launcher/backend/hosted_store.hpp"
 #include "launcher/backend/node_identity.hpp"
-#include "launcher/backend/store_host.hpp"
 #include "launcher/options/options.hpp"
 
 namespace drun::launcher {
@@ -35,7 +35,7 @@ class StoreFinder {
   };
 
   // The references must outlive this. `deadline`: until when the store is looked for.
-  StoreFinder(asio::io_context& io, const Options& options, StoreHost& host,
+  StoreFinder(asio::io_context& io, const Options& options, HostedStore& host,
               Clock::time_point deadline, Calls calls);
 
   // Once; one of connect, go_alone and fail follows.
@@ -50,7 +50,7 @@ class StoreFinder {
 
   // Binds the port of this agent's workers' store, to keep, at the address that others reach this
   // machine by. For agents that do not host; a host has done so before connect is called.
-  Status hold_worker_port(const std::string& address);
+  Status bind_worker_store(const std::string& address);
 
   // Makes ready what MASTER_PORT will name when this node has group rank 0: the empty workers'
   // store at the port that is held, or a port that the worker of rank 0 can bind.
@@ -78,7 +78,7 @@ class StoreFinder {
 
   asio::io_context& io_;
   const Options& options_;
-  StoreHost& store_;
+  HostedStore& store_;
   const Clock::time_point deadline_;
   const Calls calls_;
   BackendDiscovery discovery_;

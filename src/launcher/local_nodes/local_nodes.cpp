@@ -26,7 +26,7 @@
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/shared_array.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
-#include "launcher/backend/store_host.hpp"
+#include "launcher/backend/hosted_store.hpp"
 #include "launcher/output/output_relay.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/process/suspension.hpp"
@@ -264,8 +264,8 @@ sigset_t signals_to_take(const Options& options) {
 }
 
 int run_nodes(const Options& options) {
-  StoreHost store;
-  const auto endpoint = store.carry_rendezvous(Endpoint{"127.0.0.1", 0}, false);
+  HostedStore store;
+  const auto endpoint = store.bind_rendezvous(Endpoint{"127.0.0.1", 0}, false);
   if (!endpoint) {
     log::error(endpoint.error().what());
     return kDrunFailed;
@@ -301,7 +301,7 @@ int run_nodes(const Options& options) {
   }
   streams.clear();
   relay.start();
-  store.serve();
+  store.start_serving();
   int code = 0;
   {
     // Undone on every way out: what is thrown from here is logged when the relay is gone.

@@ -1,6 +1,6 @@
-// The agent's connection to the store: StoreKeyValue and the control client below it, against the
+// The agent's connection to the store: StoreBackend and the control client below it, against the
 // real server.
-#include "launcher/backend/store_key_value.hpp"
+#include "launcher/backend/store_backend.hpp"
 
 #include <chrono>
 #include <map>
@@ -26,8 +26,8 @@ using rendezvous::Link;
 using test::StoreThread;
 using test::Wire;
 
-StoreKeyValueOptions to(const Endpoint& endpoint) {
-  StoreKeyValueOptions options;
+StoreBackendOptions to(const Endpoint& endpoint) {
+  StoreBackendOptions options;
   options.endpoint = endpoint;
   options.connect_timeout = 60s;
   options.time_to_live = 600s;
@@ -40,14 +40,14 @@ StoreKeyValueOptions to(const Endpoint& endpoint) {
 // One agent's view of the store, kept from its events.
 class Agent {
  public:
-  Agent(asio::io_context& io, const StoreKeyValueOptions& options)
+  Agent(asio::io_context& io, const StoreBackendOptions& options)
       : io_(io),
         key_value_(
-            std::make_unique<StoreKeyValue>(io, options, [this](auto event) { take(event); })) {
+            std::make_unique<StoreBackend>(io, options, [this](auto event) { take(event); })) {
     key_value_->open();
   }
 
-  StoreKeyValue& key_value() { return *key_value_; }
+  StoreBackend& key_value() { return *key_value_; }
   void drop() { key_value_.reset(); }
 
   // Runs the loop until the condition holds.
@@ -106,14 +106,14 @@ class Agent {
 
   asio::io_context& io_;
   rendezvous::RequestId last_request_ = 0;
-  std::unique_ptr<StoreKeyValue> key_value_;
+  std::unique_ptr<StoreBackend> key_value_;
 };
 
 rendezvous::Transaction put(std::string key, std::string value, bool ephemeral = false) {
   return {{}, {{std::move(key), std::move(value), ephemeral}}};
 }
 
-TEST(StoreKeyValueTest, WatchesAndGuardedCommitsOfTwoAgents) {
+TEST(StoreBackendTest, WatchesAndGuardedCommitsOfTwoAgents) {
   StoreThread store;
   asio::io_context io;
   Agent a(io, to(store.endpoint()));
@@ -140,7 +140,7 @@ TEST(StoreKeyValueTest, WatchesAndGuardedCommitsOfTwoAgents) {
   EXPECT_TRUE(b.seen[4].contains("job/epoch"));
 }
 
-TEST(StoreKeyValueTest, CloseTakesTheEphemeralKeysAlongAtOnce) {
+TEST(StoreBackendTest, CloseTakesTheEphemeralKeysAlongAtOnce) {
   StoreThread store;
   asio::io_context io;
   Agent a(io, to(store.endpoint()));
@@ -156,7 +156,7 @@ TEST(StoreKeyValueTest, CloseTakesTheEphemeralKeysAlongAtOnce) {
   EXPECT_TRUE(b.until([&] { return !b.seen[1].contains("member/1"); }));
 }
 
-TEST(StoreKeyValueTest, ACutConnectionIsResumedAndTheKeysStand) {
+TEST(StoreBackendTest, ACutConnectionIsResumedAndTheKeysStand) {
   StoreThread store;
   Wire wire(store.endpoint());
   asio::io_context io;
@@ -184,7 +184,7 @@ TEST(StoreKeyValueTest, ACutConnectionIsResumedAndTheKeysStand) {
   EXPECT_EQ(b.changes, 2) << "the member never left";
 }
 
-TEST(StoreKeyValueTest, AStoreThatCameBackEmptyGivesANewSession) {
+TEST(StoreBackendTest, AStoreThatCameBackEmptyGivesANewSession) {
   const test::ReservedPort reserved;
   const auto port = static_cast<std::uint16_t>(reserved.number());
   auto store = std::make_unique<StoreThread>(port);
@@ -202,7 +202,7 @@ TEST(StoreKeyValueTest, AStoreThatCameBackEmptyGivesANewSession) {
   ASSERT_TRUE(a.until([&] { return a.seen[1]["k"] == "later"; }));
 }
 
-TEST(StoreKeyValueTest, AFrozenStoreIsNoticedWithinTheTimeToLive) {
+TEST(StoreBackendTest, AFrozenStoreIsNoticedWithinTheTimeToLive) {
   StoreThread store;
   Wire wire(store.endpoint());
   asio::io_context io;
@@ -222,7 +222,7 @@ TEST(StoreKeyValueTest, AFrozenStoreIsNoticedWithinTheTimeToLive) {
   EXPECT_THAT(a.links[2].detail, testing::HasSubstr("could not reach it again within 500 ms"));
 }
 
-TEST(StoreKeyValueTest, WaitsForTheStoreAndSaysWhyMeanwhile) {
+TEST(StoreBackendTest, WaitsForTheStoreAndSaysWhyMeanwhile) {
   const test::ReservedPort port;
   const auto number = static_cast<std::uint16_t>(port.number());
   asio::io_context io;
@@ -233,7 +233,7 @@ TEST(StoreKeyValueTest, WaitsForTheStoreAndSaysWhyMeanwhile) {
   EXPECT_TRUE(a.until_linked(Link::Up));
 }
 
-TEST(StoreKeyValueTest, NamesAHostThatCannotBeFound) {
+TEST(StoreBackendTest, NamesAHostThatCannotBeFound) {
   asio::io_context io;
   auto options = to({"no-such-host.invalid", 1});
   options.connect_timeout = 0s;
@@ -242,7 +242,7 @@ TEST(StoreKeyValueTest, NamesAHostThatCannotBeFound) {
   EXPECT_THAT(a.links.back().detail, testing::HasSubstr("cannot look up 'no-such-host.invalid'"));
 }
 
-TEST(StoreKeyValueTest, RefusesAPeerThatIsNoStore) {
+TEST(StoreBackendTest, RefusesAPeerThatIsNoStore) {
   test::ScriptedPeer peer([](test::ScriptedConnection& c) {
     c.read(12);
     c.write("HTTP/1.1 400 Bad Request\r\n\r\n");
@@ -255,12 +255,12 @@ TEST(StoreKeyValueTest, RefusesAPeerThatIsNoStore) {
                                   " is not a drun store: it answered 'HTTP/1.1 400"));
 }
 
-TEST(StoreKeyValueTest, TheSinkMayDestroyTheConnection) {
+TEST(StoreBackendTest, TheSinkMayDestroyTheConnection) {
   StoreThread store;
   asio::io_context io;
-  std::unique_ptr<StoreKeyValue> key_value;
+  std::unique_ptr<StoreBackend> key_value;
   int events = 0;
-  key_value = std::make_unique<StoreKeyValue>(io, to(store.endpoint()), [&](auto) {
+  key_value = std::make_unique<StoreBackend>(io, to(store.endpoint()), [&](auto) {
     ++events;
     key_value.reset();
   });
@@ -270,7 +270,7 @@ TEST(StoreKeyValueTest, TheSinkMayDestroyTheConnection) {
   EXPECT_EQ(events, 1);
 }
 
-TEST(StoreKeyValueTest, LargeValuesAndManyWatchedKeysComeThrough) {
+TEST(StoreBackendTest, LargeValuesAndManyWatchedKeysComeThrough) {
   StoreThread store;
   asio::io_context io;
   Agent a(io, to(store.endpoint()));

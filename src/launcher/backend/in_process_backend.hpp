@@ -14,14 +14,14 @@
 
 namespace drun::launcher {
 
-class PrivateKeyValue : public rendezvous::KeyValue {
+class InProcessBackend : public rendezvous::KeyValue {
  public:
   using Sink = std::function<void(rendezvous::KeyValueEvent)>;
 
   // `io` must outlive this. The sink is called from `io`'s thread, never from inside a call, and
   // not any more when this is gone.
-  PrivateKeyValue(asio::io_context& io, Sink sink);
-  ~PrivateKeyValue() override;
+  InProcessBackend(asio::io_context& io, Sink sink);
+  ~InProcessBackend() override;
 
   void open();  // once; Link::Up follows
 
@@ -48,7 +48,7 @@ class PrivateKeyValue : public rendezvous::KeyValue {
   std::map<std::string, std::string> keys_;
   std::map<rendezvous::WatchId, Watch> watches_;
   std::vector<rendezvous::KeyValueEvent> events_;  // to be delivered
-  std::shared_ptr<PrivateKeyValue*> self_;         // null in what is posted when this is gone
+  std::shared_ptr<InProcessBackend*> self_;        // null in what is posted when this is gone
 };
 
 }  // namespace drun::launcher

@@ -1,4 +1,4 @@
-#include "launcher/backend/master_port.hpp"
+#include "launcher/backend/worker_store_port.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -29,7 +29,7 @@ bool can_bind(std::uint16_t port) {
 
 }  // namespace
 
-Result<std::uint16_t> find_worker_port() {
+Result<std::uint16_t> find_worker_store_port() {
   unsigned first_ephemeral = 32768;
   unsigned last_ephemeral = 60999;
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");

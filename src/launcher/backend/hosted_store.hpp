@@ -19,39 +19,39 @@
 
 namespace drun::launcher {
 
-class StoreHost {
+class HostedStore {
  public:
-  StoreHost() = default;
-  StoreHost(const StoreHost&) = delete;
-  StoreHost& operator=(const StoreHost&) = delete;
-  ~StoreHost() { end(); }
+  HostedStore() = default;
+  HostedStore(const HostedStore&) = delete;
+  HostedStore& operator=(const HostedStore&) = delete;
+  ~HostedStore() { end(); }
 
-  // Before serve(). The rendezvous store; with `workers_too` TCPStore clients of the same port get
-  // the workers' store.
-  Result<Endpoint> carry_rendezvous(const Endpoint& endpoint, bool workers_too);
-  // Before serve(). Holds the port of the workers' store; it refuses connections until the first
-  // reset_workers().
-  Result<Endpoint> carry_workers(const Endpoint& endpoint);
+  // Before start_serving(). The rendezvous store; with `workers_too` TCPStore clients of the same
+  // port get the workers' store.
+  Result<Endpoint> bind_rendezvous(const Endpoint& endpoint, bool workers_too);
+  // Before start_serving(). Holds the port of the workers' store; it refuses connections until the
+  // first reset_worker_store().
+  Result<Endpoint> bind_worker_store(const Endpoint& endpoint);
 
   // Starts the thread.
-  void serve();
+  void start_serving();
   // Starts it when the first client comes, as `io`'s thread then learns, or at once where there is
   // a rendezvous store. Until stop_waiting() this keeps `io` running, which must outlive this.
-  void serve_on_demand(asio::io_context& io);
+  void start_serving_on_demand(asio::io_context& io);
   void stop_waiting() { first_client_.reset(); }
   // Stops serving, unless a key of the rendezvous store is needed; whether it does: see
-  // store::Server. After serve().
+  // store::Server. After start_serving().
   [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed) {
     return server_->stop_unless(needed);
   }
   // Stops serving and lets go of all ports; all connections end. Afterwards only the destructor may
   // be called, and this.
   void end();
-  // Lets go of all ports, as if it had carried nothing yet. Not after serve().
+  // Lets go of all ports, as if it had carried nothing yet. Not after start_serving().
   void start_over();
   // Empties the workers' store and drops its connections; it listens from then on. An error: it
   // cannot listen.
-  Status reset_workers();
+  Status reset_worker_store();
 
  private:
   std::unique_ptr<store::Server> server_ = std::make_unique<store::Server>();

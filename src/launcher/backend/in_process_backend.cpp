@@ -1,4 +1,4 @@
-#include "launcher/backend/private_key_value.hpp"
+#include "launcher/backend/in_process_backend.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -12,18 +12,18 @@ using rendezvous::CommitOutcome;
 using rendezvous::CommitResult;
 using rendezvous::Guard;
 
-PrivateKeyValue::PrivateKeyValue(asio::io_context& io, Sink sink)
-    : io_(io), sink_(std::move(sink)), self_(std::make_shared<PrivateKeyValue*>(this)) {}
+InProcessBackend::InProcessBackend(asio::io_context& io, Sink sink)
+    : io_(io), sink_(std::move(sink)), self_(std::make_shared<InProcessBackend*>(this)) {}
 
-PrivateKeyValue::~PrivateKeyValue() {
+InProcessBackend::~InProcessBackend() {
   *self_ = nullptr;
 }
 
-void PrivateKeyValue::open() {
+void InProcessBackend::open() {
   send(rendezvous::LinkEvent{rendezvous::Link::Up, ""});
 }
 
-void PrivateKeyValue::watch(rendezvous::WatchId watch, std::string key, bool prefix) {
+void InProcessBackend::watch(rendezvous::WatchId watch, std::string key, bool prefix) {
   const Watch& added = watches_[watch] = Watch{std::move(key), prefix};
   rendezvous::WatchSnapshot snapshot;
   snapshot.watch = watch;
@@ -32,11 +32,11 @@ void PrivateKeyValue::watch(rendezvous::WatchId watch, std::string key, bool pre
   send(std::move(snapshot));
 }
 
-void PrivateKeyValue::unwatch(rendezvous::WatchId watch) {
+void InProcessBackend::unwatch(rendezvous::WatchId watch) {
   watches_.erase(watch);
 }
 
-void PrivateKeyValue::commit(rendezvous::RequestId request, rendezvous::Transaction transaction) {
+void InProcessBackend::commit(rendezvous::RequestId request, rendezvous::Transaction transaction) {
   const bool holds =
       std::all_of(transaction.guards.begin(), transaction.guards.end(), [this](const Guard& guard) {
         const auto found = keys_.find(guard.key);
@@ -59,13 +59,13 @@ void PrivateKeyValue::commit(rendezvous::RequestId request, rendezvous::Transact
   send(CommitResult{request, CommitOutcome::Committed});
 }
 
-void PrivateKeyValue::close() {
+void InProcessBackend::close() {
   watches_.clear();
   keys_.clear();
   send(rendezvous::LinkEvent{rendezvous::Link::Closed, ""});
 }
 
-void PrivateKeyValue::publish(const std::vector<Change>& changes) {
+void InProcessBackend::publish(const std::vector<Change>& changes) {
   for (const auto& [id, watch] : watches_) {
     rendezvous::WatchChanges seen;
     seen.watch = id;
@@ -75,7 +75,7 @@ void PrivateKeyValue::publish(const std::vector<Change>& changes) {
   }
 }
 
-void PrivateKeyValue::send(rendezvous::KeyValueEvent event) {
+void InProcessBackend::send(rendezvous::KeyValueEvent event) {
   events_.push_back(std::move(event));
   if (events_.size() > 1) return;  // the call is under way
   asio::post(io_, [self = self_] {
@@ -84,7 +84,7 @@ void PrivateKeyValue::send(rendezvous::KeyValueEvent event) {
 }
 
 // What is sent meanwhile comes with the next call; the sink may end this object.
-void PrivateKeyValue::deliver() {
+void InProcessBackend::deliver() {
   const auto self = self_;
   for (auto& event : std::exchange(events_, {})) {
     sink_(std::move(event));

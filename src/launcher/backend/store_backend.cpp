@@ -1,4 +1,4 @@
-#include "launcher/backend/store_key_value.hpp"
+#include "launcher/backend/store_backend.hpp"
 
 #include <type_traits>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace drun::launcher {
 namespace {
 
-store::ControlOptions control_options(StoreKeyValueOptions options) {
+store::ControlOptions control_options(StoreBackendOptions options) {
   store::ControlOptions result;
   result.endpoint = std::move(options.endpoint);
   result.connect_timeout = options.connect_timeout;
@@ -72,9 +72,9 @@ rendezvous::KeyValueEvent translate(store::ControlLink event) {
 
 }  // namespace
 
-class StoreKeyValue::Impl {
+class StoreBackend::Impl {
  public:
-  Impl(asio::io_context& io, StoreKeyValueOptions options, Sink sink)
+  Impl(asio::io_context& io, StoreBackendOptions options, Sink sink)
       : client_(io, control_options(std::move(options)),
                 [sink = std::move(sink)](store::ControlEvent event) {
                   sink(std::visit([](auto& each) { return translate(std::move(each)); }, event));
@@ -86,24 +86,24 @@ class StoreKeyValue::Impl {
   store::ControlClient client_;
 };
 
-StoreKeyValue::StoreKeyValue(asio::io_context& io, StoreKeyValueOptions options, Sink sink)
+StoreBackend::StoreBackend(asio::io_context& io, StoreBackendOptions options, Sink sink)
     : impl_(std::make_unique<Impl>(io, std::move(options), std::move(sink))) {}
 
-StoreKeyValue::~StoreKeyValue() = default;
+StoreBackend::~StoreBackend() = default;
 
-void StoreKeyValue::open() {
+void StoreBackend::open() {
   impl_->client().open();
 }
 
-void StoreKeyValue::watch(rendezvous::WatchId watch, std::string key, bool prefix) {
+void StoreBackend::watch(rendezvous::WatchId watch, std::string key, bool prefix) {
   impl_->client().watch(watch, std::move(key), prefix);
 }
 
-void StoreKeyValue::unwatch(rendezvous::WatchId watch) {
+void StoreBackend::unwatch(rendezvous::WatchId watch) {
   impl_->client().unwatch(watch);
 }
 
-void StoreKeyValue::commit(rendezvous::RequestId request, rendezvous::Transaction transaction) {
+void StoreBackend::commit(rendezvous::RequestId request, rendezvous::Transaction transaction) {
   store::ControlTransaction result;
   for (auto& guard : transaction.guards) {
     result.guards.push_back({std::move(guard.key), std::move(guard.expected)});
@@ -114,15 +114,15 @@ void StoreKeyValue::commit(rendezvous::RequestId request, rendezvous::Transactio
   impl_->client().commit(request, std::move(result));
 }
 
-void StoreKeyValue::close() {
+void StoreBackend::close() {
   impl_->client().close();
 }
 
-std::string StoreKeyValue::local_address() const {
+std::string StoreBackend::local_address() const {
   return impl_->client().local_endpoint().host;
 }
 
-std::string StoreKeyValue::last_error() const {
+std::string StoreBackend::last_error() const {
   return impl_->client().last_error();
 }
 

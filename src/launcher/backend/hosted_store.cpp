@@ -1,10 +1,10 @@
-#include "launcher/backend/store_host.hpp"
+#include "launcher/backend/hosted_store.hpp"
 
 #include <fcntl.h>
 
 namespace drun::launcher {
 
-void StoreHost::end() {
+void HostedStore::end() {
   first_client_.reset();
   if (thread_.joinable()) {
     server_->stop();
@@ -13,36 +13,36 @@ void StoreHost::end() {
   server_.reset();
 }
 
-Result<Endpoint> StoreHost::carry_rendezvous(const Endpoint& endpoint, bool workers_too) {
+Result<Endpoint> HostedStore::bind_rendezvous(const Endpoint& endpoint, bool workers_too) {
   return server_->add_listener(endpoint, workers_too ? store::Table::Workers : store::Table::Job);
 }
 
-Result<Endpoint> StoreHost::carry_workers(const Endpoint& endpoint) {
+Result<Endpoint> HostedStore::bind_worker_store(const Endpoint& endpoint) {
   return server_->add_listener(endpoint, store::Table::Workers, false);
 }
 
-void StoreHost::serve() {
+void HostedStore::start_serving() {
   first_client_.reset();
   if (!thread_.joinable()) thread_ = std::thread([this] { server_->run(); });
 }
 
-void StoreHost::serve_on_demand(asio::io_context& io) {
+void HostedStore::start_serving_on_demand(asio::io_context& io) {
   if (thread_.joinable() || first_client_) return;
   const int fd = ::fcntl(server_->fd(), F_DUPFD_CLOEXEC, 3);
-  if (fd < 0) return serve();
+  if (fd < 0) return start_serving();
   first_client_.emplace(io, fd);
   first_client_->async_wait(asio::posix::descriptor_base::wait_read,
                             [this](asio::error_code error) {
-                              if (!error && server_ != nullptr) serve();
+                              if (!error && server_ != nullptr) start_serving();
                             });
 }
 
-void StoreHost::start_over() {
+void HostedStore::start_over() {
   first_client_.reset();
   server_ = std::make_unique<store::Server>();
 }
 
-Status StoreHost::reset_workers() {
+Status HostedStore::reset_worker_store() {
   return thread_.joinable() ? server_->reset_worker_table() : server_->open_worker_table();
 }
 

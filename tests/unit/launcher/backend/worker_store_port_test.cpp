@@ -1,4 +1,4 @@
-#include "launcher/backend/master_port.hpp"
+#include "launcher/backend/worker_store_port.hpp"
 
 #include <fstream>
 #include <set>
@@ -8,13 +8,13 @@
 namespace drun::launcher {
 namespace {
 
-TEST(MasterPortTest, LiesOutsideTheRangeOfOutgoingConnectionsAndVaries) {
+TEST(WorkerStorePortTest, LiesOutsideTheRangeOfOutgoingConnectionsAndVaries) {
   unsigned first = 0;
   unsigned last = 0;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first >> last;
   std::set<unsigned> seen;
   for (int i = 0; i < 50; ++i) {
-    const auto port = find_worker_port();
+    const auto port = find_worker_store_port();
     ASSERT_TRUE(port) << port.error().what();
     EXPECT_TRUE(*port < first || *port > last) << *port;
     seen.insert(*port);

@@ -1,4 +1,4 @@
-#include "launcher/backend/private_key_value.hpp"
+#include "launcher/backend/in_process_backend.hpp"
 
 #include <random>
 
@@ -31,7 +31,7 @@ std::string text_of(const KeyValueEvent& event) {
   return "link " + std::to_string(static_cast<int>(std::get<rendezvous::LinkEvent>(event).link));
 }
 
-class PrivateKeyValueTest : public ::testing::Test {
+class InProcessBackendTest : public ::testing::Test {
  protected:
   std::vector<std::string> take() {
     io_.restart();
@@ -41,11 +41,11 @@ class PrivateKeyValueTest : public ::testing::Test {
 
   asio::io_context io_{1};
   std::vector<std::string> events_;
-  PrivateKeyValue keys_{io_,
-                        [this](const KeyValueEvent& event) { events_.push_back(text_of(event)); }};
+  InProcessBackend keys_{io_,
+                         [this](const KeyValueEvent& event) { events_.push_back(text_of(event)); }};
 };
 
-TEST_F(PrivateKeyValueTest, TellsNothingFromInsideACall) {
+TEST_F(InProcessBackendTest, TellsNothingFromInsideACall) {
   keys_.open();
   keys_.watch(1, "a/", true);
   keys_.commit(1, {{}, {{"a/b", "1"}}});
@@ -53,7 +53,7 @@ TEST_F(PrivateKeyValueTest, TellsNothingFromInsideACall) {
   EXPECT_THAT(take(), ElementsAre("link 0", "all 1:", "new 1: a/b=1", "commit 1 0"));
 }
 
-TEST_F(PrivateKeyValueTest, AppliesAllOrNothing) {
+TEST_F(InProcessBackendTest, AppliesAllOrNothing) {
   keys_.commit(1, {{{"leader", std::nullopt}}, {{"leader", "me"}, {"x", "1"}}});
   keys_.commit(2, {{{"leader", std::nullopt}}, {{"leader", "you"}, {"x", "2"}}});
   keys_.commit(3, {{{"leader", "me"}, {"x", "9"}}, {{"x", "3"}}});
@@ -62,28 +62,28 @@ TEST_F(PrivateKeyValueTest, AppliesAllOrNothing) {
               ElementsAre("commit 1 0", "commit 2 1", "commit 3 1", "all 1: leader=me x=1"));
 }
 
-TEST_F(PrivateKeyValueTest, TellsOfAKeyOnceWhereItIsWrittenTwice) {
+TEST_F(InProcessBackendTest, TellsOfAKeyOnceWhereItIsWrittenTwice) {
   keys_.watch(1, "k", false);
   keys_.commit(1, {{}, {{"k", "1"}, {"k", "2"}}});
   EXPECT_THAT(take(), ElementsAre("all 1:", "new 1: k=2", "commit 1 0"));
 }
 
-TEST_F(PrivateKeyValueTest, IsSilentWhenItIsGone) {
+TEST_F(InProcessBackendTest, IsSilentWhenItIsGone) {
   asio::io_context io;
   int events = 0;
   {
-    PrivateKeyValue keys(io, [&events](const KeyValueEvent&) { ++events; });
+    InProcessBackend keys(io, [&events](const KeyValueEvent&) { ++events; });
     keys.open();
   }
   io.poll();
   EXPECT_EQ(events, 0);
 }
 
-TEST_F(PrivateKeyValueTest, MayBeEndedByWhoeverHearsOfItsClose) {
+TEST_F(InProcessBackendTest, MayBeEndedByWhoeverHearsOfItsClose) {
   asio::io_context io;
-  std::unique_ptr<PrivateKeyValue> keys;
+  std::unique_ptr<InProcessBackend> keys;
   std::vector<std::string> events;
-  keys = std::make_unique<PrivateKeyValue>(io, [&](const KeyValueEvent& event) {
+  keys = std::make_unique<InProcessBackend>(io, [&](const KeyValueEvent& event) {
     events.push_back(text_of(event));
     if (events.back() == "link 4") keys.reset();
   });
@@ -93,7 +93,7 @@ TEST_F(PrivateKeyValueTest, MayBeEndedByWhoeverHearsOfItsClose) {
   EXPECT_THAT(events, ElementsAre("link 0", "link 4"));
 }
 
-TEST_F(PrivateKeyValueTest, SaysWhatAStoreWithOneClientSays) {
+TEST_F(InProcessBackendTest, SaysWhatAStoreWithOneClientSays) {
   std::mt19937 random(4711);
   const auto below = [&random](unsigned limit) { return static_cast<unsigned>(random() % limit); };
   for (int run = 0; run < 200; ++run) {
@@ -102,8 +102,8 @@ TEST_F(PrivateKeyValueTest, SaysWhatAStoreWithOneClientSays) {
       expected.push_back(text_of(event));
     });
     const auto session = store.open();
-    PrivateKeyValue keys(io_,
-                         [this](const KeyValueEvent& event) { events_.push_back(text_of(event)); });
+    InProcessBackend keys(
+        io_, [this](const KeyValueEvent& event) { events_.push_back(text_of(event)); });
     const auto any_key = [&below] {
       return std::string(1 + below(2), 'a') + (below(2) ? "b" : "");
     };

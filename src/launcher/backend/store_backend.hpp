@@ -14,7 +14,7 @@
 
 namespace drun::launcher {
 
-struct StoreKeyValueOptions {
+struct StoreBackendOptions {
   Endpoint endpoint;
   // Until the first Link::Up: names are resolved and addresses tried again, with backoff, for this
   // long; then Link::Failed with the endpoint and the last cause. Zero: one attempt.
@@ -30,14 +30,13 @@ struct StoreKeyValueOptions {
   std::chrono::milliseconds read_timeout{60'000};
 };
 
-class StoreKeyValue : public rendezvous::KeyValue {
+class StoreBackend : public rendezvous::KeyValue {
  public:
   using Sink = std::function<void(rendezvous::KeyValueEvent)>;
 
   // `io` must outlive this. The sink is called from `io`'s thread, never from inside a call.
-  StoreKeyValue(asio::io_context& io, StoreKeyValueOptions options, Sink sink);
-  ~StoreKeyValue()
-      override;  // drops the connection without a goodbye; the sink is not called again
+  StoreBackend(asio::io_context& io, StoreBackendOptions options, Sink sink);
+  ~StoreBackend() override;  // drops the connection without a goodbye; the sink is not called again
 
   void open();  // once; Link::Up or Link::Failed follows
 

@@ -11,6 +11,6 @@ namespace drun::launcher {
 // lies outside the kernel's range for those (ip_local_port_range), so that between this call and
 // the worker's bind only a program that asks for this very number could take it. A different one
 // each time.
-[[nodiscard]] Result<std::uint16_t> find_worker_port();
+[[nodiscard]] Result<std::uint16_t> find_worker_store_port();
 
 }  // namespace drun::launcher
