@@ -112,7 +112,7 @@ class Node {
     config_.worker_port = 29500;
     config_.is_host = index == 0;
     config_.ticket = "ticket-" + std::to_string(index);
-    launcher::StoreBackendOptions options;
+    store::ControlOptions options;
     options.endpoint = endpoint;
     options.time_to_live = options.keep_alive = std::chrono::seconds(60);
     key_value_ = std::make_unique<launcher::StoreBackend>(

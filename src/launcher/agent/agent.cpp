@@ -15,7 +15,6 @@
 #include <variant>
 
 #include <asio/io_context.hpp>
-#include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
 #include "base/addresses.hpp"
@@ -30,16 +29,12 @@
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/agent/stop_requests.hpp"
 #include "launcher/agent/store_linger.hpp"
-#include "launcher/backend/hosted_store.hpp"
-#include "launcher/backend/in_process_backend.hpp"
-#include "launcher/backend/store_backend.hpp"
-#include "launcher/backend/store_finder.hpp"
+#include "launcher/backend/backend_link.hpp"
 #include "launcher/output/output.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/report/failure_report.hpp"
 #include "launcher/report/outcome_report.hpp"
 #include "launcher/workers/worker_supervisor.hpp"
-#include "rendezvous/messages.hpp"
 #include "rendezvous/participant.hpp"
 
 namespace drun::launcher {
@@ -48,11 +43,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kConnectingInterval{500};
 constexpr milliseconds kDrainLimit{1'000};
-constexpr const char* kWaitLonger =
-    "; start drun on the node that has this address, or wait longer with --rdzv-conf "
-    "join_timeout=SECONDS";
 
 class Agent {
  public:
@@ -70,13 +61,12 @@ class Agent {
         flush_(io_, {[this](milliseconds limit) { (void)output_.drain(limit); },
                      [this] { return output_.flush_progress(); }, [this] { output_.give_up(); }}),
         workers_(io_, options, host_name_, std::move(guardian), output_, worker_calls()),
-        join_deadline_(Clock::now() + options.conf.join_timeout),
-        finder_(io_, options, store_, join_deadline_, finder_calls()) {}
+        backend_(io_, options, host_name_, backend_calls()) {}
 
   int run() {
     signals_.start([this](SignalMeaning meaning, int signal) { on_signal(meaning, signal); });
     workers_.listen();
-    finder_.find();
+    backend_.start();
     arm_timer();
     io_.run();
     return shutdown_.exit_code();
@@ -90,50 +80,26 @@ class Agent {
   }
 
  private:
-  // ---- the store ----
+  // ---- the backend and the rendezvous ----
 
-  StoreFinder::Calls finder_calls() {
-    StoreFinder::Calls calls;
-    calls.connect = [this](const Endpoint& endpoint, Clock::duration limit) {
-      connect(endpoint, limit);
-    };
-    calls.go_alone = [this] {
-      auto keys = std::make_unique<InProcessBackend>(io_, key_value_sink());
-      keys->open();
-      key_value_ = std::move(keys);
-    };
-    calls.fail = [this](std::string reason) { fail(std::move(reason)); };
-    calls.wait = [this](const std::string& reason) {
-      waiting_for(reason);
+  BackendLink::Calls backend_calls() {
+    BackendLink::Calls calls;
+    calls.waiting = [this](std::string text) {
+      status_.waiting(std::move(text), Clock::now());
       arm_timer();
     };
+    calls.joined = [this](const NodeIdentity& node) {
+      participant_ = std::make_unique<rendezvous::Participant>(
+          rendezvous_config(options_, node, backend_.time_left()), Clock::now());
+    };
+    calls.dispensable = [this] {
+      return !shutdown_.leaving() && participant_ && participant_->dispensable();
+    };
+    calls.dropped = [this] { participant_.reset(); };
+    calls.gave_up = [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); };
+    calls.event = [this](const rendezvous::KeyValueEvent& event) { on_key_value(event); };
     return calls;
   }
-
-  void waiting_for(const std::string& what) {
-    const auto now = Clock::now();
-    const auto elapsed = now - (join_deadline_ - options_.conf.join_timeout);
-    status_.waiting("waiting " +
-                        rendezvous::clock_text(std::chrono::duration_cast<milliseconds>(elapsed)) +
-                        ": " + what,
-                    now);
-  }
-
-  void connect(const Endpoint& endpoint, Clock::duration limit) {
-    auto link = std::make_unique<StoreBackend>(
-        io_, store_options(options_, endpoint, std::chrono::duration_cast<milliseconds>(limit)),
-        key_value_sink());
-    link_ = link.get();
-    key_value_ = std::move(link);
-    link_->open();
-    pump();
-  }
-
-  StoreBackend::Sink key_value_sink() {
-    return [this](const rendezvous::KeyValueEvent& event) { on_key_value(event); };
-  }
-
-  // ---- the rendezvous ----
 
   void on_key_value(const rendezvous::KeyValueEvent& event) {
     const auto* link = std::get_if<rendezvous::LinkEvent>(&event);
@@ -142,51 +108,8 @@ class Agent {
     if (link != nullptr && link->link == rendezvous::Link::Failed)
       perform(shutdown_.on_link_failed());
     if (shutdown_.leaving()) return linger(event);
-    if (!participant_ && (link == nullptr || !on_first_link(*link))) return;
-    if (lost_unregistered(event)) return;
     participant_->on_key_value(event, Clock::now());
     pump();
-  }
-
-  // Whether the rendezvous has begun.
-  bool on_first_link(const rendezvous::LinkEvent& link) {
-    if (link.link == rendezvous::Link::Failed)
-      fail(link.detail + finder_.holder(), finder_.holder().empty() ? kWaitLonger : "");
-    return link.link == rendezvous::Link::Up && begin_rendezvous();
-  }
-
-  // The store went away before it knew this agent, with another job's agent perhaps: nobody counts
-  // on this one yet, so it looks for the store as if it had not found it.
-  bool lost_unregistered(const rendezvous::KeyValueEvent& event) {
-    const auto* link = std::get_if<rendezvous::LinkEvent>(&event);
-    const bool down = link != nullptr && link->link == rendezvous::Link::Down;
-    if (!down || finder_.hosting() || !participant_->dispensable()) return false;
-    const std::string cause = link->detail;
-    participant_.reset();
-    link_ = nullptr;
-    key_value_.reset();
-    finder_.find_again(cause);
-    return true;
-  }
-
-  bool begin_rendezvous() {
-    if (!finder_.hosting()) {
-      const auto held =
-          finder_.bind_worker_store(options_.local_addr.value_or(link_->local_address()));
-      if (!held) {
-        fail(held.error().what());
-        return false;
-      }
-    }
-    const auto now = Clock::now();
-    auto settings =
-        rendezvous_config(options_, finder_.identity(host_name_),
-                          std::chrono::duration_cast<milliseconds>(join_deadline_ - now));
-    // The same node to a store that it comes back to.
-    if (!ticket_.empty()) settings.ticket = ticket_;
-    ticket_ = settings.ticket;
-    participant_ = std::make_unique<rendezvous::Participant>(std::move(settings), now);
-    return true;
   }
 
   // Does what the rendezvous asks for, until it has nothing more to ask.
@@ -212,7 +135,6 @@ class Agent {
     };
     if (participant_) include(participant_->next_deadline());
     include(status_.line().next_deadline());
-    if (link_ && !participant_) include(Clock::now() + kConnectingInterval);
     if (!due) {
       timer_.cancel();
       return;
@@ -223,11 +145,6 @@ class Agent {
       const auto now = Clock::now();
       if (const auto expired = workers_.expired(now)) end_at_limit(*expired, now);
       show_countdown(now, false);
-      if (link_ && !participant_ && !shutdown_.leaving() && !finder_.host_after_all()) {
-        const auto cause = link_->last_error();
-        waiting_for("the store at " + to_string(options_.endpoint) + ": " +
-                    (cause.empty() ? "no answer yet" : cause) + finder_.holder());
-      }
       status_.line().on_time(now);
       if (participant_ && !shutdown_.leaving()) participant_->on_time(now);
       pump();
@@ -248,15 +165,17 @@ class Agent {
   }
 
   void perform(rendezvous::WatchAction& action) {
-    key_value_->watch(action.watch, std::move(action.key), action.prefix);
+    backend_.backend().watch(action.watch, std::move(action.key), action.prefix);
   }
-  void perform(const rendezvous::UnwatchAction& action) { key_value_->unwatch(action.watch); }
+  void perform(const rendezvous::UnwatchAction& action) {
+    backend_.backend().unwatch(action.watch);
+  }
   void perform(rendezvous::CommitAction& action) {
-    key_value_->commit(action.request, std::move(action.transaction));
+    backend_.backend().commit(action.request, std::move(action.transaction));
   }
 
   void perform(const rendezvous::PrepareMasterAction& action) {
-    const auto port = finder_.prepare_master();
+    const auto port = backend_.prepare_worker_store();
     if (!port)
       return participant_->on_stop_requested(port.error().what(), kDrunFailed, Clock::now());
     participant_->on_master_ready(action.assignment.round, *port, Clock::now());
@@ -316,7 +235,7 @@ class Agent {
     if (!news.guardian_ended.empty()) perform(shutdown_.on_guardian_lost());
     if (shutdown_.leaving()) return;
     if (!news.guardian_ended.empty()) {
-      if (!participant_) return fail(news.guardian_ended);
+      if (!participant_) return finish(backend_.failure(news.guardian_ended));
       status_.state(news.guardian_ended + "; its workers were killed");
     }
     if (participant_) tell_rendezvous(std::move(news), now);
@@ -363,27 +282,18 @@ class Agent {
 
   // ---- leaving ----
 
-  // Before the rendezvous. Where only the join timeout ended the attempts, the exit code says so.
-  void fail(std::string text, const char* advice = "") {
-    const bool in_time = Clock::now() + kConnectingInterval < join_deadline_;
-    if (!in_time) text += advice;
-    finish(in_time ? ended_early(rendezvous::End::StoreLost, kDrunFailed, std::move(text))
-                   : ended_early(rendezvous::End::Timeout, kTimeLimit, std::move(text)));
-  }
-
   void finish(rendezvous::Outcome outcome) {
     if (shutdown_.leaving()) return;
     outcome_ = std::move(outcome);
     status_.line().show("", Clock::now());
     timer_.cancel();
-    finder_.cancel();
+    backend_.leave();
     perform(shutdown_.on_outcome(outcome_.exit_code, farewell()));
   }
 
   [[nodiscard]] Farewell farewell() const {
-    if (!key_value_ || !participant_) return Farewell::None;
-    const bool shared = finder_.hosting() && options_.backend != Backend::Standalone;
-    return shared ? Farewell::ServeOthers : Farewell::Goodbye;
+    if (!backend_.is_up()) return Farewell::None;
+    return backend_.hosts_for_others() ? Farewell::ServeOthers : Farewell::Goodbye;
   }
 
   void perform(const ShutdownFsm::Steps& steps) {
@@ -404,9 +314,10 @@ class Agent {
         return report();
       case ServeOthers:
         linger_.emplace(options_.run_id);
-        return key_value_->watch(StoreLinger::kWatch, std::string(rendezvous::kAllJobs), true);
+        return backend_.backend().watch(StoreLinger::kWatch, std::string(rendezvous::kAllJobs),
+                                        true);
       case SayGoodbye:
-        return key_value_->close();
+        return backend_.backend().close();
       case Leave:
         return leave();
       case GiveUpReader:
@@ -446,7 +357,7 @@ class Agent {
     const auto step = linger_->on_event(event);
     if (step == StoreLinger::Step::Say) log::warning(linger_->text());
     if (step == StoreLinger::Step::StopStore &&
-        store_.stop_unless([this](std::string_view key) { return linger_->needs(key); }))
+        backend_.stop_hosting_unless([this](std::string_view key) { return linger_->needs(key); }))
       perform(shutdown_.on_store_unneeded());
   }
 
@@ -454,11 +365,7 @@ class Agent {
   void leave() {
     timer_.cancel();
     workers_.close();
-    // This may run inside a call from it. Whoever takes the endpoint next does not wait either.
-    asio::post(io_, [this] {
-      key_value_.reset();
-      store_.end();
-    });
+    backend_.release();  // whoever takes the endpoint next does not wait for our reader
     flush_.start(shutdown_.exit_code(), stop_requests_.any(), [this](bool lost) {
       perform(shutdown_.on_flushed(lost));
       if (output_.lost_output()) shutdown_.on_output_lost();
@@ -474,16 +381,11 @@ class Agent {
   Output output_;
   StatusReporter status_;
   OutputFlush flush_;
-  HostedStore store_;
-  std::unique_ptr<rendezvous::KeyValue> key_value_;
-  StoreBackend* link_ = nullptr;  // the same, where it is a store
   std::unique_ptr<rendezvous::Participant> participant_;
   WorkerSupervisor workers_;
-  const Clock::time_point join_deadline_;
-  StoreFinder finder_;
+  BackendLink backend_;
   rendezvous::Outcome outcome_;
 
-  std::string ticket_;  // of this agent among the members
   StopRequests stop_requests_;
   ShutdownFsm shutdown_;
   std::optional<StoreLinger> linger_;  // while other jobs may need the store

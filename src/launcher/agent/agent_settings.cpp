@@ -1,23 +1,15 @@
 #include "launcher/agent/agent_settings.hpp"
 
-#include <algorithm>
 #include <string_view>
 
-#include "base/atomic_file.hpp"
+#include "launcher/backend/backend_settings.hpp"
 
 namespace drun::launcher {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kTicketLength = 32;
 constexpr milliseconds kStopMargin{15'000};  // beyond the grace: SIGKILL, the proof, a busy machine
-// The store's sessions outlive what their agents allow themselves, so that a node that was cut off
-// has no workers any more when the others go on without it.
-constexpr milliseconds kSessionMargin{2'000};
-// A store of one's own, in this process or its parent, cannot be cut off: a suspended job (Ctrl-Z,
-// a laptop's lid) goes on where it was. The end of an agent ends its connection.
-constexpr std::chrono::hours kForever{24 * 365};
 
 rendezvous::ExitCodePolicy exit_code_policy(ExitCodeRule rule) {
   switch (rule) {
@@ -29,14 +21,6 @@ rendezvous::ExitCodePolicy exit_code_policy(ExitCodeRule rule) {
       break;
   }
   return rendezvous::ExitCodePolicy::Root;
-}
-
-milliseconds keep_alive(const Options& options) {
-  if (options.backend == Backend::Standalone || options.local_node >= 0) return kForever;
-  const auto& conf = options.conf;
-  if (conf.keep_alive_interval > milliseconds(kForever) / conf.keep_alive_max_attempt)
-    return kForever;
-  return conf.keep_alive_interval * conf.keep_alive_max_attempt;
 }
 
 // The value of the variable that drun was started with; empty: none.
@@ -81,9 +65,9 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   }
   config.host = node.host_name;
   config.address = node.address;
-  config.worker_port = node.worker_port;
+  config.worker_port = node.worker_store_port;
   config.is_host = node.hosting;
-  config.ticket = random_name(kTicketLength);
+  config.ticket = node.ticket;
   config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
   config.join_timeout = join_timeout;
   config.last_call_timeout = options.conf.last_call_timeout;
@@ -94,18 +78,6 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.resize = options.resize;
   config.exit_code = exit_code_policy(options.exit_code);
   return config;
-}
-
-StoreBackendOptions store_options(const Options& options, const Endpoint& endpoint,
-                                  milliseconds limit) {
-  StoreBackendOptions result;
-  result.endpoint = endpoint;
-  result.connect_timeout = std::max(milliseconds(0), limit);
-  result.time_to_live = keep_alive(options) + kSessionMargin;
-  result.keep_alive = keep_alive(options);
-  result.heartbeat_timeout = options.conf.heartbeat_timeout;
-  result.read_timeout = options.conf.read_timeout;
-  return result;
 }
 
 }  // namespace drun::launcher

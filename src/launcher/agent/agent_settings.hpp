@@ -4,9 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "drun/base/endpoint.hpp"
 #include "launcher/backend/node_identity.hpp"
-#include "launcher/backend/store_backend.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/output.hpp"
 #include "rendezvous/participant.hpp"
@@ -18,9 +16,5 @@ namespace drun::launcher {
 // `join_timeout`: what is left of it.
 [[nodiscard]] rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity& node,
                                                    std::chrono::milliseconds join_timeout);
-
-// For the connection to the store at `endpoint`, which must come about within `limit`.
-[[nodiscard]] StoreBackendOptions store_options(const Options& options, const Endpoint& endpoint,
-                                                std::chrono::milliseconds limit);
 
 }  // namespace drun::launcher

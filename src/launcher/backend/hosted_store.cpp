@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include "base/addresses.hpp"
+
 namespace drun::launcher {
 
 void HostedStore::end() {
@@ -44,6 +46,12 @@ void HostedStore::start_over() {
 
 Status HostedStore::reset_worker_store() {
   return thread_.joinable() ? server_->reset_worker_table() : server_->open_worker_table();
+}
+
+Endpoint listen_endpoint(const std::string& host, std::uint16_t port) {
+  const auto numeric = numeric_addresses(host);
+  const bool exact = !numeric.empty() && is_own_address(numeric.front());
+  return {exact ? numeric.front() : "", port};
 }
 
 }  // namespace drun::launcher

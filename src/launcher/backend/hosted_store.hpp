@@ -1,12 +1,13 @@
-// The stores that this agent carries: the rendezvous store where it is the host, and the workers'
-// store of a round in which it has group rank 0. One server, one thread, which starts when it is
-// first needed; the agent reaches it over TCP like everybody else.
+// The stores that this agent hosts: the rendezvous store, and the workers' store of a round in
+// which it has group rank 0. One server, one thread, which starts when it is first needed; the
+// agent reaches it over TCP like everybody else.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -33,10 +34,10 @@ class HostedStore {
   // first reset_worker_store().
   Result<Endpoint> bind_worker_store(const Endpoint& endpoint);
 
-  // Starts the thread.
+  // Starts the thread, if it does not run yet.
   void start_serving();
-  // Starts it when the first client comes, as `io`'s thread then learns, or at once where there is
-  // a rendezvous store. Until stop_waiting() this keeps `io` running, which must outlive this.
+  // Starts it when the first client comes, as `io`'s thread then learns. Until stop_waiting() this
+  // keeps `io` running, which must outlive this.
   void start_serving_on_demand(asio::io_context& io);
   void stop_waiting() { first_client_.reset(); }
   // Stops serving, unless a key of the rendezvous store is needed; whether it does: see
@@ -47,7 +48,7 @@ class HostedStore {
   // Stops serving and lets go of all ports; all connections end. Afterwards only the destructor may
   // be called, and this.
   void end();
-  // Lets go of all ports, as if it had carried nothing yet. Not after start_serving().
+  // Lets go of all ports, as if it had bound nothing yet. Not after start_serving().
   void start_over();
   // Empties the workers' store and drops its connections; it listens from then on. An error: it
   // cannot listen.
@@ -58,5 +59,10 @@ class HostedStore {
   std::thread thread_;
   std::optional<asio::posix::stream_descriptor> first_client_;
 };
+
+// Where a store listens that others reach by `host`: on this very address if it is one of this
+// machine's; else, with an empty host, on all of them. A name may mean other addresses elsewhere:
+// Debian's own host name is 127.0.1.1 at home.
+[[nodiscard]] Endpoint listen_endpoint(const std::string& host, std::uint16_t port);
 
 }  // namespace drun::launcher

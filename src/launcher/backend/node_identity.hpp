@@ -1,4 +1,4 @@
-// What an agent tells the others about its node.
+// This node, as the others of the job see it.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace drun::launcher {
 
-// This node, as the others see it.
 struct NodeIdentity {
   std::string host_name;
-  std::string address;            // what becomes MASTER_ADDR when this node has group rank 0
-  std::uint16_t worker_port = 0;  // of this agent's workers' store
-  bool hosting = false;           // the store is in this process
+  std::string ticket;   // unique per agent process; the same to each store that it comes to
+  std::string address;  // what becomes MASTER_ADDR when this node has group rank 0
+  std::uint16_t worker_store_port = 0;  // what becomes MASTER_PORT then; 0: found when it is needed
+  bool hosting = false;                 // the rendezvous store is in this process
 };
 
 }  // namespace drun::launcher

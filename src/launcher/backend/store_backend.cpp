@@ -1,26 +1,11 @@
 #include "launcher/backend/store_backend.hpp"
 
-#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "drun/store/control_client.hpp"
-
 namespace drun::launcher {
 namespace {
-
-store::ControlOptions control_options(StoreBackendOptions options) {
-  store::ControlOptions result;
-  result.endpoint = std::move(options.endpoint);
-  result.connect_timeout = options.connect_timeout;
-  result.time_to_live = options.time_to_live;
-  result.grace = options.grace;
-  result.keep_alive = options.keep_alive;
-  result.heartbeat_timeout = options.heartbeat_timeout;
-  result.read_timeout = options.read_timeout;
-  return result;
-}
 
 std::vector<rendezvous::Change> translate(std::vector<store::ControlChange> changes) {
   std::vector<rendezvous::Change> result;
@@ -72,35 +57,21 @@ rendezvous::KeyValueEvent translate(store::ControlLink event) {
 
 }  // namespace
 
-class StoreBackend::Impl {
- public:
-  Impl(asio::io_context& io, StoreBackendOptions options, Sink sink)
-      : client_(io, control_options(std::move(options)),
-                [sink = std::move(sink)](store::ControlEvent event) {
-                  sink(std::visit([](auto& each) { return translate(std::move(each)); }, event));
-                }) {}
-
-  store::ControlClient& client() { return client_; }
-
- private:
-  store::ControlClient client_;
-};
-
-StoreBackend::StoreBackend(asio::io_context& io, StoreBackendOptions options, Sink sink)
-    : impl_(std::make_unique<Impl>(io, std::move(options), std::move(sink))) {}
-
-StoreBackend::~StoreBackend() = default;
+StoreBackend::StoreBackend(asio::io_context& io, store::ControlOptions options, Sink sink)
+    : client_(io, std::move(options), [sink = std::move(sink)](store::ControlEvent event) {
+        sink(std::visit([](auto& each) { return translate(std::move(each)); }, event));
+      }) {}
 
 void StoreBackend::open() {
-  impl_->client().open();
+  client_.open();
 }
 
 void StoreBackend::watch(rendezvous::WatchId watch, std::string key, bool prefix) {
-  impl_->client().watch(watch, std::move(key), prefix);
+  client_.watch(watch, std::move(key), prefix);
 }
 
 void StoreBackend::unwatch(rendezvous::WatchId watch) {
-  impl_->client().unwatch(watch);
+  client_.unwatch(watch);
 }
 
 void StoreBackend::commit(rendezvous::RequestId request, rendezvous::Transaction transaction) {
@@ -111,19 +82,11 @@ void StoreBackend::commit(rendezvous::RequestId request, rendezvous::Transaction
   for (auto& write : transaction.writes) {
     result.writes.push_back({std::move(write.key), std::move(write.value), write.ephemeral});
   }
-  impl_->client().commit(request, std::move(result));
+  client_.commit(request, std::move(result));
 }
 
 void StoreBackend::close() {
-  impl_->client().close();
-}
-
-std::string StoreBackend::local_address() const {
-  return impl_->client().local_endpoint().host;
-}
-
-std::string StoreBackend::last_error() const {
-  return impl_->client().last_error();
+  client_.close();
 }
 
 }  // namespace drun::launcher

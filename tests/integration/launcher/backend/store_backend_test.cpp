@@ -26,8 +26,8 @@ using rendezvous::Link;
 using test::StoreThread;
 using test::Wire;
 
-StoreBackendOptions to(const Endpoint& endpoint) {
-  StoreBackendOptions options;
+store::ControlOptions to(const Endpoint& endpoint) {
+  store::ControlOptions options;
   options.endpoint = endpoint;
   options.connect_timeout = 60s;
   options.time_to_live = 600s;
@@ -40,7 +40,7 @@ StoreBackendOptions to(const Endpoint& endpoint) {
 // One agent's view of the store, kept from its events.
 class Agent {
  public:
-  Agent(asio::io_context& io, const StoreBackendOptions& options)
+  Agent(asio::io_context& io, const store::ControlOptions& options)
       : io_(io),
         key_value_(
             std::make_unique<StoreBackend>(io, options, [this](auto event) { take(event); })) {

@@ -10,39 +10,17 @@
 namespace drun::launcher {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
-
-TEST(AgentSettingsTest, KeepsAPrivateStoreForAsLongAsTheJobIsSuspended) {
-  Options options;
-  options.backend = Backend::Standalone;
-  EXPECT_GE(store_options(options, {}, seconds(5)).keep_alive, std::chrono::hours(24 * 365));
-  options.backend = Backend::C10d;
-  options.conf.keep_alive_interval = seconds(2);
-  options.conf.keep_alive_max_attempt = 4;
-  EXPECT_EQ(store_options(options, {}, seconds(5)).keep_alive, seconds(8));
-  options.local_node = 1;
-  EXPECT_GE(store_options(options, {}, seconds(5)).keep_alive, std::chrono::hours(24 * 365));
-}
-
-TEST(AgentSettingsTest, LetsTheSessionOutliveTheAgentsOwnLimit) {
-  Options options;
-  options.backend = Backend::C10d;
-  const auto store = store_options(options, Endpoint{"10.0.0.1", 29500}, seconds(5));
-  EXPECT_GT(store.time_to_live, store.keep_alive);
-  EXPECT_EQ(store.endpoint.host, "10.0.0.1");
-  EXPECT_EQ(store.connect_timeout, seconds(5));
-  EXPECT_EQ(store_options(options, {}, seconds(-1)).connect_timeout, milliseconds(0));
-}
 
 TEST(AgentSettingsTest, TellsTheOthersWhoThisNodeIs) {
   Options options;
   options.shutdown_timeout = seconds(7);
   NodeIdentity node;
   node.host_name = "node7";
+  node.ticket = "abc";
   node.address = "10.0.0.7";
-  node.worker_port = 4711;
+  node.worker_store_port = 4711;
   node.hosting = true;
   const auto config = rendezvous_config(options, node, seconds(9));
   EXPECT_EQ(config.host, "node7");
@@ -51,8 +29,7 @@ TEST(AgentSettingsTest, TellsTheOthersWhoThisNodeIs) {
   EXPECT_TRUE(config.is_host);
   EXPECT_EQ(config.join_timeout, seconds(9));
   EXPECT_GT(config.stop_timeout, options.shutdown_timeout);
-  EXPECT_EQ(config.ticket.size(), 32U);
-  EXPECT_NE(config.ticket, rendezvous_config(options, node, seconds(9)).ticket);
+  EXPECT_EQ(config.ticket, "abc");
 }
 
 TEST(AgentSettingsTest, TakesTheTemporaryFolderFromTheEnvironment) {

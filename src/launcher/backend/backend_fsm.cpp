@@ -1,0 +1,255 @@
+#include "launcher/backend/backend_fsm.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/exit_codes.hpp"
+#include "rendezvous/messages.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using enum BackendState;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstPause{250};
+constexpr milliseconds kLongestPause{5'000};
+constexpr milliseconds kOwnStoreLimit{5'000};     // a store that this very process serves
+constexpr milliseconds kConnectingInterval{500};  // between two looks at a link that is not up yet
+constexpr const char* kWaitLonger =
+    "; start drun on the node that has this address, or wait longer with --rdzv-conf "
+    "join_timeout=SECONDS";
+
+}  // namespace
+
+BackendFsm::BackendFsm(const Options& options, Time now, PortHolder port_holder)
+    : options_(options),
+      deadline_(now + options.conf.join_timeout),
+      port_holder_(std::move(port_holder)),
+      next_pause_(kFirstPause) {}
+
+BackendStep BackendFsm::start(Time now) {
+  if (state_ != Idle) return {};
+  return find(now);
+}
+
+// Whether this machine is to host is a question of addresses, so a name must be resolved first.
+BackendStep BackendFsm::find(Time now) {
+  if (options_.backend == Backend::Standalone) {
+    state_ = Alone;
+    return GoAlone{};
+  }
+  if (!options_.conf.is_host.value_or(true)) return connect(Connecting, now);
+  if (!unresolved_.empty() && now >= deadline_) return give_up_resolving(now);
+  state_ = Resolving;
+  return LookUp{};
+}
+
+BackendStep BackendFsm::on_resolved(bool own, Time now) {
+  if (state_ != Resolving) return {};
+  unresolved_.clear();
+  if (!is_to_host(own)) return connect(Connecting, now);
+  state_ = Binding;
+  return BindRendezvous{hosting_note(own)};
+}
+
+// The first node of a static job hosts even if the address is not its own, as under torchrun: it
+// may be one that is translated on the way, a service's or a cloud's.
+bool BackendFsm::is_to_host(bool own) const {
+  if (options_.conf.is_host) return *options_.conf.is_host;
+  if (options_.backend != Backend::Static) return own;
+  const bool first = options_.node_rank == 0 || options_.max_nodes == 1;
+  const bool later = options_.node_rank.value_or(0) != 0;
+  return first || (own && !later);
+}
+
+std::string BackendFsm::hosting_note(bool own) const {
+  if (own || options_.conf.is_host) return "";
+  return options_.endpoint.host +
+         " is no address of this machine: node rank 0 carries the store on all of its own" +
+         (options_.max_nodes > 1 ? "; a node that has it must be node rank 0 itself" : "");
+}
+
+// A name that is not there yet, as that of a pod that is still to start, is asked for again.
+BackendStep BackendFsm::on_unresolved(const std::string& why, Time now) {
+  if (state_ != Resolving) return {};
+  unresolved_ = why;
+  if (now >= deadline_) return give_up_resolving(now);
+  pause(now);
+  return Wait{waiting_text(unresolved_text() + "; trying again", now)};
+}
+
+std::string BackendFsm::unresolved_text() const {
+  return "cannot resolve '" + options_.endpoint.host +
+         "': " + (unresolved_.empty() ? "no answer" : unresolved_);
+}
+
+BackendStep BackendFsm::give_up_resolving(Time now) {
+  return give_up(unresolved_text() + "; check --rdzv-endpoint", now);
+}
+
+BackendStep BackendFsm::on_bound(const Endpoint& own, Time now) {
+  if (state_ != Binding && state_ != Contending) return {};
+  state_ = Opening;
+  wake_ = now + kConnectingInterval;
+  link_cause_.clear();
+  return Connect{own, kOwnStoreLimit};
+}
+
+BackendStep BackendFsm::on_bind_failed(bool in_use, const std::string& why, Time now) {
+  if (state_ == Contending) return wait_for_link(now);
+  if (state_ != Binding) return {};
+  // Another agent of this machine was first; or something that is no store, which the handshake
+  // will tell.
+  if (in_use && !options_.conf.is_host.value_or(false)) return connect(Contending, now);
+  return give_up(why + (in_use ? port_holder_() : ""), now);
+}
+
+BackendStep BackendFsm::on_unusable(const std::string& why, Time now) {
+  switch (state_) {
+    case Binding:
+    case Contending:
+    case Alone:
+    case Joined:
+      return give_up(why, now);
+    default:
+      return {};
+  }
+}
+
+BackendStep BackendFsm::connect(BackendState state, Time now) {
+  state_ = state;
+  wake_ = now + kConnectingInterval;
+  return Connect{options_.endpoint, std::max(milliseconds(0), time_left(now))};
+}
+
+BackendStep BackendFsm::on_link_up() {
+  switch (state_) {
+    case Connecting:
+    case Contending:
+      state_ = Joined;
+      return Join{};
+    case Opening:
+    case Alone:
+      state_ = Hosting;
+      return Join{};
+    default:
+      return {};
+  }
+}
+
+// A broken link mends itself, unless the store went away for good before it knew this agent, with
+// another job's agent perhaps. Nobody counts on this one then, so it looks for the store as if it
+// had not found it.
+BackendStep BackendFsm::on_link_down(const std::string& cause, bool dispensable, Time now) {
+  if (state_ != Joined || !dispensable) return {};
+  const std::string what = "the store at " + to_string(options_.endpoint) +
+                           " went away before it knew this node: " + cause;
+  if (now >= deadline_) return give_up(what, now);
+  pause(now);
+  return StartOver{waiting_text(what + "; looking for it again", now)};
+}
+
+BackendStep BackendFsm::on_link_failed(const std::string& detail, Time now) {
+  switch (state_) {
+    case Connecting:
+    case Contending:
+    case Opening: {
+      const std::string holder = state_ == Contending ? port_holder_() : "";
+      const bool advise = holder.empty() && at_the_deadline(now);
+      return give_up(detail + holder + (advise ? kWaitLonger : ""), now);
+    }
+    case Joined:
+    case Hosting:
+      state_ = Lost;  // how the job ends then is the participant's to say
+      return {};
+    default:
+      return {};
+  }
+}
+
+void BackendFsm::on_link_closed() {
+  if (state_ == Joined || state_ == Hosting) state_ = Closed;
+}
+
+BackendStep BackendFsm::on_time(const std::string& cause, Time now) {
+  const auto due = next_deadline();
+  if (!due || now < *due) return {};
+  switch (state_) {
+    case Resolving:
+      return give_up_resolving(now);
+    case Pausing:
+      return find(now);
+    case Contending:
+      link_cause_ = cause;
+      wake_ = now + kConnectingInterval;
+      return BindRendezvous{};
+    default:  // Connecting, Opening
+      link_cause_ = cause;
+      wake_ = now + kConnectingInterval;
+      return wait_for_link(now);
+  }
+}
+
+BackendStep BackendFsm::wait_for_link(Time now) const {
+  const std::string cause = link_cause_.empty() ? "no answer yet" : link_cause_;
+  const std::string holder = state_ == Contending ? port_holder_() : "";
+  return Wait{
+      waiting_text("the store at " + to_string(options_.endpoint) + ": " + cause + holder, now)};
+}
+
+void BackendFsm::leave() {
+  if (!has_joined()) state_ = Over;
+}
+
+bool BackendFsm::has_joined() const {
+  return state_ == Joined || state_ == Hosting || state_ == Lost || state_ == Closed;
+}
+
+std::optional<BackendFsm::Time> BackendFsm::next_deadline() const {
+  switch (state_) {
+    case Resolving:
+      return deadline_;
+    case Pausing:
+    case Connecting:
+    case Contending:
+    case Opening:
+      return wake_;
+    default:
+      return std::nullopt;
+  }
+}
+
+void BackendFsm::pause(Time now) {
+  state_ = Pausing;
+  wake_ = std::min(deadline_, now + next_pause_);
+  next_pause_ = std::min(kLongestPause, next_pause_ * 3 / 2);
+}
+
+milliseconds BackendFsm::time_left(Time now) const {
+  return std::chrono::duration_cast<milliseconds>(deadline_ - now);
+}
+
+std::string BackendFsm::waiting_text(const std::string& what, Time now) const {
+  const auto elapsed = options_.conf.join_timeout - time_left(now);
+  return "waiting " + rendezvous::clock_text(elapsed) + ": " + what;
+}
+
+bool BackendFsm::at_the_deadline(Time now) const {
+  return now + kConnectingInterval >= deadline_;
+}
+
+rendezvous::Outcome BackendFsm::failure(std::string text, Time now) const {
+  rendezvous::Outcome outcome;
+  outcome.end = at_the_deadline(now) ? rendezvous::End::Timeout : rendezvous::End::StoreLost;
+  outcome.exit_code = at_the_deadline(now) ? kTimeLimit : kDrunFailed;
+  outcome.text = std::move(text);
+  return outcome;
+}
+
+BackendStep BackendFsm::give_up(std::string text, Time now) {
+  state_ = Over;
+  return GiveUp{failure(std::move(text), now)};
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,116 @@
+// How this agent reaches the rendezvous backend, with all that it takes: the look-up, the store
+// that it hosts, the link and its timer. BackendFsm decides; this does it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+
+#include "drun/base/endpoint.hpp"
+#include "drun/base/result.hpp"
+#include "launcher/backend/backend_discovery.hpp"
+#include "launcher/backend/backend_fsm.hpp"
+#include "launcher/backend/hosted_store.hpp"
+#include "launcher/backend/node_identity.hpp"
+#include "launcher/backend/store_backend.hpp"
+#include "launcher/backend/worker_store_host.hpp"
+#include "launcher/options/options.hpp"
+#include "rendezvous/key_value.hpp"
+
+namespace drun::launcher {
+
+class BackendLink {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Called from `io`'s thread, some from inside start().
+  struct Calls {
+    // One line for the user: what is waited for before joined().
+    std::function<void(std::string)> waiting;
+    // The link is up: register as `identity`. Again only after dropped().
+    std::function<void(const NodeIdentity& identity)> joined;
+    // Whether the store may be given up for another: it has never confirmed that it knows this
+    // agent, and the job is not over.
+    std::function<bool()> dispensable;
+    // It was: this agent is not registered any more. One of joined() and gave_up() follows.
+    std::function<void()> dropped;
+    // This agent is no part of the job, and does not become one.
+    std::function<void(rendezvous::Outcome)> gave_up;
+    // What the backend says, from joined() on.
+    std::function<void(const rendezvous::KeyValueEvent&)> event;
+  };
+
+  // The references must outlive this. The store is looked for until options.conf.join_timeout from
+  // now.
+  BackendLink(asio::io_context& io, const Options& options, std::string host_name, Calls calls,
+              BackendDiscovery::StartLookUp start_look_up = store::start_look_up);
+  BackendLink(const BackendLink&) = delete;
+  BackendLink& operator=(const BackendLink&) = delete;
+
+  // Once; joined() or gave_up() follows.
+  void start();
+  // Looks for nothing any more, and keeps a link that is up; neither keeps `io` running.
+  void leave();
+  // Drops the link without a goodbye, and the store that this agent hosts: from the loop, so that
+  // it may be called from inside an event. The last call.
+  void release();
+
+  // ---- while joined ----
+
+  [[nodiscard]] rendezvous::KeyValue& backend() { return *backend_; }
+  // Makes ready what MASTER_PORT will name when this node has group rank 0.
+  [[nodiscard]] Result<std::uint16_t> prepare_worker_store() { return worker_store_.prepare(io_); }
+  // Until the join timeout.
+  [[nodiscard]] std::chrono::milliseconds time_left() const { return fsm_.time_left(Clock::now()); }
+  // There is a backend to say goodbye to.
+  [[nodiscard]] bool is_up() const;
+  // Other jobs may use the store that this agent hosts.
+  [[nodiscard]] bool hosts_for_others() const;
+  // In one step: stops serving unless a key of the store is needed; whether it did.
+  [[nodiscard]] bool stop_hosting_unless(const std::function<bool(std::string_view key)>& needed);
+
+  // How it ends if this agent cannot go on before it has joined.
+  [[nodiscard]] rendezvous::Outcome failure(std::string text) const;
+
+ private:
+  void advance(BackendStep step);
+  void arm_timer();
+  void perform(std::monostate) {}
+  void perform(LookUp);
+  void perform(const BindRendezvous& step);
+  void perform(GoAlone);
+  void perform(const Connect& step);
+  void perform(Wait& step);
+  void perform(StartOver& step);
+  void perform(Join);
+  void perform(GiveUp& step);
+
+  BackendStep become_host();
+  void on_event(const rendezvous::KeyValueEvent& event);
+  [[nodiscard]] BackendStep on_link(const rendezvous::LinkEvent& event);
+  [[nodiscard]] bool hosting() const;
+  [[nodiscard]] std::string port_holder_text();
+  void drop();
+
+  asio::io_context& io_;
+  const Options& options_;
+  const Calls calls_;
+  BackendFsm fsm_;
+  BackendDiscovery discovery_;
+  HostedStore store_;
+  WorkerStoreHost worker_store_;
+  std::unique_ptr<rendezvous::KeyValue> backend_;
+  StoreBackend* link_ = nullptr;  // the same, if it is a store
+  asio::steady_timer timer_;
+  NodeIdentity identity_;
+  std::optional<std::string> port_holder_;  // as the system told it
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,37 @@
+#include "launcher/backend/backend_settings.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The store's sessions outlive what their agents allow themselves, so that a node that was cut off
+// has no workers any more when the others go on without it.
+constexpr milliseconds kSessionMargin{2'000};
+// A store of one's own, in this process or its parent, cannot be cut off: a suspended job (Ctrl-Z,
+// a laptop's lid) goes on where it was. The end of an agent ends its connection.
+constexpr std::chrono::hours kForever{24 * 365};
+
+}  // namespace
+
+milliseconds keep_alive(const Options& options) {
+  if (options.backend == Backend::Standalone || options.local_node >= 0) return kForever;
+  const auto& conf = options.conf;
+  if (conf.keep_alive_interval > milliseconds(kForever) / conf.keep_alive_max_attempt)
+    return kForever;
+  return conf.keep_alive_interval * conf.keep_alive_max_attempt;
+}
+
+store::ControlOptions control_options(const Options& options, const Endpoint& endpoint,
+                                      milliseconds limit) {
+  store::ControlOptions result;
+  result.endpoint = endpoint;
+  result.connect_timeout = limit;
+  result.time_to_live = keep_alive(options) + kSessionMargin;
+  result.keep_alive = keep_alive(options);
+  result.heartbeat_timeout = options.conf.heartbeat_timeout;
+  result.read_timeout = options.conf.read_timeout;
+  return result;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,47 @@
+#include "launcher/backend/worker_store_host.hpp"
+
+#include <system_error>
+
+#include "base/open_files.hpp"
+#include "drun/base/log.hpp"
+#include "launcher/backend/port_holder.hpp"
+#include "launcher/backend/worker_store_port.hpp"
+
+namespace drun::launcher {
+
+Status WorkerStoreHost::bind(const std::string& address) {
+  place_ = {address, 0};
+  if (options_.worker_store == WorkerStore::Rank0) return Done{};
+  // Static: --master-port is the endpoint, which the node of rank 0 holds already.
+  const bool fixed = options_.master_port && options_.backend != Backend::Static;
+  const std::uint16_t wanted = fixed ? *options_.master_port : std::uint16_t{0};
+  auto bound = store_.bind_worker_store(listen_endpoint(address, wanted));
+  if (!bound) {
+    const auto holder = fixed ? port_holder(wanted) : std::nullopt;
+    const std::string why = bound.error().what() + open_files_advice(bound.error().code()) +
+                            "; it was to be the port of the workers' store" +
+                            (holder ? ", and is held by " + *holder : "");
+    // torchrun does not look at --master-port here, so scripts give several jobs of one machine the
+    // same. No other machine has to reach it.
+    const bool replaceable =
+        fixed && options_.max_nodes == 1 && bound.error().code() == std::errc::address_in_use;
+    if (replaceable) bound = store_.bind_worker_store(listen_endpoint(address, 0));
+    if (!bound) return Error(bound.error().code(), why);
+    log::warning(why + ": port " + std::to_string(bound->port) + " takes its place");
+  }
+  place_.port = bound->port;
+  return Done{};
+}
+
+Result<std::uint16_t> WorkerStoreHost::prepare(asio::io_context& io) {
+  if (options_.worker_store == WorkerStore::Agent) {
+    const auto reset = store_.reset_worker_store();
+    if (!reset) return reset.error();
+    store_.start_serving_on_demand(io);
+    return place_.port;
+  }
+  if (options_.master_port) return *options_.master_port;
+  return find_worker_store_port();
+}
+
+}  // namespace drun::launcher

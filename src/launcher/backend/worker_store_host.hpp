@@ -1,0 +1,42 @@
+// What MASTER_ADDR and MASTER_PORT name in a round in which this node has group rank 0: the
+// workers' store that this agent hosts, or a port that the worker of rank 0 binds itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <asio/io_context.hpp>
+
+#include "drun/base/endpoint.hpp"
+#include "drun/base/result.hpp"
+#include "launcher/backend/hosted_store.hpp"
+#include "launcher/options/options.hpp"
+
+namespace drun::launcher {
+
+class WorkerStoreHost {
+ public:
+  // The references must outlive this.
+  WorkerStoreHost(const Options& options, HostedStore& store) : options_(options), store_(store) {}
+
+  // Binds the port of the workers' store, to keep, at the address that others reach this machine
+  // by. Nothing is bound if rank 0's worker is to do that.
+  Status bind(const std::string& address);
+  // The rendezvous store's port, which is bound already, is the workers' store's too.
+  void share(const Endpoint& rendezvous) { place_ = rendezvous; }
+  // As at the beginning.
+  void start_over() { place_ = {}; }
+  // Makes ready what MASTER_PORT will name, and returns the port: the workers' store, empty and
+  // served from `io`'s next turns on, or a port that the worker of rank 0 can bind.
+  [[nodiscard]] Result<std::uint16_t> prepare(asio::io_context& io);
+
+  // Where the others reach it; port 0: it is found by prepare().
+  [[nodiscard]] const Endpoint& place() const { return place_; }
+
+ private:
+  const Options& options_;
+  HostedStore& store_;
+  Endpoint place_;
+};
+
+}  // namespace drun::launcher

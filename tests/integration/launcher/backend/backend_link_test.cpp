@@ -1,0 +1,362 @@
+// How an agent reaches its store, on real sockets of the loopback interface.
+#include "launcher/backend/backend_link.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+#include "support/patience.hpp"
+#include "support/store_thread.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using namespace std::chrono_literals;
+using rendezvous::End;
+using rendezvous::Link;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Options elastic(const test::ReservedPort& port) {
+  Options options;
+  options.backend = Backend::C10d;
+  options.min_nodes = 2;
+  options.max_nodes = 2;
+  options.endpoint = {"127.0.0.1", static_cast<std::uint16_t>(port.number())};
+  return options;
+}
+
+// What an agent hears of its link.
+class Agent {
+ public:
+  Agent(asio::io_context& io, const Options& options,
+        BackendDiscovery::StartLookUp start_look_up = store::start_look_up)
+      : io_(io), link_(io, options, "node7", calls(), std::move(start_look_up)) {
+    link_.start();
+  }
+  ~Agent() {
+    link_.leave();
+    link_.release();
+    io_.restart();
+    io_.poll();
+  }
+
+  [[nodiscard]] bool until(const std::function<bool()>& condition) {
+    return test::eventually([&] {
+      io_.restart();
+      io_.run_one_for(1ms);
+      return condition();
+    });
+  }
+  [[nodiscard]] bool until_joined() {
+    return until([this] { return identity || outcome; }) && identity;
+  }
+  [[nodiscard]] bool until_gave_up() {
+    return until([this] { return outcome.has_value(); });
+  }
+  BackendLink& link() { return link_; }
+
+  std::optional<NodeIdentity> identity;
+  std::optional<rendezvous::Outcome> outcome;
+  std::vector<std::string> waited_for;
+  std::vector<Link> links;
+  int commits = 0;
+  int dropped = 0;
+  bool known = false;  // to the store
+
+ private:
+  BackendLink::Calls calls() {
+    BackendLink::Calls calls;
+    calls.waiting = [this](std::string text) { waited_for.push_back(std::move(text)); };
+    calls.joined = [this](const NodeIdentity& node) { identity = node; };
+    calls.dispensable = [this] { return !known; };
+    calls.dropped = [this] {
+      identity.reset();
+      ++dropped;
+    };
+    calls.gave_up = [this](rendezvous::Outcome end) { outcome = std::move(end); };
+    calls.event = [this](const rendezvous::KeyValueEvent& event) {
+      if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event))
+        links.push_back(link->link);
+      if (std::holds_alternative<rendezvous::CommitResult>(event)) ++commits;
+    };
+    return calls;
+  }
+
+  asio::io_context& io_;
+  BackendLink link_;
+};
+
+TEST(BackendLinkTest, AJobThatIsAloneNeedsNoStore) {
+  asio::io_context io{1};
+  Options options;
+  Agent agent(io, options);
+  ASSERT_TRUE(agent.until_joined());
+  EXPECT_TRUE(agent.identity->hosting);
+  EXPECT_EQ(agent.identity->host_name, "node7");
+  EXPECT_EQ(agent.identity->address, "127.0.0.1");
+  EXPECT_NE(agent.identity->worker_store_port, 0);
+  EXPECT_EQ(agent.identity->ticket.size(), 32U);
+  EXPECT_TRUE(agent.link().is_up());
+  EXPECT_FALSE(agent.link().hosts_for_others());
+  EXPECT_EQ(agent.link().prepare_worker_store().value(), agent.identity->worker_store_port);
+}
+
+TEST(BackendLinkTest, TheFirstAgentHostsAndTheSecondConnects) {
+  const test::ReservedPort port;
+  const Options options = elastic(port);
+  asio::io_context io{1};
+  Agent host(io, options);
+  Agent other(io, options);
+  ASSERT_TRUE(host.until_joined());
+  ASSERT_TRUE(other.until_joined());
+  EXPECT_TRUE(host.identity->hosting);
+  EXPECT_TRUE(host.link().hosts_for_others());
+  EXPECT_FALSE(other.identity->hosting);
+  EXPECT_FALSE(other.link().hosts_for_others());
+  EXPECT_EQ(other.identity->address, "127.0.0.1") << "as the host sees it";
+  EXPECT_NE(host.identity->worker_store_port, other.identity->worker_store_port);
+  EXPECT_NE(host.identity->ticket, other.identity->ticket);
+  EXPECT_THAT(host.links, testing::ElementsAre(Link::Up));
+}
+
+TEST(BackendLinkTest, AStaticHostHasTheWorkersStoreAtTheSamePort) {
+  const test::ReservedPort port;
+  Options options = elastic(port);
+  options.backend = Backend::Static;
+  options.node_rank = 0;
+  options.local_addr = "127.0.0.1";
+  asio::io_context io{1};
+  Agent agent(io, options);
+  ASSERT_TRUE(agent.until_joined());
+  EXPECT_EQ(agent.identity->worker_store_port, options.endpoint.port);
+  EXPECT_EQ(agent.link().prepare_worker_store().value(), options.endpoint.port);
+}
+
+TEST(BackendLinkTest, AnAddressOfTheUsersChoiceIsTheOneThatOthersAreTold) {
+  const test::ReservedPort port;
+  const test::StoreThread store(static_cast<std::uint16_t>(port.number()));
+  Options options = elastic(port);
+  options.conf.is_host = false;
+  options.local_addr = "127.0.0.2";
+  asio::io_context io{1};
+  Agent agent(io, options);
+  ASSERT_TRUE(agent.until_joined());
+  EXPECT_EQ(agent.identity->address, "127.0.0.2");
+}
+
+TEST(BackendLinkTest, HostsAfterAllWhenThePortIsFree) {
+  const test::ReservedPort port;
+  const Options options = elastic(port);
+  asio::io_context io{1};
+  HostedStore other;  // holds the port, and answers nobody
+  ASSERT_TRUE(other.bind_rendezvous(options.endpoint, false));
+  Agent agent(io, options);
+  ASSERT_TRUE(agent.until([&] { return !agent.waited_for.empty(); }));
+  EXPECT_THAT(agent.waited_for.front(),
+              AllOf(HasSubstr("waiting 00:00: the store at " + to_string(options.endpoint)),
+                    HasSubstr("is held by process " + std::to_string(::getpid()))));
+  other.end();
+  ASSERT_TRUE(agent.until_joined());
+  EXPECT_TRUE(agent.identity->hosting);
+}
+
+TEST(BackendLinkTest, ComesBackAsTheSameNodeToTheNextStore) {
+  const test::ReservedPort port;
+  const auto number = static_cast<std::uint16_t>(port.number());
+  Options options = elastic(port);
+  options.conf.is_host = false;
+  auto store = std::make_unique<test::StoreThread>(number);
+  asio::io_context io{1};
+  Agent agent(io, options);
+  ASSERT_TRUE(agent.until_joined());
+  const auto first = *agent.identity;
+  store.reset();
+  ASSERT_TRUE(agent.until([&] { return agent.dropped == 1; }));
+  EXPECT_FALSE(agent.link().is_up());
+  EXPECT_THAT(agent.waited_for.back(), HasSubstr("went away before it knew this node"));
+  store = std::make_unique<test::StoreThread>(number);
+  ASSERT_TRUE(agent.until_joined());
+  EXPECT_EQ(agent.identity->ticket, first.ticket);
+  EXPECT_THAT(agent.links, testing::ElementsAre(Link::Up, Link::Up));
+}
+
+TEST(BackendLinkTest, AStoreThatKnowsThisNodeIsNotGivenUp) {
+  const test::ReservedPort port;
+  Options options = elastic(port);
+  options.conf.is_host = false;
+  options.conf.keep_alive_interval = 1ms;
+  auto store = std::make_unique<test::StoreThread>(static_cast<std::uint16_t>(port.number()));
+  asio::io_context io{1};
+  Agent agent(io, options);
+  ASSERT_TRUE(agent.until_joined());
+  agent.known = true;
+  store.reset();
+  ASSERT_TRUE(agent.until([&] { return agent.links.back() == Link::Failed; }));
+  EXPECT_THAT(agent.links, testing::ElementsAre(Link::Up, Link::Down, Link::Failed));
+  EXPECT_EQ(agent.dropped, 0);
+  EXPECT_FALSE(agent.outcome) << "the participant's to say";
+  EXPECT_FALSE(agent.link().is_up());
+}
+
+TEST(BackendLinkTest, SaysGoodbye) {
+  asio::io_context io{1};
+  const test::ReservedPort port;
+  const Options options = elastic(port);
+  Agent agent(io, options);
+  ASSERT_TRUE(agent.until_joined());
+  agent.link().leave();
+  EXPECT_TRUE(agent.link().is_up());
+  agent.link().backend().close();
+  ASSERT_TRUE(agent.until([&] { return agent.links.back() == Link::Closed; }));
+  EXPECT_FALSE(agent.link().is_up());
+}
+
+TEST(BackendLinkTest, StopsHostingUnlessAKeyIsNeeded) {
+  asio::io_context io{1};
+  const test::ReservedPort port;
+  const Options options = elastic(port);
+  Agent agent(io, options);
+  ASSERT_TRUE(agent.until_joined());
+  agent.link().backend().commit(1, {{}, {{"job/x", "1"}}});
+  ASSERT_TRUE(agent.until([&] { return agent.commits == 1; }));
+  EXPECT_FALSE(
+      agent.link().stop_hosting_unless([](std::string_view key) { return key == "job/x"; }));
+  EXPECT_TRUE(
+      agent.link().stop_hosting_unless([](std::string_view key) { return key == "job/y"; }));
+}
+
+TEST(BackendLinkTest, WhatIsReleasedIsFree) {
+  const test::ReservedPort port;
+  const Options options = elastic(port);
+  asio::io_context io{1};
+  {
+    Agent agent(io, options);
+    ASSERT_TRUE(agent.until_joined());
+  }
+  HostedStore next;
+  EXPECT_TRUE(next.bind_rendezvous(options.endpoint, false));
+}
+
+TEST(BackendLinkTest, GivesUpAPortThatItIsToldToHostAt) {
+  const test::ReservedPort port;
+  Options options = elastic(port);
+  options.conf.is_host = true;
+  const test::StoreThread other(options.endpoint.port);
+  asio::io_context io{1};
+  Agent agent(io, options);
+  ASSERT_TRUE(agent.until_gave_up());
+  EXPECT_EQ(agent.outcome->end, End::StoreLost);
+  EXPECT_EQ(agent.outcome->exit_code, 125);
+  EXPECT_THAT(agent.outcome->text, HasSubstr("is held by process"));
+}
+
+TEST(BackendLinkTest, GivesUpWithoutAPortForTheWorkersStore) {
+  const test::ReservedPort port;
+  const test::StoreThread other;
+  Options options = elastic(port);
+  options.master_port = other.endpoint().port;
+  for (const bool is_host : {true, false}) {
+    options.conf.is_host = is_host;
+    std::optional<test::StoreThread> store;
+    if (!is_host) store.emplace(options.endpoint.port);
+    asio::io_context io{1};
+    Agent agent(io, options);
+    ASSERT_TRUE(agent.until_gave_up());
+    EXPECT_EQ(agent.outcome->exit_code, 125);
+    EXPECT_THAT(agent.outcome->text, HasSubstr("it was to be the port of the workers' store"));
+    EXPECT_FALSE(agent.identity);
+    EXPECT_THAT(agent.links, IsEmpty());
+  }
+}
+
+TEST(BackendLinkTest, TheJoinTimeoutEndsTheAttempts) {
+  const test::ReservedPort port;
+  Options options = elastic(port);
+  options.conf.is_host = false;
+  options.conf.join_timeout = 1ms;
+  asio::io_context io{1};
+  Agent agent(io, options);
+  ASSERT_TRUE(agent.until_gave_up());
+  EXPECT_EQ(agent.outcome->end, End::Timeout);
+  EXPECT_EQ(agent.outcome->exit_code, 124);
+  EXPECT_THAT(agent.outcome->text, HasSubstr("or wait longer with --rdzv-conf join_timeout="));
+}
+
+// ---- names ----
+
+store::LookUp unanswered() {
+  return std::make_shared<store::LookUp::element_type>();
+}
+
+TEST(BackendLinkTest, ANameOfThisMachineMakesItTheHost) {
+  const test::ReservedPort port;
+  Options options = elastic(port);
+  options.endpoint.host = "head";
+  options.local_addr = "127.0.0.1";
+  const auto look_up = unanswered();
+  asio::io_context io{1};
+  Agent agent(io, options, [&](const Endpoint&) { return look_up; });
+  look_up->post(std::make_unique<Result<store::Addresses>>(
+      store::literal_addresses({"127.0.0.1", options.endpoint.port})));
+  ASSERT_TRUE(agent.until_joined());
+  EXPECT_TRUE(agent.identity->hosting);
+}
+
+TEST(BackendLinkTest, AnUnansweredLookUpIsLeftAtOnce) {
+  const test::ReservedPort port;
+  Options options = elastic(port);
+  options.endpoint.host = "head";
+  asio::io_context io{1};
+  Agent agent(io, options, [](const Endpoint&) { return unanswered(); });
+  io.poll();
+  agent.link().leave();
+  agent.link().release();
+  io.restart();
+  io.run();  // returns: there is nothing to wait for
+  EXPECT_FALSE(agent.outcome);
+}
+
+TEST(BackendLinkTest, TheJoinTimeoutEndsAnUnansweredLookUp) {
+  const test::ReservedPort port;
+  Options options = elastic(port);
+  options.endpoint.host = "head";
+  options.conf.join_timeout = 1ms;
+  asio::io_context io{1};
+  Agent agent(io, options, [](const Endpoint&) { return unanswered(); });
+  ASSERT_TRUE(agent.until_gave_up());
+  EXPECT_EQ(agent.outcome->exit_code, 124);
+  EXPECT_EQ(agent.outcome->text, "cannot resolve 'head': no answer; check --rdzv-endpoint");
+}
+
+TEST(BackendLinkTest, ANameThatIsNotThereYetIsAskedForAgain) {
+  const test::ReservedPort port;
+  const test::StoreThread store(static_cast<std::uint16_t>(port.number()));
+  Options options = elastic(port);
+  options.endpoint.host = "localhost.";  // not a number, and known everywhere
+  int asked = 0;
+  asio::io_context io{1};
+  Agent agent(io, options, [&](const Endpoint& endpoint) {
+    auto look_up = unanswered();
+    Result<store::Addresses> answer =
+        Error(std::make_error_code(std::errc::host_unreachable), "no such name");
+    if (++asked > 1) answer = store::literal_addresses({"192.0.2.1", endpoint.port});
+    look_up->post(std::make_unique<Result<store::Addresses>>(std::move(answer)));
+    return look_up;
+  });
+  ASSERT_TRUE(agent.until([&] { return asked > 1; }));
+  EXPECT_THAT(agent.waited_for.front(),
+              HasSubstr("cannot resolve 'localhost.': no such name; trying again"));
+}
+
+}  // namespace
+}  // namespace drun::launcher

@@ -1,0 +1,433 @@
+#include "launcher/backend/backend_fsm.hpp"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+using enum BackendState;
+using rendezvous::End;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr BackendFsm::Time kStart{seconds(1000)};
+constexpr seconds kJoinTimeout{60};
+constexpr const char* kHolder = "; port 29400 is held by process 1 (init)";
+
+Options elastic() {
+  Options options;
+  options.backend = Backend::C10d;
+  options.min_nodes = 2;
+  options.max_nodes = 2;
+  options.endpoint = {"head", 29400};
+  options.conf.join_timeout = kJoinTimeout;
+  return options;
+}
+
+std::string name_of(const BackendStep& step) {
+  struct Namer {
+    std::string operator()(std::monostate) const { return "-"; }
+    std::string operator()(const LookUp&) const { return "look up"; }
+    std::string operator()(const BindRendezvous&) const { return "bind"; }
+    std::string operator()(const GoAlone&) const { return "go alone"; }
+    std::string operator()(const Connect& connect) const {
+      return "connect to " + to_string(connect.endpoint);
+    }
+    std::string operator()(const Wait&) const { return "wait"; }
+    std::string operator()(const StartOver&) const { return "start over"; }
+    std::string operator()(const Join&) const { return "join"; }
+    std::string operator()(const GiveUp& give_up) const {
+      return "give up: " + std::to_string(give_up.outcome.exit_code);
+    }
+  };
+  return std::visit(Namer{}, step);
+}
+
+// A machine and its time.
+struct Machine {
+  explicit Machine(Options given = elastic()) : options(std::move(given)) {}
+
+  Options options;
+  BackendFsm::Time now = kStart;
+  BackendFsm fsm{options, kStart, [] { return kHolder; }};
+};
+
+using Event = std::function<BackendStep(Machine&)>;
+
+BackendStep quietly(const std::function<void()>& call) {
+  call();
+  return {};
+}
+
+const std::map<std::string, Event> kEvents = {
+    {"start", [](Machine& m) { return m.fsm.start(m.now); }},
+    {"resolved: own", [](Machine& m) { return m.fsm.on_resolved(true, m.now); }},
+    {"resolved: other", [](Machine& m) { return m.fsm.on_resolved(false, m.now); }},
+    {"unresolved", [](Machine& m) { return m.fsm.on_unresolved("no such name", m.now); }},
+    {"bound",
+     [](Machine& m) {
+       return m.fsm.on_bound({"127.0.0.1", 29400}, m.now);
+     }},
+    {"port in use", [](Machine& m) { return m.fsm.on_bind_failed(true, "in use", m.now); }},
+    {"bind failed", [](Machine& m) { return m.fsm.on_bind_failed(false, "denied", m.now); }},
+    {"unusable", [](Machine& m) { return m.fsm.on_unusable("no port", m.now); }},
+    {"link up", [](Machine& m) { return m.fsm.on_link_up(); }},
+    {"link down: unknown", [](Machine& m) { return m.fsm.on_link_down("closed", true, m.now); }},
+    {"link down: known", [](Machine& m) { return m.fsm.on_link_down("closed", false, m.now); }},
+    {"link failed", [](Machine& m) { return m.fsm.on_link_failed("refused", m.now); }},
+    {"link closed", [](Machine& m) { return quietly([&] { m.fsm.on_link_closed(); }); }},
+    {"early",
+     [](Machine& m) {
+       if (m.fsm.next_deadline()) m.now = *m.fsm.next_deadline() - milliseconds(1);
+       return m.fsm.on_time("refused", m.now);
+     }},
+    {"due",
+     [](Machine& m) {
+       m.now = m.fsm.next_deadline().value_or(m.now + seconds(1));
+       return m.fsm.on_time("refused", m.now);
+     }},
+    {"leave", [](Machine& m) { return quietly([&] { m.fsm.leave(); }); }},
+};
+
+BackendStep feed(Machine& machine, const std::vector<std::string>& events) {
+  BackendStep last;
+  for (const auto& event : events)
+    last = kEvents.at(event)(machine);
+  return last;
+}
+
+struct Row {
+  BackendState state;
+  std::vector<std::string> way;  // from Idle
+  bool alone = false;
+  // What changes something: the step, and the state behind it. All other events change nothing.
+  struct Reaction {
+    std::string step;
+    BackendState state;
+  };
+  std::map<std::string, Reaction> reactions;
+};
+
+const std::vector<Row> kTable = {
+    {Idle, {}, false, {{"start", {"look up", Resolving}}, {"leave", {"-", Over}}}},
+    {Resolving,
+     {"start"},
+     false,
+     {{"resolved: own", {"bind", Binding}},
+      {"resolved: other", {"connect to head:29400", Connecting}},
+      {"unresolved", {"wait", Pausing}},
+      {"due", {"give up: 124", Over}},
+      {"leave", {"-", Over}}}},
+    {Binding,
+     {"start", "resolved: own"},
+     false,
+     {{"bound", {"connect to 127.0.0.1:29400", Opening}},
+      {"port in use", {"connect to head:29400", Contending}},
+      {"bind failed", {"give up: 125", Over}},
+      {"unusable", {"give up: 125", Over}},
+      {"leave", {"-", Over}}}},
+    {Pausing,
+     {"start", "unresolved"},
+     false,
+     {{"due", {"look up", Resolving}}, {"leave", {"-", Over}}}},
+    {Connecting,
+     {"start", "resolved: other"},
+     false,
+     {{"link up", {"join", Joined}},
+      {"link failed", {"give up: 125", Over}},
+      {"due", {"wait", Connecting}},
+      {"leave", {"-", Over}}}},
+    {Contending,
+     {"start", "resolved: own", "port in use"},
+     false,
+     {{"bound", {"connect to 127.0.0.1:29400", Opening}},
+      {"port in use", {"wait", Contending}},
+      {"bind failed", {"wait", Contending}},
+      {"unusable", {"give up: 125", Over}},
+      {"link up", {"join", Joined}},
+      {"link failed", {"give up: 125", Over}},
+      {"due", {"bind", Contending}},
+      {"leave", {"-", Over}}}},
+    {Opening,
+     {"start", "resolved: own", "bound"},
+     false,
+     {{"link up", {"join", Hosting}},
+      {"link failed", {"give up: 125", Over}},
+      {"due", {"wait", Opening}},
+      {"leave", {"-", Over}}}},
+    {Alone,
+     {"start"},
+     true,
+     {{"unusable", {"give up: 125", Over}},
+      {"link up", {"join", Hosting}},
+      {"leave", {"-", Over}}}},
+    {Joined,
+     {"start", "resolved: other", "link up"},
+     false,
+     {{"unusable", {"give up: 125", Over}},
+      {"link down: unknown", {"start over", Pausing}},
+      {"link failed", {"-", Lost}},
+      {"link closed", {"-", Closed}}}},
+    {Hosting,
+     {"start", "resolved: own", "bound", "link up"},
+     false,
+     {{"link failed", {"-", Lost}}, {"link closed", {"-", Closed}}}},
+    {Lost, {"start", "resolved: other", "link up", "link failed"}, false, {}},
+    {Closed, {"start", "resolved: other", "link up", "link closed"}, false, {}},
+    {Over, {"leave"}, false, {}},
+};
+
+TEST(BackendFsmTest, EveryEventInEveryState) {
+  for (const auto& row : kTable) {
+    for (const auto& [name, event] : kEvents) {
+      SCOPED_TRACE("state " + std::to_string(static_cast<int>(row.state)) + ", " + name);
+      Options options = elastic();
+      if (row.alone) options.backend = Backend::Standalone;
+      Machine machine(options);
+      feed(machine, row.way);
+      ASSERT_EQ(machine.fsm.state(), row.state);
+      const auto found = row.reactions.find(name);
+      const Row::Reaction expected =
+          found == row.reactions.end() ? Row::Reaction{"-", row.state} : found->second;
+      EXPECT_EQ(name_of(event(machine)), expected.step);
+      EXPECT_EQ(machine.fsm.state(), expected.state);
+    }
+  }
+}
+
+TEST(BackendFsmTest, TheTableHasEveryState) {
+  ASSERT_EQ(kTable.size(), static_cast<std::size_t>(Over) + 1);
+  for (std::size_t i = 0; i < kTable.size(); ++i)
+    EXPECT_EQ(static_cast<std::size_t>(kTable[i].state), i);
+}
+
+// ---- who hosts ----
+
+struct Choice {
+  const char* what;
+  Backend backend;
+  std::optional<bool> is_host;
+  std::optional<int> node_rank;
+  int max_nodes;
+  bool hosts_own;    // if the endpoint is one of this machine's addresses
+  bool hosts_other;  // if it is not
+};
+
+constexpr auto kUnset = std::nullopt;
+const std::vector<Choice> kChoices = {
+    {"elastic", Backend::C10d, kUnset, kUnset, 2, true, false},
+    {"elastic, with a node rank", Backend::C10d, kUnset, 1, 2, true, false},
+    {"elastic, one node", Backend::C10d, kUnset, kUnset, 1, true, false},
+    {"told to host", Backend::C10d, true, kUnset, 2, true, true},
+    {"static, told to host", Backend::Static, true, 1, 2, true, true},
+    {"static, rank 0", Backend::Static, kUnset, 0, 2, true, true},
+    {"static, rank 1", Backend::Static, kUnset, 1, 2, false, false},
+    {"static, no rank", Backend::Static, kUnset, kUnset, 2, true, false},
+    {"static, one node", Backend::Static, kUnset, kUnset, 1, true, true},
+};
+
+TEST(BackendFsmTest, HostsWhereTheEndpointSays) {
+  for (const auto& choice : kChoices) {
+    SCOPED_TRACE(choice.what);
+    Options options = elastic();
+    options.backend = choice.backend;
+    options.conf.is_host = choice.is_host;
+    options.node_rank = choice.node_rank;
+    options.max_nodes = choice.max_nodes;
+    for (const bool own : {true, false}) {
+      Machine machine(options);
+      feed(machine, {"start"});
+      const auto step = machine.fsm.on_resolved(own, machine.now);
+      EXPECT_EQ(std::holds_alternative<BindRendezvous>(step),
+                own ? choice.hosts_own : choice.hosts_other)
+          << own;
+    }
+  }
+}
+
+TEST(BackendFsmTest, AsksForNoAddressIfItIsToldNotToHost) {
+  Options options = elastic();
+  options.conf.is_host = false;
+  Machine machine(options);
+  EXPECT_EQ(name_of(feed(machine, {"start"})), "connect to head:29400");
+}
+
+TEST(BackendFsmTest, SaysSoWhenItHostsAtAnAddressThatIsNotItsOwn) {
+  Options options = elastic();
+  options.backend = Backend::Static;
+  options.node_rank = 0;
+  const auto note = [&options](bool own) {
+    Machine machine(options);
+    feed(machine, {"start"});
+    return std::get<BindRendezvous>(machine.fsm.on_resolved(own, machine.now)).note;
+  };
+  EXPECT_EQ(note(true), "");
+  EXPECT_EQ(note(false),
+            "head is no address of this machine: node rank 0 carries the store on all of its own; "
+            "a node that has it must be node rank 0 itself");
+  options.max_nodes = 1;
+  EXPECT_THAT(note(false), Not(HasSubstr("a node that has it")));
+  options.conf.is_host = true;  // the user knows
+  EXPECT_EQ(note(false), "");
+}
+
+TEST(BackendFsmTest, WhoIsToldToHostDoesNotContendForThePort) {
+  Options options = elastic();
+  options.conf.is_host = true;
+  Machine machine(options);
+  const auto step = feed(machine, {"start", "resolved: own", "port in use"});
+  EXPECT_EQ(std::get<GiveUp>(step).outcome.text, std::string("in use") + kHolder);
+}
+
+// ---- names ----
+
+TEST(BackendFsmTest, AsksForANameAgainAfterGrowingPauses) {
+  Machine machine;
+  feed(machine, {"start"});
+  std::vector<BackendFsm::Time::duration> pauses;
+  for (int i = 0; i < 12; ++i) {
+    const auto before = machine.now;
+    const auto step = feed(machine, {"unresolved"});
+    EXPECT_THAT(std::get<Wait>(step).text,
+                HasSubstr(": cannot resolve 'head': no such name; trying again"));
+    EXPECT_EQ(name_of(feed(machine, {"due"})), "look up");
+    pauses.push_back(machine.now - before);
+  }
+  EXPECT_EQ(pauses[0], milliseconds(250));
+  EXPECT_EQ(pauses[1], milliseconds(375));
+  EXPECT_EQ(pauses.back(), seconds(5));
+}
+
+TEST(BackendFsmTest, GivesANameUpAtTheJoinTimeoutWithTheLastAnswer) {
+  Machine machine;
+  feed(machine, {"start"});
+  machine.now = kStart + kJoinTimeout - milliseconds(100);
+  feed(machine, {"unresolved"});
+  EXPECT_EQ(machine.fsm.next_deadline(), kStart + kJoinTimeout);
+  const auto outcome = std::get<GiveUp>(feed(machine, {"due"})).outcome;
+  EXPECT_EQ(outcome.end, End::Timeout);
+  EXPECT_EQ(outcome.text, "cannot resolve 'head': no such name; check --rdzv-endpoint");
+}
+
+TEST(BackendFsmTest, GivesANameUpThatNobodyAnswersFor) {
+  Machine machine;
+  feed(machine, {"start"});
+  EXPECT_EQ(machine.fsm.next_deadline(), kStart + kJoinTimeout);
+  EXPECT_EQ(std::get<GiveUp>(feed(machine, {"due"})).outcome.text,
+            "cannot resolve 'head': no answer; check --rdzv-endpoint");
+}
+
+TEST(BackendFsmTest, AnAnswerAtTheJoinTimeoutIsTheLast) {
+  Machine machine;
+  feed(machine, {"start"});
+  machine.now = kStart + kJoinTimeout;
+  EXPECT_EQ(name_of(feed(machine, {"unresolved"})), "give up: 124");
+}
+
+// ---- the link ----
+
+TEST(BackendFsmTest, ConnectsForAsLongAsIsLeft) {
+  Machine machine;
+  feed(machine, {"start"});
+  machine.now += seconds(10);
+  EXPECT_EQ(std::get<Connect>(feed(machine, {"resolved: other"})).limit, seconds(50));
+  Machine late;
+  feed(late, {"start"});
+  late.now += seconds(70);
+  EXPECT_EQ(std::get<Connect>(feed(late, {"resolved: other"})).limit, seconds(0));
+}
+
+TEST(BackendFsmTest, SaysTwiceASecondWhatAConnectionWaitsFor) {
+  Machine machine;
+  feed(machine, {"start", "resolved: other"});
+  machine.now += seconds(41) + milliseconds(500);
+  EXPECT_EQ(std::get<Wait>(machine.fsm.on_time("", machine.now)).text,
+            "waiting 00:41: the store at head:29400: no answer yet");
+  EXPECT_EQ(machine.fsm.next_deadline(), machine.now + milliseconds(500));
+  machine.now += milliseconds(500);
+  EXPECT_EQ(std::get<Wait>(machine.fsm.on_time("Connection refused", machine.now)).text,
+            "waiting 00:42: the store at head:29400: Connection refused");
+}
+
+TEST(BackendFsmTest, TriesToHostAfterAllWhileThePortIsTaken) {
+  Machine machine;
+  feed(machine, {"start", "resolved: own", "port in use"});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(name_of(feed(machine, {"due"})), "bind");
+    EXPECT_THAT(std::get<Wait>(feed(machine, {"port in use"})).text,
+                HasSubstr(std::string("the store at head:29400: refused") + kHolder));
+  }
+  EXPECT_EQ(name_of(feed(machine, {"due", "bound"})), "connect to 127.0.0.1:29400");
+  EXPECT_EQ(name_of(feed(machine, {"link up"})), "join");
+  EXPECT_EQ(machine.fsm.state(), Hosting);
+}
+
+TEST(BackendFsmTest, AdvisesToWaitLongerIfOnlyTheTimeEndedIt) {
+  Machine machine;
+  feed(machine, {"start", "resolved: other"});
+  EXPECT_EQ(std::get<GiveUp>(feed(machine, {"link failed"})).outcome.text, "refused");
+  Machine late;
+  feed(late, {"start", "resolved: other"});
+  late.now = kStart + kJoinTimeout - milliseconds(500);
+  const auto outcome = std::get<GiveUp>(feed(late, {"link failed"})).outcome;
+  EXPECT_EQ(outcome.end, End::Timeout);
+  EXPECT_EQ(outcome.exit_code, 124);
+  EXPECT_EQ(outcome.text,
+            "refused; start drun on the node that has this address, or wait longer with "
+            "--rdzv-conf join_timeout=SECONDS");
+}
+
+TEST(BackendFsmTest, NamesWhoHasThePortInsteadOfAdvice) {
+  Machine machine;
+  feed(machine, {"start", "resolved: own", "port in use"});
+  machine.now = kStart + kJoinTimeout;
+  EXPECT_EQ(std::get<GiveUp>(feed(machine, {"link failed"})).outcome.text,
+            std::string("refused") + kHolder);
+}
+
+TEST(BackendFsmTest, LooksAgainForAStoreThatWentAwayBeforeItKnewThisNode) {
+  Machine machine;
+  feed(machine, {"start", "resolved: other", "link up"});
+  EXPECT_EQ(std::get<StartOver>(feed(machine, {"link down: unknown"})).text,
+            "waiting 00:00: the store at head:29400 went away before it knew this node: closed; "
+            "looking for it again");
+  EXPECT_FALSE(machine.fsm.has_joined());
+  EXPECT_EQ(name_of(feed(machine, {"due", "resolved: own", "bound", "link up"})), "join");
+  EXPECT_TRUE(machine.fsm.has_joined());
+}
+
+TEST(BackendFsmTest, DoesNotLookAgainPastTheJoinTimeout) {
+  Machine machine;
+  feed(machine, {"start", "resolved: other", "link up"});
+  machine.now = kStart + kJoinTimeout;
+  const auto outcome = std::get<GiveUp>(feed(machine, {"link down: unknown"})).outcome;
+  EXPECT_EQ(outcome.end, End::Timeout);
+  EXPECT_EQ(outcome.text, "the store at head:29400 went away before it knew this node: closed");
+}
+
+TEST(BackendFsmTest, ABrokenConnectionToAStoreThatKnowsThisNodeMends) {
+  Machine machine;
+  feed(machine, {"start", "resolved: other", "link up", "link down: known", "link up"});
+  EXPECT_EQ(machine.fsm.state(), Joined);
+}
+
+TEST(BackendFsmTest, KeepsALinkThatIsUpWhenTheJobIsOver) {
+  Machine machine;
+  feed(machine, {"start", "resolved: other", "link up", "leave"});
+  EXPECT_EQ(machine.fsm.state(), Joined);
+  feed(machine, {"link closed"});
+  EXPECT_EQ(machine.fsm.state(), Closed);
+}
+
+}  // namespace
+}  // namespace drun::launcher

@@ -1,0 +1,32 @@
+#include "launcher/backend/backend_settings.hpp"
+
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(BackendSettingsTest, KeepsAPrivateStoreForAsLongAsTheJobIsSuspended) {
+  Options options;
+  options.backend = Backend::Standalone;
+  EXPECT_GE(control_options(options, {}, seconds(5)).keep_alive, std::chrono::hours(24 * 365));
+  options.backend = Backend::C10d;
+  options.conf.keep_alive_interval = seconds(2);
+  options.conf.keep_alive_max_attempt = 4;
+  EXPECT_EQ(control_options(options, {}, seconds(5)).keep_alive, seconds(8));
+  options.local_node = 1;
+  EXPECT_GE(control_options(options, {}, seconds(5)).keep_alive, std::chrono::hours(24 * 365));
+}
+
+TEST(BackendSettingsTest, LetsTheSessionOutliveTheAgentsOwnLimit) {
+  Options options;
+  options.backend = Backend::C10d;
+  const auto store = control_options(options, Endpoint{"10.0.0.1", 29500}, seconds(5));
+  EXPECT_GT(store.time_to_live, store.keep_alive);
+  EXPECT_EQ(store.endpoint.host, "10.0.0.1");
+  EXPECT_EQ(store.connect_timeout, seconds(5));
+}
+
+}  // namespace
+}  // namespace drun::launcher
