@@ -26,8 +26,8 @@ inline MachineFacts made_up_facts() {
   return facts;
 }
 
-inline Surroundings made_up_machine() {
-  Surroundings machine;
+inline Host made_up_machine() {
+  Host machine;
   machine.fresh_id = [] { return std::string("fresh-id"); };
   machine.host_name = [] { return std::string("node7"); };
   machine.place_workers = [](const PlacementRequest& request,

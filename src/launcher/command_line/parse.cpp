@@ -1,10 +1,10 @@
 #include "launcher/command_line/parse.hpp"
 
-#include "launcher/command_line/options_build.hpp"
-#include "launcher/command_line/options_completion.hpp"
-#include "launcher/command_line/options_help.hpp"
-#include "launcher/command_line/options_manual.hpp"
-#include "launcher/command_line/options_values.hpp"
+#include "cli/answer.hpp"
+#include "cli/usage_error.hpp"
+#include "launcher/command_line/build.hpp"
+#include "launcher/command_line/explain.hpp"
+#include "launcher/command_line/flags.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -25,47 +25,29 @@ Parsed usage_error(std::string_view what) {
   return {std::nullopt, line + "\n", kUsageError};
 }
 
-void refuse_unsupported(const Settings& settings) {
-  for (const Flag& flag : all_flags()) {
-    const Setting* setting = settings.find(flag.name);
-    if (setting == nullptr || flag.readiness == Readiness::Ready) continue;
-    throw UsageError(setting->shown + " is not supported by this version of drun");
-  }
-}
-
 }  // namespace
 
 Parsed parse_options(const std::vector<std::string>& arguments,
-                     const std::vector<std::string>& environment,
-                     const Surroundings& surroundings) {
+                     const std::vector<std::string>& environment, const Host& host) {
   try {
     const bool launch = !arguments.empty() && is_launch(arguments.front());
-    Scanned scanned =
-        scan_arguments({arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end()}, launch);
-    Settings& settings = scanned.settings;
-    if (settings.on("help") || settings.on("help-all")) {
-      return print(help_text(settings.on("help-all"), launch));
-    }
-    if (settings.on("version")) return print(version_text());
-    if (settings.on("print-man")) return print(manual_page());
-    if (const Setting* shell = settings.find("print-completion")) {
-      (void)parse_choice(*shell, {"bash", "zsh", "fish"});
-      return print(completion_script(shell->value));
-    }
-    add_variables(environment, settings);
-    refuse_unsupported(settings);
-    Options options = build_options({settings, scanned.program, environment, surroundings, launch});
-    if (settings.on("explain")) return print(explain_text(settings, options));
-    options.dry_run = settings.on("dry-run");
+    const cli::Program program = drun_program(launch);
+    cli::CommandLine given = cli::parse_command_line(
+        program, {arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end()});
+    if (auto text = cli::answer(program, given.flags)) return print(std::move(*text));
+    cli::add_variables(program, environment, given.flags);
+    Options options = build_options({given.flags, given.words, environment, host, launch});
+    if (given.flags.on("explain")) return print(explain_text(given.flags, options));
+    options.dry_run = given.flags.on("dry-run");
     return {std::move(options), "", 0};
-  } catch (const UsageError& error) {
+  } catch (const cli::UsageError& error) {
     return usage_error(error.what());
   }
 }
 
 Parsed parse_options(const std::vector<std::string>& arguments,
                      const std::vector<std::string>& environment) {
-  return parse_options(arguments, environment, this_machine());
+  return parse_options(arguments, environment, this_host());
 }
 
 }  // namespace drun::launcher

@@ -22,7 +22,7 @@ struct Parsed {
 
 // What parsing may have to ask of this machine and process. Only what is needed is asked for; a
 // missing function means that nobody can tell.
-struct Surroundings {
+struct Host {
   // A run id that nobody else has, for a job with a private store.
   std::function<std::string()> fresh_id;
   // This machine's CPUs and devices, for a process with this environment.
@@ -35,15 +35,14 @@ struct Surroundings {
 };
 
 // This machine.
-[[nodiscard]] Surroundings this_machine();
+[[nodiscard]] Host this_host();
 // This process's environment as "NAME=value".
 [[nodiscard]] std::vector<std::string> own_environment();
 
-// Pure but for `surroundings`: everything comes in as arguments. `arguments` with argv[0] in front
+// Pure but for `host`: everything comes in as arguments. `arguments` with argv[0] in front
 // ("drun-launch" keeps the contract of torch.distributed.launch), `environment` as "NAME=value".
 [[nodiscard]] Parsed parse_options(const std::vector<std::string>& arguments,
-                                   const std::vector<std::string>& environment,
-                                   const Surroundings& surroundings);
+                                   const std::vector<std::string>& environment, const Host& host);
 // On this machine.
 [[nodiscard]] Parsed parse_options(const std::vector<std::string>& arguments,
                                    const std::vector<std::string>& environment);

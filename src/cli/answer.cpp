@@ -1,0 +1,27 @@
+#include "cli/answer.hpp"
+
+#include "cli/values.hpp"
+
+#ifndef DRUN_VERSION
+#error "DRUN_VERSION must be defined by the build"
+#endif
+
+namespace drun::cli {
+
+std::optional<std::string> answer(const Program& program, const GivenFlags& flags) {
+  if (flags.on("help-all")) return help_text(program, true);
+  if (flags.on("help")) return help_text(program, false);
+  if (flags.on("version")) return version_text(program) + "\n";
+  if (flags.on("print-man")) return manual_page(program);
+  if (const Setting* shell = flags.find("print-completion")) {
+    (void)parse_choice(*shell, {"bash", "zsh", "fish"});
+    return completion_script(program, shell->value);
+  }
+  return std::nullopt;
+}
+
+std::string version_text(const Program& program) {
+  return std::string(program.name) + " " DRUN_VERSION;
+}
+
+}  // namespace drun::cli

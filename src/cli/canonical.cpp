@@ -1,0 +1,105 @@
+#include "cli/canonical.hpp"
+
+#include "cli/flag_names.hpp"
+#include "cli/usage_error.hpp"
+
+namespace drun::cli {
+namespace {
+
+// argparse's rule: what begins with a dash is a flag, unless it is a negative number.
+bool looks_like_flag(std::string_view text) {
+  if (text.size() < 2 || text.front() != '-') return false;
+  return text.find_first_not_of("0123456789.", 1) != std::string_view::npos;
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+class Rewriter {
+ public:
+  Rewriter(const Program& program, const std::vector<std::string>& arguments)
+      : program_(program), at_(arguments.begin()), end_(arguments.end()) {}
+
+  Canonical run() {
+    while (at_ != end_) {
+      const std::string& word = *at_++;
+      if (word == "--") {
+        result_.only_words.assign(at_, end_);
+        break;
+      }
+      if (!looks_like_flag(word) || (!program_.runs_program && is_digit(word[1]))) {
+        result_.arguments.push_back(word);
+        if (program_.runs_program) {
+          result_.arguments.insert(result_.arguments.end(), at_, end_);
+          break;
+        }
+        if (command_ == nullptr) command_ = program_.find_command(word);
+      } else if (word[1] == '-') {
+        take_long(word);
+      } else {
+        take_letters(word);
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void take_long(const std::string& word) {
+    const auto equals = word.find('=');
+    const Flag& flag = flag_named(program_, command_, std::string_view(word).substr(0, equals));
+    const std::string name = "--" + std::string(flag.name);
+    result_.arguments.push_back(name);
+    take(flag, name, equals == std::string::npos ? "" : std::string_view(word).substr(equals));
+  }
+
+  // -r3, -r 3, -r=3, -mv
+  void take_letters(const std::string& word) {
+    for (std::size_t i = 1; i < word.size(); ++i) {
+      const Flag& flag = flag_lettered(program_, command_, word[i], word);
+      const std::string name{'-', word[i]};
+      const std::string_view rest = std::string_view(word).substr(i + 1);
+      result_.arguments.push_back(name);
+      take(flag, name, flag.takes_value() || rest.starts_with('=') ? rest : "");
+      if (flag.takes_value()) return;
+    }
+  }
+
+  // `attached`: "=value", "value" behind a letter, or nothing.
+  void take(const Flag& flag, const std::string& shown, std::string_view attached) {
+    result_.used.push_back({&flag, shown});
+    const std::string_view value = attached.substr(attached.starts_with('=') ? 1 : 0);
+    if (!flag.takes_value()) {
+      if (!attached.empty()) throw UsageError(shown + " takes no value, and got " + quote(value));
+    } else if (!attached.empty()) {
+      result_.arguments.emplace_back(value);
+    } else {
+      take_next(flag, shown);
+    }
+  }
+
+  void take_next(const Flag& flag, const std::string& shown) {
+    if (at_ == end_) throw UsageError(shown + " needs a value: " + std::string(flag.metavar));
+    // As in argparse, what has blanks is no flag.
+    if (looks_like_flag(*at_) && at_->find(' ') == std::string::npos) {
+      throw UsageError(shown + " needs a value (" + std::string(flag.metavar) + ") before " +
+                       quote(*at_) + "; a value that starts with a dash is written " + shown +
+                       (shown.size() == 2 ? "" : "=") + *at_);
+    }
+    result_.arguments.push_back(*at_++);
+  }
+
+  const Program& program_;
+  std::vector<std::string>::const_iterator at_;
+  std::vector<std::string>::const_iterator end_;
+  const Command* command_ = nullptr;
+  Canonical result_;
+};
+
+}  // namespace
+
+Canonical canonical(const Program& program, const std::vector<std::string>& arguments) {
+  return Rewriter(program, arguments).run();
+}
+
+}  // namespace drun::cli

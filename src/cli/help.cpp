@@ -1,0 +1,73 @@
+#include <algorithm>
+
+#include "cli/answer.hpp"
+
+namespace drun::cli {
+namespace {
+
+constexpr std::size_t kWidth = 80;
+constexpr std::size_t kColumn = 26;  // where descriptions begin
+
+// Words of `text` in lines from column kColumn to kWidth; the first line begins there.
+void append_wrapped(std::string& result, std::string_view text) {
+  std::size_t at = kColumn;
+  while (!text.empty()) {
+    const auto blank = std::min(text.find(' '), text.size());
+    const bool start = at == kColumn;
+    if (!start && at + 1 + blank > kWidth) {
+      result += "\n" + std::string(kColumn, ' ');
+      at = kColumn;
+    } else if (!start) {
+      result += ' ';
+      ++at;
+    }
+    result += text.substr(0, blank);
+    at += blank;
+    text.remove_prefix(std::min(blank + 1, text.size()));
+  }
+  result += "\n";
+}
+
+void append_entry(std::string& result, const std::string& name, std::string_view text) {
+  result += name;
+  if (name.size() + 2 > kColumn) {
+    result += "\n" + std::string(kColumn, ' ');
+  } else {
+    result += std::string(kColumn - name.size(), ' ');
+  }
+  append_wrapped(result, text);
+}
+
+void append_flag(std::string& result, const Flag& flag) {
+  std::string name =
+      flag.letter != 0 ? std::string{' ', ' ', '-', flag.letter, ',', ' '} : "      ";
+  name += "--" + std::string(flag.name);
+  if (flag.takes_value()) name += " " + std::string(flag.metavar);
+  std::string help(flag.help);
+  if (!flag.fallback.empty() && flag.fallback != "default")
+    help += " (default " + std::string(flag.fallback) + ")";
+  append_entry(result, name, help);
+}
+
+}  // namespace
+
+std::string help_text(const Program& program, bool all) {
+  std::string result = "usage: " + std::string(program.usage) + "\n" + std::string(program.about);
+  if (!program.commands.empty()) result += "\nCommands:\n";
+  for (const Command& command : program.commands) {
+    const std::string words(command.words);
+    append_entry(result, "  " + std::string(command.name) + (words.empty() ? "" : " ") + words,
+                 command.help);
+    for (const Flag& flag : command.flags)
+      append_flag(result, flag);
+  }
+  for (const std::string_view group : program.groups()) {
+    if (group == program.minor_group && !all) continue;
+    result += "\n" + std::string(group) + ":\n";
+    for (const Flag* flag : known_flags(program, nullptr))
+      if (flag->group == group) append_flag(result, *flag);
+  }
+  return result + "\n" + std::string(program.notes);
+}
+
+}  // namespace drun::cli

@@ -1,0 +1,97 @@
+#include "cli/manual.hpp"
+
+#include <cctype>
+
+#include "cli/answer.hpp"
+
+namespace drun::cli {
+namespace {
+
+std::string flag_entry(const Flag& flag) {
+  std::string result = ".TP\n";
+  if (flag.letter != 0) result += "\\fB\\-" + std::string(1, flag.letter) + "\\fR, ";
+  result += "\\fB\\-\\-" + troff(flag.name) + "\\fR";
+  if (flag.takes_value()) result += " \\fI" + troff(flag.metavar) + "\\fR";
+  result += "\n" + troff(flag.help);
+  if (!flag.fallback.empty()) result += " (default " + troff(flag.fallback) + ")";
+  return result + ".\n";
+}
+
+std::string commands(const Program& program) {
+  std::string result;
+  for (const Command& command : program.commands) {
+    const std::string words(command.words);
+    const std::string name = std::string(command.name) + (words.empty() ? "" : " ") + words;
+    result += troff_entry(name, command.help);
+    if (command.flags.empty()) continue;
+    result += ".RS\n";
+    for (const Flag& flag : command.flags)
+      result += flag_entry(flag);
+    result += ".RE\n";
+  }
+  return result.empty() ? "" : ".SH COMMANDS\n" + result;
+}
+
+std::string see_also(std::string_view own) {
+  std::string result;
+  for (const std::string_view name : {"drun", "drun-store", "drunctl"}) {
+    if (name != own) result += (result.empty() ? "" : ",\n") + (".BR " + troff(name) + " (1)");
+  }
+  return ".SH \"SEE ALSO\"\n" + result + "\n";
+}
+
+ManualText plain_text(const Program& program) {
+  ManualText text;
+  text.synopsis = ".B " + troff(program.usage);
+  text.description = troff(program.about);
+  text.sections = ".SH NOTES\n" + troff(program.notes);
+  return text;
+}
+
+std::string upper(std::string_view text) {
+  std::string result;
+  for (const char c : text)
+    result += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return result;
+}
+
+}  // namespace
+
+std::string troff(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\\') {
+      result += "\\e";
+    } else if (c == '-') {
+      result += "\\-";
+    } else if ((c == '.' || c == '\'') && (result.empty() || result.back() == '\n')) {
+      result += "\\&";
+      result += c;
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+std::string troff_entry(std::string_view name, std::string_view text) {
+  return ".TP\n.B " + troff(name) + "\n" + troff(text) + "\n";
+}
+
+std::string manual_page(const Program& program) {
+  const ManualText text = program.manual != nullptr ? program.manual() : plain_text(program);
+  const std::string name = troff(program.name);
+  std::string page = ".TH " + upper(name) + " 1 \"\" \"" + version_text(program) +
+                     "\" \"User Commands\"\n.SH NAME\n" + name + " \\- " + troff(program.purpose) +
+                     "\n.SH SYNOPSIS\n" + text.synopsis + ".SH DESCRIPTION\n" + text.description +
+                     commands(program);
+  for (const std::string_view group : program.groups()) {
+    page += ".SH \"" + std::string(group) + "\"\n";
+    for (const Flag& flag : program.flags)
+      if (flag.group == group) page += flag_entry(flag);
+    if (group == text.group) page += text.below_group;
+  }
+  return page + text.sections + see_also(program.name);
+}
+
+}  // namespace drun::cli

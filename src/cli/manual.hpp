@@ -1,0 +1,14 @@
+// Text for troff, of which manual pages are made. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace drun::cli {
+
+// No line begins with a control character of troff's, and a dash is one.
+[[nodiscard]] std::string troff(std::string_view text);
+// `name` in bold, with what it means below.
+[[nodiscard]] std::string troff_entry(std::string_view name, std::string_view text);
+
+}  // namespace drun::cli

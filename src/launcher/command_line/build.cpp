@@ -1,0 +1,217 @@
+#include "launcher/command_line/build.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <tuple>
+
+#include "base/environment_variable.hpp"
+#include "cli/usage_error.hpp"
+#include "launcher/command_line/flags.hpp"
+#include "launcher/command_line/values.hpp"
+
+namespace drun::launcher {
+namespace {
+
+constexpr int kMost = std::numeric_limits<int>::max();
+
+void build_job(const cli::GivenFlags& flags, const Host& host, Options& options) {
+  if (const cli::Setting* nodes = flags.find("local-nodes")) {
+    options.local_nodes = parse_integer(*nodes, 1, 10'000);
+    options.min_nodes = options.max_nodes = options.local_nodes;
+  }
+  if (const cli::Setting* nodes = flags.find("nnodes")) {
+    std::tie(options.min_nodes, options.max_nodes) = parse_nodes(*nodes);
+    if (options.local_nodes > 0 && options.local_nodes < options.min_nodes) {
+      refuse(*nodes, "--local-nodes " + std::to_string(options.local_nodes) +
+                         " starts fewer, and no other machine can join them");
+    }
+  }
+  if (const cli::Setting* setting = flags.find("max-restarts")) {
+    options.max_restarts = parse_integer(*setting, 0, kMost);
+  }
+  // TorchX gives an empty name, so that --tee shows nothing but the rank.
+  if (const cli::Setting* setting = flags.find("role")) options.role = setting->value;
+  if (const cli::Setting* setting = flags.find("resize")) {
+    options.resize = parse_choice(*setting, {"now", "restart"}) == 0 ? rendezvous::Resize::Now
+                                                                     : rendezvous::Resize::Restart;
+  }
+  if (const cli::Setting* setting = flags.find("rank-order")) {
+    using enum rendezvous::RankOrder;
+    constexpr rendezvous::RankOrder kOrders[] = {Keep, Host, Join};
+    options.rank_order = kOrders[parse_choice(*setting, {"keep", "host", "join"})];
+  }
+  if (const cli::Setting* setting = flags.find("local-addr"); setting && !setting->value.empty()) {
+    const auto& lookup = host.interface_address;
+    options.local_addr = lookup ? lookup(setting->value) : std::nullopt;
+    if (!options.local_addr) {
+      const auto parsed = parse_endpoint(setting->value, 0);
+      if (!parsed || parsed->port != 0) {
+        refuse(*setting, "expected an address, a host name or the name of an interface");
+      }
+      options.local_addr = parsed->host;
+    }
+  }
+  if (const cli::Setting* setting = flags.find("worker-store")) {
+    options.worker_store =
+        parse_choice(*setting, {"agent", "rank0"}) == 0 ? WorkerStore::Agent : WorkerStore::Rank0;
+  }
+}
+
+void build_stopping(const cli::GivenFlags& flags, Options& options) {
+  const cli::Flag* const handled = drun_program(false).find("signals-to-handle");
+  const cli::Setting fallback{handled, cli::Source::Default, "--signals-to-handle",
+                              std::string(handled->fallback)};
+  const cli::Setting* signals = flags.find("signals-to-handle");
+  if (signals == nullptr) signals = &fallback;
+  options.signals_to_handle = parse_signals(*signals);
+  options.signals_to_handle_text = signals->value;
+
+  if (const cli::Setting* setting = flags.find("shutdown-timeout")) {
+    options.shutdown_timeout = parse_duration(*setting, true);
+  }
+  if (const cli::Setting* setting = flags.find("stop-signal")) {
+    options.stop_signal = parse_stop_signal(*setting);
+  }
+  if (const cli::Setting* setting = flags.find("forward-signals")) {
+    options.forward_signals = parse_signals(*setting);
+    for (const int signal : options.forward_signals) {
+      const auto& stopping = options.signals_to_handle;
+      if (std::find(stopping.begin(), stopping.end(), signal) != stopping.end() &&
+          flags.find("signals-to-handle") != nullptr) {
+        refuse(*setting, process::signal_name(signal) + " is in --signals-to-handle too");
+      }
+      std::erase(options.signals_to_handle, signal);
+    }
+  }
+  if (const cli::Setting* setting = flags.find("exit-code")) {
+    options.exit_code = static_cast<ExitCodeRule>(parse_choice(*setting, {"root", "first", "max"}));
+  }
+  if (const cli::Setting* setting = flags.find("restart-on")) {
+    options.restart_on = parse_exit_set(*setting);
+  }
+  if (const cli::Setting* setting = flags.find("no-restart-on")) {
+    options.no_restart_on = parse_exit_set(*setting);
+  }
+  if (const cli::Setting* setting = flags.find("timeout")) {
+    options.timeout = parse_duration(*setting, false);
+  }
+  if (const cli::Setting* setting = flags.find("start-timeout")) {
+    options.start_timeout = parse_duration(*setting, false);
+  }
+}
+
+void build_output(const cli::GivenFlags& flags, Options& options) {
+  OutputChoices& output = options.output;
+  if (const cli::Setting* setting = flags.find("redirects"))
+    output.redirects = parse_streams(*setting);
+  if (const cli::Setting* setting = flags.find("tee")) output.tee = parse_streams(*setting);
+  if (const cli::Setting* setting = flags.find("log-dir")) output.log_dir = setting->value;
+  if (const cli::Setting* setting = flags.find("local-ranks-filter");
+      setting != nullptr && !setting->value.empty()) {
+    output.local_ranks_filter = parse_ranks(*setting);
+  }
+  if (const cli::Setting* setting = flags.find("log-line-prefix-template")) {
+    output.prefix_template = setting->value;
+  }
+  if (const cli::Setting* setting = flags.find("duplicate-stdout-filters")) {
+    output.duplicate_stdout_filters = parse_texts(*setting);
+  }
+  if (const cli::Setting* setting = flags.find("duplicate-stderr-filters")) {
+    output.duplicate_stderr_filters = parse_texts(*setting);
+  }
+  output.timestamps = flags.on("timestamps");
+  output.fold = flags.on("fold");
+  if (const cli::Setting* setting = flags.find("log-max-size")) {
+    output.log_max_size = parse_size(*setting);
+  }
+  if (const cli::Setting* setting = flags.find("tail-lines")) {
+    output.tail_lines = static_cast<std::size_t>(parse_integer(*setting, 0, 10'000));
+  }
+  if (const cli::Setting* setting = flags.find("report")) {
+    if (setting->value.empty()) refuse(*setting, "expected the name of a file");
+    options.report_file = setting->value;
+  }
+  if (const cli::Setting* setting = flags.find("stdin")) {
+    if (setting->value == "none") {
+      options.stdin_rank.reset();
+    } else if (setting->value.find_first_not_of("0123456789") == std::string::npos) {
+      options.stdin_rank = parse_integer(*setting, 0, kMost);
+    } else {
+      refuse(*setting, "expected a rank or none");
+    }
+  }
+  options.verbose = flags.on("verbose");
+  options.quiet = flags.on("quiet");
+  if (options.verbose && options.quiet) {
+    throw cli::UsageError("--quiet and --verbose contradict each other: give one of them");
+  }
+}
+
+// What only a Python launcher can honour.
+void check_compatibility(const cli::GivenFlags& flags, Options& options) {
+  if (const cli::Setting* setting = flags.find("monitor-interval")) {
+    const bool digits = setting->value.find_first_not_of("0123456789.eE+-") == std::string::npos;
+    char* end = nullptr;
+    const double seconds = std::strtod(setting->value.c_str(), &end);
+    if (!digits || setting->value.empty() || *end != '\0' || !(seconds > 0)) {
+      refuse(*setting, "expected a number of seconds greater than zero");
+    }
+  }
+  if (const cli::Setting* setting = flags.find("start-method")) {
+    (void)parse_choice(*setting, {"spawn", "fork", "forkserver"});
+  }
+  if (const cli::Setting* setting = flags.find("event-log-handler")) {
+    const auto choice = parse_choice(*setting, {"null", "console", "dynamic_rendezvous"});
+    if (choice != 0) {
+      options.notes.push_back(setting->shown + " " + cli::quote(setting->value) +
+                              " has no effect: drun writes no torch events");
+    }
+  }
+  if (const cli::Setting* setting = flags.find("logs-specs");
+      setting && setting->value != "default") {
+    refuse(*setting,
+           "drun cannot load Python plug-ins; --log-dir, --redirects, --tee and "
+           "--log-line-prefix-template say where output goes");
+  }
+}
+
+// Where one machine is the job, its size is known. Else every round says it.
+void check_stdin(const cli::GivenFlags& flags, const Options& options) {
+  const cli::Setting* setting = flags.find("stdin");
+  if (setting == nullptr || !options.stdin_rank) return;
+  if (options.max_nodes != 1 && options.local_nodes == 0) return;
+  const std::int64_t ranks = std::int64_t{options.max_nodes} * options.nproc_per_node;
+  if (*options.stdin_rank < ranks) return;
+  refuse(*setting, ranks == 1 ? "the job has rank 0 only"
+                              : "the job has ranks 0 to " + std::to_string(ranks - 1) + " only");
+}
+
+// A program that relies on it must not hang unnoticed.
+void note_the_watchdog(Options& options) {
+  const char* watchdog = variable(options.inherited, "TORCHELASTIC_ENABLE_FILE_TIMER");
+  if (watchdog == nullptr || watchdog != std::string_view("1")) return;
+  options.notes.emplace_back(
+      "TORCHELASTIC_ENABLE_FILE_TIMER has no effect: drun has no watchdog for the timers of "
+      "torch.distributed.elastic");
+}
+
+}  // namespace
+
+Options build_options(const BuildInput& given) {
+  Options options;
+  options.inherited = given.environment;
+  build_job(given.flags, given.host, options);
+  build_stopping(given.flags, options);
+  build_output(given.flags, options);
+  build_devices(given, options);
+  check_compatibility(given.flags, options);
+  resolve_rendezvous(given, options);
+  build_command(given, options);
+  check_stdin(given.flags, options);
+  note_the_watchdog(options);
+  return options;
+}
+
+}  // namespace drun::launcher

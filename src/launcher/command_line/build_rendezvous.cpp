@@ -1,0 +1,229 @@
+#include "base/trimmed.hpp"
+#include "cli/usage_error.hpp"
+#include "launcher/command_line/build.hpp"
+#include "launcher/command_line/rdzv_conf.hpp"
+#include "launcher/command_line/values.hpp"
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::uint16_t kC10dPort = 29400;
+constexpr std::uint16_t kStaticPort = 29500;
+constexpr std::chrono::milliseconds kStaticTimeout{900'000};
+constexpr std::string_view kDefaultMaster = "127.0.0.1";
+
+enum class RequestedBackend { Nothing, C10d, Static };
+
+// The setting unless it is empty: an empty endpoint is none, as in torchrun.
+const cli::Setting* filled(const cli::GivenFlags& flags, std::string_view name) {
+  const cli::Setting* setting = flags.find(name);
+  return setting != nullptr && !setting->value.empty() ? setting : nullptr;
+}
+
+RequestedBackend requested_backend(const cli::GivenFlags& flags) {
+  const cli::Setting* backend = filled(flags, "rdzv-backend");
+  if (backend == nullptr) return RequestedBackend::Nothing;
+  if (backend->value == "etcd" || backend->value == "etcd-v2") {
+    refuse(*backend,
+           "drun carries its own store and needs no etcd: use c10d, with one of the nodes as "
+           "--rdzv-endpoint");
+  }
+  if (backend->value != "c10d" && backend->value != "static") {
+    refuse(
+        *backend,
+        "expected c10d or static; drun loads no Python plug-ins: use c10d, with one of the nodes "
+        "as --rdzv-endpoint");
+  }
+  return parse_choice(*backend, {"c10d", "static"}) == 0 ? RequestedBackend::C10d
+                                                         : RequestedBackend::Static;
+}
+
+Endpoint checked_endpoint(const cli::Setting& setting, std::uint16_t default_port) {
+  const auto parsed = parse_endpoint(trimmed(setting.value), default_port);
+  if (!parsed) throw cli::UsageError(setting.shown + " " + parsed.error().what());
+  return *parsed;
+}
+
+std::optional<std::uint16_t> port_setting(const cli::GivenFlags& flags) {
+  const cli::Setting* setting = filled(flags, "master-port");
+  if (setting == nullptr) return std::nullopt;
+  return static_cast<std::uint16_t>(parse_integer(*setting, 0, 65535));
+}
+
+std::string master_address(const cli::GivenFlags& flags) {
+  const cli::Setting* setting = filled(flags, "master-addr");
+  if (setting == nullptr) return std::string(kDefaultMaster);
+  const Endpoint parsed = checked_endpoint(*setting, 0);
+  if (parsed.port != 0) refuse(*setting, "expected an address only; the port is --master-port");
+  return parsed.host;
+}
+
+// A store that only this machine's agents know.
+void use_private_store(Options& options) {
+  if (options.local_nodes > 0) {
+    options.backend = Backend::C10d;
+    options.endpoint = {std::string(kDefaultMaster), 0};
+  } else {
+    options.backend = Backend::Standalone;
+    options.endpoint = {};
+    options.min_nodes = options.max_nodes = 1;
+  }
+}
+
+void use_free_port(Options& options) {
+  if (options.max_nodes == 1) return use_private_store(options);
+  throw cli::UsageError(
+      "port 0 means any free port, which the other nodes cannot know; give a number");
+}
+
+// MASTER_ADDR:MASTER_PORT is the endpoint, as in torchrun.
+void use_static(const cli::GivenFlags& flags, Options& options) {
+  if (const cli::Setting* endpoint = filled(flags, "rdzv-endpoint")) {
+    options.endpoint = checked_endpoint(*endpoint, options.master_port.value_or(kStaticPort));
+  } else {
+    options.endpoint = {master_address(flags), options.master_port.value_or(kStaticPort)};
+    if (options.max_nodes > 1 && filled(flags, "master-addr") == nullptr) {
+      options.notes.push_back("no --master-addr: the nodes meet at " + to_string(options.endpoint) +
+                              ", which only this machine can reach");
+    }
+  }
+  if (options.endpoint.port == 0) {
+    options.master_port.reset();
+    return use_free_port(options);
+  }
+  options.backend = Backend::Static;
+}
+
+void use_c10d(const cli::Setting& endpoint, Options& options) {
+  options.endpoint = checked_endpoint(endpoint, kC10dPort);
+  if (options.endpoint.port == 0) {
+    return use_free_port(options);  // torchrun's documentation starts single nodes so
+  }
+  options.backend = Backend::C10d;
+  // Scripts give both spellings of one port; torchrun's c10d ignores --master-port.
+  if (options.master_port == options.endpoint.port) options.master_port.reset();
+}
+
+void use_standalone(const cli::GivenFlags& flags, Options& options) {
+  const cli::Setting* nodes = flags.find("nnodes");
+  if (options.min_nodes > 1 && options.local_nodes == 0 && nodes != nullptr) {
+    refuse(
+        *nodes,
+        "--standalone is one node; drop it, or use --local-nodes to run several on this machine");
+  }
+  for (const char* name : {"rdzv-endpoint", "rdzv-backend", "master-addr"}) {
+    const cli::Setting* setting = filled(flags, name);
+    if (setting != nullptr && setting->source == cli::Source::Flag) {
+      options.notes.push_back(setting->shown + " has no effect with --standalone");
+    }
+  }
+  use_private_store(options);
+}
+
+// The nodes are all of this machine, and meet at a store that only they know.
+void use_local_nodes(const cli::GivenFlags& flags, Options& options) {
+  const cli::Setting* endpoint = filled(flags, "rdzv-endpoint");
+  (void)master_address(flags);
+  if (endpoint != nullptr && checked_endpoint(*endpoint, kC10dPort).port == 0) endpoint = nullptr;
+  const cli::Setting* backend = filled(flags, "rdzv-backend");
+  if (requested_backend(flags) != RequestedBackend::Static) backend = nullptr;
+  for (const cli::Setting* setting : {endpoint, backend, filled(flags, "master-addr")}) {
+    if (setting != nullptr && setting->source == cli::Source::Flag)
+      options.notes.push_back(setting->shown + " has no effect with --local-nodes");
+  }
+  use_private_store(options);
+}
+
+// Where c10d is asked for by name, --node-rank is a wish: torchrun does not look at it then, and
+// batch scripts give all nodes the rank of the first one.
+void check_rank(const cli::GivenFlags& flags, const GivenConf& conf, Options& options) {
+  const cli::Setting* setting = filled(flags, "node-rank");
+  if (setting != nullptr) options.node_rank = parse_integer(*setting, 0, 1'000'000);
+  // A job of one node alone: the rank may be that of a pod among others.
+  if (flags.on("standalone") && options.local_nodes == 0) {
+    if (options.node_rank.value_or(0) != 0 && setting->source == cli::Source::Flag) {
+      options.notes.push_back(setting->shown + " has no effect with --standalone");
+    }
+    return options.node_rank.reset();
+  }
+  options.node_rank_is_wish = requested_backend(flags) == RequestedBackend::C10d;
+  if (options.node_rank_is_wish) {
+    if (!options.node_rank) options.node_rank = conf.rank;
+    if (options.node_rank && *options.node_rank >= options.max_nodes) options.node_rank.reset();
+  }
+  if (conf.rank && !options.node_rank_is_wish) {
+    if (options.node_rank && *options.node_rank != *conf.rank) {
+      throw cli::UsageError(setting->shown + " " + cli::quote(setting->value) +
+                            ": --rdzv-conf says rank=" + std::to_string(*conf.rank));
+    }
+    options.node_rank = conf.rank;
+  }
+  if (!options.node_rank) return;
+  const std::string shown = setting != nullptr ? setting->shown : "--rdzv-conf rank";
+  if (options.local_nodes > 0) {
+    throw cli::UsageError(shown + ": names one node, and --local-nodes starts " +
+                          std::to_string(options.local_nodes));
+  }
+  if (*options.node_rank >= options.max_nodes) {
+    throw cli::UsageError(shown + " " + cli::quote(std::to_string(*options.node_rank)) + ": with " +
+                          std::to_string(options.max_nodes) +
+                          (options.max_nodes == 1 ? " node the only rank is 0"
+                                                  : " nodes the ranks are 0 to " +
+                                                        std::to_string(options.max_nodes - 1)));
+  }
+}
+
+}  // namespace
+
+void resolve_rendezvous(const BuildInput& given, Options& options) {
+  const cli::GivenFlags& flags = given.flags;
+  const RequestedBackend requested = requested_backend(flags);
+  const cli::Setting* endpoint = filled(flags, "rdzv-endpoint");
+  const bool has_master =
+      filled(flags, "master-addr") != nullptr || filled(flags, "master-port") != nullptr;
+  GivenConf conf;
+  if (const cli::Setting* setting = flags.find("rdzv-conf")) conf = parse_conf(*setting);
+  options.conf = conf.conf;
+  options.master_port = port_setting(flags);
+  // torchrun takes one node without a port for a private job, whatever its --master-addr says.
+  const bool ranked = options.max_nodes > 1 && filled(flags, "node-rank") != nullptr;
+  const bool master = (has_master && (options.master_port || options.max_nodes > 1)) || ranked;
+  const bool is_static =
+      requested == RequestedBackend::Static
+          ? endpoint != nullptr || master
+          : requested == RequestedBackend::Nothing && endpoint == nullptr && master;
+
+  if (flags.on("standalone")) {
+    use_standalone(flags, options);
+  } else if (options.local_nodes > 0) {
+    use_local_nodes(flags, options);
+  } else if (is_static) {
+    use_static(flags, options);
+  } else if (endpoint != nullptr) {
+    use_c10d(*endpoint, options);
+  } else if (options.max_nodes == 1) {
+    use_private_store(options);
+  } else {
+    throw cli::UsageError(
+        "several nodes need a place to meet: give --rdzv-endpoint HOST:PORT on every node, or "
+        "--node-rank, --master-addr and --master-port, or try them on this machine with "
+        "--local-nodes " +
+        std::to_string(options.min_nodes));
+  }
+
+  check_rank(flags, conf, options);
+  if (options.backend == Backend::Static && !conf.join_timeout) {
+    options.conf.join_timeout = conf.timeout.value_or(kStaticTimeout);
+  }
+  const bool private_store = options.backend == Backend::Standalone || options.endpoint.port == 0;
+  const cli::Setting* id = filled(flags, "rdzv-id");
+  if (id != nullptr) {
+    options.run_id = id->value;
+  } else {
+    const auto& fresh_id = given.host.fresh_id;
+    options.fresh_run_id = private_store && fresh_id;
+    options.run_id = options.fresh_run_id ? fresh_id() : "none";
+  }
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,92 @@
+#include "launcher/command_line/explain.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/shell_quote.hpp"
+#include "launcher/command_line/flags.hpp"
+
+namespace drun::launcher {
+namespace {
+
+std::string pad(std::string text, std::size_t width) {
+  if (text.size() < width) text.resize(width, ' ');
+  return text;
+}
+
+struct Explained {
+  std::string_view name;
+  std::string value;
+  std::string origin;
+};
+
+// What is after a value that is wider than most has a line of its own.
+std::string columns(const std::vector<Explained>& rows) {
+  constexpr std::size_t kWidestValue = 32;
+  std::size_t names = 0;
+  std::size_t values = 0;
+  for (const Explained& row : rows) {
+    names = std::max(names, row.name.size());
+    if (row.value.size() <= kWidestValue) values = std::max(values, row.value.size());
+  }
+  std::string result;
+  for (const Explained& row : rows) {
+    result += pad(std::string(row.name), names) + "  ";
+    if (row.value.size() > values) result += row.value + "\n" + pad("", names) + "  ";
+    result += pad(row.value.size() > values ? "" : row.value, values) + "  " + row.origin + "\n";
+  }
+  return result;
+}
+
+std::string milliseconds_text(std::chrono::milliseconds value) {
+  const auto count = value.count();
+  return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
+}
+
+}  // namespace
+
+std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
+  std::vector<Explained> rows;
+  for (const cli::Flag& flag : drun_program(false).flags) {
+    if (!flag.has_variable() || flag.name == "explain") continue;
+    const cli::Setting* setting = flags.find(flag.name);
+    const bool toggle = !flag.takes_value();
+    std::string value = "-";
+    if (setting != nullptr) {
+      value = toggle ? (setting->value == "0" ? "off" : "on") : shell_quoted(setting->value);
+    } else if (toggle) {
+      value = "off";
+    } else if (!flag.fallback.empty()) {
+      value = flag.fallback;
+    }
+    rows.push_back({flag.name, value, setting == nullptr ? "default" : setting->shown});
+  }
+  std::string result = columns(rows);
+  const RendezvousConf& conf = options.conf;
+  result += "\nDecided from these:\n";
+  const auto add = [&](const char* name, const std::string& value) {
+    result += pad(name, 20) + " " + value + "\n";
+  };
+  const bool private_store = options.backend == Backend::Standalone || options.endpoint.port == 0;
+  add("nodes", options.min_nodes == options.max_nodes ? std::to_string(options.min_nodes)
+                                                      : std::to_string(options.min_nodes) + " to " +
+                                                            std::to_string(options.max_nodes));
+  add("workers per node", std::to_string(options.nproc_per_node));
+  add("backend", private_store                      ? "standalone"
+                 : options.backend == Backend::C10d ? "c10d"
+                                                    : "static");
+  add("endpoint", private_store ? "a free port of this machine" : to_string(options.endpoint));
+  add("job id", options.fresh_run_id ? "a fresh one" : options.run_id);
+  const std::string rank = options.node_rank ? std::to_string(*options.node_rank) : "any";
+  add("node rank",
+      options.node_rank_is_wish && options.node_rank ? "any, " + rank + " where it is free" : rank);
+  add("workers' store", options.worker_store == WorkerStore::Agent ? "agent" : "rank0");
+  add("join timeout", milliseconds_text(conf.join_timeout));
+  add("last call timeout", milliseconds_text(conf.last_call_timeout));
+  add("close timeout", milliseconds_text(conf.close_timeout));
+  add("keep alive", milliseconds_text(conf.keep_alive_interval) + " x " +
+                        std::to_string(conf.keep_alive_max_attempt));
+  return result;
+}
+
+}  // namespace drun::launcher

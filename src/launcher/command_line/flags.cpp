@@ -1,0 +1,231 @@
+#include "launcher/command_line/flags.hpp"
+
+#include <array>
+
+#include "launcher/command_line/manual.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using cli::Flag;
+
+constexpr auto kTorch = cli::Origin::Torchrun;
+constexpr auto kDrun = cli::Origin::Own;
+
+constexpr std::string_view kJob = "The job";
+constexpr std::string_view kProgram = "The program";
+constexpr std::string_view kStopping = "Stopping, restarting and exit codes";
+constexpr std::string_view kOutput = "Output and reports";
+constexpr std::string_view kLogs = "Log files";
+constexpr std::string_view kDevices = "Devices, CPUs and threads";
+constexpr std::string_view kInspect = "Looking before running";
+constexpr std::string_view kCompatibility = "Accepted because torchrun has them";
+
+// clang-format off
+constexpr std::array kFlags{
+    Flag{"nnodes", 0, "N|MIN:MAX", "1", kTorch, kJob, "",
+         "nodes that take part; with MIN:MAX the job starts with MIN and grows to MAX"},
+    Flag{"nproc-per-node", 0, "N|auto|cpu|gpu|xpu", "1", kTorch, kJob, "auto cpu gpu xpu",
+         "workers on this node; auto: one per GPU, else one per usable CPU"},
+    Flag{"local-nodes", 0, "N", "", kDrun, kJob, "",
+         "start N agents on this machine as if they were N nodes"},
+    Flag{"max-restarts", 0, "N", "0", kTorch, kJob, "",
+         "restart the whole job up to N times after a failure"},
+    Flag{"role", 0, "NAME", "default", kTorch, kJob, "",
+         "what this node's workers are called in ROLE_NAME"},
+    Flag{"resize", 0, "now|restart", "now", kDrun, kJob, "now restart",
+         "a node that joins a running MIN:MAX job is taken in now, or at the next restart"},
+    Flag{"rank-order", 0, "keep|host|join", "keep", kDrun, kJob, "keep host join",
+         "order of the nodes that asked for no rank"},
+
+    Flag{"rdzv-endpoint", 0, "HOST[:PORT]", "", kTorch, kRendezvousGroup, "",
+         "where the nodes meet; the node that has this address carries the store (port 29400)"},
+    Flag{"rdzv-id", 0, "ID", "none", kTorch, kRendezvousGroup, "",
+         "the job's name at the endpoint: two jobs need two"},
+    Flag{"rdzv-backend", 0, "c10d|static", "", kTorch, kRendezvousGroup, "c10d static",
+         "how nodes meet; c10d with --rdzv-endpoint, static with --master-addr"},
+    Flag{"rdzv-conf", 0, "KEY=VALUE,...", "", kTorch, kRendezvousGroup, "",
+         "time limits in seconds: join_timeout=600, last_call_timeout=30 and others"},
+    Flag{"standalone", 0, "", "", kTorch, kRendezvousGroup, "",
+         "one node with a private store on a free port; the default without an endpoint"},
+    Flag{"node-rank", 0, "RANK", "", kTorch, kRendezvousGroup, "",
+         "the rank that this node asks for"},
+    Flag{"master-addr", 0, "HOST", "", kTorch, kRendezvousGroup, "",
+         "static: address of the node of rank 0 (127.0.0.1)"},
+    Flag{"master-port", 0, "PORT", "", kTorch, kRendezvousGroup, "",
+         "static: port at --master-addr (29500); else: fixes MASTER_PORT"},
+    Flag{"local-addr", 0, "ADDRESS", "", kTorch, kRendezvousGroup, "",
+         "how the other nodes reach this one: an address, a name or an interface"},
+    Flag{"worker-store", 0, "agent|rank0", "agent", kDrun, kRendezvousGroup, "agent rank0",
+         "who serves MASTER_PORT: drun, or the worker of rank 0"},
+
+    Flag{"module", 'm', "", "", kTorch, kProgram, "",
+         "the program is a Python module: python3 -u -m MODULE"},
+    Flag{"no-python", 0, "", "", kTorch, kProgram, "",
+         "run a file that ends in .py itself instead of through Python"},
+    Flag{"run-path", 0, "", "", kTorch, kProgram, "",
+         "the program is a Python script, whatever its name ends in"},
+    Flag{"use-env", 0, "", "", cli::Origin::Launch, kProgram, "",
+         "drun-launch only: do not add --local-rank=N to the program's arguments"},
+
+    Flag{"shutdown-timeout", 0, "TIME", "30", kTorch, kStopping, "",
+         "time between the stop signal and SIGKILL"},
+    Flag{"signals-to-handle", 0, "SIGNALS", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", kTorch, kStopping, "",
+         "signals to drun that stop the job"},
+    Flag{"stop-signal", 0, "SIGNAL", "", kDrun, kStopping, "",
+         "what workers get first; unset: what stopped drun, or SIGTERM"},
+    Flag{"forward-signals", 0, "SIGNALS", "", kDrun, kStopping, "",
+         "signals passed on to the workers while the job runs on"},
+    Flag{"exit-code", 0, "root|first|max", "root", kDrun, kStopping, "root first max",
+         "whose code drun gives: the first failure's, the lowest rank's or the highest"},
+    Flag{"restart-on", 0, "LIST", "", kDrun, kStopping, "",
+         "restart only after these: codes, ranges and signals, as in 1-9,137,SIGKILL"},
+    Flag{"no-restart-on", 0, "LIST", "", kDrun, kStopping, "",
+         "never restart after these"},
+    Flag{"timeout", 0, "TIME", "", kDrun, kStopping, "",
+         "end the job after this long, as in 90, 5m or 1h30m; exit code 124"},
+    Flag{"start-timeout", 0, "TIME", "", kDrun, kStopping, "",
+         "end the job unless all workers run after this long; exit code 124"},
+
+    Flag{"local-ranks-filter", 0, "RANKS", "", kTorch, kOutput, "",
+         "show only the output of these local ranks"},
+    Flag{"log-line-prefix-template", 0, "TEXT", "[${role_name}${local_rank}]:", kTorch, kOutput, "",
+         "prefix of --tee; may use ${role_name} ${local_rank} ${rank} ${hostname}"},
+    Flag{"timestamps", 0, "", "", kDrun, kOutput, "",
+         "put the time before each line shown"},
+    Flag{"fold", 0, "", "", kDrun, kOutput, "",
+         "show a line that many ranks print once"},
+    Flag{"tail-lines", 0, "N", "20", kDrun, kOutput, "",
+         "last lines of stderr in the failure report"},
+    Flag{"report", 0, "FILE", "", kDrun, kOutput, "FILE",
+         "write the failure report as JSON"},
+    Flag{"stdin", 0, "RANK|none", "0", kDrun, kOutput, "none",
+         "the rank that reads drun's standard input"},
+
+    Flag{"redirects", 'r', "STREAMS", "0", kTorch, kLogs, "",
+         "write to files instead: 1 stdout, 2 stderr, 3 both; or per local rank, 0:3,1:1"},
+    Flag{"tee", 't', "STREAMS", "0", kTorch, kLogs, "",
+         "write to files as well, and prefix the lines shown; values as --redirects"},
+    Flag{"log-dir", 0, "DIR", "", kTorch, kLogs, "DIR",
+         "where those files go"},
+    Flag{"duplicate-stdout-filters", 0, "TEXTS", "", kTorch, kLogs, "",
+         "copy --tee lines with any of these texts to filtered_stdout.log"},
+    Flag{"duplicate-stderr-filters", 0, "TEXTS", "", kTorch, kLogs, "",
+         "copy --tee lines with any of these texts to filtered_stderr.log"},
+    Flag{"log-max-size", 0, "SIZE", "", kDrun, kLogs, "",
+         "start a new log file at this size, as in 500K, 100M or 2G"},
+    Flag{"gpus", 0, "LIST", "", kDrun, kDevices, "",
+         "use these of the visible GPUs, as in 1,3,5; one worker each"},
+    Flag{"include", 0, "HOST:LIST", "", kDrun, kDevices, "",
+         "as --gpus, in DeepSpeed's spelling: localhost:1,3"},
+    Flag{"exclude", 0, "HOST:LIST", "", kDrun, kDevices, "",
+         "use all visible GPUs but these: localhost:0"},
+    Flag{"virtual-local-rank", 0, "", "", kTorch, kDevices, "",
+         "each worker sees its own GPU only, as LOCAL_RANK 0"},
+    Flag{"numa-binding", 0, "KIND", "", kTorch, kDevices, "node socket exclusive core-complex",
+         "bind each worker to CPUs: node, socket, exclusive or core-complex"},
+    Flag{"report-bindings", 0, "", "", kDrun, kDevices, "",
+         "say which CPUs each worker is bound to"},
+    Flag{"omp-threads", 0, "N|auto", "", kDrun, kDevices, "auto",
+         "OMP_NUM_THREADS of each worker; auto: usable cores divided by workers"},
+
+    Flag{"dry-run", 0, "", "", kDrun, kInspect, "",
+         "print who would run where, with which environment and command; start nothing"},
+    Flag{"explain", 0, "", "", kDrun, kInspect, "",
+         "print every setting, its value and where it came from; start nothing"},
+    Flag{"verbose", 'v', "", "", kDrun, kInspect, "",
+         "log more"},
+    Flag{"quiet", 0, "", "", kDrun, kInspect, "",
+         "log errors only"},
+    cli::help_flag(kInspect),
+    Flag{"help-all", 0, "", "", kDrun, kInspect, "",
+         "all flags, also those of no effect", true},
+    cli::version_flag(kInspect),
+    cli::completion_flag(kInspect),
+    cli::manual_flag(kInspect),
+
+    Flag{"monitor-interval", 0, "SECONDS", "", kTorch, kCompatibility, "",
+         "no effect: drun hears of a worker's end at once"},
+    Flag{"start-method", 0, "METHOD", "spawn", kTorch, kCompatibility, "spawn fork forkserver",
+         "no effect: every worker is a program of its own"},
+    Flag{"event-log-handler", 0, "NAME", "null", kTorch, kCompatibility, "null console",
+         "no effect: drun writes its own log"},
+    Flag{"logs-specs", 0, "NAME", "default", kTorch, kCompatibility, "default",
+         "only default: drun loads no Python plug-in"},
+};
+// clang-format on
+
+// What people who come from other launchers type: mpirun, srun, deepspeed, accelerate.
+constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"-n", "--nproc-per-node"},
+    {"-np", "--nproc-per-node"},
+    {"--np", "--nproc-per-node"},
+    {"-ppn", "--nproc-per-node"},
+    {"--ppn", "--nproc-per-node"},
+    {"--ntasks-per-node", "--nproc-per-node"},
+    {"--num-gpus", "--nproc-per-node"},
+    {"--num-processes", "--nproc-per-node"},
+    {"-N", "--nnodes"},
+    {"--nodes", "--nnodes"},
+    {"--num-nodes", "--nnodes"},
+    {"--num-machines", "--nnodes"},
+    {"--machine-rank", "--node-rank"},
+    {"--main-process-ip", "--master-addr"},
+    {"--main-process-port", "--master-port"},
+    {"-H", "--rdzv-endpoint"},
+    {"--host", "--rdzv-endpoint"},
+    {"--hosts", "--rdzv-endpoint"},
+    {"--hostfile", "--rdzv-endpoint"},
+    {"-hostfile", "--rdzv-endpoint"},
+    {"--machinefile", "--rdzv-endpoint"},
+    {"--gpu-ids", "--gpus"},
+    {"--bind-to", "--numa-binding"},
+    {"--bind-cores-to-rank", "--numa-binding"},
+    {"--tag-output", "--tee"},
+    {"--output-filename", "--log-dir"},
+    {"--enable-each-rank-log", "--log-dir"},
+    {"-V", "--version"},
+});
+
+// torchrun's variables of other names.
+constexpr std::array<cli::Variable, 3> kVariables{{
+    {"shutdown-timeout", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "", ""},
+    {"log-line-prefix-template", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "", ""},
+    {"worker-store", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1", "rank0"},
+}};
+
+constexpr cli::Program kDrunProgram{
+    .name = "drun",
+    .purpose = "start the workers of a distributed job on this node",
+    .usage =
+        "drun [flags] PROGRAM [args...]\n"
+        "       drun [flags] -m PYTHON_MODULE [args...]\n",
+    .about =
+        "Starts the workers of a distributed job on this node, together with the drun of\n"
+        "every other node: torchrun's flags and environment for any program. A PROGRAM\n"
+        "that ends in .py is run by python3 -u; everything after it is the program's.\n\n"
+        "  drun --nproc-per-node 4 ./train           one node, four workers\n"
+        "  drun --local-nodes 2 ./train              two nodes, tried on this machine\n"
+        "  drun --nnodes 2 --rdzv-endpoint HOST:29500 ./train      on each of two nodes\n",
+    .notes =
+        "Every flag may also be written with underscores, abbreviated as long as it is\n"
+        "unique, and set by a variable, which it overrides: --max-restarts is also\n"
+        "PET_MAX_RESTARTS.\n",
+    .flags = kFlags,
+    .runs_program = true,
+    .minor_group = kCompatibility,
+    .variable_prefix = "PET_",
+    .variables = kVariables,
+    .habits = kHabits,
+    .manual = manual_text,
+};
+
+}  // namespace
+
+cli::Program drun_program(bool launch) {
+  cli::Program program = kDrunProgram;
+  program.launch = launch;
+  return program;
+}
+
+}  // namespace drun::launcher

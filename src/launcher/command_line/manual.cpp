@@ -1,0 +1,107 @@
+#include "launcher/command_line/manual.hpp"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "cli/manual.hpp"
+#include "launcher/command_line/flags.hpp"
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kExitCodes{{
+    {"0", "All workers of all nodes succeeded."},
+    {"1-255",
+     "What the first worker that failed gave, on every node; 128 and the signal's number "
+     "where a signal ended it."},
+    {"2", "The command line is wrong."},
+    {"124", "A time limit of drun's passed."},
+    {"125", "drun itself failed: the store, the rendezvous, the system."},
+    {"126", "The program cannot be run."},
+    {"127", "The program was not found."},
+    {"128+n", "drun was told to stop by signal n."},
+}};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kConf{{
+    {"join_timeout",
+     "seconds until too few nodes are an error (600; static: 900, also as timeout)"},
+    {"last_call_timeout", "at most this long is waited for more nodes once MIN are there (30)"},
+    {"close_timeout",
+     "the node that carries the store waits this long for the others to leave (30)"},
+    {"keep_alive_interval", "seconds between signs of life (2)"},
+    {"keep_alive_max_attempt", "a node is lost after this many without one (3)"},
+    {"read_timeout",
+     "seconds for the store's answer to one question; then the connection is made anew (60)"},
+    {"is_host", "true or false: whether this node carries the store, where addresses cannot tell"},
+    {"rank", "as --node-rank"},
+    {"store_type", "tcp"},
+    {"heartbeat_timeout", "the same for its answer to a sign of life (5)"},
+}};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kWorkerVariables{{
+    {"RANK, WORLD_SIZE", "this worker's rank and the number of workers of the job"},
+    {"LOCAL_RANK, LOCAL_WORLD_SIZE", "the same on this node"},
+    {"GROUP_RANK, GROUP_WORLD_SIZE", "this node's rank and the number of nodes"},
+    {"ROLE_NAME, ROLE_RANK, ROLE_WORLD_SIZE", "the same among workers of this --role"},
+    {"MASTER_ADDR, MASTER_PORT", "where the workers' store is"},
+    {"TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_MAX_RESTARTS", "restarts so far, and allowed"},
+    {"TORCHELASTIC_RUN_ID", "the job's id"},
+    {"OMP_NUM_THREADS", "1 where several workers run on the node and it was not set"},
+}};
+
+template <std::size_t N>
+std::string entries(const std::array<std::pair<std::string_view, std::string_view>, N>& list) {
+  std::string result;
+  for (const auto& [name, text] : list)
+    result += cli::troff_entry(name, text);
+  return result;
+}
+
+constexpr std::string_view kSynopsis =
+    ".B drun\n[\\fIflags\\fR] \\fIprogram\\fR [\\fIargs\\fR...]\n.br\n"
+    ".B drun\n[\\fIflags\\fR] \\fB\\-m\\fR \\fImodule\\fR [\\fIargs\\fR...]\n";
+
+constexpr std::string_view kDescription =
+    "drun is started on every node of a job, as torchrun is and with its flags. The nodes meet "
+    "at\n"
+    "the endpoint and agree on their ranks; each starts its workers with torchrun's variables "
+    "in\n"
+    "their environment, watches them, and restarts all of them together when one is lost.\n"
+    ".PP\n"
+    "The program is looked up in PATH. A file that ends in .py is run by\n"
+    "\\fB${PYTHON_EXEC:\\-python3} \\-u\\fR. Everything after the program is the program's;\n"
+    "\\fB${local_rank}\\fR in it becomes the worker's local rank.\n"
+    ".PP\n"
+    "A flag may be written with underscores and abbreviated as long as it is unique; the last "
+    "of\n"
+    "several wins. Each is also read from a variable, \\fB\\-\\-max\\-restarts\\fR from\n"
+    "\\fBPET_MAX_RESTARTS\\fR; the flag wins.\n";
+
+constexpr std::string_view kExamples =
+    ".SH EXAMPLES\n"
+    "One node, a worker per GPU:\n"
+    ".PP\n.nf\n.RS\ndrun \\-\\-nproc\\-per\\-node gpu train.py\n.RE\n.fi\n.PP\n"
+    "Two nodes, the same command on both:\n"
+    ".PP\n.nf\n.RS\ndrun \\-\\-nnodes 2 \\-\\-nproc\\-per\\-node 4 \\-\\-rdzv\\-endpoint "
+    "node0:29500 ./train\n.RE\n.fi\n.PP\n"
+    "The same two nodes, tried on one machine:\n"
+    ".PP\n.nf\n.RS\ndrun \\-\\-local\\-nodes 2 \\-\\-nproc\\-per\\-node 4 ./train\n.RE\n.fi\n";
+
+}  // namespace
+
+cli::ManualText manual_text() {
+  cli::ManualText text;
+  text.synopsis = kSynopsis;
+  text.description = kDescription;
+  text.group = kRendezvousGroup;
+  text.below_group =
+      ".PP\nThe keys of \\fB\\-\\-rdzv\\-conf\\fR; decimals are allowed:\n" + entries(kConf);
+  text.sections =
+      ".SH \"EXIT STATUS\"\n" + entries(kExitCodes) +
+      ".SH ENVIRONMENT\nEvery worker gets, beside what drun itself was started with:\n" +
+      entries(kWorkerVariables) + std::string(kExamples);
+  return text;
+}
+
+}  // namespace drun::launcher

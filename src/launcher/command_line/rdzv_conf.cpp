@@ -1,0 +1,132 @@
+#include "launcher/command_line/rdzv_conf.hpp"
+
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/trimmed.hpp"
+#include "cli/usage_error.hpp"
+#include "launcher/command_line/values.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr std::string_view kKeys =
+    "join_timeout, last_call_timeout, close_timeout, keep_alive_interval, keep_alive_max_attempt, "
+    "heartbeat_timeout, read_timeout, is_host, timeout, store_type, rank";
+
+// cli::GivenFlags that have a flag of their own, and what people write here instead.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kElsewhere{{
+    {"backend", "--rdzv-backend"},
+    {"endpoint", "--rdzv-endpoint"},
+    {"run_id", "--rdzv-id"},
+    {"min_nodes", "--nnodes"},
+    {"max_nodes", "--nnodes"},
+    {"local_addr", "--local-addr"},
+}};
+
+struct Entry {
+  const cli::Setting& setting;
+  std::string key;
+  std::string value;
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw cli::UsageError(setting.shown + " " + cli::quote(key + "=" + value) + ": " + why);
+  }
+
+  [[nodiscard]] Milliseconds seconds() const {
+    constexpr double kLongest = 1e9;  // 31 years; a clock in nanoseconds ends at 292
+    double number = 0;
+    const char* end = value.data() + value.size();
+    const auto [at, ec] = std::from_chars(value.data(), end, number, std::chars_format::fixed);
+    if (ec != std::errc() || at != end || !std::isfinite(number) || number > kLongest) {
+      refuse("expected a time in seconds");
+    }
+    const Milliseconds result(static_cast<std::int64_t>(number * 1000 + 0.5));
+    if (result.count() < 1) refuse("expected a time greater than zero, in seconds");
+    return result;
+  }
+
+  [[nodiscard]] int integer(int lowest) const {
+    const cli::Setting part{setting.flag, setting.source, setting.shown + " " + key, value};
+    return parse_integer(part, lowest, 1'000'000);
+  }
+
+  [[nodiscard]] bool boolean() const {
+    std::string lower = value;
+    for (char& c : lower)
+      c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const char* word : {"1", "true", "t", "yes", "y"}) {
+      if (lower == word) return true;
+    }
+    for (const char* word : {"0", "false", "f", "no", "n"}) {
+      if (lower == word) return false;
+    }
+    refuse("expected true or false");
+  }
+};
+
+void apply(const Entry& entry, GivenConf& given) {
+  const std::string& key = entry.key;
+  RendezvousConf& conf = given.conf;
+  if (key == "join_timeout") {
+    given.join_timeout = entry.seconds();
+  } else if (key == "timeout") {
+    given.timeout = entry.seconds();
+  } else if (key == "last_call_timeout") {
+    conf.last_call_timeout = entry.seconds();
+  } else if (key == "close_timeout") {
+    conf.close_timeout = entry.seconds();
+  } else if (key == "keep_alive_interval") {
+    conf.keep_alive_interval = entry.seconds();
+  } else if (key == "keep_alive_max_attempt") {
+    conf.keep_alive_max_attempt = entry.integer(1);
+  } else if (key == "heartbeat_timeout" || key == "heartbeat") {
+    conf.heartbeat_timeout = entry.seconds();
+  } else if (key == "read_timeout") {
+    conf.read_timeout = entry.seconds();
+  } else if (key == "is_host") {
+    conf.is_host = entry.boolean();
+  } else if (key == "rank") {
+    given.rank = entry.integer(0);
+  } else if (key == "store_type") {
+    if (entry.value != "tcp") {
+      entry.refuse("drun's store is reached over TCP only: store_type=tcp");
+    }
+  } else {
+    for (const auto& [name, flag] : kElsewhere) {
+      if (key == name) entry.refuse("this is set by " + std::string(flag));
+    }
+    throw cli::UsageError(entry.setting.shown + ": unknown key " + cli::quote(key) +
+                          "; known are " + std::string(kKeys));
+  }
+}
+
+}  // namespace
+
+GivenConf parse_conf(const cli::Setting& setting) {
+  GivenConf given;
+  if (setting.value.find_first_not_of(' ') == std::string::npos) return given;
+  for (const std::string& item : split(setting.value, ',')) {
+    const auto trim = [](std::string_view text) { return std::string(trimmed(text, " ")); };
+    const auto equals = item.find('=');
+    Entry entry{setting, trim(item.substr(0, equals)), ""};
+    if (entry.key.empty()) refuse(setting, "expected KEY=VALUE pairs with commas between");
+    if (equals != std::string::npos) entry.value = trim(item.substr(equals + 1));
+    if (entry.value.empty()) {
+      throw cli::UsageError(setting.shown + ": the key " + cli::quote(entry.key) +
+                            " needs a value");
+    }
+    apply(entry, given);
+  }
+  if (given.join_timeout) given.conf.join_timeout = *given.join_timeout;
+  return given;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,22 @@
+// --rdzv-conf: "join_timeout=60,is_host=true". Pure.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "cli/parse.hpp"
+#include "launcher/options/options.hpp"
+
+namespace drun::launcher {
+
+struct GivenConf {
+  RendezvousConf conf;
+  std::optional<std::chrono::milliseconds> join_timeout;  // as given
+  std::optional<std::chrono::milliseconds> timeout;       // the static backend's name for it
+  std::optional<int> rank;                                // the static backend's --node-rank
+};
+
+// Unknown keys and bad values are refused by name: throws UsageError.
+[[nodiscard]] GivenConf parse_conf(const cli::Setting& setting);
+
+}  // namespace drun::launcher

@@ -1,0 +1,156 @@
+#include "launcher/command_line/values.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "base/trimmed.hpp"
+#include "cli/usage_error.hpp"
+
+namespace drun::launcher {
+namespace {
+
+// A signal number from a name or number; 0: none.
+int signal_number(std::string_view text) {
+  const int number = process::parse_signal(text);
+  return number >= 1 && number <= 64 ? number : 0;
+}
+
+// "137", "1-9" -> codes; "SIGKILL", "KILL" -> a signal
+bool add_exit(std::string_view item, ExitSet& set) {
+  const auto dash = item.find('-');
+  const auto low = cli::whole_number(item.substr(0, dash));
+  if (!low) {
+    const int signal = signal_number(item);
+    if (signal != 0) set.signals.set(static_cast<std::size_t>(signal));
+    return signal != 0;
+  }
+  const auto high = dash == std::string_view::npos ? low : cli::whole_number(item.substr(dash + 1));
+  if (!high || *low < 0 || *high > 255 || *low > *high) return false;
+  for (auto code = *low; code <= *high; ++code)
+    set.codes.set(static_cast<std::size_t>(code));
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> result;
+  while (true) {
+    const auto at = text.find(separator);
+    result.emplace_back(text.substr(0, at));
+    if (at == std::string_view::npos) return result;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::pair<int, int> parse_nodes(const cli::Setting& setting) {
+  constexpr long long kMost = 100'000;
+  const auto parts = split(setting.value, ':');
+  if (parts.size() > 2) refuse(setting, "expected N or MIN:MAX");
+  const auto low = cli::whole_number(parts.front());
+  const auto high = cli::whole_number(parts.back());
+  if (!low || !high) refuse(setting, "expected N or MIN:MAX, both whole numbers");
+  if (*low < 1) refuse(setting, "at least one node must take part");
+  if (*high > kMost) refuse(setting, "at most " + std::to_string(kMost) + " nodes");
+  if (*low > *high) refuse(setting, "MIN is greater than MAX");
+  return {static_cast<int>(*low), static_cast<int>(*high)};
+}
+
+std::vector<int> parse_signals(const cli::Setting& setting) {
+  std::vector<int> result;
+  if (setting.value.empty()) return result;
+  for (const std::string& name : split(setting.value, ',')) {
+    const std::string given(trimmed(name));
+    const int number = signal_number(given);
+    if (number == 0) {
+      refuse(setting, "there is no signal " + cli::quote(given) +
+                          "; expected names such as SIGTERM,SIGUSR1");
+    }
+    if (number == SIGKILL || number == SIGSTOP) {
+      refuse(setting, "no program can catch " + process::signal_name(number));
+    }
+    if (std::find(result.begin(), result.end(), number) == result.end()) result.push_back(number);
+  }
+  return result;
+}
+
+int parse_stop_signal(const cli::Setting& setting) {
+  const int number = signal_number(setting.value);
+  if (number == 0) refuse(setting, "expected a signal such as SIGTERM or SIGINT");
+  if (number == SIGSTOP || number == SIGCONT) {
+    refuse(setting, process::signal_name(number) + " does not end a process");
+  }
+  return number;
+}
+
+ExitSet parse_exit_set(const cli::Setting& setting) {
+  ExitSet result;
+  for (const std::string& item : split(setting.value, ',')) {
+    if (!add_exit(item, result)) {
+      refuse(setting, cli::quote(item) +
+                          " is no exit code (0-255), range or signal; expected a list such as "
+                          "1-9,137,SIGKILL");
+    }
+  }
+  return result;
+}
+
+StreamChoice parse_streams(const cli::Setting& setting) {
+  const char* const why =
+      "expected 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or such a number per local rank as "
+      "in 0:3,1:1";
+  const auto bits = [&](std::string_view text) {
+    if (text.size() != 1 || text.front() < '0' || text.front() > '3') refuse(setting, why);
+    return text.front() - '0';
+  };
+  StreamChoice result;
+  if (setting.value.find(':') == std::string::npos) {
+    result.all = bits(setting.value);
+    return result;
+  }
+  for (const std::string& item : split(setting.value, ',')) {
+    const auto parts = split(item, ':');
+    const auto rank = cli::whole_number(parts.front());
+    if (parts.size() != 2 || !rank || *rank < 0 || *rank > 1'000'000) refuse(setting, why);
+    result.by_local_rank[static_cast<int>(*rank)] = bits(parts.back());
+  }
+  return result;
+}
+
+std::vector<int> parse_ranks(const cli::Setting& setting) {
+  std::vector<int> result;
+  for (const std::string& item : split(setting.value, ',')) {
+    const auto rank = cli::whole_number(item);
+    if (!rank || *rank < 0 || *rank > 1'000'000) {
+      refuse(setting, "expected local ranks with commas between, as in 0,1");
+    }
+    result.push_back(static_cast<int>(*rank));
+  }
+  return result;
+}
+
+std::vector<std::string> parse_texts(const cli::Setting& setting) {
+  std::vector<std::string> result;
+  std::string current;
+  const std::string& text = setting.value;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != ',') {
+      current += text[i];
+    } else if (i + 1 < text.size() && text[i + 1] == ',') {
+      current += ',';
+      ++i;
+    } else {
+      if (!current.empty()) result.push_back(current);
+      current.clear();
+    }
+  }
+  if (!current.empty()) result.push_back(current);
+  return result;
+}
+
+}  // namespace drun::launcher

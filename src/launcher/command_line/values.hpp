@@ -1,0 +1,33 @@
+// What the values of drun's flags mean. Each function throws UsageError naming the flag or variable
+// as the user wrote it, the value, and what is allowed. Blanks around a number do not matter. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/values.hpp"
+#include "launcher/options/options.hpp"
+
+namespace drun::launcher {
+
+// "2" or "1:4" -> minimum and maximum
+[[nodiscard]] std::pair<int, int> parse_nodes(const cli::Setting& setting);
+// "SIGUSR1,USR2,10" -> numbers; SIGKILL and SIGSTOP cannot be caught and are refused.
+[[nodiscard]] std::vector<int> parse_signals(const cli::Setting& setting);
+[[nodiscard]] int parse_stop_signal(const cli::Setting& setting);
+// "1-9,137,SIGKILL"
+[[nodiscard]] ExitSet parse_exit_set(const cli::Setting& setting);
+// "3" or "0:3,1:1"
+[[nodiscard]] StreamChoice parse_streams(const cli::Setting& setting);
+// "0,2,5": not negative
+[[nodiscard]] std::vector<int> parse_ranks(const cli::Setting& setting);
+// "a,b,,c" -> "a", "b,c": a doubled comma stands for one, as in torchrun
+[[nodiscard]] std::vector<std::string> parse_texts(const cli::Setting& setting);
+// Splits at every `separator`; "" gives one empty element.
+[[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
+
+}  // namespace drun::launcher

@@ -1,0 +1,189 @@
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/answer.hpp"
+#include "cli/manual.hpp"
+#include "launcher/command_line/flags.hpp"
+#include "launcher/command_line/values.hpp"
+#include "support/golden.hpp"
+#include "support/options_support.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using drun::test::expect_golden;
+using test::parse;
+using test::words;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(HelpTest, HelpIsGolden) {
+  const Parsed parsed = parse({"--help"});
+  EXPECT_EQ(parsed.exit_code, 0);
+  expect_golden("command_line/help.txt", parsed.text);
+  expect_golden("command_line/help_all.txt", parse({"--help-all"}).text);
+  EXPECT_EQ(parse({"-h"}).text, parsed.text);
+  EXPECT_EQ(parse(words("--nnodes x --help")).text, parsed.text);
+  EXPECT_EQ(parse({"--help"}, {"PET_STANDALONE=broken"}).text, parsed.text);
+}
+
+TEST(HelpTest, TheManualIsGolden) {
+  expect_golden("command_line/drun.1", parse({"--print-man"}).text);
+}
+
+TEST(HelpTest, EachGroupFitsAScreen) {
+  std::size_t longest = 0;
+  std::size_t lines = 0;
+  for (const std::string& line : split(help_text(drun_program(true), true), '\n')) {
+    EXPECT_LE(line.size(), 80U) << line;
+    lines = line.empty() ? 0 : lines + 1;
+    longest = std::max(longest, lines);
+  }
+  EXPECT_LE(longest, 24U);
+}
+
+TEST(HelpTest, EveryFlagIsInTheHelpAndInTheManual) {
+  const std::string help = help_text(drun_program(true), true);
+  const std::string manual = manual_page(drun_program(false));
+  for (const cli::Flag& flag : drun_program(true).flags) {
+    EXPECT_THAT(help, HasSubstr("--" + std::string(flag.name)));
+    EXPECT_THAT(manual, HasSubstr("\\fB\\-\\-" + cli::troff(flag.name) + "\\fR"));
+  }
+}
+
+TEST(HelpTest, UseEnvIsOfferedByTheOlderCommandOnly) {
+  EXPECT_THAT(parse({"--help"}, {}, "drun-launch").text, HasSubstr("--use-env"));
+  EXPECT_THAT(parse({"--help"}).text, Not(HasSubstr("--use-env")));
+}
+
+TEST(HelpTest, TheTableIsConsistent) {
+  std::set<std::string_view> names;
+  std::set<char> letters;
+  for (const cli::Flag& flag : drun_program(true).flags) {
+    EXPECT_TRUE(names.insert(flag.name).second) << flag.name;
+    EXPECT_TRUE(flag.letter == 0 || letters.insert(flag.letter).second) << flag.name;
+    EXPECT_EQ(flag.metavar.empty(), !flag.takes_value()) << flag.name;
+    EXPECT_FALSE(flag.help.empty()) << flag.name;
+    EXPECT_FALSE(flag.help.ends_with('.')) << flag.name;
+    EXPECT_EQ(flag.name.find('_'), std::string_view::npos) << flag.name;
+  }
+}
+
+std::string with_bars_escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+// The table at the end of docs/cli.md.
+std::string flag_table() {
+  std::string result;
+  for (const std::string_view group : drun_program(true).groups()) {
+    result += "\n### " + std::string(group) + "\n\n| Flag | Default | torchrun | Meaning |\n" +
+              "|---|---|---|---|\n";
+    for (const cli::Flag& flag : drun_program(true).flags) {
+      if (flag.group != group) continue;
+      result += "| `";
+      if (flag.letter != 0) result += "-" + std::string(1, flag.letter) + "`, `";
+      result += "--" + std::string(flag.name);
+      if (!flag.metavar.empty()) result += " " + with_bars_escaped(flag.metavar);
+      result += "` | ";
+      if (!flag.fallback.empty()) result += "`" + std::string(flag.fallback) + "`";
+      result += flag.origin == cli::Origin::Own      ? " | | "
+                : flag.origin == cli::Origin::Launch ? " | launch | "
+                                                     : " | yes | ";
+      result += with_bars_escaped(flag.help) + " |\n";
+    }
+  }
+  return result + "\n";
+}
+
+TEST(HelpTest, TheDocumentListsEveryFlag) {
+  const std::string path = std::string(DRUN_SOURCE_DIR) + "/docs/cli.md";
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  std::string document = text.str();
+  const auto begin = document.find("-->", document.find("<!-- flags")) + 4;
+  const auto end = document.find("<!-- end of flags -->");
+  ASSERT_LE(begin, end);
+  if (std::getenv("DRUN_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << document.replace(begin, end - begin, flag_table());
+    return;
+  }
+  EXPECT_EQ(document.substr(begin, end - begin), flag_table())
+      << "DRUN_UPDATE_GOLDEN=1 writes it anew";
+}
+
+// Section by section what torchrun 2.14 has: a flag that is missing here breaks somebody's script.
+TEST(HelpTest, TorchrunsFlagsAreAllThere) {
+  for (const char* name : {"nnodes",
+                           "nproc-per-node",
+                           "rdzv-backend",
+                           "rdzv-endpoint",
+                           "rdzv-id",
+                           "rdzv-conf",
+                           "standalone",
+                           "max-restarts",
+                           "monitor-interval",
+                           "start-method",
+                           "event-log-handler",
+                           "role",
+                           "module",
+                           "no-python",
+                           "run-path",
+                           "log-dir",
+                           "redirects",
+                           "tee",
+                           "log-line-prefix-template",
+                           "local-ranks-filter",
+                           "duplicate-stdout-filters",
+                           "duplicate-stderr-filters",
+                           "node-rank",
+                           "master-addr",
+                           "master-port",
+                           "local-addr",
+                           "logs-specs",
+                           "numa-binding",
+                           "signals-to-handle",
+                           "shutdown-timeout",
+                           "virtual-local-rank",
+                           "print-completion"}) {
+    ASSERT_NE(drun_program(false).find(name), nullptr) << name;
+    EXPECT_EQ(drun_program(false).find(name)->origin, cli::Origin::Torchrun) << name;
+  }
+  EXPECT_EQ(drun_program(false).find("module")->letter, 'm');
+  EXPECT_EQ(drun_program(false).find("redirects")->letter, 'r');
+  EXPECT_EQ(drun_program(false).find("tee")->letter, 't');
+  EXPECT_EQ(variable_of(drun_program(false), *drun_program(false).find("nproc-per-node")),
+            "PET_NPROC_PER_NODE");
+}
+
+TEST(HelpTest, ExplainSaysWhereEachValueCameFrom) {
+  const Parsed parsed =
+      parse(words("--explain --nnodes 2 --rdzv-endpoint h --rdzv-conf join_timeout=1.5 ./train"),
+            {"PET_MAX_RESTARTS=3", "PET_NO_PYTHON=0"});
+  EXPECT_EQ(parsed.exit_code, 0);
+  expect_golden("command_line/explain.txt", parsed.text);
+  EXPECT_EQ(parse(words("--explain --nnodes 0 ./train")).exit_code, 2);
+}
+
+TEST(HelpTest, AValueThatIsTooWideForItsColumnHasALineOfItsOwn) {
+  const std::string conf = "join_timeout=1000,last_call_timeout=10";
+  const Parsed parsed = parse(words("--explain --rdzv-conf " + conf + " ./train"));
+  const std::string indent(26, ' ');
+  EXPECT_THAT(parsed.text, HasSubstr("\nrdzv-conf                 " + conf + "\n" + indent +
+                                     std::string(31, ' ') + "--rdzv-conf\n"));
+  EXPECT_THAT(parsed.text, HasSubstr("\nduplicate-stdout-filters  -  "));
+}
+
+}  // namespace
+}  // namespace drun::launcher

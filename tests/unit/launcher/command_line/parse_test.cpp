@@ -1,0 +1,61 @@
+#include "launcher/command_line/parse.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/options_support.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using test::options_of;
+using test::parse;
+using test::parse_line;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(OptionsTest, APlainProgramIsAStandaloneJobOfOneWorker) {
+  const Options options = options_of("./train --lr 0.1");
+  EXPECT_EQ(options.backend, Backend::Standalone);
+  EXPECT_EQ(options.min_nodes, 1);
+  EXPECT_EQ(options.max_nodes, 1);
+  EXPECT_EQ(options.nproc_per_node, 1);
+  EXPECT_EQ(options.run_id, "fresh-id");
+  EXPECT_EQ(options.max_restarts, 0);
+  EXPECT_EQ(options.role, "default");
+  EXPECT_FALSE(options.node_rank);
+  EXPECT_FALSE(options.master_port);
+  EXPECT_THAT(options.command, ElementsAre("./train", "--lr", "0.1"));
+}
+
+TEST(OptionsTest, AnEndpointWithoutABackendMeansC10d) {
+  const Options options =
+      options_of("--nnodes 2 --nproc-per-node 4 --rdzv-endpoint host:29500 ./train");
+  EXPECT_EQ(options.backend, Backend::C10d);
+  EXPECT_EQ(options.endpoint, (Endpoint{"host", 29500}));
+  EXPECT_EQ(options.run_id, "none");
+  EXPECT_EQ(options.conf.join_timeout, std::chrono::seconds(600));
+}
+
+TEST(OptionsTest, AUsageErrorIsOneLineAndCode2) {
+  const Parsed parsed = parse_line("--nnodes 0 ./train");
+  EXPECT_FALSE(parsed.options);
+  EXPECT_EQ(parsed.exit_code, 2);
+  EXPECT_EQ(parsed.text, "drun: error: --nnodes '0': at least one node must take part\n");
+}
+
+TEST(OptionsTest, VersionPrintsTheVersion) {
+  const Parsed parsed = parse({"--version"});
+  EXPECT_EQ(parsed.exit_code, 0);
+  EXPECT_EQ(parsed.text, "drun 0.1.0\n");
+}
+
+TEST(OptionsTest, SaysThatThereIsNoWatchdogForTorchsTimers) {
+  EXPECT_THAT(options_of("./train", {"TORCHELASTIC_ENABLE_FILE_TIMER=1"}).notes,
+              testing::ElementsAre(testing::StartsWith("TORCHELASTIC_ENABLE_FILE_TIMER")));
+  EXPECT_TRUE(options_of("./train", {"TORCHELASTIC_ENABLE_FILE_TIMER=0"}).notes.empty());
+  EXPECT_TRUE(options_of("./train", {"TORCHELASTIC_TIMER_FILE=/tmp/x"}).notes.empty());
+}
+
+}  // namespace
+}  // namespace drun::launcher
