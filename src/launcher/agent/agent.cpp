@@ -51,7 +51,7 @@ class Agent {
       : options_(options),
         host_name_(own_host_name()),
         single_node_(options.max_nodes == 1),
-        signals_(io_, options),
+        signals_(io_, signals_of_agent(options)),
         timer_(io_),
         output_(output_options(options, host_name_)),
         status_({::isatty(STDERR_FILENO) == 1,
@@ -64,7 +64,7 @@ class Agent {
         backend_(io_, options, host_name_, backend_calls()) {}
 
   int run() {
-    signals_.start([this](SignalMeaning meaning, int signal) { on_signal(meaning, signal); });
+    signals_.start([this](int signal) { on_signal(signal); });
     workers_.listen();
     backend_.start();
     arm_timer();
@@ -259,8 +259,8 @@ class Agent {
 
   // ---- signals ----
 
-  void on_signal(SignalMeaning meaning, int signal) {
-    switch (meaning) {
+  void on_signal(int signal) {
+    switch (meaning_of(signal, options_)) {
       case SignalMeaning::Resize:
         output_.resize();
         return workers_.forward(signal);
@@ -376,7 +376,7 @@ class Agent {
   const std::string host_name_;
   const bool single_node_;
   asio::io_context io_{1};
-  AgentSignals signals_;
+  CaughtSignals signals_;
   asio::steady_timer timer_;
   Output output_;
   StatusReporter status_;

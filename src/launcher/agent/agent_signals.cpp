@@ -24,27 +24,30 @@ SignalMeaning meaning_of(int signal, const Options& options) {
   return SignalMeaning::Stop;
 }
 
-AgentSignals::AgentSignals(asio::io_context& io, const Options& options)
-    : options_(options), signals_(io), caught_() {
-  sigemptyset(&caught_);
+std::vector<int> signals_of_agent(const Options& options) {
+  std::vector<int> signals;
   for (const int signal : options.signals_to_handle)
-    if (!ignored_by_nohup(signal)) add(signal);
-  for (const int signal : options.forward_signals)
-    add(signal);
-  if (!ignored_from_start(SIGTSTP)) add(SIGTSTP);
-  add(SIGWINCH);
+    if (!ignored_by_nohup(signal)) signals.push_back(signal);
+  signals.insert(signals.end(), options.forward_signals.begin(), options.forward_signals.end());
+  if (!ignored_from_start(SIGTSTP)) signals.push_back(SIGTSTP);
+  signals.push_back(SIGWINCH);
+  return signals;
 }
 
-AgentSignals::~AgentSignals() {
+CaughtSignals::CaughtSignals(asio::io_context& io, const std::vector<int>& signals)
+    : signals_(io), caught_() {
+  sigemptyset(&caught_);
+  for (const int signal : signals) {
+    signals_.add(signal);
+    sigaddset(&caught_, signal);
+  }
+}
+
+CaughtSignals::~CaughtSignals() {
   ::pthread_sigmask(SIG_BLOCK, &caught_, nullptr);
 }
 
-void AgentSignals::add(int signal) {
-  signals_.add(signal);
-  sigaddset(&caught_, signal);
-}
-
-void AgentSignals::start(Call call) {
+void CaughtSignals::start(Call call) {
   call_ = std::move(call);
   wait();
   sigset_t none;
@@ -52,15 +55,15 @@ void AgentSignals::start(Call call) {
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
 }
 
-void AgentSignals::cancel() {
+void CaughtSignals::cancel() {
   cancelled_ = true;
   signals_.cancel();
 }
 
-void AgentSignals::wait() {
+void CaughtSignals::wait() {
   signals_.async_wait([this](asio::error_code error, int signal) {
     if (error) return;
-    call_(meaning_of(signal, options_), signal);
+    call_(signal);
     if (!cancelled_) wait();
   });
 }

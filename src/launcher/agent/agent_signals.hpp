@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <functional>
+#include <vector>
 
 #include <asio/io_context.hpp>
 #include <asio/signal_set.hpp>
@@ -20,16 +21,20 @@ enum class SignalMeaning {
 };
 [[nodiscard]] SignalMeaning meaning_of(int signal, const Options& options);
 
-class AgentSignals {
- public:
-  using Call = std::function<void(SignalMeaning meaning, int signal)>;
+// What an agent catches.
+[[nodiscard]] std::vector<int> signals_of_agent(const Options& options);
 
-  // `options` and `io` must outlive this. Catches the signals from here on; they wait for start().
-  AgentSignals(asio::io_context& io, const Options& options);
-  AgentSignals(const AgentSignals&) = delete;
-  AgentSignals& operator=(const AgentSignals&) = delete;
+class CaughtSignals {
+ public:
+  using Call = std::function<void(int signal)>;
+
+  // `io` must outlive this. Catches the signals (one may be named twice) from here on; they wait
+  // for start().
+  CaughtSignals(asio::io_context& io, const std::vector<int>& signals);
+  CaughtSignals(const CaughtSignals&) = delete;
+  CaughtSignals& operator=(const CaughtSignals&) = delete;
   // Blocks them for good, in this thread: whoever ends now ends with its own code, not by a signal.
-  ~AgentSignals();
+  ~CaughtSignals();
 
   // `call` is called from the loop, once per signal, until cancel(). Unblocks all signals in this
   // thread: they may have been blocked until now, so that none is lost or kills drun as it starts.
@@ -37,10 +42,8 @@ class AgentSignals {
   void cancel();
 
  private:
-  void add(int signal);
   void wait();
 
-  const Options& options_;
   asio::signal_set signals_;
   sigset_t caught_;
   Call call_;

@@ -1,0 +1,192 @@
+#include "launcher/local_nodes/agents_parent.hpp"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "drun/base/log.hpp"
+#include "launcher/process/detach.hpp"
+#include "launcher/process/suspension.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kSuspendLimit{1'000};
+
+// Waits for the end or the stop of a child, at most so long. SIGCHLD is blocked.
+void await_child(Clock::duration limit) {
+  sigset_t child;
+  ::sigemptyset(&child);
+  ::sigaddset(&child, SIGCHLD);
+  const auto left = std::chrono::nanoseconds(limit).count();
+  const timespec time{left / 1'000'000'000, left % 1'000'000'000};
+  (void)::sigtimedwait(&child, nullptr, &time);
+}
+
+bool has_stopped_or_ended(pid_t agent) {
+  siginfo_t info{};
+  const int found =
+      ::waitid(P_PID, static_cast<id_t>(agent), &info, WSTOPPED | WEXITED | WNOHANG | WNOWAIT);
+  return found != 0 || info.si_pid != 0;
+}
+
+}  // namespace
+
+std::vector<int> signals_of_parent(const Options& options) {
+  std::vector<int> signals = signals_of_agent(options);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
+    if (!ignored_by_nohup(signal)) signals.push_back(signal);
+  if (!ignored_from_start(SIGTTIN)) signals.push_back(SIGTTIN);
+  return signals;
+}
+
+AgentsParent::AgentsParent(const Options& options, std::vector<pid_t> agents, Unnoticed& unnoticed,
+                           OutputRelay& relay)
+    : options_(options),
+      agents_(std::move(agents)),
+      unnoticed_(unnoticed),
+      relay_(relay),
+      signals_(io_, signals_of_parent(options)),
+      flush_(io_, {[&relay](milliseconds limit) { relay.drain(limit); },
+                   [&relay] { return relay.flush_progress(); }, [] {}}),
+      ends_(static_cast<int>(agents_.size()), options.min_nodes) {}
+
+int AgentsParent::run() {
+  {
+    // Undone on every way out: what is thrown from here is logged when the relay is gone.
+    const std::unique_ptr<OutputRelay, void (*)(OutputRelay*)> redirected(
+        &relay_, [](OutputRelay*) { log::redirect({}); });
+    log::redirect([this](std::string line) { relay_.message(std::move(line)); });
+    signals_.start([this](int signal) { on_signal(signal); });
+    collect();
+    io_.run();
+  }
+  if (!relay_.finish()) shutdown_.on_output_lost();
+  return shutdown_.exit_code();
+}
+
+// ---- signals ----
+
+void AgentsParent::on_signal(int signal) {
+  if (signal == SIGCHLD) return collect();
+  if (signal == SIGTTIN) return suspend_all(signal);
+  switch (meaning_of(signal, options_)) {
+    case SignalMeaning::Suspend:
+      return suspend_all(signal);
+    case SignalMeaning::Resize:
+      relay_.resize();
+      return signal_all(signal);
+    case SignalMeaning::Forward:
+      return signal_all(signal);
+    case SignalMeaning::Stop:
+      return on_stop(signal);
+  }
+}
+
+// What a request means each agent decides itself, by the same rules; so it gets also what only
+// repeats one.
+void AgentsParent::on_stop(int signal) {
+  const auto level = stop_requests_.count(signal, Clock::now());
+  ends_.on_stop();
+  if (level == StopLevel::Force && ends_.left() > 0) {
+    kill_agents(signal);
+  } else {
+    signal_all(signal);
+    signal_all(SIGCONT);  // one that was stopped could not act on it
+  }
+  if (level) perform(shutdown_.on_stop(*level, signal));
+}
+
+void AgentsParent::kill_agents(int signal) {
+  log::warning("received " + process::signal_name(signal) + " again: killing the agents");
+  ends_.on_killed(signal);
+  signal_all(SIGKILL);  // their guardians see to the workers
+}
+
+void AgentsParent::signal_all(int signal) const {
+  for (const pid_t agent : agents_)
+    if (agent > 0) ::kill(agent, signal);
+}
+
+// Ctrl-Z reaches this process alone: the agents suspend their workers and themselves first.
+// SIGTTIN: an agent says that a worker reads the terminal while this job is in the background.
+void AgentsParent::suspend_all(int signal) {
+  if (!process::can_be_suspended()) return;
+  signal_all(SIGTSTP);
+  wait_until_suspended();
+  process::suspend(signal);
+  signal_all(SIGCONT);
+  collect();  // whose end was heard of meanwhile
+}
+
+// One that stopped later than it is told to go on would stay so. One that hangs is left behind.
+void AgentsParent::wait_until_suspended() const {
+  const process::SignalBlock block;
+  const auto deadline = Clock::now() + kSuspendLimit;
+  for (const pid_t agent : agents_) {
+    while (agent > 0 && !has_stopped_or_ended(agent)) {
+      const auto left = deadline - Clock::now();
+      if (left <= Clock::duration::zero()) return;
+      await_child(left);
+    }
+  }
+}
+
+// ---- ends ----
+
+void AgentsParent::collect() {
+  for (std::size_t node = 0; node < agents_.size(); ++node) {
+    int status = 0;
+    if (agents_[node] > 0 && ::waitpid(agents_[node], &status, WNOHANG) == agents_[node])
+      on_end(node, process::from_wait_status(status));
+  }
+  if (ends_.left() == 0) perform(shutdown_.on_outcome(ends_.exit_code(), Farewell::None));
+}
+
+void AgentsParent::on_end(std::size_t node, const process::ExitStatus& status) {
+  const pid_t agent = std::exchange(agents_[node], -1);
+  if (status.signal != 0 && !ends_.killed())
+    log::error("an agent (pid " + std::to_string(agent) + ") was " + process::describe(status));
+  if (ends_.on_end(status, unnoticed_[node]) == NodeEnds::Step::None) return;
+  log::error("stopping: " + std::to_string(ends_.left()) + " of at least " +
+             std::to_string(options_.min_nodes) + " nodes left");
+  signal_all(SIGTERM);
+  signal_all(SIGCONT);
+}
+
+void AgentsParent::perform(const ShutdownFsm::Steps& steps) {
+  using enum ShutdownFsm::Step;
+  for (const auto step : steps) {
+    switch (step) {
+      case Sweep:  // each agent has swept its own
+        perform(shutdown_.on_swept());
+        break;
+      case Leave:
+        flush_.start(shutdown_.exit_code(), stop_requests_.any(),
+                     [this](bool lost) { perform(shutdown_.on_flushed(lost)); });
+        break;
+      case GiveUpReader:
+        flush_.give_up("received " + process::signal_name(shutdown_.signal()));
+        break;
+      case End:
+        signals_.cancel();
+        break;
+      case StopJob:
+      case KillWorkers:
+      case Report:
+      case ServeOthers:
+      case SayGoodbye:
+        break;  // the agents' own
+    }
+  }
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,65 @@
+// The parent of the agents of --local-nodes while they run: passes signals on to them, hears of
+// their ends, and ends as they do: by the same machine, with the same rules for requests to stop
+// and for whoever reads the output.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#include <asio/io_context.hpp>
+
+#include "launcher/agent/agent_signals.hpp"
+#include "launcher/agent/output_flush.hpp"
+#include "launcher/agent/shared_array.hpp"
+#include "launcher/agent/shutdown_fsm.hpp"
+#include "launcher/agent/stop_requests.hpp"
+#include "launcher/local_nodes/node_ends.hpp"
+#include "launcher/options/options.hpp"
+#include "launcher/output/output_relay.hpp"
+#include "launcher/process/exit_status.hpp"
+
+namespace drun::launcher {
+
+// What this process blocks until run(): the agents' ends, and what it passes on to them.
+[[nodiscard]] std::vector<int> signals_of_parent(const Options& options);
+
+class AgentsParent {
+ public:
+  // One flag per agent: it left, and the others cannot know.
+  using Unnoticed = SharedArray<std::atomic<bool>>;
+
+  // The arguments must outlive this. `agents`: their processes, in the order of the nodes.
+  AgentsParent(const Options& options, std::vector<pid_t> agents, Unnoticed& unnoticed,
+               OutputRelay& relay);
+
+  // Waits for all of them, then for whoever reads their output; gives drun's exit code. The log
+  // goes through the relay meanwhile, which is finished afterwards.
+  int run();
+
+ private:
+  void on_signal(int signal);
+  void on_stop(int signal);
+  void kill_agents(int signal);
+  void signal_all(int signal) const;
+  void suspend_all(int signal);
+  void wait_until_suspended() const;
+  void collect();
+  void on_end(std::size_t node, const process::ExitStatus& status);
+  void perform(const ShutdownFsm::Steps& steps);
+
+  const Options& options_;
+  std::vector<pid_t> agents_;  // -1: it has ended
+  Unnoticed& unnoticed_;
+  OutputRelay& relay_;
+  asio::io_context io_{1};
+  CaughtSignals signals_;
+  OutputFlush flush_;
+  NodeEnds ends_;
+  StopRequests stop_requests_;
+  ShutdownFsm shutdown_;
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,24 @@
+#include "launcher/local_nodes/node_ends.hpp"
+
+namespace drun::launcher {
+
+NodeEnds::Step NodeEnds::on_end(const process::ExitStatus& status, bool unnoticed) {
+  --left_;
+  if (status.signal != 0 || (status.code != 0 && unnoticed)) return on_lost(status.shell_code());
+  if (outcome_.value_or(0) == 0) outcome_ = status.code;
+  return Step::None;
+}
+
+NodeEnds::Step NodeEnds::on_lost(int code) {
+  if (lost_ == 0) lost_ = code;
+  if (told_to_stop_ || too_few_ || left_ == 0 || left_ >= min_nodes_) return Step::None;
+  too_few_ = true;
+  return Step::StopOthers;
+}
+
+int NodeEnds::exit_code() const {
+  if (killed()) return outcome_.value_or(0) != 0 ? *outcome_ : 128 + killed_by_;
+  return too_few_ ? lost_ : outcome_.value_or(lost_);
+}
+
+}  // namespace drun::launcher
