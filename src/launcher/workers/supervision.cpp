@@ -26,7 +26,7 @@ void Supervision::start(const rendezvous::Assignment& assignment, Time now) {
 }
 
 WorkerNews Supervision::stop(const rendezvous::StopAction& action, Time now) {
-  if (phase_ != Phase::Keeping) return {};  // what is there is being ended already
+  if (leaving()) return {};  // what is there is being ended already
   if (!action.reason.empty()) stop_reason_ = action.reason;
   if (action.signal != 0) group_.stop_with(action.signal);
   // A second stop does not lengthen the grace of the first.
@@ -86,7 +86,7 @@ void Supervision::kill() {
 // What the rendezvous is to hear, and what follows from it for the limits.
 WorkerNews Supervision::heard(GroupNews group) {
   WorkerNews news;
-  if (phase_ != Phase::Keeping) return news;
+  if (leaving()) return news;
   if (group.started) limits_.workers_run();
   if (group.failure) last_failure_ = describe(*group.failure);
   if (group.stopped) {

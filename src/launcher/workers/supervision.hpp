@@ -81,6 +81,8 @@ class Supervision {
     Lost,      // the guardian is gone
   };
 
+  // The rendezvous hears nothing more. Without a guardian it still does: that nothing is left.
+  [[nodiscard]] bool leaving() const { return phase_ == Phase::Sweeping || phase_ == Phase::Swept; }
   [[nodiscard]] WorkerNews heard(GroupNews group);
 
   const Options& options_;

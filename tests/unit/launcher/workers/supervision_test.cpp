@@ -182,7 +182,11 @@ const std::map<std::string, Reactions>& reactions() {
        {{"stopped, one left", "left behind"},
         {"guardian lost", "guardian ended"},
         {"kill", "stop SIGKILL 0"}}},
-      {"lost", {{"stopped, one left", "left behind"}, {"guardian lost", "guardian ended"}}},
+      {"lost",
+       {{"stopped, one left", "left behind"},
+        {"guardian lost", "guardian ended"},
+        {"stop", "stopped"},  // which the rendezvous waits for
+        {"stop immediately", "stopped"}}},
   };
   return all;
 }
