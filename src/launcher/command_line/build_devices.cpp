@@ -1,4 +1,5 @@
-// How many workers, and which GPUs, CPUs and threads they get: the flags; placement.hpp decides.
+// How many workers, and which GPUs, CPUs and threads they get: the flags; device_placement.hpp
+// decides.
 #include <algorithm>
 #include <array>
 
@@ -9,8 +10,6 @@
 
 namespace drun::launcher {
 namespace {
-
-constexpr int kMostWorkers = 10'000;  // of one node; times the nodes it stays an int
 
 bool is_integer(std::string_view text) {
   text = trimmed(text);
@@ -24,19 +23,24 @@ std::string value_of(const cli::GivenFlags& flags, std::string_view name) {
   return setting->value;
 }
 
-// The rules below name the flags; here a variable may have given the value.
-[[noreturn]] void refuse_placement(const cli::GivenFlags& flags, std::string text) {
-  for (const std::string_view name :
-       {"nproc-per-node", "gpus", "include", "exclude", "numa-binding", "virtual-local-rank"}) {
-    const std::string flag = "--" + std::string(name);
-    const cli::Setting* setting = flags.find(name);
-    if (setting == nullptr || !text.starts_with(flag)) continue;
-    if (text.size() > flag.size() && (text[flag.size()] == ' ' || text[flag.size()] == ':')) {
-      text.replace(0, flag.size(), setting->shown);
-    }
-    break;
-  }
-  throw cli::UsageError(text);
+// The flag is named as the user gave it: it may have been a variable.
+[[noreturn]] void refuse_placement(const cli::GivenFlags& flags, const Error& error) {
+  const char* const flag = flag_of(error);
+  const cli::Setting* setting = flag == nullptr ? nullptr : flags.find(flag);
+  throw cli::UsageError(setting == nullptr ? error.what() : setting->shown + error.what());
+}
+
+WorkerCount parse_worker_count(const cli::Setting& setting) {
+  static constexpr std::array<std::pair<std::string_view, CountedBy>, 5> kWords{
+      {{"auto", CountedBy::Auto},
+       {"cpu", CountedBy::Cpu},
+       {"gpu", CountedBy::Gpu},
+       {"cuda", CountedBy::Gpu},
+       {"xpu", CountedBy::Xpu}}};
+  if (is_integer(setting.value)) return parse_integer(setting, 1, kMostWorkers);
+  for (const auto& [word, what] : kWords)
+    if (setting.value == word) return what;
+  refuse(setting, "expected a whole number of at least 1, auto, cpu, gpu or xpu");
 }
 
 void read_threads(const cli::GivenFlags& flags, Options& options, PlacementRequest& request) {
@@ -49,10 +53,7 @@ void read_threads(const cli::GivenFlags& flags, Options& options, PlacementReque
   options.omp_threads = parse_integer(*setting, 1, 1'000'000);
 }
 
-}  // namespace
-
-void build_devices(const BuildInput& given, Options& options) {
-  const cli::GivenFlags& flags = given.flags;
+PlacementRequest read_request(const cli::GivenFlags& flags, Options& options) {
   PlacementRequest request;
   request.devices.virtual_local_rank = options.virtual_local_rank = flags.on("virtual-local-rank");
   request.show_devices = options.report_bindings = flags.on("report-bindings");
@@ -64,34 +65,32 @@ void build_devices(const BuildInput& given, Options& options) {
     const auto choice = parse_choice(*setting, {"node", "socket", "exclusive", "core-complex"});
     constexpr std::array kChoices{NumaBinding::Node, NumaBinding::Socket, NumaBinding::Exclusive,
                                   NumaBinding::CoreComplex};
-    request.binding = options.numa_binding = kChoices.at(choice);
+    request.binding = kChoices.at(choice);
   }
   read_threads(flags, options, request);
+  if (const cli::Setting* setting = flags.find("nproc-per-node"))
+    request.devices.workers = parse_worker_count(*setting);
+  return request;
+}
 
-  bool counted = false;  // the machine says how many workers
-  if (const cli::Setting* setting = flags.find("nproc-per-node")) {
-    request.devices.workers = setting->value;
-    counted = !is_integer(setting->value);
-    if (!counted) {
-      options.nproc_per_node = parse_integer(*setting, 1, kMostWorkers);
-      request.devices.workers = std::to_string(options.nproc_per_node);
-    } else if (setting->value.empty()) {
-      refuse(*setting, "expected a whole number of at least 1, auto, cpu, gpu or xpu");
-    }
+}  // namespace
+
+void build_devices(const BuildInput& given, Options& options) {
+  PlacementRequest request = read_request(given.flags, options);
+  if (!request.asks_for_something()) {
+    options.nproc_per_node = request.devices.known_workers();
+    return;
   }
-  if (!counted && !request.asks_for_something()) return;
   const bool by_host = !request.devices.include.empty() || !request.devices.exclude.empty();
-  if (by_host && given.host.host_name) {
-    request.devices.host_names = {given.host.host_name()};
-  }
+  if (by_host && given.host.host_name) request.devices.host_names = {given.host.host_name()};
   if (!given.host.place_workers) {
     throw cli::UsageError(
         "this machine's devices cannot be listed; give --nproc-per-node a number");
   }
   auto placement = given.host.place_workers(request, given.environment);
-  if (!placement) refuse_placement(flags, placement.error().what());
+  if (!placement) refuse_placement(given.flags, placement.error());
   options.placement = std::move(*placement);
-  options.nproc_per_node = options.placement.workers;
+  options.nproc_per_node = static_cast<int>(options.placement.agents.front().size());
   options.notes.insert(options.notes.end(), options.placement.notes.begin(),
                        options.placement.notes.end());
 }

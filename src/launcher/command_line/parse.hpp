@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "drun/base/result.hpp"
-#include "launcher/devices/placement.hpp"
+#include "launcher/devices/device_placement.hpp"
 #include "launcher/options/options.hpp"
 
 namespace drun::launcher {

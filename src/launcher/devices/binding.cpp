@@ -1,11 +1,11 @@
 #include "launcher/devices/binding.hpp"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
 #include "launcher/devices/cpu_list.hpp"
+#include "launcher/devices/device_request.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -14,16 +14,24 @@ using Cpus = std::vector<TopologyCpu>;
 // A set of CPUs that belong together, and the number it is known by.
 using Groups = std::vector<std::pair<int, Cpus>>;
 
-constexpr std::array<std::pair<NumaBinding, const char*>, 4> kNames{{
-    {NumaBinding::Node, "node"},
-    {NumaBinding::Socket, "socket"},
-    {NumaBinding::Exclusive, "exclusive"},
-    {NumaBinding::CoreComplex, "core-complex"},
-}};
+std::string name_of(NumaBinding binding) {
+  switch (binding) {
+    case NumaBinding::None:
+      break;
+    case NumaBinding::Node:
+      return "node";
+    case NumaBinding::Socket:
+      return "socket";
+    case NumaBinding::Exclusive:
+      return "exclusive";
+    case NumaBinding::CoreComplex:
+      return "core-complex";
+  }
+  return "none";
+}
 
-Error refused(const BindingInput& input, std::string text) {
-  return Error(std::make_error_code(std::errc::invalid_argument),
-               std::string("--numa-binding ") + to_string(input.binding) + ": " + text);
+Error refused(const BindingInput& input, const std::string& why) {
+  return refused(DeviceFlag::NumaBinding, " " + name_of(input.binding) + ": " + why);
 }
 
 std::string counted(std::size_t count, const char* noun) {
@@ -206,21 +214,6 @@ Result<std::vector<WorkerBinding>> bind_to_devices(const BindingInput& input, co
 }
 
 }  // namespace
-
-std::optional<NumaBinding> parse_numa_binding(std::string_view text) {
-  if (text == "core_complex") return NumaBinding::CoreComplex;
-  for (const auto& [binding, name] : kNames) {
-    if (text == name) return binding;
-  }
-  return {};
-}
-
-const char* to_string(NumaBinding binding) {
-  for (const auto& [known, name] : kNames) {
-    if (known == binding) return name;
-  }
-  return "none";
-}
 
 Result<std::vector<WorkerBinding>> bind_workers(const BindingInput& input) {
   if (input.binding == NumaBinding::None) {

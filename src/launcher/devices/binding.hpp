@@ -5,18 +5,15 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "drun/base/result.hpp"
-#include "launcher/devices/numa_binding.hpp"
 #include "launcher/devices/topology.hpp"
 
 namespace drun::launcher {
 
-// "node", "socket", "exclusive", "core-complex" (or with an underscore); nullopt for anything else.
-[[nodiscard]] std::optional<NumaBinding> parse_numa_binding(std::string_view text);
-[[nodiscard]] const char* to_string(NumaBinding binding);
+// --numa-binding: which CPUs a worker is bound to.
+enum class NumaBinding { None, Node, Socket, Exclusive, CoreComplex };
 
 // What the guardian's child applies between fork and exec. Both lists are ascending, each number
 // once.

@@ -10,10 +10,6 @@
 namespace drun::launcher {
 namespace {
 
-Error refused(std::string text) {
-  return Error(std::make_error_code(std::errc::invalid_argument), std::move(text));
-}
-
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
@@ -47,8 +43,8 @@ Status add_names(std::string_view text, DeviceSelection& selection) {
     } else {
       const auto numbers = parse_cpu_list(entry);
       if (entry.empty() || !numbers) {
-        return refused(selection.flag +
-                       ": expected numbers, ranges or UUIDs with commas between, as in 1,3-5");
+        return selection.refused(
+            "expected numbers, ranges or UUIDs with commas between, as in 1,3-5");
       }
       for (const int number : *numbers)
         names.push_back(std::to_string(number));
@@ -56,7 +52,7 @@ Status add_names(std::string_view text, DeviceSelection& selection) {
     for (auto& name : names) {
       if (std::find(selection.names.begin(), selection.names.end(), name) !=
           selection.names.end()) {
-        return refused(selection.flag + ": GPU " + name + " is listed twice");
+        return selection.refused("GPU " + name + " is listed twice");
       }
       selection.names.push_back(std::move(name));
     }
@@ -75,10 +71,10 @@ Result<std::optional<DeviceSelection>> parse_nodes(std::string_view text, Device
     const auto colon = node.find(':');
     const auto host = node.substr(0, colon);
     if (host.empty() || host.find_first_not_of("0123456789,") == std::string_view::npos) {
-      return refused(selection.flag + ": expected HOST:DEVICES, as in localhost:1,3");
+      return selection.refused("expected HOST:DEVICES, as in localhost:1,3");
     }
     if (!this_machine(host, host_names)) continue;
-    if (named) return refused(selection.flag + ": names this machine twice");
+    if (named) return selection.refused("names this machine twice");
     named = true;
     if (colon == std::string_view::npos) {
       selection.everything = true;
@@ -92,6 +88,14 @@ Result<std::optional<DeviceSelection>> parse_nodes(std::string_view text, Device
 
 }  // namespace
 
+std::string DeviceSelection::text() const {
+  return make_error_code(flag).message() + " '" + value + "'";
+}
+
+Error DeviceSelection::refused(const std::string& why) const {
+  return launcher::refused(flag, " '" + value + "': " + why);
+}
+
 Result<DeviceSelection> parse_selection(const DeviceRequest& request) {
   const int given = static_cast<int>(!request.gpus.empty()) +
                     static_cast<int>(!request.include.empty()) +
@@ -100,20 +104,18 @@ Result<DeviceSelection> parse_selection(const DeviceRequest& request) {
     return refused("--gpus, --include and --exclude all choose devices: give one of them");
   DeviceSelection selection;
   if (!request.gpus.empty()) {
-    selection.flag = "--gpus '" + request.gpus + "'";
+    selection.value = request.gpus;
     if (auto added = add_names(request.gpus, selection); !added) return added.error();
     return selection;
   }
   selection.exclude = request.include.empty();
-  selection.flag = selection.exclude ? "--exclude '" + request.exclude + "'"
-                                     : "--include '" + request.include + "'";
-  const auto nodes = parse_nodes(selection.exclude ? request.exclude : request.include, selection,
-                                 request.host_names);
+  selection.flag = selection.exclude ? DeviceFlag::Exclude : DeviceFlag::Include;
+  selection.value = selection.exclude ? request.exclude : request.include;
+  const auto nodes = parse_nodes(selection.value, selection, request.host_names);
   if (!nodes) return nodes.error();
   if (*nodes) {
     if ((*nodes)->exclude && (*nodes)->everything) {
-      return refused(selection.flag +
-                     ": leaves out this machine altogether: do not start drun here");
+      return selection.refused("leaves out this machine altogether: do not start drun here");
     }
     return **nodes;
   }
@@ -123,7 +125,7 @@ Result<DeviceSelection> parse_selection(const DeviceRequest& request) {
     return selection;
   }
   const std::string own = request.host_names.empty() ? "" : " (" + request.host_names.front() + ")";
-  return refused(selection.flag + ": does not name this machine" + own + "; localhost always does");
+  return selection.refused("does not name this machine" + own + "; localhost always does");
 }
 
 }  // namespace drun::launcher

@@ -6,16 +6,21 @@
 #include <vector>
 
 #include "drun/base/result.hpp"
-#include "launcher/devices/devices.hpp"
+#include "launcher/devices/device_request.hpp"
 
 namespace drun::launcher {
 
 struct DeviceSelection {
-  std::string flag;  // for messages: "--gpus '1,3,5'"
+  DeviceFlag flag = DeviceFlag::Gpus;
+  std::string value;  // as the user wrote it
   bool exclude = false;
   bool everything = false;  // all visible ones; `names` is empty
   // Places in the list of visible devices, or UUIDs that begin with GPU- or MIG-.
   std::vector<std::string> names{};
+
+  // "--gpus '1,3,5'", for messages
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] Error refused(const std::string& why) const;
 };
 
 // Precondition: request.selects(). Ranges are spelled out; a name given twice is an error, so are

@@ -11,14 +11,6 @@
 namespace drun::launcher {
 namespace {
 
-constexpr int kMostWorkers = 10'000;
-
-enum class Kind { Number, Auto, Cpu, Gpu, Xpu };
-
-Error refused(std::string text) {
-  return Error(std::make_error_code(std::errc::invalid_argument), std::move(text));
-}
-
 std::string join(const std::vector<Device>& devices) {
   std::string result;
   for (const auto& device : devices) {
@@ -33,23 +25,6 @@ std::optional<int> whole_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
   return number;
-}
-
-std::string workers_flag(const std::string& text) {
-  return "--nproc-per-node '" + text + "': ";
-}
-
-Result<Kind> parse_kind(const std::string& text) {
-  if (text == "auto") return Kind::Auto;
-  if (text == "cpu") return Kind::Cpu;
-  if (text == "gpu" || text == "cuda") return Kind::Gpu;
-  if (text == "xpu") return Kind::Xpu;
-  const auto number = whole_number(text);
-  if (!text.empty() && (!number || *number < 1 || *number > kMostWorkers)) {
-    return refused(workers_flag(text) +
-                   "expected a whole number of at least 1, auto, cpu, gpu or xpu");
-  }
-  return Kind::Number;
 }
 
 // The devices as the machine numbers them, where that is known.
@@ -113,9 +88,9 @@ Result<std::vector<Device>> assumed_devices(const DeviceSelection& selection,
     return result;
   }
   if (selection.exclude || selection.everything) {
-    return refused(selection.flag +
-                   ": no GPU found (neither a driver of NVIDIA, AMD or Intel nor "
-                   "the library libnvidia-ml.so.1); --gpus 0,1 needs no list");
+    return selection.refused(
+        "no GPU found (neither a driver of NVIDIA, AMD or Intel nor "
+        "the library libnvidia-ml.so.1); --gpus 0,1 needs no list");
   }
   int last = -1;
   for (const auto& name : selection.names)
@@ -148,13 +123,13 @@ Result<std::vector<Device>> select(const DeviceSelection& selection,
   for (const auto& name : selection.names) {
     const auto place = place_of(name, visible);
     if (!place) {
-      return refused(selection.flag + ": there is no GPU " + name + ": " +
-                     (visible.size() == 1
-                          ? std::string("only GPU 0 is visible")
-                          : "visible are 0 to " + std::to_string(visible.size() - 1)));
+      return selection.refused("there is no GPU " + name + ": " +
+                               (visible.size() == 1
+                                    ? std::string("only GPU 0 is visible")
+                                    : "visible are 0 to " + std::to_string(visible.size() - 1)));
     }
     if (std::find(places.begin(), places.end(), *place) != places.end()) {
-      return refused(selection.flag + ": GPU " + name + " is listed twice");
+      return selection.refused("GPU " + name + " is listed twice");
     }
     places.push_back(*place);
   }
@@ -167,7 +142,7 @@ Result<std::vector<Device>> select(const DeviceSelection& selection,
   for (std::size_t i = 0; i < visible.size(); ++i) {
     if (std::find(places.begin(), places.end(), i) == places.end()) result.push_back(visible[i]);
   }
-  if (result.empty()) return refused(selection.flag + ": no GPU is left");
+  if (result.empty()) return selection.refused("no GPU is left");
   return result;
 }
 
@@ -177,25 +152,24 @@ struct Choice {
   bool selected = false;
 };
 
-Result<Choice> choose_selected(const DeviceRequest& request, Kind kind,
-                               const DeviceInventory& inventory,
+Result<Choice> choose_selected(const DeviceRequest& request, const DeviceInventory& inventory,
                                const std::vector<std::string>& environment, DevicePlan& plan) {
   const auto selection = parse_selection(request);
   if (!selection) return selection.error();
   Choice choice;
   choice.selected = true;
   const bool nothing = inventory.nvidia.empty() && inventory.amd.empty() && inventory.intel.empty();
-  choice.vendor = kind == Kind::Xpu ? Vendor::Intel : likely_vendor(inventory);
+  choice.vendor = request.counted_by() == CountedBy::Xpu ? Vendor::Intel : likely_vendor(inventory);
   std::vector<Device> visible;
   if (nothing || (choice.vendor == Vendor::Nvidia && inventory.nvidia.empty())) {
     auto assumed = assumed_devices(*selection, environment);
     if (!assumed) return assumed.error();
     visible = std::move(*assumed);
-    plan.notes.push_back(selection->flag + " is not checked: no driver lists the GPUs here");
+    plan.notes.push_back(selection->text() + " is not checked: no driver lists the GPUs here");
   } else {
     visible = visible_devices(choice.vendor, inventory, environment);
     if (visible.empty()) {
-      return refused(selection->flag + ": " + absence(choice.vendor, inventory, environment));
+      return selection->refused(absence(choice.vendor, inventory, environment));
     }
   }
   auto chosen = select(*selection, visible);
@@ -204,36 +178,38 @@ Result<Choice> choose_selected(const DeviceRequest& request, Kind kind,
   return choice;
 }
 
-Result<Choice> choose_visible(Kind kind, const DeviceInventory& inventory,
+Result<Choice> choose_visible(std::optional<CountedBy> what, const DeviceInventory& inventory,
                               const std::vector<std::string>& environment) {
   Choice choice;
   choice.vendor = likely_vendor(inventory);
-  if (kind == Kind::Cpu) return choice;
+  if (what == CountedBy::Cpu) return choice;
   const bool unlisted = choice.vendor == Vendor::Nvidia && inventory.nvidia.empty();
-  if (kind == Kind::Number && inventory.nvidia_driver && unlisted) return choice;
+  if (!what && inventory.nvidia_driver && unlisted) return choice;
   std::vector<Vendor> vendors{Vendor::Nvidia, Vendor::Amd, Vendor::Intel};
-  if (kind == Kind::Gpu) vendors.pop_back();
-  if (kind == Kind::Xpu) vendors = {Vendor::Intel};
+  if (what == CountedBy::Gpu) vendors.pop_back();
+  if (what == CountedBy::Xpu) vendors = {Vendor::Intel};
   if (const auto vendor = visible_vendor(vendors, inventory, environment)) {
     choice.vendor = *vendor;
     choice.devices = visible_devices(*vendor, inventory, environment);
-  } else if (kind == Kind::Gpu) {
+  } else if (what == CountedBy::Gpu) {
     const bool amd = inventory.nvidia.empty() && !inventory.amd.empty();
     const bool none = inventory.nvidia.empty() && inventory.amd.empty();
-    return refused(workers_flag("gpu") +
-                   (none ? std::string("no NVIDIA or AMD GPU found")
-                         : absence(amd ? Vendor::Amd : Vendor::Nvidia, inventory, environment)));
-  } else if (kind == Kind::Xpu) {
-    return refused(workers_flag("xpu") + absence(Vendor::Intel, inventory, environment));
+    return refused(
+        DeviceFlag::Workers,
+        " 'gpu': " + (none ? std::string("no NVIDIA or AMD GPU found")
+                           : absence(amd ? Vendor::Amd : Vendor::Nvidia, inventory, environment)));
+  } else if (what == CountedBy::Xpu) {
+    return refused(DeviceFlag::Workers,
+                   " 'xpu': " + absence(Vendor::Intel, inventory, environment));
   }
   return choice;
 }
 
-int count_workers(const DeviceRequest& request, Kind kind, const Choice& choice, int usable_cpus,
+int count_workers(const DeviceRequest& request, const Choice& choice, int usable_cpus,
                   DevicePlan& plan) {
-  if (kind == Kind::Cpu) return usable_cpus;
-  if (kind == Kind::Number && !request.workers.empty()) return std::stoi(request.workers);
-  if (kind == Kind::Number && !choice.selected) return 1;
+  const auto what = request.counted_by();
+  if (what == CountedBy::Cpu) return usable_cpus;
+  if (!what && (request.workers || !choice.selected)) return request.known_workers();
   if (choice.devices.empty()) return usable_cpus;
   const bool slices = choice.devices.front().entry.starts_with("MIG-");
   if (slices && choice.devices.size() > 1 && !request.virtual_local_rank) {
@@ -278,9 +254,9 @@ Result<std::vector<std::string>> own_entries(const Choice& choice, int workers,
       list.push_back(std::to_string(i));
   }
   if (list.size() < count) {
-    return refused("--virtual-local-rank: " + std::to_string(workers) +
-                   " workers need a GPU each, and " + named + " leaves " +
-                   std::to_string(list.size()));
+    return refused(DeviceFlag::VirtualLocalRank, ": " + std::to_string(workers) +
+                                                     " workers need a GPU each, and " + named +
+                                                     " leaves " + std::to_string(list.size()));
   }
   list.resize(count);
   return list;
@@ -297,23 +273,19 @@ std::string describe_device(Vendor vendor, const std::string& entry, const Devic
 }  // namespace
 
 InventoryNeed inventory_need(const DeviceRequest& request, bool bound) {
-  const bool counted = request.workers == "auto" || request.workers == "gpu" ||
-                       request.workers == "cuda" || request.workers == "xpu";
-  if (counted || request.selects()) return InventoryNeed::Everything;
-  if (bound && request.workers != "cpu") return InventoryNeed::Everything;
+  const auto what = request.counted_by();
+  if (request.selects() || (what && what != CountedBy::Cpu)) return InventoryNeed::Everything;
+  if (bound && what != CountedBy::Cpu) return InventoryNeed::Everything;
   return request.virtual_local_rank ? InventoryNeed::Presence : InventoryNeed::Nothing;
 }
 
 Result<DevicePlan> plan_devices(const DeviceRequest& request, const DeviceInventory& inventory,
                                 const std::vector<std::string>& environment, int usable_cpus) {
-  const auto kind = parse_kind(request.workers);
-  if (!kind) return kind.error();
   DevicePlan plan;
-  auto choice = request.selects() ? choose_selected(request, *kind, inventory, environment, plan)
-                                  : choose_visible(*kind, inventory, environment);
+  auto choice = request.selects() ? choose_selected(request, inventory, environment, plan)
+                                  : choose_visible(request.counted_by(), inventory, environment);
   if (!choice) return choice.error();
-  plan.workers = count_workers(request, *kind, *choice, usable_cpus, plan);
-  plan.virtual_local_rank = request.virtual_local_rank;
+  plan.workers = count_workers(request, *choice, usable_cpus, plan);
   const auto count = static_cast<std::size_t>(plan.workers);
   plan.environment.resize(count);
   plan.descriptions.resize(count);

@@ -3,30 +3,14 @@
 // as an inventory.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "drun/base/result.hpp"
 #include "launcher/devices/device_inventory.hpp"
+#include "launcher/devices/device_request.hpp"
 
 namespace drun::launcher {
-
-// As the user wrote it; an empty text means that the flag was not given.
-struct DeviceRequest {
-  std::string workers;  // --nproc-per-node: a number, auto, cpu, gpu, cuda or xpu
-  // --gpus: "1,3,5", "0-3", UUIDs. Numbers count the visible devices, as CUDA itself does.
-  std::string gpus;
-  std::string include;  // DeepSpeed's "localhost:1,3@other:0"
-  std::string exclude;
-  bool virtual_local_rank = false;
-  // What --include and --exclude may call this machine, besides localhost and loopback addresses.
-  std::vector<std::string> host_names;
-
-  [[nodiscard]] bool selects() const {
-    return !gpus.empty() || !include.empty() || !exclude.empty();
-  }
-};
 
 struct DevicePlan {
   int workers = 1;
@@ -37,8 +21,6 @@ struct DevicePlan {
   std::vector<std::vector<std::string>> environment;
   // For each local rank: "GPU 3 (0000:5e:00.0)", "GPUs 1,3,5"; empty: whatever drun itself sees.
   std::vector<std::string> descriptions;
-  // LOCAL_RANK is 0 for every worker.
-  bool virtual_local_rank = false;
   // For drun's log, one line each.
   std::vector<std::string> notes;
 };
@@ -49,7 +31,7 @@ enum class InventoryNeed { Nothing, Presence, Everything };
 [[nodiscard]] InventoryNeed inventory_need(const DeviceRequest& request, bool bound);
 
 // `environment` is drun's own; `usable_cpus` is what --nproc-per-node cpu gives. Errors are the
-// user's, one line, and name the flag or the variable.
+// user's, one line, and carry the flag.
 [[nodiscard]] Result<DevicePlan> plan_devices(const DeviceRequest& request,
                                               const DeviceInventory& inventory,
                                               const std::vector<std::string>& environment,

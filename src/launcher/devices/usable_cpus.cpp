@@ -102,10 +102,6 @@ std::optional<double> read_cpu_quota(const std::string& root) {
   return lowest;
 }
 
-UsableCpus read_usable_cpus(const std::string& root) {
-  return {own_affinity(), read_cpu_quota(root)};
-}
-
 std::optional<std::vector<int>> read_allowed_memory_nodes(const std::string& root) {
   const auto status = read_small_file(root + "/proc/self/status");
   if (!status) return {};

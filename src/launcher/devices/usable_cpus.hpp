@@ -50,7 +50,6 @@ struct UsableCpus {
 [[nodiscard]] std::vector<int> own_affinity();
 // The lowest quota of all folders.
 [[nodiscard]] std::optional<double> read_cpu_quota(const std::string& root);
-[[nodiscard]] UsableCpus read_usable_cpus(const std::string& root);
 // NUMA nodes that this process may allocate on, from /proc/self/status; nullopt: not told.
 [[nodiscard]] std::optional<std::vector<int>> read_allowed_memory_nodes(const std::string& root);
 

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "drun/base/endpoint.hpp"
-#include "launcher/devices/numa_binding.hpp"
-#include "launcher/devices/placement.hpp"
+#include "launcher/devices/device_placement.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "rendezvous/types.hpp"
 
@@ -134,7 +133,6 @@ struct Options {
   // ---- devices, CPUs, threads ----
   std::optional<int> omp_threads;  // --omp-threads N; nullopt: torchrun's rule, or `placement`
   bool virtual_local_rank = false;
-  NumaBinding numa_binding = NumaBinding::None;
   // What each worker gets; nothing is filled in where the flags above ask for nothing.
   Placement placement;
 

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/devices/placement.hpp"
+#include "launcher/devices/device_placement.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -63,19 +63,19 @@ TEST_F(NvmlTest, ADriverWithoutDevicesIsAnAnswer) {
 
 TEST_F(NvmlTest, CountsWorkersOfTheWholeMachine) {
   PlacementRequest request;
-  request.devices.workers = "gpu";
+  request.devices.workers = CountedBy::Gpu;
   const auto all = plan_placement(request, {});
   ASSERT_TRUE(all.ok()) << all.error().what();
-  EXPECT_EQ(all->slots.size(), 4U);
+  EXPECT_EQ(all->agents.at(0).size(), 4U);
   const auto masked = plan_placement(request, {"CUDA_VISIBLE_DEVICES=GPU-bb,GPU-dd"});
   ASSERT_TRUE(masked.ok()) << masked.error().what();
-  ASSERT_EQ(masked->slots.size(), 2U);
-  EXPECT_EQ(masked->slots[1].devices, "GPU 3 (10000:9d:1f.0)");
+  ASSERT_EQ(masked->agents.at(0).size(), 2U);
+  EXPECT_EQ(masked->agents.at(0)[1].devices, "GPU 3 (10000:9d:1f.0)");
 }
 
 TEST_F(NvmlTest, IsNotLoadedForAPlainJob) {
   PlacementRequest request;
-  request.devices.workers = "4";
+  request.devices.workers = 4;
   ASSERT_TRUE(plan_placement(request, {"CUDA_VISIBLE_DEVICES=0"}).ok());
   request.devices.virtual_local_rank = true;
   ASSERT_TRUE(plan_placement(request, {}).ok());

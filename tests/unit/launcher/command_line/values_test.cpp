@@ -36,6 +36,21 @@ std::string error_of(const std::string& line, const std::vector<std::string>& en
   return "(accepted)";
 }
 
+// What this machine is asked for.
+PlacementRequest requested(const std::string& line) {
+  PlacementRequest result;
+  Host machine = test::made_up_machine();
+  machine.place_workers = [&result](const PlacementRequest& request,
+                                    const std::vector<std::string>& environment) {
+    result = request;
+    return place_workers(request, test::made_up_facts(), environment);
+  };
+  auto arguments = test::words(line + " ./p");
+  arguments.insert(arguments.begin(), "drun");
+  (void)parse_options(arguments, {}, machine);
+  return result;
+}
+
 Options build_one(const std::string& flag, const std::string& value,
                   const std::string& endpoint = "h") {
   const cli::CommandLine line = cli::parse_command_line(
@@ -307,11 +322,11 @@ TEST(OptionValuesTest, WordsAreOneOfAFew) {
   EXPECT_EQ(build("--exit-code first").exit_code, ExitCodeRule::First);
   EXPECT_EQ(build("--exit-code max").exit_code, ExitCodeRule::Max);
   EXPECT_EQ(build("--worker-store rank0").worker_store, WorkerStore::Rank0);
-  EXPECT_EQ(build("").numa_binding, NumaBinding::None);
-  EXPECT_EQ(build("--numa-binding node").numa_binding, NumaBinding::Node);
-  EXPECT_EQ(build("--numa-binding socket").numa_binding, NumaBinding::Socket);
-  EXPECT_EQ(build("--numa-binding exclusive").numa_binding, NumaBinding::Exclusive);
-  EXPECT_EQ(build("--numa-binding core-complex").numa_binding, NumaBinding::CoreComplex);
+  EXPECT_EQ(requested("--gpus 0").binding, NumaBinding::None);
+  EXPECT_EQ(requested("--numa-binding node").binding, NumaBinding::Node);
+  EXPECT_EQ(requested("--numa-binding socket").binding, NumaBinding::Socket);
+  EXPECT_EQ(requested("--numa-binding exclusive").binding, NumaBinding::Exclusive);
+  EXPECT_EQ(requested("--numa-binding core-complex").binding, NumaBinding::CoreComplex);
   EXPECT_EQ(error_of("--resize later"), "--resize 'later': expected now or restart");
   EXPECT_EQ(error_of("--rank-order x"), "--rank-order 'x': expected keep, host or join");
   EXPECT_EQ(error_of("--exit-code x"), "--exit-code 'x': expected root, first or max");
@@ -331,7 +346,8 @@ TEST(OptionValuesTest, TorchsVariableChoosesTheWorkersStore) {
 TEST(OptionValuesTest, GpusAreChosenAmongTheVisibleOnes) {
   const auto gpus = [](const std::string& line, std::vector<std::string> environment = {}) {
     const Options options = build(line, environment);
-    EXPECT_EQ(options.placement.slots.size(), static_cast<std::size_t>(options.nproc_per_node));
+    EXPECT_EQ(options.placement.agents.at(0).size(),
+              static_cast<std::size_t>(options.nproc_per_node));
     return options.placement.of(0, 0).environment.at(0);
   };
   EXPECT_EQ(gpus("--gpus 1,3"), "CUDA_VISIBLE_DEVICES=1,3");
@@ -354,6 +370,20 @@ TEST(OptionValuesTest, GpusAreChosenAmongTheVisibleOnes) {
             "--gpus, --include and --exclude all choose devices: give one of them");
 }
 
+TEST(OptionValuesTest, TheMachineIsAskedForTheCountAsItWasGiven) {
+  const std::pair<const char*, CountedBy> words[] = {{"auto", CountedBy::Auto},
+                                                     {"cpu", CountedBy::Cpu},
+                                                     {"gpu", CountedBy::Gpu},
+                                                     {"cuda", CountedBy::Gpu},
+                                                     {"xpu", CountedBy::Xpu}};
+  for (const auto& [word, what] : words)
+    EXPECT_EQ(requested(std::string("--nproc-per-node ") + word).devices.workers,
+              WorkerCount(what));
+  EXPECT_EQ(requested("--nproc-per-node 3 --gpus 0").devices.workers, WorkerCount(3));
+  EXPECT_EQ(requested("--gpus 0").devices.workers, std::nullopt);
+  EXPECT_EQ(build("--nproc-per-node 10000").nproc_per_node, 10'000);
+}
+
 TEST(OptionValuesTest, EveryVirtualRankNeedsAGpu) {
   EXPECT_TRUE(build("--virtual-local-rank --nproc-per-node 8").virtual_local_rank);
   EXPECT_EQ(error_of("--virtual-local-rank --nproc-per-node 3", {"CUDA_VISIBLE_DEVICES=0,1"}),
@@ -368,7 +398,7 @@ TEST(OptionValuesTest, APlainJobAsksNothingOfTheMachine) {
   Host nobody_knows;
   const auto parsed = parse_options({"drun", "--nproc-per-node", "3", "./p"}, {}, nobody_knows);
   ASSERT_TRUE(parsed.options) << parsed.text;
-  EXPECT_THAT(parsed.options->placement.slots, IsEmpty());
+  EXPECT_THAT(parsed.options->placement.agents, IsEmpty());
   EXPECT_THAT(parse_options({"drun", "--nproc-per-node", "gpu", "./p"}, {}, nobody_knows).text,
               HasSubstr("give --nproc-per-node a number"));
 }

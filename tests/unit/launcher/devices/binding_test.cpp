@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/devices/cpu_list.hpp"
+#include "launcher/devices/device_request.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -49,7 +50,8 @@ std::vector<std::string> bound(const BindingInput& request) {
   const auto bindings = bind_workers(request);
   if (!bindings) {
     EXPECT_THAT(bindings.error().what(), Not(HasSubstr("\n")));
-    return {bindings.error().what()};
+    const char* const flag = flag_of(bindings.error());
+    return {(flag == nullptr ? "" : "--" + std::string(flag)) + bindings.error().what()};
   }
   std::vector<std::string> result;
   for (const auto& binding : *bindings) {
@@ -259,17 +261,6 @@ TEST(BindWorkersTest, SharesAreSoundOnManyMachines) {
       }
     }
   }
-}
-
-TEST(BindingNamesTest, AreTorchruns) {
-  EXPECT_EQ(parse_numa_binding("node"), Node);
-  EXPECT_EQ(parse_numa_binding("socket"), Socket);
-  EXPECT_EQ(parse_numa_binding("exclusive"), Exclusive);
-  EXPECT_EQ(parse_numa_binding("core-complex"), CoreComplex);
-  EXPECT_EQ(parse_numa_binding("core_complex"), CoreComplex);
-  EXPECT_EQ(parse_numa_binding("cores"), std::nullopt);
-  EXPECT_STREQ(to_string(CoreComplex), "core-complex");
-  EXPECT_STREQ(to_string(None), "none");
 }
 
 TEST(DescribeTest, SaysCpusCoresAndNodes) {

@@ -176,7 +176,6 @@ TEST(UsableCpusTest, KnowsTheAffinityOfThisProcess) {
   CPU_SET(static_cast<std::size_t>(cpus.back()), &one);
   ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
   EXPECT_THAT(own_affinity(), ElementsAre(cpus.back()));
-  EXPECT_EQ(read_usable_cpus("").count(), 1);
   ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
 }
 

@@ -1,4 +1,4 @@
-#include "launcher/devices/placement.hpp"
+#include "launcher/devices/device_placement.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,20 +31,20 @@ MachineFacts facts() {
 std::vector<std::string> descriptions(const Result<Placement>& placement) {
   if (!placement) return {placement.error().what()};
   std::vector<std::string> result;
-  for (const auto& worker : placement->slots)
-    result.push_back(worker.description);
+  for (const auto& agent : placement->agents)
+    for (const auto& worker : agent)
+      result.push_back(worker.description);
   return result;
 }
 
 TEST(PlacementTest, OfAPlainJobChangesNothing) {
   PlacementRequest request;
-  request.devices.workers = "3";
+  request.devices.workers = 3;
   const auto placement = place_workers(request, {}, {});
   ASSERT_TRUE(placement.ok()) << placement.error().what();
-  ASSERT_EQ(placement->slots.size(), 3U);
-  EXPECT_EQ(placement->workers, 3);
-  EXPECT_FALSE(placement->virtual_local_rank);
-  for (const auto& worker : placement->slots) {
+  ASSERT_EQ(placement->agents.size(), 1U);
+  ASSERT_EQ(placement->agents[0].size(), 3U);
+  for (const auto& worker : placement->agents.at(0)) {
     EXPECT_THAT(worker.cpus, IsEmpty());
     EXPECT_THAT(worker.memory_nodes, IsEmpty());
     EXPECT_THAT(worker.environment, IsEmpty());
@@ -61,9 +61,8 @@ TEST(PlacementTest, BindsEachWorkerWhereItsGpuIs) {
   request.divide_threads = true;
   const auto placement = place_workers(request, facts(), {});
   ASSERT_TRUE(placement.ok()) << placement.error().what();
-  EXPECT_TRUE(placement->virtual_local_rank);
-  ASSERT_EQ(placement->slots.size(), 2U);
-  const auto& second = placement->slots[1];
+  ASSERT_EQ(placement->agents.at(0).size(), 2U);
+  const auto& second = placement->agents.at(0)[1];
   EXPECT_THAT(second.cpus, ElementsAre(8, 9, 10, 11, 12, 13, 14, 15));
   EXPECT_THAT(second.memory_nodes, ElementsAre(1));
   EXPECT_THAT(second.environment,
@@ -78,7 +77,7 @@ TEST(PlacementTest, BindsEachWorkerWhereItsGpuIs) {
 
 TEST(PlacementTest, SaysWhereEachRankIs) {
   PlacementRequest request;
-  request.devices.workers = "2";
+  request.devices.workers = 2;
   request.show_devices = true;
   const auto placement = place_workers(request, facts(), {});
   ASSERT_TRUE(placement.ok());
@@ -90,14 +89,15 @@ TEST(PlacementTest, SaysWhereEachRankIs) {
 
 TEST(PlacementTest, AgentsOfOneMachineShareItsCpusButNotThoseOfAGpu) {
   PlacementRequest request;
-  request.devices.workers = "2";
+  request.devices.workers = 2;
   request.binding = NumaBinding::Exclusive;
   request.agents = 2;
   request.divide_threads = true;
   auto machine = facts();
   const auto by_gpu = place_workers(request, machine, {});
   ASSERT_TRUE(by_gpu.ok());
-  ASSERT_EQ(by_gpu->slots.size(), 4U);
+  ASSERT_EQ(by_gpu->agents.size(), 2U);
+  ASSERT_EQ(by_gpu->agents[1].size(), 2U);
   EXPECT_EQ(by_gpu->of(1, 1).cpus, by_gpu->of(0, 1).cpus);
   EXPECT_EQ(by_gpu->of(1, 1).threads, 2);
   machine.inventory = {};
@@ -111,7 +111,7 @@ TEST(PlacementTest, AgentsOfOneMachineShareItsCpusButNotThoseOfAGpu) {
 
 TEST(PlacementTest, CpuWorkersIgnoreTheGpus) {
   PlacementRequest request;
-  request.devices.workers = "cpu";
+  request.devices.workers = CountedBy::Cpu;
   request.binding = NumaBinding::Exclusive;
   auto machine = facts();
   machine.inventory = {};
@@ -123,11 +123,11 @@ TEST(PlacementTest, CpuWorkersIgnoreTheGpus) {
 
 TEST(PlacementTest, MoreWorkersThanGpusAreSpreadAndSaidToBe) {
   PlacementRequest request;
-  request.devices.workers = "8";
+  request.devices.workers = 8;
   request.binding = NumaBinding::Exclusive;
   const auto placement = place_workers(request, facts(), {});
   ASSERT_TRUE(placement.ok());
-  EXPECT_THAT(placement->slots[7].cpus, ElementsAre(14, 15));
+  EXPECT_THAT(placement->agents.at(0)[7].cpus, ElementsAre(14, 15));
   EXPECT_THAT(placement->notes, ElementsAre(HasSubstr("8 workers for 4 visible GPUs")));
 }
 
@@ -145,14 +145,14 @@ TEST(PlacementTest, UncheckedGpusAreBoundAsNone) {
 
 TEST(PlacementTest, PassesErrorsOn) {
   PlacementRequest request;
-  request.devices.workers = "4";
+  request.devices.workers = 4;
   request.binding = NumaBinding::Node;
   auto machine = facts();
   machine.topology = Error(std::make_error_code(std::errc::no_such_file_or_directory),
                            "install the Debian package libhwloc15");
   EXPECT_THAT(descriptions(place_workers(request, machine, {})),
               ElementsAre("install the Debian package libhwloc15"));
-  request.devices.workers = "gpu";
+  request.devices.workers = CountedBy::Gpu;
   EXPECT_THAT(descriptions(place_workers(request, machine, {"CUDA_VISIBLE_DEVICES="})),
               ElementsAre(HasSubstr("leaves none of 4 NVIDIA GPUs")));
 }
@@ -170,17 +170,17 @@ TEST(PlacementTest, ReadsTheCoresOfHyperthreads) {
 
 TEST(PlacementTest, OfThisMachineIsSound) {
   PlacementRequest request;
-  request.devices.workers = "cpu";
+  request.devices.workers = CountedBy::Cpu;
   request.binding = NumaBinding::Exclusive;
   request.divide_threads = true;
-  const auto usable = read_usable_cpus("");
+  const UsableCpus usable{own_affinity(), read_cpu_quota("")};
   const auto placement = plan_placement(request, {});
   if (!placement) {  // hyperthreads: more usable CPUs than cores
     EXPECT_THAT(placement.error().what(), HasSubstr("usable core"));
     return;
   }
-  EXPECT_EQ(placement->slots.size(), static_cast<std::size_t>(usable.count()));
-  for (const auto& worker : placement->slots)
+  EXPECT_EQ(placement->agents.at(0).size(), static_cast<std::size_t>(usable.count()));
+  for (const auto& worker : placement->agents.at(0))
     EXPECT_GE(worker.threads.value_or(0), 1);
 }
 

@@ -1,4 +1,4 @@
-#include "launcher/devices/placement.hpp"
+#include "launcher/devices/device_placement.hpp"
 
 #include <algorithm>
 
@@ -79,8 +79,9 @@ std::string describe(const WorkerPlacement& worker, const WorkerBinding& binding
 
 const WorkerPlacement& Placement::of(int agent, int local_rank) const {
   static const WorkerPlacement kAnywhere{};
-  const auto index = static_cast<std::size_t>(std::max(agent, 0) * workers + local_rank);
-  return index < slots.size() ? slots[index] : kAnywhere;
+  const auto index = static_cast<std::size_t>(std::max(agent, 0));
+  const auto rank = static_cast<std::size_t>(local_rank);
+  return index < agents.size() && rank < agents[index].size() ? agents[index][rank] : kAnywhere;
 }
 
 Result<Placement> place_workers(const PlacementRequest& request, const MachineFacts& facts,
@@ -89,8 +90,6 @@ Result<Placement> place_workers(const PlacementRequest& request, const MachineFa
       plan_devices(request.devices, facts.inventory, environment, facts.usable.count());
   if (!plan) return plan.error();
   Placement result;
-  result.workers = plan->workers;
-  result.virtual_local_rank = plan->virtual_local_rank;
   result.notes = plan->notes;
   const auto bindings = bind(request, facts, *plan, result);
   if (!bindings) return bindings.error();
@@ -98,8 +97,10 @@ Result<Placement> place_workers(const PlacementRequest& request, const MachineFa
                            ? divide_threads(facts.cores, *bindings, facts.usable.quota,
                                             plan->workers * request.agents)
                            : std::vector<int>();
+  const auto workers = static_cast<std::size_t>(plan->workers);
+  result.agents.resize(static_cast<std::size_t>(request.agents));
   for (std::size_t i = 0; i < bindings->size(); ++i) {
-    const std::size_t local_rank = i % static_cast<std::size_t>(plan->workers);
+    const std::size_t local_rank = i % workers;
     const auto& binding = (*bindings)[i];
     WorkerPlacement worker;
     worker.cpus = binding.cpus;
@@ -108,7 +109,7 @@ Result<Placement> place_workers(const PlacementRequest& request, const MachineFa
     worker.devices = plan->descriptions[local_rank];
     if (i < threads.size()) worker.threads = threads[i];
     worker.description = describe(worker, binding, facts.usable.cpus);
-    result.slots.push_back(std::move(worker));
+    result.agents[i / workers].push_back(std::move(worker));
   }
   return result;
 }
@@ -118,8 +119,8 @@ MachineFacts read_machine(const PlacementRequest& request,
   MachineFacts facts;
   const bool bound = request.binding != NumaBinding::None;
   facts.usable.cpus = own_affinity();
-  const std::string& workers = request.devices.workers;
-  if (request.divide_threads || workers == "cpu" || workers == "auto") {
+  const auto what = request.devices.counted_by();
+  if (request.divide_threads || what == CountedBy::Cpu || what == CountedBy::Auto) {
     facts.usable.quota = read_cpu_quota("");
   }
   switch (inventory_need(request.devices, bound || request.show_devices)) {
@@ -147,8 +148,9 @@ Result<Placement> plan_placement(const PlacementRequest& request,
 
 std::vector<std::string> placement_lines(const Placement& placement, int agent, int first_rank) {
   std::vector<std::string> result;
-  if (placement.slots.empty()) return result;
-  for (int local_rank = 0; local_rank < placement.workers; ++local_rank) {
+  if (placement.agents.empty()) return result;
+  const auto workers = static_cast<int>(placement.agents.front().size());
+  for (int local_rank = 0; local_rank < workers; ++local_rank) {
     result.push_back("rank " + std::to_string(first_rank + local_rank) + " (local rank " +
                      std::to_string(local_rank) +
                      "): " + placement.of(agent, local_rank).description);

@@ -21,10 +21,10 @@ struct PlacementRequest {
   bool show_devices = false;    // list the devices although nothing depends on it
   int agents = 1;               // on this machine, alike: --local-nodes
 
-  // Whether placing the workers can come to anything but `devices.workers` workers left alone.
+  // Whether placing the workers can come to anything but a known number of them, left alone.
   [[nodiscard]] bool asks_for_something() const {
-    return devices.selects() || devices.virtual_local_rank || binding != NumaBinding::None ||
-           divide_threads || show_devices;
+    return devices.counted_by() || devices.selects() || devices.virtual_local_rank ||
+           binding != NumaBinding::None || divide_threads || show_devices;
   }
 };
 
@@ -39,11 +39,9 @@ struct WorkerPlacement {
 };
 
 struct Placement {
-  int workers = 1;                  // of each agent
-  bool virtual_local_rank = false;  // LOCAL_RANK is 0 for every worker
-  std::vector<std::string> notes;   // for drun's log
-  // All workers of agent 0, then all of agent 1, ...; empty: nothing was asked for.
-  std::vector<WorkerPlacement> slots;
+  std::vector<std::string> notes;  // for drun's log
+  // The workers of each agent of this machine, equally many; empty: nothing was asked for.
+  std::vector<std::vector<WorkerPlacement>> agents;
 
   // `agent` counts the agents of this machine from 0; what is not there runs anywhere.
   [[nodiscard]] const WorkerPlacement& of(int agent, int local_rank) const;
