@@ -1,5 +1,7 @@
 #include "base/environment_variable.hpp"
 
+extern "C" char** environ;  // NOLINT(readability-redundant-declaration)
+
 namespace drun {
 
 const char* variable(const std::vector<std::string>& environment, std::string_view name) {
@@ -9,6 +11,13 @@ const char* variable(const std::vector<std::string>& environment, std::string_vi
     }
   }
   return nullptr;
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> result;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    result.emplace_back(*entry);
+  return result;
 }
 
 }  // namespace drun

@@ -12,4 +12,7 @@ namespace drun {
 [[nodiscard]] const char* variable(const std::vector<std::string>& environment,
                                    std::string_view name);
 
+// This process's environment as "NAME=value", for main().
+[[nodiscard]] std::vector<std::string> own_environment();
+
 }  // namespace drun

@@ -41,7 +41,7 @@ std::string words(const Program& program) {
   std::string list;
   for (const Command& command : program.commands)
     list += std::string(list.empty() ? "" : " ") + plain(command.name) +
-            "\\:" + in_quotes(plain(command.help), "");
+            "\\:" + in_quotes(plain(command.help), kQuote);
   return "    " + in_quotes("1:command:((" + list + "))", kQuote) + " \\\n    '*:word:_files'\n";
 }
 

@@ -55,9 +55,7 @@ std::string help_text(const Program& program, bool all) {
   std::string result = "usage: " + std::string(program.usage) + "\n" + std::string(program.about);
   if (!program.commands.empty()) result += "\nCommands:\n";
   for (const Command& command : program.commands) {
-    const std::string words(command.words);
-    append_entry(result, "  " + std::string(command.name) + (words.empty() ? "" : " ") + words,
-                 command.help);
+    append_entry(result, "  " + command.usage(), command.help);
     for (const Flag& flag : command.flags)
       append_flag(result, flag);
   }

@@ -20,9 +20,7 @@ std::string flag_entry(const Flag& flag) {
 std::string commands(const Program& program) {
   std::string result;
   for (const Command& command : program.commands) {
-    const std::string words(command.words);
-    const std::string name = std::string(command.name) + (words.empty() ? "" : " ") + words;
-    result += troff_entry(name, command.help);
+    result += troff_entry(command.usage(), command.help);
     if (command.flags.empty()) continue;
     result += ".RS\n";
     for (const Flag& flag : command.flags)

@@ -59,6 +59,10 @@ struct Command {
   std::string_view words;  // what follows the name: "KEY [N]"
   std::string_view help;
   std::span<const Flag> flags;  // known behind the command only
+
+  [[nodiscard]] std::string usage() const {  // "add KEY [N]"
+    return std::string(name) + (words.empty() ? "" : " ") + std::string(words);
+  }
 };
 
 // A variable that sets a flag under a name of its own.

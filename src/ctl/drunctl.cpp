@@ -4,8 +4,9 @@
 #include <csignal>
 #include <exception>
 
+#include "base/environment_variable.hpp"
 #include "base/standard_streams.hpp"
-#include "cli/arguments.hpp"
+#include "cli/usage_error.hpp"
 #include "drun/base/log.hpp"
 
 int main(int argc, char** argv) {
@@ -14,11 +15,13 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     drun::open_standard_streams();
-    const auto settings = ctl::parse(argc, argv);
-    return settings ? ctl::run(*settings) : ctl::kOk;
+    const auto parsed = ctl::parse({argv + 1, argv + argc}, drun::own_environment());
+    if (parsed.options) return ctl::run(*parsed.options);
+    ctl::print(parsed.text);
+    return ctl::kOk;
   } catch (const ctl::NoReader&) {
     return ctl::kNoReader;
-  } catch (const drun::store::UsageError& error) {
+  } catch (const drun::cli::UsageError& error) {
     drun::log::error(error.what());
     return ctl::kUsage;
   } catch (const std::exception& error) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exit_codes.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/store/client.hpp"
 
@@ -19,15 +20,15 @@ namespace drun::store::ctl {
 // Exit codes, for scripts.
 inline constexpr int kOk = 0;
 inline constexpr int kNo = 1;  // the key is missing, the condition does not hold
-inline constexpr int kUsage = 2;
-inline constexpr int kTimeout = 124;
-inline constexpr int kUnreachable = 125;
+inline constexpr int kUsage = kUsageError;
+inline constexpr int kTimeout = kTimeLimit;
+inline constexpr int kUnreachable = kDrunFailed;
 inline constexpr int kNoReader = 141;  // as a shell says it of a program that SIGPIPE ended
 
 // Nobody reads the output any more: no error to talk about.
 class NoReader : public std::exception {};
 
-struct Settings {
+struct CtlOptions {
   Endpoint endpoint{"localhost", 29400};
   std::optional<std::chrono::milliseconds> timeout;  // nullopt: the command's own
   bool retry = false;
@@ -43,11 +44,20 @@ struct Settings {
   std::vector<std::string> words;  // after the command
 };
 
-// Reads the command line. Throws UsageError. nullopt: --help or --version, which has been answered.
-[[nodiscard]] std::optional<Settings> parse(int argc, char** argv);
+// Either run with these options, or print `text` (--help and the like) and leave.
+struct ParsedCtl {
+  std::optional<CtlOptions> options;
+  std::string text;
+};
 
-// Runs the command; the exit code. Throws UsageError.
-int run(const Settings& settings);
+// `arguments` without argv[0], `environment` as "NAME=value". Pure. Throws cli::UsageError.
+[[nodiscard]] ParsedCtl parse(const std::vector<std::string>& arguments,
+                              const std::vector<std::string>& environment);
+// "add KEY [N]"; `command` is one that there is.
+[[nodiscard]] std::string usage_of(std::string_view command);
+
+// Runs the command; the exit code. Throws cli::UsageError.
+int run(const CtlOptions& options);
 
 // ---- output: to standard output, in one piece each, flushed. Throws NoReader ----
 

@@ -12,7 +12,8 @@
 #include <sstream>
 #include <system_error>
 
-#include "cli/arguments.hpp"
+#include "cli/usage_error.hpp"
+#include "cli/values.hpp"
 #include "ctl/drunctl.hpp"
 #include "drun/base/log.hpp"
 #include "drun/store/errors.hpp"
@@ -37,17 +38,17 @@ int failed(const Error& error) {
   return error.code() == Errc::Timeout ? kTimeout : kUnreachable;
 }
 
-// A command under way: its settings and when its time is over.
+// A command under way: its options and when its time is over.
 class Command {
  public:
-  explicit Command(const Settings& settings)
-      : settings_(settings),
+  explicit Command(const CtlOptions& options)
+      : options_(options),
         start_(Clock::now()),
-        limit_(settings.timeout.value_or(kDefaultTimeout)) {}
+        limit_(options.timeout.value_or(kDefaultTimeout)) {}
 
-  const Settings& settings() const { return settings_; }
-  const std::string& word(std::size_t index) const { return settings_.words[index]; }
-  const std::vector<std::string>& words() const { return settings_.words; }
+  const CtlOptions& options() const { return options_; }
+  const std::string& word(std::size_t index) const { return options_.words[index]; }
+  const std::vector<std::string>& words() const { return options_.words; }
   Clock::time_point start() const { return start_; }
   Clock::time_point deadline() const { return start_ + limit_; }
 
@@ -57,25 +58,25 @@ class Command {
 
   Result<Client> connect() const {
     ClientOptions options;
-    options.prefix = settings_.prefix;
-    options.raw_keys = settings_.raw;
-    options.retry = settings_.retry;
-    return Client::connect(settings_.endpoint, deadline(), options);
+    options.prefix = options_.prefix;
+    options.raw_keys = options_.raw;
+    options.retry = options_.retry;
+    return Client::connect(options_.endpoint, deadline(), options);
   }
 
   Result<ControlQuery> connect_control() const {
-    return ControlQuery::open(settings_.endpoint, deadline(), settings_.retry);
+    return ControlQuery::open(options_.endpoint, deadline(), options_.retry);
   }
 
   // What stands before this user's keys in the store.
   std::string key_prefix() const {
-    std::string prefix = settings_.raw ? "" : "/";
-    if (!settings_.prefix.empty()) prefix += settings_.prefix + "/";
+    std::string prefix = options_.raw ? "" : "/";
+    if (!options_.prefix.empty()) prefix += options_.prefix + "/";
     return prefix;
   }
 
  private:
-  const Settings& settings_;
+  const CtlOptions& options_;
   Clock::time_point start_;
   milliseconds limit_;
 };
@@ -87,40 +88,39 @@ std::string read_all(std::istream& in, const std::string& name) {
 }
 
 std::string value_argument(const Command& command) {
-  const Settings& settings = command.settings();
-  if (settings.file.has_value() == (command.words().size() == 2)) {
-    throw UsageError("set needs a key and a value: set KEY VALUE, or set KEY --file FILE");
+  const CtlOptions& options = command.options();
+  if (options.file.has_value() == (command.words().size() == 2)) {
+    throw cli::UsageError("set needs a key and a value: set KEY VALUE, or set KEY --file FILE");
   }
-  if (settings.file && *settings.file != "-") {
-    if (std::filesystem::is_directory(*settings.file))
-      throw UsageError("--file '" + *settings.file + "': Is a directory");
+  if (options.file && *options.file != "-") {
+    if (std::filesystem::is_directory(*options.file))
+      throw cli::UsageError("--file '" + *options.file + "': Is a directory");
     errno = 0;
-    std::ifstream in(*settings.file, std::ios::binary);
+    std::ifstream in(*options.file, std::ios::binary);
     if (!in)
-      throw UsageError("--file '" + *settings.file +
-                       "': " + std::generic_category().message(errno));
-    return read_all(in, "'" + *settings.file + "'");
+      throw cli::UsageError("--file '" + *options.file +
+                            "': " + std::generic_category().message(errno));
+    return read_all(in, "'" + *options.file + "'");
   }
-  if (!settings.file && command.word(1) != "-") return command.word(1);
+  if (!options.file && command.word(1) != "-") return command.word(1);
   std::ostringstream bytes;
   char buffer[65536];
   for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, stdin)) > 0;) {
     bytes.write(buffer, static_cast<std::streamsize>(n));
   }
-  if (std::ferror(stdin) != 0) throw UsageError("cannot read standard input");
+  if (std::ferror(stdin) != 0) throw cli::UsageError("cannot read standard input");
   return std::move(bytes).str();
 }
 
 // Prints a value: its bytes, or an object with its key.
 void print_value(const Command& command, const std::string& value) {
-  print(command.settings().json ? json_object({{"key", command.word(0)}, {"value", value}})
-                                : value);
+  print(command.options().json ? json_object({{"key", command.word(0)}, {"value", value}}) : value);
 }
 
 int get(const Command& command) {
   auto client = command.connect();
   if (!client) return unreachable(client.error());
-  if (command.settings().wait) {
+  if (command.options().wait) {
     const auto value = client->get(command.word(0), command.left());
     if (!value) return failed(value.error());
     print_value(command, *value);
@@ -148,14 +148,19 @@ int set(const Command& command) {
   return there ? kOk : failed(there.error());
 }
 
+// The word of `command` that is a number.
+long long number(const char* command, const std::string& word) {
+  return cli::parse_integer<long long>({nullptr, cli::Source::Flag, command, word});
+}
+
 int add(const Command& command) {
-  const long long amount = command.words().size() > 1 ? parse_integer("add", command.word(1)) : 1;
+  const long long amount = command.words().size() > 1 ? number("add", command.word(1)) : 1;
   auto client = command.connect();
   if (!client) return unreachable(client.error());
   const auto sum = client->add(command.word(0), amount, command.left());
   if (!sum) return failed(sum.error());
-  print(command.settings().json ? json_object({{"key", command.word(0)}}, {{"value", *sum}})
-                                : std::to_string(*sum) + "\n");
+  print(command.options().json ? json_object({{"key", command.word(0)}}, {{"value", *sum}})
+                               : std::to_string(*sum) + "\n");
   return kOk;
 }
 
@@ -195,8 +200,8 @@ int wait(const Command& command) {
 }
 
 int barrier(const Command& command) {
-  const long long callers = parse_integer("barrier", command.word(1));
-  if (callers < 1) throw UsageError("barrier: N is the number of those that meet, at least 1");
+  const long long callers = number("barrier", command.word(1));
+  if (callers < 1) throw cli::UsageError("barrier: N is the number of those that meet, at least 1");
   auto client = command.connect();
   if (!client) return unreachable(client.error());
   const Status passed = client->barrier(command.word(0), callers, command.left());
@@ -221,14 +226,14 @@ int keys(const Command& command) {
     std::erase_if(list, [&](const auto& key) { return !key.starts_with(command.word(0)); });
   }
   std::sort(list.begin(), list.end());
-  if (command.settings().json) {
+  if (command.options().json) {
     print(json_list(list));
     return kOk;
   }
   std::string text;
   for (const std::string& key : list) {
     text += key;
-    text += command.settings().null_separated ? '\0' : '\n';
+    text += command.options().null_separated ? '\0' : '\n';
   }
   print(text);
   return kOk;
@@ -242,8 +247,8 @@ int ping(const Command& command) {
   const auto answer = client->num_keys(command.left());
   if (!answer) return failed(answer.error());
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
-  const std::string endpoint = to_string(command.settings().endpoint);
-  print(command.settings().json
+  const std::string endpoint = to_string(command.options().endpoint);
+  print(command.options().json
             ? json_object({{"endpoint", endpoint}}, {{"microseconds", took.count()}})
             : endpoint + " answers in " + std::to_string(took.count()) + " us\n");
   return kOk;
@@ -264,13 +269,13 @@ int stats(const Command& command) {
     numbers.emplace_back(name, static_cast<std::int64_t>(value));
     text += std::string(name) + " " + std::to_string(value) + "\n";
   }
-  print(command.settings().json ? json_object({}, numbers) : text);
+  print(command.options().json ? json_object({}, numbers) : text);
   return kOk;
 }
 
 void print_entry(const Command& command, const std::string& event, const control::Entry& entry) {
   const std::string_view key = entry.key.substr(command.key_prefix().size());
-  if (!command.settings().json) {
+  if (!command.options().json) {
     print(event + " " + escaped(key) + (entry.value ? " " + escaped(*entry.value) : "") + "\n");
     return;
   }
@@ -284,11 +289,11 @@ int watch(const Command& command) {
   if (!query) return unreachable(query.error());
   const std::string key = command.key_prefix() + (command.words().empty() ? "" : command.word(0));
   const auto deadline =
-      command.settings().timeout ? command.deadline() : Clock::now() + std::chrono::hours(876'000);
-  const auto request = query->send(control::Watch{key, !command.settings().exact}, deadline);
+      command.options().timeout ? command.deadline() : Clock::now() + std::chrono::hours(876'000);
+  const auto request = query->send(control::Watch{key, !command.options().exact}, deadline);
   if (!request) return failed(request.error());
   query->end_without_reader(STDOUT_FILENO);
-  for (std::size_t seen = 0; !command.settings().count || seen < *command.settings().count;) {
+  for (std::size_t seen = 0; !command.options().count || seen < *command.options().count;) {
     const auto reply = query->receive(*request, deadline);
     if (query->has_no_reader()) throw NoReader();
     if (!reply) return failed(reply.error());
@@ -308,7 +313,6 @@ int watch(const Command& command) {
 struct Verb {
   std::size_t fewest;
   std::size_t most;
-  const char* usage;
   int (*run)(const Command&);
 };
 
@@ -316,33 +320,27 @@ constexpr std::size_t kAny = SIZE_MAX;
 
 const std::map<std::string, Verb>& verbs() {
   static const std::map<std::string, Verb> kVerbs = {
-      {"get", {1, 1, "get KEY", get}},
-      {"set", {1, 2, "set KEY VALUE", set}},
-      {"add", {1, 2, "add KEY [N]", add}},
-      {"compare-set", {3, 3, "compare-set KEY EXPECTED NEW", compare_set}},
-      {"check", {1, kAny, "check KEY...", check}},
-      {"wait", {1, kAny, "wait KEY...", wait}},
-      {"barrier", {2, 2, "barrier KEY N", barrier}},
-      {"delete", {1, 1, "delete KEY", delete_key}},
-      {"keys", {0, 1, "keys [START]", keys}},
-      {"watch", {0, 1, "watch [START]", watch}},
-      {"stats", {0, 0, "stats", stats}},
-      {"ping", {0, 0, "ping", ping}},
+      {"get", {1, 1, get}},         {"set", {1, 2, set}},
+      {"add", {1, 2, add}},         {"compare-set", {3, 3, compare_set}},
+      {"check", {1, kAny, check}},  {"wait", {1, kAny, wait}},
+      {"barrier", {2, 2, barrier}}, {"delete", {1, 1, delete_key}},
+      {"keys", {0, 1, keys}},       {"watch", {0, 1, watch}},
+      {"stats", {0, 0, stats}},     {"ping", {0, 0, ping}},
   };
   return kVerbs;
 }
 
 }  // namespace
 
-int run(const Settings& settings) {
-  const auto verb = verbs().find(settings.command);
+int run(const CtlOptions& options) {
+  const auto verb = verbs().find(options.command);
   if (verb == verbs().end()) {
-    throw UsageError("there is no command '" + escaped(settings.command) + "'; see --help");
+    throw cli::UsageError("there is no command '" + escaped(options.command) + "'; see --help");
   }
-  if (settings.words.size() < verb->second.fewest || settings.words.size() > verb->second.most) {
-    throw UsageError(std::string("expected: drunctl ") + verb->second.usage);
+  if (options.words.size() < verb->second.fewest || options.words.size() > verb->second.most) {
+    throw cli::UsageError("expected: drunctl " + usage_of(options.command));
   }
-  return verb->second.run(Command(settings));
+  return verb->second.run(Command(options));
 }
 
 }  // namespace drun::store::ctl

@@ -1,123 +1,155 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "base/closest_word.hpp"
-#include "cli/arguments.hpp"
-#include "cli/command_line.hpp"
+#include "cli/answer.hpp"
+#include "cli/usage_error.hpp"
+#include "cli/values.hpp"
 #include "ctl/drunctl.hpp"
 
 namespace drun::store::ctl {
 namespace {
 
+using cli::Flag;
+using cli::Setting;
+
 constexpr std::uint16_t kDefaultPort = 29400;
 
-CLI::App& add_command(CLI::App& app, const char* name, const char* words, const char* text) {
-  return *app.add_subcommand(name, text)->footer(words);
+constexpr auto kOwn = cli::Origin::Own;
+constexpr std::string_view kFlagsGroup = "Flags";
+
+// clang-format off
+constexpr std::array kGetFlags{
+    Flag{"wait", 0, "", "", kOwn, kFlagsGroup, "", "until the key is there"},
+};
+constexpr std::array kSetFlags{
+    Flag{"file", 0, "FILE", "", kOwn, kFlagsGroup, "FILE", "the file's bytes instead of VALUE"},
+};
+constexpr std::array kKeysFlags{
+    Flag{"null", 0, "", "", kOwn, kFlagsGroup, "", "a NUL byte behind each, no line's end"},
+};
+constexpr std::array kWatchFlags{
+    Flag{"exact", 0, "", "", kOwn, kFlagsGroup, "", "only the key START"},
+    Flag{"count", 0, "N", "", kOwn, kFlagsGroup, "", "ends after so many changes"},
+};
+
+constexpr std::array kCommands{
+    cli::Command{"get", "KEY", "the value's bytes, nothing added; exit code 1: no such key", kGetFlags},
+    cli::Command{"set", "KEY VALUE", "VALUE \"-\": from standard input", kSetFlags},
+    cli::Command{"add", "KEY [N]", "adds N (1) to a number; prints the sum", {}},
+    cli::Command{"compare-set", "KEY EXPECTED NEW",
+                 "sets it if it holds EXPECTED (\"\": or is missing); prints what it holds then; exit code 1: it was "
+                 "something else", {}},
+    cli::Command{"check", "KEY...", "exit code 0: all are there; 1: not all", {}},
+    cli::Command{"wait", "KEY...", "until all are there", {}},
+    cli::Command{"barrier", "KEY N", "until N callers have come to KEY", {}},
+    cli::Command{"delete", "KEY", "exit code 1: there was none", {}},
+    cli::Command{"keys", "[START]", "the keys that begin with START, in order, one a line", kKeysFlags},
+    cli::Command{"watch", "[START]", "what is there, then every change, one a line", kWatchFlags},
+    cli::Command{"stats", "", "the store's counters", {}},
+    cli::Command{"ping", "", "how long an answer takes", {}},
+};
+
+constexpr std::array kFlags{
+    Flag{"endpoint", 0, "E", "$DRUN_STORE, else localhost:29400", kOwn, kFlagsGroup, "", "host:port"},
+    Flag{"timeout", 0, "TIME", "30s", kOwn, kFlagsGroup, "",
+         "for all of it, as in 10, 0.5, 250ms, 5s or 1h30m; watch goes on until it is interrupted"},
+    Flag{"retry", 0, "", "", kOwn, kFlagsGroup, "", "tries to connect again and again, as long as that"},
+    Flag{"json", 0, "", "", kOwn, kFlagsGroup, "", "JSON on standard output; what is not UTF-8 in base64"},
+    Flag{"raw", 0, "", "", kOwn, kFlagsGroup, "",
+         "keys as they are; else \"/\" stands before them in the store, as with torch's clients"},
+    Flag{"prefix", 0, "P", "", kOwn, kFlagsGroup, "", "keys below P/, as of torch's PrefixStore"},
+    cli::help_flag(kFlagsGroup),
+    cli::version_flag(kFlagsGroup),
+    cli::completion_flag(kFlagsGroup),
+    cli::manual_flag(kFlagsGroup),
+};
+// clang-format on
+
+constexpr std::array<cli::Variable, 1> kVariables{{{"endpoint", "DRUN_STORE", "", ""}}};
+
+constexpr cli::Program kProgram{
+    .name = "drunctl",
+    .purpose = "reads and changes a key-value store: drun's, or one of PyTorch's TCPStore",
+    .usage = "drunctl [flags] COMMAND [arguments]\n",
+    .about =
+        "Reads and changes a key-value store: drun's, or one of PyTorch's TCPStore.\n"
+        "Flags may stand anywhere, those of a command behind it; after \"--\" everything\n"
+        "is an argument.\n",
+    .notes =
+        "keys on a store older than torch 2.14, and watch and stats on any but drun's,\n"
+        "do not work. Exit codes: 0 done, 1 no, 2 usage, 124 the time is over, 125 the\n"
+        "store cannot be reached or has closed the connection.\n",
+    .flags = kFlags,
+    .commands = kCommands,
+    .variables = kVariables,
+};
+
+// An empty variable is as none.
+const Setting* endpoint_setting(const cli::GivenFlags& flags) {
+  const Setting* setting = flags.find("endpoint");
+  const bool variable = setting != nullptr && setting->source == cli::Source::Variable;
+  return variable && setting->value.empty() ? nullptr : setting;
 }
 
-void add_commands(CLI::App& app, Settings& settings) {
-  CLI::App& get =
-      add_command(app, "get", "KEY", "the value's bytes, nothing added; exit code 1: no such key");
-  get.add_flag("--wait", settings.wait, "until the key is there");
-  CLI::App& set = add_command(app, "set", "KEY VALUE", "VALUE \"-\": from standard input");
-  set.add_option("--file", settings.file, "the file's bytes instead of VALUE")->type_name("FILE");
-  add_command(app, "add", "KEY [N]", "adds N (1) to a number; prints the sum");
-  add_command(app, "compare-set", "KEY EXPECTED NEW",
-              "sets it if it holds EXPECTED (\"\": or is missing); prints what it holds then; exit "
-              "code 1: it was something else");
-  add_command(app, "check", "KEY...", "exit code 0: all are there; 1: not all");
-  add_command(app, "wait", "KEY...", "until all are there");
-  add_command(app, "barrier", "KEY N", "until N callers have come to KEY");
-  add_command(app, "delete", "KEY", "exit code 1: there was none");
-  CLI::App& keys =
-      add_command(app, "keys", "[START]", "the keys that begin with START, in order, one a line");
-  keys.add_flag("--null", settings.null_separated, "a NUL byte behind each, no line's end");
-  CLI::App& watch =
-      add_command(app, "watch", "[START]", "what is there, then every change, one a line");
-  watch.add_flag("--exact", settings.exact, "only the key START");
-  watch
-      .add_option_function<std::string>(
-          "--count",
-          [&](const std::string& text) { settings.count = parse_count("--count", text); },
-          "ends after so many changes")
-      ->type_name("N");
-  add_command(app, "stats", "", "the store's counters");
-  add_command(app, "ping", "", "how long an answer takes");
+CtlOptions build(const cli::GivenFlags& flags) {
+  CtlOptions options;
+  if (const Setting* setting = endpoint_setting(flags)) {
+    const auto parsed = parse_endpoint(setting->value, kDefaultPort);
+    if (!parsed) throw cli::UsageError(setting->shown + " " + parsed.error().what());
+    options.endpoint = *parsed;
+  }
+  if (const Setting* setting = flags.find("timeout"))
+    options.timeout = parse_duration(*setting, true);
+  if (const Setting* setting = flags.find("count"))
+    options.count = static_cast<std::size_t>(cli::parse_integer<std::int64_t>(*setting, 1));
+  if (const Setting* setting = flags.find("prefix")) options.prefix = setting->value;
+  if (const Setting* setting = flags.find("file")) options.file = setting->value;
+  options.retry = flags.on("retry");
+  options.json = flags.on("json");
+  options.raw = flags.on("raw");
+  options.wait = flags.on("wait");
+  options.exact = flags.on("exact");
+  options.null_separated = flags.on("null");
+  return options;
 }
 
-void add_options(CLI::App& app, Settings& settings) {
-  const auto endpoint = [&](const std::string& text) {
-    const auto parsed = parse_endpoint(text, kDefaultPort);
-    if (!parsed) throw UsageError("--endpoint " + parsed.error().what());
-    settings.endpoint = *parsed;
-  };
-  app.add_option_function<std::string>("--endpoint", endpoint,
-                                       "host:port, default $DRUN_STORE, else localhost:29400")
-      ->type_name("E");
-  const auto timeout = [&](const std::string& text) {
-    settings.timeout = parse_duration("--timeout", text);
-  };
-  app.add_option_function<std::string>(
-         "--timeout", timeout,
-         "for all of it, as in 10, 0.5, 250ms, 5s, 2m, 1h; default 30s; watch goes on until it is "
-         "interrupted")
-      ->type_name("TIME");
-  app.add_flag("--retry", settings.retry, "tries to connect again and again, as long as that");
-  app.add_flag("--json", settings.json, "JSON on standard output; what is not UTF-8 in base64");
-  app.add_flag("--raw", settings.raw,
-               "keys as they are; else \"/\" stands before them in the store, as with torch's "
-               "clients");
-  app.add_option("--prefix", settings.prefix, "keys below P/, as of torch's PrefixStore")
-      ->type_name("P");
+// Behind "--" the command is a word like the others.
+void take_command(CtlOptions& options) {
+  if (options.words.empty()) throw cli::UsageError("a command is missing; see --help");
+  options.command = options.words.front();
+  options.words.erase(options.words.begin());
+  if (kProgram.find_command(options.command) != nullptr) return;
+  std::vector<std::string> names;
+  for (const cli::Command& command : kCommands)
+    names.emplace_back(command.name);
+  const std::string meant = closest_word(options.command, names);
+  throw cli::UsageError("there is no command " + cli::quote(options.command) +
+                        (meant.empty() ? "" : "; did you mean " + meant + "?") + "; see --help");
 }
 
 }  // namespace
 
-std::optional<Settings> parse(int argc, char** argv) {
-  Settings settings;
-  CLI::App app(
-      "Reads and changes a key-value store: drun's, or one of PyTorch's TCPStore.\n"
-      "Options may stand anywhere, those of a command behind it; after \"--\" everything\n"
-      "is an argument.",
-      "drunctl");
-  app.footer(
-      "keys on a store older than torch 2.14, and watch and stats on any but drun's,\n"
-      "do not work. Exit codes: 0 done, 1 no, 2 usage, 124 the time is over, 125 the\n"
-      "store cannot be reached or has closed the connection.");
-  prepare(app);
-  add_commands(app, settings);
-  add_options(app, settings);
-  auto words = parse_command_line(app, argc, argv);
-  if (!words) return std::nullopt;
-  const char* variable = std::getenv("DRUN_STORE");
-  if (app.count("--endpoint") == 0 && variable != nullptr && *variable != '\0') {
-    const auto parsed = parse_endpoint(variable, kDefaultPort);
-    if (!parsed) throw UsageError("DRUN_STORE: " + parsed.error().what());
-    settings.endpoint = *parsed;
+std::string usage_of(std::string_view command) {
+  return kProgram.find_command(command)->usage();
+}
+
+ParsedCtl parse(const std::vector<std::string>& arguments,
+                const std::vector<std::string>& environment) {
+  cli::CommandLine line = cli::parse_command_line(kProgram, arguments);
+  if (auto text = cli::answer(kProgram, line.flags)) return {std::nullopt, std::move(*text)};
+  cli::add_variables(kProgram, environment, line.flags);
+  CtlOptions options = build(line.flags);
+  options.words = std::move(line.words);
+  if (line.command != nullptr) {
+    options.command = line.command->name;
+  } else {
+    take_command(options);
   }
-  settings.words = std::move(*words);
-  if (const auto chosen = app.get_subcommands(); !chosen.empty()) {
-    settings.command = chosen.front()->get_name();
-    return settings;
-  }
-  // Behind "--" it is a word like the others.
-  if (settings.words.empty()) throw UsageError("a command is missing; see --help");
-  settings.command = settings.words.front();
-  settings.words.erase(settings.words.begin());
-  std::vector<std::string> commands;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    commands.push_back(command->get_name());
-  if (std::find(commands.begin(), commands.end(), settings.command) == commands.end()) {
-    const std::string meant = closest_word(settings.command, commands);
-    throw UsageError("there is no command '" + escaped(settings.command) + "'" +
-                     (meant.empty() ? "" : "; did you mean " + meant + "?") + "; see --help");
-  }
-  return settings;
+  return {std::move(options), ""};
 }
 
 }  // namespace drun::store::ctl

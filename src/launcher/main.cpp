@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/environment_variable.hpp"
 #include "base/standard_streams.hpp"
 #include "drun/base/log.hpp"
 #include "launcher/agent/agent.hpp"
@@ -28,7 +29,7 @@ int main(int argc, char** argv) {
   using namespace drun;
   try {
     open_standard_streams();
-    const auto parsed = launcher::parse_options({argv, argv + argc}, launcher::own_environment());
+    const auto parsed = launcher::parse_options({argv, argv + argc}, own_environment());
     if (!parsed.options) {
       if (parsed.exit_code == 0) return print(parsed.text);
       std::fputs(parsed.text.c_str(), stderr);

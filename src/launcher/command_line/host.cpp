@@ -1,22 +1,20 @@
 // The real machine behind parse_options: the only part of it that does not come in as an argument.
-#include <sys/random.h>
-#include <unistd.h>
-
 #include <array>
+#include <bit>
+#include <cstddef>
 
 #include "base/addresses.hpp"
+#include "base/random_bytes.hpp"
 #include "launcher/command_line/parse.hpp"
-
-extern "C" char** environ;  // NOLINT(readability-redundant-declaration)
 
 namespace drun::launcher {
 namespace {
 
 // A version 4 UUID, as torchrun names standalone jobs.
 std::string random_uuid() {
-  std::array<unsigned char, 16> bytes{};
-  if (::getentropy(bytes.data(), bytes.size()) != 0)
-    return "standalone-" + std::to_string(::getpid());
+  std::array<std::byte, 16> random{};
+  fill_with_random_bytes(random);
+  auto bytes = std::bit_cast<std::array<unsigned char, 16>>(random);
   bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0fU) | 0x40U);
   bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3fU) | 0x80U);
   std::string result;
@@ -40,14 +38,6 @@ Host this_host() {
     if (!numeric_addresses(name).empty()) return std::nullopt;
     return interface_address(name, own_interfaces());
   };
-  return result;
-}
-
-std::vector<std::string> own_environment() {
-  std::vector<std::string> result;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    result.emplace_back(*entry);
-  }
   return result;
 }
 

@@ -1,5 +1,6 @@
 #include "launcher/command_line/parse.hpp"
 
+#include "base/exit_codes.hpp"
 #include "cli/answer.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/build.hpp"
@@ -8,8 +9,6 @@
 
 namespace drun::launcher {
 namespace {
-
-constexpr int kUsageError = 2;
 
 Parsed print(std::string text) {
   return {std::nullopt, std::move(text), 0};

@@ -36,8 +36,6 @@ struct Host {
 
 // This machine.
 [[nodiscard]] Host this_host();
-// This process's environment as "NAME=value".
-[[nodiscard]] std::vector<std::string> own_environment();
 
 // Pure but for `host`: everything comes in as arguments. `arguments` with argv[0] in front
 // ("drun-launch" keeps the contract of torch.distributed.launch), `environment` as "NAME=value".

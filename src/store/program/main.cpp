@@ -4,8 +4,9 @@
 #include <exception>
 #include <string>
 
+#include "base/exit_codes.hpp"
 #include "base/standard_streams.hpp"
-#include "cli/arguments.hpp"
+#include "cli/usage_error.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/base/log.hpp"
 #include "drun/store/server.hpp"
@@ -13,9 +14,6 @@
 
 namespace drun::store {
 namespace {
-
-constexpr int kUsage = 2;
-constexpr int kFailed = 125;
 
 sigset_t end_signals() {
   sigset_t signals;
@@ -25,46 +23,51 @@ sigset_t end_signals() {
   return signals;
 }
 
-int serve(const StoreSettings& settings) {
+// The exit code: not 0 if the text cannot be written.
+int print(const std::string& text) {
+  const Status written = write_standard_output(text);
+  if (written) return 0;
+  log::error("cannot " + written.error().what());
+  return kDrunFailed;
+}
+
+int serve(const StoreOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);  // a peer that has gone is no reason to end
   raise_descriptor_limit();
-  Server server(settings.server);
+  Server server(options.server);
   // First: a port that is taken is perhaps another store's with the same snapshot.
-  const auto bound = server.add_listener(settings.endpoint, Table::Job);
+  const auto bound = server.add_listener(options.endpoint, Table::Job);
   if (!bound) {
     log::error(bound.error().what());
-    return kFailed;
+    return kDrunFailed;
   }
-  if (!settings.snapshot.empty()) {
-    const Status loaded = server.use_snapshot(settings.snapshot, settings.snapshot_interval);
+  if (!options.snapshot.empty()) {
+    const Status loaded = server.use_snapshot(options.snapshot, options.snapshot_interval);
     if (!loaded) {
       log::error(loaded.error().what());
-      return kFailed;
+      return kDrunFailed;
     }
   }
   server.stop_on(end_signals());  // who reads the endpoint may end it at once
-  if (const Status written = write_standard_output(to_string(*bound) + "\n"); !written) {
-    log::error("cannot " + written.error().what());
-    return kFailed;
-  }
+  if (const int failed = print(to_string(*bound) + "\n"); failed != 0) return failed;
   server.run();
-  return server.last_snapshot() ? 0 : kFailed;
+  return server.last_snapshot() ? 0 : kDrunFailed;
 }
 
 int run(int argc, char** argv) {
   log::configure("drun-store", log::Level::Warning);
   try {
     open_standard_streams();
-    const auto settings = parse_store_options(argc, argv);
-    if (!settings) return 0;
-    log::configure("drun-store", settings->level);
-    return serve(*settings);
-  } catch (const UsageError& error) {
+    const auto parsed = parse_store_options({argv + 1, argv + argc});
+    if (!parsed.options) return print(parsed.text);
+    log::configure("drun-store", parsed.options->level);
+    return serve(*parsed.options);
+  } catch (const cli::UsageError& error) {
     log::error(error.what());
-    return kUsage;
+    return kUsageError;
   } catch (const std::exception& error) {
     log::error(error.what());
-    return kFailed;
+    return kDrunFailed;
   }
 }
 

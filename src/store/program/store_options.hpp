@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "drun/base/endpoint.hpp"
 #include "drun/base/log.hpp"
@@ -11,7 +12,7 @@
 
 namespace drun::store {
 
-struct StoreSettings {
+struct StoreOptions {
   Endpoint endpoint{"", 29400};
   ServerOptions server{};
   std::string snapshot{};
@@ -19,7 +20,13 @@ struct StoreSettings {
   log::Level level = log::Level::Warning;
 };
 
-// Throws UsageError. nullopt: --help or the like, which has been answered.
-[[nodiscard]] std::optional<StoreSettings> parse_store_options(int argc, char** argv);
+// Either serve with these options, or print `text` (--help and the like) and leave.
+struct ParsedStore {
+  std::optional<StoreOptions> options;
+  std::string text;
+};
+
+// `arguments` without argv[0]. Pure. Throws cli::UsageError.
+[[nodiscard]] ParsedStore parse_store_options(const std::vector<std::string>& arguments);
 
 }  // namespace drun::store

@@ -78,7 +78,8 @@ TEST_F(DrunctlTest, AnEmptyVariableIsNoneAndItsPortIsItsOwn) {
         .finish()
         .err;
   };
-  EXPECT_THAT(says("127.0.0.1:no", {"ping"}), HasSubstr("DRUN_STORE: "));
+  EXPECT_THAT(says("127.0.0.1:no", {"ping"}),
+              HasSubstr("DRUN_STORE '127.0.0.1:no': a port is a number"));
   EXPECT_THAT(says("", {"ping", "--prefix"}), testing::Not(HasSubstr("DRUN_STORE")));
   // No TCP connection leads to that address, whatever else runs here with drun's own port.
   EXPECT_THAT(says("127.0.0.1:9", {"--endpoint", "255.255.255.255", "ping"}),
@@ -273,13 +274,14 @@ TEST_F(DrunctlTest, WrongUsageIsOneLineAndExitCode2) {
       {{"set", "k", "v", "--file", "x"}, "set KEY VALUE"},
       {{"set", "k", "--file", "/no/such/file"}, "--file '/no/such/file': No such file"},
       {{"add", "k", "many"}, "'many': expected a whole number"},
-      {{"get", "k", "--timeout", "soon"}, "--timeout 'soon': expected a duration"},
-      {{"get", "k", "--timeout"}, "--timeout needs a value"},
-      {{"get", "k", "--verbose"}, "unknown option '--verbose'"},
+      {{"get", "k", "--timeout", "soon"},
+       "--timeout 'soon': expected a time such as 90 (seconds), 5m or 1h30m"},
+      {{"get", "k", "--timeout"}, "--timeout needs a value: TIME"},
+      {{"get", "k", "--verbose"}, "unknown flag '--verbose'"},
       {{"get", "k", "--endpoint", "a b"}, "--endpoint 'a b'"},
-      {{"watch", "--count", "0"}, "--count '0': expected a number above 0"},
-      {{"get", "k", "--retry=3"}, "--retry takes no value"},
-      {{"stats", "--wait"}, "unknown option '--wait'"},
+      {{"watch", "--count", "0"}, "--count '0': expected a whole number of at least 1"},
+      {{"get", "k", "--retry=3"}, "--retry takes no value, and got '3'"},
+      {{"stats", "--wait"}, "unknown flag '--wait'"},
       {{"ping", "--print-completion", "tcsh"}, "'tcsh': expected bash, zsh or fish"},
   };
   for (const auto& c : cases) {
@@ -306,7 +308,7 @@ TEST_F(DrunctlTest, TakesWordsAsTheyAre) {
 
 TEST_F(DrunctlTest, HelpManualAndCompletionsNameTheSameThings) {
   const std::string manual = ctl({"--print-man"}).out;
-  EXPECT_THAT(manual, testing::StartsWith(".TH DRUNCTL 1\n"));
+  EXPECT_THAT(manual, testing::StartsWith(".TH DRUNCTL 1 \"\" \"drunctl "));
   const std::string help = ctl({"get", "--help"}).out;
   for (const std::string shell : {"bash", "zsh", "fish"}) {
     const std::string completion = ctl({"--print-completion", shell}).out;

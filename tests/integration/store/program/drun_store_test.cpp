@@ -334,15 +334,15 @@ TEST(DrunStoreTest, SaysInOneLineWhatItCannotDo) {
       {{"--port", "70000"}, 2, "'70000': a port is a number"},
       {{"--bind", "127.0.0.1:5"}, 2, "--bind '127.0.0.1:5'"},
       {{"--bind"}, 2, "--bind needs a value"},
-      {{"--max-value", "7X"}, 2, "--max-value '7X': expected bytes"},
+      {{"--max-value", "7X"}, 2, "--max-value '7X': expected a size such as 500K, 100M or 2G"},
       {{"--max-connections", "0"}, 2, "--max-connections '0'"},
       {{"--max-value", "2K", "--max-unread", "2K"}, 2, "--max-unread 2048 is too little"},
       {{"--max-unread", "1M"}, 2, "give --max-value as well"},
       {{"--max-value", "2K", "--max-total", "1K"}, 2, "--max-total 1024 is too little"},
       {{"--max-value", "2048G"}, 2, "at most 1024G"},
-      {{"--snapshto", "f"}, 2, "unknown option '--snapshto'; did you mean --snapshot?"},
+      {{"--snapshto", "f"}, 2, "unknown flag '--snapshto'; did you mean --snapshot?"},
       {{"--log-level", "loud"}, 2, "--log-level 'loud'"},
-      {{"--nonsense"}, 2, "unknown option '--nonsense'"},
+      {{"--nonsense"}, 2, "unknown flag '--nonsense'"},
       {{"word"}, 2, "'word' is too much"},
   };
   for (const auto& c : cases) {
