@@ -229,7 +229,7 @@ void preparing(Context& c) {
   for (const auto& [ticket, assignment] : s.plan) {
     document.assignment = assignment;
     document.assignment.master_address = master.address;
-    document.assignment.master_port = master.prepared_port;
+    document.assignment.master_port = master.prepared_worker_store_port;
     c.write(s.keys.assignment(ticket), encode(document));
   }
   for (const auto& ticket : s.assignment_keys) {
@@ -271,7 +271,7 @@ void plan_round(Context& c) {
   AssignmentDocument document;
   document.assignment = c.decision.plan.front().assignment;
   document.assignment.master_address = ordered.front().document->address;
-  document.assignment.master_port = ordered.front().document->worker_port;
+  document.assignment.master_port = ordered.front().document->worker_store_port;
   document.last_rank = ordered.front().last_rank.value_or(-1);
   c.write(c.state.keys.assignment(c.decision.plan.front().ticket), encode(document));
 }

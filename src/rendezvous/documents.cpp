@@ -180,7 +180,7 @@ std::string encode(const MemberDocument& d) {
   Json json = {{"v", d.version},
                {"host", d.host},
                {"address", d.address},
-               {"worker_port", d.worker_port},
+               {"worker_port", d.worker_store_port},
                {"local_world_size", d.local_world_size},
                {"role", d.role},
                {"agreement", d.agreement},
@@ -191,7 +191,7 @@ std::string encode(const MemberDocument& d) {
   if (d.claim) json["claim"] = to_json(*d.claim);
   if (d.prepared != 0) {
     json["prepared"] = d.prepared;
-    json["prepared_port"] = d.prepared_port;
+    json["prepared_port"] = d.prepared_worker_store_port;
   }
   if (d.succeeded != 0) json["succeeded"] = d.succeeded;
   if (d.failed != 0) json["failed"] = d.failed;
@@ -211,7 +211,7 @@ Result<MemberDocument> decode_member(std::string_view text) {
   }
   in.text("host", d.host);
   in.text("address", d.address);
-  in.integer("worker_port", d.worker_port, 0, 65535);
+  in.integer("worker_port", d.worker_store_port, 0, 65535);
   in.integer("local_world_size", d.local_world_size, 1, kMaxLocalWorldSize);
   in.text("role", d.role);
   in.texts("agreement", d.agreement);
@@ -221,7 +221,7 @@ Result<MemberDocument> decode_member(std::string_view text) {
   in.flag("is_host", d.is_host);
   read_nested(in, "claim", d.claim);
   in.integer("prepared", d.prepared, 0, kMaxInt, false);
-  in.integer("prepared_port", d.prepared_port, 0, 65535, false);
+  in.integer("prepared_port", d.prepared_worker_store_port, 0, 65535, false);
   in.integer("succeeded", d.succeeded, 0, kMaxInt, false);
   in.integer("failed", d.failed, 0, kMaxInt, false);
   read_nested(in, "failure", d.failure);

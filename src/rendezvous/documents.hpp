@@ -29,7 +29,7 @@ struct MemberDocument {
   int version = kProtocolVersion;
   std::string host;
   std::string address;
-  std::uint16_t worker_port = 0;
+  std::uint16_t worker_store_port = 0;
   int local_world_size = 1;
   std::string role;
   std::optional<int> node_rank;
@@ -42,7 +42,7 @@ struct MemberDocument {
   // The place whose workers the node holds; lets a leader rebuild a round that the store forgot.
   std::optional<Assignment> claim;
   int prepared = 0;  // the round whose workers' store is ready on this node, at this port:
-  std::uint16_t prepared_port = 0;
+  std::uint16_t prepared_worker_store_port = 0;
   int succeeded = 0;  // the round in which all of its workers exited with 0
   int failed = 0;     // the round in which one failed:
   std::optional<FailureSummary> failure;

@@ -28,7 +28,7 @@ MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox,
       led_since_(now) {
   document_.host = config.host;
   document_.address = config.address;
-  document_.worker_port = config.worker_port;
+  document_.worker_store_port = config.worker_store_port;
   document_.local_world_size = config.local_world_size;
   document_.role = config.role;
   document_.node_rank = config.node_rank;
@@ -202,10 +202,10 @@ void MemberAgent::on_commit(const CommitResult& result, Time now) {
   }
 }
 
-void MemberAgent::on_master_ready(int round, std::uint16_t master_port) {
+void MemberAgent::on_worker_store_ready(int round, std::uint16_t port) {
   if (round != preparing_) return;
   document_.prepared = round;
-  document_.prepared_port = master_port;
+  document_.prepared_worker_store_port = port;
   dirty_ = true;
 }
 
@@ -308,7 +308,7 @@ void MemberAgent::follow(Time now) {
   const auto& place = assignment_.document->assignment;
   if (round->phase == Phase::Preparing && !assignment_.document->go && preparing_ != place.round) {
     preparing_ = place.round;
-    outbox_.push(PrepareMasterAction{place});
+    outbox_.push(PrepareWorkerStoreAction{place});
   }
   if (round->phase == Phase::Running && assignment_.document->go && document_.left < place.round) {
     held_ = place.round;

@@ -32,7 +32,7 @@ class MemberAgent {
   void on_commit(const CommitResult& result, Time now);
 
   // ---- the workers ----
-  void on_master_ready(int round, std::uint16_t master_port);
+  void on_worker_store_ready(int round, std::uint16_t port);
   void on_workers_succeeded(int round);
   void on_workers_failed(int round, FailureSummary failure);
   void on_workers_stopped();

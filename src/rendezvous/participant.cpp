@@ -315,8 +315,8 @@ void Participant::on_time(Time now) {
   impl_->advance(now);
 }
 
-void Participant::on_master_ready(int round, std::uint16_t master_port, Time now) {
-  impl_->member().on_master_ready(round, master_port);
+void Participant::on_worker_store_ready(int round, std::uint16_t port, Time now) {
+  impl_->member().on_worker_store_ready(round, port);
   on_time(now);
 }
 

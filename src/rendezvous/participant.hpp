@@ -30,8 +30,8 @@ struct CommitAction {
   Transaction transaction;
 };
 // Only on the node of group rank 0: make the workers' store of this round ready (empty, no old
-// connections), or find the port that rank 0's worker will bind; then call on_master_ready().
-struct PrepareMasterAction {
+// connections), or find the port that rank 0's worker will bind; then call on_worker_store_ready().
+struct PrepareWorkerStoreAction {
   Assignment assignment;
 };
 // Start the workers of this round; then report through on_workers_*().
@@ -67,7 +67,7 @@ struct ProgressAction {
 };
 
 using Action =
-    std::variant<WatchAction, UnwatchAction, CommitAction, PrepareMasterAction, StartAction,
+    std::variant<WatchAction, UnwatchAction, CommitAction, PrepareWorkerStoreAction, StartAction,
                  StopAction, RoundStopsAction, FinishAction, LogAction, ProgressAction>;
 
 class Participant {
@@ -80,7 +80,7 @@ class Participant {
   // Inputs, in any order and at any time; each may add actions.
   void on_key_value(const KeyValueEvent& event, Time now);
   void on_time(Time now);  // at or after next_deadline()
-  void on_master_ready(int round, std::uint16_t master_port, Time now);
+  void on_worker_store_ready(int round, std::uint16_t port, Time now);
   void on_workers_started(int round, Time now);
   void on_workers_succeeded(int round, Time now);  // all local workers have exited with 0
   void on_workers_failed(int round, FailureSummary failure,

@@ -44,7 +44,8 @@ struct Config {
 
   std::string host;     // for people and for natural order: gethostname()
   std::string address;  // how others reach this node; becomes MASTER_ADDR for group rank 0
-  std::uint16_t worker_port = 0;  // this agent's worker store; becomes MASTER_PORT for group rank 0
+  // Of this agent's workers' store; becomes MASTER_PORT for group rank 0.
+  std::uint16_t worker_store_port = 0;
   bool is_host = false;  // carries the rendezvous store: leads first, rank 0 first, leaves last
   std::string ticket;    // unique per agent process
 

@@ -109,7 +109,7 @@ class Node {
     config_.local_world_size = 8;
     config_.host = "node" + std::to_string(index);
     config_.address = "127.0.0.1";
-    config_.worker_port = 29500;
+    config_.worker_store_port = 29500;
     config_.is_host = index == 0;
     config_.ticket = "ticket-" + std::to_string(index);
     store::ControlOptions options;
@@ -194,8 +194,9 @@ class Node {
     }
     key_value_->commit(action.request, std::move(action.transaction));
   }
-  void perform(const rendezvous::PrepareMasterAction& action) {
-    participant_->on_master_ready(action.assignment.round, config_.worker_port, Clock::now());
+  void perform(const rendezvous::PrepareWorkerStoreAction& action) {
+    participant_->on_worker_store_ready(action.assignment.round, config_.worker_store_port,
+                                        Clock::now());
   }
   void perform(const rendezvous::StartAction& action) {
     assignment_ = action.assignment;

@@ -101,7 +101,7 @@ void World::start_agent() {
   s.role = number % 4 == 3 ? "other" : "default";
   s.host = "host" + std::to_string(random_.in(0, 20));
   s.address = "10.0.0." + std::to_string(number);
-  s.worker_port = static_cast<std::uint16_t>(1000 + number);
+  s.worker_store_port = static_cast<std::uint16_t>(1000 + number);
   s.is_host = plan_.hosted && number == 0;
   s.ticket = "t" + std::to_string(random_.in(100, 999)) + "-" + std::to_string(number);
   if (plan_.asked_ranks) {
@@ -204,11 +204,12 @@ void World::do_action(int number, const Action& action) {
     network_.unwatch(a.client, unwatch->watch);
   } else if (const auto* commit = std::get_if<CommitAction>(&action)) {
     network_.commit(a.client, commit->request, commit->transaction);
-  } else if (const auto* prepare = std::get_if<PrepareMasterAction>(&action)) {
+  } else if (const auto* prepare = std::get_if<PrepareWorkerStoreAction>(&action)) {
     note(number, "prepares round " + std::to_string(prepare->assignment.round));
     scheduler_.after(Milliseconds(random_.in(0, 20)), [this, number, p = *prepare] {
       input(number, [this, p](Participant& participant) {
-        participant.on_master_ready(p.assignment.round, p.assignment.master_port, scheduler_.now());
+        participant.on_worker_store_ready(p.assignment.round, p.assignment.master_port,
+                                          scheduler_.now());
       });
     });
   } else if (const auto* start = std::get_if<StartAction>(&action)) {

@@ -23,7 +23,7 @@ class Board {
     rendezvous::MemberDocument d;
     d.host = ticket;
     d.address = "10.0.0." + ticket;
-    d.worker_port = 1000;
+    d.worker_store_port = 1000;
     d.agreement = rendezvous::full_agreement(config_);
     return d;
   }
@@ -39,7 +39,7 @@ class Board {
   void prepared(const std::string& ticket) {
     auto d = document(ticket);
     d.prepared = state_.round.number;
-    d.prepared_port = 29'000;
+    d.prepared_worker_store_port = 29'000;
     put(ticket, std::move(d));
   }
   void holds(const std::string& ticket) {

@@ -25,7 +25,7 @@ Config Cluster::config(int min_nodes, int max_nodes) const {
   config.host = "node" + number;
   config.address = "10.0.0." + number;
   config.ticket = "ticket" + number;
-  config.worker_port = static_cast<std::uint16_t>(5000 + nodes_.size());
+  config.worker_store_port = static_cast<std::uint16_t>(5000 + nodes_.size());
   return config;
 }
 
@@ -80,10 +80,10 @@ void Cluster::act(Node& node) {
         const auto outcome = node.connected ? store_.commit(node.session, commit->transaction)
                                             : CommitOutcome::Unknown;
         messages_.push_back({&node, CommitResult{commit->request, outcome}});
-      } else if (auto* prepare = std::get_if<PrepareMasterAction>(&action)) {
+      } else if (auto* prepare = std::get_if<PrepareWorkerStoreAction>(&action)) {
         if (node.answers_prepare)
-          participant.on_master_ready(prepare->assignment.round, prepare->assignment.master_port,
-                                      now_);
+          participant.on_worker_store_ready(prepare->assignment.round,
+                                            prepare->assignment.master_port, now_);
       } else if (auto* begin = std::get_if<StartAction>(&action)) {
         node.workers = begin->assignment;
         node.started.push_back(begin->assignment);

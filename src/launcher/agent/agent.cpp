@@ -165,20 +165,20 @@ class Agent {
   }
 
   void perform(rendezvous::WatchAction& action) {
-    backend_.backend().watch(action.watch, std::move(action.key), action.prefix);
+    backend_.key_value().watch(action.watch, std::move(action.key), action.prefix);
   }
   void perform(const rendezvous::UnwatchAction& action) {
-    backend_.backend().unwatch(action.watch);
+    backend_.key_value().unwatch(action.watch);
   }
   void perform(rendezvous::CommitAction& action) {
-    backend_.backend().commit(action.request, std::move(action.transaction));
+    backend_.key_value().commit(action.request, std::move(action.transaction));
   }
 
-  void perform(const rendezvous::PrepareMasterAction& action) {
+  void perform(const rendezvous::PrepareWorkerStoreAction& action) {
     const auto port = backend_.prepare_worker_store();
     if (!port)
       return participant_->on_stop_requested(port.error().what(), kDrunFailed, Clock::now());
-    participant_->on_master_ready(action.assignment.round, *port, Clock::now());
+    participant_->on_worker_store_ready(action.assignment.round, *port, Clock::now());
   }
 
   void perform(const rendezvous::StartAction& action) {
@@ -314,10 +314,10 @@ class Agent {
         return report();
       case ServeOthers:
         linger_.emplace(options_.run_id);
-        return backend_.backend().watch(StoreLinger::kWatch, std::string(rendezvous::kAllJobs),
-                                        true);
+        return backend_.key_value().watch(StoreLinger::kWatch, std::string(rendezvous::kAllJobs),
+                                          true);
       case SayGoodbye:
-        return backend_.backend().close();
+        return backend_.key_value().close();
       case Leave:
         return leave();
       case GiveUpReader:

@@ -65,7 +65,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   }
   config.host = node.host_name;
   config.address = node.address;
-  config.worker_port = node.worker_store_port;
+  config.worker_store_port = node.worker_store_port;
   config.is_host = node.hosting;
   config.ticket = node.ticket;
   config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";

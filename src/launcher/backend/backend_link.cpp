@@ -45,7 +45,7 @@ void BackendLink::leave() {
 
 void BackendLink::release() {
   asio::post(io_, [this] {
-    backend_.reset();
+    key_value_.reset();
     link_ = nullptr;
     store_.end();
   });
@@ -122,7 +122,7 @@ void BackendLink::perform(GoAlone) {
   auto backend = std::make_unique<InProcessBackend>(
       io_, [this](const rendezvous::KeyValueEvent& event) { on_event(event); });
   backend->open();
-  backend_ = std::move(backend);
+  key_value_ = std::move(backend);
 }
 
 void BackendLink::perform(const Connect& step) {
@@ -130,7 +130,7 @@ void BackendLink::perform(const Connect& step) {
       io_, control_options(options_, step.endpoint, step.limit),
       [this](const rendezvous::KeyValueEvent& event) { on_event(event); });
   link_ = backend.get();
-  backend_ = std::move(backend);
+  key_value_ = std::move(backend);
   link_->open();
 }
 
@@ -141,7 +141,7 @@ void BackendLink::perform(Wait& step) {
 void BackendLink::perform(StartOver& step) {
   calls_.dropped();
   link_ = nullptr;
-  backend_.reset();
+  key_value_.reset();
   store_.start_over();
   worker_store_.start_over();
   port_holder_.reset();

@@ -39,9 +39,10 @@ class BackendLink {
     // Whether the store may be given up for another: it has never confirmed that it knows this
     // agent, and the job is not over.
     std::function<bool()> dispensable;
-    // It was: this agent is not registered any more. One of joined() and gave_up() follows.
+    // It was given up, or nothing comes of it: this agent is registered nowhere. One of joined()
+    // and gave_up() follows.
     std::function<void()> dropped;
-    // This agent is no part of the job, and does not become one.
+    // This agent does not become a part of the job. leave() is due.
     std::function<void(rendezvous::Outcome)> gave_up;
     // What the backend says, from joined() on.
     std::function<void(const rendezvous::KeyValueEvent&)> event;
@@ -56,20 +57,20 @@ class BackendLink {
 
   // Once; joined() or gave_up() follows.
   void start();
-  // Looks for nothing any more, and keeps a link that is up; neither keeps `io` running.
+  // Looks for nothing any more. A link that is up stays so, and keeps `io` running.
   void leave();
   // Drops the link without a goodbye, and the store that this agent hosts: from the loop, so that
-  // it may be called from inside an event. The last call.
+  // it may be called from inside an event. The last call; this must live until the loop has ended.
   void release();
 
   // ---- while joined ----
 
-  [[nodiscard]] rendezvous::KeyValue& backend() { return *backend_; }
+  [[nodiscard]] rendezvous::KeyValue& key_value() { return *key_value_; }
   // Makes ready what MASTER_PORT will name when this node has group rank 0.
   [[nodiscard]] Result<std::uint16_t> prepare_worker_store() { return worker_store_.prepare(io_); }
   // Until the join timeout.
   [[nodiscard]] std::chrono::milliseconds time_left() const { return fsm_.time_left(Clock::now()); }
-  // There is a backend to say goodbye to.
+  // There is somebody to say goodbye to: the link is up, or broken and may mend.
   [[nodiscard]] bool is_up() const;
   // Other jobs may use the store that this agent hosts.
   [[nodiscard]] bool hosts_for_others() const;
@@ -95,9 +96,7 @@ class BackendLink {
   BackendStep become_host();
   void on_event(const rendezvous::KeyValueEvent& event);
   [[nodiscard]] BackendStep on_link(const rendezvous::LinkEvent& event);
-  [[nodiscard]] bool hosting() const;
   [[nodiscard]] std::string port_holder_text();
-  void drop();
 
   asio::io_context& io_;
   const Options& options_;
@@ -106,7 +105,7 @@ class BackendLink {
   BackendDiscovery discovery_;
   HostedStore store_;
   WorkerStoreHost worker_store_;
-  std::unique_ptr<rendezvous::KeyValue> backend_;
+  std::unique_ptr<rendezvous::KeyValue> key_value_;
   StoreBackend* link_ = nullptr;  // the same, if it is a store
   asio::steady_timer timer_;
   NodeIdentity identity_;

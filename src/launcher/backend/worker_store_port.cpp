@@ -7,6 +7,7 @@
 #include <fstream>
 #include <random>
 
+#include "base/random_bytes.hpp"
 #include "drun/base/file_descriptor.hpp"
 
 namespace drun::launcher {
@@ -34,7 +35,7 @@ Result<std::uint16_t> find_worker_store_port() {
   unsigned last_ephemeral = 60999;
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   range >> first_ephemeral >> last_ephemeral;
-  std::random_device random;
+  std::minstd_rand random(random_seed());
   std::uniform_int_distribution<unsigned> any_port(10'000, 65'000);
   for (int attempt = 0; attempt < 10'000; ++attempt) {
     const unsigned port = any_port(random);

@@ -46,7 +46,7 @@ MemberDocument member() {
   MemberDocument d;
   d.host = "node\xC3\xA4";
   d.address = "fe80::1%eth0";
-  d.worker_port = 65535;
+  d.worker_store_port = 65535;
   d.local_world_size = kMaxLocalWorldSize;
   d.role = "trainer";
   d.node_rank = 0;
@@ -56,7 +56,7 @@ MemberDocument member() {
   d.left = 2;
   d.claim = place();
   d.prepared = 3;
-  d.prepared_port = 1;
+  d.prepared_worker_store_port = 1;
   d.succeeded = 3;
   d.failed = 3;
   d.failure = failure();

@@ -30,7 +30,7 @@ class MemberTest : public testing::Test {
     std::optional<StartAction> start;
     std::optional<StopAction> stop;
     std::optional<FinishAction> finish;
-    std::optional<PrepareMasterAction> prepare;
+    std::optional<PrepareWorkerStoreAction> prepare;
     std::vector<MemberDocument> published;
   };
   Done done() {
@@ -39,7 +39,7 @@ class MemberTest : public testing::Test {
       if (auto* start = std::get_if<StartAction>(&action)) result.start = *start;
       if (auto* stop = std::get_if<StopAction>(&action)) result.stop = *stop;
       if (auto* finish = std::get_if<FinishAction>(&action)) result.finish = *finish;
-      if (auto* prepare = std::get_if<PrepareMasterAction>(&action)) result.prepare = *prepare;
+      if (auto* prepare = std::get_if<PrepareWorkerStoreAction>(&action)) result.prepare = *prepare;
       if (auto* watch = std::get_if<WatchAction>(&action)) watches_[watch->key] = watch->watch;
       if (auto* commit = std::get_if<CommitAction>(&action)) {
         result.published.push_back(decode_member(*commit->transaction.writes.at(0).value).value());

@@ -216,7 +216,7 @@ TEST(BackendLinkTest, SaysGoodbye) {
   ASSERT_TRUE(agent.until_joined());
   agent.link().leave();
   EXPECT_TRUE(agent.link().is_up());
-  agent.link().backend().close();
+  agent.link().key_value().close();
   ASSERT_TRUE(agent.until([&] { return agent.links.back() == Link::Closed; }));
   EXPECT_FALSE(agent.link().is_up());
 }
@@ -227,7 +227,7 @@ TEST(BackendLinkTest, StopsHostingUnlessAKeyIsNeeded) {
   const Options options = elastic(port);
   Agent agent(io, options);
   ASSERT_TRUE(agent.until_joined());
-  agent.link().backend().commit(1, {{}, {{"job/x", "1"}}});
+  agent.link().key_value().commit(1, {{}, {{"job/x", "1"}}});
   ASSERT_TRUE(agent.until([&] { return agent.commits == 1; }));
   EXPECT_FALSE(
       agent.link().stop_hosting_unless([](std::string_view key) { return key == "job/x"; }));

@@ -25,7 +25,7 @@ TEST(AgentSettingsTest, TellsTheOthersWhoThisNodeIs) {
   const auto config = rendezvous_config(options, node, seconds(9));
   EXPECT_EQ(config.host, "node7");
   EXPECT_EQ(config.address, "10.0.0.7");
-  EXPECT_EQ(config.worker_port, 4711);
+  EXPECT_EQ(config.worker_store_port, 4711);
   EXPECT_TRUE(config.is_host);
   EXPECT_EQ(config.join_timeout, seconds(9));
   EXPECT_GT(config.stop_timeout, options.shutdown_timeout);
