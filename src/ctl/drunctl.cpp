@@ -10,7 +10,7 @@
 #include "drun/base/log.hpp"
 
 int main(int argc, char** argv) {
-  namespace ctl = drun::store::ctl;
+  namespace ctl = drun::ctl;
   drun::log::configure("drunctl", drun::log::Level::Warning);
   std::signal(SIGPIPE, SIG_IGN);
   try {

@@ -15,7 +15,7 @@
 #include "drun/base/endpoint.hpp"
 #include "drun/store/client.hpp"
 
-namespace drun::store::ctl {
+namespace drun::ctl {
 
 // Exit codes, for scripts.
 inline constexpr int kOk = 0;
@@ -73,4 +73,4 @@ using Fields = std::vector<std::pair<std::string, std::string>>;
 // One line: control characters and bytes that are not UTF-8 as \n, \t, \\, \xNN.
 [[nodiscard]] std::string escaped(std::string_view bytes);
 
-}  // namespace drun::store::ctl
+}  // namespace drun::ctl

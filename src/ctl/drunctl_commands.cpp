@@ -19,10 +19,15 @@
 #include "drun/store/errors.hpp"
 #include "store/client/control_query.hpp"
 
-namespace drun::store::ctl {
+namespace drun::ctl {
 namespace {
 
+namespace control = store::control;
 using std::chrono::milliseconds;
+using store::Client;
+using store::ClientOptions;
+using store::ControlQuery;
+using store::Errc;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kDefaultTimeout{30'000};
@@ -343,4 +348,4 @@ int run(const CtlOptions& options) {
   return verb->second.run(Command(options));
 }
 
-}  // namespace drun::store::ctl
+}  // namespace drun::ctl

@@ -10,7 +10,7 @@
 #include "cli/values.hpp"
 #include "ctl/drunctl.hpp"
 
-namespace drun::store::ctl {
+namespace drun::ctl {
 namespace {
 
 using cli::Flag;
@@ -152,4 +152,4 @@ ParsedCtl parse(const std::vector<std::string>& arguments,
   return {std::move(options), ""};
 }
 
-}  // namespace drun::store::ctl
+}  // namespace drun::ctl

@@ -6,7 +6,7 @@
 #include "base/standard_streams.hpp"
 #include "ctl/drunctl.hpp"
 
-namespace drun::store::ctl {
+namespace drun::ctl {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -114,4 +114,4 @@ std::string escaped(std::string_view bytes) {
   return text;
 }
 
-}  // namespace drun::store::ctl
+}  // namespace drun::ctl

@@ -33,10 +33,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kConf{{
     {"keep_alive_max_attempt", "a node is lost after this many without one (3)"},
     {"read_timeout",
      "seconds for the store's answer to one question; then the connection is made anew (60)"},
+    {"heartbeat_timeout", "seconds for the store's answer to a sign of life (5)"},
     {"is_host", "true or false: whether this node carries the store, where addresses cannot tell"},
     {"rank", "as --node-rank"},
     {"store_type", "tcp"},
-    {"heartbeat_timeout", "the same for its answer to a sign of life (5)"},
 }};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kWorkerVariables{{

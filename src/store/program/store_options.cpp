@@ -49,8 +49,8 @@ constexpr std::array kFlags{
     Flag{"max-unread", 0, "SIZE", "256M", kOwn, kLimits, "",
          "replies that one client has not read; then its connection is dropped; more if a value may be longer"},
 
-    Flag{"dialect-b", 0, "", "", kOwn, kOther, "",
-         "clients that open as torch 1.13 to 2.1 do are 2.1"},
+    Flag{"legacy-clients", 0, "VERSION", "", kOwn, kOther, "2.1",
+         "2.1: clients that open as torch 1.13 to 2.1 do are all 2.1; default: told apart"},
     Flag{"log-level", 0, "LEVEL", "warning", kOwn, kOther, "error warning info debug trace",
          "error, warning, info, debug or trace"},
     cli::help_flag(kOther),
@@ -160,7 +160,8 @@ StoreOptions build(const cli::GivenFlags& flags) {
   if (const Setting* setting = flags.find("snapshot-interval"))
     options.snapshot_interval = parse_interval(*setting);
   if (const Setting* setting = flags.find("log-level")) options.level = parse_level(*setting);
-  options.server.old_clients_are_2_1 = flags.on("dialect-b");
+  if (const Setting* setting = flags.find("legacy-clients"))
+    options.server.old_clients_are_2_1 = parse_choice(*setting, {"2.1"}) == 0;
   read_limits(flags, options.server.limits);
   check_limits(flags, options.server.limits);
   return options;
