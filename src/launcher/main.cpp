@@ -11,7 +11,7 @@
 #include "launcher/command_line/parse.hpp"
 #include "launcher/dry_run.hpp"
 #include "launcher/local_nodes/local_nodes.hpp"
-#include "launcher/workers/runnable.hpp"
+#include "launcher/workers/preflight.hpp"
 
 namespace {
 
@@ -41,16 +41,16 @@ int main(int argc, char** argv) {
                                            : log::Level::Info);
     for (const auto& note : options.notes)
       log::warning(note);
-    const auto unrunnable = launcher::unrunnable(options);
+    const auto error = launcher::check_launch(options);
     if (options.dry_run) {
-      if (unrunnable) log::warning("here workers would not start: cannot " + unrunnable->text());
+      if (error) log::warning("here workers would not start: cannot " + error->text());
       return print(launcher::dry_run(options));
     }
     // Of several machines each finds it out when its workers start, so that all hear of it.
     const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;
-    if (unrunnable && one_machine) {
-      log::error("cannot " + unrunnable->text());
-      return unrunnable->exit_code();
+    if (error && one_machine) {
+      log::error("cannot " + error->text());
+      return error->exit_code();
     }
     return options.local_nodes > 0 ? launcher::run_local_nodes(options)
                                    : launcher::run_agent(options);

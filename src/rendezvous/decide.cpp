@@ -8,7 +8,7 @@
 #include "rendezvous/failure_merge.hpp"
 #include "rendezvous/membership.hpp"
 #include "rendezvous/messages.hpp"
-#include "rendezvous/placement.hpp"
+#include "rendezvous/rank_assignment.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -134,10 +134,10 @@ void stop_round(Context& c, Cause cause, std::string reason) {
 
 std::string lost_text(const Context& c) {
   const bool missing = c.state.lost == 0;
-  for (const auto& [ticket, place] : c.state.places) {
-    if (missing ? place.missing : place.lost)
-      return (place.host.empty() ? "the node" : place.host) + " (group rank " +
-             std::to_string(place.group_rank) + ") is gone";
+  for (const auto& [ticket, slot] : c.state.slots) {
+    if (missing ? slot.missing : slot.lost)
+      return (slot.host.empty() ? "the node" : slot.host) + " (group rank " +
+             std::to_string(slot.group_rank) + ") is gone";
   }
   return "a node is gone";
 }
@@ -165,7 +165,7 @@ void running(Context& c) {
 
 // The job goes on without the nodes that have not stopped their workers within stop_timeout.
 void expel(Context& c) {
-  for (const auto& [ticket, place] : c.state.places) {
+  for (const auto& [ticket, slot] : c.state.slots) {
     const auto member = c.state.members.find(ticket);
     if (member == c.state.members.end() || member->second.standing == Standing::Refused ||
         member->second.document.left >= c.round().number)
@@ -252,9 +252,9 @@ void plan_round(Context& c) {
   for (const auto& [ticket, member] : c.state.members) {
     const auto& d = member.document;
     if (member.standing != Standing::Eligible || (d.claim && d.claim->round > d.left)) continue;
-    const auto place = c.state.places.find(ticket);
+    const auto slot = c.state.slots.find(ticket);
     std::optional<int> last_rank;
-    if (place != c.state.places.end()) last_rank = place->second.group_rank;
+    if (slot != c.state.slots.end()) last_rank = slot->second.group_rank;
     candidates.push_back({&ticket, &d, member.arrival, last_rank});
   }
   const auto ordered = place(std::move(candidates), c.config);

@@ -13,15 +13,15 @@ constexpr std::int64_t kCrashUptimeMs = 10'000;
 constexpr Milliseconds kFirstProgress{2'000};
 constexpr Milliseconds kSlowestProgress{30'000};
 
-Place* find_place(State& state, const std::string& ticket) {
-  const auto place = state.places.find(ticket);
-  return place == state.places.end() ? nullptr : &place->second;
+RankSlot* find_slot(State& state, const std::string& ticket) {
+  const auto slot = state.slots.find(ticket);
+  return slot == state.slots.end() ? nullptr : &slot->second;
 }
 
 // Adds (sign 1) or takes away (-1) what one member counts for.
 void count(State& state, const std::string& ticket, const Member& member, int sign) {
   const auto& d = member.document;
-  const bool has_place = is_alive(state.round.phase) && state.places.contains(ticket);
+  const bool has_place = is_alive(state.round.phase) && state.slots.contains(ticket);
   const bool holds =
       (d.claim && d.claim->round > d.left) || (has_place && d.left < state.round.number);
   if (has_place && holds && member.standing != Standing::Refused) state.unleft += sign;
@@ -134,7 +134,7 @@ void admit(State& state, const Config& config, const std::string& ticket, Member
   const auto at = rank ? state.rank_holders.find(*rank) : state.rank_holders.end();
   if (at != state.rank_holders.end()) {
     const std::string& holder = at->second;
-    const bool settled = state.places.contains(holder) || state.planned.contains(holder);
+    const bool settled = state.slots.contains(holder) || state.planned.contains(holder);
     const bool holder_wishes = state.members.find(holder)->second.document.node_rank_is_wish;
     // After the store has forgotten the round, members return in any order. The rank belongs to
     // the one whose workers run with it, not to the first that came back. Otherwise a member that
@@ -153,10 +153,10 @@ void admit(State& state, const Config& config, const std::string& ticket, Member
   join(state, ticket, member, now);
 }
 
-void note_place(State& state, const std::string& ticket, Place& place, const MemberDocument& d) {
+void note_slot(State& state, const std::string& ticket, RankSlot& slot, const MemberDocument& d) {
   if (!is_alive(state.round.phase)) return;
-  if (d.succeeded == state.round.number && !place.succeeded) {
-    place.succeeded = true;
+  if (d.succeeded == state.round.number && !slot.succeeded) {
+    slot.succeeded = true;
     ++state.succeeded;
   }
   if (d.failed == state.round.number && d.failure &&
@@ -165,22 +165,22 @@ void note_place(State& state, const std::string& ticket, Place& place, const Mem
     state.failures.push_back({ticket, *d.failure});
 }
 
-void lose(State& state, Place& place) {
-  if (!is_alive(state.round.phase) || place.lost || place.missing) return;
-  place.lost = true;
+void lose(State& state, RankSlot& slot) {
+  if (!is_alive(state.round.phase) || slot.lost || slot.missing) return;
+  slot.lost = true;
   ++state.lost;
 }
 
 // The agent is there: its session was alive all along, or it came back within the grace or before
 // anything was decided. Either it has left the round or it still holds its workers, so nothing is
 // lost.
-void find_again(State& state, Place& place) {
-  if (place.missing) {
-    place.missing = false;
+void find_again(State& state, RankSlot& slot) {
+  if (slot.missing) {
+    slot.missing = false;
     --state.missing;
   }
-  if (place.lost && state.round.phase == Phase::Running) {
-    place.lost = false;
+  if (slot.lost && state.round.phase == Phase::Running) {
+    slot.lost = false;
     --state.lost;
   }
 }
@@ -198,19 +198,19 @@ void note_refused(State& state, const std::string& ticket, const std::string& re
   state.plan_broken |= state.planned.contains(ticket);
   // While the round is being stopped this must not count as a lost node: a lost node would excuse
   // the workers' failure, and the job would be restarted for free.
-  Place* place = find_place(state, ticket);
-  if (place != nullptr && state.round.phase == Phase::Running) lose(state, *place);
+  RankSlot* slot = find_slot(state, ticket);
+  if (slot != nullptr && state.round.phase == Phase::Running) lose(state, *slot);
 }
 
 void take_places(State& state) {
-  state.places.clear();
+  state.slots.clear();
   state.vacant = 0;
   for (const auto& planned : state.plan) {
-    Place& place = state.places[planned.ticket];
-    place.group_rank = planned.assignment.group_rank;
+    RankSlot& slot = state.slots[planned.ticket];
+    slot.group_rank = planned.assignment.group_rank;
     const auto member = state.members.find(planned.ticket);
-    place.lost = member == state.members.end();  // gone while the round was being published
-    if (!place.lost) place.host = member->second.document.host;
+    slot.lost = member == state.members.end();  // gone while the round was being published
+    if (!slot.lost) slot.host = member->second.document.host;
     state.assignment_keys.insert(planned.ticket);
   }
   state.plan.clear();
@@ -229,14 +229,14 @@ void note_crash(State& state) {
 
 // The store forgot who has which place, but this member still runs workers in one.
 void reclaim(State& state, const std::string& ticket, const MemberDocument& d) {
-  if (!claims_place(state, d) || state.places.contains(ticket)) return;
-  const bool taken = std::any_of(state.places.begin(), state.places.end(), [&](const auto& place) {
-    return place.second.group_rank == d.claim->group_rank;
+  if (!claims_place(state, d) || state.slots.contains(ticket)) return;
+  const bool taken = std::any_of(state.slots.begin(), state.slots.end(), [&](const auto& slot) {
+    return slot.second.group_rank == d.claim->group_rank;
   });
   if (taken) return;
   --state.vacant;
   if (int& counted = state.grace_until ? state.missing : state.lost; counted > 0) --counted;
-  state.places[ticket] = {d.host, d.claim->group_rank};
+  state.slots[ticket] = {d.host, d.claim->group_rank};
   state.reclaimed.emplace(ticket, *d.claim);
 }
 
@@ -244,7 +244,7 @@ void reclaim(State& state, const std::string& ticket, const MemberDocument& d) {
 // does. The host takes the store with it.
 bool may_stop_job(const State& state, const std::string& ticket, const Member& member) {
   return member.standing == Standing::Eligible &&
-         (state.places.empty() || state.places.contains(ticket) || member.document.is_host);
+         (state.slots.empty() || state.slots.contains(ticket) || member.document.is_host);
 }
 
 }  // namespace
@@ -258,10 +258,10 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
   auto [at, is_new] = state.members.try_emplace(ticket);
   Member& member = at->second;
   if (is_new && state.vacant > 0) reclaim(state, ticket, document);
-  Place* place = find_place(state, ticket);
+  RankSlot* slot = find_slot(state, ticket);
   if (is_new) {
     member.document = std::move(document);
-    if (place != nullptr) find_again(state, *place);
+    if (slot != nullptr) find_again(state, *slot);
     admit(state, config, ticket, member, now, problem);
   } else {
     count(state, ticket, member, -1);
@@ -272,13 +272,13 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
       refuse(state, ticket, member, problem);
       release_rank(state, ticket, member.document, now);
       state.plan_broken |= state.planned.contains(ticket);
-      if (place != nullptr) lose(state, *place);
+      if (slot != nullptr) lose(state, *slot);
     }
   }
   const auto& d = member.document;
   state.floor = std::max({state.floor, d.left, d.claim ? d.claim->round : 0});
   count(state, ticket, member, 1);
-  if (place != nullptr) note_place(state, ticket, *place, member.document);
+  if (slot != nullptr) note_slot(state, ticket, *slot, member.document);
   if (member.document.stop && !state.stop && may_stop_job(state, ticket, member))
     state.stop = member.document.stop;
   note_times(state, config, now);
@@ -289,10 +289,10 @@ void forget(State& state, const Config& config, const std::string& ticket, Time 
   if (at == state.members.end()) return;
   Member& member = at->second;
   count(state, ticket, member, -1);
-  if (Place* place = find_place(state, ticket); place != nullptr && is_alive(state.round.phase)) {
+  if (RankSlot* slot = find_slot(state, ticket); slot != nullptr && is_alive(state.round.phase)) {
     const bool left = member.document.left >= state.round.number;
-    const bool in_order = place->succeeded || (left && state.round.phase != Phase::Running);
-    if (!in_order) lose(state, *place);
+    const bool in_order = slot->succeeded || (left && state.round.phase != Phase::Running);
+    if (!in_order) lose(state, *slot);
   }
   state.held.erase(ticket);
   state.to_refuse.erase(ticket);
@@ -311,12 +311,12 @@ void recount(State& state, const Config& config, Time now) {
   state.succeeded = state.missing = state.lost = 0;
   if (is_alive(state.round.phase)) {
     (state.grace_until ? state.missing : state.lost) = state.vacant;
-    for (auto& [ticket, place] : state.places) {
-      state.succeeded += place.succeeded ? 1 : 0;
-      state.lost += place.lost ? 1 : 0;
-      state.missing += place.missing ? 1 : 0;
+    for (auto& [ticket, slot] : state.slots) {
+      state.succeeded += slot.succeeded ? 1 : 0;
+      state.lost += slot.lost ? 1 : 0;
+      state.missing += slot.missing ? 1 : 0;
       const auto member = state.members.find(ticket);
-      if (member != state.members.end()) note_place(state, ticket, place, member->second.document);
+      if (member != state.members.end()) note_slot(state, ticket, slot, member->second.document);
     }
   }
   note_times(state, config, now);

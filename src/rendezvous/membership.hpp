@@ -40,7 +40,7 @@ struct Member {
 };
 
 // One node's place in the current round, or in the last one that ran.
-struct Place {
+struct RankSlot {
   std::string host;  // empty: not known
   int group_rank = 0;
   bool succeeded = false;
@@ -71,7 +71,7 @@ struct State {
   int floor = 0;               // a member knows of this round: new ones have higher numbers
 
   std::map<std::string, Member, std::less<>> members;  // by ticket
-  std::map<std::string, Place, std::less<>> places;    // by ticket
+  std::map<std::string, RankSlot, std::less<>> slots;  // by ticket
   int vacant = 0;                                // places of the round whose holders are not known
   std::map<std::string, Assignment> reclaimed;   // places the store forgot, to be written again
   std::map<int, std::string> rank_holders;       // asked-for rank -> eligible member

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "rendezvous/placement.hpp"
+#include "rendezvous/rank_assignment.hpp"
 
 namespace drun::rendezvous {
 namespace {

@@ -109,32 +109,32 @@ void find_places(State& state, const Found& found) {
   for (const auto& [ticket, document] : found.assignments) {
     if (!document.refused.empty()) continue;
     if (document.go && document.assignment.round == state.round.ran)
-      state.places[ticket].group_rank = document.assignment.group_rank;
+      state.slots[ticket].group_rank = document.assignment.group_rank;
     if (!document.go && document.assignment.round > state.round.ran && document.last_rank >= 0)
-      state.places[ticket].group_rank = document.last_rank;
+      state.slots[ticket].group_rank = document.last_rank;
   }
   if (is_alive(state.round.phase))
-    state.vacant = std::max(0, state.round.nodes - static_cast<int>(state.places.size()));
+    state.vacant = std::max(0, state.round.nodes - static_cast<int>(state.slots.size()));
 }
 
 // In the order in which they came, as far as known; those of the round keep their asked-for ranks.
 void find_members(State& state, const Config& config, Found& found, const State* previous,
                   Time now) {
   const auto order = [&](const Found::FoundMember& member) {
-    const auto place = state.places.find(member.ticket);
-    const bool has_place = place != state.places.end();
+    const auto slot = state.slots.find(member.ticket);
+    const bool has_place = slot != state.slots.end();
     std::uint64_t arrival = 0;
     if (previous != nullptr) {
       const auto known = previous->members.find(member.ticket);
       if (known != previous->members.end()) arrival = known->second.arrival;
     }
-    return std::tuple(!has_place, arrival == 0, arrival, has_place ? place->second.group_rank : 0);
+    return std::tuple(!has_place, arrival == 0, arrival, has_place ? slot->second.group_rank : 0);
   };
   std::stable_sort(found.members.begin(), found.members.end(),
                    [&](const auto& a, const auto& b) { return order(a) < order(b); });
   bool newcomer = false;
   for (auto& member : found.members) {
-    newcomer |= !state.places.contains(member.ticket) &&
+    newcomer |= !state.slots.contains(member.ticket) &&
                 (previous == nullptr || !previous->members.contains(member.ticket));
     const auto told = found.assignments.find(member.ticket);
     const bool refused = told != found.assignments.end() && !told->second.refused.empty();
@@ -162,12 +162,12 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
   find_places(state, found);
   find_members(state, config, found, previous, now);
 
-  for (auto& [ticket, place] : state.places) {
+  for (auto& [ticket, slot] : state.slots) {
     const auto member = state.members.find(ticket);
     const bool there = member != state.members.end();
-    if (there) place.host = member->second.document.host;
-    place.missing = !there && grace_until.has_value();
-    place.lost = there ? member->second.standing == Standing::Refused : !grace_until.has_value();
+    if (there) slot.host = member->second.document.host;
+    slot.missing = !there && grace_until.has_value();
+    slot.lost = there ? member->second.standing == Standing::Refused : !grace_until.has_value();
   }
   if (previous != nullptr) {
     // A round that ran meanwhile ended that wait.

@@ -274,22 +274,22 @@ TEST(StopSignalTest, HowItEndedIsSaidOnceHoweverManyStopsThereWere) {
       << process.err();
 }
 
-// The last thing that drun waits for is its keeper's end.
+// The last thing that drun waits for is its watchdog's end.
 TEST(StopSignalTest, ASignalWhileDrunEndsDoesNotTakeItsExitCode) {
   const TempDir directory;
   const auto file = directory.path() / "go-on";
   DrunProcess process(
       {"sh", "-c", "echo ready; while [ ! -e " + file.string() + " ]; do sleep 0.02; done"});
   ASSERT_TRUE(process.wait_for_out("ready")) << process.err();
-  pid_t keeper = -1;
-  ASSERT_TRUE(eventually([&] { return (keeper = helper_of(process, "job-keeper")) > 0; }));
-  ::kill(keeper, SIGSTOP);
-  ASSERT_TRUE(eventually([&] { return state_of(keeper) == 'T'; }));
+  pid_t watchdog = -1;
+  ASSERT_TRUE(eventually([&] { return (watchdog = helper_of(process, "job-keeper")) > 0; }));
+  ::kill(watchdog, SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return state_of(watchdog) == 'T'; }));
   ASSERT_TRUE(in_set(process.pid(), "SigCgt", SIGTERM));
   directory.write("go-on", "");
   ASSERT_TRUE(eventually([&] { return !in_set(process.pid(), "SigCgt", SIGTERM); }));
   process.signal(SIGTERM);
-  ::kill(keeper, SIGCONT);
+  ::kill(watchdog, SIGCONT);
   expect_end(process, 0);
 }
 

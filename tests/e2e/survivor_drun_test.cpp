@@ -76,7 +76,7 @@ Helpers helpers_of_the_only_child() {
   for (const pid_t pid : descendants()) {
     const auto name = name_of(pid);
     if (name == "drun-guardian\n") helpers.guardian = pid;
-    if (name == "job-keeper\n") helpers.keeper = pid;
+    if (name == "job-keeper\n") helpers.watchdog = pid;
   }
   return helpers;
 }
@@ -196,11 +196,11 @@ class SurvivorDrunTest : public testing::TestWithParam<std::size_t> {
     if (end != End::Success && end != End::Failure) {
       for (int worker = 0; worker < 2; ++worker)
         ASSERT_EQ(read_line(out.read.get(), kSettle), "ready");
-      // The keeper takes its name when it gets to run, which may be later than the workers do.
+      // The watchdog takes its name when it gets to run, which may be later than the workers do.
       ASSERT_TRUE(eventually(
           [&] {
             helpers = helpers_of_the_only_child();
-            return helpers.guardian > 0 && helpers.keeper > 0;
+            return helpers.guardian > 0 && helpers.watchdog > 0;
           },
           kSettle));
       sockets = sockets_of(drun);

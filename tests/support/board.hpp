@@ -56,7 +56,7 @@ class Board {
     d.failure->exit_code = code;
     d.failure->cause = "exit code " + std::to_string(code);
     d.failure->restartable = restartable;
-    d.failure->rank = state_.places.at(ticket).group_rank;
+    d.failure->rank = state_.slots.at(ticket).group_rank;
     put(ticket, std::move(d));
   }
   void succeeds(const std::string& ticket) {
@@ -99,7 +99,7 @@ class Board {
       holds(each.ticket);
   }
   void all_left() {
-    for (const auto& [ticket, place] : state_.places) {
+    for (const auto& [ticket, place] : state_.slots) {
       if (state_.members.contains(ticket)) left(ticket);
     }
   }

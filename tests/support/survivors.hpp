@@ -29,7 +29,7 @@ namespace drun::process::test {
 
 struct Helpers {
   pid_t guardian = 0;
-  pid_t keeper = 0;
+  pid_t watchdog = 0;
 };
 
 // The kinds of process that tests/support/survivor.cpp can leave behind.
@@ -97,7 +97,7 @@ class DelegatedGroup {
     const std::string path = place.unified + "/drun-test-" + std::to_string(::getpid());
     if (::mkdir(path.c_str(), 0755) != 0) return;
     (void)::setxattr(path.c_str(), "trusted.delegate", "1", 1, 0);
-    CgroupPlace inside;
+    CgroupPaths inside;
     inside.unified = path;
     if (find_delegated(inside)) path_ = path;
     if (path_.empty()) ::rmdir(path.c_str());

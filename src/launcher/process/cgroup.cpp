@@ -55,8 +55,8 @@ bool remove_tree(const std::string& path) {
 
 }  // namespace
 
-CgroupPlace find_cgroups(std::string_view cgroup, std::string_view mountinfo) {
-  CgroupPlace place;
+CgroupPaths find_cgroups(std::string_view cgroup, std::string_view mountinfo) {
+  CgroupPaths place;
   for (const auto& line : parse_cgroup_lines(cgroup)) {
     if (line.unified) {
       place.unified = directory_of(find_cgroup_mount(mountinfo, ""), line.path);
@@ -68,13 +68,13 @@ CgroupPlace find_cgroups(std::string_view cgroup, std::string_view mountinfo) {
   return place;
 }
 
-CgroupPlace find_cgroups() {
+CgroupPaths find_cgroups() {
   const auto cgroup = read_small_file("/proc/self/cgroup");
   const auto mountinfo = read_small_file("/proc/self/mountinfo");
-  return cgroup && mountinfo ? find_cgroups(*cgroup, *mountinfo) : CgroupPlace();
+  return cgroup && mountinfo ? find_cgroups(*cgroup, *mountinfo) : CgroupPaths();
 }
 
-std::optional<std::string> find_delegated(const CgroupPlace& place) {
+std::optional<std::string> find_delegated(const CgroupPaths& place) {
   if (place.unified.empty() || ::access(place.unified.c_str(), W_OK) != 0) return std::nullopt;
   struct stat status {};
   if (::stat(place.unified.c_str(), &status) != 0) return std::nullopt;
@@ -88,10 +88,10 @@ std::optional<std::string> find_delegated(const CgroupPlace& place) {
   return place.unified;
 }
 
-WorkerGroup::WorkerGroup(const std::string& parent, pid_t guardian)
+WorkerCgroup::WorkerCgroup(const std::string& parent, pid_t guardian)
     : path_(parent + "/drun-" + std::to_string(guardian)) {}
 
-bool WorkerGroup::next_round() {
+bool WorkerCgroup::next_round() {
   if (directory_) {
     remove_tree(round_path_);
   } else {
@@ -104,11 +104,11 @@ bool WorkerGroup::next_round() {
   return directory_.valid();
 }
 
-bool WorkerGroup::kill() const {
+bool WorkerCgroup::kill() const {
   return write_small_file((directory_ ? round_path_ : path_) + "/cgroup.kill", "1");
 }
 
-bool WorkerGroup::remove(std::chrono::milliseconds limit) const {
+bool WorkerCgroup::remove(std::chrono::milliseconds limit) const {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!remove_tree(path_)) {
     if (errno != EBUSY || std::chrono::steady_clock::now() >= deadline) return false;
@@ -128,7 +128,7 @@ std::optional<std::uint64_t> flat_value(std::string_view text, std::string_view 
   return std::nullopt;
 }
 
-OutOfMemoryCount::OutOfMemoryCount(const CgroupPlace& place) {
+OutOfMemoryCount::OutOfMemoryCount(const CgroupPaths& place) {
   for (const auto& file :
        {place.unified + "/memory.events", place.memory_v1 + "/memory.oom_control"}) {
     const auto text = read_small_file(file);

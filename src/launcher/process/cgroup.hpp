@@ -17,31 +17,31 @@
 namespace drun::process {
 
 // Where this process is in the cgroup hierarchies, as paths of directories; empty: not known.
-struct CgroupPlace {
+struct CgroupPaths {
   std::string unified;    // cgroup v2
   std::string memory_v1;  // the memory controller of cgroup v1
   // The v2 directory is the top of what this process sees: of the system, or of its container.
   bool unified_is_top = false;
 
-  bool operator==(const CgroupPlace&) const = default;
+  bool operator==(const CgroupPaths&) const = default;
 };
 // Pure: from the text of /proc/self/cgroup and /proc/self/mountinfo.
-[[nodiscard]] CgroupPlace find_cgroups(std::string_view cgroup, std::string_view mountinfo);
-[[nodiscard]] CgroupPlace find_cgroups();
+[[nodiscard]] CgroupPaths find_cgroups(std::string_view cgroup, std::string_view mountinfo);
+[[nodiscard]] CgroupPaths find_cgroups();
 
 // The v2 directory in which this process may make groups: it is delegated to it (owned by its user;
 // for root, marked as delegated by systemd, or the top of what it sees). Nothing where there is
 // none.
-[[nodiscard]] std::optional<std::string> find_delegated(const CgroupPlace& place);
+[[nodiscard]] std::optional<std::string> find_delegated(const CgroupPaths& place);
 
 // The group for the workers of one guardian, and in it one after the other the groups of its
 // rounds: a kernel may kill at once what is started into a group that was killed before. Guardian
-// and keeper each hold an object of the same name; only the guardian makes the directories, whoever
-// ends last removes them.
-class WorkerGroup {
+// and watchdog each hold an object of the same name; only the guardian makes the directories,
+// whoever ends last removes them.
+class WorkerCgroup {
  public:
   // The name is made of the guardian's process id. Nothing exists yet.
-  WorkerGroup(const std::string& parent, pid_t guardian);
+  WorkerCgroup(const std::string& parent, pid_t guardian);
 
   // Makes the group and that of the first round, or removes a round's group, in which nothing
   // lives, and makes that of the next. False where a directory cannot be made.
@@ -71,7 +71,7 @@ class OutOfMemoryCount {
  public:
   OutOfMemoryCount() = default;
   // Starts from what is counted now.
-  explicit OutOfMemoryCount(const CgroupPlace& place);
+  explicit OutOfMemoryCount(const CgroupPaths& place);
 
   // True when the kernel has killed one more process than was taken so far. Call it once for each
   // process that died of SIGKILL.

@@ -18,7 +18,7 @@
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/detach.hpp"
 #include "launcher/process/guardian_loop.hpp"
-#include "launcher/process/keeper.hpp"
+#include "launcher/process/guardian_watchdog.hpp"
 #include "launcher/process/kill_limit.hpp"
 
 namespace drun::process {
@@ -101,17 +101,17 @@ std::string describe(const GuardianLost& lost) {
 }
 
 struct Guardian::Impl {
-  Impl(FileDescriptor command_socket, FileDescriptor keeper_socket, pid_t keeper_pid,
+  Impl(FileDescriptor command_socket, FileDescriptor watchdog_socket, pid_t watchdog_pid,
        bool sole_parent, GuardianOptions start_options)
       : commands(std::move(command_socket)),
-        keeper(std::move(keeper_socket)),
-        keeper_process(keeper_pid),
+        watchdog(std::move(watchdog_socket)),
+        watchdog_process(watchdog_pid),
         only_children(sole_parent),
         options(std::move(start_options)) {
     events.reset(::epoll_create1(EPOLL_CLOEXEC));
     if (!events) throw_errno("start the guardian: epoll_create1");
     watch(EPOLL_CTL_ADD, commands.fd(), EPOLLIN);
-    watch(EPOLL_CTL_ADD, keeper.get(), EPOLLIN);
+    watch(EPOLL_CTL_ADD, watchdog.get(), EPOLLIN);
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -126,22 +126,22 @@ struct Guardian::Impl {
   void send(std::string message, std::vector<FileDescriptor> descriptors = {});
   void flush();
   void read_commands();
-  void read_keeper();
-  bool await_end_of_keeper() const;
-  void end_keeper();
+  void read_watchdog();
+  bool await_end_of_watchdog() const;
+  void end_watchdog();
   void kill_job();
 
   Channel commands;
-  FileDescriptor keeper;
+  FileDescriptor watchdog;
   FileDescriptor events;  // epoll: everything that receive() must look at
-  pid_t keeper_process;
+  pid_t watchdog_process;
   pid_t guardian_process = 0;
   // This process had no children before, so all it ever gets are the job's.
   bool only_children;
   GuardianOptions options;
   bool guardian_gone = false;
-  bool keeper_gone = false;
-  bool keeper_did_its_work = false;
+  bool watchdog_gone = false;
+  bool watchdog_did_its_work = false;
   bool lost_told = false;
   bool watches_write = false;
   GuardianLost lost{{0, SIGKILL, false}, 0};  // what to tell when it is
@@ -185,36 +185,36 @@ void Guardian::Impl::read_commands() {
   }
 }
 
-void Guardian::Impl::read_keeper() {
-  KeeperReport report;
-  const ssize_t n = ::recv(keeper.get(), &report, sizeof report, MSG_DONTWAIT);
+void Guardian::Impl::read_watchdog() {
+  WatchdogReport report;
+  const ssize_t n = ::recv(watchdog.get(), &report, sizeof report, MSG_DONTWAIT);
   if (n < 0) return;
-  if (n != static_cast<ssize_t>(sizeof report)) return end_keeper();
+  if (n != static_cast<ssize_t>(sizeof report)) return end_watchdog();
   lost.status = report.guardian;
   lost.start_error = report.error;
-  keeper_did_its_work = true;
+  watchdog_did_its_work = true;
 }
 
 // False when it does not come.
-bool Guardian::Impl::await_end_of_keeper() const {
-  KeeperReport ignored;
-  while (await_readable(keeper.get(), kEndLimit))
-    if (::recv(keeper.get(), &ignored, sizeof ignored, 0) <= 0) return true;
+bool Guardian::Impl::await_end_of_watchdog() const {
+  WatchdogReport ignored;
+  while (await_readable(watchdog.get(), kEndLimit))
+    if (::recv(watchdog.get(), &ignored, sizeof ignored, 0) <= 0) return true;
   return false;
 }
 
-void Guardian::Impl::end_keeper() {
-  keeper_gone = true;
-  watch(EPOLL_CTL_DEL, keeper.get(), 0);
-  const auto status = wait_for(keeper_process);
-  keeper_did_its_work = keeper_did_its_work || (status && status->success());
+void Guardian::Impl::end_watchdog() {
+  watchdog_gone = true;
+  watch(EPOLL_CTL_DEL, watchdog.get(), 0);
+  const auto status = wait_for(watchdog_process);
+  watchdog_did_its_work = watchdog_did_its_work || (status && status->success());
 }
 
-// What the keeper does when the guardian is gone, where the keeper cannot do it any more.
+// What the watchdog does when the guardian is gone, where the watchdog cannot do it any more.
 void Guardian::Impl::kill_job() {
-  if (keeper_did_its_work) return;
+  if (watchdog_did_its_work) return;
   read_commands();  // the guardian's process id names the group
-  const auto group = worker_group(options, find_cgroups(), guardian_process);
+  const auto group = worker_cgroup(options, find_cgroups(), guardian_process);
   if (group) group->kill();
   if (only_children)
     kill_descendants(kKillLimit, [this](const Reaped& reaped) {
@@ -225,12 +225,12 @@ void Guardian::Impl::kill_job() {
 
 Guardian::Impl::~Impl() {
   // The end of its stream is the guardian's order to kill everything and end; likewise the
-  // keeper's.
+  // watchdog's.
   ::shutdown(commands.fd(), SHUT_WR);
-  if (!keeper_gone) {
-    ::shutdown(keeper.get(), SHUT_WR);
-    if (!await_end_of_keeper()) ::kill(keeper_process, SIGKILL);
-    end_keeper();
+  if (!watchdog_gone) {
+    ::shutdown(watchdog.get(), SHUT_WR);
+    if (!await_end_of_watchdog()) ::kill(watchdog_process, SIGKILL);
+    end_watchdog();
   }
   while (!guardian_gone && await_readable(commands.fd(), kEndLimit))
     read_commands();
@@ -250,17 +250,17 @@ Guardian Guardian::start(const GuardianOptions& options) {
   // them from the job's.
   if (only_children) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   SocketPair commands(SOCK_STREAM);
-  SocketPair keeper(SOCK_SEQPACKET);
+  SocketPair watchdog(SOCK_SEQPACKET);
   pid_t pid = 0;
   {
     const SignalBlock block;
     pid = ::fork();
-    if (pid == 0) keeper_main(std::move(keeper.theirs), std::move(commands.theirs), options);
+    if (pid == 0) watchdog_main(std::move(watchdog.theirs), std::move(commands.theirs), options);
   }
   if (pid < 0) throw_errno("start the guardian: fork");
   commands.theirs.reset();
-  keeper.theirs.reset();
-  auto impl = std::make_unique<Impl>(std::move(commands.mine), std::move(keeper.mine), pid,
+  watchdog.theirs.reset();
+  auto impl = std::make_unique<Impl>(std::move(commands.mine), std::move(watchdog.mine), pid,
                                      only_children, options);
   return Guardian(std::move(impl));
 }
@@ -272,8 +272,8 @@ int Guardian::fd() const {
 std::vector<GuardianEvent> Guardian::receive() {
   if (!impl_->guardian_gone) impl_->flush();
   impl_->read_commands();
-  if (!impl_->keeper_gone) impl_->read_keeper();
-  const bool killed_all = impl_->keeper_gone || impl_->keeper_did_its_work;
+  if (!impl_->watchdog_gone) impl_->read_watchdog();
+  const bool killed_all = impl_->watchdog_gone || impl_->watchdog_did_its_work;
   auto result = std::exchange(impl_->received, {});
   if (impl_->guardian_gone && killed_all && !impl_->lost_told) {
     impl_->lost_told = true;
@@ -295,13 +295,6 @@ void Guardian::spawn(SpawnRequest request) {
   impl_->send(std::move(message), std::move(descriptors));
 }
 
-void Guardian::signal(WorkerId id, int signal) {
-  wire::SignalBody body;
-  body.id = id;
-  body.signal = signal;
-  impl_->send(wire::Writer(wire::Type::Signal, 0).number(body).finish());
-}
-
 void Guardian::signal_all(int signal) {
   wire::SignalBody body;
   body.signal = signal;
@@ -316,8 +309,8 @@ void Guardian::stop(int signal, milliseconds grace) {
 }
 
 void Guardian::remove_at_end(const std::string& folder) {
-  if (!impl_->keeper_gone)
-    ::send(impl_->keeper.get(), folder.data(), folder.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (!impl_->watchdog_gone)
+    ::send(impl_->watchdog.get(), folder.data(), folder.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 pid_t Guardian::pid() const {

@@ -29,12 +29,9 @@ struct SpawnRequest {
   std::vector<std::string> argv;  // argv[0] is looked up in the worker's PATH, as a shell does
   // "NAME=value", beside what share_environment() gave; no name may be in both.
   std::vector<std::string> environment;
-  std::string working_directory;  // empty: the agent's
   FileDescriptor standard_input;
   FileDescriptor standard_output;
   FileDescriptor standard_error;
-  bool new_terminal =
-      false;  // standard_input is a pty: make it the controlling terminal of a new session
   // CPUs that it is bound to before it starts; empty: the agent's own. None of them usable: the
   // error is EINVAL.
   std::vector<int> cpu_affinity;
@@ -50,7 +47,7 @@ struct Spawned {
 struct SpawnFailed {
   WorkerId id = 0;
   int error = 0;          // errno
-  std::string attempted;  // "exec /x/y", "chdir /gone", "fork"
+  std::string attempted;  // "exec /x/y", "fork"
 };
 struct Exited {
   WorkerId id = 0;
@@ -114,8 +111,7 @@ class Guardian {
   // before. So that a megabyte of it goes to the guardian once and not with every worker.
   void share_environment(const std::vector<std::string>& environment);
   void spawn(SpawnRequest request);
-  // To the process group of one worker, or of all.
-  void signal(WorkerId id, int signal);
+  // To the process groups of all workers.
   void signal_all(int signal);
   // `signal` to every worker's group, `grace` (ends early when all are gone), SIGKILL to the rest,
   // every descendant included; then the event Stopped. A second call while one is under way may

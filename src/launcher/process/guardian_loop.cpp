@@ -77,7 +77,7 @@ GuardianLoop::GuardianLoop(FileDescriptor agent, const GuardianOptions& options)
 void GuardianLoop::set_up_cgroups() {
   const auto place = find_cgroups();
   out_of_memory_ = OutOfMemoryCount(place);
-  group_ = worker_group(options_, place, ::getpid());
+  group_ = worker_cgroup(options_, place, ::getpid());
   enter_next_group();
 }
 
@@ -139,12 +139,6 @@ void GuardianLoop::handle(Frame frame) {
     case wire::Type::Environment:
       handle_environment(frame.payload);
       break;
-    case wire::Type::Signal: {
-      const auto body = reader.number<wire::SignalBody>();
-      const auto worker = workers_.find(body.id);
-      if (worker != workers_.end()) ::kill(-worker->second, body.signal);
-      break;
-    }
     case wire::Type::SignalAll: {
       const auto body = reader.number<wire::SignalBody>();
       for (const auto& [id, pid] : workers_)
@@ -186,7 +180,6 @@ std::optional<SpawnPlan> GuardianLoop::plan(Pending& pending, WorkerId& id) {
     return emit(failed), std::nullopt;
   }
   SpawnPlan plan;
-  plan.working_directory = reader.text();
   plan.argv.reserve(body.arguments + 1);
   plan.environment.reserve(shared_environment_.size() + body.variables + 1);
   plan.environment = shared_environment_;
@@ -201,7 +194,6 @@ std::optional<SpawnPlan> GuardianLoop::plan(Pending& pending, WorkerId& id) {
     failed.attempted = "start a worker without a program";
     return emit(failed), std::nullopt;
   }
-  plan.new_terminal = body.new_terminal != 0;
   std::size_t next = 0;
   for (unsigned i = 0; i < 3; ++i)
     plan.streams[i] =
@@ -329,15 +321,15 @@ void GuardianLoop::emit(const GuardianEvent& event) {
   agent_.send(wire::encode(event));
 }
 
-std::optional<WorkerGroup> worker_group(const GuardianOptions& options, const CgroupPlace& place,
-                                        pid_t guardian) {
+std::optional<WorkerCgroup> worker_cgroup(const GuardianOptions& options, const CgroupPaths& place,
+                                          pid_t guardian) {
   if (!options.use_cgroup) return std::nullopt;
-  if (!options.cgroup_parent.empty()) return WorkerGroup(options.cgroup_parent, guardian);
-  if (const auto parent = find_delegated(place)) return WorkerGroup(*parent, guardian);
+  if (!options.cgroup_parent.empty()) return WorkerCgroup(options.cgroup_parent, guardian);
+  if (const auto parent = find_delegated(place)) return WorkerCgroup(*parent, guardian);
   return std::nullopt;
 }
 
-void kill_job(const WorkerGroup* group) {
+void kill_job(const WorkerCgroup* group) {
   if (group != nullptr) group->kill();
   kill_descendants(kKillLimit, [](const Reaped&) {});
   if (group != nullptr) group->remove(kRemoveLimit);

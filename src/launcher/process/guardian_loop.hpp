@@ -17,7 +17,7 @@
 #include "launcher/process/channel.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/process/kill_limit.hpp"
-#include "launcher/process/spawn_team.hpp"
+#include "launcher/process/spawn_pool.hpp"
 
 namespace drun::process {
 
@@ -38,7 +38,7 @@ class GuardianLoop {
   // Returns when the agent is gone. Nothing is killed then: that is the caller's next step.
   void run();
   // The workers' cgroup, or null.
-  [[nodiscard]] const WorkerGroup* group() const { return group_ ? &*group_ : nullptr; }
+  [[nodiscard]] const WorkerCgroup* group() const { return group_ ? &*group_ : nullptr; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -72,9 +72,9 @@ class GuardianLoop {
   FileDescriptor null_;
   const GuardianOptions& options_;
   const std::size_t most_pending_;
-  SpawnTeam spawners_;
+  SpawnPool spawners_;
   std::vector<Pending> pending_;
-  std::optional<WorkerGroup> group_;
+  std::optional<WorkerCgroup> group_;
   OutOfMemoryCount out_of_memory_;
   std::string shared_text_;                      // what all workers have in their environment...
   std::vector<char*> shared_environment_;        // ...variable by variable
@@ -85,12 +85,12 @@ class GuardianLoop {
 };
 
 // The cgroup for the workers of this guardian, not made yet; nothing where none may be made.
-[[nodiscard]] std::optional<WorkerGroup> worker_group(const GuardianOptions& options,
-                                                      const CgroupPlace& place, pid_t guardian);
+[[nodiscard]] std::optional<WorkerCgroup> worker_cgroup(const GuardianOptions& options,
+                                                        const CgroupPaths& place, pid_t guardian);
 
 // Kills everything below this process, which must have no other children, and removes the group, if
 // any. Takes no longer than kLongestKilling.
-void kill_job(const WorkerGroup* group);
+void kill_job(const WorkerCgroup* group);
 
 // The whole life of the guardian process, from just after its fork. Never returns; its exit code is
 // the errno of what it could not do, 0 where the agent let it go.

@@ -4,7 +4,6 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -25,7 +24,7 @@ constexpr std::size_t kStackSize = 128U << 10;
 // As many bytes of a file without "#!" decide whether it is a shell script.
 constexpr std::size_t kScriptProbe = 128;
 
-enum class Step { None, Terminal, Streams, Chdir, Bind, Exec };
+enum class Step { None, Streams, Bind, Exec };
 
 // Everything the child needs, made before it exists; and what it says when it fails. It lies in
 // memory that both see.
@@ -114,19 +113,13 @@ bool bind(const SpawnPlan& plan) {
 // Only async-signal-safe calls from here to the exec.
 Step prepare_and_exec(ChildContext& context) {
   const SpawnPlan& plan = *context.plan;
-  if (plan.new_terminal) {
-    ::setsid();
-  } else {
-    ::setpgid(0, 0);
-  }
+  ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != context.parent) ::_exit(127);
   for (int i = 0; i < 3; ++i)
     if (::dup2(plan.streams[static_cast<std::size_t>(i)], i) < 0) return Step::Streams;
-  if (plan.new_terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return Step::Terminal;
   // The parent opens everything with O_CLOEXEC; this makes it certain.
   ::syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
-  if (*plan.working_directory != '\0' && ::chdir(plan.working_directory) != 0) return Step::Chdir;
   if (!bind(plan)) return Step::Bind;
   sigset_t none;
   sigemptyset(&none);
@@ -150,10 +143,6 @@ __attribute__((no_sanitize("address", "undefined"))) int child_main(void* argume
 std::string describe_failure(const ChildContext& context) {
   const SpawnPlan& plan = *context.plan;
   switch (context.failed) {
-    case Step::Chdir:
-      return std::string("chdir ") + plan.working_directory;
-    case Step::Terminal:
-      return "set the controlling terminal";
     case Step::Streams:
       return "connect the standard streams";
     case Step::Bind:

@@ -12,11 +12,9 @@ namespace drun::process {
 
 // What to start. All pointers are borrowed for the duration of spawn().
 struct SpawnPlan {
-  std::vector<char*> argv;         // without the closing null; not empty
-  std::vector<char*> environment;  // without the closing null
-  const char* working_directory = "";
-  std::array<int, 3> streams{};  // descriptors for 0, 1, 2
-  bool new_terminal = false;     // streams[0] becomes the controlling terminal of a new session
+  std::vector<char*> argv;               // without the closing null; not empty
+  std::vector<char*> environment;        // without the closing null
+  std::array<int, 3> streams{};          // descriptors for 0, 1, 2
   std::vector<unsigned long> cpu_mask;   // bit n: CPU n; empty: as the parent's
   std::vector<unsigned long> node_mask;  // bit n: memory of NUMA node n; empty: as the parent's
 };
@@ -24,7 +22,7 @@ struct SpawnPlan {
 struct SpawnResult {
   pid_t pid = 0;          // 0: failed
   int error = 0;          // errno
-  std::string attempted;  // "exec /x/y", "chdir /gone", "fork"
+  std::string attempted;  // "exec /x/y", "fork"
 };
 
 // The paths to try for `program`, in order: itself where it holds a '/', else one for each element
@@ -39,7 +37,7 @@ inline constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
 // and whose signals are all blocked: so that the child shares its memory until the exec and needs
 // neither a copy of it nor a pipe for its errors. One thread, which must outlive what it starts.
 //
-// The child: own process group (or session), SIGKILL when the parent dies, no signal blocked, no
+// The child: own process group, SIGKILL when the parent dies, no signal blocked, no
 // descriptor but 0, 1 and 2.
 class Spawner {
  public:

@@ -38,7 +38,6 @@ std::string encode(const SpawnRequest& request) {
   body.variables = static_cast<std::uint32_t>(request.environment.size());
   body.cpus = static_cast<std::uint32_t>(request.cpu_affinity.size());
   body.memory_nodes = static_cast<std::uint32_t>(request.memory_nodes.size());
-  body.new_terminal = request.new_terminal ? 1 : 0;
   std::uint8_t count = 0;
   const FileDescriptor* const streams[] = {&request.standard_input, &request.standard_output,
                                            &request.standard_error};
@@ -48,7 +47,7 @@ std::string encode(const SpawnRequest& request) {
     ++count;
   }
   Writer writer(Type::Spawn, count);
-  writer.number(body).text(request.working_directory);
+  writer.number(body);
   for (const auto& argument : request.argv)
     writer.text(argument);
   for (const auto& variable : request.environment)

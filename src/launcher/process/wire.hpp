@@ -22,7 +22,6 @@ namespace drun::process::wire {
 enum class Type : std::uint8_t {
   Spawn = 1,  // agent to guardian
   Environment,
-  Signal,
   SignalAll,
   Stop,
   Hello = 64,  // guardian to agent
@@ -106,9 +105,8 @@ class Reader {
   bool ok_ = true;
 };
 
-// What Stop and Signal carry.
+// What SignalAll and Stop carry.
 struct SignalBody {
-  WorkerId id = 0;
   std::int32_t signal = 0;
 };
 struct StopBody {
@@ -119,9 +117,8 @@ struct HelloBody {
   pid_t pid = 0;
 };
 
-// The spawn message: the strings are those of the request, in the order working directory, argv,
-// environment; then CPUs and memory nodes as i32. `which` has bit n set when descriptor n (0, 1, 2)
-// comes along.
+// The spawn message: the strings are those of the request, in the order argv, environment; then
+// CPUs and memory nodes as i32. `which` has bit n set when descriptor n (0, 1, 2) comes along.
 struct SpawnBody {
   WorkerId id = 0;
   std::uint32_t arguments = 0;
@@ -129,7 +126,6 @@ struct SpawnBody {
   std::uint32_t cpus = 0;
   std::uint32_t memory_nodes = 0;
   std::uint8_t which = 0;
-  std::uint8_t new_terminal = 0;
 };
 [[nodiscard]] std::string encode(const SpawnRequest& request);
 

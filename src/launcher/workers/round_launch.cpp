@@ -11,7 +11,7 @@ RoundLaunch::RoundLaunch(const Options& options, const rendezvous::Assignment& a
     : options_(options),
       assignment_(assignment),
       environments_(options, assignment),
-      no_program_(unrunnable_program(options)) {}
+      no_program_(check_program(options)) {}
 
 StreamLabel RoundLaunch::label(process::WorkerId worker, int local_rank) const {
   StreamLabel label;
@@ -38,8 +38,8 @@ process::SpawnRequest RoundLaunch::request(const StreamLabel& label,
   return request;
 }
 
-std::optional<Unrunnable> RoundLaunch::refusal(int local_rank) const {
-  return no_program_ ? no_program_ : unreadable_script(options_, local_rank);
+std::optional<LaunchError> RoundLaunch::refusal(int local_rank) const {
+  return no_program_ ? no_program_ : check_script(options_, local_rank);
 }
 
 void RoundLaunch::announce() const {

@@ -10,7 +10,7 @@
 #include "launcher/output/output.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/workers/environment.hpp"
-#include "launcher/workers/runnable.hpp"
+#include "launcher/workers/preflight.hpp"
 #include "rendezvous/types.hpp"
 
 namespace drun::launcher {
@@ -30,7 +30,7 @@ class RoundLaunch {
                                               const std::string& error_file) const;
 
   // Why this worker is not worth a try; nullopt: it is.
-  [[nodiscard]] std::optional<Unrunnable> refusal(int local_rank) const;
+  [[nodiscard]] std::optional<LaunchError> refusal(int local_rank) const;
   // All are refused, for one reason.
   [[nodiscard]] bool refuses_all() const { return no_program_.has_value(); }
 
@@ -41,7 +41,7 @@ class RoundLaunch {
   const Options& options_;
   const rendezvous::Assignment& assignment_;
   WorkerEnvironments environments_;
-  std::optional<Unrunnable> no_program_;
+  std::optional<LaunchError> no_program_;
 };
 
 }  // namespace drun::launcher

@@ -12,8 +12,8 @@
 
 #include "launcher/options/options.hpp"
 #include "launcher/process/guardian.hpp"
+#include "launcher/workers/preflight.hpp"
 #include "launcher/workers/restart_policy.hpp"
-#include "launcher/workers/runnable.hpp"
 #include "launcher/workers/worker.hpp"
 #include "launcher/workers/worker_runner.hpp"
 #include "rendezvous/types.hpp"
@@ -95,7 +95,7 @@ class WorkerGroup {
   std::size_t not_ended_ = 0;
   // Workers that were not asked of the guardian, because what they run is not there. Heard of at
   // the next on_time().
-  std::vector<std::pair<process::WorkerId, Unrunnable>> refused_;
+  std::vector<std::pair<process::WorkerId, LaunchError>> refused_;
   bool all_refused_ = false;  // for one reason
 };
 

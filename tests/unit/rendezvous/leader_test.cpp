@@ -112,7 +112,7 @@ TEST(RestoreTest, ARunningRoundGoesOnWithWhoIsThere) {
   EXPECT_EQ(lost.unleft, 1);
   EXPECT_EQ(lost.lost, 1);
   EXPECT_EQ(lost.missing, 0);
-  EXPECT_TRUE(lost.places.at("b").lost);
+  EXPECT_TRUE(lost.slots.at("b").lost);
   const State graced = found.restore(kNow + Milliseconds(1'000));
   EXPECT_EQ(graced.lost, 0);
   EXPECT_EQ(graced.missing, 1);

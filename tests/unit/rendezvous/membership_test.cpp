@@ -32,8 +32,8 @@ std::string ticket(int number) {
 
 // The tickets of the planned or running round, by group rank.
 std::vector<std::string> order(const State& state) {
-  std::vector<std::string> result(state.places.size());
-  for (const auto& [name, place] : state.places)
+  std::vector<std::string> result(state.slots.size());
+  for (const auto& [name, place] : state.slots)
     result[static_cast<std::size_t>(place.group_rank)] = name;
   return result;
 }

@@ -51,9 +51,9 @@ TEST(GuardianTest, ConnectsTheStreamsItIsGivenAndNullForTheOthers) {
   EXPECT_NE(text.find("/usr/bin:/bin\n"), std::string::npos) << text;
 }
 
-// Who kills drun by its name, group or session must not hit the keeper, at no moment in which a
-// worker may have started something: the keeper is apart before there is a guardian.
-TEST(GuardianTest, TheKeeperIsApartBeforeThereIsAGuardian) {
+// Who kills drun by its name, group or session must not hit the watchdog, at no moment in which a
+// worker may have started something: the watchdog is apart before there is a guardian.
+TEST(GuardianTest, TheWatchdogIsApartBeforeThereIsAGuardian) {
   for (int round = 0; round < 20; ++round) {
     Pipe done;
     const pid_t agent = ::fork();
@@ -72,31 +72,28 @@ TEST(GuardianTest, TheKeeperIsApartBeforeThereIsAGuardian) {
       return std::atoi(
           read_small_file("/proc/" + id + "/task/" + id + "/children").value_or("").c_str());
     };
-    pid_t keeper = 0;
-    EXPECT_TRUE(eventually([&] { return (keeper = only_child_of(agent)) > 0; }));
+    pid_t watchdog = 0;
+    EXPECT_TRUE(eventually([&] { return (watchdog = only_child_of(agent)) > 0; }));
     const auto deadline = Clock::now() + kPatience;
-    while (only_child_of(keeper) <= 0 && Clock::now() < deadline) {
+    while (only_child_of(watchdog) <= 0 && Clock::now() < deadline) {
     }
-    const std::string directory = "/proc/" + std::to_string(keeper);
+    const std::string directory = "/proc/" + std::to_string(watchdog);
     EXPECT_EQ(read_small_file(directory + "/comm").value_or(""), "job-keeper\n");
     EXPECT_TRUE(read_small_file(directory + "/cmdline").value_or("").starts_with("job-keeper"));
-    EXPECT_EQ(::getsid(keeper), keeper);
+    EXPECT_EQ(::getsid(watchdog), watchdog);
     done.write.reset();
     EXPECT_EQ(::waitpid(agent, nullptr, 0), agent);
   }
 }
 
-TEST(GuardianTest, SignalGoesToTheGroupOfOneWorkerOrOfAll) {
+TEST(GuardianTest, ASignalGoesToTheGroupsOfAllWorkers) {
   Driver driver;
   std::vector<Pipe> out(3);
   for (WorkerId id = 0; id < 3; ++id) {
-    const char* script =
-        "trap 'echo usr1' USR1; trap 'echo usr2' USR2; echo ready; while :; do sleep 0.02; done";
+    const char* script = "trap 'echo usr2' USR2; echo ready; while :; do sleep 0.02; done";
     ASSERT_EQ(driver.start(id, script, out[id]), "ready");
   }
   // The sleeps of the group die of the signal, the shells that trap it go on.
-  driver.guardian.signal(1, SIGUSR1);
-  EXPECT_EQ(read_line(out[1].read.get()), "usr1");
   driver.guardian.signal_all(SIGUSR2);
   for (auto& pipe : out)
     EXPECT_EQ(read_line(pipe.read.get()), "usr2");
@@ -141,7 +138,7 @@ TEST(GuardianTest, WhatItCannotDoAtTheStartIsTold) {
             "drun's guardian process cannot work: No such file or directory (it needs /dev/null)");
 }
 
-TEST(GuardianTest, WithoutGuardianAndKeeperTheAgentKillsWhatIsLeft) {
+TEST(GuardianTest, WithoutGuardianAndWatchdogTheAgentKillsWhatIsLeft) {
   Driver driver;
   Pipe out;
   const pid_t grandchild =
@@ -212,13 +209,13 @@ TEST(GuardianTest, ChildrenThatTheAgentHadBeforeAreNeverTouched) {
     ::kill(pid, SIGKILL);
 }
 
-TEST(GuardianTest, TheKeeperIsNotFoundByTheNameOfTheProgram) {
+TEST(GuardianTest, TheWatchdogIsNotFoundByTheNameOfTheProgram) {
   const int result = in_child([] {
     Driver driver;
-    const pid_t keeper = parent_of(driver.guardian.pid());
-    const auto has_own_name = [keeper] {
-      const auto name = read_small_file("/proc/" + std::to_string(keeper) + "/comm");
-      const auto line = read_small_file("/proc/" + std::to_string(keeper) + "/cmdline");
+    const pid_t watchdog = parent_of(driver.guardian.pid());
+    const auto has_own_name = [watchdog] {
+      const auto name = read_small_file("/proc/" + std::to_string(watchdog) + "/comm");
+      const auto line = read_small_file("/proc/" + std::to_string(watchdog) + "/cmdline");
       return name && line && name->find("drun") == std::string::npos &&
              line->find("job-keeper") == 0 && line->find("process_test") == std::string::npos;
     };
@@ -231,8 +228,6 @@ TEST(GuardianTest, ASignalForAWorkerThatHasEndedGoesNowhere) {
   Driver driver;
   driver.guardian.spawn(Driver::request(1, {"true"}));
   ASSERT_TRUE(driver.await<Exited>(1));
-  driver.guardian.signal(1, SIGKILL);
-  driver.guardian.signal(99, SIGKILL);
   driver.guardian.signal_all(SIGKILL);
   driver.guardian.spawn(Driver::request(2, {"true"}));
   EXPECT_TRUE(driver.await<Exited>(2));

@@ -1,4 +1,4 @@
-// No survivors: whatever way the agent, its guardian and its keeper end, and whatever kind of
+// No survivors: whatever way the agent, its guardian and its watchdog end, and whatever kind of
 // process the workers have started, nothing is left. The test is a child subreaper, so all that
 // would outlive a job becomes its own child, and "no child left" is exact.
 //
@@ -46,12 +46,12 @@ enum class End {
   Dropped,     // the handle is destroyed without a stop
   KillAgent,
   KillGuardian,
-  KillKeeper,  // then the agent, a moment later
+  KillWatchdog,  // then the agent, a moment later
   KillAgentThenGuardian,
   KillGuardianThenAgent,
   KillAgentAndGuardian,
-  KillKeeperAndGuardian,
-  KillKeeperAndAgent,
+  KillWatchdogAndGuardian,
+  KillWatchdogAndAgent,
   StopGuardianKillAgent,
 };
 
@@ -65,12 +65,12 @@ const struct {
     {End::Dropped, "Dropped"},
     {End::KillAgent, "KillAgent"},
     {End::KillGuardian, "KillGuardian"},
-    {End::KillKeeper, "KillKeeper"},
+    {End::KillWatchdog, "KillWatchdog"},
     {End::KillAgentThenGuardian, "KillAgentThenGuardian"},
     {End::KillGuardianThenAgent, "KillGuardianThenAgent"},
     {End::KillAgentAndGuardian, "KillAgentAndGuardian"},
-    {End::KillKeeperAndGuardian, "KillKeeperAndGuardian"},
-    {End::KillKeeperAndAgent, "KillKeeperAndAgent"},
+    {End::KillWatchdogAndGuardian, "KillWatchdogAndGuardian"},
+    {End::KillWatchdogAndAgent, "KillWatchdogAndAgent"},
     {End::StopGuardianKillAgent, "StopGuardianKillAgent"},
 };
 
@@ -140,9 +140,9 @@ void strike(End end, pid_t agent, const Helpers& helpers, std::chrono::microseco
       return kill_now(agent);
     case End::KillGuardian:
       return kill_now(helpers.guardian);
-    case End::KillKeeper:
-      kill_now(helpers.keeper);
-      (void)eventually([&] { return ::kill(helpers.keeper, 0) != 0; });
+    case End::KillWatchdog:
+      kill_now(helpers.watchdog);
+      (void)eventually([&] { return ::kill(helpers.watchdog, 0) != 0; });
       return kill_now(agent);
     case End::KillAgentThenGuardian:
       kill_now(agent);
@@ -155,12 +155,12 @@ void strike(End end, pid_t agent, const Helpers& helpers, std::chrono::microseco
     case End::KillAgentAndGuardian:
       kill_now(agent);
       return kill_now(helpers.guardian);
-    case End::KillKeeperAndGuardian:
-      kill_now(helpers.keeper);
+    case End::KillWatchdogAndGuardian:
+      kill_now(helpers.watchdog);
       spin(gap);
       return kill_now(helpers.guardian);
-    case End::KillKeeperAndAgent:
-      kill_now(helpers.keeper);
+    case End::KillWatchdogAndAgent:
+      kill_now(helpers.watchdog);
       spin(gap);
       return kill_now(agent);
     case End::StopGuardianKillAgent:
@@ -211,7 +211,7 @@ class SurvivorTest : public testing::TestWithParam<std::size_t> {
     ASSERT_EQ(::read(report.read.get(), &helpers.guardian, sizeof helpers.guardian),
               static_cast<ssize_t>(sizeof helpers.guardian))
         << "the agent ended before its workers were ready";
-    helpers.keeper = parent_of(helpers.guardian);
+    helpers.watchdog = parent_of(helpers.guardian);
     strike(end, agent, helpers, gap);
     const auto before = Clock::now();
     const auto agent_status = await_nobody(agent, kSettle);
@@ -220,9 +220,10 @@ class SurvivorTest : public testing::TestWithParam<std::size_t> {
     EXPECT_TRUE(bystander_->lives());
     longest_ = std::max(longest_, std::chrono::ceil<milliseconds>(Clock::now() - before));
     const bool may_live_on = ends_by_itself(end) || end == End::KillGuardian ||
-                             end == End::KillKeeperAndGuardian || end == End::KillGuardianThenAgent;
+                             end == End::KillWatchdogAndGuardian ||
+                             end == End::KillGuardianThenAgent;
     const bool may_be_killed =
-        !ends_by_itself(end) && end != End::KillGuardian && end != End::KillKeeperAndGuardian;
+        !ends_by_itself(end) && end != End::KillGuardian && end != End::KillWatchdogAndGuardian;
     EXPECT_TRUE((may_live_on && *agent_status == ExitStatus{kClean, 0, false}) ||
                 (may_be_killed && agent_status->signal == SIGKILL))
         << describe(*agent_status);

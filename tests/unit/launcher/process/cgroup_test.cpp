@@ -19,7 +19,7 @@ TEST(CgroupTest, FindsTheDirectoriesOfThisProcess) {
     const char* what;
     const char* cgroup;
     const char* mounts;
-    CgroupPlace expected;
+    CgroupPaths expected;
   } cases[] = {
       {"v2 only",
        "0::/user.slice/user-1.slice/session-2.scope\n",
@@ -77,7 +77,7 @@ TEST(CgroupTest, WithoutACounterNothingIsOutOfMemory) {
   OutOfMemoryCount count;
   EXPECT_FALSE(count.take());
   count.forget();
-  EXPECT_FALSE(OutOfMemoryCount(CgroupPlace()).take());
+  EXPECT_FALSE(OutOfMemoryCount(CgroupPaths()).take());
 }
 
 }  // namespace

@@ -60,8 +60,6 @@ TEST(WireTest, SpawnRequestKeepsEveryString) {
   request.id = 5;
   request.argv = {"prog", "", "a b", std::string(100'000, 'x')};
   request.environment = {"A=1", "EMPTY="};
-  request.working_directory = "/tmp/d";
-  request.new_terminal = true;
   request.cpu_affinity = {0, 3, 200};
   request.memory_nodes = {1};
   const std::string message = wire::encode(request);
@@ -71,8 +69,6 @@ TEST(WireTest, SpawnRequestKeepsEveryString) {
   EXPECT_EQ(body.arguments, 4U);
   EXPECT_EQ(body.variables, 2U);
   EXPECT_EQ(body.which, 0U);
-  EXPECT_EQ(body.new_terminal, 1U);
-  EXPECT_STREQ(reader.text(), "/tmp/d");
   for (const auto& argument : request.argv)
     EXPECT_EQ(reader.text(), argument);
   for (const auto& variable : request.environment)

@@ -10,7 +10,7 @@
 namespace drun::launcher {
 
 // What would keep a worker from starting.
-struct Unrunnable {
+struct LaunchError {
   int error = 0;          // errno
   std::string attempted;  // "open train.py", "exec ./train"
   std::string advice;     // may be empty
@@ -26,14 +26,14 @@ struct Unrunnable {
 // Looks at the Python file of this worker, relative to the working directory: readable, and either
 // no directory or one that Python can run (it has a __main__.py). Nothing where the program is no
 // Python file: what a module's name means only Python knows.
-[[nodiscard]] std::optional<Unrunnable> unreadable_script(const Options& options, int local_rank);
+[[nodiscard]] std::optional<LaunchError> check_script(const Options& options, int local_rank);
 
 // Looks at the program itself (the interpreter of a Python file or module), which is looked up in
 // the workers' PATH as a shell does. What only an exec finds out, such as a missing interpreter
 // after "#!", is not looked at.
-[[nodiscard]] std::optional<Unrunnable> unrunnable_program(const Options& options);
+[[nodiscard]] std::optional<LaunchError> check_program(const Options& options);
 
 // Both, for all of this node's workers.
-[[nodiscard]] std::optional<Unrunnable> unrunnable(const Options& options);
+[[nodiscard]] std::optional<LaunchError> check_launch(const Options& options);
 
 }  // namespace drun::launcher

@@ -1,4 +1,4 @@
-#include "launcher/workers/runnable.hpp"
+#include "launcher/workers/preflight.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -71,23 +71,23 @@ int exit_code_of_spawn_error(int error) {
   return not_there(error) ? 127 : 126;
 }
 
-int Unrunnable::exit_code() const {
+int LaunchError::exit_code() const {
   return exit_code_of_spawn_error(error);
 }
 
-std::string Unrunnable::text() const {
+std::string LaunchError::text() const {
   return attempted + ": " + std::generic_category().message(error) + advice;
 }
 
-std::optional<Unrunnable> unreadable_script(const Options& options, int local_rank) {
+std::optional<LaunchError> check_script(const Options& options, int local_rank) {
   if (options.script_at == 0) return std::nullopt;
   const std::string path = worker_command(options, local_rank).at(options.script_at);
   const int error = script_error(path);
   if (error == 0) return std::nullopt;
-  return Unrunnable{error, "open " + path, ""};
+  return LaunchError{error, "open " + path, ""};
 }
 
-std::optional<Unrunnable> unrunnable_program(const Options& options) {
+std::optional<LaunchError> check_program(const Options& options) {
   const std::string& program = options.command.front();
   const bool looked_up = program.find('/') == std::string::npos;
   const char* path = variable(options.inherited, "PATH");
@@ -102,14 +102,14 @@ std::optional<Unrunnable> unrunnable_program(const Options& options) {
     result = error;
     named = candidate;
   }
-  return Unrunnable{result, "exec " + named, advice_about(options, named, result)};
+  return LaunchError{result, "exec " + named, advice_about(options, named, result)};
 }
 
-std::optional<Unrunnable> unrunnable(const Options& options) {
-  if (auto found = unrunnable_program(options)) return found;
+std::optional<LaunchError> check_launch(const Options& options) {
+  if (auto found = check_program(options)) return found;
   if (options.script_at == 0) return std::nullopt;
   for (int local_rank = 0; local_rank < options.nproc_per_node; ++local_rank) {
-    if (auto found = unreadable_script(options, local_rank)) return found;
+    if (auto found = check_script(options, local_rank)) return found;
   }
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-#include "rendezvous/placement.hpp"
+#include "rendezvous/rank_assignment.hpp"
 
 #include <algorithm>
 #include <compare>

@@ -1,4 +1,6 @@
 // Who gets which group rank.
+#include "rendezvous/rank_assignment.hpp"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -6,8 +8,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include "rendezvous/placement.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -69,7 +69,7 @@ TEST(NaturalOrderTest, ComparesRunsOfDigitsAsNumbers) {
   EXPECT_NE(natural_less("node7", "node07"), natural_less("node07", "node7"));
 }
 
-TEST(PlacementTest, TheFirstOrderIsAskedForRanksThenTheHostThenNames) {
+TEST(RankAssignmentTest, TheFirstOrderIsAskedForRanksThenTheHostThenNames) {
   EXPECT_EQ(
       placed({{"node66", {}, {}}, {"node7", {}, {}}, {"node8", {}, {}, true}}, RankOrder::Keep, 3),
       (Names{"node8", "node7", "node66"}));
@@ -83,7 +83,7 @@ TEST(PlacementTest, TheFirstOrderIsAskedForRanksThenTheHostThenNames) {
             (Names{"b", "a", "h"}));
 }
 
-TEST(PlacementTest, SurvivorsKeepTheirRankAndAReplacementTakesTheDeadNodes) {
+TEST(RankAssignmentTest, SurvivorsKeepTheirRankAndAReplacementTakesTheDeadNodes) {
   // Of a, b, c, d the node b died; e comes.
   EXPECT_EQ(
       placed({{"a", 0, {}, true}, {"c", 2, {}}, {"d", 3, {}}, {"e", {}, {}}}, RankOrder::Keep, 4),
@@ -98,7 +98,7 @@ TEST(PlacementTest, SurvivorsKeepTheirRankAndAReplacementTakesTheDeadNodes) {
             (Names{"a", "b", "c", "d"}));
 }
 
-TEST(PlacementTest, OfTooManyThoseOfTheLastRoundThenAskersThenTheHostThenTheFirstAreTaken) {
+TEST(RankAssignmentTest, OfTooManyThoseOfTheLastRoundThenAskersThenTheHostThenTheFirstAreTaken) {
   EXPECT_EQ(placed({{"new", {}, {}}, {"old", 1, {}}}, RankOrder::Keep, 1), (Names{"old"}));
   EXPECT_EQ(placed({{"new", {}, {}}, {"asks", {}, 0}}, RankOrder::Keep, 1), (Names{"asks"}));
   EXPECT_EQ(placed({{"first", {}, {}}, {"host", {}, {}, true}}, RankOrder::Keep, 1),
@@ -169,7 +169,7 @@ void check_all(RankOrder order, std::size_t count, int max_nodes) {
   }
 }
 
-TEST(PlacementTest, HoldsForAllSmallJobs) {
+TEST(RankAssignmentTest, HoldsForAllSmallJobs) {
   for (const RankOrder order : {RankOrder::Keep, RankOrder::Host, RankOrder::Join}) {
     for (std::size_t count = 1; count <= 3; ++count) {
       for (int max_nodes = 1; max_nodes <= 3; ++max_nodes)

@@ -13,14 +13,14 @@
 
 namespace drun::process {
 
-class SpawnTeam {
+class SpawnPool {
  public:
   // The threads start with the first batch that is worth it, and stay: the kernel kills a worker
   // when the *thread* that started it ends.
-  SpawnTeam() = default;
-  SpawnTeam(const SpawnTeam&) = delete;
-  SpawnTeam& operator=(const SpawnTeam&) = delete;
-  ~SpawnTeam();  // kills what its threads have started, see above
+  SpawnPool() = default;
+  SpawnPool(const SpawnPool&) = delete;
+  SpawnPool& operator=(const SpawnPool&) = delete;
+  ~SpawnPool();  // kills what its threads have started, see above
 
   // As Spawner::use_cgroup().
   bool use_cgroup(int directory);

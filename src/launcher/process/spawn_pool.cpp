@@ -1,4 +1,4 @@
-#include "launcher/process/spawn_team.hpp"
+#include "launcher/process/spawn_pool.hpp"
 
 #include <algorithm>
 #include <system_error>
@@ -13,7 +13,7 @@ constexpr std::size_t kMostHelpers = 7;
 
 }  // namespace
 
-SpawnTeam::~SpawnTeam() {
+SpawnPool::~SpawnPool() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -23,7 +23,7 @@ SpawnTeam::~SpawnTeam() {
     helper->thread.join();
 }
 
-bool SpawnTeam::use_cgroup(int directory) {
+bool SpawnPool::use_cgroup(int directory) {
   const bool done = own_.use_cgroup(directory);
   cgroup_ = done ? directory : -1;
   for (const auto& helper : helpers_)
@@ -31,7 +31,7 @@ bool SpawnTeam::use_cgroup(int directory) {
   return done;
 }
 
-std::vector<SpawnResult> SpawnTeam::spawn(std::vector<SpawnPlan> plans) {
+std::vector<SpawnResult> SpawnPool::spawn(std::vector<SpawnPlan> plans) {
   grow(plans.size());
   std::unique_lock lock(mutex_);
   plans_ = std::move(plans);
@@ -45,7 +45,7 @@ std::vector<SpawnResult> SpawnTeam::spawn(std::vector<SpawnPlan> plans) {
   return std::exchange(results_, {});
 }
 
-void SpawnTeam::grow(std::size_t batch) {
+void SpawnPool::grow(std::size_t batch) {
   const std::size_t wanted = std::min(kMostHelpers, batch / kPlansPerThread);
   while (helpers_.size() < wanted) {
     auto helper = std::make_unique<Helper>();
@@ -59,7 +59,7 @@ void SpawnTeam::grow(std::size_t batch) {
   }
 }
 
-void SpawnTeam::help(Spawner& spawner) {
+void SpawnPool::help(Spawner& spawner) {
   std::unique_lock lock(mutex_);
   while (!ending_) {
     take_plans(spawner, lock);
@@ -67,7 +67,7 @@ void SpawnTeam::help(Spawner& spawner) {
   }
 }
 
-void SpawnTeam::take_plans(Spawner& spawner, std::unique_lock<std::mutex>& lock) {
+void SpawnPool::take_plans(Spawner& spawner, std::unique_lock<std::mutex>& lock) {
   while (next_ < plans_.size()) {
     const std::size_t index = next_++;
     SpawnPlan plan = std::move(plans_[index]);

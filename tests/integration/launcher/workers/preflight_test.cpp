@@ -1,5 +1,5 @@
 // What is looked at before a program starts, with the rights of an ordinary user.
-#include "launcher/workers/runnable.hpp"
+#include "launcher/workers/preflight.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,66 +26,66 @@ Options python_file(const std::string& script) {
   return options;
 }
 
-TEST(RunnableTest, AReadableFileAndAnInterpreterAreFine) {
+TEST(PreflightTest, AReadableFileAndAnInterpreterAreFine) {
   const TempDir directory;
-  EXPECT_FALSE(unrunnable(python_file(directory.write("train.py", ""))));
+  EXPECT_FALSE(check_launch(python_file(directory.write("train.py", ""))));
 }
 
-TEST(RunnableTest, AFileBelowAFileIsNotThere) {
+TEST(PreflightTest, AFileBelowAFileIsNotThere) {
   const TempDir directory;
   const std::string path = directory.write("file", "") + "/train.py";
-  const auto found = unrunnable(python_file(path));
+  const auto found = check_launch(python_file(path));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->exit_code(), 127);
   EXPECT_EQ(found->text(), "open " + path + ": Not a directory");
 }
 
-TEST(RunnableTest, AFileOfEachWorkersOwnIsLookedAtForAll) {
+TEST(PreflightTest, AFileOfEachWorkersOwnIsLookedAtForAll) {
   const TempDir directory;
   (void)directory.write("train0.py", "");
   auto options = python_file(directory.path() / "train$local_rank.py");
-  EXPECT_FALSE(unrunnable(options));
+  EXPECT_FALSE(check_launch(options));
   options.nproc_per_node = 2;
-  const auto found = unrunnable(options);
+  const auto found = check_launch(options);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->attempted, "open " + (directory.path() / "train1.py").string());
-  EXPECT_FALSE(unreadable_script(options, 0));
-  EXPECT_TRUE(unreadable_script(options, 1));
+  EXPECT_FALSE(check_script(options, 0));
+  EXPECT_TRUE(check_script(options, 1));
 }
 
-TEST(RunnableTest, AnInterpreterIsLookedUpInTheWorkersPath) {
+TEST(PreflightTest, AnInterpreterIsLookedUpInTheWorkersPath) {
   const TempDir first;
   const TempDir second;
   const std::string script = first.write("train.py", "");
   auto options = python_file(script);
   options.command.front() = "snake";
   options.inherited = {"PATH=" + first.path().string() + ":" + second.path().string()};
-  ASSERT_TRUE(unrunnable(options));
-  EXPECT_EQ(unrunnable(options)->exit_code(), 127);
+  ASSERT_TRUE(check_launch(options));
+  EXPECT_EQ(check_launch(options)->exit_code(), 127);
   (void)first.write("snake", "", false);
-  EXPECT_EQ(unrunnable(options)->exit_code(), 126);
+  EXPECT_EQ(check_launch(options)->exit_code(), 126);
   (void)second.write("snake", "", true);
-  EXPECT_FALSE(unrunnable(options));
+  EXPECT_FALSE(check_launch(options));
   options.inherited.clear();
-  EXPECT_TRUE(unrunnable(options));
+  EXPECT_TRUE(check_launch(options));
 }
 
-TEST(RunnableTest, AModuleIsPythonsToFind) {
+TEST(PreflightTest, AModuleIsPythonsToFind) {
   auto options = python_file("no.such.module");
   options.command = {"/bin/sh", "-u", "-m", "no.such.module"};
   options.script_at = 0;
-  EXPECT_FALSE(unrunnable(options));
+  EXPECT_FALSE(check_launch(options));
 }
 
 std::string trouble_with(const std::string& name, const std::string& path) {
   Options options;
   options.command = {name};
   options.inherited = {"PATH=" + path};
-  const auto found = unrunnable(options);
+  const auto found = check_launch(options);
   return found ? std::to_string(found->exit_code()) + " " + found->text() : "";
 }
 
-TEST(RunnableTest, AProgramIsLookedUpAsAShellDoes) {
+TEST(PreflightTest, AProgramIsLookedUpAsAShellDoes) {
   const TempDir directory;
   const std::string folder = directory.path();
   std::filesystem::create_directories(directory.path() / "data/train");
@@ -115,14 +115,14 @@ TEST(RunnableTest, AProgramIsLookedUpAsAShellDoes) {
     EXPECT_EQ(trouble_with(each.name, each.path), each.expected) << each.name;
 }
 
-TEST(RunnableDeathTest, AFileThatMayNotBeReadIs126) {
+TEST(PreflightDeathTest, AFileThatMayNotBeReadIs126) {
   const TempDir directory;
   const std::string script = directory.write("train.py", "");
   ASSERT_EQ(::chmod(script.c_str(), 0), 0);
   ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
   const auto look = [&] {
     if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(1);  // root may read everything
-    const auto found = unrunnable(python_file(script));
+    const auto found = check_launch(python_file(script));
     if (!found) ::_exit(0);
     std::fputs(found->text().c_str(), stderr);
     ::_exit(found->exit_code());

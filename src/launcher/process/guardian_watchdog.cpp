@@ -1,4 +1,4 @@
-#include "launcher/process/keeper.hpp"
+#include "launcher/process/guardian_watchdog.hpp"
 
 #include <limits.h>
 #include <poll.h>
@@ -71,15 +71,15 @@ void await_end_of_agent(int agent, std::vector<std::string>& folders) {
   } while (read_agent(agent, folders));
 }
 
-void report(int agent, const KeeperReport& what) {
+void report(int agent, const WatchdogReport& what) {
   ::send(agent, &what, sizeof what, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 }  // namespace
 
-void keeper_main(FileDescriptor agent, FileDescriptor commands,
-                 const GuardianOptions& options) noexcept {
-  KeeperReport result;
+void watchdog_main(FileDescriptor agent, FileDescriptor commands,
+                   const GuardianOptions& options) noexcept {
+  WatchdogReport result;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t parent = ::getppid();
   // Before there is a guardian, so before there can be a worker. Neither name holds the program's:
@@ -97,7 +97,7 @@ void keeper_main(FileDescriptor agent, FileDescriptor commands,
     ::_exit(1);
   }
   commands.reset();
-  const auto group = worker_group(options, find_cgroups(), guardian);
+  const auto group = worker_cgroup(options, find_cgroups(), guardian);
   std::vector<std::string> folders;
   const bool lost = watch(agent.get(), guardian, result.guardian, folders);
   kill_job(group ? &*group : nullptr);

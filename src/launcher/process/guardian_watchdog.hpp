@@ -1,0 +1,26 @@
+// The watchdog: the guardian's parent and the second line of defence. It does nothing but wait.
+// When the guardian dies, every descendant becomes the watchdog's, and it kills them all; when the
+// agent dies it does the same, whether or not the guardian is still there to do it, and removes the
+// folders that the agent can no longer remove itself.
+#pragma once
+
+#include "drun/base/file_descriptor.hpp"
+#include "launcher/process/exit_status.hpp"
+#include "launcher/process/guardian.hpp"
+
+namespace drun::process {
+
+// What the watchdog sends, once, while the agent lives: it could not start the guardian, or the
+// guardian is gone. Then it waits for the agent's end. In the other direction each message is the
+// path of a folder.
+struct WatchdogReport {
+  int error = 0;        // errno: the guardian could not be forked
+  ExitStatus guardian;  // how it ended; everything below it is gone
+};
+
+// The whole life of the watchdog process, from just after its fork: `agent` is its end of a
+// SOCK_SEQPACKET pair, `commands` the guardian's end of its own socket. Never returns.
+[[noreturn]] void watchdog_main(FileDescriptor agent, FileDescriptor commands,
+                                const GuardianOptions& options) noexcept;
+
+}  // namespace drun::process
