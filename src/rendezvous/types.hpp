@@ -46,7 +46,7 @@ struct Config {
   std::string address;  // how others reach this node; becomes MASTER_ADDR for group rank 0
   // Of this agent's workers' store; becomes MASTER_PORT for group rank 0.
   std::uint16_t worker_store_port = 0;
-  bool is_host = false;  // carries the rendezvous store: leads first, rank 0 first, leaves last
+  bool is_host = false;  // hosts the rendezvous store: leads first, rank 0 first, leaves last
   std::string ticket;    // unique per agent process
 
   // What all agents must agree on, by name: "program", ... -> value (a digest where it may be
