@@ -16,11 +16,8 @@ void ControlStream::sent(const control::Frame& frame, std::size_t keys_per_reque
   const auto decoded = control::decode_request(frame, keys_per_request, message);
   request.is_malformed = decoded == control::DecodeStatus::Malformed;
   if (decoded == control::DecodeStatus::Ok) {
-    request.is_wait = std::holds_alternative<control::Wait>(message);
     if (const auto* unwatch = std::get_if<control::Unwatch>(&message))
       request.unwatches = unwatch->watch;
-    if (const auto* cancel = std::get_if<control::CancelWait>(&message))
-      request.cancels = cancel->wait;
     if (const auto* watch = std::get_if<control::Watch>(&message))
       request.watches = Mirror{std::string(watch->key), watch->prefix, 0, {}};
   }
@@ -36,9 +33,7 @@ void ControlStream::received(std::string_view bytes, bool closed) {
     bytes.remove_prefix(found.size);
     received(found.frame.request, reply, closed);
   }
-  while (!pending_.empty() && pending_.front().is_wait)
-    begin_wait();
-  require(pending_.empty(), "every request but a wait is answered at once");
+  require(pending_.empty(), "every request is answered at once");
 }
 
 void ControlStream::received(std::uint64_t id, const control::Reply& reply, bool closed) {
@@ -55,9 +50,6 @@ void ControlStream::received(std::uint64_t id, const control::Reply& reply, bool
     return apply(watch->second, *changes);
   }
   if (id == 0 && std::holds_alternative<control::SessionEnded>(reply)) return;
-  if (std::holds_alternative<control::Done>(reply) && waits_.erase(id) > 0) return;
-  while (!pending_.empty() && pending_.front().is_wait && !answers_wait(id, reply))
-    begin_wait();
   if (!pending_.empty() && pending_.front().id == id) {
     Pending request = std::move(pending_.front());
     pending_.pop_front();
@@ -68,25 +60,8 @@ void ControlStream::received(std::uint64_t id, const control::Reply& reply, bool
   is_ended_ = true;
 }
 
-// Whether a reply is that of the wait in front. If not, the wait was neither done nor refused when
-// the server took it: an error of these kinds is then for a later request that has its id too.
-bool ControlStream::answers_wait(std::uint64_t id, const control::Reply& reply) const {
-  if (pending_.front().id != id) return false;
-  const auto* error = std::get_if<control::Error>(&reply);
-  return error == nullptr || is_in_use(id) ||
-         (error->code != control::ErrorCode::RequestIdInUse &&
-          error->code != control::ErrorCode::Malformed);
-}
-
-void ControlStream::begin_wait() {
-  const std::uint64_t id = pending_.front().id;
-  require(!is_in_use(id), "an id in use is refused");
-  waits_.insert(id);
-  pending_.pop_front();
-}
-
 bool ControlStream::is_in_use(std::uint64_t id) const {
-  return id == 0 || waits_.contains(id) || watches_.contains(id);
+  return id == 0 || watches_.contains(id);
 }
 
 void ControlStream::answer(Pending request, const control::Reply& reply) {
@@ -112,7 +87,6 @@ void ControlStream::answer(Pending request, const control::Reply& reply) {
     watches_.emplace(request.id, std::move(*request.watches));
   }
   if (request.unwatches) watches_.erase(*request.unwatches);
-  if (request.cancels) waits_.erase(*request.cancels);
 }
 
 void ControlStream::apply(Mirror& mirror, const control::Changes& changes) {

@@ -37,21 +37,16 @@ class ControlStream {
   struct Pending {
     std::uint64_t id = 0;
     bool is_malformed = false;
-    bool is_wait = false;
     std::optional<std::uint64_t> unwatches;  // id of a watch
-    std::optional<std::uint64_t> cancels;    // id of a wait
     std::optional<Mirror> watches;
   };
 
   void received(std::uint64_t id, const store::control::Reply& reply, bool closed);
-  [[nodiscard]] bool answers_wait(std::uint64_t id, const store::control::Reply& reply) const;
-  void begin_wait();
   [[nodiscard]] bool is_in_use(std::uint64_t id) const;
   void answer(Pending request, const store::control::Reply& reply);
   static void apply(Mirror& mirror, const store::control::Changes& changes);
 
   std::deque<Pending> pending_;  // in the order of their frames
-  std::set<std::uint64_t> waits_;
   std::map<std::uint64_t, Mirror> watches_;
   bool is_welcome_ = false;
   bool is_ended_ = false;  // by an error

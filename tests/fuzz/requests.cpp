@@ -37,7 +37,7 @@ std::vector<std::string_view> take_keys(Source& source) {
 
 control::Request take_control_request(Source& source, const control::Token& token) {
   using namespace control;
-  constexpr int kKinds = 13;
+  constexpr int kKinds = 8;
   switch (source.u8() % kKinds) {
     case 0:
       return OpenSession{source.u16(), source.u16()};
@@ -48,21 +48,11 @@ control::Request take_control_request(Source& source, const control::Token& toke
     case 3:
       return Goodbye{};
     case 4:
-      return Get{take_keys(source)};
-    case 5:
-      return List{take_key(source), source.u8() % 2 == 1};
-    case 6:
       return Watch{take_key(source), source.u8() % 2 == 1};
-    case 7:
+    case 5:
       return Unwatch{source.u8() % 16U};
-    case 8:
-      return Wait{take_keys(source)};
-    case 9:
-      return CancelWait{source.u8() % 16U};
-    case 10:
+    case 6:
       return Stats{};
-    case 11:
-      return Ping{take_value(source)};
     default:
       return take_transaction(source);
   }

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -212,6 +213,16 @@ class ControlConnection : public RawConnection {
   T call(std::uint64_t id, const store::control::Request& message) {
     request(id, message);
     return receive_as<T>(id);
+  }
+  // What a key holds now.
+  std::optional<std::string> value_of(std::string_view key) {
+    using namespace store::control;
+    const std::uint64_t watch = ++last_question_;
+    std::optional<std::string> value;
+    for (const Entry& entry : call<Snapshot>(watch, Watch{key, false}).entries)
+      value.emplace(*entry.value);
+    (void)call<store::control::Done>(++last_question_, Unwatch{watch});
+    return value;
   }
   // What the server tells about itself.
   std::uint64_t counter(std::string_view name) {

@@ -112,12 +112,6 @@ void append_entries(std::string& out, std::uint64_t revision, const std::vector<
   });
 }
 
-void append_values(std::string& out, std::uint64_t revision,
-                   const std::vector<OptionalBytes>& values) {
-  append(out, revision);
-  append_list(out, values, append_optional);
-}
-
 // Appends the body of a message and returns its type.
 struct BodyEncoder {
   std::string& out;
@@ -146,15 +140,6 @@ struct BodyEncoder {
     });
     return FrameType::Transaction;
   }
-  FrameType operator()(const Get& m) const {
-    append_list(out, m.keys, append_string);
-    return FrameType::Get;
-  }
-  FrameType operator()(const List& m) const {
-    append_string(out, m.prefix);
-    out.push_back(m.with_values ? '\1' : '\0');
-    return FrameType::List;
-  }
   FrameType operator()(const Watch& m) const {
     append_string(out, m.key);
     out.push_back(m.prefix ? '\1' : '\0');
@@ -164,19 +149,7 @@ struct BodyEncoder {
     append(out, m.watch);
     return FrameType::Unwatch;
   }
-  FrameType operator()(const Wait& m) const {
-    append_list(out, m.keys, append_string);
-    return FrameType::Wait;
-  }
-  FrameType operator()(const CancelWait& m) const {
-    append(out, m.wait);
-    return FrameType::CancelWait;
-  }
   FrameType operator()(const Stats&) const { return FrameType::Stats; }
-  FrameType operator()(const Ping& m) const {
-    append_string(out, m.payload);
-    return FrameType::Ping;
-  }
 
   FrameType operator()(const Welcome& m) const {
     append(out, m.version);
@@ -209,16 +182,9 @@ struct BodyEncoder {
     return FrameType::Committed;
   }
   FrameType operator()(const Refused& m) const {
-    append_values(out, m.revision, m.values);
+    append(out, m.revision);
+    append_list(out, m.values, append_optional);
     return FrameType::Refused;
-  }
-  FrameType operator()(const Values& m) const {
-    append_values(out, m.revision, m.values);
-    return FrameType::Values;
-  }
-  FrameType operator()(const Entries& m) const {
-    append_entries(out, m.revision, m.entries);
-    return FrameType::Entries;
   }
   FrameType operator()(const Snapshot& m) const {
     append_entries(out, m.revision, m.entries);
@@ -234,10 +200,6 @@ struct BodyEncoder {
       append(o, counter.second);
     });
     return FrameType::Counters;
-  }
-  FrameType operator()(const Pong& m) const {
-    append_string(out, m.payload);
-    return FrameType::Pong;
   }
   FrameType operator()(const Error& m) const {
     append(out, static_cast<std::uint16_t>(m.code));
@@ -307,9 +269,6 @@ FrameResult next_frame(std::string_view bytes, std::size_t longest) {
 DecodeStatus decode_request(const Frame& frame, std::size_t keys_per_request, Request& request) {
   ByteReader in(frame.body);
   bool within_limit = true;
-  const auto take_keys = [&](std::vector<std::string_view>& keys) {
-    within_limit = take_list(in, kStringBytes, keys_per_request, keys, take_string);
-  };
   switch (static_cast<FrameType>(frame.type)) {
     case FrameType::OpenSession: {
       OpenSession& m = request.emplace<OpenSession>();
@@ -336,15 +295,6 @@ DecodeStatus decode_request(const Frame& frame, std::size_t keys_per_request, Re
           take_list(in, kStringBytes + 1 + kOptionalBytes, keys_per_request, m.writes, take_write);
       break;
     }
-    case FrameType::Get:
-      take_keys(request.emplace<Get>().keys);
-      break;
-    case FrameType::List: {
-      List& m = request.emplace<List>();
-      m.prefix = take_string(in);
-      m.with_values = take_bool(in);
-      break;
-    }
     case FrameType::Watch: {
       Watch& m = request.emplace<Watch>();
       m.key = take_string(in);
@@ -354,17 +304,8 @@ DecodeStatus decode_request(const Frame& frame, std::size_t keys_per_request, Re
     case FrameType::Unwatch:
       request.emplace<Unwatch>().watch = in.take<std::uint64_t>();
       break;
-    case FrameType::Wait:
-      take_keys(request.emplace<Wait>().keys);
-      break;
-    case FrameType::CancelWait:
-      request.emplace<CancelWait>().wait = in.take<std::uint64_t>();
-      break;
     case FrameType::Stats:
       request.emplace<Stats>();
-      break;
-    case FrameType::Ping:
-      request.emplace<Ping>().payload = take_string(in);
       break;
     default:
       return DecodeStatus::UnknownType;
@@ -374,10 +315,6 @@ DecodeStatus decode_request(const Frame& frame, std::size_t keys_per_request, Re
 
 DecodeStatus decode_reply(const Frame& frame, Reply& reply) {
   ByteReader in(frame.body);
-  const auto take_values = [&](auto& m) {
-    m.revision = in.take<std::uint64_t>();
-    take_list(in, kOptionalBytes, kNoLimit, m.values, take_optional);
-  };
   const auto take_entries = [&](std::uint64_t& revision, std::vector<Entry>& entries) {
     revision = in.take<std::uint64_t>();
     take_list(in, kStringBytes + kOptionalBytes, kNoLimit, entries, take_entry);
@@ -419,15 +356,10 @@ DecodeStatus decode_reply(const Frame& frame, Reply& reply) {
     case FrameType::Committed:
       reply.emplace<Committed>().revision = in.take<std::uint64_t>();
       break;
-    case FrameType::Refused:
-      take_values(reply.emplace<Refused>());
-      break;
-    case FrameType::Values:
-      take_values(reply.emplace<Values>());
-      break;
-    case FrameType::Entries: {
-      Entries& m = reply.emplace<Entries>();
-      take_entries(m.revision, m.entries);
+    case FrameType::Refused: {
+      Refused& m = reply.emplace<Refused>();
+      m.revision = in.take<std::uint64_t>();
+      take_list(in, kOptionalBytes, kNoLimit, m.values, take_optional);
       break;
     }
     case FrameType::Snapshot: {
@@ -446,9 +378,6 @@ DecodeStatus decode_reply(const Frame& frame, Reply& reply) {
                   const std::string_view name = take_string(r);
                   return std::pair(name, r.take<std::uint64_t>());
                 });
-      break;
-    case FrameType::Pong:
-      reply.emplace<Pong>().payload = take_string(in);
       break;
     case FrameType::Error: {
       Error& m = reply.emplace<Error>();

@@ -33,14 +33,9 @@ enum class FrameType : std::uint8_t {
   Heartbeat = 0x03,
   Goodbye = 0x04,
   Transaction = 0x05,
-  Get = 0x06,
-  List = 0x07,
   Watch = 0x08,
   Unwatch = 0x09,
-  Wait = 0x0A,
-  CancelWait = 0x0B,
   Stats = 0x0C,
-  Ping = 0x0D,
 
   Welcome = 0x80,
   VersionRefused = 0x81,
@@ -49,12 +44,9 @@ enum class FrameType : std::uint8_t {
   SessionEnded = 0x84,
   Committed = 0x85,
   Refused = 0x86,
-  Values = 0x87,
-  Entries = 0x88,
   Snapshot = 0x89,
   Changes = 0x8A,
   Counters = 0x8B,
-  Pong = 0x8C,
   Error = 0xFF
 };
 
@@ -86,13 +78,6 @@ struct Transaction {
   std::vector<Guard> guards;
   std::vector<Write> writes;
 };
-struct Get {
-  std::vector<std::string_view> keys;
-};
-struct List {
-  std::string_view prefix;
-  bool with_values = false;
-};
 struct Watch {
   std::string_view key;
   bool prefix = false;
@@ -100,19 +85,10 @@ struct Watch {
 struct Unwatch {
   std::uint64_t watch = 0;  // request id of the Watch
 };
-struct Wait {
-  std::vector<std::string_view> keys;
-};
-struct CancelWait {
-  std::uint64_t wait = 0;  // request id of the Wait
-};
 struct Stats {};
-struct Ping {
-  std::string_view payload;
-};
 
-using Request = std::variant<OpenSession, ResumeSession, Heartbeat, Goodbye, Transaction, Get, List,
-                             Watch, Unwatch, Wait, CancelWait, Stats, Ping>;
+using Request = std::variant<OpenSession, ResumeSession, Heartbeat, Goodbye, Transaction, Watch,
+                             Unwatch, Stats>;
 
 // ---- replies ----
 
@@ -146,19 +122,11 @@ struct Refused {
   std::uint64_t revision = 0;
   std::vector<OptionalBytes> values;  // of the guards' keys, in their order
 };
-struct Values {
-  std::uint64_t revision = 0;
-  std::vector<OptionalBytes> values;
-};
 struct Entry {
   std::string_view key;
   OptionalBytes value;
 
   bool operator==(const Entry&) const = default;
-};
-struct Entries {
-  std::uint64_t revision = 0;
-  std::vector<Entry> entries;
 };
 struct Snapshot {
   std::uint64_t revision = 0;
@@ -170,9 +138,6 @@ struct Changes {
 };
 struct Counters {
   std::vector<std::pair<std::string_view, std::uint64_t>> counters;
-};
-struct Pong {
-  std::string_view payload;
 };
 enum class ErrorCode : std::uint16_t {
   Malformed = 1,
@@ -189,7 +154,7 @@ struct Error {
 };
 
 using Reply = std::variant<Welcome, VersionRefused, Done, Session, SessionEnded, Committed, Refused,
-                           Values, Entries, Snapshot, Changes, Counters, Pong, Error>;
+                           Snapshot, Changes, Counters, Error>;
 
 // ---- bytes to messages ----
 

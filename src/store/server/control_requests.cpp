@@ -103,9 +103,7 @@ void ControlRequests::fail(ErrorCode code, std::string_view text) {
 }
 
 bool ControlRequests::check_id() {
-  if (request_ != 0 && !KeyTable::is_waiting(peer_, request_) &&
-      !KeyTable::is_watching(peer_, request_))
-    return true;
+  if (request_ != 0 && !KeyTable::is_watching(peer_, request_)) return true;
   fail(ErrorCode::RequestIdInUse, "request id is 0 or in use");
   return false;
 }
@@ -114,11 +112,6 @@ bool ControlRequests::check_key(std::string_view key) {
   if (key.size() <= context_.limits.key_bytes) return true;
   fail(ErrorCode::Limit, over_limit("key too long", context_.limits.key_bytes));
   return false;
-}
-
-bool ControlRequests::check_keys(std::span<const std::string_view> keys) {
-  return std::all_of(keys.begin(), keys.end(),
-                     [this](std::string_view key) { return check_key(key); });
 }
 
 bool ControlRequests::check_reply(std::size_t bytes) {
@@ -218,76 +211,38 @@ void ControlRequests::operator()(const control::Transaction& request) {
   reply(control::Committed{table.revision()});
 }
 
-// ---- reading ----
+// ---- watches ----
 
-void ControlRequests::operator()(const control::Get& request) {
-  if (!check_keys(request.keys)) return;
-  control::Values values;
-  values.revision = context_.control_table.revision();
-  std::size_t bytes = 0;
-  for (const std::string_view key : request.keys) {
-    const std::string* present = context_.control_table.find(key);
-    bytes += present ? present->size() : 0;
-    values.values.push_back(present ? control::OptionalBytes(*present) : std::nullopt);
-  }
-  if (check_reply(bytes)) reply(values);
-}
-
-void ControlRequests::reply_entries(bool snapshot, std::string_view key, bool prefix,
-                                    bool with_values) {
+bool ControlRequests::reply_snapshot(const control::Watch& request) {
   KeyTable& table = context_.control_table;
   std::vector<Change> found;
-  if (prefix)
-    found = table.list(key);
-  else if (const std::string* value = table.find(key))
-    found.push_back({key, *value});
-  std::vector<control::Entry> entries;
-  entries.reserve(found.size());
+  if (request.prefix)
+    found = table.list(request.key);
+  else if (const std::string* value = table.find(request.key))
+    found.push_back({request.key, *value});
+  control::Snapshot snapshot;
+  snapshot.revision = table.revision();
+  snapshot.entries.reserve(found.size());
   std::size_t bytes = 0;
   for (const Change& entry : found) {
-    entries.push_back({entry.key, with_values ? entry.value : std::nullopt});
-    bytes += entry.key.size() + (with_values ? entry.value->size() : 0);
+    snapshot.entries.push_back({entry.key, entry.value});
+    bytes += entry.key.size() + entry.value->size();
   }
-  if (!check_reply(bytes)) return;
-  if (snapshot)
-    reply(control::Snapshot{table.revision(), std::move(entries)});
-  else
-    reply(control::Entries{table.revision(), std::move(entries)});
-}
-
-void ControlRequests::operator()(const control::List& request) {
-  if (check_key(request.prefix)) reply_entries(false, request.prefix, true, request.with_values);
+  if (!check_reply(bytes)) return false;
+  reply(std::move(snapshot));
+  return true;
 }
 
 void ControlRequests::operator()(const control::Watch& request) {
   if (!check_key(request.key)) return;
-  if (!context_.control_table.watch(peer_, request_, request.key, request.prefix))
+  KeyTable& table = context_.control_table;
+  if (!table.watch(peer_, request_, request.key, request.prefix))
     return fail(ErrorCode::Limit, "the store is full");
-  const std::size_t before = out_.size();
-  reply_entries(true, request.key, request.prefix, true);
-  const auto type = static_cast<control::FrameType>(out_[before + control::kHeaderBytes - 1]);
-  if (type == control::FrameType::Error) context_.control_table.unwatch(peer_, request_);
+  if (!reply_snapshot(request)) table.unwatch(peer_, request_);
 }
 
 void ControlRequests::operator()(const control::Unwatch& request) {
   context_.control_table.unwatch(peer_, request.watch);
-  reply(control::Done{});
-}
-
-void ControlRequests::operator()(const control::Wait& request) {
-  if (!check_keys(request.keys)) return;
-  switch (context_.control_table.wait(peer_, request_, request.keys)) {
-    case KeyTable::WaitOutcome::Done:
-      return reply(control::Done{});
-    case KeyTable::WaitOutcome::Waiting:
-      return;
-    case KeyTable::WaitOutcome::OverBudget:
-      return fail(ErrorCode::Limit, "the store is full");
-  }
-}
-
-void ControlRequests::operator()(const control::CancelWait& request) {
-  context_.control_table.cancel_wait(peer_, request.wait);
   reply(control::Done{});
 }
 
@@ -311,10 +266,6 @@ void ControlRequests::operator()(const control::Stats&) {
                             {"bytes", context_.budget.used()}};
   if (&workers != &job) reply_message.counters.emplace_back("worker_keys", workers.size());
   reply(std::move(reply_message));
-}
-
-void ControlRequests::operator()(const control::Ping& request) {
-  reply(control::Pong{request.payload});
 }
 
 }  // namespace drun::store

@@ -42,26 +42,21 @@ class ControlRequests {
   void operator()(const control::Heartbeat& request);
   void operator()(const control::Goodbye& request);
   void operator()(const control::Transaction& request);
-  void operator()(const control::Get& request);
-  void operator()(const control::List& request);
   void operator()(const control::Watch& request);
   void operator()(const control::Unwatch& request);
-  void operator()(const control::Wait& request);
-  void operator()(const control::CancelWait& request);
   void operator()(const control::Stats& request);
-  void operator()(const control::Ping& request);
 
  private:
   void reply(const control::Reply& message);
   void fail(control::ErrorCode code, std::string_view text);
   [[nodiscard]] bool check_id();
   [[nodiscard]] bool check_key(std::string_view key);
-  [[nodiscard]] bool check_keys(std::span<const std::string_view> keys);
   [[nodiscard]] bool check_reply(std::size_t bytes);
   [[nodiscard]] bool check_limits(const control::Transaction& request);
   [[nodiscard]] bool guards_hold(const control::Transaction& request) const;
   void refuse(const control::Transaction& request);
-  void reply_entries(bool snapshot, std::string_view key, bool prefix, bool with_values);
+  // False: it is too long, which is the reply.
+  [[nodiscard]] bool reply_snapshot(const control::Watch& request);
 
   PeerContext& context_;
   Peer& peer_;

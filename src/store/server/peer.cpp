@@ -165,11 +165,8 @@ Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Time now) {
   return State::Open;
 }
 
-void Peer::on_wait_done(std::uint64_t wait) {
-  if (is_control())
-    control::encode(output_, wait, control::Reply(control::Done{}));
-  else
-    output_.push_back(tcpstore::kStopWaiting);
+void Peer::on_wait_done(std::uint64_t /*wait*/) {
+  output_.push_back(tcpstore::kStopWaiting);
   if (!feeding_) on_unasked_output();
 }
 

@@ -189,7 +189,7 @@ WaitRecord* find_wait(WaitRecord& first, std::map<std::uint64_t, WaitRecord>& mo
 }  // namespace
 
 WaitRecord& KeyTable::new_wait(TableClient& client, std::uint64_t id) {
-  assert(!is_waiting(client, id));
+  assert(find_wait(client.first_wait_, client.more_waits_, id) == nullptr);
   const bool is_first = client.first_wait_.client == nullptr;
   WaitRecord& wait = is_first ? client.first_wait_ : client.more_waits_[id];
   wait.client = &client;
@@ -289,11 +289,6 @@ void KeyTable::wake_one(std::string_view queue) {
        --left)
     count_down(list);
   if (list.empty()) waiters_.erase(it);
-}
-
-bool KeyTable::is_waiting(const TableClient& client, std::uint64_t wait) {
-  return (client.first_wait_.client != nullptr && client.first_wait_.id == wait) ||
-         client.more_waits_.contains(wait);
 }
 
 void KeyTable::unregister(WaitRecord& wait) {

@@ -104,8 +104,6 @@ class KeyTable {
   [[nodiscard]] static bool is_waiting(const TableClient& client) {
     return client.first_wait_.client != nullptr || !client.more_waits_.empty();
   }
-  [[nodiscard]] static bool is_waiting(const TableClient& client, std::uint64_t wait);
-  void cancel_wait(TableClient& client, std::uint64_t wait);
   void cancel_waits(TableClient& client);
 
   // ---- watches: named likewise ----
@@ -171,6 +169,7 @@ class KeyTable {
   [[nodiscard]] Change current(std::string_view key) const;
 
   WaitRecord& new_wait(TableClient& client, std::uint64_t id);
+  void cancel_wait(TableClient& client, std::uint64_t wait);
   void forget_wait(WaitRecord& wait);
   void release(WaiterList& list, WaiterList::iterator waiter);
   [[nodiscard]] bool register_waiter(WaitRecord& wait, std::string_view key);

@@ -129,7 +129,7 @@ TEST_F(ControlRequestsTest, RequestsMayFollowTheOpeningInAnySplit) {
   std::string bytes;
   encode_opening(bytes);
   encode(bytes, 1, Request(put("k", "v")));
-  encode(bytes, 2, Request(Get{{"k"}}));
+  encode(bytes, 2, Request(Watch{"k", false}));
   for (std::size_t at = 1; at < bytes.size(); ++at) {
     TestPeer peer(world);
     peer.send(std::string_view(bytes).substr(0, at));
@@ -205,11 +205,7 @@ TEST_F(ControlRequestsTest, LimitsAreExactAndChangeNothing) {
   EXPECT_EQ(client.error(3, put("1234", "123456")), ErrorCode::Limit);
   EXPECT_EQ(client.error(4, Transaction{{{"12345", std::nullopt}}, {}}), ErrorCode::Limit);
   EXPECT_EQ(client.error(5, Transaction{{}, {{"a", ""}, {"b", ""}, {"c", ""}}}), ErrorCode::Limit);
-  EXPECT_EQ(client.error(6, Get{{"a", "b", "c"}}), ErrorCode::Limit);
-  EXPECT_EQ(client.error(7, Get{{"a", "12345"}}), ErrorCode::Limit);
-  EXPECT_EQ(client.error(8, Watch{"12345", true}), ErrorCode::Limit);
-  EXPECT_EQ(client.error(9, Wait{{"12345"}}), ErrorCode::Limit);
-  EXPECT_EQ(client.error(10, List{"12345", true}), ErrorCode::Limit);
+  EXPECT_EQ(client.error(6, Watch{"12345", true}), ErrorCode::Limit);
   EXPECT_EQ(value("a"), "(none)");
   EXPECT_EQ(value("1234"), "12345");
   EXPECT_FALSE(client.is_closed());
@@ -225,46 +221,41 @@ TEST_F(ControlRequestsTest, AFullStoreRefusesWholeTransactions) {
   EXPECT_EQ(small.job.size(), 0U);
   writer.call<Committed>(2, Transaction{{}, {{"a", "1"}, {"b", "1"}, {"c", "1"}}});
   EXPECT_EQ(writer.error(3, Watch{"", true}), ErrorCode::Limit);
-  EXPECT_EQ(writer.error(4, Wait{{"d"}}), ErrorCode::Limit);
-  EXPECT_EQ(writer.error(5, OpenSession{500, 0}), ErrorCode::Limit);
-  writer.call<Committed>(6, remove("a"));
-  writer.call<Snapshot>(7, Watch{"", true});
+  EXPECT_EQ(writer.error(4, OpenSession{500, 0}), ErrorCode::Limit);
+  writer.call<Committed>(5, remove("a"));
+  writer.call<Snapshot>(6, Watch{"", true});
 }
 
 TEST_F(ControlRequestsTest, ARepliesLengthIsBounded) {
   world.limits.unread_bytes = 100;
   client.call<Committed>(1, put("k", std::string(90, 'v')));
-  EXPECT_EQ(client.call<Values>(2, Get{{"k"}}).values.size(), 1U);
-  EXPECT_EQ(client.error(3, Get{{"k", "k"}}), ErrorCode::Limit);
+  EXPECT_EQ(client.call<Snapshot>(2, Watch{"", true}).entries.size(), 1U);
+  client.call<Done>(3, Unwatch{2});
   client.call<Committed>(4, put("k2", std::string(90, 'v')));
-  EXPECT_EQ(client.error(5, List{"", true}), ErrorCode::Limit);
-  EXPECT_EQ(client.call<Entries>(6, List{"", false}).entries.size(), 2U);
-  EXPECT_EQ(client.error(7, Watch{"", true}), ErrorCode::Limit);
+  EXPECT_EQ(client.error(5, Watch{"", true}), ErrorCode::Limit);
   EXPECT_EQ(world.job.counts().watches, 0U) << "a watch without its snapshot is none";
-  EXPECT_EQ(client.error(8, Transaction{{{"k", "x"}, {"k", "x"}}, {}}), ErrorCode::Limit);
+  EXPECT_EQ(client.error(6, Transaction{{{"k", "x"}, {"k", "x"}}, {}}), ErrorCode::Limit);
 }
 
-// ---- reading ----
+// ---- watches ----
 
-TEST_F(ControlRequestsTest, GetAndList) {
+TEST_F(ControlRequestsTest, ASnapshotIsInTheOrderOfTheKeys) {
   client.call<Committed>(1, Transaction{{}, {{"b/2", "x"}, {"a", ""}, {"b/1", "y"}, {"b", "z"}}});
-  EXPECT_THAT(client.call<Values>(2, Get{{"a", "none", "b"}}).values,
-              ElementsAre("", std::nullopt, "z"));
-  EXPECT_THAT(client.call<Entries>(3, List{"b/", true}).entries,
+  EXPECT_THAT(client.call<Snapshot>(2, Watch{"b/", true}).entries,
               ElementsAre(Entry{"b/1", "y"}, Entry{"b/2", "x"}));
-  EXPECT_THAT(client.call<Entries>(4, List{"b", false}).entries,
-              ElementsAre(Entry{"b", {}}, Entry{"b/1", {}}, Entry{"b/2", {}}));
-  EXPECT_THAT(client.call<Entries>(5, List{"c", true}).entries, IsEmpty());
-  client.call<Committed>(6, Transaction{{}, {{"b/1", std::nullopt}, {"b/0", "new"}}});
-  EXPECT_THAT(client.call<Entries>(7, List{"b/", false}).entries,
-              ElementsAre(Entry{"b/0", {}}, Entry{"b/2", {}}))
+  EXPECT_THAT(client.call<Snapshot>(3, Watch{"b", true}).entries,
+              ElementsAre(Entry{"b", "z"}, Entry{"b/1", "y"}, Entry{"b/2", "x"}));
+  EXPECT_THAT(client.call<Snapshot>(4, Watch{"c", true}).entries, IsEmpty());
+  other.call<Committed>(1, Transaction{{}, {{"b/1", std::nullopt}, {"b/0", "new"}}});
+  EXPECT_THAT(client.call<Snapshot>(5, Watch{"b/", true}).entries,
+              ElementsAre(Entry{"b/0", "new"}, Entry{"b/2", "x"}))
       << "the order is kept up";
 }
 
 TEST_F(ControlRequestsTest, KeysAreBytes) {
   const std::string low(1, '\0');
   client.call<Committed>(1, Transaction{{}, {{"\xFF", "high"}, {low, "low"}, {"", "empty"}}});
-  EXPECT_THAT(client.call<Entries>(2, List{"", true}).entries,
+  EXPECT_THAT(client.call<Snapshot>(2, Watch{"", true}).entries,
               ElementsAre(Entry{"", "empty"}, Entry{low, "low"}, Entry{"\xFF", "high"}));
 }
 
@@ -298,8 +289,8 @@ TEST_F(ControlRequestsTest, EachWatchOfAConnectionIsTold) {
   client.call<Snapshot>(3, Watch{"k", false});
   client.call<Snapshot>(4, Watch{"kk", true});
   EXPECT_EQ(client.error(4, Watch{"k", true}), ErrorCode::RequestIdInUse);
-  EXPECT_EQ(client.error(4, Ping{}), ErrorCode::RequestIdInUse);
-  EXPECT_EQ(client.error(0, Ping{}), ErrorCode::RequestIdInUse);
+  EXPECT_EQ(client.error(4, Stats{}), ErrorCode::RequestIdInUse);
+  EXPECT_EQ(client.error(0, Stats{}), ErrorCode::RequestIdInUse);
   other.call<Committed>(1, put("k", ""));
   std::vector<std::uint64_t> told;
   for (const Answer& answer : client.answers())
@@ -431,31 +422,6 @@ TEST_F(ControlRequestsTest, AConnectionSeesItsOwnChanges) {
   EXPECT_EQ(client.pushes(), 0) << "it is sent with the answer";
 }
 
-// ---- waits ----
-
-TEST_F(ControlRequestsTest, AWaitIsAnsweredWhenItsKeysExist) {
-  client.call<Done>(1, Wait{{}});
-  std::string bytes;
-  encode(bytes, 2, Request(Wait{{"a", "b"}}));
-  encode(bytes, 3, Request(Ping{"x"}));
-  client.send(bytes);
-  EXPECT_EQ(client.only<Pong>(3).payload, "x") << "other requests go on";
-  EXPECT_EQ(client.error(2, Ping{}), ErrorCode::RequestIdInUse);
-  other.call<Committed>(1, Transaction{{}, {{"a", ""}, {"b", ""}}});
-  client.only<Done>(2);
-  client.call<Done>(2, Wait{{"a"}});
-}
-
-TEST_F(ControlRequestsTest, ACancelledWaitIsNotAnswered) {
-  std::string bytes;
-  encode(bytes, 2, Request(Wait{{"a"}}));
-  client.send(bytes);
-  client.call<Done>(3, CancelWait{2});
-  other.call<Committed>(1, put("a", ""));
-  EXPECT_THAT(client.answers(), IsEmpty());
-  client.call<Done>(4, CancelWait{2});
-}
-
 // ---- sessions ----
 
 TEST_F(ControlRequestsTest, EphemeralKeysGoWithTheirSession) {
@@ -480,7 +446,7 @@ TEST_F(ControlRequestsTest, AnyRequestRenewsASession) {
     if (i % 2 == 0)
       client.call<Done>(i, Heartbeat{});
     else
-      client.call<Pong>(i, Ping{});
+      client.call<Counters>(i, Stats{});
   }
   pass(999);
   EXPECT_THAT(client.answers(), IsEmpty());
@@ -530,7 +496,7 @@ TEST_F(ControlRequestsTest, UnknownRequestsAreSkippedMalformedOnesClose) {
   client.send(bytes);
   EXPECT_EQ(client.only<Error>(5).code, ErrorCode::UnknownRequest);
   EXPECT_FALSE(client.is_closed());
-  bytes[kHeaderBytes - 1] = '\x07';  // LIST without its body
+  bytes[kHeaderBytes - 1] = '\x08';  // WATCH without its body
   client.send(bytes);
   EXPECT_EQ(client.only<Error>(5).code, ErrorCode::Malformed);
   EXPECT_TRUE(client.is_closed());
@@ -544,9 +510,10 @@ TEST_F(ControlRequestsTest, AnIdInUseIsRefusedBeforeAnythingButAMalformedBody) {
   client.send(bytes);
   EXPECT_EQ(client.only<Error>(5).code, ErrorCode::RequestIdInUse);
   world.limits.keys_per_request = 2;
-  EXPECT_EQ(client.error(5, Get{{"a", "b", "c"}}), ErrorCode::RequestIdInUse);
-  EXPECT_EQ(client.error(6, Get{{"a", "b", "c"}}), ErrorCode::Limit);
-  bytes[kHeaderBytes - 1] = '\x07';  // LIST without its body
+  const Transaction three{{{"a", {}}, {"b", {}}, {"c", {}}}, {}};
+  EXPECT_EQ(client.error(5, three), ErrorCode::RequestIdInUse);
+  EXPECT_EQ(client.error(6, three), ErrorCode::Limit);
+  bytes[kHeaderBytes - 1] = '\x08';  // WATCH without its body
   client.send(bytes);
   EXPECT_EQ(client.only<Error>(5).code, ErrorCode::Malformed);
 }
