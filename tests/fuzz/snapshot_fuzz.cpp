@@ -49,7 +49,7 @@ std::string with_frame(std::string_view body) {
   store::append(file, std::uint32_t{1});
   store::append(file, static_cast<std::uint64_t>(body.size()));
   file += body;
-  store::append(file, store::crc64(file));
+  store::append_checksum(file);
   return file;
 }
 
@@ -69,7 +69,8 @@ void load(std::string_view input) {
     return;
   }
   Store again;
-  const std::string written = store::encode_snapshot(loaded.table, loaded.sessions);
+  std::string written = store::encode_snapshot(loaded.table, loaded.sessions);
+  store::append_checksum(written);
   require(store::decode_snapshot(written, again.table, again.sessions, {}).ok(), "can be loaded");
   require(again.contents() == loaded.contents(), "holds the same");
   struct Holder : store::SessionHolder {

@@ -52,10 +52,10 @@ class Server {
 
   // Before run(). Keeps Table::Job, its queues and the sessions in `file`: loads it if it is there,
   // and replaces it at every `interval` in which something has changed, and when run() ends. A
-  // session of the snapshot can be resumed for its time to live. A large one is written by a child
-  // of this process, which run() starts and collects. An error: the file cannot be read, is
-  // damaged, is another store's or cannot be replaced; it names the file, leaves it as it is, and
-  // the server must not be used.
+  // session of the snapshot can be resumed for its time to live. Replacing it holds up the clients
+  // for as long as copying what the table holds takes; a thread writes the copy. An error: the file
+  // cannot be read, is damaged, is another store's or cannot be replaced; it names the file, leaves
+  // it as it is, and the server must not be used.
   Status use_snapshot(const std::string& file,
                       std::chrono::milliseconds interval = std::chrono::seconds(1));
   // Once run() has returned: whether the file holds what the server held.

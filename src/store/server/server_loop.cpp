@@ -287,9 +287,9 @@ Status ServerLoop::use_snapshot(const std::string& file, Milliseconds interval) 
   const auto named = [&](const Error& error) {
     return Error(error.code(), "snapshot " + file + ": " + error.what());
   };
-  Result<SnapshotFile> locked = SnapshotFile::open(file, [this](const SnapshotSink& sink) {
-    return write_snapshot(job_table_, sessions_, sink);
-  });
+  std::string first = encode_snapshot(job_table_, sessions_);
+  append_checksum(first);
+  Result<SnapshotFile> locked = SnapshotFile::open(file, first);
   if (!locked) return locked.error();
   const Result<std::string> bytes = read_file(file);
   if (!bytes) return bytes.error();
@@ -313,7 +313,7 @@ void ServerLoop::save_snapshot_if_due() {
   const std::uint64_t generation = job_table_.generation() + sessions_.generation();
   if (generation == saved_generation_) return;
   saved_generation_ = generation;
-  snapshot_->start(job_table_, sessions_, budget_.used());
+  snapshot_->start(job_table_, sessions_);
 }
 
 // Always: a write under way may lack the last changes.

@@ -19,129 +19,34 @@ constexpr std::size_t kHeadBytes = 20;
 constexpr SessionId kLastSession = ~SessionId{0} / 2;  // leaves ids for those to come
 constexpr std::size_t kChecksumBytes = 8;
 
-constexpr std::size_t kPieceBytes = 64 * 1024;
-
-// Table k: the CRC of a byte with k zero bytes behind it.
-using CrcTables = std::array<std::array<std::uint64_t, 256>, 8>;
-constexpr CrcTables make_crc_tables() {
-  constexpr std::uint64_t kPolynomial = 0xC96C5795D7870F42;  // reflected
-  CrcTables tables{};
-  for (std::uint64_t i = 0; i < 256; ++i) {
-    std::uint64_t crc = i;
-    for (int bit = 0; bit < 8; ++bit)
-      crc = (crc & 1) != 0 ? (crc >> 1) ^ kPolynomial : crc >> 1;
-    tables[0][i] = crc;
-  }
-  for (std::size_t k = 1; k < tables.size(); ++k)
-    for (std::size_t i = 0; i < 256; ++i)
-      tables[k][i] = (tables[k - 1][i] >> 8) ^ tables[0][tables[k - 1][i] & 0xFF];
-  return tables;
-}
-
-// Eight bytes at a time.
-class Crc64 {
- public:
-  void add(std::string_view bytes) {
-    static constexpr CrcTables kTables = make_crc_tables();
-    for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
-      const std::uint64_t eight = load<std::uint64_t>(bytes) ^ crc_;
-      crc_ = 0;
-      for (std::size_t k = 0; k < 8; ++k)
-        crc_ ^= kTables[7 - k][(eight >> (8 * k)) & 0xFF];
-    }
-    for (const char byte : bytes)
-      crc_ = kTables[0][(crc_ ^ static_cast<std::uint8_t>(byte)) & 0xFF] ^ (crc_ >> 8);
-  }
-  [[nodiscard]] std::uint64_t value() const { return ~crc_; }
-
- private:
-  std::uint64_t crc_ = ~std::uint64_t{0};
-};
-
 std::string_view take_bytes(ByteReader& in) {
   return in.take_bytes(in.take<std::uint64_t>());
 }
 
-// How long the body is.
-class Measure {
- public:
-  void raw(std::string_view bytes) { size_ += bytes.size(); }
-  template <typename T>
-  void integer(T) {
-    size_ += sizeof(T);
-  }
-  [[nodiscard]] std::uint64_t size() const { return size_; }
-
- private:
-  std::uint64_t size_ = 0;
-};
-
-// Collects pieces for the sink, and checksums them.
-class Pieces {
- public:
-  explicit Pieces(const SnapshotSink& sink) : sink_(sink) {}
-
-  void raw(std::string_view bytes) {
-    if (bytes.size() > piece_.size() - used_) pass_on();
-    if (bytes.size() > piece_.size()) return pass(bytes);
-    std::memcpy(piece_.data() + used_, bytes.data(), bytes.size());
-    used_ += bytes.size();
-  }
-  template <typename T>
-  void integer(T value) {
-    char bytes[sizeof value];
-    std::memcpy(bytes, &value, sizeof value);
-    raw({bytes, sizeof bytes});
-  }
-  // The end: everything, and its checksum.
-  [[nodiscard]] bool finish() {
-    pass_on();
-    integer(crc_.value());
-    pass_on();
-    return good_;
-  }
-
- private:
-  void pass_on() { pass({piece_.data(), std::exchange(used_, 0)}); }
-  void pass(std::string_view bytes) {
-    if (!good_ || bytes.empty()) return;
-    crc_.add(bytes);
-    good_ = sink_(bytes);
-  }
-
-  const SnapshotSink& sink_;
-  Crc64 crc_;
-  std::array<char, kPieceBytes> piece_;
-  std::size_t used_ = 0;
-  bool good_ = true;
-};
-
-template <typename Out>
-void put_bytes(Out& out, std::string_view bytes) {
-  out.integer(static_cast<std::uint64_t>(bytes.size()));
-  out.raw(bytes);
+void put_bytes(std::string& out, std::string_view bytes) {
+  append(out, static_cast<std::uint64_t>(bytes.size()));
+  out.append(bytes);
 }
 
-template <typename Out>
-void put_body(Out& out, const KeyTable& table, const Sessions& sessions) {
-  out.integer(table.revision());
-  out.integer(static_cast<std::uint64_t>(sessions.size()));
+void put_body(std::string& out, const KeyTable& table, const Sessions& sessions) {
+  append(out, table.revision());
+  append(out, static_cast<std::uint64_t>(sessions.size()));
   sessions.for_each([&](const Sessions::Record& record) {
-    out.integer(record.id);
-    out.raw({reinterpret_cast<const char*>(record.token.data()), record.token.size()});
-    out.integer(static_cast<std::uint64_t>(record.ttl.count()));
-    out.integer(static_cast<std::uint64_t>(record.grace.count()));
+    append(out, record.id);
+    out.append(reinterpret_cast<const char*>(record.token.data()), record.token.size());
+    append(out, static_cast<std::uint64_t>(record.ttl.count()));
+    append(out, static_cast<std::uint64_t>(record.grace.count()));
   });
-  out.integer(static_cast<std::uint64_t>(table.size()));
+  append(out, static_cast<std::uint64_t>(table.size()));
   table.for_each([&](std::string_view key, std::string_view value, SessionId owner) {
     put_bytes(out, key);
     put_bytes(out, value);
-    out.integer(owner);
+    append(out, owner);
   });
-  out.integer(static_cast<std::uint64_t>(table.counts().queues));
+  append(out, static_cast<std::uint64_t>(table.counts().queues));
   table.for_each_queue([&](std::string_view queue, const auto& items) {
     put_bytes(out, queue);
-    out.integer(static_cast<std::uint64_t>(items.size()));
+    append(out, static_cast<std::uint64_t>(items.size()));
     for (const std::string& item : items)
       put_bytes(out, item);
   });
@@ -171,30 +76,37 @@ Result<std::string_view> checked_body(std::string_view bytes) {
 
 }  // namespace
 
+// No library that drun needs anyway has this checksum, and the format promises it.
 std::uint64_t crc64(std::string_view bytes) {
-  Crc64 crc;
-  crc.add(bytes);
-  return crc.value();
-}
-
-bool write_snapshot(const KeyTable& table, const Sessions& sessions, const SnapshotSink& sink) {
-  Measure body;
-  put_body(body, table, sessions);
-  Pieces out(sink);
-  out.raw(kMagic);
-  out.integer(kVersion);
-  out.integer(body.size());
-  put_body(out, table, sessions);
-  return out.finish();
+  static constexpr auto kTable = [] {
+    constexpr std::uint64_t kPolynomial = 0xC96C5795D7870F42;  // reflected
+    std::array<std::uint64_t, 256> table{};
+    for (std::uint64_t byte = 0; byte < table.size(); ++byte) {
+      std::uint64_t crc = byte;
+      for (int bit = 0; bit < 8; ++bit)
+        crc = (crc & 1) != 0 ? (crc >> 1) ^ kPolynomial : crc >> 1;
+      table[byte] = crc;
+    }
+    return table;
+  }();
+  std::uint64_t crc = ~std::uint64_t{0};
+  for (const char byte : bytes)
+    crc = kTable[(crc ^ static_cast<std::uint8_t>(byte)) & 0xFF] ^ (crc >> 8);
+  return ~crc;
 }
 
 std::string encode_snapshot(const KeyTable& table, const Sessions& sessions) {
-  std::string out;
-  (void)write_snapshot(table, sessions, [&](std::string_view piece) {
-    out.append(piece);
-    return true;
-  });
+  std::string out(kMagic);
+  append(out, kVersion);
+  append(out, std::uint64_t{0});
+  put_body(out, table, sessions);
+  const std::uint64_t length = out.size() - kHeadBytes;
+  std::memcpy(out.data() + kHeadBytes - sizeof length, &length, sizeof length);
   return out;
+}
+
+void append_checksum(std::string& snapshot) {
+  append(snapshot, crc64(snapshot));
 }
 
 Status decode_snapshot(std::string_view bytes, KeyTable& table, Sessions& sessions, Time now) {

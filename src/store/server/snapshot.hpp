@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -23,14 +22,10 @@
 
 namespace drun::store {
 
-// Takes the next bytes of a snapshot. False: it failed, and no more come.
-using SnapshotSink = std::function<bool(std::string_view)>;
-
-// Gives the snapshot to `sink`, piece by piece. False: the sink failed. Takes no memory from the
-// heap, so that it may run in a forked child of a program with threads.
-[[nodiscard]] bool write_snapshot(const KeyTable& table, const Sessions& sessions,
-                                  const SnapshotSink& sink);
+// The snapshot, all but its checksum.
 [[nodiscard]] std::string encode_snapshot(const KeyTable& table, const Sessions& sessions);
+// Completes it. Needs neither table nor sessions: may be done in another thread.
+void append_checksum(std::string& snapshot);
 
 // Fills an empty table and empty sessions. The sessions are alive for their whole time to live from
 // `now` on. After an error both are useless. The error says what is wrong, but not where.

@@ -89,7 +89,7 @@ void SnapshotFile::hold(FileDescriptor fd) {
   lock_ = std::move(fd);
 }
 
-Result<SnapshotFile> SnapshotFile::open(const std::string& path, const Content& content) {
+Result<SnapshotFile> SnapshotFile::open(const std::string& path, std::string_view content) {
   SnapshotFile file(path);
   for (int i = 0; i < kAttempts; ++i) {
     FileDescriptor fd = open_to_lock(path);
@@ -107,9 +107,9 @@ Result<SnapshotFile> SnapshotFile::open(const std::string& path, const Content& 
       file.abandon(*first);
       continue;
     }
-    const Outcome outcome = file.write(*first, content);
-    if (const Status created = file.finish(std::move(*first), outcome); !created)
-      return created.error();
+    Status written = file.write(*first, content);
+    const Status created = file.finish(std::move(*first), std::move(written));
+    if (!created) return created.error();
     return file;
   }
   return in_use(path);
@@ -135,39 +135,30 @@ bool SnapshotFile::is_taken() const {
   return fd && identity_of(fd.get()) != identity_ && !try_lock(fd.get());
 }
 
-SnapshotFile::Outcome SnapshotFile::write(const Replacement& replacement,
-                                          const Content& content) const {
-  using Step = Outcome::Step;
+Status SnapshotFile::write(const Replacement& replacement, std::string_view content) const {
   const int fd = replacement.get();
-  const auto failed = [&](Step step) {
-    const Outcome outcome{step, errno};
+  const auto failed = [&](const std::string& what) {
+    const int error = errno;
     abandon(replacement);
-    return outcome;
+    return Error::from_errno(error, what);
   };
-  errno = 0;
-  const SnapshotSink to_file = [fd](std::string_view piece) { return write_all(fd, piece); };
-  if (::ftruncate(fd, 0) != 0 || !content(to_file) || ::fsync(fd) != 0) return failed(Step::Write);
-  if (is_taken()) return failed(Step::Taken);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed(Step::Rename);
-  // So that the new name survives a power failure, where the file system can promise that.
+  if (::ftruncate(fd, 0) != 0 || !write_all(fd, content) || ::fsync(fd) != 0)
+    return failed("write " + temporary_);
+  if (is_taken()) {
+    abandon(replacement);
+    return in_use(path_);
+  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+    return failed("rename " + temporary_ + " to " + path_);
+  // So that the new name survives a power failure, if the file system can promise that.
   const FileDescriptor directory(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory) ::fsync(directory.get());
-  return {Step::Done, 0};
+  return Done{};
 }
 
-Status SnapshotFile::finish(Replacement replacement, const Outcome& outcome) {
-  switch (outcome.step) {
-    case Outcome::Step::Done:
-      hold(std::move(replacement));
-      return Done{};
-    case Outcome::Step::Write:
-      return Error::from_errno(outcome.error, "write " + temporary_);
-    case Outcome::Step::Rename:
-      return Error::from_errno(outcome.error, "rename " + temporary_ + " to " + path_);
-    case Outcome::Step::Taken:
-      break;
-  }
-  return in_use(path_);
+Status SnapshotFile::finish(Replacement replacement, Status written) {
+  if (written) hold(std::move(replacement));
+  return written;
 }
 
 }  // namespace drun::store

@@ -3,8 +3,6 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -24,19 +22,11 @@ class SnapshotFile {
  public:
   // What is written beside the file, to `path`.tmp, and becomes it.
   using Replacement = FileDescriptor;
-  // How replacing it went. No heap in it: a forked child reports it through a pipe.
-  struct Outcome {
-    enum class Step : std::uint8_t { Done, Write, Rename, Taken };
-    Step step = Step::Write;
-    int error = 0;  // errno
-  };
-  // Writes everything to the sink it is given; false if that failed.
-  using Content = std::function<bool(const SnapshotSink&)>;
 
   // Locks the file; one that is missing is created with `content`, readable by its owner alone: it
   // holds the sessions' secrets. Errors name the file: it cannot be opened or created, or another
   // store has it.
-  [[nodiscard]] static Result<SnapshotFile> open(const std::string& path, const Content& content);
+  [[nodiscard]] static Result<SnapshotFile> open(const std::string& path, std::string_view content);
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -44,11 +34,10 @@ class SnapshotFile {
   [[nodiscard]] Result<Replacement> begin() const;
   // Removes it again.
   void abandon(const Replacement& replacement) const;
-  // Writes it, syncs, and renames it; if that fails, removes it. In any thread, or in a forked
-  // child: takes no memory from the heap but what `content` takes.
-  [[nodiscard]] Outcome write(const Replacement& replacement, const Content& content) const;
-  // What write() said, in this process: keeps the lock of what is the file now.
-  [[nodiscard]] Status finish(Replacement replacement, const Outcome& outcome);
+  // Writes it, syncs, and renames it; if that fails, removes it. In any thread.
+  [[nodiscard]] Status write(const Replacement& replacement, std::string_view content) const;
+  // What write() said: keeps the lock of what is the file now.
+  [[nodiscard]] Status finish(Replacement replacement, Status written);
 
  private:
   struct Identity {

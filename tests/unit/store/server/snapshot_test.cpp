@@ -40,17 +40,22 @@ class SnapshotTest : public testing::Test {
     store.table.publish();
     EXPECT_TRUE(store.table.push("q", "one"));
     EXPECT_TRUE(store.table.push("q", ""));
-    bytes = encode_snapshot(store.table, store.sessions);
+    bytes = snapshot_of(store);
   }
 
   static Status load(std::string_view snapshot, Time now = Time()) {
     Store fresh;
     return decode_snapshot(snapshot, fresh.table, fresh.sessions, now);
   }
+  static std::string snapshot_of(const Store& held) {
+    std::string snapshot = encode_snapshot(held.table, held.sessions);
+    append_checksum(snapshot);
+    return snapshot;
+  }
   // The snapshot with its checksum put right.
   static std::string sealed(std::string snapshot) {
     snapshot.resize(snapshot.size() - 8);
-    append(snapshot, crc64(snapshot));
+    append_checksum(snapshot);
     return snapshot;
   }
 
@@ -91,7 +96,7 @@ TEST_F(SnapshotTest, ASessionLivesForItsWholeTimeAndCanBeResumed) {
 
 TEST_F(SnapshotTest, AnEmptyStoreHasASnapshotToo) {
   Store empty;
-  EXPECT_TRUE(load(encode_snapshot(empty.table, empty.sessions)));
+  EXPECT_TRUE(load(snapshot_of(empty)));
 }
 
 TEST_F(SnapshotTest, EveryDamagedByteAndEveryCutIsFound) {
