@@ -188,9 +188,8 @@ class KeyTable {
   KeyMap<WaiterList> waiters_;  // no list is empty
   WaiterList spare_waiters_;    // for the next ones
   KeyMap<WatchList> exact_watches_;
-  PrefixMap<WatchList> prefix_watches_;
-  std::map<std::size_t, std::size_t> prefix_lengths_;  // length -> how many prefixes have it
-  std::vector<std::string> changed_;                   // watched keys, since the last publish()
+  std::map<std::string, WatchList, std::less<>> prefix_watches_;
+  std::vector<std::string> changed_;  // watched keys, since the last publish()
   bool is_changed_ = false;
   std::uint64_t revision_ = 0;
   std::uint64_t generation_ = 0;

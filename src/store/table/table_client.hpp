@@ -26,44 +26,6 @@ template <typename T>
 using KeyMap = std::unordered_map<std::string, T, KeyHash, std::equal_to<>>;
 using KeySet = std::unordered_set<std::string_view, KeyHash>;
 
-// The beginning of a text with its hash, which is computed along with those of all shorter ones:
-// FNV-1a, from a secret on.
-class HashedPrefix {
- public:
-  // Of `text`, with no byte taken yet.
-  explicit HashedPrefix(std::string_view text) : text_(text) {}
-
-  // To this length, not shorter than before.
-  void extend(std::size_t length) {
-    for (; length_ < length; ++length_)
-      hash_ = (hash_ ^ static_cast<unsigned char>(text_[length_])) * 0x100000001B3;
-  }
-  [[nodiscard]] std::string_view view() const { return text_.substr(0, length_); }
-  [[nodiscard]] std::size_t hash() const { return hash_ ^ (hash_ >> 32); }
-
- private:
-  std::string_view text_;
-  std::size_t length_ = 0;
-  std::uint64_t hash_ = KeyHash::process_secrets()[0];
-};
-struct PrefixHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const {
-    HashedPrefix all(text);
-    all.extend(text.size());
-    return all.hash();
-  }
-  std::size_t operator()(const HashedPrefix& prefix) const { return prefix.hash(); }
-};
-struct PrefixEqual {
-  using is_transparent = void;
-  bool operator()(std::string_view a, std::string_view b) const { return a == b; }
-  bool operator()(const HashedPrefix& a, std::string_view b) const { return a.view() == b; }
-  bool operator()(std::string_view a, const HashedPrefix& b) const { return a == b.view(); }
-};
-template <typename T>
-using PrefixMap = std::unordered_map<std::string, T, PrefixHash, PrefixEqual>;
-
 struct Change {
   std::string_view key;
   std::optional<std::string_view> value;  // nullopt: deleted

@@ -16,7 +16,6 @@ std::pair<const std::string, WatchList>& KeyTable::list_of(Map& watches, std::st
 bool KeyTable::watch(TableClient& client, std::uint64_t watch, std::string_view key, bool prefix) {
   if (!budget_.try_take(key.size() + kOverheadBytes)) return false;
   auto& list = prefix ? list_of(prefix_watches_, key) : list_of(exact_watches_, key);
-  if (prefix && list.second.empty()) ++prefix_lengths_[key.size()];
   WatchRecord& record = client.watches_[watch];
   assert(record.client == nullptr);
   record.client = &client;
@@ -47,13 +46,11 @@ void KeyTable::unregister(WatchRecord& watch) {
   list.erase(watch.position);
   if (!list.empty()) return;
   if (!watch.prefix) return erase_list(exact_watches_, key);
-  const auto length = prefix_lengths_.find(key.size());
-  if (--length->second == 0) prefix_lengths_.erase(length);
   erase_list(prefix_watches_, key);
 }
 
-// A look-up for the key itself and one for each length that a watched prefix has, with hashes that
-// cost one pass over the key together.
+// Prefixes are few, one for each leader: each is looked at. None of those behind the key in the
+// order of bytes can be its beginning.
 template <typename Visit>
 void KeyTable::for_each_watch(std::string_view key, Visit visit) {
   if (!exact_watches_.empty()) {
@@ -61,13 +58,11 @@ void KeyTable::for_each_watch(std::string_view key, Visit visit) {
       for (WatchRecord* watch : it->second)
         visit(*watch);
   }
-  HashedPrefix prefix(key);
-  for (const auto& [length, count] : prefix_lengths_) {
-    if (length > key.size()) break;
-    prefix.extend(length);
-    if (const auto it = prefix_watches_.find(prefix); it != prefix_watches_.end())
-      for (WatchRecord* watch : it->second)
-        visit(*watch);
+  const auto end = prefix_watches_.upper_bound(key);
+  for (auto it = prefix_watches_.begin(); it != end; ++it) {
+    if (!key.starts_with(it->first)) continue;
+    for (WatchRecord* watch : it->second)
+      visit(*watch);
   }
 }
 

@@ -324,7 +324,6 @@ TEST_F(ControlRequestsTest, TcpStoreRequestsAndSessionEndsAreSeenToo) {
               testing::UnorderedElementsAre(Entry{"x", std::nullopt}, Entry{"y", std::nullopt}));
 }
 
-// A look-up for each length, and one pass over the key for all of them.
 TEST_F(ControlRequestsTest, AKeyFindsThePrefixesOfEveryLengthThatItHas) {
   (void)client.answers();
   const std::string key(1000, 'k');
