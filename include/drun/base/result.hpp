@@ -46,7 +46,7 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
 
-  // Precondition: ok().
+  // Precondition: ok(); without it they throw std::bad_variant_access.
   T& value() & { return std::get<0>(state_); }
   const T& value() const& { return std::get<0>(state_); }
   T&& value() && { return std::get<0>(std::move(state_)); }
@@ -55,7 +55,7 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  // Precondition: !ok().
+  // Precondition: !ok(); without it, likewise.
   [[nodiscard]] const Error& error() const { return std::get<1>(state_); }
 
  private:

@@ -112,8 +112,9 @@ class ControlClient {
   // that begin so.
   void watch(std::uint32_t watch, std::string key, bool prefix);
   void unwatch(std::uint32_t watch);
-  // Exactly one ControlCommit with this number follows. While there is no connection a transaction
-  // waits for the next one; those that were sent and not answered when it broke are Unknown.
+  // `request` is the caller's number for it, any one: exactly one ControlCommit with it follows.
+  // Give each its own to tell them apart. While there is no connection a transaction waits for the
+  // next one; those that were sent and not answered when it broke are Unknown.
   void commit(std::uint64_t request, ControlTransaction transaction);
   // Ends the session, after all that was committed before. Closed follows, within a second.
   void close();

@@ -25,6 +25,12 @@ enum class Table {
   Workers  // the workers' store: empty at the start of every round
 };
 
+// When a listener begins to take connections.
+enum class Listen {
+  Now,
+  AtReset  // with the next reset_worker_table(); until then the port is held, and refuses them
+};
+
 struct ServerOptions {
   Limits limits;
   // Clients that open in the way of torch 1.13 to 2.1 are all 2.1. The difference matters to
@@ -43,12 +49,12 @@ class Server {
 
   // Before run(). Binds `endpoint` (port 0: any free one; host empty: all interfaces, dual stack;
   // a name: all its addresses) and says what was bound. Control connections act on Table::Job,
-  // TCPStore connections on `tcpstore_table`. With `listening` false the port is held, and refuses
-  // connections until reset_worker_table(). An error names the endpoint and the cause.
+  // TCPStore connections on `tcpstore_table`. An error names the endpoint and the cause.
   Result<Endpoint> add_listener(const Endpoint& endpoint, Table tcpstore_table,
-                                bool listening = true);
+                                Listen listen = Listen::Now);
   // The same with a socket that is bound already.
-  Result<Endpoint> add_listener(FileDescriptor bound, Table tcpstore_table, bool listening = true);
+  Result<Endpoint> add_listener(FileDescriptor bound, Table tcpstore_table,
+                                Listen listen = Listen::Now);
 
   // Before run(). Keeps Table::Job, its queues and the sessions in `file`: loads it if it is there,
   // and replaces it at every `interval` in which something has changed, and when run() ends. A

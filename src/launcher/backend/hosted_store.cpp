@@ -20,7 +20,7 @@ Result<Endpoint> HostedStore::bind_rendezvous(const Endpoint& endpoint, bool wor
 }
 
 Result<Endpoint> HostedStore::bind_worker_store(const Endpoint& endpoint) {
-  return server_->add_listener(endpoint, store::Table::Workers, false);
+  return server_->add_listener(endpoint, store::Table::Workers, store::Listen::AtReset);
 }
 
 void HostedStore::start_serving() {

@@ -2,9 +2,9 @@
 
 #include <sys/resource.h>
 
-#include <atomic>
 #include <chrono>
 #include <future>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -18,39 +18,54 @@ class Server::Impl {
  public:
   explicit Impl(const ServerOptions& options) : loop(options) {}
 
-  // What `question` returns in the loop's thread; nothing where run() has returned without it.
+  // What `question` returns in the loop's thread; nothing if run() has returned.
   template <typename T, typename Question>
   std::optional<T> ask(Question question) {
-    const auto done = std::make_shared<std::promise<T>>();  // shared: this call may give up
-    std::future<T> result = done->get_future();
-    loop.post([question, done] { done->set_value(question()); });
-    while (result.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready)
-      if (has_run) return std::nullopt;
-    return result.get();
+    // Shared: this thread may be through with it before the other is.
+    const auto done = std::make_shared<std::promise<T>>();
+    std::future<T> answer = done->get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      if (has_run_) return std::nullopt;
+      loop.post([question, done] { done->set_value(question()); });
+    }
+    return answer.get();
+  }
+
+  void run() {
+    loop.run();
+    {
+      const std::lock_guard lock(mutex_);
+      has_run_ = true;
+    }
+    loop.run_commands();  // of those who have asked meanwhile, and wait
   }
 
   ServerLoop loop;
-  std::atomic<bool> has_run{false};
+
+ private:
+  std::mutex mutex_;
+  bool has_run_ = false;  // nobody answers any more
 };
 
 Server::Server(ServerOptions options) : impl_(std::make_unique<Impl>(options)) {}
 Server::~Server() = default;
 
 Result<Endpoint> Server::add_listener(const Endpoint& endpoint, Table tcpstore_table,
-                                      bool listening) {
+                                      Listen listen) {
   Result<std::vector<FileDescriptor>> bound = bind_endpoint(endpoint);
   if (!bound) return bound.error();
   Result<Endpoint> first;
   for (FileDescriptor& socket : bound.value()) {
-    Result<Endpoint> added = add_listener(std::move(socket), tcpstore_table, listening);
+    Result<Endpoint> added = add_listener(std::move(socket), tcpstore_table, listen);
     if (!added) return added;
     if (!first) first = std::move(added);
   }
   return first;
 }
 
-Result<Endpoint> Server::add_listener(FileDescriptor bound, Table tcpstore_table, bool listening) {
-  return impl_->loop.add_listener(std::move(bound), tcpstore_table, listening);
+Result<Endpoint> Server::add_listener(FileDescriptor bound, Table tcpstore_table, Listen listen) {
+  return impl_->loop.add_listener(std::move(bound), tcpstore_table, listen);
 }
 
 Status Server::use_snapshot(const std::string& file, std::chrono::milliseconds interval) {
@@ -66,8 +81,7 @@ void Server::stop_on(const sigset_t& signals) {
 }
 
 void Server::run() {
-  impl_->loop.run();
-  impl_->has_run = true;
+  impl_->run();
 }
 
 void Server::stop() {

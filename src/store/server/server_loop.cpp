@@ -113,13 +113,13 @@ void ServerLoop::watch(int fd, EventSource& source, std::uint32_t events, bool a
 // ---- listening ----
 
 Result<Endpoint> ServerLoop::add_listener(FileDescriptor bound, Table tcpstore_table,
-                                          bool listening) {
+                                          Listen listen) {
   Result<Endpoint> local = local_endpoint(bound.get());
   if (!local) return local;
   ::fcntl(bound.get(), F_SETFL, ::fcntl(bound.get(), F_GETFL) | O_NONBLOCK);
   ::fcntl(bound.get(), F_SETFD, FD_CLOEXEC);
   auto listener = std::make_unique<Listener>(std::move(bound), tcpstore_table);
-  if (listening) {
+  if (listen == Listen::Now) {
     const Status started = start_listening(listener->socket.get());
     if (!started) return started.error();
     listener->is_listening = true;

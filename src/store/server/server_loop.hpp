@@ -37,7 +37,7 @@ class ServerLoop final : public ConnectionOwner {
   explicit ServerLoop(const ServerOptions& options);
   ~ServerLoop() override;
 
-  Result<Endpoint> add_listener(FileDescriptor bound, Table tcpstore_table, bool listening);
+  Result<Endpoint> add_listener(FileDescriptor bound, Table tcpstore_table, Listen listen);
   Status use_snapshot(const std::string& file, Milliseconds interval);
   [[nodiscard]] Status last_snapshot() const { return last_snapshot_; }
   void stop_on(const sigset_t& signals);
@@ -54,6 +54,8 @@ class ServerLoop final : public ConnectionOwner {
   // ---- the loop's thread, or before run() the one that will start it ----
   Status reset_worker_table();
   [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed);
+  // What was posted. run() does it, too.
+  void run_commands();
 
  private:
   struct Listener : EventSource {
@@ -79,7 +81,6 @@ class ServerLoop final : public ConnectionOwner {
   void flush_listed();
   void check_blocked();
   void take_signal();
-  void run_commands();
   void save_snapshot_if_due();
   void save_last_snapshot();
   void note_snapshot(const Status& result);

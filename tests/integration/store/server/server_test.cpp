@@ -157,7 +157,7 @@ TEST(ServerTest, ARequestIsReadToItsEndAlthoughItsRestCameAtOnce) {
 TEST(ServerTest, TheWorkerTableIsEmptyAfterAReset) {
   Server server;
   const Endpoint held =
-      server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Workers, false).value();
+      server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Workers, Listen::AtReset).value();
   std::thread thread([&] { server.run(); });
   EXPECT_FALSE(RawConnection(held).connected()) << "refused before the first round";
   ASSERT_TRUE(server.reset_worker_table());
@@ -235,7 +235,7 @@ TEST(ServerTest, ServesOnIpv4WhereThereIsNoIpv6) {
 TEST(ServerTest, AHeldPortIsNotSharedAndAnErrorNamesItAndTheCause) {
   Server server;
   const Endpoint held =
-      server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Workers, false).value();
+      server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Workers, Listen::AtReset).value();
   const auto again = server.add_listener(held, Table::Job);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().what(), "bind " + to_string(held) + ": Address already in use");
