@@ -16,7 +16,7 @@
 
 #include <gtest/gtest.h>
 
-#include "store/client/control_machine.hpp"
+#include "store/client/control_fsm.hpp"
 #include "support/seeds.hpp"
 #include "support/test_peer.hpp"
 
@@ -136,16 +136,16 @@ class Board {
   [[nodiscard]] std::uint64_t reconnections() const { return reconnections_; }
 
  private:
-  using Time = ControlMachine::Time;
+  using Time = ControlFsm::Time;
   using milliseconds = std::chrono::milliseconds;
   static constexpr std::size_t kClients = 3;
 
   struct Client {
-    Client(const std::vector<Log>& logs, std::uint32_t seed, Time now) : machine(options(), seed) {
-      machine.open(now);
+    Client(const std::vector<Log>& logs, std::uint32_t seed, Time now) : fsm(options(), seed) {
+      fsm.open(now);
       std::uint32_t watch = 1;
       for (const auto& log : logs) {
-        machine.watch(watch++, log.key(), log.prefix());
+        fsm.watch(watch++, log.key(), log.prefix());
         followers.emplace_back(log);
       }
     }
@@ -155,7 +155,7 @@ class Board {
       return result;
     }
 
-    ControlMachine machine;
+    ControlFsm fsm;
     std::vector<Follower> followers;  // of the watches 1, 2, ...
     std::unique_ptr<TestPeer> peer;
     std::uint64_t connection = 0;
@@ -198,20 +198,20 @@ class Board {
   void cut(Client& client) {
     if (client.peer == nullptr) return;
     drop(client);
-    client.machine.on_disconnected("Connection reset by peer", world_.now);
+    client.fsm.on_disconnected("Connection reset by peer", world_.now);
     hear(client);
   }
 
   // Does what the machine wants: time, connections.
   void keep(Client& client) {
-    const auto deadline = client.machine.next_deadline();
-    if (deadline && *deadline <= world_.now) client.machine.on_time(world_.now);
-    const auto wanted = client.machine.wanted_connection();
+    const auto deadline = client.fsm.next_deadline();
+    if (deadline && *deadline <= world_.now) client.fsm.on_time(world_.now);
+    const auto wanted = client.fsm.wanted_connection();
     if (wanted.value_or(0) != client.connection || !wanted) drop(client);
     if (wanted && *wanted != client.connection) {
       client.connection = *wanted;
       client.peer = std::make_unique<TestPeer>(world_);
-      client.machine.on_connected(world_.now);
+      client.fsm.on_connected(world_.now);
     }
     hear(client);
   }
@@ -219,12 +219,12 @@ class Board {
   // Bytes that are under way arrive: all, or a few.
   void move(Client& client, bool all) {
     if (client.peer == nullptr) return;
-    client.to_store += client.machine.take_output(world_.now);
+    client.to_store += client.fsm.take_output(world_.now);
     const std::string sent = take(client.to_store, all);
     const bool open = client.peer->send(sent);
     client.to_client += client.peer->take();
     if (client.peer->is_paused()) (void)client.peer->resume();
-    client.machine.on_received(take(client.to_client, all), world_.now);
+    client.fsm.on_received(take(client.to_client, all), world_.now);
     hear(client);
     ASSERT_TRUE(open) << "the store closed the connection";
   }
@@ -236,7 +236,7 @@ class Board {
   }
 
   static void hear(Client& client) {
-    for (const auto& event : client.machine.take_events()) {
+    for (const auto& event : client.fsm.take_events()) {
       if (const auto* snapshot = std::get_if<ControlSnapshot>(&event)) {
         client.followers.at(snapshot->watch - 1).on_snapshot(to_state(snapshot->entries));
       } else if (const auto* changes = std::get_if<ControlChanges>(&event)) {

@@ -14,8 +14,8 @@
 #include "drun/store/errors.hpp"
 #include "store/client/backoff.hpp"
 #include "store/client/client_calls.hpp"
-#include "store/client/client_machine.hpp"
-#include "store/client/connecting.hpp"
+#include "store/client/client_fsm.hpp"
+#include "store/client/connect_policy.hpp"
 #include "store/client/resolve.hpp"
 #include "store/client/socket.hpp"
 #include "store/client/stream_connection.hpp"
@@ -69,7 +69,7 @@ class AsyncClient::Impl final : public StreamConnection {
     StreamConnection::abandon();
     connect_timer_.cancel();
     on_connect_ = nullptr;
-    machine_.reset();
+    fsm_.reset();
   }
 
  private:
@@ -77,41 +77,41 @@ class AsyncClient::Impl final : public StreamConnection {
 
   // ---- calls ----
 
-  void start(ClientCall call, std::chrono::milliseconds limit, ClientMachine::Finished finished) {
+  void start(ClientCall call, std::chrono::milliseconds limit, ClientFsm::Finished finished) {
     // The machine of the last connection knows why it ended.
-    const bool has_machine = machine_ && (phase_ == Phase::Open || phase_ == Phase::Closed);
-    ClientMachine& machine = has_machine ? *machine_ : never_connected_;
-    machine.start(std::move(call), limit, Clock::now(), std::move(finished));
+    const bool has_fsm = fsm_ && (phase_ == Phase::Open || phase_ == Phase::Closed);
+    ClientFsm& fsm = has_fsm ? *fsm_ : never_connected_;
+    fsm.start(std::move(call), limit, Clock::now(), std::move(finished));
     schedule();
   }
 
   bool do_round() override {
     flush();
-    if (machine_ && !machine_->open()) {
+    if (fsm_ && !fsm_->open()) {
       close();
       if (phase_ == Phase::Open) phase_ = Phase::Closed;
     }
-    std::vector<ClientMachine::Outcome> outcomes = never_connected_.take_outcomes();
-    if (outcomes.empty() && machine_) outcomes = machine_->take_outcomes();
-    for (ClientMachine::Outcome& outcome : outcomes) {
+    std::vector<ClientFsm::Outcome> outcomes = never_connected_.take_outcomes();
+    if (outcomes.empty() && fsm_) outcomes = fsm_->take_outcomes();
+    for (ClientFsm::Outcome& outcome : outcomes) {
       outcome.finished(std::move(outcome.result));
       if (is_abandoned()) return false;
     }
     return !outcomes.empty();
   }
 
-  [[nodiscard]] bool is_wanted() const override { return machine_ && machine_->open(); }
-  [[nodiscard]] std::string_view output() override { return machine_->output(); }
-  void on_sent(std::size_t bytes) override { machine_->on_sent(bytes); }
-  void on_received(std::string_view bytes) override { machine_->on_received(bytes); }
+  [[nodiscard]] bool is_wanted() const override { return fsm_ && fsm_->open(); }
+  [[nodiscard]] std::string_view output() override { return fsm_->output(); }
+  void on_sent(std::size_t bytes) override { fsm_->on_sent(bytes); }
+  void on_received(std::string_view bytes) override { fsm_->on_received(bytes); }
   void on_broken(int error) override {
-    machine_->on_closed(network_error(error == 0 ? ECONNRESET : error));
+    fsm_->on_closed(network_error(error == 0 ? ECONNRESET : error));
   }
   [[nodiscard]] std::optional<Time> next_deadline() const override {
-    return machine_ ? machine_->next_deadline() : std::nullopt;
+    return fsm_ ? fsm_->next_deadline() : std::nullopt;
   }
   void on_time(Time now) override {
-    if (machine_) machine_->on_time(now);
+    if (fsm_) fsm_->on_time(now);
   }
 
   // ---- the way to a connection ----
@@ -142,14 +142,14 @@ class AsyncClient::Impl final : public StreamConnection {
     }
     address_ = dialed_address();
     phase_ = Phase::Handshake;
-    machine_.emplace(endpoint_, version_, options_.max_value_bytes);
+    fsm_.emplace(endpoint_, version_, options_.max_value_bytes);
     const auto nonce = static_cast<std::uint32_t>(::getpid());
-    machine_->start(handshake(version_, nonce), handshake_limit(deadline_, Clock::now()),
-                    Clock::now(), [this, nonce](Result<tcpstore::Reply> reply) {
-                      const Status store = reply ? check_handshake(version_, nonce, *reply)
-                                                 : Status(handshake_failure(reply.error()));
-                      handshake_done(store);
-                    });
+    fsm_->start(handshake(version_, nonce), handshake_limit(deadline_, Clock::now()), Clock::now(),
+                [this, nonce](Result<tcpstore::Reply> reply) {
+                  const Status store = reply ? check_handshake(version_, nonce, *reply)
+                                             : Status(handshake_failure(reply.error()));
+                  handshake_done(store);
+                });
     adopt(std::move(*socket));
     schedule();
   }
@@ -181,7 +181,7 @@ class AsyncClient::Impl final : public StreamConnection {
     last_cause_ = cause;
     if (auto failure = connect_failure(limits, cause, now)) {
       phase_ = Phase::Closed;
-      machine_.reset();
+      fsm_.reset();
       connect_finished(std::move(*failure));
       return;
     }
@@ -210,11 +210,11 @@ class AsyncClient::Impl final : public StreamConnection {
   ClientOptions options_;
   TcpStoreVersion version_;
   ClientCalls calls_;
-  std::optional<ClientMachine> machine_;  // of the present connection, or of the last one
+  std::optional<ClientFsm> fsm_;  // of the present connection, or of the last one
   asio::steady_timer connect_timer_;
   std::uint64_t connect_timers_ = 0;  // the last one's number
   Backoff backoff_;
-  ClientMachine never_connected_;  // refuses calls while there is no connection
+  ClientFsm never_connected_;  // refuses calls while there is no connection
   Callback<Done> on_connect_;
   Clock::time_point start_;
   Deadline deadline_;

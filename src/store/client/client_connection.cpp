@@ -10,7 +10,7 @@
 #include "base/random_bytes.hpp"
 #include "drun/store/errors.hpp"
 #include "store/client/backoff.hpp"
-#include "store/client/connecting.hpp"
+#include "store/client/connect_policy.hpp"
 
 namespace drun::store {
 namespace {
@@ -80,7 +80,7 @@ class Connector {
 
 ClientConnection::ClientConnection(const Endpoint& endpoint, FileDescriptor socket,
                                    TcpStoreVersion version, std::size_t max_value_bytes)
-    : socket_(std::move(socket)), machine_(endpoint, version, max_value_bytes) {}
+    : socket_(std::move(socket)), fsm_(endpoint, version, max_value_bytes) {}
 
 Result<std::unique_ptr<ClientConnection>> ClientConnection::open(const Endpoint& endpoint,
                                                                  SteadyTime deadline,
@@ -90,12 +90,12 @@ Result<std::unique_ptr<ClientConnection>> ClientConnection::open(const Endpoint&
 
 Result<tcpstore::Reply> ClientConnection::run(ClientCall call, std::chrono::milliseconds limit) {
   std::optional<Result<tcpstore::Reply>> result;
-  machine_.start(std::move(call), limit, steady_clock::now(),
-                 [&](Result<tcpstore::Reply> outcome) { result = std::move(outcome); });
+  fsm_.start(std::move(call), limit, steady_clock::now(),
+             [&](Result<tcpstore::Reply> outcome) { result = std::move(outcome); });
   for (;;) {
-    for (ClientMachine::Outcome& outcome : machine_.take_outcomes())
+    for (ClientFsm::Outcome& outcome : fsm_.take_outcomes())
       outcome.finished(std::move(outcome.result));
-    if (!machine_.open()) socket_.reset();
+    if (!fsm_.open()) socket_.reset();
     if (result) return std::move(*result);
     send_or_receive();
   }
@@ -103,17 +103,17 @@ Result<tcpstore::Reply> ClientConnection::run(ClientCall call, std::chrono::mill
 
 // Until there is progress, or the call's time is over.
 void ClientConnection::send_or_receive() {
-  const SteadyTime deadline = machine_.next_deadline().value();  // a call is under way
-  const std::string_view output = machine_.output();
+  const SteadyTime deadline = fsm_.next_deadline().value();  // a call is under way
+  const std::string_view output = fsm_.output();
   const auto moved = output.empty()
                          ? receive_some(socket_.get(), buffer_.data(), buffer_.size(), deadline)
                          : send_some(socket_.get(), output, deadline);
   if (!moved) {
-    if (moved.error().code() == Errc::Timeout) return machine_.on_time(steady_clock::now());
-    return machine_.on_closed(moved.error());
+    if (moved.error().code() == Errc::Timeout) return fsm_.on_time(steady_clock::now());
+    return fsm_.on_closed(moved.error());
   }
-  if (output.empty()) return machine_.on_received({buffer_.data(), *moved});
-  machine_.on_sent(*moved);
+  if (output.empty()) return fsm_.on_received({buffer_.data(), *moved});
+  fsm_.on_sent(*moved);
 }
 
 Endpoint ClientConnection::local_endpoint() const {

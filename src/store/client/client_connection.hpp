@@ -1,5 +1,5 @@
 // The synchronous client's connection: finds the server, agrees on a version, and drives a
-// ClientMachine over a blocking socket.
+// ClientFsm over a blocking socket.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 #include "drun/base/file_descriptor.hpp"
 #include "drun/base/result.hpp"
 #include "drun/store/client.hpp"
-#include "store/client/client_machine.hpp"
+#include "store/client/client_fsm.hpp"
 #include "store/client/socket.hpp"
 
 namespace drun::store {
@@ -32,14 +32,14 @@ class ClientConnection {
   [[nodiscard]] Result<tcpstore::Reply> run(ClientCall call, std::chrono::milliseconds limit);
 
   [[nodiscard]] bool connected() const { return socket_.valid(); }
-  [[nodiscard]] TcpStoreVersion version() const { return machine_.version(); }
+  [[nodiscard]] TcpStoreVersion version() const { return fsm_.version(); }
   [[nodiscard]] Endpoint local_endpoint() const;
 
  private:
   void send_or_receive();
 
   FileDescriptor socket_;
-  ClientMachine machine_;
+  ClientFsm fsm_;
   std::array<char, 65536> buffer_;
 };
 

@@ -8,7 +8,7 @@
 #include <asio/io_context.hpp>
 
 #include "base/random_bytes.hpp"
-#include "store/client/control_machine.hpp"
+#include "store/client/control_fsm.hpp"
 #include "store/client/resolve.hpp"
 #include "store/client/stream_connection.hpp"
 
@@ -29,18 +29,18 @@ class ControlClient::Impl final : public StreamConnection {
   Impl(asio::io_context& io, ControlOptions options, Sink sink)
       : StreamConnection(io),
         endpoint_(options.endpoint),
-        machine_(std::move(options), random_seed()),
+        fsm_(std::move(options), random_seed()),
         sink_(std::move(sink)) {}
 
-  ControlMachine& machine() { return machine_; }
-  const ControlMachine& machine() const { return machine_; }
+  ControlFsm& fsm() { return fsm_; }
+  const ControlFsm& fsm() const { return fsm_; }
   const Endpoint& local_endpoint() const { return local_endpoint_; }
 
  private:
   bool do_round() override {
     follow_connection();
     flush();
-    std::vector<ControlEvent> events = machine_.take_events();
+    std::vector<ControlEvent> events = fsm_.take_events();
     if (events.empty() && is_wanted()) return false;
     for (ControlEvent& event : events) {
       sink_(std::move(event));
@@ -50,7 +50,7 @@ class ControlClient::Impl final : public StreamConnection {
   }
 
   void follow_connection() {
-    const auto wanted = machine_.wanted_connection();
+    const auto wanted = fsm_.wanted_connection();
     if (wanted == connection_) return;
     connection_ = wanted;
     stop_dialing();
@@ -63,33 +63,29 @@ class ControlClient::Impl final : public StreamConnection {
     if (socket) {
       local_endpoint_ = local_endpoint_of(socket->get());
       adopt(std::move(*socket));
-      machine_.on_connected(Clock::now());
+      fsm_.on_connected(Clock::now());
     } else {
-      machine_.on_connect_failed(socket.error().what(), Clock::now());
+      fsm_.on_connect_failed(socket.error().what(), Clock::now());
     }
     pump();
   }
 
-  [[nodiscard]] bool is_wanted() const override {
-    return connection_ == machine_.wanted_connection();
-  }
+  [[nodiscard]] bool is_wanted() const override { return connection_ == fsm_.wanted_connection(); }
   [[nodiscard]] std::string_view output() override {
-    outgoing_ += machine_.take_output(Clock::now());
+    outgoing_ += fsm_.take_output(Clock::now());
     return outgoing_;
   }
   void on_sent(std::size_t bytes) override { outgoing_.erase(0, bytes); }
-  void on_received(std::string_view bytes) override { machine_.on_received(bytes, Clock::now()); }
+  void on_received(std::string_view bytes) override { fsm_.on_received(bytes, Clock::now()); }
   void on_broken(int error) override {
     outgoing_.clear();
-    machine_.on_disconnected(closed_because(error), Clock::now());
+    fsm_.on_disconnected(closed_because(error), Clock::now());
   }
-  [[nodiscard]] std::optional<Time> next_deadline() const override {
-    return machine_.next_deadline();
-  }
-  void on_time(Time now) override { machine_.on_time(now); }
+  [[nodiscard]] std::optional<Time> next_deadline() const override { return fsm_.next_deadline(); }
+  void on_time(Time now) override { fsm_.on_time(now); }
 
   Endpoint endpoint_;
-  ControlMachine machine_;
+  ControlFsm fsm_;
   Sink sink_;
   std::optional<std::uint64_t> connection_;  // the machine's number of the present one
   Endpoint local_endpoint_{};
@@ -104,27 +100,27 @@ ControlClient::~ControlClient() {
 }
 
 void ControlClient::open() {
-  impl_->machine().open(StreamConnection::Clock::now());
+  impl_->fsm().open(StreamConnection::Clock::now());
   impl_->schedule();
 }
 
 void ControlClient::watch(std::uint32_t watch, std::string key, bool prefix) {
-  impl_->machine().watch(watch, std::move(key), prefix);
+  impl_->fsm().watch(watch, std::move(key), prefix);
   impl_->schedule();
 }
 
 void ControlClient::unwatch(std::uint32_t watch) {
-  impl_->machine().unwatch(watch);
+  impl_->fsm().unwatch(watch);
   impl_->schedule();
 }
 
 void ControlClient::commit(std::uint64_t request, ControlTransaction transaction) {
-  impl_->machine().commit(request, std::move(transaction));
+  impl_->fsm().commit(request, std::move(transaction));
   impl_->schedule();
 }
 
 void ControlClient::close() {
-  impl_->machine().close(StreamConnection::Clock::now());
+  impl_->fsm().close(StreamConnection::Clock::now());
   impl_->schedule();
 }
 
@@ -133,7 +129,7 @@ const Endpoint& ControlClient::local_endpoint() const {
 }
 
 const std::string& ControlClient::last_error() const {
-  return impl_->machine().last_error();
+  return impl_->fsm().last_error();
 }
 
 }  // namespace drun::store

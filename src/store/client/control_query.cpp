@@ -67,11 +67,11 @@ Result<ControlQuery> ControlQuery::attempt(const Endpoint& endpoint, const Socke
       connect_to(address, std::min<Deadline>(deadline, steady_clock::now() + kAddressLimit));
   if (!socket) return socket.error();
   ControlQuery query(endpoint, std::move(*socket));
-  if (const Status greeted = query.greet(deadline); !greeted) return greeted.error();
+  if (const Status met = query.handshake(deadline); !met) return met.error();
   return query;
 }
 
-Status ControlQuery::greet(Deadline deadline) {
+Status ControlQuery::handshake(Deadline deadline) {
   std::string opening;
   control::encode_opening(opening);
   if (const Status sent = send_all(socket_.get(), opening, deadline); !sent) return sent;

@@ -35,7 +35,7 @@ class ControlQuery {
   static Result<ControlQuery> attempt(const Endpoint& endpoint, Deadline deadline);
   static Result<ControlQuery> attempt(const Endpoint& endpoint, const SocketAddress& address,
                                       Deadline deadline);
-  [[nodiscard]] Status greet(Deadline deadline);
+  [[nodiscard]] Status handshake(Deadline deadline);
   [[nodiscard]] Error named(const Error& error) const;
 
   Endpoint endpoint_;

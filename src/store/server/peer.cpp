@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "store/server/control_requests.hpp"
-#include "store/server/tcpstore_requests.hpp"
+#include "store/server/control_handler.hpp"
+#include "store/server/tcpstore_handler.hpp"
 
 namespace drun::store {
 namespace {
@@ -159,7 +159,7 @@ Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Time now) {
       break;
   }
   ++context_.counters.requests;
-  ControlRequests requests(context_, *this, session_, now, output_);
+  ControlHandler requests(context_, *this, session_, now, output_);
   if (!requests.apply(found.frame)) return close("malformed frame");
   fed.consumed += found.size;
   return State::Open;

@@ -27,7 +27,7 @@
 
 namespace drun::store {
 
-class ClientMachine {
+class ClientFsm {
  public:
   using Time = std::chrono::steady_clock::time_point;
   using Milliseconds = std::chrono::milliseconds;
@@ -41,7 +41,7 @@ class ClientMachine {
   // How long a server may take for the answer to a cancelled wait.
   static constexpr Milliseconds kCancelLimit{5000};
 
-  ClientMachine(Endpoint endpoint, TcpStoreVersion version, std::size_t max_value_bytes);
+  ClientFsm(Endpoint endpoint, TcpStoreVersion version, std::size_t max_value_bytes);
 
   // Each call has exactly one outcome, at the latest when its time is over; in the order of the
   // calls, but for those that end without having been sent.

@@ -1,4 +1,4 @@
-#include "store/client/connecting.hpp"
+#include "store/client/connect_policy.hpp"
 
 #include <algorithm>
 #include <string>

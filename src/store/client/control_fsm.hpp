@@ -18,11 +18,11 @@
 
 namespace drun::store {
 
-class ControlMachine {
+class ControlFsm {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  ControlMachine(ControlOptions options, std::uint32_t seed);
+  ControlFsm(ControlOptions options, std::uint32_t seed);
 
   // The caller's.
   void open(Time now);
@@ -51,8 +51,8 @@ class ControlMachine {
   [[nodiscard]] const std::string& last_error() const { return last_error_; }
 
  private:
-  enum class Phase { Idle, Connecting, Greeting, Up, Pausing, Closing, Over };
-  enum class Greeting { AwaitsWelcome, AwaitsSession };
+  enum class Phase { Idle, Connecting, Handshake, Up, Pausing, Closing, Over };
+  enum class HandshakeStep { AwaitsWelcome, AwaitsSession };
   struct Watch {
     std::string key;
     bool prefix = false;
@@ -66,7 +66,7 @@ class ControlMachine {
   void send_watch(std::uint32_t name, Watch& watch);
   void send_commit(const Queued& queued);
   void connect();
-  void greeted(const control::Reply& reply, Time now);
+  void on_handshake_reply(const control::Reply& reply, Time now);
   void session_ready(ControlState state, Time now);
   void handle(std::uint64_t request, const control::Reply& reply, Time now);
   void commit_answered(std::uint64_t request, ControlOutcome outcome);
@@ -86,17 +86,17 @@ class ControlMachine {
   ControlOptions options_;
   Backoff backoff_;
   Phase phase_ = Phase::Idle;
-  Greeting greeting_ = Greeting::AwaitsWelcome;
+  HandshakeStep handshake_ = HandshakeStep::AwaitsWelcome;
   std::uint64_t connection_ = 0;
   bool had_session_ = false;  // of this client, ever: decides between first connect and reconnect
   std::optional<control::ResumeSession> session_;  // to resume
   std::chrono::milliseconds time_to_live_;         // as granted
   std::size_t longest_frame_ = SIZE_MAX;           // that the store takes
-  int greetings_refused_ = 0;                      // closed in the handshake, in a row
+  int handshakes_refused_ = 0;                     // closed in the handshake, in a row
 
   Time started_;         // trying to connect since
   Time give_up_;         // when not up
-  Time phase_deadline_;  // of Greeting, Pausing, Closing
+  Time phase_deadline_;  // of Handshake, Pausing, Closing
   Time next_heartbeat_;
   std::optional<Time> heartbeat_sent_;  // and nothing was heard since
   // The requests up to this number were sent then, and are not all answered; answers come in order.

@@ -1,4 +1,4 @@
-#include "store/client/control_machine.hpp"
+#include "store/client/control_fsm.hpp"
 
 #include <string>
 #include <variant>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-using Time = ControlMachine::Time;
+using Time = ControlFsm::Time;
 
 ControlOptions options() {
   ControlOptions result;
@@ -27,18 +27,18 @@ ControlOptions options() {
 // A machine, its clock, and the store's end of its connection.
 class Fixture {
  public:
-  explicit Fixture(ControlOptions chosen = options()) : machine_(std::move(chosen), 1) {}
+  explicit Fixture(ControlOptions chosen = options()) : fsm_(std::move(chosen), 1) {}
 
-  ControlMachine& machine() { return machine_; }
+  ControlFsm& fsm() { return fsm_; }
   Time now() const { return now_; }
   void advance(std::chrono::milliseconds time) { now_ += time; }
 
   // Lets time pass until the machine has nothing to do before then.
   void run_for(std::chrono::milliseconds time) {
     const Time end = now_ + time;
-    while (machine_.next_deadline() && *machine_.next_deadline() <= end) {
-      now_ = std::max(now_, *machine_.next_deadline());
-      machine_.on_time(now_);
+    while (fsm_.next_deadline() && *fsm_.next_deadline() <= end) {
+      now_ = std::max(now_, *fsm_.next_deadline());
+      fsm_.on_time(now_);
     }
     now_ = end;
   }
@@ -49,7 +49,7 @@ class Fixture {
     control::Request message;
   };
   std::vector<Sent> sent() {
-    bytes_ = machine_.take_output(now_);
+    bytes_ = fsm_.take_output(now_);
     std::string_view rest = bytes_;
     if (control::may_be_opening(rest) && rest.size() >= control::kOpeningBytes) {
       rest.remove_prefix(control::kOpeningBytes);
@@ -70,21 +70,21 @@ class Fixture {
   void reply(std::uint64_t id, const control::Reply& message) {
     std::string bytes;
     control::encode(bytes, id, message);
-    machine_.on_received(bytes, now_);
+    fsm_.on_received(bytes, now_);
   }
 
   void welcome() { reply(0, control::Welcome{1, 1000, 100, 500, 100}); }
 
   // From a fresh machine, or one that wants a connection, to an open session.
   void bring_up(std::uint64_t session = 7) {
-    machine_.on_connected(now_);
+    fsm_.on_connected(now_);
     const auto requests = sent();
     ASSERT_EQ(requests.size(), 1U);
     welcome();
     reply(requests[0].id, control::Session{session, control::Token{1, 2, 3}, 6000, 1000});
   }
 
-  std::vector<ControlEvent> events() { return machine_.take_events(); }
+  std::vector<ControlEvent> events() { return fsm_.take_events(); }
 
   // The links among the events, as "Up", "Down ..." with their details.
   std::vector<std::pair<ControlState, std::string>> links() {
@@ -98,7 +98,7 @@ class Fixture {
   }
 
  private:
-  ControlMachine machine_;
+  ControlFsm fsm_;
   Time now_{1h};
   std::string bytes_;
 };
@@ -108,12 +108,12 @@ const Message* only(const std::vector<Fixture::Sent>& requests) {
   return requests.size() == 1 ? std::get_if<Message>(&requests[0].message) : nullptr;
 }
 
-TEST(ControlMachineTest, OpensASessionInOneRoundTrip) {
+TEST(ControlFsmTest, OpensASessionInOneRoundTrip) {
   Fixture f;
-  EXPECT_EQ(f.machine().wanted_connection(), std::nullopt);
-  f.machine().open(f.now());
-  EXPECT_EQ(f.machine().wanted_connection(), 1U);
-  f.machine().on_connected(f.now());
+  EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
+  f.fsm().open(f.now());
+  EXPECT_EQ(f.fsm().wanted_connection(), 1U);
+  f.fsm().on_connected(f.now());
   const auto requests = f.sent();
   const auto* open = only<control::OpenSession>(requests);
   ASSERT_NE(open, nullptr) << "behind the opening, without waiting for the welcome";
@@ -127,11 +127,11 @@ TEST(ControlMachineTest, OpensASessionInOneRoundTrip) {
   EXPECT_EQ(links[0].first, ControlState::Up);
 }
 
-TEST(ControlMachineTest, SendsWhatWasAskedForBeforeTheSessionInOrder) {
+TEST(ControlFsmTest, SendsWhatWasAskedForBeforeTheSessionInOrder) {
   Fixture f;
-  f.machine().open(f.now());
-  f.machine().commit(11, {{}, {{"k", "v", true}}});
-  f.machine().watch(3, "p/", true);
+  f.fsm().open(f.now());
+  f.fsm().commit(11, {{}, {{"k", "v", true}}});
+  f.fsm().watch(3, "p/", true);
   f.bring_up();
   const auto requests = f.sent();
   ASSERT_EQ(requests.size(), 2U);
@@ -155,16 +155,16 @@ TEST(ControlMachineTest, SendsWhatWasAskedForBeforeTheSessionInOrder) {
   EXPECT_EQ(changes.changes.at(1).value, "2");
 }
 
-TEST(ControlMachineTest, RefusedAndOversizedTransactionsAreSaidToBeRefused) {
+TEST(ControlFsmTest, RefusedAndOversizedTransactionsAreSaidToBeRefused) {
   Fixture f;
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   f.bring_up();
-  f.machine().commit(1, {{{"k", std::nullopt}}, {{"k", "v", false}}});
-  f.machine().commit(2, {{}, {{"k", std::string(2000, 'x'), false}}});  // above the welcome's limit
+  f.fsm().commit(1, {{{"k", std::nullopt}}, {{"k", "v", false}}});
+  f.fsm().commit(2, {{}, {{"k", std::string(2000, 'x'), false}}});  // above the welcome's limit
   const auto requests = f.sent();
   ASSERT_EQ(requests.size(), 1U);
   f.events();
-  f.machine().commit(3, {{}, {{"k", "v", false}}});
+  f.fsm().commit(3, {{}, {{"k", "v", false}}});
   f.reply(requests[0].id, control::Refused{1, {std::nullopt}});
   f.reply(f.sent().at(0).id, control::Error{control::ErrorCode::Limit, "too much"});
   std::vector<std::uint64_t> refused;
@@ -176,25 +176,25 @@ TEST(ControlMachineTest, RefusedAndOversizedTransactionsAreSaidToBeRefused) {
   EXPECT_THAT(refused, testing::ElementsAre(1, 3));
 }
 
-TEST(ControlMachineTest, ABreakMakesOutstandingTransactionsUnknownAndResumesTheSession) {
+TEST(ControlFsmTest, ABreakMakesOutstandingTransactionsUnknownAndResumesTheSession) {
   Fixture f;
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   f.bring_up(42);
-  f.machine().watch(1, "a", false);
-  f.machine().commit(5, {{}, {{"k", "v", false}}});
+  f.fsm().watch(1, "a", false);
+  f.fsm().commit(5, {{}, {{"k", "v", false}}});
   f.sent();
   f.events();
-  f.machine().on_disconnected("it closed the connection", f.now());
+  f.fsm().on_disconnected("it closed the connection", f.now());
   auto events = f.events();
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(std::get<ControlLink>(events[0]).state, ControlState::Down);
   EXPECT_THAT(std::get<ControlLink>(events[0]).detail,
               testing::AllOf(HasSubstr("10.0.0.1:29500"), HasSubstr("closed the connection")));
   EXPECT_EQ(std::get<ControlCommit>(events[1]).outcome, ControlOutcome::Unknown);
-  EXPECT_EQ(f.machine().wanted_connection(), 2U);
+  EXPECT_EQ(f.fsm().wanted_connection(), 2U);
 
-  f.machine().commit(6, {{}, {{"k", "w", false}}});  // waits for the connection
-  f.machine().on_connected(f.now());
+  f.fsm().commit(6, {{}, {{"k", "w", false}}});  // waits for the connection
+  f.fsm().on_connected(f.now());
   auto requests = f.sent();
   const auto* resume = only<control::ResumeSession>(requests);
   ASSERT_NE(resume, nullptr);
@@ -209,13 +209,13 @@ TEST(ControlMachineTest, ABreakMakesOutstandingTransactionsUnknownAndResumesTheS
   EXPECT_TRUE(std::holds_alternative<control::Transaction>(requests[1].message));
 }
 
-TEST(ControlMachineTest, AnExpiredSessionIsReplacedAndSaidToBeNew) {
+TEST(ControlFsmTest, AnExpiredSessionIsReplacedAndSaidToBeNew) {
   Fixture f;
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   f.bring_up();
   f.events();
-  f.machine().on_disconnected("reset", f.now());
-  f.machine().on_connected(f.now());
+  f.fsm().on_disconnected("reset", f.now());
+  f.fsm().on_connected(f.now());
   const auto resume = f.sent();
   f.welcome();
   f.reply(resume.at(0).id, control::SessionEnded{control::EndReason::Unknown});
@@ -226,22 +226,22 @@ TEST(ControlMachineTest, AnExpiredSessionIsReplacedAndSaidToBeNew) {
   EXPECT_EQ(f.links().at(0).first, ControlState::NewSession);
 }
 
-TEST(ControlMachineTest, ASessionThatTheStoreEndsIsReplacedOnANewConnection) {
+TEST(ControlFsmTest, ASessionThatTheStoreEndsIsReplacedOnANewConnection) {
   Fixture f;
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   f.bring_up();
   f.sent();
   f.events();
   f.reply(0, control::SessionEnded{control::EndReason::Silent});
   EXPECT_EQ(f.links().at(0).first, ControlState::Down);
-  ASSERT_EQ(f.machine().wanted_connection(), 2U);
-  f.machine().on_connected(f.now());
+  ASSERT_EQ(f.fsm().wanted_connection(), 2U);
+  f.fsm().on_connected(f.now());
   EXPECT_NE(only<control::OpenSession>(f.sent()), nullptr);
 }
 
-TEST(ControlMachineTest, SendsThreeHeartbeatsInATimeToLive) {
+TEST(ControlFsmTest, SendsThreeHeartbeatsInATimeToLive) {
   Fixture f;
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   f.bring_up();
   f.sent();
   for (int beat = 0; beat < 6; ++beat) {
@@ -261,7 +261,7 @@ struct SilenceCase {
   std::chrono::milliseconds lost_after;
 };
 
-TEST(ControlMachineTest, AStoreThatDoesNotAnswerInTimeIsLost) {
+TEST(ControlFsmTest, AStoreThatDoesNotAnswerInTimeIsLost) {
   for (const auto& [heartbeat_timeout, read_timeout, asks, lost_after] :
        std::vector<SilenceCase>{{5s, 60s, false, 6s},  // the time to live, as granted
                                 {5s, 60s, true, 6s},
@@ -274,11 +274,11 @@ TEST(ControlMachineTest, AStoreThatDoesNotAnswerInTimeIsLost) {
     chosen.heartbeat_timeout = heartbeat_timeout;
     chosen.read_timeout = read_timeout;
     Fixture f(chosen);
-    f.machine().open(f.now());
+    f.fsm().open(f.now());
     f.bring_up();
     f.sent();
     f.events();
-    if (asks) f.machine().commit(1, {{}, {{"k", "v", false}}});
+    if (asks) f.fsm().commit(1, {{}, {{"k", "v", false}}});
     f.sent();
     const Time lost = f.now() + lost_after;
     while (f.now() + 1ms < lost) {
@@ -296,18 +296,18 @@ TEST(ControlMachineTest, AStoreThatDoesNotAnswerInTimeIsLost) {
   }
 }
 
-TEST(ControlMachineTest, AnAnswerEndsItsRequestsTimeAndThatOfThoseBefore) {
+TEST(ControlFsmTest, AnAnswerEndsItsRequestsTimeAndThatOfThoseBefore) {
   auto chosen = options();
   chosen.read_timeout = 1s;
   Fixture f(chosen);
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   f.bring_up();
   f.sent();
   f.events();
-  f.machine().commit(1, {{}, {{"k", "v", false}}});
+  f.fsm().commit(1, {{}, {{"k", "v", false}}});
   ASSERT_EQ(f.sent().size(), 1U);
   f.run_for(600ms);
-  f.machine().commit(2, {{}, {{"k", "w", false}}});
+  f.fsm().commit(2, {{}, {{"k", "w", false}}});
   const auto second = f.sent();
   ASSERT_EQ(second.size(), 1U);
   f.run_for(399ms);
@@ -319,18 +319,18 @@ TEST(ControlMachineTest, AnAnswerEndsItsRequestsTimeAndThatOfThoseBefore) {
   EXPECT_TRUE(f.events().empty());
 }
 
-TEST(ControlMachineTest, GivesUpTheFirstConnectionAtItsLimitWithTheLastCause) {
+TEST(ControlFsmTest, GivesUpTheFirstConnectionAtItsLimitWithTheLastCause) {
   Fixture f;
   const Time start = f.now();
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   int attempts = 0;
-  while (f.machine().next_deadline() && attempts < 1000) {
-    if (f.machine().wanted_connection()) {
+  while (f.fsm().next_deadline() && attempts < 1000) {
+    if (f.fsm().wanted_connection()) {
       ++attempts;
-      f.machine().on_connect_failed("Connection refused", f.now());
-      EXPECT_EQ(f.machine().last_error().find("Connection refused") != std::string::npos, true);
+      f.fsm().on_connect_failed("Connection refused", f.now());
+      EXPECT_EQ(f.fsm().last_error().find("Connection refused") != std::string::npos, true);
     } else {
-      f.run_for(*f.machine().next_deadline() - f.now() < 1ms ? 1ms : 10ms);
+      f.run_for(*f.fsm().next_deadline() - f.now() < 1ms ? 1ms : 10ms);
     }
   }
   const auto links = f.links();
@@ -344,28 +344,28 @@ TEST(ControlMachineTest, GivesUpTheFirstConnectionAtItsLimitWithTheLastCause) {
   EXPECT_LT(attempts, 200);
 }
 
-TEST(ControlMachineTest, AZeroLimitIsOneAttempt) {
+TEST(ControlFsmTest, AZeroLimitIsOneAttempt) {
   auto chosen = options();
   chosen.connect_timeout = 0s;
   Fixture f(chosen);
-  f.machine().open(f.now());
-  f.machine().on_connect_failed("Connection refused", f.now());
+  f.fsm().open(f.now());
+  f.fsm().on_connect_failed("Connection refused", f.now());
   EXPECT_EQ(f.links().at(0).second,
             "could not reach the store at 10.0.0.1:29500: Connection refused");
-  EXPECT_EQ(f.machine().next_deadline(), std::nullopt);
+  EXPECT_EQ(f.fsm().next_deadline(), std::nullopt);
 }
 
-TEST(ControlMachineTest, GivesUpReconnectingAfterTheKeepAliveLimit) {
+TEST(ControlFsmTest, GivesUpReconnectingAfterTheKeepAliveLimit) {
   Fixture f;
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   f.bring_up();
   f.events();
-  f.machine().commit(9, {{}, {{"k", "v", false}}});
-  f.machine().on_disconnected("reset", f.now());
+  f.fsm().commit(9, {{}, {{"k", "v", false}}});
+  f.fsm().on_disconnected("reset", f.now());
   const Time start = f.now();
-  f.machine().commit(10, {{}, {{"k", "v", false}}});
-  while (f.machine().next_deadline()) {
-    if (f.machine().wanted_connection()) f.machine().on_connect_failed("No route", f.now());
+  f.fsm().commit(10, {{}, {{"k", "v", false}}});
+  while (f.fsm().next_deadline()) {
+    if (f.fsm().wanted_connection()) f.fsm().on_connect_failed("No route", f.now());
     f.run_for(5ms);
   }
   EXPECT_NEAR(static_cast<double>((f.now() - start).count()), 6e9, 1e8);
@@ -378,16 +378,16 @@ TEST(ControlMachineTest, GivesUpReconnectingAfterTheKeepAliveLimit) {
   EXPECT_EQ(std::get<ControlLink>(events[3]).detail,
             "lost the store at 10.0.0.1:29500 and could not reach it again within 6 s: No route");
   // Nothing more comes, except the answer that every transaction gets.
-  f.machine().commit(11, {});
+  f.fsm().commit(11, {});
   EXPECT_EQ(f.events().size(), 1U);
 }
 
-TEST(ControlMachineTest, APeerThatIsNoStoreIsNamedAtOnce) {
+TEST(ControlFsmTest, APeerThatIsNoStoreIsNamedAtOnce) {
   for (const char* answer : {"HTTP/1.1 400 Bad Request\r\n", "SSH-2.0-OpenSSH_9.2p1\r\n"}) {
     Fixture f;
-    f.machine().open(f.now());
-    f.machine().on_connected(f.now());
-    f.machine().on_received(answer, f.now());
+    f.fsm().open(f.now());
+    f.fsm().on_connected(f.now());
+    f.fsm().on_received(answer, f.now());
     const auto links = f.links();
     ASSERT_EQ(links.size(), 1U) << answer;
     EXPECT_EQ(links[0].first, ControlState::Failed);
@@ -395,15 +395,15 @@ TEST(ControlMachineTest, APeerThatIsNoStoreIsNamedAtOnce) {
   }
 }
 
-TEST(ControlMachineTest, APeerThatClosesEveryGreetingIsNoStore) {
+TEST(ControlFsmTest, APeerThatClosesEveryGreetingIsNoStore) {
   Fixture f;
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   std::vector<std::pair<ControlState, std::string>> links;
   int greetings = 0;
   while (links.empty() && greetings < 100) {
-    if (f.machine().wanted_connection()) {
-      f.machine().on_connected(f.now());
-      f.machine().on_disconnected("it closed the connection", f.now());
+    if (f.fsm().wanted_connection()) {
+      f.fsm().on_connected(f.now());
+      f.fsm().on_disconnected("it closed the connection", f.now());
       ++greetings;
     }
     links = f.links();
@@ -415,34 +415,34 @@ TEST(ControlMachineTest, APeerThatClosesEveryGreetingIsNoStore) {
   EXPECT_GT(greetings, 3) << "a store that ends closes some too";
 }
 
-TEST(ControlMachineTest, APeerThatStaysSilentIsTriedAgain) {
+TEST(ControlFsmTest, APeerThatStaysSilentIsTriedAgain) {
   Fixture f;
-  f.machine().open(f.now());
-  f.machine().on_connected(f.now());
+  f.fsm().open(f.now());
+  f.fsm().on_connected(f.now());
   f.run_for(5s);
-  EXPECT_THAT(f.machine().last_error(), HasSubstr("does not answer"));
+  EXPECT_THAT(f.fsm().last_error(), HasSubstr("does not answer"));
   f.run_for(100ms);
-  EXPECT_EQ(f.machine().wanted_connection(), 2U);
+  EXPECT_EQ(f.fsm().wanted_connection(), 2U);
 }
 
-TEST(ControlMachineTest, AnUnknownVersionIsRefusedByName) {
+TEST(ControlFsmTest, AnUnknownVersionIsRefusedByName) {
   Fixture f;
-  f.machine().open(f.now());
-  f.machine().on_connected(f.now());
+  f.fsm().open(f.now());
+  f.fsm().on_connected(f.now());
   f.reply(0, control::VersionRefused{2, 3, "too old"});
   EXPECT_EQ(f.links().at(0).second,
             "the store at 10.0.0.1:29500 speaks the control protocol's versions 2 to 3, this "
             "program 1 to 1");
 }
 
-TEST(ControlMachineTest, CloseSaysGoodbyeAfterWhatWasCommitted) {
+TEST(ControlFsmTest, CloseSaysGoodbyeAfterWhatWasCommitted) {
   Fixture f;
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   f.bring_up();
   f.sent();
   f.events();
-  f.machine().commit(1, {{}, {{"k", "v", false}}});
-  f.machine().close(f.now());
+  f.fsm().commit(1, {{}, {{"k", "v", false}}});
+  f.fsm().close(f.now());
   const auto requests = f.sent();
   ASSERT_EQ(requests.size(), 2U);
   EXPECT_TRUE(std::holds_alternative<control::Transaction>(requests[0].message));
@@ -453,16 +453,16 @@ TEST(ControlMachineTest, CloseSaysGoodbyeAfterWhatWasCommitted) {
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(std::get<ControlCommit>(events[0]).outcome, ControlOutcome::Committed);
   EXPECT_EQ(std::get<ControlLink>(events[1]).state, ControlState::Closed);
-  EXPECT_EQ(f.machine().wanted_connection(), std::nullopt);
+  EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
 }
 
-TEST(ControlMachineTest, CloseEndsWithinASecondWithoutAnAnswer) {
+TEST(ControlFsmTest, CloseEndsWithinASecondWithoutAnAnswer) {
   Fixture f;
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   f.bring_up();
   f.events();
-  f.machine().commit(1, {});
-  f.machine().close(f.now());
+  f.fsm().commit(1, {});
+  f.fsm().close(f.now());
   f.run_for(999ms);
   EXPECT_TRUE(f.events().empty());
   f.run_for(1ms);
@@ -472,25 +472,25 @@ TEST(ControlMachineTest, CloseEndsWithinASecondWithoutAnAnswer) {
   EXPECT_EQ(std::get<ControlLink>(events[1]).state, ControlState::Closed);
 }
 
-TEST(ControlMachineTest, CloseWithoutAConnectionEndsAtOnce) {
+TEST(ControlFsmTest, CloseWithoutAConnectionEndsAtOnce) {
   Fixture idle;
-  idle.machine().close(idle.now());
+  idle.fsm().close(idle.now());
   EXPECT_EQ(idle.links().at(0).first, ControlState::Closed);
   Fixture down;
-  down.machine().open(down.now());
-  down.machine().close(down.now());
+  down.fsm().open(down.now());
+  down.fsm().close(down.now());
   EXPECT_EQ(down.links().at(0).first, ControlState::Closed);
-  EXPECT_EQ(down.machine().next_deadline(), std::nullopt);
+  EXPECT_EQ(down.fsm().next_deadline(), std::nullopt);
 }
 
-TEST(ControlMachineTest, AnUnwatchedWatchIsNotHeardOfAgain) {
+TEST(ControlFsmTest, AnUnwatchedWatchIsNotHeardOfAgain) {
   Fixture f;
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   f.bring_up();
-  f.machine().watch(1, "a", false);
+  f.fsm().watch(1, "a", false);
   const auto watch = f.sent();
-  f.machine().unwatch(1);
-  f.machine().watch(1, "b", false);  // the same name for another key
+  f.fsm().unwatch(1);
+  f.fsm().watch(1, "b", false);  // the same name for another key
   const auto requests = f.sent();
   ASSERT_EQ(requests.size(), 2U);
   EXPECT_EQ(std::get<control::Unwatch>(requests[0].message).watch, watch.at(0).id);
@@ -502,26 +502,26 @@ TEST(ControlMachineTest, AnUnwatchedWatchIsNotHeardOfAgain) {
   ASSERT_EQ(f.events().size(), 1U);
 }
 
-TEST(ControlMachineTest, MalformedBytesBreakTheConnectionAndNothingElse) {
+TEST(ControlFsmTest, MalformedBytesBreakTheConnectionAndNothingElse) {
   Fixture f;
-  f.machine().open(f.now());
+  f.fsm().open(f.now());
   f.bring_up();
   f.events();
-  f.machine().on_received(std::string(64, '\xff'), f.now());
+  f.fsm().on_received(std::string(64, '\xff'), f.now());
   EXPECT_EQ(f.links().at(0).first, ControlState::Down);
-  EXPECT_EQ(f.machine().wanted_connection(), 2U);
+  EXPECT_EQ(f.fsm().wanted_connection(), 2U);
 }
 
-TEST(ControlMachineTest, RepliesSplitAnywhereMeanTheSame) {
+TEST(ControlFsmTest, RepliesSplitAnywhereMeanTheSame) {
   std::string bytes;
   control::encode(bytes, 0, control::Welcome{1, 1000, 100, 500, 100});
   control::encode(bytes, 1, control::Session{7, {}, 6000, 1000});
   for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
     Fixture f;
-    f.machine().open(f.now());
-    f.machine().on_connected(f.now());
-    f.machine().on_received(std::string_view(bytes).substr(0, cut), f.now());
-    f.machine().on_received(std::string_view(bytes).substr(cut), f.now());
+    f.fsm().open(f.now());
+    f.fsm().on_connected(f.now());
+    f.fsm().on_received(std::string_view(bytes).substr(0, cut), f.now());
+    f.fsm().on_received(std::string_view(bytes).substr(cut), f.now());
     const auto links = f.links();
     ASSERT_EQ(links.size(), 1U) << cut;
     EXPECT_EQ(links[0].first, ControlState::Up) << cut;

@@ -26,11 +26,11 @@ void append_changes(std::string& out, std::uint64_t watch, std::uint64_t revisio
                     std::span<const Change> changes);
 
 // Lives for one frame.
-class ControlRequests {
+class ControlHandler {
  public:
   // `session` is the peer's, and is changed by requests that open, resume or end it. Replies are
   // appended to `out`.
-  ControlRequests(PeerContext& context, Peer& peer, SessionId& session, Time now, std::string& out)
+  ControlHandler(PeerContext& context, Peer& peer, SessionId& session, Time now, std::string& out)
       : context_(context), peer_(peer), session_(session), now_(now), out_(out) {}
 
   // False: the frame was malformed, which `out` says; the connection must be closed.

@@ -1,4 +1,4 @@
-#include "store/client/control_machine.hpp"
+#include "store/client/control_fsm.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -13,11 +13,12 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{10};
 constexpr milliseconds kLongestPause{1000};
-// How long a peer may take for its answer to the greeting, and for the one attempt of a zero limit.
-constexpr milliseconds kGreetingLimit{5000};
+// How long a peer may take for its answer in the handshake, and for the one attempt of a zero
+// limit.
+constexpr milliseconds kHandshakeLimit{5000};
 constexpr milliseconds kGoodbyeLimit{1000};
-// A store that is ending closes a greeting once or twice; something else does so every time.
-constexpr int kGreetingsRefused = 6;
+// A store that is ending closes a handshake once or twice; something else does so every time.
+constexpr int kHandshakesRefused = 6;
 constexpr std::size_t kLongestReply = std::size_t{1} << 30;
 
 std::vector<ControlChange> copy(const std::vector<control::Entry>& entries) {
@@ -47,26 +48,26 @@ control::Transaction encode(const ControlTransaction& transaction) {
 
 }  // namespace
 
-ControlMachine::ControlMachine(ControlOptions options, std::uint32_t seed)
+ControlFsm::ControlFsm(ControlOptions options, std::uint32_t seed)
     : options_(std::move(options)),
       backoff_(kFirstPause, kLongestPause, seed),
       time_to_live_(options_.time_to_live) {}
 
-std::string ControlMachine::store() const {
+std::string ControlFsm::store() const {
   return "the store at " + to_string(options_.endpoint);
 }
 
 // ---- the caller ----
 
-void ControlMachine::open(Time now) {
+void ControlFsm::open(Time now) {
   if (phase_ != Phase::Idle) return;
   started_ = now;
   give_up_ = now + std::max(options_.connect_timeout, milliseconds(0));
-  if (options_.connect_timeout <= milliseconds(0)) give_up_ = now + kGreetingLimit;
+  if (options_.connect_timeout <= milliseconds(0)) give_up_ = now + kHandshakeLimit;
   connect();
 }
 
-void ControlMachine::watch(std::uint32_t watch, std::string key, bool prefix) {
+void ControlFsm::watch(std::uint32_t watch, std::string key, bool prefix) {
   if (phase_ == Phase::Over) return;
   unwatch(watch);
   Watch& entry = watches_[watch];
@@ -74,7 +75,7 @@ void ControlMachine::watch(std::uint32_t watch, std::string key, bool prefix) {
   if (phase_ == Phase::Up) send_watch(watch, entry);
 }
 
-void ControlMachine::unwatch(std::uint32_t watch) {
+void ControlFsm::unwatch(std::uint32_t watch) {
   const auto entry = watches_.find(watch);
   if (entry == watches_.end()) return;
   if (phase_ == Phase::Up && entry->second.request != 0) {
@@ -84,7 +85,7 @@ void ControlMachine::unwatch(std::uint32_t watch) {
   watches_.erase(entry);
 }
 
-void ControlMachine::commit(std::uint64_t request, ControlTransaction transaction) {
+void ControlFsm::commit(std::uint64_t request, ControlTransaction transaction) {
   if (phase_ == Phase::Over || phase_ == Phase::Closing) {
     events_.emplace_back(ControlCommit{request, ControlOutcome::Unknown});
     return;
@@ -97,7 +98,7 @@ void ControlMachine::commit(std::uint64_t request, ControlTransaction transactio
   }
 }
 
-void ControlMachine::close(Time now) {
+void ControlFsm::close(Time now) {
   if (phase_ == Phase::Over || phase_ == Phase::Closing) return;
   if (phase_ != Phase::Up) {
     over(ControlState::Closed, "closed without a connection to " + store());
@@ -110,10 +111,10 @@ void ControlMachine::close(Time now) {
 
 // ---- the network ----
 
-std::optional<std::uint64_t> ControlMachine::wanted_connection() const {
+std::optional<std::uint64_t> ControlFsm::wanted_connection() const {
   switch (phase_) {
     case Phase::Connecting:
-    case Phase::Greeting:
+    case Phase::Handshake:
     case Phase::Up:
     case Phase::Closing:
       return connection_;
@@ -122,16 +123,16 @@ std::optional<std::uint64_t> ControlMachine::wanted_connection() const {
   }
 }
 
-void ControlMachine::connect() {
+void ControlFsm::connect() {
   phase_ = Phase::Connecting;
   ++connection_;
 }
 
-void ControlMachine::on_connected(Time now) {
+void ControlFsm::on_connected(Time now) {
   if (phase_ != Phase::Connecting) return;
-  phase_ = Phase::Greeting;
-  greeting_ = Greeting::AwaitsWelcome;
-  phase_deadline_ = now + std::min(kGreetingLimit, options_.read_timeout);
+  phase_ = Phase::Handshake;
+  handshake_ = HandshakeStep::AwaitsWelcome;
+  phase_deadline_ = now + std::min(kHandshakeLimit, options_.read_timeout);
   control::encode_opening(output_);
   if (session_) {
     send(*session_);
@@ -140,20 +141,20 @@ void ControlMachine::on_connected(Time now) {
   }
 }
 
-void ControlMachine::on_connect_failed(const std::string& cause, Time now) {
+void ControlFsm::on_connect_failed(const std::string& cause, Time now) {
   if (phase_ != Phase::Connecting) return;
-  greetings_refused_ = 0;
+  handshakes_refused_ = 0;
   lost(cause, now);
 }
 
-void ControlMachine::on_disconnected(const std::string& cause, Time now) {
+void ControlFsm::on_disconnected(const std::string& cause, Time now) {
   if (phase_ == Phase::Closing) {
     over(ControlState::Closed, store() + " closed the connection before it answered the goodbye");
     return;
   }
-  if (phase_ == Phase::Greeting && greeting_ == Greeting::AwaitsWelcome) {
+  if (phase_ == Phase::Handshake && handshake_ == HandshakeStep::AwaitsWelcome) {
     // What came fits so far: it may be the beginning of a welcome that the network has cut off.
-    if (!had_session_ && ++greetings_refused_ >= kGreetingsRefused) {
+    if (!had_session_ && ++handshakes_refused_ >= kHandshakesRefused) {
       fail(to_string(options_.endpoint) + " is not a drun store: " +
            (input_.empty() ? "it closes the connection when it is greeted"
                            : "it answered " + quote_bytes(input_)));
@@ -165,12 +166,13 @@ void ControlMachine::on_disconnected(const std::string& cause, Time now) {
   lost(cause, now);
 }
 
-void ControlMachine::on_received(std::string_view bytes, Time now) {
+void ControlFsm::on_received(std::string_view bytes, Time now) {
   if (!wanted_connection() || phase_ == Phase::Connecting) return;
   last_heard_ = now;
   heartbeat_sent_.reset();
   input_.append(bytes);
-  if (phase_ == Phase::Greeting && greeting_ == Greeting::AwaitsWelcome && !first_bytes_fit()) {
+  if (phase_ == Phase::Handshake && handshake_ == HandshakeStep::AwaitsWelcome &&
+      !first_bytes_fit()) {
     const std::string detail =
         to_string(options_.endpoint) + " is not a drun store: it answered " + quote_bytes(input_);
     if (had_session_) {
@@ -196,8 +198,8 @@ void ControlMachine::on_received(std::string_view bytes, Time now) {
       lost("it sent a malformed message", now);
       return;
     }
-    if (phase_ == Phase::Greeting) {
-      greeted(reply, now);
+    if (phase_ == Phase::Handshake) {
+      on_handshake_reply(reply, now);
     } else {
       while (!unanswered_.empty() && unanswered_.front().first <= result.frame.request)
         unanswered_.pop_front();
@@ -208,7 +210,7 @@ void ControlMachine::on_received(std::string_view bytes, Time now) {
 }
 
 // The first frame has request id 0 and is a welcome or a refusal, whatever the version.
-bool ControlMachine::first_bytes_fit() const {
+bool ControlFsm::first_bytes_fit() const {
   constexpr std::size_t kIdBegin = 4;
   constexpr std::size_t kIdEnd = 12;
   for (std::size_t i = kIdBegin; i < std::min(input_.size(), kIdEnd); ++i) {
@@ -222,23 +224,23 @@ bool ControlMachine::first_bytes_fit() const {
 // ---- in a connection ----
 
 template <typename Message>
-std::uint64_t ControlMachine::send(const Message& message) {
+std::uint64_t ControlFsm::send(const Message& message) {
   const std::uint64_t request = next_request_++;
   control::encode(output_, request, control::Request(message));
   return request;
 }
 
-void ControlMachine::send_open_session() {
+void ControlFsm::send_open_session() {
   send(control::OpenSession{static_cast<std::uint32_t>(options_.time_to_live.count()),
                             static_cast<std::uint32_t>(options_.grace.count())});
 }
 
-void ControlMachine::send_watch(std::uint32_t name, Watch& watch) {
+void ControlFsm::send_watch(std::uint32_t name, Watch& watch) {
   watch.request = send(control::Watch{watch.key, watch.prefix});
   watch_of_request_[watch.request] = name;
 }
 
-void ControlMachine::send_commit(const Queued& queued) {
+void ControlFsm::send_commit(const Queued& queued) {
   const std::size_t before = output_.size();
   const std::uint64_t request = send(encode(queued.second));
   const std::size_t frame = output_.size() - before;
@@ -253,7 +255,7 @@ void ControlMachine::send_commit(const Queued& queued) {
   commits_[request] = queued.first;
 }
 
-void ControlMachine::greeted(const control::Reply& reply, Time now) {
+void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
   if (const auto* refused = std::get_if<control::VersionRefused>(&reply)) {
     fail(store() + " speaks the control protocol's versions " + std::to_string(refused->lowest) +
          " to " + std::to_string(refused->highest) + ", this program " +
@@ -263,7 +265,7 @@ void ControlMachine::greeted(const control::Reply& reply, Time now) {
   }
   if (const auto* welcome = std::get_if<control::Welcome>(&reply)) {
     longest_frame_ = welcome->frame_bytes;
-    greeting_ = Greeting::AwaitsSession;
+    handshake_ = HandshakeStep::AwaitsSession;
     return;
   }
   if (std::holds_alternative<control::Done>(reply)) {  // resumed
@@ -288,11 +290,11 @@ void ControlMachine::greeted(const control::Reply& reply, Time now) {
   lost("it sent an unexpected message", now);
 }
 
-void ControlMachine::session_ready(ControlState state, Time now) {
+void ControlFsm::session_ready(ControlState state, Time now) {
   std::string detail = had_session_ ? "reconnected to " + store() : "connected to " + store();
   if (state == ControlState::NewSession) detail += ", which had ended the session";
   had_session_ = true;
-  greetings_refused_ = 0;
+  handshakes_refused_ = 0;
   phase_ = Phase::Up;
   last_error_.clear();
   backoff_.reset();
@@ -306,7 +308,7 @@ void ControlMachine::session_ready(ControlState state, Time now) {
     send_commit(queued);
 }
 
-void ControlMachine::handle(std::uint64_t request, const control::Reply& reply, Time now) {
+void ControlFsm::handle(std::uint64_t request, const control::Reply& reply, Time now) {
   if (const auto* snapshot = std::get_if<control::Snapshot>(&reply)) {
     const auto watch = watch_of_request_.find(request);
     if (watch != watch_of_request_.end()) {
@@ -331,14 +333,14 @@ void ControlMachine::handle(std::uint64_t request, const control::Reply& reply, 
   }
 }
 
-void ControlMachine::commit_answered(std::uint64_t request, ControlOutcome outcome) {
+void ControlFsm::commit_answered(std::uint64_t request, ControlOutcome outcome) {
   const auto commit = commits_.find(request);
   if (commit == commits_.end()) return;
   events_.emplace_back(ControlCommit{commit->second, outcome});
   commits_.erase(commit);
 }
 
-void ControlMachine::answered_error(std::uint64_t request, const control::Error& error, Time now) {
+void ControlFsm::answered_error(std::uint64_t request, const control::Error& error, Time now) {
   switch (error.code) {
     case control::ErrorCode::Malformed:
     case control::ErrorCode::FrameTooLong:
@@ -360,14 +362,14 @@ void ControlMachine::answered_error(std::uint64_t request, const control::Error&
 
 // ---- breaks, time and the end ----
 
-ControlMachine::Time ControlMachine::answer_due() const {
+ControlFsm::Time ControlFsm::answer_due() const {
   Time due = last_heard_ + time_to_live_;
   if (heartbeat_sent_) due = std::min(due, *heartbeat_sent_ + options_.heartbeat_timeout);
   if (!unanswered_.empty()) due = std::min(due, unanswered_.front().second + options_.read_timeout);
   return due;
 }
 
-void ControlMachine::drop_connection() {
+void ControlFsm::drop_connection() {
   input_.clear();
   output_.clear();
   watch_of_request_.clear();
@@ -377,7 +379,7 @@ void ControlMachine::drop_connection() {
     entry.request = 0;
 }
 
-void ControlMachine::lost(const std::string& cause, Time now, milliseconds silent) {
+void ControlFsm::lost(const std::string& cause, Time now, milliseconds silent) {
   const bool was_up = phase_ == Phase::Up;
   if (phase_ == Phase::Closing) {
     over(ControlState::Closed, "lost " + store() + " while leaving it: " + cause);
@@ -407,12 +409,12 @@ void ControlMachine::lost(const std::string& cause, Time now, milliseconds silen
   phase_deadline_ = std::min<Time>(now + backoff_.next(), give_up_);
 }
 
-void ControlMachine::fail(std::string detail) {
+void ControlFsm::fail(std::string detail) {
   last_error_ = detail;
   over(ControlState::Failed, std::move(detail));
 }
 
-void ControlMachine::over(ControlState state, std::string detail) {
+void ControlFsm::over(ControlState state, std::string detail) {
   drop_connection();
   phase_ = Phase::Over;
   for (const auto& [request, callers] : std::exchange(commits_, {})) {
@@ -424,7 +426,7 @@ void ControlMachine::over(ControlState state, std::string detail) {
   events_.emplace_back(ControlLink{state, std::move(detail)});
 }
 
-void ControlMachine::on_time(Time now) {
+void ControlFsm::on_time(Time now) {
   switch (phase_) {
     case Phase::Pausing:
       if (now >= give_up_) {
@@ -436,7 +438,7 @@ void ControlMachine::on_time(Time now) {
     case Phase::Connecting:
       if (now >= give_up_) lost(last_error_.empty() ? "no answer" : last_error_, now);
       break;
-    case Phase::Greeting:
+    case Phase::Handshake:
       if (now >= std::min(phase_deadline_, give_up_)) {
         lost("it accepts the connection but does not answer", now);
       }
@@ -462,10 +464,10 @@ void ControlMachine::on_time(Time now) {
   }
 }
 
-std::optional<ControlMachine::Time> ControlMachine::next_deadline() const {
+std::optional<ControlFsm::Time> ControlFsm::next_deadline() const {
   switch (phase_) {
     case Phase::Pausing:
-    case Phase::Greeting:
+    case Phase::Handshake:
       return std::min(phase_deadline_, give_up_);
     case Phase::Connecting:
       return give_up_;
@@ -478,12 +480,12 @@ std::optional<ControlMachine::Time> ControlMachine::next_deadline() const {
   }
 }
 
-std::string ControlMachine::take_output(Time now) {
+std::string ControlFsm::take_output(Time now) {
   if (phase_ == Phase::Up && !output_.empty()) unanswered_.emplace_back(next_request_ - 1, now);
   return std::exchange(output_, {});
 }
 
-std::vector<ControlEvent> ControlMachine::take_events() {
+std::vector<ControlEvent> ControlFsm::take_events() {
   return std::exchange(events_, {});
 }
 

@@ -1,6 +1,6 @@
 // The pipeline of a TCPStore connection, without a socket: what leaves when, and which reply
 // belongs to whom.
-#include "store/client/client_machine.hpp"
+#include "store/client/client_fsm.hpp"
 
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using Time = ClientMachine::Time;
+using Time = ClientFsm::Time;
 
 std::string u64(std::uint64_t value) {
   std::string bytes;
@@ -35,38 +35,38 @@ const std::string kCancelled(1, '\1');
 class Rig {
  public:
   explicit Rig(TcpStoreVersion version = TcpStoreVersion::Torch2_2)
-      : calls_(version, {}), machine_({"10.0.0.1", 29500}, version, 1 << 20) {}
+      : calls_(version, {}), fsm_({"10.0.0.1", 29500}, version, 1 << 20) {}
 
   const ClientCalls& calls() const { return calls_; }
-  ClientMachine& machine() { return machine_; }
+  ClientFsm& fsm() { return fsm_; }
 
   template <typename T>
   void start(const std::string& name, TypedCall<T> call, std::chrono::milliseconds limit = 10s) {
-    machine_.start(std::move(call.call), limit, now_,
-                   [this, name](const Result<tcpstore::Reply>& reply) {
-                     if (!reply) {
-                       log_.push_back(name + ": " + reply.error().code().message());
-                       errors_.push_back(reply.error().what());
-                     } else if (reply->values.empty()) {
-                       log_.push_back(name + "=" + std::to_string(reply->integer));
-                     } else {
-                       log_.push_back(name + "='" + reply->values.front() + "'");
-                     }
-                   });
+    fsm_.start(std::move(call.call), limit, now_,
+               [this, name](const Result<tcpstore::Reply>& reply) {
+                 if (!reply) {
+                   log_.push_back(name + ": " + reply.error().code().message());
+                   errors_.push_back(reply.error().what());
+                 } else if (reply->values.empty()) {
+                   log_.push_back(name + "=" + std::to_string(reply->integer));
+                 } else {
+                   log_.push_back(name + "='" + reply->values.front() + "'");
+                 }
+               });
   }
   // What has left since the last call.
   std::string sent() {
-    std::string bytes(machine_.output());
-    machine_.on_sent(bytes.size());
+    std::string bytes(fsm_.output());
+    fsm_.on_sent(bytes.size());
     return bytes;
   }
-  void reply(std::string_view bytes) { machine_.on_received(bytes); }
+  void reply(std::string_view bytes) { fsm_.on_received(bytes); }
   void pass(std::chrono::milliseconds time) {
     now_ += time;
-    machine_.on_time(now_);
+    fsm_.on_time(now_);
   }
   std::vector<std::string> log() {
-    for (auto& outcome : machine_.take_outcomes())
+    for (auto& outcome : fsm_.take_outcomes())
       outcome.finished(std::move(outcome.result));
     return std::exchange(log_, {});
   }
@@ -74,7 +74,7 @@ class Rig {
 
  private:
   ClientCalls calls_;
-  ClientMachine machine_;
+  ClientFsm fsm_;
   Time now_{1h};
   std::vector<std::string> log_;
   std::vector<std::string> errors_;
@@ -84,7 +84,7 @@ std::string message(Errc code) {
   return make_error_code(code).message();
 }
 
-TEST(ClientMachineTest, RequestsLeaveTogetherAndRepliesComeInTheirOrder) {
+TEST(ClientFsmTest, RequestsLeaveTogetherAndRepliesComeInTheirOrder) {
   Rig rig;
   rig.start("a", rig.calls().add("n", 1));
   rig.start("s", rig.calls().set("k", "v"));
@@ -96,11 +96,11 @@ TEST(ClientMachineTest, RequestsLeaveTogetherAndRepliesComeInTheirOrder) {
   EXPECT_THAT(rig.log(), IsEmpty()) << "the set comes behind an answer that is not there yet";
   rig.reply(u64(1) + u64(3) + std::string(1, '\0'));
   EXPECT_THAT(rig.log(), ElementsAre("a=1", "s=0", "b=3", "c=0"));
-  EXPECT_TRUE(rig.machine().idle());
-  EXPECT_EQ(rig.machine().next_deadline(), std::nullopt);
+  EXPECT_TRUE(rig.fsm().idle());
+  EXPECT_EQ(rig.fsm().next_deadline(), std::nullopt);
 }
 
-TEST(ClientMachineTest, RepliesMayComeInAnyPieces) {
+TEST(ClientFsmTest, RepliesMayComeInAnyPieces) {
   const std::string first = u64(7) + vec("value") + kReleased;
   const std::string second = vec("waited") + vec("");  // of requests that leave after the release
   for (std::size_t i = 0; i <= first.size(); ++i) {
@@ -116,12 +116,12 @@ TEST(ClientMachineTest, RepliesMayComeInAnyPieces) {
         rig.reply(bytes.substr(cut));
       }
       EXPECT_THAT(rig.log(), ElementsAre("a=7", "b='value'", "c='waited'", "d=''"));
-      ASSERT_TRUE(rig.machine().open());
+      ASSERT_TRUE(rig.fsm().open());
     }
   }
 }
 
-TEST(ClientMachineTest, AWaitHoldsUpWhatWasCalledAfterIt) {
+TEST(ClientFsmTest, AWaitHoldsUpWhatWasCalledAfterIt) {
   Rig rig;
   rig.start("before", rig.calls().add("n", 1));
   rig.start("get", rig.calls().get("k"));
@@ -137,7 +137,7 @@ TEST(ClientMachineTest, AWaitHoldsUpWhatWasCalledAfterIt) {
   EXPECT_THAT(rig.log(), ElementsAre("before=1", "get='v'", "after=2"));
 }
 
-TEST(ClientMachineTest, ACheckThatSaysNoEndsTryGet) {
+TEST(ClientFsmTest, ACheckThatSaysNoEndsTryGet) {
   Rig rig;
   rig.start("missing", rig.calls().try_get("k"));
   rig.start("after", rig.calls().add("n", 1));
@@ -148,17 +148,17 @@ TEST(ClientMachineTest, ACheckThatSaysNoEndsTryGet) {
   EXPECT_THAT(rig.log(), ElementsAre("missing=1", "after=5"));
 }
 
-TEST(ClientMachineTest, ASetIsDoneWhenItsLastByteHasLeft) {
+TEST(ClientFsmTest, ASetIsDoneWhenItsLastByteHasLeft) {
   Rig rig;
   rig.start("set", rig.calls().set("k", "value"));
-  const std::size_t size = rig.machine().output().size();
-  rig.machine().on_sent(size - 1);
+  const std::size_t size = rig.fsm().output().size();
+  rig.fsm().on_sent(size - 1);
   EXPECT_THAT(rig.log(), IsEmpty());
-  rig.machine().on_sent(1);
+  rig.fsm().on_sent(1);
   EXPECT_THAT(rig.log(), ElementsAre("set=0"));
 }
 
-TEST(ClientMachineTest, MultiGetOfNothingHasNoReply) {
+TEST(ClientFsmTest, MultiGetOfNothingHasNoReply) {
   Rig rig;
   rig.start("none", rig.calls().multi_get({}));
   rig.start("after", rig.calls().add("n", 1));
@@ -170,7 +170,7 @@ TEST(ClientMachineTest, MultiGetOfNothingHasNoReply) {
 }
 
 // What a wait's end looks like when its time is over, and what becomes of the call.
-TEST(ClientMachineTest, AWaitIsCancelledAndTheConnectionStaysGood) {
+TEST(ClientFsmTest, AWaitIsCancelledAndTheConnectionStaysGood) {
   const struct {
     std::string answer;
     std::vector<std::string> log;
@@ -191,7 +191,7 @@ TEST(ClientMachineTest, AWaitIsCancelledAndTheConnectionStaysGood) {
     EXPECT_EQ(rig.sent(), "\x0c");
     rig.reply(c.answer);
     EXPECT_EQ(rig.log(), c.log);
-    EXPECT_EQ(rig.machine().open(), c.open);
+    EXPECT_EQ(rig.fsm().open(), c.open);
     if (!c.open) continue;
     rig.start("next", rig.calls().add("n", 1));
     EXPECT_NE(rig.sent(), "");
@@ -200,7 +200,7 @@ TEST(ClientMachineTest, AWaitIsCancelledAndTheConnectionStaysGood) {
   }
 }
 
-TEST(ClientMachineTest, AGetThatIsReleasedWhileCancelledStillBringsTheValue) {
+TEST(ClientFsmTest, AGetThatIsReleasedWhileCancelledStillBringsTheValue) {
   Rig rig;
   rig.start("get", rig.calls().get("k"), 0ms);
   (void)rig.sent();
@@ -214,7 +214,7 @@ TEST(ClientMachineTest, AGetThatIsReleasedWhileCancelledStillBringsTheValue) {
 }
 
 // The wait's answer was quicker than the look at the clock.
-TEST(ClientMachineTest, AGetWhoseWaitEndedInTimeStillBringsTheValue) {
+TEST(ClientFsmTest, AGetWhoseWaitEndedInTimeStillBringsTheValue) {
   Rig rig;
   rig.start("get", rig.calls().get("k"), 0ms);
   (void)rig.sent();
@@ -226,22 +226,22 @@ TEST(ClientMachineTest, AGetWhoseWaitEndedInTimeStillBringsTheValue) {
   rig.start("silent", rig.calls().get("k"), 0ms);
   rig.reply(kReleased);
   rig.pass(1ms);
-  rig.pass(ClientMachine::kCancelLimit);
-  EXPECT_FALSE(rig.machine().open());
+  rig.pass(ClientFsm::kCancelLimit);
+  EXPECT_FALSE(rig.fsm().open());
 }
 
-TEST(ClientMachineTest, AStoreThatDoesNotAnswerTheCancellationIsLeft) {
+TEST(ClientFsmTest, AStoreThatDoesNotAnswerTheCancellationIsLeft) {
   Rig rig;
   rig.start("wait", rig.calls().wait({"k"}), 20ms);
   (void)rig.sent();
   rig.pass(20ms);
   (void)rig.sent();
-  rig.pass(ClientMachine::kCancelLimit);
+  rig.pass(ClientFsm::kCancelLimit);
   EXPECT_THAT(rig.log(), ElementsAre("wait: " + message(Errc::Timeout)));
-  EXPECT_FALSE(rig.machine().open());
+  EXPECT_FALSE(rig.fsm().open());
 }
 
-TEST(ClientMachineTest, Torch113CannotCancelSoItsLateWaitEndsTheConnection) {
+TEST(ClientFsmTest, Torch113CannotCancelSoItsLateWaitEndsTheConnection) {
   Rig rig(TcpStoreVersion::Torch1_13);
   rig.start("wait", rig.calls().wait({"k"}), 20ms);
   rig.start("after", rig.calls().add("n", 1));
@@ -250,16 +250,16 @@ TEST(ClientMachineTest, Torch113CannotCancelSoItsLateWaitEndsTheConnection) {
   EXPECT_EQ(rig.sent(), "");
   EXPECT_THAT(rig.log(),
               ElementsAre("wait: " + message(Errc::Timeout), "after: " + message(Errc::Closed)));
-  EXPECT_FALSE(rig.machine().open());
+  EXPECT_FALSE(rig.fsm().open());
 }
 
-TEST(ClientMachineTest, ALateReplyEndsTheConnectionAndNamesTheGuilty) {
+TEST(ClientFsmTest, ALateReplyEndsTheConnectionAndNamesTheGuilty) {
   Rig rig;
   rig.start("patient", rig.calls().add("a", 1), 60s);
   rig.start("late", rig.calls().add("b", 1), 20ms);
   rig.start("third", rig.calls().add("c", 1), 60s);
   (void)rig.sent();
-  EXPECT_EQ(rig.machine().next_deadline(), Time(1h) + 20ms);
+  EXPECT_EQ(rig.fsm().next_deadline(), Time(1h) + 20ms);
   rig.pass(20ms);
   EXPECT_THAT(rig.log(),
               ElementsAre("patient: " + message(Errc::Closed), "late: " + message(Errc::Timeout),
@@ -269,12 +269,12 @@ TEST(ClientMachineTest, ALateReplyEndsTheConnectionAndNamesTheGuilty) {
                           "10.0.0.1:29500: timed out after 20 ms'",
                           "add 'b' at 10.0.0.1:29500: timed out after 20 ms",
                           testing::StartsWith("add 'c' at 10.0.0.1:29500: the connection is")));
-  EXPECT_FALSE(rig.machine().open());
+  EXPECT_FALSE(rig.fsm().open());
   rig.start("next", rig.calls().set("k", "v"));
   EXPECT_THAT(rig.log(), ElementsAre("next: " + message(Errc::Closed)));
 }
 
-TEST(ClientMachineTest, ACallThatHasNotLeftIsLateAlone) {
+TEST(ClientFsmTest, ACallThatHasNotLeftIsLateAlone) {
   Rig rig;
   rig.start("wait", rig.calls().wait({"k"}), 60s);
   rig.start("late", rig.calls().add("b", 1), 20ms);
@@ -288,7 +288,7 @@ TEST(ClientMachineTest, ACallThatHasNotLeftIsLateAlone) {
   EXPECT_THAT(rig.log(), ElementsAre("wait=0", "patient=4"));
 }
 
-TEST(ClientMachineTest, WhatTheVersionLacksIsRefusedAndNothingIsSent) {
+TEST(ClientFsmTest, WhatTheVersionLacksIsRefusedAndNothingIsSent) {
   Rig rig(TcpStoreVersion::Torch1_13);
   rig.start("append", rig.calls().append("k", "v"));
   rig.start("multi_get", rig.calls().multi_get({"k"}));
@@ -298,43 +298,43 @@ TEST(ClientMachineTest, WhatTheVersionLacksIsRefusedAndNothingIsSent) {
   rig.start("pop", rig.calls().queue_pop("q"));
   rig.start("list", rig.calls().list_keys());
   rig.start("barrier", rig.calls().barrier("b", 2));
-  EXPECT_EQ(rig.machine().output(), "");
+  EXPECT_EQ(rig.fsm().output(), "");
   EXPECT_EQ(rig.log().size(), 8U);
   EXPECT_THAT(rig.errors(), testing::Each(HasSubstr("a store of this age has no such request")));
   EXPECT_EQ(rig.errors()[1].substr(0, 13), "multi_get 'k'");
-  EXPECT_TRUE(rig.machine().open());
+  EXPECT_TRUE(rig.fsm().open());
 }
 
-TEST(ClientMachineTest, BytesThatNobodyAskedForEndTheConnection) {
+TEST(ClientFsmTest, BytesThatNobodyAskedForEndTheConnection) {
   Rig idle;
   idle.reply("x");
-  EXPECT_FALSE(idle.machine().open());
+  EXPECT_FALSE(idle.fsm().open());
   Rig after;
   after.start("a", after.calls().add("n", 1));
   (void)after.sent();
   after.reply(u64(1) + "HTTP");
   EXPECT_THAT(after.log(), ElementsAre("a=1"));
-  EXPECT_FALSE(after.machine().open());
+  EXPECT_FALSE(after.fsm().open());
   after.start("next", after.calls().add("n", 1));
   EXPECT_THAT(after.log(), ElementsAre("next: " + message(Errc::Closed)));
   EXPECT_THAT(after.errors().back(), HasSubstr("what nobody has asked for"));
 }
 
-TEST(ClientMachineTest, AReplyAboveTheLimitIsNotCollected) {
+TEST(ClientFsmTest, AReplyAboveTheLimitIsNotCollected) {
   Rig rig;
   rig.start("a", rig.calls().compare_set("k", "", "v"));
   (void)rig.sent();
   rig.reply(u64((1 << 20) + 1));
   EXPECT_THAT(rig.log(), ElementsAre("a: " + message(Errc::LimitExceeded)));
-  EXPECT_FALSE(rig.machine().open());
+  EXPECT_FALSE(rig.fsm().open());
 }
 
-TEST(ClientMachineTest, TheEndOfTheConnectionIsEverybodysEnd) {
+TEST(ClientFsmTest, TheEndOfTheConnectionIsEverybodysEnd) {
   Rig rig;
   rig.start("a", rig.calls().add("n", 1));
   rig.start("b", rig.calls().add("n", 1));
   (void)rig.sent();
-  rig.machine().on_closed(Error(Errc::Closed, "the peer closed the connection"));
+  rig.fsm().on_closed(Error(Errc::Closed, "the peer closed the connection"));
   EXPECT_THAT(rig.log(), ElementsAre("a: " + message(Errc::Closed), "b: " + message(Errc::Closed)));
   EXPECT_THAT(rig.errors().front(), HasSubstr("other than a number")) << "the likely cause";
 }

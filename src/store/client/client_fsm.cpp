@@ -1,4 +1,4 @@
-#include "store/client/client_machine.hpp"
+#include "store/client/client_fsm.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -31,11 +31,10 @@ Error nonsense() {
 
 }  // namespace
 
-ClientMachine::ClientMachine(Endpoint endpoint, TcpStoreVersion version,
-                             std::size_t max_value_bytes)
+ClientFsm::ClientFsm(Endpoint endpoint, TcpStoreVersion version, std::size_t max_value_bytes)
     : endpoint_(std::move(endpoint)), version_(version), max_value_bytes_(max_value_bytes) {}
 
-void ClientMachine::start(ClientCall call, Milliseconds limit, Time now, Finished finished) {
+void ClientFsm::start(ClientCall call, Milliseconds limit, Time now, Finished finished) {
   if (!open_) {
     outcomes_.push_back({std::move(finished), closed(call)});
     return;
@@ -59,11 +58,11 @@ void ClientMachine::start(ClientCall call, Milliseconds limit, Time now, Finishe
   pump();
 }
 
-std::string_view ClientMachine::output() const {
+std::string_view ClientFsm::output() const {
   return std::string_view(output_).substr(output_begin_);
 }
 
-void ClientMachine::append(std::string bytes) {
+void ClientFsm::append(std::string bytes) {
   handed_out_ += bytes.size();
   if (output_.empty()) {
     output_ = std::move(bytes);
@@ -72,7 +71,7 @@ void ClientMachine::append(std::string bytes) {
   }
 }
 
-void ClientMachine::on_sent(std::size_t bytes) {
+void ClientFsm::on_sent(std::size_t bytes) {
   assert(bytes <= output().size());
   sent_ += bytes;
   output_begin_ += bytes;
@@ -84,7 +83,7 @@ void ClientMachine::on_sent(std::size_t bytes) {
 }
 
 // Makes output of what may be sent now.
-void ClientMachine::pump() {
+void ClientFsm::pump() {
   while (open_ && unsent_ < calls_.size()) {
     Active& active = calls_[unsent_];
     if (!std::exchange(active.sent, true)) {
@@ -97,7 +96,7 @@ void ClientMachine::pump() {
 }
 
 // Ends the calls that have no reply and are sent.
-void ClientMachine::settle() {
+void ClientFsm::settle() {
   while (open_ && !calls_.empty()) {
     const Active& front = calls_.front();
     if (!front.sent || has_reply(front.now()) || sent_ < front.sent_at) return;
@@ -109,7 +108,7 @@ void ClientMachine::settle() {
   }
 }
 
-void ClientMachine::finish_front(Result<Reply> result) {
+void ClientFsm::finish_front(Result<Reply> result) {
   outcomes_.push_back({std::move(calls_.front().finished), std::move(result)});
   calls_.pop_front();
   if (unsent_ > 0) --unsent_;
@@ -117,14 +116,14 @@ void ClientMachine::finish_front(Result<Reply> result) {
   pump();
 }
 
-void ClientMachine::advance() {
+void ClientFsm::advance() {
   Active& front = calls_.front();
   ++front.step;
   front.sent = front.cancelling = front.released = false;
   pump();
 }
 
-void ClientMachine::on_received(std::string_view bytes) {
+void ClientFsm::on_received(std::string_view bytes) {
   std::string joined;
   if (!input_.empty()) {
     joined = std::exchange(input_, {}).append(bytes);
@@ -160,7 +159,7 @@ void ClientMachine::on_received(std::string_view bytes) {
   }
 }
 
-void ClientMachine::on_reply(Reply reply) {
+void ClientFsm::on_reply(Reply reply) {
   Active& front = calls_.front();
   const ClientStep& step = front.now();
   if (is_wait(step) && !on_wait_reply(reply.integer)) return;
@@ -174,7 +173,7 @@ void ClientMachine::on_reply(Reply reply) {
 
 // True: the wait is over, and has succeeded. Two bytes come if it was released in the moment in
 // which its time ended.
-bool ClientMachine::on_wait_reply(std::int64_t byte) {
+bool ClientFsm::on_wait_reply(std::int64_t byte) {
   Active& front = calls_.front();
   if (!front.cancelling) {
     if (byte == tcpstore::kStopWaiting) return true;
@@ -190,7 +189,7 @@ bool ClientMachine::on_wait_reply(std::int64_t byte) {
   return false;
 }
 
-void ClientMachine::on_closed(const Error& cause) {
+void ClientFsm::on_closed(const Error& cause) {
   if (!open_) return;
   if (!calls_.empty()) {
     break_off(0, cause);
@@ -201,7 +200,7 @@ void ClientMachine::on_closed(const Error& cause) {
 }
 
 // Ends the connection because of this call; the others end with it.
-void ClientMachine::break_off(std::size_t index, const Error& cause) {
+void ClientFsm::break_off(std::size_t index, const Error& cause) {
   open_ = false;
   output_.clear();
   output_begin_ = 0;
@@ -224,7 +223,7 @@ void ClientMachine::break_off(std::size_t index, const Error& cause) {
   }
 }
 
-void ClientMachine::on_time(Time now) {
+void ClientFsm::on_time(Time now) {
   if (now < next_check_) return;
   next_check_ = Time::max();
   for (std::size_t i = 0; i < calls_.size();) {
@@ -250,27 +249,27 @@ void ClientMachine::on_time(Time now) {
   }
 }
 
-std::optional<ClientMachine::Time> ClientMachine::next_deadline() const {
+std::optional<ClientFsm::Time> ClientFsm::next_deadline() const {
   if (next_check_ == Time::max()) return std::nullopt;
   return next_check_;
 }
 
-std::vector<ClientMachine::Outcome> ClientMachine::take_outcomes() {
+std::vector<ClientFsm::Outcome> ClientFsm::take_outcomes() {
   return std::exchange(outcomes_, {});
 }
 
-std::string ClientMachine::where(const ClientCall& call, const ClientStep& step) const {
+std::string ClientFsm::where(const ClientCall& call, const ClientStep& step) const {
   if (call.bare) return "";
   return std::string(tcpstore::row_of(step.op).name) + call.about + " at " + to_string(endpoint_) +
          ": ";
 }
 
-Error ClientMachine::late(const Active& active) const {
+Error ClientFsm::late(const Active& active) const {
   return Error(Errc::Timeout,
                where(active.call, active.now()) + "timed out after " + to_text(active.limit));
 }
 
-Error ClientMachine::closed(const ClientCall& call) const {
+Error ClientFsm::closed(const ClientCall& call) const {
   return Error(Errc::Closed,
                where(call, call.steps.front()) +
                    (why_closed_.empty() ? "there is no connection"

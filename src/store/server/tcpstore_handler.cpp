@@ -1,4 +1,4 @@
-#include "store/server/tcpstore_requests.hpp"
+#include "store/server/tcpstore_handler.hpp"
 
 #include <array>
 #include <charconv>

@@ -1,5 +1,5 @@
 // What each request of the control protocol does and is answered, as clients see it.
-#include "store/server/control_requests.hpp"
+#include "store/server/control_handler.hpp"
 
 #include <memory>
 #include <string>
@@ -88,7 +88,7 @@ Transaction remove(std::string_view key) {
   return {{}, {{key, std::nullopt, false}}};
 }
 
-class ControlRequestsTest : public testing::Test {
+class ControlHandlerTest : public testing::Test {
  protected:
   std::string value(std::string_view key) {
     const std::string* found = world.job.find(key);
@@ -106,7 +106,7 @@ class ControlRequestsTest : public testing::Test {
 
 // ---- opening ----
 
-TEST_F(ControlRequestsTest, TheServerAnswersAnOpeningWithItsLimits) {
+TEST_F(ControlHandlerTest, TheServerAnswersAnOpeningWithItsLimits) {
   const Welcome welcome = client.only<Welcome>(0);
   EXPECT_EQ(welcome.version, 1);
   EXPECT_EQ(welcome.key_bytes, 8192U);
@@ -115,7 +115,7 @@ TEST_F(ControlRequestsTest, TheServerAnswersAnOpeningWithItsLimits) {
   EXPECT_EQ(welcome.frame_bytes, world.limits.request_bytes);
 }
 
-TEST_F(ControlRequestsTest, AnUnknownVersionGetsAClearRefusal) {
+TEST_F(ControlHandlerTest, AnUnknownVersionGetsAClearRefusal) {
   Client future(world, {2, 9});
   const VersionRefused refused = future.only<VersionRefused>(0);
   EXPECT_EQ(refused.lowest, 1);
@@ -125,7 +125,7 @@ TEST_F(ControlRequestsTest, AnUnknownVersionGetsAClearRefusal) {
   EXPECT_FALSE(Client(world, {1, 9}).is_closed());
 }
 
-TEST_F(ControlRequestsTest, RequestsMayFollowTheOpeningInAnySplit) {
+TEST_F(ControlHandlerTest, RequestsMayFollowTheOpeningInAnySplit) {
   std::string bytes;
   encode_opening(bytes);
   encode(bytes, 1, Request(put("k", "v")));
@@ -140,7 +140,7 @@ TEST_F(ControlRequestsTest, RequestsMayFollowTheOpeningInAnySplit) {
   }
 }
 
-TEST_F(ControlRequestsTest, AWrongMagicCloses) {
+TEST_F(ControlHandlerTest, AWrongMagicCloses) {
   TestPeer peer(world);
   EXPECT_EQ(peer.ask("\xD5"), "");
   EXPECT_FALSE(peer.is_closed());
@@ -150,7 +150,7 @@ TEST_F(ControlRequestsTest, AWrongMagicCloses) {
 
 // ---- transactions ----
 
-TEST_F(ControlRequestsTest, ATransactionAppliesAllOrNothing) {
+TEST_F(ControlHandlerTest, ATransactionAppliesAllOrNothing) {
   EXPECT_EQ(client.call<Committed>(1, put("a", "1")).revision, 1U);
   Transaction swap;
   swap.guards = {{"a", "1"}, {"b", std::nullopt}};
@@ -165,7 +165,7 @@ TEST_F(ControlRequestsTest, ATransactionAppliesAllOrNothing) {
   EXPECT_EQ(value("a"), "(none)");
 }
 
-TEST_F(ControlRequestsTest, GuardsTellEmptyFromMissing) {
+TEST_F(ControlHandlerTest, GuardsTellEmptyFromMissing) {
   const auto holds = [&](const Guard& guard) {
     (void)client.take();
     std::string bytes;
@@ -181,7 +181,7 @@ TEST_F(ControlRequestsTest, GuardsTellEmptyFromMissing) {
   EXPECT_FALSE(holds({"k", "x"}));
 }
 
-TEST_F(ControlRequestsTest, TheLastWriteToAKeyCounts) {
+TEST_F(ControlHandlerTest, TheLastWriteToAKeyCounts) {
   Transaction twice;
   twice.writes = {{"k", "1"}, {"k", "2"}, {"gone", "x"}, {"gone", std::nullopt}};
   client.call<Snapshot>(7, Watch{"", true});
@@ -191,12 +191,12 @@ TEST_F(ControlRequestsTest, TheLastWriteToAKeyCounts) {
   EXPECT_THAT(client.only<Changes>(7).changes, ElementsAre(Entry{"k", "2"}));
 }
 
-TEST_F(ControlRequestsTest, NothingChangesWhenNothingIsWritten) {
+TEST_F(ControlHandlerTest, NothingChangesWhenNothingIsWritten) {
   EXPECT_EQ(client.call<Committed>(1, Transaction{}).revision, 0U);
   EXPECT_EQ(client.call<Committed>(2, remove("none")).revision, 0U);
 }
 
-TEST_F(ControlRequestsTest, LimitsAreExactAndChangeNothing) {
+TEST_F(ControlHandlerTest, LimitsAreExactAndChangeNothing) {
   world.limits.key_bytes = 4;
   world.limits.value_bytes = 5;
   world.limits.keys_per_request = 2;
@@ -211,7 +211,7 @@ TEST_F(ControlRequestsTest, LimitsAreExactAndChangeNothing) {
   EXPECT_FALSE(client.is_closed());
 }
 
-TEST_F(ControlRequestsTest, AFullStoreRefusesWholeTransactions) {
+TEST_F(ControlHandlerTest, AFullStoreRefusesWholeTransactions) {
   Limits limits;
   limits.total_bytes = 3 * (KeyTable::kOverheadBytes + 2);
   PeerWorld small(limits);
@@ -226,7 +226,7 @@ TEST_F(ControlRequestsTest, AFullStoreRefusesWholeTransactions) {
   writer.call<Snapshot>(6, Watch{"", true});
 }
 
-TEST_F(ControlRequestsTest, ARepliesLengthIsBounded) {
+TEST_F(ControlHandlerTest, ARepliesLengthIsBounded) {
   world.limits.unread_bytes = 100;
   client.call<Committed>(1, put("k", std::string(90, 'v')));
   EXPECT_EQ(client.call<Snapshot>(2, Watch{"", true}).entries.size(), 1U);
@@ -239,7 +239,7 @@ TEST_F(ControlRequestsTest, ARepliesLengthIsBounded) {
 
 // ---- watches ----
 
-TEST_F(ControlRequestsTest, ASnapshotIsInTheOrderOfTheKeys) {
+TEST_F(ControlHandlerTest, ASnapshotIsInTheOrderOfTheKeys) {
   client.call<Committed>(1, Transaction{{}, {{"b/2", "x"}, {"a", ""}, {"b/1", "y"}, {"b", "z"}}});
   EXPECT_THAT(client.call<Snapshot>(2, Watch{"b/", true}).entries,
               ElementsAre(Entry{"b/1", "y"}, Entry{"b/2", "x"}));
@@ -252,7 +252,7 @@ TEST_F(ControlRequestsTest, ASnapshotIsInTheOrderOfTheKeys) {
       << "the order is kept up";
 }
 
-TEST_F(ControlRequestsTest, KeysAreBytes) {
+TEST_F(ControlHandlerTest, KeysAreBytes) {
   const std::string low(1, '\0');
   client.call<Committed>(1, Transaction{{}, {{"\xFF", "high"}, {low, "low"}, {"", "empty"}}});
   EXPECT_THAT(client.call<Snapshot>(2, Watch{"", true}).entries,
@@ -261,7 +261,7 @@ TEST_F(ControlRequestsTest, KeysAreBytes) {
 
 // ---- watches ----
 
-TEST_F(ControlRequestsTest, AWatchGetsWhatIsThereAndThenEachChangeOnce) {
+TEST_F(ControlHandlerTest, AWatchGetsWhatIsThereAndThenEachChangeOnce) {
   other.call<Committed>(1, put("p/a", "1"));
   EXPECT_THAT(client.call<Snapshot>(7, Watch{"p/", true}).entries, ElementsAre(Entry{"p/a", "1"}));
   other.call<Committed>(2, Transaction{{}, {{"p/b", "2"}, {"q", "3"}, {"p/a", std::nullopt}}});
@@ -275,7 +275,7 @@ TEST_F(ControlRequestsTest, AWatchGetsWhatIsThereAndThenEachChangeOnce) {
   EXPECT_EQ(client.only<Changes>(7).revision, 4U) << "the same value is a change";
 }
 
-TEST_F(ControlRequestsTest, OneKeyIsNoPrefix) {
+TEST_F(ControlHandlerTest, OneKeyIsNoPrefix) {
   EXPECT_THAT(client.call<Snapshot>(7, Watch{"k", false}).entries, IsEmpty());
   other.call<Committed>(1, Transaction{{}, {{"kk", ""}, {"", ""}}});
   EXPECT_THAT(client.answers(), IsEmpty());
@@ -283,7 +283,7 @@ TEST_F(ControlRequestsTest, OneKeyIsNoPrefix) {
   EXPECT_THAT(client.only<Changes>(7).changes, ElementsAre(Entry{"k", ""}));
 }
 
-TEST_F(ControlRequestsTest, EachWatchOfAConnectionIsTold) {
+TEST_F(ControlHandlerTest, EachWatchOfAConnectionIsTold) {
   client.call<Snapshot>(1, Watch{"", true});
   client.call<Snapshot>(2, Watch{"k", true});
   client.call<Snapshot>(3, Watch{"k", false});
@@ -305,7 +305,7 @@ TEST_F(ControlRequestsTest, EachWatchOfAConnectionIsTold) {
   client.call<Done>(10, Unwatch{77});
 }
 
-TEST_F(ControlRequestsTest, TcpStoreRequestsAndSessionEndsAreSeenToo) {
+TEST_F(ControlHandlerTest, TcpStoreRequestsAndSessionEndsAreSeenToo) {
   client.call<Snapshot>(7, Watch{"", true});
   TestPeer torch(world);
   std::string bytes(tcpstore::kHandshake);
@@ -324,7 +324,7 @@ TEST_F(ControlRequestsTest, TcpStoreRequestsAndSessionEndsAreSeenToo) {
               testing::UnorderedElementsAre(Entry{"x", std::nullopt}, Entry{"y", std::nullopt}));
 }
 
-TEST_F(ControlRequestsTest, AKeyFindsThePrefixesOfEveryLengthThatItHas) {
+TEST_F(ControlHandlerTest, AKeyFindsThePrefixesOfEveryLengthThatItHas) {
   (void)client.answers();
   const std::string key(1000, 'k');
   for (std::size_t length = 0; length <= key.size(); ++length) {
@@ -348,7 +348,7 @@ TEST_F(ControlRequestsTest, AKeyFindsThePrefixesOfEveryLengthThatItHas) {
   EXPECT_EQ(short_ones.back().first, 6U) << "\"kkx\" itself";
 }
 
-TEST_F(ControlRequestsTest, TenThousandWatchesAreToldOfTheirKeysAlone) {
+TEST_F(ControlHandlerTest, TenThousandWatchesAreToldOfTheirKeysAlone) {
   constexpr int kClients = 100;
   constexpr int kEach = 100;
   const std::size_t before = world.budget.used();
@@ -389,7 +389,7 @@ TEST_F(ControlRequestsTest, TenThousandWatchesAreToldOfTheirKeysAlone) {
   EXPECT_EQ(world.budget.used(), before);
 }
 
-TEST_F(ControlRequestsTest, AChangeBeyondTheUnreadLimitDropsItsWatcher) {
+TEST_F(ControlHandlerTest, AChangeBeyondTheUnreadLimitDropsItsWatcher) {
   Limits limits;
   limits.unread_bytes = 1000;
   PeerWorld small(limits);
@@ -404,7 +404,7 @@ TEST_F(ControlRequestsTest, AChangeBeyondTheUnreadLimitDropsItsWatcher) {
   EXPECT_EQ(watcher.take(), "");
 }
 
-TEST_F(ControlRequestsTest, AWatcherThatLeftIsForgotten) {
+TEST_F(ControlHandlerTest, AWatcherThatLeftIsForgotten) {
   client.call<Snapshot>(7, Watch{"", true});
   client.leave();
   other.call<Committed>(1, put("k", ""));
@@ -412,7 +412,7 @@ TEST_F(ControlRequestsTest, AWatcherThatLeftIsForgotten) {
   EXPECT_EQ(world.job.counts().watches, 0U);
 }
 
-TEST_F(ControlRequestsTest, AConnectionSeesItsOwnChanges) {
+TEST_F(ControlHandlerTest, AConnectionSeesItsOwnChanges) {
   client.call<Snapshot>(7, Watch{"k", false});
   std::string bytes;
   encode(bytes, 8, Request(put("k", "v")));
@@ -423,7 +423,7 @@ TEST_F(ControlRequestsTest, AConnectionSeesItsOwnChanges) {
 
 // ---- sessions ----
 
-TEST_F(ControlRequestsTest, EphemeralKeysGoWithTheirSession) {
+TEST_F(ControlHandlerTest, EphemeralKeysGoWithTheirSession) {
   EXPECT_EQ(client.error(1, put("k", "", true)), ErrorCode::NoSession);
   const Session session = client.call<Session>(2, OpenSession{5000, 1000});
   EXPECT_EQ(session.ttl_ms, 5000U);
@@ -438,7 +438,7 @@ TEST_F(ControlRequestsTest, EphemeralKeysGoWithTheirSession) {
   client.call<Session>(8, OpenSession{5000, 1000});
 }
 
-TEST_F(ControlRequestsTest, AnyRequestRenewsASession) {
+TEST_F(ControlHandlerTest, AnyRequestRenewsASession) {
   client.call<Session>(1, OpenSession{1000, 0});
   for (std::uint64_t i = 2; i < 12; ++i) {
     pass(900);
@@ -455,7 +455,7 @@ TEST_F(ControlRequestsTest, AnyRequestRenewsASession) {
   EXPECT_EQ(client.error(20, Heartbeat{}), ErrorCode::NoSession);
 }
 
-TEST_F(ControlRequestsTest, ASessionIsResumedAfterABrokenConnection) {
+TEST_F(ControlHandlerTest, ASessionIsResumedAfterABrokenConnection) {
   const Session session = client.call<Session>(1, OpenSession{5000, 1000});
   client.call<Committed>(2, put("k", "", true));
   client.leave();
@@ -474,7 +474,7 @@ TEST_F(ControlRequestsTest, ASessionIsResumedAfterABrokenConnection) {
             EndReason::Unknown);
 }
 
-TEST_F(ControlRequestsTest, AResumedSessionLeavesTheOldConnectionWithoutOne) {
+TEST_F(ControlHandlerTest, AResumedSessionLeavesTheOldConnectionWithoutOne) {
   const Session session = client.call<Session>(1, OpenSession{5000, 1000});
   other.call<Done>(1, ResumeSession{session.session, session.token});
   EXPECT_EQ(client.only<SessionEnded>(0).reason, EndReason::Resumed);
@@ -487,7 +487,7 @@ TEST_F(ControlRequestsTest, AResumedSessionLeavesTheOldConnectionWithoutOne) {
 
 // ---- mistakes ----
 
-TEST_F(ControlRequestsTest, UnknownRequestsAreSkippedMalformedOnesClose) {
+TEST_F(ControlHandlerTest, UnknownRequestsAreSkippedMalformedOnesClose) {
   (void)client.take();
   std::string bytes;
   encode(bytes, 5, Request(Heartbeat{}));
@@ -501,7 +501,7 @@ TEST_F(ControlRequestsTest, UnknownRequestsAreSkippedMalformedOnesClose) {
   EXPECT_TRUE(client.is_closed());
 }
 
-TEST_F(ControlRequestsTest, AnIdInUseIsRefusedBeforeAnythingButAMalformedBody) {
+TEST_F(ControlHandlerTest, AnIdInUseIsRefusedBeforeAnythingButAMalformedBody) {
   client.call<Snapshot>(5, Watch{"k", true});
   std::string bytes;
   encode(bytes, 5, Request(Heartbeat{}));
@@ -517,7 +517,7 @@ TEST_F(ControlRequestsTest, AnIdInUseIsRefusedBeforeAnythingButAMalformedBody) {
   EXPECT_EQ(client.only<Error>(5).code, ErrorCode::Malformed);
 }
 
-TEST_F(ControlRequestsTest, FrameHeadersAreChecked) {
+TEST_F(ControlHandlerTest, FrameHeadersAreChecked) {
   (void)client.take();
   client.send(std::string("\x08\0\0\0", 4));
   EXPECT_EQ(client.only<Error>(0).code, ErrorCode::Malformed);
@@ -530,7 +530,7 @@ TEST_F(ControlRequestsTest, FrameHeadersAreChecked) {
   EXPECT_TRUE(other.is_closed());
 }
 
-TEST_F(ControlRequestsTest, StatsCount) {
+TEST_F(ControlHandlerTest, StatsCount) {
   client.call<Committed>(1, put("k", ""));
   client.call<Session>(2, OpenSession{1000, 0});
   const Counters counters = client.call<Counters>(3, Stats{});

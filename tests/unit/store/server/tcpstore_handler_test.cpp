@@ -1,5 +1,5 @@
 // What each TCPStore request does and is answered, as clients see it.
-#include "store/server/tcpstore_requests.hpp"
+#include "store/server/tcpstore_handler.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -85,7 +85,7 @@ class Client : public TestPeer {
   TcpStoreVersion version_;
 };
 
-class TcpStoreRequestsTest : public testing::Test {
+class TcpStoreHandlerTest : public testing::Test {
  protected:
   std::string value(std::string_view key) {
     const std::string* found = world.job.find(key);
@@ -97,7 +97,7 @@ class TcpStoreRequestsTest : public testing::Test {
   Client other{world};
 };
 
-TEST_F(TcpStoreRequestsTest, SetHasNoReplyAndGetOfAMissingKeyIsEmpty) {
+TEST_F(TcpStoreHandlerTest, SetHasNoReplyAndGetOfAMissingKeyIsEmpty) {
   EXPECT_EQ(client.ask(Op::Set, "/k", "v"), "");
   EXPECT_EQ(client.ask(Op::Get, "/k"), vec("v"));
   EXPECT_EQ(client.ask(Op::Get, "/none"), vec(""));
@@ -105,7 +105,7 @@ TEST_F(TcpStoreRequestsTest, SetHasNoReplyAndGetOfAMissingKeyIsEmpty) {
   EXPECT_EQ(client.ask(Op::GetNumKeys), num(2));
 }
 
-TEST_F(TcpStoreRequestsTest, AddParsesLikeStrtoll) {
+TEST_F(TcpStoreHandlerTest, AddParsesLikeStrtoll) {
   struct Case {
     const char* text;
     std::int64_t delta;
@@ -134,7 +134,7 @@ TEST_F(TcpStoreRequestsTest, AddParsesLikeStrtoll) {
   EXPECT_EQ(value("new"), "0");
 }
 
-TEST_F(TcpStoreRequestsTest, AddCountsOn) {
+TEST_F(TcpStoreHandlerTest, AddCountsOn) {
   std::vector<std::int64_t> numbers{0, 1, 5, 123, 9'007'199'254'740'993};
   for (std::int64_t power = 10; power <= 1'000'000'000'000'000'000 / 10; power *= 10)
     for (const std::int64_t near : {-2, -1, 0, 1, 2})
@@ -174,7 +174,7 @@ TEST(KeyTableTest, WhatIsRewrittenIsNobodysAndKnownAsANumberUntilItsNextChange) 
   EXPECT_EQ(table.locate("n").number(), KeyTable::kUnknown);
 }
 
-TEST_F(TcpStoreRequestsTest, AddSeesWhatOthersMadeOfItsNumber) {
+TEST_F(TcpStoreHandlerTest, AddSeesWhatOthersMadeOfItsNumber) {
   client.ask(Op::Set, "n", "41");
   EXPECT_EQ(client.add("n", 1), num(42));
   client.ask(Op::Append, "n", "3");
@@ -192,7 +192,7 @@ TEST_F(TcpStoreRequestsTest, AddSeesWhatOthersMadeOfItsNumber) {
   EXPECT_TRUE(client.is_closed());
 }
 
-TEST_F(TcpStoreRequestsTest, AddToTextThatIsNoNumberClosesAndChangesNothing) {
+TEST_F(TcpStoreHandlerTest, AddToTextThatIsNoNumberClosesAndChangesNothing) {
   for (const char* text : {"", " ", "abc", "x1", "-", "+", "+-1", "--1", "9223372036854775808",
                            "-9223372036854775809"}) {
     world.job.clear();
@@ -204,7 +204,7 @@ TEST_F(TcpStoreRequestsTest, AddToTextThatIsNoNumberClosesAndChangesNothing) {
   }
 }
 
-TEST_F(TcpStoreRequestsTest, CompareSet) {
+TEST_F(TcpStoreHandlerTest, CompareSet) {
   EXPECT_EQ(client.compare_set("k", "x", "new"), vec("x")) << "missing, something expected";
   EXPECT_EQ(value("k"), "(none)");
   EXPECT_EQ(client.compare_set("k", "", "one"), vec("one")) << "missing, nothing expected";
@@ -215,7 +215,7 @@ TEST_F(TcpStoreRequestsTest, CompareSet) {
   EXPECT_EQ(client.compare_set("k", "", "four"), vec("four")) << "present and empty";
 }
 
-TEST_F(TcpStoreRequestsTest, CheckCountsKeysAndQueuesThatAreNotEmpty) {
+TEST_F(TcpStoreHandlerTest, CheckCountsKeysAndQueuesThatAreNotEmpty) {
   EXPECT_EQ(client.list(Op::Check, {}), kStop);
   EXPECT_EQ(client.list(Op::Check, {"a"}), "\1");
   client.ask(Op::Set, "a", "");
@@ -225,7 +225,7 @@ TEST_F(TcpStoreRequestsTest, CheckCountsKeysAndQueuesThatAreNotEmpty) {
   EXPECT_EQ(client.list(Op::Check, {"a", "q"}), "\1");
 }
 
-TEST_F(TcpStoreRequestsTest, WaitIsAnsweredOnceWhenTheLastMissingKeyAppears) {
+TEST_F(TcpStoreHandlerTest, WaitIsAnsweredOnceWhenTheLastMissingKeyAppears) {
   EXPECT_EQ(client.list(Op::Wait, {}), kStop);
   other.ask(Op::Set, "there", "");
   EXPECT_EQ(client.list(Op::Wait, {"there", "a", "b"}), "");
@@ -239,7 +239,7 @@ TEST_F(TcpStoreRequestsTest, WaitIsAnsweredOnceWhenTheLastMissingKeyAppears) {
   EXPECT_EQ(client.take(), "");
 }
 
-TEST_F(TcpStoreRequestsTest, EveryWayToMakeAKeyEndsAWait) {
+TEST_F(TcpStoreHandlerTest, EveryWayToMakeAKeyEndsAWait) {
   const auto wakes = [&](auto make) {
     world.job.clear();
     EXPECT_EQ(client.list(Op::Wait, {"k"}), "");
@@ -259,7 +259,7 @@ TEST_F(TcpStoreRequestsTest, EveryWayToMakeAKeyEndsAWait) {
   EXPECT_FALSE(wakes([&] { other.barrier("k", 2); })) << "an arrival that does not complete it";
 }
 
-TEST_F(TcpStoreRequestsTest, WaitCountsKeysAndDoesNotLookAgain) {
+TEST_F(TcpStoreHandlerTest, WaitCountsKeysAndDoesNotLookAgain) {
   client.list(Op::Wait, {"a", "b"});
   other.ask(Op::Set, "a", "");
   other.ask(Op::DeleteKey, "a");
@@ -270,12 +270,12 @@ TEST_F(TcpStoreRequestsTest, WaitCountsKeysAndDoesNotLookAgain) {
   EXPECT_EQ(client.take(), kStop) << "a key named twice";
 }
 
-TEST_F(TcpStoreRequestsTest, AConnectionMayEndItsOwnWait) {
+TEST_F(TcpStoreHandlerTest, AConnectionMayEndItsOwnWait) {
   EXPECT_EQ(client.list(Op::Wait, {"k"}), "");
   EXPECT_EQ(client.ask(Op::Set, "k", ""), kStop);
 }
 
-TEST_F(TcpStoreRequestsTest, AllWaitersOfAKeyAreWokenAndThoseWhoLeftAreForgotten) {
+TEST_F(TcpStoreHandlerTest, AllWaitersOfAKeyAreWokenAndThoseWhoLeftAreForgotten) {
   Client third(world);
   client.list(Op::Wait, {"k"});
   third.list(Op::Wait, {"k"});
@@ -289,7 +289,7 @@ TEST_F(TcpStoreRequestsTest, AllWaitersOfAKeyAreWokenAndThoseWhoLeftAreForgotten
   EXPECT_EQ(world.job.counts().waits, 0U);
 }
 
-TEST_F(TcpStoreRequestsTest, CancelWaitIsAlwaysAnsweredAndDropsTheWait) {
+TEST_F(TcpStoreHandlerTest, CancelWaitIsAlwaysAnsweredAndDropsTheWait) {
   EXPECT_EQ(client.ask(Op::CancelWait), "\1");
   client.list(Op::Wait, {"k"});
   EXPECT_EQ(client.ask(Op::CancelWait), "\1");
@@ -297,7 +297,7 @@ TEST_F(TcpStoreRequestsTest, CancelWaitIsAlwaysAnsweredAndDropsTheWait) {
   EXPECT_EQ(client.take(), "");
 }
 
-TEST_F(TcpStoreRequestsTest, TwoPendingWaitsAreAnsweredEach) {
+TEST_F(TcpStoreHandlerTest, TwoPendingWaitsAreAnsweredEach) {
   client.list(Op::Wait, {"a"});
   client.list(Op::Wait, {"b"});
   other.ask(Op::Set, "b", "");
@@ -306,7 +306,7 @@ TEST_F(TcpStoreRequestsTest, TwoPendingWaitsAreAnsweredEach) {
   EXPECT_EQ(client.take(), kStop);
 }
 
-TEST_F(TcpStoreRequestsTest, AnOldClientsNextRequestGivesItsWaitUp) {
+TEST_F(TcpStoreHandlerTest, AnOldClientsNextRequestGivesItsWaitUp) {
   Client old(world, TcpStoreVersion::Torch1_13);
   old.list(Op::Wait, {"k"});
   EXPECT_EQ(old.ask(Op::GetNumKeys), num(0));
@@ -317,7 +317,7 @@ TEST_F(TcpStoreRequestsTest, AnOldClientsNextRequestGivesItsWaitUp) {
   EXPECT_EQ(old.take(), kStop);
 }
 
-TEST_F(TcpStoreRequestsTest, DeleteAppendAndLists) {
+TEST_F(TcpStoreHandlerTest, DeleteAppendAndLists) {
   EXPECT_EQ(client.ask(Op::DeleteKey, "k"), num(0));
   EXPECT_EQ(client.ask(Op::Append, "k", "ab"), "");
   EXPECT_EQ(client.ask(Op::Append, "k", "cd"), "");
@@ -331,7 +331,7 @@ TEST_F(TcpStoreRequestsTest, DeleteAppendAndLists) {
   EXPECT_EQ(client.ask(Op::ListKeys), num(1) + vec("b"));
 }
 
-TEST_F(TcpStoreRequestsTest, QueuesAreApartFromKeysAndFirstInFirstOut) {
+TEST_F(TcpStoreHandlerTest, QueuesAreApartFromKeysAndFirstInFirstOut) {
   EXPECT_EQ(client.ask(Op::QueueLen, "q"), num(0));
   EXPECT_EQ(client.ask(Op::QueuePop, "q"), num(0));
   client.ask(Op::QueuePush, "q", "one");
@@ -346,7 +346,7 @@ TEST_F(TcpStoreRequestsTest, QueuesAreApartFromKeysAndFirstInFirstOut) {
   EXPECT_EQ(client.ask(Op::QueuePop, "q"), num(0));
 }
 
-TEST_F(TcpStoreRequestsTest, APushWakesTheFirstWaiterOnly) {
+TEST_F(TcpStoreHandlerTest, APushWakesTheFirstWaiterOnly) {
   Client second(world);
   client.list(Op::Wait, {"q", "q"});
   second.list(Op::Wait, {"q"});
@@ -357,7 +357,7 @@ TEST_F(TcpStoreRequestsTest, APushWakesTheFirstWaiterOnly) {
   EXPECT_EQ(second.take(), kStop);
 }
 
-TEST_F(TcpStoreRequestsTest, ABarrierLetsAllGoWithItsLastArrival) {
+TEST_F(TcpStoreHandlerTest, ABarrierLetsAllGoWithItsLastArrival) {
   Client third(world);
   Client waiter(world);
   waiter.list(Op::Wait, {"bar"});
@@ -376,7 +376,7 @@ TEST_F(TcpStoreRequestsTest, ABarrierLetsAllGoWithItsLastArrival) {
   EXPECT_EQ(client.barrier("negative", -1), kStop);
 }
 
-TEST_F(TcpStoreRequestsTest, ABarrierGivenUpKeepsItsCountAndASetReleasesIt) {
+TEST_F(TcpStoreHandlerTest, ABarrierGivenUpKeepsItsCountAndASetReleasesIt) {
   client.barrier("bar", 2);
   EXPECT_EQ(client.ask(Op::CancelWait), "\1");
   EXPECT_EQ(value("bar"), "1");
@@ -387,14 +387,14 @@ TEST_F(TcpStoreRequestsTest, ABarrierGivenUpKeepsItsCountAndASetReleasesIt) {
   EXPECT_TRUE(other.is_closed()) << "not a number";
 }
 
-TEST_F(TcpStoreRequestsTest, PingComesBack) {
+TEST_F(TcpStoreHandlerTest, PingComesBack) {
   Request ping;
   ping.op = Op::Ping;
   ping.nonce = 0x51D0;
   EXPECT_EQ(client.ask(ping), (std::string("\xD0\x51\0\0", 4)));
 }
 
-TEST_F(TcpStoreRequestsTest, WhatIsUnknownOrOutOfPlaceCloses) {
+TEST_F(TcpStoreHandlerTest, WhatIsUnknownOrOutOfPlaceCloses) {
   for (const std::string& bytes : {kStop, std::string("\x13"), std::string("\xFF")}) {
     Client modern(world);
     EXPECT_EQ(modern.TestPeer::ask(bytes), "");
@@ -409,14 +409,14 @@ TEST_F(TcpStoreRequestsTest, WhatIsUnknownOrOutOfPlaceCloses) {
   EXPECT_TRUE(old.is_closed());
 }
 
-TEST_F(TcpStoreRequestsTest, RepliesBeforeTheMistakeAreGiven) {
+TEST_F(TcpStoreHandlerTest, RepliesBeforeTheMistakeAreGiven) {
   std::string bytes = "\x07";
   bytes += "\xFF";
   EXPECT_EQ(client.TestPeer::ask(bytes), num(0));
   EXPECT_TRUE(client.is_closed());
 }
 
-TEST_F(TcpStoreRequestsTest, A21ClientIsServedByItsOwnOpcodes) {
+TEST_F(TcpStoreHandlerTest, A21ClientIsServedByItsOwnOpcodes) {
   Client b(world, TcpStoreVersion::Torch2_1);
   b.ask(Op::Set, "k", "x");
   EXPECT_EQ(b.ask(Op::DeleteKey, "k"), num(1));
@@ -427,7 +427,7 @@ TEST_F(TcpStoreRequestsTest, A21ClientIsServedByItsOwnOpcodes) {
   EXPECT_EQ(b.ask(Op::CancelWait), "\1");
 }
 
-TEST_F(TcpStoreRequestsTest, AppendOfA21ClientIsKnownByItsValueOrByTheSwitch) {
+TEST_F(TcpStoreHandlerTest, AppendOfA21ClientIsKnownByItsValueOrByTheSwitch) {
   Client guessed(world, TcpStoreVersion::Torch2_1);
   EXPECT_EQ(guessed.ask(Op::Append, "k", "ab"), "");
   EXPECT_EQ(value("k"), "ab");
@@ -439,7 +439,7 @@ TEST_F(TcpStoreRequestsTest, AppendOfA21ClientIsKnownByItsValueOrByTheSwitch) {
   EXPECT_EQ(value("k"), "abcd");
 }
 
-TEST_F(TcpStoreRequestsTest, AFullStoreClosesWhoWantsMore) {
+TEST_F(TcpStoreHandlerTest, AFullStoreClosesWhoWantsMore) {
   Limits limits;
   limits.total_bytes = 2 * (KeyTable::kOverheadBytes + 10);
   PeerWorld small(limits);
@@ -466,7 +466,7 @@ TEST_F(TcpStoreRequestsTest, AFullStoreClosesWhoWantsMore) {
   EXPECT_FALSE(again.is_closed());
 }
 
-TEST_F(TcpStoreRequestsTest, AValueDoesNotGrowBeyondItsLimit) {
+TEST_F(TcpStoreHandlerTest, AValueDoesNotGrowBeyondItsLimit) {
   Limits limits;
   limits.value_bytes = 100;
   PeerWorld small(limits);
@@ -480,7 +480,7 @@ TEST_F(TcpStoreRequestsTest, AValueDoesNotGrowBeyondItsLimit) {
   EXPECT_EQ(small.job.find("k")->size(), 100U);
 }
 
-TEST_F(TcpStoreRequestsTest, AReplyBeyondTheLimitCloses) {
+TEST_F(TcpStoreHandlerTest, AReplyBeyondTheLimitCloses) {
   Limits limits;
   limits.unread_bytes = 100;
   PeerWorld small(limits);
@@ -491,7 +491,7 @@ TEST_F(TcpStoreRequestsTest, AReplyBeyondTheLimitCloses) {
   EXPECT_TRUE(reader.is_closed());
 }
 
-TEST_F(TcpStoreRequestsTest, APeerThatDoesNotReadIsPausedAndLosesNothing) {
+TEST_F(TcpStoreHandlerTest, APeerThatDoesNotReadIsPausedAndLosesNothing) {
   client.ask(Op::Set, "k", std::string(100'000, 'v'));
   std::string requests;
   for (int i = 0; i < 10; ++i)

@@ -1,4 +1,4 @@
-#include "store/server/control_requests.hpp"
+#include "store/server/control_handler.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -71,7 +71,7 @@ void append_changes(std::string& out, std::uint64_t watch, std::uint64_t revisio
   control::encode(out, watch, control::Reply(std::move(message)));
 }
 
-bool ControlRequests::apply(const control::Frame& frame) {
+bool ControlHandler::apply(const control::Frame& frame) {
   request_ = frame.request;
   control::Request& request = context_.control_request;
   const control::DecodeStatus decoded =
@@ -94,27 +94,27 @@ bool ControlRequests::apply(const control::Frame& frame) {
   return true;
 }
 
-void ControlRequests::reply(const control::Reply& message) {
+void ControlHandler::reply(const control::Reply& message) {
   control::encode(out_, request_, message);
 }
 
-void ControlRequests::fail(ErrorCode code, std::string_view text) {
+void ControlHandler::fail(ErrorCode code, std::string_view text) {
   reply(control::Error{code, text});
 }
 
-bool ControlRequests::check_id() {
+bool ControlHandler::check_id() {
   if (request_ != 0 && !KeyTable::is_watching(peer_, request_)) return true;
   fail(ErrorCode::RequestIdInUse, "request id is 0 or in use");
   return false;
 }
 
-bool ControlRequests::check_key(std::string_view key) {
+bool ControlHandler::check_key(std::string_view key) {
   if (key.size() <= context_.limits.key_bytes) return true;
   fail(ErrorCode::Limit, over_limit("key too long", context_.limits.key_bytes));
   return false;
 }
 
-bool ControlRequests::check_reply(std::size_t bytes) {
+bool ControlHandler::check_reply(std::size_t bytes) {
   if (bytes <= context_.limits.unread_bytes) return true;
   fail(ErrorCode::Limit, over_limit("reply too long", context_.limits.unread_bytes));
   return false;
@@ -122,7 +122,7 @@ bool ControlRequests::check_reply(std::size_t bytes) {
 
 // ---- sessions ----
 
-void ControlRequests::operator()(const control::OpenSession& request) {
+void ControlHandler::operator()(const control::OpenSession& request) {
   if (session_ != kNoSession) return fail(ErrorCode::HasSession, "session open already");
   const Sessions::Record* opened =
       context_.sessions.open(peer_, Milliseconds(request.ttl_ms), Milliseconds(request.grace_ms),
@@ -133,7 +133,7 @@ void ControlRequests::operator()(const control::OpenSession& request) {
                          static_cast<std::uint32_t>(opened->grace.count())});
 }
 
-void ControlRequests::operator()(const control::ResumeSession& request) {
+void ControlHandler::operator()(const control::ResumeSession& request) {
   if (session_ != kNoSession && session_ != request.session)
     return fail(ErrorCode::HasSession, "session open already");
   if (!context_.sessions.resume(peer_, request.session, request.token, now_))
@@ -142,12 +142,12 @@ void ControlRequests::operator()(const control::ResumeSession& request) {
   reply(control::Done{});
 }
 
-void ControlRequests::operator()(const control::Heartbeat&) {
+void ControlHandler::operator()(const control::Heartbeat&) {
   if (session_ == kNoSession) return fail(ErrorCode::NoSession, "no session");
   reply(control::Done{});
 }
 
-void ControlRequests::operator()(const control::Goodbye&) {
+void ControlHandler::operator()(const control::Goodbye&) {
   if (session_ == kNoSession) return fail(ErrorCode::NoSession, "no session");
   context_.sessions.close(std::exchange(session_, kNoSession));
   reply(control::Done{});
@@ -155,7 +155,7 @@ void ControlRequests::operator()(const control::Goodbye&) {
 
 // ---- transactions ----
 
-bool ControlRequests::check_limits(const control::Transaction& request) {
+bool ControlHandler::check_limits(const control::Transaction& request) {
   for (const control::Guard& guard : request.guards)
     if (!check_key(guard.key)) return false;
   for (const control::Write& write : request.writes) {
@@ -172,7 +172,7 @@ bool ControlRequests::check_limits(const control::Transaction& request) {
   return true;
 }
 
-bool ControlRequests::guards_hold(const control::Transaction& request) const {
+bool ControlHandler::guards_hold(const control::Transaction& request) const {
   return std::all_of(request.guards.begin(), request.guards.end(),
                      [this](const control::Guard& guard) {
                        const std::string* present = context_.control_table.find(guard.key);
@@ -182,7 +182,7 @@ bool ControlRequests::guards_hold(const control::Transaction& request) const {
                      });
 }
 
-void ControlRequests::refuse(const control::Transaction& request) {
+void ControlHandler::refuse(const control::Transaction& request) {
   control::Refused refused;
   refused.revision = context_.control_table.revision();
   std::size_t bytes = 0;
@@ -194,7 +194,7 @@ void ControlRequests::refuse(const control::Transaction& request) {
   if (check_reply(bytes)) reply(refused);
 }
 
-void ControlRequests::operator()(const control::Transaction& request) {
+void ControlHandler::operator()(const control::Transaction& request) {
   if (!check_limits(request)) return;
   if (!guards_hold(request)) return refuse(request);
   KeyTable& table = context_.control_table;
@@ -213,7 +213,7 @@ void ControlRequests::operator()(const control::Transaction& request) {
 
 // ---- watches ----
 
-bool ControlRequests::reply_snapshot(const control::Watch& request) {
+bool ControlHandler::reply_snapshot(const control::Watch& request) {
   KeyTable& table = context_.control_table;
   std::vector<Change> found;
   if (request.prefix)
@@ -233,7 +233,7 @@ bool ControlRequests::reply_snapshot(const control::Watch& request) {
   return true;
 }
 
-void ControlRequests::operator()(const control::Watch& request) {
+void ControlHandler::operator()(const control::Watch& request) {
   if (!check_key(request.key)) return;
   KeyTable& table = context_.control_table;
   if (!table.watch(peer_, request_, request.key, request.prefix))
@@ -241,14 +241,14 @@ void ControlRequests::operator()(const control::Watch& request) {
   if (!reply_snapshot(request)) table.unwatch(peer_, request_);
 }
 
-void ControlRequests::operator()(const control::Unwatch& request) {
+void ControlHandler::operator()(const control::Unwatch& request) {
   context_.control_table.unwatch(peer_, request.watch);
   reply(control::Done{});
 }
 
 // ---- the server itself ----
 
-void ControlRequests::operator()(const control::Stats&) {
+void ControlHandler::operator()(const control::Stats&) {
   const KeyTable& job = context_.control_table;
   const KeyTable& workers = context_.tcpstore_table;
   const KeyTable::Counts counts = job.counts();
