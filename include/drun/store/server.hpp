@@ -77,14 +77,14 @@ class Server {
   // Any thread, and signal handlers; before run() too, which then returns at once.
   void stop();
 
-  // Stops, unless Table::Job has a key that `needed` accepts; whether it does: true too where it
-  // has been stopped already. The question and the end are one step: of what comes after the
-  // question nothing is done any more. `needed` is called in the thread of run(), while this call
-  // waits. While run() runs, or has run.
+  // Stops, unless Table::Job has a key that `needed` accepts. True: it stops, or was stopped
+  // before. Question and end are one step: no request that comes after the question is served any
+  // more. `needed` is called in the thread of run(), while this call waits. While run() runs, or
+  // has run.
   [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed);
 
-  // Returns when it is done: drops all connections to Table::Workers, empties it, and lets its
-  // listeners listen. An error: one of them cannot. While run() runs or is about to.
+  // Drops all connections to Table::Workers, empties it, and lets its listeners listen; returns
+  // when that is done. An error: one of them cannot. While run() runs or is about to.
   Status reset_worker_table();
 
   // For a program that starts run() only when somebody comes. Before run(), from the thread that

@@ -32,8 +32,8 @@ struct ConnectLimits {
 // What the end of the handshake means: a bare cause.
 [[nodiscard]] Error handshake_failure(const Error& cause);
 
-// After a handshake in torch 2.2 that failed so: a server of torch 1.13 closes on it, and one that
-// is going away does it too.
+// Whether a server that failed the handshake of torch 2.2 so may be one of torch 1.13, which closes
+// the connection. One that is going away does so, too.
 [[nodiscard]] bool may_be_older(const Error& handshake_failure);
 
 // After an attempt that failed with this bare cause: the error for the user, or nullopt to go on.

@@ -100,7 +100,7 @@ void ControlFsm::commit(std::uint64_t request, ControlTransaction transaction) {
 
 void ControlFsm::close(Time now) {
   if (phase_ == Phase::Over || phase_ == Phase::Closing) return;
-  if (phase_ != Phase::Up) {
+  if (phase_ != Phase::Up) {  // no goodbye can be sent: the session, if there is one, times out
     over(ControlState::Closed, "closed without a connection to " + store());
     return;
   }
@@ -201,6 +201,7 @@ void ControlFsm::on_received(std::string_view bytes, Time now) {
     if (phase_ == Phase::Handshake) {
       on_handshake_reply(reply, now);
     } else {
+      // Answers come in the order of the requests: this one says that all before it were served.
       while (!unanswered_.empty() && unanswered_.front().first <= result.frame.request)
         unanswered_.pop_front();
       handle(result.frame.request, reply, now);
@@ -272,7 +273,8 @@ void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
     session_ready(ControlState::Up, now);
     return;
   }
-  if (std::holds_alternative<control::SessionEnded>(reply)) {  // too late to resume
+  if (std::holds_alternative<control::SessionEnded>(reply)) {
+    // Too late to resume: the ephemeral keys are gone, and the caller has to write them again.
     session_.reset();
     send_open_session();
     return;
@@ -302,6 +304,7 @@ void ControlFsm::session_ready(ControlState state, Time now) {
   heartbeat_sent_.reset();
   last_heard_ = now;
   events_.emplace_back(ControlLink{state, std::move(detail)});
+  // Watches first: what the queued transactions change then comes as changes, after the snapshots.
   for (auto& [name, entry] : watches_)
     send_watch(name, entry);
   for (const Queued& queued : std::exchange(queued_, {}))
@@ -347,7 +350,7 @@ void ControlFsm::answered_error(std::uint64_t request, const control::Error& err
       lost("it refuses a message: " + std::string(error.text), now);
       return;
     case control::ErrorCode::NoSession:
-      if (phase_ == Phase::Closing) {
+      if (phase_ == Phase::Closing) {  // it was over before the goodbye came
         over(ControlState::Closed, "left " + store());
         return;
       }
@@ -369,6 +372,7 @@ ControlFsm::Time ControlFsm::answer_due() const {
   return due;
 }
 
+// Everything that is numbered by the connection's own requests goes with it.
 void ControlFsm::drop_connection() {
   input_.clear();
   output_.clear();
@@ -391,10 +395,11 @@ void ControlFsm::lost(const std::string& cause, Time now, milliseconds silent) {
     started_ = now;
     give_up_ = now + options_.keep_alive;
     events_.emplace_back(ControlLink{ControlState::Down, "lost " + store() + ": " + cause, silent});
+    // Nobody can say whether the store applied those that it got and did not answer.
     for (const auto& [request, callers] : std::exchange(commits_, {})) {
       events_.emplace_back(ControlCommit{callers, ControlOutcome::Unknown});
     }
-    connect();  // the first attempt at once
+    connect();  // at once: the session outlives the break for its grace only
     return;
   }
   const bool single = !had_session_ && options_.connect_timeout <= milliseconds(0);

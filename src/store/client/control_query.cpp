@@ -87,6 +87,7 @@ Status ControlQuery::handshake(Deadline deadline) {
   if (!reply && reply.error().code() == Errc::Timeout) {
     return Error(Errc::Timeout, "it accepts the connection but does not answer");
   }
+  // PyTorch's own servers close on bytes that are none of their requests.
   if (!reply && reply.error().code() == Errc::Closed && input_.empty()) {
     return Error(Errc::NotAStore,
                  "this is not a drun store: it closes the connection when it is greeted (this "
@@ -110,6 +111,7 @@ Result<std::uint64_t> ControlQuery::send(const control::Request& request, Deadli
 
 Status ControlQuery::wait_readable(Deadline deadline) {
   if (output_ < 0) return Done{};
+  // Of the output only its end is of interest, which poll() reports unasked.
   pollfd both[2] = {{socket_.get(), POLLIN, 0}, {output_, 0, 0}};
   for (;;) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();

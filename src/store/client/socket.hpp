@@ -14,7 +14,7 @@ namespace drun::store {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// What errno says of a connection, without what was attempted; Errc::Closed where the peer did it.
+// What errno says of a connection, without what was attempted; Errc::Closed if the peer closed it.
 [[nodiscard]] Error network_error(int error);
 
 // Until `fd` is ready for `events` (POLLIN, POLLOUT); timed_out at the deadline. A deadline in the

@@ -30,10 +30,11 @@ constexpr int kMaxAccepts = 64;  // of one listener before others have their tur
 constexpr Milliseconds kAcceptPause{100};
 constexpr Milliseconds kBlockedCheck{500};
 constexpr Milliseconds kLingerTime{2'000};
-// Sessions are not ended while there may be unread input that renews them, for so many rounds.
+// While there may be unread input that renews sessions none is ended, but for so many rounds at
+// most.
 constexpr int kMaxRoundsBehind = 64;
-// What is asked for where a connection is to be read. Its end, and urgent data, may come with other
-// bytes in one event.
+// What is asked of epoll while a connection is to be read. Its end, and urgent data, may come with
+// other bytes in one event.
 constexpr std::uint32_t kReadable = EPOLLIN | EPOLLPRI | EPOLLRDHUP;
 constexpr std::uint32_t kEnded = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
@@ -208,7 +209,7 @@ void ServerLoop::after_event(Connection& connection, bool unread) {
   if (connection.is_lingering()) report(connection);
   const std::uint32_t events = EPOLLET | (connection.wants_to_read() ? kReadable : 0U) |
                                (connection.wants_to_write() ? std::uint32_t{EPOLLOUT} : 0U);
-  // What happened already is no event to come: epoll has to look.
+  // Edge-triggered: what has happened already is reported again only after a modification.
   watch(connection.fd(), connection, events, unread || connection.gave_way());
   if (connection.is_blocked())
     next_blocked_check_ = std::min(next_blocked_check_, now_ + kBlockedCheck);
@@ -256,7 +257,7 @@ void ServerLoop::check_blocked() {
 }
 
 Status ServerLoop::reset_worker_table() {
-  // Who waits to be accepted came for the table of before.
+  // Whoever waits to be accepted came for the old table: let it in, to be dropped with the others.
   for (const auto& listener : listeners_)
     if (listener->table == Table::Workers && listener->is_listening) accept(*listener);
   for (std::size_t i = 0; i < connections_.size();) {
@@ -407,8 +408,8 @@ void ServerLoop::run() {
     now_ = Clock::now();
     for (int i = 0; i < count && !is_stopping_; ++i)
       handle(events[static_cast<std::size_t>(i)]);
-    // After a stop of this process all sessions look silent, though their heartbeats wait to be
-    // read: those are read first.
+    // After this process was suspended all sessions look silent, although their heartbeats are
+    // waiting to be read: read those first.
     rounds_behind = count == kMaxEvents ? rounds_behind + 1 : 0;
     if (rounds_behind % kMaxRoundsBehind == 0) sessions_.expire(now_);
     flush_listed();

@@ -85,7 +85,7 @@ class ServerLoop final : public ConnectionOwner {
   void save_last_snapshot();
   void note_snapshot(const Status& result);
   [[nodiscard]] int timeout_ms() const;
-  // `again`: although it may be watched like this already, epoll is to look at it now.
+  // `again`: also if it is watched like this already, so that epoll reports what is there by now.
   void watch(int fd, EventSource& source, std::uint32_t events, bool again = false);
 
   Limits limits_;

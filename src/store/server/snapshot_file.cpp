@@ -30,7 +30,7 @@ bool try_lock(int fd) {
   return ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
-// For writing where that is allowed, because NFS locks no file that is open for reading alone.
+// For writing if that is allowed: NFS does not lock a file that is open for reading only.
 FileDescriptor open_to_lock(const std::string& path) {
   constexpr int kFlags = O_CLOEXEC | O_NONBLOCK;
   FileDescriptor fd(::open(path.c_str(), O_RDWR | kFlags));

@@ -100,8 +100,8 @@ bool exists(const KeyTable& table, std::string_view key) {
   return table.find(key) != nullptr || table.queue_size(key) > 0;
 }
 
-// Stores only where it wins; the reply says what is there now, and, where there is nothing, what
-// was expected.
+// Stores only if the key holds what is expected. The reply is what the key holds now or, if there
+// is none, what was expected.
 const char* compare_set(KeyTable& table, const Request& request, std::string& out) {
   const std::string* present = table.find(request.key);
   const bool wins = present ? *present == request.expected : request.expected.empty();

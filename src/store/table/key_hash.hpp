@@ -1,6 +1,7 @@
 // The hash of all maps and sets of keys in the server: short byte strings, by folded multiplication
 // as in wyhash (https://github.com/wangyi-fudan/wyhash). Its secrets are random, new in every
-// process, so that a peer cannot choose keys that collide.
+// process: a peer that does not know them cannot prepare keys that collide, as it could for
+// std::hash. It is no cryptographic hash: whoever can time the server well enough might find some.
 #pragma once
 
 #include <array>

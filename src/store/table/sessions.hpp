@@ -58,10 +58,10 @@ class Sessions {
   // budget. The record lives until the session ends.
   const Record* open(SessionHolder& holder, Milliseconds ttl, Milliseconds grace,
                      const control::Token& token, Time now);
-  // Moves the session to `holder`; the connection that had it is told. False: no such session, or
-  // not its token.
+  // Moves the session to `holder`, and calls on_session_ended() of the one that had it. False: no
+  // such session, or not its token.
   bool resume(SessionHolder& holder, SessionId id, const control::Token& token, Time now);
-  // It was heard of. Precondition for these three: the session exists.
+  // It was heard from. Precondition for these three: the session exists.
   void renew(SessionId id, Time now);
   void detach(SessionId id, Time now);  // its connection ended: the grace begins
   void close(SessionId id);             // goodbye

@@ -48,8 +48,8 @@ class KeyTable {
 
   // ---- changes: a request makes any number of them, then calls publish() once ----
 
-  // Whose the key is from now on: `owner`'s, to go with that session. Wakes the key's waiters.
-  // False: over the budget, and nothing was changed.
+  // From now on the key is `owner`'s, and goes with that session. Wakes the key's waiters. False:
+  // over the budget, and nothing was changed.
   [[nodiscard]] bool put(std::string_view key, std::string_view value,
                          SessionId owner = kNoSession);
   // The same without waking: for BARRIER.
