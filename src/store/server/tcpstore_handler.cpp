@@ -1,8 +1,6 @@
 #include "store/server/tcpstore_handler.hpp"
 
-#include <array>
 #include <charconv>
-#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -13,12 +11,6 @@ constexpr const char* kFull = "the store is full";
 constexpr const char* kNotANumber = "the key's value is not a number";
 constexpr const char* kValueTooLong = "value too long";
 constexpr const char* kReplyTooLong = "reply too long";
-constexpr auto kPowersOfTen = [] {
-  std::array<std::int64_t, std::numeric_limits<std::int64_t>::digits10 + 1> powers{1};
-  for (std::size_t i = 1; i < powers.size(); ++i)
-    powers[i] = powers[i - 1] * 10;
-  return powers;
-}();
 // A value from this size on is not copied, if the socket takes it.
 constexpr std::size_t kSentDirectly = 16 * 1024;
 
@@ -32,14 +24,6 @@ std::optional<std::int64_t> parse_number(std::string_view text) {
     text.remove_prefix(1);
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   std::int64_t number = 0;
-  // What ADD has written, short of overflow: from_chars() takes three times as long.
-  if (!text.empty() && text.size() <= std::numeric_limits<std::int64_t>::digits10) {
-    std::size_t digits = 0;
-    for (; digits < text.size() && text[digits] >= '0' && text[digits] <= '9'; ++digits)
-      number = number * 10 + (text[digits] - '0');
-    if (digits == text.size()) return number;
-    number = 0;
-  }
   if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc())
     return std::nullopt;
   return number;
@@ -52,47 +36,22 @@ void append_reply(TableClient& client, std::string_view value, std::string& out)
   out.append(value.substr(sent));
 }
 
-// Whether `number`, not negative, has `digits` digits, and as many when `delta` is added: most
-// steps of a counter.
-bool stays_as_long(std::int64_t number, std::size_t digits, std::int64_t delta) {
-  if (delta < 0 || digits == 0 || digits >= kPowersOfTen.size()) return false;
-  return number >= kPowersOfTen[digits - 1] && delta < kPowersOfTen[digits] - number;
-}
-
-// Decimal addition. Precondition: stays_as_long().
-void add_to_digits(std::string& digits, std::int64_t delta) {
-  for (std::size_t i = digits.size(); delta > 0; delta /= 10) {
-    delta += digits[--i] - '0';
-    digits[i] = static_cast<char>('0' + delta % 10);
-  }
-}
-
 // Adds to the number in a key (a missing key is 0), wrapping as two's complement does.
 struct Sum {
   const char* failure = nullptr;
   std::int64_t value = 0;
 };
 Sum add(KeyTable& table, std::string_view key, std::int64_t delta, bool quietly) {
-  const KeyTable::Place place = table.locate(key);
-  const std::string* text = place.value();
-  std::int64_t number = place.number();
-  if (number == KeyTable::kUnknown) {
-    const auto parsed = text == nullptr ? std::optional<std::int64_t>(0) : parse_number(*text);
-    if (!parsed) return {kNotANumber, 0};
-    number = *parsed;
-  }
-  const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(number) +
+  const std::string* text = table.find(key);
+  const auto number = text == nullptr ? std::optional<std::int64_t>(0) : parse_number(*text);
+  if (!number) return {kNotANumber, 0};
+  const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(*number) +
                                              static_cast<std::uint64_t>(delta));
-  if (text != nullptr && stays_as_long(number, text->size(), delta)) {
-    // The text is the digits of the number, with nothing before or behind.
-    add_to_digits(table.rewrite(place, sum), delta);
-  } else {
-    char digits[24];
-    const char* end = std::to_chars(digits, digits + sizeof digits, sum).ptr;
-    const std::string_view written(digits, static_cast<std::size_t>(end - digits));
-    if (!table.put_at(place, key, written)) return {kFull, 0};
-  }
-  if (!quietly) table.wake(key);
+  char digits[24];
+  const char* end = std::to_chars(digits, digits + sizeof digits, sum).ptr;
+  const std::string_view written(digits, static_cast<std::size_t>(end - digits));
+  const bool stored = quietly ? table.put_quietly(key, written) : table.put(key, written);
+  if (!stored) return {kFull, 0};
   return {nullptr, sum};
 }
 

@@ -38,18 +38,9 @@ bool KeyTable::put(std::string_view key, std::string_view value, SessionId owner
   return true;
 }
 
-KeyTable::Place KeyTable::locate(std::string_view key) {
-  const auto it = entries_.find(key);
-  return Place(it == entries_.end() ? nullptr : &*it);
-}
-
 bool KeyTable::put_quietly(std::string_view key, std::string_view value, SessionId owner) {
-  return put_at(locate(key), key, value, owner);
-}
-
-bool KeyTable::put_at(const Place& place, std::string_view key, std::string_view value,
-                      SessionId owner) {
-  Item* item = place.item_;
+  const auto it = entries_.find(key);
+  Item* item = it == entries_.end() ? nullptr : &*it;
   if (item == nullptr) {
     if (!budget_.try_take(key.size() + value.size() + kOverheadBytes)) return false;
     item = &*entries_.try_emplace(std::string(key)).first;
@@ -63,7 +54,6 @@ bool KeyTable::put_at(const Place& place, std::string_view key, std::string_view
     if (value.size() < old_size / 2) std::string().swap(item->second.value);
   }
   item->second.value.assign(value);
-  item->second.number = kUnknown;
   if (item->second.owner != owner) set_owner(*item, owner);
   note_change(key);
   return true;
@@ -74,7 +64,6 @@ bool KeyTable::append(std::string_view key, std::string_view value) {
   if (it == entries_.end()) return put(key, value);
   if (!budget_.try_take(value.size())) return false;
   it->second.value.append(value);
-  it->second.number = kUnknown;
   if (it->second.owner != kNoSession) set_owner(*it, kNoSession);
   note_change(key);
   wake(key);

@@ -25,8 +25,6 @@ inline constexpr SessionId kNoSession = 0;
 
 class KeyTable {
  public:
-  // In the place of a number, which is not negative.
-  static constexpr std::int64_t kUnknown = -1;
   // What a key, a queue item, a wait's key or a watch counts besides its bytes.
   static constexpr std::size_t kOverheadBytes = 128;
 
@@ -56,15 +54,6 @@ class KeyTable {
   [[nodiscard]] bool put_quietly(std::string_view key, std::string_view value,
                                  SessionId owner = kNoSession);
   [[nodiscard]] bool append(std::string_view key, std::string_view value);
-  // put_quietly() in two steps, with one look-up: what locate() found is valid until the next
-  // change.
-  class Place;
-  [[nodiscard]] Place locate(std::string_view key);
-  [[nodiscard]] bool put_at(const Place& place, std::string_view key, std::string_view value,
-                            SessionId owner = kNoSession);
-  // put_at() of nobody's value that is as long as the one there is, to be written where it is: the
-  // digits of `number`, which is not negative. Precondition: there is one.
-  [[nodiscard]] std::string& rewrite(const Place& place, std::int64_t number);
   // False: there was none.
   bool erase(std::string_view key);
   // Tells the watches what has changed since the last call, as one change.
@@ -146,7 +135,6 @@ class KeyTable {
   struct Entry {
     std::string value;
     SessionId owner = kNoSession;
-    std::int64_t number = kUnknown;  // that `value` was rewritten to
   };
   using Item = KeyMap<Entry>::value_type;
 
@@ -196,25 +184,5 @@ class KeyTable {
   std::size_t wait_count_ = 0;
   std::size_t watch_count_ = 0;
 };
-
-class KeyTable::Place {
- public:
-  // Null: there is no such key.
-  [[nodiscard]] const std::string* value() const { return item_ ? &item_->second.value : nullptr; }
-  // What the last change of the value has rewritten it to; kUnknown: it was none, or no such key.
-  [[nodiscard]] std::int64_t number() const { return item_ ? item_->second.number : kUnknown; }
-
- private:
-  friend class KeyTable;
-  explicit Place(Item* item) : item_(item) {}
-  Item* item_;
-};
-
-inline std::string& KeyTable::rewrite(const Place& place, std::int64_t number) {
-  if (place.item_->second.owner != kNoSession) set_owner(*place.item_, kNoSession);
-  note_change(place.item_->first);
-  place.item_->second.number = number;
-  return place.item_->second.value;
-}
 
 }  // namespace drun::store

@@ -153,27 +153,6 @@ TEST_F(TcpStoreHandlerTest, AddCountsOn) {
   }
 }
 
-TEST(KeyTableTest, WhatIsRewrittenIsNobodysAndKnownAsANumberUntilItsNextChange) {
-  constexpr SessionId kSession = 7;
-  Budget budget{1'000'000};
-  KeyTable table(budget);
-  EXPECT_EQ(table.locate("n").number(), KeyTable::kUnknown);
-  ASSERT_TRUE(table.put("n", "41", kSession));
-  EXPECT_EQ(table.locate("n").number(), KeyTable::kUnknown);
-  const std::uint64_t generation = table.generation();
-  table.rewrite(table.locate("n"), 42) = "42";
-  EXPECT_GT(table.generation(), generation);
-  EXPECT_EQ(table.locate("n").number(), 42);
-  table.erase_owned_by(kSession);
-  ASSERT_NE(table.find("n"), nullptr);
-  EXPECT_EQ(*table.find("n"), "42");
-  ASSERT_TRUE(table.append("n", "x"));
-  EXPECT_EQ(table.locate("n").number(), KeyTable::kUnknown);
-  table.rewrite(table.locate("n"), 100) = "100";
-  ASSERT_TRUE(table.put("n", "no number"));
-  EXPECT_EQ(table.locate("n").number(), KeyTable::kUnknown);
-}
-
 TEST_F(TcpStoreHandlerTest, AddSeesWhatOthersMadeOfItsNumber) {
   client.ask(Op::Set, "n", "41");
   EXPECT_EQ(client.add("n", 1), num(42));
