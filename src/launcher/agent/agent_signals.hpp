@@ -53,7 +53,7 @@ class CaughtSignals {
 // What cannot be written (nobody reads it, a file may not grow) is an error, and no signal.
 void ignore_write_signals();
 
-// SIGHUP where it is ignored from the start: the end of the terminal is not to end the job. Other
+// SIGHUP, if it is ignored from the start: the end of the terminal is not to end the job. Other
 // signals that are ignored then (a shell's background jobs ignore SIGINT) are sent on purpose.
 [[nodiscard]] bool ignored_by_nohup(int signal);
 

@@ -9,7 +9,7 @@ constexpr std::size_t kProbes = 64;  // as many places are tried for one text
 
 }  // namespace
 
-// Null where the table is full.
+// Null if the table is full.
 SharedLogDedup::Entry* SharedLogDedup::find(std::uint64_t text) {
   for (std::size_t i = 0; i < kProbes; ++i) {
     Entry& entry = table_[(text + i) % table_.size()];

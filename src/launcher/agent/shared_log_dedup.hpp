@@ -18,7 +18,7 @@ class SharedLogDedup {
   // this object. Throws std::system_error.
   SharedLogDedup() : table_(kEntries) {}
 
-  // Whether to say it: false where another process has said the same as often as this one by now.
+  // Whether to say it: false if another process has said the same as often as this one by now.
   // One thread of each process.
   [[nodiscard]] bool first_to_say(std::string_view text);
 

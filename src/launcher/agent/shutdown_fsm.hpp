@@ -66,10 +66,6 @@ class ShutdownFsm {
   [[nodiscard]] bool leaving() const {
     return phase_ != Phase::Running && phase_ != Phase::Unguarded;
   }
-  // The guardian has something to do still.
-  [[nodiscard]] bool workers_may_run() const {
-    return phase_ == Phase::Running || phase_ == Phase::Sweeping;
-  }
   // Of the latest request to stop; 0: there was none.
   [[nodiscard]] int signal() const { return signal_; }
   // drun's own, as far as it is known.

@@ -48,11 +48,11 @@ std::vector<int> signals_of_parent(const Options& options) {
   return signals;
 }
 
-AgentsParent::AgentsParent(const Options& options, std::vector<pid_t> agents, Unnoticed& unnoticed,
-                           OutputRelay& relay)
+AgentsParent::AgentsParent(const Options& options, std::vector<pid_t> agents,
+                           Unannounced& unannounced, OutputRelay& relay)
     : options_(options),
       agents_(std::move(agents)),
-      unnoticed_(unnoticed),
+      unannounced_(unannounced),
       relay_(relay),
       signals_(io_, signals_of_parent(options)),
       flush_(io_, {[&relay](milliseconds limit) { relay.drain(limit); },
@@ -155,7 +155,7 @@ void AgentsParent::on_end(std::size_t node, const process::ExitStatus& status) {
   const pid_t agent = std::exchange(agents_[node], -1);
   if (status.signal != 0 && !ends_.killed())
     log::error("an agent (pid " + std::to_string(agent) + ") was " + process::describe(status));
-  if (ends_.on_end(status, unnoticed_[node]) == NodeEnds::Step::None) return;
+  if (ends_.on_end(status, unannounced_[node]) == NodeEnds::Step::None) return;
   log::error("stopping: " + std::to_string(ends_.left()) + " of at least " +
              std::to_string(options_.min_nodes) + " nodes left");
   signal_all(SIGTERM);

@@ -29,10 +29,10 @@ namespace drun::launcher {
 class AgentsParent {
  public:
   // One flag per agent: it left, and the others cannot know.
-  using Unnoticed = SharedArray<std::atomic<bool>>;
+  using Unannounced = SharedArray<std::atomic<bool>>;
 
   // The arguments must outlive this. `agents`: their processes, in the order of the nodes.
-  AgentsParent(const Options& options, std::vector<pid_t> agents, Unnoticed& unnoticed,
+  AgentsParent(const Options& options, std::vector<pid_t> agents, Unannounced& unannounced,
                OutputRelay& relay);
 
   // Waits for all of them, then for whoever reads their output; gives drun's exit code. The log
@@ -52,7 +52,7 @@ class AgentsParent {
 
   const Options& options_;
   std::vector<pid_t> agents_;  // -1: it has ended
-  Unnoticed& unnoticed_;
+  Unannounced& unannounced_;
   OutputRelay& relay_;
   asio::io_context io_{1};
   CaughtSignals signals_;

@@ -27,7 +27,7 @@
 namespace drun::launcher {
 namespace {
 
-using Unnoticed = AgentsParent::Unnoticed;
+using Unannounced = AgentsParent::Unannounced;
 
 // What one agent is told; its node rank makes the order of the nodes plain. Nodes beyond the
 // largest number have none and are spares; only one can have the workers' store at a given port.
@@ -44,7 +44,8 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
 
 // The signals stay blocked until the agent handles them.
 [[noreturn]] void run_node(const Options& options, const WorkerStreams& streams,
-                           SharedLogDedup& neighbours, std::atomic<bool>& unnoticed, pid_t parent) {
+                           SharedLogDedup& neighbours, std::atomic<bool>& unannounced,
+                           pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) std::_Exit(128 + SIGKILL);
   ::setpgid(0, 0);  // a Ctrl-C reaches the parent alone, which passes it on once
@@ -53,9 +54,9 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
   ::close_range(3, ~0U, 0);  // the parent's store among them
   int code = kDrunFailed;
   try {
-    code = run_agent(options, &neighbours, &unnoticed);
+    code = run_agent(options, &neighbours, &unannounced);
   } catch (const std::exception& error) {
-    unnoticed = true;
+    unannounced = true;
     log::error(error.what());
   }
   std::fflush(nullptr);
@@ -76,7 +77,7 @@ struct StartedAgents {
 };
 
 // Each gets its streams; nobody else holds them afterwards.
-StartedAgents start_agents(const Options& options, const Endpoint& store, Unnoticed& unnoticed,
+StartedAgents start_agents(const Options& options, const Endpoint& store, Unannounced& unannounced,
                            OutputRelay& relay) {
   std::vector<WorkerStreams> streams;
   for (int node = 0; node < options.local_nodes; ++node)
@@ -88,7 +89,7 @@ StartedAgents start_agents(const Options& options, const Endpoint& store, Unnoti
     const auto index = static_cast<std::size_t>(node);
     const pid_t pid = ::fork();
     if (pid == 0)
-      run_node(node_options(options, node, store), streams[index], neighbours, unnoticed[index],
+      run_node(node_options(options, node, store), streams[index], neighbours, unannounced[index],
                parent);
     if (pid < 0) {
       started.error = errno;
@@ -110,9 +111,9 @@ int run_nodes(const Options& options) {
   std::signal(SIGCHLD, SIG_DFL);
   block(signals_of_parent(options));
   OutputRelay relay(STDOUT_FILENO, STDERR_FILENO);
-  Unnoticed unnoticed(static_cast<std::size_t>(options.local_nodes));
+  Unannounced unannounced(static_cast<std::size_t>(options.local_nodes));
   const StartedAgents started =
-      start_agents(options, Endpoint{"127.0.0.1", endpoint->port}, unnoticed, relay);
+      start_agents(options, Endpoint{"127.0.0.1", endpoint->port}, unannounced, relay);
   relay.start();
   if (started.error == 0) {
     store.start_serving();
@@ -120,7 +121,7 @@ int run_nodes(const Options& options) {
     for (const pid_t agent : started.processes)
       ::kill(agent, SIGTERM);
   }
-  const int code = AgentsParent(options, started.processes, unnoticed, relay).run();
+  const int code = AgentsParent(options, started.processes, unannounced, relay).run();
   if (started.error != 0) throw std::system_error(started.error, std::generic_category(), "fork");
   return code;
 }

@@ -2,9 +2,9 @@
 
 namespace drun::launcher {
 
-NodeEnds::Step NodeEnds::on_end(const process::ExitStatus& status, bool unnoticed) {
+NodeEnds::Step NodeEnds::on_end(const process::ExitStatus& status, bool unannounced) {
   --left_;
-  if (status.signal != 0 || (status.code != 0 && unnoticed)) return on_lost(status.shell_code());
+  if (status.signal != 0 || (status.code != 0 && unannounced)) return on_lost(status.shell_code());
   if (outcome_.value_or(0) == 0) outcome_ = status.code;
   return Step::None;
 }

@@ -10,8 +10,8 @@
 
 namespace drun::launcher {
 
-// How long the end of the output waits for a reader that takes nothing at all, where nobody has
-// waited for it before.
+// How long the end of the output waits for a reader that takes nothing at all, if nobody has waited
+// for it before.
 constexpr std::chrono::milliseconds kReaderPatience{1000};
 
 // How far the output is.
@@ -46,8 +46,6 @@ class FlushPolicy {
   // `exit_code` is the job's; `told_to_stop`: by a signal.
   FlushPolicy(int exit_code, bool told_to_stop, Time now);
 
-  // Time counts as far as drun looks: a machine that stood still took nothing either.
-
   [[nodiscard]] Step look(const FlushProgress& progress, Time now);
 
   // Of GiveUp: how long nothing was taken.
@@ -59,7 +57,9 @@ class FlushPolicy {
   std::optional<std::chrono::seconds> patience_;
   std::array<std::uint64_t, 2> taken_{};
   Time last_look_;
-  Time::duration silent_{};  // nothing was taken
+  // Nothing was taken for so long. Counts at most a few intervals for each look, so that a
+  // suspended machine is not mistaken for a stalled reader.
+  Time::duration silent_{};
   bool told_ = false;
 };
 

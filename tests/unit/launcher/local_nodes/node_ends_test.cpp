@@ -25,7 +25,7 @@ process::ExitStatus killed(int signal) {
 
 struct End {
   process::ExitStatus status;
-  bool unnoticed = false;
+  bool unannounced = false;
   Step step = Step::None;
 };
 
@@ -72,9 +72,9 @@ TEST(NodeEndsTest, WhatTheEndsOfThreeAgentsMean) {
     SCOPED_TRACE(name);
     NodeEnds nodes(3, min_nodes);
     int left = 3;
-    for (const auto& [status, unnoticed, step] : ends) {
+    for (const auto& [status, unannounced, step] : ends) {
       EXPECT_EQ(nodes.left(), left--);
-      EXPECT_EQ(nodes.on_end(status, unnoticed), step);
+      EXPECT_EQ(nodes.on_end(status, unannounced), step);
     }
     EXPECT_EQ(nodes.left(), 0);
     EXPECT_EQ(nodes.exit_code(), exit_code);

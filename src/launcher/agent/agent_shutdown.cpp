@@ -1,0 +1,141 @@
+#include "launcher/agent/agent_shutdown.hpp"
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "drun/base/log.hpp"
+#include "launcher/process/exit_status.hpp"
+#include "launcher/report/outcome_report.hpp"
+#include "rendezvous/keys.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDrainLimit{1'000};
+
+FlushTarget flush_target(Output& output) {
+  return {[&output](milliseconds limit) { (void)output.drain(limit); },
+          [&output] { return output.flush_progress(); }, [&output] { output.give_up(); }};
+}
+
+}  // namespace
+
+AgentShutdown::AgentShutdown(const Parts& parts, Calls calls)
+    : parts_(parts), calls_(std::move(calls)), flush_(parts.io, flush_target(parts.output)) {}
+
+void AgentShutdown::on_outcome(rendezvous::Outcome outcome) {
+  if (leaving()) return;
+  outcome_ = std::move(outcome);
+  parts_.status.line().show("", Clock::now());
+  const Farewell most = farewell();
+  parts_.backend.leave();
+  perform(fsm_.on_outcome(outcome_.exit_code, most));
+}
+
+// The most that the others can be owed.
+Farewell AgentShutdown::farewell() const {
+  if (!parts_.backend.is_up()) return Farewell::None;
+  return parts_.backend.hosts_for_others() ? Farewell::ServeOthers : Farewell::Goodbye;
+}
+
+void AgentShutdown::on_stop_signal(int signal) {
+  if (const auto level = requests_.count(signal, Clock::now()))
+    perform(fsm_.on_stop(*level, signal));
+}
+
+void AgentShutdown::on_event(const rendezvous::KeyValueEvent& event) {
+  const auto* link = std::get_if<rendezvous::LinkEvent>(&event);
+  if (link != nullptr && link->link == rendezvous::Link::Closed) perform(fsm_.on_link_closed());
+  if (link != nullptr && link->link == rendezvous::Link::Failed) perform(fsm_.on_link_failed());
+  if (fsm_.phase() == ShutdownFsm::Phase::ServingOthers) linger(event);
+}
+
+// Serves the store until no other job needs it. The last look is one step with the end of the
+// service, so that nobody comes in between; if somebody did, the watch tells.
+void AgentShutdown::linger(const rendezvous::KeyValueEvent& event) {
+  const auto needed = [this](std::string_view key) { return linger_->needs(key); };
+  switch (linger_->on_event(event)) {
+    case StoreLinger::Step::None:
+      break;
+    case StoreLinger::Step::Say:
+      log::warning(linger_->text());
+      break;
+    case StoreLinger::Step::StopStore:
+      if (parts_.backend.stop_hosting_unless(needed)) perform(fsm_.on_store_unneeded());
+  }
+}
+
+void AgentShutdown::perform(const ShutdownFsm::Steps& steps) {
+  for (const auto step : steps)
+    perform(step);
+}
+
+void AgentShutdown::perform(ShutdownFsm::Step step) {
+  using enum ShutdownFsm::Step;
+  switch (step) {
+    case StopJob:
+      parts_.workers.stop_with(fsm_.signal());
+      return calls_.stop_job(request(), fsm_.signal());
+    case KillWorkers:
+      return kill_workers();
+    case Sweep:
+      return parts_.workers.sweep();
+    case Report:
+      return report();
+    case ServeOthers:
+      return serve_others();
+    case SayGoodbye:
+      return parts_.backend.key_value().close();
+    case Leave:
+      return leave();
+    case GiveUpReader:
+      return flush_.give_up(request());
+    case End:
+      return calls_.gone();
+  }
+}
+
+void AgentShutdown::kill_workers() {
+  parts_.status.line().clear();
+  log::warning(request() + " again: killing the workers");
+  parts_.workers.kill();
+}
+
+void AgentShutdown::report() {
+  Output& output = parts_.output;
+  output.drain(kDrainLimit);
+  if (output.lost_output()) fsm_.on_output_lost();
+  outcome_.exit_code = fsm_.exit_code();
+  report_outcome(parts_.options, outcome_, output.lost_logs(),
+                 [this](std::string text) { parts_.status.say(std::move(text)); });
+  if (outcome_.failure)
+    forward_error_file(parts_.options, *outcome_.failure,
+                       parts_.workers.group().error_file(*outcome_.failure));
+}
+
+void AgentShutdown::serve_others() {
+  linger_.emplace(parts_.options.run_id);
+  parts_.backend.key_value().watch(StoreLinger::kWatch, std::string(rendezvous::kAllJobs), true);
+}
+
+// Nothing is waited for any more but whoever reads drun's output.
+void AgentShutdown::leave() {
+  parts_.workers.close();
+  parts_.backend.release();  // whoever takes the endpoint next does not wait for our reader
+  flush_.start(fsm_.exit_code(), requests_.any(), [this](bool lost) {
+    perform(fsm_.on_flushed(lost));
+    if (parts_.output.lost_output()) fsm_.on_output_lost();
+  });
+}
+
+// "received SIGTERM"
+std::string AgentShutdown::request() const {
+  return "received " + process::signal_name(fsm_.signal());
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,78 @@
+// How an agent leaves: does what ShutdownFsm decides, with the workers, the store, the output and
+// the user. One thread: the loop's.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <asio/io_context.hpp>
+
+#include "launcher/agent/output_flush.hpp"
+#include "launcher/agent/shutdown_fsm.hpp"
+#include "launcher/agent/status_reporter.hpp"
+#include "launcher/agent/stop_requests.hpp"
+#include "launcher/agent/store_linger.hpp"
+#include "launcher/backend/backend_link.hpp"
+#include "launcher/options/options.hpp"
+#include "launcher/output/output.hpp"
+#include "launcher/workers/worker_supervisor.hpp"
+#include "rendezvous/types.hpp"
+
+namespace drun::launcher {
+
+class AgentShutdown {
+ public:
+  // What it works with; all of it must outlive this.
+  struct Parts {
+    asio::io_context& io;
+    const Options& options;
+    Output& output;
+    StatusReporter& status;
+    WorkerSupervisor& workers;
+    BackendLink& backend;
+  };
+  struct Calls {
+    // The first request to stop: "received SIGTERM". End the job with this signal.
+    std::function<void(const std::string& request, int signal)> stop_job;
+    // Nothing is waited for any more.
+    std::function<void()> gone;
+  };
+
+  AgentShutdown(const Parts& parts, Calls calls);
+
+  // How the job ended; only the first outcome counts.
+  void on_outcome(rendezvous::Outcome outcome);
+  void on_swept() { perform(fsm_.on_swept()); }
+  void on_guardian_lost() { perform(fsm_.on_guardian_lost()); }
+  void on_stop_signal(int signal);
+  void on_event(const rendezvous::KeyValueEvent& event);
+
+  // The outcome is known: whatever the rendezvous says changes nothing.
+  [[nodiscard]] bool leaving() const { return fsm_.leaving(); }
+  // Somebody told this very agent to stop.
+  [[nodiscard]] bool stop_requested() const { return requests_.any(); }
+  [[nodiscard]] const rendezvous::Outcome& outcome() const { return outcome_; }
+  [[nodiscard]] int exit_code() const { return fsm_.exit_code(); }
+
+ private:
+  void perform(const ShutdownFsm::Steps& steps);
+  void perform(ShutdownFsm::Step step);
+  void kill_workers();
+  void report();
+  void serve_others();
+  void linger(const rendezvous::KeyValueEvent& event);
+  void leave();
+  [[nodiscard]] Farewell farewell() const;
+  [[nodiscard]] std::string request() const;
+
+  const Parts parts_;
+  const Calls calls_;
+  ShutdownFsm fsm_;
+  StopRequests requests_;
+  rendezvous::Outcome outcome_;
+  OutputFlush flush_;
+  std::optional<StoreLinger> linger_;  // while other jobs may need the store
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,111 @@
+#include "launcher/agent/participant_driver.hpp"
+
+#include <utility>
+#include <variant>
+
+#include "base/exit_codes.hpp"
+#include "drun/base/log.hpp"
+#include "launcher/agent/agent_settings.hpp"
+
+namespace drun::launcher {
+
+using Clock = std::chrono::steady_clock;
+
+void ParticipantDriver::join(const NodeIdentity& node) {
+  participant_.emplace(rendezvous_config(parts_.options, node, parts_.backend.time_left()),
+                       Clock::now());
+}
+
+void ParticipantDriver::on_event(const rendezvous::KeyValueEvent& event, Time now) {
+  participant_->on_key_value(event, now);
+}
+
+void ParticipantDriver::on_workers(WorkerNews news, Time now) {
+  const int round = parts_.workers.group().round();
+  GroupNews& group = news.group;
+  if (group.started) participant_->on_workers_started(round, now);
+  if (group.succeeded) participant_->on_workers_succeeded(round, now);
+  if (group.failure) participant_->on_workers_failed(round, std::move(*group.failure), now);
+  if (group.stopped) participant_->on_workers_stopped(now);
+  if (!news.guardian_ended.empty()) stop_job(news.guardian_ended, kDrunFailed, now);
+}
+
+void ParticipantDriver::stop_job(const std::string& reason, int exit_code, Time now) {
+  participant_->on_stop_requested(reason, exit_code, now);
+}
+
+void ParticipantDriver::on_time(Time now) {
+  if (participant_) participant_->on_time(now);
+}
+
+std::optional<ParticipantDriver::Time> ParticipantDriver::next_deadline() const {
+  return participant_ ? participant_->next_deadline() : std::nullopt;
+}
+
+void ParticipantDriver::perform_actions() {
+  if (!participant_) return;
+  for (auto actions = participant_->take_actions(); !actions.empty();
+       actions = participant_->take_actions()) {
+    for (auto& action : actions) {
+      std::visit([this](auto& each) { perform(each); }, action);
+      if (finished_) return;
+    }
+  }
+}
+
+void ParticipantDriver::perform(rendezvous::WatchAction& action) {
+  parts_.backend.key_value().watch(action.watch, std::move(action.key), action.prefix);
+}
+
+void ParticipantDriver::perform(const rendezvous::UnwatchAction& action) {
+  parts_.backend.key_value().unwatch(action.watch);
+}
+
+void ParticipantDriver::perform(rendezvous::CommitAction& action) {
+  parts_.backend.key_value().commit(action.request, std::move(action.transaction));
+}
+
+void ParticipantDriver::perform(const rendezvous::PrepareWorkerStoreAction& action) {
+  const auto port = parts_.backend.prepare_worker_store();
+  if (!port) return stop_job(port.error().what(), kDrunFailed, Clock::now());
+  participant_->on_worker_store_ready(action.assignment.round, *port, Clock::now());
+}
+
+void ParticipantDriver::perform(const rendezvous::StartAction& action) {
+  parts_.status.workers_start();
+  parts_.workers.start(action.assignment);
+}
+
+void ParticipantDriver::perform(const rendezvous::StopAction& action) {
+  const WorkerGroup& group = parts_.workers.group();
+  if (action.time_limit) parts_.status.at_limit(group.describe(Clock::now()));
+  // What is stopped at once has lost the store; that is reported when it is gone.
+  if (!group.idle() && !action.immediately && !action.reason.empty())
+    parts_.status.stopping(action.reason);
+  parts_.workers.stop(action);
+}
+
+void ParticipantDriver::perform(const rendezvous::RoundStopsAction& action) {
+  parts_.status.line().clear();
+  parts_.status.stopping(action.reason);
+}
+
+void ParticipantDriver::perform(rendezvous::FinishAction& action) {
+  finished_ = true;
+  finish_(std::move(action.outcome));
+}
+
+void ParticipantDriver::perform(const rendezvous::LogAction& action) {
+  parts_.status.line().clear();
+  if (action.warning) {
+    log::warning(action.text);
+  } else {
+    parts_.status.state(action.text);
+  }
+}
+
+void ParticipantDriver::perform(const rendezvous::ProgressAction& action) {
+  parts_.status.waiting(action.text, Clock::now());
+}
+
+}  // namespace drun::launcher
