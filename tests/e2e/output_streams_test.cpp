@@ -249,10 +249,12 @@ TEST_P(ReaderTest, IsGivenUpByASignal) {
 
 // The job has succeeded, and what it left behind is being stopped.
 TEST_P(ReaderTest, IsGivenUpForASignalThatCameBefore) {
-  const std::string leftover = "trap '' TERM; echo left >&2; read line <worker";
+  const std::string leftover = "trap '' TERM; echo left >&2; : >ready; read line <worker";
   directory_.write("leftover.sh", leftover + "\n");
-  DrunProcess drun(behind_a_gate("sh -c '[ $RANK = 1 ] && exit; sh leftover.sh & seq " +
-                                 std::to_string(kLines) + "'"));
+  DrunProcess drun(
+      behind_a_gate("sh -c '[ $RANK = 1 ] && exit; sh leftover.sh & while [ ! -e ready ]; do sleep "
+                    "0.02; done; seq " +
+                    std::to_string(kLines) + "'"));
   ASSERT_TRUE(start_stalled());
   ASSERT_TRUE(drun.wait_for_err("SIGKILL in")) << drun.err();
   ASSERT_EQ(::kill(drun_pid(), SIGTERM), 0);
