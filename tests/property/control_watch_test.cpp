@@ -100,9 +100,9 @@ class Follower {
   std::set<std::size_t> at_;
 };
 
-class Board {
+class WatchedStore {
  public:
-  explicit Board(std::uint64_t seed) : random_(seed) {
+  explicit WatchedStore(std::uint64_t seed) : random_(seed) {
     world_.now = Time(1h);
     for (auto& client : clients_)
       client = std::make_unique<Client>(logs_, static_cast<std::uint32_t>(random_()), world_.now);
@@ -260,10 +260,10 @@ TEST(ControlWatchTest, NothingIsLostOrToldTwiceOverBrokenConnections) {
   std::uint64_t reconnections = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("DRUN_SEED=" + std::to_string(seed));
-    Board board(seed);
-    board.run();
+    WatchedStore store(seed);
+    store.run();
     if (HasFailure()) return;
-    reconnections += board.reconnections();
+    reconnections += store.reconnections();
   }
   EXPECT_GT(reconnections, 10 * count);
 }
