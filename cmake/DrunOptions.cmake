@@ -4,8 +4,10 @@ option(DRUN_WERROR "Treat warnings as errors" OFF)
 
 find_program(DRUN_CCACHE ccache)
 if(DRUN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${DRUN_CCACHE}")
+  # What ccache's manual asks for where headers are precompiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${DRUN_CCACHE}")
 endif()
+set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
@@ -22,6 +24,8 @@ target_compile_options(drun_build_flags INTERFACE
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-maybe-uninitialized>
   # Clang 19 finds std::get_temporary_buffer deprecated inside libstdc++ 12's own std::stable_sort.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
+  # Two clones precompile the same bytes: what ccache has of one serves the other.
+  "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>"
   $<$<BOOL:${DRUN_WERROR}>:-Werror>)
 if(DRUN_SANITIZE)
   target_compile_options(drun_build_flags INTERFACE -fsanitize=${DRUN_SANITIZE} -fno-omit-frame-pointer)
@@ -30,6 +34,15 @@ if(DRUN_SANITIZE)
     target_compile_definitions(drun_build_flags INTERFACE ASIO_DISABLE_FENCED_BLOCK) # GCC: fences unsupported under TSan
   endif()
 endif()
+
+# The standard headers that most files include, parsed once. Each file still includes what it uses: the
+# preset clang builds without.
+set(DRUN_PRECOMPILED_HEADERS <algorithm> <charconv> <chrono> <cstdint> <filesystem> <functional> <map> <memory>
+  <optional> <span> <string> <string_view> <system_error> <utility> <variant> <vector>)
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled.cpp" CONTENT "// Precompiled headers need a target.\n")
+add_library(drun_precompiled STATIC "${PROJECT_BINARY_DIR}/precompiled.cpp")
+target_link_libraries(drun_precompiled PRIVATE drun_build_flags)
+target_precompile_headers(drun_precompiled PRIVATE ${DRUN_PRECOMPILED_HEADERS})
 
 # drun_add_library(<name> SOURCES ... [HEADERS ...] [DEPENDS ...] [PRIVATE_DEPENDS ...])
 # HEADERS are the public ones, under include/; only libraries that have some are installed.
@@ -44,6 +57,7 @@ function(drun_add_library name)
   add_library(drun_${name} STATIC)
   add_library(drun::${name} ALIAS drun_${name})
   target_sources(drun_${name} PRIVATE ${arg_SOURCES})
+  target_precompile_headers(drun_${name} REUSE_FROM drun_precompiled)
   if(arg_HEADERS)
     list(TRANSFORM arg_HEADERS PREPEND "${PROJECT_SOURCE_DIR}/include/")
     target_sources(drun_${name} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${arg_HEADERS})
@@ -53,7 +67,7 @@ function(drun_add_library name)
   foreach(dependency IN LISTS arg_PRIVATE_DEPENDS) # compiled in: an installed library must not ask for them
     target_link_libraries(drun_${name} PRIVATE $<BUILD_INTERFACE:${dependency}>)
   endforeach()
-  set_target_properties(drun_${name} PROPERTIES EXPORT_NAME ${name} CXX_EXTENSIONS OFF VERIFY_INTERFACE_HEADER_SETS ON)
+  set_target_properties(drun_${name} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON)
 endfunction()
 
 # `programs` builds what a user runs, `tests_<label>` the tests of one label and what they run.
@@ -64,7 +78,7 @@ function(drun_add_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} drun_build_flags)
-  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   if(NOT DRUN_SANITIZE)
     target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,-z,now -Wl,-O1
       -Wl,--as-needed) # each library that need not be loaded is time at every start
@@ -77,9 +91,8 @@ endfunction()
 function(drun_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;ENVIRONMENT")
   add_executable(${name} ${arg_SOURCES})
-  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock_main drun_build_flags)
-  target_compile_definitions(${name} PRIVATE DRUN_BIN_DIR="${PROJECT_BINARY_DIR}/bin" DRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} drun_test_places GTest::gmock_main drun_build_flags)
+  target_precompile_headers(${name} REUSE_FROM drun_test_precompiled)
   if(NOT TARGET tests_${arg_LABEL})
     add_custom_target(tests_${arg_LABEL})
     add_dependencies(tests_${arg_LABEL} programs)

@@ -17,6 +17,7 @@
 
 #include "bench/processes.hpp"
 #include "bench/restart_probe.hpp"
+#include "support/places.hpp"
 
 namespace {
 
@@ -28,7 +29,7 @@ struct Arguments {
   int torchrun_runs = 3;
   std::vector<int> counts;
   std::string program = "/bin/true";
-  std::string drun = DRUN_BIN_DIR "/drun";
+  std::string drun = drun::places::program("drun");
 };
 
 struct Contender {
@@ -100,7 +101,9 @@ std::string torchrun_missing(const Arguments& arguments) {
 }
 
 std::vector<Contender> launchers(const Arguments& arguments) {
-  Contender loop{"loop", "", arguments.runs, {DRUN_BENCH_LOOP}, {arguments.program}, {}};
+  Contender loop{
+      "loop", "", arguments.runs, {drun::places::test_program("fork_loop")}, {arguments.program},
+      {}};
   Contender drun{"drun",
                  "",
                  arguments.runs,

@@ -29,6 +29,7 @@
 #include "drun/store/server.hpp"
 #include "launcher/backend/store_backend.hpp"
 #include "rendezvous/participant.hpp"
+#include "support/places.hpp"
 
 namespace {
 
@@ -55,7 +56,7 @@ class StoreProcess {
     if (pid_ == 0) {
       ::dup2(ends[1], STDOUT_FILENO);
       ::close(ends[0]);
-      const std::string program = std::string(DRUN_BIN_DIR) + "/drun-store";
+      const std::string program = places::program("drun-store");
       ::execl(program.c_str(), "drun-store", "--bind", "127.0.0.1", "--port", "0",
               static_cast<char*>(nullptr));
       std::_Exit(127);

@@ -18,6 +18,7 @@
 #include "bench/load.hpp"
 #include "bench/server_process.hpp"
 #include "store/protocol/tcpstore_codec.hpp"
+#include "support/places.hpp"
 
 namespace drun::bench {
 namespace {
@@ -63,7 +64,7 @@ struct Settings {
   double seconds = 2;
   std::size_t repeat = 3;
   bool pin = false;
-  std::string drun_store = DRUN_BIN_DIR "/drun-store";
+  std::string drun_store = places::program("drun-store");
   std::string python = "/usr/bin/python3";
 };
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "support/drun_process.hpp"
+#include "support/places.hpp"
 
 namespace drun::test {
 namespace {
@@ -15,8 +16,8 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-const std::string kExamples = std::string(DRUN_SOURCE_DIR) + "/examples/";
-const std::string kAllreduce = std::string(DRUN_BIN_DIR) + "/allreduce";
+const std::string kExamples = places::source("examples/");
+const std::string kAllreduce = places::program("allreduce");
 
 TEST(ExamplesTest, AllreduceOnOneNode) {
   const Finished finished = run_drun({"--nproc-per-node", "3", kAllreduce});

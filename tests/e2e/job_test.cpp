@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "support/drun_process.hpp"
+#include "support/places.hpp"
 
 namespace drun::test {
 namespace {
@@ -388,8 +389,8 @@ TEST(RestartTest, EndsWithTheFailureWhenTheBudgetIsSpent) {
 
 TEST(RestartTest, EveryRoundHasAnEmptyWorkersStore) {
   const ReservedPort port;
-  const auto agent = two_nodes(port, "2") +
-                     Arguments{"--max-restarts", "1", std::string(DRUN_BIN_DIR) + "/store_worker"};
+  const auto agent =
+      two_nodes(port, "2") + Arguments{"--max-restarts", "1", places::program("store_worker")};
   const auto finished = run_together({agent, agent});
   expect_all(finished, 0);
   EXPECT_THAT(lines_of(finished), SizeIs(8)) << finished[0].err << finished[1].err;

@@ -17,6 +17,7 @@
 
 #include "store/protocol/control_protocol.hpp"
 #include "support/drun_process.hpp"
+#include "support/places.hpp"
 #include "support/scripted_peer.hpp"
 
 namespace drun::test {
@@ -42,9 +43,8 @@ class Store {
  public:
   explicit Store(const std::string& port, const Arguments& more = {}) {
     Launch launch;
-    launch.argv = Arguments{std::string(DRUN_BIN_DIR) + "/drun-store", "--bind", "127.0.0.1",
-                            "--port", port} +
-                  more;
+    launch.argv =
+        Arguments{places::program("drun-store"), "--bind", "127.0.0.1", "--port", port} + more;
     process_ = std::make_unique<DrunProcess>(std::move(launch));
     EXPECT_TRUE(process_->wait_for_out("\n")) << process_->err();
   }

@@ -23,6 +23,7 @@
 
 #include "launcher/process/descendants.hpp"
 #include "support/guardian_driver.hpp"
+#include "support/places.hpp"
 #include "support/survivors.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -165,9 +166,9 @@ class SurvivorDrunTest : public testing::TestWithParam<std::size_t> {
     ::setenv("TMPDIR", temporary_.file("").c_str(), 1);
     ::dup2(out.write.get(), 1);
     ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), 2);
-    ::execl(DRUN_BIN_DIR "/drun", "drun", "--standalone", "--nproc-per-node", "2",
-            "--shutdown-timeout", "50ms", DRUN_SURVIVOR, kind.c_str(), exits ? "exit" : "stay",
-            end == End::Failure ? "3" : "0", nullptr);
+    ::execl(places::program("drun").c_str(), "drun", "--standalone", "--nproc-per-node", "2",
+            "--shutdown-timeout", "50ms", places::test_program("survivor").c_str(), kind.c_str(),
+            exits ? "exit" : "stay", end == End::Failure ? "3" : "0", nullptr);
     ::_exit(127);
   }
 

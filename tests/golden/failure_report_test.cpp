@@ -7,13 +7,15 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "support/places.hpp"
+
 namespace drun::launcher {
 namespace {
 
 using rendezvous::FailureSummary;
 
 void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(DRUN_SOURCE_DIR) + "/tests/golden/failure_report/" + name;
+  const std::string path = places::source("tests/golden/failure_report/") + name;
   if (std::getenv("DRUN_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
   std::ifstream file(path);
   const std::string expected{std::istreambuf_iterator<char>(file), {}};

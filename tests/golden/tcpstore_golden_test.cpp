@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "store/protocol/bytes.hpp"
+#include "support/places.hpp"
 #include "support/test_peer.hpp"
 
 namespace drun::store {
@@ -71,7 +72,7 @@ constexpr std::size_t kShortSize = 500;
 constexpr std::size_t kLongRecord = 700;
 
 std::vector<Record> load(const std::string& name, std::size_t big_size) {
-  std::ifstream file(std::string(DRUN_SOURCE_DIR "/tests/golden/tcpstore/") + name);
+  std::ifstream file(places::source("tests/golden/tcpstore/") + name);
   std::vector<Record> records;
   for (std::string line; std::getline(file, line);) {
     const auto json = nlohmann::json::parse(line);

@@ -21,6 +21,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "support/places.hpp"
+
 namespace drun::test {
 namespace {
 
@@ -364,7 +366,7 @@ Finished run_drun(std::vector<std::string> arguments, Launch launch, millisecond
 
 std::string drun_path() {
   const char* chosen = std::getenv("DRUN_UNDER_TEST");
-  return chosen != nullptr ? chosen : std::string(DRUN_BIN_DIR) + "/drun";
+  return chosen != nullptr ? chosen : places::program("drun");
 }
 
 std::string python_with_torch() {

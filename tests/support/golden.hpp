@@ -8,10 +8,12 @@
 
 #include <gtest/gtest.h>
 
+#include "support/places.hpp"
+
 namespace drun::test {
 
 inline void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(DRUN_SOURCE_DIR) + "/tests/golden/" + name;
+  const std::string path = places::source("tests/golden/") + name;
   if (std::getenv("DRUN_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path) << text;
     return;

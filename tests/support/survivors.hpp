@@ -24,6 +24,7 @@
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/descendants.hpp"
 #include "support/guardian_driver.hpp"
+#include "support/places.hpp"
 
 namespace drun::process::test {
 
@@ -35,7 +36,7 @@ struct Helpers {
 // The kinds of process that tests/support/survivor.cpp can leave behind.
 inline std::vector<std::string> survivor_kinds() {
   std::vector<std::string> result;
-  FILE* list = ::popen(DRUN_SURVIVOR " --kinds", "r");
+  FILE* list = ::popen((places::test_program("survivor") + " --kinds").c_str(), "r");
   char line[256];
   while (list != nullptr && std::fgets(line, sizeof line, list) != nullptr)
     result.emplace_back(line, std::strcspn(line, "\n"));

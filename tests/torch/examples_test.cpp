@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "support/drun_process.hpp"
+#include "support/places.hpp"
 
 namespace drun::test {
 namespace {
@@ -88,7 +89,7 @@ class TorchJob {
 };
 
 std::string example(const std::string& name) {
-  return std::string(DRUN_SOURCE_DIR) + "/examples/pytorch/" + name;
+  return places::source("examples/pytorch/") + name;
 }
 
 class TorchExamplesTest : public testing::TestWithParam<Nodes> {

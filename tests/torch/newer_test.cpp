@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "support/drun_process.hpp"
+#include "support/places.hpp"
 
 namespace drun::test {
 namespace {
@@ -20,7 +21,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr milliseconds kTorchPatience{150'000};
-const std::string kSource = DRUN_SOURCE_DIR;
+const std::string kSource = places::source();
 
 enum class Store { Rank0, Agent };
 

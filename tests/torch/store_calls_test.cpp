@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "support/drun_process.hpp"
+#include "support/places.hpp"
 
 namespace drun::test {
 namespace {
@@ -17,7 +18,7 @@ using testing::Contains;
 using testing::StartsWith;
 
 constexpr milliseconds kTorchPatience{140'000};
-const std::string kSource = DRUN_SOURCE_DIR;
+const std::string kSource = places::source();
 const std::string kStoreCalls = kSource + "/tests/torch/store_calls.py";
 
 // A command that runs the script, to which the server's address is added.
@@ -30,7 +31,7 @@ void compare_with_torchs_server(const Arguments& command) {
     return DrunProcess(launch).finish(kTorchPatience);
   };
   DrunProcess store(
-      Launch{{DRUN_BIN_DIR "/drun-store", "--bind", "127.0.0.1", "--port", "0"}, {}, {}});
+      Launch{{places::program("drun-store"), "--bind", "127.0.0.1", "--port", "0"}, {}, {}});
   ASSERT_TRUE(store.wait_for_out("\n")) << store.err();
   const Finished with_ours = run(store.out().substr(0, store.out().find('\n')));
   const Finished with_torchs = run("own");

@@ -16,6 +16,7 @@
 #include "support/awaited_client.hpp"
 #include "support/drun_process.hpp"
 #include "support/every_call.hpp"
+#include "support/places.hpp"
 
 namespace drun::test {
 namespace {
@@ -24,7 +25,7 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 constexpr milliseconds kTorchPatience{150'000};
-const std::string kDrunctl = DRUN_BIN_DIR "/drunctl";
+const std::string kDrunctl = places::program("drunctl");
 
 // Serves three empty stores; Debian's torch 2.x has no libuv, and 1.13 no such argument.
 constexpr const char* kServers = R"(
@@ -55,7 +56,7 @@ class TorchServerTest : public testing::TestWithParam<Release> {
       launch.argv = {python, "-c", kServers};
     } else {
       if (::geteuid() != 0) GTEST_SKIP() << "entering another Debian's folder needs root";
-      const std::string tool = DRUN_SOURCE_DIR "/scripts/torch-chroot";
+      const std::string tool = places::source("scripts/torch-chroot");
       if (DrunProcess(torch({tool, "path", folder})).finish().code != 0)
         GTEST_SKIP() << "no folder with a newer torch: scripts/torch-chroot create " << folder;
       launch = torch({tool, "run", folder, "/usr/bin/python3", "-c", kServers});

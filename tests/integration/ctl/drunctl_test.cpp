@@ -9,6 +9,7 @@
 
 #include "drun/store/client.hpp"
 #include "support/drun_process.hpp"
+#include "support/places.hpp"
 #include "support/store_thread.hpp"
 
 namespace drun::store {
@@ -20,7 +21,7 @@ using test::Finished;
 using test::kPatience;
 using testing::HasSubstr;
 
-const std::string kDrunctl = DRUN_BIN_DIR "/drunctl";
+const std::string kDrunctl = places::program("drunctl");
 
 class DrunctlTest : public testing::Test {
  protected:

@@ -26,6 +26,7 @@
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/guardian.hpp"
 #include "support/guardian_driver.hpp"
+#include "support/places.hpp"
 #include "support/survivors.hpp"
 
 namespace drun::process::test {
@@ -110,7 +111,7 @@ int run_agent(End end, const std::string& kind, const Place& place, int report) 
   const bool exits = end == End::Success || end == End::Failure;
   for (WorkerId id = 0; id < kWorkers; ++id) {
     Pipe out;
-    std::vector<std::string> argv{DRUN_SURVIVOR, kind, exits ? "exit" : "stay",
+    std::vector<std::string> argv{places::test_program("survivor"), kind, exits ? "exit" : "stay",
                                   end == End::Failure ? "3" : "0"};
     auto request = Driver::request(id, std::move(argv));
     request.standard_output = std::move(out.write);

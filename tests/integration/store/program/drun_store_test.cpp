@@ -16,6 +16,7 @@
 #include "drun/store/client.hpp"
 #include "support/drun_process.hpp"
 #include "support/full_pipe.hpp"
+#include "support/places.hpp"
 #include "support/process_state.hpp"
 
 namespace drun::store {
@@ -27,7 +28,7 @@ using test::Finished;
 using test::kPatience;
 using testing::HasSubstr;
 
-const std::string kDrunStore = DRUN_BIN_DIR "/drun-store";
+const std::string kDrunStore = places::program("drun-store");
 
 test::Launch launch(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), kDrunStore);

@@ -12,6 +12,7 @@
 #include "launcher/command_line/values.hpp"
 #include "support/golden.hpp"
 #include "support/options_support.hpp"
+#include "support/places.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -107,7 +108,7 @@ std::string flag_table() {
 }
 
 TEST(HelpTest, TheDocumentListsEveryFlag) {
-  const std::string path = std::string(DRUN_SOURCE_DIR) + "/docs/cli.md";
+  const std::string path = places::source("docs/cli.md");
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
