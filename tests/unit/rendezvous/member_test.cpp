@@ -156,6 +156,16 @@ TEST_F(MemberTest, SaysThatItHasLeftWhenNothingRunsAnyMore) {
   EXPECT_FALSE(after.published[0].claim);
 }
 
+TEST_F(MemberTest, AFailureOfWorkersThatWereToldToStopIsNobodysNews) {
+  run(1);
+  round(1, Phase::Stopping);
+  advance();
+  ASSERT_TRUE(done().stop);
+  member_->on_workers_failed(1, {});
+  advance();
+  EXPECT_TRUE(done().published.empty());
+}
+
 TEST_F(MemberTest, NeverStartsTheSameRoundTwice) {
   run(1);
   member_->on_workers_failed(1, {});

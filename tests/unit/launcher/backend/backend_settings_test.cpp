@@ -28,5 +28,14 @@ TEST(BackendSettingsTest, LetsTheSessionOutliveTheAgentsOwnLimit) {
   EXPECT_EQ(store.connect_timeout, seconds(5));
 }
 
+TEST(BackendSettingsTest, BoundsTheStoresAnswersAsAskedFor) {
+  Options options;
+  options.conf.heartbeat_timeout = seconds(11);
+  options.conf.read_timeout = seconds(12);
+  const auto store = control_options(options, {}, seconds(5));
+  EXPECT_EQ(store.heartbeat_timeout, seconds(11));
+  EXPECT_EQ(store.read_timeout, seconds(12));
+}
+
 }  // namespace
 }  // namespace drun::launcher

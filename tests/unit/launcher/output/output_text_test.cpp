@@ -26,6 +26,7 @@ TEST(HarmlessLineTest, ShowsWhatATerminalWouldShowAndNothingThatActs) {
        "gr\xc3\xbc\xc3\x9f \xe2\x9c\x93 \xf0\x9f\x99\x82"},
       {"\x1b[31mred\x1b[0m", "red"},
       {"\x1b[2J\x1b[Hgone", "gone"},
+      {"\x1b[3~ and \x1b[2@both ends of its final bytes", " and both ends of its final bytes"},
       {"\x1b]0;title\atext", "text"},
       {"\x1b]0;title\x1b\\text", "text"},
       {"\x1bPdata\x1b\\text", "text"},

@@ -121,6 +121,19 @@ TEST_F(SnapshotWriterTest, WritesTheStateOfTheMoment) {
   EXPECT_EQ(files(), 1);
 }
 
+TEST_F(SnapshotWriterTest, SaysOnceThatItCouldNotBegin) {
+  std::filesystem::create_directory(directory.file("folder"));
+  path = directory.file("folder/snapshot");
+  SnapshotWriter writer(open());
+  std::filesystem::rename(directory.file("folder"), directory.file("elsewhere"));
+  writer.start(store.table, store.sessions, store.budget.used());
+  const std::optional<Status> result = writer.take_result();
+  ASSERT_TRUE(result);
+  ASSERT_FALSE(*result);
+  EXPECT_THAT(result->error().what(), HasSubstr("create"));
+  EXPECT_FALSE(writer.take_result());
+}
+
 TEST_F(SnapshotWriterTest, TheLastOneComesBehindOneUnderWay) {
   put("large", std::string(kLarge, 'x'));
   SnapshotWriter writer(open());

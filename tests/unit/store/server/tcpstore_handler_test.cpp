@@ -468,6 +468,20 @@ TEST_F(TcpStoreHandlerTest, AReplyBeyondTheLimitCloses) {
   EXPECT_EQ(reader.list(Op::MultiGet, {"k"}).size(), 58U);
   reader.list(Op::MultiGet, {"k", "k", "k"});
   EXPECT_TRUE(reader.is_closed());
+  EXPECT_STREQ(reader.close_reason(), "reply too long");
+}
+
+TEST_F(TcpStoreRequestsTest, AListOfKeysBeyondTheLimitCloses) {
+  Limits limits;
+  limits.unread_bytes = 100;
+  PeerWorld small(limits);
+  Client lister(small);
+  lister.ask(Op::Set, std::string(50, 'a'), "");
+  EXPECT_EQ(lister.ask(Op::ListKeys).size(), 66U);
+  lister.ask(Op::Set, std::string(50, 'b'), "");
+  lister.ask(Op::ListKeys);
+  EXPECT_TRUE(lister.is_closed());
+  EXPECT_STREQ(lister.close_reason(), "reply too long");
 }
 
 TEST_F(TcpStoreHandlerTest, APeerThatDoesNotReadIsPausedAndLosesNothing) {
