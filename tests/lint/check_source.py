@@ -42,6 +42,12 @@ CONFINED = {
     r"spdlog/": r"src/base/log\.cpp$",
     r"nlohmann/json\.hpp": r"(\.cpp|src/rendezvous/json_reader\.hpp)$",
 }
+# The target that stands for a library whose headers the compiler finds without it.
+LIBRARIES = {
+    r"asio(/|\.hpp)": "Asio::Asio",
+    r"CLI/": "CLI11::CLI11",
+    r"nlohmann/": "nlohmann_json::nlohmann_json",
+}
 # The place where one of us happened to work, and notes to ourselves.
 PLACES = re.compile(r"(?<![\w.])/[w]ork/|/[h]ome/[a-z]|/[U]sers/|\.\./[s]hared\b")
 NOTES = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
@@ -62,6 +68,7 @@ class Rooms:
         """`lists`: the text of each room's CMakeLists.txt without comments, by room."""
         self.public = {}  # "store/client.hpp" (below include/drun/) -> room
         self.depends = {}  # room -> rooms
+        self.lists = lists
         targets = {}
         for room, text in lists.items():
             for name, arguments in re.findall(r"drun_add_(?:library|program)\(([\w-]+)\s([^)]*)\)", text):
@@ -123,100 +130,33 @@ def check_includes(path, text, rooms):
             yield number, f"a public header must not include the private {name}"
         if me == "launcher/process" and re.match(r"asio/ip/|netinet/|arpa/|netdb", name):
             yield number, f"process has no network: {name}"
+        for library, target in LIBRARIES.items():
+            if re.match(library, name) and target not in rooms.lists[me]:
+                yield number, f"the target of {me} does not depend on {target} ({name})"
         for library, home in CONFINED.items():
             if re.match(library, name) and not re.search(home, path):
                 yield number, f"{name} belongs in {home.rstrip('$')} only"
 
 
-def code_tokens(text):
-    """(line, token) of C++ text without comments, literals and preprocessor lines."""
-    def blank(match):
-        return re.sub(r"[^\n]", " ", match[0])
+def check_cycles(texts):
+    """`texts`: of the sources, by path. No file includes itself, however long the way."""
+    graph = {}
+    for path, text in texts.items():
+        names = re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.M)
+        graph[path] = [place + name for name in names for place in ("src/", "include/", "tests/")
+                       if place + name in texts]
+    done = set()
 
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", blank, text, flags=re.S)
-    text = re.sub(r'"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\'', blank, text)
-    text = re.sub(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", blank, text, flags=re.M)
-    for match in re.finditer(r"\w+|->|::|&&|\S", text):
-        yield text.count("\n", 0, match.start()) + 1, match[0]
+    def visit(path, way):
+        if path in way:
+            yield path, 1, "includes itself: " + " -> ".join((*way[way.index(path):], path))
+        elif path not in done:
+            for other in graph[path]:
+                yield from visit(other, (*way, path))
+            done.add(path)
 
-
-class Statement:
-    """What one full-expression (or the head of a compound statement) contains."""
-
-    def __init__(self):
-        self.await_line = 0
-        self.braces = False  # a braced initialiser
-        self.closure = False  # a lambda with a capture
-
-    def risky(self):
-        return self.await_line and (self.braces or self.closure)
-
-
-def risky_awaits(text):
-    """Lines of a co_await that shares its full-expression with a braced temporary or a closure.
-
-    GCC 12 destroys such a temporary twice (docs/coroutines.md): give it a name first.
-    """
-    statement = Statement()
-    blocks = []  # ("block" | "lambda" | "braces", the statement around it)
-    brackets = []  # of what is open: is it the capture or the parameters of a lambda?
-    previous, lambda_head, since_paren = "", False, ""
-    for line, token in code_tokens(text):
-        if token == "co_await":
-            statement.await_line = statement.await_line or line
-        elif token == "[":
-            introduces = not (re.match(r"\w|[\])]", previous) and previous not in KEYWORDS)
-            brackets.append(["[", introduces and previous != "[", False])
-        elif token == "(":
-            brackets.append(["(", lambda_head and previous == "]", False])
-        elif token in ")]" and brackets:
-            kind, of_lambda, filled = brackets.pop()
-            lambda_head = of_lambda
-            since_paren = ""
-            if kind == "[" and of_lambda and filled:
-                statement.closure = True
-        elif token == "{":
-            if lambda_head:
-                kind = "lambda"
-            elif previous in BLOCK_OPENERS or (previous == ">" and "->" in since_paren):
-                kind = "block"
-            elif re.search(r"->[\w:<>&* ]*$", since_paren) or "namespace" in since_paren:
-                kind = "block"
-            else:
-                kind = "braces"
-            if kind == "braces":
-                statement.braces = True
-            elif kind == "block" and statement.risky():
-                yield statement.await_line
-            blocks.append((kind, statement, brackets))
-            if kind != "braces":
-                statement, brackets = Statement(), []
-            since_paren, lambda_head = "", False
-        elif token == "}" and blocks:
-            if statement.risky() and blocks[-1][0] != "braces":
-                yield statement.await_line
-            kind, outer, brackets = blocks.pop()
-            statement = Statement() if kind == "block" else outer
-            since_paren = ""
-        elif token == ";" and not brackets:
-            if statement.risky():
-                yield statement.await_line
-            statement, lambda_head, since_paren = Statement(), False, ""
-        else:
-            if not re.match(r"->|::|[\w<>&*,]", token):
-                lambda_head = False
-        if token not in "[({":
-            for bracket in brackets:
-                if token != "]":
-                    bracket[2] = True
-        if token not in "()[]{};":
-            since_paren += token + " "
-        previous = token
-
-
-KEYWORDS = {"return", "co_return", "co_yield", "co_await", "case", "throw", "else", "do"}
-BLOCK_OPENERS = {"", ")", ";", "{", "}", "else", "do", "try", "const", "noexcept", "override",
-                 "final", "mutable", ":"}
+    for path in graph:
+        yield from visit(path, ())
 
 
 def check_lines(path, text):
@@ -228,8 +168,6 @@ def check_lines(path, text):
         if pathlib.PurePath(path).suffix in SOURCE_SUFFIXES:
             if re.search(r"GTEST_SKIP\(\)\s*;", line):
                 yield number, "a skipped test must say why"
-            if re.search(r"\basio::detached\b", line):
-                yield number, "detached coroutines lose their exceptions"
             if re.search(r"\bDISABLED_\w", line):
                 yield number, "a test that never runs"
 
@@ -242,16 +180,36 @@ def check_headers(path, text):
             yield 1, "a header begins with what it is for"
 
 
+def named_in_lists(lists):
+    """The files that CMake lists name, relative to the root. `lists`: text without comments, by path."""
+    for path, text in lists.items():
+        folder = path.rpartition("/")[0]
+        for word in re.findall(r"[\w./${}-]+", text):
+            if word.startswith("${PROJECT_SOURCE_DIR}/"):
+                yield word.partition("/")[2]
+            elif word.startswith("drun/"):
+                yield "include/" + word
+            yield f"{folder}/{word}" if folder else word
+
+
 def check_listed(files, lists):
-    """Every source is built, every public header is installed: named in some CMake list."""
-    words = set(re.findall(r"[\w./-]+", lists))
-    names = {word.rsplit("/", 1)[-1] for word in words}
+    """Every source is built and every public header is installed: the list of a folder names it."""
+    named = set(named_in_lists(lists))
     for path in files:
-        source = re.match(r"(src|tests|examples)/.*\.cpp$", path)
-        if source and path.rsplit("/", 1)[-1] not in names:
+        if re.match(r"(src|tests|examples)/.*\.cpp$", path) and path not in named:
             yield path, 1, "is in no CMake list, so it is never built"
-        if path.startswith("include/") and path.removeprefix("include/") not in words:
+        if path.startswith("include/") and path not in named:
             yield path, 1, "is in no HEADERS list, so it is not installed"
+
+
+def check_documents(files, texts):
+    """What a document names in backticks as a place of the tree is there. `texts`: of documents, by path."""
+    places = set(files) | {path.rpartition("/")[0] for path in files}
+    places |= {"/".join(place.split("/")[:length]) for place in places for length in range(1, 9)}
+    for path, text in texts.items():
+        for match in re.finditer(r"`((?:src|include|tests|docs|scripts|examples|cmake)/[\w./-]+)`", text):
+            if match[1].rstrip("/") not in places:
+                yield path, text.count("\n", 0, match.start()) + 1, f"there is no {match[1]}"
 
 
 def tree(root):
@@ -269,7 +227,7 @@ def lists_of_rooms(root):
 
 
 def violations(root):
-    paths, lists = [], []
+    paths, lists, sources, documents = [], {}, {}, {}
     rooms = Rooms(dict(lists_of_rooms(root)))
     yield from check_rooms(rooms)
     for path, file in tree(root):
@@ -278,18 +236,21 @@ def violations(root):
             text = file.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
+        if path.endswith(".md"):
+            documents[path] = text
         if path.endswith((".cmake", "CMakeLists.txt")):
-            lists.append(re.sub(r"#.*", "", text))
+            lists[path] = re.sub(r"#.*", "", text)
         for number, what in check_lines(path, text):
             yield path, number, what
         if pathlib.PurePath(path).suffix in SOURCE_SUFFIXES:
+            sources[path] = text
             for number, what in check_includes(path, text, rooms):
                 yield path, number, what
             for number, what in check_headers(path, text):
                 yield path, number, what
-            for number in risky_awaits(text):
-                yield path, number, "name the braced value or lambda before co_await"
-    yield from check_listed(paths, "\n".join(lists))
+    yield from check_listed(paths, lists)
+    yield from check_cycles(sources)
+    yield from check_documents(paths, documents)
 
 
 def main():

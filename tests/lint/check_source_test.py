@@ -4,50 +4,6 @@ import unittest
 import check_source
 
 
-def awaits(code):
-    return list(check_source.risky_awaits("awaitable<void> f() {\n" + code + "\n}\n"))
-
-
-class RiskyAwaits(unittest.TestCase):
-    def test_finds_each_form_that_gcc_12_breaks(self):
-        for code in (
-            "r = co_await agg(Agg{text, 1});",
-            "r = co_await agg({text, 1});",
-            "r = co_await agg(Agg{.a = text});",
-            "r = plain(Agg{text, 1}, co_await one());",
-            "v.push_back(Agg{text, co_await one()});",
-            "Agg a{.s = text, .n = co_await one()};",
-            "co_await f([text] { return text.size(); });",
-            "co_await f([&, text](int n) mutable { use(n); });",
-            "co_await co_spawn(ex, [s]() -> awaitable<void> { co_return; }, use_awaitable);",
-            "if (co_await f(Agg{1})) { g(); }",
-            "for (;;) { auto x = co_await f({1, 2}); }",
-        ):
-            self.assertEqual(awaits(code), [2], code)
-
-    def test_leaves_named_values_and_plain_blocks_alone(self):
-        for code in (
-            "Agg a{text, 1};\nr = co_await agg(a);",
-            "r = co_await ctor(Ctor(text, 1));",
-            "auto aw = agg(Agg{text, 1});\nr = co_await std::move(aw);",
-            "auto f = [text] { return text.size(); };\nr = f() + co_await one();",
-            "while (true) { auto x = co_await ret(); use(x); }",
-            "if (co_await f()) { g(); } else { co_await h(); }",
-            "try { co_await f(); } catch (const std::exception& e) { g({1, 2}); }",
-            "for (int i = 0; i < 2; ++i) { co_await f(); }",
-            "auto g = [] { return Agg{1}; };\nco_await h();",
-            "co_await f([] { return 1; });",
-            "a[i] = co_await f(b[2]);",
-            "co_return Agg{text, 1};",
-            'log("co_await {}");\ng(Agg{1});  // co_await',
-        ):
-            self.assertEqual(awaits(code), [], code)
-
-    def test_looks_inside_a_lambda_that_is_a_coroutine(self):
-        code = "group.spawn([this] {\n  co_await f(Agg{1});\n});"
-        self.assertEqual(awaits(code), [3])
-
-
 def rooms(**changed):
     """Some rooms of the tree, as their lists describe them."""
     lists = {
@@ -58,6 +14,8 @@ def rooms(**changed):
         "store/server": "drun_add_library(store_server SOURCES c.cpp DEPENDS drun::store_protocol)",
         "rendezvous": "drun_add_library(rendezvous SOURCES d.cpp DEPENDS drun::base)",
         "launcher/process": "drun_add_library(process SOURCES e.cpp DEPENDS drun::base)",
+        "launcher/backend": "drun_add_library(backend SOURCES g.cpp DEPENDS drun::base "
+                            "PRIVATE_DEPENDS Asio::Asio)",
         "launcher/agent": "drun_add_library(agent SOURCES f.cpp DEPENDS drun::rendezvous drun::process)",
     }
     lists.update((room.replace("__", "/"), text) for room, text in changed.items())
@@ -87,6 +45,8 @@ class Layering(unittest.TestCase):
         for path, line in (
             ("src/store/client/b.cpp", '#include "store/protocol/bytes.hpp"'),
             ("src/launcher/agent/agent.cpp", '#include "launcher/workers/worker_group.hpp"'),
+            ("src/launcher/agent/agent.cpp", "#include <asio/ip/tcp.hpp>"),
+            ("src/rendezvous/d.cpp", "#include <nlohmann/json.hpp>"),
         ):
             self.assertRegex(includes(path, line)[0], "does not depend on", (path, line))
 
@@ -104,7 +64,7 @@ class Layering(unittest.TestCase):
             ("src/launcher/agent/agent.cpp", '#include "rendezvous/participant.hpp"'),
             ("src/launcher/agent/agent.cpp", '#include "launcher/process/guardian.hpp"'),
             ("src/store/server/session.cpp", '#include "store/protocol/bytes.hpp"'),
-            ("src/store/server/server.cpp", "#include <asio/ip/tcp.hpp>"),
+            ("src/launcher/backend/g.cpp", "#include <asio/ip/tcp.hpp>"),
             ("include/drun/store/client.hpp", '#include "drun/base/result.hpp"'),
             ("src/launcher/process/spawn.cpp", "#include <sys/wait.h>"),
         ):
@@ -131,11 +91,46 @@ class Lines(unittest.TestCase):
 
 
 class Lists(unittest.TestCase):
+    FILES = ["tests/unit/base/a_test.cpp", "src/base/b.cpp", "include/drun/base/c.hpp", "tests/support/d.cpp"]
+
+    def unlisted(self, **lists):
+        lists = {path.replace("__", "/") + "/CMakeLists.txt": text for path, text in lists.items()}
+        return [path for path, *_ in check_source.check_listed(self.FILES, lists)]
+
     def test_finds_what_nobody_builds_or_installs(self):
-        files = ["tests/unit/a_test.cpp", "src/base/b.cpp", "include/drun/base/c.hpp"]
-        self.assertEqual(len(list(check_source.check_listed(files, ""))), 3)
-        lists = "unit/a_test.cpp b.cpp drun/base/c.hpp"
-        self.assertEqual(list(check_source.check_listed(files, lists)), [])
+        self.assertEqual(self.unlisted(), self.FILES)
+
+    def test_knows_the_folder_of_a_list(self):
+        self.assertEqual(self.unlisted(
+            src__base="SOURCES b.cpp HEADERS drun/base/c.hpp",
+            tests__unit__base="SOURCES a_test.cpp ${PROJECT_SOURCE_DIR}/tests/support/d.cpp"), [])
+
+    def test_takes_no_file_of_the_same_name_for_it(self):
+        self.assertEqual(self.unlisted(
+            src="a_test.cpp b.cpp d.cpp c.hpp", tests__unit="a_test.cpp", tests__support="../d.cpp"), self.FILES)
+
+
+class Cycles(unittest.TestCase):
+    def test_finds_a_file_that_includes_itself_by_way_of_others(self):
+        found = list(check_source.check_cycles({
+            "src/a/a.hpp": '#include "a/b.hpp"', "src/a/b.hpp": "#include <drun/c.hpp>",
+            "include/drun/c.hpp": '#include "a/a.hpp"', "src/a/a.cpp": '#include "a/a.hpp"'}))
+        self.assertEqual([what for *_, what in found],
+                         ["includes itself: src/a/a.hpp -> src/a/b.hpp -> include/drun/c.hpp -> src/a/a.hpp"])
+
+    def test_leaves_two_ways_to_one_file_alone(self):
+        self.assertEqual(list(check_source.check_cycles({
+            "src/a.hpp": '#include "b.hpp"\n#include "c.hpp"', "src/b.hpp": '#include "c.hpp"',
+            "src/c.hpp": "#include <string>"})), [])
+
+
+class Documents(unittest.TestCase):
+    def test_finds_places_that_are_gone(self):
+        files = ["src/base/log.cpp", "tests/unit/base/log_test.cpp"]
+        for place in ("src/base/log.cpp", "src/base", "tests/unit", "tests/unit/"):
+            self.assertEqual(list(check_source.check_documents(files, {"a.md": f"see `{place}`"})), [], place)
+        self.assertEqual(list(check_source.check_documents(files, {"a.md": "\nsee `src/base/logs.cpp`"})),
+                         [("a.md", 2, "there is no src/base/logs.cpp")])
 
 
 if __name__ == "__main__":
