@@ -5,7 +5,7 @@ usage: run_commands.py ROOT BIN_DIR
 In README.md, docs/ and examples/, every block fenced as ```sh is run by sh -eu in a scratch folder with examples/ in it and BIN_DIR first
 in PATH. A ```text block that follows directly lists lines that must be in its output; a line "..." stands for lines left out,
 "..." within a line for any text. ```sh torch
-needs PyTorch, ```sh fails=N must exit with N, ```sh slurm is the script of a Slurm job of two nodes, whose commands are
+needs PyTorch, ```sh tree is run in the tree itself, ```sh fails=N must exit with N, ```sh slurm is the script of a Slurm job of two nodes, whose commands are
 stand-ins that start both on this machine. Blocks of other kinds are for reading only. The default
 ports become free ones, so that tests do not meet on them.
 """
@@ -106,7 +106,7 @@ def check_page(root, page, environment, python):
                 continue
             status = next((int(word[6:]) for word in words if word.startswith("fails=")), 0)
             own = in_slurm(folder, environment) if "slurm" in words else environment
-            problem, output = run(body, folder, own, status)
+            problem, output = run(body, root if "tree" in words else folder, own, status)
             missing = [text for text in expected if text != "..." and not any(
                 re.fullmatch(re.escape(text).replace(r"\.\.\.", ".*"), line) for line in output.splitlines())]
             if not problem and missing:
