@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/environment_variable.hpp"
 #include "launcher/backend/backend_settings.hpp"
 
 namespace drun::launcher {
@@ -11,26 +12,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kStopMargin{15'000};  // beyond the grace: SIGKILL, the proof, a busy machine
 
-rendezvous::ExitCodePolicy exit_code_policy(ExitCodeRule rule) {
-  switch (rule) {
-    case ExitCodeRule::First:
-      return rendezvous::ExitCodePolicy::First;
-    case ExitCodeRule::Max:
-      return rendezvous::ExitCodePolicy::Max;
-    case ExitCodeRule::Root:
-      break;
-  }
-  return rendezvous::ExitCodePolicy::Root;
-}
-
-// The value of the variable that drun was started with; empty: none.
-std::string inherited_value(const Options& options, std::string_view name_and_equals) {
-  for (const std::string_view entry : options.inherited)
-    if (entry.starts_with(name_and_equals))
-      return std::string(entry.substr(name_and_equals.size()));
-  return {};
-}
-
 }  // namespace
 
 OutputOptions output_options(const Options& options, const std::string& host_name) {
@@ -39,9 +20,11 @@ OutputOptions output_options(const Options& options, const std::string& host_nam
   result.run_id = options.run_id;
   result.host = host_name;
   // As Python's tempfile: a TMPDIR of another machine, or of a job that is over, does no harm.
-  for (const std::string_view name : {"TMP=", "TEMP=", "TMPDIR="})
-    if (const auto folder = inherited_value(options, name); !folder.empty())
+  for (const std::string_view name : {"TMP", "TEMP", "TMPDIR"}) {
+    const char* const folder = variable(options.inherited, name);
+    if (folder != nullptr && *folder != '\0')
       result.temporary.insert(result.temporary.begin(), folder);
+  }
   result.terminal = true;
   result.tail_lines = options.output.tail_lines;
   return result;
@@ -76,7 +59,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.stop_timeout = options.shutdown_timeout + kStopMargin;
   config.rank_order = options.rank_order;
   config.resize = options.resize;
-  config.exit_code = exit_code_policy(options.exit_code);
+  config.exit_code = options.exit_code;
   return config;
 }
 

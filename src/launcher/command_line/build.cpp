@@ -86,7 +86,9 @@ void build_stopping(const cli::GivenFlags& flags, Options& options) {
     }
   }
   if (const cli::Setting* setting = flags.find("exit-code")) {
-    options.exit_code = static_cast<ExitCodeRule>(parse_choice(*setting, {"root", "first", "max"}));
+    using enum rendezvous::ExitCodePolicy;
+    constexpr rendezvous::ExitCodePolicy kPolicies[] = {Root, First, Max};
+    options.exit_code = kPolicies[parse_choice(*setting, {"root", "first", "max"})];
   }
   if (const cli::Setting* setting = flags.find("restart-on")) {
     options.restart_on = parse_exit_set(*setting);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/environment_variable.hpp"
 #include "base/trimmed.hpp"
 
 namespace drun::launcher {
@@ -91,12 +92,8 @@ std::vector<Device> visible_intel(const std::vector<Device>& tiles,
 
 std::optional<std::string> variable_of(const std::vector<std::string>& environment,
                                        std::string_view name) {
-  for (const auto& entry : environment) {
-    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') {
-      return entry.substr(name.size() + 1);
-    }
-  }
-  return {};
+  const char* const value = variable(environment, name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
 std::vector<std::string> mask_entries(std::string_view mask) {

@@ -18,9 +18,6 @@ namespace drun::launcher {
 
 enum class Backend { Standalone, C10d, Static };
 enum class WorkerStore { Agent, Rank0 };
-// Whose code drun gives when several workers failed: the root cause's, the lowest rank's, the
-// highest code.
-enum class ExitCodeRule { Root, First, Max };
 
 // --rdzv-conf, with torchrun's names where they exist.
 struct RendezvousConf {
@@ -116,7 +113,7 @@ struct Options {
   // SIGTERM.
   std::optional<int> stop_signal;
   std::vector<int> forward_signals;  // delivered to the workers; the job goes on
-  ExitCodeRule exit_code = ExitCodeRule::Root;
+  rendezvous::ExitCodePolicy exit_code = rendezvous::ExitCodePolicy::Root;
   std::optional<ExitSet> restart_on;                       // nullopt: every failure
   ExitSet no_restart_on;                                   // wins over restart_on
   std::optional<std::chrono::milliseconds> timeout;        // of the job

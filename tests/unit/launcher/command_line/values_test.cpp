@@ -319,8 +319,8 @@ TEST(OptionValuesTest, WordsAreOneOfAFew) {
   EXPECT_EQ(build("").rank_order, rendezvous::RankOrder::Keep);
   EXPECT_EQ(build("--rank-order host").rank_order, rendezvous::RankOrder::Host);
   EXPECT_EQ(build("--rank-order join").rank_order, rendezvous::RankOrder::Join);
-  EXPECT_EQ(build("--exit-code first").exit_code, ExitCodeRule::First);
-  EXPECT_EQ(build("--exit-code max").exit_code, ExitCodeRule::Max);
+  EXPECT_EQ(build("--exit-code first").exit_code, rendezvous::ExitCodePolicy::First);
+  EXPECT_EQ(build("--exit-code max").exit_code, rendezvous::ExitCodePolicy::Max);
   EXPECT_EQ(build("--worker-store rank0").worker_store, WorkerStore::Rank0);
   EXPECT_EQ(requested("--gpus 0").binding, NumaBinding::None);
   EXPECT_EQ(requested("--numa-binding node").binding, NumaBinding::Node);
