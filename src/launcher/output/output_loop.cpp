@@ -67,7 +67,7 @@ void OutputLoop::run() {
     const int count = ::epoll_wait(epoll_.get(), events.data(), kEvents,
                                    timeout(std::chrono::steady_clock::now()));
     const Time now = std::chrono::steady_clock::now();
-    welcome();
+    attach_arrivals();
     bool commanded = false;
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
@@ -119,7 +119,7 @@ int OutputLoop::timeout(Time now) const {
 // ---- commands ----
 
 void OutputLoop::execute(OutputCommand& command, Time now) {
-  welcome();  // it may be about a stream that came a moment ago
+  attach_arrivals();  // it may be about a stream that came a moment ago
   switch (command.kind) {
     case OutputCommand::Kind::Tail: {
       std::vector<std::string> lines;
@@ -213,7 +213,7 @@ void OutputLoop::note_unwritten() {
 
 // ---- reading ----
 
-void OutputLoop::welcome() {
+void OutputLoop::attach_arrivals() {
   Stream* stream = arrivals_.exchange(nullptr, std::memory_order_acquire);
   while (stream != nullptr)
     join(*std::exchange(stream, stream->next_arrival));

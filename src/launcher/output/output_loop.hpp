@@ -80,7 +80,7 @@ class OutputLoop {
   void forget_written();
   void answer(std::uint64_t id, std::vector<std::string> lines);
 
-  void welcome();
+  void attach_arrivals();
   void join(Stream& stream);
   void set_ready(Stream& stream);
   void look_at_streams(Time now);

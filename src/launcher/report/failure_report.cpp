@@ -150,7 +150,7 @@ std::string describe(const rendezvous::FailureSummary& failure) {
   return text;
 }
 
-std::string essence(std::string_view traceback, const std::vector<std::string>& tail) {
+std::string headline(std::string_view traceback, const std::vector<std::string>& tail) {
   const auto lines = lines_of(traceback);
   if (!lines.empty()) return harmless_line(trimmed(lines.back()), kEssenceLimit);
   for (auto line = tail.rbegin(); line != tail.rend(); ++line)

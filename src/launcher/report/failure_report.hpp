@@ -30,7 +30,8 @@ struct ReportOptions {
 [[nodiscard]] std::string describe_duration(std::int64_t milliseconds);
 
 // The line that says most: the last line of the traceback, else of stderr.
-[[nodiscard]] std::string essence(std::string_view traceback, const std::vector<std::string>& tail);
+[[nodiscard]] std::string headline(std::string_view traceback,
+                                   const std::vector<std::string>& tail);
 
 // One line for each way in which other ranks failed, the lowest rank first: "ranks 1-7: exit code
 // 1, same error", "rank 9: killed by SIGSEGV".

@@ -50,7 +50,7 @@ void add_other(rendezvous::FailureSummary& summary, const Worker& worker, int ra
     summary.lowest_code = code;
   }
   rendezvous::add_failed(summary.others, {rank, rank}, worker.cause,
-                         essence(traceback_of(worker), tail));
+                         headline(traceback_of(worker), tail));
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ rendezvous::FailureSummary summarize(const FailedRound& round, WorkerOutput& out
   summary.lowest_rank = summary.rank;
   summary.traceback = traceback_of(worker);
   summary.tail = output.tail(first, kTailLimit);
-  summary.last_words = essence(summary.traceback, summary.tail);
+  summary.last_words = headline(summary.traceback, summary.tail);
   summary.log_file = output.log_file(first);
   summary.core_file = core_file_of(worker, round);
   if (round.one_reason) return summary;

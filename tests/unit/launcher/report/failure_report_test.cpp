@@ -80,9 +80,9 @@ TEST(DescribeOthersTest, NamesTheRanksAndWhatIsTheSame) {
 }
 
 TEST(EssenceTest, IsTheLastLineThatSaysSomething) {
-  EXPECT_EQ(essence("", {}), "");
-  EXPECT_EQ(essence("Traceback\n  x\n  ValueError: bad \n\n", {"other"}), "ValueError: bad");
-  EXPECT_EQ(essence("", {"first", "  out of luck ", " "}), "out of luck");
+  EXPECT_EQ(headline("", {}), "");
+  EXPECT_EQ(headline("Traceback\n  x\n  ValueError: bad \n\n", {"other"}), "ValueError: bad");
+  EXPECT_EQ(headline("", {"first", "  out of luck ", " "}), "out of luck");
 }
 
 TEST(RenderFailureTest, IsAtMostAsLongAsAskedFor) {
