@@ -126,7 +126,7 @@ TEST_F(SnapshotWriterTest, SaysOnceThatItCouldNotBegin) {
   path = directory.file("folder/snapshot");
   SnapshotWriter writer(open());
   std::filesystem::rename(directory.file("folder"), directory.file("elsewhere"));
-  writer.start(store.table, store.sessions, store.budget.used());
+  writer.start(store.table, store.sessions);
   const std::optional<Status> result = writer.take_result();
   ASSERT_TRUE(result);
   ASSERT_FALSE(*result);

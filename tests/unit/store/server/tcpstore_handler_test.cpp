@@ -471,7 +471,7 @@ TEST_F(TcpStoreHandlerTest, AReplyBeyondTheLimitCloses) {
   EXPECT_STREQ(reader.close_reason(), "reply too long");
 }
 
-TEST_F(TcpStoreRequestsTest, AListOfKeysBeyondTheLimitCloses) {
+TEST_F(TcpStoreHandlerTest, AListOfKeysBeyondTheLimitCloses) {
   Limits limits;
   limits.unread_bytes = 100;
   PeerWorld small(limits);
