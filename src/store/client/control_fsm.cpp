@@ -1,9 +1,7 @@
 #include "store/client/control_fsm.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-#include "drun/base/log.hpp"
 #include "store/client/client_calls.hpp"
 
 namespace drun::store {
@@ -20,31 +18,6 @@ constexpr milliseconds kGoodbyeLimit{1000};
 // A store that is ending closes a handshake once or twice; something else does so every time.
 constexpr int kHandshakesRefused = 6;
 constexpr std::size_t kLongestReply = std::size_t{1} << 30;
-
-std::vector<ControlChange> copy(const std::vector<control::Entry>& entries) {
-  std::vector<ControlChange> changes;
-  changes.reserve(entries.size());
-  for (const control::Entry& entry : entries) {
-    changes.push_back({std::string(entry.key), {}});
-    if (entry.value) changes.back().value.emplace(*entry.value);
-  }
-  return changes;
-}
-
-control::OptionalBytes view(const std::optional<std::string>& value) {
-  return value ? control::OptionalBytes(*value) : std::nullopt;
-}
-
-control::Transaction encode(const ControlTransaction& transaction) {
-  control::Transaction message;
-  for (const ControlGuard& guard : transaction.guards) {
-    message.guards.push_back({guard.key, view(guard.expected)});
-  }
-  for (const ControlWrite& write : transaction.writes) {
-    message.writes.push_back({write.key, view(write.value), write.ephemeral});
-  }
-  return message;
-}
 
 }  // namespace
 
@@ -220,147 +193,6 @@ bool ControlFsm::first_bytes_fit() const {
   if (input_.size() <= kIdEnd) return true;
   const auto type = static_cast<control::FrameType>(input_[kIdEnd]);
   return type == control::FrameType::Welcome || type == control::FrameType::VersionRefused;
-}
-
-// ---- in a connection ----
-
-template <typename Message>
-std::uint64_t ControlFsm::send(const Message& message) {
-  const std::uint64_t request = next_request_++;
-  control::encode(output_, request, control::Request(message));
-  return request;
-}
-
-void ControlFsm::send_open_session() {
-  send(control::OpenSession{static_cast<std::uint32_t>(options_.time_to_live.count()),
-                            static_cast<std::uint32_t>(options_.grace.count())});
-}
-
-void ControlFsm::send_watch(std::uint32_t name, Watch& watch) {
-  watch.request = send(control::Watch{watch.key, watch.prefix});
-  watch_of_request_[watch.request] = name;
-}
-
-void ControlFsm::send_commit(const Queued& queued) {
-  const std::size_t before = output_.size();
-  const std::uint64_t request = send(encode(queued.second));
-  const std::size_t frame = output_.size() - before;
-  if (frame - sizeof(std::uint32_t) > longest_frame_) {  // the store would close the connection
-    output_.resize(before);
-    --next_request_;
-    log::warning("a transaction of " + std::to_string(frame) + " bytes is more than " + store() +
-                 " takes");
-    events_.emplace_back(ControlCommit{queued.first, ControlOutcome::Refused});
-    return;
-  }
-  commits_[request] = queued.first;
-}
-
-void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
-  if (const auto* refused = std::get_if<control::VersionRefused>(&reply)) {
-    fail(store() + " speaks the control protocol's versions " + std::to_string(refused->lowest) +
-         " to " + std::to_string(refused->highest) + ", this program " +
-         std::to_string(control::kLowestVersion) + " to " +
-         std::to_string(control::kHighestVersion));
-    return;
-  }
-  if (const auto* welcome = std::get_if<control::Welcome>(&reply)) {
-    longest_frame_ = welcome->frame_bytes;
-    handshake_ = HandshakeStep::AwaitsSession;
-    return;
-  }
-  if (std::holds_alternative<control::Done>(reply)) {  // resumed
-    session_ready(ControlState::Up, now);
-    return;
-  }
-  if (std::holds_alternative<control::SessionEnded>(reply)) {
-    // Too late to resume: the ephemeral keys are gone, and the caller has to write them again.
-    session_.reset();
-    send_open_session();
-    return;
-  }
-  if (const auto* session = std::get_if<control::Session>(&reply)) {
-    session_ = control::ResumeSession{session->session, session->token};
-    time_to_live_ = milliseconds(session->ttl_ms);
-    session_ready(had_session_ ? ControlState::NewSession : ControlState::Up, now);
-    return;
-  }
-  if (const auto* error = std::get_if<control::Error>(&reply)) {
-    lost("it refuses a session: " + std::string(error->text), now);
-    return;
-  }
-  lost("it sent an unexpected message", now);
-}
-
-void ControlFsm::session_ready(ControlState state, Time now) {
-  std::string detail = had_session_ ? "reconnected to " + store() : "connected to " + store();
-  if (state == ControlState::NewSession) detail += ", which had ended the session";
-  had_session_ = true;
-  handshakes_refused_ = 0;
-  phase_ = Phase::Up;
-  last_error_.clear();
-  backoff_.reset();
-  next_heartbeat_ = now + time_to_live_ / 3;
-  heartbeat_sent_.reset();
-  last_heard_ = now;
-  events_.emplace_back(ControlLink{state, std::move(detail)});
-  // Watches first: what the queued transactions change then comes as changes, after the snapshots.
-  for (auto& [name, entry] : watches_)
-    send_watch(name, entry);
-  for (const Queued& queued : std::exchange(queued_, {}))
-    send_commit(queued);
-}
-
-void ControlFsm::handle(std::uint64_t request, const control::Reply& reply, Time now) {
-  if (const auto* snapshot = std::get_if<control::Snapshot>(&reply)) {
-    const auto watch = watch_of_request_.find(request);
-    if (watch != watch_of_request_.end()) {
-      events_.emplace_back(ControlSnapshot{watch->second, copy(snapshot->entries)});
-    }
-  } else if (const auto* changes = std::get_if<control::Changes>(&reply)) {
-    const auto watch = watch_of_request_.find(request);
-    if (watch != watch_of_request_.end()) {
-      events_.emplace_back(ControlChanges{watch->second, copy(changes->changes)});
-    }
-  } else if (std::holds_alternative<control::Committed>(reply)) {
-    commit_answered(request, ControlOutcome::Committed);
-  } else if (std::holds_alternative<control::Refused>(reply)) {
-    commit_answered(request, ControlOutcome::Refused);
-  } else if (const auto* error = std::get_if<control::Error>(&reply)) {
-    answered_error(request, *error, now);
-  } else if (std::holds_alternative<control::SessionEnded>(reply)) {
-    session_.reset();
-    lost("it ended the session", now);
-  } else if (request == goodbye_request_ && phase_ == Phase::Closing) {
-    over(ControlState::Closed, "left " + store());
-  }
-}
-
-void ControlFsm::commit_answered(std::uint64_t request, ControlOutcome outcome) {
-  const auto commit = commits_.find(request);
-  if (commit == commits_.end()) return;
-  events_.emplace_back(ControlCommit{commit->second, outcome});
-  commits_.erase(commit);
-}
-
-void ControlFsm::answered_error(std::uint64_t request, const control::Error& error, Time now) {
-  switch (error.code) {
-    case control::ErrorCode::Malformed:
-    case control::ErrorCode::FrameTooLong:
-      lost("it refuses a message: " + std::string(error.text), now);
-      return;
-    case control::ErrorCode::NoSession:
-      if (phase_ == Phase::Closing) {  // it was over before the goodbye came
-        over(ControlState::Closed, "left " + store());
-        return;
-      }
-      session_.reset();
-      lost("it ended the session", now);
-      return;
-    default:
-      log::warning(store() + " refuses a request: " + std::string(error.text));
-      commit_answered(request, ControlOutcome::Refused);
-  }
 }
 
 // ---- breaks, time and the end ----

@@ -116,4 +116,11 @@ class ControlFsm {
   std::string last_error_;
 };
 
+template <typename Message>
+std::uint64_t ControlFsm::send(const Message& message) {
+  const std::uint64_t request = next_request_++;
+  control::encode(output_, request, control::Request(message));
+  return request;
+}
+
 }  // namespace drun::store

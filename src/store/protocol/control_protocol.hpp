@@ -24,8 +24,10 @@ inline constexpr std::string_view kMagic{
 inline constexpr std::uint16_t kLowestVersion = 1;
 inline constexpr std::uint16_t kHighestVersion = 1;
 inline constexpr std::size_t kOpeningBytes = 12;  // magic, u16 lowest, u16 highest
+inline constexpr std::size_t kLengthBytes = 4;    // u32 length of the rest
 inline constexpr std::size_t kHeaderBytes = 13;   // u32 length of the rest, u64 request id, u8 type
 inline constexpr std::size_t kTokenBytes = 16;
+inline constexpr std::uint8_t kEphemeralFlag = 1;  // of a write
 
 enum class FrameType : std::uint8_t {
   OpenSession = 0x01,

@@ -1,6 +1,5 @@
 #include "store/server/server_loop.hpp"
 
-#include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,8 +16,6 @@
 
 #include "base/random_bytes.hpp"
 #include "drun/base/log.hpp"
-#include "store/server/listen_socket.hpp"
-#include "store/server/snapshot.hpp"
 
 namespace drun::store {
 namespace {
@@ -26,8 +23,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxEvents = 512;
-constexpr int kMaxAccepts = 64;  // of one listener before others have their turn
-constexpr Milliseconds kAcceptPause{100};
 constexpr Milliseconds kBlockedCheck{500};
 constexpr Milliseconds kLingerTime{2'000};
 // While there may be unread input that renews sessions none is ended, but for so many rounds at
@@ -111,61 +106,7 @@ void ServerLoop::watch(int fd, EventSource& source, std::uint32_t events, bool a
   source.epoll_events = events;
 }
 
-// ---- listening ----
-
-Result<Endpoint> ServerLoop::add_listener(FileDescriptor bound, Table tcpstore_table,
-                                          Listen listen) {
-  Result<Endpoint> local = local_endpoint(bound.get());
-  if (!local) return local;
-  ::fcntl(bound.get(), F_SETFL, ::fcntl(bound.get(), F_GETFL) | O_NONBLOCK);
-  ::fcntl(bound.get(), F_SETFD, FD_CLOEXEC);
-  auto listener = std::make_unique<Listener>(std::move(bound), tcpstore_table);
-  if (listen == Listen::Now) {
-    const Status started = start_listening(listener->socket.get());
-    if (!started) return started.error();
-    listener->is_listening = true;
-    watch(listener->socket.get(), *listener, EPOLLIN);
-  }
-  listeners_.push_back(std::move(listener));
-  return local;
-}
-
-void ServerLoop::accept(Listener& listener) {
-  for (int i = 0; i < kMaxAccepts; ++i) {
-    FileDescriptor socket(
-        ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (socket) {
-      add_connection(std::move(socket), listener);
-      continue;
-    }
-    switch (errno) {
-      case EAGAIN:
-        return;
-      case EMFILE:
-      case ENFILE:
-      case ENOBUFS:
-      case ENOMEM:
-        return pause(listener, errno);
-      default:  // this one connection failed before it was accepted
-        continue;
-    }
-  }
-}
-
-// Those who want to connect wait in the kernel's queue meanwhile.
-void ServerLoop::pause(Listener& listener, int error) {
-  drop_log_.report("accepting connections pauses: " + std::generic_category().message(error), now_);
-  listener.paused_until = now_ + kAcceptPause;
-  watch(listener.socket.get(), listener, 0);
-}
-
-void ServerLoop::resume_listeners() {
-  for (const auto& listener : listeners_) {
-    if (!listener->paused_until || *listener->paused_until > now_) continue;
-    listener->paused_until.reset();
-    watch(listener->socket.get(), *listener, EPOLLIN);
-  }
-}
+// ---- connections ----
 
 void ServerLoop::add_connection(FileDescriptor socket, Listener& listener) {
   if (connections_.size() >= limits_.connections) {
@@ -183,8 +124,6 @@ void ServerLoop::add_connection(FileDescriptor socket, Listener& listener) {
   ++counters_.accepted;
   counters_.connections = connections_.size();
 }
-
-// ---- connections ----
 
 void ServerLoop::request_flush(Connection& connection) {
   if (connection.is_listed) return;
@@ -254,82 +193,6 @@ void ServerLoop::check_blocked() {
     }
     ++i;
   }
-}
-
-Status ServerLoop::reset_worker_table() {
-  // Whoever waits to be accepted came for the old table: let it in, to be dropped with the others.
-  for (const auto& listener : listeners_)
-    if (listener->table == Table::Workers && listener->is_listening) accept(*listener);
-  for (std::size_t i = 0; i < connections_.size();) {
-    Connection& connection = *connections_[i];
-    if (connection.serves(worker_table_) && connection.may_be_tcpstore())
-      remove(connection);
-    else
-      ++i;
-  }
-  worker_table_.clear();
-  Status status = Done{};
-  for (const auto& listener : listeners_) {
-    if (listener->table != Table::Workers || listener->is_listening) continue;
-    const Status started = start_listening(listener->socket.get());
-    if (!started) {
-      status = started;
-      continue;
-    }
-    listener->is_listening = true;
-    watch(listener->socket.get(), *listener, EPOLLIN);
-  }
-  return status;
-}
-
-// ---- snapshots ----
-
-Status ServerLoop::use_snapshot(const std::string& file, Milliseconds interval) {
-  const auto named = [&](const Error& error) {
-    return Error(error.code(), "snapshot " + file + ": " + error.what());
-  };
-  std::string first = encode_snapshot(job_table_, sessions_);
-  append_checksum(first);
-  Result<SnapshotFile> locked = SnapshotFile::open(file, first);
-  if (!locked) return locked.error();
-  const Result<std::string> bytes = read_file(file);
-  if (!bytes) return bytes.error();
-  const Status loaded = decode_snapshot(bytes.value(), job_table_, sessions_, Clock::now());
-  if (!loaded) return named(loaded.error());
-  const Result<SnapshotFile::Replacement> replacement = locked->begin();
-  if (!replacement) return named(replacement.error());
-  locked->abandon(*replacement);
-  snapshot_.emplace(std::move(*locked));
-  snapshot_interval_ = interval;
-  next_snapshot_ = Clock::now() + interval;
-  saved_generation_ = job_table_.generation() + sessions_.generation();
-  return Done{};
-}
-
-void ServerLoop::save_snapshot_if_due() {
-  if (next_snapshot_ > now_) return;
-  next_snapshot_ = now_ + snapshot_interval_;
-  if (snapshot_->is_busy()) return;
-  if (const std::optional<Status> result = snapshot_->take_result()) note_snapshot(*result);
-  const std::uint64_t generation = job_table_.generation() + sessions_.generation();
-  if (generation == saved_generation_) return;
-  saved_generation_ = generation;
-  snapshot_->start(job_table_, sessions_);
-}
-
-// Always: a write under way may lack the last changes.
-void ServerLoop::save_last_snapshot() {
-  if (snapshot_) note_snapshot(snapshot_->write_now(job_table_, sessions_));
-}
-
-void ServerLoop::note_snapshot(const Status& result) {
-  if (!result) {
-    saved_generation_ = ~std::uint64_t{0};  // try again at the next interval
-    if (last_snapshot_) log::error("the snapshot is not up to date: " + result.error().what());
-  } else if (!last_snapshot_) {
-    log::info("the snapshot is up to date again");
-  }
-  last_snapshot_ = result;
 }
 
 // ---- the loop ----
