@@ -6,14 +6,15 @@
 namespace drun::cli {
 namespace {
 
-// argparse's rule: what begins with a dash is a flag, unless it is a negative number.
-bool looks_like_flag(std::string_view text) {
-  if (text.size() < 2 || text.front() != '-') return false;
-  return text.find_first_not_of("0123456789.", 1) != std::string_view::npos;
+bool has_dash(std::string_view text) {
+  return text.size() > 1 && text.front() == '-';
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
+// argparse's rule for the word behind a flag: with a dash it is another flag, unless it is a
+// negative number or has blanks.
+bool is_no_value(std::string_view text) {
+  return has_dash(text) && text.find(' ') == std::string_view::npos &&
+         text.find_first_not_of("0123456789.", 1) != std::string_view::npos;
 }
 
 class Rewriter {
@@ -28,7 +29,7 @@ class Rewriter {
         result_.only_words.assign(at_, end_);
         break;
       }
-      if (!looks_like_flag(word) || (!program_.runs_program && is_digit(word[1]))) {
+      if (!is_flag(word)) {
         result_.arguments.push_back(word);
         if (program_.runs_program) {
           result_.arguments.insert(result_.arguments.end(), at_, end_);
@@ -45,6 +46,12 @@ class Rewriter {
   }
 
  private:
+  // Nobody calls a program -2; a word may well be a number.
+  bool is_flag(const std::string& word) const {
+    const bool number = has_dash(word) && word[1] >= '0' && word[1] <= '9';
+    return has_dash(word) && (program_.runs_program || !number);
+  }
+
   void take_long(const std::string& word) {
     const auto equals = word.find('=');
     const Flag& flag = flag_named(program_, command_, std::string_view(word).substr(0, equals));
@@ -80,8 +87,7 @@ class Rewriter {
 
   void take_next(const Flag& flag, const std::string& shown) {
     if (at_ == end_) throw UsageError(shown + " needs a value: " + std::string(flag.metavar));
-    // As in argparse, what has blanks is no flag.
-    if (looks_like_flag(*at_) && at_->find(' ') == std::string::npos) {
+    if (is_no_value(*at_)) {
       throw UsageError(shown + " needs a value (" + std::string(flag.metavar) + ") before " +
                        quote(*at_) + "; a value that starts with a dash is written " + shown +
                        (shown.size() == 2 ? "" : "=") + *at_);

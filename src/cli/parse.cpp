@@ -81,7 +81,7 @@ CommandLine parse_command_line(const Program& program, const std::vector<std::st
   std::reverse(line.arguments.begin(), line.arguments.end());  // as CLI11 takes them
   try {
     app.parse(std::move(line.arguments));
-  } catch (const CLI::ParseError& error) {
+  } catch (const CLI::ParseError& error) {  // whatever canonical() let pass
     throw UsageError(error.what());
   }
   CommandLine result;

@@ -145,6 +145,7 @@ TEST(ArgumentsTest, MistakesAreNamed) {
             "--role=--");
   EXPECT_EQ(error_of({"--standalone=yes", "p"}), "--standalone takes no value, and got 'yes'");
   EXPECT_EQ(error_of({"-m=yes", "p"}), "-m takes no value, and got 'yes'");
+  EXPECT_THAT(error_of({"-2", "p"}), HasSubstr("unknown flag '-2'"));
 }
 
 TEST(ArgumentsTest, UnknownFlagsAreAnsweredWithTheLikelyOne) {
