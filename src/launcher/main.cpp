@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
                                            : log::Level::Info);
     for (const auto& note : options.notes)
       log::warning(note);
-    const auto error = launcher::check_launch(options);
+    const auto error = launcher::check_launch(options, options.nproc_per_node);
     if (options.dry_run) {
       if (error) log::warning("here workers would not start: cannot " + error->text());
       return print(launcher::dry_run(options));

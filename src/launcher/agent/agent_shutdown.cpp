@@ -111,10 +111,11 @@ void AgentShutdown::report() {
   output.drain(kDrainLimit);
   if (output.lost_output()) fsm_.on_output_lost();
   outcome_.exit_code = fsm_.exit_code();
-  report_outcome(parts_.options, outcome_, output.lost_logs(),
+  const Options& options = parts_.options;
+  report_outcome({options.report_file, options.output.tail_lines}, outcome_, output.lost_logs(),
                  [this](std::string text) { parts_.status.say(std::move(text)); });
   if (outcome_.failure)
-    forward_error_file(parts_.options, *outcome_.failure,
+    forward_error_file(options.inherited, *outcome_.failure,
                        parts_.workers.group().error_file(*outcome_.failure));
 }
 

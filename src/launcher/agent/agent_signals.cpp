@@ -15,20 +15,20 @@ bool ignored_by_nohup(int signal) {
   return signal == SIGHUP && ignored_from_start(signal);
 }
 
-SignalMeaning meaning_of(int signal, const Options& options) {
+SignalMeaning meaning_of(int signal, const SignalChoices& choices) {
   if (signal == SIGWINCH) return SignalMeaning::Resize;
   if (signal == SIGTSTP) return SignalMeaning::Suspend;
-  const auto& forwarded = options.forward_signals;
+  const auto& forwarded = choices.forward_signals;
   if (std::find(forwarded.begin(), forwarded.end(), signal) != forwarded.end())
     return SignalMeaning::Forward;
   return SignalMeaning::Stop;
 }
 
-std::vector<int> signals_of_agent(const Options& options) {
+std::vector<int> signals_of_agent(const SignalChoices& choices) {
   std::vector<int> signals;
-  for (const int signal : options.signals_to_handle)
+  for (const int signal : choices.signals_to_handle)
     if (!ignored_by_nohup(signal)) signals.push_back(signal);
-  signals.insert(signals.end(), options.forward_signals.begin(), options.forward_signals.end());
+  signals.insert(signals.end(), choices.forward_signals.begin(), choices.forward_signals.end());
   if (!ignored_from_start(SIGTSTP)) signals.push_back(SIGTSTP);
   signals.push_back(SIGWINCH);
   return signals;

@@ -19,10 +19,10 @@ enum class SignalMeaning {
   Forward,  // for the workers; the job goes on
   Stop,
 };
-[[nodiscard]] SignalMeaning meaning_of(int signal, const Options& options);
+[[nodiscard]] SignalMeaning meaning_of(int signal, const SignalChoices& choices);
 
 // What an agent catches.
-[[nodiscard]] std::vector<int> signals_of_agent(const Options& options);
+[[nodiscard]] std::vector<int> signals_of_agent(const SignalChoices& choices);
 
 class CaughtSignals {
  public:

@@ -81,60 +81,70 @@ struct OutputChoices {
   std::size_t tail_lines = 20;
 };
 
-struct Options {
-  // ---- who takes part ----
+// How many take part, and what they are called.
+struct JobShape {
   int min_nodes = 1;
   int max_nodes = 1;
   int nproc_per_node = 1;
-  Backend backend = Backend::Standalone;
-  // For C10d and Static. Port 0 only with local_nodes > 0: any free port, told to the local agents.
-  Endpoint endpoint;
+  int max_restarts = 0;
   std::string run_id;
   bool fresh_run_id = false;  // made up for this job; nobody asked for it
-  RendezvousConf conf;
-  std::optional<int> node_rank;              // asked for
-  bool node_rank_is_wish = false;            // another will do where it is taken
-  std::optional<std::string> local_addr;     // an address or a host name
-  std::optional<std::uint16_t> master_port;  // fixes MASTER_PORT; unset: any free port
-  int max_restarts = 0;
   std::string role = "default";
   WorkerStore worker_store = WorkerStore::Agent;
   int local_nodes = 0;  // > 0: this many agents on this machine
   int local_node = -1;  // >= 0: this agent is one of them, counted from 0
+};
+
+// How the nodes find each other, and what they agree on.
+struct MeetingChoices {
+  Backend backend = Backend::Standalone;
+  // For C10d and Static. Port 0 only with local_nodes > 0: any free port, told to the local agents.
+  Endpoint endpoint;
+  RendezvousConf conf;
+  std::optional<int> node_rank;              // asked for
+  bool node_rank_is_wish = false;            // another will do if it is taken
+  std::optional<std::string> local_addr;     // an address or a host name
+  std::optional<std::uint16_t> master_port;  // fixes MASTER_PORT; unset: any free port
   rendezvous::Resize resize = rendezvous::Resize::Now;
   rendezvous::RankOrder rank_order = rendezvous::RankOrder::Keep;
+  rendezvous::ExitCodePolicy exit_code = rendezvous::ExitCodePolicy::Root;
+};
 
-  // ---- what ends the job, and how ----
+// What drun does with the signals that it is sent.
+struct SignalChoices {
   // Signals that the agent catches: they stop the job. What --signals-to-handle names.
   std::vector<int> signals_to_handle;
   std::string signals_to_handle_text;  // as TORCHELASTIC_SIGNALS_TO_HANDLE gives it to the workers
+  std::vector<int> forward_signals;    // delivered to the workers; the job goes on
+};
+
+// When the workers are stopped, and how.
+struct StopPolicy {
   std::chrono::milliseconds shutdown_timeout{30'000};
   // What a stop sends to the workers first; nullopt: the signal that told drun to stop, else
   // SIGTERM.
   std::optional<int> stop_signal;
-  std::vector<int> forward_signals;  // delivered to the workers; the job goes on
-  rendezvous::ExitCodePolicy exit_code = rendezvous::ExitCodePolicy::Root;
-  std::optional<ExitSet> restart_on;                       // nullopt: every failure
-  ExitSet no_restart_on;                                   // wins over restart_on
   std::optional<std::chrono::milliseconds> timeout;        // of the job
   std::optional<std::chrono::milliseconds> start_timeout;  // until all workers run
+};
 
-  // ---- output ----
-  std::optional<int> stdin_rank = 0;  // the rank that reads drun's stdin; nullopt: none
-  OutputChoices output;
-  std::string report_file;  // failure report as JSON; empty: none
-  bool report_bindings = false;
-  bool verbose = false;
-  bool quiet = false;
+// Which failures are worth another try.
+struct RestartPolicy {
+  std::optional<ExitSet> restart_on;  // nullopt: every failure
+  ExitSet no_restart_on;              // wins over restart_on
+};
 
-  // ---- devices, CPUs, threads ----
+// Devices, CPUs and threads of the workers.
+struct WorkerResources {
   std::optional<int> omp_threads;  // --omp-threads N; nullopt: torchrun's rule, or `placement`
   bool virtual_local_rank = false;
-  // What each worker gets; nothing is filled in where the flags above ask for nothing.
+  // What each worker gets; nothing is filled in if the flags ask for nothing.
   Placement placement;
+  bool report_bindings = false;
+};
 
-  // ---- what runs ----
-  bool dry_run = false;
+// What a worker runs.
+struct Program {
   std::vector<std::string> command;  // argv of a worker, interpreter included
   // ${local_rank} is replaced from this element on: the interpreter and a plain program are not
   // touched.
@@ -142,7 +152,20 @@ struct Options {
   bool python = false;                 // command.front() is a Python interpreter
   std::size_t script_at = 0;           // where in `command` the Python file is; 0: there is none
   std::vector<std::string> inherited;  // drun's own environment, "NAME=value"
+};
 
+// All that starting, watching and stopping the workers of this node takes.
+struct WorkerSpec : JobShape, SignalChoices, StopPolicy, RestartPolicy, WorkerResources, Program {
+  std::optional<int> stdin_rank = 0;  // the rank that reads drun's stdin; nullopt: none
+};
+
+// All of it. A part of drun is handed the structs above that it needs.
+struct Options : WorkerSpec, MeetingChoices {
+  OutputChoices output;
+  std::string report_file;  // failure report as JSON; empty: none
+  bool verbose = false;
+  bool quiet = false;
+  bool dry_run = false;
   // For drun's own log, at warning: what was accepted but has no effect here.
   std::vector<std::string> notes;
 };

@@ -12,9 +12,9 @@
 namespace drun::launcher {
 namespace {
 
-std::string failure_text(const Options& options, const rendezvous::Outcome& outcome) {
+std::string failure_text(const rendezvous::Outcome& outcome, std::size_t tail_lines) {
   ReportOptions report;
-  report.lines = report_lines(options.output.tail_lines);
+  report.lines = report_lines(tail_lines);
   return render_failure(*outcome.failure, outcome.notes, report);
 }
 
@@ -28,24 +28,25 @@ rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string 
   return outcome;
 }
 
-void report_outcome(const Options& options, const rendezvous::Outcome& outcome,
+void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& outcome,
                     const std::string& lost_logs, const std::function<void(std::string)>& say) {
   if (outcome.failure) {
-    say(failure_text(options, outcome));
+    say(failure_text(outcome, choices.tail_lines));
   } else if (outcome.end == rendezvous::End::Stopped && outcome.exit_code > 128) {
     log::info("stopped: " + outcome.text);  // by a signal, as somebody wished
   } else if (outcome.end != rendezvous::End::Success) {
     log::error(outcome.text);
   }
   if (!lost_logs.empty()) log::warning(lost_logs);
-  if (options.report_file.empty()) return;
-  const auto written = write_whole_file(options.report_file, render_report_json(outcome));
+  if (choices.file.empty()) return;
+  const auto written = write_whole_file(choices.file, render_report_json(outcome));
   if (!written) log::error("--report: " + written.error().what());
 }
 
-void forward_error_file(const Options& options, const rendezvous::FailureSummary& failure,
+void forward_error_file(const std::vector<std::string>& inherited,
+                        const rendezvous::FailureSummary& failure,
                         const std::string& workers_file) {
-  const char* own = variable(options.inherited, "TORCHELASTIC_ERROR_FILE");
+  const char* own = variable(inherited, "TORCHELASTIC_ERROR_FILE");
   if (own == nullptr || *own == '\0' || workers_file.empty() || !read_error_file(workers_file))
     return;
   const int code = failure.signal != 0 ? -failure.signal : failure.exit_code;  // as Python has it

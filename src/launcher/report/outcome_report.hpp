@@ -3,8 +3,8 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
-#include "launcher/options/options.hpp"
 #include "rendezvous/participant.hpp"
 
 namespace drun::launcher {
@@ -12,15 +12,20 @@ namespace drun::launcher {
 // Outcome for an agent that ends before it has joined a job.
 [[nodiscard]] rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string text);
 
+struct ReportChoices {
+  std::string file;             // --report; empty: none
+  std::size_t tail_lines = 20;  // of the failed worker's stderr
+};
+
 // `lost_logs`: what to tell of log files that are not complete, if anything. `say` gets the failure
 // report; one line goes to the log.
-void report_outcome(const Options& options, const rendezvous::Outcome& outcome,
+void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& outcome,
                     const std::string& lost_logs, const std::function<void(std::string)>& say);
 
 // The failed worker's error file goes to a launcher above this one (TORCHELASTIC_ERROR_FILE in
-// drun's own environment), as torchrun passes it on. Nothing happens if there is no such launcher
-// or the worker wrote none; a failure is one warning.
-void forward_error_file(const Options& options, const rendezvous::FailureSummary& failure,
-                        const std::string& workers_file);
+// `inherited`, drun's own environment), as torchrun passes it on. Nothing happens if there is no
+// such launcher or the worker wrote none; a failure is one warning.
+void forward_error_file(const std::vector<std::string>& inherited,
+                        const rendezvous::FailureSummary& failure, const std::string& workers_file);
 
 }  // namespace drun::launcher

@@ -33,12 +33,12 @@ bool is_name_character(char c, bool first) {
 }
 
 // What every worker of this node gets alike.
-std::vector<std::string> alike(const Options& options, const rendezvous::Assignment& assignment) {
-  const bool agent_store = options.worker_store == WorkerStore::Agent;
+std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignment& assignment) {
+  const bool agent_store = spec.worker_store == WorkerStore::Agent;
   std::vector<std::string> result{
       entry("GROUP_RANK", assignment.group_rank),
-      entry("ROLE_NAME", options.role),
-      entry("LOCAL_WORLD_SIZE", options.nproc_per_node),
+      entry("ROLE_NAME", spec.role),
+      entry("LOCAL_WORLD_SIZE", spec.nproc_per_node),
       entry("WORLD_SIZE", assignment.world_size),
       entry("GROUP_WORLD_SIZE", assignment.group_world_size),
       entry("ROLE_WORLD_SIZE", assignment.role_world_size),
@@ -46,18 +46,18 @@ std::vector<std::string> alike(const Options& options, const rendezvous::Assignm
       entry("MASTER_PORT", assignment.master_port),
       entry("TORCHELASTIC_RESTART_COUNT", assignment.restart_count),
       entry("DRUN_ROUND", assignment.round),
-      entry("TORCHELASTIC_MAX_RESTARTS", options.max_restarts),
-      entry("TORCHELASTIC_RUN_ID", options.run_id),
+      entry("TORCHELASTIC_MAX_RESTARTS", spec.max_restarts),
+      entry("TORCHELASTIC_RUN_ID", spec.run_id),
       entry("TORCHELASTIC_USE_AGENT_STORE", agent_store ? "True" : "False"),
-      entry("TORCHELASTIC_SIGNALS_TO_HANDLE", options.signals_to_handle_text),
+      entry("TORCHELASTIC_SIGNALS_TO_HANDLE", spec.signals_to_handle_text),
   };
-  if (variable(options.inherited, "TORCH_NCCL_ASYNC_ERROR_HANDLING") == nullptr) {
+  if (variable(spec.inherited, "TORCH_NCCL_ASYNC_ERROR_HANDLING") == nullptr) {
     result.push_back(entry("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"));
   }
-  if (options.omp_threads) {
-    result.push_back(entry("OMP_NUM_THREADS", *options.omp_threads));
-  } else if (!options.placement.of(0, 0).threads && options.nproc_per_node > 1 &&
-             variable(options.inherited, "OMP_NUM_THREADS") == nullptr) {
+  if (spec.omp_threads) {
+    result.push_back(entry("OMP_NUM_THREADS", *spec.omp_threads));
+  } else if (!spec.placement.of(0, 0).threads && spec.nproc_per_node > 1 &&
+             variable(spec.inherited, "OMP_NUM_THREADS") == nullptr) {
     result.push_back(entry("OMP_NUM_THREADS", "1"));
   }
   return result;
@@ -65,22 +65,22 @@ std::vector<std::string> alike(const Options& options, const rendezvous::Assignm
 
 }  // namespace
 
-WorkerEnvironments::WorkerEnvironments(const Options& options,
+WorkerEnvironments::WorkerEnvironments(const WorkerSpec& spec,
                                        const rendezvous::Assignment& assignment)
     : first_rank_(assignment.first_rank),
       first_role_rank_(assignment.first_role_rank),
-      virtual_local_rank_(options.virtual_local_rank),
-      local_node_(options.local_node),
-      placement_(options.placement),
-      alike_(alike(options, assignment)) {
+      virtual_local_rank_(spec.virtual_local_rank),
+      local_node_(spec.local_node),
+      placement_(spec.placement),
+      alike_(alike(spec, assignment)) {
   const std::vector<std::string> own_of_first = own(0, "");
   std::unordered_set<std::string_view> taken;
   for (const std::string& each : own_of_first)
     taken.insert(name_of(each));
   for (const std::string& each : alike_)
     taken.insert(name_of(each));
-  shared_.reserve(options.inherited.size() + alike_.size());
-  for (const std::string& each : options.inherited) {
+  shared_.reserve(spec.inherited.size() + alike_.size());
+  for (const std::string& each : spec.inherited) {
     if (taken.insert(name_of(each)).second) shared_.push_back(each);
   }
   shared_.insert(shared_.end(), alike_.begin(), alike_.end());
@@ -100,28 +100,11 @@ std::vector<std::string> WorkerEnvironments::own(int local_rank,
   return result;
 }
 
-std::vector<std::string> WorkerEnvironments::of(int local_rank,
-                                                const std::string& error_file) const {
-  std::vector<std::string> result;
-  std::vector<std::string> mine = own(local_rank, error_file);
-  result.reserve(shared_.size() + mine.size());
-  result.insert(result.end(), shared_.begin(), shared_.end());
-  result.insert(result.end(), std::make_move_iterator(mine.begin()),
-                std::make_move_iterator(mine.end()));
-  return result;
-}
-
 std::vector<std::string> WorkerEnvironments::set_by_drun(int local_rank,
                                                          const std::string& error_file) const {
   std::vector<std::string> result = own(local_rank, error_file);
   result.insert(result.end(), alike_.begin(), alike_.end());
   return result;
-}
-
-std::vector<std::string> worker_environment(const Options& options,
-                                            const rendezvous::Assignment& assignment,
-                                            int local_rank, const std::string& error_file) {
-  return WorkerEnvironments(options, assignment).of(local_rank, error_file);
 }
 
 std::string substitute_local_rank(std::string_view text, int local_rank) {
@@ -151,9 +134,9 @@ std::string substitute_local_rank(std::string_view text, int local_rank) {
   }
 }
 
-std::vector<std::string> worker_command(const Options& options, int local_rank) {
-  std::vector<std::string> result = options.command;
-  for (std::size_t i = options.substitute_from; i < result.size(); ++i) {
+std::vector<std::string> worker_command(const Program& program, int local_rank) {
+  std::vector<std::string> result = program.command;
+  for (std::size_t i = program.substitute_from; i < result.size(); ++i) {
     if (result[i].find('$') != std::string::npos) {
       result[i] = substitute_local_rank(result[i], local_rank);
     }

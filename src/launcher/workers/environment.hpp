@@ -14,15 +14,13 @@ namespace drun::launcher {
 // megabyte perhaps) is put together once.
 class WorkerEnvironments {
  public:
-  WorkerEnvironments(const Options& options, const rendezvous::Assignment& assignment);
+  WorkerEnvironments(const WorkerSpec& spec, const rendezvous::Assignment& assignment);
 
   // Of every worker: drun's own environment without what drun sets and without names that occur
   // twice (the first counts, as for getenv), then what drun sets alike for all.
   [[nodiscard]] const std::vector<std::string>& shared() const { return shared_; }
   // What drun sets for this worker only. `error_file` may be empty.
   [[nodiscard]] std::vector<std::string> own(int local_rank, const std::string& error_file) const;
-  // Both.
-  [[nodiscard]] std::vector<std::string> of(int local_rank, const std::string& error_file) const;
   // What drun sets for this worker, alike for all or not, and nothing inherited.
   [[nodiscard]] std::vector<std::string> set_by_drun(int local_rank,
                                                      const std::string& error_file) const;
@@ -37,14 +35,8 @@ class WorkerEnvironments {
   std::vector<std::string> shared_;
 };
 
-// WorkerEnvironments::of for a single worker.
-[[nodiscard]] std::vector<std::string> worker_environment(const Options& options,
-                                                          const rendezvous::Assignment& assignment,
-                                                          int local_rank,
-                                                          const std::string& error_file);
-
 // argv of this worker: ${local_rank} replaced as torchrun does.
-[[nodiscard]] std::vector<std::string> worker_command(const Options& options, int local_rank);
+[[nodiscard]] std::vector<std::string> worker_command(const Program& program, int local_rank);
 
 // `text` with $local_rank and ${local_rank} replaced; $$ and other names stay as they are.
 [[nodiscard]] std::string substitute_local_rank(std::string_view text, int local_rank);

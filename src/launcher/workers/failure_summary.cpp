@@ -26,7 +26,7 @@ std::string core_file_of(const Worker& worker, const FailedRound& round) {
   CoreNames names;
   names.pid = worker.pid;
   names.signal = worker.end.status.signal;
-  names.executable = round.options.command.front();
+  names.executable = round.spec.command.front();
   std::error_code gone;
   names.directory = std::filesystem::current_path(gone).string();
   names.host = round.host;
@@ -69,7 +69,7 @@ rendezvous::FailureSummary summarize(const FailedRound& round, WorkerOutput& out
   summary.cause = worker.cause;
   summary.time_ms = round.time_ms;
   summary.uptime_ms = uptime_ms(worker);
-  summary.restartable = may_restart(round.options, worker.end);
+  summary.restartable = may_restart(round.spec, worker.end);
   summary.highest_code = summary.lowest_code = worker.end.status.shell_code();
   summary.lowest_rank = summary.rank;
   summary.traceback = traceback_of(worker);

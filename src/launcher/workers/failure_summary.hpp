@@ -14,7 +14,7 @@ namespace drun::launcher {
 
 // What is known of the round; borrowed.
 struct FailedRound {
-  const Options& options;
+  const WorkerSpec& spec;
   const rendezvous::Assignment& assignment;
   const std::string& host;  // this node's name
   const Workers& workers;

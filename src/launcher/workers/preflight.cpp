@@ -53,15 +53,14 @@ int program_error(const std::string& path) {
 
 // What to do about it. A name without a slash is a file of the working directory only to those who
 // forget the "./".
-std::string advice_about(const Options& options, const std::string& program, int error) {
-  if (options.python) return "; PYTHON_EXEC names another interpreter";
-  if (program.find('/') == std::string::npos && not_there(error)) {
-    return std::string(" in PATH") +
-           (is_file("./" + program) ? "; did you mean ./" + program + "?" : "");
+std::string advice_about(const Program& program, const std::string& path, int error) {
+  if (program.python) return "; PYTHON_EXEC names another interpreter";
+  if (path.find('/') == std::string::npos && not_there(error)) {
+    return std::string(" in PATH") + (is_file("./" + path) ? "; did you mean ./" + path + "?" : "");
   }
-  if (error == EISDIR && access_error(program + "/__main__.py", R_OK) == 0)
+  if (error == EISDIR && access_error(path + "/__main__.py", R_OK) == 0)
     return "; --run-path runs it with Python";
-  const bool plain = is_file(program) && !is_marked_executable(program);
+  const bool plain = is_file(path) && !is_marked_executable(path);
   return error == EACCES && plain ? "; chmod +x makes it a program" : "";
 }
 
@@ -79,22 +78,22 @@ std::string LaunchError::text() const {
   return attempted + ": " + std::generic_category().message(error) + advice;
 }
 
-std::optional<LaunchError> check_script(const Options& options, int local_rank) {
-  if (options.script_at == 0) return std::nullopt;
-  const std::string path = worker_command(options, local_rank).at(options.script_at);
+std::optional<LaunchError> check_script(const Program& program, int local_rank) {
+  if (program.script_at == 0) return std::nullopt;
+  const std::string path = worker_command(program, local_rank).at(program.script_at);
   const int error = script_error(path);
   if (error == 0) return std::nullopt;
   return LaunchError{error, "open " + path, ""};
 }
 
-std::optional<LaunchError> check_program(const Options& options) {
-  const std::string& program = options.command.front();
-  const bool looked_up = program.find('/') == std::string::npos;
-  const char* path = variable(options.inherited, "PATH");
-  std::string named = program;
+std::optional<LaunchError> check_program(const Program& program) {
+  const std::string& name = program.command.front();
+  const bool looked_up = name.find('/') == std::string::npos;
+  const char* path = variable(program.inherited, "PATH");
+  std::string named = name;
   int result = ENOENT;
   for (const auto& candidate :
-       process::exec_candidates(program, path == nullptr ? process::kDefaultPath : path)) {
+       process::exec_candidates(name, path == nullptr ? process::kDefaultPath : path)) {
     const int error = program_error(candidate);
     if (error == 0) return std::nullopt;
     // Of a name that is looked up only a file can be meant.
@@ -102,14 +101,14 @@ std::optional<LaunchError> check_program(const Options& options) {
     result = error;
     named = candidate;
   }
-  return LaunchError{result, "exec " + named, advice_about(options, named, result)};
+  return LaunchError{result, "exec " + named, advice_about(program, named, result)};
 }
 
-std::optional<LaunchError> check_launch(const Options& options) {
-  if (auto found = check_program(options)) return found;
-  if (options.script_at == 0) return std::nullopt;
-  for (int local_rank = 0; local_rank < options.nproc_per_node; ++local_rank) {
-    if (auto found = check_script(options, local_rank)) return found;
+std::optional<LaunchError> check_launch(const Program& program, int workers) {
+  if (auto found = check_program(program)) return found;
+  if (program.script_at == 0) return std::nullopt;
+  for (int local_rank = 0; local_rank < workers; ++local_rank) {
+    if (auto found = check_script(program, local_rank)) return found;
   }
   return std::nullopt;
 }

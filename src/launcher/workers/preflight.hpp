@@ -26,14 +26,14 @@ struct LaunchError {
 // Looks at the Python file of this worker, relative to the working directory: readable, and either
 // no directory or one that Python can run (it has a __main__.py). Nothing where the program is no
 // Python file: what a module's name means only Python knows.
-[[nodiscard]] std::optional<LaunchError> check_script(const Options& options, int local_rank);
+[[nodiscard]] std::optional<LaunchError> check_script(const Program& program, int local_rank);
 
 // Looks at the program itself (the interpreter of a Python file or module), which is looked up in
 // the workers' PATH as a shell does. What only an exec finds out, such as a missing interpreter
 // after "#!", is not looked at.
-[[nodiscard]] std::optional<LaunchError> check_program(const Options& options);
+[[nodiscard]] std::optional<LaunchError> check_program(const Program& program);
 
-// Both, for all of this node's workers.
-[[nodiscard]] std::optional<LaunchError> check_launch(const Options& options);
+// Both, for all of this node's `workers`.
+[[nodiscard]] std::optional<LaunchError> check_launch(const Program& program, int workers);
 
 }  // namespace drun::launcher

@@ -14,11 +14,11 @@ bool failed_by_itself(const process::ExitStatus& status, const process::ExitStat
   return first.signal == 0 && status.code == first.code && status.code != 128 + stop_signal;
 }
 
-bool may_restart(const Options& options, const WorkerEnd& failure) {
+bool may_restart(const RestartPolicy& policy, const WorkerEnd& failure) {
   const int error = failure.spawn_error;
   if (error != 0 && error != EAGAIN && error != ENOMEM) return false;
-  if (options.no_restart_on.contains(failure.status)) return false;
-  return !options.restart_on || options.restart_on->contains(failure.status);
+  if (policy.no_restart_on.contains(failure.status)) return false;
+  return !policy.restart_on || policy.restart_on->contains(failure.status);
 }
 
 void RoundFailures::on_end(process::WorkerId worker, const WorkerEnd& end,

@@ -21,7 +21,7 @@ namespace drun::launcher {
 
 // Whether another try may be made after this failure: --restart-on and --no-restart-on, and never
 // after a program that cannot be run, which cannot be run a moment later either.
-[[nodiscard]] bool may_restart(const Options& options, const WorkerEnd& failure);
+[[nodiscard]] bool may_restart(const RestartPolicy& policy, const WorkerEnd& failure);
 
 // The failures of one round on this node.
 class RoundFailures {

@@ -7,11 +7,11 @@
 
 namespace drun::launcher {
 
-RoundLaunch::RoundLaunch(const Options& options, const rendezvous::Assignment& assignment)
-    : options_(options),
+RoundLaunch::RoundLaunch(const WorkerSpec& spec, const rendezvous::Assignment& assignment)
+    : spec_(spec),
       assignment_(assignment),
-      environments_(options, assignment),
-      no_program_(check_program(options)) {}
+      environments_(spec, assignment),
+      no_program_(check_program(spec)) {}
 
 StreamLabel RoundLaunch::label(process::WorkerId worker, int local_rank) const {
   StreamLabel label;
@@ -20,36 +20,36 @@ StreamLabel RoundLaunch::label(process::WorkerId worker, int local_rank) const {
   label.local_rank = local_rank;
   label.round = assignment_.round;
   label.restart_count = assignment_.restart_count;
-  label.role = options_.role;
+  label.role = spec_.role;
   return label;
 }
 
 process::SpawnRequest RoundLaunch::request(const StreamLabel& label,
                                            const std::string& error_file) const {
-  const WorkerPlacement& place = options_.placement.of(options_.local_node, label.local_rank);
+  const WorkerPlacement& place = spec_.placement.of(spec_.local_node, label.local_rank);
   process::SpawnRequest request;
   request.id = label.worker;
-  request.argv = worker_command(options_, label.local_rank);
+  request.argv = worker_command(spec_, label.local_rank);
   request.environment = environments_.own(label.local_rank, error_file);
   request.cpu_affinity = place.cpus;
   request.memory_nodes = place.memory_nodes;
-  if (label.rank == options_.stdin_rank)
+  if (label.rank == spec_.stdin_rank)
     request.standard_input.reset(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
   return request;
 }
 
 std::optional<LaunchError> RoundLaunch::refusal(int local_rank) const {
-  return no_program_ ? no_program_ : check_script(options_, local_rank);
+  return no_program_ ? no_program_ : check_script(spec_, local_rank);
 }
 
 void RoundLaunch::announce() const {
   for (const auto& line :
-       placement_lines(options_.placement, options_.local_node, assignment_.first_rank)) {
-    options_.report_bindings ? log::info(line) : log::debug(line);
+       placement_lines(spec_.placement, spec_.local_node, assignment_.first_rank)) {
+    spec_.report_bindings ? log::info(line) : log::debug(line);
   }
-  const bool nobody_reads = options_.stdin_rank.value_or(0) >= assignment_.world_size;
+  const bool nobody_reads = spec_.stdin_rank.value_or(0) >= assignment_.world_size;
   if (nobody_reads && assignment_.group_rank == 0)
-    log::warning("--stdin " + std::to_string(*options_.stdin_rank) + ": this round has " +
+    log::warning("--stdin " + std::to_string(*spec_.stdin_rank) + ": this round has " +
                  std::to_string(assignment_.world_size) +
                  " ranks, counted from 0: nobody reads standard input");
 }

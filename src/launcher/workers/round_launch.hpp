@@ -18,7 +18,7 @@ namespace drun::launcher {
 class RoundLaunch {
  public:
   // Looks whether the program is there. The arguments must outlive this.
-  RoundLaunch(const Options& options, const rendezvous::Assignment& assignment);
+  RoundLaunch(const WorkerSpec& spec, const rendezvous::Assignment& assignment);
 
   // In the environment of each of them.
   [[nodiscard]] const std::vector<std::string>& shared_environment() const {
@@ -38,7 +38,7 @@ class RoundLaunch {
   void announce() const;
 
  private:
-  const Options& options_;
+  const WorkerSpec& spec_;
   const rendezvous::Assignment& assignment_;
   WorkerEnvironments environments_;
   std::optional<LaunchError> no_program_;

@@ -8,18 +8,18 @@
 
 namespace drun::launcher {
 
-Supervision::Supervision(const Options& options, std::string host, ProcessRunner& processes,
+Supervision::Supervision(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
                          WorkerOutput& output, Time now)
-    : options_(options),
+    : spec_(spec),
       processes_(processes),
-      group_(options, std::move(host), processes, output),
-      limits_(options, now) {}
+      group_(spec, std::move(host), processes, output),
+      limits_(spec, now) {}
 
 void Supervision::start(const rendezvous::Assignment& assignment, Time now) {
   // With several nodes the leader says it, for all of them.
-  if (restart_count_ < assignment.restart_count && options_.max_nodes == 1) {
+  if (restart_count_ < assignment.restart_count && spec_.max_nodes == 1) {
     log::info("restart " + std::to_string(assignment.restart_count) + " of " +
-              std::to_string(options_.max_restarts) + " after " + last_failure_);
+              std::to_string(spec_.max_restarts) + " after " + last_failure_);
   }
   restart_count_ = assignment.restart_count;
   group_.start(assignment, now);
@@ -69,14 +69,14 @@ std::optional<Supervision::Time> Supervision::next_deadline(Time now) const {
 
 std::optional<std::string> Supervision::countdown(Time now, bool interactive) const {
   // With several nodes each says why it stops in a line of its own.
-  return limits_.countdown(now, interactive, options_.max_nodes == 1 ? stop_reason_ : "");
+  return limits_.countdown(now, interactive, spec_.max_nodes == 1 ? stop_reason_ : "");
 }
 
 void Supervision::sweep() {
   if (over()) return;
   phase_ = Phase::Sweeping;
   // Each process gets the signal once.
-  processes_.stop(group_.stopping() ? 0 : group_.stop_signal(), options_.shutdown_timeout);
+  processes_.stop(group_.stopping() ? 0 : group_.stop_signal(), spec_.shutdown_timeout);
 }
 
 void Supervision::kill() {

@@ -32,7 +32,7 @@ class Supervision {
   using Time = std::chrono::steady_clock::time_point;
 
   // The references must outlive this. `host`: this node's name.
-  Supervision(const Options& options, std::string host, ProcessRunner& processes,
+  Supervision(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
               WorkerOutput& output, Time now);
 
   // ---- a round ----
@@ -85,7 +85,7 @@ class Supervision {
   [[nodiscard]] bool leaving() const { return phase_ == Phase::Sweeping || phase_ == Phase::Swept; }
   [[nodiscard]] WorkerNews heard(GroupNews group);
 
-  const Options& options_;
+  const WorkerSpec& spec_;
   ProcessRunner& processes_;
   WorkerGroup group_;
   TimeLimits limits_;

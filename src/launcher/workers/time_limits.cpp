@@ -11,9 +11,9 @@ constexpr const char* kStartLimit = "the workers were not running when --start-t
 
 }  // namespace
 
-TimeLimits::TimeLimits(const Options& options, Time now) : grace_(options.shutdown_timeout) {
-  if (options.timeout) job_deadline_ = now + *options.timeout;
-  if (options.start_timeout) start_deadline_ = now + *options.start_timeout;
+TimeLimits::TimeLimits(const StopPolicy& policy, Time now) : grace_(policy.shutdown_timeout) {
+  if (policy.timeout) job_deadline_ = now + *policy.timeout;
+  if (policy.start_timeout) start_deadline_ = now + *policy.start_timeout;
 }
 
 std::optional<std::string> TimeLimits::expired(Time now) {

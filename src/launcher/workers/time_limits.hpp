@@ -14,7 +14,7 @@ class TimeLimits {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  TimeLimits(const Options& options, Time now);
+  TimeLimits(const StopPolicy& policy, Time now);
 
   void workers_run() { start_deadline_.reset(); }
   void grace_begins(Time now) { kill_at_ = now + grace_; }

@@ -19,13 +19,13 @@ std::int64_t unix_milliseconds() {
 
 }  // namespace
 
-WorkerGroup::WorkerGroup(const Options& options, std::string host, ProcessRunner& processes,
+WorkerGroup::WorkerGroup(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
                          WorkerOutput& output)
-    : options_(options),
+    : spec_(spec),
       host_(std::move(host)),
       processes_(processes),
       output_(output),
-      stop_signal_(options.stop_signal.value_or(SIGTERM)) {}
+      stop_signal_(spec.stop_signal.value_or(SIGTERM)) {}
 
 void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   assignment_ = assignment;
@@ -33,12 +33,12 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   failures_ = {};
   refused_.clear();
   state_ = State::Running;
-  not_started_ = not_ended_ = static_cast<std::size_t>(options_.nproc_per_node);
-  const RoundLaunch launch(options_, assignment_);
+  not_started_ = not_ended_ = static_cast<std::size_t>(spec_.nproc_per_node);
+  const RoundLaunch launch(spec_, assignment_);
   all_refused_ = launch.refuses_all();
   processes_.share_environment(launch.shared_environment());
   launch.announce();
-  for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank)
+  for (int local_rank = 0; local_rank < spec_.nproc_per_node; ++local_rank)
     start_worker(launch, local_rank, now);
 }
 
@@ -66,7 +66,7 @@ void WorkerGroup::start_worker(const RoundLaunch& launch, int local_rank, Time n
 void WorkerGroup::begin_stop(bool immediately) {
   state_ = State::Stopping;
   processes_.stop(immediately ? SIGKILL : stop_signal_,
-                  immediately ? std::chrono::milliseconds(0) : options_.shutdown_timeout);
+                  immediately ? std::chrono::milliseconds(0) : spec_.shutdown_timeout);
 }
 
 GroupNews WorkerGroup::stop(bool immediately) {
@@ -80,7 +80,7 @@ GroupNews WorkerGroup::stop(bool immediately) {
 }
 
 void WorkerGroup::stop_with(int signal) {
-  if (!options_.stop_signal) stop_signal_ = signal;
+  if (!spec_.stop_signal) stop_signal_ = signal;
 }
 
 GroupNews WorkerGroup::abandon() {
@@ -158,8 +158,8 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
   news.succeeded = state_ == State::Running && !failures_.first();
   report_failure(news, now, true);
   // A shell's background jobs ignore SIGINT and SIGQUIT: what outlives the workers is asked again.
-  const bool as_told = !options_.stop_signal && (stop_signal_ == SIGINT || stop_signal_ == SIGQUIT);
-  if (stopping && as_told) processes_.stop(SIGTERM, options_.shutdown_timeout);
+  const bool as_told = !spec_.stop_signal && (stop_signal_ == SIGINT || stop_signal_ == SIGQUIT);
+  if (stopping && as_told) processes_.stop(SIGTERM, spec_.shutdown_timeout);
   return news;
 }
 
@@ -183,15 +183,15 @@ std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
 
 void WorkerGroup::report_failure(GroupNews& news, Time now, bool complete) {
   if (!failures_.take_report(now, complete)) return;
-  news.failure = summarize(FailedRound{options_, assignment_, host_, workers_, failures_,
-                                       failure_time_ms_, all_refused_},
-                           output_);
+  news.failure = summarize(
+      FailedRound{spec_, assignment_, host_, workers_, failures_, failure_time_ms_, all_refused_},
+      output_);
 }
 
 bool WorkerGroup::has_input() const {
-  if (idle() || !options_.stdin_rank) return false;
-  const int local_rank = *options_.stdin_rank - assignment_.first_rank;
-  return local_rank >= 0 && local_rank < options_.nproc_per_node;
+  if (idle() || !spec_.stdin_rank) return false;
+  const int local_rank = *spec_.stdin_rank - assignment_.first_rank;
+  return local_rank >= 0 && local_rank < spec_.nproc_per_node;
 }
 
 std::string WorkerGroup::error_file(const rendezvous::FailureSummary& failure) const {

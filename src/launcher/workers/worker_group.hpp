@@ -36,7 +36,7 @@ class WorkerGroup {
   using Time = std::chrono::steady_clock::time_point;
 
   // The references must outlive the group. `host`: this node's name, for the report.
-  WorkerGroup(const Options& options, std::string host, ProcessRunner& processes,
+  WorkerGroup(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
               WorkerOutput& output);
 
   // Precondition: no workers are left of an earlier round.
@@ -80,7 +80,7 @@ class WorkerGroup {
   void begin_stop(bool immediately);
   void report_failure(GroupNews& news, Time now, bool complete);
 
-  const Options& options_;
+  const WorkerSpec& spec_;
   const std::string host_;
   ProcessRunner& processes_;
   WorkerOutput& output_;

@@ -23,16 +23,16 @@ int duplicate(int fd) {
 
 }  // namespace
 
-WorkerSupervisor::WorkerSupervisor(asio::io_context& io, const Options& options,
+WorkerSupervisor::WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec,
                                    const std::string& host, process::Guardian guardian,
                                    Output& output, Calls calls)
-    : has_parent_drun_(options.local_node >= 0),
+    : has_parent_drun_(spec.local_node >= 0),
       guardian_(std::move(guardian)),
       events_(io, duplicate(guardian_.fd())),
       input_(io, has_parent_drun_ ? ::getpgid(::getppid()) : ::getpgrp()),
       processes_(guardian_),
       output_(output),
-      supervision_(options, host, processes_, output_, Clock::now()),
+      supervision_(spec, host, processes_, output_, Clock::now()),
       calls_(std::move(calls)) {}
 
 void WorkerSupervisor::listen() {

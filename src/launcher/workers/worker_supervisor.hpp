@@ -31,7 +31,7 @@ class WorkerSupervisor {
   };
 
   // The references must outlive this.
-  WorkerSupervisor(asio::io_context& io, const Options& options, const std::string& host,
+  WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec, const std::string& host,
                    process::Guardian guardian, Output& output, Calls calls);
   WorkerSupervisor(const WorkerSupervisor&) = delete;
   WorkerSupervisor& operator=(const WorkerSupervisor&) = delete;

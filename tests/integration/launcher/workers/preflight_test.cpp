@@ -26,15 +26,19 @@ Options python_file(const std::string& script) {
   return options;
 }
 
+std::optional<LaunchError> check(const Options& options) {
+  return check_launch(options, options.nproc_per_node);
+}
+
 TEST(PreflightTest, AReadableFileAndAnInterpreterAreFine) {
   const TempDir directory;
-  EXPECT_FALSE(check_launch(python_file(directory.write("train.py", ""))));
+  EXPECT_FALSE(check(python_file(directory.write("train.py", ""))));
 }
 
 TEST(PreflightTest, AFileBelowAFileIsNotThere) {
   const TempDir directory;
   const std::string path = directory.write("file", "") + "/train.py";
-  const auto found = check_launch(python_file(path));
+  const auto found = check(python_file(path));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->exit_code(), 127);
   EXPECT_EQ(found->text(), "open " + path + ": Not a directory");
@@ -44,9 +48,9 @@ TEST(PreflightTest, AFileOfEachWorkersOwnIsLookedAtForAll) {
   const TempDir directory;
   (void)directory.write("train0.py", "");
   auto options = python_file(directory.path() / "train$local_rank.py");
-  EXPECT_FALSE(check_launch(options));
+  EXPECT_FALSE(check(options));
   options.nproc_per_node = 2;
-  const auto found = check_launch(options);
+  const auto found = check(options);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->attempted, "open " + (directory.path() / "train1.py").string());
   EXPECT_FALSE(check_script(options, 0));
@@ -60,28 +64,28 @@ TEST(PreflightTest, AnInterpreterIsLookedUpInTheWorkersPath) {
   auto options = python_file(script);
   options.command.front() = "snake";
   options.inherited = {"PATH=" + first.path().string() + ":" + second.path().string()};
-  ASSERT_TRUE(check_launch(options));
-  EXPECT_EQ(check_launch(options)->exit_code(), 127);
+  ASSERT_TRUE(check(options));
+  EXPECT_EQ(check(options)->exit_code(), 127);
   (void)first.write("snake", "", false);
-  EXPECT_EQ(check_launch(options)->exit_code(), 126);
+  EXPECT_EQ(check(options)->exit_code(), 126);
   (void)second.write("snake", "", true);
-  EXPECT_FALSE(check_launch(options));
+  EXPECT_FALSE(check(options));
   options.inherited.clear();
-  EXPECT_TRUE(check_launch(options));
+  EXPECT_TRUE(check(options));
 }
 
 TEST(PreflightTest, AModuleIsPythonsToFind) {
   auto options = python_file("no.such.module");
   options.command = {"/bin/sh", "-u", "-m", "no.such.module"};
   options.script_at = 0;
-  EXPECT_FALSE(check_launch(options));
+  EXPECT_FALSE(check(options));
 }
 
 std::string trouble_with(const std::string& name, const std::string& path) {
   Options options;
   options.command = {name};
   options.inherited = {"PATH=" + path};
-  const auto found = check_launch(options);
+  const auto found = check(options);
   return found ? std::to_string(found->exit_code()) + " " + found->text() : "";
 }
 
@@ -122,7 +126,7 @@ TEST(PreflightDeathTest, AFileThatMayNotBeReadIs126) {
   ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
   const auto look = [&] {
     if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(1);  // root may read everything
-    const auto found = check_launch(python_file(script));
+    const auto found = check(python_file(script));
     if (!found) ::_exit(0);
     std::fputs(found->text().c_str(), stderr);
     ::_exit(found->exit_code());

@@ -1,0 +1,147 @@
+#include "launcher/report/outcome_report.hpp"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "drun/base/log.hpp"
+#include "support/file_tree.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::string content(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+class OutcomeReportTest : public ::testing::Test {
+ protected:
+  OutcomeReportTest() {
+    log::configure("drun", log::Level::Info);
+    log::redirect([this](std::string line) { logged_.push_back(std::move(line)); });
+  }
+  ~OutcomeReportTest() override { log::redirect({}); }
+
+  void report(const rendezvous::Outcome& outcome, const std::string& lost_logs = "") {
+    report_outcome(choices_, outcome, lost_logs,
+                   [this](std::string text) { said_.push_back(std::move(text)); });
+  }
+
+  ReportChoices choices_;
+  std::vector<std::string> logged_;
+  std::vector<std::string> said_;
+};
+
+rendezvous::Outcome failure() {
+  rendezvous::Outcome outcome = ended_early(rendezvous::End::Failure, 7, "");
+  outcome.failure.emplace();
+  outcome.failure->rank = 3;
+  outcome.failure->exit_code = 7;
+  outcome.failure->cause = "exit code 7";
+  for (int line = 0; line < 50; ++line)
+    outcome.failure->tail.push_back("line " + std::to_string(line));
+  return outcome;
+}
+
+TEST_F(OutcomeReportTest, OfASuccessThereIsNothingToSay) {
+  report(ended_early(rendezvous::End::Success, 0, "unused"));
+  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_THAT(logged_, IsEmpty());
+}
+
+TEST_F(OutcomeReportTest, AFailureIsABlockAndNoLineOfTheLog) {
+  report(failure());
+  EXPECT_THAT(said_, ElementsAre(AllOf(HasSubstr("rank 3"), HasSubstr("exit code 7"),
+                                       HasSubstr("line 49"), Not(HasSubstr("line 0\n")))));
+  EXPECT_THAT(logged_, IsEmpty());
+}
+
+TEST_F(OutcomeReportTest, TheUserSaysHowManyLinesOfStderr) {
+  choices_.tail_lines = 50;
+  report(failure());
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("line 0\n")));
+}
+
+TEST_F(OutcomeReportTest, AStopBySignalIsWhatSomebodyWishedAllElseIsAnError) {
+  report(ended_early(rendezvous::End::Stopped, 128 + SIGTERM, "received SIGTERM"));
+  report(ended_early(rendezvous::End::Stopped, 124, "--timeout is over"));
+  report(ended_early(rendezvous::End::StoreLost, 125, "the store is gone"));
+  ASSERT_EQ(logged_.size(), 3U);
+  EXPECT_THAT(logged_[0], AllOf(HasSubstr("stopped: received SIGTERM"), Not(HasSubstr("error"))));
+  EXPECT_THAT(logged_[1], HasSubstr("error: --timeout is over"));
+  EXPECT_THAT(logged_[2], HasSubstr("error: the store is gone"));
+}
+
+TEST_F(OutcomeReportTest, LogsThatAreNotCompleteAreNamed) {
+  report(ended_early(rendezvous::End::Success, 0, ""), "/logs/0 may not be complete");
+  EXPECT_THAT(logged_, ElementsAre(HasSubstr("warning: /logs/0 may not be complete")));
+}
+
+TEST_F(OutcomeReportTest, TheReportFileIsWrittenOrItsErrorIsSaid) {
+  const test::FileTree folder;
+  choices_.file = folder.root() + "/report.json";
+  report(failure());
+  EXPECT_THAT(content(choices_.file), HasSubstr("exit code 7"));
+  EXPECT_THAT(logged_, IsEmpty());
+
+  choices_.file = folder.root() + "/gone/report.json";
+  report(failure());
+  EXPECT_THAT(logged_,
+              ElementsAre(AllOf(HasSubstr("error: --report: "), HasSubstr(choices_.file))));
+}
+
+// ---- for a launcher above drun ----
+
+class ForwardedErrorTest : public OutcomeReportTest {
+ protected:
+  ForwardedErrorTest() {
+    files_.write("/worker.json", R"({"message": {"message": "ValueError: 42"}})");
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return files_.root() + name; }
+
+  test::FileTree files_;
+};
+
+TEST_F(ForwardedErrorTest, TheWorkersFileIsPassedOnWithItsCode) {
+  const std::vector<std::string> inherited{"TORCHELASTIC_ERROR_FILE=" + path("/own.json")};
+  forward_error_file(inherited, *failure().failure, path("/worker.json"));
+  EXPECT_THAT(content(path("/own.json")), AllOf(HasSubstr("ValueError: 42"), HasSubstr("7")));
+
+  auto killed = *failure().failure;
+  killed.signal = SIGSEGV;
+  forward_error_file(inherited, killed, path("/worker.json"));
+  EXPECT_THAT(content(path("/own.json")), HasSubstr("-11"));
+  EXPECT_THAT(logged_, IsEmpty());
+}
+
+TEST_F(ForwardedErrorTest, NothingHappensWithoutALauncherAboveOrAFileOfTheWorkers) {
+  const auto failed = *failure().failure;
+  forward_error_file({}, failed, path("/worker.json"));
+  forward_error_file({"TORCHELASTIC_ERROR_FILE="}, failed, path("/worker.json"));
+  const std::vector<std::string> inherited{"TORCHELASTIC_ERROR_FILE=" + path("/own.json")};
+  forward_error_file(inherited, failed, "");
+  forward_error_file(inherited, failed, path("/none.json"));
+  EXPECT_FALSE(std::filesystem::exists(path("/own.json")));
+  EXPECT_THAT(logged_, IsEmpty());
+}
+
+TEST_F(ForwardedErrorTest, WhatCannotBeWrittenIsOneWarning) {
+  forward_error_file({"TORCHELASTIC_ERROR_FILE=" + path("/gone/own.json")}, *failure().failure,
+                     path("/worker.json"));
+  EXPECT_THAT(logged_, ElementsAre(HasSubstr("warning: TORCHELASTIC_ERROR_FILE: ")));
+}
+
+}  // namespace
+}  // namespace drun::launcher
