@@ -3,6 +3,7 @@
 #include <csignal>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "drun/base/log.hpp"
 #include "launcher/report/failure_report.hpp"
 
@@ -61,10 +62,10 @@ WorkerNews Supervision::on_time(Time now) {
 }
 
 std::optional<Supervision::Time> Supervision::next_deadline(Time now) const {
-  const auto of_group = group_.next_deadline();
-  const auto of_limits = limits_.next_deadline(now);
-  if (!of_group || !of_limits) return of_group ? of_group : of_limits;
-  return std::min(*of_group, *of_limits);
+  EarliestDeadline next;
+  next.include(group_.next_deadline());
+  next.include(limits_.next_deadline(now));
+  return next.time();
 }
 
 std::optional<std::string> Supervision::countdown(Time now, bool interactive) const {

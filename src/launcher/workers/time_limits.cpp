@@ -1,6 +1,6 @@
 #include "launcher/workers/time_limits.hpp"
 
-#include <algorithm>
+#include "base/deadline.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -40,14 +40,11 @@ std::optional<std::string> TimeLimits::countdown(Time now, bool interactive,
 }
 
 std::optional<TimeLimits::Time> TimeLimits::next_deadline(Time now) const {
-  std::optional<Time> next;
-  const auto include = [&next](std::optional<Time> other) {
-    if (other && (!next || *other < *next)) next = other;
-  };
-  include(job_deadline_);
-  include(start_deadline_);
-  if (kill_at_) include(now + kCountdownInterval);
-  return next;
+  EarliestDeadline next;
+  next.include(job_deadline_);
+  next.include(start_deadline_);
+  if (kill_at_) next.include(now + kCountdownInterval);
+  return next.time();
 }
 
 }  // namespace drun::launcher
