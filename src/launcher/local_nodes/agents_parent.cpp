@@ -11,6 +11,7 @@
 
 #include "drun/base/log.hpp"
 #include "launcher/process/detach.hpp"
+#include "launcher/process/kill_limit.hpp"
 #include "launcher/process/suspension.hpp"
 
 namespace drun::launcher {
@@ -20,6 +21,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kSuspendLimit{1'000};
+// As long as an agent waits for its helpers.
+constexpr milliseconds kSweepLimit = process::kLongestKilling + milliseconds(1'000);
 
 // Waits for the end or the stop of a child, at most so long. SIGCHLD is blocked.
 void await_child(Clock::duration limit) {
@@ -49,12 +52,14 @@ std::vector<int> signals_of_parent(const Options& options) {
 }
 
 AgentsParent::AgentsParent(const Options& options, std::vector<pid_t> agents,
-                           Unannounced& unannounced, OutputRelay& relay)
+                           Unannounced& unannounced, OutputRelay& relay, bool adopts_orphans)
     : options_(options),
       agents_(std::move(agents)),
       unannounced_(unannounced),
       relay_(relay),
+      adopts_orphans_(adopts_orphans),
       signals_(io_, signals_of_parent(options)),
+      sweep_limit_(io_),
       flush_(io_, {[&relay](milliseconds limit) { relay.drain(limit); },
                    [&relay] { return relay.flush_progress(); }, [] {}}),
       ends_(static_cast<int>(agents_.size()), options.min_nodes) {}
@@ -143,12 +148,15 @@ void AgentsParent::wait_until_suspended() const {
 // ---- ends ----
 
 void AgentsParent::collect() {
-  for (std::size_t node = 0; node < agents_.size(); ++node) {
-    int status = 0;
-    if (agents_[node] > 0 && ::waitpid(agents_[node], &status, WNOHANG) == agents_[node])
-      on_end(node, process::from_wait_status(status));
+  int status = 0;
+  pid_t ended = 0;
+  while ((ended = ::waitpid(-1, &status, WNOHANG)) > 0) {
+    const auto agent = std::find(agents_.begin(), agents_.end(), ended);
+    if (agent != agents_.end())
+      on_end(static_cast<std::size_t>(agent - agents_.begin()), process::from_wait_status(status));
   }
   if (ends_.left() == 0) perform(shutdown_.on_outcome(ends_.exit_code(), Farewell::None));
+  if (ends_.left() == 0 && ended < 0) perform(shutdown_.on_swept());
 }
 
 void AgentsParent::on_end(std::size_t node, const process::ExitStatus& status) {
@@ -162,14 +170,25 @@ void AgentsParent::on_end(std::size_t node, const process::ExitStatus& status) {
   signal_all(SIGCONT);
 }
 
+// Each agent has swept its own. If one was killed, its helpers are at it still; they have become
+// children of this process, and collect() hears of their end.
+void AgentsParent::sweep() {
+  if (!adopts_orphans_) return perform(shutdown_.on_swept());
+  sweep_limit_.expires_after(kSweepLimit);
+  sweep_limit_.async_wait([this](asio::error_code cancelled) {
+    if (!cancelled) perform(shutdown_.on_swept());
+  });
+}
+
 void AgentsParent::perform(const ShutdownFsm::Steps& steps) {
   using enum ShutdownFsm::Step;
   for (const auto step : steps) {
     switch (step) {
-      case Sweep:  // each agent has swept its own
-        perform(shutdown_.on_swept());
+      case Sweep:
+        sweep();
         break;
       case Leave:
+        sweep_limit_.cancel();
         flush_.start(shutdown_.exit_code(), stop_requests_.any(),
                      [this](bool lost) { perform(shutdown_.on_flushed(lost)); });
         break;

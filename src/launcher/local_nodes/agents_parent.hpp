@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
 
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/output_flush.hpp"
@@ -32,8 +33,10 @@ class AgentsParent {
   using Unannounced = SharedArray<std::atomic<bool>>;
 
   // The arguments must outlive this. `agents`: their processes, in the order of the nodes.
+  // `adopts_orphans`: what a killed agent leaves behind becomes a child of this process, which has
+  // no others.
   AgentsParent(const Options& options, std::vector<pid_t> agents, Unannounced& unannounced,
-               OutputRelay& relay);
+               OutputRelay& relay, bool adopts_orphans);
 
   // Waits for all of them, then for whoever reads their output; gives drun's exit code. The log
   // goes through the relay meanwhile, which is finished afterwards.
@@ -48,14 +51,17 @@ class AgentsParent {
   void wait_until_suspended() const;
   void collect();
   void on_end(std::size_t node, const process::ExitStatus& status);
+  void sweep();
   void perform(const ShutdownFsm::Steps& steps);
 
   const Options& options_;
   std::vector<pid_t> agents_;  // -1: it has ended
   Unannounced& unannounced_;
   OutputRelay& relay_;
+  const bool adopts_orphans_;
   asio::io_context io_{1};
   CaughtSignals signals_;
+  asio::steady_timer sweep_limit_;
   OutputFlush flush_;
   NodeEnds ends_;
   StopRequests stop_requests_;

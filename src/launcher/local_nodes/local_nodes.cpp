@@ -23,6 +23,7 @@
 #include "launcher/backend/hosted_store.hpp"
 #include "launcher/local_nodes/agents_parent.hpp"
 #include "launcher/output/output_relay.hpp"
+#include "launcher/process/detach.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -112,6 +113,7 @@ int run_nodes(const Options& options) {
   block(signals_of_parent(options));
   OutputRelay relay(STDOUT_FILENO, STDERR_FILENO);
   Unannounced unannounced(static_cast<std::size_t>(options.local_nodes));
+  const bool adopts_orphans = process::adopt_orphans();
   const StartedAgents started =
       start_agents(options, Endpoint{"127.0.0.1", endpoint->port}, unannounced, relay);
   relay.start();
@@ -121,7 +123,8 @@ int run_nodes(const Options& options) {
     for (const pid_t agent : started.processes)
       ::kill(agent, SIGTERM);
   }
-  const int code = AgentsParent(options, started.processes, unannounced, relay).run();
+  const int code =
+      AgentsParent(options, started.processes, unannounced, relay, adopts_orphans).run();
   if (started.error != 0) throw std::system_error(started.error, std::generic_category(), "fork");
   return code;
 }

@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -53,6 +55,13 @@ void standard_streams_to_null() {
 }
 
 }  // namespace
+
+bool adopt_orphans() {
+  siginfo_t ignored{};
+  if (::waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 || errno != ECHILD)
+    return false;
+  return ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+}
 
 SignalBlock::SignalBlock() : before_() {
   block_all(&before_);

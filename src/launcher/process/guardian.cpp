@@ -243,12 +243,7 @@ Guardian& Guardian::operator=(Guardian&&) noexcept = default;
 Guardian::~Guardian() = default;
 
 Guardian Guardian::start(const GuardianOptions& options) {
-  siginfo_t ignored{};
-  const bool only_children =
-      ::waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 && errno == ECHILD;
-  // With children of its own already, the agent must not adopt their orphans: it could not tell
-  // them from the job's.
-  if (only_children) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const bool only_children = adopt_orphans();
   SocketPair commands(SOCK_STREAM);
   SocketPair watchdog(SOCK_SEQPACKET);
   pid_t pid = 0;
