@@ -1,5 +1,5 @@
 // The only translation unit that sees spdlog.
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 
 #include <memory>
 #include <mutex>
@@ -76,17 +76,18 @@ void redirect(std::function<void(std::string)> write) {
   logger() = make(logger()->name(), logger()->level(), std::move(sink));
 }
 
-bool enabled(Level level) {
-  return logger()->should_log(to_spdlog(level));
+void write_formatted(Level level, fmt::string_view format, fmt::format_args arguments) {
+  const auto native = to_spdlog(level);
+  if (!logger()->should_log(native)) return;
+  fmt::memory_buffer text;
+  if (level == Level::Error) text.append(fmt::string_view("error: "));
+  if (level == Level::Warning) text.append(fmt::string_view("warning: "));
+  fmt::vformat_to(fmt::appender(text), format, arguments);
+  logger()->log(native, spdlog::string_view_t(text.data(), text.size()));
 }
 
 void write(Level level, std::string_view text) {
-  const auto native = to_spdlog(level);
-  if (level == Level::Error || level == Level::Warning) {
-    logger()->log(native, "{}: {}", level == Level::Error ? "error" : "warning", text);
-  } else {
-    logger()->log(native, "{}", text);
-  }
+  write_formatted(level, "{}", fmt::make_format_args(text));
 }
 
 }  // namespace drun::log

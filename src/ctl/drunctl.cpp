@@ -5,9 +5,9 @@
 #include <exception>
 
 #include "base/environment_variable.hpp"
+#include "base/log.hpp"
 #include "base/standard_streams.hpp"
 #include "cli/usage_error.hpp"
-#include "drun/base/log.hpp"
 
 int main(int argc, char** argv) {
   namespace ctl = drun::ctl;
@@ -22,10 +22,10 @@ int main(int argc, char** argv) {
   } catch (const ctl::NoReader&) {
     return ctl::kNoReader;
   } catch (const drun::cli::UsageError& error) {
-    drun::log::error(error.what());
+    drun::log::error("{}", error.what());
     return ctl::kUsage;
   } catch (const std::exception& error) {
-    drun::log::error(error.what());
+    drun::log::error("{}", error.what());
     return ctl::kUnreachable;
   }
 }

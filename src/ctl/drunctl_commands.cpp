@@ -12,10 +12,10 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/log.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "ctl/drunctl.hpp"
-#include "drun/base/log.hpp"
 #include "drun/store/errors.hpp"
 #include "store/client/control_query.hpp"
 
@@ -34,12 +34,12 @@ constexpr milliseconds kDefaultTimeout{30'000};
 
 // Without a connection: whatever the cause, the store cannot be reached.
 int unreachable(const Error& error) {
-  log::error(error.what());
+  log::error("{}", error.what());
   return kUnreachable;
 }
 
 int failed(const Error& error) {
-  log::error(error.what());
+  log::error("{}", error.what());
   return error.code() == Errc::Timeout ? kTimeout : kUnreachable;
 }
 
@@ -134,7 +134,7 @@ int get(const Command& command) {
   const auto value = client->try_get(command.word(0), command.left());
   if (!value) return failed(value.error());
   if (!*value) {
-    log::error("there is no key '" + escaped(command.word(0)) + "'");
+    log::error("there is no key '{}'", escaped(command.word(0)));
     return kNo;
   }
   print_value(command, **value);
@@ -181,7 +181,7 @@ int compare_set(const Command& command) {
     const auto there = client->check({command.word(0)}, command.left());
     if (!there) return failed(there.error());
     if (!*there) {
-      log::error("there is no key '" + escaped(command.word(0)) + "'");
+      log::error("there is no key '{}'", escaped(command.word(0)));
       return kNo;
     }
   }

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/environment_variable.hpp"
+#include "base/log.hpp"
 #include "base/standard_streams.hpp"
-#include "drun/base/log.hpp"
 #include "launcher/agent/agent.hpp"
 #include "launcher/command_line/parse.hpp"
 #include "launcher/dry_run.hpp"
@@ -19,7 +19,7 @@ namespace {
 int print(const std::string& text) {
   const auto written = drun::write_standard_output(text);
   if (written) return 0;
-  drun::log::error("cannot " + written.error().what());
+  drun::log::error("cannot {}", written.error().what());
   return 125;
 }
 
@@ -40,22 +40,22 @@ int main(int argc, char** argv) {
                            : options.quiet ? log::Level::Error
                                            : log::Level::Info);
     for (const auto& note : options.notes)
-      log::warning(note);
+      log::warning("{}", note);
     const auto error = launcher::check_launch(options, options.nproc_per_node);
     if (options.dry_run) {
-      if (error) log::warning("here workers would not start: cannot " + error->text());
+      if (error) log::warning("here workers would not start: cannot {}", error->text());
       return print(launcher::dry_run(options));
     }
     // Of several machines each finds it out when its workers start, so that all hear of it.
     const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;
     if (error && one_machine) {
-      log::error("cannot " + error->text());
+      log::error("cannot {}", error->text());
       return error->exit_code();
     }
     return options.local_nodes > 0 ? launcher::run_local_nodes(options)
                                    : launcher::run_agent(options);
   } catch (const std::exception& error) {
-    log::error(error.what());
+    log::error("{}", error.what());
     return 125;
   }
 }

@@ -1,7 +1,6 @@
-// drun's own log: one line each on stderr, "drun: text key=value". Quiet by default (info: state
-// changes, each once, with its reason). Values of keys and environment variables never go here,
-// only names and sizes. Thread-safe, but for configure() and redirect(): call them while no other
-// thread logs.
+// Where drun's own log goes: one line each on stderr, "drun: text". The library itself logs next to
+// nothing, and only from Warning on unless a program asks for more. Thread-safe, but for
+// configure() and redirect(): call them while no other thread logs.
 #pragma once
 
 #include <functional>
@@ -18,12 +17,9 @@ void configure(std::string_view name, Level level);
 // From now on each line, with its newline, goes to `write` instead of stderr; an empty function
 // undoes it. For a program that writes other things to stderr and must not mix them.
 void redirect(std::function<void(std::string line)> write);
-[[nodiscard]] bool enabled(Level level);
+
 void write(Level level, std::string_view text);
 
-inline void trace(std::string_view text) {
-  write(Level::Trace, text);
-}
 inline void debug(std::string_view text) {
   write(Level::Debug, text);
 }

@@ -5,7 +5,7 @@
 #include "base/atomic_file.hpp"
 #include "base/environment_variable.hpp"
 #include "base/exit_codes.hpp"
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 #include "launcher/report/error_file.hpp"
 #include "launcher/report/failure_report.hpp"
 
@@ -33,14 +33,14 @@ void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& out
   if (outcome.failure) {
     say(failure_text(outcome, choices.tail_lines));
   } else if (outcome.end == rendezvous::End::Stopped && outcome.exit_code > 128) {
-    log::info("stopped: " + outcome.text);  // by a signal, as somebody wished
+    log::info("stopped: {}", outcome.text);  // by a signal, as somebody wished
   } else if (outcome.end != rendezvous::End::Success) {
-    log::error(outcome.text);
+    log::error("{}", outcome.text);
   }
-  if (!lost_logs.empty()) log::warning(lost_logs);
+  if (!lost_logs.empty()) log::warning("{}", lost_logs);
   if (choices.file.empty()) return;
   const auto written = write_whole_file(choices.file, render_report_json(outcome));
-  if (!written) log::error("--report: " + written.error().what());
+  if (!written) log::error("--report: {}", written.error().what());
 }
 
 void forward_error_file(const std::vector<std::string>& inherited,
@@ -51,7 +51,7 @@ void forward_error_file(const std::vector<std::string>& inherited,
     return;
   const int code = failure.signal != 0 ? -failure.signal : failure.exit_code;  // as Python has it
   const auto passed = pass_on_error_file(workers_file, own, code);
-  if (!passed) log::warning("TORCHELASTIC_ERROR_FILE: " + passed.error().what());
+  if (!passed) log::warning("TORCHELASTIC_ERROR_FILE: {}", passed.error().what());
 }
 
 }  // namespace drun::launcher

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "base/exit_codes.hpp"
+#include "base/log.hpp"
 #include "base/standard_streams.hpp"
 #include "cli/usage_error.hpp"
 #include "drun/base/endpoint.hpp"
-#include "drun/base/log.hpp"
 #include "drun/store/server.hpp"
 #include "store/program/store_options.hpp"
 
@@ -27,7 +27,7 @@ sigset_t end_signals() {
 int print(const std::string& text) {
   const Status written = write_standard_output(text);
   if (written) return 0;
-  log::error("cannot " + written.error().what());
+  log::error("cannot {}", written.error().what());
   return kDrunFailed;
 }
 
@@ -38,13 +38,13 @@ int serve(const StoreOptions& options) {
   // First: a port that is taken is perhaps another store's with the same snapshot.
   const auto bound = server.add_listener(options.endpoint, Table::Job);
   if (!bound) {
-    log::error(bound.error().what());
+    log::error("{}", bound.error().what());
     return kDrunFailed;
   }
   if (!options.snapshot.empty()) {
     const Status loaded = server.use_snapshot(options.snapshot, options.snapshot_interval);
     if (!loaded) {
-      log::error(loaded.error().what());
+      log::error("{}", loaded.error().what());
       return kDrunFailed;
     }
   }
@@ -63,10 +63,10 @@ int run(int argc, char** argv) {
     log::configure("drun-store", parsed.options->level);
     return serve(*parsed.options);
   } catch (const cli::UsageError& error) {
-    log::error(error.what());
+    log::error("{}", error.what());
     return kUsageError;
   } catch (const std::exception& error) {
-    log::error(error.what());
+    log::error("{}", error.what());
     return kDrunFailed;
   }
 }

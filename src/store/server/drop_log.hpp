@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 #include "store/table/sessions.hpp"
 
 namespace drun::store {
@@ -16,14 +16,13 @@ class DropLog {
   // `what` names the peer and the reason.
   void report(const std::string& what, Time now) {
     if (now - period_start_ >= kPeriod) {
-      if (withheld_ > 0)
-        log::warning("dropped " + std::to_string(withheld_) + " more peers for like reasons");
+      if (withheld_ > 0) log::warning("dropped {} more peers for like reasons", withheld_);
       period_start_ = now;
       lines_ = 0;
       withheld_ = 0;
     }
     if (++lines_ <= kLinesPerPeriod)
-      log::warning(what);
+      log::warning("{}", what);
     else
       ++withheld_;
   }

@@ -14,8 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/log.hpp"
 #include "base/random_bytes.hpp"
-#include "drun/base/log.hpp"
 
 namespace drun::store {
 namespace {
@@ -244,7 +244,7 @@ void ServerLoop::take_signal() {
   signalfd_siginfo signal{};
   if (::read(signals_.get(), &signal, sizeof signal) != sizeof signal) return;
   const char* name = ::sigabbrev_np(static_cast<int>(signal.ssi_signo));
-  log::info(std::string("ending on SIG") + (name != nullptr ? name : "?"));
+  log::info("ending on SIG{}", name != nullptr ? name : "?");
   is_stopping_ = true;
 }
 

@@ -2,7 +2,7 @@
 #include <chrono>
 #include <string>
 
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 #include "store/server/server_loop.hpp"
 #include "store/server/snapshot.hpp"
 
@@ -51,7 +51,7 @@ void ServerLoop::save_last_snapshot() {
 void ServerLoop::note_snapshot(const Status& result) {
   if (!result) {
     saved_generation_ = ~std::uint64_t{0};  // try again at the next interval
-    if (last_snapshot_) log::error("the snapshot is not up to date: " + result.error().what());
+    if (last_snapshot_) log::error("the snapshot is not up to date: {}", result.error().what());
   } else if (!last_snapshot_) {
     log::info("the snapshot is up to date again");
   }

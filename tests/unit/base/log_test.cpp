@@ -1,0 +1,50 @@
+#include "base/log.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drun {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class LogTest : public testing::Test {
+ protected:
+  void configure(log::Level level) {
+    log::configure("prog", level);
+    log::redirect([this](std::string line) { lines_.push_back(std::move(line)); });
+  }
+  ~LogTest() override {
+    log::redirect({});
+    log::configure("drun", log::Level::Warning);
+  }
+
+  std::vector<std::string> lines_;
+};
+
+TEST_F(LogTest, FormatsALineWithTheProgramsNameAndTheLevelsWord) {
+  configure(log::Level::Debug);
+  const std::string node = "node1";
+  log::debug("round {}: {} nodes", 3, std::size_t{2});
+  log::info("{} has joined", node);
+  log::warning("port {}", std::uint16_t{29500});
+  log::error("{}", "100% {}");
+  EXPECT_THAT(lines_, ElementsAre("prog: round 3: 2 nodes\n", "prog: node1 has joined\n",
+                                  "prog: warning: port 29500\n", "prog: error: 100% {}\n"));
+}
+
+TEST_F(LogTest, WhatIsBelowTheLevelIsNotShown) {
+  configure(log::Level::Warning);
+  log::info("{}", 1);
+  log::write(log::Level::Debug, "{}", 2);
+  EXPECT_THAT(lines_, IsEmpty());
+  log::write(log::Level::Warning, "{}", 3);
+  EXPECT_THAT(lines_, ElementsAre("prog: warning: 3\n"));
+}
+
+}  // namespace
+}  // namespace drun
