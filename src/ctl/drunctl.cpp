@@ -23,9 +23,9 @@ int main(int argc, char** argv) {
     return ctl::kNoReader;
   } catch (const drun::cli::UsageError& error) {
     drun::log::error("{}", error.what());
-    return ctl::kUsage;
+    return drun::kUsageError;
   } catch (const std::exception& error) {
     drun::log::error("{}", error.what());
-    return ctl::kUnreachable;
+    return drun::kDrunFailed;
   }
 }

@@ -1,6 +1,8 @@
 // drunctl's parts: what was asked for, the answers as text or JSON, and the commands.
 #pragma once
 
+#include <signal.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -17,13 +19,10 @@
 
 namespace drun::ctl {
 
-// Exit codes, for scripts.
+// Exit codes for scripts, beside those of base/exit_codes.hpp.
 inline constexpr int kOk = 0;
 inline constexpr int kNo = 1;  // the key is missing, the condition does not hold
-inline constexpr int kUsage = kUsageError;
-inline constexpr int kTimeout = kTimeLimit;
-inline constexpr int kUnreachable = kDrunFailed;
-inline constexpr int kNoReader = 141;  // as a shell says it of a program that SIGPIPE ended
+inline constexpr int kNoReader = exit_code_of_signal(SIGPIPE);
 
 // Nobody reads the output any more: no error to talk about.
 class NoReader : public std::exception {};

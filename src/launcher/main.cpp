@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/environment_variable.hpp"
+#include "base/exit_codes.hpp"
 #include "base/log.hpp"
 #include "base/standard_streams.hpp"
 #include "launcher/agent/agent.hpp"
@@ -15,12 +16,12 @@
 
 namespace {
 
-// The exit code: 125 where the text cannot be written.
+// The exit code: 0, or kDrunFailed if the text cannot be written.
 int print(const std::string& text) {
   const auto written = drun::write_standard_output(text);
   if (written) return 0;
   drun::log::error("cannot {}", written.error().what());
-  return 125;
+  return drun::kDrunFailed;
 }
 
 }  // namespace
@@ -56,6 +57,6 @@ int main(int argc, char** argv) {
                                    : launcher::run_agent(options);
   } catch (const std::exception& error) {
     log::error("{}", error.what());
-    return 125;
+    return drun::kDrunFailed;
   }
 }

@@ -97,7 +97,7 @@ void close_timed_out(Context& c) {
   text += "; start drun on every node with this endpoint and --rdzv-id " +
           c.config.run_id.substr(0, kMaxShownId) +
           ", or wait longer with --rdzv-conf join_timeout=SECONDS";
-  close(c, {End::Timeout, kTimeoutExitCode, std::move(text), std::nullopt});
+  close(c, {End::Timeout, kTimeLimit, std::move(text), std::nullopt});
 }
 
 // Writes to the member why it must leave.

@@ -210,14 +210,14 @@ void MemberAgent::on_worker_store_ready(int round, std::uint16_t port) {
 }
 
 void MemberAgent::on_workers_succeeded(int round) {
-  if (round != held_ || workers_ != Workers::Running || stop_told_) return;
+  if (round != held_ || workers_ != Workers::Running || stop_asked_) return;
   workers_ = Workers::Succeeded;
   document_.succeeded = round;
   dirty_ = true;
 }
 
 void MemberAgent::on_workers_failed(int round, FailureSummary failure) {
-  if (round != held_ || workers_ != Workers::Running || stop_told_) return;
+  if (round != held_ || workers_ != Workers::Running || stop_asked_) return;
   workers_ = Workers::Failed;
   document_.failed = round;
   document_.failure = std::move(failure);
@@ -230,7 +230,7 @@ void MemberAgent::on_workers_stopped() {
   document_.claim.reset();
   held_ = 0;
   workers_ = Workers::None;
-  stop_told_ = kill_told_ = false;
+  stop_asked_ = kill_asked_ = false;
 }
 
 void MemberAgent::note_left(int round) {
@@ -319,24 +319,24 @@ void MemberAgent::follow(Time now) {
 }
 
 bool MemberAgent::time_limit_over() const {
-  if (stop_) return stop_->exit_code == kTimeoutExitCode;
+  if (stop_) return stop_->exit_code == kTimeLimit;
   if (ending_) return is_time_limit(*ending_);
   return round_.document && round_.document->cause == Cause::TimeLimit;
 }
 
 void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
-  if (held_ == 0 || kill_told_ || (stop_told_ && !immediately)) return;
-  stop_told_ = true;
-  kill_told_ = immediately;
-  outbox_.push(StopAction{reason, immediately, told_signal(), time_limit_over()});
+  if (held_ == 0 || kill_asked_ || (stop_asked_ && !immediately)) return;
+  stop_asked_ = true;
+  kill_asked_ = immediately;
+  outbox_.push(StopAction{reason, immediately, stop_signal(), time_limit_over()});
 }
 
 // The signal that an agent of the job received; its exit code is 128 + the signal.
-int MemberAgent::told_signal() const {
+int MemberAgent::stop_signal() const {
   const bool told = stop_ || (ending_ && ending_->end == End::Stopped);
   if (!told) return 0;
   const int code = stop_ ? stop_->exit_code : ending_->exit_code;
-  return std::max(code - 128, 0);
+  return signal_of_exit_code(code);
 }
 
 void MemberAgent::publish(Time now) {
@@ -353,7 +353,7 @@ std::optional<Time> MemberAgent::next_deadline() const {
   if (finished_) return std::nullopt;
   EarliestDeadline next;
   const bool behind = !round_.document || round_.document->number < held_;
-  if (up_ && round_.current && held_ != 0 && behind && !stop_told_)
+  if (up_ && round_.current && held_ != 0 && behind && !stop_asked_)
     next.include(session_since_ + config_.keep_alive * 2);
   if (up_) next.include(last_touch_ + config_.keep_alive / 3);
   next.include(closing_since_, config_.close_timeout);

@@ -96,7 +96,7 @@ class MemberAgent {
   void keep_or_stop(Time now);
   [[nodiscard]] bool time_limit_over() const;
   void stop_workers(const std::string& reason, bool immediately);
-  [[nodiscard]] int told_signal() const;
+  [[nodiscard]] int stop_signal() const;
   void leave(Time now);
   void publish(Time now);
   [[nodiscard]] bool stop_ends_job() const;
@@ -135,8 +135,8 @@ class MemberAgent {
   Workers workers_ = Workers::None;
   int held_ = 0;        // the round whose workers there are; 0: none
   int last_place_ = 0;  // the last round that this agent was to take part in
-  bool stop_told_ = false;
-  bool kill_told_ = false;
+  bool stop_asked_ = false;
+  bool kill_asked_ = false;
   int preparing_ = 0;
 
   // The end.

@@ -39,14 +39,13 @@ bool MemberAgent::is_foreign_job() const {
 
 void MemberAgent::find_ending(Time now) {
   if (outcome_) {
-    ending_ = is_foreign_job()
-                  ? Outcome{End::Refused, kInternalExitCode, foreign_job_text(config_), {}}
-                  : outcome_;
+    ending_ = is_foreign_job() ? Outcome{End::Refused, kDrunFailed, foreign_job_text(config_), {}}
+                               : outcome_;
     return;
   }
   if (ending_) return;
   if (refusal_) {
-    ending_ = Outcome{End::Refused, kInternalExitCode, *refusal_, std::nullopt};
+    ending_ = Outcome{End::Refused, kDrunFailed, *refusal_, std::nullopt};
     return;
   }
   if (stop_) {
@@ -64,12 +63,11 @@ void MemberAgent::find_ending(Time now) {
 
 std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
   const std::string detail = detail_.empty() ? "" : ": " + detail_;
-  if (failed_)
-    return Outcome{End::StoreLost, kInternalExitCode, "the store is lost: " + *failed_, {}};
+  if (failed_) return Outcome{End::StoreLost, kDrunFailed, "the store is lost: " + *failed_, {}};
   if (!up_ && was_up_ && now >= out_of_touch_since_ + config_.keep_alive) {
     const auto silent = std::chrono::duration_cast<Milliseconds>(now - out_of_touch_since_);
     return Outcome{End::StoreLost,
-                   kInternalExitCode,
+                   kDrunFailed,
                    "out of touch with the store for " + duration_text(silent) +
                        ", longer than the keep-alive limit of " +
                        duration_text(config_.keep_alive) + detail,
@@ -78,12 +76,12 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
   if (!was_up_ && now >= waiting_since_ + config_.join_timeout)
     return Outcome{
         End::Timeout,
-        kTimeoutExitCode,
+        kTimeLimit,
         "no connection to the store within " + duration_text(config_.join_timeout) + detail,
         {}};
   if (up_ && waiting_ && now >= patience_ends())
     return Outcome{End::Timeout,
-                   kTimeoutExitCode,
+                   kTimeLimit,
                    "no round of the job began within " + duration_text(config_.join_timeout) +
                        ", and no agent leads it that could say who is missing",
                    {}};

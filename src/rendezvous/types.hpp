@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_codes.hpp"
+
 namespace drun::rendezvous {
 
 using Time = std::chrono::steady_clock::time_point;
@@ -128,7 +130,9 @@ struct FailureSummary {
   int lowest_code = 0;
 
   // As a shell gives it: the code, or 128 + signal.
-  [[nodiscard]] int shell_code() const { return signal != 0 ? 128 + signal : exit_code; }
+  [[nodiscard]] int shell_code() const {
+    return signal != 0 ? exit_code_of_signal(signal) : exit_code;
+  }
   bool operator==(const FailureSummary&) const = default;
 };
 
@@ -152,12 +156,9 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-inline constexpr int kTimeoutExitCode = 124;
-inline constexpr int kInternalExitCode = 125;  // refused, store lost
-
 // A limit that the user set (--timeout) is over, on this node or another.
 [[nodiscard]] inline bool is_time_limit(const Outcome& outcome) {
-  return outcome.end == End::Stopped && outcome.exit_code == kTimeoutExitCode;
+  return outcome.end == End::Stopped && outcome.exit_code == kTimeLimit;
 }
 
 }  // namespace drun::rendezvous

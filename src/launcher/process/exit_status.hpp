@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/exit_codes.hpp"
+
 namespace drun::process {
 
 struct ExitStatus {
@@ -12,8 +14,8 @@ struct ExitStatus {
   bool core_dumped = false;
 
   [[nodiscard]] bool success() const { return code == 0 && signal == 0; }
-  // As a shell gives it: the code, or 128 + signal.
-  [[nodiscard]] int shell_code() const { return signal != 0 ? 128 + signal : code; }
+  // As a shell gives it: the code, or exit_code_of_signal(signal).
+  [[nodiscard]] int shell_code() const { return signal != 0 ? exit_code_of_signal(signal) : code; }
   bool operator==(const ExitStatus&) const = default;
 };
 

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/environment_variable.hpp"
+#include "base/exit_codes.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/workers/environment.hpp"
 
@@ -67,7 +68,7 @@ std::string advice_about(const Program& program, const std::string& path, int er
 }  // namespace
 
 int exit_code_of_spawn_error(int error) {
-  return not_there(error) ? 127 : 126;
+  return not_there(error) ? kNotFound : kCannotRun;
 }
 
 int LaunchError::exit_code() const {

@@ -15,7 +15,7 @@ struct LaunchError {
   std::string attempted;  // "open train.py", "exec ./train"
   std::string advice;     // may be empty
 
-  // As a shell: 127 where it is not there, 126 where it may not be run.
+  // As a shell: kNotFound or kCannotRun.
   [[nodiscard]] int exit_code() const;
   // "open train.py: No such file or directory", and what to do about it.
   [[nodiscard]] std::string text() const;

@@ -197,7 +197,7 @@ TEST_F(MemberTest, OutOfTouchForTooLongItKillsItsWorkersAndGivesUp) {
   const auto gone = done();
   ASSERT_TRUE(gone.finish);
   EXPECT_EQ(gone.finish->outcome.end, End::StoreLost);
-  EXPECT_EQ(gone.finish->outcome.exit_code, kInternalExitCode);
+  EXPECT_EQ(gone.finish->outcome.exit_code, kDrunFailed);
   EXPECT_NE(gone.finish->outcome.text.find("reset"), std::string::npos);
 }
 
@@ -414,7 +414,7 @@ TEST_F(MemberTest, NoRoundInTimeIsATimeoutEvenWithoutALeader) {
   advance(Milliseconds(1));
   const auto told = done();
   ASSERT_TRUE(told.finish);
-  EXPECT_EQ(told.finish->outcome.exit_code, kTimeoutExitCode);
+  EXPECT_EQ(told.finish->outcome.exit_code, kTimeLimit);
 }
 
 // A leader that joined later has a later time limit; its word is the better one.

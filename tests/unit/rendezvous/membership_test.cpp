@@ -81,7 +81,7 @@ TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoIsMissing) {
   const auto decision = board.step();
   ASSERT_TRUE(decision.outcome);
   EXPECT_EQ(decision.outcome->end, End::Timeout);
-  EXPECT_EQ(decision.outcome->exit_code, kTimeoutExitCode);
+  EXPECT_EQ(decision.outcome->exit_code, kTimeLimit);
   EXPECT_EQ(
       decision.outcome->text,
       "not enough nodes within 600 s: 2 of 4 nodes (a, b); missing node ranks 1, 3; start drun "
