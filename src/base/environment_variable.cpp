@@ -4,13 +4,12 @@ extern "C" char** environ;  // NOLINT(readability-redundant-declaration)
 
 namespace drun {
 
-const char* variable(const std::vector<std::string>& environment, std::string_view name) {
-  for (const std::string& entry : environment) {
-    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
-      return entry.c_str() + name.size() + 1;
-    }
-  }
-  return nullptr;
+std::optional<std::string> environment_variable(const std::vector<std::string>& environment,
+                                                std::string_view name) {
+  for (const std::string_view entry : environment)
+    if (entry.starts_with(name) && entry.substr(name.size()).starts_with('='))
+      return std::string(entry.substr(name.size() + 1));
+  return std::nullopt;
 }
 
 std::vector<std::string> own_environment() {

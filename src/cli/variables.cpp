@@ -48,11 +48,11 @@ void add_variables(const Program& program, const std::vector<std::string>& envir
                    GivenFlags& flags) {
   if (!program.variable_prefix.empty()) add_prefixed(program, environment, flags);
   for (const Variable& other : program.variables) {
-    const char* given = variable(environment, other.name);
-    if (given == nullptr || flags.find(other.flag) != nullptr) continue;
+    const auto given = environment_variable(environment, other.name);
+    if (!given || flags.find(other.flag) != nullptr) continue;
     if (!other.only.empty() && other.only != given) continue;
     flags.set({program.find(other.flag), Source::Variable, std::string(other.name),
-               other.value.empty() ? given : std::string(other.value)});
+               other.value.empty() ? *given : std::string(other.value)});
   }
 }
 

@@ -21,8 +21,8 @@ OutputOptions output_options(const Options& options, const std::string& host_nam
   result.host = host_name;
   // As Python's tempfile: a TMPDIR of another machine, or of a job that is over, does no harm.
   for (const std::string_view name : {"TMP", "TEMP", "TMPDIR"}) {
-    const char* const folder = variable(options.inherited, name);
-    if (folder != nullptr && *folder != '\0')
+    const auto folder = environment_variable(options.inherited, name).value_or("");
+    if (!folder.empty())
       result.temporary.insert(result.temporary.begin(), folder);
   }
   result.terminal = true;

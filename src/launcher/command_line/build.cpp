@@ -192,8 +192,7 @@ void check_stdin(const cli::GivenFlags& flags, const Options& options) {
 
 // A program that relies on it must not hang unnoticed.
 void note_the_watchdog(Options& options) {
-  const char* watchdog = variable(options.inherited, "TORCHELASTIC_ENABLE_FILE_TIMER");
-  if (watchdog == nullptr || watchdog != std::string_view("1")) return;
+  if (environment_variable(options.inherited, "TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return;
   options.notes.emplace_back(
       "TORCHELASTIC_ENABLE_FILE_TIMER has no effect: drun has no watchdog for the timers of "
       "torch.distributed.elastic");

@@ -40,9 +40,8 @@ void build_command(const BuildInput& given, Options& options) {
   std::vector<std::string>& command = options.command;
   command.clear();
   if (python) {
-    const char* interpreter = variable(options.inherited, "PYTHON_EXEC");
-    const bool named = interpreter != nullptr && *interpreter != '\0';
-    command = {named ? interpreter : "python3", "-u"};
+    const auto interpreter = environment_variable(options.inherited, "PYTHON_EXEC").value_or("");
+    command = {interpreter.empty() ? "python3" : interpreter, "-u"};
     if (module) command.emplace_back("-m");
   }
   options.python = python;

@@ -47,7 +47,7 @@ std::vector<Device> visible_mig(const DeviceInventory& inventory,
 
 std::vector<Device> visible_amd(const std::vector<Device>& all,
                                 const std::vector<std::string>& environment) {
-  auto result = apply_mask(all, variable_of(environment, "ROCR_VISIBLE_DEVICES"), true);
+  auto result = apply_mask(all, environment_variable(environment, "ROCR_VISIBLE_DEVICES"), true);
   for (std::size_t i = 0; i < result.size(); ++i)
     result[i].entry = std::to_string(i);
   return apply_mask(result, mask_in_force(Vendor::Amd, environment), false);
@@ -70,7 +70,7 @@ std::vector<Device> visible_intel(const std::vector<Device>& tiles,
                                   const std::vector<std::string>& environment) {
   const bool composite = composite_cards(environment);
   const auto all = composite ? cards_of(tiles) : tiles;
-  const auto mask = variable_of(environment, "ZE_AFFINITY_MASK");
+  const auto mask = environment_variable(environment, "ZE_AFFINITY_MASK");
   if (!mask || trimmed(*mask, kBlank).empty()) return all;
   std::vector<Device> result;
   for (const auto& entry : mask_entries(*mask)) {
@@ -90,12 +90,6 @@ std::vector<Device> visible_intel(const std::vector<Device>& tiles,
 
 }  // namespace
 
-std::optional<std::string> variable_of(const std::vector<std::string>& environment,
-                                       std::string_view name) {
-  const char* const value = variable(environment, name);
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 std::vector<std::string> mask_entries(std::string_view mask) {
   std::vector<std::string> result;
   for (std::size_t begin = 0; begin <= mask.size();) {
@@ -107,7 +101,7 @@ std::vector<std::string> mask_entries(std::string_view mask) {
 }
 
 std::vector<std::string> mig_entries(const std::vector<std::string>& environment) {
-  const auto mask = variable_of(environment, "CUDA_VISIBLE_DEVICES");
+  const auto mask = environment_variable(environment, "CUDA_VISIBLE_DEVICES");
   if (!mask || !mask->starts_with("MIG-")) return {};
   std::vector<std::string> result;
   for (auto& entry : mask_entries(*mask)) {
@@ -157,7 +151,8 @@ std::vector<Device> visible_devices(Vendor vendor, const DeviceInventory& invent
       if (const auto slices = mig_entries(environment); !slices.empty()) {
         return visible_mig(inventory, slices);
       }
-      return apply_mask(inventory.nvidia, variable_of(environment, "CUDA_VISIBLE_DEVICES"), false);
+      return apply_mask(inventory.nvidia, environment_variable(environment, "CUDA_VISIBLE_DEVICES"),
+                        false);
     case Vendor::Amd:
       return visible_amd(inventory.amd, environment);
     case Vendor::Intel:
@@ -181,13 +176,13 @@ std::vector<std::string> mask_names(Vendor vendor) {
 std::optional<std::string> mask_in_force(Vendor vendor,
                                          const std::vector<std::string>& environment) {
   for (const auto& name : mask_names(vendor)) {
-    if (auto value = variable_of(environment, name)) return value;
+    if (auto value = environment_variable(environment, name)) return value;
   }
   return {};
 }
 
 bool composite_cards(const std::vector<std::string>& environment) {
-  return variable_of(environment, "ZE_FLAT_DEVICE_HIERARCHY").value_or("") == "COMPOSITE";
+  return environment_variable(environment, "ZE_FLAT_DEVICE_HIERARCHY").value_or("") == "COMPOSITE";
 }
 
 }  // namespace drun::launcher

@@ -11,10 +11,6 @@
 
 namespace drun::launcher {
 
-// The value of NAME in "NAME=value" entries, the first of several as for getenv; nullopt: not set.
-[[nodiscard]] std::optional<std::string> variable_of(const std::vector<std::string>& environment,
-                                                     std::string_view name);
-
 // "1, 3 ,GPU-x" -> {"1", "3", "GPU-x"}; an empty text is one empty entry, as torchrun counts.
 [[nodiscard]] std::vector<std::string> mask_entries(std::string_view mask);
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/environment_variable.hpp"
 #include "launcher/devices/cpu_list.hpp"
 #include "launcher/devices/device_masks.hpp"
 #include "launcher/devices/device_selection.hpp"
@@ -67,7 +68,7 @@ std::string absence(Vendor vendor, const DeviceInventory& inventory,
                       : vendor == Vendor::Nvidia ? text.starts_with("CUDA")
                                                  : !text.starts_with("ZE");
     if (!fits) continue;
-    if (const auto value = variable_of(environment, mask)) {
+    if (const auto value = environment_variable(environment, mask)) {
       return std::string(text) + "=" + *value + " leaves none of " + std::to_string(count) + " " +
              name + " GPUs";
     }
@@ -80,7 +81,7 @@ std::string absence(Vendor vendor, const DeviceInventory& inventory,
 Result<std::vector<Device>> assumed_devices(const DeviceSelection& selection,
                                             const std::vector<std::string>& environment) {
   std::vector<Device> result;
-  if (const auto mask = variable_of(environment, "CUDA_VISIBLE_DEVICES")) {
+  if (const auto mask = environment_variable(environment, "CUDA_VISIBLE_DEVICES")) {
     for (const auto& entry : mask_entries(*mask)) {
       const std::string uuid = entry.starts_with("GPU-") ? entry : "";
       result.push_back({Vendor::Nvidia, whole_number(entry).value_or(-1), uuid, "", -1, entry});
@@ -240,9 +241,9 @@ Result<std::vector<std::string>> own_entries(const Choice& choice, int workers,
   } else if (const auto mask = mask_in_force(choice.vendor, environment)) {
     list = mask_entries(*mask);
     const auto names = mask_names(choice.vendor);
-    named = variable_of(environment, names.front()) ? names.front() : names.back();
+    named = environment_variable(environment, names.front()) ? names.front() : names.back();
     named += "=" + *mask;
-  } else if (const auto rocr = variable_of(environment, "ROCR_VISIBLE_DEVICES");
+  } else if (const auto rocr = environment_variable(environment, "ROCR_VISIBLE_DEVICES");
              rocr && choice.vendor == Vendor::Amd) {
     for (std::size_t i = 0; i < mask_entries(*rocr).size(); ++i)
       list.push_back(std::to_string(i));
@@ -301,8 +302,8 @@ Result<DevicePlan> plan_devices(const DeviceRequest& request, const DeviceInvent
   // The numbers of --gpus are nvidia-smi's, which counts by PCI address; CUDA counts the fastest
   // first unless it is told.
   const bool number_order = choice->selected && choice->vendor == Vendor::Nvidia &&
-                            !variable_of(environment, "CUDA_VISIBLE_DEVICES") &&
-                            !variable_of(environment, "CUDA_DEVICE_ORDER");
+                            !environment_variable(environment, "CUDA_VISIBLE_DEVICES") &&
+                            !environment_variable(environment, "CUDA_DEVICE_ORDER");
   for (std::size_t i = 0; i < entries.size(); ++i) {
     for (const auto& name : mask_names(choice->vendor)) {
       plan.environment[i].push_back(name + "=" + entries[i]);

@@ -46,9 +46,8 @@ void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& out
 void forward_error_file(const std::vector<std::string>& inherited,
                         const rendezvous::FailureSummary& failure,
                         const std::string& workers_file) {
-  const char* own = variable(inherited, "TORCHELASTIC_ERROR_FILE");
-  if (own == nullptr || *own == '\0' || workers_file.empty() || !read_error_file(workers_file))
-    return;
+  const auto own = environment_variable(inherited, "TORCHELASTIC_ERROR_FILE").value_or("");
+  if (own.empty() || workers_file.empty() || !read_error_file(workers_file)) return;
   const int code = failure.signal != 0 ? -failure.signal : failure.exit_code;  // as Python has it
   const auto passed = pass_on_error_file(workers_file, own, code);
   if (!passed) log::warning("TORCHELASTIC_ERROR_FILE: {}", passed.error().what());

@@ -51,13 +51,13 @@ std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignm
       entry("TORCHELASTIC_USE_AGENT_STORE", agent_store ? "True" : "False"),
       entry("TORCHELASTIC_SIGNALS_TO_HANDLE", spec.signals_to_handle_text),
   };
-  if (variable(spec.inherited, "TORCH_NCCL_ASYNC_ERROR_HANDLING") == nullptr) {
+  if (!environment_variable(spec.inherited, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {
     result.push_back(entry("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"));
   }
   if (spec.omp_threads) {
     result.push_back(entry("OMP_NUM_THREADS", *spec.omp_threads));
   } else if (!spec.placement.of(0, 0).threads && spec.nproc_per_node > 1 &&
-             variable(spec.inherited, "OMP_NUM_THREADS") == nullptr) {
+             !environment_variable(spec.inherited, "OMP_NUM_THREADS")) {
     result.push_back(entry("OMP_NUM_THREADS", "1"));
   }
   return result;

@@ -90,11 +90,11 @@ std::optional<LaunchError> check_script(const Program& program, int local_rank) 
 std::optional<LaunchError> check_program(const Program& program) {
   const std::string& name = program.command.front();
   const bool looked_up = name.find('/') == std::string::npos;
-  const char* path = variable(program.inherited, "PATH");
+  const auto path = environment_variable(program.inherited, "PATH");
   std::string named = name;
   int result = ENOENT;
   for (const auto& candidate :
-       process::exec_candidates(name, path == nullptr ? process::kDefaultPath : path)) {
+       process::exec_candidates(name, path ? std::string_view(*path) : process::kDefaultPath)) {
     const int error = program_error(candidate);
     if (error == 0) return std::nullopt;
     // Of a name that is looked up only a file can be meant.

@@ -170,11 +170,5 @@ TEST(MaskTest, IntelsTilesAreDevicesUnlessTheCardIs) {
   }
 }
 
-TEST(MaskTest, TheFirstOfSeveralVariablesCounts) {
-  EXPECT_EQ(variable_of({"AB=2", "A=1", "A=3"}, "A"), "1");
-  EXPECT_EQ(variable_of({"A="}, "A"), "");
-  EXPECT_EQ(variable_of({"AB=2"}, "A"), std::nullopt);
-}
-
 }  // namespace
 }  // namespace drun::launcher
