@@ -3,7 +3,8 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/whole_number.hpp"
 
 namespace drun {
 namespace {
@@ -28,12 +29,8 @@ bool is_ipv6(std::string_view text) {
 }  // namespace
 
 Result<std::uint16_t> parse_port(std::string_view text) {
-  unsigned value = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (ec != std::errc() || end != text.data() + text.size() || value > 65535) {
-    return bad(text, "a port is a number from 0 to 65535");
-  }
-  return static_cast<std::uint16_t>(value);
+  if (const auto port = whole_number<std::uint16_t>(text)) return *port;
+  return bad(text, "a port is a number from 0 to 65535");
 }
 
 Result<Endpoint> parse_endpoint(std::string_view text, std::uint16_t default_port) {

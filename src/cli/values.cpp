@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/trimmed.hpp"
+#include "base/whole_number.hpp"
 #include "cli/usage_error.hpp"
 
 namespace drun::cli {
@@ -20,10 +21,7 @@ void refuse(const Setting& setting, const std::string& why) {
 std::optional<std::int64_t> whole_number(std::string_view text) {
   text = trimmed(text);
   if (text.starts_with('+')) text.remove_prefix(1);
-  std::int64_t value = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || ec != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return drun::whole_number<std::int64_t>(text);
 }
 
 void refuse_number(const Setting& setting, std::optional<std::int64_t> lowest,

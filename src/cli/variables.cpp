@@ -1,7 +1,7 @@
-#include <charconv>
 #include <map>
 
 #include "base/environment_variable.hpp"
+#include "base/whole_number.hpp"
 #include "cli/parse.hpp"
 #include "cli/usage_error.hpp"
 
@@ -10,12 +10,9 @@ namespace {
 
 // "1" or "0": a switch's variable holds a number.
 std::string switch_value(const std::string& name, const std::string& value) {
-  long long number = 0;
-  const char* const end = value.data() + value.size();
-  const auto [read, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc() || read != end)
-    throw UsageError(name + "=" + quote(value) + ": expected 1 (on) or 0 (off)");
-  return number != 0 ? "1" : "0";
+  const auto number = drun::whole_number<long long>(value);
+  if (!number) throw UsageError(name + "=" + quote(value) + ": expected 1 (on) or 0 (off)");
+  return *number != 0 ? "1" : "0";
 }
 
 std::map<std::string, const Flag*> by_variable(const Program& program) {

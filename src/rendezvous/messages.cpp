@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/number_ranges.hpp"
 #include "rendezvous/rank_assignment.hpp"
 
 namespace drun::rendezvous {
@@ -11,11 +12,6 @@ namespace {
 constexpr std::size_t kMaxNames = 8;  // in one line
 constexpr std::size_t kMaxName = 64;  // of one node
 constexpr std::size_t kMaxHeld = 2;
-
-std::string range_text(int first, int last) {
-  const std::string text = std::to_string(first);
-  return first == last ? text : text + "-" + std::to_string(last);
-}
 
 }  // namespace
 
@@ -45,15 +41,11 @@ std::string duration_text(Milliseconds duration) {
 
 std::string ranges_text(const std::vector<int>& sorted) {
   std::string text;
-  std::size_t groups = 0;
-  for (std::size_t i = 0; i < sorted.size();) {
-    std::size_t end = i + 1;
-    while (end < sorted.size() && sorted[end] == sorted[end - 1] + 1)
-      ++end;
+  std::size_t shown = 0;
+  for (const NumberRange& range : ranges_of(sorted)) {
     if (!text.empty()) text += ", ";
-    if (++groups > kMaxNames) return text + "...";
-    text += range_text(sorted[i], sorted[end - 1]);
-    i = end;
+    if (++shown > kMaxNames) return text + "...";
+    text += to_string(range);
   }
   return text;
 }
@@ -144,7 +136,7 @@ std::string rank_map(const State& state, const std::vector<Planned>& plan) {
     if (member == state.members.end()) continue;
     const int first = plan[i].assignment.first_rank;
     text += (text.empty() ? "" : ", ") + member->second.document.host.substr(0, kMaxName) + " " +
-            range_text(first, first + member->second.document.local_world_size - 1);
+            to_string(NumberRange{first, first + member->second.document.local_world_size - 1});
   }
   return text;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/exit_codes.hpp"
+#include "base/number_ranges.hpp"
 
 namespace drun::rendezvous {
 
@@ -89,11 +90,7 @@ struct Assignment {
   bool operator==(const Assignment&) const = default;
 };
 
-struct RankRange {
-  int first = 0;
-  int last = 0;
-  bool operator==(const RankRange&) const = default;
-};
+using RankRange = NumberRange;
 
 // Ranks that failed by themselves in the same way.
 struct FailedRanks {

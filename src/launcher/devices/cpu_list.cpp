@@ -1,11 +1,12 @@
 #include "launcher/devices/cpu_list.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 
+#include "base/number_ranges.hpp"
 #include "base/trimmed.hpp"
+#include "base/whole_number.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -13,12 +14,8 @@ namespace {
 constexpr int kMostNumber = 1'048'575;  // far above any kernel's limit; bounds the memory of "0-N"
 
 std::optional<int> parse_number(std::string_view text) {
-  const std::string_view digits = trimmed(text);
-  int value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) return {};
-  if (value < 0 || value > kMostNumber) return {};
-  return value;
+  const auto value = whole_number<int>(trimmed(text));
+  return value && *value >= 0 && *value <= kMostNumber ? value : std::nullopt;
 }
 
 }  // namespace
@@ -48,17 +45,7 @@ Result<std::vector<int>> parse_cpu_list(std::string_view text) {
 }
 
 std::string format_cpu_list(const std::vector<int>& numbers) {
-  std::string result;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1)
-      ++end;
-    if (!result.empty()) result += ',';
-    result += std::to_string(numbers[i]);
-    if (end - i > 1) result += '-' + std::to_string(numbers[end - 1]);
-    i = end;
-  }
-  return result;
+  return to_string(ranges_of(numbers));
 }
 
 std::vector<int> common_numbers(const std::vector<int>& left, const std::vector<int>& right) {

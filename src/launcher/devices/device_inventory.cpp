@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -15,6 +14,7 @@
 #include <string_view>
 
 #include "base/small_file.hpp"
+#include "base/whole_number.hpp"
 #include "launcher/devices/nvml.hpp"
 #include "launcher/devices/usable_cpus.hpp"
 
@@ -47,10 +47,7 @@ template <typename Number>
 std::optional<Number> parse_whole(std::string_view text, int base = 10) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
     text.remove_suffix(1);
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
-  return value;
+  return whole_number<Number>(text, base);
 }
 
 // "renderD128" -> 128

@@ -1,10 +1,10 @@
 #include "launcher/devices/devices.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "base/environment_variable.hpp"
+#include "base/whole_number.hpp"
 #include "launcher/devices/cpu_list.hpp"
 #include "launcher/devices/device_masks.hpp"
 #include "launcher/devices/device_selection.hpp"
@@ -19,13 +19,6 @@ std::string join(const std::vector<Device>& devices) {
     result += device.entry;
   }
   return result;
-}
-
-std::optional<int> whole_number(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
-  return number;
 }
 
 // The devices as the machine numbers them, where that is known.
@@ -84,7 +77,8 @@ Result<std::vector<Device>> assumed_devices(const DeviceSelection& selection,
   if (const auto mask = environment_variable(environment, "CUDA_VISIBLE_DEVICES")) {
     for (const auto& entry : mask_entries(*mask)) {
       const std::string uuid = entry.starts_with("GPU-") ? entry : "";
-      result.push_back({Vendor::Nvidia, whole_number(entry).value_or(-1), uuid, "", -1, entry});
+      result.push_back(
+          {Vendor::Nvidia, whole_number<int>(entry).value_or(-1), uuid, "", -1, entry});
     }
     return result;
   }
@@ -95,19 +89,19 @@ Result<std::vector<Device>> assumed_devices(const DeviceSelection& selection,
   }
   int last = -1;
   for (const auto& name : selection.names)
-    last = std::max(last, whole_number(name).value_or(-1));
+    last = std::max(last, whole_number<int>(name).value_or(-1));
   for (int i = 0; i <= last; ++i) {
     result.push_back({Vendor::Nvidia, i, "", "", -1, std::to_string(i)});
   }
   for (const auto& name : selection.names) {
-    if (!whole_number(name)) result.push_back({Vendor::Nvidia, -1, name, "", -1, name});
+    if (!whole_number<int>(name)) result.push_back({Vendor::Nvidia, -1, name, "", -1, name});
   }
   return result;
 }
 
 // The place in `visible` that a name means.
 std::optional<std::size_t> place_of(const std::string& name, const std::vector<Device>& visible) {
-  if (const auto number = whole_number(name)) {
+  if (const auto number = whole_number<int>(name)) {
     const auto place = static_cast<std::size_t>(*number);
     return place < visible.size() ? std::optional(place) : std::nullopt;
   }

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <system_error>
 
 #include "base/cgroup_mounts.hpp"
 #include "base/small_file.hpp"
 #include "base/split.hpp"
+#include "base/whole_number.hpp"
 #include "launcher/devices/cpu_list.hpp"
 
 namespace drun::launcher {
@@ -18,11 +18,9 @@ namespace {
 std::optional<double> parse_positive(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
     text.remove_suffix(1);
-  long long value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
-  if (value <= 0) return {};
-  return static_cast<double>(value);
+  const auto value = whole_number<long long>(text);
+  if (!value || *value <= 0) return {};
+  return static_cast<double>(*value);
 }
 
 }  // namespace

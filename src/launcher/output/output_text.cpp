@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/number_ranges.hpp"
+
 namespace drun::launcher {
 namespace {
 
@@ -166,17 +168,7 @@ std::vector<std::string> last_lines(std::string_view bytes, std::size_t wanted) 
 std::string describe_ranks(std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1)
-      ++end;
-    if (!text.empty()) text += ',';
-    text += std::to_string(ranks[i]);
-    if (end - i > 1) text += '-' + std::to_string(ranks[end - 1]);
-    i = end;
-  }
-  return text;
+  return to_string(ranges_of(ranks));
 }
 
 }  // namespace drun::launcher

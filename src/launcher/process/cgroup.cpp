@@ -9,13 +9,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <memory>
 #include <utility>
 
 #include "base/cgroup_mounts.hpp"
 #include "base/small_file.hpp"
 #include "base/split.hpp"
+#include "base/whole_number.hpp"
 
 namespace drun::process {
 namespace {
@@ -121,9 +121,7 @@ std::optional<std::uint64_t> flat_value(std::string_view text, std::string_view 
   while (!text.empty()) {
     std::string_view line = take_until(text, '\n');
     if (take_until(line, ' ') != key) continue;
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
-    if (error == std::errc() && end == line.data() + line.size()) return value;
+    if (const auto value = whole_number<std::uint64_t>(line)) return value;
   }
   return std::nullopt;
 }

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -19,6 +18,7 @@
 #include <unordered_set>
 
 #include "base/small_file.hpp"
+#include "base/whole_number.hpp"
 #include "drun/base/file_descriptor.hpp"
 #include "launcher/process/kill_limit.hpp"
 
@@ -35,17 +35,10 @@ struct CloseDirectory {
 };
 using Directory = std::unique_ptr<DIR, CloseDirectory>;
 
-std::optional<pid_t> parse_pid(std::string_view text) {
-  pid_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 void append_pids(std::string_view text, std::vector<pid_t>& out) {
   while (!text.empty()) {
     const auto space = std::min(text.find(' '), text.size());
-    if (const auto pid = parse_pid(text.substr(0, space))) out.push_back(*pid);
+    if (const auto pid = whole_number<pid_t>(text.substr(0, space))) out.push_back(*pid);
     text.remove_prefix(std::min(space + 1, text.size()));
   }
 }
@@ -55,7 +48,7 @@ void for_each_number_in(const std::string& path, Visit visit) {
   const Directory directory(::opendir(path.c_str()));
   if (!directory) return;
   while (const dirent* entry = ::readdir(directory.get()))
-    if (const auto number = parse_pid(entry->d_name)) visit(*number);
+    if (const auto number = whole_number<pid_t>(entry->d_name)) visit(*number);
 }
 
 // The parent, or 0 where the process is gone.
@@ -92,7 +85,7 @@ void append_children_of(pid_t parent, std::vector<pid_t>& out) {
 bool proc_is_ours() {
   char target[24];
   const ssize_t n = ::readlink("/proc/self", target, sizeof target);
-  return n > 0 && parse_pid({target, static_cast<std::size_t>(n)}) == ::getpid();
+  return n > 0 && whole_number<pid_t>({target, static_cast<std::size_t>(n)}) == ::getpid();
 }
 
 // A child that nobody has waited for keeps its number, so this stays true until the caller itself

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <string>
 #include <utility>
+
+#include "base/whole_number.hpp"
 
 namespace drun::process {
 namespace {
@@ -37,9 +38,7 @@ constexpr std::array kNames = {
 
 // The number that all of `text` is, or -1.
 int parse_number(std::string_view text) {
-  int value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : -1;
+  return std::max(whole_number<int>(text).value_or(-1), -1);
 }
 
 int parse_real_time(std::string_view name) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/number_ranges.hpp"
 #include "base/trimmed.hpp"
 #include "launcher/output/output_text.hpp"
 
@@ -161,16 +162,10 @@ std::string headline(std::string_view traceback, const std::vector<std::string>&
 std::vector<std::string> describe_others(const rendezvous::FailureSummary& root) {
   std::vector<std::string> lines;
   for (const auto& group : root.others) {
-    std::string ranks;
-    for (const auto& [first, last] : group.ranks) {
-      if (!ranks.empty()) ranks += ',';
-      ranks += std::to_string(first);
-      if (last > first) ranks += '-' + std::to_string(last);
-    }
     const bool one =
         group.ranks.size() == 1 && group.ranks.front().first == group.ranks.front().last;
-    std::string line =
-        (one ? "rank " : "ranks ") + ranks + ": " + harmless_line(group.cause, kLineLimit);
+    std::string line = (one ? "rank " : "ranks ") + to_string(group.ranks) + ": " +
+                       harmless_line(group.cause, kLineLimit);
     if (!group.last_words.empty() && group.last_words == root.last_words)
       line += ", same error";
     else if (!group.last_words.empty())

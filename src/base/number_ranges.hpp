@@ -1,0 +1,25 @@
+// Numbers as people write them: "0-3,7".
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace drun {
+
+struct NumberRange {
+  int first = 0;
+  int last = 0;
+
+  bool operator==(const NumberRange&) const = default;
+};
+
+// The runs of consecutive numbers in `ascending`, which has none twice.
+[[nodiscard]] std::vector<NumberRange> ranges_of(const std::vector<int>& ascending);
+
+// "3", "4-6".
+[[nodiscard]] std::string to_string(NumberRange range);
+// "0-3,7".
+[[nodiscard]] std::string to_string(const std::vector<NumberRange>& ranges);
+
+}  // namespace drun
