@@ -25,6 +25,7 @@
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 
+#include "base/fd_limit.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/store/server.hpp"
 #include "launcher/backend/store_backend.hpp"
@@ -290,7 +291,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::string_view(argv[i]) == "--nodes") list = argv[i + 1];
   }
-  const auto descriptors = store::raise_descriptor_limit();
+  const auto limit = raise_fd_limit();
+  const auto descriptors = limit ? std::size_t{limit->rlim_max} : std::size_t{1024};
   std::printf("%7s %12s %14s %12s %16s %16s %12s %12s\n", "nodes", "assigned s", "us per node",
               "ended s", "messages/node", "bytes/node", "leader CPU s", "store CPU s");
   std::istringstream words(list);

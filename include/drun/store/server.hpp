@@ -99,8 +99,4 @@ class Server {
   std::unique_ptr<Impl> impl_;
 };
 
-// Raises the limit of open files to what the system allows this process, and returns it. For
-// programs that serve many connections, at their start.
-std::size_t raise_descriptor_limit();
-
 }  // namespace drun::store

@@ -14,7 +14,7 @@
 #include "base/addresses.hpp"
 #include "base/deadline.hpp"
 #include "base/exit_codes.hpp"
-#include "base/open_files.hpp"
+#include "base/fd_limit.hpp"
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_shutdown.hpp"
 #include "launcher/agent/agent_signals.hpp"
@@ -214,7 +214,7 @@ class Agent {
 
 int run_agent(const Options& options, SharedLogDedup* neighbours, std::atomic<bool>* unannounced) {
   ignore_write_signals();
-  return with_raised_open_files([&](const std::optional<rlimit>& before) {
+  return with_raised_fd_limit([&](const std::optional<rlimit>& before) {
     process::GuardianOptions guardian_options;
     guardian_options.open_files = before;
     Agent agent(options, process::Guardian::start(guardian_options), neighbours);

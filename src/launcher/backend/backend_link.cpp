@@ -6,7 +6,7 @@
 #include <asio/post.hpp>
 
 #include "base/atomic_file.hpp"
-#include "base/open_files.hpp"
+#include "base/fd_limit.hpp"
 #include "drun/base/log.hpp"
 #include "launcher/backend/backend_settings.hpp"
 #include "launcher/backend/in_process_backend.hpp"
@@ -102,7 +102,7 @@ BackendStep BackendLink::become_host() {
   if (!own) {
     const auto& error = own.error();
     return fsm_.on_bind_failed(error.code() == std::errc::address_in_use,
-                               error.what() + open_files_advice(error.code()), Clock::now());
+                               error.what() + fd_limit_advice(error.code()), Clock::now());
   }
   if (shared) {
     worker_store_.share({options_.endpoint.host, own->port});

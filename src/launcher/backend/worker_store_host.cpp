@@ -2,7 +2,7 @@
 
 #include <system_error>
 
-#include "base/open_files.hpp"
+#include "base/fd_limit.hpp"
 #include "drun/base/log.hpp"
 #include "launcher/backend/port_holder.hpp"
 #include "launcher/backend/worker_store_port.hpp"
@@ -18,7 +18,7 @@ Status WorkerStoreHost::bind(const std::string& address) {
   auto bound = store_.bind_worker_store(listen_endpoint(address, wanted));
   if (!bound) {
     const auto holder = fixed ? port_holder(wanted) : std::nullopt;
-    const std::string why = bound.error().what() + open_files_advice(bound.error().code()) +
+    const std::string why = bound.error().what() + fd_limit_advice(bound.error().code()) +
                             "; it was to be the port of the workers' store" +
                             (holder ? ", and is held by " + *holder : "");
     // torchrun does not look at --master-port here, so scripts give several jobs of one machine the

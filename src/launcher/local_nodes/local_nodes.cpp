@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/exit_codes.hpp"
-#include "base/open_files.hpp"
+#include "base/fd_limit.hpp"
 #include "drun/base/log.hpp"
 #include "launcher/agent/agent.hpp"
 #include "launcher/agent/agent_signals.hpp"
@@ -132,7 +132,7 @@ int run_nodes(const Options& options) {
 }  // namespace
 
 int run_local_nodes(const Options& options) {
-  return with_raised_open_files(
+  return with_raised_fd_limit(
       [&options](const std::optional<rlimit>&) { return run_nodes(options); });
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/exit_codes.hpp"
+#include "base/fd_limit.hpp"
 #include "base/log.hpp"
 #include "base/standard_streams.hpp"
 #include "cli/usage_error.hpp"
@@ -33,7 +34,7 @@ int print(const std::string& text) {
 
 int serve(const StoreOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);  // a peer that has gone is no reason to end
-  raise_descriptor_limit();
+  raise_fd_limit();            // each peer takes a descriptor
   Server server(options.server);
   // First: a port that is taken is perhaps another store's with the same snapshot.
   const auto bound = server.add_listener(options.endpoint, Table::Job);

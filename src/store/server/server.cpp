@@ -1,7 +1,5 @@
 #include "drun/store/server.hpp"
 
-#include <sys/resource.h>
-
 #include <chrono>
 #include <future>
 #include <mutex>
@@ -105,14 +103,6 @@ Status Server::open_worker_table() {
 
 int Server::fd() const {
   return impl_->loop.fd();
-}
-
-std::size_t raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  const rlim_t before = limit.rlim_cur;
-  limit.rlim_cur = limit.rlim_max;
-  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
 }
 
 }  // namespace drun::store

@@ -1,4 +1,4 @@
-#include "base/open_files.hpp"
+#include "base/fd_limit.hpp"
 
 #include <cerrno>
 #include <stdexcept>
@@ -9,14 +9,6 @@
 namespace drun {
 namespace {
 
-std::optional<rlimit> raise() {
-  rlimit before{};
-  if (::getrlimit(RLIMIT_NOFILE, &before) != 0) return std::nullopt;
-  const rlimit raised{before.rlim_max, before.rlim_max};
-  if (::setrlimit(RLIMIT_NOFILE, &raised) != 0) return std::nullopt;
-  return before;
-}
-
 bool too_many_open(const std::error_code& code) {
   // Asio has a category of its own for the system's errors, which does not say what they are.
   const bool asio = std::string_view(code.category().name()) == "asio.system";
@@ -25,16 +17,24 @@ bool too_many_open(const std::error_code& code) {
 
 }  // namespace
 
-std::string open_files_advice(const std::error_code& code) {
+std::optional<rlimit> raise_fd_limit() {
+  rlimit before{};
+  if (::getrlimit(RLIMIT_NOFILE, &before) != 0) return std::nullopt;
+  const rlimit raised{before.rlim_max, before.rlim_max};
+  if (::setrlimit(RLIMIT_NOFILE, &raised) != 0) return std::nullopt;
+  return before;
+}
+
+std::string fd_limit_advice(const std::error_code& code) {
   return too_many_open(code) ? "; raise its hard limit (ulimit -n)" : "";
 }
 
-int with_raised_open_files(const std::function<int(const std::optional<rlimit>& before)>& run) {
-  static const auto before = raise();
+int with_raised_fd_limit(const std::function<int(const std::optional<rlimit>& before)>& run) {
+  static const auto before = raise_fd_limit();
   try {
     return run(before);
   } catch (const std::system_error& error) {
-    const std::string advice = open_files_advice(error.code());
+    const std::string advice = fd_limit_advice(error.code());
     if (advice.empty()) throw;
     throw std::runtime_error(error.what() + advice);
   }
