@@ -8,7 +8,7 @@
 namespace drun {
 
 // Not std::random_device, which asks the processor what it can do: slow in a virtual machine. Any
-// thread. Throws std::system_error where the kernel refuses.
+// thread. Throws std::system_error if the kernel refuses.
 void fill_with_random_bytes(std::span<std::byte> bytes);
 
 // To seed a generator of pseudo-random numbers with.

@@ -31,10 +31,6 @@ std::string function_name(const Program& program) {
   return replaced("_" + std::string(program.name), "-", "_");
 }
 
-std::string in_quotes(std::string_view text, std::string_view escaped) {
-  return "'" + replaced(std::string(text), "'", escaped) + "'";
-}
-
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
   for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);

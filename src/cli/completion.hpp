@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shell_quote.hpp"
 #include "cli/program.hpp"
 
 namespace drun::cli {
@@ -16,8 +17,6 @@ namespace drun::cli {
 // "_drun_store": what the script's functions are called.
 [[nodiscard]] std::string function_name(const Program& program);
 
-// `text` between single quotes; `escaped` says how a quote is written inside.
-[[nodiscard]] std::string in_quotes(std::string_view text, std::string_view escaped);
 // `text` with each `from` as `to`.
 [[nodiscard]] std::string replaced(std::string text, std::string_view from, std::string_view to);
 

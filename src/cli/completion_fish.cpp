@@ -47,9 +47,9 @@ std::string flag_line(const Flag& flag, std::string_view start) {
     line += " -x -a '(__fish_complete_directories)'";
   } else if (flag.takes_value()) {
     line += " -x";
-    if (!flag.choices.empty()) line += " -a " + in_quotes(flag.choices, kQuote);
+    if (!flag.choices.empty()) line += " -a " + single_quoted(flag.choices, kQuote);
   }
-  return line + " -d " + in_quotes(flag.help, kQuote) + "\n";
+  return line + " -d " + single_quoted(flag.help, kQuote) + "\n";
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ std::string fish_completion(const Program& program) {
   std::string script(prefix ? kProgramHead : kWordsHead);
   for (const Command& command : program.commands) {
     script += "complete -c @NAME@ -n __fish_use_subcommand -a " + std::string(command.name) +
-              " -d " + in_quotes(command.help, kQuote) + "\n";
+              " -d " + single_quoted(command.help, kQuote) + "\n";
   }
   std::string values;
   const std::string start =

@@ -3,8 +3,6 @@
 namespace drun::cli {
 namespace {
 
-constexpr std::string_view kQuote = "'\\''";
-
 // Inside _arguments, colons and brackets have a meaning.
 std::string plain(std::string_view text) {
   std::string result(text);
@@ -24,7 +22,7 @@ std::string flag_lines(const Flag& flag) {
       "[" + plain(flag.help) + "]" +
       (flag.takes_value() ? ":" + plain(flag.metavar) + ":" + action(flag) : "");
   const auto line = [&](const std::string& name) {
-    return "    " + in_quotes(name + tail, kQuote) + " \\\n";
+    return "    " + single_quoted(name + tail) + " \\\n";
   };
   std::string result = line("*--" + std::string(flag.name) + (flag.takes_value() ? "=" : ""));
   if (flag.letter != 0)
@@ -41,8 +39,8 @@ std::string words(const Program& program) {
   std::string list;
   for (const Command& command : program.commands)
     list += std::string(list.empty() ? "" : " ") + plain(command.name) +
-            "\\:" + in_quotes(plain(command.help), kQuote);
-  return "    " + in_quotes("1:command:((" + list + "))", kQuote) + " \\\n    '*:word:_files'\n";
+            "\\:" + single_quoted(plain(command.help));
+  return "    " + single_quoted("1:command:((" + list + "))") + " \\\n    '*:word:_files'\n";
 }
 
 }  // namespace

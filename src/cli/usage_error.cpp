@@ -1,5 +1,7 @@
 #include "cli/usage_error.hpp"
 
+#include "base/hex.hpp"
+
 namespace drun::cli {
 
 std::string quote(std::string_view text) {
@@ -8,8 +10,7 @@ std::string quote(std::string_view text) {
   for (const char c : text.substr(0, kLongest)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7f) {
-      constexpr std::string_view kDigits = "0123456789abcdef";
-      result += {'\\', 'x', kDigits[byte >> 4U], kDigits[byte & 15U]};
+      append_hex(result, std::string_view(&c, 1), "\\x");
     } else {
       result += c;
     }

@@ -1,9 +1,10 @@
-#include <cstdio>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
 
+#include "base/hex.hpp"
 #include "base/standard_streams.hpp"
+#include "base/utf8.hpp"
 #include "ctl/drunctl.hpp"
 
 namespace drun::ctl {
@@ -11,6 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// By hand: no library that drunctl links has it.
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -26,33 +28,6 @@ std::string base64(std::string_view bytes) {
     }
   }
   return text;
-}
-
-// How many bytes the UTF-8 character at the front has; 0: none is there.
-std::size_t utf8_length(std::string_view bytes) {
-  const auto first = static_cast<unsigned char>(bytes.front());
-  const std::size_t length = first < 0x80                    ? 1
-                             : first >= 0xC2 && first < 0xE0 ? 2
-                             : first >= 0xE0 && first < 0xF0 ? 3
-                             : first >= 0xF0 && first < 0xF5 ? 4
-                                                             : 0;
-  if (length == 0 || bytes.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(bytes[i]) & 0xC0U) != 0x80) return 0;
-  }
-  const auto second = length > 1 ? static_cast<unsigned char>(bytes[1]) : 0U;
-  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool beyond = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);
-  return overlong || beyond ? 0 : length;
-}
-
-bool is_utf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const std::size_t length = utf8_length(bytes);
-    if (length == 0) return false;
-    bytes.remove_prefix(length);
-  }
-  return true;
 }
 
 }  // namespace
@@ -94,7 +69,7 @@ std::string escaped(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
     const auto first = static_cast<unsigned char>(bytes.front());
-    const std::size_t length = utf8_length(bytes);
+    const std::size_t length = first_utf8_character(bytes).length;
     if (first == '\\') {
       text += "\\\\";
     } else if (first == '\n') {
@@ -102,9 +77,7 @@ std::string escaped(std::string_view bytes) {
     } else if (first == '\t') {
       text += "\\t";
     } else if (length == 0 || first < ' ' || first == 0x7F) {
-      char code[5];
-      std::snprintf(code, sizeof code, "\\x%02x", first);
-      text += code;
+      append_hex(text, bytes.substr(0, 1), "\\x");
     } else {
       text += bytes.substr(0, length);
       bytes.remove_prefix(length - 1);

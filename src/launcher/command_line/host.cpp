@@ -1,9 +1,9 @@
 // The real machine behind parse_options: the only part of it that does not come in as an argument.
 #include <array>
-#include <bit>
 #include <cstddef>
 
 #include "base/addresses.hpp"
+#include "base/hex.hpp"
 #include "base/random_bytes.hpp"
 #include "launcher/command_line/parse.hpp"
 
@@ -12,18 +12,14 @@ namespace {
 
 // A version 4 UUID, as torchrun names standalone jobs.
 std::string random_uuid() {
-  std::array<std::byte, 16> random{};
-  fill_with_random_bytes(random);
-  auto bytes = std::bit_cast<std::array<unsigned char, 16>>(random);
-  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0fU) | 0x40U);
-  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3fU) | 0x80U);
+  std::array<std::byte, 16> bytes{};
+  fill_with_random_bytes(bytes);
+  bytes[6] = (bytes[6] & std::byte{0x0f}) | std::byte{0x40};
+  bytes[8] = (bytes[8] & std::byte{0x3f}) | std::byte{0x80};
   std::string result;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    if (i == 4 || i == 6 || i == 8 || i == 10) result += '-';
-    result += kDigits[bytes[i] >> 4U];
-    result += kDigits[bytes[i] & 15U];
-  }
+  append_hex(result, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  for (const std::size_t dash : {20U, 16U, 12U, 8U})
+    result.insert(dash, 1, '-');
   return result;
 }
 

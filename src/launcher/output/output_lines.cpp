@@ -6,27 +6,9 @@
 #include <array>
 #include <cstdio>
 
+#include "base/template_text.hpp"
+
 namespace drun::launcher {
-namespace {
-
-bool starts_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-bool in_name(char c) {
-  return starts_name(c) || (c >= '0' && c <= '9');
-}
-
-// The length of the name at the front; 0 where there is none.
-std::size_t name_length(std::string_view text) {
-  if (text.empty() || !starts_name(text.front())) return 0;
-  std::size_t length = 1;
-  while (length < text.size() && in_name(text[length]))
-    ++length;
-  return length;
-}
-
-}  // namespace
 
 std::size_t whole_lines(std::string_view bytes, std::size_t searched) {
   const std::string_view fresh = bytes.substr(searched);
@@ -51,43 +33,13 @@ LineTurns::Left left_after(LineTurns::Left before, std::string_view bytes) {
   return before;
 }
 
-std::string substitute(std::string_view text, const std::map<std::string, std::string>& values) {
-  std::string out;
-  while (!text.empty()) {
-    const auto dollar = text.find('$');
-    out += text.substr(0, dollar);
-    if (dollar == std::string_view::npos) break;
-    text.remove_prefix(dollar + 1);
-    if (text.starts_with('$')) {
-      out += '$';
-      text.remove_prefix(1);
-      continue;
-    }
-    const bool braced = text.starts_with('{');
-    const std::size_t length = name_length(text.substr(braced ? 1 : 0));
-    const std::size_t taken = length + (braced ? 2U : 0U);
-    const bool complete =
-        length > 0 && (!braced || (taken <= text.size() && text[taken - 1] == '}'));
-    if (!complete) {
-      out += '$';
-      continue;
-    }
-    const auto found = values.find(std::string(text.substr(braced ? 1 : 0, length)));
-    if (found != values.end())
-      out += found->second;
-    else
-      out.append("$").append(text.substr(0, taken));
-    text.remove_prefix(taken);
-  }
-  return out;
-}
-
 std::string line_prefix(std::string_view line_template, const PrefixNames& names) {
   if (line_template.empty()) return "[" + names.role + std::to_string(names.local_rank) + "]:";
-  return substitute(line_template, {{"role_name", names.role},
-                                    {"rank", std::to_string(names.rank)},
-                                    {"local_rank", std::to_string(names.local_rank)},
-                                    {"hostname", names.host.substr(0, names.host.find('.'))}});
+  return fill_template(line_template, {{"$", "$"},
+                                       {"role_name", names.role},
+                                       {"rank", std::to_string(names.rank)},
+                                       {"local_rank", std::to_string(names.local_rank)},
+                                       {"hostname", names.host.substr(0, names.host.find('.'))}});
 }
 
 std::string time_stamp(std::chrono::system_clock::time_point time) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <string>
 #include <string_view>
 
@@ -21,11 +20,6 @@ constexpr std::size_t kLongestLine = 64 * 1024;
 
 // What the stream leaves behind on the console after `bytes`.
 [[nodiscard]] LineTurns::Left left_after(LineTurns::Left before, std::string_view bytes);
-
-// Python's string.Template.safe_substitute: $name and ${name} by their values, "$$" is "$", names
-// that are not known stay as they are.
-[[nodiscard]] std::string substitute(std::string_view text,
-                                     const std::map<std::string, std::string>& values);
 
 struct PrefixNames {
   std::string role;

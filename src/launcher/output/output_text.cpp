@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/hex.hpp"
 #include "base/number_ranges.hpp"
+#include "base/utf8.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -42,49 +44,10 @@ std::size_t escape_length(std::string_view text) {
   return kind >= '0' && kind <= '~' ? 2 : 1;
 }
 
-// The length of the UTF-8 character at the front, 0 where the bytes are not one. C1 controls and
-// what reverses the direction of text are refused.
-std::size_t character_length(std::string_view text, char32_t& value) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  std::size_t length = 0;
-  if (first < 0x80) {
-    value = first;
-    return 1;
-  }
-  if (first >= 0xc2 && first <= 0xdf) {
-    length = 2;
-    value = first & 0x1fU;
-  } else if (first >= 0xe0 && first <= 0xef) {
-    length = 3;
-    value = first & 0x0fU;
-  } else if (first >= 0xf0 && first <= 0xf4) {
-    length = 4;
-    value = first & 0x07U;
-  } else {
-    return 0;
-  }
-  if (text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return 0;
-    value = (value << 6U) | (byte(i) & 0x3fU);
-  }
-  if (length == 3 && (value < 0x800 || (value >= 0xd800 && value <= 0xdfff))) return 0;
-  if (length == 4 && (value < 0x10000 || value > 0x10ffff)) return 0;
-  return length;
-}
-
+// Control characters, and what reverses the direction of text.
 bool is_harmful(char32_t c) {
   return (c < 0x20 && c != '\t') || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) ||
          (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x2028 || c == 0x2029;
-}
-
-void append_hex(std::string& out, std::string_view bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += {'\\', 'x', kDigits[byte >> 4U], kDigits[byte & 15U]};
-  }
 }
 
 // What is left to see of a line with carriage returns: the last piece that shows something.
@@ -107,12 +70,11 @@ std::string harmless_line(std::string_view line, std::size_t limit) {
       at += escape_length(rest);
       continue;
     }
-    char32_t value = 0;
-    const std::size_t length = character_length(rest, value);
+    const auto [length, value] = first_utf8_character(rest);
     const std::size_t taken = std::max<std::size_t>(length, 1);
     std::string shown;
     if (length == 0 || is_harmful(value))
-      append_hex(shown, rest.substr(0, taken));
+      append_hex(shown, rest.substr(0, taken), "\\x");
     else
       shown = rest.substr(0, taken);
     if (out.size() + shown.size() > limit)

@@ -1,10 +1,10 @@
 #include "launcher/workers/environment.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <unordered_set>
 
 #include "base/environment_variable.hpp"
+#include "base/template_text.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -24,12 +24,6 @@ std::string entry(std::string_view name, int value) {
 
 std::string_view name_of(std::string_view entry) {
   return entry.substr(0, entry.find('='));
-}
-
-bool is_name_character(char c, bool first) {
-  const auto byte = static_cast<unsigned char>(c);
-  return c == '_' || (std::isalpha(byte) != 0 && byte < 0x80) ||
-         (!first && std::isdigit(byte) != 0);
 }
 
 // What every worker of this node gets alike.
@@ -108,30 +102,7 @@ std::vector<std::string> WorkerEnvironments::set_by_drun(int local_rank,
 }
 
 std::string substitute_local_rank(std::string_view text, int local_rank) {
-  constexpr std::string_view kName = "local_rank";
-  std::string result;
-  while (true) {
-    const auto dollar = text.find('$');
-    result += text.substr(0, dollar);
-    if (dollar == std::string_view::npos) return result;
-    text.remove_prefix(dollar);
-    std::size_t length = 1;  // of what is copied or replaced
-    if (text.starts_with("$$")) {
-      length = 2;
-    } else if (text.size() > 1 && text[1] == '{') {
-      if (text.substr(2).starts_with(std::string(kName) + "}")) length = kName.size() + 3;
-    } else {
-      while (length < text.size() && is_name_character(text[length], length == 1))
-        ++length;
-    }
-    const std::string_view piece = text.substr(0, length);
-    if (piece == "$local_rank" || piece == "${local_rank}") {
-      result += std::to_string(local_rank);
-    } else {
-      result += piece;
-    }
-    text.remove_prefix(length);
-  }
+  return fill_template(text, {{"local_rank", std::to_string(local_rank)}});
 }
 
 std::vector<std::string> worker_command(const Program& program, int local_rank) {

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/shell_quote.hpp"
 #include "support/golden.hpp"
 #include "support/options_support.hpp"
 
@@ -72,22 +71,6 @@ TEST(DryRunTest, ManyNodesAreCutShort) {
   const std::string text = dry_run(options_of("--nnodes 1000 --rdzv-endpoint h ./train"));
   EXPECT_THAT(text, HasSubstr("and so on to node 999"));
   EXPECT_THAT(text, Not(HasSubstr("node 16:")));
-}
-
-TEST(DryRunTest, WordsAreQuotedForTheShell) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"plain-1.0/x:y=z,@%+", "plain-1.0/x:y=z,@%+"},
-      {"", "''"},
-      {"a b", "'a b'"},
-      {"it's", "'it'\\''s'"},
-      {"$HOME", "'$HOME'"},
-      {"*", "'*'"},
-      {"a\nb", "'a\nb'"},
-      {"~", "'~'"},
-      {"\"", "'\"'"},
-  };
-  for (const auto& [text, quoted] : cases)
-    EXPECT_EQ(shell_quoted(text), quoted);
 }
 
 }  // namespace

@@ -51,34 +51,6 @@ TEST(LeftAfterTest, SaysWhatIsOnTheConsole) {
       same(left_after({}, std::string(kLongestLine, 'x')), {.open = true, .endless = true}));
 }
 
-TEST(SubstituteTest, IsPythonsSafeSubstitute) {
-  const std::map<std::string, std::string> values{{"rank", "3"}, {"role_name", "w$x"}};
-  const std::pair<const char*, const char*> cases[] = {
-      {"", ""},
-      {"plain", "plain"},
-      {"${rank}", "3"},
-      {"$rank", "3"},
-      {"[$rank]:", "[3]:"},
-      {"${role_name}${rank} ", "w$x3 "},
-      {"$$rank", "$rank"},
-      {"$$", "$"},
-      {"$", "$"},
-      {"100$ ", "100$ "},
-      {"${unknown} $unknown", "${unknown} $unknown"},
-      {"${rank", "${rank"},
-      {"${}", "${}"},
-      {"${rank x}", "${rank x}"},
-      {"$rank_x", "$rank_x"},
-      {"$3", "$3"},
-      {"${3}", "${3}"},
-      {"caf\xc3\xa9$rank\xff",
-       "caf\xc3\xa9"
-       "3\xff"},
-  };
-  for (const auto& [text, expected] : cases)
-    EXPECT_EQ(substitute(text, values), expected) << text;
-}
-
 TEST(LinePrefixTest, IsTorchrunsUnlessTheUserSays) {
   const PrefixNames names{"trainer", 12, 3, "node7.cluster.example"};
   EXPECT_EQ(line_prefix("", names), "[trainer3]:");

@@ -1,0 +1,49 @@
+#include "base/template_text.hpp"
+
+#include <utility>
+
+#include <gtest/gtest.h>
+
+namespace drun {
+namespace {
+
+TEST(TemplateTextTest, FillsInWhatItKnowsAndLeavesTheRest) {
+  const std::map<std::string, std::string, std::less<>> values{{"rank", "3"}, {"role_name", "w$x"}};
+  const std::pair<std::string, std::string> cases[] = {
+      {"", ""},
+      {"plain", "plain"},
+      {"$rank", "3"},
+      {"[$rank]:", "[3]:"},
+      {"${role_name}${rank} ", "w$x3 "},
+      {"$rank-$rank/${rank}${rank}", "3-3/33"},
+      {"$", "$"},
+      {"100$ ", "100$ "},
+      {"${unknown} $unknown", "${unknown} $unknown"},
+      {"${rank", "${rank"},
+      {"${rank$rank", "${rank3"},
+      {"${}", "${}"},
+      {"${rank x}", "${rank x}"},
+      {"$rank_x $ranks $RANK", "$rank_x $ranks $RANK"},
+      {"$3 ${3}", "$3 ${3}"},
+      {"$rank\xc3\xa9", "3\xc3\xa9"},
+      {"\xff$rank\xff",
+       "\xff"
+       "3\xff"},
+      {"$$", "$$"},
+      {"$$rank", "$$rank"},
+      {"$$$rank", "$$3"},
+  };
+  for (const auto& [text, expected] : cases)
+    EXPECT_EQ(fill_template(text, values), expected) << text;
+}
+
+TEST(TemplateTextTest, TwoDollarsAreANameOfTheirOwn) {
+  const std::map<std::string, std::string, std::less<>> values{{"$", "$"}, {"rank", "3"}};
+  EXPECT_EQ(fill_template("$$", values), "$");
+  EXPECT_EQ(fill_template("$$rank", values), "$rank");
+  EXPECT_EQ(fill_template("$$$rank", values), "$3");
+  EXPECT_EQ(fill_template("${$}", values), "${$}");
+}
+
+}  // namespace
+}  // namespace drun
