@@ -1,10 +1,14 @@
 #include "base/number_ranges.hpp"
 
+#include <algorithm>
+
 namespace drun {
 
-std::vector<NumberRange> ranges_of(const std::vector<int>& ascending) {
+std::vector<NumberRange> ranges_of(std::vector<int> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   std::vector<NumberRange> ranges;
-  for (const int number : ascending) {
+  for (const int number : numbers) {
     if (!ranges.empty() && number == ranges.back().last + 1)
       ranges.back().last = number;
     else

@@ -14,8 +14,8 @@ struct NumberRange {
   bool operator==(const NumberRange&) const = default;
 };
 
-// The runs of consecutive numbers in `ascending`, which has none twice.
-[[nodiscard]] std::vector<NumberRange> ranges_of(const std::vector<int>& ascending);
+// The runs of consecutive numbers among `numbers`, which are in any order.
+[[nodiscard]] std::vector<NumberRange> ranges_of(std::vector<int> numbers);
 
 // "3", "4-6".
 [[nodiscard]] std::string to_string(NumberRange range);

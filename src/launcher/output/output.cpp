@@ -11,10 +11,11 @@
 #include <system_error>
 #include <utility>
 
-#include "launcher/output/output_paths.hpp"
+#include "launcher/output/log_layout.hpp"
 #include "launcher/output/output_route.hpp"
 #include "launcher/output/output_terminal.hpp"
 #include "launcher/output/output_thread.hpp"
+#include "launcher/output/tail.hpp"
 
 namespace drun::launcher {
 namespace {

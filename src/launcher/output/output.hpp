@@ -43,7 +43,7 @@ struct OutputOptions {
   // something, it gets everything.
   std::chrono::milliseconds patience = kReaderPatience;
   // With --fold: how long a line waits for the other ranks to print it too.
-  std::chrono::milliseconds fold_window = LineFolder::Settings().window;
+  std::chrono::milliseconds fold_window = LineFolder::Limits().window;
 };
 
 // What a worker is started with.

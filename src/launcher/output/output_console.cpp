@@ -11,26 +11,26 @@ namespace {
 constexpr std::size_t kParts = 16;          // buffers in one write
 constexpr std::size_t kStdioBuffer = 4096;  // every usual one is a multiple of it
 
-LineTurns::Settings settings_for(int fd) {
-  LineTurns::Settings settings;
-  if (::isatty(fd) != 0) settings.hold = LineTurns::kTerminalHold;
-  return settings;
+LineScheduler::Delays delays_for(int fd) {
+  LineScheduler::Delays delays;
+  if (::isatty(fd) != 0) delays.hold = LineScheduler::kTerminalHold;
+  return delays;
 }
 
 }  // namespace
 
-Console::Console(int fd) : sink_(fd), turns_(settings_for(fd)) {}
+Console::Console(int fd) : sink_(fd), scheduler_(delays_for(fd)) {}
 
 void Console::offer(Stream& stream, Time now) {
   if (writer_ == &stream) return;  // the end of its turn does it
   if (!stream.staged.empty()) {
-    turns_.offer_lines(stream, stream.staged.front() == '\r', now);
+    scheduler_.offer_lines(stream, stream.staged.front() == '\r', now);
   } else if (stream.unfinished.empty()) {
-    turns_.withdraw_partial(stream);
+    scheduler_.withdraw_partial(stream);
   } else if (!stream.readable || stream.ended) {
     const bool full_buffer =
         !stream.ended && (stream.received % kStdioBuffer == 0 || stream.folding != nullptr);
-    turns_.offer_partial(stream, stream.unfinished.front() == '\r', full_buffer, now);
+    scheduler_.offer_partial(stream, stream.unfinished.front() == '\r', full_buffer, now);
   }
 }
 
@@ -38,9 +38,9 @@ bool Console::pump(Time now, std::vector<Stream*>& written) {
   bool progress = false;
   while (sink_.state() != Sink::State::Blocked) {
     if (writer_ == nullptr) {
-      const auto grant = turns_.next(now);
-      if (!grant) break;
-      begin_turn(*grant);
+      const auto turn = scheduler_.next(now);
+      if (!turn) break;
+      begin_turn(*turn);
     }
     Stream& stream = *writer_;
     const std::size_t before = stream.staged.size();
@@ -55,13 +55,13 @@ bool Console::pump(Time now, std::vector<Stream*>& written) {
 }
 
 // The turn is for what is staged now; what comes while the console is blocked waits for the next.
-void Console::begin_turn(const LineTurns::Grant& grant) {
-  Stream& stream = static_cast<Stream&>(*grant.seat);
+void Console::begin_turn(const LineScheduler::Turn& turn) {
+  Stream& stream = static_cast<Stream&>(*turn.slot);
   if (stream.staged.empty()) stream.stage_unfinished();
   writer_ = &stream;
   quota_ = stream.staged.size();
-  left_ = stream.left;
-  newline_first_ = grant.newline_first;
+  line_after_ = stream.line_state;
+  newline_first_ = turn.newline_first;
 }
 
 // True when the turn is over.
@@ -88,13 +88,13 @@ bool Console::write_some() {
 void Console::end_turn(Time now) {
   Stream& stream = *writer_;
   writer_ = nullptr;
-  turns_.written(stream, left_, now);
+  scheduler_.written(stream, line_after_, now);
   offer(stream, now);
 }
 
 std::optional<Console::Time> Console::deadline(Time now) const {
   if (sink_.state() == Sink::State::Blocked) return std::nullopt;
-  return turns_.deadline(now);
+  return scheduler_.deadline(now);
 }
 
 }  // namespace drun::launcher

@@ -4,30 +4,30 @@
 #include <optional>
 #include <vector>
 
+#include "launcher/output/line_scheduler.hpp"
 #include "launcher/output/output_sink.hpp"
 #include "launcher/output/output_stream.hpp"
-#include "launcher/output/output_turns.hpp"
 
 namespace drun::launcher {
 
 class Console {
  public:
-  using Time = LineTurns::Time;
+  using Time = LineScheduler::Time;
 
   explicit Console(int fd);
 
   [[nodiscard]] Sink& sink() { return sink_; }
   [[nodiscard]] const Sink& sink() const { return sink_; }
 
-  void join(Stream& stream) { turns_.join(stream, stream.rank); }
-  void leave(Stream& stream) { turns_.leave(stream); }
-  void end(Stream& stream) { turns_.end(stream); }
+  void join(Stream& stream) { scheduler_.join(stream, stream.rank); }
+  void leave(Stream& stream) { scheduler_.leave(stream); }
+  void end(Stream& stream) { scheduler_.end(stream); }
   [[nodiscard]] bool is_writing(const Stream& stream) const { return writer_ == &stream; }
 
   // Asks for a turn for what `stream` has and has not asked for.
   void offer(Stream& stream, Time now);
   // The rest of what `stream` has not finished is there, and is not read yet.
-  void hold_back(Stream& stream) { turns_.withdraw_partial(stream); }
+  void hold_back(Stream& stream) { scheduler_.withdraw_partial(stream); }
   // Writes what may be written now; adds the streams that have been written from to `written`.
   // True when the console took something.
   bool pump(Time now, std::vector<Stream*>& written);
@@ -35,16 +35,16 @@ class Console {
   [[nodiscard]] std::optional<Time> deadline(Time now) const;
 
  private:
-  void begin_turn(const LineTurns::Grant& grant);
+  void begin_turn(const LineScheduler::Turn& turn);
   bool write_some();
   void end_turn(Time now);
 
   Sink sink_;
-  LineTurns turns_;
+  LineScheduler scheduler_;
   // The turn under way: this much of what the stream had staged when it began.
   Stream* writer_ = nullptr;
   std::size_t quota_ = 0;
-  LineTurns::Left left_;
+  LineState line_after_;
   bool newline_first_ = false;
 };
 

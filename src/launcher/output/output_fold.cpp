@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/output/output_text.hpp"
+#include "base/number_ranges.hpp"
 
 namespace drun::launcher {
 
@@ -42,7 +42,7 @@ void LineFolder::add(int rank, std::string_view line, Time now) {
 std::optional<LineFolder::Folded> LineFolder::next(Time now) {
   if (groups_.empty()) return std::nullopt;
   Group& front = groups_.front();
-  if (!complete(front) && !full() && now - front.since < settings_.window) return std::nullopt;
+  if (!complete(front) && !full() && now - front.since < limits_.window) return std::nullopt;
   Folded folded = std::move(front.folded);
   const auto [begin, end] = by_line_.equal_range(folded.line);
   by_line_.erase(
@@ -57,11 +57,11 @@ std::optional<LineFolder::Time> LineFolder::deadline() const {
   if (groups_.empty()) return std::nullopt;
   const Group& front = groups_.front();
   if (complete(front) || full()) return Time{};
-  return front.since + settings_.window;
+  return front.since + limits_.window;
 }
 
 std::string fold_prefix(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "[rank " : "[ranks ") + describe_ranks(ranks) + "] ";
+  return (ranks.size() == 1 ? "[rank " : "[ranks ") + to_string(ranges_of(ranks)) + "] ";
 }
 
 }  // namespace drun::launcher

@@ -19,7 +19,7 @@ class LineFolder {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  struct Settings {
+  struct Limits {
     std::chrono::milliseconds window{300};  // how long a line waits for the other ranks
     std::size_t lines = 4096;               // that wait at most; more, and the oldest goes
     std::size_t bytes = 1024 * 1024;
@@ -31,7 +31,7 @@ class LineFolder {
   };
 
   LineFolder() = default;
-  explicit LineFolder(Settings settings) : settings_(settings) {}
+  explicit LineFolder(Limits limits) : limits_(limits) {}
 
   // A line is complete when all ranks that take part have printed it.
   void join(int rank) { ++members_[rank]; }
@@ -50,10 +50,10 @@ class LineFolder {
 
   [[nodiscard]] bool complete(const Group& group) const;
   [[nodiscard]] bool full() const {
-    return groups_.size() > settings_.lines || bytes_ > settings_.bytes;
+    return groups_.size() > limits_.lines || bytes_ > limits_.bytes;
   }
 
-  Settings settings_;
+  Limits limits_;
   std::map<int, int> members_;  // rank -> streams
   std::deque<Group> groups_;
   std::uint64_t first_ = 0;  // number of groups_.front(); groups are numbered from the first on

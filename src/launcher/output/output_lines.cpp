@@ -18,7 +18,7 @@ std::size_t whole_lines(std::string_view bytes, std::size_t searched) {
   return bytes.size() >= kLongestLine ? bytes.size() : 0;
 }
 
-LineTurns::Left left_after(LineTurns::Left before, std::string_view bytes) {
+LineState state_after(LineState before, std::string_view bytes) {
   const void* newline = ::memrchr(bytes.data(), '\n', bytes.size());
   if (newline != nullptr) {
     const auto used = static_cast<const char*>(newline) - bytes.data() + 1;
@@ -27,9 +27,9 @@ LineTurns::Left left_after(LineTurns::Left before, std::string_view bytes) {
   }
   if (bytes.empty()) return before;
   before.open = true;
-  before.at_margin = bytes.back() == '\r';
-  before.returned |= bytes.find('\r') != std::string_view::npos;
-  before.endless |= bytes.size() >= kLongestLine;
+  before.at_line_start = bytes.back() == '\r';
+  before.has_return |= bytes.find('\r') != std::string_view::npos;
+  before.too_long |= bytes.size() >= kLongestLine;
   return before;
 }
 

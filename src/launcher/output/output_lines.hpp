@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "launcher/output/line_scheduler.hpp"
 #include "launcher/output/output_buffer.hpp"
-#include "launcher/output/output_turns.hpp"
 
 namespace drun::launcher {
 
@@ -19,7 +19,7 @@ constexpr std::size_t kLongestLine = 64 * 1024;
 [[nodiscard]] std::size_t whole_lines(std::string_view bytes, std::size_t searched);
 
 // What the stream leaves behind on the console after `bytes`.
-[[nodiscard]] LineTurns::Left left_after(LineTurns::Left before, std::string_view bytes);
+[[nodiscard]] LineState state_after(LineState before, std::string_view bytes);
 
 struct PrefixNames {
   std::string role;

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "launcher/output/output_terminal.hpp"
 
 namespace drun::launcher {
@@ -102,17 +103,14 @@ void OutputLoop::run() {
 
 int OutputLoop::timeout(Time now) const {
   if (!ready_.empty()) return 0;
-  std::optional<Time> earliest;
-  const auto consider = [&](std::optional<Time> time) {
-    if (time && (!earliest || *time < *earliest)) earliest = time;
-  };
+  EarliestDeadline next;
   for (std::size_t i = 0; i <= error_; ++i) {
-    consider(consoles_[i].deadline(now));
-    if (foldings_[i].out.staged.empty()) consider(foldings_[i].folder.deadline());
+    next.include(consoles_[i].deadline(now));
+    if (foldings_[i].out.staged.empty()) next.include(foldings_[i].folder.deadline());
   }
-  if (stopping_) consider(last_progress_ + patience_);
-  if (!earliest) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*earliest - now).count();
+  if (stopping_) next.include(last_progress_ + patience_);
+  if (!next.time()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next.time() - now).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
 }
 
@@ -342,7 +340,7 @@ std::optional<std::size_t> OutputLoop::read_raw(Stream& stream) {
   take_note(stream, bytes.substr(carried));
   const std::size_t whole = whole_lines(bytes, carried);
   stream.unfinished.assign(bytes.substr(whole));
-  if (whole > 0) stream.left = left_after(stream.left, bytes.substr(0, whole));
+  if (whole > 0) stream.line_state = state_after(stream.line_state, bytes.substr(0, whole));
   stream.staged.commit(whole);
   stream.staged.trim();
   return room - static_cast<std::size_t>(count);
@@ -392,7 +390,7 @@ void OutputLoop::source_ended(Stream& stream, Time now) {
 
 void OutputLoop::say(std::string_view text, Time now) {
   own_.staged.append(text);
-  own_.left = left_after({}, text);
+  own_.line_state = state_after({}, text);
   own_.console->offer(own_, now);
 }
 

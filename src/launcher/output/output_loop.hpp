@@ -45,7 +45,7 @@ struct OutputLoopOptions {
 
 class OutputLoop {
  public:
-  using Time = LineTurns::Time;
+  using Time = LineScheduler::Time;
 
   explicit OutputLoop(const OutputLoopOptions& options);
 

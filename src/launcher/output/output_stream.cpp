@@ -40,16 +40,16 @@ void Stream::take_lines(std::string_view lines, Time now) {
     }
   }
   if (console == nullptr) return;
-  if (folding != nullptr && left.open) {  // the rest of a line that was shown unfinished
+  if (folding != nullptr && line_state.open) {  // the rest of a line that was shown unfinished
     const auto newline = lines.find('\n');
     const std::size_t length = newline == std::string_view::npos ? lines.size() : newline + 1;
-    append_lines(staged, lines.substr(0, length), line_start(), !cut);
-    left = left_after(left, lines.substr(0, length));
+    append_lines(staged, lines.substr(0, length), line_start(), !was_cut);
+    line_state = state_after(line_state, lines.substr(0, length));
     lines.remove_prefix(length);
   }
   if (folding == nullptr) {
-    append_lines(staged, lines, line_start(), left.open && !cut);
-    left = left_after(left, lines);
+    append_lines(staged, lines, line_start(), line_state.open && !was_cut);
+    line_state = state_after(line_state, lines);
     return;
   }
   while (!lines.empty()) {
@@ -62,8 +62,8 @@ void Stream::take_lines(std::string_view lines, Time now) {
 
 void Stream::stage_unfinished() {
   if (filter != nullptr && shown_unfinished.size() < kLongestLine) shown_unfinished += unfinished;
-  append_lines(staged, unfinished, line_start(), left.open && !cut);
-  left = left_after(left, unfinished);
+  append_lines(staged, unfinished, line_start(), line_state.open && !was_cut);
+  line_state = state_after(line_state, unfinished);
   unfinished.clear();
 }
 
@@ -72,7 +72,7 @@ void Stream::finish(Time now) {
     filter->line(prefix, shown_unfinished + unfinished);
   shown_unfinished.clear();
   if (folding != nullptr) {
-    if (!unfinished.empty() && !left.open) {
+    if (!unfinished.empty() && !line_state.open) {
       folding->folder.add(rank, unfinished + '\n', now);
       unfinished.clear();
     }
@@ -87,7 +87,7 @@ bool Folding::flush(LineFolder::Time now) {
     std::string start = stamped ? time_stamp(std::chrono::system_clock::now()) : std::string{};
     start += fold_prefix(folded->ranks);
     append_lines(out.staged, folded->line, start, false);
-    out.left = left_after({}, folded->line);
+    out.line_state = state_after({}, folded->line);
     any = true;
   }
   return any;

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "drun/base/file_descriptor.hpp"
+#include "launcher/output/line_scheduler.hpp"
 #include "launcher/output/output_buffer.hpp"
 #include "launcher/output/output_fold.hpp"
 #include "launcher/output/output_lines.hpp"
 #include "launcher/output/output_log_file.hpp"
-#include "launcher/output/output_text.hpp"
-#include "launcher/output/output_turns.hpp"
+#include "launcher/output/tail.hpp"
 
 namespace drun::launcher {
 
@@ -24,14 +24,14 @@ struct Folding;
 
 // The agent's thread makes it and keeps the pointer; from OutputLoop::watch() on only the output
 // thread looks inside. With a Drain or Stop command the pointer goes over too.
-struct Stream : LineTurns::Seat {
-  using Time = LineTurns::Time;
+struct Stream : LineScheduler::Slot {
+  using Time = LineScheduler::Time;
 
   Stream(BufferPool& pool, std::size_t tail_lines) : staged(pool), last(tail_lines) {}
 
   // ---- fixed before the first byte ----
   std::uint32_t worker = 0;
-  int rank = LineTurns::kNobody;  // whose it is; drun's own streams are nobody's
+  int rank = LineScheduler::kNobody;  // whose it is; drun's own streams are nobody's
   bool is_error = false;
   bool terminal = false;  // the source is a pseudo-terminal
   FileDescriptor source;
@@ -56,7 +56,7 @@ struct Stream : LineTurns::Seat {
   std::string unfinished;        // the beginning of a line, neither staged nor folded
   std::string shown_unfinished;  // of the open line, for the filter; empty without one
   BufferChain staged;            // waits for the console
-  LineTurns::Left left;          // after all that is staged
+  LineState line_state;          // after all that is staged
   Tail last;
 
   // Bytes can go to the console as they are, without being looked at line by line.

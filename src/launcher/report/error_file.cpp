@@ -11,7 +11,7 @@
 
 #include "base/atomic_file.hpp"
 #include "drun/base/file_descriptor.hpp"
-#include "launcher/output/output_text.hpp"
+#include "launcher/output/sanitize.hpp"
 
 namespace drun::launcher {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/number_ranges.hpp"
 #include "base/trimmed.hpp"
-#include "launcher/output/output_text.hpp"
+#include "launcher/output/sanitize.hpp"
 
 namespace drun::launcher {
 namespace {

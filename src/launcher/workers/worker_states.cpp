@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 
-#include "launcher/output/output_text.hpp"
+#include "base/number_ranges.hpp"
 #include "launcher/report/failure_report.hpp"
 
 namespace drun::launcher {
@@ -32,7 +32,7 @@ std::vector<std::string> describe_by_state(const Workers& workers, int first_ran
     ranks_of[state_of(worker, latest, "at least ", now)].push_back(first_rank + worker.local_rank);
   std::vector<std::string> lines;
   for (const auto& [state, ranks] : ranks_of)
-    lines.push_back((ranks.size() == 1 ? "rank " : "ranks ") + describe_ranks(ranks) + ": " +
+    lines.push_back((ranks.size() == 1 ? "rank " : "ranks ") + to_string(ranges_of(ranks)) + ": " +
                     state);
   return lines;
 }

@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/output/log_layout.hpp"
 #include "launcher/output/output_log_file.hpp"
-#include "launcher/output/output_paths.hpp"
 
 namespace drun::launcher {
 namespace {

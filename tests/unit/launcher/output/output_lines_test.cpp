@@ -33,22 +33,23 @@ TEST(WholeLinesTest, EndsAtTheLastLineEnd) {
 }
 
 TEST(LeftAfterTest, SaysWhatIsOnTheConsole) {
-  using Left = LineTurns::Left;
+  using Left = LineState;
   const auto same = [](Left a, Left b) {
-    return a.open == b.open && a.at_margin == b.at_margin && a.returned == b.returned &&
-           a.endless == b.endless;
+    return a.open == b.open && a.at_line_start == b.at_line_start && a.has_return == b.has_return &&
+           a.too_long == b.too_long;
   };
-  EXPECT_TRUE(same(left_after({}, ""), {}));
-  EXPECT_TRUE(same(left_after({}, "line\n"), {}));
-  EXPECT_TRUE(same(left_after({}, "line\npart"), {.open = true}));
-  EXPECT_TRUE(same(left_after({}, " 10%\r"), {.open = true, .at_margin = true, .returned = true}));
-  EXPECT_TRUE(same(left_after({}, "\r 10%"), {.open = true, .returned = true}));
-  const Left bar = left_after({}, "\r 10%");
-  EXPECT_TRUE(same(left_after(bar, " of it"), {.open = true, .returned = true}));
-  EXPECT_TRUE(same(left_after(bar, " done\n"), {}));
-  EXPECT_TRUE(same(left_after({}, "dos\r\n"), {}));
+  EXPECT_TRUE(same(state_after({}, ""), {}));
+  EXPECT_TRUE(same(state_after({}, "line\n"), {}));
+  EXPECT_TRUE(same(state_after({}, "line\npart"), {.open = true}));
   EXPECT_TRUE(
-      same(left_after({}, std::string(kLongestLine, 'x')), {.open = true, .endless = true}));
+      same(state_after({}, " 10%\r"), {.open = true, .at_line_start = true, .has_return = true}));
+  EXPECT_TRUE(same(state_after({}, "\r 10%"), {.open = true, .has_return = true}));
+  const Left bar = state_after({}, "\r 10%");
+  EXPECT_TRUE(same(state_after(bar, " of it"), {.open = true, .has_return = true}));
+  EXPECT_TRUE(same(state_after(bar, " done\n"), {}));
+  EXPECT_TRUE(same(state_after({}, "dos\r\n"), {}));
+  EXPECT_TRUE(
+      same(state_after({}, std::string(kLongestLine, 'x')), {.open = true, .too_long = true}));
 }
 
 TEST(LinePrefixTest, IsTorchrunsUnlessTheUserSays) {

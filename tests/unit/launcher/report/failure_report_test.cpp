@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/output/output_text.hpp"
+#include "base/number_ranges.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -58,13 +58,6 @@ TEST(DescribeTest, Durations) {
   };
   for (const auto& [ms, text] : cases)
     EXPECT_EQ(describe_duration(ms), text);
-}
-
-TEST(DescribeTest, Ranks) {
-  EXPECT_EQ(describe_ranks({}), "");
-  EXPECT_EQ(describe_ranks({3}), "3");
-  EXPECT_EQ(describe_ranks({2, 1}), "1-2");
-  EXPECT_EQ(describe_ranks({7, 0, 1, 2, 5, 5, 9, 10}), "0-2,5,7,9-10");
 }
 
 TEST(DescribeOthersTest, NamesTheRanksAndWhatIsTheSame) {

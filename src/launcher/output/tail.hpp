@@ -1,4 +1,4 @@
-// What the failure report shows of a stream: its last lines, made harmless. Pure.
+// The last lines of a stream, for the failure report. Pure.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,6 @@
 #include <vector>
 
 namespace drun::launcher {
-
-// One line as a person would see it on a terminal, safe to print and to put into JSON: what a
-// carriage return overwrote is left out, escape sequences too; other control characters and bytes
-// that are not UTF-8 become "\x1b". At most `limit` bytes of the line; the rest is counted:
-// "... (1234 bytes more)".
-[[nodiscard]] std::string harmless_line(std::string_view line, std::size_t limit);
 
 // Keeps the end of a stream: enough raw bytes for `lines` lines, bounded.
 class Tail {
@@ -30,8 +24,5 @@ class Tail {
 
 // The last lines in `bytes`, which may begin in the middle of a line; as Tail::lines().
 [[nodiscard]] std::vector<std::string> last_lines(std::string_view bytes, std::size_t wanted);
-
-// "3", "1-7", "0,2,4-6". `ranks` in any order.
-[[nodiscard]] std::string describe_ranks(std::vector<int> ranks);
 
 }  // namespace drun::launcher

@@ -1,4 +1,4 @@
-#include "launcher/output/output_paths.hpp"
+#include "launcher/output/log_layout.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
