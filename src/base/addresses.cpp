@@ -93,10 +93,7 @@ std::vector<Interface> own_interfaces() {
       return interface.name == entry->ifa_name;
     });
     if (found == result.end()) {
-      result.push_back({entry->ifa_name,
-                        (entry->ifa_flags & IFF_UP) != 0,
-                        (entry->ifa_flags & IFF_LOOPBACK) != 0,
-                        {}});
+      result.push_back({entry->ifa_name, {}});
       found = result.end() - 1;
     }
     if (entry->ifa_addr == nullptr) continue;
@@ -123,10 +120,6 @@ std::vector<std::string> numeric_addresses(std::string_view text) {
     canonical += text.substr(scope, text.find(']') - scope);
   }
   return {canonical};
-}
-
-bool is_loopback_address(std::string_view address) {
-  return is_loopback(parse(address));
 }
 
 bool is_own_address(std::string_view text, const std::vector<Interface>& interfaces) {

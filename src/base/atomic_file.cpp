@@ -18,7 +18,7 @@ namespace {
 // What reads the other end of a pipe may have stalled.
 constexpr int kReaderLimitMs = 5'000;
 
-// Waits, for a while, where writing would block: ETIMEDOUT when that was not enough.
+// Waits for a while because writing would block; ETIMEDOUT if that was not enough.
 bool await_reader(int fd) {
   pollfd entry{fd, POLLOUT, 0};
   const int n = ::poll(&entry, 1, kReaderLimitMs);
@@ -43,7 +43,7 @@ Status write_whole_file(const std::string& path, std::string_view content) {
   const auto fail = [&](int error) { return Error::from_errno(error, "write " + path); };
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    // A named pipe that nobody reads is an error and nothing to wait for.
+    // A named pipe without a reader is an error, and nothing to wait for.
     const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (!file && errno == ENXIO && S_ISFIFO(status.st_mode))
       return Error(std::make_error_code(std::errc::no_such_device_or_address),

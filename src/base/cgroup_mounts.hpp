@@ -26,12 +26,12 @@ struct CgroupMount {
 
   bool operator==(const CgroupMount&) const = default;
 };
-// Of version 1's hierarchy with this controller, or of version 2's where `controller` is empty.
+// Of version 1's hierarchy with this controller, or of version 2's if `controller` is empty.
 [[nodiscard]] std::optional<CgroupMount> find_cgroup_mount(std::string_view mountinfo,
                                                            std::string_view controller);
 
-// What comes after the mount point in the path of this cgroup's directory: "" or "/a/b". Nothing
-// where the mount does not show it: another namespace's.
+// What comes after the mount point in the path of this cgroup's directory: "" or "/a/b". Nothing if
+// the mount does not show it because it belongs to another namespace.
 [[nodiscard]] std::optional<std::string> below_mount(const CgroupMount& mount,
                                                      std::string_view cgroup_path);
 

@@ -7,10 +7,10 @@
 
 namespace drun {
 
-// Nothing where it cannot be read.
+// Nothing if it cannot be read.
 [[nodiscard]] std::optional<std::string> read_small_file(const std::string& path);
 
-// One write. False where it was refused.
+// One write. False if it was refused.
 bool write_small_file(const std::string& path, std::string_view text);
 
 }  // namespace drun

@@ -6,7 +6,8 @@
 
 namespace drun {
 
-// The part before `separator`, which is removed from `rest` with it; all of it where there is none.
+// The part before `separator`, removed from `rest` together with it; all of `rest` if there is
+// none.
 inline std::string_view take_until(std::string_view& rest, char separator) {
   const auto end = std::min(rest.find(separator), rest.size());
   const auto part = rest.substr(0, end);

@@ -9,7 +9,7 @@ namespace drun {
 
 // Opens /dev/null for each standard stream that is closed: else the next socket would get its
 // number, and what is printed or logged would go to a peer. Call first of all in main(). Throws
-// std::system_error where /dev/null cannot be opened.
+// std::system_error if /dev/null cannot be opened.
 void open_standard_streams();
 
 // All of `bytes`, at once; the error is that of "write standard output".

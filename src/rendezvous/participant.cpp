@@ -232,14 +232,14 @@ class Participant::Impl {
 
   void report_progress(Time now) {
     if (!shows_progress()) {
-      if (!progress_.empty()) show_progress("", "");
+      if (!progress_.empty()) show_progress("");
       return;
     }
     if (member_.waiting() && now < member_.waiting_since() + kProgressPeriod) {
       next_progress_ = member_.waiting_since() + kProgressPeriod;
       return;
     }
-    if (!member_.waiting() && !member_.spare()) return show_progress("", "");
+    if (!member_.waiting() && !member_.spare()) return show_progress("");
     if (now < next_progress_) return;
     next_progress_ = now + kProgressPeriod;
     const auto& round = member_.round();
@@ -251,7 +251,7 @@ class Participant::Impl {
           (!room                           ? ", this one waits to be needed"
            : config_.resize == Resize::Now ? ", this one is about to join"
                                            : ", this one joins at the next restart");
-      if (text != progress_) show_progress(text, text);
+      if (text != progress_) show_progress(text);
       return;
     }
     const auto elapsed = std::chrono::duration_cast<Milliseconds>(now - member_.waiting_since());
@@ -265,15 +265,13 @@ class Participant::Impl {
     } else if (round && !round->waiting.empty()) {
       text = round->waiting;
     }
-    show_progress(text, "waiting " + clock_text(elapsed) + ": " + text);
+    show_progress("waiting " + clock_text(elapsed) + ": " + text);
   }
 
-  // `what`: the part without the clock.
-  void show_progress(const std::string& what, std::string text) {
-    const bool changed = what != progress_;
-    if (!changed && what.empty()) return;
-    progress_ = what;
-    outbox_.push(ProgressAction{std::move(text), changed});
+  void show_progress(std::string text) {
+    if (text.empty() && progress_.empty()) return;
+    progress_ = text;
+    outbox_.push(ProgressAction{std::move(text)});
   }
 
   const Config config_;
@@ -296,7 +294,7 @@ class Participant::Impl {
   std::unique_ptr<State> known_;  // from the time when this agent led
 
   Time next_progress_;
-  std::string progress_;  // what was shown last, without the clock
+  std::string progress_;  // what was shown last
 };
 
 Participant::Participant(Config config, Time now)

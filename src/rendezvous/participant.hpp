@@ -63,7 +63,6 @@ struct LogAction {
 // for any more.
 struct ProgressAction {
   std::string text;
-  bool changed = false;  // more than the clock in it; worth a line where lines cannot be updated
 };
 
 using Action =

@@ -16,7 +16,7 @@ struct Endpoint {
   bool operator==(const Endpoint&) const = default;
 };
 
-// An IPv6 address needs no brackets where it cannot be misread: "::1" has no port, "::1:29500" has
+// An IPv6 address needs no brackets if it cannot be misread: "::1" has no port, "::1:29500" has
 // one (a group holds at most four digits). A missing port becomes `default_port`. The error names
 // the text and what is wrong with it.
 [[nodiscard]] Result<Endpoint> parse_endpoint(std::string_view text, std::uint16_t default_port);

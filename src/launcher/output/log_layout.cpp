@@ -51,7 +51,7 @@ std::string try_unique_folder(const std::string& prefix, mode_t mode) {
 std::string make_private_folder(const std::vector<std::string>& folders) {
   std::string tried;
   for (const std::string& folder : folders) {
-    std::error_code no_directory;  // where a relative one would begin
+    std::error_code no_directory;  // there is no working directory to begin a relative path at
     const auto place = std::filesystem::absolute(folder, no_directory).lexically_normal();
     if (!no_directory) {
       std::string path = try_unique_folder((place / "drun_").string(), kPrivate);
@@ -64,7 +64,7 @@ std::string make_private_folder(const std::vector<std::string>& folders) {
       "create a temporary folder (in any of " + tried + "; set TMPDIR to one that can be written)");
 }
 
-// `folder`/latest leads to `name`. Of no importance where the file system has no links.
+// `folder`/latest leads to `name`. A file system without links goes without.
 void point_latest_to(const std::string& folder, const std::string& name) {
   const std::string temporary = folder + "/.latest." + random_name(kRandom);
   const std::string link = folder + "/latest";

@@ -17,7 +17,7 @@ namespace drun::launcher {
 class RunFiles {
  public:
   // An empty `log_dir`: no logs, and error files in a private folder, removed at the end, in the
-  // first of `temporary` where one can be made. "/dev/null": no files at all. Creates nothing yet.
+  // first of `temporary` that can hold one. "/dev/null": no files at all. Creates nothing yet.
   RunFiles(std::string log_dir, std::string run_id, std::vector<std::string> temporary);
   RunFiles(const RunFiles&) = delete;
   RunFiles& operator=(const RunFiles&) = delete;
@@ -32,7 +32,7 @@ class RunFiles {
 
   // A path for TORCHELASTIC_ERROR_FILE: nothing is there yet. Empty with "/dev/null".
   [[nodiscard]] std::string error_file(int round, int restart_count, int local_rank);
-  // The private folder, empty while there is none: for somebody who cleans up if this process is
+  // The private folder, empty while there is none: for the process that cleans up if this one is
   // killed.
   [[nodiscard]] const std::string& private_folder() const { return private_folder_; }
 

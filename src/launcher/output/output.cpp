@@ -115,7 +115,7 @@ class Output::Impl {
   }
 
   bool drain(std::chrono::milliseconds limit) {
-    // What a worker could not write to its own descriptor only the worker was told.
+    // Logs that the workers write themselves: only they see the error if the disk is full.
     if (!direct_folder_.empty()) disk_full_ = disk_full_ || is_full(direct_folder_);
     logs_.clear();
     filters_.clear();
@@ -195,10 +195,6 @@ std::string Output::error_file(const StreamLabel& label) {
 
 std::string Output::log_file(std::uint32_t worker) const {
   return impl_->log_file(worker);
-}
-
-std::string Output::log_folder() {
-  return impl_->files().keeps_logs() ? impl_->files().run_folder() : std::string{};
 }
 
 const std::string& Output::private_folder() const {

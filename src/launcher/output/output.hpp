@@ -27,7 +27,7 @@ struct StreamLabel {
 };
 
 struct OutputOptions {
-  bool terminal = false;  // workers get pseudo-terminals where drun's own stream is a terminal
+  bool terminal = false;        // workers get pseudo-terminals if drun's own stream is a terminal
   std::size_t tail_lines = 20;  // of each worker's stderr, kept for the failure report
   OutputChoices choices;        // log files, prefixes, filters; `tail_lines` above counts
 
@@ -69,10 +69,8 @@ class Output {
   [[nodiscard]] std::string error_file(const StreamLabel& label);
   // Where the worker's stderr is kept, else its stdout; empty: nowhere. Known until drain().
   [[nodiscard]] std::string log_file(std::uint32_t worker) const;
-  // The folder of this run under --log-dir, empty without one. Made on first use; throws as open().
-  [[nodiscard]] std::string log_folder();
-  // The folder of the error files where there is no --log-dir, empty while there is none: for
-  // whoever cleans up when this process is killed.
+  // The folder of the error files without --log-dir, empty while there is none: for the process
+  // that cleans up if this one is killed.
   [[nodiscard]] const std::string& private_folder() const;
 
   // Blocks at most `limit` until everything that the worker has written so far is read; then its
@@ -89,7 +87,7 @@ class Output {
   // The destructor waits for no reader.
   void give_up();
 
-  // Output was lost because it could not be written (a full disk); said on stderr already. Complete
+  // Output was lost because it could not be written (a full disk); stderr has said so. Complete
   // after drain(). A reader that has left is no loss.
   [[nodiscard]] bool lost_output() const;
 
@@ -98,7 +96,7 @@ class Output {
   [[nodiscard]] std::string lost_logs() const;
 
   // drun's own words to stderr, in order with what the workers have written there, never within a
-  // line of theirs. Never blocks. A newline is added where `text` has none at the end.
+  // line of theirs. Never blocks. A newline is added if `text` has none at the end.
   void message(std::string text);
 
   // As message(), without a newline: for a line that is written anew in place. It begins with a

@@ -12,7 +12,7 @@ void LineFolder::leave(int rank) {
   if (found != members_.end() && --found->second == 0) members_.erase(found);
 }
 
-// Those who have printed it and left do not stand for those who are still there.
+// A rank that printed the line and has left does not stand in for one that is still there.
 bool LineFolder::complete(const Group& group) const {
   const auto& ranks = group.folded.ranks;
   return ranks.size() >= members_.size() &&

@@ -14,8 +14,8 @@ namespace drun::launcher {
 // What has no line end for longer than this is not text: it is passed on in pieces.
 constexpr std::size_t kLongestLine = 64 * 1024;
 
-// How many bytes at the front of `bytes` are whole lines, all of them where the rest would be too
-// long for a line. The first `searched` bytes are known to hold no line end.
+// How many bytes at the front of `bytes` are whole lines; all of them if the rest would be too long
+// for a line. The first `searched` bytes are known to hold no line end.
 [[nodiscard]] std::size_t whole_lines(std::string_view bytes, std::size_t searched);
 
 // What the stream leaves behind on the console after `bytes`.
@@ -34,8 +34,7 @@ struct PrefixNames {
 // "2026-11-20 16:23:42.123 ", local time.
 [[nodiscard]] std::string time_stamp(std::chrono::system_clock::time_point time);
 
-// Appends `lines` with `prefix` in front of each; in front of the first only where it does not
-// continue a line.
+// Appends `lines` with `prefix` in front of each. If the first continues a line, it gets none.
 void append_lines(BufferChain& to, std::string_view lines, std::string_view prefix, bool continues);
 
 }  // namespace drun::launcher

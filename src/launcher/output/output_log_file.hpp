@@ -15,8 +15,8 @@ namespace drun::launcher {
 constexpr int kOldLogs = 4;
 
 // How many of `bytes` still go to a file that has room for `room` more; the rest belongs to the
-// next one. Whole lines only, where a line is not bigger than a file: `mid_line` says that the file
-// ends in a line, `fresh` that it is empty. Pure.
+// next one. Whole lines only, unless a line is bigger than a file: `mid_line` says that the file
+// ends in the middle of a line, `fresh` that it is empty. Pure.
 [[nodiscard]] std::size_t fitting(std::string_view bytes, std::uint64_t room, bool mid_line,
                                   bool fresh);
 
@@ -51,7 +51,7 @@ class FilterFile {
 
   void line(std::string_view prefix, std::string_view line);
   [[nodiscard]] const std::string& path() const { return file_.path(); }
-  // errno of what ended it, for the first who asks; else 0.
+  // errno of what ended it, once: 0 from the second call on, and while all is well.
   [[nodiscard]] int new_error();
 
  private:

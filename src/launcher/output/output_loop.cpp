@@ -51,8 +51,8 @@ OutputLoop::OutputLoop(const OutputLoopOptions& options)
   own_.console = &consoles_[error_];
 }
 
-// The stream takes its seat before the first byte of any that came after it: while several ranks
-// share a console, none of them counts as alone there.
+// The stream joins its console before the first byte of any stream that was opened after it. Else a
+// rank that prints early would count as alone there, and its unfinished lines would not be held.
 void OutputLoop::watch(Stream& stream) {
   stream.next_arrival = arrivals_.load(std::memory_order_relaxed);
   while (!arrivals_.compare_exchange_weak(stream.next_arrival, &stream, std::memory_order_release,

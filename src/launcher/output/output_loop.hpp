@@ -1,5 +1,5 @@
 // The output thread: waits for workers' streams to be readable and for consoles to be writable, and
-// moves bytes. Everything here runs in that thread, except where said.
+// moves bytes. Everything here runs in that thread, unless a comment names another.
 #pragma once
 
 #include <array>
@@ -61,7 +61,7 @@ class OutputLoop {
   // True when output was lost because it could not be written (a full disk), not because its reader
   // has left.
   [[nodiscard]] bool lost_output() const { return lost_output_.load(); }
-  // What to say at the end of logs that could not be written; empty: all were.
+  // The message at the end about logs that could not be written; empty: all were.
   [[nodiscard]] std::string lost_logs() const;
   // Changes whenever drun's stdout, or stderr, takes something, or its reader takes some of that.
   [[nodiscard]] std::uint64_t taken(bool error) const;
@@ -107,7 +107,7 @@ class OutputLoop {
   BufferPool pool_;
   std::array<Console, 2> consoles_;
   std::atomic<Stream*> arrivals_{nullptr};  // watched, not joined; the latest first
-  std::size_t error_;  // index of stderr's console: 0 where stdout and stderr are one
+  std::size_t error_;  // index of stderr's console: 0 if stdout and stderr are one
   std::array<Folding, 2> foldings_;
   std::chrono::milliseconds patience_{};  // of the Stop
   std::array<std::atomic<std::uint64_t>, 2> progress_{};

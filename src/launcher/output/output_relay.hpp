@@ -22,14 +22,14 @@ class OutputRelay {
   OutputRelay& operator=(const OutputRelay&) = delete;
   ~OutputRelay();  // reads what is left, delivers it; gives up on a reader as Output does
 
-  // What agent `node` is to have as stdout and stderr: pseudo-terminals where drun's own are
-  // terminals, else pipes; one and the same where drun's own are one. Throws std::system_error.
+  // The stdout and stderr for agent `node`: pseudo-terminals if drun's own are terminals, else
+  // pipes; one and the same if drun's own are. Throws std::system_error.
   [[nodiscard]] WorkerStreams open(int node);
 
   // After this, open() no more.
   void start();
 
-  // drun's own words, never within a line of an agent's. A newline is added where there is none.
+  // drun's own words, never within a line of an agent's. A newline is added if there is none.
   void message(std::string text);
 
   // All agents are gone: read what is left of their streams, write it. Waits at most `limit`; it

@@ -9,7 +9,7 @@ struct Route {
   bool console = false;   // shown, through drun
   bool log = false;       // kept in a log file
   bool direct = false;    // the log file is the worker's own descriptor
-  bool nothing = false;   // nobody wants it: the worker gets /dev/null
+  bool nothing = false;   // it goes nowhere: the worker gets /dev/null
   bool prefix = false;    // each line shown begins with the rank's prefix
   bool filter = false;    // lines are looked through for --duplicate-*-filters
   bool terminal = false;  // may be a pseudo-terminal

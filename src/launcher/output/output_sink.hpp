@@ -27,11 +27,10 @@ class Sink {
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] int error() const { return error_; }  // errno, when Gone
-  // Gone because nobody reads any more, which is no error: a pipe's or socket's other end, a
-  // terminal that was closed.
+  // Gone because the other end of the pipe, socket or terminal was closed, which is no error.
   [[nodiscard]] bool reader_left() const;
-  // How much of what was written its reader has not taken yet, in bytes, where the system says so,
-  // else 0. Any thread.
+  // How many of the bytes written its reader has not taken yet; 0 if the system cannot tell. Any
+  // thread.
   [[nodiscard]] std::size_t unread() const;
   void unblock() {
     if (state_ == State::Blocked) state_ = State::Open;

@@ -31,7 +31,7 @@ struct Stream : LineScheduler::Slot {
 
   // ---- fixed before the first byte ----
   std::uint32_t worker = 0;
-  int rank = LineScheduler::kNobody;  // whose it is; drun's own streams are nobody's
+  int rank = LineScheduler::kNobody;  // kNobody for drun's own streams
   bool is_error = false;
   bool terminal = false;  // the source is a pseudo-terminal
   FileDescriptor source;
@@ -49,7 +49,7 @@ struct Stream : LineScheduler::Slot {
   bool readable = false;           // there may be something to read
   bool hung_up = false;            // read to the end: no further event will come
   bool ready = false;              // in the list of streams to look at
-  bool grown = false;              // the pipe has been made bigger, where the system allows it
+  bool grown = false;              // the pipe has been made bigger, if the system allows it
   std::uint64_t received = 0;
 
   // ---- lines ----

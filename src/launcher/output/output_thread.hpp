@@ -17,7 +17,7 @@ namespace drun::launcher {
 // drun's own words, as they are.
 [[nodiscard]] std::unique_ptr<OutputCommand> message_command(std::string text);
 
-// Gives `stream` a source to read and returns its other end: a pseudo-terminal where that is wanted
+// Gives `stream` a source to read and returns its other end: a pseudo-terminal if that is wanted
 // and `own`, drun's stream behind it, is a terminal; else a pipe. Throws std::system_error.
 [[nodiscard]] FileDescriptor open_source(Stream& stream, int own, bool may_be_terminal);
 
@@ -27,7 +27,7 @@ class OutputThread {
   explicit OutputThread(const OutputLoopOptions& options);
   OutputThread(const OutputThread&) = delete;
   OutputThread& operator=(const OutputThread&) = delete;
-  ~OutputThread();  // stop() with no streams and kReaderPatience, where that was not called
+  ~OutputThread();  // stop() with no streams and kReaderPatience, if it was not called
 
   // Streams may be made and watched before; nothing is read until now.
   void start();

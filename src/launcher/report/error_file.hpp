@@ -16,7 +16,7 @@ struct WorkerError {
   std::string traceback;                // may be empty
   std::optional<std::int64_t> time_ms;  // Unix milliseconds, by the worker's own account
 
-  // What to show: the traceback, the message added where it is not in there.
+  // What to show: the traceback, with the message added if it is not in there.
   [[nodiscard]] std::string text() const;
   bool operator==(const WorkerError&) const = default;
 };

@@ -33,8 +33,8 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-// stderr without the part that only says what the traceback says: Python prints it there as well,
-// with frames of its own in between.
+// stderr without the part that only repeats the traceback: Python prints it there as well, with
+// frames of its own in between.
 std::vector<std::string> without_repetition(const std::vector<std::string>& tail,
                                             const std::vector<std::string>& traceback) {
   if (traceback.empty()) return tail;
@@ -98,7 +98,7 @@ struct Parts {
   std::vector<std::string> others;
 };
 
-// Shares `room` lines out: the traceback says most, then stderr, then the other ranks.
+// Shares `room` lines out: the traceback helps most, then stderr, then the other ranks.
 void fit(Parts& parts, std::size_t room) {
   const auto total = [&] {
     return parts.traceback.size() + parts.tail.size() + parts.others.size();

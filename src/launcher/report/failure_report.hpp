@@ -14,12 +14,12 @@ namespace drun::launcher {
 
 struct ReportOptions {
   std::string program = "drun";
-  // Lines of the whole block. Where there is more, the middle of the traceback, the beginning of
-  // the stderr lines and the end of the list of other ranks are left out, and the block says so.
+  // Lines of the whole block. If there is more, the middle of the traceback, the beginning of the
+  // stderr lines and the end of the list of other ranks are left out, and the block says so.
   std::size_t lines = 24;
 };
 
-// A block for `tail_lines` lines of stderr: a screen, more where the user wants more.
+// The lines of a block with `tail_lines` lines of stderr: a screen, or more if the user wants more.
 [[nodiscard]] std::size_t report_lines(std::size_t tail_lines);
 
 // One line without a line end: "rank 3 (local rank 1 on node1, pid 4711): exit code 7 after 12.3
@@ -37,12 +37,12 @@ struct ReportOptions {
 // 1, same error", "rank 9: killed by SIGSEGV".
 [[nodiscard]] std::vector<std::string> describe_others(const rendezvous::FailureSummary& root);
 
-// The block, every line ended. `notes`: said right below the first line ("crash loop ...").
+// The block, every line ended. `notes` come right below the first line ("crash loop ...").
 [[nodiscard]] std::string render_failure(const rendezvous::FailureSummary& root,
                                          const std::vector<std::string>& notes,
                                          const ReportOptions& options);
 
-// --report: how the job ended, as a JSON object with a line end. `failure` is null where no worker
+// --report: how the job ended, as a JSON object with a line end. `failure` is null if no worker
 // failed. Strings that are not UTF-8 are mended.
 [[nodiscard]] std::string render_report_json(const rendezvous::Outcome& outcome);
 

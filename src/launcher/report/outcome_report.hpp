@@ -1,4 +1,4 @@
-// What the user is told when the job is over: the failure report or the reason, and --report FILE.
+// What the user reads when the job is over: the failure report or the reason, and --report FILE.
 #pragma once
 
 #include <functional>

@@ -151,7 +151,6 @@ TEST_F(OutputModesTest, TeeWithoutALogFolderLeavesNothingBehind) {
   launcher::StreamLabel label;
   EXPECT_FALSE(output->error_file(label).empty());
   EXPECT_FALSE(output->private_folder().empty());
-  EXPECT_EQ(output->log_folder(), "");
   EXPECT_TRUE(output->drain(kPatience));
   finish();
   EXPECT_TRUE(fs::is_empty(folder_));
@@ -328,10 +327,11 @@ TEST_F(OutputModesTest, AFullLogIsSaidOnceAndTheConsoleGoesOn) {
   keep_logs();
   options.choices.tee.all = 1;
   start();
-  for (const char* rank : {"/attempt_0/0", "/attempt_0/1"}) {
-    const std::string folder = output->log_folder() + rank;
-    fs::create_directories(folder);
-    fs::create_symlink("/dev/full", folder + "/stdout.log");
+  for (const int rank : {0, 1}) {
+    launcher::StreamLabel label;
+    label.local_rank = rank;
+    const auto folder = fs::path(output->error_file(label)).parent_path();
+    fs::create_symlink("/dev/full", folder / "stdout.log");
   }
   WorkerStreams worker = open(0);
   WorkerStreams other = open(1);
