@@ -114,7 +114,7 @@ std::optional<WorkerError> read_error_file(const std::string& path) {
   return bytes ? parse_error_file(*bytes) : std::nullopt;
 }
 
-Status pass_on_error_file(const std::string& from, const std::string& to, int exit_code) {
+Status copy_error_file(const std::string& from, const std::string& to, int exit_code) {
   auto bytes = read_file(from);
   if (!bytes) {
     return Error(std::make_error_code(std::errc::no_such_file_or_directory),

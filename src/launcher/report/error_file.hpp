@@ -32,7 +32,6 @@ struct WorkerError {
 
 // For a launcher above drun: writes the file's content to `to` (drun's own TORCHELASTIC_ERROR_FILE)
 // with the worker's exit code added, as torchrun does. A failure names the path.
-[[nodiscard]] Status pass_on_error_file(const std::string& from, const std::string& to,
-                                        int exit_code);
+[[nodiscard]] Status copy_error_file(const std::string& from, const std::string& to, int exit_code);
 
 }  // namespace drun::launcher

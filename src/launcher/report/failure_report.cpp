@@ -14,7 +14,7 @@ namespace drun::launcher {
 namespace {
 
 constexpr std::size_t kLineLimit = 512;
-constexpr std::size_t kEssenceLimit = 160;
+constexpr std::size_t kHeadlineLimit = 160;
 constexpr std::size_t kScreen = 24;
 constexpr std::size_t kUsualTail = 20;
 
@@ -144,7 +144,7 @@ std::string describe_duration(std::int64_t milliseconds) {
 std::string describe(const rendezvous::FailureSummary& failure) {
   std::string text =
       "rank " + std::to_string(failure.rank) + " (local rank " + std::to_string(failure.local_rank);
-  if (!failure.host.empty()) text += " on " + harmless_line(failure.host, kEssenceLimit);
+  if (!failure.host.empty()) text += " on " + harmless_line(failure.host, kHeadlineLimit);
   if (failure.pid > 0) text += ", pid " + std::to_string(failure.pid);
   text += "): " + harmless_line(failure.cause, kLineLimit);
   if (failure.pid > 0) text += " after " + describe_duration(failure.uptime_ms);
@@ -153,9 +153,9 @@ std::string describe(const rendezvous::FailureSummary& failure) {
 
 std::string headline(std::string_view traceback, const std::vector<std::string>& tail) {
   const auto lines = lines_of(traceback);
-  if (!lines.empty()) return harmless_line(trimmed(lines.back()), kEssenceLimit);
+  if (!lines.empty()) return harmless_line(trimmed(lines.back()), kHeadlineLimit);
   for (auto line = tail.rbegin(); line != tail.rend(); ++line)
-    if (!trimmed(*line).empty()) return harmless_line(trimmed(*line), kEssenceLimit);
+    if (!trimmed(*line).empty()) return harmless_line(trimmed(*line), kHeadlineLimit);
   return {};
 }
 
@@ -169,7 +169,7 @@ std::vector<std::string> describe_others(const rendezvous::FailureSummary& root)
     if (!group.last_words.empty() && group.last_words == root.last_words)
       line += ", same error";
     else if (!group.last_words.empty())
-      line += ": " + harmless_line(group.last_words, kEssenceLimit);
+      line += ": " + harmless_line(group.last_words, kHeadlineLimit);
     lines.push_back(std::move(line));
   }
   return lines;
@@ -194,7 +194,7 @@ std::string render_failure(const rendezvous::FailureSummary& root,
     foot.push_back("  core: " + harmless_line(root.core_file, kLineLimit));
   if (!root.log_file.empty())
     foot.push_back("  log: " + harmless_line(root.log_file, kLineLimit) +
-                   (root.host.empty() ? "" : " on " + harmless_line(root.host, kEssenceLimit)));
+                   (root.host.empty() ? "" : " on " + harmless_line(root.host, kHeadlineLimit)));
 
   const std::size_t titles = (parts.traceback.empty() ? 0U : 1U) + (parts.tail.empty() ? 0U : 1U) +
                              (parts.others.empty() ? 0U : 1U);

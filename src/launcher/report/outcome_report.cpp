@@ -49,8 +49,8 @@ void forward_error_file(const std::vector<std::string>& inherited,
   const auto own = environment_variable(inherited, "TORCHELASTIC_ERROR_FILE").value_or("");
   if (own.empty() || workers_file.empty() || !read_error_file(workers_file)) return;
   const int code = failure.signal != 0 ? -failure.signal : failure.exit_code;  // as Python has it
-  const auto passed = pass_on_error_file(workers_file, own, code);
-  if (!passed) log::warning("TORCHELASTIC_ERROR_FILE: {}", passed.error().what());
+  const auto copied = copy_error_file(workers_file, own, code);
+  if (!copied) log::warning("TORCHELASTIC_ERROR_FILE: {}", copied.error().what());
 }
 
 }  // namespace drun::launcher

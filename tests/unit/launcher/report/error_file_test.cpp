@@ -131,13 +131,13 @@ TEST_F(ErrorFileOnDiskTest, NeverWaitsForAnOddFile) {
 TEST_F(ErrorFileOnDiskTest, PassesTheFileOnWithTheExitCode) {
   std::ofstream(path("e")) << R"({"message": {"message": "boom"}})";
   std::ofstream(path("to")) << "old";
-  EXPECT_TRUE(pass_on_error_file(path("e"), path("to"), 7));
+  EXPECT_TRUE(copy_error_file(path("e"), path("to"), 7));
   EXPECT_EQ(read(path("to")), R"({"message":{"errorCode":7,"message":"boom"}})");
   std::ofstream(path("e")) << "garbage";
-  EXPECT_TRUE(pass_on_error_file(path("e"), path("to"), 7));
+  EXPECT_TRUE(copy_error_file(path("e"), path("to"), 7));
   EXPECT_EQ(read(path("to")), "garbage");
-  EXPECT_FALSE(pass_on_error_file(path("absent"), path("to"), 7));
-  const auto status = pass_on_error_file(path("e"), path("no/such/folder"), 7);
+  EXPECT_FALSE(copy_error_file(path("absent"), path("to"), 7));
+  const auto status = copy_error_file(path("e"), path("no/such/folder"), 7);
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().what(), HasSubstr(path("no/such/folder")));
 }
