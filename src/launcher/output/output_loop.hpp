@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +18,9 @@
 #include "launcher/output/output_stream.hpp"
 
 namespace drun::launcher {
+
+// A stream with this many bytes staged for its console is not read.
+constexpr std::size_t kReadAhead = 64 * 1024;
 
 // From the agent's thread.
 struct OutputCommand {
