@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::size_t kLongest = 64;  // nobody types a longer name
 
-// Insertions, deletions, replacements and swaps of neighbours between two words.
+// Insertions, deletions, replacements and swaps of neighbours between two words. By hand: no
+// library in the tree counts them.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i)
