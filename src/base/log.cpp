@@ -86,8 +86,4 @@ void write_formatted(Level level, fmt::string_view format, fmt::format_args argu
   logger()->log(native, spdlog::string_view_t(text.data(), text.size()));
 }
 
-void write(Level level, std::string_view text) {
-  write_formatted(level, "{}", fmt::make_format_args(text));
-}
-
 }  // namespace drun::log

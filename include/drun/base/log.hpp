@@ -18,19 +18,4 @@ void configure(std::string_view name, Level level);
 // undoes it. For a program that writes other things to stderr and must not mix them.
 void redirect(std::function<void(std::string line)> write);
 
-void write(Level level, std::string_view text);
-
-inline void debug(std::string_view text) {
-  write(Level::Debug, text);
-}
-inline void info(std::string_view text) {
-  write(Level::Info, text);
-}
-inline void warning(std::string_view text) {
-  write(Level::Warning, text);
-}
-inline void error(std::string_view text) {
-  write(Level::Error, text);
-}
-
 }  // namespace drun::log

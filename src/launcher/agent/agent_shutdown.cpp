@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/report/outcome_report.hpp"
 #include "rendezvous/keys.hpp"
@@ -63,7 +63,7 @@ void AgentShutdown::linger(const rendezvous::KeyValueEvent& event) {
     case StoreLinger::Step::None:
       break;
     case StoreLinger::Step::Say:
-      log::warning(linger_->text());
+      log::warning("{}", linger_->text());
       break;
     case StoreLinger::Step::StopStore:
       if (parts_.backend.stop_hosting_unless(needed)) perform(fsm_.on_store_unneeded());
@@ -102,7 +102,7 @@ void AgentShutdown::perform(ShutdownFsm::Step step) {
 
 void AgentShutdown::kill_workers() {
   parts_.status.line().clear();
-  log::warning(request() + " again: killing the workers");
+  log::warning("{} again: killing the workers", request());
   parts_.workers.kill();
 }
 

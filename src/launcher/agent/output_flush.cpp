@@ -1,6 +1,6 @@
 #include "launcher/agent/output_flush.hpp"
 
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 
 namespace drun::launcher {
 
@@ -23,7 +23,7 @@ void OutputFlush::look() {
     case FlushPolicy::Step::GiveUp:
       return give_up(policy_->reason());
     case FlushPolicy::Step::Tell:
-      log::warning(waiting_for_reader(progress));
+      log::warning("{}", waiting_for_reader(progress));
       break;
     case FlushPolicy::Step::Wait:
       break;
@@ -37,7 +37,7 @@ void OutputFlush::look() {
 void OutputFlush::give_up(const std::string& why) {
   if (!over_) return;
   const FlushProgress progress = target_.progress();
-  if (!progress.all) log::error(lost_at_reader(progress, why));
+  if (!progress.all) log::error("{}", lost_at_reader(progress, why));
   end(!progress.all);
 }
 

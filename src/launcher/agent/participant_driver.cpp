@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "base/exit_codes.hpp"
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 #include "launcher/agent/agent_settings.hpp"
 
 namespace drun::launcher {
@@ -98,7 +98,7 @@ void ParticipantDriver::perform(rendezvous::FinishAction& action) {
 void ParticipantDriver::perform(const rendezvous::LogAction& action) {
   parts_.status.line().clear();
   if (action.warning) {
-    log::warning(action.text);
+    log::warning("{}", action.text);
   } else {
     parts_.status.state(action.text);
   }

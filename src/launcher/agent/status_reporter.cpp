@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 
 namespace drun::launcher {
 
@@ -23,7 +23,7 @@ void StatusReporter::say(std::string text) {
 }
 
 void StatusReporter::state(const std::string& text) const {
-  log::write(single_node_ ? log::Level::Debug : log::Level::Info, text);
+  log::write(single_node_ ? log::Level::Debug : log::Level::Info, "{}", text);
 }
 
 void StatusReporter::stopping(const std::string& reason) {
@@ -45,16 +45,16 @@ void StatusReporter::waiting(std::string text, Time now) {
 void StatusReporter::at_limit(const std::vector<std::string>& states) {
   if (std::exchange(states_told_, true)) return;
   for (const auto& line : states)
-    log::warning(line);
+    log::warning("{}", line);
   if (states.empty() && waiting_.empty()) waiting_ = "no worker of this node was started yet";
-  if (!waiting_.empty()) log::warning(waiting_);
+  if (!waiting_.empty()) log::warning("{}", waiting_);
 }
 
 void StatusReporter::left_behind(const std::string& what) {
   if (what.empty() || what == left_behind_) return;
   left_behind_ = what;
   line_.clear();
-  log::warning(what);
+  log::warning("{}", what);
 }
 
 // What begins with a carriage return is written over what another agent shows there.

@@ -7,7 +7,7 @@
 
 #include "base/atomic_file.hpp"
 #include "base/fd_limit.hpp"
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 #include "launcher/backend/backend_settings.hpp"
 #include "launcher/backend/in_process_backend.hpp"
 #include "launcher/backend/port_holder.hpp"
@@ -91,7 +91,7 @@ void BackendLink::perform(LookUp) {
 }
 
 void BackendLink::perform(const BindRendezvous& step) {
-  if (!step.note.empty()) log::info(step.note);
+  if (!step.note.empty()) log::info("{}", step.note);
   advance(become_host());
 }
 

@@ -3,7 +3,7 @@
 #include <system_error>
 
 #include "base/fd_limit.hpp"
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 #include "launcher/backend/port_holder.hpp"
 #include "launcher/backend/worker_store_port.hpp"
 
@@ -27,7 +27,7 @@ Status WorkerStoreHost::bind(const std::string& address) {
         fixed && options_.max_nodes == 1 && bound.error().code() == std::errc::address_in_use;
     if (replaceable) bound = store_.bind_worker_store(listen_endpoint(address, 0));
     if (!bound) return Error(bound.error().code(), why);
-    log::warning(why + ": port " + std::to_string(bound->port) + " takes its place");
+    log::warning("{}: port {} takes its place", why, bound->port);
   }
   place_.port = bound->port;
   return Done{};

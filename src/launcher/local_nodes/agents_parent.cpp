@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 #include "launcher/process/detach.hpp"
 #include "launcher/process/kill_limit.hpp"
 #include "launcher/process/suspension.hpp"
@@ -111,7 +111,7 @@ void AgentsParent::on_stop(int signal) {
 }
 
 void AgentsParent::kill_agents(int signal) {
-  log::warning("received " + process::signal_name(signal) + " again: killing the agents");
+  log::warning("received {} again: killing the agents", process::signal_name(signal));
   ends_.on_killed(signal);
   signal_all(SIGKILL);  // their guardians see to the workers
 }
@@ -162,10 +162,9 @@ void AgentsParent::collect() {
 void AgentsParent::on_end(std::size_t node, const process::ExitStatus& status) {
   const pid_t agent = std::exchange(agents_[node], -1);
   if (status.signal != 0 && !ends_.killed())
-    log::error("an agent (pid " + std::to_string(agent) + ") was " + process::describe(status));
+    log::error("an agent (pid {}) was {}", agent, process::describe(status));
   if (ends_.on_end(status, unannounced_[node]) == NodeEnds::Step::None) return;
-  log::error("stopping: " + std::to_string(ends_.left()) + " of at least " +
-             std::to_string(options_.min_nodes) + " nodes left");
+  log::error("stopping: {} of at least {} nodes left", ends_.left(), options_.min_nodes);
   signal_all(SIGTERM);
   signal_all(SIGCONT);
 }

@@ -16,7 +16,7 @@
 
 #include "base/exit_codes.hpp"
 #include "base/fd_limit.hpp"
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 #include "launcher/agent/agent.hpp"
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
@@ -58,7 +58,7 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
     code = run_agent(options, &neighbours, &unannounced);
   } catch (const std::exception& error) {
     unannounced = true;
-    log::error(error.what());
+    log::error("{}", error.what());
   }
   std::fflush(nullptr);
   std::_Exit(code);
@@ -105,7 +105,7 @@ int run_nodes(const Options& options) {
   HostedStore store;
   const auto endpoint = store.bind_rendezvous(Endpoint{"127.0.0.1", 0}, false);
   if (!endpoint) {
-    log::error(endpoint.error().what());
+    log::error("{}", endpoint.error().what());
     return kDrunFailed;
   }
   ignore_write_signals();

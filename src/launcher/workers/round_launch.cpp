@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 
 namespace drun::launcher {
 
@@ -45,13 +45,12 @@ std::optional<LaunchError> RoundLaunch::refusal(int local_rank) const {
 void RoundLaunch::announce() const {
   for (const auto& line :
        placement_lines(spec_.placement, spec_.local_node, assignment_.first_rank)) {
-    spec_.report_bindings ? log::info(line) : log::debug(line);
+    log::write(spec_.report_bindings ? log::Level::Info : log::Level::Debug, "{}", line);
   }
   const bool nobody_reads = spec_.stdin_rank.value_or(0) >= assignment_.world_size;
   if (nobody_reads && assignment_.group_rank == 0)
-    log::warning("--stdin " + std::to_string(*spec_.stdin_rank) + ": this round has " +
-                 std::to_string(assignment_.world_size) +
-                 " ranks, counted from 0: nobody reads standard input");
+    log::warning("--stdin {}: this round has {} ranks, counted from 0: nobody reads standard input",
+                 *spec_.stdin_rank, assignment_.world_size);
 }
 
 }  // namespace drun::launcher

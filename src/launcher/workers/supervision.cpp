@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 #include "launcher/report/failure_report.hpp"
 
 namespace drun::launcher {
@@ -19,8 +19,8 @@ Supervision::Supervision(const WorkerSpec& spec, std::string host, ProcessRunner
 void Supervision::start(const rendezvous::Assignment& assignment, Time now) {
   // With several nodes the leader says it, for all of them.
   if (restart_count_ < assignment.restart_count && spec_.max_nodes == 1) {
-    log::info("restart " + std::to_string(assignment.restart_count) + " of " +
-              std::to_string(spec_.max_restarts) + " after " + last_failure_);
+    log::info("restart {} of {} after {}", assignment.restart_count, spec_.max_restarts,
+              last_failure_);
   }
   restart_count_ = assignment.restart_count;
   group_.start(assignment, now);

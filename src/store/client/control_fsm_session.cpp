@@ -2,7 +2,7 @@
 #include <utility>
 #include <variant>
 
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 #include "store/client/control_fsm.hpp"
 
 namespace drun::store {
@@ -54,8 +54,7 @@ void ControlFsm::send_commit(const Queued& queued) {
   if (frame - sizeof(std::uint32_t) > longest_frame_) {  // the store would close the connection
     output_.resize(before);
     --next_request_;
-    log::warning("a transaction of " + std::to_string(frame) + " bytes is more than " + store() +
-                 " takes");
+    log::warning("a transaction of {} bytes is more than {} takes", frame, store());
     events_.emplace_back(ControlCommit{queued.first, ControlOutcome::Refused});
     return;
   }
@@ -164,7 +163,7 @@ void ControlFsm::answered_error(std::uint64_t request, const control::Error& err
       lost("it ended the session", now);
       return;
     default:
-      log::warning(store() + " refuses a request: " + std::string(error.text));
+      log::warning("{} refuses a request: {}", store(), error.text);
       commit_answered(request, ControlOutcome::Refused);
   }
 }

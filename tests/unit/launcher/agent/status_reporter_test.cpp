@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 
 namespace drun::launcher {
 namespace {
