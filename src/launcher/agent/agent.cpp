@@ -118,7 +118,7 @@ class Agent {
   AgentShutdown::Calls shutdown_calls() {
     AgentShutdown::Calls calls;
     calls.stop_job = [this](const std::string& request, int signal) {
-      end_job(single_node() ? request : request + " on " + host_name_, 128 + signal);
+      end_job(single_node() ? request : request + " on " + host_name_, exit_code_of_signal(signal));
       pump();
     };
     calls.gone = [this] {

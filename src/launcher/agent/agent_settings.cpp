@@ -22,8 +22,7 @@ OutputOptions output_options(const Options& options, const std::string& host_nam
   // As Python's tempfile: a TMPDIR of another machine, or of a job that is over, does no harm.
   for (const std::string_view name : {"TMP", "TEMP", "TMPDIR"}) {
     const auto folder = environment_variable(options.inherited, name).value_or("");
-    if (!folder.empty())
-      result.temporary.insert(result.temporary.begin(), folder);
+    if (!folder.empty()) result.temporary.insert(result.temporary.begin(), folder);
   }
   result.terminal = true;
   result.tail_lines = options.output.tail_lines;

@@ -122,7 +122,7 @@ void ShutdownFsm::owe_at_most(Farewell most) {
 
 // A success that somebody did not wait for is none.
 void ShutdownFsm::cut_short() {
-  if (exit_code_ == 0 && signal_ != 0) exit_code_ = 128 + signal_;
+  if (exit_code_ == 0 && signal_ != 0) exit_code_ = exit_code_of_signal(signal_);
 }
 
 }  // namespace drun::launcher

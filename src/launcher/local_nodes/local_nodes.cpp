@@ -48,7 +48,7 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
                            SharedLogDedup& neighbours, std::atomic<bool>& unannounced,
                            pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) std::_Exit(128 + SIGKILL);
+  if (::getppid() != parent) std::_Exit(exit_code_of_signal(SIGKILL));
   ::setpgid(0, 0);  // a Ctrl-C reaches the parent alone, which passes it on once
   ::dup2(streams.standard_output.get(), STDOUT_FILENO);
   ::dup2(streams.standard_error.get(), STDERR_FILENO);

@@ -1,5 +1,7 @@
 #include "launcher/local_nodes/node_ends.hpp"
 
+#include "base/exit_codes.hpp"
+
 namespace drun::launcher {
 
 NodeEnds::Step NodeEnds::on_end(const process::ExitStatus& status, bool unannounced) {
@@ -17,7 +19,7 @@ NodeEnds::Step NodeEnds::on_lost(int code) {
 }
 
 int NodeEnds::exit_code() const {
-  if (killed()) return outcome_.value_or(0) != 0 ? *outcome_ : 128 + killed_by_;
+  if (killed()) return outcome_.value_or(0) != 0 ? *outcome_ : exit_code_of_signal(killed_by_);
   return too_few_ ? lost_ : outcome_.value_or(lost_);
 }
 

@@ -32,7 +32,8 @@ void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& out
                     const std::string& lost_logs, const std::function<void(std::string)>& say) {
   if (outcome.failure) {
     say(failure_text(outcome, choices.tail_lines));
-  } else if (outcome.end == rendezvous::End::Stopped && outcome.exit_code > 128) {
+  } else if (outcome.end == rendezvous::End::Stopped &&
+             signal_of_exit_code(outcome.exit_code) != 0) {
     log::info("stopped: {}", outcome.text);  // by a signal, as somebody wished
   } else if (outcome.end != rendezvous::End::Success) {
     log::error("{}", outcome.text);

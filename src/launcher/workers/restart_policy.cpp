@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "base/exit_codes.hpp"
+
 namespace drun::launcher {
 
 bool failed_by_itself(const process::ExitStatus& status, const process::ExitStatus& first,
@@ -11,7 +13,8 @@ bool failed_by_itself(const process::ExitStatus& status, const process::ExitStat
   if (status.signal != 0) return status.signal != stop_signal && status.signal != SIGKILL;
   // A shell that was asked to stop ends with 128 + the signal: that may be the first one's code
   // too.
-  return first.signal == 0 && status.code == first.code && status.code != 128 + stop_signal;
+  return first.signal == 0 && status.code == first.code &&
+         status.code != exit_code_of_signal(stop_signal);
 }
 
 bool may_restart(const RestartPolicy& policy, const WorkerEnd& failure) {
