@@ -30,9 +30,9 @@ std::string fd_limit_advice(const std::error_code& code) {
 }
 
 int with_raised_fd_limit(const std::function<int(const std::optional<rlimit>& before)>& run) {
-  static const auto before = raise_fd_limit();
+  static const auto kBefore = raise_fd_limit();
   try {
-    return run(before);
+    return run(kBefore);
   } catch (const std::system_error& error) {
     const std::string advice = fd_limit_advice(error.code());
     if (advice.empty()) throw;

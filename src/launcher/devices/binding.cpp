@@ -1,6 +1,7 @@
 #include "launcher/devices/binding.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <set>
 #include <utility>
 
@@ -101,6 +102,7 @@ std::vector<std::size_t> apportion(const Groups& groups, std::size_t workers) {
     cores.push_back(group_by(cpus, &TopologyCpu::core).size());
     all += cores.back();
   }
+  assert(all > 0);  // there are groups, and each has a core
   std::vector<std::size_t> result;
   std::vector<std::size_t> order;
   std::size_t given = 0;

@@ -23,8 +23,8 @@ class DeviceFlags final : public std::error_category {
 };
 
 const DeviceFlags& category() {
-  static const DeviceFlags flags;
-  return flags;
+  static const DeviceFlags kFlags;
+  return kFlags;
 }
 
 }  // namespace

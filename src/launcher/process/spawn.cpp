@@ -131,7 +131,10 @@ Step prepare_and_exec(ChildContext& context) {
 // Runs on a stack of its own, which AddressSanitizer does not know.
 __attribute__((no_sanitize("address", "undefined"))) int child_main(void* argument) {
   auto& context = *static_cast<ChildContext*>(argument);
-  if (context.plan == nullptr) ::syscall(SYS_exit_group, 0);  // a trial
+  if (context.plan == nullptr) {  // a trial
+    ::syscall(SYS_exit_group, 0);
+    __builtin_unreachable();
+  }
   errno = 0;
   const Step failed = prepare_and_exec(context);
   if (context.error == 0) context.error = errno;

@@ -175,7 +175,7 @@ class AsyncClient::Impl final : public StreamConnection {
     }
   }
 
-  void attempt_failed(Error cause) {
+  void attempt_failed(const Error& cause) {
     const ConnectLimits limits{endpoint_, options_.retry, start_, deadline_};
     const auto now = Clock::now();
     last_cause_ = cause;

@@ -7,7 +7,8 @@ namespace drun::store {
 
 class Client::Impl {
  public:
-  Impl(Endpoint endpoint, ClientOptions options, std::unique_ptr<ClientConnection> connection)
+  Impl(Endpoint endpoint, const ClientOptions& options,
+       std::unique_ptr<ClientConnection> connection)
       : endpoint_(std::move(endpoint)),
         timeout_(options.timeout),
         calls_(connection->version(), options),

@@ -7,12 +7,12 @@
 namespace drun::store {
 
 const KeyHash::Secrets& KeyHash::process_secrets() {
-  static const Secrets secrets = [] {
+  static const Secrets kSecrets = [] {
     Secrets random{};
     fill_with_random_bytes(std::as_writable_bytes(std::span(random)));
     return random;
   }();
-  return secrets;
+  return kSecrets;
 }
 
 }  // namespace drun::store
