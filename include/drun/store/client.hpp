@@ -67,7 +67,7 @@ class Client {
   // up again each time (numeric addresses and "localhost" never are), IPv6 and IPv4. A peer that
   // answers something other than the protocol is an error at once.
   [[nodiscard]] static Result<Client> connect(const Endpoint& endpoint, Deadline deadline,
-                                              ClientOptions options = {});
+                                              const ClientOptions& options = {});
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();

@@ -39,10 +39,11 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
-Result<Client> Client::connect(const Endpoint& endpoint, Deadline deadline, ClientOptions options) {
+Result<Client> Client::connect(const Endpoint& endpoint, Deadline deadline,
+                               const ClientOptions& options) {
   auto connection = ClientConnection::open(endpoint, deadline, options);
   if (!connection) return connection.error();
-  return Client(std::make_unique<Impl>(endpoint, std::move(options), std::move(*connection)));
+  return Client(std::make_unique<Impl>(endpoint, options, std::move(*connection)));
 }
 
 Status Client::set(std::string_view key, std::string_view value, Timeout timeout) {
