@@ -26,16 +26,15 @@ class Rewriter {
     while (at_ != end_) {
       const std::string& word = *at_++;
       if (word == "--") {
-        result_.only_words.assign(at_, end_);
+        result_.only_words.insert(result_.only_words.end(), at_, end_);
         break;
       }
       if (!is_flag(word)) {
-        result_.arguments.push_back(word);
         if (program_.runs_program) {
-          result_.arguments.insert(result_.arguments.end(), at_, end_);
+          result_.arguments.insert(result_.arguments.end(), at_ - 1, end_);
           break;
         }
-        if (command_ == nullptr) command_ = program_.find_command(word);
+        take_word(word);
       } else if (word[1] == '-') {
         take_long(word);
       } else {
@@ -50,6 +49,15 @@ class Rewriter {
   bool is_flag(const std::string& word) const {
     const bool number = has_dash(word) && word[1] >= '0' && word[1] <= '9';
     return has_dash(word) && (program_.runs_program || !number);
+  }
+
+  // Only the first word can be a command. CLI11 sees no other: it would look for commands among
+  // them, and takes "++" for the end of one.
+  void take_word(const std::string& word) {
+    const bool first = command_ == nullptr && result_.only_words.empty();
+    if (first) command_ = program_.find_command(word);
+    auto& words = first && command_ != nullptr ? result_.arguments : result_.only_words;
+    words.push_back(word);
   }
 
   void take_long(const std::string& word) {

@@ -69,6 +69,10 @@ TEST(CommandsTest, WhatIsNoFlagIsAWord) {
   EXPECT_THAT(words({"set", "-", ""}), ElementsAre("-", ""));
   EXPECT_THAT(words({"set", "get", "[a,b]"}), ElementsAre("get", "[a,b]"));
   EXPECT_THAT(words({"set", "--", "--raw", "--"}), ElementsAre("--raw", "--"));
+  EXPECT_THAT(words({"set", "k", "++", "--", "++"}), ElementsAre("k", "++", "++"));
+  const CommandLine mistaken = parse_command_line(kProgram, {"gett", "get", "k"});
+  EXPECT_EQ(mistaken.command, nullptr) << "only the first word can be one";
+  EXPECT_THAT(mistaken.words, ElementsAre("gett", "get", "k"));
   const CommandLine hidden = parse_command_line(kProgram, {"--", "get", "k"});
   EXPECT_EQ(hidden.command, nullptr);
   EXPECT_THAT(hidden.words, ElementsAre("get", "k"));
