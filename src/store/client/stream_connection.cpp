@@ -27,7 +27,12 @@ void StreamConnection::abandon() {
 
 void StreamConnection::pump() {
   pumping_ = true;
-  while (!abandoned_ && do_round()) {
+  try {
+    while (!abandoned_ && do_round()) {
+    }
+  } catch (...) {  // a caller's callback: the connection goes on with the next call
+    pumping_ = false;
+    throw;
   }
   pumping_ = false;
   if (!abandoned_) arm_timer();

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,10 +29,12 @@ class Recorder final : public StreamConnection {
   std::string outgoing;
   std::optional<Time> deadline;
   bool wanted = true;
+  bool throws = false;  // in the next round, as a caller's callback may
   std::vector<std::string> log;
 
  private:
   bool do_round() override {
+    if (std::exchange(throws, false)) throw std::runtime_error("a callback");
     flush();
     log.emplace_back("round");
     return false;
@@ -91,6 +94,16 @@ TEST_F(StreamConnectionTest, WhatIsAskedForTwiceIsDoneInOneRound) {
   run();
   EXPECT_EQ(receive(), "ab");
   EXPECT_THAT(connection->log, ElementsAre("round"));
+}
+
+TEST_F(StreamConnectionTest, GoesOnAfterACallbackThatThrew) {
+  connection->throws = true;
+  connection->outgoing = "ab";
+  connection->schedule();
+  EXPECT_THROW(run(), std::runtime_error);
+  connection->schedule();
+  run();
+  EXPECT_EQ(receive(), "ab");
 }
 
 TEST_F(StreamConnectionTest, WhatArrivesIsHeardAndTheEndToo) {
