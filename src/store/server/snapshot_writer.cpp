@@ -1,7 +1,9 @@
 #include "store/server/snapshot_writer.hpp"
 
 #include <chrono>
+#include <exception>
 #include <string>
+#include <system_error>
 
 #include "store/server/snapshot.hpp"
 
@@ -14,11 +16,18 @@ void SnapshotWriter::start(const KeyTable& table, const Sessions& sessions) {
     return;
   }
   replacement_ = std::move(*begun);
-  auto write = [this, bytes = encode_snapshot(table, sessions)]() mutable {
-    append_checksum(bytes);
-    return file_.write(replacement_, bytes);
-  };
-  writing_ = std::async(std::launch::async, std::move(write));
+  try {
+    auto write = [this, bytes = encode_snapshot(table, sessions)]() mutable {
+      append_checksum(bytes);
+      return file_.write(replacement_, bytes);
+    };
+    writing_ = std::async(std::launch::async, std::move(write));
+  } catch (const std::exception& error) {  // no thread or no memory now: the server goes on
+    file_.abandon(replacement_);
+    replacement_ = {};
+    failed_start_ = Error(std::make_error_code(std::errc::resource_unavailable_try_again),
+                          file_.path() + ": " + error.what());
+  }
 }
 
 bool SnapshotWriter::is_busy() const {
