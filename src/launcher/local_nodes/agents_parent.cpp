@@ -161,6 +161,7 @@ void AgentsParent::collect() {
 
 void AgentsParent::on_end(std::size_t node, const process::ExitStatus& status) {
   const pid_t agent = std::exchange(agents_[node], -1);
+  if (status.signal != 0) agent_killed_ = true;
   if (status.signal != 0 && !ends_.killed())
     log::error("an agent (pid {}) was {}", agent, process::describe(status));
   if (ends_.on_end(status, unannounced_[node]) == NodeEnds::Step::None) return;
@@ -169,10 +170,10 @@ void AgentsParent::on_end(std::size_t node, const process::ExitStatus& status) {
   signal_all(SIGCONT);
 }
 
-// Each agent has swept its own. If one was killed, its helpers are at it still; they have become
-// children of this process, and collect() hears of their end.
+// An agent that ends by itself has swept what its workers left. The helpers of one that was killed
+// are still at it; they have become children of this process, and collect() hears of their end.
 void AgentsParent::sweep() {
-  if (!adopts_orphans_) return perform(shutdown_.on_swept());
+  if (!agent_killed_ || !adopts_orphans_) return perform(shutdown_.on_swept());
   sweep_limit_.expires_after(kSweepLimit);
   sweep_limit_.async_wait([this](asio::error_code cancelled) {
     if (!cancelled) perform(shutdown_.on_swept());

@@ -59,6 +59,7 @@ class AgentsParent {
   Unannounced& unannounced_;
   OutputRelay& relay_;
   const bool adopts_orphans_;
+  bool agent_killed_ = false;  // one of them ended by a signal
   asio::io_context io_{1};
   CaughtSignals signals_;
   asio::steady_timer sweep_limit_;
