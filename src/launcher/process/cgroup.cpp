@@ -23,7 +23,7 @@ namespace {
 // Between two attempts to remove a group whose processes are still dying.
 constexpr int kRemoveIntervalMs = 5;
 
-// Empty where no mount shows it.
+// Empty if no mount shows it.
 std::string directory_of(const std::optional<CgroupMount>& mount, std::string_view path) {
   if (!mount) return {};
   const auto below = below_mount(*mount, path);
@@ -79,9 +79,8 @@ std::optional<std::string> find_delegated(const CgroupPaths& place) {
   struct stat status {};
   if (::stat(place.unified.c_str(), &status) != 0) return std::nullopt;
   const uid_t user = ::geteuid();
-  // For root everything is writable: only a mark says that the directory was meant for us. The top
-  // of the hierarchy is nobody's delegation, and making a group there costs every start
-  // milliseconds.
+  // Root can write everywhere, so only a mark says that the directory was meant for us. The top of
+  // the hierarchy is delegated to nobody, and making a group there costs every start milliseconds.
   const bool ours =
       user != 0 ? status.st_uid == user : !place.unified_is_top && has_delegate_mark(place.unified);
   if (!ours) return std::nullopt;

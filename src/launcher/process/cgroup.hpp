@@ -1,6 +1,6 @@
-// Control groups: where this process may make one of its own (cgroup v2), the workers live in it,
-// because the kernel kills such a group as a whole, faster than anything in it can fork. And the
-// kernel counts there which processes died for want of memory (v2, and v1's memory controller).
+// Control groups. If this process may make one of its own (cgroup v2), the workers live in it: the
+// kernel kills such a group as a whole, faster than anything in it can fork. The kernel also counts
+// there the processes that died for lack of memory (v2, and v1's memory controller).
 #pragma once
 
 #include <sys/types.h>
@@ -29,9 +29,9 @@ struct CgroupPaths {
 [[nodiscard]] CgroupPaths find_cgroups(std::string_view cgroup, std::string_view mountinfo);
 [[nodiscard]] CgroupPaths find_cgroups();
 
-// The v2 directory in which this process may make groups: it is delegated to it (owned by its user;
-// for root, marked as delegated by systemd, or the top of what it sees). Nothing where there is
-// none.
+// The v2 directory in which this process may make groups: one that is delegated to it (owned by its
+// user; for root, marked as delegated by systemd and not the top of what it sees). Nothing if there
+// is none.
 [[nodiscard]] std::optional<std::string> find_delegated(const CgroupPaths& place);
 
 // The group for the workers of one guardian, and in it one after the other the groups of its
@@ -44,12 +44,12 @@ class WorkerCgroup {
   WorkerCgroup(const std::string& parent, pid_t guardian);
 
   // Makes the group and that of the first round, or removes a round's group, in which nothing
-  // lives, and makes that of the next. False where a directory cannot be made.
+  // lives, and makes that of the next. False if a directory cannot be made.
   bool next_round();
   // The round's directory, for CLONE_INTO_CGROUP; -1 before the first.
   [[nodiscard]] int fd() const { return directory_.get(); }
-  // SIGKILL to everything in the round's group, or where this object made none, in the whole group.
-  // False where there is none, or the kernel (before 5.14) cannot.
+  // SIGKILL to everything in the round's group; if this object made none, in the whole group. False
+  // if there is no group, or if the kernel (before 5.14) cannot do it.
   bool kill() const;
   // All of it, with the groups that workers made. While a process is left in it, tries again until
   // `limit` is over. True when it is gone.
@@ -76,7 +76,7 @@ class OutOfMemoryCount {
   // True when the kernel has killed one more process than was taken so far. Call it once for each
   // process that died of SIGKILL.
   bool take();
-  // Forgets what was not taken.
+  // Forgets the deaths that were not taken.
   void forget();
 
  private:

@@ -38,7 +38,7 @@ class Channel {
   [[nodiscard]] bool wants_write() const { return !output_.empty(); }
 
   enum class Fill { More, Empty, Closed };
-  // Reads once. At most one set of descriptors arrives with it, so that whoever takes the messages
+  // Reads once. At most one set of descriptors arrives with it, so a caller that takes the messages
   // out after each call holds few descriptors. Closed: the other end is gone.
   Fill fill();
   // The next complete message.

@@ -51,7 +51,7 @@ void for_each_number_in(const std::string& path, Visit visit) {
     if (const auto number = whole_number<pid_t>(entry->d_name)) visit(*number);
 }
 
-// The parent, or 0 where the process is gone.
+// The parent, or 0 if the process is gone.
 pid_t parent_of(pid_t pid) {
   const auto stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
   if (!stat) return 0;
@@ -77,11 +77,13 @@ void append_children_of(pid_t parent, std::vector<pid_t>& out) {
       append_pids(*text, out);
     }
   });
+  // A process that has just ended has no list either: scan only if the kernel has none at all.
   if (!listed && ::access("/proc/thread-self/children", F_OK) != 0)
     append_children_by_scan(parent, out);
 }
 
-// Whether /proc is there and that of this process's own numbers, and not covered or from outside.
+// Whether /proc is there and shows the process ids of our own namespace: it may be covered, or come
+// from outside.
 bool proc_is_ours() {
   char target[24];
   const ssize_t n = ::readlink("/proc/self", target, sizeof target);
@@ -100,10 +102,10 @@ void append_children_between(pid_t first, pid_t last, std::vector<pid_t>& out) {
     if (is_child(pid)) out.push_back(pid);
 }
 
-// Without /proc: the kernel still says of any number whether a child of ours has it. The numbers
-// that follow our own come first, and the others only when none of them is a child.
+// Without /proc the kernel still tells of any number whether it is a child of ours. The numbers
+// after our own are tried first, all others only if none of those is a child.
 std::vector<pid_t> children_by_number() {
-  constexpr pid_t kLimit = 4'194'304;  // of Linux
+  constexpr pid_t kLimit = 4'194'304;  // Linux has no higher process ids
   constexpr pid_t kNear = 32'768;
   std::vector<pid_t> result;
   siginfo_t any{};
@@ -121,8 +123,8 @@ int open_pid(pid_t pid) {
   return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
 }
 
-// Whether it is a child of ours that has ended and that the kernel gives away: not the zombie that
-// somebody's debugger holds.
+// Whether it is a child of ours that has ended and that we can collect. A zombie that a debugger
+// holds cannot be collected.
 bool can_be_reaped(pid_t pid) {
   siginfo_t info{};
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT | __WALL) ==
@@ -139,7 +141,7 @@ void await_death(const std::vector<pid_t>& pids, std::chrono::milliseconds limit
     owners.emplace_back(open_pid(pids[i]));
     entries.push_back({owners.back().get(), POLLIN, 0});  // a negative descriptor is ignored
   }
-  // What has ended already and is not ours to collect would end every wait at once.
+  // A process that has ended already but is not ours to collect would end every wait at once.
   ::poll(entries.data(), entries.size(), 0);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (entries[i].revents == 0) continue;
@@ -199,6 +201,7 @@ void signal_descendants(const std::vector<pid_t>& all, int signal,
     // The descriptor pins the process; if it is still alive when it is signalled, it was the owner
     // of this process id when its parent was read.
     const FileDescriptor pinned(open_pid(pid));
+    // Without a descriptor (an old kernel, or none is left) the process id has to do.
     if (!pinned && errno != ENOSYS && errno != EMFILE) continue;
     if (!is_child(pid) && !(proc && family.contains(parent_of(pid)))) continue;
     if (pinned) {

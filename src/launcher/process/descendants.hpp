@@ -21,7 +21,7 @@ using OnReaped = std::function<void(const Reaped&)>;
 // Collects every child of this process that has ended, without waiting. True when a child is left.
 bool reap_children(const OnReaped& on_reaped);
 
-// The direct children of this process, those included that have ended and were not waited for.
+// The direct children of this process, including those that have ended and were not waited for.
 // Without /proc it asks the kernel number by number, and gives some of them if there are any.
 [[nodiscard]] std::vector<pid_t> children();
 
@@ -29,15 +29,15 @@ bool reap_children(const OnReaped& on_reaped);
 // below one becomes a child itself when that one ends.
 [[nodiscard]] std::vector<pid_t> descendants();
 
-// `signal` to each of `all`, the result of descendants(), that still is one and is wanted (everyone
-// when `wanted` is empty). Never reaches a stranger that was given the process id of one that ended
-// meanwhile.
+// Sends `signal` to each process of `all`, a result of descendants(), that still is a descendant
+// and is wanted (every one is if `wanted` is empty). Never reaches a stranger that got the process
+// id of a descendant that ended meanwhile.
 void signal_descendants(const std::vector<pid_t>& all, int signal,
                         const std::function<bool(pid_t)>& wanted = {});
 
-// Blocks until one of `pids`, of the result of descendants(), ends or can be reaped, or `limit` is
-// over. What had ended before and nobody has waited for is no news: a zombie whose parent is still
-// there, or that a debugger holds. Looks at the first of many only.
+// Blocks until one of `pids`, taken from descendants(), ends or can be reaped, or until `limit` is
+// over. A zombie that somebody else has to collect does not count: its parent is still there, or a
+// debugger holds it. Of many `pids` only the first few are watched.
 void await_death(const std::vector<pid_t>& pids, std::chrono::milliseconds limit);
 
 // SIGKILL to every descendant, until none is left or `limit` is over, as KillLimit counts it (a

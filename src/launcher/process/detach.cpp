@@ -20,7 +20,7 @@
 namespace drun::process {
 namespace {
 
-// Signals 1 to 64, those included that the C library keeps for itself and hides in its functions.
+// Signals 1 to 64, including those that the C library keeps for itself and hides in its functions.
 constexpr int kLastSignal = 64;
 struct KernelSignalSet {
   std::uint64_t bits = 0;
@@ -47,7 +47,7 @@ void standard_streams_to_null() {
   if (null < 0) return;
   for (int fd = 0; fd < 3; ++fd) {
 #ifdef __SANITIZE_ADDRESS__
-    if (fd == 2) continue;  // its reports
+    if (fd == 2) continue;  // the sanitizer's reports go there
 #endif
     ::dup2(null, fd);
   }

@@ -27,11 +27,11 @@ class SignalBlock {
 // ps shows.
 void detach(std::initializer_list<int> keep, const char* name);
 
-// Replaces the command line that ps shows, as far as the original one was long.
+// Replaces the command line that ps shows, cut to the length of the original one.
 void set_command_line(const std::string& title);
 
-// Makes this process the parent of what is orphaned below it; false, and nothing is done, if it has
-// children already: it could not tell their orphans from the job's.
+// Makes this process the parent of every orphan among its descendants. False, and nothing is done,
+// if it has children already: it could not tell their orphans from the job's.
 [[nodiscard]] bool adopt_orphans();
 
 }  // namespace drun::process

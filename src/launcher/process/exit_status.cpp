@@ -17,8 +17,7 @@ namespace {
 // SIGRTMIN as the C library gives it: it keeps the first two real-time signals for itself.
 constexpr int kLastSignal = 64;
 
-// The names as `kill -l` gives them, without SIG; the first of two with one number is the one
-// shown.
+// The names as `kill -l` gives them, without SIG; if two have one number, the first is shown.
 constexpr std::array kNames = {
     std::pair{"HUP", SIGHUP},       std::pair{"INT", SIGINT},   std::pair{"QUIT", SIGQUIT},
     std::pair{"ILL", SIGILL},       std::pair{"TRAP", SIGTRAP}, std::pair{"ABRT", SIGABRT},

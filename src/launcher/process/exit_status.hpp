@@ -21,7 +21,7 @@ struct ExitStatus {
 
 // What waitpid() said of a process that has ended.
 [[nodiscard]] ExitStatus from_wait_status(int status);
-// "SIGTERM"; "SIGRTMIN+3"; "signal 77" for what has no name.
+// "SIGTERM"; "SIGRTMIN+3"; "signal 77" for one without a name.
 [[nodiscard]] std::string signal_name(int signal);
 // "TERM", "SIGTERM" or "15" -> 15; 0 when there is no such signal.
 [[nodiscard]] int parse_signal(std::string_view text);

@@ -26,8 +26,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A helper that was told to end kills what is left and does so; it is waited for as long as that
-// may take. One that is not gone then hangs itself, or somebody has stopped it: this process goes
+// A helper that was told to end kills what is left first, and is waited for as long as that may
+// take. If it is still there afterwards, it hangs or somebody has stopped it, and this process goes
 // on with the killing.
 constexpr milliseconds kEndLimit = kLongestKilling + milliseconds(1000);
 
@@ -35,7 +35,7 @@ constexpr milliseconds kEndLimit = kLongestKilling + milliseconds(1000);
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-// Above the standard streams, also where the agent was started without them.
+// Above the standard streams, even if the agent was started without them.
 FileDescriptor above_streams(FileDescriptor fd) {
   if (fd.get() > 2) return fd;
   FileDescriptor copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
@@ -64,7 +64,7 @@ std::optional<ExitStatus> wait_for(pid_t child) {
   return from_wait_status(status);
 }
 
-// For ever where the limit is negative.
+// Waits for ever if the limit is negative.
 bool await_readable(int fd, milliseconds limit) {
   pollfd entry{fd, POLLIN, 0};
   int n = 0;
@@ -144,7 +144,7 @@ struct Guardian::Impl {
   bool watchdog_did_its_work = false;
   bool lost_told = false;
   bool watches_write = false;
-  GuardianLost lost{{0, SIGKILL, false}, 0};  // what to tell when it is
+  GuardianLost lost{{0, SIGKILL, false}, 0};  // the event to report when it is
   std::vector<GuardianEvent> received;        // for the next receive()
 };
 
@@ -161,7 +161,8 @@ void Guardian::Impl::send(std::string message, std::vector<FileDescriptor> descr
   flush();
 }
 
-// A failed write needs no answer: the end of the stream is read as well, and that is one.
+// A failed write needs no handling: the end of the stream will be read as well, and that is
+// handled.
 void Guardian::Impl::flush() {
   const bool more = commands.flush() && commands.wants_write();
   if (more == watches_write) return;
@@ -210,7 +211,7 @@ void Guardian::Impl::end_watchdog() {
   watchdog_did_its_work = watchdog_did_its_work || (status && status->success());
 }
 
-// What the watchdog does when the guardian is gone, where the watchdog cannot do it any more.
+// Does the watchdog's work after the guardian's end, if the watchdog cannot do it any more.
 void Guardian::Impl::kill_job() {
   if (watchdog_did_its_work) return;
   read_commands();  // the guardian's process id names the group

@@ -1,7 +1,7 @@
-// The guardian: a small process between the agent and its workers. It is the
-// workers' parent and a child subreaper; the agent asks it to spawn, signal and stop, and hears of
-// exits at once. When the agent dies, by SIGKILL too, the guardian kills every worker and every
-// descendant, also those that changed session, and exits.
+// The guardian: a small process between the agent and its workers. It is the workers' parent and a
+// child subreaper; the agent asks it to spawn, signal and stop, and hears of exits at once. When
+// the agent dies, by SIGKILL too, the guardian kills every worker and every descendant, including
+// those that changed session, and exits.
 #pragma once
 
 #include <sys/resource.h>
@@ -57,10 +57,10 @@ struct Exited {
   bool out_of_memory = false;
 };
 // A stop is complete: no process that the workers started is left. `killed` counts those that
-// needed SIGKILL. `remaining` is not 0 only when SIGKILL did not end some within kKillLimit (twice
-// that while others still died): they hang inside the kernel (a dead network file system, a
-// driver), run as another user, or are dead and held by a debugger. `first` is one of those, 0
-// where none was seen any more.
+// needed SIGKILL. `remaining` is 0 unless SIGKILL did not end some within kKillLimit (twice that
+// while others still died): those hang inside the kernel (a dead network file system, a driver),
+// run as another user, or are dead and held by a debugger. `first` is one of them, 0 if none was
+// seen any more.
 struct Stopped {
   std::uint32_t killed = 0;
   std::uint32_t remaining = 0;
@@ -74,32 +74,33 @@ struct GuardianLost {
 
 // "exit code 7", "killed by SIGSEGV", "killed: out of memory".
 [[nodiscard]] std::string describe(const Exited& exited);
-// As sentences; that of Stopped is empty where nothing remains.
+// As sentences; that of Stopped is empty if nothing remains.
 [[nodiscard]] std::string describe(const Stopped& stopped);
 [[nodiscard]] std::string describe(const GuardianLost& lost);
 
 using GuardianEvent = std::variant<Spawned, SpawnFailed, Exited, Stopped, GuardianLost>;
 
 struct GuardianOptions {
-  // The workers' limit of open descriptors, where the agent has raised its own before start().
+  // The workers' limit of open descriptors, if the agent has raised its own before start().
   std::optional<rlimit> open_files;
-  // Where a cgroup (v2) is delegated to this process, the workers live in a group below it, which
-  // the kernel kills as a whole. With `cgroup_parent` below that directory instead.
+  // If a cgroup (v2) is delegated to this process, the workers live in a group below it, which the
+  // kernel kills as a whole. If `cgroup_parent` is set, their group is below that directory
+  // instead.
   bool use_cgroup = true;
   std::string cgroup_parent;
 };
 
-// The agent's handle. One thread. Throws std::system_error where the environment is broken (no
-// memory for a fork).
+// The agent's handle. One thread. Throws std::system_error if the environment is broken (no memory
+// for a fork).
 class Guardian {
  public:
-  // Forks the guardian, and does not wait for it: what it is asked meanwhile it does as soon as it
-  // is there. Call before any thread exists. The caller becomes a child subreaper too.
+  // Forks the guardian and does not wait for it: it carries out earlier requests as soon as it
+  // runs. Call before any thread exists. The caller becomes a child subreaper too.
   static Guardian start(const GuardianOptions& options = {});
   Guardian(Guardian&&) noexcept;
   Guardian& operator=(Guardian&&) noexcept;
-  // Kills whatever is left, and waits for the helpers' end, which takes up to kLongestKilling
-  // where SIGKILL does not end a process at once.
+  // Kills whatever is left and waits for the helpers' end. That takes up to kLongestKilling if
+  // SIGKILL does not end a process at once.
   ~Guardian();
 
   // Readable when receive() has something.
@@ -107,8 +108,8 @@ class Guardian {
   // Never blocks.
   [[nodiscard]] std::vector<GuardianEvent> receive();
 
-  // What every worker that is spawned from now on has in its environment; replaces what was shared
-  // before. So that a megabyte of it goes to the guardian once and not with every worker.
+  // Variables for every worker that is spawned from now on; replaces those shared before. So a
+  // megabyte of environment goes to the guardian once and not with every worker.
   void share_environment(const std::vector<std::string>& environment);
   void spawn(SpawnRequest request);
   // To the process groups of all workers.
@@ -122,7 +123,7 @@ class Guardian {
   // the whole process is gone, also by SIGKILL. An absolute path.
   void remove_at_end(const std::string& folder);
 
-  // Waits until the guardian is there; 0 where it never comes.
+  // Waits until the guardian is there; 0 if it never starts.
   [[nodiscard]] pid_t pid() const;
 
  private:

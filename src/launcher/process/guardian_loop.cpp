@@ -25,8 +25,9 @@ using std::chrono::milliseconds;
 
 // For ever, but safe to add to a time.
 constexpr milliseconds kLongestGrace = std::chrono::hours(24 * 365);
-// Workers that are started in one go, where the limit of open descriptors allows it: each has up to
-// three on its way through this process, which needs some for itself.
+// The most workers that are started at once; fewer if the limit of open descriptors is low: each
+// worker has up to three descriptors on their way through this process, which needs some for
+// itself.
 constexpr rlim_t kMostPending = 16;
 constexpr rlim_t kOwnDescriptors = 24;
 // While killing, how often to look for orphans that arrive without the death of a child.
@@ -47,7 +48,7 @@ std::size_t most_pending() {
   return std::clamp<rlim_t>((limit.rlim_cur - kOwnDescriptors) / 3, 1, kMostPending);
 }
 
-// `count` numbers as the kernel takes a set of them; numbers beyond any machine's are left out.
+// `count` numbers as a bit mask in the kernel's form; numbers that no machine has are left out.
 std::vector<unsigned long> read_mask(wire::Reader& reader, std::uint32_t count) {
   constexpr std::size_t kBits = 8 * sizeof(unsigned long);
   constexpr std::int32_t kMostNumber = 65'535;
@@ -84,6 +85,7 @@ void GuardianLoop::set_up_cgroups() {
 void GuardianLoop::enter_next_group() {
   if (!group_) return;
   if (group_->next_round() && spawners_.use_cgroup(group_->fd())) return;
+  // Without a group of their own the workers start where this process is.
   spawners_.use_cgroup(-1);
   group_->remove(milliseconds(0));
   group_.reset();
@@ -113,7 +115,7 @@ int GuardianLoop::poll_timeout() const {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
 }
 
-// Workers that were asked for in one go are started in one go.
+// Collects all requests that have arrived, so that workers asked for together start together.
 bool GuardianLoop::read_agent() {
   auto result = Channel::Fill::More;
   while (result == Channel::Fill::More && pending_.size() < most_pending_) {
@@ -244,14 +246,16 @@ void GuardianLoop::handle_stop(int signal, milliseconds grace) {
   }
   reap();
   if (any_child_ && !stop_->killing) {
+    // SIGKILL leaves nobody a grace.
     if (signal == SIGKILL) stop_->deadline = Clock::now();
     if (stop_->deadline > Clock::now()) signal_everything(signal);
   }
   advance_stop();
 }
 
-// The groups of the living workers at once; one by one what has left them, and what a worker left
-// behind. Stopped ones are woken, so that they can act on it.
+// Signals each group of a living worker as a whole; then, one by one, the processes that have left
+// these groups or have outlived their worker. SIGCONT wakes stopped ones, so that they can act on
+// the signal.
 void GuardianLoop::signal_everything(int signal) {
   for (const int each : {signal, SIGCONT})
     for (const auto& [id, pid] : workers_)
@@ -277,6 +281,7 @@ void GuardianLoop::reap() {
     exited.id = found->second;
     exited.pid = reaped.pid;
     exited.status = reaped.status;
+    // A SIGKILL that this process did not send may be the kernel's; its counter tells.
     exited.out_of_memory = reaped.status.signal == SIGKILL && !killed_here && out_of_memory_.take();
     workers_.erase(found->second);
     ids_.erase(found);
@@ -297,20 +302,23 @@ void GuardianLoop::advance_stop() {
 
 void GuardianLoop::kill_pass() {
   const auto targets = descendants();
+  // What dies of SIGKILL from here on counts as killed by this stop.
   stop_->killed.insert(targets.begin(), targets.end());
   if (group_) group_->kill();
   signal_descendants(targets, SIGKILL);
   for (const auto& [id, pid] : workers_)
-    ::kill(-pid, SIGKILL);  // at one blow, before it can be seen
+    ::kill(-pid, SIGKILL);  // with what it has forked since `targets` was read
   reap();
 }
 
 void GuardianLoop::finish_stop(const std::vector<pid_t>& remaining) {
   Stopped stopped;
   stopped.killed = stop_->count;
+  // A child is left even if the list of descendants does not show it.
   const std::uint32_t least = any_child_ ? 1 : 0;
   stopped.remaining = std::max(least, static_cast<std::uint32_t>(remaining.size()));
   if (!remaining.empty()) stopped.first = remaining.front();
+  // The kernel may kill at once what is started into a group that was killed (cgroup.hpp).
   if (stop_->killing && stopped.remaining == 0) enter_next_group();
   stop_.reset();
   out_of_memory_.forget();
@@ -347,7 +355,7 @@ void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcep
   } catch (const std::system_error& failed) {
     error = failed.code().value();
   } catch (...) {
-    error = ENOMEM;  // nothing else throws here
+    error = ENOMEM;  // all other exceptions mean a lack of memory
   }
   // The workers must not outlive their guardian.
   kill_job(loop ? loop->group() : nullptr);

@@ -25,7 +25,7 @@ namespace drun::process {
 struct StopUnderWay {
   std::chrono::steady_clock::time_point deadline;  // of the grace
   std::optional<KillLimit> killing;                // after it
-  std::unordered_set<pid_t> killed;                // have had their SIGKILL
+  std::unordered_set<pid_t> killed;                // were sent SIGKILL
   std::uint32_t count = 0;                         // died of it
 };
 
@@ -35,7 +35,7 @@ class GuardianLoop {
  public:
   GuardianLoop(FileDescriptor agent, const GuardianOptions& options);
 
-  // Returns when the agent is gone. Nothing is killed then: that is the caller's next step.
+  // Returns when the agent is gone. Kills nothing: that is the caller's next step.
   void run();
   // The workers' cgroup, or null.
   [[nodiscard]] const WorkerCgroup* group() const { return group_ ? &*group_ : nullptr; }
@@ -45,7 +45,7 @@ class GuardianLoop {
 
   void set_up_cgroups();
   void enter_next_group();
-  // A worker to be started, with what its plan points into.
+  // A worker to be started, and the memory that its plan points into.
   struct Pending {
     std::string payload;
     std::vector<FileDescriptor> descriptors;
@@ -53,7 +53,7 @@ class GuardianLoop {
   };
 
   [[nodiscard]] bool read_agent();
-  // Nothing where it cannot be started, which is said.
+  // Nothing if it cannot be started; the agent is told.
   [[nodiscard]] std::optional<SpawnPlan> plan(Pending& pending, WorkerId& id);
   void handle(Frame frame);
   void handle_environment(std::string_view payload);
@@ -76,7 +76,7 @@ class GuardianLoop {
   std::vector<Pending> pending_;
   std::optional<WorkerCgroup> group_;
   OutOfMemoryCount out_of_memory_;
-  std::string shared_text_;                      // what all workers have in their environment...
+  std::string shared_text_;                      // the environment that all workers share...
   std::vector<char*> shared_environment_;        // ...variable by variable
   std::unordered_map<WorkerId, pid_t> workers_;  // alive
   std::unordered_map<pid_t, WorkerId> ids_;
@@ -84,7 +84,7 @@ class GuardianLoop {
   std::optional<StopUnderWay> stop_;
 };
 
-// The cgroup for the workers of this guardian, not made yet; nothing where none may be made.
+// The cgroup for the workers of this guardian, not made yet; nothing if none may be made.
 [[nodiscard]] std::optional<WorkerCgroup> worker_cgroup(const GuardianOptions& options,
                                                         const CgroupPaths& place, pid_t guardian);
 
@@ -93,7 +93,7 @@ class GuardianLoop {
 void kill_job(const WorkerCgroup* group);
 
 // The whole life of the guardian process, from just after its fork. Never returns; its exit code is
-// the errno of what it could not do, 0 where the agent let it go.
+// the errno of what it could not do, 0 if it ended because the agent was gone.
 [[noreturn]] void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcept;
 
 }  // namespace drun::process

@@ -82,8 +82,8 @@ void watchdog_main(FileDescriptor agent, FileDescriptor commands,
   WatchdogReport result;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t parent = ::getppid();
-  // Before there is a guardian, so before there can be a worker. Neither name holds the program's:
-  // whoever kills by that name, or by the agent's group or session, must not kill this process.
+  // Before there is a guardian, so before there can be a worker. Neither name contains the
+  // program's: a kill by that name, or of the agent's group or session, must not hit this process.
   detach({agent.get(), commands.get()}, "job-keeper");
   set_command_line("job-keeper for process " + std::to_string(parent));
   const pid_t guardian = ::fork();

@@ -21,13 +21,13 @@ namespace drun::process {
 namespace {
 
 constexpr std::size_t kStackSize = 128U << 10;
-// As many bytes of a file without "#!" decide whether it is a shell script.
+// This many bytes of a file without "#!" decide whether it is a shell script.
 constexpr std::size_t kScriptProbe = 128;
 
 enum class Step { None, Streams, Bind, Exec };
 
-// Everything the child needs, made before it exists; and what it says when it fails. It lies in
-// memory that both see.
+// Everything the child needs, made before it exists, and its error if it fails. It lies in memory
+// that both see.
 struct ChildContext {
   pid_t parent = 0;
   const SpawnPlan* plan = nullptr;
@@ -53,7 +53,7 @@ bool has_text(const char* path) {
   return n >= 0;
 }
 
-// As execvp: the next element of PATH is tried where this one has no such file, and a file that may
+// As execvp: the next element of PATH is tried if this one has no such file, and a file that may
 // not be executed is remembered.
 void exec_first(ChildContext& context) {
   bool refused = false;
@@ -93,7 +93,7 @@ void exec_first(ChildContext& context) {
   if (refused) context.error = EACCES;
 }
 
-// The CPUs are an order, the memory is advice: containers often forbid memory policies, and then
+// The CPUs are mandatory, the memory is advice: containers often forbid memory policies, and then
 // pages come from the node of the CPU that touches them first.
 bool bind(const SpawnPlan& plan) {
   if (!plan.node_mask.empty()) {
@@ -157,8 +157,9 @@ std::string describe_failure(const ChildContext& context) {
 }
 
 // As clone() with CLONE_VM and CLONE_VFORK, but the child starts in the cgroup. The C library has
-// no call that takes both a stack and a cgroup; where it is not written out here, the child starts
-// with a copy of the memory, as fork() does it, which takes longer. The process id, or -errno.
+// no call that takes both a stack and a cgroup; on a processor for which it is not written out
+// here, the child starts with a copy of the memory, as fork() does it, which takes longer. Returns
+// the process id, or -errno.
 long clone_into_cgroup(int cgroup, void* stack, void* context) {
   clone_args arguments{};
   arguments.flags = CLONE_VFORK | CLONE_INTO_CGROUP;

@@ -25,12 +25,12 @@ struct SpawnResult {
   std::string attempted;  // "exec /x/y", "fork"
 };
 
-// The paths to try for `program`, in order: itself where it holds a '/', else one for each element
-// of `path` (an empty element is the working directory).
+// The paths to try for `program`, in order: `program` itself if it holds a '/', else one for each
+// element of `path` (an empty element is the working directory).
 [[nodiscard]] std::vector<std::string> exec_candidates(std::string_view program,
                                                        std::string_view path);
 
-// Where PATH is not set at all.
+// Used if PATH is not set at all.
 inline constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
 
 // Starts programs from a small process whose signal dispositions are all default
@@ -50,9 +50,9 @@ class Spawner {
   SpawnResult spawn(SpawnPlan plan);
 
   // Workers start inside this cgroup directory from now on; -1: where their parent is. False, and
-  // nothing changes, where the kernel does not start a process there or kills it at once.
+  // nothing changes, if the kernel starts no process there or kills it at once.
   bool use_cgroup(int directory);
-  // The same without the trial: another spawner has made it.
+  // The same without the trial, which another spawner has made.
   void start_in(int directory) { cgroup_ = directory; }
 
  private:

@@ -53,7 +53,7 @@ void SpawnPool::grow(std::size_t batch) {
     try {
       helper->thread = std::thread([this, &spawner = helper->spawner] { help(spawner); });
     } catch (const std::system_error&) {
-      return;  // no more threads for this user: it takes longer
+      return;  // the user's limit of threads: it only takes longer
     }
     helpers_.push_back(std::move(helper));
   }
@@ -71,6 +71,7 @@ void SpawnPool::take_plans(Spawner& spawner, std::unique_lock<std::mutex>& lock)
   while (next_ < plans_.size()) {
     const std::size_t index = next_++;
     SpawnPlan plan = std::move(plans_[index]);
+    // The spawner sleeps until its child has its program; the other threads go on meanwhile.
     lock.unlock();
     auto result = spawner.spawn(std::move(plan));
     lock.lock();

@@ -39,7 +39,7 @@ void suspend(int signal) {
 bool can_be_suspended() {
   pid_t child = 0;
   {
-    // What is meant for this process must not reach it a second time through the child's handlers.
+    // A signal for this process must not reach it a second time through the child's handlers.
     const SignalBlock block;
     child = ::fork();
     if (child == 0) {

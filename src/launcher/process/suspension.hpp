@@ -8,8 +8,8 @@
 namespace drun::process {
 
 // Whether a Ctrl-Z stops this process, as any program's: not if its process group is orphaned (drun
-// leads the session: ssh -t HOST drun, docker run -it), where no shell could resume it. Starts a
-// process for a moment, and may be called from any thread.
+// leads the session: ssh -t HOST drun, docker run -it), because no shell could resume it then.
+// Starts a process for a moment, and may be called from any thread.
 [[nodiscard]] bool can_be_suspended();
 
 // Ctrl-Z for this process alone; returns when it goes on, at once if it cannot be suspended.

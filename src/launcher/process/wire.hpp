@@ -129,12 +129,12 @@ struct SpawnBody {
 };
 [[nodiscard]] std::string encode(const SpawnRequest& request);
 
-// The variables that all later workers have.
+// The variables that all later workers share.
 [[nodiscard]] std::string encode_environment(const std::vector<std::string>& variables);
 
 // GuardianLost never travels.
 [[nodiscard]] std::string encode(const GuardianEvent& event);
-// Nothing where the message is not an event or is cut short.
+// Nothing if the message is not an event or is cut short.
 [[nodiscard]] std::optional<GuardianEvent> decode_event(Type type, std::string_view payload);
 
 }  // namespace drun::process::wire
