@@ -35,7 +35,7 @@ std::vector<std::string> list_folder(const std::string& path, std::string_view p
   return result;
 }
 
-// Where a link leads, its last part; empty when it leads nowhere.
+// The last part of a link's target; empty if there is none.
 std::string target_name(const std::string& link) {
   const std::unique_ptr<char, void (*)(void*)> path(::realpath(link.c_str(), nullptr), ::free);
   if (!path) return {};
@@ -72,7 +72,7 @@ void number_devices(std::vector<Device>& devices) {
   }
 }
 
-// What the driver itself tells, for containers that have CUDA but not NVML.
+// What the driver's own files tell, for containers that have CUDA but not NVML.
 std::vector<Device> read_nvidia_files(const std::string& root) {
   std::vector<Device> result;
   const std::string folder = root + "/proc/driver/nvidia/gpus";

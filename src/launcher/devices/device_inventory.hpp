@@ -25,7 +25,7 @@ struct DeviceInventory {
   std::vector<Device> nvidia;
   std::vector<Device> amd;
   std::vector<Device> intel;
-  // The MIG slices that CUDA_VISIBLE_DEVICES names, in its order, where their GPU is known.
+  // The MIG slices that CUDA_VISIBLE_DEVICES names, in its order, if their GPU is known.
   std::vector<Device> mig;
   // NVIDIA's driver is there, whether or not its devices could be listed.
   bool nvidia_driver = false;
@@ -39,7 +39,7 @@ enum class NvidiaListing {
 };
 
 // `root` is put in front of each path: "" for this machine. With another root NVML is not asked.
-// Devices that this process may not open are left out, as in a container that was given some.
+// Devices that this process may not open are left out, as in a container that was given only some.
 [[nodiscard]] DeviceInventory read_device_inventory(const std::string& root, NvidiaListing nvidia,
                                                     const std::vector<std::string>& mig_uuids);
 

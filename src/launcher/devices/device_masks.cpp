@@ -48,6 +48,7 @@ std::vector<Device> visible_mig(const DeviceInventory& inventory,
 std::vector<Device> visible_amd(const std::vector<Device>& all,
                                 const std::vector<std::string>& environment) {
   auto result = apply_mask(all, environment_variable(environment, "ROCR_VISIBLE_DEVICES"), true);
+  // HIP's mask counts what ROCR's leaves.
   for (std::size_t i = 0; i < result.size(); ++i)
     result[i].entry = std::to_string(i);
   return apply_mask(result, mask_in_force(Vendor::Amd, environment), false);
@@ -116,7 +117,7 @@ std::vector<Device> apply_mask(const std::vector<Device>& devices,
                                const std::optional<std::string>& mask, bool mixed) {
   if (!mask) return devices;
   const bool by_uuid = mask->starts_with("GPU-");
-  std::vector<std::string> keys;  // numbers without what follows them, or UUID prefixes
+  std::vector<std::string> keys;  // numbers without trailing text, or UUID prefixes
   for (const auto& entry : mask_entries(*mask)) {
     std::string key = entry;
     if (mixed ? !entry.starts_with("GPU-") : !by_uuid) {
@@ -126,6 +127,7 @@ std::vector<Device> apply_mask(const std::vector<Device>& devices,
     } else if (!entry.starts_with("GPU-")) {
       break;
     }
+    // As in CUDA, a repeated entry hides all devices.
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) return {};
     keys.push_back(std::move(key));
   }
@@ -136,6 +138,7 @@ std::vector<Device> apply_mask(const std::vector<Device>& devices,
     const int found = uuid ? find_uuid(devices, key) : leading_number(key);
     if (found < 0 || static_cast<std::size_t>(found) >= devices.size()) break;
     const auto index = static_cast<std::size_t>(found);
+    // The same device again, under another name.
     if (seen[index]) return {};
     seen[index] = true;
     result.push_back(devices[index]);

@@ -14,13 +14,13 @@ namespace drun::launcher {
 // "1, 3 ,GPU-x" -> {"1", "3", "GPU-x"}; an empty text is one empty entry, as torchrun counts.
 [[nodiscard]] std::vector<std::string> mask_entries(std::string_view mask);
 
-// CUDA_VISIBLE_DEVICES holds MIG slices: these. Empty otherwise.
+// The MIG slices in CUDA_VISIBLE_DEVICES; empty if it holds none.
 [[nodiscard]] std::vector<std::string> mig_entries(const std::vector<std::string>& environment);
 
-// The visible ones of a list, in the mask's order, as CUDA reads a mask: numbers as strtoul does,
-// up to the first that is negative, no number or out of range; a repeated one hides all. A list
-// that begins with "GPU-" is matched by UUID prefix, an ambiguous one ends it. With `mixed` each
-// entry may be either, as ROCR has it. Unset: all.
+// The visible devices of a list, in the mask's order, as CUDA reads a mask: numbers as strtoul
+// does, up to the first that is negative, no number or out of range; a repeated one hides all. A
+// list that begins with "GPU-" is matched by UUID prefix, an ambiguous one ends it. With `mixed`
+// each entry may be either, as ROCR has it. Unset: all.
 [[nodiscard]] std::vector<Device> apply_mask(const std::vector<Device>& devices,
                                              const std::optional<std::string>& mask, bool mixed);
 

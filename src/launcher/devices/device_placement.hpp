@@ -21,7 +21,7 @@ struct PlacementRequest {
   bool show_devices = false;    // list the devices although nothing depends on it
   int agents = 1;               // on this machine, alike: --local-nodes
 
-  // Whether placing the workers can come to anything but a known number of them, left alone.
+  // Whether there is anything to place: false for a known number of workers that are left alone.
   [[nodiscard]] bool asks_for_something() const {
     return devices.counted_by() || devices.selects() || devices.virtual_local_rank ||
            binding != NumaBinding::None || divide_threads || show_devices;
@@ -43,7 +43,7 @@ struct Placement {
   // The workers of each agent of this machine, equally many; empty: nothing was asked for.
   std::vector<std::vector<WorkerPlacement>> agents;
 
-  // `agent` counts the agents of this machine from 0; what is not there runs anywhere.
+  // `agent` counts the agents of this machine from 0; a worker that is not listed runs anywhere.
   [[nodiscard]] const WorkerPlacement& of(int agent, int local_rank) const;
 };
 
@@ -72,11 +72,12 @@ struct MachineFacts {
 
 // For the log and --report-bindings, one line for each worker of an agent whose first rank is
 // `first_rank`: "rank 5 (local rank 1): GPU 3 (0000:5e:00.0); CPUs 0-7 (8 cores) of NUMA node 0".
-// None where nothing was asked for.
+// None if nothing was asked for.
 [[nodiscard]] std::vector<std::string> placement_lines(const Placement& placement, int agent,
                                                        int first_rank);
 
-// CPU -> the lowest CPU number of its core; a CPU of which nothing is told is a core of its own.
+// CPU -> the lowest CPU number of its core; a CPU about which nothing is known is a core of its
+// own.
 [[nodiscard]] std::map<int, int> read_cores(const std::string& root, const std::vector<int>& cpus);
 
 }  // namespace drun::launcher

@@ -21,7 +21,7 @@ std::string join(const std::vector<Device>& devices) {
   return result;
 }
 
-// The devices as the machine numbers them, where that is known.
+// The devices as the machine numbers them, if that is known.
 std::string list_devices(const std::vector<Device>& devices) {
   std::string result;
   for (const auto& device : devices) {
@@ -31,7 +31,7 @@ std::string list_devices(const std::vector<Device>& devices) {
   return result;
 }
 
-// The first vendor of which something is visible.
+// The first vendor with a visible device.
 std::optional<Vendor> visible_vendor(const std::vector<Vendor>& vendors,
                                      const DeviceInventory& inventory,
                                      const std::vector<std::string>& environment) {
@@ -41,14 +41,14 @@ std::optional<Vendor> visible_vendor(const std::vector<Vendor>& vendors,
   return {};
 }
 
-// Whose masks to write when nothing is known but which drivers are there.
+// The vendor whose masks to write if only the drivers are known.
 Vendor likely_vendor(const DeviceInventory& inventory) {
   if (inventory.nvidia_driver || !inventory.nvidia.empty()) return Vendor::Nvidia;
   if (!inventory.amd.empty()) return Vendor::Amd;
   return inventory.intel.empty() ? Vendor::Nvidia : Vendor::Intel;
 }
 
-// Why nothing is visible: the mask, or that there is nothing.
+// Why no device is visible: the mask hides them, or there is none.
 std::string absence(Vendor vendor, const DeviceInventory& inventory,
                     const std::vector<std::string>& environment) {
   const std::string name = to_string(vendor);
@@ -69,8 +69,8 @@ std::string absence(Vendor vendor, const DeviceInventory& inventory,
   return "no " + name + " GPU is visible";
 }
 
-// Nobody lists the devices here: those that the mask names, or, without a mask, as many as it
-// takes.
+// For a machine on which nobody lists the devices: those that the mask names or, without a mask, as
+// many as are needed.
 Result<std::vector<Device>> assumed_devices(const DeviceSelection& selection,
                                             const std::vector<std::string>& environment) {
   std::vector<Device> result;

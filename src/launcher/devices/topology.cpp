@@ -34,7 +34,7 @@ Error failed(std::errc code, std::string text) {
 }
 
 Result<Library> load_library() {
-  // Left open: it is asked once.
+  // Never closed: it is loaded once.
   void* const file = ::dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
   if (file == nullptr) {
     return failed(std::errc::no_such_file_or_directory,
@@ -59,8 +59,8 @@ Result<Library> load_library() {
   return hwloc;
 }
 
-// The system's number of the NUMA node that a CPU belongs to. Where memory-only nodes are attached
-// to the same CPUs, the lowest is the CPUs' own.
+// The system's number of the NUMA node that a CPU belongs to. If memory-only nodes are attached to
+// the same CPUs, the lowest is the CPUs' own.
 int node_of(const Library& hwloc, hwloc_topology_t topology, unsigned cpu) {
   int result = -1;
   const int depth = HWLOC_TYPE_DEPTH_NUMANODE;
