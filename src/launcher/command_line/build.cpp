@@ -179,7 +179,7 @@ void check_compatibility(const cli::GivenFlags& flags, Options& options) {
   }
 }
 
-// Where one machine is the job, its size is known. Else every round says it.
+// If one machine is the job, its size is known. Otherwise every round tells it.
 void check_stdin(const cli::GivenFlags& flags, const Options& options) {
   const cli::Setting* setting = flags.find("stdin");
   if (setting == nullptr || !options.stdin_rank) return;
@@ -190,7 +190,7 @@ void check_stdin(const cli::GivenFlags& flags, const Options& options) {
                               : "the job has ranks 0 to " + std::to_string(ranks - 1) + " only");
 }
 
-// A program that relies on it must not hang unnoticed.
+// A program that relies on the watchdog must not hang unnoticed.
 void note_the_watchdog(Options& options) {
   if (environment_variable(options.inherited, "TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return;
   options.notes.emplace_back(

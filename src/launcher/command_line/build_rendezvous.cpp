@@ -120,7 +120,7 @@ void use_standalone(const cli::GivenFlags& flags, Options& options) {
   use_private_store(options);
 }
 
-// The nodes are all of this machine, and meet at a store that only they know.
+// All nodes are on this machine and meet at a store that only they know.
 void use_local_nodes(const cli::GivenFlags& flags, Options& options) {
   const cli::Setting* endpoint = filled(flags, "rdzv-endpoint");
   (void)master_address(flags);
@@ -134,8 +134,8 @@ void use_local_nodes(const cli::GivenFlags& flags, Options& options) {
   use_private_store(options);
 }
 
-// Where c10d is asked for by name, --node-rank is a wish: torchrun does not look at it then, and
-// batch scripts give all nodes the rank of the first one.
+// If c10d is asked for by name, --node-rank is only a wish: torchrun ignores it then, and batch
+// scripts give all nodes the rank of the first one.
 void check_rank(const cli::GivenFlags& flags, const GivenConf& conf, Options& options) {
   const cli::Setting* setting = filled(flags, "node-rank");
   if (setting != nullptr) options.node_rank = parse_integer(*setting, 0, 1'000'000);

@@ -20,7 +20,7 @@ struct Explained {
   std::string origin;
 };
 
-// What is after a value that is wider than most has a line of its own.
+// After a value that is wider than most, the rest goes on a line of its own.
 std::string columns(const std::vector<Explained>& rows) {
   constexpr std::size_t kWidestValue = 32;
   std::size_t names = 0;

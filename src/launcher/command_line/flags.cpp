@@ -155,7 +155,7 @@ constexpr std::array kFlags{
 };
 // clang-format on
 
-// What people who come from other launchers type: mpirun, srun, deepspeed, accelerate.
+// What users of other launchers type: mpirun, srun, deepspeed, accelerate.
 constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"-n", "--nproc-per-node"},
     {"-np", "--nproc-per-node"},
@@ -187,7 +187,7 @@ constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_v
     {"-V", "--version"},
 });
 
-// torchrun's variables of other names.
+// torchrun's variables that are not named after their flags.
 constexpr std::array<cli::Variable, 3> kVariables{{
     {"shutdown-timeout", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "", ""},
     {"log-line-prefix-template", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "", ""},

@@ -10,7 +10,7 @@ namespace drun::launcher {
 
 inline constexpr std::string_view kRendezvousGroup = "How nodes find one another";
 
-// `launch`: as drun-launch, which knows what only torch.distributed.launch has.
+// `launch`: as drun-launch, with the flags that only torch.distributed.launch has.
 [[nodiscard]] cli::Program drun_program(bool launch);
 
 }  // namespace drun::launcher

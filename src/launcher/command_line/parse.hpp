@@ -21,7 +21,7 @@ struct Parsed {
 };
 
 // What parsing may have to ask of this machine and process. Only what is needed is asked for; a
-// missing function means that nobody can tell.
+// missing function means that there is no answer.
 struct Host {
   // A run id that nobody else has, for a job with a private store.
   std::function<std::string()> fresh_id;

@@ -21,7 +21,7 @@ constexpr std::string_view kKeys =
     "join_timeout, last_call_timeout, close_timeout, keep_alive_interval, keep_alive_max_attempt, "
     "heartbeat_timeout, read_timeout, is_host, timeout, store_type, rank";
 
-// cli::GivenFlags that have a flag of their own, and what people write here instead.
+// Keys that people write here although they have a flag of their own, and that flag.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kElsewhere{{
     {"backend", "--rdzv-backend"},
     {"endpoint", "--rdzv-endpoint"},
