@@ -19,7 +19,7 @@ namespace drun::launcher {
 enum class Backend { Standalone, C10d, Static };
 enum class WorkerStore { Agent, Rank0 };
 
-// --rdzv-conf, with torchrun's names where they exist.
+// --rdzv-conf, with torchrun's names if it has them.
 struct RendezvousConf {
   std::chrono::milliseconds join_timeout{600'000};  // static: `timeout`, 900 s by default
   std::chrono::milliseconds last_call_timeout{30'000};
@@ -112,7 +112,7 @@ struct MeetingChoices {
 
 // What drun does with the signals that it is sent.
 struct SignalChoices {
-  // Signals that the agent catches: they stop the job. What --signals-to-handle names.
+  // Signals that stop the job; the agent catches them (--signals-to-handle).
   std::vector<int> signals_to_handle;
   std::string signals_to_handle_text;  // as TORCHELASTIC_SIGNALS_TO_HANDLE gives it to the workers
   std::vector<int> forward_signals;    // delivered to the workers; the job goes on
@@ -154,12 +154,12 @@ struct Program {
   std::vector<std::string> inherited;  // drun's own environment, "NAME=value"
 };
 
-// All that starting, watching and stopping the workers of this node takes.
+// All that is needed to start, watch and stop the workers of this node.
 struct WorkerSpec : JobShape, SignalChoices, StopPolicy, RestartPolicy, WorkerResources, Program {
   std::optional<int> stdin_rank = 0;  // the rank that reads drun's stdin; nullopt: none
 };
 
-// All of it. A part of drun is handed the structs above that it needs.
+// Everything. Each part of drun gets only the structs above that it needs.
 struct Options : WorkerSpec, MeetingChoices {
   OutputChoices output;
   std::string report_file;  // failure report as JSON; empty: none
