@@ -7,7 +7,7 @@ namespace drun::launcher {
 namespace {
 
 constexpr auto kLongestLook = 4 * FlushPolicy::kInterval;
-// Whoever started the job is to hear soon that it failed.
+// The user is to learn soon that the job failed.
 constexpr std::chrono::seconds kAfterFailure{10};
 constexpr std::chrono::seconds kAfterRequest{1};
 

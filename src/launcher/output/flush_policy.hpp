@@ -14,7 +14,7 @@ namespace drun::launcher {
 // for it before.
 constexpr std::chrono::milliseconds kReaderPatience{1000};
 
-// How far the output is.
+// How much of the output is written.
 struct FlushProgress {
   bool all = true;  // is written, or has no reader any more; else:
   bool waits_for_output = false;
@@ -23,7 +23,7 @@ struct FlushProgress {
   std::array<std::uint64_t, 2> taken{};
 };
 
-// What to say: that drun waits, and why it does no more ("received SIGINT").
+// Messages: that drun waits, and why it has stopped waiting ("received SIGINT").
 [[nodiscard]] std::string waiting_for_reader(const FlushProgress& progress);
 [[nodiscard]] std::string lost_at_reader(const FlushProgress& progress, const std::string& why);
 
@@ -48,17 +48,17 @@ class FlushPolicy {
 
   [[nodiscard]] Step look(const FlushProgress& progress, Time now);
 
-  // Of GiveUp: how long nothing was taken.
+  // For GiveUp: how long nothing was taken.
   [[nodiscard]] std::string reason() const;
 
  private:
-  // With a reader that takes nothing. Nullopt: until it takes something or leaves, as any program
-  // waits in a pipeline.
+  // How long to wait for a reader that takes nothing. Nullopt: until it takes something or leaves,
+  // as any program waits in a pipeline.
   std::optional<std::chrono::seconds> patience_;
   std::array<std::uint64_t, 2> taken_{};
   Time last_look_;
-  // Nothing was taken for so long. Counts at most a few intervals for each look, so that a
-  // suspended machine is not mistaken for a stalled reader.
+  // How long nothing was taken. Counts at most a few intervals for each look, so that a suspended
+  // machine is not mistaken for a stalled reader.
   Time::duration silent_{};
   bool told_ = false;
 };

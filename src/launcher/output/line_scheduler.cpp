@@ -67,6 +67,7 @@ void LineScheduler::withdraw_partial(Slot& slot) {
 void LineScheduler::end(Slot& slot) {
   uncount(slot);
   slot.ended = true;
+  // Nothing can complete its line any more, so it is not held back.
   slot.due = Time{};
 }
 
@@ -100,6 +101,7 @@ LineScheduler::Turn LineScheduler::give_turn(Slot& slot, bool newline_first) {
 
 std::optional<LineScheduler::Turn> LineScheduler::next(Time now) {
   if (open_line_owner_ != nullptr) {
+    // The owner goes first, so that its line is not cut without need.
     if (open_line_owner_->has_lines) {
       std::erase(lines_, open_line_owner_);
       lines_.push_front(open_line_owner_);

@@ -47,7 +47,7 @@ std::string try_unique_folder(const std::string& prefix, mode_t mode) {
   }
 }
 
-// In the first of `folders` that will have it.
+// In the first of `folders` in which it can be made.
 std::string make_private_folder(const std::vector<std::string>& folders) {
   std::string tried;
   for (const std::string& folder : folders) {
@@ -64,7 +64,7 @@ std::string make_private_folder(const std::vector<std::string>& folders) {
       "create a temporary folder (in any of " + tried + "; set TMPDIR to one that can be written)");
 }
 
-// `folder`/latest leads to `name`. A file system without links goes without.
+// `folder`/latest leads to `name`. A file system without links gets none.
 void point_latest_to(const std::string& folder, const std::string& name) {
   const std::string temporary = folder + "/.latest." + random_name(kRandom);
   const std::string link = folder + "/latest";

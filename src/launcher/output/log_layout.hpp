@@ -11,7 +11,7 @@
 
 namespace drun::launcher {
 
-// The run id as part of a file name: "/" and what a shell would take for special become "_".
+// The run id as part of a file name: "/" and characters that are special to a shell become "_".
 [[nodiscard]] std::string file_name_of(std::string_view run_id);
 
 class RunFiles {
@@ -25,7 +25,7 @@ class RunFiles {
 
   [[nodiscard]] bool keeps_logs() const;
 
-  // The folders below are made on first use; std::system_error names the path that cannot be.
+  // The folders below are made on first use; std::system_error names the path that cannot be made.
   [[nodiscard]] std::string run_folder();  // precondition: keeps_logs()
   [[nodiscard]] std::string attempt_folder(int round, int restart_count);
   [[nodiscard]] std::string rank_folder(int round, int restart_count, int local_rank);

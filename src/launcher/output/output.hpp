@@ -33,7 +33,7 @@ struct OutputOptions {
 
   std::string run_id = "none";  // names the folder of the logs
   std::string host;             // ${hostname}
-  // Where error files are without --log-dir: the first that can be written.
+  // Folders for error files without --log-dir: the first that can be written is used.
   std::vector<std::string> temporary = {"/tmp", "/var/tmp"};
 
   // drun's own streams; borrowed, open for the life of the Output.
@@ -67,7 +67,8 @@ class Output {
   // TORCHELASTIC_ERROR_FILE of this worker; nothing is there yet. Empty with --log-dir /dev/null.
   // Throws as open(). Without --log-dir it is in a private folder that the destructor removes.
   [[nodiscard]] std::string error_file(const StreamLabel& label);
-  // Where the worker's stderr is kept, else its stdout; empty: nowhere. Known until drain().
+  // The log file of the worker's stderr, else of its stdout; empty: there is none. Known until
+  // drain().
   [[nodiscard]] std::string log_file(std::uint32_t worker) const;
   // The folder of the error files without --log-dir, empty while there is none: for the process
   // that cleans up if this one is killed.
@@ -78,21 +79,21 @@ class Output {
   [[nodiscard]] std::vector<std::string> tail(std::uint32_t worker,
                                               std::chrono::milliseconds limit);
 
-  // All workers are gone: read what is left of their streams, write it, forget them. Waits at most
-  // `limit`; false when a reader has not taken everything by then: it still gets it, in the
-  // background.
+  // All workers are gone: reads what is left of their streams, writes it, forgets them. Waits at
+  // most `limit`; false if a reader has not taken everything by then. It still gets the rest, in
+  // the background.
   bool drain(std::chrono::milliseconds limit);
-  // How far that is.
+  // How far the drain has come.
   [[nodiscard]] FlushProgress flush_progress() const;
-  // The destructor waits for no reader.
+  // From now on the destructor waits for no reader.
   void give_up();
 
   // Output was lost because it could not be written (a full disk); stderr has said so. Complete
   // after drain(). A reader that has left is no loss.
   [[nodiscard]] bool lost_output() const;
 
-  // What to tell the user at the end of log files that are not complete, or may not be because
-  // their disk is full; empty: all are. Complete after drain().
+  // What to tell the user at the end about log files that are incomplete, or may be because their
+  // disk is full; empty: all are complete. Complete after drain().
   [[nodiscard]] std::string lost_logs() const;
 
   // drun's own words to stderr, in order with what the workers have written there, never within a
@@ -100,7 +101,7 @@ class Output {
   void message(std::string text);
 
   // As message(), without a newline: for a line that is written anew in place. It begins with a
-  // carriage return; what takes it away ends with one.
+  // carriage return; the text that removes it ends with one.
   void status(std::string text);
 
   // drun's terminal has a new size: when this returns, the workers' have it too. The caller passes

@@ -24,14 +24,14 @@ class Console {
   void end(Stream& stream) { scheduler_.end(stream); }
   [[nodiscard]] bool is_writing(const Stream& stream) const { return writer_ == &stream; }
 
-  // Asks for a turn for what `stream` has and has not asked for.
+  // Asks for a turn for those bytes of `stream` for which it has not asked yet.
   void offer(Stream& stream, Time now);
-  // The rest of what `stream` has not finished is there, and is not read yet.
+  // The rest of the line that `stream` has not finished has arrived, but is not read yet.
   void hold_back(Stream& stream) { scheduler_.withdraw_partial(stream); }
   // Writes what may be written now; adds the streams that have been written from to `written`.
   // True when the console took something.
   bool pump(Time now, std::vector<Stream*>& written);
-  // When pump() has something to do without anybody's asking.
+  // When pump() has something to do even if nothing else happens.
   [[nodiscard]] std::optional<Time> deadline(Time now) const;
 
  private:

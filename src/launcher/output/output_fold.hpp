@@ -21,7 +21,7 @@ class LineFolder {
 
   struct Limits {
     std::chrono::milliseconds window{300};  // how long a line waits for the other ranks
-    std::size_t lines = 4096;               // that wait at most; more, and the oldest goes
+    std::size_t lines = 4096;               // that wait at most; beyond it the oldest goes
     std::size_t bytes = 1024 * 1024;
   };
 

@@ -11,7 +11,7 @@
 
 namespace drun::launcher {
 
-// What has no line end for longer than this is not text: it is passed on in pieces.
+// Bytes without a line end for longer than this are not text: they are passed on in pieces.
 constexpr std::size_t kLongestLine = 64 * 1024;
 
 // How many bytes at the front of `bytes` are whole lines; all of them if the rest would be too long

@@ -51,7 +51,7 @@ class FilterFile {
 
   void line(std::string_view prefix, std::string_view line);
   [[nodiscard]] const std::string& path() const { return file_.path(); }
-  // errno of what ended it, once: 0 from the second call on, and while all is well.
+  // errno of the failure that ended it, once: 0 from the second call on, and while all is well.
   [[nodiscard]] int new_error();
 
  private:

@@ -67,11 +67,12 @@ class OutputLoop {
   [[nodiscard]] bool lost_output() const { return lost_output_.load(); }
   // The message at the end about logs that could not be written; empty: all were.
   [[nodiscard]] std::string lost_logs() const;
-  // Changes whenever drun's stdout, or stderr, takes something, or its reader takes some of that.
+  // Changes whenever drun's stdout (`error`: its stderr) takes bytes, or its reader takes some of
+  // them.
   [[nodiscard]] std::uint64_t taken(bool error) const;
-  // The id of the last Drain after which everything was written; 0: of none.
+  // The id of the last Drain after which everything was written; 0: there was none.
   [[nodiscard]] std::uint64_t drained() const { return drained_.load(); }
-  // While a Drain has something to write: for which of the two.
+  // While a Drain has something to write: which of the two streams it is for.
   [[nodiscard]] std::array<bool, 2> unwritten() const { return unwritten_.load(); }
 
   // ---- the output thread ----

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kReadAtEnd = 4 * 1024 * 1024;  // of a dead worker's stream, at most
 constexpr std::size_t kUsualPipe = 64 * 1024;        // of Linux
-// The system allows a user 64 MiB of pipes; whoever is beyond gets tiny ones.
+// The system allows a user 64 MiB of pipes; a user beyond that gets tiny ones.
 constexpr int kMostGrownPipes = 64;
 
 // errno is 0 at the end of the stream.
@@ -80,7 +80,7 @@ void OutputLoop::look_at_streams(Time now) {
 
 void OutputLoop::read_all(Stream& stream, Time now) {
   if (stream.ended) return;
-  stream.readable = stream.hung_up = true;  // whether or not: until there is nothing
+  stream.readable = stream.hung_up = true;  // true or not: read until nothing is left
   const std::uint64_t end = stream.received + kReadAtEnd;
   while (read_once(stream, now) && stream.received < end) {
   }
@@ -127,8 +127,8 @@ std::string OutputLoop::lost_logs() const {
          std::string(" not complete: cannot write ") + first_lost_log_;
 }
 
-// Reads behind the unfinished line, where the bytes stay until they are written. The result: how
-// much room is left; nullopt: nothing was read, errno says why.
+// Reads into the buffer behind the unfinished line; the bytes stay there until they are written.
+// Returns how much room is left; nullopt: nothing was read, errno says why.
 std::optional<std::size_t> OutputLoop::read_raw(Stream& stream) {
   const std::size_t carried = stream.unfinished.size();
   char* const begin = stream.staged.room(carried + kReadAhead);

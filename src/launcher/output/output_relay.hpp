@@ -35,9 +35,9 @@ class OutputRelay {
   // All agents are gone: read what is left of their streams, write it. Waits at most `limit`; it
   // goes on afterwards.
   void drain(std::chrono::milliseconds limit);
-  // How far that is.
+  // How far the drain has come.
   [[nodiscard]] FlushProgress flush_progress() const;
-  // The end, which waits for no reader any more. False when output was lost because it could not be
+  // Ends the relay and waits for no reader. False if output was lost because it could not be
   // written. Nothing else may be called afterwards.
   [[nodiscard]] bool finish();
 

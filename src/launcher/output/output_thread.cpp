@@ -19,9 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The loop gives up by itself after its patience: what is beyond is for a write that hangs.
+// The loop gives up by itself after its patience; this margin is for a write that hangs.
 constexpr std::chrono::milliseconds kStopMargin{500};
-// That time is counted in so many parts: a machine that stood still takes one of them, not all.
+// The wait is counted in so many parts: a machine that stood still uses up one of them, not all.
 constexpr int kStopParts = 10;
 constexpr std::chrono::milliseconds kResizeLimit{100};
 

@@ -43,10 +43,10 @@ class OutputThread {
   [[nodiscard]] bool lost_output() const { return loop_ != nullptr && loop_->lost_output(); }
   [[nodiscard]] std::string lost_logs() const { return loop_ ? loop_->lost_logs() : ""; }
 
-  // Reads what is left of `streams`, writes everything, forgets the streams. False when that is not
-  // done within `limit`: it goes on.
+  // Reads what is left of `streams`, writes everything, forgets the streams. False if that is not
+  // done within `limit`; it goes on in the background.
   bool drain(std::vector<std::unique_ptr<Stream>> streams, std::chrono::milliseconds limit);
-  // Of what was to be drained.
+  // How far the last drain has come.
   [[nodiscard]] FlushProgress flush_progress() const;
 
   // Reads what is left of `streams`, writes everything, ends the thread. Gives up on a reader that

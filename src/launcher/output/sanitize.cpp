@@ -36,13 +36,13 @@ std::size_t escape_length(std::string_view text) {
   return kind >= '0' && kind <= '~' ? 2 : 1;
 }
 
-// Control characters, and what reverses the direction of text.
+// Control characters, and characters that reverse the direction of text.
 bool is_harmful(char32_t c) {
   return (c < 0x20 && c != '\t') || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) ||
          (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x2028 || c == 0x2029;
 }
 
-// What is left to see of a line with carriage returns: the last piece that shows something.
+// What remains visible of a line with carriage returns: the last piece that shows something.
 std::string_view after_returns(std::string_view line) {
   while (!line.empty() && line.back() == '\r')
     line.remove_suffix(1);
