@@ -18,8 +18,8 @@ struct CoreNames {
 };
 
 // The path of the core file as a pattern for glob(3): what cannot be known from outside (the time,
-// a thread's name) is a '*', what glob would take for special is escaped. Empty for a pattern that
-// is a program ("|/usr/lib/...") or empty. Pure.
+// a thread's name) is a '*', characters that are special to glob are escaped. Empty for a pattern
+// that is a program ("|/usr/lib/...") or empty. Pure.
 [[nodiscard]] std::string core_path_pattern(std::string_view core_pattern, bool uses_pid,
                                             const CoreNames& names);
 

@@ -1,4 +1,4 @@
-// The failure report: one block that says which rank failed first, how, and with what last words.
+// The failure report: one block that says which rank failed first, how, and what it printed last.
 // Pure.
 #pragma once
 

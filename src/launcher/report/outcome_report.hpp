@@ -17,7 +17,7 @@ struct ReportChoices {
   std::size_t tail_lines = 20;  // of the failed worker's stderr
 };
 
-// `lost_logs`: what to tell of log files that are not complete, if anything. `say` gets the failure
+// `lost_logs`: the message about incomplete log files, if there is one. `say` gets the failure
 // report; one line goes to the log.
 void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& outcome,
                     const std::string& lost_logs, const std::function<void(std::string)>& say);
