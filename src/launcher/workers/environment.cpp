@@ -26,7 +26,7 @@ std::string_view name_of(std::string_view entry) {
   return entry.substr(0, entry.find('='));
 }
 
-// What every worker of this node gets alike.
+// The variables that are the same for every worker of this node.
 std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignment& assignment) {
   const bool agent_store = spec.worker_store == WorkerStore::Agent;
   std::vector<std::string> result{

@@ -16,12 +16,14 @@ class WorkerEnvironments {
  public:
   WorkerEnvironments(const WorkerSpec& spec, const rendezvous::Assignment& assignment);
 
-  // Of every worker: drun's own environment without what drun sets and without names that occur
-  // twice (the first counts, as for getenv), then what drun sets alike for all.
+  // The variables of every worker: drun's own environment without the names that drun sets and
+  // without repeated names (the first counts, as for getenv), then those that drun sets the same
+  // for all.
   [[nodiscard]] const std::vector<std::string>& shared() const { return shared_; }
-  // What drun sets for this worker only. `error_file` may be empty.
+  // The variables that drun sets for this worker only. `error_file` may be empty.
   [[nodiscard]] std::vector<std::string> own(int local_rank, const std::string& error_file) const;
-  // What drun sets for this worker, alike for all or not, and nothing inherited.
+  // All variables that drun sets for this worker, the same for all or not, and none that it
+  // inherits.
   [[nodiscard]] std::vector<std::string> set_by_drun(int local_rank,
                                                      const std::string& error_file) const;
 

@@ -34,7 +34,7 @@ std::string core_file_of(const Worker& worker, const FailedRound& round) {
 }
 
 std::int64_t uptime_ms(const Worker& worker) {
-  // If its start and its end were heard of at once, it ran since some time after it was asked for.
+  // If its start and its end were reported together, it began some time after it was asked for.
   const bool at_once = worker.started == worker.ended;
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              worker.ended - (at_once ? worker.requested : worker.started))

@@ -20,7 +20,7 @@ struct FailedRound {
   const Workers& workers;
   const RoundFailures& failures;  // there is a first one
   std::int64_t time_ms = 0;       // of the first failure, Unix milliseconds
-  bool one_reason = false;        // all workers failed for the same one: it is said once
+  bool one_reason = false;        // all workers failed for the same one, reported once
 };
 
 // Reads the workers' error files, asks `output` for their last lines, which takes a moment, and

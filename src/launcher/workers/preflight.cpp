@@ -15,8 +15,8 @@
 namespace drun::launcher {
 namespace {
 
-// 0 or errno, asked with the rights that an exec or an open would have. Where a container forbids
-// the question (EPERM), the attempt will tell.
+// 0 or errno, asked with the rights that an exec or an open would have. If a container forbids the
+// question (EPERM), the attempt will tell.
 int access_error(const std::string& path, int mode) {
   if (::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0 || errno == EPERM) return 0;
   return errno;
@@ -52,8 +52,8 @@ int program_error(const std::string& path) {
   return is_directory(path) ? EISDIR : access_error(path, X_OK);
 }
 
-// What to do about it. A name without a slash is a file of the working directory only to those who
-// forget the "./".
+// What to do about it. A user who gives a name without a slash for a file of the working directory
+// forgot the "./".
 std::string advice_about(const Program& program, const std::string& path, int error) {
   if (program.python) return "; PYTHON_EXEC names another interpreter";
   if (path.find('/') == std::string::npos && not_there(error)) {
@@ -97,7 +97,7 @@ std::optional<LaunchError> check_program(const Program& program) {
        process::exec_candidates(name, path ? std::string_view(*path) : process::kDefaultPath)) {
     const int error = program_error(candidate);
     if (error == 0) return std::nullopt;
-    // Of a name that is looked up only a file can be meant.
+    // A name that is looked up can only mean a file.
     if (looked_up && (not_there(error) || !not_there(result) || !is_file(candidate))) continue;
     result = error;
     named = candidate;

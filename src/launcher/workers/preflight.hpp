@@ -1,5 +1,5 @@
 // Whether the workers' command line can be run on this machine at all: a program or a Python file
-// that is not there is a mistake of the user, to be told once and not for each worker.
+// that is not there is the user's mistake, reported once and not for each worker.
 #pragma once
 
 #include <optional>
@@ -24,13 +24,13 @@ struct LaunchError {
 [[nodiscard]] int exit_code_of_spawn_error(int error);
 
 // Looks at the Python file of this worker, relative to the working directory: readable, and either
-// no directory or one that Python can run (it has a __main__.py). Nothing where the program is no
-// Python file: what a module's name means only Python knows.
+// no directory or one that Python can run (it has a __main__.py). Nothing if the program is not a
+// Python file: only Python knows what a module's name means.
 [[nodiscard]] std::optional<LaunchError> check_script(const Program& program, int local_rank);
 
 // Looks at the program itself (the interpreter of a Python file or module), which is looked up in
-// the workers' PATH as a shell does. What only an exec finds out, such as a missing interpreter
-// after "#!", is not looked at.
+// the workers' PATH as a shell does. Errors that only an exec finds, such as a missing interpreter
+// after "#!", are not looked for.
 [[nodiscard]] std::optional<LaunchError> check_program(const Program& program);
 
 // Both, for all of this node's `workers`.

@@ -9,7 +9,7 @@ namespace drun::launcher {
 
 bool failed_by_itself(const process::ExitStatus& status, const process::ExitStatus& first,
                       int stop_signal) {
-  // SIGKILL is the end of the grace, seldom the kernel's answer to a lack of memory just then.
+  // SIGKILL means the end of the grace; the kernel seldom runs out of memory just then.
   if (status.signal != 0) return status.signal != stop_signal && status.signal != SIGKILL;
   // A shell that was asked to stop ends with 128 + the signal: that may be the first one's code
   // too.
@@ -28,7 +28,7 @@ void RoundFailures::on_end(process::WorkerId worker, const WorkerEnd& end,
                            std::optional<int> stop_signal, Time now) {
   if (end.success()) return;
   if (stop_signal) {
-    // What ends in a stop without a failure before it does as it was told.
+    // A worker that ends in a stop, with no failure before it, does as it was told.
     if (first_ && failed_by_itself(end.status, first_status_, *stop_signal)) others_.insert(worker);
   } else if (first_) {
     others_.insert(worker);  // in the same moment: the stop is not under way yet

@@ -13,14 +13,14 @@
 
 namespace drun::launcher {
 
-// Of a worker that ended, not with 0, while `stop_signal` was stopping it because of the failure
-// `first`: whether it failed of its own accord. A crash did. An exit code may be its answer to the
-// stop, unless it is the very code of the first failure.
+// For a worker that ended, not with 0, while `stop_signal` was stopping it because of the failure
+// `first`: whether it failed of its own accord. If it crashed, it did. An exit code may be the
+// answer to the stop, unless it is the very code of the first failure.
 [[nodiscard]] bool failed_by_itself(const process::ExitStatus& status,
                                     const process::ExitStatus& first, int stop_signal);
 
 // Whether another try may be made after this failure: --restart-on and --no-restart-on, and never
-// after a program that cannot be run, which cannot be run a moment later either.
+// after a program that cannot be run: it cannot be run a moment later either.
 [[nodiscard]] bool may_restart(const RestartPolicy& policy, const WorkerEnd& failure);
 
 // The failures of one round on this node.
@@ -32,8 +32,8 @@ class RoundFailures {
   // under way meanwhile.
   static constexpr std::chrono::milliseconds kSettle{150};
 
-  // `stop_signal`: what the workers are being stopped with; nullopt: they are not. Precondition: of
-  // each worker once.
+  // `stop_signal`: the signal that is stopping the workers; nullopt: they are not being stopped.
+  // Precondition: once for each worker.
   void on_end(process::WorkerId worker, const WorkerEnd& end, std::optional<int> stop_signal,
               Time now);
 
@@ -47,7 +47,7 @@ class RoundFailures {
   [[nodiscard]] bool take_report(Time now, bool complete);
   // When take_report() is due.
   [[nodiscard]] std::optional<Time> next_deadline() const { return report_at_; }
-  // Nobody is to hear of it any more.
+  // The failure is not to be reported any more.
   void drop_report() { report_at_.reset(); }
 
  private:

@@ -1,5 +1,5 @@
-// The workers of one round on this node as the guardian is asked for them: command line,
-// environment, CPUs and standard input.
+// The workers of one round on this node as requests to the guardian: command line, environment,
+// CPUs and standard input.
 #pragma once
 
 #include <optional>
@@ -20,12 +20,12 @@ class RoundLaunch {
   // Looks whether the program is there. The arguments must outlive this.
   RoundLaunch(const WorkerSpec& spec, const rendezvous::Assignment& assignment);
 
-  // In the environment of each of them.
+  // The variables that all of them share.
   [[nodiscard]] const std::vector<std::string>& shared_environment() const {
     return environments_.shared();
   }
   [[nodiscard]] StreamLabel label(process::WorkerId worker, int local_rank) const;
-  // All but its standard output and error.
+  // Everything but its standard output and error.
   [[nodiscard]] process::SpawnRequest request(const StreamLabel& label,
                                               const std::string& error_file) const;
 
@@ -34,7 +34,7 @@ class RoundLaunch {
   // All are refused, for one reason.
   [[nodiscard]] bool refuses_all() const { return no_program_.has_value(); }
 
-  // Says to the log where the workers run, and that nobody will read standard input if so.
+  // Logs where the workers run and, if nobody will read standard input, that too.
   void announce() const;
 
  private:

@@ -27,7 +27,7 @@ void Supervision::start(const rendezvous::Assignment& assignment, Time now) {
 }
 
 WorkerNews Supervision::stop(const rendezvous::StopAction& action, Time now) {
-  if (leaving()) return {};  // what is there is being ended already
+  if (leaving()) return {};  // the workers are being ended already
   if (!action.reason.empty()) stop_reason_ = action.reason;
   if (action.signal != 0) group_.stop_with(action.signal);
   // A second stop does not lengthen the grace of the first.
@@ -84,7 +84,7 @@ void Supervision::kill() {
   if (phase_ != Phase::Lost) processes_.stop(SIGKILL, std::chrono::milliseconds(0));
 }
 
-// What the rendezvous is to hear, and what follows from it for the limits.
+// The news for the rendezvous, and its effect on the limits.
 WorkerNews Supervision::heard(GroupNews group) {
   WorkerNews news;
   if (leaving()) return news;

@@ -46,29 +46,29 @@ class Supervision {
   [[nodiscard]] std::optional<Time> next_deadline(Time now) const;
   [[nodiscard]] const WorkerGroup& group() const { return group_; }
   void forward(int signal) { group_.forward(signal); }
-  // Somebody told drun to stop with this signal: so the workers are, unless --stop-signal says
-  // otherwise.
+  // Somebody told drun to stop with this signal: the workers are stopped with it too, unless
+  // --stop-signal says otherwise.
   void stop_with(int signal) { group_.stop_with(signal); }
 
   // ---- the time limits ----
 
-  // Which limit is over, as a reason to end the job; each is told once.
+  // Which limit is over, as a reason to end the job; each is reported once.
   [[nodiscard]] std::optional<std::string> expired(Time now) { return limits_.expired(now); }
   // The countdown to SIGKILL, if one runs. `interactive`: the user told this very drun to stop.
   [[nodiscard]] std::optional<std::string> countdown(Time now, bool interactive) const;
 
   // ---- the end ----
 
-  // Ends whatever there still is of the workers; news of `swept` follows, unless the guardian is
-  // gone, and with it all of them. From here on the rendezvous hears nothing more and has nothing
-  // to say.
+  // Ends whatever is left of the workers. News with `swept` follows, unless the guardian is gone
+  // and all workers with it. From here on the rendezvous is told nothing and cannot ask for
+  // anything.
   void sweep();
   // The grace is over now.
   void kill();
   // No event of the guardian's can matter any more.
   [[nodiscard]] bool over() const { return phase_ == Phase::Swept || phase_ == Phase::Lost; }
 
-  // They are being stopped, and so need their time: they must not be suspended.
+  // The workers are being stopped and need their time, so they must not be suspended.
   [[nodiscard]] bool ending() const { return phase_ != Phase::Keeping || limits_.in_grace(); }
   // Whether one of them may read drun's standard input.
   [[nodiscard]] bool has_input() const { return phase_ == Phase::Keeping && group_.has_input(); }
@@ -81,7 +81,8 @@ class Supervision {
     Lost,      // the guardian is gone
   };
 
-  // The rendezvous hears nothing more. Without a guardian it still does: that nothing is left.
+  // The rendezvous is told nothing more. If the guardian is lost, it is still told that nothing is
+  // left.
   [[nodiscard]] bool leaving() const { return phase_ == Phase::Sweeping || phase_ == Phase::Swept; }
   [[nodiscard]] WorkerNews heard(GroupNews group);
 

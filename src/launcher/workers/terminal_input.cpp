@@ -34,7 +34,7 @@ std::string name_of(const std::string& descriptor) {
   return std::filesystem::read_symlink(descriptor, gone).string();
 }
 
-// Only of processes that have it as their standard input the threads are looked at: there may be
+// Looks at the threads only if the process has the terminal as its standard input: there may be
 // hundreds of them.
 bool reads(pid_t process, const std::string& terminal) {
   const std::string directory = "/proc/" + std::to_string(process);

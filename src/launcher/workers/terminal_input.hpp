@@ -18,8 +18,8 @@ namespace drun::launcher {
 [[nodiscard]] bool in_background(pid_t job);
 
 // Whether one of these processes waits in read(2) for what is typed at the terminal that is
-// standard input here. One that waits in another way (poll, select) is not seen, and none where the
-// system does not tell (/proc/PID/syscall).
+// standard input here. One that waits in another way (poll, select) is not seen, and none is seen
+// if the system does not tell (/proc/PID/syscall).
 [[nodiscard]] bool any_reads_terminal(const std::vector<pid_t>& processes);
 
 // Looks a few times a second, while drun is in the background, whether a worker reads the terminal:
@@ -30,7 +30,8 @@ class BackgroundInput {
   BackgroundInput(asio::io_context& io, pid_t job) : timer_(io), job_(job) {}
 
   // `call` is called when a process below this one reads, until drun is in the foreground or
-  // cancel() is called; at once over where it is in the foreground already. It may call cancel().
+  // cancel() is called; if drun is in the foreground already, that is the end at once. It may call
+  // cancel().
   void watch(std::function<void()> call);
   void cancel();
 

@@ -1,5 +1,5 @@
-// The times that the user set: of the job, until the workers run, and the grace of a stop that is
-// under way. Pure: time comes in as an argument.
+// The user's time limits: for the job, for the start of the workers, and the grace of a stop that
+// is under way. Pure: time comes in as an argument.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class TimeLimits {
   void grace_ends() { kill_at_.reset(); }
   [[nodiscard]] bool in_grace() const { return kill_at_.has_value(); }
 
-  // Which limit is over, as a reason to end the job; each is told once.
+  // Which limit is over, as a reason to end the job; each is reported once.
   [[nodiscard]] std::optional<std::string> expired(Time now);
   // The countdown to SIGKILL; `interactive`: somebody told this drun to stop and knows why, else
   // `reason` says it. Nothing outside the grace, or when it is over.

@@ -136,7 +136,7 @@ GroupNews WorkerGroup::on(const process::Stopped& /*stopped*/, Time now) {
   return news;
 }
 
-// Whoever owns the guardian calls abandon() then.
+// The owner of the guardian calls abandon() then.
 GroupNews WorkerGroup::on(const process::GuardianLost& /*lost*/, Time /*now*/) {
   return {};
 }
@@ -150,14 +150,15 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
   worker->end = end;
   worker->cause = std::move(cause);
   const bool stopping = state_ == State::Stopping;
-  // What ends after its round was left behind in the kernel: nobody waits for it any more.
+  // A process that ends after its round was stuck in the kernel: nobody waits for it any more.
   if (state_ != State::Idle)
     failures_.on_end(id, end, stopping ? std::optional(stop_signal_) : std::nullopt, now);
   if (failures_.first() == id) failure_time_ms_ = unix_milliseconds();
   if (--not_ended_ > 0) return news;
   news.succeeded = state_ == State::Running && !failures_.first();
   report_failure(news, now, true);
-  // A shell's background jobs ignore SIGINT and SIGQUIT: what outlives the workers is asked again.
+  // A shell's background jobs ignore SIGINT and SIGQUIT: processes that outlive the workers are
+  // asked again.
   const bool as_told = !spec_.stop_signal && (stop_signal_ == SIGINT || stop_signal_ == SIGQUIT);
   if (stopping && as_told) processes_.stop(SIGTERM, spec_.shutdown_timeout);
   return news;

@@ -61,7 +61,8 @@ class WorkerGroup {
   [[nodiscard]] int round() const { return assignment_.round; }
   // Whether one of them has drun's standard input.
   [[nodiscard]] bool has_input() const;
-  // Where that worker wrote its error, if it was one of this node's last round; else empty.
+  // The file in which that worker wrote its error, if it was one of this node's last round; else
+  // empty.
   [[nodiscard]] std::string error_file(const rendezvous::FailureSummary& failure) const;
   // What each worker does, for time limits; see describe_workers().
   [[nodiscard]] std::vector<std::string> describe(Time now) const;
@@ -93,8 +94,8 @@ class WorkerGroup {
   process::WorkerId next_id_ = 1;
   std::size_t not_started_ = 0;
   std::size_t not_ended_ = 0;
-  // Workers that were not asked of the guardian, because what they run is not there. Heard of at
-  // the next on_time().
+  // Workers that the guardian was not asked to start, because their program is not there. Reported
+  // at the next on_time().
   std::vector<std::pair<process::WorkerId, LaunchError>> refused_;
   bool all_refused_ = false;  // for one reason
 };

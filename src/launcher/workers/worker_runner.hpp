@@ -11,7 +11,7 @@
 
 namespace drun::launcher {
 
-// As process::Guardian, where the contracts are.
+// As process::Guardian, which has the contracts.
 class ProcessRunner {
  public:
   ProcessRunner() = default;
@@ -26,7 +26,7 @@ class ProcessRunner {
   virtual void remove_at_end(const std::string& folder) = 0;
 };
 
-// As Output, where the contracts are.
+// As Output, which has the contracts.
 class WorkerOutput {
  public:
   WorkerOutput() = default;

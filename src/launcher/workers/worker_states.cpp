@@ -20,7 +20,7 @@ std::string state_of(const Worker& worker, Worker::Time running_since, const cha
   return std::string("running for ") + least + describe_duration(running.count());
 }
 
-// One line for each state; so that those who run share one, they run "for at least" as long as the
+// One line for each state; running workers share one, which says "for at least" and the time of the
 // latest.
 std::vector<std::string> describe_by_state(const Workers& workers, int first_rank,
                                            Worker::Time now) {

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Asio owns what it waits for; the guardian keeps its own.
+// Asio closes the descriptor that it waits for, and the guardian needs its own.
 int duplicate(int fd) {
   const int copy = ::dup(fd);
   if (copy < 0) throw std::system_error(errno, std::generic_category(), "listen to the guardian");
@@ -73,6 +73,7 @@ void WorkerSupervisor::on_time() {
 void WorkerSupervisor::suspend() {
   calls_.before_suspend();
   if (supervision_.ending()) {
+    // They need their time, so this process stops alone.
     process::suspend();
   } else {
     (void)process::suspend_with(guardian_);

@@ -26,7 +26,7 @@ class WorkerSupervisor {
   // Called from the loop, or from inside the calls below that say so.
   struct Calls {
     std::function<void(WorkerNews, Time now)> news;
-    std::function<void()> batch_over;      // all that the guardian has reported was told
+    std::function<void()> batch_over;      // after the news of all that the guardian has reported
     std::function<void()> before_suspend;  // drun goes to sleep until a shell wakes it
   };
 
@@ -40,7 +40,7 @@ class WorkerSupervisor {
   void listen();
   void close();
 
-  // As Supervision's; what is heard goes to `news`, from inside these two.
+  // As Supervision's; their results go to `news`, from inside these two.
   void stop(const rendezvous::StopAction& action);
   void on_time();
   void start(const rendezvous::Assignment& assignment);
@@ -65,7 +65,7 @@ class WorkerSupervisor {
   void watch_input();
   void on_background_read();
 
-  const bool has_parent_drun_;  // which is what the shell knows
+  const bool has_parent_drun_;  // which is the process that the shell knows
   process::Guardian guardian_;
   asio::posix::stream_descriptor events_;
   BackgroundInput input_;
