@@ -33,7 +33,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
-// Only wires: what has to be decided is decided by the parts.
+// Only wires the parts together: they decide.
 class Agent {
  public:
   Agent(const Options& options, process::Guardian guardian, SharedLogDedup* neighbours)

@@ -12,9 +12,10 @@ namespace drun::launcher {
 // Runs one node to its end; returns drun's exit code. Forks the guardian first: call before any
 // thread exists; this thread's blocked signals are unblocked once they are handled. Errors of the
 // environment are thrown as std::exception.
-// For one of several agents at the same terminal (null for others): with `neighbours` the first
-// says what all have to say, and `unannounced` becomes true if the rest of the job may not know
-// that this agent is gone: it never joined, was refused, or lost the store.
+// The pointers are for one of several agents at the same terminal, null for others: with
+// `neighbours` the first agent says what all have to say, and `unannounced` becomes true if the
+// rest of the job may not know that this agent is gone: it never joined, was refused, or lost the
+// store.
 int run_agent(const Options& options, SharedLogDedup* neighbours = nullptr,
               std::atomic<bool>* unannounced = nullptr);
 

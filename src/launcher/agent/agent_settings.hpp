@@ -1,4 +1,4 @@
-// What the agent's parts are told, derived from the options. Nothing here waits or decides.
+// The settings of the agent's parts, derived from the options. Nothing here waits or decides.
 #pragma once
 
 #include <chrono>

@@ -37,7 +37,7 @@ void AgentShutdown::on_outcome(rendezvous::Outcome outcome) {
   perform(fsm_.on_outcome(outcome_.exit_code, most));
 }
 
-// The most that the others can be owed.
+// The most that this agent may still owe the others.
 Farewell AgentShutdown::farewell() const {
   if (!parts_.backend.is_up()) return Farewell::None;
   return parts_.backend.hosts_for_others() ? Farewell::ServeOthers : Farewell::Goodbye;
@@ -56,7 +56,7 @@ void AgentShutdown::on_event(const rendezvous::KeyValueEvent& event) {
 }
 
 // Serves the store until no other job needs it. The last look is one step with the end of the
-// service, so that nobody comes in between; if somebody did, the watch tells.
+// service, so that nobody comes in between; if somebody came before it, the watch tells.
 void AgentShutdown::linger(const rendezvous::KeyValueEvent& event) {
   const auto needed = [this](std::string_view key) { return linger_->needs(key); };
   switch (linger_->on_event(event)) {
@@ -124,10 +124,10 @@ void AgentShutdown::serve_others() {
   parts_.backend.key_value().watch(StoreLinger::kWatch, std::string(rendezvous::kAllJobs), true);
 }
 
-// Nothing is waited for any more but whoever reads drun's output.
+// From here on only the reader of drun's output is waited for.
 void AgentShutdown::leave() {
   parts_.workers.close();
-  parts_.backend.release();  // whoever takes the endpoint next does not wait for our reader
+  parts_.backend.release();  // the next job at the endpoint must not wait for our reader
   flush_.start(fsm_.exit_code(), requests_.any(), [this](bool lost) {
     perform(fsm_.on_flushed(lost));
     if (parts_.output.lost_output()) fsm_.on_output_lost();

@@ -33,7 +33,8 @@ class CaughtSignals {
   CaughtSignals(asio::io_context& io, const std::vector<int>& signals);
   CaughtSignals(const CaughtSignals&) = delete;
   CaughtSignals& operator=(const CaughtSignals&) = delete;
-  // Blocks them for good, in this thread: whoever ends now ends with its own code, not by a signal.
+  // Blocks them for good, in this thread: a process that ends now ends with its own code, not by a
+  // signal.
   ~CaughtSignals();
 
   // `call` is called from the loop, once per signal, until cancel(). Unblocks all signals in this
@@ -50,7 +51,7 @@ class CaughtSignals {
   bool cancelled_ = false;
 };
 
-// What cannot be written (nobody reads it, a file may not grow) is an error, and no signal.
+// A write that fails (nobody reads, a file may not grow) becomes an error, not a signal.
 void ignore_write_signals();
 
 // SIGHUP, if it is ignored from the start: the end of the terminal is not to end the job. Other

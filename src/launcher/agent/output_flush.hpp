@@ -1,4 +1,4 @@
-// The last thing that drun waits for: whoever reads its output (docs/output.md, "At the end").
+// The last thing that drun waits for: the reader of its output (docs/output.md, "At the end").
 #pragma once
 
 #include <chrono>
@@ -21,16 +21,16 @@ struct FlushTarget {
   std::function<void()> give_up;  // nobody waits for a reader any more
 };
 
-// In the thread that runs `io`, which uses the target, too.
+// Works in the thread that runs `io`; that thread uses the target, too.
 class OutputFlush {
  public:
   OutputFlush(asio::io_context& io, FlushTarget target) : target_(std::move(target)), timer_(io) {}
   OutputFlush(const OutputFlush&) = delete;
   OutputFlush& operator=(const OutputFlush&) = delete;
 
-  // All workers are gone. Calls `over`, which may be now, when everything is written or the reader
-  // is given up, which is said. Arguments as of FlushPolicy; `over` is told whether output was
-  // lost. Only the first call counts.
+  // All workers are gone. Calls `over`, perhaps at once, when everything is written or the reader
+  // is given up; giving up is reported to the user. Arguments as of FlushPolicy; `over` is told
+  // whether output was lost. Only the first call counts.
   void start(int exit_code, bool told_to_stop, std::function<void(bool lost)> over);
   // Gives the reader up ("received SIGINT") if it has not everything by now.
   void give_up(const std::string& why);

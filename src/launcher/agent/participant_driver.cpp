@@ -79,7 +79,7 @@ void ParticipantDriver::perform(const rendezvous::StartAction& action) {
 void ParticipantDriver::perform(const rendezvous::StopAction& action) {
   const WorkerGroup& group = parts_.workers.group();
   if (action.time_limit) parts_.status.at_limit(group.describe(Clock::now()));
-  // What is stopped at once has lost the store; that is reported when it is gone.
+  // Workers that are stopped at once have lost the store, which is reported when they are gone.
   if (!group.idle() && !action.immediately && !action.reason.empty())
     parts_.status.stopping(action.reason);
   parts_.workers.stop(action);

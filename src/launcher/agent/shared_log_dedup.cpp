@@ -5,7 +5,7 @@
 namespace drun::launcher {
 namespace {
 
-constexpr std::size_t kProbes = 64;  // as many places are tried for one text
+constexpr std::size_t kProbes = 64;  // so many places are tried for one text
 
 }  // namespace
 

@@ -18,7 +18,7 @@ Steps ShutdownFsm::on_outcome(int exit_code, Farewell most) {
 }
 
 Steps ShutdownFsm::on_swept() {
-  // While the job runs, a round was stopped.
+  // While the job runs, this means only that a round was stopped.
   if (phase_ != Phase::Sweeping) return {};
   return {Step::Report, take_leave()};
 }
@@ -62,7 +62,7 @@ Steps ShutdownFsm::on_stop(StopLevel level, int signal) {
 }
 
 Steps ShutdownFsm::stop_running(StopLevel level) {
-  // Whoever wants drun to end does not want it to serve other jobs.
+  // A user who wants drun to end does not want it to serve other jobs.
   owe_at_most(Farewell::Goodbye);
   if (level == StopLevel::Ask) return {Step::StopJob};
   if (level == StopLevel::Kill) return {Step::KillWorkers};
@@ -120,7 +120,7 @@ void ShutdownFsm::owe_at_most(Farewell most) {
   owed_ = std::min(owed_, most);
 }
 
-// A success that somebody did not wait for is none.
+// A success does not count if somebody did not wait for it.
 void ShutdownFsm::cut_short() {
   if (exit_code_ == 0 && signal_ != 0) exit_code_ = exit_code_of_signal(signal_);
 }

@@ -10,7 +10,7 @@
 
 namespace drun::launcher {
 
-// The most that the others are still owed when nothing of the workers is left.
+// The most that this agent still owes the others when nothing of the workers is left.
 enum class Farewell {
   None,        // nobody knows this agent, the store is lost, or somebody is in a hurry
   Goodbye,     // the session at the store is closed
@@ -21,15 +21,15 @@ class ShutdownFsm {
  public:
   enum class Phase {
     Running,        // the job has no outcome yet
-    Unguarded,      // nor here, but the guardian was lost, and all workers with it
-    Sweeping,       // it has; processes of the workers may still be there
+    Unguarded,      // the same, but the guardian was lost, and all workers with it
+    Sweeping,       // it has an outcome; processes of the workers may still be there
     ServingOthers,  // nothing of the job is left but the store, which other jobs may use
     Goodbye,        // the store is asked to close the session
-    Flushing,       // whoever reads the output has not taken everything yet
+    Flushing,       // the reader of the output has not taken everything yet
     Gone
   };
 
-  // What to do now. Each is followed by the event that is named, if one is.
+  // What to do now. If an event is named, it follows.
   enum class Step {
     StopJob,      // end the job with signal(); on_outcome()
     KillWorkers,  // at once
@@ -56,7 +56,7 @@ class ShutdownFsm {
   [[nodiscard]] Steps on_store_unneeded();
   // drun was told to stop.
   [[nodiscard]] Steps on_stop(StopLevel level, int signal);
-  // Everything is written, or with `reader_lost` somebody did not take it in time.
+  // Everything is written, or with `reader_lost` a reader did not take it in time.
   [[nodiscard]] Steps on_flushed(bool reader_lost);
   // Output could not be written: no success.
   void on_output_lost();

@@ -9,7 +9,8 @@ constexpr std::chrono::milliseconds kFirst{1'000};
 constexpr std::chrono::milliseconds kTerminalInterval{1'000};
 constexpr std::chrono::milliseconds kLongestInterval{60'000};
 
-// A line longer than the terminal is wide ends at its margin: what wraps could not be taken back.
+// A line longer than the terminal is wide ends at its margin: a line that wraps could not be
+// removed.
 std::string on_terminal(const std::string& text) {
   return "\r\033[K\033[?7ldrun: " + text + "\033[?7h";
 }

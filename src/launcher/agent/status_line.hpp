@@ -34,7 +34,7 @@ class StatusLine {
   Write write_;
   bool visible_ = false;
   std::string text_;
-  std::string printed_;  // while visible: what stands there
+  std::string printed_;  // the text that stands there, while visible
   std::optional<Time> due_;
   std::chrono::milliseconds interval_{0};
 };

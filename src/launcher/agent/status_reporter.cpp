@@ -57,7 +57,7 @@ void StatusReporter::left_behind(const std::string& what) {
   log::warning("{}", what);
 }
 
-// What begins with a carriage return is written over what another agent shows there.
+// Text that begins with a carriage return is written over what another agent shows there.
 void StatusReporter::write(std::string_view text) {
   if (text.starts_with('\r')) {
     screen_.status(std::string(text));

@@ -13,7 +13,7 @@
 
 namespace drun::launcher {
 
-// Where it is written.
+// The places to write to.
 struct StatusScreen {
   bool terminal = false;
   std::function<void(std::string text)> message;  // a line
@@ -30,7 +30,7 @@ class StatusReporter {
   StatusReporter& operator=(const StatusReporter&) = delete;
   ~StatusReporter();
 
-  // drun's own words, which neighbours may have said already.
+  // A message of drun's own, unless a neighbour has said it already.
   void say(std::string text);
   // A state change: worth a line if several machines are involved, noise if one runs a program.
   void state(const std::string& text) const;
@@ -44,7 +44,7 @@ class StatusReporter {
   // At a time limit, which may have been noticed by another node first: the state of each rank, or
   // what is waited for. Once.
   void at_limit(const std::vector<std::string>& states);
-  // What a stop could not end, if anything; the same is said once.
+  // Reports what a stop could not end, if anything; the same text only once.
   void left_behind(const std::string& what);
 
   [[nodiscard]] StatusLine& line() { return line_; }

@@ -6,12 +6,12 @@
 
 namespace drun::launcher {
 
-// What the latest request asks for: each one more than the one before.
+// What the latest request asks for: each level asks for more than the one before.
 enum class StopLevel {
   Ask,      // end the job, and give the workers their grace
   Kill,     // kill the workers
   Abandon,  // say no goodbye to anybody either
-  Force     // whoever was asked three times hangs: --local-nodes kills its agents
+  Force     // an agent that was asked three times hangs: --local-nodes kills it
 };
 
 class StopRequests {
@@ -23,8 +23,8 @@ class StopRequests {
   static constexpr std::chrono::milliseconds kSameRequest{500};
 
   // The new level; nullopt if `signal` only repeats the first: the same one within kSameRequest.
-  // Keys (Ctrl-C, Ctrl-\) always count, because whoever presses them twice means it. But nobody is
-  // forced within kSameRequest of the same signal: it takes time to do what was asked.
+  // Keys (Ctrl-C, Ctrl-\) always count, because a user who presses them twice means it. But Force
+  // does not come within kSameRequest of the same signal: it takes time to do what was asked.
   std::optional<StopLevel> count(int signal, Time now);
   [[nodiscard]] bool any() const { return level_.has_value(); }
 

@@ -15,7 +15,7 @@ class StoreLinger {
   enum class Step {
     None,
     Say,       // others are there: tell the user, once
-    StopStore  // nobody needs the store any more, as it seems: stop it unless needs() says
+    StopStore  // nobody seems to need the store any more: stop it unless needs() says
                // otherwise
   };
 
