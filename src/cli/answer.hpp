@@ -18,8 +18,8 @@ namespace drun::cli {
 // `all`: the minor group as well.
 [[nodiscard]] std::string help_text(const Program& program, bool all);
 [[nodiscard]] std::string manual_page(const Program& program);
-// `shell` is bash, zsh or fish. Of a program that runs another, flags are completed up to that
-// one; then its own completion takes over.
+// `shell` is bash, zsh or fish. For a program that runs another, flags are completed up to the
+// other program; then the other's own completion takes over.
 [[nodiscard]] std::string completion_script(const Program& program, std::string_view shell);
 
 }  // namespace drun::cli

@@ -19,8 +19,8 @@ std::string spellings(const Flag& flag) {
   return flag.letter == 0 ? name : std::string{'-', flag.letter, ','} + name;
 }
 
-// An app of the flags that were given: all 60 of drun's take CLI11 a quarter of a millisecond,
-// which is felt when `drun true` takes five.
+// An app with only the flags that were given: all 60 of drun's take CLI11 a quarter of a
+// millisecond, and `drun true` takes five in all.
 void add_flags(CLI::App& app, const Program& program, const Uses& used) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   std::map<const Flag*, CLI::App*> owners;
@@ -43,7 +43,7 @@ void add_flags(CLI::App& app, const Program& program, const Uses& used) {
   }
 }
 
-// Of a flag that comes twice the last value counts, with its spelling.
+// If a flag comes twice, the last value counts, with its spelling.
 void read_flags(const CLI::App& app, const Uses& used, GivenFlags& flags) {
   for (const auto& [flag, shown] : used) {
     const CLI::Option* option = app.get_option_no_throw("--" + std::string(flag->name));

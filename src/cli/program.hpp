@@ -73,7 +73,7 @@ struct Variable {
   std::string_view value;  // what the flag becomes; "": what the variable holds
 };
 
-// What the table does not have for the manual page, as troff.
+// The parts of the manual page that the table does not have, as troff.
 struct ManualText {
   std::string synopsis;
   std::string description;
@@ -97,7 +97,7 @@ struct Program {
   std::string_view minor_group{};      // in --help-all only
   std::string_view variable_prefix{};  // "PET_": --max-restarts is also PET_MAX_RESTARTS; "": none
   std::span<const Variable> variables{};
-  // What people who come from other launchers type, and what it is here.
+  // What users of other launchers type, and what it is called here.
   std::span<const std::pair<std::string_view, std::string_view>> habits{};
   ManualText (*manual)() = nullptr;  // nullptr: the manual page says what --help says
 
