@@ -176,7 +176,7 @@ int compare_set(const Command& command) {
   if (!client) return unreachable(client.error());
   const auto held = client->compare_set(command.word(0), expected, desired, command.left());
   if (!held) return failed(held.error());
-  // A store answers with the expected value also where there is no such key.
+  // A store answers with the expected value even if there is no such key.
   if (*held == expected && !expected.empty()) {
     const auto there = client->check({command.word(0)}, command.left());
     if (!there) return failed(there.error());

@@ -88,7 +88,7 @@ constexpr cli::Program kProgram{
     .variables = kVariables,
 };
 
-// An empty variable is as none.
+// An empty variable counts as not set.
 const Setting* endpoint_setting(const cli::GivenFlags& flags) {
   const Setting* setting = flags.find("endpoint");
   const bool variable = setting != nullptr && setting->source == cli::Source::Variable;
