@@ -55,7 +55,7 @@ bool is_any(const Address& address) {
   return v6 != nullptr && IN6_IS_ADDR_UNSPECIFIED(v6);
 }
 
-// What others can best use first.
+// Orders addresses: those that others can use best come first.
 int preference(const std::string& text) {
   const Address address = parse(text);
   if (std::holds_alternative<in_addr>(address)) return 0;
@@ -63,7 +63,7 @@ int preference(const std::string& text) {
   return v6 != nullptr && IN6_IS_ADDR_LINKLOCAL(v6) ? 2 : 1;
 }
 
-// With the scope that a link-local address needs to be of use.
+// With the scope, without which a link-local address is of no use.
 std::string text_of(const sockaddr& address) {
   if (address.sa_family == AF_INET) {
     sockaddr_in v4{};

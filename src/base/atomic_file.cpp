@@ -15,7 +15,7 @@
 namespace drun {
 namespace {
 
-// What reads the other end of a pipe may have stalled.
+// The reader of a pipe may have stalled.
 constexpr int kReaderLimitMs = 5'000;
 
 // Waits for a while because writing would block; ETIMEDOUT if that was not enough.

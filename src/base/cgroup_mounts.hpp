@@ -17,7 +17,7 @@ struct CgroupLine {
 
   bool operator==(const CgroupLine&) const = default;
 };
-// Lines that are none are left out.
+// Malformed lines are left out.
 [[nodiscard]] std::vector<CgroupLine> parse_cgroup_lines(std::string_view cgroup);
 
 struct CgroupMount {

@@ -10,7 +10,7 @@
 
 namespace drun::log {
 
-// Not for callers: what all of the below come to, in the one translation unit that sees spdlog.
+// Not for callers: all functions below end here, in the one translation unit that sees spdlog.
 void write_formatted(Level level, fmt::string_view format, fmt::format_args arguments);
 
 template <typename... T>

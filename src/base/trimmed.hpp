@@ -1,4 +1,4 @@
-// Text without what is blank around it.
+// Text without the blanks around it.
 #pragma once
 
 #include <string_view>
