@@ -12,8 +12,8 @@
 namespace drun {
 
 // Why something failed: a code to decide on, and a sentence for the user that names the thing and
-// the cause
-// ("connect to 10.0.0.1:29500: Connection refused"). `what` never holds a stored value or a secret.
+// the cause ("connect to 10.0.0.1:29500: Connection refused"). `what` never holds a stored value or
+// a secret.
 class Error {
  public:
   Error() : code_(std::make_error_code(std::errc::invalid_argument)) {}

@@ -16,10 +16,10 @@
 // any more.
 //
 // Requests do not wait for one another's replies: all calls of one turn of the loop leave in one
-// write. The store answers in order, and callbacks come in the order of the calls. But what is
-// called after a call that waits (wait, get, multi_get, queue_pop, barrier) leaves when that one is
-// over, because its reply cannot be told from theirs: what must go on meanwhile, such as the set
-// that ends the wait, needs a second AsyncClient.
+// write. The store answers in order, and callbacks come in the order of the calls. But a call made
+// after one that waits (wait, get, multi_get, queue_pop, barrier) leaves only when that one is
+// over, because their replies could not be told apart. Calls that must go on meanwhile, such as the
+// set that ends the wait, need a second AsyncClient.
 //
 // A call that has not left when its time is over fails alone. One whose reply is late, other than a
 // wait that the store can cancel, ends the connection, and every call after it: then, as after

@@ -50,7 +50,7 @@ struct ClientOptions {
   bool raw_keys = false;
   // False: connect() tries each address of the name once, and no more.
   bool retry = true;
-  // The limit of a call that is given none.
+  // The limit of a call that names none.
   std::chrono::milliseconds timeout{300'000};
   // A longer value or key in a reply is an error; memory grows only as bytes arrive.
   std::size_t max_value_bytes = std::size_t{1} << 30;
@@ -125,8 +125,8 @@ class Client {
   // that ran out of time stays counted.
   [[nodiscard]] Status barrier(std::string_view key, std::int64_t world_size, Timeout timeout = {});
 
-  // Counts this client where a torch server with a world_size counts its workers ("init/", whatever
-  // the prefix); how many have come so far.
+  // Counts this client under the key at which a torch server with a world_size counts its workers
+  // ("init/", whatever the prefix). Returns how many have come so far.
   [[nodiscard]] Result<std::int64_t> announce(Timeout timeout = {});
 
   [[nodiscard]] bool connected() const;

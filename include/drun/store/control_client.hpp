@@ -92,7 +92,7 @@ enum class ControlState {
 struct ControlLink {
   ControlState state = ControlState::Down;
   std::string detail;                   // endpoint and cause, one line for the user
-  std::chrono::milliseconds silent{0};  // Down for want of an answer: since the last word
+  std::chrono::milliseconds silent{0};  // Down because no answer came: since the last one
 };
 using ControlEvent = std::variant<ControlSnapshot, ControlChanges, ControlCommit, ControlLink>;
 
@@ -109,7 +109,7 @@ class ControlClient {
   // Once; Up or Failed follows.
   void open();
   // `watch` is the caller's name for it; it comes back in the events. One key, or with `prefix` all
-  // that begin so.
+  // keys that begin with `key`.
   void watch(std::uint32_t watch, std::string key, bool prefix);
   void unwatch(std::uint32_t watch);
   // `request` is the caller's number for it, any one: exactly one ControlCommit with it follows.
