@@ -36,8 +36,8 @@ struct CgroupPaths {
 
 // The group for the workers of one guardian, and in it one after the other the groups of its
 // rounds: a kernel may kill at once what is started into a group that was killed before. Guardian
-// and watchdog each hold an object of the same name; only the guardian makes the directories,
-// whoever ends last removes them.
+// and watchdog each hold an object of the same name; only the guardian makes the directories, the
+// one that ends last removes them.
 class WorkerCgroup {
  public:
   // The name is made of the guardian's process id. Nothing exists yet.
