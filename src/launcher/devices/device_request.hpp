@@ -45,9 +45,8 @@ struct DeviceRequest {
   }
 };
 
-// The flag that an error is about. Its value may have come from a variable, and then the user is
-// shown the variable's name. So what() of such an error is only the rest of the sentence, as in "
-// '1,3': there is no GPU 3".
+// The flag that an error is about. If a variable set it, the user is shown the variable's name. So
+// what() of such an error is only what follows the name: " '1,3': there is no GPU 3".
 enum class DeviceFlag { Workers = 1, Gpus, Include, Exclude, VirtualLocalRank, NumaBinding };
 [[nodiscard]] std::error_code make_error_code(DeviceFlag flag);
 

@@ -294,7 +294,7 @@ Result<DevicePlan> plan_devices(const DeviceRequest& request, const DeviceInvent
     entries.assign(count, join(choice->devices));
   }
   // The numbers of --gpus are nvidia-smi's, which counts by PCI address; CUDA counts the fastest
-  // first unless it is told.
+  // first unless it is told otherwise.
   const bool number_order = choice->selected && choice->vendor == Vendor::Nvidia &&
                             !environment_variable(environment, "CUDA_VISIBLE_DEVICES") &&
                             !environment_variable(environment, "CUDA_DEVICE_ORDER");
