@@ -112,9 +112,9 @@ std::optional<LineScheduler::Turn> LineScheduler::next(Time now) {
   }
   Slot* slot = first_waiting(now);
   if (slot == nullptr) return std::nullopt;
-  // A newline keeps two lines apart. None is wanted if the text goes over what is there, if what is
-  // there is no text, or if a single rank mixes its own stdout and stderr: that looks as it would
-  // without drun.
+  // A newline keeps two lines apart. None is wanted if the new text overwrites the open line, if
+  // that line is not text, or if a single rank mixes its own stdout and stderr: that looks as it
+  // would without drun.
   const bool over_bar = line_.at_line_start || (line_.has_return && slot->begins_with_return);
   const bool own = slot->rank == last_rank_ && one_rank();
   const bool unfinished = open_line_owner_ != nullptr || owner_left_;

@@ -32,8 +32,8 @@ class OutputRelay {
   // drun's own words, never within a line of an agent's. A newline is added if there is none.
   void message(std::string text);
 
-  // All agents are gone: read what is left of their streams, write it. Waits at most `limit`; it
-  // goes on afterwards.
+  // All agents are gone: reads what is left of their streams, writes it. Waits at most `limit`; the
+  // rest goes on in the background.
   void drain(std::chrono::milliseconds limit);
   // How far the drain has come.
   [[nodiscard]] FlushProgress flush_progress() const;
