@@ -34,7 +34,7 @@ void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& out
     say(failure_text(outcome, choices.tail_lines));
   } else if (outcome.end == rendezvous::End::Stopped &&
              signal_of_exit_code(outcome.exit_code) != 0) {
-    log::info("stopped: {}", outcome.text);  // by a signal, as somebody wished
+    log::info("stopped: {}", outcome.text);  // a signal asked for it: no failure
   } else if (outcome.end != rendezvous::End::Success) {
     log::error("{}", outcome.text);
   }
