@@ -57,7 +57,7 @@ class StatusReporter {
   const bool single_node_;
   StatusLine line_;
   std::string waiting_;
-  std::string last_stop_;  // why this round ends, as it was said
+  std::string last_stop_;  // the last reason given for the end of this round
   std::string left_behind_;
   bool states_told_ = false;
 };
