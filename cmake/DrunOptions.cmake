@@ -35,8 +35,13 @@ if(DRUN_SANITIZE)
     # vptr: it opens a pipe for each look, which tests of a lack of descriptors have none left for.
     target_compile_options(drun_build_flags INTERFACE -fno-sanitize=function,vptr)
   endif()
+  # Not __SANITIZE_ADDRESS__ and its like: Clang 19 does not define them.
+  if(DRUN_SANITIZE MATCHES "address")
+    target_compile_definitions(drun_build_flags INTERFACE DRUN_ASAN)
+  endif()
   if(DRUN_SANITIZE MATCHES "thread")
-    target_compile_definitions(drun_build_flags INTERFACE ASIO_DISABLE_FENCED_BLOCK) # GCC: fences unsupported under TSan
+    target_compile_definitions(drun_build_flags INTERFACE DRUN_TSAN
+      ASIO_DISABLE_FENCED_BLOCK) # GCC: fences unsupported under TSan
   endif()
 endif()
 

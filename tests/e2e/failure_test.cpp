@@ -427,7 +427,7 @@ TEST(FullDiskTest, AReaderThatHasSeenEnoughIsNoError) {
 
 // Moves itself into a cgroup with little memory, then runs drun.
 TEST(FailureReportTest, TellsOutOfMemoryFromAnotherKill) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef DRUN_ASAN
   GTEST_SKIP() << "AddressSanitizer makes drun itself the largest process of the group";
 #endif
   std::string parent;

@@ -42,9 +42,6 @@ TEST(SpawningTest, HundredsOfWorkersBeyondTheSoftLimitOfDescriptors) {
 }
 
 TEST(SpawningTest, TheHardLimitOfDescriptorsIsNamed) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "UndefinedBehaviorSanitizer needs a descriptor to look at an exception's type";
-#endif
   const Finished finished =
       run_after("ulimit -n 64", {"--nproc-per-node", "100", "sh", "-c", "sleep 1000"});
   EXPECT_EQ(finished.code, 125);
@@ -55,7 +52,7 @@ TEST(SpawningTest, TheHardLimitOfDescriptorsIsNamed) {
 
 // Whatever it is that does not get its descriptor.
 TEST(SpawningTest, AHardLimitOfVeryFewDescriptorsIsNamedOrEnough) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(DRUN_ASAN) || defined(DRUN_TSAN)
   GTEST_SKIP() << "a sanitizer needs descriptors of its own";
 #endif
   for (int limit = 8; limit <= 32; limit += 2) {
@@ -70,7 +67,7 @@ TEST(SpawningTest, AHardLimitOfVeryFewDescriptorsIsNamedOrEnough) {
 }
 
 TEST(SpawningTest, TheLimitOfProcessesIsNamed) {
-#ifdef __SANITIZE_THREAD__
+#ifdef DRUN_TSAN
   GTEST_SKIP() << "ThreadSanitizer needs a thread of its own in each process";
 #endif
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become a user without processes";

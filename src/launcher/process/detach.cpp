@@ -46,7 +46,7 @@ void standard_streams_to_null() {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) return;
   for (int fd = 0; fd < 3; ++fd) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef DRUN_ASAN
     if (fd == 2) continue;  // the sanitizer's reports go there
 #endif
     ::dup2(null, fd);

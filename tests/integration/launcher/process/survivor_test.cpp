@@ -259,7 +259,7 @@ TEST_P(SurvivorTest, NothingIsLeft) {
 // session of its own, is caught only by luck there.
 TEST_P(SurvivorTest, NothingIsLeftWithoutProc) {
   const End end = kEnds[GetParam()].end;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(DRUN_ASAN) || defined(DRUN_TSAN)
   GTEST_SKIP() << "a sanitizer needs /proc";
 #endif
   if (!can_hide_proc()) GTEST_SKIP() << "no right to cover /proc here";
