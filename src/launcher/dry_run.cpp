@@ -16,6 +16,11 @@ using Undecided = std::map<std::string_view, std::string>;
 constexpr int kMostNodesShown = 16;
 constexpr const char* kFreshId = "<a fresh one>";
 
+// MASTER_PORT is where the nodes meet.
+bool shares_endpoint(const Options& options) {
+  return options.backend == Backend::Static && options.worker_store == WorkerStore::Agent;
+}
+
 // What is known before the nodes have met, supposing that all run the same command line.
 struct Plan {
   int nodes = 1;          // in the layout
@@ -27,10 +32,11 @@ struct Plan {
     result.group_world_size = nodes;
     result.first_rank = result.first_role_rank = node * options.nproc_per_node;
     result.world_size = result.role_world_size = nodes * options.nproc_per_node;
-    result.master_address =
-        options.backend == Backend::Standalone ? "127.0.0.1" : options.endpoint.host;
-    result.master_port = options.backend == Backend::Static ? options.endpoint.port
-                                                            : options.master_port.value_or(0);
+    result.master_address = options.backend == Backend::Standalone
+                                ? options.local_addr.value_or("127.0.0.1")
+                                : options.endpoint.host;
+    result.master_port =
+        shares_endpoint(options) ? options.endpoint.port : options.master_port.value_or(0);
     return result;
   }
 };
@@ -59,9 +65,7 @@ std::string between(int low, int high) {
 Undecided undecided_of(const Options& options, const Plan& plan) {
   Undecided result;
   const int workers = options.nproc_per_node;
-  const bool static_rank0 =
-      options.backend == Backend::Static && options.worker_store == WorkerStore::Rank0;
-  if (!options.master_port && (options.backend != Backend::Static || static_rank0)) {
+  if (!options.master_port && !shares_endpoint(options)) {
     result["MASTER_PORT"] = "<a free port of node 0>";
   }
   if (plan.elastic) {

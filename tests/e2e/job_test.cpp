@@ -24,6 +24,7 @@ using testing::IsEmpty;
 using testing::IsSupersetOf;
 using testing::Not;
 using testing::SizeIs;
+using testing::StartsWith;
 using testing::UnorderedElementsAre;
 using testing::UnorderedElementsAreArray;
 
@@ -170,6 +171,39 @@ Arguments asking(const ReservedPort& port, const std::string& rank) {
   return two_nodes(port, "1") +
          Arguments{"--rdzv-backend", "c10d", "--node-rank", rank, "sh", "-c"} +
          Arguments{"echo asked " + rank + " is $RANK $GROUP_RANK"};
+}
+
+// Rank 0 serves MASTER_PORT itself, until the last rank has found it there.
+Arguments serves_its_port() {
+  const std::string ctl = places::program("drunctl");
+  return {"sh", "-c",
+          "export DRUN_STORE=$MASTER_ADDR:$MASTER_PORT\n"
+          "if [ $RANK = 0 ]; then\n  " +
+              places::program("drun-store") +
+              " --bind $MASTER_ADDR --port $MASTER_PORT >/dev/null &\n  " + ctl +
+              " --retry set served 1 && " + ctl +
+              " wait found\n"
+              "  kill $!; wait $!; echo served $?, $TORCHELASTIC_USE_AGENT_STORE $MASTER_PORT\n"
+              "else\n  " +
+              ctl + " --retry wait served && " + ctl + " set found 1; exit 0\nfi"};
+}
+
+TEST(JobTest, RankZeroCanBindAStaticMasterPort) {
+  const ReservedPort port;
+  const std::string number = std::to_string(port.number());
+  const auto agent = [&](const std::string& workers, const Arguments& node) {
+    return node + Arguments{"--nproc-per-node", workers, "--master-addr",  "127.0.0.1",
+                            "--master-port",    number,  "--worker-store", "rank0"} +
+           serves_its_port();
+  };
+  const auto one = run_together({agent("2", {"--nnodes", "1"})});
+  expect_all(one, 0);
+  EXPECT_EQ(one.front().out, "served 0, False " + number + "\n");
+  const auto two = run_together({agent("1", {"--nnodes", "2", "--node-rank", "0"}),
+                                 agent("1", {"--nnodes", "2", "--node-rank", "1"})});
+  expect_all(two, 0);
+  EXPECT_THAT(two.front().out, StartsWith("served 0, False "));
+  EXPECT_THAT(two.front().out, Not(HasSubstr(number)));
 }
 
 // The address of a service or of a cloud is translated on the way: no machine has it.

@@ -158,6 +158,41 @@ TEST(TorchRecordTest, ItsErrorFileIsTheFailureReport) {
   EXPECT_THAT(finished.err.substr(report), HasSubstr("\n  | ValueError: bad value 42\n"));
 }
 
+// Rank 0's worker is PyTorch's server then, at the port that it is given or, where the nodes meet
+// at that one, at another.
+TEST(TorchStoreTest, RankZeroServesAStaticMasterPort) {
+  if (python_with_torch().empty()) GTEST_SKIP() << "no python3 with torch";
+  for (const int nodes : {1, 2}) {
+    const ReservedPort port;
+    std::vector<std::unique_ptr<DrunProcess>> agents;
+    for (int node = 0; node < nodes; ++node) {
+      Launch launch;
+      launch.environment = {"PYTHON_EXEC=" + python_with_torch(), "GLOO_SOCKET_IFNAME=lo",
+                            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"};
+      const Arguments arguments = {"--nnodes",
+                                   std::to_string(nodes),
+                                   "--node-rank",
+                                   std::to_string(node),
+                                   "--nproc-per-node",
+                                   std::to_string(2 / nodes),
+                                   "--master-addr",
+                                   "127.0.0.1",
+                                   "--master-port",
+                                   std::to_string(port.number()),
+                                   example("allreduce.py")};
+      agents.push_back(std::make_unique<DrunProcess>(arguments, launch));
+    }
+    std::string out;
+    for (auto& agent : agents) {
+      const Finished finished = agent->finish(kTorchPatience);
+      EXPECT_EQ(finished.code, 0) << finished.err;
+      out += finished.out;
+    }
+    EXPECT_THAT(out, HasSubstr("rank 0 of 2: the ranks add up to 1\n"));
+    EXPECT_THAT(out, HasSubstr("rank 1 of 2: the ranks add up to 1\n"));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Nodes, TorchExamplesTest,
                          testing::Values(Nodes::One, Nodes::TwoAgents, Nodes::TwoLocal),
                          [](const auto& nodes) {

@@ -76,6 +76,18 @@ void use_free_port(Options& options) {
       "port 0 means any free port, which the other nodes cannot know; give a number");
 }
 
+// drun must not hold the port that rank 0's worker binds. One node meets nobody, so that it needs
+// no store there. Several meet at that port, and the worker gets another one.
+void leave_port_to_rank0(Options& options) {
+  if (options.max_nodes == 1) {
+    options.backend = Backend::Standalone;
+    options.master_port = options.endpoint.port;
+    if (!options.local_addr) options.local_addr = options.endpoint.host;
+  } else if (options.master_port == options.endpoint.port) {
+    options.master_port.reset();
+  }
+}
+
 // MASTER_ADDR:MASTER_PORT is the endpoint, as in torchrun.
 void use_static(const cli::GivenFlags& flags, Options& options) {
   if (const cli::Setting* endpoint = filled(flags, "rdzv-endpoint")) {
@@ -92,6 +104,7 @@ void use_static(const cli::GivenFlags& flags, Options& options) {
     return use_free_port(options);
   }
   options.backend = Backend::Static;
+  if (options.worker_store == WorkerStore::Rank0) leave_port_to_rank0(options);
 }
 
 void use_c10d(const cli::Setting& endpoint, Options& options) {
@@ -215,7 +228,7 @@ void resolve_rendezvous(const BuildInput& given, Options& options) {
   if (options.backend == Backend::Static && !conf.join_timeout) {
     options.conf.join_timeout = conf.timeout.value_or(kStaticTimeout);
   }
-  const bool private_store = options.backend == Backend::Standalone || options.endpoint.port == 0;
+  const bool private_store = options.endpoint.port == 0;
   const cli::Setting* id = filled(flags, "rdzv-id");
   if (id != nullptr) {
     options.run_id = id->value;

@@ -41,6 +41,24 @@ TEST(DryRunTest, AStaticNodeKnowsItsRanks) {
                          "--master-port 29501 ./train")));
 }
 
+TEST(DryRunTest, RankZeroIsShownAPortThatItCanBind) {
+  const auto shown = [](const std::string& flags) {
+    return dry_run(options_of("--worker-store rank0 " + flags + " ./train"));
+  };
+  const std::string free = "  MASTER_PORT=<a free port of node 0>\n";
+  const std::string one = shown("--master-addr node0 --master-port 29501");
+  EXPECT_THAT(one, HasSubstr("  MASTER_ADDR=node0\n"));
+  EXPECT_THAT(one, HasSubstr("  MASTER_PORT=29501\n"));
+  const std::string two = shown("--nnodes 2 --node-rank 0 --master-addr h --master-port 29501");
+  EXPECT_THAT(two, HasSubstr("meet at:  h:29501 (static)\n"));
+  EXPECT_THAT(two, HasSubstr(free));
+  EXPECT_THAT(shown("--nnodes 2 --rdzv-backend static --rdzv-endpoint h:1 --master-port 29501"),
+              HasSubstr("  MASTER_PORT=29501\n"));
+  EXPECT_THAT(shown("--nnodes 2 --rdzv-endpoint h:1 --master-port 29501"),
+              HasSubstr("  MASTER_PORT=29501\n"));
+  EXPECT_THAT(shown("--standalone"), HasSubstr(free));
+}
+
 TEST(DryRunTest, AnElasticNodeShowsWhatTheRendezvousWillDecide) {
   expect_golden(
       "command_line/dry_run_elastic.txt",

@@ -115,6 +115,34 @@ TEST(RendezvousOptionsTest, CommandLinesMeanWhatTheyMeanToTorchrun) {
     EXPECT_EQ(meaning(each.line), each.meaning) << each.line;
 }
 
+// Nobody can bind the port that the nodes meet at: drun has it.
+TEST(RendezvousOptionsTest, RankZeroGetsAPortThatItCanBind) {
+  const Case cases[] = {
+      {"--master-port 1234", "standalone id=none rank=any port=1234 nodes=1:1"},
+      {"--rdzv-backend static --rdzv-endpoint h:1234 --node-rank 0 --rdzv-id 7",
+       "standalone id=7 rank=0 port=1234 nodes=1:1"},
+      {"--rdzv-backend static --rdzv-endpoint h:1234 --master-port 77",
+       "standalone id=none rank=any port=1234 nodes=1:1"},
+      {"--nnodes 2 --master-addr h --master-port 1234",
+       "static h:1234 id=none rank=any port=free nodes=2:2"},
+      {"--nnodes 2 --rdzv-backend static --rdzv-endpoint h:1234 --master-port 77",
+       "static h:1234 id=none rank=any port=77 nodes=2:2"},
+      {"--nnodes 1:2 --master-addr h", "static h:29500 id=none rank=any port=free nodes=1:2"},
+      {"--rdzv-endpoint h:1234 --master-port 77", "c10d h:1234 id=none rank=any port=77 nodes=1:1"},
+      {"--local-nodes 2 --master-port 77",
+       "c10d 127.0.0.1:0 id=fresh-id rank=any port=77 nodes=2:2"},
+  };
+  for (const Case& each : cases)
+    EXPECT_EQ(meaning("--worker-store rank0 " + std::string(each.line)), each.meaning) << each.line;
+  const auto address = [](const std::string& flags) {
+    return options_of("--worker-store rank0 --master-addr h --master-port 1 " + flags + "p")
+        .local_addr.value_or("none");
+  };
+  EXPECT_EQ(address(""), "h");
+  EXPECT_EQ(address("--local-addr here "), "here");
+  EXPECT_EQ(address("--nnodes 2 "), "none");
+}
+
 TEST(RendezvousOptionsTest, KubernetesVariablesDescribeTheJob) {
   EXPECT_EQ(meaning("", {"PET_NNODES=2", "PET_NODE_RANK=1", "PET_MASTER_ADDR=job-0",
                          "PET_MASTER_PORT=29400", "PET_NPROC_PER_NODE=2"}),
