@@ -42,6 +42,8 @@ int main(int argc, char** argv) {
                                            : log::Level::Info);
     for (const auto& note : options.notes)
       log::warning("{}", note);
+    if (const auto warning = launcher::shell_warning(options); !warning.empty())
+      log::warning("{}", warning);
     const auto error = launcher::check_launch(options, options.nproc_per_node);
     if (options.dry_run) {
       if (error) log::warning("here workers would not start: cannot {}", error->text());

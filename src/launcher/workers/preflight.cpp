@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <fstream>
+#include <string_view>
 #include <system_error>
 
 #include "base/environment_variable.hpp"
@@ -48,6 +51,25 @@ bool is_marked_executable(const std::string& path) {
          (status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) != 0;
 }
 
+// As far as its beginning tells: "#!" with a python, or else a line that imports something.
+enum class Python { No, Marked, Unmarked };
+Python looks_like_python(const std::string& path) {
+  char head[4096];
+  std::ifstream file(path);
+  file.read(head, sizeof head);
+  std::string_view text(head, static_cast<std::size_t>(file.gcount()));
+  if (text.find('\0') != std::string_view::npos) return Python::No;
+  if (text.starts_with("#!")) {
+    const bool python = text.substr(0, text.find('\n')).find("python") != std::string_view::npos;
+    return python ? Python::Marked : Python::No;
+  }
+  while (!text.empty()) {
+    if (text.starts_with("import ") || text.starts_with("from ")) return Python::Unmarked;
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  }
+  return Python::No;
+}
+
 int program_error(const std::string& path) {
   return is_directory(path) ? EISDIR : access_error(path, X_OK);
 }
@@ -61,8 +83,26 @@ std::string advice_about(const Program& program, const std::string& path, int er
   }
   if (error == EISDIR && access_error(path + "/__main__.py", R_OK) == 0)
     return "; --run-path runs it with Python";
-  const bool plain = is_file(path) && !is_marked_executable(path);
-  return error == EACCES && plain ? "; chmod +x makes it a program" : "";
+  if (error != EACCES || !is_file(path) || is_marked_executable(path)) return "";
+  switch (looks_like_python(path)) {
+    case Python::No:
+      break;
+    case Python::Marked:
+      return "; chmod +x makes it a program, --run-path runs it with Python";
+    case Python::Unmarked:
+      return "; --run-path runs it with Python";
+  }
+  return "; chmod +x makes it a program";
+}
+
+// The first file that an exec would take; empty: there is none.
+std::string executable(const Program& program) {
+  const auto path = environment_variable(program.inherited, "PATH");
+  for (auto& candidate : process::exec_candidates(
+           program.command.front(), path ? std::string_view(*path) : process::kDefaultPath)) {
+    if (program_error(candidate) == 0) return candidate;
+  }
+  return "";
 }
 
 }  // namespace
@@ -103,6 +143,14 @@ std::optional<LaunchError> check_program(const Program& program) {
     named = candidate;
   }
   return LaunchError{result, "exec " + named, advice_about(program, named, result)};
+}
+
+std::string shell_warning(const Program& program) {
+  if (program.python) return "";
+  const std::string path = executable(program);
+  if (!is_file(path) || looks_like_python(path) != Python::Unmarked) return "";
+  return path + " looks like Python but does not begin with #!, so /bin/sh runs it; --run-path " +
+         "runs it with Python";
 }
 
 std::optional<LaunchError> check_launch(const Program& program, int workers) {

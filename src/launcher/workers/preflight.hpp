@@ -33,7 +33,10 @@ struct LaunchError {
 // after "#!", are not looked for.
 [[nodiscard]] std::optional<LaunchError> check_program(const Program& program);
 
-// Both, for all of this node's `workers`.
+// What to tell the user of a program that will run, but hardly as meant; may be empty.
+[[nodiscard]] std::string shell_warning(const Program& program);
+
+// check_program() and check_script(), for all of this node's `workers`.
 [[nodiscard]] std::optional<LaunchError> check_launch(const Program& program, int workers);
 
 }  // namespace drun::launcher

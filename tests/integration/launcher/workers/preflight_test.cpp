@@ -119,6 +119,46 @@ TEST(PreflightTest, AProgramIsLookedUpAsAShellDoes) {
     EXPECT_EQ(trouble_with(each.name, each.path), each.expected) << each.name;
 }
 
+TEST(PreflightTest, APythonProgramWithoutAnExtensionIsShownTheFlagForIt) {
+  const TempDir directory;
+  const std::string denied = ": Permission denied";
+  const struct {
+    const char* name;
+    const char* text;
+    const char* advice;  // if it may not be executed
+    bool warned;         // if it may
+  } cases[] = {
+      {"plain", "\"\"\"Trains.\"\"\"\nimport os\n", "; --run-path runs it with Python", true},
+      {"from", "# trains\n\nfrom os import path", "; --run-path runs it with Python", true},
+      {"marked", "#!/usr/bin/env python3\nimport os\n",
+       "; chmod +x makes it a program, --run-path runs it with Python", false},
+      {"shell", "#!/bin/sh\nimport a.png\n", "; chmod +x makes it a program", false},
+      {"script", "echo hello\n important\n", "; chmod +x makes it a program", false},
+      {"empty", "", "; chmod +x makes it a program", false},
+  };
+  for (const auto& each : cases) {
+    const std::string plain = directory.write(each.name, each.text);
+    EXPECT_EQ(trouble_with(plain, ""), "126 exec " + plain + denied + each.advice);
+    Options options;
+    options.command = {directory.write(std::string(each.name) + "+x", each.text, true)};
+    EXPECT_EQ(!shell_warning(options).empty(), each.warned) << each.name;
+    options.python = true;
+    EXPECT_EQ(shell_warning(options), "");
+  }
+  directory.write("zero", std::string("import os\n\0", 11), true);
+  Options options;
+  options.command = {"zero"};
+  options.inherited = {"PATH=" + directory.path().string()};
+  EXPECT_EQ(shell_warning(options), "");
+  options.command = {"plain+x"};
+  EXPECT_EQ(shell_warning(options),
+            directory.path().string() +
+                "/plain+x looks like Python but does not begin with #!, so /bin/sh runs it; "
+                "--run-path runs it with Python");
+  options.command = {"absent"};
+  EXPECT_EQ(shell_warning(options), "");
+}
+
 TEST(PreflightDeathTest, AFileThatMayNotBeReadIs126) {
   const TempDir directory;
   const std::string script = directory.write("train.py", "");
