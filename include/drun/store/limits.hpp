@@ -13,7 +13,8 @@ struct Limits {
   std::size_t value_bytes = 64 * 1024 * 1024;        // upstream's libuv server: 8 MiB
   std::size_t keys_per_request = 128 * 1024;         // upstream's libuv server: 131,072
   std::size_t request_bytes = std::size_t{1} << 30;  // of one request in all
-  std::size_t connections = 1'000'000;               // the descriptor limit usually comes first
+  std::size_t watches_per_connection = 64;
+  std::size_t connections = 1'000'000;  // the descriptor limit usually comes first
   // All that peers make the server hold: keys, values, waits, watches, sessions, unfinished
   // requests and unread replies.
   std::size_t total_bytes = std::size_t{4} << 30;

@@ -160,4 +160,8 @@ void encode(std::string& out, std::uint64_t request, const Reply& message) {
   encode_frame(out, request, message);
 }
 
+void set_request(std::string& frame, std::uint64_t request) {
+  std::memcpy(frame.data() + sizeof(std::uint32_t), &request, sizeof request);
+}
+
 }  // namespace drun::store::control

@@ -203,5 +203,7 @@ enum class DecodeStatus { Ok, Malformed, UnknownType, TooManyKeys };
 void encode_opening(std::string& out, const Opening& opening = {});
 void encode(std::string& out, std::uint64_t request, const Request& message);
 void encode(std::string& out, std::uint64_t request, const Reply& message);
+// Of an encoded frame, which stays the same otherwise.
+void set_request(std::string& frame, std::uint64_t request);
 
 }  // namespace drun::store::control

@@ -61,14 +61,19 @@ control::Welcome welcome(const Limits& limits, std::uint16_t version) {
           clamp(limits.keys_per_request)};
 }
 
-void append_changes(std::string& out, std::uint64_t watch, std::uint64_t revision,
-                    std::span<const Change> changes) {
+std::string_view encode_changes(std::uint64_t watch, Publication& publication) {
+  std::string& frame = publication.encoded;
+  if (!frame.empty()) {
+    control::set_request(frame, watch);
+    return frame;
+  }
   control::Changes message;
-  message.revision = revision;
-  message.changes.reserve(changes.size());
-  for (const Change& change : changes)
+  message.revision = publication.revision;
+  message.changes.reserve(publication.changes.size());
+  for (const Change& change : publication.changes)
     message.changes.push_back({change.key, change.value});
-  control::encode(out, watch, control::Reply(std::move(message)));
+  control::encode(frame, watch, control::Reply(std::move(message)));
+  return frame;
 }
 
 bool ControlHandler::apply(const control::Frame& frame) {
@@ -235,6 +240,9 @@ bool ControlHandler::reply_snapshot(const control::Watch& request) {
 
 void ControlHandler::operator()(const control::Watch& request) {
   if (!check_key(request.key)) return;
+  const std::size_t most = context_.limits.watches_per_connection;
+  if (KeyTable::watch_count(peer_) >= most)
+    return fail(ErrorCode::Limit, over_limit("too many watches", most));
   KeyTable& table = context_.control_table;
   if (!table.watch(peer_, request_, request.key, request.prefix))
     return fail(ErrorCode::Limit, "the store is full");

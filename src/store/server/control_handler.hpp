@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,9 +20,8 @@ class Peer;
 // The largest value of the length field that this server takes.
 [[nodiscard]] std::size_t longest_frame(const Limits& limits);
 [[nodiscard]] control::Welcome welcome(const Limits& limits, std::uint16_t version);
-// A CHANGES frame.
-void append_changes(std::string& out, std::uint64_t watch, std::uint64_t revision,
-                    std::span<const Change> changes);
+// A CHANGES frame for one of the watches; those for the others differ in nothing but its number.
+[[nodiscard]] std::string_view encode_changes(std::uint64_t watch, Publication& publication);
 
 // Lives for one frame.
 class ControlHandler {

@@ -10,6 +10,8 @@ namespace drun::store {
 namespace {
 
 constexpr const char* kRefusedFirstBytes = "neither a TCPStore client nor a drun agent";
+// Changes from this size on are not copied, if the socket takes them.
+constexpr std::size_t kSentDirectly = 16 * 1024;
 
 }  // namespace
 
@@ -170,13 +172,13 @@ void Peer::on_wait_done(std::uint64_t /*wait*/) {
   if (!feeding_) on_unasked_output();
 }
 
-void Peer::on_changes(std::uint64_t watch, std::uint64_t revision,
-                      std::span<const Change> changes) {
-  std::size_t bytes = 0;
-  for (const Change& change : changes)
-    bytes += change.key.size() + (change.value ? change.value->size() : 0);
-  if (bytes > context_.limits.unread_bytes) return on_overflow();
-  append_changes(output_, watch, revision, changes);
+void Peer::on_changes(std::uint64_t watch, Publication& publication) {
+  // While it is fed nothing is sent: one request may touch all its watches.
+  const std::size_t unread = feeding_ ? output_.size() : 0;
+  if (unread + publication.bytes > context_.limits.unread_bytes) return on_overflow();
+  const std::string_view frame = encode_changes(watch, publication);
+  const std::size_t sent = feeding_ || frame.size() < kSentDirectly ? 0 : send_directly(frame);
+  output_.append(frame.substr(sent));
   if (!feeding_) on_unasked_output();
 }
 

@@ -82,8 +82,7 @@ class Peer : public TableClient, public SessionHolder {
   }
 
   void on_wait_done(std::uint64_t wait) override;
-  void on_changes(std::uint64_t watch, std::uint64_t revision,
-                  std::span<const Change> changes) override;
+  void on_changes(std::uint64_t watch, Publication& publication) override;
   void on_session_ended(control::EndReason reason) override;
 
  protected:

@@ -101,6 +101,9 @@ class KeyTable {
   [[nodiscard]] bool watch(TableClient& client, std::uint64_t watch, std::string_view key,
                            bool prefix);
   [[nodiscard]] static bool is_watching(const TableClient& client, std::uint64_t watch);
+  [[nodiscard]] static std::size_t watch_count(const TableClient& client) {
+    return client.watches_.size();
+  }
   void unwatch(TableClient& client, std::uint64_t watch);
 
   // Forgets the waits and watches of a client.
@@ -137,6 +140,8 @@ class KeyTable {
     SessionId owner = kNoSession;
   };
   using Item = KeyMap<Entry>::value_type;
+  using WatchedPrefixes = std::map<std::string, WatchList, std::less<>>;
+  using WatchedPrefix = WatchedPrefixes::value_type;
 
   void set_owner(Item& item, SessionId owner);
   void erase(KeyMap<Entry>::iterator it);
@@ -146,14 +151,16 @@ class KeyTable {
     if (watch_count_ > 0) changed_.emplace_back(key);
   }
   void tell_watches();
+  void tell(const WatchList& watches, std::span<const Change> changes) const;
   template <typename Map>
   static std::pair<const std::string, WatchList>& list_of(Map& watches, std::string_view key);
   template <typename Map>
   static void erase_list(Map& watches, std::string_view key) {
     watches.erase(watches.find(key));
   }
-  template <typename Visit>
-  void for_each_watch(std::string_view key, Visit visit);
+  [[nodiscard]] std::vector<const WatchedPrefix*> watched_prefixes(std::string_view key) const;
+  void tell_of_one(const Change& change) const;
+  void tell_of_many() const;
   [[nodiscard]] Change current(std::string_view key) const;
 
   WaitRecord& new_wait(TableClient& client, std::uint64_t id);
@@ -176,7 +183,7 @@ class KeyTable {
   KeyMap<WaiterList> waiters_;  // no list is empty
   WaiterList spare_waiters_;    // for the next ones
   KeyMap<WatchList> exact_watches_;
-  std::map<std::string, WatchList, std::less<>> prefix_watches_;
+  WatchedPrefixes prefix_watches_;
   std::vector<std::string> changed_;  // watched keys, since the last publish()
   bool is_changed_ = false;
   std::uint64_t revision_ = 0;

@@ -61,7 +61,14 @@ struct WatchRecord {
   bool prefix = false;
   std::pair<const std::string, WatchList>* list = nullptr;
   WatchList::iterator position;
-  std::vector<Change> pending;  // of the publication under way
+};
+
+// What one request changed under the watches of one key or prefix.
+struct Publication {
+  std::uint64_t revision = 0;
+  std::span<const Change> changes;
+  std::size_t bytes = 0;  // keys and values
+  std::string encoded;    // the watchers' own: empty at first, the same for all of them
 };
 
 // The callbacks must not call the table.
@@ -76,8 +83,7 @@ class TableClient {
   // The wait that was registered as `wait` is over: all its keys are there.
   virtual void on_wait_done(std::uint64_t wait) = 0;
   // What one request changed under a watch; the views die with the call.
-  virtual void on_changes(std::uint64_t watch, std::uint64_t revision,
-                          std::span<const Change> changes) = 0;
+  virtual void on_changes(std::uint64_t watch, Publication& publication) = 0;
   // Sends what is to be sent to it and then `bytes`, as far as that is possible at once; how many
   // of `bytes` went, so that they need not be copied.
   virtual std::size_t send_now([[maybe_unused]] std::string_view bytes) { return 0; }

@@ -1,7 +1,11 @@
 // The watches of the key table: who is told of which change.
+#include <algorithm>
 #include <cassert>
 #include <iterator>
+#include <numeric>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "store/table/table.hpp"
 
@@ -49,47 +53,83 @@ void KeyTable::unregister(WatchRecord& watch) {
   erase_list(prefix_watches_, key);
 }
 
-// Prefixes are few, one for each leader: each is looked at. None of those behind the key in the
-// order of bytes can be its beginning.
-template <typename Visit>
-void KeyTable::for_each_watch(std::string_view key, Visit visit) {
-  if (!exact_watches_.empty()) {
-    if (const auto it = exact_watches_.find(key); it != exact_watches_.end())
-      for (WatchRecord* watch : it->second)
-        visit(*watch);
+// From the shortest to the longest. Of the prefixes up to a text in the order of bytes the last is
+// either its beginning, or shares with it all that any of the others can.
+std::vector<const KeyTable::WatchedPrefix*> KeyTable::watched_prefixes(std::string_view key) const {
+  std::vector<const WatchedPrefix*> found;
+  for (std::string_view rest = key;;) {
+    auto it = prefix_watches_.upper_bound(rest);
+    if (it == prefix_watches_.begin()) break;
+    --it;
+    const std::string_view prefix = it->first;
+    if (rest.starts_with(prefix)) {
+      found.push_back(&*it);
+      if (prefix.empty()) break;
+      rest = rest.substr(0, prefix.size() - 1);
+    } else {
+      const auto differs = std::ranges::mismatch(rest, prefix).in1;
+      rest = rest.substr(0, static_cast<std::size_t>(differs - rest.begin()));
+    }
   }
-  const auto end = prefix_watches_.upper_bound(key);
-  for (auto it = prefix_watches_.begin(); it != end; ++it) {
-    if (!key.starts_with(it->first)) continue;
-    for (WatchRecord* watch : it->second)
-      visit(*watch);
-  }
+  std::ranges::reverse(found);
+  return found;
+}
+
+void KeyTable::tell(const WatchList& watches, std::span<const Change> changes) const {
+  Publication publication{revision_, changes, 0, {}};
+  for (const Change& change : changes)
+    publication.bytes += change.key.size() + (change.value ? change.value->size() : 0);
+  for (const WatchRecord* watch : watches)
+    watch->client->on_changes(watch->id, publication);
 }
 
 void KeyTable::tell_watches() {
   if (changed_.size() == 1) {
-    const Change change = current(changed_.front());
-    for_each_watch(change.key, [&](WatchRecord& watch) {
-      watch.client->on_changes(watch.id, revision_, {&change, 1});
-    });
-    changed_.clear();
-    return;
-  }
-  KeySet seen;
-  std::vector<WatchRecord*> touched;
-  for (const std::string& key : changed_) {
-    if (!seen.insert(key).second) continue;
-    const Change change = current(key);
-    for_each_watch(key, [&](WatchRecord& watch) {
-      if (watch.pending.empty()) touched.push_back(&watch);
-      watch.pending.push_back(change);
-    });
-  }
-  for (WatchRecord* watch : touched) {
-    watch->client->on_changes(watch->id, revision_, watch->pending);
-    std::vector<Change>().swap(watch->pending);
+    tell_of_one(current(changed_.front()));
+  } else {
+    tell_of_many();
   }
   changed_.clear();
+}
+
+void KeyTable::tell_of_one(const Change& change) const {
+  if (const auto it = exact_watches_.find(change.key); it != exact_watches_.end())
+    tell(it->second, {&change, 1});
+  for (const WatchedPrefix* watched : watched_prefixes(change.key))
+    tell(watched->second, {&change, 1});
+}
+
+// One prefix after the other: what is gathered is never more than the changes, however many
+// prefixes cover them.
+void KeyTable::tell_of_many() const {
+  std::vector<Change> changes;
+  KeySet seen;
+  for (const std::string& key : changed_)
+    if (seen.insert(key).second) changes.push_back(current(key));
+  std::vector<std::size_t> sorted(changes.size());
+  std::iota(sorted.begin(), sorted.end(), std::size_t{0});
+  const auto key_of = [&](std::size_t index) { return changes[index].key; };
+  std::ranges::sort(sorted, {}, key_of);
+
+  std::unordered_set<const WatchedPrefix*> told;
+  std::vector<std::size_t> covered;
+  std::vector<Change> gathered;
+  for (const Change& change : changes) {
+    if (const auto it = exact_watches_.find(change.key); it != exact_watches_.end())
+      tell(it->second, {&change, 1});
+    for (const WatchedPrefix* watched : watched_prefixes(change.key)) {
+      if (!told.insert(watched).second) continue;
+      auto place = std::ranges::lower_bound(sorted, watched->first, {}, key_of);
+      covered.clear();
+      for (; place != sorted.end() && key_of(*place).starts_with(watched->first); ++place)
+        covered.push_back(*place);
+      std::ranges::sort(covered);
+      gathered.clear();
+      for (const std::size_t index : covered)
+        gathered.push_back(changes[index]);
+      tell(watched->second, gathered);
+    }
+  }
 }
 
 }  // namespace drun::store

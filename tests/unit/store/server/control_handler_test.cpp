@@ -325,6 +325,7 @@ TEST_F(ControlHandlerTest, TcpStoreRequestsAndSessionEndsAreSeenToo) {
 }
 
 TEST_F(ControlHandlerTest, AKeyFindsThePrefixesOfEveryLengthThatItHas) {
+  world.limits.watches_per_connection = 3000;
   (void)client.answers();
   const std::string key(1000, 'k');
   for (std::size_t length = 0; length <= key.size(); ++length) {
@@ -351,6 +352,7 @@ TEST_F(ControlHandlerTest, AKeyFindsThePrefixesOfEveryLengthThatItHas) {
 TEST_F(ControlHandlerTest, TenThousandWatchesAreToldOfTheirKeysAlone) {
   constexpr int kClients = 100;
   constexpr int kEach = 100;
+  world.limits.watches_per_connection = kEach;
   const std::size_t before = world.budget.used();
   std::vector<std::unique_ptr<Client>> clients;
   for (int c = 0; c < kClients; ++c) {
@@ -402,6 +404,56 @@ TEST_F(ControlHandlerTest, AChangeBeyondTheUnreadLimitDropsItsWatcher) {
   writer.call<Committed>(2, Transaction{{}, {{"a", text, false}, {"b", text, false}}});
   EXPECT_TRUE(watcher.is_closed());
   EXPECT_EQ(watcher.take(), "");
+}
+
+// It is told while it is fed, when nothing can be sent.
+TEST_F(ControlHandlerTest, OneWriteToManyWatchesOfItsOwnStaysWithinTheUnreadLimit) {
+  Limits limits;
+  limits.unread_bytes = 5000;
+  PeerWorld small(limits);
+  Client both(small);
+  (void)both.take();
+  for (std::uint64_t id = 1; id <= 10; ++id)
+    both.call<Snapshot>(id, Watch{"k", false});
+  std::string bytes;
+  encode(bytes, 11, Request(put("k", std::string(1000, 'v'))));
+  both.send(bytes);
+  EXPECT_TRUE(both.is_closed());
+  EXPECT_LE(both.output().size(), limits.unread_bytes + 100);
+}
+
+TEST_F(ControlHandlerTest, AConnectionsWatchesAreLimited) {
+  world.limits.watches_per_connection = 2;
+  client.call<Snapshot>(1, Watch{"a", false});
+  client.call<Snapshot>(2, Watch{"a", false});
+  EXPECT_EQ(client.error(3, Watch{"a", false}), ErrorCode::Limit);
+  EXPECT_EQ(world.job.counts().watches, 2U);
+  other.call<Snapshot>(1, Watch{"a", false});
+  client.call<Done>(4, Unwatch{1});
+  client.call<Snapshot>(5, Watch{"", true});
+}
+
+TEST_F(ControlHandlerTest, OneRequestsChangesComeInItsOrderWhicheverPrefixCoversThem) {
+  client.call<Snapshot>(1, Watch{"", true});
+  client.call<Snapshot>(2, Watch{"a/", true});
+  other.call<Snapshot>(3, Watch{"a/", true});
+  TestPeer torch(world);
+  std::string bytes(tcpstore::kHandshake);
+  tcpstore::Request request;
+  request.op = tcpstore::Op::MultiSet;
+  request.keys = {"a/2", "b", "a/1", "a", "a/2"};
+  request.values = {"old", "2", "3", "4", "5"};
+  tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, request);
+  torch.send(bytes);
+  const std::vector<Answer> told = client.answers();
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0].first, 1U);
+  EXPECT_THAT(std::get<Changes>(told[0].second).changes,
+              ElementsAre(Entry{"a/2", "5"}, Entry{"b", "2"}, Entry{"a/1", "3"}, Entry{"a", "4"}));
+  EXPECT_EQ(told[1].first, 2U);
+  EXPECT_THAT(std::get<Changes>(told[1].second).changes,
+              ElementsAre(Entry{"a/2", "5"}, Entry{"a/1", "3"}));
+  EXPECT_THAT(other.only<Changes>(3).changes, ElementsAre(Entry{"a/2", "5"}, Entry{"a/1", "3"}));
 }
 
 TEST_F(ControlHandlerTest, AWatcherThatLeftIsForgotten) {

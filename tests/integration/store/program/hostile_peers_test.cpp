@@ -1,0 +1,101 @@
+// drun-store among hostile peers: what they ask for takes no more memory than docs/store.md says.
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+#include "support/places.hpp"
+#include "support/raw_connection.hpp"
+
+namespace drun::store {
+namespace {
+
+using test::ControlConnection;
+using test::DrunProcess;
+using test::RawConnection;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+// What the program takes besides what peers make it hold, also under a sanitizer.
+constexpr std::size_t kProgram = 300 * kMiB;
+
+// A drun-store that takes 64 MiB of keys, and lets a peer leave 32 MiB unread.
+class SmallStore {
+ public:
+  SmallStore()
+      : process_(test::Launch{{places::program("drun-store"), "--bind", "127.0.0.1", "--port", "0",
+                               "--max-total", "64M", "--max-value", "4M", "--max-unread", "32M"},
+                              {},
+                              {}}) {
+    EXPECT_TRUE(process_.wait_for_out("\n")) << process_.err();
+    endpoint_ = parse_endpoint(process_.out().substr(0, process_.out().find('\n')), 0).value();
+  }
+  [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
+  // The most that it has had.
+  [[nodiscard]] std::size_t peak_memory() {
+    std::ifstream status("/proc/" + std::to_string(process_.pid()) + "/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("VmHWM:")) return std::stoul(line.substr(6)) * 1024;
+    ADD_FAILURE() << "it is gone";
+    return 0;
+  }
+  // Answers somebody who does nothing bad.
+  void expect_service() {
+    ControlConnection other(endpoint_);
+    EXPECT_GT(other.counter("connections"), 0U);
+  }
+
+ private:
+  DrunProcess process_;
+  Endpoint endpoint_;
+};
+
+std::string opening() {
+  std::string bytes;
+  control::encode_opening(bytes);
+  return bytes;
+}
+
+TEST(HostilePeersTest, ManyWatchesOfOneKeyAndOneWrite) {
+  SmallStore store;
+  std::string bytes = opening();
+  std::uint64_t id = 1;
+  for (; id <= 1000; ++id)
+    control::encode(bytes, id, control::Request(control::Watch{"k", false}));
+  const std::string value(2 * kMiB, 'v');
+  control::encode(bytes, id, control::Request(control::Transaction{{}, {{"k", value, false}}}));
+  RawConnection peer(store.endpoint());
+  peer.send(bytes);
+  EXPECT_TRUE(peer.is_closed_by_peer()) << "2 MiB for each of 64 watches are more than 32 MiB";
+  store.expect_service();
+  EXPECT_LT(store.peak_memory(), (64 + 32) * kMiB + kProgram) << "of two gigabytes";
+}
+
+TEST(HostilePeersTest, ManyWatchesOfAllKeysAndManyWrites) {
+  SmallStore store;
+  const std::string greeting = opening();
+  std::vector<RawConnection> watchers;
+  for (int i = 0; i < 20; ++i) {
+    std::string bytes = greeting;
+    for (std::uint64_t id = 1; id <= 1000; ++id)
+      control::encode(bytes, id, control::Request(control::Watch{"", true}));
+    watchers.emplace_back(store.endpoint()).send(bytes);
+  }
+  store.expect_service();
+  std::vector<std::string> keys;
+  for (int i = 0; i < 30'000; ++i)
+    keys.push_back(std::to_string(i));
+  control::Transaction all;
+  for (const std::string& key : keys)
+    all.writes.push_back({key, "", false});
+  ControlConnection writer(store.endpoint());
+  (void)writer.call<control::Committed>(1, all);
+  store.expect_service();
+  EXPECT_LT(store.peak_memory(), (64 + 32) * kMiB + kProgram) << "of ten gigabytes";
+}
+
+}  // namespace
+}  // namespace drun::store
