@@ -1,0 +1,105 @@
+"""scripts/mutants: which lines it changes and how, and a run in a tree of its own.
+
+usage: mutants_script_test.py SCRIPTS (the folder)
+"""
+import importlib.machinery
+import importlib.util
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPTS = pathlib.Path(sys.argv.pop(1))
+sys.dont_write_bytecode = True
+LOADER = importlib.machinery.SourceFileLoader("mutants", str(SCRIPTS / "mutants"))
+mutants = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutants", LOADER))
+LOADER.exec_module(mutants)
+
+PRESETS = """{ "version": 6, "configurePresets": [
+  { "name": "dev", "generator": "Ninja", "binaryDir": "${sourceDir}/build/dev" } ] }
+"""
+LIST = """cmake_minimum_required(VERSION 3.25)
+project(tree LANGUAGES CXX)
+enable_testing()
+add_executable(sum_test src/sum.cpp)
+add_custom_target(tests_unit DEPENDS sum_test)
+add_test(NAME unit.sum COMMAND sum_test)
+set_tests_properties(unit.sum PROPERTIES LABELS unit)
+"""
+# Three places: a statement and a condition that the test looks at, and a statement that nobody misses.
+PROGRAM = """#include <cstddef>
+#include <vector>
+static int spare = 0;
+static int sum(const std::vector<int>& numbers) {
+  int result = 0;
+  for (const int number : numbers) {
+    result += number;
+  }
+  spare = result;
+  if (numbers.empty()) return -1;
+  return result;
+}
+int main() {
+  return sum({1, 2}) == 3 ? 0 : 1;
+}
+"""
+
+
+def changes(line, before="  f();", after="  g();"):
+    return [what for _, what in mutants.changes_of(line, before, after)]
+
+
+class Changes(unittest.TestCase):
+    def test_conditions(self):
+        self.assertEqual(changes("  if (a < b && c) {"),
+                         ["a < b && c  ->  !(a < b && c)", "a < b && c  ->  a <= b && c", "a < b && c  ->  a < b || c"])
+        self.assertEqual(changes("  } else if (left + 1 == right) {"),
+                         ["left + 1 == right  ->  !(left + 1 == right)", "left + 1 == right  ->  left + 1 != right",
+                          "left + 1 == right  ->  left == right"])
+        self.assertEqual(changes("  if (x) return;"), ["x  ->  !(x)"])
+
+    def test_what_declares_or_goes_on_elsewhere_is_left_alone(self):
+        for line in ("  if (const auto found = map.find(key)) {", "  if (auto n = f(); n > 0) {", "  if (a &&",
+                     "  return f(a < b,", "  const int x = 1;", "  int x;", "  return a;", "  case 1:", "  // x();",
+                     "  constexpr int kX = 1;", "  std::string text;", "  using A = B;", "  auto x = f();"):
+            self.assertEqual(changes(line), [], line)
+
+    def test_statements(self):
+        for line in ("  x = 1;", "  list_.clear();", "  ++count_;", "  a->b.c(d, e);", "  total += n;", "  n--;"):
+            self.assertEqual(changes(line), ["without  " + line.strip()], line)
+        self.assertEqual(changes("  b, c);", before="  f(a,"), [])
+        self.assertEqual(changes("  x = 1;", before="  y = z +"), [])
+        self.assertEqual(changes("    x = 1;", after="  else"), [], "the else would get another if")
+
+    def test_what_is_written_keeps_the_original(self):
+        (line, _), *_ = mutants.changes_of("  if (a < b) return;", "", "")
+        self.assertEqual(line, "  if (mutant(@) ? (!(a < b)) : (a < b)) return;")
+        (line, _), = mutants.changes_of("  x = 1;", "", "")
+        self.assertEqual(line, "  if (!mutant(@)) { x = 1; }")
+
+
+class Run(unittest.TestCase):
+    def test_names_the_survivor_and_who_killed_the_others(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch).resolve()
+            for path, text in {"CMakePresets.json": PRESETS, "CMakeLists.txt": LIST, "src/sum.cpp": PROGRAM,
+                               ".gitignore": "build/\n"}.items():
+                (root / path).parent.mkdir(exist_ok=True)
+                (root / path).write_text(text, encoding="utf-8")
+            (root / "scripts").mkdir()
+            shutil.copy(SCRIPTS / "mutants", root / "scripts/mutants")
+            subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+            done = subprocess.run([root / "scripts/mutants", "--labels", "unit", root / "src"], cwd=root, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("src/sum.cpp:7: without  result += number;\n      killed by unit.sum", done.stdout)
+            self.assertIn("numbers.empty()  ->  !(numbers.empty())\n      killed by unit.sum", done.stdout)
+            self.assertIn("src/sum.cpp:9: without  spare = result;\n      SURVIVES", done.stdout)
+            self.assertIn("2 of 3 killed\nsurvives: ", done.stdout)
+            self.assertEqual((root / "src/sum.cpp").read_text(encoding="utf-8"), PROGRAM)
+
+
+if __name__ == "__main__":
+    unittest.main()
