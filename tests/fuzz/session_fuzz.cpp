@@ -37,6 +37,7 @@ Limits chosen_limits(std::uint8_t options) {
   limits.keys_per_request = roomy ? 100 : 8;
   limits.request_bytes = roomy ? 10'000 : 300;
   limits.total_bytes = roomy ? 100'000 : 3000;
+  limits.reserved_bytes = roomy ? 5000 : 1000;
   limits.unread_bytes = roomy ? 50'000 : 500;
   return limits;
 }
@@ -44,7 +45,8 @@ Limits chosen_limits(std::uint8_t options) {
 // What one feed may add to the output beyond the mark at which a peer is paused: one reply and what
 // its items take besides their bytes.
 std::size_t longest_reply(const Limits& limits) {
-  return limits.unread_bytes + 16 * (limits.keys_per_request + limits.total_bytes / 128) + 1000;
+  return limits.unread_bytes +
+         16 * (limits.keys_per_request + (limits.total_bytes + limits.reserved_bytes) / 128) + 1000;
 }
 
 class Server {
@@ -60,7 +62,8 @@ class Server {
     require(world.budget.used() == world.job.count_held_bytes() +
                                        world.sessions.size() * store::Sessions::kOverheadBytes,
             "what is held is what was counted");
-    require(world.budget.used() <= world.limits.total_bytes, "no more is held than the limit");
+    require(world.budget.used() <= world.limits.total_bytes + world.limits.reserved_bytes,
+            "no more is held than the limit");
   }
 
   PeerWorld world;

@@ -11,7 +11,8 @@ namespace drun::test {
 
 // Everything that peers share.
 struct PeerWorld {
-  explicit PeerWorld(store::Limits chosen = {}) : limits(chosen), budget(chosen.total_bytes) {}
+  explicit PeerWorld(store::Limits chosen = {})
+      : limits(chosen), budget(chosen.total_bytes, chosen.reserved_bytes) {}
 
   static store::control::Token next_token() {
     static std::uint8_t last = 0;

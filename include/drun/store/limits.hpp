@@ -18,6 +18,9 @@ struct Limits {
   // All that peers make the server hold: keys, values, waits, watches, sessions, unfinished
   // requests and unread replies.
   std::size_t total_bytes = std::size_t{4} << 30;
+  // As much again is for the control protocol alone: TCPStore peers that fill the store do not stop
+  // the rendezvous.
+  std::size_t reserved_bytes = std::size_t{1} << 30;
   // Replies and events that one peer has not read. A peer over it is dropped.
   std::size_t unread_bytes = 256 * 1024 * 1024;
   // A peer with replies waiting that reads nothing for this long is dropped.

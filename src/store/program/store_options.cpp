@@ -147,6 +147,7 @@ void check_limits(const cli::GivenFlags& flags, Limits& limits) {
   if (limits.total_bytes < limits.value_bytes && flags.find("max-total") != nullptr &&
       longest_given)
     too_much("--max-total", limits.total_bytes, "the store could not hold one");
+  limits.reserved_bytes = limits.total_bytes / 4;
   // COMPARE_SET has two values.
   limits.request_bytes = std::max(limits.request_bytes, 2 * limits.value_bytes + keys);
 }

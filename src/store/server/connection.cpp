@@ -223,10 +223,17 @@ void Connection::settle() {
   if (is_dead()) return;
   if (unsent() > limits_.unread_bytes) return drop("does not read its replies");
   const std::size_t kept = input_.capacity() + unsent();
-  if (kept > charged_ && !budget_.fits(kept - charged_)) return drop("the store is full");
+  if (kept > charged_ && !has_room(kept - charged_)) return drop("the store is full");
   budget_.give_back(charged_);
   budget_.take(kept);
   charged_ = kept;
+}
+
+bool Connection::has_room(std::size_t bytes) {
+  if (budget_.fits(bytes)) return true;
+  if (!is_control()) return false;
+  const Budget::WithReserve reserve(budget_);
+  return budget_.fits(bytes);
 }
 
 // Closing with unread input resets the connection, and the peer may lose what was sent before. So

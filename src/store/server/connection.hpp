@@ -86,6 +86,7 @@ class Connection final : public EventSource, public Peer {
   void take(std::string_view bytes, Time now);
   void write(Time now);
   void settle();
+  [[nodiscard]] bool has_room(std::size_t bytes);
   void begin_lingering(Time now);
   bool discard_input();
 

@@ -161,6 +161,7 @@ Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Time now) {
       break;
   }
   ++context_.counters.requests;
+  const Budget::WithReserve reserve(context_.budget);
   ControlHandler requests(context_, *this, session_, now, output_);
   if (!requests.apply(found.frame)) return close("malformed frame");
   fed.consumed += found.size;

@@ -255,6 +255,44 @@ TEST(ServerLimitsTest, AHugeAnnouncedLengthTakesNoMemory) {
   EXPECT_EQ(other.get("there"), "1");
 }
 
+// Their port has a table of its own; the memory is the same.
+TEST(ServerLimitsTest, WorkersThatFillTheStoreDoNotStopTheRendezvous) {
+  Limits limits;
+  limits.total_bytes = 8 << 20;
+  limits.reserved_bytes = 2 << 20;
+  Server server(limits);
+  const Endpoint job = server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Job).value();
+  const Endpoint workers = server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Workers).value();
+  std::thread thread([&] { server.run(); });
+  testing::internal::CaptureStderr();
+  {
+    ControlConnection agent(job);
+    agent.call<control::Session>(1, control::OpenSession{60'000, 0});
+    // The last of them opens with a value that has no room: what is left is less than it takes.
+    for (std::size_t value = std::size_t{4} << 20; value > 0; value /= 2) {
+      for (int i = 0; i < 4; ++i) {
+        TcpStoreConnection worker(workers);
+        worker.set("w" + std::to_string(value) + "/" + std::to_string(i), std::string(value, 'v'));
+        worker.send("\7");
+        (void)worker.receive(8);
+      }
+    }
+    EXPECT_GT(agent.counter("bytes"), limits.total_bytes - 1000);
+    control::Transaction put;
+    const std::string document(1 << 20, 'd');
+    put.writes = {{"member", document, true}};
+    agent.call<control::Committed>(2, put);
+    ControlConnection other(job);
+    other.call<control::Session>(1, control::OpenSession{60'000, 0});
+    EXPECT_EQ(other.call<control::Snapshot>(2, control::Watch{"member", false}).entries.size(), 1U);
+    put.writes = {{"member/2", document, true}};
+    EXPECT_EQ(agent.call<control::Error>(3, put).code, control::ErrorCode::Limit);
+  }
+  server.stop();
+  thread.join();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("the store is full"));
+}
+
 TEST(ServerLimitsTest, WhatIsTooLongClosesThatConnectionAlone) {
   Limits limits;
   limits.key_bytes = 100;

@@ -214,6 +214,7 @@ TEST_F(ControlHandlerTest, LimitsAreExactAndChangeNothing) {
 TEST_F(ControlHandlerTest, AFullStoreRefusesWholeTransactions) {
   Limits limits;
   limits.total_bytes = 3 * (KeyTable::kOverheadBytes + 2);
+  limits.reserved_bytes = 0;
   PeerWorld small(limits);
   Client writer(small);
   EXPECT_EQ(writer.error(1, Transaction{{}, {{"a", "1"}, {"b", "1"}, {"c", "1"}, {"d", ""}}}),
@@ -224,6 +225,37 @@ TEST_F(ControlHandlerTest, AFullStoreRefusesWholeTransactions) {
   EXPECT_EQ(writer.error(4, OpenSession{500, 0}), ErrorCode::Limit);
   writer.call<Committed>(5, remove("a"));
   writer.call<Snapshot>(6, Watch{"", true});
+}
+
+TEST_F(ControlHandlerTest, WhenOthersHaveFilledTheStoreTheRendezvousGoesOn) {
+  Limits limits;
+  limits.total_bytes = 1000;
+  limits.reserved_bytes = 2000;
+  PeerWorld full(limits);
+  const auto set = [](std::string_view key, std::string_view value) {
+    std::string bytes;
+    tcpstore::Request request;
+    request.op = tcpstore::Op::Set;
+    request.key = key;
+    request.value = value;
+    tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, request);
+    return bytes;
+  };
+  TestPeer worker(full, full.worker_context);
+  TestPeer torch(full);
+  worker.send(tcpstore::kHandshake);
+  torch.send(tcpstore::kHandshake);
+  EXPECT_TRUE(worker.send(set("k", std::string(1000 - KeyTable::kOverheadBytes - 1, 'v'))));
+  EXPECT_FALSE(torch.send(set("k", "")));
+
+  Client agent(full);
+  (void)agent.take();
+  agent.call<Session>(1, OpenSession{1000, 0});
+  agent.call<Snapshot>(2, Watch{"round", false});
+  agent.call<Committed>(3, put("member", std::string(500, 'm'), true));
+  EXPECT_EQ(agent.error(4, put("more", std::string(2000, 'm'))), ErrorCode::Limit)
+      << "it is bounded too";
+  EXPECT_FALSE(worker.send(set("k2", ""))) << "what it has taken is no room for others";
 }
 
 TEST_F(ControlHandlerTest, ARepliesLengthIsBounded) {
