@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <system_error>
 #include <utility>
 
@@ -30,6 +32,9 @@ using std::chrono::milliseconds;
 // take. If it is still there afterwards, it hangs or somebody has stopped it, and this process goes
 // on with the killing.
 constexpr milliseconds kEndLimit = kLongestKilling + milliseconds(1000);
+
+// Of so many workers that wait to be sent, one looks whether the guardian can take more.
+constexpr std::size_t kSpawnsPerLook = 8;
 
 [[noreturn]] void throw_errno(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -56,6 +61,21 @@ struct SocketPair {
   FileDescriptor mine;
   FileDescriptor theirs;
 };
+
+// A worker has up to three descriptors on their way through the guardian, which needs some for
+// itself.
+std::size_t spawn_window(const GuardianOptions& options) {
+  constexpr rlim_t kMost = 32;
+  constexpr rlim_t kOwnDescriptors = 24;
+  rlimit limit{};
+  if (options.open_files) {
+    limit = *options.open_files;
+  } else if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return 1;
+  }
+  if (limit.rlim_cur <= kOwnDescriptors) return 1;
+  return std::clamp<rlim_t>((limit.rlim_cur - kOwnDescriptors) / 3, 1, kMost);
+}
 
 std::optional<ExitStatus> wait_for(pid_t child) {
   int status = 0;
@@ -101,15 +121,26 @@ std::string describe(const GuardianLost& lost) {
 }
 
 struct Guardian::Impl {
+  // A worker that the guardian has not been told of.
+  struct Outgoing {
+    WorkerId id = 0;
+    std::string message;
+    std::vector<FileDescriptor> descriptors;
+  };
+
   Impl(FileDescriptor command_socket, FileDescriptor watchdog_socket, pid_t watchdog_pid,
        bool sole_parent, GuardianOptions start_options)
       : commands(std::move(command_socket)),
         watchdog(std::move(watchdog_socket)),
         watchdog_process(watchdog_pid),
         only_children(sole_parent),
-        options(std::move(start_options)) {
+        options(std::move(start_options)),
+        most_unanswered(spawn_window(options)) {
     events.reset(::epoll_create1(EPOLL_CLOEXEC));
     if (!events) throw_errno("start the guardian: epoll_create1");
+    wake.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake) throw_errno("start the guardian: eventfd");
+    watch(EPOLL_CTL_ADD, wake.get(), EPOLLIN);
     watch(EPOLL_CTL_ADD, commands.fd(), EPOLLIN);
     watch(EPOLL_CTL_ADD, watchdog.get(), EPOLLIN);
   }
@@ -124,6 +155,10 @@ struct Guardian::Impl {
   }
   void await_hello();
   void send(std::string message, std::vector<FileDescriptor> descriptors = {});
+  void send_spawns();
+  void cancel_spawns();
+  void wake_receiver();
+  void on_event(GuardianEvent event);
   void flush();
   void read_commands();
   void read_watchdog();
@@ -134,16 +169,23 @@ struct Guardian::Impl {
   Channel commands;
   FileDescriptor watchdog;
   FileDescriptor events;  // epoll: everything that receive() must look at
+  FileDescriptor wake;    // eventfd: `received` holds something
   pid_t watchdog_process;
   pid_t guardian_process = 0;
   // This process had no children before, so all it ever gets are the job's.
   bool only_children;
   GuardianOptions options;
+  // The guardian always reads what it is sent, so it is sent no more workers at a time than it can
+  // open descriptors for. The rest waits here.
+  std::deque<Outgoing> spawns;
+  std::size_t unanswered = 0;
+  std::size_t most_unanswered;
   bool guardian_gone = false;
   bool watchdog_gone = false;
   bool watchdog_did_its_work = false;
   bool lost_told = false;
   bool watches_write = false;
+  bool woken = false;                         // `wake` is readable
   GuardianLost lost{{0, SIGKILL, false}, 0};  // the event to report when it is
   std::vector<GuardianEvent> received;        // for the next receive()
 };
@@ -159,6 +201,39 @@ void Guardian::Impl::send(std::string message, std::vector<FileDescriptor> descr
   if (guardian_gone) return;
   commands.send(std::move(message), std::move(descriptors));
   flush();
+}
+
+void Guardian::Impl::send_spawns() {
+  while (!spawns.empty() && unanswered < most_unanswered) {
+    ++unanswered;
+    Outgoing next = std::move(spawns.front());
+    spawns.pop_front();
+    send(std::move(next.message), std::move(next.descriptors));
+  }
+}
+
+// What was read outside receive() is there for it.
+void Guardian::Impl::wake_receiver() {
+  if (!received.empty() && !std::exchange(woken, true)) ::eventfd_write(wake.get(), 1);
+}
+
+void Guardian::Impl::cancel_spawns() {
+  for (const auto& each : std::exchange(spawns, {})) {
+    SpawnFailed failed;
+    failed.id = each.id;
+    failed.error = ECANCELED;
+    failed.attempted = kStartCancelled;
+    received.emplace_back(std::move(failed));
+  }
+}
+
+void Guardian::Impl::on_event(GuardianEvent event) {
+  const bool answer =
+      std::holds_alternative<Spawned>(event) || std::holds_alternative<SpawnFailed>(event);
+  if (answer && unanswered > 0) --unanswered;
+  // Whatever is not answered by then hangs: its descriptors are the guardian's loss.
+  if (std::holds_alternative<Stopped>(event)) unanswered = 0;
+  received.push_back(std::move(event));
 }
 
 // A failed write needs no handling: the end of the stream will be read as well, and that is
@@ -177,7 +252,7 @@ void Guardian::Impl::read_commands() {
       if (frame->type == wire::Type::Hello)
         guardian_process = wire::Reader(frame->payload).number<wire::HelloBody>().pid;
       else if (auto event = wire::decode_event(frame->type, frame->payload))
-        received.push_back(std::move(*event));
+        on_event(std::move(*event));
     }
     if (result == Channel::Fill::Empty) return;
     if (result != Channel::Fill::Closed) continue;
@@ -266,8 +341,11 @@ int Guardian::fd() const {
 }
 
 std::vector<GuardianEvent> Guardian::receive() {
+  eventfd_t ignored = 0;
+  if (std::exchange(impl_->woken, false)) ::eventfd_read(impl_->wake.get(), &ignored);
   if (!impl_->guardian_gone) impl_->flush();
   impl_->read_commands();
+  impl_->send_spawns();
   if (!impl_->watchdog_gone) impl_->read_watchdog();
   const bool killed_all = impl_->watchdog_gone || impl_->watchdog_did_its_work;
   auto result = std::exchange(impl_->received, {});
@@ -284,11 +362,18 @@ void Guardian::share_environment(const std::vector<std::string>& environment) {
 }
 
 void Guardian::spawn(SpawnRequest request) {
-  std::string message = wire::encode(request);
-  std::vector<FileDescriptor> descriptors;
+  Impl::Outgoing outgoing;
+  outgoing.id = request.id;
+  outgoing.message = wire::encode(request);
   for (auto* stream : {&request.standard_input, &request.standard_output, &request.standard_error})
-    if (stream->valid()) descriptors.push_back(std::move(*stream));
-  impl_->send(std::move(message), std::move(descriptors));
+    if (stream->valid()) outgoing.descriptors.push_back(std::move(*stream));
+  impl_->spawns.push_back(std::move(outgoing));
+  impl_->send_spawns();
+  // The guardian should not run out of work while the caller prepares more.
+  if (impl_->spawns.size() % kSpawnsPerLook != kSpawnsPerLook - 1) return;
+  impl_->read_commands();
+  impl_->send_spawns();
+  impl_->wake_receiver();
 }
 
 void Guardian::signal_all(int signal) {
@@ -301,6 +386,8 @@ void Guardian::stop(int signal, milliseconds grace) {
   wire::StopBody body;
   body.signal = signal;
   body.grace_ms = grace.count();
+  impl_->cancel_spawns();
+  impl_->wake_receiver();
   impl_->send(wire::Writer(wire::Type::Stop, 0).number(body).finish());
 }
 

@@ -25,13 +25,10 @@ using std::chrono::milliseconds;
 
 // For ever, but safe to add to a time.
 constexpr milliseconds kLongestGrace = std::chrono::hours(24 * 365);
-// The most workers that are started at once; fewer if the limit of open descriptors is low: each
-// worker has up to three descriptors on their way through this process, which needs some for
-// itself.
-constexpr rlim_t kMostPending = 16;
-constexpr rlim_t kOwnDescriptors = 24;
 // While killing, how often to look for orphans that arrive without the death of a child.
 constexpr int kKillIntervalMs = 10;
+// How long a thread may take to make the process of a worker.
+constexpr milliseconds kSpawnLimit{1000};
 
 FileDescriptor open_child_signals() {
   sigset_t set;
@@ -40,12 +37,6 @@ FileDescriptor open_child_signals() {
   FileDescriptor fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd) throw std::system_error(errno, std::generic_category(), "signalfd");
   return fd;
-}
-
-std::size_t most_pending() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= kOwnDescriptors) return 1;
-  return std::clamp<rlim_t>((limit.rlim_cur - kOwnDescriptors) / 3, 1, kMostPending);
 }
 
 // `count` numbers as a bit mask in the kernel's form; numbers that no machine has are left out.
@@ -70,7 +61,7 @@ GuardianLoop::GuardianLoop(FileDescriptor agent, const GuardianOptions& options)
       child_signals_(open_child_signals()),
       null_(::open("/dev/null", O_RDWR | O_CLOEXEC)),
       options_(options),
-      most_pending_(most_pending()) {
+      shared_environment_(std::make_shared<SharedEnvironment>()) {
   if (!null_) throw std::system_error(errno, std::generic_category(), "open /dev/null");
   agent_.send(wire::Writer(wire::Type::Hello, 0).number(wire::HelloBody{::getpid()}).finish());
 }
@@ -95,14 +86,17 @@ void GuardianLoop::run() {
   if (!agent_.flush()) return;
   set_command_line("drun-guardian");
   set_up_cgroups();
+  spawners_.warm_up();
   for (;;) {
     if (!agent_.flush()) return;
     pollfd entries[] = {
         {agent_.fd(), static_cast<short>(POLLIN | (agent_.wants_write() ? POLLOUT : 0)), 0},
         {child_signals_.get(), POLLIN, 0},
+        {spawners_.fd(), POLLIN, 0},
     };
-    ::poll(entries, 2, poll_timeout());
+    ::poll(entries, 3, poll_timeout());
     if ((entries[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !read_agent()) return;
+    if ((entries[2].revents & POLLIN) != 0) take_started();
     if ((entries[1].revents & POLLIN) != 0) reap();
     if (stop_) advance_stop();
   }
@@ -118,39 +112,26 @@ int GuardianLoop::poll_timeout() const {
 // Collects all requests that have arrived, so that workers asked for together start together.
 bool GuardianLoop::read_agent() {
   auto result = Channel::Fill::More;
-  while (result == Channel::Fill::More && pending_.size() < most_pending_) {
+  while (result == Channel::Fill::More) {
     result = agent_.fill();
     while (auto frame = agent_.next())
       handle(std::move(*frame));
   }
-  start_pending();
   return result != Channel::Fill::Closed;
 }
 
 void GuardianLoop::handle(Frame frame) {
-  if (frame.type == wire::Type::Spawn) {
-    Pending pending;
-    pending.payload = frame.payload;
-    pending.descriptors = std::move(frame.descriptors);
-    pending.descriptors_missing = frame.descriptors_missing;
-    return pending_.push_back(std::move(pending));
-  }
-  start_pending();
   wire::Reader reader(frame.payload);
   switch (frame.type) {
+    case wire::Type::Spawn:
+      return handle_spawn(std::move(frame));
     case wire::Type::Environment:
-      handle_environment(frame.payload);
-      break;
-    case wire::Type::SignalAll: {
-      const auto body = reader.number<wire::SignalBody>();
-      for (const auto& [id, pid] : workers_)
-        ::kill(-pid, body.signal);
-      break;
-    }
+      return handle_environment(frame.payload);
+    case wire::Type::SignalAll:
+      return signal_all(reader.number<wire::SignalBody>().signal);
     case wire::Type::Stop: {
       const auto body = reader.number<wire::StopBody>();
-      handle_stop(body.signal, milliseconds(body.grace_ms));
-      break;
+      return handle_stop(body.signal, milliseconds(body.grace_ms));
     }
     default:
       break;
@@ -158,82 +139,90 @@ void GuardianLoop::handle(Frame frame) {
 }
 
 void GuardianLoop::handle_environment(std::string_view payload) {
-  shared_text_ = payload;
-  shared_environment_.clear();
-  for (char* at = shared_text_.data(); at < shared_text_.data() + shared_text_.size();
-       at += std::strlen(at) + 1)
-    shared_environment_.push_back(at);
+  shared_environment_ = std::make_shared<SharedEnvironment>();
+  std::string& text = shared_environment_->text;
+  text = payload;
+  for (char* at = text.data(); at < text.data() + text.size(); at += std::strlen(at) + 1)
+    shared_environment_->variables.push_back(at);
 }
 
-std::optional<SpawnPlan> GuardianLoop::plan(Pending& pending, WorkerId& id) {
-  wire::Reader reader(pending.payload);
+void GuardianLoop::handle_spawn(Frame frame) {
+  Starting starting;
+  WorkerId id = 0;
+  auto made = plan(starting, frame, id);
+  if (!made) return;
+  starting.descriptors = std::move(frame.descriptors);
+  starting_.insert_or_assign(id, std::move(starting));
+  spawners_.spawn(id, std::move(*made));
+}
+
+std::optional<SpawnPlan> GuardianLoop::plan(Starting& starting, const Frame& frame, WorkerId& id) {
+  // Shared, so that its bytes stay where they are when `starting` moves.
+  starting.payload = std::make_unique<std::string>(frame.payload);
+  starting.environment = shared_environment_;
+  wire::Reader reader(*starting.payload);
   const auto body = reader.number<wire::SpawnBody>();
   id = body.id;
-  SpawnFailed failed;
-  failed.id = body.id;
-  if (stop_) {
-    failed.error = ECANCELED;
-    failed.attempted = "start a worker while the others are being stopped";
-    return emit(failed), std::nullopt;
-  }
-  if (pending.descriptors_missing) {
-    failed.error = EMFILE;
-    failed.attempted = "connect the standard streams";
-    return emit(failed), std::nullopt;
-  }
+  if (stop_) return fail(id, ECANCELED, kStartCancelled), std::nullopt;
+  if (frame.descriptors_missing)
+    return fail(id, EMFILE, "connect the standard streams"), std::nullopt;
   SpawnPlan plan;
   plan.argv.reserve(body.arguments + 1);
-  plan.environment.reserve(shared_environment_.size() + body.variables + 1);
-  plan.environment = shared_environment_;
+  plan.environment.reserve(shared_environment_->variables.size() + body.variables + 1);
+  plan.environment = shared_environment_->variables;
   for (std::uint32_t i = 0; i < body.arguments; ++i)
     plan.argv.push_back(const_cast<char*>(reader.text()));
   for (std::uint32_t i = 0; i < body.variables; ++i)
     plan.environment.push_back(const_cast<char*>(reader.text()));
   plan.cpu_mask = read_mask(reader, body.cpus);
   plan.node_mask = read_mask(reader, body.memory_nodes);
-  if (!reader.ok() || plan.argv.empty()) {
-    failed.error = EINVAL;
-    failed.attempted = "start a worker without a program";
-    return emit(failed), std::nullopt;
-  }
+  if (!reader.ok() || plan.argv.empty())
+    return fail(id, EINVAL, "start a worker without a program"), std::nullopt;
   std::size_t next = 0;
   for (unsigned i = 0; i < 3; ++i)
-    plan.streams[i] =
-        (body.which & (1U << i)) != 0 ? pending.descriptors[next++].get() : null_.get();
+    plan.streams[i] = (body.which & (1U << i)) != 0 ? frame.descriptors[next++].get() : null_.get();
   return plan;
 }
 
-void GuardianLoop::start_pending() {
-  if (pending_.empty()) return;
-  auto batch = std::exchange(pending_, {});
-  std::vector<WorkerId> ids;
-  std::vector<SpawnPlan> plans;
-  for (auto& pending : batch) {
-    WorkerId id = 0;
-    auto made = plan(pending, id);
-    if (!made) continue;
-    ids.push_back(id);
-    plans.push_back(std::move(*made));
+void GuardianLoop::fail(WorkerId id, int error, std::string attempted) {
+  SpawnFailed failed;
+  failed.id = id;
+  failed.error = error;
+  failed.attempted = std::move(attempted);
+  emit(failed);
+}
+
+void GuardianLoop::take_started() {
+  for (const auto& result : spawners_.take())
+    on_started(result.ticket, result.spawned);
+}
+
+void GuardianLoop::on_started(WorkerId id, const SpawnResult& result) {
+  const auto found = starting_.find(id);
+  if (found == starting_.end()) return;
+  const Starting starting = std::move(found->second);
+  starting_.erase(found);
+  if (result.pid == 0) {
+    if (!starting.forgotten) fail(id, result.error, result.attempted);
+    return;
   }
-  auto results = spawners_.spawn(std::move(plans));
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    auto& result = results[i];
-    if (result.pid == 0) {
-      SpawnFailed failed;
-      failed.id = ids[i];
-      failed.error = result.error;
-      failed.attempted = std::move(result.attempted);
-      emit(failed);
-      continue;
-    }
-    any_child_ = true;
-    workers_[ids[i]] = result.pid;
-    ids_[result.pid] = ids[i];
-    Spawned spawned;
-    spawned.id = ids[i];
-    spawned.pid = result.pid;
-    emit(spawned);
-  }
+  Spawned spawned;
+  spawned.id = id;
+  spawned.pid = result.pid;
+  emit(spawned);
+  if (starting.end) return on_exit(id, result.pid, *starting.end);
+  any_child_ = true;
+  workers_[id] = result.pid;
+  ids_[result.pid] = id;
+  for (const int signal : starting.signals)
+    ::kill(-result.pid, signal);
+}
+
+void GuardianLoop::signal_all(int signal) {
+  for (const auto& [id, pid] : workers_)
+    ::kill(-pid, signal);
+  for (auto& [id, starting] : starting_)
+    starting.signals.push_back(signal);
 }
 
 void GuardianLoop::handle_stop(int signal, milliseconds grace) {
@@ -244,8 +233,9 @@ void GuardianLoop::handle_stop(int signal, milliseconds grace) {
   } else if (!stop_->killing) {
     stop_->deadline = std::min(stop_->deadline, deadline);
   }
+  cancel_spawns();
   reap();
-  if (any_child_ && !stop_->killing) {
+  if ((any_child_ || is_starting()) && !stop_->killing) {
     // SIGKILL leaves nobody a grace.
     if (signal == SIGKILL) stop_->deadline = Clock::now();
     if (stop_->deadline > Clock::now()) signal_everything(signal);
@@ -253,10 +243,35 @@ void GuardianLoop::handle_stop(int signal, milliseconds grace) {
   advance_stop();
 }
 
+void GuardianLoop::cancel_spawns() {
+  for (const auto id : spawners_.cancel()) {
+    starting_.erase(id);
+    fail(id, ECANCELED, kStartCancelled);
+  }
+}
+
+void GuardianLoop::end_spawns() {
+  (void)spawners_.cancel();
+  const auto deadline = Clock::now() + kSpawnLimit;
+  while (!spawners_.all_have_children() && Clock::now() < deadline)
+    ::poll(nullptr, 0, 1);
+}
+
+// A process may still come of it.
+bool GuardianLoop::is_starting() const {
+  return std::any_of(starting_.begin(), starting_.end(),
+                     [](const auto& each) { return !each.second.forgotten; });
+}
+
 // Signals each group of a living worker as a whole; then, one by one, the processes that have left
 // these groups or have outlived their worker. SIGCONT wakes stopped ones, so that they can act on
 // the signal.
 void GuardianLoop::signal_everything(int signal) {
+  // One that has no process yet gets the signal when it has; a process that is about to become the
+  // program is found below.
+  for (auto& [id, starting] : starting_)
+    if (spawners_.child_of(id) == 0)
+      starting.signals.insert(starting.signals.end(), {signal, SIGCONT});
   for (const int each : {signal, SIGCONT})
     for (const auto& [id, pid] : workers_)
       ::kill(-pid, each);
@@ -270,33 +285,47 @@ void GuardianLoop::reap() {
   signalfd_siginfo ignored[16];
   while (::read(child_signals_.get(), ignored, sizeof ignored) > 0) {
   }
-  any_child_ = reap_children([this](const Reaped& reaped) {
-    if (stop_ && stop_->killing) stop_->killing->on_death();
-    const bool killed_here =
-        stop_ && reaped.status.signal == SIGKILL && stop_->killed.contains(reaped.pid);
-    if (killed_here) ++stop_->count;
-    const auto found = ids_.find(reaped.pid);
-    if (found == ids_.end()) return;
-    Exited exited;
-    exited.id = found->second;
-    exited.pid = reaped.pid;
-    exited.status = reaped.status;
-    // A SIGKILL that this process did not send may be the kernel's; its counter tells.
-    exited.out_of_memory = reaped.status.signal == SIGKILL && !killed_here && out_of_memory_.take();
-    workers_.erase(found->second);
+  any_child_ = reap_children([this](const Reaped& reaped) { on_reaped(reaped); });
+}
+
+void GuardianLoop::on_reaped(const Reaped& reaped) {
+  if (stop_ && stop_->killing) stop_->killing->on_death();
+  if (killed_here(reaped.pid, reaped.status)) ++stop_->count;
+  if (const auto found = ids_.find(reaped.pid); found != ids_.end()) {
+    const WorkerId id = found->second;
+    workers_.erase(id);
     ids_.erase(found);
-    emit(exited);
-  });
+    return on_exit(id, reaped.pid, reaped.status);
+  }
+  if (starting_.empty()) return;
+  // Its exec is over, but the thread that waited for it has not said so yet.
+  if (const auto id = spawners_.ticket_of(reaped.pid)) starting_[*id].end = reaped.status;
+}
+
+void GuardianLoop::on_exit(WorkerId id, pid_t pid, const ExitStatus& status) {
+  Exited exited;
+  exited.id = id;
+  exited.pid = pid;
+  exited.status = status;
+  // A SIGKILL that this process did not send may be the kernel's; its counter tells.
+  exited.out_of_memory =
+      status.signal == SIGKILL && !killed_here(pid, status) && out_of_memory_.take();
+  emit(exited);
+}
+
+bool GuardianLoop::killed_here(pid_t pid, const ExitStatus& status) const {
+  return stop_ && status.signal == SIGKILL && stop_->killed.contains(pid);
 }
 
 void GuardianLoop::advance_stop() {
-  if (stop_ && any_child_ && !stop_->killing && Clock::now() >= stop_->deadline)
+  if (!stop_) return;
+  if ((any_child_ || is_starting()) && !stop_->killing && Clock::now() >= stop_->deadline)
     stop_->killing.emplace(Clock::now(), kKillLimit);
-  if (stop_ && any_child_ && stop_->killing) {
+  if (any_child_ && stop_->killing) {
     stop_->killing->on_sweep();
     kill_pass();
   }
-  if (!any_child_) return finish_stop({});
+  if (!any_child_ && !is_starting()) return finish_stop({});
   if (stop_->killing && stop_->killing->is_over(Clock::now())) finish_stop(descendants());
 }
 
@@ -318,6 +347,12 @@ void GuardianLoop::finish_stop(const std::vector<pid_t>& remaining) {
   const std::uint32_t least = any_child_ ? 1 : 0;
   stopped.remaining = std::max(least, static_cast<std::uint32_t>(remaining.size()));
   if (!remaining.empty()) stopped.first = remaining.front();
+  // What has not become a program by now hangs, and is killed if it ever does.
+  for (auto& [id, starting] : starting_) {
+    starting.forgotten = true;
+    starting.signals = {SIGKILL};
+  }
+  if (!starting_.empty()) spawners_.replace_hanging();
   // The kernel may kill at once what is started into a group that was killed (cgroup.hpp).
   if (stop_->killing && stopped.remaining == 0) enter_next_group();
   stop_.reset();
@@ -358,6 +393,7 @@ void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcep
     error = ENOMEM;  // all other exceptions mean a lack of memory
   }
   // The workers must not outlive their guardian.
+  if (loop) loop->end_spawns();
   kill_job(loop ? loop->group() : nullptr);
   ::_exit(error);
 }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,11 +16,15 @@
 #include "drun/base/file_descriptor.hpp"
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/channel.hpp"
+#include "launcher/process/descendants.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/process/kill_limit.hpp"
 #include "launcher/process/spawn_pool.hpp"
 
 namespace drun::process {
+
+// What the agent is told was tried, for a worker that a stop kept from starting.
+inline constexpr const char* kStartCancelled = "start a worker while the others are being stopped";
 
 // A stop under way: first the grace, then the killing.
 struct StopUnderWay {
@@ -29,37 +34,57 @@ struct StopUnderWay {
   std::uint32_t count = 0;                         // died of it
 };
 
-// The guardian's main thread; the others only start programs for it. Every signal is blocked; it
-// sleeps in poll until the agent speaks, a child ends, or a grace is over.
+// The guardian's main thread; the others only start programs for it, so that it never waits for
+// one. Every signal is blocked; it sleeps in poll until the agent speaks, a program runs, a child
+// ends, or a grace is over.
 class GuardianLoop {
  public:
   GuardianLoop(FileDescriptor agent, const GuardianOptions& options);
 
   // Returns when the agent is gone. Kills nothing: that is the caller's next step.
   void run();
+  // After run(): from here on no process begins.
+  void end_spawns();
   // The workers' cgroup, or null.
   [[nodiscard]] const WorkerCgroup* group() const { return group_ ? &*group_ : nullptr; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  // The variables of all workers.
+  struct SharedEnvironment {
+    std::string text;
+    std::vector<char*> variables;  // in `text`
+  };
   void set_up_cgroups();
   void enter_next_group();
-  // A worker to be started, and the memory that its plan points into.
-  struct Pending {
-    std::string payload;
+  // A worker that is being started, and the memory that its plan points into.
+  struct Starting {
+    std::unique_ptr<std::string> payload;
     std::vector<FileDescriptor> descriptors;
-    bool descriptors_missing = false;
+    std::shared_ptr<SharedEnvironment> environment;
+    std::vector<int> signals;       // that came meanwhile
+    std::optional<ExitStatus> end;  // it has ended already
+    bool forgotten = false;         // the stop of its round is over
   };
 
   [[nodiscard]] bool read_agent();
-  // Nothing if it cannot be started; the agent is told.
-  [[nodiscard]] std::optional<SpawnPlan> plan(Pending& pending, WorkerId& id);
   void handle(Frame frame);
   void handle_environment(std::string_view payload);
-  void start_pending();
+  void handle_spawn(Frame frame);
+  // Nothing if it cannot be started; the agent is told.
+  [[nodiscard]] std::optional<SpawnPlan> plan(Starting& starting, const Frame& frame, WorkerId& id);
+  void fail(WorkerId id, int error, std::string attempted);
+  void take_started();
+  void on_started(WorkerId id, const SpawnResult& result);
+  void signal_all(int signal);
   void handle_stop(int signal, std::chrono::milliseconds grace);
+  void cancel_spawns();
+  [[nodiscard]] bool is_starting() const;
   void reap();
+  void on_reaped(const Reaped& reaped);
+  [[nodiscard]] bool killed_here(pid_t pid, const ExitStatus& status) const;
+  void on_exit(WorkerId id, pid_t pid, const ExitStatus& status);
   void advance_stop();
   void kill_pass();
   void finish_stop(const std::vector<pid_t>& remaining);
@@ -71,13 +96,11 @@ class GuardianLoop {
   FileDescriptor child_signals_;
   FileDescriptor null_;
   const GuardianOptions& options_;
-  const std::size_t most_pending_;
   SpawnPool spawners_;
-  std::vector<Pending> pending_;
+  std::unordered_map<WorkerId, Starting> starting_;
   std::optional<WorkerCgroup> group_;
   OutOfMemoryCount out_of_memory_;
-  std::string shared_text_;                      // the environment that all workers share...
-  std::vector<char*> shared_environment_;        // ...variable by variable
+  std::shared_ptr<SharedEnvironment> shared_environment_;
   std::unordered_map<WorkerId, pid_t> workers_;  // alive
   std::unordered_map<pid_t, WorkerId> ids_;
   bool any_child_ = false;

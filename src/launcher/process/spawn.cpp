@@ -20,6 +20,9 @@
 namespace drun::process {
 namespace {
 
+static_assert(sizeof(std::atomic<pid_t>) == sizeof(pid_t) &&
+              std::atomic<pid_t>::is_always_lock_free);
+
 constexpr std::size_t kStackSize = 128U << 10;
 // This many bytes of a file without "#!" decide whether it is a shell script.
 constexpr std::size_t kScriptProbe = 128;
@@ -118,8 +121,9 @@ Step prepare_and_exec(ChildContext& context) {
   if (::getppid() != context.parent) ::_exit(127);
   for (int i = 0; i < 3; ++i)
     if (::dup2(plan.streams[static_cast<std::size_t>(i)], i) < 0) return Step::Streams;
-  // The parent opens everything with O_CLOEXEC; this makes it certain.
-  ::syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
+  // The parent opens everything with O_CLOEXEC, but an exec may hang, and the parent's sockets must
+  // not stay open for as long.
+  ::syscall(SYS_close_range, 3U, ~0U, 0U);
   if (!bind(plan)) return Step::Bind;
   sigset_t none;
   sigemptyset(&none);
@@ -160,9 +164,10 @@ std::string describe_failure(const ChildContext& context) {
 // no call that takes both a stack and a cgroup; on a processor for which it is not written out
 // here, the child starts with a copy of the memory, as fork() does it, which takes longer. Returns
 // the process id, or -errno.
-long clone_into_cgroup(int cgroup, void* stack, void* context) {
+long clone_into_cgroup(int cgroup, void* stack, void* context, std::atomic<pid_t>& child) {
   clone_args arguments{};
-  arguments.flags = CLONE_VFORK | CLONE_INTO_CGROUP;
+  arguments.flags = CLONE_VFORK | CLONE_INTO_CGROUP | CLONE_PARENT_SETTID;
+  arguments.parent_tid = reinterpret_cast<std::uintptr_t>(&child);
   arguments.exit_signal = SIGCHLD;
   arguments.cgroup = static_cast<unsigned>(cgroup);
 #if defined(__x86_64__) && !defined(__ILP32__)
@@ -239,7 +244,8 @@ bool Spawner::use_cgroup(int directory) {
   cgroup_ = -1;
   if (directory < 0) return true;
   ChildContext& context = *new (shared_) ChildContext;
-  const long pid = clone_into_cgroup(directory, stack_, &context);
+  const long pid = clone_into_cgroup(directory, stack_, &context, child_);
+  child_ = 0;
   if (pid <= 0) return false;
   int status = 0;
   while (::waitpid(static_cast<pid_t>(pid), &status, __WALL) < 0 && errno == EINTR) {
@@ -252,7 +258,7 @@ bool Spawner::use_cgroup(int directory) {
 // The caller sleeps until the child has its program, or has ended.
 pid_t Spawner::create_child(void* context) {
   if (cgroup_ >= 0) {
-    const long pid = clone_into_cgroup(cgroup_, stack_, context);
+    const long pid = clone_into_cgroup(cgroup_, stack_, context, child_);
     if (pid > 0) return static_cast<pid_t>(pid);
     if (pid == -EAGAIN || pid == -ENOMEM) {
       errno = static_cast<int>(-pid);
@@ -261,7 +267,8 @@ pid_t Spawner::create_child(void* context) {
     cgroup_ = -1;
   }
   return ::clone(child_main, static_cast<char*>(stack_) + kStackSize,
-                 CLONE_VM | CLONE_VFORK | SIGCHLD, context);
+                 CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, context,
+                 reinterpret_cast<pid_t*>(&child_));
 }
 
 SpawnResult Spawner::spawn(SpawnPlan plan) {
@@ -292,8 +299,6 @@ SpawnResult Spawner::spawn(SpawnPlan plan) {
     result.error = errno;
     result.attempted = "fork";
   } else if (context.failed != Step::None) {
-    while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
-    }
     result.error = context.error;
     result.attempted = describe_failure(context);
   } else {

@@ -4,13 +4,14 @@
 #include <sys/types.h>
 
 #include <array>
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace drun::process {
 
-// What to start. All pointers are borrowed for the duration of spawn().
+// What to start. All pointers are borrowed until spawn() is over.
 struct SpawnPlan {
   std::vector<char*> argv;               // without the closing null; not empty
   std::vector<char*> environment;        // without the closing null
@@ -46,8 +47,15 @@ class Spawner {
   Spawner& operator=(const Spawner&) = delete;
   ~Spawner();
 
-  // Returns when the program runs, or cannot.
+  // Returns when the program runs, or cannot: never, if the program's file system hangs. The child
+  // of a program that cannot run is not waited for: whoever collects this process's children gets
+  // it.
   SpawnResult spawn(SpawnPlan plan);
+  // The child of the spawn() that is under way; 0 while there is none. For any thread: no child can
+  // be waited for before it is known here.
+  [[nodiscard]] pid_t child() const { return child_; }
+  // The last result was taken note of.
+  void forget_child() { child_ = 0; }
 
   // Workers start inside this cgroup directory from now on; -1: where their parent is. False, and
   // nothing changes, if the kernel starts no process there or kills it at once.
@@ -61,6 +69,7 @@ class Spawner {
   void* stack_ = nullptr;
   void* shared_ = nullptr;  // a page that a child which has its own memory shares with its parent
   int cgroup_ = -1;
+  std::atomic<pid_t> child_{0};  // which the kernel writes
 };
 
 }  // namespace drun::process

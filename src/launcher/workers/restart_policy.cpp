@@ -26,7 +26,8 @@ bool may_restart(const RestartPolicy& policy, const WorkerEnd& failure) {
 
 void RoundFailures::on_end(process::WorkerId worker, const WorkerEnd& end,
                            std::optional<int> stop_signal, Time now) {
-  if (end.success()) return;
+  // A stop that came before it began is no failure of its own.
+  if (end.success() || end.spawn_error == ECANCELED) return;
   if (stop_signal) {
     // A worker that ends in a stop, with no failure before it, does as it was told.
     if (first_ && failed_by_itself(end.status, first_status_, *stop_signal)) others_.insert(worker);

@@ -28,6 +28,14 @@ WorkerEnd not_begun(int error) {
   return {code(127), error};
 }
 
+TEST(RoundFailuresTest, AWorkerThatTheStopKeptFromBeginningDidNotFail) {
+  RoundFailures failures;
+  failures.on_end(1, not_begun(ENOENT), std::nullopt, kStart);
+  failures.on_end(2, not_begun(ECANCELED), SIGTERM, kStart);
+  EXPECT_EQ(failures.first(), 1U);
+  EXPECT_THAT(failures.others(), IsEmpty());
+}
+
 TEST(RestartPolicyTest, AWorkerThatIsStoppedFailedByItselfOnlyIfTheStopCannotHaveCausedIt) {
   struct Row {
     process::ExitStatus status;

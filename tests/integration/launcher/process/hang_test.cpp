@@ -1,0 +1,104 @@
+// What hangs must not keep a job from ending: a program whose file system does not answer, a
+// guardian that somebody has stopped.
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "launcher/process/descendants.hpp"
+#include "launcher/process/guardian.hpp"
+#include "support/guardian_driver.hpp"
+#include "support/hung_folder.hpp"
+#include "support/in_child.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace drun::process::test {
+namespace {
+
+using namespace std::chrono_literals;
+using drun::test::HungFolder;
+using drun::test::TemporaryDirectory;
+
+constexpr int kCannotHang = 77;
+
+// A script that is there, whose interpreter is in the folder that hangs.
+std::string script_with_interpreter_in(const std::string& folder, const std::string& script) {
+  std::ofstream(script) << "#!" << folder << "/python3\n";
+  ::chmod(script.c_str(), 0755);
+  return script;
+}
+
+// Runs `work` in a process of its own, with a script whose exec hangs.
+int with_hanging_script(const std::function<int(const std::string& script)>& work) {
+  return in_child([&work] {
+    const TemporaryDirectory directory;
+    const std::string folder = directory.file("hung");
+    ::mkdir(folder.c_str(), 0755);
+    const HungFolder hung(folder);
+    if (!hung.hangs()) return kCannotHang;
+    return work(script_with_interpreter_in(folder, directory.file("script")));
+  });
+}
+
+#define EXPECT_ALL_WELL(result)                                                        \
+  do {                                                                                 \
+    const int code = result;                                                           \
+    if (code == kCannotHang) GTEST_SKIP() << "may not mount a file system of its own"; \
+    EXPECT_EQ(code, 0);                                                                \
+  } while (false)
+
+TEST(HangTest, AStopEndsAWorkerWhoseExecHangs) {
+  EXPECT_ALL_WELL(with_hanging_script([](const std::string& script) {
+    Driver driver;
+    driver.guardian.spawn(Driver::request(1, {script}));
+    driver.guardian.stop(SIGTERM, 600s);
+    const auto stopped = driver.await<Stopped>();
+    return stopped && stopped->remaining == 0 ? 0 : 1;
+  }));
+}
+
+TEST(HangTest, MoreThanTheGuardianCanStartAtATimeAreStopped) {
+  EXPECT_ALL_WELL(with_hanging_script([](const std::string& script) {
+    Driver driver;
+    for (WorkerId id = 0; id < 100; ++id)
+      driver.guardian.spawn(Driver::request(id, {script}));
+    if (!eventually([&] { return descendants().size() > 3; })) return 1;
+    driver.guardian.stop(SIGTERM, 600s);
+    if (!driver.await<Stopped>()) return 2;
+    // The next round starts as if nothing had been.
+    driver.guardian.spawn(Driver::shell(200, "exit 3"));
+    const auto exited = driver.await<Exited>(200);
+    return exited && exited->status.code == 3 ? 0 : 3;
+  }));
+}
+
+TEST(HangTest, TheAgentsEndEndsAWorkerWhoseExecHangs) {
+  EXPECT_ALL_WELL(with_hanging_script([](const std::string& script) {
+    {
+      Driver driver;
+      driver.guardian.spawn(Driver::request(1, {script}));
+      if (!eventually([&] { return descendants().size() > 2; })) return 1;
+    }
+    return descendants().empty() ? 0 : 2;
+  }));
+}
+
+TEST(HangTest, AnExecThatHangsKeepsNoOtherWorkersEndFromBeingHeard) {
+  EXPECT_ALL_WELL(with_hanging_script([](const std::string& script) {
+    Driver driver;
+    driver.guardian.spawn(Driver::request(1, {"sleep", "1000"}));
+    const auto sleeper = driver.await<Spawned>(1);
+    driver.guardian.spawn(Driver::request(2, {script}));
+    if (!eventually([&] { return descendants().size() > 3; })) return 1;
+    ::kill(sleeper->pid, SIGKILL);
+    return driver.await<Exited>(1) ? 0 : 2;
+  }));
+}
+
+}  // namespace
+}  // namespace drun::process::test
