@@ -27,9 +27,11 @@ struct PeerWorld {
   store::KeyTable workers{budget};
   store::Sessions sessions{job, budget};
   store::ServerCounters counters;
-  store::PeerContext context{limits, budget, job, job, sessions, counters, false, &next_token};
-  store::PeerContext worker_context{limits,   budget,   workers, job,
-                                    sessions, counters, false,   &next_token};
+  store::Turn turn;
+  store::PeerContext context{limits,   budget, job,   job,        sessions,
+                             counters, turn,   false, &next_token};
+  store::PeerContext worker_context{limits,   budget, workers, job,        sessions,
+                                    counters, turn,   false,   &next_token};
   store::Time now{};
 };
 
@@ -41,21 +43,22 @@ class TestPeer : public store::Peer {
     if (!gone_) disconnect(world_.now);
   }
 
-  // Feeds `bytes` behind what was left over. False once the server would close the connection.
+  // Feeds `bytes` behind what was left over, in a new turn. False once the server would close the
+  // connection.
   bool send(std::string_view bytes) {
+    world_.turn.begin();
+    return send_in_turn(bytes);
+  }
+  // In the turn of those before.
+  bool send_in_turn(std::string_view bytes) {
     if (closed_) return false;
     kept_.append(bytes);
-    return resume();
+    return go_on();
   }
-  // Goes on after the output was taken.
+  // Goes on in a new turn, perhaps after the output was taken.
   bool resume() {
-    if (kept_.size() < needed_) return !closed_;
-    const Fed fed = feed(kept_, world_.now);
-    kept_.erase(0, fed.consumed);
-    needed_ = fed.needed;
-    paused_ = fed.state == State::Paused;
-    closed_ = closed_ || fed.state == State::Closed;
-    return !closed_;
+    world_.turn.begin();
+    return go_on();
   }
   std::string take() { return std::exchange(output(), {}); }
   // Sends and takes the answer.
@@ -70,12 +73,23 @@ class TestPeer : public store::Peer {
 
   [[nodiscard]] bool is_closed() const { return closed_; }
   [[nodiscard]] bool is_paused() const { return paused_; }
+  [[nodiscard]] bool awaits_turn() const { return awaits_turn_; }
   [[nodiscard]] std::size_t needed() const { return needed_; }
   // Bytes that were sent and not yet taken.
   [[nodiscard]] std::size_t left_over() const { return kept_.size(); }
   [[nodiscard]] int pushes() const { return pushes_; }
 
  private:
+  bool go_on() {
+    if (kept_.size() < needed_) return !closed_;
+    const Fed fed = feed(kept_, world_.now);
+    kept_.erase(0, fed.consumed);
+    needed_ = fed.needed;
+    paused_ = fed.state == State::Paused || fed.state == State::AwaitsTurn;
+    awaits_turn_ = fed.state == State::AwaitsTurn;
+    closed_ = closed_ || fed.state == State::Closed;
+    return !closed_;
+  }
   void on_unasked_output() override { ++pushes_; }
   void on_overflow() override { closed_ = true; }
 
@@ -84,6 +98,7 @@ class TestPeer : public store::Peer {
   std::size_t needed_ = 1;
   int pushes_ = 0;
   bool paused_ = false;
+  bool awaits_turn_ = false;
   bool closed_ = false;
   bool gone_ = false;
 };

@@ -153,6 +153,11 @@ void Connection::take(std::string_view bytes, Time now) {
     needed_ = fed.needed;
     // While it was fed it may have died of what it was to be sent.
     if (!is_dead() && fed.state == State::Paused) enter(ConnectionPhase::Paused);
+    if (!is_dead() && fed.state == State::AwaitsTurn) {
+      enter(ConnectionPhase::Paused);
+      awaits_turn_ = true;
+      owner_.request_turn(*this);
+    }
     if (!is_dead() && fed.state == State::Closed) enter(ConnectionPhase::Closing);
     write(now);
     if (borrowed) {
@@ -180,13 +185,18 @@ void Connection::flush(Time now) {
   write(now);
   if (unsent() == 0 && output().capacity() > kKeptBytes) std::string().swap(output());
   if (is_dead()) return;
-  if (is_paused() && unsent() < kHighWater) {
+  if (is_paused() && !awaits_turn_ && unsent() < kHighWater) {
     enter(ConnectionPhase::Reading);
     needed_ = 1;
     if (!input_.empty()) return take(input_.view(), now);
   }
   if (phase_ == ConnectionPhase::Closing && unsent() == 0) begin_lingering(now);
   settle();
+}
+
+void Connection::resume(Time now) {
+  awaits_turn_ = false;
+  flush(now);
 }
 
 void Connection::write(Time now) {

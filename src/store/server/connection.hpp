@@ -36,6 +36,8 @@ class ConnectionOwner {
 
   // Call flush() soon.
   virtual void request_flush(Connection& connection) = 0;
+  // Call resume() in a later turn, when those who asked before have had theirs.
+  virtual void request_turn(Connection& connection) = 0;
 };
 
 class Connection final : public EventSource, public Peer {
@@ -49,6 +51,8 @@ class Connection final : public EventSource, public Peer {
   bool receive(Time now, bool has_urgent);
   // Sends what is waiting; then goes on with requests that had to pause.
   void flush(Time now);
+  // Its turn has come.
+  void resume(Time now);
   // It is over: lets go of the tables. Afterwards only the destructor may be called.
   void disconnect(Time now);
 
@@ -59,9 +63,13 @@ class Connection final : public EventSource, public Peer {
   void drop(const char* reason);
 
   [[nodiscard]] bool wants_to_read() const { return awaits_input(phase_); }
-  [[nodiscard]] bool wants_to_write() const { return unsent() > 0 || is_paused(); }
+  [[nodiscard]] bool wants_to_write() const {
+    return unsent() > 0 || (is_paused() && !awaits_turn_);
+  }
   // Paused to give the others their turn, while the socket would take more.
-  [[nodiscard]] bool gave_way() const { return is_paused() && !send_blocked_; }
+  [[nodiscard]] bool gave_way() const { return is_paused() && !awaits_turn_ && !send_blocked_; }
+  // Until resume().
+  [[nodiscard]] bool awaits_turn() const { return awaits_turn_; }
   // True while it waits for the peer to read, or to close after an error: since when.
   [[nodiscard]] bool is_blocked() const { return wants_to_write() || is_lingering(); }
   [[nodiscard]] Time blocked_since() const { return blocked_since_; }
@@ -102,6 +110,7 @@ class Connection final : public EventSource, public Peer {
   Time blocked_since_{};
   const char* reason_ = "";
   ConnectionPhase phase_ = ConnectionPhase::Reading;
+  bool awaits_turn_ = false;
   bool send_blocked_ = false;  // the socket took less than there was
 };
 

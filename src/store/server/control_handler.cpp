@@ -61,6 +61,11 @@ control::Welcome welcome(const Limits& limits, std::uint16_t version) {
           clamp(limits.keys_per_request)};
 }
 
+bool takes_much(const control::Frame& frame) {
+  return frame.type == static_cast<std::uint8_t>(control::FrameType::Watch) ||
+         frame.body.size() > Turn::kMuch;
+}
+
 std::string_view encode_changes(std::uint64_t watch, Publication& publication) {
   std::string& frame = publication.encoded;
   if (!frame.empty()) {

@@ -23,6 +23,10 @@ class Peer;
 // A CHANGES frame for one of the watches; those for the others differ in nothing but its number.
 [[nodiscard]] std::string_view encode_changes(std::uint64_t watch, Publication& publication);
 
+// Whether the reply may be long, or the request is. A session's own requests are served at once:
+// its heartbeats are behind them.
+[[nodiscard]] bool takes_much(const control::Frame& frame);
+
 // Lives for one frame.
 class ControlHandler {
  public:

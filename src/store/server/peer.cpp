@@ -92,8 +92,8 @@ Peer::State Peer::detect(std::string_view bytes, Fed& fed) {
 Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed) {
   tcpstore::Request& request = context_.tcpstore_request;
   KeyTable& table = context_.tcpstore_table;
-  while (!bytes.empty()) {
-    if (has_much_output()) return State::Paused;
+  for (int served = 0; !bytes.empty(); ++served) {
+    if (has_much_output() || served == Turn::kRequestsOfAPeer) return State::Paused;
     const auto decoded = decoder_.next(bytes, context_.limits, request);
     switch (decoded.status) {
       case tcpstore::Decoder::Status::NeedMore:
@@ -104,12 +104,17 @@ Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed) {
       case tcpstore::Decoder::Status::Complete:
         break;
     }
+    if (!context_.turn.has_room() && tcpstore::takes_much(table, request)) return State::AwaitsTurn;
     // A client of the old versions sends again only when it has given up its wait.
     if (KeyTable::is_waiting(*this) && decoder_.version() != TcpStoreVersion::Torch2_2)
       table.cancel_waits(*this);
     ++context_.counters.requests;
+    const std::size_t before = output_.size() + sent_now_;
+    const std::size_t listed = request.op == tcpstore::Op::ListKeys ? table.size() : 0;
     const char* failure =
         tcpstore::apply(table, *this, ++last_wait_, request, context_.limits, output_);
+    context_.turn.note(decoded.size + output_.size() + sent_now_ - before +
+                       (request.keys.size() + listed) * Turn::kBytesOfAKey);
     if (failure != nullptr) return close(failure);
     fed.consumed += decoded.size;
     bytes.remove_prefix(decoded.size);
@@ -160,10 +165,15 @@ Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Time now) {
     case control::FrameStatus::Complete:
       break;
   }
+  if (!context_.turn.has_room() && !has_session() && takes_much(found.frame))
+    return State::AwaitsTurn;
   ++context_.counters.requests;
+  const std::size_t before = output_.size();
   const Budget::WithReserve reserve(context_.budget);
   ControlHandler requests(context_, *this, session_, now, output_);
-  if (!requests.apply(found.frame)) return close("malformed frame");
+  const bool good = requests.apply(found.frame);
+  context_.turn.note(found.size + output_.size() - std::min(before, output_.size()));
+  if (!good) return close("malformed frame");
   fed.consumed += found.size;
   return State::Open;
 }

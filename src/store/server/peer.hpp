@@ -10,6 +10,7 @@
 #include "drun/store/limits.hpp"
 #include "store/protocol/control_protocol.hpp"
 #include "store/protocol/tcpstore_codec.hpp"
+#include "store/server/turn.hpp"
 #include "store/table/sessions.hpp"
 #include "store/table/table.hpp"
 
@@ -33,6 +34,7 @@ struct PeerContext {
   KeyTable& control_table;
   Sessions& sessions;
   ServerCounters& counters;
+  Turn& turn;
   bool old_clients_are_2_1 = false;         // not told apart by their bytes
   control::Token (*new_token)() = nullptr;  // random
 
@@ -48,8 +50,10 @@ class Peer : public TableClient, public SessionHolder {
 
   enum class State {
     Open,
-    Paused,  // too much unread output: call feed() again with the same bytes when that is gone
-    Closed   // close the connection once the output is sent; close_reason() says why
+    Paused,  // too much unread output, or the others have their turn: call feed() again with the
+             // same bytes when the output is gone, or they have had it
+    AwaitsTurn,  // the next request takes much, and there is no room for it in this turn: likewise
+    Closed       // close the connection once the output is sent; close_reason() says why
   };
   struct Fed {
     std::size_t consumed = 0;  // from the front; the rest has to come again, followed by more
@@ -77,6 +81,7 @@ class Peer : public TableClient, public SessionHolder {
   }
   // Speaks, or may yet speak, the TCPStore protocol.
   [[nodiscard]] bool may_be_tcpstore() const { return !is_control(); }
+  [[nodiscard]] bool has_session() const { return session_ != kNoSession; }
   [[nodiscard]] bool is_control() const {
     return phase_ == Phase::Control || phase_ == Phase::ControlOpening;
   }

@@ -65,21 +65,11 @@ ServerLoop::ServerLoop(const ServerOptions& options)
       job_table_(budget_),
       worker_table_(budget_),
       sessions_(job_table_, budget_),
-      job_context_{limits_,
-                   budget_,
-                   job_table_,
-                   job_table_,
-                   sessions_,
-                   counters_,
-                   options.old_clients_are_2_1,
+      job_context_{limits_,      budget_,   job_table_, job_table_,
+                   sessions_,    counters_, turn_,      options.old_clients_are_2_1,
                    &random_token},
-      worker_context_{limits_,
-                      budget_,
-                      worker_table_,
-                      job_table_,
-                      sessions_,
-                      counters_,
-                      options.old_clients_are_2_1,
+      worker_context_{limits_,      budget_,   worker_table_, job_table_,
+                      sessions_,    counters_, turn_,         options.old_clients_are_2_1,
                       &random_token},
       epoll_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       stop_event_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
@@ -131,6 +121,19 @@ void ServerLoop::request_flush(Connection& connection) {
   listed_.push_back(&connection);
 }
 
+void ServerLoop::request_turn(Connection& connection) {
+  waiting_.push_back(&connection);
+}
+
+void ServerLoop::serve_waiting() {
+  for (std::size_t left = waiting_.size(); left > 0 && turn_.has_room(); --left) {
+    Connection& connection = *waiting_.front();
+    waiting_.pop_front();
+    connection.resume(now_);
+    after_event(connection);
+  }
+}
+
 void ServerLoop::flush_listed() {
   // Flushing may resume a paused peer, whose requests give others output.
   for (std::size_t i = 0; i < listed_.size(); ++i) {
@@ -167,6 +170,7 @@ void ServerLoop::remove(Connection& connection) {
   // Closing does not end the events while a forked process has the descriptor too.
   watch(connection.fd(), connection, 0);
   connection.disconnect(now_);
+  if (connection.awaits_turn()) std::erase(waiting_, &connection);
   const std::size_t index = connection.index;
   std::swap(connections_[index], connections_.back());
   connections_[index]->index = index;
@@ -198,6 +202,7 @@ void ServerLoop::check_blocked() {
 // ---- the loop ----
 
 int ServerLoop::timeout_ms() const {
+  if (!waiting_.empty()) return 0;
   Time next = next_blocked_check_;
   if (const std::optional<Time> deadline = sessions_.next_deadline())
     next = std::min(next, *deadline);
@@ -207,6 +212,25 @@ int ServerLoop::timeout_ms() const {
   if (next == Time::max()) return -1;
   const auto left = std::chrono::ceil<Milliseconds>(next - Clock::now());
   return static_cast<int>(std::clamp<Milliseconds::rep>(left.count(), 0, 60'000));
+}
+
+// Sessions first: whoever is late there is given up. Then those who have waited for their turn.
+void ServerLoop::handle_all(std::span<epoll_event> events) {
+  const auto is_session = [](const epoll_event& event) {
+    const auto& source = *static_cast<EventSource*>(event.data.ptr);
+    return source.kind == EventSource::Kind::Connection &&
+           static_cast<const Connection&>(source).has_session();
+  };
+  turn_.begin();
+  for (epoll_event& event : events) {
+    if (is_stopping_) return;
+    if (!is_session(event)) continue;
+    handle(event);
+    event.data.ptr = nullptr;
+  }
+  serve_waiting();
+  for (const epoll_event& event : events)
+    if (event.data.ptr != nullptr && !is_stopping_) handle(event);
 }
 
 void ServerLoop::handle(const epoll_event& event) {
@@ -269,8 +293,7 @@ void ServerLoop::run() {
       throw std::system_error(errno, std::generic_category(), "epoll_wait");
     }
     now_ = Clock::now();
-    for (int i = 0; i < count && !is_stopping_; ++i)
-      handle(events[static_cast<std::size_t>(i)]);
+    handle_all({events.data(), static_cast<std::size_t>(count)});
     // After this process was suspended all sessions look silent, although their heartbeats are
     // waiting to be read: read those first.
     rounds_behind = count == kMaxEvents ? rounds_behind + 1 : 0;

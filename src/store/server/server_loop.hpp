@@ -11,9 +11,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,8 +70,11 @@ class ServerLoop final : public ConnectionOwner {
   };
 
   void request_flush(Connection& connection) override;
+  void request_turn(Connection& connection) override;
 
+  void handle_all(std::span<epoll_event> events);
   void handle(const epoll_event& event);
+  void serve_waiting();
   void accept(Listener& listener);
   void pause(Listener& listener, int error);
   void resume_listeners();
@@ -94,6 +99,7 @@ class ServerLoop final : public ConnectionOwner {
   KeyTable worker_table_;
   Sessions sessions_;
   ServerCounters counters_;
+  Turn turn_;
   PeerContext job_context_;
   PeerContext worker_context_;
   SharedBuffers shared_;
@@ -108,6 +114,7 @@ class ServerLoop final : public ConnectionOwner {
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> listed_;                   // to be flushed
+  std::deque<Connection*> waiting_;                   // for their turn
   std::vector<std::unique_ptr<Connection>> removed_;  // freed when the round of events is over
   Time now_;                                          // of the round of events
   Time next_blocked_check_ = Time::max();

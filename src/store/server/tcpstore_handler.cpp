@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "store/server/turn.hpp"
+
 namespace drun::store::tcpstore {
 namespace {
 
@@ -192,6 +194,29 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
 }
 
 }  // namespace
+
+bool takes_much(const KeyTable& table, const Request& request) {
+  const auto reply_bytes = [&](std::string_view key) {
+    const std::string* value = table.find(key);
+    return value ? value->size() : 0;
+  };
+  switch (request.op) {
+    case Op::ListKeys:
+      return table.size() * Turn::kBytesOfAKey > Turn::kMuch;
+    case Op::Get:
+    case Op::CompareSet:
+      return reply_bytes(request.key) > Turn::kMuch;
+    case Op::MultiGet: {
+      std::size_t bytes = request.keys.size() * Turn::kBytesOfAKey;
+      for (auto key = request.keys.begin(); key != request.keys.end() && bytes <= Turn::kMuch;
+           ++key)
+        bytes += reply_bytes(*key);
+      return bytes > Turn::kMuch;
+    }
+    default:
+      return request.keys.size() * Turn::kBytesOfAKey > Turn::kMuch;
+  }
+}
 
 const char* apply(KeyTable& table, TableClient& client, std::uint64_t wait, const Request& request,
                   const Limits& limits, std::string& out) {

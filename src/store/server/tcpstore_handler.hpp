@@ -20,4 +20,7 @@ namespace drun::store::tcpstore {
 [[nodiscard]] const char* apply(KeyTable& table, TableClient& client, std::uint64_t wait,
                                 const Request& request, const Limits& limits, std::string& out);
 
+// Whether serving it takes much of a turn.
+[[nodiscard]] bool takes_much(const KeyTable& table, const Request& request);
+
 }  // namespace drun::store::tcpstore

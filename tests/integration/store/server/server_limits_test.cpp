@@ -12,10 +12,12 @@
 #include <cstdint>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -110,6 +112,62 @@ TEST(ServerLimitsTest, AFloodOfRequestsLeavesTheOthersTheirTurn) {
   ::shutdown(flooder.fd(), SHUT_RDWR);
   writer.join();
   reader.join();
+}
+
+std::string list_request() {
+  std::string bytes;
+  tcpstore::Request request;
+  request.op = tcpstore::Op::ListKeys;
+  tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, request);
+  return bytes;
+}
+
+// All of it comes while the server does something else, what is cheap behind what is not. What the
+// server has done until it answers the cheap says how much that had to wait for.
+TEST(ServerLimitsTest, AFloodOfListsIsServedBehindTheOthers) {
+  constexpr std::size_t kFlooders = 150;
+  RunningServer server;
+  ControlConnection session(server.endpoint());
+  session.call<control::Session>(1, control::OpenSession{60'000, 0});
+  TcpStoreConnection worker(server.endpoint());
+  for (int i = 0; i < 3000; ++i)
+    worker.set("key/" + std::to_string(i) + std::string(200, '.'), "");
+  EXPECT_EQ(worker.add("n", 1), 1);
+  std::vector<std::unique_ptr<TcpStoreConnection>> flooders;
+  for (std::size_t i = 0; i < kFlooders; ++i) {
+    flooders.push_back(std::make_unique<TcpStoreConnection>(server.endpoint()));
+    EXPECT_EQ(flooders.back()->add("n", 0), 1);
+  }
+  const std::uint64_t before = session.counter("requests");
+
+  std::promise<void> asked;
+  std::promise<void> sent;
+  std::thread busy([&] {
+    EXPECT_FALSE(server.server().stop_unless([&, once = false](std::string_view) mutable {
+      if (std::exchange(once, true)) return true;
+      asked.set_value();
+      sent.get_future().wait();
+      return true;
+    }));
+  });
+  asked.get_future().wait();
+  for (const auto& flooder : flooders)
+    flooder->send(list_request());
+  worker.send("\7");
+  session.request(2, control::Heartbeat{});
+  session.request(3, control::Stats{});
+  sent.set_value();
+  busy.join();
+
+  session.receive_as<control::Done>(2);
+  std::uint64_t served = 0;
+  for (const auto& [name, value] : session.receive_as<control::Counters>(3).counters)
+    if (name == "requests") served = value - before;
+  EXPECT_GT(served, 0U);
+  EXPECT_LT(served, kFlooders / 10) << "of the lists, before a heartbeat";
+  EXPECT_EQ(worker.receive_number(), 3001);
+  for (const auto& flooder : flooders)
+    EXPECT_EQ(flooder->receive_number(), 3001) << "and everybody is served";
 }
 
 TEST(ServerLimitsTest, APeerThatReadsNothingIsHeldBackAndThenDropped) {

@@ -35,6 +35,7 @@ class ConnectionTest : public testing::Test, public ConnectionOwner {
   ~ConnectionTest() override { connection_->disconnect({}); }
 
   void request_flush(Connection& connection) override { connection.flush({}); }
+  void request_turn(Connection&) override {}
 
   static std::string encoded(Op op, std::string_view key, std::string_view value = {}) {
     Request request;
@@ -82,6 +83,9 @@ class ConnectionTest : public testing::Test, public ConnectionOwner {
       const ssize_t got = ::recv(peer_.get(), bytes, sizeof bytes, 0);
       if (got > 0) {
         answers_.append(bytes, static_cast<std::size_t>(got));
+      } else if (is_good() && connection_->awaits_turn()) {
+        world_.turn.begin();
+        connection_->resume({});
       } else if (is_good() && connection_->wants_to_write()) {
         connection_->flush({});
       } else {
