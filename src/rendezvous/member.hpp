@@ -58,6 +58,11 @@ class MemberAgent {
   [[nodiscard]] const std::optional<RoundDocument>& round() const { return round_.document; }
   // The latest ever seen; the store may have forgotten it since.
   [[nodiscard]] const RoundDocument& seen() const { return seen_; }
+  // In the round that was last given out.
+  [[nodiscard]] std::optional<int> group_rank() const {
+    if (!assignment_.document || !assignment_.document->go) return std::nullopt;
+    return assignment_.document->assignment.group_rank;
+  }
   // True while no round runs; waiting_since() is valid then.
   [[nodiscard]] bool waiting() const { return waiting_; }
   [[nodiscard]] Time waiting_since() const { return waiting_since_; }

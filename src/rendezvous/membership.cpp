@@ -378,6 +378,9 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
       break;
   }
   recount(state, config, now);
+  // Whoever was waited for is in: when the round ends, the next has nobody to wait for but those
+  // who come from now on.
+  if (state.round.phase == Phase::Running && state.joiners == 0) state.last_join.reset();
 }
 
 }  // namespace drun::rendezvous

@@ -93,7 +93,7 @@ struct State {
   int unleft = 0;   // places whose agent is there and has not left the round
   int succeeded = 0, lost = 0, missing = 0;  // places
 
-  std::optional<Time> last_join;      // nullopt: long ago
+  std::optional<Time> last_join;      // nullopt: long ago, or before the round began
   std::optional<Time> enough_since;   // ready >= min
   std::optional<Time> joiners_since;  // joiners > 0
   std::optional<Time> waiting_since;  // no round runs

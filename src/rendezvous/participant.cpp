@@ -17,6 +17,8 @@ namespace {
 constexpr Milliseconds kProgressPeriod{1'000};
 // An agent that was not elected and sees no leader stands again after this long.
 constexpr Milliseconds kStandAgain{1'000};
+// More than a round trip, as a rule.
+constexpr Milliseconds kStandApart{5};
 
 // A delay that differs from agent to agent but not from run to run, so that the simulation can be
 // repeated: FNV-1a by hand, because std::hash may differ between libraries.
@@ -166,10 +168,15 @@ class Participant::Impl {
     stand_request_ = outbox_.commit(std::move(transaction));
   }
 
+  // Different for each agent, so that not all of them stand at once. The nodes of a round stand in
+  // their order: the first to stand is elected before the others have their turn.
   Milliseconds stand_delay() const {
     if (config_.is_host) return Milliseconds(0);
     const auto nodes = member_.round() ? static_cast<unsigned>(member_.round()->nodes) : 0U;
-    return Milliseconds(10) + spread(config_.ticket, 100 + std::min(nodes, 100'000U) / 50);
+    const auto others =
+        Milliseconds(10) + spread(config_.ticket, 100 + std::min(nodes, 100'000U) / 50);
+    const auto rank = member_.group_rank();
+    return rank ? std::min(kStandApart * *rank, others) : others;
   }
 
   void on_stand_result(const CommitResult& result, Time now) {

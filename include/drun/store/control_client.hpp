@@ -34,8 +34,9 @@ struct ControlOptions {
   // The session ends when the store has not heard from it for this long. Heartbeats go out three
   // times as often; a store that was not heard from for this long counts as gone.
   std::chrono::milliseconds time_to_live{6'000};
-  // How long the session outlives a connection that broke without a goodbye.
-  std::chrono::milliseconds grace{1'000};
+  // How long the session outlives a connection that broke without a goodbye, at the most. A broken
+  // connection does not prove that its client is gone, so by default it changes nothing.
+  std::chrono::milliseconds grace{time_to_live};
   // After a break: attempts for this long.
   std::chrono::milliseconds keep_alive{6'000};
   // A heartbeat that is not answered within the first, or any request within the second, breaks the
@@ -96,6 +97,14 @@ struct ControlLink {
 };
 using ControlEvent = std::variant<ControlSnapshot, ControlChanges, ControlCommit, ControlLink>;
 
+// What ends a session in its client's stead: any process of this machine may connect to `address`
+// (a sockaddr, as bytes) and send `bytes`. Sent twice, or after the session's end, they do nothing.
+// They hold the session's token.
+struct ControlFarewell {
+  std::string address;
+  std::string bytes;
+};
+
 class ControlClient {
  public:
   using Sink = std::function<void(ControlEvent)>;
@@ -121,6 +130,8 @@ class ControlClient {
 
   // This end of the connection; an empty host before the first Up.
   [[nodiscard]] const Endpoint& local_endpoint() const;
+  // Of the present session, at the address that this connection goes to; nullopt: there is none.
+  [[nodiscard]] std::optional<ControlFarewell> farewell() const;
   // Why the last attempt failed; empty when connected.
   [[nodiscard]] const std::string& last_error() const;
 

@@ -84,6 +84,11 @@ class Agent {
     calls.dispensable = [this] { return !shutdown_.leaving() && participant_.dispensable(); };
     calls.dropped = [this] { participant_.drop(); };
     calls.gave_up = [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); };
+    calls.session = [this](std::optional<store::ControlFarewell> farewell) {
+      process::Farewell words;
+      if (farewell) words = {std::move(farewell->address), std::move(farewell->bytes)};
+      workers_.say_at_end(words);
+    };
     calls.event = [this](const rendezvous::KeyValueEvent& event) {
       shutdown_.on_event(event);
       if (shutdown_.leaving()) return;

@@ -140,6 +140,7 @@ void BackendLink::perform(Wait& step) {
 
 void BackendLink::perform(StartOver& step) {
   calls_.dropped();
+  calls_.session(std::nullopt);
   link_ = nullptr;
   key_value_.reset();
   store_.start_over();
@@ -165,8 +166,17 @@ void BackendLink::perform(GiveUp& step) {
 }
 
 void BackendLink::on_event(const rendezvous::KeyValueEvent& event) {
-  if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event)) advance(on_link(*link));
+  if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event)) {
+    note_session(link->link);
+    advance(on_link(*link));
+  }
   if (fsm_.has_joined()) calls_.event(event);
+}
+
+void BackendLink::note_session(rendezvous::Link link) {
+  using enum rendezvous::Link;
+  if ((link == Up || link == NewSession) && link_ != nullptr) calls_.session(link_->farewell());
+  if (link == Closed || link == Failed) calls_.session(std::nullopt);
 }
 
 BackendStep BackendLink::on_link(const rendezvous::LinkEvent& event) {

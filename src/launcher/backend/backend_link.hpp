@@ -44,6 +44,9 @@ class BackendLink {
     std::function<void()> dropped;
     // This agent does not become a part of the job. leave() is due.
     std::function<void(rendezvous::Outcome)> gave_up;
+    // There is a session at a store, which `farewell` ends if this process cannot; nullopt: there
+    // is none any more.
+    std::function<void(std::optional<store::ControlFarewell> farewell)> session;
     // What the backend says, from joined() on.
     std::function<void(const rendezvous::KeyValueEvent&)> event;
   };
@@ -95,6 +98,7 @@ class BackendLink {
 
   BackendStep become_host();
   void on_event(const rendezvous::KeyValueEvent& event);
+  void note_session(rendezvous::Link link);
   [[nodiscard]] BackendStep on_link(const rendezvous::LinkEvent& event);
   [[nodiscard]] std::string port_holder_text();
 

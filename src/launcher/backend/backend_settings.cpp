@@ -9,8 +9,10 @@ using std::chrono::milliseconds;
 // has no workers any more when the others go on without it.
 constexpr milliseconds kSessionMargin{2'000};
 // A store of one's own, in this process or its parent, cannot be cut off: a suspended job (Ctrl-Z,
-// a laptop's lid) goes on where it was. The end of an agent ends its connection.
+// a laptop's lid) goes on where it was. A connection to it that breaks does prove that the agent is
+// gone, and its workers are after the time that killing them may take.
 constexpr std::chrono::hours kForever{24 * 365};
+constexpr milliseconds kLocalGrace{12'000};
 
 }  // namespace
 
@@ -28,6 +30,7 @@ store::ControlOptions control_options(const Options& options, const Endpoint& en
   result.endpoint = endpoint;
   result.connect_timeout = limit;
   result.time_to_live = keep_alive(options) + kSessionMargin;
+  result.grace = keep_alive(options) < kForever ? result.time_to_live : kLocalGrace;
   result.keep_alive = keep_alive(options);
   result.heartbeat_timeout = options.conf.heartbeat_timeout;
   result.read_timeout = options.conf.read_timeout;

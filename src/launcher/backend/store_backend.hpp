@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include <asio/io_context.hpp>
@@ -30,6 +31,10 @@ class StoreBackend : public rendezvous::KeyValue {
   // The numeric address of this end of the connection, as the store's host sees this machine; empty
   // before Link::Up.
   [[nodiscard]] const std::string& local_address() const { return client_.local_endpoint().host; }
+  // What ends the present session in this process's stead.
+  [[nodiscard]] std::optional<store::ControlFarewell> farewell() const {
+    return client_.farewell();
+  }
   // The last reason why no connection could be made, for the waiting line; empty when connected.
   [[nodiscard]] const std::string& last_error() const { return client_.last_error(); }
 

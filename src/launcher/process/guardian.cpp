@@ -159,6 +159,7 @@ struct Guardian::Impl {
   void cancel_spawns();
   void wake_receiver();
   void on_event(GuardianEvent event);
+  void tell_watchdog(const std::string& message) const;
   void flush();
   void read_commands();
   void read_watchdog();
@@ -234,6 +235,11 @@ void Guardian::Impl::on_event(GuardianEvent event) {
   // Whatever is not answered by then hangs: its descriptors are the guardian's loss.
   if (std::holds_alternative<Stopped>(event)) unanswered = 0;
   received.push_back(std::move(event));
+}
+
+void Guardian::Impl::tell_watchdog(const std::string& message) const {
+  if (!watchdog_gone)
+    ::send(watchdog.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 // A failed write needs no handling: the end of the stream will be read as well, and that is
@@ -392,8 +398,13 @@ void Guardian::stop(int signal, milliseconds grace) {
 }
 
 void Guardian::remove_at_end(const std::string& folder) {
-  if (!impl_->watchdog_gone)
-    ::send(impl_->watchdog.get(), folder.data(), folder.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  impl_->tell_watchdog(wire::Writer(wire::Type::RemoveFolder, 0).bytes(folder).finish());
+}
+
+void Guardian::say_at_end(const Farewell& farewell) {
+  std::string message = wire::encode(farewell);
+  impl_->tell_watchdog(message);
+  impl_->send(std::move(message));
 }
 
 pid_t Guardian::pid() const {

@@ -18,6 +18,7 @@
 #include "drun/base/file_descriptor.hpp"
 #include "drun/base/result.hpp"
 #include "launcher/process/exit_status.hpp"
+#include "launcher/process/farewell.hpp"
 
 namespace drun::process {
 
@@ -122,6 +123,10 @@ class Guardian {
   // A folder of the agent's that must not outlive it: removed with all it holds when this object or
   // the whole process is gone, also by SIGKILL. An absolute path.
   void remove_at_end(const std::string& folder);
+
+  // Said when this process has ended without taking it back, and nothing that it had started is
+  // left. Replaces what was given before; an empty one takes that back.
+  void say_at_end(const Farewell& farewell);
 
   // Waits until the guardian is there; 0 if it never starts.
   [[nodiscard]] pid_t pid() const;

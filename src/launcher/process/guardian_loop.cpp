@@ -133,6 +133,9 @@ void GuardianLoop::handle(Frame frame) {
       const auto body = reader.number<wire::StopBody>();
       return handle_stop(body.signal, milliseconds(body.grace_ms));
     }
+    case wire::Type::Farewell:
+      farewell_ = wire::decode_farewell(frame.payload);
+      break;
     default:
       break;
   }
@@ -372,10 +375,11 @@ std::optional<WorkerCgroup> worker_cgroup(const GuardianOptions& options, const 
   return std::nullopt;
 }
 
-void kill_job(const WorkerCgroup* group) {
+bool kill_job(const WorkerCgroup* group) {
   if (group != nullptr) group->kill();
-  kill_descendants(kKillLimit, [](const Reaped&) {});
+  const bool gone = kill_descendants(kKillLimit, [](const Reaped&) {});
   if (group != nullptr) group->remove(kRemoveLimit);
+  return gone;
 }
 
 void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcept {
@@ -394,7 +398,9 @@ void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcep
   }
   // The workers must not outlive their guardian.
   if (loop) loop->end_spawns();
-  kill_job(loop ? loop->group() : nullptr);
+  const bool gone = kill_job(loop ? loop->group() : nullptr);
+  // After an error the agent still lives, and hears of it.
+  if (gone && error == 0 && loop) say(loop->farewell());
   ::_exit(error);
 }
 

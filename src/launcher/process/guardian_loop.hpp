@@ -45,6 +45,8 @@ class GuardianLoop {
   void run();
   // After run(): from here on no process begins.
   void end_spawns();
+  // What to say when nothing is left.
+  [[nodiscard]] const Farewell& farewell() const { return farewell_; }
   // The workers' cgroup, or null.
   [[nodiscard]] const WorkerCgroup* group() const { return group_ ? &*group_ : nullptr; }
 
@@ -105,6 +107,7 @@ class GuardianLoop {
   std::unordered_map<pid_t, WorkerId> ids_;
   bool any_child_ = false;
   std::optional<StopUnderWay> stop_;
+  Farewell farewell_;
 };
 
 // The cgroup for the workers of this guardian, not made yet; nothing if none may be made.
@@ -112,8 +115,8 @@ class GuardianLoop {
                                                         const CgroupPaths& place, pid_t guardian);
 
 // Kills everything below this process, which must have no other children, and removes the group, if
-// any. Takes no longer than kLongestKilling.
-void kill_job(const WorkerCgroup* group);
+// any. Takes no longer than kLongestKilling. True when nothing is left.
+bool kill_job(const WorkerCgroup* group);
 
 // The whole life of the guardian process, from just after its fork. Never returns; its exit code is
 // the errno of what it could not do, 0 if it ended because the agent was gone.

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/detach.hpp"
 #include "launcher/process/guardian_loop.hpp"
+#include "launcher/process/wire.hpp"
 
 namespace drun::process {
 namespace {
@@ -35,20 +37,30 @@ bool reap_guardian(pid_t guardian, ExitStatus& status) {
   return gone;
 }
 
-// One message of the agent's: a folder to remove. False when the agent is gone.
-bool read_agent(int agent, std::vector<std::string>& folders) {
-  char path[PATH_MAX];
-  const ssize_t n = ::recv(agent, path, sizeof path, MSG_DONTWAIT);
-  if (n > 0) {
-    std::string folder(path, static_cast<std::size_t>(n));
-    if (std::find(folders.begin(), folders.end(), folder) == folders.end())
-      folders.push_back(std::move(folder));
+// What the agent has ordered for its end.
+struct LastWill {
+  std::vector<std::string> folders;
+  Farewell farewell;
+};
+
+// One message of the agent's. False when the agent is gone.
+bool read_agent(int agent, LastWill& will) {
+  char message[sizeof(wire::Header) + PATH_MAX];
+  const ssize_t n = ::recv(agent, message, sizeof message, MSG_DONTWAIT);
+  if (n >= static_cast<ssize_t>(sizeof(wire::Header))) {
+    const std::string_view all(message, static_cast<std::size_t>(n));
+    const std::string_view payload = all.substr(sizeof(wire::Header));
+    const auto type = wire::Reader(all).number<wire::Header>().type;
+    if (type == wire::Type::Farewell) will.farewell = wire::decode_farewell(payload);
+    if (type == wire::Type::RemoveFolder &&
+        std::find(will.folders.begin(), will.folders.end(), payload) == will.folders.end())
+      will.folders.emplace_back(payload);
   }
   return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 // Returns when the guardian or the agent is gone: true when it was the guardian.
-bool watch(int agent, pid_t guardian, ExitStatus& status, std::vector<std::string>& folders) {
+bool watch(int agent, pid_t guardian, ExitStatus& status, LastWill& will) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
@@ -57,18 +69,18 @@ bool watch(int agent, pid_t guardian, ExitStatus& status, std::vector<std::strin
     if (reap_guardian(guardian, status)) return true;
     pollfd entries[] = {{agent, POLLIN, 0}, {child_signals.get(), POLLIN, 0}};
     ::poll(entries, 2, -1);
-    if (entries[0].revents != 0 && !read_agent(agent, folders)) return false;
+    if (entries[0].revents != 0 && !read_agent(agent, will)) return false;
     signalfd_siginfo ignored[16];
     while (::read(child_signals.get(), ignored, sizeof ignored) > 0) {
     }
   }
 }
 
-void await_end_of_agent(int agent, std::vector<std::string>& folders) {
+void await_end_of_agent(int agent, LastWill& will) {
   do {
     pollfd entry{agent, POLLIN, 0};
     ::poll(&entry, 1, -1);
-  } while (read_agent(agent, folders));
+  } while (read_agent(agent, will));
 }
 
 void report(int agent, const WatchdogReport& what) {
@@ -98,14 +110,15 @@ void watchdog_main(FileDescriptor agent, FileDescriptor commands,
   }
   commands.reset();
   const auto group = worker_cgroup(options, find_cgroups(), guardian);
-  std::vector<std::string> folders;
-  const bool lost = watch(agent.get(), guardian, result.guardian, folders);
-  kill_job(group ? &*group : nullptr);
+  LastWill will;
+  const bool lost = watch(agent.get(), guardian, result.guardian, will);
+  const bool gone = kill_job(group ? &*group : nullptr);
   if (lost) {
     report(agent.get(), result);
-    await_end_of_agent(agent.get(), folders);
+    await_end_of_agent(agent.get(), will);
   }
-  for (const auto& folder : folders) {
+  if (gone) say(will.farewell);
+  for (const auto& folder : will.folders) {
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
   }

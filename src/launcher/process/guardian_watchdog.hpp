@@ -1,7 +1,7 @@
 // The watchdog: the guardian's parent and the second line of defence. It does nothing but wait.
 // When the guardian dies, every descendant becomes the watchdog's, and it kills them all; when the
-// agent dies it does the same, whether or not the guardian is still there to do it, and removes the
-// folders that the agent can no longer remove itself.
+// agent dies it does the same, whether or not the guardian is still there to do it; then it says
+// the agent's farewell, and removes the folders that the agent can no longer remove itself.
 #pragma once
 
 #include "drun/base/file_descriptor.hpp"
@@ -11,8 +11,8 @@
 namespace drun::process {
 
 // What the watchdog sends, once, while the agent lives: it could not start the guardian, or the
-// guardian is gone. Then it waits for the agent's end. In the other direction each message is the
-// path of a folder.
+// guardian is gone. Then it waits for the agent's end. In the other direction go RemoveFolder and
+// Farewell of wire.hpp.
 struct WatchdogReport {
   int error = 0;        // errno: the guardian could not be forked
   ExitStatus guardian;  // how it ended; everything below it is gone

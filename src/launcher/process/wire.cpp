@@ -66,6 +66,20 @@ std::string encode_environment(const std::vector<std::string>& variables) {
   return writer.finish();
 }
 
+std::string encode(const process::Farewell& farewell) {
+  Writer writer(Type::Farewell, 0);
+  writer.number(static_cast<std::uint32_t>(farewell.address.size()));
+  return writer.bytes(farewell.address).bytes(farewell.bytes).finish();
+}
+
+process::Farewell decode_farewell(std::string_view payload) {
+  Reader reader(payload);
+  const auto size = reader.number<std::uint32_t>();
+  const auto rest = reader.rest();
+  if (!reader.ok() || size > rest.size()) return {};
+  return {std::string(rest.substr(0, size)), std::string(rest.substr(size))};
+}
+
 std::string encode(const GuardianEvent& event) {
   return std::visit(Encoder{}, event);
 }

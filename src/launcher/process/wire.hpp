@@ -24,7 +24,9 @@ enum class Type : std::uint8_t {
   Environment,
   SignalAll,
   Stop,
-  Hello = 64,  // guardian to agent
+  Farewell,      // to the watchdog, too
+  RemoveFolder,  // only to the watchdog
+  Hello = 64,    // guardian to agent
   Spawned,
   SpawnFailed,
   Exited,
@@ -52,6 +54,10 @@ class Writer {
   Writer& number(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
+  }
+  Writer& bytes(std::string_view value) {
+    bytes_.append(value);
     return *this;
   }
   Writer& text(const std::string& value) {
@@ -98,6 +104,7 @@ class Reader {
     rest_.remove_prefix(end + 1);
     return start;
   }
+  [[nodiscard]] std::string_view rest() const { return rest_; }
   [[nodiscard]] bool ok() const { return ok_; }
 
  private:
@@ -131,6 +138,10 @@ struct SpawnBody {
 
 // The variables that all later workers share.
 [[nodiscard]] std::string encode_environment(const std::vector<std::string>& variables);
+
+[[nodiscard]] std::string encode(const process::Farewell& farewell);
+// An empty one if the message is cut short.
+[[nodiscard]] process::Farewell decode_farewell(std::string_view payload);
 
 // GuardianLost never travels.
 [[nodiscard]] std::string encode(const GuardianEvent& event);

@@ -1,5 +1,7 @@
 #include "drun/store/control_client.hpp"
 
+#include <sys/socket.h>
+
 #include <cerrno>
 #include <string>
 #include <system_error>
@@ -21,6 +23,13 @@ std::string closed_because(int error) {
              : std::generic_category().message(error);
 }
 
+std::string peer_address_of(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return {reinterpret_cast<const char*>(&address), size};
+}
+
 }  // namespace
 
 // The thin shell around the machine: its connection and its events.
@@ -35,6 +44,11 @@ class ControlClient::Impl final : public StreamConnection {
   ControlFsm& fsm() { return fsm_; }
   const ControlFsm& fsm() const { return fsm_; }
   const Endpoint& local_endpoint() const { return local_endpoint_; }
+  std::optional<ControlFarewell> farewell() const {
+    std::string bytes = fsm_.farewell();
+    if (bytes.empty()) return std::nullopt;
+    return ControlFarewell{store_address_, std::move(bytes)};
+  }
 
  private:
   bool do_round() override {
@@ -62,6 +76,7 @@ class ControlClient::Impl final : public StreamConnection {
   void on_dialed(Result<FileDescriptor> socket) override {
     if (socket) {
       local_endpoint_ = local_endpoint_of(socket->get());
+      store_address_ = peer_address_of(socket->get());
       adopt(std::move(*socket));
       fsm_.on_connected(Clock::now());
     } else {
@@ -89,6 +104,7 @@ class ControlClient::Impl final : public StreamConnection {
   Sink sink_;
   std::optional<std::uint64_t> connection_;  // the machine's number of the present one
   Endpoint local_endpoint_{};
+  std::string store_address_;  // a sockaddr
   std::string outgoing_;
 };
 
@@ -126,6 +142,10 @@ void ControlClient::close() {
 
 const Endpoint& ControlClient::local_endpoint() const {
   return impl_->local_endpoint();
+}
+
+std::optional<ControlFarewell> ControlClient::farewell() const {
+  return impl_->farewell();
 }
 
 const std::string& ControlClient::last_error() const {

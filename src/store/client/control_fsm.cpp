@@ -231,7 +231,7 @@ void ControlFsm::lost(const std::string& cause, Time now, milliseconds silent) {
     for (const auto& [request, callers] : std::exchange(commits_, {})) {
       events_.emplace_back(ControlCommit{callers, ControlOutcome::Unknown});
     }
-    connect();  // at once: the session outlives the break for its grace only
+    connect();  // at once: the session goes on to grow old
     return;
   }
   const bool single = !had_session_ && options_.connect_timeout <= milliseconds(0);

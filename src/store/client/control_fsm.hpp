@@ -48,6 +48,9 @@ class ControlFsm {
   [[nodiscard]] std::string take_output(Time now);
   [[nodiscard]] std::vector<ControlEvent> take_events();
 
+  // What ends the present session when it is sent over a new connection; empty: there is none.
+  [[nodiscard]] std::string farewell() const;
+
   [[nodiscard]] const std::string& last_error() const { return last_error_; }
 
  private:

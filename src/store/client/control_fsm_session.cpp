@@ -61,6 +61,15 @@ void ControlFsm::send_commit(const Queued& queued) {
   commits_[request] = queued.first;
 }
 
+std::string ControlFsm::farewell() const {
+  std::string bytes;
+  if (!session_) return bytes;
+  control::encode_opening(bytes);
+  control::encode(bytes, 1, control::Request(*session_));
+  control::encode(bytes, 2, control::Request(control::Goodbye{}));
+  return bytes;
+}
+
 void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
   if (const auto* refused = std::get_if<control::VersionRefused>(&reply)) {
     fail(store() + " speaks the control protocol's versions " + std::to_string(refused->lowest) +

@@ -296,6 +296,38 @@ TEST(RunningTest, SparesAndResizeAtRestartDoNotStopARound) {
   EXPECT_EQ(late.phase(), Phase::Running);
 }
 
+TEST(RunningTest, AfterALossNobodyWaitsForThoseWhoWereIn) {
+  Board board(config(1, 4));
+  for (const char* each : {"a", "b", "c"})
+    board.join(each);
+  board.pass(Milliseconds(2'000));
+  board.run();
+  board.gone("b");
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Stopping);
+  board.left("a");
+  board.left("c");
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Preparing) << "at once, though all have joined just now";
+}
+
+TEST(RunningTest, AfterALossANewcomerIsGivenCompany) {
+  Board board(config(1, 4));
+  board.join("a");
+  board.join("b");
+  board.pass(Milliseconds(2'000));
+  board.run();
+  board.gone("b");
+  board.join("c");
+  board.settle();
+  board.left("a");
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Gathering) << "others may come with it";
+  board.pass(Milliseconds(2'000));
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Preparing);
+}
+
 struct StoppingCase {
   const char* name;
   int max_restarts;

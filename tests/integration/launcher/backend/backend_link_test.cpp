@@ -58,6 +58,7 @@ class Agent {
 
   std::optional<NodeIdentity> identity;
   std::optional<rendezvous::Outcome> outcome;
+  std::optional<store::ControlFarewell> farewell;
   std::vector<std::string> waited_for;
   std::vector<Link> links;
   int commits = 0;
@@ -75,6 +76,9 @@ class Agent {
       ++dropped;
     };
     calls.gave_up = [this](rendezvous::Outcome end) { outcome = std::move(end); };
+    calls.session = [this](std::optional<store::ControlFarewell> words) {
+      farewell = std::move(words);
+    };
     calls.event = [this](const rendezvous::KeyValueEvent& event) {
       if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event))
         links.push_back(link->link);

@@ -83,6 +83,32 @@ TEST_F(ServerSessionTest, GoodbyeIsSeenAtOnce) {
   expect_gone();
 }
 
+// As whoever is left of a killed agent says it: over a connection of its own, and twice.
+TEST_F(ServerSessionTest, AnybodyWhoHasTheTokenMayEndTheSession) {
+  const auto client = member(60'000, 60'000);
+  control::Token forged = session.token;
+  forged.back() ^= 1;
+  ControlConnection stranger(server.endpoint());
+  stranger.request(1, control::ResumeSession{session.session, forged});
+  stranger.request(2, control::Goodbye{});
+  EXPECT_EQ(stranger.receive_as<control::SessionEnded>(1).reason, control::EndReason::Unknown);
+  EXPECT_EQ(stranger.receive_as<control::Error>(2).code, control::ErrorCode::NoSession);
+  EXPECT_FALSE(watcher.readable(0ms));
+  for (const bool first : {true, false}) {
+    ControlConnection heir(server.endpoint());
+    heir.request(1, control::ResumeSession{session.session, session.token});
+    heir.request(2, control::Goodbye{});
+    if (!first) {
+      heir.receive_as<control::SessionEnded>(1);
+      heir.receive_as<control::Error>(2);
+      continue;
+    }
+    heir.receive_as<control::Done>(1);
+    heir.receive_as<control::Done>(2);
+    expect_gone();
+  }
+}
+
 TEST_F(ServerSessionTest, AResumedSessionKeepsItsKeys) {
   // Where the machine stood still for the whole grace, another one of twice the length.
   for (auto grace = 300ms;; grace *= 2) {

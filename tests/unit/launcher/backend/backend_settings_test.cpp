@@ -24,8 +24,15 @@ TEST(BackendSettingsTest, LetsTheSessionOutliveTheAgentsOwnLimit) {
   options.backend = Backend::C10d;
   const auto store = control_options(options, Endpoint{"10.0.0.1", 29500}, seconds(5));
   EXPECT_GT(store.time_to_live, store.keep_alive);
+  EXPECT_EQ(store.grace, store.time_to_live) << "a broken connection proves nothing";
   EXPECT_EQ(store.endpoint.host, "10.0.0.1");
   EXPECT_EQ(store.connect_timeout, seconds(5));
+}
+
+TEST(BackendSettingsTest, ALocalNodeThatIsCutOffIsGone) {
+  Options options;
+  options.local_node = 0;
+  EXPECT_EQ(control_options(options, {}, seconds(5)).grace, seconds(12));
 }
 
 TEST(BackendSettingsTest, BoundsTheStoresAnswersAsAskedFor) {

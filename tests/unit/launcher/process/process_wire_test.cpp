@@ -46,6 +46,17 @@ TEST(WireTest, EventsReadBackAsTheyWere) {
   EXPECT_EQ(std::get<SpawnFailed>(*failure).attempted, "exec /x y/z");
 }
 
+TEST(WireTest, AFarewellReadsBackAsItWasOrNotAtAll) {
+  const Farewell farewell{std::string("addr\0ess", 8), std::string("\0bytes", 6)};
+  const std::string message = wire::encode(farewell);
+  const auto whole = payload_of(message);
+  const Farewell got = wire::decode_farewell(whole);
+  EXPECT_EQ(got.address, farewell.address);
+  EXPECT_EQ(got.bytes, farewell.bytes);
+  for (std::size_t size = 0; size < sizeof(std::uint32_t) + farewell.address.size(); ++size)
+    EXPECT_EQ(wire::decode_farewell(whole.substr(0, size)).address, "") << size;
+}
+
 TEST(WireTest, APayloadThatIsCutShortIsNoEvent) {
   const SpawnFailed failed{9, ENOENT, "exec /x"};
   const std::string message = wire::encode(failed);

@@ -127,6 +127,25 @@ TEST(ControlFsmTest, OpensASessionInOneRoundTrip) {
   EXPECT_EQ(links[0].first, ControlState::Up);
 }
 
+TEST(ControlFsmTest, TheFarewellResumesTheSessionAndEndsIt) {
+  Fixture f;
+  EXPECT_EQ(f.fsm().farewell(), "");
+  f.fsm().open(f.now());
+  f.fsm().on_connected(f.now());
+  const auto requests = f.sent();
+  f.welcome();
+  EXPECT_EQ(f.fsm().farewell(), "");
+  const control::Token token = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  f.reply(requests[0].id, control::Session{258, token, 6000, 1000});
+  const std::string resume(
+      "\x21\0\0\0\1\0\0\0\0\0\0\0\x02\2\1\0\0\0\0\0\0"
+      "\1\2\3\4\5\6\7\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10",
+      37);
+  const std::string goodbye("\x09\0\0\0\2\0\0\0\0\0\0\0\x04", 13);
+  EXPECT_EQ(f.fsm().farewell(),
+            std::string(control::kMagic) + std::string("\1\0\1\0", 4) + resume + goodbye);
+}
+
 TEST(ControlFsmTest, SendsWhatWasAskedForBeforeTheSessionInOrder) {
   Fixture f;
   f.fsm().open(f.now());

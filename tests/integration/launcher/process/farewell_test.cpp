@@ -1,0 +1,164 @@
+// The farewell: said for an agent that was killed, by whoever is left, when its workers are gone.
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "launcher/process/descendants.hpp"
+#include "support/guardian_driver.hpp"
+
+namespace drun::process::test {
+namespace {
+
+// Bytes that a C string could not hold.
+const std::string kWords("\xD5 the end\0 of it", 16);
+
+// Where the farewell is said.
+class Listener {
+ public:
+  Listener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* address = reinterpret_cast<sockaddr*>(&address_);
+    socklen_t size = sizeof address_;
+    if (::bind(socket_.get(), address, size) != 0 || ::listen(socket_.get(), 8) != 0 ||
+        ::getsockname(socket_.get(), address, &size) != 0)
+      std::abort();
+  }
+
+  [[nodiscard]] Farewell farewell() const {
+    return {{reinterpret_cast<const char*>(&address_), sizeof address_}, kWords};
+  }
+  [[nodiscard]] bool was_called() const {
+    pollfd entry{socket_.get(), POLLIN, 0};
+    return ::poll(&entry, 1, 0) > 0;
+  }
+  // Waits for a caller, and does not close the connection before the caller's end of it is closed.
+  [[nodiscard]] FileDescriptor await_call() const {
+    pollfd entry{socket_.get(), POLLIN, 0};
+    if (::poll(&entry, 1, static_cast<int>(kPatience.count())) <= 0) return {};
+    return FileDescriptor(::accept(socket_.get(), nullptr, nullptr));
+  }
+
+ private:
+  FileDescriptor socket_;
+  sockaddr_in address_{};
+};
+
+enum class Ending { Lives, Drops, TakesBackAndDrops };
+
+struct Job {
+  pid_t agent = 0;
+  pid_t guardian = 0;
+  pid_t worker = 0;
+};
+
+// The agent is a process of its own, with one worker that ignores SIGTERM.
+Job start_agent(const Farewell& farewell, Ending ending) {
+  Pipe report;
+  Job job;
+  job.agent = ::fork();
+  if (job.agent != 0) {
+    report.write.reset();
+    job.guardian = std::atoi(read_line(report.read.get()).c_str());
+    job.worker = std::atoi(read_line(report.read.get()).c_str());
+    return job;
+  }
+  {
+    Driver driver;
+    driver.guardian.say_at_end({"", "replaced"});
+    driver.guardian.say_at_end(farewell);
+    Pipe out;
+    const std::string worker = driver.start(1, "trap '' TERM; echo $$; exec sleep 1000", out);
+    if (ending == Ending::TakesBackAndDrops) driver.guardian.say_at_end({});
+    const std::string told = std::to_string(driver.guardian.pid()) + "\n" + worker + "\n";
+    if (::write(report.write.get(), told.data(), told.size()) < 0) ::_exit(1);
+    if (ending == Ending::Lives) ::pause();
+  }
+  ::_exit(0);
+}
+
+class FarewellTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  void TearDown() override {
+    ASSERT_TRUE(kill_descendants(kPatience, [](const Reaped&) {}));
+  }
+  // Everything that the agent has started is gone, its helpers too.
+  static bool all_gone() {
+    return eventually([] { return !reap_children([](const Reaped&) {}); });
+  }
+  void expect_words_of_the_dead(const Job& job) const {
+    const auto call = listener.await_call();
+    ASSERT_TRUE(call) << "nothing was said";
+    EXPECT_TRUE(gone(job.worker) || !alive(job.worker)) << "said before the worker was gone";
+    EXPECT_EQ(read_all(call.get()), kWords);
+  }
+
+  Listener listener;
+};
+
+TEST_F(FarewellTest, IsSaidForAKilledAgentWhenItsWorkersAreGone) {
+  const Job job = start_agent(listener.farewell(), Ending::Lives);
+  ::kill(job.agent, SIGKILL);
+  expect_words_of_the_dead(job);
+  EXPECT_TRUE(all_gone());
+}
+
+TEST_F(FarewellTest, IsSaidByTheGuardianIfTheWatchdogIsGone) {
+  const Job job = start_agent(listener.farewell(), Ending::Lives);
+  const pid_t watchdog = parent_of(job.guardian);
+  ::kill(watchdog, SIGKILL);
+  ASSERT_TRUE(eventually([&] { return !alive(watchdog); }));
+  EXPECT_FALSE(listener.was_called()) << "the agent lives";
+  ::kill(job.agent, SIGKILL);
+  expect_words_of_the_dead(job);
+  EXPECT_TRUE(all_gone());
+}
+
+TEST_F(FarewellTest, IsSaidByTheWatchdogIfTheGuardianIsGone) {
+  const Job job = start_agent(listener.farewell(), Ending::Lives);
+  ::kill(job.guardian, SIGKILL);
+  ASSERT_TRUE(eventually([&] { return !alive(job.worker); }));
+  EXPECT_FALSE(listener.was_called()) << "the agent lives";
+  ::kill(job.agent, SIGKILL);
+  expect_words_of_the_dead(job);
+  EXPECT_TRUE(all_gone());
+}
+
+TEST_F(FarewellTest, IsSaidForAnAgentThatLeavesWithoutAWord) {
+  const Job job = start_agent(listener.farewell(), Ending::Drops);
+  expect_words_of_the_dead(job);
+  EXPECT_TRUE(all_gone());
+}
+
+TEST_F(FarewellTest, IsNotSaidIfItWasTakenBack) {
+  const Job job = start_agent(listener.farewell(), Ending::TakesBackAndDrops);
+  EXPECT_GT(job.worker, 0);
+  EXPECT_TRUE(all_gone());
+  EXPECT_FALSE(listener.was_called());
+}
+
+TEST_F(FarewellTest, NobodyThereEndsTheHelpersAtOnce) {
+  Farewell nowhere;
+  {
+    const Listener closed;
+    nowhere = closed.farewell();
+  }
+  const Job job = start_agent(nowhere, Ending::Lives);
+  ::kill(job.agent, SIGKILL);
+  EXPECT_TRUE(all_gone());
+}
+
+}  // namespace
+}  // namespace drun::process::test
