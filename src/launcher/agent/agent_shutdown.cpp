@@ -83,6 +83,8 @@ void AgentShutdown::perform(ShutdownFsm::Step step) {
       return calls_.stop_job(request(), fsm_.signal());
     case KillWorkers:
       return kill_workers();
+    case GiveUpWorkers:
+      return parts_.workers.give_up();
     case Sweep:
       return parts_.workers.sweep();
     case Report:

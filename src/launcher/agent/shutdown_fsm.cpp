@@ -25,7 +25,9 @@ Steps ShutdownFsm::on_swept() {
 
 Steps ShutdownFsm::on_guardian_lost() {
   if (phase_ == Phase::Running) phase_ = Phase::Unguarded;
-  return on_swept();
+  if (phase_ != Phase::Unguarded || !abandoned_) return on_swept();
+  cut_short();
+  return {leave()};
 }
 
 Steps ShutdownFsm::on_link_failed() {
@@ -67,9 +69,10 @@ Steps ShutdownFsm::stop_running(StopLevel level) {
   if (level == StopLevel::Ask) return {Step::StopJob};
   if (level == StopLevel::Kill) return {Step::KillWorkers};
   owe_at_most(Farewell::None);
-  // The outcome still comes as soon as the workers are dead; it is worth the wait, for the report.
-  // Without a guardian there is nothing to wait for here, only the other nodes.
-  if (phase_ == Phase::Running) return {Step::KillWorkers};
+  abandoned_ = true;
+  // The outcome still comes as soon as the workers are dead; it is worth a short wait, for the
+  // report. Without a guardian there is nothing to wait for here, only the other nodes.
+  if (phase_ == Phase::Running) return {Step::KillWorkers, Step::GiveUpWorkers};
   cut_short();
   return {Step::KillWorkers, leave()};
 }
@@ -82,7 +85,8 @@ Steps ShutdownFsm::stop_leaving(StopLevel level) {
     return phase_ == Phase::ServingOthers ? Steps{take_leave()} : Steps{};
   owe_at_most(Farewell::None);
   cut_short();
-  if (phase_ == Phase::Sweeping) return {Step::KillWorkers};
+  if (phase_ == Phase::Sweeping && level == StopLevel::Kill) return {Step::KillWorkers};
+  if (phase_ == Phase::Sweeping) return {Step::KillWorkers, Step::GiveUpWorkers};
   return {Step::KillWorkers, leave()};
 }
 

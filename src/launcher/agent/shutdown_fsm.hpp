@@ -31,13 +31,14 @@ class ShutdownFsm {
 
   // What to do now. If an event is named, it follows.
   enum class Step {
-    StopJob,      // end the job with signal(); on_outcome()
-    KillWorkers,  // at once
-    Sweep,        // end what is left of the workers, with the usual grace; on_swept()
-    Report,       // tell the user how it ended
-    ServeOthers,  // watch who needs the store; on_store_unneeded()
-    SayGoodbye,   // on_link_closed()
-    Leave,        // drop the store and flush the output; on_flushed()
+    StopJob,        // end the job with signal(); on_outcome()
+    KillWorkers,    // at once
+    GiveUpWorkers,  // wait for no process that hangs; on_guardian_lost(), unless it is over before
+    Sweep,          // end what is left of the workers, with the usual grace; on_swept()
+    Report,         // tell the user how it ended
+    ServeOthers,    // watch who needs the store; on_store_unneeded()
+    SayGoodbye,     // on_link_closed()
+    Leave,          // drop the store and flush the output; on_flushed()
     GiveUpReader,
     End  // nothing is waited for any more
   };
@@ -81,6 +82,7 @@ class ShutdownFsm {
 
   Phase phase_ = Phase::Running;
   Farewell owed_ = Farewell::ServeOthers;
+  bool abandoned_ = false;  // whatever is not over when the workers are given up is left
   int signal_ = 0;
   int exit_code_ = 0;
 };

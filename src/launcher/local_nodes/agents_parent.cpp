@@ -200,6 +200,7 @@ void AgentsParent::perform(const ShutdownFsm::Steps& steps) {
         break;
       case StopJob:
       case KillWorkers:
+      case GiveUpWorkers:
       case Report:
       case ServeOthers:
       case SayGoodbye:

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,16 +23,12 @@
 #include "launcher/process/guardian_loop.hpp"
 #include "launcher/process/guardian_watchdog.hpp"
 #include "launcher/process/kill_limit.hpp"
+#include "launcher/process/stop_limit.hpp"
 
 namespace drun::process {
 namespace {
 
 using std::chrono::milliseconds;
-
-// A helper that was told to end kills what is left first, and is waited for as long as that may
-// take. If it is still there afterwards, it hangs or somebody has stopped it, and this process goes
-// on with the killing.
-constexpr milliseconds kEndLimit = kLongestKilling + milliseconds(1000);
 
 // Of so many workers that wait to be sent, one looks whether the guardian can take more.
 constexpr std::size_t kSpawnsPerLook = 8;
@@ -114,6 +111,7 @@ std::string describe(const Stopped& stopped) {
 std::string describe(const GuardianLost& lost) {
   const auto message = [](int error) { return std::generic_category().message(error); };
   if (lost.start_error != 0) return "start the guardian: fork: " + message(lost.start_error);
+  if (lost.hung) return "drun's guardian process did not answer and was killed";
   if (lost.status.signal == 0 && lost.status.code != 0)
     return "drun's guardian process cannot work: " + message(lost.status.code) +
            (lost.status.code == ENOENT ? " (it needs /dev/null)" : "");
@@ -143,6 +141,7 @@ struct Guardian::Impl {
     watch(EPOLL_CTL_ADD, wake.get(), EPOLLIN);
     watch(EPOLL_CTL_ADD, commands.fd(), EPOLLIN);
     watch(EPOLL_CTL_ADD, watchdog.get(), EPOLLIN);
+    watch(EPOLL_CTL_ADD, stop_limit.fd(), EPOLLIN);
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -162,7 +161,10 @@ struct Guardian::Impl {
   void tell_watchdog(const std::string& message) const;
   void flush();
   void read_commands();
+  void on_hello(pid_t guardian);
+  void signal_guardian(int signal) const;
   void read_watchdog();
+  void on_stop_limit();
   bool await_end_of_watchdog() const;
   void end_watchdog();
   void kill_job();
@@ -173,6 +175,9 @@ struct Guardian::Impl {
   FileDescriptor wake;    // eventfd: `received` holds something
   pid_t watchdog_process;
   pid_t guardian_process = 0;
+  FileDescriptor guardian_pidfd;
+  StopLimit stop_limit;
+  bool given_up = false;
   // This process had no children before, so all it ever gets are the job's.
   bool only_children;
   GuardianOptions options;
@@ -234,6 +239,7 @@ void Guardian::Impl::on_event(GuardianEvent event) {
   if (answer && unanswered > 0) --unanswered;
   // Whatever is not answered by then hangs: its descriptors are the guardian's loss.
   if (std::holds_alternative<Stopped>(event)) unanswered = 0;
+  if (std::holds_alternative<Stopped>(event) && !given_up) stop_limit.clear();
   received.push_back(std::move(event));
 }
 
@@ -256,7 +262,7 @@ void Guardian::Impl::read_commands() {
     const auto result = commands.fill();
     while (const auto frame = commands.next()) {
       if (frame->type == wire::Type::Hello)
-        guardian_process = wire::Reader(frame->payload).number<wire::HelloBody>().pid;
+        on_hello(wire::Reader(frame->payload).number<wire::HelloBody>().pid);
       else if (auto event = wire::decode_event(frame->type, frame->payload))
         on_event(std::move(*event));
     }
@@ -265,6 +271,31 @@ void Guardian::Impl::read_commands() {
     guardian_gone = true;
     watch(EPOLL_CTL_DEL, commands.fd(), 0);
   }
+}
+
+// It has just spoken, so the number is its own; the descriptor keeps it so.
+void Guardian::Impl::on_hello(pid_t guardian) {
+  guardian_process = guardian;
+  guardian_pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, guardian, 0)));
+}
+
+void Guardian::Impl::signal_guardian(int signal) const {
+  if (guardian_pidfd) {
+    ::syscall(SYS_pidfd_send_signal, guardian_pidfd.get(), signal, nullptr, 0);
+  } else if (guardian_process != 0 && !guardian_gone) {
+    ::kill(guardian_process, signal);  // a kernel before 5.3
+  }
+}
+
+// First the guardian: then its watchdog does the work. If that hangs too, this process does it.
+void Guardian::Impl::on_stop_limit() {
+  if (!lost.hung && guardian_process != 0) {
+    signal_guardian(SIGKILL);
+  } else if (!watchdog_gone) {
+    ::kill(watchdog_process, SIGKILL);
+  }
+  lost.hung = true;
+  stop_limit.set(kEndLimit);
 }
 
 void Guardian::Impl::read_watchdog() {
@@ -307,10 +338,12 @@ void Guardian::Impl::kill_job() {
 
 Guardian::Impl::~Impl() {
   // The end of its stream is the guardian's order to kill everything and end; likewise the
-  // watchdog's.
+  // watchdog's. One that somebody has stopped is woken.
   ::shutdown(commands.fd(), SHUT_WR);
+  signal_guardian(SIGCONT);
   if (!watchdog_gone) {
     ::shutdown(watchdog.get(), SHUT_WR);
+    ::kill(watchdog_process, SIGCONT);
     if (!await_end_of_watchdog()) ::kill(watchdog_process, SIGKILL);
     end_watchdog();
   }
@@ -353,6 +386,7 @@ std::vector<GuardianEvent> Guardian::receive() {
   impl_->read_commands();
   impl_->send_spawns();
   if (!impl_->watchdog_gone) impl_->read_watchdog();
+  if (impl_->stop_limit.take_expired()) impl_->on_stop_limit();
   const bool killed_all = impl_->watchdog_gone || impl_->watchdog_did_its_work;
   auto result = std::exchange(impl_->received, {});
   if (impl_->guardian_gone && killed_all && !impl_->lost_told) {
@@ -395,6 +429,13 @@ void Guardian::stop(int signal, milliseconds grace) {
   impl_->cancel_spawns();
   impl_->wake_receiver();
   impl_->send(wire::Writer(wire::Type::Stop, 0).number(body).finish());
+  impl_->signal_guardian(SIGCONT);
+  impl_->stop_limit.set(std::clamp(grace, milliseconds(0), kLongestGrace) + kEndLimit);
+}
+
+void Guardian::give_up() {
+  impl_->given_up = true;
+  impl_->stop_limit.set(kGiveUpLimit);
 }
 
 void Guardian::remove_at_end(const std::string& folder) {

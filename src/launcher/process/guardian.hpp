@@ -71,6 +71,7 @@ struct Stopped {
 struct GuardianLost {
   ExitStatus status;
   int start_error = 0;  // errno of the fork
+  bool hung = false;    // it was killed because it did not do what it was told
 };
 
 // "exit code 7", "killed by SIGSEGV", "killed: out of memory".
@@ -117,8 +118,11 @@ class Guardian {
   void signal_all(int signal);
   // `signal` to every worker's group, `grace` (ends early when all are gone), SIGKILL to the rest,
   // every descendant included; then the event Stopped. A second call while one is under way may
-  // shorten the grace, never lengthens it.
+  // shorten the grace, never lengthens it. A guardian that somebody has stopped is woken. One that
+  // does not stop the workers in time is killed; GuardianLost follows when everything is gone.
   void stop(int signal, std::chrono::milliseconds grace);
+  // Within about a second no stop is waited for any more: GuardianLost follows.
+  void give_up();
 
   // A folder of the agent's that must not outlive it: removed with all it holds when this object or
   // the whole process is gone, also by SIGKILL. An absolute path.

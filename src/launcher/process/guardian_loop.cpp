@@ -23,8 +23,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// For ever, but safe to add to a time.
-constexpr milliseconds kLongestGrace = std::chrono::hours(24 * 365);
 // While killing, how often to look for orphans that arrive without the death of a child.
 constexpr int kKillIntervalMs = 10;
 // How long a thread may take to make the process of a worker.

@@ -38,4 +38,15 @@ class KillLimit {
 // The longest that kill_job() takes: twice the limit, and the removal of the group.
 inline constexpr std::chrono::milliseconds kLongestKilling = 2 * kKillLimit + kRemoveLimit;
 
+// A helper that was told to end kills what is left first, and is waited for as long as that may
+// take. If it is still there afterwards, it hangs or somebody has stopped it.
+inline constexpr std::chrono::milliseconds kEndLimit =
+    kLongestKilling + std::chrono::milliseconds(1000);
+
+// How long a guardian may still take when drun was told to end whatever hangs.
+inline constexpr std::chrono::milliseconds kGiveUpLimit{1000};
+
+// For ever, but safe to add to a time.
+inline constexpr std::chrono::milliseconds kLongestGrace = std::chrono::hours(24 * 365);
+
 }  // namespace drun::process

@@ -46,6 +46,8 @@ class WorkerSupervisor {
   void start(const rendezvous::Assignment& assignment);
   void sweep() { supervision_.sweep(); }
   void kill() { supervision_.kill(); }
+  // Waits for nothing that hangs any more: in about a second the news is that the guardian is lost.
+  void give_up() { guardian_.give_up(); }
   void forward(int signal) { supervision_.forward(signal); }
   // As Guardian's.
   void say_at_end(const process::Farewell& farewell) { guardian_.say_at_end(farewell); }

@@ -100,5 +100,59 @@ TEST(HangTest, AnExecThatHangsKeepsNoOtherWorkersEndFromBeingHeard) {
   }));
 }
 
+// Traps SIGTERM and says so.
+constexpr const char* kStubborn =
+    "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done";
+
+TEST(HangTest, AStopWakesAGuardianThatWasStopped) {
+  Driver driver;
+  driver.guardian.spawn(Driver::request(1, {"sleep", "1000"}));
+  ASSERT_TRUE(driver.await<Spawned>(1));
+  ::kill(driver.guardian.pid(), SIGSTOP);
+  driver.guardian.stop(SIGTERM, 600s);
+  EXPECT_TRUE(driver.await<Stopped>());
+}
+
+TEST(HangTest, AGuardianThatDoesNotStopTheWorkersInTimeIsKilled) {
+  Driver driver;
+  Pipe out;
+  ASSERT_EQ(driver.start(1, kStubborn, out), "ready");
+  driver.guardian.stop(SIGTERM, 1s);
+  ASSERT_EQ(read_line(out.read.get()), "asked");
+  ::kill(driver.guardian.pid(), SIGSTOP);
+  const auto lost = driver.await<GuardianLost>();
+  ASSERT_TRUE(lost);
+  EXPECT_TRUE(lost->hung);
+  EXPECT_EQ(describe(*lost), "drun's guardian process did not answer and was killed");
+  EXPECT_EQ(read_all(out.read.get()), "") << "the worker is gone";
+}
+
+TEST(HangTest, WhatIsGivenUpIsGoneAtOnceWhateverTheGrace) {
+  Driver driver;
+  Pipe out;
+  ASSERT_EQ(driver.start(1, kStubborn, out), "ready");
+  driver.guardian.stop(SIGTERM, 600s);
+  ASSERT_EQ(read_line(out.read.get()), "asked");
+  ::kill(driver.guardian.pid(), SIGSTOP);
+  driver.guardian.give_up();
+  ASSERT_TRUE(driver.await<GuardianLost>());
+  EXPECT_EQ(read_all(out.read.get()), "");
+}
+
+TEST(HangTest, BothHelpersThatWereStoppedAreWokenAtTheEnd) {
+  const int result = in_child([] {
+    {
+      Driver driver;
+      Pipe out;
+      if (driver.start(1, kStubborn, out) != "ready") return 1;
+      const pid_t guardian = driver.guardian.pid();
+      ::kill(guardian, SIGSTOP);
+      ::kill(parent_of(guardian), SIGSTOP);
+    }
+    return descendants().empty() ? 0 : 2;
+  });
+  EXPECT_EQ(result, 0);
+}
+
 }  // namespace
 }  // namespace drun::process::test

@@ -107,8 +107,8 @@ const std::vector<std::pair<Phase, std::vector<Row>>> kTable = {
          {Event::StoreUnneeded, Running, {}},
          {Event::Ask, Running, {StopJob}},
          {Event::Kill, Running, {KillWorkers}},
-         {Event::Abandon, Running, {KillWorkers}},
-         {Event::Force, Running, {KillWorkers}},
+         {Event::Abandon, Running, {KillWorkers, GiveUpWorkers}},
+         {Event::Force, Running, {KillWorkers, GiveUpWorkers}},
          {Event::Flushed, Running, {}},
          {Event::ReaderLost, Running, {}},
          {Event::OutputLost, Running, {}, kWriteFailed},
@@ -139,8 +139,8 @@ const std::vector<std::pair<Phase, std::vector<Row>>> kTable = {
          {Event::StoreUnneeded, Sweeping, {}},
          {Event::Ask, Sweeping, {}},
          {Event::Kill, Sweeping, {KillWorkers}, kKilled},
-         {Event::Abandon, Sweeping, {KillWorkers}, kKilled},
-         {Event::Force, Sweeping, {KillWorkers}, kKilled},
+         {Event::Abandon, Sweeping, {KillWorkers, GiveUpWorkers}, kKilled},
+         {Event::Force, Sweeping, {KillWorkers, GiveUpWorkers}, kKilled},
          {Event::Flushed, Sweeping, {}},
          {Event::ReaderLost, Sweeping, {}},
          {Event::OutputLost, Sweeping, {}, kWriteFailed},
@@ -210,6 +210,15 @@ const std::vector<std::pair<Phase, std::vector<Row>>> kTable = {
          {Event::OutputLost, Gone, {}, kWriteFailed},
      }},
 };
+
+TEST(ShutdownFsmTest, WhoeverWasToldThreeTimesWaitsForNothingThatHangs) {
+  Fsm fsm;
+  (void)send(fsm, Event::Ask);
+  (void)send(fsm, Event::Kill);
+  EXPECT_THAT(send(fsm, Event::Abandon), ElementsAre(KillWorkers, GiveUpWorkers));
+  EXPECT_THAT(send(fsm, Event::GuardianLost), ElementsAre(Leave));
+  EXPECT_EQ(fsm.exit_code(), kKilled);
+}
 
 TEST(ShutdownFsmTest, EveryEventInEveryPhase) {
   std::set<std::pair<Phase, Event>> seen;
@@ -300,7 +309,7 @@ TEST(ShutdownFsmTest, ARequestWhileTheJobRunsLeavesTheExitCodeToTheOutcome) {
   Fsm fsm;
   (void)fsm.on_stop(StopLevel::Ask, SIGTERM);
   (void)fsm.on_stop(StopLevel::Kill, SIGINT);
-  EXPECT_THAT(fsm.on_stop(StopLevel::Abandon, SIGINT), ElementsAre(KillWorkers));
+  EXPECT_THAT(fsm.on_stop(StopLevel::Abandon, SIGINT), ElementsAre(KillWorkers, GiveUpWorkers));
   (void)fsm.on_outcome(143, Farewell::Goodbye);
   EXPECT_THAT(fsm.on_swept(), ElementsAre(Report, Leave));
   EXPECT_EQ(fsm.exit_code(), 143);
