@@ -1,4 +1,7 @@
 // The control client's decisions inside a connection: session, watches, transactions, replies.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <variant>
 
@@ -38,8 +41,11 @@ control::Transaction encode(const ControlTransaction& transaction) {
 }  // namespace
 
 void ControlFsm::send_open_session() {
-  send(control::OpenSession{static_cast<std::uint32_t>(options_.time_to_live.count()),
-                            static_cast<std::uint32_t>(options_.grace.count())});
+  const auto whole = [](milliseconds time) {  // the server has bounds of its own
+    constexpr milliseconds::rep kMost = std::numeric_limits<std::uint32_t>::max();
+    return static_cast<std::uint32_t>(std::clamp<milliseconds::rep>(time.count(), 0, kMost));
+  };
+  send(control::OpenSession{whole(options_.time_to_live), whole(options_.grace)});
 }
 
 void ControlFsm::send_watch(std::uint32_t name, Watch& watch) {

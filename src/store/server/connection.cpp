@@ -72,7 +72,7 @@ void Connection::on_unasked_output() {
   if (is_lingering() || is_dead()) return discard_output();
   owner_.request_flush(*this);
   if (unsent() <= kEagerFlush) return;
-  if (!send_blocked_) write(blocked_since_);
+  if (!send_blocked_) write(owner_.now());
   settle();
   if (is_dead()) discard_output();
 }
@@ -110,6 +110,7 @@ void Connection::discard_output() {
 
 bool Connection::receive(Time now, bool has_urgent) {
   if (is_lingering()) return discard_input();
+  if (is_paused() && wants_to_read()) return read_ahead(now);
   if (!wants_to_read()) {  // only an error or a hang-up can have been reported
     die();
     return false;
@@ -139,6 +140,22 @@ bool Connection::receive(Time now, bool has_urgent) {
     take(input_.view(), now);
   }
   return has_urgent || static_cast<std::size_t>(received) == room;
+}
+
+// Heartbeats of a peer that is slow to read its replies. The end comes again when it goes on.
+bool Connection::read_ahead(Time now) {
+  input_.reserve(input_.size() + kReadAhead - read_ahead_);
+  const std::size_t room = kReadAhead - read_ahead_;
+  const ssize_t received = read_some(fd(), input_.tail(), room);
+  if (received < 0) {
+    if (errno != EAGAIN) die();
+    return false;
+  }
+  read_ahead_ = received == 0 ? kReadAhead : read_ahead_ + static_cast<std::size_t>(received);
+  input_.grow(static_cast<std::size_t>(received));
+  if (received > 0) note_life(now);
+  settle();
+  return false;
 }
 
 // `bytes` are all input that is not applied yet, in the shared buffer or in this connection's own.
@@ -188,6 +205,7 @@ void Connection::flush(Time now) {
   if (is_paused() && !awaits_turn_ && unsent() < kHighWater) {
     enter(ConnectionPhase::Reading);
     needed_ = 1;
+    read_ahead_ = 0;
     if (!input_.empty()) return take(input_.view(), now);
   }
   if (phase_ == ConnectionPhase::Closing && unsent() == 0) begin_lingering(now);
@@ -215,6 +233,8 @@ void Connection::write(Time now) {
   }
   // If all has gone it may still be paused, and nothing has been in its way until now.
   if (progress || !send_blocked_ || unsent() == 0) blocked_since_ = now;
+  // There was no room: the peer has taken something since.
+  if (progress && send_blocked_) note_life(now);
   if (unsent() == 0) {
     send_blocked_ = false;
     sent_ = 0;

@@ -36,6 +36,8 @@ class ConnectionOwner {
 
   // Call flush() soon.
   virtual void request_flush(Connection& connection) = 0;
+  // Of the events that are being served.
+  [[nodiscard]] virtual Time now() const = 0;
   // Call resume() in a later turn, when those who asked before have had theirs.
   virtual void request_turn(Connection& connection) = 0;
 };
@@ -62,7 +64,9 @@ class Connection final : public EventSource, public Peer {
   [[nodiscard]] std::string_view reason() const { return reason_; }
   void drop(const char* reason);
 
-  [[nodiscard]] bool wants_to_read() const { return awaits_input(phase_); }
+  [[nodiscard]] bool wants_to_read() const {
+    return awaits_input(phase_) || (is_paused() && has_session() && read_ahead_ < kReadAhead);
+  }
   [[nodiscard]] bool wants_to_write() const {
     return unsent() > 0 || (is_paused() && !awaits_turn_);
   }
@@ -83,6 +87,8 @@ class Connection final : public EventSource, public Peer {
   bool is_reported = false;  // the log says why it is dropped
 
  private:
+  static constexpr std::size_t kReadAhead = 4 * 1024;
+
   [[nodiscard]] std::size_t unsent() const { return output().size() - sent_; }
   [[nodiscard]] bool is_paused() const { return phase_ == ConnectionPhase::Paused; }
   void enter(ConnectionPhase next);
@@ -93,6 +99,7 @@ class Connection final : public EventSource, public Peer {
   void discard_output();
   void take(std::string_view bytes, Time now);
   void write(Time now);
+  bool read_ahead(Time now);
   void settle();
   [[nodiscard]] bool has_room(std::size_t bytes);
   void begin_lingering(Time now);
@@ -104,9 +111,10 @@ class Connection final : public EventSource, public Peer {
   SharedBuffers& shared_;
   ConnectionOwner& owner_;
   InputBuffer input_;
-  std::size_t needed_ = 1;   // fewer bytes of input are no use
-  std::size_t sent_ = 0;     // of the output, already
-  std::size_t charged_ = 0;  // to the budget
+  std::size_t needed_ = 1;      // fewer bytes of input are no use
+  std::size_t sent_ = 0;        // of the output, already
+  std::size_t charged_ = 0;     // to the budget
+  std::size_t read_ahead_ = 0;  // while it is paused
   Time blocked_since_{};
   const char* reason_ = "";
   ConnectionPhase phase_ = ConnectionPhase::Reading;

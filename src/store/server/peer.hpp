@@ -86,6 +86,11 @@ class Peer : public TableClient, public SessionHolder {
     return phase_ == Phase::Control || phase_ == Phase::ControlOpening;
   }
 
+  // There is a sign of life of the peer, which its session counts.
+  void note_life(Time now) {
+    if (has_session()) context_.sessions.renew(session_, now);
+  }
+
   void on_wait_done(std::uint64_t wait) override;
   void on_changes(std::uint64_t watch, Publication& publication) override;
   void on_session_ended(control::EndReason reason) override;

@@ -84,35 +84,44 @@ ServerLoop::~ServerLoop() {
 }
 
 void ServerLoop::watch(int fd, EventSource& source, std::uint32_t events, bool again) {
-  if (source.epoll_events == events && !again) return;
+  if (!try_watch(fd, source, events, again))
+    throw std::system_error(errno, std::generic_category(), "epoll_ctl");
+}
+
+bool ServerLoop::try_watch(int fd, EventSource& source, std::uint32_t events, bool again) {
+  if (source.epoll_events == events && !again) return true;
   epoll_event event{};
   event.events = events;
   event.data.ptr = &source;
   const int operation = source.epoll_events == 0 ? EPOLL_CTL_ADD
                         : events == 0            ? EPOLL_CTL_DEL
                                                  : EPOLL_CTL_MOD;
-  if (::epoll_ctl(epoll_.get(), operation, fd, &event) != 0)
-    throw std::system_error(errno, std::generic_category(), "epoll_ctl");
+  if (::epoll_ctl(epoll_.get(), operation, fd, &event) != 0) return false;
   source.epoll_events = events;
+  return true;
 }
 
 // ---- connections ----
 
 void ServerLoop::add_connection(FileDescriptor socket, Listener& listener) {
-  if (connections_.size() >= limits_.connections) {
-    ++counters_.dropped;
-    drop_log_.report("refused " + peer_name(socket.get()) + ": too many connections (" +
-                         std::to_string(limits_.connections) + ")",
-                     now_);
-    return;
-  }
+  if (connections_.size() >= limits_.connections)
+    return refuse(socket.get(),
+                  "too many connections (" + std::to_string(limits_.connections) + ")");
   PeerContext& context = listener.table == Table::Job ? job_context_ : worker_context_;
   auto connection = std::make_unique<Connection>(std::move(socket), context, shared_, *this);
   connection->index = connections_.size();
-  watch(connection->fd(), *connection, kReadable | EPOLLET);
+  if (!try_watch(connection->fd(), *connection, kReadable | EPOLLET)) {
+    refuse(connection->fd(), std::generic_category().message(errno));
+    return connection->disconnect(now_);
+  }
   connections_.push_back(std::move(connection));
   ++counters_.accepted;
   counters_.connections = connections_.size();
+}
+
+void ServerLoop::refuse(int fd, const std::string& why) {
+  ++counters_.dropped;
+  drop_log_.report("refused " + peer_name(fd) + ": " + why, now_);
 }
 
 void ServerLoop::request_flush(Connection& connection) {
@@ -247,7 +256,8 @@ void ServerLoop::handle(const epoll_event& event) {
       return after_event(connection, unread);
     }
     case EventSource::Kind::Listener:
-      return accept(static_cast<Listener&>(source));
+      (void)accept(static_cast<Listener&>(source));
+      return;
     case EventSource::Kind::Stop:
       is_stopping_ = true;
       return;

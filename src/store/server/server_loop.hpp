@@ -71,14 +71,18 @@ class ServerLoop final : public ConnectionOwner {
 
   void request_flush(Connection& connection) override;
   void request_turn(Connection& connection) override;
+  [[nodiscard]] Time now() const override { return now_; }
 
   void handle_all(std::span<epoll_event> events);
   void handle(const epoll_event& event);
   void serve_waiting();
-  void accept(Listener& listener);
+  enum class Backlog { Empty, PerhapsMore, NoRoom };
+  Backlog accept(Listener& listener);
+  void drop_worker_connections();
   void pause(Listener& listener, int error);
   void resume_listeners();
   void add_connection(FileDescriptor socket, Listener& listener);
+  void refuse(int fd, const std::string& why);
   // `unread`: there may be more to read, now.
   void after_event(Connection& connection, bool unread = false);
   void remove(Connection& connection);
@@ -92,6 +96,9 @@ class ServerLoop final : public ConnectionOwner {
   [[nodiscard]] int timeout_ms() const;
   // `again`: also if it is watched like this already, so that epoll reports what is there by now.
   void watch(int fd, EventSource& source, std::uint32_t events, bool again = false);
+  // False: the kernel has no room for one more, which errno says.
+  [[nodiscard]] bool try_watch(int fd, EventSource& source, std::uint32_t events,
+                               bool again = false);
 
   Limits limits_;
   Budget budget_;

@@ -36,7 +36,7 @@ Result<Endpoint> ServerLoop::add_listener(FileDescriptor bound, Table tcpstore_t
   return local;
 }
 
-void ServerLoop::accept(Listener& listener) {
+ServerLoop::Backlog ServerLoop::accept(Listener& listener) {
   for (int i = 0; i < kMaxAccepts; ++i) {
     FileDescriptor socket(
         ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -46,16 +46,18 @@ void ServerLoop::accept(Listener& listener) {
     }
     switch (errno) {
       case EAGAIN:
-        return;
+        return Backlog::Empty;
       case EMFILE:
       case ENFILE:
       case ENOBUFS:
       case ENOMEM:
-        return pause(listener, errno);
+        pause(listener, errno);
+        return Backlog::NoRoom;
       default:  // this one connection failed before it was accepted
         continue;
     }
   }
+  return Backlog::PerhapsMore;
 }
 
 // Those who want to connect wait in the kernel's queue meanwhile.
@@ -69,14 +71,11 @@ void ServerLoop::resume_listeners() {
   for (const auto& listener : listeners_) {
     if (!listener->paused_until || *listener->paused_until > now_) continue;
     listener->paused_until.reset();
-    watch(listener->socket.get(), *listener, EPOLLIN);
+    if (!try_watch(listener->socket.get(), *listener, EPOLLIN)) pause(*listener, errno);
   }
 }
 
-Status ServerLoop::reset_worker_table() {
-  // Whoever waits to be accepted came for the old table: let it in, to be dropped with the others.
-  for (const auto& listener : listeners_)
-    if (listener->table == Table::Workers && listener->is_listening) accept(*listener);
+void ServerLoop::drop_worker_connections() {
   for (std::size_t i = 0; i < connections_.size();) {
     Connection& connection = *connections_[i];
     if (connection.serves(worker_table_) && connection.may_be_tcpstore())
@@ -84,6 +83,21 @@ Status ServerLoop::reset_worker_table() {
     else
       ++i;
   }
+}
+
+Status ServerLoop::reset_worker_table() {
+  // Whoever waits to be accepted came for the old table: let all in, to be dropped with the others.
+  for (const auto& listener : listeners_) {
+    if (listener->table != Table::Workers || !listener->is_listening) continue;
+    for (bool made_room = true; made_room;) {
+      const Backlog left = accept(*listener);
+      const std::size_t before = connections_.size();
+      drop_worker_connections();
+      made_room =
+          left == Backlog::PerhapsMore || (left == Backlog::NoRoom && connections_.size() < before);
+    }
+  }
+  drop_worker_connections();
   worker_table_.clear();
   Status status = Done{};
   for (const auto& listener : listeners_) {

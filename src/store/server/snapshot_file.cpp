@@ -39,6 +39,16 @@ FileDescriptor open_to_lock(const std::string& path) {
   return fd;
 }
 
+// A file that was there already may be what a store has left behind that was killed. One that
+// others have made, or can reach by another name, must not get the sessions' secrets.
+int whats_wrong_with(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return errno;
+  const bool own = S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && status.st_nlink <= 1;
+  if (!own) return EEXIST;
+  return ::fchmod(fd, S_IRUSR | S_IWUSR) == 0 ? 0 : errno;
+}
+
 Error in_use(const std::string& path) {
   return Error(std::make_error_code(std::errc::device_or_resource_busy),
                "another store uses the snapshot " + path);
@@ -117,8 +127,12 @@ Result<SnapshotFile> SnapshotFile::open(const std::string& path, std::string_vie
 
 Result<SnapshotFile::Replacement> SnapshotFile::begin() const {
   for (int i = 0; i < kAttempts; ++i) {
-    Replacement fd(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    Replacement fd(::open(temporary_.c_str(),
+                          O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                          S_IRUSR | S_IWUSR));
     if (!fd) return Error::from_errno(errno, "create " + temporary_);
+    if (const int error = whats_wrong_with(fd.get()); error != 0)
+      return Error::from_errno(error, "create " + temporary_ + ", which somebody else has made");
     if (!try_lock(fd.get())) return in_use(path_);
     if (is_at(fd.get(), temporary_)) return fd;
   }

@@ -4,21 +4,25 @@
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
+#include <future>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -174,6 +178,45 @@ TEST(ServerTest, TheWorkerTableIsEmptyAfterAReset) {
   thread.join();
 }
 
+// More of them than are taken at once. They have not been greeted: what they sent was for the table
+// of before.
+TEST(ServerTest, WhoWaitsToBeAcceptedDoesNotReachTheTableOfTheNextRound) {
+  constexpr std::size_t kWaiting = 200;
+  Server server;
+  const Endpoint job = server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Job).value();
+  const Endpoint workers =
+      server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Workers, Listen::AtReset).value();
+  std::thread thread([&] { server.run(); });
+  ASSERT_TRUE(server.reset_worker_table());
+  TcpStoreConnection torch(job);
+  torch.set("k", "v");
+  EXPECT_EQ(torch.get("k"), "v");
+  std::promise<void> asked;
+  std::promise<void> sent;
+  std::thread busy([&] {
+    EXPECT_FALSE(server.stop_unless([&](std::string_view) {
+      asked.set_value();
+      sent.get_future().wait();
+      EXPECT_TRUE(server.open_worker_table());  // in the loop's thread, before it accepts anybody
+      return true;
+    }));
+  });
+  asked.get_future().wait();
+  std::vector<std::unique_ptr<TcpStoreConnection>> late;
+  for (std::size_t i = 0; i < kWaiting; ++i) {
+    late.push_back(std::make_unique<TcpStoreConnection>(workers, TcpStoreVersion::Torch1_13));
+    late.back()->set("late", "x");
+  }
+  sent.set_value();
+  busy.join();
+  for (const auto& connection : late)
+    EXPECT_TRUE(connection->is_closed_by_peer());
+  TcpStoreConnection worker(workers);
+  EXPECT_EQ(worker.get("late"), "");
+  server.stop();
+  thread.join();
+}
+
 TEST(ServerTest, StopsInOneStepWithTheLastLookAtItsKeys) {
   auto server = std::make_unique<RunningServer>();
   const auto put = [](std::string_view key) {
@@ -196,6 +239,57 @@ TEST(ServerTest, StopsInOneStepWithTheLastLookAtItsKeys) {
   EXPECT_EQ(late.receive(1), "") << "who came too late is told nothing else";
 }
 
+bool install(std::span<const sock_filter> filter) {
+  sock_fprog program{};
+  program.len = static_cast<unsigned short>(filter.size());
+  program.filter = const_cast<sock_filter*>(filter.data());
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// No descriptor from this one on can be watched in this process, as where a user's watches are
+// used up.
+bool watch_only_below(int descriptor) {
+  const auto limit = static_cast<std::uint32_t>(descriptor);
+  const sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_ctl, 0, 5),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EPOLL_CTL_ADD, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, limit, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  return install(filter);
+}
+
+TEST(ServerTest, AConnectionThatCannotBeWatchedIsRefusedAndTheOthersGoOn) {
+  constexpr int kNoFilter = 77;
+  constexpr int kFirstUnwatched = 100;
+  const int code = process::test::in_child([] {
+    if (!watch_only_below(kFirstUnwatched)) return kNoFilter;
+    Server server;
+    const Endpoint endpoint = server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Job).value();
+    std::thread serving([&] { server.run(); });
+    ControlConnection first(endpoint);
+    std::vector<FileDescriptor> taken;
+    do {
+      taken.emplace_back(::dup(first.fd()));
+    } while (taken.back().get() < kFirstUnwatched);
+    RawConnection second(endpoint);
+    const bool refused = second.is_closed_by_peer();
+    const std::uint64_t dropped = first.counter("dropped");
+    taken.clear();
+    const std::int64_t sum = TcpStoreConnection(endpoint).add("n", 5);
+    server.stop();
+    serving.join();
+    return refused && dropped == 1 && sum == 5 ? 0 : 1;
+  });
+  if (code == kNoFilter) GTEST_SKIP() << "this kernel has no system call filters";
+  EXPECT_EQ(code, 0);
+}
+
 // Makes socket(AF_INET6, ...) fail in this process, as in a kernel without IPv6.
 bool take_ipv6_away() {
   const sock_filter filter[] = {
@@ -206,11 +300,7 @@ bool take_ipv6_away() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  sock_fprog program{};
-  program.len = std::size(filter);
-  program.filter = const_cast<sock_filter*>(filter);
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return install(filter);
 }
 
 TEST(ServerTest, ServesOnIpv4WhereThereIsNoIpv6) {

@@ -108,6 +108,21 @@ const Message* only(const std::vector<Fixture::Sent>& requests) {
   return requests.size() == 1 ? std::get_if<Message>(&requests[0].message) : nullptr;
 }
 
+// They are 32 bits of milliseconds in a message: not the rest of a division.
+TEST(ControlFsmTest, TimesBeyondWhatAMessageHoldsAreTheLongestThatItHolds) {
+  ControlOptions chosen = options();
+  chosen.time_to_live = 24h * 60;
+  chosen.grace = 24h * 50;
+  Fixture fixture(chosen);
+  fixture.fsm().open(fixture.now());
+  fixture.fsm().on_connected(fixture.now());
+  const auto requests = fixture.sent();
+  const auto* opened = only<control::OpenSession>(requests);
+  ASSERT_NE(opened, nullptr);
+  EXPECT_EQ(opened->ttl_ms, 0xFFFFFFFF);
+  EXPECT_EQ(opened->grace_ms, 0xFFFFFFFF);
+}
+
 TEST(ControlFsmTest, OpensASessionInOneRoundTrip) {
   Fixture f;
   EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);

@@ -36,6 +36,7 @@ class ConnectionTest : public testing::Test, public ConnectionOwner {
 
   void request_flush(Connection& connection) override { connection.flush({}); }
   void request_turn(Connection&) override {}
+  [[nodiscard]] Time now() const override { return world_.now; }
 
   static std::string encoded(Op op, std::string_view key, std::string_view value = {}) {
     Request request;
@@ -192,6 +193,97 @@ TEST_F(FullConnectionTest, ALargeValueBeyondTheBudgetEndsTheConnectionAndLeavesW
   EXPECT_EQ(connection_->reason(), "the store is full");
   EXPECT_EQ(*world_.job.find("key"), pattern(60'000, 2));
   EXPECT_EQ(world_.job.find("other"), nullptr);
+}
+
+// A control connection whose peer reads only when it is told to.
+class SlowPeerTest : public testing::Test, public ConnectionOwner {
+ protected:
+  SlowPeerTest() {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    peer_.reset(ends[0]);
+    world_.now = Time(Milliseconds(1'000'000));
+    connection_ = std::make_unique<Connection>(FileDescriptor(ends[1]), world_.context, shared_,
+                                               static_cast<ConnectionOwner&>(*this));
+    std::string bytes;
+    control::encode_opening(bytes);
+    control::encode(bytes, 1, control::Request(control::OpenSession{1000, 0}));
+    control::encode(bytes, 2, control::Request(control::Watch{"k", false}));
+    send(bytes);
+    EXPECT_EQ(world_.sessions.size(), 1U);
+  }
+  ~SlowPeerTest() override { connection_->disconnect(world_.now); }
+  void request_flush(Connection&) override {}
+  void request_turn(Connection&) override {}
+  [[nodiscard]] Time now() const override { return world_.now; }
+
+  void send(std::string_view bytes) {
+    EXPECT_EQ(::send(peer_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+    connection_->receive(world_.now, false);
+  }
+  std::size_t read(std::size_t most) {
+    std::string bytes(most, '\0');
+    const ssize_t got = ::recv(peer_.get(), bytes.data(), most, 0);
+    return got > 0 ? static_cast<std::size_t>(got) : 0;
+  }
+  void pass(int ms) {
+    world_.now += Milliseconds(ms);
+    world_.sessions.expire(world_.now);
+  }
+  void change(std::size_t bytes) {
+    EXPECT_TRUE(world_.job.put("k", std::string(bytes, 'v')));
+    world_.job.publish();
+  }
+  // Reading is paused by the answer to this.
+  void ask_for_much() {
+    EXPECT_TRUE(world_.job.put("much", std::string(4 << 20, 'v')));
+    std::string bytes;
+    control::encode(bytes, 3, control::Request(control::Watch{"much", false}));
+    control::encode(bytes, 4, control::Request(control::Heartbeat{}));
+    send(bytes);
+  }
+
+  test::PeerWorld world_;
+  SharedBuffers shared_;
+  FileDescriptor peer_;
+  std::unique_ptr<Connection> connection_;
+};
+
+TEST_F(SlowPeerTest, TheTimeItMayLeaveRepliesUnreadBeginsWhenItDoes) {
+  world_.now += std::chrono::seconds(90);
+  change(4 << 20);
+  EXPECT_TRUE(connection_->is_blocked());
+  EXPECT_EQ(connection_->blocked_since(), world_.now) << "and not when it was last written to";
+}
+
+TEST_F(SlowPeerTest, ASessionLivesWhileItsPeerTakesOutput) {
+  ask_for_much();
+  EXPECT_TRUE(connection_->is_blocked());
+  for (int i = 0; i < 5; ++i) {
+    pass(900);
+    EXPECT_GT(read(std::size_t{1} << 20), 0U);
+    connection_->flush(world_.now);
+  }
+  EXPECT_EQ(world_.sessions.size(), 1U);
+  pass(1000);
+  EXPECT_EQ(world_.sessions.size(), 0U);
+}
+
+TEST_F(SlowPeerTest, HeartbeatsAreHeardWhileRequestsAreHeldBack) {
+  ask_for_much();
+  EXPECT_TRUE(connection_->wants_to_read());
+  std::string heartbeat;
+  control::encode(heartbeat, 5, control::Request(control::Heartbeat{}));
+  for (int i = 0; i < 5; ++i) {
+    pass(900);
+    send(heartbeat);
+  }
+  EXPECT_EQ(world_.sessions.size(), 1U);
+  send(std::string(4096, '\0'));
+  EXPECT_FALSE(connection_->wants_to_read()) << "so much is kept, and no more";
+  pass(1000);
+  EXPECT_EQ(world_.sessions.size(), 0U);
 }
 
 }  // namespace

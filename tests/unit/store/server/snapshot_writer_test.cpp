@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -88,6 +89,28 @@ TEST_F(SnapshotWriterTest, AFileIsOneStoresUntilThatIsGone) {
 }
 
 // Whoever removed the file by hand has let another store begin one.
+TEST_F(SnapshotWriterTest, WhatOthersHaveMadeInItsPlaceIsNotWrittenTo) {
+  const std::string theirs = directory.file("theirs");
+  const std::string temporary = path + ".tmp";
+  const auto refused = [&] {
+    const auto opened = SnapshotFile::open(path, "secret");
+    return opened ? std::string("opened") : opened.error().what();
+  };
+  std::ofstream(theirs) << "theirs";
+  std::filesystem::create_symlink(theirs, temporary);
+  EXPECT_THAT(refused(), HasSubstr("create " + temporary));
+  std::filesystem::remove(temporary);
+  std::filesystem::create_hard_link(theirs, temporary);
+  EXPECT_THAT(refused(), HasSubstr("which somebody else has made"));
+  EXPECT_EQ(std::filesystem::file_size(theirs), 6U);
+  std::filesystem::remove(temporary);
+  std::ofstream(temporary) << "left behind";
+  std::filesystem::permissions(temporary, std::filesystem::perms::all);
+  SnapshotWriter writer(open());
+  EXPECT_EQ(std::filesystem::status(path).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
 TEST_F(SnapshotWriterTest, AFileThatAnotherStoreHasBegunIsLeftToIt) {
   const std::string bytes = "mine";
   const std::string others = "the other's";
