@@ -10,6 +10,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "base/printable.hpp"
+
 namespace drun::log {
 namespace {
 
@@ -83,7 +85,8 @@ void write_formatted(Level level, fmt::string_view format, fmt::format_args argu
   if (level == Level::Error) text.append(fmt::string_view("error: "));
   if (level == Level::Warning) text.append(fmt::string_view("warning: "));
   fmt::vformat_to(fmt::appender(text), format, arguments);
-  logger()->log(native, spdlog::string_view_t(text.data(), text.size()));
+  // Names and texts come from other machines: none of them acts on a terminal, or makes a line.
+  logger()->log(native, printable({text.data(), text.size()}));
 }
 
 }  // namespace drun::log

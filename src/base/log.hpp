@@ -1,7 +1,7 @@
 // Writing to drun's own log: log::info("round {}: {} nodes", round, nodes). The format strings are
 // fmt's, checked by the compiler. Quiet by default (info: state changes, each once, with its
-// reason). Values of keys and environment variables never go here, only names and sizes. Any
-// thread.
+// reason). Values of keys and environment variables never go here, only names and sizes. Each is
+// one line that is safe to print, whatever text it was made of. Any thread.
 #pragma once
 
 #include <fmt/core.h>

@@ -119,7 +119,8 @@ std::string value_argument(const Command& command) {
 
 // Prints a value: its bytes, or an object with its key.
 void print_value(const Command& command, const std::string& value) {
-  print(command.options().json ? json_object({{"key", command.word(0)}, {"value", value}}) : value);
+  print(command.options().json ? json_object({{"key", command.word(0)}, {"value", value}})
+                               : shown(value));
 }
 
 int get(const Command& command) {
@@ -237,8 +238,7 @@ int keys(const Command& command) {
   }
   std::string text;
   for (const std::string& key : list) {
-    text += key;
-    text += command.options().null_separated ? '\0' : '\n';
+    text += command.options().null_separated ? key + '\0' : shown(key) + '\n';
   }
   print(text);
   return kOk;
@@ -271,8 +271,8 @@ int stats(const Command& command) {
   std::string text;
   std::vector<std::pair<std::string, std::int64_t>> numbers;
   for (const auto& [name, value] : counters->counters) {
-    numbers.emplace_back(name, static_cast<std::int64_t>(value));
-    text += std::string(name) + " " + std::to_string(value) + "\n";
+    numbers.emplace_back(escaped(name), static_cast<std::int64_t>(value));
+    text += escaped(name) + " " + std::to_string(value) + "\n";
   }
   print(command.options().json ? json_object({}, numbers) : text);
   return kOk;

@@ -1,8 +1,10 @@
+#include <unistd.h>
+
 #include <system_error>
 
 #include <nlohmann/json.hpp>
 
-#include "base/hex.hpp"
+#include "base/printable.hpp"
 #include "base/standard_streams.hpp"
 #include "base/utf8.hpp"
 #include "ctl/drunctl.hpp"
@@ -30,6 +32,11 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
+// JSON leaves control characters beyond ASCII as they are.
+std::string to_text(const Json& json) {
+  return json.dump(-1, ' ', ::isatty(STDOUT_FILENO) != 0) + "\n";
+}
+
 }  // namespace
 
 void print(std::string_view bytes) {
@@ -50,7 +57,7 @@ std::string json_object(const Fields& text_fields,
   }
   for (const auto& [name, number] : numbers)
     object[name] = number;
-  return object.dump() + "\n";
+  return to_text(object);
 }
 
 std::string json_list(const std::vector<std::string>& items) {
@@ -62,29 +69,32 @@ std::string json_list(const std::vector<std::string>& items) {
       list.push_back({{"base64", base64(item)}});
     }
   }
-  return list.dump() + "\n";
+  return to_text(list);
 }
 
 std::string escaped(std::string_view bytes) {
   std::string text;
-  while (!bytes.empty()) {
-    const auto first = static_cast<unsigned char>(bytes.front());
-    const std::size_t length = first_utf8_character(bytes).length;
-    if (first == '\\') {
-      text += "\\\\";
-    } else if (first == '\n') {
-      text += "\\n";
-    } else if (first == '\t') {
-      text += "\\t";
-    } else if (length == 0 || first < ' ' || first == 0x7F) {
-      append_hex(text, bytes.substr(0, 1), "\\x");
-    } else {
-      text += bytes.substr(0, length);
-      bytes.remove_prefix(length - 1);
-    }
-    bytes.remove_prefix(1);
+  for (; !bytes.empty(); bytes.remove_prefix(1)) {
+    const std::string_view plain = bytes.substr(0, bytes.find_first_of("\\\t"));
+    text += printable(plain);
+    bytes.remove_prefix(plain.size());
+    if (bytes.empty()) break;
+    text += bytes.front() == '\t' ? "\\t" : "\\\\";
   }
   return text;
+}
+
+std::string shown(std::string_view bytes) {
+  if (::isatty(STDOUT_FILENO) == 0) return std::string(bytes);
+  std::string text;
+  for (;;) {
+    const std::string_view line = bytes.substr(0, bytes.find('\n'));
+    text += escaped(line);
+    bytes.remove_prefix(line.size());
+    if (bytes.empty()) return text;
+    text += '\n';
+    bytes.remove_prefix(1);
+  }
 }
 
 }  // namespace drun::ctl

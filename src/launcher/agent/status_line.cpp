@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
+
 namespace drun::launcher {
 namespace {
 
@@ -25,7 +27,7 @@ void StatusLine::show(const std::string& text, Time now, bool at_once) {
     interval_ = std::chrono::milliseconds(0);
     return;
   }
-  text_ = text;
+  text_ = printable(text);  // other jobs and hosts are named in it
   if (terminal_ && (visible_ || at_once)) {
     print();
     if (!due_) due_ = now + kTerminalInterval;

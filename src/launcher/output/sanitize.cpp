@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/hex.hpp"
+#include "base/printable.hpp"
 #include "base/utf8.hpp"
 
 namespace drun::launcher {
@@ -34,12 +35,6 @@ std::size_t escape_length(std::string_view text) {
     return std::min(i + 1, text.size());
   }
   return kind >= '0' && kind <= '~' ? 2 : 1;
-}
-
-// Control characters, and characters that reverse the direction of text.
-bool is_harmful(char32_t c) {
-  return (c < 0x20 && c != '\t') || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) ||
-         (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x2028 || c == 0x2029;
 }
 
 // What remains visible of a line with carriage returns: the last piece that shows something.

@@ -1,5 +1,10 @@
 // drunctl as a shell script uses it.
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -7,9 +12,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "drun/base/file_descriptor.hpp"
 #include "drun/store/client.hpp"
+#include "store/protocol/control_protocol.hpp"
 #include "support/drun_process.hpp"
 #include "support/places.hpp"
+#include "support/scripted_peer.hpp"
 #include "support/store_thread.hpp"
 
 namespace drun::store {
@@ -305,6 +313,68 @@ TEST_F(DrunctlTest, TakesWordsAsTheyAre) {
   }
   EXPECT_EQ(ctl({"set", "--", "--raw", "--json"}).code, 0);
   EXPECT_EQ(ctl({"get", "--prefix", "no", "--prefix", "", "--", "--raw"}).out, "--json");
+}
+
+// What a program shows at a terminal, until it ends.
+std::string at_terminal(std::vector<std::string> argv) {
+  int master = -1;
+  const pid_t child = ::forkpty(&master, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    std::vector<char*> words;
+    for (std::string& word : argv)
+      words.push_back(word.data());
+    words.push_back(nullptr);
+    ::execv(words[0], words.data());
+    ::_exit(127);
+  }
+  const FileDescriptor end(master);
+  std::string text;
+  char bytes[4096];
+  for (ssize_t got = 0; (got = ::read(end.get(), bytes, sizeof bytes)) > 0;)
+    text.append(bytes, static_cast<std::size_t>(got));
+  ::waitpid(child, nullptr, 0);
+  return text;
+}
+
+const std::string kEvil = "evil\x1b[2J\a\xc2\x9b";
+const std::string kHarmless = "evil\\x1b[2J\\x07\\xc2\\x9b";
+
+TEST_F(DrunctlTest, WhatAStoreHoldsDoesNotActOnATerminal) {
+  ASSERT_TRUE(client().set(kEvil, kEvil + "\n" + kEvil));
+  ASSERT_EQ(client().check({kEvil}, kPatience).value(), true);
+  const auto shows = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {kDrunctl, "--endpoint", to_string(store_.endpoint())});
+    return at_terminal(words);
+  };
+  EXPECT_EQ(shows({"keys"}), kHarmless + "\r\n");
+  EXPECT_EQ(shows({"get", kEvil}), kHarmless + "\r\n" + kHarmless);
+  EXPECT_THAT(shows({"compare-set", kEvil, "x", "y"}), HasSubstr(kHarmless));
+  EXPECT_THAT(shows({"--timeout", "0.1", "watch"}),
+              HasSubstr("is " + kHarmless + " " + kHarmless + "\\n" + kHarmless + "\r\n"));
+  EXPECT_THAT(shows({"--json", "keys"}), HasSubstr("evil\\u001b[2J\\u0007\\u009b"));
+  EXPECT_THAT(shows({"get", "no" + kEvil}), HasSubstr("there is no key 'no" + kHarmless + "'"));
+  EXPECT_EQ(ctl({"keys"}).out, kEvil + "\n") << "a script gets the bytes";
+  EXPECT_EQ(ctl({"get", kEvil}).out, kEvil + "\n" + kEvil);
+}
+
+TEST_F(DrunctlTest, WhatAForeignStoreSaysDoesNotActOnATerminal) {
+  bool refuses = false;
+  test::ScriptedPeer foreign([&](test::ScriptedConnection& connection) {
+    std::string reply;
+    control::encode(reply, 0, control::Reply(control::Welcome{}));
+    if (refuses)
+      control::encode(reply, 1, control::Reply(control::Error{control::ErrorCode::Limit, kEvil}));
+    else
+      control::encode(reply, 1, control::Reply(control::Counters{{{kEvil, 1}}}));
+    connection.write(reply);
+    connection.wait_for_close();
+  });
+  const std::string endpoint = to_string(foreign.endpoint());
+  EXPECT_EQ(ctl({"--endpoint", endpoint, "stats"}).out, kHarmless + " 1\n");
+  refuses = true;
+  const Finished refused = ctl({"--endpoint", endpoint, "stats"});
+  EXPECT_EQ(refused.code, 125);
+  EXPECT_THAT(refused.err, HasSubstr(": " + kHarmless + "\n"));
 }
 
 TEST_F(DrunctlTest, HelpManualAndCompletionsNameTheSameThings) {

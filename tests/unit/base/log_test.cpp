@@ -37,6 +37,13 @@ TEST_F(LogTest, FormatsALineWithTheProgramsNameAndTheLevelsWord) {
                                   "prog: warning: port 29500\n", "prog: error: 100% {}\n"));
 }
 
+TEST_F(LogTest, WhatItIsMadeOfDoesNotActOnATerminal) {
+  configure(log::Level::Warning);
+  log::warning("{} waits", std::string("evil\x1b[2J\a\nprog: error: forged\r\xc2\x9b\xff"));
+  EXPECT_THAT(lines_, ElementsAre("prog: warning: evil\\x1b[2J\\x07\\nprog: error: forged\\x0d"
+                                  "\\xc2\\x9b\\xff waits\n"));
+}
+
 TEST_F(LogTest, WhatIsBelowTheLevelIsNotShown) {
   configure(log::Level::Warning);
   log::info("{}", 1);

@@ -32,6 +32,16 @@ TEST_F(StatusLineTest, SaysNothingAboutAShortWait) {
   EXPECT_FALSE(line.next_deadline());
 }
 
+TEST_F(StatusLineTest, WhatItNamesDoesNotActOnATerminal) {
+  for (const bool terminal : {false, true}) {
+    auto line = make(terminal);
+    line.show("waiting for job evil\x1b[2J\a\n\xc2\x9b", start_, true);
+    line.on_time(start_ + milliseconds(1000));
+    const std::string harmless = "waiting for job evil\\x1b[2J\\x07\\n\\xc2\\x9b";
+    EXPECT_EQ(take(), terminal ? shown(harmless) : "drun: " + harmless + "\n");
+  }
+}
+
 TEST_F(StatusLineTest, RepeatsTheLatestTextWithBackoffWhereThereIsNoTerminal) {
   auto line = make(false);
   line.show("1 of 2", start_);

@@ -1,0 +1,17 @@
+// Text of others made safe for a terminal and for a log. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace drun {
+
+// Control characters but the tab, those of C1 too, and characters that reverse the direction of
+// text.
+[[nodiscard]] bool is_harmful(char32_t character);
+
+// Harmful characters and bytes that are not UTF-8 as "\x1b", a line's end as "\n": one line, that
+// changes nothing but where it stands.
+[[nodiscard]] std::string printable(std::string_view text);
+
+}  // namespace drun
