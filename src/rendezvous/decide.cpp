@@ -135,9 +135,12 @@ void stop_round(Context& c, Cause cause, std::string reason) {
 std::string lost_text(const Context& c) {
   const bool missing = c.state.lost == 0;
   for (const auto& [ticket, slot] : c.state.slots) {
-    if (missing ? slot.missing : slot.lost)
-      return (slot.host.empty() ? "the node" : slot.host) + " (group rank " +
-             std::to_string(slot.group_rank) + ") is gone";
+    if (!(missing ? slot.missing : slot.lost)) continue;
+    const auto member = c.state.members.find(ticket);
+    const bool told = member != c.state.members.end() && member->second.document.leave;
+    return (slot.host.empty() ? "the node" : slot.host) + " (group rank " +
+           std::to_string(slot.group_rank) +
+           (told ? ") leaves the job: " + member->second.document.leave->reason : ") is gone");
   }
   return "a node is gone";
 }
@@ -204,6 +207,12 @@ void stopping(Context& c) {
   c.round().root.clear();
 }
 
+// All that are there were told to go, and nobody is waited for.
+bool all_leave(const Context& c) {
+  return c.state.leaving > 0 && c.state.staying == 0 && c.past(c.state.grace_until) &&
+         c.state.members.contains(c.config.ticket);
+}
+
 // Group rank 0's node makes the workers' store ready; then all start at once. A member that goes in
 // between, or one more that would still fit in, sends everybody back to gathering: nothing has been
 // started yet, so a new plan costs nothing.
@@ -212,7 +221,7 @@ void preparing(Context& c) {
   const int planned = static_cast<int>(s.plan.size());
   const bool one_more = s.ready > planned && planned < c.config.max_nodes &&
                         !c.past(s.enough_since, c.config.last_call_timeout);
-  if (s.plan_broken || one_more) {
+  if (s.plan_broken || one_more || !c.past(s.leave_until)) {
     c.round().phase = Phase::Gathering;
     return;
   }
@@ -280,8 +289,8 @@ void gathering(Context& c) {
   const State& s = c.state;
   const bool quiet = c.past(s.last_join, c.config.quiet_period) ||
                      (s.enough_since && c.past(s.enough_since, c.config.last_call_timeout));
-  if (s.ready >= c.config.max_nodes || (s.ready >= c.config.min_nodes && quiet))
-    return plan_round(c);
+  const bool enough = s.ready >= c.config.max_nodes || (s.ready >= c.config.min_nodes && quiet);
+  if (enough && c.past(s.leave_until)) return plan_round(c);
   if (timed_out(c)) {
     // If members are refused at the last moment, their refusals are written first; the next
     // decision then names them in the reason for the time-out.
@@ -306,6 +315,9 @@ Decision decide(const State& state, const Config& config, Time now) {
   if (state.round.phase == Phase::Closed) return {};
   if (state.stop) {
     close(c, {End::Stopped, state.stop->exit_code, state.stop->reason, std::nullopt});
+  } else if (all_leave(c)) {
+    const StopRequest& request = state.leave.value();
+    close(c, {End::Stopped, request.exit_code, request.reason, std::nullopt});
   } else {
     refuse_all(c);
     if (c.round().phase == Phase::Running) running(c);
@@ -331,6 +343,8 @@ std::optional<Time> next_deadline(const State& state, const Config& config) {
   EarliestDeadline next;
   for (const auto& ticket : state.held)
     next.include(state.members.find(ticket)->second.since, duplicate_grace(config));
+  if (state.leaving > 0 && state.staying == 0 && state.members.contains(config.ticket))
+    next.include(state.grace_until);
   switch (state.round.phase) {
     case Phase::Running:
       if (state.missing > 0) next.include(state.grace_until);
@@ -349,8 +363,11 @@ std::optional<Time> next_deadline(const State& state, const Config& config) {
       break;
     case Phase::Gathering:
       if (state.ready >= config.min_nodes) {
-        next.include(state.last_join, config.quiet_period);
-        next.include(state.enough_since, config.last_call_timeout);
+        EarliestDeadline quiet;
+        quiet.include(state.last_join, config.quiet_period);
+        quiet.include(state.enough_since, config.last_call_timeout);
+        const bool enough = state.ready >= config.max_nodes || !state.last_join;
+        next.include(enough ? state.leave_until : std::max(quiet.time(), state.leave_until));
       }
       if (state.progress_due) next.include(state.next_progress);
       next.include(state.waiting_since, config.join_timeout);

@@ -174,6 +174,10 @@ void read_nested(JsonReader& in, const char* name, std::optional<T>& out) {
   out = std::move(value);
 }
 
+Json to_json(const StopRequest& request) {
+  return {{"reason", clip(request.reason)}, {"exit_code", request.exit_code}};
+}
+
 }  // namespace
 
 std::string encode(const MemberDocument& d) {
@@ -196,7 +200,8 @@ std::string encode(const MemberDocument& d) {
   if (d.succeeded != 0) json["succeeded"] = d.succeeded;
   if (d.failed != 0) json["failed"] = d.failed;
   if (d.failure) json["failure"] = to_json(*d.failure);
-  if (d.stop) json["stop"] = {{"reason", clip(d.stop->reason)}, {"exit_code", d.stop->exit_code}};
+  if (d.stop) json["stop"] = to_json(*d.stop);
+  if (d.leave) json["leave"] = to_json(*d.leave);
   return dump(json);
 }
 
@@ -226,6 +231,7 @@ Result<MemberDocument> decode_member(std::string_view text) {
   in.integer("failed", d.failed, 0, kMaxInt, false);
   read_nested(in, "failure", d.failure);
   read_nested(in, "stop", d.stop);
+  read_nested(in, "leave", d.leave);
   if (d.failed != 0 && !d.failure) in.fail("failure is missing");
   return in.finish(std::move(d));
 }

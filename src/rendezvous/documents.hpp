@@ -46,7 +46,8 @@ struct MemberDocument {
   int succeeded = 0;  // the round in which all of its workers exited with 0
   int failed = 0;     // the round in which one failed:
   std::optional<FailureSummary> failure;
-  std::optional<StopRequest> stop;  // the agent was asked to end the job
+  std::optional<StopRequest> stop;   // the agent was asked to end the job
+  std::optional<StopRequest> leave;  // it was asked to go; the job goes on without its node
 
   bool operator==(const MemberDocument&) const = default;
 };

@@ -41,6 +41,10 @@ class Leader {
   [[nodiscard]] bool deposed() const { return deposed_; }
   // The job's agreement is not this agent's: it must not lead. Empty when it may.
   [[nodiscard]] const std::string& disagreement() const { return disagreement_; }
+  // No round begins before, because nodes have been told to go.
+  [[nodiscard]] Time next_round_from() const {
+    return state_ != nullptr ? state_->leave_until.value_or(Time{}) : Time{};
+  }
   // What this leader knows; null before the first snapshot.
   [[nodiscard]] const State* state() const { return state_.get(); }
   // Ends the leadership's watches and gives back what is known, perhaps null.

@@ -24,6 +24,7 @@ MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox,
       last_touch_(now),
       resumed_at_(now),
       stop_since_(now),
+      leave_since_(now),
       waiting_since_(now),
       led_since_(now) {
   document_.host = config.host;
@@ -240,9 +241,17 @@ void MemberAgent::note_left(int round) {
 }
 
 void MemberAgent::on_stop_requested(std::string reason, int exit_code, Time now) {
-  if (stop_) return;
+  if (stop_ || leave_) return;
   stop_ = StopRequest{std::move(reason), exit_code};
   stop_since_ = now;
+}
+
+// The store of a host ends with it, and the job with that.
+void MemberAgent::on_leave_requested(std::string reason, int exit_code, Time now) {
+  if (config_.is_host) return on_stop_requested(std::move(reason), exit_code, now);
+  if (leave_) return;
+  leave_ = StopRequest{std::move(reason), exit_code};
+  leave_since_ = now;
 }
 
 void MemberAgent::refuse(std::string reason) {
@@ -283,8 +292,10 @@ void MemberAgent::keep_or_stop(Time now) {
 }
 
 void MemberAgent::follow(Time now) {
-  if (stop_ || ending_)
-    return stop_workers(stop_ ? stop_->reason : ending_->text,
+  if (stop_ || leave_ || ending_)
+    return stop_workers(stop_    ? stop_->reason
+                        : leave_ ? leave_->reason
+                                 : ending_->text,
                         ending_ && ending_->end == End::StoreLost);
   const bool known = round_.current && assignment_.current;
   if (!up_ || (!known && round_.stale == 0)) return;
@@ -333,10 +344,10 @@ void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
 
 // The signal that an agent of the job received; its exit code is 128 + the signal.
 int MemberAgent::stop_signal() const {
-  const bool told = stop_ || (ending_ && ending_->end == End::Stopped);
-  if (!told) return 0;
-  const int code = stop_ ? stop_->exit_code : ending_->exit_code;
-  return signal_of_exit_code(code);
+  if (stop_) return signal_of_exit_code(stop_->exit_code);
+  if (leave_) return signal_of_exit_code(leave_->exit_code);
+  const bool told = ending_ && ending_->end == End::Stopped;
+  return told ? signal_of_exit_code(ending_->exit_code) : 0;
 }
 
 void MemberAgent::publish(Time now) {
@@ -361,6 +372,10 @@ std::optional<Time> MemberAgent::next_deadline() const {
   if (up_) next.include(retry_at_);
   if (stop_) {
     next.include(stop_since_ + stop_wait());
+    return next.time();
+  }
+  if (leave_) {
+    if (unheld_since_) next.include(is_said() ? leave_ends() : *unheld_since_ + stop_wait());
     return next.time();
   }
   if (!up_ && was_up_) next.include(out_of_touch_since_ + config_.keep_alive);

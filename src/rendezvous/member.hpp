@@ -37,11 +37,14 @@ class MemberAgent {
   void on_workers_failed(int round, FailureSummary failure);
   void on_workers_stopped();
   void on_stop_requested(std::string reason, int exit_code, Time now);
+  void on_leave_requested(std::string reason, int exit_code, Time now);
 
   // This agent must leave, for this reason. The job goes on without it.
   void refuse(std::string reason);
   // Another agent leads from now on. Its time limit may have begun later than ours.
   void on_new_leader(Time now) { led_since_ = now; }
+  // It leads, and decides about a further round not before this time. Nullopt: it does not lead.
+  void lead_until(std::optional<Time> time) { leads_until_ = time; }
 
   // Acts on all that has changed. Call after any of the above, and when next_deadline() is due.
   void advance(Time now);
@@ -50,9 +53,13 @@ class MemberAgent {
   [[nodiscard]] bool ending() const { return ending_.has_value(); }  // leaves, or will
   [[nodiscard]] bool finished() const { return finished_; }
   [[nodiscard]] bool up() const { return up_; }
+  // It was told to go: takes part in no further round.
+  [[nodiscard]] bool leaving() const { return leave_.has_value(); }
+  // Nothing but the store's answer keeps it any more.
+  [[nodiscard]] bool has_left(Time now) const;
   // The store has never confirmed that it knows this agent, and nothing has happened to it.
   [[nodiscard]] bool dispensable() const {
-    return !registered_ && !stop_ && !refusal_ && !ending_ && !finished_;
+    return !registered_ && !stop_ && !leave_ && !refusal_ && !ending_ && !finished_;
   }
   // As last seen; nullopt: the store has none.
   [[nodiscard]] const std::optional<RoundDocument>& round() const { return round_.document; }
@@ -94,6 +101,8 @@ class MemberAgent {
   void take_assignment(const std::optional<std::string>& value);
   void take_outcome(const std::optional<std::string>& value, bool first);
   void find_ending(Time now);
+  void find_stop(Time now);
+  void find_leave(Time now);
   [[nodiscard]] bool is_foreign_job() const;
   [[nodiscard]] std::optional<Outcome> trouble_outcome(Time now) const;
   void follow(Time now);
@@ -105,6 +114,8 @@ class MemberAgent {
   void leave(Time now);
   void publish(Time now);
   [[nodiscard]] bool stop_ends_job() const;
+  [[nodiscard]] bool is_said() const { return up_ && registered_ && !dirty_ && request_ == 0; }
+  [[nodiscard]] Time leave_ends() const;
   [[nodiscard]] Milliseconds stop_wait() const;
 
   const Config& config_;
@@ -147,6 +158,10 @@ class MemberAgent {
   // The end.
   std::optional<StopRequest> stop_;
   Time stop_since_;
+  std::optional<StopRequest> leave_;
+  Time leave_since_;
+  std::optional<Time> unheld_since_;  // while it leaves: no workers are left
+  std::optional<Time> leads_until_;
   std::optional<std::string> refusal_;
   std::optional<Outcome> ending_;
   std::optional<Time> closing_since_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "rendezvous/member.hpp"
+#include "rendezvous/membership.hpp"
 #include "rendezvous/messages.hpp"
 
 namespace drun::rendezvous {
@@ -48,17 +49,43 @@ void MemberAgent::find_ending(Time now) {
     ending_ = Outcome{End::Refused, kDrunFailed, *refusal_, std::nullopt};
     return;
   }
-  if (stop_) {
-    const bool ask = was_up_ && !failed_ && stop_ends_job();
-    if (ask && up_ && !document_.stop) {
-      document_.stop = stop_;
-      dirty_ = true;
-    }
-    if (!ask || now >= stop_since_ + stop_wait())
-      ending_ = Outcome{End::Stopped, stop_->exit_code, stop_->reason, std::nullopt};
-    return;
-  }
+  if (stop_) return find_stop(now);
+  if (leave_) return find_leave(now);
   ending_ = trouble_outcome(now);
+}
+
+void MemberAgent::find_stop(Time now) {
+  const bool ask = was_up_ && !failed_ && stop_ends_job();
+  if (ask && up_ && !document_.stop) {
+    document_.stop = stop_;
+    dirty_ = true;
+  }
+  if (!ask || now >= stop_since_ + stop_wait())
+    ending_ = Outcome{End::Stopped, stop_->exit_code, stop_->reason, std::nullopt};
+}
+
+// It goes when its workers are gone and the store knows of it all.
+void MemberAgent::find_leave(Time now) {
+  if (!document_.leave) {
+    document_.leave = leave_;
+    dirty_ = true;
+  }
+  if (held_ != 0) return;
+  if (!unheld_since_) unheld_since_ = now;
+  const bool in_touch = was_up_ && !failed_;
+  if (in_touch && now < (is_said() ? leave_ends() : *unheld_since_ + stop_wait())) return;
+  ending_ = Outcome{End::Stopped, leave_->exit_code, leave_->reason + "; this node leaves the job",
+                    std::nullopt};
+}
+
+// A leader stays for as long as others may be told to go, too: if all are, it ends the job.
+Time MemberAgent::leave_ends() const {
+  if (!leads_until_) return leave_since_;
+  return std::max(*leads_until_, leave_since_ + kLeaveWindow);
+}
+
+bool MemberAgent::has_left(Time now) const {
+  return leave_ && held_ == 0 && now >= leave_ends();
 }
 
 std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {

@@ -25,6 +25,9 @@ void count(State& state, const std::string& ticket, const Member& member, int si
   const bool holds =
       (d.claim && d.claim->round > d.left) || (has_place && d.left < state.round.number);
   if (has_place && holds && member.standing != Standing::Refused) state.unleft += sign;
+  if (member.standing == Standing::Leaving) state.leaving += sign;
+  if (member.standing == Standing::Eligible || member.standing == Standing::Held)
+    state.staying += sign;
   if (member.standing != Standing::Eligible || holds) return;
   state.ready += sign;
   if (!has_place) state.joiners += sign;
@@ -209,11 +212,26 @@ void take_places(State& state) {
     RankSlot& slot = state.slots[planned.ticket];
     slot.group_rank = planned.assignment.group_rank;
     const auto member = state.members.find(planned.ticket);
-    slot.lost = member == state.members.end();  // gone while the round was being published
-    if (!slot.lost) slot.host = member->second.document.host;
+    // It may have gone, or been told to, while the round was being published.
+    const bool there = member != state.members.end();
+    if (there) slot.host = member->second.document.host;
+    slot.lost = !there || member->second.standing == Standing::Leaving;
     state.assignment_keys.insert(planned.ticket);
   }
   state.plan.clear();
+}
+
+// Its workers of the present round are being stopped. If they had not succeeded before, the round
+// is over for all, and what fails in it is a result of that.
+void let_go(State& state, const std::string& ticket, Member& member, RankSlot* slot, Time now) {
+  if (member.standing == Standing::Refused || member.standing == Standing::Leaving) return;
+  member.standing = Standing::Leaving;
+  state.held.erase(ticket);
+  release_rank(state, ticket, member.document, now);
+  state.plan_broken |= state.planned.contains(ticket);
+  if (slot != nullptr && !slot->succeeded) lose(state, *slot);
+  if (!state.leave) state.leave = member.document.leave;
+  state.leave_until = now + kLeaveWindow;
 }
 
 // Counts how often the same rank failed in the same way soon after its start. Call before the
@@ -277,8 +295,9 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
   }
   const auto& d = member.document;
   state.floor = std::max({state.floor, d.left, d.claim ? d.claim->round : 0});
+  if (slot != nullptr) note_slot(state, ticket, *slot, d);
+  if (d.leave) let_go(state, ticket, member, slot, now);
   count(state, ticket, member, 1);
-  if (slot != nullptr) note_slot(state, ticket, *slot, member.document);
   if (member.document.stop && !state.stop && may_stop_job(state, ticket, member))
     state.stop = member.document.stop;
   note_times(state, config, now);
@@ -305,7 +324,7 @@ void forget(State& state, const Config& config, const std::string& ticket, Time 
 }
 
 void recount(State& state, const Config& config, Time now) {
-  state.ready = state.joiners = state.unleft = 0;
+  state.ready = state.joiners = state.unleft = state.staying = state.leaving = 0;
   for (const auto& [ticket, member] : state.members)
     count(state, ticket, member, 1);
   state.succeeded = state.missing = state.lost = 0;
@@ -370,6 +389,7 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
     case Phase::Running:
       take_places(state);
       state.waiting_since.reset();
+      if (state.leaving == 0) state.leave.reset();
       break;
     case Phase::Stopping:
       state.stopping_since = now;

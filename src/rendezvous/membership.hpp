@@ -22,13 +22,17 @@ namespace drun::rendezvous {
 
 // Group rank 0's node has this long to make the workers' store ready.
 inline constexpr Milliseconds kPrepareTimeout{30'000};
+// After a node was told to go, no round begins for so long: if the others are told to go as well,
+// as by scancel, one after the other, the job is over.
+inline constexpr Milliseconds kLeaveWindow{3'000};
 
 enum class Standing {
   Eligible,
   // Asks for the rank of a member that is still there. That may be a dead agent whose session has
   // not expired yet, so this one waits for a while before it is refused.
   Held,
-  Refused  // must leave; it may not know yet
+  Leaving,  // was told to go, and takes part in no further round
+  Refused   // must leave; it may not know yet
 };
 
 struct Member {
@@ -85,12 +89,16 @@ struct State {
   std::string other_jobs;                              // on the same store, as text
   std::vector<Failure> failures;                       // in the current round, as reported
   std::optional<StopRequest> stop;                     // of the first agent that was asked to stop
+  std::optional<StopRequest>
+      leave;  // of the first agent that was asked to go, since the last round
   std::uint64_t arrivals = 0;
 
   // Eligible members, by what they can do now.
   int ready = 0;    // hold no workers: can start
   int joiners = 0;  // of these, without a place in the current round
   int unleft = 0;   // places whose agent is there and has not left the round
+  // Members: those that may take part in a further round, and those that were told to go.
+  int staying = 0, leaving = 0;
   int succeeded = 0, lost = 0, missing = 0;  // places
 
   std::optional<Time> last_join;      // nullopt: long ago, or before the round began
@@ -99,6 +107,7 @@ struct State {
   std::optional<Time> waiting_since;  // no round runs
   std::optional<Time> stopping_since;
   std::optional<Time> preparing_since;
+  std::optional<Time> leave_until;    // no round begins before
   std::optional<Time> grace_until;    // missing places are waited for until then
   std::optional<Time> next_progress;  // gathering: publish what has changed not before this
   Milliseconds progress_interval{0};

@@ -63,7 +63,9 @@ class Participant::Impl {
   void advance(Time now) {
     if (member_.finished()) return;
     elect(now);
-    if (leader_) leader_->advance(now);
+    member_.lead_until(leader_ ? std::optional(leader_->next_round_from()) : std::nullopt);
+    // One that goes leaves the next round to the next leader.
+    if (leader_ && !member_.has_left(now)) leader_->advance(now);
     member_.advance(now);
     report_progress(now);
   }
@@ -146,7 +148,7 @@ class Participant::Impl {
   bool may_stand() const {
     const bool closed = member_.round() && member_.round()->phase == Phase::Closed;
     return member_.up() && leader_current_ && !leader_value_ && !leader_ && !member_.ending() &&
-           !closed;
+           !member_.leaving() && !closed;
   }
 
   void elect(Time now) {
@@ -346,6 +348,11 @@ void Participant::on_workers_stopped(Time now) {
 
 void Participant::on_stop_requested(std::string reason, int exit_code, Time now) {
   impl_->member().on_stop_requested(std::move(reason), exit_code, now);
+  on_time(now);
+}
+
+void Participant::on_leave_requested(std::string reason, int exit_code, Time now) {
+  impl_->member().on_leave_requested(std::move(reason), exit_code, now);
   on_time(now);
 }
 

@@ -89,6 +89,10 @@ class Participant {
   // agents give.
   void on_stop_requested(std::string reason, int exit_code, Time now);
 
+  // A signal asks this agent to go: the job goes on without its node, which gives `exit_code`. Ends
+  // the job for all if this agent hosts the store, or if all others are asked to go as well.
+  void on_leave_requested(std::string reason, int exit_code, Time now);
+
   // True if nothing is lost when this one is dropped and another made later: the store has never
   // confirmed that it knows this agent, so nobody counts on it, and nobody has asked it to stop.
   [[nodiscard]] bool dispensable() const;

@@ -147,6 +147,13 @@ void find_members(State& state, const Config& config, Found& found, const State*
   if (newcomer) state.last_join = now;
 }
 
+// Its place in the round is lost.
+bool goes(const State& state, const Member& member) {
+  const bool succeeded = member.document.succeeded == state.round.number;
+  return member.standing == Standing::Refused ||
+         (member.standing == Standing::Leaving && !succeeded);
+}
+
 }  // namespace
 
 State restore(const Config& config, std::int64_t epoch, const std::vector<Change>& entries,
@@ -167,7 +174,7 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
     const bool there = member != state.members.end();
     if (there) slot.host = member->second.document.host;
     slot.missing = !there && grace_until.has_value();
-    slot.lost = there ? member->second.standing == Standing::Refused : !grace_until.has_value();
+    slot.lost = there ? goes(state, member->second) : !grace_until.has_value();
   }
   if (previous != nullptr) {
     // A round that ran meanwhile ended that wait.

@@ -40,8 +40,8 @@ const Node* Checker::find(const std::string& ticket) const {
 bool Checker::lost_a_node(const Round& round) const {
   const Time known = round.planned - Milliseconds(plan_.max_delay_ms * 2 + 50);
   return std::any_of(round.seats.begin(), round.seats.end(), [&](const auto& seat) {
-    return nodes_[static_cast<std::size_t>(seat.second.node)]->session_ended > known ||
-           !network_.alive(seat.second.session) ||
+    const Node& node = *nodes_[static_cast<std::size_t>(seat.second.node)];
+    return node.session_ended > known || node.told_to_go || !network_.alive(seat.second.session) ||
            network_.session(seat.second.node) != seat.second.session;
   });
 }
@@ -70,8 +70,13 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
         planned_ = scheduler_.now();
       if (last_phase_ == Phase::Running && document->phase != Phase::Running)
         ran_until_ = scheduler_.now();
+      if (document->phase == Phase::Gathering && !rounds_.empty() && !rounds_.rbegin()->second.over)
+        rounds_.rbegin()->second.over = scheduler_.now();
       last_phase_ = document->phase;
     }
+    Node& node = *nodes_[static_cast<std::size_t>(writer)];
+    if (write.key == keys_.member(node.config.ticket) && !node.registered)
+      node.registered = scheduler_.now();
     if (write.key == keys_.outcome) {
       auto outcome = write.value ? decode_outcome(*write.value) : Result<Outcome>();
       if (!outcome) return fail("the outcome was damaged or deleted");
@@ -131,6 +136,15 @@ void Checker::check_round(const RoundDocument& document) {
       const bool left_behind = std::any_of(nodes_.begin(), nodes_.end(),
                                            [](const auto& node) { return node->slow_stop; });
       const bool due = !before.failed.empty() && !lost_a_node(before) && !left_behind;
+      check_leaves(before, round, document.number);
+      if (spent == 1 &&
+          std::any_of(before.seats.begin(), before.seats.end(), [&](const auto& seat) {
+            const Node& node = *nodes_[static_cast<std::size_t>(seat.second.node)];
+            return !node.was_in_trouble && before.over &&
+                   long_before(node.told_to_go, *before.over) &&
+                   !before.succeeded.contains(node.number);
+          }))
+        fail(name + ": a restart spent though a node was told to go");
       if (spent < 0 || spent > 1) fail(name + ": the restart counter jumps");
       if (spent == 1 && before.failed.empty()) fail(name + ": a restart spent without a failure");
       if (spent == 0 && due) fail(name + ": a failure that cost no restart");
@@ -165,6 +179,37 @@ void Checker::check_order(const Round& before, const Round& after, int number) {
     if (after.nodes >= before.nodes && ranks[i].first != ranks[i].second)
       fail("round " + std::to_string(number) + ": a survivor changed its rank");
   }
+}
+
+bool Checker::long_before(std::optional<Time> time, Time other) const {
+  return time && *time + Milliseconds(plan_.max_delay_ms * 2 + 50) < other;
+}
+
+// Nobody that was told to go is taken in, and no round begins while others may be told, too.
+void Checker::check_leaves(const Round& before, const Round& after, int number) {
+  const std::string name = "round " + std::to_string(number);
+  for (const auto& [ticket, seat] : after.seats) {
+    const Node& node = *find(ticket);
+    if (!node.was_in_trouble && !store_failed_ && long_before(node.told_to_go, after.planned))
+      fail(name + " has node " + std::to_string(node.number) + ", which was told to go");
+  }
+  if (!cancelled_ || nodes_.size() != cancelled_nodes_ || store_failed_) return;
+  const bool trouble = std::any_of(nodes_.begin(), nodes_.end(),
+                                   [](const auto& node) { return node->was_in_trouble; });
+  // The first that is told may be told late.
+  std::optional<Time> first;
+  for (const auto& node : nodes_) {
+    if (node->told_to_go && (!first || *node->told_to_go < *first)) first = node->told_to_go;
+  }
+  if (!trouble && long_before(first, after.planned) && after.planned > *cancelled_ &&
+      before.seats.size() > 0)
+    fail(name + " begins though all are told to go");
+}
+
+void Checker::on_cancel() {
+  if (cancelled_) return;
+  cancelled_ = scheduler_.now();
+  cancelled_nodes_ = nodes_.size();
 }
 
 // A round is stopped for a reason.
@@ -205,9 +250,17 @@ void Checker::check_outcome(const std::string& writer) {
       scheduler_.now() + kSlack < *ran_until_ + Milliseconds(plan_.join_timeout_ms))
     fail("timed out " + std::to_string((scheduler_.now() - *ran_until_) / Milliseconds(1)) +
          " ms after the last round");
-  if (outcome_->end == End::Stopped &&
-      std::none_of(nodes_.begin(), nodes_.end(), [](const auto& n) { return n->told_to_stop; }))
-    fail("stopped, though nobody was told to");
+  if (outcome_->end != End::Stopped ||
+      std::any_of(nodes_.begin(), nodes_.end(), [](const auto& n) { return n->told_to_stop; }))
+    return;
+  if (std::none_of(nodes_.begin(), nodes_.end(), [](const auto& n) { return n->told_to_go; }))
+    return fail("stopped, though nobody was told to");
+  for (const auto& node : nodes_) {
+    const bool in_touch = !node->was_in_trouble && network_.alive(network_.session(node->number));
+    if (node->running && !node->outcome && !node->told_to_go && !node->slow_stop && in_touch &&
+        !plan_.asked_ranks && !store_failed_ && long_before(node->registered, scheduler_.now()))
+      fail("stopped, though node " + std::to_string(node->number) + " was not told to");
+  }
 }
 
 void Checker::on_failure_reported(int node, int round) {
@@ -259,8 +312,9 @@ void Checker::on_finish(const Node& node, const Outcome& outcome) {
       if (!outcome_ || !(*outcome_ == outcome)) fail(who + " ends otherwise than the job");
       break;
     case End::Stopped:
-      if (!node.told_to_stop && (!outcome_ || !(*outcome_ == outcome)))
+      if (!node.told_to_stop && !node.told_to_go && (!outcome_ || !(*outcome_ == outcome)))
         fail(who + " was stopped by nobody");
+      if (outcome.exit_code != 143) fail(who + " gives another code than the signal's");
       break;
     case End::Timeout:
       if (outcome_ && !(*outcome_ == outcome) && node.came_through && !node.was_in_trouble &&
@@ -291,6 +345,13 @@ void Checker::on_store_restart(Memory memory) {
 
 void Checker::on_end(bool all_finished) {
   if (!all_finished) fail("the job does not end");
+  for (const auto& node : nodes_) {
+    const bool own_end = outcome_ && outcome_->end != End::Stopped;
+    if (cancelled_ && node->told_to_go && !own_end && !node->was_in_trouble && !store_failed_ &&
+        node->outcome && node->outcome->end != End::Refused && node->outcome->exit_code != 143)
+      fail("node " + std::to_string(node->number) + " was told to go and gives exit code " +
+           std::to_string(node->outcome->exit_code));
+  }
 }
 
 }  // namespace drun::simulation

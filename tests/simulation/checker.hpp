@@ -1,5 +1,5 @@
-// The invariants of the rendezvous, as an all-seeing observer checks them: docs/rendezvous.md names
-// them. Sees what is written to the store and what each node does.
+// The invariants of the rendezvous (docs/architecture.md), as an all-seeing observer checks them.
+// Sees what is written to the store and what each node does.
 #pragma once
 
 #include <map>
@@ -23,8 +23,10 @@ struct Node {
   bool paused = false;
   bool slow_stop = false;
   bool told_to_stop = false;
-  bool came_through = false;    // has ever reached the store
-  bool was_in_trouble = false;  // was ever paused, cut off or reset
+  std::optional<Time> told_to_go;
+  std::optional<Time> registered;  // its member key was first written
+  bool came_through = false;       // has ever reached the store
+  bool was_in_trouble = false;     // was ever paused, cut off or reset
   std::optional<rendezvous::Outcome> outcome;
 
   // The workers that exist on the node, from the order to start them until the last is gone.
@@ -47,6 +49,8 @@ class Checker {
   void on_start(const Node& node, const rendezvous::Assignment& assignment);
   void on_finish(const Node& node, const rendezvous::Outcome& outcome);
   void on_store_restart(Memory memory);
+  // All nodes that run are told to go, within two seconds from now.
+  void on_cancel();
   void fail(std::string what);
   // All is over, or the time is.
   void on_end(bool all_finished);
@@ -68,7 +72,8 @@ class Checker {
     int nodes = 0;
     int restart_count = 0;
     Time planned{};
-    std::set<int> failed;  // nodes that reported a failure
+    std::optional<Time> over;  // all have left it
+    std::set<int> failed;      // nodes that reported a failure
     std::set<int> succeeded;
   };
 
@@ -76,7 +81,10 @@ class Checker {
   void check_order(const Round& before, const Round& after, int number);
   void check_stop(const rendezvous::RoundDocument& document);
   void check_outcome(const std::string& writer);
+  void check_leaves(const Round& before, const Round& after, int number);
   [[nodiscard]] bool lost_a_node(const Round& round) const;
+  // Long enough ago that all could know.
+  [[nodiscard]] bool long_before(std::optional<Time> time, Time other) const;
   [[nodiscard]] const Node* find(const std::string& ticket) const;
   [[nodiscard]] int ms() const;
 
@@ -90,6 +98,8 @@ class Checker {
   bool forgetful_ = false;       // the store has lost what it knew
   bool store_failed_ = false;
   std::optional<rendezvous::Outcome> outcome_;
+  std::optional<Time> cancelled_;  // at that time there were so many nodes:
+  std::size_t cancelled_nodes_ = 0;
   Time planned_{};                 // the last plan was written
   std::optional<Time> ran_until_;  // the last round
   rendezvous::Phase last_phase_ = rendezvous::Phase::Gathering;

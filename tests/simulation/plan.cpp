@@ -58,15 +58,20 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
   // Drawn apart, so that what follows from the seed otherwise stays.
   Random apart(seed ^ 0x10111);
   if (apart.chance(30)) plan.join_timeout_ms = apart.in(3'000, 20'000);
+  Random leaves(seed ^ 0x60A11);
+  for (int i = leaves.chance(20) ? leaves.in(1, 3) : 0; i > 0; --i)
+    plan.steps.push_back({leaves.in(0, 2 * plan.work_ms), Fault::Go, leaves.in(0, 1000), 0, 0});
+  if (leaves.chance(8))
+    plan.steps.push_back({leaves.in(0, 2 * plan.work_ms), Fault::GoAll, 0, 0, 0});
   std::sort(plan.steps.begin(), plan.steps.end(),
             [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
 }
 
 const char* name(Fault fault) {
-  static constexpr const char* kNames[] = {"join",          "crash",    "power off",    "pause",
-                                           "partition",     "reset",    "worker fails", "stop",
-                                           "store restart", "host dies"};
+  static constexpr const char* kNames[] = {"join",          "crash",     "power off",    "pause",
+                                           "partition",     "reset",     "worker fails", "stop",
+                                           "store restart", "host dies", "go",           "go all"};
   return kNames[static_cast<int>(fault)];
 }
 

@@ -20,7 +20,9 @@ enum class Fault {
   WorkerFails,   // on one node, sometimes followed by the peers'
   Stop,          // an agent is told to stop
   StoreRestart,  // an external store is down for a while; keeps keys, sessions, or nothing
-  HostDies       // the agent that hosts the store is killed, and the store with it
+  HostDies,      // the agent that hosts the store is killed, and the store with it
+  Go,            // a node is told to go
+  GoAll          // all are told to go, within two seconds
 };
 
 struct Step {

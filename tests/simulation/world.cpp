@@ -361,6 +361,18 @@ void World::kill(int number, bool silently) {
   }
 }
 
+void World::tell_to_go(int number) {
+  Node& n = node(number);
+  if (!n.running || n.told_to_go) return;
+  note(number, "is told to go");
+  n.told_to_go = scheduler_.now();
+  n.told_to_stop |= n.config.is_host;
+  input(number, [this](Participant& p) {
+    p.on_leave_requested("told to go by SIGTERM", 143, scheduler_.now());
+  });
+  if (n.workers && !n.paused) peers_notice(n.workers->round, number);
+}
+
 void World::apply(const Step& step) {
   if (step.fault == Fault::Join) {
     if (network_.store_up() || !plan_.hosted) start_agent();
@@ -411,6 +423,16 @@ void World::apply(const Step& step) {
       break;
     case Fault::WorkerFails:
       fail_workers(number);
+      break;
+    case Fault::Go:
+      tell_to_go(number);
+      break;
+    case Fault::GoAll:
+      checker_.on_cancel();
+      for (const auto& each : nodes_) {
+        scheduler_.after(Milliseconds(random_.in(0, 2'000)),
+                         [this, told = each->number] { tell_to_go(told); });
+      }
       break;
     case Fault::Stop:
       note(number, "is told to stop");

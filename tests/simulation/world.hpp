@@ -53,6 +53,7 @@ class World {
   void peers_notice(int round, int but);
   void apply(const Step& step);
   void kill(int node, bool silently);
+  void tell_to_go(int node);
   void note(int node, const std::string& text);
   [[nodiscard]] int pick(int which) const;  // a living agent, or -1
   [[nodiscard]] bool over() const;

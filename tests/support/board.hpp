@@ -75,6 +75,11 @@ class Board {
     d.stop = rendezvous::StopRequest{"received SIGTERM", 143};
     put(ticket, std::move(d));
   }
+  void leaves(const std::string& ticket) {
+    auto d = document(ticket);
+    d.leave = rendezvous::StopRequest{"received SIGTERM on " + ticket, 143};
+    put(ticket, std::move(d));
+  }
   void pass(rendezvous::Milliseconds time) { now_ += time; }
 
   // One decision, written and taken over.

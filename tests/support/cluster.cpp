@@ -182,6 +182,13 @@ void Cluster::succeed(int node) {
   settle();
 }
 
+void Cluster::leave(int node) {
+  Node& n = (*this)[node];
+  n.participant->on_leave_requested("told to go by SIGTERM", 143, now_);
+  act(n);
+  settle();
+}
+
 void Cluster::stop(int node, int exit_code) {
   Node& n = (*this)[node];
   n.participant->on_stop_requested("told to stop by SIGTERM", exit_code, now_);

@@ -51,6 +51,7 @@ class Cluster {
   void fail(int node, int exit_code = 1, bool restartable = true);
   void succeed(int node);
   void stop(int node, int exit_code = 143);
+  void leave(int node);
   void workers_gone(int node);  // for a node that does not answer stops by itself
 
   Node& operator[](int node) { return *nodes_[static_cast<std::size_t>(node)]; }

@@ -61,6 +61,7 @@ MemberDocument member() {
   d.failed = 3;
   d.failure = failure();
   d.stop = StopRequest{"received SIGTERM", 143};
+  d.leave = StopRequest{"received SIGTERM on node2", 129};
   return d;
 }
 
@@ -150,7 +151,7 @@ std::vector<Kind> kinds() {
        encode(member()),
        error_of(decode_member),
        {"node_rank", "node_rank_is_wish", "is_host", "claim", "prepared", "prepared_port",
-        "succeeded", "failed", "stop"},
+        "succeeded", "failed", "stop", "leave"},
        written_again(decode_member)},
       {"round",
        encode(round(Phase::Running)),

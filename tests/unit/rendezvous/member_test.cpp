@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include "rendezvous/membership.hpp"
+
 namespace drun::rendezvous {
 namespace {
 
@@ -362,6 +364,79 @@ TEST_F(MemberTest, ASignalIsActedOnWhateverTheStoreDoes) {
     ASSERT_TRUE(told.finish) << up;
     EXPECT_EQ(told.finish->outcome.exit_code, 143);
   }
+}
+
+TEST_F(MemberTest, ToldToGoItStopsItsWorkersAndGoesWhenTheStoreKnows) {
+  run(1);
+  member_->on_leave_requested("received SIGTERM", 143, now_);
+  advance();
+  const auto told = done();
+  ASSERT_TRUE(told.stop);
+  EXPECT_FALSE(told.stop->immediately);
+  EXPECT_EQ(told.stop->signal, 15);
+  ASSERT_EQ(told.published.size(), 1U);
+  EXPECT_EQ(told.published[0].leave, (StopRequest{"received SIGTERM", 143}));
+  EXPECT_FALSE(told.published[0].stop);
+  advance(Milliseconds(30'000));
+  EXPECT_FALSE(done().finish) << "they take their time";
+  member_->on_stop_requested("--timeout is over", 124, now_);
+  member_->on_workers_stopped();
+  advance();
+  const auto left = done();
+  EXPECT_FALSE(left.finish);
+  ASSERT_EQ(left.published.size(), 1U);
+  EXPECT_EQ(left.published[0].left, 1);
+  advance();
+  const auto gone = done();
+  ASSERT_TRUE(gone.finish);
+  EXPECT_EQ(gone.finish->outcome.end, End::Stopped);
+  EXPECT_EQ(gone.finish->outcome.exit_code, 143);
+  EXPECT_EQ(gone.finish->outcome.text, "received SIGTERM; this node leaves the job");
+}
+
+TEST_F(MemberTest, ALeaderThatIsToldToGoStaysUntilItKnowsWhoElseIs) {
+  begin();
+  done();
+  member_->lead_until(Time{});
+  member_->on_leave_requested("received SIGTERM", 143, now_);
+  advance();
+  done();
+  EXPECT_FALSE(member_->has_left(now_));
+  advance(kLeaveWindow - Milliseconds(1));
+  EXPECT_EQ(member_->next_deadline(), now_ + Milliseconds(1));
+  const Time later = now_ + Milliseconds(500);
+  member_->lead_until(later);  // another was told to
+  advance(Milliseconds(1));
+  EXPECT_FALSE(done().finish);
+  advance(Milliseconds(499));
+  EXPECT_TRUE(member_->has_left(later));
+  EXPECT_TRUE(done().finish);
+}
+
+TEST_F(MemberTest, ToldToGoItWaitsForNoStoreThatDoesNotAnswer) {
+  run(1);
+  member_->on_link_down("reset", {}, now_);
+  member_->on_leave_requested("received SIGTERM", 143, now_);
+  advance();
+  ASSERT_TRUE(done().stop);
+  member_->on_workers_stopped();
+  advance();
+  advance(Milliseconds(999));
+  EXPECT_FALSE(done().finish);
+  EXPECT_EQ(member_->next_deadline(), now_ + Milliseconds(1));
+  advance(Milliseconds(1));
+  EXPECT_TRUE(done().finish);
+}
+
+TEST_F(MemberTest, ToldToGoTheHostEndsTheJob) {
+  config_.is_host = true;
+  run(1);
+  member_->on_leave_requested("received SIGTERM", 143, now_);
+  advance();
+  const auto told = done();
+  ASSERT_EQ(told.published.size(), 1U);
+  EXPECT_TRUE(told.published[0].stop);
+  EXPECT_FALSE(told.published[0].leave);
 }
 
 TEST_F(MemberTest, SaysWhetherATimeLimitOfTheUsersStopsTheWorkers) {

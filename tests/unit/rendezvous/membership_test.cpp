@@ -259,9 +259,19 @@ TEST(RunningTest, StopsForItsReasonsOnly) {
       {"a stop", [](Board& b) { b.stops("b"); }, Phase::Closed, Cause::None},
       {"a stranger's stop", [](Board& b) { b.join("c"), b.stops("c"); }, Phase::Running,
        Cause::None},
+      {"one that leaves", [](Board& b) { b.leaves("b"); }, Phase::Stopping, Cause::Membership},
+      {"one that leaves as another fails", [](Board& b) { b.leaves("b"), b.fails("a"); },
+       Phase::Stopping, Cause::Failure},
+      {"a spare that leaves", [](Board& b) { b.join("c"), b.leaves("c"); }, Phase::Running,
+       Cause::None},
+      {"one that leaves after its success", [](Board& b) { b.succeeds("b"), b.leaves("b"); },
+       Phase::Running, Cause::None},
+      {"all leave", [](Board& b) { b.leaves("b"), b.leaves("a"); }, Phase::Closed, Cause::None},
   };
   for (const auto& each : cases) {
-    Board board(config(1, 4));
+    auto s = config(1, 4);
+    s.ticket = "a";
+    Board board(s);
     board.join("a");
     board.join("b");
     board.pass(Milliseconds(2'000));
@@ -326,6 +336,117 @@ TEST(RunningTest, AfterALossANewcomerIsGivenCompany) {
   board.pass(Milliseconds(2'000));
   board.settle();
   EXPECT_EQ(board.phase(), Phase::Preparing);
+}
+
+// A running round of a to d with room for fewer; the leader is a.
+Board four(int min_nodes, int max_restarts = 0) {
+  auto s = config(min_nodes, 4);
+  s.ticket = "a";
+  s.max_restarts = max_restarts;
+  Board board(s);
+  for (const char* name : {"a", "b", "c", "d"})
+    board.join(name);
+  board.run();
+  return board;
+}
+
+TEST(LeavingTest, TheOthersGoOnWithoutItWhenItsWorkersAreGoneAndItsTimeIsOver) {
+  for (const bool failed : {false, true}) {
+    for (const bool gone : {false, true}) {
+      Board board = four(2);
+      board.pass(Milliseconds(60'000));
+      board.leaves("c");
+      if (failed) board.fails("b");
+      const auto decision = board.step();
+      EXPECT_EQ(decision.stopping, failed
+                                       ? "rank 1 on b: exit code 1"
+                                       : "c (group rank 2) leaves the job: received SIGTERM on c");
+      for (const char* name : {"a", "b", "d"})
+        board.left(name);
+      board.pass(Milliseconds(5'000));
+      board.settle();
+      ASSERT_EQ(board.phase(), Phase::Stopping) << "its workers run";
+      board.left("c");
+      if (gone) board.gone("c");
+      board.settle();
+      EXPECT_EQ(board.phase(), Phase::Preparing);
+      EXPECT_EQ(board.state().round.nodes, 3);
+      EXPECT_EQ(board.state().round.restart_count, 0);
+      board.run();
+      EXPECT_EQ(order(board.state()), (std::vector<std::string>{"a", "b", "d"}));
+    }
+  }
+}
+
+TEST(LeavingTest, NoRoundBeginsWhileOthersMayBeToldToo) {
+  Board board = four(1);
+  const auto leaves = [&](const std::string& name) {
+    board.leaves(name);
+    board.settle();
+    board.all_left();
+    board.gone(name);
+    board.settle();
+    EXPECT_EQ(board.phase(), Phase::Gathering) << name;
+  };
+  leaves("d");
+  board.pass(kLeaveWindow - Milliseconds(1));
+  board.settle();
+  leaves("c");
+  EXPECT_EQ(next_deadline(board.state(), board.config()), board.now() + kLeaveWindow);
+  board.pass(kLeaveWindow);
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Preparing);
+  // Nothing has been started yet, so this takes it back.
+  board.leaves("b");
+  board.prepared("a");
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Gathering);
+  board.gone("b");
+  board.leaves("a");
+  const auto decision = board.step();
+  ASSERT_TRUE(decision.outcome);
+  EXPECT_EQ(decision.outcome->end, End::Stopped);
+  EXPECT_EQ(decision.outcome->exit_code, 143);
+  EXPECT_EQ(decision.outcome->text, "received SIGTERM on d");
+}
+
+TEST(LeavingTest, TooFewThatStayWaitForMore) {
+  Board board = four(4);
+  board.leaves("c");
+  board.settle();
+  board.all_left();
+  board.gone("c");
+  board.pass(kLeaveWindow);
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Gathering);
+  board.join("e");
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Preparing);
+}
+
+TEST(LeavingTest, ALeaderThatHasNotSeenItselfEndsNothing) {
+  Board board = four(1);
+  board.gone("a");
+  for (const char* name : {"b", "c", "d"})
+    board.leaves(name);
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Stopping);
+  board.join("a");
+  board.all_left();
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Gathering);
+}
+
+TEST(LeavingTest, TheRankThatItAskedForIsFree) {
+  auto s = config(2, 2);
+  s.ticket = "a";
+  Board board(s);
+  board.join("a", 0);
+  board.join("b", 1);
+  board.run();
+  board.leaves("b");
+  board.join("c", 1);
+  EXPECT_EQ(board.state().members.at("c").standing, Standing::Eligible);
 }
 
 struct StoppingCase {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rendezvous/documents.hpp"
 #include "support/cluster.hpp"
 
 namespace drun::rendezvous {
@@ -113,6 +114,48 @@ TEST(ParticipantTest, StopOfOneStopsAllWithItsCode) {
     ASSERT_EQ(c[i].stops.size(), 1U);
     EXPECT_FALSE(c[i].stops[0].immediately);
   }
+}
+
+TEST(ParticipantTest, TheJobGoesOnWithoutANodeThatIsToldToGo) {
+  for (const int goes : {0, 1, 2}) {  // one of them leads
+    Cluster c;
+    for (int i = 0; i < 3; ++i)
+      c.start(c.config(2, 3));
+    c.advance(Milliseconds(1'000));  // an election
+    const auto leader = decode_leader(c.store().keys().at("drun/job/leader").text);
+    c.leave(goes);
+    EXPECT_EQ(c[goes].outcome.has_value(), leader->ticket != c[goes].config.ticket);
+    for (int i = 0; i < 3; ++i)
+      EXPECT_FALSE(c[i].workers) << i;
+    c.advance(Milliseconds(3'500));
+    ASSERT_TRUE(c[goes].outcome);
+    EXPECT_EQ(c[goes].outcome->exit_code, 143);
+    for (int i = 0; i < 3; ++i) {
+      if (i == goes) continue;
+      ASSERT_TRUE(c[i].workers) << i;
+      EXPECT_EQ(c[i].workers->group_world_size, 2);
+      EXPECT_EQ(c[i].workers->restart_count, 0);
+      EXPECT_EQ(c[i].workers->round, 2);
+    }
+  }
+}
+
+TEST(ParticipantTest, IfAllAreToldToGoTheJobEnds) {
+  Cluster c;
+  for (int i = 0; i < 3; ++i)
+    c.start(c.config(1, 3));
+  c.advance(Milliseconds(1'000));
+  for (const int goes : {0, 2, 1}) {
+    c.leave(goes);
+    c.advance(Milliseconds(1'900));
+  }
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(c[i].outcome) << i;
+    EXPECT_EQ(c[i].outcome->end, End::Stopped);
+    EXPECT_EQ(c[i].outcome->exit_code, 143);
+    EXPECT_EQ(c[i].started.size(), 1U);
+  }
+  EXPECT_TRUE(c.store().keys().contains("drun/job/outcome"));
 }
 
 TEST(ParticipantTest, TimeoutSaysWhoIsThereAndWhichRankIsMissing) {
