@@ -42,15 +42,30 @@ class ElasticTest : public testing::Test {
   [[nodiscard]] bool says(std::size_t number, const std::string& text) {
     return agent(number).wait_for_out(text);
   }
-  // Tells one to stop; all that still run must stop with it.
+  // Tells one to stop the job; all that still run must stop with it.
   void stop_all(std::size_t number) {
-    agent(number).signal(SIGTERM);
+    agent(number).signal(SIGINT);
     for (auto& each : agents_) {
       if (!each->running()) continue;
       const Finished finished = each->finish();
-      EXPECT_EQ(finished.code, 128 + SIGTERM) << finished.err;
+      EXPECT_EQ(finished.code, 128 + SIGINT) << finished.err;
       EXPECT_THAT(finished.survivors, IsEmpty());
     }
+  }
+  // The first agents, one after the other, so that the first hosts the store.
+  void start_nodes(const Arguments& arguments, std::size_t nodes) {
+    for (std::size_t i = 0; i < nodes; ++i) {
+      start(arguments);
+      ASSERT_TRUE(says(i, "round ")) << agent(i).err();
+    }
+    for (std::size_t i = 0; i < nodes; ++i)
+      ASSERT_TRUE(says(i, " of " + std::to_string(nodes) + " ")) << agent(i).err();
+  }
+  void expect_gone(std::size_t number, const std::string& said) {
+    const Finished finished = agent(number).finish();
+    EXPECT_EQ(finished.code, 128 + SIGTERM) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr("drun: stopped: received SIGTERM" + said));
+    EXPECT_THAT(finished.survivors, IsEmpty());
   }
 
   ReservedPort port_;
@@ -100,6 +115,57 @@ TEST_F(ElasticTest, TheSurvivorsOfAKilledAgentGoOnWithinSeconds) {
   EXPECT_TRUE(agent(2).survivors_gone(kPatience));
   EXPECT_TRUE(agent(2).wait());
   stop_all(1);
+}
+
+TEST_F(ElasticTest, ANodeThatIsToldToGoLeavesAndTheJobGoesOn) {
+  ASSERT_NO_FATAL_FAILURE(start_nodes(elastic("1:3"), 3));
+  agent(2).signal(SIGTERM);
+  EXPECT_TRUE(says(0, "round 4 rank 0 of 2 restarts 0.")) << agent(0).err();
+  EXPECT_TRUE(says(1, "round 4 rank 1 of 2 restarts 0.")) << agent(1).err();
+  expect_gone(2, " on ");
+  EXPECT_THAT(agent(2).err(), HasSubstr("; this node leaves the job\n"));
+  EXPECT_THAT(agent(1).err(), HasSubstr(" (group rank 2) leaves the job: received SIGTERM on "));
+  stop_all(1);
+}
+
+TEST_F(ElasticTest, ANodeWithTheStoreCannotGoWithoutTheJob) {
+  ASSERT_NO_FATAL_FAILURE(start_nodes(elastic("1:2"), 2));
+  agent(0).signal(SIGTERM);
+  expect_gone(0, " on ");
+  expect_gone(1, " on ");
+  EXPECT_THAT(agent(0).err(), testing::Not(HasSubstr("leaves the job")));
+}
+
+TEST_F(ElasticTest, AJobWhoseNodesAreAllToldToGoEnds) {
+  ASSERT_NO_FATAL_FAILURE(start_nodes(elastic("1:3"), 3));
+  const std::string before = agent(0).out();
+  agent(2).signal(SIGTERM);
+  ASSERT_TRUE(agent(0).wait_for_err("leaves the job")) << agent(0).err();
+  agent(1).signal(SIGTERM);
+  agent(0).signal(SIGTERM);
+  for (const std::size_t number : {0U, 1U, 2U})
+    expect_gone(number, " on ");
+  EXPECT_EQ(agent(0).out(), before) << "no round in between";
+}
+
+TEST_F(ElasticTest, AFlagSaysWhatSigtermDoes) {
+  ASSERT_NO_FATAL_FAILURE(start_nodes(elastic("1:2", {"--on-sigterm", "stop"}), 2));
+  agent(1).signal(SIGTERM);
+  expect_gone(0, " on ");
+  expect_gone(1, " on ");
+}
+
+TEST_F(ElasticTest, ANodeOfAFixedJobMayBeReplaced) {
+  const Arguments arguments = elastic("2", {"--on-sigterm", "leave"});
+  start(arguments);
+  ASSERT_TRUE(agent(0).wait_for_err("1 of 2 nodes")) << agent(0).err();
+  start(arguments);
+  ASSERT_TRUE(says(1, "round 1 rank 1 of 2")) << agent(1).err();
+  agent(1).signal(SIGTERM);
+  expect_gone(1, " on ");
+  start(arguments);
+  EXPECT_TRUE(says(2, "round 2 rank 1 of 2 restarts 0.")) << agent(2).err();
+  stop_all(2);
 }
 
 TEST_F(ElasticTest, ASpareTakesThePlaceAndTheRankOfADeadNode) {

@@ -20,6 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 std::vector<pid_t> children_of(pid_t parent) {
@@ -103,6 +104,39 @@ TEST_F(LocalNodesTest, AJobThatSucceedsWithoutALostNodeSucceeds) {
   const Finished finished = drun.finish();
   EXPECT_EQ(finished.code, 0) << finished.err;
   EXPECT_THAT(finished.out, HasSubstr("done 2\ndone 2\n"));
+}
+
+// Whichever leads: it stays until it knows that the others are not told to go as well.
+TEST_F(LocalNodesTest, AJobThatSucceedsWithoutANodeThatWasToldToGoSucceeds) {
+  for (const std::size_t goes : {0U, 1U, 2U}) {
+    const TempDir directory;
+    const std::string file = (directory.path() / "go-on").string();
+    DrunProcess drun(
+        {"--local-nodes", "3", "--nnodes", "2:3", "sh", "-c",
+         "echo up $RANK of $WORLD_SIZE; while [ ! -e " + file + " ]; do sleep 0.02; done"});
+    for (const std::string rank : {"0", "1", "2"})
+      ASSERT_TRUE(drun.wait_for_out("up " + rank + " of 3\n")) << drun.err();
+    const auto agents = children_of(drun.pid());
+    ASSERT_THAT(agents, SizeIs(3));
+    ::kill(agents[goes], SIGTERM);
+    for (const std::string rank : {"0", "1"})
+      ASSERT_TRUE(drun.wait_for_out("up " + rank + " of 2\n")) << drun.err();
+    directory.write("go-on", "");
+    const Finished finished = drun.finish();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr("; this node leaves the job\n"));
+    EXPECT_THAT(finished.survivors, IsEmpty());
+  }
+}
+
+TEST_F(LocalNodesTest, SigtermToAnElasticJobEndsAllOfIt) {
+  DrunProcess drun(job("1:3"));
+  ASSERT_TRUE(all_run(drun)) << drun.err();
+  drun.signal(SIGTERM);
+  const Finished finished = drun.finish();
+  EXPECT_EQ(finished.code, 128 + SIGTERM) << finished.err;
+  EXPECT_THAT(finished.err, Not(HasSubstr("round 2")));
+  EXPECT_THAT(finished.survivors, IsEmpty());
 }
 
 TEST_F(LocalNodesTest, TheMasterPortIsThatOfTheJob) {

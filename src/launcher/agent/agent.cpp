@@ -61,12 +61,12 @@ class Agent {
     return shutdown_.exit_code();
   }
 
-  // After run(): true if the rest of the job may still be waiting for this agent: it never joined,
-  // was refused, or lost the store.
+  // After run(): true if the rest of the job may wait for this agent or go on without it: it never
+  // joined, was refused, was told to go, or lost the store.
   [[nodiscard]] bool left_unannounced() const {
     using enum rendezvous::End;
     const auto end = shutdown_.outcome().end;
-    return !participant_.joined() || end == Refused || end == StoreLost;
+    return !participant_.joined() || told_to_go_ || end == Refused || end == StoreLost;
   }
 
  private:
@@ -123,7 +123,13 @@ class Agent {
   AgentShutdown::Calls shutdown_calls() {
     AgentShutdown::Calls calls;
     calls.stop_job = [this](const std::string& request, int signal) {
-      end_job(single_node() ? request : request + " on " + host_name_, exit_code_of_signal(signal));
+      const std::string reason = single_node() ? request : request + " on " + host_name_;
+      told_to_go_ = takes_node_out(signal, options_) && participant_.joined();
+      if (told_to_go_) {
+        participant_.leave_job(reason, exit_code_of_signal(signal), Clock::now());
+      } else {
+        end_job(reason, exit_code_of_signal(signal));
+      }
       pump();
     };
     calls.gone = [this] {
@@ -213,6 +219,7 @@ class Agent {
   BackendLink backend_;
   ParticipantDriver participant_;
   AgentShutdown shutdown_;
+  bool told_to_go_ = false;
 };
 
 }  // namespace

@@ -14,8 +14,8 @@ namespace drun::launcher {
 // environment are thrown as std::exception.
 // The pointers are for one of several agents at the same terminal, null for others: with
 // `neighbours` the first agent says what all have to say, and `unannounced` becomes true if the
-// rest of the job may not know that this agent is gone: it never joined, was refused, or lost the
-// store.
+// rest of the job may wait for this agent or go on without it: it never joined, was refused, was
+// told to go, or lost the store.
 int run_agent(const Options& options, SharedLogDedup* neighbours = nullptr,
               std::atomic<bool>* unannounced = nullptr);
 

@@ -24,6 +24,10 @@ SignalMeaning meaning_of(int signal, const SignalChoices& choices) {
   return SignalMeaning::Stop;
 }
 
+bool takes_node_out(int signal, const SignalChoices& choices) {
+  return signal == SIGTERM && choices.leave_on_sigterm;
+}
+
 std::vector<int> signals_of_agent(const SignalChoices& choices) {
   std::vector<int> signals;
   for (const int signal : choices.signals_to_handle)

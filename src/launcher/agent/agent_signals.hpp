@@ -20,6 +20,8 @@ enum class SignalMeaning {
   Stop,
 };
 [[nodiscard]] SignalMeaning meaning_of(int signal, const SignalChoices& choices);
+// Of a signal to stop: only this node is to go.
+[[nodiscard]] bool takes_node_out(int signal, const SignalChoices& choices);
 
 // What an agent catches.
 [[nodiscard]] std::vector<int> signals_of_agent(const SignalChoices& choices);

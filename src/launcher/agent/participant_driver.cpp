@@ -34,6 +34,10 @@ void ParticipantDriver::stop_job(const std::string& reason, int exit_code, Time 
   participant_->on_stop_requested(reason, exit_code, now);
 }
 
+void ParticipantDriver::leave_job(const std::string& reason, int exit_code, Time now) {
+  participant_->on_leave_requested(reason, exit_code, now);
+}
+
 void ParticipantDriver::on_time(Time now) {
   if (participant_) participant_->on_time(now);
 }

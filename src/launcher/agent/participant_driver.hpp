@@ -41,6 +41,8 @@ class ParticipantDriver {
   void on_event(const rendezvous::KeyValueEvent& event, Time now);
   void on_workers(WorkerNews news, Time now);
   void stop_job(const std::string& reason, int exit_code, Time now);
+  // As stop_job(), but the job goes on without this node.
+  void leave_job(const std::string& reason, int exit_code, Time now);
   // Both do nothing before join().
   void on_time(Time now);
   // Does what the rendezvous asks for, until it has nothing more to ask.

@@ -151,6 +151,13 @@ void build_output(const cli::GivenFlags& flags, Options& options) {
   }
 }
 
+// Of a job that can change its size a node may go.
+void build_leaving(const cli::GivenFlags& flags, Options& options) {
+  options.leave_on_sigterm = options.min_nodes < options.max_nodes;
+  if (const cli::Setting* setting = flags.find("on-sigterm"))
+    options.leave_on_sigterm = parse_choice(*setting, {"leave", "stop"}) == 0;
+}
+
 // What only a Python launcher can honour.
 void check_compatibility(const cli::GivenFlags& flags, Options& options) {
   if (const cli::Setting* setting = flags.find("monitor-interval")) {
@@ -209,6 +216,7 @@ Options build_options(const BuildInput& given) {
   build_devices(given, options);
   check_compatibility(given.flags, options);
   resolve_rendezvous(given, options);
+  build_leaving(given.flags, options);
   build_command(given, options);
   check_stdin(given.flags, options);
   note_the_watchdog(options);

@@ -81,6 +81,7 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
   add("node rank",
       options.node_rank_is_wish && options.node_rank ? "any, " + rank + " where it is free" : rank);
   add("workers' store", options.worker_store == WorkerStore::Agent ? "agent" : "rank0");
+  add("on SIGTERM", options.leave_on_sigterm ? "leave" : "stop");
   add("join timeout", milliseconds_text(conf.join_timeout));
   add("last call timeout", milliseconds_text(conf.last_call_timeout));
   add("close timeout", milliseconds_text(conf.close_timeout));

@@ -6,7 +6,9 @@ namespace drun::launcher {
 
 NodeEnds::Step NodeEnds::on_end(const process::ExitStatus& status, bool unannounced) {
   --left_;
-  if (status.signal != 0 || (status.code != 0 && unannounced)) return on_lost(status.shell_code());
+  // If all were told to stop, each of them says how the job ended.
+  const bool left_alone = unannounced && !told_to_stop_;
+  if (status.signal != 0 || (status.code != 0 && left_alone)) return on_lost(status.shell_code());
   if (outcome_.value_or(0) == 0) outcome_ = status.code;
   return Step::None;
 }

@@ -16,8 +16,9 @@ class NodeEnds {
     None,
     StopOthers  // too few are left for the job, and none can take the place of the lost one
   };
-  // One more agent has ended. `unannounced`: the rest of the job cannot know, because it never
-  // joined or was refused; a killed agent is lost to the job in any case.
+  // One more agent has ended. `unannounced`: the rest of the job may wait for it or go on without
+  // it, because it never joined, was refused or was told to go; a killed agent is lost to the job
+  // in any case.
   [[nodiscard]] Step on_end(const process::ExitStatus& status, bool unannounced);
   // drun was told to stop: nobody has to be stopped for a lost one any more.
   void on_stop() { told_to_stop_ = true; }

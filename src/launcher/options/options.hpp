@@ -116,6 +116,7 @@ struct SignalChoices {
   std::vector<int> signals_to_handle;
   std::string signals_to_handle_text;  // as TORCHELASTIC_SIGNALS_TO_HANDLE gives it to the workers
   std::vector<int> forward_signals;    // delivered to the workers; the job goes on
+  bool leave_on_sigterm = false;       // it takes this node out of the job, which goes on
 };
 
 // When the workers are stopped, and how.

@@ -25,6 +25,15 @@ TEST(SignalMeaningTest, WhatASignalAsksFor) {
   EXPECT_EQ(meaning_of(SIGINT, options), SignalMeaning::Stop) << "whatever else is caught";
 }
 
+TEST(SignalMeaningTest, OnlySigtermTakesANodeOut) {
+  Options options = with_signals();
+  EXPECT_FALSE(takes_node_out(SIGTERM, options));
+  options.leave_on_sigterm = true;
+  EXPECT_TRUE(takes_node_out(SIGTERM, options));
+  EXPECT_FALSE(takes_node_out(SIGINT, options));
+  EXPECT_FALSE(takes_node_out(SIGUSR2, options));
+}
+
 TEST(SignalMeaningTest, AnAgentCatchesWhatTheUserNamedAndTheTerminalSends) {
   EXPECT_THAT(signals_of_agent(with_signals()),
               testing::IsSupersetOf({SIGTERM, SIGUSR2, SIGUSR1, SIGTSTP, SIGWINCH}));

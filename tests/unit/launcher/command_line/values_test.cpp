@@ -195,6 +195,12 @@ TEST(OptionValuesTest, SignalsHaveNamesOrNumbers) {
   EXPECT_THAT(build("--signals-to-handle=").signals_to_handle, IsEmpty());
   EXPECT_THAT(build("--forward-signals USR1,USR2").forward_signals, ElementsAre(SIGUSR1, SIGUSR2));
   EXPECT_EQ(build("").stop_signal, std::nullopt);
+  EXPECT_FALSE(build("").leave_on_sigterm);
+  EXPECT_TRUE(build("--nnodes 1:2 --rdzv-endpoint h").leave_on_sigterm);
+  EXPECT_FALSE(build("--nnodes 1:2 --standalone").leave_on_sigterm);
+  EXPECT_FALSE(build("--nnodes 1:2 --rdzv-endpoint h --on-sigterm stop").leave_on_sigterm);
+  EXPECT_TRUE(build("--nnodes 2 --rdzv-endpoint h --on-sigterm leave").leave_on_sigterm);
+  EXPECT_EQ(error_of("--on-sigterm x"), "--on-sigterm 'x': expected leave or stop");
   EXPECT_EQ(build("--stop-signal INT").stop_signal, SIGINT);
   EXPECT_EQ(build("--stop-signal KILL").stop_signal, SIGKILL);
   EXPECT_EQ(error_of("--signals-to-handle SIGFOO"),

@@ -61,6 +61,14 @@ TEST(NodeEndsTest, WhatTheEndsOfThreeAgentsMean) {
             2,
             {{exited(125), true}, {exited(7)}, {exited(7)}},
             7},
+           {"one is told to go that is not needed",
+            2,
+            {{exited(143), true}, {exited(0)}, {exited(0)}},
+            0},
+           {"one is told to go that is needed",
+            3,
+            {{exited(143), true, Step::StopOthers}, {exited(143), true}, {exited(143), true}},
+            143},
            {"one that never joined succeeds", 3, {{exited(0), true}, {exited(0)}, {exited(0)}}, 0},
            {"too few, one after the other",
             2,
@@ -87,6 +95,15 @@ TEST(NodeEndsTest, NobodyIsStoppedForALostOneWhenAllAreToStop) {
   EXPECT_EQ(nodes.on_end(killed(SIGKILL), false), Step::None);
   EXPECT_EQ(nodes.on_end(exited(143), false), Step::None);
   EXPECT_EQ(nodes.on_end(exited(143), false), Step::None);
+  EXPECT_EQ(nodes.exit_code(), 143);
+}
+
+TEST(NodeEndsTest, WhenAllAreToldToGoTheirCodeIsTheJobs) {
+  NodeEnds nodes(3, 1);
+  EXPECT_EQ(nodes.on_end(killed(SIGKILL), false), Step::None);
+  nodes.on_stop();
+  EXPECT_EQ(nodes.on_end(exited(143), true), Step::None);
+  EXPECT_EQ(nodes.on_end(exited(143), true), Step::None);
   EXPECT_EQ(nodes.exit_code(), 143);
 }
 
