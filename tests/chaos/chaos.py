@@ -414,14 +414,14 @@ class Job:
     def finish(self):
         """One agent is told to stop; all must stop, with its exit code, and nothing may be left."""
         live = [a for a in self.agents.values() if a.alive()]
-        live[0].process.terminate()
+        live[0].process.send_signal(signal.SIGINT)
         for agent in live:
             try:
                 code = agent.process.wait(timeout=60)
             except subprocess.TimeoutExpired:
                 raise Violation(f"agent {agent.name} did not stop with the others")
-            if code != 128 + signal.SIGTERM:
-                raise Violation(f"agent {agent.name} ended with {code}, not {128 + signal.SIGTERM}")
+            if code != 128 + signal.SIGINT:
+                raise Violation(f"agent {agent.name} ended with {code}, not {128 + signal.SIGINT}")
         self.no_workers()
 
     def no_workers(self):
