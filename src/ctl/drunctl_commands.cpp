@@ -16,6 +16,7 @@
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "ctl/drunctl.hpp"
+#include "ctl/drunctl_jobs.hpp"
 #include "drun/store/errors.hpp"
 #include "store/client/control_query.hpp"
 
@@ -315,6 +316,35 @@ int watch(const Command& command) {
   return kOk;
 }
 
+int jobs(const Command& command) {
+  auto query = command.connect_control();
+  if (!query) return unreachable(query.error());
+  const auto found = read_jobs(*query, command.deadline());
+  if (!found) return failed(found.error());
+  std::string text;
+  for (const Job& job : *found) {
+    std::vector<std::pair<std::string, std::int64_t>> numbers{
+        {"agents", static_cast<std::int64_t>(job.agents)}, {"round", job.round}};
+    if (job.exit_code) numbers.emplace_back("exit_code", *job.exit_code);
+    text += command.options().json
+                ? json_object({{"id", job.id}, {"state", job.state}}, numbers)
+                : escaped(job.id) + " " + job.state + " " + std::to_string(job.agents) + "\n";
+  }
+  print(text);
+  return kOk;
+}
+
+int delete_ended_job(const Command& command) {
+  auto query = command.connect_control();
+  if (!query) return unreachable(query.error());
+  const auto deletion = delete_job(*query, command.word(0), command.deadline());
+  if (!deletion) return failed(deletion.error());
+  if (*deletion == Deletion::NoSuchJob) log::error("there is no job '{}'", command.word(0));
+  if (*deletion == Deletion::HasAgents)
+    log::error("the job '{}' has agents: it can be deleted when they have gone", command.word(0));
+  return *deletion == Deletion::Done ? kOk : kNo;
+}
+
 struct Verb {
   std::size_t fewest;
   std::size_t most;
@@ -331,6 +361,7 @@ const std::map<std::string, Verb>& verbs() {
       {"barrier", {2, 2, barrier}}, {"delete", {1, 1, delete_key}},
       {"keys", {0, 1, keys}},       {"watch", {0, 1, watch}},
       {"stats", {0, 0, stats}},     {"ping", {0, 0, ping}},
+      {"jobs", {0, 0, jobs}},       {"delete-job", {1, 1, delete_ended_job}},
   };
   return kVerbs;
 }

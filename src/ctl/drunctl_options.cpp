@@ -49,6 +49,9 @@ constexpr std::array kCommands{
     cli::Command{"delete", "KEY", "exit code 1: there was none", {}},
     cli::Command{"keys", "[START]", "the keys that begin with START, in order, one a line", kKeysFlags},
     cli::Command{"watch", "[START]", "what is there, then every change, one a line", kWatchFlags},
+    cli::Command{"jobs", "", "drun's jobs in the store, one a line: id, state, agents", {}},
+    cli::Command{"delete-job", "ID",
+                 "a job that has ended: its id may be used again; exit code 1: there is none, or it has agents", {}},
     cli::Command{"stats", "", "the store's counters", {}},
     cli::Command{"ping", "", "how long an answer takes", {}},
 };
@@ -80,8 +83,9 @@ constexpr cli::Program kProgram{
         "Flags may stand anywhere, those of a command behind it; after \"--\" everything\n"
         "is an argument.\n",
     .notes =
-        "keys on a store older than torch 2.14, and watch and stats on any but drun's,\n"
-        "do not work. Exit codes: 0 done, 1 no, 2 usage, 124 the time is over, 125 the\n"
+        "keys on a store older than torch 2.14, and watch, jobs, delete-job and stats on\n"
+        "any but drun's, do not work. Exit codes: 0 done, 1 no, 2 usage, 124 the time is over, 125 "
+        "the\n"
         "store cannot be reached or has closed the connection.\n",
     .flags = kFlags,
     .commands = kCommands,

@@ -57,6 +57,67 @@ class Store {
   std::unique_ptr<DrunProcess> process_;
 };
 
+Finished ctl(const ReservedPort& port, const Arguments& words) {
+  Launch launch;
+  launch.argv = Arguments{places::program("drunctl"), "--endpoint", port.endpoint()} + words;
+  return DrunProcess(std::move(launch)).finish();
+}
+
+Arguments job(const ReservedPort& port, const std::string& id) {
+  return {"--rdzv-endpoint", port.endpoint(), "--rdzv-id", id, "--rdzv-conf", "is_host=0"};
+}
+
+TEST(SharedStoreTest, AnEndedJobIsListedAndDeletedAndItsIdUsedAgain) {
+  const ReservedPort port;
+  const TempDir directory;
+  const auto end = directory.path() / "end";
+  Store store(std::to_string(port.number()));
+  EXPECT_EQ(ctl(port, {"jobs"}).out, "");
+  DrunProcess first(job(port, "again/1") + until(end));
+  ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
+  EXPECT_EQ(ctl(port, {"jobs"}).out, "again/1 running 1\n");
+  const Finished early = ctl(port, {"delete-job", "again/1"});
+  EXPECT_EQ(early.code, 1);
+  EXPECT_THAT(early.err, HasSubstr("the job 'again/1' has agents"));
+  make(end);
+  EXPECT_EQ(first.finish().code, 0);
+  EXPECT_EQ(ctl(port, {"jobs"}).out, "again/1 ended 0\n");
+  EXPECT_EQ(ctl(port, {"--json", "jobs"}).out,
+            R"({"id":"again/1","state":"ended","agents":0,"round":1,"exit_code":0})"
+            "\n");
+  const Finished refused = run_drun(job(port, "again/1") + Arguments{"true"});
+  EXPECT_EQ(refused.code, 125);
+  EXPECT_EQ(ctl(port, {"delete-job", "again/1"}).code, 0);
+  EXPECT_EQ(ctl(port, {"--raw", "keys", "drun/"}).out, "");
+  EXPECT_THAT(ctl(port, {"delete-job", "again/1"}).err, HasSubstr("there is no job 'again/1'"));
+  EXPECT_EQ(run_drun(job(port, "again/1") + Arguments{"true"}).code, 0);
+}
+
+TEST(SharedStoreTest, WhatOthersWriteDoesNotActOnATerminal) {
+  const ReservedPort port;
+  const TempDir directory;
+  Store store(std::to_string(port.number()));
+  DrunProcess drun(job(port, "victim") + until(directory.path() / "never"));
+  ASSERT_TRUE(drun.wait_for_out("ready")) << drun.err();
+  const Arguments set{
+      "--raw", "set", "drun/victim/outcome",
+      R"({"end":"stopped","exit_code":3,"text":"evil\u001b[2J\u0007\u009b\nforged"})"};
+  EXPECT_EQ(ctl(port, set).code, 0);
+  const Finished ended = drun.finish();
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_THAT(ended.err, HasSubstr(R"(evil\x1b[2J\x07\xc2\x9b\nforged)"));
+  EXPECT_THAT(ended.err, Not(HasSubstr("\x1b")));
+}
+
+TEST(SharedStoreTest, AnEndedJobIsForgottenAfterItsTime) {
+  const ReservedPort port;
+  Store store(std::to_string(port.number()), {"--forget-ended", "100ms"});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(run_drun(job(port, "requeued") + Arguments{"true"}).code, 0);
+    EXPECT_TRUE(eventually([&] { return ctl(port, {"jobs"}).out.empty(); }));
+  }
+}
+
 TEST(SharedStoreTest, AJobOutlivesTheJobWhoseAgentCarriesItsStore) {
   const ReservedPort port;
   const TempDir directory;

@@ -36,6 +36,11 @@ struct ServerOptions {
   // Clients that open in the way of torch 1.13 to 2.1 are all 2.1. The difference matters to
   // append() alone, and is guessed from the way its bytes come otherwise.
   bool old_clients_are_2_1 = false;
+  // Groups of keys of Table::Job, ROOT/NAME/..., are deleted when they have had the key
+  // ROOT/NAME/MARK for so long, and no session's key. 0: never.
+  std::chrono::milliseconds forget_ended{0};
+  std::string ended_root = "drun";     // a job's group
+  std::string ended_mark = "outcome";  // is there once it has ended
 };
 
 class Server {

@@ -35,6 +35,8 @@ constexpr std::array kFlags{
          "keep keys and sessions in FILE: loaded at the start if it is there, replaced as they change and at the end"},
     Flag{"snapshot-interval", 0, "MS", "1000", kOwn, kKeeping, "",
          "at most so often, in milliseconds"},
+    Flag{"forget-ended", 0, "TIME", "1h", kOwn, kKeeping, "",
+         "forget a job of drun's so long after its end, as in 30s or 1h30m; 0: never"},
 
     Flag{"max-key", 0, "SIZE", "8K", kOwn, kLimits, "",
          "the longest key"},
@@ -160,6 +162,9 @@ StoreOptions build(const cli::GivenFlags& flags) {
   if (const Setting* setting = flags.find("snapshot")) options.snapshot = setting->value;
   if (const Setting* setting = flags.find("snapshot-interval"))
     options.snapshot_interval = parse_interval(*setting);
+  options.server.forget_ended = std::chrono::hours(1);
+  if (const Setting* setting = flags.find("forget-ended"))
+    options.server.forget_ended = cli::parse_duration(*setting, true);
   if (const Setting* setting = flags.find("log-level")) options.level = parse_level(*setting);
   if (const Setting* setting = flags.find("legacy-clients"))
     options.server.old_clients_are_2_1 = parse_choice(*setting, {"2.1"}) == 0;

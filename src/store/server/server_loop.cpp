@@ -74,6 +74,8 @@ ServerLoop::ServerLoop(const ServerOptions& options)
       epoll_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       stop_event_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
       now_(Clock::now()) {
+  if (options.forget_ended > Milliseconds(0))
+    ended_.emplace(job_table_, options.ended_root, options.ended_mark, options.forget_ended);
   watch(stop_event_.get(), stop_source_, EPOLLIN);
   watch(mailbox_.fd(), mailbox_source_, EPOLLIN);
 }
@@ -218,6 +220,7 @@ int ServerLoop::timeout_ms() const {
   for (const auto& listener : listeners_)
     if (listener->paused_until) next = std::min(next, *listener->paused_until);
   next = std::min(next, next_snapshot_);
+  if (ended_) next = std::min(next, ended_->next_check());
   if (next == Time::max()) return -1;
   const auto left = std::chrono::ceil<Milliseconds>(next - Clock::now());
   return static_cast<int>(std::clamp<Milliseconds::rep>(left.count(), 0, 60'000));
@@ -308,6 +311,7 @@ void ServerLoop::run() {
     // waiting to be read: read those first.
     rounds_behind = count == kMaxEvents ? rounds_behind + 1 : 0;
     if (rounds_behind % kMaxRoundsBehind == 0) sessions_.expire(now_);
+    if (ended_) ended_->check(now_);
     flush_listed();
     check_blocked();
     resume_listeners();

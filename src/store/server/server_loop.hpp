@@ -29,6 +29,7 @@
 #include "store/server/drop_log.hpp"
 #include "store/server/event_source.hpp"
 #include "store/server/snapshot_writer.hpp"
+#include "store/table/ended_groups.hpp"
 
 namespace drun::store {
 
@@ -105,6 +106,7 @@ class ServerLoop final : public ConnectionOwner {
   KeyTable job_table_;
   KeyTable worker_table_;
   Sessions sessions_;
+  std::optional<EndedGroups> ended_;
   ServerCounters counters_;
   Turn turn_;
   PeerContext job_context_;

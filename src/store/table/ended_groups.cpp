@@ -1,0 +1,58 @@
+#include "store/table/ended_groups.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace drun::store {
+namespace {
+
+constexpr Milliseconds kOftenest{100};
+constexpr Milliseconds kRarest{60'000};
+
+}  // namespace
+
+EndedGroups::EndedGroups(KeyTable& table, std::string root, std::string mark, Milliseconds after)
+    : table_(table), root_(std::move(root) + '/'), mark_(std::move(mark)), after_(after) {}
+
+// With the slash; empty: the key is in none.
+std::string EndedGroups::group_of(std::string_view key) const {
+  if (!key.starts_with(root_)) return {};
+  const auto slash = key.find('/', root_.size());
+  return slash == std::string_view::npos ? std::string() : std::string(key.substr(0, slash + 1));
+}
+
+void EndedGroups::check(Time now) {
+  if (now < next_) return;
+  next_ = now + std::clamp(after_ / 8, kOftenest, kRarest);
+  std::set<std::string> marked;
+  std::set<std::string> alive;
+  table_.for_each([&](std::string_view key, std::string_view, SessionId owner) {
+    const std::string group = group_of(key);
+    if (group.empty()) return;
+    if (owner != kNoSession) alive.insert(group);
+    if (key.substr(group.size()) == mark_) marked.insert(group);
+  });
+  std::erase_if(ended_, [&](const auto& known) {
+    return !marked.contains(known.first) || alive.contains(known.first);
+  });
+  for (const std::string& group : marked) {
+    if (alive.contains(group)) continue;
+    const Time since = ended_.try_emplace(group, now).first->second;
+    if (now - since >= after_) forget(group);
+  }
+}
+
+void EndedGroups::forget(const std::string& group) {
+  std::vector<std::string> keys;
+  for (const Change& entry : table_.list(group))
+    keys.emplace_back(entry.key);
+  for (const std::string& key : keys)
+    table_.erase(key);
+  table_.publish();
+  ended_.erase(group);
+}
+
+}  // namespace drun::store
