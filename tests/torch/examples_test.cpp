@@ -193,6 +193,34 @@ TEST(TorchStoreTest, RankZeroServesAStaticMasterPort) {
   }
 }
 
+// It is its own launcher: its ranks meet at a port of their own, where nobody serves if all of them
+// take drun's store for granted.
+TEST(TorchSpawnTest, AProgramThatStartsItsOwnRanksIsShownTheWayOut) {
+  if (python_with_torch().empty()) GTEST_SKIP() << "no python3 with torch";
+  const TempDir directory;
+  const ReservedPort port;
+  const std::string script =
+      directory.write("spawn.py",
+                      "import os, torch.distributed as dist, torch.multiprocessing as mp\n"
+                      "def main(rank, size):\n"
+                      "    os.environ['MASTER_ADDR'] = 'localhost'\n"
+                      "    os.environ['MASTER_PORT'] = '" +
+                          std::to_string(port.number()) +
+                          "'\n"
+                          "    dist.init_process_group('gloo', rank=rank, world_size=size)\n"
+                          "    print('rank', dist.get_rank(), 'of', size, flush=True)\n"
+                          "if __name__ == '__main__':\n"
+                          "    mp.spawn(main, args=(2,), nprocs=2)\n");
+  Launch launch;
+  launch.environment = {"PYTHON_EXEC=" + python_with_torch(), "GLOO_SOCKET_IFNAME=lo"};
+  DrunProcess hangs({script}, launch);
+  EXPECT_TRUE(hangs.wait_for_err("use --worker-store rank0", kTorchPatience)) << hangs.err();
+  const Finished finished = run_drun({"--worker-store", "rank0", script}, launch, kTorchPatience);
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("rank 0 of 2\n"));
+  EXPECT_THAT(finished.out, HasSubstr("rank 1 of 2\n"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Nodes, TorchExamplesTest,
                          testing::Values(Nodes::One, Nodes::TwoAgents, Nodes::TwoLocal),
                          [](const auto& nodes) {

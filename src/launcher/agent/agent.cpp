@@ -15,9 +15,11 @@
 #include "base/deadline.hpp"
 #include "base/exit_codes.hpp"
 #include "base/fd_limit.hpp"
+#include "base/log.hpp"
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_shutdown.hpp"
 #include "launcher/agent/agent_signals.hpp"
+#include "launcher/agent/own_ranks.hpp"
 #include "launcher/agent/participant_driver.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_reporter.hpp"
@@ -32,6 +34,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
+
+constexpr const char* kOwnRanks =
+    "the program has started processes with Python's multiprocessing, and none of them has come to "
+    "the workers' store; if they are ranks that wait for one another at a MASTER_PORT of their "
+    "own, use --worker-store rank0, or start the program without drun";
 
 // Only wires the parts together: they decide.
 class Agent {
@@ -117,6 +124,8 @@ class Agent {
     if (guardian_lost && !participant_.joined())
       return finish(backend_.failure(news.guardian_ended));
     if (guardian_lost) status_.state(news.guardian_ended + "; its workers were killed");
+    if (news.group.started && backend_.awaits_client()) own_ranks_.begin(now);
+    if (news.group.stopped) own_ranks_.end();
     if (participant_.joined()) participant_.on_workers(std::move(news), now);
   }
 
@@ -169,6 +178,7 @@ class Agent {
     due.include(workers_.next_deadline(Clock::now()));
     due.include(participant_.next_deadline());
     due.include(status_.line().next_deadline());
+    due.include(own_ranks_.next_deadline());
     timer_.cancel();
     if (!due.time()) return;
     timer_.expires_at(*due.time());
@@ -184,6 +194,7 @@ class Agent {
       end_job(*limit, kTimeLimit);
       if (shutdown_.leaving()) return;
     }
+    if (own_ranks_.on_time(now, backend_.awaits_client())) log::warning("{}", kOwnRanks);
     show_countdown(now, false);
     status_.line().on_time(now);
     participant_.on_time(now);
@@ -219,6 +230,7 @@ class Agent {
   BackendLink backend_;
   ParticipantDriver participant_;
   AgentShutdown shutdown_;
+  OwnRanks own_ranks_{look_for_own_ranks};
   bool told_to_go_ = false;
 };
 

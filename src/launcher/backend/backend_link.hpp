@@ -71,6 +71,8 @@ class BackendLink {
   [[nodiscard]] rendezvous::KeyValue& key_value() { return *key_value_; }
   // Makes ready what MASTER_PORT will name when this node has group rank 0.
   [[nodiscard]] Result<std::uint16_t> prepare_worker_store() { return worker_store_.prepare(io_); }
+  // The workers' store is served for the first client that comes; none has.
+  [[nodiscard]] bool awaits_client() const { return store_.awaits_client(); }
   // Until the join timeout.
   [[nodiscard]] std::chrono::milliseconds time_left() const { return fsm_.time_left(Clock::now()); }
   // There is somebody to say goodbye to: the link is up, or broken and may mend.

@@ -40,6 +40,8 @@ class HostedStore {
   // keeps `io` running, which must outlive this.
   void start_serving_on_demand(asio::io_context& io);
   void stop_waiting() { first_client_.reset(); }
+  // Nobody has come since start_serving_on_demand().
+  [[nodiscard]] bool awaits_client() const { return first_client_.has_value(); }
   // Stops serving, unless a key of the rendezvous store is needed; whether it does: see
   // store::Server. After start_serving().
   [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed) {
