@@ -227,7 +227,7 @@ TEST(ArgumentsTest, ASwitchsVariableHoldsANumber) {
 TEST(ArgumentsTest, QuotingKeepsErrorsOnOneReadableLine) {
   EXPECT_EQ(cli::quote("plain"), "'plain'");
   EXPECT_EQ(cli::quote(""), "''");
-  EXPECT_EQ(cli::quote("a\nb\x1b[31m"), "'a\\x0ab\\x1b[31m'");
+  EXPECT_EQ(cli::quote("a\nb\x1b[31m"), "'a\\nb\\x1b[31m'");
   EXPECT_THAT(cli::quote(std::string(500, 'a')), AllOf(EndsWith("a...'"), testing::SizeIs(85)));
 }
 
