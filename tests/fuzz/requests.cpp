@@ -108,4 +108,19 @@ std::string take_frame(Source& source, const control::Token& token) {
   return frame;
 }
 
+std::string take_flood(Source& source, std::size_t value_bytes) {
+  constexpr std::uint64_t kFirst = 100;  // ids beyond those of take_frame()
+  const std::string_view key = take_key(source);
+  const std::uint8_t choice = source.u8();
+  std::string frames;
+  const std::uint64_t end = kFirst + source.u8() / 2U;
+  for (std::uint64_t id = kFirst; id < end; ++id)
+    control::encode(frames, id, control::Request(control::Watch{key, choice % 2 == 1}));
+  const std::string value(value_bytes, 'v');
+  control::Transaction write;
+  write.writes.push_back({take_key(source), value, false});
+  control::encode(frames, kFirst - 1, control::Request(write));
+  return frames;
+}
+
 }  // namespace drun::fuzz

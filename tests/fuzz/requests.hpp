@@ -21,4 +21,7 @@ namespace drun::fuzz {
 // A frame of the control protocol, header included. All sessions have the token `token`.
 [[nodiscard]] std::string take_frame(Source& source, const store::control::Token& token);
 
+// Frames that watch few keys very often, and one that writes the longest value to one of them.
+[[nodiscard]] std::string take_flood(Source& source, std::size_t value_bytes);
+
 }  // namespace drun::fuzz

@@ -1,9 +1,9 @@
 // Fuzz target: the server's sessions, any bytes of several connections in any split.
 //
 // Input: u8 options (1: roomy limits, 2: old clients are torch 2.1), then steps. A step is u8: two
-// bits which connection, three bits what happens, one bit whether the output stays unread; the rest
-// depends on what happens. Two servers get the same bytes, one whole, one in pieces: they answer
-// alike.
+// bits which connection, three bits what happens, one bit whether the output stays unread, two bits
+// that are both set for very much of it; the rest depends on what happens. Two servers get the same
+// bytes, one whole, one in pieces: they answer alike.
 #include <array>
 #include <memory>
 #include <string>
@@ -38,6 +38,7 @@ Limits chosen_limits(std::uint8_t options) {
   limits.request_bytes = roomy ? 10'000 : 300;
   limits.total_bytes = roomy ? 100'000 : 3000;
   limits.reserved_bytes = roomy ? 5000 : 1000;
+  limits.watches_per_connection = roomy ? 100 : 4;
   limits.unread_bytes = roomy ? 50'000 : 500;
   return limits;
 }
@@ -96,6 +97,14 @@ class Scenario {
   }
 
  private:
+  static bool is_flood(std::uint8_t head) { return head >= 0xC0; }
+  static std::string repeated(std::string_view bytes, std::size_t times) {
+    std::string all;
+    for (std::size_t i = 0; i < times; ++i)
+      all += bytes;
+    return all;
+  }
+
   void step(Source& source) {
     const std::uint8_t head = source.u8();
     const std::size_t who = head % kConnections;
@@ -117,12 +126,14 @@ class Scenario {
         const std::uint8_t cut = source.u8();
         std::string bytes;
         tcpstore::encode(bytes, version, take_request(source, version));
-        send(who, bytes, cut);
+        send(who, is_flood(head) ? repeated(bytes, source.u8()) : bytes, cut);
         break;
       }
       case 4: {
         const std::uint8_t cut = source.u8();
-        send(who, take_frame(source, kToken), cut);
+        send(who,
+             is_flood(head) ? take_flood(source, limits_.value_bytes) : take_frame(source, kToken),
+             cut);
         break;
       }
       case 5: {

@@ -37,7 +37,7 @@ Peer::Fed Peer::feed(std::string_view bytes, Time now) {
   Fed fed;
   feeding_ = true;
   sent_now_ = 0;
-  while (fed.state == State::Open && !bytes.empty()) {
+  while (fed.state == State::Open && !bytes.empty() && !has_missed_) {
     if (has_much_output()) {
       fed.state = State::Paused;
       break;
@@ -186,7 +186,10 @@ void Peer::on_wait_done(std::uint64_t /*wait*/) {
 void Peer::on_changes(std::uint64_t watch, Publication& publication) {
   // While it is fed nothing is sent: one request may touch all its watches.
   const std::size_t unread = feeding_ ? output_.size() : 0;
-  if (unread + publication.bytes > context_.limits.unread_bytes) return on_overflow();
+  if (unread + publication.bytes > context_.limits.unread_bytes) {
+    has_missed_ = true;
+    return on_overflow();
+  }
   const std::string_view frame = encode_changes(watch, publication);
   const std::size_t sent = feeding_ || frame.size() < kSentDirectly ? 0 : send_directly(frame);
   output_.append(frame.substr(sent));

@@ -126,6 +126,7 @@ class Peer : public TableClient, public SessionHolder {
   tcpstore::Decoder decoder_{TcpStoreVersion::Torch1_13};
   Phase phase_ = Phase::Unknown;
   bool feeding_ = false;
+  bool has_missed_ = false;  // a change: nothing more is done for it
 };
 
 }  // namespace drun::store

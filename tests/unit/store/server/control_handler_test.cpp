@@ -448,9 +448,12 @@ TEST_F(ControlHandlerTest, OneWriteToManyWatchesOfItsOwnStaysWithinTheUnreadLimi
   for (std::uint64_t id = 1; id <= 10; ++id)
     both.call<Snapshot>(id, Watch{"k", false});
   std::string bytes;
-  encode(bytes, 11, Request(put("k", std::string(1000, 'v'))));
+  const std::string value(1000, 'v');
+  encode(bytes, 11, Request(put("k", value)));
+  encode(bytes, 12, Request(put("after", "")));
   both.send(bytes);
   EXPECT_TRUE(both.is_closed());
+  EXPECT_EQ(small.job.find("after"), nullptr) << "nothing more is done for it";
   EXPECT_LE(both.output().size(), limits.unread_bytes + 100);
 }
 
