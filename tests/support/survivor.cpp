@@ -147,6 +147,16 @@ void brood() {
   }
 }
 
+// So many that killing them takes a moment.
+void herd() {
+  for (int i = 0; i < 60; ++i) {
+    if (!fork_child()) continue;
+    ::setsid();
+    wait_for_ever();
+  }
+  say_ready();
+}
+
 void closes_all() {
   if (!fork_child()) return;
   say_ready();
@@ -191,6 +201,7 @@ const struct {
     {"all-stubborn", all_stubborn},
     {"respawner", respawner},
     {"brood", brood},
+    {"herd", herd},
     {"closes-all", closes_all},
     {"clears-environment", clears_environment},
     {"no-exit-signal", clone_without_signal},

@@ -339,6 +339,7 @@ void Guardian::Impl::kill_job() {
 Guardian::Impl::~Impl() {
   // The end of its stream is the guardian's order to kill everything and end; likewise the
   // watchdog's. One that somebody has stopped is woken.
+  send(wire::Writer(wire::Type::End, 0).finish());
   ::shutdown(commands.fd(), SHUT_WR);
   signal_guardian(SIGCONT);
   if (!watchdog_gone) {
@@ -439,7 +440,9 @@ void Guardian::give_up() {
 }
 
 void Guardian::remove_at_end(const std::string& folder) {
-  impl_->tell_watchdog(wire::Writer(wire::Type::RemoveFolder, 0).bytes(folder).finish());
+  std::string message = wire::Writer(wire::Type::RemoveFolder, 0).bytes(folder).finish();
+  impl_->tell_watchdog(message);
+  impl_->send(std::move(message));
 }
 
 void Guardian::say_at_end(const Farewell& farewell) {

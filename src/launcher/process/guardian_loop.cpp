@@ -131,11 +131,11 @@ void GuardianLoop::handle(Frame frame) {
       const auto body = reader.number<wire::StopBody>();
       return handle_stop(body.signal, milliseconds(body.grace_ms));
     }
-    case wire::Type::Farewell:
-      farewell_ = wire::decode_farewell(frame.payload);
+    case wire::Type::End:
+      ended_in_order_ = true;
       break;
     default:
-      break;
+      return will_.take(frame.type, frame.payload);
   }
 }
 
@@ -373,14 +373,23 @@ std::optional<WorkerCgroup> worker_cgroup(const GuardianOptions& options, const 
   return std::nullopt;
 }
 
-bool kill_job(const WorkerCgroup* group) {
+bool kill_job(const WorkerCgroup* group, milliseconds limit) {
   if (group != nullptr) group->kill();
-  const bool gone = kill_descendants(kKillLimit, [](const Reaped&) {});
-  if (group != nullptr) group->remove(kRemoveLimit);
+  const bool gone = kill_descendants(limit, [](const Reaped&) {});
+  if (group != nullptr) group->remove(std::min(limit, kRemoveLimit));
   return gone;
 }
 
-void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcept {
+namespace {
+
+// Not this process's parent any more: it is gone.
+void signal_watchdog(pid_t watchdog, int signal) {
+  if (::getppid() == watchdog) ::kill(watchdog, signal);
+}
+
+}  // namespace
+
+void guardian_main(FileDescriptor agent, const GuardianOptions& options, pid_t watchdog) noexcept {
   std::optional<GuardianLoop> loop;
   int error = 0;
   try {
@@ -395,10 +404,17 @@ void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcep
     error = ENOMEM;  // all other exceptions mean a lack of memory
   }
   // The workers must not outlive their guardian.
+  signal_watchdog(watchdog, SIGCONT);
   if (loop) loop->end_spawns();
-  const bool gone = kill_job(loop ? loop->group() : nullptr);
+  const bool gone = kill_job(loop ? loop->group() : nullptr, kKillLimit);
   // After an error the agent still lives, and hears of it.
-  if (gone && error == 0 && loop) say(loop->farewell());
+  if (error == 0 && loop) {
+    if (gone) say(loop->will().farewell());
+    loop->will().remove_folders();
+    // There is nothing left to do for it, and nobody would wake it if it was stopped after this
+    // process's end.
+    if (!loop->ended_in_order()) signal_watchdog(watchdog, SIGKILL);
+  }
   ::_exit(error);
 }
 

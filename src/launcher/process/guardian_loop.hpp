@@ -19,6 +19,7 @@
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/process/kill_limit.hpp"
+#include "launcher/process/last_will.hpp"
 #include "launcher/process/spawn_pool.hpp"
 
 namespace drun::process {
@@ -45,8 +46,10 @@ class GuardianLoop {
   void run();
   // After run(): from here on no process begins.
   void end_spawns();
-  // What to say when nothing is left.
-  [[nodiscard]] const Farewell& farewell() const { return farewell_; }
+  // The agent was not killed: it waits for both helpers, and needs the watchdog's word.
+  [[nodiscard]] bool ended_in_order() const { return ended_in_order_; }
+  // What to do when nothing is left.
+  [[nodiscard]] const LastWill& will() const { return will_; }
   // The workers' cgroup, or null.
   [[nodiscard]] const WorkerCgroup* group() const { return group_ ? &*group_ : nullptr; }
 
@@ -107,7 +110,8 @@ class GuardianLoop {
   std::unordered_map<pid_t, WorkerId> ids_;
   bool any_child_ = false;
   std::optional<StopUnderWay> stop_;
-  Farewell farewell_;
+  LastWill will_;
+  bool ended_in_order_ = false;
 };
 
 // The cgroup for the workers of this guardian, not made yet; nothing if none may be made.
@@ -115,11 +119,14 @@ class GuardianLoop {
                                                         const CgroupPaths& place, pid_t guardian);
 
 // Kills everything below this process, which must have no other children, and removes the group, if
-// any. Takes no longer than kLongestKilling. True when nothing is left.
-bool kill_job(const WorkerCgroup* group);
+// any. With kKillLimit it takes no longer than kLongestKilling; with none it kills and does not
+// wait. True when nothing is left.
+bool kill_job(const WorkerCgroup* group, std::chrono::milliseconds limit);
 
 // The whole life of the guardian process, from just after its fork. Never returns; its exit code is
-// the errno of what it could not do, 0 if it ended because the agent was gone.
-[[noreturn]] void guardian_main(FileDescriptor agent, const GuardianOptions& options) noexcept;
+// the errno of what it could not do, 0 if it ended because the agent was gone: then it has killed
+// everything that SIGKILL ends, and has done the agent's last will.
+[[noreturn]] void guardian_main(FileDescriptor agent, const GuardianOptions& options,
+                                pid_t watchdog) noexcept;
 
 }  // namespace drun::process

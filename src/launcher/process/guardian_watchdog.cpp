@@ -8,23 +8,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <filesystem>
+#include <chrono>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/detach.hpp"
 #include "launcher/process/guardian_loop.hpp"
+#include "launcher/process/kill_limit.hpp"
+#include "launcher/process/last_will.hpp"
 #include "launcher/process/wire.hpp"
 
 namespace drun::process {
 namespace {
+
+using std::chrono::milliseconds;
 
 // True when the guardian is gone; `status` says how.
 bool reap_guardian(pid_t guardian, ExitStatus& status) {
@@ -37,43 +38,60 @@ bool reap_guardian(pid_t guardian, ExitStatus& status) {
   return gone;
 }
 
-// What the agent has ordered for its end.
-struct LastWill {
-  std::vector<std::string> folders;
-  Farewell farewell;
-};
-
 // One message of the agent's. False when the agent is gone.
 bool read_agent(int agent, LastWill& will) {
   char message[sizeof(wire::Header) + PATH_MAX];
   const ssize_t n = ::recv(agent, message, sizeof message, MSG_DONTWAIT);
   if (n >= static_cast<ssize_t>(sizeof(wire::Header))) {
     const std::string_view all(message, static_cast<std::size_t>(n));
-    const std::string_view payload = all.substr(sizeof(wire::Header));
-    const auto type = wire::Reader(all).number<wire::Header>().type;
-    if (type == wire::Type::Farewell) will.farewell = wire::decode_farewell(payload);
-    if (type == wire::Type::RemoveFolder &&
-        std::find(will.folders.begin(), will.folders.end(), payload) == will.folders.end())
-      will.folders.emplace_back(payload);
+    const auto payload = all.substr(sizeof(wire::Header));
+    will.take(wire::Reader(all).number<wire::Header>().type, payload);
   }
   return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-// Returns when the guardian or the agent is gone: true when it was the guardian.
-bool watch(int agent, pid_t guardian, ExitStatus& status, LastWill& will) {
+// Readable when a child has ended, stopped or gone on.
+FileDescriptor open_child_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
-  const FileDescriptor child_signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  return FileDescriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+void forget_signals(int child_signals) {
+  signalfd_siginfo ignored[16];
+  while (::read(child_signals, ignored, sizeof ignored) > 0) {
+  }
+}
+
+// Returns when the guardian or the agent is gone: true when it was the guardian.
+bool watch(int agent, pid_t guardian, ExitStatus& status, LastWill& will) {
+  const auto child_signals = open_child_signals();
   for (;;) {
     if (reap_guardian(guardian, status)) return true;
     pollfd entries[] = {{agent, POLLIN, 0}, {child_signals.get(), POLLIN, 0}};
     ::poll(entries, 2, -1);
     if (entries[0].revents != 0 && !read_agent(agent, will)) return false;
-    signalfd_siginfo ignored[16];
-    while (::read(child_signals.get(), ignored, sizeof ignored) > 0) {
-    }
+    forget_signals(child_signals.get());
   }
+}
+
+// After the agent's end: the guardian ends the job by itself. Killing it and doing that in its
+// place would leave nobody, should this process be killed meanwhile. One that is stopped is woken.
+// False when it hangs.
+bool await_guardian(pid_t guardian, ExitStatus& status) {
+  using Clock = std::chrono::steady_clock;
+  const auto child_signals = open_child_signals();
+  const auto deadline = Clock::now() + kEndLimit + kFarewellLimit;
+  while (!reap_guardian(guardian, status)) {
+    ::kill(guardian, SIGCONT);
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return false;
+    pollfd entry{child_signals.get(), POLLIN, 0};
+    ::poll(&entry, 1, static_cast<int>(left));
+    forget_signals(child_signals.get());
+  }
+  return true;
 }
 
 void await_end_of_agent(int agent, LastWill& will) {
@@ -98,10 +116,11 @@ void watchdog_main(FileDescriptor agent, FileDescriptor commands,
   // program's: a kill by that name, or of the agent's group or session, must not hit this process.
   detach({agent.get(), commands.get()}, "job-keeper");
   set_command_line("job-keeper for process " + std::to_string(parent));
+  const pid_t self = ::getpid();
   const pid_t guardian = ::fork();
   if (guardian == 0) {
     agent.reset();
-    guardian_main(std::move(commands), options);
+    guardian_main(std::move(commands), options, self);
   }
   if (guardian < 0) {
     result.error = errno;
@@ -112,16 +131,16 @@ void watchdog_main(FileDescriptor agent, FileDescriptor commands,
   const auto group = worker_cgroup(options, find_cgroups(), guardian);
   LastWill will;
   const bool lost = watch(agent.get(), guardian, result.guardian, will);
-  const bool gone = kill_job(group ? &*group : nullptr);
+  const bool ended = lost || await_guardian(guardian, result.guardian);
+  // It has done all there is to do, unless a process hangs: that is this one's now.
+  const bool done = ended && result.guardian.success();
+  const bool gone = kill_job(group ? &*group : nullptr, done ? milliseconds(0) : kKillLimit);
   if (lost) {
     report(agent.get(), result);
     await_end_of_agent(agent.get(), will);
   }
-  if (gone) say(will.farewell);
-  for (const auto& folder : will.folders) {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  }
+  if (gone && !done) say(will.farewell());
+  will.remove_folders();
   ::_exit(0);
 }
 

@@ -1,7 +1,7 @@
 // The watchdog: the guardian's parent and the second line of defence. It does nothing but wait.
-// When the guardian dies, every descendant becomes the watchdog's, and it kills them all; when the
-// agent dies it does the same, whether or not the guardian is still there to do it; then it says
-// the agent's farewell, and removes the folders that the agent can no longer remove itself.
+// When the guardian dies, every descendant becomes the watchdog's, and it kills them all. When the
+// agent dies, the guardian kills them and does the agent's last will; the watchdog sees to it that
+// the guardian is awake and ends, and does what is left if it does not, or is killed meanwhile.
 #pragma once
 
 #include "drun/base/file_descriptor.hpp"

@@ -25,7 +25,8 @@ enum class Type : std::uint8_t {
   SignalAll,
   Stop,
   Farewell,      // to the watchdog, too
-  RemoveFolder,  // only to the watchdog
+  RemoveFolder,  // likewise
+  End,           // the agent ends in order
   Hello = 64,    // guardian to agent
   Spawned,
   SpawnFailed,

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <random>
@@ -23,11 +24,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/small_file.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/guardian.hpp"
 #include "support/guardian_driver.hpp"
 #include "support/places.hpp"
 #include "support/survivors.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace drun::process::test {
 namespace {
@@ -54,6 +57,10 @@ enum class End {
   KillWatchdogAndGuardian,
   KillWatchdogAndAgent,
   StopGuardianKillAgent,
+  StopWatchdogKillAgent,
+  KillAgentThenWatchdog,
+  KillAgentStopGuardian,
+  KillAgentStopWatchdog,
 };
 
 const struct {
@@ -73,6 +80,10 @@ const struct {
     {End::KillWatchdogAndGuardian, "KillWatchdogAndGuardian"},
     {End::KillWatchdogAndAgent, "KillWatchdogAndAgent"},
     {End::StopGuardianKillAgent, "StopGuardianKillAgent"},
+    {End::StopWatchdogKillAgent, "StopWatchdogKillAgent"},
+    {End::KillAgentThenWatchdog, "KillAgentThenWatchdog"},
+    {End::KillAgentStopGuardian, "KillAgentStopGuardian"},
+    {End::KillAgentStopWatchdog, "KillAgentStopWatchdog"},
 };
 
 bool ends_by_itself(End end) {
@@ -101,13 +112,15 @@ bool can_hide_proc() {
 
 // The agent's whole life, in a process of its own. Tells the guardian's process id when all workers
 // are ready.
-int run_agent(End end, const std::string& kind, const Place& place, int report) {
+int run_agent(End end, const std::string& kind, const Place& place, int report,
+              const std::string& folder) {
   const auto& cgroup = place.cgroup;
   if (place.without_proc && !hide_proc()) return 7;
   GuardianOptions options;
   options.use_cgroup = !cgroup.empty();
   options.cgroup_parent = cgroup;
   Driver driver(options);
+  driver.guardian.remove_at_end(folder);
   const bool exits = end == End::Success || end == End::Failure;
   for (WorkerId id = 0; id < kWorkers; ++id) {
     Pipe out;
@@ -132,6 +145,17 @@ int run_agent(End end, const std::string& kind, const Place& place, int report) 
     return descendants().size() == (place.without_proc ? 1U : 2U) ? kClean : 5;
   }
   return driver.await<GuardianLost>(std::function<bool(const GuardianLost&)>()) ? kClean : 6;
+}
+
+// Stops a helper, unless it is at its end already and the other one is gone: nobody could wake it.
+void stop_beside(pid_t other, pid_t helper) {
+  ::kill(helper, SIGSTOP);
+  const auto status = read_small_file("/proc/" + std::to_string(other) + "/status").value_or("");
+  const auto pending = status.find("ShdPnd:\t");
+  const bool lives =
+      alive(other) && pending != std::string::npos &&
+      (std::stoull(status.substr(pending + 8), nullptr, 16) >> (SIGKILL - 1)) % 2 == 0;
+  if (!lives) ::kill(helper, SIGCONT);
 }
 
 // `gap` between the two blows.
@@ -168,6 +192,22 @@ void strike(End end, pid_t agent, const Helpers& helpers, std::chrono::microseco
       ::kill(helpers.guardian, SIGSTOP);
       spin(gap);
       return kill_now(agent);
+    case End::StopWatchdogKillAgent:
+      ::kill(helpers.watchdog, SIGSTOP);
+      spin(gap);
+      return kill_now(agent);
+    case End::KillAgentThenWatchdog:
+      kill_now(agent);
+      spin(gap);
+      return kill_now(helpers.watchdog);
+    case End::KillAgentStopGuardian:
+      kill_now(agent);
+      spin(gap);
+      return stop_beside(helpers.watchdog, helpers.guardian);
+    case End::KillAgentStopWatchdog:
+      kill_now(agent);
+      spin(gap);
+      return stop_beside(helpers.guardian, helpers.watchdog);
     default:
       return;
   }
@@ -192,13 +232,16 @@ class SurvivorTest : public testing::TestWithParam<std::size_t> {
   // Returns how long the last process lived after the end.
   void run(End end, const std::string& kind, const Place& place, std::chrono::microseconds gap) {
     Pipe report;
+    const drun::test::TemporaryDirectory directory;
+    const std::string folder = directory.file("of the agent");
+    std::filesystem::create_directories(folder + "/inner");
     const pid_t agent = ::fork();
     ASSERT_GE(agent, 0);
     if (agent == 0) {
       report.read.reset();
       int code = 99;
       try {
-        code = run_agent(end, kind, place, report.write.get());
+        code = run_agent(end, kind, place, report.write.get(), folder);
       } catch (const std::exception& error) {
         std::fprintf(stderr, "agent: %s\n", error.what());
       }
@@ -219,6 +262,8 @@ class SurvivorTest : public testing::TestWithParam<std::size_t> {
     ASSERT_TRUE(agent_status) << "left after " << kSettle.count() << " s:" << describe_survivors();
     EXPECT_TRUE(cgroup_->leftovers().empty()) << cgroup_->leftovers().front();
     EXPECT_TRUE(bystander_->lives());
+    // Without both helpers the agent, which is alive, removes it itself.
+    EXPECT_EQ(std::filesystem::exists(folder), end == End::KillWatchdogAndGuardian);
     longest_ = std::max(longest_, std::chrono::ceil<milliseconds>(Clock::now() - before));
     const bool may_live_on = ends_by_itself(end) || end == End::KillGuardian ||
                              end == End::KillWatchdogAndGuardian ||
@@ -274,6 +319,19 @@ TEST_P(SurvivorTest, NothingIsLeftWithoutProc) {
     }
   }
   RecordProperty("longest_ms", std::to_string(longest_.count()));
+}
+
+// Killing many takes some milliseconds; whoever dies or is stopped just then, nothing is left.
+TEST_P(SurvivorTest, NothingIsLeftOfManyWhateverTheGap) {
+  const End end = kEnds[GetParam()].end;
+  if (ends_by_itself(end)) GTEST_SKIP() << "one blow only";
+  for (int round = 0; round < survivor_rounds(); ++round) {
+    for (const int ms : {0, 1, 2, 4, 10, 20, 50}) {
+      SCOPED_TRACE("gap " + std::to_string(ms) + " ms, round " + std::to_string(round));
+      run(end, "herd", {}, std::chrono::milliseconds(ms));
+      if (HasFatalFailure()) return;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ends, SurvivorTest, testing::Range(std::size_t{0}, std::size(kEnds)),

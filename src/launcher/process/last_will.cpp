@@ -1,0 +1,23 @@
+#include "launcher/process/last_will.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+namespace drun::process {
+
+void LastWill::take(wire::Type type, std::string_view payload) {
+  if (type == wire::Type::Farewell) farewell_ = wire::decode_farewell(payload);
+  if (type == wire::Type::RemoveFolder &&
+      std::find(folders_.begin(), folders_.end(), payload) == folders_.end())
+    folders_.emplace_back(payload);
+}
+
+void LastWill::remove_folders() const {
+  for (const auto& folder : folders_) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+}
+
+}  // namespace drun::process
