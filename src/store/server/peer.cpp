@@ -110,11 +110,11 @@ Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed) {
       table.cancel_waits(*this);
     ++context_.counters.requests;
     const std::size_t before = output_.size() + sent_now_;
-    const std::size_t listed = request.op == tcpstore::Op::ListKeys ? table.size() : 0;
+    const std::size_t keys = tcpstore::keys_of(table, request);
     const char* failure =
         tcpstore::apply(table, *this, ++last_wait_, request, context_.limits, output_);
     context_.turn.note(decoded.size + output_.size() + sent_now_ - before +
-                       (request.keys.size() + listed) * Turn::kBytesOfAKey);
+                       keys * Turn::kBytesOfAKey);
     if (failure != nullptr) return close(failure);
     fed.consumed += decoded.size;
     bytes.remove_prefix(decoded.size);

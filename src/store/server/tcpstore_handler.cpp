@@ -195,27 +195,31 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
 
 }  // namespace
 
-bool takes_much(const KeyTable& table, const Request& request) {
-  const auto reply_bytes = [&](std::string_view key) {
-    const std::string* value = table.find(key);
-    return value ? value->size() : 0;
-  };
+std::size_t keys_of(const KeyTable& table, const Request& request) {
   switch (request.op) {
     case Op::ListKeys:
-      return table.size() * Turn::kBytesOfAKey > Turn::kMuch;
-    case Op::Get:
-    case Op::CompareSet:
-      return reply_bytes(request.key) > Turn::kMuch;
-    case Op::MultiGet: {
-      std::size_t bytes = request.keys.size() * Turn::kBytesOfAKey;
-      for (auto key = request.keys.begin(); key != request.keys.end() && bytes <= Turn::kMuch;
-           ++key)
-        bytes += reply_bytes(*key);
-      return bytes > Turn::kMuch;
-    }
+      return table.size();
+    case Op::Check:
+    case Op::Wait:
+    case Op::MultiGet:
+    case Op::MultiSet:
+      return request.keys.size();
     default:
-      return request.keys.size() * Turn::kBytesOfAKey > Turn::kMuch;
+      return 0;
   }
+}
+
+bool takes_much(const KeyTable& table, const Request& request) {
+  std::size_t work = keys_of(table, request) * Turn::kBytesOfAKey;
+  const auto add_value = [&](std::string_view key) {
+    const std::string* value = table.find(key);
+    work += value ? value->size() : 0;
+  };
+  if (request.op == Op::Get || request.op == Op::CompareSet) add_value(request.key);
+  if (request.op == Op::MultiGet)
+    for (auto key = request.keys.begin(); key != request.keys.end() && work <= Turn::kMuch; ++key)
+      add_value(*key);
+  return work > Turn::kMuch;
 }
 
 const char* apply(KeyTable& table, TableClient& client, std::uint64_t wait, const Request& request,

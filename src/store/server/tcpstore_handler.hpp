@@ -20,6 +20,9 @@ namespace drun::store::tcpstore {
 [[nodiscard]] const char* apply(KeyTable& table, TableClient& client, std::uint64_t wait,
                                 const Request& request, const Limits& limits, std::string& out);
 
+// How many keys it looks at, if that may be many. `request` has keys of another one if it has none
+// of its own.
+[[nodiscard]] std::size_t keys_of(const KeyTable& table, const Request& request);
 // Whether serving it takes much of a turn.
 [[nodiscard]] bool takes_much(const KeyTable& table, const Request& request);
 

@@ -65,6 +65,23 @@ TEST_F(TurnTest, OneListHasRoomInATurnAndEveryCheapRequest) {
   EXPECT_GT(second.take().size(), std::size_t{kKeys});
 }
 
+TEST_F(TurnTest, WhatWasServedBeforeIsNotCountedAgain) {
+  TestPeer list(world);
+  TestPeer peer(world);
+  Request many;
+  many.op = Op::MultiSet;
+  many.keys.assign(5000, "key/1");
+  many.values.assign(5000, "");
+  list.send(tcpstore::kHandshake);
+  peer.send(std::string(tcpstore::kHandshake) + encoded(many) + encoded(Op::GetNumKeys));
+  EXPECT_EQ(peer.take().size(), 8U);
+  world.turn.begin();
+  list.send_in_turn(encoded(Op::ListKeys));
+  peer.send_in_turn(encoded(Op::GetNumKeys));
+  EXPECT_FALSE(peer.awaits_turn()) << "the keys were another request's";
+  EXPECT_EQ(peer.take().size(), 8U);
+}
+
 TEST_F(TurnTest, WhatTakesMuchIsKnownBeforeItIsDone) {
   Request many;
   many.op = Op::MultiGet;
@@ -92,6 +109,8 @@ TEST_F(TurnTest, WhatTakesMuchIsKnownBeforeItIsDone) {
     many.values.assign(5000, "");
     EXPECT_TRUE(tcpstore::takes_much(world.job, many));
   }
+  many.op = Op::Add;
+  EXPECT_FALSE(tcpstore::takes_much(world.job, many));
   PeerWorld small;
   EXPECT_FALSE(tcpstore::takes_much(small.job, Request{.op = Op::ListKeys}));
 }
