@@ -26,6 +26,16 @@ bool is_ipv6(std::string_view text) {
   return ::inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1;
 }
 
+// What is written as an address must be one: nobody has a name like that.
+std::string why_no_address(std::string_view host) {
+  if (host.find(':') != std::string_view::npos)
+    return is_ipv6(host.substr(0, host.find('%'))) ? "" : "is no IPv6 address";
+  in_addr address{};
+  const bool name = host.find_first_not_of("0123456789.") != std::string_view::npos;
+  const bool whole = name || ::inet_pton(AF_INET, std::string(host).c_str(), &address) == 1;
+  return whole ? "" : "is no IPv4 address, which has four numbers";
+}
+
 }  // namespace
 
 Result<std::uint16_t> parse_port(std::string_view text) {
@@ -61,6 +71,8 @@ Result<Endpoint> parse_endpoint(std::string_view text, std::uint16_t default_por
     result.port = *parsed;
   }
   if (!host_is_plausible(host)) return bad(text, "expected host, host:port or [IPv6]:port");
+  if (const auto why = why_no_address(host); !why.empty())
+    return bad(text, std::string(host) + " " + why);
   result.host = std::string(host);
   return result;
 }

@@ -384,8 +384,8 @@ TEST(ForwardSignalTest, ReachesTheWorkersAndTheJobGoesOn) {
   const TempDir directory;
   for (const char* nodes : {"", "2"}) {
     const auto file = directory.path() / (std::string("signals") + nodes);
-    Arguments arguments{"--forward-signals", "USR1,USR2"};
-    if (*nodes != '\0') arguments = arguments + Arguments{"--local-nodes", nodes};
+    Arguments arguments;  // these two are passed on unless a flag says otherwise
+    if (*nodes != '\0') arguments = {"--local-nodes", nodes};
     DrunProcess process(arguments + Arguments{"sh", "-c",
                                               "trap 'echo got one' USR1; trap 'echo got two; "
                                               "exit 0' USR2; echo ready; "

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <system_error>
+
 #include "base/addresses.hpp"
 
 namespace drun::launcher {
@@ -25,7 +27,12 @@ Result<Endpoint> HostedStore::bind_worker_store(const Endpoint& endpoint) {
 
 void HostedStore::start_serving() {
   first_client_.reset();
-  if (!thread_.joinable()) thread_ = std::thread([this] { server_->run(); });
+  if (thread_.joinable()) return;
+  try {
+    thread_ = std::thread([this] { server_->run(); });
+  } catch (const std::system_error& error) {
+    throw std::system_error(error.code(), "start a thread for the store");
+  }
 }
 
 void HostedStore::start_serving_on_demand(asio::io_context& io) {

@@ -29,30 +29,11 @@ bool holds(const fs::path& process, const std::set<std::string>& sockets) {
   return false;
 }
 
-}  // namespace
-
-std::set<std::string> listening_inodes(std::string_view table, std::uint16_t port) {
-  std::set<std::string> inodes;
-  std::istringstream lines{std::string(table)};
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string slot, local, remote, state, queues, timer, retransmits, user, timeout, inode;
-    if (!(words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> user >>
-          timeout >> inode))
-      continue;
-    const auto colon = local.rfind(':');
-    if (state != kListens || colon == std::string::npos) continue;
-    std::istringstream number(local.substr(colon + 1));
-    unsigned found = 0;
-    if (number >> std::hex >> found && number.eof() && found == port) inodes.insert(inode);
-  }
-  return inodes;
-}
-
-std::optional<std::string> port_holder(std::uint16_t port) {
+// "process 1234 (nginx)"
+std::optional<std::string> holder_of(std::uint16_t port, SocketKind kind) {
   std::set<std::string> sockets;
   for (const char* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
-    for (const auto& inode : listening_inodes(read(table), port))
+    for (const auto& inode : inodes_at(read(table), port, kind))
       sockets.insert("socket:[" + inode + "]");
   }
   if (sockets.empty()) return std::nullopt;
@@ -68,6 +49,34 @@ std::optional<std::string> port_holder(std::uint16_t port) {
     return "process " + pid + (name.empty() ? "" : " (" + name + ")");
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::set<std::string> inodes_at(std::string_view table, std::uint16_t port, SocketKind kind) {
+  std::set<std::string> inodes;
+  std::istringstream lines{std::string(table)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string slot, local, remote, state, queues, timer, retransmits, user, timeout, inode;
+    if (!(words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> user >>
+          timeout >> inode))
+      continue;
+    const auto colon = local.rfind(':');
+    const bool listens = state == kListens;
+    if (listens != (kind == SocketKind::Listener) || colon == std::string::npos) continue;
+    std::istringstream number(local.substr(colon + 1));
+    unsigned found = 0;
+    if (number >> std::hex >> found && number.eof() && found == port) inodes.insert(inode);
+  }
+  return inodes;
+}
+
+std::optional<std::string> port_holder(std::uint16_t port) {
+  if (auto listener = holder_of(port, SocketKind::Listener)) return listener;
+  const auto connection = holder_of(port, SocketKind::Connection);
+  if (!connection) return std::nullopt;
+  return "a connection of " + *connection;
 }
 
 }  // namespace drun::launcher

@@ -59,14 +59,16 @@ void build_job(const cli::GivenFlags& flags, const Host& host, Options& options)
   }
 }
 
+cli::Setting given_or_default(const cli::GivenFlags& flags, std::string_view name) {
+  if (const cli::Setting* setting = flags.find(name)) return *setting;
+  const cli::Flag* const flag = drun_program(false).find(name);
+  return {flag, cli::Source::Default, "--" + std::string(name), std::string(flag->fallback)};
+}
+
 void build_stopping(const cli::GivenFlags& flags, Options& options) {
-  const cli::Flag* const handled = drun_program(false).find("signals-to-handle");
-  const cli::Setting fallback{handled, cli::Source::Default, "--signals-to-handle",
-                              std::string(handled->fallback)};
-  const cli::Setting* signals = flags.find("signals-to-handle");
-  if (signals == nullptr) signals = &fallback;
-  options.signals_to_handle = parse_signals(*signals);
-  options.signals_to_handle_text = signals->value;
+  const cli::Setting handled = given_or_default(flags, "signals-to-handle");
+  options.signals_to_handle = parse_signals(handled);
+  options.signals_to_handle_text = handled.value;
 
   if (const cli::Setting* setting = flags.find("shutdown-timeout")) {
     options.shutdown_timeout = parse_duration(*setting, true);
@@ -74,16 +76,16 @@ void build_stopping(const cli::GivenFlags& flags, Options& options) {
   if (const cli::Setting* setting = flags.find("stop-signal")) {
     options.stop_signal = parse_stop_signal(*setting);
   }
-  if (const cli::Setting* setting = flags.find("forward-signals")) {
-    options.forward_signals = parse_signals(*setting);
-    for (const int signal : options.forward_signals) {
-      const auto& stopping = options.signals_to_handle;
-      if (std::find(stopping.begin(), stopping.end(), signal) != stopping.end() &&
-          flags.find("signals-to-handle") != nullptr) {
-        refuse(*setting, process::signal_name(signal) + " is in --signals-to-handle too");
-      }
-      std::erase(options.signals_to_handle, signal);
-    }
+  const cli::Setting forwarded = given_or_default(flags, "forward-signals");
+  options.forward_signals = parse_signals(forwarded);
+  const std::vector<int> stopping = options.signals_to_handle;
+  for (const int signal : stopping) {
+    auto& forward = options.forward_signals;
+    if (std::find(forward.begin(), forward.end(), signal) == forward.end()) continue;
+    const bool chosen = handled.source != cli::Source::Default;
+    if (chosen && forwarded.source != cli::Source::Default)
+      refuse(forwarded, process::signal_name(signal) + " is in --signals-to-handle too");
+    std::erase(chosen ? forward : options.signals_to_handle, signal);
   }
   if (const cli::Setting* setting = flags.find("exit-code")) {
     using enum rendezvous::ExitCodePolicy;

@@ -11,6 +11,8 @@ constexpr std::uint16_t kC10dPort = 29400;
 constexpr std::uint16_t kStaticPort = 29500;
 constexpr std::chrono::milliseconds kStaticTimeout{900'000};
 constexpr std::string_view kDefaultMaster = "127.0.0.1";
+constexpr std::size_t kLongestId =
+    1'000;  // a store's keys have a limit, and escapes make it longer
 
 enum class RequestedBackend { Nothing, C10d, Static };
 
@@ -224,6 +226,11 @@ void resolve_rendezvous(const BuildInput& given, Options& options) {
         std::to_string(options.min_nodes));
   }
 
+  const auto& meeting = options.endpoint.host;
+  if (options.max_nodes > 1 && (meeting == "0.0.0.0" || meeting == "::")) {
+    throw cli::UsageError(meeting + " is no machine's address: the nodes meet at an address that " +
+                          "one of them has");
+  }
   check_rank(flags, conf, options);
   if (options.backend == Backend::Static && !conf.join_timeout) {
     options.conf.join_timeout = conf.timeout.value_or(kStaticTimeout);
@@ -231,6 +238,8 @@ void resolve_rendezvous(const BuildInput& given, Options& options) {
   const bool private_store = options.endpoint.port == 0;
   const cli::Setting* id = filled(flags, "rdzv-id");
   if (id != nullptr) {
+    if (id->value.size() > kLongestId)
+      refuse(*id, "at most " + std::to_string(kLongestId) + " bytes");
     options.run_id = id->value;
   } else {
     const auto& fresh_id = given.host.fresh_id;

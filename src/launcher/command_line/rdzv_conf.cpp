@@ -17,6 +17,9 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
+// In less, a machine that is only busy would be lost.
+constexpr Milliseconds kShortestKeepAlive{1'000};
+
 constexpr std::string_view kKeys =
     "join_timeout, last_call_timeout, close_timeout, keep_alive_interval, keep_alive_max_attempt, "
     "heartbeat_timeout, read_timeout, is_host, timeout, store_type, rank";
@@ -126,6 +129,12 @@ GivenConf parse_conf(const cli::Setting& setting) {
     apply(entry, given);
   }
   if (given.join_timeout) given.conf.join_timeout = *given.join_timeout;
+  const auto& conf = given.conf;
+  if (conf.keep_alive_interval * conf.keep_alive_max_attempt < kShortestKeepAlive) {
+    throw cli::UsageError(setting.shown +
+                          ": keep_alive_interval times keep_alive_max_attempt is how long a node "
+                          "may be silent; it must be a second at least");
+  }
   return given;
 }
 

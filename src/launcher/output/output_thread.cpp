@@ -61,7 +61,11 @@ void OutputThread::start() {
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([loop = loop_.get()] { loop->run(); });
+  try {
+    thread_ = std::thread([loop = loop_.get()] { loop->run(); });
+  } catch (const std::system_error& error) {
+    throw std::system_error(error.code(), "start a thread for the workers' output");
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -29,10 +29,31 @@ constexpr const char* kTable =
     "   5: 0100007F:72D8zz 00000000:0000 0A 0 0 0 0 0 4716\n";
 
 TEST(PortHolderTest, FindsTheListenersOfAPort) {
-  EXPECT_EQ(listening_inodes(kTable, 29400), (std::set<std::string>{"4711", "4713"}));
-  EXPECT_EQ(listening_inodes(kTable, 80), (std::set<std::string>{"4714"}));
-  EXPECT_TRUE(listening_inodes(kTable, 81).empty());
-  EXPECT_TRUE(listening_inodes("", 80).empty());
+  using enum SocketKind;
+  EXPECT_EQ(inodes_at(kTable, 29400, Listener), (std::set<std::string>{"4711", "4713"}));
+  EXPECT_EQ(inodes_at(kTable, 29400, Connection), (std::set<std::string>{"4712"}));
+  EXPECT_EQ(inodes_at(kTable, 80, Listener), (std::set<std::string>{"4714"}));
+  EXPECT_TRUE(inodes_at(kTable, 80, Connection).empty());
+  EXPECT_TRUE(inodes_at(kTable, 81, Listener).empty());
+  EXPECT_TRUE(inodes_at("", 80, Listener).empty());
+}
+
+// An outgoing connection was given the port: a bind fails there, and a connect is refused.
+TEST(PortHolderTest, NamesWhoseConnectionHasThePort) {
+  const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const FileDescriptor client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::getsockname(listener.get(), any, &size), 0);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::connect(client.get(), any, size), 0);
+  ASSERT_EQ(::getsockname(client.get(), any, &size), 0);
+  const auto holder = port_holder(ntohs(address.sin_port));
+  ASSERT_TRUE(holder);
+  EXPECT_EQ(holder->find("a connection of process " + std::to_string(::getpid()) + " ("), 0U)
+      << *holder;
 }
 
 TEST(PortHolderTest, NamesThisProcessWhereItListens) {

@@ -10,6 +10,7 @@ namespace {
 
 using test::options_of;
 using test::parse_line;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -172,6 +173,12 @@ TEST(RendezvousOptionsTest, ImpossibleCombinationsSayWhatToDo) {
        "drun: error: several nodes need a place to meet: give --rdzv-endpoint HOST:PORT on every "
        "node, or --node-rank, --master-addr and --master-port, or try them on this machine with "
        "--local-nodes 2\n"},
+      {"--nnodes 2 --rdzv-endpoint 0.0.0.0:1",
+       "drun: error: 0.0.0.0 is no machine's address: the nodes meet at an address that one of "
+       "them has\n"},
+      {"--nnodes 1:2 --master-addr ::",
+       "drun: error: :: is no machine's address: the nodes meet at an address that one of them "
+       "has\n"},
       {"--standalone --nnodes 2",
        "drun: error: --nnodes '2': --standalone is one node; drop it, or use --local-nodes to run "
        "several on this machine\n"},
@@ -225,6 +232,14 @@ TEST(RendezvousOptionsTest, ImpossibleCombinationsSayWhatToDo) {
   };
   for (const Case& each : cases)
     EXPECT_EQ(meaning(each.line), each.meaning) << each.line;
+}
+
+TEST(RendezvousOptionsTest, AnIdIsNoLongerThanAKeyMayBe) {
+  const std::string id(1'000, 'x');
+  EXPECT_EQ(options_of("--rdzv-id " + id + " p").run_id, id);
+  EXPECT_THAT(parse_line("--rdzv-id " + id + "x p").text,
+              AllOf(HasSubstr("drun: error: --rdzv-id 'xxx"), HasSubstr("at most 1000 bytes\n")));
+  EXPECT_EQ(options_of("--rdzv-endpoint 0.0.0.0:1 p").endpoint.host, "0.0.0.0");
 }
 
 TEST(RendezvousOptionsTest, StandaloneSaysWhatItIgnores) {
@@ -339,6 +354,12 @@ TEST(RendezvousConfTest, MistakesAreRefusedByName) {
        "--rdzv-conf keep_alive_max_attempt '1.5': expected a whole number from 1 to 1000000"},
       {"keep_alive_max_attempt=0",
        "--rdzv-conf keep_alive_max_attempt '0': expected a whole number from 1 to 1000000"},
+      {"keep_alive_interval=0.001,keep_alive_max_attempt=1",
+       "--rdzv-conf: keep_alive_interval times keep_alive_max_attempt is how long a node may be "
+       "silent; it must be a second at least"},
+      {"keep_alive_interval=0.333",
+       "--rdzv-conf: keep_alive_interval times keep_alive_max_attempt is how long a node may be "
+       "silent; it must be a second at least"},
       {"is_host=maybe", "--rdzv-conf 'is_host=maybe': expected true or false"},
       {"rank=-1", "--rdzv-conf rank '-1': expected a whole number from 0 to 1000000"},
       {"store_type=file",

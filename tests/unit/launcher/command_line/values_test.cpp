@@ -193,7 +193,11 @@ TEST(OptionValuesTest, SignalsHaveNamesOrNumbers) {
   EXPECT_THAT(options.signals_to_handle, ElementsAre(SIGUSR1, SIGTERM, SIGINT));
   EXPECT_EQ(options.signals_to_handle_text, "SIGUSR1,term,10,2");
   EXPECT_THAT(build("--signals-to-handle=").signals_to_handle, IsEmpty());
-  EXPECT_THAT(build("--forward-signals USR1,USR2").forward_signals, ElementsAre(SIGUSR1, SIGUSR2));
+  EXPECT_THAT(build("").forward_signals, ElementsAre(SIGUSR1, SIGUSR2));
+  EXPECT_THAT(build("--forward-signals=").forward_signals, IsEmpty());
+  EXPECT_THAT(build("--signals-to-handle TERM,USR1").forward_signals, ElementsAre(SIGUSR2));
+  EXPECT_THAT(build("--forward-signals TERM").signals_to_handle,
+              ElementsAre(SIGINT, SIGHUP, SIGQUIT));
   EXPECT_EQ(build("").stop_signal, std::nullopt);
   EXPECT_FALSE(build("").leave_on_sigterm);
   EXPECT_TRUE(build("--nnodes 1:2 --rdzv-endpoint h").leave_on_sigterm);
