@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/close_descriptors.hpp"
 #include "base/exit_codes.hpp"
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
@@ -52,7 +53,7 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
   ::setpgid(0, 0);  // a Ctrl-C reaches the parent alone, which passes it on once
   ::dup2(streams.standard_output.get(), STDOUT_FILENO);
   ::dup2(streams.standard_error.get(), STDERR_FILENO);
-  ::close_range(3, ~0U, 0);  // the parent's store among them
+  close_descriptors(3, {});  // the parent's store among them
   int code = kDrunFailed;
   try {
     code = run_agent(options, &neighbours, &unannounced);
