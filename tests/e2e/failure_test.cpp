@@ -461,5 +461,30 @@ TEST(FailureReportTest, TellsOutOfMemoryFromAnotherKill) {
   EXPECT_THAT(other.err, HasSubstr("killed by SIGKILL"));
 }
 
+TEST(LogFolderTest, OneThatANodeCannotMakeEndsTheJobOnAllNodesWithTheReason) {
+  const TempDir directory;
+  const std::string file = directory.write("file", "");
+  const ReservedPort port;
+  const Arguments flags = {"--nnodes", "2", "--rdzv-endpoint", port.endpoint()};
+  const Arguments command = {"sleep", "1000"};
+  DrunProcess well(flags + command);
+  DrunProcess ill(flags + Arguments{"--log-dir", file + "/logs", "--tee", "3"} + command);
+  for (DrunProcess* process : {&well, &ill}) {
+    const Finished finished = process->finish();
+    EXPECT_EQ(finished.code, 125) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr("create folder " + file + "/logs: Not a directory"));
+    EXPECT_THAT(finished.survivors, IsEmpty());
+  }
+}
+
+TEST(LogFolderTest, OneThatCannotBeMadeEndsTheJobOfLocalNodes) {
+  const TempDir directory;
+  const std::string file = directory.write("file", "");
+  const Finished finished = run_drun({"--local-nodes", "2", "--nproc-per-node", "2", "--log-dir",
+                                      file + "/logs", "--tee", "3", "sleep", "1000"});
+  EXPECT_EQ(finished.code, 125) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("create folder " + file + "/logs: Not a directory"));
+}
+
 }  // namespace
 }  // namespace drun::test

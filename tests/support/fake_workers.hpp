@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,8 @@ class FakeOutput final : public WorkerOutput {
  public:
   WorkerStreams open(const StreamLabel& label) override {
     labels.push_back(label);
+    if (open_error != 0)
+      throw std::system_error(open_error, std::generic_category(), "create folder /logs");
     return {};
   }
   std::string error_file(const StreamLabel& label) override {
@@ -64,6 +67,7 @@ class FakeOutput final : public WorkerOutput {
   }
   void drain(std::chrono::milliseconds /*limit*/) override { ++drained; }
 
+  int open_error = 0;  // errno of open(); 0: it succeeds
   std::string folder;
   std::map<int, std::string> error_files;  // by local rank
   std::map<process::WorkerId, std::vector<std::string>> tails;

@@ -122,6 +122,8 @@ class Output::Impl {
     return thread_.drain(std::exchange(streams_, {}), limit);
   }
 
+  void forget_logs(std::uint32_t worker) { logs_.erase(worker); }
+
   void give_up() { options_.patience = std::chrono::milliseconds::zero(); }
 
   [[nodiscard]] FlushProgress flush_progress() const { return thread_.flush_progress(); }
@@ -183,10 +185,15 @@ Output::Output(OutputOptions options) : impl_(std::make_unique<Impl>(std::move(o
 Output::~Output() = default;
 
 WorkerStreams Output::open(const StreamLabel& label) {
-  WorkerStreams streams;
-  streams.standard_output = impl_->open(label, false);
-  streams.standard_error = impl_->open(label, true);
-  return streams;
+  try {
+    WorkerStreams streams;
+    streams.standard_output = impl_->open(label, false);
+    streams.standard_error = impl_->open(label, true);
+    return streams;
+  } catch (const std::system_error&) {
+    impl_->forget_logs(label.worker);
+    throw;
+  }
 }
 
 std::string Output::error_file(const StreamLabel& label) {

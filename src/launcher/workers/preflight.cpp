@@ -112,7 +112,7 @@ int exit_code_of_spawn_error(int error) {
 }
 
 int LaunchError::exit_code() const {
-  return exit_code_of_spawn_error(error);
+  return of_drun ? kDrunFailed : exit_code_of_spawn_error(error);
 }
 
 std::string LaunchError::text() const {
@@ -124,7 +124,7 @@ std::optional<LaunchError> check_script(const Program& program, int local_rank) 
   const std::string path = worker_command(program, local_rank).at(program.script_at);
   const int error = script_error(path);
   if (error == 0) return std::nullopt;
-  return LaunchError{error, "open " + path, ""};
+  return LaunchError{error, "open " + path, "", false};
 }
 
 std::optional<LaunchError> check_program(const Program& program) {
@@ -142,7 +142,7 @@ std::optional<LaunchError> check_program(const Program& program) {
     result = error;
     named = candidate;
   }
-  return LaunchError{result, "exec " + named, advice_about(program, named, result)};
+  return LaunchError{result, "exec " + named, advice_about(program, named, result), false};
 }
 
 std::string shell_warning(const Program& program) {

@@ -14,8 +14,9 @@ struct LaunchError {
   int error = 0;          // errno
   std::string attempted;  // "open train.py", "exec ./train"
   std::string advice;     // may be empty
+  bool of_drun = false;   // drun itself cannot do it, whatever the program
 
-  // As a shell: kNotFound or kCannotRun.
+  // As a shell: kNotFound or kCannotRun; kDrunFailed if it is drun's own.
   [[nodiscard]] int exit_code() const;
   // "open train.py: No such file or directory", and what to do about it.
   [[nodiscard]] std::string text() const;

@@ -44,15 +44,13 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
 
 void WorkerGroup::start_worker(const RoundLaunch& launch, int local_rank, Time now) {
   const auto label = launch.label(next_id_++, local_rank);
-  auto streams = output_.open(label);
   Worker worker;
   worker.local_rank = local_rank;
   worker.requested = worker.started = now;
-  worker.error_file = output_.error_file(label);
-  // There is one as soon as the first worker has an error file.
-  if (local_rank == 0 && !output_.private_folder().empty())
-    processes_.remove_at_end(output_.private_folder());
-  if (auto refusal = launch.refusal(local_rank)) {
+  WorkerStreams streams;
+  auto refusal = launch.refusal(local_rank);
+  if (!refusal) refusal = open_output(label, worker, streams);
+  if (refusal) {
     refused_.emplace_back(label.worker, std::move(*refusal));
   } else {
     auto request = launch.request(label, worker.error_file);
@@ -61,6 +59,25 @@ void WorkerGroup::start_worker(const RoundLaunch& launch, int local_rank, Time n
     processes_.spawn(std::move(request));
   }
   workers_.emplace(label.worker, std::move(worker));
+}
+
+// What cannot be made (a full disk, no right to write) is a failure of this node, which the others
+// hear of as of any.
+std::optional<LaunchError> WorkerGroup::open_output(const StreamLabel& label, Worker& worker,
+                                                    WorkerStreams& streams) {
+  try {
+    streams = output_.open(label);
+    worker.error_file = output_.error_file(label);
+  } catch (const std::system_error& failed) {
+    std::string attempted = failed.what();
+    const std::string reason = ": " + failed.code().message();
+    if (attempted.ends_with(reason)) attempted.resize(attempted.size() - reason.size());
+    return LaunchError{failed.code().value(), std::move(attempted), "", true};
+  }
+  // There is one as soon as the first worker has an error file.
+  if (label.local_rank == 0 && !output_.private_folder().empty())
+    processes_.remove_at_end(output_.private_folder());
+  return std::nullopt;
 }
 
 void WorkerGroup::begin_stop(bool immediately) {

@@ -71,6 +71,8 @@ class WorkerGroup {
   enum class State { Idle, Running, Stopping };
 
   void start_worker(const RoundLaunch& launch, int local_rank, Time now);
+  [[nodiscard]] std::optional<LaunchError> open_output(const StreamLabel& label, Worker& worker,
+                                                       WorkerStreams& streams);
   [[nodiscard]] Worker* find(process::WorkerId id);
   [[nodiscard]] GroupNews on(const process::Spawned& spawned, Time now);
   [[nodiscard]] GroupNews on(const process::SpawnFailed& failed, Time now);
@@ -94,8 +96,8 @@ class WorkerGroup {
   process::WorkerId next_id_ = 1;
   std::size_t not_started_ = 0;
   std::size_t not_ended_ = 0;
-  // Workers that the guardian was not asked to start, because their program is not there. Reported
-  // at the next on_time().
+  // Workers that the guardian was not asked to start, because their program is not there, or
+  // nowhere their output could go. Reported at the next on_time().
   std::vector<std::pair<process::WorkerId, LaunchError>> refused_;
   bool all_refused_ = false;  // for one reason
 };

@@ -341,6 +341,18 @@ TEST(WorkerGroupTest, AScriptThatOneWorkerLacksIsThatWorkersFailure) {
   EXPECT_THAT(news.failure->cause, HasSubstr("1.py: No such file"));
 }
 
+TEST(WorkerGroupTest, OutputThatCannotBeOpenedIsAFailureThatNoRestartMends) {
+  Rig rig;
+  rig.output.open_error = EACCES;
+  rig.group.start(second_node(), rig.now);
+  EXPECT_EQ(rig.runner.take_calls(), "");
+  const GroupNews news = rig.feed({});
+  ASSERT_TRUE(news.failure);
+  EXPECT_EQ(news.failure->cause, "create folder /logs: Permission denied");
+  EXPECT_EQ(news.failure->exit_code, 125);
+  EXPECT_FALSE(news.failure->restartable);
+}
+
 // ---- failing ----
 
 TEST(WorkerGroupTest, RanksThatFailInOneBatchFailedByThemselves) {
