@@ -153,6 +153,8 @@ void running(Context& c) {
     c.round().root = s.failures.front().ticket;
   } else if (gone) {
     stop_round(c, Cause::Membership, lost_text(c));
+  } else if (s.early > 0) {
+    stop_round(c, Cause::Membership, "a node has stopped its workers");
   } else if (s.succeeded == c.round().nodes) {
     close(c, {});
   } else if (c.config.resize == Resize::Now && s.joiners > 0 && s.succeeded == 0 &&
@@ -166,17 +168,30 @@ void running(Context& c) {
   }
 }
 
+void expel(Context& c, const std::string& ticket, const Member& member) {
+  refuse_member(c, ticket,
+                member.document.host + " did not stop its workers of " + round_name(c.round()) +
+                    " within " + duration_text(c.config.stop_timeout) +
+                    "; the others go on without it");
+}
+
 // The job goes on without the nodes that have not stopped their workers within stop_timeout.
-void expel(Context& c) {
+void expel_unleft(Context& c) {
   for (const auto& [ticket, slot] : c.state.slots) {
     const auto member = c.state.members.find(ticket);
     if (member == c.state.members.end() || member->second.standing == Standing::Refused ||
         member->second.document.left >= c.round().number)
       continue;
-    refuse_member(c, ticket,
-                  member->second.document.host + " did not stop its workers of " +
-                      round_name(c.round()) + " within " + duration_text(c.config.stop_timeout) +
-                      "; the others go on without it");
+    expel(c, ticket, member->second);
+  }
+}
+
+// The same for those that hold workers, but no place in the last round.
+void expel_holding(Context& c) {
+  for (const auto& [ticket, member] : c.state.members) {
+    const auto& d = member.document;
+    if (member.standing != Standing::Refused && d.claim && d.claim->round > d.left)
+      expel(c, ticket, member);
   }
 }
 
@@ -187,7 +202,7 @@ void stopping(Context& c) {
   const State& s = c.state;
   if (s.unleft > 0) {
     const bool stopping_already = s.round.phase == Phase::Stopping;
-    if (stopping_already && c.past(s.stopping_since, c.config.stop_timeout)) expel(c);
+    if (stopping_already && c.past(s.stopping_since, c.config.stop_timeout)) expel_unleft(c);
     return;
   }
   if (s.missing > 0 && !c.past(s.grace_until)) return;
@@ -260,15 +275,21 @@ void plan_round(Context& c) {
   candidates.reserve(c.state.members.size());
   for (const auto& [ticket, member] : c.state.members) {
     const auto& d = member.document;
-    if (member.standing != Standing::Eligible || (d.claim && d.claim->round > d.left)) continue;
+    if (member.standing != Standing::Eligible || d.stop) continue;
+    if (d.claim && d.claim->round > d.left) continue;
     const auto slot = c.state.slots.find(ticket);
     std::optional<int> last_rank;
-    if (slot != c.state.slots.end()) last_rank = slot->second.group_rank;
+    if (slot != c.state.slots.end()) {
+      last_rank = slot->second.group_rank;
+    } else if (d.claim && d.claim->round == c.round().ran) {  // the store has forgotten it
+      last_rank = d.claim->group_rank;
+    }
     candidates.push_back({&ticket, &d, member.arrival, last_rank});
   }
   const auto ordered = place(std::move(candidates), c.config);
   RoundDocument& round = c.round();
   round.number = std::max(round.number, c.state.floor) + 1;
+  round.restart_count = std::max(round.restart_count, c.state.restarts_floor);
   round.phase = Phase::Preparing;
   round.waiting.clear();
   auto assignments = assign(ordered, round.number, round.restart_count);
@@ -290,7 +311,10 @@ void gathering(Context& c) {
   const bool quiet = c.past(s.last_join, c.config.quiet_period) ||
                      (s.enough_since && c.past(s.enough_since, c.config.last_call_timeout));
   const bool enough = s.ready >= c.config.max_nodes || (s.ready >= c.config.min_nodes && quiet);
-  if (enough && c.past(s.leave_until)) return plan_round(c);
+  // A node that comes back with workers of an earlier round stops them first.
+  const bool sure = s.holding == 0 && c.past(s.unsure_until);
+  if (enough && sure && c.past(s.leave_until)) return plan_round(c);
+  if (s.holding > 0 && c.past(s.holding_since, c.config.stop_timeout)) expel_holding(c);
   if (timed_out(c)) {
     // If members are refused at the last moment, their refusals are written first; the next
     // decision then names them in the reason for the time-out.
@@ -325,7 +349,7 @@ Decision decide(const State& state, const Config& config, Time now) {
     if (c.round().phase == Phase::Preparing) preparing(c);
     if (c.round().phase == Phase::Gathering) gathering(c);
   }
-  if (c.round().phase != Phase::Closed) {
+  if (is_alive(c.round().phase)) {
     for (const auto& [ticket, assignment] : state.reclaimed)
       c.write(state.keys.assignment(ticket), encode(AssignmentDocument{assignment, true, -1, {}}));
   }
@@ -362,7 +386,11 @@ std::optional<Time> next_deadline(const State& state, const Config& config) {
       }
       break;
     case Phase::Gathering:
-      if (state.ready >= config.min_nodes) {
+      if (state.holding > 0) {
+        next.include(state.holding_since, config.stop_timeout);
+      } else if (state.unsure_until) {
+        next.include(state.unsure_until);
+      } else if (state.ready >= config.min_nodes) {
         EarliestDeadline quiet;
         quiet.include(state.last_join, config.quiet_period);
         quiet.include(state.enough_since, config.last_call_timeout);

@@ -193,6 +193,8 @@ std::string encode(const MemberDocument& d) {
   if (d.node_rank_is_wish) json["node_rank_is_wish"] = true;
   if (d.is_host) json["is_host"] = true;
   if (d.claim) json["claim"] = to_json(*d.claim);
+  if (d.seen != 0) json["seen"] = d.seen;
+  if (d.restarts != 0) json["restarts"] = d.restarts;
   if (d.prepared != 0) {
     json["prepared"] = d.prepared;
     json["prepared_port"] = d.prepared_worker_store_port;
@@ -225,6 +227,8 @@ Result<MemberDocument> decode_member(std::string_view text) {
   in.flag("node_rank_is_wish", d.node_rank_is_wish);
   in.flag("is_host", d.is_host);
   read_nested(in, "claim", d.claim);
+  in.integer("seen", d.seen, 0, kMaxInt, false);
+  in.integer("restarts", d.restarts, 0, kMaxInt, false);
   in.integer("prepared", d.prepared, 0, kMaxInt, false);
   in.integer("prepared_port", d.prepared_worker_store_port, 0, 65535, false);
   in.integer("succeeded", d.succeeded, 0, kMaxInt, false);

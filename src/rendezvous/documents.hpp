@@ -39,8 +39,11 @@ struct MemberDocument {
 
   // No worker of this round or an earlier one runs on the node, and none will be started.
   int left = 0;
-  // The place whose workers the node holds; lets a leader rebuild a round that the store forgot.
+  // Its last place. The node holds its workers until it has left that round. Lets a leader rebuild
+  // a round that the store forgot.
   std::optional<Assignment> claim;
+  int seen = 0;      // the last round that this agent has seen run, with or without it
+  int restarts = 0;  // the highest count of restarts that it has seen
   int prepared = 0;  // the round whose workers' store is ready on this node, at this port:
   std::uint16_t prepared_worker_store_port = 0;
   int succeeded = 0;  // the round in which all of its workers exited with 0

@@ -64,8 +64,9 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
 
 void Leader::on_changes(const WatchChanges& changes, Time now) {
   if (changes.watch != watch_ || !current_) return;
-  for (const auto& change : changes.changes)
-    apply(change, now);
+  for (const auto& change : changes.changes) {
+    if (current_) apply(change, now);
+  }
 }
 
 void Leader::apply(const Change& change, Time now) {
@@ -75,7 +76,11 @@ void Leader::apply(const Change& change, Time now) {
   const auto ticket = change.key.substr(members.size());
   if (!change.value) return forget(*state_, config_, ticket, now);
   auto document = decode_member(*change.value);
-  if (document) {
+  const auto& round = state_->round;
+  if (document && round.phase != Phase::Closed &&
+      (claims_unknown_round(round, *document) || document->seen > round.number)) {
+    read_again();
+  } else if (document) {
     observe(*state_, config_, ticket, std::move(*document), now);
   } else {
     outbox_.log(document.error().what(), true);
@@ -102,13 +107,18 @@ void Leader::on_commit(const CommitResult& result, Time now) {
     case CommitOutcome::Unknown:
       // The connection broke before the answer, and only the store knows whether the decision took
       // effect. The snapshot of a new watch shows it, whenever the reconnection's own one comes.
-      pending_.reset();
-      requests_.clear();
-      current_ = false;
-      outbox_.unwatch(watch_);
-      watch_ = outbox_.watch(state_->keys.prefix, true);
+      read_again();
       return;
   }
+}
+
+// The snapshot of the new watch comes after all that was asked for before.
+void Leader::read_again() {
+  pending_.reset();
+  requests_.clear();
+  current_ = false;
+  outbox_.unwatch(watch_);
+  watch_ = outbox_.watch(state_->keys.prefix, true);
 }
 
 // Each part of a large decision is guarded by the leader key, so a leader that was replaced between

@@ -53,6 +53,7 @@ class Leader {
  private:
   void apply(const Change& change, Time now);
   void write(Decision decision);
+  void read_again();
   // While nodes are missing, the leader looks twice for other jobs on this store: the missing nodes
   // may have been started with another id.
   [[nodiscard]] std::optional<Time> next_look() const;

@@ -13,13 +13,20 @@ namespace {
 constexpr Milliseconds kRetry{200};
 constexpr int kMaxRefusedWrites = 5;
 
+// The store does not know yet, or not any more, that this round runs.
+bool is_behind(const std::optional<RoundDocument>& store, int round) {
+  if (!store || store->number < round) return true;
+  const bool begins = store->phase == Phase::Gathering || store->phase == Phase::Preparing;
+  return store->number == round && begins && store->ran < round;
+}
+
 }  // namespace
 
 MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox, Time now)
     : config_(config),
       keys_(keys),
       outbox_(outbox),
-      session_since_(now),
+      up_since_(now),
       out_of_touch_since_(now),
       last_touch_(now),
       resumed_at_(now),
@@ -81,10 +88,13 @@ void MemberAgent::on_link_up(bool new_session, Time now) {
     outcome_watch_ = outbox_.watch(keys_.outcome, false);
     assignment_.watch = outbox_.watch(keys_.assignment(config_.ticket), false);
   }
-  if (new_session) {  // whatever the old session wrote is gone, so an answer to it means nothing
+  // What the old session wrote is gone, so an answer to it means nothing.
+  if (new_session) request_ = 0;
+  if (new_session || !up_) {
+    // A resumed session is no proof that the store still has what it once confirmed: one that
+    // comes back from a snapshot file is as it was when that was written.
     dirty_ = true;
-    request_ = 0;
-    session_since_ = now;
+    up_since_ = now;
   }
   up_ = true;
   was_up_ = true;
@@ -116,6 +126,8 @@ void MemberAgent::take_round(const std::optional<std::string>& value) {
     return refuse("the job speaks rendezvous protocol " + std::to_string(document->version) +
                   ", this drun " + std::to_string(kProtocolVersion));
   if (document->number >= seen_.number) seen_ = *document;
+  document_.seen = std::max(document_.seen, document->ran);
+  document_.restarts = std::max(document_.restarts, document->restart_count);
   round_.document = std::move(*document);
 }
 
@@ -228,7 +240,6 @@ void MemberAgent::on_workers_failed(int round, FailureSummary failure) {
 void MemberAgent::on_workers_stopped() {
   if (held_ == 0) return;
   note_left(held_);
-  document_.claim.reset();
   held_ = 0;
   workers_ = Workers::None;
   stop_asked_ = kill_asked_ = false;
@@ -277,8 +288,8 @@ void MemberAgent::advance(Time now) {
 void MemberAgent::keep_or_stop(Time now) {
   const auto& round = round_.document;
   if (held_ == 0) return;
-  const bool behind = !round || round->number < held_;
-  if (behind && now < session_since_ + config_.keep_alive * 2) return;
+  const bool behind = is_behind(round, held_);
+  if (behind && now < up_since_ + config_.keep_alive * 2) return;
   if (!round) return stop_workers("the store has lost the job", false);
   if (round->phase == Phase::Running && round->number == held_) return;
   // Workers that have succeeded are not stopped: what is left of them is only cleaned up.
@@ -363,9 +374,9 @@ void MemberAgent::publish(Time now) {
 std::optional<Time> MemberAgent::next_deadline() const {
   if (finished_) return std::nullopt;
   EarliestDeadline next;
-  const bool behind = !round_.document || round_.document->number < held_;
+  const bool behind = is_behind(round_.document, held_);
   if (up_ && round_.current && held_ != 0 && behind && !stop_asked_)
-    next.include(session_since_ + config_.keep_alive * 2);
+    next.include(up_since_ + config_.keep_alive * 2);
   if (up_) next.include(last_touch_ + config_.keep_alive / 3);
   next.include(closing_since_, config_.close_timeout);
   if (ending_) return next.time();

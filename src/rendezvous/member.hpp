@@ -127,7 +127,7 @@ class MemberAgent {
   bool was_up_ = false;
   std::optional<std::string> failed_;
   std::string detail_;
-  Time session_since_;
+  Time up_since_;
   Time out_of_touch_since_;  // while not up
   Time last_touch_;
   std::optional<Time> paused_at_;  // this process was suspended, from this moment ...

@@ -8,7 +8,9 @@
 namespace drun::rendezvous {
 namespace {
 
-// After a request to stop, an agent waits this long for the leader to end the job.
+// After a request to stop, an agent waits for the leader to end the job: this much longer than the
+// keep-alive limit, because the leader may just have died. Its session then lives for the limit and
+// two seconds, and the next one must be elected and answer.
 constexpr Milliseconds kStopWait{5'000};
 constexpr Milliseconds kStopWaitWhileDown{1'000};
 // The leader's message about a time-out names who is missing, so an agent gives it this long before
@@ -28,7 +30,7 @@ bool MemberAgent::stop_ends_job() const {
 // The host waits even while its link is down: the store is its own, so the link comes back, and the
 // others learn of the stop from that store only.
 Milliseconds MemberAgent::stop_wait() const {
-  return up_ || config_.is_host ? kStopWait : kStopWaitWhileDown;
+  return up_ || config_.is_host ? config_.keep_alive + kStopWait : kStopWaitWhileDown;
 }
 
 // An agent that never held a rank in a one-node job belongs to a different job that reused the id:
@@ -55,7 +57,8 @@ void MemberAgent::find_ending(Time now) {
 }
 
 void MemberAgent::find_stop(Time now) {
-  const bool ask = was_up_ && !failed_ && stop_ends_job();
+  // Once asked, it waits for the answer: a round that began meanwhile makes no spare of it.
+  const bool ask = was_up_ && !failed_ && (document_.stop || stop_ends_job());
   if (ask && up_ && !document_.stop) {
     document_.stop = stop_;
     dirty_ = true;

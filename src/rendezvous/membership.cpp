@@ -25,10 +25,13 @@ void count(State& state, const std::string& ticket, const Member& member, int si
   const bool holds =
       (d.claim && d.claim->round > d.left) || (has_place && d.left < state.round.number);
   if (has_place && holds && member.standing != Standing::Refused) state.unleft += sign;
+  if (has_place && !holds && d.succeeded != state.round.number && d.failed != state.round.number)
+    state.early += sign;
+  if (holds && member.standing != Standing::Refused) state.holding += sign;
   if (member.standing == Standing::Leaving) state.leaving += sign;
   if (member.standing == Standing::Eligible || member.standing == Standing::Held)
     state.staying += sign;
-  if (member.standing != Standing::Eligible || holds) return;
+  if (member.standing != Standing::Eligible || holds || d.stop) return;
   state.ready += sign;
   if (!has_place) state.joiners += sign;
 }
@@ -44,6 +47,11 @@ void note_times(State& state, const Config& config, Time now) {
     state.joiners_since.reset();
   } else if (!state.joiners_since) {
     state.joiners_since = now;
+  }
+  if (state.holding == 0 || state.round.phase != Phase::Gathering) {
+    state.holding_since.reset();
+  } else if (!state.holding_since) {
+    state.holding_since = now;
   }
   state.progress_due = true;
 }
@@ -207,6 +215,7 @@ void note_refused(State& state, const std::string& ticket, const std::string& re
 
 void take_places(State& state) {
   state.slots.clear();
+  state.occupied.clear();
   state.vacant = 0;
   for (const auto& planned : state.plan) {
     RankSlot& slot = state.slots[planned.ticket];
@@ -245,13 +254,11 @@ void note_crash(State& state) {
   state.crash_cause = root.cause;
 }
 
-// The store forgot who has which place, but this member still runs workers in one.
+// The store forgot who has which place, but this member has one.
 void reclaim(State& state, const std::string& ticket, const MemberDocument& d) {
-  if (!claims_place(state, d) || state.slots.contains(ticket)) return;
-  const bool taken = std::any_of(state.slots.begin(), state.slots.end(), [&](const auto& slot) {
-    return slot.second.group_rank == d.claim->group_rank;
-  });
-  if (taken) return;
+  if (!is_alive(state.round.phase) || !d.claim || d.claim->round != state.round.number) return;
+  if (state.slots.contains(ticket)) return;
+  if (!state.occupied.insert(d.claim->group_rank).second) return;
   --state.vacant;
   if (int& counted = state.grace_until ? state.missing : state.lost; counted > 0) --counted;
   state.slots[ticket] = {d.host, d.claim->group_rank};
@@ -265,24 +272,36 @@ bool may_stop_job(const State& state, const std::string& ticket, const Member& m
          (state.slots.empty() || state.slots.contains(ticket) || member.document.is_host);
 }
 
+void note_stop(State& state, const std::string& ticket, const Member& member) {
+  if (member.document.stop && !state.stop && may_stop_job(state, ticket, member))
+    state.stop = member.document.stop;
+}
+
 }  // namespace
 
 Milliseconds duplicate_grace(const Config& config) {
   return config.keep_alive + Milliseconds(3'000);
 }
 
+bool claims_unknown_round(const RoundDocument& known, const MemberDocument& document) {
+  if (!document.claim || document.claim->round <= document.left) return false;
+  const int claimed = document.claim->round;
+  // One that is gathered for again, though it is said not to have run.
+  return claimed > known.number || (known.phase == Phase::Gathering && claimed > known.ran);
+}
+
 void observe(State& state, const Config& config, const std::string& ticket, MemberDocument document,
              Time now, const std::string& problem) {
   auto [at, is_new] = state.members.try_emplace(ticket);
   Member& member = at->second;
-  if (is_new && state.vacant > 0) reclaim(state, ticket, document);
+  if (!is_new) count(state, ticket, member, -1);
+  if (state.vacant > 0) reclaim(state, ticket, document);
   RankSlot* slot = find_slot(state, ticket);
   if (is_new) {
     member.document = std::move(document);
     if (slot != nullptr) find_again(state, *slot);
     admit(state, config, ticket, member, now, problem);
   } else {
-    count(state, ticket, member, -1);
     if (problem.empty()) {
       document.node_rank = member.document.node_rank;  // what it asked for at first counts
       member.document = std::move(document);
@@ -294,12 +313,12 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
     }
   }
   const auto& d = member.document;
-  state.floor = std::max({state.floor, d.left, d.claim ? d.claim->round : 0});
+  state.floor = std::max({state.floor, d.left, d.seen, d.claim ? d.claim->round : 0});
+  state.restarts_floor = std::max(state.restarts_floor, d.restarts);
   if (slot != nullptr) note_slot(state, ticket, *slot, d);
   if (d.leave) let_go(state, ticket, member, slot, now);
   count(state, ticket, member, 1);
-  if (member.document.stop && !state.stop && may_stop_job(state, ticket, member))
-    state.stop = member.document.stop;
+  note_stop(state, ticket, member);
   note_times(state, config, now);
 }
 
@@ -324,9 +343,12 @@ void forget(State& state, const Config& config, const std::string& ticket, Time 
 }
 
 void recount(State& state, const Config& config, Time now) {
-  state.ready = state.joiners = state.unleft = state.staying = state.leaving = 0;
-  for (const auto& [ticket, member] : state.members)
+  state.ready = state.joiners = state.unleft = state.early = state.holding = 0;
+  state.staying = state.leaving = 0;
+  for (const auto& [ticket, member] : state.members) {
     count(state, ticket, member, 1);
+    note_stop(state, ticket, member);
+  }
   state.succeeded = state.missing = state.lost = 0;
   if (is_alive(state.round.phase)) {
     (state.grace_until ? state.missing : state.lost) = state.vacant;
@@ -353,6 +375,7 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
     state.next_progress = now + state.progress_interval;
     state.progress_due = false;
   }
+  if (state.unsure_until && now >= *state.unsure_until) state.unsure_until.reset();
   if (decision.writes.empty()) return;
 
   state.reclaimed.clear();

@@ -73,10 +73,12 @@ struct State {
   RoundDocument round;         // as it is in the store
   bool round_written = false;  // false: the store has none, write it with the next decision
   int floor = 0;               // a member knows of this round: new ones have higher numbers
+  int restarts_floor = 0;      // a member knows of so many
 
   std::map<std::string, Member, std::less<>> members;  // by ticket
   std::map<std::string, RankSlot, std::less<>> slots;  // by ticket
   int vacant = 0;                                // places of the round whose holders are not known
+  std::set<int> occupied;                        // group ranks of `slots`, while some are vacant
   std::map<std::string, Assignment> reclaimed;   // places the store forgot, to be written again
   std::map<int, std::string> rank_holders;       // asked-for rank -> eligible member
   std::set<std::string, std::less<>> held;       // tickets that are Held
@@ -94,21 +96,27 @@ struct State {
   std::uint64_t arrivals = 0;
 
   // Eligible members, by what they can do now.
-  int ready = 0;    // hold no workers: can start
+  int ready = 0;    // hold no workers and were not told to stop: can start
   int joiners = 0;  // of these, without a place in the current round
   int unleft = 0;   // places whose agent is there and has not left the round
   // Members: those that may take part in a further round, and those that were told to go.
   int staying = 0, leaving = 0;
+  int early = 0;    // places whose agent has left the running round without a result
+  int holding = 0;  // that still hold workers
   int succeeded = 0, lost = 0, missing = 0;  // places
 
   std::optional<Time> last_join;      // nullopt: long ago, or before the round began
   std::optional<Time> enough_since;   // ready >= min
   std::optional<Time> joiners_since;  // joiners > 0
+  std::optional<Time> holding_since;  // holding > 0 while gathering
   std::optional<Time> waiting_since;  // no round runs
   std::optional<Time> stopping_since;
   std::optional<Time> preparing_since;
-  std::optional<Time> leave_until;    // no round begins before
-  std::optional<Time> grace_until;    // missing places are waited for until then
+  std::optional<Time> leave_until;  // no round begins before
+  std::optional<Time> grace_until;  // missing places are waited for until then
+  // A round ran of which nobody here can say who is in it: until then nodes that are out of touch
+  // may have workers of it.
+  std::optional<Time> unsure_until;
   std::optional<Time> next_progress;  // gathering: publish what has changed not before this
   Milliseconds progress_interval{0};
   bool progress_due = false;
@@ -137,6 +145,10 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
              Time now, const std::string& problem = {});
 void forget(State& state, const Config& config, const std::string& ticket, Time now);
 
+// The member runs workers of a round of which neither the store nor this leader knew: the store was
+// set back or emptied, and whoever led that round is gone. restore() takes the round up.
+[[nodiscard]] bool claims_unknown_round(const RoundDocument& known, const MemberDocument& document);
+
 [[nodiscard]] Decision decide(const State& state, const Config& config, Time now);
 // Takes over a decision that has been written, or at once one without writes.
 void adopt(State& state, const Config& config, const Decision& decision, Time now);
@@ -146,7 +158,9 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
 // What a new leader finds: the state from all keys of the job. `previous` is what this agent knew
 // when it led before, or null; `seen` the latest round that it has ever seen, which the store may
 // have forgotten. Places without an agent are lost, or missing until `grace_until`
-// if that is given. `problems` gets a line for each document that could not be read.
+// if that is given. If the store is behind what is known, there is always such a grace: until the
+// members have written again, what they hold is not known either. `problems` gets a line for each
+// document that could not be read.
 [[nodiscard]] State restore(const Config& config, std::int64_t epoch,
                             const std::vector<Change>& entries, const State* previous,
                             const RoundDocument& seen, std::optional<Time> grace_until, Time now,

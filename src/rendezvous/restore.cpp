@@ -72,25 +72,40 @@ RoundDocument round_of_members(const Found& found, const RoundDocument& seen) {
   if (found.round) round.restart_count = std::max(round.restart_count, found.round->restart_count);
   for (const auto& member : found.members) {
     const auto& d = member.document;
-    const bool holds = d.claim && d.claim->round > d.left;
-    if (holds && d.claim->round > round.number) {
+    round.restart_count = std::max(round.restart_count, d.restarts);
+    if (claims_unknown_round(round, d)) {
       round.number = round.ran = d.claim->round;
       round.phase = Phase::Running;
       round.nodes = d.claim->group_world_size;
       round.world_size = d.claim->world_size;
       round.restart_count = std::max(round.restart_count, d.claim->restart_count);
-    } else if (d.left > round.number) {
-      round.number = round.ran = d.left;
+    } else if (std::max(d.left, d.seen) > round.number) {
+      round.number = round.ran = std::max(d.left, d.seen);
       round.phase = Phase::Gathering;
     }
   }
   return round;
 }
 
+// How far a round has come, in the order of its life: it never goes back.
+std::tuple<int, int> progress(const RoundDocument& round) {
+  const int step = round.phase == Phase::Gathering   ? 3
+                   : round.phase == Phase::Preparing ? 0
+                   : round.phase == Phase::Running   ? 1
+                   : round.phase == Phase::Stopping  ? 2
+                                                     : 4;
+  return {round.number, step};
+}
+
 void find_round(State& state, const Found& found, const RoundDocument& seen) {
   const RoundDocument known = round_of_members(found, seen);
-  if (found.round && found.round->version == kProtocolVersion &&
-      found.round->number >= known.number) {
+  const bool in_time = found.round && found.round->version == kProtocolVersion &&
+                       found.round->number >= known.number;
+  // What the store says of this very round may be older than what is known.
+  const bool behind = in_time && found.round->number == known.number &&
+                      ((is_alive(known.phase) && found.round->ran < known.ran) ||
+                       (seen.phase != Phase::Closed && progress(seen) > progress(*found.round)));
+  if (in_time && !behind) {
     state.round = *found.round;
     state.round_written = true;
     // What was being prepared never ran: it is decided again, under a new number.
@@ -115,6 +130,8 @@ void find_places(State& state, const Found& found) {
   }
   if (is_alive(state.round.phase))
     state.vacant = std::max(0, state.round.nodes - static_cast<int>(state.slots.size()));
+  for (const auto& [ticket, slot] : state.slots)
+    state.occupied.insert(slot.group_rank);
 }
 
 // In the order in which they came, as far as known; those of the round keep their asked-for ranks.
@@ -164,8 +181,14 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
   state.epoch = epoch;
   state.agreement = found.job ? std::move(found.job->agreement) : full_agreement(config);
   state.job_written = found.job.has_value();
+  const bool led_longer = previous != nullptr && progress(previous->round) > progress(seen);
+  find_round(state, found, led_longer ? previous->round : seen);
+  const bool set_back = !state.round_written && state.round.number > 0;
+  if (set_back) grace_until = std::max(grace_until.value_or(now), now + config.keep_alive);
   state.grace_until = grace_until;
-  find_round(state, found, seen);
+  if (set_back && state.round.phase == Phase::Gathering &&
+      state.round.number > std::max(seen.number, previous != nullptr ? previous->round.number : 0))
+    state.unsure_until = grace_until;
   find_places(state, found);
   find_members(state, config, found, previous, now);
 

@@ -57,7 +57,8 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
         fail("node " + std::to_string(writer) + " wrote the round without leading");
       const auto document = decode_round(*write.value);
       if (!document) return fail(document.error().what());
-      if (forgetful_ && document->phase == Phase::Running && last_phase_ == Phase::Preparing) {
+      if ((forgetful_ || set_back_) && document->phase == Phase::Running &&
+          last_phase_ == Phase::Preparing) {
         // Nobody is left who knew better: the numbers may begin again.
         rounds_.erase(rounds_.lower_bound(document->number), rounds_.end());
         started_ = std::min(started_, document->number);
@@ -75,12 +76,16 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
       last_phase_ = document->phase;
     }
     Node& node = *nodes_[static_cast<std::size_t>(writer)];
-    if (write.key == keys_.member(node.config.ticket) && !node.registered)
-      node.registered = scheduler_.now();
+    if (write.key == keys_.member(node.config.ticket)) {
+      if (!node.registered) node.registered = scheduler_.now();
+      const auto document = write.value ? decode_member(*write.value) : Result<MemberDocument>();
+      if (document && document->stop) asked_to_end_.insert(writer);
+    }
     if (write.key == keys_.outcome) {
       auto outcome = write.value ? decode_outcome(*write.value) : Result<Outcome>();
       if (!outcome) return fail("the outcome was damaged or deleted");
-      if (outcome_ && !(*outcome_ == *outcome) && !forgetful_) fail("the outcome was changed");
+      if (outcome_ && !(*outcome_ == *outcome) && !forgetful_ && !set_back_)
+        fail("the outcome was changed");
       outcome_ = std::move(*outcome);
       check_outcome(nodes_[static_cast<std::size_t>(writer)]->config.ticket);
     }
@@ -150,6 +155,12 @@ void Checker::check_round(const RoundDocument& document) {
       if (spent == 0 && due) fail(name + ": a failure that cost no restart");
       check_order(before, round, document.number);
     }
+  }
+  for (const auto& [ticket, seat] : round.seats) {
+    const Node& node = *nodes_[static_cast<std::size_t>(seat.node)];
+    if (node.restart_count > document.restart_count)
+      fail(name + ": the restart counter goes back to " + std::to_string(document.restart_count) +
+           ", node " + std::to_string(node.number) + " had " + std::to_string(node.restart_count));
   }
   if (document.restart_count > plan_.max_restarts) fail(name + ": more restarts than allowed");
   rounds_.emplace(document.number, std::move(round));
@@ -278,6 +289,17 @@ void Checker::on_success_reported(int number, int round) {
 
 void Checker::on_start(const Node& node, const Assignment& a) {
   const std::string who = "node " + std::to_string(node.number);
+  for (const auto& other : nodes_) {
+    if (!other->workers || other->workers->round == a.round || other->slow_stop || other->paused ||
+        other->link_lost || !network_.connected(other->number) || network_.cut(other->number))
+      continue;
+    // Whatever the store has forgotten, those that are in touch can say what they run.
+    if (forgetful_ &&
+        scheduler_.now() > other->link_up + kSlack + Milliseconds(plan_.max_delay_ms * 4))
+      fail("workers of round " + std::to_string(other->workers->round) + " on node " +
+           std::to_string(other->number) + ", which is in touch, while round " +
+           std::to_string(a.round) + " starts on " + who);
+  }
   if (node.workers) fail(who + " starts workers beside those it has");
   const auto at = rounds_.find(a.round);
   if (at == rounds_.end()) return fail(who + " starts a round that was not published");
@@ -315,6 +337,7 @@ void Checker::on_finish(const Node& node, const Outcome& outcome) {
       if (!node.told_to_stop && !node.told_to_go && (!outcome_ || !(*outcome_ == outcome)))
         fail(who + " was stopped by nobody");
       if (outcome.exit_code != 143) fail(who + " gives another code than the signal's");
+      if (!outcome_) check_told(node);
       break;
     case End::Timeout:
       if (outcome_ && !(*outcome_ == outcome) && node.came_through && !node.was_in_trouble &&
@@ -338,9 +361,22 @@ void Checker::on_finish(const Node& node, const Outcome& outcome) {
   }
 }
 
+// A stop that is in the store ends the job, whoever leads: as long as there is somebody who could.
+void Checker::check_told(const Node& node) {
+  if (!asked_to_end_.contains(node.number) || node.was_in_trouble || store_failed_) return;
+  // Without a place in the last round it just leaves.
+  if (!rounds_.empty() && !rounds_.rbegin()->second.seats.contains(node.config.ticket)) return;
+  for (const auto& other : nodes_) {
+    if (other.get() != &node && other->running && other->came_through && !other->was_in_trouble &&
+        network_.connected(other->number))
+      return fail("node " + std::to_string(node.number) + " was told to stop, and nobody knows");
+  }
+}
+
 void Checker::on_store_restart(Memory memory) {
   store_failed_ = true;
   if (memory == Memory::Nothing) forgetful_ = true;
+  if (memory == Memory::Older) set_back_ = true;
 }
 
 void Checker::on_end(bool all_finished) {

@@ -25,6 +25,7 @@ struct Node {
   bool told_to_stop = false;
   std::optional<Time> told_to_go;
   std::optional<Time> registered;  // its member key was first written
+  int restart_count = 0;           // the highest that its workers were started with
   bool came_through = false;       // has ever reached the store
   bool was_in_trouble = false;     // was ever paused, cut off or reset
   std::optional<rendezvous::Outcome> outcome;
@@ -82,6 +83,7 @@ class Checker {
   void check_stop(const rendezvous::RoundDocument& document);
   void check_outcome(const std::string& writer);
   void check_leaves(const Round& before, const Round& after, int number);
+  void check_told(const Node& node);
   [[nodiscard]] bool lost_a_node(const Round& round) const;
   // Long enough ago that all could know.
   [[nodiscard]] bool long_before(std::optional<Time> time, Time other) const;
@@ -96,10 +98,12 @@ class Checker {
   std::map<int, Round> rounds_;  // that were published
   int started_ = 0;              // the highest round in which any worker was started
   bool forgetful_ = false;       // the store has lost what it knew
+  bool set_back_ = false;        // the same, but only the last moments
   bool store_failed_ = false;
   std::optional<rendezvous::Outcome> outcome_;
   std::optional<Time> cancelled_;  // at that time there were so many nodes:
   std::size_t cancelled_nodes_ = 0;
+  std::set<int> asked_to_end_;     // nodes whose request to end the job is in the store
   Time planned_{};                 // the last plan was written
   std::optional<Time> ran_until_;  // the last round
   rendezvous::Phase last_phase_ = rendezvous::Phase::Gathering;

@@ -374,9 +374,20 @@ void Network::stop_store(Memory memory) {
       });
     }
     if (memory == Memory::Sessions) continue;
+    if (memory == Memory::Older && saved_sessions_.contains(p.session)) continue;
     if (alive_.erase(p.session) && on_expired) on_expired(client);
   }
-  if (memory != Memory::Sessions) store_.restart(memory == Memory::Nothing);
+  if (memory == Memory::Older) {
+    alive_ = saved_sessions_;
+    store_.restart(saved_);
+  } else if (memory != Memory::Sessions) {
+    store_.restart(memory == Memory::Nothing);
+  }
+}
+
+void Network::save_store() {
+  saved_ = store_.save();
+  saved_sessions_ = alive_;
 }
 
 void Network::start_store() {
@@ -386,6 +397,14 @@ void Network::start_store() {
     scheduler_.after(timings_.ttl, [this, client, session = peers_[i]->session] {
       if (store_up_ && !peer(client).open && peer(client).session == session)
         expire(client, session);
+    });
+  }
+  // Those that have come back from the dead and have no owner any more.
+  for (const SessionId session : alive_) {
+    const auto owner = owners_.find(session);
+    if (owner != owners_.end() && peer(owner->second).session == session) continue;
+    scheduler_.after(timings_.ttl, [this, session] {
+      if (store_up_ && alive_.erase(session) > 0) store_.expire(session);
     });
   }
 }

@@ -32,7 +32,9 @@ struct Timings {
   bool loose_sessions = false;
 };
 
-enum class Memory { Sessions, Keys, Nothing };  // what a restarted store still has
+// What a restarted store still has. Older: keys and sessions of an earlier moment, as in a snapshot
+// file that was written some time before the store died.
+enum class Memory { Sessions, Keys, Nothing, Older };
 
 class Network {
  public:
@@ -54,12 +56,14 @@ class Network {
   void reset(int client, Milliseconds outage);  // and cannot come back for that long
   void stop_store(Memory memory);
   void start_store();
+  void save_store();  // what Memory::Older brings back
 
   // ---- for the checks ----
   [[nodiscard]] const test::FakeStore& store() const { return store_; }
   [[nodiscard]] SessionId session(int client) const { return peer(client).session; }
   [[nodiscard]] bool alive(SessionId session) const { return alive_.contains(session); }
   [[nodiscard]] bool connected(int client) const { return peer(client).connected; }
+  [[nodiscard]] bool cut(int client) const { return peer(client).cut; }
   [[nodiscard]] bool store_up() const { return store_up_; }
   // Called after each transaction that was applied.
   std::function<void(int client, const rendezvous::Transaction&)> on_applied;
@@ -119,6 +123,8 @@ class Network {
   std::vector<std::unique_ptr<Peer>> peers_;
   std::map<SessionId, int> owners_;
   std::set<SessionId> alive_;
+  test::FakeStore::Saved saved_;
+  std::set<SessionId> saved_sessions_;
 };
 
 }  // namespace drun::simulation

@@ -63,15 +63,34 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
     plan.steps.push_back({leaves.in(0, 2 * plan.work_ms), Fault::Go, leaves.in(0, 1000), 0, 0});
   if (leaves.chance(8))
     plan.steps.push_back({leaves.in(0, 2 * plan.work_ms), Fault::GoAll, 0, 0, 0});
+  if (apart.chance(60)) plan.snapshot_age_ms = apart.in(1, apart.chance(70) ? 1'000 : 5'000);
+  if (apart.chance(5)) {  // somebody, perhaps the leader, dies in silence, and one is told to stop
+    Step step;
+    step.fault = Fault::PowerOff;
+    step.at_ms = apart.in(0, plan.work_ms);
+    step.node = apart.in(0, 1000);
+    plan.steps.push_back(step);
+    step.fault = Fault::Stop;
+    step.at_ms += apart.in(0, 3'000);
+    step.node = apart.in(0, 1000);
+    plan.steps.push_back(step);
+  }
+  if (plan.hosted && apart.chance(10)) {
+    Step step;
+    step.fault = Fault::HostRestarts;
+    step.at_ms = apart.in(0, 2 * plan.work_ms);
+    step.duration_ms = apart.in(20, 4'000);
+    plan.steps.push_back(step);
+  }
   std::sort(plan.steps.begin(), plan.steps.end(),
             [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
 }
 
 const char* name(Fault fault) {
-  static constexpr const char* kNames[] = {"join",          "crash",     "power off",    "pause",
-                                           "partition",     "reset",     "worker fails", "stop",
-                                           "store restart", "host dies", "go",           "go all"};
+  static constexpr const char* kNames[] = {
+      "join", "crash",         "power off", "pause", "partition", "reset",        "worker fails",
+      "stop", "store restart", "host dies", "go",    "go all",    "host restarts"};
   return kNames[static_cast<int>(fault)];
 }
 
@@ -87,7 +106,8 @@ std::string describe(const Plan& plan) {
       " ms, join timeout " + std::to_string(plan.join_timeout_ms) + " ms, delay " +
       std::to_string(plan.max_delay_ms) + " ms" + (plan.reorder ? ", reordered" : "") +
       (plan.loose_sessions ? ", loose sessions" : "") + ", slow stop " +
-      std::to_string(plan.slow_stop) + "%, cascade " + std::to_string(plan.cascade) + "%\n";
+      std::to_string(plan.slow_stop) + "%, cascade " + std::to_string(plan.cascade) +
+      "%, snapshots " + std::to_string(plan.snapshot_age_ms) + " ms old\n";
   for (const auto& step : plan.steps)
     text += "  " + std::to_string(step.at_ms) + " ms: " + name(step.fault) + " node " +
             std::to_string(step.node) + " for " + std::to_string(step.duration_ms) +

@@ -22,7 +22,8 @@ enum class Fault {
   StoreRestart,  // an external store is down for a while; keeps keys, sessions, or nothing
   HostDies,      // the agent that hosts the store is killed, and the store with it
   Go,            // a node is told to go
-  GoAll          // all are told to go, within two seconds
+  GoAll,         // all are told to go, within two seconds
+  HostRestarts   // the host is killed and started again soon: its store is empty
 };
 
 struct Step {
@@ -51,6 +52,7 @@ struct Plan {
   bool reorder = false;         // watches overtake one another
   int slow_stop = 0;            // percent of the nodes whose workers need long to stop
   int cascade = 0;              // percent of the peers that fail when a worker is gone
+  int snapshot_age_ms = 0;      // a store that keeps its sessions is set back this far; 0: is not
   std::vector<Step> steps;
 };
 

@@ -56,6 +56,12 @@ bool World::over() const {
                                           [](const auto& n) { return n->running || n->workers; });
 }
 
+Memory World::memory_of(const Step& step) const {
+  if (step.fault != Fault::StoreRestart || step.detail >= 30)
+    return step.detail < 70 ? Memory::Keys : Memory::Nothing;
+  return plan_.snapshot_age_ms > 0 ? Memory::Older : Memory::Sessions;
+}
+
 Report World::run() {
   for (int i = 0; i < plan_.first_nodes; ++i) {
     const int spread = i == 0 ? 0 : plan_.start_spread_ms;
@@ -71,6 +77,9 @@ Report World::run() {
       --steps_left_;
       apply(step);
     });
+    if (memory_of(step) == Memory::Older)
+      scheduler_.after(Milliseconds(std::max(0, step.at_ms - plan_.snapshot_age_ms)),
+                       [this] { network_.save_store(); });
   }
   const Time end = scheduler_.now() + kLimit;
   Time moment = scheduler_.now();
@@ -88,7 +97,7 @@ Report World::run() {
   return std::move(report_);
 }
 
-void World::start_agent() {
+void World::start_agent(bool hosts) {
   const int number = static_cast<int>(nodes_.size());
   Config s;
   s.run_id = "job";
@@ -102,7 +111,7 @@ void World::start_agent() {
   s.host = "host" + std::to_string(random_.in(0, 20));
   s.address = "10.0.0." + std::to_string(number);
   s.worker_store_port = static_cast<std::uint16_t>(1000 + number);
-  s.is_host = plan_.hosted && number == 0;
+  s.is_host = hosts || (plan_.hosted && number == 0);
   s.ticket = "t" + std::to_string(random_.in(100, 999)) + "-" + std::to_string(number);
   if (plan_.asked_ranks) {
     // The rank of one that is gone, else the next.
@@ -240,6 +249,7 @@ void World::start_workers(int number, const Assignment& assignment) {
                    std::to_string(assignment.group_rank));
   checker_.on_start(n, assignment);
   n.workers = assignment;
+  n.restart_count = std::max(n.restart_count, assignment.restart_count);
   n.session_at_start = network_.session(a.client);
   a.work = Agent::Work::Starting;
   const auto life = ++a.life;
@@ -378,7 +388,8 @@ void World::apply(const Step& step) {
     if (network_.store_up() || !plan_.hosted) start_agent();
     return;
   }
-  const int number = step.fault == Fault::HostDies ? 0 : pick(step.node);
+  const bool of_host = step.fault == Fault::HostDies || step.fault == Fault::HostRestarts;
+  const int number = of_host ? 0 : pick(step.node);
   if (number < 0 || nodes_.empty() || !node(number).running) return;
   Node& n = node(number);
   const auto duration = Milliseconds(step.duration_ms);
@@ -392,6 +403,17 @@ void World::apply(const Step& step) {
       break;
     case Fault::HostDies:
       if (plan_.hosted) kill(number, step.detail < 50);
+      break;
+    case Fault::HostRestarts:
+      kill(number, false);
+      checker_.on_store_restart(Memory::Nothing);
+      network_.stop_store(Memory::Nothing);
+      ++steps_left_;
+      scheduler_.after(duration, [this] {
+        --steps_left_;
+        start_agent(true);
+        network_.start_store();
+      });
       break;
     case Fault::Pause:
       if (n.config.is_host || n.paused) return;
@@ -443,9 +465,7 @@ void World::apply(const Step& step) {
       break;
     case Fault::StoreRestart: {
       if (plan_.hosted || !network_.store_up()) return;
-      const auto memory = step.detail < 30   ? Memory::Sessions
-                          : step.detail < 70 ? Memory::Keys
-                                             : Memory::Nothing;
+      const auto memory = memory_of(step);
       note(number, "sees the store restart, memory " + std::to_string(static_cast<int>(memory)));
       checker_.on_store_restart(memory);
       network_.stop_store(memory);

@@ -41,7 +41,7 @@ class World {
     std::uint64_t life = 0;  // of the workers: numbers those that were started
   };
 
-  void start_agent();
+  void start_agent(bool hosts = false);
   void input(int node, std::function<void(rendezvous::Participant&)> what);
   void act(int node);
   void arm(int node);
@@ -52,6 +52,7 @@ class World {
   void end_workers(int node);
   void peers_notice(int round, int but);
   void apply(const Step& step);
+  [[nodiscard]] Memory memory_of(const Step& step) const;  // of a store that restarts
   void kill(int node, bool silently);
   void tell_to_go(int node);
   void note(int node, const std::string& text);

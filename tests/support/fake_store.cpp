@@ -122,4 +122,11 @@ void FakeStore::restart(bool everything) {
     at = everything || at->second.owner != 0 ? keys_.erase(at) : std::next(at);
 }
 
+void FakeStore::restart(Saved saved) {
+  exact_.clear();
+  prefixes_.clear();
+  keys_ = std::move(saved.keys);
+  owned_ = std::move(saved.owned);
+}
+
 }  // namespace drun::test

@@ -45,6 +45,14 @@ class FakeStore {
   // All sessions and ephemeral keys are gone, as after a restart from a snapshot file;
   // `everything`: the other keys, too. Nobody is told.
   void restart(bool everything);
+  // What a snapshot file holds: all keys, and whose session each ephemeral one goes with.
+  struct Saved {
+    std::map<std::string, Value> keys;
+    std::map<SessionId, std::set<std::string>> owned;
+  };
+  [[nodiscard]] Saved save() const { return {keys_, owned_}; }
+  // Restarts from it. Nobody is told.
+  void restart(Saved saved);
 
  private:
   using Watcher = std::pair<SessionId, rendezvous::WatchId>;

@@ -130,6 +130,101 @@ TEST(RestoreTest, WhatWasBeingPreparedIsDecidedAgain) {
   EXPECT_EQ(s.ready, 2);
 }
 
+// A store that comes back from a snapshot file is older than what the leader has seen.
+TEST(RestoreTest, ARoundNeverGoesBack) {
+  struct Case {
+    Phase seen, found;
+    int found_number;
+    Phase result;
+  };
+  for (const auto& c : {Case{Phase::Running, Phase::Preparing, 3, Phase::Running},
+                        Case{Phase::Stopping, Phase::Running, 3, Phase::Stopping},
+                        Case{Phase::Gathering, Phase::Stopping, 3, Phase::Gathering},
+                        Case{Phase::Running, Phase::Running, 2, Phase::Running},
+                        Case{Phase::Running, Phase::Stopping, 3, Phase::Stopping},
+                        Case{Phase::Stopping, Phase::Gathering, 3, Phase::Gathering}}) {
+    RoundDocument seen;
+    seen.number = seen.ran = 3;
+    seen.phase = c.seen;
+    seen.nodes = 2;
+    seen.restart_count = 1;
+    const int ran = c.found == Phase::Preparing ? c.found_number - 1 : c.found_number;
+    const State s = Found(config(2))
+                        .member("a", [](MemberDocument& d) { holding(d, 3, 0, 2); })
+                        .member("b", [](MemberDocument& d) { holding(d, 3, 1, 2); })
+                        .round(c.found_number, c.found, 2, ran, 1)
+                        .restore({}, seen);
+    EXPECT_EQ(s.round.phase, c.result);
+    EXPECT_EQ(s.round.number, 3);
+    EXPECT_EQ(s.round.restart_count, 1);
+    EXPECT_EQ(s.lost, 0);
+    const bool older = c.found_number < 3 || c.found != c.result;
+    EXPECT_EQ(s.round_written, !older);
+    EXPECT_EQ(s.grace_until.has_value(), older) << "members may not have written again yet";
+  }
+}
+
+// The store was emptied, and this leader is new: it learns of the round from members that come back
+// after it has begun to lead.
+TEST(RestoreTest, WorkersOfAnUnknownRoundAreOfThePresentOne) {
+  Config s = config(2);
+  s.min_nodes = 1;
+  s.max_restarts = 3;
+  State state = Found(s).member("me").restore();
+  EXPECT_EQ(state.round.number, 0);
+  MemberDocument survivor;
+  holding(survivor, 5, 1, 2);
+  survivor.claim->restart_count = 2;
+  EXPECT_TRUE(claims_unknown_round(state.round, survivor));
+  state = Found(s)
+              .member("me")
+              .member("b",
+                      [](MemberDocument& d) {
+                        holding(d, 5, 1, 2);
+                        d.claim->restart_count = 2;
+                      })
+              .round(1, Phase::Running, 1, 1)
+              .restore({}, {}, &state);
+  EXPECT_EQ(state.round.number, 5);
+  EXPECT_EQ(state.round.phase, Phase::Running);
+  EXPECT_EQ(state.round.restart_count, 2);
+  EXPECT_EQ(state.missing, 1);
+  EXPECT_FALSE(claims_unknown_round(state.round, survivor));
+  survivor.left = 5;
+  EXPECT_FALSE(claims_unknown_round(RoundDocument{}, survivor));
+}
+
+TEST(RestoreTest, NoRoundIsPlannedWhileANodeHoldsWorkersOfAnEarlierOne) {
+  Config s = config(2);
+  s.min_nodes = 1;
+  const auto hold = [](MemberDocument& d) { holding(d, 5, 1, 2); };
+  const State state =
+      Found(s).member("a").member("b", hold).round(5, Phase::Gathering, 0, 5, 1).restore();
+  EXPECT_EQ(state.holding, 1);
+  EXPECT_TRUE(decide(state, s, kNow + s.quiet_period * 2).writes.empty() ||
+              decide(state, s, kNow + s.quiet_period * 2).round.phase == Phase::Gathering);
+  const auto expelled = decide(state, s, kNow + s.stop_timeout).refused;
+  ASSERT_EQ(expelled.size(), 1U);
+  EXPECT_EQ(expelled.begin()->first, "b");
+}
+
+TEST(RestoreTest, TheCountOfRestartsSurvivesInTheMembers) {
+  const Config s = config(1);
+  const State state = Found(s)
+                          .member("a",
+                                  [](MemberDocument& d) {
+                                    d.left = 4;
+                                    d.restarts = 2;
+                                  })
+                          .restore();
+  // Somebody who is out of touch may still have workers of round 4.
+  EXPECT_EQ(decide(state, s, kNow).round.phase, Phase::Gathering);
+  const auto plan = decide(state, s, kNow + s.keep_alive);
+  EXPECT_EQ(plan.round.phase, Phase::Preparing);
+  EXPECT_EQ(plan.round.number, 5);
+  EXPECT_EQ(plan.round.restart_count, 2);
+}
+
 TEST(RestoreTest, AnOutcomeClosesTheJob) {
   Found found(config(1));
   found.member("a").round(1, Phase::Running, 1, 1);
@@ -285,6 +380,30 @@ TEST_F(LeaderTest, CountsItsOwnWaitOnlyWhereNodesAreWaitedFor) {
     ASSERT_NE(leader_->state(), nullptr);
     EXPECT_EQ(leader_->state()->waiting_since.has_value(), phase == Phase::Gathering);
   }
+}
+
+// The round is older than this leader and the store: it reads all again, and takes the round up.
+TEST_F(LeaderTest, WorkersOfARoundThatNobodyKnewOfRunOn) {
+  begin(config(2));
+  config_.min_nodes = 1;
+  commits();
+  snapshot(Found(config_).member("me"));
+  leader_->advance(kNow);
+  commits();  // gathering, not answered yet
+  const std::size_t watches = watches_.size();
+  Found found(config_);
+  found.member("me").member("b", [](MemberDocument& d) { holding(d, 5, 1, 2); });
+  leader_->on_changes({watches_.back().watch, {found.entries().back()}}, kNow);
+  leader_->advance(kNow);
+  EXPECT_TRUE(commits().empty());
+  ASSERT_EQ(watches_.size(), watches + 1);
+  snapshot(found);
+  leader_->advance(kNow);
+  const auto written = commits();
+  ASSERT_EQ(written.size(), 1U);
+  const auto round = decode_round(*written[0].transaction.writes.back().value).value();
+  EXPECT_EQ(round.number, 5);
+  EXPECT_EQ(round.phase, Phase::Running);
 }
 
 TEST_F(LeaderTest, ARefusedWriteMeansThatSomebodyElseLeads) {
