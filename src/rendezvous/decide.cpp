@@ -64,9 +64,9 @@ int job_exit_code(const FailureSummary& root, ExitCodePolicy policy) {
 }
 
 void close_failed(Context& c) {
-  std::vector<FailureSummary> all;
+  std::vector<const FailureSummary*> all;
   for (const auto& failure : c.state.failures)
-    all.push_back(failure.summary);
+    all.push_back(&failure.summary);
   const FailureSummary root = merge_failures(all);
   Outcome outcome;
   outcome.end = End::Failure;

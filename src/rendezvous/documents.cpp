@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rendezvous/failure_merge.hpp"
 #include "rendezvous/json_reader.hpp"
 
 namespace drun::rendezvous {
@@ -16,10 +17,19 @@ using Json = nlohmann::json;
 
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kMaxText = 8 * 1024;  // of one text of a failure
+constexpr std::size_t kMaxText = 8 * 1024;  // of one text
 constexpr std::size_t kMaxLines = 100;
-constexpr std::size_t kMaxGroups = 32;  // of ranks that failed in the same way
 constexpr std::size_t kMaxRanges = 64;
+// Every member of a large job may have failed, and a leader reads the documents of all at once: so
+// many fit 16,384 times into the 256 MiB that a store shows of its keys.
+constexpr std::size_t kMaxMember = 14 * 1024;
+
+// How much of a failure's texts is told.
+struct Room {
+  std::size_t text = kMaxText;             // bytes of each
+  std::size_t groups = kMaxFailureGroups;  // of ranks that failed in the same way
+  [[nodiscard]] Room half() const { return {text / 2, groups / 2}; }
+};
 
 constexpr std::array<const char*, 5> kPhases = {"gathering", "preparing", "running", "stopping",
                                                 "closed"};
@@ -33,18 +43,18 @@ std::string dump(const Json& json) {
 }
 
 // Keeps the end of a long text: the last lines of a traceback or a log matter most.
-std::string clip(const std::string& text) {
-  return text.size() <= kMaxText ? text : "..." + text.substr(text.size() - kMaxText);
+std::string clip(const std::string& text, std::size_t room = kMaxText) {
+  return text.size() <= room ? text : "..." + text.substr(text.size() - room);
 }
 
-std::vector<std::string> clip(const std::vector<std::string>& lines) {
+std::vector<std::string> clip(const std::vector<std::string>& lines, std::size_t room = kMaxText) {
   std::vector<std::string> out;
   const auto skipped = lines.size() - std::min(lines.size(), kMaxLines);
   std::size_t bytes = 0;
   for (auto line = lines.rbegin(); line != lines.rend() - static_cast<std::ptrdiff_t>(skipped);
        ++line) {
     bytes += line->size();
-    if (bytes > kMaxText) break;
+    if (bytes > room) break;
     out.push_back(*line);
   }
   std::reverse(out.begin(), out.end());
@@ -77,12 +87,12 @@ void read(JsonReader& in, Assignment& a) {
   in.integer("port", a.master_port, 0, 65535);
 }
 
-Json to_json(const FailedRanks& group) {
+Json to_json(const FailedRanks& group, const Room& room) {
   Json ranks = Json::array();
   for (std::size_t i = 0; i < std::min(group.ranks.size(), kMaxRanges); ++i)
     ranks.push_back({group.ranks[i].first, group.ranks[i].last});
-  Json json = {{"ranks", std::move(ranks)}, {"cause", clip(group.cause)}};
-  if (!group.last_words.empty()) json["last_words"] = clip(group.last_words);
+  Json json = {{"ranks", std::move(ranks)}, {"cause", clip(group.cause, room.text)}};
+  if (!group.last_words.empty()) json["last_words"] = clip(group.last_words, room.text);
   return json;
 }
 
@@ -93,7 +103,7 @@ void read(JsonReader& in, FailedRanks& group) {
       return in.fail("ranks holds something else than pairs");
     const auto first = pair[0].get<std::int64_t>();
     const auto last = pair[1].get<std::int64_t>();
-    if (first < 0 || last < first || last > kMaxInt) return in.fail("ranks holds a bad pair");
+    if (first < 0 || last < first || last >= kMaxRanks) return in.fail("ranks holds a bad pair");
     group.ranks.push_back({static_cast<int>(first), static_cast<int>(last)});
   });
   if (group.ranks.empty()) in.fail("ranks is missing");
@@ -101,7 +111,7 @@ void read(JsonReader& in, FailedRanks& group) {
   in.text("last_words", group.last_words, false);
 }
 
-Json to_json(const FailureSummary& f) {
+Json to_json(const FailureSummary& f, const Room& room = {}) {
   Json json = {{"rank", f.rank},
                {"local_rank", f.local_rank},
                {"group_rank", f.group_rank},
@@ -109,22 +119,29 @@ Json to_json(const FailureSummary& f) {
                {"pid", f.pid},
                {"exit_code", f.exit_code},
                {"signal", f.signal},
-               {"cause", clip(f.cause)},
+               {"cause", clip(f.cause, room.text)},
                {"time_ms", f.time_ms},
                {"uptime_ms", f.uptime_ms},
                {"restartable", f.restartable},
                {"highest_code", f.highest_code}};
-  if (!f.traceback.empty()) json["traceback"] = clip(f.traceback);
-  if (!f.core_file.empty()) json["core_file"] = clip(f.core_file);
-  if (!f.tail.empty()) json["tail"] = clip(f.tail);
-  if (!f.log_file.empty()) json["log_file"] = clip(f.log_file);
-  if (!f.last_words.empty()) json["last_words"] = clip(f.last_words);
+  if (!f.traceback.empty()) json["traceback"] = clip(f.traceback, room.text);
+  if (!f.core_file.empty()) json["core_file"] = clip(f.core_file, room.text);
+  if (!f.tail.empty()) json["tail"] = clip(f.tail, room.text);
+  if (!f.log_file.empty()) json["log_file"] = clip(f.log_file, room.text);
+  if (!f.last_words.empty()) json["last_words"] = clip(f.last_words, room.text);
   if (f.lowest_rank >= 0) {
     json["lowest_rank"] = f.lowest_rank;
     json["lowest_code"] = f.lowest_code;
   }
-  for (std::size_t i = 0; i < std::min(f.others.size(), kMaxGroups); ++i)
-    json["others"].push_back(to_json(f.others[i]));
+  int unlisted = f.unlisted;
+  for (std::size_t i = 0; i < f.others.size(); ++i) {
+    if (i < room.groups) {
+      json["others"].push_back(to_json(f.others[i], room));
+    } else {
+      unlisted = add_ranks(unlisted, f.others[i]);
+    }
+  }
+  if (unlisted != 0) json["unlisted"] = unlisted;
   return json;
 }
 
@@ -155,6 +172,7 @@ void read(JsonReader& in, FailureSummary& f) {
     if (!nested.error().empty()) return in.fail("others: " + nested.error());
     f.others.push_back(std::move(group));
   });
+  in.integer("unlisted", f.unlisted, 0, kMaxRanks, false);
 }
 
 void read(JsonReader& in, StopRequest& stop) {
@@ -201,10 +219,17 @@ std::string encode(const MemberDocument& d) {
   }
   if (d.succeeded != 0) json["succeeded"] = d.succeeded;
   if (d.failed != 0) json["failed"] = d.failed;
-  if (d.failure) json["failure"] = to_json(*d.failure);
   if (d.stop) json["stop"] = to_json(*d.stop);
   if (d.leave) json["leave"] = to_json(*d.leave);
-  return dump(json);
+  if (!d.failure) return dump(json);
+  std::string text;
+  Room room;
+  do {
+    json["failure"] = to_json(*d.failure, room);
+    text = dump(json);
+    room = room.half();
+  } while (text.size() > kMaxMember && room.text > 0);
+  return text;
 }
 
 Result<MemberDocument> decode_member(std::string_view text) {

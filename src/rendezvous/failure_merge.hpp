@@ -2,6 +2,7 @@
 // listed with it, grouped by cause. Pure.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,13 +11,24 @@
 
 namespace drun::rendezvous {
 
+inline constexpr std::size_t kMaxFailureGroups = 32;
+
+// More ranks than that are nobody's: sums stay below.
+inline constexpr int kMaxRanks = 1 << 30;
+
+// `counted` and the ranks of the group, at most kMaxRanks.
+[[nodiscard]] int add_ranks(int counted, const FailedRanks& group);
+
 // Adds a rank that failed by itself to the group with the same cause and last words. Groups stay in
-// the order of their lowest ranks, the ranges of a group apart and in order.
+// the order of their lowest ranks, the ranges of a group apart and in order. For the few of one
+// node: each call looks at all groups.
 void add_failed(std::vector<FailedRanks>& groups, RankRange ranks, const std::string& cause,
                 const std::string& last_words);
 
-// The first of `failures`, which are one for each node in the order of their arrival and not empty,
-// with all other ranks of the job that failed.
-[[nodiscard]] FailureSummary merge_failures(std::span<const FailureSummary> failures);
+// The first of `failures`, which are one for each node in the order of their arrival and neither
+// empty nor null, with the other ranks of the job that failed: at most kMaxFailureGroups groups,
+// the rest is counted. Sorts once, so that 100,000 ranks, each with words of its own, cost
+// milliseconds.
+[[nodiscard]] FailureSummary merge_failures(std::span<const FailureSummary* const> failures);
 
 }  // namespace drun::rendezvous

@@ -170,9 +170,7 @@ void note_slot(State& state, const std::string& ticket, RankSlot& slot, const Me
     slot.succeeded = true;
     ++state.succeeded;
   }
-  if (d.failed == state.round.number && d.failure &&
-      std::none_of(state.failures.begin(), state.failures.end(),
-                   [&](const Failure& f) { return f.ticket == ticket; }))
+  if (d.failed == state.round.number && d.failure && state.failed.insert(ticket).second)
     state.failures.push_back({ticket, *d.failure});
 }
 
@@ -387,7 +385,10 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
   if (same && !(first && state.round.phase == Phase::Gathering)) return;
 
   if (state.round.restart_count > before.restart_count) note_crash(state);
-  if (state.round.number != before.number) state.failures.clear();
+  if (state.round.number != before.number) {
+    state.failures.clear();
+    state.failed.clear();
+  }
   state.plan = decision.plan;
   state.planned.clear();
   state.plan_broken = false;

@@ -90,6 +90,7 @@ struct State {
   std::vector<std::string> refusals;                   // the last few reasons, for the time-out
   std::string other_jobs;                              // on the same store, as text
   std::vector<Failure> failures;                       // in the current round, as reported
+  std::set<std::string, std::less<>> failed;           // their tickets
   std::optional<StopRequest> stop;                     // of the first agent that was asked to stop
   std::optional<StopRequest>
       leave;  // of the first agent that was asked to go, since the last round

@@ -3,6 +3,8 @@
 // join to the moment when the last node has its assignment, the same for the end of the job,
 // messages and payload per node, and the leader's own CPU time.
 //
+// Then the same job ends with a failure on every rank, each with last words of its own.
+//
 //   rendezvous_bench [--nodes 100,1000,4000,10000]
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -29,6 +31,7 @@
 #include "drun/base/endpoint.hpp"
 #include "drun/store/server.hpp"
 #include "launcher/backend/store_backend.hpp"
+#include "rendezvous/failure_merge.hpp"
 #include "rendezvous/participant.hpp"
 #include "support/places.hpp"
 
@@ -134,7 +137,39 @@ class Node {
     cpu_ += thread_cpu() - before;
   }
 
+  // As when a communication library notices on all ranks that one is gone.
+  void fail() {
+    const double before = thread_cpu();
+    rendezvous::FailureSummary failure;
+    failure.host = config_.host;
+    failure.exit_code = 1;
+    failure.cause = "exit code 1";
+    failure.traceback = std::string(4'000, 'x');
+    for (int i = 0; i < config_.local_world_size; ++i) {
+      const int rank = assignment_.first_rank + i;
+      const std::string words =
+          "[Rank " + std::to_string(rank) + "] Watchdog caught collective operation timeout";
+      if (i == 0) {
+        failure.rank = rank;
+        failure.last_words = words;
+      } else {
+        rendezvous::add_failed(failure.others, {rank, rank}, failure.cause, words);
+      }
+    }
+    participant_->on_workers_failed(assignment_.round, std::move(failure), Clock::now());
+    participant_->on_workers_stopped(Clock::now());
+    pump();
+    note_cpu(before);
+  }
+  // The longest time between two looks at the network.
+  [[nodiscard]] double longest() const { return longest_; }
+
  private:
+  void note_cpu(double before) {
+    const double spent = thread_cpu() - before;
+    cpu_ += spent;
+    longest_ = std::max(longest_, spent);
+  }
   static std::size_t size(const std::vector<rendezvous::Change>& changes) {
     std::size_t result = 0;
     for (const auto& change : changes)
@@ -162,7 +197,7 @@ class Node {
     }
     participant_->on_key_value(event, Clock::now());
     pump();
-    cpu_ += thread_cpu() - before;
+    note_cpu(before);
   }
 
   void pump() {
@@ -209,7 +244,7 @@ class Node {
     participant_->on_workers_stopped(Clock::now());
   }
   void perform(const rendezvous::FinishAction& action) {
-    if (action.outcome.exit_code != 0) {
+    if (action.outcome.exit_code > 1) {
       std::fprintf(stderr, "the job failed: %s\n", action.outcome.text.c_str());
       std::exit(1);
     }
@@ -230,6 +265,7 @@ class Node {
   bool registered_ = false;
   bool finished_ = false;
   double cpu_ = 0;
+  double longest_ = 0;
 };
 
 template <typename Condition>
@@ -244,7 +280,7 @@ void run_until(asio::io_context& io, Condition condition) {
   }
 }
 
-void measure(int count) {
+void measure(int count, bool fails) {
   const StoreProcess store;
   asio::io_context io(1);
   Totals totals;
@@ -272,12 +308,14 @@ void measure(int count) {
 
   const auto end = Clock::now();
   for (auto& node : nodes)
-    node->succeed();
+    fails ? node->fail() : node->succeed();
   run_until(io, [&] { return totals.finished == count; });
   const double finished = seconds(Clock::now() - end);
-  std::printf("%7d %12.3f %14.1f %12.3f %16.1f %16.0f %12.3f %12.3f\n", count, assigned,
-              assigned * 1e6 / count, finished, static_cast<double>(round.messages) / count,
-              static_cast<double>(round.bytes) / count, leader, store_cpu);
+  const double leader_end = nodes.front()->cpu() - leader_before - leader;
+  std::printf("%7d %8s %12.3f %14.1f %12.3f %16.1f %16.0f %12.3f %12.3f %12.3f %12.3f\n", count,
+              fails ? "failure" : "success", assigned, assigned * 1e6 / count, finished,
+              static_cast<double>(round.messages) / count, static_cast<double>(round.bytes) / count,
+              leader, store_cpu, leader_end, nodes.front()->longest());
   std::fflush(stdout);
   for (auto& node : nodes)
     node->close();
@@ -293,8 +331,9 @@ int main(int argc, char** argv) {
   }
   const auto limit = raise_fd_limit();
   const auto descriptors = limit ? std::size_t{limit->rlim_max} : std::size_t{1024};
-  std::printf("%7s %12s %14s %12s %16s %16s %12s %12s\n", "nodes", "assigned s", "us per node",
-              "ended s", "messages/node", "bytes/node", "leader CPU s", "store CPU s");
+  std::printf("%7s %8s %12s %14s %12s %16s %16s %12s %12s %12s %12s\n", "nodes", "end",
+              "assigned s", "us per node", "ended s", "messages/node", "bytes/node", "leader CPU s",
+              "store CPU s", "its end s", "longest s");
   std::istringstream words(list);
   for (std::string word; std::getline(words, word, ',');) {
     const int count = std::atoi(word.c_str());
@@ -304,6 +343,7 @@ int main(int argc, char** argv) {
           word.c_str(), descriptors);
       continue;
     }
-    measure(count);
+    for (const bool fails : {false, true})
+      measure(count, fails);
   }
 }

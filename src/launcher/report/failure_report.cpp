@@ -172,6 +172,9 @@ std::vector<std::string> describe_others(const rendezvous::FailureSummary& root)
       line += ": " + harmless_line(group.last_words, kHeadlineLimit);
     lines.push_back(std::move(line));
   }
+  if (root.unlisted > 0)
+    lines.push_back(std::to_string(root.unlisted) +
+                    (root.unlisted == 1 ? " more rank" : " more ranks"));
   return lines;
 }
 

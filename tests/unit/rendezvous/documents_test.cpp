@@ -34,6 +34,7 @@ FailureSummary failure() {
   f.tail = {"one", "", "three \"quoted\""};
   f.log_file = "/var/log/5";
   f.others = {{{{6, 6}, {8, 11}}, "exit code 1", "bad"}};
+  f.unlisted = 3;
   f.last_words = "bad";
   f.lowest_rank = 4;
   f.lowest_code = 9;
@@ -107,6 +108,29 @@ TEST(DocumentsTest, WhatIsWrittenIsReadAgain) {
                           end == End::Failure ? failure() : std::optional<FailureSummary>()};
     EXPECT_EQ(decode_outcome(encode(outcome)).value(), outcome);
   }
+}
+
+// A leader reads the documents of all members at once, and all may have failed.
+TEST(DocumentsTest, AMembersFailureIsCutUntilItFits) {
+  MemberDocument d = member();
+  d.failed = 4;
+  d.failure = failure();
+  d.failure->traceback = std::string(100'000, 'x') + "the end";
+  d.failure->tail.assign(1'000, std::string(200, '\x1b'));
+  d.failure->tail.back() = "the last line";
+  for (int i = 0; i < 500; ++i)
+    d.failure->others.push_back(
+        {{{2 * i, 2 * i}}, std::string(9'000, 'c'), std::string(9'000, 'w')});
+  const auto text = encode(d);
+  EXPECT_LE(text.size(), 14U * 1024);
+  const auto read = decode_member(text);
+  ASSERT_TRUE(read) << read.error().what();
+  EXPECT_EQ(read->failure->rank, d.failure->rank);
+  EXPECT_EQ(read->failure->cause, d.failure->cause);
+  EXPECT_TRUE(read->failure->traceback.ends_with("the end"));
+  EXPECT_GT(read->failure->unlisted, 400);
+  // The outcome is one document: it tells more.
+  EXPECT_GT(encode(Outcome{End::Failure, 7, "", d.failure}).size(), 14U * 1024);
 }
 
 TEST(DocumentsTest, TextsThatAreNoUtf8AreMadeSoAndLongOnesAreCut) {

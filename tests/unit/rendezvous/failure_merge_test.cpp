@@ -16,6 +16,13 @@ FailureSummary failed(int rank, int code) {
   return failure;
 }
 
+FailureSummary merge(const std::vector<FailureSummary>& all) {
+  std::vector<const FailureSummary*> pointers;
+  for (const auto& each : all)
+    pointers.push_back(&each);
+  return merge_failures(pointers);
+}
+
 TEST(AddFailedTest, JoinsRanksOfTheSameCauseAndWords) {
   std::vector<FailedRanks> groups;
   add_failed(groups, {7, 7}, "exit code 1", "no");
@@ -38,7 +45,7 @@ TEST(TellTogetherTest, TheFirstFailureIsTheRootAndTheOthersAreListed) {
   first.highest_code = 9;
   first.lowest_rank = 1;
   first.lowest_code = 9;
-  const auto whole = merge_failures(std::vector{root, first, failed(6, 7)});
+  const auto whole = merge({root, first, failed(6, 7)});
   EXPECT_EQ(whole.rank, 4);
   EXPECT_EQ(whole.exit_code, 7);
   EXPECT_EQ(whole.highest_code, 9);
@@ -50,10 +57,29 @@ TEST(TellTogetherTest, TheFirstFailureIsTheRootAndTheOthersAreListed) {
 }
 
 TEST(TellTogetherTest, ALaterNodeDoesNotHideTheLowestRank) {
-  const auto whole = merge_failures(std::vector{failed(0, 3), failed(8, 5)});
+  const auto whole = merge({failed(0, 3), failed(8, 5)});
   EXPECT_EQ(whole.lowest_rank, 0);
   EXPECT_EQ(whole.lowest_code, 3);
   EXPECT_EQ(whole.highest_code, 5);
+}
+
+// Communication libraries name the rank in their messages, so when one rank fails, all others say
+// something of their own.
+TEST(TellTogetherTest, OfManyWordsTheLowestRanksAreListedAndTheRestIsCounted) {
+  constexpr int kNodes = 20'000;
+  std::vector<FailureSummary> all;
+  for (int i = kNodes - 1; i >= 0; --i) {
+    auto& node = all.emplace_back(failed(2 * i, 1));
+    node.last_words = "rank " + std::to_string(2 * i) + " waited";
+    add_failed(node.others, {2 * i + 1, 2 * i + 1}, "exit code 1",
+               "rank " + std::to_string(2 * i + 1) + " waited");
+  }
+  const auto whole = merge(all);
+  EXPECT_EQ(whole.rank, 2 * (kNodes - 1));
+  ASSERT_EQ(whole.others.size(), kMaxFailureGroups);
+  EXPECT_EQ(whole.others.front().last_words, "rank 0 waited");
+  EXPECT_EQ(whole.others.back().ranks.front().first, static_cast<int>(kMaxFailureGroups) - 1);
+  EXPECT_EQ(whole.unlisted, 2 * kNodes - 1 - static_cast<int>(kMaxFailureGroups));
 }
 
 }  // namespace
