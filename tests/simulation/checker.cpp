@@ -71,7 +71,8 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
         planned_ = scheduler_.now();
       if (last_phase_ == Phase::Running && document->phase != Phase::Running)
         ran_until_ = scheduler_.now();
-      if (document->phase == Phase::Gathering && !rounds_.empty() && !rounds_.rbegin()->second.over)
+      // The next round may be planned in the same step.
+      if (!is_alive(document->phase) && !rounds_.empty() && !rounds_.rbegin()->second.over)
         rounds_.rbegin()->second.over = scheduler_.now();
       last_phase_ = document->phase;
     }
@@ -210,7 +211,8 @@ void Checker::check_leaves(const Round& before, const Round& after, int number) 
   // The first that is told may be told late.
   std::optional<Time> first;
   for (const auto& node : nodes_) {
-    if (node->told_to_go && (!first || *node->told_to_go < *first)) first = node->told_to_go;
+    if (node->told_to_go >= cancelled_ && (!first || node->told_to_go < first))
+      first = node->told_to_go;
   }
   if (!trouble && long_before(first, after.planned) && after.planned > *cancelled_ &&
       before.seats.size() > 0)
