@@ -195,20 +195,6 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
 
 }  // namespace
 
-std::size_t keys_of(const KeyTable& table, const Request& request) {
-  switch (request.op) {
-    case Op::ListKeys:
-      return table.size();
-    case Op::Check:
-    case Op::Wait:
-    case Op::MultiGet:
-    case Op::MultiSet:
-      return request.keys.size();
-    default:
-      return 0;
-  }
-}
-
 bool takes_much(const KeyTable& table, const Request& request) {
   std::size_t work = keys_of(table, request) * Turn::kBytesOfAKey;
   const auto add_value = [&](std::string_view key) {

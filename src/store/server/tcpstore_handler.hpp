@@ -22,7 +22,12 @@ namespace drun::store::tcpstore {
 
 // How many keys it looks at, if that may be many. `request` has keys of another one if it has none
 // of its own.
-[[nodiscard]] std::size_t keys_of(const KeyTable& table, const Request& request);
+[[nodiscard]] inline std::size_t keys_of(const KeyTable& table, const Request& request) {
+  if (request.op == Op::ListKeys) return table.size();
+  const bool has_keys = request.op == Op::Check || request.op == Op::Wait ||
+                        request.op == Op::MultiGet || request.op == Op::MultiSet;
+  return has_keys ? request.keys.size() : 0;
+}
 // Whether serving it takes much of a turn.
 [[nodiscard]] bool takes_much(const KeyTable& table, const Request& request);
 
