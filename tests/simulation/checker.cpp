@@ -11,6 +11,8 @@ namespace {
 
 // Between the limit at which an agent gives up and the end of its workers, with some delay.
 constexpr Milliseconds kSlack{1'500};
+// An agent that was told to stop waits so long for the leader.
+constexpr Milliseconds kStopWait{5'000};
 
 }  // namespace
 
@@ -354,7 +356,8 @@ void Checker::on_finish(const Node& node, const Outcome& outcome) {
       if (!node.was_in_trouble && !store_failed_) fail(who + " lost the store: " + outcome.text);
       break;
   }
-  // The host leaves last.
+  // The host leaves last, unless it was told to stop and nobody has ended the job in time.
+  if (node.told_to_stop && scheduler_.now() >= node.stop_told + kStopWait) return;
   if (!node.config.is_host || !outcome_ || !(*outcome_ == outcome)) return;
   for (const auto& other : nodes_) {
     if (other.get() == &node || !other->running || other->was_in_trouble || store_failed_) continue;

@@ -23,6 +23,7 @@ struct Node {
   bool paused = false;
   bool slow_stop = false;
   bool told_to_stop = false;
+  Time stop_told{};  // when
   std::optional<Time> told_to_go;
   std::optional<Time> registered;  // its member key was first written
   int restart_count = 0;           // the highest that its workers were started with

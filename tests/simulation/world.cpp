@@ -377,6 +377,7 @@ void World::tell_to_go(int number) {
   note(number, "is told to go");
   n.told_to_go = scheduler_.now();
   n.told_to_stop |= n.config.is_host;
+  if (n.config.is_host) n.stop_told = scheduler_.now();
   input(number, [this](Participant& p) {
     p.on_leave_requested("told to go by SIGTERM", 143, scheduler_.now());
   });
@@ -459,6 +460,7 @@ void World::apply(const Step& step) {
     case Fault::Stop:
       note(number, "is told to stop");
       n.told_to_stop = true;
+      n.stop_told = scheduler_.now();
       input(number, [this](Participant& p) {
         p.on_stop_requested("told to stop by SIGTERM", 143, scheduler_.now());
       });
