@@ -23,7 +23,10 @@ bool SharedLogDedup::first_to_say(std::string_view text) {
   const std::uint64_t hash = std::hash<std::string_view>()(text) | 1U;
   Entry* entry = find(hash);
   if (entry == nullptr) return true;
-  const std::uint32_t times = ++own_[hash];
+  const std::uint32_t times = [&] {
+    const std::lock_guard lock(mutex_);
+    return ++own_[hash];
+  }();
   std::uint32_t said = entry->count.load();
   while (said < times)
     if (entry->count.compare_exchange_weak(said, times)) return true;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string_view>
 #include <unordered_map>
 
@@ -19,7 +20,7 @@ class SharedLogDedup {
   SharedLogDedup() : table_(kEntries) {}
 
   // Whether to say it: false if another process has said the same as often as this one by now.
-  // One thread of each process.
+  // Any thread.
   [[nodiscard]] bool first_to_say(std::string_view text);
 
  private:
@@ -32,6 +33,7 @@ class SharedLogDedup {
   Entry* find(std::uint64_t text);
 
   SharedArray<Entry> table_;
+  std::mutex mutex_;  // guards own_
   std::unordered_map<std::uint64_t, std::uint32_t> own_;
 };
 

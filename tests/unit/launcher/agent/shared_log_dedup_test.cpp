@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -37,6 +38,18 @@ TEST(SharedLogDedupTest, ATableThatIsFullHidesNothing) {
   SharedLogDedup said;
   for (int i = 0; i < 20'000; ++i)
     EXPECT_TRUE(said.first_to_say(std::to_string(i)));
+}
+
+// The agent's thread speaks, and so does that of its store.
+TEST(SharedLogDedupTest, TwoThreadsOfAProcessMaySpeakAtOnce) {
+  SharedLogDedup said;
+  const auto speak = [&said](const std::string& who) {
+    for (int i = 0; i < 1000; ++i)
+      EXPECT_TRUE(said.first_to_say(who + std::to_string(i)));
+  };
+  std::thread other(speak, "store ");
+  speak("agent ");
+  other.join();
 }
 
 }  // namespace
