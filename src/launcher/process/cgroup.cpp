@@ -87,14 +87,10 @@ std::optional<std::string> find_delegated(const CgroupPaths& place) {
   return place.unified;
 }
 
-WorkerCgroup::WorkerCgroup(const std::string& parent, pid_t guardian)
-    : path_(parent + "/drun-" + std::to_string(guardian)) {}
-
 bool WorkerCgroup::next_round() {
   if (directory_) {
     remove_tree(round_path_);
   } else {
-    remove_tree(path_);  // left by another guardian that once had this process id
     if (::mkdir(path_.c_str(), 0755) != 0) return false;
   }
   round_path_ = path_ + "/" + std::to_string(round_++);

@@ -40,8 +40,8 @@ struct CgroupPaths {
 // one that ends last removes them.
 class WorkerCgroup {
  public:
-  // The name is made of the guardian's process id. Nothing exists yet.
-  WorkerCgroup(const std::string& parent, pid_t guardian);
+  // `name` is nobody else's: whatever is in such a group gets killed. Nothing exists yet.
+  WorkerCgroup(const std::string& parent, const std::string& name) : path_(parent + "/" + name) {}
 
   // Makes the group and that of the first round, or removes a round's group, in which nothing
   // lives, and makes that of the next. False if a directory cannot be made.

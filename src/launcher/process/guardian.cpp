@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/atomic_file.hpp"
 #include "launcher/process/channel.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/detach.hpp"
@@ -32,6 +33,8 @@ using std::chrono::milliseconds;
 
 // Of so many workers that wait to be sent, one looks whether the guardian can take more.
 constexpr std::size_t kSpawnsPerLook = 8;
+
+constexpr std::size_t kGroupRandom = 12;
 
 [[noreturn]] void throw_errno(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -326,8 +329,8 @@ void Guardian::Impl::end_watchdog() {
 // Does the watchdog's work after the guardian's end, if the watchdog cannot do it any more.
 void Guardian::Impl::kill_job() {
   if (watchdog_did_its_work) return;
-  read_commands();  // the guardian's process id names the group
-  const auto group = worker_cgroup(options, find_cgroups(), guardian_process);
+  read_commands();
+  const auto group = worker_cgroup(options, find_cgroups());
   if (group) group->kill();
   if (only_children)
     kill_descendants(kKillLimit, [this](const Reaped& reaped) {
@@ -358,7 +361,9 @@ Guardian::Guardian(Guardian&&) noexcept = default;
 Guardian& Guardian::operator=(Guardian&&) noexcept = default;
 Guardian::~Guardian() = default;
 
-Guardian Guardian::start(const GuardianOptions& options) {
+Guardian Guardian::start(const GuardianOptions& wanted) {
+  GuardianOptions options = wanted;
+  if (options.cgroup_name.empty()) options.cgroup_name = "drun-" + random_name(kGroupRandom);
   const bool only_children = adopt_orphans();
   SocketPair commands(SOCK_STREAM);
   SocketPair watchdog(SOCK_SEQPACKET);

@@ -90,6 +90,9 @@ struct GuardianOptions {
   // instead.
   bool use_cgroup = true;
   std::string cgroup_parent;
+  // Of their group; empty: one that nobody else uses. All of drun's processes know it, also those
+  // that other sandboxes number alike.
+  std::string cgroup_name;
 };
 
 // The agent's handle. One thread. Throws std::system_error if the environment is broken (no memory

@@ -67,7 +67,7 @@ GuardianLoop::GuardianLoop(FileDescriptor agent, const GuardianOptions& options)
 void GuardianLoop::set_up_cgroups() {
   const auto place = find_cgroups();
   out_of_memory_ = OutOfMemoryCount(place);
-  group_ = worker_cgroup(options_, place, ::getpid());
+  group_ = worker_cgroup(options_, place);
   enter_next_group();
 }
 
@@ -365,11 +365,12 @@ void GuardianLoop::emit(const GuardianEvent& event) {
   agent_.send(wire::encode(event));
 }
 
-std::optional<WorkerCgroup> worker_cgroup(const GuardianOptions& options, const CgroupPaths& place,
-                                          pid_t guardian) {
+std::optional<WorkerCgroup> worker_cgroup(const GuardianOptions& options,
+                                          const CgroupPaths& place) {
   if (!options.use_cgroup) return std::nullopt;
-  if (!options.cgroup_parent.empty()) return WorkerCgroup(options.cgroup_parent, guardian);
-  if (const auto parent = find_delegated(place)) return WorkerCgroup(*parent, guardian);
+  if (!options.cgroup_parent.empty())
+    return WorkerCgroup(options.cgroup_parent, options.cgroup_name);
+  if (const auto parent = find_delegated(place)) return WorkerCgroup(*parent, options.cgroup_name);
   return std::nullopt;
 }
 

@@ -116,7 +116,7 @@ class GuardianLoop {
 
 // The cgroup for the workers of this guardian, not made yet; nothing if none may be made.
 [[nodiscard]] std::optional<WorkerCgroup> worker_cgroup(const GuardianOptions& options,
-                                                        const CgroupPaths& place, pid_t guardian);
+                                                        const CgroupPaths& place);
 
 // Kills everything below this process, which must have no other children, and removes the group, if
 // any. With kKillLimit it takes no longer than kLongestKilling; with none it kills and does not

@@ -128,7 +128,7 @@ void watchdog_main(FileDescriptor agent, FileDescriptor commands,
     ::_exit(1);
   }
   commands.reset();
-  const auto group = worker_cgroup(options, find_cgroups(), guardian);
+  const auto group = worker_cgroup(options, find_cgroups());
   LastWill will;
   const bool lost = watch(agent.get(), guardian, result.guardian, will);
   const bool ended = lost || await_guardian(guardian, result.guardian);

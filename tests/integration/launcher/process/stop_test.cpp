@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <variant>
 #include <vector>
@@ -243,14 +244,15 @@ TEST(StopTest, ManyRoundsLeaveNothingInTheGuardian) {
 TEST(StopTest, WorkersLiveInACgroupWhereOneMayBeMade) {
   const auto parent = find_delegated(find_cgroups());
   if (!parent) GTEST_SKIP() << "no cgroup v2 directory is delegated to this user";
-  Driver driver;
-  const std::string name = "drun-" + std::to_string(driver.guardian.pid());
+  GuardianOptions options;
+  options.cgroup_name = "drun-test-" + std::to_string(::getpid());
+  Driver driver(options);
   Pipe out;
   auto request = Driver::request(1, {"cat", "/proc/self/cgroup"});
   request.standard_output = std::move(out.write);
   driver.guardian.spawn(std::move(request));
   const auto text = read_all(out.read.get());
-  EXPECT_NE(text.find("/" + name + "/0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("/" + options.cgroup_name + "/0\n"), std::string::npos) << text;
   EXPECT_TRUE(driver.await<Exited>(1));
 }
 
@@ -263,8 +265,9 @@ TEST(StopTest, CgroupThatIsGivenIsUsedAndRemoved) {
   {
     GuardianOptions options;
     options.cgroup_parent = parent;
+    options.cgroup_name = "group";
     Driver driver(options);
-    group = parent + "/drun-" + std::to_string(driver.guardian.pid());
+    group = parent + "/group";
     driver.guardian.spawn(Driver::request(1, {"sleep", "1000"}));
     const auto spawned = driver.await<Spawned>(1);
     EXPECT_EQ(read_small_file(group + "/0/cgroup.procs"), std::to_string(spawned->pid) + "\n");
@@ -275,6 +278,31 @@ TEST(StopTest, CgroupThatIsGivenIsUsedAndRemoved) {
     EXPECT_TRUE(driver.await<Stopped>());
   }
   EXPECT_NE(::access(group.c_str(), F_OK), 0);
+  EXPECT_EQ(::rmdir(parent.c_str()), 0);
+}
+
+// Two sandboxes may number their processes alike and share a delegated group.
+TEST(StopTest, GroupsOfTwoGuardiansHaveDifferentNames) {
+  const auto place = find_cgroups();
+  const std::string parent = place.unified + "/drun-test-" + std::to_string(::getpid());
+  if (place.unified.empty() || ::mkdir(parent.c_str(), 0755) != 0)
+    GTEST_SKIP() << "may not make a cgroup v2 directory";
+  const auto name_of_group = [&parent] {
+    GuardianOptions options;
+    options.cgroup_parent = parent;
+    Driver driver(options);
+    const std::string number = std::to_string(driver.guardian.pid());
+    driver.guardian.spawn(Driver::request(1, {"sleep", "1000"}));
+    if (!driver.await<Spawned>(1)) return std::string();
+    for (const auto& entry : std::filesystem::directory_iterator(parent))
+      if (entry.is_directory())
+        return entry.path().filename() == "drun-" + number ? "" : entry.path().filename().string();
+    return std::string();
+  };
+  const auto first = name_of_group();
+  const auto second = name_of_group();
+  EXPECT_NE(first, "") << "no group, or one that a process id names";
+  EXPECT_NE(first, second);
   EXPECT_EQ(::rmdir(parent.c_str()), 0);
 }
 
