@@ -3,6 +3,7 @@
 #include <csignal>
 #include <system_error>
 
+#include "base/fd_limit.hpp"
 #include "launcher/workers/failure_summary.hpp"
 #include "launcher/workers/round_launch.hpp"
 #include "launcher/workers/worker_states.hpp"
@@ -35,7 +36,8 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   state_ = State::Running;
   not_started_ = not_ended_ = static_cast<std::size_t>(spec_.nproc_per_node);
   const RoundLaunch launch(spec_, assignment_);
-  all_refused_ = launch.refuses_all();
+  no_output_.reset();
+  one_reason_ = launch.refuses_all();
   processes_.share_environment(launch.shared_environment());
   launch.announce();
   for (int local_rank = 0; local_rank < spec_.nproc_per_node; ++local_rank)
@@ -50,6 +52,7 @@ void WorkerGroup::start_worker(const RoundLaunch& launch, int local_rank, Time n
   WorkerStreams streams;
   auto refusal = launch.refusal(local_rank);
   if (!refusal) refusal = open_output(label, worker, streams);
+  one_reason_ = one_reason_ || no_output_.has_value();
   if (refusal) {
     refused_.emplace_back(label.worker, std::move(*refusal));
   } else {
@@ -65,6 +68,7 @@ void WorkerGroup::start_worker(const RoundLaunch& launch, int local_rank, Time n
 // hear of as of any.
 std::optional<LaunchError> WorkerGroup::open_output(const StreamLabel& label, Worker& worker,
                                                     WorkerStreams& streams) {
+  if (no_output_) return no_output_;
   try {
     streams = output_.open(label);
     worker.error_file = output_.error_file(label);
@@ -72,7 +76,8 @@ std::optional<LaunchError> WorkerGroup::open_output(const StreamLabel& label, Wo
     std::string attempted = failed.what();
     const std::string reason = ": " + failed.code().message();
     if (attempted.ends_with(reason)) attempted.resize(attempted.size() - reason.size());
-    return LaunchError{failed.code().value(), std::move(attempted), "", true};
+    return no_output_ = LaunchError{failed.code().value(), std::move(attempted),
+                                    fd_limit_advice(failed.code()), true};
   }
   // There is one as soon as the first worker has an error file.
   if (label.local_rank == 0 && !output_.private_folder().empty())
@@ -202,7 +207,7 @@ std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
 void WorkerGroup::report_failure(GroupNews& news, Time now, bool complete) {
   if (!failures_.take_report(now, complete)) return;
   news.failure = summarize(
-      FailedRound{spec_, assignment_, host_, workers_, failures_, failure_time_ms_, all_refused_},
+      FailedRound{spec_, assignment_, host_, workers_, failures_, failure_time_ms_, one_reason_},
       output_);
 }
 

@@ -99,7 +99,8 @@ class WorkerGroup {
   // Workers that the guardian was not asked to start, because their program is not there, or
   // nowhere their output could go. Reported at the next on_time().
   std::vector<std::pair<process::WorkerId, LaunchError>> refused_;
-  bool all_refused_ = false;  // for one reason
+  bool one_reason_ = false;               // for all of them
+  std::optional<LaunchError> no_output_;  // the streams of one worker could not be made
 };
 
 }  // namespace drun::launcher

@@ -343,13 +343,14 @@ TEST(WorkerGroupTest, AScriptThatOneWorkerLacksIsThatWorkersFailure) {
 
 TEST(WorkerGroupTest, OutputThatCannotBeOpenedIsAFailureThatNoRestartMends) {
   Rig rig;
-  rig.output.open_error = EACCES;
+  rig.output.open_error = EACCES;  // for both workers: told once
   rig.group.start(second_node(), rig.now);
   EXPECT_EQ(rig.runner.take_calls(), "");
   const GroupNews news = rig.feed({});
   ASSERT_TRUE(news.failure);
   EXPECT_EQ(news.failure->cause, "create folder /logs: Permission denied");
   EXPECT_EQ(news.failure->exit_code, 125);
+  EXPECT_TRUE(news.failure->others.empty());
   EXPECT_FALSE(news.failure->restartable);
 }
 
