@@ -82,7 +82,14 @@ struct LinkEvent {
   std::chrono::milliseconds silent{0};  // Down, no answer came: since the store was last heard
 };
 
-using KeyValueEvent = std::variant<WatchSnapshot, WatchChanges, CommitResult, LinkEvent>;
+// The store has answered what was sent at this moment, so this agent's session was alive then; it
+// lives on for longer than the keep-alive limit from there. An implementation whose sessions do not
+// age never says it; others do it after each Up and NewSession, and often enough later.
+struct Renewed {
+  std::chrono::steady_clock::time_point sent;
+};
+
+using KeyValueEvent = std::variant<WatchSnapshot, WatchChanges, CommitResult, Renewed, LinkEvent>;
 
 // One agent's connection to the store. All calls return at once; events arrive through the sink
 // that the implementation was given, never from inside a call. Requests take effect in the order of

@@ -332,12 +332,19 @@ void MemberAgent::follow(Time now) {
     preparing_ = place.round;
     outbox_.push(PrepareWorkerStoreAction{place});
   }
-  if (round->phase == Phase::Running && assignment_.document->go && document_.left < place.round) {
+  if (round->phase == Phase::Running && assignment_.document->go && document_.left < place.round &&
+      may_start(now)) {
     held_ = place.round;
     workers_ = Workers::Running;
     document_.claim = place;
     outbox_.push(StartAction{place});
   }
+}
+
+// While the session surely lives, the others wait for this node before they begin another round. A
+// word that is older may be out of date.
+bool MemberAgent::may_start(Time now) const {
+  return !renewed_ || now < *renewed_ + config_.keep_alive;
 }
 
 bool MemberAgent::time_limit_over() const {

@@ -30,12 +30,14 @@ class MemberAgent {
   void on_snapshot(const WatchSnapshot& snapshot);
   void on_changes(const WatchChanges& changes);
   void on_commit(const CommitResult& result, Time now);
+  void on_renewed(Time sent) { renewed_ = sent; }
 
   // ---- the workers ----
   void on_worker_store_ready(int round, std::uint16_t port);
   void on_workers_succeeded(int round);
   void on_workers_failed(int round, FailureSummary failure);
   void on_workers_stopped();
+  void on_lease_over() { lease_over_ = true; }
   void on_stop_requested(std::string reason, int exit_code, Time now);
   void on_leave_requested(std::string reason, int exit_code, Time now);
 
@@ -109,6 +111,7 @@ class MemberAgent {
   [[nodiscard]] Time patience_ends() const;  // if no leader decides anything until then
   void keep_or_stop(Time now);
   [[nodiscard]] bool time_limit_over() const;
+  [[nodiscard]] bool may_start(Time now) const;
   void stop_workers(const std::string& reason, bool immediately);
   [[nodiscard]] int stop_signal() const;
   void leave(Time now);
@@ -132,6 +135,8 @@ class MemberAgent {
   Time last_touch_;
   std::optional<Time> paused_at_;  // this process was suspended, from this moment ...
   Time resumed_at_;                // ... to this one
+  std::optional<Time> renewed_;    // the session was alive then; nullopt: it does not age
+  bool lease_over_ = false;        // the workers were killed because it was not renewed
   Watched<RoundDocument> round_;
   RoundDocument seen_;
   Watched<AssignmentDocument> assignment_;

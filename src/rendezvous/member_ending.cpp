@@ -94,13 +94,18 @@ bool MemberAgent::has_left(Time now) const {
 std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
   const std::string detail = detail_.empty() ? "" : ": " + detail_;
   if (failed_) return Outcome{End::StoreLost, kDrunFailed, "the store is lost: " + *failed_, {}};
+  if (lease_over_)
+    return Outcome{End::StoreLost,
+                   kDrunFailed,
+                   "out of touch with the store for longer than the lease of " +
+                       duration_text(config_.keep_alive) + ", so the workers were killed" + detail,
+                   {}};
   if (!up_ && was_up_ && now >= out_of_touch_since_ + config_.keep_alive) {
     const auto silent = std::chrono::duration_cast<Milliseconds>(now - out_of_touch_since_);
     return Outcome{End::StoreLost,
                    kDrunFailed,
                    "out of touch with the store for " + duration_text(silent) +
-                       ", longer than the keep-alive limit of " +
-                       duration_text(config_.keep_alive) + detail,
+                       ", longer than the lease of " + duration_text(config_.keep_alive) + detail,
                    {}};
   }
   if (!was_up_ && now >= waiting_since_ + config_.join_timeout)

@@ -55,6 +55,8 @@ class Participant::Impl {
       on_stand_result(*result, now);
       member_.on_commit(*result, now);
       if (leader_) leader_->on_commit(*result, now);
+    } else if (const auto* renewed = std::get_if<Renewed>(&event)) {
+      member_.on_renewed(renewed->sent);
     } else {
       on_link(std::get<LinkEvent>(event), now);
     }
@@ -343,6 +345,11 @@ void Participant::on_workers_failed(int round, FailureSummary failure, Time now)
 
 void Participant::on_workers_stopped(Time now) {
   impl_->member().on_workers_stopped();
+  on_time(now);
+}
+
+void Participant::on_lease_over(Time now) {
+  impl_->member().on_lease_over();
   on_time(now);
 }
 

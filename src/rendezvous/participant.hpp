@@ -85,6 +85,9 @@ class Participant {
   void on_workers_failed(int round, FailureSummary failure,
                          Time now);   // the first failure; the rest are being stopped
   void on_workers_stopped(Time now);  // nothing of them is left
+  // The workers are being killed, or were not started, because the store was out of reach for
+  // longer than the keep-alive limit: this agent leaves. Call before what becomes of the workers.
+  void on_lease_over(Time now);
   // A signal or --timeout asks this agent to stop: ends the job for all. `exit_code` is what all
   // agents give.
   void on_stop_requested(std::string reason, int exit_code, Time now);

@@ -6,7 +6,7 @@
 With --netns each agent is a host of its own, a network namespace on a bridge, and its link goes down and flaps, too
 (exit code 77: namespaces cannot be made here). Every agent reaches an external drun-store through a proxy of its own, which can cut, hold or delay its connection.
 After each fault the survivors must form one round: workers of one round only, ranks 0..w-1 once each, the same world and
-master everywhere, nothing left of dead agents. At the end one agent is told to stop, and every agent must give that
+master everywhere, nothing left of dead agents. By the workers' own clocks no two rounds ever run at once. At the end one agent is told to stop, and every agent must give that
 signal's exit code. Exit code 0: all right; 1: a violation, with the seed and the faults so far.
 """
 import argparse
@@ -46,7 +46,8 @@ class Network:
         self.hosts = {}
         self.count = 1
         ip("link", "set", "lo", "up")
-        ip("link", "add", "hub", "type", "bridge")
+        # Its own address: else it takes the lowest of its ports', and nobody finds it for seconds when that one goes.
+        ip("link", "add", "hub", "address", "02:00:0a:4d:00:01", "type", "bridge")
         ip("addr", "add", f"{self.HUB}/16", "dev", "hub")
         ip("link", "set", "hub", "up")
 
@@ -222,6 +223,7 @@ class Job:
         self.dir = directory
         self.workers_dir = directory / "workers"
         self.workers_dir.mkdir()
+        os.mkfifo(self.workers_dir / "never")
         self.random = random.Random(arguments.seed)
         self.min, self.max, self.nproc = 1, arguments.agents, 2
         self.agents = {}
@@ -306,6 +308,23 @@ class Job:
                 if len(again) > 1:
                     raise Violation(f"agent {agent} runs workers of rounds {sorted(again)} at once")
 
+    def check_overlap(self):
+        """No worker of a round was alive, by its own clock, when one of a later round had begun."""
+        rounds = {}  # number: [first moment, last moment, whose]
+        for path in self.workers_dir.glob("alive.*"):
+            _, agent, number, rank = path.name.split(".")
+            moments = [float(line) for line in path.read_text().splitlines() if len(line) == len("1700000000.123456")]
+            if not moments:
+                continue
+            known = rounds.setdefault(int(number), [moments[0], moments[-1], f"{agent}, rank {rank}"])
+            known[0] = min(known[0], moments[0])
+            if moments[-1] > known[1]:
+                known[1:] = moments[-1], f"{agent}, rank {rank}"
+        for number, (_, last, whose) in rounds.items():
+            for later, (first, _, _) in rounds.items():
+                if later > number and first < last:
+                    raise Violation(f"round {later} began {last - first:.2f} s before {whose} of round {number} was gone")
+
     def settle(self):
         deadline = time.monotonic() + SETTLE_LIMIT
         good_since = None
@@ -318,7 +337,7 @@ class Job:
             if why is None and not any(a.stopped_until or a.up_at for a in self.agents.values()):
                 good_since = good_since or now
                 if now - good_since > 0.2:
-                    return
+                    return self.check_overlap()
             else:
                 good_since = None
             time.sleep(0.03)
@@ -373,10 +392,10 @@ class Job:
             for w in self.random.sample(mine, self.random.randint(1, len(mine))) if mine else []:
                 send(w[0], signal.SIGKILL)
         elif what == "stop_agent":
-            seconds = self.random.choice([0.3, 1.5, 6.0])
+            seconds = self.random.choice([0.3, 1.5, self.random.uniform(3, 12), self.random.uniform(3, 12)])
             send(agent.process.pid, signal.SIGSTOP)
             agent.stopped_until = time.monotonic() + seconds
-            detail += f" {seconds}s"
+            detail += f" {seconds:.1f}s"
         elif what == "cut":
             agent.proxy.set("refuse")
             time.sleep(self.random.choice([0.05, 0.5, 2.0]))
@@ -430,6 +449,7 @@ class Job:
             time.sleep(0.02)
         if self.workers():
             raise Violation(f"left behind: {self.workers()}")
+        self.check_overlap()
 
     def destroy(self):
         for agent in self.agents.values():

@@ -189,8 +189,11 @@ TEST_F(ElasticTest, AStoppedAgentThatComesBackLateLeavesCleanly) {
   ASSERT_TRUE(says(0, "round 1 ")) << agent(0).err();
   start(elastic("1:2", {}, keep_alive));
   ASSERT_TRUE(says(1, "rank 1 of 2")) << agent(1).err();
+  const pid_t worker = agent(1).wait_for_pid_with("RANK=1");
+  ASSERT_GT(worker, 0);
   agent(1).signal(SIGSTOP);
   EXPECT_TRUE(says(0, "round 3 rank 0 of 1 restarts 0.")) << agent(0).err();
+  EXPECT_NE(::kill(worker, 0), 0) << "two rounds at once";
   agent(1).signal(SIGCONT);
   const Finished late = agent(1).finish();
   EXPECT_EQ(late.code, 125) << late.err;

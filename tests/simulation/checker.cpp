@@ -305,6 +305,8 @@ void Checker::on_start(const Node& node, const Assignment& a) {
            std::to_string(a.round) + " starts on " + who);
   }
   if (node.workers) fail(who + " starts workers beside those it has");
+  if (scheduler_.now() >= node.renewed + node.config.keep_alive)
+    fail(who + " starts workers without a lease");
   const auto at = rounds_.find(a.round);
   if (at == rounds_.end()) return fail(who + " starts a round that was not published");
   const auto seat = at->second.seats.find(node.config.ticket);
@@ -321,11 +323,8 @@ void Checker::on_start(const Node& node, const Assignment& a) {
     const std::string whose = "workers of round " + std::to_string(other->workers->round) +
                               " on node " + std::to_string(other->number) + " while round " +
                               std::to_string(a.round) + " starts on " + who;
-    // Only a node that the store has given up may be behind, and one that is too slow to stop.
-    if (network_.alive(other->session_at_start) && !other->slow_stop) fail(whose);
-    if (other->link_lost && !other->paused && !other->slow_stop && other->running &&
-        scheduler_.now() > *other->link_lost + other->config.keep_alive + kSlack)
-      fail(whose + ", which is out of touch for too long");
+    // Only one whose workers SIGKILL does not end in time may be behind.
+    if (!other->slow_stop) fail(whose);
   }
 }
 

@@ -33,10 +33,10 @@ struct Node {
 
   // The workers that exist on the node, from the order to start them until the last is gone.
   std::optional<rendezvous::Assignment> workers;
-  SessionId session_at_start = 0;  // of the agent when they were started
-  Time session_ended{};            // last
-  Time link_up{};                  // since
-  std::optional<Time> link_lost;   // the agent knows that it is out of touch since
+  Time renewed{};                 // the lease, by which they may run
+  Time session_ended{};           // last
+  Time link_up{};                 // since
+  std::optional<Time> link_lost;  // the agent knows that it is out of touch since
 };
 
 class Checker {

@@ -198,8 +198,10 @@ void Network::server_close(int client) {
   p.open = false;
   note_silence(client);
   store_.disconnect(p.session);
-  scheduler_.after(timings_.grace, [this, client, session = p.session] {
-    if (store_up_ && !peer(client).open) expire(client, session);
+  // That the connection broke proves nothing.
+  scheduler_.after(timings_.ttl, [this, client, closed = p.server_generation] {
+    const Peer& q = peer(client);
+    if (store_up_ && !q.open && q.server_generation == closed) expire(client, q.session);
   });
 }
 
@@ -308,6 +310,17 @@ void Network::kill(int client, bool silently) {
   } else {
     note_silence(client);
   }
+}
+
+void Network::prove_death(int client) {
+  if (peer(client).cut) return;
+  scheduler_.after(delay(), [this, client] {
+    Peer& p = peer(client);
+    if (!store_up_) return;
+    if (std::exchange(p.open, false)) store_.disconnect(p.session);
+    note_silence(client);
+    expire(client, p.session);
+  });
 }
 
 void Network::pause(int client, bool paused) {

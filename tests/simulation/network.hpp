@@ -25,8 +25,7 @@ using test::SessionId;
 struct Timings {
   Milliseconds max_delay{2};
   bool reorder = false;         // watches overtake one another
-  Milliseconds grace{1'000};    // a session outlives its connection this long
-  Milliseconds ttl{8'000};      // and its last heartbeat this long
+  Milliseconds ttl{8'000};      // a session outlives its last heartbeat this long
   Milliseconds noticed{3'000};  // a client sees that nothing answers, at the latest
   // Like etcd's leases: a session may end while its connection lives on and writes.
   bool loose_sessions = false;
@@ -51,6 +50,8 @@ class Network {
 
   // ---- faults ----
   void kill(int client, bool silently);
+  // Its helpers say that it is dead, and nothing of it is left.
+  void prove_death(int client);
   void pause(int client, bool paused);  // the process: it neither hears nor says anything
   void partition(int client, bool cut);
   void reset(int client, Milliseconds outage);  // and cannot come back for that long
@@ -64,6 +65,12 @@ class Network {
   [[nodiscard]] bool alive(SessionId session) const { return alive_.contains(session); }
   [[nodiscard]] bool connected(int client) const { return peer(client).connected; }
   [[nodiscard]] bool cut(int client) const { return peer(client).cut; }
+  // What it asks the store now is answered.
+  [[nodiscard]] bool in_touch(int client) const {
+    const Peer& p = peer(client);
+    return store_up_ && p.running && p.connected && p.open && !p.cut && !p.paused &&
+           p.server_generation == p.generation && alive_.contains(p.session);
+  }
   [[nodiscard]] bool store_up() const { return store_up_; }
   // Called after each transaction that was applied.
   std::function<void(int client, const rendezvous::Transaction&)> on_applied;

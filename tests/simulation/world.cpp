@@ -13,6 +13,7 @@ namespace {
 constexpr Milliseconds kLimit{1'800'000};  // after this much virtual time a job hangs
 
 constexpr int kBusy = 100'000;  // events in one moment
+constexpr Milliseconds kHeartbeat{2'000};
 
 Timings timings(const Plan& plan) {
   Timings t;
@@ -153,7 +154,10 @@ void World::start_agent(bool hosts) {
       }
     }
     input(number, [this, event](Participant& p) { p.on_key_value(event, scheduler_.now()); });
+    const auto* link = std::get_if<LinkEvent>(&event);
+    if (link != nullptr && link->link != Link::Down) renew_lease(number);
   });
+  heartbeat(number);
   arm(number);
 }
 
@@ -250,7 +254,7 @@ void World::start_workers(int number, const Assignment& assignment) {
   checker_.on_start(n, assignment);
   n.workers = assignment;
   n.restart_count = std::max(n.restart_count, assignment.restart_count);
-  n.session_at_start = network_.session(a.client);
+  keep_lease(number);
   a.work = Agent::Work::Starting;
   const auto life = ++a.life;
   scheduler_.after(Milliseconds(random_.in(0, 40)), [this, number, life, round = assignment.round] {
@@ -336,6 +340,34 @@ void World::end_workers(int number) {
   input(number, [this](Participant& p) { p.on_workers_stopped(scheduler_.now()); });
 }
 
+// ---- the lease ----
+
+void World::heartbeat(int number) {
+  if (!agent(number).participant) return;
+  renew_lease(number);
+  scheduler_.after(kHeartbeat, [this, number] { heartbeat(number); });
+}
+
+// The agent asks, the store answers, and the guardian is told.
+void World::renew_lease(int number) {
+  if (!network_.in_touch(agent(number).client)) return;
+  const Time sent = scheduler_.now();
+  node(number).renewed = sent;
+  input(number, [this, sent](Participant& p) { p.on_key_value(Renewed{sent}, scheduler_.now()); });
+  if (node(number).workers) keep_lease(number);
+}
+
+// The guardian, whatever becomes of the agent.
+void World::keep_lease(int number) {
+  const Time renewed = node(number).renewed;
+  scheduler_.at(renewed + node(number).config.keep_alive, [this, number, renewed] {
+    if (!node(number).workers || node(number).renewed != renewed) return;
+    note(number, "the lease is over");
+    input(number, [this](Participant& p) { p.on_lease_over(scheduler_.now()); });
+    end_workers(number);
+  });
+}
+
 // ---- faults ----
 
 int World::pick(int which) const {
@@ -359,8 +391,9 @@ void World::kill(int number, bool silently) {
     n.workers.reset();
     ++agent(number).life;
   } else {
-    scheduler_.after(Milliseconds(random_.in(0, 20)), [this, number, life = agent(number).life] {
-      if (agent(number).life == life) end_workers(number);
+    scheduler_.after(Milliseconds(random_.in(0, 20)), [this, number] {
+      end_workers(number);
+      network_.prove_death(agent(number).client);
     });
   }
   if (round != 0) peers_notice(round, number);

@@ -50,6 +50,9 @@ class World {
   void fail_workers(int node);
   void stop_workers(int node, bool immediately);
   void end_workers(int node);
+  void heartbeat(int node);
+  void renew_lease(int node);
+  void keep_lease(int node);
   void peers_notice(int round, int but);
   void apply(const Step& step);
   [[nodiscard]] Memory memory_of(const Step& step) const;  // of a store that restarts

@@ -32,8 +32,9 @@ struct ControlOptions {
   // Until the first session: attempts go on, with growing pauses, for this long. Zero: one attempt.
   std::chrono::milliseconds connect_timeout{60'000};
   // The session ends when the store has not heard from it for this long. Heartbeats go out three
-  // times as often; a store that was not heard from for this long counts as gone.
+  // times as often at the least; a store that was not heard from for this long counts as gone.
   std::chrono::milliseconds time_to_live{6'000};
+  std::chrono::milliseconds heartbeat_interval{2'000};
   // How long the session outlives a connection that broke without a goodbye, at the most. A broken
   // connection does not prove that its client is gone, so by default it changes nothing.
   std::chrono::milliseconds grace{time_to_live};
@@ -95,7 +96,14 @@ struct ControlLink {
   std::string detail;                   // endpoint and cause, one line for the user
   std::chrono::milliseconds silent{0};  // Down because no answer came: since the last one
 };
-using ControlEvent = std::variant<ControlSnapshot, ControlChanges, ControlCommit, ControlLink>;
+// The store has answered what was sent at this moment: the session lives for its time to live from
+// then on, at the least. At most twice in each heartbeat_interval, and after each Up and
+// NewSession.
+struct ControlRenewal {
+  std::chrono::steady_clock::time_point sent;
+};
+using ControlEvent =
+    std::variant<ControlSnapshot, ControlChanges, ControlCommit, ControlRenewal, ControlLink>;
 
 // What ends a session in its client's stead: any process of this machine may connect to `address`
 // (a sockaddr, as bytes) and send `bytes`. Sent twice, or after the session's end, they do nothing.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
@@ -24,6 +25,7 @@
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
+#include "launcher/backend/backend_settings.hpp"
 #include "launcher/output/output.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/report/outcome_report.hpp"
@@ -46,6 +48,7 @@ class Agent {
   Agent(const Options& options, process::Guardian guardian, SharedLogDedup* neighbours)
       : options_(options),
         host_name_(own_host_name()),
+        lease_(lease(options)),
         signals_(io_, signals_of_agent(options)),
         timer_(io_),
         output_(output_options(options, host_name_)),
@@ -97,6 +100,8 @@ class Agent {
       workers_.say_at_end(words);
     };
     calls.event = [this](const rendezvous::KeyValueEvent& event) {
+      if (const auto* renewed = std::get_if<rendezvous::Renewed>(&event); renewed && lease_)
+        workers_.renew_lease(renewed->sent, *lease_);
       shutdown_.on_event(event);
       if (shutdown_.leaving()) return;
       participant_.on_event(event, Clock::now());
@@ -221,6 +226,7 @@ class Agent {
 
   const Options& options_;
   const std::string host_name_;
+  const std::optional<std::chrono::milliseconds> lease_;
   asio::io_context io_{1};
   CaughtSignals signals_;
   asio::steady_timer timer_;

@@ -23,6 +23,7 @@ void ParticipantDriver::on_event(const rendezvous::KeyValueEvent& event, Time no
 void ParticipantDriver::on_workers(WorkerNews news, Time now) {
   const int round = parts_.workers.group().round();
   GroupNews& group = news.group;
+  if (news.lease_over) participant_->on_lease_over(now);
   if (group.started) participant_->on_workers_started(round, now);
   if (group.succeeded) participant_->on_workers_succeeded(round, now);
   if (group.failure) participant_->on_workers_failed(round, std::move(*group.failure), now);

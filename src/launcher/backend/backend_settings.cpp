@@ -1,5 +1,7 @@
 #include "launcher/backend/backend_settings.hpp"
 
+#include <algorithm>
+
 namespace drun::launcher {
 namespace {
 
@@ -14,14 +16,29 @@ constexpr milliseconds kSessionMargin{2'000};
 constexpr std::chrono::hours kForever{24 * 365};
 constexpr milliseconds kLocalGrace{12'000};
 
-}  // namespace
+// An outage may begin just before a heartbeat, and it takes some time to find the store again.
+constexpr int kHeartbeats = 6;  // in the keep-alive limit
+constexpr int kSpare = 2;       // of these, beyond the limit
 
-milliseconds keep_alive(const Options& options) {
+// How long the store may be out of reach.
+milliseconds longest_outage(const Options& options) {
   if (options.backend == Backend::Standalone || options.local_node >= 0) return kForever;
   const auto& conf = options.conf;
   if (conf.keep_alive_interval > milliseconds(kForever) / conf.keep_alive_max_attempt)
     return kForever;
   return conf.keep_alive_interval * conf.keep_alive_max_attempt;
+}
+
+}  // namespace
+
+std::optional<milliseconds> lease(const Options& options) {
+  const auto outage = longest_outage(options);
+  if (outage >= kForever) return std::nullopt;
+  return outage + kSpare * outage / kHeartbeats;
+}
+
+milliseconds keep_alive(const Options& options) {
+  return lease(options).value_or(kForever);
 }
 
 store::ControlOptions control_options(const Options& options, const Endpoint& endpoint,
@@ -31,8 +48,10 @@ store::ControlOptions control_options(const Options& options, const Endpoint& en
   result.connect_timeout = limit;
   result.time_to_live = keep_alive(options) + kSessionMargin;
   result.grace = keep_alive(options) < kForever ? result.time_to_live : kLocalGrace;
-  result.keep_alive = keep_alive(options);
-  result.heartbeat_timeout = options.conf.heartbeat_timeout;
+  result.keep_alive = longest_outage(options);
+  // A connection that has gone quiet is tried anew in time, whatever TCP's own timers do.
+  result.heartbeat_interval = longest_outage(options) / kHeartbeats;
+  result.heartbeat_timeout = std::min(options.conf.heartbeat_timeout, longest_outage(options) / 2);
   result.read_timeout = options.conf.read_timeout;
   return result;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 #include "drun/base/endpoint.hpp"
 #include "drun/store/control_client.hpp"
@@ -9,7 +10,11 @@
 
 namespace drun::launcher {
 
-// How long this agent goes on without the store before it stops its workers.
+// How long workers may run after the store was last known to know this agent: longer than the
+// keep-alive limit, so that an outage as long as that is survived. Nothing if the store cannot be
+// lost.
+[[nodiscard]] std::optional<std::chrono::milliseconds> lease(const Options& options);
+// The same for the rendezvous, which needs a number.
 [[nodiscard]] std::chrono::milliseconds keep_alive(const Options& options);
 
 // For the connection to the store at `endpoint`, which must come about within `limit`.

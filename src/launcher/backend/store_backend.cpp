@@ -35,6 +35,10 @@ rendezvous::KeyValueEvent translate(const store::ControlCommit& event) {
   return rendezvous::CommitResult{event.request, rendezvous::CommitOutcome::Unknown};
 }
 
+rendezvous::KeyValueEvent translate(const store::ControlRenewal& event) {
+  return rendezvous::Renewed{event.sent};
+}
+
 rendezvous::Link translate(store::ControlState state) {
   switch (state) {
     case store::ControlState::Up:

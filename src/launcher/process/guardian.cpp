@@ -24,6 +24,7 @@
 #include "launcher/process/guardian_loop.hpp"
 #include "launcher/process/guardian_watchdog.hpp"
 #include "launcher/process/kill_limit.hpp"
+#include "launcher/process/lease.hpp"
 #include "launcher/process/stop_limit.hpp"
 
 namespace drun::process {
@@ -184,6 +185,7 @@ struct Guardian::Impl {
   // This process had no children before, so all it ever gets are the job's.
   bool only_children;
   GuardianOptions options;
+  LeaseClock clock{std::chrono::steady_clock::now(), boot_now()};
   // The guardian always reads what it is sent, so it is sent no more workers at a time than it can
   // open descriptors for. The rest waits here.
   std::deque<Outgoing> spawns;
@@ -425,7 +427,19 @@ void Guardian::spawn(SpawnRequest request) {
 void Guardian::signal_all(int signal) {
   wire::SignalBody body;
   body.signal = signal;
-  impl_->send(wire::Writer(wire::Type::SignalAll, 0).number(body).finish());
+  std::string message = wire::Writer(wire::Type::SignalAll, 0).number(body).finish();
+  if (signal == SIGSTOP || signal == SIGCONT) impl_->tell_watchdog(message);
+  impl_->send(std::move(message));
+}
+
+void Guardian::renew_lease(std::chrono::steady_clock::time_point since, milliseconds length) {
+  const auto begin = impl_->clock.at(since, std::chrono::steady_clock::now(), boot_now());
+  if (!begin) return;
+  wire::RenewBody body;
+  body.end_ns = (*begin + length).count();
+  std::string message = wire::Writer(wire::Type::Renew, 0).number(body).finish();
+  impl_->tell_watchdog(message);
+  impl_->send(std::move(message));
 }
 
 void Guardian::stop(int signal, milliseconds grace) {

@@ -67,6 +67,8 @@ struct Stopped {
   std::uint32_t remaining = 0;
   pid_t first = 0;
 };
+// The lease was not renewed in time: the guardian is killing the workers, or has not started one.
+struct LeaseOver {};
 // The guardian itself ended, although nobody asked it to, or could not be started at all.
 struct GuardianLost {
   ExitStatus status;
@@ -80,7 +82,7 @@ struct GuardianLost {
 [[nodiscard]] std::string describe(const Stopped& stopped);
 [[nodiscard]] std::string describe(const GuardianLost& lost);
 
-using GuardianEvent = std::variant<Spawned, SpawnFailed, Exited, Stopped, GuardianLost>;
+using GuardianEvent = std::variant<Spawned, SpawnFailed, Exited, Stopped, LeaseOver, GuardianLost>;
 
 struct GuardianOptions {
   // The workers' limit of open descriptors, if the agent has raised its own before start().
@@ -126,6 +128,12 @@ class Guardian {
   void stop(int signal, std::chrono::milliseconds grace);
   // Within about a second no stop is waited for any more: GuardianLost follows.
   void give_up();
+
+  // Workers may run until `length` after `since`, a moment not long ago; without any call for as
+  // long as they like. At the end the guardian kills them; if it is stopped or hangs, the watchdog
+  // kills it with them a little later. Workers that SIGSTOP of signal_all() has stopped live on; if
+  // the lease is over when SIGCONT comes, they go on when it is renewed.
+  void renew_lease(std::chrono::steady_clock::time_point since, std::chrono::milliseconds length);
 
   // A folder of the agent's that must not outlive it: removed with all it holds when this object or
   // the whole process is gone, also by SIGKILL. An absolute path.

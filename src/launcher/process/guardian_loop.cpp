@@ -91,11 +91,14 @@ void GuardianLoop::run() {
         {agent_.fd(), static_cast<short>(POLLIN | (agent_.wants_write() ? POLLOUT : 0)), 0},
         {child_signals_.get(), POLLIN, 0},
         {spawners_.fd(), POLLIN, 0},
+        {lease_timer_.fd(), POLLIN, 0},
     };
-    ::poll(entries, 3, poll_timeout());
+    ::poll(entries, 4, poll_timeout());
     if ((entries[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !read_agent()) return;
     if ((entries[2].revents & POLLIN) != 0) take_started();
     if ((entries[1].revents & POLLIN) != 0) reap();
+    if (entries[3].revents != 0) lease_timer_.clear();
+    keep_lease();
     if (stop_) advance_stop();
   }
 }
@@ -131,6 +134,8 @@ void GuardianLoop::handle(Frame frame) {
       const auto body = reader.number<wire::StopBody>();
       return handle_stop(body.signal, milliseconds(body.grace_ms));
     }
+    case wire::Type::Renew:
+      return renew(BootTime(reader.number<wire::RenewBody>().end_ns));
     case wire::Type::End:
       ended_in_order_ = true;
       break;
@@ -165,6 +170,10 @@ std::optional<SpawnPlan> GuardianLoop::plan(Starting& starting, const Frame& fra
   const auto body = reader.number<wire::SpawnBody>();
   id = body.id;
   if (stop_) return fail(id, ECANCELED, kStartCancelled), std::nullopt;
+  if (lease_.over(boot_now())) {
+    emit(LeaseOver());
+    return fail(id, ECANCELED, kStartUnleased), std::nullopt;
+  }
   if (frame.descriptors_missing)
     return fail(id, EMFILE, "connect the standard streams"), std::nullopt;
   SpawnPlan plan;
@@ -219,7 +228,24 @@ void GuardianLoop::on_started(WorkerId id, const SpawnResult& result) {
     ::kill(-result.pid, signal);
 }
 
+void GuardianLoop::renew(BootTime end) {
+  const bool go_on = lease_.renew(end, boot_now());
+  lease_timer_.set(lease_.next_deadline());
+  if (go_on) signal_all(SIGCONT);
+}
+
+// Workers that are being stopped run for that, so the lease ends them, suspended before or not.
+void GuardianLoop::keep_lease() {
+  const auto now = boot_now();
+  if (!lease_.broken(now) && !(stop_ && lease_.over(now))) return;
+  if (stop_ ? stop_->killing.has_value() : !any_child_ && !is_starting()) return;
+  emit(LeaseOver());
+  begin_stop(SIGKILL, milliseconds(0), false);
+}
+
 void GuardianLoop::signal_all(int signal) {
+  if (signal == SIGSTOP) lease_.suspend();
+  if (signal == SIGCONT && !lease_.resume(boot_now())) return;
   for (const auto& [id, pid] : workers_)
     ::kill(-pid, signal);
   for (auto& [id, starting] : starting_)
@@ -227,6 +253,10 @@ void GuardianLoop::signal_all(int signal) {
 }
 
 void GuardianLoop::handle_stop(int signal, milliseconds grace) {
+  begin_stop(signal, grace, true);
+}
+
+void GuardianLoop::begin_stop(int signal, milliseconds grace, bool asked_for) {
   const auto deadline = Clock::now() + std::clamp(grace, milliseconds(0), kLongestGrace);
   if (!stop_) {
     stop_.emplace();
@@ -234,6 +264,7 @@ void GuardianLoop::handle_stop(int signal, milliseconds grace) {
   } else if (!stop_->killing) {
     stop_->deadline = std::min(stop_->deadline, deadline);
   }
+  stop_->asked_for |= asked_for;
   cancel_spawns();
   reap();
   if ((any_child_ || is_starting()) && !stop_->killing) {
@@ -356,9 +387,10 @@ void GuardianLoop::finish_stop(const std::vector<pid_t>& remaining) {
   if (!starting_.empty()) spawners_.replace_hanging();
   // The kernel may kill at once what is started into a group that was killed (cgroup.hpp).
   if (stop_->killing && stopped.remaining == 0) enter_next_group();
+  const bool asked_for = stop_->asked_for;
   stop_.reset();
   out_of_memory_.forget();
-  emit(stopped);
+  if (asked_for) emit(stopped);
 }
 
 void GuardianLoop::emit(const GuardianEvent& event) {

@@ -20,11 +20,14 @@
 #include "launcher/process/guardian.hpp"
 #include "launcher/process/kill_limit.hpp"
 #include "launcher/process/last_will.hpp"
+#include "launcher/process/lease.hpp"
 #include "launcher/process/spawn_pool.hpp"
 
 namespace drun::process {
 
-// What the agent is told was tried, for a worker that a stop kept from starting.
+// What the agent is told was tried, for a worker that a stop or the end of the lease kept from
+// starting.
+inline constexpr const char* kStartUnleased = "start a worker while the store is out of reach";
 inline constexpr const char* kStartCancelled = "start a worker while the others are being stopped";
 
 // A stop under way: first the grace, then the killing.
@@ -33,11 +36,12 @@ struct StopUnderWay {
   std::optional<KillLimit> killing;                // after it
   std::unordered_set<pid_t> killed;                // were sent SIGKILL
   std::uint32_t count = 0;                         // died of it
+  bool asked_for = false;                          // by the agent, who is told of the end
 };
 
 // The guardian's main thread; the others only start programs for it, so that it never waits for
 // one. Every signal is blocked; it sleeps in poll until the agent speaks, a program runs, a child
-// ends, or a grace is over.
+// ends, or a grace or the lease is over.
 class GuardianLoop {
  public:
   GuardianLoop(FileDescriptor agent, const GuardianOptions& options);
@@ -83,6 +87,9 @@ class GuardianLoop {
   void take_started();
   void on_started(WorkerId id, const SpawnResult& result);
   void signal_all(int signal);
+  void renew(BootTime end);
+  void keep_lease();
+  void begin_stop(int signal, std::chrono::milliseconds grace, bool asked_for);
   void handle_stop(int signal, std::chrono::milliseconds grace);
   void cancel_spawns();
   [[nodiscard]] bool is_starting() const;
@@ -112,6 +119,8 @@ class GuardianLoop {
   std::optional<StopUnderWay> stop_;
   LastWill will_;
   bool ended_in_order_ = false;
+  Lease lease_;
+  BootTimer lease_timer_;
 };
 
 // The cgroup for the workers of this guardian, not made yet; nothing if none may be made.

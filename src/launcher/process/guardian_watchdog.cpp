@@ -20,6 +20,7 @@
 #include "launcher/process/guardian_loop.hpp"
 #include "launcher/process/kill_limit.hpp"
 #include "launcher/process/last_will.hpp"
+#include "launcher/process/lease.hpp"
 #include "launcher/process/wire.hpp"
 
 namespace drun::process {
@@ -38,16 +39,44 @@ bool reap_guardian(pid_t guardian, ExitStatus& status) {
   return gone;
 }
 
+// The guardian has this long to do it first.
+constexpr milliseconds kLate{700};
+
+// What the agent has ordered.
+struct Orders {
+  LastWill will;
+  Lease lease{kLate};
+  BootTimer lease_timer;
+};
+
+void take(Orders& orders, wire::Type type, std::string_view payload) {
+  wire::Reader body(payload);
+  switch (type) {
+    case wire::Type::Renew:
+      (void)orders.lease.renew(BootTime(body.number<wire::RenewBody>().end_ns), boot_now());
+      return orders.lease_timer.set(orders.lease.next_deadline());
+    case wire::Type::SignalAll:
+      if (body.number<wire::SignalBody>().signal == SIGSTOP) return orders.lease.suspend();
+      return (void)orders.lease.resume(boot_now());
+    default:
+      return orders.will.take(type, payload);
+  }
+}
+
 // One message of the agent's. False when the agent is gone.
-bool read_agent(int agent, LastWill& will) {
+bool read_agent(int agent, Orders& orders) {
   char message[sizeof(wire::Header) + PATH_MAX];
   const ssize_t n = ::recv(agent, message, sizeof message, MSG_DONTWAIT);
   if (n >= static_cast<ssize_t>(sizeof(wire::Header))) {
     const std::string_view all(message, static_cast<std::size_t>(n));
-    const auto payload = all.substr(sizeof(wire::Header));
-    will.take(wire::Reader(all).number<wire::Header>().type, payload);
+    take(orders, wire::Reader(all).number<wire::Header>().type, all.substr(sizeof(wire::Header)));
   }
   return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+// The lease is over, and the guardian has not ended the workers: it is stopped, or hangs.
+bool must_end_workers(const Lease& lease) {
+  return lease.broken(boot_now()) && descendants().size() > 1;
 }
 
 // Readable when a child has ended, stopped or gone on.
@@ -64,14 +93,23 @@ void forget_signals(int child_signals) {
   }
 }
 
-// Returns when the guardian or the agent is gone: true when it was the guardian.
-bool watch(int agent, pid_t guardian, ExitStatus& status, LastWill& will) {
+// Returns when the guardian or the agent is gone, or the lease is broken: false when it was the
+// agent.
+bool watch(int agent, pid_t guardian, ExitStatus& status, Orders& orders) {
   const auto child_signals = open_child_signals();
   for (;;) {
     if (reap_guardian(guardian, status)) return true;
-    pollfd entries[] = {{agent, POLLIN, 0}, {child_signals.get(), POLLIN, 0}};
-    ::poll(entries, 2, -1);
-    if (entries[0].revents != 0 && !read_agent(agent, will)) return false;
+    pollfd entries[] = {
+        {agent, POLLIN, 0}, {child_signals.get(), POLLIN, 0}, {orders.lease_timer.fd(), POLLIN, 0}};
+    ::poll(entries, 3, -1);
+    if (entries[0].revents != 0 && !read_agent(agent, orders)) return false;
+    if (entries[2].revents != 0) {
+      orders.lease_timer.clear();
+      if (must_end_workers(orders.lease)) {
+        status = {0, SIGKILL, false};  // as it is about to be
+        return true;
+      }
+    }
     forget_signals(child_signals.get());
   }
 }
@@ -94,11 +132,11 @@ bool await_guardian(pid_t guardian, ExitStatus& status) {
   return true;
 }
 
-void await_end_of_agent(int agent, LastWill& will) {
+void await_end_of_agent(int agent, Orders& orders) {
   do {
     pollfd entry{agent, POLLIN, 0};
     ::poll(&entry, 1, -1);
-  } while (read_agent(agent, will));
+  } while (read_agent(agent, orders));
 }
 
 void report(int agent, const WatchdogReport& what) {
@@ -129,18 +167,18 @@ void watchdog_main(FileDescriptor agent, FileDescriptor commands,
   }
   commands.reset();
   const auto group = worker_cgroup(options, find_cgroups());
-  LastWill will;
-  const bool lost = watch(agent.get(), guardian, result.guardian, will);
+  Orders orders;
+  const bool lost = watch(agent.get(), guardian, result.guardian, orders);
   const bool ended = lost || await_guardian(guardian, result.guardian);
   // It has done all there is to do, unless a process hangs: that is this one's now.
   const bool done = ended && result.guardian.success();
   const bool gone = kill_job(group ? &*group : nullptr, done ? milliseconds(0) : kKillLimit);
   if (lost) {
     report(agent.get(), result);
-    await_end_of_agent(agent.get(), will);
+    await_end_of_agent(agent.get(), orders);
   }
-  if (gone && !done) say(will.farewell());
-  will.remove_folders();
+  if (gone && !done) say(orders.will.farewell());
+  orders.will.remove_folders();
   ::_exit(0);
 }
 

@@ -20,6 +20,7 @@ struct Encoder {
   std::string operator()(const Spawned& e) const { return plain(Type::Spawned, e); }
   std::string operator()(const Exited& e) const { return plain(Type::Exited, e); }
   std::string operator()(const Stopped& e) const { return plain(Type::Stopped, e); }
+  std::string operator()(const LeaseOver&) const { return Writer(Type::LeaseOver, 0).finish(); }
   std::string operator()(const GuardianLost&) const { return {}; }
   std::string operator()(const SpawnFailed& e) const {
     SpawnFailedBody body;
@@ -96,6 +97,9 @@ std::optional<GuardianEvent> decode_event(Type type, std::string_view payload) {
       break;
     case Type::Stopped:
       event = reader.number<Stopped>();
+      break;
+    case Type::LeaseOver:
+      event = LeaseOver();
       break;
     case Type::SpawnFailed: {
       const auto body = reader.number<SpawnFailedBody>();

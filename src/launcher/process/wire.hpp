@@ -25,6 +25,7 @@ enum class Type : std::uint8_t {
   SignalAll,
   Stop,
   Farewell,      // to the watchdog, too
+  Renew,         // likewise
   RemoveFolder,  // likewise
   End,           // the agent ends in order
   Hello = 64,    // guardian to agent
@@ -32,6 +33,7 @@ enum class Type : std::uint8_t {
   SpawnFailed,
   Exited,
   Stopped,
+  LeaseOver,
 };
 
 struct Header {
@@ -120,6 +122,9 @@ struct SignalBody {
 struct StopBody {
   std::int32_t signal = 0;
   std::int64_t grace_ms = 0;
+};
+struct RenewBody {
+  std::int64_t end_ns = 0;  // CLOCK_BOOTTIME
 };
 struct HelloBody {
   pid_t pid = 0;

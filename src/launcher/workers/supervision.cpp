@@ -46,6 +46,10 @@ WorkerNews Supervision::on_event(const process::GuardianEvent& event, Time now) 
     phase_ = Phase::Lost;
     return news;
   }
+  if (std::holds_alternative<process::LeaseOver>(event)) {
+    news.lease_over = true;
+    return news;
+  }
   const auto* stopped = std::get_if<process::Stopped>(&event);
   if (stopped == nullptr || phase_ == Phase::Keeping) news = heard(group_.on_event(event, now));
   if (stopped == nullptr) return news;

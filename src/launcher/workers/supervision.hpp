@@ -24,6 +24,7 @@ struct WorkerNews {
   bool grace_over = false;     // none is left, so there is nothing to count down to
   bool swept = false;          // after sweep(): nothing that the workers started is left
   std::string left_behind;     // what a stop could not end, as a sentence; empty: nothing
+  bool lease_over = false;     // the guardian kills the workers, or will start none
   std::string guardian_ended;  // why, as a sentence; the workers died with it
 };
 

@@ -78,6 +78,7 @@ class WorkerGroup {
   [[nodiscard]] GroupNews on(const process::SpawnFailed& failed, Time now);
   [[nodiscard]] GroupNews on(const process::Exited& exited, Time now);
   [[nodiscard]] GroupNews on(const process::Stopped& stopped, Time now);
+  [[nodiscard]] GroupNews on(const process::LeaseOver&, Time) { return {}; }
   [[nodiscard]] GroupNews on(const process::GuardianLost& lost, Time now);
   [[nodiscard]] GroupNews on_end(process::WorkerId id, WorkerEnd end, std::string cause, Time now);
   void begin_stop(bool immediately);

@@ -51,6 +51,9 @@ class WorkerSupervisor {
   void forward(int signal) { supervision_.forward(signal); }
   // As Guardian's.
   void say_at_end(const process::Farewell& farewell) { guardian_.say_at_end(farewell); }
+  void renew_lease(Time since, std::chrono::milliseconds length) {
+    guardian_.renew_lease(since, length);
+  }
   void stop_with(int signal) { supervision_.stop_with(signal); }
   [[nodiscard]] const WorkerGroup& group() const { return supervision_.group(); }
   [[nodiscard]] std::optional<std::string> expired(Time now) { return supervision_.expired(now); }

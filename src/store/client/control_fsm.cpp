@@ -15,6 +15,7 @@ constexpr milliseconds kLongestPause{1000};
 // limit.
 constexpr milliseconds kHandshakeLimit{5000};
 constexpr milliseconds kGoodbyeLimit{1000};
+constexpr milliseconds kShortestAttempt{250};
 // A store that is ending closes a handshake once or twice; something else does so every time.
 constexpr int kHandshakesRefused = 6;
 constexpr std::size_t kLongestReply = std::size_t{1} << 30;
@@ -37,7 +38,7 @@ void ControlFsm::open(Time now) {
   started_ = now;
   give_up_ = now + std::max(options_.connect_timeout, milliseconds(0));
   if (options_.connect_timeout <= milliseconds(0)) give_up_ = now + kHandshakeLimit;
-  connect();
+  connect(now);
 }
 
 void ControlFsm::watch(std::uint32_t watch, std::string key, bool prefix) {
@@ -96,8 +97,13 @@ std::optional<std::uint64_t> ControlFsm::wanted_connection() const {
   }
 }
 
-void ControlFsm::connect() {
+// After a break an attempt is short: TCP's own would come back to a mended network too late.
+void ControlFsm::connect(Time now) {
   phase_ = Phase::Connecting;
+  phase_deadline_ = give_up_;
+  if (had_session_)
+    phase_deadline_ =
+        std::min(give_up_, now + std::max(heartbeat_interval() / 2, kShortestAttempt));
   ++connection_;
 }
 
@@ -108,9 +114,10 @@ void ControlFsm::on_connected(Time now) {
   phase_deadline_ = now + std::min(kHandshakeLimit, options_.read_timeout);
   control::encode_opening(output_);
   if (session_) {
+    session_asked_ = now;
     send(*session_);
   } else {
-    send_open_session();
+    send_open_session(now);
   }
 }
 
@@ -175,12 +182,24 @@ void ControlFsm::on_received(std::string_view bytes, Time now) {
       on_handshake_reply(reply, now);
     } else {
       // Answers come in the order of the requests: this one says that all before it were served.
-      while (!unanswered_.empty() && unanswered_.front().first <= result.frame.request)
+      while (!unanswered_.empty() && unanswered_.front().first <= result.frame.request) {
+        renewed(unanswered_.front().second);
         unanswered_.pop_front();
+      }
       handle(result.frame.request, reply, now);
     }
   }
   if (wanted_connection() == connection) input_.erase(0, used);
+}
+
+void ControlFsm::renewed(Time sent) {
+  if (sent < renewed_ + heartbeat_interval() / 2) return;
+  renewed_ = sent;
+  events_.emplace_back(ControlRenewal{sent});
+}
+
+milliseconds ControlFsm::heartbeat_interval() const {
+  return std::min(options_.heartbeat_interval, time_to_live_ / 3);
 }
 
 // The first frame has request id 0 and is a welcome or a refusal, whatever the version.
@@ -231,7 +250,7 @@ void ControlFsm::lost(const std::string& cause, Time now, milliseconds silent) {
     for (const auto& [request, callers] : std::exchange(commits_, {})) {
       events_.emplace_back(ControlCommit{callers, ControlOutcome::Unknown});
     }
-    connect();  // at once: the session goes on to grow old
+    connect(now);  // at once: the session goes on to grow old
     return;
   }
   const bool single = !had_session_ && options_.connect_timeout <= milliseconds(0);
@@ -269,11 +288,15 @@ void ControlFsm::on_time(Time now) {
       if (now >= give_up_) {
         lost(last_error_, now);
       } else if (now >= phase_deadline_) {
-        connect();
+        connect(now);
       }
       break;
     case Phase::Connecting:
-      if (now >= give_up_) lost(last_error_.empty() ? "no answer" : last_error_, now);
+      if (now >= give_up_) {
+        lost(last_error_.empty() ? "no answer" : last_error_, now);
+      } else if (now >= phase_deadline_) {
+        connect(now);
+      }
       break;
     case Phase::Handshake:
       if (now >= std::min(phase_deadline_, give_up_)) {
@@ -287,7 +310,7 @@ void ControlFsm::on_time(Time now) {
       } else if (now >= next_heartbeat_) {
         send(control::Heartbeat{});
         if (!heartbeat_sent_) heartbeat_sent_ = now;
-        next_heartbeat_ = now + time_to_live_ / 3;
+        next_heartbeat_ = now + heartbeat_interval();
       }
       break;
     case Phase::Closing:
@@ -304,10 +327,9 @@ void ControlFsm::on_time(Time now) {
 std::optional<ControlFsm::Time> ControlFsm::next_deadline() const {
   switch (phase_) {
     case Phase::Pausing:
+    case Phase::Connecting:
     case Phase::Handshake:
       return std::min(phase_deadline_, give_up_);
-    case Phase::Connecting:
-      return give_up_;
     case Phase::Up:
       return std::min(next_heartbeat_, answer_due());
     case Phase::Closing:

@@ -65,10 +65,12 @@ class ControlFsm {
 
   template <typename Message>
   std::uint64_t send(const Message& message);
-  void send_open_session();
+  void send_open_session(Time now);
+  void renewed(Time sent);
+  [[nodiscard]] std::chrono::milliseconds heartbeat_interval() const;
   void send_watch(std::uint32_t name, Watch& watch);
   void send_commit(const Queued& queued);
-  void connect();
+  void connect(Time now);
   void on_handshake_reply(const control::Reply& reply, Time now);
   void session_ready(ControlState state, Time now);
   void handle(std::uint64_t request, const control::Reply& reply, Time now);
@@ -105,6 +107,8 @@ class ControlFsm {
   // The requests up to this number were sent then, and are not all answered; answers come in order.
   std::deque<std::pair<std::uint64_t, Time>> unanswered_;
   Time last_heard_;
+  Time session_asked_;  // when the handshake's last request for a session was sent
+  Time renewed_;        // as told last
 
   std::map<std::uint32_t, Watch> watches_;
   std::deque<Queued> queued_;                                // transactions not sent yet

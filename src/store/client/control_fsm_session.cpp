@@ -40,7 +40,8 @@ control::Transaction encode(const ControlTransaction& transaction) {
 
 }  // namespace
 
-void ControlFsm::send_open_session() {
+void ControlFsm::send_open_session(Time now) {
+  session_asked_ = now;
   const auto whole = [](milliseconds time) {  // the server has bounds of its own
     constexpr milliseconds::rep kMost = std::numeric_limits<std::uint32_t>::max();
     return static_cast<std::uint32_t>(std::clamp<milliseconds::rep>(time.count(), 0, kMost));
@@ -96,7 +97,7 @@ void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
   if (std::holds_alternative<control::SessionEnded>(reply)) {
     // Too late to resume: the ephemeral keys are gone, and the caller has to write them again.
     session_.reset();
-    send_open_session();
+    send_open_session(now);
     return;
   }
   if (const auto* session = std::get_if<control::Session>(&reply)) {
@@ -120,10 +121,12 @@ void ControlFsm::session_ready(ControlState state, Time now) {
   phase_ = Phase::Up;
   last_error_.clear();
   backoff_.reset();
-  next_heartbeat_ = now + time_to_live_ / 3;
+  next_heartbeat_ = now + heartbeat_interval();
   heartbeat_sent_.reset();
   last_heard_ = now;
   events_.emplace_back(ControlLink{state, std::move(detail)});
+  renewed_ = session_asked_;
+  events_.emplace_back(ControlRenewal{renewed_});
   // Watches first: what the queued transactions change then comes as changes, after the snapshots.
   for (auto& [name, entry] : watches_)
     send_watch(name, entry);

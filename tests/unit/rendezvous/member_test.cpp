@@ -279,6 +279,39 @@ TEST_F(MemberTest, AProcessThatStoodStillTrustsNothingThatItHasNotReadYet) {
   }
 }
 
+TEST_F(MemberTest, StartsNothingOnWordsThatAreOlderThanItsLease) {
+  begin();
+  member_->on_renewed(now_);
+  advance(config_.keep_alive);
+  place(1, true);
+  round(1, Phase::Running);
+  advance();
+  EXPECT_FALSE(done().start);
+  member_->on_renewed(now_ - config_.keep_alive + Milliseconds(1));
+  advance();
+  EXPECT_TRUE(done().start);
+}
+
+TEST_F(MemberTest, LeavesWhenItsWorkersWereKilledWithTheLease) {
+  run(1);
+  member_->on_lease_over();
+  advance();
+  auto told = done();
+  ASSERT_TRUE(told.stop);
+  EXPECT_TRUE(told.stop->immediately);
+  EXPECT_FALSE(told.finish);
+  member_->on_workers_failed(1, {});
+  advance();
+  for (const auto& document : done().published)
+    EXPECT_EQ(document.failed, 0) << "their end is no failure of theirs";
+  member_->on_workers_stopped();
+  advance();
+  told = done();
+  ASSERT_TRUE(told.finish);
+  EXPECT_EQ(told.finish->outcome.end, End::StoreLost);
+  EXPECT_EQ(told.finish->outcome.exit_code, kDrunFailed);
+}
+
 TEST_F(MemberTest, WhatAStoppedProcessReadsLateStillStopsItsWorkers) {
   run(1);
   const auto before = watches_;

@@ -381,8 +381,8 @@ TEST(SpawnTest, DescriptorLimitThatIsReachedIsAnErrorAndNotTheEnd) {
   const int result = in_child([] {
     GuardianOptions options;
     options.open_files.emplace();
-    options.open_files->rlim_cur = 7;  // the guardian's own and one more
-    options.open_files->rlim_max = 7;
+    options.open_files->rlim_cur = 8;  // the guardian's own and one more
+    options.open_files->rlim_max = 8;
     options.use_cgroup = false;
     Driver driver(options);
     auto request = Driver::request(1, {"true"});

@@ -12,9 +12,9 @@ TEST(BackendSettingsTest, KeepsAPrivateStoreForAsLongAsTheJobIsSuspended) {
   options.backend = Backend::Standalone;
   EXPECT_GE(control_options(options, {}, seconds(5)).keep_alive, std::chrono::hours(24 * 365));
   options.backend = Backend::C10d;
-  options.conf.keep_alive_interval = seconds(2);
+  options.conf.keep_alive_interval = seconds(3);
   options.conf.keep_alive_max_attempt = 4;
-  EXPECT_EQ(control_options(options, {}, seconds(5)).keep_alive, seconds(8));
+  EXPECT_EQ(control_options(options, {}, seconds(5)).keep_alive, seconds(12));
   options.local_node = 1;
   EXPECT_GE(control_options(options, {}, seconds(5)).keep_alive, std::chrono::hours(24 * 365));
 }
@@ -29,6 +29,28 @@ TEST(BackendSettingsTest, LetsTheSessionOutliveTheAgentsOwnLimit) {
   EXPECT_EQ(store.connect_timeout, seconds(5));
 }
 
+// By default: an outage of 6 s is survived, even one that begins just before a heartbeat.
+TEST(BackendSettingsTest, TheLeaseOutlastsTheLongestOutageAndTheSessionTheLease) {
+  Options options;
+  options.backend = Backend::C10d;
+  EXPECT_EQ(lease(options), seconds(8));
+  EXPECT_EQ(keep_alive(options), seconds(8));
+  const auto store = control_options(options, {}, seconds(5));
+  EXPECT_EQ(store.heartbeat_interval, seconds(1));
+  EXPECT_EQ(store.heartbeat_timeout, seconds(3));
+  EXPECT_EQ(store.keep_alive, seconds(6));
+  EXPECT_EQ(store.time_to_live, seconds(10));
+}
+
+TEST(BackendSettingsTest, AStoreThatCannotBeLostNeedsNoLease) {
+  Options options;
+  options.backend = Backend::Standalone;
+  EXPECT_EQ(lease(options), std::nullopt);
+  options.backend = Backend::C10d;
+  options.local_node = 1;
+  EXPECT_EQ(lease(options), std::nullopt);
+}
+
 TEST(BackendSettingsTest, ALocalNodeThatIsCutOffIsGone) {
   Options options;
   options.local_node = 0;
@@ -37,6 +59,7 @@ TEST(BackendSettingsTest, ALocalNodeThatIsCutOffIsGone) {
 
 TEST(BackendSettingsTest, BoundsTheStoresAnswersAsAskedFor) {
   Options options;
+  options.conf.keep_alive_interval = seconds(100);
   options.conf.heartbeat_timeout = seconds(11);
   options.conf.read_timeout = seconds(12);
   const auto store = control_options(options, {}, seconds(5));

@@ -214,6 +214,13 @@ TEST(SupervisionTest, ItIsOverWhenEverythingIsSweptOrTheGuardianIsGone) {
   }
 }
 
+TEST(SupervisionTest, TheEndOfTheLeaseIsToldBeforeWhatBecomesOfTheWorkers) {
+  Rig rig;
+  rig.run();
+  EXPECT_TRUE(rig.supervision.on_event(process::LeaseOver{}, rig.now).lease_over);
+  EXPECT_EQ(told(rig.supervision.on_event(process::LeaseOver{}, rig.now), rig), "");
+}
+
 // ---- the grace and its countdown ----
 
 TEST(SupervisionTest, TheCountdownSaysWhyTheWorkersStopUnlessTheUserKnows) {

@@ -288,6 +288,109 @@ TEST(ControlFsmTest, SendsThreeHeartbeatsInATimeToLive) {
   }
 }
 
+TEST(ControlFsmTest, HeartbeatsMayBeAskedForMoreOften) {
+  auto chosen = options();
+  chosen.heartbeat_interval = 500ms;
+  Fixture f(chosen);
+  f.fsm().open(f.now());
+  f.bring_up();
+  f.sent();
+  f.run_for(499ms);
+  EXPECT_TRUE(f.sent().empty());
+  f.run_for(1ms);
+  EXPECT_NE(only<control::Heartbeat>(f.sent()), nullptr);
+}
+
+std::vector<Time> renewals(const std::vector<ControlEvent>& events) {
+  std::vector<Time> result;
+  for (const auto& event : events)
+    if (const auto* renewal = std::get_if<ControlRenewal>(&event)) result.push_back(renewal->sent);
+  return result;
+}
+
+// The answer's own time says nothing: it may have been long on its way.
+TEST(ControlFsmTest, ARenewalCountsFromWhenTheStoreWasAsked) {
+  Fixture f;
+  f.fsm().open(f.now());
+  f.fsm().on_connected(f.now());
+  const auto open = f.sent();
+  const Time asked = f.now();
+  f.advance(300ms);
+  f.welcome();
+  f.reply(open[0].id, control::Session{7, control::Token{1, 2, 3}, 6000, 1000});
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<ControlLink>(events[0])) << "first that there is a session";
+  EXPECT_EQ(renewals(events), std::vector<Time>{asked});
+
+  f.run_for(2s);
+  const auto beat = f.sent();
+  ASSERT_NE(only<control::Heartbeat>(beat), nullptr);
+  const Time beaten = f.now();
+  f.advance(1s);
+  EXPECT_TRUE(renewals(f.events()).empty());
+  f.reply(beat[0].id, control::Done{});
+  EXPECT_EQ(renewals(f.events()), std::vector<Time>{beaten});
+
+  f.fsm().commit(1, {{}, {{"k", "v", false}}});
+  const auto commit = f.sent();
+  f.reply(commit[0].id, control::Committed{3});
+  EXPECT_EQ(renewals(f.events()), std::vector<Time>{f.now()}) << "any answer will do";
+  f.fsm().commit(2, {{}, {{"k", "v", false}}});
+  const auto again = f.sent();
+  f.reply(again[0].id, control::Committed{4});
+  EXPECT_TRUE(renewals(f.events()).empty()) << "known already";
+}
+
+TEST(ControlFsmTest, WhatTheStoreSaysByItselfRenewsNothing) {
+  Fixture f;
+  f.fsm().open(f.now());
+  f.bring_up();
+  f.fsm().watch(3, "p/", true);
+  const auto watch = f.sent();
+  f.reply(watch[0].id, control::Snapshot{});
+  f.run_for(2s);
+  (void)f.sent();
+  (void)f.events();
+  f.reply(watch[0].id, control::Changes{5, {{"p/a", "1"}}});
+  EXPECT_TRUE(renewals(f.events()).empty());
+}
+
+TEST(ControlFsmTest, AResumedSessionIsRenewedFromItsResumption) {
+  Fixture f;
+  f.fsm().open(f.now());
+  f.bring_up();
+  (void)f.events();
+  f.run_for(1s);
+  f.fsm().on_disconnected("reset", f.now());
+  f.run_for(200ms);
+  f.fsm().on_connected(f.now());
+  const Time asked = f.now();
+  const auto resume = f.sent();
+  f.advance(100ms);
+  f.welcome();
+  f.reply(resume[0].id, control::Done{});
+  EXPECT_EQ(renewals(f.events()), std::vector<Time>{asked});
+}
+
+// TCP itself asks again after 1, 3 and 7 seconds only.
+TEST(ControlFsmTest, AfterABreakEachAttemptIsShort) {
+  Fixture f;
+  f.fsm().open(f.now());
+  f.run_for(10s);
+  EXPECT_EQ(f.fsm().wanted_connection(), 1U) << "not before there was a session";
+  f.bring_up();
+  f.fsm().on_disconnected("reset", f.now());
+  for (std::uint64_t attempt = 2; attempt < 6; ++attempt) {
+    EXPECT_EQ(f.fsm().wanted_connection(), attempt);
+    f.run_for(999ms);
+    EXPECT_EQ(f.fsm().wanted_connection(), attempt);
+    f.run_for(1ms);
+  }
+  f.run_for(3s);
+  EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt) << "the keep-alive limit is over";
+}
+
 struct SilenceCase {
   std::chrono::milliseconds heartbeat_timeout;
   std::chrono::milliseconds read_timeout;

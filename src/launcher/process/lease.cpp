@@ -1,0 +1,72 @@
+#include "launcher/process/lease.hpp"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+#include <system_error>
+
+namespace drun::process {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// The two clocks are not read in the same moment: on a busy machine they differ by some time even
+// if it was not suspended.
+constexpr std::chrono::milliseconds kApart{100};
+
+}  // namespace
+
+BootTime boot_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec);
+}
+
+bool Lease::renew(BootTime end, BootTime now) {
+  end_ = end_ ? std::max(*end_, end) : end;
+  if (workers_ != Workers::Wait || over(now)) return false;
+  workers_ = Workers::Run;
+  return true;
+}
+
+bool Lease::resume(BootTime now) {
+  workers_ = over(now) ? Workers::Wait : Workers::Run;
+  return workers_ == Workers::Run;
+}
+
+std::optional<BootTime> LeaseClock::at(std::chrono::steady_clock::time_point then,
+                                       std::chrono::steady_clock::time_point steady,
+                                       BootTime boot) {
+  const BootTime offset = boot - steady.time_since_epoch();
+  if (std::chrono::abs(offset - offset_) > kApart) {
+    offset_ = offset;
+    valid_from_ = steady;
+  }
+  if (then < valid_from_) return std::nullopt;
+  return then.time_since_epoch() + offset_;
+}
+
+BootTimer::BootTimer() : fd_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  if (!fd_) throw std::system_error(errno, std::generic_category(), "timerfd");
+}
+
+void BootTimer::set(std::optional<BootTime> when) const {
+  itimerspec value{};
+  if (when) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(*when);
+    value.it_value.tv_sec = seconds.count();
+    value.it_value.tv_nsec = std::max<long>((*when - seconds).count(), 1);  // zero: disarmed
+  }
+  ::timerfd_settime(fd_.get(), TFD_TIMER_ABSTIME, &value, nullptr);
+}
+
+void BootTimer::clear() const {
+  std::uint64_t ignored = 0;
+  (void)!::read(fd_.get(), &ignored, sizeof ignored);
+}
+
+}  // namespace drun::process

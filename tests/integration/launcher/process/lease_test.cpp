@@ -1,0 +1,130 @@
+// Workers run only under a lease that guardian and watchdog hold, whoever else stands still.
+#include "launcher/process/lease.hpp"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "launcher/process/descendants.hpp"
+#include "support/guardian_driver.hpp"
+
+namespace drun::process::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kShort = 300ms;
+constexpr auto kLong = std::chrono::hours(1);
+
+char state_of(pid_t pid) {
+  const auto stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto at = stat ? stat->rfind(')') : std::string::npos;
+  return at == std::string::npos ? '-' : stat->at(at + 2);
+}
+
+class LeaseTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  pid_t start_worker(Driver& driver) {
+    return std::atoi(driver.start(1, "trap '' TERM; echo $$; exec sleep 1000", out_).c_str());
+  }
+
+ private:
+  Pipe out_;
+};
+
+TEST_F(LeaseTest, ItsEndEndsTheWorkers) {
+  Driver driver;
+  driver.guardian.renew_lease(Clock::now(), kLong);
+  const pid_t worker = start_worker(driver);
+  ASSERT_TRUE(driver.await<Spawned>(1));
+  // That of another guardian does not matter here.
+  EXPECT_TRUE(alive(worker));
+  Driver other;
+  Pipe out;
+  other.guardian.renew_lease(Clock::now(), kShort);
+  other.guardian.spawn(Driver::shell(2, "sleep 1000 & setsid sleep 1000"));
+  ASSERT_TRUE(other.await<Spawned>(2));
+  const auto told = other.await<LeaseOver>(std::function<bool(const LeaseOver&)>());
+  ASSERT_TRUE(told);
+  const auto exited = other.await<Exited>(2);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->status.signal, SIGKILL);
+  EXPECT_FALSE(exited->out_of_memory);
+  other.guardian.stop(SIGTERM, kPatience);
+  const auto stopped = other.await<Stopped>();
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->remaining, 0U);
+  EXPECT_TRUE(alive(worker));
+}
+
+TEST_F(LeaseTest, NoWorkerStartsAfterItsEndUntilItIsRenewed) {
+  Driver driver;
+  driver.guardian.renew_lease(Clock::now(), -1s);
+  driver.guardian.spawn(Driver::shell(1, "exit 7"));
+  EXPECT_TRUE(driver.await<LeaseOver>(std::function<bool(const LeaseOver&)>()));
+  const auto failed = driver.await<SpawnFailed>(1);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->error, ECANCELED);
+  driver.guardian.renew_lease(Clock::now(), kLong);
+  driver.guardian.spawn(Driver::shell(2, "exit 7"));
+  const auto exited = driver.await<Exited>(2);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->status.code, 7);
+}
+
+TEST_F(LeaseTest, SuspendedWorkersWaitForItsRenewal) {
+  Driver driver;
+  const pid_t worker = start_worker(driver);
+  driver.guardian.signal_all(SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return state_of(worker) == 'T'; }));
+  // Over, for the watchdog too.
+  driver.guardian.renew_lease(Clock::now(), -1s);
+  driver.guardian.signal_all(SIGCONT);
+  driver.guardian.spawn(Driver::shell(2, "exit 0"));
+  EXPECT_TRUE(driver.await<SpawnFailed>(2));
+  EXPECT_EQ(state_of(worker), 'T');
+  driver.guardian.renew_lease(Clock::now(), kLong);
+  EXPECT_TRUE(eventually([&] { return state_of(worker) == 'S'; }));
+}
+
+// The agent is a process of its own, which stands still.
+TEST_F(LeaseTest, AnAgentThatStandsStillKeepsNoWorkers) {
+  for (const bool guardian_too : {false, true}) {
+    Pipe report;
+    const pid_t agent = ::fork();
+    if (agent == 0) {
+      Driver driver;
+      Pipe out;
+      driver.guardian.renew_lease(Clock::now(), 2s);
+      const std::string worker = driver.start(1, "trap '' TERM; echo $$; exec sleep 1000", out);
+      const std::string told = std::to_string(driver.guardian.pid()) + "\n" + worker + "\n";
+      if (::write(report.write.get(), told.data(), told.size()) < 0) ::_exit(1);
+      ::raise(SIGSTOP);
+      if (guardian_too)
+        ::_exit(driver.await<GuardianLost>(std::function<bool(const GuardianLost&)>()) ? 0 : 2);
+      ::_exit(driver.await<LeaseOver>(std::function<bool(const LeaseOver&)>()) ? 0 : 3);
+    }
+    const pid_t guardian = std::atoi(read_line(report.read.get()).c_str());
+    const pid_t worker = std::atoi(read_line(report.read.get()).c_str());
+    ASSERT_TRUE(eventually([&] { return state_of(agent) == 'T'; }));
+    if (guardian_too) ::kill(guardian, SIGSTOP);
+    EXPECT_TRUE(eventually([&] { return !alive(worker); })) << guardian_too;
+    EXPECT_TRUE(eventually([&] { return alive(guardian) == !guardian_too; }));
+    ::kill(agent, SIGCONT);
+    int status = -1;
+    EXPECT_EQ(::waitpid(agent, &status, 0), agent);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(kill_descendants(kPatience, [](const Reaped&) {}));
+  }
+}
+
+}  // namespace
+}  // namespace drun::process::test
