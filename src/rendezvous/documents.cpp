@@ -15,6 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr int kMaxRound = 1'000'000'000;  // no job comes there; the next number is one, too
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMaxText = 8 * 1024;  // of one text
@@ -75,7 +76,7 @@ Json to_json(const Assignment& a) {
 }
 
 void read(JsonReader& in, Assignment& a) {
-  in.integer("round", a.round, 1, kMaxInt);
+  in.integer("round", a.round, 1, kMaxRound);
   in.integer("nodes", a.group_world_size, 1, kMaxInt);
   in.integer("group_rank", a.group_rank, 0, std::max(a.group_world_size, 1) - 1);
   in.integer("world_size", a.world_size, 1, kMaxInt);
@@ -247,12 +248,12 @@ Result<MemberDocument> decode_member(std::string_view text) {
   in.integer("local_world_size", d.local_world_size, 1, kMaxLocalWorldSize);
   in.text("role", d.role);
   in.texts("agreement", d.agreement);
-  in.integer("left", d.left, 0, kMaxInt);
+  in.integer("left", d.left, 0, kMaxRound);
   if (in.object("node_rank") != nullptr) in.integer("node_rank", d.node_rank.emplace(), 0, kMaxInt);
   in.flag("node_rank_is_wish", d.node_rank_is_wish);
   in.flag("is_host", d.is_host);
   read_nested(in, "claim", d.claim);
-  in.integer("seen", d.seen, 0, kMaxInt, false);
+  in.integer("seen", d.seen, 0, kMaxRound, false);
   in.integer("restarts", d.restarts, 0, kMaxInt, false);
   in.integer("prepared", d.prepared, 0, kMaxInt, false);
   in.integer("prepared_port", d.prepared_worker_store_port, 0, 65535, false);
@@ -287,9 +288,9 @@ Result<RoundDocument> decode_round(std::string_view text) {
   in.integer("v", d.version, 1, kMaxInt);
   if (in.error().empty() && d.version != kProtocolVersion) return in.finish(std::move(d));
   in.integer("epoch", d.epoch, 0, kMaxInt64);
-  in.integer("number", d.number, 0, kMaxInt);
+  in.integer("number", d.number, 0, kMaxRound);
   in.choice("phase", d.phase, kPhases);
-  in.integer("ran", d.ran, 0, kMaxInt);
+  in.integer("ran", d.ran, 0, kMaxRound);
   in.integer("restart_count", d.restart_count, 0, kMaxInt);
   in.integer("nodes", d.nodes, 0, kMaxInt);
   in.integer("world_size", d.world_size, 0, kMaxInt);

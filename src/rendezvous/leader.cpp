@@ -77,8 +77,12 @@ void Leader::apply(const Change& change, Time now) {
   if (!change.value) return forget(*state_, config_, ticket, now);
   auto document = decode_member(*change.value);
   const auto& round = state_->round;
-  if (document && round.phase != Phase::Closed &&
-      (claims_unknown_round(round, *document) || document->seen > round.number)) {
+  std::string problem = document ? impossible(round, *document) : "";
+  if (!problem.empty()) {
+    outbox_.log(problem, true);
+    observe(*state_, config_, ticket, {}, now, problem);
+  } else if (document && round.phase != Phase::Closed &&
+             (claims_unknown_round(round, *document) || document->seen > round.number)) {
     read_again();
   } else if (document) {
     observe(*state_, config_, ticket, std::move(*document), now);

@@ -8,6 +8,7 @@
 namespace drun::rendezvous {
 namespace {
 
+constexpr int kMaxRoundsAhead = 1'000'000;
 constexpr std::size_t kMaxRefusals = 3;  // remembered for the time-out's text
 constexpr std::int64_t kCrashUptimeMs = 10'000;
 constexpr Milliseconds kFirstProgress{2'000};
@@ -281,6 +282,13 @@ Milliseconds duplicate_grace(const Config& config) {
   return config.keep_alive + Milliseconds(3'000);
 }
 
+std::string impossible(const RoundDocument& known, const MemberDocument& d) {
+  const int highest = std::max({d.left, d.seen, d.claim ? d.claim->round : 0});
+  if (highest <= std::int64_t{known.number} + kMaxRoundsAhead) return {};
+  return d.host + " speaks of round " + std::to_string(highest) + ", the job is in round " +
+         std::to_string(known.number);
+}
+
 bool claims_unknown_round(const RoundDocument& known, const MemberDocument& document) {
   if (!document.claim || document.claim->round <= document.left) return false;
   const int claimed = document.claim->round;
@@ -311,8 +319,10 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
     }
   }
   const auto& d = member.document;
-  state.floor = std::max({state.floor, d.left, d.seen, d.claim ? d.claim->round : 0});
-  state.restarts_floor = std::max(state.restarts_floor, d.restarts);
+  if (impossible(state.round, d).empty()) {
+    state.floor = std::max({state.floor, d.left, d.seen, d.claim ? d.claim->round : 0});
+    state.restarts_floor = std::max(state.restarts_floor, d.restarts);
+  }
   if (slot != nullptr) note_slot(state, ticket, *slot, d);
   if (d.leave) let_go(state, ticket, member, slot, now);
   count(state, ticket, member, 1);

@@ -146,6 +146,11 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
              Time now, const std::string& problem = {});
 void forget(State& state, const Config& config, const std::string& ticket, Time now);
 
+// Why the document's numbers cannot be, in a job whose round is `known`; empty if they can. A
+// number that lies far ahead is no news of a later round but a mistake, or malice: the next round's
+// would have to be higher still.
+[[nodiscard]] std::string impossible(const RoundDocument& known, const MemberDocument& document);
+
 // The member runs workers of a round of which neither the store nor this leader knew: the store was
 // set back or emptied, and whoever led that round is gone. restore() takes the round up.
 [[nodiscard]] bool claims_unknown_round(const RoundDocument& known, const MemberDocument& document);

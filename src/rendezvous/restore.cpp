@@ -66,12 +66,16 @@ Found read(const Keys& keys, const std::vector<Change>& entries,
 }
 
 // The round that the members themselves know of: the highest that one holds, has left or has seen.
-RoundDocument round_of_members(const Found& found, const RoundDocument& seen) {
+RoundDocument round_of_members(Found& found, const RoundDocument& seen) {
   RoundDocument round = seen;
   round.phase = is_alive(seen.phase) ? seen.phase : Phase::Gathering;
   if (found.round) round.restart_count = std::max(round.restart_count, found.round->restart_count);
-  for (const auto& member : found.members) {
+  const RoundDocument known =
+      found.round && found.round->number > seen.number ? *found.round : seen;
+  for (auto& member : found.members) {
     const auto& d = member.document;
+    if (member.problem.empty()) member.problem = impossible(known, d);
+    if (!member.problem.empty()) continue;
     round.restart_count = std::max(round.restart_count, d.restarts);
     if (claims_unknown_round(round, d)) {
       round.number = round.ran = d.claim->round;
@@ -97,7 +101,7 @@ std::tuple<int, int> progress(const RoundDocument& round) {
   return {round.number, step};
 }
 
-void find_round(State& state, const Found& found, const RoundDocument& seen) {
+void find_round(State& state, Found& found, const RoundDocument& seen) {
   const RoundDocument known = round_of_members(found, seen);
   const bool in_time = found.round && found.round->version == kProtocolVersion &&
                        found.round->number >= known.number;

@@ -208,6 +208,26 @@ TEST(RestoreTest, NoRoundIsPlannedWhileANodeHoldsWorkersOfAnEarlierOne) {
   EXPECT_EQ(expelled.begin()->first, "b");
 }
 
+// Whoever can write to the store can write this; the next round must still have a number.
+TEST(RestoreTest, ANumberFarAheadIsRefusedAndMovesNothing) {
+  for (const bool left : {true, false}) {
+    const auto far = [&](MemberDocument& d) {
+      if (left) {
+        d.left = 1'000'000'000;
+      } else {
+        holding(d, 1'000'000'000, 0, 2);
+      }
+    };
+    Config s = config(2);
+    s.min_nodes = 1;
+    const State state =
+        Found(s).member("a").member("b", far).round(3, Phase::Gathering, 0, 3).restore();
+    EXPECT_EQ(state.round.number, 3);
+    EXPECT_EQ(state.members.at("b").standing, Standing::Refused);
+    EXPECT_LE(state.floor, 3);
+  }
+}
+
 TEST(RestoreTest, TheCountOfRestartsSurvivesInTheMembers) {
   const Config s = config(1);
   const State state = Found(s)

@@ -561,6 +561,8 @@ TEST_F(MemberTest, ANewLeaderIsGivenItsOwnTime) {
 
 TEST_F(MemberTest, DamagedDocumentsChangeNothing) {
   run(1);
+  round(2'147'483'647, Phase::Running);
+  place(2'147'483'647, true);
   for (const auto& key : {keys_.round, keys_.outcome, keys_.assignment("me")})
     put(key, "{damaged");
   advance();
