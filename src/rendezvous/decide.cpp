@@ -314,7 +314,8 @@ void gathering(Context& c) {
   // A node that comes back with workers of an earlier round stops them first.
   const bool sure = s.holding == 0 && c.past(s.unsure_until);
   if (enough && sure && c.past(s.leave_until)) return plan_round(c);
-  if (s.holding > 0 && c.past(s.holding_since, c.config.stop_timeout)) expel_holding(c);
+  // Without a time the wait has only just begun: the round was stopping until now.
+  if (s.holding_since && c.past(s.holding_since, c.config.stop_timeout)) expel_holding(c);
   if (timed_out(c)) {
     // If members are refused at the last moment, their refusals are written first; the next
     // decision then names them in the reason for the time-out.

@@ -46,10 +46,13 @@ TEST(SimulationTest, SeedsThatFailedAreRunAgain) {
                  "a member with workers of the round keeps its rank if the store forgot it"},
            Found{514'402, "a plan is broken if a planned node lost its rank while it was written"},
            Found{545'754, "an agent that was suspended asks the store before it starts workers"},
+           Found{301'573,
+                 "a node that holds workers of an earlier round has its time to stop them"},
            Found{3'007'765, "the rank that a member asked for at first counts"},
        }) {
     SCOPED_TRACE(rule);
     run(seed, 1, 64);
+    run(seed, 1, 5);
   }
 }
 
