@@ -100,6 +100,7 @@ class Participant::Impl {
           // The host does not wait for the snapshot: when its own store has just begun, nobody
           // leads.
           if (config_.is_host) leader_current_ = true;
+          session_since_ = now;
         } else if (new_session) {
           retire();
           stand_request_ = 0;
@@ -194,8 +195,9 @@ class Participant::Impl {
     stand_request_ = 0;  // its answer may still come, and means nothing then
     leading_as_ = std::move(value);
     seen_leading_ = leader_value_ == leading_as_;
-    // If this session replaced one that expired in an outage, the sessions of the others may have
-    // expired, too. They get the keep-alive time to come back before they count as lost.
+    // If this session is new, it may be one after an outage, or a restart of the store, in which
+    // the sessions of the others expired. They get the keep-alive time to come back before they
+    // count as lost: until then their workers may run.
     std::optional<Time> grace;
     if (session_since_ && now < *session_since_ + config_.keep_alive)
       grace = *session_since_ + config_.keep_alive;
@@ -300,7 +302,7 @@ class Participant::Impl {
   bool elected_ = false;     // the leader key names this agent
   std::string leading_as_;   // the value while leading
   bool seen_leading_ = false;
-  std::optional<Time> session_since_;  // of a session that replaced an expired one
+  std::optional<Time> session_since_;  // of the present session
   std::unique_ptr<Leader> leader_;
   std::unique_ptr<State> known_;  // from the time when this agent led
 

@@ -143,7 +143,8 @@ void Checker::check_round(const RoundDocument& document) {
       const int spent = document.restart_count - before.restart_count;
       const bool left_behind = std::any_of(nodes_.begin(), nodes_.end(),
                                            [](const auto& node) { return node->slow_stop; });
-      const bool due = !before.failed.empty() && !lost_a_node(before) && !left_behind;
+      // A store that was set back may show as members those that died meanwhile.
+      const bool due = !before.failed.empty() && !lost_a_node(before) && !left_behind && !set_back_;
       check_leaves(before, round, document.number);
       if (spent == 1 &&
           std::any_of(before.seats.begin(), before.seats.end(), [&](const auto& seat) {
