@@ -135,6 +135,13 @@ inline bool alive(pid_t pid) {
   return stat && stat->find(") Z ") == std::string::npos;
 }
 
+// As in /proc: 'S', 'T' ...; '-': it is gone.
+inline char state_of(pid_t pid) {
+  const auto stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto at = stat ? stat->rfind(')') : std::string::npos;
+  return at == std::string::npos ? '-' : stat->at(at + 2);
+}
+
 inline pid_t parent_of(pid_t pid) {
   const auto stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
   const auto at = stat ? stat->rfind(')') : std::string::npos;

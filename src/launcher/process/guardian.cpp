@@ -275,6 +275,9 @@ void Guardian::Impl::read_commands() {
     if (result != Channel::Fill::Closed) continue;
     guardian_gone = true;
     watch(EPOLL_CTL_DEL, commands.fd(), 0);
+    // Its watchdog has to say so. One that is stopped cannot, and one that hangs is not waited for.
+    if (!watchdog_gone) ::kill(watchdog_process, SIGCONT);
+    if (!given_up) stop_limit.set(kEndLimit);
   }
 }
 
@@ -294,7 +297,7 @@ void Guardian::Impl::signal_guardian(int signal) const {
 
 // First the guardian: then its watchdog does the work. If that hangs too, this process does it.
 void Guardian::Impl::on_stop_limit() {
-  if (!lost.hung && guardian_process != 0) {
+  if (!lost.hung && guardian_process != 0 && !guardian_gone) {
     signal_guardian(SIGKILL);
   } else if (!watchdog_gone) {
     ::kill(watchdog_process, SIGKILL);
@@ -437,6 +440,7 @@ void Guardian::renew_lease(std::chrono::steady_clock::time_point since, millisec
   if (!begin) return;
   wire::RenewBody body;
   body.end_ns = (*begin + length).count();
+  body.length_ms = length.count();
   std::string message = wire::Writer(wire::Type::Renew, 0).number(body).finish();
   impl_->tell_watchdog(message);
   impl_->send(std::move(message));

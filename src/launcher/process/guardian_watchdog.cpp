@@ -47,14 +47,20 @@ struct Orders {
   LastWill will;
   Lease lease{kLate};
   BootTimer lease_timer;
+  milliseconds lease_length{};
+  bool was_late = false;  // since the lease was renewed
 };
 
 void take(Orders& orders, wire::Type type, std::string_view payload) {
   wire::Reader body(payload);
   switch (type) {
-    case wire::Type::Renew:
-      (void)orders.lease.renew(BootTime(body.number<wire::RenewBody>().end_ns), boot_now());
+    case wire::Type::Renew: {
+      const auto renewal = body.number<wire::RenewBody>();
+      (void)orders.lease.renew(BootTime(renewal.end_ns), boot_now());
+      orders.lease_length = milliseconds(renewal.length_ms);
+      orders.was_late = false;
       return orders.lease_timer.set(orders.lease.next_deadline());
+    }
     case wire::Type::SignalAll:
       if (body.number<wire::SignalBody>().signal == SIGSTOP) return orders.lease.suspend();
       return (void)orders.lease.resume(boot_now());
@@ -63,20 +69,28 @@ void take(Orders& orders, wire::Type type, std::string_view payload) {
   }
 }
 
-// One message of the agent's. False when the agent is gone.
+// All that the agent has said. False when it is gone.
 bool read_agent(int agent, Orders& orders) {
   char message[sizeof(wire::Header) + PATH_MAX];
-  const ssize_t n = ::recv(agent, message, sizeof message, MSG_DONTWAIT);
-  if (n >= static_cast<ssize_t>(sizeof(wire::Header))) {
+  for (;;) {
+    const ssize_t n = ::recv(agent, message, sizeof message, MSG_DONTWAIT);
+    if (n <= 0) return n < 0 && (errno == EAGAIN || errno == EINTR);
+    if (n < static_cast<ssize_t>(sizeof(wire::Header))) continue;
     const std::string_view all(message, static_cast<std::size_t>(n));
     take(orders, wire::Reader(all).number<wire::Header>().type, all.substr(sizeof(wire::Header)));
   }
-  return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-// The lease is over, and the guardian has not ended the workers: it is stopped, or hangs.
-bool must_end_workers(const Lease& lease) {
-  return lease.broken(boot_now()) && descendants().size() > 1;
+// The lease is over, and the guardian has not ended the workers: it is stopped, or hangs. If this
+// process itself was stopped for long, it may have missed renewals, so it waits for another.
+bool must_end_workers(Orders& orders) {
+  const auto now = boot_now();
+  const auto deadline = orders.lease.next_deadline();
+  if (deadline && now >= *deadline + kLate && !std::exchange(orders.was_late, true)) {
+    orders.lease_timer.set(now + orders.lease_length);
+    return false;
+  }
+  return orders.lease.broken(now) && descendants().size() > 1;
 }
 
 // Readable when a child has ended, stopped or gone on.
@@ -105,7 +119,7 @@ bool watch(int agent, pid_t guardian, ExitStatus& status, Orders& orders) {
     if (entries[0].revents != 0 && !read_agent(agent, orders)) return false;
     if (entries[2].revents != 0) {
       orders.lease_timer.clear();
-      if (must_end_workers(orders.lease)) {
+      if (must_end_workers(orders)) {
         status = {0, SIGKILL, false};  // as it is about to be
         return true;
       }

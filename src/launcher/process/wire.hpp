@@ -125,6 +125,7 @@ struct StopBody {
 };
 struct RenewBody {
   std::int64_t end_ns = 0;  // CLOCK_BOOTTIME
+  std::int64_t length_ms = 0;
 };
 struct HelloBody {
   pid_t pid = 0;

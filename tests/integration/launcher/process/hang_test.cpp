@@ -139,6 +139,19 @@ TEST(HangTest, WhatIsGivenUpIsGoneAtOnceWhateverTheGrace) {
   EXPECT_EQ(read_all(out.read.get()), "");
 }
 
+TEST(HangTest, AWatchdogThatWasStoppedIsWokenToSayThatTheGuardianIsGone) {
+  Driver driver;
+  Pipe out;
+  ASSERT_EQ(driver.start(1, kStubborn, out), "ready");
+  const pid_t guardian = driver.guardian.pid();
+  const pid_t watchdog = parent_of(guardian);
+  ::kill(watchdog, SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return state_of(watchdog) == 'T'; }));
+  ::kill(guardian, SIGKILL);
+  EXPECT_TRUE(driver.await<GuardianLost>());
+  EXPECT_EQ(read_all(out.read.get()), "");
+}
+
 TEST(HangTest, BothHelpersThatWereStoppedAreWokenAtTheEnd) {
   const int result = in_child([] {
     {

@@ -23,12 +23,6 @@ using namespace std::chrono_literals;
 constexpr auto kShort = 300ms;
 constexpr auto kLong = std::chrono::hours(1);
 
-char state_of(pid_t pid) {
-  const auto stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
-  const auto at = stat ? stat->rfind(')') : std::string::npos;
-  return at == std::string::npos ? '-' : stat->at(at + 2);
-}
-
 class LeaseTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
@@ -93,6 +87,29 @@ TEST_F(LeaseTest, SuspendedWorkersWaitForItsRenewal) {
   EXPECT_EQ(state_of(worker), 'T');
   driver.guardian.renew_lease(Clock::now(), kLong);
   EXPECT_TRUE(eventually([&] { return state_of(worker) == 'S'; }));
+}
+
+// It wakes with old renewals in its hands; the newer ones found no room.
+TEST_F(LeaseTest, AWatchdogThatWasStoppedWaitsForAnotherRenewal) {
+  constexpr auto kLength = 2s;
+  Driver driver;
+  const auto begin = Clock::now();
+  driver.guardian.renew_lease(begin, kLength);
+  const pid_t worker = start_worker(driver);
+  const pid_t watchdog = parent_of(driver.guardian.pid());
+  ::kill(watchdog, SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return state_of(watchdog) == 'T'; }));
+  for (int i = 0; i < 2000; ++i)
+    driver.guardian.renew_lease(begin, kLength);
+  driver.guardian.renew_lease(Clock::now(), kLong);
+  // Long after its end, as the watchdog knows it.
+  ASSERT_TRUE(eventually([&] { return Clock::now() > begin + kLength + 2s; }));
+  ::kill(watchdog, SIGCONT);
+  ASSERT_TRUE(eventually([&] { return state_of(watchdog) == 'S'; }));
+  driver.guardian.renew_lease(Clock::now(), kLong);
+  driver.guardian.spawn(Driver::shell(2, "exit 7"));
+  EXPECT_TRUE(driver.await<Exited>(2));
+  EXPECT_TRUE(alive(worker));
 }
 
 // The agent is a process of its own, which stands still.
