@@ -70,13 +70,14 @@ class ControlClient::Impl final : public StreamConnection {
     stop_dialing();
     close();
     outgoing_.clear();
-    if (wanted) dial(endpoint_);
+    if (wanted) dial(fsm_.to_known_address() ? store_endpoint_ : endpoint_);
   }
 
   void on_dialed(Result<FileDescriptor> socket) override {
     if (socket) {
       local_endpoint_ = local_endpoint_of(socket->get());
       store_address_ = peer_address_of(socket->get());
+      store_endpoint_ = peer_endpoint_of(socket->get());
       adopt(std::move(*socket));
       fsm_.on_connected(Clock::now());
     } else {
@@ -105,6 +106,7 @@ class ControlClient::Impl final : public StreamConnection {
   std::optional<std::uint64_t> connection_;  // the machine's number of the present one
   Endpoint local_endpoint_{};
   std::string store_address_;  // a sockaddr
+  Endpoint store_endpoint_;    // the same
   std::string outgoing_;
 };
 

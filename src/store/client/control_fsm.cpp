@@ -16,6 +16,7 @@ constexpr milliseconds kLongestPause{1000};
 constexpr milliseconds kHandshakeLimit{5000};
 constexpr milliseconds kGoodbyeLimit{1000};
 constexpr milliseconds kShortestAttempt{250};
+constexpr milliseconds kLongestAttempt{30'000};
 // A store that is ending closes a handshake once or twice; something else does so every time.
 constexpr int kHandshakesRefused = 6;
 constexpr std::size_t kLongestReply = std::size_t{1} << 30;
@@ -97,13 +98,18 @@ std::optional<std::uint64_t> ControlFsm::wanted_connection() const {
   }
 }
 
-// After a break an attempt is short: TCP's own would come back to a mended network too late.
+// After a break an attempt is short: TCP's own would come back to a mended network too late. But a
+// look-up may take long, and so may addresses that do not answer: every second attempt, which goes
+// to the name, has twice the time of the one before.
 void ControlFsm::connect(Time now) {
   phase_ = Phase::Connecting;
   phase_deadline_ = give_up_;
-  if (had_session_)
+  if (had_session_) {
+    to_known_address_ = !to_known_address_;
+    if (!to_known_address_) longer_attempt_ = std::min(longer_attempt_ * 2, kLongestAttempt);
     phase_deadline_ =
-        std::min(give_up_, now + std::max(heartbeat_interval() / 2, kShortestAttempt));
+        std::min(give_up_, now + (to_known_address_ ? short_attempt() : longer_attempt_));
+  }
   ++connection_;
 }
 
@@ -200,6 +206,10 @@ void ControlFsm::renewed(Time sent) {
 
 milliseconds ControlFsm::heartbeat_interval() const {
   return std::min(options_.heartbeat_interval, time_to_live_ / 3);
+}
+
+milliseconds ControlFsm::short_attempt() const {
+  return std::max(heartbeat_interval() / 2, kShortestAttempt);
 }
 
 // The first frame has request id 0 and is a welcome or a refusal, whatever the version.

@@ -44,6 +44,8 @@ class ControlFsm {
   // The connection that should exist now: none, or the one of this number (a new number: drop the
   // old connection, make a new one, call on_connected() or on_connect_failed()).
   [[nodiscard]] std::optional<std::uint64_t> wanted_connection() const;
+  // Whether this connection goes to the very address that the last one had, without a look-up.
+  [[nodiscard]] bool to_known_address() const { return to_known_address_; }
   // To be sent now.
   [[nodiscard]] std::string take_output(Time now);
   [[nodiscard]] std::vector<ControlEvent> take_events();
@@ -68,6 +70,7 @@ class ControlFsm {
   void send_open_session(Time now);
   void renewed(Time sent);
   [[nodiscard]] std::chrono::milliseconds heartbeat_interval() const;
+  [[nodiscard]] std::chrono::milliseconds short_attempt() const;
   void send_watch(std::uint32_t name, Watch& watch);
   void send_commit(const Queued& queued);
   void connect(Time now);
@@ -93,6 +96,8 @@ class ControlFsm {
   Phase phase_ = Phase::Idle;
   HandshakeStep handshake_ = HandshakeStep::AwaitsWelcome;
   std::uint64_t connection_ = 0;
+  bool to_known_address_ = false;
+  std::chrono::milliseconds longer_attempt_{};  // the last one to the name
   bool had_session_ = false;  // of this client, ever: decides between first connect and reconnect
   std::optional<control::ResumeSession> session_;  // to resume
   std::chrono::milliseconds time_to_live_;         // as granted

@@ -122,4 +122,13 @@ Endpoint local_endpoint_of(int socket) {
   return to_endpoint(address);
 }
 
+Endpoint peer_endpoint_of(int socket) {
+  SocketAddress address;
+  address.length = sizeof address.storage;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0) {
+    return {};
+  }
+  return to_endpoint(address);
+}
+
 }  // namespace drun::store

@@ -47,5 +47,7 @@ using LookUp = std::shared_ptr<Mailbox<Result<Addresses>>>;
 
 // The local end of a connected socket; an empty host if it has none.
 [[nodiscard]] Endpoint local_endpoint_of(int socket);
+// The same of the other end.
+[[nodiscard]] Endpoint peer_endpoint_of(int socket);
 
 }  // namespace drun::store
