@@ -48,7 +48,6 @@ class Agent {
   Agent(const Options& options, process::Guardian guardian, SharedLogDedup* neighbours)
       : options_(options),
         host_name_(own_host_name()),
-        lease_(lease(options)),
         signals_(io_, signals_of_agent(options)),
         timer_(io_),
         output_(output_options(options, host_name_)),
@@ -90,7 +89,10 @@ class Agent {
       status_.waiting(std::move(text), Clock::now());
       arm_timer();
     };
-    calls.joined = [this](const NodeIdentity& node) { participant_.join(node); };
+    calls.joined = [this](const NodeIdentity& node) {
+      lease_ = lease(options_, node.hosting);
+      participant_.join(node);
+    };
     calls.dispensable = [this] { return !shutdown_.leaving() && participant_.dispensable(); };
     calls.dropped = [this] { participant_.drop(); };
     calls.gave_up = [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); };
@@ -226,7 +228,7 @@ class Agent {
 
   const Options& options_;
   const std::string host_name_;
-  const std::optional<std::chrono::milliseconds> lease_;
+  std::optional<std::chrono::milliseconds> lease_;  // while joined
   asio::io_context io_{1};
   CaughtSignals signals_;
   asio::steady_timer timer_;

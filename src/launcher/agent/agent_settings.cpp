@@ -54,7 +54,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.join_timeout = join_timeout;
   config.last_call_timeout = options.conf.last_call_timeout;
   config.close_timeout = options.conf.close_timeout;
-  config.keep_alive = keep_alive(options);
+  config.keep_alive = keep_alive(options, node.hosting);
   config.stop_timeout = options.shutdown_timeout + kStopMargin;
   config.rank_order = options.rank_order;
   config.resize = options.resize;

@@ -127,7 +127,8 @@ void BackendLink::perform(GoAlone) {
 
 void BackendLink::perform(const Connect& step) {
   auto backend = std::make_unique<StoreBackend>(
-      io_, control_options(options_, step.endpoint, step.limit),
+      io_,
+      control_options(options_, fsm_.state() == BackendState::Opening, step.endpoint, step.limit),
       [this](const rendezvous::KeyValueEvent& event) { on_event(event); });
   link_ = backend.get();
   key_value_ = std::move(backend);

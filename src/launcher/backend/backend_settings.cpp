@@ -21,37 +21,37 @@ constexpr int kHeartbeats = 6;  // in the keep-alive limit
 constexpr int kSpare = 2;       // of these, beyond the limit
 
 // How long the store may be out of reach.
-milliseconds longest_outage(const Options& options) {
-  if (options.backend == Backend::Standalone || options.local_node >= 0) return kForever;
-  const auto& conf = options.conf;
-  if (conf.keep_alive_interval > milliseconds(kForever) / conf.keep_alive_max_attempt)
-    return kForever;
-  return conf.keep_alive_interval * conf.keep_alive_max_attempt;
+milliseconds longest_outage(const Options& options, bool hosting) {
+  // Where the only node has the store, nobody can go on without it.
+  const bool alone = hosting && options.max_nodes == 1;
+  if (options.backend == Backend::Standalone || options.local_node >= 0 || alone) return kForever;
+  return options.conf.keep_alive_interval * options.conf.keep_alive_max_attempt;
 }
 
 }  // namespace
 
-std::optional<milliseconds> lease(const Options& options) {
-  const auto outage = longest_outage(options);
+std::optional<milliseconds> lease(const Options& options, bool hosting) {
+  const auto outage = longest_outage(options, hosting);
   if (outage >= kForever) return std::nullopt;
   return outage + kSpare * outage / kHeartbeats;
 }
 
-milliseconds keep_alive(const Options& options) {
-  return lease(options).value_or(kForever);
+milliseconds keep_alive(const Options& options, bool hosting) {
+  return lease(options, hosting).value_or(kForever);
 }
 
-store::ControlOptions control_options(const Options& options, const Endpoint& endpoint,
-                                      milliseconds limit) {
+store::ControlOptions control_options(const Options& options, bool hosting,
+                                      const Endpoint& endpoint, milliseconds limit) {
+  const auto outage = longest_outage(options, hosting);
   store::ControlOptions result;
   result.endpoint = endpoint;
   result.connect_timeout = limit;
-  result.time_to_live = keep_alive(options) + kSessionMargin;
-  result.grace = keep_alive(options) < kForever ? result.time_to_live : kLocalGrace;
-  result.keep_alive = longest_outage(options);
+  result.time_to_live = keep_alive(options, hosting) + kSessionMargin;
+  result.grace = outage < kForever ? result.time_to_live : kLocalGrace;
+  result.keep_alive = outage;
   // A connection that has gone quiet is tried anew in time, whatever TCP's own timers do.
-  result.heartbeat_interval = longest_outage(options) / kHeartbeats;
-  result.heartbeat_timeout = std::min(options.conf.heartbeat_timeout, longest_outage(options) / 2);
+  result.heartbeat_interval = outage / kHeartbeats;
+  result.heartbeat_timeout = std::min(options.conf.heartbeat_timeout, outage / 2);
   result.read_timeout = options.conf.read_timeout;
   return result;
 }

@@ -12,13 +12,13 @@ namespace drun::launcher {
 
 // How long workers may run after the store was last known to know this agent: longer than the
 // keep-alive limit, so that an outage as long as that is survived. Nothing if the store cannot be
-// lost.
-[[nodiscard]] std::optional<std::chrono::milliseconds> lease(const Options& options);
+// lost. `hosting`: the store is in this process.
+[[nodiscard]] std::optional<std::chrono::milliseconds> lease(const Options& options, bool hosting);
 // The same for the rendezvous, which needs a number.
-[[nodiscard]] std::chrono::milliseconds keep_alive(const Options& options);
+[[nodiscard]] std::chrono::milliseconds keep_alive(const Options& options, bool hosting);
 
 // For the connection to the store at `endpoint`, which must come about within `limit`.
-[[nodiscard]] store::ControlOptions control_options(const Options& options,
+[[nodiscard]] store::ControlOptions control_options(const Options& options, bool hosting,
                                                     const Endpoint& endpoint,
                                                     std::chrono::milliseconds limit);
 

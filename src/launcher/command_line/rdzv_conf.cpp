@@ -19,6 +19,8 @@ using Milliseconds = std::chrono::milliseconds;
 
 // In less, a machine that is only busy would be lost.
 constexpr Milliseconds kShortestKeepAlive{1'000};
+// A session lives for a day at most, and somewhat longer than a node may be silent.
+constexpr Milliseconds kLongestKeepAlive = std::chrono::hours(17);
 
 constexpr std::string_view kKeys =
     "join_timeout, last_call_timeout, close_timeout, keep_alive_interval, keep_alive_max_attempt, "
@@ -130,10 +132,11 @@ GivenConf parse_conf(const cli::Setting& setting) {
   }
   if (given.join_timeout) given.conf.join_timeout = *given.join_timeout;
   const auto& conf = given.conf;
-  if (conf.keep_alive_interval * conf.keep_alive_max_attempt < kShortestKeepAlive) {
+  const auto keep_alive = conf.keep_alive_interval * conf.keep_alive_max_attempt;
+  if (keep_alive < kShortestKeepAlive || keep_alive > kLongestKeepAlive) {
     throw cli::UsageError(setting.shown +
                           ": keep_alive_interval times keep_alive_max_attempt is how long a node "
-                          "may be silent; it must be a second at least");
+                          "may be silent; it must be from one second to 17 hours");
   }
   return given;
 }

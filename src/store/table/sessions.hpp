@@ -36,7 +36,7 @@ class Sessions {
  public:
   static constexpr Milliseconds kShortestTtl{100};
   static constexpr Milliseconds kLongestTtl{24 * 3600 * 1000};
-  static constexpr Milliseconds kLongestGrace{3600 * 1000};
+  static constexpr Milliseconds kLongestGrace{kLongestTtl};
   // What a session counts in the budget.
   static constexpr std::size_t kOverheadBytes = 256;
 

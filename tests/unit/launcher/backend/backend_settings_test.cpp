@@ -10,19 +10,21 @@ using std::chrono::seconds;
 TEST(BackendSettingsTest, KeepsAPrivateStoreForAsLongAsTheJobIsSuspended) {
   Options options;
   options.backend = Backend::Standalone;
-  EXPECT_GE(control_options(options, {}, seconds(5)).keep_alive, std::chrono::hours(24 * 365));
+  EXPECT_GE(control_options(options, false, {}, seconds(5)).keep_alive,
+            std::chrono::hours(24 * 365));
   options.backend = Backend::C10d;
   options.conf.keep_alive_interval = seconds(3);
   options.conf.keep_alive_max_attempt = 4;
-  EXPECT_EQ(control_options(options, {}, seconds(5)).keep_alive, seconds(12));
+  EXPECT_EQ(control_options(options, false, {}, seconds(5)).keep_alive, seconds(12));
   options.local_node = 1;
-  EXPECT_GE(control_options(options, {}, seconds(5)).keep_alive, std::chrono::hours(24 * 365));
+  EXPECT_GE(control_options(options, false, {}, seconds(5)).keep_alive,
+            std::chrono::hours(24 * 365));
 }
 
 TEST(BackendSettingsTest, LetsTheSessionOutliveTheAgentsOwnLimit) {
   Options options;
   options.backend = Backend::C10d;
-  const auto store = control_options(options, Endpoint{"10.0.0.1", 29500}, seconds(5));
+  const auto store = control_options(options, false, Endpoint{"10.0.0.1", 29500}, seconds(5));
   EXPECT_GT(store.time_to_live, store.keep_alive);
   EXPECT_EQ(store.grace, store.time_to_live) << "a broken connection proves nothing";
   EXPECT_EQ(store.endpoint.host, "10.0.0.1");
@@ -33,9 +35,9 @@ TEST(BackendSettingsTest, LetsTheSessionOutliveTheAgentsOwnLimit) {
 TEST(BackendSettingsTest, TheLeaseOutlastsTheLongestOutageAndTheSessionTheLease) {
   Options options;
   options.backend = Backend::C10d;
-  EXPECT_EQ(lease(options), seconds(8));
-  EXPECT_EQ(keep_alive(options), seconds(8));
-  const auto store = control_options(options, {}, seconds(5));
+  EXPECT_EQ(lease(options, false), seconds(8));
+  EXPECT_EQ(keep_alive(options, false), seconds(8));
+  const auto store = control_options(options, false, {}, seconds(5));
   EXPECT_EQ(store.heartbeat_interval, seconds(1));
   EXPECT_EQ(store.heartbeat_timeout, seconds(3));
   EXPECT_EQ(store.keep_alive, seconds(6));
@@ -45,16 +47,25 @@ TEST(BackendSettingsTest, TheLeaseOutlastsTheLongestOutageAndTheSessionTheLease)
 TEST(BackendSettingsTest, AStoreThatCannotBeLostNeedsNoLease) {
   Options options;
   options.backend = Backend::Standalone;
-  EXPECT_EQ(lease(options), std::nullopt);
+  EXPECT_EQ(lease(options, false), std::nullopt);
   options.backend = Backend::C10d;
   options.local_node = 1;
-  EXPECT_EQ(lease(options), std::nullopt);
+  EXPECT_EQ(lease(options, false), std::nullopt);
+}
+
+TEST(BackendSettingsTest, TheOnlyNodeNeedsNoLeaseFromItsOwnStore) {
+  Options options;
+  options.backend = Backend::C10d;
+  EXPECT_EQ(lease(options, true), std::nullopt);
+  EXPECT_GE(control_options(options, true, {}, seconds(5)).time_to_live, std::chrono::hours(24));
+  options.max_nodes = 2;
+  EXPECT_EQ(lease(options, true), seconds(8));
 }
 
 TEST(BackendSettingsTest, ALocalNodeThatIsCutOffIsGone) {
   Options options;
   options.local_node = 0;
-  EXPECT_EQ(control_options(options, {}, seconds(5)).grace, seconds(12));
+  EXPECT_EQ(control_options(options, false, {}, seconds(5)).grace, seconds(12));
 }
 
 TEST(BackendSettingsTest, BoundsTheStoresAnswersAsAskedFor) {
@@ -62,7 +73,7 @@ TEST(BackendSettingsTest, BoundsTheStoresAnswersAsAskedFor) {
   options.conf.keep_alive_interval = seconds(100);
   options.conf.heartbeat_timeout = seconds(11);
   options.conf.read_timeout = seconds(12);
-  const auto store = control_options(options, {}, seconds(5));
+  const auto store = control_options(options, false, {}, seconds(5));
   EXPECT_EQ(store.heartbeat_timeout, seconds(11));
   EXPECT_EQ(store.read_timeout, seconds(12));
 }

@@ -356,10 +356,13 @@ TEST(RendezvousConfTest, MistakesAreRefusedByName) {
        "--rdzv-conf keep_alive_max_attempt '0': expected a whole number from 1 to 1000000"},
       {"keep_alive_interval=0.001,keep_alive_max_attempt=1",
        "--rdzv-conf: keep_alive_interval times keep_alive_max_attempt is how long a node may be "
-       "silent; it must be a second at least"},
+       "silent; it must be from one second to 17 hours"},
+      {"keep_alive_interval=20000,keep_alive_max_attempt=4",
+       "--rdzv-conf: keep_alive_interval times keep_alive_max_attempt is how long a node may be "
+       "silent; it must be from one second to 17 hours"},
       {"keep_alive_interval=0.333",
        "--rdzv-conf: keep_alive_interval times keep_alive_max_attempt is how long a node may be "
-       "silent; it must be a second at least"},
+       "silent; it must be from one second to 17 hours"},
       {"is_host=maybe", "--rdzv-conf 'is_host=maybe': expected true or false"},
       {"rank=-1", "--rdzv-conf rank '-1': expected a whole number from 0 to 1000000"},
       {"store_type=file",
