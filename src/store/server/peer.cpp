@@ -113,8 +113,9 @@ Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed) {
     const std::size_t keys = tcpstore::keys_of(table, request);
     const char* failure =
         tcpstore::apply(table, *this, ++last_wait_, request, context_.limits, output_);
-    context_.turn.note(decoded.size + output_.size() + sent_now_ - before +
-                       keys * Turn::kBytesOfAKey);
+    // What waited to be sent may have gone with the reply.
+    const std::size_t after = std::max(before, output_.size() + sent_now_);
+    context_.turn.note(decoded.size + after - before + keys * Turn::kBytesOfAKey);
     if (failure != nullptr) return close(failure);
     fed.consumed += decoded.size;
     bytes.remove_prefix(decoded.size);

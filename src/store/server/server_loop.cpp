@@ -233,13 +233,13 @@ void ServerLoop::handle_all(std::span<epoll_event> events) {
     return source.kind == EventSource::Kind::Connection &&
            static_cast<const Connection&>(source).has_session();
   };
-  turn_.begin();
   for (epoll_event& event : events) {
     if (is_stopping_) return;
     if (!is_session(event)) continue;
     handle(event);
     event.data.ptr = nullptr;
   }
+  turn_.begin();  // what sessions cost takes nobody's turn
   serve_waiting();
   for (const epoll_event& event : events)
     if (event.data.ptr != nullptr && !is_stopping_) handle(event);

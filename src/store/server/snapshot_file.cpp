@@ -127,11 +127,14 @@ Result<SnapshotFile> SnapshotFile::open(const std::string& path, std::string_vie
 
 Result<SnapshotFile::Replacement> SnapshotFile::begin() const {
   for (int i = 0; i < kAttempts; ++i) {
-    Replacement fd(::open(temporary_.c_str(),
-                          O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-                          S_IRUSR | S_IWUSR));
+    constexpr int kFlags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    // One that is made here is this process's own, whatever owner a network file system shows.
+    Replacement fd(::open(temporary_.c_str(), kFlags | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR));
+    const bool was_there = !fd && errno == EEXIST;
+    if (was_there) fd.reset(::open(temporary_.c_str(), kFlags));
+    if (!fd && was_there && errno == ENOENT) continue;
     if (!fd) return Error::from_errno(errno, "create " + temporary_);
-    if (const int error = whats_wrong_with(fd.get()); error != 0)
+    if (const int error = was_there ? whats_wrong_with(fd.get()) : 0; error != 0)
       return Error::from_errno(error, "create " + temporary_ + ", which somebody else has made");
     if (!try_lock(fd.get())) return in_use(path_);
     if (is_at(fd.get(), temporary_)) return fd;
