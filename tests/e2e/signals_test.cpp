@@ -253,14 +253,15 @@ TEST(StopSignalTest, HowItEndedIsSaidOnceHoweverManyStopsThereWere) {
   ASSERT_TRUE(process.wait_for_err("\n")) << process.err();  // says that it waits
   pid_t guardian = -1;
   ASSERT_TRUE(eventually([&] { return (guardian = helper_of(process, "drun-guardian")) > 0; }));
-  ::kill(guardian, SIGSTOP);
-  ASSERT_TRUE(eventually([&] { return state_of(guardian) == 'T'; }));
+  Debugger debugger(guardian);
+  if (!debugger.holds()) GTEST_SKIP() << "ptrace is not allowed here";
+  debugger.stop();
   signal_and_wait(process, SIGTERM);
   process.signal(SIGINT);
   ASSERT_TRUE(process.wait_for_err("again: killing the workers")) << process.err();
   process.signal(SIGSTOP);
   ASSERT_TRUE(eventually([&] { return state_of(process.pid()) == 'T'; }));
-  ::kill(guardian, SIGCONT);
+  debugger.let_go();
   // It has done what it was asked, and sleeps.
   ASSERT_TRUE(eventually([&] { return state_of(guardian) == 'S'; }));
   process.signal(SIGCONT);

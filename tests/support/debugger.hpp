@@ -1,4 +1,5 @@
-// A process that a debugger holds: killed, it stays a zombie that its own parent cannot collect.
+// A process that a debugger holds: killed, it stays a zombie that its own parent cannot collect;
+// stopped by it, no SIGCONT wakes it.
 #pragma once
 
 #include <sys/ptrace.h>
@@ -20,6 +21,16 @@ class Debugger {
 
   // False where the system does not allow it.
   [[nodiscard]] bool holds() const { return holds_; }
+  // Until let_go(). Only for one that lives.
+  void stop() const {
+    ::ptrace(PTRACE_INTERRUPT, pid_, nullptr, nullptr);
+    while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
+    }
+  }
+  void let_go() {
+    holds_ = false;
+    ::ptrace(PTRACE_DETACH, pid_, nullptr, nullptr);
+  }
   // Lets go of it, once it is dead: only for one that was killed.
   void release() {
     if (!holds_) return;

@@ -29,9 +29,8 @@ TEST(EndpointTest, ReadsHostsAddressesAndPorts) {
 }
 
 TEST(EndpointTest, RefusesWhatIsNoEndpointAndQuotesIt) {
-  for (const char* text :
-       {"", ":29500", "host:", "host:70000", "host:-1", "host:1x", "ho st:1", "[::1", "[::1]x",
-        "h/x:1", "1:2:3", "127.1", "10.0.0.256:1", "29500", "1.2.3.4.5"}) {
+  for (const char* text : {"", ":29500", "host:", "host:70000", "host:-1", "host:1x", "ho st:1",
+                           "[::1", "[::1]x", "h/x:1", "1:2:3", "127.1"}) {
     const auto result = parse_endpoint(text, 1);
     ASSERT_FALSE(result) << text;
     EXPECT_NE(result.error().what().find(std::string("'") + text + "'"), std::string::npos)
@@ -44,6 +43,7 @@ TEST(EndpointTest, SaysWhyItIsNoAddress) {
   EXPECT_EQ(parse_endpoint("127.1:5", 1).error().what(),
             "'127.1:5': 127.1 is no IPv4 address, which has four numbers");
   EXPECT_TRUE(parse_endpoint("1a.2", 1));
+  EXPECT_TRUE(parse_endpoint("123.456.123.456", 1)) << "nanoGPT's placeholder";
 }
 
 TEST(EndpointTest, WritesBracketsAroundIpv6) {
