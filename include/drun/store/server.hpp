@@ -45,7 +45,7 @@ struct ServerOptions {
 
 class Server {
  public:
-  explicit Server(ServerOptions options);
+  explicit Server(const ServerOptions& options);
   explicit Server(const Limits& limits = {}) : Server(ServerOptions{limits}) {}
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

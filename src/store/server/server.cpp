@@ -46,7 +46,7 @@ class Server::Impl {
   bool has_run_ = false;  // nobody answers any more
 };
 
-Server::Server(ServerOptions options) : impl_(std::make_unique<Impl>(options)) {}
+Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 Server::~Server() = default;
 
 Result<Endpoint> Server::add_listener(const Endpoint& endpoint, Table tcpstore_table,
