@@ -199,7 +199,7 @@ class Participant::Impl {
     // the sessions of the others expired. They get the keep-alive time to come back before they
     // count as lost: until then their workers may run.
     std::optional<Time> grace;
-    if (session_since_ && now < *session_since_ + config_.keep_alive)
+    if (config_.store_can_be_lost && session_since_ && now < *session_since_ + config_.keep_alive)
       grace = *session_since_ + config_.keep_alive;
     std::optional<Time> waiting_since;
     if (member_.waiting()) waiting_since = member_.waiting_since();

@@ -54,7 +54,8 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.join_timeout = join_timeout;
   config.last_call_timeout = options.conf.last_call_timeout;
   config.close_timeout = options.conf.close_timeout;
-  config.keep_alive = keep_alive(options, node.hosting);
+  config.keep_alive = keep_alive(options, false);  // the others', who come to this store
+  config.store_can_be_lost = lease(options, node.hosting).has_value();
   config.stop_timeout = options.shutdown_timeout + kStopMargin;
   config.rank_order = options.rank_order;
   config.resize = options.resize;

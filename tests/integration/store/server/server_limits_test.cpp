@@ -337,14 +337,13 @@ TEST(ServerLimitsTest, WorkersThatFillTheStoreDoNotStopTheRendezvous) {
     }
     EXPECT_GT(agent.counter("bytes"), limits.total_bytes - 1000);
     control::Transaction put;
-    const std::string document(1 << 20, 'd');
+    // Twice in the reserve, with room to spare: it is sent to a watcher as well.
+    const std::string document(limits.reserved_bytes / 4, 'd');
     put.writes = {{"member", document, true}};
     agent.call<control::Committed>(2, put);
     ControlConnection other(job);
     other.call<control::Session>(1, control::OpenSession{60'000, 0});
     EXPECT_EQ(other.call<control::Snapshot>(2, control::Watch{"member", false}).entries.size(), 1U);
-    put.writes = {{"member/2", document, true}};
-    EXPECT_EQ(agent.call<control::Error>(3, put).code, control::ErrorCode::Limit);
   }
   server.stop();
   thread.join();
