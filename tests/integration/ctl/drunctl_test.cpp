@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -358,7 +359,7 @@ TEST_F(DrunctlTest, WhatAStoreHoldsDoesNotActOnATerminal) {
 }
 
 TEST_F(DrunctlTest, WhatAForeignStoreSaysDoesNotActOnATerminal) {
-  bool refuses = false;
+  std::atomic<bool> refuses = false;  // the peer has a thread of its own
   test::ScriptedPeer foreign([&](test::ScriptedConnection& connection) {
     std::string reply;
     control::encode(reply, 0, control::Reply(control::Welcome{}));
