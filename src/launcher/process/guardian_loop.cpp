@@ -107,7 +107,8 @@ int GuardianLoop::poll_timeout() const {
   if (!stop_) return -1;
   if (stop_->killing) return kKillIntervalMs;
   const auto left = std::chrono::ceil<milliseconds>(stop_->deadline - Clock::now()).count();
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
+  return static_cast<int>(
+      std::clamp<std::int64_t>(left, 0, is_owing() ? kKillIntervalMs : 1'000'000));
 }
 
 // Collects all requests that have arrived, so that workers asked for together start together.
@@ -349,8 +350,27 @@ bool GuardianLoop::killed_here(pid_t pid, const ExitStatus& status) const {
   return stop_ && status.signal == SIGKILL && stop_->killed.contains(pid);
 }
 
+// A signal came while a worker had no process yet.
+bool GuardianLoop::is_owing() const {
+  return std::any_of(starting_.begin(), starting_.end(), [](const auto& each) {
+    return !each.second.signals.empty() && !each.second.end && !each.second.forgotten;
+  });
+}
+
+// Its process may hang before it becomes the program.
+void GuardianLoop::signal_late_children() {
+  for (auto& [id, starting] : starting_) {
+    if (starting.end || starting.forgotten) continue;
+    const pid_t child = spawners_.child_of(id);
+    if (child == 0) continue;
+    for (const int signal : std::exchange(starting.signals, {}))
+      ::kill(child, signal);
+  }
+}
+
 void GuardianLoop::advance_stop() {
   if (!stop_) return;
+  signal_late_children();
   if ((any_child_ || is_starting()) && !stop_->killing && Clock::now() >= stop_->deadline)
     stop_->killing.emplace(Clock::now(), kKillLimit);
   if (any_child_ && stop_->killing) {

@@ -92,6 +92,8 @@ class GuardianLoop {
   void begin_stop(int signal, std::chrono::milliseconds grace, bool asked_for);
   void handle_stop(int signal, std::chrono::milliseconds grace);
   void cancel_spawns();
+  [[nodiscard]] bool is_owing() const;
+  void signal_late_children();
   [[nodiscard]] bool is_starting() const;
   void reap();
   void on_reaped(const Reaped& reaped);
