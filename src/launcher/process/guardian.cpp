@@ -78,6 +78,17 @@ std::size_t spawn_window(const GuardianOptions& options) {
   return std::clamp<rlim_t>((limit.rlim_cur - kOwnDescriptors) / 3, 1, kMost);
 }
 
+// What receive() waits for. Made before the fork: if it fails, nothing has begun.
+struct Waiting {
+  Waiting()
+      : events(::epoll_create1(EPOLL_CLOEXEC)), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (!events || !wake) throw_errno("start the guardian: epoll_create1 or eventfd");
+  }
+  FileDescriptor events;  // epoll: everything that receive() must look at
+  FileDescriptor wake;    // eventfd: `received` holds something
+  StopLimit stop_limit;
+};
+
 std::optional<ExitStatus> wait_for(pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
@@ -130,18 +141,17 @@ struct Guardian::Impl {
     std::vector<FileDescriptor> descriptors;
   };
 
-  Impl(FileDescriptor command_socket, FileDescriptor watchdog_socket, pid_t watchdog_pid,
-       bool sole_parent, GuardianOptions start_options)
+  Impl(Waiting waiting, FileDescriptor command_socket, FileDescriptor watchdog_socket,
+       pid_t watchdog_pid, bool sole_parent, GuardianOptions start_options)
       : commands(std::move(command_socket)),
         watchdog(std::move(watchdog_socket)),
+        events(std::move(waiting.events)),
+        wake(std::move(waiting.wake)),
         watchdog_process(watchdog_pid),
+        stop_limit(std::move(waiting.stop_limit)),
         only_children(sole_parent),
         options(std::move(start_options)),
         most_unanswered(spawn_window(options)) {
-    events.reset(::epoll_create1(EPOLL_CLOEXEC));
-    if (!events) throw_errno("start the guardian: epoll_create1");
-    wake.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wake) throw_errno("start the guardian: eventfd");
     watch(EPOLL_CTL_ADD, wake.get(), EPOLLIN);
     watch(EPOLL_CTL_ADD, commands.fd(), EPOLLIN);
     watch(EPOLL_CTL_ADD, watchdog.get(), EPOLLIN);
@@ -175,8 +185,8 @@ struct Guardian::Impl {
 
   Channel commands;
   FileDescriptor watchdog;
-  FileDescriptor events;  // epoll: everything that receive() must look at
-  FileDescriptor wake;    // eventfd: `received` holds something
+  FileDescriptor events;
+  FileDescriptor wake;
   pid_t watchdog_process;
   pid_t guardian_process = 0;
   FileDescriptor guardian_pidfd;
@@ -370,6 +380,7 @@ Guardian Guardian::start(const GuardianOptions& wanted) {
   GuardianOptions options = wanted;
   if (options.cgroup_name.empty()) options.cgroup_name = "drun-" + random_name(kGroupRandom);
   const bool only_children = adopt_orphans();
+  Waiting waiting;
   SocketPair commands(SOCK_STREAM);
   SocketPair watchdog(SOCK_SEQPACKET);
   pid_t pid = 0;
@@ -381,8 +392,8 @@ Guardian Guardian::start(const GuardianOptions& wanted) {
   if (pid < 0) throw_errno("start the guardian: fork");
   commands.theirs.reset();
   watchdog.theirs.reset();
-  auto impl = std::make_unique<Impl>(std::move(commands.mine), std::move(watchdog.mine), pid,
-                                     only_children, options);
+  auto impl = std::make_unique<Impl>(std::move(waiting), std::move(commands.mine),
+                                     std::move(watchdog.mine), pid, only_children, options);
   return Guardian(std::move(impl));
 }
 
