@@ -51,14 +51,20 @@ void for_each_number_in(const std::string& path, Visit visit) {
     if (const auto number = whole_number<pid_t>(entry->d_name)) visit(*number);
 }
 
-// The parent, or 0 if the process is gone.
-pid_t parent_of(pid_t pid) {
+// Field `number` of proc(5)'s stat, from the fourth on; 0 if the process is gone.
+long long stat_field(pid_t pid, int number) {
   const auto stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
   if (!stat) return 0;
   // "pid (name) state parent ...": the name may hold anything, the last ')' ends it.
-  const auto name_end = stat->rfind(')');
-  if (name_end == std::string::npos || name_end + 4 > stat->size()) return 0;
-  return static_cast<pid_t>(std::strtol(stat->c_str() + name_end + 4, nullptr, 10));
+  auto space = stat->find(' ', stat->rfind(')'));
+  for (int field = 3; field < number && space != std::string::npos; ++field)
+    space = stat->find(' ', space + 1);
+  return space == std::string::npos ? 0 : std::strtoll(stat->c_str() + space, nullptr, 10);
+}
+
+// The parent, or 0 if the process is gone.
+pid_t parent_of(pid_t pid) {
+  return static_cast<pid_t>(stat_field(pid, 4));
 }
 
 // Kernels without CONFIG_PROC_CHILDREN: look at every process.
@@ -189,6 +195,12 @@ std::vector<pid_t> descendants() {
       if (seen.insert(pid).second) result.push_back(pid);
   }
   return result;
+}
+
+std::optional<std::chrono::nanoseconds> start_of(pid_t pid) {
+  const long long ticks = stat_field(pid, 22);
+  if (ticks == 0) return std::nullopt;
+  return std::chrono::nanoseconds(ticks * (1'000'000'000 / ::sysconf(_SC_CLK_TCK)));
 }
 
 void signal_descendants(const std::vector<pid_t>& all, int signal,

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "launcher/process/exit_status.hpp"
@@ -28,6 +29,10 @@ bool reap_children(const OnReaped& on_reaped);
 // Every descendant of this process, direct children first. Without /proc only children: what is
 // below one becomes a child itself when that one ends.
 [[nodiscard]] std::vector<pid_t> descendants();
+
+// When it started, by CLOCK_BOOTTIME and up to one tick (10 ms) early; nothing if /proc does not
+// say.
+[[nodiscard]] std::optional<std::chrono::nanoseconds> start_of(pid_t pid);
 
 // Sends `signal` to each process of `all`, a result of descendants(), that still is a descendant
 // and is wanted (every one is if `wanted` is empty). Never reaches a stranger that got the process

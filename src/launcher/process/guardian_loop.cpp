@@ -25,6 +25,8 @@ using std::chrono::milliseconds;
 
 // While killing, how often to look for orphans that arrive without the death of a child.
 constexpr int kKillIntervalMs = 10;
+// What start_of() leaves out.
+constexpr milliseconds kTick{10};
 // How long a thread may take to make the process of a worker.
 constexpr milliseconds kSpawnLimit{1000};
 
@@ -271,7 +273,11 @@ void GuardianLoop::begin_stop(int signal, milliseconds grace, bool asked_for) {
   if ((any_child_ || is_starting()) && !stop_->killing) {
     // SIGKILL leaves nobody a grace.
     if (signal == SIGKILL) stop_->deadline = Clock::now();
-    if (stop_->deadline > Clock::now()) signal_everything(signal);
+    if (stop_->deadline > Clock::now()) {
+      stop_->signal = signal;
+      stop_->signalled = boot_now();
+      signal_everything(signal);
+    }
   }
   advance_stop();
 }
@@ -324,6 +330,9 @@ void GuardianLoop::reap() {
 void GuardianLoop::on_reaped(const Reaped& reaped) {
   if (stop_ && stop_->killing) stop_->killing->on_death();
   if (killed_here(reaped.pid, reaped.status)) ++stop_->count;
+  if (stop_ && reaped.status.signal != 0 && reaped.status.signal == stop_->signal &&
+      ::kill(-reaped.pid, 0) == 0)
+    stop_->orphaned.insert(reaped.pid);
   if (const auto found = ids_.find(reaped.pid); found != ids_.end()) {
     const WorkerId id = found->second;
     workers_.erase(id);
@@ -368,9 +377,24 @@ void GuardianLoop::signal_late_children() {
   }
 }
 
+// A shell blocks signals while it forks. If a stop's signal waits for that, the kernel gives it to
+// the shell alone, whose new child then outlives it without having been told.
+void GuardianLoop::signal_missed() {
+  const auto groups = std::exchange(stop_->orphaned, {});
+  if (groups.empty() || stop_->killing) return;
+  for (const pid_t child : children()) {
+    if (!groups.contains(::getpgid(child))) continue;
+    const auto start = start_of(child);
+    if (!start || *start + kTick < stop_->signalled) continue;
+    for (const int each : {stop_->signal, SIGCONT})
+      signal_descendants({child}, each);
+  }
+}
+
 void GuardianLoop::advance_stop() {
   if (!stop_) return;
   signal_late_children();
+  signal_missed();
   if ((any_child_ || is_starting()) && !stop_->killing && Clock::now() >= stop_->deadline)
     stop_->killing.emplace(Clock::now(), kKillLimit);
   if (any_child_ && stop_->killing) {

@@ -32,6 +32,9 @@ inline constexpr const char* kStartCancelled = "start a worker while the others 
 
 // A stop under way: first the grace, then the killing.
 struct StopUnderWay {
+  int signal = 0;
+  BootTime signalled{};                            // when it was sent last
+  std::unordered_set<pid_t> orphaned;              // groups whose leader it ended, others live on
   std::chrono::steady_clock::time_point deadline;  // of the grace
   std::optional<KillLimit> killing;                // after it
   std::unordered_set<pid_t> killed;                // were sent SIGKILL
@@ -94,6 +97,7 @@ class GuardianLoop {
   void cancel_spawns();
   [[nodiscard]] bool is_owing() const;
   void signal_late_children();
+  void signal_missed();
   [[nodiscard]] bool is_starting() const;
   void reap();
   void on_reaped(const Reaped& reaped);

@@ -66,6 +66,47 @@ TEST(StopTest, ReachesWhatLeftItsSessionAndItsParent) {
   EXPECT_TRUE(gone(daemon));
 }
 
+// As a shell does that forks while the signal comes: blocked, it waits for the parent, and the
+// child begins without it.
+TEST(StopTest, ReachesAChildThatWasForkedWhileTheSignalWaited) {
+  Driver driver;
+  Pipe out;
+  auto worker = Driver::request(1, {"perl", "-e", R"(
+      use POSIX;
+      $| = 1;
+      my $term = POSIX::SigSet->new(SIGTERM);
+      my $pending = POSIX::SigSet->new;
+      sigprocmask(SIG_BLOCK, $term);
+      print "ready\n";
+      do { select(undef, undef, undef, 0.01); sigpending($pending) }
+        until $pending->ismember(SIGTERM);
+      my $child = fork;
+      sigprocmask(SIG_UNBLOCK, $term);
+      exec "sleep", "1000";)"});
+  worker.standard_output = std::move(out.write);
+  driver.guardian.spawn(std::move(worker));
+  ASSERT_EQ(read_line(out.read.get()), "ready");
+  driver.guardian.stop(SIGTERM, 600s);
+  const auto stopped = driver.await<Stopped>();
+  ASSERT_TRUE(stopped) << "long before the grace is over";
+  EXPECT_EQ(stopped->killed, 0U);
+  EXPECT_EQ(driver.await<Exited>(1)->status.signal, SIGTERM);
+}
+
+// What one does to end well is not the stop's business.
+TEST(StopTest, LeavesAloneWhatAWorkerStartsBecauseOfTheSignal) {
+  Driver driver;
+  Pipe out;
+  ASSERT_EQ(driver.start(1,
+                         "trap '(sleep 0.3; echo saved) & exit 3' TERM; echo ready;"
+                         "while :; do sleep 0.05; done",
+                         out),
+            "ready");
+  driver.guardian.stop(SIGTERM, 600s);
+  EXPECT_EQ(read_line(out.read.get()), "saved");
+  EXPECT_TRUE(driver.await<Stopped>());
+}
+
 TEST(StopTest, OfNothingIsOverAtOnce) {
   Driver driver;
   driver.guardian.stop(SIGTERM, 600s);
