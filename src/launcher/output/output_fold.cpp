@@ -7,46 +7,70 @@
 
 namespace drun::launcher {
 
-void LineFolder::leave(int rank) {
-  const auto found = members_.find(rank);
-  if (found != members_.end() && --found->second == 0) members_.erase(found);
+const std::uint64_t* LineFolder::SameText::from(std::uint64_t behind) const {
+  const auto* const end = numbers.data() + numbers.size();
+  const auto* const found = std::lower_bound(numbers.data() + gone, end, behind);
+  return found == end ? nullptr : found;
 }
 
-// A rank that printed the line and has left does not stand in for one that is still there.
-bool LineFolder::complete(const Group& group) const {
-  const auto& ranks = group.folded.ranks;
-  return ranks.size() >= members_.size() &&
-         std::all_of(members_.begin(), members_.end(), [&](const auto& member) {
-           return std::find(ranks.begin(), ranks.end(), member.first) != ranks.end();
-         });
+void LineFolder::SameText::pop_front() {
+  ++gone;
+  if (gone < numbers.size() - gone) return;
+  numbers.erase(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(gone));
+  gone = 0;
+}
+
+void LineFolder::leave(int rank) {
+  const auto found = members_.find(rank);
+  if (found == members_.end() || --found->second > 0) return;
+  members_.erase(found);
+  const auto behind = behind_.find(rank);
+  if (behind == behind_.end()) return;
+  for (std::uint64_t number = first_; number < behind->second; ++number) {
+    Group& group = groups_[number - first_];
+    const auto& ranks = group.folded.ranks;
+    if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) ++group.gone;
+  }
 }
 
 void LineFolder::add(int rank, std::string_view line, Time now) {
-  std::string key(line);
   std::uint64_t& behind = behind_[rank];
-  // The oldest line of this text that comes after all that this rank has printed.
-  std::optional<std::uint64_t> match;
-  const auto [begin, end] = by_line_.equal_range(key);
-  for (auto it = begin; it != end; ++it)
-    if (it->second >= behind && (!match || it->second < *match)) match = it->second;
-  if (!match) {
-    match = first_ + groups_.size();
-    bytes_ += key.size();
-    groups_.push_back({{{}, key}, now});
-    by_line_.emplace(std::move(key), *match);
+  const auto same = by_line_.find(line);
+  if (same != by_line_.end()) {
+    // The oldest line of this text that comes after all that this rank has printed.
+    if (const std::uint64_t* match = same->second.from(behind)) {
+      groups_[*match - first_].folded.ranks.push_back(rank);
+      behind = *match + 1;
+      return;
+    }
   }
-  groups_[*match - first_].folded.ranks.push_back(rank);
-  behind = *match + 1;
+  const std::uint64_t number = first_ + groups_.size();
+  bytes_ += line.size();
+  Group& group = groups_.emplace_back(Group{{{rank}, std::string(line)}, now});
+  if (same == by_line_.end()) {
+    by_line_[group.folded.line].numbers = {number};
+  } else {
+    same->second.numbers.push_back(number);
+  }
+  behind = number + 1;
+}
+
+// The first group leaves; the text belongs to the next of the same text then.
+void LineFolder::forget_front() {
+  auto entry = by_line_.extract(std::string_view(groups_.front().folded.line));
+  entry.mapped().pop_front();
+  const std::uint64_t* next = entry.mapped().from(0);
+  if (next == nullptr) return;
+  entry.key() = groups_[*next - first_].folded.line;
+  by_line_.insert(std::move(entry));
 }
 
 std::optional<LineFolder::Folded> LineFolder::next(Time now) {
   if (groups_.empty()) return std::nullopt;
   Group& front = groups_.front();
   if (!complete(front) && !full() && now - front.since < limits_.window) return std::nullopt;
+  forget_front();
   Folded folded = std::move(front.folded);
-  const auto [begin, end] = by_line_.equal_range(folded.line);
-  by_line_.erase(
-      std::find_if(begin, end, [&](const auto& entry) { return entry.second == first_; }));
   bytes_ -= folded.line.size();
   groups_.pop_front();
   ++first_;

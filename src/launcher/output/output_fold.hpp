@@ -46,9 +46,24 @@ class LineFolder {
   struct Group {
     Folded folded;
     Time since;
+    std::size_t gone = 0;  // ranks of it that have left
   };
 
-  [[nodiscard]] bool complete(const Group& group) const;
+  // The numbers of the groups with one text, ascending. Thousands of them come and go at the front.
+  struct SameText {
+    std::vector<std::uint64_t> numbers;
+    std::size_t gone = 0;  // of `numbers`, at its front
+
+    // The first that is not below `behind`; nullptr: there is none.
+    [[nodiscard]] const std::uint64_t* from(std::uint64_t behind) const;
+    void pop_front();
+  };
+
+  // A rank that printed the line and has left does not stand in for one that is still there.
+  [[nodiscard]] bool complete(const Group& group) const {
+    return group.folded.ranks.size() - group.gone >= members_.size();
+  }
+  void forget_front();
   [[nodiscard]] bool full() const {
     return groups_.size() > limits_.lines || bytes_ > limits_.bytes;
   }
@@ -58,7 +73,8 @@ class LineFolder {
   std::deque<Group> groups_;
   std::uint64_t first_ = 0;  // number of groups_.front(); groups are numbered from the first on
   std::size_t bytes_ = 0;
-  std::unordered_multimap<std::string, std::uint64_t> by_line_;
+  // The key is the line of the first of them.
+  std::unordered_map<std::string_view, SameText> by_line_;
   std::unordered_map<int, std::uint64_t> behind_;  // rank -> number after its last line's group
 };
 

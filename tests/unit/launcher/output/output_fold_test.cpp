@@ -106,6 +106,32 @@ TEST_F(LineFolderTest, ARankWithTwoStreamsTakesPartUntilBothEnd) {
   EXPECT_THAT(due(), ElementsAre("[rank 0] x\n"));
 }
 
+// The same text is many groups' at once; the first of them is the one to join, and to leave.
+TEST_F(LineFolderTest, EqualLinesOfAFastAndASlowRankMeetOneByOne) {
+  join(2);
+  constexpr int kLines = 1000;
+  for (int i = 0; i < kLines; ++i)
+    folder_.add(0, "same\n", now_);
+  for (int i = 0; i < kLines; ++i) {
+    folder_.add(1, "same\n", now_);
+    EXPECT_THAT(due(), ElementsAre("[ranks 0-1] same\n"));
+  }
+  EXPECT_EQ(folder_.deadline(), std::nullopt);
+}
+
+// As after a restart: it is another worker, and what the old one printed is not its own.
+TEST_F(LineFolderTest, ARankThatComesBackStartsBehindWhatItHasPrinted) {
+  join(2);
+  folder_.add(0, "x\n", now_);
+  folder_.leave(0);
+  folder_.join(0);
+  folder_.add(0, "x\n", now_);
+  folder_.add(1, "x\n", now_);
+  folder_.add(1, "x\n", now_);
+  now_ += milliseconds(300);
+  EXPECT_THAT(due(), ElementsAre("[ranks 0-1] x\n", "[ranks 0-1] x\n"));
+}
+
 TEST_F(LineFolderTest, HoldsABoundedNumberOfLines) {
   folder_ = LineFolder({.window = milliseconds(300), .lines = 10, .bytes = 1000});
   join(2);
