@@ -11,6 +11,11 @@
 #include <utility>
 
 namespace drun::launcher {
+namespace {
+
+constexpr std::size_t kMostWaiting = 256 * 1024;  // bytes of a filter's file
+
+}  // namespace
 
 std::size_t fitting(std::string_view bytes, std::uint64_t room, bool mid_line, bool fresh) {
   if (bytes.size() <= room) return bytes.size();
@@ -85,10 +90,15 @@ void FilterFile::line(std::string_view prefix, std::string_view line) {
     return line.find(text) != std::string_view::npos;
   });
   if (!wanted) return;
-  std::string whole(prefix);
-  whole += line;
-  if (whole.back() != '\n') whole += '\n';
-  file_.write(whole);
+  waiting_ += prefix;
+  waiting_ += line;
+  if (waiting_.back() != '\n') waiting_ += '\n';
+  if (waiting_.size() >= kMostWaiting) flush();
+}
+
+void FilterFile::flush() {
+  file_.write(waiting_);
+  waiting_.clear();
 }
 
 }  // namespace drun::launcher

@@ -49,7 +49,9 @@ class FilterFile {
   FilterFile(std::string path, std::vector<std::string> texts)
       : file_(std::move(path), 0), texts_(std::move(texts)) {}
 
+  // Not in the file before flush().
   void line(std::string_view prefix, std::string_view line);
+  void flush();
   [[nodiscard]] const std::string& path() const { return file_.path(); }
   // errno of the failure that ended it, once: 0 from the second call on, and while all is well.
   [[nodiscard]] int new_error();
@@ -58,6 +60,7 @@ class FilterFile {
   LogFile file_;
   bool error_told_ = false;
   std::vector<std::string> texts_;
+  std::string waiting_;
 };
 
 // Opens a file for a worker to write by itself. Throws std::system_error that names the path.

@@ -38,6 +38,7 @@ void Stream::take_lines(std::string_view lines, Time now) {
       shown_unfinished.clear();
       rest.remove_prefix(length);
     }
+    filter->flush();
   }
   if (console == nullptr) return;
   if (folding != nullptr && line_state.open) {  // the rest of a line that was shown unfinished
@@ -68,8 +69,10 @@ void Stream::stage_unfinished() {
 }
 
 void Stream::finish(Time now) {
-  if (filter != nullptr && !(shown_unfinished + unfinished).empty())
+  if (filter != nullptr && !(shown_unfinished + unfinished).empty()) {
     filter->line(prefix, shown_unfinished + unfinished);
+    filter->flush();
+  }
   shown_unfinished.clear();
   if (folding != nullptr) {
     if (!unfinished.empty() && !line_state.open) {

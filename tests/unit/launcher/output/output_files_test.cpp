@@ -102,7 +102,16 @@ TEST_F(LogFileTest, AFilterKeepsLinesThatContainAText) {
   filter.line("[r0]:", "loss 3\n");
   filter.line("[r1]:", "nothing\n");
   filter.line("[r1]:", "a NaN");
+  EXPECT_EQ(read(path("filtered.log")), "") << "many lines are one write";
+  filter.flush();
   EXPECT_EQ(read(path("filtered.log")), "[r0]:loss 3\n[r1]:a NaN\n");
+}
+
+TEST_F(LogFileTest, AFilterKeepsABoundedNumberOfBytesBack) {
+  FilterFile filter(path("filtered.log"), {"x"});
+  for (int i = 0; i < 300; ++i)
+    filter.line("", std::string(1023, 'x') + "\n");
+  EXPECT_EQ(read(path("filtered.log")).size(), 256U * 1024);
 }
 
 using RunFilesTest = FilesTest;
