@@ -122,8 +122,8 @@ TEST(RefusalTest, MoreAgentsThanTheJobHasRoomForWaitAsSparesAndEndWithIt) {
   const ReservedPort port;
   const auto agent = job(port, "1:2", "last_call_timeout=0.2,keep_alive_interval=20") + kStay;
   DrunProcess first(agent);
-  DrunProcess second(agent);
   ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
+  DrunProcess second(agent);  // the first has the store: the job ends with it
   ASSERT_TRUE(second.wait_for_out("ready")) << second.err();
   DrunProcess spare(agent);
   ASSERT_TRUE(spare.wait_for_err("spare: the job runs with 2 of 1 to 2 nodes")) << spare.err();
