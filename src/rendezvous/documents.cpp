@@ -21,9 +21,10 @@ constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMaxText = 8 * 1024;  // of one text
 constexpr std::size_t kMaxLines = 100;
 constexpr std::size_t kMaxRanges = 64;
-// Every member of a large job may have failed, and a leader reads the documents of all at once: so
-// many fit 16,384 times into the 256 MiB that a store shows of its keys.
-constexpr std::size_t kMaxMember = 14 * 1024;
+// Of a document that tells of a failure. Every member of a large job may have failed, and a leader
+// reads the documents of all at once: so many fit 16,384 times into the 256 MiB that a store shows
+// of its keys. The outcome goes to every agent.
+constexpr std::size_t kMaxDocument = 14 * 1024;
 
 // How much of a failure's texts is told.
 struct Room {
@@ -41,6 +42,18 @@ constexpr std::array<const char*, 6> kEnds = {"success", "failure", "stopped",
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// With as much of a failure's texts as fits.
+template <typename Build>
+std::string dump_in_room(const Build& build) {
+  std::string text;
+  Room room;
+  do {
+    text = dump(build(room));
+    room = room.half();
+  } while (text.size() > kMaxDocument && room.text > 0);
+  return text;
 }
 
 // Keeps the end of a long text: the last lines of a traceback or a log matter most.
@@ -112,7 +125,7 @@ void read(JsonReader& in, FailedRanks& group) {
   in.text("last_words", group.last_words, false);
 }
 
-Json to_json(const FailureSummary& f, const Room& room = {}) {
+Json to_json(const FailureSummary& f, const Room& room) {
   Json json = {{"rank", f.rank},
                {"local_rank", f.local_rank},
                {"group_rank", f.group_rank},
@@ -223,14 +236,10 @@ std::string encode(const MemberDocument& d) {
   if (d.stop) json["stop"] = to_json(*d.stop);
   if (d.leave) json["leave"] = to_json(*d.leave);
   if (!d.failure) return dump(json);
-  std::string text;
-  Room room;
-  do {
+  return dump_in_room([&](const Room& room) {
     json["failure"] = to_json(*d.failure, room);
-    text = dump(json);
-    room = room.half();
-  } while (text.size() > kMaxMember && room.text > 0);
-  return text;
+    return json;
+  });
 }
 
 Result<MemberDocument> decode_member(std::string_view text) {
@@ -344,12 +353,14 @@ Result<JobDocument> decode_job(std::string_view text) {
 }
 
 std::string encode(const Outcome& o) {
-  Json json = {{"end", kEnds[static_cast<std::size_t>(o.end)]},
-               {"exit_code", o.exit_code},
-               {"text", clip(o.text)}};
-  if (o.failure) json["failure"] = to_json(*o.failure);
-  if (!o.notes.empty()) json["notes"] = clip(o.notes);
-  return dump(json);
+  return dump_in_room([&](const Room& room) {
+    Json json = {{"end", kEnds[static_cast<std::size_t>(o.end)]},
+                 {"exit_code", o.exit_code},
+                 {"text", clip(o.text, room.text)}};
+    if (o.failure) json["failure"] = to_json(*o.failure, room);
+    if (!o.notes.empty()) json["notes"] = clip(o.notes, room.text);
+    return json;
+  });
 }
 
 Result<Outcome> decode_outcome(std::string_view text) {

@@ -110,17 +110,21 @@ TEST(DocumentsTest, WhatIsWrittenIsReadAgain) {
   }
 }
 
+FailureSummary long_failure() {
+  FailureSummary f = failure();
+  f.traceback = std::string(100'000, 'x') + "the end";
+  f.tail.assign(1'000, std::string(200, '\x1b'));
+  f.tail.back() = "the last line";
+  for (int i = 0; i < 500; ++i)
+    f.others.push_back({{{2 * i, 2 * i}}, std::string(9'000, 'c'), std::string(9'000, 'w')});
+  return f;
+}
+
 // A leader reads the documents of all members at once, and all may have failed.
 TEST(DocumentsTest, AMembersFailureIsCutUntilItFits) {
   MemberDocument d = member();
   d.failed = 4;
-  d.failure = failure();
-  d.failure->traceback = std::string(100'000, 'x') + "the end";
-  d.failure->tail.assign(1'000, std::string(200, '\x1b'));
-  d.failure->tail.back() = "the last line";
-  for (int i = 0; i < 500; ++i)
-    d.failure->others.push_back(
-        {{{2 * i, 2 * i}}, std::string(9'000, 'c'), std::string(9'000, 'w')});
+  d.failure = long_failure();
   const auto text = encode(d);
   EXPECT_LE(text.size(), 14U * 1024);
   const auto read = decode_member(text);
@@ -129,8 +133,20 @@ TEST(DocumentsTest, AMembersFailureIsCutUntilItFits) {
   EXPECT_EQ(read->failure->cause, d.failure->cause);
   EXPECT_TRUE(read->failure->traceback.ends_with("the end"));
   EXPECT_GT(read->failure->unlisted, 400);
-  // The outcome is one document: it tells more.
-  EXPECT_GT(encode(Outcome{End::Failure, 7, "", d.failure}).size(), 14U * 1024);
+}
+
+// The store sends it to every agent of the job.
+TEST(DocumentsTest, AnOutcomeIsCutUntilItFits) {
+  Outcome outcome{End::Failure, 7, "rank 3 failed", long_failure()};
+  outcome.notes.assign(50, std::string(400, 'n'));
+  const auto text = encode(outcome);
+  EXPECT_LE(text.size(), 14U * 1024);
+  const auto read = decode_outcome(text);
+  ASSERT_TRUE(read) << read.error().what();
+  EXPECT_EQ(read->text, outcome.text);
+  EXPECT_EQ(read->failure->cause, outcome.failure->cause);
+  EXPECT_TRUE(read->failure->traceback.ends_with("the end"));
+  EXPECT_GT(read->failure->unlisted, 400);
 }
 
 TEST(DocumentsTest, TextsThatAreNoUtf8AreMadeSoAndLongOnesAreCut) {
