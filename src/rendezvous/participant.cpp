@@ -67,7 +67,8 @@ class Participant::Impl {
     elect(now);
     member_.lead_until(leader_ ? std::optional(leader_->next_round_from()) : std::nullopt);
     // One that goes leaves the next round to the next leader.
-    if (leader_ && !member_.has_left(now)) leader_->advance(now);
+    decides_ = leader_ && !member_.has_left(now);
+    if (decides_) leader_->advance(now);
     member_.advance(now);
     report_progress(now);
   }
@@ -76,7 +77,7 @@ class Participant::Impl {
     if (member_.finished()) return std::nullopt;
     EarliestDeadline next;
     next.include(member_.next_deadline());
-    if (leader_) next.include(leader_->next_deadline());
+    if (leader_ && decides_) next.include(leader_->next_deadline());
     if (may_stand() && stand_request_ == 0) next.include(stand_at_);
     if (shows_progress()) next.include(next_progress_);
     return next.time();
@@ -304,6 +305,7 @@ class Participant::Impl {
   bool seen_leading_ = false;
   std::optional<Time> session_since_;  // of the present session
   std::unique_ptr<Leader> leader_;
+  bool decides_ = false;          // it has not left
   std::unique_ptr<State> known_;  // from the time when this agent led
 
   Time next_progress_;

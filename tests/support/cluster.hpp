@@ -22,6 +22,7 @@ class Cluster {
     SessionId session = 0;
     std::unique_ptr<rendezvous::Participant> participant;
     bool connected = true;
+    bool loses_writes = false;  // the store neither sees nor answers them
     bool answers_prepare = true;
     bool answers_stop = true;
     std::optional<rendezvous::Assignment> workers;  // those that run

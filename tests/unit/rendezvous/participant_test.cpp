@@ -140,6 +140,24 @@ TEST(ParticipantTest, TheJobGoesOnWithoutANodeThatIsToldToGo) {
   }
 }
 
+// Its write has no answer, so it waits; what it would decide as leader is not its own any more.
+TEST(ParticipantTest, ALeaderThatHasLeftIsNotWokenForWhatItNoLongerDecides) {
+  Cluster c;
+  auto config = c.config(2, 2);
+  config.join_timeout = Milliseconds(20'000);
+  c.start(config);
+  c.advance(Milliseconds(15'000));  // it leads, and waits for the other
+  c[0].loses_writes = true;
+  c.leave(0);
+  auto& participant = *c[0].participant;
+  while (!c[0].outcome) {
+    const auto due = participant.next_deadline();
+    ASSERT_TRUE(due);
+    ASSERT_GT(*due, c.now());
+    c.advance(std::chrono::ceil<Milliseconds>(*due - c.now()));
+  }
+}
+
 TEST(ParticipantTest, IfAllAreToldToGoTheJobEnds) {
   Cluster c;
   for (int i = 0; i < 3; ++i)
