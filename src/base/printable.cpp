@@ -1,15 +1,41 @@
 #include "base/printable.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/hex.hpp"
 #include "base/utf8.hpp"
 
 namespace drun {
 
+namespace {
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+// In order.
+constexpr Range kHarmful[] = {
+    {0x0000, 0x0008},    // control characters, but the tab
+    {0x000a, 0x001f},    // the same
+    {0x007f, 0x009f},    // DEL and C1
+    {0x061c, 0x061c},    // the Arabic letter mark: turns text
+    {0x200e, 0x200f},    // marks of direction
+    {0x2028, 0x202e},    // line and paragraph separator, embeddings and overrides
+    {0x2066, 0x206f},    // isolates, and deprecated ones that change how digits look
+    {0xfeff, 0xfeff},    // the byte order mark: not seen
+    {0xfff9, 0xfffb},    // annotations: text that may not be shown
+    {0xe0001, 0xe0001},  // the language tag and
+    {0xe0020, 0xe007f},  // tag characters: whole sentences that are not seen
+};
+
+}  // namespace
+
 bool is_harmful(char32_t c) {
-  return (c < 0x20 && c != '\t') || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) ||
-         (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x2028 || c == 0x2029;
+  if (c >= 0x20 && c < 0x7f) return false;
+  return std::any_of(std::begin(kHarmful), std::end(kHarmful),
+                     [c](const Range& range) { return c >= range.first && c <= range.last; });
 }
 
 std::string printable(std::string_view text) {

@@ -6,8 +6,8 @@
 
 namespace drun {
 
-// Control characters but the tab, those of C1 too, and characters that reverse the direction of
-// text.
+// Control characters but the tab, those of C1 too; characters that reverse the direction of text,
+// end a line, or hide what they stand for.
 [[nodiscard]] bool is_harmful(char32_t character);
 
 // Harmful characters and bytes that are not UTF-8 as "\x1b", a line's end as "\n": one line, that

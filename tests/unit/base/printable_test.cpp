@@ -31,5 +31,26 @@ TEST(PrintableTest, NothingActsAndNothingMakesALine) {
   }
 }
 
+TEST(PrintableTest, NoCharacterTurnsEndsOrHidesText) {
+  struct Range {
+    char32_t first;
+    char32_t last;
+  };
+  constexpr Range kHarmful[] = {
+      {0x00, 0x08},     {0x0a, 0x1f},       {0x7f, 0x9f},       {0x61c, 0x61c},
+      {0x200e, 0x200f}, {0x2028, 0x202e},   {0x2066, 0x206f},   {0xfeff, 0xfeff},
+      {0xfff9, 0xfffb}, {0xe0001, 0xe0001}, {0xe0020, 0xe007f},
+  };
+  for (const auto& [first, last] : kHarmful) {
+    for (char32_t c = first; c <= last; ++c)
+      EXPECT_TRUE(is_harmful(c)) << std::hex << static_cast<unsigned>(c);
+    EXPECT_FALSE(first > 0 && is_harmful(first - 1)) << std::hex << static_cast<unsigned>(first);
+    EXPECT_FALSE(is_harmful(last + 1)) << std::hex << static_cast<unsigned>(last);
+  }
+  // Parts of ordinary words and emoji.
+  for (const char32_t c : {U'\t', U'\u200b', U'\u200c', U'\u200d', U'\u05d0', U'\u0627'})
+    EXPECT_FALSE(is_harmful(c)) << std::hex << static_cast<unsigned>(c);
+}
+
 }  // namespace
 }  // namespace drun
