@@ -1,14 +1,12 @@
 #include "launcher/agent/own_ranks.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <csignal>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/signal_block.hpp"
 #include "base/small_file.hpp"
 #include "launcher/process/descendants.hpp"
 
@@ -42,10 +40,7 @@ bool is_spawned_by_python(std::string_view command_line) {
 
 std::shared_ptr<std::atomic<bool>> look_for_own_ranks() {
   auto found = std::make_shared<std::atomic<bool>>(false);  // shared with the thread
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the caller's threads
+  const SignalBlock no_signals;                             // they belong to the caller's threads
   try {
     std::thread([found] {
       const auto processes = process::descendants();
@@ -57,7 +52,6 @@ std::shared_ptr<std::atomic<bool>> look_for_own_ranks() {
   } catch (const std::system_error&) {
     // No thread to be had: nothing is said.
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return found;
 }
 

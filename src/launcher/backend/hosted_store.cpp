@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/addresses.hpp"
+#include "base/signal_block.hpp"
 
 namespace drun::launcher {
 
@@ -28,6 +29,7 @@ Result<Endpoint> HostedStore::bind_worker_store(const Endpoint& endpoint) {
 void HostedStore::start_serving() {
   first_client_.reset();
   if (thread_.joinable()) return;
+  const SignalBlock no_signals;  // they are the other threads' business
   try {
     thread_ = std::thread([this] { server_->run(); });
   } catch (const std::system_error& error) {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "launcher/process/detach.hpp"
+#include "base/signal_block.hpp"
 #include "launcher/process/kill_limit.hpp"
 #include "launcher/process/suspension.hpp"
 
@@ -134,7 +134,7 @@ void AgentsParent::suspend_all(int signal) {
 
 // One that stopped later than it is told to go on would stay so. One that hangs is left behind.
 void AgentsParent::wait_until_suspended() const {
-  const process::SignalBlock block;
+  const SignalBlock block;
   const auto deadline = Clock::now() + kSuspendLimit;
   for (const pid_t agent : agents_) {
     while (agent > 0 && !has_stopped_or_ended(agent)) {

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/signal_block.hpp"
 #include "launcher/output/output_terminal.hpp"
 
 namespace drun::launcher {
@@ -57,16 +56,12 @@ OutputThread::~OutputThread() {
 }
 
 void OutputThread::start() {
-  sigset_t all;  // signals are the other threads' business
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalBlock no_signals;  // they are the other threads' business
   try {
     thread_ = std::thread([loop = loop_.get()] { loop->run(); });
   } catch (const std::system_error& error) {
     throw std::system_error(error.code(), "start a thread for the workers' output");
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void OutputThread::post(std::unique_ptr<OutputCommand> command) {

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -36,12 +37,6 @@ void reset_dispositions() {
     ::syscall(SYS_rt_sigaction, signal, &standard, nullptr, sizeof(KernelSignalSet));
 }
 
-void block_all(sigset_t* before) {
-  sigset_t all;
-  sigfillset(&all);
-  ::sigprocmask(SIG_BLOCK, &all, before);
-}
-
 void standard_streams_to_null() {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) return;
@@ -63,16 +58,10 @@ bool adopt_orphans() {
   return ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
 }
 
-SignalBlock::SignalBlock() : before_() {
-  block_all(&before_);
-}
-
-SignalBlock::~SignalBlock() {
-  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
-}
-
 void detach(std::initializer_list<int> keep, const char* name) {
-  block_all(nullptr);
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
   reset_dispositions();
   ::setsid();
   ::prctl(PR_SET_NAME, name);

@@ -1,25 +1,10 @@
 // How a helper process that was forked from the agent cuts itself loose from what it inherited.
 #pragma once
 
-#include <signal.h>
-
 #include <initializer_list>
 #include <string>
 
 namespace drun::process {
-
-// Blocks every signal while it lives; the mask before is restored. Around a fork it keeps a signal
-// from running the parent's handlers in the child.
-class SignalBlock {
- public:
-  SignalBlock();
-  SignalBlock(const SignalBlock&) = delete;
-  SignalBlock& operator=(const SignalBlock&) = delete;
-  ~SignalBlock();
-
- private:
-  sigset_t before_;
-};
 
 // In the child, once: a session of its own without a terminal, every signal blocked and every
 // disposition at its default (so that nothing but SIGKILL ends or stops it, and what it starts has

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/atomic_file.hpp"
+#include "base/signal_block.hpp"
 #include "launcher/process/channel.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/detach.hpp"

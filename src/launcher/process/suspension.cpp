@@ -1,12 +1,13 @@
 #include "launcher/process/suspension.hpp"
 
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "launcher/process/detach.hpp"
+#include "base/signal_block.hpp"
 
 namespace drun::process {
 namespace {

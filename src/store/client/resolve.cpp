@@ -3,16 +3,15 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/signal_block.hpp"
 #include "store/client/socket.hpp"
 
 namespace drun::store {
@@ -68,10 +67,7 @@ Addresses literal_addresses(const Endpoint& endpoint) {
 
 LookUp start_look_up(const Endpoint& endpoint) {
   auto answer = std::make_shared<Mailbox<Result<Addresses>>>();  // shared with the thread
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the caller's threads
+  const SignalBlock no_signals;  // they belong to the caller's threads
   try {
     std::thread([answer, endpoint] {
       answer->post(std::make_unique<Result<Addresses>>(look_up(endpoint)));
@@ -80,7 +76,6 @@ LookUp start_look_up(const Endpoint& endpoint) {
     answer->post(std::make_unique<Result<Addresses>>(
         Error(error.code(), std::string("start a thread for the look-up: ") + error.what())));
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return answer;
 }
 

@@ -10,12 +10,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/log.hpp"
 #include "base/random_bytes.hpp"
+#include "base/signal_block.hpp"
 
 namespace drun::store {
 namespace {
@@ -291,11 +293,8 @@ void ServerLoop::run_commands() {
 }
 
 void ServerLoop::run() {
-  if (!signals_) {  // they are another thread's
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  }
+  std::optional<SignalBlock> no_signals;
+  if (!signals_) no_signals.emplace();  // they are another thread's
 
   std::vector<epoll_event> events(kMaxEvents);
   int rounds_behind = 0;
