@@ -36,8 +36,9 @@ struct ControlOptions {
   std::chrono::milliseconds time_to_live{6'000};
   std::chrono::milliseconds heartbeat_interval{2'000};
   // How long the session outlives a connection that broke without a goodbye, at the most. A broken
-  // connection does not prove that its client is gone, so by default it changes nothing.
-  std::chrono::milliseconds grace{time_to_live};
+  // connection does not prove that its client is gone, so by default it changes nothing: the grace
+  // is the time to live.
+  std::optional<std::chrono::milliseconds> grace;
   // After a break: attempts for this long.
   std::chrono::milliseconds keep_alive{6'000};
   // A heartbeat that is not answered within the first, or any request within the second, breaks the

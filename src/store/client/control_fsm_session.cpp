@@ -46,7 +46,8 @@ void ControlFsm::send_open_session(Time now) {
     constexpr milliseconds::rep kMost = std::numeric_limits<std::uint32_t>::max();
     return static_cast<std::uint32_t>(std::clamp<milliseconds::rep>(time.count(), 0, kMost));
   };
-  send(control::OpenSession{whole(options_.time_to_live), whole(options_.grace)});
+  send(control::OpenSession{whole(options_.time_to_live),
+                            whole(options_.grace.value_or(options_.time_to_live))});
 }
 
 void ControlFsm::send_watch(std::uint32_t name, Watch& watch) {

@@ -108,6 +108,20 @@ const Message* only(const std::vector<Fixture::Sent>& requests) {
   return requests.size() == 1 ? std::get_if<Message>(&requests[0].message) : nullptr;
 }
 
+// Whenever that is set.
+TEST(ControlFsmTest, TheGraceIsAsLongAsTheTimeToLiveUnlessItIsGiven) {
+  ControlOptions chosen;
+  chosen.time_to_live = 30s;
+  Fixture fixture(chosen);
+  fixture.fsm().open(fixture.now());
+  fixture.fsm().on_connected(fixture.now());
+  const auto requests = fixture.sent();
+  const auto* opened = only<control::OpenSession>(requests);
+  ASSERT_NE(opened, nullptr);
+  EXPECT_EQ(opened->ttl_ms, 30'000U);
+  EXPECT_EQ(opened->grace_ms, 30'000U);
+}
+
 // They are 32 bits of milliseconds in a message: not the rest of a division.
 TEST(ControlFsmTest, TimesBeyondWhatAMessageHoldsAreTheLongestThatItHolds) {
   ControlOptions chosen = options();
