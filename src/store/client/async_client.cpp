@@ -42,7 +42,7 @@ class AsyncClient::Impl final : public StreamConnection {
   [[nodiscard]] TcpStoreVersion version() const { return version_; }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
   [[nodiscard]] Endpoint local_endpoint() {
-    return is_open() ? local_endpoint_of(fd()) : Endpoint{};
+    return is_open() ? to_endpoint(local_address_of(fd())) : Endpoint{};
   }
 
   void connect(Deadline deadline, Callback<Done> callback) {

@@ -117,7 +117,7 @@ void ClientConnection::send_or_receive() {
 }
 
 Endpoint ClientConnection::local_endpoint() const {
-  return local_endpoint_of(socket_.get());
+  return to_endpoint(local_address_of(socket_.get()));
 }
 
 }  // namespace drun::store

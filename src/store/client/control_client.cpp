@@ -1,7 +1,5 @@
 #include "drun/store/control_client.hpp"
 
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <string>
 #include <system_error>
@@ -23,13 +21,6 @@ std::string closed_because(int error) {
              : std::generic_category().message(error);
 }
 
-std::string peer_address_of(int socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
-  return {reinterpret_cast<const char*>(&address), size};
-}
-
 }  // namespace
 
 // The thin shell around the machine: its connection and its events.
@@ -47,7 +38,7 @@ class ControlClient::Impl final : public StreamConnection {
   std::optional<ControlFarewell> farewell() const {
     std::string bytes = fsm_.farewell();
     if (bytes.empty()) return std::nullopt;
-    return ControlFarewell{store_address_, std::move(bytes)};
+    return ControlFarewell{std::string(store_address_.bytes()), std::move(bytes)};
   }
 
  private:
@@ -70,14 +61,13 @@ class ControlClient::Impl final : public StreamConnection {
     stop_dialing();
     close();
     outgoing_.clear();
-    if (wanted) dial(fsm_.to_known_address() ? store_endpoint_ : endpoint_);
+    if (wanted) dial(fsm_.to_known_address() ? to_endpoint(store_address_) : endpoint_);
   }
 
   void on_dialed(Result<FileDescriptor> socket) override {
     if (socket) {
-      local_endpoint_ = local_endpoint_of(socket->get());
+      local_endpoint_ = to_endpoint(local_address_of(socket->get()));
       store_address_ = peer_address_of(socket->get());
-      store_endpoint_ = peer_endpoint_of(socket->get());
       adopt(std::move(*socket));
       fsm_.on_connected(Clock::now());
     } else {
@@ -105,8 +95,7 @@ class ControlClient::Impl final : public StreamConnection {
   Sink sink_;
   std::optional<std::uint64_t> connection_;  // the machine's number of the present one
   Endpoint local_endpoint_{};
-  std::string store_address_;  // a sockaddr
-  Endpoint store_endpoint_;    // the same
+  SocketAddress store_address_;  // that the last connection had
   std::string outgoing_;
 };
 

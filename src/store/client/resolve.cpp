@@ -53,6 +53,14 @@ Result<Addresses> look_up(const Endpoint& endpoint) {
   return Error(std::make_error_code(std::errc::host_unreachable), why);
 }
 
+// `call` is getsockname or getpeername.
+SocketAddress address_by(int (*call)(int, sockaddr*, socklen_t*), int socket) {
+  SocketAddress address;
+  address.length = sizeof address.storage;
+  if (call(socket, reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0) return {};
+  return address;
+}
+
 }  // namespace
 
 Addresses literal_addresses(const Endpoint& endpoint) {
@@ -108,22 +116,12 @@ Endpoint to_endpoint(const SocketAddress& address) {
   return {std::move(name), static_cast<std::uint16_t>(std::stoi(port))};
 }
 
-Endpoint local_endpoint_of(int socket) {
-  SocketAddress address;
-  address.length = sizeof address.storage;
-  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0) {
-    return {};
-  }
-  return to_endpoint(address);
+SocketAddress local_address_of(int socket) {
+  return address_by(::getsockname, socket);
 }
 
-Endpoint peer_endpoint_of(int socket) {
-  SocketAddress address;
-  address.length = sizeof address.storage;
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0) {
-    return {};
-  }
-  return to_endpoint(address);
+SocketAddress peer_address_of(int socket) {
+  return address_by(::getpeername, socket);
 }
 
 }  // namespace drun::store

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "drun/base/endpoint.hpp"
@@ -20,6 +21,11 @@ struct SocketAddress {
   socklen_t length = 0;
 
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  [[nodiscard]] bool empty() const { return length == 0; }
+  // As one would hand it on.
+  [[nodiscard]] std::string_view bytes() const {
+    return {reinterpret_cast<const char*>(&storage), length};
+  }
 };
 
 using Addresses = std::vector<SocketAddress>;
@@ -42,12 +48,11 @@ using LookUp = std::shared_ptr<Mailbox<Result<Addresses>>>;
 [[nodiscard]] Result<Addresses> resolve(const Endpoint& endpoint,
                                         std::chrono::steady_clock::time_point deadline);
 
-// Numeric host and port; an IPv4-mapped address as plain IPv4.
+// Numeric host and port; an IPv4-mapped address as plain IPv4. An empty one has an empty host.
 [[nodiscard]] Endpoint to_endpoint(const SocketAddress& address);
 
-// The local end of a connected socket; an empty host if it has none.
-[[nodiscard]] Endpoint local_endpoint_of(int socket);
-// The same of the other end.
-[[nodiscard]] Endpoint peer_endpoint_of(int socket);
+// The local end of a connected socket, and the other one; empty if it has none, which errno says.
+[[nodiscard]] SocketAddress local_address_of(int socket);
+[[nodiscard]] SocketAddress peer_address_of(int socket);
 
 }  // namespace drun::store

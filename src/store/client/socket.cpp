@@ -64,12 +64,9 @@ Status connect_error(int socket) {
   if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error != 0) return network_error(error);
   // A port of this host that nobody listens on can connect to itself: both ends are one socket.
-  const Endpoint local = local_endpoint_of(socket);
-  SocketAddress peer;
-  peer.length = sizeof peer.storage;
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0) {
-    return network_error(errno);
-  }
+  const Endpoint local = to_endpoint(local_address_of(socket));
+  const SocketAddress peer = peer_address_of(socket);
+  if (peer.empty()) return network_error(errno);
   if (to_endpoint(peer) == local) return network_error(ECONNREFUSED);
   return Done{};
 }
