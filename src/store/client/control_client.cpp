@@ -29,6 +29,7 @@ class ControlClient::Impl final : public StreamConnection {
   Impl(asio::io_context& io, ControlOptions options, Sink sink)
       : StreamConnection(io),
         endpoint_(options.endpoint),
+        has_one_address_(literal_addresses(endpoint_).size() == 1),
         fsm_(std::move(options), random_seed()),
         sink_(std::move(sink)) {}
 
@@ -41,10 +42,20 @@ class ControlClient::Impl final : public StreamConnection {
     return ControlFarewell{std::string(store_address_.bytes()), std::move(bytes)};
   }
 
+  void abandon() override {
+    by_name_.reset();
+    spare_.reset();
+    StreamConnection::abandon();
+  }
+
  private:
   bool do_round() override {
     follow_connection();
     flush();
+    if (!fsm_.is_reconnecting()) {
+      by_name_.reset();
+      spare_.reset();
+    }
     std::vector<ControlEvent> events = fsm_.take_events();
     if (events.empty() && is_wanted()) return false;
     for (ControlEvent& event : events) {
@@ -61,15 +72,40 @@ class ControlClient::Impl final : public StreamConnection {
     stop_dialing();
     close();
     outgoing_.clear();
-    if (wanted) dial(fsm_.to_known_address() ? to_endpoint(store_address_) : endpoint_);
+    if (!wanted) return;
+    if (!fsm_.is_reconnecting()) return dial(endpoint_);
+    if (spare_) return use(std::move(spare_));
+    dial(to_endpoint(store_address_));
+    if (!by_name_ && !has_one_address_) dial_name();
+  }
+
+  // After a break the attempts go to the address that the store had, and are short. Its name may
+  // have another address by now; but a look-up may take long, and so may addresses that do not
+  // answer. So an attempt by name runs beside the others for as long as it takes.
+  void dial_name() {
+    by_name_.emplace(io(), endpoint_, [this](Result<FileDescriptor> socket) {
+      const auto self = shared_from_this();
+      by_name_.reset();
+      if (!socket) return;  // the next attempt tries again
+      if (connection_ && is_wanted() && !is_open()) {
+        stop_dialing();
+        on_dialed(std::move(socket));
+      } else {
+        spare_ = std::move(*socket);
+      }
+    });
+  }
+
+  void use(FileDescriptor socket) {
+    local_endpoint_ = to_endpoint(local_address_of(socket.get()));
+    store_address_ = peer_address_of(socket.get());
+    adopt(std::move(socket));
+    fsm_.on_connected(Clock::now());
   }
 
   void on_dialed(Result<FileDescriptor> socket) override {
     if (socket) {
-      local_endpoint_ = to_endpoint(local_address_of(socket->get()));
-      store_address_ = peer_address_of(socket->get());
-      adopt(std::move(*socket));
-      fsm_.on_connected(Clock::now());
+      use(std::move(*socket));
     } else {
       fsm_.on_connect_failed(socket.error().what(), Clock::now());
     }
@@ -91,11 +127,14 @@ class ControlClient::Impl final : public StreamConnection {
   void on_time(Time now) override { fsm_.on_time(now); }
 
   Endpoint endpoint_;
+  bool has_one_address_;  // for certain: a number
   ControlFsm fsm_;
   Sink sink_;
   std::optional<std::uint64_t> connection_;  // the machine's number of the present one
   Endpoint local_endpoint_{};
   SocketAddress store_address_;  // that the last connection had
+  std::optional<Dialer> by_name_;
+  FileDescriptor spare_;  // connected by name while another connection was tried
   std::string outgoing_;
 };
 

@@ -15,8 +15,7 @@ constexpr milliseconds kLongestPause{1000};
 // limit.
 constexpr milliseconds kHandshakeLimit{5000};
 constexpr milliseconds kGoodbyeLimit{1000};
-constexpr milliseconds kShortestAttempt{250};
-constexpr milliseconds kLongestAttempt{30'000};
+constexpr milliseconds kShortestAttempt{200};
 // A store that is ending closes a handshake once or twice; something else does so every time.
 constexpr int kHandshakesRefused = 6;
 constexpr std::size_t kLongestReply = std::size_t{1} << 30;
@@ -98,18 +97,15 @@ std::optional<std::uint64_t> ControlFsm::wanted_connection() const {
   }
 }
 
-// After a break an attempt is short: TCP's own would come back to a mended network too late. But a
-// look-up may take long, and so may addresses that do not answer: every second attempt, which goes
-// to the name, has twice the time of the one before.
+bool ControlFsm::is_reconnecting() const {
+  return had_session_ &&
+         (phase_ == Phase::Connecting || phase_ == Phase::Handshake || phase_ == Phase::Pausing);
+}
+
+// After a break an attempt is short: TCP's own would come back to a mended network too late.
 void ControlFsm::connect(Time now) {
   phase_ = Phase::Connecting;
-  phase_deadline_ = give_up_;
-  if (had_session_) {
-    to_known_address_ = !to_known_address_;
-    if (!to_known_address_) longer_attempt_ = std::min(longer_attempt_ * 2, kLongestAttempt);
-    phase_deadline_ =
-        std::min(give_up_, now + (to_known_address_ ? short_attempt() : longer_attempt_));
-  }
+  phase_deadline_ = had_session_ ? std::min(give_up_, now + short_attempt()) : give_up_;
   ++connection_;
 }
 
@@ -273,6 +269,8 @@ void ControlFsm::lost(const std::string& cause, Time now, milliseconds silent) {
   }
   phase_ = Phase::Pausing;
   phase_deadline_ = std::min<Time>(now + backoff_.next(), give_up_);
+  // A link that is down refuses each attempt at once; the lease is as long as after a silence.
+  if (had_session_) phase_deadline_ = std::min(phase_deadline_, now + short_attempt());
 }
 
 void ControlFsm::fail(std::string detail) {

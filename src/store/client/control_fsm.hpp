@@ -44,8 +44,8 @@ class ControlFsm {
   // The connection that should exist now: none, or the one of this number (a new number: drop the
   // old connection, make a new one, call on_connected() or on_connect_failed()).
   [[nodiscard]] std::optional<std::uint64_t> wanted_connection() const;
-  // Whether this connection goes to the very address that the last one had, without a look-up.
-  [[nodiscard]] bool to_known_address() const { return to_known_address_; }
+  // There was a session, and there is no connection that has it now: it is being got back.
+  [[nodiscard]] bool is_reconnecting() const;
   // To be sent now.
   [[nodiscard]] std::string take_output(Time now);
   [[nodiscard]] std::vector<ControlEvent> take_events();
@@ -96,8 +96,6 @@ class ControlFsm {
   Phase phase_ = Phase::Idle;
   HandshakeStep handshake_ = HandshakeStep::AwaitsWelcome;
   std::uint64_t connection_ = 0;
-  bool to_known_address_ = false;
-  std::chrono::milliseconds longer_attempt_{};  // the last one to the name
   bool had_session_ = false;  // of this client, ever: decides between first connect and reconnect
   std::optional<control::ResumeSession> session_;  // to resume
   std::chrono::milliseconds time_to_live_;         // as granted

@@ -122,8 +122,6 @@ void ControlFsm::session_ready(ControlState state, Time now) {
   phase_ = Phase::Up;
   last_error_.clear();
   backoff_.reset();
-  to_known_address_ = false;  // so the first attempt after a break is to that
-  longer_attempt_ = short_attempt();
   next_heartbeat_ = now + heartbeat_interval();
   heartbeat_sent_.reset();
   last_heard_ = now;

@@ -393,50 +393,38 @@ TEST(ControlFsmTest, AfterABreakEachAttemptIsShort) {
   f.fsm().open(f.now());
   f.run_for(10s);
   EXPECT_EQ(f.fsm().wanted_connection(), 1U) << "not before there was a session";
-  EXPECT_FALSE(f.fsm().to_known_address());
+  EXPECT_FALSE(f.fsm().is_reconnecting());
   f.bring_up();
+  EXPECT_FALSE(f.fsm().is_reconnecting());
   f.fsm().on_disconnected("reset", f.now());
-  const struct {
-    bool to_known_address;
-    std::chrono::milliseconds limit;
-  } attempts[] = {{true, 1s}, {false, 2s}, {true, 1s}};
-  std::uint64_t number = 2;
-  for (const auto& each : attempts) {
+  for (std::uint64_t number = 2; number < 7; ++number) {
     EXPECT_EQ(f.fsm().wanted_connection(), number);
-    EXPECT_EQ(f.fsm().to_known_address(), each.to_known_address) << number;
-    f.run_for(each.limit - 1ms);
-    EXPECT_EQ(f.fsm().wanted_connection(), number++);
+    EXPECT_TRUE(f.fsm().is_reconnecting());
+    f.run_for(999ms);
+    EXPECT_EQ(f.fsm().wanted_connection(), number);
     f.run_for(1ms);
   }
-  EXPECT_FALSE(f.fsm().to_known_address());
-  f.run_for(3s);
+  f.run_for(1s);
   EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt) << "the keep-alive limit is over";
+  EXPECT_FALSE(f.fsm().is_reconnecting());
 }
 
-// A look-up that takes long, or addresses that do not answer, must not cost the session.
-TEST(ControlFsmTest, AfterABreakTheNameHasTwiceTheTimeEachTime) {
+// As a link that is down refuses it, for all of an outage.
+TEST(ControlFsmTest, AfterABreakNoPauseIsLongerThanAnAttempt) {
   auto chosen = options();
   chosen.keep_alive = 60s;
   Fixture f(chosen);
   f.fsm().open(f.now());
   f.bring_up();
   f.fsm().on_disconnected("reset", f.now());
-  for (const auto limit : {2s, 4s, 8s, 16s}) {
-    EXPECT_TRUE(f.fsm().to_known_address());
-    f.run_for(1s);
-    EXPECT_FALSE(f.fsm().to_known_address());
-    f.run_for(limit);
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    f.fsm().on_connect_failed("Network is unreachable", f.now());
+    EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
+    EXPECT_TRUE(f.fsm().is_reconnecting());
+    EXPECT_LE(*f.fsm().next_deadline() - f.now(), 1s);
+    f.run_for(std::chrono::ceil<std::chrono::milliseconds>(*f.fsm().next_deadline() - f.now()));
+    EXPECT_TRUE(f.fsm().wanted_connection().has_value());
   }
-  f.fsm().on_connected(f.now());
-  const auto resume = f.sent();
-  f.welcome();
-  f.reply(resume[0].id, control::Done{});
-  f.fsm().on_disconnected("reset", f.now());
-  EXPECT_TRUE(f.fsm().to_known_address());
-  f.run_for(1s);
-  EXPECT_FALSE(f.fsm().to_known_address());
-  f.run_for(2s);
-  EXPECT_TRUE(f.fsm().to_known_address()) << "the times begin anew";
 }
 
 struct SilenceCase {

@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Outages of all kinds and lengths, in many jobs at once: each has two hosts on a switch of its own.
+
+    outages.py --bin BUILD/bin [--seed N] [--jobs N]
+
+An outage that is shorter than the keep-alive limit must pass unnoticed: the same workers run on to their end, and both
+agents leave with 0. One that is longer than the lease costs the node its place: its workers are gone by the end of the
+lease, and only then does the other host begin a new round. What lies between may end either way, but never with two
+rounds at once. Exit code 77: namespaces or a bridge cannot be made here.
+"""
+import argparse
+import os
+import pathlib
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from hosts import ended, ip, wait_for
+
+WORKER = """
+read -r up rest < /proc/uptime
+echo "$DRUN_ROUND $WORLD_SIZE $up" > "$OUT/.$$" && mv "$OUT/.$$" "$OUT/$$"
+read -r word < "$OUT/end"
+exit 0
+"""
+NODE, STORE = 1, 0  # the hosts of a job
+LEASE = 4 / 3  # of the keep-alive limit, as docs/rendezvous.md has it
+PATIENCE = 60
+
+
+def up_time():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Load:
+    """How late a program of this machine may be, because others have its processors."""
+
+    def __init__(self):
+        self.worst = 0.0
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def watch(self):
+        while True:
+            before = up_time()
+            time.sleep(0.02)
+            self.worst = max(self.worst, up_time() - before - 0.02)
+
+
+class Switch:
+    """A namespace with a bridge for each job."""
+
+    def __init__(self):
+        self.name = f"drun{os.getpid() % 100000}s"
+        ip("netns", "add", self.name)
+
+    def close(self):
+        subprocess.run(["ip", "netns", "delete", self.name], capture_output=True, check=False)
+
+
+class Network:
+    """Two hosts on a bridge, and what may go wrong between them."""
+
+    def __init__(self, switch, number):
+        self.switch = switch
+        self.bridge = f"br{number}"
+        self.hosts = [f"{switch.name}{number}{letter}" for letter in "ab"]
+        self.ports = [f"p{number}{letter}" for letter in "ab"]
+        self.addresses = ["10.77.0.1", "10.77.0.2"]
+        self.etc = []
+        try:
+            ip("-n", switch.name, "link", "add", self.bridge, "type", "bridge")
+            ip("-n", switch.name, "link", "set", self.bridge, "up")
+            for host, (name, port) in enumerate(zip(self.hosts, self.ports)):
+                ip("netns", "add", name)
+                ip("-n", switch.name, "link", "add", port, "type", "veth", "peer", "name", "eth0", "address", self.mac(host),
+                   "netns", name)
+                ip("-n", switch.name, "link", "set", port, "master", self.bridge, "up")
+                ip("-n", name, "addr", "add", f"{self.addresses[host]}/24", "dev", "eth0")
+                ip("-n", name, "link", "set", "eth0", "up")
+                ip("-n", name, "link", "set", "lo", "up")
+                etc = pathlib.Path("/etc/netns") / name
+                self.etc.append(etc)
+                etc.mkdir(parents=True)
+                # For the node the first address of the name belongs to nobody.
+                (etc / "hosts").write_text("127.0.0.1 localhost\n" + ("10.77.0.99 head\n" if host == NODE else "") +
+                                           f"{self.addresses[STORE]} head\n")
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def mac(host):
+        return f"02:00:00:00:77:0{host + 1}"
+
+    def close(self):
+        for name in self.hosts:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+        for etc in self.etc:
+            shutil.rmtree(etc, ignore_errors=True)
+
+    def port(self, host, *words):
+        ip("-n", self.switch.name, "link", "set", self.ports[host], *words)
+
+    def astray(self, sender, mac):
+        """What one host sends to the other has this address on it."""
+        ip("-n", self.hosts[sender], "neigh", "replace", self.addresses[1 - sender], "lladdr", mac, "dev", "eth0",
+           "nud", "permanent")
+
+    def outage(self, kind, begins):
+        for host, where in ((NODE, "node"), (STORE, "store")):
+            if kind == f"silence at the {where}":  # frames vanish, and no carrier changes
+                return self.port(host, *(["nomaster"] if begins else ["master", self.bridge]))
+            if kind == f"no carrier at the {where}":
+                return self.port(host, "down" if begins else "up")
+            if kind == f"no link at the {where}":
+                return ip("-n", self.hosts[host], "link", "set", "eth0", "down" if begins else "up")
+            if kind == f"nothing leaves the {where}":
+                return self.astray(host, "02:00:00:00:00:99" if begins else self.mac(1 - host))
+        raise ValueError(kind)
+
+
+KINDS = [f"{what} the {where}" for what in ("silence at", "no carrier at", "no link at", "nothing leaves")
+         for where in ("node", "store")]
+
+
+class Job:
+    def __init__(self, drun, switch, number, directory, plan, load):
+        self.load = load
+        self.kind, self.length, self.delay, self.limit, self.endpoint = plan
+        self.problem = None
+        self.network = Network(switch, number)
+        self.out = [directory / f"{number}{letter}" for letter in "ab"]
+        self.agents = []
+        self.errors = []
+        for host in (STORE, NODE):
+            self.out[host].mkdir()
+            os.mkfifo(self.out[host] / "end")
+            self.errors.append(open(self.out[host] / "errors", "wb"))
+            self.agents.append(subprocess.Popen(
+                ["ip", "netns", "exec", self.network.hosts[host], drun, "--nnodes", "1:2", "--rdzv-endpoint", self.endpoint,
+                 "--shutdown-timeout", "2", "--rdzv-conf", f"keep_alive_interval={self.limit / 3:g}",
+                 "sh", "-c", WORKER],
+                env=dict(os.environ, OUT=str(self.out[host])), stdin=subprocess.DEVNULL, stderr=self.errors[host]))
+
+    def said(self, host):
+        """What the workers of one host have said, as {pid: words}."""
+        return {int(entry): (self.out[host] / entry).read_text().split()
+                for entry in os.listdir(self.out[host]) if entry.isdigit()}
+
+    def of_two(self, host):
+        return {pid: words for pid, words in self.said(host).items() if words[1] == "2"}
+
+    def started(self):
+        return all(self.of_two(host) for host in (STORE, NODE))
+
+    def run(self):
+        try:
+            self.workers = [next(iter(self.of_two(host))) for host in (STORE, NODE)]
+            self.round = int(self.of_two(NODE)[self.workers[NODE]][0])
+            self.pidfd = os.pidfd_open(self.workers[NODE])
+            time.sleep(self.delay)
+            self.network.outage(self.kind, True)
+            began = up_time()
+            self.gone = self.gone_by(began + self.length)
+            time.sleep(max(0, began + self.length - up_time()))
+            before = up_time()
+            self.network.outage(self.kind, False)
+            longest = up_time() - began + self.load.worst
+            if "carrier" in self.kind:
+                longest += 1  # Linux takes note of a carrier once a second
+            if longest < self.limit:
+                self.passed_unnoticed(began)
+            elif before - began > self.limit * LEASE:
+                self.lost(began)
+            else:
+                self.either(began)
+        except Exception as problem:  # pylint: disable=broad-except
+            self.problem = f"{type(problem).__name__}: {problem}"
+        finally:
+            os.close(self.pidfd)
+
+    def gone_by(self, limit):
+        """When the node's worker went, or None."""
+        return up_time() if select.select([self.pidfd], [], [], max(0, limit - up_time()))[0] else None
+
+    def passed_unnoticed(self, began):
+        # The store would end the session two seconds after the lease.
+        gone = self.gone or self.gone_by(began + self.limit * LEASE + 3)
+        assert gone is None, f"the worker died {gone - began:.2f} s after the outage began"
+        self.end((STORE, NODE))
+        for host in (STORE, NODE):
+            code = ended(self.agents[host], PATIENCE)
+            assert code == 0, f"agent {host} ended with {code}"
+            assert list(self.of_two(host)) == [self.workers[host]], f"a worker was started again: {self.said(host)}"
+
+    def lost(self, began):
+        gone = self.gone or self.gone_by(began + PATIENCE)
+        assert gone is not None, "the worker of the lost node runs on"
+        assert gone < began + self.limit * LEASE + 1, f"the worker of the lost node ran for {gone - began:.2f} s"
+        wait_for("a new round on the other host", PATIENCE, self.alone)
+        assert self.alone() > gone - 0.02, f"two rounds at once for {gone - self.alone():.2f} s"
+        code = ended(self.agents[NODE], PATIENCE)
+        assert code == 125, f"the lost agent ended with {code}"
+        self.end((STORE,))
+        code = ended(self.agents[STORE], PATIENCE)
+        assert code == 0, f"the agent with the store ended with {code}"
+
+    def either(self, began):
+        if self.gone or self.gone_by(began + self.limit * LEASE + 3):
+            self.lost(began)
+        else:
+            self.passed_unnoticed(began)
+
+    def alone(self):
+        """When the worker of a later round of one host began, or None."""
+        return next((float(words[2]) for words in self.said(STORE).values()
+                     if words[1] == "1" and int(words[0]) > self.round), None)
+
+    def end(self, hosts):
+        """The workers may end."""
+        for host in hosts:
+            os.close(os.open(self.out[host] / "end", os.O_WRONLY))
+
+    def close(self):
+        for agent in self.agents:
+            if agent.poll() is None:
+                agent.send_signal(signal.SIGKILL)
+                agent.wait()
+        self.network.close()
+        for errors in self.errors:
+            errors.close()
+
+    def __str__(self):
+        return f"{self.kind}, {self.length:.2f} s of {self.limit:g} s, after {self.delay:.2f} s, {self.endpoint}"
+
+
+def plans(seed, jobs):
+    """(kind, length, delay, limit, endpoint) of each job."""
+    draw = random.Random(seed)
+    kinds = []
+    result = []
+    for number in range(jobs):
+        if not kinds:
+            kinds = KINDS[:]
+            draw.shuffle(kinds)
+        limit = 3 if number % 4 == 3 else 6
+        if number % 6 == 5:
+            length = draw.uniform(1, 1.8) * limit
+        elif number % 6 == 4:
+            length = draw.uniform(0.1, 0.7) * limit
+        elif number % 6 == 3:
+            length = draw.uniform(0.92, 0.96) * limit
+        else:
+            length = draw.uniform(4.3, 5.5) / 6 * limit
+        # Any moment between two heartbeats, of which there are six in the limit.
+        result.append((kinds.pop(), length, (number + draw.random()) / jobs * limit / 6,
+                       limit, ("10.77.0.1:29500", "head:29500")[draw.random() < 0.3]))
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=24)
+    arguments = parser.parse_args()
+    drun = pathlib.Path(arguments.bin).resolve() / "drun"
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="drun-outages-"))
+    load = Load()
+    switch = None
+    jobs = []
+    try:
+        try:
+            switch = Switch()
+            for number, plan in enumerate(plans(arguments.seed, arguments.jobs)):
+                jobs.append(Job(drun, switch, number, directory, plan, load))
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"skipped: networks cannot be made here ({error})")
+            return 77
+        wait_for("all jobs run", 3 * PATIENCE, lambda: all(job.started() for job in jobs))
+        load.worst = 0.0
+        threads = [threading.Thread(target=job.run) for job in jobs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print(f"this machine was late by {load.worst:.3f} s at worst")
+        for job in jobs:
+            print(f"{'FAILED' if job.problem else 'ok'}: {job}" + (f": {job.problem}" if job.problem else ""))
+            if job.problem:
+                for host in (STORE, NODE):
+                    print((job.out[host] / "errors").read_text(errors="replace"))
+        return 1 if any(job.problem for job in jobs) else 0
+    finally:
+        for job in jobs:
+            job.close()
+        if switch:
+            switch.close()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+sys.exit(main())
