@@ -53,6 +53,80 @@ class Hosts:
             shutil.rmtree(etc, ignore_errors=True)
 
 
+class Switch:
+    """A namespace for the bridges between hosts."""
+
+    def __init__(self):
+        self.name = f"drun{os.getpid() % 100000}s"
+        ip("netns", "add", self.name)
+
+    def close(self):
+        subprocess.run(["ip", "netns", "delete", self.name], capture_output=True, check=False)
+
+
+class Network:
+    """Hosts on a bridge of their own, 10.77.0.1 and so on, and what may go wrong between them. `number` tells apart those
+    of one switch; `files`: /etc/hosts of each host."""
+
+    def __init__(self, switch, number, files):
+        self.switch = switch
+        self.bridge = f"br{number}"
+        self.hosts = [f"{switch.name}{number}h{host}" for host in range(len(files))]
+        self.ports = [f"p{number}h{host}" for host in range(len(files))]
+        self.addresses = [f"10.77.0.{host + 1}" for host in range(len(files))]
+        self.etc = [pathlib.Path("/etc/netns") / name for name in self.hosts]
+        try:
+            ip("-n", switch.name, "link", "add", self.bridge, "type", "bridge")
+            ip("-n", switch.name, "link", "set", self.bridge, "up")
+            for host, name in enumerate(self.hosts):
+                ip("netns", "add", name)
+                ip("-n", switch.name, "link", "add", self.ports[host], "type", "veth",
+                   "peer", "name", "eth0", "address", self.mac(host), "netns", name)
+                ip("-n", switch.name, "link", "set", self.ports[host], "master", self.bridge, "up")
+                ip("-n", name, "addr", "add", f"{self.addresses[host]}/24", "dev", "eth0")
+                ip("-n", name, "link", "set", "eth0", "up")
+                ip("-n", name, "link", "set", "lo", "up")
+                self.etc[host].mkdir(parents=True)
+                (self.etc[host] / "hosts").write_text(files[host])
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def mac(host):
+        return f"02:00:00:00:77:{host + 1:02x}"
+
+    def on(self, host):
+        """What a command line begins with to run on this host."""
+        return ["ip", "netns", "exec", self.hosts[host]]
+
+    def close(self):
+        for name, etc in zip(self.hosts, self.etc):
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+            shutil.rmtree(etc, ignore_errors=True)
+
+    def port(self, host, *words):
+        """The switch's end of the host's link."""
+        ip("-n", self.switch.name, "link", "set", self.ports[host], *words)
+
+    def link(self, host, state):
+        """The host's own end."""
+        ip("-n", self.hosts[host], "link", "set", "eth0", state)
+
+    def silence(self, host, begins):
+        """Frames from and to the host vanish, and no carrier changes."""
+        self.port(host, *(["nomaster"] if begins else ["master", self.bridge]))
+
+    def astray(self, sender, receiver, begins):
+        """Frames from one to the other vanish, not those back."""
+        ip("-n", self.hosts[sender], "neigh", "replace", self.addresses[receiver], "dev", "eth0", "nud", "permanent",
+           "lladdr", "02:00:00:00:77:ff" if begins else self.mac(receiver))
+
+
+def up_time():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def wait_for(what, limit, condition):
     began = time.monotonic()
     while not condition():

@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 
-from hosts import ended, ip, wait_for
+from hosts import Network, Switch, ended, up_time, wait_for
 
 WORKER = """
 read -r up rest < /proc/uptime
@@ -32,10 +32,6 @@ exit 0
 NODE, STORE = 1, 0  # the hosts of a job
 LEASE = 4 / 3  # of the keep-alive limit, as docs/rendezvous.md has it
 PATIENCE = 60
-
-
-def up_time():
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Load:
@@ -52,79 +48,6 @@ class Load:
             self.worst = max(self.worst, up_time() - before - 0.02)
 
 
-class Switch:
-    """A namespace with a bridge for each job."""
-
-    def __init__(self):
-        self.name = f"drun{os.getpid() % 100000}s"
-        ip("netns", "add", self.name)
-
-    def close(self):
-        subprocess.run(["ip", "netns", "delete", self.name], capture_output=True, check=False)
-
-
-class Network:
-    """Two hosts on a bridge, and what may go wrong between them."""
-
-    def __init__(self, switch, number):
-        self.switch = switch
-        self.bridge = f"br{number}"
-        self.hosts = [f"{switch.name}{number}{letter}" for letter in "ab"]
-        self.ports = [f"p{number}{letter}" for letter in "ab"]
-        self.addresses = ["10.77.0.1", "10.77.0.2"]
-        self.etc = []
-        try:
-            ip("-n", switch.name, "link", "add", self.bridge, "type", "bridge")
-            ip("-n", switch.name, "link", "set", self.bridge, "up")
-            for host, (name, port) in enumerate(zip(self.hosts, self.ports)):
-                ip("netns", "add", name)
-                ip("-n", switch.name, "link", "add", port, "type", "veth", "peer", "name", "eth0", "address", self.mac(host),
-                   "netns", name)
-                ip("-n", switch.name, "link", "set", port, "master", self.bridge, "up")
-                ip("-n", name, "addr", "add", f"{self.addresses[host]}/24", "dev", "eth0")
-                ip("-n", name, "link", "set", "eth0", "up")
-                ip("-n", name, "link", "set", "lo", "up")
-                etc = pathlib.Path("/etc/netns") / name
-                self.etc.append(etc)
-                etc.mkdir(parents=True)
-                # For the node the first address of the name belongs to nobody.
-                (etc / "hosts").write_text("127.0.0.1 localhost\n" + ("10.77.0.99 head\n" if host == NODE else "") +
-                                           f"{self.addresses[STORE]} head\n")
-        except BaseException:
-            self.close()
-            raise
-
-    @staticmethod
-    def mac(host):
-        return f"02:00:00:00:77:0{host + 1}"
-
-    def close(self):
-        for name in self.hosts:
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
-        for etc in self.etc:
-            shutil.rmtree(etc, ignore_errors=True)
-
-    def port(self, host, *words):
-        ip("-n", self.switch.name, "link", "set", self.ports[host], *words)
-
-    def astray(self, sender, mac):
-        """What one host sends to the other has this address on it."""
-        ip("-n", self.hosts[sender], "neigh", "replace", self.addresses[1 - sender], "lladdr", mac, "dev", "eth0",
-           "nud", "permanent")
-
-    def outage(self, kind, begins):
-        for host, where in ((NODE, "node"), (STORE, "store")):
-            if kind == f"silence at the {where}":  # frames vanish, and no carrier changes
-                return self.port(host, *(["nomaster"] if begins else ["master", self.bridge]))
-            if kind == f"no carrier at the {where}":
-                return self.port(host, "down" if begins else "up")
-            if kind == f"no link at the {where}":
-                return ip("-n", self.hosts[host], "link", "set", "eth0", "down" if begins else "up")
-            if kind == f"nothing leaves the {where}":
-                return self.astray(host, "02:00:00:00:00:99" if begins else self.mac(1 - host))
-        raise ValueError(kind)
-
-
 KINDS = [f"{what} the {where}" for what in ("silence at", "no carrier at", "no link at", "nothing leaves")
          for where in ("node", "store")]
 
@@ -134,7 +57,9 @@ class Job:
         self.load = load
         self.kind, self.length, self.delay, self.limit, self.endpoint = plan
         self.problem = None
-        self.network = Network(switch, number)
+        # For the node the first address of the name belongs to nobody.
+        self.network = Network(switch, number, ["127.0.0.1 localhost\n10.77.0.1 head\n",
+                                                "127.0.0.1 localhost\n10.77.0.99 head\n10.77.0.1 head\n"])
         self.out = [directory / f"{number}{letter}" for letter in "ab"]
         self.agents = []
         self.errors = []
@@ -165,12 +90,12 @@ class Job:
             self.round = int(self.of_two(NODE)[self.workers[NODE]][0])
             self.pidfd = os.pidfd_open(self.workers[NODE])
             time.sleep(self.delay)
-            self.network.outage(self.kind, True)
+            self.outage(True)
             began = up_time()
             self.gone = self.gone_by(began + self.length)
             time.sleep(max(0, began + self.length - up_time()))
             before = up_time()
-            self.network.outage(self.kind, False)
+            self.outage(False)
             longest = up_time() - began + self.load.worst
             if "carrier" in self.kind:
                 longest += 1  # Linux takes note of a carrier once a second
@@ -184,6 +109,18 @@ class Job:
             self.problem = f"{type(problem).__name__}: {problem}"
         finally:
             os.close(self.pidfd)
+
+    def outage(self, begins):
+        where = NODE if self.kind.endswith("node") else STORE
+        what = self.kind.rsplit(" ", 2)[0]
+        if what == "silence at":
+            self.network.silence(where, begins)
+        elif what == "no carrier at":
+            self.network.port(where, "down" if begins else "up")
+        elif what == "no link at":
+            self.network.link(where, "down" if begins else "up")
+        else:
+            self.network.astray(where, 1 - where, begins)
 
     def gone_by(self, limit):
         """When the node's worker went, or None."""
