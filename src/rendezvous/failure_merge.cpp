@@ -100,4 +100,13 @@ FailureSummary merge_failures(std::span<const FailureSummary* const> failures) {
   return root;
 }
 
+FailureSummary without_details(FailureSummary failure) {
+  failure.traceback.clear();
+  failure.tail.clear();
+  for (const auto& group : failure.others)
+    failure.unlisted = add_ranks(failure.unlisted, group);
+  failure.others.clear();
+  return failure;
+}
+
 }  // namespace drun::rendezvous

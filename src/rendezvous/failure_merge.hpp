@@ -31,4 +31,7 @@ void add_failed(std::vector<FailedRanks>& groups, RankRange ranks, const std::st
 // milliseconds.
 [[nodiscard]] FailureSummary merge_failures(std::span<const FailureSummary* const> failures);
 
+// Only who failed, how and where: for a store that has no room for more.
+[[nodiscard]] FailureSummary without_details(FailureSummary failure);
+
 }  // namespace drun::rendezvous

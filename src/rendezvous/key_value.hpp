@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -54,9 +55,17 @@ struct WatchChanges {
   std::vector<Change> changes;
 };
 
+// The store does not show what was to be watched: one of its limits. Nothing more comes for this
+// watch.
+struct WatchRejected {
+  WatchId watch = 0;
+  std::string detail;
+};
+
 enum class CommitOutcome {
   Committed,
-  Refused,  // a guard did not hold, or the store refused the write
+  Refused,   // a guard did not hold
+  Rejected,  // the store does not take it, whoever asks: one of its limits
   // The connection broke before the answer. The transaction took effect before the snapshots of the
   // reconnection were taken, or never will: look there.
   Unknown
@@ -65,6 +74,7 @@ enum class CommitOutcome {
 struct CommitResult {
   RequestId request = 0;
   CommitOutcome outcome = CommitOutcome::Unknown;
+  std::string detail{};  // Rejected: which limit
 };
 
 // The first event is Up or Failed; Down comes before the Up or NewSession of every reconnection.
@@ -80,6 +90,7 @@ struct LinkEvent {
   Link link = Link::Down;
   std::string detail;                   // endpoint and cause, for the user
   std::chrono::milliseconds silent{0};  // Down, no answer came: since the store was last heard
+  std::size_t most_writes = 0;          // Up, NewSession: of one transaction; 0: not said
 };
 
 // The store has answered what was sent at this moment, so this agent's session was alive then; it
@@ -89,7 +100,8 @@ struct Renewed {
   std::chrono::steady_clock::time_point sent;
 };
 
-using KeyValueEvent = std::variant<WatchSnapshot, WatchChanges, CommitResult, Renewed, LinkEvent>;
+using KeyValueEvent =
+    std::variant<WatchSnapshot, WatchChanges, WatchRejected, CommitResult, Renewed, LinkEvent>;
 
 // One agent's connection to the store. All calls return at once; events arrive through the sink
 // that the implementation was given, never from inside a call. Requests take effect in the order of

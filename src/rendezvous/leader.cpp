@@ -4,11 +4,22 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "rendezvous/failure_merge.hpp"
+
 namespace drun::rendezvous {
 namespace {
 
 constexpr Milliseconds kFirstLook{5'000};  // after the wait began
 constexpr Milliseconds kLastLook{1'000};   // before the time-out
+
+// To what matters most: how the job ended. The keys that would go stay.
+void shorten(const Keys& keys, Decision& decision) {
+  Outcome& outcome = *decision.outcome;
+  if (outcome.failure) outcome.failure = without_details(std::move(*outcome.failure));
+  decision.writes.assign(1, {keys.outcome, encode(outcome), false});
+  decision.refused.clear();
+  decision.dropped.clear();
+}
 
 }  // namespace
 
@@ -16,6 +27,7 @@ Leader::Leader(const Config& config, Outbox& outbox, std::string value, std::int
                std::unique_ptr<State> previous, const RoundDocument& seen,
                std::optional<Time> grace_until, std::optional<Time> waiting_since)
     : config_(config),
+      keys_(config.run_id),
       outbox_(outbox),
       value_(std::move(value)),
       epoch_(epoch),
@@ -23,11 +35,11 @@ Leader::Leader(const Config& config, Outbox& outbox, std::string value, std::int
       grace_until_(grace_until),
       waiting_since_(waiting_since),
       state_(std::move(previous)) {
-  watch_ = outbox_.watch(Keys(config_.run_id).prefix, true);
+  watch_ = outbox_.watch(keys_.prefix, true);
 }
 
 std::unique_ptr<State> Leader::retire() {
-  outbox_.unwatch(watch_);
+  if (watch_ != 0) outbox_.unwatch(watch_);
   if (look_ != 0) outbox_.unwatch(look_);
   return std::move(state_);
 }
@@ -55,8 +67,7 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
   state_ = std::move(state);
   for (const auto& problem : problems)
     outbox_.log(problem, true);
-  pending_.reset();
-  requests_.clear();
+  drop_pending();
   current_ = true;
   disagreement_ =
       rendezvous::disagreement(config_.host, full_agreement(config_), state_->agreement);
@@ -92,18 +103,35 @@ void Leader::apply(const Change& change, Time now) {
   }
 }
 
+void Leader::on_watch_rejected(const WatchRejected& event, Time now) {
+  if (look_ != 0 && event.watch == look_) look_ = 0;  // it can do without
+  if (event.watch != watch_) return;
+  watch_ = 0;
+  current_ = false;
+  drop_pending();
+  note_rejection(kShowsNoKeys, event.detail, now);
+}
+
 void Leader::on_commit(const CommitResult& result, Time now) {
-  const auto request = std::find(requests_.begin(), requests_.end(), result.request);
-  if (request == requests_.end()) return;
-  requests_.erase(request);
+  if (result.request == 0 || (result.request != request_ && result.request != last_word_)) return;
+  const bool last_word = result.request == last_word_;
+  (last_word ? last_word_ : request_) = 0;
   switch (result.outcome) {
     case CommitOutcome::Committed:
-      if (!requests_.empty() || !pending_) return;
+      ended_ |= last_word;
+      if (last_word || !pending_) return;
+      if (!parts_.empty()) {
+        partly_written_ = true;
+        return send_next_part();
+      }
+      rejections_.clear();
       for (const auto& line : pending_->log)
         outbox_.log(line);
       if (!pending_->stopping.empty()) outbox_.push(RoundStopsAction{pending_->stopping});
       adopt(*state_, config_, *std::exchange(pending_, std::nullopt), now);
       return;
+    case CommitOutcome::Rejected:
+      return on_rejected(result.detail, now);
     case CommitOutcome::Refused:
       // The only guard is the leader key: it does not hold our value any more.
       deposed_ = true;
@@ -116,13 +144,39 @@ void Leader::on_commit(const CommitResult& result, Time now) {
   }
 }
 
+void Leader::drop_pending() {
+  pending_.reset();
+  parts_.clear();
+  request_ = 0;
+}
+
 // The snapshot of the new watch comes after all that was asked for before.
 void Leader::read_again() {
-  pending_.reset();
-  requests_.clear();
+  drop_pending();
   current_ = false;
-  outbox_.unwatch(watch_);
-  watch_ = outbox_.watch(state_->keys.prefix, true);
+  if (watch_ != 0) outbox_.unwatch(watch_);
+  watch_ = outbox_.watch(keys_.prefix, true);
+}
+
+// No guard has failed, so this one still leads. Of a large decision the store may have taken the
+// first parts.
+void Leader::on_rejected(const std::string& why, Time now) {
+  note_rejection(kTakesNoWrite, why, now);
+  if (pending_ && partly_written_) return read_again();
+  drop_pending();
+}
+
+void Leader::note_rejection(const std::string& what, const std::string& why, Time now) {
+  if (rejections_.note(what, why, now)) outbox_.log(rejections_.warning(), true);
+}
+
+// Perhaps it takes one small write: then all agents learn why the job is over.
+void Leader::end_job() {
+  Transaction transaction;
+  transaction.guards.push_back({keys_.leader, value_});
+  transaction.writes.push_back(
+      {keys_.outcome, encode(Outcome{End::StoreLost, kDrunFailed, rejections_.text(), {}}), false});
+  last_word_ = outbox_.commit(std::move(transaction));
 }
 
 // Each part of a large decision is guarded by the leader key, so a leader that was replaced between
@@ -132,24 +186,45 @@ void Leader::write(Decision decision) {
   auto writes = std::exchange(decision.writes, {});
   decision.writes.emplace_back();  // adopt() only asks whether there were any
   pending_ = std::move(decision);
-  for (std::size_t begin = 0; begin < writes.size(); begin += kMaxWrites) {
-    const auto end = std::min(writes.size(), begin + kMaxWrites);
+  partly_written_ = false;
+  for (std::size_t begin = 0; begin < writes.size(); begin += most_writes_) {
+    const auto end = std::min(writes.size(), begin + most_writes_);
     Transaction transaction;
-    transaction.guards.push_back({state_->keys.leader, value_});
+    transaction.guards.push_back({keys_.leader, value_});
     transaction.writes.assign(
         std::make_move_iterator(writes.begin() + static_cast<std::ptrdiff_t>(begin)),
         std::make_move_iterator(writes.begin() + static_cast<std::ptrdiff_t>(end)));
-    requests_.push_back(outbox_.commit(std::move(transaction)));
+    parts_.push_back(std::move(transaction));
   }
+  send_next_part();
+}
+
+// One after the other: the last part must not take effect if the store has not taken the others.
+void Leader::send_next_part() {
+  request_ = outbox_.commit(std::move(parts_.front()));
+  parts_.pop_front();
 }
 
 // One decision at a time: the next one must see what the store made of this one.
+bool Leader::may_decide() const {
+  return !deposed_ && !ended_ && !pending_ && last_word_ == 0 && disagreement_.empty();
+}
+
 void Leader::advance(Time now) {
-  if (!current_ || deposed_ || pending_ || !disagreement_.empty()) return;
+  if (!may_decide() || rejections_.waits(now)) return;
+  if (watch_ == 0 && !rejections_.last_attempt(now)) return read_again();
+  if (!current_ && watch_ != 0) return;
+  if (!current_) return end_job();
   look_for_other_jobs(now);
   Decision decision = decide(*state_, config_, now);
-  if (decision.writes.empty()) return adopt(*state_, config_, decision, now);
-  write(std::move(decision));
+  if (rejections_.any() && decision.outcome) {
+    shorten(keys_, decision);
+  } else if (rejections_.last_attempt(now) && !decision.writes.empty()) {
+    return end_job();
+  }
+  if (!decision.writes.empty()) return write(std::move(decision));
+  rejections_.clear();
+  adopt(*state_, config_, decision, now);
 }
 
 std::optional<Time> Leader::next_look() const {
@@ -170,7 +245,9 @@ void Leader::look_for_other_jobs(Time now) {
 }
 
 std::optional<Time> Leader::next_deadline() const {
-  if (!current_ || deposed_ || pending_ || !disagreement_.empty()) return std::nullopt;
+  if (!may_decide()) return std::nullopt;
+  if (rejections_.any() && (current_ || watch_ == 0)) return rejections_.retry_at();
+  if (!current_) return std::nullopt;
   EarliestDeadline next;
   next.include(rendezvous::next_deadline(*state_, config_));
   next.include(next_look());

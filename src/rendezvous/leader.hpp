@@ -3,19 +3,22 @@
 // value, so a leader that was replaced without noticing cannot write anything.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "rendezvous/membership.hpp"
 #include "rendezvous/other_jobs.hpp"
 #include "rendezvous/outbox.hpp"
+#include "rendezvous/rejections.hpp"
 
 namespace drun::rendezvous {
 
-// Transactions are cut at this many writes. The round's document comes with the last part, so a
-// round still begins at one moment.
+// Transactions are cut at this many writes, or at what the store takes. The round's document comes
+// with the last part, so a round still begins at one moment.
 inline constexpr std::size_t kMaxWrites = 100'000;
 
 class Leader {
@@ -30,15 +33,23 @@ class Leader {
 
   void on_snapshot(const WatchSnapshot& snapshot, Time now);
   void on_changes(const WatchChanges& changes, Time now);
+  void on_watch_rejected(const WatchRejected& event, Time now);
   void on_commit(const CommitResult& result, Time now);
+  // As the store says; 0: it does not.
+  void limit_writes(std::size_t most) {
+    most_writes_ = most == 0 ? kMaxWrites : std::min(most, kMaxWrites);
+  }
   // The state may be out of date until the next snapshot, which comes by itself.
   void on_link_lost();
 
   void advance(Time now);
   [[nodiscard]] std::optional<Time> next_deadline() const;
 
-  // A write was refused: somebody else leads, or nobody.
+  // A guard did not hold: somebody else leads, or nobody.
   [[nodiscard]] bool deposed() const { return deposed_; }
+  // What the store did not take of this leader, which asks it again, less and less often, and in
+  // the end to say no more than that the job is over.
+  [[nodiscard]] const Rejections& rejections() const { return rejections_; }
   // The job's agreement is not this agent's: it must not lead. Empty when it may.
   [[nodiscard]] const std::string& disagreement() const { return disagreement_; }
   // No round begins before, because nodes have been told to go.
@@ -52,14 +63,21 @@ class Leader {
 
  private:
   void apply(const Change& change, Time now);
+  [[nodiscard]] bool may_decide() const;
   void write(Decision decision);
+  void send_next_part();
+  void on_rejected(const std::string& why, Time now);
+  void note_rejection(const std::string& what, const std::string& why, Time now);
+  void end_job();
   void read_again();
+  void drop_pending();
   // While nodes are missing, the leader looks twice for other jobs on this store: the missing nodes
   // may have been started with another id.
   [[nodiscard]] std::optional<Time> next_look() const;
   void look_for_other_jobs(Time now);
 
   const Config& config_;
+  const Keys keys_;
   Outbox& outbox_;
   const std::string value_;
   const std::int64_t epoch_;
@@ -75,7 +93,13 @@ class Leader {
   std::string disagreement_;
   std::unique_ptr<State> state_;
   std::optional<Decision> pending_;  // sent to the store, not answered yet
-  std::vector<RequestId> requests_;  // of the pending decision
+  std::deque<Transaction> parts_;    // of it, to be sent one after the other
+  bool partly_written_ = false;      // the store has taken some of them
+  RequestId request_ = 0;            // the last part that was sent; 0: it was answered
+  std::size_t most_writes_ = kMaxWrites;
+  Rejections rejections_;
+  RequestId last_word_ = 0;  // the request to end the job for them
+  bool ended_ = false;       // it was granted
 };
 
 }  // namespace drun::rendezvous

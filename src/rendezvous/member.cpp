@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "rendezvous/failure_merge.hpp"
 #include "rendezvous/membership.hpp"
 #include "rendezvous/messages.hpp"
 
@@ -203,6 +204,14 @@ void MemberAgent::on_commit(const CommitResult& result, Time now) {
     case CommitOutcome::Committed:
       registered_ = true;
       refused_writes_ = 0;
+      rejections_.clear();
+      break;
+    case CommitOutcome::Rejected:
+      dirty_ = true;
+      if (rejections_.note(kTakesNoWrite, result.detail, now))
+        outbox_.log(rejections_.warning(), true);
+      if (rejections_.over(now)) give_up(rejections_.text());
+      retry_at_ = rejections_.retry_at();
       break;
     case CommitOutcome::Refused:
       dirty_ = true;
@@ -269,6 +278,10 @@ void MemberAgent::refuse(std::string reason) {
   if (!refusal_) refusal_ = std::move(reason);
 }
 
+void MemberAgent::give_up(std::string reason) {
+  if (!given_up_) given_up_ = std::move(reason);
+}
+
 bool MemberAgent::spare() const {
   return round_.document && round_.document->phase == Phase::Running && held_ == 0 &&
          last_place_ < round_.document->number;
@@ -303,11 +316,14 @@ void MemberAgent::keep_or_stop(Time now) {
 }
 
 void MemberAgent::follow(Time now) {
-  if (stop_ || leave_ || ending_)
+  if (stop_ || leave_ || ending_) {
+    // Who is out of touch has no time left; who has given up, or was told so by the leader, does.
+    const bool out_of_touch = ending_ && ending_->end == End::StoreLost && !given_up_ && !outcome_;
     return stop_workers(stop_    ? stop_->reason
                         : leave_ ? leave_->reason
                                  : ending_->text,
-                        ending_ && ending_->end == End::StoreLost);
+                        out_of_touch);
+  }
   const bool known = round_.current && assignment_.current;
   if (!up_ || (!known && round_.stale == 0)) return;
   keep_or_stop(now);
@@ -368,12 +384,20 @@ int MemberAgent::stop_signal() const {
   return told ? signal_of_exit_code(ending_->exit_code) : 0;
 }
 
+// A failure in a few words, if the store did not take more.
+MemberDocument MemberAgent::document() const {
+  MemberDocument document = document_;
+  if (document.failure && rejections_.any())
+    document.failure = without_details(std::move(*document.failure));
+  return document;
+}
+
 void MemberAgent::publish(Time now) {
   if (!dirty_ || !up_ || finished_ || outcome_ || refusal_ || request_ != 0) return;
   if (retry_at_ && now < *retry_at_) return;
   retry_at_.reset();
   Transaction transaction;
-  transaction.writes.push_back({keys_.member(config_.ticket), encode(document_), true});
+  transaction.writes.push_back({keys_.member(config_.ticket), encode(document()), true});
   request_ = outbox_.commit(std::move(transaction));
   dirty_ = false;
 }

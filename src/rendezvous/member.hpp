@@ -10,6 +10,7 @@
 #include "rendezvous/documents.hpp"
 #include "rendezvous/keys.hpp"
 #include "rendezvous/outbox.hpp"
+#include "rendezvous/rejections.hpp"
 
 namespace drun::rendezvous {
 
@@ -43,6 +44,8 @@ class MemberAgent {
 
   // This agent must leave, for this reason. The job goes on without it.
   void refuse(std::string reason);
+  // The store is there, but does not do what this agent needs, for this reason.
+  void give_up(std::string reason);
   // Another agent leads from now on. Its time limit may have begun later than ours.
   void on_new_leader(Time now) { led_since_ = now; }
   // It leads, and decides about a further round not before this time. Nullopt: it does not lead.
@@ -55,6 +58,10 @@ class MemberAgent {
   [[nodiscard]] bool ending() const { return ending_.has_value(); }  // leaves, or will
   [[nodiscard]] bool finished() const { return finished_; }
   [[nodiscard]] bool up() const { return up_; }
+  // It cannot do without this watch.
+  [[nodiscard]] bool needs(WatchId watch) const {
+    return round_.is(watch) || assignment_.is(watch) || watch == outcome_watch_;
+  }
   // It was told to go: takes part in no further round.
   [[nodiscard]] bool leaving() const { return leave_.has_value(); }
   // Nothing but the store's answer keeps it any more.
@@ -116,6 +123,7 @@ class MemberAgent {
   [[nodiscard]] int stop_signal() const;
   void leave(Time now);
   void publish(Time now);
+  [[nodiscard]] MemberDocument document() const;
   [[nodiscard]] bool stop_ends_job() const;
   [[nodiscard]] bool is_said() const { return up_ && registered_ && !dirty_ && request_ == 0; }
   [[nodiscard]] Time leave_ends() const;
@@ -150,6 +158,8 @@ class MemberAgent {
   RequestId request_ = 0;    // outstanding; 0: none
   bool registered_ = false;
   int refused_writes_ = 0;
+  Rejections rejections_;
+  std::optional<std::string> given_up_;
   std::optional<Time> retry_at_;
 
   // The workers.

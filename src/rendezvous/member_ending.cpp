@@ -94,6 +94,7 @@ bool MemberAgent::has_left(Time now) const {
 std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
   const std::string detail = detail_.empty() ? "" : ": " + detail_;
   if (failed_) return Outcome{End::StoreLost, kDrunFailed, "the store is lost: " + *failed_, {}};
+  if (given_up_) return Outcome{End::StoreLost, kDrunFailed, *given_up_, {}};
   if (lease_over_)
     return Outcome{End::StoreLost,
                    kDrunFailed,

@@ -55,6 +55,10 @@ class Participant::Impl {
       on_stand_result(*result, now);
       member_.on_commit(*result, now);
       if (leader_) leader_->on_commit(*result, now);
+    } else if (const auto* rejected = std::get_if<WatchRejected>(&event)) {
+      if (rejected->watch == leader_watch_ || member_.needs(rejected->watch))
+        member_.give_up(std::string(kShowsNoKeys) + ": " + rejected->detail);
+      if (leader_) leader_->on_watch_rejected(*rejected, now);
     } else if (const auto* renewed = std::get_if<Renewed>(&event)) {
       member_.on_renewed(renewed->sent);
     } else {
@@ -69,6 +73,7 @@ class Participant::Impl {
     // One that goes leaves the next round to the next leader.
     decides_ = leader_ && !member_.has_left(now);
     if (decides_) leader_->advance(now);
+    if (leader_ && leader_->rejections().over(now)) member_.give_up(leader_->rejections().text());
     member_.advance(now);
     report_progress(now);
   }
@@ -94,6 +99,8 @@ class Participant::Impl {
       case Link::Up:
       case Link::NewSession: {
         const bool new_session = event.link == Link::NewSession;
+        most_writes_ = event.most_writes;
+        if (leader_) leader_->limit_writes(most_writes_);
         member_.on_link_up(new_session, now);
         if (!member_.up()) return;
         if (leader_watch_ == 0) {
@@ -140,6 +147,7 @@ class Participant::Impl {
     if (value && value != leader_value_) member_.on_new_leader(now);
     if (value) {
       stand_at_.reset();
+      stand_rejections_.clear();
       if (const auto document = decode_leader(*value)) {
         epoch_ = std::max(epoch_, document->epoch);
         elected_ = document->ticket == config_.ticket;
@@ -190,6 +198,12 @@ class Participant::Impl {
     stand_request_ = 0;
     if (result.outcome == CommitOutcome::Committed) lead(standing_as_, now);
     if (result.outcome == CommitOutcome::Unknown) watch_leader();
+    if (result.outcome == CommitOutcome::Rejected) {
+      if (stand_rejections_.note(kTakesNoWrite, result.detail, now))
+        outbox_.log(stand_rejections_.warning(), true);
+      if (stand_rejections_.over(now)) member_.give_up(stand_rejections_.text());
+      stand_at_ = std::max(stand_at_.value_or(now), *stand_rejections_.retry_at());
+    }
   }
 
   void lead(std::string value, Time now) {
@@ -206,6 +220,7 @@ class Participant::Impl {
     if (member_.waiting()) waiting_since = member_.waiting_since();
     leader_ = std::make_unique<Leader>(config_, outbox_, leading_as_, epoch_, std::move(known_),
                                        member_.seen(), grace, waiting_since);
+    leader_->limit_writes(most_writes_);
     if (!member_.up()) leader_->on_link_lost();
   }
 
@@ -300,11 +315,13 @@ class Participant::Impl {
   std::optional<Time> stand_at_;
   RequestId stand_request_ = 0;
   std::string standing_as_;  // the value of the last attempt
-  bool elected_ = false;     // the leader key names this agent
-  std::string leading_as_;   // the value while leading
+  Rejections stand_rejections_;
+  bool elected_ = false;    // the leader key names this agent
+  std::string leading_as_;  // the value while leading
   bool seen_leading_ = false;
   std::optional<Time> session_since_;  // of the present session
   std::unique_ptr<Leader> leader_;
+  std::size_t most_writes_ = 0;   // of one transaction that the store takes; 0: it does not say
   bool decides_ = false;          // it has not left
   std::unique_ptr<State> known_;  // from the time when this agent led
 

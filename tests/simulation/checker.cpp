@@ -13,6 +13,8 @@ namespace {
 constexpr Milliseconds kSlack{1'500};
 // An agent that was told to stop waits so long for the leader.
 constexpr Milliseconds kStopWait{5'000};
+// Requests of one node to a full store, in a second: its own, and a leader's, with growing pauses.
+constexpr std::size_t kEnough = 12;
 
 }  // namespace
 
@@ -354,6 +356,7 @@ void Checker::on_finish(const Node& node, const Outcome& outcome) {
       break;
     case End::StoreLost:
       if (!node.was_in_trouble && !store_failed_) fail(who + " lost the store: " + outcome.text);
+      if (outcome.exit_code != 125) fail(who + " lost the store, and gives another code");
       break;
   }
   // The host leaves last, unless it was told to stop and nobody has ended the job in time.
@@ -382,6 +385,23 @@ void Checker::on_store_restart(Memory memory) {
   store_failed_ = true;
   if (memory == Memory::Nothing) forgetful_ = true;
   if (memory == Memory::Older) set_back_ = true;
+}
+
+void Checker::on_store_full(bool full) {
+  store_failed_ = true;
+  (full ? full_since_ : full_until_) = scheduler_.now();
+  full_ = full;
+}
+
+// Who is turned away for a limit does not come back at once, again and again.
+void Checker::on_rejected(int node, bool known) {
+  if (known) fail("node " + std::to_string(node) + " asks for more than the store takes");
+  auto& last = rejections_[node];
+  last.push_back(scheduler_.now());
+  if (last.size() <= kEnough) return;
+  last.pop_front();
+  if (last.back() - last.front() < Milliseconds(1'000))
+    fail("node " + std::to_string(node) + " asks a store that is full without a pause");
 }
 
 void Checker::on_end(bool all_finished) {

@@ -2,6 +2,7 @@
 // Sees what is written to the store and what each node does.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -51,6 +52,9 @@ class Checker {
   void on_start(const Node& node, const rendezvous::Assignment& assignment);
   void on_finish(const Node& node, const rendezvous::Outcome& outcome);
   void on_store_restart(Memory memory);
+  void on_store_full(bool full);
+  // The store did not take what a node asked for; `known`: for a limit that it had told.
+  void on_rejected(int node, bool known);
   // All nodes that run are told to go, within two seconds from now.
   void on_cancel();
   void fail(std::string what);
@@ -101,6 +105,10 @@ class Checker {
   bool forgetful_ = false;       // the store has lost what it knew
   bool set_back_ = false;        // the same, but only the last moments
   bool store_failed_ = false;
+  bool full_ = false;  // the store is, or was last, from and until:
+  Time full_since_{};
+  Time full_until_{};
+  std::map<int, std::deque<Time>> rejections_;  // the last few of each node
   std::optional<rendezvous::Outcome> outcome_;
   std::optional<Time> cancelled_;  // at that time there were so many nodes:
   std::size_t cancelled_nodes_ = 0;

@@ -77,10 +77,20 @@ void Network::transmit(int client, RequestId request, Transaction transaction) {
     const bool dead = !alive_.contains(session) &&
                       std::any_of(transaction.writes.begin(), transaction.writes.end(),
                                   [](const Write& write) { return write.ephemeral; });
+    if (!takes(client, transaction))
+      return send_down(session, CommitResult{request, CommitOutcome::Rejected, "it is full"});
     const auto outcome = dead ? CommitOutcome::Refused : store_.commit(session, transaction);
     send_down(session, CommitResult{request, outcome});
     if (outcome == CommitOutcome::Committed && on_applied) on_applied(client, transaction);
   });
+}
+
+bool Network::takes(int client, const Transaction& transaction) const {
+  const std::size_t most = timings_.keys_per_request;
+  const bool too_many = most != 0 && transaction.writes.size() > most;
+  const bool rejected = too_many || test::values_set(transaction) > room_;
+  if (rejected && on_rejected) on_rejected(client, too_many);
+  return !rejected;
 }
 
 void Network::close(int client) {
@@ -293,8 +303,9 @@ void Network::welcome(int client, int generation, Link link) {
   }
   for (auto& [request, transaction] : std::exchange(p.queued, {}))
     transmit(client, request, std::move(transaction));
-  deliver(client, LinkEvent{link, {}});
-  if (random_.chance(5)) deliver(client, LinkEvent{Link::Up, {}});
+  const std::size_t most = timings_.keys_per_request;
+  deliver(client, LinkEvent{link, {}, {}, most});
+  if (random_.chance(5)) deliver(client, LinkEvent{Link::Up, {}, {}, most});
 }
 
 // ---- faults ----

@@ -3,6 +3,7 @@
 // nothing more.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -29,6 +30,7 @@ struct Timings {
   Milliseconds noticed{3'000};  // a client sees that nothing answers, at the latest
   // Like etcd's leases: a session may end while its connection lives on and writes.
   bool loose_sessions = false;
+  std::size_t keys_per_request = 0;  // that the store takes, as it says; 0: any number
 };
 
 // What a restarted store still has. Older: keys and sessions of an earlier moment, as in a snapshot
@@ -57,6 +59,8 @@ class Network {
   void reset(int client, Milliseconds outage);  // and cannot come back for that long
   void stop_store(Memory memory);
   void start_store();
+  // It takes only transactions that set no more keys than this.
+  void fill_store(std::size_t room) { room_ = room; }
   void save_store();  // what Memory::Older brings back
 
   // ---- for the checks ----
@@ -75,6 +79,8 @@ class Network {
   // Called after each transaction that was applied.
   std::function<void(int client, const rendezvous::Transaction&)> on_applied;
   std::function<void(int client)> on_expired;
+  // A transaction was rejected; `known`: for a limit that the store had told.
+  std::function<void(int client, bool known)> on_rejected;
 
  private:
   struct Peer {
@@ -113,6 +119,7 @@ class Network {
   void send_down(SessionId session, rendezvous::KeyValueEvent event);
   void arrive_down(int client, int generation, rendezvous::KeyValueEvent event);
   void deliver(int client, const rendezvous::KeyValueEvent& event);
+  [[nodiscard]] bool takes(int client, const rendezvous::Transaction& transaction) const;
   void transmit(int client, rendezvous::RequestId request, rendezvous::Transaction transaction);
   void client_break(int client, const std::string& why);
   void server_close(int client);
@@ -127,6 +134,7 @@ class Network {
   const Timings timings_;
   test::FakeStore store_;
   bool store_up_ = true;
+  std::size_t room_ = SIZE_MAX;
   std::vector<std::unique_ptr<Peer>> peers_;
   std::map<SessionId, int> owners_;
   std::set<SessionId> alive_;

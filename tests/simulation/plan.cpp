@@ -82,6 +82,12 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
     step.duration_ms = apart.in(20, 4'000);
     plan.steps.push_back(step);
   }
+  Random limits(seed ^ 0xF011);
+  if (limits.chance(15)) plan.keys_per_request = limits.in(1, 6);
+  if (limits.chance(10))
+    plan.steps.push_back({limits.in(0, 2 * plan.work_ms), Fault::StoreFull, 0,
+                          limits.chance(50) ? limits.in(1, 20'000) : limits.in(20'000, 200'000),
+                          limits.in(0, 99)});
   std::sort(plan.steps.begin(), plan.steps.end(),
             [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
@@ -89,8 +95,8 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
 
 const char* name(Fault fault) {
   static constexpr const char* kNames[] = {
-      "join", "crash",         "power off", "pause", "partition", "reset",        "worker fails",
-      "stop", "store restart", "host dies", "go",    "go all",    "host restarts"};
+      "join", "crash",         "power off", "pause", "partition", "reset",      "worker fails",
+      "stop", "store restart", "host dies", "go",    "go all",    "store full", "host restarts"};
   return kNames[static_cast<int>(fault)];
 }
 
@@ -106,8 +112,9 @@ std::string describe(const Plan& plan) {
       " ms, join timeout " + std::to_string(plan.join_timeout_ms) + " ms, delay " +
       std::to_string(plan.max_delay_ms) + " ms" + (plan.reorder ? ", reordered" : "") +
       (plan.loose_sessions ? ", loose sessions" : "") + ", slow stop " +
-      std::to_string(plan.slow_stop) + "%, cascade " + std::to_string(plan.cascade) +
-      "%, snapshots " + std::to_string(plan.snapshot_age_ms) + " ms old\n";
+      std::to_string(plan.slow_stop) + "%, cascade " + std::to_string(plan.cascade) + "%, keys " +
+      std::to_string(plan.keys_per_request) + ", snapshots " +
+      std::to_string(plan.snapshot_age_ms) + " ms old\n";
   for (const auto& step : plan.steps)
     text += "  " + std::to_string(step.at_ms) + " ms: " + name(step.fault) + " node " +
             std::to_string(step.node) + " for " + std::to_string(step.duration_ms) +

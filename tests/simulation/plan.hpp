@@ -23,6 +23,7 @@ enum class Fault {
   HostDies,      // the agent that hosts the store is killed, and the store with it
   Go,            // a node is told to go
   GoAll,         // all are told to go, within two seconds
+  StoreFull,     // the store takes no transaction for a while, or none but the smallest
   HostRestarts   // the host is killed and started again soon: its store is empty
 };
 
@@ -52,6 +53,7 @@ struct Plan {
   bool reorder = false;         // watches overtake one another
   int slow_stop = 0;            // percent of the nodes whose workers need long to stop
   int cascade = 0;              // percent of the peers that fail when a worker is gone
+  int keys_per_request = 0;     // that the store takes; 0: any number
   int snapshot_age_ms = 0;      // a store that keeps its sessions is set back this far; 0: is not
   std::vector<Step> steps;
 };

@@ -20,6 +20,7 @@ Timings timings(const Plan& plan) {
   t.max_delay = Milliseconds(plan.max_delay_ms);
   t.reorder = plan.reorder;
   t.loose_sessions = plan.loose_sessions;
+  t.keys_per_request = static_cast<std::size_t>(plan.keys_per_request);
   return t;
 }
 
@@ -38,6 +39,7 @@ World::World(const Plan& plan, bool trace)
     }
     checker_.on_applied(client, transaction);
   };
+  network_.on_rejected = [this](int client, bool known) { checker_.on_rejected(client, known); };
   network_.on_expired = [this](int client) {
     node(client).session_ended = scheduler_.now();
     note(client, "session has ended");
@@ -438,6 +440,18 @@ void World::apply(const Step& step) {
     case Fault::HostDies:
       if (plan_.hosted) kill(number, step.detail < 50);
       break;
+    case Fault::StoreFull: {
+      constexpr std::size_t kRoom[] = {0, 0, 1, 2};
+      const std::size_t room = kRoom[step.detail % 4];
+      note(number, "sees the store full but for " + std::to_string(room) + " keys");
+      checker_.on_store_full(true);
+      network_.fill_store(room);
+      scheduler_.after(duration, [this] {
+        checker_.on_store_full(false);
+        network_.fill_store(SIZE_MAX);
+      });
+      break;
+    }
     case Fault::HostRestarts:
       kill(number, false);
       checker_.on_store_restart(Memory::Nothing);

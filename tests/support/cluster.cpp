@@ -71,6 +71,16 @@ void Cluster::settle() {
   }
 }
 
+CommitResult Cluster::commit(Node& node, const CommitAction& action) {
+  const auto& transaction = action.transaction;
+  if (!node.connected) return {action.request, CommitOutcome::Unknown, ""};
+  if (values_set(transaction) > room_) {
+    ++node.rejected;
+    return {action.request, CommitOutcome::Rejected, "the store is full"};
+  }
+  return {action.request, store_.commit(node.session, transaction), ""};
+}
+
 void Cluster::act(Node& node) {
   if (!node.participant) return;
   auto& participant = *node.participant;
@@ -85,9 +95,7 @@ void Cluster::act(Node& node) {
         if (node.connected) store_.unwatch(node.session, unwatch->watch);
       } else if (auto* commit = std::get_if<CommitAction>(&action)) {
         if (node.loses_writes) continue;
-        const auto outcome = node.connected ? store_.commit(node.session, commit->transaction)
-                                            : CommitOutcome::Unknown;
-        messages_.push_back({&node, CommitResult{commit->request, outcome}});
+        messages_.push_back({&node, this->commit(node, *commit)});
       } else if (auto* prepare = std::get_if<PrepareWorkerStoreAction>(&action)) {
         if (node.answers_prepare)
           participant.on_worker_store_ready(prepare->assignment.round,

@@ -3,6 +3,8 @@
 // the simulation is for all of them at once.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -23,6 +25,7 @@ class Cluster {
     std::unique_ptr<rendezvous::Participant> participant;
     bool connected = true;
     bool loses_writes = false;  // the store neither sees nor answers them
+    int rejected = 0;           // of its transactions, because the store was full
     bool answers_prepare = true;
     bool answers_stop = true;
     std::optional<rendezvous::Assignment> workers;  // those that run
@@ -58,6 +61,8 @@ class Cluster {
   Node& operator[](int node) { return *nodes_[static_cast<std::size_t>(node)]; }
   [[nodiscard]] int size() const { return static_cast<int>(nodes_.size()); }
   FakeStore& store() { return store_; }
+  // From now on the store takes only transactions that set no more keys than this.
+  void fill_store(std::size_t room) { room_ = room; }
   [[nodiscard]] rendezvous::Time now() const { return now_; }
   // The group ranks of running nodes in the order of the nodes; -1 where none runs.
   [[nodiscard]] std::vector<int> group_ranks();
@@ -65,8 +70,10 @@ class Cluster {
  private:
   void act(Node& node);
   void put(Node& node, rendezvous::KeyValueEvent event);
+  rendezvous::CommitResult commit(Node& node, const rendezvous::CommitAction& action);
 
   FakeStore store_;
+  std::size_t room_ = SIZE_MAX;
   rendezvous::Time now_{};
   std::vector<std::unique_ptr<Node>> nodes_;
   std::map<SessionId, Node*> by_session_;

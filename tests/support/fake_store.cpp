@@ -1,5 +1,6 @@
 #include "support/fake_store.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace drun::test {
@@ -9,6 +10,12 @@ using rendezvous::CommitOutcome;
 using rendezvous::WatchChanges;
 using rendezvous::WatchId;
 using rendezvous::WatchSnapshot;
+
+std::size_t values_set(const rendezvous::Transaction& transaction) {
+  return static_cast<std::size_t>(
+      std::count_if(transaction.writes.begin(), transaction.writes.end(),
+                    [](const rendezvous::Write& write) { return write.value.has_value(); }));
+}
 
 void FakeStore::send(SessionId session, rendezvous::KeyValueEvent event, std::size_t bytes) {
   ++messages_;

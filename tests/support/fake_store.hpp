@@ -3,6 +3,7 @@
 // simulation puts delays, losses and lifetimes around it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,6 +17,9 @@
 namespace drun::test {
 
 using SessionId = std::uint64_t;
+
+// How many keys the transaction sets: what it deletes takes no room.
+[[nodiscard]] std::size_t values_set(const rendezvous::Transaction& transaction);
 
 class FakeStore {
  public:

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -76,14 +77,21 @@ struct ControlChanges {
   std::uint32_t watch = 0;
   std::vector<ControlChange> changes;
 };
+// The store does not show it: one of its limits, which `detail` names. Nothing more comes for it.
+struct ControlWatchRejected {
+  std::uint32_t watch = 0;
+  std::string detail;
+};
 enum class ControlOutcome {
   Committed,
-  Refused,  // a guard did not hold, or the store's limits did
-  Unknown   // the connection broke, or the client closed, before the answer
+  Refused,   // a guard did not hold
+  Rejected,  // the store does not take it, whoever asks: one of its limits, which `detail` names
+  Unknown    // the connection broke, or the client closed, before the answer
 };
 struct ControlCommit {
   std::uint64_t request = 0;
   ControlOutcome outcome = ControlOutcome::Unknown;
+  std::string detail{};
 };
 enum class ControlState {
   Up,          // a session is open: the first, or the same again after a break
@@ -96,6 +104,7 @@ struct ControlLink {
   ControlState state = ControlState::Down;
   std::string detail;                   // endpoint and cause, one line for the user
   std::chrono::milliseconds silent{0};  // Down because no answer came: since the last one
+  std::size_t keys_per_request = 0;     // Up, NewSession: that the store takes
 };
 // The store has answered what was sent at this moment: the session lives for its time to live from
 // then on, at the least. At most twice in each heartbeat_interval, and after each Up and
@@ -103,8 +112,8 @@ struct ControlLink {
 struct ControlRenewal {
   std::chrono::steady_clock::time_point sent;
 };
-using ControlEvent =
-    std::variant<ControlSnapshot, ControlChanges, ControlCommit, ControlRenewal, ControlLink>;
+using ControlEvent = std::variant<ControlSnapshot, ControlChanges, ControlWatchRejected,
+                                  ControlCommit, ControlRenewal, ControlLink>;
 
 // What ends a session in its client's stead: any process of this machine may connect to `address`
 // (a sockaddr, as bytes) and send `bytes`. Sent twice, or after the session's end, they do nothing.

@@ -23,12 +23,19 @@ rendezvous::KeyValueEvent translate(store::ControlChanges event) {
   return rendezvous::WatchChanges{event.watch, translate(std::move(event.changes))};
 }
 
-rendezvous::KeyValueEvent translate(const store::ControlCommit& event) {
+rendezvous::KeyValueEvent translate(store::ControlWatchRejected event) {
+  return rendezvous::WatchRejected{event.watch, std::move(event.detail)};
+}
+
+rendezvous::KeyValueEvent translate(store::ControlCommit event) {
   switch (event.outcome) {
     case store::ControlOutcome::Committed:
       return rendezvous::CommitResult{event.request, rendezvous::CommitOutcome::Committed};
     case store::ControlOutcome::Refused:
       return rendezvous::CommitResult{event.request, rendezvous::CommitOutcome::Refused};
+    case store::ControlOutcome::Rejected:
+      return rendezvous::CommitResult{event.request, rendezvous::CommitOutcome::Rejected,
+                                      std::move(event.detail)};
     case store::ControlOutcome::Unknown:
       break;
   }
@@ -56,7 +63,8 @@ rendezvous::Link translate(store::ControlState state) {
 }
 
 rendezvous::KeyValueEvent translate(store::ControlLink event) {
-  return rendezvous::LinkEvent{translate(event.state), std::move(event.detail), event.silent};
+  return rendezvous::LinkEvent{translate(event.state), std::move(event.detail), event.silent,
+                               event.keys_per_request};
 }
 
 }  // namespace

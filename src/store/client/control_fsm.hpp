@@ -77,7 +77,8 @@ class ControlFsm {
   void on_handshake_reply(const control::Reply& reply, Time now);
   void session_ready(ControlState state, Time now);
   void handle(std::uint64_t request, const control::Reply& reply, Time now);
-  void commit_answered(std::uint64_t request, ControlOutcome outcome);
+  void commit_answered(std::uint64_t request, ControlOutcome outcome, std::string detail = {});
+  void rejected(std::uint64_t request, std::string detail);
   void answered_error(std::uint64_t request, const control::Error& error, Time now);
   bool first_bytes_fit() const;
 
@@ -100,6 +101,7 @@ class ControlFsm {
   std::optional<control::ResumeSession> session_;  // to resume
   std::chrono::milliseconds time_to_live_;         // as granted
   std::size_t longest_frame_ = SIZE_MAX;           // that the store takes
+  std::size_t keys_per_request_ = 0;               // the same
   int handshakes_refused_ = 0;                     // closed in the handshake, in a row
 
   Time started_;         // trying to connect since

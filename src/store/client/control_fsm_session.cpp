@@ -62,8 +62,9 @@ void ControlFsm::send_commit(const Queued& queued) {
   if (frame - sizeof(std::uint32_t) > longest_frame_) {  // the store would close the connection
     output_.resize(before);
     --next_request_;
-    log::warning("a transaction of {} bytes is more than {} takes", frame, store());
-    events_.emplace_back(ControlCommit{queued.first, ControlOutcome::Refused});
+    events_.emplace_back(ControlCommit{
+        queued.first, ControlOutcome::Rejected,
+        "a transaction of " + std::to_string(frame) + " bytes is more than " + store() + " takes"});
     return;
   }
   commits_[request] = queued.first;
@@ -88,6 +89,7 @@ void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
   }
   if (const auto* welcome = std::get_if<control::Welcome>(&reply)) {
     longest_frame_ = welcome->frame_bytes;
+    keys_per_request_ = welcome->keys_per_request;
     handshake_ = HandshakeStep::AwaitsSession;
     return;
   }
@@ -125,7 +127,7 @@ void ControlFsm::session_ready(ControlState state, Time now) {
   next_heartbeat_ = now + heartbeat_interval();
   heartbeat_sent_.reset();
   last_heard_ = now;
-  events_.emplace_back(ControlLink{state, std::move(detail)});
+  events_.emplace_back(ControlLink{state, std::move(detail), {}, keys_per_request_});
   renewed_ = session_asked_;
   events_.emplace_back(ControlRenewal{renewed_});
   // Watches first: what the queued transactions change then comes as changes, after the snapshots.
@@ -160,11 +162,23 @@ void ControlFsm::handle(std::uint64_t request, const control::Reply& reply, Time
   }
 }
 
-void ControlFsm::commit_answered(std::uint64_t request, ControlOutcome outcome) {
+void ControlFsm::commit_answered(std::uint64_t request, ControlOutcome outcome,
+                                 std::string detail) {
   const auto commit = commits_.find(request);
   if (commit == commits_.end()) return;
-  events_.emplace_back(ControlCommit{commit->second, outcome});
+  events_.emplace_back(ControlCommit{commit->second, outcome, std::move(detail)});
   commits_.erase(commit);
+}
+
+// What asked for it hears of it, so nothing is logged here: it may ask again and again.
+void ControlFsm::rejected(std::uint64_t request, std::string detail) {
+  const auto watch = watch_of_request_.find(request);
+  if (watch == watch_of_request_.end())
+    return commit_answered(request, ControlOutcome::Rejected, std::move(detail));
+  const std::uint32_t name = watch->second;
+  watch_of_request_.erase(watch);
+  watches_.erase(name);
+  events_.emplace_back(ControlWatchRejected{name, std::move(detail)});
 }
 
 void ControlFsm::answered_error(std::uint64_t request, const control::Error& error, Time now) {
@@ -182,8 +196,7 @@ void ControlFsm::answered_error(std::uint64_t request, const control::Error& err
       lost("it ended the session", now);
       return;
     default:
-      log::warning("{} refuses a request: {}", store(), error.text);
-      commit_answered(request, ControlOutcome::Refused);
+      rejected(request, std::string(error.text));
   }
 }
 

@@ -431,10 +431,145 @@ TEST_F(LeaderTest, ARefusedWriteMeansThatSomebodyElseLeads) {
   commits();
   snapshot(Found(config_).member("a"));
   leader_->advance(kNow);
-  leader_->on_commit({commits().at(0).request, CommitOutcome::Refused}, kNow);
+  leader_->on_commit({commits().at(0).request, CommitOutcome::Refused, ""}, kNow);
   EXPECT_TRUE(leader_->deposed());
   leader_->advance(kNow);
   EXPECT_TRUE(commits().empty());
+}
+
+// It asks again less and less often; in the end it says no more than that the job is over, and why.
+TEST_F(LeaderTest, AStoreThatTakesNothingEndsTheJobAndDeposesNobody) {
+  begin(config(1));
+  commits();
+  snapshot(Found(config_).member("a"));
+  Time now = kNow;
+  std::vector<std::size_t> writes;
+  std::string last;
+  while (now < kNow + kRejectedLimit) {
+    leader_->advance(now);
+    const auto asked = commits();
+    ASSERT_EQ(asked.size(), 1U) << writes.size();
+    writes.push_back(asked[0].transaction.writes.size());
+    last = *asked[0].transaction.writes.back().value;
+    leader_->on_commit({asked[0].request, CommitOutcome::Rejected, "the store is full"}, now);
+    EXPECT_FALSE(leader_->deposed());
+    const auto due = leader_->next_deadline();
+    ASSERT_TRUE(due);
+    ASSERT_GT(*due, now);
+    leader_->advance(*due - Milliseconds(1));
+    EXPECT_TRUE(commits().empty());
+    now = *due;
+  }
+  EXPECT_TRUE(leader_->rejections().over(now));
+  EXPECT_LE(writes.size(), 15U);
+  EXPECT_GT(writes.front(), 1U);
+  EXPECT_EQ(writes.back(), 1U);
+  const auto outcome = decode_outcome(last);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->exit_code, 125);
+  EXPECT_EQ(outcome->text, "the store does not take what drun writes: the store is full");
+}
+
+TEST_F(LeaderTest, HowTheJobEndedIsSaidInFewWordsToAFullStore) {
+  begin(config(1));
+  commits();
+  snapshot(Found(config_)
+               .member("a",
+                       [](MemberDocument& d) {
+                         holding(d, 1, 0, 1).left = 1;
+                         d.failed = 1;
+                         d.failure.emplace();
+                         d.failure->exit_code = 7;
+                         d.failure->cause = "exit code 7";
+                         d.failure->traceback = "long";
+                       })
+               .job(config_)
+               .round(1, Phase::Stopping, 1, 1)
+               .place("a", 1, 0, 1));
+  leader_->advance(kNow);
+  auto asked = commits();
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_GT(asked[0].transaction.writes.size(), 1U);
+  leader_->on_commit({asked[0].request, CommitOutcome::Rejected, "full"}, kNow);
+  const Time again = leader_->next_deadline().value();
+  leader_->advance(again);
+  asked = commits();
+  ASSERT_EQ(asked.size(), 1U);
+  ASSERT_EQ(asked[0].transaction.writes.size(), 1U);
+  const auto outcome = decode_outcome(*asked[0].transaction.writes[0].value);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->end, End::Failure);
+  EXPECT_EQ(outcome->exit_code, 7);
+  EXPECT_EQ(outcome->failure->cause, "exit code 7");
+  EXPECT_EQ(outcome->failure->traceback, "");
+  leader_->on_commit({asked[0].request, CommitOutcome::Committed, ""}, again);
+  leader_->advance(again);
+  EXPECT_TRUE(commits().empty());
+  EXPECT_EQ(leader_->state()->round.phase, Phase::Closed);
+}
+
+TEST_F(LeaderTest, AStoreThatDoesNotShowTheJobEndsItToo) {
+  begin(config(1));
+  commits();
+  Time now = kNow;
+  std::optional<Outcome> outcome;
+  while (!outcome && now < kNow + kRejectedLimit) {
+    leader_->on_watch_rejected({watches_.back().watch, "reply too long"}, now);
+    now = leader_->next_deadline().value();
+    const auto before = watches_.size();
+    leader_->advance(now);
+    const auto asked = commits();
+    EXPECT_EQ(watches_.size() + asked.size(), before + 1);
+    if (!asked.empty()) outcome = decode_outcome(*asked[0].transaction.writes.at(0).value).value();
+  }
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->text, "the store does not show what drun watches: reply too long");
+}
+
+// The store says how many keys it takes in one request. The round begins with the last of them.
+TEST_F(LeaderTest, WhatIsTooMuchForOneRequestIsWrittenPartByPart) {
+  begin(config(3));
+  commits();
+  leader_->limit_writes(2);
+  Found found(config_);
+  for (const std::string ticket : {"a", "b", "c"})
+    found.member(ticket, [](MemberDocument& d) { d.prepared = 1; });
+  snapshot(found);
+  std::vector<std::string> keys;
+  for (int i = 0; i < 10 && leader_->state()->round.phase != Phase::Running; ++i) {
+    leader_->advance(kNow);
+    const auto asked = commits();
+    if (asked.empty()) break;
+    ASSERT_EQ(asked.size(), 1U) << "the next part waits for the one before";
+    EXPECT_LE(asked[0].transaction.writes.size(), 2U);
+    EXPECT_EQ(asked[0].transaction.guards.size(), 1U);
+    keys.clear();
+    for (const auto& write : asked[0].transaction.writes)
+      keys.push_back(write.key);
+    leader_->on_commit({asked[0].request, CommitOutcome::Committed, ""}, kNow);
+  }
+  EXPECT_EQ(leader_->state()->round.phase, Phase::Running);
+  EXPECT_EQ(keys.back(), found.keys().round);
+}
+
+TEST_F(LeaderTest, AfterAPartThatWasNotTakenItLooksWhatTheStoreHas) {
+  begin(config(3));
+  commits();
+  leader_->limit_writes(1);
+  snapshot(Found(config_).member("a"));
+  leader_->advance(kNow);
+  leader_->on_commit({commits().at(0).request, CommitOutcome::Committed, ""}, kNow);
+  const auto watches = watches_.size();
+  leader_->on_commit({commits().at(0).request, CommitOutcome::Rejected, "full"}, kNow);
+  commits();
+  EXPECT_EQ(watches_.size(), watches + 1);
+  snapshot(Found(config_).member("a").job(config_));
+  leader_->advance(kNow);
+  EXPECT_TRUE(commits().empty());
+  leader_->advance(leader_->next_deadline().value());
+  const auto asked = commits();
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].transaction.writes.at(0).key, Keys("job").round) << "the job is there already";
 }
 
 TEST_F(LeaderTest, AfterALostAnswerItLooksBeforeItWrites) {
@@ -442,7 +577,7 @@ TEST_F(LeaderTest, AfterALostAnswerItLooksBeforeItWrites) {
   commits();
   snapshot(Found(config_).member("a"));
   leader_->advance(kNow);
-  leader_->on_commit({commits().at(0).request, CommitOutcome::Unknown}, kNow);
+  leader_->on_commit({commits().at(0).request, CommitOutcome::Unknown, ""}, kNow);
   leader_->advance(kNow);
   EXPECT_TRUE(commits().empty());
   EXPECT_EQ(unwatched_, 1);
@@ -469,19 +604,19 @@ TEST_F(LeaderTest, LooksForOtherJobsWhileNodesAreMissing) {
   commits();
   snapshot(Found(config_).member("a"));
   leader_->advance(kNow);
-  leader_->on_commit({commits().at(0).request, CommitOutcome::Committed}, kNow);
+  leader_->on_commit({commits().at(0).request, CommitOutcome::Committed, ""}, kNow);
   for (const int at_ms : {5'000, 59'000}) {
     const auto before = watches_.size();
     leader_->advance(kNow + Milliseconds(at_ms - 1));
     for (const auto& each : commits())
-      leader_->on_commit({each.request, CommitOutcome::Committed}, kNow);
+      leader_->on_commit({each.request, CommitOutcome::Committed, ""}, kNow);
     EXPECT_EQ(watches_.size(), before) << at_ms;
     const auto due = leader_->next_deadline();
     ASSERT_TRUE(due);
     EXPECT_LE(*due, kNow + Milliseconds(at_ms));
     leader_->advance(kNow + Milliseconds(at_ms));
     for (const auto& each : commits())
-      leader_->on_commit({each.request, CommitOutcome::Committed}, kNow);
+      leader_->on_commit({each.request, CommitOutcome::Committed, ""}, kNow);
     ASSERT_EQ(watches_.size(), before + 1) << at_ms;
     EXPECT_EQ(watches_.back().key, "drun/");
     leader_->on_snapshot(

@@ -140,6 +140,72 @@ TEST(ParticipantTest, TheJobGoesOnWithoutANodeThatIsToldToGo) {
   }
 }
 
+// One of its limits is reached: nobody turns in circles, and nobody waits for ever.
+TEST(ParticipantTest, AStoreThatTakesNothingMoreEndsTheJobInOneLine) {
+  for (const std::size_t room : {0U, 1U}) {
+    Cluster c;
+    c.start_all(3, 3);
+    c.fill_store(room);
+    c.fail(1, 7);
+    c.advance(Milliseconds(60'000));
+    for (int i = 0; i < 3; ++i) {
+      if (room == 0 && i != 1) continue;  // they know of nothing and run on
+      ASSERT_TRUE(c[i].outcome) << i;
+      EXPECT_EQ(c[i].outcome->end, End::StoreLost);
+      EXPECT_EQ(c[i].outcome->exit_code, 125);
+      EXPECT_EQ(c[i].outcome->text, "the store does not take what drun writes: the store is full");
+    }
+    for (int i = 0; i < 3; ++i)
+      EXPECT_LT(c[i].rejected, 20) << i;
+  }
+}
+
+TEST(ParticipantTest, AStoreThatIsFullForAMomentCostsNothing) {
+  Cluster c;
+  c.start_all(3, 3);
+  c.fill_store(0);
+  c.fail(1, 7);
+  c.advance(Milliseconds(20'000));
+  EXPECT_EQ(c[1].log.back(),
+            "the store does not take what drun writes: the store is full; trying again for 30 s");
+  c.fill_store(SIZE_MAX);
+  c.advance(Milliseconds(6'000));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(c[i].workers) << i;
+    EXPECT_EQ(c[i].workers->restart_count, 1);
+  }
+}
+
+TEST(ParticipantTest, AFullStoreThatNobodyLeadsEndsTheJobToo) {
+  Cluster c;
+  c.fill_store(0);
+  for (int i = 0; i < 3; ++i)
+    c.start(c.config(3, 3));
+  c.advance(Milliseconds(60'000));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(c[i].outcome) << i;
+    EXPECT_EQ(c[i].outcome->exit_code, 125);
+    EXPECT_LT(c[i].rejected, 40) << i;
+  }
+}
+
+TEST(ParticipantTest, AnAgentThatTheStoreShowsNothingLeaves) {
+  Cluster c;
+  Participant agent(c.config(2, 2), c.now());
+  agent.on_key_value(LinkEvent{Link::Up, "", {}}, c.now());
+  for (const auto& action : agent.take_actions()) {
+    if (const auto* watch = std::get_if<WatchAction>(&action); watch != nullptr)
+      agent.on_key_value(WatchRejected{watch->watch, "the store is full"}, c.now());
+  }
+  std::optional<Outcome> outcome;
+  for (const auto& action : agent.take_actions()) {
+    if (const auto* finish = std::get_if<FinishAction>(&action)) outcome = finish->outcome;
+  }
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->exit_code, 125);
+  EXPECT_EQ(outcome->text, "the store does not show what drun watches: the store is full");
+}
+
 // Its write has no answer, so it waits; what it would decide as leader is not its own any more.
 TEST(ParticipantTest, ALeaderThatHasLeftIsNotWokenForWhatItNoLongerDecides) {
   Cluster c;

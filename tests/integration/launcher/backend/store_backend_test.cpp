@@ -75,6 +75,7 @@ class Agent {
 
   std::vector<rendezvous::LinkEvent> links;
   std::map<rendezvous::RequestId, CommitOutcome> results;
+  std::vector<std::string> details;  // of the results
   std::map<rendezvous::WatchId, std::map<std::string, std::string>> seen;
   std::map<rendezvous::WatchId, int> snapshots;
   int changes = 0;
@@ -85,6 +86,7 @@ class Agent {
       links.push_back(*link);
     } else if (const auto* result = std::get_if<rendezvous::CommitResult>(&event)) {
       results[result->request] = result->outcome;
+      details.push_back(result->detail);
     } else if (const auto* snapshot = std::get_if<rendezvous::WatchSnapshot>(&event)) {
       ++snapshots[snapshot->watch];
       seen[snapshot->watch].clear();
@@ -268,6 +270,24 @@ TEST(StoreBackendTest, TheSinkMayDestroyTheConnection) {
   key_value->watch(1, "a", false);
   io.run();  // ends because nothing is left to wait for
   EXPECT_EQ(events, 1);
+}
+
+TEST(StoreBackendTest, ALimitOfTheStoreIsTold) {
+  store::ServerOptions options;
+  options.limits.keys_per_request = 2;
+  options.limits.value_bytes = 100;
+  StoreThread store(0, options);
+  asio::io_context io;
+  Agent a(io, to(store.endpoint()));
+  ASSERT_TRUE(a.until_linked(Link::Up));
+  EXPECT_EQ(a.links.back().most_writes, 2U);
+  rendezvous::Transaction three;
+  for (const std::string key : {"1", "2", "3"})
+    three.writes.push_back({key, "v", false});
+  EXPECT_EQ(a.commit(three), CommitOutcome::Rejected);
+  EXPECT_EQ(a.details.back(), "too many keys (the store takes 2)");
+  EXPECT_EQ(a.commit(put("k", std::string(101, 'x'))), CommitOutcome::Rejected);
+  EXPECT_EQ(a.details.back(), "value too long (the store takes 100)");
 }
 
 TEST(StoreBackendTest, LargeValuesAndManyWatchedKeysComeThrough) {

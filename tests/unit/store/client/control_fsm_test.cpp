@@ -1,5 +1,6 @@
 #include "store/client/control_fsm.hpp"
 
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -203,7 +204,9 @@ TEST(ControlFsmTest, SendsWhatWasAskedForBeforeTheSessionInOrder) {
   EXPECT_EQ(changes.changes.at(1).value, "2");
 }
 
-TEST(ControlFsmTest, RefusedAndOversizedTransactionsAreSaidToBeRefused) {
+// Who leads must know whether a guard has failed, so that somebody else leads, or whether the store
+// takes it from nobody.
+TEST(ControlFsmTest, ARefusalForALimitIsNotOneByAGuard) {
   Fixture f;
   f.fsm().open(f.now());
   f.bring_up();
@@ -211,17 +214,38 @@ TEST(ControlFsmTest, RefusedAndOversizedTransactionsAreSaidToBeRefused) {
   f.fsm().commit(2, {{}, {{"k", std::string(2000, 'x'), false}}});  // above the welcome's limit
   const auto requests = f.sent();
   ASSERT_EQ(requests.size(), 1U);
-  f.events();
   f.fsm().commit(3, {{}, {{"k", "v", false}}});
   f.reply(requests[0].id, control::Refused{1, {std::nullopt}});
   f.reply(f.sent().at(0).id, control::Error{control::ErrorCode::Limit, "too much"});
-  std::vector<std::uint64_t> refused;
+  std::map<std::uint64_t, ControlCommit> answers;
+  std::size_t keys_per_request = 0;
   for (const auto& event : f.events()) {
-    const auto& commit = std::get<ControlCommit>(event);
-    EXPECT_EQ(commit.outcome, ControlOutcome::Refused);
-    refused.push_back(commit.request);
+    if (const auto* commit = std::get_if<ControlCommit>(&event)) answers[commit->request] = *commit;
+    if (const auto* link = std::get_if<ControlLink>(&event))
+      keys_per_request = link->keys_per_request;
   }
-  EXPECT_THAT(refused, testing::ElementsAre(1, 3));
+  EXPECT_EQ(keys_per_request, 100U);
+  ASSERT_EQ(answers.size(), 3U);
+  EXPECT_EQ(answers[1].outcome, ControlOutcome::Refused);
+  EXPECT_EQ(answers[2].outcome, ControlOutcome::Rejected);
+  EXPECT_THAT(answers[2].detail, HasSubstr("bytes is more than the store at 10.0.0.1:29500 takes"));
+  EXPECT_EQ(answers[3].outcome, ControlOutcome::Rejected);
+  EXPECT_EQ(answers[3].detail, "too much");
+}
+
+TEST(ControlFsmTest, WhoeverWatchesHearsThatTheStoreDoesNotShowIt) {
+  Fixture f;
+  f.fsm().open(f.now());
+  f.bring_up();
+  f.fsm().watch(3, "p/", true);
+  f.events();
+  f.reply(f.sent().at(0).id, control::Error{control::ErrorCode::Limit, "reply too long"});
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(std::get<ControlWatchRejected>(events[0]).watch, 3U);
+  EXPECT_EQ(std::get<ControlWatchRejected>(events[0]).detail, "reply too long");
+  f.fsm().unwatch(3);
+  EXPECT_TRUE(f.sent().empty()) << "the store has no such watch";
 }
 
 TEST(ControlFsmTest, ABreakMakesOutstandingTransactionsUnknownAndResumesTheSession) {
