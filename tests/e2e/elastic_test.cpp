@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "support/drun_process.hpp"
+#include "support/process_state.hpp"
 
 namespace drun::test {
 namespace {
@@ -125,6 +126,21 @@ TEST_F(ElasticTest, ANodeThatIsToldToGoLeavesAndTheJobGoesOn) {
   expect_gone(2, " on ");
   EXPECT_THAT(agent(2).err(), HasSubstr("; this node leaves the job\n"));
   EXPECT_THAT(agent(1).err(), HasSubstr(" (group rank 2) leaves the job: received SIGTERM on "));
+  stop_all(1);
+}
+
+// No worse than the death of the agent itself.
+TEST_F(ElasticTest, ANodeThatLosesItsGuardianLeavesAndTheJobGoesOn) {
+  ASSERT_NO_FATAL_FAILURE(start_nodes(elastic("1:3"), 3));
+  ::kill(helper_of(agent(2), "drun-guardian"), SIGKILL);
+  const std::string lost = "drun's guardian process ended (killed by SIGKILL)";
+  EXPECT_TRUE(says(0, "round 4 rank 0 of 2 restarts 0.")) << agent(0).err();
+  EXPECT_TRUE(says(1, "round 4 rank 1 of 2 restarts 0.")) << agent(1).err();
+  const Finished finished = agent(2).finish();
+  EXPECT_EQ(finished.code, 125);
+  EXPECT_THAT(finished.err, HasSubstr("drun: error: " + lost + "; this node leaves the job\n"));
+  EXPECT_THAT(finished.survivors, IsEmpty());
+  EXPECT_THAT(agent(1).err(), HasSubstr(" (group rank 2) leaves the job: " + lost));
   stop_all(1);
 }
 

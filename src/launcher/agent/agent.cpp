@@ -131,6 +131,7 @@ class Agent {
     if (guardian_lost && !participant_.joined())
       return finish(backend_.failure(news.guardian_ended));
     if (guardian_lost) status_.state(news.guardian_ended + "; its workers were killed");
+    told_to_go_ |= guardian_lost && is_elastic(options_);
     if (news.group.started && backend_.awaits_client()) own_ranks_.begin(now);
     if (news.group.stopped) own_ranks_.end();
     if (participant_.joined()) participant_.on_workers(std::move(news), now);

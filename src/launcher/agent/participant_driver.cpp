@@ -28,7 +28,13 @@ void ParticipantDriver::on_workers(WorkerNews news, Time now) {
   if (group.succeeded) participant_->on_workers_succeeded(round, now);
   if (group.failure) participant_->on_workers_failed(round, std::move(*group.failure), now);
   if (group.stopped) participant_->on_workers_stopped(now);
-  if (!news.guardian_ended.empty()) stop_job(news.guardian_ended, kDrunFailed, now);
+  if (!news.guardian_ended.empty()) on_guardian_lost(news.guardian_ended, now);
+}
+
+// As when the agent itself dies: a job that can change its size goes on without this node.
+void ParticipantDriver::on_guardian_lost(const std::string& reason, Time now) {
+  if (is_elastic(parts_.options)) return leave_job(reason, kDrunFailed, now);
+  stop_job(reason, kDrunFailed, now);
 }
 
 void ParticipantDriver::stop_job(const std::string& reason, int exit_code, Time now) {

@@ -50,6 +50,7 @@ class ParticipantDriver {
   [[nodiscard]] std::optional<Time> next_deadline() const;
 
  private:
+  void on_guardian_lost(const std::string& reason, Time now);
   void perform(rendezvous::WatchAction& action);
   void perform(const rendezvous::UnwatchAction& action);
   void perform(rendezvous::CommitAction& action);

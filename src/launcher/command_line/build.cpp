@@ -155,7 +155,7 @@ void build_output(const cli::GivenFlags& flags, Options& options) {
 
 // Of a job that can change its size a node may go.
 void build_leaving(const cli::GivenFlags& flags, Options& options) {
-  options.leave_on_sigterm = options.min_nodes < options.max_nodes;
+  options.leave_on_sigterm = is_elastic(options);
   if (const cli::Setting* setting = flags.find("on-sigterm"))
     options.leave_on_sigterm = parse_choice(*setting, {"leave", "stop"}) == 0;
 }

@@ -171,4 +171,9 @@ struct Options : WorkerSpec, MeetingChoices {
   std::vector<std::string> notes;
 };
 
+// The job can change its size: it goes on without a node, as long as the fewest are left.
+[[nodiscard]] inline bool is_elastic(const Options& options) {
+  return options.min_nodes < options.max_nodes;
+}
+
 }  // namespace drun::launcher
