@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills, stops and cuts off the agents of one elastic job at random, and checks after every fault that the job is right.
 
-    chaos.py --bin BUILD/bin [--seed N] [--faults N] [--agents N] [--netns] [--verbose]
+    chaos.py --bin BUILD/bin [--seed N] [--faults N] [--agents N] [--netns] [--several] [--verbose]
 
 With --netns each agent is a host of its own, a network namespace on a bridge, and its link goes down and flaps, too
 (exit code 77: namespaces cannot be made here). Every agent reaches an external drun-store through a proxy of its own, which can cut, hold or delay its connection.
@@ -164,16 +164,29 @@ class Agent:
              "--shutdown-timeout", "2", "-v", str(HERE / "worker.sh")],
             env=environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True)
         self.stopped_until = None
+        self.stopped = None  # which of its processes is
+        self.unguarded = False  # its guardian was killed: it has to end
+        self.endangered = False  # since the job stood: nothing counts on it
         self.up_at = None  # its link is down until then
 
     def alive(self):
         return self.process.poll() is None
 
-    def guardian(self):
-        for entry in children_of(self.process.pid):
-            if comm_of(entry) == "drun-guardian":
-                return entry
-        return None
+    def processes(self):
+        """The agent and all below it, each after its parent."""
+        found = [self.process.pid]
+        for pid in found:
+            found += children_of(pid)
+        return found
+
+    def helper(self, name):
+        return next((pid for pid in self.processes() if comm_of(pid) == name), None)
+
+    def stop(self, pid, seconds):
+        if self.stopped_until or not pid:
+            return
+        send(pid, signal.SIGSTOP)
+        self.stopped, self.stopped_until = pid, time.monotonic() + seconds
 
 
 def children_of(pid):
@@ -275,6 +288,8 @@ class Job:
         live = [a for a in self.agents.values() if a.alive()]
         able = [a for a in live if not a.stopped_until and not a.up_at and a.proxy.mode == "pass"]
         workers = self.workers()
+        if any(a.unguarded for a in live):
+            return "an agent goes on without its guardian"
         expected = min(len(able), self.max) * self.nproc
         for name in {w[1] for w in workers}:
             agent = self.agents.get(name)
@@ -337,6 +352,8 @@ class Job:
             if why is None and not any(a.stopped_until or a.up_at for a in self.agents.values()):
                 good_since = good_since or now
                 if now - good_since > 0.2:
+                    for agent in self.agents.values():
+                        agent.endangered = False
                     return self.check_overlap()
             else:
                 good_since = None
@@ -349,7 +366,7 @@ class Job:
             if agent.stopped_until and now >= agent.stopped_until:
                 agent.stopped_until = None
                 if agent.alive():
-                    send(agent.process.pid, signal.SIGCONT)
+                    send(agent.stopped, signal.SIGCONT)
             if agent.up_at and now >= agent.up_at:
                 agent.up_at = None
                 self.network.link(agent.name, "up")
@@ -365,8 +382,10 @@ class Job:
                 self.network.remove(name)
 
     def fault(self):
-        live = [a for a in self.agents.values() if a.alive()]
-        choices = ["kill_worker", "kill_agent", "stop_agent", "cut", "hold", "delay", "kill_guardian"]
+        # One is always left, or the job would end.
+        live = [a for a in self.agents.values() if a.alive() and not a.endangered]
+        choices = ["kill_worker", "kill_agent", "kill_node", "stop_agent", "stop_guardian", "cut", "hold", "delay",
+                   "kill_guardian", "kill_watchdog"]
         if self.restarts_store:
             choices.append("restart_store")
         if self.network:
@@ -378,23 +397,36 @@ class Job:
         what = self.random.choice(choices)
         agent = self.random.choice(live)
         detail = agent.name
+        agent.endangered = what.startswith(("kill_agent", "kill_node", "kill_guardian", "stop", "hold", "link"))
         if what == "add":
             detail = self.add_agent()
+            self.agents[detail].endangered = True  # not a part of the job yet
         elif what == "kill_agent":
             send(agent.process.pid, signal.SIGKILL)
+        elif what == "kill_node":  # as the end of a container does: none of them sees another one die
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                for pid in agent.processes():
+                    send(pid, number)
         elif what == "kill_guardian":
-            guardian = agent.guardian()
-            if guardian:
+            guardian = agent.helper("drun-guardian")
+            if guardian:  # else it has just been started
                 send(guardian, signal.SIGKILL)
-                agent.process.wait(timeout=60)
+                agent.unguarded = True
+        elif what == "kill_watchdog":
+            watchdog = agent.helper("job-keeper")
+            if watchdog:  # else it was killed before: the job goes on without
+                send(watchdog, signal.SIGKILL)
+        elif what == "stop_guardian":
+            seconds = self.random.choice([0.3, self.random.uniform(3, 12)])
+            agent.stop(agent.helper("drun-guardian"), seconds)
+            detail += f" {seconds:.1f}s"
         elif what == "kill_worker":
             mine = [w for w in self.workers() if w[1] == agent.name]
             for w in self.random.sample(mine, self.random.randint(1, len(mine))) if mine else []:
                 send(w[0], signal.SIGKILL)
         elif what == "stop_agent":
             seconds = self.random.choice([0.3, 1.5, self.random.uniform(3, 12), self.random.uniform(3, 12)])
-            send(agent.process.pid, signal.SIGSTOP)
-            agent.stopped_until = time.monotonic() + seconds
+            agent.stop(agent.process.pid, seconds)
             detail += f" {seconds:.1f}s"
         elif what == "cut":
             agent.proxy.set("refuse")
@@ -487,6 +519,7 @@ def main():
     parser.add_argument("--agents", type=int, default=3)
     parser.add_argument("--keep-store", action="store_true", help="do not stop and start the store")
     parser.add_argument("--netns", action="store_true", help="each agent on a host of its own, whose link fails, too")
+    parser.add_argument("--several", action="store_true", help="up to three faults at a time")
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
     if arguments.netns and "DRUN_CHAOS_NETNS" not in os.environ:
@@ -498,12 +531,12 @@ def main():
         job = Job(arguments, directory)
         job.settle()
         slowest = 0.0
-        for _ in range(arguments.faults):
+        while len(job.history) < arguments.faults:
             before = {w[0] for w in job.workers()}
-            what = job.fault()
+            faults = [job.fault() for _ in range(job.random.choice([1, 1, 2, 3] if arguments.several else [1]))]
             began = time.monotonic()
             job.settle()
-            if what == "restart_store" and before != {w[0] for w in job.workers()}:
+            if faults == ["restart_store"] and before != {w[0] for w in job.workers()}:
                 raise Violation("the store's restart restarted workers")
             slowest = max(slowest, time.monotonic() - began)
             job.reap()
