@@ -2,13 +2,18 @@
 // workers left behind is what the test says.
 #pragma once
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "drun/base/file_descriptor.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/workers/worker_runner.hpp"
 
@@ -30,6 +35,31 @@ class FakeRunner final : public ProcessRunner {
     calls.push_back("stop " + process::signal_name(signal) + " " + std::to_string(grace.count()));
   }
   void remove_at_end(const std::string& folder) override { calls.push_back("remove " + folder); }
+  int fd() const override { return reported_.get(); }
+  std::vector<process::GuardianEvent> receive() override {
+    std::uint64_t count = 0;
+    (void)!::read(reported_.get(), &count, sizeof count);
+    return std::exchange(events_, {});
+  }
+  void give_up() override { calls.push_back("give up"); }
+  void renew_lease(std::chrono::steady_clock::time_point /*since*/,
+                   std::chrono::milliseconds length) override {
+    calls.push_back("lease " + std::to_string(length.count()));
+  }
+  void say_at_end(const process::Farewell& farewell) override {
+    calls.push_back("say to " + farewell.address);
+  }
+  bool suspend(int signal) override {
+    calls.push_back("suspend " + process::signal_name(signal));
+    return true;
+  }
+
+  // What the next receive() gives; fd() tells.
+  void report(process::GuardianEvent event) {
+    constexpr std::uint64_t kOne = 1;
+    events_.push_back(std::move(event));
+    (void)!::write(reported_.get(), &kOne, sizeof kOne);
+  }
 
   // What was asked since the last call: "spawn 1, spawn 2".
   [[nodiscard]] std::string take_calls() {
@@ -42,6 +72,10 @@ class FakeRunner final : public ProcessRunner {
   std::vector<std::string> shared;
   std::vector<process::SpawnRequest> requests;
   std::vector<std::string> calls;
+
+ private:
+  FileDescriptor reported_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::vector<process::GuardianEvent> events_;
 };
 
 class FakeOutput final : public WorkerOutput {

@@ -55,7 +55,8 @@ class Agent {
                  [this](std::string text) { output_.message(std::move(text)); },
                  [this](std::string text) { output_.status(std::move(text)); }},
                 neighbours, single_node()),
-        workers_(io_, options, host_name_, std::move(guardian), output_, worker_calls()),
+        processes_(std::move(guardian)),
+        workers_(io_, options, host_name_, processes_, worker_output_, worker_calls()),
         backend_(io_, options, host_name_, backend_calls()),
         participant_({options, status_, workers_, backend_},
                      [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); }),
@@ -234,7 +235,9 @@ class Agent {
   CaughtSignals signals_;
   asio::steady_timer timer_;
   Output output_;
+  RealOutput worker_output_{output_};
   StatusReporter status_;
+  GuardianRunner processes_;
   WorkerSupervisor workers_;
   BackendLink backend_;
   ParticipantDriver participant_;

@@ -1,13 +1,15 @@
-// What the workers' group needs of the machine: processes and their streams. In production that is
+// What an agent's workers need of the machine: processes and their streams. In production that is
 // the guardian and the output; tests put fakes in their place.
 #pragma once
 
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launcher/output/output.hpp"
 #include "launcher/process/guardian.hpp"
+#include "launcher/process/suspension.hpp"
 
 namespace drun::launcher {
 
@@ -24,6 +26,15 @@ class ProcessRunner {
   virtual void signal_all(int signal) = 0;
   virtual void stop(int signal, std::chrono::milliseconds grace) = 0;
   virtual void remove_at_end(const std::string& folder) = 0;
+
+  [[nodiscard]] virtual int fd() const = 0;
+  [[nodiscard]] virtual std::vector<process::GuardianEvent> receive() = 0;
+  virtual void give_up() = 0;
+  virtual void renew_lease(std::chrono::steady_clock::time_point since,
+                           std::chrono::milliseconds length) = 0;
+  virtual void say_at_end(const process::Farewell& farewell) = 0;
+  // As process::suspend_with().
+  virtual bool suspend(int signal) = 0;
 };
 
 // As Output, which has the contracts.
@@ -45,7 +56,7 @@ class WorkerOutput {
 
 class GuardianRunner final : public ProcessRunner {
  public:
-  explicit GuardianRunner(process::Guardian& guardian) : guardian_(guardian) {}
+  explicit GuardianRunner(process::Guardian guardian) : guardian_(std::move(guardian)) {}
 
   void share_environment(const std::vector<std::string>& environment) override {
     guardian_.share_environment(environment);
@@ -54,9 +65,18 @@ class GuardianRunner final : public ProcessRunner {
   void signal_all(int signal) override { guardian_.signal_all(signal); }
   void stop(int signal, std::chrono::milliseconds grace) override { guardian_.stop(signal, grace); }
   void remove_at_end(const std::string& folder) override { guardian_.remove_at_end(folder); }
+  int fd() const override { return guardian_.fd(); }
+  std::vector<process::GuardianEvent> receive() override { return guardian_.receive(); }
+  void give_up() override { guardian_.give_up(); }
+  void renew_lease(std::chrono::steady_clock::time_point since,
+                   std::chrono::milliseconds length) override {
+    guardian_.renew_lease(since, length);
+  }
+  void say_at_end(const process::Farewell& farewell) override { guardian_.say_at_end(farewell); }
+  bool suspend(int signal) override { return process::suspend_with(guardian_, signal); }
 
  private:
-  process::Guardian& guardian_;
+  process::Guardian guardian_;
 };
 
 class RealOutput final : public WorkerOutput {

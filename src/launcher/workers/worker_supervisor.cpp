@@ -24,15 +24,13 @@ int duplicate(int fd) {
 }  // namespace
 
 WorkerSupervisor::WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec,
-                                   const std::string& host, process::Guardian guardian,
-                                   Output& output, Calls calls)
+                                   const std::string& host, ProcessRunner& processes,
+                                   WorkerOutput& output, Calls calls)
     : has_parent_drun_(spec.local_node >= 0),
-      guardian_(std::move(guardian)),
-      events_(io, duplicate(guardian_.fd())),
+      processes_(processes),
+      events_(io, duplicate(processes.fd())),
       input_(io, has_parent_drun_ ? ::getpgid(::getppid()) : ::getpgrp()),
-      processes_(guardian_),
-      output_(output),
-      supervision_(spec, host, processes_, output_, Clock::now()),
+      supervision_(spec, host, processes, output, Clock::now()),
       calls_(std::move(calls)) {}
 
 void WorkerSupervisor::listen() {
@@ -43,7 +41,7 @@ void WorkerSupervisor::wait() {
   events_.async_wait(asio::posix::descriptor_base::wait_read, [this](asio::error_code cancelled) {
     if (cancelled) return;
     const auto now = Clock::now();
-    for (const auto& event : guardian_.receive())
+    for (const auto& event : processes_.receive())
       calls_.news(supervision_.on_event(event, now), now);
     if (!supervision_.over()) wait();
     calls_.batch_over();
@@ -76,7 +74,7 @@ void WorkerSupervisor::suspend() {
     // They need their time, so this process stops alone.
     process::suspend();
   } else {
-    (void)process::suspend_with(guardian_);
+    (void)processes_.suspend(SIGTSTP);
   }
   watch_input();
 }
@@ -94,7 +92,7 @@ void WorkerSupervisor::on_background_read() {
   if (has_parent_drun_) {
     input_.cancel();
     ::kill(::getppid(), SIGTTIN);  // it suspends its agents, this one among them
-  } else if (!process::suspend_with(guardian_, SIGTTIN)) {
+  } else if (!processes_.suspend(SIGTTIN)) {
     input_.cancel();
   }
 }

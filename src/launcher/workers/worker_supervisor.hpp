@@ -11,8 +11,6 @@
 #include <asio/posix/stream_descriptor.hpp>
 
 #include "launcher/options/options.hpp"
-#include "launcher/output/output.hpp"
-#include "launcher/process/guardian.hpp"
 #include "launcher/workers/supervision.hpp"
 #include "launcher/workers/terminal_input.hpp"
 #include "launcher/workers/worker_runner.hpp"
@@ -32,7 +30,7 @@ class WorkerSupervisor {
 
   // The references must outlive this.
   WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec, const std::string& host,
-                   process::Guardian guardian, Output& output, Calls calls);
+                   ProcessRunner& processes, WorkerOutput& output, Calls calls);
   WorkerSupervisor(const WorkerSupervisor&) = delete;
   WorkerSupervisor& operator=(const WorkerSupervisor&) = delete;
 
@@ -47,12 +45,12 @@ class WorkerSupervisor {
   void sweep() { supervision_.sweep(); }
   void kill() { supervision_.kill(); }
   // Waits for nothing that hangs any more: in about a second the news is that the guardian is lost.
-  void give_up() { guardian_.give_up(); }
+  void give_up() { processes_.give_up(); }
   void forward(int signal) { supervision_.forward(signal); }
-  // As Guardian's.
-  void say_at_end(const process::Farewell& farewell) { guardian_.say_at_end(farewell); }
+  // As ProcessRunner's.
+  void say_at_end(const process::Farewell& farewell) { processes_.say_at_end(farewell); }
   void renew_lease(Time since, std::chrono::milliseconds length) {
-    guardian_.renew_lease(since, length);
+    processes_.renew_lease(since, length);
   }
   void stop_with(int signal) { supervision_.stop_with(signal); }
   [[nodiscard]] const WorkerGroup& group() const { return supervision_.group(); }
@@ -73,11 +71,9 @@ class WorkerSupervisor {
   void on_background_read();
 
   const bool has_parent_drun_;  // which is the process that the shell knows
-  process::Guardian guardian_;
+  ProcessRunner& processes_;
   asio::posix::stream_descriptor events_;
   BackgroundInput input_;
-  GuardianRunner processes_;
-  RealOutput output_;
   Supervision supervision_;
   Calls calls_;
 };

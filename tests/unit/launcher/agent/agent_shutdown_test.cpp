@@ -1,0 +1,240 @@
+#include "launcher/agent/agent_shutdown.hpp"
+
+#include <fcntl.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/exit_codes.hpp"
+#include "launcher/report/outcome_report.hpp"
+#include "support/agent_parts.hpp"
+#include "support/full_pipe.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using rendezvous::End;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+rendezvous::Outcome ended(End end, int exit_code = 0) {
+  return ended_early(end, exit_code, "the words");
+}
+
+std::string content(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// An agent that can only leave.
+class Leaving {
+ public:
+  explicit Leaving(Options options = test::lone_job(), int standard_output = -1)
+      : parts(std::move(options)) {
+    output_.options.standard_output = standard_output;
+    if (standard_output < 0) output_.options.standard_output = output_.out.writer.get();
+    output_.start();
+    shutdown.emplace(AgentShutdown::Parts{parts.io, parts.options, *output_.output, parts.status,
+                                          parts.workers, parts.backend},
+                     AgentShutdown::Calls{[this](const std::string& request, int signal) {
+                                            stops.push_back(request + " " + std::to_string(signal));
+                                          },
+                                          [this] { gone = true; }});
+    parts.on_news = [this](const WorkerNews& news, auto) {
+      if (news.swept) shutdown->on_swept();
+      if (!news.guardian_ended.empty()) shutdown->on_guardian_lost();
+    };
+    parts.on_event = [this](const rendezvous::KeyValueEvent& event) {
+      if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event))
+        said_goodbye = said_goodbye || link->link == rendezvous::Link::Closed;
+      shutdown->on_event(event);
+    };
+    parts.workers.listen();
+  }
+
+  void join() {
+    parts.backend.start();
+    ASSERT_TRUE(parts.until([this] { return parts.joined; }));
+  }
+  // One worker runs.
+  void run_worker() {
+    parts.workers.start({});
+    parts.runner.report(process::Spawned{1, 101});
+    parts.turn();
+    (void)parts.runner.take_calls();
+  }
+  // Nothing of the workers is left; then all that follows by itself.
+  [[nodiscard]] bool leave() {
+    parts.runner.report(process::Stopped{});
+    return parts.until([this] { return gone; });
+  }
+  // drun's own output gets a line of a worker's.
+  void print(const std::string& line) {
+    const auto streams = output_.open(0);
+    drun::test::write_all(streams.standard_output.get(), line);
+  }
+  [[nodiscard]] const drun::test::OutputRig& output() const { return output_; }
+
+  test::AgentParts parts;
+  std::vector<std::string> stops;  // what the job was asked
+  bool gone = false;
+  bool said_goodbye = false;
+
+ private:
+  drun::test::OutputRig output_;
+
+ public:
+  std::optional<AgentShutdown> shutdown;
+};
+
+TEST(AgentShutdownTest, SweepsThenSaysGoodbyeThenIsGone) {
+  Leaving agent;
+  agent.join();
+  EXPECT_FALSE(agent.shutdown->leaving());
+  agent.shutdown->on_outcome(ended(End::Success));
+  EXPECT_TRUE(agent.shutdown->leaving());
+  EXPECT_EQ(agent.parts.runner.take_calls(), "stop SIGTERM 30000");
+  agent.parts.turn();
+  EXPECT_FALSE(agent.said_goodbye) << "something of the workers may be left";
+  ASSERT_TRUE(agent.leave());
+  EXPECT_TRUE(agent.said_goodbye);
+  EXPECT_FALSE(agent.parts.backend.is_up());
+  EXPECT_EQ(agent.shutdown->exit_code(), 0);
+  EXPECT_THAT(agent.parts.lines, IsEmpty());
+}
+
+TEST(AgentShutdownTest, WhoHasNotJoinedOwesNobodyAGoodbye) {
+  Leaving agent;
+  agent.shutdown->on_outcome(ended(End::StoreLost, kDrunFailed));
+  ASSERT_TRUE(agent.leave());
+  EXPECT_FALSE(agent.said_goodbye);
+  EXPECT_EQ(agent.shutdown->exit_code(), kDrunFailed);
+  EXPECT_THAT(agent.parts.lines, ElementsAre("drun: error: the words\n"));
+}
+
+TEST(AgentShutdownTest, OnlyTheFirstOutcomeCounts) {
+  Leaving agent;
+  agent.shutdown->on_outcome(ended(End::Timeout, kTimeLimit));
+  agent.shutdown->on_outcome(ended(End::Success));
+  EXPECT_EQ(agent.shutdown->outcome().end, End::Timeout);
+  ASSERT_TRUE(agent.leave());
+  EXPECT_EQ(agent.shutdown->exit_code(), kTimeLimit);
+}
+
+TEST(AgentShutdownTest, ALostLinkIsNotWaitedFor) {
+  Leaving agent;
+  agent.join();
+  agent.shutdown->on_outcome(ended(End::Success));
+  agent.shutdown->on_event(rendezvous::LinkEvent{rendezvous::Link::Failed, "gone"});
+  ASSERT_TRUE(agent.leave());
+  EXPECT_FALSE(agent.said_goodbye);
+}
+
+TEST(AgentShutdownTest, ALostGuardianLeavesNothingToSweep) {
+  Leaving agent;
+  agent.parts.runner.report(process::GuardianLost{});
+  agent.parts.turn();
+  EXPECT_FALSE(agent.shutdown->leaving()) << "the job has no outcome yet";
+  agent.shutdown->on_outcome(ended(End::Stopped, kDrunFailed));
+  ASSERT_TRUE(agent.parts.until([&] { return agent.gone; }));
+  EXPECT_EQ(agent.parts.runner.take_calls(), "");
+}
+
+// ---- what is told ----
+
+TEST(AgentShutdownTest, AFailureIsABlockAndItsErrorFileGoesToALauncherAbove) {
+  const drun::test::TemporaryDirectory folder;
+  Options options = test::lone_job();
+  options.inherited = {"TORCHELASTIC_ERROR_FILE=" + folder.file("above")};
+  Leaving agent(options);
+  agent.parts.worker_output.error_files[0] = folder.file("workers");
+  std::ofstream(folder.file("workers")) << R"({"message": "no data"})";
+  agent.run_worker();
+  rendezvous::Outcome outcome = ended(End::Failure, 7);
+  outcome.failure.emplace();
+  outcome.failure->pid = 101;
+  outcome.failure->exit_code = 7;
+  outcome.failure->cause = "exit code 7";
+  agent.shutdown->on_outcome(outcome);
+  ASSERT_TRUE(agent.leave());
+  EXPECT_THAT(agent.parts.lines, ElementsAre(HasSubstr("exit code 7")));
+  EXPECT_THAT(content(folder.file("above")), HasSubstr("no data"));
+}
+
+TEST(AgentShutdownTest, LostOutputIsNoSuccessAndTheReportSaysSo) {
+  const drun::test::TemporaryDirectory folder;
+  const FileDescriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  Options options = test::lone_job();
+  options.report_file = folder.file("report");
+  Leaving agent(options, full.get());
+  agent.print("lost\n");
+  agent.shutdown->on_outcome(ended(End::Success));
+  ASSERT_TRUE(agent.leave());
+  EXPECT_EQ(agent.shutdown->exit_code(), kDrunFailed);
+  EXPECT_THAT(content(folder.file("report")), HasSubstr(R"("exit_code": 125)"));
+}
+
+// ---- requests to stop ----
+
+TEST(AgentShutdownTest, AFirstRequestAsksTheJobToEnd) {
+  Leaving agent;
+  agent.run_worker();
+  agent.shutdown->on_stop_signal(SIGINT);
+  EXPECT_THAT(agent.stops, ElementsAre("received SIGINT 2"));
+  EXPECT_TRUE(agent.shutdown->stop_requested());
+  EXPECT_EQ(agent.parts.runner.take_calls(), "") << "the workers are stopped with the job";
+  agent.parts.workers.stop({});
+  EXPECT_EQ(agent.parts.runner.take_calls(), "stop SIGINT 30000") << "as drun was";
+}
+
+TEST(AgentShutdownTest, ASecondRequestKillsAndAThirdWaitsForNothing) {
+  Leaving agent;
+  agent.run_worker();
+  agent.shutdown->on_stop_signal(SIGINT);
+  agent.shutdown->on_stop_signal(SIGINT);
+  EXPECT_EQ(agent.parts.runner.take_calls(), "stop SIGKILL 0");
+  EXPECT_THAT(agent.parts.lines,
+              ElementsAre("drun: warning: received SIGINT again: killing the workers\n"));
+  agent.shutdown->on_stop_signal(SIGINT);
+  EXPECT_EQ(agent.parts.runner.take_calls(), "stop SIGKILL 0, give up");
+  EXPECT_THAT(agent.stops, testing::SizeIs(1));
+  EXPECT_FALSE(agent.gone) << "the outcome is worth a short wait";
+  agent.parts.runner.report(process::GuardianLost{});
+  ASSERT_TRUE(agent.parts.until([&] { return agent.gone; }));
+  EXPECT_EQ(agent.shutdown->exit_code(), exit_code_of_signal(SIGINT));
+}
+
+TEST(AgentShutdownTest, OneRequestThatComesAsTwoSignalsIsOne) {
+  Leaving agent;
+  agent.run_worker();
+  agent.shutdown->on_stop_signal(SIGTERM);
+  agent.shutdown->on_stop_signal(SIGTERM);
+  EXPECT_EQ(agent.parts.runner.take_calls(), "");
+}
+
+TEST(AgentShutdownTest, ARequestWhileTheOutputIsFlushedGivesTheReaderUp) {
+  const drun::test::Pipe pipe;
+  ::fcntl(pipe.writer.get(), F_SETPIPE_SZ, 1 << 20);  // as far as drun would make it grow
+  ASSERT_GT(drun::test::fill_pipe(pipe.writer.get(), std::string(4096, 'x')), 0U);
+  Leaving agent(test::lone_job(), pipe.writer.get());
+  agent.print("unread\n");
+  agent.shutdown->on_outcome(ended(End::Success));
+  agent.parts.runner.report(process::Stopped{});
+  agent.parts.turn();
+  EXPECT_FALSE(agent.gone) << "a reader is waited for";
+  agent.shutdown->on_stop_signal(SIGINT);
+  EXPECT_TRUE(agent.gone);
+  EXPECT_EQ(agent.shutdown->exit_code(), exit_code_of_signal(SIGINT));
+  EXPECT_THAT(agent.parts.lines, ElementsAre("drun: error: the rest of standard output is lost: "
+                                             "received SIGINT\n"));
+}
+
+}  // namespace
+}  // namespace drun::launcher

@@ -1,0 +1,266 @@
+#include "launcher/agent/participant_driver.hpp"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/exit_codes.hpp"
+#include "support/agent_parts.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using rendezvous::End;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Options two_nodes() {
+  Options options = test::lone_job();
+  options.max_nodes = 2;
+  return options;
+}
+
+// An agent that only takes part, wired as the agent does it.
+class Taking {
+ public:
+  explicit Taking(Options options = test::lone_job()) : parts(std::move(options)) {
+    parts.on_joined = [this] { driver.join(parts.node); };
+    parts.on_event = [this](const rendezvous::KeyValueEvent& event) {
+      if (outcome || !driver.joined()) return;
+      driver.on_event(event, now());
+      pump();
+    };
+    parts.on_news = [this](WorkerNews news, auto) {
+      if (!outcome && driver.joined()) driver.on_workers(std::move(news), now());
+    };
+    parts.on_batch = [this] { pump(); };
+    parts.workers.listen();
+    parts.backend.start();
+  }
+
+  [[nodiscard]] rendezvous::Time now() const { return std::chrono::steady_clock::now() + later_; }
+  void pump() {
+    parts.workers.on_time();
+    if (!outcome) driver.perform_actions();
+  }
+  // Until the guardian has been asked for this; the loop may go through several turns of the store.
+  [[nodiscard]] bool until_asked(const std::string& call) {
+    return parts.until([&] {
+      return std::find(parts.runner.calls.begin(), parts.runner.calls.end(), call) !=
+             parts.runner.calls.end();
+    });
+  }
+  [[nodiscard]] bool until_over() {
+    return parts.until([this] { return outcome.has_value(); });
+  }
+  // As until(), and whatever only time brings happens at once.
+  [[nodiscard]] bool until_in_time(const std::function<bool()>& condition) {
+    constexpr int kMinutes = 10;
+    for (int second = 0; second < 60 * kMinutes && !condition(); ++second) {
+      later_ += std::chrono::seconds(1);
+      driver.on_time(now());
+      pump();
+      parts.turn();
+      parts.status.line().on_time(now());
+    }
+    return condition();
+  }
+  // The worker of the round that begins runs.
+  [[nodiscard]] bool run_worker(process::WorkerId id = 1) {
+    if (!until_asked("spawn " + std::to_string(id))) return false;
+    parts.runner.report(process::Spawned{id, static_cast<pid_t>(100 + id)});
+    parts.turn();
+    (void)parts.runner.take_calls();
+    return true;
+  }
+  void report_exit(process::WorkerId id, int code) {
+    parts.runner.report(process::Exited{id, static_cast<pid_t>(100 + id), {code, 0, false}, false});
+  }
+
+  test::AgentParts parts;
+  std::optional<rendezvous::Outcome> outcome;
+  int finished = 0;
+
+ private:
+  std::chrono::seconds later_{0};
+
+ public:
+  ParticipantDriver driver{{parts.options, parts.status, parts.workers, parts.backend},
+                           [this](rendezvous::Outcome end) {
+                             outcome = std::move(end);
+                             ++finished;
+                           }};
+};
+
+// With the log as --verbose has it.
+class ParticipantDriverTest : public testing::Test {
+ protected:
+  ParticipantDriverTest() { log::configure("drun", log::Level::Info); }
+  ~ParticipantDriverTest() override { log::configure("drun", log::Level::Warning); }
+};
+
+TEST_F(ParticipantDriverTest, NothingHappensBeforeItJoins) {
+  test::AgentParts parts;
+  ParticipantDriver driver({parts.options, parts.status, parts.workers, parts.backend},
+                           [](const rendezvous::Outcome&) { FAIL(); });
+  EXPECT_FALSE(driver.joined());
+  EXPECT_FALSE(driver.dispensable());
+  EXPECT_FALSE(driver.next_deadline());
+  driver.on_time(rendezvous::Time());
+  driver.perform_actions();
+  EXPECT_THAT(parts.runner.calls, IsEmpty());
+}
+
+TEST_F(ParticipantDriverTest, WhoWasNeverRegisteredMayBeDropped) {
+  test::AgentParts parts;
+  ParticipantDriver driver({parts.options, parts.status, parts.workers, parts.backend},
+                           [](const rendezvous::Outcome&) { FAIL(); });
+  driver.join({});
+  EXPECT_TRUE(driver.joined());
+  EXPECT_TRUE(driver.dispensable());
+  driver.drop();
+  EXPECT_FALSE(driver.joined());
+  EXPECT_FALSE(driver.next_deadline());
+}
+
+TEST_F(ParticipantDriverTest, RunsTheWorkersOfARoundUntilTheySucceed) {
+  Taking agent;
+  ASSERT_TRUE(agent.run_worker());
+  EXPECT_TRUE(agent.driver.joined());
+  EXPECT_FALSE(agent.driver.dispensable()) << "the store knows it";
+  EXPECT_EQ(agent.parts.workers.group().round(), 1);
+  agent.report_exit(1, 0);
+  ASSERT_TRUE(agent.until_asked("stop SIGTERM 30000")) << "what they left behind";
+  agent.parts.runner.report(process::Stopped{});
+  ASSERT_TRUE(agent.until_over());
+  EXPECT_EQ(agent.outcome->end, End::Success);
+  EXPECT_EQ(agent.finished, 1);
+  EXPECT_THAT(agent.parts.lines, IsEmpty()) << "one node: no news";
+}
+
+TEST_F(ParticipantDriverTest, AFailureIsRestartedThenTold) {
+  Options options = test::lone_job();
+  options.max_restarts = 1;
+  Taking agent(options);
+  for (const process::WorkerId id : {1U, 2U}) {
+    ASSERT_TRUE(agent.run_worker(id));
+    agent.report_exit(id, 7);
+    ASSERT_TRUE(agent.until_asked("stop SIGTERM 30000"));
+    agent.parts.runner.report(process::Stopped{});
+  }
+  ASSERT_TRUE(agent.until_over());
+  EXPECT_EQ(agent.outcome->end, End::Failure);
+  EXPECT_EQ(agent.outcome->exit_code, 7);
+  ASSERT_TRUE(agent.outcome->failure);
+  EXPECT_EQ(agent.outcome->failure->cause, "exit code 7");
+  EXPECT_THAT(agent.parts.lines, Contains(HasSubstr("restart 1 of 1")));
+}
+
+TEST_F(ParticipantDriverTest, ARequestToStopEndsTheJobWithItsCode) {
+  Taking agent;
+  ASSERT_TRUE(agent.run_worker());
+  agent.driver.stop_job("received SIGTERM", exit_code_of_signal(SIGTERM), agent.now());
+  agent.pump();
+  ASSERT_TRUE(agent.until_asked("stop SIGTERM 30000"));
+  agent.parts.runner.report(process::Stopped{});
+  ASSERT_TRUE(agent.until_over());
+  EXPECT_EQ(agent.outcome->end, End::Stopped);
+  EXPECT_EQ(agent.outcome->exit_code, exit_code_of_signal(SIGTERM));
+  EXPECT_EQ(agent.outcome->text, "received SIGTERM");
+}
+
+TEST_F(ParticipantDriverTest, ATimeLimitTellsWhatEachRankDoes) {
+  Taking agent;
+  ASSERT_TRUE(agent.run_worker());
+  agent.driver.stop_job("--timeout: 1 s", kTimeLimit, agent.now());
+  agent.pump();
+  ASSERT_TRUE(agent.until_asked("stop SIGTERM 30000"));
+  EXPECT_THAT(agent.parts.lines,
+              Contains(AllOf(HasSubstr("warning: rank 0"), HasSubstr("running"))));
+}
+
+TEST_F(ParticipantDriverTest, ALostGuardianIsAFailureOfDrun) {
+  Taking agent;
+  ASSERT_TRUE(agent.run_worker());
+  process::GuardianLost lost;
+  lost.status.signal = SIGKILL;
+  agent.parts.runner.report(lost);
+  ASSERT_TRUE(agent.until_over());
+  EXPECT_EQ(agent.outcome->end, End::Stopped);
+  EXPECT_EQ(agent.outcome->exit_code, kDrunFailed);
+  EXPECT_THAT(agent.outcome->text, HasSubstr("SIGKILL"));
+}
+
+TEST_F(ParticipantDriverTest, WorkersThatOutliveTheirLeaseMeanThatTheStoreIsLost) {
+  Taking agent;
+  ASSERT_TRUE(agent.run_worker());
+  agent.parts.runner.report(process::LeaseOver{});
+  ASSERT_TRUE(agent.until_asked("stop SIGKILL 0"));
+  EXPECT_THAT(agent.parts.lines, IsEmpty()) << "it is said when they are gone";
+  agent.parts.runner.report(process::Stopped{});
+  ASSERT_TRUE(agent.until_over());
+  EXPECT_EQ(agent.outcome->end, End::StoreLost);
+}
+
+TEST_F(ParticipantDriverTest, WithoutAPortForTheWorkersStoreTheJobEnds) {
+  Options options = test::lone_job();
+  options.master_port.reset();  // to be found
+  Taking agent(options);
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  const bool over = agent.until_over();
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(over);
+  EXPECT_EQ(agent.outcome->exit_code, kDrunFailed);
+  EXPECT_THAT(agent.outcome->text, HasSubstr("no free port"));
+  EXPECT_THAT(agent.parts.runner.calls, testing::Not(Contains("spawn 1")));
+}
+
+TEST_F(ParticipantDriverTest, WhoLeavesAloneGoesWithItsOwnCode) {
+  Taking agent;
+  ASSERT_TRUE(agent.run_worker());
+  agent.driver.leave_job("received SIGTERM", exit_code_of_signal(SIGTERM), agent.now());
+  agent.pump();
+  ASSERT_TRUE(agent.until_asked("stop SIGTERM 30000"));
+  agent.parts.runner.report(process::Stopped{});
+  ASSERT_TRUE(agent.until_over());
+  EXPECT_EQ(agent.outcome->exit_code, exit_code_of_signal(SIGTERM));
+}
+
+// ---- what several nodes are told ----
+
+TEST_F(ParticipantDriverTest, StateChangesAndTheReasonOfAStopAreLinesEachOnce) {
+  Taking agent(two_nodes());
+  ASSERT_TRUE(agent.until_in_time([&] { return !agent.parts.runner.requests.empty(); }))
+      << "nobody else comes";
+  ASSERT_TRUE(agent.run_worker());
+  EXPECT_THAT(agent.parts.lines, Contains(HasSubstr("round 1")));
+  agent.parts.lines.clear();
+  agent.report_exit(1, 7);
+  ASSERT_TRUE(agent.parts.until([&] { return !agent.parts.lines.empty(); }));
+  agent.parts.runner.report(process::Stopped{});
+  ASSERT_TRUE(agent.until_over());
+  EXPECT_THAT(agent.parts.lines, ElementsAre(HasSubstr("stopping the workers: "))) << "said once";
+}
+
+TEST_F(ParticipantDriverTest, WhatIsWaitedForIsSaid) {
+  Options options = two_nodes();
+  options.min_nodes = 2;
+  Taking agent(options);
+  ASSERT_TRUE(agent.until_in_time([&] { return !agent.parts.lines.empty(); }));
+  EXPECT_THAT(agent.parts.lines.front(), HasSubstr("of 2 nodes"));
+  EXPECT_TRUE(agent.driver.next_deadline());
+}
+
+}  // namespace
+}  // namespace drun::launcher
