@@ -418,8 +418,11 @@ void Network::start_store() {
   store_up_ = true;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const int client = static_cast<int>(i);
-    scheduler_.after(timings_.ttl, [this, client, session = peers_[i]->session] {
-      if (store_up_ && !peer(client).open && peer(client).session == session)
+    // Unless it comes back first: then its connection's own end counts.
+    scheduler_.after(timings_.ttl, [this, client, session = peers_[i]->session,
+                                    last = peers_[i]->server_generation] {
+      const Peer& p = peer(client);
+      if (store_up_ && !p.open && p.session == session && p.server_generation == last)
         expire(client, session);
     });
   }
