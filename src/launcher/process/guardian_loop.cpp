@@ -56,11 +56,13 @@ std::vector<unsigned long> read_mask(wire::Reader& reader, std::uint32_t count) 
 
 }  // namespace
 
-GuardianLoop::GuardianLoop(FileDescriptor agent, const GuardianOptions& options)
+GuardianLoop::GuardianLoop(FileDescriptor agent, const GuardianOptions& options,
+                           const Excuse& excuse)
     : agent_(std::move(agent)),
       child_signals_(open_child_signals()),
       null_(::open("/dev/null", O_RDWR | O_CLOEXEC)),
       options_(options),
+      excuse_(excuse),
       shared_environment_(std::make_shared<SharedEnvironment>()) {
   if (!null_) throw std::system_error(errno, std::generic_category(), "open /dev/null");
   agent_.send(wire::Writer(wire::Type::Hello, 0).number(wire::HelloBody{::getpid()}).finish());
@@ -89,6 +91,7 @@ void GuardianLoop::run() {
   spawners_.warm_up();
   for (;;) {
     if (!agent_.flush()) return;
+    excuse_itself();
     pollfd entries[] = {
         {agent_.fd(), static_cast<short>(POLLIN | (agent_.wants_write() ? POLLOUT : 0)), 0},
         {child_signals_.get(), POLLIN, 0},
@@ -103,6 +106,13 @@ void GuardianLoop::run() {
     keep_lease();
     if (stop_) advance_stop();
   }
+}
+
+// The watchdog helps only where this process does nothing although there is something to do.
+void GuardianLoop::excuse_itself() const {
+  const bool idle = only_hanging_ || (!any_child_ && !is_starting());
+  const bool kills = stop_ && stop_->killing;
+  excuse_.set(idle ? Excuse::kForEver : kills ? boot_now() + kGuardianLate : Excuse::kNone);
 }
 
 int GuardianLoop::poll_timeout() const {
@@ -162,6 +172,8 @@ void GuardianLoop::handle_spawn(Frame frame) {
   if (!made) return;
   starting.descriptors = std::move(frame.descriptors);
   starting_.insert_or_assign(id, std::move(starting));
+  only_hanging_ = false;
+  excuse_itself();
   spawners_.spawn(id, std::move(*made));
 }
 
@@ -399,6 +411,7 @@ void GuardianLoop::advance_stop() {
     stop_->killing.emplace(Clock::now(), kKillLimit);
   if (any_child_ && stop_->killing) {
     stop_->killing->on_sweep();
+    excuse_itself();
     kill_pass();
   }
   if (!any_child_ && !is_starting()) return finish_stop({});
@@ -407,6 +420,7 @@ void GuardianLoop::advance_stop() {
 
 void GuardianLoop::kill_pass() {
   const auto targets = descendants();
+  excuse_itself();  // of many it takes a while to read them
   // What dies of SIGKILL from here on counts as killed by this stop.
   stop_->killed.insert(targets.begin(), targets.end());
   if (group_) group_->kill();
@@ -429,6 +443,7 @@ void GuardianLoop::finish_stop(const std::vector<pid_t>& remaining) {
     starting.signals = {SIGKILL};
   }
   if (!starting_.empty()) spawners_.replace_hanging();
+  only_hanging_ = stopped.remaining > 0;
   // The kernel may kill at once what is started into a group that was killed (cgroup.hpp).
   if (stop_->killing && stopped.remaining == 0) enter_next_group();
   const bool asked_for = stop_->asked_for;
@@ -466,14 +481,15 @@ void signal_watchdog(pid_t watchdog, int signal) {
 
 }  // namespace
 
-void guardian_main(FileDescriptor agent, const GuardianOptions& options, pid_t watchdog) noexcept {
+void guardian_main(FileDescriptor agent, const GuardianOptions& options, pid_t watchdog,
+                   const Excuse& excuse) noexcept {
   std::optional<GuardianLoop> loop;
   int error = 0;
   try {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     detach({agent.get()}, "drun-guardian");
     if (options.open_files) ::setrlimit(RLIMIT_NOFILE, &*options.open_files);
-    loop.emplace(std::move(agent), options);
+    loop.emplace(std::move(agent), options, excuse);
     loop->run();
   } catch (const std::system_error& failed) {
     error = failed.code().value();

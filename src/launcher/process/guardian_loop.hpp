@@ -17,6 +17,7 @@
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/channel.hpp"
 #include "launcher/process/descendants.hpp"
+#include "launcher/process/excuse.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/process/kill_limit.hpp"
 #include "launcher/process/last_will.hpp"
@@ -29,6 +30,10 @@ namespace drun::process {
 // starting.
 inline constexpr const char* kStartUnleased = "start a worker while the store is out of reach";
 inline constexpr const char* kStartCancelled = "start a worker while the others are being stopped";
+
+// At the end of a lease the guardian has so long to begin with the killing, and between two signs
+// of life while it kills. Then its watchdog does it.
+inline constexpr std::chrono::milliseconds kGuardianLate{700};
 
 // A stop under way: first the grace, then the killing.
 struct StopUnderWay {
@@ -47,7 +52,8 @@ struct StopUnderWay {
 // ends, or a grace or the lease is over.
 class GuardianLoop {
  public:
-  GuardianLoop(FileDescriptor agent, const GuardianOptions& options);
+  // `excuse` is for the watchdog, and outlives this.
+  GuardianLoop(FileDescriptor agent, const GuardianOptions& options, const Excuse& excuse);
 
   // Returns when the agent is gone. Kills nothing: that is the caller's next step.
   void run();
@@ -108,12 +114,14 @@ class GuardianLoop {
   void finish_stop(const std::vector<pid_t>& remaining);
   void signal_everything(int signal);
   void emit(const GuardianEvent& event);
+  void excuse_itself() const;
   [[nodiscard]] int poll_timeout() const;
 
   Channel agent_;
   FileDescriptor child_signals_;
   FileDescriptor null_;
   const GuardianOptions& options_;
+  const Excuse& excuse_;
   SpawnPool spawners_;
   std::unordered_map<WorkerId, Starting> starting_;
   std::optional<WorkerCgroup> group_;
@@ -122,6 +130,7 @@ class GuardianLoop {
   std::unordered_map<WorkerId, pid_t> workers_;  // alive
   std::unordered_map<pid_t, WorkerId> ids_;
   bool any_child_ = false;
+  bool only_hanging_ = false;  // whatever lives was killed, and does not die of it
   std::optional<StopUnderWay> stop_;
   LastWill will_;
   bool ended_in_order_ = false;
@@ -142,6 +151,6 @@ bool kill_job(const WorkerCgroup* group, std::chrono::milliseconds limit);
 // the errno of what it could not do, 0 if it ended because the agent was gone: then it has killed
 // everything that SIGKILL ends, and has done the agent's last will.
 [[noreturn]] void guardian_main(FileDescriptor agent, const GuardianOptions& options,
-                                pid_t watchdog) noexcept;
+                                pid_t watchdog, const Excuse& excuse) noexcept;
 
 }  // namespace drun::process

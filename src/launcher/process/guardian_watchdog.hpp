@@ -14,7 +14,7 @@ namespace drun::process {
 // guardian is gone. Then it waits for the agent's end. In the other direction go RemoveFolder and
 // Farewell of wire.hpp.
 struct WatchdogReport {
-  int error = 0;        // errno: the guardian could not be forked
+  int error = 0;        // errno: it could not begin, or not fork the guardian
   ExitStatus guardian;  // how it ended; everything below it is gone
 };
 

@@ -13,7 +13,10 @@
 #include <gtest/gtest.h>
 
 #include "launcher/process/descendants.hpp"
+#include "support/debugger.hpp"
 #include "support/guardian_driver.hpp"
+#include "support/hide_proc.hpp"
+#include "support/in_child.hpp"
 
 namespace drun::process::test {
 namespace {
@@ -113,6 +116,48 @@ TEST_F(LeaseTest, AWatchdogThatWasStoppedWaitsForAnotherRenewal) {
   driver.guardian.spawn(Driver::shell(2, "exit 7"));
   EXPECT_TRUE(driver.await<Exited>(2));
   EXPECT_TRUE(alive(worker));
+}
+
+// It does what can be done: nobody has to do it in its place.
+TEST_F(LeaseTest, AGuardianThatKillsWhatSigkillDoesNotEndIsLeftAlone) {
+  Driver driver;
+  const pid_t worker = start_worker(driver);
+  const drun::test::Debugger debugger(worker);
+  if (!debugger.holds()) GTEST_SKIP() << "ptrace is not allowed here";
+  driver.guardian.renew_lease(Clock::now(), kShort);
+  ASSERT_TRUE(driver.await<LeaseOver>(std::function<bool(const LeaseOver&)>()));
+  // While it kills, and when it has given up.
+  driver.guardian.stop(SIGKILL, 0s);
+  const auto stopped = driver.await<Stopped>();
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->remaining, 1U);
+  const auto given_up = Clock::now();
+  ASSERT_TRUE(eventually([&] { return Clock::now() > given_up + 2s; }));
+  driver.guardian.renew_lease(Clock::now(), kLong);
+  driver.guardian.spawn(Driver::shell(2, "exit 7"));
+  EXPECT_TRUE(driver.await<Exited>(2));
+}
+
+// It cannot see the workers, but it can end the guardian, whose workers the kernel ends with it.
+TEST_F(LeaseTest, AGuardianThatStandsStillKeepsNoWorkersWithoutProc) {
+#if defined(DRUN_ASAN) || defined(DRUN_TSAN)
+  GTEST_SKIP() << "a sanitizer needs /proc";
+#endif
+  constexpr int kNotAllowed = 77;
+  const int result = in_child([] {
+    if (!hide_proc()) return kNotAllowed;
+    Driver driver;
+    Pipe out;
+    if (driver.start(1, "setsid sleep 1000 & echo ready; exec sleep 1000", out) != "ready")
+      return 1;
+    ::kill(driver.guardian.pid(), SIGSTOP);
+    driver.guardian.renew_lease(Clock::now(), kShort);
+    const auto lost = driver.await<GuardianLost>(std::function<bool(const GuardianLost&)>());
+    if (!lost || lost->hung) return 2;
+    return read_all(out.read.get()).empty() ? 0 : 3;
+  });
+  if (result == kNotAllowed) GTEST_SKIP() << "no right to cover /proc here";
+  EXPECT_EQ(result, 0);
 }
 
 // The agent is a process of its own, which stands still.

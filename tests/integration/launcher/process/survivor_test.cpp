@@ -4,9 +4,7 @@
 //
 // DRUN_SURVIVOR_ROUNDS=N repeats each case N times.
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +26,7 @@
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/guardian.hpp"
 #include "support/guardian_driver.hpp"
+#include "support/hide_proc.hpp"
 #include "support/places.hpp"
 #include "support/survivors.hpp"
 #include "support/temporary_directory.hpp"
@@ -95,13 +94,6 @@ struct Place {
   std::string cgroup;  // empty: none
   bool without_proc = false;
 };
-
-// Only for this process and those that it starts. False where that is not allowed.
-bool hide_proc() {
-  if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-  return ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         ::mount("none", "/proc", "tmpfs", MS_RDONLY, nullptr) == 0;
-}
 
 bool can_hide_proc() {
   const pid_t child = ::fork();
