@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/atomic_file.hpp"
+#include "base/fd_limit.hpp"
 #include "base/signal_block.hpp"
 #include "launcher/process/channel.hpp"
 #include "launcher/process/descendants.hpp"
@@ -125,8 +126,11 @@ std::string describe(const Stopped& stopped) {
 }
 
 std::string describe(const GuardianLost& lost) {
-  const auto message = [](int error) { return std::generic_category().message(error); };
-  if (lost.start_error != 0) return "start the guardian: fork: " + message(lost.start_error);
+  const auto message = [](int error) {
+    const std::error_code code(error, std::generic_category());
+    return code.message() + fd_limit_advice(code);
+  };
+  if (lost.start_error != 0) return "start the guardian: " + message(lost.start_error);
   if (lost.hung) return "drun's guardian process did not answer and was killed";
   if (lost.status.signal == 0 && lost.status.code != 0)
     return "drun's guardian process cannot work: " + message(lost.status.code) +

@@ -72,7 +72,7 @@ struct LeaseOver {};
 // The guardian itself ended, although nobody asked it to, or could not be started at all.
 struct GuardianLost {
   ExitStatus status;
-  int start_error = 0;  // errno of the fork
+  int start_error = 0;  // errno
   bool hung = false;    // it was killed because it did not do what it was told
 };
 

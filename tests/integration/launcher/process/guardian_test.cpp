@@ -1,11 +1,19 @@
 #include "launcher/process/guardian.hpp"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -131,11 +139,54 @@ TEST(GuardianTest, WhatItCannotDoAtTheStartIsTold) {
   Driver driver(options);
   const auto lost = driver.await<GuardianLost>();
   ASSERT_TRUE(lost);
-  EXPECT_EQ(describe(*lost), "drun's guardian process cannot work: Too many open files");
+  EXPECT_EQ(describe(*lost),
+            "drun's guardian process cannot work: Too many open files; raise its hard limit "
+            "(ulimit -n)");
   GuardianLost no_device;
   no_device.status.code = ENOENT;
   EXPECT_EQ(describe(no_device),
             "drun's guardian process cannot work: No such file or directory (it needs /dev/null)");
+}
+
+// From here on, for this process and all that it starts.
+bool refuse_descriptors(unsigned call, unsigned first_argument, bool any_argument) {
+  constexpr auto kLoad = BPF_LD | BPF_W | BPF_ABS;
+  constexpr auto kEqual = BPF_JMP | BPF_JEQ | BPF_K;
+  sock_filter filter[] = {
+      BPF_STMT(kLoad, offsetof(seccomp_data, nr)),
+      BPF_JUMP(kEqual, call, 0, 3),
+      BPF_STMT(kLoad, offsetof(seccomp_data, args[0])),
+      BPF_JUMP(kEqual, first_argument, 0, static_cast<std::uint8_t>(any_argument ? 0 : 1)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EMFILE),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{static_cast<unsigned short>(std::size(filter)), filter};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(GuardianTest, WhatTheWatchdogCannotDoAtTheStartIsTold) {
+  const struct {
+    unsigned call;
+    unsigned first_argument;
+    bool any_argument;
+  } kCalls[] = {{SYS_signalfd4, 0, true}, {SYS_timerfd_create, CLOCK_BOOTTIME, false}};
+  for (const auto& each : kCalls) {
+    const int result = in_child([&each] {
+      if (!refuse_descriptors(each.call, each.first_argument, each.any_argument)) return 77;
+      {
+        Driver driver;
+        const auto lost = driver.await<GuardianLost>(std::function<bool(const GuardianLost&)>());
+        if (!lost) return 1;
+        if (describe(*lost) !=
+            "start the guardian: Too many open files; raise its hard limit (ulimit -n)")
+          return 2;
+      }
+      return ::waitpid(-1, nullptr, WNOHANG) == -1 ? 0 : 3;
+    });
+    if (result == 77) GTEST_SKIP() << "no right to refuse a system call here";
+    EXPECT_EQ(result, 0) << each.call;
+  }
 }
 
 TEST(GuardianTest, WithoutGuardianAndWatchdogTheAgentKillsWhatIsLeft) {
