@@ -27,6 +27,8 @@ using std::chrono::milliseconds;
 constexpr int kKillIntervalMs = 10;
 // What start_of() leaves out.
 constexpr milliseconds kTick{10};
+// How often to look for processes that a fork has saved from being stopped.
+constexpr int kMostLooks = 10;
 // How long a thread may take to make the process of a worker.
 constexpr milliseconds kSpawnLimit{1000};
 
@@ -261,10 +263,30 @@ void GuardianLoop::keep_lease() {
 void GuardianLoop::signal_all(int signal) {
   if (signal == SIGSTOP) lease_.suspend();
   if (signal == SIGCONT && !lease_.resume(boot_now())) return;
-  for (const auto& [id, pid] : workers_)
-    ::kill(-pid, signal);
+  // These while the workers do nothing: the end of one would hide its orphans from this look.
+  if (signal == SIGCONT) signal_outside_groups(signal);
+  signal_groups(signal);
   for (auto& [id, starting] : starting_)
     starting.signals.push_back(signal);
+  if (signal == SIGSTOP) signal_outside_groups(signal);
+}
+
+void GuardianLoop::signal_groups(int signal) const {
+  for (const auto& [id, pid] : workers_)
+    ::kill(-pid, signal);
+}
+
+// To the processes that have left the workers' groups or have outlived their worker. What has
+// stopped forks no more: the last look finds nothing new.
+void GuardianLoop::signal_outside_groups(int signal) const {
+  std::unordered_set<pid_t> told;
+  for (int look = 0; look < kMostLooks; ++look) {
+    const auto before = told.size();
+    signal_descendants(descendants(), signal, [&](pid_t pid) {
+      return !ids_.contains(::getpgid(pid)) && told.insert(pid).second;
+    });
+    if (told.size() == before || signal != SIGSTOP) return;
+  }
 }
 
 void GuardianLoop::handle_stop(int signal, milliseconds grace) {
@@ -324,8 +346,7 @@ void GuardianLoop::signal_everything(int signal) {
     if (spawners_.child_of(id) == 0)
       starting.signals.insert(starting.signals.end(), {signal, SIGCONT});
   for (const int each : {signal, SIGCONT})
-    for (const auto& [id, pid] : workers_)
-      ::kill(-pid, each);
+    signal_groups(each);
   const auto outside = [this](pid_t pid) { return !ids_.contains(::getpgid(pid)); };
   const auto all = descendants();
   for (const int each : {signal, SIGCONT})

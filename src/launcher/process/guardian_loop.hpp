@@ -96,6 +96,8 @@ class GuardianLoop {
   void take_started();
   void on_started(WorkerId id, const SpawnResult& result);
   void signal_all(int signal);
+  void signal_groups(int signal) const;
+  void signal_outside_groups(int signal) const;
   void renew(BootTime end);
   void keep_lease();
   void begin_stop(int signal, std::chrono::milliseconds grace, bool asked_for);

@@ -16,8 +16,8 @@ namespace drun::process {
 // SIGTTIN instead of SIGTSTP: the shell says that it waits for input.
 void suspend(int signal = SIGTSTP);
 
-// Ctrl-Z: the workers, which are in groups of their own, stop and go on with this process. Returns
-// when it goes on; false, and nothing is done, if it cannot be suspended.
+// Ctrl-Z: the workers and all that they have started stop and go on with this process. Returns when
+// it goes on; false, and nothing is done, if it cannot be suspended.
 bool suspend_with(Guardian& guardian, int signal = SIGTSTP);
 
 }  // namespace drun::process

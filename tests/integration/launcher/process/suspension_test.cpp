@@ -5,14 +5,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
+#include "support/guardian_driver.hpp"
 #include "support/in_child.hpp"
 
-namespace drun::process {
+namespace drun::process::test {
 namespace {
-
-using test::in_child;
 
 TEST(SuspendTest, NobodyCouldResumeTheLeaderOfASession) {
   EXPECT_EQ(in_child([] {
@@ -43,5 +46,32 @@ TEST(SuspendTest, AJobOfAShellStopsAndGoesOn) {
             0);
 }
 
+// In the worker's group, in one of its own, and one that has outlived its worker.
+TEST(SuspendTest, EverythingThatTheWorkersHaveStartedStopsAndGoesOn) {
+  Driver driver;
+  Pipe out;
+  const std::string say_and_sleep = "'echo $$; exec sleep 1000'";
+  const std::string start = "setsid sh -c " + say_and_sleep;
+  std::vector<pid_t> processes;
+  processes.push_back(std::stoi(driver.start(1, start + " & exit 0", out)));
+  ASSERT_TRUE(driver.await<Exited>(1));
+  Pipe second;
+  const std::string text = "echo $$; (" + start + " &); sh -c " + say_and_sleep + " & wait";
+  processes.push_back(std::stoi(driver.start(2, text, second)));
+  for (int i = 0; i < 2; ++i)
+    processes.push_back(std::stoi(read_line(second.read.get())));
+  const auto all_are = [&processes](char state) {
+    return eventually([&] {
+      return std::all_of(processes.begin(), processes.end(),
+                         [state](pid_t pid) { return state_of(pid) == state; });
+    });
+  };
+  ASSERT_TRUE(all_are('S'));
+  driver.guardian.signal_all(SIGSTOP);
+  EXPECT_TRUE(all_are('T'));
+  driver.guardian.signal_all(SIGCONT);
+  EXPECT_TRUE(all_are('S'));
+}
+
 }  // namespace
-}  // namespace drun::process
+}  // namespace drun::process::test
