@@ -197,6 +197,7 @@ struct Guardian::Impl {
   FileDescriptor guardian_pidfd;
   StopLimit stop_limit;
   bool given_up = false;
+  bool left_behind = false;  // the helpers are not waited for
   // This process had no children before, so all it ever gets are the job's.
   bool only_children;
   GuardianOptions options;
@@ -310,15 +311,18 @@ void Guardian::Impl::signal_guardian(int signal) const {
   }
 }
 
-// First the guardian: then its watchdog does the work. If that hangs too, this process does it.
+// First the guardian: then its watchdog does the work. If that hangs too, this process does it; but
+// after give_up() the watchdog is left to it, which may wait for what SIGKILL does not end.
 void Guardian::Impl::on_stop_limit() {
   if (!lost.hung && guardian_process != 0 && !guardian_gone) {
     signal_guardian(SIGKILL);
+  } else if (given_up) {
+    left_behind = true;
   } else if (!watchdog_gone) {
     ::kill(watchdog_process, SIGKILL);
   }
   lost.hung = true;
-  stop_limit.set(kEndLimit);
+  stop_limit.set(given_up ? kGiveUpLimit : kEndLimit);
 }
 
 void Guardian::Impl::read_watchdog() {
@@ -334,7 +338,7 @@ void Guardian::Impl::read_watchdog() {
 // False when it does not come.
 bool Guardian::Impl::await_end_of_watchdog() const {
   WatchdogReport ignored;
-  while (await_readable(watchdog.get(), kEndLimit))
+  while (await_readable(watchdog.get(), given_up ? kGiveUpLimit : kEndLimit))
     if (::recv(watchdog.get(), &ignored, sizeof ignored, 0) <= 0) return true;
   return false;
 }
@@ -348,7 +352,7 @@ void Guardian::Impl::end_watchdog() {
 
 // Does the watchdog's work after the guardian's end, if the watchdog cannot do it any more.
 void Guardian::Impl::kill_job() {
-  if (watchdog_did_its_work) return;
+  if (watchdog_did_its_work || left_behind) return;
   read_commands();
   const auto group = worker_cgroup(options, find_cgroups());
   if (group) group->kill();
@@ -368,7 +372,11 @@ Guardian::Impl::~Impl() {
   if (!watchdog_gone) {
     ::shutdown(watchdog.get(), SHUT_WR);
     ::kill(watchdog_process, SIGCONT);
-    if (!await_end_of_watchdog()) ::kill(watchdog_process, SIGKILL);
+    if (left_behind) return;
+    if (!await_end_of_watchdog()) {
+      if (given_up) return;
+      ::kill(watchdog_process, SIGKILL);
+    }
     end_watchdog();
   }
   while (!guardian_gone && await_readable(commands.fd(), kEndLimit))
@@ -415,8 +423,9 @@ std::vector<GuardianEvent> Guardian::receive() {
   if (!impl_->watchdog_gone) impl_->read_watchdog();
   if (impl_->stop_limit.take_expired()) impl_->on_stop_limit();
   const bool killed_all = impl_->watchdog_gone || impl_->watchdog_did_its_work;
+  const bool over = (impl_->guardian_gone && killed_all) || impl_->left_behind;
   auto result = std::exchange(impl_->received, {});
-  if (impl_->guardian_gone && killed_all && !impl_->lost_told) {
+  if (over && !impl_->lost_told) {
     impl_->lost_told = true;
     impl_->kill_job();
     result.emplace_back(impl_->lost);

@@ -107,7 +107,7 @@ class Guardian {
   Guardian(Guardian&&) noexcept;
   Guardian& operator=(Guardian&&) noexcept;
   // Kills whatever is left and waits for the helpers' end. That takes up to kLongestKilling if
-  // SIGKILL does not end a process at once.
+  // SIGKILL does not end a process at once; after give_up() a second.
   ~Guardian();
 
   // Readable when receive() has something.
@@ -119,14 +119,15 @@ class Guardian {
   // megabyte of environment goes to the guardian once and not with every worker.
   void share_environment(const std::vector<std::string>& environment);
   void spawn(SpawnRequest request);
-  // To the process groups of all workers.
+  // To the process groups of all workers; SIGSTOP and SIGCONT to everything that they have started.
   void signal_all(int signal);
   // `signal` to every worker's group, `grace` (ends early when all are gone), SIGKILL to the rest,
   // every descendant included; then the event Stopped. A second call while one is under way may
   // shorten the grace, never lengthens it. A guardian that somebody has stopped is woken. One that
   // does not stop the workers in time is killed; GuardianLost follows when everything is gone.
   void stop(int signal, std::chrono::milliseconds grace);
-  // Within about a second no stop is waited for any more: GuardianLost follows.
+  // Nothing that hangs is waited for any more: within about two seconds GuardianLost follows, and
+  // the destructor leaves the helpers to end by themselves.
   void give_up();
 
   // Workers may run until `length` after `since`, a moment not long ago; without any call for as

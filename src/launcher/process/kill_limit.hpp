@@ -43,7 +43,8 @@ inline constexpr std::chrono::milliseconds kLongestKilling = 2 * kKillLimit + kR
 inline constexpr std::chrono::milliseconds kEndLimit =
     kLongestKilling + std::chrono::milliseconds(1000);
 
-// How long a guardian may still take when drun was told to end whatever hangs.
+// How long the guardian, and after it the watchdog, may still take when drun was told to end
+// whatever hangs.
 inline constexpr std::chrono::milliseconds kGiveUpLimit{1000};
 
 // For ever, but safe to add to a time.

@@ -6,12 +6,15 @@
 
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/guardian.hpp"
+#include "launcher/process/kill_limit.hpp"
+#include "support/debugger.hpp"
 #include "support/guardian_driver.hpp"
 #include "support/hung_folder.hpp"
 #include "support/in_child.hpp"
@@ -137,6 +140,35 @@ TEST(HangTest, WhatIsGivenUpIsGoneAtOnceWhateverTheGrace) {
   driver.guardian.give_up();
   ASSERT_TRUE(driver.await<GuardianLost>());
   EXPECT_EQ(read_all(out.read.get()), "");
+}
+
+// Not for as long as the helpers hope that it dies.
+TEST(HangTest, WhatIsGivenUpAndCannotBeKilledIsNotWaitedFor) {
+  constexpr int kCannotTrace = 77;
+  const int result = in_child([] {
+    std::optional<drun::test::Debugger> debugger;
+    Clock::time_point begin;
+    const auto in_time = [&begin] { return Clock::now() - begin < kGiveUpLimit + kKillLimit; };
+    {
+      Driver driver;
+      driver.guardian.spawn(Driver::request(1, {"sleep", "1000"}));
+      const auto spawned = driver.await<Spawned>(1);
+      if (!spawned) return 1;
+      debugger.emplace(spawned->pid);
+      if (!debugger->holds()) return kCannotTrace;
+      driver.guardian.stop(SIGKILL, 0s);
+      begin = Clock::now();
+      driver.guardian.give_up();
+      if (!driver.await<GuardianLost>(std::function<bool(const GuardianLost&)>())) return 2;
+      if (!in_time()) return 3;
+    }
+    if (!in_time()) return 4;
+    // What was left behind ends by itself.
+    debugger->release();
+    return eventually([] { return !reap_children([](const Reaped&) {}); }) ? 0 : 5;
+  });
+  if (result == kCannotTrace) GTEST_SKIP() << "ptrace is not allowed here";
+  EXPECT_EQ(result, 0);
 }
 
 TEST(HangTest, AWatchdogThatWasStoppedIsWokenToSayThatTheGuardianIsGone) {
