@@ -13,6 +13,7 @@
 #include "store/server/event_source.hpp"
 #include "store/server/input_buffer.hpp"
 #include "store/server/peer.hpp"
+#include "store/server/turn_queue.hpp"
 
 namespace drun::store {
 
@@ -42,7 +43,7 @@ class ConnectionOwner {
   virtual void request_turn(Connection& connection) = 0;
 };
 
-class Connection final : public EventSource, public Peer {
+class Connection final : public EventSource, public Peer, public TurnQueue::Waiter {
  public:
   Connection(FileDescriptor socket, PeerContext& context, SharedBuffers& shared,
              ConnectionOwner& owner);

@@ -135,13 +135,12 @@ void ServerLoop::request_flush(Connection& connection) {
 }
 
 void ServerLoop::request_turn(Connection& connection) {
-  waiting_.push_back(&connection);
+  (connection.has_session() ? waiting_sessions_ : waiting_).push(connection);
 }
 
-void ServerLoop::serve_waiting() {
-  for (std::size_t left = waiting_.size(); left > 0 && turn_.has_room(); --left) {
-    Connection& connection = *waiting_.front();
-    waiting_.pop_front();
+void ServerLoop::serve_waiting(TurnQueue& waiting) {
+  while (!waiting.empty() && turn_.has_room()) {
+    auto& connection = static_cast<Connection&>(waiting.pop());
     connection.resume(now_);
     after_event(connection);
   }
@@ -183,7 +182,7 @@ void ServerLoop::remove(Connection& connection) {
   // Closing does not end the events while a forked process has the descriptor too.
   watch(connection.fd(), connection, 0);
   connection.disconnect(now_);
-  if (connection.awaits_turn()) std::erase(waiting_, &connection);
+  connection.leave_queue();
   const std::size_t index = connection.index;
   std::swap(connections_[index], connections_.back());
   connections_[index]->index = index;
@@ -215,7 +214,7 @@ void ServerLoop::check_blocked() {
 // ---- the loop ----
 
 int ServerLoop::timeout_ms() const {
-  if (!waiting_.empty()) return 0;
+  if (!waiting_sessions_.empty() || !waiting_.empty()) return 0;
   Time next = next_blocked_check_;
   if (const std::optional<Time> deadline = sessions_.next_deadline())
     next = std::min(next, *deadline);
@@ -228,21 +227,25 @@ int ServerLoop::timeout_ms() const {
   return static_cast<int>(std::clamp<Milliseconds::rep>(left.count(), 0, 60'000));
 }
 
-// Sessions first: whoever is late there is given up. Then those who have waited for their turn.
+// Sessions first: whoever is late there is given up. What they ask for takes none of the others'
+// turn, but waits for one of their own if it is much. In each turn those come first who have
+// waited.
 void ServerLoop::handle_all(std::span<epoll_event> events) {
   const auto is_session = [](const epoll_event& event) {
     const auto& source = *static_cast<EventSource*>(event.data.ptr);
     return source.kind == EventSource::Kind::Connection &&
            static_cast<const Connection&>(source).has_session();
   };
+  turn_.begin();
+  serve_waiting(waiting_sessions_);
   for (epoll_event& event : events) {
     if (is_stopping_) return;
     if (!is_session(event)) continue;
     handle(event);
     event.data.ptr = nullptr;
   }
-  turn_.begin();  // what sessions cost takes nobody's turn
-  serve_waiting();
+  turn_.begin();
+  serve_waiting(waiting_);
   for (const epoll_event& event : events)
     if (event.data.ptr != nullptr && !is_stopping_) handle(event);
 }

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,6 +28,7 @@
 #include "store/server/drop_log.hpp"
 #include "store/server/event_source.hpp"
 #include "store/server/snapshot_writer.hpp"
+#include "store/server/turn_queue.hpp"
 #include "store/table/ended_groups.hpp"
 
 namespace drun::store {
@@ -76,7 +76,7 @@ class ServerLoop final : public ConnectionOwner {
 
   void handle_all(std::span<epoll_event> events);
   void handle(const epoll_event& event);
-  void serve_waiting();
+  void serve_waiting(TurnQueue& waiting);
   enum class Backlog { Empty, PerhapsMore, NoRoom };
   Backlog accept(Listener& listener);
   void drop_worker_connections();
@@ -123,7 +123,8 @@ class ServerLoop final : public ConnectionOwner {
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> listed_;                   // to be flushed
-  std::deque<Connection*> waiting_;                   // for their turn
+  TurnQueue waiting_sessions_;                        // connections that wait for their turn
+  TurnQueue waiting_;                                 // the others'
   std::vector<std::unique_ptr<Connection>> removed_;  // freed when the round of events is over
   Time now_;                                          // of the round of events
   Time next_blocked_check_ = Time::max();
