@@ -61,9 +61,24 @@ control::Welcome welcome(const Limits& limits, std::uint16_t version) {
           clamp(limits.keys_per_request)};
 }
 
-bool takes_much(const control::Frame& frame) {
-  return frame.type == static_cast<std::uint8_t>(control::FrameType::Watch) ||
-         frame.body.size() > Turn::kMuch;
+bool takes_much(PeerContext& context, const control::Frame& frame) {
+  if (frame.body.size() > Turn::kMuch) return true;
+  control::Request& request = context.control_request;
+  const auto decoded = control::decode_request(frame, context.limits.keys_per_request, request);
+  if (decoded != control::DecodeStatus::Ok) return false;
+  const KeyTable& table = context.control_table;
+  const auto length = [&](std::string_view key) {
+    const std::string* value = table.find(key);
+    return value ? value->size() : 0;
+  };
+  if (const auto* watch = std::get_if<control::Watch>(&request))
+    return watch->prefix ? table.lists_more_than(Turn::kMuch, watch->key, Turn::kBytesOfAKey)
+                         : length(watch->key) > Turn::kMuch;
+  std::size_t shown = 0;  // if it is refused
+  if (const auto* transaction = std::get_if<control::Transaction>(&request))
+    for (const control::Guard& guard : transaction->guards)
+      shown += length(guard.key);
+  return shown > Turn::kMuch;
 }
 
 std::string_view encode_changes(std::uint64_t watch, Publication& publication) {
@@ -224,21 +239,25 @@ void ControlHandler::operator()(const control::Transaction& request) {
 // ---- watches ----
 
 bool ControlHandler::reply_snapshot(const control::Watch& request) {
+  constexpr std::size_t kEntryBytes = 9;  // two lengths, and that there is a value
   KeyTable& table = context_.control_table;
-  std::vector<Change> found;
-  if (request.prefix)
-    found = table.list(request.key);
-  else if (const std::string* value = table.find(request.key))
-    found.push_back({request.key, *value});
   control::Snapshot snapshot;
   snapshot.revision = table.revision();
-  snapshot.entries.reserve(found.size());
   std::size_t bytes = 0;
-  for (const Change& entry : found) {
+  const auto take = [&](const Change& entry) {
+    bytes += kEntryBytes + entry.key.size() + entry.value->size();
+    if (bytes > context_.limits.unread_bytes) return false;
     snapshot.entries.push_back({entry.key, entry.value});
-    bytes += entry.key.size() + entry.value->size();
+    return true;
+  };
+  if (request.prefix)
+    table.list(request.key, take);
+  else if (const std::string* value = table.find(request.key))
+    (void)take({request.key, *value});
+  if (!check_reply(bytes)) {
+    context_.turn.note(bytes);
+    return false;
   }
-  if (!check_reply(bytes)) return false;
   reply(std::move(snapshot));
   return true;
 }

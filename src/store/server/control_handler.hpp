@@ -23,9 +23,8 @@ class Peer;
 // A CHANGES frame for one of the watches; those for the others differ in nothing but its number.
 [[nodiscard]] std::string_view encode_changes(std::uint64_t watch, Publication& publication);
 
-// Whether the reply may be long, or the request is. A session's own requests are served at once:
-// its heartbeats are behind them.
-[[nodiscard]] bool takes_much(const control::Frame& frame);
+// Whether serving it takes much of a turn: the reply is long, or the request is.
+[[nodiscard]] bool takes_much(PeerContext& context, const control::Frame& frame);
 
 // Lives for one frame.
 class ControlHandler {
@@ -57,7 +56,7 @@ class ControlHandler {
   [[nodiscard]] bool check_limits(const control::Transaction& request);
   [[nodiscard]] bool guards_hold(const control::Transaction& request) const;
   void refuse(const control::Transaction& request);
-  // False: it is too long, which is the reply.
+  // False: it is too long, which is the reply. No more is looked at than it takes to tell.
   [[nodiscard]] bool reply_snapshot(const control::Watch& request);
 
   PeerContext& context_;

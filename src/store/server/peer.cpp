@@ -37,6 +37,7 @@ Peer::Fed Peer::feed(std::string_view bytes, Time now) {
   Fed fed;
   feeding_ = true;
   sent_now_ = 0;
+  int served = 0;  // of the control protocol
   while (fed.state == State::Open && !bytes.empty() && !has_missed_) {
     if (has_much_output()) {
       fed.state = State::Paused;
@@ -55,7 +56,8 @@ Peer::Fed Peer::feed(std::string_view bytes, Time now) {
         fed.state = next_opening(bytes, fed);
         break;
       case Phase::Control:
-        fed.state = next_frame(bytes, fed, now);
+        fed.state =
+            served++ == Turn::kRequestsOfAPeer ? State::Paused : next_frame(bytes, fed, now);
         break;
     }
     if (fed.needed > 0) break;
@@ -166,8 +168,7 @@ Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Time now) {
     case control::FrameStatus::Complete:
       break;
   }
-  if (!context_.turn.has_room() && !has_session() && takes_much(found.frame))
-    return State::AwaitsTurn;
+  if (!context_.turn.has_room() && takes_much(context_, found.frame)) return State::AwaitsTurn;
   ++context_.counters.requests;
   const std::size_t before = output_.size();
   const Budget::WithReserve reserve(context_.budget);

@@ -47,8 +47,10 @@ void EndedGroups::check(Time now) {
 
 void EndedGroups::forget(const std::string& group) {
   std::vector<std::string> keys;
-  for (const Change& entry : table_.list(group))
+  table_.list(group, [&](const Change& entry) {
     keys.emplace_back(entry.key);
+    return true;
+  });
   for (const std::string& key : keys)
     table_.erase(key);
   table_.publish();

@@ -12,17 +12,20 @@ const std::string* KeyTable::find(std::string_view key) const {
   return it == entries_.end() ? nullptr : &it->second.value;
 }
 
-std::vector<Change> KeyTable::list(std::string_view prefix) {
-  if (!ordered_) {
-    ordered_.emplace();
-    for (const auto& [key, entry] : entries_)
-      ordered_->insert(key);
-  }
-  std::vector<Change> found;
-  for (auto it = ordered_->lower_bound(prefix); it != ordered_->end() && it->starts_with(prefix);
-       ++it)
-    found.push_back(current(*it));
-  return found;
+void KeyTable::sort_keys() {
+  if (ordered_) return;
+  ordered_.emplace();
+  for (const auto& [key, entry] : entries_)
+    ordered_->insert(key);
+}
+
+bool KeyTable::lists_more_than(std::size_t most, std::string_view prefix, std::size_t a_key) const {
+  if (!ordered_) return entries_.size() * a_key > most;  // all keys have to be sorted for it
+  std::size_t bytes = 0;
+  for (auto it = ordered_->lower_bound(prefix);
+       bytes <= most && it != ordered_->end() && it->starts_with(prefix); ++it)
+    bytes += a_key + it->size() + current(*it).value->size();
+  return bytes > most;
 }
 
 Change KeyTable::current(std::string_view key) const {

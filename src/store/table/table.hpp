@@ -39,8 +39,19 @@ class KeyTable {
 
   [[nodiscard]] const std::string* find(std::string_view key) const;
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
-  // Keys that begin with `prefix`, in the order of their bytes.
-  [[nodiscard]] std::vector<Change> list(std::string_view prefix);
+  // Visit(Change) with the keys that begin with `prefix`, in the order of their bytes, until it
+  // returns false. Must not change the table.
+  template <typename Visit>
+  void list(std::string_view prefix, Visit visit) {
+    sort_keys();
+    for (auto it = ordered_->lower_bound(prefix); it != ordered_->end() && it->starts_with(prefix);
+         ++it)
+      if (!visit(current(*it))) return;
+  }
+  // Whether list() would visit more than `most` bytes of keys and values, `a_key` more for each of
+  // the keys. Looks at no more than it takes to tell.
+  [[nodiscard]] bool lists_more_than(std::size_t most, std::string_view prefix,
+                                     std::size_t a_key) const;
   // How many changes were published so far.
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
 
@@ -143,6 +154,7 @@ class KeyTable {
   using WatchedPrefixes = std::map<std::string, WatchList, std::less<>>;
   using WatchedPrefix = WatchedPrefixes::value_type;
 
+  void sort_keys();
   void set_owner(Item& item, SessionId owner);
   void erase(KeyMap<Entry>::iterator it);
   void note_change(std::string_view key) {

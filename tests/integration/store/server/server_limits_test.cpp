@@ -122,8 +122,43 @@ std::string list_request() {
   return bytes;
 }
 
-// All of it comes while the server does something else, what is cheap behind what is not. What the
-// server has done until it answers the cheap says how much that had to wait for.
+// While it lives the server takes up nothing: what comes meanwhile is there all at once when it
+// goes on. Precondition: it has a key.
+class Busy {
+ public:
+  explicit Busy(RunningServer& server)
+      : thread_([this, &server] {
+          EXPECT_FALSE(server.server().stop_unless([this, once = false](std::string_view) mutable {
+            if (std::exchange(once, true)) return true;
+            begun_.set_value();
+            ended_.get_future().wait();
+            return true;
+          }));
+        }) {
+    begun_.get_future().wait();
+  }
+  ~Busy() {
+    ended_.set_value();
+    thread_.join();
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  std::promise<void> begun_;
+  std::promise<void> ended_;
+  std::thread thread_;
+};
+
+// What the server had done when it made these.
+std::uint64_t requests_in(const control::Counters& counters) {
+  for (const auto& [name, value] : counters.counters)
+    if (name == "requests") return value;
+  return 0;
+}
+
+// What is cheap comes behind what is not. What the server has done until it answers the cheap says
+// how much that had to wait for.
 TEST(ServerLimitsTest, AFloodOfListsIsServedBehindTheOthers) {
   constexpr std::size_t kFlooders = 150;
   RunningServer server;
@@ -140,34 +175,75 @@ TEST(ServerLimitsTest, AFloodOfListsIsServedBehindTheOthers) {
   }
   const std::uint64_t before = session.counter("requests");
 
-  std::promise<void> asked;
-  std::promise<void> sent;
-  std::thread busy([&] {
-    EXPECT_FALSE(server.server().stop_unless([&, once = false](std::string_view) mutable {
-      if (std::exchange(once, true)) return true;
-      asked.set_value();
-      sent.get_future().wait();
-      return true;
-    }));
-  });
-  asked.get_future().wait();
-  for (const auto& flooder : flooders)
-    flooder->send(list_request());
-  worker.send("\7");
-  session.request(2, control::Heartbeat{});
-  session.request(3, control::Stats{});
-  sent.set_value();
-  busy.join();
-
+  {
+    const Busy busy(server);
+    for (const auto& flooder : flooders)
+      flooder->send(list_request());
+    worker.send("\7");
+    session.request(2, control::Heartbeat{});
+    session.request(3, control::Stats{});
+  }
   session.receive_as<control::Done>(2);
-  std::uint64_t served = 0;
-  for (const auto& [name, value] : session.receive_as<control::Counters>(3).counters)
-    if (name == "requests") served = value - before;
+  const std::uint64_t served = requests_in(session.receive_as<control::Counters>(3)) - before;
   EXPECT_GT(served, 0U);
   EXPECT_LT(served, kFlooders / 10) << "of the lists, before a heartbeat";
   EXPECT_EQ(worker.receive_number(), 3001);
   for (const auto& flooder : flooders)
     EXPECT_EQ(flooder->receive_number(), 3001) << "and everybody is served";
+}
+
+// Anybody may open one: a session alone is no reason to be served before the others.
+TEST(ServerLimitsTest, AFloodOfListingsOfSessionsIsServedBehindTheirHeartbeats) {
+  constexpr std::size_t kFlooders = 150;
+  RunningServer server;
+  std::vector<std::unique_ptr<ControlConnection>> flooders;
+  for (std::size_t i = 0; i < kFlooders; ++i) {
+    flooders.push_back(std::make_unique<ControlConnection>(server.endpoint()));
+    flooders.back()->call<control::Session>(1, control::OpenSession{60'000, 0});
+  }
+  ControlConnection session(server.endpoint());
+  session.call<control::Session>(1, control::OpenSession{60'000, 0});
+  TcpStoreConnection worker(server.endpoint());
+  for (int i = 0; i < 3000; ++i)
+    worker.set("key/" + std::to_string(i) + std::string(200, '.'), "");
+  EXPECT_EQ(worker.add("n", 1), 1);
+  session.call<control::Snapshot>(2, control::Watch{"none/", true});
+  const std::uint64_t before = session.counter("requests");
+  {
+    const Busy busy(server);
+    for (const auto& flooder : flooders)
+      flooder->request(2, control::Watch{"", true});
+    session.request(3, control::Heartbeat{});
+    session.request(4, control::Stats{});
+  }
+  session.receive_as<control::Done>(3);
+  const std::uint64_t served = requests_in(session.receive_as<control::Counters>(4)) - before;
+  EXPECT_GT(served, 0U);
+  EXPECT_LT(served, kFlooders / 10) << "of the listings, before a heartbeat";
+  for (const auto& flooder : flooders)
+    EXPECT_EQ(flooder->receive_as<control::Snapshot>(2).entries.size(), 3001U);
+}
+
+// Cheap requests are limited in number, of sessions too: the others' turn comes between them.
+TEST(ServerLimitsTest, AFloodOfHeartbeatsOfASessionLeavesTheOthersTheirTurn) {
+  constexpr std::uint64_t kFlood = 15'000;
+  RunningServer server;
+  TcpStoreConnection(server.endpoint()).set("key", "");
+  ControlConnection flooder(server.endpoint());
+  flooder.call<control::Session>(1, control::OpenSession{60'000, 0});
+  ControlConnection other(server.endpoint());
+  const std::uint64_t before = other.counter("requests");
+  std::string heartbeats;
+  for (std::uint64_t id = 2; id < 2 + kFlood; ++id)
+    control::encode(heartbeats, id, control::Request(control::Heartbeat{}));
+  {
+    const Busy busy(server);
+    flooder.send(heartbeats);
+    other.request(2, control::Stats{});
+  }
+  EXPECT_LT(requests_in(other.receive_as<control::Counters>(2)) - before, kFlood / 5);
+  for (std::uint64_t id = 2; id < 2 + kFlood; ++id)
+    flooder.receive_as<control::Done>(id);
 }
 
 TEST(ServerLimitsTest, APeerThatReadsNothingIsHeldBackAndThenDropped) {

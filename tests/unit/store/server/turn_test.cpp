@@ -115,35 +115,99 @@ TEST_F(TurnTest, WhatTakesMuchIsKnownBeforeItIsDone) {
   EXPECT_FALSE(tcpstore::takes_much(small.job, Request{.op = Op::ListKeys}));
 }
 
-TEST_F(TurnTest, ASessionDoesNotWaitForItsTurn) {
-  const auto watch = [](std::uint64_t id) {
-    std::string bytes;
-    control::encode(bytes, id, control::Request(control::Watch{"", true}));
-    control::encode(bytes, id + 1, control::Request(control::Unwatch{id}));
-    return bytes;
-  };
-  std::string opening;
-  control::encode_opening(opening);
-  TestPeer session(world);
-  TestPeer other(world);
-  session.send(opening);
-  other.send(opening);
+std::string framed(std::uint64_t id, const control::Request& request) {
   std::string bytes;
-  control::encode(bytes, 1, control::Request(control::OpenSession{60'000, 0}));
-  session.send(bytes);
-  (void)session.take();
-  (void)other.take();
+  control::encode(bytes, id, request);
+  return bytes;
+}
 
+// The first frame of what a peer was answered.
+control::Reply reply_in(const std::string& bytes) {
+  control::Reply reply;
+  const control::FrameResult found = control::next_frame(bytes, 0xFFFFFFFF);
+  EXPECT_EQ(found.status, control::FrameStatus::Complete);
+  EXPECT_EQ(control::decode_reply(found.frame, reply), control::DecodeStatus::Ok);
+  return reply;
+}
+
+void greet(TestPeer& peer, bool with_session) {
+  std::string bytes;
+  control::encode_opening(bytes);
+  if (with_session) bytes += framed(1, control::OpenSession{60'000, 0});
+  peer.send(bytes);
+  (void)peer.take();
+}
+
+TEST_F(TurnTest, AListingWaitsForItsTurnAndWhatIsCheapDoesNot) {
+  EXPECT_TRUE(world.job.put("some/a", "1"));
+  EXPECT_TRUE(world.job.put("some/b", "2"));
+  for (const bool with_session : {false, true}) {
+    TestPeer first(world);
+    TestPeer second(world);
+    TestPeer cheap(world);
+    greet(first, with_session);
+    greet(second, with_session);
+    greet(cheap, with_session);
+    const std::string all = framed(2, control::Watch{"", true});
+    world.turn.begin();
+    first.send_in_turn(all);
+    EXPECT_FALSE(first.awaits_turn());
+    EXPECT_GT(first.take().size(), std::size_t{kKeys});
+    second.send_in_turn(all);
+    EXPECT_TRUE(second.awaits_turn()) << with_session;
+    EXPECT_TRUE(second.take().empty());
+    cheap.send_in_turn(framed(2, control::Watch{"some/", true}));
+    EXPECT_FALSE(cheap.awaits_turn());
+    EXPECT_EQ(std::get<control::Snapshot>(reply_in(cheap.take())).entries.size(), 2U);
+    cheap.send_in_turn(framed(3, control::Watch{"some/a", false}));
+    EXPECT_EQ(std::get<control::Snapshot>(reply_in(cheap.take())).entries.size(), 1U);
+    cheap.send_in_turn(framed(4, control::Watch{"long", false}));
+    EXPECT_TRUE(cheap.awaits_turn());
+    second.resume();
+    EXPECT_GT(second.take().size(), std::size_t{kKeys});
+  }
+}
+
+TEST_F(TurnTest, ARefusalThatShowsALongValueWaitsForItsTurn) {
+  TestPeer first(world);
+  TestPeer second(world);
+  greet(first, false);
+  greet(second, false);
+  const auto guarded = [](std::string_view key) {
+    return framed(2, control::Transaction{{{key, "not this"}}, {{"k", "v"}}});
+  };
   world.turn.begin();
-  session.send_in_turn(watch(2));
-  EXPECT_GT(session.take().size(), std::size_t{kKeys});
-  other.send_in_turn(watch(2));
-  EXPECT_TRUE(other.awaits_turn());
-  session.send_in_turn(watch(4));
-  EXPECT_FALSE(session.awaits_turn());
-  EXPECT_GT(session.take().size(), std::size_t{kKeys});
-  other.resume();
-  EXPECT_GT(other.take().size(), std::size_t{kKeys});
+  first.send_in_turn(guarded("long"));
+  EXPECT_GT(first.take().size(), std::size_t{2} << 20);
+  second.send_in_turn(guarded("key/1"));
+  EXPECT_FALSE(second.awaits_turn());
+  EXPECT_TRUE(std::holds_alternative<control::Refused>(reply_in(second.take())));
+  second.send_in_turn(guarded("long"));
+  EXPECT_TRUE(second.awaits_turn());
+  EXPECT_TRUE(second.take().empty());
+  second.resume();
+  EXPECT_GT(second.take().size(), std::size_t{2} << 20);
+}
+
+TEST_F(TurnTest, AListingThatIsRefusedTakesItsTurnAllTheSame) {
+  Limits limits;
+  limits.unread_bytes = 3 << 20;
+  PeerWorld small(limits);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_TRUE(small.job.put("long/" + std::to_string(i), std::string(1 << 20, 'v')));
+  TestPeer first(small);
+  TestPeer second(small);
+  greet(first, false);
+  greet(second, false);
+  const std::string all = framed(2, control::Watch{"long/", true});
+  small.turn.begin();
+  first.send_in_turn(all);
+  const std::string refusal = first.take();
+  EXPECT_EQ(std::get<control::Error>(reply_in(refusal)).code, control::ErrorCode::Limit);
+  EXPECT_EQ(small.job.counts().watches, 0U);
+  EXPECT_FALSE(small.turn.has_room());
+  second.send_in_turn(all);
+  EXPECT_TRUE(second.awaits_turn());
 }
 
 TEST_F(TurnTest, ManyCheapRequestsOfOnePeerAreServedInPieces) {
@@ -161,6 +225,25 @@ TEST_F(TurnTest, ManyCheapRequestsOfOnePeerAreServedInPieces) {
   }
   EXPECT_FALSE(peer.is_paused());
   EXPECT_EQ(peer.take().size(), 8U);
+}
+
+TEST_F(TurnTest, ManyCheapRequestsOfAControlPeerAreServedInPieces) {
+  for (const bool with_session : {false, true}) {
+    TestPeer peer(world);
+    greet(peer, with_session);
+    std::string requests;
+    for (int i = 0; i < 2 * Turn::kRequestsOfAPeer + 1; ++i)
+      requests += framed(2, control::Unwatch{1});
+    peer.send(requests);
+    for (int turns = 1; turns <= 2; ++turns) {
+      EXPECT_TRUE(peer.is_paused()) << with_session;
+      EXPECT_FALSE(peer.awaits_turn());
+      EXPECT_EQ(peer.take().size(), control::kHeaderBytes * Turn::kRequestsOfAPeer);
+      peer.resume();
+    }
+    EXPECT_FALSE(peer.is_paused());
+    EXPECT_EQ(peer.take().size(), control::kHeaderBytes);
+  }
 }
 
 }  // namespace
