@@ -6,7 +6,12 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <string>
 #include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "drun/base/file_descriptor.hpp"
 
 namespace drun::test {
 
@@ -23,5 +28,23 @@ namespace drun::test {
   ::fcntl(fd, F_SETFL, flags);
   return full ? filled : 0;
 }
+
+class FullPipe {
+ public:
+  FullPipe() {
+    int ends[2] = {-1, -1};
+    if (::pipe2(ends, O_CLOEXEC) != 0) return;
+    reader_.reset(ends[0]);
+    writer_.reset(ends[1]);
+    ::fcntl(fd(), F_SETPIPE_SZ, 1 << 20);  // as far as drun would make it grow
+    EXPECT_GT(fill_pipe(fd(), std::string(4096, 'x')), 0U);
+  }
+  // The end to write to.
+  [[nodiscard]] int fd() const { return writer_.get(); }
+
+ private:
+  FileDescriptor reader_;
+  FileDescriptor writer_;
+};
 
 }  // namespace drun::test
