@@ -73,6 +73,7 @@ class AgentParts {
   std::function<void(WorkerNews, Clock::time_point)> on_news = [](WorkerNews, auto) {};
   std::function<void()> on_batch = [] {};
   std::function<void(const rendezvous::KeyValueEvent&)> on_event = [](const auto&) {};
+  std::function<void()> on_waiting = [] {};  // for the store
   std::function<void()> on_joined = [] {};
   NodeIdentity node;
   bool joined = false;
@@ -88,7 +89,7 @@ class AgentParts {
  private:
   BackendLink::Calls backend_calls() {
     BackendLink::Calls calls;
-    calls.waiting = [](const std::string&) {};
+    calls.waiting = [this](const std::string&) { on_waiting(); };
     calls.joined = [this](const NodeIdentity& identity) {
       node = identity;
       joined = true;

@@ -1,6 +1,7 @@
 #include "launcher/agent/agent_shutdown.hpp"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include <csignal>
 #include <fstream>
@@ -147,6 +148,25 @@ TEST(AgentShutdownTest, ALostGuardianLeavesNothingToSweep) {
   EXPECT_EQ(agent.parts.runner.take_calls(), "");
 }
 
+// Nothing of what it has begun keeps the loop running: neither the store that it looks for, nor the
+// link to it, nor the guardian that it hears.
+TEST(AgentShutdownTest, WhoIsGoneWaitsForNothing) {
+  Options options = test::lone_job();
+  options.backend = Backend::C10d;
+  options.endpoint = {"127.0.0.1", 1};  // nobody is there
+  options.conf.is_host = false;
+  Leaving agent(options);
+  bool waits = false;
+  agent.parts.on_waiting = [&] { waits = true; };
+  agent.parts.backend.start();
+  ASSERT_TRUE(agent.parts.until([&] { return waits; }));
+  agent.shutdown->on_guardian_lost();
+  agent.shutdown->on_outcome(ended(End::Stopped, 1));
+  ASSERT_TRUE(agent.parts.until([&] { return agent.gone; }));
+  agent.parts.turn();
+  EXPECT_TRUE(agent.parts.io.stopped());
+}
+
 // ---- what is told ----
 
 TEST(AgentShutdownTest, AFailureIsABlockAndItsErrorFileGoesToALauncherAbove) {
@@ -179,6 +199,25 @@ TEST(AgentShutdownTest, LostOutputIsNoSuccessAndTheReportSaysSo) {
   ASSERT_TRUE(agent.leave());
   EXPECT_EQ(agent.shutdown->exit_code(), kDrunFailed);
   EXPECT_THAT(content(folder.file("report")), HasSubstr(R"("exit_code": 125)"));
+}
+
+// A datagram socket whose reader takes nothing and leaves later.
+TEST(AgentShutdownTest, OutputThatIsLostWhileItIsFlushedIsNoSuccess) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
+  FileDescriptor reader(ends[0]);
+  const FileDescriptor writer(ends[1]);
+  while (::send(writer.get(), "x", 1, MSG_DONTWAIT) == 1) {
+  }
+  Leaving agent(test::lone_job(), writer.get());
+  agent.print("unread\n");
+  agent.shutdown->on_outcome(ended(End::Success));
+  agent.parts.runner.report(process::Stopped{});
+  agent.parts.turn();
+  ASSERT_FALSE(agent.gone) << "a reader is waited for";
+  reader.reset();
+  ASSERT_TRUE(agent.parts.until([&] { return agent.gone; }));
+  EXPECT_EQ(agent.shutdown->exit_code(), kDrunFailed);
 }
 
 // ---- requests to stop ----
@@ -220,10 +259,8 @@ TEST(AgentShutdownTest, OneRequestThatComesAsTwoSignalsIsOne) {
 }
 
 TEST(AgentShutdownTest, ARequestWhileTheOutputIsFlushedGivesTheReaderUp) {
-  const drun::test::Pipe pipe;
-  ::fcntl(pipe.writer.get(), F_SETPIPE_SZ, 1 << 20);  // as far as drun would make it grow
-  ASSERT_GT(drun::test::fill_pipe(pipe.writer.get(), std::string(4096, 'x')), 0U);
-  Leaving agent(test::lone_job(), pipe.writer.get());
+  const drun::test::FullPipe full;
+  Leaving agent(test::lone_job(), full.fd());
   agent.print("unread\n");
   agent.shutdown->on_outcome(ended(End::Success));
   agent.parts.runner.report(process::Stopped{});
@@ -234,6 +271,17 @@ TEST(AgentShutdownTest, ARequestWhileTheOutputIsFlushedGivesTheReaderUp) {
   EXPECT_EQ(agent.shutdown->exit_code(), exit_code_of_signal(SIGINT));
   EXPECT_THAT(agent.parts.lines, ElementsAre("drun: error: the rest of standard output is lost: "
                                              "received SIGINT\n"));
+}
+
+TEST(AgentShutdownTest, WhoWasToldToStopWaitsForItsReaderOneSecond) {
+  const drun::test::FullPipe full;
+  Leaving agent(test::lone_job(), full.fd());
+  agent.print("unread\n");
+  agent.shutdown->on_stop_signal(SIGTERM);
+  agent.shutdown->on_outcome(ended(End::Success));
+  ASSERT_TRUE(agent.leave());
+  EXPECT_THAT(agent.parts.lines, ElementsAre("drun: error: the rest of standard output is lost: "
+                                             "nothing was read for 1 s\n"));
 }
 
 }  // namespace

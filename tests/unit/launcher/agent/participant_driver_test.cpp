@@ -9,6 +9,9 @@
 #include <gtest/gtest.h>
 
 #include "base/exit_codes.hpp"
+#include "launcher/report/outcome_report.hpp"
+#include "rendezvous/documents.hpp"
+#include "rendezvous/keys.hpp"
 #include "support/agent_parts.hpp"
 
 namespace drun::launcher {
@@ -80,11 +83,19 @@ class Taking {
     (void)parts.runner.take_calls();
     return true;
   }
+  // Somebody has written this there.
+  void write(const std::string& key, std::string value) {
+    constexpr rendezvous::RequestId kNobodys = 1'000'000;
+    rendezvous::Transaction transaction;
+    transaction.writes.push_back({key, std::move(value), false});
+    parts.backend.key_value().commit(kNobodys, std::move(transaction));
+  }
   void report_exit(process::WorkerId id, int code) {
     parts.runner.report(process::Exited{id, static_cast<pid_t>(100 + id), {code, 0, false}, false});
   }
 
   test::AgentParts parts;
+  std::function<void()> on_finish = [] {};
   std::optional<rendezvous::Outcome> outcome;
   int finished = 0;
 
@@ -96,7 +107,20 @@ class Taking {
                            [this](rendezvous::Outcome end) {
                              outcome = std::move(end);
                              ++finished;
+                             on_finish();
                            }};
+};
+
+// One of two nodes, which the other leads, who also has the store. It never says anything.
+class Led : public Taking {
+ public:
+  Led() : Taking(two_nodes()) {
+    parts.on_joined = [this] {
+      write(rendezvous::Keys("own").leader, encode(rendezvous::LeaderDocument{"other", 1}));
+      parts.node.hosting = false;
+      driver.join(parts.node);
+    };
+  }
 };
 
 // With the log as --verbose has it.
@@ -237,6 +261,67 @@ TEST_F(ParticipantDriverTest, WhoLeavesAloneGoesWithItsOwnCode) {
   EXPECT_EQ(agent.outcome->exit_code, exit_code_of_signal(SIGTERM));
 }
 
+TEST_F(ParticipantDriverTest, TheJobGoesOnWithoutWhoLeaves) {
+  Led agent;
+  ASSERT_TRUE(agent.parts.until([&] { return agent.driver.joined(); }));
+  agent.driver.leave_job("received SIGTERM", exit_code_of_signal(SIGTERM), agent.now());
+  ASSERT_TRUE(agent.until_in_time([&] { return agent.outcome.has_value(); }));
+  EXPECT_EQ(agent.outcome->exit_code, exit_code_of_signal(SIGTERM));
+  EXPECT_EQ(agent.outcome->text, "received SIGTERM; this node leaves the job");
+}
+
+TEST_F(ParticipantDriverTest, WhoStopsTheJobWaitsForItsLeader) {
+  Led agent;
+  ASSERT_TRUE(agent.parts.until([&] { return agent.driver.joined(); }));
+  agent.driver.stop_job("received SIGTERM", exit_code_of_signal(SIGTERM), agent.now());
+  EXPECT_FALSE(agent.until_in_time([&] { return agent.outcome.has_value(); }));
+  agent.write(rendezvous::Keys("own").outcome,
+              encode(ended_early(End::Stopped, 3, "by the leader")));
+  ASSERT_TRUE(agent.until_over());
+  EXPECT_EQ(agent.outcome->text, "by the leader");
+}
+
+// As if the agent itself had died.
+TEST_F(ParticipantDriverTest, ALostGuardianTakesItsNodeOutOfAJobThatCanChangeItsSize) {
+  Led agent;
+  ASSERT_TRUE(agent.parts.until([&] { return agent.driver.joined(); }));
+  process::GuardianLost lost;
+  lost.status.signal = SIGKILL;
+  agent.parts.runner.report(lost);
+  ASSERT_TRUE(agent.until_in_time([&] { return agent.outcome.has_value(); }));
+  EXPECT_EQ(agent.outcome->exit_code, kDrunFailed);
+  EXPECT_THAT(agent.outcome->text, HasSubstr("; this node leaves the job"));
+}
+
+TEST_F(ParticipantDriverTest, AValueThatNobodyUnderstandsIsAWarning) {
+  Taking agent;
+  ASSERT_TRUE(agent.run_worker());
+  agent.write(rendezvous::Keys("own").assignment(agent.parts.node.ticket), "no document");
+  ASSERT_TRUE(agent.parts.until([&] { return !agent.parts.lines.empty(); }));
+  EXPECT_THAT(agent.parts.lines, ElementsAre(testing::StartsWith("drun: warning: ")));
+}
+
+TEST_F(ParticipantDriverTest, WhatWasWaitedForIsForgottenWhenTheWorkersStart) {
+  Taking agent;
+  agent.parts.status.waiting("for the store", agent.now());
+  ASSERT_TRUE(agent.run_worker());
+  agent.driver.stop_job("--timeout: 1 s", kTimeLimit, agent.now());
+  agent.pump();
+  EXPECT_THAT(agent.parts.lines, ElementsAre(HasSubstr("rank 0")));
+}
+
+// Whoever leaves has the screen for itself.
+TEST_F(ParticipantDriverTest, NothingIsSaidAfterTheEnd) {
+  Led agent;
+  ASSERT_TRUE(agent.until_in_time([&] { return !agent.parts.lines.empty(); })) << "it waits";
+  agent.on_finish = [&] { agent.parts.status.waiting("for the reader", agent.now()); };
+  agent.write(rendezvous::Keys("own").outcome, encode(ended_early(End::Stopped, 3, "by all")));
+  ASSERT_TRUE(agent.until_over());
+  agent.parts.lines.clear();
+  agent.parts.status.at_limit({});
+  EXPECT_THAT(agent.parts.lines, ElementsAre(HasSubstr("for the reader")));
+}
+
 // ---- what several nodes are told ----
 
 TEST_F(ParticipantDriverTest, StateChangesAndTheReasonOfAStopAreLinesEachOnce) {
@@ -244,13 +329,23 @@ TEST_F(ParticipantDriverTest, StateChangesAndTheReasonOfAStopAreLinesEachOnce) {
   ASSERT_TRUE(agent.until_in_time([&] { return !agent.parts.runner.requests.empty(); }))
       << "nobody else comes";
   ASSERT_TRUE(agent.run_worker());
-  EXPECT_THAT(agent.parts.lines, Contains(HasSubstr("round 1")));
+  EXPECT_THAT(agent.parts.lines, Contains(testing::StartsWith("drun: round 1")));
   agent.parts.lines.clear();
   agent.report_exit(1, 7);
   ASSERT_TRUE(agent.parts.until([&] { return !agent.parts.lines.empty(); }));
   agent.parts.runner.report(process::Stopped{});
   ASSERT_TRUE(agent.until_over());
   EXPECT_THAT(agent.parts.lines, ElementsAre(HasSubstr("stopping the workers: "))) << "said once";
+}
+
+TEST_F(ParticipantDriverTest, WorkersThatAreKilledAtOnceAreNoNewsYet) {
+  Taking agent(two_nodes());
+  ASSERT_TRUE(agent.until_in_time([&] { return !agent.parts.runner.requests.empty(); }));
+  ASSERT_TRUE(agent.run_worker());
+  agent.parts.lines.clear();
+  agent.parts.runner.report(process::LeaseOver{});
+  ASSERT_TRUE(agent.until_asked("stop SIGKILL 0"));
+  EXPECT_THAT(agent.parts.lines, IsEmpty()) << "it is said when they are gone";
 }
 
 TEST_F(ParticipantDriverTest, WhatIsWaitedForIsSaid) {
