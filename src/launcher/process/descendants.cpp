@@ -203,6 +203,18 @@ std::optional<std::chrono::nanoseconds> start_of(pid_t pid) {
   return std::chrono::nanoseconds(ticks * (1'000'000'000 / ::sysconf(_SC_CLK_TCK)));
 }
 
+bool acts_by_default(pid_t pid, int signal) {
+  const auto status = read_small_file("/proc/" + std::to_string(pid) + "/status");
+  if (!status) return false;
+  for (const std::string_view name : {"\nSigIgn:\t", "\nSigCgt:\t"}) {
+    const auto at = status->find(name);
+    if (at == std::string::npos) return false;
+    const auto mask = std::strtoull(status->c_str() + at + name.size(), nullptr, 16);
+    if ((mask >> (signal - 1) & 1) != 0) return false;
+  }
+  return true;
+}
+
 void signal_descendants(const std::vector<pid_t>& all, int signal,
                         const std::function<bool(pid_t)>& wanted) {
   std::unordered_set<pid_t> family(all.begin(), all.end());

@@ -34,6 +34,9 @@ bool reap_children(const OnReaped& on_reaped);
 // say.
 [[nodiscard]] std::optional<std::chrono::nanoseconds> start_of(pid_t pid);
 
+// The process neither catches nor ignores `signal`. False if /proc does not say.
+[[nodiscard]] bool acts_by_default(pid_t pid, int signal);
+
 // Sends `signal` to each process of `all`, a result of descendants(), that still is a descendant
 // and is wanted (every one is if `wanted` is empty). Never reaches a stranger that got the process
 // id of a descendant that ended meanwhile.

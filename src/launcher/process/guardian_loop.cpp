@@ -242,7 +242,7 @@ void GuardianLoop::on_started(WorkerId id, const SpawnResult& result) {
   workers_[id] = result.pid;
   ids_[result.pid] = id;
   for (const int signal : starting.signals)
-    ::kill(-result.pid, signal);
+    signal_group(result.pid, signal);
 }
 
 void GuardianLoop::renew(BootTime end) {
@@ -271,9 +271,24 @@ void GuardianLoop::signal_all(int signal) {
   if (signal == SIGSTOP) signal_outside_groups(signal);
 }
 
-void GuardianLoop::signal_groups(int signal) const {
+void GuardianLoop::signal_group(pid_t leader, int signal) {
+  if (stop_ && signal == stop_->signal) note_answer(leader);
+  ::kill(-leader, signal);
+}
+
+void GuardianLoop::signal_groups(int signal) {
   for (const auto& [id, pid] : workers_)
-    ::kill(-pid, signal);
+    signal_group(pid, signal);
+}
+
+// Before the leader of a group gets the stop's signal. One that catches it and dies of it later
+// wanted that: it has reset the signal and sent it to itself.
+void GuardianLoop::note_answer(pid_t leader) {
+  if (acts_by_default(leader, stop_->signal)) {
+    stop_->unprepared.insert(leader);
+  } else {
+    stop_->unprepared.erase(leader);
+  }
 }
 
 // To the processes that have left the workers' groups or have outlived their worker. What has
@@ -347,10 +362,14 @@ void GuardianLoop::signal_everything(int signal) {
       starting.signals.insert(starting.signals.end(), {signal, SIGCONT});
   for (const int each : {signal, SIGCONT})
     signal_groups(each);
-  const auto outside = [this](pid_t pid) { return !ids_.contains(::getpgid(pid)); };
   const auto all = descendants();
   for (const int each : {signal, SIGCONT})
-    signal_descendants(all, each, outside);
+    signal_descendants(all, each, [this, each, signal](pid_t pid) {
+      const pid_t group = ::getpgid(pid);
+      if (ids_.contains(group)) return false;
+      if (group == pid && each == signal) note_answer(pid);
+      return true;
+    });
 }
 
 void GuardianLoop::reap() {
@@ -363,7 +382,7 @@ void GuardianLoop::reap() {
 void GuardianLoop::on_reaped(const Reaped& reaped) {
   if (stop_ && stop_->killing) stop_->killing->on_death();
   if (killed_here(reaped.pid, reaped.status)) ++stop_->count;
-  if (stop_ && reaped.status.signal != 0 && reaped.status.signal == stop_->signal &&
+  if (stop_ && stop_->unprepared.erase(reaped.pid) != 0 && reaped.status.signal == stop_->signal &&
       ::kill(-reaped.pid, 0) == 0)
     stop_->orphaned.insert(reaped.pid);
   if (const auto found = ids_.find(reaped.pid); found != ids_.end()) {
@@ -411,7 +430,8 @@ void GuardianLoop::signal_late_children() {
 }
 
 // A shell blocks signals while it forks. If a stop's signal waits for that, the kernel gives it to
-// the shell alone, whose new child then outlives it without having been told.
+// the shell alone, whose new child then outlives it without having been told. What a worker starts
+// in its handler of the signal is left alone: see note_answer().
 void GuardianLoop::signal_missed() {
   const auto groups = std::exchange(stop_->orphaned, {});
   if (groups.empty() || stop_->killing) return;

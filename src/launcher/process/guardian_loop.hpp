@@ -39,7 +39,8 @@ inline constexpr std::chrono::milliseconds kGuardianLate{700};
 struct StopUnderWay {
   int signal = 0;
   BootTime signalled{};                            // when it was sent last
-  std::unordered_set<pid_t> orphaned;              // groups whose leader it ended, others live on
+  std::unordered_set<pid_t> unprepared;            // leaders that neither catch nor ignore it
+  std::unordered_set<pid_t> orphaned;              // their groups, if it ended them: others live on
   std::chrono::steady_clock::time_point deadline;  // of the grace
   std::optional<KillLimit> killing;                // after it
   std::unordered_set<pid_t> killed;                // were sent SIGKILL
@@ -96,7 +97,9 @@ class GuardianLoop {
   void take_started();
   void on_started(WorkerId id, const SpawnResult& result);
   void signal_all(int signal);
-  void signal_groups(int signal) const;
+  void signal_group(pid_t leader, int signal);
+  void signal_groups(int signal);
+  void note_answer(pid_t leader);
   void signal_outside_groups(int signal) const;
   void renew(BootTime end);
   void keep_lease();

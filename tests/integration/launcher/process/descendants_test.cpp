@@ -105,5 +105,22 @@ TEST(AwaitDeathTest, AChildThatADebuggerHoldsIsNoNews) {
   EXPECT_EQ(result, 0);
 }
 
+TEST(ActsByDefaultTest, OnWhatAProcessNeitherCatchesNorIgnores) {
+  EXPECT_EQ(in_child([] {
+              const pid_t self = ::getpid();
+              ::signal(SIGTERM, SIG_DFL);
+              ::signal(SIGUSR1, SIG_IGN);
+              ::signal(SIGRTMAX, [](int) {});
+              if (!acts_by_default(self, SIGTERM)) return 1;
+              if (acts_by_default(self, SIGUSR1)) return 2;
+              if (acts_by_default(self, SIGRTMAX)) return 3;
+              const pid_t gone = ::fork();
+              if (gone == 0) ::_exit(0);
+              ::waitpid(gone, nullptr, 0);
+              return acts_by_default(gone, SIGTERM) ? 4 : 0;
+            }),
+            0);
+}
+
 }  // namespace
 }  // namespace drun::process::test

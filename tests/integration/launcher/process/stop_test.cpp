@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <variant>
 #include <vector>
@@ -17,11 +18,13 @@
 #include "support/debugger.hpp"
 #include "support/guardian_driver.hpp"
 #include "support/in_child.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace drun::process::test {
 namespace {
 
 using namespace std::chrono_literals;
+using drun::test::TemporaryDirectory;
 
 TEST(StopTest, EndsEarlyWhenAllObeyTheSignal) {
   Driver driver;
@@ -103,6 +106,27 @@ TEST(StopTest, LeavesAloneWhatAWorkerStartsBecauseOfTheSignal) {
                          out),
             "ready");
   driver.guardian.stop(SIGTERM, 600s);
+  EXPECT_EQ(read_line(out.read.get()), "saved");
+  EXPECT_TRUE(driver.await<Stopped>());
+}
+
+// It ends by the very signal, after it has handled it.
+TEST(StopTest, LeavesAloneWhatAWorkerStartsBeforeItDiesOfTheSignal) {
+  const TemporaryDirectory directory;
+  const std::string leader_is_gone = directory.file("leader_is_gone");
+  Driver driver;
+  Pipe out;
+  ASSERT_EQ(driver.start(1,
+                         "trap 'trap - TERM; (until [ -e " + leader_is_gone +
+                             " ]; do sleep 0.01; done; echo saved) & kill -TERM $$' TERM;"
+                             "echo ready; while :; do sleep 0.05; done",
+                         out),
+            "ready");
+  driver.guardian.stop(SIGTERM, 600s);
+  const auto exited = driver.await<Exited>(1);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->status.signal, SIGTERM);
+  std::ofstream(leader_is_gone).flush();
   EXPECT_EQ(read_line(out.read.get()), "saved");
   EXPECT_TRUE(driver.await<Stopped>());
 }
