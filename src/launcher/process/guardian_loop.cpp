@@ -318,6 +318,7 @@ void GuardianLoop::begin_stop(int signal, milliseconds grace, bool asked_for) {
   }
   stop_->asked_for |= asked_for;
   cancel_spawns();
+  take_started();
   reap();
   if ((any_child_ || is_starting()) && !stop_->killing) {
     // SIGKILL leaves nobody a grace.
@@ -355,14 +356,15 @@ bool GuardianLoop::is_starting() const {
 // these groups or have outlived their worker. SIGCONT wakes stopped ones, so that they can act on
 // the signal.
 void GuardianLoop::signal_everything(int signal) {
-  // One that has no process yet gets the signal when it has; a process that is about to become the
-  // program is found below.
-  for (auto& [id, starting] : starting_)
-    if (spawners_.child_of(id) == 0)
-      starting.signals.insert(starting.signals.end(), {signal, SIGCONT});
   for (const int each : {signal, SIGCONT})
     signal_groups(each);
   const auto all = descendants();
+  // A worker that is being started is among these, or gets the signal when it has a process; not
+  // both, because what it starts upon the first would get the second.
+  const std::unordered_set<pid_t> found(all.begin(), all.end());
+  for (auto& [id, starting] : starting_)
+    if (!found.contains(spawners_.child_of(id)))
+      starting.signals.insert(starting.signals.end(), {signal, SIGCONT});
   for (const int each : {signal, SIGCONT})
     signal_descendants(all, each, [this, each, signal](pid_t pid) {
       const pid_t group = ::getpgid(pid);
@@ -418,14 +420,14 @@ bool GuardianLoop::is_owing() const {
   });
 }
 
-// Its process may hang before it becomes the program.
+// Its process may hang before it becomes the program, and before it has a group of its own.
 void GuardianLoop::signal_late_children() {
   for (auto& [id, starting] : starting_) {
     if (starting.end || starting.forgotten) continue;
     const pid_t child = spawners_.child_of(id);
     if (child == 0) continue;
     for (const int signal : std::exchange(starting.signals, {}))
-      ::kill(child, signal);
+      if (::kill(-child, signal) != 0) ::kill(child, signal);
   }
 }
 

@@ -110,6 +110,8 @@ pid_t SpawnPool::child_of(Ticket ticket) {
   const std::lock_guard lock(mutex_);
   for (const auto& helper : helpers_)
     if (helper->ticket == ticket) return helper->spawner.child();
+  for (const auto& result : results_)
+    if (result.ticket == ticket) return result.spawned.pid;
   return 0;
 }
 

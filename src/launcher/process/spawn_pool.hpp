@@ -48,7 +48,7 @@ class SpawnPool {
   // Which spawn this child belongs to; nothing if its result was taken already, or if it is none of
   // theirs. A child may end before its result is there.
   [[nodiscard]] std::optional<Ticket> ticket_of(pid_t child);
-  // The child of this spawn; 0 if there is none yet.
+  // The child of this spawn, whose result was not taken; 0 if there is none.
   [[nodiscard]] pid_t child_of(Ticket ticket);
   // No thread is about to make a process.
   [[nodiscard]] bool all_have_children();

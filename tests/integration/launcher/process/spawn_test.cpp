@@ -1,5 +1,6 @@
 // What a worker starts with, and what is said when it cannot start.
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,11 +13,13 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "launcher/process/guardian.hpp"
+#include "launcher/process/spawn_pool.hpp"
 #include "support/guardian_driver.hpp"
 #include "support/in_child.hpp"
 
@@ -411,6 +414,30 @@ TEST(SpawnTest, ProcessLimitThatIsReachedIsAFailedFork) {
     const auto failed = driver.await<SpawnFailed>(1);
     if (!failed || failed->error != EAGAIN || failed->attempted != "fork") return 1;
     return 0;
+  });
+  EXPECT_EQ(result, 0);
+}
+
+// A stop looks for the processes that are there.
+TEST(SpawnPoolTest, KnowsAChildUntilItsResultIsTaken) {
+  const int result = in_child([] {
+    auto& pool = *new SpawnPool;  // it ends with the process
+    char program[] = "sleep";
+    char time[] = "1000";
+    char path[] = "PATH=/usr/bin:/bin";
+    SpawnPlan plan;
+    plan.argv = {program, time};
+    plan.environment = {path};
+    plan.streams = {0, 1, 2};
+    pool.spawn(7, std::move(plan));
+    pollfd entry{pool.fd(), POLLIN, 0};
+    if (::poll(&entry, 1, static_cast<int>(kPatience.count())) != 1) return 1;
+    const pid_t child = pool.child_of(7);
+    const auto taken = pool.take();
+    if (taken.size() != 1 || taken[0].spawned.pid == 0) return 2;
+    ::kill(taken[0].spawned.pid, SIGKILL);
+    if (child != taken[0].spawned.pid) return 3;
+    return pool.child_of(7) == 0 ? 0 : 4;
   });
   EXPECT_EQ(result, 0);
 }
