@@ -32,15 +32,15 @@ void AgentShutdown::on_outcome(rendezvous::Outcome outcome) {
   if (leaving()) return;
   outcome_ = std::move(outcome);
   parts_.status.line().show("", Clock::now());
-  const Farewell most = farewell();
+  const Owed most = owed();
   parts_.backend.leave();
   perform(fsm_.on_outcome(outcome_.exit_code, most));
 }
 
 // The most that this agent may still owe the others.
-Farewell AgentShutdown::farewell() const {
-  if (!parts_.backend.is_up()) return Farewell::None;
-  return parts_.backend.hosts_for_others() ? Farewell::ServeOthers : Farewell::Goodbye;
+Owed AgentShutdown::owed() const {
+  if (!parts_.backend.is_up()) return Owed::None;
+  return parts_.backend.hosts_for_others() ? Owed::ServeOthers : Owed::Goodbye;
 }
 
 void AgentShutdown::on_stop_signal(int signal) {

@@ -63,7 +63,7 @@ class AgentShutdown {
   void serve_others();
   void linger(const rendezvous::KeyValueEvent& event);
   void leave();
-  [[nodiscard]] Farewell farewell() const;
+  [[nodiscard]] Owed owed() const;
   [[nodiscard]] std::string request() const;
 
   const Parts parts_;

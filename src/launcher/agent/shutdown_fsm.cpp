@@ -8,7 +8,7 @@ namespace drun::launcher {
 
 using Steps = ShutdownFsm::Steps;
 
-Steps ShutdownFsm::on_outcome(int exit_code, Farewell most) {
+Steps ShutdownFsm::on_outcome(int exit_code, Owed most) {
   if (leaving()) return {};
   exit_code_ = exit_code;
   owe_at_most(most);
@@ -31,7 +31,7 @@ Steps ShutdownFsm::on_guardian_lost() {
 }
 
 Steps ShutdownFsm::on_link_failed() {
-  owe_at_most(Farewell::None);
+  owe_at_most(Owed::None);
   return on_link_closed();
 }
 
@@ -65,10 +65,10 @@ Steps ShutdownFsm::on_stop(StopLevel level, int signal) {
 
 Steps ShutdownFsm::stop_running(StopLevel level) {
   // A user who wants drun to end does not want it to serve other jobs.
-  owe_at_most(Farewell::Goodbye);
+  owe_at_most(Owed::Goodbye);
   if (level == StopLevel::Ask) return {Step::StopJob};
   if (level == StopLevel::Kill) return {Step::KillWorkers};
-  owe_at_most(Farewell::None);
+  owe_at_most(Owed::None);
   abandoned_ = true;
   // The outcome still comes as soon as the workers are dead; it is worth a short wait, for the
   // report. Without a guardian there is nothing to wait for here, only the other nodes.
@@ -80,10 +80,10 @@ Steps ShutdownFsm::stop_running(StopLevel level) {
 // The job has its outcome already. A first request ends what is done for others; any further one
 // ends the rest, and a success was not waited for.
 Steps ShutdownFsm::stop_leaving(StopLevel level) {
-  owe_at_most(Farewell::Goodbye);
+  owe_at_most(Owed::Goodbye);
   if (level == StopLevel::Ask)
     return phase_ == Phase::ServingOthers ? Steps{take_leave()} : Steps{};
-  owe_at_most(Farewell::None);
+  owe_at_most(Owed::None);
   cut_short();
   if (phase_ == Phase::Sweeping && level == StopLevel::Kill) return {Step::KillWorkers};
   if (phase_ == Phase::Sweeping) return {Step::KillWorkers, Step::GiveUpWorkers};
@@ -103,13 +103,13 @@ void ShutdownFsm::on_output_lost() {
 
 ShutdownFsm::Step ShutdownFsm::take_leave() {
   switch (owed_) {
-    case Farewell::ServeOthers:
+    case Owed::ServeOthers:
       phase_ = Phase::ServingOthers;
       return Step::ServeOthers;
-    case Farewell::Goodbye:
+    case Owed::Goodbye:
       phase_ = Phase::Goodbye;
       return Step::SayGoodbye;
-    case Farewell::None:
+    case Owed::None:
       break;
   }
   return leave();
@@ -120,7 +120,7 @@ ShutdownFsm::Step ShutdownFsm::leave() {
   return Step::Leave;
 }
 
-void ShutdownFsm::owe_at_most(Farewell most) {
+void ShutdownFsm::owe_at_most(Owed most) {
   owed_ = std::min(owed_, most);
 }
 

@@ -11,7 +11,7 @@
 namespace drun::launcher {
 
 // The most that this agent still owes the others when nothing of the workers is left.
-enum class Farewell {
+enum class Owed {
   None,        // nobody knows this agent, the store is lost, or somebody is in a hurry
   Goodbye,     // the session at the store is closed
   ServeOthers  // this process carries the store, which other jobs may need: then as None
@@ -45,7 +45,7 @@ class ShutdownFsm {
   using Steps = std::vector<Step>;
 
   // How the job ended, for this agent. Only the first outcome counts.
-  [[nodiscard]] Steps on_outcome(int exit_code, Farewell most);
+  [[nodiscard]] Steps on_outcome(int exit_code, Owed most);
   // No process of the workers is left.
   [[nodiscard]] Steps on_swept();
   // The guardian ended, and everything that it started with it.
@@ -77,11 +77,11 @@ class ShutdownFsm {
   [[nodiscard]] Steps stop_leaving(StopLevel level);
   [[nodiscard]] Step take_leave();
   [[nodiscard]] Step leave();
-  void owe_at_most(Farewell most);
+  void owe_at_most(Owed most);
   void cut_short();
 
   Phase phase_ = Phase::Running;
-  Farewell owed_ = Farewell::ServeOthers;
+  Owed owed_ = Owed::ServeOthers;
   bool abandoned_ = false;  // whatever is not over when the workers are given up is left
   int signal_ = 0;
   int exit_code_ = 0;

@@ -155,7 +155,7 @@ void AgentsParent::collect() {
     if (agent != agents_.end())
       on_end(static_cast<std::size_t>(agent - agents_.begin()), process::from_wait_status(status));
   }
-  if (ends_.left() == 0) perform(shutdown_.on_outcome(ends_.exit_code(), Farewell::None));
+  if (ends_.left() == 0) perform(shutdown_.on_outcome(ends_.exit_code(), Owed::None));
   if (ends_.left() == 0 && ended < 0) perform(shutdown_.on_swept());
 }
 

@@ -44,7 +44,7 @@ constexpr int kWriteFailed = 125;
 Steps send(Fsm& fsm, Event event) {
   switch (event) {
     case Event::Outcome:
-      return fsm.on_outcome(0, Farewell::ServeOthers);
+      return fsm.on_outcome(0, Owed::ServeOthers);
     case Event::Swept:
       return fsm.on_swept();
     case Event::GuardianLost:
@@ -80,7 +80,7 @@ Fsm machine_in(Phase phase) {
     (void)fsm.on_guardian_lost();
     return fsm;
   }
-  (void)fsm.on_outcome(0, phase == Goodbye ? Farewell::Goodbye : Farewell::ServeOthers);
+  (void)fsm.on_outcome(0, phase == Goodbye ? Owed::Goodbye : Owed::ServeOthers);
   if (phase == Sweeping) return fsm;
   (void)fsm.on_swept();
   if (phase <= Goodbye) return fsm;
@@ -240,23 +240,23 @@ TEST(ShutdownFsmTest, EveryEventInEveryPhase) {
 // What came before the workers were gone decides what the others are still owed then.
 TEST(ShutdownFsmTest, WhatIsOwedToTheOthers) {
   struct Case {
-    Farewell most;
+    Owed most;
     std::vector<Event> while_running;
     std::vector<Event> while_sweeping;
     Phase next;
   };
   for (const auto& [most, running, sweeping, next] : std::vector<Case>{
-           {Farewell::ServeOthers, {}, {}, ServingOthers},
-           {Farewell::Goodbye, {}, {}, Goodbye},
-           {Farewell::None, {}, {}, Flushing},
-           {Farewell::ServeOthers, {Event::Ask}, {}, Goodbye},
-           {Farewell::ServeOthers, {}, {Event::Ask}, Goodbye},
-           {Farewell::None, {Event::Ask}, {}, Flushing},
-           {Farewell::ServeOthers, {Event::LinkFailed}, {}, Flushing},
-           {Farewell::Goodbye, {}, {Event::LinkFailed}, Flushing},
-           {Farewell::ServeOthers, {Event::Ask, Event::Kill}, {}, Goodbye},
-           {Farewell::ServeOthers, {Event::Ask, Event::Kill, Event::Abandon}, {}, Flushing},
-           {Farewell::ServeOthers, {Event::Ask}, {Event::Kill}, Flushing},
+           {Owed::ServeOthers, {}, {}, ServingOthers},
+           {Owed::Goodbye, {}, {}, Goodbye},
+           {Owed::None, {}, {}, Flushing},
+           {Owed::ServeOthers, {Event::Ask}, {}, Goodbye},
+           {Owed::ServeOthers, {}, {Event::Ask}, Goodbye},
+           {Owed::None, {Event::Ask}, {}, Flushing},
+           {Owed::ServeOthers, {Event::LinkFailed}, {}, Flushing},
+           {Owed::Goodbye, {}, {Event::LinkFailed}, Flushing},
+           {Owed::ServeOthers, {Event::Ask, Event::Kill}, {}, Goodbye},
+           {Owed::ServeOthers, {Event::Ask, Event::Kill, Event::Abandon}, {}, Flushing},
+           {Owed::ServeOthers, {Event::Ask}, {Event::Kill}, Flushing},
        }) {
     Fsm fsm;
     for (const Event event : running)
@@ -271,8 +271,8 @@ TEST(ShutdownFsmTest, WhatIsOwedToTheOthers) {
 
 TEST(ShutdownFsmTest, OnlyTheFirstOutcomeCounts) {
   Fsm fsm;
-  EXPECT_THAT(fsm.on_outcome(7, Farewell::Goodbye), ElementsAre(Sweep));
-  EXPECT_THAT(fsm.on_outcome(0, Farewell::None), IsEmpty());
+  EXPECT_THAT(fsm.on_outcome(7, Owed::Goodbye), ElementsAre(Sweep));
+  EXPECT_THAT(fsm.on_outcome(0, Owed::None), IsEmpty());
   EXPECT_THAT(fsm.on_swept(), ElementsAre(Report, SayGoodbye));
   EXPECT_EQ(fsm.exit_code(), 7);
 }
@@ -280,7 +280,7 @@ TEST(ShutdownFsmTest, OnlyTheFirstOutcomeCounts) {
 TEST(ShutdownFsmTest, AFailureKeepsItsExitCodeHoweverItIsLeft) {
   for (const Event event : {Event::Kill, Event::Abandon, Event::OutputLost}) {
     Fsm fsm;
-    (void)fsm.on_outcome(7, Farewell::Goodbye);
+    (void)fsm.on_outcome(7, Owed::Goodbye);
     (void)send(fsm, event);
     (void)fsm.on_swept();
     EXPECT_EQ(fsm.phase(), event == Event::OutputLost ? Goodbye : Flushing);
@@ -310,7 +310,7 @@ TEST(ShutdownFsmTest, ARequestWhileTheJobRunsLeavesTheExitCodeToTheOutcome) {
   (void)fsm.on_stop(StopLevel::Ask, SIGTERM);
   (void)fsm.on_stop(StopLevel::Kill, SIGINT);
   EXPECT_THAT(fsm.on_stop(StopLevel::Abandon, SIGINT), ElementsAre(KillWorkers, GiveUpWorkers));
-  (void)fsm.on_outcome(143, Farewell::Goodbye);
+  (void)fsm.on_outcome(143, Owed::Goodbye);
   EXPECT_THAT(fsm.on_swept(), ElementsAre(Report, Leave));
   EXPECT_EQ(fsm.exit_code(), 143);
 }
