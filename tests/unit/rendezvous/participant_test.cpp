@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "rendezvous/documents.hpp"
+#include "rendezvous/keys.hpp"
 #include "support/cluster.hpp"
 
 namespace drun::rendezvous {
@@ -45,6 +46,36 @@ TEST(ParticipantTest, IsDispensableUntilTheStoreKnowsItOrItWasToldToStop) {
   EXPECT_FALSE(fresh.dispensable());
   c.start(c.config(2, 2));
   EXPECT_FALSE(c[0].participant->dispensable());
+}
+
+// Nobody leads: neither too late, nor again and again.
+TEST(ParticipantTest, StandsAgainOneSecondAfterItWasNotElected) {
+  Cluster c;
+  auto config = c.config(2, 2);
+  config.is_host = true;
+  Participant agent(config, c.now());
+  const std::string leader = Keys(config.run_id).leader;
+  const auto stand = [&]() -> std::optional<RequestId> {
+    for (const auto& action : agent.take_actions()) {
+      const auto* commit = std::get_if<CommitAction>(&action);
+      if (commit != nullptr && commit->transaction.writes.front().key == leader)
+        return commit->request;
+    }
+    return std::nullopt;
+  };
+  agent.on_key_value(LinkEvent{Link::Up, "", {}}, c.now());
+  auto now = c.now();
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const auto request = stand();
+    ASSERT_TRUE(request) << attempt;
+    agent.on_key_value(CommitResult{*request, CommitOutcome::Refused}, now);
+    ASSERT_TRUE(agent.next_deadline());
+    EXPECT_LE(*agent.next_deadline(), now + Milliseconds(1'000));
+    agent.on_time(now + Milliseconds(999));
+    EXPECT_FALSE(stand());
+    now += Milliseconds(1'000);
+    agent.on_time(now);
+  }
 }
 
 TEST(ParticipantTest, NodesStartTogetherWithDenseRanks) {
