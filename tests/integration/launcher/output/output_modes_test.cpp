@@ -185,14 +185,14 @@ TEST_F(OutputModesTest, FiltersCollectLinesOfAllRanks) {
   WorkerStreams second = open(1);
   write_all(first.standard_output.get(), "lo");
   EXPECT_TRUE(shows("[default0]:lo"));  // shown unfinished, still one line for the filter
-  write_all(first.standard_output.get(), "ss 3\nother\n");
-  EXPECT_TRUE(shows("[default0]:loss 3\n[default0]:other\n"));
+  write_all(first.standard_output.get(), "ss 3\nacc 1\nother\n");
+  EXPECT_TRUE(shows("[default0]:loss 3\n[default0]:acc 1\n[default0]:other\n"));
   write_all(second.standard_output.get(), "nothing\nacc");
   first = {};
   second = {};
   EXPECT_TRUE(output->drain(kPatience));
   EXPECT_THAT(lines_of(read(in_attempt("filtered_stdout.log"))),
-              ElementsAre("[default0]:loss 3", "[default1]:acc"));
+              ElementsAre("[default0]:loss 3", "[default0]:acc 1", "[default1]:acc"));
   EXPECT_FALSE(fs::exists(in_attempt("filtered_stderr.log")));
 }
 
