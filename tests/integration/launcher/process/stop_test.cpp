@@ -346,6 +346,17 @@ TEST(StopTest, CgroupThatIsGivenIsUsedAndRemoved) {
   EXPECT_EQ(::rmdir(parent.c_str()), 0);
 }
 
+// Here it can be made, but it is none.
+TEST(StopTest, AGroupThatCannotBeEnteredIsRemovedAtOnce) {
+  const drun::test::TemporaryDirectory folder;
+  GuardianOptions options;
+  options.cgroup_parent = folder.file("");
+  Driver driver(options);
+  driver.guardian.spawn(Driver::request(1, {"sleep", "1000"}));
+  ASSERT_TRUE(driver.await<Spawned>(1)) << "without a group";
+  EXPECT_TRUE(std::filesystem::is_empty(options.cgroup_parent));
+}
+
 // Two sandboxes may number their processes alike and share a delegated group.
 TEST(StopTest, GroupsOfTwoGuardiansHaveDifferentNames) {
   const auto place = find_cgroups();
