@@ -285,6 +285,28 @@ TEST(DrunStoreTest, ANoticeThatCannotBeWrittenEndsIt) {
   EXPECT_EQ(store.finish().code, 125);
 }
 
+// Its folder is renamed under it.
+TEST(DrunStoreTest, ServesOnWhileNoSnapshotCanBeBegun) {
+  test::TempDir directory;
+  const std::filesystem::path folder = directory.path() / "folder";
+  const std::filesystem::path elsewhere = directory.path() / "elsewhere";
+  std::filesystem::create_directory(folder);
+  const std::string file = folder / "store";
+  DrunStore store(
+      {"--port", "0", "--log-level", "info", "--snapshot-interval", "20", "--snapshot", file});
+  std::filesystem::rename(folder, elsewhere);
+  auto client = store.client();
+  ASSERT_TRUE(client);
+  ASSERT_TRUE(client->set("k", "v"));
+  const std::string words = "the snapshot is not up to date: create " + file + ".tmp: ";
+  EXPECT_TRUE(store.process().wait_for_err(words));
+  EXPECT_EQ(client->get("k", kPatience).value(), "v");
+  std::filesystem::rename(elsewhere, folder);
+  EXPECT_TRUE(store.process().wait_for_err("the snapshot is up to date again"));
+  const std::string& err = store.process().err();
+  EXPECT_EQ(err.find(words), err.rfind(words)) << "said once: " << err;
+}
+
 // A file system of 256 KiB, seen by drun-store alone.
 TEST(DrunStoreTest, KeepsTheLastWholeSnapshotWhenTheDiskIsFull) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting a small file system needs root";

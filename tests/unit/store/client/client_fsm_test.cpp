@@ -169,6 +169,12 @@ TEST(ClientFsmTest, MultiGetOfNothingHasNoReply) {
   EXPECT_THAT(rig.log(), ElementsAre("none=0", "after=1"));
 }
 
+TEST(ClientFsmTest, ACallOfManyKeysNamesTheFirstThree) {
+  Rig rig;
+  EXPECT_EQ(rig.calls().check({"a", "b", "c"}).call.about, " 'a', 'b', 'c'");
+  EXPECT_EQ(rig.calls().check({"a", "b", "c", "d"}).call.about, " 'a', 'b', 'c' and 1 more");
+}
+
 // What a wait's end looks like when its time is over, and what becomes of the call.
 TEST(ClientFsmTest, AWaitIsCancelledAndTheConnectionStaysGood) {
   const struct {

@@ -1,6 +1,7 @@
 // The snapshot's file, and how it is replaced.
 #include "store/server/snapshot_writer.hpp"
 
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <cerrno>
@@ -155,6 +156,28 @@ TEST_F(SnapshotWriterTest, SaysOnceThatItCouldNotBegin) {
   ASSERT_FALSE(*result);
   EXPECT_THAT(result->error().what(), HasSubstr("create"));
   EXPECT_FALSE(writer.take_result());
+}
+
+// No address space has room for the stack of its thread.
+TEST_F(SnapshotWriterTest, WithoutAThreadItSaysSoAndTheNextOneMayWork) {
+  SnapshotWriter writer(open());
+  put("k", "v");
+  pthread_attr_t before{};
+  pthread_attr_t huge{};
+  ASSERT_EQ(::pthread_getattr_default_np(&before), 0);
+  ASSERT_EQ(::pthread_getattr_default_np(&huge), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&huge, std::size_t{1} << 52), 0);
+  ASSERT_EQ(::pthread_setattr_default_np(&huge), 0);
+  writer.start(store.table, store.sessions);
+  ASSERT_EQ(::pthread_setattr_default_np(&before), 0);
+  const Status failed = result_of(writer);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code(), std::errc::resource_unavailable_try_again);
+  EXPECT_THAT(failed.error().what(), HasSubstr(path));
+  EXPECT_EQ(files(), 1) << "what it had begun is removed";
+  writer.start(store.table, store.sessions);
+  EXPECT_TRUE(result_of(writer));
+  EXPECT_EQ(held("k"), "v");
 }
 
 TEST_F(SnapshotWriterTest, TheLastOneComesBehindOneUnderWay) {
