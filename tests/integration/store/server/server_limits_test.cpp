@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
-#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -23,6 +22,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/patience.hpp"
 #include "support/raw_connection.hpp"
 #include "support/running_server.hpp"
 
@@ -31,6 +31,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::ControlConnection;
+using test::eventually;
 using test::get_request;
 using test::RawConnection;
 using test::RunningServer;
@@ -38,17 +39,6 @@ using test::set_request;
 using test::TcpStoreConnection;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
-
-void await(const char* what, const std::function<bool()>& condition) {
-  const auto deadline = Clock::now() + 60s;
-  while (!condition()) {
-    if (Clock::now() > deadline) {
-      ADD_FAILURE() << "in vain: " << what;
-      return;
-    }
-    std::this_thread::yield();
-  }
-}
 
 // While it lives, closing a descriptor that it has as well does not end its events.
 TEST(ServerLimitsTest, AConnectionThatAForkedProcessHasTooIsGoneWhenItsPeerIs) {
@@ -65,7 +55,7 @@ TEST(ServerLimitsTest, AConnectionThatAForkedProcessHasTooIsGoneWhenItsPeerIs) {
     ::_exit(static_cast<int>(::read(until_closed[0], &byte, 1)));
   }
   ::shutdown(peer.fd(), SHUT_RDWR);
-  await("the end of the connection", [&] { return observer.counter("connections") == 1; });
+  EXPECT_TRUE(eventually([&] { return observer.counter("connections") == 1; }));
   for (int rounds = 0; rounds < 10; ++rounds)
     EXPECT_EQ(observer.counter("connections"), 1U);
   ::close(until_closed[0]);
@@ -258,7 +248,7 @@ TEST(ServerLimitsTest, APeerThatReadsNothingIsHeldBackAndThenDropped) {
   for (int i = 0; i < 1000; ++i)
     requests += get_request("k");
   peer.send(requests);
-  await("the drop", [&] { return control.counter("dropped") == 1; });
+  EXPECT_TRUE(eventually([&] { return control.counter("dropped") == 1; }));
   EXPECT_LT(control.counter("bytes"), std::uint64_t{3} << 20) << "of a gigabyte asked for";
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("does not read its replies"));
 }
@@ -346,7 +336,7 @@ TEST(ServerLimitsTest, AWatcherThatReadsNothingIsDroppedWithinOneSegmentOfAnothe
   const std::size_t before = peak_memory();
   writer.send(requests);
   EXPECT_EQ(writer.get("k").size(), (1U << 20) + 2000U);
-  await("the drop", [&] { return control.counter("dropped") == 1; });
+  EXPECT_TRUE(eventually([&] { return control.counter("dropped") == 1; }));
   EXPECT_EQ(control.counter("watches"), 0U);
   EXPECT_LT(peak_memory() - before, std::size_t{500} << 20) << "of two gigabytes";
 }
@@ -475,11 +465,11 @@ TEST(ServerLimitsTest, ConnectionsBeyondTheLimitAreClosed) {
   RawConnection third(server.endpoint());
   EXPECT_TRUE(third.is_closed_by_peer());
   second.reset();
-  await("room for another", [&] {
+  EXPECT_TRUE(eventually([&] {
     TcpStoreConnection again(server.endpoint());
     again.send("\7");
     return again.receive(8).size() == 8;
-  });
+  })) << "room for another";
 }
 
 // A refusal that the client has not read yet is not lost by the close behind it.

@@ -85,6 +85,12 @@ class Fixture {
     reply(requests[0].id, control::Session{session, control::Token{1, 2, 3}, 6000, 1000});
   }
 
+  // Opened, and with a session.
+  void open() {
+    fsm_.open(now_);
+    bring_up();
+  }
+
   std::vector<ControlEvent> events() { return fsm_.take_events(); }
 
   // The links among the events, as "Up", "Down ..." with their details.
@@ -208,8 +214,7 @@ TEST(ControlFsmTest, SendsWhatWasAskedForBeforeTheSessionInOrder) {
 // takes it from nobody.
 TEST(ControlFsmTest, ARefusalForALimitIsNotOneByAGuard) {
   Fixture f;
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.fsm().commit(1, {{{"k", std::nullopt}}, {{"k", "v", false}}});
   f.fsm().commit(2, {{}, {{"k", std::string(2000, 'x'), false}}});  // above the welcome's limit
   const auto requests = f.sent();
@@ -235,8 +240,7 @@ TEST(ControlFsmTest, ARefusalForALimitIsNotOneByAGuard) {
 
 TEST(ControlFsmTest, WhoeverWatchesHearsThatTheStoreDoesNotShowIt) {
   Fixture f;
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.fsm().watch(3, "p/", true);
   f.events();
   f.reply(f.sent().at(0).id, control::Error{control::ErrorCode::Limit, "reply too long"});
@@ -283,8 +287,7 @@ TEST(ControlFsmTest, ABreakMakesOutstandingTransactionsUnknownAndResumesTheSessi
 
 TEST(ControlFsmTest, AnExpiredSessionIsReplacedAndSaidToBeNew) {
   Fixture f;
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.events();
   f.fsm().on_disconnected("reset", f.now());
   f.fsm().on_connected(f.now());
@@ -300,8 +303,7 @@ TEST(ControlFsmTest, AnExpiredSessionIsReplacedAndSaidToBeNew) {
 
 TEST(ControlFsmTest, ASessionThatTheStoreEndsIsReplacedOnANewConnection) {
   Fixture f;
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.sent();
   f.events();
   f.reply(0, control::SessionEnded{control::EndReason::Silent});
@@ -313,8 +315,7 @@ TEST(ControlFsmTest, ASessionThatTheStoreEndsIsReplacedOnANewConnection) {
 
 TEST(ControlFsmTest, SendsThreeHeartbeatsInATimeToLive) {
   Fixture f;
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.sent();
   for (int beat = 0; beat < 6; ++beat) {
     f.run_for(1999ms);
@@ -330,8 +331,7 @@ TEST(ControlFsmTest, HeartbeatsMayBeAskedForMoreOften) {
   auto chosen = options();
   chosen.heartbeat_interval = 500ms;
   Fixture f(chosen);
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.sent();
   f.run_for(499ms);
   EXPECT_TRUE(f.sent().empty());
@@ -382,8 +382,7 @@ TEST(ControlFsmTest, ARenewalCountsFromWhenTheStoreWasAsked) {
 
 TEST(ControlFsmTest, WhatTheStoreSaysByItselfRenewsNothing) {
   Fixture f;
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.fsm().watch(3, "p/", true);
   const auto watch = f.sent();
   f.reply(watch[0].id, control::Snapshot{});
@@ -396,8 +395,7 @@ TEST(ControlFsmTest, WhatTheStoreSaysByItselfRenewsNothing) {
 
 TEST(ControlFsmTest, AResumedSessionIsRenewedFromItsResumption) {
   Fixture f;
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   (void)f.events();
   f.run_for(1s);
   f.fsm().on_disconnected("reset", f.now());
@@ -438,8 +436,7 @@ TEST(ControlFsmTest, AfterABreakNoPauseIsLongerThanAnAttempt) {
   auto chosen = options();
   chosen.keep_alive = 60s;
   Fixture f(chosen);
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.fsm().on_disconnected("reset", f.now());
   for (int attempt = 0; attempt < 50; ++attempt) {
     f.fsm().on_connect_failed("Network is unreachable", f.now());
@@ -497,8 +494,7 @@ TEST(ControlFsmTest, AnAnswerEndsItsRequestsTimeAndThatOfThoseBefore) {
   auto chosen = options();
   chosen.read_timeout = 1s;
   Fixture f(chosen);
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.sent();
   f.events();
   f.fsm().commit(1, {{}, {{"k", "v", false}}});
@@ -554,8 +550,7 @@ TEST(ControlFsmTest, AZeroLimitIsOneAttempt) {
 
 TEST(ControlFsmTest, GivesUpReconnectingAfterTheKeepAliveLimit) {
   Fixture f;
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.events();
   f.fsm().commit(9, {{}, {{"k", "v", false}}});
   f.fsm().on_disconnected("reset", f.now());
@@ -634,8 +629,7 @@ TEST(ControlFsmTest, AnUnknownVersionIsRefusedByName) {
 
 TEST(ControlFsmTest, CloseSaysGoodbyeAfterWhatWasCommitted) {
   Fixture f;
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.sent();
   f.events();
   f.fsm().commit(1, {{}, {{"k", "v", false}}});
@@ -655,8 +649,7 @@ TEST(ControlFsmTest, CloseSaysGoodbyeAfterWhatWasCommitted) {
 
 TEST(ControlFsmTest, CloseEndsWithinASecondWithoutAnAnswer) {
   Fixture f;
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.events();
   f.fsm().commit(1, {});
   f.fsm().close(f.now());
@@ -682,8 +675,7 @@ TEST(ControlFsmTest, CloseWithoutAConnectionEndsAtOnce) {
 
 TEST(ControlFsmTest, AnUnwatchedWatchIsNotHeardOfAgain) {
   Fixture f;
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.fsm().watch(1, "a", false);
   const auto watch = f.sent();
   f.fsm().unwatch(1);
@@ -701,8 +693,7 @@ TEST(ControlFsmTest, AnUnwatchedWatchIsNotHeardOfAgain) {
 
 TEST(ControlFsmTest, MalformedBytesBreakTheConnectionAndNothingElse) {
   Fixture f;
-  f.fsm().open(f.now());
-  f.bring_up();
+  f.open();
   f.events();
   f.fsm().on_received(std::string(64, '\xff'), f.now());
   EXPECT_EQ(f.links().at(0).first, ControlState::Down);
