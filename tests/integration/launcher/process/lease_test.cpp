@@ -45,10 +45,9 @@ TEST_F(LeaseTest, ItsEndEndsTheWorkers) {
   // That of another guardian does not matter here.
   EXPECT_TRUE(alive(worker));
   Driver other;
-  Pipe out;
-  other.guardian.renew_lease(Clock::now(), kShort);
   other.guardian.spawn(Driver::shell(2, "sleep 1000 & setsid sleep 1000"));
   ASSERT_TRUE(other.await<Spawned>(2));
+  other.guardian.renew_lease(Clock::now(), kShort);
   const auto told = other.await<LeaseOver>(std::function<bool(const LeaseOver&)>());
   ASSERT_TRUE(told);
   const auto exited = other.await<Exited>(2);
@@ -96,12 +95,11 @@ TEST_F(LeaseTest, SuspendedWorkersWaitForItsRenewal) {
 TEST_F(LeaseTest, AWatchdogThatWasStoppedWaitsForAnotherRenewal) {
   constexpr auto kLength = 2s;
   Driver driver;
-  const auto begin = Clock::now();
-  driver.guardian.renew_lease(begin, kLength);
   const pid_t worker = start_worker(driver);
   const pid_t watchdog = parent_of(driver.guardian.pid());
   ::kill(watchdog, SIGSTOP);
   ASSERT_TRUE(eventually([&] { return state_of(watchdog) == 'T'; }));
+  const auto begin = Clock::now();
   for (int i = 0; i < 2000; ++i)
     driver.guardian.renew_lease(begin, kLength);
   driver.guardian.renew_lease(Clock::now(), kLong);
@@ -168,8 +166,9 @@ TEST_F(LeaseTest, AnAgentThatStandsStillKeepsNoWorkers) {
     if (agent == 0) {
       Driver driver;
       Pipe out;
-      driver.guardian.renew_lease(Clock::now(), 2s);
       const std::string worker = driver.start(1, "trap '' TERM; echo $$; exec sleep 1000", out);
+      if (guardian_too) ::kill(driver.guardian.pid(), SIGSTOP);
+      driver.guardian.renew_lease(Clock::now(), 2s);
       const std::string told = std::to_string(driver.guardian.pid()) + "\n" + worker + "\n";
       if (::write(report.write.get(), told.data(), told.size()) < 0) ::_exit(1);
       ::raise(SIGSTOP);
@@ -180,7 +179,6 @@ TEST_F(LeaseTest, AnAgentThatStandsStillKeepsNoWorkers) {
     const pid_t guardian = std::atoi(read_line(report.read.get()).c_str());
     const pid_t worker = std::atoi(read_line(report.read.get()).c_str());
     ASSERT_TRUE(eventually([&] { return state_of(agent) == 'T'; }));
-    if (guardian_too) ::kill(guardian, SIGSTOP);
     EXPECT_TRUE(eventually([&] { return !alive(worker); })) << guardian_too;
     EXPECT_TRUE(eventually([&] { return alive(guardian) == !guardian_too; }));
     ::kill(agent, SIGCONT);
