@@ -22,6 +22,9 @@ constexpr std::size_t kEagerFlush = 64 * 1024;
 // Output memory that a connection may keep for the next time.
 constexpr std::size_t kKeptBytes = 1024;
 
+constexpr const char* kDoesNotRead = "does not read its replies";
+constexpr const char* kFull = "the store is full";
+
 // EAGAIN: there is nothing to read.
 ssize_t read_some(int fd, char* to, std::size_t room) {
   for (;;) {
@@ -54,6 +57,8 @@ void Connection::disconnect(Time now) {
 void Connection::enter(ConnectionPhase next) {
   assert(may_follow(phase_, next));
   phase_ = next;
+  const bool goes_on = next == ConnectionPhase::Reading || next == ConnectionPhase::Paused;
+  if (!goes_on) give_up();
 }
 
 void Connection::die() {
@@ -80,6 +85,17 @@ void Connection::on_unasked_output() {
 void Connection::on_overflow() {
   drop("a change is larger than the limit of unread replies");
   owner_.request_flush(*this);
+}
+
+bool Connection::has_room_to_tell(std::size_t bytes) {
+  if (unsent() + bytes > limits_.unread_bytes)
+    drop(kDoesNotRead);
+  else if (!has_room(bytes))
+    drop(kFull);
+  else
+    return true;
+  owner_.request_flush(*this);
+  return false;
 }
 
 std::size_t Connection::send_directly(std::string_view bytes) {
@@ -198,18 +214,20 @@ void Connection::take(std::string_view bytes, Time now) {
   settle();
 }
 
-void Connection::flush(Time now) {
+void Connection::send_waiting(Time now) {
   write(now);
   if (unsent() == 0 && output().capacity() > kKeptBytes) std::string().swap(output());
-  if (is_dead()) return;
-  if (is_paused() && !awaits_turn_ && unsent() < kHighWater) {
-    enter(ConnectionPhase::Reading);
-    needed_ = 1;
-    read_ahead_ = 0;
-    if (!input_.empty()) return take(input_.view(), now);
-  }
   if (phase_ == ConnectionPhase::Closing && unsent() == 0) begin_lingering(now);
   settle();
+}
+
+void Connection::flush(Time now) {
+  send_waiting(now);
+  if (!is_paused() || awaits_turn_ || unsent() >= kHighWater) return;
+  enter(ConnectionPhase::Reading);
+  needed_ = 1;
+  read_ahead_ = 0;
+  if (!input_.empty()) take(input_.view(), now);
 }
 
 void Connection::resume(Time now) {
@@ -251,9 +269,9 @@ void Connection::write(Time now) {
 // Accounts for what is kept until the next event.
 void Connection::settle() {
   if (is_dead()) return;
-  if (unsent() > limits_.unread_bytes) return drop("does not read its replies");
+  if (unsent() > limits_.unread_bytes) return drop(kDoesNotRead);
   const std::size_t kept = input_.capacity() + unsent();
-  if (kept > charged_ && !has_room(kept - charged_)) return drop("the store is full");
+  if (kept > charged_ && !has_room(kept - charged_)) return drop(kFull);
   budget_.give_back(charged_);
   budget_.take(kept);
   charged_ = kept;

@@ -35,7 +35,7 @@ class ConnectionOwner {
   ConnectionOwner& operator=(const ConnectionOwner&) = delete;
   virtual ~ConnectionOwner() = default;
 
-  // Call flush() soon.
+  // Call send_waiting() soon.
   virtual void request_flush(Connection& connection) = 0;
   // Of the events that are being served.
   [[nodiscard]] virtual Time now() const = 0;
@@ -52,7 +52,9 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   // Reads once, applies what is complete, sends the replies. False: there was no more to read. A
   // read ends before and behind urgent data, which is `has_urgent`.
   bool receive(Time now, bool has_urgent);
-  // Sends what is waiting; then goes on with requests that had to pause.
+  // Sends what is waiting.
+  void send_waiting(Time now);
+  // Likewise; then goes on with requests that had to pause.
   void flush(Time now);
   // Its turn has come.
   void resume(Time now);
@@ -96,6 +98,7 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   void die();
   void on_unasked_output() override;
   void on_overflow() override;
+  bool has_room_to_tell(std::size_t bytes) override;
   std::size_t send_directly(std::string_view bytes) override;
   void discard_output();
   void take(std::string_view bytes, Time now);

@@ -61,7 +61,7 @@ control::Welcome welcome(const Limits& limits, std::uint16_t version) {
           clamp(limits.keys_per_request)};
 }
 
-bool takes_much(PeerContext& context, const control::Frame& frame) {
+bool takes_much(PeerContext& context, SessionId session, const control::Frame& frame) {
   if (frame.body.size() > Turn::kMuch) return true;
   control::Request& request = context.control_request;
   const auto decoded = control::decode_request(frame, context.limits.keys_per_request, request);
@@ -74,11 +74,18 @@ bool takes_much(PeerContext& context, const control::Frame& frame) {
   if (const auto* watch = std::get_if<control::Watch>(&request))
     return watch->prefix ? table.lists_more_than(Turn::kMuch, watch->key, Turn::kBytesOfAKey)
                          : length(watch->key) > Turn::kMuch;
+  if (std::holds_alternative<control::Goodbye>(request))
+    return table.erasing_takes_more_than(Turn::kMuch, session);
+  const auto* transaction = std::get_if<control::Transaction>(&request);
+  if (transaction == nullptr) return false;
   std::size_t shown = 0;  // if it is refused
-  if (const auto* transaction = std::get_if<control::Transaction>(&request))
-    for (const control::Guard& guard : transaction->guards)
-      shown += length(guard.key);
-  return shown > Turn::kMuch;
+  for (const control::Guard& guard : transaction->guards)
+    shown += length(guard.key);
+  std::size_t told = 0;  // if it is not
+  for (auto write = transaction->writes.begin();
+       write != transaction->writes.end() && told <= Turn::kMuch; ++write)
+    told += table.bytes_to_tell(write->key, write->value ? write->value->size() : 0);
+  return std::max(shown, told) > Turn::kMuch;
 }
 
 std::string_view encode_changes(std::uint64_t watch, Publication& publication) {

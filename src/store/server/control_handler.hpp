@@ -23,8 +23,9 @@ class Peer;
 // A CHANGES frame for one of the watches; those for the others differ in nothing but its number.
 [[nodiscard]] std::string_view encode_changes(std::uint64_t watch, Publication& publication);
 
-// Whether serving it takes much of a turn: the reply is long, or the request is.
-[[nodiscard]] bool takes_much(PeerContext& context, const control::Frame& frame);
+// Whether serving it takes much of a turn: the reply is long, or the request is, or others have to
+// be told much. `session`: the peer's.
+[[nodiscard]] bool takes_much(PeerContext& context, SessionId session, const control::Frame& frame);
 
 // Lives for one frame.
 class ControlHandler {

@@ -37,9 +37,9 @@ Peer::Fed Peer::feed(std::string_view bytes, Time now) {
   Fed fed;
   feeding_ = true;
   sent_now_ = 0;
-  int served = 0;  // of the control protocol
-  while (fed.state == State::Open && !bytes.empty() && !has_missed_) {
-    if (has_much_output()) {
+  Turn::Share share;
+  while (fed.state == State::Open && !bytes.empty() && !is_given_up_) {
+    if (has_much_output() || share.is_used_up()) {
       fed.state = State::Paused;
       break;
     }
@@ -50,14 +50,13 @@ Peer::Fed Peer::feed(std::string_view bytes, Time now) {
         fed.state = detect(bytes, fed);
         break;
       case Phase::TcpStore:
-        fed.state = feed_tcpstore(bytes, fed);
+        fed.state = feed_tcpstore(bytes, fed, share);
         break;
       case Phase::ControlOpening:
         fed.state = next_opening(bytes, fed);
         break;
       case Phase::Control:
-        fed.state =
-            served++ == Turn::kRequestsOfAPeer ? State::Paused : next_frame(bytes, fed, now);
+        fed.state = next_frame(bytes, fed, share, now);
         break;
     }
     if (fed.needed > 0) break;
@@ -91,11 +90,11 @@ Peer::State Peer::detect(std::string_view bytes, Fed& fed) {
 }
 
 // All requests, as many as there are.
-Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed) {
+Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed, Turn::Share& share) {
   tcpstore::Request& request = context_.tcpstore_request;
   KeyTable& table = context_.tcpstore_table;
-  for (int served = 0; !bytes.empty(); ++served) {
-    if (has_much_output() || served == Turn::kRequestsOfAPeer) return State::Paused;
+  while (!bytes.empty()) {
+    if (has_much_output() || share.is_used_up()) return State::Paused;
     const auto decoded = decoder_.next(bytes, context_.limits, request);
     switch (decoded.status) {
       case tcpstore::Decoder::Status::NeedMore:
@@ -113,11 +112,14 @@ Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed) {
     ++context_.counters.requests;
     const std::size_t before = output_.size() + sent_now_;
     const std::size_t keys = tcpstore::keys_of(table, request);
+    const std::uint64_t told_before = table.told();
     const char* failure =
         tcpstore::apply(table, *this, ++last_wait_, request, context_.limits, output_);
     // What waited to be sent may have gone with the reply.
     const std::size_t after = std::max(before, output_.size() + sent_now_);
-    context_.turn.note(decoded.size + after - before + keys * Turn::kBytesOfAKey);
+    const std::uint64_t told = table.told() - told_before;
+    context_.turn.note(decoded.size + after - before + keys * Turn::kBytesOfAKey, told);
+    share.note(told);
     if (failure != nullptr) return close(failure);
     fed.consumed += decoded.size;
     bytes.remove_prefix(decoded.size);
@@ -151,7 +153,7 @@ Peer::State Peer::next_opening(std::string_view bytes, Fed& fed) {
   return State::Open;
 }
 
-Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Time now) {
+Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Turn::Share& share, Time now) {
   const control::FrameResult found = control::next_frame(bytes, longest_frame(context_.limits));
   switch (found.status) {
     case control::FrameStatus::NeedMore:
@@ -168,13 +170,17 @@ Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Time now) {
     case control::FrameStatus::Complete:
       break;
   }
-  if (!context_.turn.has_room() && takes_much(context_, found.frame)) return State::AwaitsTurn;
+  if (!context_.turn.has_room() && takes_much(context_, session_, found.frame))
+    return State::AwaitsTurn;
   ++context_.counters.requests;
   const std::size_t before = output_.size();
+  const std::uint64_t told_before = context_.control_table.told();
   const Budget::WithReserve reserve(context_.budget);
   ControlHandler requests(context_, *this, session_, now, output_);
   const bool good = requests.apply(found.frame);
-  context_.turn.note(found.size + output_.size() - std::min(before, output_.size()));
+  const std::uint64_t told = context_.control_table.told() - told_before;
+  context_.turn.note(found.size + output_.size() - std::min(before, output_.size()), told);
+  share.note(told);
   if (!good) return close("malformed frame");
   fed.consumed += found.size;
   return State::Open;
@@ -186,15 +192,20 @@ void Peer::on_wait_done(std::uint64_t /*wait*/) {
 }
 
 void Peer::on_changes(std::uint64_t watch, Publication& publication) {
+  if (is_given_up_) return;
   // While it is fed nothing is sent: one request may touch all its watches.
   const std::size_t unread = feeding_ ? output_.size() : 0;
   if (unread + publication.bytes > context_.limits.unread_bytes) {
-    has_missed_ = true;
+    give_up();
     return on_overflow();
   }
-  const std::string_view frame = encode_changes(watch, publication);
-  const std::size_t sent = feeding_ || frame.size() < kSentDirectly ? 0 : send_directly(frame);
-  output_.append(frame.substr(sent));
+  std::string_view frame = encode_changes(watch, publication);
+  if (!feeding_ && frame.size() >= kSentDirectly) {
+    frame.remove_prefix(send_directly(frame));
+    // Known before it is copied: for thousands that do not read that would take seconds.
+    if (!has_room_to_tell(frame.size())) return give_up();
+  }
+  output_.append(frame);
   if (!feeding_) on_unasked_output();
 }
 

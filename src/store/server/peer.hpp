@@ -102,8 +102,12 @@ class Peer : public TableClient, public SessionHolder {
   // There would be more output at once than a peer may leave unread: it must be dropped, for it
   // has missed a change. Called likewise, also while it is being fed.
   virtual void on_overflow() = 0;
+  // Whether there is room for so much more output. If not, the peer is dropped. Called likewise.
+  virtual bool has_room_to_tell([[maybe_unused]] std::size_t bytes) { return true; }
   // For send_now(), which is called while it is being fed.
   virtual std::size_t send_directly([[maybe_unused]] std::string_view bytes) { return 0; }
+  // It is about to end: nothing more is done for it.
+  void give_up() { is_given_up_ = true; }
 
  private:
   enum class Phase : std::uint8_t { Unknown, TcpStore, ControlOpening, Control };
@@ -112,10 +116,10 @@ class Peer : public TableClient, public SessionHolder {
   [[nodiscard]] bool has_much_output() const { return output_.size() + sent_now_ > kHighWater; }
   State close(const char* reason);
   State detect(std::string_view bytes, Fed& fed);
-  State feed_tcpstore(std::string_view bytes, Fed& fed);
+  State feed_tcpstore(std::string_view bytes, Fed& fed, Turn::Share& share);
   std::size_t send_now(std::string_view bytes) final;
   State next_opening(std::string_view bytes, Fed& fed);
-  State next_frame(std::string_view bytes, Fed& fed, Time now);
+  State next_frame(std::string_view bytes, Fed& fed, Turn::Share& share, Time now);
 
   PeerContext& context_;
   std::string output_;
@@ -126,7 +130,7 @@ class Peer : public TableClient, public SessionHolder {
   tcpstore::Decoder decoder_{TcpStoreVersion::Torch1_13};
   Phase phase_ = Phase::Unknown;
   bool feeding_ = false;
-  bool has_missed_ = false;  // a change: nothing more is done for it
+  bool is_given_up_ = false;
 };
 
 }  // namespace drun::store

@@ -147,13 +147,11 @@ void ServerLoop::serve_waiting(TurnQueue& waiting) {
 }
 
 void ServerLoop::flush_listed() {
-  // Flushing may resume a paused peer, whose requests give others output.
-  for (std::size_t i = 0; i < listed_.size(); ++i) {
-    Connection& connection = *listed_[i];
-    connection.is_listed = false;
-    if (connection.fd() < 0) continue;
-    connection.flush(now_);
-    after_event(connection);
+  for (Connection* connection : listed_) {
+    connection->is_listed = false;
+    if (connection->fd() < 0) continue;
+    connection->send_waiting(now_);
+    after_event(*connection);
   }
   listed_.clear();
 }
@@ -312,7 +310,7 @@ void ServerLoop::run() {
     // After this process was suspended all sessions look silent, although their heartbeats are
     // waiting to be read: read those first.
     rounds_behind = count == kMaxEvents ? rounds_behind + 1 : 0;
-    if (rounds_behind % kMaxRoundsBehind == 0) sessions_.expire(now_);
+    if (rounds_behind % kMaxRoundsBehind == 0) sessions_.expire(now_, Turn::kRoom);
     if (ended_) ended_->check(now_);
     flush_listed();
     check_blocked();

@@ -193,10 +193,37 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
   return "unknown request";
 }
 
+// What the watches of its keys would be told of it, or at least so much that it is much.
+std::size_t bytes_to_tell(const KeyTable& table, const Request& request) {
+  constexpr std::size_t kDigits = 20;
+  switch (request.op) {
+    case Op::Set:
+    case Op::CompareSet:
+      return table.bytes_to_tell(request.key, request.value.size());
+    case Op::Append: {
+      const std::string* value = table.find(request.key);
+      return table.bytes_to_tell(request.key, request.value.size() + (value ? value->size() : 0));
+    }
+    case Op::Add:
+    case Op::Barrier:
+      return table.bytes_to_tell(request.key, kDigits);
+    case Op::DeleteKey:
+      return table.bytes_to_tell(request.key, 0);
+    case Op::MultiSet: {
+      std::size_t bytes = 0;
+      for (std::size_t i = 0; i < request.keys.size() && bytes <= Turn::kMuch; ++i)
+        bytes += table.bytes_to_tell(request.keys[i], request.values[i].size());
+      return bytes;
+    }
+    default:
+      return 0;
+  }
+}
+
 }  // namespace
 
 bool takes_much(const KeyTable& table, const Request& request) {
-  std::size_t work = keys_of(table, request) * Turn::kBytesOfAKey;
+  std::size_t work = keys_of(table, request) * Turn::kBytesOfAKey + bytes_to_tell(table, request);
   const auto add_value = [&](std::string_view key) {
     const std::string* value = table.find(key);
     work += value ? value->size() : 0;

@@ -91,8 +91,9 @@ void Sessions::forget_stale_deadlines() {
   deadlines_ = decltype(deadlines_)(std::greater<>(), std::move(current));
 }
 
-void Sessions::expire(Time now) {
-  while (!deadlines_.empty() && deadlines_.top().first <= now) {
+void Sessions::expire(Time now, std::uint64_t most) {
+  const std::uint64_t before = table_.told();
+  while (!deadlines_.empty() && deadlines_.top().first <= now && table_.told() - before <= most) {
     const auto [queued, id] = deadlines_.top();
     deadlines_.pop();
     const auto it = sessions_.find(id);

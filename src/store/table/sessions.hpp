@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <queue>
 #include <string>
@@ -66,8 +67,9 @@ class Sessions {
   void detach(SessionId id, Time now);  // its connection ended: the grace begins
   void close(SessionId id);             // goodbye
 
-  // Ends the sessions whose time is up.
-  void expire(Time now);
+  // Ends the sessions whose time is up, until watches were told more than `most` bytes of it: the
+  // others are ended next time.
+  void expire(Time now, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
   // When to call expire() next.
   [[nodiscard]] std::optional<Time> next_deadline() const;
 

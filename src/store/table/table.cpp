@@ -105,6 +105,15 @@ void KeyTable::erase_owned_by(SessionId owner) {
   publish();
 }
 
+bool KeyTable::erasing_takes_more_than(std::size_t most, SessionId owner) const {
+  const auto it = owned_.find(owner);
+  if (it == owned_.end()) return false;
+  std::size_t bytes = it->second.size() * kTellingBytes;
+  for (auto key = it->second.begin(); key != it->second.end() && bytes <= most; ++key)
+    bytes += bytes_to_tell(*key, 0);
+  return bytes > most;
+}
+
 void KeyTable::clear() {
   for (const auto& [key, entry] : entries_)
     budget_.give_back(key.size() + entry.value.size() + kOverheadBytes);

@@ -27,6 +27,8 @@ class KeyTable {
  public:
   // What a key, a queue item, a wait's key or a watch counts besides its bytes.
   static constexpr std::size_t kOverheadBytes = 128;
+  // What telling one watch of a change counts besides the bytes of that.
+  static constexpr std::size_t kTellingBytes = 64;
 
   // `budget` bounds what is held; it outlives the table.
   explicit KeyTable(Budget& budget) : budget_(budget) {}
@@ -76,6 +78,8 @@ class KeyTable {
   }
   // Deletes a session's keys and publishes that.
   void erase_owned_by(SessionId owner);
+  // Whether that is more than `most` bytes of work.
+  [[nodiscard]] bool erasing_takes_more_than(std::size_t most, SessionId owner) const;
   // Deletes all keys and queues, silently.
   void clear();
 
@@ -116,6 +120,11 @@ class KeyTable {
     return client.watches_.size();
   }
   void unwatch(TableClient& client, std::uint64_t watch);
+  // The bytes of all that watches were told of so far. Whoever makes a change pays for it once, but
+  // those who watch are told each time.
+  [[nodiscard]] std::uint64_t told() const { return told_; }
+  // What a write of so many bytes to that key would add.
+  [[nodiscard]] std::size_t bytes_to_tell(std::string_view key, std::size_t value_bytes) const;
 
   // Forgets the waits and watches of a client.
   void drop(TableClient& client);
@@ -163,7 +172,7 @@ class KeyTable {
     if (watch_count_ > 0) changed_.emplace_back(key);
   }
   void tell_watches();
-  void tell(const WatchList& watches, std::span<const Change> changes) const;
+  void tell(const WatchList& watches, std::span<const Change> changes);
   template <typename Map>
   static std::pair<const std::string, WatchList>& list_of(Map& watches, std::string_view key);
   template <typename Map>
@@ -171,8 +180,8 @@ class KeyTable {
     watches.erase(watches.find(key));
   }
   [[nodiscard]] std::vector<const WatchedPrefix*> watched_prefixes(std::string_view key) const;
-  void tell_of_one(const Change& change) const;
-  void tell_of_many() const;
+  void tell_of_one(const Change& change);
+  void tell_of_many();
   [[nodiscard]] Change current(std::string_view key) const;
 
   WaitRecord& new_wait(TableClient& client, std::uint64_t id);
@@ -200,6 +209,7 @@ class KeyTable {
   bool is_changed_ = false;
   std::uint64_t revision_ = 0;
   std::uint64_t generation_ = 0;
+  std::uint64_t told_ = 0;
   std::size_t wait_count_ = 0;
   std::size_t watch_count_ = 0;
 };

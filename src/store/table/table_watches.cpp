@@ -75,10 +75,22 @@ std::vector<const KeyTable::WatchedPrefix*> KeyTable::watched_prefixes(std::stri
   return found;
 }
 
-void KeyTable::tell(const WatchList& watches, std::span<const Change> changes) const {
+std::size_t KeyTable::bytes_to_tell(std::string_view key, std::size_t value_bytes) const {
+  if (watch_count_ == 0) return 0;
+  std::size_t watches = 0;
+  if (const auto it = exact_watches_.find(key); it != exact_watches_.end())
+    watches += it->second.size();
+  if (!prefix_watches_.empty())
+    for (const WatchedPrefix* watched : watched_prefixes(key))
+      watches += watched->second.size();
+  return watches * (kTellingBytes + key.size() + value_bytes);
+}
+
+void KeyTable::tell(const WatchList& watches, std::span<const Change> changes) {
   Publication publication{revision_, changes, 0, {}};
   for (const Change& change : changes)
     publication.bytes += change.key.size() + (change.value ? change.value->size() : 0);
+  told_ += watches.size() * (kTellingBytes + publication.bytes);
   for (const WatchRecord* watch : watches)
     watch->client->on_changes(watch->id, publication);
 }
@@ -92,7 +104,7 @@ void KeyTable::tell_watches() {
   changed_.clear();
 }
 
-void KeyTable::tell_of_one(const Change& change) const {
+void KeyTable::tell_of_one(const Change& change) {
   if (const auto it = exact_watches_.find(change.key); it != exact_watches_.end())
     tell(it->second, {&change, 1});
   for (const WatchedPrefix* watched : watched_prefixes(change.key))
@@ -101,7 +113,7 @@ void KeyTable::tell_of_one(const Change& change) const {
 
 // One prefix after the other: what is gathered is never more than the changes, however many
 // prefixes cover them.
-void KeyTable::tell_of_many() const {
+void KeyTable::tell_of_many() {
   std::vector<Change> changes;
   KeySet seen;
   for (const std::string& key : changed_)

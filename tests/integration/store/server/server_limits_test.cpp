@@ -236,6 +236,40 @@ TEST(ServerLimitsTest, AFloodOfHeartbeatsOfASessionLeavesTheOthersTheirTurn) {
     flooder.receive_as<control::Done>(id);
 }
 
+// Each change is told 3200 times: there is room for few of them between those who ask for little.
+TEST(ServerLimitsTest, AFloodOfChangesThatManyAreToldOfIsServedBehindTheOthers) {
+  constexpr std::size_t kWatchers = 50;
+  constexpr std::uint64_t kEach = 64;
+  constexpr std::size_t kWriters = 50;
+  RunningServer server;
+  std::vector<std::unique_ptr<ControlConnection>> watchers;
+  for (std::size_t i = 0; i < kWatchers; ++i) {
+    watchers.push_back(std::make_unique<ControlConnection>(server.endpoint()));
+    for (std::uint64_t id = 1; id <= kEach; ++id)
+      watchers.back()->call<control::Snapshot>(id, control::Watch{"k", false});
+  }
+  std::vector<std::unique_ptr<TcpStoreConnection>> writers;
+  for (std::size_t i = 0; i < kWriters; ++i) {
+    writers.push_back(std::make_unique<TcpStoreConnection>(server.endpoint()));
+    EXPECT_EQ(writers.back()->add("n", 0), 0);
+  }
+  ControlConnection other(server.endpoint());
+  const std::uint64_t before = other.counter("requests");
+  {
+    const Busy busy(server);
+    for (std::size_t i = 0; i < kWriters; ++i)
+      writers[i]->set("k", "v");
+    other.request(2, control::Stats{});
+  }
+  const std::uint64_t served = requests_in(other.receive_as<control::Counters>(2)) - before;
+  EXPECT_LT(served, kWriters / 5) << "of the writes, before who asks for little";
+  std::string change;
+  control::encode(change, 1, control::Reply(control::Changes{1, {{"k", "v"}}}));
+  const std::size_t told = kWriters * kEach * change.size();
+  for (const auto& watcher : watchers)
+    EXPECT_EQ(watcher->receive(told).size(), told) << "and everybody is told of each";
+}
+
 TEST(ServerLimitsTest, APeerThatReadsNothingIsHeldBackAndThenDropped) {
   Limits limits;
   limits.unread_time = 300ms;

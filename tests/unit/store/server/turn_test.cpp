@@ -1,6 +1,8 @@
 // How requests that take much share a turn of the server's loop with the others.
 #include "store/server/turn.hpp"
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -214,7 +216,7 @@ TEST_F(TurnTest, ManyCheapRequestsOfOnePeerAreServedInPieces) {
   TestPeer peer(world);
   peer.send(tcpstore::kHandshake);
   std::string requests;
-  for (int i = 0; i < 2 * Turn::kRequestsOfAPeer + 1; ++i)
+  for (std::size_t i = 0; i < 2 * Turn::kRequestsOfAPeer + 1; ++i)
     requests += encoded(Op::GetNumKeys);
   peer.send(requests);
   for (int turns = 1; turns <= 2; ++turns) {
@@ -232,7 +234,7 @@ TEST_F(TurnTest, ManyCheapRequestsOfAControlPeerAreServedInPieces) {
     TestPeer peer(world);
     greet(peer, with_session);
     std::string requests;
-    for (int i = 0; i < 2 * Turn::kRequestsOfAPeer + 1; ++i)
+    for (std::size_t i = 0; i < 2 * Turn::kRequestsOfAPeer + 1; ++i)
       requests += framed(2, control::Unwatch{1});
     peer.send(requests);
     for (int turns = 1; turns <= 2; ++turns) {
@@ -244,6 +246,125 @@ TEST_F(TurnTest, ManyCheapRequestsOfAControlPeerAreServedInPieces) {
     EXPECT_FALSE(peer.is_paused());
     EXPECT_EQ(peer.take().size(), control::kHeaderBytes);
   }
+}
+
+// Many peers, each of which watches a key as often as it may.
+class Watchers {
+ public:
+  Watchers(PeerWorld& world, int peers, std::string_view key, bool prefix) {
+    std::string watches;
+    for (std::uint64_t id = 1; id <= kEach; ++id)
+      watches += framed(id, control::Watch{key, prefix});
+    for (int i = 0; i < peers; ++i) {
+      TestPeer& peer = *peers_.emplace_back(std::make_unique<TestPeer>(world));
+      greet(peer, false);
+      peer.send(watches);
+      (void)peer.take();
+    }
+  }
+  static constexpr std::uint64_t kEach = 64;
+  // How many changes all of them were told of, if those are all alike.
+  [[nodiscard]] std::size_t told() {
+    std::size_t frames = 0;
+    for (const auto& peer : peers_) {
+      const std::string bytes = peer->take();
+      const control::FrameResult first = control::next_frame(bytes, 0xFFFFFFFF);
+      if (!bytes.empty()) frames += bytes.size() / first.size;
+    }
+    return frames;
+  }
+
+ private:
+  std::vector<std::unique_ptr<TestPeer>> peers_;
+};
+
+TEST_F(TurnTest, AChangeThatManyAreToldOfWaitsForItsTurn) {
+  Watchers watchers(world, 300, "k", false);
+  for (const bool with_session : {false, true}) {
+    TestPeer first(world);
+    TestPeer second(world);
+    greet(first, with_session);
+    greet(second, with_session);
+    const auto write = [](std::string_view key) {
+      return framed(2, control::Transaction{{}, {{key, "v"}}});
+    };
+    world.turn.begin();
+    first.send_in_turn(write("k"));
+    EXPECT_TRUE(std::holds_alternative<control::Committed>(reply_in(first.take())));
+    EXPECT_EQ(watchers.told(), 300 * Watchers::kEach);
+    EXPECT_FALSE(world.turn.has_room());
+    second.send_in_turn(write("other"));
+    EXPECT_FALSE(second.awaits_turn()) << "nobody is told of that one";
+    EXPECT_TRUE(std::holds_alternative<control::Committed>(reply_in(second.take())));
+    second.send_in_turn(write("k"));
+    EXPECT_TRUE(second.awaits_turn());
+    EXPECT_TRUE(second.take().empty());
+    EXPECT_EQ(watchers.told(), 0U);
+    second.resume();
+    EXPECT_EQ(watchers.told(), 300 * Watchers::kEach);
+    (void)second.take();
+  }
+}
+
+TEST_F(TurnTest, TheEndOfASessionThatManyAreToldOfWaitsForItsTurn) {
+  const Watchers watchers(world, 300, "own/", true);
+  TestPeer first(world);
+  TestPeer second(world);
+  for (TestPeer* peer : {&first, &second}) {
+    greet(*peer, true);
+    const std::string_view key = peer == &first ? "own/1" : "own/2";
+    peer->send(framed(2, control::Transaction{{}, {{key, "v", true}}}));
+    (void)peer->take();
+  }
+  world.turn.begin();
+  first.send_in_turn(framed(3, control::Goodbye{}));
+  EXPECT_FALSE(first.awaits_turn());
+  second.send_in_turn(framed(3, control::Goodbye{}));
+  EXPECT_TRUE(second.awaits_turn());
+  EXPECT_NE(world.job.find("own/2"), nullptr);
+  second.resume();
+  EXPECT_EQ(world.job.find("own/2"), nullptr);
+}
+
+TEST_F(TurnTest, AnyWriteThatManyAreToldOfTakesMuch) {
+  const Watchers watchers(world, 20, "many/", true);
+  const auto much = [&](Op op, std::string_view key) {
+    const std::vector<std::string_view> keys{key};
+    Request request;
+    request.op = op;
+    request.key = key;
+    request.keys = keys;
+    request.values = {""};
+    return tcpstore::takes_much(world.job, request);
+  };
+  for (const Op op :
+       {Op::Set, Op::CompareSet, Op::Add, Op::Append, Op::MultiSet, Op::DeleteKey, Op::Barrier}) {
+    EXPECT_TRUE(much(op, "many/1"));
+    EXPECT_FALSE(much(op, "none"));
+  }
+  for (const Op op : {Op::Get, Op::Check, Op::Wait, Op::MultiGet, Op::QueuePush})
+    EXPECT_FALSE(much(op, "many/1"));
+  const Watchers of_the_long(world, 1, "long", false);
+  EXPECT_TRUE(much(Op::Append, "long")) << "each is told the whole value";
+  EXPECT_FALSE(much(Op::Set, "long"));
+}
+
+TEST_F(TurnTest, WhatOthersAreToldOfCheapRequestsAddsUp) {
+  Watchers watchers(world, 1, "k", false);
+  TestPeer peer(world);
+  peer.send(tcpstore::kHandshake);
+  std::string requests;
+  for (int i = 0; i < 100; ++i)
+    requests += encoded(Op::Set, "k");
+  peer.send(requests);
+  EXPECT_TRUE(peer.is_paused());
+  EXPECT_FALSE(peer.awaits_turn());
+  const std::size_t told = watchers.told();
+  EXPECT_GE(told, Watchers::kEach);
+  EXPECT_LE(told, Turn::kRequestsOfAPeer + Watchers::kEach);
+  while (peer.is_paused())
+    peer.resume();
+  EXPECT_EQ(told + watchers.told(), 100 * Watchers::kEach) << "and nothing is lost";
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "store/table/sessions.hpp"
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -17,6 +19,13 @@ class Holder : public SessionHolder {
  public:
   void on_session_ended(EndReason reason) override { ended.push_back(reason); }
   std::vector<EndReason> ended;
+};
+
+class Watcher : public TableClient {
+ public:
+  void on_wait_done(std::uint64_t) override {}
+  void on_changes(std::uint64_t, Publication&) override { ++told; }
+  int told = 0;
 };
 
 class SessionsTest : public testing::Test {
@@ -47,6 +56,27 @@ class SessionsTest : public testing::Test {
   control::Token token{1, 2, 3};
   Time last;
 };
+
+TEST_F(SessionsTest, NoMoreSessionsEndAtOnceThanWatchesMayBeTold) {
+  Holder holder;
+  Watcher watcher;
+  ASSERT_TRUE(table.watch(watcher, 1, "watched/", true));
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(table.put("watched/" + std::to_string(i), "", open(holder, 100, 0)));
+    open(holder, 100, 0);
+  }
+  table.publish();
+  watcher.told = 0;
+  sessions.expire(at(100), 2 * KeyTable::kTellingBytes);
+  EXPECT_EQ(watcher.told, 2);
+  EXPECT_GT(sessions.size(), 0U);
+  EXPECT_EQ(sessions.next_deadline(), at(100)) << "at once";
+  sessions.expire(at(100), 2 * KeyTable::kTellingBytes);
+  EXPECT_EQ(watcher.told, 4);
+  sessions.expire(at(100), 0);
+  EXPECT_EQ(sessions.size(), 0U) << "those that nobody is told of take no part in it";
+  table.drop(watcher);
+}
 
 TEST_F(SessionsTest, ASilentSessionEndsWithItsTimeToLiveAndItsKeysGo) {
   Holder holder;
