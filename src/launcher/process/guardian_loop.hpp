@@ -23,6 +23,7 @@
 #include "launcher/process/last_will.hpp"
 #include "launcher/process/lease.hpp"
 #include "launcher/process/spawn_pool.hpp"
+#include "launcher/process/timer_fd.hpp"
 
 namespace drun::process {
 
@@ -140,7 +141,7 @@ class GuardianLoop {
   LastWill will_;
   bool ended_in_order_ = false;
   Lease lease_;
-  BootTimer lease_timer_;
+  TimerFd lease_timer_{CLOCK_BOOTTIME};
 };
 
 // The cgroup for the workers of this guardian, not made yet; nothing if none may be made.

@@ -24,6 +24,7 @@
 #include "launcher/process/kill_limit.hpp"
 #include "launcher/process/last_will.hpp"
 #include "launcher/process/lease.hpp"
+#include "launcher/process/timer_fd.hpp"
 #include "launcher/process/wire.hpp"
 
 namespace drun::process {
@@ -62,7 +63,7 @@ void forget_signals(int child_signals) {
 // std::system_error.
 struct Watch {
   FileDescriptor child_signals = open_child_signals();
-  BootTimer lease_timer;
+  TimerFd lease_timer{CLOCK_BOOTTIME};
   Excuse excuse;  // the guardian's
   // What the agent has ordered.
   LastWill will;

@@ -1,13 +1,7 @@
 #include "launcher/process/lease.hpp"
 
-#include <sys/timerfd.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <ctime>
-#include <system_error>
 
 namespace drun::process {
 namespace {
@@ -48,25 +42,6 @@ std::optional<BootTime> LeaseClock::at(std::chrono::steady_clock::time_point the
   }
   if (then < valid_from_) return std::nullopt;
   return then.time_since_epoch() + offset_;
-}
-
-BootTimer::BootTimer() : fd_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
-  if (!fd_) throw std::system_error(errno, std::generic_category(), "timerfd");
-}
-
-void BootTimer::set(std::optional<BootTime> when) const {
-  itimerspec value{};
-  if (when) {
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(*when);
-    value.it_value.tv_sec = seconds.count();
-    value.it_value.tv_nsec = std::max<long>((*when - seconds).count(), 1);  // zero: disarmed
-  }
-  ::timerfd_settime(fd_.get(), TFD_TIMER_ABSTIME, &value, nullptr);
-}
-
-void BootTimer::clear() const {
-  std::uint64_t ignored = 0;
-  (void)!::read(fd_.get(), &ignored, sizeof ignored);
 }
 
 }  // namespace drun::process

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <optional>
 
-#include "drun/base/file_descriptor.hpp"
-
 namespace drun::process {
 
 // CLOCK_BOOTTIME: the same for all processes of a machine, and it goes on while that is suspended.
@@ -59,20 +57,6 @@ class LeaseClock {
  private:
   BootTime offset_;
   std::chrono::steady_clock::time_point valid_from_;  // the machine was not suspended since
-};
-
-// Wakes a poll at a BootTime, at once after the machine was suspended across it.
-class BootTimer {
- public:
-  // Throws std::system_error if there is none to be had.
-  BootTimer();
-  [[nodiscard]] int fd() const { return fd_.get(); }
-  void set(std::optional<BootTime> when) const;
-  // Readable no more, until the next set().
-  void clear() const;
-
- private:
-  FileDescriptor fd_;
 };
 
 }  // namespace drun::process

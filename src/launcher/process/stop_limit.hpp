@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "drun/base/file_descriptor.hpp"
+#include "launcher/process/timer_fd.hpp"
 
 namespace drun::process {
 
@@ -12,11 +12,8 @@ class StopLimit {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Throws std::system_error.
-  StopLimit();
-
   // Readable when the limit is over.
-  [[nodiscard]] int fd() const { return timer_.get(); }
+  [[nodiscard]] int fd() const { return timer_.fd(); }
   // An earlier limit that is set already stays.
   void set(std::chrono::milliseconds from_now);
   void clear();
@@ -26,7 +23,7 @@ class StopLimit {
  private:
   void arm() const;
 
-  FileDescriptor timer_;
+  TimerFd timer_{CLOCK_MONOTONIC};  // the clock of Clock; throws std::system_error
   std::optional<Clock::time_point> at_;
 };
 

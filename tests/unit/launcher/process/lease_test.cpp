@@ -1,7 +1,5 @@
 #include "launcher/process/lease.hpp"
 
-#include <poll.h>
-
 #include <gtest/gtest.h>
 
 namespace drun::process {
@@ -68,21 +66,6 @@ TEST(LeaseClockTest, KnowsNothingFromBeforeASuspension) {
   EXPECT_FALSE(clock.at(Steady(101s), Steady(102s), 562s)) << "a minute was slept meanwhile";
   EXPECT_FALSE(clock.at(Steady(101s), Steady(103s), 563s)) << "sent before it, too";
   EXPECT_EQ(clock.at(Steady(103s), Steady(104s), 564s), BootTime(563s));
-}
-
-TEST(BootTimerTest, ADeadlineThatHasPassedWakesAtOnce) {
-  const BootTimer timer;
-  timer.set(boot_now() - 1h);
-  pollfd entry{timer.fd(), POLLIN, 0};
-  EXPECT_EQ(::poll(&entry, 1, 60'000), 1);
-  timer.clear();
-  EXPECT_EQ(::poll(&entry, 1, 0), 0);
-  timer.set(boot_now() + 1h);
-  EXPECT_EQ(::poll(&entry, 1, 0), 0);
-  timer.set(BootTime(0));
-  EXPECT_EQ(::poll(&entry, 1, 60'000), 1);
-  timer.set(std::nullopt);
-  EXPECT_EQ(::poll(&entry, 1, 0), 0);
 }
 
 }  // namespace
