@@ -3,17 +3,20 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/held_call.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace drun::store {
@@ -87,6 +90,21 @@ TEST_F(SnapshotWriterTest, AFileIsOneStoresUntilThatIsGone) {
   EXPECT_TRUE(SnapshotFile::open(path, bytes));
   EXPECT_EQ(read_file(path).value(), "second") << "what is there is not created";
   EXPECT_EQ(files(), 1);
+}
+
+TEST_F(SnapshotWriterTest, AFileThatIsReplacedBetweenOpeningAndLockingIsNotTheOneToLock) {
+  (void)open();
+  std::optional<SnapshotFile> other;
+  const auto opens = [&] { return SnapshotFile::open(path, "") ? 1 : 0; };
+  const auto opened = test::held_at_call(SYS_flock, opens, [&] {
+    other.emplace(open());
+    auto next = other->begin().value();
+    Status written = other->write(next, "new");
+    EXPECT_TRUE(other->finish(std::move(next), std::move(written)));
+  });
+  if (!opened) GTEST_SKIP() << "no debugger is allowed here";
+  EXPECT_TRUE(other);
+  EXPECT_EQ(opened, 0) << "two stores would have it";
 }
 
 // Whoever removed the file by hand has let another store begin one.
