@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -44,10 +43,8 @@ TEST(MovedStoreTest, IsFoundByItsName) {
 
   Server second;
   if (!second.add_listener({"::1", port}, Table::Job)) GTEST_SKIP() << "[::1] cannot be used";
-  std::thread thread([&] { second.run(); });
+  const test::Serving serving(second);
   EXPECT_TRUE(came(ControlState::NewSession));
-  second.stop();
-  thread.join();
 }
 
 }  // namespace

@@ -421,7 +421,7 @@ TEST(ServerLimitsTest, WorkersThatFillTheStoreDoNotStopTheRendezvous) {
   Server server(limits);
   const Endpoint job = server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Job).value();
   const Endpoint workers = server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Workers).value();
-  std::thread thread([&] { server.run(); });
+  test::Serving serving(server);
   testing::internal::CaptureStderr();
   {
     ControlConnection agent(job);
@@ -445,8 +445,7 @@ TEST(ServerLimitsTest, WorkersThatFillTheStoreDoNotStopTheRendezvous) {
     other.call<control::Session>(1, control::OpenSession{60'000, 0});
     EXPECT_EQ(other.call<control::Snapshot>(2, control::Watch{"member", false}).entries.size(), 1U);
   }
-  server.stop();
-  thread.join();
+  serving.stop();
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("the store is full"));
 }
 

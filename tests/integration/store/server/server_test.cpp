@@ -127,7 +127,7 @@ TEST(ServerTest, ARequestIsReadToItsEndAlthoughItsRestCameAtOnce) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &kSocketBytes, sizeof kSocketBytes);
   Server server;
   const Endpoint endpoint = server.add_listener(std::move(socket), Table::Job).value();
-  std::thread thread([&] { server.run(); });
+  const test::Serving serving(server);
 
   ControlConnection observer(endpoint);
   TcpStoreConnection peer(endpoint);
@@ -153,16 +153,13 @@ TEST(ServerTest, ARequestIsReadToItsEndAlthoughItsRestCameAtOnce) {
   // Anything more from that peer would be an event.
   TcpStoreConnection reader(endpoint);
   EXPECT_TRUE(test::eventually([&] { return reader.get("k") == value; }));
-
-  server.stop();
-  thread.join();
 }
 
 TEST(ServerTest, TheWorkerTableIsEmptyAfterAReset) {
   Server server;
   const Endpoint held =
       server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Workers, Listen::AtReset).value();
-  std::thread thread([&] { server.run(); });
+  const test::Serving serving(server);
   EXPECT_FALSE(RawConnection(held).connected()) << "refused before the first round";
   ASSERT_TRUE(server.reset_worker_table());
   TcpStoreConnection first(held);
@@ -174,8 +171,6 @@ TEST(ServerTest, TheWorkerTableIsEmptyAfterAReset) {
   EXPECT_EQ(second.add("n", 1), 1);
   EXPECT_EQ(agent.value_of("n"), std::nullopt)
       << "control connections survive, and see the job's table";
-  server.stop();
-  thread.join();
 }
 
 // More of them than are taken at once. They have not been greeted: what they sent was for the table
@@ -186,7 +181,7 @@ TEST(ServerTest, WhoWaitsToBeAcceptedDoesNotReachTheTableOfTheNextRound) {
   const Endpoint job = server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Job).value();
   const Endpoint workers =
       server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Workers, Listen::AtReset).value();
-  std::thread thread([&] { server.run(); });
+  const test::Serving serving(server);
   ASSERT_TRUE(server.reset_worker_table());
   TcpStoreConnection torch(job);
   torch.set("k", "v");
@@ -213,8 +208,6 @@ TEST(ServerTest, WhoWaitsToBeAcceptedDoesNotReachTheTableOfTheNextRound) {
     EXPECT_TRUE(connection->is_closed_by_peer());
   TcpStoreConnection worker(workers);
   EXPECT_EQ(worker.get("late"), "");
-  server.stop();
-  thread.join();
 }
 
 TEST(ServerTest, StopsInOneStepWithTheLastLookAtItsKeys) {
@@ -271,7 +264,7 @@ TEST(ServerTest, AConnectionThatCannotBeWatchedIsRefusedAndTheOthersGoOn) {
     if (!watch_only_below(kFirstUnwatched)) return kNoFilter;
     Server server;
     const Endpoint endpoint = server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Job).value();
-    std::thread serving([&] { server.run(); });
+    const test::Serving serving(server);
     ControlConnection first(endpoint);
     std::vector<FileDescriptor> taken;
     do {
@@ -282,8 +275,6 @@ TEST(ServerTest, AConnectionThatCannotBeWatchedIsRefusedAndTheOthersGoOn) {
     const std::uint64_t dropped = first.counter("dropped");
     taken.clear();
     const std::int64_t sum = TcpStoreConnection(endpoint).add("n", 5);
-    server.stop();
-    serving.join();
     return refused && dropped == 1 && sum == 5 ? 0 : 1;
   });
   if (code == kNoFilter) GTEST_SKIP() << "this kernel has no system call filters";
@@ -310,10 +301,9 @@ TEST(ServerTest, ServesOnIpv4WhereThereIsNoIpv6) {
     Server server;
     const Result<Endpoint> bound = server.add_listener(Endpoint{"", 0}, Table::Job);
     if (!bound || bound->host != "0.0.0.0") return 1;
-    std::thread serving([&] { server.run(); });
+    test::Serving serving(server);
     const std::int64_t sum = TcpStoreConnection(Endpoint{"127.0.0.1", bound->port}).add("n", 5);
-    server.stop();
-    serving.join();
+    serving.stop();
     if (sum != 5) return 2;
     const Result<Endpoint> refused = server.add_listener(Endpoint{"::1", 0}, Table::Job);
     return !refused && refused.error().what().find("::1") != std::string::npos ? 0 : 3;
