@@ -19,6 +19,8 @@ constexpr std::size_t kCopiedRemainder = 16 * 1024;
 constexpr std::size_t kLeastRoom = 64 * 1024;
 // Output that may collect before it is sent although more is about to come.
 constexpr std::size_t kEagerFlush = 64 * 1024;
+// Of what others are sent, too, a peer is sent no more before they have had their turn.
+constexpr std::size_t kSentAtOnce = 256 * 1024;
 // Output memory that a connection may keep for the next time.
 constexpr std::size_t kKeptBytes = 1024;
 
@@ -31,6 +33,15 @@ ssize_t read_some(int fd, char* to, std::size_t room) {
     const ssize_t received = ::recv(fd, to, room, 0);
     if (received >= 0 || errno != EINTR) return received;
   }
+}
+
+ssize_t send_both(int fd, std::string_view first, std::string_view second) {
+  std::array parts{iovec{const_cast<char*>(first.data()), first.size()},
+                   iovec{const_cast<char*>(second.data()), second.size()}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return ::sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
 }  // namespace
@@ -77,7 +88,8 @@ void Connection::on_unasked_output() {
   if (is_lingering() || is_dead()) return discard_output();
   owner_.request_flush(*this);
   if (unsent() <= kEagerFlush) return;
-  if (!send_blocked_) write(owner_.now());
+  // What is held once for all takes no memory: its turn comes.
+  if (!send_blocked_ && shared_output_.empty()) write(owner_.now());
   settle();
   if (is_dead()) discard_output();
 }
@@ -99,14 +111,9 @@ bool Connection::has_room_to_tell(std::size_t bytes) {
 }
 
 std::size_t Connection::send_directly(std::string_view bytes) {
-  if (send_blocked_ || is_dead()) return 0;
+  if (send_blocked_ || is_dead() || !shared_output_.empty()) return 0;
   std::string& out = output();
-  std::array parts{iovec{out.data() + sent_, unsent()},
-                   iovec{const_cast<char*>(bytes.data()), bytes.size()}};
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = parts.size();
-  const ssize_t result = ::sendmsg(fd(), &message, MSG_NOSIGNAL);
+  const ssize_t result = send_both(fd(), std::string_view(out).substr(sent_), bytes);
   if (result <= 0) return 0;  // write() comes next, and sees why
   const auto sent = static_cast<std::size_t>(result);
   if (sent < unsent()) {
@@ -119,7 +126,12 @@ std::size_t Connection::send_directly(std::string_view bytes) {
   return beyond;
 }
 
+void Connection::send_later(std::shared_ptr<const std::string> bytes, std::size_t from) {
+  shared_output_.push(std::exchange(output(), {}), std::exchange(sent_, 0), std::move(bytes), from);
+}
+
 void Connection::discard_output() {
+  shared_output_.clear();
   std::string().swap(output());
   sent_ = 0;
 }
@@ -235,20 +247,39 @@ void Connection::resume(Time now) {
   flush(now);
 }
 
+// What comes next of all that is to be sent, which is so much; how much of it went.
+ssize_t Connection::send_some(std::size_t& asked) {
+  if (shared_output_.empty()) {
+    asked = output().size() - sent_;
+    const ssize_t sent = ::send(fd(), output().data() + sent_, asked, MSG_NOSIGNAL);
+    if (sent > 0) sent_ += static_cast<std::size_t>(sent);
+    return sent;
+  }
+  const auto [own, all_shared] = shared_output_.front();
+  const std::string_view shared = all_shared.substr(0, kSentAtOnce);
+  asked = own.size() + shared.size();
+  const ssize_t sent = send_both(fd(), own, shared);
+  if (sent > 0) shared_output_.consume(static_cast<std::size_t>(sent));
+  return sent;
+}
+
 void Connection::write(Time now) {
   std::string& out = output();
-  bool progress = false;
-  while (unsent() > 0) {
-    const ssize_t sent = ::send(fd(), out.data() + sent_, unsent(), MSG_NOSIGNAL);
+  std::size_t sent_now = 0;
+  bool is_full = false;  // the socket's buffer
+  while (unsent() > 0 && !is_full && sent_now < kSentAtOnce) {
+    std::size_t asked = 0;
+    const ssize_t sent = send_some(asked);
     if (sent < 0) {
       if (errno == EINTR) continue;
-      if (errno != EAGAIN) die();
+      is_full = errno == EAGAIN;
+      if (!is_full) die();
       break;
     }
-    progress = true;
-    sent_ += static_cast<std::size_t>(sent);
-    if (unsent() > 0) break;  // the socket's buffer is full
+    sent_now += static_cast<std::size_t>(sent);
+    is_full = static_cast<std::size_t>(sent) < asked;
   }
+  const bool progress = sent_now > 0;
   // If all has gone it may still be paused, and nothing has been in its way until now.
   if (progress || !send_blocked_ || unsent() == 0) blocked_since_ = now;
   // There was no room: the peer has taken something since.
@@ -259,7 +290,7 @@ void Connection::write(Time now) {
     out.clear();
     return;
   }
-  send_blocked_ = true;
+  send_blocked_ = is_full;
   if (sent_ >= out.size() / 2) {
     out.erase(0, sent_);
     sent_ = 0;

@@ -2,8 +2,11 @@
 // a request is incomplete or the peer does not read.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,8 +76,8 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   [[nodiscard]] bool wants_to_write() const {
     return unsent() > 0 || (is_paused() && !awaits_turn_);
   }
-  // Paused to give the others their turn, while the socket would take more.
-  [[nodiscard]] bool gave_way() const { return is_paused() && !awaits_turn_ && !send_blocked_; }
+  // It pauses, or stopped sending, to give the others their turn, while the socket would take more.
+  [[nodiscard]] bool gave_way() const { return wants_to_write() && !send_blocked_; }
   // Until resume().
   [[nodiscard]] bool awaits_turn() const { return awaits_turn_; }
   // True while it waits for the peer to read, or to close after an error: since when.
@@ -92,7 +95,9 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
  private:
   static constexpr std::size_t kReadAhead = 4 * 1024;
 
-  [[nodiscard]] std::size_t unsent() const { return output().size() - sent_; }
+  [[nodiscard]] std::size_t unsent() const {
+    return shared_output_.size() + output().size() - sent_;
+  }
   [[nodiscard]] bool is_paused() const { return phase_ == ConnectionPhase::Paused; }
   void enter(ConnectionPhase next);
   void die();
@@ -100,9 +105,11 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   void on_overflow() override;
   bool has_room_to_tell(std::size_t bytes) override;
   std::size_t send_directly(std::string_view bytes) override;
+  void send_later(std::shared_ptr<const std::string> bytes, std::size_t from) override;
   void discard_output();
   void take(std::string_view bytes, Time now);
   void write(Time now);
+  ssize_t send_some(std::size_t& asked);
   bool read_ahead(Time now);
   void settle();
   [[nodiscard]] bool has_room(std::size_t bytes);

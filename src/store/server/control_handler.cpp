@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -89,18 +90,18 @@ bool takes_much(PeerContext& context, SessionId session, const control::Frame& f
 }
 
 std::string_view encode_changes(std::uint64_t watch, Publication& publication) {
-  std::string& frame = publication.encoded;
-  if (!frame.empty()) {
-    control::set_request(frame, watch);
-    return frame;
+  if (publication.encoded != nullptr) {
+    control::set_request(*publication.encoded, watch);
+    return *publication.encoded;
   }
   control::Changes message;
   message.revision = publication.revision;
   message.changes.reserve(publication.changes.size());
   for (const Change& change : publication.changes)
     message.changes.push_back({change.key, change.value});
-  control::encode(frame, watch, control::Reply(std::move(message)));
-  return frame;
+  publication.encoded = std::make_shared<std::string>();
+  control::encode(*publication.encoded, watch, control::Reply(std::move(message)));
+  return *publication.encoded;
 }
 
 bool ControlHandler::apply(const control::Frame& frame) {

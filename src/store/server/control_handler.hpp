@@ -20,7 +20,8 @@ class Peer;
 // The largest value of the length field that this server takes.
 [[nodiscard]] std::size_t longest_frame(const Limits& limits);
 [[nodiscard]] control::Welcome welcome(const Limits& limits, std::uint16_t version);
-// A CHANGES frame for one of the watches; those for the others differ in nothing but its number.
+// A CHANGES frame for one of the watches; those for the others differ in nothing but its number,
+// which is in the header.
 [[nodiscard]] std::string_view encode_changes(std::uint64_t watch, Publication& publication);
 
 // Whether serving it takes much of a turn: the reply is long, or the request is, or others have to

@@ -10,8 +10,8 @@ namespace drun::store {
 namespace {
 
 constexpr const char* kRefusedFirstBytes = "neither a TCPStore client nor a drun agent";
-// Changes from this size on are not copied, if the socket takes them.
-constexpr std::size_t kSentDirectly = 16 * 1024;
+// Changes from this size on are not copied for each of those who are told of them.
+constexpr std::size_t kShared = 16 * 1024;
 
 }  // namespace
 
@@ -199,13 +199,14 @@ void Peer::on_changes(std::uint64_t watch, Publication& publication) {
     give_up();
     return on_overflow();
   }
-  std::string_view frame = encode_changes(watch, publication);
-  if (!feeding_ && frame.size() >= kSentDirectly) {
-    frame.remove_prefix(send_directly(frame));
-    // Known before it is copied: for thousands that do not read that would take seconds.
-    if (!has_room_to_tell(frame.size())) return give_up();
+  const std::string_view frame = encode_changes(watch, publication);
+  if (feeding_ || frame.size() < kShared) {
+    output_.append(frame);
+  } else {
+    if (!has_room_to_tell(publication.bytes)) return give_up();
+    output_.append(frame.substr(0, control::kHeaderBytes));
+    send_later(publication.encoded, control::kHeaderBytes);
   }
-  output_.append(frame);
   if (!feeding_) on_unasked_output();
 }
 

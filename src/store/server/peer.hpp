@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "drun/store/limits.hpp"
 #include "store/protocol/control_protocol.hpp"
 #include "store/protocol/tcpstore_codec.hpp"
+#include "store/server/shared_output.hpp"
 #include "store/server/turn.hpp"
 #include "store/table/sessions.hpp"
 #include "store/table/table.hpp"
@@ -70,7 +72,7 @@ class Peer : public TableClient, public SessionHolder {
   // nothing afterwards.
   void disconnect(Time now);
 
-  // What is to be sent; whoever sends it takes it off the front.
+  // What is to be sent, last of all; whoever sends it takes it off the front.
   [[nodiscard]] std::string& output() { return output_; }
   [[nodiscard]] const std::string& output() const { return output_; }
   // For people, never with a key or a value.
@@ -106,14 +108,22 @@ class Peer : public TableClient, public SessionHolder {
   virtual bool has_room_to_tell([[maybe_unused]] std::size_t bytes) { return true; }
   // For send_now(), which is called while it is being fed.
   virtual std::size_t send_directly([[maybe_unused]] std::string_view bytes) { return 0; }
+  // The bytes from `from` on are to be sent behind what is waiting; others have them, too.
+  virtual void send_later(std::shared_ptr<const std::string> bytes, std::size_t from) {
+    output_.append(*bytes, from);
+  }
   // It is about to end: nothing more is done for it.
   void give_up() { is_given_up_ = true; }
+
+  SharedOutput shared_output_;  // goes before output()
 
  private:
   enum class Phase : std::uint8_t { Unknown, TcpStore, ControlOpening, Control };
 
   [[nodiscard]] KeyTable& table() const;
-  [[nodiscard]] bool has_much_output() const { return output_.size() + sent_now_ > kHighWater; }
+  [[nodiscard]] bool has_much_output() const {
+    return shared_output_.size() + output_.size() + sent_now_ > kHighWater;
+  }
   State close(const char* reason);
   State detect(std::string_view bytes, Fed& fed);
   State feed_tcpstore(std::string_view bytes, Fed& fed, Turn::Share& share);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -68,7 +69,8 @@ struct Publication {
   std::uint64_t revision = 0;
   std::span<const Change> changes;
   std::size_t bytes = 0;  // keys and values
-  std::string encoded;    // the watchers' own: empty at first, the same for all of them
+  // The watchers' own: null at first, the same for all of them, who may keep it.
+  std::shared_ptr<std::string> encoded = nullptr;
 };
 
 // The callbacks must not call the table.

@@ -87,7 +87,7 @@ std::size_t KeyTable::bytes_to_tell(std::string_view key, std::size_t value_byte
 }
 
 void KeyTable::tell(const WatchList& watches, std::span<const Change> changes) {
-  Publication publication{revision_, changes, 0, {}};
+  Publication publication{revision_, changes};
   for (const Change& change : changes)
     publication.bytes += change.key.size() + (change.value ? change.value->size() : 0);
   told_ += watches.size() * (kTellingBytes + publication.bytes);

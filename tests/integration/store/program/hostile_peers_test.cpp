@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace drun::store {
 namespace {
 
 using test::ControlConnection;
+using test::operator+;
 using test::DrunProcess;
 using test::RawConnection;
 
@@ -22,15 +24,14 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 // What the program takes besides what peers make it hold, also under a sanitizer.
 constexpr std::size_t kProgram = 300 * kMiB;
 
-// A drun-store that takes 64 MiB of keys, 16 MiB more of drun's own, and lets a peer leave 32 MiB
-// unread.
-class SmallStore {
+class ProgramStore {
  public:
-  SmallStore()
-      : process_(test::Launch{{places::program("drun-store"), "--bind", "127.0.0.1", "--port", "0",
-                               "--max-total", "64M", "--max-value", "4M", "--max-unread", "32M"},
-                              {},
-                              {}}) {
+  explicit ProgramStore(const test::Arguments& more = {})
+      : process_(test::Launch{
+            test::Arguments{places::program("drun-store"), "--bind", "127.0.0.1", "--port", "0"} +
+                more,
+            {},
+            {}}) {
     EXPECT_TRUE(process_.wait_for_out("\n")) << process_.err();
     endpoint_ = parse_endpoint(process_.out().substr(0, process_.out().find('\n')), 0).value();
   }
@@ -54,6 +55,12 @@ class SmallStore {
   Endpoint endpoint_;
 };
 
+// It takes 64 MiB of keys, 16 MiB more of drun's own, and lets a peer leave 32 MiB unread.
+class SmallStore : public ProgramStore {
+ public:
+  SmallStore() : ProgramStore({"--max-total", "64M", "--max-value", "4M", "--max-unread", "32M"}) {}
+};
+
 std::string opening() {
   std::string bytes;
   control::encode_opening(bytes);
@@ -73,6 +80,28 @@ TEST(HostilePeersTest, ManyWatchesOfOneKeyAndOneWrite) {
   EXPECT_TRUE(peer.is_closed_by_peer()) << "2 MiB for each of 64 watches are more than 32 MiB";
   store.expect_service();
   EXPECT_LT(store.peak_memory(), (64 + 16 + 32) * kMiB + kProgram) << "of two gigabytes";
+}
+
+TEST(HostilePeersTest, ALongChangeThatManyDoNotReadIsHeldOnce) {
+  constexpr std::size_t kValue = 32 * kMiB;
+  ProgramStore store;
+  std::vector<ControlConnection> watchers;
+  for (int i = 0; i < 40; ++i)
+    watchers.emplace_back(store.endpoint()).call<control::Snapshot>(1, control::Watch{"k", false});
+  ControlConnection writer(store.endpoint());
+  const std::string value(kValue, 'v');
+  (void)writer.call<control::Committed>(1, control::Transaction{{}, {{"k", value, false}}});
+  (void)writer.call<control::Committed>(2, control::Transaction{{}, {{"k", "short", false}}});
+  store.expect_service();
+  for (ControlConnection& watcher : {std::ref(watchers.front()), std::ref(watchers.back())}) {
+    const auto first = watcher.receive_as<control::Changes>(1);
+    ASSERT_EQ(first.changes.size(), 1U);
+    EXPECT_TRUE(first.changes.front().value == value);
+    const auto second = watcher.receive_as<control::Changes>(1);
+    ASSERT_EQ(second.changes.size(), 1U);
+    EXPECT_EQ(second.changes.front().value, "short");
+  }
+  EXPECT_LT(store.peak_memory(), 6 * kValue + kProgram) << "of more than a gigabyte";
 }
 
 TEST(HostilePeersTest, ManyWatchesOfAllKeysAndManyWrites) {

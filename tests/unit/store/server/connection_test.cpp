@@ -227,6 +227,13 @@ class SlowPeerTest : public testing::Test, public ConnectionOwner {
     const ssize_t got = ::recv(peer_.get(), bytes.data(), most, 0);
     return got > 0 ? static_cast<std::size_t>(got) : 0;
   }
+  std::string read_all() {
+    std::string all;
+    char bytes[64 * 1024];
+    for (ssize_t got = 0; (got = ::recv(peer_.get(), bytes, sizeof bytes, 0)) > 0;)
+      all.append(bytes, static_cast<std::size_t>(got));
+    return all;
+  }
   void pass(int ms) {
     world_.now += Milliseconds(ms);
     world_.sessions.expire(world_.now);
@@ -234,6 +241,7 @@ class SlowPeerTest : public testing::Test, public ConnectionOwner {
   void change(std::size_t bytes) {
     EXPECT_TRUE(world_.job.put("k", std::string(bytes, 'v')));
     world_.job.publish();
+    connection_->send_waiting(world_.now);
   }
   // Reading is paused by the answer to this.
   void ask_for_much() {
@@ -255,6 +263,46 @@ TEST_F(SlowPeerTest, TheTimeItMayLeaveRepliesUnreadBeginsWhenItDoes) {
   change(4 << 20);
   EXPECT_TRUE(connection_->is_blocked());
   EXPECT_EQ(connection_->blocked_since(), world_.now) << "and not when it was last written to";
+}
+
+// Those that are long are held once for all who are told, and sent from there.
+TEST_F(SlowPeerTest, LongAndShortChangesAndRepliesArriveInTheirOrder) {
+  (void)read_all();
+  std::string expected;
+  const auto tell = [&](std::size_t size, unsigned seed) {
+    const std::string value = pattern(size, seed);
+    EXPECT_TRUE(world_.job.put("k", value));
+    world_.job.publish();
+    const control::Changes changes{world_.job.revision(), {{"k", value}}};
+    control::encode(expected, 2, control::Reply(changes));
+  };
+  for (unsigned round = 0; round < 3; ++round) {
+    tell(10, round);
+    tell(20'000, round);
+    std::string heartbeat;
+    control::encode(heartbeat, 5, control::Request(control::Heartbeat{}));
+    send(heartbeat);
+    control::encode(expected, 5, control::Reply(control::Done{}));
+    for (const std::size_t size : {16'384U, 5U, 300'000U, 1U, 2U, 4'000'000U, 70'000U, 70'000U, 3U})
+      tell(size, round);
+    EXPECT_TRUE(connection_->is_blocked());
+    std::string got;
+    for (std::string some = read_all(); !some.empty(); some = read_all()) {
+      got += some;
+      connection_->flush(world_.now);
+    }
+    EXPECT_TRUE(got == expected);
+    EXPECT_FALSE(connection_->wants_to_write());
+    expected.clear();
+  }
+  EXPECT_EQ(world_.budget.used(), world_.job.count_held_bytes() + Sessions::kOverheadBytes);
+}
+
+TEST_F(SlowPeerTest, ALongChangeThatThereIsNoRoomForDropsThePeer) {
+  for (int i = 0; i < 70 && !connection_->is_dead(); ++i)
+    change(4 << 20);
+  EXPECT_TRUE(connection_->is_dead());
+  EXPECT_EQ(connection_->reason(), "does not read its replies");
 }
 
 TEST_F(SlowPeerTest, ASessionLivesWhileItsPeerTakesOutput) {
