@@ -153,6 +153,10 @@ void running(Context& c) {
     c.round().root = s.failures.front().ticket;
   } else if (gone) {
     stop_round(c, Cause::Membership, lost_text(c));
+  } else if (s.strangers > 0) {
+    stop_round(c, Cause::Membership,
+               "nodes came back with workers of another " + round_name(c.round()) +
+                   ", which the store has forgotten");
   } else if (s.early > 0) {
     stop_round(c, Cause::Membership, "a node has stopped its workers");
   } else if (s.succeeded == c.round().nodes) {
@@ -229,14 +233,14 @@ bool all_leave(const Context& c) {
 }
 
 // Group rank 0's node makes the workers' store ready; then all start at once. A member that goes in
-// between, or one more that would still fit in, sends everybody back to gathering: nothing has been
-// started yet, so a new plan costs nothing.
+// between, one more that would still fit in, or one that still has workers, sends everybody back to
+// gathering: nothing has been started yet, so a new plan costs nothing.
 void preparing(Context& c) {
   const State& s = c.state;
   const int planned = static_cast<int>(s.plan.size());
   const bool one_more = s.ready > planned && planned < c.config.max_nodes &&
                         !c.past(s.enough_since, c.config.last_call_timeout);
-  if (s.plan_broken || one_more || !c.past(s.leave_until)) {
+  if (s.plan_broken || one_more || s.holding > 0 || !c.past(s.leave_until)) {
     c.round().phase = Phase::Gathering;
     return;
   }
@@ -351,8 +355,10 @@ Decision decide(const State& state, const Config& config, Time now) {
     if (c.round().phase == Phase::Gathering) gathering(c);
   }
   if (is_alive(c.round().phase)) {
-    for (const auto& [ticket, assignment] : state.reclaimed)
+    for (const auto& [ticket, assignment] : state.reclaimed) {
       c.write(state.keys.assignment(ticket), encode(AssignmentDocument{assignment, true, -1, {}}));
+      c.decision.reclaimed.push_back(ticket);
+    }
   }
   if (c.round() != state.round || !state.round_written || !state.job_written) {
     c.round().epoch = state.epoch;

@@ -93,7 +93,8 @@ void Leader::apply(const Change& change, Time now) {
     outbox_.log(problem, true);
     observe(*state_, config_, ticket, {}, now, problem);
   } else if (document && round.phase != Phase::Closed &&
-             (claims_unknown_round(round, *document) || document->seen > round.number)) {
+             ((claims_unknown_round(round, *document) && !state_->planned.contains(ticket)) ||
+              document->seen > round.number)) {
     read_again();
   } else if (document) {
     observe(*state_, config_, ticket, std::move(*document), now);

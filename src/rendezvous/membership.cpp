@@ -19,6 +19,12 @@ RankSlot* find_slot(State& state, const std::string& ticket) {
   return slot == state.slots.end() ? nullptr : &slot->second;
 }
 
+// It holds workers of the present round.
+bool claims_place(const State& state, const MemberDocument& d) {
+  return is_alive(state.round.phase) && d.claim && d.claim->round == state.round.number &&
+         d.claim->round > d.left;
+}
+
 // Adds (sign 1) or takes away (-1) what one member counts for.
 void count(State& state, const std::string& ticket, const Member& member, int sign) {
   const auto& d = member.document;
@@ -29,6 +35,8 @@ void count(State& state, const std::string& ticket, const Member& member, int si
   if (has_place && !holds && d.succeeded != state.round.number && d.failed != state.round.number)
     state.early += sign;
   if (holds && member.standing != Standing::Refused) state.holding += sign;
+  if (!has_place && claims_place(state, d) && member.standing != Standing::Refused)
+    state.strangers += sign;
   if (member.standing == Standing::Leaving) state.leaving += sign;
   if (member.standing == Standing::Eligible || member.standing == Standing::Held)
     state.staying += sign;
@@ -86,6 +94,18 @@ void join(State& state, const std::string& ticket, Member& member, Time now) {
   state.last_join = now;
 }
 
+// Only a node of the running or last job round ends the job for all; before the first round, any
+// does. The host takes the store with it.
+bool may_stop_job(const State& state, const std::string& ticket, const Member& member) {
+  return member.standing == Standing::Eligible &&
+         (state.slots.empty() || state.slots.contains(ticket) || member.document.is_host);
+}
+
+void note_stop(State& state, const std::string& ticket, const Member& member) {
+  if (member.document.stop && !state.stop && may_stop_job(state, ticket, member))
+    state.stop = member.document.stop;
+}
+
 // The member takes part no more: the rank that it asked for goes to the member that has waited for
 // it longest.
 void release_rank(State& state, const std::string& ticket, const MemberDocument& document,
@@ -106,6 +126,7 @@ void release_rank(State& state, const std::string& ticket, const MemberDocument&
   count(state, heir->first, heir->second, -1);
   join(state, heir->first, heir->second, now);
   count(state, heir->first, heir->second, 1);
+  note_stop(state, heir->first, heir->second);  // it may have been told while it waited
 }
 
 // Takes the rank from its holder. If that only wished for it, it goes on without; if it insists, it
@@ -123,12 +144,6 @@ void displace(State& state, std::map<int, std::string>::iterator at, Time now) {
     state.held.insert(ticket);
   }
   count(state, ticket, member, 1);
-}
-
-// It holds workers of the present round.
-bool claims_place(const State& state, const MemberDocument& d) {
-  return is_alive(state.round.phase) && d.claim && d.claim->round == state.round.number &&
-         d.claim->round > d.left;
 }
 
 void admit(State& state, const Config& config, const std::string& ticket, Member& member, Time now,
@@ -264,18 +279,6 @@ void reclaim(State& state, const std::string& ticket, const MemberDocument& d) {
   state.reclaimed.emplace(ticket, *d.claim);
 }
 
-// Only a node of the running or last job round ends the job for all; before the first round, any
-// does. The host takes the store with it.
-bool may_stop_job(const State& state, const std::string& ticket, const Member& member) {
-  return member.standing == Standing::Eligible &&
-         (state.slots.empty() || state.slots.contains(ticket) || member.document.is_host);
-}
-
-void note_stop(State& state, const std::string& ticket, const Member& member) {
-  if (member.document.stop && !state.stop && may_stop_job(state, ticket, member))
-    state.stop = member.document.stop;
-}
-
 }  // namespace
 
 Milliseconds duplicate_grace(const Config& config) {
@@ -292,14 +295,15 @@ std::string impossible(const RoundDocument& known, const MemberDocument& d) {
 bool claims_unknown_round(const RoundDocument& known, const MemberDocument& document) {
   if (!document.claim || document.claim->round <= document.left) return false;
   const int claimed = document.claim->round;
-  // One that is gathered for again, though it is said not to have run.
-  return claimed > known.number || (known.phase == Phase::Gathering && claimed > known.ran);
+  // Or it ran under a number that is said not to have run.
+  return claimed > known.number || (!is_alive(known.phase) && claimed > known.ran);
 }
 
 void observe(State& state, const Config& config, const std::string& ticket, MemberDocument document,
              Time now, const std::string& problem) {
   auto [at, is_new] = state.members.try_emplace(ticket);
   Member& member = at->second;
+  const int strangers = state.strangers;
   if (!is_new) count(state, ticket, member, -1);
   if (state.vacant > 0) reclaim(state, ticket, document);
   RankSlot* slot = find_slot(state, ticket);
@@ -326,6 +330,9 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
   if (slot != nullptr) note_slot(state, ticket, *slot, d);
   if (d.leave) let_go(state, ticket, member, slot, now);
   count(state, ticket, member, 1);
+  // Others of its round may be out of touch, and have workers.
+  if (state.strangers > strangers)
+    state.unsure_until = std::max(state.unsure_until.value_or(now), now + config.keep_alive);
   note_stop(state, ticket, member);
   note_times(state, config, now);
 }
@@ -351,7 +358,7 @@ void forget(State& state, const Config& config, const std::string& ticket, Time 
 }
 
 void recount(State& state, const Config& config, Time now) {
-  state.ready = state.joiners = state.unleft = state.early = state.holding = 0;
+  state.ready = state.joiners = state.unleft = state.early = state.holding = state.strangers = 0;
   state.staying = state.leaving = 0;
   for (const auto& [ticket, member] : state.members) {
     count(state, ticket, member, 1);
@@ -386,7 +393,10 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
   if (state.unsure_until && now >= *state.unsure_until) state.unsure_until.reset();
   if (decision.writes.empty()) return;
 
-  state.reclaimed.clear();
+  // Others may have come back while this was written.
+  for (const auto& ticket : decision.reclaimed)
+    state.reclaimed.erase(ticket);
+  if (!is_alive(decision.round.phase)) state.reclaimed.clear();
   const bool first = !state.round_written;
   const RoundDocument before = std::exchange(state.round, decision.round);
   state.round_written = true;

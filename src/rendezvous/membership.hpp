@@ -102,8 +102,9 @@ struct State {
   int unleft = 0;   // places whose agent is there and has not left the round
   // Members: those that may take part in a further round, and those that were told to go.
   int staying = 0, leaving = 0;
-  int early = 0;    // places whose agent has left the running round without a result
-  int holding = 0;  // that still hold workers
+  int early = 0;      // places whose agent has left the running round without a result
+  int holding = 0;    // that still hold workers
+  int strangers = 0;  // of these, workers of another round that has the present one's number
   int succeeded = 0, lost = 0, missing = 0;  // places
 
   std::optional<Time> last_join;      // nullopt: long ago, or before the round began
@@ -138,6 +139,7 @@ struct Decision {
   std::vector<Planned> plan;                   // when the round is now Preparing
   std::map<std::string, std::string> refused;  // ticket -> reason
   std::vector<std::string> dropped;            // tickets whose assignment is deleted
+  std::vector<std::string> reclaimed;          // tickets whose assignment is written again
   std::optional<Outcome> outcome;
 };
 

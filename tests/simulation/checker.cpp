@@ -64,7 +64,10 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
       if ((forgetful_ || set_back_) && document->phase == Phase::Running &&
           last_phase_ == Phase::Preparing) {
         // Nobody is left who knew better: the numbers may begin again.
-        rounds_.erase(rounds_.lower_bound(document->number), rounds_.end());
+        const auto first = rounds_.lower_bound(document->number);
+        for (auto round = first; round != rounds_.end(); ++round)
+          forgotten_.insert(*round);
+        rounds_.erase(first, rounds_.end());
         started_ = std::min(started_, document->number);
       }
       if (document->phase == Phase::Running && !rounds_.contains(document->number))
@@ -80,11 +83,16 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
         rounds_.rbegin()->second.over = scheduler_.now();
       last_phase_ = document->phase;
     }
+    if ((forgetful_ || set_back_) && write.value && write.key.starts_with(keys_.assignments))
+      note_place(write.key.substr(keys_.assignments.size()), *write.value);
     Node& node = *nodes_[static_cast<std::size_t>(writer)];
     if (write.key == keys_.member(node.config.ticket)) {
       if (!node.registered) node.registered = scheduler_.now();
       const auto document = write.value ? decode_member(*write.value) : Result<MemberDocument>();
       if (document && document->stop) asked_to_end_.insert(writer);
+      if ((forgetful_ || set_back_) && document && document->claim &&
+          document->claim->round > document->left && node.workers && !has_published_place(node))
+        told_of_forgotten_ = true;
     }
     if (write.key == keys_.outcome) {
       auto outcome = write.value ? decode_outcome(*write.value) : Result<Outcome>();
@@ -95,6 +103,28 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
       check_outcome(nodes_[static_cast<std::size_t>(writer)]->config.ticket);
     }
   }
+}
+
+// A leader that takes up a round of which the store knew nothing writes its places again as their
+// nodes come back.
+void Checker::note_place(const std::string& ticket, const std::string& value) {
+  const auto place = decode_assignment(value);
+  if (!place || !place->go) return;
+  const auto round = rounds_.find(place->assignment.round);
+  const Node* node = find(ticket);
+  if (round != rounds_.end() && node != nullptr)
+    round->second.seats.try_emplace(
+        ticket, Seat{place->assignment, network_.session(node->number), node->number});
+}
+
+// An agent that is out of touch acts on what it has heard before.
+bool Checker::was_given(const Node& node, const Assignment& place) const {
+  if (network_.alive(network_.session(node.number))) return false;
+  const auto [first, last] = forgotten_.equal_range(place.round);
+  return std::any_of(first, last, [&](const auto& round) {
+    const auto seat = round.second.seats.find(node.config.ticket);
+    return seat != round.second.seats.end() && seat->second.assignment == place;
+  });
 }
 
 void Checker::check_round(const RoundDocument& document) {
@@ -238,7 +268,7 @@ void Checker::check_stop(const RoundDocument& document) {
   const std::string name = "round " + std::to_string(document.number);
   if (document.cause == Cause::Failure && round.failed.empty())
     fail(name + " was stopped for a failure that was not");
-  if (document.cause == Cause::Membership && !lost_a_node(round))
+  if (document.cause == Cause::Membership && !lost_a_node(round) && !told_of_forgotten_)
     fail(name + " was stopped for a loss that was not");
   if (document.cause == Cause::Resize &&
       (round.nodes >= plan_.max_nodes || plan_.resize != Resize::Now))
@@ -285,8 +315,27 @@ void Checker::on_failure_reported(int node, int round) {
   if (const auto at = rounds_.find(round); at != rounds_.end()) at->second.failed.insert(node);
 }
 
+// Its workers are of the round that was published under their number, not of another with the same
+// one.
+bool Checker::runs_published(const Node& node) const {
+  return node.workers->round >= started_ && has_published_place(node);
+}
+
+bool Checker::has_published_place(const Node& node) const {
+  const auto round = rounds_.find(node.workers->round);
+  if (round == rounds_.end()) return false;
+  const auto seat = round->second.seats.find(node.config.ticket);
+  return seat != round->second.seats.end() && seat->second.assignment == *node.workers;
+}
+
 void Checker::on_success_reported(int number, int round) {
   const Node& node = *nodes_[static_cast<std::size_t>(number)];
+  if (round == started_ && rounds_.contains(round) && !runs_published(node) && !node.link_lost &&
+      !node.paused && !node.slow_stop &&
+      scheduler_.now() > std::max(node.link_up, rounds_.at(round).planned) + kSlack +
+                             Milliseconds(plan_.max_delay_ms * 4))
+    fail("node " + std::to_string(number) + " worked on in a round that has the number " +
+         std::to_string(round) + " of another");
   if (round < started_ && !node.link_lost && !node.paused && !node.slow_stop && !forgetful_ &&
       scheduler_.now() > node.link_up + kSlack + Milliseconds(plan_.max_delay_ms * 2))
     fail("node " + std::to_string(number) + " worked on in round " + std::to_string(round) +
@@ -297,7 +346,7 @@ void Checker::on_success_reported(int number, int round) {
 void Checker::on_start(const Node& node, const Assignment& a) {
   const std::string who = "node " + std::to_string(node.number);
   for (const auto& other : nodes_) {
-    if (!other->workers || other->workers->round == a.round || other->slow_stop || other->paused ||
+    if (!other->workers || runs_published(*other) || other->slow_stop || other->paused ||
         other->link_lost || !network_.connected(other->number) || network_.cut(other->number))
       continue;
     // Whatever the store has forgotten, those that are in touch can say what they run.
@@ -311,6 +360,7 @@ void Checker::on_start(const Node& node, const Assignment& a) {
   if (scheduler_.now() >= node.renewed + node.config.keep_alive)
     fail(who + " starts workers without a lease");
   const auto at = rounds_.find(a.round);
+  if (was_given(node, a)) return;
   if (at == rounds_.end()) return fail(who + " starts a round that was not published");
   const auto seat = at->second.seats.find(node.config.ticket);
   if (seat == at->second.seats.end() || !(seat->second.assignment == a))
@@ -326,8 +376,15 @@ void Checker::on_start(const Node& node, const Assignment& a) {
     const std::string whose = "workers of round " + std::to_string(other->workers->round) +
                               " on node " + std::to_string(other->number) + " while round " +
                               std::to_string(a.round) + " starts on " + who;
-    // Only one whose workers SIGKILL does not end in time may be behind.
-    if (!other->slow_stop) fail(whose);
+    // Only one whose workers SIGKILL does not end in time may be behind, and one of which nobody
+    // can know: the store has lost its round, and it is out of touch, as all are that could tell of
+    // it.
+    const bool out_of_touch =
+        other->link_lost || !network_.connected(other->number) || network_.cut(other->number) ||
+        scheduler_.now() <= other->link_up + kSlack + Milliseconds(plan_.max_delay_ms * 4);
+    const bool unheard =
+        forgetful_ && !told_of_forgotten_ && out_of_touch && !has_published_place(*other);
+    if (!other->slow_stop && !unheard) fail(whose);
   }
 }
 

@@ -89,6 +89,10 @@ class Checker {
   void check_outcome(const std::string& writer);
   void check_leaves(const Round& before, const Round& after, int number);
   void check_told(const Node& node);
+  void note_place(const std::string& ticket, const std::string& value);
+  [[nodiscard]] bool was_given(const Node& node, const rendezvous::Assignment& place) const;
+  [[nodiscard]] bool runs_published(const Node& node) const;
+  [[nodiscard]] bool has_published_place(const Node& node) const;
   [[nodiscard]] bool lost_a_node(const Round& round) const;
   // Long enough ago that all could know.
   [[nodiscard]] bool long_before(std::optional<Time> time, Time other) const;
@@ -100,10 +104,12 @@ class Checker {
   const Network& network_;
   const std::vector<std::unique_ptr<Node>>& nodes_;
   const rendezvous::Keys keys_;
-  std::map<int, Round> rounds_;  // that were published
-  int started_ = 0;              // the highest round in which any worker was started
-  bool forgetful_ = false;       // the store has lost what it knew
-  bool set_back_ = false;        // the same, but only the last moments
+  std::map<int, Round> rounds_;          // that were published
+  std::multimap<int, Round> forgotten_;  // by the store, before others got their numbers
+  int started_ = 0;                      // the highest round in which any worker was started
+  bool forgetful_ = false;               // the store has lost what it knew
+  bool told_of_forgotten_ = false;       // a node has told of a round that it has lost
+  bool set_back_ = false;                // the same, but only the last moments
   bool store_failed_ = false;
   bool full_ = false;  // the store is, or was last, from and until:
   Time full_since_{};

@@ -58,6 +58,67 @@ TEST(GatheringTest, BeginsARoundAtOnceWhenFullAndAfterAQuietPeriodWithEnough) {
   }
 }
 
+// It waited for a rank that somebody else had, and was told to stop meanwhile.
+TEST(GatheringTest, AStopOfANodeThatWaitsForItsRankIsNotForgotten) {
+  Board board(config(2, 2));
+  board.join("a", 0);
+  board.join("b", 0);
+  auto told = board.document("b");
+  told.stop = StopRequest{"SIGTERM", 143};
+  board.put("b", told);
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Gathering);
+  board.gone("a");
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Closed);
+}
+
+// Newcomers led an emptied store first, and gave their round a number that has workers elsewhere.
+TEST(RunningTest, WorkersOfAnotherRoundWithItsNumberEndBoth) {
+  Board board(config(2, 2));
+  board.join("a");
+  board.join("b");
+  board.settle();
+  board.prepared(board.state().plan.front().ticket);
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Running);
+  board.holds("a");
+  board.holds("b");
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Running);
+  auto stranger = board.document("c");
+  stranger.claim = Assignment{};
+  stranger.claim->round = 1;
+  board.put("c", stranger);
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Stopping);
+  for (const std::string ticket : {"a", "b", "c"}) {
+    auto d = board.document(ticket);
+    d.left = 1;
+    board.put(ticket, d);
+  }
+  board.pass(Milliseconds(5'999));
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Gathering) << "others of that round may be out of touch";
+  board.pass(Milliseconds(1));
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Preparing);
+  EXPECT_EQ(board.state().round.number, 2);
+  EXPECT_EQ(board.state().round.restart_count, 0);
+}
+
+TEST(PreparingTest, WaitsForANodeThatStillHasWorkers) {
+  Board board(config(2, 3));
+  board.join("a");
+  board.join("b");
+  board.pass(Milliseconds(2'000));
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Preparing);
+  board.holds("c");  // of a round that nobody here knew
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Gathering);
+}
+
 TEST(GatheringTest, TheLastCallBoundsTheQuietPeriod) {
   Board board(config(1, 100));
   for (int i = 0; i < 30; ++i) {  // one a second: never quiet
