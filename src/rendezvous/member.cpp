@@ -269,7 +269,7 @@ void MemberAgent::on_stop_requested(std::string reason, int exit_code, Time now)
 // The store of a host ends with it, and the job with that.
 void MemberAgent::on_leave_requested(std::string reason, int exit_code, Time now) {
   if (config_.is_host) return on_stop_requested(std::move(reason), exit_code, now);
-  if (leave_) return;
+  if (stop_ || leave_) return;
   leave_ = StopRequest{std::move(reason), exit_code};
   leave_since_ = now;
 }

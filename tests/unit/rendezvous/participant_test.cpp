@@ -147,6 +147,22 @@ TEST(ParticipantTest, StopOfOneStopsAllWithItsCode) {
   }
 }
 
+// It waits for the end that it asked for, and is there to bring it about if the leader is not.
+TEST(ParticipantTest, WhoIsToldToStopIsNotSentAwayByTheNextSignal) {
+  Cluster c;
+  for (int i = 0; i < 2; ++i)
+    c.start(c.config(3, 3));
+  c.cut(0);  // it leads
+  c.stop(1);
+  c.leave(1);
+  EXPECT_FALSE(c[1].outcome);
+  c.kill(0);
+  c.advance(Milliseconds(1'000));
+  ASSERT_TRUE(c[1].outcome);
+  EXPECT_EQ(c[1].outcome->text, "told to stop by SIGTERM");
+  EXPECT_TRUE(c.store().keys().contains("drun/job/outcome"));
+}
+
 TEST(ParticipantTest, TheJobGoesOnWithoutANodeThatIsToldToGo) {
   for (const int goes : {0, 1, 2}) {  // one of them leads
     Cluster c;
