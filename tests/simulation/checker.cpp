@@ -45,8 +45,41 @@ bool Checker::lost_a_node(const Round& round) const {
   const Time known = round.planned - Milliseconds(plan_.max_delay_ms * 2 + 50);
   return std::any_of(round.seats.begin(), round.seats.end(), [&](const auto& seat) {
     const Node& node = *nodes_[static_cast<std::size_t>(seat.second.node)];
-    return node.session_ended > known || node.told_to_go || !network_.alive(seat.second.session) ||
+    return node.session_ended > known || has_said_leave_.contains(node.number) ||
+           !network_.alive(seat.second.session) ||
            network_.session(seat.second.node) != seat.second.session;
+  });
+}
+
+// When the node said that it goes, or must have: its last write and the answer come first.
+std::optional<Time> Checker::said_leave(const Node& node) const {
+  const bool untroubled = !node.was_in_trouble && full_since_ == Time{};
+  std::optional<Time> said = node.leave_said;
+  if (untroubled && node.told_to_go && node.registered && !node.told_to_stop) {
+    const Time at_latest =
+        std::max(*node.told_to_go, *node.registered) + Milliseconds(plan_.max_delay_ms * 3);
+    said = std::min(said.value_or(at_latest), at_latest);
+  }
+  return said;
+}
+
+// Whoever wrote this knew that the node goes: what a leader has sent before it hears of it still
+// takes effect, part after part.
+bool Checker::knew_of_leave(const Node& writer, const Node& node) const {
+  const auto said = said_leave(node);
+  if (!said || writer.was_in_trouble) return false;
+  const int most = static_cast<int>(nodes_.size()) + 3;
+  const int parts = plan_.keys_per_request == 0 ? 1 : (most - 1) / plan_.keys_per_request + 1;
+  return *said + Milliseconds(plan_.max_delay_ms * 2 * parts) < scheduler_.now();
+}
+
+// All have left the round.
+void Checker::note_end(const Node& writer, Round& round) {
+  round.over = scheduler_.now();
+  round.lost_a_node = lost_a_node(round);
+  round.spared = std::any_of(round.seats.begin(), round.seats.end(), [&](const auto& seat) {
+    const Node& node = *nodes_[static_cast<std::size_t>(seat.second.node)];
+    return !round.succeeded.contains(node.number) && knew_of_leave(writer, node);
   });
 }
 
@@ -71,7 +104,7 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
         started_ = std::min(started_, document->number);
       }
       if (document->phase == Phase::Running && !rounds_.contains(document->number))
-        check_round(*document);
+        check_round(*nodes_[static_cast<std::size_t>(writer)], *document);
       if (document->phase == Phase::Stopping && last_phase_ == Phase::Running)
         check_stop(*document);
       if (document->phase == Phase::Preparing && last_phase_ != Phase::Preparing)
@@ -80,7 +113,7 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
         ran_until_ = scheduler_.now();
       // The next round may be planned in the same step.
       if (!is_alive(document->phase) && !rounds_.empty() && !rounds_.rbegin()->second.over)
-        rounds_.rbegin()->second.over = scheduler_.now();
+        note_end(*nodes_[static_cast<std::size_t>(writer)], rounds_.rbegin()->second);
       last_phase_ = document->phase;
     }
     if ((forgetful_ || set_back_) && write.value && write.key.starts_with(keys_.assignments))
@@ -90,6 +123,10 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
       if (!node.registered) node.registered = scheduler_.now();
       const auto document = write.value ? decode_member(*write.value) : Result<MemberDocument>();
       if (document && document->stop) asked_to_end_.insert(writer);
+      if (document && document->leave) {
+        has_said_leave_.insert(writer);
+        if (!node.leave_said) node.leave_said = scheduler_.now();
+      }
       if ((forgetful_ || set_back_) && document && document->claim &&
           document->claim->round > document->left && node.workers && !has_published_place(node))
         told_of_forgotten_ = true;
@@ -127,7 +164,7 @@ bool Checker::was_given(const Node& node, const Assignment& place) const {
   });
 }
 
-void Checker::check_round(const RoundDocument& document) {
+void Checker::check_round(const Node& writer, const RoundDocument& document) {
   const std::string name = "round " + std::to_string(document.number);
   Round round;
   round.nodes = document.nodes;
@@ -176,15 +213,9 @@ void Checker::check_round(const RoundDocument& document) {
       const bool left_behind = std::any_of(nodes_.begin(), nodes_.end(),
                                            [](const auto& node) { return node->slow_stop; });
       // A store that was set back may show as members those that died meanwhile.
-      const bool due = !before.failed.empty() && !lost_a_node(before) && !left_behind && !set_back_;
-      check_leaves(before, round, document.number);
-      if (spent == 1 &&
-          std::any_of(before.seats.begin(), before.seats.end(), [&](const auto& seat) {
-            const Node& node = *nodes_[static_cast<std::size_t>(seat.second.node)];
-            return !node.was_in_trouble && before.over &&
-                   long_before(node.told_to_go, *before.over) &&
-                   !before.succeeded.contains(node.number);
-          }))
+      const bool due = !before.failed.empty() && !before.lost_a_node && !left_behind && !set_back_;
+      check_leaves(writer, before, round, document.number);
+      if (spent == 1 && before.spared)
         fail(name + ": a restart spent though a node was told to go");
       if (spent < 0 || spent > 1) fail(name + ": the restart counter jumps");
       if (spent == 1 && before.failed.empty()) fail(name + ": a restart spent without a failure");
@@ -233,11 +264,12 @@ bool Checker::long_before(std::optional<Time> time, Time other) const {
 }
 
 // Nobody that was told to go is taken in, and no round begins while others may be told, too.
-void Checker::check_leaves(const Round& before, const Round& after, int number) {
+void Checker::check_leaves(const Node& writer, const Round& before, const Round& after,
+                           int number) {
   const std::string name = "round " + std::to_string(number);
   for (const auto& [ticket, seat] : after.seats) {
     const Node& node = *find(ticket);
-    if (!node.was_in_trouble && !store_failed_ && long_before(node.told_to_go, after.planned))
+    if (knew_of_leave(writer, node))
       fail(name + " has node " + std::to_string(node.number) + ", which was told to go");
   }
   if (!cancelled_ || nodes_.size() != cancelled_nodes_ || store_failed_) return;
@@ -440,6 +472,9 @@ void Checker::check_told(const Node& node) {
 
 void Checker::on_store_restart(Memory memory) {
   store_failed_ = true;
+  // What they said may be lost, or heard late.
+  for (const auto& node : nodes_)
+    node->leave_said.reset();
   if (memory == Memory::Nothing) forgetful_ = true;
   if (memory == Memory::Older) set_back_ = true;
 }

@@ -26,6 +26,7 @@ struct Node {
   bool told_to_stop = false;
   Time stop_told{};  // when
   std::optional<Time> told_to_go;
+  std::optional<Time> leave_said;  // its wish to go is in the store since
   std::optional<Time> registered;  // its member key was first written
   int restart_count = 0;           // the highest that its workers were started with
   bool came_through = false;       // has ever reached the store
@@ -79,15 +80,21 @@ class Checker {
     int restart_count = 0;
     Time planned{};
     std::optional<Time> over;  // all have left it
-    std::set<int> failed;      // nodes that reported a failure
+    // Until then:
+    bool lost_a_node = false;
+    bool spared = false;   // the leader knew of a node that goes: no failure counts
+    std::set<int> failed;  // nodes that reported a failure
     std::set<int> succeeded;
   };
 
-  void check_round(const rendezvous::RoundDocument& document);
+  void check_round(const Node& writer, const rendezvous::RoundDocument& document);
   void check_order(const Round& before, const Round& after, int number);
   void check_stop(const rendezvous::RoundDocument& document);
   void check_outcome(const std::string& writer);
-  void check_leaves(const Round& before, const Round& after, int number);
+  void check_leaves(const Node& writer, const Round& before, const Round& after, int number);
+  void note_end(const Node& writer, Round& round);
+  [[nodiscard]] std::optional<Time> said_leave(const Node& node) const;
+  [[nodiscard]] bool knew_of_leave(const Node& writer, const Node& node) const;
   void check_told(const Node& node);
   void note_place(const std::string& ticket, const std::string& value);
   [[nodiscard]] bool was_given(const Node& node, const rendezvous::Assignment& place) const;
@@ -118,6 +125,7 @@ class Checker {
   std::optional<rendezvous::Outcome> outcome_;
   std::optional<Time> cancelled_;  // at that time there were so many nodes:
   std::size_t cancelled_nodes_ = 0;
+  std::set<int> has_said_leave_;   // ever
   std::set<int> asked_to_end_;     // nodes whose request to end the job is in the store
   Time planned_{};                 // the last plan was written
   std::optional<Time> ran_until_;  // the last round
