@@ -162,9 +162,14 @@ void Leader::read_again() {
 // No guard has failed, so this one still leads. Of a large decision the store may have taken the
 // first parts.
 void Leader::on_rejected(const std::string& why, Time now) {
+  note_full_store(now);
   note_rejection(kTakesNoWrite, why, now);
   if (pending_ && partly_written_) return read_again();
   drop_pending();
+}
+
+void Leader::note_full_store(Time now) {
+  if (state_ != nullptr) give_time_to_stop(*state_, now);
 }
 
 void Leader::note_rejection(const std::string& what, const std::string& why, Time now) {

@@ -41,6 +41,8 @@ class Leader {
   }
   // The state may be out of date until the next snapshot, which comes by itself.
   void on_link_lost();
+  // Its own agent cannot write now, nor, as far as it knows, can the others.
+  void note_full_store(Time now);
 
   void advance(Time now);
   [[nodiscard]] std::optional<Time> next_deadline() const;

@@ -62,6 +62,8 @@ class MemberAgent {
   [[nodiscard]] bool needs(WatchId watch) const {
     return round_.is(watch) || assignment_.is(watch) || watch == outcome_watch_;
   }
+  // The store does not take what it writes.
+  [[nodiscard]] bool rejected() const { return rejections_.any(); }
   // It was told to go: takes part in no further round.
   [[nodiscard]] bool leaving() const { return leave_.has_value(); }
   // Nothing but the store's answer keeps it any more.

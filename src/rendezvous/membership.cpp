@@ -337,6 +337,11 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
   note_times(state, config, now);
 }
 
+void give_time_to_stop(State& state, Time now) {
+  if (state.stopping_since) state.stopping_since = now;
+  if (state.holding_since) state.holding_since = now;
+}
+
 void forget(State& state, const Config& config, const std::string& ticket, Time now) {
   const auto at = state.members.find(ticket);
   if (at == state.members.end()) return;

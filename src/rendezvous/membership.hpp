@@ -148,6 +148,9 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
              Time now, const std::string& problem = {});
 void forget(State& state, const Config& config, const std::string& ticket, Time now);
 
+// Nobody could say just now that it has stopped its workers: the store takes no writes.
+void give_time_to_stop(State& state, Time now);
+
 // Why the document's numbers cannot be, in a job whose round is `known`; empty if they can. A
 // number that lies far ahead is no news of a later round but a mistake, or malice: the next round's
 // would have to be higher still.

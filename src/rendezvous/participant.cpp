@@ -72,6 +72,7 @@ class Participant::Impl {
     member_.lead_until(leader_ ? std::optional(leader_->next_round_from()) : std::nullopt);
     // One that goes leaves the next round to the next leader.
     decides_ = leader_ && !member_.has_left(now);
+    if (decides_ && member_.rejected()) leader_->note_full_store(now);
     if (decides_) leader_->advance(now);
     if (leader_ && leader_->rejections().over(now)) member_.give_up(leader_->rejections().text());
     member_.advance(now);

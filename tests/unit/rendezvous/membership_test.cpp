@@ -583,6 +583,22 @@ TEST(StoppingTest, ANodeThatDoesNotStopIsLeftBehind) {
   EXPECT_EQ(board.step().refused.count("b"), 1U);
 }
 
+TEST(StoppingTest, WhoCannotSayThatItHasStoppedIsGivenTime) {
+  Board board(config(2, 2));
+  board.join("a");
+  board.join("b");
+  board.run();
+  board.fails("a");
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Stopping);
+  board.pass(Milliseconds(19'000));
+  give_time_to_stop(board.state(), board.now());
+  board.pass(board.config().stop_timeout - Milliseconds(1));
+  EXPECT_TRUE(board.step().refused.empty());
+  board.pass(Milliseconds(1));
+  EXPECT_EQ(board.step().refused.size(), 2U);
+}
+
 TEST(StoppingTest, SurvivorsKeepTheirRankAndASpareTakesTheDeadNodes) {
   Board board(config(3, 3));
   for (const char* name : {"a", "b", "c", "spare"})

@@ -223,6 +223,25 @@ TEST(ParticipantTest, AStoreThatIsFullForAMomentCostsNothing) {
   }
 }
 
+// The nodes have stopped their workers, and cannot say so for longer than they may take for that.
+TEST(ParticipantTest, WhoStoppedWhileTheStoreWasFullIsNotLeftBehind) {
+  Cluster c;
+  c.start_all(3, 3);
+  for (int i = 0; i < 3; ++i)
+    c[i].answers_stop = false;
+  c.fail(1, 7);
+  c.fill_store(0);
+  for (int i = 0; i < 3; ++i)
+    c.workers_gone(i);
+  c.advance(Milliseconds(22'000));
+  c.fill_store(SIZE_MAX);
+  c.advance(Milliseconds(6'000));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(c[i].workers) << i << c[i].outcome.value_or(Outcome{}).text;
+    EXPECT_EQ(c[i].workers->restart_count, 1);
+  }
+}
+
 TEST(ParticipantTest, AFullStoreThatNobodyLeadsEndsTheJobToo) {
   Cluster c;
   c.fill_store(0);
