@@ -76,7 +76,6 @@ RoundDocument round_of_members(Found& found, const RoundDocument& seen) {
     const auto& d = member.document;
     if (member.problem.empty()) member.problem = impossible(known, d);
     if (!member.problem.empty()) continue;
-    round.restart_count = std::max(round.restart_count, d.restarts);
     if (claims_unknown_round(round, d)) {
       round.number = round.ran = d.claim->round;
       round.phase = Phase::Running;

@@ -245,6 +245,35 @@ TEST(RestoreTest, TheCountOfRestartsSurvivesInTheMembers) {
   EXPECT_EQ(plan.round.restart_count, 2);
 }
 
+// The next round was planned with it, and the store went back to before the failure.
+TEST(RestoreTest, ARestartThatTheStoreForgotIsNotCountedTwice) {
+  const Config s = [] {
+    Config c = config(1);
+    c.max_restarts = 3;
+    return c;
+  }();
+  Found found(s);
+  found
+      .member("a",
+              [](MemberDocument& d) {
+                holding(d, 1, 0, 1);
+                d.seen = d.failed = d.left = 1;
+                d.failure.emplace();
+                d.failure->host = "a";
+                d.failure->cause = "exit code 1";
+                d.restarts = 1;
+              })
+      .round(1, Phase::Running, 1, 1)
+      .place("a", 1, 0, 1);
+  RoundDocument seen;
+  seen.number = seen.ran = 1;
+  seen.nodes = 1;
+  seen.phase = Phase::Stopping;
+  const auto plan = decide(found.restore({}, seen), s, kNow + s.keep_alive);
+  EXPECT_EQ(plan.round.phase, Phase::Preparing);
+  EXPECT_EQ(plan.round.restart_count, 1);
+}
+
 TEST(RestoreTest, AnOutcomeClosesTheJob) {
   Found found(config(1));
   found.member("a").round(1, Phase::Running, 1, 1);
