@@ -360,6 +360,9 @@ Decision decide(const State& state, const Config& config, Time now) {
       c.decision.reclaimed.push_back(ticket);
     }
   }
+  if (c.round().phase != Phase::Closed)
+    c.round().unsure =
+        !c.past(state.unsure_until) || (state.missing > 0 && !c.past(state.grace_until));
   if (c.round() != state.round || !state.round_written || !state.job_written) {
     c.round().epoch = state.epoch;
     if (!state.job_written && c.round().phase != Phase::Closed)
@@ -379,6 +382,7 @@ std::optional<Time> next_deadline(const State& state, const Config& config) {
   switch (state.round.phase) {
     case Phase::Running:
       if (state.missing > 0) next.include(state.grace_until);
+      if (state.round.unsure) next.include(state.unsure_until);
       if (config.resize == Resize::Now && state.joiners > 0 && state.succeeded == 0 &&
           state.missing == 0 && state.round.nodes < config.max_nodes) {
         next.include(state.last_join, config.quiet_period);

@@ -288,6 +288,7 @@ std::string encode(const RoundDocument& d) {
   if (!d.root.empty()) json["root"] = d.root;
   if (!d.reason.empty()) json["reason"] = d.reason;
   if (!d.waiting.empty()) json["waiting"] = d.waiting;
+  if (d.unsure) json["unsure"] = true;
   return dump(json);
 }
 
@@ -307,6 +308,7 @@ Result<RoundDocument> decode_round(std::string_view text) {
   in.text("root", d.root, false);
   in.text("reason", d.reason, false);
   in.text("waiting", d.waiting, false);
+  in.flag("unsure", d.unsure);
   return in.finish(std::move(d));
 }
 

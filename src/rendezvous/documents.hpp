@@ -85,6 +85,9 @@ struct RoundDocument {
   std::string root;     // ticket of the node that reported the first failure (stopping)
   std::string reason;   // one line for people
   std::string waiting;  // gathering: how many of how many, who is missing; bounded
+  // The store has lost a round or its nodes: some that are out of touch may have workers. For the
+  // next leader, which cannot know since when.
+  bool unsure = false;
 
   bool operator==(const RoundDocument&) const = default;
 };

@@ -94,7 +94,7 @@ void Leader::apply(const Change& change, Time now) {
     observe(*state_, config_, ticket, {}, now, problem);
   } else if (document && round.phase != Phase::Closed &&
              ((claims_unknown_round(round, *document) && !state_->planned.contains(ticket)) ||
-              document->seen > round.number)) {
+              document->seen > ran())) {
     read_again();
   } else if (document) {
     observe(*state_, config_, ticket, std::move(*document), now);
@@ -102,6 +102,11 @@ void Leader::apply(const Change& change, Time now) {
     outbox_.log(document.error().what(), true);
     observe(*state_, config_, ticket, {}, now, document.error().what());
   }
+}
+
+// The last round that was started, if what is being written takes effect, too.
+int Leader::ran() const {
+  return std::max(state_->round.ran, pending_ ? pending_->round.ran : 0);
 }
 
 void Leader::on_watch_rejected(const WatchRejected& event, Time now) {

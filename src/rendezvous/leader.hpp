@@ -65,6 +65,7 @@ class Leader {
 
  private:
   void apply(const Change& change, Time now);
+  [[nodiscard]] int ran() const;
   [[nodiscard]] bool may_decide() const;
   void write(Decision decision);
   void send_next_part();

@@ -25,6 +25,15 @@ bool claims_place(const State& state, const MemberDocument& d) {
          d.claim->round > d.left;
 }
 
+// It holds workers of a round of which nobody here knew that it is in it.
+bool holds_forgotten(const State& state, const std::string& ticket, const Member& member) {
+  const auto& claim = member.document.claim;
+  if (member.standing == Standing::Refused || !claim || claim->round <= member.document.left)
+    return false;
+  return !(claim->round == state.round.ran && state.slots.contains(ticket)) &&
+         !(claim->round == state.round.number && state.planned.contains(ticket));
+}
+
 // Adds (sign 1) or takes away (-1) what one member counts for.
 void count(State& state, const std::string& ticket, const Member& member, int sign) {
   const auto& d = member.document;
@@ -303,7 +312,7 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
              Time now, const std::string& problem) {
   auto [at, is_new] = state.members.try_emplace(ticket);
   Member& member = at->second;
-  const int strangers = state.strangers;
+  const bool known = !is_new && holds_forgotten(state, ticket, member);
   if (!is_new) count(state, ticket, member, -1);
   if (state.vacant > 0) reclaim(state, ticket, document);
   RankSlot* slot = find_slot(state, ticket);
@@ -331,7 +340,7 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
   if (d.leave) let_go(state, ticket, member, slot, now);
   count(state, ticket, member, 1);
   // Others of its round may be out of touch, and have workers.
-  if (state.strangers > strangers)
+  if (!known && holds_forgotten(state, ticket, member))
     state.unsure_until = std::max(state.unsure_until.value_or(now), now + config.keep_alive);
   note_stop(state, ticket, member);
   note_times(state, config, now);

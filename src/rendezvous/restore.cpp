@@ -83,9 +83,11 @@ RoundDocument round_of_members(Found& found, const RoundDocument& seen) {
       round.world_size = d.claim->world_size;
       round.restart_count = std::max(round.restart_count, d.claim->restart_count);
     } else if (std::max(d.left, d.seen) > round.number) {
-      round.number = round.ran = std::max(d.left, d.seen);
+      round.number = std::max(d.left, d.seen);
       round.phase = Phase::Gathering;
     }
+    // What was left may never have run: a part of the decision to start it is enough for that.
+    round.ran = std::max({round.ran, d.seen, d.claim ? d.claim->round : 0});
   }
   return round;
 }
@@ -116,7 +118,25 @@ void find_round(State& state, Found& found, const RoundDocument& seen) {
   } else {
     state.round = known;
   }
+  // A number that was tried in vain may be that of a round that the store has forgotten.
+  if (!is_alive(state.round.phase)) state.round.ran = std::max(state.round.ran, known.ran);
   if (found.outcome) state.round.phase = Phase::Closed;
+}
+
+// The round that the store calls running is not the present one any more. Its nodes have workers
+// until they say that they have left it, whether they have said yet that they have begun or not.
+void find_claims(Found& found, const State& state) {
+  if (!found.round || !is_alive(found.round->phase) || found.round->number == state.round.number)
+    return;
+  const int number = found.round->number;
+  for (auto& [ticket, d, problem] : found.members) {
+    const auto place = found.assignments.find(ticket);
+    if (place == found.assignments.end() || !place->second.go ||
+        place->second.assignment.round != number)
+      continue;
+    if (d.left < number && (!d.claim || d.claim->round < number))
+      d.claim = place->second.assignment;
+  }
 }
 
 void find_places(State& state, const Found& found) {
@@ -174,6 +194,34 @@ bool goes(const State& state, const Member& member) {
          (member.standing == Standing::Leaving && !succeeded);
 }
 
+// A round ran of which only its members tell; or the one that runs gives way to what this agent
+// knows, and may be another than the one that had its number here.
+bool has_forgotten_round(const State& state, const Found& found, const State* previous,
+                         const RoundDocument& seen) {
+  if (state.round.phase != Phase::Gathering) return false;
+  if (found.round && is_alive(found.round->phase) && !state.round_written) return true;
+  return state.round.ran > std::max({seen.ran, previous != nullptr ? previous->round.ran : 0,
+                                     state.round_written ? found.round->ran : 0});
+}
+
+// Nodes that are out of touch may have workers: of a forgotten round, or because the last leader
+// was not sure. That one cannot have begun to wait later than now.
+void wait_until_sure(State& state, const Config& config, const State* previous, bool forgotten,
+                     Time now) {
+  const bool led_until_now = previous != nullptr && previous->epoch == state.epoch;
+  Time until = now;
+  if (led_until_now) {
+    until = std::max(previous->unsure_until.value_or(now), previous->grace_until.value_or(now));
+  } else if (state.round.unsure) {
+    until = now + config.keep_alive;
+  }
+  const bool unsure = until > now && (state.round.unsure || previous->unsure_until);
+  if (forgotten) until = now + config.keep_alive;
+  if (until <= now) return;
+  state.grace_until = std::max(state.grace_until.value_or(now), until);
+  if (forgotten || unsure) state.unsure_until = state.grace_until;
+}
+
 }  // namespace
 
 State restore(const Config& config, std::int64_t epoch, const std::vector<Change>& entries,
@@ -189,9 +237,9 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
   const bool set_back = !state.round_written && state.round.number > 0;
   if (set_back) grace_until = std::max(grace_until.value_or(now), now + config.keep_alive);
   state.grace_until = grace_until;
-  if (set_back && state.round.phase == Phase::Gathering &&
-      state.round.number > std::max(seen.number, previous != nullptr ? previous->round.number : 0))
-    state.unsure_until = grace_until;
+  wait_until_sure(state, config, previous, has_forgotten_round(state, found, previous, seen), now);
+  grace_until = state.grace_until;
+  find_claims(found, state);
   find_places(state, found);
   find_members(state, config, found, previous, now);
 

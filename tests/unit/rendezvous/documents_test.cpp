@@ -79,6 +79,7 @@ RoundDocument round(Phase phase) {
   d.root = "ticket";
   d.reason = "rank 5 on node2: exit code 7";
   d.waiting = "1 of 4 nodes (node2)";
+  d.unsure = true;
   return d;
 }
 
@@ -196,7 +197,7 @@ std::vector<Kind> kinds() {
       {"round",
        encode(round(Phase::Running)),
        error_of(decode_round),
-       {"root", "reason", "waiting"},
+       {"root", "reason", "waiting", "unsure"},
        written_again(decode_round)},
       {"assignment",
        encode(AssignmentDocument{place(), true, 2, {}}),

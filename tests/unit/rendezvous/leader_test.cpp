@@ -208,6 +208,63 @@ TEST(RestoreTest, NoRoundIsPlannedWhileANodeHoldsWorkersOfAnEarlierOne) {
   EXPECT_EQ(expelled.begin()->first, "b");
 }
 
+// A round ran that the store has forgotten: nodes that are out of touch may have workers of it.
+TEST(RestoreTest, AForgottenRoundIsWaitedForAlsoByTheNextLeader) {
+  Config s = config(1);
+  const Time sure = kNow + s.keep_alive;
+  const auto saw = [](MemberDocument& d) { d.seen = 4; };
+  // Nobody here knew of it; or newcomers have tried its number, and others, in vain.
+  for (const int tried : {0, 4, 6}) {
+    Found found(s);
+    found.member("a", saw);
+    if (tried > 0) found.round(tried, Phase::Preparing, 1, 0);
+    const State state = found.restore();
+    EXPECT_EQ(state.round.ran, 4) << tried;
+    EXPECT_EQ(state.round.number, std::max(tried, 4));
+    EXPECT_EQ(state.unsure_until, sure) << tried;
+    const auto decision = decide(state, s, kNow);
+    EXPECT_EQ(decision.round.phase, Phase::Gathering);
+    EXPECT_TRUE(decision.round.unsure);
+    EXPECT_EQ(decide(state, s, sure).round.phase, Phase::Preparing);
+    EXPECT_FALSE(decide(state, s, sure).round.unsure);
+
+    // The next leader does not know since when. The same, which reads again, does.
+    RoundDocument unsure = decision.round;
+    Found later(s);
+    later.member("a", saw).add(later.keys().round, encode(unsure));
+    EXPECT_EQ(later.restore().unsure_until, sure);
+    State previous = state;
+    previous.unsure_until = kNow + Milliseconds(10);
+    previous.grace_until.reset();
+    EXPECT_EQ(later.restore({}, {}, &previous).unsure_until, previous.unsure_until);
+    previous.unsure_until.reset();
+    EXPECT_FALSE(later.restore({}, {}, &previous).unsure_until);
+  }
+  // What the store and its leader know of is over for all.
+  EXPECT_FALSE(Found(s).member("a", saw).round(4, Phase::Gathering, 0, 4).restore().unsure_until);
+  RoundDocument seen;
+  seen.number = seen.ran = 4;
+  EXPECT_FALSE(Found(s).member("a", saw).restore({}, seen).unsure_until);
+  // To have left it is no sign that it ran.
+  const auto left = [](MemberDocument& d) { d.left = 4; };
+  EXPECT_FALSE(Found(s).member("a", left).round(4, Phase::Preparing, 1, 3).restore().unsure_until);
+}
+
+TEST(RestoreTest, NodesThatAreMissedAreMissedByTheNextLeader) {
+  const Config s = config(2);
+  const auto hold = [](MemberDocument& d) { holding(d, 7, 0, 2); };
+  const State first = Found(s).member("a", hold).restore();
+  ASSERT_EQ(first.missing, 1);
+  const auto decision = decide(first, s, kNow);
+  EXPECT_TRUE(decision.round.unsure);
+  Found later(s);
+  later.member("a", hold).place("a", 7, 0, 2).add(later.keys().round, encode(decision.round));
+  const State next = later.restore();
+  EXPECT_EQ(next.missing, 1);
+  EXPECT_EQ(next.lost, 0);
+  EXPECT_EQ(next_deadline(next, s), kNow + s.keep_alive);
+}
+
 // Whoever can write to the store can write this; the next round must still have a number.
 TEST(RestoreTest, ANumberFarAheadIsRefusedAndMovesNothing) {
   for (const bool left : {true, false}) {
@@ -233,7 +290,7 @@ TEST(RestoreTest, TheCountOfRestartsSurvivesInTheMembers) {
   const State state = Found(s)
                           .member("a",
                                   [](MemberDocument& d) {
-                                    d.left = 4;
+                                    d.left = d.seen = 4;
                                     d.restarts = 2;
                                   })
                           .restore();
@@ -272,6 +329,23 @@ TEST(RestoreTest, ARestartThatTheStoreForgotIsNotCountedTwice) {
   const auto plan = decide(found.restore({}, seen), s, kNow + s.keep_alive);
   EXPECT_EQ(plan.round.phase, Phase::Preparing);
   EXPECT_EQ(plan.round.restart_count, 1);
+}
+
+// Two rounds ran, each without knowing of the other: nothing new begins while either has workers.
+TEST(RestoreTest, NodesOfARoundThatGivesWayHaveWorkersUntilTheyHaveLeft) {
+  Config s = config(2);
+  s.min_nodes = 1;
+  Found found(s);
+  found.member("a")
+      .member("b", [](MemberDocument& d) { d.left = 1; })
+      .member("c", [](MemberDocument& d) { holding(d, 3, 0, 1); })
+      .round(1, Phase::Running, 2, 1)
+      .place("a", 1, 0, 2)
+      .place("b", 1, 1, 2);
+  const State state = found.restore();
+  EXPECT_EQ(state.round.number, 3);
+  EXPECT_EQ(state.holding, 2);
+  EXPECT_EQ(state.joiners, 1);
 }
 
 TEST(RestoreTest, AnOutcomeClosesTheJob) {
@@ -453,6 +527,22 @@ TEST_F(LeaderTest, WorkersOfARoundThatNobodyKnewOfRunOn) {
   const auto round = decode_round(*written[0].transaction.writes.back().value).value();
   EXPECT_EQ(round.number, 5);
   EXPECT_EQ(round.phase, Phase::Running);
+}
+
+// Of that round only a spare tells, while its number is being tried.
+TEST_F(LeaderTest, ARoundThatOnlyASpareHasSeenIsLookedInto) {
+  begin(config(1));
+  commits();
+  snapshot(Found(config_).member("me"));
+  leader_->advance(kNow);
+  leader_->on_commit({commits().at(0).request, CommitOutcome::Committed, ""}, kNow);
+  ASSERT_EQ(leader_->state()->round.phase, Phase::Preparing);
+  const std::size_t watches = watches_.size();
+  Found found(config_);
+  found.member("b", [](MemberDocument& d) { d.seen = 1; });
+  leader_->on_changes({watches_.back().watch, {found.entries().back()}}, kNow);
+  commits();
+  EXPECT_EQ(watches_.size(), watches + 1);
 }
 
 TEST_F(LeaderTest, ARefusedWriteMeansThatSomebodyElseLeads) {

@@ -107,6 +107,34 @@ TEST(RunningTest, WorkersOfAnotherRoundWithItsNumberEndBoth) {
   EXPECT_EQ(board.state().round.restart_count, 0);
 }
 
+// They do no harm to a later round; but others of theirs may be out of touch when that is over.
+TEST(RunningTest, WorkersOfAForgottenRoundMakeTheNextWait) {
+  Board board(config(2, 2));
+  board.state().floor = 4;
+  board.join("a");
+  board.join("b");
+  board.run();
+  ASSERT_EQ(board.state().round.number, 5);
+  auto stranger = board.document("c");
+  stranger.claim = Assignment{};
+  stranger.claim->round = 3;
+  board.put("c", stranger);
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Running);
+  EXPECT_TRUE(board.state().round.unsure);
+  stranger.left = 3;
+  board.put("c", stranger);
+  board.gone("b");
+  board.settle();
+  board.left("a");
+  board.pass(Milliseconds(5'999));
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Gathering);
+  board.pass(Milliseconds(1));
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Preparing);
+}
+
 TEST(PreparingTest, WaitsForANodeThatStillHasWorkers) {
   Board board(config(2, 3));
   board.join("a");
