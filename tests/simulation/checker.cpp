@@ -11,6 +11,10 @@ namespace {
 
 // Between the limit at which an agent gives up and the end of its workers, with some delay.
 constexpr Milliseconds kSlack{1'500};
+// Beyond the keep-alive limit: the session's last two seconds, and who stands for leader when.
+constexpr Milliseconds kElection{3'000};
+// Between two attempts to write to a full store.
+constexpr Milliseconds kLongestPause{5'000};
 // An agent that was told to stop waits so long for the leader.
 constexpr Milliseconds kStopWait{5'000};
 // Requests of one node to a full store, in a second: its own, and a leader's, with growing pauses.
@@ -45,6 +49,9 @@ bool Checker::lost_a_node(const Round& round) const {
   const Time known = round.planned - Milliseconds(plan_.max_delay_ms * 2 + 50);
   return std::any_of(round.seats.begin(), round.seats.end(), [&](const auto& seat) {
     const Node& node = *nodes_[static_cast<std::size_t>(seat.second.node)];
+    // A store that was set back shows as members those that died meanwhile, and has no place for
+    // those that had not started yet.
+    if (set_back_ && (!node.workers || !(*node.workers == seat.second.assignment))) return true;
     return node.session_ended > known || has_said_leave_.contains(node.number) ||
            !network_.alive(seat.second.session) ||
            network_.session(seat.second.node) != seat.second.session;
@@ -68,9 +75,15 @@ std::optional<Time> Checker::said_leave(const Node& node) const {
 bool Checker::knew_of_leave(const Node& writer, const Node& node) const {
   const auto said = said_leave(node);
   if (!said || writer.was_in_trouble) return false;
+  return *said + writing_time() < scheduler_.now();
+}
+
+// From the moment at which a leader could have heard of something until a decision that it made
+// before is in the store.
+Milliseconds Checker::writing_time() const {
   const int most = static_cast<int>(nodes_.size()) + 3;
   const int parts = plan_.keys_per_request == 0 ? 1 : (most - 1) / plan_.keys_per_request + 1;
-  return *said + Milliseconds(plan_.max_delay_ms * 2 * parts) < scheduler_.now();
+  return Milliseconds(plan_.max_delay_ms * 2 * parts);
 }
 
 // All have left the round.
@@ -87,17 +100,14 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
   for (const auto& write : transaction.writes) {
     if (write.key == keys_.round && write.value) {
       // Only who holds the leader key may write it.
-      const auto leader = network_.store().keys().find(keys_.leader);
-      const auto who = leader != network_.store().keys().end() ? decode_leader(leader->second.text)
-                                                               : Result<LeaderDocument>();
-      if (!who || who->ticket != nodes_[static_cast<std::size_t>(writer)]->config.ticket)
+      if (const Node* who = leader(); who == nullptr || who->number != writer)
         fail("node " + std::to_string(writer) + " wrote the round without leading");
       const auto document = decode_round(*write.value);
       if (!document) return fail(document.error().what());
       if ((forgetful_ || set_back_) && document->phase == Phase::Running &&
           last_phase_ == Phase::Preparing) {
-        // Nobody is left who knew better: the numbers may begin again.
-        const auto first = rounds_.lower_bound(document->number);
+        // Its leader does not know of the later ones: the numbers may begin again.
+        const auto first = rounds_.upper_bound(last_ran_);
         for (auto round = first; round != rounds_.end(); ++round)
           forgotten_.insert(*round);
         rounds_.erase(first, rounds_.end());
@@ -115,6 +125,7 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
       if (!is_alive(document->phase) && !rounds_.empty() && !rounds_.rbegin()->second.over)
         note_end(*nodes_[static_cast<std::size_t>(writer)], rounds_.rbegin()->second);
       last_phase_ = document->phase;
+      last_ran_ = document->ran;
     }
     if ((forgetful_ || set_back_) && write.value && write.key.starts_with(keys_.assignments))
       note_place(write.key.substr(keys_.assignments.size()), *write.value);
@@ -125,17 +136,25 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
       if (document && document->stop) asked_to_end_.insert(writer);
       if (document && document->leave) {
         has_said_leave_.insert(writer);
-        if (!node.leave_said) node.leave_said = scheduler_.now();
+        if (!node.leave_said) {
+          node.leave_said = scheduler_.now();
+          node.leave_heard = leader() != nullptr;
+        }
       }
       if ((forgetful_ || set_back_) && document && document->claim &&
-          document->claim->round > document->left && node.workers && !has_published_place(node))
-        told_of_forgotten_ = true;
+          document->claim->round > document->left && !is_published(node, *document->claim) &&
+          !told_of_forgotten_)
+        told_of_forgotten_ = scheduler_.now();
+      silent_.erase(writer);
     }
+    if (write.key == keys_.leader && write.value) led_since_ = scheduler_.now();
     if (write.key == keys_.outcome) {
       auto outcome = write.value ? decode_outcome(*write.value) : Result<Outcome>();
       if (!outcome) return fail("the outcome was damaged or deleted");
-      if (outcome_ && !(*outcome_ == *outcome) && !forgetful_ && !set_back_)
-        fail("the outcome was changed");
+      if (outcome_ && !(*outcome_ == *outcome)) {
+        if (!forgetful_ && !set_back_) fail("the outcome was changed");
+        forgotten_outcomes_.push_back(*outcome_);
+      }
       outcome_ = std::move(*outcome);
       check_outcome(nodes_[static_cast<std::size_t>(writer)]->config.ticket);
     }
@@ -191,12 +210,12 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
       fail(name + ": " + std::to_string(document.nodes) + " nodes");
     int first_rank = 0;
     for (const auto* a : by_rank) {
-      if (a == nullptr) return forgetful_ ? void() : fail(name + ": a group rank is missing");
+      if (a == nullptr) return document.unsure ? void() : fail(name + ": a group rank is missing");
       if (a->first_rank != first_rank) fail(name + ": ranks are not contiguous");
       const auto& front = *by_rank.front();
       if (a->world_size != document.world_size || a->group_world_size != document.nodes ||
           a->master_address != front.master_address || a->master_port != front.master_port ||
-          a->restart_count != document.restart_count)
+          (a->restart_count != document.restart_count && !forgetful_ && !set_back_))
         fail(name + ": the nodes do not agree on the world");
       for (const auto& [ticket, seat] : round.seats) {
         if (&seat.assignment == a) first_rank += find(ticket)->config.local_world_size;
@@ -217,8 +236,14 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
       check_leaves(writer, before, round, document.number);
       if (spent == 1 && before.spared)
         fail(name + ": a restart spent though a node was told to go");
-      if (spent < 0 || spent > 1) fail(name + ": the restart counter jumps");
-      if (spent == 1 && before.failed.empty()) fail(name + ": a restart spent without a failure");
+      // Restarts of rounds that nobody knew of when the round before this began.
+      const bool recalled =
+          std::any_of(forgotten_.begin(), forgotten_.end(), [&](const auto& forgotten) {
+            return forgotten.second.restart_count >= document.restart_count - 1;
+          });
+      if (spent < 0 || (spent > 1 && !recalled)) fail(name + ": the restart counter jumps");
+      if (spent == 1 && before.failed.empty() && !recalled)
+        fail(name + ": a restart spent without a failure");
       if (spent == 0 && due) fail(name + ": a failure that cost no restart");
       check_order(before, round, document.number);
     }
@@ -230,6 +255,7 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
            ", node " + std::to_string(node.number) + " had " + std::to_string(node.restart_count));
   }
   if (document.restart_count > plan_.max_restarts) fail(name + ": more restarts than allowed");
+  round.warned = told_of_forgotten_ && *told_of_forgotten_ + writing_time() < scheduler_.now();
   rounds_.emplace(document.number, std::move(round));
 }
 
@@ -247,6 +273,9 @@ void Checker::check_order(const Round& before, const Round& after, int number) {
   std::vector<std::pair<int, int>> ranks;
   for (const auto& [ticket, seat] : before.seats) {
     const auto now = after.seats.find(ticket);
+    // A store that was set back may show those that died meanwhile, as they were, and has no place
+    // for those that had not started yet.
+    if (set_back_ && (silent_.contains(seat.node) || !before.started.contains(seat.node))) continue;
     if (now != after.seats.end())
       ranks.emplace_back(seat.assignment.group_rank, now->second.assignment.group_rank);
   }
@@ -275,11 +304,13 @@ void Checker::check_leaves(const Node& writer, const Round& before, const Round&
   if (!cancelled_ || nodes_.size() != cancelled_nodes_ || store_failed_) return;
   const bool trouble = std::any_of(nodes_.begin(), nodes_.end(),
                                    [](const auto& node) { return node->was_in_trouble; });
-  // The first that is told may be told late.
+  // The first that is told may be told late. What was said while nobody led may be gone with who
+  // said it when the next leader comes.
   std::optional<Time> first;
   for (const auto& node : nodes_) {
-    if (node->told_to_go >= cancelled_ && (!first || node->told_to_go < first))
-      first = node->told_to_go;
+    if (node->told_to_go >= cancelled_ && node->leave_heard &&
+        (!first || *node->leave_said < *first))
+      first = node->leave_said;
   }
   if (!trouble && long_before(first, after.planned) && after.planned > *cancelled_ &&
       before.seats.size() > 0)
@@ -308,7 +339,7 @@ void Checker::check_stop(const RoundDocument& document) {
 }
 
 void Checker::check_outcome(const std::string& writer) {
-  if (forgetful_) return;
+  if (forgetful_ || !forgotten_.empty()) return;
   if (outcome_->end == End::Success) {
     if (rounds_.empty()) return fail("success without a round");
     const Round& last = rounds_.rbegin()->second;
@@ -335,6 +366,8 @@ void Checker::check_outcome(const std::string& writer) {
     return;
   if (std::none_of(nodes_.begin(), nodes_.end(), [](const auto& n) { return n->told_to_go; }))
     return fail("stopped, though nobody was told to");
+  // What it decided before others came may have been on its way for long.
+  if (const Node* who = find(writer); who == nullptr || who->was_in_trouble) return;
   for (const auto& node : nodes_) {
     const bool in_touch = !node->was_in_trouble && network_.alive(network_.session(node->number));
     if (node->running && !node->outcome && !node->told_to_go && !node->slow_stop && in_touch &&
@@ -354,16 +387,21 @@ bool Checker::runs_published(const Node& node) const {
 }
 
 bool Checker::has_published_place(const Node& node) const {
-  const auto round = rounds_.find(node.workers->round);
+  return is_published(node, *node.workers);
+}
+
+bool Checker::is_published(const Node& node, const Assignment& place) const {
+  const auto round = rounds_.find(place.round);
   if (round == rounds_.end()) return false;
   const auto seat = round->second.seats.find(node.config.ticket);
-  return seat != round->second.seats.end() && seat->second.assignment == *node.workers;
+  return seat != round->second.seats.end() && seat->second.assignment == place;
 }
 
 void Checker::on_success_reported(int number, int round) {
   const Node& node = *nodes_[static_cast<std::size_t>(number)];
-  if (round == started_ && rounds_.contains(round) && !runs_published(node) && !node.link_lost &&
-      !node.paused && !node.slow_stop &&
+  if (round == started_ && was_writable() && is_led() && rounds_.contains(round) &&
+      !runs_published(node) && !node.link_lost && !network_.cut(number) && !node.paused &&
+      !node.slow_stop &&
       scheduler_.now() > std::max(node.link_up, rounds_.at(round).planned) + kSlack +
                              Milliseconds(plan_.max_delay_ms * 4))
     fail("node " + std::to_string(number) + " worked on in a round that has the number " +
@@ -372,7 +410,9 @@ void Checker::on_success_reported(int number, int round) {
       scheduler_.now() > node.link_up + kSlack + Milliseconds(plan_.max_delay_ms * 2))
     fail("node " + std::to_string(number) + " worked on in round " + std::to_string(round) +
          " though round " + std::to_string(started_) + " runs");
-  if (const auto at = rounds_.find(round); at != rounds_.end()) at->second.succeeded.insert(number);
+  const auto at = rounds_.find(round);
+  if (at != rounds_.end() && at->second.seats.contains(node.config.ticket))
+    at->second.succeeded.insert(number);
 }
 
 void Checker::on_start(const Node& node, const Assignment& a) {
@@ -382,7 +422,7 @@ void Checker::on_start(const Node& node, const Assignment& a) {
         other->link_lost || !network_.connected(other->number) || network_.cut(other->number))
       continue;
     // Whatever the store has forgotten, those that are in touch can say what they run.
-    if (forgetful_ &&
+    if (forgetful_ && was_writable() &&
         scheduler_.now() > other->link_up + kSlack + Milliseconds(plan_.max_delay_ms * 4))
       fail("workers of round " + std::to_string(other->workers->round) + " on node " +
            std::to_string(other->number) + ", which is in touch, while round " +
@@ -402,6 +442,7 @@ void Checker::on_start(const Node& node, const Assignment& a) {
     fail(who + " starts round " + std::to_string(a.round) + " after round " +
          std::to_string(started_));
   started_ = std::max(started_, a.round);
+  at->second.started.insert(node.number);
 
   for (const auto& other : nodes_) {
     if (!other->workers || other->workers->round >= a.round) continue;
@@ -412,12 +453,22 @@ void Checker::on_start(const Node& node, const Assignment& a) {
     // can know: the store has lost its round, and it is out of touch, as all are that could tell of
     // it.
     const bool out_of_touch =
-        other->link_lost || !network_.connected(other->number) || network_.cut(other->number) ||
+        other->paused || other->link_lost || !network_.connected(other->number) ||
+        network_.cut(other->number) ||
         scheduler_.now() <= other->link_up + kSlack + Milliseconds(plan_.max_delay_ms * 4);
-    const bool unheard =
-        forgetful_ && !told_of_forgotten_ && out_of_touch && !has_published_place(*other);
-    if (!other->slow_stop && !unheard) fail(whose);
+    const bool unheard = !at->second.warned && out_of_touch && !has_published_place(*other);
+    // Nor can a store that has lost its nodes and is full be told that one is still there.
+    const bool excused =
+        ((forgetful_ || set_back_) && unheard) || (sessions_lost_ && !was_writable());
+    if (!other->slow_stop && !excused) fail(whose);
   }
+}
+
+// It is in the store, or was until that forgot it.
+bool Checker::was_outcome(const Outcome& outcome) const {
+  return (outcome_ && *outcome_ == outcome) ||
+         std::find(forgotten_outcomes_.begin(), forgotten_outcomes_.end(), outcome) !=
+             forgotten_outcomes_.end();
 }
 
 void Checker::on_finish(const Node& node, const Outcome& outcome) {
@@ -426,21 +477,23 @@ void Checker::on_finish(const Node& node, const Outcome& outcome) {
   switch (outcome.end) {
     case End::Success:
     case End::Failure:
-      if (!outcome_ || !(*outcome_ == outcome)) fail(who + " ends otherwise than the job");
+      if (!was_outcome(outcome)) fail(who + " ends otherwise than the job");
       break;
     case End::Stopped:
-      if (!node.told_to_stop && !node.told_to_go && (!outcome_ || !(*outcome_ == outcome)))
+      if (!node.told_to_stop && !node.told_to_go && !was_outcome(outcome))
         fail(who + " was stopped by nobody");
       if (outcome.exit_code != 143) fail(who + " gives another code than the signal's");
       if (!outcome_) check_told(node);
       break;
     case End::Timeout:
-      if (outcome_ && !(*outcome_ == outcome) && node.came_through && !node.was_in_trouble &&
+      if (outcome_ && !was_outcome(outcome) && node.came_through && !node.was_in_trouble &&
           !store_failed_)
         fail(who + " ends otherwise than the job: " + outcome.text);
       break;
     case End::Refused:
-      if (!outcome_ && !node.slow_stop && !plan_.asked_ranks && !forgetful_)
+      // While the store was full it may not have been able to say in time that it had stopped.
+      if (!outcome_ && !node.slow_stop && !plan_.asked_ranks && !forgetful_ &&
+          scheduler_.now() > full_until_ + node.config.stop_timeout + kLongestPause)
         fail(who + " was refused: " + outcome.text);
       break;
     case End::StoreLost:
@@ -461,6 +514,21 @@ void Checker::on_finish(const Node& node, const Outcome& outcome) {
 // A stop that is in the store ends the job, whoever leads: as long as there is somebody who could.
 void Checker::check_told(const Node& node) {
   if (!asked_to_end_.contains(node.number) || node.was_in_trouble || store_failed_) return;
+  // While it waits for a rank that another has, it is no part of the job.
+  if (plan_.asked_ranks && std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& other) {
+        return other.get() != &node && other->registered &&
+               other->config.node_rank == node.config.node_rank;
+      }))
+    return;
+  // The leader was lost after the node was told: its session lives longer than the wait.
+  if (const Node* who = leader(); who != nullptr && !network_.hears(who->number) &&
+                                  network_.heard(who->number) > node.stop_told &&
+                                  scheduler_.now() < network_.heard(who->number) +
+                                                         who->config.keep_alive + kElection +
+                                                         Milliseconds(plan_.max_delay_ms * 8))
+    return;
+  // The leader may still write what it had decided before.
+  if (writing_time() > kStopWait) return;
   // Without a place in the last round it just leaves.
   if (!rounds_.empty() && !rounds_.rbegin()->second.seats.contains(node.config.ticket)) return;
   for (const auto& other : nodes_) {
@@ -473,16 +541,47 @@ void Checker::check_told(const Node& node) {
 void Checker::on_store_restart(Memory memory) {
   store_failed_ = true;
   // What they said may be lost, or heard late.
-  for (const auto& node : nodes_)
+  for (const auto& node : nodes_) {
     node->leave_said.reset();
+    node->leave_heard = false;
+  }
+  sessions_lost_ |= memory != Memory::Sessions;
   if (memory == Memory::Nothing) forgetful_ = true;
-  if (memory == Memory::Older) set_back_ = true;
+  if (memory == Memory::Older) {
+    set_back_ = true;
+    for (const auto& node : nodes_)
+      silent_.insert(node->number);
+  }
 }
 
 void Checker::on_store_full(bool full) {
   store_failed_ = true;
   (full ? full_since_ : full_until_) = scheduler_.now();
   full_ = full;
+}
+
+// Whom the store names; null: nobody.
+const Node* Checker::leader() const {
+  const auto key = network_.store().keys().find(keys_.leader);
+  if (key == network_.store().keys().end()) return nullptr;
+  const auto who = decode_leader(key->second.text);
+  return who ? find(who->ticket) : nullptr;
+}
+
+// For so long that it has heard all that it was told.
+bool Checker::is_led() const {
+  if (set_back_) return false;  // it may be named by a session of old
+  const Milliseconds enough = kSlack + Milliseconds(plan_.max_delay_ms * 4);
+  if (!led_since_ || scheduler_.now() <= *led_since_ + enough) return false;
+  const Node* node = leader();
+  return node != nullptr && node->running && !node->paused && !node->link_lost &&
+         network_.connected(node->number) && !network_.cut(node->number) &&
+         scheduler_.now() > node->link_up + enough;
+}
+
+// Long enough that all could say what they have to.
+bool Checker::was_writable() const {
+  return !full_ && scheduler_.now() > full_until_ + kLongestPause + kSlack;
 }
 
 // Who is turned away for a limit does not come back at once, again and again.

@@ -27,6 +27,7 @@ struct Node {
   Time stop_told{};  // when
   std::optional<Time> told_to_go;
   std::optional<Time> leave_said;  // its wish to go is in the store since
+  bool leave_heard = false;        // somebody led then
   std::optional<Time> registered;  // its member key was first written
   int restart_count = 0;           // the highest that its workers were started with
   bool came_through = false;       // has ever reached the store
@@ -82,9 +83,11 @@ class Checker {
     std::optional<Time> over;  // all have left it
     // Until then:
     bool lost_a_node = false;
+    bool warned = false;   // when it was begun: others may have workers
     bool spared = false;   // the leader knew of a node that goes: no failure counts
     std::set<int> failed;  // nodes that reported a failure
     std::set<int> succeeded;
+    std::set<int> started;
   };
 
   void check_round(const Node& writer, const rendezvous::RoundDocument& document);
@@ -94,12 +97,18 @@ class Checker {
   void check_leaves(const Node& writer, const Round& before, const Round& after, int number);
   void note_end(const Node& writer, Round& round);
   [[nodiscard]] std::optional<Time> said_leave(const Node& node) const;
+  [[nodiscard]] bool was_writable() const;
+  [[nodiscard]] const Node* leader() const;
+  [[nodiscard]] bool is_led() const;
+  [[nodiscard]] bool was_outcome(const rendezvous::Outcome& outcome) const;
+  [[nodiscard]] rendezvous::Milliseconds writing_time() const;
   [[nodiscard]] bool knew_of_leave(const Node& writer, const Node& node) const;
   void check_told(const Node& node);
   void note_place(const std::string& ticket, const std::string& value);
   [[nodiscard]] bool was_given(const Node& node, const rendezvous::Assignment& place) const;
   [[nodiscard]] bool runs_published(const Node& node) const;
   [[nodiscard]] bool has_published_place(const Node& node) const;
+  [[nodiscard]] bool is_published(const Node& node, const rendezvous::Assignment& place) const;
   [[nodiscard]] bool lost_a_node(const Round& round) const;
   // Long enough ago that all could know.
   [[nodiscard]] bool long_before(std::optional<Time> time, Time other) const;
@@ -111,18 +120,23 @@ class Checker {
   const Network& network_;
   const std::vector<std::unique_ptr<Node>>& nodes_;
   const rendezvous::Keys keys_;
-  std::map<int, Round> rounds_;          // that were published
-  std::multimap<int, Round> forgotten_;  // by the store, before others got their numbers
-  int started_ = 0;                      // the highest round in which any worker was started
-  bool forgetful_ = false;               // the store has lost what it knew
-  bool told_of_forgotten_ = false;       // a node has told of a round that it has lost
-  bool set_back_ = false;                // the same, but only the last moments
+  std::map<int, Round> rounds_;            // that were published
+  std::multimap<int, Round> forgotten_;    // by the store, before others got their numbers
+  int started_ = 0;                        // the highest round in which any worker was started
+  bool forgetful_ = false;                 // the store has lost what it knew
+  std::optional<Time> told_of_forgotten_;  // first: a node has workers of a round that it has lost
+  int last_ran_ = 0;                       // as the store has it
+  std::set<int> silent_;                   // have written nothing since the store was set back
+  bool set_back_ = false;                  // the same, but only the last moments
+  bool sessions_lost_ = false;
   bool store_failed_ = false;
   bool full_ = false;  // the store is, or was last, from and until:
   Time full_since_{};
   Time full_until_{};
   std::map<int, std::deque<Time>> rejections_;  // the last few of each node
   std::optional<rendezvous::Outcome> outcome_;
+  std::vector<rendezvous::Outcome> forgotten_outcomes_;
+  std::optional<Time> led_since_;  // the last leader was elected
   std::optional<Time> cancelled_;  // at that time there were so many nodes:
   std::size_t cancelled_nodes_ = 0;
   std::set<int> has_said_leave_;   // ever

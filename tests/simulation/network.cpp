@@ -120,6 +120,7 @@ void Network::client_break(int client, const std::string& why) {
     scheduler_.after(delay(), close);
   }
   ++p.generation;
+  note_silence(client);
   auto lost = std::exchange(p.outstanding, {});
   const bool answers_first = random_.chance(50);
   const auto answer = [&] {
@@ -205,14 +206,17 @@ void Network::arrive_down(int client, int generation, KeyValueEvent event) {
 void Network::server_close(int client) {
   Peer& p = peer(client);
   if (!p.open) return;
+  // That the connection broke proves nothing; nor is it a sign of life.
+  if (!p.silent) p.heard = scheduler_.now();
   p.open = false;
   note_silence(client);
   store_.disconnect(p.session);
-  // That the connection broke proves nothing.
-  scheduler_.after(timings_.ttl, [this, client, closed = p.server_generation] {
-    const Peer& q = peer(client);
-    if (store_up_ && !q.open && q.server_generation == closed) expire(client, q.session);
-  });
+  scheduler_.at(std::max(scheduler_.now(), p.heard + timings_.ttl),
+                [this, client, closed = p.server_generation] {
+                  const Peer& q = peer(client);
+                  if (store_up_ && !q.open && q.server_generation == closed)
+                    expire(client, q.session);
+                });
 }
 
 void Network::expire(int client, SessionId session, bool connection_too) {
@@ -227,9 +231,11 @@ void Network::expire(int client, SessionId session, bool connection_too) {
 
 void Network::note_silence(int client) {
   Peer& p = peer(client);
-  const bool silent = p.open && (p.cut || p.paused || !p.running);
+  const bool silent =
+      p.open && (p.cut || p.paused || !p.running || p.generation != p.server_generation);
   if (silent == p.silent) return;
   p.silent = silent;
+  if (silent) p.heard = scheduler_.now();
   const int silence = ++p.silence;
   if (!silent) {
     if (alive_.contains(p.session)) return;

@@ -68,6 +68,9 @@ class Network {
   [[nodiscard]] SessionId session(int client) const { return peer(client).session; }
   [[nodiscard]] bool alive(SessionId session) const { return alive_.contains(session); }
   [[nodiscard]] bool connected(int client) const { return peer(client).connected; }
+  // The server has word from there, or had until:
+  [[nodiscard]] bool hears(int client) const { return peer(client).open && !peer(client).silent; }
+  [[nodiscard]] Time heard(int client) const { return peer(client).heard; }
   [[nodiscard]] bool cut(int client) const { return peer(client).cut; }
   // What it asks the store now is answered.
   [[nodiscard]] bool in_touch(int client) const {
@@ -93,6 +96,7 @@ class Network {
     int generation = 0;      // of the connection, as the client counts
     int server_generation = 0;
     bool silent = false;  // open, but nothing comes
+    Time heard{};         // until it was closed or silent
     int silence = 0;      // numbers the silences that a timer may be waiting for
     int cuts = 0;         // numbers the cuts
     Time cut_since{};     // while cut

@@ -62,7 +62,8 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
   for (int i = leaves.chance(20) ? leaves.in(1, 3) : 0; i > 0; --i)
     plan.steps.push_back({leaves.in(0, 2 * plan.work_ms), Fault::Go, leaves.in(0, 1000), 0, 0});
   if (leaves.chance(8))
-    plan.steps.push_back({leaves.in(0, 2 * plan.work_ms), Fault::GoAll, 0, 0, 0});
+    plan.steps.push_back(
+        {leaves.in(0, 2 * plan.work_ms), Fault::GoAll, leaves.in(0, 1000), 0, leaves.in(0, 99)});
   if (apart.chance(60)) plan.snapshot_age_ms = apart.in(1, apart.chance(70) ? 1'000 : 5'000);
   if (apart.chance(5)) {  // somebody, perhaps the leader, dies in silence, and one is told to stop
     Step step;
@@ -82,14 +83,24 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
     step.duration_ms = apart.in(20, 4'000);
     plan.steps.push_back(step);
   }
+  Random strangers(seed ^ 0x57A6);
+  if (!plan.hosted && strangers.chance(8)) {
+    // The store comes back empty, and newcomers find it before those of the running round do.
+    const int at = strangers.in(0, plan.work_ms);
+    plan.steps.push_back({at, Fault::StoreRestart, 0, strangers.in(20, 200), 99});
+    for (int i = 0; i < plan.first_nodes; ++i)
+      plan.steps.push_back({at, Fault::Partition, i, strangers.in(200, 5'000), 0});
+    for (int i = 0; i < plan.max_nodes; ++i)
+      plan.steps.push_back({at + 1, Fault::Join, 0, 0, 0});
+  }
   Random limits(seed ^ 0xF011);
   if (limits.chance(15)) plan.keys_per_request = limits.in(1, 6);
   if (limits.chance(10))
     plan.steps.push_back({limits.in(0, 2 * plan.work_ms), Fault::StoreFull, 0,
                           limits.chance(50) ? limits.in(1, 20'000) : limits.in(20'000, 200'000),
                           limits.in(0, 99)});
-  std::sort(plan.steps.begin(), plan.steps.end(),
-            [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
+  std::stable_sort(plan.steps.begin(), plan.steps.end(),
+                   [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
 }
 

@@ -497,13 +497,17 @@ void World::apply(const Step& step) {
     case Fault::Go:
       tell_to_go(number);
       break;
-    case Fault::GoAll:
+    case Fault::GoAll: {
       checker_.on_cancel();
+      // All within two seconds; or one, which may lead, long before the others.
+      const bool one_first = step.detail < 50;
       for (const auto& each : nodes_) {
-        scheduler_.after(Milliseconds(random_.in(0, 2'000)),
-                         [this, told = each->number] { tell_to_go(told); });
+        const bool first = one_first && each->number == number;
+        const int after = first ? 0 : random_.in(one_first ? 1'500 : 0, 2'000);
+        scheduler_.after(Milliseconds(after), [this, told = each->number] { tell_to_go(told); });
       }
       break;
+    }
     case Fault::Stop:
       note(number, "is told to stop");
       n.told_to_stop = true;
