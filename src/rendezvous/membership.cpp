@@ -277,11 +277,19 @@ void note_crash(State& state) {
   state.crash_cause = root.cause;
 }
 
+// Two rounds may have one number, if each began without knowing of the other.
+bool same_round(const Assignment& a, const Assignment& b) {
+  return a.master_address == b.master_address && a.master_port == b.master_port &&
+         a.world_size == b.world_size && a.group_world_size == b.group_world_size;
+}
+
 // The store forgot who has which place, but this member has one.
 void reclaim(State& state, const std::string& ticket, const MemberDocument& d) {
   if (!is_alive(state.round.phase) || !d.claim || d.claim->round != state.round.number) return;
   if (state.slots.contains(ticket)) return;
+  if (state.known_place && !same_round(*state.known_place, *d.claim)) return;
   if (!state.occupied.insert(d.claim->group_rank).second) return;
+  state.known_place = d.claim;
   --state.vacant;
   if (int& counted = state.grace_until ? state.missing : state.lost; counted > 0) --counted;
   state.slots[ticket] = {d.host, d.claim->group_rank};

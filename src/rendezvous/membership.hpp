@@ -79,6 +79,7 @@ struct State {
   std::map<std::string, RankSlot, std::less<>> slots;  // by ticket
   int vacant = 0;                                // places of the round whose holders are not known
   std::set<int> occupied;                        // group ranks of `slots`, while some are vacant
+  std::optional<Assignment> known_place;         // one of `slots`, while some are vacant
   std::map<std::string, Assignment> reclaimed;   // places the store forgot, to be written again
   std::map<int, std::string> rank_holders;       // asked-for rank -> eligible member
   std::set<std::string, std::less<>> held;       // tickets that are Held

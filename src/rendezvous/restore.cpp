@@ -146,8 +146,10 @@ void find_places(State& state, const Found& found) {
     state.assignment_keys.insert(ticket);
   for (const auto& [ticket, document] : found.assignments) {
     if (!document.refused.empty()) continue;
-    if (document.go && document.assignment.round == state.round.ran)
+    if (document.go && document.assignment.round == state.round.ran) {
       state.slots[ticket].group_rank = document.assignment.group_rank;
+      state.known_place = document.assignment;
+    }
     if (!document.go && document.assignment.round > state.round.ran && document.last_rank >= 0)
       state.slots[ticket].group_rank = document.last_rank;
   }

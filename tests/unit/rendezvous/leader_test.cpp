@@ -250,6 +250,21 @@ TEST(RestoreTest, AForgottenRoundIsWaitedForAlsoByTheNextLeader) {
   EXPECT_FALSE(Found(s).member("a", left).round(4, Phase::Preparing, 1, 3).restore().unsure_until);
 }
 
+// The place that is missing belongs to a node of the same round, not of another with its number.
+TEST(RestoreTest, APlaceIsNotTakenByANodeOfAnotherRound) {
+  const Config s = config(2);
+  const auto hold = [](int rank, std::uint16_t port) {
+    return [rank, port](MemberDocument& d) { holding(d, 7, rank, 2).claim->master_port = port; };
+  };
+  const State mixed = Found(s).member("a", hold(0, 1)).member("b", hold(1, 2)).restore();
+  EXPECT_EQ(mixed.missing, 1);
+  EXPECT_EQ(mixed.strangers, 1);
+  EXPECT_TRUE(mixed.unsure_until);
+  const State whole = Found(s).member("a", hold(0, 1)).member("b", hold(1, 1)).restore();
+  EXPECT_EQ(whole.missing, 0);
+  EXPECT_EQ(whole.strangers, 0);
+}
+
 TEST(RestoreTest, NodesThatAreMissedAreMissedByTheNextLeader) {
   const Config s = config(2);
   const auto hold = [](MemberDocument& d) { holding(d, 7, 0, 2); };
