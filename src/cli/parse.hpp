@@ -45,9 +45,11 @@ struct CommandLine {
 [[nodiscard]] CommandLine parse_command_line(const Program& program,
                                              const std::vector<std::string>& arguments);
 
-// Adds what the program's variables in `environment` ("NAME=value") say and no flag has. Throws
-// UsageError.
-void add_variables(const Program& program, const std::vector<std::string>& environment,
-                   GivenFlags& flags);
+// Adds what the program's variables in `environment` ("NAME=value") say and no flag has. Gives a
+// line for each variable that has the program's prefix and sets nothing: mistyped, in most cases.
+// Throws UsageError.
+[[nodiscard]] std::vector<std::string> add_variables(const Program& program,
+                                                     const std::vector<std::string>& environment,
+                                                     GivenFlags& flags);
 
 }  // namespace drun::cli

@@ -1,5 +1,6 @@
 #include <map>
 
+#include "base/closest_word.hpp"
 #include "base/environment_variable.hpp"
 #include "base/whole_number.hpp"
 #include "cli/parse.hpp"
@@ -23,15 +24,29 @@ std::map<std::string, const Flag*> by_variable(const Program& program) {
   return result;
 }
 
+// The prefix alone is no likeness.
+std::string sets_nothing(std::string_view prefix, const std::string& name,
+                         const std::map<std::string, const Flag*>& known) {
+  std::vector<std::string> names;
+  for (const auto& [each, flag] : known)
+    names.push_back(each.substr(prefix.size()));
+  const std::string meant = closest_word(name.substr(prefix.size()), names);
+  return "the variable " + quote(name) + " sets no flag" +
+         (meant.empty() ? "" : "; did you mean " + std::string(prefix) + meant + "?");
+}
+
 // Those with the program's prefix. As getenv has it, the first of two with one name counts.
 void add_prefixed(const Program& program, const std::vector<std::string>& environment,
-                  GivenFlags& flags) {
+                  GivenFlags& flags, std::vector<std::string>& warnings) {
   std::map<std::string, const Flag*> known;
   for (const std::string& entry : environment) {
     const auto equals = entry.find('=');
     if (equals == std::string::npos || !entry.starts_with(program.variable_prefix)) continue;
     if (known.empty()) known = by_variable(program);
-    const auto found = known.find(entry.substr(0, equals));
+    const std::string name = entry.substr(0, equals);
+    const auto found = known.find(name);
+    if (found == known.end())
+      warnings.push_back(sets_nothing(program.variable_prefix, name, known));
     if (found == known.end() || flags.find(found->second->name) != nullptr) continue;
     std::string value = entry.substr(equals + 1);
     if (!found->second->takes_value()) value = switch_value(found->first, value);
@@ -41,9 +56,11 @@ void add_prefixed(const Program& program, const std::vector<std::string>& enviro
 
 }  // namespace
 
-void add_variables(const Program& program, const std::vector<std::string>& environment,
-                   GivenFlags& flags) {
-  if (!program.variable_prefix.empty()) add_prefixed(program, environment, flags);
+std::vector<std::string> add_variables(const Program& program,
+                                       const std::vector<std::string>& environment,
+                                       GivenFlags& flags) {
+  std::vector<std::string> warnings;
+  if (!program.variable_prefix.empty()) add_prefixed(program, environment, flags, warnings);
   for (const Variable& other : program.variables) {
     const auto given = environment_variable(environment, other.name);
     if (!given || flags.find(other.flag) != nullptr) continue;
@@ -51,6 +68,7 @@ void add_variables(const Program& program, const std::vector<std::string>& envir
     flags.set({program.find(other.flag), Source::Variable, std::string(other.name),
                other.value.empty() ? *given : std::string(other.value)});
   }
+  return warnings;
 }
 
 }  // namespace drun::cli

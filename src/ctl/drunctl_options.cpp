@@ -145,7 +145,7 @@ ParsedCtl parse(const std::vector<std::string>& arguments,
                 const std::vector<std::string>& environment) {
   cli::CommandLine line = cli::parse_command_line(kProgram, arguments);
   if (auto text = cli::answer(kProgram, line.flags)) return {std::nullopt, std::move(*text)};
-  cli::add_variables(kProgram, environment, line.flags);
+  (void)cli::add_variables(kProgram, environment, line.flags);
   CtlOptions options = build(line.flags);
   options.words = std::move(line.words);
   if (line.command != nullptr) {

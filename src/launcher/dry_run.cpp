@@ -28,6 +28,7 @@ struct Plan {
   bool elastic = false;
   rendezvous::Assignment of(const Options& options, int node) const {
     rendezvous::Assignment result;
+    result.round = 1;
     result.group_rank = node;
     result.group_world_size = nodes;
     result.first_rank = result.first_role_rank = node * options.nproc_per_node;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/environment_variable.hpp"
+#include "base/whole_number.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/flags.hpp"
 #include "launcher/command_line/values.hpp"
@@ -207,6 +208,34 @@ void note_the_watchdog(Options& options) {
       "torch.distributed.elastic");
 }
 
+// The flags that say what becomes of the workers' output without a folder to put it.
+void note_lost_output(const cli::GivenFlags& flags, Options& options) {
+  if (!options.output.log_dir.empty()) return;
+  if (const cli::Setting* setting = flags.find("redirects");
+      setting != nullptr && !options.output.redirects.none())
+    options.notes.push_back(setting->shown + " " + setting->value +
+                            " without --log-dir: what it names is neither shown nor kept");
+  for (const char* name : {"duplicate-stdout-filters", "duplicate-stderr-filters", "log-max-size"})
+    if (const cli::Setting* setting = flags.find(name))
+      options.notes.push_back(setting->shown + " has no effect without --log-dir");
+}
+
+// A launcher that starts a drun for each of its tasks: every one would run the whole job. A worker
+// of drun inherits that launcher's variables, and is none of its tasks.
+void note_other_tasks(Options& options) {
+  if (options.max_nodes > 1 && options.local_nodes == 0) return;
+  if (environment_variable(options.inherited, "DRUN_ROUND")) return;
+  for (const char* name : {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const auto tasks = environment_variable(options.inherited, name);
+    const auto number = tasks ? whole_number<int>(*tasks) : std::nullopt;
+    if (!number || *number < 2) continue;
+    options.notes.push_back("this drun is one of " + *tasks + " tasks (" + name +
+                            ") and a job of its own: for one job on all nodes start one task a "
+                            "node, with --nnodes and --rdzv-endpoint");
+    return;
+  }
+}
+
 }  // namespace
 
 Options build_options(const BuildInput& given) {
@@ -222,6 +251,8 @@ Options build_options(const BuildInput& given) {
   build_command(given, options);
   check_stdin(given.flags, options);
   note_the_watchdog(options);
+  note_lost_output(given.flags, options);
+  note_other_tasks(options);
   return options;
 }
 

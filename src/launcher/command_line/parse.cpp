@@ -34,8 +34,9 @@ Parsed parse_options(const std::vector<std::string>& arguments,
     cli::CommandLine given = cli::parse_command_line(
         program, {arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end()});
     if (auto text = cli::answer(program, given.flags)) return print(std::move(*text));
-    cli::add_variables(program, environment, given.flags);
+    const auto unknown = cli::add_variables(program, environment, given.flags);
     Options options = build_options({given.flags, given.words, environment, host, launch});
+    options.notes.insert(options.notes.begin(), unknown.begin(), unknown.end());
     if (given.flags.on("explain")) return print(explain_text(given.flags, options));
     options.dry_run = given.flags.on("dry-run");
     return {std::move(options), "", 0};

@@ -24,8 +24,9 @@ cli::CommandLine scan(const std::vector<std::string>& arguments, bool launch = f
   return cli::parse_command_line(drun_program(launch), arguments);
 }
 
-void add_variables(const std::vector<std::string>& environment, cli::GivenFlags& flags) {
-  cli::add_variables(drun_program(false), environment, flags);
+std::vector<std::string> add_variables(const std::vector<std::string>& environment,
+                                       cli::GivenFlags& flags) {
+  return cli::add_variables(drun_program(false), environment, flags);
 }
 
 std::string value_of(const std::string& text, std::string_view name) {
@@ -182,7 +183,7 @@ TEST(ArgumentsTest, UseEnvIsKnownToTheOlderCommandOnly) {
 
 TEST(ArgumentsTest, VariablesFillInWhatNoFlagSays) {
   cli::CommandLine line = scan({"--nnodes", "2", "p"});
-  add_variables(
+  (void)add_variables(
       {"PATH=/bin", "PET_NNODES=9", "PET_NPROC_PER_NODE=3", "PET_STANDALONE=2", "PET_NO_PYTHON=0",
        "PET_UNKNOWN=1", "PET_HELP=1", "PET_NPROC_PER_NODE=5", "PET_ROLE=", "PET_"},
       line.flags);
@@ -197,17 +198,28 @@ TEST(ArgumentsTest, VariablesFillInWhatNoFlagSays) {
   EXPECT_EQ(line.flags.find("help"), nullptr);
 }
 
+TEST(ArgumentsTest, AVariableWithThePrefixThatSetsNoFlagIsNamed) {
+  cli::GivenFlags flags;
+  EXPECT_THAT(
+      add_variables({"PET_NPROC_PER_NOD=4", "PET_NNODE=2", "PET_NNODES=2", "PETS=1", "PET_X\33=9"},
+                    flags),
+      ElementsAre("the variable 'PET_NPROC_PER_NOD' sets no flag; did you mean PET_NPROC_PER_NODE?",
+                  "the variable 'PET_NNODE' sets no flag; did you mean PET_NNODES?",
+                  "the variable 'PET_X\\x1b' sets no flag"));
+}
+
 TEST(ArgumentsTest, TorchrunsVariablesOfOtherNamesComeLast) {
   cli::GivenFlags flags;
-  add_variables({"TORCH_ELASTIC_SHUTDOWN_TIMEOUT=7", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=x",
-                 "PET_LOG_LINE_PREFIX_TEMPLATE=y", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"},
-                flags);
+  (void)add_variables(
+      {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT=7", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=x",
+       "PET_LOG_LINE_PREFIX_TEMPLATE=y", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"},
+      flags);
   EXPECT_EQ(flags.find("shutdown-timeout")->value, "7");
   EXPECT_EQ(flags.find("shutdown-timeout")->shown, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
   EXPECT_EQ(flags.find("log-line-prefix-template")->value, "y");
   EXPECT_EQ(flags.find("worker-store")->value, "rank0");
   cli::GivenFlags others;
-  add_variables({"TORCH_DISABLE_SHARE_RDZV_TCP_STORE=0"}, others);
+  (void)add_variables({"TORCH_DISABLE_SHARE_RDZV_TCP_STORE=0"}, others);
   EXPECT_EQ(others.find("worker-store"), nullptr);
 }
 
@@ -215,7 +227,7 @@ TEST(ArgumentsTest, ASwitchsVariableHoldsANumber) {
   for (const char* value : {"yes", "", "true", "1x", " 1"}) {
     cli::GivenFlags flags;
     try {
-      add_variables({std::string("PET_STANDALONE=") + value}, flags);
+      (void)add_variables({std::string("PET_STANDALONE=") + value}, flags);
       ADD_FAILURE() << value;
     } catch (const cli::UsageError& error) {
       EXPECT_EQ(error.what(),

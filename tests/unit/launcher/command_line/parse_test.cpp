@@ -57,5 +57,38 @@ TEST(OptionsTest, SaysThatThereIsNoWatchdogForTorchsTimers) {
   EXPECT_TRUE(options_of("./train", {"TORCHELASTIC_TIMER_FILE=/tmp/x"}).notes.empty());
 }
 
+TEST(OptionsTest, NamesAVariableThatSetsNoFlag) {
+  EXPECT_THAT(options_of("./train", {"PET_NNODE=2"}).notes,
+              ElementsAre("the variable 'PET_NNODE' sets no flag; did you mean PET_NNODES?"));
+}
+
+TEST(OptionsTest, SaysWhichOutputIsLostWithoutAFolder) {
+  EXPECT_THAT(
+      options_of("--redirects 3 ./train").notes,
+      ElementsAre("--redirects 3 without --log-dir: what it names is neither shown nor kept"));
+  EXPECT_THAT(options_of("--log-max-size 1M ./train", {"PET_DUPLICATE_STDOUT_FILTERS=a"}).notes,
+              ElementsAre("PET_DUPLICATE_STDOUT_FILTERS has no effect without --log-dir",
+                          "--log-max-size has no effect without --log-dir"));
+  for (const char* quiet : {"--redirects 0", "--redirects 3 --log-dir d", "--tee 3",
+                            "--redirects 3 --log-dir /dev/null"})
+    EXPECT_THAT(options_of(std::string(quiet) + " ./train").notes, testing::IsEmpty()) << quiet;
+}
+
+TEST(OptionsTest, SaysWhereADrunAmongSeveralTasksIsAJobOfItsOwn) {
+  for (const std::string name : {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const std::string said =
+        "this drun is one of 8 tasks (" + name +
+        ") and a job of its own: for one job on all nodes start one task a node, with --nnodes and "
+        "--rdzv-endpoint";
+    for (const char* alone : {"", "--standalone ", "--local-nodes 2 "})
+      EXPECT_THAT(options_of(alone + std::string("./train"), {name + "=8"}).notes,
+                  ElementsAre(said));
+    EXPECT_THAT(options_of("./train", {name + "=1"}).notes, testing::IsEmpty());
+    EXPECT_THAT(options_of("./train", {name + "=8", "DRUN_ROUND=1"}).notes, testing::IsEmpty());
+    EXPECT_THAT(options_of("--nnodes 8 --rdzv-endpoint h ./train", {name + "=8"}).notes,
+                testing::IsEmpty());
+  }
+}
+
 }  // namespace
 }  // namespace drun::launcher

@@ -22,7 +22,7 @@ using ::testing::Pair;
 Options build(const std::string& flags, const std::vector<std::string>& environment = {}) {
   const cli::Program program = drun_program(false);
   cli::CommandLine line = cli::parse_command_line(program, test::words(flags + " ./program"));
-  cli::add_variables(program, environment, line.flags);
+  (void)cli::add_variables(program, environment, line.flags);
   const Host machine = test::made_up_machine();
   return build_options({line.flags, line.words, environment, machine, false});
 }
