@@ -50,32 +50,37 @@ class FunctionSink : public spdlog::sinks::base_sink<std::mutex> {
 };
 
 std::shared_ptr<spdlog::logger> make(std::string_view name, spdlog::level::level_enum level,
-                                     std::shared_ptr<spdlog::sinks::sink> sink) {
+                                     std::shared_ptr<spdlog::sinks::sink> sink, bool times) {
   auto logger = std::make_shared<spdlog::logger>(std::string(name), std::move(sink));
-  logger->set_pattern("%n: %v");
+  logger->set_pattern(std::string(times ? "%Y-%m-%dT%H:%M:%S.%e%z " : "") + "%n: %v");
   logger->set_level(level);
   logger->flush_on(spdlog::level::trace);
   return logger;
 }
+
+bool times_on_stderr = false;
 
 std::shared_ptr<spdlog::sinks::sink> to_stderr() {
   return std::make_shared<spdlog::sinks::stderr_sink_mt>();
 }
 
 std::shared_ptr<spdlog::logger>& logger() {
-  static std::shared_ptr<spdlog::logger> instance = make("drun", spdlog::level::warn, to_stderr());
+  static std::shared_ptr<spdlog::logger> instance =
+      make("drun", spdlog::level::warn, to_stderr(), false);
   return instance;
 }
 
 }  // namespace
 
-void configure(std::string_view name, Level level) {
-  logger() = make(name, to_spdlog(level), to_stderr());
+void configure(std::string_view name, Level level, bool times) {
+  times_on_stderr = times;
+  logger() = make(name, to_spdlog(level), to_stderr(), times);
 }
 
 void redirect(std::function<void(std::string)> write) {
-  auto sink = write ? std::make_shared<FunctionSink>(std::move(write)) : to_stderr();
-  logger() = make(logger()->name(), logger()->level(), std::move(sink));
+  const bool direct = !write;
+  auto sink = direct ? to_stderr() : std::make_shared<FunctionSink>(std::move(write));
+  logger() = make(logger()->name(), logger()->level(), std::move(sink), direct && times_on_stderr);
 }
 
 void write_formatted(Level level, fmt::string_view format, fmt::format_args arguments) {

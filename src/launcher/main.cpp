@@ -37,9 +37,11 @@ int main(int argc, char** argv) {
       return parsed.exit_code;
     }
     const auto& options = *parsed.options;
-    log::configure("drun", options.verbose ? log::Level::Debug
-                           : options.quiet ? log::Level::Error
-                                           : log::Level::Info);
+    log::configure("drun",
+                   options.verbose ? log::Level::Debug
+                   : options.quiet ? log::Level::Error
+                                   : log::Level::Info,
+                   options.output.timestamps);
     for (const auto& note : options.notes)
       log::warning("{}", note);
     if (const auto warning = launcher::shell_warning(options); !warning.empty())

@@ -115,7 +115,7 @@ TEST(LogsTest, TeeShowsPrefixedLinesAndKeepsTheBytes) {
                launch);
   EXPECT_EQ(finished.code, 0) << finished.err;
   using namespace std::string_literals;
-  EXPECT_THAT(finished.out, HasSubstr("[role0]:a\0\xff\rb\n[role0]:no end"s));
+  EXPECT_THAT(finished.out, HasSubstr("[role0]:a\0\xff\r[role0]:b\n[role0]:no end"s));
   EXPECT_THAT(finished.err, HasSubstr("[role0]:error\n"));
   int logs = 0;
   for (const auto& name : files_under(directory.path())) {

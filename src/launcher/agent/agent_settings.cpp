@@ -25,6 +25,7 @@ OutputOptions output_options(const Options& options, const std::string& host_nam
     if (!folder.empty()) result.temporary.insert(result.temporary.begin(), folder);
   }
   result.terminal = true;
+  result.quiet = options.quiet;
   result.tail_lines = options.output.tail_lines;
   return result;
 }

@@ -112,7 +112,7 @@ int run_nodes(const Options& options) {
   ignore_write_signals();
   std::signal(SIGCHLD, SIG_DFL);
   block(signals_of_parent(options));
-  OutputRelay relay(STDOUT_FILENO, STDERR_FILENO);
+  OutputRelay relay(STDOUT_FILENO, STDERR_FILENO, {options.output.timestamps, options.quiet});
   Unannounced unannounced(static_cast<std::size_t>(options.local_nodes));
   const bool adopts_orphans = process::adopt_orphans();
   const StartedAgents started =

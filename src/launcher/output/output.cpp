@@ -56,7 +56,7 @@ class Output::Impl {
       : options_(std::move(options)),
         files_(options_.choices.log_dir, options_.run_id, options_.temporary),
         thread_({options_.standard_output, options_.standard_error, options_.fold_window,
-                 options_.choices.timestamps}) {
+                 options_.choices.timestamps, options_.quiet}) {
     thread_.start();
   }
   Impl(const Impl&) = delete;

@@ -5,10 +5,35 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/template_text.hpp"
 
 namespace drun::launcher {
+namespace {
+
+void append_line(BufferChain& to, std::string_view prefix, std::string_view line) {
+  if (prefix.size() + line.size() > kLongestLine) {
+    to.append(prefix);
+    to.append(line);
+    return;
+  }
+  char* const out = to.room(prefix.size() + line.size());
+  ::memcpy(out, prefix.data(), prefix.size());
+  ::memcpy(out + prefix.size(), line.data(), line.size());
+  to.commit(prefix.size() + line.size());
+}
+
+// The end of what is shown before the console goes back to the start of the line and other text
+// follows: behind the last of some carriage returns.
+std::size_t overwritten_at(std::string_view line) {
+  const auto found = line.find('\r');
+  if (found == std::string_view::npos) return line.size();
+  const auto text = line.find_first_not_of('\r', found);
+  return text == std::string_view::npos || line[text] == '\n' ? line.size() : text;
+}
+
+}  // namespace
 
 std::size_t whole_lines(std::string_view bytes, std::size_t searched) {
   const std::string_view fresh = bytes.substr(searched);
@@ -50,32 +75,29 @@ std::string time_stamp(std::chrono::system_clock::time_point time) {
   tm parts{};
   ::localtime_r(&whole, &parts);
   std::array<char, 40> text{};
-  const std::size_t length = ::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
-  std::array<char, 8> fraction{};
-  std::snprintf(fraction.data(), fraction.size(), ".%03d ", static_cast<int>(rest.count()));
+  const std::size_t length = ::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::array<char, 24> fraction{};
+  const long minutes = std::abs(parts.tm_gmtoff) / 60;
+  std::snprintf(fraction.data(), fraction.size(), ".%03d%c%02ld:%02ld ",
+                static_cast<int>(rest.count()), parts.tm_gmtoff < 0 ? '-' : '+', minutes / 60 % 100,
+                minutes % 60);
   return std::string(text.data(), length) + fraction.data();
 }
 
-void append_lines(BufferChain& to, std::string_view lines, std::string_view prefix,
-                  bool continues) {
-  const char* at = lines.data();
-  const char* const end = at + lines.size();
-  while (at != end) {
-    const void* newline = ::memchr(at, '\n', static_cast<std::size_t>(end - at));
-    const char* const next = newline == nullptr ? end : static_cast<const char*>(newline) + 1;
-    const auto length = static_cast<std::size_t>(next - at);
-    const std::size_t before = continues ? 0 : prefix.size();
-    if (before + length <= kLongestLine) {
-      char* const out = to.room(before + length);
-      ::memcpy(out, prefix.data(), before);
-      ::memcpy(out + before, at, length);
-      to.commit(before + length);
-    } else {
-      to.append(prefix.substr(0, before));
-      to.append({at, length});
-    }
-    continues = false;
-    at = next;
+void append_lines(BufferChain& to, std::string_view lines, std::string_view prefix, Begins begins) {
+  const bool returns = ::memchr(lines.data(), '\r', lines.size()) != nullptr;
+  bool bare = begins == Begins::Middle ||
+              (begins == Begins::Return && (lines.starts_with('\n') || lines.starts_with('\r')));
+  while (!lines.empty()) {
+    const void* newline = ::memchr(lines.data(), '\n', lines.size());
+    std::string_view line = lines;
+    if (newline != nullptr)
+      line = lines.substr(
+          0, static_cast<std::size_t>(static_cast<const char*>(newline) - lines.data()) + 1);
+    if (returns) line = line.substr(0, overwritten_at(line));
+    append_line(to, bare ? std::string_view() : prefix, line);
+    bare = false;
+    lines.remove_prefix(line.size());
   }
 }
 

@@ -31,10 +31,19 @@ struct PrefixNames {
 // What --log-line-prefix-template says; an empty template is torchrun's "[role0]:".
 [[nodiscard]] std::string line_prefix(std::string_view line_template, const PrefixNames& names);
 
-// "2026-11-20 16:23:42.123 ", local time.
+// "2026-11-20T16:23:42.123+01:00 ": RFC 3339, local time.
 [[nodiscard]] std::string time_stamp(std::chrono::system_clock::time_point time);
 
-// Appends `lines` with `prefix` in front of each. If the first continues a line, it gets none.
-void append_lines(BufferChain& to, std::string_view lines, std::string_view prefix, bool continues);
+// What the first of some bytes is on the console.
+enum class Begins {
+  Line,    // the first of a line
+  Middle,  // one that goes on with a line
+  Return   // one behind a carriage return
+};
+
+// Appends `lines` with `prefix` in front of each, and again behind a carriage return within a line:
+// what follows is written over the prefix that was there. Not behind one that ends the line or the
+// bytes.
+void append_lines(BufferChain& to, std::string_view lines, std::string_view prefix, Begins begins);
 
 }  // namespace drun::launcher

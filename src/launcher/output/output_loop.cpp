@@ -32,7 +32,9 @@ OutputLoop::OutputLoop(const OutputLoopOptions& options)
       consoles_{Console(options.standard_output), Console(options.standard_error)},
       error_(same_destination(options.standard_output, options.standard_error) ? 0 : 1),
       foldings_{Folding(pool_), Folding(pool_)},
-      own_(pool_, 0) {
+      own_(pool_, 0),
+      stamped_(options.stamped),
+      told_reader_left_(options.quiet) {
   if (!epoll_) throw std::system_error(errno, std::generic_category(), "epoll_create1");
   add(epoll_.get(), commands_.fd(), EPOLLIN, nullptr);
   for (std::size_t i = 0; i <= error_; ++i) {
@@ -41,7 +43,7 @@ OutputLoop::OutputLoop(const OutputLoopOptions& options)
       add(epoll_.get(), console.sink().wait_fd(), EPOLLOUT | EPOLLET, &console);
     foldings_[i].out.console = &console;
     foldings_[i].folder = LineFolder({.window = options.fold_window});
-    foldings_[i].stamped = options.stamped_folds;
+    foldings_[i].stamped = options.stamped;
   }
   own_.console = &consoles_[error_];
 }
@@ -207,7 +209,12 @@ void OutputLoop::note_unwritten() {
 // ---- writing ----
 
 void OutputLoop::say(std::string_view text, Time now) {
-  own_.staged.append(text);
+  // What begins with a carriage return is the status line, which is no line of a log.
+  if (stamped_ && !text.starts_with('\r')) {
+    append_lines(own_.staged, text, time_stamp(std::chrono::system_clock::now()), Begins::Line);
+  } else {
+    own_.staged.append(text);
+  }
   own_.line_state = state_after({}, text);
   own_.console->offer(own_, now);
 }
@@ -235,13 +242,25 @@ void OutputLoop::pump(Time now) {
     for (Stream* stream : std::exchange(folding.waiting, {}))
       set_ready(*stream);
   }
-  for (std::size_t i = 0; i <= error_ && !lost_output_; ++i) {
+  tell_what_is_gone(now);
+}
+
+void OutputLoop::tell_what_is_gone(Time now) {
+  for (std::size_t i = 0; i <= error_; ++i) {
     const Sink& sink = consoles_[i].sink();
-    if (sink.state() != Sink::State::Gone || sink.reader_left()) continue;
-    lost_output_ = true;
-    say("drun: cannot write standard " + std::string(i == 0 ? "output" : "error") + ": " +
-            std::generic_category().message(sink.error()) + "; the rest of it is lost\n",
-        now);
+    if (sink.state() != Sink::State::Gone) continue;
+    if (!sink.reader_left()) {
+      if (lost_output_.exchange(true)) continue;
+      say("drun: cannot write standard " + std::string(i == 0 ? "output" : "error") + ": " +
+              std::generic_category().message(sink.error()) + "; the rest of it is lost\n",
+          now);
+    } else if (i != error_ && !std::exchange(told_reader_left_, true)) {
+      say("drun: warning: nobody reads standard output any more; the workers run on, and what they "
+          "print there is dropped\n",
+          now);
+    } else {
+      continue;
+    }
     pump(now);
   }
 }

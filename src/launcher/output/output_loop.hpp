@@ -44,7 +44,8 @@ struct OutputLoopOptions {
   int standard_output = 1;
   int standard_error = 2;
   std::chrono::milliseconds fold_window{};
-  bool stamped_folds = false;
+  bool stamped = false;
+  bool quiet = false;
 };
 
 class OutputLoop {
@@ -102,6 +103,7 @@ class OutputLoop {
   void say(std::string_view text, Time now);
   void flush_folds(Time now);
   void pump(Time now);
+  void tell_what_is_gone(Time now);
   [[nodiscard]] int timeout(Time now) const;
   [[nodiscard]] bool everything_written() const;
   void note_unwritten();
@@ -120,6 +122,8 @@ class OutputLoop {
   std::atomic<std::array<bool, 2>> unwritten_{};
 
   Stream own_;  // drun's messages
+  bool stamped_;
+  bool told_reader_left_;
   std::unique_ptr<char[]> scratch_;
   std::vector<Stream*> ready_;
   std::vector<Stream*> written_;                   // of one pump

@@ -8,10 +8,13 @@
 
 namespace drun::launcher {
 
-OutputRelay::OutputRelay(int standard_output, int standard_error)
+OutputRelay::OutputRelay(int standard_output, int standard_error, Words words)
     : standard_output_(standard_output),
       standard_error_(standard_error),
-      thread_({standard_output, standard_error}) {}
+      thread_({.standard_output = standard_output,
+               .standard_error = standard_error,
+               .stamped = words.timestamps,
+               .quiet = words.quiet}) {}
 
 OutputRelay::~OutputRelay() {
   thread_.stop(std::move(streams_), kReaderPatience);

@@ -16,8 +16,13 @@ namespace drun::launcher {
 // One thread uses it. Ignore SIGPIPE in the program.
 class OutputRelay {
  public:
+  // For this process's own lines: as in OutputOptions.
+  struct Words {
+    bool timestamps = false;
+    bool quiet = false;
+  };
   // The descriptors are borrowed. No thread exists until start().
-  OutputRelay(int standard_output, int standard_error);
+  OutputRelay(int standard_output, int standard_error, Words words);
   OutputRelay(const OutputRelay&) = delete;
   OutputRelay& operator=(const OutputRelay&) = delete;
   ~OutputRelay();  // reads what is left, delivers it; gives up on a reader as Output does

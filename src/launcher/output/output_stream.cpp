@@ -9,6 +9,11 @@ std::string Stream::line_start() const {
   return text + (folding != nullptr ? fold_prefix({rank}) : prefix);
 }
 
+Begins Stream::begins() const {
+  if (!line_state.open || was_cut) return Begins::Line;
+  return line_state.at_line_start ? Begins::Return : Begins::Middle;
+}
+
 void Stream::take(std::string_view bytes, Time now) {
   if (console == nullptr && filter == nullptr) return;
   if (!unfinished.empty()) {
@@ -44,12 +49,12 @@ void Stream::take_lines(std::string_view lines, Time now) {
   if (folding != nullptr && line_state.open) {  // the rest of a line that was shown unfinished
     const auto newline = lines.find('\n');
     const std::size_t length = newline == std::string_view::npos ? lines.size() : newline + 1;
-    append_lines(staged, lines.substr(0, length), line_start(), !was_cut);
+    append_lines(staged, lines.substr(0, length), line_start(), begins());
     line_state = state_after(line_state, lines.substr(0, length));
     lines.remove_prefix(length);
   }
   if (folding == nullptr) {
-    append_lines(staged, lines, line_start(), line_state.open && !was_cut);
+    append_lines(staged, lines, line_start(), begins());
     line_state = state_after(line_state, lines);
     return;
   }
@@ -63,7 +68,7 @@ void Stream::take_lines(std::string_view lines, Time now) {
 
 void Stream::stage_unfinished() {
   if (filter != nullptr && shown_unfinished.size() < kLongestLine) shown_unfinished += unfinished;
-  append_lines(staged, unfinished, line_start(), line_state.open && !was_cut);
+  append_lines(staged, unfinished, line_start(), begins());
   line_state = state_after(line_state, unfinished);
   unfinished.clear();
 }
@@ -89,7 +94,7 @@ bool Folding::flush(LineFolder::Time now) {
   while (const auto folded = folder.next(now)) {
     std::string start = stamped ? time_stamp(std::chrono::system_clock::now()) : std::string{};
     start += fold_prefix(folded->ranks);
-    append_lines(out.staged, folded->line, start, false);
+    append_lines(out.staged, folded->line, start, Begins::Line);
     out.line_state = state_after({}, folded->line);
     any = true;
   }

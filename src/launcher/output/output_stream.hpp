@@ -74,6 +74,7 @@ struct Stream : LineScheduler::Slot {
  private:
   void take_lines(std::string_view lines, Time now);
   [[nodiscard]] std::string line_start() const;
+  [[nodiscard]] Begins begins() const;  // what comes next
 };
 
 // All streams whose lines are folded together: those of one console.

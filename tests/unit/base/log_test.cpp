@@ -53,5 +53,20 @@ TEST_F(LogTest, WhatIsBelowTheLevelIsNotShown) {
   EXPECT_THAT(lines_, ElementsAre("prog: warning: 3\n"));
 }
 
+// Whoever takes the lines puts the time before all that it shows.
+TEST_F(LogTest, TheTimeIsBeforeALineOnStderrOnly) {
+  log::configure("prog", log::Level::Warning, true);
+  testing::internal::CaptureStderr();
+  log::warning("{}", 1);
+  log::redirect([this](std::string line) { lines_.push_back(std::move(line)); });
+  log::warning("{}", 2);
+  log::redirect({});
+  log::warning("{}", 3);
+  const std::string time = "[0-9-]{10}T[0-9:]{8}\\.[0-9]{3}[+-][0-9]{2}:[0-9]{2} ";
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::MatchesRegex(time + "prog: warning: 1\n" + time + "prog: warning: 3\n"));
+  EXPECT_THAT(lines_, ElementsAre("prog: warning: 2\n"));
+}
+
 }  // namespace
 }  // namespace drun

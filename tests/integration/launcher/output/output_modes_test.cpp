@@ -123,10 +123,10 @@ TEST_F(OutputModesTest, PiecesChangeNothing) {
   std::string text;
   std::string expected;
   for (int i = 0; i < 3000; ++i) {
-    const std::string line =
-        std::to_string(i) + std::string(static_cast<std::size_t>(i * 7 % 90), '\r') + "x\n";
-    text += line;
-    expected += "[default0]:" + line;
+    const auto returns = static_cast<std::size_t>(i * 7 % 90);
+    const std::string begin = std::to_string(i) + std::string(returns, '\r');
+    text += begin + "x\n";
+    expected += "[default0]:" + begin + (returns > 0 ? "[default0]:x\n" : "x\n");
   }
   std::thread writer([worker = open(0), &text] {
     std::size_t at = 0;
@@ -203,13 +203,17 @@ TEST_F(OutputModesTest, TimestampsComeBeforeEachLine) {
   WorkerStreams plain = open(0);
   write_all(plain.standard_output.get(), "one\ntwo\n");
   EXPECT_TRUE(read_until(out.reader.get(), shown, [&] { return shown.ends_with("two\n"); }));
-  const std::string time = "[0-9-]{10} [0-9:]{8}\\.[0-9]{3} ";
+  const std::string time = "[0-9-]{10}T[0-9:]{8}\\.[0-9]{3}[+-][0-9]{2}:[0-9]{2} ";
   EXPECT_TRUE(std::regex_match(shown, std::regex(time + "one\n" + time + "two\n"))) << shown;
   shown.clear();
   WorkerStreams tee = open(1);
   write_all(tee.standard_output.get(), "three\n");
   EXPECT_TRUE(read_until(out.reader.get(), shown, [&] { return shown.ends_with("three\n"); }));
   EXPECT_TRUE(std::regex_match(shown, std::regex(time + "\\[default1\\]:three\n"))) << shown;
+  output->message("drun: first\nsecond");
+  std::string own;
+  EXPECT_TRUE(read_until(err.reader.get(), own, [&] { return own.ends_with("second\n"); }));
+  EXPECT_TRUE(std::regex_match(own, std::regex(time + "drun: first\n" + time + "second\n"))) << own;
 }
 
 TEST_F(OutputModesTest, FoldedLinesAreShownOnce) {

@@ -35,7 +35,7 @@ TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
   ::fcntl(out.writer.get(), F_SETPIPE_SZ, 1 << 20);  // as big as the relay makes it
   const std::size_t filling = fill();
   ASSERT_GT(filling, 0U);
-  OutputRelay relay(out.writer.get(), err.writer.get());
+  OutputRelay relay(out.writer.get(), err.writer.get(), {});
   WorkerStreams agent = relay.open(0);
   relay.start();
   write_all(agent.standard_output.get(), std::string(9'999, 'x') + '\n');
@@ -68,7 +68,7 @@ TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
 
 TEST_F(OutputRelayTest, TheEndWaitsForNobody) {
   ASSERT_GT(fill(), 0U);
-  OutputRelay relay(out.writer.get(), err.writer.get());
+  OutputRelay relay(out.writer.get(), err.writer.get(), {});
   WorkerStreams agent = relay.open(0);
   relay.start();
   write_all(agent.standard_output.get(), "words\n");

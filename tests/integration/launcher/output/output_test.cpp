@@ -171,6 +171,28 @@ TEST_F(OutputTest, AReaderThatLeavesStopsNobody) {
   EXPECT_THAT(output->tail(0, kPatience), ElementsAre("the end"));
   worker = {};
   EXPECT_TRUE(output->drain(kPatience));
+  const std::string said =
+      "drun: warning: nobody reads standard output any more; the workers run on, and what they "
+      "print there is dropped\n";
+  std::string errors;
+  EXPECT_TRUE(read_until(err.reader.get(), errors,
+                         [&] { return errors.size() >= said.size() + 8 /* "the end\n" */; }));
+  EXPECT_TRUE(errors == said + "the end\n" || errors == "the end\n" + said) << errors;
+}
+
+TEST_F(OutputTest, AQuietOneDoesNotSayThatItsReaderHasLeft) {
+  options.quiet = true;
+  start();
+  out.reader.reset();
+  WorkerStreams worker = open(0);
+  write_all(worker.standard_output.get(), "unheard\n");
+  worker = {};
+  EXPECT_TRUE(output->drain(kPatience));
+  WorkerStreams next = open(1);
+  write_all(next.standard_error.get(), "the end\n");
+  std::string errors;
+  EXPECT_TRUE(read_until(err.reader.get(), errors, [&] { return !errors.empty(); }));
+  EXPECT_EQ(errors, "the end\n");
 }
 
 TEST_F(OutputTest, TheTailHasWhatTheDeadWorkerWroteLast) {

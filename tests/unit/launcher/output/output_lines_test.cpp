@@ -61,32 +61,52 @@ TEST(LinePrefixTest, IsTorchrunsUnlessTheUserSays) {
 
 TEST(TimeStampTest, HasMillisecondsAndABlank) {
   const auto time = std::chrono::system_clock::time_point(std::chrono::milliseconds(1795191822007));
-  const std::regex form(R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.007 )");
+  const std::regex form(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.007[+-]\d\d:\d\d )");
   EXPECT_TRUE(std::regex_match(time_stamp(time), form)) << time_stamp(time);
+  const std::optional<std::string> zone =
+      std::getenv("TZ") == nullptr ? std::nullopt : std::optional<std::string>(std::getenv("TZ"));
+  for (const auto& [name, text] : {std::pair{"UTC0", "2026-11-20T16:23:42.007+00:00 "},
+                                   std::pair{"XXX-5:30", "2026-11-20T21:53:42.007+05:30 "},
+                                   std::pair{"XXX+3", "2026-11-20T13:23:42.007-03:00 "}}) {
+    ::setenv("TZ", name, 1);
+    ::tzset();
+    EXPECT_EQ(time_stamp(time), text);
+  }
+  zone ? ::setenv("TZ", zone->c_str(), 1) : ::unsetenv("TZ");
+  ::tzset();
 }
 
 TEST(AppendLinesTest, PutsThePrefixBeforeEachLine) {
   struct Case {
     std::string_view lines;
-    bool continues;
+    Begins begins;
     std::string_view expected;
   };
   using namespace std::string_view_literals;
   const Case cases[] = {
-      {"a\nb\n", false, "P:a\nP:b\n"},
-      {"rest\nb\n", true, "rest\nP:b\n"},
-      {"\n\n", false, "P:\nP:\n"},
-      {"\n", true, "\n"},
-      {"part", false, "P:part"},
-      {"part", true, "part"},
-      {"a\rb\r\n", false, "P:a\rb\r\n"},
-      {"nul\0\n\xff\n"sv, false, "P:nul\0\nP:\xff\n"sv},
-      {"", false, ""},
+      {"a\nb\n", Begins::Line, "P:a\nP:b\n"},
+      {"rest\nb\n", Begins::Middle, "rest\nP:b\n"},
+      {"\n\n", Begins::Line, "P:\nP:\n"},
+      {"\n", Begins::Middle, "\n"},
+      {"part", Begins::Line, "P:part"},
+      {"part", Begins::Middle, "part"},
+      {"a\rb\r\n", Begins::Line, "P:a\rP:b\r\n"},
+      {"10%\r20%\r\r30%\r", Begins::Line, "P:10%\rP:20%\r\rP:30%\r"},
+      {"\r10%\n\ra\n", Begins::Line, "P:\rP:10%\nP:\rP:a\n"},
+      {"\r\n\r\r\n", Begins::Line, "P:\r\nP:\r\r\n"},
+      {"x\ry\nz", Begins::Middle, "x\rP:y\nP:z"},
+      {"40%", Begins::Return, "P:40%"},
+      {"\na\n", Begins::Return, "\nP:a\n"},
+      {"\r\na\n", Begins::Return, "\r\nP:a\n"},
+      {"\r40%", Begins::Return, "\rP:40%"},
+      {"\r", Begins::Return, "\r"},
+      {"nul\0\n\xff\n"sv, Begins::Line, "P:nul\0\nP:\xff\n"sv},
+      {"", Begins::Line, ""},
   };
   for (const Case& c : cases) {
     BufferPool pool;
     BufferChain chain(pool);
-    append_lines(chain, c.lines, "P:", c.continues);
+    append_lines(chain, c.lines, "P:", c.begins);
     EXPECT_EQ(content(chain), c.expected);
   }
 }
@@ -105,7 +125,7 @@ TEST(AppendLinesTest, CrossesBuffersUnharmed) {
   expected += "[default0]:" + huge + "\n[default0]:" + huge;
   BufferPool pool;
   BufferChain chain(pool);
-  append_lines(chain, lines, "[default0]:", false);
+  append_lines(chain, lines, "[default0]:", Begins::Line);
   ASSERT_EQ(chain.size(), expected.size());
   EXPECT_TRUE(content(chain) == expected);
 }
