@@ -10,7 +10,8 @@ namespace drun::cli {
 
 std::optional<std::string> answer(const Program& program, const GivenFlags& flags) {
   if (flags.on("help-all")) return help_text(program, true);
-  if (flags.on("help")) return help_text(program, false);
+  if (const Setting* help = flags.find("help"))
+    return help->shown == "-h" ? brief_help(program) : help_text(program, false);
   if (flags.on("version")) return version_text(program) + "\n";
   if (flags.on("print-man")) return manual_page(program);
   if (const Setting* shell = flags.find("print-completion")) {

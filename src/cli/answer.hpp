@@ -1,5 +1,5 @@
-// What a program says about itself: --help, --help-all, --version, --print-completion, --print-man.
-// Pure.
+// What a program says about itself: -h, --help, --help-all, --version, --print-completion,
+// --print-man. Pure.
 #pragma once
 
 #include <optional>
@@ -13,6 +13,8 @@ namespace drun::cli {
 // To be printed on standard output; nullopt: nothing was asked. Throws UsageError.
 [[nodiscard]] std::optional<std::string> answer(const Program& program, const GivenFlags& flags);
 
+// The flags used most; all of a program that names none.
+[[nodiscard]] std::string brief_help(const Program& program);
 // "drun 0.1.0"
 [[nodiscard]] std::string version_text(const Program& program);
 // `all`: the minor group as well.

@@ -65,7 +65,9 @@ class Rewriter {
     const Flag& flag = flag_named(program_, command_, std::string_view(word).substr(0, equals));
     const std::string name = "--" + std::string(flag.name);
     result_.arguments.push_back(name);
-    take(flag, name, equals == std::string::npos ? "" : std::string_view(word).substr(equals));
+    const std::string written = dashed(word.substr(0, equals));
+    take(flag, program_.is_alias(written.substr(2)) ? written : name,
+         equals == std::string::npos ? "" : std::string_view(word).substr(equals));
   }
 
   // -r3, -r 3, -r=3, -mv

@@ -8,12 +8,6 @@
 namespace drun::cli {
 namespace {
 
-std::string dashed(std::string_view written) {
-  std::string result(written);
-  std::replace(result.begin(), result.end(), '_', '-');
-  return result;
-}
-
 // "; did you mean --nnodes?" or nothing.
 std::string suggestion(const Program& program, const Command* command, std::string_view written) {
   const std::string name = dashed(written);
@@ -54,6 +48,12 @@ const Flag* abbreviated(const Program& program, std::string_view name, bool own,
 }
 
 }  // namespace
+
+std::string dashed(std::string_view written) {
+  std::string result(written);
+  std::replace(result.begin(), result.end(), '_', '-');
+  return result;
+}
 
 const Flag& flag_named(const Program& program, const Command* command, std::string_view written) {
   const std::string name = dashed(written.substr(2));

@@ -8,6 +8,8 @@
 
 namespace drun::cli {
 
+// "--log_dir" -> "--log-dir"
+[[nodiscard]] std::string dashed(std::string_view written);
 // The flag of the program or of `command` (which may be nullptr) that `written` names, as in
 // "--nproc_per": the part before "=". Throws UsageError if there is none, or more than one.
 [[nodiscard]] const Flag& flag_named(const Program& program, const Command* command,

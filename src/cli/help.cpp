@@ -49,10 +49,22 @@ void append_flag(std::string& result, const Flag& flag) {
   append_entry(result, name, help);
 }
 
+std::string head(const Program& program) {
+  return "usage: " + std::string(program.usage) + "\n" + std::string(program.about);
+}
+
 }  // namespace
 
+std::string brief_help(const Program& program) {
+  if (program.brief.empty()) return help_text(program, false);
+  std::string result = head(program) + "\nThe flags used most:\n";
+  for (const std::string_view name : program.brief)
+    append_flag(result, *program.find(name));
+  return result + "\n" + std::string(program.name) + " --help lists all flags.\n";
+}
+
 std::string help_text(const Program& program, bool all) {
-  std::string result = "usage: " + std::string(program.usage) + "\n" + std::string(program.about);
+  std::string result = head(program);
   if (!program.commands.empty()) result += "\nCommands:\n";
   for (const Command& command : program.commands) {
     append_entry(result, "  " + command.usage(), command.help);

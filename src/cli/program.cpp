@@ -18,7 +18,14 @@ const Named* named(std::span<const Named> all, std::string_view name) {
 const Flag* Program::find(std::string_view flag, const Command* command) const {
   const Flag* found = command == nullptr ? nullptr : named(command->flags, flag);
   if (found == nullptr) found = named(flags, flag);
+  for (const auto& [alias, meant] : aliases)
+    if (found == nullptr && alias == flag) found = named(flags, meant);
   return found != nullptr && knows(*found) ? found : nullptr;
+}
+
+bool Program::is_alias(std::string_view flag) const {
+  return std::any_of(aliases.begin(), aliases.end(),
+                     [&](const auto& alias) { return alias.first == flag; });
 }
 
 const Command* Program::find_command(std::string_view command) const {
@@ -44,12 +51,16 @@ std::vector<const Flag*> known_flags(const Program& program, const Command* comm
   return result;
 }
 
-std::string variable_of(const Program& program, const Flag& flag) {
-  if (program.variable_prefix.empty() || !flag.has_variable()) return "";
+std::string variable_named(const Program& program, std::string_view flag) {
   std::string result(program.variable_prefix);
-  for (const char c : flag.name)
+  for (const char c : flag)
     result += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return result;
+}
+
+std::string variable_of(const Program& program, const Flag& flag) {
+  if (program.variable_prefix.empty() || !flag.has_variable()) return "";
+  return variable_named(program, flag.name);
 }
 
 }  // namespace drun::cli

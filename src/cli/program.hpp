@@ -99,13 +99,18 @@ struct Program {
   std::span<const Variable> variables{};
   // What users of other launchers type, and what it is called here.
   std::span<const std::pair<std::string_view, std::string_view>> habits{};
-  ManualText (*manual)() = nullptr;  // nullptr: the manual page says what --help says
+  // Names that flags had before, without dashes: they work, and nothing shows them.
+  std::span<const std::pair<std::string_view, std::string_view>> aliases{};
+  std::span<const std::string_view> brief{};  // the flags that -h shows; empty: all
+  ManualText (*manual)() = nullptr;           // nullptr: the manual page says what --help says
 
   [[nodiscard]] bool knows(const Flag& flag) const {
     return flag.origin != Origin::Launch || launch;
   }
-  // By its exact name with dashes; nullptr: no such flag is known. `command` may be nullptr.
+  // By its exact name with dashes, or an alias; nullptr: no such flag is known. `command` may be
+  // nullptr.
   [[nodiscard]] const Flag* find(std::string_view name, const Command* command = nullptr) const;
+  [[nodiscard]] bool is_alias(std::string_view name) const;
   [[nodiscard]] const Command* find_command(std::string_view name) const;
   // In the order of their first flag.
   [[nodiscard]] std::vector<std::string_view> groups() const;
@@ -113,6 +118,8 @@ struct Program {
 
 // The flags of the program and of `command`, which may be nullptr.
 [[nodiscard]] std::vector<const Flag*> known_flags(const Program& program, const Command* command);
+// "nproc-per-node" -> "PET_NPROC_PER_NODE"
+[[nodiscard]] std::string variable_named(const Program& program, std::string_view flag);
 // "PET_NPROC_PER_NODE"; "" if no variable sets it.
 [[nodiscard]] std::string variable_of(const Program& program, const Flag& flag);
 

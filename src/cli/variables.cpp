@@ -21,6 +21,8 @@ std::map<std::string, const Flag*> by_variable(const Program& program) {
   for (const Flag& flag : program.flags) {
     if (flag.has_variable()) result.emplace(variable_of(program, flag), &flag);
   }
+  for (const auto& [alias, name] : program.aliases)
+    result.emplace(variable_named(program, alias), program.find(name));
   return result;
 }
 

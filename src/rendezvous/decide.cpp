@@ -57,8 +57,8 @@ std::string describe(const FailureSummary& failure) {
 }
 
 int job_exit_code(const FailureSummary& root, ExitCodePolicy policy) {
-  if (policy == ExitCodePolicy::Max) return std::max(root.shell_code(), root.highest_code);
-  if (policy == ExitCodePolicy::First && root.lowest_rank >= 0 && root.lowest_rank < root.rank)
+  if (policy == ExitCodePolicy::Highest) return std::max(root.shell_code(), root.highest_code);
+  if (policy == ExitCodePolicy::LowestRank && root.lowest_rank >= 0 && root.lowest_rank < root.rank)
     return root.lowest_code;
   return root.shell_code();
 }

@@ -28,9 +28,9 @@ enum class RankOrder {
 enum class Resize { Now, Restart };
 // Which exit code every agent gives when workers failed.
 enum class ExitCodePolicy {
-  Root,   // the root cause's: of the first failure
-  First,  // that of the lowest rank that failed by itself
-  Max     // the highest of all that failed by themselves
+  FirstFailure,  // the root cause's
+  LowestRank,    // that of the lowest rank that failed by itself
+  Highest        // the highest of all that failed by themselves
 };
 
 // What this agent brings and asks for. Constant after construction.
@@ -59,7 +59,7 @@ struct Config {
 
   RankOrder rank_order = RankOrder::Keep;
   Resize resize = Resize::Now;
-  ExitCodePolicy exit_code = ExitCodePolicy::Root;
+  ExitCodePolicy exit_code = ExitCodePolicy::FirstFailure;
 
   Milliseconds join_timeout{600'000};      // from the first wait for members until Outcome::Timeout
   Milliseconds last_call_timeout{30'000};  // upper bound of the wait between min and max

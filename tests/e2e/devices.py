@@ -33,26 +33,26 @@ class Gpus(unittest.TestCase):
 
     def test_chosen_ones(self):
         expected = [f"{n} {n} of 3: 1,3,5" for n in range(3)]
-        self.assertEqual(drun("--gpus", "1,3,5", *SHOW)[0], expected)
+        self.assertEqual(drun("--gpu-ids", "1,3,5", *SHOW)[0], expected)
         self.assertEqual(drun("--include", "localhost:1,3,5", *SHOW)[0], expected)
         self.assertEqual(drun("--exclude", "localhost:0,2,4,6,7", *SHOW)[0], expected)
-        self.assertEqual(drun("--gpus", "1", *SHOW, CUDA_VISIBLE_DEVICES="4,5,6,7")[0], ["0 0 of 1: 5"])
+        self.assertEqual(drun("--gpu-ids", "1", *SHOW, CUDA_VISIBLE_DEVICES="4,5,6,7")[0], ["0 0 of 1: 5"])
 
     def test_one_for_each_worker(self):
         self.assertEqual(drun("--nproc-per-node", "2", "--virtual-local-rank", *SHOW)[0], ["0 0 of 2: 0", "1 0 of 2: 1"])
-        self.assertEqual(drun("--gpus", "7,2", "--virtual-local-rank", *SHOW)[0], ["0 0 of 2: 7", "1 0 of 2: 2"])
+        self.assertEqual(drun("--gpu-ids", "7,2", "--virtual-local-rank", *SHOW)[0], ["0 0 of 2: 7", "1 0 of 2: 2"])
 
     def test_the_map_is_in_the_log_and_in_a_dry_run(self):
         for flags in (["--report-bindings"], ["--verbose"]):
-            said = "\n".join(drun("--gpus", "1,3", *flags, *SHOW)[1])
+            said = "\n".join(drun("--gpu-ids", "1,3", *flags, *SHOW)[1])
             self.assertRegex(said, r"rank 1 \(local rank 1\): GPU 3 \(0000:03:00\.0\) of 1,3")
-        shown = "\n".join(drun("--gpus", "1,3", "--dry-run", *SHOW)[0])
+        shown = "\n".join(drun("--gpu-ids", "1,3", "--dry-run", *SHOW)[0])
         self.assertRegex(shown, r"on GPU 3 \(0000:03:00\.0\) of 1,3")
         self.assertRegex(shown, r"CUDA_VISIBLE_DEVICES=1,3")
 
     def test_what_is_not_there_is_an_error(self):
-        with self.assertRaisesRegex(AssertionError, r"exit code 2: drun: error: --gpus '9'.*\n'?$"):
-            drun("--gpus", "9", *SHOW)
+        with self.assertRaisesRegex(AssertionError, r"exit code 2: drun: error: --gpu-ids '9'.*\n'?$"):
+            drun("--gpu-ids", "9", *SHOW)
 
 
 class Cpus(unittest.TestCase):

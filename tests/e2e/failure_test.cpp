@@ -102,11 +102,12 @@ INSTANTIATE_TEST_SUITE_P(Parts, EveryExitCodeTest, testing::Range(0, kParts));
 TEST(ExitCodeRuleTest, TheFirstFailureTheLowestRankOrTheHighestCode) {
   const TempDir directory;
   for (const auto& [rule, code] :
-       {std::pair{"root", 7}, std::pair{"first", 128 + SIGABRT}, std::pair{"max", 128 + SIGSEGV}}) {
+       {std::pair{"first-failure", 7}, std::pair{"lowest-rank", 128 + SIGABRT},
+        std::pair{"highest", 128 + SIGSEGV}}) {
     const std::string ready = (directory.path() / rule).string();
     // Crashing while it is being stopped is a failure of its own.
     const Finished finished =
-        run_drun(Arguments{"--exit-code", rule, "--nproc-per-node", "3"} +
+        run_drun(Arguments{"--exit-code-from", rule, "--nproc-per-node", "3"} +
                  shell("ulimit -c 0; case $RANK in 0) s=ABRT;; 1) s=SEGV;; esac; "
                        "[ $RANK = 2 ] || { trap \"trap - $s; kill -$s $$\" TERM; : > " +
                        ready + "$RANK; while :; do sleep 0.02; done; }; while [ ! -e " + ready +

@@ -88,10 +88,8 @@ void build_stopping(const cli::GivenFlags& flags, Options& options) {
       refuse(forwarded, process::signal_name(signal) + " is in --signals-to-handle too");
     std::erase(chosen ? forward : options.signals_to_handle, signal);
   }
-  if (const cli::Setting* setting = flags.find("exit-code")) {
-    using enum rendezvous::ExitCodePolicy;
-    constexpr rendezvous::ExitCodePolicy kPolicies[] = {Root, First, Max};
-    options.exit_code = kPolicies[parse_choice(*setting, {"root", "first", "max"})];
+  if (const cli::Setting* setting = flags.find("exit-code-from")) {
+    options.exit_code = parse_exit_code_policy(*setting);
   }
   if (const cli::Setting* setting = flags.find("restart-on")) {
     options.restart_on = parse_exit_set(*setting);
@@ -105,6 +103,17 @@ void build_stopping(const cli::GivenFlags& flags, Options& options) {
   if (const cli::Setting* setting = flags.find("start-timeout")) {
     options.start_timeout = parse_duration(*setting, false);
   }
+}
+
+// --tee 3 with the rank in front, as srun and mpiexec have it. What goes to files alone still does.
+void build_label(const cli::GivenFlags& flags, OutputChoices& output) {
+  if (!flags.on("label")) return;
+  if (flags.find("log-line-prefix-template") == nullptr) output.prefix_template = "${rank}: ";
+  if (flags.find("tee") != nullptr) return;
+  constexpr int kBoth = StreamChoice::kOut | StreamChoice::kErr;
+  output.tee.all = kBoth & ~output.redirects.all;
+  for (const auto& [rank, bits] : output.redirects.by_local_rank)
+    output.tee.by_local_rank[rank] = kBoth & ~bits;
 }
 
 void build_output(const cli::GivenFlags& flags, Options& options) {
@@ -126,6 +135,7 @@ void build_output(const cli::GivenFlags& flags, Options& options) {
   if (const cli::Setting* setting = flags.find("duplicate-stderr-filters")) {
     output.duplicate_stderr_filters = parse_texts(*setting);
   }
+  build_label(flags, output);
   output.timestamps = flags.on("timestamps");
   output.fold = flags.on("fold");
   if (const cli::Setting* setting = flags.find("log-max-size")) {

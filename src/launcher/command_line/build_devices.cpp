@@ -53,11 +53,24 @@ void read_threads(const cli::GivenFlags& flags, Options& options, PlacementReque
   options.omp_threads = parse_integer(*setting, 1, 1'000'000);
 }
 
+// Elsewhere (srun, docker) --gpus N is a count.
+void note_a_number_for_a_count(const cli::GivenFlags& flags, Options& options) {
+  const cli::Setting* setting = flags.find("gpu-ids");
+  if (setting == nullptr || (setting->shown != "--gpus" && setting->shown != "PET_GPUS")) return;
+  const auto number = cli::whole_number(setting->value);
+  if (!number || *number < 1) return;
+  const std::string value = std::to_string(*number);
+  options.notes.push_back(setting->shown + " " + value + " takes the GPU with the number " + value +
+                          ", as --gpu-ids " + value + " does; --nproc-per-node " + value +
+                          " starts " + value + " workers, each with a GPU of its own");
+}
+
 PlacementRequest read_request(const cli::GivenFlags& flags, Options& options) {
   PlacementRequest request;
   request.devices.virtual_local_rank = options.virtual_local_rank = flags.on("virtual-local-rank");
   request.show_devices = options.report_bindings = flags.on("report-bindings");
-  request.devices.gpus = value_of(flags, "gpus");
+  request.devices.gpus = value_of(flags, "gpu-ids");
+  note_a_number_for_a_count(flags, options);
   request.devices.include = value_of(flags, "include");
   request.devices.exclude = value_of(flags, "exclude");
   request.agents = std::max(1, options.local_nodes);

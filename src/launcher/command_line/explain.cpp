@@ -17,7 +17,7 @@ std::string pad(std::string text, std::size_t width) {
 struct Explained {
   std::string_view name;
   std::string value;
-  std::string origin;
+  std::string origin;  // "": not worth a word
 };
 
 // After a value that is wider than most, the rest goes on a line of its own.
@@ -32,6 +32,10 @@ std::string columns(const std::vector<Explained>& rows) {
   std::string result;
   for (const Explained& row : rows) {
     result += pad(std::string(row.name), names) + "  ";
+    if (row.origin.empty()) {
+      result += row.value + "\n";
+      continue;
+    }
     if (row.value.size() > values) result += row.value + "\n" + pad("", names) + "  ";
     result += pad(row.value.size() > values ? "" : row.value, values) + "  " + row.origin + "\n";
   }
@@ -46,7 +50,8 @@ std::string milliseconds_text(std::chrono::milliseconds value) {
 }  // namespace
 
 std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
-  std::vector<Explained> rows;
+  std::vector<Explained> given;
+  std::vector<Explained> defaults;
   for (const cli::Flag& flag : drun_program(false).flags) {
     if (!flag.has_variable() || flag.name == "explain") continue;
     const cli::Setting* setting = flags.find(flag.name);
@@ -59,9 +64,15 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
     } else if (!flag.fallback.empty()) {
       value = flag.fallback;
     }
-    rows.push_back({flag.name, value, setting == nullptr ? "default" : setting->shown});
+    if (setting == nullptr) {
+      defaults.push_back({flag.name, value, ""});
+    } else {
+      given.push_back({flag.name, value, setting->shown});
+    }
   }
-  std::string result = columns(rows);
+  std::string result;
+  if (!given.empty()) result += "Given:\n" + columns(given) + "\n";
+  result += "Defaults:\n" + columns(defaults);
   const RendezvousConf& conf = options.conf;
   result += "\nDecided from these:\n";
   const auto add = [&](const char* name, const std::string& value) {
@@ -87,6 +98,9 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
   add("close timeout", milliseconds_text(conf.close_timeout));
   add("keep alive", milliseconds_text(conf.keep_alive_interval) + " x " +
                         std::to_string(conf.keep_alive_max_attempt));
+  if (!options.notes.empty()) result += "\nWarnings:\n";
+  for (const std::string& note : options.notes)
+    result += note + "\n";
   return result;
 }
 

@@ -8,7 +8,8 @@
 
 namespace drun::launcher {
 
-// Every flag, its value and where it came from; then what was decided from them.
+// Every flag and its value: first those that were given, with the spelling that set them; then what
+// was decided from them, and what drun would warn of.
 [[nodiscard]] std::string explain_text(const cli::GivenFlags& flags, const Options& options);
 
 }  // namespace drun::launcher

@@ -78,7 +78,8 @@ constexpr std::array kFlags{
          "what workers get first (what stopped drun, or SIGTERM)"},
     Flag{"forward-signals", 0, "SIGNALS", "SIGUSR1,SIGUSR2", kDrun, kStopping, "",
          "passed on to the workers"},
-    Flag{"exit-code", 0, "root|first|max", "root", kDrun, kStopping, "root first max",
+    Flag{"exit-code-from", 0, "first-failure|lowest-rank|highest", "first-failure", kDrun, kStopping,
+         "first-failure lowest-rank highest",
          "whose code drun gives: the first failure's, the lowest rank's or the highest"},
     Flag{"restart-on", 0, "LIST", "", kDrun, kStopping, "",
          "restart only after these: codes, ranges and signals, as in 1-9,137,SIGKILL"},
@@ -93,8 +94,10 @@ constexpr std::array kFlags{
          "show only the output of these local ranks"},
     Flag{"log-line-prefix-template", 0, "TEXT", "[${role_name}${local_rank}]:", kTorch, kOutput, "",
          "prefix of --tee; may use ${role_name} ${local_rank} ${rank} ${hostname}"},
+    Flag{"label", 'l', "", "", kDrun, kOutput, "",
+         "show each line with the rank that printed it, as in \"3: hello\""},
     Flag{"timestamps", 0, "", "", kDrun, kOutput, "",
-         "put the time before each line shown"},
+         "put the time before each line shown, drun's own too"},
     Flag{"fold", 0, "", "", kDrun, kOutput, "",
          "show a line that many ranks print once"},
     Flag{"tail-lines", 0, "N", "20", kDrun, kOutput, "",
@@ -109,17 +112,17 @@ constexpr std::array kFlags{
     Flag{"tee", 't', "STREAMS", "0", kTorch, kLogs, "",
          "write to files as well, and prefix the lines shown; values as --redirects"},
     Flag{"log-dir", 0, "DIR", "", kTorch, kLogs, "DIR",
-         "where those files go"},
+         "the folder of the log files of --redirects and --tee"},
     Flag{"duplicate-stdout-filters", 0, "TEXTS", "", kTorch, kLogs, "",
          "copy --tee lines with any of these texts to filtered_stdout.log"},
     Flag{"duplicate-stderr-filters", 0, "TEXTS", "", kTorch, kLogs, "",
          "copy --tee lines with any of these texts to filtered_stderr.log"},
     Flag{"log-max-size", 0, "SIZE", "", kDrun, kLogs, "",
          "start a new log file at this size, as in 500K, 100M or 2G"},
-    Flag{"gpus", 0, "LIST", "", kDrun, kDevices, "",
-         "use these of the visible GPUs, as in 1,3,5; one worker each"},
+    Flag{"gpu-ids", 0, "LIST|all", "", kDrun, kDevices, "",
+         "use these of the visible GPUs, as in 1,3,5, or all; one worker each"},
     Flag{"include", 0, "HOST:LIST", "", kDrun, kDevices, "",
-         "as --gpus, in DeepSpeed's spelling: localhost:1,3"},
+         "as --gpu-ids, in DeepSpeed's spelling: localhost:1,3"},
     Flag{"exclude", 0, "HOST:LIST", "", kDrun, kDevices, "",
          "use all visible GPUs but these: localhost:0"},
     Flag{"virtual-local-rank", 0, "", "", kTorch, kDevices, "",
@@ -137,7 +140,7 @@ constexpr std::array kFlags{
          "print every setting, its value and where it came from; start nothing"},
     Flag{"verbose", 'v', "", "", kDrun, kInspect, "",
          "log more"},
-    Flag{"quiet", 0, "", "", kDrun, kInspect, "",
+    Flag{"quiet", 'q', "", "", kDrun, kInspect, "",
          "log errors only"},
     cli::help_flag(kInspect),
     Flag{"help-all", 0, "", "", kDrun, kInspect, "",
@@ -180,13 +183,25 @@ constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_v
     {"--hostfile", "--rdzv-endpoint"},
     {"-hostfile", "--rdzv-endpoint"},
     {"--machinefile", "--rdzv-endpoint"},
-    {"--gpu-ids", "--gpus"},
     {"--bind-to", "--numa-binding"},
     {"--bind-cores-to-rank", "--numa-binding"},
-    {"--tag-output", "--tee"},
+    {"--tag-output", "--label"},
+    {"--prepend-rank", "--label"},
+    {"-prepend-rank", "--label"},
     {"--output-filename", "--log-dir"},
     {"--enable-each-rank-log", "--log-dir"},
     {"-V", "--version"},
+});
+
+// What -h shows.
+constexpr auto kBrief = std::to_array<std::string_view>(
+    {"nnodes", "nproc-per-node", "local-nodes", "max-restarts", "rdzv-endpoint", "node-rank",
+     "module", "timeout", "label", "report", "log-dir", "tee", "dry-run"});
+
+// Spellings of before. --exit-code took root, first and max.
+constexpr auto kAliases = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"gpus", "gpu-ids"},
+    {"exit-code", "exit-code-from"},
 });
 
 // torchrun's variables that are not named after their flags.
@@ -219,6 +234,8 @@ constexpr cli::Program kDrunProgram{
     .variable_prefix = "PET_",
     .variables = kVariables,
     .habits = kHabits,
+    .aliases = kAliases,
+    .brief = kBrief,
     .manual = manual_text,
 };
 

@@ -100,6 +100,15 @@ ExitSet parse_exit_set(const cli::Setting& setting) {
   return result;
 }
 
+rendezvous::ExitCodePolicy parse_exit_code_policy(const cli::Setting& setting) {
+  using enum rendezvous::ExitCodePolicy;
+  if (setting.value == "root") return FirstFailure;
+  if (setting.value == "first") return LowestRank;
+  if (setting.value == "max") return Highest;
+  constexpr rendezvous::ExitCodePolicy kPolicies[] = {FirstFailure, LowestRank, Highest};
+  return kPolicies[cli::parse_choice(setting, {"first-failure", "lowest-rank", "highest"})];
+}
+
 StreamChoice parse_streams(const cli::Setting& setting) {
   const char* const why =
       "expected 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or such a number per local rank as "

@@ -7,7 +7,7 @@ namespace drun::launcher {
 namespace {
 
 // By DeviceFlag, from 1.
-constexpr std::array kNames{"nproc-per-node",     "gpus",        "include", "exclude",
+constexpr std::array kNames{"nproc-per-node",     "gpu-ids",     "include", "exclude",
                             "virtual-local-rank", "numa-binding"};
 
 const char* name_of(int flag) {

@@ -22,7 +22,7 @@ using WorkerCount = std::variant<int, CountedBy>;
 struct DeviceRequest {
   std::optional<WorkerCount> workers;  // nullopt: one for each device that is asked for, or one
   // The rest as the user wrote it; an empty text means that the flag was not given.
-  // --gpus: "1,3,5", "0-3", UUIDs. Numbers count the visible devices, as CUDA itself does.
+  // --gpu-ids: "1,3,5", "0-3", UUIDs. Numbers count the visible devices, as CUDA itself does.
   std::string gpus;
   std::string include;  // DeepSpeed's "localhost:1,3@other:0"
   std::string exclude;

@@ -101,10 +101,12 @@ Result<DeviceSelection> parse_selection(const DeviceRequest& request) {
                     static_cast<int>(!request.include.empty()) +
                     static_cast<int>(!request.exclude.empty());
   if (given > 1)
-    return refused("--gpus, --include and --exclude all choose devices: give one of them");
+    return refused("--gpu-ids, --include and --exclude all choose devices: give one of them");
   DeviceSelection selection;
   if (!request.gpus.empty()) {
     selection.value = request.gpus;
+    selection.everything = request.gpus == "all";
+    if (selection.everything) return selection;
     if (auto added = add_names(request.gpus, selection); !added) return added.error();
     return selection;
   }

@@ -1,4 +1,4 @@
-// What --gpus, --include and --exclude say about this machine, before it is matched with the
+// What --gpu-ids, --include and --exclude say about this machine, before it is matched with the
 // devices that are there. Pure.
 #pragma once
 
@@ -18,7 +18,7 @@ struct DeviceSelection {
   // Places in the list of visible devices, or UUIDs that begin with GPU- or MIG-.
   std::vector<std::string> names{};
 
-  // "--gpus '1,3,5'", for messages
+  // "--gpu-ids '1,3,5'", for messages
   [[nodiscard]] std::string text() const;
   [[nodiscard]] Error refused(const std::string& why) const;
 };

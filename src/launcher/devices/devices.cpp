@@ -85,7 +85,7 @@ Result<std::vector<Device>> assumed_devices(const DeviceSelection& selection,
   if (selection.exclude || selection.everything) {
     return selection.refused(
         "no GPU found (neither a driver of NVIDIA, AMD or Intel nor "
-        "the library libnvidia-ml.so.1); --gpus 0,1 needs no list");
+        "the library libnvidia-ml.so.1); --gpu-ids 0,1 needs no list");
   }
   int last = -1;
   for (const auto& name : selection.names)
@@ -226,7 +226,7 @@ Result<std::vector<std::string>> own_entries(const Choice& choice, int workers,
   if (choice.selected) {
     for (const auto& device : choice.devices)
       list.push_back(device.entry);
-    named = "--gpus, --include or --exclude";
+    named = "--gpu-ids, --include or --exclude";
   } else if (choice.vendor == Vendor::Intel) {
     for (const auto& device : visible_devices(Vendor::Intel, inventory, environment)) {
       list.push_back(device.entry);
@@ -293,7 +293,7 @@ Result<DevicePlan> plan_devices(const DeviceRequest& request, const DeviceInvent
   } else if (choice->selected) {
     entries.assign(count, join(choice->devices));
   }
-  // The numbers of --gpus are nvidia-smi's, which counts by PCI address; CUDA counts the fastest
+  // The numbers of --gpu-ids are nvidia-smi's, which counts by PCI address; CUDA counts the fastest
   // first unless it is told otherwise.
   const bool number_order = choice->selected && choice->vendor == Vendor::Nvidia &&
                             !environment_variable(environment, "CUDA_VISIBLE_DEVICES") &&

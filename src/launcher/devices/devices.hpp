@@ -1,6 +1,6 @@
 // How many workers this machine gets and which devices each of them sees: --nproc-per-node
-// auto|cpu|gpu|xpu, --gpus, --include, --exclude, --virtual-local-rank. Pure: the machine comes in
-// as an inventory.
+// auto|cpu|gpu|xpu, --gpu-ids, --include, --exclude, --virtual-local-rank. Pure: the machine comes
+// in as an inventory.
 #pragma once
 
 #include <string>

@@ -107,7 +107,7 @@ struct MeetingChoices {
   std::optional<std::uint16_t> master_port;  // fixes MASTER_PORT; unset: any free port
   rendezvous::Resize resize = rendezvous::Resize::Now;
   rendezvous::RankOrder rank_order = rendezvous::RankOrder::Keep;
-  rendezvous::ExitCodePolicy exit_code = rendezvous::ExitCodePolicy::Root;
+  rendezvous::ExitCodePolicy exit_code = rendezvous::ExitCodePolicy::FirstFailure;
 };
 
 // What drun does with the signals that it is sent.

@@ -94,7 +94,7 @@ TEST(CommandsTest, OnlyAProgramThatRunsAnotherTakesAbbreviations) {
 
 TEST(CommandsTest, AVariableFillsInWhatNoFlagSays) {
   CommandLine line = parse_command_line(kProgram, {"get", "k"});
-  add_variables(kProgram, {"PET_RAW=1", "STORE=there"}, line.flags);
+  (void)add_variables(kProgram, {"PET_RAW=1", "STORE=there"}, line.flags);
   EXPECT_EQ(line.flags.find("endpoint")->value, "there");
   EXPECT_EQ(line.flags.find("endpoint")->shown, "STORE");
   EXPECT_FALSE(line.flags.on("raw"));

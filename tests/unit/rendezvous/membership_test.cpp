@@ -575,8 +575,10 @@ TEST(StoppingTest, FailuresSpendTheBudgetAndLossesDoNot) {
 }
 
 TEST(StoppingTest, TheFirstFailureIsTheRootCauseAndTheExitCodeFollowsThePolicy) {
-  for (const auto& [policy, code] : std::vector<std::pair<ExitCodePolicy, int>>{
-           {ExitCodePolicy::Root, 3}, {ExitCodePolicy::First, 3}, {ExitCodePolicy::Max, 9}}) {
+  for (const auto& [policy, code] :
+       std::vector<std::pair<ExitCodePolicy, int>>{{ExitCodePolicy::FirstFailure, 3},
+                                                   {ExitCodePolicy::LowestRank, 3},
+                                                   {ExitCodePolicy::Highest, 9}}) {
     auto s = config(2, 2);
     s.exit_code = policy;
     Board board(s);

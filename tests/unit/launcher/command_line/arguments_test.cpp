@@ -275,7 +275,7 @@ TEST(ArgumentsTest, NoCommandLineBreaksTheParser) {
                                         "1-",
                                         "x,y",
                                         "--role",
-                                        "--gpus",
+                                        "--gpu-ids",
                                         "--include",
                                         "99999999999999999999",
                                         "--rdzv-conf=,",

@@ -329,17 +329,23 @@ TEST(OptionValuesTest, WordsAreOneOfAFew) {
   EXPECT_EQ(build("").rank_order, rendezvous::RankOrder::Keep);
   EXPECT_EQ(build("--rank-order host").rank_order, rendezvous::RankOrder::Host);
   EXPECT_EQ(build("--rank-order join").rank_order, rendezvous::RankOrder::Join);
-  EXPECT_EQ(build("--exit-code first").exit_code, rendezvous::ExitCodePolicy::First);
-  EXPECT_EQ(build("--exit-code max").exit_code, rendezvous::ExitCodePolicy::Max);
+  for (const auto& [word, before, policy] :
+       {std::tuple{"first-failure", "root", rendezvous::ExitCodePolicy::FirstFailure},
+        std::tuple{"lowest-rank", "first", rendezvous::ExitCodePolicy::LowestRank},
+        std::tuple{"highest", "max", rendezvous::ExitCodePolicy::Highest}}) {
+    EXPECT_EQ(build("--exit-code-from " + std::string(word)).exit_code, policy);
+    EXPECT_EQ(build("--exit-code " + std::string(before)).exit_code, policy);
+  }
   EXPECT_EQ(build("--worker-store rank0").worker_store, WorkerStore::Rank0);
-  EXPECT_EQ(requested("--gpus 0").binding, NumaBinding::None);
+  EXPECT_EQ(requested("--gpu-ids 0").binding, NumaBinding::None);
   EXPECT_EQ(requested("--numa-binding node").binding, NumaBinding::Node);
   EXPECT_EQ(requested("--numa-binding socket").binding, NumaBinding::Socket);
   EXPECT_EQ(requested("--numa-binding exclusive").binding, NumaBinding::Exclusive);
   EXPECT_EQ(requested("--numa-binding core-complex").binding, NumaBinding::CoreComplex);
   EXPECT_EQ(error_of("--resize later"), "--resize 'later': expected now or restart");
   EXPECT_EQ(error_of("--rank-order x"), "--rank-order 'x': expected keep, host or join");
-  EXPECT_EQ(error_of("--exit-code x"), "--exit-code 'x': expected root, first or max");
+  EXPECT_EQ(error_of("--exit-code x"),
+            "--exit-code 'x': expected first-failure, lowest-rank or highest");
   EXPECT_EQ(error_of("--worker-store x"), "--worker-store 'x': expected agent or rank0");
   EXPECT_EQ(error_of("--numa-binding x"),
             "--numa-binding 'x': expected node, socket, exclusive or core-complex");
@@ -360,24 +366,50 @@ TEST(OptionValuesTest, GpusAreChosenAmongTheVisibleOnes) {
               static_cast<std::size_t>(options.nproc_per_node));
     return options.placement.of(0, 0).environment.at(0);
   };
-  EXPECT_EQ(gpus("--gpus 1,3"), "CUDA_VISIBLE_DEVICES=1,3");
-  EXPECT_EQ(gpus("--gpus 3,0"), "CUDA_VISIBLE_DEVICES=3,0");
-  EXPECT_EQ(build("--gpus 1,3").nproc_per_node, 2);
-  EXPECT_EQ(build("--gpus 1,3 --nproc-per-node gpu").nproc_per_node, 2);
-  EXPECT_EQ(build("--gpus 1,3 --nproc-per-node 6").nproc_per_node, 6);
-  EXPECT_EQ(gpus("--gpus 0,2", {"CUDA_VISIBLE_DEVICES=0, 2,3"}), "CUDA_VISIBLE_DEVICES=0,3");
+  EXPECT_EQ(gpus("--gpu-ids 1,3"), "CUDA_VISIBLE_DEVICES=1,3");
+  EXPECT_EQ(gpus("--gpu-ids 3,0"), "CUDA_VISIBLE_DEVICES=3,0");
+  EXPECT_EQ(build("--gpu-ids 1,3").nproc_per_node, 2);
+  EXPECT_EQ(build("--gpu-ids 1,3 --nproc-per-node gpu").nproc_per_node, 2);
+  EXPECT_EQ(build("--gpu-ids 1,3 --nproc-per-node 6").nproc_per_node, 6);
+  EXPECT_EQ(gpus("--gpu-ids 0,2", {"CUDA_VISIBLE_DEVICES=0, 2,3"}), "CUDA_VISIBLE_DEVICES=0,3");
+  EXPECT_EQ(gpus("--gpu-ids all", {"CUDA_VISIBLE_DEVICES=2,0"}), "CUDA_VISIBLE_DEVICES=2,0");
+  EXPECT_EQ(build("--gpu-ids all").nproc_per_node, 4);
   EXPECT_EQ(gpus("--include localhost:1,3"), "CUDA_VISIBLE_DEVICES=1,3");
   EXPECT_EQ(gpus("--include other:0@node7:2"), "CUDA_VISIBLE_DEVICES=2");
   EXPECT_EQ(gpus("--include node7"), "CUDA_VISIBLE_DEVICES=0,1,2,3");
   EXPECT_EQ(gpus("--exclude localhost:1"), "CUDA_VISIBLE_DEVICES=0,2,3");
   EXPECT_EQ(gpus("--exclude other:1"), "CUDA_VISIBLE_DEVICES=0,1,2,3");
-  EXPECT_EQ(error_of("--gpus 4"), "--gpus '4': there is no GPU 4: visible are 0 to 3");
-  EXPECT_EQ(error_of("", {"PET_GPUS=4"}), "PET_GPUS '4': there is no GPU 4: visible are 0 to 3");
-  EXPECT_EQ(error_of("--gpus="), "--gpus '': expected a list such as 0,2 or localhost:0,2");
+  EXPECT_EQ(error_of("--gpu-ids 4"), "--gpu-ids '4': there is no GPU 4: visible are 0 to 3");
+  EXPECT_EQ(error_of("", {"PET_GPU_IDS=4"}),
+            "PET_GPU_IDS '4': there is no GPU 4: visible are 0 to 3");
+  EXPECT_EQ(error_of("--gpu-ids="), "--gpu-ids '': expected a list such as 0,2 or localhost:0,2");
   EXPECT_EQ(error_of("--include other:1"),
             "--include 'other:1': does not name this machine (node7); localhost always does");
-  EXPECT_EQ(error_of("--gpus 1 --include localhost:1"),
-            "--gpus, --include and --exclude all choose devices: give one of them");
+  EXPECT_EQ(error_of("--gpu-ids 1 --include localhost:1"),
+            "--gpu-ids, --include and --exclude all choose devices: give one of them");
+}
+
+TEST(OptionValuesTest, ANumberAfterGpusIsNoCount) {
+  const std::string said =
+      " 3 takes the GPU with the number 3, as --gpu-ids 3 does; --nproc-per-node 3 starts 3 "
+      "workers, "
+      "each with a GPU of its own";
+  EXPECT_EQ(build("--gpus 3").placement.of(0, 0).environment.at(0), "CUDA_VISIBLE_DEVICES=3");
+  EXPECT_THAT(build("--gpus 3").notes, ElementsAre("--gpus" + said));
+  EXPECT_THAT(build("", {"PET_GPUS=3"}).notes, ElementsAre("PET_GPUS" + said));
+  for (const char* plain : {"--gpus 0", "--gpus 1,3", "--gpus all", "--gpu-ids 3"})
+    EXPECT_THAT(build(plain).notes, IsEmpty()) << plain;
+  EXPECT_EQ(error_of("--gpus 4"), "--gpus '4': there is no GPU 4: visible are 0 to 3");
+}
+
+TEST(OptionValuesTest, ALabelIsTheRankBeforeEachLine) {
+  const auto output = [](const std::string& line) { return build(line).output; };
+  EXPECT_EQ(output("").tee.all, 0);
+  EXPECT_EQ(output("--label").tee, (StreamChoice{3, {}}));
+  EXPECT_EQ(output("-l").prefix_template, "${rank}: ");
+  EXPECT_EQ(output("-l --log-line-prefix-template x").prefix_template, "x");
+  EXPECT_EQ(output("-l --tee 1").tee, (StreamChoice{1, {}}));
+  EXPECT_EQ(output("-l --redirects 1:3,2:1 --log-dir d").tee, (StreamChoice{3, {{1, 0}, {2, 2}}}));
 }
 
 TEST(OptionValuesTest, TheMachineIsAskedForTheCountAsItWasGiven) {
@@ -389,8 +421,8 @@ TEST(OptionValuesTest, TheMachineIsAskedForTheCountAsItWasGiven) {
   for (const auto& [word, what] : words)
     EXPECT_EQ(requested(std::string("--nproc-per-node ") + word).devices.workers,
               WorkerCount(what));
-  EXPECT_EQ(requested("--nproc-per-node 3 --gpus 0").devices.workers, WorkerCount(3));
-  EXPECT_EQ(requested("--gpus 0").devices.workers, std::nullopt);
+  EXPECT_EQ(requested("--nproc-per-node 3 --gpu-ids 0").devices.workers, WorkerCount(3));
+  EXPECT_EQ(requested("--gpu-ids 0").devices.workers, std::nullopt);
   EXPECT_EQ(build("--nproc-per-node 10000").nproc_per_node, 10'000);
 }
 
@@ -399,9 +431,10 @@ TEST(OptionValuesTest, EveryVirtualRankNeedsAGpu) {
   EXPECT_EQ(error_of("--virtual-local-rank --nproc-per-node 3", {"CUDA_VISIBLE_DEVICES=0,1"}),
             "--virtual-local-rank: 3 workers need a GPU each, and CUDA_VISIBLE_DEVICES=0,1 leaves "
             "2");
-  EXPECT_EQ(error_of("--virtual-local-rank --gpus 1 --nproc-per-node 2"),
-            "--virtual-local-rank: 2 workers need a GPU each, and --gpus, --include or --exclude "
-            "leaves 1");
+  EXPECT_EQ(
+      error_of("--virtual-local-rank --gpu-ids 1 --nproc-per-node 2"),
+      "--virtual-local-rank: 2 workers need a GPU each, and --gpu-ids, --include or --exclude "
+      "leaves 1");
 }
 
 TEST(OptionValuesTest, APlainJobAsksNothingOfTheMachine) {

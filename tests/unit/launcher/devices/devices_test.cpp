@@ -187,7 +187,7 @@ TEST(VirtualLocalRankTest, BeyondTheListIsAnError) {
   auto request = with_virtual(gpus("0,1"));
   request.workers = 3;
   EXPECT_THAT(error_of(plan_devices(request, machine(Vendor::Nvidia, 4), {}, kCpus)),
-              HasSubstr("--gpus, --include or --exclude leaves 2"));
+              HasSubstr("--gpu-ids, --include or --exclude leaves 2"));
   EXPECT_THAT(
       error_of(plan_devices(with_virtual(workers(3)), machine(Vendor::Intel, 2), {}, kCpus)),
       HasSubstr("3 workers need a GPU each"));
@@ -273,9 +273,9 @@ TEST(GpusTest, CountWhatTheInheritedMaskLeaves) {
   ASSERT_TRUE(uuids.ok()) << uuids.error().what();
   EXPECT_THAT(masks(*uuids), ElementsAre("CUDA_VISIBLE_DEVICES=GPU-cc"));
   EXPECT_THAT(error_of(plan_devices(gpus("4"), inventory, {"CUDA_VISIBLE_DEVICES=4,5"}, kCpus)),
-              Eq("--gpus '4': there is no GPU 4: visible are 0 to 1"));
+              Eq("--gpu-ids '4': there is no GPU 4: visible are 0 to 1"));
   EXPECT_THAT(error_of(plan_devices(gpus("0"), inventory, {"CUDA_VISIBLE_DEVICES=9"}, kCpus)),
-              Eq("--gpus '0': CUDA_VISIBLE_DEVICES=9 leaves none of 8 NVIDIA GPUs"));
+              Eq("--gpu-ids '0': CUDA_VISIBLE_DEVICES=9 leaves none of 8 NVIDIA GPUs"));
 }
 
 TEST(GpusTest, MayBeMigSlices) {
@@ -301,7 +301,7 @@ TEST(GpusTest, OfAmdCountWhatRocrLeaves) {
   EXPECT_THAT(plan->descriptions, ElementsAre("GPU 3 (0000:13:00.0)"));
   EXPECT_THAT(error_of(plan_devices(gpus("3"), machine(Vendor::Amd, 4),
                                     {"ROCR_VISIBLE_DEVICES=2,3"}, kCpus)),
-              Eq("--gpus '3': there is no GPU 3: visible are 0 to 1"));
+              Eq("--gpu-ids '3': there is no GPU 3: visible are 0 to 1"));
 }
 
 TEST(GpusTest, OfIntelUseItsMask) {
@@ -318,7 +318,7 @@ TEST(GpusTest, AreTakenOnTrustWhereNoDriverListsThem) {
   EXPECT_EQ(plan->workers, 2);
   EXPECT_THAT(masks(*plan),
               ::testing::Each("CUDA_VISIBLE_DEVICES=1,3 CUDA_DEVICE_ORDER=PCI_BUS_ID"));
-  EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("--gpus '1,3' is not checked")));
+  EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("--gpu-ids '1,3' is not checked")));
   // But never beyond the mask.
   EXPECT_THAT(error_of(plan_devices(gpus("1,3"), nothing, {"CUDA_VISIBLE_DEVICES=0,1"}, kCpus)),
               HasSubstr("there is no GPU 3: visible are 0 to 1"));
@@ -330,10 +330,10 @@ TEST(GpusTest, RefuseWhatIsNotThereOrMakesNoSense) {
     const char* list;
     const char* error;
   } cases[] = {
-      {"7", "--gpus '7': there is no GPU 7: visible are 0 to 3"},
-      {"GPU-zz", "--gpus 'GPU-zz': there is no GPU GPU-zz"},
-      {"1,1", "--gpus '1,1': GPU 1 is listed twice"},
-      {"0-2,1", "--gpus '0-2,1': GPU 1 is listed twice"},
+      {"7", "--gpu-ids '7': there is no GPU 7: visible are 0 to 3"},
+      {"GPU-zz", "--gpu-ids 'GPU-zz': there is no GPU GPU-zz"},
+      {"1,1", "--gpu-ids '1,1': GPU 1 is listed twice"},
+      {"0-2,1", "--gpu-ids '0-2,1': GPU 1 is listed twice"},
       {"1,GPU-bb", "GPU GPU-bb is listed twice"},
       {"1,,2", "expected numbers, ranges or UUIDs"},
       {"1,", "expected numbers, ranges or UUIDs"},
@@ -395,7 +395,7 @@ TEST(IncludeTest, SaysWhatIsWrong) {
     const char* exclude;
     const char* error;
   } cases[] = {
-      {"localhost:1", "localhost:2", "--gpus, --include and --exclude all choose devices"},
+      {"localhost:1", "localhost:2", "--gpu-ids, --include and --exclude all choose devices"},
       {"node1:0", "",
        "--include 'node1:0': does not name this machine (node7.cluster); localhost "
        "always does"},

@@ -165,7 +165,7 @@ TEST(EnvironmentTest, TheWorkersStoreIsTheAgentsUnlessRank0ServesIt) {
 }
 
 TEST(EnvironmentTest, ChosenGpusAreWhatAllWorkersSee) {
-  const Options options = options_of("--gpus 2,0 p", {"CUDA_VISIBLE_DEVICES=1,2,3"});
+  const Options options = options_of("--gpu-ids 2,0 p", {"CUDA_VISIBLE_DEVICES=1,2,3"});
   for (int local_rank = 0; local_rank < 2; ++local_rank) {
     const auto environment = as_map(environment_of(options, assignment(0, 1, 2), local_rank, ""));
     EXPECT_EQ(environment.at("CUDA_VISIBLE_DEVICES"), "3,1");
@@ -187,8 +187,8 @@ TEST(EnvironmentTest, AVirtualLocalRankSeesItsOwnGpuOnly) {
   EXPECT_EQ(virtual_device("--nproc-per-node 4", 3), "3");
   EXPECT_EQ(virtual_device("--nproc-per-node 2", 1, {"CUDA_VISIBLE_DEVICES=7, GPU-ab ,5"}),
             "GPU-ab");
-  EXPECT_EQ(virtual_device("--gpus 3,1", 0), "3");
-  EXPECT_EQ(virtual_device("--gpus 2,0", 1, {"CUDA_VISIBLE_DEVICES=1,2,3"}), "1");
+  EXPECT_EQ(virtual_device("--gpu-ids 3,1", 0), "3");
+  EXPECT_EQ(virtual_device("--gpu-ids 2,0", 1, {"CUDA_VISIBLE_DEVICES=1,2,3"}), "1");
 }
 
 TEST(EnvironmentTest, WhatDiffersBetweenWorkersIsTheirOwn) {
