@@ -126,7 +126,7 @@ int run(const Job& job, int standard_output, int standard_error, int news) {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
-  OutputRelay relay(standard_output, standard_error);
+  OutputRelay relay(standard_output, standard_error, {});
   const std::size_t nodes = job.agents.size();
   AgentsParent::Unannounced unannounced(nodes);
   const bool adopts = job.adopts_orphans && process::adopt_orphans();
