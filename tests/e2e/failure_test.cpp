@@ -191,8 +191,13 @@ TEST(RestartPolicyTest, ARestartIsSaidOnceHoweverMuchIsSaid) {
 }
 
 TEST(TimeLimitTest, TheJobsTimeLimitSaysWhatEveryRankDoes) {
-  const Finished finished = run_drun(Arguments{"--nproc-per-node", "2", "--timeout", "12"} +
-                                     shell("[ $RANK = 1 ] && exit 0; exec sleep 1000"));
+  const TempDir directory;
+  const std::string report = (directory.path() / "report.json").string();
+  const Finished finished =
+      run_drun(Arguments{"--nproc-per-node", "2", "--timeout", "12", "--report", report} +
+               shell("[ $RANK = 1 ] && exit 0; exec sleep 1000"));
+  const std::string json = read_file(report);
+  EXPECT_THAT(json, AllOf(HasSubstr("\"result\": \"timeout\""), HasSubstr("s, no output\"")));
   EXPECT_EQ(finished.code, 124);
   EXPECT_THAT(finished.survivors, IsEmpty());
   EXPECT_THAT(finished.err,

@@ -145,11 +145,16 @@ TEST(FailureReportGolden, Json) {
   outcome.failure->others = {{{{0, 0}}, "exit code 1", ""},
                              {{{1, 1}}, "exit code 7", "last words"}};
   outcome.notes = {"no restart of 3 is left"};
-  expect_golden("report.json", render_report_json(outcome));
+  expect_golden("report.json", render_report_json(outcome, {}));
 }
 
 TEST(FailureReportGolden, JsonOfASuccess) {
-  expect_golden("success.json", render_report_json({}));
+  const rendezvous::Outcome timeout{rendezvous::End::Stopped, 124, "--timeout is over", {}, {}};
+  expect_golden(
+      "timeout.json",
+      render_report_json(
+          timeout, {"rank 0: exit code 0", "rank 1 (pid 7): running for 2.9 s, silent for 2.1 s"}));
+  expect_golden("success.json", render_report_json({}, {}));
 }
 
 TEST(FailureReportGolden, JsonIsJsonWhateverTheWorkersSay) {
@@ -162,7 +167,7 @@ TEST(FailureReportGolden, JsonIsJsonWhateverTheWorkersSay) {
   outcome.failure->traceback = outcome.failure->cause = outcome.failure->host = all;
   outcome.failure->others = {{{{1, 1}}, all, all}};
   outcome.notes = {all};
-  const auto json = nlohmann::json::parse(render_report_json(outcome), nullptr, false);
+  const auto json = nlohmann::json::parse(render_report_json(outcome, {}), nullptr, false);
   EXPECT_FALSE(json.is_discarded());
 }
 

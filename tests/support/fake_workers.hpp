@@ -99,12 +99,17 @@ class FakeOutput final : public WorkerOutput {
     const auto found = tails.find(worker);
     return found == tails.end() ? std::vector<std::string>() : found->second;
   }
+  std::optional<Output::Time> last_output(process::WorkerId worker) const override {
+    const auto found = last_outputs.find(worker);
+    return found == last_outputs.end() ? std::nullopt : std::optional(found->second);
+  }
   void drain(std::chrono::milliseconds /*limit*/) override { ++drained; }
 
   int open_error = 0;  // errno of open(); 0: it succeeds
   std::string folder;
   std::map<int, std::string> error_files;  // by local rank
   std::map<process::WorkerId, std::vector<std::string>> tails;
+  std::map<process::WorkerId, Output::Time> last_outputs;
   std::vector<StreamLabel> labels;
   int drained = 0;
 };

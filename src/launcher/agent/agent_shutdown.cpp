@@ -114,7 +114,8 @@ void AgentShutdown::report() {
   if (output.lost_output()) fsm_.on_output_lost();
   outcome_.exit_code = fsm_.exit_code();
   const Options& options = parts_.options;
-  report_outcome({options.report_file, options.output.tail_lines}, outcome_, output.lost_logs(),
+  report_outcome({options.report_file, options.output.tail_lines}, outcome_,
+                 parts_.status.states_at_limit(), output.lost_logs(),
                  [this](std::string text) { parts_.status.say(std::move(text)); });
   if (outcome_.failure)
     forward_error_file(options.inherited, *outcome_.failure,

@@ -42,11 +42,12 @@ void StatusReporter::waiting(std::string text, Time now) {
   line_.show(waiting_, now);
 }
 
-void StatusReporter::at_limit(const std::vector<std::string>& states) {
+void StatusReporter::at_limit(std::vector<std::string> states) {
   if (std::exchange(states_told_, true)) return;
-  for (const auto& line : states)
+  states_ = std::move(states);
+  for (const auto& line : states_)
     log::warning("{}", line);
-  if (states.empty() && waiting_.empty()) waiting_ = "no worker of this node was started yet";
+  if (states_.empty() && waiting_.empty()) waiting_ = "no worker of this node was started yet";
   if (!waiting_.empty()) log::warning("{}", waiting_);
 }
 

@@ -43,7 +43,9 @@ class StatusReporter {
   void waiting(std::string text, Time now);
   // At a time limit, which may have been noticed by another node first: the state of each rank, or
   // what is waited for. Once.
-  void at_limit(const std::vector<std::string>& states);
+  void at_limit(std::vector<std::string> states);
+  // What at_limit() was told; empty: no limit was reached.
+  [[nodiscard]] const std::vector<std::string>& states_at_limit() const { return states_; }
   // Reports what a stop could not end, if anything; the same text only once.
   void left_behind(const std::string& what);
 
@@ -60,6 +62,7 @@ class StatusReporter {
   std::string last_stop_;  // the last reason given for the end of this round
   std::string left_behind_;
   bool states_told_ = false;
+  std::vector<std::string> states_;
 };
 
 }  // namespace drun::launcher

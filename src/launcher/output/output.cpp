@@ -114,6 +114,14 @@ class Output::Impl {
     return answer ? std::move(answer->lines) : std::vector<std::string>{};
   }
 
+  std::optional<Time> last_output(std::uint32_t worker) const {
+    std::optional<Time> last;
+    for (const auto& stream : streams_)
+      if (stream->worker == worker)
+        last = std::max(last, std::optional(stream->last_read.load(std::memory_order_relaxed)));
+    return last;
+  }
+
   bool drain(std::chrono::milliseconds limit) {
     // Logs that the workers write themselves: only they see the error if the disk is full.
     if (!direct_folder_.empty()) disk_full_ = disk_full_ || is_full(direct_folder_);
@@ -210,6 +218,10 @@ const std::string& Output::private_folder() const {
 
 std::vector<std::string> Output::tail(std::uint32_t worker, std::chrono::milliseconds limit) {
   return impl_->tail(worker, limit);
+}
+
+std::optional<Output::Time> Output::last_output(std::uint32_t worker) const {
+  return impl_->last_output(worker);
 }
 
 bool Output::drain(std::chrono::milliseconds limit) {

@@ -80,6 +80,11 @@ class Output {
   [[nodiscard]] std::vector<std::string> tail(std::uint32_t worker,
                                               std::chrono::milliseconds limit);
 
+  // When the worker wrote last, as far as drun sees it: Time::min() if it never did, nullopt if
+  // drun reads none of its streams.
+  using Time = std::chrono::steady_clock::time_point;
+  [[nodiscard]] std::optional<Time> last_output(std::uint32_t worker) const;
+
   // All workers are gone: reads what is left of their streams, writes it, forgets them. Waits at
   // most `limit`; false if a reader has not taken everything by then. It still gets the rest, in
   // the background.

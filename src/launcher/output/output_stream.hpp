@@ -2,6 +2,7 @@
 // for the console.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -51,6 +52,7 @@ struct Stream : LineScheduler::Slot {
   bool ready = false;              // in the list of streams to look at
   bool grown = false;              // the pipe has been made bigger, if the system allows it
   std::uint64_t received = 0;
+  std::atomic<Time> last_read{Time::min()};  // for the agent's thread as well
 
   // ---- lines ----
   std::string unfinished;        // the beginning of a line, neither staged nor folded

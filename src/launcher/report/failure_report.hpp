@@ -43,7 +43,9 @@ struct ReportOptions {
                                          const ReportOptions& options);
 
 // --report: how the job ended, as a JSON object with a line end. `failure` is null if no worker
-// failed. Strings that are not UTF-8 are mended.
-[[nodiscard]] std::string render_report_json(const rendezvous::Outcome& outcome);
+// failed. `states`: what this node's ranks did when a time limit was reached; empty if none was.
+// Strings that are not UTF-8 are mended.
+[[nodiscard]] std::string render_report_json(const rendezvous::Outcome& outcome,
+                                             const std::vector<std::string>& states);
 
 }  // namespace drun::launcher

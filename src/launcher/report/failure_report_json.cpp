@@ -68,12 +68,15 @@ Json failure_json(const rendezvous::FailureSummary& failure) {
 
 }  // namespace
 
-std::string render_report_json(const rendezvous::Outcome& outcome) {
+std::string render_report_json(const rendezvous::Outcome& outcome,
+                               const std::vector<std::string>& states) {
   Json json;
-  json["result"] = name_of(outcome.end);
+  json["result"] =
+      rendezvous::is_time_limit(outcome) ? name_of(rendezvous::End::Timeout) : name_of(outcome.end);
   json["exit_code"] = outcome.exit_code;
   json["text"] = outcome.text;
   json["notes"] = outcome.notes;
+  json["ranks_at_time_limit"] = states;
   json["failure"] = outcome.failure ? failure_json(*outcome.failure) : Json(nullptr);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -29,7 +29,8 @@ rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string 
 }
 
 void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& outcome,
-                    const std::string& lost_logs, const std::function<void(std::string)>& say) {
+                    const std::vector<std::string>& states, const std::string& lost_logs,
+                    const std::function<void(std::string)>& say) {
   if (outcome.failure) {
     say(failure_text(outcome, choices.tail_lines));
   } else if (outcome.end == rendezvous::End::Stopped &&
@@ -40,7 +41,7 @@ void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& out
   }
   if (!lost_logs.empty()) log::warning("{}", lost_logs);
   if (choices.file.empty()) return;
-  const auto written = write_whole_file(choices.file, render_report_json(outcome));
+  const auto written = write_whole_file(choices.file, render_report_json(outcome, states));
   if (!written) log::error("--report: {}", written.error().what());
 }
 

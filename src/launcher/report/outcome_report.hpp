@@ -17,10 +17,12 @@ struct ReportChoices {
   std::size_t tail_lines = 20;  // of the failed worker's stderr
 };
 
-// `lost_logs`: the message about incomplete log files, if there is one. `say` gets the failure
-// report; one line goes to the log.
+// `states`: what this node's ranks did when a time limit was reached, for the file. `lost_logs`:
+// the message about incomplete log files, if there is one. `say` gets the failure report; one line
+// goes to the log.
 void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& outcome,
-                    const std::string& lost_logs, const std::function<void(std::string)>& say);
+                    const std::vector<std::string>& states, const std::string& lost_logs,
+                    const std::function<void(std::string)>& say);
 
 // The failed worker's error file goes to a launcher above this one (TORCHELASTIC_ERROR_FILE in
 // `inherited`, drun's own environment), as torchrun passes it on. Nothing happens if there is no

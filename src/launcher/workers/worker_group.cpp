@@ -226,7 +226,8 @@ std::string WorkerGroup::error_file(const rendezvous::FailureSummary& failure) c
 }
 
 std::vector<std::string> WorkerGroup::describe(Time now) const {
-  return describe_workers(workers_, assignment_.first_rank, now);
+  const auto last_output = [this](process::WorkerId id) { return output_.last_output(id); };
+  return describe_workers(workers_, assignment_.first_rank, last_output, now);
 }
 
 }  // namespace drun::launcher

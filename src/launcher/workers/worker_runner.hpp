@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,7 @@ class WorkerOutput {
   [[nodiscard]] virtual std::string log_file(process::WorkerId worker) const = 0;
   [[nodiscard]] virtual std::vector<std::string> tail(process::WorkerId worker,
                                                       std::chrono::milliseconds limit) = 0;
+  [[nodiscard]] virtual std::optional<Output::Time> last_output(process::WorkerId worker) const = 0;
   virtual void drain(std::chrono::milliseconds limit) = 0;
 };
 
@@ -90,6 +92,9 @@ class RealOutput final : public WorkerOutput {
   std::vector<std::string> tail(process::WorkerId worker,
                                 std::chrono::milliseconds limit) override {
     return output_.tail(worker, limit);
+  }
+  std::optional<Output::Time> last_output(process::WorkerId worker) const override {
+    return output_.last_output(worker);
   }
   void drain(std::chrono::milliseconds limit) override { (void)output_.drain(limit); }
 

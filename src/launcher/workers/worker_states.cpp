@@ -1,8 +1,9 @@
 #include "launcher/workers/worker_states.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "base/number_ranges.hpp"
 #include "launcher/report/failure_report.hpp"
@@ -12,42 +13,88 @@ namespace {
 
 constexpr std::size_t kDescribedEach = 8;  // workers with a line of their own
 
-std::string state_of(const Worker& worker, Worker::Time running_since, const char* least,
-                     Worker::Time now) {
-  if (worker.stage == Worker::Stage::Ended) return worker.cause;
-  if (worker.stage == Worker::Stage::Requested) return "not started";
-  const auto running = std::chrono::duration_cast<std::chrono::milliseconds>(now - running_since);
-  return std::string("running for ") + least + describe_duration(running.count());
+using std::chrono::milliseconds;
+
+std::string time_since(Worker::Time since, Worker::Time now) {
+  return describe_duration(std::chrono::duration_cast<milliseconds>(now - since).count());
+}
+
+// ", silent for 2.1 s"; `least`: "at least " where that is so.
+std::string silence_of(std::optional<Worker::Time> last, const char* least, Worker::Time now) {
+  if (!last) return "";
+  if (*last == Worker::Time::min()) return ", no output";
+  return std::string(", silent for ") + least + time_since(*last, now);
+}
+
+std::string state_of(const Worker& worker) {
+  return worker.stage == Worker::Stage::Ended ? worker.cause : "not started";
+}
+
+std::string named(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + to_string(ranges_of(ranks)) + ": ";
+}
+
+// Running workers that have printed, with the time of each one's last output.
+using LastOutput = std::map<int, Worker::Time>;
+
+// The one that stands out: a hang, if the others wait for it.
+std::optional<std::string> longest_silence(const LastOutput& last, Worker::Time now) {
+  constexpr milliseconds kWorthALine{1'000};
+  if (last.size() < 2) return std::nullopt;
+  const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto longest = std::min_element(last.begin(), last.end(), by_time);
+  const auto shortest = std::max_element(last.begin(), last.end(), by_time);
+  if (now - longest->second < 2 * (now - shortest->second) + kWorthALine) return std::nullopt;
+  return named({longest->first}) + "silent the longest, for " + time_since(longest->second, now);
 }
 
 // One line for each state; running workers share one, which says "for at least" and the time of the
 // latest.
 std::vector<std::string> describe_by_state(const Workers& workers, int first_rank,
-                                           Worker::Time now) {
+                                           const LastOutputOf& last_output, Worker::Time now) {
   Worker::Time latest{};
-  for (const auto& [id, worker] : workers)
-    if (worker.stage == Worker::Stage::Running) latest = std::max(latest, worker.started);
+  LastOutput last;
+  for (const auto& [id, worker] : workers) {
+    if (worker.stage != Worker::Stage::Running) continue;
+    latest = std::max(latest, worker.started);
+    const auto printed = last_output(id);
+    if (printed && *printed != Worker::Time::min())
+      last.emplace(first_rank + worker.local_rank, *printed);
+  }
+  const std::string running = "running for at least " + time_since(latest, now);
+  std::optional<Worker::Time> last_of_all;
+  for (const auto& [rank, time] : last)
+    last_of_all = std::max(last_of_all, std::optional(time));
   std::map<std::string, std::vector<int>> ranks_of;
-  for (const auto& [id, worker] : workers)
-    ranks_of[state_of(worker, latest, "at least ", now)].push_back(first_rank + worker.local_rank);
+  for (const auto& [id, worker] : workers) {
+    const int rank = first_rank + worker.local_rank;
+    const bool runs = worker.stage == Worker::Stage::Running;
+    const auto printed = last.contains(rank) ? last_of_all : last_output(id);
+    ranks_of[runs ? running + silence_of(printed, "at least ", now) : state_of(worker)].push_back(
+        rank);
+  }
   std::vector<std::string> lines;
   for (const auto& [state, ranks] : ranks_of)
-    lines.push_back((ranks.size() == 1 ? "rank " : "ranks ") + to_string(ranges_of(ranks)) + ": " +
-                    state);
+    lines.push_back(named(ranks) + state);
+  if (auto line = longest_silence(last, now)) lines.push_back(std::move(*line));
   return lines;
 }
 
 }  // namespace
 
 std::vector<std::string> describe_workers(const Workers& workers, int first_rank,
-                                          Worker::Time now) {
-  if (workers.size() > kDescribedEach) return describe_by_state(workers, first_rank, now);
+                                          const LastOutputOf& last_output, Worker::Time now) {
+  if (workers.size() > kDescribedEach)
+    return describe_by_state(workers, first_rank, last_output, now);
   std::vector<std::string> lines;
   for (const auto& [id, worker] : workers) {
-    const bool running = worker.stage == Worker::Stage::Running;
-    const std::string pid = running ? " (pid " + std::to_string(worker.pid) + ")" : "";
-    lines.push_back("rank " + std::to_string(first_rank + worker.local_rank) + pid + ": " +
-                    state_of(worker, worker.started, "", now));
+    const std::string rank = "rank " + std::to_string(first_rank + worker.local_rank);
+    if (worker.stage != Worker::Stage::Running) {
+      lines.push_back(rank + ": " + state_of(worker));
+      continue;
+    }
+    lines.push_back(rank + " (pid " + std::to_string(worker.pid) + "): running for " +
+                    time_since(worker.started, now) + silence_of(last_output(id), "", now));
   }
   return lines;
 }

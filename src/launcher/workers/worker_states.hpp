@@ -1,6 +1,8 @@
 // What each worker is doing, in words: for a user whose time limit is over. Pure.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,9 +10,14 @@
 
 namespace drun::launcher {
 
-// "rank 3 (pid 4711): running for 12.3 s"; more than a few are folded: "ranks 0-63: running for at
-// least 12.3 s".
+// As Output::last_output().
+using LastOutputOf = std::function<std::optional<Worker::Time>(process::WorkerId)>;
+
+// "rank 3 (pid 4711): running for 12.3 s, silent for 2.1 s"; more than a few are folded: "ranks
+// 0-63: running for at least 12.3 s, silent for at least 0.2 s", "rank 7: silent the longest, for
+// 11.0 s". Nothing is said of a worker's silence if drun does not see what it writes.
 [[nodiscard]] std::vector<std::string> describe_workers(const Workers& workers, int first_rank,
+                                                        const LastOutputOf& last_output,
                                                         Worker::Time now);
 
 }  // namespace drun::launcher

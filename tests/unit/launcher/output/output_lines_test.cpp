@@ -66,8 +66,8 @@ TEST(TimeStampTest, HasMillisecondsAndABlank) {
   const std::optional<std::string> zone =
       std::getenv("TZ") == nullptr ? std::nullopt : std::optional<std::string>(std::getenv("TZ"));
   for (const auto& [name, text] : {std::pair{"UTC0", "2026-11-20T16:23:42.007+00:00 "},
-                                   std::pair{"XXX-5:30", "2026-11-20T21:53:42.007+05:30 "},
-                                   std::pair{"XXX+3", "2026-11-20T13:23:42.007-03:00 "}}) {
+                                   std::pair{"EAST-5:30", "2026-11-20T21:53:42.007+05:30 "},
+                                   std::pair{"WEST+3", "2026-11-20T13:23:42.007-03:00 "}}) {
     ::setenv("TZ", name, 1);
     ::tzset();
     EXPECT_EQ(time_stamp(time), text);

@@ -35,7 +35,7 @@ class OutcomeReportTest : public ::testing::Test {
   ~OutcomeReportTest() override { log::redirect({}); }
 
   void report(const rendezvous::Outcome& outcome, const std::string& lost_logs = "") {
-    report_outcome(choices_, outcome, lost_logs,
+    report_outcome(choices_, outcome, {}, lost_logs,
                    [this](std::string text) { said_.push_back(std::move(text)); });
   }
 

@@ -495,6 +495,12 @@ TEST(WorkerGroupTest, EachWorkerIsDescribed) {
   (void)rig.feed({spawned(kFirst)});
   EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(3)),
               ElementsAre("rank 2 (pid 101): running for 3.0 s", "rank 3: not started"));
+  rig.output.last_outputs[kFirst] = Worker::Time::min();
+  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(3)),
+              Contains("rank 2 (pid 101): running for 3.0 s, no output"));
+  rig.output.last_outputs[kFirst] = kStart + std::chrono::seconds(1);
+  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(3)),
+              Contains("rank 2 (pid 101): running for 3.0 s, silent for 2.0 s"));
   (void)rig.feed({exited(kFirst, 7)});
   EXPECT_THAT(rig.group.describe(kStart), Contains("rank 2: exit code 7"));
 }
@@ -510,6 +516,15 @@ TEST(WorkerGroupTest, ManyWorkersAreDescribedByTheirState) {
   (void)rig.feed({spawned(8)});
   EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
               ElementsAre("rank 10: not started", "ranks 2-9: running for at least 4.0 s"));
+  for (process::WorkerId id = 1; id <= 7; ++id)
+    rig.output.last_outputs[id] = kStart + std::chrono::seconds(3);
+  rig.output.last_outputs[8] = Worker::Time::min();
+  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
+              ElementsAre("rank 10: not started", "rank 9: running for at least 4.0 s, no output",
+                          "ranks 2-8: running for at least 4.0 s, silent for at least 2.0 s"));
+  rig.output.last_outputs[3] = kStart;
+  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
+              Contains("rank 4: silent the longest, for 5.0 s"));
 }
 
 }  // namespace
