@@ -85,6 +85,7 @@ std::string time_stamp(std::chrono::system_clock::time_point time) {
 }
 
 void append_lines(BufferChain& to, std::string_view lines, std::string_view prefix, Begins begins) {
+  if (lines.empty()) return;
   const bool returns = ::memchr(lines.data(), '\r', lines.size()) != nullptr;
   bool bare = begins == Begins::Middle ||
               (begins == Begins::Return && (lines.starts_with('\n') || lines.starts_with('\r')));
@@ -94,10 +95,15 @@ void append_lines(BufferChain& to, std::string_view lines, std::string_view pref
     if (newline != nullptr)
       line = lines.substr(
           0, static_cast<std::size_t>(static_cast<const char*>(newline) - lines.data()) + 1);
-    if (returns) line = line.substr(0, overwritten_at(line));
-    append_line(to, bare ? std::string_view() : prefix, line);
-    bare = false;
     lines.remove_prefix(line.size());
+    while (!line.empty()) {
+      const std::size_t length = returns ? overwritten_at(line) : line.size();
+      // Of returns with text behind them, the prefix belongs to the text.
+      if (length < line.size() && line.front() == '\r') bare = true;
+      append_line(to, bare ? prefix.substr(0, 0) : prefix, line.substr(0, length));
+      bare = false;
+      line.remove_prefix(length);
+    }
   }
 }
 

@@ -32,6 +32,7 @@ struct PrefixNames {
 [[nodiscard]] std::string line_prefix(std::string_view line_template, const PrefixNames& names);
 
 // "2026-11-20T16:23:42.123+01:00 ": RFC 3339, local time.
+constexpr std::size_t kTimeStampLength = 30;
 [[nodiscard]] std::string time_stamp(std::chrono::system_clock::time_point time);
 
 // What the first of some bytes is on the console.

@@ -131,7 +131,8 @@ void OutputLoop::execute(OutputCommand& command, Time now) {
     case OutputCommand::Kind::Resize:
       for (const Stream* stream : command.streams)
         if (stream->terminal && stream->source)
-          copy_window_size(stream->console->sink().fd(), stream->source.get());
+          copy_window_size(stream->console->sink().fd(), stream->source.get(),
+                           stream->columns_before());
       answer(command.id, {});
       break;
     case OutputCommand::Kind::Drain:
@@ -256,7 +257,7 @@ void OutputLoop::tell_what_is_gone(Time now) {
           now);
     } else if (i != error_ && !std::exchange(told_reader_left_, true)) {
       say("drun: warning: nobody reads standard output any more; the workers run on, and what they "
-          "print there is dropped\n",
+          "print there is not shown\n",
           now);
     } else {
       continue;

@@ -66,6 +66,9 @@ struct Stream : LineScheduler::Slot {
     return console != nullptr && folding == nullptr && filter == nullptr && prefix.empty() &&
            !stamped;
   }
+  // How much of the terminal's width stands before what a worker prints there: streams with a
+  // prefix are pipes.
+  [[nodiscard]] std::size_t columns_before() const { return stamped ? kTimeStampLength : 0; }
   // Takes the next bytes; not for a raw stream, which reads into `staged` itself.
   void take(std::string_view bytes, Time now);
   // The unfinished line goes to the console now.

@@ -18,7 +18,7 @@ namespace {
 
 }  // namespace
 
-Terminal open_terminal(int like) {
+Terminal open_terminal(int like, std::size_t taken) {
   Terminal terminal;
   terminal.master.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
   if (!terminal.master) fail("open a pseudo-terminal");
@@ -34,13 +34,15 @@ Terminal open_terminal(int like) {
     mode.c_lflag &= ~static_cast<tcflag_t>(ECHO | ECHONL);
     ::tcsetattr(terminal.slave.get(), TCSANOW, &mode);
   }
-  copy_window_size(like, terminal.master.get());
+  copy_window_size(like, terminal.master.get(), taken);
   return terminal;
 }
 
-void copy_window_size(int like, int master) {
+void copy_window_size(int like, int master, std::size_t taken) {
   winsize size{};
-  if (::ioctl(like, TIOCGWINSZ, &size) == 0) ::ioctl(master, TIOCSWINSZ, &size);
+  if (::ioctl(like, TIOCGWINSZ, &size) != 0) return;
+  if (size.ws_col >= 2 * taken) size.ws_col = static_cast<unsigned short>(size.ws_col - taken);
+  ::ioctl(master, TIOCSWINSZ, &size);
 }
 
 }  // namespace drun::launcher

@@ -35,7 +35,7 @@ std::unique_ptr<OutputCommand> message_command(std::string text) {
 
 FileDescriptor open_source(Stream& stream, int own, bool may_be_terminal) {
   if (may_be_terminal && ::isatty(own) != 0) {
-    Terminal terminal = open_terminal(own);
+    Terminal terminal = open_terminal(own, stream.columns_before());
     stream.terminal = true;
     stream.source = std::move(terminal.master);
     return std::move(terminal.slave);

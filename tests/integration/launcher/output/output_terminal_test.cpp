@@ -57,6 +57,20 @@ TEST_F(OutputTerminalTest, WorkersSeeATerminalOfTheSameSize) {
   EXPECT_EQ(size_of(worker.standard_output.get()), std::pair(33, 101));
 }
 
+// A bar as wide as the worker's terminal still fits on a line.
+TEST_F(OutputTerminalTest, TheTimeBeforeEachLineTakesItsWidthFromTheWorkers) {
+  options.choices.timestamps = true;
+  start();
+  WorkerStreams worker = open(0);
+  EXPECT_EQ(size_of(worker.standard_output.get()), std::pair(33, 71));
+  winsize narrow{};
+  narrow.ws_row = 33;
+  narrow.ws_col = 59;
+  ASSERT_EQ(::ioctl(screen_.get(), TIOCSWINSZ, &narrow), 0);
+  output->resize();
+  EXPECT_EQ(size_of(worker.standard_output.get()), std::pair(33, 59));
+}
+
 TEST_F(OutputTerminalTest, BytesComeOutAsTheyWentIn) {
   start();
   WorkerStreams worker = open(0);

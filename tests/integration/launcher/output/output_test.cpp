@@ -173,7 +173,7 @@ TEST_F(OutputTest, AReaderThatLeavesStopsNobody) {
   EXPECT_TRUE(output->drain(kPatience));
   const std::string said =
       "drun: warning: nobody reads standard output any more; the workers run on, and what they "
-      "print there is dropped\n";
+      "print there is not shown\n";
   std::string errors;
   EXPECT_TRUE(read_until(err.reader.get(), errors,
                          [&] { return errors.size() >= said.size() + 8 /* "the end\n" */; }));

@@ -59,10 +59,11 @@ TEST(LinePrefixTest, IsTorchrunsUnlessTheUserSays) {
             "node7:12/3 trainer ${x}|");
 }
 
-TEST(TimeStampTest, HasMillisecondsAndABlank) {
+TEST(TimeStampTest, IsThatOfRfc3339AndABlank) {
   const auto time = std::chrono::system_clock::time_point(std::chrono::milliseconds(1795191822007));
   const std::regex form(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.007[+-]\d\d:\d\d )");
   EXPECT_TRUE(std::regex_match(time_stamp(time), form)) << time_stamp(time);
+  EXPECT_EQ(time_stamp(time).size(), kTimeStampLength);
   const std::optional<std::string> zone =
       std::getenv("TZ") == nullptr ? std::nullopt : std::optional<std::string>(std::getenv("TZ"));
   for (const auto& [name, text] : {std::pair{"UTC0", "2026-11-20T16:23:42.007+00:00 "},
@@ -92,7 +93,8 @@ TEST(AppendLinesTest, PutsThePrefixBeforeEachLine) {
       {"part", Begins::Middle, "part"},
       {"a\rb\r\n", Begins::Line, "P:a\rP:b\r\n"},
       {"10%\r20%\r\r30%\r", Begins::Line, "P:10%\rP:20%\r\rP:30%\r"},
-      {"\r10%\n\ra\n", Begins::Line, "P:\rP:10%\nP:\rP:a\n"},
+      {"\r10%\n\ra\n", Begins::Line, "\rP:10%\n\rP:a\n"},
+      {"\r\r10%\r20%", Begins::Line, "\r\rP:10%\rP:20%"},
       {"\r\n\r\r\n", Begins::Line, "P:\r\nP:\r\r\n"},
       {"x\ry\nz", Begins::Middle, "x\rP:y\nP:z"},
       {"40%", Begins::Return, "P:40%"},
