@@ -116,10 +116,13 @@ class Output::Impl {
 
   std::optional<Time> last_output(std::uint32_t worker) const {
     std::optional<Time> last;
-    for (const auto& stream : streams_)
-      if (stream->worker == worker)
-        last = std::max(last, std::optional(stream->last_read.load(std::memory_order_relaxed)));
-    return last;
+    int streams = 0;
+    for (const auto& stream : streams_) {
+      if (stream->worker != worker) continue;
+      ++streams;
+      last = std::max(last, std::optional(stream->last_read.load(std::memory_order_relaxed)));
+    }
+    return streams == 2 ? last : std::nullopt;  // one of the two says nothing of a silence
   }
 
   bool drain(std::chrono::milliseconds limit) {

@@ -80,8 +80,8 @@ class Output {
   [[nodiscard]] std::vector<std::string> tail(std::uint32_t worker,
                                               std::chrono::milliseconds limit);
 
-  // When the worker wrote last, as far as drun sees it: Time::min() if it never did, nullopt if
-  // drun reads none of its streams.
+  // When the worker wrote last: Time::min() if it never did, nullopt unless drun reads both of its
+  // streams. A stream that waits for the reader of drun's output is not read meanwhile.
   using Time = std::chrono::steady_clock::time_point;
   [[nodiscard]] std::optional<Time> last_output(std::uint32_t worker) const;
 

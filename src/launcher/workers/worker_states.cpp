@@ -37,15 +37,23 @@ std::string named(const std::vector<int>& ranks) {
 // Running workers that have printed, with the time of each one's last output.
 using LastOutput = std::map<int, Worker::Time>;
 
-// The one that stands out: a hang, if the others wait for it.
+// The few that stand out: a hang, if the others go on, or wait for them.
 std::optional<std::string> longest_silence(const LastOutput& last, Worker::Time now) {
   constexpr milliseconds kWorthALine{1'000};
   if (last.size() < 2) return std::nullopt;
   const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const auto longest = std::min_element(last.begin(), last.end(), by_time);
-  const auto shortest = std::max_element(last.begin(), last.end(), by_time);
+  const auto [longest, shortest] = std::minmax_element(last.begin(), last.end(), by_time);
   if (now - longest->second < 2 * (now - shortest->second) + kWorthALine) return std::nullopt;
-  return named({longest->first}) + "silent the longest, for " + time_since(longest->second, now);
+  std::vector<int> ranks;
+  Worker::Time latest = longest->second;
+  for (const auto& [rank, time] : last) {
+    if (time > longest->second + kWorthALine) continue;
+    ranks.push_back(rank);
+    latest = std::max(latest, time);
+  }
+  if (ranks.size() * 2 > last.size()) return std::nullopt;
+  return named(ranks) + "silent the longest, for " + (ranks.size() > 1 ? "at least " : "") +
+         time_since(latest, now);
 }
 
 // One line for each state; running workers share one, which says "for at least" and the time of the
@@ -93,8 +101,10 @@ std::vector<std::string> describe_workers(const Workers& workers, int first_rank
       lines.push_back(rank + ": " + state_of(worker));
       continue;
     }
+    auto last = last_output(id);
+    if (last && *last != Worker::Time::min()) last = std::max(*last, worker.started);
     lines.push_back(rank + " (pid " + std::to_string(worker.pid) + "): running for " +
-                    time_since(worker.started, now) + silence_of(last_output(id), "", now));
+                    time_since(worker.started, now) + silence_of(last, "", now));
   }
   return lines;
 }

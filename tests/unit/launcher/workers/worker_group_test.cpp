@@ -525,6 +525,13 @@ TEST(WorkerGroupTest, ManyWorkersAreDescribedByTheirState) {
   rig.output.last_outputs[3] = kStart;
   EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
               Contains("rank 4: silent the longest, for 5.0 s"));
+  rig.output.last_outputs[5] = kStart + std::chrono::milliseconds(500);
+  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
+              Contains("ranks 4,6: silent the longest, for at least 4.5 s"));
+  for (const process::WorkerId id : {1U, 2U})
+    rig.output.last_outputs[id] = kStart;
+  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
+              testing::Not(Contains(testing::HasSubstr("longest"))));
 }
 
 }  // namespace
