@@ -1,3 +1,4 @@
+#include <cctype>
 #include <map>
 
 #include "base/closest_word.hpp"
@@ -16,43 +17,57 @@ std::string switch_value(const std::string& name, const std::string& value) {
   return *number != 0 ? "1" : "0";
 }
 
-std::map<std::string, const Flag*> by_variable(const Program& program) {
-  std::map<std::string, const Flag*> result;
+struct Named {
+  const Flag* flag = nullptr;
+  bool alias = false;
+};
+using Variables = std::map<std::string, Named>;
+
+Variables by_variable(const Program& program) {
+  Variables result;
   for (const Flag& flag : program.flags) {
-    if (flag.has_variable()) result.emplace(variable_of(program, flag), &flag);
+    if (flag.has_variable()) result.emplace(variable_of(program, flag), Named{&flag, false});
   }
   for (const auto& [alias, name] : program.aliases)
-    result.emplace(variable_named(program, alias), program.find(name));
+    result.emplace(variable_named(program, alias), Named{program.find(name), true});
   return result;
 }
 
 // The prefix alone is no likeness.
-std::string sets_nothing(std::string_view prefix, const std::string& name,
-                         const std::map<std::string, const Flag*>& known) {
+std::string sets_nothing(std::string_view prefix, const std::string& name, const Variables& known) {
   std::vector<std::string> names;
-  for (const auto& [each, flag] : known)
+  for (const auto& [each, named] : known)
     names.push_back(each.substr(prefix.size()));
-  const std::string meant = closest_word(name.substr(prefix.size()), names);
+  std::string written = name.substr(prefix.size());
+  for (char& c : written)
+    c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const std::string meant = closest_word(written, names);
   return "the variable " + quote(name) + " sets no flag" +
          (meant.empty() ? "" : "; did you mean " + std::string(prefix) + meant + "?");
 }
 
-// Those with the program's prefix. As getenv has it, the first of two with one name counts.
+// Those with the program's prefix. As getenv has it, the first of two with one name counts; a name
+// of before counts only if today's name is not there.
 void add_prefixed(const Program& program, const std::vector<std::string>& environment,
                   GivenFlags& flags, std::vector<std::string>& warnings) {
-  std::map<std::string, const Flag*> known;
-  for (const std::string& entry : environment) {
-    const auto equals = entry.find('=');
-    if (equals == std::string::npos || !entry.starts_with(program.variable_prefix)) continue;
-    if (known.empty()) known = by_variable(program);
-    const std::string name = entry.substr(0, equals);
-    const auto found = known.find(name);
-    if (found == known.end())
-      warnings.push_back(sets_nothing(program.variable_prefix, name, known));
-    if (found == known.end() || flags.find(found->second->name) != nullptr) continue;
-    std::string value = entry.substr(equals + 1);
-    if (!found->second->takes_value()) value = switch_value(found->first, value);
-    flags.set({found->second, Source::Variable, found->first, std::move(value)});
+  Variables known;
+  for (const bool aliases : {false, true}) {
+    for (const std::string& entry : environment) {
+      const auto equals = entry.find('=');
+      if (equals == std::string::npos || !entry.starts_with(program.variable_prefix)) continue;
+      if (known.empty()) known = by_variable(program);
+      const std::string name = entry.substr(0, equals);
+      const auto found = known.find(name);
+      if (found == known.end()) {
+        if (!aliases) warnings.push_back(sets_nothing(program.variable_prefix, name, known));
+        continue;
+      }
+      const auto& [flag, alias] = found->second;
+      if (alias != aliases || flags.find(flag->name) != nullptr) continue;
+      std::string value = entry.substr(equals + 1);
+      if (!flag->takes_value()) value = switch_value(name, value);
+      flags.set({flag, Source::Variable, name, std::move(value)});
+    }
   }
 }
 

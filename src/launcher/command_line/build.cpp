@@ -109,11 +109,12 @@ void build_stopping(const cli::GivenFlags& flags, Options& options) {
 void build_label(const cli::GivenFlags& flags, OutputChoices& output) {
   if (!flags.on("label")) return;
   if (flags.find("log-line-prefix-template") == nullptr) output.prefix_template = "${rank}: ";
-  if (flags.find("tee") != nullptr) return;
   constexpr int kBoth = StreamChoice::kOut | StreamChoice::kErr;
-  output.tee.all = kBoth & ~output.redirects.all;
-  for (const auto& [rank, bits] : output.redirects.by_local_rank)
-    output.tee.by_local_rank[rank] = kBoth & ~bits;
+  const StreamChoice tee = output.tee;
+  output.tee.all |= kBoth & ~output.redirects.all;
+  for (const StreamChoice& choice : {tee, output.redirects})
+    for (const auto& [rank, bits] : choice.by_local_rank)
+      output.tee.by_local_rank[rank] = tee.of(rank) | (kBoth & ~output.redirects.of(rank));
 }
 
 void build_output(const cli::GivenFlags& flags, Options& options) {
@@ -218,13 +219,25 @@ void note_the_watchdog(Options& options) {
       "torch.distributed.elastic");
 }
 
-// The flags that say what becomes of the workers' output without a folder to put it.
+bool hides_stdout(const OutputChoices& output) {
+  const auto hides = [&](int redirects, int tee) {
+    return (redirects & ~tee & StreamChoice::kOut) != 0;
+  };
+  if (hides(output.redirects.all, output.tee.all)) return true;
+  for (const StreamChoice& choice : {output.redirects, output.tee})
+    for (const auto& [rank, bits] : choice.by_local_rank)
+      if (hides(output.redirects.of(rank), output.tee.of(rank))) return true;
+  return false;
+}
+
+// The flags that say what becomes of the workers' output, without a folder to put it. A failure
+// report has the end of stderr, which may be all that is wanted of it.
 void note_lost_output(const cli::GivenFlags& flags, Options& options) {
   if (!options.output.log_dir.empty()) return;
   if (const cli::Setting* setting = flags.find("redirects");
-      setting != nullptr && !options.output.redirects.none())
+      setting != nullptr && hides_stdout(options.output))
     options.notes.push_back(setting->shown + " " + setting->value +
-                            " without --log-dir: what it names is neither shown nor kept");
+                            " without --log-dir: standard output is neither shown nor kept");
   for (const char* name : {"duplicate-stdout-filters", "duplicate-stderr-filters", "log-max-size"})
     if (const cli::Setting* setting = flags.find(name))
       options.notes.push_back(setting->shown + " has no effect without --log-dir");
@@ -239,8 +252,8 @@ void note_other_tasks(Options& options) {
     const auto tasks = environment_variable(options.inherited, name);
     const auto number = tasks ? whole_number<int>(*tasks) : std::nullopt;
     if (!number || *number < 2) continue;
-    options.notes.push_back("this drun is one of " + *tasks + " tasks (" + name +
-                            ") and a job of its own: for one job on all nodes start one task a "
+    options.notes.push_back("each of the " + *tasks + " tasks (" + name +
+                            ") starts a job of its own; for one job on all nodes start one task a "
                             "node, with --nnodes and --rdzv-endpoint");
     return;
   }

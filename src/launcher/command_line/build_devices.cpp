@@ -62,7 +62,8 @@ void note_a_number_for_a_count(const cli::GivenFlags& flags, Options& options) {
   const std::string value = std::to_string(*number);
   options.notes.push_back(setting->shown + " " + value + " takes the GPU with the number " + value +
                           ", as --gpu-ids " + value + " does; --nproc-per-node " + value +
-                          " starts " + value + " workers, each with a GPU of its own");
+                          " starts " + value + (*number == 1 ? " worker" : " workers") +
+                          ", each with a GPU of its own");
 }
 
 PlacementRequest read_request(const cli::GivenFlags& flags, Options& options) {

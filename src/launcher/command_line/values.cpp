@@ -102,9 +102,11 @@ ExitSet parse_exit_set(const cli::Setting& setting) {
 
 rendezvous::ExitCodePolicy parse_exit_code_policy(const cli::Setting& setting) {
   using enum rendezvous::ExitCodePolicy;
-  if (setting.value == "root") return FirstFailure;
-  if (setting.value == "first") return LowestRank;
-  if (setting.value == "max") return Highest;
+  if (setting.shown == "--exit-code" || setting.shown == "PET_EXIT_CODE") {
+    if (setting.value == "root") return FirstFailure;
+    if (setting.value == "first") return LowestRank;
+    if (setting.value == "max") return Highest;
+  }
   constexpr rendezvous::ExitCodePolicy kPolicies[] = {FirstFailure, LowestRank, Highest};
   return kPolicies[cli::parse_choice(setting, {"first-failure", "lowest-rank", "highest"})];
 }

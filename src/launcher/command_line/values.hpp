@@ -21,7 +21,7 @@ namespace drun::launcher {
 [[nodiscard]] int parse_stop_signal(const cli::Setting& setting);
 // "1-9,137,SIGKILL"
 [[nodiscard]] ExitSet parse_exit_set(const cli::Setting& setting);
-// Also with the words of --exit-code, its name of before.
+// As --exit-code, its name of before, also "root", "first" and "max".
 [[nodiscard]] rendezvous::ExitCodePolicy parse_exit_code_policy(const cli::Setting& setting);
 // "3" or "0:3,1:1"
 [[nodiscard]] StreamChoice parse_streams(const cli::Setting& setting);

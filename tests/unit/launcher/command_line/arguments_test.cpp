@@ -208,6 +208,20 @@ TEST(ArgumentsTest, AVariableWithThePrefixThatSetsNoFlagIsNamed) {
                   "the variable 'PET_X\\x1b' sets no flag"));
 }
 
+TEST(ArgumentsTest, TodaysNameOfAVariableWinsOverTheOneOfBefore) {
+  for (const std::vector<std::string>& environment :
+       {std::vector<std::string>{"PET_GPUS=1", "PET_GPU_IDS=2"}, {"PET_GPU_IDS=2", "PET_GPUS=1"}}) {
+    cli::GivenFlags flags;
+    EXPECT_THAT(add_variables(environment, flags), testing::IsEmpty());
+    EXPECT_EQ(flags.find("gpu-ids")->value, "2");
+    EXPECT_EQ(flags.find("gpu-ids")->shown, "PET_GPU_IDS");
+  }
+  cli::GivenFlags flags;
+  EXPECT_THAT(add_variables({"PET_GPUS=1", "PET_nnodes=2"}, flags),
+              ElementsAre("the variable 'PET_nnodes' sets no flag; did you mean PET_NNODES?"));
+  EXPECT_EQ(flags.find("gpu-ids")->shown, "PET_GPUS");
+}
+
 TEST(ArgumentsTest, TorchrunsVariablesOfOtherNamesComeLast) {
   cli::GivenFlags flags;
   (void)add_variables(

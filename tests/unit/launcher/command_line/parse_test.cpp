@@ -65,21 +65,24 @@ TEST(OptionsTest, NamesAVariableThatSetsNoFlag) {
 TEST(OptionsTest, SaysWhichOutputIsLostWithoutAFolder) {
   EXPECT_THAT(
       options_of("--redirects 3 ./train").notes,
-      ElementsAre("--redirects 3 without --log-dir: what it names is neither shown nor kept"));
+      ElementsAre("--redirects 3 without --log-dir: standard output is neither shown nor kept"));
+  for (const char* lost : {"--redirects 1", "-r 0:1,1:2", "-r 1 -t 0:3", "-r 3 -t 2"})
+    EXPECT_THAT(options_of(std::string(lost) + " ./train").notes, testing::SizeIs(1)) << lost;
   EXPECT_THAT(options_of("--log-max-size 1M ./train", {"PET_DUPLICATE_STDOUT_FILTERS=a"}).notes,
               ElementsAre("PET_DUPLICATE_STDOUT_FILTERS has no effect without --log-dir",
                           "--log-max-size has no effect without --log-dir"));
-  for (const char* quiet : {"--redirects 0", "--redirects 3 --log-dir d", "--tee 3",
-                            "--redirects 3 --log-dir /dev/null"})
+  for (const char* quiet :
+       {"--redirects 0", "--redirects 3 --log-dir d", "--tee 3", "--redirects 2", "-r 3 -t 3",
+        "-r 0:1 -t 0:1", "--redirects 3 --log-dir /dev/null"})
     EXPECT_THAT(options_of(std::string(quiet) + " ./train").notes, testing::IsEmpty()) << quiet;
 }
 
 TEST(OptionsTest, SaysWhereADrunAmongSeveralTasksIsAJobOfItsOwn) {
   for (const std::string name : {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     const std::string said =
-        "this drun is one of 8 tasks (" + name +
-        ") and a job of its own: for one job on all nodes start one task a node, with --nnodes and "
-        "--rdzv-endpoint";
+        "each of the 8 tasks (" + name +
+        ") starts a job of its own; for one job on all nodes start one task a node, with --nnodes "
+        "and --rdzv-endpoint";
     for (const char* alone : {"", "--standalone ", "--local-nodes 2 "})
       EXPECT_THAT(options_of(alone + std::string("./train"), {name + "=8"}).notes,
                   ElementsAre(said));

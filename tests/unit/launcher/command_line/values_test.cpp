@@ -344,6 +344,8 @@ TEST(OptionValuesTest, WordsAreOneOfAFew) {
   EXPECT_EQ(requested("--numa-binding core-complex").binding, NumaBinding::CoreComplex);
   EXPECT_EQ(error_of("--resize later"), "--resize 'later': expected now or restart");
   EXPECT_EQ(error_of("--rank-order x"), "--rank-order 'x': expected keep, host or join");
+  EXPECT_EQ(error_of("--exit-code-from first"),
+            "--exit-code-from 'first': expected first-failure, lowest-rank or highest");
   EXPECT_EQ(error_of("--exit-code x"),
             "--exit-code 'x': expected first-failure, lowest-rank or highest");
   EXPECT_EQ(error_of("--worker-store x"), "--worker-store 'x': expected agent or rank0");
@@ -408,8 +410,11 @@ TEST(OptionValuesTest, ALabelIsTheRankBeforeEachLine) {
   EXPECT_EQ(output("--label").tee, (StreamChoice{3, {}}));
   EXPECT_EQ(output("-l").prefix_template, "${rank}: ");
   EXPECT_EQ(output("-l --log-line-prefix-template x").prefix_template, "x");
-  EXPECT_EQ(output("-l --tee 1").tee, (StreamChoice{1, {}}));
+  EXPECT_EQ(output("-l --tee 1").tee, (StreamChoice{3, {}}));
+  EXPECT_EQ(build("-l", {"PET_TEE=0"}).output.tee, (StreamChoice{3, {}}));
+  EXPECT_EQ(output("-l -t 0:1").tee, (StreamChoice{3, {{0, 3}}}));
   EXPECT_EQ(output("-l --redirects 1:3,2:1 --log-dir d").tee, (StreamChoice{3, {{1, 0}, {2, 2}}}));
+  EXPECT_EQ(output("-l -t 1:1 -r 1:3 --log-dir d").tee, (StreamChoice{3, {{1, 1}}}));
 }
 
 TEST(OptionValuesTest, TheMachineIsAskedForTheCountAsItWasGiven) {
