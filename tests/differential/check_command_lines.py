@@ -80,9 +80,9 @@ def druns(folder, fake_nvml, line, scratch):
         return done.stdout
 
     explained, decided = ask("--explain").split("\nDecided from these:\n")
-    decided = {row[:20].strip(): row[21:] for row in decided.splitlines()}
-    settings = {row.split(maxsplit=2)[0]: shlex.split(row.split(maxsplit=1)[1])[0]
-                for row in explained.splitlines() if not row.startswith(" ")}
+    decided = {row[:20].strip(): row[21:] for row in decided.split("\n\n")[0].splitlines()}
+    rows = [row for row in explained.splitlines() if row not in ("Given:", "Defaults:", "") and not row.startswith(" ")]
+    settings = {row.split(maxsplit=2)[0]: shlex.split(row.split(maxsplit=1)[1])[0] for row in rows}
     shown = ask("--dry-run")
     place = re.search(r"^rank [^\n]*local rank 0:\n(?:  on [^\n]*\n)?  (.*)$", shown, re.M)[1]
     # The angle brackets of what is not decided yet have blanks in them.

@@ -54,7 +54,11 @@ class Checker:
         if done.returncode != 0:
             return None
         settings = {}
-        for line in done.stdout.split("\n\n")[0].splitlines():
+        parts = dict(part.split(":\n", 1) for part in done.stdout.split("\n\n"))
+        for line in parts["Defaults"].splitlines():
+            name, value = line.split(maxsplit=1)
+            settings[name.replace("-", "_")] = (value.strip("'"), "default")
+        for line in parts.get("Given", "").splitlines():
             name, value, source = line.split(maxsplit=2)
             settings[name.replace("-", "_")] = (value.strip("'"), source)
         return settings
