@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/folded_names.hpp"
 #include "base/number_ranges.hpp"
 #include "rendezvous/rank_assignment.hpp"
 
@@ -69,27 +70,17 @@ std::string foreign_job_text(const Config& config) {
 }
 
 std::string waiting_text(const State& state, const Config& config) {
-  // The first few in natural order, without sorting all.
   std::vector<std::string_view> names;
-  std::size_t present = 0;
   std::vector<int> asked;
   for (const auto& [ticket, member] : state.members) {
     if (member.standing != Standing::Eligible) continue;
-    ++present;
-    names.push_back(member.document.host);
+    names.push_back(std::string_view(member.document.host).substr(0, kMaxName));
     if (member.document.node_rank && !member.document.node_rank_is_wish)
       asked.push_back(*member.document.node_rank);
   }
-  const auto shown = std::min(names.size(), kMaxNames);
-  std::partial_sort(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), names.end(),
-                    natural_less);
+  const std::size_t present = names.size();
   std::string text = std::to_string(present) + " of " + nodes_text(config);
-  if (present > 0) {
-    text += " (";
-    for (std::size_t i = 0; i < shown; ++i)
-      text += (i > 0 ? ", " : "") + std::string(names[i].substr(0, kMaxName));
-    text += names.size() > shown ? ", ...)" : ")";
-  }
+  if (present > 0) text += " (" + folded_names(names, kMaxNames) + ")";
   if (!asked.empty()) {
     std::sort(asked.begin(), asked.end());
     std::vector<int> missing;

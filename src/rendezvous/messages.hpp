@@ -22,7 +22,7 @@ namespace drun::rendezvous {
                                          const MemberDocument& holding);
 // Why a second agent has no part in a job of one node.
 [[nodiscard]] std::string foreign_job_text(const Config& config);
-// "3 of 4 nodes (node0, node1, node2); missing node rank 3", then the nodes that wait for a taken
+// "3 of 4 nodes (node[0-2]); missing node rank 3", then the nodes that wait for a taken
 // rank, and the other jobs on this store. Bounded, whatever the size of the job.
 [[nodiscard]] std::string waiting_text(const State& state, const Config& config);
 // Those that were refused, with the reasons; empty when none was. Bounded.

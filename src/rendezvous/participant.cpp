@@ -295,7 +295,12 @@ class Participant::Impl {
     } else if (round && !round->waiting.empty()) {
       text = round->waiting;
     }
-    show_progress("waiting " + clock_text(elapsed) + ": " + text);
+    std::string head = "waiting " + clock_text(elapsed);
+    if (!config_.endpoint.empty()) head += " at " + config_.endpoint;
+    if (member_.up())
+      head +=
+          " (" + clock_text(std::max(config_.join_timeout - elapsed, Milliseconds(0))) + " left)";
+    show_progress(head + ": " + text);
   }
 
   void show_progress(std::string text) {

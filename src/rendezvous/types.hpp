@@ -51,6 +51,8 @@ struct Config {
   std::uint16_t worker_store_port = 0;
   bool is_host = false;  // hosts the rendezvous store: leads first, rank 0 first, leaves last
   std::string ticket;    // unique per agent process
+  // Where the nodes meet, for people: "node0:29400"; empty: nobody has to look for it.
+  std::string endpoint;
 
   // What all agents must agree on, by name: "program", ... -> value (a digest where it may be
   // secret). "protocol", "nnodes", "max-restarts", "rank-order" and "resize" are added if they

@@ -67,7 +67,7 @@ class AgentParts {
   FakeRunner runner;
   FakeOutput worker_output;
   StatusReporter status{{false, [this](std::string text) { lines.push_back(std::move(text)); },
-                         [](const std::string&) {}},
+                         [](const std::string&) {}, [] { return std::size_t{0}; }},
                         nullptr,
                         options.max_nodes == 1};
   std::function<void(WorkerNews, Clock::time_point)> on_news = [](WorkerNews, auto) {};

@@ -27,6 +27,7 @@
 #include "launcher/backend/backend_link.hpp"
 #include "launcher/backend/backend_settings.hpp"
 #include "launcher/output/output.hpp"
+#include "launcher/output/output_terminal.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/report/outcome_report.hpp"
 #include "launcher/workers/worker_supervisor.hpp"
@@ -53,7 +54,8 @@ class Agent {
         output_(output_options(options, host_name_)),
         status_({::isatty(STDERR_FILENO) == 1,
                  [this](std::string text) { output_.message(std::move(text)); },
-                 [this](std::string text) { output_.status(std::move(text)); }},
+                 [this](std::string text) { output_.status(std::move(text)); },
+                 [] { return columns_of(STDERR_FILENO); }},
                 neighbours, single_node()),
         processes_(std::move(guardian)),
         workers_(io_, options, host_name_, processes_, worker_output_, worker_calls()),

@@ -51,6 +51,8 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.worker_store_port = node.worker_store_port;
   config.is_host = node.hosting;
   config.ticket = node.ticket;
+  if (options.max_nodes > 1 && options.local_node < 0)
+    config.endpoint = to_string(options.endpoint);
   config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
   config.join_timeout = join_timeout;
   config.last_call_timeout = options.conf.last_call_timeout;

@@ -11,10 +11,18 @@ constexpr std::chrono::milliseconds kFirst{1'000};
 constexpr std::chrono::milliseconds kTerminalInterval{1'000};
 constexpr std::chrono::milliseconds kLongestInterval{60'000};
 
-// A line longer than the terminal is wide ends at its margin: a line that wraps could not be
-// removed.
-std::string on_terminal(const std::string& text) {
-  return "\r\033[K\033[?7ldrun: " + text + "\033[?7h";
+// A line longer than the terminal is wide is cut, and says so: a line that wraps could not be
+// removed. The terminal may have become narrower since: it does not wrap what it shows meanwhile.
+std::string on_terminal(std::string line, std::size_t columns) {
+  constexpr std::string_view kCut = "...";
+  if (columns > kCut.size() && line.size() >= columns) {
+    std::size_t end = columns - 1 - kCut.size();
+    while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0U) == 0x80U)
+      --end;  // within a character
+    line.resize(end);
+    line += kCut;
+  }
+  return "\r\033[K\033[?7l" + line + "\033[?7h";
 }
 
 }  // namespace
@@ -50,7 +58,8 @@ void StatusLine::on_time(Time now) {
 void StatusLine::print() {
   if (visible_ && text_ == printed_) return;
   printed_ = text_;
-  write_(terminal_ ? on_terminal(text_) : "drun: " + text_ + "\n");
+  const std::string line = "drun: " + text_;
+  write_(terminal_ ? on_terminal(line, columns_()) : line + "\n");
   visible_ = terminal_;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,9 +16,11 @@ class StatusLine {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // `write` gets the bytes for stderr.
+  // `write` gets the bytes for stderr. `columns` tells how wide the terminal is now; 0: not known.
   using Write = std::function<void(std::string_view)>;
-  StatusLine(bool terminal, Write write) : terminal_(terminal), write_(std::move(write)) {}
+  using Columns = std::function<std::size_t()>;
+  StatusLine(bool terminal, Write write, Columns columns)
+      : terminal_(terminal), write_(std::move(write)), columns_(std::move(columns)) {}
 
   // Nothing is shown for a wait that is over within a second; with `at_once` a terminal shows it
   // now. An empty text ends the wait.
@@ -32,6 +35,7 @@ class StatusLine {
 
   bool terminal_;
   Write write_;
+  Columns columns_;
   bool visible_ = false;
   std::string text_;
   std::string printed_;  // the text that stands there, while visible

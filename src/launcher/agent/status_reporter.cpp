@@ -10,7 +10,8 @@ StatusReporter::StatusReporter(StatusScreen screen, SharedLogDedup* neighbours, 
     : screen_(std::move(screen)),
       neighbours_(neighbours),
       single_node_(single_node),
-      line_(screen_.terminal, [this](std::string_view text) { write(text); }) {
+      line_(
+          screen_.terminal, [this](std::string_view text) { write(text); }, screen_.columns) {
   log::redirect([this](std::string line) { say(std::move(line)); });
 }
 

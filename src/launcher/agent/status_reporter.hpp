@@ -18,6 +18,7 @@ struct StatusScreen {
   bool terminal = false;
   std::function<void(std::string text)> message;  // a line
   std::function<void(std::string text)> status;   // a line that is written anew in place
+  std::function<std::size_t()> columns;           // of the terminal; 0: not known
 };
 
 class StatusReporter {

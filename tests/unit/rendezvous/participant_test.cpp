@@ -96,7 +96,7 @@ TEST(ParticipantTest, NobodyStartsBeforeTheLastHasCome) {
   c.start(config);
   c.advance(Milliseconds(60'000));
   EXPECT_FALSE(c[0].workers);
-  EXPECT_EQ(c[0].progress, "waiting 01:00: 1 of 2 nodes (node0)");
+  EXPECT_EQ(c[0].progress, "waiting 01:00 (09:00 left): 1 of 2 nodes (node0)");
   c.start(c.config(2, 2));
   EXPECT_THAT(c.group_ranks(), ElementsAre(0, 1));
   EXPECT_EQ(c[0].progress, "");
@@ -322,7 +322,7 @@ TEST(ParticipantTest, TimeoutSaysWhoIsThereAndWhichRankIsMissing) {
     EXPECT_EQ(c[i].outcome->end, End::Timeout);
     EXPECT_EQ(c[i].outcome->exit_code, 124);
     EXPECT_EQ(c[i].outcome->text,
-              "not enough nodes within 600 s: 2 of 3 nodes (node0, node1); missing node rank 1; "
+              "not enough nodes within 600 s: 2 of 3 nodes (node[0-1]); missing node rank 1; "
               "start drun on every node with this endpoint and --rdzv-id job, or wait longer with "
               "--rdzv-conf join_timeout=SECONDS");
   }

@@ -10,7 +10,8 @@ using std::chrono::milliseconds;
 class StatusLineTest : public ::testing::Test {
  protected:
   StatusLine make(bool terminal) {
-    return {terminal, [this](std::string_view text) { written_ += text; }};
+    return {terminal, [this](std::string_view text) { written_ += text; },
+            [this] { return columns_; }};
   }
   std::string take() { return std::exchange(written_, ""); }
   // In place of the line before, without wrapping: a wrapped line could not be replaced.
@@ -20,7 +21,29 @@ class StatusLineTest : public ::testing::Test {
 
   StatusLine::Time start_;
   std::string written_;
+  std::size_t columns_ = 0;
 };
+
+TEST_F(StatusLineTest, ALineThatIsTooLongForTheTerminalSaysThatItIsCut) {
+  const std::string text = "3 of 4 (caf\xc3\xa9, node7)";  // behind "drun: ": 27 bytes
+  const auto said = [&](std::size_t columns) {
+    columns_ = columns;
+    auto line = make(true);
+    line.show(text, start_, true);
+    line.on_time(start_ + milliseconds(1000));
+    return take();
+  };
+  EXPECT_EQ(said(0), shown(text));
+  EXPECT_EQ(said(28), shown(text));
+  EXPECT_EQ(said(27), shown("3 of 4 (caf\xc3\xa9, no..."));
+  EXPECT_EQ(said(22), shown("3 of 4 (caf..."));
+  EXPECT_EQ(said(3), shown(text));
+  columns_ = 10;
+  auto line = make(false);
+  line.show(text, start_);
+  line.on_time(start_ + milliseconds(1000));
+  EXPECT_EQ(take(), "drun: " + text + "\n");
+}
 
 TEST_F(StatusLineTest, SaysNothingAboutAShortWait) {
   auto line = make(false);

@@ -24,7 +24,7 @@ class StatusReporterTest : public testing::Test {
 
   StatusScreen screen(bool terminal = false) {
     return {terminal, [this](std::string text) { lines_.push_back(std::move(text)); },
-            [this](std::string text) { status_ += text; }};
+            [this](std::string text) { status_ += text; }, [] { return std::size_t{0}; }};
   }
 
   std::vector<std::string> lines_;
