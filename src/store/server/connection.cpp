@@ -126,8 +126,8 @@ std::size_t Connection::send_directly(std::string_view bytes) {
   return beyond;
 }
 
-void Connection::send_later(std::shared_ptr<const std::string> bytes, std::size_t from) {
-  shared_output_.push(std::exchange(output(), {}), std::exchange(sent_, 0), std::move(bytes), from);
+void Connection::send_later(const std::shared_ptr<const std::string>& bytes, std::size_t from) {
+  shared_output_.push(std::exchange(output(), {}), std::exchange(sent_, 0), bytes, from);
 }
 
 void Connection::discard_output() {

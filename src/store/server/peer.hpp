@@ -109,7 +109,7 @@ class Peer : public TableClient, public SessionHolder {
   // For send_now(), which is called while it is being fed.
   virtual std::size_t send_directly([[maybe_unused]] std::string_view bytes) { return 0; }
   // The bytes from `from` on are to be sent behind what is waiting; others have them, too.
-  virtual void send_later(std::shared_ptr<const std::string> bytes, std::size_t from) {
+  virtual void send_later(const std::shared_ptr<const std::string>& bytes, std::size_t from) {
     output_.append(*bytes, from);
   }
   // It is about to end: nothing more is done for it.
