@@ -1,22 +1,72 @@
 #include "cli/completion.hpp"
 
-#include <algorithm>
-
 #include "cli/answer.hpp"
 
 namespace drun::cli {
+namespace {
+
+bool is_offered(const Program& program, const Flag& flag) {
+  return flag.origin != Origin::Launch &&
+         (flag.group != program.minor_group || program.minor_group.empty());
+}
+
+}  // namespace
+
+Choices choices_of(const Flag& flag) {
+  using enum Choices::Kind;
+  if (flag.choices.empty()) return {None, {}};
+  if (flag.choices == "FILE") return {File, {}};
+  if (flag.choices == "DIR") return {Folder, {}};
+  if (flag.choices.starts_with(',')) return {List, flag.choices.substr(1)};
+  return {One, flag.choices};
+}
 
 std::vector<const Flag*> offered(const Program& program) {
   std::vector<const Flag*> result;
-  const auto add = [&](std::span<const Flag> flags) {
-    for (const Flag& flag : flags) {
-      if (flag.group != program.minor_group || flag.group.empty()) result.push_back(&flag);
-    }
+  for (const Flag& flag : program.flags) {
+    if (is_offered(program, flag)) result.push_back(&flag);
+  }
+  return result;
+}
+
+std::vector<Spelling> unoffered(const Program& program) {
+  std::vector<Spelling> result;
+  for (const Flag& flag : program.flags) {
+    if (!is_offered(program, flag)) result.push_back({"--" + std::string(flag.name), &flag});
+  }
+  for (const auto& [alias, name] : program.aliases)
+    result.push_back({"--" + std::string(alias), program.find(name)});
+  for (const Flag& flag : program.flags) {
+    std::string name = replaced(std::string(flag.name), "-", "_");
+    if (name != flag.name) result.push_back({"--" + std::move(name), &flag});
+  }
+  return result;
+}
+
+std::string spellings(const Program& program, bool with_value) {
+  std::string result;
+  const auto add = [&](const Flag& flag, const std::string& name) {
+    if (flag.takes_value() == with_value) result += (result.empty() ? "" : " ") + name;
   };
-  add(program.flags);
-  std::erase_if(result, [](const Flag* flag) { return flag->origin == Origin::Launch; });
-  for (const Command& command : program.commands)
-    add(command.flags);
+  const auto add_flag = [&](const Flag& flag) {
+    add(flag, "--" + std::string(flag.name));
+    if (flag.letter != 0) add(flag, std::string{'-', flag.letter});
+  };
+  for (const Flag& flag : program.flags)
+    add_flag(flag);
+  for (const Command& command : program.commands) {
+    for (const Flag& flag : command.flags)
+      add_flag(flag);
+  }
+  for (const auto& [alias, name] : program.aliases)
+    add(*program.find(name), "--" + std::string(alias));
+  return result;
+}
+
+std::string long_names(std::span<const Flag* const> flags) {
+  std::string result;
+  for (const Flag* flag : flags)
+    result += (result.empty() ? "--" : " --") + std::string(flag->name);
   return result;
 }
 

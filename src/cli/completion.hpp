@@ -1,6 +1,7 @@
 // The parts of completion.cpp: one script for each shell. Pure.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,8 +11,27 @@
 
 namespace drun::cli {
 
-// The flags that are completed: not those of the minor group.
+// What Flag::choices says.
+struct Choices {
+  enum class Kind { None, File, Folder, One, List } kind;
+  std::string_view words;  // of One and List
+};
+[[nodiscard]] Choices choices_of(const Flag& flag);
+
+// The program's flags that are offered: not those of the minor group.
 [[nodiscard]] std::vector<const Flag*> offered(const Program& program);
+// All others that it takes as well: those of the minor group, earlier names, underscores for
+// dashes. A script must know which of them have a value, to find where the program begins.
+struct Spelling {
+  std::string name;  // with dashes
+  const Flag* flag;
+};
+[[nodiscard]] std::vector<Spelling> unoffered(const Program& program);
+// Every spelling but those with underscores, letters too, with blanks between.
+[[nodiscard]] std::string spellings(const Program& program, bool with_value);
+
+// "--wait --file"
+[[nodiscard]] std::string long_names(std::span<const Flag* const> flags);
 // The names of the commands with blanks between.
 [[nodiscard]] std::string command_names(const Program& program);
 // "_drun_store": what the script's functions are called.

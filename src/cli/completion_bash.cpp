@@ -3,126 +3,167 @@
 namespace drun::cli {
 namespace {
 
-// `program`: "--" has been seen. `module`: the program is a Python module, which is no file.
 constexpr std::string_view kScript =
     R"(# bash completion for @NAME@:  source <(@NAME@ --print-completion bash)
 @FUNCTION@() {
-  local values=' @VALUES@ '
-  local cur=${COMP_WORDS[COMP_CWORD]} i=1 word flag= module= program= words=0
-  COMPREPLY=()
-  while (( i < COMP_CWORD )); do
+  local values=' @VALUES@ ' switches=' @SWITCHES@ '
+  # The words as they were typed, up to the cursor: bash cuts at "=" and ":" as well.
+  local line=${COMP_LINE:0:COMP_POINT} words=() starts=() word= i
+  for (( i = 0; i <= COMP_CWORD; ++i )); do
     word=${COMP_WORDS[i]}
-    flag=
+    if (( i == 0 )) || [[ $line == [[:space:]]* ]]; then
+      line=${line#"${line%%[![:space:]]*}"}
+      words+=('')
+      starts+=("$i")
+    fi
+    (( i < COMP_CWORD )) || word=$line
+    words[-1]+=$word
+    line=${line#"$word"}
+  done
+  # readline keeps what ends with the last "=" or ":", and replaces the rest.
+  [[ $word == *[!=:]* ]] || word=
+  local cur=${words[-1]} last=$(( ${#words[@]} - 1 ))
+  local kept=${cur:0:${#cur} - ${#word}} head= flag= command= literal= module= offers= list=
+  for (( i = 1; i < last; ++i )); do
+    word=${words[i]}
     case $word in
       --)
-        program=1
+        literal=1
         (( ++i ))
         break
         ;;
-@MODULE@      -*)
-        if [[ $values == *" ${word//_/-} "* ]]; then
-          flag=${word//_/-}
+@MODULE@      --*=*) ;;
+      -?*)
+        word=${word//_/-}
+        if [[ $values == *" $word "* || $switches != *" $word "* && $values == *" $word"* ]]; then
           (( ++i ))
-          # "--flag=value" comes as three words.
-          if [[ ${COMP_WORDS[i]} == '=' ]]; then
-            if (( i == COMP_CWORD )); then
-              cur=
-              break
-            fi
-            (( ++i ))
-          fi
-          (( i >= COMP_CWORD )) && break
-          flag=
+          (( i < last )) || flag=$word
         fi
         ;;
       *)
         @WORD@
         ;;
     esac
-    (( ++i ))
   done
+  if [[ -z $flag$literal && $cur == --*=* ]] && (( i >= last )); then
+    head=${cur%%=*}=
+    flag=${cur%%=*}
+    flag=${flag//_/-}
+    cur=${cur#*=}
+  fi
+  COMPREPLY=()
   if [[ -n $flag ]]; then
     case $flag in
 @CHOICES@
     esac
-    return
-  fi
-@WORDS@}
+    if [[ -n $list ]]; then
+      compopt -o nospace
+      head+=${cur%"${cur##*,}"}
+      cur=${cur##*,}
+    fi
+@WORDS@  fi
+  [[ -z $offers ]] || mapfile -t COMPREPLY < <(compgen -W "$offers" -- "$cur")
+  for i in "${!COMPREPLY[@]}"; do
+    word=$head${COMPREPLY[i]}
+    COMPREPLY[i]=${word#"$kept"}
+  done
+}
 complete -F @FUNCTION@ @NAME@
 )";
 
+// `module`: the program is a Python module, which is no file.
 constexpr std::string_view kModule = R"(      -m | --module)
         module=1
         ;;
 )";
 
 // What follows the program is completed as for the program alone.
-constexpr std::string_view kProgram = R"(  if (( i < COMP_CWORD )); then
+constexpr std::string_view kProgram = R"(  elif (( i < last )); then
     if [[ -z $module ]] && declare -F _command_offset > /dev/null; then
-      _command_offset "$i"
-    else
-      compopt -o default
+      _command_offset "${starts[i]}"
+      return
     fi
-  elif [[ $cur == -* && -z $program ]]; then
-    COMPREPLY=($(compgen -W '@FLAGS@' -- "$cur"))
-  elif [[ -z $module ]]; then
-    compopt -o filenames
-    COMPREPLY=($(compgen -c -- "$cur") $(compgen -f -- "$cur"))
-  fi
-)";
-
-constexpr std::string_view kWords = R"(  if [[ $cur == -* && -z $program ]]; then
-    COMPREPLY=($(compgen -W '@FLAGS@' -- "$cur"))
-  elif (( words == 0 )) && [[ -n '@COMMANDS@' ]]; then
-    COMPREPLY=($(compgen -W '@COMMANDS@' -- "$cur"))
-  else
     compopt -o default
-  fi
+  elif [[ $cur == -* && -z $literal ]]; then
+    offers='@FLAGS@'
+  elif [[ -z $module ]]; then
+    compopt -o filenames -o default
+    mapfile -t COMPREPLY < <(compgen -c -- "$cur"; compgen -f -- "$cur")
 )";
 
-// How the flag's value is completed; "": not at all.
+constexpr std::string_view kWords = R"(  elif [[ $cur == -* && -z $literal ]]; then
+    offers='@FLAGS@'
+@COMMAND_FLAGS@)";
+
+constexpr std::string_view kCommands = R"(  elif [[ -z $command ]] && (( i >= last )); then
+    offers='@COMMANDS@'
+)";
+
+// What is done for the flag's value; "": nothing.
 std::string action(const Flag& flag) {
-  if (flag.choices == "FILE") return "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))";
-  if (flag.choices == "DIR") return "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\"))";
-  if (flag.choices.empty()) return "";
-  return "COMPREPLY=($(compgen -W '" + std::string(flag.choices) + "' -- \"$cur\"))";
+  using enum Choices::Kind;
+  const Choices choices = choices_of(flag);
+  const std::string words(choices.words);
+  if (choices.kind == File) return "compopt -o default";
+  if (choices.kind == Folder) return "compopt -o dirnames";
+  if (choices.kind == One) return "offers='" + words + "'";
+  if (choices.kind == List) return "offers='" + words + "' list=1";
+  return "";
+}
+
+std::string choice_line(const Flag& flag) {
+  const std::string what = action(flag);
+  if (what.empty()) return "";
+  std::string patterns = "--" + std::string(flag.name);
+  if (flag.letter != 0) patterns += " | " + std::string{'-', flag.letter};
+  return "      " + patterns + ") " + what + " ;;\n";
+}
+
+std::string choice_lines(const Program& program) {
+  std::string result;
+  for (const Flag& flag : program.flags)
+    result += choice_line(flag);
+  for (const Command& command : program.commands) {
+    for (const Flag& flag : command.flags)
+      result += choice_line(flag);
+  }
+  if (!result.empty()) result.pop_back();
+  return result;
+}
+
+// Those that are known behind a command only.
+std::string command_flags(const Program& program) {
+  std::string cases;
+  for (const Command& command : program.commands) {
+    std::vector<const Flag*> own;
+    for (const Flag& flag : command.flags)
+      own.push_back(&flag);
+    if (!own.empty())
+      cases += "      " + std::string(command.name) + ") offers+=' " + long_names(own) + "' ;;\n";
+  }
+  return cases.empty() ? "" : "    case $command in\n" + cases + "    esac\n";
 }
 
 }  // namespace
 
 std::string bash_completion(const Program& program) {
-  std::string values;
-  std::string flags;
-  std::string choices;
-  for (const Flag* flag : offered(program)) {
-    const std::string name = "--" + std::string(flag->name);
-    flags += (flags.empty() ? "" : " ") + name;
-    if (!flag->takes_value()) continue;
-    std::string patterns = name;
-    values += (values.empty() ? "" : " ") + name;
-    if (flag->letter != 0) {
-      const std::string letter{'-', flag->letter};
-      values += " " + letter;
-      patterns += " | " + letter;
-    }
-    const std::string what = action(*flag);
-    if (what.empty()) continue;
-    if (!choices.empty()) choices += '\n';
-    choices.append("      ").append(patterns).append(") ").append(what).append(" ;;");
-  }
   std::string script(kScript);
   const auto put = [&](std::string_view mark, std::string_view text) {
     script = replaced(std::move(script), mark, text);
   };
-  put("@WORDS@", program.runs_program ? kProgram : kWords);
-  put("@WORD@", program.runs_program ? "break" : "(( ++words ))");
+  const bool commands = !program.commands.empty();
+  put("@WORDS@",
+      program.runs_program ? kProgram : std::string(kWords).append(commands ? kCommands : ""));
+  put("@WORD@", program.runs_program ? "break" : commands ? "command=${command:-$word}" : ":");
   put("@MODULE@", program.runs_program ? kModule : "");
   put("@FUNCTION@", function_name(program));
   put("@NAME@", program.name);
   put("@COMMANDS@", command_names(program));
-  put("@VALUES@", values);
-  put("@FLAGS@", flags);
-  put("@CHOICES@", choices);
+  put("@COMMAND_FLAGS@", command_flags(program));
+  put("@VALUES@", spellings(program, true));
+  put("@SWITCHES@", spellings(program, false));
+  put("@FLAGS@", long_names(offered(program)));
+  put("@CHOICES@", choice_lines(program));
   return script;
 }
 

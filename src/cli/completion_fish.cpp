@@ -5,9 +5,9 @@ namespace {
 
 constexpr std::string_view kQuote = "\\'";
 
-constexpr std::string_view kProgramHead =
+constexpr std::string_view kHead =
     R"(# fish completion for @NAME@:  @NAME@ --print-completion fish | source
-function _@FUNCTION@_program --description 'The program on the command line, and what follows it'
+function @FUNCTION@_words --description 'The first word that is no flag, and what follows it'
     set -l values @VALUES@
     set -l tokens (commandline -opc)
     set -e tokens[1]
@@ -26,51 +26,67 @@ function _@FUNCTION@_program --description 'The program on the command line, and
     set -q tokens[1]; or return 1
     printf '%s\n' $tokens
 end
-function _@FUNCTION@_complete
-    set -l words (_@FUNCTION@_program) (commandline -ct)
-    complete -C (string join ' ' -- (string escape -- $words[1..-2]) $words[-1])
+function @FUNCTION@_list --description 'The words, behind what stands before the last comma'
+    set -l value (string replace -r -- '^--[^=]*=' '' (commandline -ct))
+    set -l before (string replace -r -- '[^,]*$' '' $value)
+    printf '%s\n' "$before"$argv
 end
 complete -c @NAME@ -f
-complete -c @NAME@ -n 'not _@FUNCTION@_program >/dev/null' -a '(__fish_complete_command)'
-complete -c @NAME@ -n '_@FUNCTION@_program >/dev/null' -a '(_@FUNCTION@_complete)'
 )";
 
-constexpr std::string_view kWordsHead =
-    "# fish completion for @NAME@:  @NAME@ --print-completion fish | source\n";
+// What follows the program is completed as for the program alone.
+constexpr std::string_view kProgram =
+    R"(function @FUNCTION@_complete
+    set -l words (@FUNCTION@_words) (commandline -ct)
+    complete -C (string join ' ' -- (string escape -- $words[1..-2]) $words[-1])
+end
+complete -c @NAME@ -n 'not @FUNCTION@_words >/dev/null' -F -a '(__fish_complete_command)'
+complete -c @NAME@ -n '@FUNCTION@_words >/dev/null' -a '(@FUNCTION@_complete)'
+)";
 
 std::string flag_line(const Flag& flag, std::string_view start) {
+  using enum Choices::Kind;
+  const Choices choices = choices_of(flag);
   std::string line = std::string(start) + " -l " + std::string(flag.name);
   if (flag.letter != 0) line += " -s " + std::string(1, flag.letter);
-  if (flag.choices == "FILE") {
+  if (choices.kind == File) {
     line += " -r -F";
-  } else if (flag.choices == "DIR") {
+  } else if (choices.kind == Folder) {
     line += " -x -a '(__fish_complete_directories)'";
+  } else if (choices.kind == List) {
+    line += " -x -a '(@FUNCTION@_list " + std::string(choices.words) + ")'";
   } else if (flag.takes_value()) {
     line += " -x";
-    if (!flag.choices.empty()) line += " -a " + single_quoted(flag.choices, kQuote);
+    if (choices.kind == One) line += " -a " + single_quoted(choices.words, kQuote);
   }
   return line + " -d " + single_quoted(flag.help, kQuote) + "\n";
+}
+
+std::string commands(const Program& program) {
+  std::string result;
+  for (const Command& command : program.commands) {
+    const std::string name(command.name);
+    result += "complete -c @NAME@ -n 'not @FUNCTION@_words >/dev/null' -a " + name + " -d " +
+              single_quoted(command.help, kQuote) + "\n";
+    for (const Flag& flag : command.flags)
+      result +=
+          flag_line(flag, "complete -c @NAME@ -n 'contains -- " + name + " (@FUNCTION@_words)[1]'");
+  }
+  return result;
 }
 
 }  // namespace
 
 std::string fish_completion(const Program& program) {
-  const bool prefix = program.runs_program;
-  std::string script(prefix ? kProgramHead : kWordsHead);
-  for (const Command& command : program.commands) {
-    script += "complete -c @NAME@ -n __fish_use_subcommand -a " + std::string(command.name) +
-              " -d " + single_quoted(command.help, kQuote) + "\n";
-  }
-  std::string values;
-  const std::string start =
-      prefix ? "complete -c @NAME@ -n 'not _@FUNCTION@_program >/dev/null'" : "complete -c @NAME@";
-  for (const Flag* flag : offered(program)) {
+  std::string script(kHead);
+  if (program.runs_program) script += kProgram;
+  script += commands(program);
+  const std::string start = program.runs_program
+                                ? "complete -c @NAME@ -n 'not @FUNCTION@_words >/dev/null'"
+                                : "complete -c @NAME@";
+  for (const Flag* flag : offered(program))
     script += flag_line(*flag, start);
-    if (!flag->takes_value()) continue;
-    values += (values.empty() ? "--" : " --") + std::string(flag->name);
-    if (flag->letter != 0) values += " -" + std::string(1, flag->letter);
-  }
-  script = replaced(std::move(script), "@VALUES@", values);
+  script = replaced(std::move(script), "@VALUES@", spellings(program, true));
   script = replaced(std::move(script), "@FUNCTION@", function_name(program));
   return replaced(std::move(script), "@NAME@", program.name);
 }

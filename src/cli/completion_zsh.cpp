@@ -3,6 +3,42 @@
 namespace drun::cli {
 namespace {
 
+constexpr std::string_view kScript = R"(#compdef @NAME@
+# zsh completion for @NAME@: save as _@NAME@ in a folder of $fpath, or
+#   source <(@NAME@ --print-completion zsh)   after compinit
+@FUNCTION@() {
+@BODY@}
+if [[ ${funcstack[1]} == _@NAME@ ]]; then
+  @FUNCTION@ "$@"
+else
+  compdef @FUNCTION@ @NAME@
+fi
+)";
+
+constexpr std::string_view kProgram = R"(  _arguments -s -S \
+@FLAGS@    '(-)1:program:{_command_names -e; _files}' \
+    '*::arguments:_normal'
+)";
+
+constexpr std::string_view kNoWords = R"(  _arguments -s -S \
+@FLAGS@    && return
+)";
+
+// Behind a command its own flags are known as well.
+constexpr std::string_view kCommands = R"(  local curcontext=$curcontext state line
+  local -a flags own
+  local -A opt_args
+  flags=(
+@FLAGS@  )
+  _arguments -C -s -S $flags \
+    @COMMANDS@ \
+    '(-)*::argument:->argument' && return
+  [[ $state == argument ]] || return
+  case $words[1] in
+@OWN@  esac
+  _arguments -s -S $flags $own '*:word: '
+)";
+
 // Inside _arguments, colons and brackets have a meaning.
 std::string plain(std::string_view text) {
   std::string result(text);
@@ -12,58 +48,81 @@ std::string plain(std::string_view text) {
 }
 
 std::string action(const Flag& flag) {
-  if (flag.choices == "FILE") return "_files";
-  if (flag.choices == "DIR") return "_files -/";
-  return flag.choices.empty() ? " " : "(" + std::string(flag.choices) + ")";
+  using enum Choices::Kind;
+  const Choices choices = choices_of(flag);
+  const std::string words(choices.words);
+  if (choices.kind == File) return "_files";
+  if (choices.kind == Folder) return "_path_files -/";
+  if (choices.kind == One) return "(" + words + ")";
+  if (choices.kind == List) return "{compset -P \"*,\"; compadd -S \"\" -- " + words + "}";
+  return " ";
 }
 
-std::string flag_lines(const Flag& flag) {
-  const std::string tail =
-      "[" + plain(flag.help) + "]" +
-      (flag.takes_value() ? ":" + plain(flag.metavar) + ":" + action(flag) : "");
-  const auto line = [&](const std::string& name) {
-    return "    " + single_quoted(name + tail) + " \\\n";
-  };
-  std::string result = line("*--" + std::string(flag.name) + (flag.takes_value() ? "=" : ""));
+// What stands behind the flag's name.
+std::string tail(const Flag& flag) {
+  return "[" + plain(flag.help) + "]" +
+         (flag.takes_value() ? ":" + plain(flag.metavar) + ":" + action(flag) : "");
+}
+
+std::string line(const std::string& specification, std::string_view end) {
+  return "    " + single_quoted(specification) + std::string(end);
+}
+
+std::string flag_lines(const Flag& flag, std::string_view end) {
+  std::string result =
+      line("*--" + std::string(flag.name) + (flag.takes_value() ? "=" : "") + tail(flag), end);
   if (flag.letter != 0)
-    result += line("*-" + std::string(1, flag.letter) + (flag.takes_value() ? "+" : ""));
+    result += line(
+        "*-" + std::string(1, flag.letter) + (flag.takes_value() ? "+" : "") + tail(flag), end);
   return result;
 }
 
-std::string words(const Program& program) {
-  if (program.runs_program) {
-    return "    '(-)1:program:{_command_names -e; _files}' \\\n"
-           "    '*::arguments:_normal'\n";
+std::string all_flag_lines(const Program& program, std::string_view end) {
+  std::string result;
+  for (const Flag* flag : offered(program))
+    result += flag_lines(*flag, end);
+  for (const Spelling& spelling : unoffered(program)) {
+    const Flag& flag = *spelling.flag;
+    result += line("!*" + spelling.name + (flag.takes_value() ? "=" : "") + tail(flag), end);
   }
-  if (program.commands.empty()) return "    '*:file:_files'\n";
+  return result;
+}
+
+std::string commands(const Program& program) {
   std::string list;
   for (const Command& command : program.commands)
     list += std::string(list.empty() ? "" : " ") + plain(command.name) +
             "\\:" + single_quoted(plain(command.help));
-  return "    " + single_quoted("1:command:((" + list + "))") + " \\\n    '*:word:_files'\n";
+  return single_quoted("(-)1:command:((" + list + "))");
+}
+
+std::string own_flags(const Program& program) {
+  std::string result;
+  for (const Command& command : program.commands) {
+    std::string lines;
+    for (const Flag& flag : command.flags)
+      lines += flag_lines(flag, "\n");
+    if (!lines.empty())
+      result += "    " + std::string(command.name) + ") own=(\n" + lines + "    ) ;;\n";
+  }
+  return result;
 }
 
 }  // namespace
 
 std::string zsh_completion(const Program& program) {
-  std::string flags;
-  for (const Flag* flag : offered(program))
-    flags += flag_lines(*flag);
-  std::string script =
-      "#compdef @NAME@\n"
-      "# zsh completion for @NAME@: save as _@NAME@ in a folder of $fpath, or\n"
-      "#   source <(@NAME@ --print-completion zsh)   after compinit\n"
-      "@FUNCTION@() {\n"
-      "  _arguments -s -S \\\n" +
-      flags + words(program) +
-      "}\n"
-      "if [[ ${funcstack[1]} == _@NAME@ ]]; then\n"
-      "  @FUNCTION@ \"$@\"\n"
-      "else\n"
-      "  compdef @FUNCTION@ @NAME@\n"
-      "fi\n";
-  script = replaced(std::move(script), "@FUNCTION@", function_name(program));
-  return replaced(std::move(script), "@NAME@", program.name);
+  std::string script(kScript);
+  const auto put = [&](std::string_view mark, std::string_view text) {
+    script = replaced(std::move(script), mark, text);
+  };
+  const bool has_commands = !program.commands.empty();
+  put("@BODY@", program.runs_program ? kProgram : has_commands ? kCommands : kNoWords);
+  put("@FLAGS@", all_flag_lines(program, has_commands ? "\n" : " \\\n"));
+  put("@COMMANDS@", commands(program));
+  put("@OWN@", own_flags(program));
+  put("@FUNCTION@", function_name(program));
+  put("@NAME@", program.name);
+  return script;
 }
 
 }  // namespace drun::cli

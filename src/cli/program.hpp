@@ -23,10 +23,12 @@ struct Flag {
   std::string_view metavar;   // what its value is called; "": a switch, which takes none
   std::string_view fallback;  // the default, for people; "": none to tell
   Origin origin;
-  std::string_view group;    // its heading; flags of one group stand together
-  std::string_view choices;  // for shell completion: words with blanks between, or "FILE", "DIR"
-  std::string_view help;     // one sentence without a full stop
-  bool question = false;     // asks the program about itself, as --help does: no variable sets it
+  std::string_view group;  // its heading; flags of one group stand together
+  // For shell completion: words with blanks between, "," before them: a list of them with commas
+  // between; or "FILE", "DIR".
+  std::string_view choices;
+  std::string_view help;  // one sentence without a full stop
+  bool question = false;  // asks the program about itself, as --help does: no variable sets it
 
   [[nodiscard]] bool takes_value() const { return !metavar.empty(); }
   [[nodiscard]] bool has_variable() const { return !question && origin != Origin::Launch; }

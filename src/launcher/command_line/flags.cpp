@@ -3,6 +3,7 @@
 #include <array>
 
 #include "launcher/command_line/manual.hpp"
+#include "launcher/command_line/rdzv_conf.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -20,6 +21,12 @@ constexpr std::string_view kLogs = "Log files";
 constexpr std::string_view kDevices = "Devices, CPUs and threads";
 constexpr std::string_view kInspect = "Looking before running";
 constexpr std::string_view kCompatibility = "Accepted because torchrun has them";
+
+// Offered by completions; others work as well.
+constexpr std::string_view kSignal = "SIGTERM SIGINT SIGHUP SIGQUIT SIGUSR1 SIGUSR2";
+constexpr std::string_view kSignals = ",SIGTERM SIGINT SIGHUP SIGQUIT SIGUSR1 SIGUSR2";
+constexpr std::string_view kEnds = ",SIGKILL SIGSEGV SIGABRT SIGBUS SIGTERM";
+constexpr std::string_view kStreams = "0 1 2 3";
 
 // clang-format off
 constexpr std::array kFlags{
@@ -44,7 +51,7 @@ constexpr std::array kFlags{
          "the job's name at the endpoint: two jobs need two"},
     Flag{"rdzv-backend", 0, "c10d|static", "", kTorch, kRendezvousGroup, "c10d static",
          "how nodes meet; c10d with --rdzv-endpoint, static with --master-addr"},
-    Flag{"rdzv-conf", 0, "KEY=VALUE,...", "", kTorch, kRendezvousGroup, "",
+    Flag{"rdzv-conf", 0, "KEY=VALUE,...", "", kTorch, kRendezvousGroup, kConfKeys,
          "time limits in seconds: join_timeout=600, last_call_timeout=30 and others"},
     Flag{"standalone", 0, "", "", kTorch, kRendezvousGroup, "",
          "one node with a private store on a free port; the default without an endpoint"},
@@ -70,20 +77,20 @@ constexpr std::array kFlags{
 
     Flag{"shutdown-timeout", 0, "TIME", "30", kTorch, kStopping, "",
          "time between the stop signal and SIGKILL"},
-    Flag{"signals-to-handle", 0, "SIGNALS", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", kTorch, kStopping, "",
+    Flag{"signals-to-handle", 0, "SIGNALS", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", kTorch, kStopping, kSignals,
          "signals to drun that stop the job"},
     Flag{"on-sigterm", 0, "leave|stop", "", kDrun, kStopping, "leave stop",
          "on SIGTERM, leave the job (as with MIN:MAX) or stop it"},
-    Flag{"stop-signal", 0, "SIGNAL", "", kDrun, kStopping, "",
+    Flag{"stop-signal", 0, "SIGNAL", "", kDrun, kStopping, kSignal,
          "what workers get first (what stopped drun, or SIGTERM)"},
-    Flag{"forward-signals", 0, "SIGNALS", "SIGUSR1,SIGUSR2", kDrun, kStopping, "",
+    Flag{"forward-signals", 0, "SIGNALS", "SIGUSR1,SIGUSR2", kDrun, kStopping, kSignals,
          "passed on to the workers"},
     Flag{"exit-code-from", 0, "first-failure|lowest-rank|highest", "first-failure", kDrun, kStopping,
          "first-failure lowest-rank highest",
          "whose code drun gives: the first failure's, the lowest failed rank's or the highest"},
-    Flag{"restart-on", 0, "LIST", "", kDrun, kStopping, "",
+    Flag{"restart-on", 0, "LIST", "", kDrun, kStopping, kEnds,
          "restart only after these: codes, ranges and signals, as in 1-9,137,SIGKILL"},
-    Flag{"no-restart-on", 0, "LIST", "", kDrun, kStopping, "",
+    Flag{"no-restart-on", 0, "LIST", "", kDrun, kStopping, kEnds,
          "never restart after these"},
     Flag{"timeout", 0, "TIME", "", kDrun, kStopping, "",
          "end the job after this long, as in 90, 5m or 1h30m; exit code 124"},
@@ -107,9 +114,9 @@ constexpr std::array kFlags{
     Flag{"stdin", 0, "RANK|none", "0", kDrun, kOutput, "none",
          "the rank that reads drun's standard input"},
 
-    Flag{"redirects", 'r', "STREAMS", "0", kTorch, kLogs, "",
+    Flag{"redirects", 'r', "STREAMS", "0", kTorch, kLogs, kStreams,
          "write to files instead: 1 stdout, 2 stderr, 3 both; or per local rank, 0:3,1:1"},
-    Flag{"tee", 't', "STREAMS", "0", kTorch, kLogs, "",
+    Flag{"tee", 't', "STREAMS", "0", kTorch, kLogs, kStreams,
          "write to files as well, and prefix the lines shown; values as --redirects"},
     Flag{"log-dir", 0, "DIR", "", kTorch, kLogs, "DIR",
          "the folder of the log files of --redirects and --tee"},
@@ -119,7 +126,7 @@ constexpr std::array kFlags{
          "copy --tee lines with any of these texts to filtered_stderr.log"},
     Flag{"log-max-size", 0, "SIZE", "", kDrun, kLogs, "",
          "start a new log file at this size, as in 500K, 100M or 2G"},
-    Flag{"gpu-ids", 0, "LIST|all", "", kDrun, kDevices, "",
+    Flag{"gpu-ids", 0, "LIST|all", "", kDrun, kDevices, "all",
          "use these of the visible GPUs, as in 1,3,5, or all; one worker each"},
     Flag{"include", 0, "HOST:LIST", "", kDrun, kDevices, "",
          "as --gpu-ids, in DeepSpeed's spelling: localhost:1,3"},

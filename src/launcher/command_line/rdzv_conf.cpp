@@ -22,10 +22,6 @@ constexpr Milliseconds kShortestKeepAlive{1'000};
 // A session lives for a day at most, and somewhat longer than a node may be silent.
 constexpr Milliseconds kLongestKeepAlive = std::chrono::hours(17);
 
-constexpr std::string_view kKeys =
-    "join_timeout, last_call_timeout, close_timeout, keep_alive_interval, keep_alive_max_attempt, "
-    "heartbeat_timeout, read_timeout, is_host, timeout, store_type, rank";
-
 // Keys that people write here although they have a flag of their own, and that flag.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kElsewhere{{
     {"backend", "--rdzv-backend"},
@@ -35,6 +31,14 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kElsewher
     {"max_nodes", "--nnodes"},
     {"local_addr", "--local-addr"},
 }};
+
+// "join_timeout, last_call_timeout, ..."
+std::string known_keys() {
+  std::string result;
+  for (const char letter : kConfKeys.substr(1, kConfKeys.size() - 2))
+    result += letter == '=' ? std::string(1, ',') : std::string(1, letter);
+  return result;
+}
 
 struct Entry {
   const cli::Setting& setting;
@@ -109,7 +113,7 @@ void apply(const Entry& entry, GivenConf& given) {
       if (key == name) entry.refuse("this is set by " + std::string(flag));
     }
     throw cli::UsageError(entry.setting.shown + ": unknown key " + cli::quote(key) +
-                          "; known are " + std::string(kKeys));
+                          "; known are " + known_keys());
   }
 }
 

@@ -3,11 +3,17 @@
 
 #include <chrono>
 #include <optional>
+#include <string_view>
 
 #include "cli/parse.hpp"
 #include "launcher/options/options.hpp"
 
 namespace drun::launcher {
+
+// As a completion offers them: Flag::choices.
+inline constexpr std::string_view kConfKeys =
+    ",join_timeout= last_call_timeout= close_timeout= keep_alive_interval= keep_alive_max_attempt= "
+    "heartbeat_timeout= read_timeout= is_host= timeout= store_type= rank=";
 
 struct GivenConf {
   RendezvousConf conf;

@@ -175,6 +175,12 @@ TEST(HelpTest, TorchrunsFlagsAreAllThere) {
             "PET_NPROC_PER_NODE");
 }
 
+TEST(HelpTest, CompletionsAreForThreeShells) {
+  EXPECT_EQ(parse(words("--print-completion zsh")).exit_code, 0);
+  EXPECT_EQ(parse(words("--print-completion tcsh")).text,
+            "drun: error: --print-completion 'tcsh': expected bash, zsh or fish\n");
+}
+
 TEST(HelpTest, ExplainSaysWhereEachValueCameFrom) {
   const Parsed parsed =
       parse(words("--explain --nnodes 2 --rdzv-endpoint h --rdzv-conf join_timeout=1.5 ./train"),
