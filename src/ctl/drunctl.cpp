@@ -11,7 +11,7 @@
 
 int main(int argc, char** argv) {
   namespace ctl = drun::ctl;
-  drun::log::configure("drunctl", drun::log::Level::Warning);
+  drun::log::configure("drunctl", drun::log::Level::Info);
   std::signal(SIGPIPE, SIG_IGN);
   try {
     drun::open_standard_streams();

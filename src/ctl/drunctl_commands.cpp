@@ -62,13 +62,9 @@ class Command {
     return std::max(std::chrono::ceil<milliseconds>(deadline() - Clock::now()), milliseconds(0));
   }
 
-  Result<Client> connect() const {
-    ClientOptions options;
-    options.prefix = options_.prefix;
-    options.raw_keys = options_.raw;
-    options.retry = options_.retry;
-    return Client::connect(options_.endpoint, deadline(), options);
-  }
+  Result<Client> connect() const { return connect(options_.prefix, options_.raw); }
+  // Sees all keys, as they are.
+  Result<Client> connect_raw() const { return connect("", true); }
 
   Result<ControlQuery> connect_control() const {
     return ControlQuery::open(options_.endpoint, deadline(), options_.retry);
@@ -82,6 +78,14 @@ class Command {
   }
 
  private:
+  Result<Client> connect(const std::string& prefix, bool raw) const {
+    ClientOptions options;
+    options.prefix = prefix;
+    options.raw_keys = raw;
+    options.retry = options_.retry;
+    return Client::connect(options_.endpoint, deadline(), options);
+  }
+
   const CtlOptions& options_;
   Clock::time_point start_;
   milliseconds limit_;
@@ -223,15 +227,31 @@ int delete_key(const Command& command) {
   return *deleted ? kOk : kNo;
 }
 
+// Those of drun's own jobs have no "/" before them.
+void say_hidden(std::size_t count) {
+  if (count == 0) return;
+  log::info("{} not shown: --raw shows those without \"/\" before them",
+            count == 1 ? "1 key is" : std::to_string(count) + " keys are");
+}
+
 int keys(const Command& command) {
-  auto client = command.connect();
+  auto client = command.connect_raw();
   if (!client) return unreachable(client.error());
-  auto found = client->list_keys(command.left());
+  const auto found = client->list_keys(command.left());
   if (!found) return failed(found.error());
-  std::vector<std::string> list = std::move(*found);
-  if (!command.words().empty()) {
-    std::erase_if(list, [&](const auto& key) { return !key.starts_with(command.word(0)); });
+  const std::string start = command.words().empty() ? "" : command.word(0);
+  const std::string prefix = command.key_prefix();
+  std::vector<std::string> list;
+  std::size_t hidden = 0;
+  for (const std::string& key : *found) {
+    if (key.starts_with(prefix)) {
+      if (key.compare(prefix.size(), start.size(), start) == 0)
+        list.push_back(key.substr(prefix.size()));
+    } else if (key.starts_with(start)) {
+      ++hidden;
+    }
   }
+  if (command.options().prefix.empty()) say_hidden(hidden);
   std::sort(list.begin(), list.end());
   if (command.options().json) {
     print(json_list(list));
