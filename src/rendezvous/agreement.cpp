@@ -20,6 +20,8 @@ std::map<std::string, std::string> full_agreement(const Config& config) {
                     ? std::to_string(config.min_nodes)
                     : std::to_string(config.min_nodes) + ":" + std::to_string(config.max_nodes));
   agreement.emplace("max-restarts", std::to_string(config.max_restarts));
+  agreement.emplace("max-losses",
+                    config.max_losses ? std::to_string(*config.max_losses) : "unlimited");
   agreement.emplace("rank-order", config.rank_order == RankOrder::Keep   ? "keep"
                                   : config.rank_order == RankOrder::Host ? "host"
                                                                          : "join");

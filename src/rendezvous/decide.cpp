@@ -200,6 +200,23 @@ void expel_holding(Context& c) {
   }
 }
 
+// A node of the round was lost, and nobody had told it to go.
+bool robbed(const State& s) {
+  const auto told = std::count_if(s.slots.begin(), s.slots.end(), [](const auto& slot) {
+    return slot.second.lost && slot.second.told;
+  });
+  return s.lost + s.missing > told;
+}
+
+void close_lost(Context& c) {
+  const int most = *c.config.max_losses;
+  close(c,
+        {End::NodesLost, kDrunFailed,
+         lost_text(c) + "; nodes were lost in " + std::to_string(most + 1) +
+             (most == 0 ? " round" : " rounds") + ", --max-losses allows " + std::to_string(most),
+         std::nullopt});
+}
+
 // Once all nodes have left the round or are gone: restart, go on, or end the job? If a node was
 // lost in the same round, the workers' failures are its consequence (their peers are gone), so they
 // cost no restart.
@@ -211,6 +228,10 @@ void stopping(Context& c) {
     return;
   }
   if (s.missing > 0 && !c.past(s.grace_until)) return;
+  if (robbed(s)) {
+    if (c.config.max_losses && c.round().losses >= *c.config.max_losses) return close_lost(c);
+    ++c.round().losses;
+  }
   const bool failed = !s.failures.empty() && s.lost == 0 && s.missing == 0;
   if (failed) {
     if (!s.failures.front().summary.restartable || c.round().restart_count >= c.config.max_restarts)

@@ -37,8 +37,8 @@ constexpr std::array<const char*, 5> kPhases = {"gathering", "preparing", "runni
                                                 "closed"};
 constexpr std::array<const char*, 5> kCauses = {"none", "failure", "membership", "resize",
                                                 "time-limit"};
-constexpr std::array<const char*, 6> kEnds = {"success", "failure", "stopped",
-                                              "timeout", "refused", "store-lost"};
+constexpr std::array<const char*, 7> kEnds = {"success",    "failure", "stopped",   "timeout",
+                                              "nodes-lost", "refused", "store-lost"};
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -282,6 +282,7 @@ std::string encode(const RoundDocument& d) {
                {"phase", kPhases[static_cast<std::size_t>(d.phase)]},
                {"ran", d.ran},
                {"restart_count", d.restart_count},
+               {"losses", d.losses},
                {"nodes", d.nodes},
                {"world_size", d.world_size},
                {"cause", kCauses[static_cast<std::size_t>(d.cause)]}};
@@ -302,6 +303,7 @@ Result<RoundDocument> decode_round(std::string_view text) {
   in.choice("phase", d.phase, kPhases);
   in.integer("ran", d.ran, 0, kMaxRound);
   in.integer("restart_count", d.restart_count, 0, kMaxInt);
+  in.integer("losses", d.losses, 0, kMaxRound);
   in.integer("nodes", d.nodes, 0, kMaxInt);
   in.integer("world_size", d.world_size, 0, kMaxInt);
   in.choice("cause", d.cause, kCauses);

@@ -79,6 +79,7 @@ struct RoundDocument {
   Phase phase = Phase::Gathering;
   int ran = 0;  // the last round that was started; 0: none yet
   int restart_count = 0;
+  int losses = 0;      // rounds that ended because a node was lost, so far
   int nodes = 0;       // in round `number` (running, stopping)
   int world_size = 0;  // workers in it
   Cause cause = Cause::None;

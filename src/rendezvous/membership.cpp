@@ -247,7 +247,8 @@ void take_places(State& state) {
     // It may have gone, or been told to, while the round was being published.
     const bool there = member != state.members.end();
     if (there) slot.host = member->second.document.host;
-    slot.lost = !there || member->second.standing == Standing::Leaving;
+    slot.told = there && member->second.standing == Standing::Leaving;
+    slot.lost = !there || slot.told;
     state.assignment_keys.insert(planned.ticket);
   }
   state.plan.clear();
@@ -261,6 +262,7 @@ void let_go(State& state, const std::string& ticket, Member& member, RankSlot* s
   state.held.erase(ticket);
   release_rank(state, ticket, member.document, now);
   state.plan_broken |= state.planned.contains(ticket);
+  if (slot != nullptr) slot->told = true;
   if (slot != nullptr && !slot->succeeded) lose(state, *slot);
   if (!state.leave) state.leave = member.document.leave;
   state.leave_until = now + kLeaveWindow;

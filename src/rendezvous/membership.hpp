@@ -49,6 +49,7 @@ struct RankSlot {
   int group_rank = 0;
   bool succeeded = false;
   bool lost = false;     // its agent was gone before it had left the round
+  bool told = false;     // to go: if it is lost, that is no fault
   bool missing = false;  // not back yet after an outage in which this leader lost its session, too
 };
 

@@ -40,6 +40,7 @@ struct Config {
   int max_nodes = 1;
   int local_world_size = 1;
   int max_restarts = 0;
+  std::optional<int> max_losses;  // rounds that nodes may end by being lost; nullopt: any number
   std::string role = "default";
   std::optional<int> node_rank;  // asked for (--node-rank, static, Slurm)
   // If another node has that rank already: true, any other will do; false, this one is refused.
@@ -140,11 +141,12 @@ struct FailureSummary {
 
 enum class End {
   Success,
-  Failure,   // a worker's; `failure` says which
-  Stopped,   // an agent was asked to stop (by a signal: `exit_code` is 128+n)
-  Timeout,   // not enough nodes in time; `text` names who is missing
-  Refused,   // this agent only: duplicate rank, disagreement, closed job ...; harms nobody else
-  StoreLost  // this agent lost the store for good
+  Failure,    // a worker's; `failure` says which
+  Stopped,    // an agent was asked to stop (by a signal: `exit_code` is 128+n)
+  Timeout,    // not enough nodes in time; `text` names who is missing
+  NodesLost,  // more often than max_losses
+  Refused,    // this agent only: duplicate rank, disagreement, closed job ...; harms nobody else
+  StoreLost   // this agent lost the store for good
 };
 
 // How the job ended for this agent, and the exit code that every agent of the job gives.

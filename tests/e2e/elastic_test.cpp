@@ -118,6 +118,24 @@ TEST_F(ElasticTest, TheSurvivorsOfAKilledAgentGoOnWithinSeconds) {
   stop_all(1);
 }
 
+TEST_F(ElasticTest, ALossBeyondThoseAllowedEndsTheJob) {
+  const Arguments arguments = elastic("1:3", {"--max-losses", "1"});
+  ASSERT_NO_FATAL_FAILURE(start_nodes(arguments, 3));
+  agent(2).signal(SIGTERM);
+  EXPECT_TRUE(says(0, "round 4 rank 0 of 2 restarts 0.")) << agent(0).err();
+  expect_gone(2, " on ");
+  agent(1).signal(SIGKILL);
+  EXPECT_TRUE(says(0, "round 5 rank 0 of 1 restarts 0.")) << agent(0).err();
+  start(arguments);
+  EXPECT_TRUE(says(3, "round 6 rank 1 of 2 restarts 0.")) << agent(3).err();
+  agent(3).signal(SIGKILL);
+  const Finished finished = agent(0).finish();
+  EXPECT_EQ(finished.code, 125);
+  EXPECT_THAT(finished.err, HasSubstr(" (group rank 1) is gone; nodes were lost in 2 rounds, "
+                                      "--max-losses allows 1\n"));
+  EXPECT_THAT(finished.survivors, IsEmpty());
+}
+
 TEST_F(ElasticTest, ANodeThatIsToldToGoLeavesAndTheJobGoesOn) {
   ASSERT_NO_FATAL_FAILURE(start_nodes(elastic("1:3"), 3));
   agent(2).signal(SIGTERM);

@@ -157,6 +157,11 @@ TEST(FailureReportGolden, JsonOfASuccess) {
   expect_golden("success.json", render_report_json({}, {}));
 }
 
+TEST(FailureReportGolden, JsonOfAJobThatLostNodes) {
+  const rendezvous::Outcome lost{rendezvous::End::NodesLost, 125, "b is gone", {}, {}};
+  EXPECT_EQ(nlohmann::json::parse(render_report_json(lost, {}))["result"], "nodes lost");
+}
+
 TEST(FailureReportGolden, JsonIsJsonWhateverTheWorkersSay) {
   rendezvous::Outcome outcome;
   outcome.end = rendezvous::End::Failure;

@@ -355,6 +355,14 @@ void Checker::check_outcome(const std::string& writer) {
     if (!outcome_->failure || outcome_->exit_code != outcome_->failure->shell_code())
       fail("the exit code is not the root cause's");
   }
+  if (outcome_->end == End::NodesLost) {
+    if (!plan_.max_losses) return fail("ended for its losses, of which any number is allowed");
+    const auto lost = std::count_if(rounds_.begin(), rounds_.end(), [&](const auto& round) {
+      return round.second.over ? round.second.lost_a_node : lost_a_node(round.second);
+    });
+    if (lost <= *plan_.max_losses && !set_back_)
+      fail("ended for more losses than there were: " + std::to_string(lost));
+  }
   // Who waits for nodes has its whole time for it, after each round that it was in anew.
   if (outcome_->end == End::Timeout && ran_until_ && !store_failed_ && !rounds_.empty() &&
       rounds_.rbegin()->second.seats.contains(writer) &&
@@ -477,6 +485,7 @@ void Checker::on_finish(const Node& node, const Outcome& outcome) {
   switch (outcome.end) {
     case End::Success:
     case End::Failure:
+    case End::NodesLost:
       if (!was_outcome(outcome)) fail(who + " ends otherwise than the job");
       break;
     case End::Stopped:

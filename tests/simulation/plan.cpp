@@ -99,6 +99,7 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
     plan.steps.push_back({limits.in(0, 2 * plan.work_ms), Fault::StoreFull, 0,
                           limits.chance(50) ? limits.in(1, 20'000) : limits.in(20'000, 200'000),
                           limits.in(0, 99)});
+  if (limits.chance(15)) plan.max_losses = limits.in(0, 3);
   std::stable_sort(plan.steps.begin(), plan.steps.end(),
                    [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
@@ -117,8 +118,10 @@ std::string describe(const Plan& plan) {
       std::to_string(plan.max_nodes) + ", first " + std::to_string(plan.first_nodes) + " within " +
       std::to_string(plan.start_spread_ms) + " ms" +
       (plan.hosted ? ", hosted" : ", external store") + ", restarts " +
-      std::to_string(plan.max_restarts) + (plan.asked_ranks ? ", asked ranks" : "") +
-      ", rank order " + std::to_string(static_cast<int>(plan.rank_order)) + ", resize " +
+      std::to_string(plan.max_restarts) +
+      (plan.max_losses ? ", losses " + std::to_string(*plan.max_losses) : "") +
+      (plan.asked_ranks ? ", asked ranks" : "") + ", rank order " +
+      std::to_string(static_cast<int>(plan.rank_order)) + ", resize " +
       std::to_string(static_cast<int>(plan.resize)) + ", work " + std::to_string(plan.work_ms) +
       " ms, join timeout " + std::to_string(plan.join_timeout_ms) + " ms, delay " +
       std::to_string(plan.max_delay_ms) + " ms" + (plan.reorder ? ", reordered" : "") +

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct Plan {
   int start_spread_ms = 0;
   bool hosted = true;  // the first agent hosts the store
   int max_restarts = 0;
+  std::optional<int> max_losses;
   bool asked_ranks = false;  // all agents ask for one, replacements for that of the dead
   rendezvous::RankOrder rank_order = rendezvous::RankOrder::Keep;
   rendezvous::Resize resize = rendezvous::Resize::Now;

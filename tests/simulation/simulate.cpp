@@ -20,8 +20,8 @@ int main(int argc, char** argv) {
   const bool trace = argc > 4;
   std::uint64_t rounds = 0, agents = 0, inputs = 0;
   std::map<std::string, int> ends, by_rounds;
-  static constexpr const char* kEnds[] = {"success",   "failure", "stopped",
-                                          "timed out", "refused", "store lost"};
+  static constexpr const char* kEnds[] = {"success",    "failure", "stopped",   "timed out",
+                                          "nodes lost", "refused", "store lost"};
   const auto begin = std::chrono::steady_clock::now();
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
 #ifdef DRUN_KEPT_DOCUMENTS

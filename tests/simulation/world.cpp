@@ -107,6 +107,7 @@ void World::start_agent(bool hosts) {
   s.min_nodes = plan_.min_nodes;
   s.max_nodes = plan_.max_nodes;
   s.max_restarts = plan_.max_restarts;
+  s.max_losses = plan_.max_losses;
   s.rank_order = plan_.rank_order;
   s.resize = plan_.resize;
   s.local_world_size = 1 + number % 3;

@@ -38,6 +38,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.max_nodes = options.max_nodes;
   config.local_world_size = options.nproc_per_node;
   config.max_restarts = options.max_restarts;
+  config.max_losses = options.max_losses;
   config.role = options.role;
   config.node_rank = options.node_rank;
   config.node_rank_is_wish = options.node_rank_is_wish;

@@ -32,6 +32,9 @@ void build_job(const cli::GivenFlags& flags, const Host& host, Options& options)
   if (const cli::Setting* setting = flags.find("max-restarts")) {
     options.max_restarts = parse_integer(*setting, 0, kMost);
   }
+  if (const cli::Setting* setting = flags.find("max-losses")) {
+    options.max_losses = parse_integer(*setting, 0, kMost);
+  }
   // TorchX gives an empty name, so that --tee shows nothing but the rank.
   if (const cli::Setting* setting = flags.find("role")) options.role = setting->value;
   if (const cli::Setting* setting = flags.find("resize")) {

@@ -38,6 +38,8 @@ constexpr std::array kFlags{
          "start N agents on this machine as if they were N nodes"},
     Flag{"max-restarts", 0, "N", "0", kTorch, kJob, "",
          "restart the whole job up to N times after a failure"},
+    Flag{"max-losses", 0, "N", "", kDrun, kJob, "",
+         "go on after up to N losses of nodes, which cost no restart; any number if not given"},
     Flag{"role", 0, "NAME", "default", kTorch, kJob, "",
          "what this node's workers are called in ROLE_NAME"},
     Flag{"resize", 0, "now|restart", "now", kDrun, kJob, "now restart",

@@ -87,6 +87,7 @@ struct JobShape {
   int max_nodes = 1;
   int nproc_per_node = 1;
   int max_restarts = 0;
+  std::optional<int> max_losses;
   std::string run_id;
   bool fresh_run_id = false;  // made up for this job; nobody asked for it
   std::string role = "default";

@@ -22,6 +22,8 @@ const char* name_of(rendezvous::End end) {
       return "stopped";
     case rendezvous::End::Timeout:
       return "timeout";
+    case rendezvous::End::NodesLost:
+      return "nodes lost";
     case rendezvous::End::Refused:
       return "refused";
     case rendezvous::End::StoreLost:

@@ -73,6 +73,7 @@ RoundDocument round(Phase phase) {
   d.phase = phase;
   d.ran = 6;
   d.restart_count = 2;
+  d.losses = 3;
   d.nodes = 4;
   d.world_size = 32;
   d.cause = Cause::Failure;
@@ -103,8 +104,8 @@ TEST(DocumentsTest, WhatIsWrittenIsReadAgain) {
   EXPECT_EQ(decode_leader(encode(leader)).value(), leader);
   const JobDocument job{{{"nnodes", "2"}}};
   EXPECT_EQ(decode_job(encode(job)).value(), job);
-  for (const End end :
-       {End::Success, End::Failure, End::Stopped, End::Timeout, End::Refused, End::StoreLost}) {
+  for (const End end : {End::Success, End::Failure, End::Stopped, End::Timeout, End::NodesLost,
+                        End::Refused, End::StoreLost}) {
     const Outcome outcome{end, 255, "text",
                           end == End::Failure ? failure() : std::optional<FailureSummary>()};
     EXPECT_EQ(decode_outcome(encode(outcome)).value(), outcome);

@@ -574,6 +574,57 @@ TEST(StoppingTest, FailuresSpendTheBudgetAndLossesDoNot) {
   }
 }
 
+// What kills a node and not only its worker, such as a pod that is out of memory, may come again in
+// every round.
+TEST(StoppingTest, NoMoreRoundsAreLostThanAllowed) {
+  for (const bool failure_first : {false, true}) {
+    auto s = config(2, 3);
+    s.max_losses = 1;
+    s.max_restarts = 5;
+    Board board(s);
+    for (const char* name : {"a", "b", "c"})
+      board.join(name);
+    board.run();
+    const auto lose_c = [&] {
+      if (failure_first) board.fails("b");
+      board.gone("c");
+      board.settle();
+      board.all_left();
+    };
+    lose_c();
+    board.settle();
+    EXPECT_EQ(board.state().round.losses, 1);
+    EXPECT_EQ(board.state().round.restart_count, 0);
+    board.join("c");
+    board.run();
+    ASSERT_EQ(board.phase(), Phase::Running);
+    lose_c();
+    const auto decision = board.step();
+    ASSERT_TRUE(decision.outcome);
+    EXPECT_EQ(decision.outcome->end, End::NodesLost);
+    EXPECT_EQ(decision.outcome->exit_code, 125);
+    EXPECT_EQ(decision.outcome->text,
+              "c (group rank 2) is gone; nodes were lost in 2 rounds, --max-losses allows 1");
+  }
+}
+
+TEST(StoppingTest, ANodeThatWasToldToGoIsNoLoss) {
+  auto s = config(2, 3);
+  s.max_losses = 0;
+  Board board(s);
+  for (const char* name : {"a", "b", "c"})
+    board.join(name);
+  board.run();
+  board.leaves("c");
+  board.settle();
+  board.all_left();
+  board.gone("c");
+  board.pass(kLeaveWindow);
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Preparing);
+  EXPECT_EQ(board.state().round.losses, 0);
+}
+
 TEST(StoppingTest, TheFirstFailureIsTheRootCauseAndTheExitCodeFollowsThePolicy) {
   for (const auto& [policy, code] :
        std::vector<std::pair<ExitCodePolicy, int>>{{ExitCodePolicy::FirstFailure, 3},

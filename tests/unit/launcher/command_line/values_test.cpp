@@ -131,6 +131,8 @@ TEST(OptionValuesTest, WorkersAreANumberOrCounted) {
 
 TEST(OptionValuesTest, RestartsAndLocalNodesAreWholeNumbers) {
   EXPECT_EQ(build("--max-restarts 3").max_restarts, 3);
+  EXPECT_EQ(build("").max_losses, std::nullopt);
+  EXPECT_EQ(build("--max-losses 0").max_losses, 0);
   EXPECT_EQ(build("--max-restarts 2147483647").max_restarts, 2147483647);
   for (const char* bad : {"-1", "x", "1.0", "2147483648", "''"}) {
     EXPECT_EQ(error_of("--max-restarts " + std::string(bad)),
