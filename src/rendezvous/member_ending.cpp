@@ -92,7 +92,10 @@ bool MemberAgent::has_left(Time now) const {
 }
 
 std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
-  const std::string detail = detail_.empty() ? "" : ": " + detail_;
+  std::string detail = detail_.empty() ? "" : ": " + detail_;
+  // An agent that did not run while the job ended finds nobody any more who could tell.
+  if (document_.succeeded > 0 && document_.succeeded == last_place_)
+    detail += "; all workers of this node had succeeded, how the job ended is not known";
   if (failed_) return Outcome{End::StoreLost, kDrunFailed, "the store is lost: " + *failed_, {}};
   if (given_up_) return Outcome{End::StoreLost, kDrunFailed, *given_up_, {}};
   if (lease_over_)

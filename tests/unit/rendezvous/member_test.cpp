@@ -223,6 +223,23 @@ TEST_F(MemberTest, OutOfTouchForTooLongItKillsItsWorkersAndGivesUp) {
   EXPECT_NE(gone.finish->outcome.text.find("reset"), std::string::npos);
 }
 
+TEST_F(MemberTest, WhoMissedTheEndSaysThatItsWorkersHadSucceeded) {
+  run(1);
+  member_->on_workers_succeeded(1);
+  advance();
+  member_->on_link_down("reset", {}, now_);
+  advance(config_.keep_alive);
+  ASSERT_TRUE(done().stop);
+  member_->on_workers_stopped();
+  advance();
+  const auto gone = done();
+  ASSERT_TRUE(gone.finish);
+  EXPECT_EQ(gone.finish->outcome.exit_code, kDrunFailed);
+  EXPECT_TRUE(gone.finish->outcome.text.ends_with(
+      ": reset; all workers of this node had succeeded, how the job ended is not known"))
+      << gone.finish->outcome.text;
+}
+
 TEST_F(MemberTest, BackInTimeItGoesOn) {
   run(1);
   member_->on_link_down("reset", {}, now_);
