@@ -5,8 +5,8 @@ usage: run_commands.py ROOT BIN_DIR
 In README.md, docs/ and examples/, every block fenced as ```sh is run by sh -eu in a scratch folder with examples/ in it and BIN_DIR first
 in PATH. A ```text block that follows directly lists lines that must be in its output; a line "..." stands for lines left out,
 "..." within a line for any text. ```sh torch
-needs PyTorch, ```sh tree is run in the tree itself, ```sh fails=N must exit with N, ```sh slurm is the script of a Slurm job of two nodes, whose commands are
-stand-ins that start both on this machine. Blocks of other kinds are for reading only. The default
+needs PyTorch, ```sh tree is run in the tree itself, ```sh fails=N must exit with N, ```sh slurm is the script of a Slurm job, whose commands are
+stand-ins that start its nodes on this machine. Blocks of other kinds are for reading only. The default
 ports become free ones, so that tests do not meet on them.
 """
 import os
@@ -44,8 +44,8 @@ def python_with_torch():
     return None
 
 
-def with_free_ports(body):
-    """The default ports, replaced by ones that are held for this block and can be bound by drun."""
+def with_free_ports(body, expected):
+    """Both with the default ports replaced by ones that are held for this block and can be bound by drun."""
     held = []
     for port in ("29500", "29400"):
         if port in body:
@@ -54,31 +54,38 @@ def with_free_ports(body):
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             holder.bind(("::", 0))
             held.append(holder)
-            body = body.replace(port, str(holder.getsockname()[1]))
-    return body, held
+            own = str(holder.getsockname()[1])
+            body = body.replace(port, own)
+            expected = [line.replace(port, own) for line in expected]
+    return body, expected, held
 
 
 SLURM = {
-    "scontrol": '[ "$1 $2 $3" = "show hostnames 127.0.0.[1-2]" ] && printf "127.0.0.1\\n127.0.0.2\\n"',
-    "srun": 'for node in 0 1; do SLURM_NODEID=$node SLURM_PROCID=$node "$@" & nodes="${nodes-} $!"; done\n'
-            'for node in $nodes; do wait "$node" || exit; done',
+    "scontrol": """case $1 in
+  show) [ "$2 $3" = "hostnames $SLURM_JOB_NODELIST" ] && seq -f 127.0.0.%g "$SLURM_JOB_NUM_NODES" ;;
+  requeue) echo "requeue $2" ;;
+  *) exit 1 ;;
+esac""",
+    "srun": """while case $1 in -*) true ;; *) false ;; esac; do shift; done
+for node in $(seq 0 $((SLURM_JOB_NUM_NODES - 1))); do SLURM_NODEID=$node SLURM_PROCID=$node "$@" & nodes="${nodes-} $!"; done
+for node in $nodes; do wait "$node" || exit; done""",
 }
 
 
-def in_slurm(folder, environment):
+def in_slurm(folder, environment, body):
     """The environment of a batch script, with stand-ins for Slurm's commands."""
     commands = pathlib.Path(folder, "slurm")
     commands.mkdir(exist_ok=True)
     for name, text in SLURM.items():
         (commands / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         (commands / name).chmod(0o755)
+    nodes = re.search(r"^#SBATCH --nodes=(\d+)$", body, re.M)[1]
     return {**environment, "PATH": f"{commands}{os.pathsep}{environment['PATH']}", "SLURM_JOB_ID": "4711",
-            "SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_NODELIST": "127.0.0.[1-2]"}
+            "SLURM_JOB_NUM_NODES": nodes, "SLURM_JOB_NODELIST": f"127.0.0.[1-{nodes}]"}
 
 
-def run(body, folder, environment, status):
+def run(body, held, folder, environment, status):
     """None, or what went wrong; and the output."""
-    body, held = with_free_ports(body)
     process = subprocess.Popen(["sh", "-euc", body], cwd=folder, env=environment, text=True,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, start_new_session=True)
@@ -105,8 +112,9 @@ def check_page(root, page, environment, python):
                 print(f"{where}: not run: no python3 with torch (apt-get install python3-torch)")
                 continue
             status = next((int(word[6:]) for word in words if word.startswith("fails=")), 0)
-            own = in_slurm(folder, environment) if "slurm" in words else environment
-            problem, output = run(body, root if "tree" in words else folder, own, status)
+            own = in_slurm(folder, environment, body) if "slurm" in words else environment
+            body, expected, held = with_free_ports(body, expected)
+            problem, output = run(body, held, root if "tree" in words else folder, own, status)
             missing = [text for text in expected if text != "..." and not any(
                 re.fullmatch(re.escape(text).replace(r"\.\.\.", ".*"), line) for line in output.splitlines())]
             fixed_unit = [text for text in expected if re.search(r"\.\.\. (ms|s|min)\b", text)]
