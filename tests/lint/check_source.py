@@ -4,6 +4,7 @@ usage: check_source.py ROOT
 Prints one line for each violation and exits with 1 if there are any.
 """
 import pathlib
+import posixpath
 import re
 import sys
 
@@ -213,6 +214,32 @@ def check_documents(files, texts):
                 yield path, text.count("\n", 0, match.start()) + 1, f"there is no {match[1]}"
 
 
+FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
+
+
+def anchors(text):
+    """What a link may name behind "#": the headings, as GitHub and others spell them."""
+    for heading in re.findall(r"^#+ (.*)$", FENCED.sub("", text), re.M):
+        shown = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        yield re.sub(r"[^\w -]", "", shown).replace(" ", "-")
+
+
+def check_links(files, texts):
+    """What a document links to in this tree is there. `texts`: of documents, by path."""
+    places = set(files) | {parent.as_posix() for path in files for parent in pathlib.PurePosixPath(path).parents}
+    headings = {path: set(anchors(text)) for path, text in texts.items()}
+    for path, text in texts.items():
+        prose = FENCED.sub(lambda block: "\n" * block[0].count("\n"), text)
+        for match in re.finditer(r"""\]\(([^)\s]+)\)|(?:src|href)="([^"]+)\"""", prose):
+            target = match[1] or match[2]
+            if re.match(r"[a-z]+:", target):
+                continue
+            name, _, anchor = target.partition("#")
+            place = posixpath.normpath(posixpath.join(posixpath.dirname(path), name)) if name else path
+            if place not in places or anchor and anchor not in headings.get(place, ()):
+                yield path, prose.count("\n", 0, match.start()) + 1, f"the link to {target} leads nowhere"
+
+
 def tree(root):
     for path in sorted(root.rglob("*")):
         relative = path.relative_to(root)
@@ -252,6 +279,7 @@ def violations(root):
     yield from check_listed(paths, lists)
     yield from check_cycles(sources)
     yield from check_documents(paths, documents)
+    yield from check_links(paths, documents)
 
 
 def main():

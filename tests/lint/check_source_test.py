@@ -132,6 +132,14 @@ class Documents(unittest.TestCase):
         self.assertEqual(list(check_source.check_documents(files, {"a.md": "\nsee `src/base/logs.cpp`"})),
                          [("a.md", 2, "there is no src/base/logs.cpp")])
 
+    def test_finds_links_that_lead_nowhere(self):
+        texts = {"README.md": "[a](docs/a.md#two-words) [b](docs/b.svg) [c](#none) [d](https://c.org/x)\n```\n[e](nowhere)\n```\n",
+                 "docs/a.md": "# Two `words`\n[up](../README.md)\n[gone](../gone.md) ![x](b.png)\n"}
+        self.assertEqual(list(check_source.check_links([*texts, "docs/b.svg"], texts)),
+                         [("README.md", 1, "the link to #none leads nowhere"),
+                          ("docs/a.md", 3, "the link to ../gone.md leads nowhere"),
+                          ("docs/a.md", 3, "the link to b.png leads nowhere")])
+
 
 if __name__ == "__main__":
     unittest.main()
