@@ -20,8 +20,6 @@
 namespace allreduce {
 namespace {
 
-using drun::FileDescriptor;
-
 [[noreturn]] void fail(const std::string& what) {
   throw std::runtime_error(what + ": " + std::generic_category().message(errno));
 }
@@ -42,9 +40,9 @@ std::unique_ptr<addrinfo, FreeAddresses> numeric(const drun::Endpoint& endpoint)
   return std::unique_ptr<addrinfo, FreeAddresses>(list);
 }
 
-FileDescriptor listen_at(const std::string& host) {
+Socket listen_at(const std::string& host) {
   const auto address = numeric({host, 0});
-  FileDescriptor server(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Socket server(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!server || ::bind(server.get(), address->ai_addr, address->ai_addrlen) != 0 ||
       ::listen(server.get(), 1) != 0) {
     fail("listen at " + host);
@@ -52,7 +50,7 @@ FileDescriptor listen_at(const std::string& host) {
   return server;
 }
 
-std::uint16_t port_of(const FileDescriptor& socket) {
+std::uint16_t port_of(const Socket& socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   std::array<char, NI_MAXSERV> port{};
@@ -63,24 +61,18 @@ std::uint16_t port_of(const FileDescriptor& socket) {
   return static_cast<std::uint16_t>(std::stoi(port.data()));
 }
 
-FileDescriptor connect_to(const drun::Endpoint& endpoint) {
+Socket connect_to(const drun::Endpoint& endpoint) {
   const auto address = numeric(endpoint);
-  FileDescriptor socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket || ::connect(socket.get(), address->ai_addr, address->ai_addrlen) != 0)
     fail("connect to " + to_string(endpoint));
   return socket;
 }
 
-void prepare(const FileDescriptor& socket) {
+void prepare(const Socket& socket) {
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
-}
-
-template <typename T>
-T check(drun::Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().what());
-  return std::move(result).value();
 }
 
 }  // namespace
@@ -90,18 +82,16 @@ Ring::Ring(drun::store::Client& store, int rank, int size, std::chrono::millisec
   if (size == 1) return;
   // The address under which this machine reaches the store is one that the others can reach.
   const std::string host = store.local_endpoint().host;
-  const FileDescriptor server = listen_at(host);
-  check(
-      store.set("ring/" + std::to_string(rank), to_string(drun::Endpoint{host, port_of(server)})));
-
-  const int next = (rank + 1) % size;
-  const std::string where = check(store.get("ring/" + std::to_string(next), timeout));
-  right_ = connect_to(check(drun::parse_endpoint(where, 0)));
+  const Socket server = listen_at(host);
+  const std::string mine = to_string(drun::Endpoint{host, port_of(server)});
+  const auto all = store.exchange(rank, size, mine, timeout).value();
+  const std::string& next = all[static_cast<std::size_t>((rank + 1) % size)];
+  right_ = connect_to(drun::parse_endpoint(next, 0).value());
 
   pollfd incoming{server.get(), POLLIN, 0};
   if (::poll(&incoming, 1, static_cast<int>(timeout.count())) == 0)
     throw std::runtime_error("the left neighbour did not connect in time");
-  left_.reset(::accept4(server.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  left_ = Socket(::accept4(server.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!left_) fail("accept");
   prepare(left_);
   prepare(right_);

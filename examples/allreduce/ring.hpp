@@ -5,14 +5,32 @@
 // Everything here throws std::runtime_error with one line for the user.
 #pragma once
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstddef>
 #include <span>
+#include <utility>
 
-#include "drun/base/file_descriptor.hpp"
 #include "drun/store/client.hpp"
 
 namespace allreduce {
+
+// An owning file descriptor; -1: none.
+class Socket {
+ public:
+  explicit Socket(int fd = -1) : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept { return std::swap(fd_, other.fd_), *this; }
+  ~Socket() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
 
 class Ring {
  public:
@@ -32,8 +50,8 @@ class Ring {
   int rank_;
   int size_;
   std::chrono::milliseconds timeout_;
-  drun::FileDescriptor left_;
-  drun::FileDescriptor right_;
+  Socket left_;
+  Socket right_;
 };
 
 }  // namespace allreduce

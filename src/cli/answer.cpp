@@ -1,10 +1,7 @@
 #include "cli/answer.hpp"
 
 #include "cli/values.hpp"
-
-#ifndef DRUN_VERSION
-#error "DRUN_VERSION must be defined by the build"
-#endif
+#include "drun/version.hpp"
 
 namespace drun::cli {
 
@@ -22,7 +19,7 @@ std::optional<std::string> answer(const Program& program, const GivenFlags& flag
 }
 
 std::string version_text(const Program& program) {
-  return std::string(program.name) + " " DRUN_VERSION;
+  return std::string(program.name) + " " DRUN_VERSION_STRING;
 }
 
 }  // namespace drun::cli

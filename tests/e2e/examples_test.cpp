@@ -1,5 +1,6 @@
 // The examples run as their own comments say.
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,9 +16,41 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
+using testing::UnorderedElementsAreArray;
 
 const std::string kExamples = places::source("examples/");
+const std::string kAllgather = places::program("allgather");
 const std::string kAllreduce = places::program("allreduce");
+
+// Of an all-gather: what each rank prints.
+std::vector<std::string> gathered(int size) {
+  std::string numbers;
+  for (int rank = 0; rank < size; ++rank)
+    numbers += " " + std::to_string(rank * rank);
+  std::vector<std::string> lines;
+  for (int rank = 0; rank < size; ++rank)
+    lines.push_back("rank " + std::to_string(rank) + " of " + std::to_string(size) + " got" +
+                    numbers);
+  return lines;
+}
+
+TEST(ExamplesTest, AllgatherOnOneNodeAndOnTwo) {
+  const Finished one = run_drun({"--nproc-per-node", "4", kAllgather});
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_THAT(split_lines(one.out), UnorderedElementsAreArray(gathered(4)));
+  EXPECT_THAT(one.survivors, IsEmpty());
+  const Finished two = run_drun({"--local-nodes", "2", "--nproc-per-node", "4", kAllgather});
+  EXPECT_EQ(two.code, 0) << two.err;
+  EXPECT_THAT(split_lines(two.out), UnorderedElementsAreArray(gathered(8)));
+  EXPECT_THAT(two.survivors, IsEmpty());
+}
+
+TEST(ExamplesTest, AllgatherIsNoMoreThanTwentyLines) {
+  int lines = 0;
+  for (const std::string& line : split_lines(read_file(kExamples + "allgather/main.cpp")))
+    lines += line.empty() || line.starts_with("//") ? 0 : 1;
+  EXPECT_LE(lines, 20);
+}
 
 TEST(ExamplesTest, AllreduceOnOneNode) {
   const Finished finished = run_drun({"--nproc-per-node", "3", kAllreduce});
@@ -45,7 +78,7 @@ TEST(ExamplesTest, AllreduceSaysThatItNeedsALauncher) {
   DrunProcess process(launch);
   const Finished finished = process.finish();
   EXPECT_EQ(finished.code, 1);
-  EXPECT_EQ(finished.err, "allreduce: RANK is not set: start me with drun\n");
+  EXPECT_EQ(finished.err, "allreduce: RANK is not set: start this program with drun\n");
 }
 
 TEST(ExamplesTest, ShellWorker) {

@@ -20,16 +20,19 @@ cmake --build "$scratch/consumer"
 # The documents lie where their links lead.
 documents=$scratch/moved/share/doc/drun
 [ -s "$documents/docs/index.md" ]
-# The example is a project of its own.
-cmake -S "$documents/examples/allreduce" -B "$scratch/allreduce" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
-  -DCMAKE_PREFIX_PATH="$scratch/moved"
-cmake --build "$scratch/allreduce"
-"$scratch/moved/bin/drun" --nproc-per-node 2 "$scratch/allreduce/allreduce"
-# So is the program in docs/store.md, the C++ block with a main().
+# Each example is a project of its own.
+for example in allgather allreduce; do
+  cmake -S "$documents/examples/$example" -B "$scratch/$example" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
+    -DCMAKE_PREFIX_PATH="$scratch/moved"
+  cmake --build "$scratch/$example"
+  "$scratch/moved/bin/drun" --nproc-per-node 2 "$scratch/$example/$example"
+done
+# So is the program in docs/cpp.md, the last C++ block with a main().
 mkdir "$scratch/page"
 awk '/^```cpp$/ { text = ""; inside = 1; next }
-     /^```$/ { if (inside && text ~ /int main/) printf "%s", text; inside = 0 }
-     inside { text = text $0 "\n" }' "$documents/docs/store.md" >"$scratch/page/main.cpp"
+     /^```$/ { if (inside && text ~ /int main/) program = text; inside = 0 }
+     inside { text = text $0 "\n" }
+     END { printf "%s", program }' "$documents/docs/cpp.md" >"$scratch/page/main.cpp"
 cat >"$scratch/page/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.25)
 project(page LANGUAGES CXX)

@@ -126,6 +126,19 @@ TEST_P(TorchServerTest, ServesDrunsClientsAndDrunctl) {
   EXPECT_THAT(split_lines(stats.err), testing::SizeIs(1)) << stats.err;
 }
 
+TEST_P(TorchServerTest, ServesTheExampleOfAnAllGather) {
+  Launch launch;
+  launch.environment = {"STORE_PORT=" + std::to_string(stores_[0].port)};
+  const Finished finished = run_drun(
+      {"--nproc-per-node", "3", "sh", "-c",
+       "MASTER_ADDR=127.0.0.1 MASTER_PORT=$STORE_PORT exec " + places::program("allgather")},
+      launch);
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(split_lines(finished.out),
+              testing::UnorderedElementsAre("rank 0 of 3 got 0 1 4", "rank 1 of 3 got 0 1 4",
+                                            "rank 2 of 3 got 0 1 4"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Releases, TorchServerTest,
                          testing::Values(Release{"", StoreAge::Torch113},
                                          Release{"trixie", StoreAge::Torch26},

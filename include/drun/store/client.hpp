@@ -1,10 +1,10 @@
 // A synchronous client of the TCPStore protocol: of drun's store, and of PyTorch's own servers from
 // torch 1.13 on. One connection, no threads of its own, no dependency beyond the C library.
 //
-//   auto store = drun::store::Client::connect({"10.0.0.1", 29500}, Clock::now() + 30s);
-//   if (!store) return fail(store.error().what());
-//   auto rank = store->add("rank", 1);
-//   auto peer = store->get("address/1", 10s);  // waits until somebody has set it
+//   auto store = drun::store::Client::connect();  // in a worker; or connect({"10.0.0.1", 29500},
+//   30s) if (!store) return fail(store.error().what()); auto rank = store->add("rank", 1); auto
+//   peer = store->get("address/1", 10s);  // waits until somebody has set it auto all =
+//   store->exchange(me.rank, me.world_size, my_address);  // everybody's, in their order
 //
 // Keys and values are bytes. A key is sent as torch's clients send it, with "/" in front, so both
 // see the same keys; ClientOptions has the other ways.
@@ -37,6 +37,7 @@
 #include "drun/base/result.hpp"
 #include "drun/store/errors.hpp"
 #include "drun/store/tcpstore_version.hpp"
+#include "drun/store/values.hpp"
 
 namespace drun::store {
 
@@ -68,6 +69,14 @@ class Client {
   // answers something other than the protocol is an error at once.
   [[nodiscard]] static Result<Client> connect(const Endpoint& endpoint, Deadline deadline,
                                               const ClientOptions& options = {});
+  // The same, for at most this long from now on.
+  [[nodiscard]] static Result<Client> connect(const Endpoint& endpoint,
+                                              std::chrono::milliseconds limit,
+                                              const ClientOptions& options = {});
+  // In a worker: to the workers' store, which MASTER_ADDR and MASTER_PORT name (drun/worker.hpp).
+  [[nodiscard]] static Result<Client> connect(
+      std::chrono::milliseconds limit = std::chrono::seconds(30),
+      const ClientOptions& options = {});
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();
@@ -97,6 +106,45 @@ class Client {
   [[nodiscard]] Result<std::int64_t> num_keys(Timeout timeout = {});
   // Whether it was there.
   [[nodiscard]] Result<bool> delete_key(std::string_view key, Timeout timeout = {});
+
+  // All-gather: gives every rank the values of all, in the order of the ranks. Collective: each of
+  // the ranks 0 to `size` - 1 calls it, as often as the others, and each through one client; the
+  // n-th call of one meets the n-th of the others. Against every server, in keys of its own below
+  // "exchange/", of which two for each rank stay behind.
+  //
+  // Errors: std::errc::invalid_argument for a rank or a size that cannot be. A Timeout says which
+  // ranks have not come (not with Torch1_13); a call with the same value then goes on with the same
+  // exchange.
+  [[nodiscard]] Result<std::vector<std::string>> exchange(int rank, int size,
+                                                          std::string_view value,
+                                                          Timeout timeout = {});
+
+  // Values of other types: values.hpp says which, and how they are stored. A value that does not
+  // fit the type is an error, Errc::Malformed, and leaves the connection open.
+  template <Storable T>
+  [[nodiscard]] Status set(std::string_view key, const T& value, Timeout timeout = {}) {
+    return set(key, std::string_view(encode(value)), timeout);
+  }
+  template <Readable T>
+  [[nodiscard]] Result<T> get(std::string_view key, Timeout timeout = {}) {
+    return get(key, timeout).and_then([&](const std::string& bytes) {
+      return decoded<T>(bytes, key);
+    });
+  }
+  template <Storable T>
+  requires Readable<T>
+  [[nodiscard]] Result<std::vector<T>> exchange(int rank, int size, const T& value,
+                                                Timeout timeout = {}) {
+    const auto values = exchange(rank, size, std::string_view(encode(value)), timeout);
+    if (!values) return values.error();
+    std::vector<T> result;
+    for (const std::string& bytes : *values) {
+      auto one = decoded<T>(bytes, "exchange/");
+      if (!one) return one.error();
+      result.push_back(*std::move(one));
+    }
+    return result;
+  }
 
   // Torch2_1 and Torch2_2. Append creates a missing key; like set and multi_set it has no reply.
   [[nodiscard]] Status append(std::string_view key, std::string_view value, Timeout timeout = {});
@@ -135,10 +183,22 @@ class Client {
   [[nodiscard]] Endpoint local_endpoint() const;
   // As it was asked for.
   [[nodiscard]] const Endpoint& endpoint() const;
+  // ClientOptions::timeout.
+  [[nodiscard]] std::chrono::milliseconds timeout() const;
 
  private:
   class Impl;
   explicit Client(std::unique_ptr<Impl> impl);
+
+  template <typename T>
+  Result<T> decoded(const std::string& bytes, std::string_view key) const {
+    Result<T> value = decode<T>(bytes);
+    if (value) return value;
+    return misfit(key, value.error());
+  }
+  // The same error, with the key and the endpoint.
+  [[nodiscard]] Error misfit(std::string_view key, const Error& error) const;
+
   std::unique_ptr<Impl> impl_;
 };
 

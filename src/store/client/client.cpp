@@ -1,7 +1,9 @@
 #include "drun/store/client.hpp"
 
+#include "drun/worker.hpp"
 #include "store/client/client_calls.hpp"
 #include "store/client/client_connection.hpp"
+#include "store/client/exchange.hpp"
 
 namespace drun::store {
 
@@ -15,6 +17,8 @@ class Client::Impl {
         connection_(std::move(connection)) {}
 
   [[nodiscard]] const ClientCalls& calls() const { return calls_; }
+  [[nodiscard]] std::chrono::milliseconds timeout() const { return timeout_; }
+  [[nodiscard]] ExchangeSeries& exchanges() { return exchanges_; }
 
   template <typename T>
   Result<T> run(TypedCall<T> call, Timeout timeout) {
@@ -32,6 +36,7 @@ class Client::Impl {
   std::chrono::milliseconds timeout_;
   ClientCalls calls_;
   std::unique_ptr<ClientConnection> connection_;
+  ExchangeSeries exchanges_;
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -44,6 +49,17 @@ Result<Client> Client::connect(const Endpoint& endpoint, Deadline deadline,
   auto connection = ClientConnection::open(endpoint, deadline, options);
   if (!connection) return connection.error();
   return Client(std::make_unique<Impl>(endpoint, options, std::move(*connection)));
+}
+
+Result<Client> Client::connect(const Endpoint& endpoint, std::chrono::milliseconds limit,
+                               const ClientOptions& options) {
+  return connect(endpoint, Clock::now() + limit, options);
+}
+
+Result<Client> Client::connect(std::chrono::milliseconds limit, const ClientOptions& options) {
+  const auto endpoint = worker_store();
+  if (!endpoint) return endpoint.error();
+  return connect(*endpoint, limit, options);
 }
 
 Status Client::set(std::string_view key, std::string_view value, Timeout timeout) {
@@ -81,6 +97,17 @@ Result<std::int64_t> Client::num_keys(Timeout timeout) {
 
 Result<bool> Client::delete_key(std::string_view key, Timeout timeout) {
   return impl_->run(impl_->calls().delete_key(key), timeout);
+}
+
+Result<std::vector<std::string>> Client::exchange(int rank, int size, std::string_view value,
+                                                  Timeout timeout) {
+  return impl_->exchanges().next(*this, rank, size, value,
+                                 Clock::now() + timeout.value_or(impl_->timeout()));
+}
+
+Error Client::misfit(std::string_view key, const Error& error) const {
+  return Error(error.code(),
+               quote_bytes(key) + " at " + to_string(endpoint()) + ": " + error.what());
 }
 
 Status Client::append(std::string_view key, std::string_view value, Timeout timeout) {
@@ -143,6 +170,10 @@ Endpoint Client::local_endpoint() const {
 
 const Endpoint& Client::endpoint() const {
   return impl_->endpoint();
+}
+
+std::chrono::milliseconds Client::timeout() const {
+  return impl_->timeout();
 }
 
 }  // namespace drun::store
