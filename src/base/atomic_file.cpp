@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <span>
 
+#include "base/file_descriptor.hpp"
 #include "base/random_bytes.hpp"
-#include "drun/base/file_descriptor.hpp"
 
 namespace drun {
 namespace {

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::bench {
 namespace {

@@ -16,7 +16,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::bench {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.hpp"
 #include "drun/base/endpoint.hpp"
-#include "drun/base/file_descriptor.hpp"
 #include "drun/store/client.hpp"
 
 namespace drun::bench {

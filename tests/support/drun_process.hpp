@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "support/patience.hpp"
 
 namespace drun::test {

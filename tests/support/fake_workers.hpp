@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/workers/worker_runner.hpp"
 

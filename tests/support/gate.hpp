@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::test {
 

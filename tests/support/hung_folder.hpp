@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::test {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "launcher/output/output.hpp"
 #include "support/patience.hpp"
 

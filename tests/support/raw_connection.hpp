@@ -18,8 +18,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file_descriptor.hpp"
 #include "drun/base/endpoint.hpp"
-#include "drun/base/file_descriptor.hpp"
 #include "store/protocol/control_protocol.hpp"
 #include "store/protocol/tcpstore_codec.hpp"
 #include "support/patience.hpp"

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <thread>
 
+#include "base/file_descriptor.hpp"
 #include "drun/base/endpoint.hpp"
-#include "drun/base/file_descriptor.hpp"
 
 namespace drun::test {
 

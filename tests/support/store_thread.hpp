@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/file_descriptor.hpp"
 #include "drun/base/endpoint.hpp"
-#include "drun/base/file_descriptor.hpp"
 #include "drun/store/server.hpp"
 
 namespace drun::test {

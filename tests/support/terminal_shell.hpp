@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "support/drun_process.hpp"
 
 namespace drun::test {

@@ -13,7 +13,6 @@
 #include <string_view>
 
 #include "drun/base/endpoint.hpp"
-#include "drun/base/file_descriptor.hpp"
 #include "drun/base/result.hpp"
 #include "drun/store/limits.hpp"
 
@@ -57,9 +56,9 @@ class Server {
   // TCPStore connections on `tcpstore_table`. An error names the endpoint and the cause.
   Result<Endpoint> add_listener(const Endpoint& endpoint, Table tcpstore_table,
                                 Listen listen = Listen::Now);
-  // The same with a socket that is bound already.
-  Result<Endpoint> add_listener(FileDescriptor bound, Table tcpstore_table,
-                                Listen listen = Listen::Now);
+  // The same with a socket that is bound already. It is the server's from now on, which closes it,
+  // after an error too.
+  Result<Endpoint> adopt_listener(int bound, Table tcpstore_table, Listen listen = Listen::Now);
 
   // Before run(). Keeps Table::Job, its queues and the sessions in `file`: loads it if it is there,
   // and replaces it at every `interval` in which something has changed, and when run() ends. A

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <random>
 
+#include "base/file_descriptor.hpp"
 #include "base/random_bytes.hpp"
-#include "drun/base/file_descriptor.hpp"
 
 namespace drun::launcher {
 namespace {

@@ -16,7 +16,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::launcher {
 namespace {

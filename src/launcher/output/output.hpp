@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/flush_policy.hpp"
 #include "launcher/output/output_fold.hpp"

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "drun/base/file_descriptor.hpp"
-#include "drun/base/mailbox.hpp"
+#include "base/file_descriptor.hpp"
+#include "base/mailbox.hpp"
 #include "launcher/output/output_console.hpp"
 #include "launcher/output/output_stream.hpp"
 

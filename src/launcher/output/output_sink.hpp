@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <span>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::launcher {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "launcher/output/line_scheduler.hpp"
 #include "launcher/output/output_buffer.hpp"
 #include "launcher/output/output_fold.hpp"

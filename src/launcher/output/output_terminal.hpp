@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::launcher {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::process {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "launcher/process/wire.hpp"
 
 namespace drun::process {

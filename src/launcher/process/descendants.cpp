@@ -17,9 +17,9 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/file_descriptor.hpp"
 #include "base/small_file.hpp"
 #include "base/whole_number.hpp"
-#include "drun/base/file_descriptor.hpp"
 #include "launcher/process/kill_limit.hpp"
 
 namespace drun::process {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::process {
 namespace {

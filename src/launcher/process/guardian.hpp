@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "drun/base/result.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/process/farewell.hpp"

@@ -13,7 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/channel.hpp"
 #include "launcher/process/descendants.hpp"

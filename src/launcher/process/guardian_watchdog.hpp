@@ -4,7 +4,7 @@
 // the guardian is awake and ends, and does what is left if it does not, or is killed meanwhile.
 #pragma once
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/process/guardian.hpp"
 

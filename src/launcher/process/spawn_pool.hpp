@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "launcher/process/spawn.hpp"
 
 namespace drun::process {

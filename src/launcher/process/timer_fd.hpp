@@ -5,7 +5,7 @@
 #include <ctime>
 #include <optional>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::process {
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_file.hpp"
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "launcher/output/sanitize.hpp"
 
 namespace drun::launcher {

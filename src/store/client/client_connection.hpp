@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "base/file_descriptor.hpp"
 #include "drun/base/endpoint.hpp"
-#include "drun/base/file_descriptor.hpp"
 #include "drun/base/result.hpp"
 #include "drun/store/client.hpp"
 #include "store/client/client_fsm.hpp"

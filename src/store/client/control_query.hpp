@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/file_descriptor.hpp"
 #include "drun/base/endpoint.hpp"
-#include "drun/base/file_descriptor.hpp"
 #include "drun/base/result.hpp"
 #include "store/client/resolve.hpp"
 #include "store/protocol/control_protocol.hpp"

@@ -8,8 +8,8 @@
 
 #include <asio/io_context.hpp>
 
+#include "base/file_descriptor.hpp"
 #include "drun/base/endpoint.hpp"
-#include "drun/base/file_descriptor.hpp"
 #include "drun/base/result.hpp"
 
 namespace drun::store {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mailbox.hpp"
 #include "drun/base/endpoint.hpp"
-#include "drun/base/mailbox.hpp"
 #include "drun/base/result.hpp"
 
 namespace drun::store {

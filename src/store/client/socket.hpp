@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "drun/base/result.hpp"
 #include "store/client/resolve.hpp"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "store/server/connection_phase.hpp"
 #include "store/server/event_source.hpp"
 #include "store/server/input_buffer.hpp"

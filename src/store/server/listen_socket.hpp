@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "base/file_descriptor.hpp"
 #include "drun/base/endpoint.hpp"
-#include "drun/base/file_descriptor.hpp"
 #include "drun/base/result.hpp"
 
 namespace drun::store {

@@ -55,15 +55,15 @@ Result<Endpoint> Server::add_listener(const Endpoint& endpoint, Table tcpstore_t
   if (!bound) return bound.error();
   Result<Endpoint> first;
   for (FileDescriptor& socket : bound.value()) {
-    Result<Endpoint> added = add_listener(std::move(socket), tcpstore_table, listen);
+    Result<Endpoint> added = adopt_listener(socket.release(), tcpstore_table, listen);
     if (!added) return added;
     if (!first) first = std::move(added);
   }
   return first;
 }
 
-Result<Endpoint> Server::add_listener(FileDescriptor bound, Table tcpstore_table, Listen listen) {
-  return impl_->loop.add_listener(std::move(bound), tcpstore_table, listen);
+Result<Endpoint> Server::adopt_listener(int bound, Table tcpstore_table, Listen listen) {
+  return impl_->loop.add_listener(FileDescriptor(bound), tcpstore_table, listen);
 }
 
 Status Server::use_snapshot(const std::string& file, std::chrono::milliseconds interval) {

@@ -19,9 +19,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_descriptor.hpp"
+#include "base/mailbox.hpp"
 #include "drun/base/endpoint.hpp"
-#include "drun/base/file_descriptor.hpp"
-#include "drun/base/mailbox.hpp"
 #include "drun/base/result.hpp"
 #include "drun/store/server.hpp"
 #include "store/server/connection.hpp"

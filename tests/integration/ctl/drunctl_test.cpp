@@ -13,7 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "drun/store/client.hpp"
 #include "store/protocol/control_protocol.hpp"
 #include "support/drun_process.hpp"

@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "drun/store/client.hpp"
 #include "support/drun_process.hpp"
 #include "support/full_pipe.hpp"

@@ -126,7 +126,7 @@ TEST(ServerTest, ARequestIsReadToItsEndAlthoughItsRestCameAtOnce) {
   FileDescriptor socket = std::move(bind_endpoint({"127.0.0.1", 0}).value().at(0));
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &kSocketBytes, sizeof kSocketBytes);
   Server server;
-  const Endpoint endpoint = server.add_listener(std::move(socket), Table::Job).value();
+  const Endpoint endpoint = server.adopt_listener(socket.release(), Table::Job).value();
   const test::Serving serving(server);
 
   ControlConnection observer(endpoint);

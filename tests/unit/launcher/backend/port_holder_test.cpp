@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::launcher {
 namespace {

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "base/atomic_file.hpp"
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::launcher {
 namespace {

@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "support/test_peer.hpp"
 
 namespace drun::store {

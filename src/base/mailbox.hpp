@@ -11,7 +11,7 @@
 #include <memory>
 #include <system_error>
 
-#include "drun/base/file_descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun {
 
