@@ -53,6 +53,12 @@ write_basic_package_version_file(drunConfigVersion.cmake COMPATIBILITY SameMinor
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/drunConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/drunConfigVersion.cmake"
   DESTINATION "${drun_cmake_dir}" COMPONENT development)
 
+# For those who build without CMake: pkg-config finds the rest from where the file itself lies.
+file(RELATIVE_PATH drun_prefix_from_pc "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/drun.pc.in" drun.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/drun.pc"
+  DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
+
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME drun)
 set(CPACK_PACKAGE_VENDOR "The drun authors")

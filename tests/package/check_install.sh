@@ -17,6 +17,30 @@ cmake --build "$scratch/consumer"
 "$scratch/consumer/consumer"
 "$scratch/consumer/async_consumer"
 
+# What is installed is what is meant to be: a header becomes an interface by being there. Each one
+# stands alone.
+headers=$scratch/moved/include
+(cd "$headers" && find . -type f | sort) >"$scratch/headers"
+sort >"$scratch/wanted" <<'END'
+./drun/base/endpoint.hpp
+./drun/base/log.hpp
+./drun/base/result.hpp
+./drun/store/async_client.hpp
+./drun/store/client.hpp
+./drun/store/control_client.hpp
+./drun/store/errors.hpp
+./drun/store/limits.hpp
+./drun/store/server.hpp
+./drun/store/tcpstore_version.hpp
+./drun/store/values.hpp
+./drun/version.hpp
+./drun/worker.hpp
+END
+diff "$scratch/wanted" "$scratch/headers"
+while read -r header; do
+  echo "#include <${header#./}>" | "$compiler" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$headers" -x c++ -
+done <"$scratch/headers"
+
 # The documents lie where their links lead.
 documents=$scratch/moved/share/doc/drun
 [ -s "$documents/docs/index.md" ]
@@ -27,6 +51,18 @@ for example in allgather allreduce; do
   cmake --build "$scratch/$example"
   "$scratch/moved/bin/drun" --nproc-per-node 2 "$scratch/$example/$example"
 done
+# Without CMake, too.
+if command -v pkg-config >/dev/null; then
+  PKG_CONFIG_PATH=$(dirname "$(find "$scratch/moved" -name drun.pc)")
+  export PKG_CONFIG_PATH
+  # shellcheck disable=SC2046 # words
+  "$compiler" -std=c++20 "$documents/examples/allgather/main.cpp" $(pkg-config --cflags --libs drun) -o "$scratch/gather"
+  "$scratch/moved/bin/drun" --nproc-per-node 2 "$scratch/gather" | grep -qx 'rank 1 of 2 got 0 1'
+  said=$(echo 'DRUN_VERSION_STRING' | "$compiler" -E -P -include "$headers/drun/version.hpp" -x c++ - | tail -n 1)
+  [ "$said" = "\"$(pkg-config --modversion drun)\"" ]
+else
+  echo "pkg-config is missing, so drun.pc was not tried: apt-get install pkgconf"
+fi
 # So is the program in docs/cpp.md, the last C++ block with a main().
 mkdir "$scratch/page"
 awk '/^```cpp$/ { text = ""; inside = 1; next }
