@@ -26,9 +26,11 @@ sort >"$scratch/wanted" <<'END'
 ./drun/base/log.hpp
 ./drun/base/result.hpp
 ./drun/store/async_client.hpp
+./drun/store/barrier.hpp
 ./drun/store/client.hpp
 ./drun/store/control_client.hpp
 ./drun/store/errors.hpp
+./drun/store/lease.hpp
 ./drun/store/limits.hpp
 ./drun/store/server.hpp
 ./drun/store/tcpstore_version.hpp

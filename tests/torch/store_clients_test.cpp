@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <future>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -12,7 +13,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "drun/store/barrier.hpp"
 #include "drun/store/client.hpp"
+#include "drun/store/lease.hpp"
 #include "support/awaited_client.hpp"
 #include "support/drun_process.hpp"
 #include "support/every_call.hpp"
@@ -137,6 +140,38 @@ TEST_P(TorchServerTest, ServesTheExampleOfAnAllGather) {
   EXPECT_THAT(split_lines(finished.out),
               testing::UnorderedElementsAre("rank 0 of 3 got 0 1 4", "rank 1 of 3 got 0 1 4",
                                             "rank 2 of 3 got 0 1 4"));
+}
+
+TEST_P(TorchServerTest, ServesBarriersAndLeases) {
+  const auto connect = [&] { return store::Client::connect(stores_[0], kTorchPatience).value(); };
+  auto other = std::async(std::launch::async, [&] {
+    store::Client client = connect();
+    store::Barrier barrier(client, "twice", 2);
+    return barrier.arrive_and_wait(kPatience).and_then(
+        [&](Done) { return barrier.arrive_and_wait(kPatience); });
+  });
+  store::Client client = connect();
+  store::Barrier barrier(client, "twice", 2);
+  for (int i = 0; i < 2; ++i) {
+    const Status passed = barrier.arrive_and_wait(kPatience);
+    EXPECT_TRUE(passed) << passed.error().what();
+  }
+  EXPECT_TRUE(other.get());
+
+  store::Election first(connect(), "chief", "a");
+  ASSERT_TRUE(first.campaign(kPatience));
+  auto elected = std::async(std::launch::async, [&] {
+    store::Election second(connect(), "chief", "b");
+    const Status status = second.campaign(kPatience);
+    return status.ok() ? second.term() : 0;
+  });
+  first.resign();
+  EXPECT_EQ(elected.get(), 2);
+  // What a killed holder leaves.
+  ASSERT_TRUE(client.set("lease/dead/holder", "1 200 id text"));
+  const auto lease = store::Lease::acquire(connect(), "dead", {}, kPatience);
+  ASSERT_TRUE(lease) << lease.error().what();
+  EXPECT_EQ(lease->term(), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Releases, TorchServerTest,
