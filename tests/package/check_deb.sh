@@ -46,7 +46,7 @@ for program in drun drun-store drunctl; do
     [ -s "$scratch/root/usr/share/$file" ] || fail "$file is missing"
   done
 done
-for file in README.md LICENSE docs/index.md docs/migrating/from-torchrun.md examples/allreduce/CMakeLists.txt; do
+for file in README.md LICENSE docs/index.md docs/overview.svg docs/migrating/from-torchrun.md examples/allreduce/CMakeLists.txt; do
   [ -s "$scratch/root/usr/share/doc/drun/$file" ] || fail "the document $file is missing"
 done
 hello=$scratch/root/usr/share/doc/drun/examples/shell/hello.sh
