@@ -23,48 +23,48 @@ constexpr std::string_view kFlagsGroup = "Flags";
 
 // clang-format off
 constexpr std::array kGetFlags{
-    Flag{"wait", 0, "", "", kOwn, kFlagsGroup, "", "until the key is there"},
+    Flag{"wait", 0, "", "", kOwn, kFlagsGroup, "", "wait until the key is there"},
 };
 constexpr std::array kSetFlags{
-    Flag{"file", 0, "FILE", "", kOwn, kFlagsGroup, "FILE", "the file's bytes instead of VALUE"},
+    Flag{"file", 0, "FILE", "", kOwn, kFlagsGroup, "FILE", "write the file's bytes instead of VALUE"},
 };
 constexpr std::array kKeysFlags{
-    Flag{"null", 0, "", "", kOwn, kFlagsGroup, "", "a NUL byte behind each, no line's end"},
+    Flag{"null", 0, "", "", kOwn, kFlagsGroup, "", "a NUL byte after each instead of a line's end"},
 };
 constexpr std::array kWatchFlags{
-    Flag{"exact", 0, "", "", kOwn, kFlagsGroup, "", "only the key START"},
-    Flag{"count", 0, "N", "", kOwn, kFlagsGroup, "", "ends after so many changes"},
+    Flag{"exact", 0, "", "", kOwn, kFlagsGroup, "", "only the key START itself"},
+    Flag{"count", 0, "N", "", kOwn, kFlagsGroup, "", "end after N changes"},
 };
 
 constexpr std::array kCommands{
-    cli::Command{"get", "KEY", "the value's bytes, nothing added; exit code 1: no such key", kGetFlags},
-    cli::Command{"set", "KEY VALUE", "VALUE \"-\": from standard input", kSetFlags},
-    cli::Command{"add", "KEY [N]", "adds N (1) to a number; prints the sum", {}},
+    cli::Command{"get", "KEY", "prints the value's bytes, nothing added; exit code 1: no such key", kGetFlags},
+    cli::Command{"set", "KEY VALUE", "writes VALUE; if it is \"-\", standard input", kSetFlags},
+    cli::Command{"add", "KEY [N]", "adds N (1 unless given) to a number; prints the sum", {}},
     cli::Command{"compare-set", "KEY EXPECTED NEW",
-                 "sets it if it holds EXPECTED (\"\": or is missing); prints what it holds then; exit code 1: it was "
-                 "something else", {}},
-    cli::Command{"check", "KEY...", "exit code 0: all are there; 1: not all", {}},
-    cli::Command{"wait", "KEY...", "until all are there", {}},
-    cli::Command{"barrier", "KEY N", "until N callers have come to KEY", {}},
-    cli::Command{"delete", "KEY", "exit code 1: there was none", {}},
-    cli::Command{"keys", "[START]", "the keys that begin with START, in order, one a line", kKeysFlags},
-    cli::Command{"watch", "[START]", "what is there, then every change, one a line", kWatchFlags},
-    cli::Command{"jobs", "", "drun's jobs in the store, one a line: id, state, agents", {}},
+                 "writes NEW if the key holds EXPECTED (\"\": or is missing); prints what it holds then; exit code 1: "
+                 "it held something else", {}},
+    cli::Command{"check", "KEY...", "exit code 0: all keys are there; 1: not all", {}},
+    cli::Command{"wait", "KEY...", "waits until all keys are there", {}},
+    cli::Command{"barrier", "KEY N", "waits until N callers have come to KEY", {}},
+    cli::Command{"delete", "KEY", "deletes the key; exit code 1: there was none", {}},
+    cli::Command{"keys", "[START]", "lists the keys that begin with START, in order, one a line", kKeysFlags},
+    cli::Command{"watch", "[START]", "shows what is there, then every change, one a line", kWatchFlags},
+    cli::Command{"jobs", "", "lists drun's jobs in the store, one a line: id, state, agents", {}},
     cli::Command{"delete-job", "ID",
-                 "a job that has ended: its id may be used again; exit code 1: there is none, or it has agents", {}},
-    cli::Command{"stats", "", "the store's counters", {}},
-    cli::Command{"ping", "", "how long an answer takes", {}},
+                 "forgets a job that has ended: its id may be used again; exit code 1: there is none, or it has agents", {}},
+    cli::Command{"stats", "", "shows the store's counters", {}},
+    cli::Command{"ping", "", "measures how long an answer takes", {}},
 };
 
 constexpr std::array kFlags{
     Flag{"endpoint", 0, "E", "$DRUN_STORE, else localhost:29400", kOwn, kFlagsGroup, "", "host:port"},
     Flag{"timeout", 0, "TIME", "30s", kOwn, kFlagsGroup, "",
-         "for all of it, as in 10, 0.5, 250ms, 5s or 1h30m; watch goes on until it is interrupted"},
-    Flag{"retry", 0, "", "", kOwn, kFlagsGroup, "", "tries to connect again and again, as long as that"},
+         "limit of the whole command, as in 10, 0.5, 250ms, 5s or 1h30m; watch has none unless it is given"},
+    Flag{"retry", 0, "", "", kOwn, kFlagsGroup, "", "try to connect until that time is over"},
     Flag{"json", 0, "", "", kOwn, kFlagsGroup, "", "JSON on standard output; what is not UTF-8 in base64"},
     Flag{"raw", 0, "", "", kOwn, kFlagsGroup, "",
-         "keys as they are; else \"/\" stands before them in the store, as with torch's clients"},
-    Flag{"prefix", 0, "P", "", kOwn, kFlagsGroup, "", "keys below P/, as of torch's PrefixStore"},
+         "keys as they are in the store; otherwise \"/\" is put before them, as torch's clients do"},
+    Flag{"prefix", 0, "P", "", kOwn, kFlagsGroup, "", "keys below P/, those of torch's PrefixStore"},
     cli::help_flag(kFlagsGroup),
     cli::version_flag(kFlagsGroup),
     cli::completion_flag(kFlagsGroup),
@@ -80,12 +80,11 @@ constexpr cli::Program kProgram{
     .usage = "drunctl [flags] COMMAND [arguments]\n",
     .about =
         "Reads and changes a key-value store: drun's, or one of PyTorch's TCPStore.\n"
-        "Flags may stand anywhere, those of a command behind it; after \"--\" everything\n"
-        "is an argument.\n",
+        "Flags may stand anywhere; those of a command come after it. After \"--\"\n"
+        "everything is an argument.\n",
     .notes =
-        "keys on a store older than torch 2.14, and watch, jobs, delete-job and stats on\n"
-        "any but drun's, do not work. Exit codes: 0 done, 1 no, 2 usage, 124 the time is over, 125 "
-        "the\n"
+        "watch, jobs, delete-job and stats need drun's own store; keys and barrier need that\n"
+        "or torch 2.14. Exit codes: 0 done, 1 no, 2 usage, 124 the time is over, 125 the\n"
         "store cannot be reached or has closed the connection.\n",
     .flags = kFlags,
     .commands = kCommands,
