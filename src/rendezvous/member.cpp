@@ -81,6 +81,10 @@ void MemberAgent::make_current(Watched<T>& watched) {
 }
 
 void MemberAgent::on_link_up(bool new_session, Time now) {
+  if (new_session) {
+    unknown_ = true;
+    alive_.reset();
+  }
   // Too late: our session is gone and the others may have gone on without us. Staying down lets
   // trouble_outcome() end this agent.
   if (new_session && was_up_ && !up_ && now - out_of_touch_since_ > config_.keep_alive) return;
@@ -203,6 +207,7 @@ void MemberAgent::on_commit(const CommitResult& result, Time now) {
   switch (result.outcome) {
     case CommitOutcome::Committed:
       registered_ = true;
+      unknown_ = false;
       refused_writes_ = 0;
       rejections_.clear();
       break;
@@ -290,9 +295,19 @@ bool MemberAgent::spare() const {
 void MemberAgent::advance(Time now) {
   if (finished_) return;
   find_ending(now);
+  renew_lease();
   follow(now);
   leave(now);
   publish(now);
+}
+
+// Others wait for this node's workers only if the store shows them that it is there. What it has
+// written in an earlier session is gone: until it is written again, that one's lease is all that
+// the workers have.
+void MemberAgent::renew_lease() {
+  if (!alive_ || alive_ == renewed_ || (unknown_ && held_ != 0)) return;
+  renewed_ = alive_;
+  outbox_.push(RenewLeaseAction{*renewed_});
 }
 
 // Workers may run only in the round that the store calls running; anything else stops them. If the
@@ -357,10 +372,10 @@ void MemberAgent::follow(Time now) {
   }
 }
 
-// While the session surely lives, the others wait for this node before they begin another round. A
-// word that is older may be out of date.
+// While the session surely lives, and shows this node, the others wait for it before they begin
+// another round. A word that is older may be out of date.
 bool MemberAgent::may_start(Time now) const {
-  return !renewed_ || now < *renewed_ + config_.keep_alive;
+  return !unknown_ && (!renewed_ || now < *renewed_ + config_.keep_alive);
 }
 
 bool MemberAgent::time_limit_over() const {
@@ -393,7 +408,8 @@ MemberDocument MemberAgent::document() const {
 }
 
 void MemberAgent::publish(Time now) {
-  if (!dirty_ || !up_ || finished_ || outcome_ || refusal_ || request_ != 0) return;
+  const bool has_part = (!outcome_ && !refusal_) || (unknown_ && held_ != 0);
+  if (!dirty_ || !up_ || finished_ || !has_part || request_ != 0) return;
   if (retry_at_ && now < *retry_at_) return;
   retry_at_.reset();
   Transaction transaction;

@@ -31,7 +31,7 @@ class MemberAgent {
   void on_snapshot(const WatchSnapshot& snapshot);
   void on_changes(const WatchChanges& changes);
   void on_commit(const CommitResult& result, Time now);
-  void on_renewed(Time sent) { renewed_ = sent; }
+  void on_renewed(Time sent) { alive_ = sent; }
 
   // ---- the workers ----
   void on_worker_store_ready(int round, std::uint16_t port);
@@ -116,6 +116,7 @@ class MemberAgent {
   void find_leave(Time now);
   [[nodiscard]] bool is_foreign_job() const;
   [[nodiscard]] std::optional<Outcome> trouble_outcome(Time now) const;
+  void renew_lease();
   void follow(Time now);
   [[nodiscard]] Time patience_ends() const;  // if no leader decides anything until then
   void keep_or_stop(Time now);
@@ -145,7 +146,9 @@ class MemberAgent {
   Time last_touch_;
   std::optional<Time> paused_at_;  // this process was suspended, from this moment ...
   Time resumed_at_;                // ... to this one
-  std::optional<Time> renewed_;    // the session was alive then; nullopt: it does not age
+  std::optional<Time> alive_;      // the session was, when last heard of it
+  std::optional<Time> renewed_;    // the lease of the workers; nullopt: the session does not age
+  bool unknown_ = false;           // the session is new, and shows nothing of this agent yet
   bool lease_over_ = false;        // the workers were killed because it was not renewed
   Watched<RoundDocument> round_;
   RoundDocument seen_;

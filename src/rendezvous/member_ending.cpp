@@ -98,12 +98,16 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
     detail += "; all workers of this node had succeeded, how the job ended is not known";
   if (failed_) return Outcome{End::StoreLost, kDrunFailed, "the store is lost: " + *failed_, {}};
   if (given_up_) return Outcome{End::StoreLost, kDrunFailed, *given_up_, {}};
-  if (lease_over_)
+  if (lease_over_) {
+    const bool unsaid = up_ && unknown_;
+    const std::string why = unsaid && rejections_.any() ? ": " + rejections_.text() : detail;
+    const std::string what = unsaid ? "unknown to the store" : "out of touch with the store";
     return Outcome{End::StoreLost,
                    kDrunFailed,
-                   "out of touch with the store for longer than the lease of " +
-                       duration_text(config_.keep_alive) + ", so the workers were killed" + detail,
+                   what + " for longer than the lease of " + duration_text(config_.keep_alive) +
+                       ", so the workers were killed" + why,
                    {}};
+  }
   if (!up_ && was_up_ && now >= out_of_touch_since_ + config_.keep_alive) {
     const auto silent = std::chrono::duration_cast<Milliseconds>(now - out_of_touch_since_);
     return Outcome{End::StoreLost,

@@ -38,6 +38,10 @@ struct PrepareWorkerStoreAction {
 struct StartAction {
   Assignment assignment;
 };
+// The workers may run for the length of the lease from this moment on.
+struct RenewLeaseAction {
+  Time sent;
+};
 // End this node's workers, if any run; call on_workers_stopped() when nothing is left of them.
 struct StopAction {
   std::string reason;        // empty: they have succeeded; only clean up what they left
@@ -65,9 +69,9 @@ struct ProgressAction {
   std::string text;
 };
 
-using Action =
-    std::variant<WatchAction, UnwatchAction, CommitAction, PrepareWorkerStoreAction, StartAction,
-                 StopAction, RoundStopsAction, FinishAction, LogAction, ProgressAction>;
+using Action = std::variant<WatchAction, UnwatchAction, CommitAction, PrepareWorkerStoreAction,
+                            StartAction, RenewLeaseAction, StopAction, RoundStopsAction,
+                            FinishAction, LogAction, ProgressAction>;
 
 class Participant {
  public:
@@ -85,7 +89,7 @@ class Participant {
   void on_workers_failed(int round, FailureSummary failure,
                          Time now);   // the first failure; the rest are being stopped
   void on_workers_stopped(Time now);  // nothing of them is left
-  // The workers are being killed, or were not started, because the store was out of reach for
+  // The workers are being killed, or were not started, because their lease was not renewed for
   // longer than the keep-alive limit: this agent leaves. Call before what becomes of the workers.
   void on_lease_over(Time now);
   // A signal or --timeout asks this agent to stop: ends the job for all. `exit_code` is what all

@@ -240,6 +240,7 @@ class Node {
     ++totals_.assigned;
     participant_->on_workers_started(assignment_.round, Clock::now());
   }
+  void perform(const rendezvous::RenewLeaseAction& /*action*/) {}
   void perform(const rendezvous::StopAction& /*action*/) {
     participant_->on_workers_stopped(Clock::now());
   }

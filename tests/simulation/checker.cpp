@@ -423,6 +423,17 @@ void Checker::on_success_reported(int number, int round) {
     at->second.succeeded.insert(number);
 }
 
+// The others wait for those only that the store shows. One that was set back believes in sessions
+// of which it knows no more than that.
+void Checker::on_renewed(const Node& node) {
+  const auto session = network_.session(node.number);
+  if (!node.workers || set_back_ || !network_.alive(session)) return;
+  const auto key = network_.store().keys().find(keys_.member(node.config.ticket));
+  if (key == network_.store().keys().end() || key->second.owner != session)
+    fail("node " + std::to_string(node.number) +
+         " renews its workers' lease, and the store does not show that it is there");
+}
+
 void Checker::on_start(const Node& node, const Assignment& a) {
   const std::string who = "node " + std::to_string(node.number);
   for (const auto& other : nodes_) {
@@ -465,9 +476,7 @@ void Checker::on_start(const Node& node, const Assignment& a) {
         network_.cut(other->number) ||
         scheduler_.now() <= other->link_up + kSlack + Milliseconds(plan_.max_delay_ms * 4);
     const bool unheard = !at->second.warned && out_of_touch && !has_published_place(*other);
-    // Nor can a store that has lost its nodes and is full be told that one is still there.
-    const bool excused =
-        ((forgetful_ || set_back_) && unheard) || (sessions_lost_ && !was_writable());
+    const bool excused = (forgetful_ || set_back_) && unheard;
     if (!other->slow_stop && !excused) fail(whose);
   }
 }
@@ -554,7 +563,6 @@ void Checker::on_store_restart(Memory memory) {
     node->leave_said.reset();
     node->leave_heard = false;
   }
-  sessions_lost_ |= memory != Memory::Sessions;
   if (memory == Memory::Nothing) forgetful_ = true;
   if (memory == Memory::Older) {
     set_back_ = true;

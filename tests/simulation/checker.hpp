@@ -50,6 +50,8 @@ class Checker {
   void on_applied(int writer, const rendezvous::Transaction& transaction);
   void on_failure_reported(int node, int round);
   void on_success_reported(int node, int round);
+  // The lease of its workers is renewed.
+  void on_renewed(const Node& node);
   // Before the node's workers are noted.
   void on_start(const Node& node, const rendezvous::Assignment& assignment);
   void on_finish(const Node& node, const rendezvous::Outcome& outcome);
@@ -128,7 +130,6 @@ class Checker {
   int last_ran_ = 0;                       // as the store has it
   std::set<int> silent_;                   // have written nothing since the store was set back
   bool set_back_ = false;                  // the same, but only the last moments
-  bool sessions_lost_ = false;
   bool store_failed_ = false;
   bool full_ = false;  // the store is, or was last, from and until:
   Time full_since_{};

@@ -230,6 +230,10 @@ void World::do_action(int number, const Action& action) {
     });
   } else if (const auto* start = std::get_if<StartAction>(&action)) {
     start_workers(number, start->assignment);
+  } else if (const auto* renew = std::get_if<RenewLeaseAction>(&action)) {
+    checker_.on_renewed(node(number));
+    node(number).renewed = renew->sent;
+    if (node(number).workers) keep_lease(number);
   } else if (const auto* stop = std::get_if<StopAction>(&action)) {
     note(number, "stops its workers: " + stop->reason);
     stop_workers(number, stop->immediately);
@@ -351,13 +355,11 @@ void World::heartbeat(int number) {
   scheduler_.after(kHeartbeat, [this, number] { heartbeat(number); });
 }
 
-// The agent asks, the store answers, and the guardian is told.
+// The agent asks, and the store answers.
 void World::renew_lease(int number) {
   if (!network_.in_touch(agent(number).client)) return;
   const Time sent = scheduler_.now();
-  node(number).renewed = sent;
   input(number, [this, sent](Participant& p) { p.on_key_value(Renewed{sent}, scheduler_.now()); });
-  if (node(number).workers) keep_lease(number);
 }
 
 // The guardian, whatever becomes of the agent.

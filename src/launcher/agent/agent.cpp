@@ -25,7 +25,6 @@
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
-#include "launcher/backend/backend_settings.hpp"
 #include "launcher/output/output.hpp"
 #include "launcher/output/output_terminal.hpp"
 #include "launcher/process/guardian.hpp"
@@ -92,10 +91,7 @@ class Agent {
       status_.waiting(std::move(text), Clock::now());
       arm_timer();
     };
-    calls.joined = [this](const NodeIdentity& node) {
-      lease_ = lease(options_, node.hosting);
-      participant_.join(node);
-    };
+    calls.joined = [this](const NodeIdentity& node) { participant_.join(node); };
     calls.dispensable = [this] { return !shutdown_.leaving() && participant_.dispensable(); };
     calls.dropped = [this] { participant_.drop(); };
     calls.gave_up = [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); };
@@ -104,15 +100,19 @@ class Agent {
       if (farewell) words = {std::move(farewell->address), std::move(farewell->bytes)};
       workers_.say_at_end(words);
     };
-    calls.event = [this](const rendezvous::KeyValueEvent& event) {
-      if (const auto* renewed = std::get_if<rendezvous::Renewed>(&event); renewed && lease_)
-        workers_.renew_lease(renewed->sent, *lease_);
-      shutdown_.on_event(event);
-      if (shutdown_.leaving()) return;
-      participant_.on_event(event, Clock::now());
-      pump();
-    };
+    calls.event = [this](const rendezvous::KeyValueEvent& event) { on_event(event); };
     return calls;
+  }
+
+  void on_event(const rendezvous::KeyValueEvent& event) {
+    shutdown_.on_event(event);
+    if (!shutdown_.leaving()) {
+      participant_.on_event(event, Clock::now());
+      return pump();
+    }
+    // Its workers have left the round; what is left of them is swept under the lease.
+    if (const auto* renewed = std::get_if<rendezvous::Renewed>(&event))
+      participant_.renew_lease(renewed->sent);
   }
 
   WorkerSupervisor::Calls worker_calls() {
@@ -232,7 +232,6 @@ class Agent {
 
   const Options& options_;
   const std::string host_name_;
-  std::optional<std::chrono::milliseconds> lease_;  // while joined
   asio::io_context io_{1};
   CaughtSignals signals_;
   asio::steady_timer timer_;

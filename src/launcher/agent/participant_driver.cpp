@@ -6,6 +6,7 @@
 #include "base/exit_codes.hpp"
 #include "base/log.hpp"
 #include "launcher/agent/agent_settings.hpp"
+#include "launcher/backend/backend_settings.hpp"
 
 namespace drun::launcher {
 
@@ -14,6 +15,7 @@ using Clock = std::chrono::steady_clock;
 void ParticipantDriver::join(const NodeIdentity& node) {
   participant_.emplace(rendezvous_config(parts_.options, node, parts_.backend.time_left()),
                        Clock::now());
+  lease_ = lease(parts_.options, node.hosting);
 }
 
 void ParticipantDriver::on_event(const rendezvous::KeyValueEvent& event, Time now) {
@@ -29,6 +31,10 @@ void ParticipantDriver::on_workers(WorkerNews news, Time now) {
   if (group.failure) participant_->on_workers_failed(round, std::move(*group.failure), now);
   if (group.stopped) participant_->on_workers_stopped(now);
   if (!news.guardian_ended.empty()) on_guardian_lost(news.guardian_ended, now);
+}
+
+void ParticipantDriver::renew_lease(Time sent) {
+  if (lease_) parts_.workers.renew_lease(sent, *lease_);
 }
 
 // As when the agent itself dies: a job that can change its size goes on without this node.
@@ -85,6 +91,10 @@ void ParticipantDriver::perform(const rendezvous::PrepareWorkerStoreAction& acti
 void ParticipantDriver::perform(const rendezvous::StartAction& action) {
   parts_.status.workers_start();
   parts_.workers.start(action.assignment);
+}
+
+void ParticipantDriver::perform(const rendezvous::RenewLeaseAction& action) {
+  renew_lease(action.sent);
 }
 
 void ParticipantDriver::perform(const rendezvous::StopAction& action) {

@@ -2,6 +2,7 @@
 // workers, the store and the user. One thread: the loop's.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -40,6 +41,8 @@ class ParticipantDriver {
   // While joined.
   void on_event(const rendezvous::KeyValueEvent& event, Time now);
   void on_workers(WorkerNews news, Time now);
+  // The workers may run on: the store has answered what was sent then.
+  void renew_lease(Time sent);
   void stop_job(const std::string& reason, int exit_code, Time now);
   // As stop_job(), but the job goes on without this node.
   void leave_job(const std::string& reason, int exit_code, Time now);
@@ -56,6 +59,7 @@ class ParticipantDriver {
   void perform(rendezvous::CommitAction& action);
   void perform(const rendezvous::PrepareWorkerStoreAction& action);
   void perform(const rendezvous::StartAction& action);
+  void perform(const rendezvous::RenewLeaseAction& action);
   void perform(const rendezvous::StopAction& action);
   void perform(const rendezvous::RoundStopsAction& action);
   void perform(rendezvous::FinishAction& action);
@@ -65,6 +69,7 @@ class ParticipantDriver {
   const Parts parts_;
   const std::function<void(rendezvous::Outcome)> finish_;
   std::optional<rendezvous::Participant> participant_;
+  std::optional<std::chrono::milliseconds> lease_;  // nullopt: the workers need none
   bool finished_ = false;
 };
 

@@ -33,6 +33,7 @@ class MemberTest : public testing::Test {
     std::optional<StopAction> stop;
     std::optional<FinishAction> finish;
     std::optional<PrepareWorkerStoreAction> prepare;
+    std::optional<Time> renewed;
     std::vector<MemberDocument> published;
   };
   Done done() {
@@ -42,10 +43,11 @@ class MemberTest : public testing::Test {
       if (auto* stop = std::get_if<StopAction>(&action)) result.stop = *stop;
       if (auto* finish = std::get_if<FinishAction>(&action)) result.finish = *finish;
       if (auto* prepare = std::get_if<PrepareWorkerStoreAction>(&action)) result.prepare = *prepare;
+      if (auto* renew = std::get_if<RenewLeaseAction>(&action)) result.renewed = renew->sent;
       if (auto* watch = std::get_if<WatchAction>(&action)) watches_[watch->key] = watch->watch;
       if (auto* commit = std::get_if<CommitAction>(&action)) {
         result.published.push_back(decode_member(*commit->transaction.writes.at(0).value).value());
-        member_->on_commit({commit->request, CommitOutcome::Committed}, now_);
+        member_->on_commit({commit->request, answer_, "it is full"}, now_);
       }
     }
     return result;
@@ -58,6 +60,14 @@ class MemberTest : public testing::Test {
     for (const auto& key : {keys_.round, keys_.outcome, keys_.assignment("me")})
       member_->on_snapshot({watches_.at(key), {}});
     advance();
+  }
+  // The store answers in a session that is new or resumed. When that answer was asked for.
+  Time reconnect(bool new_session) {
+    member_->on_link_down("connection reset", {}, now_);
+    now_ += Milliseconds(100);
+    member_->on_link_up(new_session, now_);
+    member_->on_renewed(now_);
+    return now_;
   }
   // Time passes for a process that runs: it looks at least every two seconds.
   void advance(Milliseconds time = Milliseconds(0)) {
@@ -101,6 +111,7 @@ class MemberTest : public testing::Test {
   Time now_{std::chrono::hours(1)};
   std::optional<MemberAgent> member_;
   std::map<std::string, WatchId> watches_;
+  CommitOutcome answer_ = CommitOutcome::Committed;  // to what the agent writes
 };
 
 constexpr Phase kPhases[] = {Phase::Gathering, Phase::Preparing, Phase::Running, Phase::Stopping,
@@ -307,6 +318,104 @@ TEST_F(MemberTest, StartsNothingOnWordsThatAreOlderThanItsLease) {
   member_->on_renewed(now_ - config_.keep_alive + Milliseconds(1));
   advance();
   EXPECT_TRUE(done().start);
+}
+
+TEST_F(MemberTest, EachAnswerInItsSessionRenewsTheLease) {
+  run(1);
+  for (const bool reconnects : {false, true}) {
+    const Time sent = reconnects ? reconnect(false) : now_;
+    member_->on_renewed(sent);
+    advance();
+    EXPECT_EQ(done().renewed, sent);
+    advance();
+    EXPECT_FALSE(done().renewed) << "once for each answer";
+  }
+}
+
+// The others do not wait for a node that the store does not show.
+TEST_F(MemberTest, ANewSessionRenewsTheLeaseOfWorkersOnceItShowsThem) {
+  for (const auto refusal :
+       {CommitOutcome::Rejected, CommitOutcome::Refused, CommitOutcome::Unknown}) {
+    run(1);
+    answer_ = refusal;
+    const Time first = reconnect(true);
+    for (int i = 0; i < 3; ++i) {
+      advance(Milliseconds(1'000));
+      EXPECT_FALSE(done().renewed) << static_cast<int>(refusal);
+    }
+    answer_ = CommitOutcome::Committed;
+    advance(Milliseconds(6'000));
+    const auto told = done();
+    EXPECT_FALSE(told.renewed);
+    ASSERT_EQ(told.published.size(), 1U);
+    ASSERT_TRUE(told.published.front().claim);
+    EXPECT_EQ(told.published.front().claim->round, 1);
+    advance();
+    EXPECT_EQ(done().renewed, first) << "by the answer that it has";
+    member_->on_renewed(now_);
+    advance();
+    EXPECT_EQ(done().renewed, now_);
+  }
+}
+
+TEST_F(MemberTest, WithoutWorkersANewSessionRenewsTheLeaseAtOnceAndStartsNoneUntilItShowsTheNode) {
+  begin();
+  answer_ = CommitOutcome::Rejected;
+  const Time sent = reconnect(true);
+  for (const auto& key : {keys_.round, keys_.assignment("me")})
+    member_->on_snapshot({watches_.at(key), {}});
+  place(1, true);
+  round(1, Phase::Running);
+  advance();
+  auto told = done();
+  EXPECT_EQ(told.renewed, sent);
+  EXPECT_FALSE(told.start);
+  answer_ = CommitOutcome::Committed;
+  advance(Milliseconds(1'000));
+  EXPECT_FALSE(done().start);
+  advance();
+  EXPECT_TRUE(done().start);
+}
+
+// The job has ended, but its workers have time to stop.
+TEST_F(MemberTest, ANewSessionShowsWorkersThatAreStillStoppingAtTheEnd) {
+  run(1);
+  put(keys_.outcome, encode(Outcome{End::Stopped, 143, "told to stop", {}}));
+  advance();
+  EXPECT_TRUE(done().stop);
+  const Time sent = reconnect(true);
+  advance();
+  EXPECT_EQ(done().published.size(), 1U);
+  advance();
+  EXPECT_EQ(done().renewed, sent);
+  member_->on_workers_stopped();
+  reconnect(true);
+  advance();
+  EXPECT_TRUE(done().published.empty()) << "nothing is left of them";
+}
+
+TEST_F(MemberTest, SaysWhyItsLeaseWasNotRenewed) {
+  for (const bool unsaid : {false, true}) {
+    run(1);
+    if (unsaid) {
+      answer_ = CommitOutcome::Rejected;
+      reconnect(true);
+      advance();
+      done();
+    }
+    member_->on_lease_over();
+    advance();
+    member_->on_workers_stopped();
+    advance();
+    const auto told = done();
+    ASSERT_TRUE(told.finish);
+    EXPECT_EQ(told.finish->outcome.text,
+              unsaid ? "unknown to the store for longer than the lease of 6 s, so the workers were "
+                       "killed: the store does not take what drun writes: it is full"
+                     : "out of touch with the store for longer than the lease of 6 s, so the "
+                       "workers were killed");
+    answer_ = CommitOutcome::Committed;
+  }
 }
 
 TEST_F(MemberTest, LeavesWhenItsWorkersWereKilledWithTheLease) {

@@ -233,6 +233,29 @@ TEST_F(ParticipantDriverTest, WorkersThatOutliveTheirLeaseMeanThatTheStoreIsLost
   EXPECT_EQ(agent.outcome->end, End::StoreLost);
 }
 
+// Only those need one who could be cut off from their store.
+TEST_F(ParticipantDriverTest, TheRendezvousRenewsTheLeaseOfTheWorkers) {
+  for (const bool hosting : {true, false}) {
+    Options options = test::lone_job();
+    options.backend = Backend::C10d;
+    test::AgentParts parts(options);
+    ParticipantDriver driver({parts.options, parts.status, parts.workers, parts.backend},
+                             [](const rendezvous::Outcome&) { FAIL(); });
+    NodeIdentity node;
+    node.hosting = hosting;
+    driver.join(node);
+    const auto now = std::chrono::steady_clock::now();
+    driver.on_event(rendezvous::Renewed{now}, now);
+    EXPECT_THAT(parts.runner.calls, IsEmpty()) << "it decides";
+    driver.perform_actions();
+    if (hosting) {
+      EXPECT_THAT(parts.runner.calls, IsEmpty());
+    } else {
+      EXPECT_THAT(parts.runner.calls, ElementsAre("lease 8000"));
+    }
+  }
+}
+
 TEST_F(ParticipantDriverTest, WithoutAPortForTheWorkersStoreTheJobEnds) {
   Options options = test::lone_job();
   options.master_port.reset();  // to be found
