@@ -100,6 +100,21 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
                           limits.chance(50) ? limits.in(1, 20'000) : limits.in(20'000, 200'000),
                           limits.in(0, 99)});
   if (limits.chance(15)) plan.max_losses = limits.in(0, 3);
+  Random doubts(seed ^ 0xD0B7);
+  if (!plan.hosted && doubts.chance(3)) {
+    // The store loses its sessions, and nodes that have come back are cut off, perhaps before it
+    // knows them again: then it was full. Others take their places.
+    const int at = doubts.in(0, plan.work_ms);
+    const int full = doubts.chance(50) ? 0 : doubts.in(1, 9'000);
+    plan.steps.push_back({at, Fault::StoreRestart, 0, 50, doubts.chance(50) ? 50 : 99});
+    if (full > 0) plan.steps.push_back({at + 50, Fault::StoreFull, 0, full, 0});
+    const int back = std::max(full, 50) + doubts.in(0, plan.max_delay_ms * 4);
+    for (int i = 0; i < plan.first_nodes; ++i) {
+      plan.steps.push_back({at + back, Fault::Join, 0, 0, 0});
+      if (doubts.chance(50))
+        plan.steps.push_back({at + back, Fault::Partition, i, doubts.in(1'000, 20'000), 0});
+    }
+  }
   std::stable_sort(plan.steps.begin(), plan.steps.end(),
                    [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
