@@ -276,14 +276,14 @@ void Network::establish(int client) {
   if (p.open) store_.disconnect(p.session);  // the old connection is replaced
   p.server_generation = ++p.generation;
   p.open = true;
-  Link link = Link::Up;
   if (!alive_.contains(p.session)) {
-    if (p.session != 0) link = Link::NewSession;
     owners_.erase(p.session);
     p.session = store_.open();
     owners_[p.session] = client;
     alive_.insert(p.session);
   }
+  // One of which it was not told is none that it could resume.
+  const Link link = p.told == 0 || p.told == p.session ? Link::Up : Link::NewSession;
   note_silence(client);
   p.down_clear.clear();
   p.link_clear = scheduler_.now() + delay();
@@ -302,6 +302,7 @@ void Network::welcome(int client, int generation, Link link) {
   if (!p.open || p.server_generation != generation)  // broken before it was of use
     return try_connect(client, Milliseconds(random_.in(5, 300)));
   p.connected = true;
+  p.told = p.session;
   for (const auto& [id, what] : p.watches) {
     send_up(client, [this, client, watch = id, key = what.first, prefix = what.second] {
       store_.watch(peer(client).session, watch, key, prefix);

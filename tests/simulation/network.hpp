@@ -103,6 +103,7 @@ class Network {
     int attempts = 0;
     Time unreachable_until{};
     SessionId session = 0;
+    SessionId told = 0;  // of this session, at last
     std::map<rendezvous::WatchId, std::pair<std::string, bool>> watches;
     std::map<rendezvous::RequestId, int> outstanding;
     std::vector<std::pair<rendezvous::RequestId, rendezvous::Transaction>> queued;
