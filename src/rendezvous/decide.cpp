@@ -9,11 +9,14 @@
 #include "rendezvous/membership.hpp"
 #include "rendezvous/messages.hpp"
 #include "rendezvous/rank_assignment.hpp"
+#include "rendezvous/rejections.hpp"
 
 namespace drun::rendezvous {
 namespace {
 
 constexpr std::size_t kMaxShownId = 64;
+// Who was turned away by a full store asks it again within this time.
+constexpr Milliseconds kAskedAgain = kRejectedPause + Milliseconds(2'000);
 
 struct Context {
   const State& state;
@@ -173,6 +176,30 @@ void running(Context& c) {
   }
 }
 
+// From here on a write shows whether those that still stop could say that they have.
+Time trial_begins(const Config& config, Time since) {
+  return since + std::max(config.stop_timeout - kAskedAgain, Milliseconds(0));
+}
+
+bool was_tried(const State& state, const Config& config, Time since) {
+  return state.tried_at && *state.tried_at >= trial_begins(config, since);
+}
+
+// When to look after those that stop since then.
+Time stop_due(const State& state, const Config& config, Time since) {
+  if (!was_tried(state, config, since)) return trial_begins(config, since);
+  return std::max(since + config.stop_timeout, *state.tried_at + kAskedAgain);
+}
+
+// A store that was full turned away those that had stopped. Nobody is left behind before it has
+// taken a write, and they have had the time to ask it again.
+bool may_expel(Context& c, std::optional<Time> since) {
+  if (!since || c.now < stop_due(c.state, c.config, *since)) return false;
+  const bool tried = was_tried(c.state, c.config, *since);
+  c.decision.tries |= !tried;
+  return tried;
+}
+
 void expel(Context& c, const std::string& ticket, const Member& member) {
   refuse_member(c, ticket,
                 member.document.host + " did not stop its workers of " + round_name(c.round()) +
@@ -224,7 +251,7 @@ void stopping(Context& c) {
   const State& s = c.state;
   if (s.unleft > 0) {
     const bool stopping_already = s.round.phase == Phase::Stopping;
-    if (stopping_already && c.past(s.stopping_since, c.config.stop_timeout)) expel_unleft(c);
+    if (stopping_already && may_expel(c, s.stopping_since)) expel_unleft(c);
     return;
   }
   if (s.missing > 0 && !c.past(s.grace_until)) return;
@@ -341,7 +368,7 @@ void gathering(Context& c) {
   const bool sure = s.holding == 0 && c.past(s.unsure_until);
   if (enough && sure && c.past(s.leave_until)) return plan_round(c);
   // Without a time the wait has only just begun: the round was stopping until now.
-  if (s.holding_since && c.past(s.holding_since, c.config.stop_timeout)) expel_holding(c);
+  if (may_expel(c, s.holding_since)) expel_holding(c);
   if (timed_out(c)) {
     // If members are refused at the last moment, their refusals are written first; the next
     // decision then names them in the reason for the time-out.
@@ -385,7 +412,7 @@ Decision decide(const State& state, const Config& config, Time now) {
   if (c.round().phase != Phase::Closed)
     c.round().unsure =
         !c.past(state.unsure_until) || (state.missing > 0 && !c.past(state.grace_until));
-  if (c.round() != state.round || !state.round_written || !state.job_written) {
+  if (c.round() != state.round || !state.round_written || !state.job_written || c.decision.tries) {
     c.round().epoch = state.epoch;
     if (!state.job_written && c.round().phase != Phase::Closed)
       c.write(state.keys.job, encode(JobDocument{state.agreement}));
@@ -413,14 +440,14 @@ std::optional<Time> next_deadline(const State& state, const Config& config) {
       break;
     case Phase::Stopping:
       if (state.unleft > 0) {
-        next.include(state.stopping_since, config.stop_timeout);
+        if (state.stopping_since) next.include(stop_due(state, config, *state.stopping_since));
       } else if (state.missing > 0) {
         next.include(state.grace_until);
       }
       break;
     case Phase::Gathering:
       if (state.holding > 0) {
-        next.include(state.holding_since, config.stop_timeout);
+        if (state.holding_since) next.include(stop_due(state, config, *state.holding_since));
       } else if (state.unsure_until) {
         next.include(state.unsure_until);
       } else if (state.ready >= config.min_nodes) {

@@ -115,6 +115,7 @@ struct State {
   std::optional<Time> holding_since;  // holding > 0 while gathering
   std::optional<Time> waiting_since;  // no round runs
   std::optional<Time> stopping_since;
+  std::optional<Time> tried_at;  // the store took a write, before nodes are left behind
   std::optional<Time> preparing_since;
   std::optional<Time> leave_until;  // no round begins before
   std::optional<Time> grace_until;  // missing places are waited for until then
@@ -138,6 +139,7 @@ struct Decision {
   std::vector<std::string> log;
   std::string stopping;  // not empty: stops the round, for this reason
   RoundDocument round;
+  bool tries = false;  // writes it whether it has changed or not, to see whether the store takes it
   std::vector<Planned> plan;                   // when the round is now Preparing
   std::map<std::string, std::string> refused;  // ticket -> reason
   std::vector<std::string> dropped;            // tickets whose assignment is deleted

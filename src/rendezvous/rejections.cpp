@@ -8,7 +8,6 @@ namespace drun::rendezvous {
 namespace {
 
 constexpr Milliseconds kFirstPause{200};
-constexpr Milliseconds kLongestPause{5'000};
 
 }  // namespace
 
@@ -20,12 +19,12 @@ bool Rejections::note(const std::string& what, const std::string& why, Time now)
   }
   text_ = what + ": " + why;
   retry_at_ = now + pause_;
-  pause_ = std::min(pause_ * 2, kLongestPause);
+  pause_ = std::min(pause_ * 2, kRejectedPause);
   return first;
 }
 
 bool Rejections::last_attempt(Time now) const {
-  return since_ && now >= *since_ + kRejectedLimit - kLongestPause;
+  return since_ && now >= *since_ + kRejectedLimit - kRejectedPause;
 }
 
 std::string Rejections::warning() const {

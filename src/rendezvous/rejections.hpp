@@ -11,6 +11,7 @@
 namespace drun::rendezvous {
 
 inline constexpr Milliseconds kRejectedLimit{30'000};
+inline constexpr Milliseconds kRejectedPause{5'000};  // the longest
 inline constexpr const char* kTakesNoWrite = "the store does not take what drun writes";
 inline constexpr const char* kShowsNoKeys = "the store does not show what drun watches";
 

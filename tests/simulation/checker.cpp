@@ -15,6 +15,8 @@ constexpr Milliseconds kSlack{1'500};
 constexpr Milliseconds kElection{3'000};
 // Between two attempts to write to a full store.
 constexpr Milliseconds kLongestPause{5'000};
+// One that was turned away by a full store has asked it again after this time.
+constexpr Milliseconds kAskedAgain{7'000};
 // An agent that was told to stop waits so long for the leader.
 constexpr Milliseconds kStopWait{5'000};
 // Requests of one node to a full store, in a second: its own, and a leader's, with growing pauses.
@@ -130,6 +132,14 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
     if ((forgetful_ || set_back_) && write.value && write.key.starts_with(keys_.assignments))
       note_place(write.key.substr(keys_.assignments.size()), *write.value);
     Node& node = *nodes_[static_cast<std::size_t>(writer)];
+    // A leader looks once whether the store takes something: it may be full after that.
+    const bool in_doubt = node.was_in_trouble || scheduler_.now() < full_since_ + kAskedAgain +
+                                                                        kSlack + writing_time() * 2;
+    if (write.value && write.key.starts_with(keys_.assignments) && in_doubt) {
+      const auto word = decode_assignment(*write.value);
+      if (word && !word->refused.empty())
+        refused_in_doubt_.insert(write.key.substr(keys_.assignments.size()));
+    }
     if (write.key == keys_.member(node.config.ticket)) {
       if (!node.registered) node.registered = scheduler_.now();
       const auto document = write.value ? decode_member(*write.value) : Result<MemberDocument>();
@@ -511,7 +521,8 @@ void Checker::on_finish(const Node& node, const Outcome& outcome) {
     case End::Refused:
       // While the store was full it may not have been able to say in time that it had stopped.
       if (!outcome_ && !node.slow_stop && !plan_.asked_ranks && !forgetful_ &&
-          scheduler_.now() > full_until_ + node.config.stop_timeout + kLongestPause)
+          (scheduler_.now() > full_until_ + node.config.stop_timeout + kLongestPause ||
+           (!node.was_in_trouble && !refused_in_doubt_.contains(node.config.ticket))))
         fail(who + " was refused: " + outcome.text);
       break;
     case End::StoreLost:

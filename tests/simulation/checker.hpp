@@ -134,6 +134,7 @@ class Checker {
   bool full_ = false;  // the store is, or was last, from and until:
   Time full_since_{};
   Time full_until_{};
+  std::set<std::string> refused_in_doubt_;      // tickets: a full store may have cut them short
   std::map<int, std::deque<Time>> rejections_;  // the last few of each node
   std::optional<rendezvous::Outcome> outcome_;
   std::vector<rendezvous::Outcome> forgotten_outcomes_;

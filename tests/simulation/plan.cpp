@@ -115,6 +115,14 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
         plan.steps.push_back({at + back, Fault::Partition, i, doubts.in(1'000, 20'000), 0});
     }
   }
+  Random late(seed ^ 0x1A7E);
+  if (late.chance(3)) {
+    // The store is full while nodes stop, for about as long as they may take for that.
+    const int at = late.in(plan.work_ms / 4, plan.work_ms);
+    plan.steps.push_back({at, Fault::WorkerFails, late.in(0, 1000), 0, 0});
+    plan.steps.push_back({at + late.in(0, plan.max_delay_ms * 6 + 60), Fault::StoreFull, 0,
+                          late.in(14'000, 20'000), 0});
+  }
   std::stable_sort(plan.steps.begin(), plan.steps.end(),
                    [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;

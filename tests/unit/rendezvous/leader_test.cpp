@@ -198,12 +198,15 @@ TEST(RestoreTest, NoRoundIsPlannedWhileANodeHoldsWorkersOfAnEarlierOne) {
   Config s = config(2);
   s.min_nodes = 1;
   const auto hold = [](MemberDocument& d) { holding(d, 5, 1, 2); };
-  const State state =
+  State state =
       Found(s).member("a").member("b", hold).round(5, Phase::Gathering, 0, 5, 1).restore();
   EXPECT_EQ(state.holding, 1);
   EXPECT_TRUE(decide(state, s, kNow + s.quiet_period * 2).writes.empty() ||
               decide(state, s, kNow + s.quiet_period * 2).round.phase == Phase::Gathering);
-  const auto expelled = decide(state, s, kNow + s.stop_timeout).refused;
+  const auto trial = decide(state, s, kNow + s.stop_timeout);
+  EXPECT_TRUE(trial.refused.empty());
+  adopt(state, s, trial, kNow + s.stop_timeout);
+  const auto expelled = decide(state, s, kNow + s.stop_timeout + Milliseconds(7'000)).refused;
   ASSERT_EQ(expelled.size(), 1U);
   EXPECT_EQ(expelled.begin()->first, "b");
 }

@@ -657,9 +657,33 @@ TEST(StoppingTest, ANodeThatDoesNotStopIsLeftBehind) {
   board.fails("a");
   board.settle();
   board.left("a");
-  board.pass(Milliseconds(59'999));
+  board.pass(Milliseconds(52'999));
+  EXPECT_TRUE(board.step().writes.empty());
+  board.pass(Milliseconds(1));
+  EXPECT_EQ(next_deadline(board.state(), board.config()), board.now());
+  EXPECT_EQ(board.step().writes.size(), 1U) << "to see whether the store takes something";
+  EXPECT_TRUE(board.step().writes.empty());
+  board.pass(Milliseconds(6'999));
   board.settle();
   EXPECT_EQ(board.phase(), Phase::Stopping);
+  board.pass(Milliseconds(1));
+  EXPECT_EQ(next_deadline(board.state(), board.config()), board.now());
+  EXPECT_EQ(board.step().refused.count("b"), 1U);
+}
+
+// They were turned away, and ask again when the store has taken something.
+TEST(StoppingTest, NobodyIsLeftBehindJustAfterTheStoreHasTakenAWrite) {
+  Board board(config(1, 2));
+  board.join("a");
+  board.join("b");
+  board.run();
+  board.fails("a");
+  board.settle();
+  board.left("a");
+  board.pass(Milliseconds(80'000));
+  EXPECT_TRUE(board.step().refused.empty());
+  board.pass(Milliseconds(6'999));
+  EXPECT_TRUE(board.step().refused.empty());
   board.pass(Milliseconds(1));
   EXPECT_EQ(board.step().refused.count("b"), 1U);
 }
@@ -674,7 +698,9 @@ TEST(StoppingTest, WhoCannotSayThatItHasStoppedIsGivenTime) {
   ASSERT_EQ(board.phase(), Phase::Stopping);
   board.pass(Milliseconds(19'000));
   give_time_to_stop(board.state(), board.now());
-  board.pass(board.config().stop_timeout - Milliseconds(1));
+  board.pass(board.config().stop_timeout - Milliseconds(7'000));
+  EXPECT_TRUE(board.step().refused.empty());
+  board.pass(Milliseconds(6'999));
   EXPECT_TRUE(board.step().refused.empty());
   board.pass(Milliseconds(1));
   EXPECT_EQ(board.step().refused.size(), 2U);
