@@ -132,14 +132,8 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
     if ((forgetful_ || set_back_) && write.value && write.key.starts_with(keys_.assignments))
       note_place(write.key.substr(keys_.assignments.size()), *write.value);
     Node& node = *nodes_[static_cast<std::size_t>(writer)];
-    // A leader looks once whether the store takes something: it may be full after that.
-    const bool in_doubt = node.was_in_trouble || scheduler_.now() < full_since_ + kAskedAgain +
-                                                                        kSlack + writing_time() * 2;
-    if (write.value && write.key.starts_with(keys_.assignments) && in_doubt) {
-      const auto word = decode_assignment(*write.value);
-      if (word && !word->refused.empty())
-        refused_in_doubt_.insert(write.key.substr(keys_.assignments.size()));
-    }
+    if (write.value && write.key.starts_with(keys_.assignments))
+      note_refusal(node, write.key.substr(keys_.assignments.size()), *write.value);
     if (write.key == keys_.member(node.config.ticket)) {
       if (!node.registered) node.registered = scheduler_.now();
       const auto document = write.value ? decode_member(*write.value) : Result<MemberDocument>();
@@ -181,6 +175,18 @@ void Checker::note_place(const std::string& ticket, const std::string& value) {
   if (round != rounds_.end() && node != nullptr)
     round->second.seats.try_emplace(
         ticket, Seat{place->assignment, network_.session(node->number), node->number});
+}
+
+// Before a leader leaves nodes behind that do not stop it looks once whether the store takes
+// something, which may be full after that.
+void Checker::note_refusal(const Node& writer, const std::string& ticket,
+                           const std::string& value) {
+  const auto word = decode_assignment(value);
+  if (!word || word->refused.empty()) return;
+  const bool tried = !writer.was_in_trouble &&
+                     scheduler_.now() >= full_since_ + kAskedAgain + kSlack + writing_time() * 2;
+  if (!tried || word->refused.find("did not stop") == std::string::npos)
+    refused_in_doubt_.insert(ticket);
 }
 
 // An agent that is out of touch acts on what it has heard before.

@@ -107,6 +107,7 @@ class Checker {
   [[nodiscard]] bool knew_of_leave(const Node& writer, const Node& node) const;
   void check_told(const Node& node);
   void note_place(const std::string& ticket, const std::string& value);
+  void note_refusal(const Node& writer, const std::string& ticket, const std::string& value);
   [[nodiscard]] bool was_given(const Node& node, const rendezvous::Assignment& place) const;
   [[nodiscard]] bool runs_published(const Node& node) const;
   [[nodiscard]] bool has_published_place(const Node& node) const;
