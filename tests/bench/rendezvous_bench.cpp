@@ -211,8 +211,10 @@ class Node {
     timer_.expires_at(*due);
     timer_.async_wait([this](asio::error_code cancelled) {
       if (cancelled) return;
+      const double before = thread_cpu();
       participant_->on_time(Clock::now());
       pump();
+      note_cpu(before);
     });
   }
 
