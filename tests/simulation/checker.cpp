@@ -142,7 +142,7 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
         has_said_leave_.insert(writer);
         if (!node.leave_said) {
           node.leave_said = scheduler_.now();
-          node.leave_heard = leader() != nullptr;
+          node.leave_heard = leader() != nullptr && long_before(led_since_, scheduler_.now());
         }
       }
       if ((forgetful_ || set_back_) && document && document->claim &&

@@ -27,7 +27,7 @@ struct Node {
   Time stop_told{};  // when
   std::optional<Time> told_to_go;
   std::optional<Time> leave_said;  // its wish to go is in the store since
-  bool leave_heard = false;        // somebody led then
+  bool leave_heard = false;        // somebody led then, and had begun to listen
   std::optional<Time> registered;  // its member key was first written
   int restart_count = 0;           // the highest that its workers were started with
   bool came_through = false;       // has ever reached the store
