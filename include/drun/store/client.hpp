@@ -1,10 +1,11 @@
 // A synchronous client of the TCPStore protocol: of drun's store, and of PyTorch's own servers from
 // torch 1.13 on. One connection, no threads of its own, no dependency beyond the C library.
 //
-//   auto store = drun::store::Client::connect();  // in a worker; or connect({"10.0.0.1", 29500},
-//   30s) if (!store) return fail(store.error().what()); auto rank = store->add("rank", 1); auto
-//   peer = store->get("address/1", 10s);  // waits until somebody has set it auto all =
-//   store->exchange(me.rank, me.world_size, my_address);  // everybody's, in their order
+//   auto store = drun::store::Client::connect();  // a worker's; or connect({"host", 29500}, 30s)
+//   if (!store) return fail(store.error().what());
+//   auto rank = store->add("rank", 1);
+//   auto peer = store->get("address/1", 10s);  // waits until somebody has set it
+//   auto all = store->exchange(me.rank, me.world_size, my_address);  // what all have given
 //
 // Keys and values are bytes. A key is sent as torch's clients send it, with "/" in front, so both
 // see the same keys; ClientOptions has the other ways.

@@ -10,19 +10,21 @@
 // holder counts up a key from a thread of its own, three times in each time to live. Who waits
 // takes the lease when the holder has given it back, or when by the waiting one's own clock the
 // count has stood still for a whole time to live. A holder whose count was not answered stops to be
-// one after nine tenths of that, by its own clock. So two hold it at once only where
-//  * a machine's clock runs slower than another's by more than a tenth, or stands still (a virtual
-//    machine that is stopped and goes on);
-//  * somebody acts on a held() of earlier: a process can be stopped between the question and the
-//  act.
-//    Where that must not be, give term() to what the lease protects, and let it refuse lower ones;
-//  * the store has lost its keys. drun empties the workers' store when it starts the workers again,
-//    and all leases end there with their holders. But a store that crashes and comes back empty, or
-//    with a snapshot of earlier, may give a lease away while its holder has not noticed yet, for up
-//    to a third of the time to live; and the terms begin anew.
-// Not under torch: before 2.2 a wait cannot be cancelled, so there those who wait look five times
-// in a second instead. Nowhere does the store itself know of leases: any client can delete their
-// keys, which lie below "lease/NAME/".
+// one after nine tenths of that, by its own clock. So two hold it at once only in these cases:
+//
+// A machine's clock runs slower than another's by more than a tenth, or stands still, as that of a
+// virtual machine that is stopped and goes on.
+//
+// Somebody acts on a held() of earlier: a process can be stopped between the question and the act.
+// Where that must not be, give term() to what the lease protects, and let it refuse lower ones.
+//
+// The store has lost its keys. drun empties the workers' store when it starts the workers again,
+// and all leases end there with their holders. But a store that crashes and comes back empty, or
+// with a snapshot of earlier, may give a lease away while its holder has not noticed yet, for up to
+// a third of the time to live; and the terms begin anew.
+//
+// The servers of torch before 2.2 cannot cancel a wait: there those who wait look five times in a
+// second. No server knows of leases: any client can delete their keys, below "lease/NAME/".
 #pragma once
 
 #include <chrono>

@@ -37,6 +37,7 @@ class AsyncClient::Impl final : public StreamConnection {
     never_connected_.on_closed(Error(Errc::Closed, ""));
   }
 
+  using StreamConnection::io;
   [[nodiscard]] const ClientCalls& calls() const { return calls_; }
   [[nodiscard]] bool connected() const { return phase_ == Phase::Open; }
   [[nodiscard]] TcpStoreVersion version() const { return version_; }
@@ -231,100 +232,101 @@ AsyncClient::~AsyncClient() {
   impl_->abandon();
 }
 
-void AsyncClient::connect(Deadline deadline, Callback<Done> callback) {
+void AsyncClient::begin_connect(Deadline deadline, Callback<Done> callback, Timeout /*none*/) {
   impl_->connect(deadline, std::move(callback));
 }
 
-void AsyncClient::set(std::string_view key, std::string_view value, Callback<Done> callback,
-                      Timeout timeout) {
+void AsyncClient::begin_set(std::string_view key, std::string_view value, Callback<Done> callback,
+                            Timeout timeout) {
   impl_->start(impl_->calls().set(key, value), timeout, std::move(callback));
 }
 
-void AsyncClient::get(std::string_view key, Callback<std::string> callback, Timeout timeout) {
+void AsyncClient::begin_get(std::string_view key, Callback<std::string> callback, Timeout timeout) {
   impl_->start(impl_->calls().get(key), timeout, std::move(callback));
 }
 
-void AsyncClient::try_get(std::string_view key, Callback<std::optional<std::string>> callback,
-                          Timeout timeout) {
+void AsyncClient::begin_try_get(std::string_view key, Callback<std::optional<std::string>> callback,
+                                Timeout timeout) {
   impl_->start(impl_->calls().try_get(key), timeout, std::move(callback));
 }
 
-void AsyncClient::add(std::string_view key, std::int64_t amount, Callback<std::int64_t> callback,
-                      Timeout timeout) {
+void AsyncClient::begin_add(std::string_view key, std::int64_t amount,
+                            Callback<std::int64_t> callback, Timeout timeout) {
   impl_->start(impl_->calls().add(key, amount), timeout, std::move(callback));
 }
 
-void AsyncClient::compare_set(std::string_view key, std::string_view expected,
-                              std::string_view desired, Callback<std::string> callback,
-                              Timeout timeout) {
+void AsyncClient::begin_compare_set(std::string_view key, std::string_view expected,
+                                    std::string_view desired, Callback<std::string> callback,
+                                    Timeout timeout) {
   impl_->start(impl_->calls().compare_set(key, expected, desired), timeout, std::move(callback));
 }
 
-void AsyncClient::check(const Keys& keys, Callback<bool> callback, Timeout timeout) {
+void AsyncClient::begin_check(const Keys& keys, Callback<bool> callback, Timeout timeout) {
   impl_->start(impl_->calls().check(keys), timeout, std::move(callback));
 }
 
-void AsyncClient::wait(const Keys& keys, Callback<Done> callback, Timeout timeout) {
+void AsyncClient::begin_wait(const Keys& keys, Callback<Done> callback, Timeout timeout) {
   impl_->start(impl_->calls().wait(keys), timeout, std::move(callback));
 }
 
-void AsyncClient::num_keys(Callback<std::int64_t> callback, Timeout timeout) {
+void AsyncClient::begin_num_keys(Callback<std::int64_t> callback, Timeout timeout) {
   impl_->start(impl_->calls().num_keys(), timeout, std::move(callback));
 }
 
-void AsyncClient::delete_key(std::string_view key, Callback<bool> callback, Timeout timeout) {
+void AsyncClient::begin_delete_key(std::string_view key, Callback<bool> callback, Timeout timeout) {
   impl_->start(impl_->calls().delete_key(key), timeout, std::move(callback));
 }
 
-void AsyncClient::append(std::string_view key, std::string_view value, Callback<Done> callback,
-                         Timeout timeout) {
+void AsyncClient::begin_append(std::string_view key, std::string_view value,
+                               Callback<Done> callback, Timeout timeout) {
   impl_->start(impl_->calls().append(key, value), timeout, std::move(callback));
 }
 
-void AsyncClient::multi_get(const Keys& keys, Callback<std::vector<std::string>> callback,
-                            Timeout timeout) {
+void AsyncClient::begin_multi_get(const Keys& keys, Callback<std::vector<std::string>> callback,
+                                  Timeout timeout) {
   impl_->start(impl_->calls().multi_get(keys), timeout, std::move(callback));
 }
 
-void AsyncClient::multi_set(const Pairs& keys_and_values, Callback<Done> callback,
-                            Timeout timeout) {
+void AsyncClient::begin_multi_set(const Pairs& keys_and_values, Callback<Done> callback,
+                                  Timeout timeout) {
   impl_->start(impl_->calls().multi_set(keys_and_values), timeout, std::move(callback));
 }
 
-void AsyncClient::ping(Callback<Done> callback, Timeout timeout) {
+void AsyncClient::begin_ping(Callback<Done> callback, Timeout timeout) {
   impl_->start(impl_->calls().ping(), timeout, std::move(callback));
 }
 
-void AsyncClient::queue_push(std::string_view queue, std::string_view value,
-                             Callback<Done> callback, Timeout timeout) {
+void AsyncClient::begin_queue_push(std::string_view queue, std::string_view value,
+                                   Callback<Done> callback, Timeout timeout) {
   impl_->start(impl_->calls().queue_push(queue, value), timeout, std::move(callback));
 }
 
-void AsyncClient::queue_pop(std::string_view queue, Callback<std::optional<std::string>> callback,
-                            Timeout timeout) {
+void AsyncClient::begin_queue_pop(std::string_view queue,
+                                  Callback<std::optional<std::string>> callback, Timeout timeout) {
   impl_->start(impl_->calls().queue_pop(queue), timeout, std::move(callback));
 }
 
-void AsyncClient::queue_try_pop(std::string_view queue,
-                                Callback<std::optional<std::string>> callback, Timeout timeout) {
+void AsyncClient::begin_queue_try_pop(std::string_view queue,
+                                      Callback<std::optional<std::string>> callback,
+                                      Timeout timeout) {
   impl_->start(impl_->calls().queue_try_pop(queue), timeout, std::move(callback));
 }
 
-void AsyncClient::queue_len(std::string_view queue, Callback<std::int64_t> callback,
-                            Timeout timeout) {
+void AsyncClient::begin_queue_len(std::string_view queue, Callback<std::int64_t> callback,
+                                  Timeout timeout) {
   impl_->start(impl_->calls().queue_len(queue), timeout, std::move(callback));
 }
 
-void AsyncClient::list_keys(Callback<std::vector<std::string>> callback, Timeout timeout) {
+void AsyncClient::begin_list_keys(Callback<std::vector<std::string>> callback, Timeout timeout) {
   impl_->start(impl_->calls().list_keys(), timeout, std::move(callback));
 }
 
-void AsyncClient::barrier(std::string_view key, std::int64_t world_size, Callback<Done> callback,
-                          Timeout timeout) {
+void AsyncClient::begin_barrier(std::string_view key, std::int64_t world_size,
+                                Callback<Done> callback, Timeout timeout) {
   impl_->start(impl_->calls().barrier(key, world_size), timeout, std::move(callback));
 }
 
-void AsyncClient::announce(Callback<std::int64_t> callback, Timeout timeout) {
+void AsyncClient::begin_announce(Callback<std::int64_t> callback, Timeout timeout) {
   impl_->start(impl_->calls().announce(), timeout, std::move(callback));
 }
 
@@ -342,6 +344,10 @@ Endpoint AsyncClient::local_endpoint() const {
 
 const Endpoint& AsyncClient::endpoint() const {
   return impl_->endpoint();
+}
+
+asio::io_context& AsyncClient::context() const {
+  return impl_->io();
 }
 
 }  // namespace drun::store
