@@ -245,6 +245,70 @@ TEST(FailureReportTest, EveryNodePrintsTheFirstFailureOfTheJob) {
   }
 }
 
+// All ranks are there before one of them ends, or drun is told to.
+std::string deaf_rank_2(const TempDir& directory, const std::string& then) {
+  const std::string ready = (directory.path() / "ready").string();
+  return "[ $RANK = 2 ] && trap '' TERM INT; : > " + ready + "$RANK; while [ ! -e " + ready +
+         "0 ] || [ ! -e " + ready + "1 ] || [ ! -e " + ready + "2 ]; do sleep 0.02; done; " + then +
+         "; while :; do sleep 0.02; done";
+}
+
+TEST(FailureReportTest, NamesWhoStillRanAndWhoNeededSigkill) {
+  const TempDir directory;
+  const std::string report = (directory.path() / "report.json").string();
+  const Finished finished =
+      run_drun(Arguments{"--nproc-per-node", "4", "--shutdown-timeout", "4", "--report", report} +
+               shell(deaf_rank_2(directory, "[ $RANK = 3 ] && exit 9")));
+  EXPECT_EQ(finished.code, 9);
+  EXPECT_THAT(finished.err, HasSubstr("\ndrun: ranks 0-2 were still running"));
+  EXPECT_THAT(finished.err, HasSubstr("; rank 2 needed SIGKILL\n"));
+  EXPECT_THAT(read_file(report),
+              AllOf(HasSubstr("\"ranks_still_running\": [\n    0,\n    1,\n    2\n  ]"),
+                    HasSubstr("\"ranks_killed\": [\n    2\n  ]")));
+}
+
+TEST(FailureReportTest, NamesThemAtASignalToo) {
+  for (const std::string grace : {"4", "600"}) {
+    const TempDir directory;
+    DrunProcess process(Arguments{"--nproc-per-node", "3", "--shutdown-timeout", grace} +
+                        shell(deaf_rank_2(directory, "echo ready")));
+    ASSERT_TRUE(process.wait_for_out("ready\nready\nready")) << process.err();
+    process.signal(SIGINT);
+    if (grace == "600") {
+      ASSERT_TRUE(process.wait_for_err("SIGKILL in")) << process.err();
+      process.signal(SIGINT);
+    }
+    const Finished finished = process.finish();
+    EXPECT_EQ(finished.code, 130);
+    EXPECT_THAT(finished.err, HasSubstr("drun: stopped: received SIGINT\ndrun: ranks 0-2 were "));
+    EXPECT_THAT(finished.err, HasSubstr(grace == "4" ? "; rank 2 needed SIGKILL\n" : "killed\n"));
+  }
+}
+
+// It took the whole grace: that is not to be a riddle.
+TEST(FailureReportTest, NamesThemBeforeARestart) {
+  const TempDir directory;
+  const Finished finished = run_drun(
+      Arguments{"--nproc-per-node", "4", "--shutdown-timeout", "2", "--max-restarts", "1"} +
+      shell("[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; " +
+            deaf_rank_2(directory, "[ $RANK = 3 ] && exit 9")));
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_THAT(finished.err, HasSubstr("drun: rank 2 needed SIGKILL\n"));
+}
+
+TEST(FailureReportTest, EachNodeNamesItsOwnRanks) {
+  const TempDir directory;
+  for (const auto& agent :
+       two_agents(Arguments{"--nproc-per-node", "2", "--shutdown-timeout", "2"} +
+                  shell(deaf_rank_2(directory, "[ $RANK = 3 ] && exit 9")))) {
+    EXPECT_EQ(agent.code, 9);
+    const bool first = agent.err.find("ranks 0-1 were still running") != std::string::npos;
+    EXPECT_THAT(agent.err, HasSubstr("drun: on "));
+    EXPECT_TRUE(first || agent.err.find("rank 2 was still running") != std::string::npos);
+    EXPECT_EQ(agent.err.find("needed SIGKILL") == std::string::npos, first) << agent.err;
+  }
+}
+
 TEST(FailureReportTest, ShowsTheErrorFileAndTheLogs) {
   const TempDir directory;
   const std::string logs = (directory.path() / "logs").string();

@@ -145,7 +145,10 @@ TEST(FailureReportGolden, Json) {
   outcome.failure->others = {{{{0, 0}}, "exit code 1", ""},
                              {{{1, 1}}, "exit code 7", "last words"}};
   outcome.notes = {"no restart of 3 is left"};
-  expect_golden("report.json", render_report_json(outcome, {}));
+  NodeEnd node;
+  node.stopped.running = {0, 2, 4, 5};
+  node.stopped.killed = {2};
+  expect_golden("report.json", render_report_json(outcome, node));
 }
 
 TEST(FailureReportGolden, JsonOfASuccess) {
@@ -153,7 +156,8 @@ TEST(FailureReportGolden, JsonOfASuccess) {
   expect_golden(
       "timeout.json",
       render_report_json(
-          timeout, {"rank 0: exit code 0", "rank 1 (pid 7): running for 2.9 s, silent for 2.1 s"}));
+          timeout,
+          {{"rank 0: exit code 0", "rank 1 (pid 7): running for 2.9 s, silent for 2.1 s"}, {}}));
   expect_golden("success.json", render_report_json({}, {}));
 }
 

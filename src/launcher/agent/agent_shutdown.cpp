@@ -115,7 +115,8 @@ void AgentShutdown::report() {
   outcome_.exit_code = fsm_.exit_code();
   const Options& options = parts_.options;
   report_outcome({options.report_file, options.output.tail_lines}, outcome_,
-                 parts_.status.states_at_limit(), output.lost_logs(),
+                 {parts_.status.states_at_limit(), parts_.workers.group().stopped_ranks()},
+                 output.lost_logs(),
                  [this](std::string text) { parts_.status.say(std::move(text)); });
   if (outcome_.failure)
     forward_error_file(options.inherited, *outcome_.failure,

@@ -403,9 +403,10 @@ void GuardianLoop::on_exit(WorkerId id, pid_t pid, const ExitStatus& status) {
   exited.id = id;
   exited.pid = pid;
   exited.status = status;
+  exited.killed_by_stop = killed_here(pid, status);
   // A SIGKILL that this process did not send may be the kernel's; its counter tells.
   exited.out_of_memory =
-      status.signal == SIGKILL && !killed_here(pid, status) && out_of_memory_.take();
+      status.signal == SIGKILL && !exited.killed_by_stop && out_of_memory_.take();
   emit(exited);
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/report/stopped_ranks.hpp"
 #include "rendezvous/types.hpp"
 
 namespace drun::launcher {
@@ -42,10 +43,16 @@ struct ReportOptions {
                                          const std::vector<std::string>& notes,
                                          const ReportOptions& options);
 
+// How the job ended for the ranks of one node.
+struct NodeEnd {
+  std::vector<std::string>
+      at_limit;  // what they did when a time limit was reached; empty: none was
+  StoppedRanks stopped;
+};
+
 // --report: how the job ended, as a JSON object with a line end. `failure` is null if no worker
-// failed. `states`: what this node's ranks did when a time limit was reached; empty if none was.
-// Strings that are not UTF-8 are mended.
+// failed. Strings that are not UTF-8 are mended.
 [[nodiscard]] std::string render_report_json(const rendezvous::Outcome& outcome,
-                                             const std::vector<std::string>& states);
+                                             const NodeEnd& node);
 
 }  // namespace drun::launcher

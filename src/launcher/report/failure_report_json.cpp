@@ -70,15 +70,16 @@ Json failure_json(const rendezvous::FailureSummary& failure) {
 
 }  // namespace
 
-std::string render_report_json(const rendezvous::Outcome& outcome,
-                               const std::vector<std::string>& states) {
+std::string render_report_json(const rendezvous::Outcome& outcome, const NodeEnd& node) {
   Json json;
   json["result"] =
       rendezvous::is_time_limit(outcome) ? name_of(rendezvous::End::Timeout) : name_of(outcome.end);
   json["exit_code"] = outcome.exit_code;
   json["text"] = outcome.text;
   json["notes"] = outcome.notes;
-  json["ranks_at_time_limit"] = states;
+  json["ranks_at_time_limit"] = node.at_limit;
+  json["ranks_still_running"] = node.stopped.running;
+  json["ranks_killed"] = node.stopped.killed;
   json["failure"] = outcome.failure ? failure_json(*outcome.failure) : Json(nullptr);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -29,8 +29,13 @@ rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string 
 }
 
 void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& outcome,
-                    const std::vector<std::string>& states, const std::string& lost_logs,
+                    const NodeEnd& node, const std::string& lost_logs,
                     const std::function<void(std::string)>& say) {
+  // What each rank did has been said when a time limit was reached; and the job had not begun if
+  // one could not be started.
+  const bool never_began = outcome.failure && outcome.failure->pid == 0;
+  const std::string stopped = node.at_limit.empty() && !never_began ? describe_stopped(node.stopped)
+                                                                    : describe_killed(node.stopped);
   if (outcome.failure) {
     say(failure_text(outcome, choices.tail_lines));
   } else if (outcome.end == rendezvous::End::Stopped &&
@@ -39,9 +44,13 @@ void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& out
   } else if (outcome.end != rendezvous::End::Success) {
     log::error("{}", outcome.text);
   }
+  // That the workers are killed when the store is lost is a rule.
+  const bool news =
+      outcome.end != rendezvous::End::Success && outcome.end != rendezvous::End::StoreLost;
+  if (news && !stopped.empty()) log::info("{}", stopped);
   if (!lost_logs.empty()) log::warning("{}", lost_logs);
   if (choices.file.empty()) return;
-  const auto written = write_whole_file(choices.file, render_report_json(outcome, states));
+  const auto written = write_whole_file(choices.file, render_report_json(outcome, node));
   if (!written) log::error("--report: {}", written.error().what());
 }
 

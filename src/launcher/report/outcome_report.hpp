@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/report/failure_report.hpp"
 #include "rendezvous/participant.hpp"
 
 namespace drun::launcher {
@@ -17,11 +18,10 @@ struct ReportChoices {
   std::size_t tail_lines = 20;  // of the failed worker's stderr
 };
 
-// `states`: what this node's ranks did when a time limit was reached, for the file. `lost_logs`:
-// the message about incomplete log files, if there is one. `say` gets the failure report; one line
-// goes to the log.
+// `node`: of this node's ranks. `lost_logs`: the message about incomplete log files, if there is
+// one. `say` gets the failure report; a line or two go to the log.
 void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& outcome,
-                    const std::vector<std::string>& states, const std::string& lost_logs,
+                    const NodeEnd& node, const std::string& lost_logs,
                     const std::function<void(std::string)>& say);
 
 // The failed worker's error file goes to a launcher above this one (TORCHELASTIC_ERROR_FILE in

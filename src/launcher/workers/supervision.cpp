@@ -17,6 +17,9 @@ Supervision::Supervision(const WorkerSpec& spec, std::string host, ProcessRunner
       limits_(spec, now) {}
 
 void Supervision::start(const rendezvous::Assignment& assignment, Time now) {
+  // What cost the job time between two rounds.
+  if (const auto killed = describe_killed(group_.stopped_ranks()); !killed.empty())
+    log::info("{}", killed);
   // With several nodes the leader says it, for all of them.
   if (restart_count_ < assignment.restart_count && spec_.max_nodes == 1) {
     log::info("restart {} of {} after {}", assignment.restart_count, spec_.max_restarts,
@@ -33,7 +36,7 @@ WorkerNews Supervision::stop(const rendezvous::StopAction& action, Time now) {
   // A second stop does not lengthen the grace of the first.
   const bool begins = !group_.idle() && !action.immediately && !limits_.in_grace();
   if (begins) limits_.grace_begins(now);
-  WorkerNews news = heard(group_.stop(action.immediately));
+  WorkerNews news = heard(group_.stop(action.immediately, now));
   news.grace_begins = begins;
   return news;
 }
@@ -41,12 +44,13 @@ WorkerNews Supervision::stop(const rendezvous::StopAction& action, Time now) {
 WorkerNews Supervision::on_event(const process::GuardianEvent& event, Time now) {
   WorkerNews news;
   if (const auto* lost = std::get_if<process::GuardianLost>(&event)) {
-    news = heard(group_.abandon());
+    news = heard(group_.abandon(now));
     news.guardian_ended = process::describe(*lost);
     phase_ = Phase::Lost;
     return news;
   }
   if (std::holds_alternative<process::LeaseOver>(event)) {
+    news = heard(group_.on_event(event, now));
     news.lease_over = true;
     return news;
   }
@@ -85,6 +89,7 @@ void Supervision::sweep() {
 }
 
 void Supervision::kill() {
+  group_.hurry();
   if (phase_ != Phase::Lost) processes_.stop(SIGKILL, std::chrono::milliseconds(0));
 }
 

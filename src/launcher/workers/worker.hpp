@@ -31,6 +31,8 @@ struct Worker {
   Time started;  // as `requested` until it runs
   Time ended;
   WorkerEnd end;
+  bool stopped = false;    // it ran when drun began to stop the workers
+  bool killed = false;     // the SIGKILL of that stop ended it
   std::string cause;       // why it ended, for people
   std::string error_file;  // where torch's @record writes; may be empty
 };

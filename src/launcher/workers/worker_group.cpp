@@ -1,5 +1,6 @@
 #include "launcher/workers/worker_group.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <system_error>
 
@@ -37,6 +38,9 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   not_started_ = not_ended_ = static_cast<std::size_t>(spec_.nproc_per_node);
   const RoundLaunch launch(spec_, assignment_);
   no_output_.reset();
+  noted_ = hurried_ = false;
+  processes_killed_ = 0;
+  silence_.clear();
   one_reason_ = launch.refuses_all();
   processes_.share_environment(launch.shared_environment());
   launch.announce();
@@ -85,18 +89,29 @@ std::optional<LaunchError> WorkerGroup::open_output(const StreamLabel& label, Wo
   return std::nullopt;
 }
 
-void WorkerGroup::begin_stop(bool immediately) {
+void WorkerGroup::begin_stop(bool immediately, Time now) {
+  note_running(now);
+  hurried_ = hurried_ || immediately || spec_.shutdown_timeout.count() == 0;
   state_ = State::Stopping;
   processes_.stop(immediately ? SIGKILL : stop_signal_,
                   immediately ? std::chrono::milliseconds(0) : spec_.shutdown_timeout);
 }
 
-GroupNews WorkerGroup::stop(bool immediately) {
+// Once a round: who runs at a second stop has survived the first.
+void WorkerGroup::note_running(Time now) {
+  if (state_ != State::Running || std::exchange(noted_, true)) return;
+  for (auto& [id, worker] : workers_)
+    worker.stopped = worker.stage != Worker::Stage::Ended;
+  const auto last_output = [this](process::WorkerId id) { return output_.last_output(id); };
+  silence_ = describe_silence(workers_, assignment_.first_rank, last_output, now);
+}
+
+GroupNews WorkerGroup::stop(bool immediately, Time now) {
   GroupNews news;
   if (state_ == State::Idle) {
     news.stopped = true;
   } else if (immediately || state_ != State::Stopping) {
-    begin_stop(immediately);
+    begin_stop(immediately, now);
   }
   return news;
 }
@@ -105,8 +120,9 @@ void WorkerGroup::stop_with(int signal) {
   if (!spec_.stop_signal) stop_signal_ = signal;
 }
 
-GroupNews WorkerGroup::abandon() {
+GroupNews WorkerGroup::abandon(Time now) {
   GroupNews news;
+  note_running(now);
   news.stopped = state_ == State::Stopping;
   state_ = State::Idle;
   failures_.drop_report();
@@ -145,17 +161,26 @@ GroupNews WorkerGroup::on(const process::SpawnFailed& failed, Time now) {
 GroupNews WorkerGroup::on(const process::Exited& exited, Time now) {
   WorkerEnd end;
   end.status = exited.status;
+  if (Worker* const worker = find(exited.id)) worker->killed = exited.killed_by_stop;
   return on_end(exited.id, end, process::describe(exited), now);
 }
 
-GroupNews WorkerGroup::on(const process::Stopped& /*stopped*/, Time now) {
+GroupNews WorkerGroup::on(const process::Stopped& stopped, Time now) {
   GroupNews news;
   if (state_ != State::Stopping) return news;
+  processes_killed_ += stopped.killed;
   report_failure(news, now, true);
   output_.drain(kDrainLimit);
   state_ = State::Idle;
   news.stopped = true;
   return news;
+}
+
+// The guardian gives the workers no grace.
+GroupNews WorkerGroup::on(const process::LeaseOver& /*over*/, Time now) {
+  note_running(now);
+  hurried_ = true;
+  return {};
 }
 
 // The owner of the guardian calls abandon() then.
@@ -195,7 +220,7 @@ GroupNews WorkerGroup::on_time(Time now) {
     if (auto each = on_end(id, end, reason.text(), now); each.failure)
       news.failure = std::move(each.failure);
   }
-  if (failures_.first() && state_ == State::Running) begin_stop(false);
+  if (failures_.first() && state_ == State::Running) begin_stop(false, now);
   report_failure(news, now, false);
   return news;
 }
@@ -206,6 +231,8 @@ std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
 
 void WorkerGroup::report_failure(GroupNews& news, Time now, bool complete) {
   if (!failures_.take_report(now, complete)) return;
+  for (const auto id : failures_.others())
+    workers_.at(id).stopped = false;  // the report tells of them
   news.failure = summarize(
       FailedRound{spec_, assignment_, host_, workers_, failures_, failure_time_ms_, one_reason_},
       output_);
@@ -228,6 +255,23 @@ std::string WorkerGroup::error_file(const rendezvous::FailureSummary& failure) c
 std::vector<std::string> WorkerGroup::describe(Time now) const {
   const auto last_output = [this](process::WorkerId id) { return output_.last_output(id); };
   return describe_workers(workers_, assignment_.first_rank, last_output, now);
+}
+
+StoppedRanks WorkerGroup::stopped_ranks() const {
+  StoppedRanks ranks;
+  ranks.at_once = hurried_;
+  ranks.silence = silence_;
+  if (assignment_.group_world_size > 1) ranks.host = host_;
+  ranks.expected = assignment_.world_size == 1 || not_started_ > 0;
+  std::uint32_t killed = 0;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.killed) ++killed;
+    if (!worker.stopped || worker.pid == 0) continue;
+    ranks.running.push_back(assignment_.first_rank + worker.local_rank);
+    if (worker.killed) ranks.killed.push_back(ranks.running.back());
+  }
+  ranks.others_killed = processes_killed_ - std::min(processes_killed_, killed);
+  return ranks;
 }
 
 }  // namespace drun::launcher

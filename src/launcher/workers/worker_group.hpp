@@ -12,6 +12,7 @@
 
 #include "launcher/options/options.hpp"
 #include "launcher/process/guardian.hpp"
+#include "launcher/report/stopped_ranks.hpp"
 #include "launcher/workers/preflight.hpp"
 #include "launcher/workers/restart_policy.hpp"
 #include "launcher/workers/worker.hpp"
@@ -42,12 +43,14 @@ class WorkerGroup {
   // Precondition: no workers are left of an earlier round.
   void start(const rendezvous::Assignment& assignment, Time now);
   // Ends them: the stop signal, the grace, SIGKILL; `stopped` follows, at once if nothing runs.
-  [[nodiscard]] GroupNews stop(bool immediately);
+  [[nodiscard]] GroupNews stop(bool immediately, Time now);
+  // The grace of a stop is cut short: from here on SIGKILL says nothing of a worker.
+  void hurry() { hurried_ = hurried_ || state_ != State::Idle; }
   // From here on a stop sends this signal, unless --stop-signal says otherwise.
   void stop_with(int signal);
   [[nodiscard]] int stop_signal() const { return stop_signal_; }
   // The guardian is gone and everything that it started with it: forget the workers.
-  [[nodiscard]] GroupNews abandon();
+  [[nodiscard]] GroupNews abandon(Time now);
   // Events of workers that are not in this round are ignored.
   [[nodiscard]] GroupNews on_event(const process::GuardianEvent& event, Time now);
   // Call after each batch of events, and at next_deadline(): after a failure the others are stopped
@@ -66,6 +69,9 @@ class WorkerGroup {
   [[nodiscard]] std::string error_file(const rendezvous::FailureSummary& failure) const;
   // What each worker does, for time limits; see describe_workers().
   [[nodiscard]] std::vector<std::string> describe(Time now) const;
+  // What the last stop found, or the round's end if the guardian was lost; nothing if the workers
+  // ended by themselves.
+  [[nodiscard]] StoppedRanks stopped_ranks() const;
 
  private:
   enum class State { Idle, Running, Stopping };
@@ -78,10 +84,11 @@ class WorkerGroup {
   [[nodiscard]] GroupNews on(const process::SpawnFailed& failed, Time now);
   [[nodiscard]] GroupNews on(const process::Exited& exited, Time now);
   [[nodiscard]] GroupNews on(const process::Stopped& stopped, Time now);
-  [[nodiscard]] GroupNews on(const process::LeaseOver&, Time) { return {}; }
+  [[nodiscard]] GroupNews on(const process::LeaseOver&, Time now);
   [[nodiscard]] GroupNews on(const process::GuardianLost& lost, Time now);
   [[nodiscard]] GroupNews on_end(process::WorkerId id, WorkerEnd end, std::string cause, Time now);
-  void begin_stop(bool immediately);
+  void begin_stop(bool immediately, Time now);
+  void note_running(Time now);
   void report_failure(GroupNews& news, Time now, bool complete);
 
   const WorkerSpec& spec_;
@@ -101,6 +108,10 @@ class WorkerGroup {
   // nowhere their output could go. Reported at the next on_time().
   std::vector<std::pair<process::WorkerId, LaunchError>> refused_;
   bool one_reason_ = false;               // for all of them
+  bool noted_ = false;                    // which workers ran when the round was stopped
+  bool hurried_ = false;                  // the workers had no grace, or not all of it
+  std::uint32_t processes_killed_ = 0;    // by the last stop, workers included
+  std::string silence_;                   // when it began
   std::optional<LaunchError> no_output_;  // the streams of one worker could not be made
 };
 

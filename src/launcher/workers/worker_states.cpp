@@ -31,15 +31,32 @@ std::string state_of(const Worker& worker) {
 }
 
 std::string named(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + to_string(ranges_of(ranks)) + ": ";
+  return (ranks.size() == 1 ? "rank " : "ranks ") + to_string(ranges_of(ranks));
 }
 
 // Running workers that have printed, with the time of each one's last output.
 using LastOutput = std::map<int, Worker::Time>;
 
+LastOutput last_outputs(const Workers& workers, int first_rank, const LastOutputOf& last_output) {
+  LastOutput last;
+  for (const auto& [id, worker] : workers) {
+    if (worker.stage != Worker::Stage::Running) continue;
+    const auto printed = last_output(id);
+    if (printed && *printed != Worker::Time::min())
+      last.emplace(first_rank + worker.local_rank, *printed);
+  }
+  return last;
+}
+
+constexpr milliseconds kWorthALine{1'000};
+
+struct Silence {
+  std::vector<int> ranks;
+  std::string words;
+};
+
 // The few that stand out: a hang, if the others go on, or wait for them.
-std::optional<std::string> longest_silence(const LastOutput& last, Worker::Time now) {
-  constexpr milliseconds kWorthALine{1'000};
+std::optional<Silence> longest_silence(const LastOutput& last, Worker::Time now) {
   if (last.size() < 2) return std::nullopt;
   const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto [longest, shortest] = std::minmax_element(last.begin(), last.end(), by_time);
@@ -52,8 +69,9 @@ std::optional<std::string> longest_silence(const LastOutput& last, Worker::Time 
     latest = std::max(latest, time);
   }
   if (ranks.size() * 2 > last.size()) return std::nullopt;
-  return named(ranks) + "silent the longest, for " + (ranks.size() > 1 ? "at least " : "") +
-         time_since(latest, now);
+  std::string words = std::string("silent the longest, for ") +
+                      (ranks.size() > 1 ? "at least " : "") + time_since(latest, now);
+  return Silence{std::move(ranks), std::move(words)};
 }
 
 // One line for each state; running workers share one, which says "for at least" and the time of the
@@ -61,14 +79,9 @@ std::optional<std::string> longest_silence(const LastOutput& last, Worker::Time 
 std::vector<std::string> describe_by_state(const Workers& workers, int first_rank,
                                            const LastOutputOf& last_output, Worker::Time now) {
   Worker::Time latest{};
-  LastOutput last;
-  for (const auto& [id, worker] : workers) {
-    if (worker.stage != Worker::Stage::Running) continue;
-    latest = std::max(latest, worker.started);
-    const auto printed = last_output(id);
-    if (printed && *printed != Worker::Time::min())
-      last.emplace(first_rank + worker.local_rank, *printed);
-  }
+  for (const auto& [id, worker] : workers)
+    if (worker.stage == Worker::Stage::Running) latest = std::max(latest, worker.started);
+  const LastOutput last = last_outputs(workers, first_rank, last_output);
   const std::string running = "running for at least " + time_since(latest, now);
   std::optional<Worker::Time> last_of_all;
   for (const auto& [rank, time] : last)
@@ -83,8 +96,9 @@ std::vector<std::string> describe_by_state(const Workers& workers, int first_ran
   }
   std::vector<std::string> lines;
   for (const auto& [state, ranks] : ranks_of)
-    lines.push_back(named(ranks) + state);
-  if (auto line = longest_silence(last, now)) lines.push_back(std::move(*line));
+    lines.push_back(named(ranks) + ": " + state);
+  if (const auto silence = longest_silence(last, now))
+    lines.push_back(named(silence->ranks) + ": " + silence->words);
   return lines;
 }
 
@@ -107,6 +121,20 @@ std::vector<std::string> describe_workers(const Workers& workers, int first_rank
                     time_since(worker.started, now) + silence_of(last, "", now));
   }
   return lines;
+}
+
+std::string describe_silence(const Workers& workers, int first_rank,
+                             const LastOutputOf& last_output, Worker::Time now) {
+  const LastOutput last = last_outputs(workers, first_rank, last_output);
+  const auto running = std::count_if(workers.begin(), workers.end(), [](const auto& each) {
+    return each.second.stage == Worker::Stage::Running;
+  });
+  if (running == 1 && last.size() == 1) {
+    const Worker::Time since = last.begin()->second;
+    return now - since < kWorthALine ? "" : "silent for " + time_since(since, now);
+  }
+  const auto silence = longest_silence(last, now);
+  return silence ? named(silence->ranks) + " " + silence->words : "";
 }
 
 }  // namespace drun::launcher

@@ -20,4 +20,10 @@ using LastOutputOf = std::function<std::optional<Worker::Time>(process::WorkerId
                                                         const LastOutputOf& last_output,
                                                         Worker::Time now);
 
+// Of running workers that have printed, the few that have been silent for much longer than the
+// others: "rank 7 silent the longest, for 11.0 s"; of the only one that runs, "silent for 11.0 s".
+// Empty: none stands out.
+[[nodiscard]] std::string describe_silence(const Workers& workers, int first_rank,
+                                           const LastOutputOf& last_output, Worker::Time now);
+
 }  // namespace drun::launcher

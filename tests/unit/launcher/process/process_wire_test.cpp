@@ -31,12 +31,14 @@ TEST(WireTest, EventsReadBackAsTheyWere) {
   exited.pid = 1234;
   exited.status = {3, 0, false};
   exited.out_of_memory = true;
+  exited.killed_by_stop = true;
   const auto got = wire::decode_event(wire::Type::Exited, payload_of(wire::encode(exited)));
   ASSERT_TRUE(got && std::holds_alternative<Exited>(*got));
   EXPECT_EQ(std::get<Exited>(*got).id, 7U);
   EXPECT_EQ(std::get<Exited>(*got).pid, 1234);
   EXPECT_EQ(std::get<Exited>(*got).status, (ExitStatus{3, 0, false}));
   EXPECT_TRUE(std::get<Exited>(*got).out_of_memory);
+  EXPECT_TRUE(std::get<Exited>(*got).killed_by_stop);
 
   const SpawnFailed failed{9, ENOENT, "exec /x y/z"};
   const auto failure =

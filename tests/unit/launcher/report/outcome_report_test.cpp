@@ -35,11 +35,12 @@ class OutcomeReportTest : public ::testing::Test {
   ~OutcomeReportTest() override { log::redirect({}); }
 
   void report(const rendezvous::Outcome& outcome, const std::string& lost_logs = "") {
-    report_outcome(choices_, outcome, {}, lost_logs,
+    report_outcome(choices_, outcome, node_, lost_logs,
                    [this](std::string text) { said_.push_back(std::move(text)); });
   }
 
   ReportChoices choices_;
+  NodeEnd node_;
   std::vector<std::string> logged_;
   std::vector<std::string> said_;
 };
@@ -48,6 +49,7 @@ rendezvous::Outcome failure() {
   rendezvous::Outcome outcome = ended_early(rendezvous::End::Failure, 7, "");
   outcome.failure.emplace();
   outcome.failure->rank = 3;
+  outcome.failure->pid = 4711;
   outcome.failure->exit_code = 7;
   outcome.failure->cause = "exit code 7";
   for (int line = 0; line < 50; ++line)
@@ -82,6 +84,40 @@ TEST_F(OutcomeReportTest, AStopBySignalIsWhatSomebodyWishedAllElseIsAnError) {
   EXPECT_THAT(logged_[0], AllOf(HasSubstr("stopped: received SIGTERM"), Not(HasSubstr("error"))));
   EXPECT_THAT(logged_[1], HasSubstr("error: --timeout is over"));
   EXPECT_THAT(logged_[2], HasSubstr("error: the store is gone"));
+}
+
+TEST_F(OutcomeReportTest, WhoRanAndWhoNeededSigkillIsOneLineMore) {
+  node_.stopped.running = {0, 1, 2};
+  node_.stopped.killed = {1};
+  report(failure());
+  report(ended_early(rendezvous::End::Stopped, 128 + SIGTERM, "received SIGTERM"));
+  EXPECT_THAT(logged_, ElementsAre("drun: ranks 0-2 were still running; rank 1 needed SIGKILL\n",
+                                   HasSubstr("stopped: received SIGTERM"),
+                                   HasSubstr("ranks 0-2 were still running; rank 1")));
+  logged_.clear();
+  report(ended_early(rendezvous::End::Success, 0, ""));
+  EXPECT_THAT(logged_, IsEmpty());
+  report(ended_early(rendezvous::End::StoreLost, 125, "the store is lost"));
+  EXPECT_THAT(logged_, ElementsAre(HasSubstr("the store is lost")));
+}
+
+TEST_F(OutcomeReportTest, WhoRanIsNoNewsIfAnotherCouldNotBeStarted) {
+  node_.stopped.running = {0, 1, 2};
+  auto outcome = failure();
+  outcome.failure->pid = 0;
+  report(outcome);
+  EXPECT_THAT(logged_, IsEmpty());
+}
+
+// What each did then has been said.
+TEST_F(OutcomeReportTest, AtATimeLimitOnlyWhoNeededSigkillIsNews) {
+  node_.at_limit = {"rank 0: running for 3 s", "rank 1: running for 3 s"};
+  node_.stopped.running = {0, 1};
+  report(ended_early(rendezvous::End::Stopped, 124, "--timeout is over"));
+  EXPECT_THAT(logged_, ElementsAre(HasSubstr("--timeout is over")));
+  node_.stopped.killed = {1};
+  report(ended_early(rendezvous::End::Stopped, 124, "--timeout is over"));
+  EXPECT_THAT(logged_.back(), HasSubstr("drun: rank 1 needed SIGKILL"));
 }
 
 TEST_F(OutcomeReportTest, LogsThatAreNotCompleteAreNamed) {

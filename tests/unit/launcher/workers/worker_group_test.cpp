@@ -141,17 +141,17 @@ std::vector<NamedState> states() {
       {"stopping",
        [](Rig& rig) {
          rig.run();
-         (void)rig.group.stop(false);
+         (void)rig.group.stop(false, rig.now);
        }},
       {"killing",
        [](Rig& rig) {
          rig.run();
-         (void)rig.group.stop(true);
+         (void)rig.group.stop(true, rig.now);
        }},
       {"over",
        [](Rig& rig) {
          rig.run();
-         (void)rig.group.stop(false);
+         (void)rig.group.stop(false, rig.now);
          (void)rig.feed({process::Stopped{}});
        }},
   };
@@ -172,9 +172,9 @@ std::vector<NamedEvent> events() {
       {"a stranger's exit", feed(exited(kStranger, 7))},
       {"stopped", feed(process::Stopped{})},
       {"guardian lost", feed(process::GuardianLost{})},
-      {"stop()", [](Rig& rig) { return rig.group.stop(false); }},
-      {"stop(immediately)", [](Rig& rig) { return rig.group.stop(true); }},
-      {"abandon()", [](Rig& rig) { return rig.group.abandon(); }},
+      {"stop()", [](Rig& rig) { return rig.group.stop(false, rig.now); }},
+      {"stop(immediately)", [](Rig& rig) { return rig.group.stop(true, rig.now); }},
+      {"abandon()", [](Rig& rig) { return rig.group.abandon(rig.now); }},
       {"time", [](Rig& rig) { return rig.at(std::chrono::seconds(1)); }},
   };
 }
@@ -293,7 +293,7 @@ TEST(WorkerGroupTest, TheyHaveStartedWhenTheLastOneRuns) {
 TEST(WorkerGroupTest, WorkersThatStartWhileTheyAreBeingStoppedAreNotHeardOf) {
   Rig rig;
   rig.group.start(second_node(), rig.now);
-  (void)rig.group.stop(false);
+  (void)rig.group.stop(false, rig.now);
   (void)rig.runner.take_calls();
   EXPECT_EQ(told(rig.feed({spawned(kFirst), spawned(kSecond)}), rig), "");
 }
@@ -301,7 +301,7 @@ TEST(WorkerGroupTest, WorkersThatStartWhileTheyAreBeingStoppedAreNotHeardOf) {
 TEST(WorkerGroupTest, TheNextRoundsWorkersAreNewOnes) {
   Rig rig;
   rig.run();
-  (void)rig.group.stop(false);
+  (void)rig.group.stop(false, rig.now);
   (void)rig.feed({process::Stopped{}});
   rig.group.start(second_node(), rig.now);
   EXPECT_EQ(rig.runner.take_calls(), "stop SIGTERM 5, spawn 3, spawn 4");
@@ -428,7 +428,7 @@ TEST(WorkerGroupTest, AStopSendsTheSignalThatDrunWasSentUnlessTheUserChoseOne) {
   Rig rig;
   rig.run();
   rig.group.stop_with(SIGHUP);
-  (void)rig.group.stop(false);
+  (void)rig.group.stop(false, rig.now);
   EXPECT_EQ(rig.runner.take_calls(), "stop SIGHUP 5");
 
   Options options = two_workers();
@@ -436,7 +436,7 @@ TEST(WorkerGroupTest, AStopSendsTheSignalThatDrunWasSentUnlessTheUserChoseOne) {
   Rig chosen(options);
   chosen.run();
   chosen.group.stop_with(SIGHUP);
-  (void)chosen.group.stop(false);
+  (void)chosen.group.stop(false, chosen.now);
   EXPECT_EQ(chosen.runner.take_calls(), "stop SIGUSR1 5");
 }
 
@@ -446,7 +446,7 @@ TEST(WorkerGroupTest, WhatOutlivesWorkersThatWereInterruptedIsAskedAgain) {
     Rig rig;
     rig.run();
     rig.group.stop_with(signal);
-    (void)rig.group.stop(false);
+    (void)rig.group.stop(false, rig.now);
     (void)rig.feed({exited(kFirst, 0, signal)});
     (void)rig.runner.take_calls();
     EXPECT_EQ(told(rig.feed({exited(kSecond, 0, signal)}), rig), "stop SIGTERM 5");
@@ -455,7 +455,7 @@ TEST(WorkerGroupTest, WhatOutlivesWorkersThatWereInterruptedIsAskedAgain) {
   options.stop_signal = SIGINT;  // the user knows what is below the workers
   Rig chosen(options);
   chosen.run();
-  (void)chosen.group.stop(false);
+  (void)chosen.group.stop(false, chosen.now);
   (void)chosen.runner.take_calls();
   EXPECT_EQ(told(chosen.feed({exited(kFirst, 0, SIGINT), exited(kSecond, 0, SIGINT)}), chosen), "");
 }
@@ -463,7 +463,7 @@ TEST(WorkerGroupTest, WhatOutlivesWorkersThatWereInterruptedIsAskedAgain) {
 TEST(WorkerGroupTest, WhatTheWorkersWroteIsReadBeforeTheyCountAsStopped) {
   Rig rig;
   rig.run();
-  (void)rig.group.stop(false);
+  (void)rig.group.stop(false, rig.now);
   EXPECT_EQ(rig.output.drained, 0);
   EXPECT_TRUE(rig.feed({process::Stopped{}}).stopped);
   EXPECT_EQ(rig.output.drained, 1);
@@ -480,7 +480,7 @@ TEST(WorkerGroupTest, StandardInputBelongsToOneRankWhileItsRoundLasts) {
   EXPECT_TRUE(rig.group.has_input());
   EXPECT_GE(rig.runner.requests[1].standard_input.get(), 0);
   EXPECT_LT(rig.runner.requests[0].standard_input.get(), 0);
-  (void)rig.group.abandon();
+  (void)rig.group.abandon(rig.now);
   EXPECT_FALSE(rig.group.has_input());
 
   options.stdin_rank = 1;  // of the node before
@@ -532,6 +532,78 @@ TEST(WorkerGroupTest, ManyWorkersAreDescribedByTheirState) {
     rig.output.last_outputs[id] = kStart;
   EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
               testing::Not(Contains(testing::HasSubstr("longest"))));
+}
+
+// ---- who was stopped ----
+
+process::GuardianEvent killed(process::WorkerId id) {
+  process::Exited event{id, static_cast<pid_t>(100 + id), {0, SIGKILL, false}, false, true};
+  return event;
+}
+
+TEST(WorkerGroupTest, KnowsWhoRanWhenAFailureStoppedThemAndWhoNeededSigkill) {
+  Options options = two_workers();
+  options.nproc_per_node = 4;
+  Rig rig(options);
+  rig.group.start(second_node(), rig.now);
+  (void)rig.feed({spawned(1), spawned(2), spawned(3), spawned(4)});
+  rig.output.last_outputs = {{1, kStart}, {2, kStart}, {3, kStart}, {4, kStart}};
+  EXPECT_THAT(rig.group.stopped_ranks().running, IsEmpty());
+  rig.now = kStart + std::chrono::seconds(9);
+  rig.output.last_outputs[1] = rig.output.last_outputs[2] = rig.now;
+  (void)rig.feed({exited(4, 7)});
+  rig.now += milliseconds(1);
+  (void)rig.feed({exited(2, 7), exited(1, 143)});  // the first of them by itself
+  (void)rig.feed({killed(3), process::Stopped{3, 0, 0}});
+  const StoppedRanks stopped = rig.group.stopped_ranks();
+  EXPECT_THAT(stopped.running, ElementsAre(2, 4));
+  EXPECT_THAT(stopped.killed, ElementsAre(4));
+  EXPECT_EQ(stopped.others_killed, 2U);
+  EXPECT_EQ(stopped.silence, "rank 4 silent the longest, for 9.0 s");
+  EXPECT_EQ(stopped.host, "");
+  EXPECT_FALSE(stopped.at_once);
+  EXPECT_FALSE(stopped.expected);
+  rig.group.start(second_node(), rig.now);
+  EXPECT_THAT(rig.group.stopped_ranks().running, IsEmpty());
+}
+
+TEST(WorkerGroupTest, KnowsWhoRanAtAStopThatLeftThemNoGrace) {
+  for (const char* how : {"hurry", "at once", "lease", "guardian", "no grace"}) {
+    SCOPED_TRACE(how);
+    const std::string way = how;
+    Options options = two_workers();
+    if (way == "no grace") options.shutdown_timeout = milliseconds(0);
+    Rig rig(options);
+    rig.run();
+    (void)rig.feed({exited(kFirst, 0)});
+    if (way == "lease") (void)rig.feed({process::LeaseOver()});
+    if (way != "guardian") (void)rig.group.stop(way == "at once", rig.now);
+    if (way == "hurry") rig.group.hurry();
+    if (way == "guardian") (void)rig.group.abandon(rig.now);
+    if (way != "guardian") (void)rig.feed({killed(kSecond), process::Stopped{1, 0, 0}});
+    EXPECT_THAT(rig.group.stopped_ranks().running, ElementsAre(3));
+    EXPECT_EQ(rig.group.stopped_ranks().at_once, way != "guardian");
+  }
+}
+
+TEST(WorkerGroupTest, WhoWasNeverStartedDidNotRun) {
+  Rig rig;
+  rig.group.start(second_node(), rig.now);
+  (void)rig.feed({spawned(kFirst)});
+  (void)rig.group.stop(false, rig.now);
+  (void)rig.feed({process::SpawnFailed{kSecond, ECANCELED, "start"}, exited(kFirst, 143)});
+  (void)rig.feed({process::Stopped{}});
+  EXPECT_THAT(rig.group.stopped_ranks().running, ElementsAre(2));
+  EXPECT_TRUE(rig.group.stopped_ranks().expected);
+}
+
+TEST(WorkerGroupTest, OfTheLastThatRunsTheSilenceIsSaid) {
+  Rig rig;
+  rig.run();
+  rig.output.last_outputs[kSecond] = kStart;
+  rig.now += std::chrono::seconds(4);
+  (void)rig.feed({exited(kFirst, 7)});
+  EXPECT_EQ(rig.group.stopped_ranks().silence, "silent for 4.0 s");
 }
 
 }  // namespace

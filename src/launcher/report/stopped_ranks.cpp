@@ -1,0 +1,49 @@
+#include "launcher/report/stopped_ranks.hpp"
+
+#include "base/number_ranges.hpp"
+
+namespace drun::launcher {
+namespace {
+
+std::string named(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + to_string(ranges_of(ranks));
+}
+
+// What SIGKILL before its time says of nobody is that it was needed.
+std::string fate(const StoppedRanks& stopped, bool one) {
+  if (!stopped.at_once) return " needed SIGKILL";
+  return one ? " was killed" : " were killed";
+}
+
+std::string killed_text(const StoppedRanks& stopped) {
+  if (!stopped.killed.empty())
+    return named(stopped.killed) + fate(stopped, stopped.killed.size() == 1);
+  const auto count = stopped.others_killed;
+  if (count == 0) return "";
+  return std::to_string(count) + (count == 1 ? " process" : " processes") +
+         " that the workers had started" + fate(stopped, count == 1);
+}
+
+std::string on_host(const StoppedRanks& stopped, const std::string& text) {
+  return stopped.host.empty() || text.empty() ? text : "on " + stopped.host + ", " + text;
+}
+
+}  // namespace
+
+std::string describe_killed(const StoppedRanks& stopped) {
+  return on_host(stopped, killed_text(stopped));
+}
+
+std::string describe_stopped(const StoppedRanks& stopped) {
+  if (stopped.running.empty() || stopped.expected) return describe_killed(stopped);
+  const bool one = stopped.running.size() == 1;
+  std::string text = named(stopped.running) + (one ? " was" : " were") + " still running";
+  if (!stopped.silence.empty()) text += " (" + stopped.silence + ")";
+  if (stopped.killed == stopped.running)
+    text += " and" + fate(stopped, one);
+  else if (const auto killed = killed_text(stopped); !killed.empty())
+    text += "; " + killed;
+  return on_host(stopped, text);
+}
+
+}  // namespace drun::launcher

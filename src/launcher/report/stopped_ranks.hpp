@@ -1,0 +1,30 @@
+// What a stop found on this node: the ranks that still ran, and those that only SIGKILL ended.
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace drun::launcher {
+
+struct StoppedRanks {
+  std::vector<int> running;  // when the stop began, those that failed by themselves left out
+  std::vector<int> killed;   // of these
+  // Processes that workers had started, and needed SIGKILL. Of a rank that was killed its own
+  // children are no news.
+  std::uint32_t others_killed = 0;
+  bool at_once = false;   // SIGKILL came before the grace was over
+  std::string silence;    // of a rank that stands out, see describe_silence(); may be empty
+  std::string host;       // this node's name, if the job has several
+  bool expected = false;  // that they ran is no news: one rank only, or not all had begun
+};
+
+// "ranks 0-2,4 were still running (rank 2 silent the longest, for 11.0 s); rank 2 needed SIGKILL".
+// Empty if there is nothing to say.
+[[nodiscard]] std::string describe_stopped(const StoppedRanks& stopped);
+
+// Only who needed SIGKILL: "rank 2 needed SIGKILL"; empty: nobody did.
+[[nodiscard]] std::string describe_killed(const StoppedRanks& stopped);
+
+}  // namespace drun::launcher
