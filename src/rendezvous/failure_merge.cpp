@@ -29,18 +29,62 @@ void join(std::vector<RankRange>& ranges) {
   ranges = std::move(joined);
 }
 
+int lowest(const FailedRanks& group) {
+  return group.ranks.front().first;
+}
+
+std::string kind_of(const std::string& cause, std::string_view last_words, int rank) {
+  return cause + '\0' + without_rank(last_words, rank);
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// Whether "rank" stands at `at`, and it is not a local one.
+bool is_rank_word(std::string_view text, std::size_t at) {
+  constexpr std::string_view kWord = "rank";
+  constexpr std::string_view kLocal = "local";
+  const auto is = [&](std::size_t begin, std::string_view word) {
+    return std::equal(word.begin(), word.end(), text.begin() + static_cast<std::ptrdiff_t>(begin),
+                      [](char a, char b) { return a == lower(b); });
+  };
+  if (text.size() - at < kWord.size() || !is(at, kWord)) return false;
+  // "local_rank", "local rank", "LocalRank"
+  for (const std::size_t gap : {0U, 1U})
+    if (at >= kLocal.size() + gap && is(at - gap - kLocal.size(), kLocal)) return false;
+  return true;
+}
+
+// Where the number begins that follows the word "rank" at `at`: "rank 3", "rank: 3", "[rank3]".
+std::size_t number_after(std::string_view text, std::size_t at) {
+  constexpr std::size_t kMostBetween = 3;
+  constexpr std::string_view kBetween = " :=_#[(";
+  std::size_t begin = at + 4;
+  while (begin < text.size() && begin - at - 4 < kMostBetween &&
+         kBetween.find(text[begin]) != std::string_view::npos)
+    ++begin;
+  return begin;
+}
+
 // Groups by cause and last words, in any order until they are taken.
 class Groups {
  public:
   void add(const std::vector<RankRange>& ranks, const std::string& cause,
            const std::string& last_words) {
-    std::string key = cause;
-    key += '\0';
-    key += last_words;
-    const auto [at, is_new] = places_.try_emplace(std::move(key), groups_.size());
+    const int rank = ranks.front().first;
+    const auto [at, is_new] = places_.try_emplace(kind_of(cause, last_words, rank), groups_.size());
     if (is_new) groups_.push_back({{}, cause, last_words});
-    auto& all = groups_[at->second].ranks;
+    FailedRanks& group = groups_[at->second];
+    auto& all = group.ranks;
     all.insert(all.end(), ranks.begin(), ranks.end());
+    if (rank >= lowest(group)) return;
+    group.last_words = last_words;
+    std::swap(all.front(), *(all.end() - static_cast<std::ptrdiff_t>(ranks.size())));
   }
 
   // The groups of the lowest ranks; adds to `unlisted` how many ranks are in the rest.
@@ -61,6 +105,25 @@ class Groups {
 
 }  // namespace
 
+std::string without_rank(std::string_view words, int rank) {
+  const std::string own = std::to_string(rank);
+  std::string text;
+  for (std::size_t at = 0; at < words.size();) {
+    const std::size_t number = is_rank_word(words, at) ? number_after(words, at) : 0;
+    const std::size_t end = number + own.size();
+    const bool is_own = number > 0 && words.substr(number, own.size()) == own &&
+                        (end >= words.size() || !is_digit(words[end]));
+    if (is_own) {
+      text += words.substr(at, number - at);
+      text += '#';
+      at = end;
+    } else {
+      text += words[at++];
+    }
+  }
+  return text;
+}
+
 int add_ranks(int counted, const FailedRanks& group) {
   std::int64_t sum = counted;
   for (const auto& range : group.ranks)
@@ -70,10 +133,12 @@ int add_ranks(int counted, const FailedRanks& group) {
 
 void add_failed(std::vector<FailedRanks>& groups, RankRange ranks, const std::string& cause,
                 const std::string& last_words) {
+  const std::string kind = kind_of(cause, last_words, ranks.first);
   auto group = std::find_if(groups.begin(), groups.end(), [&](const FailedRanks& each) {
-    return each.cause == cause && each.last_words == last_words;
+    return each.cause == cause && kind_of(each.cause, each.last_words, lowest(each)) == kind;
   });
   if (group == groups.end()) group = groups.insert(groups.end(), {{}, cause, last_words});
+  if (!group->ranks.empty() && ranks.first < lowest(*group)) group->last_words = last_words;
   group->ranks.push_back(ranks);
   join(group->ranks);
   std::sort(groups.begin(), groups.end(), has_lower_rank);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rendezvous/types.hpp"
@@ -19,9 +20,15 @@ inline constexpr int kMaxRanks = 1 << 30;
 // `counted` and the ranks of the group, at most kMaxRanks.
 [[nodiscard]] int add_ranks(int counted, const FailedRanks& group);
 
-// Adds a rank that failed by itself to the group with the same cause and last words. Groups stay in
-// the order of their lowest ranks, the ranges of a group apart and in order. For the few of one
-// node: each call looks at all groups.
+// `words` of rank `rank`, with '#' for its own number after the word "rank": "[rank3]: x" and "rank
+// 3: x" say the same of rank 3 as "[rank5]: x" and "rank 5: x" of rank 5. A local rank is another
+// number.
+[[nodiscard]] std::string without_rank(std::string_view words, int rank);
+
+// Adds a rank that failed by itself to the group with the same cause and the same last words, but
+// for the rank's own number; the group's are those of its lowest rank. Groups stay in the order of
+// their lowest ranks, the ranges of a group apart and in order. For the few of one node: each call
+// looks at all groups.
 void add_failed(std::vector<FailedRanks>& groups, RankRange ranks, const std::string& cause,
                 const std::string& last_words);
 

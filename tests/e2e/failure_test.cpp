@@ -245,6 +245,20 @@ TEST(FailureReportTest, EveryNodePrintsTheFirstFailureOfTheJob) {
   }
 }
 
+TEST(FailureReportTest, WordsThatNameTheirOwnRankAreShownOnce) {
+  const TempDir directory;
+  const std::string ready = (directory.path() / "ready").string();
+  const Finished finished =
+      run_drun(Arguments{"--nproc-per-node", "3"} +
+               shell("trap '' TERM; : > " + ready + "$RANK; while [ ! -e " + ready +
+                     "0 ] || [ ! -e " + ready + "1 ] || [ ! -e " + ready +
+                     "2 ]; do sleep 0.02; done; echo \"[rank$RANK]: no route\" >&2; exit 5"));
+  EXPECT_EQ(finished.code, 5);
+  EXPECT_THAT(finished.err, HasSubstr(": exit code 5, same error\n"));
+  // As each printed it, and in the report that of the first.
+  EXPECT_EQ(count(finished.err, "]: no route"), 3 + 1) << finished.err;
+}
+
 // All ranks are there before one of them ends, or drun is told to.
 std::string deaf_rank_2(const TempDir& directory, const std::string& then) {
   const std::string ready = (directory.path() / "ready").string();

@@ -74,6 +74,22 @@ TEST(FailureReportGolden, ATracebackThatStderrRepeats) {
   expect_golden("traceback.txt", render_failure(root, {}, {}));
 }
 
+// As newer versions of torch print it.
+TEST(FailureReportGolden, ATracebackThatStderrRepeatsWithTheRank) {
+  FailureSummary root = failure();
+  root.exit_code = 1;
+  root.cause = "exit code 1";
+  root.traceback = python_traceback();
+  root.tail = {"epoch 3",
+               "[rank3]: Traceback (most recent call last):",
+               "[rank3]:   File \"/srv/app/train.py\", line 20, in <module>",
+               "[rank3]:     main()",
+               "[rank3]:   File \"/srv/app/train.py\", line 12, in main",
+               "[rank3]:     raise ValueError(f\"bad value {x}\")",
+               "[rank3]: ValueError: bad value 42"};
+  expect_golden("traceback_of_rank.txt", render_failure(root, {}, {}));
+}
+
 TEST(FailureReportGolden, ATracebackAndOtherWords) {
   FailureSummary root = failure();
   root.traceback = python_traceback();

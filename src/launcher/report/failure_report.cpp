@@ -9,6 +9,7 @@
 #include "base/number_ranges.hpp"
 #include "base/trimmed.hpp"
 #include "launcher/output/sanitize.hpp"
+#include "rendezvous/failure_merge.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -33,6 +34,18 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
+// Newer versions of torch put "[rank3]: " before each line of a traceback.
+std::string_view without_rank_mark(std::string_view line) {
+  constexpr std::string_view kMark = "[rank";
+  if (!line.starts_with(kMark)) return line;
+  const auto end = line.find_first_not_of("0123456789", kMark.size());
+  if (end == kMark.size() || end == std::string_view::npos) return line;
+  if (!line.substr(end).starts_with("]:")) return line;
+  line.remove_prefix(end + 2);
+  if (line.starts_with(' ')) line.remove_prefix(1);
+  return line;
+}
+
 // stderr without the part that only repeats the traceback: Python prints it there as well, with
 // frames of its own in between.
 std::vector<std::string> without_repetition(const std::vector<std::string>& tail,
@@ -40,15 +53,15 @@ std::vector<std::string> without_repetition(const std::vector<std::string>& tail
   if (traceback.empty()) return tail;
   std::set<std::string_view> known;
   for (const auto& line : traceback)
-    known.insert(trimmed(line));
+    known.insert(trimmed(without_rank_mark(line)));
   const auto last = std::find_if(tail.rbegin(), tail.rend(), [&](const std::string& line) {
-    return trimmed(line) == trimmed(traceback.back());
+    return trimmed(without_rank_mark(line)) == trimmed(without_rank_mark(traceback.back()));
   });
   if (last == tail.rend()) return tail;
   const auto end = static_cast<std::size_t>(tail.rend() - last);
   std::size_t begin = end - 1;
   while (begin > 0) {
-    const std::string& line = tail[begin - 1];
+    const std::string_view line = without_rank_mark(tail[begin - 1]);
     const bool frame = !line.empty() && (line.front() == ' ' || line.front() == '\t');
     if (!frame && !known.contains(trimmed(line)) && !line.starts_with("Traceback (most recent"))
       break;
@@ -118,6 +131,12 @@ void fit(Parts& parts, std::size_t room) {
   }
 }
 
+// But for the number of the rank that says it.
+bool one_error(const rendezvous::FailureSummary& root, const rendezvous::FailedRanks& group) {
+  return rendezvous::without_rank(group.last_words, group.ranks.front().first) ==
+         rendezvous::without_rank(root.last_words, root.rank);
+}
+
 std::string fixed(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f", value);
@@ -153,9 +172,12 @@ std::string describe(const rendezvous::FailureSummary& failure) {
 
 std::string headline(std::string_view traceback, const std::vector<std::string>& tail) {
   const auto lines = lines_of(traceback);
-  if (!lines.empty()) return harmless_line(trimmed(lines.back()), kHeadlineLimit);
+  const auto essence = [](std::string_view line) {
+    return harmless_line(trimmed(without_rank_mark(line)), kHeadlineLimit);
+  };
+  if (!lines.empty()) return essence(lines.back());
   for (auto line = tail.rbegin(); line != tail.rend(); ++line)
-    if (!trimmed(*line).empty()) return harmless_line(trimmed(*line), kHeadlineLimit);
+    if (!trimmed(without_rank_mark(*line)).empty()) return essence(*line);
   return {};
 }
 
@@ -166,7 +188,7 @@ std::vector<std::string> describe_others(const rendezvous::FailureSummary& root)
         group.ranks.size() == 1 && group.ranks.front().first == group.ranks.front().last;
     std::string line = (one ? "rank " : "ranks ") + to_string(group.ranks) + ": " +
                        harmless_line(group.cause, kLineLimit);
-    if (!group.last_words.empty() && group.last_words == root.last_words)
+    if (!group.last_words.empty() && one_error(root, group))
       line += ", same error";
     else if (!group.last_words.empty())
       line += ": " + harmless_line(group.last_words, kHeadlineLimit);

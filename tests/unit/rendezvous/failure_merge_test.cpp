@@ -35,6 +35,46 @@ TEST(AddFailedTest, JoinsRanksOfTheSameCauseAndWords) {
                                   FailedRanks{{{5, 5}}, "exit code 1", "yes"}));
 }
 
+TEST(WithoutRankTest, TheRanksOwnNumberIsNoDifference) {
+  for (const char* words : {"rank 3 failed", "[rank3]: ValueError", "[Rank 3] x", "RANK=3",
+                            "rank: 3", "on rank_3", "global rank[3]", "rank 3"}) {
+    std::string other = words;
+    other.replace(other.find('3'), 1, "17");
+    EXPECT_NE(without_rank(words, 3), words);
+    EXPECT_EQ(without_rank(words, 3), without_rank(other, 17));
+  }
+  EXPECT_EQ(without_rank("rank 1 waits for rank 0 (rank 1)", 1),
+            "rank # waits for rank 0 (rank #)");
+}
+
+TEST(WithoutRankTest, AnyOtherNumberIsOne) {
+  for (const char* words :
+       {"rank 31 failed", "rank 13", "local_rank 3", "local rank 3", "LocalRank=3", "port 3",
+        "rank", "ran 3", "3", "", "rank is 3", "franc 3", "rank    3"})
+    EXPECT_EQ(without_rank(words, 3), words);
+}
+
+TEST(AddFailedTest, WordsThatDifferInTheRanksOwnNumberAreThoseOfTheLowest) {
+  std::vector<FailedRanks> groups;
+  for (const int rank : {5, 7, 4, 6, 9})
+    add_failed(groups, {rank, rank}, "exit code 1", "rank " + std::to_string(rank) + " is lost");
+  add_failed(groups, {8, 8}, "exit code 1", "rank 7 is lost");
+  EXPECT_THAT(groups, ElementsAre(FailedRanks{{{4, 7}, {9, 9}}, "exit code 1", "rank 4 is lost"},
+                                  FailedRanks{{{8, 8}}, "exit code 1", "rank 7 is lost"}));
+}
+
+TEST(TellTogetherTest, WordsThatDifferInTheRanksOwnNumberAreOneOnAllNodes) {
+  std::vector<FailureSummary> all;
+  for (const int rank : {8, 6, 2, 4}) {
+    auto& node = all.emplace_back(failed(rank + 1, 1));
+    node.last_words = "[rank" + std::to_string(rank + 1) + "]: lost";
+    add_failed(node.others, {rank, rank}, "exit code 1",
+               "[rank" + std::to_string(rank) + "]: lost");
+  }
+  EXPECT_THAT(merge(all).others,
+              ElementsAre(FailedRanks{{{2, 8}}, "exit code 1", "[rank2]: lost"}));
+}
+
 TEST(TellTogetherTest, TheFirstFailureIsTheRootAndTheOthersAreListed) {
   auto root = failed(4, 7);
   root.last_words = "bad";
@@ -63,21 +103,21 @@ TEST(TellTogetherTest, ALaterNodeDoesNotHideTheLowestRank) {
   EXPECT_EQ(whole.highest_code, 5);
 }
 
-// Communication libraries name the rank in their messages, so when one rank fails, all others say
+// Communication libraries name the worker in their messages, so when one rank fails, all others say
 // something of their own.
 TEST(TellTogetherTest, OfManyWordsTheLowestRanksAreListedAndTheRestIsCounted) {
   constexpr int kNodes = 20'000;
   std::vector<FailureSummary> all;
   for (int i = kNodes - 1; i >= 0; --i) {
     auto& node = all.emplace_back(failed(2 * i, 1));
-    node.last_words = "rank " + std::to_string(2 * i) + " waited";
+    node.last_words = "worker " + std::to_string(2 * i) + " waited";
     add_failed(node.others, {2 * i + 1, 2 * i + 1}, "exit code 1",
-               "rank " + std::to_string(2 * i + 1) + " waited");
+               "worker " + std::to_string(2 * i + 1) + " waited");
   }
   const auto whole = merge(all);
   EXPECT_EQ(whole.rank, 2 * (kNodes - 1));
   ASSERT_EQ(whole.others.size(), kMaxFailureGroups);
-  EXPECT_EQ(whole.others.front().last_words, "rank 0 waited");
+  EXPECT_EQ(whole.others.front().last_words, "worker 0 waited");
   EXPECT_EQ(whole.others.back().ranks.front().first, static_cast<int>(kMaxFailureGroups) - 1);
   EXPECT_EQ(whole.unlisted, 2 * kNodes - 1 - static_cast<int>(kMaxFailureGroups));
 }

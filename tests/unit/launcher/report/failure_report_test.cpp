@@ -72,6 +72,23 @@ TEST(DescribeOthersTest, NamesTheRanksAndWhatIsTheSame) {
                           "rank 4: exit code 1: KeyError: 'x'", "rank 9: killed by SIGSEGV"));
 }
 
+TEST(DescribeOthersTest, AnErrorThatNamesItsOwnRankIsTheSame) {
+  FailureSummary root = exit_seven();
+  root.last_words = "RuntimeError: rank " + std::to_string(root.rank) + " is lost";
+  root.others = {{{{0, 2}}, "exit code 7", "RuntimeError: rank 0 is lost"},
+                 {{{4, 4}}, "exit code 7", "RuntimeError: rank 0 is lost"}};
+  EXPECT_THAT(describe_others(root),
+              ElementsAre("ranks 0-2: exit code 7, same error",
+                          "rank 4: exit code 7: RuntimeError: rank 0 is lost"));
+}
+
+TEST(EssenceTest, IsWithoutTorchsMarkOfTheRank) {
+  EXPECT_EQ(headline("", {"[rank12]: ValueError: bad", "[rank12]:"}), "ValueError: bad");
+  EXPECT_EQ(headline("[rank0]:   ValueError: bad\n", {}), "ValueError: bad");
+  for (const char* line : {"[rank]: x", "[rank1] x", "[rank", "[rank12", "[ranks]: x"})
+    EXPECT_EQ(headline("", {line}), line);
+}
+
 TEST(EssenceTest, IsTheLastLineThatSaysSomething) {
   EXPECT_EQ(headline("", {}), "");
   EXPECT_EQ(headline("Traceback\n  x\n  ValueError: bad \n\n", {"other"}), "ValueError: bad");
