@@ -107,6 +107,59 @@ TEST(StopSignalTest, WhatToldDrunToStopIsPassedOn) {
   }
 }
 
+TEST(ForwardSignalTest, IsSaidOnceHoweverOftenItComes) {
+  const TempDir directory;
+  for (const char* nodes : {"1", "2"}) {
+    const auto file = directory.path() / nodes;
+    DrunProcess process(Arguments{"--local-nodes", nodes} + noting(file));
+    const std::size_t workers = std::string(nodes) == "2" ? 2 : 1;
+    ASSERT_TRUE(process.wait_for_out(workers == 2 ? "ready\nready" : "ready")) << process.err();
+    for (const std::size_t sent : {1U, 2U}) {
+      process.signal(SIGUSR1);
+      ASSERT_TRUE(eventually([&] { return split_lines(read_file(file)).size() >= sent * workers; }))
+          << process.err();
+    }
+    process.signal(SIGKILL);
+    const Finished finished = process.finish();
+    const std::string line = "drun: received SIGUSR1: passed on to the workers";
+    EXPECT_NE(finished.err.find(line), std::string::npos) << finished.err;
+    EXPECT_EQ(finished.err.find(line), finished.err.rfind(line)) << finished.err;
+  }
+}
+
+TEST(ForwardSignalTest, IsNotLostSilentlyWhileNoWorkerRuns) {
+  const ReservedPort port;
+  DrunProcess process(two_nodes(port) + Arguments{"sleep", "1000"});
+  ASSERT_TRUE(process.wait_for_err("1 of 2 nodes")) << process.err();
+  process.signal(SIGUSR2);
+  EXPECT_TRUE(process.wait_for_err("received SIGUSR2, but no worker runs here now: nobody gets it"))
+      << process.err();
+  process.signal(SIGTERM);
+  expect_end(process, 143);
+}
+
+// Nobody named them: they used to end drun at once, and the workers with it, without a word.
+TEST(StopSignalTest, WhateverElseWouldEndDrunStopsTheJobAndIsSaid) {
+  const TempDir directory;
+  const auto run = [&](const Arguments& flags, int number) {
+    const std::string report = (directory.path() / std::to_string(number)).string();
+    DrunProcess process(Arguments{"--report", report} + flags +
+                        Arguments{"sh", "-c", "echo ready; exec sleep 1000"});
+    ASSERT_TRUE(process.wait_for_out("ready")) << process.err();
+    process.signal(number);
+    expect_end(process, 128 + number);
+    EXPECT_THAT(process.err(), HasSubstr("drun: stopped: received SIG"));
+    EXPECT_THAT(read_file(report), HasSubstr("\"result\": \"stopped\""));
+  };
+  for (const int number : {SIGALRM, SIGXCPU, SIGPROF, SIGRTMIN + 3}) {
+    SCOPED_TRACE(number);
+    run({}, number);
+    run({"--local-nodes", "1"}, number);
+  }
+  run({"--forward-signals="}, SIGUSR1);
+  run({"--signals-to-handle", "SIGTERM"}, SIGINT);
+}
+
 // Told to one node, it is the same for the workers of all: each gets its chance to save as it
 // knows.
 TEST(StopSignalTest, WhatToldOneNodeToStopIsPassedOnByAll) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -165,12 +166,24 @@ class Agent {
         output_.resize();
         return workers_.forward(signal);
       case SignalMeaning::Forward:
+        say_forwarded(signal);
         return workers_.forward(signal);
       case SignalMeaning::Suspend:
         return workers_.suspend();
       case SignalMeaning::Stop:
         return shutdown_.on_stop_signal(signal);
     }
+  }
+
+  // Some are sent again and again: a line each time that something else becomes of it.
+  void say_forwarded(int signal) {
+    const bool nobody = workers_.group().idle();
+    const auto told = forwarded_.find(signal);
+    if (told != forwarded_.end() && told->second == nobody) return;
+    forwarded_[signal] = nobody;
+    status_.line().clear();
+    const std::string text = forward_text(signal, nobody, !single_node());
+    log::write(nobody ? log::Level::Warning : log::Level::Info, "{}", text);
   }
 
   // ---- time ----
@@ -245,6 +258,7 @@ class Agent {
   AgentShutdown shutdown_;
   OwnRanks own_ranks_{look_for_own_ranks};
   bool told_to_go_ = false;
+  std::map<int, bool> forwarded_;  // of a signal: whether it was said that nobody got it
 };
 
 }  // namespace

@@ -5,7 +5,26 @@
 #include <algorithm>
 #include <utility>
 
+#include "launcher/process/exit_status.hpp"
+
 namespace drun::launcher {
+namespace {
+
+// Those whose default action ends a process, but for the ones that tell of an error in it, that
+// nobody can catch, or that drun ignores (ignore_write_signals()).
+std::vector<int> deadly_signals() {
+  std::vector<int> signals{SIGHUP,  SIGINT,    SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM,
+                           SIGTERM, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR,  SIGXCPU};
+#ifdef SIGSTKFLT
+  signals.push_back(SIGSTKFLT);
+#endif
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal)
+    signals.push_back(signal);
+  return signals;
+}
+
+}  // namespace
+
 bool ignored_from_start(int signal) {
   struct sigaction action {};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -35,7 +54,17 @@ std::vector<int> signals_of_agent(const SignalChoices& choices) {
   signals.insert(signals.end(), choices.forward_signals.begin(), choices.forward_signals.end());
   if (!ignored_from_start(SIGTSTP)) signals.push_back(SIGTSTP);
   signals.push_back(SIGWINCH);
+  for (const int signal : deadly_signals()) {
+    const bool named = std::find(signals.begin(), signals.end(), signal) != signals.end();
+    if (!named && !ignored_from_start(signal)) signals.push_back(signal);
+  }
   return signals;
+}
+
+std::string forward_text(int signal, bool nobody, bool several_nodes) {
+  const std::string received = "received " + process::signal_name(signal);
+  if (nobody) return received + ", but no worker runs here now: nobody gets it";
+  return received + ": passed on to the workers" + (several_nodes ? " of this node" : "");
 }
 
 CaughtSignals::CaughtSignals(asio::io_context& io, const std::vector<int>& signals)

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include <asio/io_context.hpp>
@@ -23,8 +24,12 @@ enum class SignalMeaning {
 // Of a signal to stop: only this node is to go.
 [[nodiscard]] bool takes_node_out(int signal, const SignalChoices& choices);
 
-// What an agent catches.
+// What an agent catches: what the user named, what a terminal sends, and all else that would end it
+// without a word, unless that was ignored from the start.
 [[nodiscard]] std::vector<int> signals_of_agent(const SignalChoices& choices);
+
+// What became of a signal to forward, in a line. `nobody`: no worker of this node runs.
+[[nodiscard]] std::string forward_text(int signal, bool nobody, bool several_nodes);
 
 class CaughtSignals {
  public:

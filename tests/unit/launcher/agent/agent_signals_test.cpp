@@ -37,7 +37,30 @@ TEST(SignalMeaningTest, OnlySigtermTakesANodeOut) {
 TEST(SignalMeaningTest, AnAgentCatchesWhatTheUserNamedAndTheTerminalSends) {
   EXPECT_THAT(signals_of_agent(with_signals()),
               testing::IsSupersetOf({SIGTERM, SIGUSR2, SIGUSR1, SIGTSTP, SIGWINCH}));
-  EXPECT_THAT(signals_of_agent(Options()), testing::Not(testing::Contains(SIGUSR1)));
+}
+
+// One that nobody thought of must not end drun without a word.
+TEST(SignalMeaningTest, AnAgentCatchesWhateverWouldEndIt) {
+  const auto caught = signals_of_agent(Options());
+  EXPECT_THAT(caught, testing::IsSupersetOf({SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM,
+                                             SIGTERM, SIGXCPU, SIGPROF, SIGRTMIN, SIGRTMAX}));
+  for (const int signal : caught) {
+    const auto meaning = meaning_of(signal, Options());
+    EXPECT_EQ(meaning == SignalMeaning::Stop, signal != SIGWINCH && signal != SIGTSTP) << signal;
+  }
+  for (const int signal : {SIGSEGV, SIGABRT, SIGCHLD, SIGPIPE, SIGTTIN, SIGKILL, SIGCONT})
+    EXPECT_THAT(caught, testing::Not(testing::Contains(signal)));
+  std::signal(SIGALRM, SIG_IGN);
+  EXPECT_THAT(signals_of_agent(Options()), testing::Not(testing::Contains(SIGALRM)));
+  std::signal(SIGALRM, SIG_DFL);
+}
+
+TEST(ForwardTextTest, SaysWhoGetsIt) {
+  EXPECT_EQ(forward_text(SIGUSR1, false, false), "received SIGUSR1: passed on to the workers");
+  EXPECT_EQ(forward_text(SIGUSR1, false, true),
+            "received SIGUSR1: passed on to the workers of this node");
+  EXPECT_EQ(forward_text(SIGUSR2, true, true),
+            "received SIGUSR2, but no worker runs here now: nobody gets it");
 }
 
 }  // namespace
