@@ -1,10 +1,12 @@
 // decide(): what to write next, and why.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "base/folded_names.hpp"
 #include "rendezvous/failure_merge.hpp"
 #include "rendezvous/membership.hpp"
 #include "rendezvous/messages.hpp"
@@ -17,6 +19,7 @@ namespace {
 constexpr std::size_t kMaxShownId = 64;
 // Who was turned away by a full store asks it again within this time.
 constexpr Milliseconds kAskedAgain = kRejectedPause + Milliseconds(2'000);
+constexpr std::size_t kMostHosts = 8;  // in one line
 
 struct Context {
   const State& state;
@@ -266,9 +269,8 @@ void stopping(Context& c) {
     ++c.round().restart_count;
     // In a job of one node the agent logs the restart itself: it knows more about the failure.
     if (c.config.max_nodes > 1)
-      c.log("restart " + std::to_string(c.round().restart_count) + " of " +
-            std::to_string(c.config.max_restarts) + " after " +
-            describe(s.failures.front().summary));
+      c.log(restart_text(c.round().restart_count, c.config.max_restarts,
+                         failure_text(s.failures.front().summary)));
   }
   c.round().phase = Phase::Gathering;
   c.round().cause = Cause::None;
@@ -279,6 +281,28 @@ void stopping(Context& c) {
 bool all_leave(const Context& c) {
   return c.state.leaving > 0 && c.state.staying == 0 && c.past(c.state.grace_until) &&
          c.state.members.contains(c.config.ticket);
+}
+
+// Nodes that were spares until now, or have come since. Each says it of itself.
+void log_taken_in(Context& c) {
+  constexpr std::size_t kMostLines = 4;
+  const State& s = c.state;
+  if (s.slots.empty()) return;  // nobody was in an earlier round
+  std::vector<std::string> lines;
+  std::vector<std::string_view> hosts;
+  for (const auto& [ticket, place] : s.plan) {
+    const auto member = s.members.find(ticket);
+    if (s.slots.contains(ticket) || ticket == c.config.ticket || member == s.members.end())
+      continue;
+    const std::string& host = member->second.document.host;
+    lines.push_back(taken_in_text(host, place));
+    hosts.push_back(std::string_view(host).substr(0, kMaxShownId));
+  }
+  if (lines.size() > kMostLines)
+    lines.assign(1, std::to_string(hosts.size()) + " nodes are taken in from " +
+                        round_name(c.round()) + " on: " + folded_names(hosts, kMostHosts));
+  for (auto& line : lines)
+    c.log(std::move(line));
 }
 
 // Group rank 0's node makes the workers' store ready; then all start at once. A member that goes in
@@ -321,6 +345,7 @@ void preparing(Context& c) {
   c.log(round_name(c.round()) + ": " + std::to_string(c.round().nodes) +
         (c.round().nodes == 1 ? " node, " : " nodes, ") + std::to_string(c.round().world_size) +
         (c.round().world_size == 1 ? " rank: " : " ranks: ") + rank_map(s, s.plan));
+  log_taken_in(c);
 }
 
 void plan_round(Context& c) {

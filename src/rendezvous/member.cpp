@@ -132,6 +132,7 @@ void MemberAgent::take_round(const std::optional<std::string>& value) {
                   ", this drun " + std::to_string(kProtocolVersion));
   if (document->number >= seen_.number) seen_ = *document;
   document_.seen = std::max(document_.seen, document->ran);
+  if (document->ran != ran_) ran_before_ = std::exchange(ran_, document->ran);
   document_.restarts = std::max(document_.restarts, document->restart_count);
   round_.document = std::move(*document);
 }
@@ -141,7 +142,8 @@ void MemberAgent::take_assignment(const std::optional<std::string>& value) {
   auto document = decode_assignment(*value);
   if (!document) return outbox_.log(document.error().what(), true);
   if (!document->refused.empty()) return refuse(document->refused);
-  if (document->go) last_place_ = std::max(last_place_, document->assignment.round);
+  if (document->go && document->assignment.round > last_place_)
+    place_before_ = std::exchange(last_place_, document->assignment.round);
   assignment_.document = std::move(*document);
 }
 
@@ -368,6 +370,8 @@ void MemberAgent::follow(Time now) {
     held_ = place.round;
     workers_ = Workers::Running;
     document_.claim = place;
+    if ((ran_ == place.round ? ran_before_ : ran_) > place_before_)
+      outbox_.log(taken_in_text(config_.host, place));
     outbox_.push(StartAction{place});
   }
 }

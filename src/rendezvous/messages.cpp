@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/duration_text.hpp"
 #include "base/folded_names.hpp"
 #include "base/number_ranges.hpp"
 #include "rendezvous/rank_assignment.hpp"
@@ -107,6 +108,26 @@ std::string waiting_text(const State& state, const Config& config) {
   if (!state.other_jobs.empty() && present < static_cast<std::size_t>(config.min_nodes))
     text += "; other rendezvous ids on this store: " + state.other_jobs;
   return text;
+}
+
+std::string failure_text(const FailureSummary& failure) {
+  std::string text =
+      "rank " + std::to_string(failure.rank) + " (local rank " + std::to_string(failure.local_rank);
+  if (!failure.host.empty()) text += " on " + failure.host;
+  if (failure.pid > 0) text += ", pid " + std::to_string(failure.pid);
+  text += "): " + failure.cause;
+  if (failure.pid > 0) text += " after " + describe_duration(failure.uptime_ms);
+  return text;
+}
+
+std::string restart_text(int restart, int max_restarts, std::string_view failure) {
+  std::string text = "restart " + std::to_string(restart) + '/' + std::to_string(max_restarts);
+  return text.append(" after ").append(failure);
+}
+
+std::string taken_in_text(const std::string& host, const Assignment& place) {
+  return host.substr(0, kMaxName) + " is taken in from round " + std::to_string(place.round) +
+         " on, as group rank " + std::to_string(place.group_rank);
 }
 
 std::string refused_text(const State& state) {

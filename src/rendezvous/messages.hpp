@@ -30,4 +30,12 @@ namespace drun::rendezvous {
 // "node0 0-3, node1 4-7"; many nodes are cut in the middle.
 [[nodiscard]] std::string rank_map(const State& state, const std::vector<Planned>& plan);
 
+// "rank 3 (local rank 1 on node1, pid 4711): exit code 7 after 12.3 s".
+[[nodiscard]] std::string failure_text(const FailureSummary& failure);
+// "restart 1/3 after rank 3 (local rank 1 ...": `failure` is failure_text().
+[[nodiscard]] std::string restart_text(int restart, int max_restarts, std::string_view failure);
+
+// Of a node that was not in the round before: "gpu3 is taken in from round 2 on, as group rank 1".
+[[nodiscard]] std::string taken_in_text(const std::string& host, const Assignment& place);
+
 }  // namespace drun::rendezvous

@@ -214,6 +214,8 @@ TEST_F(ElasticTest, ASpareTakesThePlaceAndTheRankOfADeadNode) {
   EXPECT_TRUE(agent(1).wait());
   EXPECT_TRUE(says(0, "round 2 rank 0 of 2 restarts 0.")) << agent(0).err();
   EXPECT_TRUE(says(2, "round 2 rank 1 of 2 restarts 0.")) << agent(2).err();
+  for (const std::size_t i : {0U, 2U})
+    EXPECT_TRUE(agent(i).wait_for_err(" is taken in from round 2 on, as group rank 1\n")) << i;
   stop_all(2);
 }
 

@@ -149,7 +149,7 @@ TEST(RestartPolicyTest, ACrashLoopIsNamedOnce) {
   const std::string loop =
       "crash loop: rank 0 ended in the same way 3 times in a row within seconds of its start";
   const Finished same = run_drun(Arguments{"--max-restarts", "2"} + shell("exit 3"));
-  EXPECT_THAT(same.err, AllOf(HasSubstr("\n  " + loop + "\n"), HasSubstr("restart 2 of 2")));
+  EXPECT_THAT(same.err, AllOf(HasSubstr("\n  " + loop + "\n"), HasSubstr("restart 2/2")));
   EXPECT_THAT(same.err.substr(same.err.find(loop) + loop.size()), Not(HasSubstr("crash loop")));
   const Finished different = run_drun(Arguments{"--max-restarts", "2"} +
                                       shell("exit $((5 + TORCHELASTIC_RESTART_COUNT))"));
@@ -176,7 +176,7 @@ TEST(RestartPolicyTest, ARestartSaysWhichWorkerFailedHowAndWhen) {
   (void)directory.write("go-on", "");
   const Finished finished = process.finish();
   EXPECT_EQ(finished.code, 0) << finished.err;
-  EXPECT_THAT(finished.err, HasSubstr("restart 1 of 1 after rank 1 (local rank 1 on "));
+  EXPECT_THAT(finished.err, HasSubstr("restart 1/1 after rank 1 (local rank 1 on "));
   EXPECT_THAT(finished.err, HasSubstr("): exit code 3 after "));
 }
 
@@ -186,7 +186,7 @@ TEST(RestartPolicyTest, ARestartIsSaidOnceHoweverMuchIsSaid) {
     const Finished finished = run_drun(Arguments{"--max-restarts", "1"} + flags +
                                        shell("exit $((1 - TORCHELASTIC_RESTART_COUNT))"));
     EXPECT_EQ(finished.code, 0) << finished.err;
-    EXPECT_EQ(count(finished.err, "restart 1 of 1 after rank "), 1) << finished.err;
+    EXPECT_EQ(count(finished.err, "restart 1/1 after rank "), 1) << finished.err;
   }
 }
 
@@ -402,7 +402,7 @@ TEST(LocalNodesTest, SayTheSameThingOnce) {
                                    shell("[ $RANK = 1 ] && exit 4; exec sleep 1000"));
   EXPECT_EQ(failed.code, 4);
   EXPECT_EQ(count(failed.err, "stopping the workers: rank 1 on "), 2) << failed.err;
-  EXPECT_EQ(count(failed.err, "restart 1 of 1"), 1) << failed.err;
+  EXPECT_EQ(count(failed.err, "restart 1/1"), 1) << failed.err;
   EXPECT_EQ(count(failed.err, "job failed: rank 1"), 1) << failed.err;
   const Finished timed_out = run_drun({"--local-nodes", "3", "--timeout", "15", "sleep", "1000"});
   EXPECT_EQ(timed_out.code, 124);

@@ -187,7 +187,7 @@ TEST(SpawningTest, TheFirstProcessOfAContainerRestartsStopsAndLeavesNothing) {
     GTEST_SKIP() << "no right to make namespaces here: " << finished.err;
   EXPECT_EQ(finished.code, 128 + SIGTERM) << finished.err;
   EXPECT_THAT(finished.err,
-              AllOf(HasSubstr("restart 1 of 1 after rank 0"), HasSubstr("received SIGTERM")));
+              AllOf(HasSubstr("restart 1/1 after rank 0"), HasSubstr("received SIGTERM")));
   EXPECT_THAT(finished.survivors, IsEmpty());
 }
 

@@ -1,8 +1,6 @@
 #include "launcher/report/failure_report.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <set>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "base/trimmed.hpp"
 #include "launcher/output/sanitize.hpp"
 #include "rendezvous/failure_merge.hpp"
+#include "rendezvous/messages.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -137,37 +136,17 @@ bool one_error(const rendezvous::FailureSummary& root, const rendezvous::FailedR
          rendezvous::without_rank(root.last_words, root.rank);
 }
 
-std::string fixed(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f", value);
-  return text.data();
-}
-
 }  // namespace
 
 std::size_t report_lines(std::size_t tail_lines) {
   return tail_lines <= kUsualTail ? kScreen : kScreen + (tail_lines - kUsualTail);
 }
 
-std::string describe_duration(std::int64_t milliseconds) {
-  const std::int64_t ms = std::max<std::int64_t>(milliseconds, 0);
-  if (ms < 1000) return std::to_string(ms) + " ms";
-  if (ms < 119'950) return fixed(static_cast<double>(ms) / 1000.0) + " s";
-  const std::int64_t seconds = (ms + 500) / 1000;
-  if (seconds < 7200)
-    return std::to_string(seconds / 60) + " min " + std::to_string(seconds % 60) + " s";
-  const std::int64_t minutes = (seconds + 30) / 60;
-  return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min";
-}
-
 std::string describe(const rendezvous::FailureSummary& failure) {
-  std::string text =
-      "rank " + std::to_string(failure.rank) + " (local rank " + std::to_string(failure.local_rank);
-  if (!failure.host.empty()) text += " on " + harmless_line(failure.host, kHeadlineLimit);
-  if (failure.pid > 0) text += ", pid " + std::to_string(failure.pid);
-  text += "): " + harmless_line(failure.cause, kLineLimit);
-  if (failure.pid > 0) text += " after " + describe_duration(failure.uptime_ms);
-  return text;
+  auto shown = rendezvous::without_details(failure);
+  shown.host = harmless_line(failure.host, kHeadlineLimit);
+  shown.cause = harmless_line(failure.cause, kLineLimit);
+  return rendezvous::failure_text(shown);
 }
 
 std::string headline(std::string_view traceback, const std::vector<std::string>& tail) {

@@ -27,9 +27,6 @@ struct ReportOptions {
 // s".
 [[nodiscard]] std::string describe(const rendezvous::FailureSummary& failure);
 
-// "350 ms", "12.3 s", "3 min 20 s", "2 h 5 min".
-[[nodiscard]] std::string describe_duration(std::int64_t milliseconds);
-
 // The line that tells most: the last line of the traceback, else of stderr.
 [[nodiscard]] std::string headline(std::string_view traceback,
                                    const std::vector<std::string>& tail);

@@ -6,6 +6,7 @@
 #include "base/deadline.hpp"
 #include "base/log.hpp"
 #include "launcher/report/failure_report.hpp"
+#include "rendezvous/messages.hpp"
 
 namespace drun::launcher {
 
@@ -22,8 +23,8 @@ void Supervision::start(const rendezvous::Assignment& assignment, Time now) {
     log::info("{}", killed);
   // With several nodes the leader says it, for all of them.
   if (restart_count_ < assignment.restart_count && spec_.max_nodes == 1) {
-    log::info("restart {} of {} after {}", assignment.restart_count, spec_.max_restarts,
-              last_failure_);
+    log::info("{}", rendezvous::restart_text(assignment.restart_count, spec_.max_restarts,
+                                             last_failure_));
   }
   restart_count_ = assignment.restart_count;
   group_.start(assignment, now);

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/duration_text.hpp"
 #include "base/number_ranges.hpp"
-#include "launcher/report/failure_report.hpp"
 
 namespace drun::launcher {
 namespace {

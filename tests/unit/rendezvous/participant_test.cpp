@@ -1,5 +1,7 @@
 #include "rendezvous/participant.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -185,6 +187,56 @@ TEST(ParticipantTest, TheJobGoesOnWithoutANodeThatIsToldToGo) {
       EXPECT_EQ(c[i].workers->round, 2);
     }
   }
+}
+
+using testing::Contains;
+using testing::Each;
+using testing::Not;
+
+TEST(ParticipantTest, ARestartSaysOnceWhoFailedWhereHowAndWhen) {
+  Cluster c;
+  c.start_all(2, 3);
+  c.fail(1, 7);
+  std::vector<std::string> restarts;
+  for (int i = 0; i < 2; ++i)
+    for (const auto& line : c[i].log)
+      if (line.starts_with("restart ")) restarts.push_back(line);
+  ASSERT_EQ(restarts.size(), 1U);
+  EXPECT_THAT(restarts.front(), testing::StartsWith("restart 1/3 after rank 1 (local rank 0 on "));
+  EXPECT_THAT(restarts.front(), HasSubstr(": exit code 7"));
+}
+
+TEST(ParticipantTest, ASpareThatIsTakenInSaysSoAndSoDoesTheLeader) {
+  Cluster c;
+  c.start_all(2);
+  c.start(c.config(2, 2));
+  EXPECT_FALSE(c[2].workers);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_THAT(c[i].log, Each(Not(HasSubstr("taken in")))) << i;
+  c.kill(1);
+  c.advance(Milliseconds(20'000));
+  ASSERT_TRUE(c[2].workers);
+  const std::string line = c[2].config.host + " is taken in from round 2 on, as group rank 1";
+  EXPECT_THAT(c[0].log, Contains(line));
+  EXPECT_THAT(c[2].log, Contains(line));
+  // Once: it is no spare any more.
+  c.fail(2, 7);
+  c.advance(Milliseconds(20'000));
+  EXPECT_EQ(std::count(c[2].log.begin(), c[2].log.end(), line), 1);
+}
+
+TEST(ParticipantTest, ManySparesThatAreTakenInAreOneLine) {
+  Cluster c;
+  c.start(c.config(1, 9));
+  c.advance(Milliseconds(60'000));
+  ASSERT_TRUE(c[0].workers);
+  for (int i = 0; i < 8; ++i)
+    c.start(c.config(1, 9));
+  c.advance(Milliseconds(60'000));
+  EXPECT_EQ(c.group_ranks(), (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_THAT(c[0].log, Contains(HasSubstr("8 nodes are taken in from round 2 on: ")));
+  EXPECT_THAT(c[0].log, Each(Not(HasSubstr(" is taken in"))));
+  EXPECT_THAT(c[8].log, Contains(HasSubstr(" is taken in from round 2 on, as group rank ")));
 }
 
 // One of its limits is reached: nobody turns in circles, and nobody waits for ever.

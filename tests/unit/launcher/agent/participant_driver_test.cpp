@@ -184,7 +184,7 @@ TEST_F(ParticipantDriverTest, AFailureIsRestartedThenTold) {
   EXPECT_EQ(agent.outcome->exit_code, 7);
   ASSERT_TRUE(agent.outcome->failure);
   EXPECT_EQ(agent.outcome->failure->cause, "exit code 7");
-  EXPECT_THAT(agent.parts.lines, Contains(HasSubstr("restart 1 of 1")));
+  EXPECT_THAT(agent.parts.lines, Contains(HasSubstr("restart 1/1")));
 }
 
 TEST_F(ParticipantDriverTest, ARequestToStopEndsTheJobWithItsCode) {

@@ -1,0 +1,41 @@
+#include "rendezvous/messages.hpp"
+
+#include <gtest/gtest.h>
+
+namespace drun::rendezvous {
+namespace {
+
+FailureSummary failure() {
+  FailureSummary failure;
+  failure.rank = 3;
+  failure.local_rank = 1;
+  failure.host = "gpu1";
+  failure.pid = 4711;
+  failure.cause = "killed by SIGSEGV";
+  failure.uptime_ms = 10'920'000;
+  return failure;
+}
+
+TEST(FailureTextTest, SaysWhoWhereHowAndWhen) {
+  EXPECT_EQ(failure_text(failure()),
+            "rank 3 (local rank 1 on gpu1, pid 4711): killed by SIGSEGV after 3 h 2 min");
+  FailureSummary never_began = failure();
+  never_began.pid = 0;
+  never_began.host.clear();
+  never_began.cause = "cannot exec x";
+  EXPECT_EQ(failure_text(never_began), "rank 3 (local rank 1): cannot exec x");
+}
+
+TEST(RestartTextTest, CountsTheRestarts) {
+  EXPECT_EQ(restart_text(1, 3, "rank 3: exit code 1"), "restart 1/3 after rank 3: exit code 1");
+}
+
+TEST(TakenInTextTest, SaysFromWhenOnAndAsWhat) {
+  Assignment place;
+  place.round = 4;
+  place.group_rank = 2;
+  EXPECT_EQ(taken_in_text("gpu7", place), "gpu7 is taken in from round 4 on, as group rank 2");
+}
+
+}  // namespace
+}  // namespace drun::rendezvous
