@@ -15,6 +15,8 @@ namespace drun::test {
 namespace {
 
 using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
 
 class HangTest : public testing::Test {
  protected:
@@ -54,6 +56,57 @@ TEST_F(HangTest, OneSignalEndsAgentsWhoseProgramsHang) {
   ASSERT_TRUE(eventually([&] { return process.survivors().size() >= 7; }));
   process.signal(SIGTERM);
   expect_end(process, 128 + SIGTERM);
+}
+
+TEST_F(HangTest, OneSignalEndsAJobWhoseLogFolderHangs) {
+  DrunProcess process({"--redirects", "3", "--log-dir", path_ + "/logs", "sleep", "1000"});
+  ASSERT_TRUE(eventually([&] { return process.survivors().size() >= 2; }));
+  process.signal(SIGTERM);
+  expect_end(process, 128 + SIGTERM);
+}
+
+// Two nodes of a job; what the second one uses hangs.
+class HangingNodeTest : public HangTest {
+ protected:
+  [[nodiscard]] Arguments node(const Arguments& more, const std::string& program) const {
+    return Arguments{"--nnodes", "2", "--rdzv-endpoint", port_.endpoint()} + more +
+           Arguments{"--no-python", "sh", "-c", program};
+  }
+
+  const ReservedPort port_;
+};
+
+TEST_F(HangingNodeTest, ALogFolderWithoutAnAnswerEndsTheJobAndSaysSo) {
+  DrunProcess first(node({"--node-rank", "0"}, "sleep 1000"));
+  DrunProcess second(
+      node({"--node-rank", "1", "--redirects", "3", "--log-dir", path_ + "/logs"}, "sleep 1000"));
+  const std::string reason = "create folder " + path_ + "/logs: no answer for 30 s";
+  for (DrunProcess* each : {&first, &second}) {
+    expect_end(*each, 125);
+    EXPECT_THAT(each->err(), HasSubstr(reason));
+    EXPECT_THAT(each->err(), Not(HasSubstr("gone"))) << "it has kept its lease";
+  }
+}
+
+TEST_F(HangingNodeTest, ASignalEndsAJobWhoseLogFolderHangs) {
+  DrunProcess first(node({"--node-rank", "0"}, "echo runs; sleep 1000"));
+  DrunProcess second(
+      node({"--node-rank", "1", "--redirects", "3", "--log-dir", path_ + "/logs"}, "sleep 1000"));
+  ASSERT_TRUE(first.wait_for_out("runs")) << first.err();
+  second.signal(SIGTERM);
+  expect_end(second, 128 + SIGTERM);
+  expect_end(first, 128 + SIGTERM);
+}
+
+TEST_F(HangingNodeTest, ASignalEndsAJobWhoseTemporaryFolderHangs) {
+  DrunProcess first(node({"--node-rank", "0"}, "echo runs; sleep 1000"));
+  Launch launch;
+  launch.environment = {"TMPDIR=" + path_};
+  DrunProcess second(node({"--node-rank", "1"}, "sleep 1000"), launch);
+  ASSERT_TRUE(first.wait_for_out("runs")) << first.err();
+  second.signal(SIGTERM);
+  expect_end(second, 128 + SIGTERM);
+  expect_end(first, 128 + SIGTERM);
 }
 
 }  // namespace

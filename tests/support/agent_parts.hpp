@@ -66,6 +66,7 @@ class AgentParts {
   std::vector<std::string> lines;  // what the user reads
   FakeRunner runner;
   FakeOutput worker_output;
+  FakeFiles worker_files;
   StatusReporter status{{false, [this](std::string text) { lines.push_back(std::move(text)); },
                          [](const std::string&) {}, [] { return std::size_t{0}; }},
                         nullptr,
@@ -82,6 +83,7 @@ class AgentParts {
                            "node7",
                            runner,
                            worker_output,
+                           worker_files,
                            {[this](WorkerNews news, auto now) { on_news(std::move(news), now); },
                             [this] { on_batch(); }, [] {}}};
   BackendLink backend{io, options, "node7", backend_calls()};

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <system_error>
@@ -78,19 +79,51 @@ class FakeRunner final : public ProcessRunner {
   std::vector<process::GuardianEvent> events_;
 };
 
+// Work is done at once, unless the file system hangs.
+class FakeFiles final : public FileWork {
+ public:
+  void run(std::chrono::milliseconds /*limit*/, std::function<void()> work, Done done) override {
+    if (hangs) {
+      waiting.emplace_back(std::move(work), std::move(done));
+    } else {
+      done(attempt(work));
+    }
+  }
+  // It works again.
+  void answer() {
+    hangs = false;
+    for (const auto& [work, done] : std::exchange(waiting, {}))
+      done(attempt(work));
+  }
+  // What was asked has hung for its limit.
+  void give_up() {
+    for (const auto& [work, done] : std::exchange(waiting, {}))
+      done(Error(std::make_error_code(std::errc::timed_out), "open /nfs/x: no answer for 30 s"));
+  }
+
+  bool hangs = false;
+  std::vector<std::pair<std::function<void()>, Done>> waiting;
+};
+
 class FakeOutput final : public WorkerOutput {
  public:
-  WorkerStreams open(const StreamLabel& label) override {
-    labels.push_back(label);
-    if (open_error != 0)
-      throw std::system_error(open_error, std::generic_category(), "create folder /logs");
+  MakeFiles files() override {
+    return [this](const StreamLabel& label) {
+      labels.push_back(label);
+      if (open_error != 0)
+        throw std::system_error(open_error, std::generic_category(), "create folder /logs");
+      WorkerFiles files;
+      if (const auto found = error_files.find(label.local_rank); found != error_files.end())
+        files.error_file = found->second;
+      files.private_folder = folder;
+      return files;
+    };
+  }
+  WorkerStreams open(const StreamLabel& /*label*/, WorkerFiles /*files*/) override {
+    if (pipe_error != 0)
+      throw std::system_error(pipe_error, std::generic_category(), "make a pipe");
     return {};
   }
-  std::string error_file(const StreamLabel& label) override {
-    const auto found = error_files.find(label.local_rank);
-    return found == error_files.end() ? "" : found->second;
-  }
-  std::string private_folder() const override { return folder; }
   std::string log_file(process::WorkerId worker) const override {
     return "/logs/" + std::to_string(worker);
   }
@@ -105,7 +138,8 @@ class FakeOutput final : public WorkerOutput {
   }
   void drain(std::chrono::milliseconds /*limit*/) override { ++drained; }
 
-  int open_error = 0;  // errno of open(); 0: it succeeds
+  int open_error = 0;  // errno of files(); 0: they can be made
+  int pipe_error = 0;  // errno of open()
   std::string folder;
   std::map<int, std::string> error_files;  // by local rank
   std::map<process::WorkerId, std::vector<std::string>> tails;

@@ -73,7 +73,7 @@ class OutputRig {
     label.worker = static_cast<std::uint32_t>(rank);
     label.rank = label.local_rank = rank;
     label.role = "default";
-    return output->open(label);
+    return output->open(label, output->files()->open(label));
   }
   // Waits until drun's stdout shows exactly this, from the beginning.
   bool shows(std::string_view expected) {

@@ -21,6 +21,7 @@
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_shutdown.hpp"
 #include "launcher/agent/agent_signals.hpp"
+#include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/own_ranks.hpp"
 #include "launcher/agent/participant_driver.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
@@ -51,6 +52,7 @@ class Agent {
         host_name_(own_host_name()),
         signals_(io_, signals_of_agent(options)),
         timer_(io_),
+        files_(io_, [this] { pump(); }),
         output_(output_options(options, host_name_)),
         status_({::isatty(STDERR_FILENO) == 1,
                  [this](std::string text) { output_.message(std::move(text)); },
@@ -58,7 +60,7 @@ class Agent {
                  [] { return columns_of(STDERR_FILENO); }},
                 neighbours, single_node()),
         processes_(std::move(guardian)),
-        workers_(io_, options, host_name_, processes_, worker_output_, worker_calls()),
+        workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls()),
         backend_(io_, options, host_name_, backend_calls()),
         participant_({options, status_, workers_, backend_},
                      [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); }),
@@ -156,6 +158,7 @@ class Agent {
     calls.gone = [this] {
       signals_.cancel();
       timer_.cancel();
+      files_.cancel();
     };
     return calls;
   }
@@ -248,6 +251,7 @@ class Agent {
   asio::io_context io_{1};
   CaughtSignals signals_;
   asio::steady_timer timer_;
+  FileDesk files_;
   Output output_;
   RealOutput worker_output_{output_};
   StatusReporter status_;

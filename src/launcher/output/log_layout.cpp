@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/atomic_file.hpp"
+#include "base/file_worker.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -23,10 +24,12 @@ constexpr std::size_t kRandom = 8;
 }
 
 void make_folder(const std::string& path) {
+  about_to("create folder " + path);
   if (::mkdir(path.c_str(), kShared) != 0 && errno != EEXIST) fail(path);
 }
 
 void make_folders(const std::string& path) {
+  about_to("create folder " + path);
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
        slash = path.find('/', slash + 1))
     ::mkdir(path.substr(0, slash).c_str(), kShared);  // what is wrong shows below
@@ -54,6 +57,7 @@ std::string make_private_folder(const std::vector<std::string>& folders) {
     std::error_code no_directory;  // there is no working directory to begin a relative path at
     const auto place = std::filesystem::absolute(folder, no_directory).lexically_normal();
     if (!no_directory) {
+      about_to("create a temporary folder in " + place.string());
       std::string path = try_unique_folder((place / "drun_").string(), kPrivate);
       if (!path.empty()) return path;
     }
@@ -68,6 +72,7 @@ std::string make_private_folder(const std::vector<std::string>& folders) {
 void point_latest_to(const std::string& folder, const std::string& name) {
   const std::string temporary = folder + "/.latest." + random_name(kRandom);
   const std::string link = folder + "/latest";
+  about_to("create " + link);
   if (::symlink(name.c_str(), temporary.c_str()) != 0) return;
   if (::rename(temporary.c_str(), link.c_str()) != 0) ::unlink(temporary.c_str());
 }

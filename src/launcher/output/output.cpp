@@ -11,7 +11,6 @@
 #include <system_error>
 #include <utility>
 
-#include "launcher/output/log_layout.hpp"
 #include "launcher/output/output_route.hpp"
 #include "launcher/output/output_terminal.hpp"
 #include "launcher/output/output_thread.hpp"
@@ -54,7 +53,8 @@ class Output::Impl {
  public:
   explicit Impl(OutputOptions options)
       : options_(std::move(options)),
-        files_(options_.choices.log_dir, options_.run_id, options_.temporary),
+        files_(
+            std::make_shared<OutputFiles>(options_.choices, options_.run_id, options_.temporary)),
         thread_({options_.standard_output, options_.standard_error, options_.fold_window,
                  options_.choices.timestamps, options_.quiet}) {
     thread_.start();
@@ -63,18 +63,13 @@ class Output::Impl {
   Impl& operator=(const Impl&) = delete;
   ~Impl() { thread_.stop(std::move(streams_), options_.patience); }
 
-  FileDescriptor open(const StreamLabel& label, bool error) {
+  FileDescriptor open(const StreamLabel& label, bool error, StreamFiles files) {
     const OutputChoices& choices = options_.choices;
-    const Route route = route_of(choices, label.local_rank, error, files_.keeps_logs());
-    std::string log;
-    if (route.log) {
-      log = files_.rank_folder(label.round, label.restart_count, label.local_rank) +
-            (error ? "/stderr.log" : "/stdout.log");
-      logs_[label.worker][error ? 1 : 0] = log;
-    }
-    if (route.direct) {
-      direct_folder_ = folder_of(log);
-      return create_log(log);
+    const Route route = route_of(choices, label.local_rank, error, !files.log.empty());
+    if (!files.log.empty()) logs_[label.worker][error ? 1 : 0] = files.log;
+    if (files.direct) {
+      direct_folder_ = folder_of(files.log);
+      return std::move(files.direct);
     }
     if (route.nothing) return open_nothing();
 
@@ -87,11 +82,11 @@ class Output::Impl {
       if (choices.fold) stream->folding = loop().folding(error);
       stream->stamped = choices.timestamps;
     }
-    if (route.log) stream->log = std::make_unique<LogFile>(log, choices.log_max_size);
+    stream->log = std::move(files.kept);
     if (route.prefix)
       stream->prefix = line_prefix(choices.prefix_template,
                                    {label.role, label.rank, label.local_rank, options_.host});
-    if (route.filter) stream->filter = filter(label, error);
+    stream->filter = std::move(files.filter);
     const int own = error ? options_.standard_error : options_.standard_output;
     FileDescriptor other = open_source(*stream, own, options_.terminal && route.terminal);
     loop().watch(*stream);
@@ -129,7 +124,6 @@ class Output::Impl {
     // Logs that the workers write themselves: only they see the error if the disk is full.
     if (!direct_folder_.empty()) disk_full_ = disk_full_ || is_full(direct_folder_);
     logs_.clear();
-    filters_.clear();
     return thread_.drain(std::exchange(streams_, {}), limit);
   }
 
@@ -157,7 +151,7 @@ class Output::Impl {
 
   void resize() { thread_.resize(streams_); }
 
-  RunFiles& files() { return files_; }
+  [[nodiscard]] const std::shared_ptr<OutputFiles>& files() const { return files_; }
 
   std::string log_file(std::uint32_t worker) const {
     const auto found = logs_.find(worker);
@@ -168,38 +162,28 @@ class Output::Impl {
  private:
   OutputLoop& loop() { return thread_.loop(); }
 
-  // One for all ranks of a round: the last stream that uses it closes it.
-  std::shared_ptr<FilterFile> filter(const StreamLabel& label, bool error) {
-    auto& shared = filters_[{label.round, error}];
-    if (shared == nullptr) {
-      const std::string folder = files_.attempt_folder(label.round, label.restart_count);
-      shared = std::make_shared<FilterFile>(
-          folder + (error ? "/filtered_stderr.log" : "/filtered_stdout.log"),
-          error ? options_.choices.duplicate_stderr_filters
-                : options_.choices.duplicate_stdout_filters);
-    }
-    return shared;
-  }
-
   OutputOptions options_;
   std::string direct_folder_;  // of logs that workers write themselves; empty: there are none
   bool disk_full_ = false;
-  RunFiles files_;
+  const std::shared_ptr<OutputFiles> files_;
   OutputThread thread_;
   std::vector<std::unique_ptr<Stream>> streams_;
-  std::map<std::uint32_t, std::array<std::string, 2>> logs_;             // of stdout and stderr
-  std::map<std::pair<int, bool>, std::shared_ptr<FilterFile>> filters_;  // by round and stream
+  std::map<std::uint32_t, std::array<std::string, 2>> logs_;  // of stdout and stderr
 };
 
 Output::Output(OutputOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 
 Output::~Output() = default;
 
-WorkerStreams Output::open(const StreamLabel& label) {
+const std::shared_ptr<OutputFiles>& Output::files() const {
+  return impl_->files();
+}
+
+WorkerStreams Output::open(const StreamLabel& label, WorkerFiles files) {
   try {
     WorkerStreams streams;
-    streams.standard_output = impl_->open(label, false);
-    streams.standard_error = impl_->open(label, true);
+    streams.standard_output = impl_->open(label, false, std::move(files.standard_output));
+    streams.standard_error = impl_->open(label, true, std::move(files.standard_error));
     return streams;
   } catch (const std::system_error&) {
     impl_->forget_logs(label.worker);
@@ -207,16 +191,8 @@ WorkerStreams Output::open(const StreamLabel& label) {
   }
 }
 
-std::string Output::error_file(const StreamLabel& label) {
-  return impl_->files().error_file(label.round, label.restart_count, label.local_rank);
-}
-
 std::string Output::log_file(std::uint32_t worker) const {
   return impl_->log_file(worker);
-}
-
-const std::string& Output::private_folder() const {
-  return impl_->files().private_folder();
 }
 
 std::vector<std::string> Output::tail(std::uint32_t worker, std::chrono::milliseconds limit) {

@@ -12,19 +12,10 @@
 #include "base/file_descriptor.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/flush_policy.hpp"
+#include "launcher/output/output_files.hpp"
 #include "launcher/output/output_fold.hpp"
 
 namespace drun::launcher {
-
-// What one worker's streams are called and where they go.
-struct StreamLabel {
-  std::uint32_t worker = 0;  // process::WorkerId
-  int rank = 0;
-  int local_rank = 0;
-  int round = 0;
-  int restart_count = 0;
-  std::string role;
-};
 
 struct OutputOptions {
   bool terminal = false;        // workers get pseudo-terminals if drun's own stream is a terminal
@@ -61,19 +52,13 @@ class Output {
   Output& operator=(const Output&) = delete;
   ~Output();  // delivers what was read; gives up on a reader that has stalled for `patience`
 
-  // Throws std::system_error when there are no descriptors left, or when a log file cannot be made
-  // (it names the path).
-  [[nodiscard]] WorkerStreams open(const StreamLabel& label);
-
-  // TORCHELASTIC_ERROR_FILE of this worker; nothing is there yet. Empty with --log-dir /dev/null.
-  // Throws as open(). Without --log-dir it is in a private folder that the destructor removes.
-  [[nodiscard]] std::string error_file(const StreamLabel& label);
+  // Makes the files of the workers, for open(); in a thread in which it may hang.
+  [[nodiscard]] const std::shared_ptr<OutputFiles>& files() const;
+  // Throws std::system_error when there are no descriptors left.
+  [[nodiscard]] WorkerStreams open(const StreamLabel& label, WorkerFiles files);
   // The log file of the worker's stderr, else of its stdout; empty: there is none. Known until
   // drain().
   [[nodiscard]] std::string log_file(std::uint32_t worker) const;
-  // The folder of the error files without --log-dir, empty while there is none: for the process
-  // that cleans up if this one is killed.
-  [[nodiscard]] const std::string& private_folder() const;
 
   // Blocks at most `limit` until everything that the worker has written so far is read; then its
   // last stderr lines, harmless to print. Empty for a worker that is not known, and after drain().

@@ -10,6 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file_worker.hpp"
+
 namespace drun::launcher {
 namespace {
 
@@ -30,6 +32,7 @@ std::size_t fitting(std::string_view bytes, std::uint64_t room, bool mid_line, b
 }
 
 FileDescriptor create_log(const std::string& path) {
+  about_to("create " + path);
   FileDescriptor file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666));
   if (!file) throw std::system_error(errno, std::generic_category(), "create " + path);

@@ -12,6 +12,7 @@
 
 #include "base/environment_variable.hpp"
 #include "base/exit_codes.hpp"
+#include "base/file_worker.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/workers/environment.hpp"
 
@@ -35,6 +36,7 @@ bool not_there(int error) {
 }
 
 int script_error(const std::string& path) {
+  about_to("open " + path);
   if (const int error = access_error(path, R_OK); error != 0) return error;
   if (!is_directory(path)) return 0;
   return access_error(path + "/__main__.py", R_OK) == 0 ? 0 : EISDIR;
@@ -71,6 +73,7 @@ Python looks_like_python(const std::string& path) {
 }
 
 int program_error(const std::string& path) {
+  about_to("exec " + path);
   return is_directory(path) ? EISDIR : access_error(path, X_OK);
 }
 
@@ -116,6 +119,7 @@ int LaunchError::exit_code() const {
 }
 
 std::string LaunchError::text() const {
+  if (!no_answer.empty()) return no_answer;
   return attempted + ": " + std::generic_category().message(error) + advice;
 }
 
@@ -124,7 +128,7 @@ std::optional<LaunchError> check_script(const Program& program, int local_rank) 
   const std::string path = worker_command(program, local_rank).at(program.script_at);
   const int error = script_error(path);
   if (error == 0) return std::nullopt;
-  return LaunchError{error, "open " + path, "", false};
+  return LaunchError{error, "open " + path, "", false, ""};
 }
 
 std::optional<LaunchError> check_program(const Program& program) {
@@ -142,7 +146,7 @@ std::optional<LaunchError> check_program(const Program& program) {
     result = error;
     named = candidate;
   }
-  return LaunchError{result, "exec " + named, advice_about(program, named, result), false};
+  return LaunchError{result, "exec " + named, advice_about(program, named, result), false, ""};
 }
 
 std::string shell_warning(const Program& program) {

@@ -15,6 +15,7 @@ struct LaunchError {
   std::string attempted;  // "open train.py", "exec ./train"
   std::string advice;     // may be empty
   bool of_drun = false;   // drun itself cannot do it, whatever the program
+  std::string no_answer;  // "open /nfs/train.py: no answer for 30 s": all that is known; else empty
 
   // As a shell: kNotFound or kCannotRun; kDrunFailed if it is drun's own.
   [[nodiscard]] int exit_code() const;

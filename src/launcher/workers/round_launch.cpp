@@ -7,22 +7,20 @@
 
 namespace drun::launcher {
 
-RoundLaunch::RoundLaunch(const WorkerSpec& spec, const rendezvous::Assignment& assignment)
-    : spec_(spec),
-      assignment_(assignment),
-      environments_(spec, assignment),
-      no_program_(check_program(spec)) {}
-
-StreamLabel RoundLaunch::label(process::WorkerId worker, int local_rank) const {
+StreamLabel stream_label(const WorkerSpec& spec, const rendezvous::Assignment& assignment,
+                         process::WorkerId worker, int local_rank) {
   StreamLabel label;
   label.worker = worker;
-  label.rank = assignment_.first_rank + local_rank;
+  label.rank = assignment.first_rank + local_rank;
   label.local_rank = local_rank;
-  label.round = assignment_.round;
-  label.restart_count = assignment_.restart_count;
-  label.role = spec_.role;
+  label.round = assignment.round;
+  label.restart_count = assignment.restart_count;
+  label.role = spec.role;
   return label;
 }
+
+RoundLaunch::RoundLaunch(const WorkerSpec& spec, const rendezvous::Assignment& assignment)
+    : spec_(spec), assignment_(assignment), environments_(spec, assignment) {}
 
 process::SpawnRequest RoundLaunch::request(const StreamLabel& label,
                                            const std::string& error_file) const {
@@ -36,10 +34,6 @@ process::SpawnRequest RoundLaunch::request(const StreamLabel& label,
   if (label.rank == spec_.stdin_rank)
     request.standard_input.reset(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
   return request;
-}
-
-std::optional<LaunchError> RoundLaunch::refusal(int local_rank) const {
-  return no_program_ ? no_program_ : check_script(spec_, local_rank);
 }
 
 void RoundLaunch::announce() const {

@@ -2,7 +2,6 @@
 // CPUs and standard input.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,29 +9,26 @@
 #include "launcher/output/output.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/workers/environment.hpp"
-#include "launcher/workers/preflight.hpp"
 #include "rendezvous/types.hpp"
 
 namespace drun::launcher {
 
+[[nodiscard]] StreamLabel stream_label(const WorkerSpec& spec,
+                                       const rendezvous::Assignment& assignment,
+                                       process::WorkerId worker, int local_rank);
+
 class RoundLaunch {
  public:
-  // Looks whether the program is there. The arguments must outlive this.
+  // The arguments must outlive this.
   RoundLaunch(const WorkerSpec& spec, const rendezvous::Assignment& assignment);
 
   // The variables that all of them share.
   [[nodiscard]] const std::vector<std::string>& shared_environment() const {
     return environments_.shared();
   }
-  [[nodiscard]] StreamLabel label(process::WorkerId worker, int local_rank) const;
   // Everything but its standard output and error.
   [[nodiscard]] process::SpawnRequest request(const StreamLabel& label,
                                               const std::string& error_file) const;
-
-  // Why this worker is not worth a try; nullopt: it is.
-  [[nodiscard]] std::optional<LaunchError> refusal(int local_rank) const;
-  // All are refused, for one reason.
-  [[nodiscard]] bool refuses_all() const { return no_program_.has_value(); }
 
   // Logs where the workers run and, if nobody will read standard input, that too.
   void announce() const;
@@ -41,7 +37,6 @@ class RoundLaunch {
   const WorkerSpec& spec_;
   const rendezvous::Assignment& assignment_;
   WorkerEnvironments environments_;
-  std::optional<LaunchError> no_program_;
 };
 
 }  // namespace drun::launcher

@@ -11,10 +11,10 @@
 namespace drun::launcher {
 
 Supervision::Supervision(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-                         WorkerOutput& output, Time now)
+                         WorkerOutput& output, FileWork& file_work, Time now)
     : spec_(spec),
       processes_(processes),
-      group_(spec, std::move(host), processes, output),
+      group_(spec, std::move(host), processes, output, file_work),
       limits_(spec, now) {}
 
 void Supervision::start(const rendezvous::Assignment& assignment, Time now) {
@@ -85,6 +85,7 @@ std::optional<std::string> Supervision::countdown(Time now, bool interactive) co
 void Supervision::sweep() {
   if (over()) return;
   phase_ = Phase::Sweeping;
+  group_.call_off();
   // Each process gets the signal once.
   processes_.stop(group_.stopping() ? 0 : group_.stop_signal(), spec_.shutdown_timeout);
 }

@@ -1,10 +1,11 @@
 #include "launcher/workers/worker_group.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <system_error>
+#include <utility>
 
-#include "base/fd_limit.hpp"
 #include "launcher/workers/failure_summary.hpp"
 #include "launcher/workers/round_launch.hpp"
 #include "launcher/workers/worker_states.hpp"
@@ -13,80 +14,121 @@ namespace drun::launcher {
 namespace {
 
 constexpr std::chrono::milliseconds kDrainLimit{1000};
+// Above the usual fail-over of a file server would be longer than anybody looks on.
+constexpr std::chrono::milliseconds kPrepareLimit{30'000};
 
 std::int64_t unix_milliseconds() {
   using namespace std::chrono;
   return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
 }
 
+// The file systems gave no answer. `opening`: the program was there.
+Preparation refuse(std::size_t workers, const Error& error, bool opening) {
+  LaunchError reason;
+  reason.error = error.code().value();
+  reason.no_answer = error.what();
+  reason.of_drun = opening || error.code() != std::errc::timed_out;
+  Preparation result;
+  result.one_reason = true;
+  result.workers.resize(workers);
+  for (auto& worker : result.workers)
+    worker.refusal = reason;
+  return result;
+}
+
 }  // namespace
 
 WorkerGroup::WorkerGroup(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-                         WorkerOutput& output)
+                         WorkerOutput& output, FileWork& file_work)
     : spec_(spec),
       host_(std::move(host)),
       processes_(processes),
       output_(output),
+      file_work_(file_work),
+      program_(std::make_shared<const Program>(spec)),
       stop_signal_(spec.stop_signal.value_or(SIGTERM)) {}
 
 void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   assignment_ = assignment;
   workers_.clear();
+  labels_.clear();
   failures_ = {};
   refused_.clear();
-  state_ = State::Running;
-  not_started_ = not_ended_ = static_cast<std::size_t>(spec_.nproc_per_node);
-  const RoundLaunch launch(spec_, assignment_);
-  no_output_.reset();
+  one_reason_ = false;
   noted_ = hurried_ = false;
   processes_killed_ = 0;
   silence_.clear();
-  one_reason_ = launch.refuses_all();
+  state_ = State::Preparing;
+  not_started_ = not_ended_ = static_cast<std::size_t>(spec_.nproc_per_node);
+  for (int local_rank = 0; local_rank < spec_.nproc_per_node; ++local_rank) {
+    labels_.push_back(stream_label(spec_, assignment_, next_id_++, local_rank));
+    Worker worker;
+    worker.local_rank = local_rank;
+    worker.requested = worker.started = now;
+    workers_.emplace(labels_.back().worker, std::move(worker));
+  }
+  auto opening = std::make_shared<std::atomic<bool>>(false);
+  file_work_.ask<Preparation>(
+      kPrepareLimit,
+      [program = program_, labels = labels_, make_files = output_.files(), opening] {
+        return prepare(*program, labels, [&](const StreamLabel& label) {
+          *opening = true;
+          return make_files(label);
+        });
+      },
+      [this, start = ++starts_, opening](Result<Preparation> prepared) {
+        if (state_ != State::Preparing || start != starts_) return;
+        prepared_ =
+            prepared ? std::move(*prepared) : refuse(labels_.size(), prepared.error(), *opening);
+      });
+  if (prepared_) launch(now);
+}
+
+void WorkerGroup::launch(Time now) {
+  Preparation prepared = *std::exchange(prepared_, std::nullopt);
+  state_ = State::Running;
+  one_reason_ = prepared.one_reason;
+  const RoundLaunch launch(spec_, assignment_);
   processes_.share_environment(launch.shared_environment());
   launch.announce();
-  for (int local_rank = 0; local_rank < spec_.nproc_per_node; ++local_rank)
-    start_worker(launch, local_rank, now);
+  for (std::size_t i = 0; i < labels_.size(); ++i) {
+    PreparedWorker& worker = prepared.workers[i];
+    workers_.at(labels_[i].worker).requested = workers_.at(labels_[i].worker).started = now;
+    if (!worker.refusal) worker.refusal = launch_worker(launch, labels_[i], worker.files);
+    if (!worker.refusal) continue;
+    refused_.emplace_back(labels_[i].worker, *worker.refusal);
+    if (!one_reason_ && worker.refusal->of_drun) {
+      // The others would fare no better.
+      one_reason_ = true;
+      for (std::size_t next = i + 1; next < labels_.size(); ++next)
+        prepared.workers[next].refusal = worker.refusal;
+    }
+  }
 }
 
-void WorkerGroup::start_worker(const RoundLaunch& launch, int local_rank, Time now) {
-  const auto label = launch.label(next_id_++, local_rank);
-  Worker worker;
-  worker.local_rank = local_rank;
-  worker.requested = worker.started = now;
-  WorkerStreams streams;
-  auto refusal = launch.refusal(local_rank);
-  if (!refusal) refusal = open_output(label, worker, streams);
-  one_reason_ = one_reason_ || no_output_.has_value();
-  if (refusal) {
-    refused_.emplace_back(label.worker, std::move(*refusal));
-  } else {
-    auto request = launch.request(label, worker.error_file);
+std::optional<LaunchError> WorkerGroup::launch_worker(const RoundLaunch& launch,
+                                                      const StreamLabel& label,
+                                                      WorkerFiles& files) {
+  Worker& worker = workers_.at(label.worker);
+  worker.error_file = files.error_file;
+  // There is one as soon as the first worker has an error file.
+  if (label.local_rank == 0 && !files.private_folder.empty())
+    processes_.remove_at_end(files.private_folder);
+  auto request = launch.request(label, worker.error_file);
+  try {
+    WorkerStreams streams = output_.open(label, std::move(files));
     request.standard_output = std::move(streams.standard_output);
     request.standard_error = std::move(streams.standard_error);
-    processes_.spawn(std::move(request));
+  } catch (const std::system_error& failed) {
+    return no_output(failed);
   }
-  workers_.emplace(label.worker, std::move(worker));
+  processes_.spawn(std::move(request));
+  return std::nullopt;
 }
 
-// What cannot be made (a full disk, no right to write) is a failure of this node, which the others
-// hear of as of any.
-std::optional<LaunchError> WorkerGroup::open_output(const StreamLabel& label, Worker& worker,
-                                                    WorkerStreams& streams) {
-  if (no_output_) return no_output_;
-  try {
-    streams = output_.open(label);
-    worker.error_file = output_.error_file(label);
-  } catch (const std::system_error& failed) {
-    std::string attempted = failed.what();
-    const std::string reason = ": " + failed.code().message();
-    if (attempted.ends_with(reason)) attempted.resize(attempted.size() - reason.size());
-    return no_output_ = LaunchError{failed.code().value(), std::move(attempted),
-                                    fd_limit_advice(failed.code()), true};
-  }
-  // There is one as soon as the first worker has an error file.
-  if (label.local_rank == 0 && !output_.private_folder().empty())
-    processes_.remove_at_end(output_.private_folder());
-  return std::nullopt;
+void WorkerGroup::call_off() {
+  if (state_ == State::Preparing) state_ = State::Idle;
+  prepared_.reset();
 }
 
 void WorkerGroup::begin_stop(bool immediately, Time now) {
@@ -108,6 +150,7 @@ void WorkerGroup::note_running(Time now) {
 
 GroupNews WorkerGroup::stop(bool immediately, Time now) {
   GroupNews news;
+  call_off();
   if (state_ == State::Idle) {
     news.stopped = true;
   } else if (immediately || state_ != State::Stopping) {
@@ -123,6 +166,7 @@ void WorkerGroup::stop_with(int signal) {
 GroupNews WorkerGroup::abandon(Time now) {
   GroupNews news;
   note_running(now);
+  call_off();
   news.stopped = state_ == State::Stopping;
   state_ = State::Idle;
   failures_.drop_report();
@@ -213,6 +257,7 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
 
 GroupNews WorkerGroup::on_time(Time now) {
   GroupNews news;
+  if (prepared_) launch(now);
   for (const auto& [id, reason] : std::exchange(refused_, {})) {
     WorkerEnd end;
     end.spawn_error = reason.error;
@@ -226,7 +271,7 @@ GroupNews WorkerGroup::on_time(Time now) {
 }
 
 std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
-  return refused_.empty() ? failures_.next_deadline() : Time{};
+  return refused_.empty() && !prepared_ ? failures_.next_deadline() : Time{};
 }
 
 void WorkerGroup::report_failure(GroupNews& news, Time now, bool complete) {

@@ -5,15 +5,18 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/file_worker.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/report/stopped_ranks.hpp"
 #include "launcher/workers/preflight.hpp"
+#include "launcher/workers/preparation.hpp"
 #include "launcher/workers/restart_policy.hpp"
 #include "launcher/workers/worker.hpp"
 #include "launcher/workers/worker_runner.hpp"
@@ -38,10 +41,13 @@ class WorkerGroup {
 
   // The references must outlive the group. `host`: this node's name, for the report.
   WorkerGroup(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-              WorkerOutput& output);
+              WorkerOutput& output, FileWork& file_work);
 
-  // Precondition: no workers are left of an earlier round.
+  // Precondition: no workers are left of an earlier round. The guardian is asked for them as soon
+  // as their files are made.
   void start(const rendezvous::Assignment& assignment, Time now);
+  // Those that the guardian was not asked for will not be.
+  void call_off();
   // Ends them: the stop signal, the grace, SIGKILL; `stopped` follows, at once if nothing runs.
   [[nodiscard]] GroupNews stop(bool immediately, Time now);
   // The grace of a stop is cut short: from here on SIGKILL says nothing of a worker.
@@ -74,11 +80,17 @@ class WorkerGroup {
   [[nodiscard]] StoppedRanks stopped_ranks() const;
 
  private:
-  enum class State { Idle, Running, Stopping };
+  enum class State {
+    Idle,
+    Preparing,  // the file systems are asked; no worker was started
+    Running,
+    Stopping
+  };
 
-  void start_worker(const RoundLaunch& launch, int local_rank, Time now);
-  [[nodiscard]] std::optional<LaunchError> open_output(const StreamLabel& label, Worker& worker,
-                                                       WorkerStreams& streams);
+  void launch(Time now);
+  [[nodiscard]] std::optional<LaunchError> launch_worker(const RoundLaunch& launch,
+                                                         const StreamLabel& label,
+                                                         WorkerFiles& files);
   [[nodiscard]] Worker* find(process::WorkerId id);
   [[nodiscard]] GroupNews on(const process::Spawned& spawned, Time now);
   [[nodiscard]] GroupNews on(const process::SpawnFailed& failed, Time now);
@@ -95,9 +107,14 @@ class WorkerGroup {
   const std::string host_;
   ProcessRunner& processes_;
   WorkerOutput& output_;
+  FileWork& file_work_;
+  const std::shared_ptr<const Program> program_;  // for another thread
   int stop_signal_;
   State state_ = State::Idle;
   rendezvous::Assignment assignment_;
+  int starts_ = 0;
+  std::vector<StreamLabel> labels_;
+  std::optional<Preparation> prepared_;  // to be launched
   Workers workers_;
   RoundFailures failures_;
   std::int64_t failure_time_ms_ = 0;  // of the first one
@@ -107,12 +124,11 @@ class WorkerGroup {
   // Workers that the guardian was not asked to start, because their program is not there, or
   // nowhere their output could go. Reported at the next on_time().
   std::vector<std::pair<process::WorkerId, LaunchError>> refused_;
-  bool one_reason_ = false;               // for all of them
-  bool noted_ = false;                    // which workers ran when the round was stopped
-  bool hurried_ = false;                  // the workers had no grace, or not all of it
-  std::uint32_t processes_killed_ = 0;    // by the last stop, workers included
-  std::string silence_;                   // when it began
-  std::optional<LaunchError> no_output_;  // the streams of one worker could not be made
+  bool one_reason_ = false;             // for all of them
+  bool noted_ = false;                  // which workers ran when the round was stopped
+  bool hurried_ = false;                // the workers had no grace, or not all of it
+  std::uint32_t processes_killed_ = 0;  // by the last stop, workers included
+  std::string silence_;                 // when it began
 };
 
 }  // namespace drun::launcher

@@ -11,6 +11,7 @@
 #include "launcher/output/output.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/process/suspension.hpp"
+#include "launcher/workers/preparation.hpp"
 
 namespace drun::launcher {
 
@@ -46,9 +47,9 @@ class WorkerOutput {
   WorkerOutput& operator=(const WorkerOutput&) = delete;
   virtual ~WorkerOutput() = default;
 
-  [[nodiscard]] virtual WorkerStreams open(const StreamLabel& label) = 0;
-  [[nodiscard]] virtual std::string error_file(const StreamLabel& label) = 0;
-  [[nodiscard]] virtual std::string private_folder() const = 0;
+  // For another thread; it may be called when the output is gone.
+  [[nodiscard]] virtual MakeFiles files() = 0;
+  [[nodiscard]] virtual WorkerStreams open(const StreamLabel& label, WorkerFiles files) = 0;
   [[nodiscard]] virtual std::string log_file(process::WorkerId worker) const = 0;
   [[nodiscard]] virtual std::vector<std::string> tail(process::WorkerId worker,
                                                       std::chrono::milliseconds limit) = 0;
@@ -85,9 +86,12 @@ class RealOutput final : public WorkerOutput {
  public:
   explicit RealOutput(Output& output) : output_(output) {}
 
-  WorkerStreams open(const StreamLabel& label) override { return output_.open(label); }
-  std::string error_file(const StreamLabel& label) override { return output_.error_file(label); }
-  std::string private_folder() const override { return output_.private_folder(); }
+  MakeFiles files() override {
+    return [files = output_.files()](const StreamLabel& label) { return files->open(label); };
+  }
+  WorkerStreams open(const StreamLabel& label, WorkerFiles files) override {
+    return output_.open(label, std::move(files));
+  }
   std::string log_file(process::WorkerId worker) const override { return output_.log_file(worker); }
   std::vector<std::string> tail(process::WorkerId worker,
                                 std::chrono::milliseconds limit) override {

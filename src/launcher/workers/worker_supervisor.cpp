@@ -25,12 +25,12 @@ int duplicate(int fd) {
 
 WorkerSupervisor::WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec,
                                    const std::string& host, ProcessRunner& processes,
-                                   WorkerOutput& output, Calls calls)
+                                   WorkerOutput& output, FileWork& file_work, Calls calls)
     : has_parent_drun_(spec.local_node >= 0),
       processes_(processes),
       events_(io, duplicate(processes.fd())),
       input_(io, has_parent_drun_ ? ::getpgid(::getppid()) : ::getpgrp()),
-      supervision_(spec, host, processes, output, Clock::now()),
+      supervision_(spec, host, processes, output, file_work, Clock::now()),
       calls_(std::move(calls)) {}
 
 void WorkerSupervisor::listen() {

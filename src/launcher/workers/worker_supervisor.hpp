@@ -30,7 +30,8 @@ class WorkerSupervisor {
 
   // The references must outlive this.
   WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec, const std::string& host,
-                   ProcessRunner& processes, WorkerOutput& output, Calls calls);
+                   ProcessRunner& processes, WorkerOutput& output, FileWork& file_work,
+                   Calls calls);
   WorkerSupervisor(const WorkerSupervisor&) = delete;
   WorkerSupervisor& operator=(const WorkerSupervisor&) = delete;
 

@@ -149,8 +149,9 @@ TEST_F(OutputModesTest, TeeWithoutALogFolderLeavesNothingBehind) {
   write_all(open(0).standard_output.get(), "x\n");
   EXPECT_TRUE(shows("[default0]:x\n"));
   launcher::StreamLabel label;
-  EXPECT_FALSE(output->error_file(label).empty());
-  EXPECT_FALSE(output->private_folder().empty());
+  const auto files = output->files()->open(label);
+  EXPECT_FALSE(files.error_file.empty());
+  EXPECT_FALSE(files.private_folder.empty());
   EXPECT_TRUE(output->drain(kPatience));
   finish();
   EXPECT_TRUE(fs::is_empty(folder_));
@@ -334,7 +335,8 @@ TEST_F(OutputModesTest, AFullLogIsSaidOnceAndTheConsoleGoesOn) {
   for (const int rank : {0, 1}) {
     launcher::StreamLabel label;
     label.local_rank = rank;
-    const auto folder = fs::path(output->error_file(label)).parent_path();
+    const auto folder = fs::path(output->files()->open(label).error_file).parent_path();
+    fs::remove(folder / "stdout.log");
     fs::create_symlink("/dev/full", folder / "stdout.log");
   }
   WorkerStreams worker = open(0);

@@ -53,8 +53,9 @@ struct Rig {
   Options options;
   test::FakeRunner runner;
   test::FakeOutput output;
+  test::FakeFiles files;
   Supervision::Time now = kStart;
-  Supervision supervision{options, "node0", runner, output, now};
+  Supervision supervision{options, "node0", runner, output, files, now};
 };
 
 std::string told(const WorkerNews& news, Rig& rig) {
@@ -299,6 +300,16 @@ TEST(SupervisionTest, NobodyReadsTheTerminalWhenTheJobIsOver) {
   EXPECT_TRUE(rig.supervision.has_input());
   rig.supervision.sweep();
   EXPECT_FALSE(rig.supervision.has_input());
+}
+
+TEST(SupervisionTest, NothingIsStartedOnceTheJobIsOver) {
+  Rig rig;
+  rig.files.hangs = true;
+  rig.supervision.start({}, rig.now);
+  rig.supervision.sweep();
+  (void)rig.runner.take_calls();
+  rig.files.answer();
+  EXPECT_EQ(told(rig.supervision.on_time(rig.now), rig), "");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace drun::launcher {
 namespace {
 
 using std::chrono::milliseconds;
+using test::FakeFiles;
 using test::FakeOutput;
 using test::FakeRunner;
 using ::testing::Contains;
@@ -83,7 +84,8 @@ struct Rig {
   Options options;
   FakeRunner runner;
   FakeOutput output;
-  WorkerGroup group{options, "node1", runner, output};
+  FakeFiles files;
+  WorkerGroup group{options, "node1", runner, output, files};
   WorkerGroup::Time now = kStart;
 };
 
@@ -120,6 +122,11 @@ struct NamedEvent {
 std::vector<NamedState> states() {
   return {
       {"never started", [](Rig&) {}},
+      {"preparing",
+       [](Rig& rig) {
+         rig.files.hangs = true;
+         rig.group.start(second_node(), rig.now);
+       }},
       {"requested", [](Rig& rig) { rig.group.start(second_node(), rig.now); }},
       {"running", [](Rig& rig) { rig.run(); }},
       {"half done",
@@ -172,6 +179,11 @@ std::vector<NamedEvent> events() {
       {"a stranger's exit", feed(exited(kStranger, 7))},
       {"stopped", feed(process::Stopped{})},
       {"guardian lost", feed(process::GuardianLost{})},
+      {"files made",
+       [](Rig& rig) {
+         rig.files.answer();
+         return rig.at(milliseconds(1));
+       }},
       {"stop()", [](Rig& rig) { return rig.group.stop(false, rig.now); }},
       {"stop(immediately)", [](Rig& rig) { return rig.group.stop(true, rig.now); }},
       {"abandon()", [](Rig& rig) { return rig.group.abandon(rig.now); }},
@@ -211,6 +223,13 @@ const std::map<std::string, Reactions>& reactions() {
   };
   static const std::map<std::string, Reactions> all = {
       {"never started", idle},
+      {"preparing",
+       {
+           {"files made", "spawn 1, spawn 2"},
+           {"stop()", "stopped -> idle"},
+           {"stop(immediately)", "stopped -> idle"},
+           {"abandon()", "-> idle"},
+       }},
       {"requested", with(any_failure, asked_to_stop)},
       {"running", with(any_failure, asked_to_stop)},
       {"half done", with(
@@ -352,6 +371,53 @@ TEST(WorkerGroupTest, OutputThatCannotBeOpenedIsAFailureThatNoRestartMends) {
   EXPECT_EQ(news.failure->exit_code, 125);
   EXPECT_TRUE(news.failure->others.empty());
   EXPECT_FALSE(news.failure->restartable);
+}
+
+TEST(WorkerGroupTest, APipeThatCannotBeMadeIsToldOnce) {
+  Rig rig;
+  rig.output.pipe_error = EMFILE;
+  rig.group.start(second_node(), rig.now);
+  EXPECT_EQ(rig.runner.take_calls(), "");
+  const GroupNews news = rig.feed({});
+  ASSERT_TRUE(news.failure);
+  EXPECT_THAT(news.failure->cause, HasSubstr("make a pipe: Too many open files"));
+  EXPECT_TRUE(news.failure->others.empty());
+}
+
+TEST(WorkerGroupTest, WorkersAreStartedWhenTheirFilesAreMade) {
+  Rig rig;
+  rig.files.hangs = true;
+  rig.group.start(second_node(), rig.now);
+  EXPECT_EQ(told(rig.at(milliseconds(0)), rig), "");
+  EXPECT_FALSE(rig.group.idle());
+  rig.files.answer();
+  EXPECT_EQ(rig.group.next_deadline(), WorkerGroup::Time{});
+  EXPECT_EQ(told(rig.at(milliseconds(1)), rig), "spawn 1, spawn 2");
+}
+
+TEST(WorkerGroupTest, AFileSystemThatHangsIsAFailureThatNoRestartMends) {
+  Rig rig;
+  rig.files.hangs = true;
+  rig.group.start(second_node(), rig.now);
+  rig.files.give_up();
+  const GroupNews news = rig.feed({});
+  ASSERT_TRUE(news.failure);
+  EXPECT_EQ(news.failure->cause, "open /nfs/x: no answer for 30 s");
+  EXPECT_EQ(news.failure->exit_code, 126);  // it was not the output
+  EXPECT_TRUE(news.failure->others.empty());
+  EXPECT_FALSE(news.failure->restartable);
+  EXPECT_EQ(rig.runner.take_calls(), "stop SIGTERM 5");
+}
+
+// The answer to an earlier round's question comes when the next round has asked its own.
+TEST(WorkerGroupTest, WhatWasMadeForARoundThatWasStoppedStartsNothing) {
+  Rig rig;
+  rig.files.hangs = true;
+  rig.group.start(second_node(), rig.now);
+  EXPECT_EQ(told(rig.group.stop(false, rig.now), rig), "stopped");
+  rig.group.start(second_node(), rig.now);
+  rig.files.answer();
+  EXPECT_EQ(told(rig.at(milliseconds(1)), rig), "spawn 3, spawn 4");
 }
 
 // ---- failing ----

@@ -1,0 +1,170 @@
+#include "base/file_worker.hpp"
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "base/signal_block.hpp"
+
+namespace drun {
+
+// A thread that hangs keeps its own for ever.
+struct FileWorker::Bench {
+  explicit Bench(std::shared_ptr<FileDescriptor> eventfd) : ready(std::move(eventfd)) {}
+
+  void stay();  // the thread
+  // False: the work is not over.
+  bool take_result(std::optional<Error>& error);
+
+  const std::shared_ptr<FileDescriptor> ready;
+  std::mutex mutex;  // guards what follows
+  std::condition_variable wake;
+  std::function<void()> work;
+  std::string asking;  // what the work is about to do
+  bool finished = false;
+  std::optional<Error> failed;
+  bool dismissed = false;
+};
+
+namespace {
+
+// Where about_to() writes: of this thread's bench.
+struct Notes {
+  std::mutex* mutex = nullptr;
+  std::string* asking = nullptr;
+};
+thread_local Notes notes;
+
+FileDescriptor make_eventfd() {
+  FileDescriptor fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd) throw std::system_error(errno, std::generic_category(), "eventfd");
+  return fd;
+}
+
+}  // namespace
+
+void about_to(std::string what) {
+  if (notes.mutex == nullptr) return;
+  const std::lock_guard lock(*notes.mutex);
+  *notes.asking = std::move(what);
+}
+
+std::optional<Error> FileWork::attempt(const std::function<void()>& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const std::system_error& failed) {
+    return Error(failed.code(), failed.what());
+  } catch (const std::exception& failed) {
+    return Error(std::make_error_code(std::errc::not_enough_memory), failed.what());
+  }
+}
+
+void FileWorker::Bench::stay() {
+  notes = {&mutex, &asking};
+  std::unique_lock lock(mutex);
+  for (;;) {
+    wake.wait(lock, [this] { return work || dismissed; });
+    if (dismissed) return;
+    auto next = std::exchange(work, nullptr);
+    lock.unlock();
+    auto error = attempt(next);
+    next = nullptr;  // to close a file may hang, too
+    lock.lock();
+    failed = std::move(error);
+    finished = true;
+    ::eventfd_write(ready->get(), 1);
+  }
+}
+
+bool FileWorker::Bench::take_result(std::optional<Error>& error) {
+  const std::lock_guard lock(mutex);
+  if (finished) error = std::move(failed);
+  return finished;
+}
+
+FileWorker::FileWorker() : ready_(std::make_shared<FileDescriptor>(make_eventfd())) {}
+
+FileWorker::~FileWorker() {
+  dismiss();
+}
+
+void FileWorker::run(std::chrono::milliseconds limit, std::function<void()> work, Done done) {
+  jobs_.push_back({limit, std::move(work), std::move(done)});
+  if (jobs_.size() == 1) begin(std::chrono::steady_clock::now());
+}
+
+void FileWorker::begin(Time now) {
+  if (jobs_.empty()) return;
+  Job& job = jobs_.front();
+  // In two halves: a machine that stood still uses up one of them, not both.
+  deadline_ = now + job.limit / 2;
+  second_half_ = false;
+  const bool fresh = bench_ == nullptr;
+  if (fresh) bench_ = std::make_shared<Bench>(ready_);
+  {
+    const std::lock_guard lock(bench_->mutex);
+    bench_->work = std::move(job.work);
+    bench_->asking.clear();
+    bench_->finished = false;
+    bench_->failed.reset();
+  }
+  if (!fresh) return bench_->wake.notify_one();
+  const SignalBlock block;
+  try {
+    std::thread([bench = bench_] { bench->stay(); }).detach();
+  } catch (const std::system_error& error) {
+    bench_.reset();
+    no_thread_ = Error(error.code(), std::string("start a thread for files: ") + error.what());
+    ::eventfd_write(ready_->get(), 1);
+  }
+}
+
+void FileWorker::dismiss() {
+  if (bench_ == nullptr) return;
+  {
+    const std::lock_guard lock(bench_->mutex);
+    bench_->dismissed = true;
+  }
+  bench_->wake.notify_one();
+  bench_.reset();
+}
+
+std::optional<Error> FileWorker::hung() const {
+  const std::lock_guard lock(bench_->mutex);
+  const std::string what = bench_->asking.empty() ? "use a file system" : bench_->asking;
+  return Error(
+      std::make_error_code(std::errc::timed_out),
+      what + ": no answer for " + std::to_string(jobs_.front().limit.count() / 1000) + " s");
+}
+
+std::optional<FileWorker::Time> FileWorker::next_deadline() const {
+  return jobs_.empty() ? std::nullopt : std::optional(deadline_);
+}
+
+void FileWorker::deliver(Time now) {
+  eventfd_t ignored = 0;
+  ::eventfd_read(ready_->get(), &ignored);
+  if (jobs_.empty()) return;
+  std::optional<Error> failed = std::exchange(no_thread_, std::nullopt);
+  if (!failed && !bench_->take_result(failed)) {
+    if (now < deadline_) return;
+    if (!std::exchange(second_half_, true)) {
+      deadline_ = now + jobs_.front().limit / 2;
+      return;
+    }
+    failed = hung();
+    dismiss();
+  }
+  const Job over = std::move(jobs_.front());
+  jobs_.pop_front();
+  begin(now);
+  over.done(std::move(failed));
+}
+
+}  // namespace drun

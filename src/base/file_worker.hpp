@@ -1,0 +1,90 @@
+// A thread for what asks a file system something: make a folder, open a file, look whether a
+// program is there. A network file system whose server is gone gives no answer, and the wait cannot
+// be interrupted. So whoever has to go on (renew a lease, obey a signal) asks here.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/file_descriptor.hpp"
+#include "drun/base/result.hpp"
+
+namespace drun {
+
+// What the work of a FileWorker asks for next: "create folder /nfs/logs". The error says it if
+// there is no answer. Anywhere else it does nothing.
+void about_to(std::string what);
+
+class FileWork {
+ public:
+  FileWork() = default;
+  FileWork(const FileWork&) = delete;
+  FileWork& operator=(const FileWork&) = delete;
+  virtual ~FileWork() = default;
+
+  // `work` is done in another thread, after all that was asked for before. Then `done` gets what it
+  // returned or threw, or, when it took longer than `limit`, an error with the code timed_out
+  // ("create folder /nfs/logs: no answer for 30 s"). Work that hangs is left behind, so all that it
+  // uses must be its own.
+  template <typename T>
+  void ask(std::chrono::milliseconds limit, std::function<T()> work,
+           std::function<void(Result<T>)> done) {
+    auto answer = std::make_shared<std::optional<T>>();
+    run(
+        limit, [answer, work = std::move(work)] { answer->emplace(work()); },
+        [answer, done = std::move(done)](std::optional<Error> failed) {
+          done(failed ? Result<T>(std::move(*failed)) : Result<T>(std::move(**answer)));
+        });
+  }
+
+  // The same for work that returns nothing; `done` gets what it threw.
+  using Done = std::function<void(std::optional<Error>)>;
+  virtual void run(std::chrono::milliseconds limit, std::function<void()> work, Done done) = 0;
+
+ protected:
+  // Does it here and now; what it threw.
+  static std::optional<Error> attempt(const std::function<void()>& work);
+};
+
+// One thread uses it. The other one is started for the first work.
+class FileWorker final : public FileWork {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  FileWorker();            // throws std::system_error
+  ~FileWorker() override;  // waits for nothing: work that is not done is left behind or never begun
+
+  // Readable when deliver() has something.
+  [[nodiscard]] int fd() const { return ready_->get(); }
+  [[nodiscard]] std::optional<Time> next_deadline() const;
+  // Calls `done` for the work that is over, or has hung for its limit.
+  void deliver(Time now);
+
+  void run(std::chrono::milliseconds limit, std::function<void()> work, Done done) override;
+
+ private:
+  struct Bench;  // what the two threads share
+  struct Job {
+    std::chrono::milliseconds limit{};
+    std::function<void()> work;
+    Done done;
+  };
+
+  void begin(Time now);
+  void dismiss();
+  [[nodiscard]] std::optional<Error> hung() const;
+
+  const std::shared_ptr<FileDescriptor> ready_;  // eventfd
+  std::shared_ptr<Bench> bench_;                 // null: there is no thread
+  std::deque<Job> jobs_;                         // the first one is at work
+  Time deadline_{};
+  bool second_half_ = false;
+  std::optional<Error> no_thread_;  // why there is none for the first job
+};
+
+}  // namespace drun

@@ -1,0 +1,122 @@
+#include "base/file_worker.hpp"
+
+#include <poll.h>
+
+#include <future>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "support/patience.hpp"
+
+namespace drun {
+namespace {
+
+using std::chrono::milliseconds;
+using test::kPatience;
+
+constexpr milliseconds kNever = kPatience * 2;
+
+// Waits until something is to be delivered, and delivers it.
+void serve(FileWorker& worker) {
+  pollfd ready{worker.fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&ready, 1, static_cast<int>(milliseconds(kPatience).count())), 1);
+  worker.deliver(std::chrono::steady_clock::now());
+}
+
+TEST(FileWorkerTest, WorkIsDoneInAnotherThreadAndInOrder) {
+  FileWorker worker;
+  const auto own = std::this_thread::get_id();
+  std::string heard;
+  worker.ask<bool>(
+      kNever, [own] { return std::this_thread::get_id() != own; },
+      [&](const Result<bool>& other) { heard += other && *other ? "other " : "same "; });
+  worker.ask<int>(
+      kNever, [] { return 7; },
+      [&](const Result<int>& number) { heard += std::to_string(*number); });
+  EXPECT_EQ(heard, "");
+  serve(worker);
+  EXPECT_EQ(heard, "other ");
+  serve(worker);
+  EXPECT_EQ(heard, "other 7");
+  EXPECT_FALSE(worker.next_deadline());
+}
+
+TEST(FileWorkerTest, WhatWorkThrowsIsItsResult) {
+  FileWorker worker;
+  Result<int> heard = 1;
+  worker.ask<int>(
+      kNever,
+      []() -> int { throw std::system_error(EACCES, std::generic_category(), "create folder /x"); },
+      [&](Result<int> result) { heard = std::move(result); });
+  serve(worker);
+  ASSERT_FALSE(heard);
+  EXPECT_EQ(heard.error().code(), std::errc::permission_denied);
+  EXPECT_EQ(heard.error().what(), "create folder /x: Permission denied");
+}
+
+// What hangs is said, and what was asked for after it is done all the same.
+TEST(FileWorkerTest, WorkThatHangsIsLeftBehind) {
+  FileWorker worker;
+  std::promise<void> answer;
+  std::promise<void> begun;
+  std::string heard;
+  worker.ask<int>(
+      milliseconds(2'000),
+      [answered = answer.get_future().share(), &begun] {
+        about_to("create folder /nfs");
+        begun.set_value();
+        answered.wait();
+        return 1;
+      },
+      [&](const Result<int>& result) {
+        heard = result ? "answer" : result.error().what();
+        EXPECT_EQ(result.error().code(), std::errc::timed_out);
+      });
+  begun.get_future().wait();
+  const auto half = worker.next_deadline();
+  ASSERT_TRUE(half);
+  worker.deliver(*half - milliseconds(1));
+  EXPECT_EQ(worker.next_deadline(), half);
+  // However late it is, a machine that stood still has used up one half only.
+  const auto late = *half + std::chrono::hours(1);
+  worker.deliver(late);
+  EXPECT_EQ(heard, "");
+  EXPECT_EQ(worker.next_deadline(), late + milliseconds(1'000));
+  int after = 0;
+  worker.ask<int>(
+      kNever, [] { return 2; }, [&](const Result<int>& result) { after = *result; });
+  worker.deliver(late + milliseconds(1'000));
+  EXPECT_EQ(heard, "create folder /nfs: no answer for 2 s");
+  serve(worker);
+  EXPECT_EQ(after, 2);
+  answer.set_value();
+}
+
+TEST(FileWorkerTest, NobodyWaitsForWorkAtTheEnd) {
+  std::promise<void> answer;
+  bool done = false;
+  {
+    FileWorker worker;
+    worker.ask<int>(
+        kNever,
+        [answered = answer.get_future().share()] {
+          answered.wait();
+          return 1;
+        },
+        [&](const Result<int>&) { done = true; });
+    worker.ask<int>(
+        kNever, [] { return 1; }, [&](const Result<int>&) { done = true; });
+  }
+  answer.set_value();
+  EXPECT_FALSE(done);
+}
+
+TEST(FileWorkerTest, OutsideItNothingIsNoted) {
+  about_to("open /nfs");  // no harm
+}
+
+}  // namespace
+}  // namespace drun
