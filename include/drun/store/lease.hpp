@@ -80,7 +80,7 @@ class Election {
  public:
   // `store` is its own, as with Lease. `candidate` is what the others will read. Nothing is sent
   // before a call. Options as with a lease; `holder` is not used.
-  Election(Client store, std::string name, std::string candidate, LeaseOptions options = {});
+  Election(Client store, std::string_view name, std::string candidate, LeaseOptions options = {});
   Election(Election&&) noexcept;
   Election& operator=(Election&&) noexcept;
   ~Election();  // resign()

@@ -96,7 +96,7 @@ class Election::Impl : public Claimant {
   using Claimant::Claimant;
 };
 
-Election::Election(Client store, std::string name, std::string candidate, LeaseOptions options)
+Election::Election(Client store, std::string_view name, std::string candidate, LeaseOptions options)
     : impl_(std::make_unique<Impl>(std::move(store), name,
                                    named(std::move(options), std::move(candidate)))) {}
 Election::Election(Election&&) noexcept = default;
