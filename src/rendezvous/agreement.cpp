@@ -41,18 +41,23 @@ std::string disagreement(const std::string& who,
     const auto field = fields.find(name);
     return field == fields.end() ? "no " + name : name + "=" + field->second.substr(0, 128);
   };
-  std::string text;
+  std::string said;
+  std::string wanted;
   std::size_t shown = 0;
   for (const auto& name : names) {
     const auto mine = agreement.find(name);
     const auto theirs = job.find(name);
     if (mine != agreement.end() && theirs != job.end() && mine->second == theirs->second) continue;
-    if (shown++ == kMaxFields) return text + ", ...";
-    text += shown == 1 ? who + " says " : ", ";
-    text +=
-        say(agreement, name) + (shown == 1 ? ", the job has " : " instead of ") + say(job, name);
+    if (shown++ == kMaxFields) {
+      said += ", ...";
+      wanted += ", ...";
+      break;
+    }
+    said += (shown == 1 ? "" : ", ") + say(agreement, name);
+    wanted += (shown == 1 ? "" : ", ") + say(job, name);
   }
-  return text;
+  if (shown == 0) return "";
+  return who + " has " + said + "; the job has " + wanted + "; give all nodes the same";
 }
 
 }  // namespace drun::rendezvous

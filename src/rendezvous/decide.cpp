@@ -100,10 +100,12 @@ void close_timed_out(Context& c) {
   std::string text = "not enough nodes within " + duration_text(c.config.join_timeout) + ": " +
                      waiting_text(c.state, c.config);
   if (const auto refused = refused_text(c.state); !refused.empty()) text += "; refused: " + refused;
-  text += "; start drun on every node with " +
-          (c.config.endpoint.empty() ? "this endpoint" : "the endpoint " + c.config.endpoint) +
-          " and --rdzv-id " + c.config.run_id.substr(0, kMaxShownId) +
-          ", or wait longer with --rdzv-conf join_timeout=SECONDS";
+  text +=
+      "; start drun on every node with " +
+      (c.config.endpoint.empty() ? "this endpoint" : "the endpoint " + c.config.endpoint) +
+      (c.config.run_id == kNoRunId ? ""
+                                   : " and --rdzv-id " + c.config.run_id.substr(0, kMaxShownId)) +
+      ", or wait longer with --rdzv-conf join_timeout=SECONDS";
   close(c, {End::Timeout, kTimeLimit, std::move(text), std::nullopt});
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/exit_codes.hpp"
@@ -33,9 +34,11 @@ enum class ExitCodePolicy {
   Highest        // the highest of all that failed by themselves
 };
 
+inline constexpr std::string_view kNoRunId = "none";  // what torchrun calls a job without a name
+
 // What this agent brings and asks for. Constant after construction.
 struct Config {
-  std::string run_id = "none";
+  std::string run_id{kNoRunId};
   int min_nodes = 1;
   int max_nodes = 1;
   int local_world_size = 1;

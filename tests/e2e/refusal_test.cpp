@@ -49,9 +49,9 @@ TEST(RefusalTest, AnAgentThatDisagreesIsToldTheFieldAndHarmsNobody) {
   ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
   ASSERT_TRUE(second.wait_for_out("ready")) << second.err();
   DrunProcess stray(job(port, "3") + kStay);
-  expect_refused(stray, "says nnodes=3, the job has nnodes=2");
+  expect_refused(stray, "has nnodes=3; the job has nnodes=2; give all nodes the same");
   DrunProcess other(job(port, "2") + Arguments{"--max-restarts", "5"} + kStay);
-  expect_refused(other, "says max-restarts=5, the job has max-restarts=0");
+  expect_refused(other, "has max-restarts=5; the job has max-restarts=0");
   EXPECT_EQ(first.out(), "ready\n");
   second.signal(SIGTERM);
   expect_stopped(first);
@@ -177,8 +177,7 @@ TEST(WaitingTest, NamesConfigurationsThatDisagreeFieldByField) {
   DrunProcess first(agent("2", "0"));
   ASSERT_TRUE(first.wait_for_err("1 of 2 nodes")) << first.err();
   DrunProcess second(agent("3", "4"));
-  const std::string fields =
-      "says max-restarts=4, the job has max-restarts=0, nnodes=3 instead of nnodes=2";
+  const std::string fields = "has max-restarts=4, nnodes=3; the job has max-restarts=0, nnodes=2";
   expect_refused(second, fields);
   const Finished finished = first.finish();
   EXPECT_EQ(finished.code, 124);

@@ -174,7 +174,7 @@ TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoIsMissing) {
   EXPECT_EQ(
       decision.outcome->text,
       "not enough nodes within 600 s: 2 of 4 nodes (a, b); missing node ranks 1, 3; start drun "
-      "on every node with this endpoint and --rdzv-id none, or wait longer with --rdzv-conf "
+      "on every node with this endpoint, or wait longer with --rdzv-conf "
       "join_timeout=SECONDS");
 }
 
@@ -244,8 +244,8 @@ TEST(RefusalTest, EveryFieldOfADisagreementIsNamed) {
   board.put("b", d);
   const auto decision = board.step();
   EXPECT_EQ(decision.refused.at("b"),
-            "b says max-restarts=5, the job has max-restarts=0, nnodes=3 instead of nnodes=2, no "
-            "resize instead of resize=now");
+            "b has max-restarts=5, nnodes=3, no resize; the job has max-restarts=0, nnodes=2, "
+            "resize=now; give all nodes the same");
   EXPECT_EQ(board.step().refused.size(), 0U) << "told once";
 }
 

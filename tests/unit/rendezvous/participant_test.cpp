@@ -380,5 +380,19 @@ TEST(ParticipantTest, TimeoutSaysWhoIsThereAndWhichRankIsMissing) {
   }
 }
 
+TEST(ParticipantTest, AnIdThatNobodyGaveIsNotAskedFor) {
+  Cluster c;
+  auto config = c.config(2, 2);
+  config.run_id = kNoRunId;
+  config.endpoint = "node0:29400";
+  c.start(config);
+  c.advance(Milliseconds(601'000));
+  ASSERT_TRUE(c[0].outcome);
+  EXPECT_EQ(
+      c[0].outcome->text,
+      "not enough nodes within 600 s: 1 of 2 nodes (node0); start drun on every node with the "
+      "endpoint node0:29400, or wait longer with --rdzv-conf join_timeout=SECONDS");
+}
+
 }  // namespace
 }  // namespace drun::rendezvous
