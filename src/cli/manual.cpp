@@ -13,7 +13,8 @@ std::string flag_entry(const Flag& flag) {
   result += "\\fB\\-\\-" + troff(flag.name) + "\\fR";
   if (flag.takes_value()) result += " \\fI" + troff(flag.metavar) + "\\fR";
   result += "\n" + troff(flag.help);
-  if (!flag.fallback.empty()) result += " (default " + troff(flag.fallback) + ")";
+  if (!flag.fallback.empty() && flag.fallback != "default")
+    result += " (default " + troff(flag.fallback) + ")";
   return result + ".\n";
 }
 

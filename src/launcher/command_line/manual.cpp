@@ -27,16 +27,17 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kConf{{
     {"join_timeout", "seconds to wait for enough nodes (600; static: 900, also as timeout)"},
     {"last_call_timeout", "seconds to wait at most for more nodes once MIN are there (30)"},
     {"close_timeout", "seconds that the node with the store waits for the others to leave (30)"},
-    {"keep_alive_interval", "seconds between heartbeats, for the limit below (2)"},
-    {"keep_alive_max_attempt", "a node is lost if it is silent for the product of both (3)"},
+    {"keep_alive_interval", "see keep_alive_max_attempt (2)"},
+    {"keep_alive_max_attempt",
+     "with keep_alive_interval: their product is how long a node may be out of touch (3)"},
     {"read_timeout", "seconds for the store's answer to a request; then drun reconnects (60)"},
     {"heartbeat_timeout", "seconds for the store's answer to a heartbeat (5)"},
-    {"is_host", "true or false: whether this node carries the store, where addresses cannot tell"},
+    {"is_host", "true or false: whether this node runs the store, where addresses cannot tell"},
     {"rank", "as --node-rank"},
     {"store_type", "tcp"},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kWorkerVariables{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kWorkerVariables{{
     {"RANK, WORLD_SIZE", "this worker's rank and the number of workers of the job"},
     {"LOCAL_RANK, LOCAL_WORLD_SIZE", "the same on this node"},
     {"GROUP_RANK, GROUP_WORLD_SIZE", "this node's rank and the number of nodes"},
@@ -44,7 +45,15 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kWorkerVa
     {"MASTER_ADDR, MASTER_PORT", "where the workers' store is"},
     {"TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_MAX_RESTARTS", "restarts so far, and allowed"},
     {"TORCHELASTIC_RUN_ID", "the job's id"},
+    {"DRUN_ROUND", "number of this start of all workers, from 1"},
+    {"TORCHELASTIC_ERROR_FILE", "where the worker may write why it fails; the report quotes it"},
     {"OMP_NUM_THREADS", "1 where several workers run on the node and it was not set"},
+}};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOwnVariables{{
+    {"PET_*", "each sets the flag of that name"},
+    {"PYTHON_EXEC", "the Python for files that end in .py, for -m and --run-path (python3)"},
+    {"CUDA_VISIBLE_DEVICES", "and its like: which GPUs there are for gpu, auto and --gpu-ids"},
 }};
 
 template <std::size_t N>
@@ -97,7 +106,8 @@ cli::ManualText manual_text() {
   text.sections =
       ".SH \"EXIT STATUS\"\n" + entries(kExitCodes) +
       ".SH ENVIRONMENT\nEvery worker gets, beside what drun itself was started with:\n" +
-      entries(kWorkerVariables) + std::string(kExamples);
+      entries(kWorkerVariables) + ".PP\ndrun itself reads:\n" + entries(kOwnVariables) +
+      std::string(kExamples);
   return text;
 }
 
