@@ -14,7 +14,9 @@ namespace drun::launcher {
 namespace {
 
 constexpr std::size_t kReadAtEnd = 4 * 1024 * 1024;  // of a dead worker's stream, at most
-constexpr std::size_t kUsualPipe = 64 * 1024;        // of Linux
+// At most: a rank that is far ahead of the others leaves no lines for them to join.
+constexpr std::size_t kReadToFold = 64 * 1024;
+constexpr std::size_t kUsualPipe = 64 * 1024;  // of Linux
 // The system allows a user 64 MiB of pipes; a user beyond that gets tiny ones.
 constexpr int kMostGrownPipes = 64;
 
@@ -153,12 +155,13 @@ std::optional<std::size_t> OutputLoop::read_raw(Stream& stream) {
 
 std::optional<std::size_t> OutputLoop::read_lines(Stream& stream, Time now) {
   if (scratch_ == nullptr) scratch_.reset(new char[kBufferSize]);
-  const ssize_t count = read_some(stream.source.get(), scratch_.get(), kBufferSize);
+  const std::size_t wanted = stream.folding != nullptr ? kReadToFold : kBufferSize;
+  const ssize_t count = read_some(stream.source.get(), scratch_.get(), wanted);
   if (count <= 0) return std::nullopt;
   const std::string_view bytes(scratch_.get(), static_cast<std::size_t>(count));
   take_note(stream, bytes);
   stream.take(bytes, now);
-  return kBufferSize - static_cast<std::size_t>(count);
+  return wanted - static_cast<std::size_t>(count);
 }
 
 void OutputLoop::take_note(Stream& stream, std::string_view bytes) {

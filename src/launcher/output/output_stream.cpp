@@ -91,11 +91,12 @@ void Stream::finish(Time now) {
 
 bool Folding::flush(LineFolder::Time now) {
   bool any = false;
+  const std::string time = stamped ? time_stamp(std::chrono::system_clock::now()) : std::string{};
+  std::string start;
   while (const auto folded = folder.next(now)) {
-    std::string start = stamped ? time_stamp(std::chrono::system_clock::now()) : std::string{};
-    start += fold_prefix(folded->ranks);
-    append_lines(out.staged, folded->line, start, Begins::Line);
-    out.line_state = state_after({}, folded->line);
+    start.assign(time).append(folded->prefix);
+    append_lines(out.staged, folded->lines, start, Begins::Line);
+    out.line_state = state_after({}, folded->lines);
     any = true;
   }
   return any;
