@@ -71,17 +71,23 @@ std::string time_stamp(std::chrono::system_clock::time_point time) {
   const auto since = time.time_since_epoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
   const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(since - seconds);
-  const time_t whole = static_cast<time_t>(seconds.count());
-  tm parts{};
-  ::localtime_r(&whole, &parts);
-  std::array<char, 40> text{};
-  const std::size_t length = ::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::array<char, 24> fraction{};
-  const long minutes = std::abs(parts.tm_gmtoff) / 60;
-  std::snprintf(fraction.data(), fraction.size(), ".%03d%c%02ld:%02ld ",
-                static_cast<int>(rest.count()), parts.tm_gmtoff < 0 ? '-' : '+', minutes / 60 % 100,
-                minutes % 60);
-  return std::string(text.data(), length) + fraction.data();
+  // One second's text serves all of its lines: it costs as much as a read.
+  thread_local std::chrono::seconds last{-1};
+  thread_local std::array<char, 80> text{};
+  constexpr std::size_t kDot = 19;
+  if (seconds != last) {
+    const time_t whole = static_cast<time_t>(seconds.count());
+    tm parts{};
+    ::localtime_r(&whole, &parts);
+    ::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+    const long minutes = std::abs(parts.tm_gmtoff) / 60;
+    std::snprintf(text.data() + kDot, text.size() - kDot, ".000%c%02ld:%02ld ",
+                  parts.tm_gmtoff < 0 ? '-' : '+', minutes / 60 % 100, minutes % 60);
+    last = seconds;
+  }
+  for (auto [digit, left] = std::pair(3, rest.count()); digit > 0; --digit, left /= 10)
+    text[kDot + static_cast<std::size_t>(digit)] = static_cast<char>('0' + left % 10);
+  return std::string(text.data());
 }
 
 void append_lines(BufferChain& to, std::string_view lines, std::string_view prefix, Begins begins) {

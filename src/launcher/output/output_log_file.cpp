@@ -88,11 +88,39 @@ int FilterFile::new_error() {
   return file_.error();
 }
 
-void FilterFile::line(std::string_view prefix, std::string_view line) {
-  const bool wanted = std::any_of(texts_.begin(), texts_.end(), [&](const std::string& text) {
-    return line.find(text) != std::string_view::npos;
-  });
-  if (!wanted) return;
+// Looks for each text in all lines at once: most have none.
+void FilterFile::lines(std::string_view prefix, std::string_view lines) {
+  constexpr std::size_t kNone = std::string_view::npos;
+  const auto find = [&](const std::string& text, std::size_t from) {
+    const void* found =
+        ::memmem(lines.data() + from, lines.size() - from, text.data(), text.size());
+    return found == nullptr
+               ? kNone
+               : static_cast<std::size_t>(static_cast<const char*>(found) - lines.data());
+  };
+  for (std::size_t i = 0; i < texts_.size(); ++i)
+    next_[i] = find(texts_[i], 0);
+  std::size_t at = 0;
+  while (at < lines.size()) {
+    const auto next = std::min_element(next_.begin(), next_.end());
+    if (*next == kNone) break;
+    const auto& text = texts_[static_cast<std::size_t>(next - next_.begin())];
+    const std::size_t begin = lines.substr(at, *next - at).rfind('\n') + 1 + at;
+    const std::size_t newline = lines.find('\n', *next);
+    const std::size_t end = newline == kNone ? lines.size() : newline + 1;
+    if (*next + text.size() > end) {  // begins in one line and ends in another
+      *next = find(text, *next + 1);
+      continue;
+    }
+    keep(prefix, lines.substr(begin, end - begin));
+    at = end;
+    for (std::size_t i = 0; i < texts_.size(); ++i)
+      if (next_[i] < at) next_[i] = find(texts_[i], at);
+  }
+  flush();
+}
+
+void FilterFile::keep(std::string_view prefix, std::string_view line) {
   waiting_ += prefix;
   waiting_ += line;
   if (waiting_.back() != '\n') waiting_ += '\n';

@@ -47,19 +47,22 @@ class LogFile {
 class FilterFile {
  public:
   FilterFile(std::string path, std::vector<std::string> texts)
-      : file_(std::move(path), 0), texts_(std::move(texts)) {}
+      : file_(std::move(path), 0), texts_(std::move(texts)), next_(texts_.size()) {}
 
-  // Not in the file before flush().
-  void line(std::string_view prefix, std::string_view line);
-  void flush();
+  // Some lines; the last may have no end, and gets one in the file.
+  void lines(std::string_view prefix, std::string_view lines);
   [[nodiscard]] const std::string& path() const { return file_.path(); }
   // errno of the failure that ended it, once: 0 from the second call on, and while all is well.
   [[nodiscard]] int new_error();
 
  private:
+  void keep(std::string_view prefix, std::string_view line);
+  void flush();
+
   LogFile file_;
   bool error_told_ = false;
   std::vector<std::string> texts_;
+  std::vector<std::size_t> next_;  // where each text is next, within lines()
   std::string waiting_;
 };
 

@@ -1,5 +1,6 @@
 #include "launcher/output/output_stream.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace drun::launcher {
@@ -33,17 +34,14 @@ void Stream::take(std::string_view bytes, Time now) {
 
 void Stream::take_lines(std::string_view lines, Time now) {
   if (filter != nullptr) {
-    for (std::string_view rest = lines; !rest.empty();) {
-      const auto newline = rest.find('\n');
-      const std::size_t length = newline == std::string_view::npos ? rest.size() : newline + 1;
-      if (shown_unfinished.empty())
-        filter->line(prefix, rest.substr(0, length));
-      else
-        filter->line(prefix, shown_unfinished + std::string(rest.substr(0, length)));
+    std::string_view rest = lines;
+    if (!shown_unfinished.empty()) {
+      rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+      shown_unfinished += lines.substr(0, lines.size() - rest.size());
+      filter->lines(prefix, shown_unfinished);
       shown_unfinished.clear();
-      rest.remove_prefix(length);
     }
-    filter->flush();
+    filter->lines(prefix, rest);
   }
   if (console == nullptr) return;
   if (folding != nullptr && line_state.open) {  // the rest of a line that was shown unfinished
@@ -75,8 +73,7 @@ void Stream::stage_unfinished() {
 
 void Stream::finish(Time now) {
   if (filter != nullptr && !(shown_unfinished + unfinished).empty()) {
-    filter->line(prefix, shown_unfinished + unfinished);
-    filter->flush();
+    filter->lines(prefix, shown_unfinished + unfinished);
   }
   shown_unfinished.clear();
   if (folding != nullptr) {

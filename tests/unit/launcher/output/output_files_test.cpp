@@ -99,19 +99,31 @@ TEST_F(LogFileTest, AFullDiskIsRememberedNotFatal) {
 
 TEST_F(LogFileTest, AFilterKeepsLinesThatContainAText) {
   FilterFile filter(path("filtered.log"), {"loss", "NaN"});
-  filter.line("[r0]:", "loss 3\n");
-  filter.line("[r1]:", "nothing\n");
-  filter.line("[r1]:", "a NaN");
-  EXPECT_EQ(read(path("filtered.log")), "") << "many lines are one write";
-  filter.flush();
-  EXPECT_EQ(read(path("filtered.log")), "[r0]:loss 3\n[r1]:a NaN\n");
+  filter.lines("[r0]:", "loss 3\n");
+  filter.lines("[r1]:", "nothing\nlos\ns\n\n");
+  filter.lines("[r1]:", "x\na NaN\nloss and loss, NaN\ny\nNa");
+  filter.lines("[r2]:", "no end: NaN");
+  filter.lines("[r2]:", "");
+  EXPECT_EQ(read(path("filtered.log")),
+            "[r0]:loss 3\n[r1]:a NaN\n[r1]:loss and loss, NaN\n[r2]:no end: NaN\n");
 }
 
-TEST_F(LogFileTest, AFilterKeepsABoundedNumberOfBytesBack) {
+TEST_F(LogFileTest, AFilterMatchesWithinALineOnly) {
+  FilterFile filter(path("filtered.log"), {"a\nb", "c\n", ""});
+  filter.lines("", "a\nb\nc\nc");
+  EXPECT_EQ(read(path("filtered.log")), "a\nb\nc\nc\n") << "every line has the empty text";
+  FilterFile without(path("without.log"), {"a\nb", "c\n"});
+  without.lines("", "a\nb\nc\na\nb\nc");
+  EXPECT_EQ(read(path("without.log")), "c\n");
+}
+
+TEST_F(LogFileTest, AFilterKeepsMoreThanItHoldsBack) {
   FilterFile filter(path("filtered.log"), {"x"});
+  std::string lines;
   for (int i = 0; i < 300; ++i)
-    filter.line("", std::string(1023, 'x') + "\n");
-  EXPECT_EQ(read(path("filtered.log")).size(), 256U * 1024);
+    lines += std::string(1023, 'x') + "\n";
+  filter.lines("", lines);
+  EXPECT_EQ(read(path("filtered.log")), lines);
 }
 
 using RunFilesTest = FilesTest;

@@ -66,13 +66,16 @@ TEST(TimeStampTest, IsThatOfRfc3339AndABlank) {
   EXPECT_EQ(time_stamp(time).size(), kTimeStampLength);
   const std::optional<std::string> zone =
       std::getenv("TZ") == nullptr ? std::nullopt : std::optional<std::string>(std::getenv("TZ"));
-  for (const auto& [name, text] : {std::pair{"UTC0", "2026-11-20T16:23:42.007+00:00 "},
-                                   std::pair{"EAST-5:30", "2026-11-20T21:53:42.007+05:30 "},
-                                   std::pair{"WEST+3", "2026-11-20T13:23:42.007-03:00 "}}) {
+  auto later = time;
+  for (const auto& [name, text] : {std::pair{"UTC0", "2026-11-20T16:23:43.007+00:00 "},
+                                   std::pair{"EAST-5:30", "2026-11-20T21:53:44.007+05:30 "},
+                                   std::pair{"WEST+3", "2026-11-20T13:23:45.007-03:00 "}}) {
     ::setenv("TZ", name, 1);
     ::tzset();
-    EXPECT_EQ(time_stamp(time), text);
+    later += std::chrono::seconds(1);  // a second has one zone
+    EXPECT_EQ(time_stamp(later), text);
   }
+  EXPECT_EQ(time_stamp(later + std::chrono::milliseconds(992)).substr(17), "45.999-03:00 ");
   zone ? ::setenv("TZ", zone->c_str(), 1) : ::unsetenv("TZ");
   ::tzset();
 }
