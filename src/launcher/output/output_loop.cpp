@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/deadline.hpp"
@@ -64,6 +65,8 @@ void OutputLoop::run() {
   for (;;) {
     const int count = ::epoll_wait(epoll_.get(), events.data(), kEvents,
                                    timeout(std::chrono::steady_clock::now()));
+    if (count > 0 && pace_.waits(std::chrono::steady_clock::now()))
+      std::this_thread::sleep_for(ReadPace::kPause);
     const Time now = std::chrono::steady_clock::now();
     attach_arrivals();
     bool commanded = false;
@@ -84,6 +87,8 @@ void OutputLoop::run() {
     look_at_streams(now);
     flush_folds(now);
     pump(now);
+    if (const std::size_t longest = std::exchange(longest_read_, 0); longest > 0)
+      pace_.ended(longest, std::chrono::steady_clock::now());
     // Last: a command may delete streams that had events.
     while (commanded) {
       const auto command = commands_.receive();

@@ -15,6 +15,7 @@
 #include "base/file_descriptor.hpp"
 #include "base/mailbox.hpp"
 #include "launcher/output/output_console.hpp"
+#include "launcher/output/output_pace.hpp"
 #include "launcher/output/output_stream.hpp"
 
 namespace drun::launcher {
@@ -125,6 +126,8 @@ class OutputLoop {
   bool stamped_;
   bool told_reader_left_;
   std::unique_ptr<char[]> scratch_;
+  ReadPace pace_;
+  std::size_t longest_read_ = 0;  // since the loop last waited
   std::vector<Stream*> ready_;
   std::vector<Stream*> written_;                   // of one pump
   std::vector<std::unique_ptr<Stream>> released_;  // still have something to write

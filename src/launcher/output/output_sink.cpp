@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
+#include <utility>
 
 namespace drun::launcher {
 namespace {
@@ -66,10 +67,10 @@ std::size_t Sink::write(std::span<const iovec> parts) {
     if (errno != EAGAIN) {
       state_ = State::Gone;
       error_ = errno;
-    } else if (own_ && !grown_ && ::fcntl(own_.get(), F_SETPIPE_SZ, kPipeSize) > 0) {
-      grown_ = true;  // a bigger pipe means fewer turns between us and the reader
     } else {
-      state_ = State::Blocked;
+      // A bigger pipe means fewer turns between us and the reader.
+      const bool grows = own_ && pipe_ && !std::exchange(grown_, true);
+      if (!grows || ::fcntl(own_.get(), F_SETPIPE_SZ, kPipeSize) < 0) state_ = State::Blocked;
     }
   }
   return 0;
