@@ -19,6 +19,9 @@ constexpr Milliseconds kProgressPeriod{1'000};
 constexpr Milliseconds kStandAgain{1'000};
 // More than a round trip, as a rule.
 constexpr Milliseconds kStandApart{5};
+// Who hosts the store stands at once; where nobody does, the first of the others stands soon.
+constexpr Milliseconds kStandBehindTheHost{10};
+constexpr unsigned kStandWithin = 100;  // milliseconds, of a round that is not known
 
 // A delay that differs from agent to agent but not from run to run, so that the simulation can be
 // repeated: FNV-1a by hand, because std::hash may differ between libraries.
@@ -186,10 +189,11 @@ class Participant::Impl {
   // Different for each agent, so that not all of them stand at once. The nodes of a round stand in
   // their order: the first to stand is elected before the others have their turn.
   Milliseconds stand_delay() const {
-    if (config_.is_host) return Milliseconds(0);
+    if (config_.is_host || config_.stands_at_once) return Milliseconds(0);
     const auto nodes = member_.round() ? static_cast<unsigned>(member_.round()->nodes) : 0U;
-    const auto others =
-        Milliseconds(10) + spread(config_.ticket, 100 + std::min(nodes, 100'000U) / 50);
+    const auto range = 4 * std::min(static_cast<unsigned>(config_.max_nodes), kStandWithin / 4) +
+                       std::min(nodes, 100'000U) / 50;
+    const auto others = kStandBehindTheHost + spread(config_.ticket, range);
     const auto rank = member_.group_rank();
     return rank ? std::min(kStandApart * *rank, others) : others;
   }

@@ -54,7 +54,9 @@ struct Config {
   // Of this agent's workers' store; becomes MASTER_PORT for group rank 0.
   std::uint16_t worker_store_port = 0;
   bool is_host = false;  // hosts the rendezvous store: leads first, rank 0 first, leaves last
-  std::string ticket;    // unique per agent process
+  // No agent hosts the store, and this is the first of the nodes: leads if nobody does yet.
+  bool stands_at_once = false;
+  std::string ticket;  // unique per agent process
   // Where the nodes meet, for people: "node0:29400"; empty: nobody has to look for it.
   std::string endpoint;
 

@@ -116,6 +116,7 @@ void World::start_agent(bool hosts) {
   s.address = "10.0.0." + std::to_string(number);
   s.worker_store_port = static_cast<std::uint16_t>(1000 + number);
   s.is_host = hosts || (plan_.hosted && number == 0);
+  s.stands_at_once = !plan_.hosted && number == 0;
   s.ticket = "t" + std::to_string(random_.in(100, 999)) + "-" + std::to_string(number);
   if (plan_.asked_ranks) {
     // The rank of one that is gone, else the next.

@@ -51,6 +51,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.address = node.address;
   config.worker_store_port = node.worker_store_port;
   config.is_host = node.hosting;
+  config.stands_at_once = options.local_node == 0;
   config.ticket = node.ticket;
   if (options.max_nodes > 1 && options.local_node < 0)
     config.endpoint = to_string(options.endpoint);

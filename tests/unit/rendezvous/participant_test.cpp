@@ -80,6 +80,17 @@ TEST(ParticipantTest, StandsAgainOneSecondAfterItWasNotElected) {
   }
 }
 
+// Where the store is no agent's, nobody needs to wait for the one that has it.
+TEST(ParticipantTest, TheFirstNodeStandsAtOnceIfNobodyHosts) {
+  for (const bool at_once : {true, false}) {
+    Cluster c;
+    auto config = c.config(1, 1);
+    config.stands_at_once = at_once;
+    c.start(config);
+    EXPECT_EQ(c[0].workers.has_value(), at_once);
+  }
+}
+
 TEST(ParticipantTest, NodesStartTogetherWithDenseRanks) {
   Cluster c;
   c.start_all(4);
