@@ -59,6 +59,7 @@ std::shared_ptr<spdlog::logger> make(std::string_view name, spdlog::level::level
 }
 
 bool times_on_stderr = false;
+bool colored = false;
 
 std::shared_ptr<spdlog::sinks::sink> to_stderr() {
   return std::make_shared<spdlog::sinks::stderr_sink_mt>();
@@ -83,7 +84,15 @@ void redirect(std::function<void(std::string)> write) {
   logger() = make(logger()->name(), logger()->level(), std::move(sink), direct && times_on_stderr);
 }
 
-void write_formatted(Level level, fmt::string_view format, fmt::format_args arguments) {
+void use_color(bool color) {
+  colored = color;
+}
+
+bool uses_color() {
+  return colored;
+}
+
+void write_formatted(Level level, Ink ink, fmt::string_view format, fmt::format_args arguments) {
   const auto native = to_spdlog(level);
   if (!logger()->should_log(native)) return;
   fmt::memory_buffer text;
@@ -91,7 +100,8 @@ void write_formatted(Level level, fmt::string_view format, fmt::format_args argu
   if (level == Level::Warning) text.append(fmt::string_view("warning: "));
   fmt::vformat_to(fmt::appender(text), format, arguments);
   // Names and texts come from other machines: none of them acts on a terminal, or makes a line.
-  logger()->log(native, printable({text.data(), text.size()}));
+  const std::string line = printable({text.data(), text.size()});
+  logger()->log(native, colored ? painted(line, ink) : line);
 }
 
 }  // namespace drun::log

@@ -6,32 +6,41 @@
 
 #include <fmt/core.h>
 
+#include "base/ink.hpp"
 #include "drun/base/log.hpp"
 
 namespace drun::log {
 
+// Whether errors are painted, and what asks for an ink; not before this is called. As configure().
+void use_color(bool color);
+[[nodiscard]] bool uses_color();
+
 // Not for callers: all functions below end here, in the one translation unit that sees spdlog.
-void write_formatted(Level level, fmt::string_view format, fmt::format_args arguments);
+void write_formatted(Level level, Ink ink, fmt::string_view format, fmt::format_args arguments);
 
 template <typename... T>
 void write(Level level, fmt::format_string<T...> format, T&&... arguments) {
-  write_formatted(level, format, fmt::make_format_args(arguments...));
+  write_formatted(level, Ink::Plain, format, fmt::make_format_args(arguments...));
+}
+template <typename... T>
+void write(Level level, Ink ink, fmt::format_string<T...> format, T&&... arguments) {
+  write_formatted(level, ink, format, fmt::make_format_args(arguments...));
 }
 template <typename... T>
 void debug(fmt::format_string<T...> format, T&&... arguments) {
-  write_formatted(Level::Debug, format, fmt::make_format_args(arguments...));
+  write_formatted(Level::Debug, Ink::Plain, format, fmt::make_format_args(arguments...));
 }
 template <typename... T>
 void info(fmt::format_string<T...> format, T&&... arguments) {
-  write_formatted(Level::Info, format, fmt::make_format_args(arguments...));
+  write_formatted(Level::Info, Ink::Plain, format, fmt::make_format_args(arguments...));
 }
 template <typename... T>
 void warning(fmt::format_string<T...> format, T&&... arguments) {
-  write_formatted(Level::Warning, format, fmt::make_format_args(arguments...));
+  write_formatted(Level::Warning, Ink::Plain, format, fmt::make_format_args(arguments...));
 }
 template <typename... T>
 void error(fmt::format_string<T...> format, T&&... arguments) {
-  write_formatted(Level::Error, format, fmt::make_format_args(arguments...));
+  write_formatted(Level::Error, Ink::Cause, format, fmt::make_format_args(arguments...));
 }
 
 }  // namespace drun::log

@@ -1,4 +1,6 @@
 // drun: parse, run, give the exit code.
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -6,6 +8,7 @@
 
 #include "base/environment_variable.hpp"
 #include "base/exit_codes.hpp"
+#include "base/ink.hpp"
 #include "base/log.hpp"
 #include "base/standard_streams.hpp"
 #include "launcher/agent/agent.hpp"
@@ -42,6 +45,11 @@ int main(int argc, char** argv) {
                    : options.quiet ? log::Level::Error
                                    : log::Level::Info,
                    options.output.timestamps);
+    const auto variable = [&](const char* name) {
+      return environment_variable(options.inherited, name);
+    };
+    log::use_color(wants_color(options.output.color, ::isatty(STDERR_FILENO) == 1, variable("TERM"),
+                               variable("NO_COLOR")));
     for (const auto& note : options.notes)
       log::warning("{}", note);
     if (const auto warning = launcher::shell_warning(options); !warning.empty())

@@ -285,7 +285,7 @@ class Participant::Impl {
           (!room                           ? ", this one waits to be needed"
            : config_.resize == Resize::Now ? ", this one is about to join"
                                            : ", this one joins at the next restart");
-      if (text != progress_) show_progress(text);
+      if (text != progress_) show_progress(text, true);
       return;
     }
     const auto elapsed = std::chrono::duration_cast<Milliseconds>(now - member_.waiting_since());
@@ -307,10 +307,10 @@ class Participant::Impl {
     show_progress(head + ": " + text);
   }
 
-  void show_progress(std::string text) {
+  void show_progress(std::string text, bool spare = false) {
     if (text.empty() && progress_.empty()) return;
     progress_ = text;
-    outbox_.push(ProgressAction{std::move(text)});
+    outbox_.push(ProgressAction{std::move(text), spare});
   }
 
   const Config config_;

@@ -67,6 +67,7 @@ struct LogAction {
 // for any more.
 struct ProgressAction {
   std::string text;
+  bool spare = false;  // this agent waits to be needed
 };
 
 using Action = std::variant<WatchAction, UnwatchAction, CommitAction, PrepareWorkerStoreAction,

@@ -125,6 +125,37 @@ TEST_F(TerminalTest, CtrlZStopsTheWorkersTooAndFgGoesOn) {
   }
 }
 
+// The terminal of these tests is a dumb one, unless they say otherwise.
+TEST_F(TerminalTest, TheCauseIsRedOnATerminalThatKnowsColour) {
+  const std::string report = (directory_.path() / "report.json").string();
+  struct Case {
+    std::string before;
+    std::string flags;
+    bool red;
+  };
+  for (const auto& [before, flags, red] :
+       std::vector<Case>{{"TERM=xterm ", "", true},
+                         {"TERM=xterm ", "--local-nodes 2", true},
+                         {"", "", false},
+                         {"TERM=xterm NO_COLOR=1 ", "", false},
+                         {"TERM=xterm NO_COLOR=1 ", "--color always", true},
+                         {"TERM=xterm ", "--color never", false}}) {
+    SCOPED_TRACE(before + flags);
+    shell_.type(before + command(flags + " --report " + report, "exit 7\n"));
+    ASSERT_TRUE(shell_.wait_for("job failed: rank ")) << shell_.shown();
+    const std::string& shown = shell_.shown();
+    const std::string before_it = shown.substr(0, shown.rfind("job failed: rank "));
+    EXPECT_EQ(before_it.ends_with("drun: \033[31m"), red) << shown;
+    EXPECT_EQ(before_it.ends_with("drun: "), !red) << shown;
+    ASSERT_TRUE(shell_.wait_for("code=7")) << shell_.shown();
+    EXPECT_THAT(read_file(report), Not(HasSubstr("u001b")));
+  }
+  // A file that stderr goes to is no terminal.
+  shell_.type("TERM=xterm " + drun_path() + " sh -c 'exit 7' 2>" + report + "; echo code=$?\n");
+  ASSERT_TRUE(shell_.wait_for("code=7")) << shell_.shown();
+  EXPECT_THAT(read_file(report), testing::StartsWith("drun: job failed: "));
+}
+
 // What is typed is the shell's while drun is in its background.
 TEST_F(TerminalTest, AJobInTheBackgroundThatReadsTheTerminalIsSuspendedUntilFg) {
   if (!calls_are_told()) GTEST_SKIP() << "/proc/PID/syscall cannot be read here";

@@ -126,7 +126,7 @@ void ParticipantDriver::perform(const rendezvous::LogAction& action) {
 }
 
 void ParticipantDriver::perform(const rendezvous::ProgressAction& action) {
-  parts_.status.waiting(action.text, Clock::now());
+  parts_.status.waiting(action.text, Clock::now(), action.spare);
 }
 
 }  // namespace drun::launcher

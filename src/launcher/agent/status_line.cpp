@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds kLongestInterval{60'000};
 
 // A line longer than the terminal is wide is cut, and says so: a line that wraps could not be
 // removed. The terminal may have become narrower since: it does not wrap what it shows meanwhile.
-std::string on_terminal(std::string line, std::size_t columns) {
+std::string on_terminal(std::string line, Ink ink, std::size_t columns) {
   constexpr std::string_view kCut = "...";
   if (columns > kCut.size() && line.size() >= columns) {
     std::size_t end = columns - 1 - kCut.size();
@@ -22,12 +22,12 @@ std::string on_terminal(std::string line, std::size_t columns) {
     line.resize(end);
     line += kCut;
   }
-  return "\r\033[K\033[?7l" + line + "\033[?7h";
+  return "\r\033[K\033[?7l" + painted(line, ink) + "\033[?7h";
 }
 
 }  // namespace
 
-void StatusLine::show(const std::string& text, Time now, bool at_once) {
+void StatusLine::show(const std::string& text, Time now, bool at_once, Ink ink) {
   if (text.empty()) {
     clear();
     text_.clear();
@@ -35,6 +35,7 @@ void StatusLine::show(const std::string& text, Time now, bool at_once) {
     interval_ = std::chrono::milliseconds(0);
     return;
   }
+  ink_ = ink;
   text_ = printable(text);  // other jobs and hosts are named in it
   if (terminal_ && (visible_ || at_once)) {
     print();
@@ -59,7 +60,7 @@ void StatusLine::print() {
   if (visible_ && text_ == printed_) return;
   printed_ = text_;
   const std::string line = "drun: " + text_;
-  write_(terminal_ ? on_terminal(line, columns_()) : line + "\n");
+  write_(terminal_ ? on_terminal(line, ink_, columns_()) : painted(line, ink_) + "\n");
   visible_ = terminal_;
 }
 

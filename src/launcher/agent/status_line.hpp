@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ink.hpp"
+
 namespace drun::launcher {
 
 class StatusLine {
@@ -24,7 +26,7 @@ class StatusLine {
 
   // Nothing is shown for a wait that is over within a second; with `at_once` a terminal shows it
   // now. An empty text ends the wait.
-  void show(const std::string& text, Time now, bool at_once = false);
+  void show(const std::string& text, Time now, bool at_once = false, Ink ink = Ink::Plain);
   void on_time(Time now);
   // Removes the line, so that other output starts at the margin.
   void clear();
@@ -38,6 +40,7 @@ class StatusLine {
   Columns columns_;
   bool visible_ = false;
   std::string text_;
+  Ink ink_ = Ink::Plain;
   std::string printed_;  // the text that stands there, while visible
   std::optional<Time> due_;
   std::chrono::milliseconds interval_{0};

@@ -38,16 +38,17 @@ void StatusReporter::workers_start() {
   last_stop_.clear();
 }
 
-void StatusReporter::waiting(std::string text, Time now) {
+void StatusReporter::waiting(std::string text, Time now, bool spare) {
   waiting_ = std::move(text);
-  line_.show(waiting_, now);
+  line_.show(waiting_, now, false, spare && log::uses_color() ? Ink::Aside : Ink::Plain);
 }
 
-void StatusReporter::at_limit(std::vector<std::string> states) {
+void StatusReporter::at_limit(const std::vector<RankState>& states) {
   if (std::exchange(states_told_, true)) return;
-  states_ = std::move(states);
-  for (const auto& line : states_)
-    log::warning("{}", line);
+  for (const auto& state : states) {
+    states_.push_back(state.text);
+    log::write(log::Level::Warning, state.silent ? Ink::Silence : Ink::Plain, "{}", state.text);
+  }
   if (states_.empty() && waiting_.empty()) waiting_ = "no worker of this node was started yet";
   if (!waiting_.empty()) log::warning("{}", waiting_);
 }

@@ -10,6 +10,7 @@
 
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_line.hpp"
+#include "launcher/report/stopped_ranks.hpp"
 
 namespace drun::launcher {
 
@@ -41,10 +42,10 @@ class StatusReporter {
   void workers_start();
 
   // What the agent waits for before its workers start.
-  void waiting(std::string text, Time now);
+  void waiting(std::string text, Time now, bool spare = false);
   // At a time limit, which may have been noticed by another node first: the state of each rank, or
   // what is waited for. Once.
-  void at_limit(std::vector<std::string> states);
+  void at_limit(const std::vector<RankState>& states);
   // What at_limit() was told; empty: no limit was reached.
   [[nodiscard]] const std::vector<std::string>& states_at_limit() const { return states_; }
   // Reports what a stop could not end, if anything; the same text only once.

@@ -142,6 +142,8 @@ void build_output(const cli::GivenFlags& flags, Options& options) {
   build_label(flags, output);
   output.timestamps = flags.on("timestamps");
   output.fold = flags.on("fold");
+  if (const cli::Setting* setting = flags.find("color"))
+    output.color = static_cast<ColorChoice>(parse_choice(*setting, {"auto", "always", "never"}));
   if (const cli::Setting* setting = flags.find("log-max-size")) {
     output.log_max_size = parse_size(*setting);
   }

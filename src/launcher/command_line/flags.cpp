@@ -107,6 +107,8 @@ constexpr std::array kFlags{
          "show each line with the rank that printed it, as in \"3: hello\"; otherwise as --tee 3"},
     Flag{"timestamps", 0, "", "", kDrun, kOutput, "",
          "put the time before each line shown, drun's own too"},
+    Flag{"color", 0, "auto|always|never", "auto", kDrun, kOutput, "auto always never",
+         "colour drun's own lines on stderr; auto: on a terminal, unless NO_COLOR is set"},
     Flag{"fold", 0, "", "", kDrun, kOutput, "",
          "show a line only once, however many ranks print it"},
     Flag{"tail-lines", 0, "N", "20", kDrun, kOutput, "",

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ink.hpp"
 #include "drun/base/endpoint.hpp"
 #include "launcher/devices/device_placement.hpp"
 #include "launcher/process/exit_status.hpp"
@@ -79,6 +80,7 @@ struct OutputChoices {
   std::uint64_t log_max_size = 0;  // bytes; 0: no rotation
   bool fold = false;
   std::size_t tail_lines = 20;
+  ColorChoice color = ColorChoice::Auto;  // of drun's own words
 };
 
 // How many take part, and what they are called.

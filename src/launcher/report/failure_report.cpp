@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/ink.hpp"
 #include "base/number_ranges.hpp"
 #include "base/trimmed.hpp"
 #include "launcher/output/sanitize.hpp"
@@ -181,7 +182,9 @@ std::vector<std::string> describe_others(const rendezvous::FailureSummary& root)
 
 std::string render_failure(const rendezvous::FailureSummary& root,
                            const std::vector<std::string>& notes, const ReportOptions& options) {
-  std::vector<std::string> head{options.program + ": job failed: " + describe(root)};
+  const std::string cause = "job failed: " + describe(root);
+  std::vector<std::string> head{options.program + ": " +
+                                (options.color ? painted(cause, Ink::Cause) : cause)};
   for (const auto& note : notes)
     head.push_back("  " + harmless_line(note, kLineLimit));
 

@@ -18,6 +18,7 @@ struct ReportOptions {
   // Lines of the whole block. If there is more, the middle of the traceback, the beginning of the
   // stderr lines and the end of the list of other ranks are left out, and the block says so.
   std::size_t lines = 24;
+  bool color = false;
 };
 
 // The lines of a block with `tail_lines` lines of stderr: a screen, or more if the user wants more.

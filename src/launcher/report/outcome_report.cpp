@@ -15,6 +15,7 @@ namespace {
 std::string failure_text(const rendezvous::Outcome& outcome, std::size_t tail_lines) {
   ReportOptions report;
   report.lines = report_lines(tail_lines);
+  report.color = log::uses_color();
   return render_failure(*outcome.failure, outcome.notes, report);
 }
 
@@ -47,7 +48,9 @@ void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& out
   // That the workers are killed when the store is lost is a rule.
   const bool news =
       outcome.end != rendezvous::End::Success && outcome.end != rendezvous::End::StoreLost;
-  if (news && !stopped.empty()) log::info("{}", stopped);
+  if (news && !stopped.empty())
+    log::write(log::Level::Info, node.stopped.silence.empty() ? Ink::Plain : Ink::Silence, "{}",
+               stopped);
   if (!lost_logs.empty()) log::warning("{}", lost_logs);
   if (choices.file.empty()) return;
   const auto written = write_whole_file(choices.file, render_report_json(outcome, node));

@@ -8,6 +8,12 @@
 
 namespace drun::launcher {
 
+// What a rank does, in words.
+struct RankState {
+  std::string text;
+  bool silent = false;  // for much longer than the others: perhaps it hangs
+};
+
 struct StoppedRanks {
   std::vector<int> running;  // when the stop began, those that failed by themselves left out
   std::vector<int> killed;   // of these

@@ -297,7 +297,7 @@ std::string WorkerGroup::error_file(const rendezvous::FailureSummary& failure) c
   return {};
 }
 
-std::vector<std::string> WorkerGroup::describe(Time now) const {
+std::vector<RankState> WorkerGroup::describe(Time now) const {
   const auto last_output = [this](process::WorkerId id) { return output_.last_output(id); };
   return describe_workers(workers_, assignment_.first_rank, last_output, now);
 }

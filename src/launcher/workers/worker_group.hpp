@@ -74,7 +74,7 @@ class WorkerGroup {
   // empty.
   [[nodiscard]] std::string error_file(const rendezvous::FailureSummary& failure) const;
   // What each worker does, for time limits; see describe_workers().
-  [[nodiscard]] std::vector<std::string> describe(Time now) const;
+  [[nodiscard]] std::vector<RankState> describe(Time now) const;
   // What the last stop found, or the round's end if the guardian was lost; nothing if the workers
   // ended by themselves.
   [[nodiscard]] StoppedRanks stopped_ranks() const;

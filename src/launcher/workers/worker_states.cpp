@@ -76,8 +76,8 @@ std::optional<Silence> longest_silence(const LastOutput& last, Worker::Time now)
 
 // One line for each state; running workers share one, which says "for at least" and the time of the
 // latest.
-std::vector<std::string> describe_by_state(const Workers& workers, int first_rank,
-                                           const LastOutputOf& last_output, Worker::Time now) {
+std::vector<RankState> describe_by_state(const Workers& workers, int first_rank,
+                                         const LastOutputOf& last_output, Worker::Time now) {
   Worker::Time latest{};
   for (const auto& [id, worker] : workers)
     if (worker.stage == Worker::Stage::Running) latest = std::max(latest, worker.started);
@@ -94,31 +94,37 @@ std::vector<std::string> describe_by_state(const Workers& workers, int first_ran
     ranks_of[runs ? running + silence_of(printed, "at least ", now) : state_of(worker)].push_back(
         rank);
   }
-  std::vector<std::string> lines;
+  std::vector<RankState> lines;
   for (const auto& [state, ranks] : ranks_of)
-    lines.push_back(named(ranks) + ": " + state);
+    lines.push_back({named(ranks) + ": " + state});
   if (const auto silence = longest_silence(last, now))
-    lines.push_back(named(silence->ranks) + ": " + silence->words);
+    lines.push_back({named(silence->ranks) + ": " + silence->words, true});
   return lines;
 }
 
 }  // namespace
 
-std::vector<std::string> describe_workers(const Workers& workers, int first_rank,
-                                          const LastOutputOf& last_output, Worker::Time now) {
+std::vector<RankState> describe_workers(const Workers& workers, int first_rank,
+                                        const LastOutputOf& last_output, Worker::Time now) {
   if (workers.size() > kDescribedEach)
     return describe_by_state(workers, first_rank, last_output, now);
-  std::vector<std::string> lines;
+  const auto silence = longest_silence(last_outputs(workers, first_rank, last_output), now);
+  const auto stands_out = [&](int rank) {
+    return silence && std::count(silence->ranks.begin(), silence->ranks.end(), rank) > 0;
+  };
+  std::vector<RankState> lines;
   for (const auto& [id, worker] : workers) {
-    const std::string rank = "rank " + std::to_string(first_rank + worker.local_rank);
+    const int number = first_rank + worker.local_rank;
+    const std::string rank = "rank " + std::to_string(number);
     if (worker.stage != Worker::Stage::Running) {
-      lines.push_back(rank + ": " + state_of(worker));
+      lines.push_back({rank + ": " + state_of(worker)});
       continue;
     }
     auto last = last_output(id);
     if (last && *last != Worker::Time::min()) last = std::max(*last, worker.started);
-    lines.push_back(rank + " (pid " + std::to_string(worker.pid) + "): running for " +
-                    time_since(worker.started, now) + silence_of(last, "", now));
+    lines.push_back({rank + " (pid " + std::to_string(worker.pid) + "): running for " +
+                         time_since(worker.started, now) + silence_of(last, "", now),
+                     stands_out(number)});
   }
   return lines;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/report/stopped_ranks.hpp"
 #include "launcher/workers/worker.hpp"
 
 namespace drun::launcher {
@@ -16,9 +17,9 @@ using LastOutputOf = std::function<std::optional<Worker::Time>(process::WorkerId
 // "rank 3 (pid 4711): running for 12.3 s, silent for 2.1 s"; more than a few are folded: "ranks
 // 0-63: running for at least 12.3 s, silent for at least 0.2 s", "rank 7: silent the longest, for
 // 11.0 s". Nothing is said of a worker's silence if drun does not see what it writes.
-[[nodiscard]] std::vector<std::string> describe_workers(const Workers& workers, int first_rank,
-                                                        const LastOutputOf& last_output,
-                                                        Worker::Time now);
+[[nodiscard]] std::vector<RankState> describe_workers(const Workers& workers, int first_rank,
+                                                      const LastOutputOf& last_output,
+                                                      Worker::Time now);
 
 // Of running workers that have printed, the few that have been silent for much longer than the
 // others: "rank 7 silent the longest, for 11.0 s"; of the only one that runs, "silent for 11.0 s".

@@ -44,6 +44,21 @@ TEST_F(LogTest, WhatItIsMadeOfDoesNotActOnATerminal) {
                                   "\\xc2\\x9b\\xff waits\n"));
 }
 
+TEST_F(LogTest, ErrorsAndWhatAsksForItArePaintedWhereColourIsWanted) {
+  configure(log::Level::Info);
+  log::error("{}", 1);
+  log::write(log::Level::Warning, Ink::Silence, "{}", 2);
+  log::use_color(true);
+  EXPECT_TRUE(log::uses_color());
+  log::error("{}", "a\033[0m");
+  log::write(log::Level::Warning, Ink::Silence, "{}", 2);
+  log::warning("{}", 3);
+  log::use_color(false);
+  EXPECT_THAT(lines_, ElementsAre("prog: error: 1\n", "prog: warning: 2\n",
+                                  "prog: \033[31merror: a\\x1b[0m\033[0m\n",
+                                  "prog: \033[33mwarning: 2\033[0m\n", "prog: warning: 3\n"));
+}
+
 TEST_F(LogTest, WhatIsBelowTheLevelIsNotShown) {
   configure(log::Level::Warning);
   log::info("{}", 1);

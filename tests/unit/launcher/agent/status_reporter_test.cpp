@@ -78,8 +78,8 @@ TEST_F(StatusReporterTest, WhatIsWaitedForIsALineOrRewrittenInPlace) {
 
 TEST_F(StatusReporterTest, ATimeLimitTellsTheStateOfTheRanksOnce) {
   StatusReporter reporter(screen(), nullptr, true);
-  reporter.at_limit({"rank 0: running for 1 s", "rank 1: not started"});
-  reporter.at_limit({"rank 0: running for 2 s"});
+  reporter.at_limit({{"rank 0: running for 1 s"}, {"rank 1: not started"}});
+  reporter.at_limit({{"rank 0: running for 2 s"}});
   EXPECT_THAT(lines_, ElementsAre("drun: warning: rank 0: running for 1 s\n",
                                   "drun: warning: rank 1: not started\n"));
 }
@@ -100,6 +100,21 @@ TEST_F(StatusReporterTest, WhatIsLeftBehindIsSaidOnce) {
   reporter.left_behind("the workers leave process 7 behind");
   reporter.left_behind("the workers leave process 7 behind");
   EXPECT_THAT(lines_, ElementsAre(HasSubstr("process 7")));
+}
+
+TEST_F(StatusReporterTest, ASilenceAndASpareHaveTheirColour) {
+  log::use_color(true);
+  StatusReporter reporter(screen(true), nullptr, true);
+  reporter.at_limit({{"rank 0: running"}, {"rank 1: silent", true}});
+  EXPECT_THAT(lines_, ElementsAre("drun: warning: rank 0: running\n",
+                                  "drun: \033[33mwarning: rank 1: silent\033[0m\n"));
+  EXPECT_THAT(reporter.states_at_limit(), ElementsAre("rank 0: running", "rank 1: silent"));
+  reporter.waiting("spare: not needed", now_, true);
+  reporter.line().on_time(now_ + milliseconds(1'000));
+  EXPECT_EQ(status_, "\r\033[K\033[?7l\033[2mdrun: spare: not needed\033[0m\033[?7h");
+  reporter.waiting("1 of 2 nodes", now_ + milliseconds(1'500));
+  EXPECT_THAT(status_, HasSubstr("\033[?7ldrun: 1 of 2 nodes\033[?7h"));
+  log::use_color(false);
 }
 
 }  // namespace

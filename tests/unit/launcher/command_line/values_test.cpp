@@ -276,7 +276,8 @@ TEST(OptionValuesTest, OutputChoicesAreRead) {
   const Options options = build(
       "--log-dir logs --local-ranks-filter 0,2 --log-line-prefix-template [${rank}]: "
       "--duplicate-stdout-filters a,b,,c,,,d --duplicate-stderr-filters=, --timestamps "
-      "--log-max-size 2M --fold --tail-lines 5 --report r.json --nproc-per-node 4 --stdin 3");
+      "--log-max-size 2M --fold --color always --tail-lines 5 --report r.json --nproc-per-node 4 "
+      "--stdin 3");
   const OutputChoices& output = options.output;
   EXPECT_EQ(output.log_dir, "logs");
   EXPECT_EQ(output.local_ranks_filter, (std::vector<int>{0, 2}));
@@ -285,6 +286,8 @@ TEST(OptionValuesTest, OutputChoicesAreRead) {
   EXPECT_THAT(output.duplicate_stderr_filters, IsEmpty());
   EXPECT_TRUE(output.timestamps);
   EXPECT_TRUE(output.fold);
+  EXPECT_EQ(output.color, ColorChoice::Always);
+  EXPECT_EQ(build("").output.color, ColorChoice::Auto);
   EXPECT_EQ(output.log_max_size, 2U << 20U);
   EXPECT_EQ(output.tail_lines, 5U);
   EXPECT_EQ(options.report_file, "r.json");

@@ -76,6 +76,13 @@ TEST(EssenceTest, IsTheLastLineThatSaysSomething) {
   EXPECT_EQ(headline("", {"first", "  out of luck ", " "}), "out of luck");
 }
 
+TEST(RenderFailureTest, WhereColourIsWantedTheCauseHasIt) {
+  const std::string text = render_failure(exit_seven(), {"note"}, {.color = true});
+  EXPECT_THAT(text, testing::StartsWith("drun: \033[31mjob failed: rank 3 (local rank 1 on node1"));
+  EXPECT_THAT(text, HasSubstr(" after 12.3 s\033[0m\n  note\n"));
+  EXPECT_EQ(render_failure(exit_seven(), {}, {}).find('\033'), std::string::npos);
+}
+
 TEST(RenderFailureTest, IsAtMostAsLongAsAskedFor) {
   FailureSummary root = exit_seven();
   root.log_file = "/logs/stderr.log";

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "drun/base/log.hpp"
+#include "base/log.hpp"
 #include "support/file_tree.hpp"
 
 namespace drun::launcher {
@@ -99,6 +99,21 @@ TEST_F(OutcomeReportTest, WhoRanAndWhoNeededSigkillIsOneLineMore) {
   EXPECT_THAT(logged_, IsEmpty());
   report(ended_early(rendezvous::End::StoreLost, 125, "the store is lost"));
   EXPECT_THAT(logged_, ElementsAre(HasSubstr("the store is lost")));
+}
+
+// The file is for programs.
+TEST_F(OutcomeReportTest, ColourIsForTheTerminalOnly) {
+  const test::FileTree folder;
+  choices_.file = folder.root() + "/report.json";
+  node_.stopped.running = {0, 1};
+  node_.stopped.silence = "rank 1 silent the longest, for 9 s";
+  log::use_color(true);
+  report(failure());
+  log::use_color(false);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("drun: \033[31mjob failed: rank 3")));
+  EXPECT_THAT(logged_,
+              ElementsAre(HasSubstr("drun: \033[33mranks 0-1 were still running (rank 1")));
+  EXPECT_THAT(content(choices_.file), Not(HasSubstr("\\u001b")));
 }
 
 TEST_F(OutcomeReportTest, WhoRanIsNoNewsIfAnotherCouldNotBeStarted) {

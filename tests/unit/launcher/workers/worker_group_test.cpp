@@ -53,6 +53,13 @@ process::GuardianEvent exited(process::WorkerId id, int code, int signal = 0) {
   return process::Exited{id, static_cast<pid_t>(100 + id), {code, signal, false}, false};
 }
 
+std::vector<std::string> texts(const std::vector<RankState>& states) {
+  std::vector<std::string> result;
+  for (const auto& state : states)
+    result.push_back(state.text);
+  return result;
+}
+
 // A group of two workers on faked processes.
 struct Rig {
   explicit Rig(Options chosen = two_workers()) : options(std::move(chosen)) {}
@@ -559,16 +566,16 @@ TEST(WorkerGroupTest, EachWorkerIsDescribed) {
   Rig rig;
   rig.group.start(second_node(), rig.now);
   (void)rig.feed({spawned(kFirst)});
-  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(3)),
+  EXPECT_THAT(texts(rig.group.describe(kStart + std::chrono::seconds(3))),
               ElementsAre("rank 2 (pid 101): running for 3.0 s", "rank 3: not started"));
   rig.output.last_outputs[kFirst] = Worker::Time::min();
-  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(3)),
+  EXPECT_THAT(texts(rig.group.describe(kStart + std::chrono::seconds(3))),
               Contains("rank 2 (pid 101): running for 3.0 s, no output"));
   rig.output.last_outputs[kFirst] = kStart + std::chrono::seconds(1);
-  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(3)),
+  EXPECT_THAT(texts(rig.group.describe(kStart + std::chrono::seconds(3))),
               Contains("rank 2 (pid 101): running for 3.0 s, silent for 2.0 s"));
   (void)rig.feed({exited(kFirst, 7)});
-  EXPECT_THAT(rig.group.describe(kStart), Contains("rank 2: exit code 7"));
+  EXPECT_THAT(texts(rig.group.describe(kStart)), Contains("rank 2: exit code 7"));
 }
 
 TEST(WorkerGroupTest, ManyWorkersAreDescribedByTheirState) {
@@ -580,24 +587,45 @@ TEST(WorkerGroupTest, ManyWorkersAreDescribedByTheirState) {
     (void)rig.feed({spawned(id)});
   rig.now = kStart + std::chrono::seconds(1);
   (void)rig.feed({spawned(8)});
-  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
+  EXPECT_THAT(texts(rig.group.describe(kStart + std::chrono::seconds(5))),
               ElementsAre("rank 10: not started", "ranks 2-9: running for at least 4.0 s"));
   for (process::WorkerId id = 1; id <= 7; ++id)
     rig.output.last_outputs[id] = kStart + std::chrono::seconds(3);
   rig.output.last_outputs[8] = Worker::Time::min();
-  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
+  EXPECT_THAT(texts(rig.group.describe(kStart + std::chrono::seconds(5))),
               ElementsAre("rank 10: not started", "rank 9: running for at least 4.0 s, no output",
                           "ranks 2-8: running for at least 4.0 s, silent for at least 2.0 s"));
   rig.output.last_outputs[3] = kStart;
-  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
+  EXPECT_THAT(texts(rig.group.describe(kStart + std::chrono::seconds(5))),
               Contains("rank 4: silent the longest, for 5.0 s"));
   rig.output.last_outputs[5] = kStart + std::chrono::milliseconds(500);
-  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
+  EXPECT_THAT(texts(rig.group.describe(kStart + std::chrono::seconds(5))),
               Contains("ranks 4,6: silent the longest, for at least 4.5 s"));
   for (const process::WorkerId id : {1U, 2U})
     rig.output.last_outputs[id] = kStart;
-  EXPECT_THAT(rig.group.describe(kStart + std::chrono::seconds(5)),
+  EXPECT_THAT(texts(rig.group.describe(kStart + std::chrono::seconds(5))),
               testing::Not(Contains(testing::HasSubstr("longest"))));
+}
+
+TEST(WorkerGroupTest, WhoIsSilentTheLongestStandsOut) {
+  const auto silent = [](int workers) {
+    Options options = two_workers();
+    options.nproc_per_node = workers;
+    Rig rig(options);
+    rig.group.start(second_node(), rig.now);
+    const auto all = static_cast<process::WorkerId>(workers);
+    for (process::WorkerId id = 1; id <= all; ++id) {
+      (void)rig.feed({spawned(id)});
+      rig.output.last_outputs[id] = kStart + std::chrono::seconds(id == 2 ? 0 : 8);
+    }
+    std::vector<std::string> result;
+    for (const auto& state : rig.group.describe(kStart + std::chrono::seconds(9)))
+      if (state.silent) result.push_back(state.text.substr(0, 6));
+    return result;
+  };
+  EXPECT_THAT(silent(4), ElementsAre("rank 3"));
+  EXPECT_THAT(silent(12), ElementsAre("rank 3"));
+  EXPECT_THAT(silent(1), IsEmpty());
 }
 
 // ---- who was stopped ----
