@@ -123,17 +123,14 @@ void find_round(State& state, Found& found, const RoundDocument& seen) {
   if (found.outcome) state.round.phase = Phase::Closed;
 }
 
-// The round that the store calls running is not the present one any more. Its nodes have workers
-// until they say that they have left it, whether they have said yet that they have begun or not.
+// Who was given a place in a round that is not the present one any more has workers until it says
+// that it has left that, whether it has said yet that it has begun or not.
 void find_claims(Found& found, const State& state) {
-  if (!found.round || !is_alive(found.round->phase) || found.round->number == state.round.number)
-    return;
-  const int number = found.round->number;
   for (auto& [ticket, d, problem] : found.members) {
     const auto place = found.assignments.find(ticket);
-    if (place == found.assignments.end() || !place->second.go ||
-        place->second.assignment.round != number)
-      continue;
+    if (place == found.assignments.end() || !place->second.go) continue;
+    const int number = place->second.assignment.round;
+    if (is_alive(state.round.phase) && number == state.round.number) continue;
     if (d.left < number && (!d.claim || d.claim->round < number))
       d.claim = place->second.assignment;
   }

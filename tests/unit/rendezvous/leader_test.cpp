@@ -366,6 +366,20 @@ TEST(RestoreTest, NodesOfARoundThatGivesWayHaveWorkersUntilTheyHaveLeft) {
   EXPECT_EQ(state.joiners, 1);
 }
 
+// Whether the round of its place is the last one or not: it may need long to stop its workers.
+TEST(RestoreTest, WhoWasGivenAPlaceHasWorkersUntilItHasLeft) {
+  for (const int left : {0, 1}) {
+    const auto leaves = [left](MemberDocument& d) { d.left = left; };
+    Found found(config(2));
+    found.member("a", [](MemberDocument& d) { d.left = 2; })
+        .member("b", leaves)
+        .round(2, Phase::Gathering, 0, 2)
+        .place("a", 2, 0, 1)
+        .place("b", 1, 0, 1);
+    EXPECT_EQ(found.restore().holding, 1 - left);
+  }
+}
+
 TEST(RestoreTest, AnOutcomeClosesTheJob) {
   Found found(config(1));
   found.member("a").round(1, Phase::Running, 1, 1);
