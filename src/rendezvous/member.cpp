@@ -81,10 +81,7 @@ void MemberAgent::make_current(Watched<T>& watched) {
 }
 
 void MemberAgent::on_link_up(bool new_session, Time now) {
-  if (new_session) {
-    unknown_ = true;
-    alive_.reset();
-  }
+  if (new_session) alive_.reset();
   // Too late: our session is gone and the others may have gone on without us. Staying down lets
   // trouble_outcome() end this agent.
   if (new_session && was_up_ && !up_ && now - out_of_touch_since_ > config_.keep_alive) return;
@@ -99,6 +96,7 @@ void MemberAgent::on_link_up(bool new_session, Time now) {
     // A resumed session is no proof that the store still has what it once confirmed: one that
     // comes back from a snapshot file is as it was when that was written.
     dirty_ = true;
+    unknown_ |= was_up_;
     up_since_ = now;
   }
   up_ = true;
@@ -304,8 +302,8 @@ void MemberAgent::advance(Time now) {
 }
 
 // Others wait for this node's workers only if the store shows them that it is there. What it has
-// written in an earlier session is gone: until it is written again, that one's lease is all that
-// the workers have.
+// written in an earlier session is gone, and a store that is older than that may have forgotten it:
+// until it is written again, the lease of before is all that the workers have.
 void MemberAgent::renew_lease() {
   if (!alive_ || alive_ == renewed_ || (unknown_ && held_ != 0)) return;
   renewed_ = alive_;

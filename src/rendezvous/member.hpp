@@ -148,7 +148,7 @@ class MemberAgent {
   Time resumed_at_;                // ... to this one
   std::optional<Time> alive_;      // the session was, when last heard of it
   std::optional<Time> renewed_;    // the lease of the workers; nullopt: the session does not age
-  bool unknown_ = false;           // the session is new, and shows nothing of this agent yet
+  bool unknown_ = false;           // the link came back; the store may show nothing of this agent
   bool lease_over_ = false;        // the workers were killed because it was not renewed
   Watched<RoundDocument> round_;
   RoundDocument seen_;
