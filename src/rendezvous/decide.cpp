@@ -125,6 +125,7 @@ void refuse_all(Context& c) {
   for (const auto& ticket : c.state.held) {
     const Member& member = c.state.members.find(ticket)->second;
     if (!c.past(member.since, duplicate_grace(c.config)) && !timed_out(c)) continue;
+    if (holds_workers(member.document)) continue;  // nobody waits for who is refused
     const auto holder = c.state.rank_holders.at(*member.document.node_rank);
     refuse_member(
         c, ticket,
@@ -227,8 +228,7 @@ void expel_unleft(Context& c) {
 void expel_holding(Context& c) {
   for (const auto& [ticket, member] : c.state.members) {
     const auto& d = member.document;
-    if (member.standing != Standing::Refused && d.claim && d.claim->round > d.left)
-      expel(c, ticket, member);
+    if (member.standing != Standing::Refused && holds_workers(d)) expel(c, ticket, member);
   }
 }
 
@@ -356,7 +356,7 @@ void plan_round(Context& c) {
   for (const auto& [ticket, member] : c.state.members) {
     const auto& d = member.document;
     if (member.standing != Standing::Eligible || d.stop) continue;
-    if (d.claim && d.claim->round > d.left) continue;
+    if (holds_workers(d)) continue;
     const auto slot = c.state.slots.find(ticket);
     std::optional<int> last_rank;
     if (slot != c.state.slots.end()) {
@@ -412,6 +412,14 @@ void gathering(Context& c) {
     c.log(round_name(c.round()) + " has ended; waiting for nodes: " + c.round().waiting);
 }
 
+// Whoever leads next, of a store that has lost its sessions perhaps, must wait for those that it
+// does not see.
+bool is_unsure(const Context& c) {
+  const bool others_hold = c.decision.round.phase == Phase::Gathering && c.state.holding > 0;
+  return others_hold || !c.past(c.state.unsure_until) ||
+         (c.state.missing > 0 && !c.past(c.state.grace_until));
+}
+
 }  // namespace
 
 Decision decide(const State& state, const Config& config, Time now) {
@@ -436,9 +444,7 @@ Decision decide(const State& state, const Config& config, Time now) {
       c.decision.reclaimed.push_back(ticket);
     }
   }
-  if (c.round().phase != Phase::Closed)
-    c.round().unsure =
-        !c.past(state.unsure_until) || (state.missing > 0 && !c.past(state.grace_until));
+  if (c.round().phase != Phase::Closed) c.round().unsure = is_unsure(c);
   if (c.round() != state.round || !state.round_written || !state.job_written || c.decision.tries) {
     c.round().epoch = state.epoch;
     if (!state.job_written && c.round().phase != Phase::Closed)
@@ -451,8 +457,10 @@ Decision decide(const State& state, const Config& config, Time now) {
 std::optional<Time> next_deadline(const State& state, const Config& config) {
   if (state.round.phase == Phase::Closed) return std::nullopt;
   EarliestDeadline next;
-  for (const auto& ticket : state.held)
-    next.include(state.members.find(ticket)->second.since, duplicate_grace(config));
+  for (const auto& ticket : state.held) {
+    const Member& member = state.members.find(ticket)->second;
+    if (!holds_workers(member.document)) next.include(member.since, duplicate_grace(config));
+  }
   if (state.leaving > 0 && state.staying == 0 && state.members.contains(config.ticket))
     next.include(state.grace_until);
   switch (state.round.phase) {

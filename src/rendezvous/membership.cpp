@@ -311,8 +311,12 @@ std::string impossible(const RoundDocument& known, const MemberDocument& d) {
          std::to_string(known.number);
 }
 
+bool holds_workers(const MemberDocument& document) {
+  return document.claim && document.claim->round > document.left;
+}
+
 bool claims_unknown_round(const RoundDocument& known, const MemberDocument& document) {
-  if (!document.claim || document.claim->round <= document.left) return false;
+  if (!holds_workers(document)) return false;
   const int claimed = document.claim->round;
   // Or it ran under a number that is said not to have run.
   return claimed > known.number || (!is_alive(known.phase) && claimed > known.ran);

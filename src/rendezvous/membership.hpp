@@ -160,6 +160,9 @@ void give_time_to_stop(State& state, Time now);
 // would have to be higher still.
 [[nodiscard]] std::string impossible(const RoundDocument& known, const MemberDocument& document);
 
+// Workers of it may run.
+[[nodiscard]] bool holds_workers(const MemberDocument& document);
+
 // The member runs workers of a round of which neither the store nor this leader knew: the store was
 // set back or emptied, and whoever led that round is gone. restore() takes the round up.
 [[nodiscard]] bool claims_unknown_round(const RoundDocument& known, const MemberDocument& document);

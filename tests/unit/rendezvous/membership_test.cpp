@@ -145,6 +145,14 @@ TEST(PreparingTest, WaitsForANodeThatStillHasWorkers) {
   board.holds("c");  // of a round that nobody here knew
   board.settle();
   EXPECT_EQ(board.phase(), Phase::Gathering);
+  board.pass(Milliseconds(6'000));
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Gathering);
+  EXPECT_TRUE(board.state().round.unsure) << "another leader may not see it";
+  board.left("c");
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Preparing);
+  EXPECT_FALSE(board.state().round.unsure);
 }
 
 TEST(GatheringTest, TheLastCallBoundsTheQuietPeriod) {
@@ -221,6 +229,29 @@ TEST(DuplicateRankTest, IsHeldForTheLifeOfADeadSessionOrTheTimeToJoin) {
               std::string::npos)
         << next.outcome->text;
   }
+}
+
+// Nobody waits for the workers of one that is refused.
+TEST(DuplicateRankTest, WhoHasWorkersStopsThemBeforeItIsRefused) {
+  Board board(config(1, 2));
+  board.join("a", 0);
+  auto other = board.document("b");
+  other.node_rank = 0;
+  other.claim = Assignment{};
+  other.claim->round = 3;
+  board.put("b", other);
+  ASSERT_EQ(board.state().members.at("b").standing, Standing::Held);
+  board.settle();
+  board.pass(Milliseconds(9'000));
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Gathering);
+  EXPECT_EQ(board.state().members.at("b").standing, Standing::Held);
+  const auto due = next_deadline(board.state(), board.config());
+  ASSERT_TRUE(due);
+  EXPECT_GT(*due, board.now());
+  other.left = 3;
+  board.put("b", other);
+  EXPECT_EQ(board.step().refused.count("b"), 1U);
 }
 
 TEST(DuplicateRankTest, TheFirstThatWaitsInheritsTheRankOfOneThatGoes) {
