@@ -22,6 +22,12 @@ constexpr Milliseconds kStopWait{5'000};
 // Requests of one node to a full store, in a second: its own, and a leader's, with growing pauses.
 constexpr std::size_t kEnough = 12;
 
+// Two rounds may have one number.
+bool is_same_round(const Assignment& a, const Assignment& b) {
+  return a.round == b.round && a.master_address == b.master_address &&
+         a.master_port == b.master_port && a.world_size == b.world_size;
+}
+
 }  // namespace
 
 Checker::Checker(const Plan& plan, const Scheduler& scheduler, const Network& network,
@@ -136,6 +142,7 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
       note_refusal(node, write.key.substr(keys_.assignments.size()), *write.value);
     if (write.key == keys_.member(node.config.ticket)) {
       if (!node.registered) node.registered = scheduler_.now();
+      if (node.said < node.link_up) node.said = scheduler_.now();
       const auto document = write.value ? decode_member(*write.value) : Result<MemberDocument>();
       if (document && document->stop) asked_to_end_.insert(writer);
       if (document && document->leave) {
@@ -160,6 +167,7 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
         forgotten_outcomes_.push_back(*outcome_);
       }
       outcome_ = std::move(*outcome);
+      ended_ = scheduler_.now();
       check_outcome(nodes_[static_cast<std::size_t>(writer)]->config.ticket);
     }
   }
@@ -183,6 +191,7 @@ void Checker::note_refusal(const Node& writer, const std::string& ticket,
                            const std::string& value) {
   const auto word = decode_assignment(value);
   if (!word || word->refused.empty()) return;
+  if (word->refused.find("did not stop") != std::string::npos) expelled_.insert(ticket);
   const bool tried = !writer.was_in_trouble &&
                      scheduler_.now() >= full_since_ + kAskedAgain + kSlack + writing_time() * 2;
   if (!tried || word->refused.find("did not stop") == std::string::npos)
@@ -245,8 +254,9 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
     if (document.number <= number) fail(name + " comes after a later one");
     if (!forgetful_) {
       const int spent = document.restart_count - before.restart_count;
-      const bool left_behind = std::any_of(nodes_.begin(), nodes_.end(),
-                                           [](const auto& node) { return node->slow_stop; });
+      const bool left_behind =
+          std::any_of(before.seats.begin(), before.seats.end(),
+                      [this](const auto& seat) { return expelled_.contains(seat.first); });
       // A store that was set back may show as members those that died meanwhile.
       const bool due = !before.failed.empty() && !before.lost_a_node && !left_behind && !set_back_;
       check_leaves(writer, before, round, document.number);
@@ -425,12 +435,11 @@ void Checker::on_success_reported(int number, int round) {
   const Node& node = *nodes_[static_cast<std::size_t>(number)];
   if (round == started_ && was_writable() && is_led() && rounds_.contains(round) &&
       !runs_published(node) && !node.link_lost && !network_.cut(number) && !node.paused &&
-      !node.slow_stop &&
       scheduler_.now() > std::max(node.link_up, rounds_.at(round).planned) + kSlack +
                              Milliseconds(plan_.max_delay_ms * 4))
     fail("node " + std::to_string(number) + " worked on in a round that has the number " +
          std::to_string(round) + " of another");
-  if (round < started_ && !node.link_lost && !node.paused && !node.slow_stop && !forgetful_ &&
+  if (round < started_ && !node.link_lost && !node.paused && !forgetful_ &&
       scheduler_.now() > node.link_up + kSlack + Milliseconds(plan_.max_delay_ms * 2))
     fail("node " + std::to_string(number) + " worked on in round " + std::to_string(round) +
          " though round " + std::to_string(started_) + " runs");
@@ -439,25 +448,33 @@ void Checker::on_success_reported(int number, int round) {
     at->second.succeeded.insert(number);
 }
 
-// The others wait for those only that the store shows. One that was set back believes in sessions
-// of which it knows no more than that.
-void Checker::on_renewed(const Node& node) {
+// The store has what it says of itself in its present session.
+bool Checker::is_shown(const Node& node) const {
   const auto session = network_.session(node.number);
-  if (!node.workers || set_back_ || !network_.alive(session)) return;
   const auto key = network_.store().keys().find(keys_.member(node.config.ticket));
-  if (key == network_.store().keys().end() || key->second.owner != session)
+  return network_.alive(session) && key != network_.store().keys().end() &&
+         key->second.owner == session;
+}
+
+// The others wait for those only that the store shows.
+void Checker::on_renewed(const Node& node) {
+  if (node.workers && network_.in_touch(node.number) && !is_shown(node))
     fail("node " + std::to_string(node.number) +
          " renews its workers' lease, and the store does not show that it is there");
 }
 
 void Checker::on_start(const Node& node, const Assignment& a) {
   const std::string who = "node " + std::to_string(node.number);
+  const auto at = rounds_.find(a.round);
   for (const auto& other : nodes_) {
-    if (!other->workers || runs_published(*other) || other->slow_stop || other->paused ||
-        other->link_lost || !network_.connected(other->number) || network_.cut(other->number))
+    if (!other->workers || runs_published(*other) || is_same_round(*other->workers, a) ||
+        expelled_.contains(other->config.ticket) || other->paused || other->link_lost ||
+        !network_.connected(other->number) || network_.cut(other->number))
       continue;
-    // Whatever the store has forgotten, those that are in touch can say what they run.
-    if (forgetful_ && was_writable() &&
+    // Whatever the store has forgotten, those that are in touch can say what they run, and a leader
+    // that is in touch hears them. Unavoidable: a round that was planned before that.
+    const bool in_time = at != rounds_.end() && other->said < at->second.planned;
+    if (in_time && was_writable() && is_led() &&
         scheduler_.now() > other->link_up + kSlack + Milliseconds(plan_.max_delay_ms * 4))
       fail("workers of round " + std::to_string(other->workers->round) + " on node " +
            std::to_string(other->number) + ", which is in touch, while round " +
@@ -466,14 +483,13 @@ void Checker::on_start(const Node& node, const Assignment& a) {
   if (node.workers) fail(who + " starts workers beside those it has");
   if (scheduler_.now() >= node.renewed + node.config.keep_alive)
     fail(who + " starts workers without a lease");
-  const auto at = rounds_.find(a.round);
   if (was_given(node, a)) return;
   if (at == rounds_.end()) return fail(who + " starts a round that was not published");
   const auto seat = at->second.seats.find(node.config.ticket);
   if (seat == at->second.seats.end() || !(seat->second.assignment == a))
     return fail(who + " starts with a place that it was not given");
   const bool in_touch = network_.alive(network_.session(node.number));
-  if (a.round < started_ && in_touch)
+  if (a.round < started_ && (in_touch || (!forgetful_ && !set_back_)))
     fail(who + " starts round " + std::to_string(a.round) + " after round " +
          std::to_string(started_));
   started_ = std::max(started_, a.round);
@@ -484,16 +500,18 @@ void Checker::on_start(const Node& node, const Assignment& a) {
     const std::string whose = "workers of round " + std::to_string(other->workers->round) +
                               " on node " + std::to_string(other->number) + " while round " +
                               std::to_string(a.round) + " starts on " + who;
-    // Only one whose workers SIGKILL does not end in time may be behind, and one of which nobody
-    // can know: the store has lost its round, and it is out of touch, as all are that could tell of
-    // it.
+    // Unavoidable: workers that no SIGKILL ends, after the leader has waited for them and left them
+    // behind; and those of a node of which nobody can know, because the store has lost its round,
+    // and it is out of touch or turned away, as all are that could tell of it, or was when the
+    // round was planned. A store that is empty does not know that it has forgotten something.
     const bool out_of_touch =
         other->paused || other->link_lost || !network_.connected(other->number) ||
-        network_.cut(other->number) ||
-        scheduler_.now() <= other->link_up + kSlack + Milliseconds(plan_.max_delay_ms * 4);
+        network_.cut(other->number) || other->said < other->link_up ||
+        !long_before(other->said, at->second.planned) ||
+        scheduler_.now() <= other->said + kSlack + Milliseconds(plan_.max_delay_ms * 4);
     const bool unheard = !at->second.warned && out_of_touch && !has_published_place(*other);
     const bool excused = (forgetful_ || set_back_) && unheard;
-    if (!other->slow_stop && !excused) fail(whose);
+    if (!expelled_.contains(other->config.ticket) && !excused) fail(whose);
   }
 }
 
@@ -536,12 +554,16 @@ void Checker::on_finish(const Node& node, const Outcome& outcome) {
       if (outcome.exit_code != 125) fail(who + " lost the store, and gives another code");
       break;
   }
-  // The host leaves last, unless it was told to stop and nobody has ended the job in time.
-  if (node.told_to_stop && scheduler_.now() >= node.stop_told + kStopWait) return;
+  // The host leaves last, unless it was told to stop and nobody has ended the job in time, or it
+  // has waited for close_timeout. Unavoidable: those that it cannot see, or that cannot see it.
+  if (node.told_to_stop && scheduler_.now() >= node.stop_told + node.config.keep_alive + kStopWait)
+    return;
   if (!node.config.is_host || !outcome_ || !(*outcome_ == outcome)) return;
+  if (scheduler_.now() >= ended_ + node.config.close_timeout) return;
   for (const auto& other : nodes_) {
-    if (other.get() == &node || !other->running || other->was_in_trouble || store_failed_) continue;
-    if (network_.alive(network_.session(other->number)) && other->workers && !other->slow_stop)
+    if (other.get() == &node || !other->running || !other->workers) continue;
+    if (is_shown(*other) && !network_.cut(other->number) &&
+        long_before(other->said, scheduler_.now()))
       fail("the host leaves before node " + std::to_string(other->number));
   }
 }
@@ -610,7 +632,7 @@ bool Checker::is_led() const {
   const Node* node = leader();
   return node != nullptr && node->running && !node->paused && !node->link_lost &&
          network_.connected(node->number) && !network_.cut(node->number) &&
-         scheduler_.now() > node->link_up + enough;
+         scheduler_.now() > std::max(node->link_up, node->awake) + enough;
 }
 
 // Long enough that all could say what they have to.

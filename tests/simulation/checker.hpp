@@ -39,6 +39,8 @@ struct Node {
   Time renewed{};                 // the lease, by which they may run
   Time session_ended{};           // last
   Time link_up{};                 // since
+  Time awake{};                   // not paused since
+  Time said{};                    // what it runs: first since then
   std::optional<Time> link_lost;  // the agent knows that it is out of touch since
 };
 
@@ -106,6 +108,7 @@ class Checker {
   [[nodiscard]] rendezvous::Milliseconds writing_time() const;
   [[nodiscard]] bool knew_of_leave(const Node& writer, const Node& node) const;
   void check_told(const Node& node);
+  [[nodiscard]] bool is_shown(const Node& node) const;
   void note_place(const std::string& ticket, const std::string& value);
   void note_refusal(const Node& writer, const std::string& ticket, const std::string& value);
   [[nodiscard]] bool was_given(const Node& node, const rendezvous::Assignment& place) const;
@@ -135,9 +138,11 @@ class Checker {
   bool full_ = false;  // the store is, or was last, from and until:
   Time full_since_{};
   Time full_until_{};
+  std::set<std::string> expelled_;              // tickets of those that a leader has left behind
   std::set<std::string> refused_in_doubt_;      // tickets: a full store may have cut them short
   std::map<int, std::deque<Time>> rejections_;  // the last few of each node
   std::optional<rendezvous::Outcome> outcome_;
+  Time ended_{};  // it was written
   std::vector<rendezvous::Outcome> forgotten_outcomes_;
   std::optional<Time> led_since_;  // the last leader was elected
   std::optional<Time> cancelled_;  // at that time there were so many nodes:

@@ -475,6 +475,7 @@ void World::apply(const Step& step) {
       scheduler_.after(duration, [this, number] {
         note(number, "goes on");
         node(number).paused = false;
+        node(number).awake = scheduler_.now();
         for (auto& what : std::exchange(agent(number).inbox, {}))
           what();
         network_.pause(agent(number).client, false);
