@@ -3,7 +3,7 @@
 namespace drun::cli {
 namespace {
 
-constexpr std::string_view kScript =
+constexpr std::string_view kBashScript =
     R"(# bash completion for @NAME@:  source <(@NAME@ --print-completion bash)
 @FUNCTION@() {
   local values=' @VALUES@ ' switches=' @SWITCHES@ '
@@ -78,7 +78,7 @@ constexpr std::string_view kModule = R"(      -m | --module)
 )";
 
 // What follows the program is completed as for the program alone.
-constexpr std::string_view kProgram = R"(  elif (( i < last )); then
+constexpr std::string_view kBashProgram = R"(  elif (( i < last )); then
     if [[ -z $module ]] && declare -F _command_offset > /dev/null; then
       _command_offset "${starts[i]}"
       return
@@ -95,12 +95,12 @@ constexpr std::string_view kWords = R"(  elif [[ $cur == -* && -z $literal ]]; t
     offers='@FLAGS@'
 @COMMAND_FLAGS@)";
 
-constexpr std::string_view kCommands = R"(  elif [[ -z $command ]] && (( i >= last )); then
+constexpr std::string_view kBashCommands = R"(  elif [[ -z $command ]] && (( i >= last )); then
     offers='@COMMANDS@'
 )";
 
 // What is done for the flag's value; "": nothing.
-std::string action(const Flag& flag) {
+std::string bash_action(const Flag& flag) {
   using enum Choices::Kind;
   const Choices choices = choices_of(flag);
   const std::string words(choices.words);
@@ -112,7 +112,7 @@ std::string action(const Flag& flag) {
 }
 
 std::string choice_line(const Flag& flag) {
-  const std::string what = action(flag);
+  const std::string what = bash_action(flag);
   if (what.empty()) return "";
   std::string patterns = "--" + std::string(flag.name);
   if (flag.letter != 0) patterns += " | " + std::string{'-', flag.letter};
@@ -147,13 +147,13 @@ std::string command_flags(const Program& program) {
 }  // namespace
 
 std::string bash_completion(const Program& program) {
-  std::string script(kScript);
+  std::string script(kBashScript);
   const auto put = [&](std::string_view mark, std::string_view text) {
     script = replaced(std::move(script), mark, text);
   };
   const bool commands = !program.commands.empty();
-  put("@WORDS@",
-      program.runs_program ? kProgram : std::string(kWords).append(commands ? kCommands : ""));
+  put("@WORDS@", program.runs_program ? kBashProgram
+                                      : std::string(kWords).append(commands ? kBashCommands : ""));
   put("@WORD@", program.runs_program ? "break" : commands ? "command=${command:-$word}" : ":");
   put("@MODULE@", program.runs_program ? kModule : "");
   put("@FUNCTION@", function_name(program));

@@ -35,7 +35,7 @@ complete -c @NAME@ -f
 )";
 
 // What follows the program is completed as for the program alone.
-constexpr std::string_view kProgram =
+constexpr std::string_view kFishProgram =
     R"(function @FUNCTION@_complete
     set -l words (@FUNCTION@_words) (commandline -ct)
     complete -C (string join ' ' -- (string escape -- $words[1..-2]) $words[-1])
@@ -62,7 +62,7 @@ std::string flag_line(const Flag& flag, std::string_view start) {
   return line + " -d " + single_quoted(flag.help, kQuote) + "\n";
 }
 
-std::string commands(const Program& program) {
+std::string fish_commands(const Program& program) {
   std::string result;
   for (const Command& command : program.commands) {
     const std::string name(command.name);
@@ -79,8 +79,8 @@ std::string commands(const Program& program) {
 
 std::string fish_completion(const Program& program) {
   std::string script(kHead);
-  if (program.runs_program) script += kProgram;
-  script += commands(program);
+  if (program.runs_program) script += kFishProgram;
+  script += fish_commands(program);
   const std::string start = program.runs_program
                                 ? "complete -c @NAME@ -n 'not @FUNCTION@_words >/dev/null'"
                                 : "complete -c @NAME@";

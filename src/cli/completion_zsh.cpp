@@ -3,7 +3,7 @@
 namespace drun::cli {
 namespace {
 
-constexpr std::string_view kScript = R"(#compdef @NAME@
+constexpr std::string_view kZshScript = R"(#compdef @NAME@
 # zsh completion for @NAME@: save as _@NAME@ in a folder of $fpath, or
 #   source <(@NAME@ --print-completion zsh)   after compinit
 @FUNCTION@() {
@@ -15,7 +15,7 @@ else
 fi
 )";
 
-constexpr std::string_view kProgram = R"(  _arguments -s -S \
+constexpr std::string_view kZshProgram = R"(  _arguments -s -S \
 @FLAGS@    '(-)1:program:{_command_names -e; _files}' \
     '*::arguments:_normal'
 )";
@@ -25,7 +25,7 @@ constexpr std::string_view kNoWords = R"(  _arguments -s -S \
 )";
 
 // Behind a command its own flags are known as well.
-constexpr std::string_view kCommands = R"(  local curcontext=$curcontext state line
+constexpr std::string_view kZshCommands = R"(  local curcontext=$curcontext state line
   local -a flags own
   local -A opt_args
   flags=(
@@ -47,7 +47,7 @@ std::string plain(std::string_view text) {
   return result;
 }
 
-std::string action(const Flag& flag) {
+std::string zsh_action(const Flag& flag) {
   using enum Choices::Kind;
   const Choices choices = choices_of(flag);
   const std::string words(choices.words);
@@ -61,7 +61,7 @@ std::string action(const Flag& flag) {
 // What stands behind the flag's name.
 std::string tail(const Flag& flag) {
   return "[" + plain(flag.help) + "]" +
-         (flag.takes_value() ? ":" + plain(flag.metavar) + ":" + action(flag) : "");
+         (flag.takes_value() ? ":" + plain(flag.metavar) + ":" + zsh_action(flag) : "");
 }
 
 std::string line(const std::string& specification, std::string_view end) {
@@ -88,7 +88,7 @@ std::string all_flag_lines(const Program& program, std::string_view end) {
   return result;
 }
 
-std::string commands(const Program& program) {
+std::string zsh_commands(const Program& program) {
   std::string list;
   for (const Command& command : program.commands)
     list += std::string(list.empty() ? "" : " ") + plain(command.name) +
@@ -111,14 +111,14 @@ std::string own_flags(const Program& program) {
 }  // namespace
 
 std::string zsh_completion(const Program& program) {
-  std::string script(kScript);
+  std::string script(kZshScript);
   const auto put = [&](std::string_view mark, std::string_view text) {
     script = replaced(std::move(script), mark, text);
   };
   const bool has_commands = !program.commands.empty();
-  put("@BODY@", program.runs_program ? kProgram : has_commands ? kCommands : kNoWords);
+  put("@BODY@", program.runs_program ? kZshProgram : has_commands ? kZshCommands : kNoWords);
   put("@FLAGS@", all_flag_lines(program, has_commands ? "\n" : " \\\n"));
-  put("@COMMANDS@", commands(program));
+  put("@COMMANDS@", zsh_commands(program));
   put("@OWN@", own_flags(program));
   put("@FUNCTION@", function_name(program));
   put("@NAME@", program.name);

@@ -11,8 +11,6 @@
 namespace drun::rendezvous {
 namespace {
 
-constexpr std::size_t kMaxNames = 8;  // in one line
-constexpr std::size_t kMaxName = 64;  // of one node
 constexpr std::size_t kMaxHeld = 2;
 
 }  // namespace

@@ -8,6 +8,9 @@
 
 namespace drun::rendezvous {
 
+inline constexpr std::size_t kMaxNames = 8;  // in one line
+inline constexpr std::size_t kMaxName = 64;  // of one node or job
+
 // "00:42", "1:02:03".
 [[nodiscard]] std::string clock_text(Milliseconds elapsed);
 // "600 s", "1.5 s".

@@ -2,11 +2,11 @@
 
 #include <cstddef>
 
+#include "rendezvous/messages.hpp"
+
 namespace drun::rendezvous {
 namespace {
 
-constexpr std::size_t kMaxNames = 8;
-constexpr std::size_t kMaxName = 64;
 constexpr std::string_view kMember = "/member/";
 
 }  // namespace

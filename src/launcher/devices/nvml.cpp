@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "base/file_descriptor.hpp"
+#include "launcher/devices/library_function.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -36,7 +37,7 @@ struct PciInfo {
   unsigned subsystem_id;
   char bus_id[32];
 };
-struct Library {
+struct NvmlLibrary {
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   int (*count)(unsigned*) = nullptr;
@@ -47,24 +48,19 @@ struct Library {
   int (*mig_parent)(Handle, Handle*) = nullptr;  // null in drivers before 450
 };
 
-template <typename Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-}
-
-std::optional<Library> load() {
+std::optional<NvmlLibrary> load() {
   void* const library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return {};
-  Library result;
-  find(library, "nvmlInit_v2", result.init);
-  find(library, "nvmlShutdown", result.shutdown);
-  find(library, "nvmlDeviceGetCount_v2", result.count);
-  find(library, "nvmlDeviceGetHandleByIndex_v2", result.by_index);
-  find(library, "nvmlDeviceGetHandleByUUID", result.by_uuid);
-  find(library, "nvmlDeviceGetUUID", result.uuid);
-  find(library, "nvmlDeviceGetPciInfo_v3", result.pci);
-  if (result.pci == nullptr) find(library, "nvmlDeviceGetPciInfo_v2", result.pci);
-  find(library, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", result.mig_parent);
+  NvmlLibrary result;
+  find_function(library, "nvmlInit_v2", result.init);
+  find_function(library, "nvmlShutdown", result.shutdown);
+  find_function(library, "nvmlDeviceGetCount_v2", result.count);
+  find_function(library, "nvmlDeviceGetHandleByIndex_v2", result.by_index);
+  find_function(library, "nvmlDeviceGetHandleByUUID", result.by_uuid);
+  find_function(library, "nvmlDeviceGetUUID", result.uuid);
+  find_function(library, "nvmlDeviceGetPciInfo_v3", result.pci);
+  if (result.pci == nullptr) find_function(library, "nvmlDeviceGetPciInfo_v2", result.pci);
+  find_function(library, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", result.mig_parent);
   if (result.init == nullptr || result.shutdown == nullptr || result.count == nullptr ||
       result.by_index == nullptr || result.uuid == nullptr || result.pci == nullptr) {
     return {};
@@ -72,7 +68,7 @@ std::optional<Library> load() {
   return result;
 }
 
-std::string describe(const Library& nvml, Handle handle) {
+std::string describe(const NvmlLibrary& nvml, Handle handle) {
   std::array<char, 96> uuid{};
   if (nvml.uuid(handle, uuid.data(), static_cast<unsigned>(uuid.size() - 1)) != 0) uuid = {'-'};
   std::array<char, 64> place{'-'};

@@ -7,11 +7,13 @@
 #include <cerrno>
 #include <memory>
 
+#include "launcher/devices/library_function.hpp"
+
 namespace drun::launcher {
 namespace {
 
 // hwloc 2.x keeps the layout of its objects and these functions for all of libhwloc.so.15.
-struct Library {
+struct HwlocLibrary {
   decltype(&::hwloc_topology_init) init = nullptr;
   decltype(&::hwloc_topology_destroy) destroy = nullptr;
   decltype(&::hwloc_topology_set_synthetic) set_synthetic = nullptr;
@@ -23,17 +25,11 @@ struct Library {
   decltype(&::hwloc_bitmap_first) first = nullptr;
 };
 
-template <typename Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  return function != nullptr;
-}
-
 Error failed(std::errc code, std::string text) {
   return Error(std::make_error_code(code), std::move(text));
 }
 
-Result<Library> load_library() {
+Result<HwlocLibrary> load_hwloc() {
   // Never closed: it is loaded once.
   void* const file = ::dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
   if (file == nullptr) {
@@ -41,16 +37,16 @@ Result<Library> load_library() {
                   "CPU binding needs hwloc's library libhwloc.so.15, which is not there: install "
                   "the Debian package libhwloc15");
   }
-  Library hwloc;
-  const bool complete = find(file, "hwloc_topology_init", hwloc.init) &&
-                        find(file, "hwloc_topology_destroy", hwloc.destroy) &&
-                        find(file, "hwloc_topology_set_synthetic", hwloc.set_synthetic) &&
-                        find(file, "hwloc_topology_load", hwloc.load) &&
-                        find(file, "hwloc_get_type_depth", hwloc.type_depth) &&
-                        find(file, "hwloc_get_nbobjs_by_depth", hwloc.count) &&
-                        find(file, "hwloc_get_obj_by_depth", hwloc.object) &&
-                        find(file, "hwloc_bitmap_isset", hwloc.contains) &&
-                        find(file, "hwloc_bitmap_first", hwloc.first);
+  HwlocLibrary hwloc;
+  const bool complete = find_function(file, "hwloc_topology_init", hwloc.init) &&
+                        find_function(file, "hwloc_topology_destroy", hwloc.destroy) &&
+                        find_function(file, "hwloc_topology_set_synthetic", hwloc.set_synthetic) &&
+                        find_function(file, "hwloc_topology_load", hwloc.load) &&
+                        find_function(file, "hwloc_get_type_depth", hwloc.type_depth) &&
+                        find_function(file, "hwloc_get_nbobjs_by_depth", hwloc.count) &&
+                        find_function(file, "hwloc_get_obj_by_depth", hwloc.object) &&
+                        find_function(file, "hwloc_bitmap_isset", hwloc.contains) &&
+                        find_function(file, "hwloc_bitmap_first", hwloc.first);
   if (!complete) {
     return failed(std::errc::not_supported,
                   "CPU binding: libhwloc.so.15 lacks a function of hwloc 2: reinstall the Debian "
@@ -61,7 +57,7 @@ Result<Library> load_library() {
 
 // The system's number of the NUMA node that a CPU belongs to. If memory-only nodes are attached to
 // the same CPUs, the lowest is the CPUs' own.
-int node_of(const Library& hwloc, hwloc_topology_t topology, unsigned cpu) {
+int node_of(const HwlocLibrary& hwloc, hwloc_topology_t topology, unsigned cpu) {
   int result = -1;
   const int depth = HWLOC_TYPE_DEPTH_NUMANODE;
   for (unsigned i = 0; i < hwloc.count(topology, depth); ++i) {
@@ -77,7 +73,7 @@ bool holds_data(hwloc_obj_type_t type) {
   return type >= HWLOC_OBJ_L1CACHE && type <= HWLOC_OBJ_L5CACHE;
 }
 
-TopologyCpu describe(const Library& hwloc, hwloc_topology_t topology, const hwloc_obj* unit) {
+TopologyCpu describe(const HwlocLibrary& hwloc, hwloc_topology_t topology, const hwloc_obj* unit) {
   TopologyCpu result;
   result.number = static_cast<int>(unit->os_index);
   result.core = result.number;
@@ -103,9 +99,9 @@ TopologyCpu describe(const Library& hwloc, hwloc_topology_t topology, const hwlo
 }  // namespace
 
 Result<Topology> read_topology(const std::string& synthetic) {
-  const auto library = load_library();
+  const auto library = load_hwloc();
   if (!library) return library.error();
-  const Library& hwloc = *library;
+  const HwlocLibrary& hwloc = *library;
   hwloc_topology_t raw = nullptr;
   if (hwloc.init(&raw) != 0) {
     return Error::from_errno(errno, "CPU binding: hwloc_topology_init");

@@ -17,12 +17,11 @@
 #include <vector>
 
 #include "base/close_descriptors.hpp"
+#include "launcher/process/exit_status.hpp"
 
 namespace drun::process {
 namespace {
 
-// Signals 1 to 64, including those that the C library keeps for itself and hides in its functions.
-constexpr int kLastSignal = 64;
 struct KernelSignalSet {
   std::uint64_t bits = 0;
 };

@@ -15,7 +15,6 @@ namespace drun::process {
 namespace {
 
 // SIGRTMIN as the C library gives it: it keeps the first two real-time signals for itself.
-constexpr int kLastSignal = 64;
 
 // The names as `kill -l` gives them, without SIG; if two have one number, the first is shown.
 constexpr std::array kNames = {

@@ -19,6 +19,10 @@ struct ExitStatus {
   bool operator==(const ExitStatus&) const = default;
 };
 
+// The signals are 1 to 64, including those that the C library keeps for itself and hides in its
+// functions.
+inline constexpr int kLastSignal = 64;
+
 // What waitpid() said of a process that has ended.
 [[nodiscard]] ExitStatus from_wait_status(int status);
 // "SIGTERM"; "SIGRTMIN+3"; "signal 77" for one without a name.

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,15 +31,6 @@ constexpr int kMostLooks = 10;
 // How long a thread may take to make the process of a worker.
 constexpr milliseconds kSpawnLimit{1000};
 
-FileDescriptor open_child_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGCHLD);
-  FileDescriptor fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd) throw std::system_error(errno, std::generic_category(), "signalfd");
-  return fd;
-}
-
 // `count` numbers as a bit mask in the kernel's form; numbers that no machine has are left out.
 std::vector<unsigned long> read_mask(wire::Reader& reader, std::uint32_t count) {
   constexpr std::size_t kBits = 8 * sizeof(unsigned long);
@@ -61,7 +51,6 @@ std::vector<unsigned long> read_mask(wire::Reader& reader, std::uint32_t count) 
 GuardianLoop::GuardianLoop(FileDescriptor agent, const GuardianOptions& options,
                            const Excuse& excuse)
     : agent_(std::move(agent)),
-      child_signals_(open_child_signals()),
       null_(::open("/dev/null", O_RDWR | O_CLOEXEC)),
       options_(options),
       excuse_(excuse),
@@ -96,7 +85,7 @@ void GuardianLoop::run() {
     excuse_itself();
     pollfd entries[] = {
         {agent_.fd(), static_cast<short>(POLLIN | (agent_.wants_write() ? POLLOUT : 0)), 0},
-        {child_signals_.get(), POLLIN, 0},
+        {child_signals_.fd(), POLLIN, 0},
         {spawners_.fd(), POLLIN, 0},
         {lease_timer_.fd(), POLLIN, 0},
     };
@@ -375,9 +364,7 @@ void GuardianLoop::signal_everything(int signal) {
 }
 
 void GuardianLoop::reap() {
-  signalfd_siginfo ignored[16];
-  while (::read(child_signals_.get(), ignored, sizeof ignored) > 0) {
-  }
+  child_signals_.clear();
   any_child_ = reap_children([this](const Reaped& reaped) { on_reaped(reaped); });
 }
 

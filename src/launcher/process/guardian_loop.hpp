@@ -16,6 +16,7 @@
 #include "base/file_descriptor.hpp"
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/channel.hpp"
+#include "launcher/process/child_signals.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/excuse.hpp"
 #include "launcher/process/guardian.hpp"
@@ -124,7 +125,7 @@ class GuardianLoop {
   [[nodiscard]] int poll_timeout() const;
 
   Channel agent_;
-  FileDescriptor child_signals_;
+  ChildSignals child_signals_;
   FileDescriptor null_;
   const GuardianOptions& options_;
   const Excuse& excuse_;

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include <utility>
 
 #include "launcher/process/cgroup.hpp"
+#include "launcher/process/child_signals.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/detach.hpp"
 #include "launcher/process/excuse.hpp"
@@ -43,26 +43,10 @@ bool reap_guardian(pid_t guardian, ExitStatus& status) {
   return gone;
 }
 
-// Readable when a child has ended, stopped or gone on.
-FileDescriptor open_child_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGCHLD);
-  FileDescriptor fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd) throw std::system_error(errno, std::generic_category(), "signalfd");
-  return fd;
-}
-
-void forget_signals(int child_signals) {
-  signalfd_siginfo ignored[16];
-  while (::read(child_signals, ignored, sizeof ignored) > 0) {
-  }
-}
-
 // All that the watchdog needs of the system; made before there is a guardian. Throws
 // std::system_error.
 struct Watch {
-  FileDescriptor child_signals = open_child_signals();
+  ChildSignals child_signals;
   TimerFd lease_timer{CLOCK_BOOTTIME};
   Excuse excuse;  // the guardian's
   // What the agent has ordered.
@@ -129,7 +113,7 @@ bool keep_watch(int agent, pid_t guardian, ExitStatus& status, Watch& watch) {
   for (;;) {
     if (reap_guardian(guardian, status)) return true;
     pollfd entries[] = {{agent, POLLIN, 0},
-                        {watch.child_signals.get(), POLLIN, 0},
+                        {watch.child_signals.fd(), POLLIN, 0},
                         {watch.lease_timer.fd(), POLLIN, 0}};
     ::poll(entries, 3, -1);
     if (entries[0].revents != 0 && !read_agent(agent, watch)) return false;
@@ -140,23 +124,23 @@ bool keep_watch(int agent, pid_t guardian, ExitStatus& status, Watch& watch) {
         return true;
       }
     }
-    forget_signals(watch.child_signals.get());
+    watch.child_signals.clear();
   }
 }
 
 // After the agent's end: the guardian ends the job by itself. Killing it and doing that in its
 // place would leave nobody, should this process be killed meanwhile. One that is stopped is woken.
 // False when it hangs.
-bool await_guardian(pid_t guardian, ExitStatus& status, int child_signals) {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + kEndLimit + kFarewellLimit;
+bool await_guardian(pid_t guardian, ExitStatus& status, const ChildSignals& child_signals) {
+  using std::chrono::steady_clock;
+  const auto deadline = steady_clock::now() + kEndLimit + kFarewellLimit;
   while (!reap_guardian(guardian, status)) {
     ::kill(guardian, SIGCONT);
-    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
     if (left <= 0) return false;
-    pollfd entry{child_signals, POLLIN, 0};
+    pollfd entry{child_signals.fd(), POLLIN, 0};
     ::poll(&entry, 1, static_cast<int>(left));
-    forget_signals(child_signals);
+    child_signals.clear();
   }
   return true;
 }
@@ -204,7 +188,7 @@ void watchdog_main(FileDescriptor agent, FileDescriptor commands,
   commands.reset();
   const auto group = worker_cgroup(options, find_cgroups());
   const bool lost = keep_watch(agent.get(), guardian, result.guardian, *watch);
-  const bool ended = lost || await_guardian(guardian, result.guardian, watch->child_signals.get());
+  const bool ended = lost || await_guardian(guardian, result.guardian, watch->child_signals);
   // It has done all there is to do, unless a process hangs: that is this one's now.
   const bool done = ended && result.guardian.success();
   const bool gone = kill_job(group ? &*group : nullptr, done ? milliseconds(0) : kKillLimit);

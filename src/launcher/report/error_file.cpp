@@ -22,7 +22,7 @@ constexpr std::size_t kReadLimit = 1024 * 1024;
 constexpr std::size_t kQuoteLimit = 200;
 
 // Seconds since the epoch, as a number or as text, with or without a fraction.
-std::optional<std::int64_t> milliseconds(const Json& value) {
+std::optional<std::int64_t> epoch_milliseconds(const Json& value) {
   double seconds = 0;
   if (value.is_number()) {
     seconds = value.get<double>();
@@ -45,7 +45,7 @@ std::string text_of(const Json& object, const char* name) {
 
 std::optional<std::int64_t> time_of(const Json& object) {
   const auto found = object.find("timestamp");
-  return found == object.end() ? std::nullopt : milliseconds(*found);
+  return found == object.end() ? std::nullopt : epoch_milliseconds(*found);
 }
 
 WorkerError quoted(std::string_view bytes, const char* what) {

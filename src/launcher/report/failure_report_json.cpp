@@ -10,7 +10,7 @@
 namespace drun::launcher {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Document = nlohmann::ordered_json;
 
 const char* name_of(rendezvous::End end) {
   switch (end) {
@@ -44,21 +44,22 @@ std::string iso_time(std::int64_t time_ms) {
   return std::string(text.data(), length) + fraction.data();
 }
 
-Json or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
+Document or_null(const std::string& text) {
+  return text.empty() ? Document(nullptr) : Document(text);
 }
 
-Json failure_json(const rendezvous::FailureSummary& failure) {
-  Json json;
+Document failure_json(const rendezvous::FailureSummary& failure) {
+  Document json;
   json["rank"] = failure.rank;
   json["local_rank"] = failure.local_rank;
   json["group_rank"] = failure.group_rank;
   json["host"] = failure.host;
-  json["pid"] = failure.pid > 0 ? Json(failure.pid) : Json(nullptr);
+  json["pid"] = failure.pid > 0 ? Document(failure.pid) : Document(nullptr);
   json["cause"] = failure.cause;
-  json["exit_code"] = failure.signal != 0 ? Json(nullptr) : Json(failure.exit_code);
-  json["signal"] = failure.signal != 0 ? Json(process::signal_name(failure.signal)) : Json(nullptr);
-  json["time"] = failure.time_ms > 0 ? Json(iso_time(failure.time_ms)) : Json(nullptr);
+  json["exit_code"] = failure.signal != 0 ? Document(nullptr) : Document(failure.exit_code);
+  json["signal"] =
+      failure.signal != 0 ? Document(process::signal_name(failure.signal)) : Document(nullptr);
+  json["time"] = failure.time_ms > 0 ? Document(iso_time(failure.time_ms)) : Document(nullptr);
   json["uptime_seconds"] = static_cast<double>(failure.uptime_ms) / 1000.0;
   json["error"] = or_null(failure.traceback);
   json["stderr"] = failure.tail;
@@ -71,7 +72,7 @@ Json failure_json(const rendezvous::FailureSummary& failure) {
 }  // namespace
 
 std::string render_report_json(const rendezvous::Outcome& outcome, const NodeEnd& node) {
-  Json json;
+  Document json;
   json["result"] =
       rendezvous::is_time_limit(outcome) ? name_of(rendezvous::End::Timeout) : name_of(outcome.end);
   json["exit_code"] = outcome.exit_code;
@@ -80,8 +81,8 @@ std::string render_report_json(const rendezvous::Outcome& outcome, const NodeEnd
   json["ranks_at_time_limit"] = node.at_limit;
   json["ranks_still_running"] = node.stopped.running;
   json["ranks_killed"] = node.stopped.killed;
-  json["failure"] = outcome.failure ? failure_json(*outcome.failure) : Json(nullptr);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  json["failure"] = outcome.failure ? failure_json(*outcome.failure) : Document(nullptr);
+  return json.dump(2, ' ', false, Document::error_handler_t::replace) + "\n";
 }
 
 }  // namespace drun::launcher

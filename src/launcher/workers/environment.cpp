@@ -22,7 +22,7 @@ std::string entry(std::string_view name, int value) {
   return entry(name, std::to_string(value));
 }
 
-std::string_view name_of(std::string_view entry) {
+std::string_view variable_of(std::string_view entry) {
   return entry.substr(0, entry.find('='));
 }
 
@@ -70,12 +70,12 @@ WorkerEnvironments::WorkerEnvironments(const WorkerSpec& spec,
   const std::vector<std::string> own_of_first = own(0, "");
   std::unordered_set<std::string_view> taken;
   for (const std::string& each : own_of_first)
-    taken.insert(name_of(each));
+    taken.insert(variable_of(each));
   for (const std::string& each : alike_)
-    taken.insert(name_of(each));
+    taken.insert(variable_of(each));
   shared_.reserve(spec.inherited.size() + alike_.size());
   for (const std::string& each : spec.inherited) {
-    if (taken.insert(name_of(each)).second) shared_.push_back(each);
+    if (taken.insert(variable_of(each)).second) shared_.push_back(each);
   }
   shared_.insert(shared_.end(), alike_.begin(), alike_.end());
 }

@@ -29,7 +29,7 @@ int read_by(const std::string& call) {
 }
 
 // Its name, without touching the file: that may be on a server that does not answer.
-std::string name_of(const std::string& descriptor) {
+std::string target_of(const std::string& descriptor) {
   std::error_code gone;
   return std::filesystem::read_symlink(descriptor, gone).string();
 }
@@ -38,12 +38,12 @@ std::string name_of(const std::string& descriptor) {
 // hundreds of them.
 bool reads(pid_t process, const std::string& terminal) {
   const std::string directory = "/proc/" + std::to_string(process);
-  if (name_of(directory + "/fd/0") != terminal) return false;
+  if (target_of(directory + "/fd/0") != terminal) return false;
   std::error_code gone;
   for (const auto& thread : std::filesystem::directory_iterator(directory + "/task", gone)) {
     const auto call = read_small_file(thread.path().string() + "/syscall");
     const int fd = call ? read_by(*call) : -1;
-    if (fd >= 0 && name_of(directory + "/fd/" + std::to_string(fd)) == terminal) return true;
+    if (fd >= 0 && target_of(directory + "/fd/" + std::to_string(fd)) == terminal) return true;
   }
   return false;
 }
@@ -57,7 +57,7 @@ bool in_background(pid_t job) {
 
 bool any_reads_terminal(const std::vector<pid_t>& processes) {
   if (::isatty(STDIN_FILENO) != 1) return false;
-  const std::string terminal = name_of("/proc/self/fd/0");
+  const std::string terminal = target_of("/proc/self/fd/0");
   return !terminal.empty() && std::any_of(processes.begin(), processes.end(),
                                           [&](pid_t process) { return reads(process, terminal); });
 }

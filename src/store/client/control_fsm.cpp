@@ -9,22 +9,21 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstPause{10};
-constexpr milliseconds kLongestPause{1000};
+constexpr milliseconds kFirstRedial{10};
+constexpr milliseconds kLongestRedial{1000};
 // How long a peer may take for its answer in the handshake, and for the one attempt of a zero
 // limit.
-constexpr milliseconds kHandshakeLimit{5000};
+constexpr milliseconds kHelloLimit{5000};
 constexpr milliseconds kGoodbyeLimit{1000};
 constexpr milliseconds kShortestAttempt{200};
 // A store that is ending closes a handshake once or twice; something else does so every time.
 constexpr int kHandshakesRefused = 6;
-constexpr std::size_t kLongestReply = std::size_t{1} << 30;
 
 }  // namespace
 
 ControlFsm::ControlFsm(ControlOptions options, std::uint32_t seed)
     : options_(std::move(options)),
-      backoff_(kFirstPause, kLongestPause, seed),
+      backoff_(kFirstRedial, kLongestRedial, seed),
       time_to_live_(options_.time_to_live) {}
 
 std::string ControlFsm::store() const {
@@ -37,7 +36,7 @@ void ControlFsm::open(Time now) {
   if (phase_ != Phase::Idle) return;
   started_ = now;
   give_up_ = now + std::max(options_.connect_timeout, milliseconds(0));
-  if (options_.connect_timeout <= milliseconds(0)) give_up_ = now + kHandshakeLimit;
+  if (options_.connect_timeout <= milliseconds(0)) give_up_ = now + kHelloLimit;
   connect(now);
 }
 
@@ -113,7 +112,7 @@ void ControlFsm::on_connected(Time now) {
   if (phase_ != Phase::Connecting) return;
   phase_ = Phase::Handshake;
   handshake_ = HandshakeStep::AwaitsWelcome;
-  phase_deadline_ = now + std::min(kHandshakeLimit, options_.read_timeout);
+  phase_deadline_ = now + std::min(kHelloLimit, options_.read_timeout);
   control::encode_opening(output_);
   if (session_) {
     session_asked_ = now;
@@ -167,7 +166,8 @@ void ControlFsm::on_received(std::string_view bytes, Time now) {
   const std::uint64_t connection = connection_;
   std::size_t used = 0;
   while (wanted_connection() == connection) {
-    const auto result = control::next_frame(std::string_view(input_).substr(used), kLongestReply);
+    const auto result =
+        control::next_frame(std::string_view(input_).substr(used), control::kLongestReply);
     if (result.status == control::FrameStatus::NeedMore) break;
     control::Reply reply;
     auto status = control::DecodeStatus::Malformed;

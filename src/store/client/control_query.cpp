@@ -14,6 +14,7 @@
 #include "drun/store/errors.hpp"
 #include "store/client/backoff.hpp"
 #include "store/client/client_calls.hpp"
+#include "store/client/connect_policy.hpp"
 #include "store/client/socket.hpp"
 
 namespace drun::store {
@@ -22,8 +23,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kAddressLimit{5000};
-constexpr std::size_t kLongestReply = std::size_t{1} << 30;
 constexpr std::size_t kReadBytes = 65536;
 
 bool is_final(const Error& error) {
@@ -36,7 +35,7 @@ ControlQuery::ControlQuery(Endpoint endpoint, FileDescriptor socket)
     : endpoint_(std::move(endpoint)), socket_(std::move(socket)) {}
 
 Result<ControlQuery> ControlQuery::open(const Endpoint& endpoint, Deadline deadline, bool retry) {
-  Backoff backoff(milliseconds(5), milliseconds(2000), random_seed());
+  Backoff backoff(kFirstPause, kLongestPause, random_seed());
   for (;;) {
     auto query = attempt(endpoint, deadline);
     if (query) return query;
@@ -64,7 +63,7 @@ Result<ControlQuery> ControlQuery::attempt(const Endpoint& endpoint, Deadline de
 Result<ControlQuery> ControlQuery::attempt(const Endpoint& endpoint, const SocketAddress& address,
                                            Deadline deadline) {
   auto socket =
-      connect_to(address, std::min<Deadline>(deadline, steady_clock::now() + kAddressLimit));
+      connect_to(address, std::min<Deadline>(deadline, steady_clock::now() + kConnectLimit));
   if (!socket) return socket.error();
   ControlQuery query(endpoint, std::move(*socket));
   if (const Status met = query.handshake(deadline); !met) return met.error();
@@ -129,7 +128,8 @@ Status ControlQuery::wait_readable(Deadline deadline) {
 Result<control::Reply> ControlQuery::receive(std::uint64_t request, Deadline deadline) {
   input_.erase(0, std::exchange(used_, 0));
   for (;;) {
-    const auto result = control::next_frame(std::string_view(input_).substr(used_), kLongestReply);
+    const auto result =
+        control::next_frame(std::string_view(input_).substr(used_), control::kLongestReply);
     if (result.status == control::FrameStatus::NeedMore) {
       if (const Status ready = wait_readable(deadline); !ready) return ready.error();
       std::array<char, kReadBytes> bytes;

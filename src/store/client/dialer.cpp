@@ -10,15 +10,11 @@
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
+#include "store/client/connect_policy.hpp"
 #include "store/client/resolve.hpp"
 #include "store/client/socket.hpp"
 
 namespace drun::store {
-namespace {
-
-constexpr std::chrono::seconds kAddressLimit{5};
-
-}  // namespace
 
 class Dialer::Attempt : public std::enable_shared_from_this<Attempt> {
  public:
@@ -71,7 +67,7 @@ class Dialer::Attempt : public std::enable_shared_from_this<Attempt> {
       descriptor_.assign(socket->release());
       descriptor_.async_wait(asio::posix::stream_descriptor::wait_write,
                              [self = shared_from_this()](std::error_code) { self->writable(); });
-      timer_.expires_after(kAddressLimit);
+      timer_.expires_after(kConnectLimit);
       timer_.async_wait([self = shared_from_this(), tried = next_](std::error_code error) {
         if (!error && self->next_ == tried) self->late();
       });

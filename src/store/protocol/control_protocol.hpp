@@ -188,6 +188,8 @@ struct FrameResult {
   std::size_t size = kHeaderBytes;  // Complete: of the whole frame, header included
   Frame frame;
 };
+// What a client lets a reply say of its length.
+inline constexpr std::size_t kLongestReply = std::size_t{1} << 30;
 // The frame at the front of `bytes`. `longest`: largest value allowed in the length field.
 [[nodiscard]] FrameResult next_frame(std::string_view bytes, std::size_t longest);
 

@@ -25,7 +25,6 @@ constexpr std::size_t kSentAtOnce = 256 * 1024;
 constexpr std::size_t kKeptBytes = 1024;
 
 constexpr const char* kDoesNotRead = "does not read its replies";
-constexpr const char* kFull = "the store is full";
 
 // EAGAIN: there is nothing to read.
 ssize_t read_some(int fd, char* to, std::size_t room) {

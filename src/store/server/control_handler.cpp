@@ -160,7 +160,7 @@ void ControlHandler::operator()(const control::OpenSession& request) {
   const Sessions::Record* opened =
       context_.sessions.open(peer_, Milliseconds(request.ttl_ms), Milliseconds(request.grace_ms),
                              context_.new_token(), now_);
-  if (opened == nullptr) return fail(ErrorCode::Limit, "the store is full");
+  if (opened == nullptr) return fail(ErrorCode::Limit, kFull);
   session_ = opened->id;
   reply(control::Session{opened->id, opened->token, static_cast<std::uint32_t>(opened->ttl.count()),
                          static_cast<std::uint32_t>(opened->grace.count())});
@@ -232,8 +232,7 @@ void ControlHandler::operator()(const control::Transaction& request) {
   if (!guards_hold(request)) return refuse(request);
   KeyTable& table = context_.control_table;
   const std::vector<const control::Write*> writes = effective_writes(request.writes);
-  if (!context_.budget.fits(upper_bound_of_bytes(writes)))
-    return fail(ErrorCode::Limit, "the store is full");
+  if (!context_.budget.fits(upper_bound_of_bytes(writes))) return fail(ErrorCode::Limit, kFull);
   for (const control::Write* write : writes) {
     if (write->value)
       (void)table.put(write->key, *write->value, write->ephemeral ? session_ : kNoSession);
@@ -277,7 +276,7 @@ void ControlHandler::operator()(const control::Watch& request) {
     return fail(ErrorCode::Limit, over_limit("too many watches", most));
   KeyTable& table = context_.control_table;
   if (!table.watch(peer_, request_, request.key, request.prefix))
-    return fail(ErrorCode::Limit, "the store is full");
+    return fail(ErrorCode::Limit, kFull);
   if (!reply_snapshot(request)) table.unwatch(peer_, request_);
 }
 

@@ -9,7 +9,6 @@
 namespace drun::store::tcpstore {
 namespace {
 
-constexpr const char* kFull = "the store is full";
 constexpr const char* kNotANumber = "the key's value is not a number";
 constexpr const char* kValueTooLong = "value too long";
 constexpr const char* kReplyTooLong = "reply too long";

@@ -6,6 +6,9 @@
 
 namespace drun::store {
 
+// What a peer is told for whom the limit leaves no room.
+inline constexpr const char* kFull = "the store is full";
+
 // Everybody may take up to the limit; the rendezvous may take the reserve as well, so that workers
 // who fill the store do not stop it.
 class Budget {
