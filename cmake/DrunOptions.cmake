@@ -15,8 +15,12 @@ add_library(drun_build_flags INTERFACE)
 target_compile_features(drun_build_flags INTERFACE cxx_std_20)
 target_include_directories(drun_build_flags INTERFACE "${PROJECT_SOURCE_DIR}/src") # private headers: "store/table.hpp"
 target_compile_options(drun_build_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+  -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wnon-virtual-dtor
   -Woverloaded-virtual -Wimplicit-fallthrough -Wformat=2
+  # Where rooms are compiled as one file, a local name hides one of another file without any harm.
+  $<$<NOT:$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wshadow>
+  # There, too, GCC takes what a source hides for something that a header would show to all.
+  $<$<AND:$<BOOL:${CMAKE_UNITY_BUILD}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>
   $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>
   # GCC 12 sees overlapping copies in every "text" + std::string once it optimises (GCC bug 105651).
   # With precompiled headers it sees overruns of a string's small buffer as well.

@@ -161,6 +161,41 @@ def check_cycles(texts):
         yield from visit(path, ())
 
 
+def hidden_definitions(text):
+    """What the unnamed namespaces of a file define, each as a kind, a key and its line."""
+    for block in re.finditer(r"^namespace \{$(.*?)^\}  // namespace$", text, re.M | re.S):
+        for match in re.finditer(r"^(?![\s}#/])[^;{]*", block[1], re.M):
+            line = text.count("\n", 0, block.start(1) + match.start()) + 1
+            head = re.sub(r"\s+", " ", match[0]).strip()
+            if type_name := re.match(r"(?:struct|class|enum(?: class)?) (\w+)", head):
+                yield type_name[1], "", line
+            elif alias := re.match(r"using (\w+) = (.*)", head):
+                yield alias[1], alias[2], line
+            elif constant := re.search(r"\b(k[A-Z]\w*)", head.partition("=")[0]):
+                yield constant[1], "", line
+            elif function := re.match(r"[\w:<>,&*\[\] ]+?\b(\w+)\(([^)]*)\)", head):
+                types = (re.sub(r" ?\b\w+( = .*)?$", "", each.strip()) for each in function[2].split(","))
+                yield function[1], "(" + ", ".join(types) + ")", line
+
+
+def check_hidden_names(texts):
+    """A room is compiled as one file in the preset release: no two of its files hide the same name.
+    `texts`: of the sources, by path."""
+    seen = {}
+    for path, text in texts.items():
+        if not re.match(r"src/.*\.cpp$", path):
+            continue
+        room = path.rpartition("/")[0]
+        for name, what, line in hidden_definitions(text):
+            others = seen.setdefault((room, name), {})
+            for other_what, other in others.items():
+                same_alias = what == other_what and not what.startswith("(") and what
+                overload = what != other_what and what.startswith("(") and other_what.startswith("(")
+                if other != path and not same_alias and not overload:
+                    yield path, line, f"{name} is defined in {other}, too: share it, or give it another name"
+            others.setdefault(what, path)
+
+
 def check_lines(path, text):
     for number, line in enumerate(text.splitlines(), 1):
         if PLACES.search(line):
@@ -278,6 +313,7 @@ def violations(root):
                 yield path, number, what
     yield from check_listed(paths, lists)
     yield from check_cycles(sources)
+    yield from check_hidden_names(sources)
     yield from check_documents(paths, documents)
     yield from check_links(paths, documents)
 

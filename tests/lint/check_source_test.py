@@ -124,6 +124,32 @@ class Cycles(unittest.TestCase):
             "src/c.hpp": "#include <string>"})), [])
 
 
+class HiddenNames(unittest.TestCase):
+    @staticmethod
+    def found(one, other):
+        block = "namespace {{\n\n{}\n\n}}  // namespace\n"
+        return [line for _, line, _ in check_source.check_hidden_names(
+            {"src/base/a.cpp": block.format(one), "src/base/b.cpp": "\n" + block.format(other),
+             "src/cli/c.cpp": block.format(one)})]
+
+    def test_finds_what_two_files_of_a_room_hide(self):
+        for one, other in (
+            ("constexpr int kLimit = 5;", "constexpr std::size_t kLimit{7};"),
+            ("struct Library {\n  int a;\n};", "class Library final : Base {\n};"),
+            ("using Json = nlohmann::json;", "using Json = nlohmann::ordered_json;"),
+            ("int half(int a) {\n  return a / 2;\n}", "int half(int b) {\n  return b / 2;\n}"),
+        ):
+            self.assertEqual(self.found(one, other), [4], (one, other))
+
+    def test_leaves_overloads_and_equal_aliases_alone(self):
+        for one, other in (
+            ("constexpr int kLimit = 5;", "constexpr int kOther = kLimit;"),
+            ("using Clock = std::chrono::steady_clock;", "using Clock = std::chrono::steady_clock;"),
+            ("int half(int a) {\n  return a / 2;\n}", "int half(long a) {\n  return 0;\n}"),
+        ):
+            self.assertEqual(self.found(one, other), [], (one, other))
+
+
 class Documents(unittest.TestCase):
     def test_finds_places_that_are_gone(self):
         files = ["src/base/log.cpp", "tests/unit/base/log_test.cpp"]
