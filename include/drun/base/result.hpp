@@ -74,9 +74,9 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
 
   // Without a value they throw ResultError.
-  T& value() & { return require_value(), *std::get_if<0>(&state_); }
-  const T& value() const& { return require_value(), *std::get_if<0>(&state_); }
-  T&& value() && { return require_value(), std::move(*std::get_if<0>(&state_)); }
+  T& value() & { return require_value(), std::get<0>(state_); }
+  const T& value() const& { return require_value(), std::get<0>(state_); }
+  T&& value() && { return require_value(), std::move(std::get<0>(state_)); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T* operator->() { return &value(); }
