@@ -1,14 +1,17 @@
 // Linked with one source of the rendezvous broken on purpose: leaves with 0 when the simulation
 // notices, with 1 when no run of many does.
+//   mutant_NAME [first seed]
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 
 #include "simulation/world.hpp"
 
-int main() {
+int main(int argc, char** argv) {
   using namespace drun::simulation;
   constexpr std::uint64_t kRuns = 20'000;
-  for (std::uint64_t seed = 1; seed <= kRuns; ++seed) {
+  const std::uint64_t first = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
+  for (std::uint64_t seed = first; seed < first + kRuns; ++seed) {
     const Report report = World(make_plan(seed, 5), false).run();
     if (report.violation.empty()) continue;
     std::printf("noticed by run %llu: %s\n", static_cast<unsigned long long>(seed),
