@@ -560,6 +560,7 @@ void Checker::on_finish(const Node& node, const Outcome& outcome) {
     return;
   if (!node.config.is_host || !outcome_ || !(*outcome_ == outcome)) return;
   if (scheduler_.now() >= ended_ + node.config.close_timeout) return;
+  if (outcome.end == End::StoreLost) return;  // a store that takes nothing is of no use to anybody
   for (const auto& other : nodes_) {
     if (other.get() == &node || !other->running || !other->workers) continue;
     if (is_shown(*other) && !network_.cut(other->number) &&
