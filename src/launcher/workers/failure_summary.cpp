@@ -2,9 +2,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
-#include "launcher/report/core_file.hpp"
+#include "base/file_worker.hpp"
 #include "launcher/report/error_file.hpp"
 #include "launcher/report/failure_report.hpp"
 #include "rendezvous/failure_merge.hpp"
@@ -15,22 +16,20 @@ namespace {
 constexpr std::chrono::milliseconds kTailLimit{200};
 constexpr std::chrono::milliseconds kOtherTailLimit{20};  // for each of perhaps hundreds
 
-// What the program itself wrote about its end, if it did.
-std::string traceback_of(const Worker& worker) {
-  const auto error = read_error_file(worker.error_file);
-  return error ? error->text() : "";
-}
-
-std::string core_file_of(const Worker& worker, const FailedRound& round) {
-  if (!worker.end.status.core_dumped) return {};
+std::optional<CoreNames> core_of(const Worker& worker, const FailedRound& round) {
+  if (!worker.end.status.core_dumped) return std::nullopt;
   CoreNames names;
   names.pid = worker.pid;
   names.signal = worker.end.status.signal;
   names.executable = round.spec.command.front();
-  std::error_code gone;
-  names.directory = std::filesystem::current_path(gone).string();
   names.host = round.host;
-  return find_core(names);
+  return names;
+}
+
+// What the program itself wrote about its end, if it did and the file could be read.
+std::string traceback_of(process::WorkerId worker, const RemainsOf& remains) {
+  const auto found = remains.find(worker);
+  return found == remains.end() ? "" : found->second.traceback;
 }
 
 std::int64_t uptime_ms(const Worker& worker) {
@@ -42,20 +41,51 @@ std::int64_t uptime_ms(const Worker& worker) {
 }
 
 void add_other(rendezvous::FailureSummary& summary, const Worker& worker, int rank,
-               const std::vector<std::string>& tail) {
+               std::string_view last_words) {
   const int code = worker.end.status.shell_code();
   summary.highest_code = std::max(summary.highest_code, code);
   if (rank < summary.lowest_rank) {
     summary.lowest_rank = rank;
     summary.lowest_code = code;
   }
-  rendezvous::add_failed(summary.others, {rank, rank}, worker.cause,
-                         headline(traceback_of(worker), tail));
+  rendezvous::add_failed(summary.others, {rank, rank}, worker.cause, std::string(last_words));
 }
 
 }  // namespace
 
-rendezvous::FailureSummary summarize(const FailedRound& round, WorkerOutput& output) {
+std::vector<Traces> traces_of(const FailedRound& round) {
+  std::vector<Traces> traces;
+  const auto add = [&](process::WorkerId id, std::optional<CoreNames> core) {
+    const Worker& worker = round.workers.at(id);
+    if (worker.pid != 0 && (core || !worker.error_file.empty()))
+      traces.push_back({id, worker.error_file, std::move(core)});
+  };
+  const auto first = *round.failures.first();
+  add(first, core_of(round.workers.at(first), round));  // the only core that is shown
+  if (round.one_reason) return traces;
+  for (const auto id : round.failures.others())
+    add(id, std::nullopt);
+  return traces;
+}
+
+RemainsOf find_remains(const std::vector<Traces>& traces) {
+  RemainsOf remains;
+  for (const Traces& each : traces) {
+    Remains& found = remains[each.worker];
+    about_to("read " + each.error_file);
+    if (const auto error = read_error_file(each.error_file)) found.traceback = error->text();
+    if (!each.core) continue;
+    about_to("look for a core file");
+    CoreNames names = *each.core;
+    std::error_code gone;
+    names.directory = std::filesystem::current_path(gone).string();
+    found.core_file = find_core(names);
+  }
+  return remains;
+}
+
+rendezvous::FailureSummary summarize(const FailedRound& round, const RemainsOf& remains,
+                                     WorkerOutput& output) {
   const auto first = *round.failures.first();
   const Worker& worker = round.workers.at(first);
   rendezvous::FailureSummary summary;
@@ -72,16 +102,17 @@ rendezvous::FailureSummary summarize(const FailedRound& round, WorkerOutput& out
   summary.restartable = may_restart(round.spec, worker.end);
   summary.highest_code = summary.lowest_code = worker.end.status.shell_code();
   summary.lowest_rank = summary.rank;
-  summary.traceback = traceback_of(worker);
+  summary.traceback = traceback_of(first, remains);
   summary.tail = output.tail(first, kTailLimit);
   summary.last_words = headline(summary.traceback, summary.tail);
   summary.log_file = output.log_file(first);
-  summary.core_file = core_file_of(worker, round);
+  if (const auto found = remains.find(first); found != remains.end())
+    summary.core_file = found->second.core_file;
   if (round.one_reason) return summary;
   for (const auto id : round.failures.others()) {
     const Worker& other = round.workers.at(id);
     add_other(summary, other, round.assignment.first_rank + other.local_rank,
-              output.tail(id, kOtherTailLimit));
+              headline(traceback_of(id, remains), output.tail(id, kOtherTailLimit)));
   }
   return summary;
 }

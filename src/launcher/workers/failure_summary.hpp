@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "launcher/options/options.hpp"
+#include "launcher/report/core_file.hpp"
 #include "launcher/workers/restart_policy.hpp"
 #include "launcher/workers/worker.hpp"
 #include "launcher/workers/worker_runner.hpp"
@@ -23,8 +27,27 @@ struct FailedRound {
   bool one_reason = false;        // all workers failed for the same one, reported once
 };
 
-// Reads the workers' error files, asks `output` for their last lines, which takes a moment, and
-// looks for the core file of one that crashed.
-[[nodiscard]] rendezvous::FailureSummary summarize(const FailedRound& round, WorkerOutput& output);
+// Where a worker that failed may have left something.
+struct Traces {
+  process::WorkerId worker = 0;
+  std::string error_file;         // may be empty
+  std::optional<CoreNames> core;  // it crashed
+};
+
+// What was found.
+struct Remains {
+  std::string traceback;  // of the error file, may be empty
+  std::string core_file;  // may be empty
+};
+using RemainsOf = std::map<process::WorkerId, Remains>;
+
+// Of those that failed by themselves and may have left something.
+[[nodiscard]] std::vector<Traces> traces_of(const FailedRound& round);
+// Reads files, so it may hang: for another thread.
+[[nodiscard]] RemainsOf find_remains(const std::vector<Traces>& traces);
+
+// Asks `output` for the last lines of those that failed, which takes a moment.
+[[nodiscard]] rendezvous::FailureSummary summarize(const FailedRound& round,
+                                                   const RemainsOf& remains, WorkerOutput& output);
 
 }  // namespace drun::launcher

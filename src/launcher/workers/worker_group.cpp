@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "launcher/workers/failure_summary.hpp"
+#include "base/log.hpp"
 #include "launcher/workers/round_launch.hpp"
 #include "launcher/workers/worker_states.hpp"
 
@@ -16,6 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds kDrainLimit{1000};
 // Above the usual fail-over of a file server would be longer than anybody looks on.
 constexpr std::chrono::milliseconds kPrepareLimit{30'000};
+// The others wait for the report.
+constexpr std::chrono::milliseconds kReadLimit{5'000};
 
 std::int64_t unix_milliseconds() {
   using namespace std::chrono;
@@ -53,6 +55,9 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   workers_.clear();
   labels_.clear();
   failures_ = {};
+  reported_.reset();
+  remains_.reset();
+  stop_over_ = false;
   refused_.clear();
   one_reason_ = false;
   noted_ = hurried_ = false;
@@ -153,7 +158,7 @@ GroupNews WorkerGroup::stop(bool immediately, Time now) {
   call_off();
   if (state_ == State::Idle) {
     news.stopped = true;
-  } else if (immediately || state_ != State::Stopping) {
+  } else if (!stop_over_ && (immediately || state_ != State::Stopping)) {
     begin_stop(immediately, now);
   }
   return news;
@@ -170,6 +175,9 @@ GroupNews WorkerGroup::abandon(Time now) {
   news.stopped = state_ == State::Stopping;
   state_ = State::Idle;
   failures_.drop_report();
+  reported_.reset();
+  remains_.reset();
+  stop_over_ = false;
   refused_.clear();
   return news;
 }
@@ -213,11 +221,19 @@ GroupNews WorkerGroup::on(const process::Stopped& stopped, Time now) {
   GroupNews news;
   if (state_ != State::Stopping) return news;
   processes_killed_ += stopped.killed;
+  stop_over_ = true;
   report_failure(news, now, true);
+  end_stop(news);
+  return news;
+}
+
+// Whoever hears that all have stopped must have heard why.
+void WorkerGroup::end_stop(GroupNews& news) {
+  if (!stop_over_ || reported_) return;
+  stop_over_ = false;
   output_.drain(kDrainLimit);
   state_ = State::Idle;
   news.stopped = true;
-  return news;
 }
 
 // The guardian gives the workers no grace.
@@ -267,20 +283,45 @@ GroupNews WorkerGroup::on_time(Time now) {
   }
   if (failures_.first() && state_ == State::Running) begin_stop(false, now);
   report_failure(news, now, false);
+  end_stop(news);
   return news;
 }
 
 std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
-  return refused_.empty() && !prepared_ ? failures_.next_deadline() : Time{};
+  return refused_.empty() && !prepared_ && !remains_ ? failures_.next_deadline() : Time{};
+}
+
+FailedRound WorkerGroup::failed_round(const RoundFailures& failures) const {
+  return {spec_, assignment_, host_, workers_, failures, failure_time_ms_, one_reason_};
 }
 
 void WorkerGroup::report_failure(GroupNews& news, Time now, bool complete) {
-  if (!failures_.take_report(now, complete)) return;
-  for (const auto id : failures_.others())
-    workers_.at(id).stopped = false;  // the report tells of them
-  news.failure = summarize(
-      FailedRound{spec_, assignment_, host_, workers_, failures_, failure_time_ms_, one_reason_},
-      output_);
+  if (failures_.take_report(now, complete)) {
+    for (const auto id : failures_.others())
+      workers_.at(id).stopped = false;  // the report tells of them
+    reported_ = failures_;
+    read_remains();
+  }
+  if (!remains_) return;
+  news.failure = summarize(failed_round(*reported_), *remains_, output_);
+  reported_.reset();
+  remains_.reset();
+}
+
+// A report without it is better than none.
+void WorkerGroup::read_remains() {
+  auto traces = traces_of(failed_round(*reported_));
+  if (traces.empty()) {
+    remains_.emplace();
+    return;
+  }
+  file_work_.ask<RemainsOf>(
+      kReadLimit, [traces = std::move(traces)] { return find_remains(traces); },
+      [this, start = starts_](Result<RemainsOf> found) {
+        if (!reported_ || start != starts_) return;
+        if (!found) log::warning("{}; the report is made without it", found.error().what());
+        remains_ = found ? std::move(*found) : RemainsOf();
+      });
 }
 
 bool WorkerGroup::has_input() const {

@@ -15,6 +15,7 @@
 #include "launcher/options/options.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/report/stopped_ranks.hpp"
+#include "launcher/workers/failure_summary.hpp"
 #include "launcher/workers/preflight.hpp"
 #include "launcher/workers/preparation.hpp"
 #include "launcher/workers/restart_policy.hpp"
@@ -102,6 +103,9 @@ class WorkerGroup {
   void begin_stop(bool immediately, Time now);
   void note_running(Time now);
   void report_failure(GroupNews& news, Time now, bool complete);
+  void read_remains();
+  [[nodiscard]] FailedRound failed_round(const RoundFailures& failures) const;
+  void end_stop(GroupNews& news);
 
   const WorkerSpec& spec_;
   const std::string host_;
@@ -118,6 +122,10 @@ class WorkerGroup {
   Workers workers_;
   RoundFailures failures_;
   std::int64_t failure_time_ms_ = 0;  // of the first one
+  // The failures that are reported next, once it is known what the workers left behind.
+  std::optional<RoundFailures> reported_;
+  std::optional<RemainsOf> remains_;  // of these; nullopt: still read
+  bool stop_over_ = false;            // all are gone; the others are told after the failure
   process::WorkerId next_id_ = 1;
   std::size_t not_started_ = 0;
   std::size_t not_ended_ = 0;

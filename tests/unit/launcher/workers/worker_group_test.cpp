@@ -479,6 +479,47 @@ TEST(WorkerGroupTest, TheFailureHasWhatTheWorkerLeftBehind) {
   EXPECT_EQ(rig.group.error_file(*news.failure), error_file);
 }
 
+// Its error file is on a file system that gives no answer, for a while or for ever.
+TEST(WorkerGroupTest, NobodyHearsThatAllHaveStoppedBeforeTheFailure) {
+  for (const bool answers : {true, false}) {
+    drun::test::FileTree files;
+    files.write("/error.json", R"({"message": "ValueError: 42", "timestamp": "1"})");
+    Rig rig;
+    rig.output.error_files = {{0, files.root() + "/error.json"}};
+    rig.run();
+    rig.files.hangs = true;
+    (void)rig.feed({exited(kFirst, 7)});
+    EXPECT_EQ(told(rig.at(RoundFailures::kSettle), rig), "stop SIGTERM 5");
+    EXPECT_FALSE(rig.group.next_deadline());
+    EXPECT_EQ(told(rig.feed({exited(kSecond, 0, SIGTERM), process::Stopped{}}), rig), "");
+    EXPECT_TRUE(rig.group.stopping());
+    EXPECT_EQ(told(rig.group.stop(true, rig.now), rig), "") << "all are gone";
+    if (answers)
+      rig.files.answer();
+    else
+      rig.files.give_up();
+    EXPECT_EQ(rig.group.next_deadline(), WorkerGroup::Time{});
+    const GroupNews news = rig.at(RoundFailures::kSettle + milliseconds(1));
+    ASSERT_TRUE(news.failure);
+    EXPECT_EQ(news.failure->traceback.empty(), !answers);
+    EXPECT_EQ(told(news, rig), "failed 2, stopped");
+    EXPECT_TRUE(rig.group.idle());
+  }
+}
+
+TEST(WorkerGroupTest, WhatIsReadForALostRoundIsForgotten) {
+  Rig rig;
+  rig.run();
+  rig.files.hangs = true;
+  (void)rig.feed({exited(kFirst, 7)});
+  (void)rig.at(RoundFailures::kSettle);
+  EXPECT_EQ(told(rig.group.abandon(rig.now), rig), "stopped, stop SIGTERM 5");
+  rig.files.hangs = false;
+  rig.group.start(second_node(), rig.now);
+  rig.files.answer();
+  EXPECT_EQ(told(rig.at(RoundFailures::kSettle + milliseconds(1)), rig), "spawn 3, spawn 4");
+}
+
 TEST(WorkerGroupTest, TheErrorFileOfAnothersFailureIsNotKnown) {
   Rig rig;
   rig.output.error_files = {{0, "/e/0"}, {1, "/e/1"}};
