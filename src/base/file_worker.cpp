@@ -20,12 +20,14 @@ struct FileWorker::Bench {
   void stay();  // the thread
   // False: the work is not over.
   bool take_result(std::optional<Error>& error);
+  int steps_done();
 
   const std::shared_ptr<FileDescriptor> ready;
   std::mutex mutex;  // guards what follows
   std::condition_variable wake;
   std::function<void()> work;
   std::string asking;  // what the work is about to do
+  int steps = 0;       // how often it has said so
   bool finished = false;
   std::optional<Error> failed;
   bool dismissed = false;
@@ -37,6 +39,7 @@ namespace {
 struct Notes {
   std::mutex* mutex = nullptr;
   std::string* asking = nullptr;
+  int* steps = nullptr;
 };
 thread_local Notes notes;
 
@@ -52,6 +55,7 @@ void about_to(std::string what) {
   if (notes.mutex == nullptr) return;
   const std::lock_guard lock(*notes.mutex);
   *notes.asking = std::move(what);
+  ++*notes.steps;
 }
 
 std::optional<Error> FileWork::attempt(const std::function<void()>& work) {
@@ -66,7 +70,7 @@ std::optional<Error> FileWork::attempt(const std::function<void()>& work) {
 }
 
 void FileWorker::Bench::stay() {
-  notes = {&mutex, &asking};
+  notes = {&mutex, &asking, &steps};
   std::unique_lock lock(mutex);
   for (;;) {
     wake.wait(lock, [this] { return work || dismissed; });
@@ -80,6 +84,11 @@ void FileWorker::Bench::stay() {
     finished = true;
     ::eventfd_write(ready->get(), 1);
   }
+}
+
+int FileWorker::Bench::steps_done() {
+  const std::lock_guard lock(mutex);
+  return steps;
 }
 
 bool FileWorker::Bench::take_result(std::optional<Error>& error) {
@@ -99,18 +108,24 @@ void FileWorker::run(std::chrono::milliseconds limit, std::function<void()> work
   if (jobs_.size() == 1) begin(std::chrono::steady_clock::now());
 }
 
+// In two halves: a machine that stood still uses up one of them, not both.
+void FileWorker::begin_limit(Time now) {
+  deadline_ = now + jobs_.front().limit / 2;
+  second_half_ = false;
+}
+
 void FileWorker::begin(Time now) {
   if (jobs_.empty()) return;
   Job& job = jobs_.front();
-  // In two halves: a machine that stood still uses up one of them, not both.
-  deadline_ = now + job.limit / 2;
-  second_half_ = false;
+  begin_limit(now);
+  steps_ = 0;
   const bool fresh = bench_ == nullptr;
   if (fresh) bench_ = std::make_shared<Bench>(ready_);
   {
     const std::lock_guard lock(bench_->mutex);
     bench_->work = std::move(job.work);
     bench_->asking.clear();
+    bench_->steps = 0;
     bench_->finished = false;
     bench_->failed.reset();
   }
@@ -154,6 +169,9 @@ void FileWorker::deliver(Time now) {
   std::optional<Error> failed = std::exchange(no_thread_, std::nullopt);
   if (!failed && !bench_->take_result(failed)) {
     if (now < deadline_) return;
+    // Slow is not the same as hung: each step has the whole time.
+    if (const int done = bench_->steps_done(); done != std::exchange(steps_, done))
+      return begin_limit(now);
     if (!std::exchange(second_half_, true)) {
       deadline_ = now + jobs_.front().limit / 2;
       return;

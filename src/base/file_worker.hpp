@@ -28,9 +28,10 @@ class FileWork {
   virtual ~FileWork() = default;
 
   // `work` is done in another thread, after all that was asked for before. Then `done` gets what it
-  // returned or threw, or, when it took longer than `limit`, an error with the code timed_out
-  // ("create folder /nfs/logs: no answer for 30 s"). Work that hangs is left behind, so all that it
-  // uses must be its own.
+  // returned or threw, or, when a step of it took longer than `limit`, an error with the code
+  // timed_out ("create folder /nfs/logs: no answer for 30 s"); a step ends with about_to(), and is
+  // given up after one and a half limits at the latest. Work that hangs is left behind, so all that
+  // it uses must be its own.
   template <typename T>
   void ask(std::chrono::milliseconds limit, std::function<T()> work,
            std::function<void(Result<T>)> done) {
@@ -76,6 +77,7 @@ class FileWorker final : public FileWork {
   };
 
   void begin(Time now);
+  void begin_limit(Time now);
   void dismiss();
   [[nodiscard]] std::optional<Error> hung() const;
 
@@ -84,6 +86,7 @@ class FileWorker final : public FileWork {
   std::deque<Job> jobs_;                         // the first one is at work
   Time deadline_{};
   bool second_half_ = false;
+  int steps_ = 0;                   // of the first job, when last looked at
   std::optional<Error> no_thread_;  // why there is none for the first job
 };
 

@@ -1,11 +1,16 @@
 #include "launcher/output/output_files.hpp"
 
+#include "base/file_worker.hpp"
 #include "launcher/output/output_route.hpp"
 
 namespace drun::launcher {
 
 WorkerFiles OutputFiles::open(const StreamLabel& label) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) {
+    about_to("create the workers' files, as an earlier round tries in vain");
+    lock.lock();
+  }
   WorkerFiles files;
   files.standard_output = open(label, false);
   files.standard_error = open(label, true);

@@ -88,11 +88,46 @@ TEST(FileWorkerTest, WorkThatHangsIsLeftBehind) {
   int after = 0;
   worker.ask<int>(
       kNever, [] { return 2; }, [&](const Result<int>& result) { after = *result; });
-  worker.deliver(late + milliseconds(1'000));
+  worker.deliver(late + milliseconds(1'000));  // since what it said last
+  EXPECT_EQ(heard, "");
+  worker.deliver(late + milliseconds(2'000));
   EXPECT_EQ(heard, "create folder /nfs: no answer for 2 s");
   serve(worker);
   EXPECT_EQ(after, 2);
   answer.set_value();
+}
+
+TEST(FileWorkerTest, SlowWorkIsWaitedForAsLongAsItGoesOn) {
+  FileWorker worker;
+  constexpr int kSteps = 3;
+  std::promise<void> go_on[kSteps];
+  std::promise<void> begun[kSteps];
+  std::string heard;
+  worker.ask<int>(
+      milliseconds(2'000),
+      [&] {
+        for (int step = 0; step < kSteps; ++step) {
+          about_to("create " + std::to_string(step));
+          begun[step].set_value();
+          go_on[step].get_future().wait();
+        }
+        return 1;
+      },
+      [&](const Result<int>& result) { heard = result ? "done" : result.error().what(); });
+  auto now = *worker.next_deadline();
+  for (int step = 0; step < kSteps; ++step) {
+    begun[step].get_future().wait();
+    worker.deliver(now);  // a step has ended since the last look
+    now += milliseconds(1'000);
+    worker.deliver(now);  // half of the limit is over
+    now += milliseconds(900);
+    worker.deliver(now);
+    EXPECT_EQ(heard, "") << step;
+    now += milliseconds(100);
+    go_on[step].set_value();
+  }
+  serve(worker);
+  EXPECT_EQ(heard, "done");
 }
 
 TEST(FileWorkerTest, NobodyWaitsForWorkAtTheEnd) {
