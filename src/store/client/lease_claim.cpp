@@ -109,6 +109,7 @@ Result<TakenLease> take_lease(Client& client, const LeaseKeys& keys, millisecond
   LeaseRecord mine{1, time_to_live, random_id(), text};
   LeaseWatch watch;
   std::string expected;  // of the key: nobody, or who is to be followed
+  bool last = false;     // the time is over: no try but this one
   for (;;) {
     const auto asked = Clock::now();
     const auto now_held =
@@ -117,6 +118,12 @@ Result<TakenLease> take_lease(Client& client, const LeaseKeys& keys, millisecond
     if (*now_held == to_bytes(mine)) {
       if (mine.term > 1) forget(client, keys, mine.term - 1);
       return TakenLease{mine.term, asked};
+    }
+    const bool late = std::exchange(last, Clock::now() >= deadline);
+    if (!expected.empty() && *now_held == expected) {  // so it is answered if the key is gone
+      if (late) return wrong(client, keys, Errc::Timeout, "timed out: its key comes and goes");
+      expected.clear();
+      continue;
     }
     const auto holder = parse_lease_record(*now_held);
     if (!holder) return wrong(client, keys, Errc::Malformed, "its key holds something else");
@@ -127,7 +134,7 @@ Result<TakenLease> take_lease(Client& client, const LeaseKeys& keys, millisecond
     if (!over) return over.error();
     const auto beat = client.try_get(keys.beat(holder->term), request_limit(deadline));
     if (!beat) return beat.error();
-    if (*over || watch.is_silent(*holder, beat->value_or(""), Clock::now())) {
+    if (!late && (*over || watch.is_silent(*holder, beat->value_or(""), Clock::now()))) {
       expected = *now_held;
       mine.term = holder->term + 1;
       continue;

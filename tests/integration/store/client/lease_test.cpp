@@ -100,6 +100,25 @@ TEST_P(LeaseTest, ADeadHoldersIsTaken) {
   EXPECT_EQ(lease->term(), 8);
 }
 
+// Somebody deletes it, between the look at the holder and the attempt to follow it, too.
+TEST_P(LeaseTest, AKeyThatComesAndGoesKeepsNobodyForEver) {
+  std::atomic<bool> over{false};
+  auto deleting = std::async(std::launch::async, [&] {
+    Client client = connect();
+    while (!over)
+      (void)client.delete_key("lease/lease/holder", kPatience);
+  });
+  for (int i = 0; i < 50; ++i) {
+    const auto lease = acquire({.time_to_live = 1ms}, 20ms);
+    if (!lease) {
+      EXPECT_EQ(lease.error().code(), Errc::Timeout) << lease.error().what();
+    }
+  }
+  over = true;
+  deleting.get();
+  EXPECT_TRUE(acquire());
+}
+
 TEST_P(LeaseTest, AnothersKeyIsNotTakenForOne) {
   ASSERT_TRUE(connect().set("lease/lease/holder", "something"));
   const auto lease = acquire();
