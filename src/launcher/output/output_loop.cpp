@@ -88,7 +88,7 @@ void OutputLoop::run() {
     flush_folds(now);
     pump(now);
     if (const std::size_t longest = std::exchange(longest_read_, 0); longest > 0)
-      pace_.ended(longest, std::chrono::steady_clock::now());
+      pace_.ended(longest, std::exchange(read_, 0), std::chrono::steady_clock::now());
     // Last: a command may delete streams that had events.
     while (commanded) {
       const auto command = commands_.receive();

@@ -128,6 +128,7 @@ class OutputLoop {
   std::unique_ptr<char[]> scratch_;
   ReadPace pace_;
   std::size_t longest_read_ = 0;  // since the loop last waited
+  std::size_t read_ = 0;          // all of it
   std::vector<Stream*> ready_;
   std::vector<Stream*> written_;                   // of one pump
   std::vector<std::unique_ptr<Stream>> released_;  // still have something to write

@@ -173,6 +173,7 @@ void OutputLoop::take_note(Stream& stream, std::string_view bytes) {
   }
   stream.received += bytes.size();
   longest_read_ = std::max(longest_read_, bytes.size());
+  read_ += bytes.size();
   stream.last_read.store(std::chrono::steady_clock::now(), std::memory_order_relaxed);
   if (stream.is_error) stream.last.append(bytes);
   if (stream.log != nullptr) stream.log->write(bytes);
