@@ -180,7 +180,7 @@ class Agent {
 
   // Some are sent again and again: a line each time that something else becomes of it.
   void say_forwarded(int signal) {
-    const bool nobody = workers_.group().idle();
+    const bool nobody = !workers_.group().has_workers();
     const auto told = forwarded_.find(signal);
     if (told != forwarded_.end() && told->second == nobody) return;
     forwarded_[signal] = nobody;

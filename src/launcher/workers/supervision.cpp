@@ -58,6 +58,9 @@ WorkerNews Supervision::on_event(const process::GuardianEvent& event, Time now) 
   const auto* stopped = std::get_if<process::Stopped>(&event);
   if (stopped == nullptr || phase_ == Phase::Keeping) news = heard(group_.on_event(event, now));
   if (stopped == nullptr) return news;
+  // Though the group may still look for what they have left behind.
+  news.grace_over = news.grace_over || limits_.in_grace();
+  limits_.grace_ends();
   news.left_behind = process::describe(*stopped);
   // A stop that the round began may end first: the sweep is complete with it, for it ends
   // everything that the guardian has.

@@ -158,7 +158,12 @@ GroupNews WorkerGroup::stop(bool immediately, Time now) {
   call_off();
   if (state_ == State::Idle) {
     news.stopped = true;
-  } else if (!stop_over_ && (immediately || state_ != State::Stopping)) {
+  } else if (stop_over_) {
+    // All are gone. Who is in a hurry does not wait for what they have left behind.
+    if (immediately && !remains_) remains_.emplace();
+    report_failure(news, now, true);
+    end_stop(news);
+  } else if (immediately || state_ != State::Stopping) {
     begin_stop(immediately, now);
   }
   return news;

@@ -68,6 +68,10 @@ class WorkerGroup {
   void forward(int signal) { processes_.signal_all(signal); }
   [[nodiscard]] bool idle() const { return state_ == State::Idle; }
   [[nodiscard]] bool stopping() const { return state_ == State::Stopping; }
+  // Whether the guardian has been asked for some, and has not ended all.
+  [[nodiscard]] bool has_workers() const {
+    return state_ == State::Running || (state_ == State::Stopping && !stop_over_);
+  }
   [[nodiscard]] int round() const { return assignment_.round; }
   // Whether one of them has drun's standard input.
   [[nodiscard]] bool has_input() const;

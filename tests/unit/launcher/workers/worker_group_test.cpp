@@ -493,7 +493,8 @@ TEST(WorkerGroupTest, NobodyHearsThatAllHaveStoppedBeforeTheFailure) {
     EXPECT_FALSE(rig.group.next_deadline());
     EXPECT_EQ(told(rig.feed({exited(kSecond, 0, SIGTERM), process::Stopped{}}), rig), "");
     EXPECT_TRUE(rig.group.stopping());
-    EXPECT_EQ(told(rig.group.stop(true, rig.now), rig), "") << "all are gone";
+    EXPECT_EQ(told(rig.group.stop(false, rig.now), rig), "") << "all are gone";
+    EXPECT_FALSE(rig.group.has_workers());
     if (answers)
       rig.files.answer();
     else
@@ -505,6 +506,19 @@ TEST(WorkerGroupTest, NobodyHearsThatAllHaveStoppedBeforeTheFailure) {
     EXPECT_EQ(told(news, rig), "failed 2, stopped");
     EXPECT_TRUE(rig.group.idle());
   }
+}
+
+TEST(WorkerGroupTest, WhoIsInAHurryDoesNotWaitForWhatWasLeftBehind) {
+  Rig rig;
+  rig.output.error_files = {{0, "/nfs/error.json"}};
+  rig.run();
+  rig.files.hangs = true;
+  (void)rig.feed({exited(kFirst, 7)});
+  (void)rig.feed({exited(kSecond, 0), process::Stopped{}});
+  (void)rig.runner.take_calls();
+  EXPECT_EQ(told(rig.group.stop(true, rig.now), rig), "failed 2, stopped");
+  rig.files.give_up();
+  EXPECT_EQ(told(rig.at(milliseconds(1)), rig), "");
 }
 
 TEST(WorkerGroupTest, WhatIsReadForALostRoundIsForgotten) {
