@@ -247,8 +247,8 @@ void take_places(State& state) {
     // It may have gone, or been told to, while the round was being published.
     const bool there = member != state.members.end();
     if (there) slot.host = member->second.document.host;
-    slot.told = there && member->second.standing == Standing::Leaving;
-    slot.lost = !there || slot.told;
+    slot.told = there && was_told(member->second);
+    slot.lost = !there || member->second.standing == Standing::Leaving;
     state.assignment_keys.insert(planned.ticket);
   }
   state.plan.clear();
@@ -262,7 +262,7 @@ void let_go(State& state, const std::string& ticket, Member& member, RankSlot* s
   state.held.erase(ticket);
   release_rank(state, ticket, member.document, now);
   state.plan_broken |= state.planned.contains(ticket);
-  if (slot != nullptr) slot->told = true;
+  if (slot != nullptr) slot->told = was_told(member);
   if (slot != nullptr && !slot->succeeded) lose(state, *slot);
   if (!state.leave) state.leave = member.document.leave;
   state.leave_until = now + kLeaveWindow;
@@ -309,6 +309,11 @@ std::string impossible(const RoundDocument& known, const MemberDocument& d) {
   if (highest <= std::int64_t{known.number} + kMaxRoundsAhead) return {};
   return d.host + " speaks of round " + std::to_string(highest) + ", the job is in round " +
          std::to_string(known.number);
+}
+
+bool was_told(const Member& member) {
+  const auto& leave = member.document.leave;
+  return member.standing == Standing::Leaving && leave && leave->exit_code != kDrunFailed;
 }
 
 bool holds_workers(const MemberDocument& document) {

@@ -160,6 +160,9 @@ void give_time_to_stop(State& state, Time now);
 // would have to be higher still.
 [[nodiscard]] std::string impossible(const RoundDocument& known, const MemberDocument& document);
 
+// To go, by a signal: one that goes because it has lost its guardian is as good as lost.
+[[nodiscard]] bool was_told(const Member& member);
+
 // Workers of it may run.
 [[nodiscard]] bool holds_workers(const MemberDocument& document);
 

@@ -248,7 +248,7 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
     if (there) slot.host = member->second.document.host;
     slot.missing = !there && grace_until.has_value();
     slot.lost = there ? goes(state, member->second) : !grace_until.has_value();
-    slot.told = there && member->second.standing == Standing::Leaving;
+    slot.told = there && was_told(member->second);
   }
   if (previous != nullptr) {
     // A round that ran meanwhile ended that wait.

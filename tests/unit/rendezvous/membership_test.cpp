@@ -1,6 +1,7 @@
 // The leader's decisions: when a round begins, why it stops, how the job ends.
 #include "rendezvous/membership.hpp"
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -639,21 +640,25 @@ TEST(StoppingTest, NoMoreRoundsAreLostThanAllowed) {
   }
 }
 
-TEST(StoppingTest, ANodeThatWasToldToGoIsNoLoss) {
-  auto s = config(2, 3);
-  s.max_losses = 0;
-  Board board(s);
-  for (const char* name : {"a", "b", "c"})
-    board.join(name);
-  board.run();
-  board.leaves("c");
-  board.settle();
-  board.all_left();
-  board.gone("c");
-  board.pass(kLeaveWindow);
-  board.settle();
-  EXPECT_EQ(board.phase(), Phase::Preparing);
-  EXPECT_EQ(board.state().round.losses, 0);
+TEST(StoppingTest, ANodeThatWasToldToGoIsNoLossButOneThatHasLostItsGuardianIs) {
+  for (const bool told : {true, false}) {
+    auto s = config(2, 3);
+    s.max_losses = 5;
+    Board board(s);
+    for (const char* name : {"a", "b", "c"})
+      board.join(name);
+    board.run();
+    auto d = board.document("c");
+    d.leave = StopRequest{"it goes", told ? 128 + SIGTERM : kDrunFailed};
+    board.put("c", d);
+    board.settle();
+    board.all_left();
+    board.gone("c");
+    board.pass(kLeaveWindow);
+    board.settle();
+    EXPECT_EQ(board.phase(), Phase::Preparing);
+    EXPECT_EQ(board.state().round.losses, told ? 0 : 1);
+  }
 }
 
 TEST(StoppingTest, TheFirstFailureIsTheRootCauseAndTheExitCodeFollowsThePolicy) {
