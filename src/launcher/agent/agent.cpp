@@ -1,10 +1,7 @@
 #include "launcher/agent/agent.hpp"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,22 +12,18 @@
 
 #include "base/addresses.hpp"
 #include "base/deadline.hpp"
-#include "base/exit_codes.hpp"
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_shutdown.hpp"
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/file_desk.hpp"
-#include "launcher/agent/own_ranks.hpp"
 #include "launcher/agent/participant_driver.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
 #include "launcher/output/output.hpp"
-#include "launcher/output/output_terminal.hpp"
 #include "launcher/process/guardian.hpp"
-#include "launcher/report/outcome_report.hpp"
 #include "launcher/workers/worker_supervisor.hpp"
 
 namespace drun::launcher {
@@ -38,11 +31,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
-
-constexpr const char* kOwnRanks =
-    "the program has started processes with Python's multiprocessing, and none of them has come to "
-    "the workers' store; if they are ranks that wait for one another at a MASTER_PORT of their "
-    "own, use --worker-store rank0, or start the program without drun";
 
 // Only wires the parts together: they decide.
 class Agent {
@@ -54,11 +42,7 @@ class Agent {
         timer_(io_),
         files_(io_, [this] { pump(); }),
         output_(output_options(options, host_name_)),
-        status_({::isatty(STDERR_FILENO) == 1,
-                 [this](std::string text) { output_.message(std::move(text)); },
-                 [this](std::string text) { output_.status(std::move(text)); },
-                 [] { return columns_of(STDERR_FILENO); }},
-                neighbours, single_node()),
+        status_(standard_error(output_), neighbours, single_node()),
         processes_(std::move(guardian)),
         workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls()),
         backend_(io_, options, host_name_, backend_calls()),
@@ -80,7 +64,7 @@ class Agent {
   [[nodiscard]] bool left_unannounced() const {
     using enum rendezvous::End;
     const auto end = shutdown_.outcome().end;
-    return !participant_.joined() || told_to_go_ || end == Refused || end == StoreLost;
+    return !participant_.joined() || participant_.left_job() || end == Refused || end == StoreLost;
   }
 
  private:
@@ -127,32 +111,15 @@ class Agent {
   }
 
   void on_workers(WorkerNews news, Time now) {
-    status_.left_behind(news.left_behind);
-    if (news.grace_begins && shutdown_.stop_requested()) show_countdown(now, true);
-    if (news.grace_over) status_.line().show("", now);
-    if (news.swept) shutdown_.on_swept();
-    const bool guardian_lost = !news.guardian_ended.empty();
-    if (guardian_lost) shutdown_.on_guardian_lost();
-    if (shutdown_.leaving()) return;
-    if (guardian_lost && !participant_.joined())
-      return finish(backend_.failure(news.guardian_ended));
-    if (guardian_lost) status_.state(news.guardian_ended + "; its workers were killed");
-    told_to_go_ |= guardian_lost && is_elastic(options_);
-    if (news.group.started && backend_.awaits_client()) own_ranks_.begin(now);
-    if (news.group.stopped) own_ranks_.end();
-    if (participant_.joined()) participant_.on_workers(std::move(news), now);
+    shutdown_.on_workers(news, now);
+    if (!shutdown_.leaving()) participant_.on_workers(std::move(news), now);
   }
 
   AgentShutdown::Calls shutdown_calls() {
     AgentShutdown::Calls calls;
     calls.stop_job = [this](const std::string& request, int signal) {
-      const std::string reason = single_node() ? request : request + " on " + host_name_;
-      told_to_go_ = takes_node_out(signal, options_) && participant_.joined();
-      if (told_to_go_) {
-        participant_.leave_job(reason, exit_code_of_signal(signal), Clock::now());
-      } else {
-        end_job(reason, exit_code_of_signal(signal));
-      }
+      participant_.on_stop_signal(single_node() ? request : request + " on " + host_name_, signal,
+                                  Clock::now());
       pump();
     };
     calls.gone = [this] {
@@ -178,15 +145,12 @@ class Agent {
     }
   }
 
-  // Some are sent again and again: a line each time that something else becomes of it.
   void say_forwarded(int signal) {
     const bool nobody = !workers_.group().has_workers();
-    const auto told = forwarded_.find(signal);
-    if (told != forwarded_.end() && told->second == nobody) return;
-    forwarded_[signal] = nobody;
+    const auto text = forwarded_.describe(signal, nobody, !single_node());
+    if (!text) return;
     status_.line().clear();
-    const std::string text = forward_text(signal, nobody, !single_node());
-    log::write(nobody ? log::Level::Warning : log::Level::Info, "{}", text);
+    log::write(nobody ? log::Level::Warning : log::Level::Info, "{}", *text);
   }
 
   // ---- time ----
@@ -205,7 +169,6 @@ class Agent {
     due.include(workers_.next_deadline(Clock::now()));
     due.include(participant_.next_deadline());
     due.include(status_.line().next_deadline());
-    due.include(own_ranks_.next_deadline());
     timer_.cancel();
     if (!due.time()) return;
     timer_.expires_at(*due.time());
@@ -215,31 +178,14 @@ class Agent {
   }
 
   void on_time(Time now) {
-    if (const auto limit = workers_.expired(now)) {
-      status_.line().clear();
-      status_.at_limit(workers_.group().describe(now));
-      end_job(*limit, kTimeLimit);
-      if (shutdown_.leaving()) return;
-    }
-    if (own_ranks_.on_time(now, backend_.awaits_client())) log::warning("{}", kOwnRanks);
-    show_countdown(now, false);
-    status_.line().on_time(now);
     participant_.on_time(now);
+    if (shutdown_.leaving()) return;
+    shutdown_.on_time(now);
+    status_.line().on_time(now);
     pump();
   }
 
-  void show_countdown(Time now, bool at_once) {
-    if (const auto countdown = workers_.countdown(now, shutdown_.stop_requested()))
-      status_.line().show(*countdown, now, at_once);
-  }
-
   // ---- the end ----
-
-  // Ends the job on all nodes, or only this agent if it is not part of one yet.
-  void end_job(const std::string& reason, int exit_code) {
-    if (participant_.joined()) return participant_.stop_job(reason, exit_code, Clock::now());
-    finish(ended_early(rendezvous::End::Stopped, exit_code, reason));
-  }
 
   void finish(rendezvous::Outcome outcome) {
     timer_.cancel();
@@ -260,9 +206,7 @@ class Agent {
   BackendLink backend_;
   ParticipantDriver participant_;
   AgentShutdown shutdown_;
-  OwnRanks own_ranks_{look_for_own_ranks};
-  bool told_to_go_ = false;
-  std::map<int, bool> forwarded_;  // of a signal: whether it was said that nobody got it
+  ForwardedSignals forwarded_;
 };
 
 }  // namespace

@@ -43,6 +43,19 @@ Owed AgentShutdown::owed() const {
   return parts_.backend.hosts_for_others() ? Owed::ServeOthers : Owed::Goodbye;
 }
 
+void AgentShutdown::on_workers(const WorkerNews& news, Time now) {
+  parts_.status.left_behind(news.left_behind);
+  if (news.grace_begins && requests_.any()) show_countdown(now, true);
+  if (news.grace_over) parts_.status.line().show("", now);
+  if (news.swept) perform(fsm_.on_swept());
+  if (!news.guardian_ended.empty()) perform(fsm_.on_guardian_lost());
+}
+
+void AgentShutdown::show_countdown(Time now, bool at_once) {
+  if (const auto countdown = parts_.workers.countdown(now, requests_.any()))
+    parts_.status.line().show(*countdown, now, at_once);
+}
+
 void AgentShutdown::on_stop_signal(int signal) {
   if (const auto level = requests_.count(signal, Clock::now()))
     perform(fsm_.on_stop(*level, signal));

@@ -2,6 +2,7 @@
 // the user. One thread: the loop's.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@ namespace drun::launcher {
 
 class AgentShutdown {
  public:
+  using Time = std::chrono::steady_clock::time_point;
+
   // What it works with; all of it must outlive this.
   struct Parts {
     asio::io_context& io;
@@ -43,21 +46,22 @@ class AgentShutdown {
 
   // How the job ended; only the first outcome counts.
   void on_outcome(rendezvous::Outcome outcome);
-  void on_swept() { perform(fsm_.on_swept()); }
-  void on_guardian_lost() { perform(fsm_.on_guardian_lost()); }
+  // What matters of it for the end, and for who waits for it.
+  void on_workers(const WorkerNews& news, Time now);
   void on_stop_signal(int signal);
   void on_event(const rendezvous::KeyValueEvent& event);
+  // Counts down to SIGKILL while workers have their grace.
+  void on_time(Time now) { show_countdown(now, false); }
 
   // The outcome is known: whatever the rendezvous says changes nothing.
   [[nodiscard]] bool leaving() const { return fsm_.leaving(); }
-  // Somebody told this very agent to stop.
-  [[nodiscard]] bool stop_requested() const { return requests_.any(); }
   [[nodiscard]] const rendezvous::Outcome& outcome() const { return outcome_; }
   [[nodiscard]] int exit_code() const { return fsm_.exit_code(); }
 
  private:
   void perform(const ShutdownFsm::Steps& steps);
   void perform(ShutdownFsm::Step step);
+  void show_countdown(Time now, bool at_once);
   void kill_workers();
   void report();
   void serve_others();

@@ -61,7 +61,9 @@ std::vector<int> signals_of_agent(const SignalChoices& choices) {
   return signals;
 }
 
-std::string forward_text(int signal, bool nobody, bool several_nodes) {
+std::optional<std::string> ForwardedSignals::describe(int signal, bool nobody, bool several_nodes) {
+  const auto [told, first] = told_.try_emplace(signal, nobody);
+  if (!first && std::exchange(told->second, nobody) == nobody) return std::nullopt;
   const std::string received = "received " + process::signal_name(signal);
   if (nobody) return received + ", but no worker runs here now: nobody gets it";
   return received + ": passed on to the workers" + (several_nodes ? " of this node" : "");

@@ -4,6 +4,8 @@
 #include <signal.h>
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +30,16 @@ enum class SignalMeaning {
 // without a word, unless that was ignored from the start.
 [[nodiscard]] std::vector<int> signals_of_agent(const SignalChoices& choices);
 
-// What became of a signal to forward, in a line. `nobody`: no worker of this node runs.
-[[nodiscard]] std::string forward_text(int signal, bool nobody, bool several_nodes);
+// What becomes of the signals to forward, in words. Some are sent again and again: each is told of
+// again only when something else becomes of it. Pure.
+class ForwardedSignals {
+ public:
+  // `nobody`: no worker of this node runs. Nullopt: nothing new.
+  [[nodiscard]] std::optional<std::string> describe(int signal, bool nobody, bool several_nodes);
+
+ private:
+  std::map<int, bool> told_;  // of a signal: that nobody got it
+};
 
 class CaughtSignals {
  public:

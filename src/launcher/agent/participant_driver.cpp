@@ -3,14 +3,26 @@
 #include <utility>
 #include <variant>
 
+#include "base/deadline.hpp"
 #include "base/exit_codes.hpp"
 #include "base/log.hpp"
 #include "launcher/agent/agent_settings.hpp"
+#include "launcher/agent/agent_signals.hpp"
 #include "launcher/backend/backend_settings.hpp"
+#include "launcher/report/outcome_report.hpp"
 
 namespace drun::launcher {
 
+namespace {
+
 using Clock = std::chrono::steady_clock;
+
+constexpr const char* kOwnRanks =
+    "the program has started processes with Python's multiprocessing, and none of them has come to "
+    "the workers' store; if they are ranks that wait for one another at a MASTER_PORT of their "
+    "own, use --worker-store rank0, or start the program without drun";
+
+}  // namespace
 
 void ParticipantDriver::join(const NodeIdentity& node) {
   participant_.emplace(rendezvous_config(parts_.options, node, parts_.backend.time_left()),
@@ -25,6 +37,11 @@ void ParticipantDriver::on_event(const rendezvous::KeyValueEvent& event, Time no
 void ParticipantDriver::on_workers(WorkerNews news, Time now) {
   const int round = parts_.workers.group().round();
   GroupNews& group = news.group;
+  if (group.started && parts_.backend.awaits_client()) own_ranks_.begin(now);
+  if (group.stopped) own_ranks_.end();
+  if (!news.guardian_ended.empty() && !joined())
+    return finish(parts_.backend.failure(news.guardian_ended));
+  if (!joined()) return;
   if (news.lease_over) participant_->on_lease_over(now);
   if (group.started) participant_->on_workers_started(round, now);
   if (group.succeeded) participant_->on_workers_succeeded(round, now);
@@ -39,24 +56,47 @@ void ParticipantDriver::renew_lease(Time sent) {
 
 // As when the agent itself dies: a job that can change its size goes on without this node.
 void ParticipantDriver::on_guardian_lost(const std::string& reason, Time now) {
+  parts_.status.state(reason + "; its workers were killed");
   if (is_elastic(parts_.options)) return leave_job(reason, kDrunFailed, now);
   stop_job(reason, kDrunFailed, now);
 }
 
+void ParticipantDriver::on_stop_signal(const std::string& reason, int signal, Time now) {
+  const int exit_code = exit_code_of_signal(signal);
+  if (joined() && takes_node_out(signal, parts_.options)) return leave_job(reason, exit_code, now);
+  stop_job(reason, exit_code, now);
+}
+
 void ParticipantDriver::stop_job(const std::string& reason, int exit_code, Time now) {
-  participant_->on_stop_requested(reason, exit_code, now);
+  if (joined()) return participant_->on_stop_requested(reason, exit_code, now);
+  finish(ended_early(rendezvous::End::Stopped, exit_code, reason));
 }
 
 void ParticipantDriver::leave_job(const std::string& reason, int exit_code, Time now) {
+  left_job_ = true;
   participant_->on_leave_requested(reason, exit_code, now);
 }
 
+void ParticipantDriver::finish(rendezvous::Outcome outcome) {
+  finished_ = true;
+  finish_(std::move(outcome));
+}
+
 void ParticipantDriver::on_time(Time now) {
-  if (participant_) participant_->on_time(now);
+  if (const auto limit = parts_.workers.expired(now)) {
+    parts_.status.line().clear();
+    parts_.status.at_limit(parts_.workers.group().describe(now));
+    stop_job(*limit, kTimeLimit, now);
+  }
+  if (own_ranks_.on_time(now, parts_.backend.awaits_client())) log::warning("{}", kOwnRanks);
+  if (joined()) participant_->on_time(now);
 }
 
 std::optional<ParticipantDriver::Time> ParticipantDriver::next_deadline() const {
-  return participant_ ? participant_->next_deadline() : std::nullopt;
+  EarliestDeadline due;
+  due.include(own_ranks_.next_deadline());
+  if (joined()) due.include(participant_->next_deadline());
+  return due.time();
 }
 
 void ParticipantDriver::perform_actions() {
@@ -112,8 +152,7 @@ void ParticipantDriver::perform(const rendezvous::RoundStopsAction& action) {
 }
 
 void ParticipantDriver::perform(rendezvous::FinishAction& action) {
-  finished_ = true;
-  finish_(std::move(action.outcome));
+  finish(std::move(action.outcome));
 }
 
 void ParticipantDriver::perform(const rendezvous::LogAction& action) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "launcher/agent/own_ranks.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
 #include "launcher/options/options.hpp"
@@ -26,7 +27,8 @@ class ParticipantDriver {
     WorkerSupervisor& workers;
     BackendLink& backend;
   };
-  // `finish` is called from inside perform_actions(), with how the job ended.
+  // `finish` is called once, from inside the calls below, with how the job ended; none of them may
+  // follow it but renew_lease().
   ParticipantDriver(const Parts& parts, std::function<void(rendezvous::Outcome)> finish)
       : parts_(parts), finish_(std::move(finish)) {}
 
@@ -40,13 +42,16 @@ class ParticipantDriver {
 
   // While joined.
   void on_event(const rendezvous::KeyValueEvent& event, Time now);
-  void on_workers(WorkerNews news, Time now);
   // The workers may run on: the store has answered what was sent then.
   void renew_lease(Time sent);
-  void stop_job(const std::string& reason, int exit_code, Time now);
-  // As stop_job(), but the job goes on without this node.
-  void leave_job(const std::string& reason, int exit_code, Time now);
-  // Both do nothing before join().
+
+  // Those below at any time. Who has not joined has nobody to tell of the end.
+  void on_workers(WorkerNews news, Time now);
+  // This agent was told to stop: the job ends on all nodes, or goes on without this one.
+  void on_stop_signal(const std::string& reason, int signal, Time now);
+  // It has left a job that goes on.
+  [[nodiscard]] bool left_job() const { return left_job_; }
+  // What is due: of the limits of time too.
   void on_time(Time now);
   // Does what the rendezvous asks for, until it has nothing more to ask.
   void perform_actions();
@@ -54,6 +59,9 @@ class ParticipantDriver {
 
  private:
   void on_guardian_lost(const std::string& reason, Time now);
+  void stop_job(const std::string& reason, int exit_code, Time now);
+  void leave_job(const std::string& reason, int exit_code, Time now);
+  void finish(rendezvous::Outcome outcome);
   void perform(rendezvous::WatchAction& action);
   void perform(const rendezvous::UnwatchAction& action);
   void perform(rendezvous::CommitAction& action);
@@ -70,6 +78,8 @@ class ParticipantDriver {
   const std::function<void(rendezvous::Outcome)> finish_;
   std::optional<rendezvous::Participant> participant_;
   std::optional<std::chrono::milliseconds> lease_;  // nullopt: the workers need none
+  OwnRanks own_ranks_{look_for_own_ranks};
+  bool left_job_ = false;
   bool finished_ = false;
 };
 

@@ -1,10 +1,20 @@
 #include "launcher/agent/status_reporter.hpp"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "base/log.hpp"
+#include "launcher/output/output_terminal.hpp"
 
 namespace drun::launcher {
+
+StatusScreen standard_error(Output& output) {
+  return {::isatty(STDERR_FILENO) == 1,
+          [&output](std::string text) { output.message(std::move(text)); },
+          [&output](std::string text) { output.status(std::move(text)); },
+          [] { return columns_of(STDERR_FILENO); }};
+}
 
 StatusReporter::StatusReporter(StatusScreen screen, SharedLogDedup* neighbours, bool single_node)
     : screen_(std::move(screen)),

@@ -10,6 +10,7 @@
 
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_line.hpp"
+#include "launcher/output/output.hpp"
 #include "launcher/report/stopped_ranks.hpp"
 
 namespace drun::launcher {
@@ -21,6 +22,9 @@ struct StatusScreen {
   std::function<void(std::string text)> status;   // a line that is written anew in place
   std::function<std::size_t()> columns;           // of the terminal; 0: not known
 };
+
+// drun's own standard error; `output` must outlive it.
+[[nodiscard]] StatusScreen standard_error(Output& output);
 
 class StatusReporter {
  public:

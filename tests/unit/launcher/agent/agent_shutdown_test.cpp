@@ -48,10 +48,7 @@ class Leaving {
                                             stops.push_back(request + " " + std::to_string(signal));
                                           },
                                           [this] { gone = true; }});
-    parts.on_news = [this](const WorkerNews& news, auto) {
-      if (news.swept) shutdown->on_swept();
-      if (!news.guardian_ended.empty()) shutdown->on_guardian_lost();
-    };
+    parts.on_news = [this](const WorkerNews& news, auto now) { shutdown->on_workers(news, now); };
     parts.on_event = [this](const rendezvous::KeyValueEvent& event) {
       if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event))
         said_goodbye = said_goodbye || link->link == rendezvous::Link::Closed;
@@ -160,7 +157,9 @@ TEST(AgentShutdownTest, WhoIsGoneWaitsForNothing) {
   agent.parts.on_waiting = [&] { waits = true; };
   agent.parts.backend.start();
   ASSERT_TRUE(agent.parts.until([&] { return waits; }));
-  agent.shutdown->on_guardian_lost();
+  WorkerNews lost;
+  lost.guardian_ended = "the guardian died";
+  agent.shutdown->on_workers(lost, {});
   agent.shutdown->on_outcome(ended(End::Stopped, 1));
   ASSERT_TRUE(agent.parts.until([&] { return agent.gone; }));
   agent.parts.turn();
@@ -227,10 +226,24 @@ TEST(AgentShutdownTest, AFirstRequestAsksTheJobToEnd) {
   agent.run_worker();
   agent.shutdown->on_stop_signal(SIGINT);
   EXPECT_THAT(agent.stops, ElementsAre("received SIGINT 2"));
-  EXPECT_TRUE(agent.shutdown->stop_requested());
   EXPECT_EQ(agent.parts.runner.take_calls(), "") << "the workers are stopped with the job";
   agent.parts.workers.stop({});
   EXPECT_EQ(agent.parts.runner.take_calls(), "stop SIGINT 30000") << "as drun was";
+}
+
+TEST(AgentShutdownTest, TheGraceIsCountedDown) {
+  Leaving agent;
+  agent.run_worker();
+  agent.shutdown->on_stop_signal(SIGINT);
+  agent.parts.workers.stop({});
+  const auto later = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  agent.shutdown->on_time(later);
+  agent.parts.status.line().on_time(later);
+  EXPECT_THAT(agent.parts.lines, ElementsAre(HasSubstr("SIGKILL in ")));
+  WorkerNews over;
+  over.grace_over = true;
+  agent.shutdown->on_workers(over, later);
+  EXPECT_FALSE(agent.parts.status.line().next_deadline());
 }
 
 TEST(AgentShutdownTest, ASecondRequestKillsAndAThirdWaitsForNothing) {

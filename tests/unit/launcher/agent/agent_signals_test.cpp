@@ -55,12 +55,23 @@ TEST(SignalMeaningTest, AnAgentCatchesWhateverWouldEndIt) {
   std::signal(SIGALRM, SIG_DFL);
 }
 
-TEST(ForwardTextTest, SaysWhoGetsIt) {
-  EXPECT_EQ(forward_text(SIGUSR1, false, false), "received SIGUSR1: passed on to the workers");
-  EXPECT_EQ(forward_text(SIGUSR1, false, true),
-            "received SIGUSR1: passed on to the workers of this node");
-  EXPECT_EQ(forward_text(SIGUSR2, true, true),
-            "received SIGUSR2, but no worker runs here now: nobody gets it");
+TEST(ForwardedSignalsTest, SaysWhoGetsIt) {
+  ForwardedSignals signals;
+  EXPECT_EQ(signals.describe(SIGUSR1, false, false), "received SIGUSR1: passed on to the workers");
+  EXPECT_EQ(signals.describe(SIGUSR2, false, true),
+            "received SIGUSR2: passed on to the workers of this node");
+  EXPECT_EQ(signals.describe(SIGALRM, true, true),
+            "received SIGALRM, but no worker runs here now: nobody gets it");
+}
+
+TEST(ForwardedSignalsTest, SaysSoAgainOnlyWhenSomethingElseBecomesOfIt) {
+  ForwardedSignals signals;
+  EXPECT_TRUE(signals.describe(SIGUSR1, true, false));
+  EXPECT_FALSE(signals.describe(SIGUSR1, true, false));
+  EXPECT_TRUE(signals.describe(SIGUSR2, true, false)) << "another signal";
+  EXPECT_TRUE(signals.describe(SIGUSR1, false, false));
+  EXPECT_FALSE(signals.describe(SIGUSR1, false, false));
+  EXPECT_TRUE(signals.describe(SIGUSR1, true, false));
 }
 
 }  // namespace

@@ -24,6 +24,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+constexpr std::chrono::seconds kLimit{100};
+
+Options limited() {
+  Options options = test::lone_job();
+  options.timeout = kLimit;
+  return options;
+}
+
 Options two_nodes() {
   Options options = test::lone_job();
   options.max_nodes = 2;
@@ -41,7 +49,7 @@ class Taking {
       pump();
     };
     parts.on_news = [this](WorkerNews news, auto) {
-      if (!outcome && driver.joined()) driver.on_workers(std::move(news), now());
+      if (!outcome) driver.on_workers(std::move(news), now());
     };
     parts.on_batch = [this] { pump(); };
     parts.workers.listen();
@@ -83,6 +91,12 @@ class Taking {
     (void)parts.runner.take_calls();
     return true;
   }
+  // The limit of limited() is over.
+  void pass_limit() {
+    later_ += kLimit;
+    driver.on_time(now());
+    pump();
+  }
   // Somebody has written this there.
   void write(const std::string& key, std::string value) {
     constexpr rendezvous::RequestId kNobodys = 1'000'000;
@@ -114,7 +128,7 @@ class Taking {
 // One of two nodes, which the other leads, who also has the store. It never says anything.
 class Led : public Taking {
  public:
-  Led() : Taking(two_nodes()) {
+  explicit Led(Options options = two_nodes()) : Taking(std::move(options)) {
     parts.on_joined = [this] {
       write(rendezvous::Keys("own").leader, encode(rendezvous::LeaderDocument{"other", 1}));
       parts.node.hosting = false;
@@ -190,7 +204,7 @@ TEST_F(ParticipantDriverTest, AFailureIsRestartedThenTold) {
 TEST_F(ParticipantDriverTest, ARequestToStopEndsTheJobWithItsCode) {
   Taking agent;
   ASSERT_TRUE(agent.run_worker());
-  agent.driver.stop_job("received SIGTERM", exit_code_of_signal(SIGTERM), agent.now());
+  agent.driver.on_stop_signal("received SIGTERM", SIGTERM, agent.now());
   agent.pump();
   ASSERT_TRUE(agent.until_asked("stop SIGTERM 30000"));
   agent.parts.runner.report(process::Stopped{});
@@ -200,14 +214,24 @@ TEST_F(ParticipantDriverTest, ARequestToStopEndsTheJobWithItsCode) {
   EXPECT_EQ(agent.outcome->text, "received SIGTERM");
 }
 
-TEST_F(ParticipantDriverTest, ATimeLimitTellsWhatEachRankDoes) {
-  Taking agent;
+TEST_F(ParticipantDriverTest, ATimeLimitEndsTheJobAndTellsWhatEachRankDoes) {
+  Taking agent(limited());
   ASSERT_TRUE(agent.run_worker());
-  agent.driver.stop_job("--timeout: 1 s", kTimeLimit, agent.now());
-  agent.pump();
+  agent.pass_limit();
   ASSERT_TRUE(agent.until_asked("stop SIGTERM 30000"));
   EXPECT_THAT(agent.parts.lines,
               Contains(AllOf(HasSubstr("warning: rank 0"), HasSubstr("running"))));
+  agent.parts.runner.report(process::Stopped{});
+  ASSERT_TRUE(agent.until_over());
+  EXPECT_EQ(agent.outcome->exit_code, kTimeLimit);
+}
+
+TEST_F(ParticipantDriverTest, WhoHasNotJoinedAtATimeLimitJustGoes) {
+  Taking agent(limited());
+  agent.pass_limit();
+  ASSERT_TRUE(agent.outcome);
+  EXPECT_EQ(agent.outcome->exit_code, kTimeLimit);
+  EXPECT_THAT(agent.parts.lines, ElementsAre(HasSubstr("no worker of this node was started")));
 }
 
 TEST_F(ParticipantDriverTest, ALostGuardianIsAFailureOfDrun) {
@@ -274,9 +298,11 @@ TEST_F(ParticipantDriverTest, WithoutAPortForTheWorkersStoreTheJobEnds) {
 }
 
 TEST_F(ParticipantDriverTest, WhoLeavesAloneGoesWithItsOwnCode) {
-  Taking agent;
+  Options options = test::lone_job();
+  options.leave_on_sigterm = true;
+  Taking agent(options);
   ASSERT_TRUE(agent.run_worker());
-  agent.driver.leave_job("received SIGTERM", exit_code_of_signal(SIGTERM), agent.now());
+  agent.driver.on_stop_signal("received SIGTERM", SIGTERM, agent.now());
   agent.pump();
   ASSERT_TRUE(agent.until_asked("stop SIGTERM 30000"));
   agent.parts.runner.report(process::Stopped{});
@@ -285,18 +311,44 @@ TEST_F(ParticipantDriverTest, WhoLeavesAloneGoesWithItsOwnCode) {
 }
 
 TEST_F(ParticipantDriverTest, TheJobGoesOnWithoutWhoLeaves) {
-  Led agent;
+  Options options = two_nodes();
+  options.leave_on_sigterm = true;
+  Led agent(options);
   ASSERT_TRUE(agent.parts.until([&] { return agent.driver.joined(); }));
-  agent.driver.leave_job("received SIGTERM", exit_code_of_signal(SIGTERM), agent.now());
+  agent.driver.on_stop_signal("received SIGTERM", SIGTERM, agent.now());
   ASSERT_TRUE(agent.until_in_time([&] { return agent.outcome.has_value(); }));
   EXPECT_EQ(agent.outcome->exit_code, exit_code_of_signal(SIGTERM));
   EXPECT_EQ(agent.outcome->text, "received SIGTERM; this node leaves the job");
+  EXPECT_TRUE(agent.driver.left_job());
+}
+
+TEST_F(ParticipantDriverTest, WhoWasToldToGoBeforeItJoinedJustGoes) {
+  for (const bool leaves : {false, true}) {
+    Options options = test::lone_job();
+    options.leave_on_sigterm = leaves;
+    Taking agent(options);
+    agent.driver.on_stop_signal("received SIGTERM", SIGTERM, agent.now());
+    ASSERT_TRUE(agent.outcome);
+    EXPECT_EQ(agent.outcome->end, End::Stopped);
+    EXPECT_EQ(agent.outcome->exit_code, exit_code_of_signal(SIGTERM));
+    EXPECT_FALSE(agent.driver.left_job()) << "it was in none";
+  }
+}
+
+TEST_F(ParticipantDriverTest, WithoutAGuardianNobodyJoins) {
+  Taking agent;
+  WorkerNews lost;
+  lost.guardian_ended = "the guardian died";
+  agent.driver.on_workers(lost, agent.now());
+  ASSERT_TRUE(agent.outcome);
+  EXPECT_EQ(agent.outcome->exit_code, kDrunFailed);
+  EXPECT_EQ(agent.outcome->text, "the guardian died");
 }
 
 TEST_F(ParticipantDriverTest, WhoStopsTheJobWaitsForItsLeader) {
   Led agent;
   ASSERT_TRUE(agent.parts.until([&] { return agent.driver.joined(); }));
-  agent.driver.stop_job("received SIGTERM", exit_code_of_signal(SIGTERM), agent.now());
+  agent.driver.on_stop_signal("received SIGTERM", SIGTERM, agent.now());
   EXPECT_FALSE(agent.until_in_time([&] { return agent.outcome.has_value(); }));
   agent.write(rendezvous::Keys("own").outcome,
               encode(ended_early(End::Stopped, 3, "by the leader")));
@@ -325,11 +377,10 @@ TEST_F(ParticipantDriverTest, AValueThatNobodyUnderstandsIsAWarning) {
 }
 
 TEST_F(ParticipantDriverTest, WhatWasWaitedForIsForgottenWhenTheWorkersStart) {
-  Taking agent;
+  Taking agent(limited());
   agent.parts.status.waiting("for the store", agent.now());
   ASSERT_TRUE(agent.run_worker());
-  agent.driver.stop_job("--timeout: 1 s", kTimeLimit, agent.now());
-  agent.pump();
+  agent.pass_limit();
   EXPECT_THAT(agent.parts.lines, ElementsAre(HasSubstr("rank 0")));
 }
 
