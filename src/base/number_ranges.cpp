@@ -29,4 +29,13 @@ std::string to_string(const std::vector<NumberRange>& ranges) {
   return text;
 }
 
+std::string ranks_text(const std::vector<NumberRange>& ranks) {
+  const bool one = ranks.size() == 1 && ranks.front().first == ranks.front().last;
+  return (one ? "rank " : "ranks ") + to_string(ranks);
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return ranks_text(ranges_of(ranks));
+}
+
 }  // namespace drun

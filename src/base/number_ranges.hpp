@@ -21,5 +21,8 @@ struct NumberRange {
 [[nodiscard]] std::string to_string(NumberRange range);
 // "0-3,7".
 [[nodiscard]] std::string to_string(const std::vector<NumberRange>& ranges);
+// "rank 3", "ranks 0-2,7"; not for none.
+[[nodiscard]] std::string ranks_text(const std::vector<NumberRange>& ranks);
+[[nodiscard]] std::string ranks_text(const std::vector<int>& ranks);
 
 }  // namespace drun

@@ -208,7 +208,7 @@ std::optional<LineFolder::Time> LineFolder::deadline() const {
 }
 
 std::string fold_prefix(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "[rank " : "[ranks ") + to_string(ranges_of(ranks)) + "] ";
+  return "[" + ranks_text(ranks) + "] ";
 }
 
 }  // namespace drun::launcher

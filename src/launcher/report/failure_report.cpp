@@ -164,10 +164,7 @@ std::string headline(std::string_view traceback, const std::vector<std::string>&
 std::vector<std::string> describe_others(const rendezvous::FailureSummary& root) {
   std::vector<std::string> lines;
   for (const auto& group : root.others) {
-    const bool one =
-        group.ranks.size() == 1 && group.ranks.front().first == group.ranks.front().last;
-    std::string line = (one ? "rank " : "ranks ") + to_string(group.ranks) + ": " +
-                       harmless_line(group.cause, kLineLimit);
+    std::string line = ranks_text(group.ranks) + ": " + harmless_line(group.cause, kLineLimit);
     if (!group.last_words.empty() && one_error(root, group))
       line += ", same error";
     else if (!group.last_words.empty())

@@ -5,10 +5,6 @@
 namespace drun::launcher {
 namespace {
 
-std::string named(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + to_string(ranges_of(ranks));
-}
-
 // What SIGKILL before its time says of nobody is that it was needed.
 std::string fate(const StoppedRanks& stopped, bool one) {
   if (!stopped.at_once) return " needed SIGKILL";
@@ -17,7 +13,7 @@ std::string fate(const StoppedRanks& stopped, bool one) {
 
 std::string killed_text(const StoppedRanks& stopped) {
   if (!stopped.killed.empty())
-    return named(stopped.killed) + fate(stopped, stopped.killed.size() == 1);
+    return ranks_text(stopped.killed) + fate(stopped, stopped.killed.size() == 1);
   const auto count = stopped.others_killed;
   if (count == 0) return "";
   return std::to_string(count) + (count == 1 ? " process" : " processes") +
@@ -37,7 +33,7 @@ std::string describe_killed(const StoppedRanks& stopped) {
 std::string describe_stopped(const StoppedRanks& stopped) {
   if (stopped.running.empty() || stopped.expected) return describe_killed(stopped);
   const bool one = stopped.running.size() == 1;
-  std::string text = named(stopped.running) + (one ? " was" : " were") + " still running";
+  std::string text = ranks_text(stopped.running) + (one ? " was" : " were") + " still running";
   if (!stopped.silence.empty()) text += " (" + stopped.silence + ")";
   if (stopped.killed == stopped.running)
     text += " and" + fate(stopped, one);

@@ -30,10 +30,6 @@ std::string state_of(const Worker& worker) {
   return worker.stage == Worker::Stage::Ended ? worker.cause : "not started";
 }
 
-std::string named(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + to_string(ranges_of(ranks));
-}
-
 // Running workers that have printed, with the time of each one's last output.
 using LastOutput = std::map<int, Worker::Time>;
 
@@ -96,9 +92,9 @@ std::vector<RankState> describe_by_state(const Workers& workers, int first_rank,
   }
   std::vector<RankState> lines;
   for (const auto& [state, ranks] : ranks_of)
-    lines.push_back({named(ranks) + ": " + state});
+    lines.push_back({ranks_text(ranks) + ": " + state});
   if (const auto silence = longest_silence(last, now))
-    lines.push_back({named(silence->ranks) + ": " + silence->words, true});
+    lines.push_back({ranks_text(silence->ranks) + ": " + silence->words, true});
   return lines;
 }
 
@@ -140,7 +136,7 @@ std::string describe_silence(const Workers& workers, int first_rank,
     return now - since < kWorthALine ? "" : "silent for " + time_since(since, now);
   }
   const auto silence = longest_silence(last, now);
-  return silence ? named(silence->ranks) + " " + silence->words : "";
+  return silence ? ranks_text(silence->ranks) + " " + silence->words : "";
 }
 
 }  // namespace drun::launcher

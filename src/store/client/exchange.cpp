@@ -35,8 +35,7 @@ Error late(Client& client, const std::vector<std::string>& keys, const Error& er
   if (missing.empty()) return error;
   return Error(error.code(), "exchange of " + std::to_string(keys.size()) + " ranks at " +
                                  to_string(client.endpoint()) +
-                                 ": timed out: " + (missing.size() == 1 ? "rank " : "ranks ") +
-                                 to_string(ranges_of(missing)) + " did not come");
+                                 ": timed out: " + ranks_text(missing) + " did not come");
 }
 
 // One value after the other, where the server cannot give them together.

@@ -14,5 +14,13 @@ TEST(NumberRangesTest, RunsOfConsecutiveNumbersAreOneRange) {
   EXPECT_EQ(to_string(ranges_of({7, 0, 1, 2, 5, 5, 9, 10})), "0-2,5,7,9-10");
 }
 
+TEST(NumberRangesTest, OneRankIsARankAndSeveralAreRanks) {
+  EXPECT_EQ(ranks_text(std::vector<int>{3}), "rank 3");
+  EXPECT_EQ(ranks_text(std::vector<int>{2, 0, 1, 7}), "ranks 0-2,7");
+  EXPECT_EQ(ranks_text(std::vector<NumberRange>{{3, 3}}), "rank 3");
+  EXPECT_EQ(ranks_text(std::vector<NumberRange>{{3, 4}}), "ranks 3-4");
+  EXPECT_EQ(ranks_text(std::vector<NumberRange>{{0, 2}, {7, 7}}), "ranks 0-2,7");
+}
+
 }  // namespace
 }  // namespace drun
