@@ -1,10 +1,31 @@
-// The earliest of several moments at which something is due.
+// Moments at which something is due: the earliest of several, and what is left until then.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace drun {
+
+// Rounded up, so that nobody looks again just before the deadline; nothing is left of a time that
+// has passed.
+[[nodiscard]] inline std::chrono::milliseconds time_left(
+    std::chrono::steady_clock::time_point deadline, std::chrono::steady_clock::time_point now) {
+  using std::chrono::milliseconds;
+  return std::max(std::chrono::ceil<milliseconds>(deadline - now), milliseconds(0));
+}
+// By the clock.
+[[nodiscard]] inline std::chrono::milliseconds time_left(
+    std::chrono::steady_clock::time_point deadline) {
+  return time_left(deadline, std::chrono::steady_clock::now());
+}
+
+// For poll() and its kind. A wait of more than a month ends too early.
+[[nodiscard]] inline int poll_limit(std::chrono::milliseconds left) {
+  return static_cast<int>(std::min<std::int64_t>(left.count(), std::numeric_limits<int>::max()));
+}
 
 class EarliestDeadline {
  public:

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/deadline.hpp"
 #include "base/log.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
@@ -58,9 +59,7 @@ class Command {
   Clock::time_point start() const { return start_; }
   Clock::time_point deadline() const { return start_ + limit_; }
 
-  milliseconds left() const {
-    return std::max(std::chrono::ceil<milliseconds>(deadline() - Clock::now()), milliseconds(0));
-  }
+  milliseconds left() const { return time_left(deadline()); }
 
   Result<Client> connect() const { return connect(options_.prefix, options_.raw); }
   // Sees all keys, as they are.

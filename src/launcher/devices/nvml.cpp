@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "base/deadline.hpp"
 #include "base/file_descriptor.hpp"
 #include "launcher/devices/library_function.hpp"
 
@@ -115,10 +115,8 @@ std::string read_all(int fd, std::chrono::steady_clock::time_point deadline) {
   std::string result;
   std::array<char, 4096> buffer{};
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
     pollfd ready{fd, POLLIN, 0};
-    const int polled = ::poll(&ready, 1, std::max(0, static_cast<int>(left.count())));
+    const int polled = ::poll(&ready, 1, poll_limit(time_left(deadline)));
     if (polled < 0 && errno == EINTR) continue;
     if (polled <= 0) return {};
     const auto n = ::read(fd, buffer.data(), buffer.size());

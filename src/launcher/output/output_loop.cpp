@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <thread>
@@ -112,8 +111,7 @@ int OutputLoop::timeout(Time now) const {
   }
   if (stopping_) next.include(last_progress_ + patience_);
   if (!next.time()) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next.time() - now).count();
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+  return poll_limit(time_left(*next.time(), now));
 }
 
 // ---- commands ----

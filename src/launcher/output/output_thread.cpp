@@ -4,12 +4,12 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "base/signal_block.hpp"
 #include "launcher/output/output_terminal.hpp"
 
@@ -124,10 +124,10 @@ std::unique_ptr<OutputAnswer> OutputThread::wait_answer(std::uint64_t id,
   for (;;) {
     while (auto answer = loop_->answer())
       if (answer->id == id) return answer;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) return nullptr;
+    const auto left = time_left(deadline);
+    if (left.count() == 0) return nullptr;
     pollfd ready{loop_->answer_fd(), POLLIN, 0};
-    ::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
+    ::poll(&ready, 1, poll_limit(left));
   }
 }
 

@@ -3,11 +3,11 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 
+#include "base/deadline.hpp"
 #include "base/file_descriptor.hpp"
 
 namespace drun::process {
@@ -18,8 +18,7 @@ using Clock = std::chrono::steady_clock;
 bool await(int socket, short what, Clock::time_point deadline) {
   pollfd entry{socket, what, 0};
   for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    const int n = ::poll(&entry, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
+    const int n = ::poll(&entry, 1, poll_limit(time_left(deadline)));
     if (n >= 0 || errno != EINTR) return n > 0;
   }
 }

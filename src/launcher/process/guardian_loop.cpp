@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/detach.hpp"
 
@@ -109,9 +110,8 @@ void GuardianLoop::excuse_itself() const {
 int GuardianLoop::poll_timeout() const {
   if (!stop_) return -1;
   if (stop_->killing) return kKillIntervalMs;
-  const auto left = std::chrono::ceil<milliseconds>(stop_->deadline - Clock::now()).count();
-  return static_cast<int>(
-      std::clamp<std::int64_t>(left, 0, is_owing() ? kKillIntervalMs : 1'000'000));
+  const int left = poll_limit(time_left(stop_->deadline));
+  return is_owing() ? std::min(left, kKillIntervalMs) : left;
 }
 
 // Collects all requests that have arrived, so that workers asked for together start together.

@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "launcher/process/cgroup.hpp"
 #include "launcher/process/child_signals.hpp"
 #include "launcher/process/descendants.hpp"
@@ -136,10 +137,10 @@ bool await_guardian(pid_t guardian, ExitStatus& status, const ChildSignals& chil
   const auto deadline = steady_clock::now() + kEndLimit + kFarewellLimit;
   while (!reap_guardian(guardian, status)) {
     ::kill(guardian, SIGCONT);
-    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
-    if (left <= 0) return false;
+    const auto left = time_left(deadline);
+    if (left.count() == 0) return false;
     pollfd entry{child_signals.fd(), POLLIN, 0};
-    ::poll(&entry, 1, static_cast<int>(left));
+    ::poll(&entry, 1, poll_limit(left));
     child_signals.clear();
   }
   return true;

@@ -4,13 +4,14 @@
 #include <string>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "drun/store/errors.hpp"
 #include "store/client/client_calls.hpp"
 
 namespace drun::store {
 
 std::chrono::milliseconds handshake_limit(ConnectLimits::Time deadline, ConnectLimits::Time now) {
-  return std::min(kHandshakeLimit, std::chrono::ceil<std::chrono::milliseconds>(deadline - now));
+  return std::min(kHandshakeLimit, time_left(deadline, now));
 }
 
 Error handshake_failure(const Error& cause) {

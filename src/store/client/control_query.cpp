@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/deadline.hpp"
 #include "base/random_bytes.hpp"
 #include "drun/store/errors.hpp"
 #include "store/client/backoff.hpp"
@@ -113,9 +114,7 @@ Status ControlQuery::wait_readable(Deadline deadline) {
   // Of the output only its end is of interest, which poll() reports unasked.
   pollfd both[2] = {{socket_.get(), POLLIN, 0}, {output_, 0, 0}};
   for (;;) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
-    const int ready =
-        ::poll(both, 2, static_cast<int>(std::clamp<decltype(left)>(left, 0, 60'000)));
+    const int ready = ::poll(both, 2, poll_limit(time_left(deadline)));
     if (ready < 0 && errno != EINTR) return network_error(errno);
     if (ready > 0 && (both[1].revents & (POLLERR | POLLHUP)) != 0) {
       no_reader_ = true;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <system_error>
 
+#include "base/deadline.hpp"
 #include "base/number_ranges.hpp"
 #include "drun/store/errors.hpp"
 
@@ -12,12 +13,6 @@ namespace {
 
 std::string key_of(std::int64_t exchange, int rank) {
   return "exchange/" + std::to_string(exchange) + "/" + std::to_string(rank);
-}
-
-// What is left of the time; nothing is left of a time that has passed.
-std::chrono::milliseconds until(Client::Deadline deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Client::Clock::now());
-  return std::max(left, std::chrono::milliseconds(0));
 }
 
 // The requests that tell who is missing are over at once: their answers need some time all the
@@ -41,12 +36,13 @@ Error late(Client& client, const std::vector<std::string>& keys, const Error& er
 // One value after the other, where the server cannot give them together.
 Result<std::vector<std::string>> get_each(Client& client, const std::vector<std::string>& keys,
                                           Client::Deadline deadline) {
-  const Status all = client.wait(keys, until(deadline));
+  const Status all = client.wait(keys, time_left(deadline));
   if (!all) return all.error();
   std::vector<std::string> values;
   values.reserve(keys.size());
   for (const std::string& key : keys) {
-    auto value = client.get(key, std::max<std::chrono::milliseconds>(until(deadline), kLookLimit));
+    auto value =
+        client.get(key, std::max<std::chrono::milliseconds>(time_left(deadline), kLookLimit));
     if (!value) return value.error();
     values.push_back(*std::move(value));
   }
@@ -66,11 +62,11 @@ Result<std::vector<std::string>> ExchangeSeries::next(Client& client, int rank, 
   keys.reserve(static_cast<std::size_t>(size));
   for (int i = 0; i < size; ++i)
     keys.push_back(key_of(finished_, i));
-  const Status told = client.set(keys[static_cast<std::size_t>(rank)], value, until(deadline));
+  const Status told = client.set(keys[static_cast<std::size_t>(rank)], value, time_left(deadline));
   if (!told) return told.error();
   auto values = client.version() == TcpStoreVersion::Torch1_13
                     ? get_each(client, keys, deadline)
-                    : client.multi_get(keys, until(deadline));
+                    : client.multi_get(keys, time_left(deadline));
   if (!values) {
     if (values.error().code() == Errc::Timeout) return late(client, keys, values.error());
     return values;

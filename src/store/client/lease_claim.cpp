@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "base/hex.hpp"
 #include "base/random_bytes.hpp"
 #include "base/whole_number.hpp"
@@ -35,7 +36,7 @@ std::string about(const LeaseRecord& holder) {
 }
 
 milliseconds request_limit(Client::Deadline deadline) {
-  return std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), kRequestLimit);
+  return std::max(time_left(deadline), kRequestLimit);
 }
 
 // Until the holder gives the lease back, for `pause` at the most. An error: the connection's.
@@ -139,8 +140,8 @@ Result<TakenLease> take_lease(Client& client, const LeaseKeys& keys, millisecond
       mine.term = holder->term + 1;
       continue;
     }
-    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0)
+    const auto left = time_left(deadline);
+    if (left.count() == 0)
       return wrong(client, keys, Errc::Timeout, "timed out: " + about(*holder));
     const Status looked =
         await_end(client, keys.over(holder->term),
@@ -160,8 +161,8 @@ Result<std::string> lease_holder(Client& client, const LeaseKeys& keys, Client::
       if (!over) return over.error();
       if (!*over) return holder->text;
     }
-    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) return wrong(client, keys, Errc::Timeout, "timed out: nobody holds it");
+    const auto left = time_left(deadline);
+    if (left.count() == 0) return wrong(client, keys, Errc::Timeout, "timed out: nobody holds it");
     std::this_thread::sleep_for(std::min(left, kPause / 10));
   }
 }

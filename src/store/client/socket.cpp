@@ -5,23 +5,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <limits>
 
+#include "base/deadline.hpp"
 #include "drun/store/errors.hpp"
 
 namespace drun::store {
-namespace {
-
-// Rounded up, so that poll does not return before the deadline again and again.
-int poll_timeout(SteadyTime deadline) {
-  const auto left = deadline - std::chrono::steady_clock::now();
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-  return static_cast<int>(std::clamp<decltype(ms)>(ms, 0, std::numeric_limits<int>::max()));
-}
-
-}  // namespace
 
 Error network_error(int error) {
   if (error == ECONNRESET || error == EPIPE) {
@@ -34,8 +23,7 @@ Error network_error(int error) {
 Status wait_ready(int fd, short events, SteadyTime deadline) {
   pollfd entry{fd, events, 0};
   for (;;) {
-    const int timeout = poll_timeout(deadline);
-    const int ready = ::poll(&entry, 1, timeout);
+    const int ready = ::poll(&entry, 1, poll_limit(time_left(deadline)));
     if (ready > 0) return Done{};
     if (ready < 0 && errno != EINTR) return network_error(errno);
     if (ready == 0 && std::chrono::steady_clock::now() >= deadline) {

@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "base/log.hpp"
 #include "base/random_bytes.hpp"
 #include "base/signal_block.hpp"
@@ -221,8 +222,7 @@ int ServerLoop::timeout_ms() const {
   next = std::min(next, next_snapshot_);
   if (ended_) next = std::min(next, ended_->next_check());
   if (next == Time::max()) return -1;
-  const auto left = std::chrono::ceil<Milliseconds>(next - Clock::now());
-  return static_cast<int>(std::clamp<Milliseconds::rep>(left.count(), 0, 60'000));
+  return poll_limit(time_left(next));
 }
 
 // Sessions first: whoever is late there is given up. What they ask for takes none of the others'
