@@ -33,4 +33,8 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
+// A second descriptor of the same file, closed at exec and none of the standard streams. Asio, for
+// one, closes the descriptors that it waits for. Throws std::system_error, which says for `what`.
+[[nodiscard]] FileDescriptor duplicate(int fd, const char* what);
+
 }  // namespace drun

@@ -1,27 +1,20 @@
 #include "launcher/agent/file_desk.hpp"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <system_error>
 #include <utility>
+
+#include "base/file_descriptor.hpp"
 
 namespace drun::launcher {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Asio closes the descriptor that it waits for.
-int duplicate(int fd) {
-  const int copy = ::dup(fd);
-  if (copy < 0) throw std::system_error(errno, std::generic_category(), "listen to a thread");
-  return copy;
-}
-
 }  // namespace
 
 FileDesk::FileDesk(asio::io_context& io, std::function<void()> served)
-    : ready_(io, duplicate(worker_.fd())), limit_(io), served_(std::move(served)) {}
+    : ready_(io, duplicate(worker_.fd(), "listen to a thread").release()),
+      limit_(io),
+      served_(std::move(served)) {}
 
 void FileDesk::run(std::chrono::milliseconds limit, std::function<void()> work, Done done) {
   worker_.run(limit, std::move(work), std::move(done));

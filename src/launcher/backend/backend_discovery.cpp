@@ -1,12 +1,11 @@
 #include "launcher/backend/backend_discovery.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <system_error>
 #include <utility>
 
 #include "base/addresses.hpp"
+#include "base/file_descriptor.hpp"
 
 namespace drun::launcher {
 
@@ -18,7 +17,7 @@ void BackendDiscovery::ask(const Endpoint& endpoint, Answer answer) {
   if (!numeric.empty()) return answer(is_own_address(numeric.front()));
   answer_ = std::move(answer);
   look_up_ = start_look_up_(endpoint);
-  answered_.assign(::dup(look_up_->fd()));
+  answered_.assign(duplicate(look_up_->fd(), "look up a name").release());
   answered_.async_wait(asio::posix::descriptor_base::wait_read, [this](std::error_code cancelled) {
     if (!cancelled && look_up_) on_answer();
   });

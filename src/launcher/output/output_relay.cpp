@@ -1,10 +1,8 @@
 #include "launcher/output/output_relay.hpp"
 
-#include <fcntl.h>
-
-#include <cerrno>
-#include <system_error>
 #include <utility>
+
+#include "base/file_descriptor.hpp"
 
 namespace drun::launcher {
 
@@ -24,9 +22,7 @@ WorkerStreams OutputRelay::open(int node) {
   WorkerStreams ends;
   ends.standard_output = connect(node, false);
   if (same_destination(standard_output_, standard_error_)) {
-    ends.standard_error.reset(::fcntl(ends.standard_output.get(), F_DUPFD_CLOEXEC, 3));
-    if (!ends.standard_error)
-      throw std::system_error(errno, std::generic_category(), "make a pipe for an agent");
+    ends.standard_error = duplicate(ends.standard_output.get(), "make a pipe for an agent");
   } else {
     ends.standard_error = connect(node, true);
   }

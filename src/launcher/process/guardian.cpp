@@ -1,6 +1,5 @@
 #include "launcher/process/guardian.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -46,9 +45,7 @@ constexpr std::size_t kGroupRandom = 12;
 // Above the standard streams, even if the agent was started without them.
 FileDescriptor above_streams(FileDescriptor fd) {
   if (fd.get() > 2) return fd;
-  FileDescriptor copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
-  if (!copy) throw_errno("start the guardian: fcntl");
-  return copy;
+  return duplicate(fd.get(), "start the guardian: fcntl");
 }
 
 struct SocketPair {

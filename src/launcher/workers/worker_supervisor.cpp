@@ -3,23 +3,15 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
+#include "base/file_descriptor.hpp"
 #include "launcher/process/suspension.hpp"
 
 namespace drun::launcher {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Asio closes the descriptor that it waits for, and the guardian needs its own.
-int duplicate(int fd) {
-  const int copy = ::dup(fd);
-  if (copy < 0) throw std::system_error(errno, std::generic_category(), "listen to the guardian");
-  return copy;
-}
 
 }  // namespace
 
@@ -28,7 +20,7 @@ WorkerSupervisor::WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec,
                                    WorkerOutput& output, FileWork& file_work, Calls calls)
     : has_parent_drun_(spec.local_node >= 0),
       processes_(processes),
-      events_(io, duplicate(processes.fd())),
+      events_(io, duplicate(processes.fd(), "listen to the guardian").release()),
       input_(io, has_parent_drun_ ? ::getpgid(::getppid()) : ::getpgrp()),
       supervision_(spec, host, processes, output, file_work, Clock::now()),
       calls_(std::move(calls)) {}

@@ -1,7 +1,5 @@
 #include "store/client/dialer.hpp"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <system_error>
 #include <utility>
@@ -10,6 +8,7 @@
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
+#include "base/file_descriptor.hpp"
 #include "store/client/connect_policy.hpp"
 #include "store/client/resolve.hpp"
 #include "store/client/socket.hpp"
@@ -31,7 +30,7 @@ class Dialer::Attempt : public std::enable_shared_from_this<Attempt> {
       return;
     }
     look_up_ = start_look_up(endpoint);
-    descriptor_.assign(::dup(look_up_->fd()));
+    descriptor_.assign(duplicate(look_up_->fd(), "look up a name").release());
     descriptor_.async_wait(asio::posix::stream_descriptor::wait_read,
                            [self = shared_from_this()](std::error_code) { self->looked_up(); });
   }
