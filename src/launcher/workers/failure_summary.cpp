@@ -26,10 +26,9 @@ std::optional<CoreNames> core_of(const Worker& worker, const FailedRound& round)
   return names;
 }
 
-// What the program itself wrote about its end, if it did and the file could be read.
-std::string traceback_of(process::WorkerId worker, const RemainsOf& remains) {
+Remains left_by(process::WorkerId worker, const RemainsOf& remains) {
   const auto found = remains.find(worker);
-  return found == remains.end() ? "" : found->second.traceback;
+  return found == remains.end() ? Remains{} : found->second;
 }
 
 std::int64_t uptime_ms(const Worker& worker) {
@@ -102,17 +101,17 @@ rendezvous::FailureSummary summarize(const FailedRound& round, const RemainsOf& 
   summary.restartable = may_restart(round.spec, worker.end);
   summary.highest_code = summary.lowest_code = worker.end.status.shell_code();
   summary.lowest_rank = summary.rank;
-  summary.traceback = traceback_of(first, remains);
+  Remains left = left_by(first, remains);
+  summary.traceback = std::move(left.traceback);
+  summary.core_file = std::move(left.core_file);
   summary.tail = output.tail(first, kTailLimit);
   summary.last_words = headline(summary.traceback, summary.tail);
   summary.log_file = output.log_file(first);
-  if (const auto found = remains.find(first); found != remains.end())
-    summary.core_file = found->second.core_file;
   if (round.one_reason) return summary;
   for (const auto id : round.failures.others()) {
     const Worker& other = round.workers.at(id);
     add_other(summary, other, round.assignment.first_rank + other.local_rank,
-              headline(traceback_of(id, remains), output.tail(id, kOtherTailLimit)));
+              headline(left_by(id, remains).traceback, output.tail(id, kOtherTailLimit)));
   }
   return summary;
 }

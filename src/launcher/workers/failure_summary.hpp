@@ -36,7 +36,7 @@ struct Traces {
 
 // What was found.
 struct Remains {
-  std::string traceback;  // of the error file, may be empty
+  std::string traceback;  // what the program itself wrote about its end; may be empty
   std::string core_file;  // may be empty
 };
 using RemainsOf = std::map<process::WorkerId, Remains>;

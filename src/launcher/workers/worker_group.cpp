@@ -55,21 +55,17 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   workers_.clear();
   labels_.clear();
   failures_ = {};
-  reported_.reset();
-  remains_.reset();
+  report_.reset();
   stop_over_ = false;
   refused_.clear();
   one_reason_ = false;
-  noted_ = hurried_ = false;
-  processes_killed_ = 0;
-  silence_.clear();
+  last_stop_ = {};
   state_ = State::Preparing;
   not_started_ = not_ended_ = static_cast<std::size_t>(spec_.nproc_per_node);
   for (int local_rank = 0; local_rank < spec_.nproc_per_node; ++local_rank) {
     labels_.push_back(stream_label(spec_, assignment_, next_id_++, local_rank));
     Worker worker;
     worker.local_rank = local_rank;
-    worker.requested = worker.started = now;
     workers_.emplace(labels_.back().worker, std::move(worker));
   }
   auto opening = std::make_shared<std::atomic<bool>>(false);
@@ -97,24 +93,24 @@ void WorkerGroup::launch(Time now) {
   processes_.share_environment(launch.shared_environment());
   launch.announce();
   for (std::size_t i = 0; i < labels_.size(); ++i) {
-    PreparedWorker& worker = prepared.workers[i];
-    workers_.at(labels_[i].worker).requested = workers_.at(labels_[i].worker).started = now;
-    if (!worker.refusal) worker.refusal = launch_worker(launch, labels_[i], worker.files);
-    if (!worker.refusal) continue;
-    refused_.emplace_back(labels_[i].worker, *worker.refusal);
-    if (!one_reason_ && worker.refusal->of_drun) {
+    Worker& worker = workers_.at(labels_[i].worker);
+    worker.requested = worker.started = now;
+    auto& [refusal, files] = prepared.workers[i];
+    if (!refusal) refusal = launch_worker(launch, labels_[i], worker, files);
+    if (!refusal) continue;
+    refused_.emplace_back(labels_[i].worker, *refusal);
+    if (!one_reason_ && refusal->of_drun) {
       // The others would fare no better.
       one_reason_ = true;
       for (std::size_t next = i + 1; next < labels_.size(); ++next)
-        prepared.workers[next].refusal = worker.refusal;
+        prepared.workers[next].refusal = refusal;
     }
   }
 }
 
 std::optional<LaunchError> WorkerGroup::launch_worker(const RoundLaunch& launch,
-                                                      const StreamLabel& label,
+                                                      const StreamLabel& label, Worker& worker,
                                                       WorkerFiles& files) {
-  Worker& worker = workers_.at(label.worker);
   worker.error_file = files.error_file;
   // There is one as soon as the first worker has an error file.
   if (label.local_rank == 0 && !files.private_folder.empty())
@@ -138,7 +134,7 @@ void WorkerGroup::call_off() {
 
 void WorkerGroup::begin_stop(bool immediately, Time now) {
   note_running(now);
-  hurried_ = hurried_ || immediately || spec_.shutdown_timeout.count() == 0;
+  last_stop_.hurried |= immediately || spec_.shutdown_timeout.count() == 0;
   state_ = State::Stopping;
   processes_.stop(immediately ? SIGKILL : stop_signal_,
                   immediately ? std::chrono::milliseconds(0) : spec_.shutdown_timeout);
@@ -146,11 +142,11 @@ void WorkerGroup::begin_stop(bool immediately, Time now) {
 
 // Once a round: who runs at a second stop has survived the first.
 void WorkerGroup::note_running(Time now) {
-  if (state_ != State::Running || std::exchange(noted_, true)) return;
+  if (state_ != State::Running || std::exchange(last_stop_.noted, true)) return;
   for (auto& [id, worker] : workers_)
     worker.stopped = worker.stage != Worker::Stage::Ended;
   const auto last_output = [this](process::WorkerId id) { return output_.last_output(id); };
-  silence_ = describe_silence(workers_, assignment_.first_rank, last_output, now);
+  last_stop_.silence = describe_silence(workers_, assignment_.first_rank, last_output, now);
 }
 
 GroupNews WorkerGroup::stop(bool immediately, Time now) {
@@ -160,7 +156,7 @@ GroupNews WorkerGroup::stop(bool immediately, Time now) {
     news.stopped = true;
   } else if (stop_over_) {
     // All are gone. Who is in a hurry does not wait for what they have left behind.
-    if (immediately && !remains_) remains_.emplace();
+    if (immediately && report_ && !report_->remains) report_->remains.emplace();
     report_failure(news, now, true);
     end_stop(news);
   } else if (immediately || state_ != State::Stopping) {
@@ -180,8 +176,7 @@ GroupNews WorkerGroup::abandon(Time now) {
   news.stopped = state_ == State::Stopping;
   state_ = State::Idle;
   failures_.drop_report();
-  reported_.reset();
-  remains_.reset();
+  report_.reset();
   stop_over_ = false;
   refused_.clear();
   return news;
@@ -225,7 +220,7 @@ GroupNews WorkerGroup::on(const process::Exited& exited, Time now) {
 GroupNews WorkerGroup::on(const process::Stopped& stopped, Time now) {
   GroupNews news;
   if (state_ != State::Stopping) return news;
-  processes_killed_ += stopped.killed;
+  last_stop_.processes_killed += stopped.killed;
   stop_over_ = true;
   report_failure(news, now, true);
   end_stop(news);
@@ -234,7 +229,7 @@ GroupNews WorkerGroup::on(const process::Stopped& stopped, Time now) {
 
 // Whoever hears that all have stopped must have heard why.
 void WorkerGroup::end_stop(GroupNews& news) {
-  if (!stop_over_ || reported_) return;
+  if (!stop_over_ || report_) return;
   stop_over_ = false;
   output_.drain(kDrainLimit);
   state_ = State::Idle;
@@ -244,7 +239,7 @@ void WorkerGroup::end_stop(GroupNews& news) {
 // The guardian gives the workers no grace.
 GroupNews WorkerGroup::on(const process::LeaseOver& /*over*/, Time now) {
   note_running(now);
-  hurried_ = true;
+  last_stop_.hurried = true;
   return {};
 }
 
@@ -293,7 +288,8 @@ GroupNews WorkerGroup::on_time(Time now) {
 }
 
 std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
-  return refused_.empty() && !prepared_ && !remains_ ? failures_.next_deadline() : Time{};
+  const bool can_report = report_ && report_->remains;
+  return refused_.empty() && !prepared_ && !can_report ? failures_.next_deadline() : Time{};
 }
 
 FailedRound WorkerGroup::failed_round(const RoundFailures& failures) const {
@@ -304,28 +300,27 @@ void WorkerGroup::report_failure(GroupNews& news, Time now, bool complete) {
   if (failures_.take_report(now, complete)) {
     for (const auto id : failures_.others())
       workers_.at(id).stopped = false;  // the report tells of them
-    reported_ = failures_;
+    report_ = Report{failures_, {}};
     read_remains();
   }
-  if (!remains_) return;
-  news.failure = summarize(failed_round(*reported_), *remains_, output_);
-  reported_.reset();
-  remains_.reset();
+  if (!report_ || !report_->remains) return;
+  news.failure = summarize(failed_round(report_->failures), *report_->remains, output_);
+  report_.reset();
 }
 
 // A report without it is better than none.
 void WorkerGroup::read_remains() {
-  auto traces = traces_of(failed_round(*reported_));
+  auto traces = traces_of(failed_round(report_->failures));
   if (traces.empty()) {
-    remains_.emplace();
+    report_->remains.emplace();
     return;
   }
   file_work_.ask<RemainsOf>(
       kReadLimit, [traces = std::move(traces)] { return find_remains(traces); },
       [this, start = starts_](Result<RemainsOf> found) {
-        if (!reported_ || start != starts_) return;
+        if (!report_ || start != starts_) return;
         if (!found) log::warning("{}; the report is made without it", found.error().what());
-        remains_ = found ? std::move(*found) : RemainsOf();
+        report_->remains = found ? std::move(*found) : RemainsOf();
       });
 }
 
@@ -350,8 +345,8 @@ std::vector<RankState> WorkerGroup::describe(Time now) const {
 
 StoppedRanks WorkerGroup::stopped_ranks() const {
   StoppedRanks ranks;
-  ranks.at_once = hurried_;
-  ranks.silence = silence_;
+  ranks.at_once = last_stop_.hurried;
+  ranks.silence = last_stop_.silence;
   if (assignment_.group_world_size > 1) ranks.host = host_;
   ranks.expected = assignment_.world_size == 1 || not_started_ > 0;
   std::uint32_t killed = 0;
@@ -361,7 +356,7 @@ StoppedRanks WorkerGroup::stopped_ranks() const {
     ranks.running.push_back(assignment_.first_rank + worker.local_rank);
     if (worker.killed) ranks.killed.push_back(ranks.running.back());
   }
-  ranks.others_killed = processes_killed_ - std::min(processes_killed_, killed);
+  ranks.others_killed = last_stop_.processes_killed - std::min(last_stop_.processes_killed, killed);
   return ranks;
 }
 

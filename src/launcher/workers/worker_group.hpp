@@ -52,7 +52,7 @@ class WorkerGroup {
   // Ends them: the stop signal, the grace, SIGKILL; `stopped` follows, at once if nothing runs.
   [[nodiscard]] GroupNews stop(bool immediately, Time now);
   // The grace of a stop is cut short: from here on SIGKILL says nothing of a worker.
-  void hurry() { hurried_ = hurried_ || state_ != State::Idle; }
+  void hurry() { last_stop_.hurried |= state_ != State::Idle; }
   // From here on a stop sends this signal, unless --stop-signal says otherwise.
   void stop_with(int signal);
   [[nodiscard]] int stop_signal() const { return stop_signal_; }
@@ -91,10 +91,21 @@ class WorkerGroup {
     Running,
     Stopping
   };
+  // Failures that are reported as soon as it is known what the workers left behind.
+  struct Report {
+    RoundFailures failures;
+    std::optional<RemainsOf> remains;  // nullopt: still read
+  };
+  struct Stop {
+    bool noted = false;                  // which workers ran, and `silence`
+    bool hurried = false;                // the workers had no grace, or not all of it
+    std::uint32_t processes_killed = 0;  // workers included
+    std::string silence;                 // when it began
+  };
 
   void launch(Time now);
   [[nodiscard]] std::optional<LaunchError> launch_worker(const RoundLaunch& launch,
-                                                         const StreamLabel& label,
+                                                         const StreamLabel& label, Worker& worker,
                                                          WorkerFiles& files);
   [[nodiscard]] Worker* find(process::WorkerId id);
   [[nodiscard]] GroupNews on(const process::Spawned& spawned, Time now);
@@ -126,9 +137,7 @@ class WorkerGroup {
   Workers workers_;
   RoundFailures failures_;
   std::int64_t failure_time_ms_ = 0;  // of the first one
-  // The failures that are reported next, once it is known what the workers left behind.
-  std::optional<RoundFailures> reported_;
-  std::optional<RemainsOf> remains_;  // of these; nullopt: still read
+  std::optional<Report> report_;      // the next one
   bool stop_over_ = false;            // all are gone; the others are told after the failure
   process::WorkerId next_id_ = 1;
   std::size_t not_started_ = 0;
@@ -136,11 +145,8 @@ class WorkerGroup {
   // Workers that the guardian was not asked to start, because their program is not there, or
   // nowhere their output could go. Reported at the next on_time().
   std::vector<std::pair<process::WorkerId, LaunchError>> refused_;
-  bool one_reason_ = false;             // for all of them
-  bool noted_ = false;                  // which workers ran when the round was stopped
-  bool hurried_ = false;                // the workers had no grace, or not all of it
-  std::uint32_t processes_killed_ = 0;  // by the last stop, workers included
-  std::string silence_;                 // when it began
+  bool one_reason_ = false;  // for all of them
+  Stop last_stop_;           // or the round's end, if the guardian was lost
 };
 
 }  // namespace drun::launcher
