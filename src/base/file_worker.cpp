@@ -22,6 +22,7 @@ struct FileWorker::Bench {
   bool take_result(std::optional<Error>& error);
   int steps_done();
 
+  static inline thread_local Bench* own = nullptr;  // of the thread that stays at one
   const std::shared_ptr<FileDescriptor> ready;
   std::mutex mutex;  // guards what follows
   std::condition_variable wake;
@@ -35,14 +36,6 @@ struct FileWorker::Bench {
 
 namespace {
 
-// Where about_to() writes: of this thread's bench.
-struct Notes {
-  std::mutex* mutex = nullptr;
-  std::string* asking = nullptr;
-  int* steps = nullptr;
-};
-thread_local Notes notes;
-
 FileDescriptor make_eventfd() {
   FileDescriptor fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!fd) throw std::system_error(errno, std::generic_category(), "eventfd");
@@ -52,10 +45,11 @@ FileDescriptor make_eventfd() {
 }  // namespace
 
 void about_to(std::string what) {
-  if (notes.mutex == nullptr) return;
-  const std::lock_guard lock(*notes.mutex);
-  *notes.asking = std::move(what);
-  ++*notes.steps;
+  FileWorker::Bench* const bench = FileWorker::Bench::own;
+  if (bench == nullptr) return;
+  const std::lock_guard lock(bench->mutex);
+  bench->asking = std::move(what);
+  ++bench->steps;
 }
 
 std::optional<Error> FileWork::attempt(const std::function<void()>& work) {
@@ -70,7 +64,7 @@ std::optional<Error> FileWork::attempt(const std::function<void()>& work) {
 }
 
 void FileWorker::Bench::stay() {
-  notes = {&mutex, &asking, &steps};
+  own = this;
   std::unique_lock lock(mutex);
   for (;;) {
     wake.wait(lock, [this] { return work || dismissed; });

@@ -69,6 +69,8 @@ class FileWorker final : public FileWork {
   void run(std::chrono::milliseconds limit, std::function<void()> work, Done done) override;
 
  private:
+  friend void about_to(std::string what);
+
   struct Bench;  // what the two threads share
   struct Job {
     std::chrono::milliseconds limit{};
