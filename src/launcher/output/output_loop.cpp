@@ -64,9 +64,11 @@ void OutputLoop::run() {
   for (;;) {
     const int count = ::epoll_wait(epoll_.get(), events.data(), kEvents,
                                    timeout(std::chrono::steady_clock::now()));
-    if (count > 0 && pace_.waits(std::chrono::steady_clock::now()))
+    Time now = std::chrono::steady_clock::now();
+    if (count > 0 && pace_.waits(now)) {
       std::this_thread::sleep_for(ReadPace::kPause);
-    const Time now = std::chrono::steady_clock::now();
+      now = std::chrono::steady_clock::now();
+    }
     attach_arrivals();
     bool commanded = false;
     for (int i = 0; i < count; ++i) {
