@@ -108,20 +108,18 @@ class Groups {
 std::string without_rank(std::string_view words, int rank) {
   const std::string own = std::to_string(rank);
   std::string text;
-  for (std::size_t at = 0; at < words.size();) {
-    const std::size_t number = is_rank_word(words, at) ? number_after(words, at) : 0;
+  std::size_t taken = 0;  // so much of `words` is in `text`
+  for (auto at = words.find_first_of("rR"); at != words.npos;
+       at = words.find_first_of("rR", at + 1)) {
+    if (!is_rank_word(words, at)) continue;
+    const std::size_t number = number_after(words, at);
     const std::size_t end = number + own.size();
-    const bool is_own = number > 0 && words.substr(number, own.size()) == own &&
-                        (end >= words.size() || !is_digit(words[end]));
-    if (is_own) {
-      text += words.substr(at, number - at);
-      text += '#';
-      at = end;
-    } else {
-      text += words[at++];
-    }
+    if (words.substr(number, own.size()) != own || (end < words.size() && is_digit(words[end])))
+      continue;
+    text.append(words.substr(taken, number - taken)) += '#';
+    taken = end;
   }
-  return text;
+  return text.append(words.substr(taken));
 }
 
 int add_ranks(int counted, const FailedRanks& group) {
