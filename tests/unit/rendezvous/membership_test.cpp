@@ -685,13 +685,20 @@ TEST(StoppingTest, TheFirstFailureIsTheRootCauseAndTheExitCodeFollowsThePolicy) 
   }
 }
 
-TEST(StoppingTest, ANodeThatDoesNotStopIsLeftBehind) {
-  Board board(config(1, 2));
+// The round of the nodes a and b stops, because a worker of a has failed.
+Board stopping(int min_nodes) {
+  Board board(config(min_nodes, 2));
   board.join("a");
   board.join("b");
   board.run();
   board.fails("a");
   board.settle();
+  EXPECT_EQ(board.phase(), Phase::Stopping);
+  return board;
+}
+
+TEST(StoppingTest, ANodeThatDoesNotStopIsLeftBehind) {
+  Board board = stopping(1);
   board.left("a");
   board.pass(Milliseconds(52'999));
   EXPECT_TRUE(board.step().writes.empty());
@@ -709,12 +716,7 @@ TEST(StoppingTest, ANodeThatDoesNotStopIsLeftBehind) {
 
 // They were turned away, and ask again when the store has taken something.
 TEST(StoppingTest, NobodyIsLeftBehindJustAfterTheStoreHasTakenAWrite) {
-  Board board(config(1, 2));
-  board.join("a");
-  board.join("b");
-  board.run();
-  board.fails("a");
-  board.settle();
+  Board board = stopping(1);
   board.left("a");
   board.pass(Milliseconds(80'000));
   EXPECT_TRUE(board.step().refused.empty());
@@ -725,13 +727,7 @@ TEST(StoppingTest, NobodyIsLeftBehindJustAfterTheStoreHasTakenAWrite) {
 }
 
 TEST(StoppingTest, WhoCannotSayThatItHasStoppedIsGivenTime) {
-  Board board(config(2, 2));
-  board.join("a");
-  board.join("b");
-  board.run();
-  board.fails("a");
-  board.settle();
-  ASSERT_EQ(board.phase(), Phase::Stopping);
+  Board board = stopping(2);
   board.pass(Milliseconds(19'000));
   give_time_to_stop(board.state(), board.now());
   board.pass(board.config().stop_timeout - Milliseconds(7'000));
