@@ -8,12 +8,19 @@ here=$(dirname "$0")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+# build_against_installed SOURCE BUILD [OPTION...]
+build_against_installed() {
+  source=$1
+  folder=$2
+  shift 2
+  cmake -S "$source" -B "$folder" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$scratch/moved" "$@"
+  cmake --build "$folder"
+}
+
 cmake --install "$build" --prefix "$scratch/prefix" >"$scratch/install.log"
 # The tree may be moved: nothing in it remembers where it was installed to.
 mv "$scratch/prefix" "$scratch/moved"
-cmake -S "$here/consumer" -B "$scratch/consumer" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$scratch/moved"
-cmake --build "$scratch/consumer"
+build_against_installed "$here/consumer" "$scratch/consumer" -DCMAKE_BUILD_TYPE=Release
 "$scratch/consumer/consumer"
 "$scratch/consumer/async_consumer"
 
@@ -48,9 +55,7 @@ documents=$scratch/moved/share/doc/drun
 [ -s "$documents/docs/index.md" ]
 # Each example is a project of its own.
 for example in allgather allreduce; do
-  cmake -S "$documents/examples/$example" -B "$scratch/$example" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
-    -DCMAKE_PREFIX_PATH="$scratch/moved"
-  cmake --build "$scratch/$example"
+  build_against_installed "$documents/examples/$example" "$scratch/$example"
   "$scratch/moved/bin/drun" --nproc-per-node 2 "$scratch/$example/$example"
 done
 # Without CMake, too.
@@ -78,8 +83,6 @@ find_package(drun REQUIRED COMPONENTS store)
 add_executable(neighbour main.cpp)
 target_link_libraries(neighbour PRIVATE drun::store)
 END
-cmake -S "$scratch/page" -B "$scratch/page/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
-  -DCMAKE_PREFIX_PATH="$scratch/moved"
-cmake --build "$scratch/page/build"
+build_against_installed "$scratch/page" "$scratch/page/build"
 "$scratch/moved/bin/drun" --timeout 60 --nproc-per-node 2 "$scratch/page/build/neighbour" | sort >"$scratch/said"
 printf 'rank 0: the other is at 10.0.0.1:4711\nrank 1: the other is at 10.0.0.1:4710\n' | diff - "$scratch/said"
