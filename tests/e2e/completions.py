@@ -18,6 +18,7 @@ BIN = pathlib.Path(sys.argv[1]).resolve()
 PROGRAMS = ("drun", "drun-store", "drunctl")
 BASH_COMPLETION = pathlib.Path("/usr/share/bash-completion/bash_completion")
 LIMIT = 120  # seconds, for one answer of a shell
+BLANK = re.compile(r"(?<!\\) ")  # between words
 
 # What is typed, and all that is offered for its last word: exactly, or at least (a set).
 SIGNALS = {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"}
@@ -107,17 +108,27 @@ def plain(words):
     return sorted({word.replace("\\", "").rstrip("/") for word in words} - {""})
 
 
+def offered_words(words, start):
+    """Without the flag before its value, and without flags where none was begun."""
+    flag = re.match(r"--[a-z-]+=", start)
+    words = [word.removeprefix(flag[0]) if flag else word for word in words]
+    return plain(word for word in words if not word.startswith("-") or start.startswith("-"))
+
+
 class Terminal:
     """A shell with a terminal of its own."""
 
-    def __init__(self, folder, words, **variables):
+    def __init__(self, folder, words, *commands):
         environment = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(folder), "TERM": "dumb", "LC_ALL": "C.UTF-8",
-                       "COLUMNS": "4000", "INPUTRC": "/dev/null", **variables}
+                       "COLUMNS": "4000", "INPUTRC": "/dev/null"}
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(folder)
             os.execvpe(words[0], words, environment)
         self.seen = ""
+        for command in commands:
+            self.type(command + "; print''f '(%s)\\n' done\r")
+            self.until(r"\(done\)")
 
     def type(self, text):
         os.write(self.fd, text.encode())
@@ -131,9 +142,12 @@ class Terminal:
         self.seen = self.seen[found.end():]
         return found
 
-    def do(self, command):
-        self.type(command + "; print''f '(%s)\\n' done\r")
-        self.until(r"\(done\)")
+    def offered(self, line):
+        """EVERY inserts all that is offered in the place of the line's last word; Ctrl-T shows the line."""
+        self.type(line + self.EVERY + "\024")
+        full = self.until(r"<<<(.*?)>>>")[1]
+        self.type("\025")
+        return [] if full.strip() == line.strip() else self.inserted(line, full.rstrip())
 
     def close(self):
         os.kill(self.pid, 9)
@@ -142,60 +156,34 @@ class Terminal:
 
 
 class Bash(Terminal):
-    """Alt-* inserts all that is offered; Ctrl-T shows the line."""
-    ALL, CLEAR = "\033*", "\025"
+    EVERY = "\033*"
 
     def __init__(self, folder, *setup):
-        super().__init__(folder, ["bash", "--norc", "--noprofile", "-i"])
-        self.do("bind 'set enable-bracketed-paste off'; bind 'set completion-query-items -1'; bind 'set bell-style none'")
-        self.do("PS1=; show() { printf '<<<%s>>>\\n' \"$READLINE_LINE\"; }; bind -x '\"\\C-t\": show'")
-        for command in setup:
-            self.do(command)
+        super().__init__(
+            folder, ["bash", "--norc", "--noprofile", "-i"],
+            "bind 'set enable-bracketed-paste off'; bind 'set completion-query-items -1'; bind 'set bell-style none'",
+            "PS1=; show() { printf '<<<%s>>>\\n' \"$READLINE_LINE\"; }; bind -x '\"\\C-t\": show'", *setup)
 
-    def line_of(self, typed, keys):
-        self.type(typed + keys + "\024")
-        result = self.until(r"<<<(.*?)>>>")[1]
-        self.type(self.CLEAR)
-        return result
-
-    def offered(self, line):
-        """What stands in the place of the line's last word when all that is offered is inserted."""
-        full = self.line_of(line, self.ALL)
-        start = line.rindex(" ") + 1
+    def inserted(self, line, full):
         cut = max(line.rfind(mark) for mark in " =:") + 1
-        if full.strip() == line.strip():
-            return []
-        inserted = re.split(r"(?<!\\) ", full[cut:].rstrip())
-        kept = re.sub(r"^--[a-z-]+=", "", line[start:cut])  # not the flag itself
-        inserted = [kept + word for word in inserted]
-        return plain(inserted)
+        kept = re.sub(r"^--[a-z-]+=", "", line[line.rindex(" ") + 1:cut])  # not the flag itself
+        return plain(kept + word for word in BLANK.split(full[cut:]))
 
 
 class Zsh(Terminal):
+    EVERY = "\030"
+
     def __init__(self, folder, *setup):
-        super().__init__(folder, ["zsh", "-f", "-i"])
-        self.do("PS1='' PS2='' PROMPT_SP=''; unsetopt zle_bracketed_paste prompt_sp beep; bindkey -e; LISTMAX=10000")
-        for command in setup:
-            self.do(command)
-        # A widget of the completion system that inserts all matches.
-        self.do("_every() { _main_complete; compstate[insert]=all; compstate[list]=; }; zle -C every complete-word _every; "
-                "bindkey '^X' every; show() { print -r -- \"<<<$BUFFER>>>\"; }; zle -N show; bindkey '^T' show")
+        super().__init__(
+            folder, ["zsh", "-f", "-i"],
+            "PS1='' PS2='' PROMPT_SP=''; unsetopt zle_bracketed_paste prompt_sp beep; bindkey -e; LISTMAX=10000", *setup,
+            # A widget of the completion system that inserts all matches.
+            "_every() { _main_complete; compstate[insert]=all; compstate[list]=; }; zle -C every complete-word _every; "
+            "bindkey '^X' every; show() { print -r -- \"<<<$BUFFER>>>\"; }; zle -N show; bindkey '^T' show")
 
-    def line_of(self, typed, keys):
-        self.type(typed + keys + "\024")
-        result = self.until(r"<<<(.*?)>>>")[1]
-        self.type("\025")
-        return result
-
-    def offered(self, line):
-        full = self.line_of(line, "\030")
-        if full.strip() == line.strip():
-            return []
+    def inserted(self, line, full):
         start = line.rindex(" ") + 1
-        words = re.split(r"(?<!\\) ", full[start:].rstrip())
-        flag = re.match(r"--[a-z-]+=", line[start:])
-        words = [word.removeprefix(flag[0]) if flag else re.sub(r"^(--[a-z-]+)=$", r"\1", word) for word in words]
-        return plain(word for word in words if not word.startswith("-") or line[start:].startswith("-"))
+        return offered_words((re.sub(r"^(--[a-z-]+)=$", r"\1", word) for word in BLANK.split(full[start:])), line[start:])
 
 
 class Fish:
@@ -209,11 +197,7 @@ class Fish:
                               capture_output=True, text=True, timeout=LIMIT)
         if done.stderr:
             raise AssertionError(done.stderr)
-        start = line[line.rindex(" ") + 1:]
-        flag = re.match(r"--[a-z-]+=", start)
-        words = [word.split("\t")[0] for word in done.stdout.splitlines()]
-        words = [word.removeprefix(flag[0]) if flag else word for word in words]
-        return plain(word for word in words if not word.startswith("-") or start.startswith("-"))
+        return offered_words((word.split("\t")[0] for word in done.stdout.splitlines()), line[line.rindex(" ") + 1:])
 
     def close(self):
         pass
