@@ -21,6 +21,17 @@ Choices choices_of(const Flag& flag) {
   return {One, flag.choices};
 }
 
+std::string action_for(const Flag& flag, const Actions& actions) {
+  using enum Choices::Kind;
+  const Choices choices = choices_of(flag);
+  const std::string_view action = choices.kind == File     ? actions.file
+                                  : choices.kind == Folder ? actions.folder
+                                  : choices.kind == One    ? actions.one
+                                  : choices.kind == List   ? actions.list
+                                                           : actions.none;
+  return replaced(std::string(action), "@THESE@", choices.words);
+}
+
 std::vector<const Flag*> offered(const Program& program) {
   std::vector<const Flag*> result;
   for (const Flag& flag : program.flags) {

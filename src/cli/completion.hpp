@@ -18,6 +18,17 @@ struct Choices {
 };
 [[nodiscard]] Choices choices_of(const Flag& flag);
 
+// What a shell's script does for the value of a flag with each kind of choices, "@THESE@" being the
+// words.
+struct Actions {
+  std::string_view none;
+  std::string_view file;
+  std::string_view folder;
+  std::string_view one;
+  std::string_view list;
+};
+[[nodiscard]] std::string action_for(const Flag& flag, const Actions& actions);
+
 // The program's flags that are offered: not those of the minor group.
 [[nodiscard]] std::vector<const Flag*> offered(const Program& program);
 // All others that it takes as well: those of the minor group, earlier names, underscores for

@@ -99,20 +99,14 @@ constexpr std::string_view kBashCommands = R"(  elif [[ -z $command ]] && (( i >
     offers='@COMMANDS@'
 )";
 
-// What is done for the flag's value; "": nothing.
-std::string bash_action(const Flag& flag) {
-  using enum Choices::Kind;
-  const Choices choices = choices_of(flag);
-  const std::string words(choices.words);
-  if (choices.kind == File) return "compopt -o default";
-  if (choices.kind == Folder) return "compopt -o dirnames";
-  if (choices.kind == One) return "offers='" + words + "'";
-  if (choices.kind == List) return "offers='" + words + "' list=1";
-  return "";
-}
+constexpr Actions kBashActions{.none = "",
+                               .file = "compopt -o default",
+                               .folder = "compopt -o dirnames",
+                               .one = "offers='@THESE@'",
+                               .list = "offers='@THESE@' list=1"};
 
 std::string choice_line(const Flag& flag) {
-  const std::string what = bash_action(flag);
+  const std::string what = action_for(flag, kBashActions);
   if (what.empty()) return "";
   std::string patterns = "--" + std::string(flag.name);
   if (flag.letter != 0) patterns += " | " + std::string{'-', flag.letter};

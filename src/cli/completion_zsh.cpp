@@ -47,21 +47,17 @@ std::string plain(std::string_view text) {
   return result;
 }
 
-std::string zsh_action(const Flag& flag) {
-  using enum Choices::Kind;
-  const Choices choices = choices_of(flag);
-  const std::string words(choices.words);
-  if (choices.kind == File) return "_files";
-  if (choices.kind == Folder) return "_path_files -/";
-  if (choices.kind == One) return "(" + words + ")";
-  if (choices.kind == List) return "{compset -P \"*,\"; compadd -S \"\" -- " + words + "}";
-  return " ";
-}
+constexpr Actions kZshActions{.none = " ",
+                              .file = "_files",
+                              .folder = "_path_files -/",
+                              .one = "(@THESE@)",
+                              .list = R"({compset -P "*,"; compadd -S "" -- @THESE@})"};
 
 // What stands behind the flag's name.
 std::string tail(const Flag& flag) {
   return "[" + plain(flag.help) + "]" +
-         (flag.takes_value() ? ":" + plain(flag.metavar) + ":" + zsh_action(flag) : "");
+         (flag.takes_value() ? ":" + plain(flag.metavar) + ":" + action_for(flag, kZshActions)
+                             : "");
 }
 
 std::string line(const std::string& specification, std::string_view end) {
