@@ -68,7 +68,7 @@ bool Checker::lost_a_node(const Round& round) const {
 
 // When the node said that it goes, or must have: its last write and the answer come first.
 std::optional<Time> Checker::said_leave(const Node& node) const {
-  const bool untroubled = !node.was_in_trouble && full_since_ == Time{};
+  const bool untroubled = !node.was_in_trouble && !store_failed_;
   std::optional<Time> said = node.leave_said;
   if (untroubled && node.told_to_go && node.registered && !node.told_to_stop) {
     const Time at_latest =
@@ -252,7 +252,9 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
   if (!rounds_.empty()) {
     const auto& [number, before] = *rounds_.rbegin();
     if (document.number <= number) fail(name + " comes after a later one");
-    if (!forgetful_) {
+    // What is known of the round before that may have been forgotten, and only its members tell.
+    const bool known = number == last_ran_ || !set_back_;
+    if (!forgetful_ && known) {
       const int spent = document.restart_count - before.restart_count;
       const bool left_behind =
           std::any_of(before.seats.begin(), before.seats.end(),
@@ -584,6 +586,11 @@ void Checker::check_told(const Node& node) {
                                   scheduler_.now() < network_.heard(who->number) +
                                                          who->config.keep_alive + kElection +
                                                          Milliseconds(plan_.max_delay_ms * 8))
+    return;
+  // Or the leader was out of touch itself, and has only just come back.
+  if (const Node* who = leader();
+      who != nullptr && who->link_up > node.stop_told &&
+      scheduler_.now() < who->link_up + kSlack + Milliseconds(plan_.max_delay_ms * 8))
     return;
   // The leader may still write what it had decided before.
   if (writing_time() > kStopWait) return;

@@ -49,6 +49,9 @@ TEST(SimulationTest, SeedsThatFailedAreRunAgain) {
            Found{301'573,
                  "a node that holds workers of an earlier round has its time to stop them"},
            Found{3'007'765, "the rank that a member asked for at first counts"},
+           Found{4'306'298, "a store of old shows nodes that were told to go, and nobody knows"},
+           Found{6'574'970, "the round before is the last that ran, known only to its members"},
+           Found{510'368'751, "a leader that was out of touch has its time to hear of a stop"},
        }) {
     SCOPED_TRACE(rule);
     run(seed, 1, 64);
