@@ -102,6 +102,20 @@ std::tuple<int, int> progress(const RoundDocument& round) {
   return {round.number, step};
 }
 
+// The store was emptied since this agent led, and has a round that others began with the same
+// number.
+bool is_of_others(const Found& found, const State& previous) {
+  if (!found.round || found.round->number != previous.round.number) return false;
+  const auto runs = [&](const auto& place) {
+    return place.second.go && place.second.assignment.round == found.round->number;
+  };
+  const auto& places = found.assignments;
+  return std::any_of(places.begin(), places.end(), runs) &&
+         std::none_of(places.begin(), places.end(), [&](const auto& place) {
+           return runs(place) && previous.slots.contains(place.first);
+         });
+}
+
 void find_round(State& state, Found& found, const RoundDocument& seen) {
   const RoundDocument known = round_of_members(found, seen);
   const bool in_time = found.round && found.round->version == kProtocolVersion &&
@@ -231,7 +245,8 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
   state.epoch = epoch;
   state.agreement = found.job ? std::move(found.job->agreement) : full_agreement(config);
   state.job_written = found.job.has_value();
-  const bool led_longer = previous != nullptr && progress(previous->round) > progress(seen);
+  const bool led_longer = previous != nullptr && progress(previous->round) > progress(seen) &&
+                          !is_of_others(found, *previous);
   find_round(state, found, led_longer ? previous->round : seen);
   const bool set_back = !state.round_written && state.round.number > 0;
   if (set_back) grace_until = std::max(grace_until.value_or(now), now + config.keep_alive);

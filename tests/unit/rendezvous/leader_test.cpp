@@ -303,6 +303,38 @@ TEST(RestoreTest, ANumberFarAheadIsRefusedAndMovesNothing) {
   }
 }
 
+// The store was emptied, and newcomers began again with round 1; one that led the first round 1 is
+// elected when their leader has died.
+TEST(RestoreTest, AnotherRoundOfTheSameNumberIsNotStoppedForWhatIsKnownOfTheFirst) {
+  const auto left = [](MemberDocument& d) {
+    holding(d, 1, 0, 2);
+    d.seen = d.left = 1;
+  };
+  const State previous = Found(config(2))
+                             .member("me", left)
+                             .round(1, Phase::Stopping, 2, 1)
+                             .place("me", 1, 0, 2)
+                             .place("b", 1, 1, 2)
+                             .restore();
+  ASSERT_EQ(previous.round.phase, Phase::Stopping);
+  RoundDocument seen;
+  seen.number = seen.ran = 1;
+  seen.nodes = 2;
+  seen.phase = Phase::Running;
+  const State state = Found(config(2))
+                          .member("me", left)
+                          .member("c", [](MemberDocument& d) { holding(d, 1, 0, 2); })
+                          .member("d", [](MemberDocument& d) { holding(d, 1, 1, 2); })
+                          .round(1, Phase::Running, 2, 1)
+                          .place("c", 1, 0, 2)
+                          .place("d", 1, 1, 2)
+                          .restore({}, seen, &previous);
+  EXPECT_EQ(state.round.phase, Phase::Running);
+  EXPECT_TRUE(state.round_written);
+  EXPECT_EQ(state.lost, 0);
+  EXPECT_EQ(state.strangers, 0);
+}
+
 TEST(RestoreTest, TheCountOfRestartsSurvivesInTheMembers) {
   const Config s = config(1);
   const State state = Found(s)
