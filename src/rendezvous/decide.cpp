@@ -370,6 +370,7 @@ void plan_round(Context& c) {
   RoundDocument& round = c.round();
   round.number = std::max(round.number, c.state.floor) + 1;
   round.restart_count = std::max(round.restart_count, c.state.restarts_floor);
+  round.losses = std::max(round.losses, c.state.losses_floor);
   round.phase = Phase::Preparing;
   round.waiting.clear();
   auto assignments = assign(ordered, round.number, round.restart_count);

@@ -227,6 +227,7 @@ std::string encode(const MemberDocument& d) {
   if (d.claim) json["claim"] = to_json(*d.claim);
   if (d.seen != 0) json["seen"] = d.seen;
   if (d.restarts != 0) json["restarts"] = d.restarts;
+  if (d.losses != 0) json["losses"] = d.losses;
   if (d.prepared != 0) {
     json["prepared"] = d.prepared;
     json["prepared_port"] = d.prepared_worker_store_port;
@@ -264,6 +265,7 @@ Result<MemberDocument> decode_member(std::string_view text) {
   read_nested(in, "claim", d.claim);
   in.integer("seen", d.seen, 0, kMaxRound, false);
   in.integer("restarts", d.restarts, 0, kMaxInt, false);
+  in.integer("losses", d.losses, 0, kMaxRound, false);
   in.integer("prepared", d.prepared, 0, kMaxInt, false);
   in.integer("prepared_port", d.prepared_worker_store_port, 0, 65535, false);
   in.integer("succeeded", d.succeeded, 0, kMaxInt, false);

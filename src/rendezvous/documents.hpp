@@ -44,6 +44,7 @@ struct MemberDocument {
   std::optional<Assignment> claim;
   int seen = 0;      // the last round that this agent has seen run, with or without it
   int restarts = 0;  // the highest count of restarts that it has seen
+  int losses = 0;    // and of rounds that ended because a node was lost
   int prepared = 0;  // the round whose workers' store is ready on this node, at this port:
   std::uint16_t prepared_worker_store_port = 0;
   int succeeded = 0;  // the round in which all of its workers exited with 0

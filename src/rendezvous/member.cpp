@@ -132,6 +132,7 @@ void MemberAgent::take_round(const std::optional<std::string>& value) {
   document_.seen = std::max(document_.seen, document->ran);
   if (document->ran != ran_) ran_before_ = std::exchange(ran_, document->ran);
   document_.restarts = std::max(document_.restarts, document->restart_count);
+  document_.losses = std::max(document_.losses, document->losses);
   round_.document = std::move(*document);
 }
 

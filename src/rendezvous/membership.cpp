@@ -354,6 +354,7 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
   if (impossible(state.round, d).empty()) {
     state.floor = std::max({state.floor, d.left, d.seen, d.claim ? d.claim->round : 0});
     state.restarts_floor = std::max(state.restarts_floor, d.restarts);
+    state.losses_floor = std::max(state.losses_floor, d.losses);
   }
   if (slot != nullptr) note_slot(state, ticket, *slot, d);
   if (d.leave) let_go(state, ticket, member, slot, now);

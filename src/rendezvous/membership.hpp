@@ -75,6 +75,7 @@ struct State {
   bool round_written = false;  // false: the store has none, write it with the next decision
   int floor = 0;               // a member knows of this round: new ones have higher numbers
   int restarts_floor = 0;      // a member knows of so many
+  int losses_floor = 0;
 
   std::map<std::string, Member, std::less<>> members;  // by ticket
   std::map<std::string, RankSlot, std::less<>> slots;  // by ticket

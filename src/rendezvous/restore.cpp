@@ -69,7 +69,10 @@ Found read(const Keys& keys, const std::vector<Change>& entries,
 RoundDocument round_of_members(Found& found, const RoundDocument& seen) {
   RoundDocument round = seen;
   round.phase = is_alive(seen.phase) ? seen.phase : Phase::Gathering;
-  if (found.round) round.restart_count = std::max(round.restart_count, found.round->restart_count);
+  if (found.round) {
+    round.restart_count = std::max(round.restart_count, found.round->restart_count);
+    round.losses = std::max(round.losses, found.round->losses);
+  }
   const RoundDocument known =
       found.round && found.round->number > seen.number ? *found.round : seen;
   for (auto& member : found.members) {
@@ -82,7 +85,9 @@ RoundDocument round_of_members(Found& found, const RoundDocument& seen) {
       round.nodes = d.claim->group_world_size;
       round.world_size = d.claim->world_size;
       round.restart_count = std::max(round.restart_count, d.claim->restart_count);
+      round.losses = std::max(round.losses, d.losses);
     } else if (std::max(d.left, d.seen) > round.number) {
+      round.losses = std::max(round.losses, d.losses);
       round.number = std::max(d.left, d.seen);
       round.phase = Phase::Gathering;
     }

@@ -213,6 +213,7 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
   Round round;
   round.nodes = document.nodes;
   round.restart_count = document.restart_count;
+  round.losses = document.losses;
   round.planned = planned_;
   std::vector<const Assignment*> by_rank(static_cast<std::size_t>(document.nodes), nullptr);
   for (const auto& [key, value] : network_.store().keys()) {
@@ -281,6 +282,10 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
     if (node.restart_count > document.restart_count)
       fail(name + ": the restart counter goes back to " + std::to_string(document.restart_count) +
            ", node " + std::to_string(node.number) + " had " + std::to_string(node.restart_count));
+    if (known_losses_[seat.node] > document.losses)
+      fail(name + ": the count of losses goes back to " + std::to_string(document.losses) +
+           ", node " + std::to_string(node.number) + " knew of " +
+           std::to_string(known_losses_[seat.node]));
   }
   if (document.restart_count > plan_.max_restarts) fail(name + ": more restarts than allowed");
   round.warned = told_of_forgotten_ && *told_of_forgotten_ + writing_time() < scheduler_.now();
@@ -496,6 +501,7 @@ void Checker::on_start(const Node& node, const Assignment& a) {
          std::to_string(started_));
   started_ = std::max(started_, a.round);
   at->second.started.insert(node.number);
+  known_losses_[node.number] = std::max(known_losses_[node.number], at->second.losses);
 
   for (const auto& other : nodes_) {
     if (!other->workers || other->workers->round >= a.round) continue;

@@ -83,6 +83,7 @@ class Checker {
     std::map<std::string, Seat> seats;  // by ticket
     int nodes = 0;
     int restart_count = 0;
+    int losses = 0;
     Time planned{};
     std::optional<Time> over;  // all have left it
     // Until then:
@@ -128,6 +129,7 @@ class Checker {
   const rendezvous::Keys keys_;
   std::map<int, Round> rounds_;            // that were published
   std::multimap<int, Round> forgotten_;    // by the store, before others got their numbers
+  std::map<int, int> known_losses_;        // by node: the most when its workers were started
   int started_ = 0;                        // the highest round in which any worker was started
   bool forgetful_ = false;                 // the store has lost what it knew
   std::optional<Time> told_of_forgotten_;  // first: a node has workers of a round that it has lost

@@ -56,6 +56,7 @@ MemberDocument member() {
   d.agreement = {{"nnodes", "1:4"}, {"", "empty"}};
   d.left = 2;
   d.claim = place();
+  d.losses = 3;
   d.prepared = 3;
   d.prepared_worker_store_port = 1;
   d.succeeded = 3;
@@ -192,7 +193,7 @@ std::vector<Kind> kinds() {
       {"member",
        encode(member()),
        error_of(decode_member),
-       {"node_rank", "node_rank_is_wish", "is_host", "claim", "prepared", "prepared_port",
+       {"node_rank", "node_rank_is_wish", "is_host", "claim", "losses", "prepared", "prepared_port",
         "succeeded", "failed", "stop", "leave"},
        written_again(decode_member)},
       {"round",

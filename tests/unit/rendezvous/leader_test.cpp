@@ -352,6 +352,68 @@ TEST(RestoreTest, TheCountOfRestartsSurvivesInTheMembers) {
   EXPECT_EQ(plan.round.restart_count, 2);
 }
 
+TEST(RestoreTest, TheCountOfLossesSurvivesInTheMembers) {
+  const Config s = [] {
+    Config c = config(2);
+    c.min_nodes = 1;
+    c.max_losses = 1;
+    return c;
+  }();
+  const Time later = kNow + s.keep_alive;
+  const auto left = [](MemberDocument& d) {
+    d.left = d.seen = 4;
+    d.losses = 1;
+  };
+  const auto plan = decide(Found(s).member("a", left).member("me").restore(), s, later);
+  EXPECT_EQ(plan.round.phase, Phase::Preparing);
+  EXPECT_EQ(plan.round.losses, 1);
+  // The round goes on, and its other node does not come back.
+  State state = Found(s)
+                    .member("a",
+                            [](MemberDocument& d) {
+                              holding(d, 4, 0, 2);
+                              d.seen = 4;
+                              d.losses = 1;
+                            })
+                    .member("me")
+                    .restore();
+  EXPECT_EQ(state.round.phase, Phase::Running);
+  EXPECT_EQ(state.round.losses, 1);
+  const auto stop = decide(state, s, later);
+  ASSERT_EQ(stop.round.phase, Phase::Stopping);
+  adopt(state, s, stop, later);
+  MemberDocument gone = state.members.at("a").document;
+  gone.left = 4;
+  observe(state, s, "a", gone, later);
+  const auto end = decide(state, s, later);
+  ASSERT_TRUE(end.outcome);
+  EXPECT_EQ(end.outcome->end, End::NodesLost);
+}
+
+// Some have seen how the round ended; the store went back to when it ran.
+TEST(RestoreTest, ALossThatTheStoreForgotIsNotCountedTwice) {
+  const Config s = [] {
+    Config c = config(2);
+    c.min_nodes = 1;
+    c.max_losses = 1;
+    return c;
+  }();
+  State state = Found(s)
+                    .member("a",
+                            [](MemberDocument& d) {
+                              holding(d, 1, 0, 2);
+                              d.seen = d.left = d.losses = 1;
+                            })
+                    .member("me")
+                    .round(1, Phase::Running, 2, 1)
+                    .place("a", 1, 0, 2)
+                    .place("b", 1, 1, 2)
+                    .restore();
+  const auto plan = decide(state, s, kNow);
+  EXPECT_FALSE(plan.outcome);
+  EXPECT_EQ(plan.round.losses, 1);
+}
+
 // The next round was planned with it, and the store went back to before the failure.
 TEST(RestoreTest, ARestartThatTheStoreForgotIsNotCountedTwice) {
   const Config s = [] {

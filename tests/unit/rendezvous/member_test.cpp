@@ -189,6 +189,23 @@ TEST_F(MemberTest, WritesItsDocumentAgainWheneverTheLinkIsBack) {
   EXPECT_TRUE(done().published.empty());
 }
 
+// For a store that forgets it.
+TEST_F(MemberTest, TellsTheHighestCountsThatItHasSeen) {
+  run(1);
+  RoundDocument seen;
+  seen.number = seen.ran = 2;
+  seen.restart_count = 3;
+  seen.losses = 4;
+  put(keys_.round, encode(seen));
+  put(keys_.round, encode(RoundDocument{}));
+  reconnect(true);
+  advance();
+  const auto told = done();
+  ASSERT_FALSE(told.published.empty());
+  EXPECT_EQ(told.published.back().restarts, 3);
+  EXPECT_EQ(told.published.back().losses, 4);
+}
+
 TEST_F(MemberTest, AFailureOfWorkersThatWereToldToStopIsNobodysNews) {
   run(1);
   round(1, Phase::Stopping);
