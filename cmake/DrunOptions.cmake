@@ -102,6 +102,11 @@ function(drun_add_program name)
   add_dependencies(programs ${name})
 endfunction()
 
+# After a change to one file, its tests are linked again, and GNU ld takes long over their debug information.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Debug")
+  find_program(DRUN_LLD ld.lld)
+endif()
+
 # drun_add_test(<name> LABEL unit|golden|integration|e2e|... [TIMEOUT s] SOURCES ... DEPENDS ... [ENVIRONMENT k=v ...])
 # Every TEST is a ctest case of its own, named LABEL.Suite.Name, so that one crash does not hide the others.
 function(drun_add_test name)
@@ -109,6 +114,9 @@ function(drun_add_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} drun_test_places GTest::gmock_main drun_build_flags)
   target_precompile_headers(${name} REUSE_FROM drun_test_precompiled)
+  if(DRUN_LLD)
+    target_link_options(${name} PRIVATE -fuse-ld=lld)
+  endif()
   if(NOT TARGET tests_${arg_LABEL})
     add_custom_target(tests_${arg_LABEL})
     add_dependencies(tests_${arg_LABEL} programs)
