@@ -1,13 +1,14 @@
 #include "base/file_worker.hpp"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <system_error>
-#include <thread>
 
 #include "base/signal_block.hpp"
 
@@ -21,6 +22,8 @@ struct FileWorker::Bench {
   // False: the work is not over.
   bool take_result(std::optional<Error>& error);
   int steps_done();
+  // No more work comes. True: the thread has none, and ends at once.
+  bool dismiss();
 
   static inline thread_local Bench* own = nullptr;  // of the thread that stays at one
   const std::shared_ptr<FileDescriptor> ready;
@@ -85,6 +88,13 @@ int FileWorker::Bench::steps_done() {
   return steps;
 }
 
+bool FileWorker::Bench::dismiss() {
+  const std::lock_guard lock(mutex);
+  dismissed = true;
+  wake.notify_one();
+  return finished;
+}
+
 bool FileWorker::Bench::take_result(std::optional<Error>& error) {
   const std::lock_guard lock(mutex);
   if (finished) error = std::move(failed);
@@ -126,7 +136,7 @@ void FileWorker::begin(Time now) {
   if (!fresh) return bench_->wake.notify_one();
   const SignalBlock block;
   try {
-    std::thread([bench = bench_] { bench->stay(); }).detach();
+    thread_ = std::thread([bench = bench_] { bench->stay(); });
   } catch (const std::system_error& error) {
     bench_.reset();
     no_thread_ = Error(error.code(), std::string("start a thread for files: ") + error.what());
@@ -136,11 +146,11 @@ void FileWorker::begin(Time now) {
 
 void FileWorker::dismiss() {
   if (bench_ == nullptr) return;
-  {
-    const std::lock_guard lock(bench_->mutex);
-    bench_->dismissed = true;
+  if (bench_->dismiss()) {
+    thread_.join();
+  } else {
+    thread_.detach();
   }
-  bench_->wake.notify_one();
   bench_.reset();
 }
 
@@ -177,6 +187,16 @@ void FileWorker::deliver(Time now) {
   jobs_.pop_front();
   begin(now);
   over.done(std::move(failed));
+}
+
+void FileWorker::wait() {
+  while (const auto deadline = next_deadline()) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(*deadline - std::chrono::steady_clock::now());
+    pollfd entry{ready_->get(), POLLIN, 0};
+    ::poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1'000'000)));
+    deliver(std::chrono::steady_clock::now());
+  }
 }
 
 }  // namespace drun

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/file_descriptor.hpp"
@@ -57,14 +58,18 @@ class FileWorker final : public FileWork {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  FileWorker();            // throws std::system_error
-  ~FileWorker() override;  // waits for nothing: work that is not done is left behind or never begun
+  FileWorker();  // throws std::system_error
+  // Waits for nothing: work that is not done is left behind or never begun. A thread without work
+  // is gone afterwards.
+  ~FileWorker() override;
 
   // Readable when deliver() has something.
   [[nodiscard]] int fd() const { return ready_->get(); }
   [[nodiscard]] std::optional<Time> next_deadline() const;
   // Calls `done` for the work that is over, or has hung for its limit.
   void deliver(Time now);
+  // Until all that was asked for is over, or has hung.
+  void wait();
 
   void run(std::chrono::milliseconds limit, std::function<void()> work, Done done) override;
 
@@ -85,11 +90,23 @@ class FileWorker final : public FileWork {
 
   const std::shared_ptr<FileDescriptor> ready_;  // eventfd
   std::shared_ptr<Bench> bench_;                 // null: there is no thread
-  std::deque<Job> jobs_;                         // the first one is at work
+  std::thread thread_;
+  std::deque<Job> jobs_;  // the first one is at work
   Time deadline_{};
   bool second_half_ = false;
   int steps_ = 0;                   // of the first job, when last looked at
   std::optional<Error> no_thread_;  // why there is none for the first job
 };
+
+// As FileWork::ask(), for a program that has nothing else to do: it waits here, and a signal does
+// what it would do without. Unless the work hangs no thread is left.
+template <typename T>
+[[nodiscard]] Result<T> ask_files(std::chrono::milliseconds limit, std::function<T()> work) {
+  std::optional<Result<T>> answer;
+  FileWorker worker;
+  worker.ask<T>(limit, std::move(work), [&](Result<T> result) { answer = std::move(result); });
+  worker.wait();
+  return std::move(*answer);
+}
 
 }  // namespace drun

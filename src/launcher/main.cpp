@@ -52,18 +52,19 @@ int main(int argc, char** argv) {
                                variable("NO_COLOR")));
     for (const auto& note : options.notes)
       log::warning("{}", note);
-    if (const auto warning = launcher::shell_warning(options); !warning.empty())
-      log::warning("{}", warning);
-    const auto error = launcher::check_launch(options, options.nproc_per_node);
-    if (options.dry_run) {
-      if (error) log::warning("here workers would not start: cannot {}", error->text());
-      return print(launcher::dry_run(options));
-    }
     // Of several machines each finds it out when its workers start, so that all hear of it.
     const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;
-    if (error && one_machine) {
-      log::error("cannot {}", error->text());
-      return error->exit_code();
+    launcher::FirstLook look;
+    if (one_machine || options.dry_run)
+      look = launcher::look_at_program(options, options.nproc_per_node);
+    if (!look.warning.empty()) log::warning("{}", look.warning);
+    if (options.dry_run) {
+      if (look.error) log::warning("here workers would not start: cannot {}", look.error->text());
+      return print(launcher::dry_run(options));
+    }
+    if (look.error) {
+      log::error("cannot {}", look.error->text());
+      return look.error->exit_code();
     }
     return options.local_nodes > 0 ? launcher::run_local_nodes(options)
                                    : launcher::run_agent(options);

@@ -1,8 +1,11 @@
 // drun can always be ended, and tells why it ends, whatever hangs: a program, a folder.
 #include <signal.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -39,6 +42,12 @@ class HangTest : public testing::Test {
     return launch;
   }
 
+  [[nodiscard]] static std::ptrdiff_t threads_of(pid_t pid) {
+    std::error_code gone;
+    const std::filesystem::directory_iterator tasks("/proc/" + std::to_string(pid) + "/task", gone);
+    return std::distance(begin(tasks), end(tasks));
+  }
+
   const TempDir directory_;
   const std::string path_;
 
@@ -50,6 +59,19 @@ class HangTest : public testing::Test {
   }
   const HungFolder hung_;
 };
+
+TEST_F(HangTest, AProgramWithoutAnAnswerIsNotStartedAndNamed) {
+  DrunProcess process({path_ + "/train"}, without_leak_check());
+  expect_end(process, 126);
+  EXPECT_EQ(process.err(), "drun: error: cannot exec " + path_ + "/train: no answer for 30 s\n");
+}
+
+TEST_F(HangTest, OneSignalEndsALookThatHangs) {
+  DrunProcess process({"--local-nodes", "2", path_ + "/train"});
+  ASSERT_TRUE(eventually([&] { return threads_of(process.pid()) == 2; }));
+  process.signal(SIGTERM);
+  expect_end(process, 128 + SIGTERM);
+}
 
 TEST_F(HangTest, OneSignalEndsAJobWhoseProgramHangs) {
   DrunProcess process({"--shutdown-timeout", "600", "--nproc-per-node", "2", script()});
@@ -97,6 +119,17 @@ TEST_F(HangingNodeTest, ALogFolderWithoutAnAnswerEndsTheJobAndSaysSo) {
     expect_end(*each, 125);
     EXPECT_THAT(each->err(), HasSubstr(reason));
     EXPECT_THAT(each->err(), Not(HasSubstr("gone"))) << "it has kept its lease";
+  }
+}
+
+TEST_F(HangingNodeTest, AProgramWithoutAnAnswerEndsTheJobAndSaysSo) {
+  DrunProcess first(node({"--node-rank", "0"}, "sleep 1000"));
+  DrunProcess second(
+      {"--nnodes", "2", "--rdzv-endpoint", port_.endpoint(), "--node-rank", "1", path_ + "/train"},
+      without_leak_check());
+  for (DrunProcess* each : {&first, &second}) {
+    expect_end(*each, 126);
+    EXPECT_THAT(each->err(), HasSubstr("exec " + path_ + "/train: no answer for 30 s"));
   }
 }
 

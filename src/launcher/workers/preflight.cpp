@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "base/environment_variable.hpp"
 #include "base/exit_codes.hpp"
@@ -123,6 +124,14 @@ std::string LaunchError::text() const {
   return attempted + ": " + std::generic_category().message(error) + advice;
 }
 
+LaunchError without_answer(const Error& error, bool opening) {
+  LaunchError result;
+  result.error = error.code().value();
+  result.no_answer = error.what();
+  result.of_drun = opening || error.code() != std::errc::timed_out;
+  return result;
+}
+
 std::optional<LaunchError> check_script(const Program& program, int local_rank) {
   if (program.script_at == 0) return std::nullopt;
   const std::string path = worker_command(program, local_rank).at(program.script_at);
@@ -164,6 +173,18 @@ std::optional<LaunchError> check_launch(const Program& program, int workers) {
     if (auto found = check_script(program, local_rank)) return found;
   }
   return std::nullopt;
+}
+
+FirstLook look_at_program(const Program& program, int workers) {
+  // A thread that hangs keeps its own.
+  const auto look = ask_files<FirstLook>(kFilesLimit, [own = Program(program), workers] {
+    FirstLook result;
+    result.warning = shell_warning(own);
+    result.error = check_launch(own, workers);
+    return result;
+  });
+  if (look) return *look;
+  return {"", without_answer(look.error(), false)};
 }
 
 }  // namespace drun::launcher

@@ -2,12 +2,18 @@
 // that is not there is the user's mistake, reported once and not for each worker.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
+#include "drun/base/result.hpp"
 #include "launcher/options/options.hpp"
 
 namespace drun::launcher {
+
+// How long a file system may take to answer. Above the usual fail-over of a file server would be
+// longer than anybody looks on.
+inline constexpr std::chrono::milliseconds kFilesLimit{30'000};
 
 // What would keep a worker from starting.
 struct LaunchError {
@@ -25,6 +31,9 @@ struct LaunchError {
 
 [[nodiscard]] int exit_code_of_spawn_error(int error);
 
+// The file systems gave no answer. `opening`: the program was there.
+[[nodiscard]] LaunchError without_answer(const Error& error, bool opening);
+
 // Looks at the Python file of this worker, relative to the working directory: readable, and either
 // no directory or one that Python can run (it has a __main__.py). Nothing if the program is not a
 // Python file: only Python knows what a module's name means.
@@ -40,5 +49,12 @@ struct LaunchError {
 
 // check_program() and check_script(), for all of this node's `workers`.
 [[nodiscard]] std::optional<LaunchError> check_launch(const Program& program, int workers);
+
+struct FirstLook {
+  std::string warning;               // of shell_warning()
+  std::optional<LaunchError> error;  // of check_launch(), or that it got no answer
+};
+// Before anything is started: waits for the answer, but not longer than kFilesLimit for a step.
+[[nodiscard]] FirstLook look_at_program(const Program& program, int workers);
 
 }  // namespace drun::launcher

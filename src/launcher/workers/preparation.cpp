@@ -35,6 +35,7 @@ Preparation prepare(const Program& program, const std::vector<StreamLabel>& labe
     result.workers.push_back(std::move(worker));
   }
   result.one_reason = for_all.has_value();
+  if (!result.one_reason) result.warning = shell_warning(program);
   return result;
 }
 

@@ -26,6 +26,7 @@ struct PreparedWorker {
 struct Preparation {
   std::vector<PreparedWorker> workers;  // in the order of the labels
   bool one_reason = false;              // for all that are refused
+  std::string warning;                  // of the program; may be empty
 };
 
 // What cannot be made (a full disk, no right to write) refuses all workers that come after.

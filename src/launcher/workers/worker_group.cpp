@@ -14,8 +14,6 @@ namespace drun::launcher {
 namespace {
 
 constexpr std::chrono::milliseconds kDrainLimit{1000};
-// Above the usual fail-over of a file server would be longer than anybody looks on.
-constexpr std::chrono::milliseconds kPrepareLimit{30'000};
 // The others wait for the report.
 constexpr std::chrono::milliseconds kReadLimit{5'000};
 
@@ -24,12 +22,7 @@ std::int64_t unix_milliseconds() {
   return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
 }
 
-// The file systems gave no answer. `opening`: the program was there.
-Preparation refuse(std::size_t workers, const Error& error, bool opening) {
-  LaunchError reason;
-  reason.error = error.code().value();
-  reason.no_answer = error.what();
-  reason.of_drun = opening || error.code() != std::errc::timed_out;
+Preparation refuse(std::size_t workers, const LaunchError& reason) {
   Preparation result;
   result.one_reason = true;
   result.workers.resize(workers);
@@ -70,7 +63,7 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   }
   auto opening = std::make_shared<std::atomic<bool>>(false);
   file_work_.ask<Preparation>(
-      kPrepareLimit,
+      kFilesLimit,
       [program = program_, labels = labels_, make_files = output_.files(), opening] {
         return prepare(*program, labels, [&](const StreamLabel& label) {
           *opening = true;
@@ -79,8 +72,8 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
       },
       [this, start = ++starts_, opening](Result<Preparation> prepared) {
         if (state_ != State::Preparing || start != starts_) return;
-        prepared_ =
-            prepared ? std::move(*prepared) : refuse(labels_.size(), prepared.error(), *opening);
+        prepared_ = prepared ? std::move(*prepared)
+                             : refuse(labels_.size(), without_answer(prepared.error(), *opening));
       });
   if (prepared_) launch(now);
 }
@@ -89,6 +82,10 @@ void WorkerGroup::launch(Time now) {
   Preparation prepared = *std::exchange(prepared_, std::nullopt);
   state_ = State::Running;
   one_reason_ = prepared.one_reason;
+  // Of a job on one machine it has been said before it began.
+  if (spec_.max_nodes > 1 && spec_.local_node < 0 && !prepared.warning.empty() &&
+      !std::exchange(warned_, true))
+    log::warning("{}", prepared.warning);
   const RoundLaunch launch(spec_, assignment_);
   processes_.share_environment(launch.shared_environment());
   launch.announce();

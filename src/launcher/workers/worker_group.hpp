@@ -146,6 +146,7 @@ class WorkerGroup {
   // nowhere their output could go. Reported at the next on_time().
   std::vector<std::pair<process::WorkerId, LaunchError>> refused_;
   bool one_reason_ = false;  // for all of them
+  bool warned_ = false;      // of the program
   Stop last_stop_;           // or the round's end, if the guardian was lost
 };
 
