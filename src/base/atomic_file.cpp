@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/file_descriptor.hpp"
+#include "base/file_worker.hpp"
 #include "base/random_bytes.hpp"
 
 namespace drun {
@@ -40,14 +41,16 @@ bool write_all(int fd, std::string_view content) {
 }  // namespace
 
 Status write_whole_file(const std::string& path, std::string_view content) {
-  const auto fail = [&](int error) { return Error::from_errno(error, "write " + path); };
+  const std::string attempt = "write " + path;
+  const auto fail = [&](int error) { return Error::from_errno(error, attempt); };
+  about_to(attempt);
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     // A named pipe without a reader is an error, and nothing to wait for.
     const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (!file && errno == ENXIO && S_ISFIFO(status.st_mode))
       return Error(std::make_error_code(std::errc::no_such_device_or_address),
-                   "write " + path + ": nobody reads this pipe");
+                   attempt + ": nobody reads this pipe");
     if (!file || !write_all(file.get(), content)) return fail(errno);
     return Done{};
   }
@@ -55,6 +58,7 @@ Status write_whole_file(const std::string& path, std::string_view content) {
   FileDescriptor file(
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!file) return fail(errno);
+  about_to(attempt);
   if (!write_all(file.get(), content) || ::close(file.release()) != 0 ||
       ::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;

@@ -82,6 +82,40 @@ TEST_F(HangTest, OneSignalEndsAJobWhoseProgramHangs) {
   EXPECT_THAT(process.err(), EndsWith("drun: stopped: received SIGTERM\n"));
 }
 
+// A worker that fails, and says why in its error file, which drun is to pass on.
+class HangingReportTest : public HangTest {
+ protected:
+  [[nodiscard]] DrunProcess start() const {
+    return DrunProcess({"--report", report_, "--no-python", "sh", "-c",
+                        "echo '{\"message\": \"no\"}' >$TORCHELASTIC_ERROR_FILE; exit 7"},
+                       without_leak_check({"TORCHELASTIC_ERROR_FILE=" + error_file_}));
+  }
+
+  const std::string report_ = path_ + "/report.json";
+  const std::string error_file_ = path_ + "/error.json";
+};
+
+TEST_F(HangingReportTest, WithoutAnAnswerItIsGivenUp) {
+  DrunProcess process = start();
+  expect_end(process, 7);
+  EXPECT_THAT(process.err(), HasSubstr("drun: job failed: rank 0"));
+  EXPECT_THAT(process.err(),
+              HasSubstr("drun: error: --report: write " + report_ + ": no answer for 30 s\n"));
+  EXPECT_THAT(process.err(), HasSubstr("drun: warning: TORCHELASTIC_ERROR_FILE: write " +
+                                       error_file_ + ": no answer for 30 s\n"));
+}
+
+TEST_F(HangingReportTest, TheSecondSignalGivesItUp) {
+  DrunProcess process = start();
+  ASSERT_TRUE(process.wait_for_err("drun: job failed")) << process.err();
+  process.signal(SIGINT);
+  process.signal(SIGTERM);
+  expect_end(process, 7);
+  EXPECT_THAT(process.err(),
+              HasSubstr("drun: error: --report: given up: received SIGTERM\n"
+                        "drun: warning: TORCHELASTIC_ERROR_FILE: given up: received SIGTERM\n"));
+}
+
 TEST_F(HangTest, OneSignalEndsAgentsWhoseProgramsHang) {
   DrunProcess process({"--shutdown-timeout", "600", "--local-nodes", "2", script()});
   // Two agents with their helpers and what is to become a worker.

@@ -26,7 +26,10 @@ FlushTarget flush_target(Output& output) {
 }  // namespace
 
 AgentShutdown::AgentShutdown(const Parts& parts, Calls calls)
-    : parts_(parts), calls_(std::move(calls)), flush_(parts.io, flush_target(parts.output)) {}
+    : parts_(parts),
+      calls_(std::move(calls)),
+      files_(parts.io),
+      flush_(parts.io, flush_target(parts.output)) {}
 
 void AgentShutdown::on_outcome(rendezvous::Outcome outcome) {
   if (leaving()) return;
@@ -102,6 +105,8 @@ void AgentShutdown::perform(ShutdownFsm::Step step) {
       return parts_.workers.sweep();
     case Report:
       return report();
+    case GiveUpReport:
+      return files_.give_up(request());
     case ServeOthers:
       return serve_others();
     case SayGoodbye:
@@ -127,13 +132,16 @@ void AgentShutdown::report() {
   if (output.lost_output()) fsm_.on_output_lost();
   outcome_.exit_code = fsm_.exit_code();
   const Options& options = parts_.options;
-  report_outcome({options.report_file, options.output.tail_lines}, outcome_,
-                 {parts_.status.states_at_limit(), parts_.workers.group().stopped_ranks()},
-                 output.lost_logs(),
+  const NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().stopped_ranks()};
+  report_outcome(options.output.tail_lines, outcome_, node, output.lost_logs(),
                  [this](std::string text) { parts_.status.say(std::move(text)); });
+  files_.write(report_file(options.report_file, outcome_, node),
+               [](const std::string& why) { log::error("--report: {}", why); });
   if (outcome_.failure)
-    forward_error_file(options.inherited, *outcome_.failure,
-                       parts_.workers.group().error_file(*outcome_.failure));
+    files_.write(forwarded_error_file(options.inherited, *outcome_.failure,
+                                      parts_.workers.group().error_file(*outcome_.failure)),
+                 [](const std::string& why) { log::warning("TORCHELASTIC_ERROR_FILE: {}", why); });
+  files_.when_over([this] { perform(fsm_.on_reported()); });
 }
 
 void AgentShutdown::serve_others() {

@@ -9,6 +9,7 @@
 
 #include <asio/io_context.hpp>
 
+#include "launcher/agent/final_files.hpp"
 #include "launcher/agent/output_flush.hpp"
 #include "launcher/agent/shutdown_fsm.hpp"
 #include "launcher/agent/status_reporter.hpp"
@@ -75,6 +76,7 @@ class AgentShutdown {
   ShutdownFsm fsm_;
   StopRequests requests_;
   rendezvous::Outcome outcome_;
+  FinalFiles files_;
   OutputFlush flush_;
   std::optional<StoreLinger> linger_;  // while other jobs may need the store
 };

@@ -12,7 +12,7 @@ Steps ShutdownFsm::on_outcome(int exit_code, Owed most) {
   if (leaving()) return {};
   exit_code_ = exit_code;
   owe_at_most(most);
-  if (phase_ == Phase::Unguarded) return {Step::Report, take_leave()};
+  if (phase_ == Phase::Unguarded) return report();
   phase_ = Phase::Sweeping;
   return {Step::Sweep};
 }
@@ -20,7 +20,17 @@ Steps ShutdownFsm::on_outcome(int exit_code, Owed most) {
 Steps ShutdownFsm::on_swept() {
   // While the job runs, this means only that a round was stopped.
   if (phase_ != Phase::Sweeping) return {};
-  return {Step::Report, take_leave()};
+  return report();
+}
+
+Steps ShutdownFsm::report() {
+  phase_ = Phase::Reporting;
+  return {Step::Report};
+}
+
+Steps ShutdownFsm::on_reported() {
+  if (phase_ != Phase::Reporting) return {};
+  return {take_leave()};
 }
 
 Steps ShutdownFsm::on_guardian_lost() {
@@ -52,6 +62,7 @@ Steps ShutdownFsm::on_stop(StopLevel level, int signal) {
     case Phase::Unguarded:
       return stop_running(level);
     case Phase::Sweeping:
+    case Phase::Reporting:
     case Phase::ServingOthers:
     case Phase::Goodbye:
       return stop_leaving(level);
@@ -87,6 +98,7 @@ Steps ShutdownFsm::stop_leaving(StopLevel level) {
   cut_short();
   if (phase_ == Phase::Sweeping && level == StopLevel::Kill) return {Step::KillWorkers};
   if (phase_ == Phase::Sweeping) return {Step::KillWorkers, Step::GiveUpWorkers};
+  if (phase_ == Phase::Reporting) return {Step::GiveUpReport, leave()};
   return {Step::KillWorkers, leave()};
 }
 

@@ -23,6 +23,7 @@ class ShutdownFsm {
     Running,        // the job has no outcome yet
     Unguarded,      // the same, but the guardian was lost, and all workers with it
     Sweeping,       // it has an outcome; processes of the workers may still be there
+    Reporting,      // nothing of the workers is left; how it ended is told, also in files
     ServingOthers,  // nothing of the job is left but the store, which other jobs may use
     Goodbye,        // the store is asked to close the session
     Flushing,       // the reader of the output has not taken everything yet
@@ -35,7 +36,8 @@ class ShutdownFsm {
     KillWorkers,    // at once
     GiveUpWorkers,  // wait for no process that hangs; on_guardian_lost(), unless it is over before
     Sweep,          // end what is left of the workers, with the usual grace; on_swept()
-    Report,         // tell the user how it ended
+    Report,         // tell the user how it ended; on_reported()
+    GiveUpReport,   // wait for no file of it that hangs
     ServeOthers,    // watch who needs the store; on_store_unneeded()
     SayGoodbye,     // on_link_closed()
     Leave,          // drop the store and flush the output; on_flushed()
@@ -50,6 +52,8 @@ class ShutdownFsm {
   [[nodiscard]] Steps on_swept();
   // The guardian ended, and everything that it started with it.
   [[nodiscard]] Steps on_guardian_lost();
+  // Everybody knows how it ended, or cannot be told.
+  [[nodiscard]] Steps on_reported();
   // The link to the store: given up for good, or closed after the goodbye.
   [[nodiscard]] Steps on_link_failed();
   [[nodiscard]] Steps on_link_closed();
@@ -73,6 +77,7 @@ class ShutdownFsm {
   [[nodiscard]] int exit_code() const { return exit_code_; }
 
  private:
+  [[nodiscard]] Steps report();
   [[nodiscard]] Steps stop_running(StopLevel level);
   [[nodiscard]] Steps stop_leaving(StopLevel level);
   [[nodiscard]] Step take_leave();

@@ -195,13 +195,16 @@ void AgentsParent::perform(const ShutdownFsm::Steps& steps) {
       case GiveUpReader:
         flush_.give_up("received " + process::signal_name(shutdown_.signal()));
         break;
+      case Report:  // each agent has told what it knows
+        perform(shutdown_.on_reported());
+        break;
       case End:
         signals_.cancel();
         break;
       case StopJob:
       case KillWorkers:
       case GiveUpWorkers:
-      case Report:
+      case GiveUpReport:
       case ServeOthers:
       case SayGoodbye:
         break;  // the agents' own

@@ -11,6 +11,7 @@
 
 #include "base/atomic_file.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/file_worker.hpp"
 #include "launcher/output/sanitize.hpp"
 
 namespace drun::launcher {
@@ -64,6 +65,7 @@ WorkerError quoted(std::string_view bytes, const char* what) {
 
 // All of a regular file, up to the limit.
 std::optional<std::string> read_file(const std::string& path) {
+  about_to("read " + path);
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;

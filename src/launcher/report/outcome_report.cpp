@@ -29,16 +29,15 @@ rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string 
   return outcome;
 }
 
-void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& outcome,
-                    const NodeEnd& node, const std::string& lost_logs,
-                    const std::function<void(std::string)>& say) {
+void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, const NodeEnd& node,
+                    const std::string& lost_logs, const std::function<void(std::string)>& say) {
   // What each rank did has been said when a time limit was reached; and the job had not begun if
   // one could not be started.
   const bool never_began = outcome.failure && outcome.failure->pid == 0;
   const std::string stopped = node.at_limit.empty() && !never_began ? describe_stopped(node.stopped)
                                                                     : describe_killed(node.stopped);
   if (outcome.failure) {
-    say(failure_text(outcome, choices.tail_lines));
+    say(failure_text(outcome, tail_lines));
   } else if (outcome.end == rendezvous::End::Stopped &&
              signal_of_exit_code(outcome.exit_code) != 0) {
     log::info("stopped: {}", outcome.text);  // a signal asked for it: no failure
@@ -52,19 +51,24 @@ void report_outcome(const ReportChoices& choices, const rendezvous::Outcome& out
     log::write(log::Level::Info, node.stopped.silence.empty() ? Ink::Plain : Ink::Silence, "{}",
                stopped);
   if (!lost_logs.empty()) log::warning("{}", lost_logs);
-  if (choices.file.empty()) return;
-  const auto written = write_whole_file(choices.file, render_report_json(outcome, node));
-  if (!written) log::error("--report: {}", written.error().what());
 }
 
-void forward_error_file(const std::vector<std::string>& inherited,
-                        const rendezvous::FailureSummary& failure,
-                        const std::string& workers_file) {
+WriteFile report_file(const std::string& file, const rendezvous::Outcome& outcome,
+                      const NodeEnd& node) {
+  if (file.empty()) return nullptr;
+  return [file, json = render_report_json(outcome, node)] { return write_whole_file(file, json); };
+}
+
+WriteFile forwarded_error_file(const std::vector<std::string>& inherited,
+                               const rendezvous::FailureSummary& failure,
+                               const std::string& workers_file) {
   const auto own = environment_variable(inherited, "TORCHELASTIC_ERROR_FILE").value_or("");
-  if (own.empty() || workers_file.empty() || !read_error_file(workers_file)) return;
+  if (own.empty() || workers_file.empty()) return nullptr;
   const int code = failure.signal != 0 ? -failure.signal : failure.exit_code;  // as Python has it
-  const auto copied = copy_error_file(workers_file, own, code);
-  if (!copied) log::warning("TORCHELASTIC_ERROR_FILE: {}", copied.error().what());
+  return [own, workers_file, code]() -> Status {
+    if (!read_error_file(workers_file)) return Done{};
+    return copy_error_file(workers_file, own, code);
+  };
 }
 
 }  // namespace drun::launcher

@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::SizeIs;
 using enum ShutdownFsm::Phase;
 using enum ShutdownFsm::Step;
 using Fsm = ShutdownFsm;
@@ -24,6 +25,7 @@ enum class Event {
   Outcome,
   Swept,
   GuardianLost,
+  Reported,
   LinkFailed,
   LinkClosed,
   StoreUnneeded,
@@ -49,6 +51,8 @@ Steps send(Fsm& fsm, Event event) {
       return fsm.on_swept();
     case Event::GuardianLost:
       return fsm.on_guardian_lost();
+    case Event::Reported:
+      return fsm.on_reported();
     case Event::LinkFailed:
       return fsm.on_link_failed();
     case Event::LinkClosed:
@@ -83,6 +87,8 @@ Fsm machine_in(Phase phase) {
   (void)fsm.on_outcome(0, phase == Goodbye ? Owed::Goodbye : Owed::ServeOthers);
   if (phase == Sweeping) return fsm;
   (void)fsm.on_swept();
+  if (phase == Reporting) return fsm;
+  (void)fsm.on_reported();
   if (phase <= Goodbye) return fsm;
   (void)fsm.on_store_unneeded();
   if (phase == Phase::Gone) (void)fsm.on_flushed(false);
@@ -102,6 +108,7 @@ const std::vector<std::pair<Phase, std::vector<Row>>> kTable = {
          {Event::Outcome, Sweeping, {Sweep}},
          {Event::Swept, Running, {}},
          {Event::GuardianLost, Unguarded, {}},
+         {Event::Reported, Running, {}},
          {Event::LinkFailed, Running, {}},
          {Event::LinkClosed, Running, {}},
          {Event::StoreUnneeded, Running, {}},
@@ -115,9 +122,10 @@ const std::vector<std::pair<Phase, std::vector<Row>>> kTable = {
      }},
     {Unguarded,
      {
-         {Event::Outcome, ServingOthers, {Report, ServeOthers}},
+         {Event::Outcome, Reporting, {Report}},
          {Event::Swept, Unguarded, {}},
          {Event::GuardianLost, Unguarded, {}},
+         {Event::Reported, Unguarded, {}},
          {Event::LinkFailed, Unguarded, {}},
          {Event::LinkClosed, Unguarded, {}},
          {Event::StoreUnneeded, Unguarded, {}},
@@ -132,8 +140,9 @@ const std::vector<std::pair<Phase, std::vector<Row>>> kTable = {
     {Sweeping,
      {
          {Event::Outcome, Sweeping, {}},
-         {Event::Swept, ServingOthers, {Report, ServeOthers}},
-         {Event::GuardianLost, ServingOthers, {Report, ServeOthers}},
+         {Event::Swept, Reporting, {Report}},
+         {Event::GuardianLost, Reporting, {Report}},
+         {Event::Reported, Sweeping, {}},
          {Event::LinkFailed, Sweeping, {}},
          {Event::LinkClosed, Sweeping, {}},
          {Event::StoreUnneeded, Sweeping, {}},
@@ -145,11 +154,29 @@ const std::vector<std::pair<Phase, std::vector<Row>>> kTable = {
          {Event::ReaderLost, Sweeping, {}},
          {Event::OutputLost, Sweeping, {}, kWriteFailed},
      }},
+    {Reporting,
+     {
+         {Event::Outcome, Reporting, {}},
+         {Event::Swept, Reporting, {}},
+         {Event::GuardianLost, Reporting, {}},
+         {Event::Reported, ServingOthers, {ServeOthers}},
+         {Event::LinkFailed, Reporting, {}},
+         {Event::LinkClosed, Reporting, {}},
+         {Event::StoreUnneeded, Reporting, {}},
+         {Event::Ask, Reporting, {}},
+         {Event::Kill, Flushing, {GiveUpReport, Leave}, kKilled},
+         {Event::Abandon, Flushing, {GiveUpReport, Leave}, kKilled},
+         {Event::Force, Flushing, {GiveUpReport, Leave}, kKilled},
+         {Event::Flushed, Reporting, {}},
+         {Event::ReaderLost, Reporting, {}},
+         {Event::OutputLost, Reporting, {}, kWriteFailed},
+     }},
     {ServingOthers,
      {
          {Event::Outcome, ServingOthers, {}},
          {Event::Swept, ServingOthers, {}},
          {Event::GuardianLost, ServingOthers, {}},
+         {Event::Reported, ServingOthers, {}},
          {Event::LinkFailed, Flushing, {Leave}},
          {Event::LinkClosed, Flushing, {Leave}},
          {Event::StoreUnneeded, Flushing, {Leave}},
@@ -166,6 +193,7 @@ const std::vector<std::pair<Phase, std::vector<Row>>> kTable = {
          {Event::Outcome, Goodbye, {}},
          {Event::Swept, Goodbye, {}},
          {Event::GuardianLost, Goodbye, {}},
+         {Event::Reported, Goodbye, {}},
          {Event::LinkFailed, Flushing, {Leave}},
          {Event::LinkClosed, Flushing, {Leave}},
          {Event::StoreUnneeded, Goodbye, {}},
@@ -182,6 +210,7 @@ const std::vector<std::pair<Phase, std::vector<Row>>> kTable = {
          {Event::Outcome, Flushing, {}},
          {Event::Swept, Flushing, {}},
          {Event::GuardianLost, Flushing, {}},
+         {Event::Reported, Flushing, {}},
          {Event::LinkFailed, Flushing, {}},
          {Event::LinkClosed, Flushing, {}},
          {Event::StoreUnneeded, Flushing, {}},
@@ -198,6 +227,7 @@ const std::vector<std::pair<Phase, std::vector<Row>>> kTable = {
          {Event::Outcome, Gone, {}},
          {Event::Swept, Gone, {}},
          {Event::GuardianLost, Gone, {}},
+         {Event::Reported, Gone, {}},
          {Event::LinkFailed, Gone, {}},
          {Event::LinkClosed, Gone, {}},
          {Event::StoreUnneeded, Gone, {}},
@@ -243,20 +273,23 @@ TEST(ShutdownFsmTest, WhatIsOwedToTheOthers) {
     Owed most;
     std::vector<Event> while_running;
     std::vector<Event> while_sweeping;
+    std::vector<Event> while_reporting;
     Phase next;
   };
-  for (const auto& [most, running, sweeping, next] : std::vector<Case>{
-           {Owed::ServeOthers, {}, {}, ServingOthers},
-           {Owed::Goodbye, {}, {}, Goodbye},
-           {Owed::None, {}, {}, Flushing},
-           {Owed::ServeOthers, {Event::Ask}, {}, Goodbye},
-           {Owed::ServeOthers, {}, {Event::Ask}, Goodbye},
-           {Owed::None, {Event::Ask}, {}, Flushing},
-           {Owed::ServeOthers, {Event::LinkFailed}, {}, Flushing},
-           {Owed::Goodbye, {}, {Event::LinkFailed}, Flushing},
-           {Owed::ServeOthers, {Event::Ask, Event::Kill}, {}, Goodbye},
-           {Owed::ServeOthers, {Event::Ask, Event::Kill, Event::Abandon}, {}, Flushing},
-           {Owed::ServeOthers, {Event::Ask}, {Event::Kill}, Flushing},
+  for (const auto& [most, running, sweeping, reporting, next] : std::vector<Case>{
+           {Owed::ServeOthers, {}, {}, {}, ServingOthers},
+           {Owed::Goodbye, {}, {}, {}, Goodbye},
+           {Owed::None, {}, {}, {}, Flushing},
+           {Owed::ServeOthers, {Event::Ask}, {}, {}, Goodbye},
+           {Owed::ServeOthers, {}, {Event::Ask}, {}, Goodbye},
+           {Owed::None, {Event::Ask}, {}, {}, Flushing},
+           {Owed::ServeOthers, {Event::LinkFailed}, {}, {}, Flushing},
+           {Owed::Goodbye, {}, {Event::LinkFailed}, {}, Flushing},
+           {Owed::ServeOthers, {Event::Ask, Event::Kill}, {}, {}, Goodbye},
+           {Owed::ServeOthers, {Event::Ask, Event::Kill, Event::Abandon}, {}, {}, Flushing},
+           {Owed::ServeOthers, {Event::Ask}, {Event::Kill}, {}, Flushing},
+           {Owed::ServeOthers, {}, {}, {Event::Ask}, Goodbye},
+           {Owed::ServeOthers, {}, {}, {Event::LinkFailed}, Flushing},
        }) {
     Fsm fsm;
     for (const Event event : running)
@@ -264,7 +297,10 @@ TEST(ShutdownFsmTest, WhatIsOwedToTheOthers) {
     EXPECT_THAT(fsm.on_outcome(0, most), ElementsAre(Sweep));
     for (const Event event : sweeping)
       (void)send(fsm, event);
-    EXPECT_EQ(fsm.on_swept().front(), Report);
+    EXPECT_THAT(fsm.on_swept(), ElementsAre(Report));
+    for (const Event event : reporting)
+      (void)send(fsm, event);
+    EXPECT_THAT(fsm.on_reported(), SizeIs(1));
     EXPECT_EQ(fsm.phase(), next);
   }
 }
@@ -273,7 +309,8 @@ TEST(ShutdownFsmTest, OnlyTheFirstOutcomeCounts) {
   Fsm fsm;
   EXPECT_THAT(fsm.on_outcome(7, Owed::Goodbye), ElementsAre(Sweep));
   EXPECT_THAT(fsm.on_outcome(0, Owed::None), IsEmpty());
-  EXPECT_THAT(fsm.on_swept(), ElementsAre(Report, SayGoodbye));
+  (void)fsm.on_swept();
+  EXPECT_THAT(fsm.on_reported(), ElementsAre(SayGoodbye));
   EXPECT_EQ(fsm.exit_code(), 7);
 }
 
@@ -283,6 +320,7 @@ TEST(ShutdownFsmTest, AFailureKeepsItsExitCodeHoweverItIsLeft) {
     (void)fsm.on_outcome(7, Owed::Goodbye);
     (void)send(fsm, event);
     (void)fsm.on_swept();
+    (void)fsm.on_reported();
     EXPECT_EQ(fsm.phase(), event == Event::OutputLost ? Goodbye : Flushing);
     (void)fsm.on_link_closed();
     (void)fsm.on_flushed(true);
@@ -294,6 +332,7 @@ TEST(ShutdownFsmTest, OutputThatNobodyTookMakesARequestToStopTheExitCode) {
   Fsm fsm = machine_in(Sweeping);
   (void)fsm.on_stop(StopLevel::Ask, SIGINT);
   (void)fsm.on_swept();
+  (void)fsm.on_reported();
   (void)fsm.on_link_closed();
   EXPECT_EQ(fsm.exit_code(), 0) << "the job had succeeded before";
   EXPECT_THAT(fsm.on_stop(StopLevel::Kill, SIGTERM), ElementsAre(GiveUpReader));
@@ -311,7 +350,8 @@ TEST(ShutdownFsmTest, ARequestWhileTheJobRunsLeavesTheExitCodeToTheOutcome) {
   (void)fsm.on_stop(StopLevel::Kill, SIGINT);
   EXPECT_THAT(fsm.on_stop(StopLevel::Abandon, SIGINT), ElementsAre(KillWorkers, GiveUpWorkers));
   (void)fsm.on_outcome(143, Owed::Goodbye);
-  EXPECT_THAT(fsm.on_swept(), ElementsAre(Report, Leave));
+  (void)fsm.on_swept();
+  EXPECT_THAT(fsm.on_reported(), ElementsAre(Leave));
   EXPECT_EQ(fsm.exit_code(), 143);
 }
 

@@ -35,11 +35,11 @@ class OutcomeReportTest : public ::testing::Test {
   ~OutcomeReportTest() override { log::redirect({}); }
 
   void report(const rendezvous::Outcome& outcome, const std::string& lost_logs = "") {
-    report_outcome(choices_, outcome, node_, lost_logs,
+    report_outcome(tail_lines_, outcome, node_, lost_logs,
                    [this](std::string text) { said_.push_back(std::move(text)); });
   }
 
-  ReportChoices choices_;
+  std::size_t tail_lines_ = 20;
   NodeEnd node_;
   std::vector<std::string> logged_;
   std::vector<std::string> said_;
@@ -71,7 +71,7 @@ TEST_F(OutcomeReportTest, AFailureIsABlockAndNoLineOfTheLog) {
 }
 
 TEST_F(OutcomeReportTest, TheUserSaysHowManyLinesOfStderr) {
-  choices_.tail_lines = 50;
+  tail_lines_ = 50;
   report(failure());
   EXPECT_THAT(said_, ElementsAre(HasSubstr("line 0\n")));
 }
@@ -104,16 +104,17 @@ TEST_F(OutcomeReportTest, WhoRanAndWhoNeededSigkillIsOneLineMore) {
 // The file is for programs.
 TEST_F(OutcomeReportTest, ColourIsForTheTerminalOnly) {
   const test::FileTree folder;
-  choices_.file = folder.root() + "/report.json";
+  const std::string file = folder.root() + "/report.json";
   node_.stopped.running = {0, 1};
   node_.stopped.silence = "rank 1 silent the longest, for 9 s";
   log::use_color(true);
   report(failure());
+  EXPECT_TRUE(report_file(file, failure(), node_)());
   log::use_color(false);
   EXPECT_THAT(said_, ElementsAre(HasSubstr("drun: \033[31mjob failed: rank 3")));
   EXPECT_THAT(logged_,
               ElementsAre(HasSubstr("drun: \033[33mranks 0-1 were still running (rank 1")));
-  EXPECT_THAT(content(choices_.file), Not(HasSubstr("\\u001b")));
+  EXPECT_THAT(content(file), Not(HasSubstr("\\u001b")));
 }
 
 TEST_F(OutcomeReportTest, WhoRanIsNoNewsIfAnotherCouldNotBeStarted) {
@@ -140,17 +141,15 @@ TEST_F(OutcomeReportTest, LogsThatAreNotCompleteAreNamed) {
   EXPECT_THAT(logged_, ElementsAre(HasSubstr("warning: /logs/0 may not be complete")));
 }
 
-TEST_F(OutcomeReportTest, TheReportFileIsWrittenOrItsErrorIsSaid) {
+TEST_F(OutcomeReportTest, TheReportFileIsWrittenIfOneIsAskedFor) {
   const test::FileTree folder;
-  choices_.file = folder.root() + "/report.json";
-  report(failure());
-  EXPECT_THAT(content(choices_.file), HasSubstr("exit code 7"));
-  EXPECT_THAT(logged_, IsEmpty());
-
-  choices_.file = folder.root() + "/gone/report.json";
-  report(failure());
-  EXPECT_THAT(logged_,
-              ElementsAre(AllOf(HasSubstr("error: --report: "), HasSubstr(choices_.file))));
+  const std::string file = folder.root() + "/report.json";
+  EXPECT_TRUE(report_file(file, failure(), node_)());
+  EXPECT_THAT(content(file), HasSubstr("exit code 7"));
+  const auto failed = report_file(folder.root() + "/gone/report.json", failure(), node_)();
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().what(), HasSubstr("/gone/report.json: "));
+  EXPECT_FALSE(report_file("", failure(), node_));
 }
 
 // ---- for a launcher above drun ----
@@ -167,31 +166,30 @@ class ForwardedErrorTest : public OutcomeReportTest {
 
 TEST_F(ForwardedErrorTest, TheWorkersFileIsPassedOnWithItsCode) {
   const std::vector<std::string> inherited{"TORCHELASTIC_ERROR_FILE=" + path("/own.json")};
-  forward_error_file(inherited, *failure().failure, path("/worker.json"));
+  EXPECT_TRUE(forwarded_error_file(inherited, *failure().failure, path("/worker.json"))());
   EXPECT_THAT(content(path("/own.json")), AllOf(HasSubstr("ValueError: 42"), HasSubstr("7")));
 
   auto killed = *failure().failure;
   killed.signal = SIGSEGV;
-  forward_error_file(inherited, killed, path("/worker.json"));
+  EXPECT_TRUE(forwarded_error_file(inherited, killed, path("/worker.json"))());
   EXPECT_THAT(content(path("/own.json")), HasSubstr("-11"));
-  EXPECT_THAT(logged_, IsEmpty());
 }
 
 TEST_F(ForwardedErrorTest, NothingHappensWithoutALauncherAboveOrAFileOfTheWorkers) {
   const auto failed = *failure().failure;
-  forward_error_file({}, failed, path("/worker.json"));
-  forward_error_file({"TORCHELASTIC_ERROR_FILE="}, failed, path("/worker.json"));
+  EXPECT_FALSE(forwarded_error_file({}, failed, path("/worker.json")));
+  EXPECT_FALSE(forwarded_error_file({"TORCHELASTIC_ERROR_FILE="}, failed, path("/worker.json")));
   const std::vector<std::string> inherited{"TORCHELASTIC_ERROR_FILE=" + path("/own.json")};
-  forward_error_file(inherited, failed, "");
-  forward_error_file(inherited, failed, path("/none.json"));
+  EXPECT_FALSE(forwarded_error_file(inherited, failed, ""));
+  EXPECT_TRUE(forwarded_error_file(inherited, failed, path("/none.json"))());
   EXPECT_FALSE(std::filesystem::exists(path("/own.json")));
-  EXPECT_THAT(logged_, IsEmpty());
 }
 
-TEST_F(ForwardedErrorTest, WhatCannotBeWrittenIsOneWarning) {
-  forward_error_file({"TORCHELASTIC_ERROR_FILE=" + path("/gone/own.json")}, *failure().failure,
-                     path("/worker.json"));
-  EXPECT_THAT(logged_, ElementsAre(HasSubstr("warning: TORCHELASTIC_ERROR_FILE: ")));
+TEST_F(ForwardedErrorTest, WhatCannotBeWrittenIsAnError) {
+  const auto written = forwarded_error_file({"TORCHELASTIC_ERROR_FILE=" + path("/gone/own.json")},
+                                            *failure().failure, path("/worker.json"))();
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().what(), HasSubstr("/gone/own.json"));
 }
 
 }  // namespace
