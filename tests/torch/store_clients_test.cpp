@@ -8,6 +8,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -172,6 +173,29 @@ TEST_P(TorchServerTest, ServesBarriersAndLeases) {
   const auto lease = store::Lease::acquire(connect(), "dead", {}, kPatience);
   ASSERT_TRUE(lease) << lease.error().what();
   EXPECT_EQ(lease->term(), 2);
+}
+
+// Each looks at what the holder leaves while the one who follows it deletes that.
+TEST_P(TorchServerTest, ServesManyWhoWantOneLease) {
+  constexpr int kContenders = 6;
+  constexpr int kTimes = 25;
+  std::vector<std::future<std::string>> contenders;
+  for (int i = 0; i < kContenders; ++i) {
+    contenders.push_back(std::async(std::launch::async, [&]() -> std::string {
+      for (int time = 0; time < kTimes; ++time) {
+        auto client = store::Client::connect(stores_[0], kTorchPatience);
+        if (!client) return client.error().what();
+        auto lease = store::Lease::acquire(std::move(client).value(), "wanted",
+                                           {.time_to_live = 10ms}, kTorchPatience);
+        if (!lease) return lease.error().what();
+        std::this_thread::sleep_for(5ms);  // its time to live has to be renewed
+        (void)lease->release();            // a busy machine may have taken it away
+      }
+      return "all";
+    }));
+  }
+  for (auto& contender : contenders)
+    EXPECT_EQ(contender.get(), "all");
 }
 
 INSTANTIATE_TEST_SUITE_P(Releases, TorchServerTest,

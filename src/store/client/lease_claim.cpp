@@ -58,7 +58,7 @@ std::string random_id() {
   return id;
 }
 
-// What remains of the lease's last term.
+// What remains of one of the lease's earlier terms.
 void forget(Client& client, const LeaseKeys& keys, std::int64_t term) {
   for (const std::string& key : {keys.beat(term), keys.over(term)})
     (void)client.delete_key(key, kRequestLimit);
@@ -109,14 +109,16 @@ Result<TakenLease> take_lease(Client& client, const LeaseKeys& keys, millisecond
                               const std::string& text, Client::Deadline deadline) {
   LeaseRecord mine{1, time_to_live, random_id(), text};
   LeaseWatch watch;
-  std::string expected;  // of the key: nobody, or who is to be followed
-  bool last = false;     // the time is over: no try but this one
+  std::string expected;     // of the key: nobody, or who is to be followed
+  bool last = false;        // the time is over: no try but this one
+  std::int64_t unsure = 0;  // a term whose beat may have been deleted before it was looked at
   for (;;) {
     const auto asked = Clock::now();
     const auto now_held =
         client.compare_set(keys.holder(), expected, to_bytes(mine), request_limit(deadline));
     if (!now_held) return now_held.error();
     if (*now_held == to_bytes(mine)) {
+      if (unsure != 0 && unsure != mine.term - 1) forget(client, keys, unsure);
       if (mine.term > 1) forget(client, keys, mine.term - 1);
       return TakenLease{mine.term, asked};
     }
@@ -133,9 +135,13 @@ Result<TakenLease> take_lease(Client& client, const LeaseKeys& keys, millisecond
 
     const auto over = client.check({keys.over(holder->term)}, request_limit(deadline));
     if (!over) return over.error();
-    const auto beat = client.try_get(keys.beat(holder->term), request_limit(deadline));
+    if (unsure != 0 && unsure < holder->term) forget(client, keys, std::exchange(unsure, 0));
+    // In one request: who follows the holder deletes the key, and between a look whether it is
+    // there and a GET that would cost the connection to a server of torch's.
+    const auto beat = client.add(keys.beat(holder->term), 0, request_limit(deadline));
     if (!beat) return beat.error();
-    if (!late && (*over || watch.is_silent(*holder, beat->value_or(""), Clock::now()))) {
+    if (*beat == 0) unsure = holder->term;
+    if (!late && (*over || watch.is_silent(*holder, std::to_string(*beat), Clock::now()))) {
       expected = *now_held;
       mine.term = holder->term + 1;
       continue;
