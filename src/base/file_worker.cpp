@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <system_error>
 
@@ -38,6 +40,9 @@ struct FileWorker::Bench {
 };
 
 namespace {
+
+// For remove_folder(): at drun's end three processes may wait for it, one after the other.
+constexpr std::chrono::milliseconds kRemoveLimit{2000};
 
 FileDescriptor make_eventfd() {
   FileDescriptor fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -196,6 +201,19 @@ void FileWorker::wait() {
     pollfd entry{ready_->get(), POLLIN, 0};
     ::poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1'000'000)));
     deliver(std::chrono::steady_clock::now());
+  }
+}
+
+void remove_folder(const std::string& folder) noexcept {
+  const auto remove = [folder] {
+    std::error_code ignored;
+    return std::filesystem::remove_all(folder, ignored);
+  };
+  try {
+    (void)ask_files<std::uintmax_t>(kRemoveLimit, remove);
+  } catch (const std::exception&) {  // no descriptor is left for a look from outside
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
   }
 }
 

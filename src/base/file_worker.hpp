@@ -109,4 +109,8 @@ template <typename T>
   return std::move(*answer);
 }
 
+// With all that it holds, and without a word if that fails. It stays if its file system hangs; that
+// is waited for for some seconds.
+void remove_folder(const std::string& folder) noexcept;
+
 }  // namespace drun

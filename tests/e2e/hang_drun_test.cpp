@@ -51,13 +51,31 @@ class HangTest : public testing::Test {
   const TempDir directory_;
   const std::string path_;
 
- private:
-  [[nodiscard]] std::string make_folder() const {
-    const auto folder = directory_.path() / "hung";
+  [[nodiscard]] std::string make_folder(const std::string& name = "hung") const {
+    const auto folder = directory_.path() / name;
     std::filesystem::create_directory(folder);
     return folder.string();
   }
-  const HungFolder hung_;
+
+ private:
+  HungFolder hung_;
+
+ protected:
+  // Starts a job whose worker ends with this code when `folder` hangs.
+  void run_until_it_hangs(Launch launch, Arguments flags, const std::string& folder, int code,
+                          std::string& err) {
+    const auto file = [&](const std::string& name) { return (directory_.path() / name).string(); };
+    DrunProcess process(
+        flags + Arguments{"--no-python", "sh", "-c",
+                          ": >" + file("runs") + "; until [ -e " + file("go") +
+                              " ]; do sleep 0.01; done; exit " + std::to_string(code)},
+        std::move(launch));
+    ASSERT_TRUE(eventually([&] { return std::filesystem::exists(file("runs")); }));
+    ASSERT_TRUE(hung_.cover(folder));
+    directory_.write("go", "");
+    expect_end(process, code);
+    err = process.err();
+  }
 };
 
 TEST_F(HangTest, AProgramWithoutAnAnswerIsNotStartedAndNamed) {
@@ -80,6 +98,19 @@ TEST_F(HangTest, OneSignalEndsAJobWhoseProgramHangs) {
   process.signal(SIGTERM);
   expect_end(process, 128 + SIGTERM);
   EXPECT_THAT(process.err(), EndsWith("drun: stopped: received SIGTERM\n"));
+}
+
+TEST_F(HangTest, LogsThatHangWhileTheJobRunsDoNotKeepItsEnd) {
+  const std::string logs = make_folder("logs");
+  std::string err;
+  run_until_it_hangs(without_leak_check(), {"--redirects", "3", "--log-dir", logs}, logs, 7, err);
+  EXPECT_THAT(err, HasSubstr("drun: job failed: rank 0"));
+}
+
+TEST_F(HangTest, ATemporaryFolderThatHangsWhileTheJobRunsStays) {
+  const std::string temporary = make_folder("temporary");
+  std::string err;
+  run_until_it_hangs(without_leak_check({"TMPDIR=" + temporary}), {}, temporary, 0, err);
 }
 
 // A worker that fails, and says why in its error file, which drun is to pass on.

@@ -11,6 +11,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "base/file_descriptor.hpp"
 
@@ -34,16 +35,24 @@ class HungFolder {
   HungFolder(const HungFolder&) = delete;
   HungFolder& operator=(const HungFolder&) = delete;
   ~HungFolder() {
+    if (!covered_.empty()) ::umount2(covered_.c_str(), MNT_DETACH);
     if (hangs_) ::umount2(path_.c_str(), MNT_DETACH);
   }
 
   // False where no file system may be mounted.
   [[nodiscard]] bool hangs() const { return hangs_; }
+  // From now on `folder` hangs, too, for whoever opens something in it.
+  [[nodiscard]] bool cover(std::string folder) {
+    if (::mount(path_.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) != 0) return false;
+    covered_ = std::move(folder);
+    return true;
+  }
   // Whoever waits goes on, with an error.
   void end() { server_.reset(); }
 
  private:
   std::string path_;
+  std::string covered_;
   FileDescriptor server_;
   bool hangs_ = false;
 };

@@ -101,8 +101,7 @@ RunFiles::RunFiles(std::string log_dir, std::string run_id, std::vector<std::str
 }
 
 RunFiles::~RunFiles() {
-  std::error_code ignored;
-  if (!private_folder_.empty()) std::filesystem::remove_all(private_folder_, ignored);
+  if (!private_folder_.empty()) remove_folder(private_folder_);
 }
 
 bool RunFiles::keeps_logs() const {

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <map>
 #include <system_error>
 #include <utility>
 
+#include "base/file_worker.hpp"
 #include "launcher/output/output_route.hpp"
 #include "launcher/output/output_terminal.hpp"
 #include "launcher/output/output_thread.hpp"
@@ -18,6 +20,9 @@
 
 namespace drun::launcher {
 namespace {
+
+// For one look at a log that a worker writes itself. The loop waits for it.
+constexpr std::chrono::milliseconds kLookLimit{2000};
 
 // A stream that nobody reads.
 FileDescriptor open_nothing() {
@@ -103,7 +108,12 @@ class Output::Impl {
     const bool direct = logs != logs_.end() && !logs->second[1].empty() &&
                         std::none_of(command->streams.begin(), command->streams.end(),
                                      [](const Stream* stream) { return stream->is_error; });
-    if (direct) return tail_of_file(logs->second[1], options_.tail_lines);
+    if (direct) {
+      const std::function<Lines()> read = [path = logs->second[1], count = options_.tail_lines] {
+        return tail_of_file(path, count);
+      };
+      return look(read).value_or(Lines{});
+    }
     if (command->streams.empty()) return {};
     auto answer = thread_.ask(std::move(command), limit);
     return answer ? std::move(answer->lines) : std::vector<std::string>{};
@@ -122,7 +132,9 @@ class Output::Impl {
 
   bool drain(std::chrono::milliseconds limit) {
     // Logs that the workers write themselves: only they see the error if the disk is full.
-    if (!direct_folder_.empty()) disk_full_ = disk_full_ || is_full(direct_folder_);
+    if (!direct_folder_.empty() && !disk_full_)
+      disk_full_ =
+          look<bool>([folder = direct_folder_] { return is_full(folder); }).value_or(false);
     logs_.clear();
     return thread_.drain(std::exchange(streams_, {}), limit);
   }
@@ -160,11 +172,27 @@ class Output::Impl {
   }
 
  private:
+  using Lines = std::vector<std::string>;
+
   OutputLoop& loop() { return thread_.loop(); }
+
+  // At logs that the workers write themselves. Their file system may hang; if it does, nobody asks
+  // it again.
+  template <typename T>
+  std::optional<T> look(std::function<T()> work) {
+    if (direct_hangs_) return std::nullopt;
+    try {
+      if (auto found = ask_files<T>(kLookLimit, std::move(work))) return std::move(*found);
+      direct_hangs_ = true;
+    } catch (const std::system_error&) {  // no descriptor is left
+    }
+    return std::nullopt;
+  }
 
   OutputOptions options_;
   std::string direct_folder_;  // of logs that workers write themselves; empty: there are none
   bool disk_full_ = false;
+  bool direct_hangs_ = false;
   const std::shared_ptr<OutputFiles> files_;
   OutputThread thread_;
   std::vector<std::unique_ptr<Stream>> streams_;

@@ -1,8 +1,8 @@
 #include "launcher/process/last_will.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
+
+#include "base/file_worker.hpp"
 
 namespace drun::process {
 
@@ -14,10 +14,8 @@ void LastWill::take(wire::Type type, std::string_view payload) {
 }
 
 void LastWill::remove_folders() const {
-  for (const auto& folder : folders_) {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  }
+  for (const auto& folder : folders_)
+    remove_folder(folder);
 }
 
 }  // namespace drun::process
