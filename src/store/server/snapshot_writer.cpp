@@ -10,21 +10,16 @@
 namespace drun::store {
 
 void SnapshotWriter::start(const KeyTable& table, const Sessions& sessions) {
-  Result<SnapshotFile::Replacement> begun = file_.begin();
-  if (!begun) {
-    failed_start_ = begun.error();
-    return;
-  }
-  replacement_ = std::move(*begun);
   try {
-    auto write = [this, bytes = encode_snapshot(table, sessions)]() mutable {
+    auto write = [this, bytes = encode_snapshot(table, sessions)]() mutable -> Status {
       append_checksum(bytes);
+      Result<SnapshotFile::Replacement> begun = file_.begin();
+      if (!begun) return begun.error();
+      replacement_ = std::move(*begun);
       return file_.write(replacement_, bytes);
     };
     writing_ = std::async(std::launch::async, std::move(write));
   } catch (const std::exception& error) {  // no thread or no memory now: the server goes on
-    file_.abandon(replacement_);
-    replacement_ = {};
     failed_start_ = Error(std::make_error_code(std::errc::resource_unavailable_try_again),
                           file_.path() + ": " + error.what());
   }
@@ -38,7 +33,8 @@ bool SnapshotWriter::is_busy() const {
 std::optional<Status> SnapshotWriter::take_result() {
   if (failed_start_) return std::exchange(failed_start_, std::nullopt);
   if (!writing_.valid() || is_busy()) return std::nullopt;
-  return file_.finish(std::move(replacement_), writing_.get());
+  Status written = writing_.get();  // until then the thread uses the replacement
+  return file_.finish(std::move(replacement_), std::move(written));
 }
 
 Status SnapshotWriter::write_now(const KeyTable& table, const Sessions& sessions) {

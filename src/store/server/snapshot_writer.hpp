@@ -13,7 +13,7 @@
 namespace drun::store {
 
 // One write at a time. The snapshot is encoded at once, which holds up the server for as long as
-// copying all it holds takes; its checksum and the disk are a thread's.
+// copying all it holds takes; its checksum and the disk, which may hang, are a thread's.
 class SnapshotWriter {
  public:
   explicit SnapshotWriter(SnapshotFile file) : file_(std::move(file)) {}

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <optional>
 #include <string>
 #include <thread>
@@ -17,6 +18,8 @@
 #include <gtest/gtest.h>
 
 #include "support/held_call.hpp"
+#include "support/hung_folder.hpp"
+#include "support/patience.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace drun::store {
@@ -169,11 +172,28 @@ TEST_F(SnapshotWriterTest, SaysOnceThatItCouldNotBegin) {
   SnapshotWriter writer(open());
   std::filesystem::rename(directory.file("folder"), directory.file("elsewhere"));
   writer.start(store.table, store.sessions);
-  const std::optional<Status> result = writer.take_result();
-  ASSERT_TRUE(result);
-  ASSERT_FALSE(*result);
-  EXPECT_THAT(result->error().what(), HasSubstr("create"));
+  const Status result = result_of(writer);
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().what(), HasSubstr("create"));
   EXPECT_FALSE(writer.take_result());
+}
+
+// As a network file system whose server is gone; the store's clients are not to notice.
+TEST_F(SnapshotWriterTest, AFileSystemThatHangsDoesNotHoldUpTheServer) {
+  const std::string hung_place = directory.file("hung");
+  const std::string folder = directory.file("folder");
+  for (const auto& each : {hung_place, folder})
+    std::filesystem::create_directory(each);
+  test::HungFolder hung(hung_place);
+  if (!hung.hangs()) GTEST_SKIP() << "may not mount a file system of its own";
+  path = folder + "/snapshot";
+  SnapshotWriter writer(open());
+  ASSERT_TRUE(hung.cover(folder));
+  auto started = std::async(std::launch::async, [&] { writer.start(store.table, store.sessions); });
+  EXPECT_EQ(started.wait_for(test::kPatience), std::future_status::ready);
+  hung.end();
+  started.get();
+  EXPECT_FALSE(result_of(writer));
 }
 
 // No address space has room for the stack of its thread.
