@@ -88,6 +88,15 @@ TEST(DrunProcessTest, KeepsTheCallersJobVariablesOut) {
   ::unsetenv("MASTER_PORT");
 }
 
+// Else scripts/mutants would try none of those in programs that tests start.
+TEST(DrunProcessTest, TellsTheProgramWhichMutantIsSwitchedOn) {
+  const char* const before = ::getenv("DRUN_TEST_MUTANT");
+  const std::string number = before != nullptr ? before : "0";
+  ::setenv("DRUN_TEST_MUTANT", number.c_str(), 1);
+  EXPECT_EQ(DrunProcess(shell("echo $DRUN_TEST_MUTANT")).finish().out, number + "\n");
+  if (before == nullptr) ::unsetenv("DRUN_TEST_MUTANT");
+}
+
 TEST(DrunProcessTest, SaysWhatCouldNotBeStarted) {
   Launch launch;
   launch.argv = {"/no/such/program"};
