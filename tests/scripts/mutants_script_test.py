@@ -23,10 +23,15 @@ PRESETS = """{ "version": 6, "configurePresets": [
 LIST = """cmake_minimum_required(VERSION 3.25)
 project(tree LANGUAGES CXX)
 enable_testing()
-add_executable(sum_test src/sum.cpp)
+add_executable(sum_test src/sum/sum.cpp src/other/other.cpp)
 add_custom_target(tests_unit DEPENDS sum_test)
+add_test(NAME unit.slow_machine COMMAND sh ${CMAKE_SOURCE_DIR}/slow_machine.sh $<TARGET_FILE:sum_test>)
 add_test(NAME unit.sum COMMAND sum_test)
-set_tests_properties(unit.sum PROPERTIES LABELS unit)
+set_tests_properties(unit.slow_machine unit.sum PROPERTIES LABELS unit)
+"""
+# A test that fails now and then: the first time with each mutant.
+SLOW_MACHINE = """"$1"
+[ "${DRUN_TEST_MUTANT:-0}" = 0 ] || [ -e "seen.$DRUN_TEST_MUTANT" ] || { touch "seen.$DRUN_TEST_MUTANT"; exit 1; }
 """
 # Three places: a statement and a condition that the test looks at, and a statement that nobody misses.
 PROGRAM = """#include <cstddef>
@@ -43,6 +48,13 @@ static int sum(const std::vector<int>& numbers) {
 }
 int main() {
   return sum({1, 2}) == 3 ? 0 : 1;
+}
+"""
+# Nobody calls it.
+OTHER = """extern int left;
+int left = 0;
+void leave() {
+  left = 1;
 }
 """
 
@@ -84,21 +96,23 @@ class Run(unittest.TestCase):
     def test_names_the_survivor_and_who_killed_the_others(self):
         with tempfile.TemporaryDirectory() as scratch:
             root = pathlib.Path(scratch).resolve()
-            for path, text in {"CMakePresets.json": PRESETS, "CMakeLists.txt": LIST, "src/sum.cpp": PROGRAM,
-                               ".gitignore": "build/\n"}.items():
-                (root / path).parent.mkdir(exist_ok=True)
+            for path, text in {"CMakePresets.json": PRESETS, "CMakeLists.txt": LIST, "slow_machine.sh": SLOW_MACHINE,
+                               "src/sum/sum.cpp": PROGRAM, "src/other/other.cpp": OTHER, ".gitignore": "build/\n"}.items():
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
                 (root / path).write_text(text, encoding="utf-8")
             (root / "scripts").mkdir()
             shutil.copy(SCRIPTS / "mutants", root / "scripts/mutants")
             subprocess.run(["git", "init", "-q"], cwd=root, check=True)
-            done = subprocess.run([root / "scripts/mutants", "--labels", "unit", root / "src"], cwd=root, text=True,
+            done = subprocess.run([root / "scripts/mutants", "--labels", "unit", root / "src/sum", root / "src/other"], cwd=root, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
             self.assertEqual(done.returncode, 1, done.stdout)
-            self.assertIn("src/sum.cpp:7: without  result += number;\n      killed by unit.sum", done.stdout)
+            self.assertIn("sum.cpp:7: without  result += number;\n      killed by unit.sum", done.stdout)
             self.assertIn("numbers.empty()  ->  !(numbers.empty())\n      killed by unit.sum", done.stdout)
-            self.assertIn("src/sum.cpp:9: without  spare = result;\n      SURVIVES", done.stdout)
-            self.assertIn("2 of 3 killed\nsurvives: ", done.stdout)
-            self.assertEqual((root / "src/sum.cpp").read_text(encoding="utf-8"), PROGRAM)
+            self.assertIn("sum.cpp:9: without  spare = result;\n      SURVIVES the 2 tests that come by", done.stdout)
+            self.assertIn("other.cpp:4: without  left = 1;\n      SURVIVES the 0 tests that come by", done.stdout)
+            self.assertIn("/src/sum: 2 of 3 killed\n", done.stdout)
+            self.assertIn("/src/other: 0 of 1 killed\nsurvives: ", done.stdout)
+            self.assertEqual((root / "src/sum/sum.cpp").read_text(encoding="utf-8"), PROGRAM)
 
 
 if __name__ == "__main__":
