@@ -696,6 +696,8 @@ TEST_F(LeaderTest, AStoreThatTakesNothingEndsTheJobAndDeposesNobody) {
     ASSERT_EQ(asked.size(), 1U) << writes.size();
     writes.push_back(asked[0].transaction.writes.size());
     last = *asked[0].transaction.writes.back().value;
+    ASSERT_EQ(asked[0].transaction.guards.size(), 1U) << "also the last word is a leader's";
+    EXPECT_EQ(asked[0].transaction.guards[0].key, "drun/job/leader");
     leader_->on_commit({asked[0].request, CommitOutcome::Rejected, "the store is full"}, now);
     EXPECT_FALSE(leader_->deposed());
     const auto due = leader_->next_deadline();

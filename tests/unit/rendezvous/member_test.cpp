@@ -137,6 +137,19 @@ TEST_F(MemberTest, StartsInARunningRoundWithAPlaceInItOnly) {
   }
 }
 
+// To a store that has forgotten it: no other round gets the number.
+TEST_F(MemberTest, ASpareTellsWhichRoundHasRun) {
+  begin();
+  round(7, Phase::Running);
+  round(8, Phase::Preparing);
+  done();
+  reconnect(true);
+  advance();
+  const auto told = done();
+  ASSERT_FALSE(told.published.empty());
+  EXPECT_EQ(told.published.back().seen, 7);
+}
+
 TEST_F(MemberTest, KeepsItsWorkersInTheirRunningRoundOnly) {
   for (const Phase phase : kPhases) {
     for (const int number : {4, 5, 6}) {
@@ -242,6 +255,8 @@ TEST_F(MemberTest, OutOfTouchForTooLongItKillsItsWorkersAndGivesUp) {
   ASSERT_TRUE(told.stop);
   EXPECT_TRUE(told.stop->immediately);
   EXPECT_FALSE(told.finish);
+  advance(Milliseconds(1'000));
+  EXPECT_FALSE(done().stop) << "once is enough";
   member_->on_workers_stopped();
   advance();
   const auto gone = done();

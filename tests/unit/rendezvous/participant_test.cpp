@@ -1,6 +1,10 @@
 #include "rendezvous/participant.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -80,6 +84,145 @@ TEST(ParticipantTest, StandsAgainOneSecondAfterItWasNotElected) {
   }
 }
 
+// One agent whose store is the test.
+class Alone {
+ public:
+  Alone() : config_(config()), keys_(config_.run_id), agent_(config_, now_) {
+    take(LinkEvent{Link::Up, "", {}});
+  }
+
+  const Keys& keys() const { return keys_; }
+  void take(const KeyValueEvent& event) {
+    agent_.on_key_value(event, now_);
+    act();
+  }
+  void pass(Milliseconds time) {
+    agent_.on_time(now_ += time);
+    act();
+  }
+  // What it asked the store to write since the last input; the key that comes first in it.
+  std::string asked_for() const {
+    return commits_.empty() ? "" : commits_.front().transaction.writes.front().key;
+  }
+  void answer(CommitOutcome outcome) { take(CommitResult{commits_.at(0).request, outcome}); }
+  std::string written() const { return commits_.at(0).transaction.writes.front().value.value(); }
+  WatchId watch(const std::string& key) const { return watches_.at(key); }
+
+ private:
+  static Config config() {
+    auto config = Cluster().config(1, 1);
+    config.is_host = true;
+    return config;
+  }
+  void act() {
+    commits_.clear();
+    for (auto& action : agent_.take_actions()) {
+      if (const auto* watch = std::get_if<WatchAction>(&action))
+        watches_[watch->key] = watch->watch;
+      if (const auto* commit = std::get_if<CommitAction>(&action)) commits_.push_back(*commit);
+    }
+  }
+
+  Time now_{std::chrono::hours(1)};
+  Config config_;
+  Keys keys_;
+  Participant agent_;
+  std::map<std::string, WatchId> watches_;
+  std::vector<CommitAction> commits_;
+};
+
+// The answer to its write comes before it sees who leads now: it stops leading, and may lead again.
+TEST(ParticipantTest, WhoseWriteIsRefusedStandsAgainOnceNobodyLeads) {
+  Alone agent;
+  const auto& leader = agent.keys().leader;
+  ASSERT_EQ(agent.asked_for(), leader);
+  agent.answer(CommitOutcome::Committed);
+  agent.take(WatchSnapshot{agent.watch(agent.keys().prefix), {}});
+  ASSERT_NE(agent.asked_for(), "");
+  const WatchId before = agent.watch(leader);
+  agent.answer(CommitOutcome::Refused);
+  EXPECT_EQ(agent.asked_for(), "");
+  ASSERT_NE(agent.watch(leader), before);
+  agent.take(WatchSnapshot{agent.watch(leader), {}});
+  agent.pass(Milliseconds(1'000));
+  EXPECT_EQ(agent.asked_for(), leader);
+}
+
+// The answer comes before the watch shows it, the second time as the first.
+TEST(ParticipantTest, WhoIsElectedAgainLeadsFromTheAnswerOn) {
+  Alone agent;
+  const auto& leader = agent.keys().leader;
+  ASSERT_EQ(agent.asked_for(), leader);
+  const std::string value = agent.written();
+  agent.answer(CommitOutcome::Committed);
+  agent.take(WatchSnapshot{agent.watch(leader), {{leader, value}}});
+  agent.take(WatchChanges{agent.watch(leader), {{leader, std::nullopt}}});
+  ASSERT_EQ(agent.asked_for(), leader);
+  agent.answer(CommitOutcome::Committed);
+  agent.pass(Milliseconds(1));
+  agent.take(WatchSnapshot{agent.watch(agent.keys().prefix), {}});
+  EXPECT_NE(agent.asked_for(), "");
+}
+
+// What is written of a round while it is waited for or stopped is not true of the next.
+TEST(ParticipantTest, ARoundThatRunsTellsNothingOfTheOneBefore) {
+  Cluster c;
+  const auto round = [&] {
+    const auto entry = c.store().keys().find(Keys("job").round);
+    return decode_round(entry->second.text).value();
+  };
+  auto config = c.config(2, 2);
+  config.max_restarts = 1;
+  config.is_host = true;
+  c.start(config);
+  c.advance(Milliseconds(20'000));
+  EXPECT_THAT(round().waiting, HasSubstr("1 of 2 nodes"));
+  auto other = c.config(2, 2);
+  other.max_restarts = 1;
+  c.start(other);
+  c.advance(Milliseconds(1'000));
+  ASSERT_TRUE(c[1].workers);
+  EXPECT_EQ(round().waiting, "");
+  c[0].answers_stop = false;
+  c.fail(1, 7);
+  EXPECT_EQ(round().root, c[1].config.ticket);
+  c.workers_gone(0);
+  c.advance(Milliseconds(1'000));
+  ASSERT_EQ(c[1].workers->restart_count, 1);
+  EXPECT_EQ(round().root, "");
+}
+
+// Not only when the longest wait for more of them is over.
+TEST(ParticipantTest, WhoJoinsARunningJobThatGrowsIsTakenInAfterAQuietPeriod) {
+  Cluster c;
+  auto config = c.config(1, 2);
+  config.resize = Resize::Now;
+  config.is_host = true;
+  c.start(config);
+  c.advance(config.quiet_period);
+  ASSERT_TRUE(c[0].workers);
+  auto joiner = c.config(1, 2);
+  joiner.resize = Resize::Now;
+  c.start(joiner);
+  c.advance(config.quiet_period + Milliseconds(1'000));
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, 1));
+}
+
+TEST(ParticipantTest, AStoreThatIsOutOfReachForGoodEndsTheJob) {
+  Cluster c;
+  Participant agent(c.config(2, 2), c.now());
+  agent.on_key_value(LinkEvent{Link::Up, "", {}}, c.now());
+  (void)agent.take_actions();
+  agent.on_key_value(LinkEvent{Link::Failed, "could not reach it again", {}}, c.now());
+  std::optional<Outcome> outcome;
+  for (const auto& action : agent.take_actions()) {
+    if (const auto* finish = std::get_if<FinishAction>(&action)) outcome = finish->outcome;
+  }
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->end, End::StoreLost);
+  EXPECT_THAT(outcome->text, HasSubstr("could not reach it again"));
+}
+
 // Where the store is no agent's, nobody needs to wait for the one that has it.
 TEST(ParticipantTest, TheFirstNodeStandsAtOnceIfNobodyHosts) {
   for (const bool at_once : {true, false}) {
@@ -132,6 +275,22 @@ TEST(ParticipantTest, FailureRestartsAllWithOneCounterUntilTheBudgetIsSpent) {
     ASSERT_TRUE(c[i].outcome->failure);
     EXPECT_EQ(c[i].outcome->failure->rank, 2);
     EXPECT_EQ(c[i].outcome, c[0].outcome);
+  }
+}
+
+TEST(ParticipantTest, ARankThatFailsEachTimeInTheSameWayIsACrashLoop) {
+  const std::string loop = "crash loop: rank 1 ended in the same way 3 times in a row";
+  const std::vector<std::pair<std::vector<int>, bool>> cases{
+      {{1, 1, 1}, true}, {{0, 0, 1, 1, 1}, true}, {{1, 1, 0, 1}, false}, {{1, 1, 1, 0}, false}};
+  for (const auto& [failing, is_loop] : cases) {
+    Cluster c;
+    c.start_all(2, static_cast<int>(failing.size()) - 1);
+    for (const int node : failing) {
+      c.fail(node, 7);
+      c.advance(Milliseconds(10'000));
+    }
+    ASSERT_TRUE(c[0].outcome);
+    EXPECT_EQ(c[0].outcome->text.find(loop) != std::string::npos, is_loop) << c[0].outcome->text;
   }
 }
 
