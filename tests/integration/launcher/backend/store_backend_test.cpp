@@ -142,6 +142,20 @@ TEST(StoreBackendTest, WatchesAndGuardedCommitsOfTwoAgents) {
   EXPECT_TRUE(b.seen[4].contains("job/epoch"));
 }
 
+TEST(StoreBackendTest, WhatIsNotWatchedAnyMoreIsNotHeardOf) {
+  StoreThread store;
+  asio::io_context io;
+  Agent a(io, to(store.endpoint()));
+  a.key_value().watch(1, "job/", true);
+  a.key_value().watch(2, "job/", true);
+  ASSERT_TRUE(a.until([&] { return a.snapshots[1] == 1 && a.snapshots[2] == 1; }));
+  a.key_value().unwatch(1);
+  for (const std::string key : {"job/first", "job/second"})
+    ASSERT_EQ(a.commit(put(key, "x")), CommitOutcome::Committed);
+  ASSERT_TRUE(a.until([&] { return a.seen[2].contains("job/second"); }));
+  EXPECT_THAT(a.seen[1], testing::IsEmpty());
+}
+
 TEST(StoreBackendTest, CloseTakesTheEphemeralKeysAlongAtOnce) {
   StoreThread store;
   asio::io_context io;

@@ -107,6 +107,19 @@ TEST(GuardianTest, ASignalGoesToTheGroupsOfAllWorkers) {
     EXPECT_EQ(read_line(pipe.read.get()), "usr2");
 }
 
+TEST(GuardianTest, ASignalReachesWorkersThatHaveNoProcessYet) {
+  Driver driver;
+  constexpr WorkerId kWorkers = 4;
+  for (WorkerId id = 0; id < kWorkers; ++id)
+    driver.guardian.spawn(Driver::request(id, {"sleep", "1000"}));
+  driver.guardian.signal_all(SIGUSR2);
+  for (WorkerId id = 0; id < kWorkers; ++id) {
+    const auto exited = driver.await<Exited>(id);
+    ASSERT_TRUE(exited) << id;
+    EXPECT_EQ(exited->status.signal, SIGUSR2);
+  }
+}
+
 TEST(GuardianTest, DestructionKillsWorkersAndLeavesNoProcess) {
   pid_t worker = 0;
   pid_t guardian = 0;

@@ -32,6 +32,19 @@ TEST(AgentSettingsTest, TellsTheOthersWhoThisNodeIs) {
   EXPECT_EQ(config.ticket, "abc");
 }
 
+// What a user reads who waits for other machines; where there are none it would say nothing.
+TEST(AgentSettingsTest, NamesTheEndpointOnlyWhereOtherMachinesAreWaitedFor) {
+  Options options;
+  options.endpoint = {"node0", 29400};
+  options.max_nodes = 2;
+  EXPECT_EQ(rendezvous_config(options, {}, seconds(9)).endpoint, "node0:29400");
+  options.local_node = 1;
+  EXPECT_EQ(rendezvous_config(options, {}, seconds(9)).endpoint, "");
+  options.local_node = -1;
+  options.max_nodes = 1;
+  EXPECT_EQ(rendezvous_config(options, {}, seconds(9)).endpoint, "");
+}
+
 TEST(AgentSettingsTest, TakesTheTemporaryFolderFromTheEnvironment) {
   Options options;
   options.inherited = {"TMP=/least", "TMPDIR=/scratch", "TMPDIRS=/other", "TEMP=/less"};
