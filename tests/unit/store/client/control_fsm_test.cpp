@@ -302,15 +302,20 @@ TEST(ControlFsmTest, AnExpiredSessionIsReplacedAndSaidToBeNew) {
 }
 
 TEST(ControlFsmTest, ASessionThatTheStoreEndsIsReplacedOnANewConnection) {
-  Fixture f;
-  f.open();
-  f.sent();
-  f.events();
-  f.reply(0, control::SessionEnded{control::EndReason::Silent});
-  EXPECT_EQ(f.links().at(0).first, ControlState::Down);
-  ASSERT_EQ(f.fsm().wanted_connection(), 2U);
-  f.fsm().on_connected(f.now());
-  EXPECT_NE(only<control::OpenSession>(f.sent()), nullptr);
+  const control::Reply known_to_be_over = control::SessionEnded{control::EndReason::Silent};
+  const control::Reply not_known = control::Error{control::ErrorCode::NoSession, "no session"};
+  for (const auto& answer : {known_to_be_over, not_known}) {
+    Fixture f;
+    f.open();
+    f.fsm().commit(1, {});
+    const auto asked = f.sent();
+    f.events();
+    f.reply(answer.index() == not_known.index() ? asked.at(0).id : 0, answer);
+    EXPECT_EQ(f.links().at(0).first, ControlState::Down);
+    ASSERT_EQ(f.fsm().wanted_connection(), 2U);
+    f.fsm().on_connected(f.now());
+    EXPECT_NE(only<control::OpenSession>(f.sent()), nullptr);
+  }
 }
 
 TEST(ControlFsmTest, SendsThreeHeartbeatsInATimeToLive) {
