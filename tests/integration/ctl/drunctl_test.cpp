@@ -397,6 +397,14 @@ TEST_F(DrunctlTest, WhatAForeignStoreSaysDoesNotActOnATerminal) {
   EXPECT_THAT(refused.err, HasSubstr(": " + kHarmless + "\n"));
 }
 
+// As PyTorch's own servers do.
+TEST_F(DrunctlTest, APeerThatClosesWhenItIsGreetedIsNoStore) {
+  test::ScriptedPeer foreign([](test::ScriptedConnection& connection) { connection.read(1); });
+  const Finished refused = ctl({"--endpoint", to_string(foreign.endpoint()), "stats"});
+  EXPECT_EQ(refused.code, 125);
+  EXPECT_THAT(refused.err, HasSubstr("not a drun store: it closes the connection when"));
+}
+
 TEST_F(DrunctlTest, HelpManualAndCompletionsNameTheSameThings) {
   const std::string manual = ctl({"--print-man"}).out;
   EXPECT_THAT(manual, testing::StartsWith(".TH DRUNCTL 1 \"\" \"drunctl "));

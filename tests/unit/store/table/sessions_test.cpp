@@ -57,6 +57,16 @@ class SessionsTest : public testing::Test {
   Time last;
 };
 
+TEST_F(SessionsTest, ATableThatWasClearedKnowsNoOwner) {
+  Holder holder;
+  const SessionId id = open(holder, 1000, 1000);
+  ASSERT_TRUE(table.put("k", "ephemeral", id));
+  table.clear();
+  ASSERT_TRUE(table.put("k", "of nobody"));
+  table.erase_owned_by(id);
+  EXPECT_NE(table.find("k"), nullptr);
+}
+
 TEST_F(SessionsTest, NoMoreSessionsEndAtOnceThanWatchesMayBeTold) {
   Holder holder;
   Watcher watcher;
