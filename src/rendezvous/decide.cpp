@@ -1,5 +1,6 @@
 // decide(): what to write next, and why.
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -352,6 +353,9 @@ void preparing(Context& c) {
 
 void plan_round(Context& c) {
   std::vector<Candidate> candidates;
+  std::set<int> kept;  // ranks, by those who were given them
+  for (const auto& [ticket, slot] : c.state.slots)
+    if (c.state.members.contains(ticket)) kept.insert(slot.group_rank);
   candidates.reserve(c.state.members.size());
   for (const auto& [ticket, member] : c.state.members) {
     const auto& d = member.document;
@@ -361,8 +365,8 @@ void plan_round(Context& c) {
     std::optional<int> last_rank;
     if (slot != c.state.slots.end()) {
       last_rank = slot->second.group_rank;
-    } else if (d.claim && d.claim->round == c.round().ran) {  // the store has forgotten it
-      last_rank = d.claim->group_rank;
+    } else if (d.claim && d.claim->round == c.round().ran && !kept.contains(d.claim->group_rank)) {
+      last_rank = d.claim->group_rank;  // the store has forgotten it
     }
     candidates.push_back({&ticket, &d, member.arrival, last_rank});
   }

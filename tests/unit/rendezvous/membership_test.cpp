@@ -74,6 +74,27 @@ TEST(GatheringTest, AStopOfANodeThatWaitsForItsRankIsNotForgotten) {
   EXPECT_EQ(board.phase(), Phase::Closed);
 }
 
+// It has left a round that the store has forgotten; that of the newcomers has the same number.
+TEST(RunningTest, WhoWasInAnotherRoundOfTheNumberTakesNobodysRank) {
+  Board board(config(2, 2));
+  board.join("a");
+  board.join("b");
+  board.run();
+  ASSERT_EQ(order(board.state()), (std::vector<std::string>{"a", "b"}));
+  board.join("A");
+  auto other = board.document("A");
+  other.claim = Assignment{};
+  other.claim->round = other.left = 1;
+  other.claim->group_rank = 1;
+  board.put("A", other);
+  board.gone("a");
+  board.settle();
+  board.all_left();
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Preparing);
+  EXPECT_EQ(board.state().plan.back().ticket, "b");
+}
+
 // Newcomers led an emptied store first, and gave their round a number that has workers elsewhere.
 TEST(RunningTest, WorkersOfAnotherRoundWithItsNumberEndBoth) {
   Board board(config(2, 2));
