@@ -47,8 +47,6 @@ class RoundFailures {
   [[nodiscard]] bool take_report(Time now, bool complete);
   // When take_report() is due.
   [[nodiscard]] std::optional<Time> next_deadline() const { return report_at_; }
-  // The failure is not to be reported any more.
-  void drop_report() { report_at_.reset(); }
 
  private:
   std::optional<process::WorkerId> first_;

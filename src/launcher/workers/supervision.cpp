@@ -27,6 +27,7 @@ void Supervision::start(const rendezvous::Assignment& assignment, Time now) {
                                              last_failure_));
   }
   restart_count_ = assignment.restart_count;
+  last_failure_.clear();
   group_.start(assignment, now);
 }
 
@@ -47,6 +48,8 @@ WorkerNews Supervision::on_event(const process::GuardianEvent& event, Time now) 
   if (const auto* lost = std::get_if<process::GuardianLost>(&event)) {
     news = heard(group_.abandon(now));
     news.guardian_ended = process::describe(*lost);
+    // What killed it may have killed a worker first.
+    if (!last_failure_.empty()) news.guardian_ended += ", after " + last_failure_;
     phase_ = Phase::Lost;
     return news;
   }

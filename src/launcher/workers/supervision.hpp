@@ -93,7 +93,7 @@ class Supervision {
   TimeLimits limits_;
   Phase phase_ = Phase::Keeping;
   int restart_count_ = 0;
-  std::string last_failure_;  // on this node, in full
+  std::string last_failure_;  // on this node, in its last round, in full
   std::string stop_reason_;   // short enough for a line of a terminal
 };
 

@@ -170,10 +170,13 @@ GroupNews WorkerGroup::abandon(Time now) {
   GroupNews news;
   note_running(now);
   call_off();
+  report_failure(news, now, true);
+  if (report_) {  // what is still read comes too late
+    report_->remains.emplace();
+    report_failure(news, now, true);
+  }
   news.stopped = state_ == State::Stopping;
   state_ = State::Idle;
-  failures_.drop_report();
-  report_.reset();
   stop_over_ = false;
   refused_.clear();
   return news;

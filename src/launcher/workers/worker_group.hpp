@@ -56,7 +56,8 @@ class WorkerGroup {
   // From here on a stop sends this signal, unless --stop-signal says otherwise.
   void stop_with(int signal);
   [[nodiscard]] int stop_signal() const { return stop_signal_; }
-  // The guardian is gone and everything that it started with it: forget the workers.
+  // The guardian is gone and everything that it started with it: forget the workers. A failure that
+  // is known is told without what is still read of it.
   [[nodiscard]] GroupNews abandon(Time now);
   // Events of workers that are not in this round are ignored.
   [[nodiscard]] GroupNews on_event(const process::GuardianEvent& event, Time now);

@@ -246,6 +246,17 @@ TEST_F(ParticipantDriverTest, ALostGuardianIsAFailureOfDrun) {
   EXPECT_THAT(agent.outcome->text, HasSubstr("SIGKILL"));
 }
 
+// What killed the guardian may have killed a worker just before.
+TEST_F(ParticipantDriverTest, ALostGuardianHidesNoFailureThatWasKnown) {
+  Taking agent;
+  ASSERT_TRUE(agent.run_worker());
+  agent.report_exit(1, 7);
+  agent.parts.runner.report(process::GuardianLost{});
+  ASSERT_TRUE(agent.until_over());
+  EXPECT_EQ(agent.outcome->exit_code, kDrunFailed);
+  EXPECT_THAT(agent.outcome->text, AllOf(HasSubstr("guardian"), HasSubstr("exit code 7")));
+}
+
 TEST_F(ParticipantDriverTest, WorkersThatOutliveTheirLeaseMeanThatTheStoreIsLost) {
   Taking agent;
   ASSERT_TRUE(agent.run_worker());

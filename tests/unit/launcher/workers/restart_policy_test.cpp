@@ -139,14 +139,6 @@ TEST(RoundFailuresTest, NobodyIsWaitedForIfNoWorkerIsLeft) {
   EXPECT_TRUE(failures.take_report(kStart, true));
 }
 
-TEST(RoundFailuresTest, AFailureThatWasDroppedIsNotReported) {
-  RoundFailures failures;
-  failures.on_end(4, ended(code(1)), std::nullopt, kStart);
-  failures.drop_report();
-  EXPECT_FALSE(failures.next_deadline());
-  EXPECT_FALSE(failures.take_report(kStart + milliseconds(1000), true));
-}
-
 TEST(RoundFailuresTest, ALaterFailureDoesNotPutTheReportOff) {
   RoundFailures failures;
   failures.on_end(4, ended(code(1)), std::nullopt, kStart);

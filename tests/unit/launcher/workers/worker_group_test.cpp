@@ -259,6 +259,7 @@ const std::map<std::string, Reactions>& reactions() {
                          {"SIGTERM", "failed 2"},
                          {"stopped", "failed 2, stopped -> idle"},
                          {"time", "failed 2"},
+                         {"abandon()", "failed 2, stopped -> idle"},
                      },
                      being_stopped)},
       {"reported", being_stopped},
@@ -521,13 +522,14 @@ TEST(WorkerGroupTest, WhoIsInAHurryDoesNotWaitForWhatWasLeftBehind) {
   EXPECT_EQ(told(rig.at(milliseconds(1)), rig), "");
 }
 
-TEST(WorkerGroupTest, WhatIsReadForALostRoundIsForgotten) {
+TEST(WorkerGroupTest, ALostRoundsFailureIsToldWithoutWhatIsStillRead) {
   Rig rig;
+  rig.output.error_files = {{0, "/nfs/error.json"}};
   rig.run();
   rig.files.hangs = true;
   (void)rig.feed({exited(kFirst, 7)});
   (void)rig.at(RoundFailures::kSettle);
-  EXPECT_EQ(told(rig.group.abandon(rig.now), rig), "stopped, stop SIGTERM 5");
+  EXPECT_EQ(told(rig.group.abandon(rig.now), rig), "failed 2, stopped, stop SIGTERM 5");
   rig.files.hangs = false;
   rig.group.start(second_node(), rig.now);
   rig.files.answer();
