@@ -130,6 +130,34 @@ TEST(FileWorkerTest, SlowWorkIsWaitedForAsLongAsItGoesOn) {
   EXPECT_EQ(heard, "done");
 }
 
+// The steps of the work before are none of its own.
+TEST(FileWorkerTest, WorkThatHangsAfterSlowWorkHasNoMoreTimeThanTheFirst) {
+  FileWorker worker;
+  std::promise<void> begun[2];
+  std::promise<void> end[2];
+  for (int work = 0; work < 2; ++work) {
+    worker.ask<int>(
+        milliseconds(2'000),
+        [work, end = end[work].get_future().share(), &begun] {
+          if (work == 0) about_to("create folder /nfs");
+          begun[work].set_value();
+          end.wait();
+          return 1;
+        },
+        [](const Result<int>&) {});
+  }
+  begun[0].get_future().wait();
+  worker.deliver(*worker.next_deadline());  // sees the step
+  end[0].set_value();
+  serve(worker);
+  begun[1].get_future().wait();
+  const auto half = worker.next_deadline();
+  worker.deliver(*half);
+  worker.deliver(*half + milliseconds(1'000));
+  EXPECT_FALSE(worker.next_deadline());
+  end[1].set_value();
+}
+
 TEST(FileWorkerTest, NobodyWaitsForWorkAtTheEnd) {
   std::promise<void> answer;
   bool done = false;

@@ -192,22 +192,6 @@ TEST(ParticipantTest, ARoundThatRunsTellsNothingOfTheOneBefore) {
   EXPECT_EQ(round().root, "");
 }
 
-// Not only when the longest wait for more of them is over.
-TEST(ParticipantTest, WhoJoinsARunningJobThatGrowsIsTakenInAfterAQuietPeriod) {
-  Cluster c;
-  auto config = c.config(1, 2);
-  config.resize = Resize::Now;
-  config.is_host = true;
-  c.start(config);
-  c.advance(config.quiet_period);
-  ASSERT_TRUE(c[0].workers);
-  auto joiner = c.config(1, 2);
-  joiner.resize = Resize::Now;
-  c.start(joiner);
-  c.advance(config.quiet_period + Milliseconds(1'000));
-  EXPECT_THAT(c.group_ranks(), ElementsAre(0, 1));
-}
-
 TEST(ParticipantTest, AStoreThatIsOutOfReachForGoodEndsTheJob) {
   Cluster c;
   Participant agent(c.config(2, 2), c.now());

@@ -92,21 +92,6 @@ TEST_F(OutputTest, UnfinishedLastLinesOfSeveralWorkersStayApart) {
   EXPECT_THAT(lines, ElementsAre("0", "1", "2"));
 }
 
-// Also what is in the worker's pipe, which is not read while nobody reads the console.
-TEST_F(OutputTest, WhatWasHeldUpIsShownInTheEnd) {
-  start();
-  std::size_t written = 0;
-  {
-    WorkerStreams worker = open(0);
-    written = write_until_held_up(worker.standard_output.get(), out.writer.get());
-  }
-  std::thread reader(
-      [&] { read_until(out.reader.get(), shown, [&] { return shown.size() >= written; }); });
-  EXPECT_TRUE(output->drain(kPatience));
-  reader.join();
-  EXPECT_EQ(shown.size(), written);
-}
-
 // Four workers write 2 MB each in pieces that end anywhere.
 TEST_F(OutputTest, NeverMixesLinesAndLosesNothing) {
   start();

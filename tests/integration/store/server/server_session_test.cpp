@@ -83,15 +83,6 @@ TEST_F(ServerSessionTest, GoodbyeIsSeenAtOnce) {
   expect_gone();
 }
 
-// Else whoever knows a session's number could take it over.
-TEST_F(ServerSessionTest, NoTwoSessionsHaveOneToken) {
-  const auto first = member(60'000, 60'000);
-  ControlConnection second(server.endpoint());
-  const auto other = second.call<control::Session>(1, control::OpenSession{60'000, 60'000});
-  EXPECT_NE(session.token, other.token);
-  EXPECT_NE(session.token, control::Token{});
-}
-
 // As whoever is left of a killed agent says it: over a connection of its own, and twice.
 TEST_F(ServerSessionTest, AnybodyWhoHasTheTokenMayEndTheSession) {
   const auto client = member(60'000, 60'000);

@@ -228,6 +228,9 @@ TEST(ServerTest, StopsInOneStepWithTheLastLookAtItsKeys) {
     return false;
   }));
   EXPECT_TRUE(server->server().stop_unless([](std::string_view) { return true; })) << "it has";
+  server->stop();
+  EXPECT_TRUE(server->server().stop_unless([](std::string_view) { return true; }))
+      << "nobody is left to ask";
   server.reset();
   EXPECT_EQ(late.receive(1), "") << "who came too late is told nothing else";
 }
