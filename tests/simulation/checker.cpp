@@ -364,7 +364,9 @@ void Checker::check_stop(const RoundDocument& document) {
   const std::string name = "round " + std::to_string(document.number);
   if (document.cause == Cause::Failure && round.failed.empty())
     fail(name + " was stopped for a failure that was not");
-  if (document.cause == Cause::Membership && !lost_a_node(round) && !told_of_forgotten_)
+  // Or others have workers of a round that the store has forgotten, and say so.
+  const bool strangers = told_of_forgotten_.has_value() || !forgotten_.empty();
+  if (document.cause == Cause::Membership && !lost_a_node(round) && !strangers)
     fail(name + " was stopped for a loss that was not");
   if (document.cause == Cause::Resize &&
       (round.nodes >= plan_.max_nodes || plan_.resize != Resize::Now))
