@@ -15,6 +15,7 @@ TEST(DurationTextTest, IsAsPreciseAsItMatters) {
       {1000, "1.0 s"},
       {12'340, "12.3 s"},
       {119'949, "119.9 s"},
+      {119'950, "2 min 0 s"},
       {120'000, "2 min 0 s"},
       {200'400, "3 min 20 s"},
       {7'199'000, "119 min 59 s"},
