@@ -95,15 +95,26 @@ bool Channel::flush() {
   return true;
 }
 
-Channel::Fill Channel::fill() {
+// For one read behind the bytes that are unread.
+void Channel::make_room() {
   if (input_begin_ == input_end_) input_begin_ = input_end_ = 0;
-  if (input_begin_ > 0 && input_.size() - input_end_ < kReadSize) {
-    std::copy(input_.data() + input_begin_, input_.data() + input_end_, input_.data());
-    input_end_ -= std::exchange(input_begin_, 0);
+  if (input_size_ - input_end_ >= kReadSize) return;
+  const std::size_t unread = input_end_ - input_begin_;
+  if (unread + kReadSize <= input_size_) {
+    std::memmove(input_.get(), input_.get() + input_begin_, unread);
+  } else {
+    input_size_ = std::max(input_size_ * 2, unread + kReadSize);
+    auto larger = std::make_unique_for_overwrite<char[]>(input_size_);
+    if (unread > 0) std::memcpy(larger.get(), input_.get() + input_begin_, unread);
+    input_ = std::move(larger);
   }
-  if (input_.size() - input_end_ < kReadSize)
-    input_.resize(std::max(input_.size() * 2, input_end_ + kReadSize));
-  iovec vector{input_.data() + input_end_, input_.size() - input_end_};
+  input_begin_ = 0;
+  input_end_ = unread;
+}
+
+Channel::Fill Channel::fill() {
+  make_room();
+  iovec vector{input_.get() + input_end_, input_size_ - input_end_};
   msghdr message{};
   ControlBuffer control;
   message.msg_iov = &vector;
@@ -130,11 +141,11 @@ std::optional<Frame> Channel::next() {
   const std::size_t size = input_end_ - input_begin_;
   wire::Header header;
   if (size < sizeof header) return std::nullopt;
-  std::memcpy(&header, input_.data() + input_begin_, sizeof header);
+  std::memcpy(&header, input_.get() + input_begin_, sizeof header);
   if (size < sizeof header + header.length) return std::nullopt;
   Frame frame;
   frame.type = header.type;
-  frame.payload = std::string_view(input_.data() + input_begin_ + sizeof header, header.length);
+  frame.payload = std::string_view(input_.get() + input_begin_ + sizeof header, header.length);
   input_begin_ += sizeof header + header.length;
   if (header.descriptors > 0) {
     if (!received_.empty()) {

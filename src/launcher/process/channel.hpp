@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,8 @@ class Channel {
   std::optional<Frame> next();
 
  private:
+  void make_room();
+
   struct Outgoing {
     std::string bytes;
     std::vector<FileDescriptor> descriptors;
@@ -55,8 +58,9 @@ class Channel {
 
   FileDescriptor socket_;
   std::deque<Outgoing> output_;
-  std::size_t written_ = 0;  // of the first message in output_
-  std::vector<char> input_;
+  std::size_t written_ = 0;        // of the first message in output_
+  std::unique_ptr<char[]> input_;  // not zeroed: a page that no message fills costs nothing
+  std::size_t input_size_ = 0;
   std::size_t input_begin_ = 0;  // [input_begin_, input_end_) is unread
   std::size_t input_end_ = 0;
   std::deque<DescriptorSet> received_;

@@ -147,7 +147,7 @@ bool Connection::receive(Time now, bool has_urgent) {
   const std::size_t kept = input_.size();
   const bool in_shared = kept <= kCopiedRemainder;
   if (in_shared) {
-    char* to = shared_.input.data();
+    char* to = shared_.input.get();
     if (kept > 0) std::memcpy(to, input_.view().data(), kept);
     room = SharedBuffers::kInputBytes - kept;
     received = read_some(fd(), to + kept, room);
@@ -161,7 +161,7 @@ bool Connection::receive(Time now, bool has_urgent) {
     return false;
   }
   if (in_shared) {
-    take({shared_.input.data(), kept + static_cast<std::size_t>(received)}, now);
+    take({shared_.input.get(), kept + static_cast<std::size_t>(received)}, now);
   } else {
     input_.grow(static_cast<std::size_t>(received));
     take(input_.view(), now);
@@ -325,7 +325,7 @@ void Connection::begin_lingering(Time now) {
 }
 
 bool Connection::discard_input() {
-  const ssize_t received = read_some(fd(), shared_.input.data(), SharedBuffers::kInputBytes);
+  const ssize_t received = read_some(fd(), shared_.input.get(), SharedBuffers::kInputBytes);
   if (received == 0 || (received < 0 && errno != EAGAIN)) die();
   return received == static_cast<ssize_t>(SharedBuffers::kInputBytes);
 }

@@ -27,7 +27,8 @@ struct SharedBuffers {
   static constexpr std::size_t kInputBytes = 256 * 1024;
   static constexpr std::size_t kKeptOutputBytes = 1024 * 1024;
 
-  std::vector<char> input = std::vector<char>(kInputBytes);
+  // Not zeroed: of its pages only those exist that a read has filled.
+  std::unique_ptr<char[]> input = std::make_unique_for_overwrite<char[]>(kInputBytes);
   std::string output;
 };
 
