@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "base/close_descriptors.hpp"
@@ -48,6 +49,27 @@ void standard_streams_to_null() {
   if (null > 2) ::close(null);
 }
 
+// Empty if it is not known.
+std::span<char> find_command_line() {
+  FILE* stat = std::fopen("/proc/self/stat", "re");
+  if (stat == nullptr) return {};
+  char line[2048];
+  const std::size_t n = std::fread(line, 1, sizeof line - 1, stat);
+  std::fclose(stat);
+  line[n] = '\0';
+  // Fields 48 and 49 of proc(5), arg_start and arg_end; the second field ends with the last ')'.
+  const char* at = std::strrchr(line, ')');
+  for (int field = 2; at != nullptr && field < 48; ++field)
+    at = std::strchr(at + 1, ' ');
+  if (at == nullptr) return {};
+  char* end = nullptr;
+  const auto begin_address = std::strtoull(at, &end, 10);
+  const auto end_address = std::strtoull(end, nullptr, 10);
+  if (begin_address == 0 || end_address <= begin_address + 1) return {};
+  char* area = reinterpret_cast<char*>(begin_address);  // NOLINT(performance-no-int-to-ptr)
+  return {area, end_address - begin_address};
+}
+
 }  // namespace
 
 bool adopt_orphans() {
@@ -62,34 +84,23 @@ void detach(std::initializer_list<int> keep, const char* name) {
   sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
   reset_dispositions();
+  standard_streams_to_null();
+  set_apart(keep, name);
+}
+
+void set_apart(std::initializer_list<int> keep, const char* name) {
   ::setsid();
   ::prctl(PR_SET_NAME, name);
-  standard_streams_to_null();
   std::vector<int> kept(keep);
   std::sort(kept.begin(), kept.end());
   close_descriptors(3, kept);
 }
 
 void set_command_line(const std::string& title) {
-  FILE* stat = std::fopen("/proc/self/stat", "re");
-  if (stat == nullptr) return;
-  char line[2048];
-  const std::size_t n = std::fread(line, 1, sizeof line - 1, stat);
-  std::fclose(stat);
-  line[n] = '\0';
-  // Fields 48 and 49 of proc(5), arg_start and arg_end; the second field ends with the last ')'.
-  const char* at = std::strrchr(line, ')');
-  for (int field = 2; at != nullptr && field < 48; ++field)
-    at = std::strchr(at + 1, ' ');
-  if (at == nullptr) return;
-  char* end = nullptr;
-  const auto begin_address = std::strtoull(at, &end, 10);
-  const auto end_address = std::strtoull(end, nullptr, 10);
-  if (begin_address == 0 || end_address <= begin_address + 1) return;
-  char* area = reinterpret_cast<char*>(begin_address);  // NOLINT(performance-no-int-to-ptr)
-  const std::size_t size = end_address - begin_address;
-  std::memset(area, 0, size);
-  title.copy(area, size - 1);
+  static const std::span<char> area = find_command_line();
+  if (area.empty()) return;
+  std::fill(area.begin(), area.end(), '\0');
+  title.copy(area.data(), area.size() - 1);
 }
 
 }  // namespace drun::process

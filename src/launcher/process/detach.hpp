@@ -11,8 +11,11 @@ namespace drun::process {
 // clean ones), /dev/null as standard streams, no other descriptor open but `keep`. `name` is what
 // ps shows.
 void detach(std::initializer_list<int> keep, const char* name);
+// In a child of such a process: all of it that is not inherited.
+void set_apart(std::initializer_list<int> keep, const char* name);
 
-// Replaces the command line that ps shows, cut to the length of the original one.
+// Replaces the command line that ps shows, cut to the length of the original one. Children of this
+// process, which are at the same place, look for it no more.
 void set_command_line(const std::string& title);
 
 // Makes this process the parent of every orphan among its descendants. False, and nothing is done,

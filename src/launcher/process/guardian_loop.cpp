@@ -50,10 +50,11 @@ std::vector<unsigned long> read_mask(wire::Reader& reader, std::uint32_t count) 
 }  // namespace
 
 GuardianLoop::GuardianLoop(FileDescriptor agent, const GuardianOptions& options,
-                           const Excuse& excuse)
+                           const CgroupPaths& place, const Excuse& excuse)
     : agent_(std::move(agent)),
       null_(::open("/dev/null", O_RDWR | O_CLOEXEC)),
       options_(options),
+      place_(place),
       excuse_(excuse),
       shared_environment_(std::make_shared<SharedEnvironment>()) {
   if (!null_) throw std::system_error(errno, std::generic_category(), "open /dev/null");
@@ -61,9 +62,8 @@ GuardianLoop::GuardianLoop(FileDescriptor agent, const GuardianOptions& options,
 }
 
 void GuardianLoop::set_up_cgroups() {
-  const auto place = find_cgroups();
-  out_of_memory_ = OutOfMemoryCount(place);
-  group_ = worker_cgroup(options_, place);
+  out_of_memory_ = OutOfMemoryCount(place_);
+  group_ = worker_cgroup(options_, place_);
   enter_next_group();
 }
 
@@ -512,15 +512,15 @@ void signal_watchdog(pid_t watchdog, int signal) {
 
 }  // namespace
 
-void guardian_main(FileDescriptor agent, const GuardianOptions& options, pid_t watchdog,
-                   const Excuse& excuse) noexcept {
+void guardian_main(FileDescriptor agent, const GuardianOptions& options, const CgroupPaths& place,
+                   pid_t watchdog, const Excuse& excuse) noexcept {
   std::optional<GuardianLoop> loop;
   int error = 0;
   try {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    detach({agent.get()}, "drun-guardian");
+    set_apart({agent.get()}, "drun-guardian");
     if (options.open_files) ::setrlimit(RLIMIT_NOFILE, &*options.open_files);
-    loop.emplace(std::move(agent), options, excuse);
+    loop.emplace(std::move(agent), options, place, excuse);
     loop->run();
   } catch (const std::system_error& failed) {
     error = failed.code().value();

@@ -55,8 +55,9 @@ struct StopUnderWay {
 // ends, or a grace or the lease is over.
 class GuardianLoop {
  public:
-  // `excuse` is for the watchdog, and outlives this.
-  GuardianLoop(FileDescriptor agent, const GuardianOptions& options, const Excuse& excuse);
+  // `excuse` is for the watchdog. It outlives this, as the other references do.
+  GuardianLoop(FileDescriptor agent, const GuardianOptions& options, const CgroupPaths& place,
+               const Excuse& excuse);
 
   // Returns when the agent is gone. Kills nothing: that is the caller's next step.
   void run();
@@ -128,6 +129,7 @@ class GuardianLoop {
   ChildSignals child_signals_;
   FileDescriptor null_;
   const GuardianOptions& options_;
+  const CgroupPaths& place_;
   const Excuse& excuse_;
   SpawnPool spawners_;
   std::unordered_map<WorkerId, Starting> starting_;
@@ -154,10 +156,12 @@ class GuardianLoop {
 // wait. True when nothing is left.
 bool kill_job(const WorkerCgroup* group, std::chrono::milliseconds limit);
 
-// The whole life of the guardian process, from just after its fork. Never returns; its exit code is
+// The whole life of the guardian process, from just after its fork by the watchdog, which has cut
+// itself loose (detach()) and knows its `place`. Never returns; its exit code is
 // the errno of what it could not do, 0 if it ended because the agent was gone: then it has killed
 // everything that SIGKILL ends, and has done the agent's last will.
 [[noreturn]] void guardian_main(FileDescriptor agent, const GuardianOptions& options,
-                                pid_t watchdog, const Excuse& excuse) noexcept;
+                                const CgroupPaths& place, pid_t watchdog,
+                                const Excuse& excuse) noexcept;
 
 }  // namespace drun::process

@@ -179,15 +179,17 @@ void watchdog_main(FileDescriptor agent, FileDescriptor commands,
   } catch (const std::system_error& failed) {
     fail(failed.code().value());
   }
+  // The guardian's place as well: it takes a while to find.
+  const auto place = find_cgroups();
   const pid_t self = ::getpid();
   const pid_t guardian = ::fork();
   if (guardian == 0) {
     agent.reset();
-    guardian_main(std::move(commands), options, self, watch->excuse);
+    guardian_main(std::move(commands), options, place, self, watch->excuse);
   }
   if (guardian < 0) fail(errno);
   commands.reset();
-  const auto group = worker_cgroup(options, find_cgroups());
+  const auto group = worker_cgroup(options, place);
   const bool lost = keep_watch(agent.get(), guardian, result.guardian, *watch);
   const bool ended = lost || await_guardian(guardian, result.guardian, watch->child_signals);
   // It has done all there is to do, unless a process hangs: that is this one's now.
