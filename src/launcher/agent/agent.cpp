@@ -37,13 +37,13 @@ class Agent {
  public:
   Agent(const Options& options, process::Guardian guardian, SharedLogDedup* neighbours)
       : options_(options),
+        processes_(std::move(guardian)),
         host_name_(own_host_name()),
         signals_(io_, signals_of_agent(options)),
         timer_(io_),
         files_(io_, [this] { pump(); }),
         output_(output_options(options, host_name_)),
         status_(standard_error(output_), neighbours, single_node()),
-        processes_(std::move(guardian)),
         workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls()),
         backend_(io_, options, host_name_, backend_calls()),
         participant_({options, status_, workers_, backend_},
@@ -56,6 +56,7 @@ class Agent {
     backend_.start();
     arm_timer();
     io_.run();
+    processes_.end();  // while the rest goes, too
     return shutdown_.exit_code();
   }
 
@@ -193,6 +194,7 @@ class Agent {
   }
 
   const Options& options_;
+  GuardianRunner processes_;  // its end is waited for last
   const std::string host_name_;
   asio::io_context io_{1};
   CaughtSignals signals_;
@@ -201,7 +203,6 @@ class Agent {
   Output output_;
   RealOutput worker_output_{output_};
   StatusReporter status_;
-  GuardianRunner processes_;
   WorkerSupervisor workers_;
   BackendLink backend_;
   ParticipantDriver participant_;

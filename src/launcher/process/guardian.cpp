@@ -183,6 +183,7 @@ struct Guardian::Impl {
   void on_stop_limit();
   bool await_end_of_watchdog() const;
   void end_watchdog();
+  void order_end();
   void kill_job();
 
   Channel commands;
@@ -207,6 +208,8 @@ struct Guardian::Impl {
   bool guardian_gone = false;
   bool watchdog_gone = false;
   bool watchdog_did_its_work = false;
+  bool end_ordered = false;
+  bool has_farewell = false;
   bool lost_told = false;
   bool watches_write = false;
   bool woken = false;                         // `wake` is readable
@@ -360,15 +363,21 @@ void Guardian::Impl::kill_job() {
   if (group) group->remove(kRemoveLimit);
 }
 
-Guardian::Impl::~Impl() {
+void Guardian::Impl::order_end() {
+  if (std::exchange(end_ordered, true)) return;
   // The end of its stream is the guardian's order to kill everything and end; likewise the
   // watchdog's. One that somebody has stopped is woken.
   send(wire::Writer(wire::Type::End, 0).finish());
   ::shutdown(commands.fd(), SHUT_WR);
   signal_guardian(SIGCONT);
+  if (watchdog_gone) return;
+  ::shutdown(watchdog.get(), SHUT_WR);
+  ::kill(watchdog_process, SIGCONT);
+}
+
+Guardian::Impl::~Impl() {
+  order_end();
   if (!watchdog_gone) {
-    ::shutdown(watchdog.get(), SHUT_WR);
-    ::kill(watchdog_process, SIGCONT);
     if (left_behind) return;
     if (!await_end_of_watchdog()) {
       if (given_up) return;
@@ -405,6 +414,10 @@ Guardian Guardian::start(const GuardianOptions& wanted) {
   auto impl = std::make_unique<Impl>(std::move(waiting), std::move(commands.mine),
                                      std::move(watchdog.mine), pid, only_children, options);
   return Guardian(std::move(impl));
+}
+
+void Guardian::end() {
+  impl_->order_end();
 }
 
 int Guardian::fd() const {
@@ -491,6 +504,8 @@ void Guardian::remove_at_end(const std::string& folder) {
 }
 
 void Guardian::say_at_end(const Farewell& farewell) {
+  const bool had_one = std::exchange(impl_->has_farewell, !farewell.address.empty());
+  if (!had_one && farewell.address.empty()) return;
   std::string message = wire::encode(farewell);
   impl_->tell_watchdog(message);
   impl_->send(std::move(message));

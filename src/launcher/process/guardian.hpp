@@ -107,7 +107,9 @@ class Guardian {
   static Guardian start(const GuardianOptions& options = {});
   Guardian(Guardian&&) noexcept;
   Guardian& operator=(Guardian&&) noexcept;
-  // Kills whatever is left and waits for the helpers' end. That takes up to kLongestKilling if
+  // Whatever is left gets killed, and the helpers end. Returns at once; ask for nothing more.
+  void end();
+  // As end(), and waits for the helpers' end. That takes up to kLongestKilling if
   // SIGKILL does not end a process at once; after give_up() a second.
   ~Guardian();
 

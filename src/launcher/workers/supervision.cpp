@@ -45,6 +45,8 @@ WorkerNews Supervision::stop(const rendezvous::StopAction& action, Time now) {
 
 WorkerNews Supervision::on_event(const process::GuardianEvent& event, Time now) {
   WorkerNews news;
+  const auto* stopped = std::get_if<process::Stopped>(&event);
+  nothing_left_ = stopped != nullptr && stopped->remaining == 0;
   if (const auto* lost = std::get_if<process::GuardianLost>(&event)) {
     news = heard(group_.abandon(now));
     news.guardian_ended = process::describe(*lost);
@@ -58,7 +60,6 @@ WorkerNews Supervision::on_event(const process::GuardianEvent& event, Time now) 
     news.lease_over = true;
     return news;
   }
-  const auto* stopped = std::get_if<process::Stopped>(&event);
   if (stopped == nullptr || phase_ == Phase::Keeping) news = heard(group_.on_event(event, now));
   if (stopped == nullptr) return news;
   // Though the group may still look for what they have left behind.
@@ -88,12 +89,17 @@ std::optional<std::string> Supervision::countdown(Time now, bool interactive) co
   return limits_.countdown(now, interactive, spec_.max_nodes == 1 ? stop_reason_ : "");
 }
 
-void Supervision::sweep() {
-  if (over()) return;
-  phase_ = Phase::Sweeping;
+WorkerNews Supervision::sweep() {
+  WorkerNews news;
+  if (over()) return news;
+  // Usually the round's own stop was the last: the guardian need not look again.
+  news.swept = nothing_left_ && group_.idle();
+  phase_ = news.swept ? Phase::Swept : Phase::Sweeping;
+  if (news.swept) return news;
   group_.call_off();
   // Each process gets the signal once.
   processes_.stop(group_.stopping() ? 0 : group_.stop_signal(), spec_.shutdown_timeout);
+  return news;
 }
 
 void Supervision::kill() {

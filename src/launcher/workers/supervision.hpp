@@ -60,10 +60,10 @@ class Supervision {
 
   // ---- the end ----
 
-  // Ends whatever is left of the workers. News with `swept` follows, unless the guardian is gone
-  // and all workers with it. From here on the rendezvous is told nothing and cannot ask for
-  // anything.
-  void sweep();
+  // Ends whatever is left of the workers. `swept` if nothing can be left; otherwise news with it
+  // follows, unless the guardian is gone and all workers with it. From here on the rendezvous is
+  // told nothing and cannot ask for anything.
+  [[nodiscard]] WorkerNews sweep();
   // The grace is over now.
   void kill();
   // No event of the guardian's can matter any more.
@@ -92,6 +92,7 @@ class Supervision {
   WorkerGroup group_;
   TimeLimits limits_;
   Phase phase_ = Phase::Keeping;
+  bool nothing_left_ = false;  // the guardian's last word: a stop has ended everything
   int restart_count_ = 0;
   std::string last_failure_;  // on this node, in its last round, in full
   std::string stop_reason_;   // short enough for a line of a terminal

@@ -61,6 +61,8 @@ class GuardianRunner final : public ProcessRunner {
  public:
   explicit GuardianRunner(process::Guardian guardian) : guardian_(std::move(guardian)) {}
 
+  void end() { guardian_.end(); }
+
   void share_environment(const std::vector<std::string>& environment) override {
     guardian_.share_environment(environment);
   }

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include <asio/post.hpp>
+
 #include "base/file_descriptor.hpp"
 #include "launcher/process/suspension.hpp"
 
@@ -58,6 +60,15 @@ void WorkerSupervisor::stop(const rendezvous::StopAction& action) {
 void WorkerSupervisor::on_time() {
   const auto now = Clock::now();
   calls_.news(supervision_.on_time(now), now);
+}
+
+// Whoever asks for it is in the middle of something else.
+void WorkerSupervisor::sweep() {
+  WorkerNews news = supervision_.sweep();
+  if (!news.swept) return;
+  asio::post(events_.get_executor(), [this, news = std::move(news)]() mutable {
+    calls_.news(std::move(news), Clock::now());
+  });
 }
 
 void WorkerSupervisor::suspend() {

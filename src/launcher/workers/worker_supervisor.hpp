@@ -43,8 +43,9 @@ class WorkerSupervisor {
   void stop(const rendezvous::StopAction& action);
   void on_time();
   void start(const rendezvous::Assignment& assignment);
-  void sweep() { supervision_.sweep(); }
   void kill() { supervision_.kill(); }
+  // As Supervision's; all news comes later.
+  void sweep();
   // Waits for nothing that hangs any more: in about a second the news is that the guardian is lost.
   void give_up() { processes_.give_up(); }
   void forward(int signal) { supervision_.forward(signal); }

@@ -44,10 +44,16 @@ process::GuardianEvent left_one() {
 struct Rig {
   explicit Rig(Options chosen = one_worker()) : options(std::move(chosen)) {}
 
-  void run() {
+  void run(process::WorkerId worker = 1) {
     supervision.start({}, now);
-    (void)supervision.on_event(process::Spawned{1, 101}, now);
+    (void)supervision.on_event(process::Spawned{worker, 101}, now);
     (void)runner.take_calls();
+  }
+  void stop_all(const process::GuardianEvent& stopped) {
+    run();
+    (void)supervision.on_event(exited(0), now);
+    (void)supervision.stop(stop_for("a reason"), now);
+    (void)supervision.on_event(stopped, now);
   }
 
   Options options;
@@ -92,15 +98,22 @@ const std::vector<std::pair<std::string, Reach>>& states() {
          rig.run();
          (void)rig.supervision.stop(stop_for("a reason"), rig.now);
        }},
-      {"sweeping idle", [](Rig& rig) { rig.supervision.sweep(); }},
+      {"all stopped", [](Rig& rig) { rig.stop_all(process::Stopped{}); }},
+      {"stopped, one left", [](Rig& rig) { rig.stop_all(left_one()); }},
+      {"running after a stop",
+       [](Rig& rig) {
+         rig.stop_all(process::Stopped{});
+         rig.run(2);
+       }},
+      {"sweeping idle", [](Rig& rig) { (void)rig.supervision.sweep(); }},
       {"sweeping workers",
        [](Rig& rig) {
          rig.run();
-         rig.supervision.sweep();
+         (void)rig.supervision.sweep();
        }},
       {"swept",
        [](Rig& rig) {
-         rig.supervision.sweep();
+         (void)rig.supervision.sweep();
          (void)rig.supervision.on_event(process::Stopped{}, rig.now);
        }},
       {"lost",
@@ -127,11 +140,7 @@ const std::vector<std::pair<std::string, Happen>>& events() {
       {"stop", [](Rig& rig) { return rig.supervision.stop(stop_for("another"), rig.now); }},
       {"stop immediately",
        [](Rig& rig) { return rig.supervision.stop(stop_for("another", true), rig.now); }},
-      {"sweep",
-       [](Rig& rig) {
-         rig.supervision.sweep();
-         return WorkerNews{};
-       }},
+      {"sweep", [](Rig& rig) { return rig.supervision.sweep(); }},
       {"kill",
        [](Rig& rig) {
          rig.supervision.kill();
@@ -166,6 +175,27 @@ const std::map<std::string, Reactions>& reactions() {
         {"guardian lost", "stopped, grace over, guardian ended"},
         {"stop immediately", "stop SIGKILL 0"},
         {"sweep", "stop signal 0 5000"},  // they have had the signal
+        {"kill", "stop SIGKILL 0"}}},
+      {"all stopped",
+       {{"stopped, one left", "left behind"},
+        {"guardian lost", "guardian ended"},
+        {"stop", "stopped"},
+        {"stop immediately", "stopped"},
+        {"sweep", "swept"},  // the guardian is not asked again
+        {"kill", "stop SIGKILL 0"}}},
+      {"stopped, one left",
+       {{"stopped, one left", "left behind"},
+        {"guardian lost", "guardian ended"},
+        {"stop", "stopped"},
+        {"stop immediately", "stopped"},
+        {"sweep", "stop SIGTERM 5000"},
+        {"kill", "stop SIGKILL 0"}}},
+      {"running after a stop",  // a worker of another number
+       {{"stopped, one left", "left behind"},
+        {"guardian lost", "guardian ended"},
+        {"stop", "grace, stop SIGTERM 5000"},
+        {"stop immediately", "stop SIGKILL 0"},
+        {"sweep", "stop SIGTERM 5000"},
         {"kill", "stop SIGKILL 0"}}},
       {"sweeping idle",
        {{"stopped", "swept"},
@@ -211,7 +241,10 @@ TEST(SupervisionTest, ItIsOverWhenEverythingIsSweptOrTheGuardianIsGone) {
     Rig rig;
     reach(rig);
     EXPECT_EQ(rig.supervision.over(), state == "swept" || state == "lost") << state;
-    EXPECT_EQ(rig.supervision.ending(), state != "idle" && state != "running") << state;
+    EXPECT_EQ(rig.supervision.ending(), state.find("sweeping") != std::string::npos ||
+                                            state == "in grace" || state == "swept" ||
+                                            state == "lost")
+        << state;
   }
 }
 
@@ -298,7 +331,7 @@ TEST(SupervisionTest, NobodyReadsTheTerminalWhenTheJobIsOver) {
   EXPECT_FALSE(rig.supervision.has_input());
   rig.run();
   EXPECT_TRUE(rig.supervision.has_input());
-  rig.supervision.sweep();
+  (void)rig.supervision.sweep();
   EXPECT_FALSE(rig.supervision.has_input());
 }
 
@@ -306,7 +339,7 @@ TEST(SupervisionTest, NothingIsStartedOnceTheJobIsOver) {
   Rig rig;
   rig.files.hangs = true;
   rig.supervision.start({}, rig.now);
-  rig.supervision.sweep();
+  (void)rig.supervision.sweep();
   (void)rig.runner.take_calls();
   rig.files.answer();
   EXPECT_EQ(told(rig.supervision.on_time(rig.now), rig), "");
