@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <utility>
 
+#include "base/decimal.hpp"
 #include "base/trimmed.hpp"
 #include "base/whole_number.hpp"
 #include "cli/usage_error.hpp"
@@ -44,20 +44,15 @@ std::chrono::milliseconds parse_duration(const Setting& setting, bool zero) {
   if (rest.empty()) refuse(setting, why);
   double total = 0;
   while (!rest.empty()) {
-    double number = 0;
-    const bool plain =
-        std::isdigit(static_cast<unsigned char>(rest.front())) != 0 || rest.front() == '.';
-    const auto [end, ec] =
-        std::from_chars(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
-    if (!plain || ec != std::errc()) refuse(setting, why);
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    const auto number = take_decimal(rest);
+    if (!number) refuse(setting, why);
     const auto letters = std::min(rest.find_first_of("0123456789."), rest.size());
     const std::string_view unit = rest.substr(0, letters);
     rest.remove_prefix(letters);
     const auto* found = std::find_if(kUnits.begin(), kUnits.end(),
                                      [&](const auto& entry) { return entry.first == unit; });
     if (found == kUnits.end() || (unit.empty() && total != 0)) refuse(setting, why);
-    total += number * found->second;
+    total += *number * found->second;
     if (total > kLongest) refuse(setting, "that is too long");
   }
   const std::chrono::milliseconds result(static_cast<std::int64_t>(total + 0.5));

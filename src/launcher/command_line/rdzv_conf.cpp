@@ -2,12 +2,11 @@
 
 #include <array>
 #include <cctype>
-#include <charconv>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/decimal.hpp"
 #include "base/trimmed.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/values.hpp"
@@ -51,14 +50,13 @@ struct Entry {
 
   [[nodiscard]] Milliseconds seconds() const {
     constexpr double kLongest = 1e9;  // 31 years; a clock in nanoseconds ends at 292
-    double number = 0;
-    const char* end = value.data() + value.size();
-    const auto [at, ec] = std::from_chars(value.data(), end, number, std::chars_format::fixed);
-    if (ec != std::errc() || at != end || !std::isfinite(number) || number > kLongest) {
-      refuse("expected a time in seconds");
-    }
-    const Milliseconds result(static_cast<std::int64_t>(number * 1000 + 0.5));
-    if (result.count() < 1) refuse("expected a time greater than zero, in seconds");
+    std::string_view rest = value;
+    const bool negative = rest.starts_with('-');
+    if (negative) rest.remove_prefix(1);
+    const auto number = take_decimal(rest);
+    if (!number || !rest.empty() || *number > kLongest) refuse("expected a time in seconds");
+    const Milliseconds result(static_cast<std::int64_t>(*number * 1000 + 0.5));
+    if (negative || result.count() < 1) refuse("expected a time greater than zero, in seconds");
     return result;
   }
 
