@@ -18,26 +18,36 @@ endif()
 # What the programs can print: their manual pages and the completions of three shells.
 set(printed "${PROJECT_BINARY_DIR}/printed")
 file(MAKE_DIRECTORY "${printed}")
-foreach(program drun drun-store drunctl)
-  if(NOT TARGET ${program})
+foreach(program drun drun-launch drun-store drunctl)
+  set(target ${program})
+  set(command ${program})
+  if(program STREQUAL "drun-launch")
+    set(target drun)
+    set(command "${PROJECT_BINARY_DIR}/bin/drun-launch")
+  endif()
+  if(NOT TARGET ${target})
     continue()
   endif()
   add_custom_command(
-    OUTPUT "${printed}/${program}.1" "${printed}/${program}" "${printed}/_${program}" "${printed}/${program}.fish"
-    COMMAND ${program} --print-man > ${program}.1
-    COMMAND ${program} --print-completion bash > ${program}
-    COMMAND ${program} --print-completion zsh > _${program}
-    COMMAND ${program} --print-completion fish > ${program}.fish
-    WORKING_DIRECTORY "${printed}" DEPENDS ${program} VERBATIM)
-  list(APPEND drun_pages "${printed}/${program}.1")
-  install(FILES "${printed}/${program}.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT runtime)
+    OUTPUT "${printed}/${program}" "${printed}/_${program}" "${printed}/${program}.fish"
+    COMMAND ${command} --print-completion bash > ${program}
+    COMMAND ${command} --print-completion zsh > _${program}
+    COMMAND ${command} --print-completion fish > ${program}.fish
+    WORKING_DIRECTORY "${printed}" DEPENDS ${target} VERBATIM)
+  list(APPEND drun_printed_files "${printed}/${program}")
   install(FILES "${printed}/${program}"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT runtime)
   install(FILES "${printed}/_${program}" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions" COMPONENT runtime)
   install(FILES "${printed}/${program}.fish"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" COMPONENT runtime)
+  if(TARGET ${program}) # a link has no page of its own
+    add_custom_command(OUTPUT "${printed}/${program}.1" COMMAND ${program} --print-man > ${program}.1
+      WORKING_DIRECTORY "${printed}" DEPENDS ${program} VERBATIM)
+    list(APPEND drun_printed_files "${printed}/${program}.1")
+    install(FILES "${printed}/${program}.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT runtime)
+  endif()
 endforeach()
-add_custom_target(drun_printed ALL DEPENDS ${drun_pages})
+add_custom_target(drun_printed ALL DEPENDS ${drun_printed_files})
 install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/LICENSE"
   TYPE DOC COMPONENT runtime)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" TYPE DOC COMPONENT runtime FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")

@@ -6,8 +6,7 @@ namespace drun::cli {
 namespace {
 
 bool is_offered(const Program& program, const Flag& flag) {
-  return flag.origin != Origin::Launch &&
-         (flag.group != program.minor_group || program.minor_group.empty());
+  return program.knows(flag) && (flag.group != program.minor_group || program.minor_group.empty());
 }
 
 }  // namespace
@@ -98,7 +97,9 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-std::string completion_script(const Program& program, std::string_view shell) {
+std::string completion_script(const Program& called, std::string_view shell) {
+  Program program = called;
+  if (program.launch) program.name = program.launch_name;
   if (shell == "bash") return bash_completion(program);
   return shell == "zsh" ? zsh_completion(program) : fish_completion(program);
 }

@@ -31,6 +31,9 @@ function @FUNCTION@_list --description 'The words, behind what stands before the
     set -l before (string replace -r -- '[^,]*$' '' $value)
     printf '%s\n' "$before"$argv
 end
+function @FUNCTION@_underscores --description 'The flag at the cursor is written with underscores'
+    string match -q -- '--*_*' (commandline -opc)[-1] (commandline -ct)
+end
 complete -c @NAME@ -f
 )";
 
@@ -44,11 +47,11 @@ complete -c @NAME@ -n 'not @FUNCTION@_words >/dev/null' -F -a '(__fish_complete_
 complete -c @NAME@ -n '@FUNCTION@_words >/dev/null' -a '(@FUNCTION@_complete)'
 )";
 
-std::string flag_line(const Flag& flag, std::string_view start) {
+std::string flag_line(const Flag& flag, std::string_view name, std::string_view start) {
   using enum Choices::Kind;
   const Choices choices = choices_of(flag);
-  std::string line = std::string(start) + " -l " + std::string(flag.name);
-  if (flag.letter != 0) line += " -s " + std::string(1, flag.letter);
+  std::string line = std::string(start) + " -l " + std::string(name);
+  if (flag.letter != 0 && name == flag.name) line += " -s " + std::string(1, flag.letter);
   if (choices.kind == File) {
     line += " -r -F";
   } else if (choices.kind == Folder) {
@@ -69,8 +72,8 @@ std::string fish_commands(const Program& program) {
     result += "complete -c @NAME@ -n 'not @FUNCTION@_words >/dev/null' -a " + name + " -d " +
               single_quoted(command.help, kQuote) + "\n";
     for (const Flag& flag : command.flags)
-      result +=
-          flag_line(flag, "complete -c @NAME@ -n 'contains -- " + name + " (@FUNCTION@_words)[1]'");
+      result += flag_line(flag, flag.name,
+                          "complete -c @NAME@ -n 'contains -- " + name + " (@FUNCTION@_words)[1]'");
   }
   return result;
 }
@@ -84,8 +87,16 @@ std::string fish_completion(const Program& program) {
   const std::string start = program.runs_program
                                 ? "complete -c @NAME@ -n 'not @FUNCTION@_words >/dev/null'"
                                 : "complete -c @NAME@";
-  for (const Flag* flag : offered(program))
-    script += flag_line(*flag, start);
+  // Who began with one gets the rest; nobody else is shown each flag twice.
+  const std::string with_underscores =
+      program.runs_program
+          ? "complete -c @NAME@ -n 'not @FUNCTION@_words >/dev/null; and @FUNCTION@_underscores'"
+          : "complete -c @NAME@ -n '@FUNCTION@_underscores'";
+  for (const Flag* flag : offered(program)) {
+    script += flag_line(*flag, flag->name, start);
+    const std::string other = replaced(std::string(flag->name), "-", "_");
+    if (other != flag->name) script += flag_line(*flag, other, with_underscores);
+  }
   script = replaced(std::move(script), "@VALUES@", spellings(program, true));
   script = replaced(std::move(script), "@FUNCTION@", function_name(program));
   return replaced(std::move(script), "@NAME@", program.name);

@@ -15,7 +15,7 @@ import time
 import unittest
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
-PROGRAMS = ("drun", "drun-store", "drunctl")
+PROGRAMS = ("drun", "drun-launch", "drun-store", "drunctl")
 BASH_COMPLETION = pathlib.Path("/usr/share/bash-completion/bash_completion")
 LIMIT = 120  # seconds, for one answer of a shell
 BLANK = re.compile(r"(?<!\\) ")  # between words
@@ -39,11 +39,20 @@ CASES = (
     ("drun --monitor-interval 1 --nno", ["--nnodes"]),
     ("drun --gpus 0,1 --nno", ["--nnodes"]),
     ("drun -t 3 -r3 --nno", ["--nnodes"]),
+    ("drun --use", []),
+    ("drun-launch --use", ["--use-env"]),
+    ("drun-launch --use-env --nno", ["--nnodes"]),
+    ("drun-launch --nproc_per_node=2 train", ["train.py"]),
     # Values.
     ("drun --rdzv-backend ", ["c10d", "static"]),
     ("drun --rdzv-backend s", ["static"]),
     ("drun --rdzv-backend=s", ["static"]),
     ("drun --rdzv-backend=", ["c10d", "static"]),
+    ("drun --rdzv_backend ", ["c10d", "static"]),
+    ("drun --rdzv_backend=s", ["static"]),
+    ("drun-launch --rdzv_backend s", ["static"]),
+    ("drun --nproc_per_node a", ["auto"]),
+    ("drun-store --log_level w", ["warning"]),
     ("drun --on-sigterm ", ["leave", "stop"]),
     ("drun --exit-code-from ", ["first-failure", "highest", "lowest-rank"]),
     ("drun --numa-binding ex", ["exclusive"]),
@@ -110,7 +119,7 @@ def plain(words):
 
 def offered_words(words, start):
     """Without the flag before its value, and without flags where none was begun."""
-    flag = re.match(r"--[a-z-]+=", start)
+    flag = re.match(r"--[a-z_-]+=", start)
     words = [word.removeprefix(flag[0]) if flag else word for word in words]
     return plain(word for word in words if not word.startswith("-") or start.startswith("-"))
 
@@ -166,7 +175,7 @@ class Bash(Terminal):
 
     def inserted(self, line, full):
         cut = max(line.rfind(mark) for mark in " =:") + 1
-        kept = re.sub(r"^--[a-z-]+=", "", line[line.rindex(" ") + 1:cut])  # not the flag itself
+        kept = re.sub(r"^--[a-z_-]+=", "", line[line.rindex(" ") + 1:cut])  # not the flag itself
         return plain(kept + word for word in BLANK.split(full[cut:]))
 
 
@@ -183,7 +192,7 @@ class Zsh(Terminal):
 
     def inserted(self, line, full):
         start = line.rindex(" ") + 1
-        return offered_words((re.sub(r"^(--[a-z-]+)=$", r"\1", word) for word in BLANK.split(full[start:])), line[start:])
+        return offered_words((re.sub(r"^(--[a-z_-]+)=$", r"\1", word) for word in BLANK.split(full[start:])), line[start:])
 
 
 class Fish:

@@ -40,11 +40,13 @@ done
 env -i "$drun" --version
 env -i "$scratch/root/usr/bin/drun-launch" --dry-run train.py | grep -q -- --local-rank=0 ||
   fail "drun-launch does not keep the older contract"
-for program in drun drun-store drunctl; do
-  for file in "man/man1/$program.1" "bash-completion/completions/$program" \
-    "zsh/vendor-completions/_$program" "fish/vendor_completions.d/$program.fish"; do
+for program in drun drun-launch drun-store drunctl; do
+  for file in "bash-completion/completions/$program" "zsh/vendor-completions/_$program" \
+    "fish/vendor_completions.d/$program.fish"; do
     [ -s "$scratch/root/usr/share/$file" ] || fail "$file is missing"
   done
+  [ "$program" = drun-launch ] || [ -s "$scratch/root/usr/share/man/man1/$program.1" ] ||
+    fail "the manual page of $program is missing"
 done
 for file in README.md LICENSE docs/index.md docs/overview.svg docs/migrating/from-torchrun.md examples/allreduce/CMakeLists.txt; do
   [ -s "$scratch/root/usr/share/doc/drun/$file" ] || fail "the document $file is missing"

@@ -242,6 +242,7 @@ constexpr cli::Program kDrunProgram{
         "PET_MAX_RESTARTS.\n",
     .flags = kFlags,
     .runs_program = true,
+    .launch_name = "drun-launch",
     .minor_group = kCompatibility,
     .variable_prefix = "PET_",
     .variables = kVariables,
