@@ -281,6 +281,24 @@ TEST(FailureReportTest, NamesWhoStillRanAndWhoNeededSigkill) {
                     HasSubstr("\"ranks_killed\": [\n    2\n  ]")));
 }
 
+TEST(FailureReportTest, BeginsWithARankThatSeemsToHang) {
+  const TempDir directory;
+  const std::string ready = (directory.path() / "ready").string();
+  const std::string report = (directory.path() / "report.json").string();
+  const Finished finished =
+      run_drun(Arguments{"--nproc-per-node", "2", "--shutdown-timeout", "1", "--report", report} +
+               shell("[ $RANK = 1 ] && trap '' TERM && : > " + ready + "; while [ ! -e " + ready +
+                     " ]; do sleep 0.02; done; [ $RANK = 0 ] && echo 'barrier timed out' >&2 && "
+                     "exit 9; while :; do sleep 0.02; done"));
+  EXPECT_EQ(finished.code, 9);
+  EXPECT_THAT(finished.err,
+              HasSubstr("drun: rank 1 seems to hang: when rank 0's wait timed out, it "
+                        "was still running"));
+  EXPECT_THAT(finished.err, HasSubstr("; it needed SIGKILL\ndrun: job failed: rank 0 ("));
+  EXPECT_EQ(count(finished.err, "SIGKILL"), 1) << finished.err;
+  EXPECT_THAT(read_file(report), HasSubstr("\"ranks_that_seem_to_hang\": [\n    1\n  ]"));
+}
+
 TEST(FailureReportTest, NamesThemAtASignalToo) {
   for (const std::string grace : {"4", "600"}) {
     const TempDir directory;

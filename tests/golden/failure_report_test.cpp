@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "launcher/report/hang_suspicion.hpp"
 #include "support/places.hpp"
 
 namespace drun::launcher {
@@ -72,6 +73,25 @@ TEST(FailureReportGolden, ATracebackThatStderrRepeats) {
                "    raise ValueError(f\"bad value {x}\")",
                "ValueError: bad value 42"};
   expect_golden("traceback.txt", render_failure(root, {}, {}));
+}
+
+TEST(FailureReportGolden, ARankThatSeemsToHang) {
+  FailureSummary root = failure();
+  root.last_words = "RuntimeError: barrier timed out";
+  root.tail = {"epoch 3", root.last_words};
+  root.others = {{{{0, 1}}, "exit code 7", root.last_words}};
+  StoppedRanks stopped;
+  stopped.running = stopped.silent = stopped.killed = {2};
+  stopped.silent_for = "11.0 s";
+  stopped.few = true;
+  ReportOptions options;
+  options.suspicion = suspect_hang(root, stopped).value_or(Suspicion()).text;
+  expect_golden("hang.txt", render_failure(root, {"no restart of 3 is left"}, options));
+  rendezvous::Outcome outcome;
+  outcome.end = rendezvous::End::Failure;
+  outcome.exit_code = 7;
+  outcome.failure = root;
+  expect_golden("hang.json", render_report_json(outcome, {{}, stopped}));
 }
 
 // As newer versions of torch print it.

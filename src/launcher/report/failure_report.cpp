@@ -179,9 +179,12 @@ std::vector<std::string> describe_others(const rendezvous::FailureSummary& root)
 
 std::string render_failure(const rendezvous::FailureSummary& root,
                            const std::vector<std::string>& notes, const ReportOptions& options) {
-  const std::string cause = "job failed: " + describe(root);
-  std::vector<std::string> head{options.program + ": " +
-                                (options.color ? painted(cause, Ink::Cause) : cause)};
+  std::vector<std::string> head;
+  const auto add_cause = [&](const std::string& text) {
+    head.push_back(options.program + ": " + (options.color ? painted(text, Ink::Cause) : text));
+  };
+  if (!options.suspicion.empty()) add_cause(harmless_line(options.suspicion, kLineLimit));
+  add_cause("job failed: " + describe(root));
   for (const auto& note : notes)
     head.push_back("  " + harmless_line(note, kLineLimit));
 

@@ -19,6 +19,8 @@ struct ReportOptions {
   // stderr lines and the end of the list of other ranks are left out, and the block says so.
   std::size_t lines = 24;
   bool color = false;
+  // The very first line, if somebody else is the cause: see suspect_hang().
+  std::string suspicion{};
 };
 
 // The lines of a block with `tail_lines` lines of stderr: a screen, or more if the user wants more.

@@ -6,6 +6,7 @@
 
 #include "launcher/process/exit_status.hpp"
 #include "launcher/report/failure_report.hpp"
+#include "launcher/report/hang_suspicion.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -81,6 +82,9 @@ std::string render_report_json(const rendezvous::Outcome& outcome, const NodeEnd
   json["ranks_at_time_limit"] = node.at_limit;
   json["ranks_still_running"] = node.stopped.running;
   json["ranks_killed"] = node.stopped.killed;
+  const auto suspicion =
+      outcome.failure ? suspect_hang(*outcome.failure, node.stopped) : std::nullopt;
+  json["ranks_that_seem_to_hang"] = suspicion ? suspicion->ranks : std::vector<int>{};
   json["failure"] = outcome.failure ? failure_json(*outcome.failure) : Document(nullptr);
   return json.dump(2, ' ', false, Document::error_handler_t::replace) + "\n";
 }

@@ -8,14 +8,17 @@
 #include "base/log.hpp"
 #include "launcher/report/error_file.hpp"
 #include "launcher/report/failure_report.hpp"
+#include "launcher/report/hang_suspicion.hpp"
 
 namespace drun::launcher {
 namespace {
 
-std::string failure_text(const rendezvous::Outcome& outcome, std::size_t tail_lines) {
+std::string failure_text(const rendezvous::Outcome& outcome,
+                         const std::optional<Suspicion>& suspicion, std::size_t tail_lines) {
   ReportOptions report;
   report.lines = report_lines(tail_lines);
   report.color = log::uses_color();
+  if (suspicion) report.suspicion = suspicion->text;
   return render_failure(*outcome.failure, outcome.notes, report);
 }
 
@@ -36,8 +39,10 @@ void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, 
   const bool never_began = outcome.failure && outcome.failure->pid == 0;
   const std::string stopped = node.at_limit.empty() && !never_began ? describe_stopped(node.stopped)
                                                                     : describe_killed(node.stopped);
+  const auto suspicion =
+      outcome.failure ? suspect_hang(*outcome.failure, node.stopped) : std::nullopt;
   if (outcome.failure) {
-    say(failure_text(outcome, tail_lines));
+    say(failure_text(outcome, suspicion, tail_lines));
   } else if (outcome.end == rendezvous::End::Stopped &&
              signal_of_exit_code(outcome.exit_code) != 0) {
     log::info("stopped: {}", outcome.text);  // a signal asked for it: no failure
@@ -47,7 +52,8 @@ void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, 
   // That the workers are killed when the store is lost is a rule.
   const bool news =
       outcome.end != rendezvous::End::Success && outcome.end != rendezvous::End::StoreLost;
-  if (news && !stopped.empty())
+  const bool said = suspicion && suspicion->ranks == node.stopped.running;
+  if (news && !stopped.empty() && !said)
     log::write(log::Level::Info, node.stopped.silence.empty() ? Ink::Plain : Ink::Silence, "{}",
                stopped);
   if (!lost_logs.empty()) log::warning("{}", lost_logs);

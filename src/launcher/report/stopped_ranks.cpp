@@ -20,11 +20,11 @@ std::string killed_text(const StoppedRanks& stopped) {
          " that the workers had started" + fate(stopped, count == 1);
 }
 
+}  // namespace
+
 std::string on_host(const StoppedRanks& stopped, const std::string& text) {
   return stopped.host.empty() || text.empty() ? text : "on " + stopped.host + ", " + text;
 }
-
-}  // namespace
 
 std::string describe_killed(const StoppedRanks& stopped) {
   return on_host(stopped, killed_text(stopped));

@@ -20,15 +20,21 @@ struct StoppedRanks {
   // Processes that workers had started, and needed SIGKILL. Of a rank that was killed its own
   // children are no news.
   std::uint32_t others_killed = 0;
-  bool at_once = false;   // SIGKILL came before the grace was over
-  std::string silence;    // of a rank that stands out, see describe_silence(); may be empty
-  std::string host;       // this node's name, if the job has several
-  bool expected = false;  // that they ran is no news: one rank only, or not all had begun
+  bool at_once = false;     // SIGKILL came before the grace was over
+  std::string silence;      // of a rank that stands out, see describe_silence(); may be empty
+  bool few = false;         // those that ran are no more than half of the node's workers
+  std::vector<int> silent;  // of those that ran: who stands out, or all if they are few
+  std::string silent_for;   // all of these: "11.0 s"
+  std::string host;         // this node's name, if the job has several
+  bool expected = false;    // that they ran is no news: one rank only, or not all had begun
 };
 
 // "ranks 0-2,4 were still running (rank 2 silent the longest, for 11.0 s); rank 2 needed SIGKILL".
 // Empty if there is nothing to say.
 [[nodiscard]] std::string describe_stopped(const StoppedRanks& stopped);
+
+// "on node1, rank 2 ...", if the job has several nodes.
+[[nodiscard]] std::string on_host(const StoppedRanks& stopped, const std::string& text);
 
 // Only who needed SIGKILL: "rank 2 needed SIGKILL"; empty: nobody did.
 [[nodiscard]] std::string describe_killed(const StoppedRanks& stopped);

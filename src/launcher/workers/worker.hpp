@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "launcher/process/exit_status.hpp"
@@ -31,8 +32,12 @@ struct Worker {
   Time started;  // as `requested` until it runs
   Time ended;
   WorkerEnd end;
-  bool stopped = false;    // it ran when drun began to stop the workers
-  bool killed = false;     // the SIGKILL of that stop ended it
+  bool stopped = false;  // it ran when drun began to stop the workers
+  bool killed = false;   // the SIGKILL of that stop ended it
+  // When drun began to stop the workers: since its last output, or its start if it has not
+  // `printed`; nullopt: not known.
+  std::optional<std::chrono::milliseconds> silence;
+  bool printed = false;
   std::string cause;       // why it ended, for people
   std::string error_file;  // where torch's @record writes; may be empty
 };

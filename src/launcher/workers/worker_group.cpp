@@ -140,9 +140,15 @@ void WorkerGroup::begin_stop(bool immediately, Time now) {
 // Once a round: who runs at a second stop has survived the first.
 void WorkerGroup::note_running(Time now) {
   if (state_ != State::Running || std::exchange(last_stop_.noted, true)) return;
-  for (auto& [id, worker] : workers_)
-    worker.stopped = worker.stage != Worker::Stage::Ended;
   const auto last_output = [this](process::WorkerId id) { return output_.last_output(id); };
+  for (auto& [id, worker] : workers_) {
+    worker.stopped = worker.stage != Worker::Stage::Ended;
+    const auto last = last_output(id);
+    if (!last) continue;
+    worker.printed = *last != Time::min();
+    worker.silence = std::chrono::duration_cast<std::chrono::milliseconds>(
+        now - std::max(*last, worker.started));
+  }
   last_stop_.silence = describe_silence(workers_, assignment_.first_rank, last_output, now);
 }
 
@@ -356,6 +362,7 @@ StoppedRanks WorkerGroup::stopped_ranks() const {
     ranks.running.push_back(assignment_.first_rank + worker.local_rank);
     if (worker.killed) ranks.killed.push_back(ranks.running.back());
   }
+  find_silent(ranks, workers_, assignment_.first_rank);
   ranks.others_killed = last_stop_.processes_killed - std::min(last_stop_.processes_killed, killed);
   return ranks;
 }

@@ -139,4 +139,30 @@ std::string describe_silence(const Workers& workers, int first_rank,
   return silence ? ranks_text(silence->ranks) + " " + silence->words : "";
 }
 
+void find_silent(StoppedRanks& stopped, const Workers& workers, int first_rank) {
+  stopped.few = stopped.running.size() * 2 <= workers.size();
+  std::map<int, milliseconds> all;  // by rank
+  milliseconds shortest = milliseconds::max();
+  for (const auto& [id, worker] : workers) {
+    if (!worker.stopped || !worker.silence || !(worker.printed || stopped.few)) continue;
+    all.emplace(first_rank + worker.local_rank, *worker.silence);
+    shortest = std::min(shortest, *worker.silence);
+  }
+  if (all.empty()) return;
+  const auto add = [&](milliseconds least) {
+    milliseconds known = milliseconds::max();
+    for (const auto& [rank, silence] : all) {
+      if (silence < least) continue;
+      stopped.silent.push_back(rank);
+      known = std::min(known, silence);
+    }
+    if (!stopped.silent.empty()) stopped.silent_for = describe_duration(known.count());
+  };
+  if (stopped.few) return add(kWorthALine);
+  add(2 * shortest + kWorthALine);
+  if (stopped.silent.size() * 2 <= all.size()) return;
+  stopped.silent.clear();
+  stopped.silent_for.clear();
+}
+
 }  // namespace drun::launcher

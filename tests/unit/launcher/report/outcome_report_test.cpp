@@ -19,6 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 std::string content(const std::string& path) {
   std::ostringstream text;
@@ -99,6 +100,25 @@ TEST_F(OutcomeReportTest, WhoRanAndWhoNeededSigkillIsOneLineMore) {
   EXPECT_THAT(logged_, IsEmpty());
   report(ended_early(rendezvous::End::StoreLost, 125, "the store is lost"));
   EXPECT_THAT(logged_, ElementsAre(HasSubstr("the store is lost")));
+}
+
+TEST_F(OutcomeReportTest, WhoSeemsToHangComesFirst) {
+  const test::FileTree folder;
+  choices_.file = folder.root() + "/report.json";
+  auto outcome = failure();
+  outcome.failure->last_words = "RuntimeError: barrier timed out";
+  node_.stopped.running = node_.stopped.silent = {2};
+  node_.stopped.silent_for = "11.0 s";
+  node_.stopped.few = true;
+  report(outcome);
+  EXPECT_THAT(said_, ElementsAre(StartsWith("drun: rank 2 seems to hang: when rank 3's wait timed "
+                                            "out, it was still running, silent for 11.0 s\n"
+                                            "drun: job failed: rank 3 (")));
+  EXPECT_THAT(logged_, IsEmpty());  // all is said of it
+  EXPECT_THAT(content(choices_.file), HasSubstr("\"ranks_that_seem_to_hang\": [\n    2\n  ]"));
+  node_.stopped.running = {2, 4};
+  report(outcome);
+  EXPECT_THAT(logged_, ElementsAre(HasSubstr("ranks 2,4 were still running")));
 }
 
 // The file is for programs.

@@ -711,6 +711,9 @@ TEST(WorkerGroupTest, KnowsWhoRanWhenAFailureStoppedThemAndWhoNeededSigkill) {
   EXPECT_THAT(stopped.killed, ElementsAre(4));
   EXPECT_EQ(stopped.others_killed, 2U);
   EXPECT_EQ(stopped.silence, "rank 4 silent the longest, for 9.0 s");
+  EXPECT_TRUE(stopped.few);
+  EXPECT_THAT(stopped.silent, ElementsAre(4));
+  EXPECT_EQ(stopped.silent_for, "9.0 s");
   EXPECT_EQ(stopped.host, "");
   EXPECT_FALSE(stopped.at_once);
   EXPECT_FALSE(stopped.expected);
@@ -755,6 +758,40 @@ TEST(WorkerGroupTest, OfTheLastThatRunsTheSilenceIsSaid) {
   rig.now += std::chrono::seconds(4);
   (void)rig.feed({exited(kFirst, 7)});
   EXPECT_EQ(rig.group.stopped_ranks().silence, "silent for 4.0 s");
+}
+
+TEST(WorkerGroupTest, OfFewThatStillRanAllWhoWereSilentAreKnown) {
+  Options options = two_workers();
+  options.nproc_per_node = 4;
+  Rig rig(options);
+  rig.group.start(second_node(), rig.now);
+  (void)rig.feed({spawned(1), spawned(2), spawned(3), spawned(4)});
+  rig.output.last_outputs = {
+      {1, kStart}, {2, kStart}, {3, kStart}, {4, std::chrono::steady_clock::time_point::min()}};
+  rig.now = kStart + std::chrono::seconds(9);
+  (void)rig.feed({exited(1, 7), exited(2, 7)});
+  const StoppedRanks stopped = rig.group.stopped_ranks();
+  EXPECT_TRUE(stopped.few);
+  EXPECT_THAT(stopped.silent, ElementsAre(4, 5));
+  EXPECT_EQ(stopped.silent_for, "9.0 s");
+}
+
+TEST(WorkerGroupTest, OfManyThatStillRanOnlyAFewCanStandOut) {
+  for (const bool one_hangs : {true, false}) {
+    Options options = two_workers();
+    options.nproc_per_node = 4;
+    Rig rig(options);
+    rig.group.start(second_node(), rig.now);
+    (void)rig.feed({spawned(1), spawned(2), spawned(3), spawned(4)});
+    rig.output.last_outputs = {{1, kStart}, {2, kStart}, {3, kStart}, {4, kStart}};
+    rig.now = kStart + std::chrono::seconds(9);
+    if (one_hangs) rig.output.last_outputs[2] = rig.output.last_outputs[3] = rig.now;
+    (void)rig.feed({exited(1, 7)});
+    const StoppedRanks stopped = rig.group.stopped_ranks();
+    EXPECT_FALSE(stopped.few);
+    EXPECT_EQ(stopped.silent, one_hangs ? std::vector<int>{5} : std::vector<int>{});
+    EXPECT_EQ(stopped.silent_for, one_hangs ? "9.0 s" : "");
+  }
 }
 
 }  // namespace

@@ -1,0 +1,93 @@
+#include "launcher/report/hang_suspicion.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/number_ranges.hpp"
+#include "rendezvous/failure_merge.hpp"
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::array<std::string_view, 10> kTimeouts{
+    "timed out",         "timing out",       "timeouterror",    "timeout after",
+    "operation timeout", "socket timeout",   "timeout expired", "timeout exceeded",
+    "deadline exceeded", "deadline_exceeded"};
+// With one of these the wait was for other ranks.
+constexpr std::array<std::string_view, 14> kPeers{
+    "collective", "allreduce",  "all_reduce", "allgather",    "all_gather",
+    "alltoall",   "all_to_all", "broadcast",  "barrier",      "recv",
+    "peer",       "rank",       "clients",    "process group"};
+// What libraries print, some lines before the last. Of other lines only the last one counts: those
+// before it may tell of what the program has survived.
+constexpr std::array<std::string_view, 3> kSure{
+    "collective operation timeout", "wait timeout after", "for recv operation to complete"};
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+template <typename Words>
+bool has_one(std::string_view text, const Words& words) {
+  return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
+    return std::search(text.begin(), text.end(), word.begin(), word.end(),
+                       [](char a, char b) { return lower(a) == b; }) != text.end();
+  });
+}
+
+enum class Wait { None, Any, ForPeers };
+
+Wait wait_in(std::string_view line) {
+  if (has_one(line, kSure)) return Wait::ForPeers;
+  if (!has_one(line, kTimeouts)) return Wait::None;
+  return has_one(line, kPeers) ? Wait::ForPeers : Wait::Any;
+}
+
+Wait wait_of(const rendezvous::FailureSummary& root) {
+  const bool sure = std::any_of(root.tail.begin(), root.tail.end(),
+                                [](const std::string& line) { return has_one(line, kSure); });
+  return sure ? Wait::ForPeers : wait_in(root.last_words);
+}
+
+// How many ranks of the job ran into a time-out.
+std::size_t count_waiting(const rendezvous::FailureSummary& root) {
+  int count = 1;
+  for (const auto& group : root.others)
+    if (wait_in(group.last_words) != Wait::None) count = rendezvous::add_ranks(count, group);
+  return static_cast<std::size_t>(count);
+}
+
+// SIGKILL tells most; but where many need it, they ignore the stop's signal.
+std::vector<int> stands_out(const StoppedRanks& stopped) {
+  const bool few = stopped.few || stopped.killed.size() * 2 <= stopped.running.size();
+  if (!stopped.killed.empty() && few && !stopped.at_once) return stopped.killed;
+  return stopped.silent;
+}
+
+}  // namespace
+
+std::optional<Suspicion> suspect_hang(const rendezvous::FailureSummary& root,
+                                      const StoppedRanks& stopped) {
+  const Wait wait = wait_of(root);
+  if (wait == Wait::None || stopped.expected) return std::nullopt;
+  Suspicion result;
+  result.ranks = stands_out(stopped);
+  if (result.ranks.empty()) return std::nullopt;
+  if (wait != Wait::ForPeers && count_waiting(root) <= result.ranks.size()) return std::nullopt;
+
+  const bool one = result.ranks.size() == 1;
+  const std::string they = one ? "it" : "they";
+  std::string text = ranks_text(result.ranks) + (one ? " seems" : " seem") +
+                     " to hang: when rank " + std::to_string(root.rank) + "'s wait timed out, " +
+                     they + (one ? " was" : " were") + " still running";
+  if (result.ranks == stopped.silent)
+    text += ", silent for " + (one ? "" : std::string("at least ")) + stopped.silent_for;
+  if (!stopped.killed.empty() && !stopped.at_once)
+    text += "; " + (stopped.killed == result.ranks ? they : ranks_text(stopped.killed)) +
+            " needed SIGKILL";
+  result.text = on_host(stopped, text);
+  return result;
+}
+
+}  // namespace drun::launcher

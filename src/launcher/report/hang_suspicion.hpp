@@ -1,0 +1,26 @@
+// Whether a rank hangs that others have waited for: then it is the cause, and those that failed are
+// not. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/report/stopped_ranks.hpp"
+#include "rendezvous/types.hpp"
+
+namespace drun::launcher {
+
+struct Suspicion {
+  std::vector<int> ranks;
+  std::string text;  // "rank 2 seems to hang: ..."
+};
+
+// Of this node's ranks. Nothing unless all of this holds: the words of the first failure are those
+// of a time-out; few ranks still ran then, or few of them were silent for much longer than the
+// others or needed SIGKILL; and the time-out is that of a wait for other ranks by its words, or
+// more ranks ran into it than are suspected.
+[[nodiscard]] std::optional<Suspicion> suspect_hang(const rendezvous::FailureSummary& root,
+                                                    const StoppedRanks& stopped);
+
+}  // namespace drun::launcher

@@ -1,0 +1,112 @@
+#include "launcher/report/hang_suspicion.hpp"
+
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+using rendezvous::FailureSummary;
+
+constexpr const char* kBarrier = "RuntimeError: barrier timed out after 10 s";
+constexpr const char* kGeneric = "TimeoutError: timed out";
+
+FailureSummary failed_with(std::string last_words,
+                           std::vector<rendezvous::FailedRanks> others = {}) {
+  FailureSummary root;
+  root.rank = 0;
+  root.pid = 4711;
+  root.exit_code = 1;
+  root.cause = "exit code 1";
+  root.last_words = std::move(last_words);
+  root.others = std::move(others);
+  return root;
+}
+
+// As a stop finds them on a node where one of four ranks hangs.
+StoppedRanks rank_2_hangs() {
+  StoppedRanks stopped;
+  stopped.running = stopped.silent = {2};
+  stopped.silent_for = "11.0 s";
+  stopped.few = true;
+  return stopped;
+}
+
+std::string text(const FailureSummary& root, const StoppedRanks& stopped) {
+  const auto suspicion = suspect_hang(root, stopped);
+  return suspicion ? suspicion->text : "";
+}
+
+TEST(HangSuspicionTest, WhoWasSilentWhileAnotherWaited) {
+  EXPECT_EQ(text(failed_with(kBarrier), rank_2_hangs()),
+            "rank 2 seems to hang: when rank 0's wait timed out, it was still running, silent for "
+            "11.0 s");
+  StoppedRanks stopped = rank_2_hangs();
+  stopped.killed = {2};
+  stopped.host = "node1";
+  EXPECT_EQ(text(failed_with(kBarrier), stopped),
+            "on node1, rank 2 seems to hang: when rank 0's wait timed out, it was still running, "
+            "silent for 11.0 s; it needed SIGKILL");
+  stopped = rank_2_hangs();
+  stopped.running = stopped.silent = {2, 3};
+  EXPECT_EQ(text(failed_with(kBarrier), stopped),
+            "ranks 2-3 seem to hang: when rank 0's wait timed out, they were still running, silent "
+            "for at least 11.0 s");
+}
+
+TEST(HangSuspicionTest, WhoNeededSigkill) {
+  StoppedRanks stopped;
+  stopped.running = {1, 2, 3};
+  stopped.killed = {3};
+  EXPECT_EQ(text(failed_with(kBarrier), stopped),
+            "rank 3 seems to hang: when rank 0's wait timed out, it was still running; it needed "
+            "SIGKILL");
+  stopped.at_once = true;  // nobody knows whether it did
+  EXPECT_EQ(text(failed_with(kBarrier), stopped), "");
+  stopped.at_once = false;
+  stopped.killed = {1, 2};  // they ignore the signal
+  EXPECT_EQ(text(failed_with(kBarrier), stopped), "");
+}
+
+TEST(HangSuspicionTest, OnlyATimeOutMakesSuspicious) {
+  for (const char* words :
+       {"", "ValueError: bad value 42", "ValueError: bad timeout for rank 3",
+        "RuntimeError: Connection closed by peer [127.0.0.1]:3000", "rank 3: out of memory"})
+    EXPECT_EQ(text(failed_with(words), rank_2_hangs()), "") << words;
+  for (const char* words :
+       {"[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9) ran for 10000 "
+        "ms",
+        "RuntimeError: [unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation to "
+        "complete",
+        "torch.distributed.DistStoreError: wait timeout after 5000ms, keys: /default_pg/0//x",
+        "TimeoutError: allreduce", "Barrier timed out", "DEADLINE_EXCEEDED: barrier"})
+    EXPECT_NE(text(failed_with(words), rank_2_hangs()), "") << words;
+}
+
+// The words of torch's watchdog are not the last ones.
+TEST(HangSuspicionTest, TheWatchdogsWordsMayStandAnywhere) {
+  FailureSummary root = failed_with("frame #7: clone");
+  root.tail = {"request timed out for rank 3, trying again", "frame #7: clone"};
+  EXPECT_EQ(text(root, rank_2_hangs()), "");
+  root.tail[0] = "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9)";
+  EXPECT_NE(text(root, rank_2_hangs()), "");
+}
+
+// A single rank may have waited for something else, and the others for it.
+TEST(HangSuspicionTest, OfAnyTimeOutMoreMustTellThanAreSuspected) {
+  EXPECT_EQ(text(failed_with(kGeneric), rank_2_hangs()), "");
+  EXPECT_EQ(text(failed_with(kGeneric, {{{{1, 1}}, "exit code 1", "ValueError"}}), rank_2_hangs()),
+            "");
+  EXPECT_NE(text(failed_with(kGeneric, {{{{1, 1}}, "exit code 1", kGeneric}}), rank_2_hangs()), "");
+}
+
+TEST(HangSuspicionTest, WhoDoesNotStandOutIsNotNamed) {
+  StoppedRanks stopped;
+  stopped.running = {1, 2, 3};
+  EXPECT_EQ(text(failed_with(kBarrier), stopped), "");
+  stopped = rank_2_hangs();
+  stopped.expected = true;
+  EXPECT_EQ(text(failed_with(kBarrier), stopped), "");
+}
+
+}  // namespace
+}  // namespace drun::launcher
