@@ -44,10 +44,10 @@ Wait wait_in(std::string_view line) {
   return has_one(line, kPeers) ? Wait::ForPeers : Wait::Any;
 }
 
-Wait wait_of(const rendezvous::FailureSummary& root) {
-  const bool sure = std::any_of(root.tail.begin(), root.tail.end(),
+Wait wait_of(std::string_view last_words, const std::vector<std::string>& tail) {
+  const bool sure = std::any_of(tail.begin(), tail.end(),
                                 [](const std::string& line) { return has_one(line, kSure); });
-  return sure ? Wait::ForPeers : wait_in(root.last_words);
+  return sure ? Wait::ForPeers : wait_in(last_words);
 }
 
 // How many ranks of the job ran into a time-out.
@@ -67,9 +67,13 @@ std::vector<int> stands_out(const StoppedRanks& stopped) {
 
 }  // namespace
 
+bool speaks_of_timeout(std::string_view last_words, const std::vector<std::string>& tail) {
+  return wait_of(last_words, tail) != Wait::None;
+}
+
 std::optional<Suspicion> suspect_hang(const rendezvous::FailureSummary& root,
                                       const StoppedRanks& stopped) {
-  const Wait wait = wait_of(root);
+  const Wait wait = wait_of(root.last_words, root.tail);
   if (wait == Wait::None || stopped.expected) return std::nullopt;
   Suspicion result;
   result.ranks = stands_out(stopped);

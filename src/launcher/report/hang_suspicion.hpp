@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/report/stopped_ranks.hpp"
@@ -15,6 +16,10 @@ struct Suspicion {
   std::vector<int> ranks;
   std::string text;  // "rank 2 seems to hang: ..."
 };
+
+// The last words of a rank, or one of its last lines, are those of a time-out.
+[[nodiscard]] bool speaks_of_timeout(std::string_view last_words,
+                                     const std::vector<std::string>& tail);
 
 // Of this node's ranks. Nothing unless all of this holds: the words of the first failure are those
 // of a time-out; few ranks still ran then, or few of them were silent for much longer than the

@@ -47,6 +47,10 @@ class RoundFailures {
   [[nodiscard]] bool take_report(Time now, bool complete);
   // When take_report() is due.
   [[nodiscard]] std::optional<Time> next_deadline() const { return report_at_; }
+  // The others get so much longer to fail by themselves.
+  void put_off(std::chrono::milliseconds time) {
+    if (report_at_) *report_at_ += time;
+  }
 
  private:
   std::optional<process::WorkerId> first_;

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "launcher/report/failure_report.hpp"
+#include "launcher/report/hang_suspicion.hpp"
 #include "launcher/workers/round_launch.hpp"
 #include "launcher/workers/worker_states.hpp"
 
@@ -14,6 +16,10 @@ namespace drun::launcher {
 namespace {
 
 constexpr std::chrono::milliseconds kDrainLimit{1000};
+// For the last words of a worker that failed.
+constexpr std::chrono::milliseconds kLastWordsLimit{200};
+// How long after a time-out the others may fail, too, before they are stopped.
+constexpr std::chrono::milliseconds kOthersTimeOut{1'000};
 // The others wait for the report.
 constexpr std::chrono::milliseconds kReadLimit{5'000};
 
@@ -266,7 +272,7 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
   // A process that ends after its round was stuck in the kernel: nobody waits for it any more.
   if (state_ != State::Idle)
     failures_.on_end(id, end, stopping ? std::optional(stop_signal_) : std::nullopt, now);
-  if (failures_.first() == id) failure_time_ms_ = unix_milliseconds();
+  if (failures_.first() == id) on_first_failure(id, now);
   if (--not_ended_ > 0) return news;
   news.succeeded = state_ == State::Running && !failures_.first();
   report_failure(news, now, true);
@@ -275,6 +281,18 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
   const bool as_told = !spec_.stop_signal && (stop_signal_ == SIGINT || stop_signal_ == SIGQUIT);
   if (stopping && as_told) processes_.stop(SIGTERM, spec_.shutdown_timeout);
   return news;
+}
+
+// Ranks that wait for the same one fail in the same moment: those that are stopped before cannot be
+// told from the one that hangs.
+void WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
+  failure_time_ms_ = unix_milliseconds();
+  stop_at_.reset();
+  if (state_ != State::Running || not_ended_ < 2) return;
+  const auto tail = output_.tail(id, kLastWordsLimit);
+  if (!speaks_of_timeout(headline("", tail), tail)) return;
+  stop_at_ = now + kOthersTimeOut;
+  failures_.put_off(kOthersTimeOut);
 }
 
 GroupNews WorkerGroup::on_time(Time now) {
@@ -287,7 +305,8 @@ GroupNews WorkerGroup::on_time(Time now) {
     if (auto each = on_end(id, end, reason.text(), now); each.failure)
       news.failure = std::move(each.failure);
   }
-  if (failures_.first() && state_ == State::Running) begin_stop(false, now);
+  const bool waits = stop_at_ && not_ended_ > 0 && now < *stop_at_;
+  if (failures_.first() && state_ == State::Running && !waits) begin_stop(false, now);
   report_failure(news, now, false);
   end_stop(news);
   return news;
@@ -295,7 +314,9 @@ GroupNews WorkerGroup::on_time(Time now) {
 
 std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
   const bool can_report = report_ && report_->remains;
-  return refused_.empty() && !prepared_ && !can_report ? failures_.next_deadline() : Time{};
+  if (!refused_.empty() || prepared_ || can_report) return Time{};
+  const bool waits = stop_at_ && failures_.first() && state_ == State::Running;
+  return waits ? stop_at_ : failures_.next_deadline();
 }
 
 FailedRound WorkerGroup::failed_round(const RoundFailures& failures) const {

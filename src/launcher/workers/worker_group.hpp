@@ -116,6 +116,7 @@ class WorkerGroup {
   [[nodiscard]] GroupNews on(const process::LeaseOver&, Time now);
   [[nodiscard]] GroupNews on(const process::GuardianLost& lost, Time now);
   [[nodiscard]] GroupNews on_end(process::WorkerId id, WorkerEnd end, std::string cause, Time now);
+  void on_first_failure(process::WorkerId id, Time now);
   void begin_stop(bool immediately, Time now);
   void note_running(Time now);
   void report_failure(GroupNews& news, Time now, bool complete);
@@ -146,9 +147,10 @@ class WorkerGroup {
   // Workers that the guardian was not asked to start, because their program is not there, or
   // nowhere their output could go. Reported at the next on_time().
   std::vector<std::pair<process::WorkerId, LaunchError>> refused_;
-  bool one_reason_ = false;  // for all of them
-  bool warned_ = false;      // of the program
-  Stop last_stop_;           // or the round's end, if the guardian was lost
+  bool one_reason_ = false;      // for all of them
+  bool warned_ = false;          // of the program
+  Stop last_stop_;               // or the round's end, if the guardian was lost
+  std::optional<Time> stop_at_;  // after the first failure; nullopt: at once
 };
 
 }  // namespace drun::launcher

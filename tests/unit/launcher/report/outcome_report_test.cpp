@@ -103,8 +103,6 @@ TEST_F(OutcomeReportTest, WhoRanAndWhoNeededSigkillIsOneLineMore) {
 }
 
 TEST_F(OutcomeReportTest, WhoSeemsToHangComesFirst) {
-  const test::FileTree folder;
-  choices_.file = folder.root() + "/report.json";
   auto outcome = failure();
   outcome.failure->last_words = "RuntimeError: barrier timed out";
   node_.stopped.running = node_.stopped.silent = {2};
@@ -115,7 +113,6 @@ TEST_F(OutcomeReportTest, WhoSeemsToHangComesFirst) {
                                             "out, it was still running, silent for 11.0 s\n"
                                             "drun: job failed: rank 3 (")));
   EXPECT_THAT(logged_, IsEmpty());  // all is said of it
-  EXPECT_THAT(content(choices_.file), HasSubstr("\"ranks_that_seem_to_hang\": [\n    2\n  ]"));
   node_.stopped.running = {2, 4};
   report(outcome);
   EXPECT_THAT(logged_, ElementsAre(HasSubstr("ranks 2,4 were still running")));

@@ -794,5 +794,37 @@ TEST(WorkerGroupTest, OfManyThatStillRanOnlyAFewCanStandOut) {
   }
 }
 
+TEST(WorkerGroupTest, AfterATimeOutTheOthersGetASecondToFailToo) {
+  Options options = two_workers();
+  options.nproc_per_node = 4;
+  for (const bool all_end : {false, true}) {
+    Rig rig(options);
+    rig.group.start(second_node(), rig.now);
+    (void)rig.feed({spawned(1), spawned(2), spawned(3), spawned(4)});
+    (void)rig.runner.take_calls();
+    rig.output.tails[2] = {"TimeoutError: timed out"};
+    EXPECT_EQ(told(rig.feed({exited(2, 1)}), rig), "");
+    EXPECT_EQ(rig.group.next_deadline(), kStart + milliseconds(1'000));
+    rig.now += milliseconds(700);
+    EXPECT_EQ(told(rig.feed({exited(1, 1), exited(3, 1)}), rig), "");
+    if (all_end) {
+      EXPECT_THAT(told(rig.feed({exited(4, 1)}), rig), HasSubstr("failed 3+2"));
+      continue;
+    }
+    EXPECT_EQ(told(rig.at(milliseconds(1'000)), rig), "stop SIGTERM 5");
+    (void)rig.feed({exited(4, 143)});
+    const GroupNews news = rig.feed({process::Stopped{}});
+    EXPECT_TRUE(news.stopped);
+    EXPECT_THAT(rig.group.stopped_ranks().running, ElementsAre(5));
+  }
+}
+
+TEST(WorkerGroupTest, AfterAnyOtherFailureTheOthersAreStoppedAtOnce) {
+  Rig rig;
+  rig.run();
+  rig.output.tails[kFirst] = {"ValueError: bad value"};
+  EXPECT_THAT(told(rig.feed({exited(kFirst, 1)}), rig), HasSubstr("stop SIGTERM"));
+}
+
 }  // namespace
 }  // namespace drun::launcher
