@@ -96,7 +96,7 @@ struct Program {
   // argparse has it for torchrun. Else flags may stand anywhere.
   bool runs_program = false;
   bool launch = false;  // called as torch.distributed.launch is: flags that only that one has work
-  std::string_view launch_name{};  // by this name
+  std::string_view launch_name{};      // by this name
   std::string_view minor_group{};      // in --help-all only
   std::string_view variable_prefix{};  // "PET_": --max-restarts is also PET_MAX_RESTARTS; "": none
   std::span<const Variable> variables{};

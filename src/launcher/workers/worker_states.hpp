@@ -27,9 +27,9 @@ using LastOutputOf = std::function<std::optional<Worker::Time>(process::WorkerId
 [[nodiscard]] std::string describe_silence(const Workers& workers, int first_rank,
                                            const LastOutputOf& last_output, Worker::Time now);
 
-// Sets `few`, `silent` and `silent_for` for what was stopped: of those that still ran, the ones that had
-// been silent for much longer than the others, or all of them if they were no more than half of the
-// workers. Nobody whose last output was less than a second before.
+// Sets `few`, `silent` and `silent_for` for what was stopped: of those that still ran, the ones
+// that had been silent for much longer than the others, or all of them if they were no more than
+// half of the workers. Nobody whose last output was less than a second before.
 void find_silent(StoppedRanks& stopped, const Workers& workers, int first_rank);
 
 }  // namespace drun::launcher
