@@ -12,7 +12,7 @@ FinalFiles::File::File(asio::io_context& io, std::function<void(const std::strin
     : desk(io, [] {}), failed(std::move(say)) {}
 
 void FinalFiles::write(std::function<Status()> work,
-                       std::function<void(const std::string& why)> failed) {
+                       const std::function<void(const std::string& why)>& failed) {
   if (!work) return;
   try {
     File& file = files_.emplace_back(io_, failed);

@@ -22,7 +22,8 @@ class FinalFiles {
 
   // Begins with one. `work` may be empty; all that it uses must be its own. If it fails, `failed`
   // is called with the reason, from the loop or at once.
-  void write(std::function<Status()> work, std::function<void(const std::string& why)> failed);
+  void write(std::function<Status()> work,
+             const std::function<void(const std::string& why)>& failed);
   // Calls `over` when all are written, have failed or are given up, perhaps at once. After the last
   // write().
   void when_over(std::function<void()> over);
