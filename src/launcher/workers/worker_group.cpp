@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "base/log.hpp"
 #include "launcher/report/failure_report.hpp"
 #include "launcher/report/hang_suspicion.hpp"
@@ -292,7 +293,9 @@ void WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
   const auto tail = output_.tail(id, kLastWordsLimit);
   if (!speaks_of_timeout(headline("", tail), tail)) return;
   stop_at_ = now + kOthersTimeOut;
-  failures_.put_off(kOthersTimeOut);
+  // Of several nodes the first report counts: one that came later than a consequence of this
+  // failure would be lost.
+  if (assignment_.group_world_size == 1) failures_.put_off(kOthersTimeOut);
 }
 
 GroupNews WorkerGroup::on_time(Time now) {
@@ -315,8 +318,10 @@ GroupNews WorkerGroup::on_time(Time now) {
 std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
   const bool can_report = report_ && report_->remains;
   if (!refused_.empty() || prepared_ || can_report) return Time{};
-  const bool waits = stop_at_ && failures_.first() && state_ == State::Running;
-  return waits ? stop_at_ : failures_.next_deadline();
+  EarliestDeadline due;
+  due.include(failures_.next_deadline());
+  if (failures_.first() && state_ == State::Running) due.include(stop_at_);
+  return due.time();
 }
 
 FailedRound WorkerGroup::failed_round(const RoundFailures& failures) const {

@@ -799,7 +799,9 @@ TEST(WorkerGroupTest, AfterATimeOutTheOthersGetASecondToFailToo) {
   options.nproc_per_node = 4;
   for (const bool all_end : {false, true}) {
     Rig rig(options);
-    rig.group.start(second_node(), rig.now);
+    rendezvous::Assignment only_node = second_node();
+    only_node.group_world_size = 1;
+    rig.group.start(only_node, rig.now);
     (void)rig.feed({spawned(1), spawned(2), spawned(3), spawned(4)});
     (void)rig.runner.take_calls();
     rig.output.tails[2] = {"TimeoutError: timed out"};
@@ -817,6 +819,20 @@ TEST(WorkerGroupTest, AfterATimeOutTheOthersGetASecondToFailToo) {
     EXPECT_TRUE(news.stopped);
     EXPECT_THAT(rig.group.stopped_ranks().running, ElementsAre(5));
   }
+}
+
+// The leader takes the first report for the cause, and a later one perhaps not at all.
+TEST(WorkerGroupTest, OfSeveralNodesATimeOutIsReportedAtOnce) {
+  Rig rig;
+  rendezvous::Assignment one_of_two = second_node();
+  one_of_two.group_world_size = 2;
+  rig.group.start(one_of_two, rig.now);
+  (void)rig.feed({spawned(1), spawned(2)});
+  rig.output.tails[1] = {"TimeoutError: timed out"};
+  EXPECT_THAT(told(rig.feed({exited(1, 1)}), rig), testing::Not(HasSubstr("failed")));
+  EXPECT_EQ(rig.group.next_deadline(), kStart + milliseconds(150));
+  EXPECT_THAT(told(rig.at(milliseconds(150)), rig), HasSubstr("failed"));
+  EXPECT_EQ(rig.group.next_deadline(), kStart + milliseconds(1'000));
 }
 
 TEST(WorkerGroupTest, AfterAnyOtherFailureTheOthersAreStoppedAtOnce) {
