@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 
 #include "base/number_ranges.hpp"
@@ -14,40 +15,47 @@ constexpr std::array<std::string_view, 10> kTimeouts{
     "timed out",         "timing out",       "timeouterror",    "timeout after",
     "operation timeout", "socket timeout",   "timeout expired", "timeout exceeded",
     "deadline exceeded", "deadline_exceeded"};
-// With one of these the wait was for other ranks.
-constexpr std::array<std::string_view, 14> kPeers{
-    "collective", "allreduce",  "all_reduce", "allgather",    "all_gather",
-    "alltoall",   "all_to_all", "broadcast",  "barrier",      "recv",
-    "peer",       "rank",       "clients",    "process group"};
-// What libraries print, some lines before the last. Of other lines only the last one counts: those
-// before it may tell of what the program has survived.
-constexpr std::array<std::string_view, 3> kSure{
-    "collective operation timeout", "wait timeout after", "for recv operation to complete"};
+// With one of these, at the beginning of a word, the wait was for other ranks. Not just "rank": a
+// line may begin with it, whatever it says.
+constexpr std::array<std::string_view, 15> kPeers{
+    "collective",   "allreduce",           "all_reduce", "allgather",   "all_gather",
+    "alltoall",     "all_to_all",          "broadcast",  "barrier",     "recv operation",
+    "wait timeout", "waiting for clients", "from rank",  "other ranks", "process group"};
+// What torch's watchdog prints, some lines before the last. Of other lines only the last one
+// counts: those before it may tell of what the program has survived.
+constexpr std::array<std::string_view, 1> kWatchdog{"collective operation timeout"};
 
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
+bool is_letter(char c) {
+  return lower(c) >= 'a' && lower(c) <= 'z';
+}
+
 template <typename Words>
-bool has_one(std::string_view text, const Words& words) {
-  return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
-    return std::search(text.begin(), text.end(), word.begin(), word.end(),
-                       [](char a, char b) { return lower(a) == b; }) != text.end();
+bool has_one(std::string_view text, const Words& words, bool at_beginning_of_word = false) {
+  const auto same = [](char a, char b) { return lower(a) == b; };
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    for (auto at = text.begin();; ++at) {
+      at = std::search(at, text.end(), word.begin(), word.end(), same);
+      if (at == text.end()) return false;
+      if (!at_beginning_of_word || at == text.begin() || !is_letter(*std::prev(at))) return true;
+    }
   });
 }
 
 enum class Wait { None, Any, ForPeers };
 
 Wait wait_in(std::string_view line) {
-  if (has_one(line, kSure)) return Wait::ForPeers;
   if (!has_one(line, kTimeouts)) return Wait::None;
-  return has_one(line, kPeers) ? Wait::ForPeers : Wait::Any;
+  return has_one(line, kPeers, true) ? Wait::ForPeers : Wait::Any;
 }
 
 Wait wait_of(std::string_view last_words, const std::vector<std::string>& tail) {
-  const bool sure = std::any_of(tail.begin(), tail.end(),
-                                [](const std::string& line) { return has_one(line, kSure); });
-  return sure ? Wait::ForPeers : wait_in(last_words);
+  const bool watchdog = std::any_of(
+      tail.begin(), tail.end(), [](const std::string& line) { return has_one(line, kWatchdog); });
+  return watchdog ? Wait::ForPeers : wait_in(last_words);
 }
 
 // How many ranks of the job ran into a time-out.
