@@ -23,7 +23,7 @@ struct FileWorker::Bench {
   void stay();  // the thread
   // False: the work is not over.
   bool take_result(std::optional<Error>& error);
-  int steps_done();
+  int steps_begun();
   // No more work comes. True: the thread has none, and ends at once.
   bool dismiss();
 
@@ -88,7 +88,7 @@ void FileWorker::Bench::stay() {
   }
 }
 
-int FileWorker::Bench::steps_done() {
+int FileWorker::Bench::steps_begun() {
   const std::lock_guard lock(mutex);
   return steps;
 }
@@ -127,7 +127,7 @@ void FileWorker::begin(Time now) {
   if (jobs_.empty()) return;
   Job& job = jobs_.front();
   begin_limit(now);
-  steps_ = 0;
+  steps_ = 1;  // which the work begins with
   const bool fresh = bench_ == nullptr;
   if (fresh) bench_ = std::make_shared<Bench>(ready_);
   {
@@ -179,7 +179,7 @@ void FileWorker::deliver(Time now) {
   if (!failed && !bench_->take_result(failed)) {
     if (now < deadline_) return;
     // Slow is not the same as hung: each step has the whole time.
-    if (const int done = bench_->steps_done(); done != std::exchange(steps_, done))
+    if (const int begun = std::max(bench_->steps_begun(), 1); begun != std::exchange(steps_, begun))
       return begin_limit(now);
     if (!std::exchange(second_half_, true)) {
       deadline_ = now + jobs_.front().limit / 2;
@@ -210,11 +210,11 @@ void remove_folder(const std::string& folder) noexcept {
     return std::filesystem::remove_all(folder, ignored);
   };
   try {
-    (void)ask_files<std::uintmax_t>(kRemoveLimit, remove);
-  } catch (const std::exception&) {  // no descriptor is left for a look from outside
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
+    const auto removed = ask_files<std::uintmax_t>(kRemoveLimit, remove);
+    if (removed || removed.error().code() == std::errc::timed_out) return;
+  } catch (const std::exception&) {
   }
+  remove();  // there is no descriptor or no thread to do it from outside
 }
 
 }  // namespace drun
