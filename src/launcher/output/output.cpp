@@ -182,8 +182,9 @@ class Output::Impl {
   std::optional<T> look(std::function<T()> work) {
     if (direct_hangs_) return std::nullopt;
     try {
-      if (auto found = ask_files<T>(kLookLimit, std::move(work))) return std::move(*found);
-      direct_hangs_ = true;
+      auto found = ask_files<T>(kLookLimit, std::move(work));
+      if (found) return std::move(*found);
+      direct_hangs_ = found.error().code() == std::errc::timed_out;
     } catch (const std::system_error&) {  // no descriptor is left
     }
     return std::nullopt;

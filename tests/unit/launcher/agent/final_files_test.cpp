@@ -78,7 +78,8 @@ TEST_F(FinalFilesTest, OneThatHangsDelaysNoOtherAndCanBeGivenUp) {
   EXPECT_EQ(said_.back(), "over");
   const auto heard = said_;
   files_.give_up("received SIGINT");
-  run();  // nothing is waited for
+  run();
+  EXPECT_TRUE(io_.stopped()) << "nothing is waited for";
   answer.set_value();
   EXPECT_EQ(said_, heard);
 }
