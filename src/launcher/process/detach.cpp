@@ -97,10 +97,10 @@ void set_apart(std::initializer_list<int> keep, const char* name) {
 }
 
 void set_command_line(const std::string& title) {
-  static const std::span<char> area = find_command_line();
-  if (area.empty()) return;
-  std::fill(area.begin(), area.end(), '\0');
-  title.copy(area.data(), area.size() - 1);
+  static const std::span<char> kArea = find_command_line();
+  if (kArea.empty()) return;
+  std::fill(kArea.begin(), kArea.end(), '\0');
+  title.copy(kArea.data(), kArea.size() - 1);
 }
 
 }  // namespace drun::process
