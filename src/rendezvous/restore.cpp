@@ -175,6 +175,16 @@ void find_places(State& state, const Found& found) {
     state.occupied.insert(slot.group_rank);
 }
 
+// The store has lost who had which place in the last round, and not all have said it again yet.
+// This agent knows it, from when it led.
+void recall_places(State& state, const State& previous) {
+  if (is_alive(state.round.phase) || state.round.ran != previous.round.ran) return;
+  for (const auto& [ticket, slot] : previous.slots) {
+    if (state.slots.contains(ticket) || !state.occupied.insert(slot.group_rank).second) continue;
+    state.slots[ticket].group_rank = slot.group_rank;
+  }
+}
+
 // In the order in which they came, as far as known; those of the round keep their asked-for ranks.
 void find_members(State& state, const Config& config, Found& found, const State* previous,
                   Time now) {
@@ -260,6 +270,7 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
   grace_until = state.grace_until;
   find_claims(found, state);
   find_places(state, found);
+  if (previous != nullptr && !is_of_others(found, *previous)) recall_places(state, *previous);
   find_members(state, config, found, previous, now);
 
   for (auto& [ticket, slot] : state.slots) {

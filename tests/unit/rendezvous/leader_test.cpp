@@ -335,6 +335,32 @@ TEST(RestoreTest, AnotherRoundOfTheSameNumberIsNotStoppedForWhatIsKnownOfTheFirs
   EXPECT_EQ(state.strangers, 0);
 }
 
+// The store went back to before they began, and one that has not written yet what it held would
+// come behind the others.
+TEST(RestoreTest, RanksThatTheStoreForgotAreKnownToWhoLedTheRound) {
+  const auto left = [](int rank) {
+    return [rank](MemberDocument& d) {
+      holding(d, 3, rank, 2);
+      d.seen = d.left = 3;
+    };
+  };
+  const State previous = Found(config(2))
+                             .member("me", left(0))
+                             .member("b", left(1))
+                             .round(3, Phase::Gathering, 2, 3)
+                             .place("me", 3, 0, 2)
+                             .place("b", 3, 1, 2)
+                             .restore();
+  const State state = Found(config(2))
+                          .member("b", left(1))
+                          .member("me")
+                          .round(2, Phase::Gathering, 2, 2)
+                          .restore({}, previous.round, &previous);
+  const auto plan = decide(state, config(2), kNow + config(2).keep_alive * 2);
+  ASSERT_EQ(plan.plan.size(), 2U);
+  EXPECT_EQ(plan.plan[0].ticket, "me");
+}
+
 TEST(RestoreTest, TheCountOfRestartsSurvivesInTheMembers) {
   const Config s = config(1);
   const State state = Found(s)
