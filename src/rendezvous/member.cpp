@@ -34,7 +34,7 @@ MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox,
       stop_since_(now),
       leave_since_(now),
       waiting_since_(now),
-      led_since_(now) {
+      word_of_leader_(now) {
   document_.host = config.host;
   document_.address = config.address;
   document_.worker_store_port = config.worker_store_port;
@@ -183,10 +183,11 @@ void MemberAgent::on_snapshot(const WatchSnapshot& snapshot) {
   }
 }
 
-void MemberAgent::on_changes(const WatchChanges& changes) {
+void MemberAgent::on_changes(const WatchChanges& changes, Time now) {
   for (const auto& [key, value] : changes.changes) {
     if (round_.is(changes.watch)) {
       take_round(value);
+      word_of_leader_ = now;
     } else if (assignment_.is(changes.watch)) {
       take_assignment(value);
     } else if (changes.watch == outcome_watch_) {

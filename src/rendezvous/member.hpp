@@ -29,7 +29,7 @@ class MemberAgent {
   void on_link_down(std::string detail, Milliseconds silent, Time now);
   void on_link_failed(std::string detail, Time now);
   void on_snapshot(const WatchSnapshot& snapshot);
-  void on_changes(const WatchChanges& changes);
+  void on_changes(const WatchChanges& changes, Time now);
   void on_commit(const CommitResult& result, Time now);
   void on_renewed(Time sent) { alive_ = sent; }
 
@@ -47,7 +47,7 @@ class MemberAgent {
   // The store is there, but does not do what this agent needs, for this reason.
   void give_up(std::string reason);
   // Another agent leads from now on. Its time limit may have begun later than ours.
-  void on_new_leader(Time now) { led_since_ = now; }
+  void on_new_leader(Time now) { word_of_leader_ = now; }
   // It leads, and decides about a further round not before this time. Nullopt: it does not lead.
   void lead_until(std::optional<Time> time) { leads_until_ = time; }
 
@@ -195,7 +195,7 @@ class MemberAgent {
 
   bool waiting_ = true;
   Time waiting_since_;
-  Time led_since_;  // by the present leader
+  Time word_of_leader_;  // when it became known, or wrote to the round
 };
 
 }  // namespace drun::rendezvous

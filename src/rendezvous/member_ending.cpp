@@ -132,7 +132,7 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
 }
 
 Time MemberAgent::patience_ends() const {
-  return std::max(waiting_since_, led_since_) + config_.join_timeout + kLeaderMargin;
+  return std::max(waiting_since_, word_of_leader_) + config_.join_timeout + kLeaderMargin;
 }
 
 void MemberAgent::leave(Time now) {

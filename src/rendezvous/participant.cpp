@@ -52,7 +52,7 @@ class Participant::Impl {
         for (const auto& change : changes->changes)
           see_leader(change.value, now);
       }
-      member_.on_changes(*changes);
+      member_.on_changes(*changes, now);
       if (leader_) leader_->on_changes(*changes, now);
     } else if (const auto* result = std::get_if<CommitResult>(&event)) {
       on_stand_result(*result, now);

@@ -80,7 +80,7 @@ class MemberTest : public testing::Test {
     } while (time.count() > 0);
   }
   void put(const std::string& key, std::optional<std::string> value) {
-    member_->on_changes({watches_.at(key), {{key, std::move(value)}}});
+    member_->on_changes({watches_.at(key), {{key, std::move(value)}}}, now_);
   }
   void round(int number, Phase phase) {
     RoundDocument d;
@@ -484,7 +484,7 @@ TEST_F(MemberTest, WhatAStoppedProcessReadsLateStillStopsItsWorkers) {
   RoundDocument stopping;
   stopping.number = stopping.ran = stopping.nodes = 1;
   stopping.phase = Phase::Stopping;
-  member_->on_changes({before.at(keys_.round), {{keys_.round, encode(stopping)}}});
+  member_->on_changes({before.at(keys_.round), {{keys_.round, encode(stopping)}}}, now_);
   advance();
   EXPECT_TRUE(done().stop);
 }
@@ -530,7 +530,7 @@ TEST_F(MemberTest, TheHostWaitsForTheOthersUntilTheCloseTimeout) {
     advance(config_.close_timeout - Milliseconds(1));
     EXPECT_FALSE(done().finish);
     if (others_go) {
-      member_->on_changes({watches_.at(keys_.members), {{other, std::nullopt}}});
+      member_->on_changes({watches_.at(keys_.members), {{other, std::nullopt}}}, now_);
       advance();
     } else {
       advance(Milliseconds(1));
@@ -716,6 +716,17 @@ TEST_F(MemberTest, ANewLeaderIsGivenItsOwnTime) {
   begin();
   advance(Milliseconds(30'000));
   member_->on_new_leader(now_);
+  advance(config_.join_timeout + Milliseconds(9'999));
+  EXPECT_FALSE(done().finish);
+  advance(Milliseconds(1));
+  EXPECT_TRUE(done().finish);
+}
+
+// A leader that stood still for a while and then writes is there.
+TEST_F(MemberTest, AWordOfTheLeaderRenewsThePatienceWithIt) {
+  begin();
+  advance(config_.join_timeout + Milliseconds(9'999));
+  round(1, Phase::Preparing);
   advance(config_.join_timeout + Milliseconds(9'999));
   EXPECT_FALSE(done().finish);
   advance(Milliseconds(1));
