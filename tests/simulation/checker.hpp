@@ -39,7 +39,7 @@ struct Node {
   Time renewed{};                 // the lease, by which they may run
   Time session_ended{};           // last
   Time link_up{};                 // since
-  Time awake{};                   // not paused since
+  Time awake{};                   // neither paused nor busy since
   Time said{};                    // what it runs: first since then
   std::optional<Time> link_lost;  // the agent knows that it is out of touch since
 };

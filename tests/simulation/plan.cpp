@@ -123,15 +123,20 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
     plan.steps.push_back({at + late.in(0, plan.max_delay_ms * 6 + 60), Fault::StoreFull, 0,
                           late.in(14'000, 20'000), 0});
   }
+  Random busy(seed ^ 0xC0B5);
+  for (int i = busy.chance(10) ? busy.in(1, 4) : 0; i > 0; --i)
+    plan.steps.push_back({busy.in(0, 2 * plan.work_ms), Fault::Busy, busy.in(0, 1000),
+                          busy.chance(50) ? busy.in(1, 1'500) : busy.in(1'000, 12'000), 0});
   std::stable_sort(plan.steps.begin(), plan.steps.end(),
                    [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
 }
 
 const char* name(Fault fault) {
-  static constexpr const char* kNames[] = {
-      "join", "crash",         "power off", "pause", "partition", "reset",      "worker fails",
-      "stop", "store restart", "host dies", "go",    "go all",    "store full", "host restarts"};
+  static constexpr const char* kNames[] = {"join",          "crash",     "power off",    "pause",
+                                           "partition",     "reset",     "worker fails", "stop",
+                                           "store restart", "host dies", "go",           "go all",
+                                           "store full",    "busy",      "host restarts"};
   return kNames[static_cast<int>(fault)];
 }
 

@@ -25,6 +25,7 @@ enum class Fault {
   Go,            // a node is told to go
   GoAll,         // all are told to go, within two seconds
   StoreFull,     // the store takes no transaction for a while, or none but the smallest
+  Busy,          // what an agent does next takes it long: what it decided then is done late
   HostRestarts   // the host is killed and started again soon: its store is empty
 };
 

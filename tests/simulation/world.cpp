@@ -157,9 +157,11 @@ void World::start_agent(bool hosts) {
         node(number).came_through = true;
       }
     }
-    input(number, [this, event](Participant& p) { p.on_key_value(event, scheduler_.now()); });
     const auto* link = std::get_if<LinkEvent>(&event);
-    if (link != nullptr && link->link != Link::Down) renew_lease(number);
+    const bool renews =
+        link != nullptr && link->link != Link::Down && network_.in_touch(agent(number).client);
+    input(number, [this, event](Participant& p) { p.on_key_value(event, scheduler_.now()); });
+    if (renews) renew_lease(number, scheduler_.now());
   });
   heartbeat(number);
   arm(number);
@@ -181,8 +183,9 @@ void World::input(int number, std::function<void(Participant&)> what) {
 void World::act(int number) {
   Agent& a = agent(number);
   while (a.participant) {
-    const auto actions = a.participant->take_actions();
+    auto actions = a.participant->take_actions();
     if (actions.empty()) break;
+    if (a.cost > Milliseconds(0)) return take_long(number, std::move(actions));
     for (const auto& action : actions)
       do_action(number, action);
   }
@@ -191,6 +194,34 @@ void World::act(int number) {
     node(number).running = false;
   }
   arm(number);
+}
+
+// Its process has no time for anything else until then. What runs beside it goes on: workers, their
+// guardian, and the store of a host.
+void World::take_long(int number, std::vector<Action> actions) {
+  note(number, "is busy");
+  node(number).paused = node(number).was_in_trouble = true;
+  network_.pause(agent(number).client, true);
+  const auto cost = std::exchange(agent(number).cost, Milliseconds(0));
+  agent(number).stops = std::any_of(actions.begin(), actions.end(), [](const auto& action) {
+    return std::holds_alternative<StopAction>(action);
+  });
+  scheduler_.after(cost, [this, number, actions = std::move(actions)] {
+    note(number, "acts");
+    Agent& a = agent(number);
+    node(number).paused = a.stops = false;
+    node(number).awake = scheduler_.now();
+    if (a.participant) {
+      a.late = true;
+      for (const auto& action : actions)
+        do_action(number, action);
+      a.late = false;
+    }
+    act(number);
+    for (auto& what : std::exchange(a.inbox, {}))
+      what();
+    if (!node(number).paused) network_.pause(a.client, false);
+  });
 }
 
 void World::arm(int number) {
@@ -259,6 +290,14 @@ void World::start_workers(int number, const Assignment& assignment) {
   Node& n = node(number);
   note(number, "starts workers of round " + std::to_string(assignment.round) + ", group rank " +
                    std::to_string(assignment.group_rank));
+  // There was one when the agent decided that. The guardian starts none now, and says so.
+  if (a.late && scheduler_.now() >= n.renewed + n.config.keep_alive) {
+    note(number, "has no lease for them");
+    scheduler_.after(Milliseconds(0), [this, number] {
+      input(number, [this](Participant& p) { p.on_lease_over(scheduler_.now()); });
+    });
+    return;
+  }
   checker_.on_start(n, assignment);
   n.workers = assignment;
   n.restart_count = std::max(n.restart_count, assignment.restart_count);
@@ -277,7 +316,7 @@ void World::start_workers(int number, const Assignment& assignment) {
                      if (b.life != life || b.work != Agent::Work::Running) return;
                      b.work = Agent::Work::Done;
                      note(number, "workers have succeeded");
-                     checker_.on_success_reported(number, round);
+                     if (!b.stops) checker_.on_success_reported(number, round);
                      input(number, [this, round](Participant& p) {
                        p.on_workers_succeeded(round, scheduler_.now());
                      });
@@ -298,7 +337,7 @@ void World::fail_workers(int number) {
   failure.cause = "exit code " + std::to_string(failure.exit_code);
   failure.pid = 1;
   const int round = n.workers->round;
-  checker_.on_failure_reported(number, round);
+  if (!a.stops) checker_.on_failure_reported(number, round);
   input(number, [this, round, failure](Participant& p) {
     p.on_workers_failed(round, failure, scheduler_.now());
   });
@@ -352,14 +391,12 @@ void World::end_workers(int number) {
 
 void World::heartbeat(int number) {
   if (!agent(number).participant) return;
-  renew_lease(number);
+  if (network_.in_touch(agent(number).client)) renew_lease(number, scheduler_.now());
   scheduler_.after(kHeartbeat, [this, number] { heartbeat(number); });
 }
 
 // The agent asks, and the store answers.
-void World::renew_lease(int number) {
-  if (!network_.in_touch(agent(number).client)) return;
-  const Time sent = scheduler_.now();
+void World::renew_lease(int number, Time sent) {
   input(number, [this, sent](Participant& p) { p.on_key_value(Renewed{sent}, scheduler_.now()); });
 }
 
@@ -467,6 +504,9 @@ void World::apply(const Step& step) {
         network_.start_store();
       });
       break;
+    case Fault::Busy:
+      agent(number).cost = duration;
+      break;
     case Fault::Pause:
       if (n.config.is_host || n.paused) return;
       note(number, "is paused");
@@ -478,7 +518,7 @@ void World::apply(const Step& step) {
         node(number).awake = scheduler_.now();
         for (auto& what : std::exchange(agent(number).inbox, {}))
           what();
-        network_.pause(agent(number).client, false);
+        if (!node(number).paused) network_.pause(agent(number).client, false);
       });
       break;
     case Fault::Partition:

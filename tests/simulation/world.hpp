@@ -38,12 +38,16 @@ class World {
     bool timer_set = false;
     std::vector<std::function<void()>> inbox;  // local events for a stopped process
     enum class Work { None, Starting, Running, Done, Stopping } work = Work::None;
+    Milliseconds cost{};     // CPU time of what it does next
+    bool late = false;       // what it does was decided before
+    bool stops = false;      // it will stop its workers: what becomes of them says nothing any more
     std::uint64_t life = 0;  // of the workers: numbers those that were started
   };
 
   void start_agent(bool hosts = false);
   void input(int node, std::function<void(rendezvous::Participant&)> what);
   void act(int node);
+  void take_long(int node, std::vector<rendezvous::Action> actions);
   void arm(int node);
   void do_action(int node, const rendezvous::Action& action);
   void start_workers(int node, const rendezvous::Assignment& assignment);
@@ -51,7 +55,7 @@ class World {
   void stop_workers(int node, bool immediately);
   void end_workers(int node);
   void heartbeat(int node);
-  void renew_lease(int node);
+  void renew_lease(int node, Time sent);
   void keep_lease(int node);
   void peers_notice(int round, int but);
   void apply(const Step& step);
