@@ -46,6 +46,7 @@ std::unique_ptr<State> Leader::retire() {
 
 void Leader::on_link_lost() {
   current_ = false;
+  looked_away_ = true;
 }
 
 void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
@@ -57,6 +58,11 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
     outbox_.unwatch(std::exchange(look_, 0));
   }
   if (snapshot.watch != watch_) return;
+  // The store may have been set back meanwhile. Who had come back within the grace may be out of
+  // touch again, and have workers. A store that knows a round of this leader knows its nodes, too.
+  if (std::exchange(looked_away_, false) && grace_until_ && state_ != nullptr &&
+      state_->round.number != planned_)
+    grace_until_ = now + config_.keep_alive;
   std::vector<std::string> problems;
   auto state = std::make_unique<State>(
       restore(config_, epoch_, snapshot.entries, state_.get(), seen_, grace_until_, now, problems));
@@ -134,6 +140,7 @@ void Leader::on_commit(const CommitResult& result, Time now) {
       for (const auto& line : pending_->log)
         outbox_.log(line);
       if (!pending_->stopping.empty()) outbox_.push(RoundStopsAction{pending_->stopping});
+      if (pending_->round.number != state_->round.number) planned_ = pending_->round.number;
       adopt(*state_, config_, *std::exchange(pending_, std::nullopt), now);
       return;
     case CommitOutcome::Rejected:

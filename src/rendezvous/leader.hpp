@@ -91,7 +91,9 @@ class Leader {
   WatchId watch_ = 0;
   WatchId look_ = 0;  // at all jobs of the store; 0: not looking
   std::optional<Time> looked_at_;
-  bool current_ = false;  // a snapshot has come, and no change was missed since
+  bool looked_away_ = false;  // the link was lost since the last snapshot
+  int planned_ = 0;           // the last round that this leader has begun, or tried to; 0: none yet
+  bool current_ = false;      // a snapshot has come, and no change was missed since
   bool deposed_ = false;
   std::string disagreement_;
   std::unique_ptr<State> state_;

@@ -604,10 +604,10 @@ TEST(RestoreTest, AFailureThatWasReportedIsKnownAgainTheRootCauseFirst) {
 // A leader with an outbox, and what it has asked for.
 class LeaderTest : public testing::Test {
  protected:
-  void begin(Config s) {
+  void begin(Config s, std::optional<Time> grace_until = {}) {
     config_ = std::move(s);
     leader_ =
-        std::make_unique<Leader>(config_, outbox_, "value", 3, nullptr, seen_, std::nullopt, kNow);
+        std::make_unique<Leader>(config_, outbox_, "value", 3, nullptr, seen_, grace_until, kNow);
   }
   std::vector<CommitAction> commits() {
     std::vector<CommitAction> result;
@@ -618,8 +618,8 @@ class LeaderTest : public testing::Test {
     }
     return result;
   }
-  void snapshot(const Found& found) {
-    leader_->on_snapshot({watches_.back().watch, found.entries()}, kNow);
+  void snapshot(const Found& found, Time now = kNow) {
+    leader_->on_snapshot({watches_.back().watch, found.entries()}, now);
   }
 
   Config config_;
@@ -679,6 +679,41 @@ TEST_F(LeaderTest, WorkersOfARoundThatNobodyKnewOfRunOn) {
   const auto round = decode_round(*written[0].transaction.writes.back().value).value();
   EXPECT_EQ(round.number, 5);
   EXPECT_EQ(round.phase, Phase::Running);
+}
+
+// The store lost its sessions, and went back after that to before "b" had come again.
+TEST_F(LeaderTest, WhoIsForgottenAgainIsWaitedForAgain) {
+  const Time grace = kNow + config(2).keep_alive;
+  const Time later = grace + Milliseconds(10);
+  begin(config(2), grace);
+  commits();
+  Found found(config_);
+  found.member("me", [](MemberDocument& d) { holding(d, 3, 0, 2); });
+  found.round(3, Phase::Running, 2, 3).place("me", 3, 0, 2).place("b", 3, 1, 2);
+  Found all = found;
+  snapshot(all.member("b", [](MemberDocument& d) { holding(d, 3, 1, 2); }));
+  ASSERT_EQ(leader_->state()->unleft, 2);
+  leader_->on_link_lost();
+  snapshot(found, later);
+  EXPECT_EQ(leader_->state()->missing, 1);
+  EXPECT_EQ(leader_->state()->grace_until, later + config_.keep_alive);
+  snapshot(found, later + Milliseconds(10));
+  EXPECT_EQ(leader_->state()->grace_until, later + config_.keep_alive) << "the link was there";
+}
+
+// A store that knows it knows its nodes.
+TEST_F(LeaderTest, NobodyIsWaitedForAgainInARoundThatTheLeaderBegan) {
+  const Time grace = kNow + config(1).keep_alive;
+  begin(config(1), grace);
+  commits();
+  snapshot(Found(config_).member("me"));
+  leader_->advance(kNow);
+  leader_->on_commit({commits().at(0).request, CommitOutcome::Committed, ""}, kNow);
+  ASSERT_EQ(leader_->state()->round.phase, Phase::Preparing);
+  leader_->on_link_lost();
+  snapshot(Found(config_).round(1, Phase::Running, 1, 1).place("me", 1, 0, 1), grace);
+  EXPECT_EQ(leader_->state()->missing, 1);
+  EXPECT_EQ(leader_->state()->grace_until, grace);
 }
 
 // Of that round only a spare tells, while its number is being tried.
