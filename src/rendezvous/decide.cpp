@@ -343,6 +343,7 @@ void preparing(Context& c) {
   }
   c.round().phase = Phase::Running;
   c.round().ran = c.round().number;
+  c.round().master = rendezvous::master(document.assignment);
   c.round().reason.clear();
   c.decision.plan = s.plan;
   c.log(round_name(c.round()) + ": " + std::to_string(c.round().nodes) +
@@ -376,6 +377,7 @@ void plan_round(Context& c) {
   round.restart_count = std::max(round.restart_count, c.state.restarts_floor);
   round.losses = std::max(round.losses, c.state.losses_floor);
   round.phase = Phase::Preparing;
+  round.master.clear();
   round.waiting.clear();
   auto assignments = assign(ordered, round.number, round.restart_count);
   round.nodes = static_cast<int>(ordered.size());

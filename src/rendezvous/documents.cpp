@@ -288,6 +288,7 @@ std::string encode(const RoundDocument& d) {
                {"nodes", d.nodes},
                {"world_size", d.world_size},
                {"cause", kCauses[static_cast<std::size_t>(d.cause)]}};
+  if (!d.master.empty()) json["master"] = d.master;
   if (!d.root.empty()) json["root"] = d.root;
   if (!d.reason.empty()) json["reason"] = d.reason;
   if (!d.waiting.empty()) json["waiting"] = d.waiting;
@@ -309,6 +310,7 @@ Result<RoundDocument> decode_round(std::string_view text) {
   in.integer("nodes", d.nodes, 0, kMaxInt);
   in.integer("world_size", d.world_size, 0, kMaxInt);
   in.choice("cause", d.cause, kCauses);
+  in.text("master", d.master, false);
   in.text("root", d.root, false);
   in.text("reason", d.reason, false);
   in.text("waiting", d.waiting, false);

@@ -83,6 +83,9 @@ struct RoundDocument {
   int losses = 0;      // rounds that ended because a node was lost, so far
   int nodes = 0;       // in round `number` (running, stopping)
   int world_size = 0;  // workers in it
+  // Where its workers' store is. Rounds that began without knowing of each other may have one
+  // number, but not one store.
+  std::string master;
   Cause cause = Cause::None;
   std::string root;     // ticket of the node that reported the first failure (stopping)
   std::string reason;   // one line for people

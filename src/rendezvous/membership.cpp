@@ -290,6 +290,7 @@ void reclaim(State& state, const std::string& ticket, const MemberDocument& d) {
   if (!is_alive(state.round.phase) || !d.claim || d.claim->round != state.round.number) return;
   if (state.slots.contains(ticket)) return;
   if (state.known_place && !same_round(*state.known_place, *d.claim)) return;
+  if (!state.round.master.empty() && state.round.master != master(*d.claim)) return;
   if (!state.occupied.insert(d.claim->group_rank).second) return;
   state.known_place = d.claim;
   --state.vacant;
@@ -314,6 +315,10 @@ std::string impossible(const RoundDocument& known, const MemberDocument& d) {
 bool was_told(const Member& member) {
   const auto& leave = member.document.leave;
   return member.standing == Standing::Leaving && leave && leave->exit_code != kDrunFailed;
+}
+
+std::string master(const Assignment& place) {
+  return place.master_address + ":" + std::to_string(place.master_port);
 }
 
 bool holds_workers(const MemberDocument& document) {

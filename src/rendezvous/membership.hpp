@@ -164,6 +164,9 @@ void give_time_to_stop(State& state, Time now);
 // To go, by a signal: one that goes because it has lost its guardian is as good as lost.
 [[nodiscard]] bool was_told(const Member& member);
 
+// Where the workers' store of its round is.
+[[nodiscard]] std::string master(const Assignment& place);
+
 // Workers of it may run.
 [[nodiscard]] bool holds_workers(const MemberDocument& document);
 

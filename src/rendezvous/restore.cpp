@@ -84,6 +84,7 @@ RoundDocument round_of_members(Found& found, const RoundDocument& seen) {
       round.phase = Phase::Running;
       round.nodes = d.claim->group_world_size;
       round.world_size = d.claim->world_size;
+      round.master = master(*d.claim);
       round.restart_count = std::max(round.restart_count, d.claim->restart_count);
       round.losses = std::max(round.losses, d.losses);
     } else if (std::max(d.left, d.seen) > round.number) {
@@ -119,6 +120,10 @@ bool is_of_others(const Found& found, const State& previous) {
          std::none_of(places.begin(), places.end(), [&](const auto& place) {
            return runs(place) && previous.slots.contains(place.first);
          });
+}
+
+bool is_another(const RoundDocument& a, const RoundDocument& b) {
+  return a.number == b.number && !a.master.empty() && !b.master.empty() && a.master != b.master;
 }
 
 void find_round(State& state, Found& found, const RoundDocument& seen) {
@@ -260,8 +265,10 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
   state.epoch = epoch;
   state.agreement = found.job ? std::move(found.job->agreement) : full_agreement(config);
   state.job_written = found.job.has_value();
-  const bool led_longer = previous != nullptr && progress(previous->round) > progress(seen) &&
-                          !is_of_others(found, *previous);
+  const bool of_others =
+      previous != nullptr && (is_of_others(found, *previous) || is_another(previous->round, seen));
+  const bool led_longer =
+      previous != nullptr && progress(previous->round) > progress(seen) && !of_others;
   find_round(state, found, led_longer ? previous->round : seen);
   const bool set_back = !state.round_written && state.round.number > 0;
   if (set_back) grace_until = std::max(grace_until.value_or(now), now + config.keep_alive);
@@ -270,7 +277,7 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
   grace_until = state.grace_until;
   find_claims(found, state);
   find_places(state, found);
-  if (previous != nullptr && !is_of_others(found, *previous)) recall_places(state, *previous);
+  if (previous != nullptr && !of_others) recall_places(state, *previous);
   find_members(state, config, found, previous, now);
 
   for (auto& [ticket, slot] : state.slots) {

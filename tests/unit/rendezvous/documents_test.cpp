@@ -77,6 +77,7 @@ RoundDocument round(Phase phase) {
   d.losses = 3;
   d.nodes = 4;
   d.world_size = 32;
+  d.master = "node0:29500";
   d.cause = Cause::Failure;
   d.root = "ticket";
   d.reason = "rank 5 on node2: exit code 7";
@@ -199,7 +200,7 @@ std::vector<Kind> kinds() {
       {"round",
        encode(round(Phase::Running)),
        error_of(decode_round),
-       {"root", "reason", "waiting", "unsure"},
+       {"master", "root", "reason", "waiting", "unsure"},
        written_again(decode_round)},
       {"assignment",
        encode(AssignmentDocument{place(), true, 2, {}}),

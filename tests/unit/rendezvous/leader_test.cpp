@@ -268,6 +268,45 @@ TEST(RestoreTest, APlaceIsNotTakenByANodeOfAnotherRound) {
   EXPECT_EQ(whole.strangers, 0);
 }
 
+// The store forgot all places of the round that "me" has seen stop. It has left another with that
+// number, and so tells nothing of who may still run in this one.
+TEST(RestoreTest, APlaceIsNotTakenByWhoHasLeftAnotherRound) {
+  const Config s = config(1);
+  RoundDocument seen;
+  seen.number = seen.ran = seen.nodes = seen.world_size = 1;
+  seen.phase = Phase::Stopping;
+  seen.master = "me:1";
+  for (const std::uint16_t port : {std::uint16_t{1}, std::uint16_t{2}}) {
+    const State state = Found(s)
+                            .member("me",
+                                    [port](MemberDocument& d) {
+                                      auto& claim = holding(d, 1, 0, 1).claim;
+                                      claim->master_address = "me";
+                                      claim->master_port = port;
+                                      d.left = 1;
+                                    })
+                            .restore({}, seen);
+    EXPECT_EQ(state.missing, port == 1 ? 0 : 1);
+    const auto next = decide(state, s, kNow).round.phase;
+    EXPECT_EQ(next, port == 1 ? Phase::Preparing : Phase::Stopping);
+  }
+}
+
+// What it knows of the round that it led says nothing of the one that it has seen since.
+TEST(RestoreTest, ARoundThatWasLedIsNotAnotherThatWasSeen) {
+  const Config s = config(1);
+  State previous = Found(s).member("me").round(1, Phase::Stopping, 1, 1).restore();
+  previous.round.master = "me:1";
+  RoundDocument seen = previous.round;
+  seen.phase = Phase::Running;
+  seen.master = "b:1";
+  const auto left = [](MemberDocument& d) { d.left = 1; };
+  const State state = Found(s).member("me", left).restore({}, seen, &previous);
+  EXPECT_EQ(state.round.phase, Phase::Running);
+  EXPECT_EQ(state.round.master, "b:1");
+  EXPECT_EQ(state.missing, 1);
+}
+
 TEST(RestoreTest, NodesThatAreMissedAreMissedByTheNextLeader) {
   const Config s = config(2);
   const auto hold = [](MemberDocument& d) { holding(d, 7, 0, 2); };
