@@ -597,11 +597,14 @@ void Checker::check_told(const Node& node) {
                                                          who->config.keep_alive + kElection +
                                                          Milliseconds(plan_.max_delay_ms * 8))
     return;
-  // Or the leader was out of touch itself, and has only just come back.
-  if (const Node* who = leader();
-      who != nullptr && who->link_up > node.stop_told &&
-      scheduler_.now() < who->link_up + kSlack + Milliseconds(plan_.max_delay_ms * 8))
-    return;
+  // Or the leader was out of touch itself, and has only just come back; or was only just elected:
+  // the one before was lost after the node was told, and its session lived until then.
+  if (const Node* who = leader(); who != nullptr) {
+    const Time since = std::max(who->link_up, led_since_.value_or(who->link_up));
+    if (since > node.stop_told &&
+        scheduler_.now() < since + kSlack + Milliseconds(plan_.max_delay_ms * 8))
+      return;
+  }
   // The leader may still write what it had decided before.
   if (writing_time() > kStopWait) return;
   // Without a place in the last round it just leaves.
