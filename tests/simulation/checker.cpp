@@ -398,9 +398,15 @@ void Checker::check_outcome(const std::string& writer) {
     if (lost <= *plan_.max_losses && !set_back_)
       fail("ended for more losses than there were: " + std::to_string(lost));
   }
-  // Who waits for nodes has its whole time for it, after each round that it was in anew.
+  // Who waits for nodes has its whole time for it, after each round that it was in anew: unless it
+  // was suspended or busy, and has never heard of the round.
+  const auto was_in = [this, &writer](const Round& round) {
+    const auto seat = round.seats.find(writer);
+    return seat != round.seats.end() &&
+           (round.started.contains(seat->second.node) || !find(writer)->was_in_trouble);
+  };
   if (outcome_->end == End::Timeout && ran_until_ && !store_failed_ && !rounds_.empty() &&
-      rounds_.rbegin()->second.seats.contains(writer) &&
+      was_in(rounds_.rbegin()->second) &&
       scheduler_.now() + kSlack < *ran_until_ + Milliseconds(plan_.join_timeout_ms))
     fail("timed out " + std::to_string((scheduler_.now() - *ran_until_) / Milliseconds(1)) +
          " ms after the last round");
