@@ -382,8 +382,6 @@ void plan_round(Context& c) {
   const auto ordered = place(std::move(candidates), c.config);
   RoundDocument& round = c.round();
   round.number = std::max(round.number, c.state.floor) + 1;
-  round.restart_count = std::max(round.restart_count, c.state.restarts_floor);
-  round.losses = std::max(round.losses, c.state.losses_floor);
   round.phase = Phase::Preparing;
   round.master.clear();
   round.waiting.clear();
@@ -403,6 +401,9 @@ void plan_round(Context& c) {
 
 void gathering(Context& c) {
   const State& s = c.state;
+  // Written at once: who knows of more than the store may be gone before the next round.
+  c.round().restart_count = std::max(c.round().restart_count, s.restarts_floor);
+  c.round().losses = std::max(c.round().losses, s.losses_floor);
   const bool quiet = c.past(s.last_join, c.config.quiet_period) ||
                      (s.enough_since && c.past(s.enough_since, c.config.last_call_timeout));
   const bool enough = s.ready >= c.config.max_nodes || (s.ready >= c.config.min_nodes && quiet);
