@@ -487,12 +487,10 @@ void Checker::on_start(const Node& node, const Assignment& a) {
         !network_.connected(other->number) || network_.cut(other->number))
       continue;
     // Whatever the store has forgotten, those that are in touch can say what they run, and a leader
-    // that is in touch hears them: some time after the link is there, and the process is.
-    // Unavoidable: a round that was planned before that.
+    // that is in touch hears them. Unavoidable: a round that was planned before that.
     const bool in_time = at != rounds_.end() && other->said < at->second.planned;
     if (in_time && was_writable() && is_led() &&
-        scheduler_.now() >
-            std::max(other->link_up, other->awake) + kSlack + Milliseconds(plan_.max_delay_ms * 4))
+        scheduler_.now() > other->link_up + kSlack + Milliseconds(plan_.max_delay_ms * 4))
       fail("workers of round " + std::to_string(other->workers->round) + " on node " +
            std::to_string(other->number) + ", which is in touch, while round " +
            std::to_string(a.round) + " starts on " + who);
