@@ -41,7 +41,7 @@ struct FileWorker::Bench {
 
 namespace {
 
-// For remove_folder(): at drun's end three processes may wait for it, one after the other.
+// For remove_folder(), which is for the end of a program.
 constexpr std::chrono::milliseconds kRemoveLimit{2000};
 
 FileDescriptor make_eventfd() {
@@ -204,17 +204,19 @@ void FileWorker::wait() {
   }
 }
 
-void remove_folder(const std::string& folder) noexcept {
+bool remove_folder(const std::string& folder) noexcept {
   const auto remove = [folder] {
     std::error_code ignored;
     return std::filesystem::remove_all(folder, ignored);
   };
   try {
     const auto removed = ask_files<std::uintmax_t>(kRemoveLimit, remove);
-    if (removed || removed.error().code() == std::errc::timed_out) return;
+    if (removed) return true;
+    if (removed.error().code() == std::errc::timed_out) return false;
   } catch (const std::exception&) {
   }
   remove();  // there is no descriptor or no thread to do it from outside
+  return true;
 }
 
 }  // namespace drun

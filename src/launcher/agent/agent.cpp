@@ -56,6 +56,7 @@ class Agent {
     backend_.start();
     arm_timer();
     io_.run();
+    if (!output_.files()->remove_private_folder()) processes_.leave_folders();
     processes_.end();  // while the rest goes, too
     return shutdown_.exit_code();
   }

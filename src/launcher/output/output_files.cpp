@@ -19,6 +19,12 @@ WorkerFiles OutputFiles::open(const StreamLabel& label) {
   return files;
 }
 
+bool OutputFiles::remove_private_folder() {
+  // A thread that hangs has the lock for ever; its folder is removed by who cleans up.
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return !lock || folders_.remove_private_folder();
+}
+
 StreamFiles OutputFiles::open(const StreamLabel& label, bool error) {
   const Route route = route_of(choices_, label.local_rank, error, folders_.keeps_logs());
   StreamFiles files;

@@ -55,6 +55,8 @@ class OutputFiles {
 
   // Throws std::system_error, which names the path, when a file or folder cannot be made.
   [[nodiscard]] WorkerFiles open(const StreamLabel& label);
+  // When no worker needs it any more. False: its file system hangs.
+  [[nodiscard]] bool remove_private_folder();
 
  private:
   [[nodiscard]] StreamFiles open(const StreamLabel& label, bool error);

@@ -181,7 +181,7 @@ struct Guardian::Impl {
   void signal_guardian(int signal) const;
   void read_watchdog();
   void on_stop_limit();
-  bool await_end_of_watchdog() const;
+  bool await_end_of_watchdog(milliseconds limit) const;
   void end_watchdog();
   void order_end();
   void kill_job();
@@ -336,9 +336,9 @@ void Guardian::Impl::read_watchdog() {
 }
 
 // False when it does not come.
-bool Guardian::Impl::await_end_of_watchdog() const {
+bool Guardian::Impl::await_end_of_watchdog(milliseconds limit) const {
   WatchdogReport ignored;
-  while (await_readable(watchdog.get(), given_up ? kGiveUpLimit : kEndLimit))
+  while (await_readable(watchdog.get(), limit))
     if (::recv(watchdog.get(), &ignored, sizeof ignored, 0) <= 0) return true;
   return false;
 }
@@ -379,9 +379,10 @@ Guardian::Impl::~Impl() {
   order_end();
   if (!watchdog_gone) {
     if (left_behind) return;
-    if (!await_end_of_watchdog()) {
+    if (!await_end_of_watchdog(given_up ? kGiveUpLimit : kEndLimit)) {
       if (given_up) return;
       ::kill(watchdog_process, SIGKILL);
+      if (!await_end_of_watchdog(kKillLimit)) return;  // it hangs inside the kernel
     }
     end_watchdog();
   }
@@ -499,6 +500,12 @@ void Guardian::give_up() {
 
 void Guardian::remove_at_end(const std::string& folder) {
   std::string message = wire::Writer(wire::Type::RemoveFolder, 0).bytes(folder).finish();
+  impl_->tell_watchdog(message);
+  impl_->send(std::move(message));
+}
+
+void Guardian::leave_folders() {
+  std::string message = wire::Writer(wire::Type::LeaveFolders, 0).finish();
   impl_->tell_watchdog(message);
   impl_->send(std::move(message));
 }

@@ -142,6 +142,8 @@ class Guardian {
   // A folder of the agent's that must not outlive it: removed with all it holds when this object or
   // the whole process is gone, also by SIGKILL. An absolute path.
   void remove_at_end(const std::string& folder);
+  // Takes all of that back: a thread of this process hangs in one of them.
+  void leave_folders();
 
   // Said when this process has ended without taking it back, and nothing that it had started is
   // left. Replaces what was given before; an empty one takes that back.

@@ -11,8 +11,8 @@
 namespace drun::process {
 
 // What the watchdog sends, once, while the agent lives: it could not start the guardian, or the
-// guardian is gone. Then it waits for the agent's end. In the other direction go RemoveFolder and
-// Farewell of wire.hpp.
+// guardian is gone. Then it waits for the agent's end. In the other direction go RemoveFolder,
+// LeaveFolders and Farewell of wire.hpp.
 struct WatchdogReport {
   int error = 0;        // errno: it could not begin, or not fork the guardian
   ExitStatus guardian;  // how it ended; everything below it is gone

@@ -8,6 +8,7 @@ namespace drun::process {
 
 void LastWill::take(wire::Type type, std::string_view payload) {
   if (type == wire::Type::Farewell) farewell_ = wire::decode_farewell(payload);
+  if (type == wire::Type::LeaveFolders) folders_.clear();
   if (type == wire::Type::RemoveFolder &&
       std::find(folders_.begin(), folders_.end(), payload) == folders_.end())
     folders_.emplace_back(payload);

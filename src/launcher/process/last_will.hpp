@@ -13,7 +13,8 @@ namespace drun::process {
 
 class LastWill {
  public:
-  // One message of the agent's; others than RemoveFolder and Farewell are ignored.
+  // One message of the agent's; others than RemoveFolder, LeaveFolders and Farewell are
+  // ignored.
   void take(wire::Type type, std::string_view payload);
 
   [[nodiscard]] const Farewell& farewell() const { return farewell_; }

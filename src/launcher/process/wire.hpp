@@ -27,6 +27,7 @@ enum class Type : std::uint8_t {
   Farewell,      // to the watchdog, too
   Renew,         // likewise
   RemoveFolder,  // likewise
+  LeaveFolders,  // likewise; all of them
   End,           // the agent ends in order
   Hello = 64,    // guardian to agent
   Spawned,

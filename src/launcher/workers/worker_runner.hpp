@@ -61,6 +61,7 @@ class GuardianRunner final : public ProcessRunner {
  public:
   explicit GuardianRunner(process::Guardian guardian) : guardian_(std::move(guardian)) {}
 
+  void leave_folders() { guardian_.leave_folders(); }
   void end() { guardian_.end(); }
 
   void share_environment(const std::vector<std::string>& environment) override {

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <filesystem>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "base/small_file.hpp"
 #include "support/guardian_driver.hpp"
 #include "support/in_child.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace drun::process::test {
 namespace {
@@ -286,6 +288,20 @@ TEST(GuardianTest, TheWatchdogIsNotFoundByTheNameOfTheProgram) {
     return eventually(has_own_name) ? 0 : 1;
   });
   EXPECT_EQ(result, 0);
+}
+
+TEST(GuardianTest, FoldersAreRemovedAtTheEndUnlessThatIsTakenBack) {
+  const drun::test::TemporaryDirectory directory;
+  for (const bool taken_back : {false, true}) {
+    const std::string folder = directory.file("folder");
+    std::filesystem::create_directories(folder + "/inner");
+    {
+      Driver driver;
+      driver.guardian.remove_at_end(folder);
+      if (taken_back) driver.guardian.leave_folders();
+    }
+    EXPECT_EQ(std::filesystem::exists(folder), taken_back);
+  }
 }
 
 TEST(GuardianTest, ASignalForAWorkerThatHasEndedGoesNowhere) {
