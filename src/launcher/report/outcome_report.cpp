@@ -52,8 +52,10 @@ void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, 
   // That the workers are killed when the store is lost is a rule.
   const bool news =
       outcome.end != rendezvous::End::Success && outcome.end != rendezvous::End::StoreLost;
-  const bool said = suspicion && suspicion->ranks == node.stopped.running &&
-                    node.stopped.others_killed == 0 && !node.stopped.at_once;
+  // Of a rank that was killed the suspicion tells, and its children are no news.
+  const bool all_told = !node.stopped.killed.empty() || node.stopped.others_killed == 0;
+  const bool said =
+      suspicion && suspicion->ranks == node.stopped.running && all_told && !node.stopped.at_once;
   if (news && !stopped.empty() && !said)
     log::write(log::Level::Info, node.stopped.silence.empty() ? Ink::Plain : Ink::Silence, "{}",
                stopped);

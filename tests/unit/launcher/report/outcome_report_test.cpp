@@ -113,6 +113,13 @@ TEST_F(OutcomeReportTest, WhoSeemsToHangComesFirst) {
                                             "out, it was still running, silent for 11.0 s\n"
                                             "drun: job failed: rank 3 (")));
   EXPECT_THAT(logged_, IsEmpty());  // all is said of it
+  node_.stopped.others_killed = 1;
+  report(outcome);
+  EXPECT_THAT(logged_, ElementsAre(HasSubstr("; 1 process that the workers had started needed")));
+  logged_.clear();
+  node_.stopped.killed = {2};  // with its child
+  report(outcome);
+  EXPECT_THAT(logged_, IsEmpty());
   node_.stopped.running = {2, 4};
   report(outcome);
   EXPECT_THAT(logged_, ElementsAre(HasSubstr("ranks 2,4 were still running")));
