@@ -158,7 +158,10 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
         told_of_forgotten_ = scheduler_.now();
       silent_.erase(writer);
     }
-    if (write.key == keys_.leader && write.value) led_since_ = scheduler_.now();
+    if (write.key == keys_.leader && write.value) {
+      led_since_ = scheduler_.now();
+      elected_ = &node;
+    }
     if (write.key == keys_.outcome) {
       auto outcome = write.value ? decode_outcome(*write.value) : Result<Outcome>();
       if (!outcome) return fail("the outcome was damaged or deleted");
@@ -600,6 +603,10 @@ void Checker::check_told(const Node& node) {
                                   scheduler_.now() < network_.heard(who->number) +
                                                          who->config.keep_alive + kElection +
                                                          Milliseconds(plan_.max_delay_ms * 8))
+    return;
+  // Its session has only just ended, and nobody could be elected yet.
+  if (elected_ != nullptr && leader() == nullptr && elected_->session_ended > node.stop_told &&
+      scheduler_.now() < elected_->session_ended + kElection)
     return;
   // Or the leader was out of touch itself, and has only just come back; or was only just elected:
   // the one before was lost after the node was told, and its session lived until then.

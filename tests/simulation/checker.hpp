@@ -147,6 +147,7 @@ class Checker {
   Time ended_{};  // it was written
   std::vector<rendezvous::Outcome> forgotten_outcomes_;
   std::optional<Time> led_since_;  // the last leader was elected
+  const Node* elected_ = nullptr;  // that one
   std::optional<Time> cancelled_;  // at that time there were so many nodes:
   std::size_t cancelled_nodes_ = 0;
   std::set<int> has_said_leave_;   // ever
