@@ -119,21 +119,13 @@ void refuse_member(Context& c, const std::string& ticket, const std::string& rea
   c.log("refused: " + reason);
 }
 
-// When one whose rank is taken is refused. The leader stays for as long as others may be told to
-// go: the next one would know nothing of those that were told and are gone.
-Time refusal_due(const State& state, const Config& config, const std::string& ticket,
-                 const Member& member) {
-  const Time due = member.since + duplicate_grace(config);
-  return ticket == config.ticket ? std::max(due, state.leave_until.value_or(due)) : due;
-}
-
 // All members that may not take part.
 void refuse_all(Context& c) {
   for (const auto& ticket : c.state.to_refuse)
     refuse_member(c, ticket, c.state.members.find(ticket)->second.refusal);
   for (const auto& ticket : c.state.held) {
     const Member& member = c.state.members.find(ticket)->second;
-    if (c.now < refusal_due(c.state, c.config, ticket, member) && !timed_out(c)) continue;
+    if (!c.past(member.since, duplicate_grace(c.config)) && !timed_out(c)) continue;
     if (holds_workers(member.document)) continue;  // nobody waits for who is refused
     const auto holder = c.state.rank_holders.at(*member.document.node_rank);
     refuse_member(
@@ -475,7 +467,7 @@ std::optional<Time> next_deadline(const State& state, const Config& config) {
   EarliestDeadline next;
   for (const auto& ticket : state.held) {
     const Member& member = state.members.find(ticket)->second;
-    if (!holds_workers(member.document)) next.include(refusal_due(state, config, ticket, member));
+    if (!holds_workers(member.document)) next.include(member.since, duplicate_grace(config));
   }
   if (state.leaving > 0 && state.staying == 0 && state.members.contains(config.ticket))
     next.include(state.grace_until);

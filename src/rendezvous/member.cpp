@@ -430,7 +430,10 @@ std::optional<Time> MemberAgent::next_deadline() const {
     next.include(up_since_ + config_.keep_alive * 2);
   if (up_) next.include(last_touch_ + config_.keep_alive / 3);
   next.include(closing_since_, config_.close_timeout);
-  if (ending_) return next.time();
+  if (ending_) {
+    next.include(refused_until());
+    return next.time();
+  }
   if (up_) next.include(retry_at_);
   if (stop_) {
     next.include(stop_since_ + stop_wait());

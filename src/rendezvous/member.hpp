@@ -130,6 +130,7 @@ class MemberAgent {
   [[nodiscard]] bool stop_ends_job() const;
   [[nodiscard]] bool is_said() const { return up_ && registered_ && !dirty_ && request_ == 0; }
   [[nodiscard]] Time leave_ends() const;
+  [[nodiscard]] std::optional<Time> refused_until() const;
   [[nodiscard]] Milliseconds stop_wait() const;
 
   const Config& config_;

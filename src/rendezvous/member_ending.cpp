@@ -87,7 +87,13 @@ Time MemberAgent::leave_ends() const {
   return std::max(*leads_until_, leave_since_ + kLeaveWindow);
 }
 
+// So does one that is refused. It alone knows of those that were told and are gone.
+std::optional<Time> MemberAgent::refused_until() const {
+  return refusal_ && !outcome_ && held_ == 0 && up_ ? leads_until_ : std::nullopt;
+}
+
 bool MemberAgent::has_left(Time now) const {
+  if (const auto until = refused_until()) return now >= *until;
   return leave_ && held_ == 0 && now >= leave_ends();
 }
 
@@ -137,6 +143,7 @@ Time MemberAgent::patience_ends() const {
 
 void MemberAgent::leave(Time now) {
   if (!ending_ || held_ != 0) return;
+  if (const auto until = refused_until(); until && now < *until) return;
   // The store ends with this process: the others need it until they have left.
   if (config_.is_host && outcome_ && !failed_) {
     if (!closing_since_) {

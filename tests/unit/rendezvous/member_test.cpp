@@ -632,6 +632,23 @@ TEST_F(MemberTest, ALeaderThatIsToldToGoStaysUntilItKnowsWhoElseIs) {
   EXPECT_TRUE(done().finish);
 }
 
+TEST_F(MemberTest, ALeaderThatIsRefusedStaysWhileOthersMayBeToldToGo) {
+  begin();
+  done();
+  const Time until = now_ + kLeaveWindow;
+  member_->lead_until(until);
+  member_->refuse("its rank is another's");
+  advance(kLeaveWindow - Milliseconds(1));
+  EXPECT_FALSE(done().finish);
+  EXPECT_FALSE(member_->has_left(now_));
+  EXPECT_EQ(member_->next_deadline(), until);
+  advance(Milliseconds(1));
+  EXPECT_TRUE(member_->has_left(now_)) << "the next round is the next leader's";
+  const auto gone = done();
+  ASSERT_TRUE(gone.finish);
+  EXPECT_EQ(gone.finish->outcome.end, End::Refused);
+}
+
 TEST_F(MemberTest, ToldToGoItWaitsForNoStoreThatDoesNotAnswer) {
   run(1);
   member_->on_link_down("reset", {}, now_);

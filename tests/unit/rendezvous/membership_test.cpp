@@ -253,24 +253,6 @@ TEST(DuplicateRankTest, IsHeldForTheLifeOfADeadSessionOrTheTimeToJoin) {
   }
 }
 
-// It alone knows that "c" was told to go.
-TEST(DuplicateRankTest, ALeaderStaysWhileOthersMayBeToldToGo) {
-  Board board(config(3, 3));
-  board.config().ticket = "b";
-  board.join("a", 0);
-  board.join("b", 0);
-  board.join("c", 1);
-  board.pass(duplicate_grace(board.config()) - Milliseconds(1));
-  board.leaves("c");
-  board.settle();
-  board.gone("c");
-  board.pass(kLeaveWindow - Milliseconds(1));
-  EXPECT_TRUE(board.step().refused.empty());
-  EXPECT_EQ(next_deadline(board.state(), board.config()), board.now() + Milliseconds(1));
-  board.pass(Milliseconds(1));
-  EXPECT_EQ(board.step().refused.count("b"), 1U);
-}
-
 // Nobody waits for the workers of one that is refused.
 TEST(DuplicateRankTest, WhoHasWorkersStopsThemBeforeItIsRefused) {
   Board board(config(1, 2));
