@@ -208,7 +208,8 @@ TEST(TorchSpawnTest, AProgramThatStartsItsOwnRanksIsShownTheWayOut) {
                           std::to_string(port.number()) +
                           "'\n"
                           "    dist.init_process_group('gloo', rank=rank, world_size=size)\n"
-                          "    print('rank', dist.get_rank(), 'of', size, flush=True)\n"
+                          // In one write: both have the same pipe.
+                          "    os.write(1, f'rank {dist.get_rank()} of {size}\\n'.encode())\n"
                           "if __name__ == '__main__':\n"
                           "    mp.spawn(main, args=(2,), nprocs=2)\n");
   Launch launch;
