@@ -8,11 +8,13 @@
 namespace drun::cli {
 namespace {
 
-// "; did you mean --nnodes?" or nothing.
+// "; did you mean --nnodes?", what to do instead, or nothing.
 std::string suggestion(const Program& program, const Command* command, std::string_view written) {
   const std::string name = dashed(written);
   for (const auto& [habit, meant] : program.habits) {
-    if (habit == name) return "; did you mean " + std::string(meant) + "?";
+    if (habit != name) continue;
+    const bool flag = meant.starts_with('-') && meant.find(' ') == std::string_view::npos;
+    return flag ? "; did you mean " + std::string(meant) + "?" : "; " + std::string(meant);
   }
   std::vector<std::string> names;
   for (const Flag* flag : known_flags(program, command))

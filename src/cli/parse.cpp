@@ -59,6 +59,12 @@ void GivenFlags::set(Setting setting) {
   settings_.insert_or_assign(name, std::move(setting));
 }
 
+void GivenFlags::overrides(std::string_view name, std::string variable) {
+  const auto found = settings_.find(name);
+  if (found == settings_.end() || found->second.source != Source::Flag) return;
+  if (found->second.over.empty()) found->second.over = std::move(variable);
+}
+
 const Setting* GivenFlags::find(std::string_view name) const {
   const auto found = settings_.find(name);
   return found == settings_.end() ? nullptr : &found->second;

@@ -18,13 +18,16 @@ struct Setting {
   const Flag* flag = nullptr;
   Source source = Source::Default;
   std::string shown;
-  std::string value;  // "1" or "0" for a switch
+  std::string value;   // "1" or "0" for a switch
+  std::string over{};  // the variable that it overrides: "PET_NNODES=2"
 };
 
 // What was given, by flag name; a flag wins over its variable, the last of several wins.
 class GivenFlags {
  public:
   void set(Setting setting);
+  // Keeps in mind that the flag `name` won over this variable, the first of several.
+  void overrides(std::string_view name, std::string variable);
   // nullptr: not given.
   [[nodiscard]] const Setting* find(std::string_view name) const;
   // For switches.

@@ -100,7 +100,8 @@ struct Program {
   std::string_view minor_group{};      // in --help-all only
   std::string_view variable_prefix{};  // "PET_": --max-restarts is also PET_MAX_RESTARTS; "": none
   std::span<const Variable> variables{};
-  // What users of other launchers type, and what it is called here.
+  // What users of other launchers type, and what it is called here ("--nnodes"), or the way here in
+  // words.
   std::span<const std::pair<std::string_view, std::string_view>> habits{};
   // Names that flags had before, without dashes: they work, and nothing shows them.
   std::span<const std::pair<std::string_view, std::string_view>> aliases{};

@@ -63,7 +63,11 @@ void add_prefixed(const Program& program, const std::vector<std::string>& enviro
         continue;
       }
       const auto& [flag, alias] = found->second;
-      if (alias != aliases || flags.find(flag->name) != nullptr) continue;
+      if (alias != aliases) continue;
+      if (flags.find(flag->name) != nullptr) {
+        flags.overrides(flag->name, entry);
+        continue;
+      }
       std::string value = entry.substr(equals + 1);
       if (!flag->takes_value()) value = switch_value(name, value);
       flags.set({flag, Source::Variable, name, std::move(value)});
@@ -80,8 +84,11 @@ std::vector<std::string> add_variables(const Program& program,
   if (!program.variable_prefix.empty()) add_prefixed(program, environment, flags, warnings);
   for (const Variable& other : program.variables) {
     const auto given = environment_variable(environment, other.name);
-    if (!given || flags.find(other.flag) != nullptr) continue;
-    if (!other.only.empty() && other.only != given) continue;
+    if (!given || (!other.only.empty() && other.only != given)) continue;
+    if (flags.find(other.flag) != nullptr) {
+      flags.overrides(other.flag, std::string(other.name) + "=" + *given);
+      continue;
+    }
     flags.set({program.find(other.flag), Source::Variable, std::string(other.name),
                other.value.empty() ? *given : std::string(other.value)});
   }

@@ -248,6 +248,31 @@ void note_lost_output(const cli::GivenFlags& flags, Options& options) {
       options.notes.push_back(setting->shown + " has no effect without --log-dir");
 }
 
+// For a rank of a node that has more workers than this one, or of the job instead of the node.
+void note_ranks_of_nobody(const cli::GivenFlags& flags, Options& options) {
+  const auto nobody = [&](const std::vector<int>& ranks) {
+    return !ranks.empty() && std::all_of(ranks.begin(), ranks.end(),
+                                         [&](int rank) { return rank >= options.nproc_per_node; });
+  };
+  const auto note = [&](const cli::Setting& setting, const char* effect) {
+    const int last = options.nproc_per_node - 1;
+    options.notes.push_back(
+        setting.shown + " " + setting.value + effect +
+        (last == 0 ? " here: this node's only local rank is 0"
+                   : " here: this node's local ranks are 0 to " + std::to_string(last)));
+  };
+  const auto& shown = options.output.local_ranks_filter;
+  if (shown && nobody(*shown)) note(*flags.find("local-ranks-filter"), " shows no output");
+  for (const char* name : {"redirects", "tee"}) {
+    const cli::Setting* setting = flags.find(name);
+    if (setting == nullptr) continue;
+    std::vector<int> ranks;
+    for (const auto& [rank, bits] : parse_streams(*setting).by_local_rank)
+      ranks.push_back(rank);
+    if (nobody(ranks)) note(*setting, " has no effect");
+  }
+}
+
 // A launcher that starts a drun for each of its tasks: every one would run the whole job. A worker
 // of drun inherits that launcher's variables, and is none of its tasks.
 void note_other_tasks(Options& options) {
@@ -280,6 +305,7 @@ Options build_options(const BuildInput& given) {
   check_stdin(given.flags, options);
   note_the_watchdog(options);
   note_lost_output(given.flags, options);
+  note_ranks_of_nobody(given.flags, options);
   note_other_tasks(options);
   return options;
 }

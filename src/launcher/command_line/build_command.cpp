@@ -1,12 +1,47 @@
 #include "base/environment_variable.hpp"
+#include "cli/flag_names.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/build.hpp"
+#include "launcher/command_line/flags.hpp"
 
 namespace drun::launcher {
 namespace {
 
 bool is_python_file(std::string_view program) {
   return program.size() > 3 && program.ends_with(".py");
+}
+
+// A program that is given such flags is another launcher.
+bool names_a_launcher(std::string_view word) {
+  const std::string_view name = word.substr(word.rfind('/') + 1);
+  for (const char* const launcher : {"drun", "drun-launch", "torchrun", "torch.distributed.run",
+                                     "torch.distributed.launch", "accelerate"})
+    if (name == launcher) return true;
+  return false;
+}
+
+// Flags that programs hardly have themselves: those that say how many take part and where they
+// meet.
+const cli::Flag* only_of_launchers(const std::string& word) {
+  if (!word.starts_with("--")) return nullptr;
+  const std::string name = cli::dashed(word.substr(2, word.find('=') - 2));
+  for (const char* const own : {"nnodes", "nproc-per-node", "max-restarts", "rdzv-endpoint",
+                                "rdzv-id", "rdzv-backend", "rdzv-conf"})
+    if (name == own) return drun_program(false).find(name);
+  return nullptr;
+}
+
+// torchrun is silent about these too, and runs one worker.
+void note_flags_after_the_program(const BuildInput& given, Options& options) {
+  for (const std::string& word : given.program) {
+    if (word == "--" || names_a_launcher(word)) return;
+    const cli::Flag* const flag = only_of_launchers(word);
+    if (flag == nullptr || given.flags.find(flag->name) != nullptr) continue;
+    options.notes.push_back(cli::quote(word.substr(0, word.find('='))) +
+                            " comes after the program and is left to it; drun's flags go before " +
+                            cli::quote(given.program.front()));
+    return;
+  }
 }
 
 }  // namespace
@@ -31,6 +66,7 @@ void build_command(const BuildInput& given, Options& options) {
   if (append_rank && no_python) {
     throw cli::UsageError("--no-python needs --use-env: only Python scripts expect --local-rank=N");
   }
+  if (program.empty() && flags.on("explain")) return;
   if (program.empty() || program.front().empty()) {
     throw cli::UsageError(
         module ? "-m needs the name of a module: drun [flags] -m MODULE [args...]"
@@ -50,6 +86,7 @@ void build_command(const BuildInput& given, Options& options) {
   command.push_back(program.front());
   if (append_rank) command.emplace_back("--local-rank=${local_rank}");
   command.insert(command.end(), program.begin() + 1, program.end());
+  note_flags_after_the_program(given, options);
 }
 
 }  // namespace drun::launcher

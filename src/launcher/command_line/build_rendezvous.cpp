@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/trimmed.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/build.hpp"
@@ -223,7 +225,7 @@ void resolve_rendezvous(const BuildInput& given, Options& options) {
         "several nodes need a place to meet: give --rdzv-endpoint HOST:PORT on every node, or "
         "--node-rank, --master-addr and --master-port, or try them on this machine with "
         "--local-nodes " +
-        std::to_string(options.min_nodes));
+        std::to_string(std::max(2, options.min_nodes)));
   }
 
   const auto& meeting = options.endpoint.host;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "base/shell_quote.hpp"
 #include "launcher/command_line/flags.hpp"
 
@@ -67,7 +68,8 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
     if (setting == nullptr) {
       defaults.push_back({flag.name, value, ""});
     } else {
-      given.push_back({flag.name, value, setting->shown});
+      const std::string over = setting->over.empty() ? "" : " over " + printable(setting->over);
+      given.push_back({flag.name, value, setting->shown + over});
     }
   }
   std::string result;

@@ -172,6 +172,11 @@ constexpr std::array kFlags{
 };
 // clang-format on
 
+constexpr std::string_view kOnEachNode =
+    "drun is started on each node, by srun, ssh or a pod: see docs/migrating/from-mpirun.md";
+constexpr std::string_view kInherited =
+    "workers inherit drun's environment: set the variable for drun";
+
 // What users of other launchers type: mpirun, srun, deepspeed, accelerate.
 constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"-n", "--nproc-per-node"},
@@ -180,6 +185,10 @@ constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_v
     {"-ppn", "--nproc-per-node"},
     {"--ppn", "--nproc-per-node"},
     {"--ntasks-per-node", "--nproc-per-node"},
+    {"--npernode", "--nproc-per-node"},
+    {"-npernode", "--nproc-per-node"},
+    {"--ntasks",
+     "--nproc-per-node is the number of workers on each node, --nnodes that of the nodes"},
     {"--num-gpus", "--nproc-per-node"},
     {"--num-processes", "--nproc-per-node"},
     {"-N", "--nnodes"},
@@ -189,18 +198,28 @@ constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_v
     {"--machine-rank", "--node-rank"},
     {"--main-process-ip", "--master-addr"},
     {"--main-process-port", "--master-port"},
-    {"-H", "--rdzv-endpoint"},
-    {"--host", "--rdzv-endpoint"},
-    {"--hosts", "--rdzv-endpoint"},
-    {"--hostfile", "--rdzv-endpoint"},
-    {"-hostfile", "--rdzv-endpoint"},
-    {"--machinefile", "--rdzv-endpoint"},
+    {"-H", kOnEachNode},
+    {"--host", kOnEachNode},
+    {"-host", kOnEachNode},
+    {"--hosts", kOnEachNode},
+    {"-hosts", kOnEachNode},
+    {"--hostfile", kOnEachNode},
+    {"-hostfile", kOnEachNode},
+    {"--machinefile", kOnEachNode},
+    {"-machinefile", kOnEachNode},
+    {"--nodelist", kOnEachNode},
+    {"-x", kInherited},
+    {"--env", kInherited},
+    {"-env", kInherited},
+    {"-genv", kInherited},
+    {"--export", kInherited},
     {"--bind-to", "--numa-binding"},
     {"--bind-cores-to-rank", "--numa-binding"},
     {"--tag-output", "--label"},
     {"--prepend-rank", "--label"},
     {"-prepend-rank", "--label"},
     {"--output-filename", "--log-dir"},
+    {"--output-dir", "--log-dir"},
     {"--enable-each-rank-log", "--log-dir"},
     {"-V", "--version"},
 });

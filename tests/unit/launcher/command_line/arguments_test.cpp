@@ -167,12 +167,33 @@ TEST(ArgumentsTest, UnknownFlagsAreAnsweredWithTheLikelyOne) {
   EXPECT_EQ(meant("--num_gpus"), "--nproc-per-node");
   EXPECT_EQ(meant("--bind_cores_to_rank"), "--numa-binding");
   EXPECT_EQ(meant("--machine_rank"), "--node-rank");
-  EXPECT_EQ(meant("--hostfile"), "--rdzv-endpoint");
-  EXPECT_EQ(meant("-H"), "--rdzv-endpoint");
+  EXPECT_EQ(meant("--output-dir"), "--log-dir");
+  EXPECT_EQ(meant("--npernode"), "--nproc-per-node");
   EXPECT_EQ(meant("-n"), "--nproc-per-node");
   EXPECT_EQ(meant("--versoin"), "--version");
   EXPECT_EQ(meant("--completely-other-thing"), "");
   EXPECT_EQ(meant("--" + std::string(200, 'x')), "");
+}
+
+TEST(ArgumentsTest, FlagsOfOtherLaunchersAreAnsweredWithTheWayHere) {
+  const auto tail = " (drun --help lists them; the program's own flags go after the program)";
+  for (const char* written : {"--hostfile", "-hostfile", "--host", "--hosts", "-H", "--machinefile",
+                              "-machinefile", "--nodelist", "--host=a,b"}) {
+    const std::string name = std::string(written).substr(0, std::string(written).find('='));
+    EXPECT_EQ(error_of({written, "a,b", "p"}),
+              "unknown flag '" + name +
+                  "'; drun is started on each node, by srun, ssh or a pod: see "
+                  "docs/migrating/from-mpirun.md" +
+                  tail);
+  }
+  for (const char* written : {"-x", "--env", "--export", "-genv"})
+    EXPECT_EQ(error_of({written, "A=1", "p"}),
+              "unknown flag '" + std::string(written) +
+                  "'; workers inherit drun's environment: set the variable for drun" + tail);
+  EXPECT_EQ(error_of({"--ntasks", "8", "p"}),
+            std::string("unknown flag '--ntasks'; --nproc-per-node is the number of workers on "
+                        "each node, --nnodes that of the nodes") +
+                tail);
 }
 
 TEST(ArgumentsTest, UseEnvIsKnownToTheOlderCommandOnly) {
@@ -196,6 +217,17 @@ TEST(ArgumentsTest, VariablesFillInWhatNoFlagSays) {
   EXPECT_FALSE(line.flags.on("no-python"));
   EXPECT_EQ(line.flags.find("role")->value, "");  // empty is set, as in torchrun
   EXPECT_EQ(line.flags.find("help"), nullptr);
+}
+
+TEST(ArgumentsTest, AFlagRemembersTheVariableThatItOverrides) {
+  cli::CommandLine line = scan({"--nproc-per-node", "2", "--worker-store", "agent", "p"});
+  (void)add_variables({"PET_NPROC_PER_NODE=4", "PET_NPROC_PER_NODE=5", "PET_NNODES=2",
+                       "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"},
+                      line.flags);
+  EXPECT_EQ(line.flags.find("nproc-per-node")->value, "2");
+  EXPECT_EQ(line.flags.find("nproc-per-node")->over, "PET_NPROC_PER_NODE=4");
+  EXPECT_EQ(line.flags.find("worker-store")->over, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1");
+  EXPECT_EQ(line.flags.find("nnodes")->over, "");
 }
 
 TEST(ArgumentsTest, AVariableWithThePrefixThatSetsNoFlagIsNamed) {

@@ -169,6 +169,10 @@ TEST(RendezvousOptionsTest, ImpossibleCombinationsSayWhatToDo) {
        "drun: error: several nodes need a place to meet: give --rdzv-endpoint HOST:PORT on every "
        "node, or --node-rank, --master-addr and --master-port, or try them on this machine with "
        "--local-nodes 2\n"},
+      {"--nnodes 1:2",
+       "drun: error: several nodes need a place to meet: give --rdzv-endpoint HOST:PORT on every "
+       "node, or --node-rank, --master-addr and --master-port, or try them on this machine with "
+       "--local-nodes 2\n"},
       {"--nnodes 2 --rdzv-backend c10d",
        "drun: error: several nodes need a place to meet: give --rdzv-endpoint HOST:PORT on every "
        "node, or --node-rank, --master-addr and --master-port, or try them on this machine with "

@@ -184,10 +184,19 @@ TEST(HelpTest, CompletionsAreForThreeShells) {
 TEST(HelpTest, ExplainSaysWhereEachValueCameFrom) {
   const Parsed parsed =
       parse(words("--explain --nnodes 2 --rdzv-endpoint h --rdzv-conf join_timeout=1.5 ./train"),
-            {"PET_MAX_RESTARTS=3", "PET_NO_PYTHON=0"});
+            {"PET_MAX_RESTARTS=3", "PET_NO_PYTHON=0", "PET_NNODES=4"});
   EXPECT_EQ(parsed.exit_code, 0);
   expect_golden("command_line/explain.txt", parsed.text);
   EXPECT_EQ(parse(words("--explain --nnodes 0 ./train")).exit_code, 2);
+}
+
+TEST(HelpTest, ExplainNeedsNoProgram) {
+  const Parsed parsed = parse(words("--explain --nproc-per-node 2"), {"PET_NPROC_PER_NODE=4"});
+  EXPECT_EQ(parsed.exit_code, 0);
+  EXPECT_THAT(parsed.text, HasSubstr("nproc-per-node  2  --nproc-per-node over "
+                                     "PET_NPROC_PER_NODE=4\n"));
+  EXPECT_EQ(parse({"--explain", ""}).exit_code, 2);
+  EXPECT_EQ(parse(words("--explain -m --no-python")).exit_code, 2);
 }
 
 TEST(HelpTest, AValueThatIsTooWideForItsColumnHasALineOfItsOwn) {

@@ -77,6 +77,44 @@ TEST(OptionsTest, SaysWhichOutputIsLostWithoutAFolder) {
     EXPECT_THAT(options_of(std::string(quiet) + " ./train").notes, testing::IsEmpty()) << quiet;
 }
 
+TEST(OptionsTest, SaysThatAFlagAfterTheProgramIsTheProgramsOwn) {
+  const auto said = [](const std::string& flag, const std::string& program) {
+    return "'" + flag + "' comes after the program and is left to it; drun's flags go before '" +
+           program + "'";
+  };
+  for (const char* flag : {"--nproc-per-node", "--nproc_per_node", "--nnodes", "--max-restarts",
+                           "--rdzv-endpoint", "--rdzv_id"})
+    EXPECT_THAT(options_of("./sh.sh -a " + std::string(flag) + " 4 b").notes,
+                ElementsAre(said(flag, "./sh.sh")));
+  EXPECT_THAT(options_of("train.py --nnodes=2 --nproc-per-node=4").notes,
+              ElementsAre(said("--nnodes", "train.py")));
+  EXPECT_THAT(options_of("--nnodes 2 --rdzv-endpoint h p --nproc-per-node 4").notes,
+              ElementsAre(said("--nproc-per-node", "p")));
+  EXPECT_EQ(options_of("-q p --nproc-per-node 4").quiet, true);
+  for (const char* meant :
+       {"--nproc-per-node 2 p --nproc-per-node 4", "p --nproc-per-nodes 4", "p --role a",
+        "p --log-dir a", "p --master-port 1", "p -nnodes", "p --nproc", "p -- --nnodes 2",
+        "sh torchrun --nnodes 2 q", "/usr/bin/torchrun --nnodes 2 q",
+        "-m torch.distributed.run --nnodes 1", "env A=1 drun --nproc-per-node 2 q"})
+    EXPECT_THAT(options_of(meant).notes, testing::IsEmpty()) << meant;
+}
+
+TEST(OptionsTest, SaysWhereNoLocalRankIsMeant) {
+  EXPECT_THAT(options_of("--nproc-per-node 2 --local-ranks-filter 9 p").notes,
+              ElementsAre("--local-ranks-filter 9 shows no output here: this node's local ranks "
+                          "are 0 to 1"));
+  EXPECT_THAT(options_of("p", {"PET_LOCAL_RANKS_FILTER=1,2"}).notes,
+              ElementsAre("PET_LOCAL_RANKS_FILTER 1,2 shows no output here: this node's only "
+                          "local rank is 0"));
+  EXPECT_THAT(options_of("--nproc-per-node 2 --tee 5:3 -r 2:1,3:1 --log-dir d p").notes,
+              ElementsAre("-r 2:1,3:1 has no effect here: this node's local ranks are 0 to 1",
+                          "--tee 5:3 has no effect here: this node's local ranks are 0 to 1"));
+  for (const char* some :
+       {"--local-ranks-filter 0,9 p", "--local-nodes 2 --nproc-per-node 2 --tee 1:3 p",
+        "--tee 0:3,5:3 p", "--tee 3 p", "--label --tee 0:1 p"})
+    EXPECT_THAT(options_of(some).notes, testing::IsEmpty()) << some;
+}
+
 TEST(OptionsTest, SaysWhereADrunAmongSeveralTasksIsAJobOfItsOwn) {
   for (const std::string name : {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     const std::string said =
