@@ -28,20 +28,30 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
+// The word that differs in the fewest letters, if they are few.
+std::string_view nearest(std::string_view written, const std::vector<std::string>& known) {
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(1, written.size() / 3) + 1;
+  for (const std::string& word : known) {
+    const std::size_t d = word.size() > kLongest ? best_distance : distance(written, word);
+    if (d >= best_distance) continue;
+    best = word;
+    best_distance = d;
+  }
+  return best;
+}
+
 }  // namespace
+
+std::string mistyped_word(std::string_view written, const std::vector<std::string>& known) {
+  return written.size() > kLongest ? "" : std::string(nearest(written, known));
+}
 
 std::string closest_word(std::string_view written, const std::vector<std::string>& known) {
   if (written.size() > kLongest) return "";
-  std::string_view best;
   std::string_view akin;  // begins like what was written
   std::size_t longest = 3;
-  std::size_t best_distance = std::max<std::size_t>(1, written.size() / 3) + 1;
   for (const std::string& word : known) {
-    const std::size_t d = distance(written, word);
-    if (d < best_distance) {
-      best = word;
-      best_distance = d;
-    }
     const auto end = std::mismatch(written.begin(), written.end(), word.begin(), word.end());
     const auto common = static_cast<std::size_t>(end.first - written.begin());
     if (common > longest && 2 * common >= written.size()) {
@@ -49,6 +59,7 @@ std::string closest_word(std::string_view written, const std::vector<std::string
       longest = common;
     }
   }
+  const std::string_view best = nearest(written, known);
   return std::string(best.empty() ? akin : best);
 }
 

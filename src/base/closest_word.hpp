@@ -12,4 +12,8 @@ namespace drun {
 [[nodiscard]] std::string closest_word(std::string_view written,
                                        const std::vector<std::string>& known);
 
+// Only if a few letters differ.
+[[nodiscard]] std::string mistyped_word(std::string_view written,
+                                        const std::vector<std::string>& known);
+
 }  // namespace drun

@@ -54,4 +54,11 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string as_name(std::string_view text) {
+  std::string shown = printable(text);
+  const bool plain =
+      !text.empty() && shown == text && text.find_first_of(" \t") == std::string_view::npos;
+  return plain ? shown : "'" + shown + "'";
+}
+
 }  // namespace drun

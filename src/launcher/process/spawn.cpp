@@ -10,12 +10,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <string_view>
 #include <system_error>
+
+#include "base/printable.hpp"
 
 namespace drun::process {
 namespace {
@@ -26,6 +30,8 @@ static_assert(sizeof(std::atomic<pid_t>) == sizeof(pid_t) &&
 constexpr std::size_t kStackSize = 128U << 10;
 // This many bytes of a file without "#!" decide whether it is a shell script.
 constexpr std::size_t kScriptProbe = 128;
+// As much of a script as the kernel looks at.
+constexpr std::size_t kInterpreterProbe = 256;
 
 enum class Step { None, Streams, Bind, Exec };
 
@@ -147,6 +153,23 @@ __attribute__((no_sanitize("address", "undefined"))) int child_main(void* argume
   return 127;
 }
 
+// What the kernel takes for the interpreter of a script: the first word after "#!"; empty if it is
+// no script. A line that ends as on Windows has a carriage return in it.
+std::string interpreter_of(const char* path) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return "";
+  char head[kInterpreterProbe];
+  const ssize_t n = ::read(file, head, sizeof head);
+  ::close(file);
+  std::string_view text(head, n < 0 ? 0 : static_cast<std::size_t>(n));
+  if (!text.starts_with("#!")) return "";
+  text.remove_prefix(std::min(text.find_first_not_of(" \t", 2), text.size()));
+  text = text.substr(0, text.find_first_of(std::string_view(" \t\n\0", 4)));
+  const bool returned = text.ends_with('\r');
+  if (returned) text.remove_suffix(1);
+  return " '" + printable(text) + (returned ? "\\r'" : "'");
+}
+
 std::string describe_failure(const ChildContext& context) {
   const SpawnPlan& plan = *context.plan;
   switch (context.failed) {
@@ -155,9 +178,11 @@ std::string describe_failure(const ChildContext& context) {
     case Step::Bind:
       return "bind to the chosen CPUs";
     default:
-      return std::string("exec ") + (context.path != nullptr ? context.path : plan.argv[0]) +
-             (context.interpreter_missing ? " (its interpreter)" : "");
+      break;
   }
+  const char* const path = context.path != nullptr ? context.path : plan.argv[0];
+  return "exec " + as_name(path) +
+         (context.interpreter_missing ? " (its interpreter" + interpreter_of(path) + ")" : "");
 }
 
 // As clone() with CLONE_VM and CLONE_VFORK, but the child starts in the cgroup. The C library has

@@ -6,14 +6,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include "base/closest_word.hpp"
 #include "base/environment_variable.hpp"
 #include "base/exit_codes.hpp"
 #include "base/file_worker.hpp"
+#include "base/printable.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/workers/environment.hpp"
 
@@ -78,13 +82,40 @@ int program_error(const std::string& path) {
   return is_directory(path) ? EISDIR : access_error(path, X_OK);
 }
 
+// The files beside `path`; of a folder with many only some.
+std::vector<std::string> neighbours(const std::string& path) {
+  constexpr std::size_t kMost = 4'096;
+  std::vector<std::string> result;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  std::filesystem::directory_iterator at(folder.empty() ? "." : folder, error);
+  for (; !error && at != std::filesystem::directory_iterator() && result.size() < kMost;
+       at.increment(error)) {
+    std::error_code of_one;
+    if (at->is_regular_file(of_one)) result.push_back(at->path().filename());
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+// "; did you mean ./train.py?" or nothing. `before` is what the user left out.
+std::string likely_file(const std::string& path, const char* before = "") {
+  const std::string meant =
+      mistyped_word(std::filesystem::path(path).filename().string(), neighbours(path));
+  if (meant.empty()) return "";
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  return "; did you mean " + as_name(before + folder + meant) + "?";
+}
+
 // What to do about it. A user who gives a name without a slash for a file of the working directory
 // forgot the "./".
 std::string advice_about(const Program& program, const std::string& path, int error) {
   if (program.python) return "; PYTHON_EXEC names another interpreter";
-  if (path.find('/') == std::string::npos && not_there(error)) {
-    return std::string(" in PATH") + (is_file("./" + path) ? "; did you mean ./" + path + "?" : "");
-  }
+  if (not_there(error) && path.find(' ') != std::string::npos)
+    return "; program and arguments are separate words";
+  if (path.find('/') == std::string::npos && not_there(error))
+    return " in PATH" + likely_file(path, "./");
+  if (error == ENOENT) return likely_file(path);
   if (error == EISDIR && access_error(path + "/__main__.py", R_OK) == 0)
     return "; --run-path runs it with Python";
   if (error != EACCES || !is_file(path) || is_marked_executable(path)) return "";
@@ -137,7 +168,8 @@ std::optional<LaunchError> check_script(const Program& program, int local_rank) 
   const std::string path = worker_command(program, local_rank).at(program.script_at);
   const int error = script_error(path);
   if (error == 0) return std::nullopt;
-  return LaunchError{error, "open " + path, "", false, ""};
+  return LaunchError{error, "open " + as_name(path), error == ENOENT ? likely_file(path) : "",
+                     false, ""};
 }
 
 std::optional<LaunchError> check_program(const Program& program) {
@@ -155,7 +187,8 @@ std::optional<LaunchError> check_program(const Program& program) {
     result = error;
     named = candidate;
   }
-  return LaunchError{result, "exec " + named, advice_about(program, named, result), false, ""};
+  return LaunchError{result, "exec " + as_name(named), advice_about(program, named, result), false,
+                     ""};
 }
 
 std::string shell_warning(const Program& program) {

@@ -31,6 +31,15 @@ TEST(PrintableTest, NothingActsAndNothingMakesALine) {
   }
 }
 
+TEST(PrintableTest, ANameIsQuotedWhereItsEndsWouldNotBeSeen) {
+  EXPECT_EQ(as_name("./train-1.py"), "./train-1.py");
+  EXPECT_EQ(as_name("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f");
+  EXPECT_EQ(as_name(""), "''");
+  EXPECT_EQ(as_name("echo hi"), "'echo hi'");
+  EXPECT_EQ(as_name("a\tb"), "'a\tb'");
+  EXPECT_EQ(as_name("a\n"), "'a\\n'");
+}
+
 TEST(PrintableTest, NoCharacterTurnsEndsOrHidesText) {
   struct Range {
     char32_t first;

@@ -219,7 +219,8 @@ TEST(SpawnTest, AScriptWithoutAnInterpreterIsRunByTheShell) {
 TEST(SpawnTest, SaysWhatCannotBeRunAndWhy) {
   const TemporaryDirectory directory;
   const std::string plain = directory.file("plain", "#!/bin/sh\n", 0644);
-  const std::string lost = directory.file("lost", "#!/no/such/interpreter\n", 0755);
+  const std::string lost = directory.file("lost", "#! /no/such/interpreter -x\n", 0755);
+  const std::string windows = directory.file("windows", "#!/bin/sh\r\necho\r\n", 0755);
   const std::string binary = directory.file("binary",
                                             std::string("\x7f"
                                                         "ELF\0\0\0",
@@ -232,12 +233,13 @@ TEST(SpawnTest, SaysWhatCannotBeRunAndWhy) {
   } cases[] = {
       {{"/no/such"}, ENOENT, "exec /no/such"},
       {{"no-such-program"}, ENOENT, "exec no-such-program"},
-      {{""}, ENOENT, "exec "},
+      {{""}, ENOENT, "exec ''"},
       {{plain}, EACCES, "exec " + plain},
       {{"plain"}, EACCES, "exec " + plain},
       {{directory.path}, EACCES, "exec " + directory.path},
       {{plain + "/x"}, ENOTDIR, "exec " + plain + "/x"},
-      {{lost}, ENOENT, "exec " + lost + " (its interpreter)"},
+      {{lost}, ENOENT, "exec " + lost + " (its interpreter '/no/such/interpreter')"},
+      {{windows}, ENOENT, "exec " + windows + " (its interpreter '/bin/sh\\r')"},
       {{binary}, ENOEXEC, "exec " + binary},
       {{"true", std::string(200'000, 'x')}, E2BIG, "exec /bin/true"},  // one string: 128 KiB
       {{}, EINVAL, "start a worker without a program"},

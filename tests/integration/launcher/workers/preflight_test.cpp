@@ -119,6 +119,36 @@ TEST(PreflightTest, AProgramIsLookedUpAsAShellDoes) {
     EXPECT_EQ(trouble_with(each.name, each.path), each.expected) << each.name;
 }
 
+TEST(PreflightTest, TheFileWithTheClosestNameIsNamed) {
+  const TempDir directory;
+  const std::string folder = directory.path();
+  (void)directory.write("train.py", "");
+  (void)directory.write("hello.sh", "", true);
+  (void)directory.write("my train", "", true);
+  std::filesystem::create_directory(directory.path() / "halo.sh");
+  const std::string nowhere = ": No such file or directory";
+  const auto opened = [&](const std::string& name) {
+    const auto found = check(python_file(folder + name));
+    return found ? found->text() : "";
+  };
+  EXPECT_EQ(opened("/trian.py"),
+            "open " + folder + "/trian.py" + nowhere + "; did you mean " + folder + "/train.py?");
+  EXPECT_EQ(opened("/other.py"), "open " + folder + "/other.py" + nowhere);
+  EXPECT_EQ(opened("/none/train.py"), "open " + folder + "/none/train.py" + nowhere);
+  EXPECT_EQ(trouble_with(folder + "/helo.sh", ""), "127 exec " + folder + "/helo.sh" + nowhere +
+                                                       "; did you mean " + folder + "/hello.sh?");
+  EXPECT_EQ(trouble_with(folder + "/mytrain", ""), "127 exec " + folder + "/mytrain" + nowhere +
+                                                       "; did you mean '" + folder + "/my train'?");
+}
+
+TEST(PreflightTest, ACommandLineInOneWordIsExplained) {
+  EXPECT_EQ(trouble_with("echo hi", "/bin"),
+            "127 exec 'echo hi': No such file or directory; program and arguments are separate "
+            "words");
+  EXPECT_EQ(trouble_with("echo\n", "/bin"),
+            "127 exec 'echo\\n': No such file or directory in PATH");
+}
+
 TEST(PreflightTest, APythonProgramWithoutAnExtensionIsShownTheFlagForIt) {
   const TempDir directory;
   const std::string denied = ": Permission denied";
