@@ -38,20 +38,39 @@ bool write_all(int fd, std::string_view content) {
   return true;
 }
 
+// 0: there is nothing, or it cannot be told.
+mode_t type_of(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? status.st_mode & S_IFMT : 0;
+}
+
+// A name of what is open already ("/dev/stderr", "/dev/fd/3"), whatever that is.
+bool names_descriptor(std::string_view path) {
+  if (path.starts_with("/dev/")) return !path.starts_with("/dev/shm/");
+  return path.starts_with("/proc/");
+}
+
 }  // namespace
+
+bool is_written_in_place(const std::string& path) {
+  const mode_t type = type_of(path);
+  return type != 0 && (type != S_IFREG || names_descriptor(path));
+}
 
 Status write_whole_file(const std::string& path, std::string_view content) {
   const std::string attempt = "write " + path;
   const auto fail = [&](int error) { return Error::from_errno(error, attempt); };
   about_to(attempt);
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+  if (is_written_in_place(path)) {
     // A named pipe without a reader is an error, and nothing to wait for.
-    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-    if (!file && errno == ENXIO && S_ISFIFO(status.st_mode))
+    const FileDescriptor file(
+        ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    const int error = file ? 0 : errno;
+    if (error == ENXIO && type_of(path) == S_IFIFO)
       return Error(std::make_error_code(std::errc::no_such_device_or_address),
                    attempt + ": nobody reads this pipe");
-    if (!file || !write_all(file.get(), content)) return fail(errno);
+    if (error != 0) return fail(error);
+    if (!write_all(file.get(), content)) return fail(errno);
     return Done{};
   }
   const std::string temporary = path + "." + random_name(8);

@@ -9,9 +9,12 @@
 
 namespace drun {
 
-// Replaces `path`. Devices and pipes ("/dev/stderr") are written to as they are. An error names
-// the path and the cause; nothing is left behind then. Does not wait for the reader of a named pipe
-// to come, and not for long for one that has stalled.
+// A device or a pipe, or a name of something that is open already ("/dev/stderr").
+[[nodiscard]] bool is_written_in_place(const std::string& path);
+
+// Replaces `path`, or adds to what is_written_in_place(). An error names the path and the cause;
+// nothing is left behind then. Does not wait for the reader of a named pipe to come, and not for
+// long for one that has stalled.
 [[nodiscard]] Status write_whole_file(const std::string& path, std::string_view content);
 
 // `count` random characters a-z, 0-9: a name that nobody else uses.
