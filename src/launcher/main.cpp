@@ -15,6 +15,7 @@
 #include "launcher/command_line/parse.hpp"
 #include "launcher/dry_run.hpp"
 #include "launcher/local_nodes/local_nodes.hpp"
+#include "launcher/report/outcome_report.hpp"
 #include "launcher/workers/preflight.hpp"
 
 namespace {
@@ -27,6 +28,32 @@ int print(const std::string& text) {
   return drun::kDrunFailed;
 }
 
+// Before the workers' time.
+int fail(const drun::launcher::Options& options, int exit_code, const std::string& why) {
+  drun::log::error("{}", why);
+  if (!options.dry_run) drun::launcher::report_early(options.report_file, exit_code, why);
+  return exit_code;
+}
+
+int run(const drun::launcher::Options& options) {
+  using namespace drun;
+  for (const auto& note : options.notes)
+    log::warning("{}", note);
+  // Of several machines each finds it out when its workers start, so that all hear of it.
+  const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;
+  launcher::FirstLook look;
+  if (one_machine || options.dry_run)
+    look = launcher::look_at_program(options, options.nproc_per_node);
+  if (!look.warning.empty()) log::warning("{}", look.warning);
+  if (options.dry_run) {
+    if (look.error) log::warning("here workers would not start: cannot {}", look.error->text());
+    return print(launcher::dry_run(options));
+  }
+  if (look.error) return fail(options, look.error->exit_code(), "cannot " + look.error->text());
+  return options.local_nodes > 0 ? launcher::run_local_nodes(options)
+                                 : launcher::run_agent(options);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -37,6 +64,7 @@ int main(int argc, char** argv) {
     if (!parsed.options) {
       if (parsed.exit_code == 0) return print(parsed.text);
       std::fputs(parsed.text.c_str(), stderr);
+      launcher::report_early(parsed.report_file, parsed.exit_code, parsed.mistake);
       return parsed.exit_code;
     }
     const auto& options = *parsed.options;
@@ -50,24 +78,11 @@ int main(int argc, char** argv) {
     };
     log::use_color(wants_color(options.output.color, ::isatty(STDERR_FILENO) == 1, variable("TERM"),
                                variable("NO_COLOR")));
-    for (const auto& note : options.notes)
-      log::warning("{}", note);
-    // Of several machines each finds it out when its workers start, so that all hear of it.
-    const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;
-    launcher::FirstLook look;
-    if (one_machine || options.dry_run)
-      look = launcher::look_at_program(options, options.nproc_per_node);
-    if (!look.warning.empty()) log::warning("{}", look.warning);
-    if (options.dry_run) {
-      if (look.error) log::warning("here workers would not start: cannot {}", look.error->text());
-      return print(launcher::dry_run(options));
+    try {
+      return run(options);
+    } catch (const std::exception& error) {
+      return fail(options, kDrunFailed, error.what());
     }
-    if (look.error) {
-      log::error("cannot {}", look.error->text());
-      return look.error->exit_code();
-    }
-    return options.local_nodes > 0 ? launcher::run_local_nodes(options)
-                                   : launcher::run_agent(options);
   } catch (const std::exception& error) {
     log::error("{}", error.what());
     return drun::kDrunFailed;

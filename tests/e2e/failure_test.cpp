@@ -259,6 +259,65 @@ TEST(FailureReportTest, WordsThatNameTheirOwnRankAreShownOnce) {
   EXPECT_EQ(count(finished.err, "]: no route"), 3 + 1) << finished.err;
 }
 
+// ---- --report ----
+
+class ReportTest : public testing::Test {
+ protected:
+  ReportTest() { directory_.write("report.json", "{\"result\": \"success\"}"); }
+  [[nodiscard]] std::string report() const { return read_file(file_); }
+  [[nodiscard]] Finished run(const Arguments& arguments) const {
+    return run_drun(Arguments{"--report", file_} + arguments);
+  }
+
+  const TempDir directory_;
+  const std::string file_ = (directory_.path() / "report.json").string();
+};
+
+TEST_F(ReportTest, AnEarlierJobsIsReplacedWhenAJobCannotBegin) {
+  EXPECT_EQ(run({"./nothere"}).code, 127);
+  EXPECT_THAT(report(), AllOf(HasSubstr("\"result\": \"failure\""), HasSubstr("\"exit_code\": 127"),
+                              HasSubstr("./nothere")));
+  EXPECT_EQ(run({"--nproc-per-node", "no", "true"}).code, 2);
+  EXPECT_THAT(report(), AllOf(HasSubstr("\"result\": \"failure\""), HasSubstr("\"exit_code\": 2"),
+                              HasSubstr("\"text\": \"--nproc-per-node")));
+  EXPECT_EQ(run({"--dry-run", "./nothere"}).code, 0);
+  EXPECT_THAT(report(), HasSubstr("\"exit_code\": 2")) << "nothing was run";
+}
+
+TEST_F(ReportTest, WhileAJobRunsItSaysSoAndAfterItWasKilled) {
+  const std::string runs = (directory_.path() / "runs").string();
+  DrunProcess process(Arguments{"--report", file_} + shell(": >" + runs + "; exec sleep 1000"));
+  ASSERT_TRUE(eventually([&] {
+    return std::filesystem::exists(runs) &&
+           report().find("\"result\": \"running\"") != std::string::npos;
+  }));
+  process.signal(SIGKILL);
+  EXPECT_EQ(process.finish().code, 128 + SIGKILL);
+  EXPECT_THAT(report(), HasSubstr("\"result\": \"running\""));
+}
+
+TEST_F(ReportTest, WithoutItsFolderTheJobIsNotRun) {
+  const std::string gone = (directory_.path() / "gone" / "report.json").string();
+  for (const auto& flags : {Arguments{}, Arguments{"--local-nodes", "2"}}) {
+    const Finished finished =
+        run_drun(Arguments{"--report", gone} + flags + Arguments{"sleep", "1000"});
+    EXPECT_EQ(finished.code, 125);
+    EXPECT_THAT(finished.survivors, IsEmpty());
+    EXPECT_THAT(finished.err,
+                HasSubstr("drun: error: --report: write " + gone + ": No such file or directory"));
+  }
+}
+
+TEST_F(ReportTest, AgentsShareOne) {
+  EXPECT_EQ(run(Arguments{"--local-nodes", "3", "--nnodes", "2", "--nproc-per-node", "2"} +
+                shell("exit 0"))
+                .code,
+            0);
+  EXPECT_THAT(report(), HasSubstr("\"result\": \"success\""));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 1)
+      << "nothing else is left";
+}
+
 // All ranks are there before one of them ends, or drun is told to.
 std::string deaf_rank_2(const TempDir& directory, const std::string& then) {
   const std::string ready = (directory.path() / "ready").string();

@@ -12,6 +12,7 @@
 
 #include "base/addresses.hpp"
 #include "base/deadline.hpp"
+#include "base/exit_codes.hpp"
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
 #include "launcher/agent/agent_settings.hpp"
@@ -53,6 +54,7 @@ class Agent {
   int run() {
     signals_.start([this](int signal) { on_signal(signal); });
     workers_.listen();
+    shutdown_.begin();
     backend_.start();
     arm_timer();
     io_.run();
@@ -61,8 +63,8 @@ class Agent {
     return shutdown_.exit_code();
   }
 
-  // After run(): true if the rest of the job may wait for this agent or go on without it: it never
-  // joined, was refused, was told to go, or lost the store.
+  // When it has ended: true if the rest of the job may wait for this agent or go on without it: it
+  // never joined, was refused, was told to go, or lost the store.
   [[nodiscard]] bool left_unannounced() const {
     using enum rendezvous::End;
     const auto end = shutdown_.outcome().end;
@@ -71,6 +73,9 @@ class Agent {
 
  private:
   [[nodiscard]] bool single_node() const { return options_.max_nodes == 1; }
+  [[nodiscard]] std::string on_this_node(const std::string& text) const {
+    return single_node() ? text : text + " on " + host_name_;
+  }
 
   // ---- what the parts say ----
 
@@ -120,10 +125,14 @@ class Agent {
   AgentShutdown::Calls shutdown_calls() {
     AgentShutdown::Calls calls;
     calls.stop_job = [this](const std::string& request, int signal) {
-      participant_.on_stop_signal(single_node() ? request : request + " on " + host_name_, signal,
-                                  Clock::now());
+      participant_.on_stop_signal(on_this_node(request), signal, Clock::now());
       pump();
     };
+    calls.refuse_job = [this](const std::string& why) {
+      participant_.stop_job(on_this_node(why), kDrunFailed, Clock::now());
+      pump();
+    };
+    calls.knows_end = [this] { return single_node() || !left_unannounced(); };
     calls.gone = [this] {
       signals_.cancel();
       timer_.cancel();

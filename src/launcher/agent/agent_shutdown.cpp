@@ -28,8 +28,15 @@ FlushTarget flush_target(Output& output) {
 AgentShutdown::AgentShutdown(const Parts& parts, Calls calls)
     : parts_(parts),
       calls_(std::move(calls)),
+      report_file_(parts.io, parts.options.report_file),
       files_(parts.io),
       flush_(parts.io, flush_target(parts.output)) {}
+
+void AgentShutdown::begin() {
+  report_file_.begin([this](const std::string& why) {
+    if (!leaving()) calls_.refuse_job("--report: " + why);
+  });
+}
 
 void AgentShutdown::on_outcome(rendezvous::Outcome outcome) {
   if (leaving()) return;
@@ -116,6 +123,7 @@ void AgentShutdown::perform(ShutdownFsm::Step step) {
     case GiveUpReader:
       return flush_.give_up(request());
     case End:
+      report_file_.cancel();
       return calls_.gone();
   }
 }
@@ -135,7 +143,7 @@ void AgentShutdown::report() {
   const NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().stopped_ranks()};
   report_outcome(options.output.tail_lines, outcome_, node, output.lost_logs(),
                  [this](std::string text) { parts_.status.say(std::move(text)); });
-  files_.write(report_file(options.report_file, outcome_, node),
+  files_.write(report_file_.end(outcome_, node, calls_.knows_end()),
                [](const std::string& why) { log::error("--report: {}", why); });
   if (outcome_.failure)
     files_.write(forwarded_error_file(options.inherited, *outcome_.failure,

@@ -11,6 +11,7 @@
 
 #include "launcher/agent/final_files.hpp"
 #include "launcher/agent/output_flush.hpp"
+#include "launcher/agent/report_file.hpp"
 #include "launcher/agent/shutdown_fsm.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/agent/stop_requests.hpp"
@@ -39,12 +40,18 @@ class AgentShutdown {
   struct Calls {
     // The first request to stop: "received SIGTERM". End the job with this signal.
     std::function<void(const std::string& request, int signal)> stop_job;
+    // The job cannot be run as its options say: end it.
+    std::function<void(const std::string& why)> refuse_job;
+    // Whether the job ended as this agent did, and not without it.
+    std::function<bool()> knows_end;
     // Nothing is waited for any more.
     std::function<void()> gone;
   };
 
   AgentShutdown(const Parts& parts, Calls calls);
 
+  // The agent begins: --report says so.
+  void begin();
   // How the job ended; only the first outcome counts.
   void on_outcome(rendezvous::Outcome outcome);
   // What matters of it for the end, and for who waits for it.
@@ -76,6 +83,7 @@ class AgentShutdown {
   ShutdownFsm fsm_;
   StopRequests requests_;
   rendezvous::Outcome outcome_;
+  ReportFile report_file_;
   FinalFiles files_;
   OutputFlush flush_;
   std::optional<StoreLinger> linger_;  // while other jobs may need the store

@@ -49,6 +49,8 @@ class ParticipantDriver {
   void on_workers(WorkerNews news, Time now);
   // This agent was told to stop: the job ends on all nodes, or goes on without this one.
   void on_stop_signal(const std::string& reason, int signal, Time now);
+  // Ends the job on all nodes.
+  void stop_job(const std::string& reason, int exit_code, Time now);
   // It has left a job that goes on.
   [[nodiscard]] bool left_job() const { return left_job_; }
   // What is due: of the limits of time too.
@@ -59,7 +61,6 @@ class ParticipantDriver {
 
  private:
   void on_guardian_lost(const std::string& reason, Time now);
-  void stop_job(const std::string& reason, int exit_code, Time now);
   void leave_job(const std::string& reason, int exit_code, Time now);
   void finish(rendezvous::Outcome outcome);
   void perform(rendezvous::WatchAction& action);

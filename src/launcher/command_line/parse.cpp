@@ -15,23 +15,26 @@ Parsed print(std::string text) {
 }
 
 // One line, whatever the user wrote.
-Parsed usage_error(std::string_view what) {
-  std::string line = "drun: error: ";
+Parsed usage_error(std::string_view what, const cli::GivenFlags& known) {
+  std::string line;
   for (const char c : what.substr(0, 2000)) {
     const auto byte = static_cast<unsigned char>(c);
     line += byte < 0x20 || byte == 0x7f ? '?' : c;
   }
-  return {std::nullopt, line + "\n", kUsageError};
+  const cli::Setting* report = known.find("report");
+  return {std::nullopt, "drun: error: " + line + "\n", kUsageError, line,
+          report == nullptr || known.on("dry-run") ? "" : report->value};
 }
 
 }  // namespace
 
 Parsed parse_options(const std::vector<std::string>& arguments,
                      const std::vector<std::string>& environment, const Host& host) {
+  cli::CommandLine given;
   try {
     const bool launch = !arguments.empty() && is_launch(arguments.front());
     const cli::Program program = drun_program(launch);
-    cli::CommandLine given = cli::parse_command_line(
+    given = cli::parse_command_line(
         program, {arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end()});
     if (auto text = cli::answer(program, given.flags)) return print(std::move(*text));
     const auto unknown = cli::add_variables(program, environment, given.flags);
@@ -41,7 +44,7 @@ Parsed parse_options(const std::vector<std::string>& arguments,
     options.dry_run = given.flags.on("dry-run");
     return {std::move(options), "", 0};
   } catch (const cli::UsageError& error) {
-    return usage_error(error.what());
+    return usage_error(error.what(), given.flags);
   }
 }
 

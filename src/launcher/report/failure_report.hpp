@@ -54,5 +54,9 @@ struct NodeEnd {
 // failed. Strings that are not UTF-8 are mended.
 [[nodiscard]] std::string render_report_json(const rendezvous::Outcome& outcome,
                                              const NodeEnd& node);
+// The same while the job runs.
+[[nodiscard]] std::string render_running_json();
+// Whether such a text says how a job ended: it does not run, and whoever wrote it knew.
+[[nodiscard]] bool tells_the_end(std::string_view report);
 
 }  // namespace drun::launcher

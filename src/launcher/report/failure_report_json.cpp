@@ -1,4 +1,5 @@
 // The failure report for programs: --report FILE.
+#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -70,9 +71,7 @@ Document failure_json(const rendezvous::FailureSummary& failure) {
   return json;
 }
 
-}  // namespace
-
-std::string render_report_json(const rendezvous::Outcome& outcome, const NodeEnd& node) {
+Document report_json(const rendezvous::Outcome& outcome, const NodeEnd& node) {
   Document json;
   json["result"] =
       rendezvous::is_time_limit(outcome) ? name_of(rendezvous::End::Timeout) : name_of(outcome.end);
@@ -86,7 +85,34 @@ std::string render_report_json(const rendezvous::Outcome& outcome, const NodeEnd
       outcome.failure ? suspect_hang(*outcome.failure, node.stopped) : std::nullopt;
   json["ranks_that_seem_to_hang"] = suspicion ? suspicion->ranks : std::vector<int>{};
   json["failure"] = outcome.failure ? failure_json(*outcome.failure) : Document(nullptr);
+  return json;
+}
+
+std::string text_of(const Document& json) {
   return json.dump(2, ' ', false, Document::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string render_report_json(const rendezvous::Outcome& outcome, const NodeEnd& node) {
+  return text_of(report_json(outcome, node));
+}
+
+std::string render_running_json() {
+  Document json = report_json({}, {});
+  json["result"] = "running";
+  json["exit_code"] = nullptr;
+  return text_of(json);
+}
+
+bool tells_the_end(std::string_view report) {
+  const auto json = Document::parse(report, nullptr, false);
+  const auto result = json.is_object() ? json.find("result") : json.end();
+  if (result == json.end()) return false;
+  using enum rendezvous::End;
+  constexpr std::array kOfTheJob{Success, Failure, Stopped, Timeout, NodesLost};
+  return std::any_of(kOfTheJob.begin(), kOfTheJob.end(),
+                     [&](rendezvous::End end) { return *result == name_of(end); });
 }
 
 }  // namespace drun::launcher

@@ -1,11 +1,17 @@
 #include "launcher/report/outcome_report.hpp"
 
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "base/atomic_file.hpp"
 #include "base/environment_variable.hpp"
 #include "base/exit_codes.hpp"
+#include "base/file_worker.hpp"
 #include "base/log.hpp"
+#include "base/small_file.hpp"
 #include "launcher/report/error_file.hpp"
 #include "launcher/report/failure_report.hpp"
 #include "launcher/report/hang_suspicion.hpp"
@@ -20,6 +26,13 @@ std::string failure_text(const rendezvous::Outcome& outcome,
   report.color = log::uses_color();
   if (suspicion) report.suspicion = suspicion->text;
   return render_failure(*outcome.failure, outcome.notes, report);
+}
+
+constexpr std::chrono::milliseconds kReportLimit{30'000};
+
+bool is_folder(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 }  // namespace
@@ -63,9 +76,35 @@ void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, 
 }
 
 WriteFile report_file(const std::string& file, const rendezvous::Outcome& outcome,
-                      const NodeEnd& node) {
+                      const NodeEnd& node, bool knows) {
   if (file.empty()) return nullptr;
-  return [file, json = render_report_json(outcome, node)] { return write_whole_file(file, json); };
+  return [file, json = render_report_json(outcome, node), knows]() -> Status {
+    about_to("write " + file);
+    if (!knows && !is_written_in_place(file)) {
+      const auto present = read_small_file(file);
+      if (present && tells_the_end(*present)) return Done{};
+    }
+    return write_whole_file(file, json);
+  };
+}
+
+WriteFile running_report(const std::string& file) {
+  if (file.empty()) return nullptr;
+  return [file]() -> Status {
+    about_to("write " + file);
+    if (is_folder(file)) return Error::from_errno(EISDIR, "write " + file);
+    if (is_written_in_place(file)) return Done{};
+    return write_whole_file(file, render_running_json());
+  };
+}
+
+void report_early(const std::string& file, int exit_code, const std::string& text) {
+  const auto work =
+      report_file(file, ended_early(rendezvous::End::Failure, exit_code, text), {}, true);
+  if (!work) return;
+  const auto written = ask_files<Status>(kReportLimit, work);
+  if (!written) return log::error("--report: {}", written.error().what());
+  if (!*written) log::error("--report: {}", written->error().what());
 }
 
 WriteFile forwarded_error_file(const std::vector<std::string>& inherited,

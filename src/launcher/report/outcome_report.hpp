@@ -24,9 +24,15 @@ void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, 
 // Writes a file, which may hang; all that it uses is its own. Empty: there is none to write.
 using WriteFile = std::function<Status()>;
 
-// --report; `file` may be empty.
+// --report; `file` may be empty. `knows`: this agent knows how the job ended; one that does not
+// leaves a report alone that says so.
 [[nodiscard]] WriteFile report_file(const std::string& file, const rendezvous::Outcome& outcome,
-                                    const NodeEnd& node);
+                                    const NodeEnd& node, bool knows);
+// Replaces what an earlier job has left there. What cannot be replaced, a pipe or a device, gets
+// nothing before the end. `file` may be empty.
+[[nodiscard]] WriteFile running_report(const std::string& file);
+// For a drun that ends before it is an agent: writes --report here and now, or says why it cannot.
+void report_early(const std::string& file, int exit_code, const std::string& text);
 
 // The failed worker's error file goes to a launcher above this one (TORCHELASTIC_ERROR_FILE in
 // `inherited`, drun's own environment), as torchrun passes it on. Nothing happens if there is no

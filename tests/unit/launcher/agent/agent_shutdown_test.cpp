@@ -47,7 +47,8 @@ class Leaving {
                      AgentShutdown::Calls{[this](const std::string& request, int signal) {
                                             stops.push_back(request + " " + std::to_string(signal));
                                           },
-                                          [this] { gone = true; }});
+                                          [this](const std::string& why) { refused = why; },
+                                          [this] { return knows_end; }, [this] { gone = true; }});
     parts.on_news = [this](const WorkerNews& news, auto now) { shutdown->on_workers(news, now); };
     parts.on_event = [this](const rendezvous::KeyValueEvent& event) {
       if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event))
@@ -82,6 +83,8 @@ class Leaving {
 
   test::AgentParts parts;
   std::vector<std::string> stops;  // what the job was asked
+  std::string refused;             // why the job cannot be run
+  bool knows_end = true;
   bool gone = false;
   bool said_goodbye = false;
 
@@ -198,6 +201,47 @@ TEST(AgentShutdownTest, LostOutputIsNoSuccessAndTheReportSaysSo) {
   ASSERT_TRUE(agent.leave());
   EXPECT_EQ(agent.shutdown->exit_code(), kDrunFailed);
   EXPECT_THAT(content(folder.file("report")), HasSubstr(R"("exit_code": 125)"));
+}
+
+TEST(AgentShutdownTest, WhileTheJobRunsTheReportSaysSo) {
+  const drun::test::TemporaryDirectory folder;
+  Options options = test::lone_job();
+  options.report_file = folder.file("report");
+  std::ofstream(options.report_file) << R"({"result": "success"})";
+  Leaving agent(options);
+  agent.shutdown->begin();
+  ASSERT_TRUE(agent.parts.until(
+      [&] { return content(folder.file("report")).find("running") != std::string::npos; }));
+  agent.shutdown->on_outcome(ended(End::Failure, 7));
+  ASSERT_TRUE(agent.leave());
+  EXPECT_THAT(content(folder.file("report")), HasSubstr(R"("result": "failure")"));
+  EXPECT_EQ(agent.refused, "");
+}
+
+TEST(AgentShutdownTest, AReportThatCannotBeWrittenIsSaidAtTheBeginning) {
+  const drun::test::TemporaryDirectory folder;
+  Options options = test::lone_job();
+  options.report_file = folder.file("gone/report");
+  Leaving agent(options);
+  agent.shutdown->begin();
+  ASSERT_TRUE(agent.parts.until([&] { return !agent.refused.empty(); }));
+  EXPECT_EQ(agent.refused,
+            "--report: write " + options.report_file + ": No such file or directory");
+  agent.shutdown->on_outcome(ended(End::Stopped, kDrunFailed));
+  ASSERT_TRUE(agent.leave());
+  EXPECT_THAT(agent.parts.lines, ElementsAre("drun: error: the words\n")) << "it is said once";
+}
+
+TEST(AgentShutdownTest, WhoDoesNotKnowTheEndLeavesAReportThatDoes) {
+  const drun::test::TemporaryDirectory folder;
+  Options options = test::lone_job();
+  options.report_file = folder.file("report");
+  Leaving agent(options);
+  agent.knows_end = false;
+  std::ofstream(options.report_file) << R"({"result": "success"})";
+  agent.shutdown->on_outcome(ended(End::StoreLost, kDrunFailed));
+  ASSERT_TRUE(agent.leave());
+  EXPECT_THAT(content(folder.file("report")), HasSubstr("success"));
 }
 
 // A datagram socket whose reader takes nothing and leaves later.

@@ -1,5 +1,9 @@
 #include "launcher/report/outcome_report.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file_descriptor.hpp"
 #include "base/log.hpp"
 #include "support/file_tree.hpp"
 
@@ -133,7 +138,7 @@ TEST_F(OutcomeReportTest, ColourIsForTheTerminalOnly) {
   node_.stopped.silence = "rank 1 silent the longest, for 9 s";
   log::use_color(true);
   report(failure());
-  EXPECT_TRUE(report_file(file, failure(), node_)());
+  EXPECT_TRUE(report_file(file, failure(), node_, true)());
   log::use_color(false);
   EXPECT_THAT(said_, ElementsAre(HasSubstr("drun: \033[31mjob failed: rank 3")));
   EXPECT_THAT(logged_,
@@ -168,12 +173,82 @@ TEST_F(OutcomeReportTest, LogsThatAreNotCompleteAreNamed) {
 TEST_F(OutcomeReportTest, TheReportFileIsWrittenIfOneIsAskedFor) {
   const test::FileTree folder;
   const std::string file = folder.root() + "/report.json";
-  EXPECT_TRUE(report_file(file, failure(), node_)());
+  EXPECT_TRUE(report_file(file, failure(), node_, true)());
   EXPECT_THAT(content(file), HasSubstr("exit code 7"));
-  const auto failed = report_file(folder.root() + "/gone/report.json", failure(), node_)();
+  const auto failed = report_file(folder.root() + "/gone/report.json", failure(), node_, true)();
   ASSERT_FALSE(failed);
   EXPECT_THAT(failed.error().what(), HasSubstr("/gone/report.json: "));
-  EXPECT_FALSE(report_file("", failure(), node_));
+  EXPECT_FALSE(report_file("", failure(), node_, true));
+}
+
+TEST_F(OutcomeReportTest, WhileTheJobRunsTheReportFileSaysNothingElse) {
+  const test::FileTree folder;
+  const std::string file = folder.root() + "/report.json";
+  EXPECT_TRUE(report_file(file, failure(), node_, true)());
+  EXPECT_TRUE(running_report(file)());
+  EXPECT_THAT(content(file), AllOf(HasSubstr(R"("result": "running")"),
+                                   HasSubstr(R"("exit_code": null)"), Not(HasSubstr("rank 3"))));
+  EXPECT_FALSE(running_report(""));
+}
+
+TEST_F(OutcomeReportTest, APipeGetsTheEndOnlyAndAFolderIsRefusedAtOnce) {
+  const test::FileTree folder;
+  const std::string pipe = folder.root() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(running_report(pipe)()) << "nobody reads it yet";
+  const auto written = running_report(folder.root())();
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().what(), HasSubstr("Is a directory"));
+}
+
+// "/dev/stderr", which may be a file: its name must stay what it is.
+TEST_F(OutcomeReportTest, WhatIsOpenAlreadyGetsTheEndAfterWhatItHas) {
+  const test::FileTree folder;
+  const std::string file = folder.root() + "/stderr";
+  const FileDescriptor open(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(::write(open.get(), "before\n", 7), 7);
+  const std::string name = "/proc/self/fd/" + std::to_string(open.get());
+  EXPECT_TRUE(running_report(name)());
+  EXPECT_EQ(content(file), "before\n");
+  EXPECT_TRUE(report_file(name, failure(), node_, false)());
+  EXPECT_THAT(content(file), AllOf(StartsWith("before\n{"), HasSubstr("exit code 7")));
+}
+
+// Several agents may write the same file.
+TEST_F(OutcomeReportTest, WhoDoesNotKnowTheEndReplacesNobodyWhoDoes) {
+  const test::FileTree folder;
+  const std::string file = folder.root() + "/report.json";
+  const auto lost = ended_early(rendezvous::End::StoreLost, 125, "the store is gone");
+  const auto write = [&](const std::string& present) {
+    std::ofstream(file) << present;
+    EXPECT_TRUE(report_file(file, lost, node_, false)());
+    return content(file);
+  };
+  for (const char* result : {"success", "failure", "stopped", "timeout", "nodes lost"}) {
+    const std::string present = std::string(R"({"result": ")") + result + "\"}";
+    EXPECT_EQ(write(present), present);
+  }
+  for (const char* present : {R"({"result": "running"})", R"({"result": "store lost"})",
+                              R"({"result": "refused"})", R"({"result": 7})", "[]", "no JSON", ""})
+    EXPECT_THAT(write(present), HasSubstr("store lost")) << present;
+  std::filesystem::remove(file);
+  EXPECT_TRUE(report_file(file, lost, node_, false)());
+  EXPECT_THAT(content(file), HasSubstr("store lost"));
+  EXPECT_TRUE(report_file(file, failure(), node_, true)());
+  EXPECT_TRUE(report_file(file, ended_early(rendezvous::End::Success, 0, ""), node_, true)());
+  EXPECT_THAT(content(file), HasSubstr("success")) << "who knows it replaces whatever is there";
+}
+
+TEST_F(OutcomeReportTest, AnEndBeforeTheBeginningIsReportedToo) {
+  const test::FileTree folder;
+  const std::string file = folder.root() + "/report.json";
+  report_early(file, 127, "cannot exec ./nothere");
+  EXPECT_THAT(content(file), AllOf(HasSubstr(R"("result": "failure")"), HasSubstr("127"),
+                                   HasSubstr("./nothere"), HasSubstr(R"("failure": null)")));
+  report_early("", 127, "no file is asked for");
+  EXPECT_THAT(logged_, IsEmpty());
+  report_early(folder.root() + "/gone/report.json", 127, "");
+  EXPECT_THAT(logged_, ElementsAre(HasSubstr("error: --report: write ")));
 }
 
 // ---- for a launcher above drun ----
