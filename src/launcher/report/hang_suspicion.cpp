@@ -17,10 +17,11 @@ constexpr std::array<std::string_view, 10> kTimeouts{
     "deadline exceeded", "deadline_exceeded"};
 // With one of these, at the beginning of a word, the wait was for other ranks. Not just "rank": a
 // line may begin with it, whatever it says.
-constexpr std::array<std::string_view, 15> kPeers{
-    "collective",   "allreduce",           "all_reduce", "allgather",   "all_gather",
-    "alltoall",     "all_to_all",          "broadcast",  "barrier",     "recv operation",
-    "wait timeout", "waiting for clients", "from rank",  "other ranks", "process group"};
+constexpr std::array<std::string_view, 16> kPeers{
+    "collective",     "allreduce",    "all_reduce",          "allgather", "all_gather",
+    "alltoall",       "all_to_all",   "broadcast",           "barrier",   "recv operation",
+    "send operation", "wait timeout", "waiting for clients", "from rank", "other ranks",
+    "process group"};
 // What torch's watchdog prints, some lines before the last. Of other lines only the last one
 // counts: those before it may tell of what the program has survived.
 constexpr std::array<std::string_view, 1> kWatchdog{"collective operation timeout"};

@@ -80,6 +80,7 @@ TEST(HangSuspicionTest, OnlyATimeOutMakesSuspicious) {
         "ms",
         "RuntimeError: [unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation to "
         "complete",
+        "Timed out waiting 4000ms for send operation to complete",
         "torch.distributed.DistStoreError: wait timeout after 5000ms, keys: /default_pg/0//x",
         "TimeoutError: allreduce", "Barrier timed out", "DEADLINE_EXCEEDED: barrier"})
     EXPECT_NE(text(failed_with(words), rank_2_hangs()), "") << words;
