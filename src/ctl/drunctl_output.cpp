@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/base64.hpp"
 #include "base/printable.hpp"
 #include "base/standard_streams.hpp"
 #include "base/utf8.hpp"
@@ -13,24 +14,6 @@ namespace drun::ctl {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// By hand: no library that drunctl links has it.
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::string_view group = bytes.substr(i, 3);
-    std::uint32_t bits = 0;
-    for (std::size_t k = 0; k < 3; ++k) {
-      bits = bits << 8U | (k < group.size() ? static_cast<unsigned char>(group[k]) : 0U);
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-      text.push_back(k <= group.size() ? kDigits[bits >> (18 - 6 * k) & 63U] : '=');
-    }
-  }
-  return text;
-}
 
 // JSON leaves control characters beyond ASCII as they are.
 std::string to_text(const Json& json) {
