@@ -19,16 +19,17 @@ ARROWS = {
     "store/client": "base store/protocol",
     "store/program": "base cli store/server",
     "rendezvous": "base",
+    "etcd": "base rendezvous store/client",
     "ctl": "base cli rendezvous store/client store/protocol",
     "launcher/process": "base",
     "launcher/devices": "base",
-    "launcher/options": "base launcher/devices launcher/process rendezvous",
+    "launcher/options": "base etcd launcher/devices launcher/process rendezvous",
     "launcher/command_line": "base cli launcher/devices launcher/options",
     "launcher/output": "base launcher/options",
     "launcher/report": "base launcher/options launcher/output launcher/process rendezvous",
     "launcher/workers": "base launcher/options launcher/output launcher/process launcher/report "
                         "rendezvous",
-    "launcher/backend": "base launcher/options rendezvous store/client store/server",
+    "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
     "launcher/agent": "base launcher/backend launcher/options launcher/output launcher/process "
                       "launcher/report launcher/workers rendezvous",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/options "
@@ -42,6 +43,7 @@ CONFINED = {
     r"CLI/": r"src/cli/parse\.cpp$",
     r"fmt/": r"src/base/log\.hpp$",
     r"spdlog/": r"src/base/log\.cpp$",
+    r"curl/": r"src/etcd/curl_library\.hpp$",
     r"nlohmann/json\.hpp": r"(\.cpp|src/rendezvous/json_reader\.hpp)$",
 }
 # The target that stands for a library whose headers the compiler finds without it.

@@ -1,0 +1,290 @@
+#include "etcd/etcd_fsm.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/duration_text.hpp"
+
+namespace drun::etcd {
+namespace {
+
+using rendezvous::CommitOutcome;
+using rendezvous::Link;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstRedial{10};
+constexpr milliseconds kLongestRedial{1'000};
+constexpr milliseconds kFirstAttempt{5'000};
+constexpr milliseconds kShortestAttempt{500};
+constexpr milliseconds kGoodbyeLimit{1'000};
+
+std::string describe(EtcdFsm::Time::duration duration) {
+  return describe_duration(std::chrono::duration_cast<milliseconds>(duration).count());
+}
+
+// Each job has a lease of its own, which all of its agents know without a word: FNV-1a, positive.
+LeaseId lease_of(std::string_view job) {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const char c : job)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  return static_cast<LeaseId>(std::max<std::uint64_t>(hash >> 1U, 1));
+}
+
+}  // namespace
+
+EtcdFsm::EtcdFsm(EtcdOptions options, std::uint32_t seed)
+    : options_(std::move(options)),
+      job_lease_(lease_of(options_.job)),
+      backoff_(kFirstRedial, kLongestRedial, seed),
+      endpoint_(seed % options_.cluster.endpoints.size()) {}
+
+std::string EtcdFsm::cluster() const {
+  std::string text = "etcd at ";
+  for (const Endpoint& each : options_.cluster.endpoints)
+    text += (text.ends_with(' ') ? "" : ",") + to_string(each);
+  return text;
+}
+
+std::string EtcdFsm::here() const {
+  return "etcd at " + to_string(options_.cluster.endpoints[endpoint_]);
+}
+
+// ---- the caller ----
+
+void EtcdFsm::open(Time now) {
+  if (phase_ != Phase::Idle) return;
+  started_ = now;
+  give_up_ = now + std::max(options_.connect_timeout, kShortestAttempt);
+  connect(now);
+}
+
+void EtcdFsm::watch(rendezvous::WatchId watch, std::string key, bool prefix, Time now) {
+  if (phase_ == Phase::Over) return;
+  unwatch(watch);
+  watches_[watch] = {std::move(key), prefix, 0, {}};
+  if (phase_ != Phase::Up) return;
+  work_.emplace_back(Look{watch});
+  do_work(now);
+}
+
+void EtcdFsm::unwatch(rendezvous::WatchId watch) {
+  const auto entry = watches_.find(watch);
+  if (entry == watches_.end()) return;
+  if (entry->second.stream != 0) canceled_.push_back(entry->second.stream);
+  watches_.erase(entry);
+}
+
+void EtcdFsm::commit(rendezvous::RequestId request, rendezvous::Transaction transaction, Time now) {
+  if (phase_ == Phase::Over || closing_by_) return answer(request, CommitOutcome::Unknown);
+  work_.emplace_back(Commit{request, std::move(transaction)});
+  if (phase_ == Phase::Up) do_work(now);
+}
+
+void EtcdFsm::close(Time now) {
+  if (phase_ == Phase::Over || closing_by_) return;
+  if (phase_ != Phase::Up)  // no goodbye can be said: the session, if there is one, times out
+    return over(Link::Closed, "closed without a connection to " + cluster());
+  closing_by_ = now + kGoodbyeLimit;
+  work_.emplace_back(Goodbye{});
+  do_work(now);
+}
+
+// ---- calls ----
+
+std::uint64_t EtcdFsm::call(std::string path, std::string body, bool streams) {
+  calls_.push_back({++last_call_, std::move(path), std::move(body), streams});
+  return last_call_;
+}
+
+std::optional<EtcdFsm::Member> EtcdFsm::member() const {
+  if (phase_ != Phase::Connecting && phase_ != Phase::Up) return std::nullopt;
+  return Member{connection_, endpoint_};
+}
+
+std::vector<Call> EtcdFsm::take_calls() {
+  return std::exchange(calls_, {});
+}
+
+std::vector<std::uint64_t> EtcdFsm::take_canceled() {
+  return std::exchange(canceled_, {});
+}
+
+std::vector<rendezvous::KeyValueEvent> EtcdFsm::take_events() {
+  return std::exchange(events_, {});
+}
+
+void EtcdFsm::answer(rendezvous::RequestId request, CommitOutcome outcome, std::string detail) {
+  events_.emplace_back(rendezvous::CommitResult{request, outcome, std::move(detail)});
+}
+
+void EtcdFsm::on_reply(std::uint64_t call, const Reply& reply, Time now) {
+  if (phase_ == Phase::Connecting) {
+    if (call == step_call_) on_step(reply, now);
+    return;
+  }
+  if (phase_ != Phase::Up) return;
+  if (call == work_call_) {
+    on_work(reply, now);
+  } else if (call == beat_call_) {
+    on_beat(reply, now);
+  } else if (call == presence_call_) {
+    on_presence(reply, now);
+  } else if (call == job_call_) {
+    job_call_ = 0;
+  } else {
+    const auto entry = std::find_if(watches_.begin(), watches_.end(), [call](const auto& each) {
+      return each.second.stream == call;
+    });
+    if (entry != watches_.end() && usable(reply, now)) lost("it ended a watch", now);
+  }
+}
+
+// What gets in the way of every answer: none came, or not from etcd.
+bool EtcdFsm::usable(const Reply& reply, Time now) {
+  if (reply.status == 200) return true;
+  // Tokens grow old: the next attempt asks for another one.
+  if (reply.status != 0) token_.clear();
+  const auto silent = std::chrono::duration_cast<milliseconds>(now - last_heard_);
+  const bool answered = reply.status != 0;
+  lost(causes(reply), now, answered ? silent : milliseconds(0));
+  return false;
+}
+
+std::string EtcdFsm::causes(const Reply& reply) const {
+  if (reply.status == 0) return shown(reply.error);
+  const auto refusal = read_refusal(reply.body);
+  if (refusal) return "it says: " + refusal->text;
+  return "it answers with HTTP status " + std::to_string(reply.status) +
+         (reply.body.empty() ? "" : ": " + shown(reply.body));
+}
+
+// ---- breaks, time and the end ----
+
+void EtcdFsm::on_unreachable(const std::string& cause, bool final, Time now) {
+  if (phase_ != Phase::Connecting && phase_ != Phase::Up) return;
+  if (final && !had_session_) return fail(here() + ": " + shown(cause));
+  lost(shown(cause), now);
+}
+
+void EtcdFsm::drop_connection() {
+  calls_.clear();
+  canceled_.clear();
+  step_call_ = work_call_ = beat_call_ = presence_call_ = job_call_ = 0;
+  for (auto& [name, entry] : watches_) {
+    entry.stream = 0;
+    entry.line.clear();
+  }
+}
+
+// The next attempt goes to the next member.
+void EtcdFsm::lost(const std::string& cause, Time now, milliseconds silent) {
+  const bool was_up = phase_ == Phase::Up;
+  const std::string member = here();
+  if (closing_by_) return over(Link::Closed, "lost " + member + " while leaving it: " + cause);
+  const bool several = options_.cluster.endpoints.size() > 1;
+  last_error_ = several ? to_string(options_.cluster.endpoints[endpoint_]) + ": " + cause : cause;
+  drop_connection();
+  endpoint_ = (endpoint_ + 1) % options_.cluster.endpoints.size();
+  if (was_up) {
+    started_ = now;
+    give_up_ = now + options_.keep_alive;
+    failed_in_a_row_ = 0;
+    events_.emplace_back(
+        rendezvous::LinkEvent{Link::Down, "lost " + member + ": " + cause, silent});
+    // Those that were not sent never will be. For the one that was, the fence decides.
+    for (const Work& work : std::exchange(work_, {})) {
+      if (const auto* commit = std::get_if<Commit>(&work))
+        answer(commit->request, CommitOutcome::Unknown);
+    }
+    return connect(now);
+  }
+  if (now >= give_up_) return give_up();
+  // All members are tried before the first pause.
+  ++failed_in_a_row_;
+  phase_ = Phase::Pausing;
+  phase_deadline_ = now;
+  if (failed_in_a_row_ % options_.cluster.endpoints.size() == 0)
+    phase_deadline_ = std::min<Time>(now + backoff_.next(), give_up_);
+  if (had_session_) phase_deadline_ = std::min(phase_deadline_, now + attempt_limit() / 3);
+}
+
+void EtcdFsm::give_up() {
+  fail((had_session_ ? "lost " + cluster() + " and could not reach it again"
+                     : "could not reach " + cluster()) +
+       " within " + describe(give_up_ - started_) + ": " + last_error_);
+}
+
+void EtcdFsm::fail(std::string detail) {
+  last_error_ = detail;
+  over(Link::Failed, std::move(detail));
+}
+
+void EtcdFsm::over(Link link, std::string detail) {
+  drop_connection();
+  phase_ = Phase::Over;
+  session_ = 0;
+  for (const Work& work : std::exchange(work_, {})) {
+    if (const auto* commit = std::get_if<Commit>(&work))
+      answer(commit->request, CommitOutcome::Unknown);
+  }
+  events_.emplace_back(rendezvous::LinkEvent{link, std::move(detail)});
+}
+
+milliseconds EtcdFsm::attempt_limit() const {
+  if (!had_session_) return kFirstAttempt;
+  return std::max(kShortestAttempt, std::min(options_.heartbeat_timeout, options_.keep_alive / 4));
+}
+
+void EtcdFsm::on_time(Time now) {
+  switch (phase_) {
+    case Phase::Pausing:
+      if (now >= phase_deadline_) connect(now);
+      return;
+    case Phase::Connecting:
+      // What went wrong before says more than that the last attempt had no time left.
+      if (now >= give_up_ && !last_error_.empty()) return give_up();
+      if (now >= std::min(phase_deadline_, give_up_))
+        lost(step_ == Step::KeepAlive || step_ == Step::Authenticate
+                 ? "no answer"
+                 : "it does not answer; perhaps no majority of its members can be reached",
+             now);
+      return;
+    case Phase::Up:
+      break;
+    case Phase::Idle:
+    case Phase::Over:
+      return;
+  }
+  if (closing_by_ && now >= *closing_by_)
+    return over(Link::Closed, here() + " did not answer the goodbye");
+  const bool beating = beat_call_ != 0 || presence_call_ != 0;
+  if ((beating && now >= alive_sent_ + options_.heartbeat_timeout) ||
+      (work_call_ != 0 && now >= work_due_)) {
+    const auto silent = std::chrono::duration_cast<milliseconds>(now - last_heard_);
+    return lost("no answer for " + describe(silent), now, silent);
+  }
+  if (!beating && now >= next_beat_) beat(now);
+  if (now >= next_job_beat_) keep_job(now);
+}
+
+std::optional<EtcdFsm::Time> EtcdFsm::next_deadline() const {
+  switch (phase_) {
+    case Phase::Pausing:
+      return phase_deadline_;
+    case Phase::Connecting:
+      return std::min(phase_deadline_, give_up_);
+    case Phase::Up: {
+      const bool beating = beat_call_ != 0 || presence_call_ != 0;
+      Time due = beating ? alive_sent_ + options_.heartbeat_timeout : next_beat_;
+      if (work_call_ != 0) due = std::min(due, work_due_);
+      if (closing_by_) due = std::min(due, *closing_by_);
+      return std::min(due, next_job_beat_);
+    }
+    case Phase::Idle:
+    case Phase::Over:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace drun::etcd

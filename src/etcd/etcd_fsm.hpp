@@ -1,0 +1,199 @@
+// The decisions of an agent's connection to etcd: which member to ask what, and what to tell the
+// caller. Answers and the time go in, calls and events come out; no socket and no clock.
+//
+// A session is a lease. How the promises of rendezvous::KeyValue are kept:
+//
+// Order: one transaction or list of keys is asked for at a time, in the order of the calls. A watch
+// is the list of its keys at one revision and a stream of what came after that.
+//
+// What is lost with a connection never takes effect later: each transaction is guarded by a key of
+// the session, the fence. A reconnection writes a higher number into it before it reads anything,
+// so that a transaction which is still on its way somewhere fails.
+//
+// A session that is renewed is alive: a member that was cut off or stopped may answer for a cluster
+// that has moved on. So each heartbeat keeps the lease alive and then looks for the fence by a read
+// that a majority must confirm, in the same term.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "etcd/etcd_messages.hpp"
+#include "etcd/etcd_options.hpp"
+#include "rendezvous/key_value.hpp"
+#include "store/client/backoff.hpp"
+
+namespace drun::etcd {
+
+// One HTTP POST to the member at hand.
+struct Call {
+  std::uint64_t id = 0;
+  std::string path;
+  std::string body;
+  bool streams = false;  // the answer comes line by line, without an end
+};
+
+struct Reply {
+  int status = 0;  // HTTP's; 0: there was no answer, and `error` says why
+  std::string body;
+  std::string error;
+  bool final = false;   // the same would happen each time: a certificate that is not accepted
+  bool closed = false;  // the connection was made, and closed without a word
+};
+
+class EtcdFsm {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // `seed`: which member is asked first, and how pauses are spread.
+  EtcdFsm(EtcdOptions options, std::uint32_t seed);
+
+  // The caller's.
+  void open(Time now);
+  void watch(rendezvous::WatchId watch, std::string key, bool prefix, Time now);
+  void unwatch(rendezvous::WatchId watch);
+  void commit(rendezvous::RequestId request, rendezvous::Transaction transaction, Time now);
+  void close(Time now);
+
+  // There is no way to ask anybody anything, and will not be.
+  void on_unusable(std::string why) { fail(std::move(why)); }
+  // The network's. `cause` is a bare one.
+  void on_unreachable(const std::string& cause, bool final, Time now);
+  void on_reply(std::uint64_t call, const Reply& reply, Time now);
+  void on_stream(std::uint64_t call, std::string_view bytes, Time now);
+
+  // At or after next_deadline().
+  void on_time(Time now);
+  [[nodiscard]] std::optional<Time> next_deadline() const;
+
+  // The member to talk to now. A new number: drop all calls and connections of the old one.
+  struct Member {
+    std::uint64_t number = 0;
+    std::size_t endpoint = 0;
+    bool operator==(const Member&) const = default;
+  };
+  [[nodiscard]] std::optional<Member> member() const;
+  [[nodiscard]] const std::string& token() const { return token_; }
+  [[nodiscard]] std::vector<Call> take_calls();
+  [[nodiscard]] std::vector<std::uint64_t> take_canceled();
+  [[nodiscard]] std::vector<rendezvous::KeyValueEvent> take_events();
+
+  // What ends the present session when it is sent to a member over a new connection without TLS;
+  // empty: there is none.
+  [[nodiscard]] std::string farewell() const;
+  [[nodiscard]] const std::string& last_error() const { return last_error_; }
+
+ private:
+  enum class Phase { Idle, Connecting, Pausing, Up, Over };
+  // Of Connecting, in their order.
+  enum class Step { Authenticate, KeepAlive, Grant, KeepJob, RaiseFence, CreateFence };
+  struct Watch {
+    std::string key;
+    bool prefix = false;
+    std::uint64_t stream = 0;  // 0: not begun on this connection
+    std::string line;          // of the stream, as far as it has come
+  };
+  struct Commit {
+    rendezvous::RequestId request = 0;
+    rendezvous::Transaction transaction;
+  };
+  struct Look {  // at the keys of a watch
+    rendezvous::WatchId watch = 0;
+  };
+  struct Goodbye {};
+  using Work = std::variant<Commit, Look, Goodbye>;
+
+  // ---- connecting ----
+  void connect(Time now);
+  void take_step(Step step, Time now);
+  void on_step(const Reply& reply, Time now);
+  void on_step_refused(const Refusal& refusal, Time now);
+  void on_token(const std::string& body, Time now);
+  void on_kept_alive(const std::string& body, Time now);
+  void on_granted(const std::string& body, Time now);
+  void on_fence(const std::string& body, Time now);
+  void session_ready(Time now);
+  void session_ended(Time now);
+  [[nodiscard]] std::chrono::milliseconds attempt_limit() const;
+
+  // ---- up ----
+  void do_work(Time now);
+  void on_work(const Reply& reply, Time now);
+  void on_committed(const Commit& commit, const std::string& body, Time now);
+  void on_looked(const Look& look, const std::string& body, Time now);
+  void on_work_refused(const Refusal& refusal, Time now);
+  void on_line(rendezvous::WatchId name, std::string_view line, Time now);
+  void beat(Time now);
+  void on_beat(const Reply& reply, Time now);
+  void on_presence(const Reply& reply, Time now);
+  void keep_job(Time now);
+  // False: the connection was given up.
+  [[nodiscard]] bool usable(const Reply& reply, Time now);
+
+  // ---- breaks and the end ----
+  void lost(const std::string& cause, Time now, std::chrono::milliseconds silent = {});
+  void drop_connection();
+  void answer(rendezvous::RequestId request, rendezvous::CommitOutcome outcome,
+              std::string detail = {});
+  void give_up();
+  void fail(std::string detail);
+  void over(rendezvous::Link link, std::string detail);
+  [[nodiscard]] std::string cluster() const;
+  [[nodiscard]] std::string here() const;
+  [[nodiscard]] std::string causes(const Reply& reply) const;
+
+  std::uint64_t call(std::string path, std::string body, bool streams = false);
+
+  const EtcdOptions options_;
+  const LeaseId job_lease_;
+  store::Backoff backoff_;
+  Phase phase_ = Phase::Idle;
+  Step step_ = Step::Authenticate;
+  std::size_t endpoint_;
+  std::uint64_t connection_ = 0;
+  bool had_session_ = false;
+  bool granted_here_ = false;        // this connection has begun the session
+  bool authenticated_here_ = false;  // and made the token
+  LeaseId known_session_ = 0;        // that the caller was told of
+  std::string token_;                // of the user; empty: none
+  LeaseId session_ = 0;              // 0: none
+  Fence fence_;
+  std::uint64_t generation_ = 0;  // the number in the fence
+  std::size_t failed_in_a_row_ = 0;
+  int closed_in_a_row_ = 0;
+
+  Time started_;         // trying to connect since
+  Time give_up_;         // when not up
+  Time phase_deadline_;  // of Connecting and Pausing
+  std::uint64_t step_call_ = 0;
+  Time alive_sent_;        // when the session was last asked to live on, or begun
+  std::int64_t term_ = 0;  // of the answer to that
+
+  Time next_beat_;
+  std::uint64_t beat_call_ = 0;      // keeps the lease alive; 0: none is under way
+  std::uint64_t presence_call_ = 0;  // looks for the fence
+  Time last_heard_;
+  Time next_job_beat_;
+  std::uint64_t job_call_ = 0;
+
+  std::map<rendezvous::WatchId, Watch> watches_;
+  std::deque<Work> work_;        // to be done, one after the other
+  std::uint64_t work_call_ = 0;  // for the first of it; 0: none is under way
+  Time work_due_;
+  std::optional<Time> closing_by_;
+
+  std::uint64_t last_call_ = 0;
+  std::vector<Call> calls_;
+  std::vector<std::uint64_t> canceled_;
+  std::vector<rendezvous::KeyValueEvent> events_;
+  std::string last_error_;
+};
+
+}  // namespace drun::etcd

@@ -1,0 +1,394 @@
+// The decisions inside a connection to etcd: session, watches, transactions, heartbeats.
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/hex.hpp"
+#include "etcd/etcd_fsm.hpp"
+
+namespace drun::etcd {
+namespace {
+
+using rendezvous::CommitOutcome;
+using rendezvous::Link;
+using std::chrono::milliseconds;
+
+constexpr const char* kTransaction = "/v3/kv/txn";
+constexpr const char* kRange = "/v3/kv/range";
+constexpr const char* kWatch = "/v3/watch";
+constexpr const char* kGrant = "/v3/lease/grant";
+constexpr const char* kKeepAlive = "/v3/lease/keepalive";
+constexpr const char* kRevoke = "/v3/lease/revoke";
+constexpr const char* kAuthenticate = "/v3/auth/authenticate";
+
+// What a job leaves behind goes this long after its last agent, as with torchrun.
+constexpr std::chrono::seconds kJobLifetime{7'200};
+constexpr std::chrono::minutes kJobBeat{10};
+// No id of a job can make a key that begins so: in those, two capital digits follow a '%'.
+constexpr const char* kFences = "drun/%session/";
+constexpr std::size_t kFenceDigits = 20;
+constexpr const char* kSessionEnded = "the session has ended";
+// A member that is ending closes a connection once or twice; something else does so every time.
+constexpr int kClosedInARow = 6;
+constexpr std::size_t kLongestLine = 256UL << 20U;
+
+// The server of etcd reads up to 4 KiB at once, takes the end of what is sent for a caller who has
+// gone, and then may not do what it was asked. It does not see the end as long as there is more.
+constexpr std::size_t kFarewellPadding = 8'192;
+
+std::string fence_key(LeaseId session) {
+  std::string bytes;
+  for (int shift = 56; shift >= 0; shift -= 8)
+    bytes.push_back(static_cast<char>(static_cast<std::uint64_t>(session) >> shift & 255U));
+  std::string key = kFences;
+  append_hex(key, bytes);
+  return key;
+}
+
+// Digits of one length compare as the numbers do.
+std::string fence_value(std::uint64_t generation) {
+  const std::string digits = std::to_string(generation);
+  return std::string(kFenceDigits - digits.size(), '0') + digits;
+}
+
+bool is_about_user(const Refusal& refusal) {
+  return refusal.is(GrpcCode::Unauthenticated) ||
+         refusal.text.find("user name") != std::string::npos ||
+         refusal.text.find("auth") != std::string::npos;
+}
+
+bool is_limit(const Refusal& refusal) {
+  return refusal.is(GrpcCode::ResourceExhausted) || refusal.is(GrpcCode::InvalidArgument) ||
+         refusal.is(GrpcCode::PermissionDenied);
+}
+
+}  // namespace
+
+// ---- connecting ----
+
+void EtcdFsm::connect(Time now) {
+  phase_ = Phase::Connecting;
+  ++connection_;
+  granted_here_ = false;
+  authenticated_here_ = false;
+  phase_deadline_ = now + attempt_limit();
+  const bool known = options_.cluster.user.empty() || !token_.empty();
+  take_step(!known ? Step::Authenticate : session_ != 0 ? Step::KeepAlive : Step::Grant, now);
+}
+
+void EtcdFsm::take_step(Step step, Time now) {
+  step_ = step;
+  switch (step) {
+    case Step::Authenticate:
+      step_call_ = call(kAuthenticate,
+                        authenticate_request(options_.cluster.user, options_.cluster.password));
+      return;
+    case Step::KeepAlive:
+      alive_sent_ = now;
+      step_call_ = call(kKeepAlive, lease_request(session_));
+      return;
+    case Step::Grant:
+      alive_sent_ = now;
+      step_call_ = call(
+          kGrant,
+          grant_request(0, std::chrono::ceil<std::chrono::seconds>(options_.time_to_live).count()));
+      return;
+    case Step::KeepJob:
+      step_call_ = call(kGrant, grant_request(job_lease_, kJobLifetime.count()));
+      return;
+    case Step::RaiseFence:
+    case Step::CreateFence:
+      fence_ = {fence_key(session_), fence_value(++generation_)};
+      step_call_ = call(kTransaction, fence_request(fence_, step == Step::CreateFence, session_));
+      return;
+  }
+}
+
+void EtcdFsm::on_step(const Reply& reply, Time now) {
+  step_call_ = 0;
+  closed_in_a_row_ = reply.closed ? closed_in_a_row_ + 1 : 0;
+  if (reply.status == 0)
+    return on_unreachable(reply.error, reply.final || closed_in_a_row_ >= kClosedInARow, now);
+  if (reply.status != 200) {
+    const auto refusal = read_refusal(reply.body);
+    if (refusal) return on_step_refused(*refusal, now);
+    return on_unreachable("this is no etcd 3.4 or later with its JSON gateway: " + causes(reply),
+                          true, now);
+  }
+  switch (step_) {
+    case Step::Authenticate:
+      return on_token(reply.body, now);
+    case Step::KeepAlive:
+      return on_kept_alive(reply.body, now);
+    case Step::Grant:
+      return on_granted(reply.body, now);
+    case Step::KeepJob:
+      next_job_beat_ = now + kJobBeat;
+      return take_step(granted_here_ ? Step::CreateFence : Step::RaiseFence, now);
+    case Step::RaiseFence:
+    case Step::CreateFence:
+      return on_fence(reply.body, now);
+  }
+}
+
+void EtcdFsm::on_step_refused(const Refusal& refusal, Time now) {
+  if (step_ == Step::KeepJob && refusal.is(GrpcCode::FailedPrecondition)) {  // it has the lease
+    next_job_beat_ = now;
+    return take_step(granted_here_ ? Step::CreateFence : Step::RaiseFence, now);
+  }
+  if (refusal.is(GrpcCode::NotFound) && session_ != 0) {
+    session_ = 0;
+    return lost(kSessionEnded, now);
+  }
+  if (is_about_user(refusal)) {
+    const bool stale = !token_.empty() && !authenticated_here_;
+    token_.clear();
+    if (stale) return lost("it says: " + refusal.text, now);
+    return on_unreachable(refusal.text + "; check username and password in --rdzv-conf", true, now);
+  }
+  if (refusal.is(GrpcCode::PermissionDenied))
+    return on_unreachable(
+        refusal.text +
+            "; the user must be allowed to read and write the keys that begin with "
+            "'drun/'",
+        true, now);
+  lost("it says: " + refusal.text, now);
+}
+
+void EtcdFsm::on_token(const std::string& body, Time now) {
+  auto token = read_token(body);
+  if (!token) return lost(token.error().what(), now);
+  token_ = std::move(*token);
+  authenticated_here_ = true;
+  take_step(session_ != 0 ? Step::KeepAlive : Step::Grant, now);
+}
+
+void EtcdFsm::on_kept_alive(const std::string& body, Time now) {
+  const auto lease = read_keep_alive(body);
+  if (!lease) return lost(lease.error().what(), now);
+  if (lease->seconds <= 0) {
+    session_ = 0;
+    return take_step(Step::Grant, now);
+  }
+  term_ = lease->term;
+  take_step(Step::KeepJob, now);
+}
+
+void EtcdFsm::on_granted(const std::string& body, Time now) {
+  const auto lease = read_grant(body);
+  if (!lease) return lost(lease.error().what(), now);
+  session_ = lease->lease;
+  term_ = lease->term;
+  granted_here_ = true;
+  take_step(Step::KeepJob, now);
+}
+
+void EtcdFsm::on_fence(const std::string& body, Time now) {
+  const auto answer = read_transaction(body);
+  if (!answer) return lost(answer.error().what(), now);
+  if (!answer->succeeded) {
+    if (!answer->fence) return take_step(Step::CreateFence, now);
+    // An attempt of before has come late.
+    const std::string& held = *answer->fence;
+    std::uint64_t generation = 0;
+    const auto [at, error] = std::from_chars(held.data(), held.data() + held.size(), generation);
+    if (error != std::errc() || held.size() != kFenceDigits || generation >= UINT32_MAX)
+      return lost("another has changed the key of this session", now);
+    generation_ = std::max(generation_, generation);
+    return take_step(Step::RaiseFence, now);
+  }
+  // Who kept a lease of before alive may not have been the leader any more.
+  if (answer->term != term_ && !granted_here_) return take_step(Step::KeepAlive, now);
+  session_ready(now);
+}
+
+void EtcdFsm::session_ready(Time now) {
+  const bool again = had_session_;
+  const Link link = again && known_session_ != session_ ? Link::NewSession : Link::Up;
+  std::string detail = (again ? "reconnected to " : "connected to ") + here();
+  if (link == Link::NewSession) detail += ", which had ended the session";
+  phase_ = Phase::Up;
+  had_session_ = true;
+  known_session_ = session_;
+  last_error_.clear();
+  failed_in_a_row_ = 0;
+  backoff_.reset();
+  last_heard_ = now;
+  next_beat_ = std::max(now, alive_sent_ + options_.heartbeat_interval);
+  events_.emplace_back(rendezvous::LinkEvent{link, std::move(detail), {}, kMostOperations});
+  events_.emplace_back(rendezvous::Renewed{alive_sent_});
+  // Watches first: what the waiting transactions change then comes as changes.
+  std::deque<Work> work;
+  for (const auto& [name, entry] : watches_)
+    work.emplace_back(Look{name});
+  std::move(work_.begin(), work_.end(), std::back_inserter(work));
+  work_ = std::move(work);
+  do_work(now);
+}
+
+// ---- what the caller asked for ----
+
+void EtcdFsm::do_work(Time now) {
+  while (work_call_ == 0 && !work_.empty()) {
+    const Work& work = work_.front();
+    work_due_ = now + options_.read_timeout;
+    if (const auto* commit = std::get_if<Commit>(&work)) {
+      work_call_ =
+          call(kTransaction, commit_request(commit->transaction, fence_, session_, job_lease_));
+    } else if (const auto* look = std::get_if<Look>(&work)) {
+      const auto entry = watches_.find(look->watch);
+      if (entry == watches_.end()) {
+        work_.pop_front();
+        continue;
+      }
+      work_call_ = call(kRange, range_request(entry->second.key, entry->second.prefix));
+    } else {
+      work_call_ = call(kRevoke, lease_request(session_));
+    }
+  }
+}
+
+void EtcdFsm::on_work(const Reply& reply, Time now) {
+  if (reply.status != 0 && reply.status != 200) {
+    if (const auto refusal = read_refusal(reply.body)) return on_work_refused(*refusal, now);
+  }
+  if (!usable(reply, now)) return;
+  work_call_ = 0;
+  const Work& work = work_.front();
+  const std::uint64_t connection = connection_;
+  if (const auto* commit = std::get_if<Commit>(&work)) {
+    on_committed(*commit, reply.body, now);
+  } else if (const auto* look = std::get_if<Look>(&work)) {
+    on_looked(*look, reply.body, now);
+  } else {
+    return over(Link::Closed, "left " + here());
+  }
+  if (phase_ != Phase::Up || connection != connection_) return;
+  work_.pop_front();
+  do_work(now);
+}
+
+void EtcdFsm::on_committed(const Commit& commit, const std::string& body, Time now) {
+  const auto result = read_transaction(body);
+  if (!result) return lost(result.error().what(), now);
+  if (result->succeeded) return answer(commit.request, CommitOutcome::Committed);
+  if (result->fence != fence_.value) return session_ended(now);
+  answer(commit.request, CommitOutcome::Refused);
+}
+
+void EtcdFsm::on_looked(const Look& look, const std::string& body, Time now) {
+  const auto entry = watches_.find(look.watch);
+  if (entry == watches_.end()) return;
+  auto found = read_range(body);
+  if (!found) return lost(found.error().what(), now);
+  entry->second.stream = call(
+      kWatch, watch_request(entry->second.key, entry->second.prefix, found->revision + 1), true);
+  events_.emplace_back(rendezvous::WatchSnapshot{look.watch, std::move(found->entries)});
+}
+
+void EtcdFsm::on_work_refused(const Refusal& refusal, Time now) {
+  const auto silent = std::chrono::duration_cast<milliseconds>(now - last_heard_);
+  const Work& work = work_.front();
+  if (std::holds_alternative<Goodbye>(work))
+    return over(Link::Closed, here() + " says: " + refusal.text);
+  if (refusal.is(GrpcCode::NotFound)) return session_ended(now);
+  if (is_about_user(refusal)) {
+    token_.clear();
+    return lost("it says: " + refusal.text, now);
+  }
+  if (!is_limit(refusal)) return lost("it says: " + refusal.text, now, silent);
+  if (const auto* commit = std::get_if<Commit>(&work)) {
+    answer(commit->request, CommitOutcome::Rejected, here() + " says: " + refusal.text);
+  } else if (const auto* look = std::get_if<Look>(&work); watches_.erase(look->watch) != 0) {
+    events_.emplace_back(rendezvous::WatchRejected{look->watch, here() + " says: " + refusal.text});
+  }
+  work_call_ = 0;
+  work_.pop_front();
+  do_work(now);
+}
+
+void EtcdFsm::on_stream(std::uint64_t call, std::string_view bytes, Time now) {
+  if (phase_ != Phase::Up) return;
+  const auto entry = std::find_if(watches_.begin(), watches_.end(),
+                                  [call](const auto& each) { return each.second.stream == call; });
+  if (entry == watches_.end()) return;
+  const auto name = entry->first;
+  std::string text = std::move(entry->second.line);
+  text.append(bytes);
+  if (text.size() > kLongestLine) return lost("it sends an event without an end", now);
+  std::size_t begin = 0;
+  for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    on_line(name, std::string_view(text).substr(begin, end - begin), now);
+    begin = end + 1;
+    const auto same = watches_.find(name);
+    if (same == watches_.end() || same->second.stream != call) return;
+  }
+  watches_[name].line = text.substr(begin);
+}
+
+void EtcdFsm::on_line(rendezvous::WatchId name, std::string_view line, Time now) {
+  if (line.empty()) return;
+  auto news = read_watch(line);
+  if (!news) return lost(news.error().what(), now);
+  for (auto& changes : news->changes)
+    events_.emplace_back(rendezvous::WatchChanges{name, std::move(changes)});
+  if (!news->canceled) return;
+  if (news->compacted) return lost("it has compacted what was to be watched", now);
+  if (news->reason.find("permission denied") == std::string::npos)
+    return lost("it ended a watch" + (news->reason.empty() ? "" : ": " + news->reason), now);
+  unwatch(name);
+  events_.emplace_back(rendezvous::WatchRejected{name, here() + " says: " + news->reason});
+}
+
+// ---- heartbeats ----
+
+void EtcdFsm::session_ended(Time now) {
+  lost(kSessionEnded, now);
+}
+
+void EtcdFsm::beat(Time now) {
+  alive_sent_ = now;
+  beat_call_ = call(kKeepAlive, lease_request(session_));
+}
+
+void EtcdFsm::on_beat(const Reply& reply, Time now) {
+  if (!usable(reply, now)) return;
+  beat_call_ = 0;
+  const auto lease = read_keep_alive(reply.body);
+  if (!lease) return lost(lease.error().what(), now);
+  if (lease->seconds <= 0) return session_ended(now);
+  term_ = lease->term;
+  presence_call_ = call(kRange, presence_request(fence_.key));
+}
+
+void EtcdFsm::on_presence(const Reply& reply, Time now) {
+  if (!usable(reply, now)) return;
+  presence_call_ = 0;
+  const auto found = read_range(reply.body);
+  if (!found) return lost(found.error().what(), now);
+  if (found->count == 0) return session_ended(now);
+  if (found->term != term_) return beat(now);
+  last_heard_ = now;
+  events_.emplace_back(rendezvous::Renewed{alive_sent_});
+  next_beat_ = std::max(now, alive_sent_ + options_.heartbeat_interval);
+}
+
+void EtcdFsm::keep_job(Time now) {
+  next_job_beat_ = now + kJobBeat;
+  job_call_ = call(kKeepAlive, lease_request(job_lease_));
+}
+
+std::string EtcdFsm::farewell() const {
+  if (session_ == 0 || options_.cluster.tls.used) return "";
+  const std::string body = lease_request(session_);
+  std::string bytes = std::string("POST ") + kRevoke +
+                      " HTTP/1.1\r\nHost: " + to_string(options_.cluster.endpoints[endpoint_]) +
+                      "\r\nContent-Type: application/json\r\nConnection: close\r\n";
+  if (!token_.empty()) bytes += "Authorization: " + token_ + "\r\n";
+  bytes += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  while (bytes.size() < kFarewellPadding)
+    bytes += "\r\n";
+  return bytes;
+}
+
+}  // namespace drun::etcd

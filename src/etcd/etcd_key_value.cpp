@@ -1,0 +1,232 @@
+#include "etcd/etcd_key_value.hpp"
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+
+#include "base/addresses.hpp"
+#include "base/file_descriptor.hpp"
+#include "base/random_bytes.hpp"
+#include "etcd/curl_library.hpp"
+#include "etcd/etcd_fsm.hpp"
+#include "etcd/http_client.hpp"
+#include "store/client/resolve.hpp"
+
+namespace drun::etcd {
+
+// The thin shell around the machine: look-ups, calls, the timer and the events.
+class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Impl(asio::io_context& io, EtcdOptions options, Sink sink)
+      : io_(io),
+        options_(options),
+        fsm_(std::move(options), random_seed()),
+        sink_(std::move(sink)),
+        timer_(io),
+        looked_up_(io) {}
+
+  EtcdFsm& fsm() { return fsm_; }
+  [[nodiscard]] const EtcdFsm& fsm() const { return fsm_; }
+  [[nodiscard]] const HttpEnds& ends() const { return ends_; }
+
+  void open() {
+    fsm_.open(Clock::now());
+    const auto& library = curl_library();
+    if (!library) {
+      fsm_.on_unusable(library.error().what());
+    } else {
+      HttpClient::Calls calls;
+      calls.replied = [this](std::uint64_t call, const Reply& reply, const HttpEnds& ends) {
+        if (reply.status != 0) ends_ = ends;
+        fsm_.on_reply(call, reply, Clock::now());
+        pump();
+      };
+      calls.streamed = [this](std::uint64_t call, std::string_view bytes) {
+        fsm_.on_stream(call, bytes, Clock::now());
+        pump();
+      };
+      http_ = std::make_unique<HttpClient>(io_, options_.cluster.tls, std::move(calls));
+    }
+    schedule();
+  }
+
+  void abandon() {
+    abandoned_ = true;
+    timer_.cancel();
+    drop_look_up();
+    http_.reset();
+  }
+
+  // What calls have asked of the machine is done in the next turn of the loop.
+  void schedule() {
+    if (std::exchange(scheduled_, true)) return;
+    asio::post(io_, [self = shared_from_this()] {
+      self->scheduled_ = false;
+      self->pump();
+    });
+  }
+
+ private:
+  // The sink may end this; what it asks for is done in the next round.
+  void pump() {
+    const auto self = shared_from_this();
+    if (pumping_) return;
+    pumping_ = true;
+    while (!abandoned_) {
+      follow_member();
+      place_calls();
+      auto events = fsm_.take_events();
+      if (events.empty()) break;
+      for (auto& event : events) {
+        sink_(std::move(event));
+        if (abandoned_) break;
+      }
+    }
+    pumping_ = false;
+    if (!abandoned_) arm_timer();
+  }
+
+  void follow_member() {
+    const auto wanted = fsm_.member();
+    if (wanted == member_ || http_ == nullptr) return;
+    member_ = wanted;
+    server_.reset();
+    drop_look_up();
+    http_->drop();
+    if (!member_) return;
+    const Endpoint& endpoint = options_.cluster.endpoints[member_->endpoint];
+    const auto numeric = numeric_addresses(endpoint.host);
+    if (!numeric.empty()) {
+      server_ = HttpServer{endpoint, {}};
+      if (numeric.size() > 1 || numeric.front() != endpoint.host) server_->addresses = numeric;
+      return;
+    }
+    look_up(endpoint);
+  }
+
+  void look_up(const Endpoint& endpoint) {
+    look_up_ = store::start_look_up(endpoint);
+    looked_up_.assign(duplicate(look_up_->fd(), "look up a name").release());
+    looked_up_.async_wait(asio::posix::descriptor_base::wait_read,
+                          [self = shared_from_this(), endpoint](std::error_code canceled) {
+                            if (canceled || self->abandoned_ || !self->look_up_) return;
+                            self->on_looked_up(endpoint);
+                          });
+  }
+
+  void on_looked_up(const Endpoint& endpoint) {
+    const auto found = look_up_->receive();
+    drop_look_up();
+    if (!*found) {
+      const auto failure = store::look_up_failure(endpoint, found->error());
+      fsm_.on_unreachable(failure.what(), false, Clock::now());
+    } else {
+      server_ = HttpServer{endpoint, {}};
+      for (const auto& address : **found)
+        server_->addresses.push_back(store::to_endpoint(address).host);
+    }
+    pump();
+  }
+
+  void drop_look_up() {
+    std::error_code ignored;
+    looked_up_.close(ignored);
+    look_up_.reset();
+  }
+
+  // Without a server yet, they wait.
+  void place_calls() {
+    if (http_ == nullptr || !server_) return;
+    for (const auto call : fsm_.take_canceled())
+      http_->cancel(call);
+    for (const auto& call : fsm_.take_calls())
+      http_->post(*server_, call, fsm_.token());
+  }
+
+  void arm_timer() {
+    const auto due = fsm_.next_deadline();
+    if (due == armed_) return;
+    armed_ = due;
+    timer_.cancel();
+    if (!due) return;
+    timer_.expires_at(*due);
+    timer_.async_wait([self = shared_from_this()](std::error_code canceled) {
+      if (canceled || self->abandoned_) return;
+      self->armed_.reset();
+      self->fsm_.on_time(Clock::now());
+      self->pump();
+    });
+  }
+
+  asio::io_context& io_;
+  const EtcdOptions options_;
+  EtcdFsm fsm_;
+  Sink sink_;
+  std::unique_ptr<HttpClient> http_;
+  asio::steady_timer timer_;
+  std::optional<Clock::time_point> armed_;
+  std::optional<EtcdFsm::Member> member_;
+  std::optional<HttpServer> server_;
+  store::LookUp look_up_;
+  asio::posix::stream_descriptor looked_up_;
+  HttpEnds ends_;
+  bool scheduled_ = false;
+  bool pumping_ = false;
+  bool abandoned_ = false;
+};
+
+EtcdKeyValue::EtcdKeyValue(asio::io_context& io, EtcdOptions options, Sink sink)
+    : impl_(std::make_shared<Impl>(io, std::move(options), std::move(sink))) {}
+
+EtcdKeyValue::~EtcdKeyValue() {
+  impl_->abandon();
+}
+
+void EtcdKeyValue::open() {
+  impl_->open();
+}
+
+void EtcdKeyValue::watch(rendezvous::WatchId watch, std::string key, bool prefix) {
+  impl_->fsm().watch(watch, std::move(key), prefix, Impl::Clock::now());
+  impl_->schedule();
+}
+
+void EtcdKeyValue::unwatch(rendezvous::WatchId watch) {
+  impl_->fsm().unwatch(watch);
+  impl_->schedule();
+}
+
+void EtcdKeyValue::commit(rendezvous::RequestId request, rendezvous::Transaction transaction) {
+  impl_->fsm().commit(request, std::move(transaction), Impl::Clock::now());
+  impl_->schedule();
+}
+
+void EtcdKeyValue::close() {
+  impl_->fsm().close(Impl::Clock::now());
+  impl_->schedule();
+}
+
+const std::string& EtcdKeyValue::local_address() const {
+  return impl_->ends().local.host;
+}
+
+std::optional<Farewell> EtcdKeyValue::farewell() const {
+  Farewell farewell;
+  farewell.bytes = impl_->fsm().farewell();
+  const auto address = store::literal_addresses(impl_->ends().remote);
+  if (farewell.bytes.empty() || address.empty()) return std::nullopt;
+  farewell.address = std::string(address.front().bytes());
+  return farewell;
+}
+
+const std::string& EtcdKeyValue::last_error() const {
+  return impl_->fsm().last_error();
+}
+
+}  // namespace drun::etcd
