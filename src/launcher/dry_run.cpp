@@ -74,7 +74,8 @@ Undecided undecided_of(const Options& options, const Plan& plan) {
         between(options.min_nodes * workers, options.max_nodes * workers);
     result["GROUP_WORLD_SIZE"] = between(options.min_nodes, options.max_nodes);
   }
-  if (options.backend == Backend::C10d && options.endpoint.port != 0) {
+  const bool at_a_node = options.backend == Backend::C10d && options.endpoint.port != 0;
+  if (at_a_node || options.backend == Backend::Etcd) {
     result["MASTER_ADDR"] = "<address of node 0>";
   }
   if (plan.here.empty()) result["GROUP_RANK"] = "<node>";
@@ -112,8 +113,9 @@ std::string head(const Options& options, const Plan& plan) {
   if (options.backend == Backend::Standalone || options.endpoint.port == 0) {
     text += "a private store on a free port";
   } else {
-    text += to_string(options.endpoint);
-    text += options.backend == Backend::Static ? " (static)" : " (c10d)";
+    text += meeting_place(options);
+    if (options.backend != Backend::Etcd)
+      text += options.backend == Backend::Static ? " (static)" : " (c10d)";
   }
   text += "\njob id:   " + (options.fresh_run_id ? kFreshId : options.run_id) + "\n";
   const int listed = std::min(plan.nodes, kMostNodesShown);

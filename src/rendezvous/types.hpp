@@ -77,7 +77,7 @@ struct Config {
   // sessions should live about two seconds longer: then a node that was cut off has no workers any
   // more when the others go on without it.
   Milliseconds keep_alive{6'000};
-  // False: it lives as long as the agents, on their machine, and no session expires.
+  // False: a session that it does not know any more is over, and its workers are gone.
   bool store_can_be_lost = true;
   // A node that has not stopped its workers after this long is left behind. Must exceed the grace
   // that workers get between the stop signal and SIGKILL.

@@ -53,14 +53,15 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.is_host = node.hosting;
   config.stands_at_once = options.local_node == 0;
   config.ticket = node.ticket;
-  if (options.max_nodes > 1 && options.local_node < 0)
-    config.endpoint = to_string(options.endpoint);
+  if (options.max_nodes > 1 && options.local_node < 0) config.endpoint = meeting_place(options);
   config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
   config.join_timeout = join_timeout;
   config.last_call_timeout = options.conf.last_call_timeout;
   config.close_timeout = options.conf.close_timeout;
   config.keep_alive = keep_alive(options, false);  // the others', who come to this store
-  config.store_can_be_lost = lease(options, node.hosting).has_value();
+  // A cluster of etcd forgets no session before its time, whatever becomes of its members.
+  config.store_can_be_lost =
+      options.backend != Backend::Etcd && lease(options, node.hosting).has_value();
   config.stop_timeout = options.shutdown_timeout + kStopMargin;
   config.rank_order = options.rank_order;
   config.resize = options.resize;

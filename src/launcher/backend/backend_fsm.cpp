@@ -19,6 +19,9 @@ constexpr milliseconds kConnectingInterval{500};  // between two looks at a link
 constexpr const char* kWaitLonger =
     "; start drun on the node that has this address, or wait longer with --rdzv-conf "
     "join_timeout=SECONDS";
+constexpr const char* kWaitLongerForEtcd =
+    "; check --rdzv-endpoint and that most members of the cluster run, or wait longer with "
+    "--rdzv-conf join_timeout=SECONDS";
 
 }  // namespace
 
@@ -39,7 +42,8 @@ BackendStep BackendFsm::find(Time now) {
     state_ = Alone;
     return GoAlone{};
   }
-  if (!options_.conf.is_host.value_or(true)) return connect(Connecting, now);
+  const bool may_host = options_.backend != Backend::Etcd && options_.conf.is_host.value_or(true);
+  if (!may_host) return connect(Connecting, now);
   if (!unresolved_.empty() && now >= deadline_) return give_up_resolving(now);
   state_ = Resolving;
   return LookUp{};
@@ -143,8 +147,7 @@ BackendStep BackendFsm::on_link_up() {
 // had not found it.
 BackendStep BackendFsm::on_link_down(const std::string& cause, bool dispensable, Time now) {
   if (state_ != Joined || !dispensable) return {};
-  const std::string what = "the store at " + to_string(options_.endpoint) +
-                           " went away before it knew this node: " + cause;
+  const std::string what = store_text() + " went away before it knew this node: " + cause;
   if (now >= deadline_) return give_up(what, now);
   pause(now);
   return StartOver{waiting_text(what + "; looking for it again", now)};
@@ -157,7 +160,8 @@ BackendStep BackendFsm::on_link_failed(const std::string& detail, Time now) {
     case Opening: {
       const std::string holder = state_ == Contending ? port_holder_() : "";
       const bool advise = holder.empty() && at_the_deadline(now);
-      return give_up(detail + holder + (advise ? kWaitLonger : ""), now);
+      const char* advice = options_.backend == Backend::Etcd ? kWaitLongerForEtcd : kWaitLonger;
+      return give_up(detail + holder + (advise ? advice : ""), now);
     }
     case Joined:
     case Hosting:
@@ -194,8 +198,12 @@ BackendStep BackendFsm::on_time(const std::string& cause, Time now) {
 BackendStep BackendFsm::wait_for_link(Time now) const {
   const std::string cause = link_cause_.empty() ? "no answer yet" : link_cause_;
   const std::string holder = state_ == Contending ? port_holder_() : "";
-  return Wait{
-      waiting_text("the store at " + to_string(options_.endpoint) + ": " + cause + holder, now)};
+  return Wait{waiting_text(store_text() + ": " + cause + holder, now)};
+}
+
+std::string BackendFsm::store_text() const {
+  const std::string place = meeting_place(options_);
+  return options_.backend == Backend::Etcd ? place : "the store at " + place;
 }
 
 void BackendFsm::leave() {

@@ -113,6 +113,7 @@ class BackendFsm {
   [[nodiscard]] bool is_to_host(bool own) const;
   [[nodiscard]] std::string hosting_note(bool own) const;
   [[nodiscard]] std::string unresolved_text() const;
+  [[nodiscard]] std::string store_text() const;
   BackendStep give_up_resolving(Time now);
   BackendStep connect(BackendState state, Time now);
   BackendStep wait_for_link(Time now) const;

@@ -9,8 +9,10 @@
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
 #include "launcher/backend/backend_settings.hpp"
+#include "launcher/backend/etcd_backend.hpp"
 #include "launcher/backend/in_process_backend.hpp"
 #include "launcher/backend/port_holder.hpp"
+#include "launcher/backend/store_backend.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -126,10 +128,15 @@ void BackendLink::perform(GoAlone) {
 }
 
 void BackendLink::perform(const Connect& step) {
-  auto backend = std::make_unique<StoreBackend>(
-      io_,
-      control_options(options_, fsm_.state() == BackendState::Opening, step.endpoint, step.limit),
-      [this](const rendezvous::KeyValueEvent& event) { on_event(event); });
+  const auto sink = [this](const rendezvous::KeyValueEvent& event) { on_event(event); };
+  std::unique_ptr<RemoteBackend> backend;
+  if (options_.backend == Backend::Etcd) {
+    backend = std::make_unique<EtcdBackend>(io_, etcd_options(options_, step.limit), sink);
+  } else {
+    const bool own = fsm_.state() == BackendState::Opening;
+    backend = std::make_unique<StoreBackend>(
+        io_, control_options(options_, own, step.endpoint, step.limit), sink);
+  }
   link_ = backend.get();
   key_value_ = std::move(backend);
   link_->open();
@@ -153,12 +160,26 @@ void BackendLink::perform(StartOver& step) {
 void BackendLink::perform(Join) {
   identity_.hosting = fsm_.state() == BackendState::Hosting;
   if (!identity_.hosting) {
+    note_loopback();
     const auto bound = worker_store_.bind(options_.local_addr.value_or(link_->local_address()));
     if (!bound) return advance(fsm_.on_unusable(bound.error().what(), Clock::now()));
   }
   identity_.address = worker_store_.place().host;
   identity_.worker_store_port = worker_store_.place().port;
   calls_.joined(identity_);
+}
+
+// A store at a loopback address is one of this machine alone; but each node may have a member of
+// etcd of its own there.
+void BackendLink::note_loopback() const {
+  const auto& address = link_->local_address();
+  const bool loopback = address.starts_with("127.") || address == "::1";
+  if (options_.backend == Backend::Etcd && options_.max_nodes > 1 && !options_.local_addr &&
+      loopback)
+    log::info(
+        "etcd is reached at {}, so this node is known to the others by that address; if they "
+        "are on other machines, give --local-addr",
+        address);
 }
 
 void BackendLink::perform(GiveUp& step) {

@@ -19,7 +19,7 @@
 #include "launcher/backend/backend_fsm.hpp"
 #include "launcher/backend/hosted_store.hpp"
 #include "launcher/backend/node_identity.hpp"
-#include "launcher/backend/store_backend.hpp"
+#include "launcher/backend/remote_backend.hpp"
 #include "launcher/backend/worker_store_host.hpp"
 #include "launcher/options/options.hpp"
 #include "rendezvous/key_value.hpp"
@@ -99,6 +99,7 @@ class BackendLink {
   void perform(GiveUp& step);
 
   BackendStep become_host();
+  void note_loopback() const;
   void on_event(const rendezvous::KeyValueEvent& event);
   void note_session(rendezvous::Link link);
   [[nodiscard]] BackendStep on_link(const rendezvous::LinkEvent& event);
@@ -112,7 +113,7 @@ class BackendLink {
   HostedStore store_;
   WorkerStoreHost worker_store_;
   std::unique_ptr<rendezvous::KeyValue> key_value_;
-  StoreBackend* link_ = nullptr;  // the same, if it is a store
+  RemoteBackend* link_ = nullptr;  // the same, if it is not in this process
   asio::steady_timer timer_;
   NodeIdentity identity_;
   std::optional<std::string> port_holder_;  // as the system told it

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rendezvous/keys.hpp"
+
 namespace drun::launcher {
 namespace {
 
@@ -50,6 +52,20 @@ store::ControlOptions control_options(const Options& options, bool hosting,
   result.grace = outage < kForever ? result.time_to_live : kLocalGrace;
   result.keep_alive = outage;
   // A connection that has gone quiet is tried anew in time, whatever TCP's own timers do.
+  result.heartbeat_interval = outage / kHeartbeats;
+  result.heartbeat_timeout = std::min(options.conf.heartbeat_timeout, outage / 2);
+  result.read_timeout = options.conf.read_timeout;
+  return result;
+}
+
+etcd::EtcdOptions etcd_options(const Options& options, milliseconds limit) {
+  const auto outage = longest_outage(options, false);
+  etcd::EtcdOptions result;
+  result.cluster = options.etcd;
+  result.job = rendezvous::Keys(options.run_id).prefix;
+  result.connect_timeout = limit;
+  result.time_to_live = keep_alive(options, false) + kSessionMargin;
+  result.keep_alive = outage;
   result.heartbeat_interval = outage / kHeartbeats;
   result.heartbeat_timeout = std::min(options.conf.heartbeat_timeout, outage / 2);
   result.read_timeout = options.conf.read_timeout;

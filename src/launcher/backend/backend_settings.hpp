@@ -6,6 +6,7 @@
 
 #include "drun/base/endpoint.hpp"
 #include "drun/store/control_client.hpp"
+#include "etcd/etcd_options.hpp"
 #include "launcher/options/options.hpp"
 
 namespace drun::launcher {
@@ -21,5 +22,8 @@ namespace drun::launcher {
 [[nodiscard]] store::ControlOptions control_options(const Options& options, bool hosting,
                                                     const Endpoint& endpoint,
                                                     std::chrono::milliseconds limit);
+// The same for a session at etcd.
+[[nodiscard]] etcd::EtcdOptions etcd_options(const Options& options,
+                                             std::chrono::milliseconds limit);
 
 }  // namespace drun::launcher

@@ -11,12 +11,13 @@ namespace {
 
 constexpr std::uint16_t kC10dPort = 29400;
 constexpr std::uint16_t kStaticPort = 29500;
+constexpr std::uint16_t kEtcdPort = 2379;
 constexpr std::chrono::milliseconds kStaticTimeout{900'000};
 constexpr std::string_view kDefaultMaster = "127.0.0.1";
 constexpr std::size_t kLongestId =
     1'000;  // a store's keys have a limit, and escapes make it longer
 
-enum class RequestedBackend { Nothing, C10d, Static };
+enum class RequestedBackend { Nothing, C10d, Static, Etcd };
 
 // The setting unless it is empty: an empty endpoint is none, as in torchrun.
 const cli::Setting* filled(const cli::GivenFlags& flags, std::string_view name) {
@@ -27,16 +28,15 @@ const cli::Setting* filled(const cli::GivenFlags& flags, std::string_view name) 
 RequestedBackend requested_backend(const cli::GivenFlags& flags) {
   const cli::Setting* backend = filled(flags, "rdzv-backend");
   if (backend == nullptr) return RequestedBackend::Nothing;
-  if (backend->value == "etcd" || backend->value == "etcd-v2") {
-    refuse(*backend,
-           "drun carries its own store and needs no etcd: use c10d, with one of the nodes as "
-           "--rdzv-endpoint");
+  // torchrun's scripts say etcd-v2; etcd's own version 2 is long gone.
+  for (const char* name : {"etcd", "etcd-v2", "etcd-v3"}) {
+    if (backend->value == name) return RequestedBackend::Etcd;
   }
   if (backend->value != "c10d" && backend->value != "static") {
-    refuse(
-        *backend,
-        "expected c10d or static; drun loads no Python plug-ins: use c10d, with one of the nodes "
-        "as --rdzv-endpoint");
+    refuse(*backend,
+           "expected c10d, static or etcd; drun loads no Python plug-ins: use c10d, with one of "
+           "the nodes "
+           "as --rdzv-endpoint");
   }
   return parse_choice(*backend, {"c10d", "static"}) == 0 ? RequestedBackend::C10d
                                                          : RequestedBackend::Static;
@@ -46,6 +46,18 @@ Endpoint checked_endpoint(const cli::Setting& setting, std::uint16_t default_por
   const auto parsed = parse_endpoint(trimmed(setting.value), default_port);
   if (!parsed) throw cli::UsageError(setting.shown + " " + parsed.error().what());
   return *parsed;
+}
+
+std::vector<Endpoint> checked_members(const cli::Setting& setting) {
+  std::vector<Endpoint> members;
+  for (const std::string& item : split(setting.value, ',')) {
+    const auto parsed = parse_endpoint(trimmed(item), kEtcdPort);
+    if (!parsed) throw cli::UsageError(setting.shown + " " + parsed.error().what());
+    if (parsed->port == 0)
+      refuse(setting, "port 0 is no port of etcd, whose members listen at 2379 as a rule");
+    members.push_back(*parsed);
+  }
+  return members;
 }
 
 std::optional<std::uint16_t> port_setting(const cli::GivenFlags& flags) {
@@ -121,6 +133,20 @@ void use_c10d(const cli::Setting& endpoint, Options& options) {
   if (options.master_port == options.endpoint.port) options.master_port.reset();
 }
 
+void use_etcd(const cli::GivenFlags& flags, const GivenConf& conf, Options& options) {
+  const cli::Setting* members = filled(flags, "rdzv-endpoint");
+  if (members == nullptr)
+    throw cli::UsageError(flags.find("rdzv-backend")->shown +
+                          " etcd: name the cluster's members: --rdzv-endpoint HOST[:PORT],...");
+  options.backend = Backend::Etcd;
+  options.etcd = conf.etcd;
+  options.etcd.endpoints = checked_members(*members);
+  options.endpoint = options.etcd.endpoints.front();
+  if (options.conf.is_host)
+    options.notes.push_back(flags.find("rdzv-conf")->shown +
+                            ": is_host has no effect with etcd, which no node runs");
+}
+
 void use_standalone(const cli::GivenFlags& flags, Options& options) {
   const cli::Setting* nodes = flags.find("nnodes");
   if (options.min_nodes > 1 && options.local_nodes == 0 && nodes != nullptr) {
@@ -141,9 +167,15 @@ void use_standalone(const cli::GivenFlags& flags, Options& options) {
 void use_local_nodes(const cli::GivenFlags& flags, Options& options) {
   const cli::Setting* endpoint = filled(flags, "rdzv-endpoint");
   (void)master_address(flags);
-  if (endpoint != nullptr && checked_endpoint(*endpoint, kC10dPort).port == 0) endpoint = nullptr;
+  const RequestedBackend requested = requested_backend(flags);
+  if (endpoint != nullptr && requested == RequestedBackend::Etcd) {
+    (void)checked_members(*endpoint);
+  } else if (endpoint != nullptr && checked_endpoint(*endpoint, kC10dPort).port == 0) {
+    endpoint = nullptr;
+  }
   const cli::Setting* backend = filled(flags, "rdzv-backend");
-  if (requested_backend(flags) != RequestedBackend::Static) backend = nullptr;
+  if (requested == RequestedBackend::Nothing || requested == RequestedBackend::C10d)
+    backend = nullptr;
   for (const cli::Setting* setting : {endpoint, backend, filled(flags, "master-addr")}) {
     if (setting != nullptr && setting->source == cli::Source::Flag)
       options.notes.push_back(setting->shown + " has no effect with --local-nodes");
@@ -151,8 +183,8 @@ void use_local_nodes(const cli::GivenFlags& flags, Options& options) {
   use_private_store(options);
 }
 
-// If c10d is asked for by name, --node-rank is only a wish: torchrun ignores it then, and batch
-// scripts give all nodes the rank of the first one.
+// If c10d or etcd is asked for by name, --node-rank is only a wish: torchrun ignores it then, and
+// batch scripts give all nodes the rank of the first one.
 void check_rank(const cli::GivenFlags& flags, const GivenConf& conf, Options& options) {
   const cli::Setting* setting = filled(flags, "node-rank");
   if (setting != nullptr) options.node_rank = parse_integer(*setting, 0, 1'000'000);
@@ -163,7 +195,9 @@ void check_rank(const cli::GivenFlags& flags, const GivenConf& conf, Options& op
     }
     return options.node_rank.reset();
   }
-  options.node_rank_is_wish = requested_backend(flags) == RequestedBackend::C10d;
+  const RequestedBackend requested = requested_backend(flags);
+  options.node_rank_is_wish =
+      requested == RequestedBackend::C10d || requested == RequestedBackend::Etcd;
   if (options.node_rank_is_wish) {
     if (!options.node_rank) options.node_rank = conf.rank;
     if (options.node_rank && *options.node_rank >= options.max_nodes) options.node_rank.reset();
@@ -214,6 +248,8 @@ void resolve_rendezvous(const BuildInput& given, Options& options) {
     use_standalone(flags, options);
   } else if (options.local_nodes > 0) {
     use_local_nodes(flags, options);
+  } else if (requested == RequestedBackend::Etcd) {
+    use_etcd(flags, conf, options);
   } else if (is_static) {
     use_static(flags, options);
   } else if (endpoint != nullptr) {
@@ -228,6 +264,10 @@ void resolve_rendezvous(const BuildInput& given, Options& options) {
         std::to_string(std::max(2, options.min_nodes)));
   }
 
+  if (options.backend != Backend::Etcd && conf.etcd != etcd::Cluster{})
+    options.notes.push_back(flags.find("rdzv-conf")->shown +
+                            ": protocol, certificates, username and password are for etcd, and "
+                            "have no effect here");
   const auto& meeting = options.endpoint.host;
   if (options.max_nodes > 1 && (meeting == "0.0.0.0" || meeting == "::")) {
     throw cli::UsageError(meeting + " is no machine's address: the nodes meet at an address that " +

@@ -6,6 +6,7 @@
 #include "base/printable.hpp"
 #include "base/shell_quote.hpp"
 #include "launcher/command_line/flags.hpp"
+#include "launcher/command_line/rdzv_conf.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -59,7 +60,9 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
     const bool toggle = !flag.takes_value();
     std::string value = "-";
     if (setting != nullptr) {
-      value = toggle ? (setting->value == "0" ? "off" : "on") : shell_quoted(setting->value);
+      const bool conf = flag.name == "rdzv-conf";
+      value = toggle ? (setting->value == "0" ? "off" : "on")
+                     : shell_quoted(conf ? without_password(setting->value) : setting->value);
     } else if (toggle) {
       value = "off";
     } else if (!flag.fallback.empty()) {
@@ -87,8 +90,9 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
   add("workers per node", std::to_string(options.nproc_per_node));
   add("backend", private_store                      ? "standalone"
                  : options.backend == Backend::C10d ? "c10d"
+                 : options.backend == Backend::Etcd ? "etcd"
                                                     : "static");
-  add("endpoint", private_store ? "a free port of this machine" : to_string(options.endpoint));
+  add("endpoint", private_store ? "a free port of this machine" : meeting_place(options));
   add("job id", options.fresh_run_id ? "a fresh one" : options.run_id);
   const std::string rank = options.node_rank ? std::to_string(*options.node_rank) : "any";
   add("node rank",

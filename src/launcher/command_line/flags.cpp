@@ -48,11 +48,12 @@ constexpr std::array kFlags{
          "how the nodes without --node-rank are ordered"},
 
     Flag{"rdzv-endpoint", 0, "HOST[:PORT]", "", kTorch, kRendezvousGroup, "",
-         "where the nodes meet; the node with this address runs the store (port 29400)"},
+         "where the nodes meet; the node with this address runs the store (port 29400); at etcd: "
+         "HOST,HOST (port 2379)"},
     Flag{"rdzv-id", 0, "ID", "none", kTorch, kRendezvousGroup, "",
          "the job's name; give each job at one endpoint its own"},
-    Flag{"rdzv-backend", 0, "c10d|static", "", kTorch, kRendezvousGroup, "c10d static",
-         "how nodes meet; c10d with --rdzv-endpoint, static with --master-addr"},
+    Flag{"rdzv-backend", 0, "c10d|static|etcd", "", kTorch, kRendezvousGroup, "c10d static etcd",
+         "how nodes meet; c10d with --rdzv-endpoint, static with --master-addr; etcd: at a cluster"},
     Flag{"rdzv-conf", 0, "KEY=VALUE,...", "", kTorch, kRendezvousGroup, kConfKeys,
          "time limits in seconds: join_timeout=600, last_call_timeout=30 and others"},
     Flag{"standalone", 0, "", "", kTorch, kRendezvousGroup, "",

@@ -106,6 +106,19 @@ void apply(const Entry& entry, GivenConf& given) {
     if (entry.value != "tcp") {
       entry.refuse("drun's store is reached over TCP only: store_type=tcp");
     }
+  } else if (key == "protocol") {
+    if (entry.value != "http" && entry.value != "https") entry.refuse("expected http or https");
+    given.etcd.tls.used = entry.value == "https";
+  } else if (key == "cacert" || key == "ca_cert") {
+    given.etcd.tls.ca_file = entry.value;
+  } else if (key == "cert" || key == "ssl_cert") {
+    given.etcd.tls.certificate_file = entry.value;
+  } else if (key == "key" || key == "ssl_cert_key") {
+    given.etcd.tls.key_file = entry.value;
+  } else if (key == "username") {
+    given.etcd.user = entry.value;
+  } else if (key == "password") {
+    given.etcd.password = entry.value;
   } else {
     for (const auto& [name, flag] : kElsewhere) {
       if (key == name) entry.refuse("this is set by " + std::string(flag));
@@ -115,7 +128,31 @@ void apply(const Entry& entry, GivenConf& given) {
   }
 }
 
+// What is said about a user or a certificate must not be left out of what is done.
+void check_cluster(const cli::Setting& setting, const etcd::Cluster& cluster) {
+  const etcd::Tls& tls = cluster.tls;
+  const bool files = !tls.ca_file.empty() || !tls.certificate_file.empty() || !tls.key_file.empty();
+  if (files && !tls.used)
+    throw cli::UsageError(setting.shown + ": cacert, cert and key need protocol=https");
+  if (!tls.key_file.empty() && tls.certificate_file.empty())
+    throw cli::UsageError(setting.shown + ": key needs cert, the certificate that it belongs to");
+  if (cluster.user.empty() != cluster.password.empty())
+    throw cli::UsageError(setting.shown + ": username and password need one another");
+}
+
 }  // namespace
+
+std::string without_password(std::string_view conf) {
+  std::string shown;
+  for (const std::string& item : split(conf, ',')) {
+    if (!shown.empty()) shown += ',';
+    const auto equals = item.find('=');
+    const bool secret = equals != std::string::npos &&
+                        trimmed(std::string_view(item).substr(0, equals), " ") == "password";
+    shown += secret ? item.substr(0, equals) + "=..." : item;
+  }
+  return shown;
+}
 
 GivenConf parse_conf(const cli::Setting& setting) {
   GivenConf given;
@@ -132,6 +169,7 @@ GivenConf parse_conf(const cli::Setting& setting) {
     }
     apply(entry, given);
   }
+  check_cluster(setting, given.etcd);
   if (given.join_timeout) given.conf.join_timeout = *given.join_timeout;
   const auto& conf = given.conf;
   const auto keep_alive = conf.keep_alive_interval * conf.keep_alive_max_attempt;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "cli/parse.hpp"
@@ -13,16 +14,22 @@ namespace drun::launcher {
 // As a completion offers them: Flag::choices.
 inline constexpr std::string_view kConfKeys =
     ",join_timeout= last_call_timeout= close_timeout= keep_alive_interval= keep_alive_max_attempt= "
-    "heartbeat_timeout= read_timeout= is_host= timeout= store_type= rank=";
+    "heartbeat_timeout= read_timeout= is_host= timeout= store_type= rank= protocol= cacert= cert= "
+    "key= "
+    "username= password=";
 
 struct GivenConf {
   RendezvousConf conf;
   std::optional<std::chrono::milliseconds> join_timeout;  // as given
   std::optional<std::chrono::milliseconds> timeout;       // the static backend's name for it
   std::optional<int> rank;                                // the static backend's --node-rank
+  etcd::Cluster etcd;                                     // without its endpoints
 };
 
 // Unknown keys and bad values are refused by name: throws UsageError.
 [[nodiscard]] GivenConf parse_conf(const cli::Setting& setting);
+
+// The same text without the password in it, to be shown.
+[[nodiscard]] std::string without_password(std::string_view conf);
 
 }  // namespace drun::launcher

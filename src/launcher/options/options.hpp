@@ -11,13 +11,14 @@
 
 #include "base/ink.hpp"
 #include "drun/base/endpoint.hpp"
+#include "etcd/etcd_options.hpp"
 #include "launcher/devices/device_placement.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "rendezvous/types.hpp"
 
 namespace drun::launcher {
 
-enum class Backend { Standalone, C10d, Static };
+enum class Backend { Standalone, C10d, Static, Etcd };
 enum class WorkerStore { Agent, Rank0 };
 
 // --rdzv-conf, with torchrun's names if it has them.
@@ -101,8 +102,10 @@ struct JobShape {
 // How the nodes find each other, and what they agree on.
 struct MeetingChoices {
   Backend backend = Backend::Standalone;
-  // For C10d and Static. Port 0 only with local_nodes > 0: any free port, told to the local agents.
+  // For C10d, Static and, the first of several, Etcd. Port 0 only with local_nodes > 0: any free
+  // port, told to the local agents.
   Endpoint endpoint;
+  etcd::Cluster etcd;  // for Etcd
   RendezvousConf conf;
   std::optional<int> node_rank;              // asked for
   bool node_rank_is_wish = false;            // another will do if it is taken
@@ -173,6 +176,15 @@ struct Options : WorkerSpec, MeetingChoices {
   // For drun's own log, at warning: what was accepted but has no effect here.
   std::vector<std::string> notes;
 };
+
+// Where the nodes meet, for the user: "node0:29400", "etcd at e1:2379,e2:2379".
+[[nodiscard]] inline std::string meeting_place(const MeetingChoices& choices) {
+  if (choices.backend != Backend::Etcd) return to_string(choices.endpoint);
+  std::string text = "etcd at ";
+  for (const Endpoint& each : choices.etcd.endpoints)
+    text += (text.ends_with(' ') ? "" : ",") + to_string(each);
+  return text;
+}
 
 // The job can change its size: it goes on without a node, as long as the fewest are left.
 [[nodiscard]] inline bool is_elastic(const Options& options) {

@@ -421,6 +421,24 @@ TEST(BackendFsmTest, ABrokenConnectionToAStoreThatKnowsThisNodeMends) {
   EXPECT_EQ(machine.fsm.state(), Joined);
 }
 
+// No node runs etcd, and its client looks up its names itself.
+TEST(BackendFsmTest, AtEtcdEveryNodeIsAClient) {
+  Options options = elastic();
+  options.backend = Backend::Etcd;
+  options.etcd.endpoints = {{"e1", 2379}, {"e2", 2379}};
+  options.endpoint = options.etcd.endpoints.front();
+  options.conf.is_host = true;
+  Machine machine(options);
+  EXPECT_EQ(name_of(feed(machine, {"start"})), "connect to e1:2379");
+  EXPECT_EQ(machine.fsm.state(), Connecting);
+  EXPECT_EQ(std::get<Wait>(feed(machine, {"due"})).text,
+            "waiting 00:00: etcd at e1:2379,e2:2379: refused");
+  machine.now = kStart + kJoinTimeout;
+  const auto outcome = std::get<GiveUp>(feed(machine, {"link failed"})).outcome;
+  EXPECT_EQ(outcome.exit_code, 124);
+  EXPECT_THAT(outcome.text, HasSubstr("refused; check --rdzv-endpoint and that most members"));
+}
+
 TEST(BackendFsmTest, KeepsALinkThatIsUpWhenTheJobIsOver) {
   Machine machine;
   feed(machine, {"start", "resolved: other", "link up", "leave"});

@@ -227,15 +227,64 @@ TEST(RendezvousOptionsTest, ImpossibleCombinationsSayWhatToDo) {
       {"--master-port x",
        "drun: error: --master-port 'x': expected a whole number from 0 to 65535\n"},
       {"--rdzv-backend redis",
-       "drun: error: --rdzv-backend 'redis': expected c10d or static; drun loads no Python "
+       "drun: error: --rdzv-backend 'redis': expected c10d, static or etcd; drun loads no Python "
        "plug-ins: "
        "use c10d, with one of the nodes as --rdzv-endpoint\n"},
       {"--rdzv-backend etcd-v2",
-       "drun: error: --rdzv-backend 'etcd-v2': drun carries its own store and needs no etcd: use "
-       "c10d, with one of the nodes as --rdzv-endpoint\n"},
+       "drun: error: --rdzv-backend etcd: name the cluster's members: --rdzv-endpoint "
+       "HOST[:PORT],...\n"},
+      {"--rdzv-backend etcd --rdzv-endpoint e1,e2:0",
+       "drun: error: --rdzv-endpoint 'e1,e2:0': port 0 is no port of etcd, whose members listen at "
+       "2379 as a rule\n"},
+      {"--rdzv-backend etcd --rdzv-endpoint e1 --rdzv-conf protocol=ftp",
+       "drun: error: --rdzv-conf 'protocol=ftp': expected http or https\n"},
+      {"--rdzv-backend etcd --rdzv-endpoint e1 --rdzv-conf cacert=/ca.pem",
+       "drun: error: --rdzv-conf: cacert, cert and key need protocol=https\n"},
+      {"--rdzv-backend etcd --rdzv-endpoint e1 --rdzv-conf protocol=https,key=/k.pem",
+       "drun: error: --rdzv-conf: key needs cert, the certificate that it belongs to\n"},
+      {"--rdzv-backend etcd --rdzv-endpoint e1 --rdzv-conf username=ada",
+       "drun: error: --rdzv-conf: username and password need one another\n"},
   };
   for (const Case& each : cases)
     EXPECT_EQ(meaning(each.line), each.meaning) << each.line;
+}
+
+TEST(RendezvousOptionsTest, EtcdHasMembersCertificatesAndAUser) {
+  for (const char* name : {"etcd", "etcd-v2", "etcd-v3"}) {
+    const Options options = options_of(
+        std::string("--nnodes 2 --node-rank 1 --rdzv-endpoint e1,e2:4001,[::1] --rdzv-backend ") +
+        name + " --rdzv-conf protocol=https,cacert=/ca,cert=/c,key=/k,username=ada,password=a=b p");
+    EXPECT_EQ(options.backend, Backend::Etcd);
+    EXPECT_EQ(meeting_place(options), "etcd at e1:2379,e2:4001,[::1]:2379");
+    EXPECT_EQ(options.endpoint, (Endpoint{"e1", 2379}));
+    EXPECT_EQ(options.etcd.tls, (etcd::Tls{true, "/ca", "/c", "/k"}));
+    EXPECT_EQ(options.etcd.user, "ada");
+    EXPECT_EQ(options.etcd.password, "a=b");
+    EXPECT_TRUE(options.node_rank_is_wish);
+    EXPECT_THAT(options.notes, IsEmpty());
+  }
+}
+
+TEST(RendezvousOptionsTest, TheNamesOfTorchsSecondEtcdBackendMeanTheSame) {
+  const Options options = options_of(
+      "--rdzv-backend etcd-v2 --rdzv-endpoint e1 --rdzv-conf "
+      "protocol=https,ca_cert=/ca,ssl_cert=/c,ssl_cert_key=/k p");
+  EXPECT_EQ(options.etcd.tls, (etcd::Tls{true, "/ca", "/c", "/k"}));
+}
+
+TEST(RendezvousOptionsTest, WhatIsForEtcdAloneIsSaidElsewhere) {
+  EXPECT_THAT(options_of("--rdzv-endpoint a:1 --rdzv-conf username=ada,password=b p").notes,
+              ElementsAre("--rdzv-conf: protocol, certificates, username and password are for "
+                          "etcd, and have no effect here"));
+  EXPECT_THAT(options_of("--rdzv-backend etcd --rdzv-endpoint e1 --rdzv-conf is_host=true p").notes,
+              ElementsAre("--rdzv-conf: is_host has no effect with etcd, which no node runs"));
+}
+
+TEST(RendezvousOptionsTest, APasswordIsNotExplained) {
+  EXPECT_THAT(parse_line("--explain --rdzv-backend etcd --rdzv-endpoint e1 --rdzv-conf "
+                         "username=ada,password=opensesame p")
+                  .text,
+              AllOf(HasSubstr("username=ada,password=..."), Not(HasSubstr("opensesame"))));
 }
 
 TEST(RendezvousOptionsTest, AnIdIsNoLongerThanAKeyMayBe) {
@@ -344,7 +393,8 @@ TEST(RendezvousConfTest, MistakesAreRefusedByName) {
       {"join_timout=5",
        "--rdzv-conf: unknown key 'join_timout'; known are join_timeout, last_call_timeout, "
        "close_timeout, keep_alive_interval, keep_alive_max_attempt, heartbeat_timeout, "
-       "read_timeout, is_host, timeout, store_type, rank"},
+       "read_timeout, is_host, timeout, store_type, rank, protocol, cacert, cert, key, username, "
+       "password"},
       {"join_timeout=x", "--rdzv-conf 'join_timeout=x': expected a time in seconds"},
       {"join_timeout=1e3", "--rdzv-conf 'join_timeout=1e3': expected a time in seconds"},
       {"join_timeout=nan", "--rdzv-conf 'join_timeout=nan': expected a time in seconds"},
