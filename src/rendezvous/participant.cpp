@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "base/fnv1a.hpp"
 #include "rendezvous/documents.hpp"
 #include "rendezvous/keys.hpp"
 #include "rendezvous/leader.hpp"
@@ -24,11 +25,9 @@ constexpr Milliseconds kStandBehindTheHost{10};
 constexpr unsigned kStandWithin = 100;  // milliseconds, of a round that is not known
 
 // A delay that differs from agent to agent but not from run to run, so that the simulation can be
-// repeated: FNV-1a by hand, because std::hash may differ between libraries.
+// repeated.
 Milliseconds spread(const std::string& ticket, unsigned range) {
-  std::uint64_t hash = 14695981039346656037U;
-  for (const char c : ticket)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  const std::uint64_t hash = fnv1a(ticket);
   return Milliseconds((hash ^ (hash >> 32)) % range);
 }
 
