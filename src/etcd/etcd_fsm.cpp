@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/duration_text.hpp"
+#include "base/fnv1a.hpp"
 
 namespace drun::etcd {
 namespace {
@@ -22,12 +23,9 @@ std::string describe(EtcdFsm::Time::duration duration) {
   return describe_duration(std::chrono::duration_cast<milliseconds>(duration).count());
 }
 
-// Each job has a lease of its own, which all of its agents know without a word: FNV-1a, positive.
+// Each job has a lease of its own, which all of its agents know without a word. Positive.
 LeaseId lease_of(std::string_view job) {
-  std::uint64_t hash = 14695981039346656037U;
-  for (const char c : job)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  return static_cast<LeaseId>(std::max<std::uint64_t>(hash >> 1U, 1));
+  return static_cast<LeaseId>(std::max<std::uint64_t>(fnv1a(job) >> 1U, 1));
 }
 
 }  // namespace
@@ -61,9 +59,12 @@ void EtcdFsm::open(Time now) {
 void EtcdFsm::watch(rendezvous::WatchId watch, std::string key, bool prefix, Time now) {
   if (phase_ == Phase::Over) return;
   unwatch(watch);
-  watches_[watch] = {std::move(key), prefix, 0, {}};
+  Watch& entry = watches_[watch];
+  entry.key = std::move(key);
+  entry.prefix = prefix;
+  entry.serial = ++last_serial_;
   if (phase_ != Phase::Up) return;
-  work_.emplace_back(Look{watch});
+  work_.emplace_back(Look{watch, entry.serial});
   do_work(now);
 }
 
@@ -92,7 +93,7 @@ void EtcdFsm::close(Time now) {
 // ---- calls ----
 
 std::uint64_t EtcdFsm::call(std::string path, std::string body, bool streams) {
-  calls_.push_back({++last_call_, std::move(path), std::move(body), streams});
+  calls_.push_back({++last_call_, std::move(path), std::move(body), streams, false});
   return last_call_;
 }
 
@@ -162,17 +163,27 @@ std::string EtcdFsm::causes(const Reply& reply) const {
 
 void EtcdFsm::on_unreachable(const std::string& cause, bool final, Time now) {
   if (phase_ != Phase::Connecting && phase_ != Phase::Up) return;
-  if (final && !had_session_) return fail(here() + ": " + shown(cause));
-  lost(shown(cause), now);
+  attempt_failed(shown(cause), final ? Hope::Elsewhere : Hope::Again, now);
+}
+
+// One member that is set up badly does not end a start that the others could make.
+void EtcdFsm::attempt_failed(const std::string& cause, Hope hope, Time now) {
+  hopeless_in_a_row_ = hope == Hope::Again ? 0 : hopeless_in_a_row_ + 1;
+  const bool everywhere =
+      hope == Hope::None || hopeless_in_a_row_ >= options_.cluster.endpoints.size();
+  if (everywhere && !had_session_) return fail(here() + ": " + cause);
+  lost(cause, now);
 }
 
 void EtcdFsm::drop_connection() {
   calls_.clear();
   canceled_.clear();
   step_call_ = work_call_ = beat_call_ = presence_call_ = job_call_ = 0;
+  beat_due_.reset();
   for (auto& [name, entry] : watches_) {
     entry.stream = 0;
     entry.line.clear();
+    entry.begin_due.reset();
   }
 }
 
@@ -186,9 +197,6 @@ void EtcdFsm::lost(const std::string& cause, Time now, milliseconds silent) {
   drop_connection();
   endpoint_ = (endpoint_ + 1) % options_.cluster.endpoints.size();
   if (was_up) {
-    started_ = now;
-    give_up_ = now + options_.keep_alive;
-    failed_in_a_row_ = 0;
     events_.emplace_back(
         rendezvous::LinkEvent{Link::Down, "lost " + member + ": " + cause, silent});
     // Those that were not sent never will be. For the one that was, the fence decides.
@@ -196,14 +204,21 @@ void EtcdFsm::lost(const std::string& cause, Time now, milliseconds silent) {
       if (const auto* commit = std::get_if<Commit>(&work))
         answer(commit->request, CommitOutcome::Unknown);
     }
-    return connect(now);
+    if (!std::exchange(troubled_, true)) {
+      started_ = now;
+      give_up_ = now + options_.keep_alive;
+      failed_in_a_row_ = 0;
+      backoff_.reset();
+      return connect(now);
+    }
   }
   if (now >= give_up_) return give_up();
-  // All members are tried before the first pause.
+  // All members are tried before the first pause; but connections that come about and break at once
+  // would follow one another as fast as the network allows.
   ++failed_in_a_row_;
   phase_ = Phase::Pausing;
   phase_deadline_ = now;
-  if (failed_in_a_row_ % options_.cluster.endpoints.size() == 0)
+  if (was_up || failed_in_a_row_ % options_.cluster.endpoints.size() == 0)
     phase_deadline_ = std::min<Time>(now + backoff_.next(), give_up_);
   if (had_session_) phase_deadline_ = std::min(phase_deadline_, now + attempt_limit() / 3);
 }
@@ -244,10 +259,11 @@ void EtcdFsm::on_time(Time now) {
       // What went wrong before says more than that the last attempt had no time left.
       if (now >= give_up_ && !last_error_.empty()) return give_up();
       if (now >= std::min(phase_deadline_, give_up_))
-        lost(step_ == Step::KeepAlive || step_ == Step::Authenticate
-                 ? "no answer"
-                 : "it does not answer; perhaps no majority of its members can be reached",
-             now);
+        attempt_failed(
+            step_ == Step::KeepAlive || step_ == Step::Authenticate
+                ? "no answer"
+                : "it does not answer; perhaps no majority of its members can be reached",
+            Hope::Again, now);
       return;
     case Phase::Up:
       break;
@@ -257,12 +273,14 @@ void EtcdFsm::on_time(Time now) {
   }
   if (closing_by_ && now >= *closing_by_)
     return over(Link::Closed, here() + " did not answer the goodbye");
-  const bool beating = beat_call_ != 0 || presence_call_ != 0;
-  if ((beating && now >= alive_sent_ + options_.heartbeat_timeout) ||
-      (work_call_ != 0 && now >= work_due_)) {
+  if ((beat_due_ && now >= *beat_due_) || (work_call_ != 0 && now >= work_due_)) {
     const auto silent = std::chrono::duration_cast<milliseconds>(now - last_heard_);
     return lost("no answer for " + describe(silent), now, silent);
   }
+  for (const auto& [name, entry] : watches_) {
+    if (entry.begin_due && now >= *entry.begin_due) return lost("no answer to a watch", now);
+  }
+  const bool beating = beat_call_ != 0 || presence_call_ != 0;
   if (!beating && now >= next_beat_) beat(now);
   if (now >= next_job_beat_) keep_job(now);
 }
@@ -274,11 +292,14 @@ std::optional<EtcdFsm::Time> EtcdFsm::next_deadline() const {
     case Phase::Connecting:
       return std::min(phase_deadline_, give_up_);
     case Phase::Up: {
-      const bool beating = beat_call_ != 0 || presence_call_ != 0;
-      Time due = beating ? alive_sent_ + options_.heartbeat_timeout : next_beat_;
+      Time due = next_job_beat_;
+      if (beat_call_ == 0 && presence_call_ == 0) due = std::min(due, next_beat_);
+      if (beat_due_) due = std::min(due, *beat_due_);
       if (work_call_ != 0) due = std::min(due, work_due_);
       if (closing_by_) due = std::min(due, *closing_by_);
-      return std::min(due, next_job_beat_);
+      for (const auto& [name, entry] : watches_)
+        due = std::min(due, entry.begin_due.value_or(due));
+      return due;
     }
     case Phase::Idle:
     case Phase::Over:

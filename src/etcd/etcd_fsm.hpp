@@ -13,6 +13,9 @@
 // A session that is renewed is alive: a member that was cut off or stopped may answer for a cluster
 // that has moved on. So each heartbeat keeps the lease alive and then looks for the fence by a read
 // that a majority must confirm, in the same term.
+//
+// A session that is replaced is over: such a member may also say that there is no lease although
+// there is one. So a lease is revoked, which a majority must confirm, before another is granted.
 #pragma once
 
 #include <chrono>
@@ -38,6 +41,7 @@ struct Call {
   std::string path;
   std::string body;
   bool streams = false;  // the answer comes line by line, without an end
+  bool once = false;     // to do it twice is not the same
 };
 
 struct Reply {
@@ -93,12 +97,16 @@ class EtcdFsm {
  private:
   enum class Phase { Idle, Connecting, Pausing, Up, Over };
   // Of Connecting, in their order.
-  enum class Step { Authenticate, KeepAlive, Grant, KeepJob, RaiseFence, CreateFence };
+  enum class Step { Authenticate, KeepAlive, EndSession, Grant, KeepJob, RaiseFence, CreateFence };
+  // After an attempt that failed: another may do better, one at another member, or none.
+  enum class Hope { Again, Elsewhere, None };
   struct Watch {
     std::string key;
     bool prefix = false;
-    std::uint64_t stream = 0;  // 0: not begun on this connection
-    std::string line;          // of the stream, as far as it has come
+    std::uint64_t serial = 0;       // no other watch has had it, whatever its name
+    std::uint64_t stream = 0;       // 0: not begun on this connection
+    std::string line;               // of the stream, as far as it has come
+    std::optional<Time> begin_due;  // for its first line; nullopt: it has come, or is not due
   };
   struct Commit {
     rendezvous::RequestId request = 0;
@@ -106,6 +114,7 @@ class EtcdFsm {
   };
   struct Look {  // at the keys of a watch
     rendezvous::WatchId watch = 0;
+    std::uint64_t serial = 0;
   };
   struct Goodbye {};
   using Work = std::variant<Commit, Look, Goodbye>;
@@ -115,16 +124,19 @@ class EtcdFsm {
   void take_step(Step step, Time now);
   void on_step(const Reply& reply, Time now);
   void on_step_refused(const Refusal& refusal, Time now);
+  void on_no_etcd(const Reply& reply, Time now);
   void on_token(const std::string& body, Time now);
   void on_kept_alive(const std::string& body, Time now);
+  void on_session_ended(Time now);
   void on_granted(const std::string& body, Time now);
   void on_fence(const std::string& body, Time now);
   void session_ready(Time now);
-  void session_ended(Time now);
   [[nodiscard]] std::chrono::milliseconds attempt_limit() const;
 
   // ---- up ----
   void do_work(Time now);
+  // Null: it is not watched any more.
+  [[nodiscard]] Watch* watch_of(const Look& look);
   void on_work(const Reply& reply, Time now);
   void on_committed(const Commit& commit, const std::string& body, Time now);
   void on_looked(const Look& look, const std::string& body, Time now);
@@ -133,11 +145,14 @@ class EtcdFsm {
   void beat(Time now);
   void on_beat(const Reply& reply, Time now);
   void on_presence(const Reply& reply, Time now);
+  void session_lost(Time now);
+  [[nodiscard]] std::chrono::milliseconds beat_interval() const;
   void keep_job(Time now);
   // False: the connection was given up.
   [[nodiscard]] bool usable(const Reply& reply, Time now);
 
   // ---- breaks and the end ----
+  void attempt_failed(const std::string& cause, Hope hope, Time now);
   void lost(const std::string& cause, Time now, std::chrono::milliseconds silent = {});
   void drop_connection();
   void answer(rendezvous::RequestId request, rendezvous::CommitOutcome outcome,
@@ -167,7 +182,10 @@ class EtcdFsm {
   Fence fence_;
   std::uint64_t generation_ = 0;  // the number in the fence
   std::size_t failed_in_a_row_ = 0;
-  int closed_in_a_row_ = 0;
+  std::size_t hopeless_in_a_row_ = 0;  // members that another attempt will not mend
+  std::size_t closed_in_a_row_ = 0;
+  // A connection has broken, and none since has shown that it does all that it is for.
+  bool troubled_ = false;
 
   Time started_;         // trying to connect since
   Time give_up_;         // when not up
@@ -177,6 +195,7 @@ class EtcdFsm {
   std::int64_t term_ = 0;  // of the answer to that
 
   Time next_beat_;
+  std::optional<Time> beat_due_;     // a heartbeat, with its repetitions, is under way until then
   std::uint64_t beat_call_ = 0;      // keeps the lease alive; 0: none is under way
   std::uint64_t presence_call_ = 0;  // looks for the fence
   Time last_heard_;
@@ -184,6 +203,7 @@ class EtcdFsm {
   std::uint64_t job_call_ = 0;
 
   std::map<rendezvous::WatchId, Watch> watches_;
+  std::uint64_t last_serial_ = 0;
   std::deque<Work> work_;        // to be done, one after the other
   std::uint64_t work_call_ = 0;  // for the first of it; 0: none is under way
   Time work_due_;

@@ -29,7 +29,11 @@ constexpr const char* kFences = "drun/%session/";
 constexpr std::size_t kFenceDigits = 20;
 constexpr const char* kSessionEnded = "the session has ended";
 // A member that is ending closes a connection once or twice; something else does so every time.
-constexpr int kClosedInARow = 6;
+constexpr std::size_t kClosedInARow = 6;
+// A heartbeat that an election has come between is repeated after this.
+constexpr milliseconds kBeatAgain{50};
+// How often a connection after a break shows that it works.
+constexpr milliseconds kTrialBeat{500};
 constexpr std::size_t kLongestLine = 256UL << 20U;
 
 // The server of etcd reads up to 4 KiB at once, takes the end of what is sent for a caller who has
@@ -87,6 +91,9 @@ void EtcdFsm::take_step(Step step, Time now) {
       alive_sent_ = now;
       step_call_ = call(kKeepAlive, lease_request(session_));
       return;
+    case Step::EndSession:
+      step_call_ = call(kRevoke, lease_request(session_));
+      return;
     case Step::Grant:
       alive_sent_ = now;
       step_call_ = call(
@@ -107,19 +114,25 @@ void EtcdFsm::take_step(Step step, Time now) {
 void EtcdFsm::on_step(const Reply& reply, Time now) {
   step_call_ = 0;
   closed_in_a_row_ = reply.closed ? closed_in_a_row_ + 1 : 0;
-  if (reply.status == 0)
-    return on_unreachable(reply.error, reply.final || closed_in_a_row_ >= kClosedInARow, now);
+  if (reply.status == 0) {
+    const std::size_t most = std::max(kClosedInARow, options_.cluster.endpoints.size());
+    return attempt_failed(causes(reply),
+                          closed_in_a_row_ >= most ? Hope::None
+                          : reply.final            ? Hope::Elsewhere
+                                                   : Hope::Again,
+                          now);
+  }
   if (reply.status != 200) {
     const auto refusal = read_refusal(reply.body);
-    if (refusal) return on_step_refused(*refusal, now);
-    return on_unreachable("this is no etcd 3.4 or later with its JSON gateway: " + causes(reply),
-                          true, now);
+    return refusal ? on_step_refused(*refusal, now) : on_no_etcd(reply, now);
   }
   switch (step_) {
     case Step::Authenticate:
       return on_token(reply.body, now);
     case Step::KeepAlive:
       return on_kept_alive(reply.body, now);
+    case Step::EndSession:
+      return on_session_ended(now);
     case Step::Grant:
       return on_granted(reply.body, now);
     case Step::KeepJob:
@@ -136,28 +149,34 @@ void EtcdFsm::on_step_refused(const Refusal& refusal, Time now) {
     next_job_beat_ = now;
     return take_step(granted_here_ ? Step::CreateFence : Step::RaiseFence, now);
   }
-  if (refusal.is(GrpcCode::NotFound) && session_ != 0) {
-    session_ = 0;
-    return lost(kSessionEnded, now);
-  }
+  if (refusal.is(GrpcCode::NotFound) && session_ != 0)
+    return step_ == Step::EndSession ? on_session_ended(now) : take_step(Step::EndSession, now);
   if (is_about_user(refusal)) {
     const bool stale = !token_.empty() && !authenticated_here_;
     token_.clear();
-    if (stale) return lost("it says: " + refusal.text, now);
-    return on_unreachable(refusal.text + "; check username and password in --rdzv-conf", true, now);
+    if (stale) return attempt_failed("it says: " + refusal.text, Hope::Again, now);
+    return attempt_failed(refusal.text + "; check username and password in --rdzv-conf", Hope::None,
+                          now);
   }
   if (refusal.is(GrpcCode::PermissionDenied))
-    return on_unreachable(
+    return attempt_failed(
         refusal.text +
             "; the user must be allowed to read and write the keys that begin with "
             "'drun/'",
-        true, now);
-  lost("it says: " + refusal.text, now);
+        Hope::None, now);
+  attempt_failed("it says: " + refusal.text, Hope::Again, now);
+}
+
+void EtcdFsm::on_no_etcd(const Reply& reply, Time now) {
+  // A proxy whose member is not there speaks so, too.
+  if (reply.status >= 500) return attempt_failed(causes(reply), Hope::Again, now);
+  attempt_failed("this is no etcd 3.4 or later with its JSON gateway: " + causes(reply),
+                 Hope::Elsewhere, now);
 }
 
 void EtcdFsm::on_token(const std::string& body, Time now) {
   auto token = read_token(body);
-  if (!token) return lost(token.error().what(), now);
+  if (!token) return attempt_failed(token.error().what(), Hope::Again, now);
   token_ = std::move(*token);
   authenticated_here_ = true;
   take_step(session_ != 0 ? Step::KeepAlive : Step::Grant, now);
@@ -165,18 +184,25 @@ void EtcdFsm::on_token(const std::string& body, Time now) {
 
 void EtcdFsm::on_kept_alive(const std::string& body, Time now) {
   const auto lease = read_keep_alive(body);
-  if (!lease) return lost(lease.error().what(), now);
-  if (lease->seconds <= 0) {
-    session_ = 0;
-    return take_step(Step::Grant, now);
+  if (!lease) {
+    token_.clear();  // perhaps it is that
+    return attempt_failed(lease.error().what(), Hope::Again, now);
   }
+  // No proof that the lease is over: one who leads no longer, or has just begun to, may not know
+  // it.
+  if (lease->seconds <= 0) return take_step(Step::EndSession, now);
   term_ = lease->term;
   take_step(Step::KeepJob, now);
 }
 
+void EtcdFsm::on_session_ended(Time now) {
+  session_ = 0;
+  take_step(Step::Grant, now);
+}
+
 void EtcdFsm::on_granted(const std::string& body, Time now) {
   const auto lease = read_grant(body);
-  if (!lease) return lost(lease.error().what(), now);
+  if (!lease) return attempt_failed(lease.error().what(), Hope::Again, now);
   session_ = lease->lease;
   term_ = lease->term;
   granted_here_ = true;
@@ -185,15 +211,16 @@ void EtcdFsm::on_granted(const std::string& body, Time now) {
 
 void EtcdFsm::on_fence(const std::string& body, Time now) {
   const auto answer = read_transaction(body);
-  if (!answer) return lost(answer.error().what(), now);
+  if (!answer) return attempt_failed(answer.error().what(), Hope::Again, now);
   if (!answer->succeeded) {
-    if (!answer->fence) return take_step(Step::CreateFence, now);
+    // Who has deleted it may have deleted the keys of the session, too.
+    if (!answer->fence) return take_step(Step::EndSession, now);
     // An attempt of before has come late.
     const std::string& held = *answer->fence;
     std::uint64_t generation = 0;
     const auto [at, error] = std::from_chars(held.data(), held.data() + held.size(), generation);
     if (error != std::errc() || held.size() != kFenceDigits || generation >= UINT32_MAX)
-      return lost("another has changed the key of this session", now);
+      return attempt_failed("another has changed the key of this session", Hope::Again, now);
     generation_ = std::max(generation_, generation);
     return take_step(Step::RaiseFence, now);
   }
@@ -212,15 +239,15 @@ void EtcdFsm::session_ready(Time now) {
   known_session_ = session_;
   last_error_.clear();
   failed_in_a_row_ = 0;
-  backoff_.reset();
+  hopeless_in_a_row_ = 0;
   last_heard_ = now;
-  next_beat_ = std::max(now, alive_sent_ + options_.heartbeat_interval);
+  next_beat_ = std::max(now, alive_sent_ + beat_interval());
   events_.emplace_back(rendezvous::LinkEvent{link, std::move(detail), {}, kMostOperations});
   events_.emplace_back(rendezvous::Renewed{alive_sent_});
   // Watches first: what the waiting transactions change then comes as changes.
   std::deque<Work> work;
   for (const auto& [name, entry] : watches_)
-    work.emplace_back(Look{name});
+    work.emplace_back(Look{name, entry.serial});
   std::move(work_.begin(), work_.end(), std::back_inserter(work));
   work_ = std::move(work);
   do_work(now);
@@ -235,17 +262,24 @@ void EtcdFsm::do_work(Time now) {
     if (const auto* commit = std::get_if<Commit>(&work)) {
       work_call_ =
           call(kTransaction, commit_request(commit->transaction, fence_, session_, job_lease_));
+      calls_.back().once = true;
     } else if (const auto* look = std::get_if<Look>(&work)) {
-      const auto entry = watches_.find(look->watch);
-      if (entry == watches_.end()) {
+      const Watch* const watch = watch_of(*look);
+      if (watch == nullptr) {
         work_.pop_front();
         continue;
       }
-      work_call_ = call(kRange, range_request(entry->second.key, entry->second.prefix));
+      work_call_ = call(kRange, range_request(watch->key, watch->prefix));
     } else {
       work_call_ = call(kRevoke, lease_request(session_));
     }
   }
+}
+
+EtcdFsm::Watch* EtcdFsm::watch_of(const Look& look) {
+  const auto entry = watches_.find(look.watch);
+  const bool same = entry != watches_.end() && entry->second.serial == look.serial;
+  return same ? &entry->second : nullptr;
 }
 
 void EtcdFsm::on_work(const Reply& reply, Time now) {
@@ -272,17 +306,17 @@ void EtcdFsm::on_committed(const Commit& commit, const std::string& body, Time n
   const auto result = read_transaction(body);
   if (!result) return lost(result.error().what(), now);
   if (result->succeeded) return answer(commit.request, CommitOutcome::Committed);
-  if (result->fence != fence_.value) return session_ended(now);
+  if (result->fence != fence_.value) return session_lost(now);
   answer(commit.request, CommitOutcome::Refused);
 }
 
 void EtcdFsm::on_looked(const Look& look, const std::string& body, Time now) {
-  const auto entry = watches_.find(look.watch);
-  if (entry == watches_.end()) return;
+  Watch* const watch = watch_of(look);
+  if (watch == nullptr) return;
   auto found = read_range(body);
   if (!found) return lost(found.error().what(), now);
-  entry->second.stream = call(
-      kWatch, watch_request(entry->second.key, entry->second.prefix, found->revision + 1), true);
+  watch->stream = call(kWatch, watch_request(watch->key, watch->prefix, found->revision + 1), true);
+  watch->begin_due = now + options_.heartbeat_timeout;
   events_.emplace_back(rendezvous::WatchSnapshot{look.watch, std::move(found->entries)});
 }
 
@@ -291,7 +325,7 @@ void EtcdFsm::on_work_refused(const Refusal& refusal, Time now) {
   const Work& work = work_.front();
   if (std::holds_alternative<Goodbye>(work))
     return over(Link::Closed, here() + " says: " + refusal.text);
-  if (refusal.is(GrpcCode::NotFound)) return session_ended(now);
+  if (refusal.is(GrpcCode::NotFound)) return session_lost(now);
   if (is_about_user(refusal)) {
     token_.clear();
     return lost("it says: " + refusal.text, now);
@@ -299,7 +333,8 @@ void EtcdFsm::on_work_refused(const Refusal& refusal, Time now) {
   if (!is_limit(refusal)) return lost("it says: " + refusal.text, now, silent);
   if (const auto* commit = std::get_if<Commit>(&work)) {
     answer(commit->request, CommitOutcome::Rejected, here() + " says: " + refusal.text);
-  } else if (const auto* look = std::get_if<Look>(&work); watches_.erase(look->watch) != 0) {
+  } else if (const auto* look = std::get_if<Look>(&work); watch_of(*look) != nullptr) {
+    watches_.erase(look->watch);
     events_.emplace_back(rendezvous::WatchRejected{look->watch, here() + " says: " + refusal.text});
   }
   work_call_ = 0;
@@ -314,22 +349,26 @@ void EtcdFsm::on_stream(std::uint64_t call, std::string_view bytes, Time now) {
   if (entry == watches_.end()) return;
   const auto name = entry->first;
   std::string text = std::move(entry->second.line);
+  const std::size_t looked_at = text.size();
   text.append(bytes);
   if (text.size() > kLongestLine) return lost("it sends an event without an end", now);
   std::size_t begin = 0;
-  for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+  for (auto end = text.find('\n', looked_at); end != std::string::npos;
+       end = text.find('\n', begin)) {
     on_line(name, std::string_view(text).substr(begin, end - begin), now);
     begin = end + 1;
     const auto same = watches_.find(name);
     if (same == watches_.end() || same->second.stream != call) return;
   }
-  watches_[name].line = text.substr(begin);
+  text.erase(0, begin);
+  watches_[name].line = std::move(text);
 }
 
 void EtcdFsm::on_line(rendezvous::WatchId name, std::string_view line, Time now) {
   if (line.empty()) return;
   auto news = read_watch(line);
   if (!news) return lost(news.error().what(), now);
+  watches_[name].begin_due.reset();
   for (auto& changes : news->changes)
     events_.emplace_back(rendezvous::WatchChanges{name, std::move(changes)});
   if (!news->canceled) return;
@@ -342,12 +381,19 @@ void EtcdFsm::on_line(rendezvous::WatchId name, std::string_view line, Time now)
 
 // ---- heartbeats ----
 
-void EtcdFsm::session_ended(Time now) {
+// Whether it has is seen by the next connection.
+void EtcdFsm::session_lost(Time now) {
   lost(kSessionEnded, now);
+}
+
+milliseconds EtcdFsm::beat_interval() const {
+  return troubled_ ? std::min(kTrialBeat, options_.heartbeat_interval)
+                   : options_.heartbeat_interval;
 }
 
 void EtcdFsm::beat(Time now) {
   alive_sent_ = now;
+  if (!beat_due_) beat_due_ = now + options_.heartbeat_timeout;
   beat_call_ = call(kKeepAlive, lease_request(session_));
 }
 
@@ -355,8 +401,11 @@ void EtcdFsm::on_beat(const Reply& reply, Time now) {
   if (!usable(reply, now)) return;
   beat_call_ = 0;
   const auto lease = read_keep_alive(reply.body);
-  if (!lease) return lost(lease.error().what(), now);
-  if (lease->seconds <= 0) return session_ended(now);
+  if (!lease) {
+    token_.clear();
+    return lost(lease.error().what(), now);
+  }
+  if (lease->seconds <= 0) return session_lost(now);
   term_ = lease->term;
   presence_call_ = call(kRange, presence_request(fence_.key));
 }
@@ -366,11 +415,19 @@ void EtcdFsm::on_presence(const Reply& reply, Time now) {
   presence_call_ = 0;
   const auto found = read_range(reply.body);
   if (!found) return lost(found.error().what(), now);
-  if (found->count == 0) return session_ended(now);
-  if (found->term != term_) return beat(now);
+  if (found->count == 0) return session_lost(now);
+  if (found->term != term_) {
+    next_beat_ = now + kBeatAgain;
+    return;
+  }
+  beat_due_.reset();
   last_heard_ = now;
   events_.emplace_back(rendezvous::Renewed{alive_sent_});
-  next_beat_ = std::max(now, alive_sent_ + options_.heartbeat_interval);
+  if (std::all_of(watches_.begin(), watches_.end(), [](const auto& each) {
+        return each.second.stream != 0 && !each.second.begin_due;
+      }))
+    troubled_ = false;
+  next_beat_ = std::max(now, alive_sent_ + beat_interval());
 }
 
 void EtcdFsm::keep_job(Time now) {

@@ -159,7 +159,6 @@ bool read_events(const Json& list, WatchAnswer& answer) {
   return true;
 }
 
-// In a stream an error is an object of its own.
 Refusal refusal_of(const Json& json) {
   Refusal refusal;
   std::int64_t code = 0;
@@ -169,6 +168,12 @@ Refusal refusal_of(const Json& json) {
   if (refusal.text.empty()) refusal.text = read_text(json, "error");
   refusal.text = shown(refusal.text);
   return refusal;
+}
+
+// There an error is an object of its own, as a rule.
+Refusal refusal_in_stream(const Json& json) {
+  const Json* error = find(json, "error");
+  return refusal_of(error != nullptr && error->is_object() ? *error : json);
 }
 
 }  // namespace
@@ -241,8 +246,7 @@ std::string fence_request(const Fence& fence, bool create, LeaseId session) {
 std::optional<Refusal> read_refusal(std::string_view body) {
   const Json json = Json::parse(body, nullptr, false);
   if (!json.is_object()) return std::nullopt;
-  const Json* inner = find(json, "error");
-  Refusal refusal = refusal_of(inner != nullptr && inner->is_object() ? *inner : json);
+  Refusal refusal = refusal_in_stream(json);
   if (refusal.text.empty()) return std::nullopt;
   return refusal;
 }
@@ -266,6 +270,9 @@ Result<LeaseAnswer> read_grant(std::string_view body) {
 Result<LeaseAnswer> read_keep_alive(std::string_view body) {
   const Json json = Json::parse(body, nullptr, false);
   LeaseAnswer answer;
+  if (find(json, "error") != nullptr)
+    return Error(std::make_error_code(std::errc::protocol_error),
+                 "it says: " + refusal_in_stream(json).text);
   const Json* result = find(json, "result");
   if (result == nullptr || !read_lease(*result, answer)) return malformed("answer about a lease");
   return answer;
@@ -300,9 +307,9 @@ Result<TransactionAnswer> read_transaction(std::string_view body) {
 Result<WatchAnswer> read_watch(std::string_view line) {
   const Json json = Json::parse(line, nullptr, false);
   WatchAnswer answer;
-  if (const Json* error = find(json, "error")) {
+  if (find(json, "error") != nullptr) {
     answer.canceled = true;
-    answer.reason = error->is_object() ? refusal_of(*error).text : refusal_of(json).text;
+    answer.reason = refusal_in_stream(json).text;
     return answer;
   }
   const Json* result = find(json, "result");

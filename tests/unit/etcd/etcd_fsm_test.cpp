@@ -1,6 +1,7 @@
 // The decisions of a connection to etcd, with the answers and the time made up.
 #include "etcd/etcd_fsm.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,6 +37,8 @@ constexpr const char* kTxn = "/v3/kv/txn";
 constexpr const char* kRange = "/v3/kv/range";
 constexpr const char* kGrant = "/v3/lease/grant";
 constexpr const char* kKeepAlive = "/v3/lease/keepalive";
+constexpr const char* kRevoke = "/v3/lease/revoke";
+constexpr const char* kBegun = "{\"result\":{\"header\":{},\"created\":true}}\n";
 
 EtcdOptions options(std::size_t members = 1) {
   EtcdOptions result;
@@ -89,6 +92,9 @@ Reply keys(int revision, const std::vector<std::pair<std::string, std::string>>&
     list.push_back({{"key", base64(key)}, {"value", base64(value)}});
   return ok(
       {{"header", header(revision)}, {"kvs", list}, {"count", std::to_string(entries.size())}});
+}
+Reply done() {
+  return ok({{"header", header()}});
 }
 Reply present(int term = 2, const char* count = "1") {
   return ok({{"header", header(9, term)}, {"count", count}});
@@ -145,6 +151,12 @@ class EtcdFsmTest : public testing::Test {
   void pass(std::chrono::milliseconds time) {
     now += time;
     fsm.on_time(now);
+  }
+
+  void beat(std::chrono::milliseconds time) {
+    pass(time);
+    give(kKeepAlive, alive());
+    give(kRange, present());
   }
 
   EtcdFsm::Time now{1h};
@@ -237,6 +249,44 @@ TEST_F(EtcdFsmTest, WhatIsNotWatchedAnyMoreIsNotHeard) {
   EXPECT_THAT(fsm.take_events(), IsEmpty());
 }
 
+TEST_F(EtcdFsmTest, AWatchOfAnotherKeyIsNotAnsweredByTheLookOfBefore) {
+  connect();
+  fsm.watch(7, "a", false, now);
+  const Call first = only();
+  fsm.watch(7, "b", false, now);
+  fsm.on_reply(first.id, keys(8, {{"a", "1"}}), now);
+  EXPECT_FALSE(last<WatchSnapshot>());
+  const Call second = only();
+  EXPECT_EQ(json::parse(second.body)["key"], base64("b"));
+  fsm.on_reply(second.id, keys(9, {{"b", "2"}}), now);
+  EXPECT_EQ(last<WatchSnapshot>()->entries.front().key, "b");
+}
+
+// The heartbeats go by another connection and tell nothing of it.
+TEST_F(EtcdFsmTest, AWatchThatDoesNotBeginIsABrokenConnection) {
+  connect();
+  fsm.watch(7, "a", false, now);
+  give(kRange, keys(8));
+  (void)fsm.take_calls();
+  for (int i = 0; i < 2; ++i)
+    beat(1s);
+  EXPECT_THAT(all<LinkEvent>(), IsEmpty());
+  pass(1s);
+  const auto down = last<LinkEvent>();
+  ASSERT_TRUE(down);
+  EXPECT_EQ(down->detail, "lost etcd at e1:2379: no answer to a watch");
+}
+
+TEST_F(EtcdFsmTest, AWatchThatHasBegunMaySayNothing) {
+  connect();
+  fsm.watch(7, "a", false, now);
+  give(kRange, keys(8));
+  fsm.on_stream(only().id, kBegun, now);
+  for (int i = 0; i < 10; ++i)
+    beat(1s);
+  EXPECT_THAT(all<LinkEvent>(), IsEmpty());
+}
+
 TEST_F(EtcdFsmTest, AGuardThatDoesNotHoldIsARefusal) {
   connect();
   fsm.commit(1, put("a", "1"), now);
@@ -254,10 +304,68 @@ TEST_F(EtcdFsmTest, ATransactionOfASessionThatHasEndedIsUnknown) {
   EXPECT_EQ(std::get<LinkEvent>(events[0]).link, Link::Down);
   EXPECT_EQ(std::get<CommitResult>(events[1]).outcome, CommitOutcome::Unknown);
   give(kKeepAlive, alive("0"));
+  give(kRevoke, refusal(5, "etcdserver: requested lease not found", 404));
   give(kGrant, lease("6"));
   give(kGrant, refusal(9, "etcdserver: lease already exists"));
   give(kTxn, applied());
   EXPECT_EQ(last<LinkEvent>()->link, Link::NewSession);
+}
+
+// A member that has just begun to lead may not know it yet, and one that does so no longer may not
+// know it at all: the keys of the lease would stand beside those of the next one.
+TEST_F(EtcdFsmTest, ALeaseThatAMemberDoesNotKnowIsEndedBeforeTheNextBegins) {
+  connect();
+  fsm.commit(1, put("a", "1"), now);
+  fsm.on_reply(only().id, broken("Connection reset by peer"), now);
+  give(kKeepAlive, alive("0"));
+  const Call end = only();
+  EXPECT_EQ(end.path, kRevoke);
+  EXPECT_EQ(json::parse(end.body)["ID"], "5");
+  fsm.on_reply(end.id, done(), now);
+  give(kGrant, lease("6"));
+  give(kGrant, lease("99"));
+  const Call fence = only();
+  EXPECT_EQ(json::parse(fence.body)["compare"][0]["version"], "0");
+  fsm.on_reply(fence.id, applied(), now);
+  EXPECT_EQ(last<LinkEvent>()->link, Link::NewSession);
+}
+
+TEST_F(EtcdFsmTest, ALeaseThatCannotBeEndedIsKept) {
+  connect();
+  fsm.commit(1, put("a", "1"), now);
+  fsm.on_reply(only().id, broken("Connection reset by peer"), now);
+  give(kKeepAlive, alive("0"));
+  give(kRevoke, refusal(14, "etcdserver: request timed out", 503));
+  now = *fsm.next_deadline();
+  fsm.on_time(now);
+  reconnect(applied());
+  EXPECT_EQ(last<LinkEvent>()->link, Link::Up);
+}
+
+// Whoever did so may have deleted the session's other keys.
+TEST_F(EtcdFsmTest, ASessionWhoseFenceWasDeletedIsNotResumed) {
+  connect();
+  pass(1s);
+  give(kKeepAlive, alive());
+  give(kRange, present(2, "0"));
+  reconnect(not_applied(std::nullopt));
+  give(kRevoke, done());
+  give(kGrant, lease("6"));
+  give(kGrant, lease("99"));
+  give(kTxn, applied());
+  EXPECT_EQ(last<LinkEvent>()->link, Link::NewSession);
+}
+
+// Whatever carries it must not send it again by itself.
+TEST_F(EtcdFsmTest, ATransactionIsForOneDelivery) {
+  connect();
+  fsm.watch(7, "a", false, now);
+  const Call look = only();
+  EXPECT_FALSE(look.once);
+  fsm.on_reply(look.id, keys(8), now);
+  (void)fsm.take_calls();
+  fsm.commit(1, put("a", "1"), now);
+  EXPECT_TRUE(only().once);
 }
 
 TEST_F(EtcdFsmTest, ALeaseThatIsGoneEndsTheSession) {
@@ -306,9 +414,35 @@ TEST_F(EtcdFsmTest, AHeartbeatAcrossAnElectionIsRepeated) {
   now += 10ms;
   give(kRange, present(3));
   EXPECT_THAT(all<Renewed>(), IsEmpty());
+  EXPECT_THAT(fsm.take_calls(), IsEmpty());
+  now = *fsm.next_deadline();
+  fsm.on_time(now);
   give(kKeepAlive, alive("10", 3));
   give(kRange, present(3));
   EXPECT_EQ(last<Renewed>()->sent, now);
+}
+
+// Two members that answer by turns, each in a term of its own.
+TEST_F(EtcdFsmTest, AHeartbeatIsNotRepeatedForEver) {
+  connect();
+  pass(1s);
+  const auto begin = now;
+  int beats = 0;
+  while (fsm.member() && fsm.member()->number == 1) {
+    ASSERT_LT(now, begin + 1min);
+    for (const Call& call : fsm.take_calls()) {
+      beats += call.path == kKeepAlive ? 1 : 0;
+      fsm.on_reply(call.id, call.path == kKeepAlive ? alive("10", 2) : present(3), now);
+    }
+    for (const Call& call : fsm.take_calls())
+      fsm.on_reply(call.id, present(3), now);
+    now = std::max(now, *fsm.next_deadline());
+    fsm.on_time(now);
+  }
+  EXPECT_EQ(now, begin + 3s);
+  EXPECT_GT(beats, 10);
+  EXPECT_LT(beats, 100);
+  EXPECT_EQ(last<LinkEvent>()->link, Link::Down);
 }
 
 TEST_F(EtcdFsmTest, ASessionWithoutItsFenceIsOver) {
@@ -415,6 +549,58 @@ TEST_F(ThreeMembersTest, TriesAllMembersBeforeItPauses) {
             "refused");
 }
 
+// The first one comes at once, because most connections break for no bad reason.
+TEST_F(ThreeMembersTest, ConnectionsThatBreakAtOnceFollowOneAnotherSlowly) {
+  connect();
+  const auto begin = now;
+  int breaks = 0;
+  fsm.commit(1, put("a", "1"), now);
+  fsm.on_reply(only().id, broken("Connection reset by peer"), now);
+  while (fsm.member() || fsm.next_deadline()) {
+    ASSERT_LT(now, begin + 1min);
+    if (fsm.member()) {
+      reconnect(applied());
+      ++breaks;
+      fsm.commit(1, put("a", "1"), now);
+      fsm.on_reply(only().id, broken("Connection reset by peer"), now);
+      EXPECT_FALSE(fsm.member());
+    } else {
+      now = std::max(now, *fsm.next_deadline());
+      fsm.on_time(now);
+    }
+  }
+  EXPECT_GE(now, begin + 6s);
+  EXPECT_LT(now, begin + 8s);
+  EXPECT_LT(breaks, 40);
+  const auto failed = last<LinkEvent>();
+  EXPECT_EQ(failed->link, Link::Failed);
+  EXPECT_THAT(failed->detail, HasSubstr("within 6.0 s: e"));
+  EXPECT_THAT(failed->detail, HasSubstr("Connection reset by peer"));
+}
+
+// A heartbeat that is answered and watches that have begun: such a connection counts.
+TEST_F(ThreeMembersTest, AfterABreakAConnectionShowsSoonThatItWorks) {
+  connect();
+  fsm.watch(7, "a", false, now);
+  give(kRange, keys(8));
+  (void)fsm.take_calls();
+  for (int i = 0; i < 10; ++i) {
+    fsm.commit(1, put("a", "1"), now);
+    fsm.on_reply(only().id, broken("Connection reset by peer"), now);
+    ASSERT_TRUE(fsm.member()) << i;
+    reconnect(applied());
+    give(kRange, keys(9));
+    const Call stream = only();
+    fsm.on_stream(stream.id, kBegun, now);
+    ASSERT_LE(*fsm.next_deadline(), now + 500ms) << i;
+    fsm.on_time(now);
+    (void)fsm.take_calls();  // for the job's lease
+    beat(500ms);
+    ASSERT_EQ(last<LinkEvent>()->link, Link::Up) << i;
+  }
+  EXPECT_EQ(*fsm.next_deadline(), now + 1s);
+}
+
 TEST_F(ThreeMembersTest, GivesUpAfterTheKeepAliveLimit) {
   connect();
   fsm.commit(1, put("a", "1"), now);
@@ -510,6 +696,51 @@ TEST_F(EtcdFsmTest, ACertificateThatIsNotAcceptedIsSaidAtOnce) {
   give(kGrant, reply);
   EXPECT_EQ(last<LinkEvent>()->detail,
             "etcd at e1:2379: SSL certificate problem: self-signed certificate");
+}
+
+TEST_F(ThreeMembersTest, OneBadMemberDoesNotEndTheStart) {
+  fsm.open(now);
+  Reply reply = broken("SSL certificate problem: certificate has expired");
+  reply.final = true;
+  give(kGrant, reply);
+  fsm.on_time(now);
+  Reply none;
+  none.status = 404;
+  give(kGrant, none);
+  fsm.on_time(now);
+  EXPECT_THAT(all<LinkEvent>(), IsEmpty());
+  give(kGrant, lease());
+  give(kGrant, lease("99"));
+  give(kTxn, applied());
+  EXPECT_EQ(last<LinkEvent>()->link, Link::Up);
+}
+
+TEST_F(ThreeMembersTest, WhatIsWrongWithAllMembersIsSaidAtOnce) {
+  fsm.open(now);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(all<LinkEvent>(), IsEmpty());
+    ASSERT_TRUE(fsm.member());
+    Reply reply = broken("SSL certificate problem: certificate has expired");
+    reply.final = true;
+    give(kGrant, reply);
+    fsm.on_time(now);
+  }
+  EXPECT_EQ(last<LinkEvent>()->detail,
+            "etcd at e3:2379: SSL certificate problem: certificate has expired");
+}
+
+// A proxy, while the member behind it starts.
+TEST_F(EtcdFsmTest, AnAnswerOfAProxyThatHasNoMemberIsNotFinal) {
+  fsm.open(now);
+  Reply reply;
+  reply.status = 502;
+  reply.body = "<html>Bad Gateway</html>";
+  give(kGrant, reply);
+  EXPECT_THAT(all<LinkEvent>(), IsEmpty());
+  EXPECT_EQ(fsm.last_error(), "it answers with HTTP status 502: <html>Bad Gateway</html>");
+  now = *fsm.next_deadline();
+  fsm.on_time(now);
+  EXPECT_EQ(only().path, kGrant);
 }
 
 TEST_F(EtcdFsmTest, WhatClosesEveryConnectionIsSaidSoon) {

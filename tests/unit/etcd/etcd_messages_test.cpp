@@ -90,6 +90,10 @@ TEST(EtcdMessagesTest, ReadsLeases) {
   const auto none = read_keep_alive(R"({"result":{"header":{"raft_term":"3"},"ID":"78"}})");
   ASSERT_TRUE(none);
   EXPECT_EQ(none->seconds, 0);
+  const auto refused = read_keep_alive(
+      R"({"error":{"grpc_code":16,"http_code":401,"message":"etcdserver: invalid auth token"}})");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().what(), "it says: etcdserver: invalid auth token");
 }
 
 TEST(EtcdMessagesTest, ReadsKeysAndTransactions) {
