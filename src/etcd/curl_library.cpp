@@ -46,8 +46,8 @@ Result<CurlLibrary> load() {
 }  // namespace
 
 const Result<CurlLibrary>& curl_library() {
-  static const Result<CurlLibrary> library = load();
-  return library;
+  static const Result<CurlLibrary> kLibrary = load();
+  return kLibrary;
 }
 
 }  // namespace drun::etcd

@@ -103,8 +103,12 @@ class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
     const Endpoint& endpoint = options_.cluster.endpoints[member_->endpoint];
     const auto numeric = numeric_addresses(endpoint.host);
     if (!numeric.empty()) {
-      server_ = HttpServer{endpoint, {}};
-      if (numeric.size() > 1 || numeric.front() != endpoint.host) server_->addresses = numeric;
+      // The name stays where there is one: a certificate may be for it.
+      if (endpoint.host == "localhost") {
+        server_ = HttpServer{endpoint, {"127.0.0.1", "::1"}};
+      } else {
+        server_ = HttpServer{{numeric.front(), endpoint.port}, {}};
+      }
       return;
     }
     look_up(endpoint);
@@ -124,14 +128,26 @@ class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
     const auto found = look_up_->receive();
     drop_look_up();
     if (!*found) {
-      const auto failure = store::look_up_failure(endpoint, found->error());
-      fsm_.on_unreachable(failure.what(), false, Clock::now());
+      fail(store::look_up_failure(endpoint, found->error()));
     } else {
-      server_ = HttpServer{endpoint, {}};
-      for (const auto& address : **found)
-        server_->addresses.push_back(store::to_endpoint(address).host);
+      HttpServer server{endpoint, {}};
+      for (const auto& address : **found) {
+        auto host = store::to_endpoint(address).host;
+        if (host.find('%') == std::string::npos) server.addresses.push_back(std::move(host));
+      }
+      if (!server.addresses.empty()) {
+        server_ = std::move(server);
+      } else {
+        fail(store::look_up_failure(endpoint,
+                                    Error(std::make_error_code(std::errc::address_not_available),
+                                          "its addresses are all of a single link")));
+      }
     }
     pump();
+  }
+
+  void fail(const Error& unreachable) {
+    fsm_.on_unreachable(unreachable.what(), false, Clock::now());
   }
 
   void drop_look_up() {

@@ -1,9 +1,14 @@
 #include "etcd/http_client.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
-#include <cctype>
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -17,6 +22,15 @@ namespace {
 
 constexpr std::size_t kLongestBody = 512UL << 20U;
 constexpr int kLongestSleep = 1'000;  // milliseconds; libcurl wakes sooner if it must
+// Its own limit is five minutes.
+constexpr long kLongestConnect = 5'000;  // milliseconds
+// A stream on which nothing comes may have lost its other end: found within 5 + 3 * 2 seconds.
+constexpr long kQuiet = 5;
+constexpr long kProbeInterval = 2;
+constexpr int kProbes = 3;
+constexpr std::chrono::milliseconds kLongestQuit{2'000};
+// Orders that a thread may be behind with. A mailbox has room for 8,000.
+constexpr std::uint64_t kMostOrders = 4'000;
 
 // libcurl's words for what no further attempt will mend.
 bool is_final(CURLcode code, const std::string& text) {
@@ -35,13 +49,27 @@ bool is_final(CURLcode code, const std::string& text) {
   }
 }
 
+// What libcurl has no option for.
+int set_probes(void* /*user*/, curl_socket_t socket, curlsocktype /*purpose*/) {
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof kProbes);
+  return CURL_SOCKOPT_OK;
+}
+
+// "[fe80::1%25eth0]:2379": in a URL the scope's percent sign is escaped.
+std::string place_in_url(const Endpoint& endpoint) {
+  std::string place = to_string(endpoint);
+  const auto scope = place.find('%');
+  if (scope != std::string::npos) place.insert(scope + 1, "25");
+  return place;
+}
+
 }  // namespace
 
 // What runs in the thread.
 class HttpClient::Worker {
  public:
-  Worker(Mailbox<Order>& orders, Mailbox<News>& news, Tls tls)
-      : curl_(*curl_library()), orders_(orders), news_(news), tls_(std::move(tls)) {}
+  Worker(std::shared_ptr<Desk> desk, Tls tls)
+      : curl_(*curl_library()), desk_(std::move(desk)), tls_(std::move(tls)) {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker() { drop(); }
@@ -49,12 +77,12 @@ class HttpClient::Worker {
   void run() {
     while (take_orders()) {
       perform();
-      curl_waitfd wake{orders_.fd(), CURL_WAIT_POLLIN, 0};
+      curl_waitfd wake{desk_->orders.fd(), CURL_WAIT_POLLIN, 0};
       // Without a server there is no handle, and poll() does the same.
       if (multi_ != nullptr) {
         curl_.multi_poll(multi_, &wake, 1, kLongestSleep, nullptr);
       } else {
-        pollfd entry{orders_.fd(), POLLIN, 0};
+        pollfd entry{desk_->orders.fd(), POLLIN, 0};
         ::poll(&entry, 1, -1);
       }
     }
@@ -74,11 +102,18 @@ class HttpClient::Worker {
     std::array<char, CURL_ERROR_SIZE> error{};
   };
 
-  void say(News news) { news_.post(std::make_unique<News>(std::move(news))); }
+  void say(News news) { desk_->news.post(std::make_unique<News>(std::move(news))); }
+  void say_failed(std::uint64_t call) {
+    Answer answer;
+    answer.call = call;
+    answer.reply.error = "libcurl cannot begin";
+    say(std::move(answer));
+  }
 
   // False: told to quit.
   bool take_orders() {
-    while (const auto order = orders_.receive()) {
+    while (const auto order = desk_->orders.receive()) {
+      ++desk_->taken;
       if (std::holds_alternative<Quit>(*order)) return false;
       if (std::holds_alternative<Drop>(*order)) drop();
       if (const auto* cancel = std::get_if<Cancel>(order.get())) end(cancel->call);
@@ -94,14 +129,13 @@ class HttpClient::Worker {
     transfer->call = post.call.id;
     transfer->streams = post.call.streams;
     transfer->handle = curl_.easy_init();
-    if (multi_ == nullptr || transfer->handle == nullptr) {
-      Reply reply;
-      reply.error = "libcurl cannot begin";
-      return say(Answer{post.call.id, std::move(reply), {}});
-    }
+    if (multi_ == nullptr || transfer->handle == nullptr) return say_failed(post.call.id);
     set_up(*transfer, post);
-    curl_.multi_add_handle(multi_, transfer->handle);
+    const CURLMcode added = curl_.multi_add_handle(multi_, transfer->handle);
     transfers_[post.call.id] = std::move(transfer);
+    if (added == CURLM_OK) return;
+    end(post.call.id);
+    say_failed(post.call.id);
   }
 
   template <typename Value>
@@ -111,7 +145,7 @@ class HttpClient::Worker {
 
   void set_up(Transfer& transfer, const Post& post) {
     const Endpoint& endpoint = post.server.endpoint;
-    const std::string place = to_string(endpoint);
+    const std::string place = place_in_url(endpoint);
     const std::string url = (tls_.used ? "https://" : "http://") + place + post.call.path;
     set(transfer, CURLOPT_URL, url.c_str());
     set(transfer, CURLOPT_POST, 1L);
@@ -138,7 +172,15 @@ class HttpClient::Worker {
     set(transfer, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     // The job's traffic goes to where it was told to, whatever the environment says of proxies.
     set(transfer, CURLOPT_PROXY, "");
+    set(transfer, CURLOPT_CONNECTTIMEOUT_MS, kLongestConnect);
     set(transfer, CURLOPT_TCP_KEEPALIVE, 1L);
+    set(transfer, CURLOPT_TCP_KEEPIDLE, kQuiet);
+    set(transfer, CURLOPT_TCP_KEEPINTVL, kProbeInterval);
+    set(transfer, CURLOPT_SOCKOPTFUNCTION, &set_probes);
+    // When a connection that was used before breaks ahead of the first byte of an answer, libcurl
+    // sends the request once more, although the first one may have been carried out.
+    set(transfer, CURLOPT_FRESH_CONNECT, post.call.once ? 1L : 0L);
+    set(transfer, CURLOPT_FORBID_REUSE, post.call.once ? 1L : 0L);
     if (!tls_.ca_file.empty()) {
       set(transfer, CURLOPT_CAINFO, tls_.ca_file.c_str());
       set(transfer, CURLOPT_CAPATH, static_cast<const char*>(nullptr));
@@ -146,6 +188,8 @@ class HttpClient::Worker {
     if (!tls_.certificate_file.empty())
       set(transfer, CURLOPT_SSLCERT, tls_.certificate_file.c_str());
     if (!tls_.key_file.empty()) set(transfer, CURLOPT_SSLKEY, tls_.key_file.c_str());
+    // Nobody is asked at the terminal for the pass phrase of a key: one that needs one is refused.
+    set(transfer, CURLOPT_KEYPASSWD, "");
   }
 
   static std::size_t on_bytes(char* bytes, std::size_t size, std::size_t count, void* user) {
@@ -238,9 +282,8 @@ class HttpClient::Worker {
     if (multi_ != nullptr) curl_.multi_cleanup(std::exchange(multi_, nullptr));
   }
 
-  const CurlLibrary& curl_;
-  Mailbox<Order>& orders_;
-  Mailbox<News>& news_;
+  const CurlLibrary curl_;
+  const std::shared_ptr<Desk> desk_;
   const Tls tls_;
   CURLM* multi_ = nullptr;
   std::map<std::uint64_t, std::unique_ptr<Transfer>> transfers_;
@@ -248,24 +291,33 @@ class HttpClient::Worker {
 
 HttpClient::HttpClient(asio::io_context& io, const Tls& tls, Calls calls)
     : calls_(std::move(calls)),
-      readable_(io, duplicate(news_.fd(), "hear of etcd").release()),
+      desk_(std::make_shared<Desk>()),
+      readable_(io, duplicate(desk_->news.fd(), "hear of etcd").release()),
       self_(std::make_shared<HttpClient*>(this)) {
   await_news();
   const SignalBlock no_signals;  // they are the other threads' business
-  thread_ = std::thread([this, tls] { Worker(orders_, news_, tls).run(); });
+  thread_ = std::thread([desk = desk_, tls] { Worker(desk, tls).run(); });
 }
 
 // The thread may be waiting for room for its news.
 HttpClient::~HttpClient() {
+  using Clock = std::chrono::steady_clock;
+  using std::chrono::milliseconds;
   *self_ = nullptr;
-  order(Quit{});
-  for (bool ended = false; !ended;) {
-    pollfd entry{news_.fd(), POLLIN, 0};
-    ::poll(&entry, 1, -1);
-    while (const auto news = news_.receive())
-      ended |= std::holds_alternative<Ended>(*news);
+  desk_->orders.post(std::make_unique<Order>(Quit{}));
+  const auto deadline = Clock::now() + kLongestQuit;
+  for (bool late = false; !late;) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    late = left.count() <= 0;
+    pollfd entry{desk_->news.fd(), POLLIN, 0};
+    ::poll(&entry, 1, late ? 0 : static_cast<int>(left.count()));
+    while (const auto news = desk_->news.receive()) {
+      if (!std::holds_alternative<Ended>(*news)) continue;
+      thread_.join();
+      return;
+    }
   }
-  thread_.join();
+  thread_.detach();
 }
 
 void HttpClient::post(const HttpServer& server, const Call& call, const std::string& token) {
@@ -282,8 +334,12 @@ void HttpClient::drop() {
   order(Drop{});
 }
 
+// A thread that hangs is given no more: the caller must not hang, too. What was asked for is not
+// answered then, and the caller has a limit for that.
 void HttpClient::order(Order order) {
-  orders_.post(std::make_unique<Order>(std::move(order)));
+  if (ordered_ - desk_->taken >= kMostOrders) return;
+  ++ordered_;
+  desk_->orders.post(std::make_unique<Order>(std::move(order)));
 }
 
 void HttpClient::await_news() {
@@ -296,7 +352,7 @@ void HttpClient::await_news() {
 // What is called may end this.
 void HttpClient::read_news() {
   const auto self = self_;
-  while (const auto news = news_.receive()) {
+  while (const auto news = desk_->news.receive()) {
     const auto* answer = std::get_if<Answer>(news.get());
     const auto* piece = std::get_if<Piece>(news.get());
     if (answer != nullptr && answer->call > dropped_)

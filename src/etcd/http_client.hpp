@@ -2,6 +2,7 @@
 // the caller's loop goes on. Names are the caller's to look up.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,7 +23,8 @@ namespace drun::etcd {
 
 struct HttpServer {
   Endpoint endpoint;
-  std::vector<std::string> addresses;  // numeric; empty: the host is one itself
+  // Numeric, without a %scope; empty: the host is one itself, with or without.
+  std::vector<std::string> addresses;
 };
 
 // The two ends of the connection that brought an answer, numeric; empty if there was none.
@@ -43,7 +45,9 @@ class HttpClient {
   HttpClient(asio::io_context& io, const Tls& tls, Calls calls);
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
-  ~HttpClient();  // drops everything; no call any more
+  // Drops everything; no call any more. A thread that hangs, at a file of a server that is gone, is
+  // left behind after a while.
+  ~HttpClient();
 
   // `token`: for the header Authorization, unless it is empty. The numbers of calls must grow.
   void post(const HttpServer& server, const Call& call, const std::string& token);
@@ -77,14 +81,20 @@ class HttpClient {
   using News = std::variant<Answer, Piece, Ended>;
 
   class Worker;
+  // What the two threads share.
+  struct Desk {
+    Mailbox<Order> orders;
+    Mailbox<News> news;
+    std::atomic<std::uint64_t> taken{0};  // of the orders
+  };
 
   void order(Order order);
   void await_news();
   void read_news();
 
   const Calls calls_;
-  Mailbox<Order> orders_;
-  Mailbox<News> news_;
+  const std::shared_ptr<Desk> desk_;  // a thread that is left behind keeps it
+  std::uint64_t ordered_ = 0;
   std::uint64_t posted_ = 0;   // the last call
   std::uint64_t dropped_ = 0;  // this one and all before it
   asio::posix::stream_descriptor readable_;

@@ -24,7 +24,9 @@ constexpr std::size_t kLongestAnswer = 1U << 20U;
 
 EtcdCluster::EtcdCluster(std::size_t members, Arguments more)
     : more_(std::move(more)),
-      tls_(std::find(more_.begin(), more_.end(), "--auto-tls") != more_.end()) {
+      tls_(std::any_of(more_.begin(), more_.end(), [](const std::string& word) {
+        return word == "--auto-tls" || word == "--cert-file";
+      })) {
   for (std::size_t i = 0; i < members; ++i)
     members_.push_back(std::make_unique<Member>());
   for (std::size_t i = 0; i < members; ++i)

@@ -16,7 +16,8 @@ namespace drun::test {
 
 class EtcdCluster {
  public:
-  // `more`: flags for every member. With "--auto-tls" clients are spoken to by TLS alone.
+  // `more`: flags for every member. With "--auto-tls" or "--cert-file" clients are spoken to by TLS
+  // alone.
   explicit EtcdCluster(std::size_t members = 1, Arguments more = {});
   EtcdCluster(const EtcdCluster&) = delete;
   EtcdCluster& operator=(const EtcdCluster&) = delete;
