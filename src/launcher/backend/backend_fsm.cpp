@@ -146,14 +146,20 @@ BackendStep BackendFsm::on_link_up() {
 // another job's agent perhaps. Nobody counts on this one then, so it looks for the store as if it
 // had not found it.
 BackendStep BackendFsm::on_link_down(const std::string& cause, bool dispensable, Time now) {
-  if (state_ != Joined || !dispensable) return {};
-  const std::string what = store_text() + " went away before it knew this node: " + cause;
-  if (now >= deadline_) return give_up(what, now);
-  pause(now);
-  return StartOver{waiting_text(what + "; looking for it again", now)};
+  // A cluster of etcd does not go away with an agent. Its link knows how to go on without leaving a
+  // request of before behind, which a new one would not.
+  if (state_ != Joined || !dispensable || options_.backend == Backend::Etcd) return {};
+  return start_over(store_text() + " went away before it knew this node: " + cause,
+                    "; looking for it again", now);
 }
 
-BackendStep BackendFsm::on_link_failed(const std::string& detail, Time now) {
+BackendStep BackendFsm::start_over(const std::string& what, const std::string& next, Time now) {
+  if (now >= deadline_) return give_up(what, now);
+  pause(now);
+  return StartOver{waiting_text(what + next, now)};
+}
+
+BackendStep BackendFsm::on_link_failed(const std::string& detail, bool dispensable, Time now) {
   switch (state_) {
     case Connecting:
     case Contending:
@@ -165,6 +171,8 @@ BackendStep BackendFsm::on_link_failed(const std::string& detail, Time now) {
     }
     case Joined:
     case Hosting:
+      if (dispensable && options_.backend == Backend::Etcd)
+        return start_over(detail, "; trying again", now);
       state_ = Lost;  // how the job ends then is the participant's to say
       return {};
     default:

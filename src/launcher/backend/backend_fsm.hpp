@@ -91,7 +91,7 @@ class BackendFsm {
   // The connection broke; the link tries again by itself. `dispensable`: the store has never
   // confirmed that it knows this agent, so that nothing is lost if it begins anew.
   BackendStep on_link_down(const std::string& cause, bool dispensable, Time now);
-  BackendStep on_link_failed(const std::string& detail, Time now);
+  BackendStep on_link_failed(const std::string& detail, bool dispensable, Time now);
   void on_link_closed();
   // At or after next_deadline(). `cause`: why there is no connection yet, as far as the link knows.
   BackendStep on_time(const std::string& cause, Time now);
@@ -114,6 +114,7 @@ class BackendFsm {
   [[nodiscard]] std::string hosting_note(bool own) const;
   [[nodiscard]] std::string unresolved_text() const;
   [[nodiscard]] std::string store_text() const;
+  BackendStep start_over(const std::string& what, const std::string& next, Time now);
   BackendStep give_up_resolving(Time now);
   BackendStep connect(BackendState state, Time now);
   BackendStep wait_for_link(Time now) const;

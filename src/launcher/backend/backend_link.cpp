@@ -208,7 +208,7 @@ BackendStep BackendLink::on_link(const rendezvous::LinkEvent& event) {
     case rendezvous::Link::Down:
       return fsm_.on_link_down(event.detail, calls_.dispensable(), Clock::now());
     case rendezvous::Link::Failed:
-      return fsm_.on_link_failed(event.detail, Clock::now());
+      return fsm_.on_link_failed(event.detail, calls_.dispensable(), Clock::now());
     case rendezvous::Link::Closed:
       fsm_.on_link_closed();
       return {};

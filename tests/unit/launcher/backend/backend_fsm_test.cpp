@@ -84,7 +84,9 @@ const std::map<std::string, Event> kEvents = {
     {"link up", [](Machine& m) { return m.fsm.on_link_up(); }},
     {"link down: unknown", [](Machine& m) { return m.fsm.on_link_down("closed", true, m.now); }},
     {"link down: known", [](Machine& m) { return m.fsm.on_link_down("closed", false, m.now); }},
-    {"link failed", [](Machine& m) { return m.fsm.on_link_failed("refused", m.now); }},
+    {"link failed", [](Machine& m) { return m.fsm.on_link_failed("refused", false, m.now); }},
+    {"link failed: unknown",
+     [](Machine& m) { return m.fsm.on_link_failed("refused", true, m.now); }},
     {"link closed", [](Machine& m) { return quietly([&] { m.fsm.on_link_closed(); }); }},
     {"early",
      [](Machine& m) {
@@ -145,6 +147,7 @@ const std::vector<Row> kTable = {
      false,
      {{"link up", {"join", Joined}},
       {"link failed", {"give up: 125", Over}},
+      {"link failed: unknown", {"give up: 125", Over}},
       {"due", {"wait", Connecting}},
       {"leave", {"-", Over}}}},
     {Contending,
@@ -156,6 +159,7 @@ const std::vector<Row> kTable = {
       {"unusable", {"give up: 125", Over}},
       {"link up", {"join", Joined}},
       {"link failed", {"give up: 125", Over}},
+      {"link failed: unknown", {"give up: 125", Over}},
       {"due", {"bind", Contending}},
       {"leave", {"-", Over}}}},
     {Opening,
@@ -163,6 +167,7 @@ const std::vector<Row> kTable = {
      false,
      {{"link up", {"join", Hosting}},
       {"link failed", {"give up: 125", Over}},
+      {"link failed: unknown", {"give up: 125", Over}},
       {"due", {"wait", Opening}},
       {"leave", {"-", Over}}}},
     {Alone,
@@ -177,11 +182,14 @@ const std::vector<Row> kTable = {
      {{"unusable", {"give up: 125", Over}},
       {"link down: unknown", {"start over", Pausing}},
       {"link failed", {"-", Lost}},
+      {"link failed: unknown", {"-", Lost}},
       {"link closed", {"-", Closed}}}},
     {Hosting,
      {"start", "resolved: own", "bound", "link up"},
      false,
-     {{"link failed", {"-", Lost}}, {"link closed", {"-", Closed}}}},
+     {{"link failed", {"-", Lost}},
+      {"link failed: unknown", {"-", Lost}},
+      {"link closed", {"-", Closed}}}},
     {Lost, {"start", "resolved: other", "link up", "link failed"}, false, {}},
     {Closed, {"start", "resolved: other", "link up", "link closed"}, false, {}},
     {Over, {"leave"}, false, {}},
@@ -437,6 +445,29 @@ TEST(BackendFsmTest, AtEtcdEveryNodeIsAClient) {
   const auto outcome = std::get<GiveUp>(feed(machine, {"link failed"})).outcome;
   EXPECT_EQ(outcome.exit_code, 124);
   EXPECT_THAT(outcome.text, HasSubstr("refused; check --rdzv-endpoint and that most members"));
+}
+
+// Its client goes on with the session that it has, as long as that may live; only then a new one is
+// made.
+TEST(BackendFsmTest, AtEtcdABrokenConnectionMendsAndALinkThatFailedIsReplaced) {
+  Options options = elastic();
+  options.backend = Backend::Etcd;
+  options.etcd.endpoints = {{"e1", 2379}};
+  options.endpoint = options.etcd.endpoints.front();
+  Machine machine(options);
+  feed(machine, {"start", "link up"});
+  EXPECT_EQ(name_of(feed(machine, {"link down: unknown"})), "-");
+  EXPECT_EQ(machine.fsm.state(), Joined);
+  EXPECT_EQ(std::get<StartOver>(feed(machine, {"link failed: unknown"})).text,
+            "waiting 00:00: refused; trying again");
+  EXPECT_EQ(name_of(feed(machine, {"due"})), "connect to e1:2379");
+  feed(machine, {"link up"});
+  EXPECT_EQ(name_of(feed(machine, {"link failed"})), "-");
+  EXPECT_EQ(machine.fsm.state(), Lost);
+  Machine late(options);
+  feed(late, {"start", "link up"});
+  late.now = kStart + kJoinTimeout;
+  EXPECT_EQ(name_of(feed(late, {"link failed: unknown"})), "give up: 124");
 }
 
 TEST(BackendFsmTest, KeepsALinkThatIsUpWhenTheJobIsOver) {
