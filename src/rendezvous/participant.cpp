@@ -116,6 +116,7 @@ class Participant::Impl {
           retire();
           stand_request_ = 0;
           session_since_ = now;
+          session_replaced_ = true;
         }
         break;
       }
@@ -218,7 +219,9 @@ class Participant::Impl {
     // the sessions of the others expired. They get the keep-alive time to come back before they
     // count as lost: until then their workers may run.
     std::optional<Time> grace;
-    if (config_.store_can_be_lost && session_since_ && now < *session_since_ + config_.keep_alive)
+    const bool in_doubt =
+        config_.store_can_be_lost || (config_.sessions_can_end_early && session_replaced_);
+    if (in_doubt && session_since_ && now < *session_since_ + config_.keep_alive)
       grace = *session_since_ + config_.keep_alive;
     std::optional<Time> waiting_since;
     if (member_.waiting()) waiting_since = member_.waiting_since();
@@ -329,6 +332,7 @@ class Participant::Impl {
   std::string leading_as_;  // the value while leading
   bool seen_leading_ = false;
   std::optional<Time> session_since_;  // of the present session
+  bool session_replaced_ = false;      // there was one before
   std::unique_ptr<Leader> leader_;
   std::size_t most_writes_ = 0;   // of one transaction that the store takes; 0: it does not say
   bool decides_ = false;          // it has not left

@@ -79,6 +79,10 @@ struct Config {
   Milliseconds keep_alive{6'000};
   // False: a session that it does not know any more is over, and its workers are gone.
   bool store_can_be_lost = true;
+  // It forgets none, but may end many before their time, at once: old versions of etcd do, when the
+  // member that led them has stood still. An agent whose own session has ended so waits for the
+  // others as if the store had been lost.
+  bool sessions_can_end_early = false;
   // A node that has not stopped its workers after this long is left behind. Must exceed the grace
   // that workers get between the stop signal and SIGKILL.
   Milliseconds stop_timeout{60'000};

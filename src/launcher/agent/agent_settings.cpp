@@ -59,9 +59,11 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.last_call_timeout = options.conf.last_call_timeout;
   config.close_timeout = options.conf.close_timeout;
   config.keep_alive = keep_alive(options, false);  // the others', who come to this store
-  // A cluster of etcd forgets no session before its time, whatever becomes of its members.
-  config.store_can_be_lost =
-      options.backend != Backend::Etcd && lease(options, node.hosting).has_value();
+  // A cluster of etcd forgets no session, whatever becomes of its members; but those before 3.4.31
+  // and 3.5.13 may end sessions that live.
+  const bool etcd = options.backend == Backend::Etcd;
+  config.store_can_be_lost = !etcd && lease(options, node.hosting).has_value();
+  config.sessions_can_end_early = etcd;
   config.stop_timeout = options.shutdown_timeout + kStopMargin;
   config.rank_order = options.rank_order;
   config.resize = options.resize;

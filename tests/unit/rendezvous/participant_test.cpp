@@ -207,6 +207,33 @@ TEST(ParticipantTest, AStoreThatIsOutOfReachForGoodEndsTheJob) {
   EXPECT_THAT(outcome->text, HasSubstr("could not reach it again"));
 }
 
+// A store that ends the sessions of agents that live: those of the others have ended, too, perhaps.
+TEST(ParticipantTest, WhoseOwnSessionWasEndedEarlyWaitsForTheOthers) {
+  for (const bool early : {true, false}) {
+    SCOPED_TRACE(early);
+    Cluster c;
+    for (int i = 0; i < 2; ++i) {
+      auto config = c.config(1, 2);
+      config.store_can_be_lost = false;
+      config.sessions_can_end_early = early;
+      c.start(config);
+    }
+    c.advance(Milliseconds(60'000));
+    ASSERT_EQ(c[0].workers->group_world_size, 2);
+    const std::size_t started = c[0].started.size();
+    c.cut(0);
+    c.cut(1);
+    c.store().expire(c[1].session);
+    c.reconnect(0, true);
+    c.advance(Milliseconds(1'000));
+    c.reconnect(1, true);
+    c.advance(Milliseconds(20'000));
+    EXPECT_EQ(c[0].started.size() == started, early);
+    ASSERT_TRUE(c[0].workers);
+    EXPECT_EQ(c[0].workers->group_world_size, 2);
+  }
+}
+
 // Where the store is no agent's, nobody needs to wait for the one that has it.
 TEST(ParticipantTest, TheFirstNodeStandsAtOnceIfNobodyHosts) {
   for (const bool at_once : {true, false}) {
