@@ -1,19 +1,28 @@
 // Jobs that meet at a cluster of etcd: no node is special, and neither is a member of the cluster.
 #include <signal.h>
 
+#include <chrono>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "base/base64.hpp"
+#include "support/certificates.hpp"
 #include "support/drun_process.hpp"
 #include "support/etcd_cluster.hpp"
+#include "support/terminal_shell.hpp"
 
 namespace drun::test {
 namespace {
 
+using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -29,14 +38,16 @@ class EtcdJobTest : public testing::Test {
     ASSERT_TRUE(cluster_->ready()) << cluster_->logs();
   }
   [[nodiscard]] Arguments meeting(const std::string& nodes, const std::string& conf = "") const {
-    Arguments arguments = {"--nnodes",           nodes, "--rdzv-backend", "etcd", "--rdzv-endpoint",
-                           cluster_->endpoints()};
+    Arguments arguments = {
+        "--nnodes",  nodes, "--rdzv-backend", "etcd", "--rdzv-endpoint", cluster_->endpoints(),
+        "--rdzv-id", "x"};
     if (!conf.empty()) arguments = arguments + Arguments{"--rdzv-conf", conf};
     return arguments;
   }
   // An elastic job whose workers say their round, and stay. Only a farewell makes a node lost soon.
-  [[nodiscard]] Arguments elastic(const std::string& nodes) const {
-    return meeting(nodes, "last_call_timeout=0.3,keep_alive_interval=20") +
+  [[nodiscard]] Arguments elastic(const std::string& nodes, int keep_alive_interval = 20) const {
+    return meeting(nodes, "last_call_timeout=0.3,keep_alive_interval=" +
+                              std::to_string(keep_alive_interval)) +
            Arguments{"sh", "-c",
                      "echo round $DRUN_ROUND rank $RANK of $WORLD_SIZE "
                      "restarts $TORCHELASTIC_RESTART_COUNT.; exec sleep 1000"};
@@ -45,6 +56,52 @@ class EtcdJobTest : public testing::Test {
     agents_.push_back(std::make_unique<DrunProcess>(arguments));
   }
   DrunProcess& agent(std::size_t number) { return *agents_[number]; }
+  // The workers of both were last started in one round.
+  [[nodiscard]] bool are_together() {
+    std::set<std::string> rounds;
+    for (std::size_t i = 0; i < 2; ++i) {
+      (void)agent(i).wait_for_out("what it has said meanwhile", milliseconds(10));
+      const auto lines = split_lines(agent(i).out());
+      const std::string last = lines.empty() ? "" : lines.back();
+      if (last.find(" of 2 ") == std::string::npos) return false;
+      rounds.insert(last.substr(0, last.find(" rank ")));
+    }
+    return rounds.size() == 1;
+  }
+  // Until so many sessions have been renewed from now on: their leases have longer to live than a
+  // moment ago.
+  [[nodiscard]] bool renewed(std::size_t sessions) {
+    std::map<std::string, int> left;
+    std::set<std::string> seen;
+    return eventually(
+        [&] {
+          for (const auto& [lease, seconds] : leases()) {
+            const auto [entry, fresh] = left.try_emplace(lease, seconds);
+            if (!fresh && seconds > entry->second) seen.insert(lease);
+            entry->second = seconds;
+          }
+          return seen.size() >= sessions;
+        },
+        2 * kPatience);
+  }
+  // Of the sessions: how many seconds each has.
+  std::map<std::string, int> leases() {
+    std::map<std::string, int> found;
+    const std::size_t leader = cluster_->leader();
+    if (leader == cluster_->size()) return found;
+    const auto ask = [&](const std::string& path, const json& body) {
+      return json::parse(cluster_->post(path, body.dump(), leader), nullptr, false);
+    };
+    const auto fences = ask("/v3/kv/range", {{"key", base64("drun/%session/")},
+                                             {"range_end", base64("drun/%session0")}});
+    if (!fences.is_object() || !fences.contains("kvs")) return found;
+    for (const auto& fence : fences["kvs"]) {
+      const auto lease = ask("/v3/lease/timetolive", {{"ID", fence["lease"]}});
+      if (lease.is_object() && lease.contains("TTL"))
+        found[fence["lease"]] = std::stoi(lease["TTL"].get<std::string>());
+    }
+    return found;
+  }
   [[nodiscard]] bool says(std::size_t number, const std::string& text) {
     return agent(number).wait_for_out(text);
   }
@@ -106,11 +163,12 @@ TEST_F(EtcdJobTest, TheSurvivorsOfAKilledAgentGoOn) {
   stop_all(2);
 }
 
-// Killed or standing still, the one that leads among them: no worker is touched.
+// Killed or standing still, the one that leads among them: no worker is touched. Of each election
+// the agents hear before the next.
 TEST_F(EtcdJobTest, AnyMemberOfTheClusterMayDie) {
   ASSERT_NO_FATAL_FAILURE(start_cluster(3));
   for (std::size_t i = 0; i < 2; ++i)
-    start(elastic("1:2"));
+    start(elastic("1:2", 6));
   for (std::size_t i = 0; i < 2; ++i)
     ASSERT_TRUE(says(i, " of 2 restarts 0.")) << agent(i).err();
   const std::string first = agent(0).out();
@@ -130,6 +188,7 @@ TEST_F(EtcdJobTest, AnyMemberOfTheClusterMayDie) {
       cluster_->signal(leader, SIGCONT);
     }
     ASSERT_TRUE(cluster_->ready()) << cluster_->logs();
+    ASSERT_TRUE(renewed(2)) << agent(0).err() << agent(1).err() << cluster_->logs();
   }
   EXPECT_EQ(agent(0).out(), first);
   EXPECT_EQ(agent(1).out(), second);
@@ -144,10 +203,33 @@ TEST_F(EtcdJobTest, AnyMemberOfTheClusterMayDie) {
   }
 }
 
+// When it goes on it may, in old versions, end the leases of agents that live. They come back.
+TEST_F(EtcdJobTest, AMemberThatLedMayStandStillForLongerThanALease) {
+  ASSERT_NO_FATAL_FAILURE(start_cluster(3));
+  constexpr int kInterval = 4;                       // seconds
+  constexpr int kLease = kInterval * 3 * 8 / 6 + 2;  // as the agents ask for it
+  for (std::size_t i = 0; i < 2; ++i)
+    start(elastic("1:2", kInterval));
+  for (std::size_t i = 0; i < 2; ++i)
+    ASSERT_TRUE(says(i, " of 2 restarts 0.")) << agent(i).err();
+  const std::size_t leader = cluster_->leader();
+  ASSERT_LT(leader, cluster_->size()) << cluster_->logs();
+  cluster_->signal(leader, SIGSTOP);
+  const auto stopped = std::chrono::steady_clock::now();
+  ASSERT_TRUE(cluster_->elected(leader)) << cluster_->logs();
+  ASSERT_TRUE(renewed(2)) << agent(0).err() << agent(1).err() << cluster_->logs();
+  std::this_thread::sleep_until(stopped + std::chrono::seconds(kLease + 2));
+  cluster_->signal(leader, SIGCONT);
+  ASSERT_TRUE(cluster_->ready()) << cluster_->logs();
+  ASSERT_TRUE(renewed(2)) << agent(0).err() << agent(1).err() << cluster_->logs();
+  EXPECT_TRUE(eventually([&] { return are_together(); })) << agent(0).err() << agent(1).err();
+  stop_all(0);
+}
+
 TEST_F(EtcdJobTest, AnIdWhoseJobHasEndedIsRefused) {
   ASSERT_NO_FATAL_FAILURE(start_cluster(1));
-  ASSERT_EQ(run_drun(meeting("1") + Arguments{"--rdzv-id", "x", "true"}).code, 0);
-  const Finished again = run_drun(meeting("1") + Arguments{"--rdzv-id", "x", "true"});
+  ASSERT_EQ(run_drun(meeting("1") + Arguments{"true"}).code, 0);
+  const Finished again = run_drun(meeting("1") + Arguments{"true"});
   EXPECT_EQ(again.code, 125);
   EXPECT_THAT(again.err, HasSubstr("the job 'x' has ended before this node came"));
 }
@@ -155,12 +237,41 @@ TEST_F(EtcdJobTest, AnIdWhoseJobHasEndedIsRefused) {
 TEST_F(EtcdJobTest, WhereNobodyListensItSaysSo) {
   const ReservedPort port;
   const Finished finished = run_drun({"--rdzv-backend", "etcd", "--rdzv-endpoint", port.endpoint(),
-                                      "--rdzv-conf", "join_timeout=1", "true"});
+                                      "--rdzv-id", "x", "--rdzv-conf", "join_timeout=1", "true"});
   EXPECT_EQ(finished.code, 124);
   EXPECT_THAT(lines_but_waiting(finished.err),
               testing::ElementsAre(AllOf(
                   HasSubstr("drun: error: could not reach etcd at " + port.endpoint() + " within "),
                   HasSubstr("Connection refused; check --rdzv-endpoint"))));
+}
+
+TEST_F(EtcdJobTest, WithoutLibcurlItSaysWhatToInstall) {
+  const TempDir folder;
+  (void)folder.write("libcurl.so.4", "");  // the loader takes it, and finds nothing in it
+  Launch launch;
+  launch.environment = {"LD_LIBRARY_PATH=" + folder.path().string()};
+  const Finished finished = run_drun(
+      {"--rdzv-backend", "etcd", "--rdzv-endpoint", "127.0.0.1:1", "--rdzv-id", "x", "true"},
+      launch);
+  EXPECT_EQ(finished.code, 125);
+  EXPECT_THAT(finished.err, HasSubstr("drun: error: a rendezvous at etcd needs the library "
+                                      "libcurl.so.4, which is not there: install the Debian "
+                                      "package libcurl4"));
+}
+
+// libcurl would let OpenSSL ask for it at the terminal, and wait.
+TEST_F(EtcdJobTest, NobodyIsAskedForThePassPhraseOfAKey) {
+  const Certificates certificates;
+  if (!certificates.made()) GTEST_SKIP() << "this machine has no openssl";
+  ASSERT_NO_FATAL_FAILURE(start_cluster(1));
+  TerminalShell shell("etcd");
+  shell.type(drun_path() + " --rdzv-backend etcd --rdzv-id x --rdzv-endpoint " +
+             cluster_->endpoints() +
+             " --rdzv-conf protocol=https,cert=" + certificates.certificate() +
+             ",key=" + certificates.locked_key() + " true; echo it is over\n");
+  EXPECT_TRUE(shell.wait_for("\nit is over")) << shell.shown();
+  EXPECT_THAT(shell.shown(),
+              AllOf(HasSubstr("drun: error: etcd at "), Not(HasSubstr("pass phrase:"))));
 }
 
 TEST_F(EtcdJobTest, AWrongPasswordIsRefusedAndShownNowhere) {

@@ -142,6 +142,11 @@ void use_etcd(const cli::GivenFlags& flags, const GivenConf& conf, Options& opti
   options.etcd = conf.etcd;
   options.etcd.endpoints = checked_members(*members);
   options.endpoint = options.etcd.endpoints.front();
+  // Two jobs of one name would be one job, and the name of one that has ended is not free soon.
+  if (filled(flags, "rdzv-id") == nullptr)
+    throw cli::UsageError(flags.find("rdzv-backend")->shown +
+                          " etcd: other jobs meet at the cluster, too: give this one a name of its "
+                          "own with --rdzv-id");
   if (options.conf.is_host)
     options.notes.push_back(flags.find("rdzv-conf")->shown +
                             ": is_host has no effect with etcd, which no node runs");

@@ -1,5 +1,6 @@
 #include "launcher/command_line/rdzv_conf.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <string>
@@ -31,12 +32,32 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kElsewher
     {"local_addr", "--local-addr"},
 }};
 
+// Other names of keys: torch's.
+constexpr std::array<std::string_view, 4> kSynonyms{"heartbeat", "ca_cert", "ssl_cert",
+                                                    "ssl_cert_key"};
+
+constexpr std::string_view kPassword = "password";
+
 // "join_timeout, last_call_timeout, ..."
 std::string known_keys() {
   std::string result;
   for (const char letter : kConfKeys.substr(1, kConfKeys.size() - 2))
     result += letter == '=' ? std::string(1, ',') : std::string(1, letter);
   return result;
+}
+
+// One that is at least known to be set elsewhere.
+bool is_known(std::string_view key) {
+  const std::string listed = ", " + known_keys() + ",";
+  const auto is_it = [key](const auto& other) { return other == key; };
+  return listed.find(" " + std::string(key) + ",") != std::string::npos ||
+         std::any_of(kSynonyms.begin(), kSynonyms.end(), is_it) ||
+         std::any_of(kElsewhere.begin(), kElsewhere.end(),
+                     [&](const auto& entry) { return is_it(entry.first); });
+}
+
+std::string_view key_of(std::string_view item) {
+  return trimmed(item.substr(0, item.find('=')), " ");
 }
 
 struct Entry {
@@ -117,7 +138,7 @@ void apply(const Entry& entry, GivenConf& given) {
     given.etcd.tls.key_file = entry.value;
   } else if (key == "username") {
     given.etcd.user = entry.value;
-  } else if (key == "password") {
+  } else if (key == kPassword) {
     given.etcd.password = entry.value;
   } else {
     for (const auto& [name, flag] : kElsewhere) {
@@ -144,12 +165,14 @@ void check_cluster(const cli::Setting& setting, const etcd::Cluster& cluster) {
 
 std::string without_password(std::string_view conf) {
   std::string shown;
+  bool first = true;
+  bool behind_password = false;
   for (const std::string& item : split(conf, ',')) {
-    if (!shown.empty()) shown += ',';
-    const auto equals = item.find('=');
-    const bool secret = equals != std::string::npos &&
-                        trimmed(std::string_view(item).substr(0, equals), " ") == "password";
-    shown += secret ? item.substr(0, equals) + "=..." : item;
+    const auto key = key_of(item);
+    if (behind_password && !is_known(key)) continue;  // perhaps the password's, behind a comma
+    behind_password |= key == kPassword;
+    if (!std::exchange(first, false)) shown += ',';
+    shown += key == kPassword ? item.substr(0, item.find('=')) + "=..." : item;
   }
   return shown;
 }
@@ -158,11 +181,19 @@ GivenConf parse_conf(const cli::Setting& setting) {
   GivenConf given;
   if (setting.value.find_first_not_of(' ') == std::string::npos) return given;
   for (const std::string& item : split(setting.value, ',')) {
-    const auto trim = [](std::string_view text) { return std::string(trimmed(text, " ")); };
     const auto equals = item.find('=');
-    Entry entry{setting, trim(item.substr(0, equals)), ""};
-    if (entry.key.empty()) refuse(setting, "expected KEY=VALUE pairs with commas between");
-    if (equals != std::string::npos) entry.value = trim(item.substr(equals + 1));
+    Entry entry{setting, std::string(key_of(item)), ""};
+    if (!given.etcd.password.empty() && !is_known(entry.key))
+      throw cli::UsageError(setting.shown +
+                            ": what follows password= begins with no key; no comma can be in a "
+                            "password");
+    if (entry.key.empty()) {
+      cli::Setting shown = setting;
+      shown.value = without_password(setting.value);
+      refuse(shown, "expected KEY=VALUE pairs with commas between");
+    }
+    if (equals != std::string::npos)
+      entry.value = trimmed(std::string_view(item).substr(equals + 1), " ");
     if (entry.value.empty()) {
       throw cli::UsageError(setting.shown + ": the key " + cli::quote(entry.key) +
                             " needs a value");

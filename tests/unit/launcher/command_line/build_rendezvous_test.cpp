@@ -14,6 +14,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // "backend endpoint id rank port min:max"
 std::string meaning(const std::string& line, const std::vector<std::string>& environment = {}) {
@@ -244,6 +245,9 @@ TEST(RendezvousOptionsTest, ImpossibleCombinationsSayWhatToDo) {
        "drun: error: --rdzv-conf: key needs cert, the certificate that it belongs to\n"},
       {"--rdzv-backend etcd --rdzv-endpoint e1 --rdzv-conf username=ada",
        "drun: error: --rdzv-conf: username and password need one another\n"},
+      {"--rdzv-backend etcd --rdzv-endpoint e1",
+       "drun: error: --rdzv-backend etcd: other jobs meet at the cluster, too: give this one a "
+       "name of its own with --rdzv-id\n"},
   };
   for (const Case& each : cases)
     EXPECT_EQ(meaning(each.line), each.meaning) << each.line;
@@ -252,7 +256,8 @@ TEST(RendezvousOptionsTest, ImpossibleCombinationsSayWhatToDo) {
 TEST(RendezvousOptionsTest, EtcdHasMembersCertificatesAndAUser) {
   for (const char* name : {"etcd", "etcd-v2", "etcd-v3"}) {
     const Options options = options_of(
-        std::string("--nnodes 2 --node-rank 1 --rdzv-endpoint e1,e2:4001,[::1] --rdzv-backend ") +
+        std::string("--nnodes 2 --node-rank 1 --rdzv-id j --rdzv-endpoint e1,e2:4001,[::1] "
+                    "--rdzv-backend ") +
         name + " --rdzv-conf protocol=https,cacert=/ca,cert=/c,key=/k,username=ada,password=a=b p");
     EXPECT_EQ(options.backend, Backend::Etcd);
     EXPECT_EQ(meeting_place(options), "etcd at e1:2379,e2:4001,[::1]:2379");
@@ -267,7 +272,7 @@ TEST(RendezvousOptionsTest, EtcdHasMembersCertificatesAndAUser) {
 
 TEST(RendezvousOptionsTest, TheNamesOfTorchsSecondEtcdBackendMeanTheSame) {
   const Options options = options_of(
-      "--rdzv-backend etcd-v2 --rdzv-endpoint e1 --rdzv-conf "
+      "--rdzv-backend etcd-v2 --rdzv-endpoint e1 --rdzv-id j --rdzv-conf "
       "protocol=https,ca_cert=/ca,ssl_cert=/c,ssl_cert_key=/k p");
   EXPECT_EQ(options.etcd.tls, (etcd::Tls{true, "/ca", "/c", "/k"}));
 }
@@ -276,15 +281,37 @@ TEST(RendezvousOptionsTest, WhatIsForEtcdAloneIsSaidElsewhere) {
   EXPECT_THAT(options_of("--rdzv-endpoint a:1 --rdzv-conf username=ada,password=b p").notes,
               ElementsAre("--rdzv-conf: protocol, certificates, username and password are for "
                           "etcd, and have no effect here"));
-  EXPECT_THAT(options_of("--rdzv-backend etcd --rdzv-endpoint e1 --rdzv-conf is_host=true p").notes,
-              ElementsAre("--rdzv-conf: is_host has no effect with etcd, which no node runs"));
+  EXPECT_THAT(
+      options_of("--rdzv-backend etcd --rdzv-endpoint e1 --rdzv-id j --rdzv-conf is_host=true p")
+          .notes,
+      ElementsAre("--rdzv-conf: is_host has no effect with etcd, which no node runs"));
 }
 
 TEST(RendezvousOptionsTest, APasswordIsNotExplained) {
-  EXPECT_THAT(parse_line("--explain --rdzv-backend etcd --rdzv-endpoint e1 --rdzv-conf "
+  EXPECT_THAT(parse_line("--explain --rdzv-backend etcd --rdzv-endpoint e1 --rdzv-id j --rdzv-conf "
                          "username=ada,password=opensesame p")
                   .text,
               AllOf(HasSubstr("username=ada,password=..."), Not(HasSubstr("opensesame"))));
+}
+
+// Neither what it is nor what may be its end, behind a comma.
+TEST(RendezvousOptionsTest, APasswordIsInNoError) {
+  const char* const comma =
+      ": what follows password= begins with no key; no comma can be in a password";
+  const Case cases[] = {
+      {"username=ada,password=opensesame,", comma},
+      {"username=ada,password=x,opensesame", comma},
+      {"username=ada,password=x,opensesame=1", comma},
+      {"password=x, opensesame,join_timeout=5", comma},
+      {",password=opensesame", " ',password=...': expected KEY=VALUE pairs"},
+      {"=1, password = opensesame,opensesame,rank=1",
+       " '=1, password =...,rank=1': expected KEY=VALUE pairs"},
+  };
+  for (const Case& each : cases) {
+    EXPECT_THAT(parse_line("p", {std::string("PET_RDZV_CONF=") + each.line}).text,
+                AllOf(HasSubstr(each.meaning), Not(HasSubstr("opensesame"))))
+        << each.line;
+  }
 }
 
 TEST(RendezvousOptionsTest, AnIdIsNoLongerThanAKeyMayBe) {
