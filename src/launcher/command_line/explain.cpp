@@ -59,8 +59,8 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
     const cli::Setting* setting = flags.find(flag.name);
     const bool toggle = !flag.takes_value();
     std::string value = "-";
+    const bool conf = flag.name == "rdzv-conf";
     if (setting != nullptr) {
-      const bool conf = flag.name == "rdzv-conf";
       value = toggle ? (setting->value == "0" ? "off" : "on")
                      : shell_quoted(conf ? without_password(setting->value) : setting->value);
     } else if (toggle) {
@@ -71,7 +71,11 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
     if (setting == nullptr) {
       defaults.push_back({flag.name, value, ""});
     } else {
-      const std::string over = setting->over.empty() ? "" : " over " + printable(setting->over);
+      std::string over = setting->over;  // "PET_RDZV_CONF=..."
+      if (const auto begin = over.find('=') + 1; conf && begin != 0) {
+        over = over.substr(0, begin) + without_password(over.substr(begin));
+      }
+      if (!over.empty()) over = " over " + printable(over);
       given.push_back({flag.name, value, setting->shown + over});
     }
   }

@@ -292,6 +292,12 @@ TEST(RendezvousOptionsTest, APasswordIsNotExplained) {
                          "username=ada,password=opensesame p")
                   .text,
               AllOf(HasSubstr("username=ada,password=..."), Not(HasSubstr("opensesame"))));
+  // Nor is one in a variable that a flag overrides.
+  EXPECT_THAT(parse_line("--explain --rdzv-conf join_timeout=5 p",
+                         {"PET_RDZV_CONF=password=opensesame,username=ada"})
+                  .text,
+              AllOf(HasSubstr("over PET_RDZV_CONF=password=...,username=ada"),
+                    Not(HasSubstr("opensesame"))));
 }
 
 // Neither what it is nor what may be its end, behind a comma.
