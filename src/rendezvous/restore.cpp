@@ -248,6 +248,9 @@ void wait_until_sure(State& state, const Config& config, const State* previous, 
   } else if (state.round.unsure) {
     until = now + config.keep_alive;
   }
+  // Or it led before, and has written nothing of what it waits for.
+  if (previous != nullptr && previous->unsure_until && previous->round.ran == state.round.ran)
+    until = std::max(until, *previous->unsure_until);
   const bool unsure = until > now && (state.round.unsure || previous->unsure_until);
   if (forgotten) until = now + config.keep_alive;
   if (until <= now) return;

@@ -58,6 +58,7 @@ TEST(SimulationTest, SeedsThatFailedAreRunAgain) {
            Found{700'310'305, "who came back to a store that went back is waited for again"},
            Found{700'465'318, "who has left a round has no place in another of its number"},
            Found{704'813'658, "a leader that is refused stays while others may be told to go"},
+           Found{706'326'264, "a wait of which nothing was written goes on in the next leadership"},
            Found{500'379'484, "the count of restarts is written as soon as it is known"},
        }) {
     SCOPED_TRACE(rule);

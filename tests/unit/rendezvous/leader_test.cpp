@@ -242,6 +242,11 @@ TEST(RestoreTest, AForgottenRoundIsWaitedForAlsoByTheNextLeader) {
     EXPECT_EQ(later.restore({}, {}, &previous).unsure_until, previous.unsure_until);
     previous.unsure_until.reset();
     EXPECT_FALSE(later.restore({}, {}, &previous).unsure_until);
+
+    // It had written nothing when the store lost its sessions, and leads again.
+    previous = state;
+    previous.epoch = 4;
+    EXPECT_EQ(found.restore({}, {}, &previous).unsure_until, sure) << tried;
   }
   // What the store and its leader know of is over for all.
   EXPECT_FALSE(Found(s).member("a", saw).round(4, Phase::Gathering, 0, 4).restore().unsure_until);
