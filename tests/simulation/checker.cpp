@@ -291,7 +291,11 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
            std::to_string(known_losses_[seat.node]));
   }
   if (document.restart_count > plan_.max_restarts) fail(name + ": more restarts than allowed");
-  round.warned = told_of_forgotten_ && *told_of_forgotten_ + writing_time() < scheduler_.now();
+  // What a leader has decided before it hears of it still takes effect: late, if it was busy or cut
+  // off, and even after its death.
+  round.warned = told_of_forgotten_ && writer.running &&
+                 std::max({*told_of_forgotten_, writer.awake, writer.linked}) + writing_time() <
+                     scheduler_.now();
   rounds_.emplace(document.number, std::move(round));
 }
 

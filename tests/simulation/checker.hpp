@@ -40,6 +40,7 @@ struct Node {
   Time session_ended{};           // last
   Time link_up{};                 // since
   Time awake{};                   // neither paused nor busy since
+  Time linked{};                  // not cut off since
   Time said{};                    // what it runs: first since then
   std::optional<Time> link_lost;  // the agent knows that it is out of touch since
 };

@@ -528,6 +528,7 @@ void World::apply(const Step& step) {
       network_.partition(agent(number).client, true);
       scheduler_.after(duration, [this, number] {
         note(number, "is connected again");
+        node(number).linked = scheduler_.now();
         network_.partition(agent(number).client, false);
       });
       break;
