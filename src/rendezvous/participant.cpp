@@ -401,6 +401,11 @@ bool Participant::dispensable() const {
   return impl_->member().dispensable();
 }
 
+bool Participant::between_rounds() const {
+  const auto& round = impl_->member().round();
+  return round && (round->phase == Phase::Gathering || round->phase == Phase::Preparing);
+}
+
 std::vector<Action> Participant::take_actions() {
   return impl_->take();
 }

@@ -105,6 +105,9 @@ class Participant {
   // confirmed that it knows this agent, so nobody counts on it, and nobody has asked it to stop.
   [[nodiscard]] bool dispensable() const;
 
+  // The last round has ended, and the job goes on: its next round is waited for.
+  [[nodiscard]] bool between_rounds() const;
+
   // What to do now, in order. Empty when nothing changed.
   [[nodiscard]] std::vector<Action> take_actions();
   // When on_time() is due; nullopt: only an input changes anything.

@@ -259,6 +259,32 @@ TEST(FailureReportTest, WordsThatNameTheirOwnRankAreShownOnce) {
   EXPECT_EQ(count(finished.err, "]: no route"), 3 + 1) << finished.err;
 }
 
+TEST(FailureReportTest, WithoutALostNodeItIsNamedAndNoRankRanAnyMore) {
+  const TempDir directory;
+  const ReservedPort port;
+  const std::string report = (directory.path() / "report.json").string();
+  const auto agent = [&](const std::string& is_host) {
+    return Arguments{"--nnodes",      "2",           "--rdzv-endpoint",
+                     port.endpoint(), "--rdzv-conf", "join_timeout=20,is_host=" + is_host};
+  };
+  const auto worker =
+      shell(": >" + (directory.path() / "ready").string() + "$RANK; exec sleep 1000");
+  DrunProcess host(agent("1") + Arguments{"--report", report} + worker);
+  DrunProcess other(agent("0") + worker);
+  ASSERT_TRUE(eventually([&] {
+    return std::filesystem::exists(directory.path() / "ready0") &&
+           std::filesystem::exists(directory.path() / "ready1");
+  }));
+  other.signal(SIGKILL);
+  (void)other.finish();
+  const Finished finished = host.finish();
+  EXPECT_EQ(finished.code, 124) << finished.err;
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("not enough nodes within 20 s: 1 of 2 nodes ("),
+                                  HasSubstr(" (group rank 1) was lost in round 1; "),
+                                  Not(HasSubstr("still running"))));
+  EXPECT_THAT(read_file(report), HasSubstr("\"ranks_still_running\": []"));
+}
+
 // ---- --report ----
 
 class ReportTest : public testing::Test {

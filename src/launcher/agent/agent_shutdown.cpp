@@ -140,7 +140,7 @@ void AgentShutdown::report() {
   if (output.lost_output()) fsm_.on_output_lost();
   outcome_.exit_code = fsm_.exit_code();
   const Options& options = parts_.options;
-  const NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().stopped_ranks()};
+  const NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().ranks_at_end()};
   report_outcome(options.output.tail_lines, outcome_, node, output.lost_logs(),
                  [this](std::string text) { parts_.status.say(std::move(text)); });
   files_.write(report_file_.end(outcome_, node, calls_.knows_end()),

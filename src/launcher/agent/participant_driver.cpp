@@ -32,6 +32,7 @@ void ParticipantDriver::join(const NodeIdentity& node) {
 
 void ParticipantDriver::on_event(const rendezvous::KeyValueEvent& event, Time now) {
   participant_->on_key_value(event, now);
+  if (participant_->between_rounds()) parts_.workers.end_round();
 }
 
 void ParticipantDriver::on_workers(WorkerNews news, Time now) {

@@ -51,6 +51,9 @@ class Supervision {
   // --stop-signal says otherwise.
   void stop_with(int signal) { group_.stop_with(signal); }
 
+  // As WorkerGroup's.
+  void end_round() { group_.end_round(); }
+
   // ---- the time limits ----
 
   // Which limit is over, as a reason to end the job; each is reported once.

@@ -375,6 +375,10 @@ std::vector<RankState> WorkerGroup::describe(Time now) const {
   return describe_workers(workers_, assignment_.first_rank, last_output, now);
 }
 
+StoppedRanks WorkerGroup::ranks_at_end() const {
+  return last_stop_.over ? StoppedRanks() : stopped_ranks();
+}
+
 StoppedRanks WorkerGroup::stopped_ranks() const {
   StoppedRanks ranks;
   ranks.at_once = last_stop_.hurried;

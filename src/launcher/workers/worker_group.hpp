@@ -84,6 +84,10 @@ class WorkerGroup {
   // What the last stop found, or the round's end if the guardian was lost; nothing if the workers
   // ended by themselves.
   [[nodiscard]] StoppedRanks stopped_ranks() const;
+  // The job goes on after the last round, whose workers are gone.
+  void end_round() { last_stop_.over |= state_ == State::Idle; }
+  // stopped_ranks() if the job ended with this round: else nothing.
+  [[nodiscard]] StoppedRanks ranks_at_end() const;
 
  private:
   enum class State {
@@ -99,6 +103,7 @@ class WorkerGroup {
   };
   struct Stop {
     bool noted = false;                  // which workers ran, and `silence`
+    bool over = false;                   // the job went on
     bool hurried = false;                // the workers had no grace, or not all of it
     std::uint32_t processes_killed = 0;  // workers included
     std::string silence;                 // when it began

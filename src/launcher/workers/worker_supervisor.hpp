@@ -48,6 +48,7 @@ class WorkerSupervisor {
   void sweep();
   // Waits for nothing that hangs any more: in about a second the news is that the guardian is lost.
   void give_up() { processes_.give_up(); }
+  void end_round() { supervision_.end_round(); }
   void forward(int signal) { supervision_.forward(signal); }
   // As ProcessRunner's.
   void say_at_end(const process::Farewell& farewell) { processes_.say_at_end(farewell); }

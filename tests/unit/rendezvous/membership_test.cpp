@@ -208,6 +208,38 @@ TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoIsMissing) {
       "join_timeout=SECONDS");
 }
 
+TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoWasLost) {
+  const auto ended_without = [](int lost, bool told) {
+    Board board(config(lost + 1, lost + 1));
+    for (int i = 0; i <= lost; ++i)
+      board.join(std::string(1, static_cast<char>('a' + i)));
+    board.run();
+    for (int i = 1; i <= lost; ++i) {
+      const std::string node(1, static_cast<char>('a' + i));
+      if (told) board.leaves(node);
+      board.gone(node);
+    }
+    board.settle();
+    board.left("a");
+    board.settle();
+    board.pass(Milliseconds(600'000));
+    const auto decision = board.step();
+    return decision.outcome ? decision.outcome->text : "no outcome";
+  };
+  const std::string end =
+      "; start drun on every node with this endpoint, or wait longer with --rdzv-conf "
+      "join_timeout=SECONDS";
+  EXPECT_EQ(ended_without(1, true), "not enough nodes within 600 s: 1 of 2 nodes (a)" + end);
+  EXPECT_EQ(ended_without(1, false),
+            "not enough nodes within 600 s: 1 of 2 nodes (a); b (group rank 1) was lost in round "
+            "1" +
+                end);
+  EXPECT_EQ(ended_without(6, false),
+            "not enough nodes within 600 s: 1 of 7 nodes (a); b (group rank 1), c (group rank 2), "
+            "d (group rank 3), e (group rank 4) and 2 more were lost in round 1" +
+                end);
+}
+
 TEST(GatheringTest, OtherJobsOfTheStoreAreNamed) {
   Board board(config(2, 2));
   board.join("a");

@@ -740,6 +740,22 @@ TEST(WorkerGroupTest, KnowsWhoRanAtAStopThatLeftThemNoGrace) {
   }
 }
 
+TEST(WorkerGroupTest, WhoRanIsNoNewsWhenTheJobWentOn) {
+  Rig rig;
+  rig.run();
+  rig.group.end_round();
+  (void)rig.group.stop(false, rig.now);
+  (void)rig.feed({exited(kFirst, 143), killed(kSecond), process::Stopped{1, 0, 0}});
+  EXPECT_THAT(rig.group.ranks_at_end().running, ElementsAre(2, 3)) << "it ends with this round";
+  rig.group.end_round();
+  EXPECT_THAT(rig.group.ranks_at_end().running, IsEmpty());
+  EXPECT_THAT(rig.group.stopped_ranks().killed, ElementsAre(3)) << "the next round says it";
+  rig.group.start(second_node(), rig.now);
+  (void)rig.feed({spawned(3), spawned(4)});
+  (void)rig.group.stop(false, rig.now);
+  EXPECT_THAT(rig.group.ranks_at_end().running, ElementsAre(2, 3));
+}
+
 TEST(WorkerGroupTest, WhoWasNeverStartedDidNotRun) {
   Rig rig;
   rig.group.start(second_node(), rig.now);
