@@ -4,14 +4,10 @@
 
 #include <system_error>
 
+#include "base/library_function.hpp"
+
 namespace drun::etcd {
 namespace {
-
-template <typename Function>
-bool find_in(void* file, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(file, name));
-  return function != nullptr;
-}
 
 Result<CurlLibrary> load() {
   // Never closed: it is loaded once.
@@ -21,21 +17,21 @@ Result<CurlLibrary> load() {
                  "a rendezvous at etcd needs the library libcurl.so.4, which is not there: install "
                  "the Debian package libcurl4");
   CurlLibrary curl;
-  const bool complete = find_in(file, "curl_global_init", curl.global_init) &&
-                        find_in(file, "curl_easy_init", curl.easy_init) &&
-                        find_in(file, "curl_easy_setopt", curl.easy_setopt) &&
-                        find_in(file, "curl_easy_getinfo", curl.easy_getinfo) &&
-                        find_in(file, "curl_easy_strerror", curl.easy_strerror) &&
-                        find_in(file, "curl_easy_cleanup", curl.easy_cleanup) &&
-                        find_in(file, "curl_multi_init", curl.multi_init) &&
-                        find_in(file, "curl_multi_cleanup", curl.multi_cleanup) &&
-                        find_in(file, "curl_multi_add_handle", curl.multi_add_handle) &&
-                        find_in(file, "curl_multi_remove_handle", curl.multi_remove_handle) &&
-                        find_in(file, "curl_multi_perform", curl.multi_perform) &&
-                        find_in(file, "curl_multi_poll", curl.multi_poll) &&
-                        find_in(file, "curl_multi_info_read", curl.multi_info_read) &&
-                        find_in(file, "curl_slist_append", curl.slist_append) &&
-                        find_in(file, "curl_slist_free_all", curl.slist_free_all);
+  const bool complete = find_function(file, "curl_global_init", curl.global_init) &&
+                        find_function(file, "curl_easy_init", curl.easy_init) &&
+                        find_function(file, "curl_easy_setopt", curl.easy_setopt) &&
+                        find_function(file, "curl_easy_getinfo", curl.easy_getinfo) &&
+                        find_function(file, "curl_easy_strerror", curl.easy_strerror) &&
+                        find_function(file, "curl_easy_cleanup", curl.easy_cleanup) &&
+                        find_function(file, "curl_multi_init", curl.multi_init) &&
+                        find_function(file, "curl_multi_cleanup", curl.multi_cleanup) &&
+                        find_function(file, "curl_multi_add_handle", curl.multi_add_handle) &&
+                        find_function(file, "curl_multi_remove_handle", curl.multi_remove_handle) &&
+                        find_function(file, "curl_multi_perform", curl.multi_perform) &&
+                        find_function(file, "curl_multi_poll", curl.multi_poll) &&
+                        find_function(file, "curl_multi_info_read", curl.multi_info_read) &&
+                        find_function(file, "curl_slist_append", curl.slist_append) &&
+                        find_function(file, "curl_slist_free_all", curl.slist_free_all);
   if (!complete || curl.global_init(CURL_GLOBAL_ALL) != CURLE_OK)
     return Error(std::make_error_code(std::errc::not_supported),
                  "a rendezvous at etcd needs the library libcurl.so.4 in version 7.68 or later: "

@@ -17,7 +17,7 @@
 
 #include "base/deadline.hpp"
 #include "base/file_descriptor.hpp"
-#include "launcher/devices/library_function.hpp"
+#include "base/library_function.hpp"
 
 namespace drun::launcher {
 namespace {

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <memory>
 
-#include "launcher/devices/library_function.hpp"
+#include "base/library_function.hpp"
 
 namespace drun::launcher {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-namespace drun::launcher {
+namespace drun {
 
 // False, and null in `function`, if the library lacks it.
 template <typename Function>
@@ -12,4 +12,4 @@ bool find_function(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-}  // namespace drun::launcher
+}  // namespace drun
