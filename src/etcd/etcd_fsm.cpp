@@ -36,13 +36,6 @@ EtcdFsm::EtcdFsm(EtcdOptions options, std::uint32_t seed)
       backoff_(kFirstRedial, kLongestRedial, seed),
       endpoint_(seed % options_.cluster.endpoints.size()) {}
 
-std::string EtcdFsm::cluster() const {
-  std::string text = "etcd at ";
-  for (const Endpoint& each : options_.cluster.endpoints)
-    text += (text.ends_with(' ') ? "" : ",") + to_string(each);
-  return text;
-}
-
 std::string EtcdFsm::here() const {
   return "etcd at " + to_string(options_.cluster.endpoints[endpoint_]);
 }
@@ -84,7 +77,7 @@ void EtcdFsm::commit(rendezvous::RequestId request, rendezvous::Transaction tran
 void EtcdFsm::close(Time now) {
   if (phase_ == Phase::Over || closing_by_) return;
   if (phase_ != Phase::Up)  // no goodbye can be said: the session, if there is one, times out
-    return over(Link::Closed, "closed without a connection to " + cluster());
+    return over(Link::Closed, "closed without a connection to " + describe(options_.cluster));
   closing_by_ = now + kGoodbyeLimit;
   work_.emplace_back(Goodbye{});
   do_work(now);
@@ -224,8 +217,8 @@ void EtcdFsm::lost(const std::string& cause, Time now, milliseconds silent) {
 }
 
 void EtcdFsm::give_up() {
-  fail((had_session_ ? "lost " + cluster() + " and could not reach it again"
-                     : "could not reach " + cluster()) +
+  fail((had_session_ ? "lost " + describe(options_.cluster) + " and could not reach it again"
+                     : "could not reach " + describe(options_.cluster)) +
        " within " + describe(give_up_ - started_) + ": " + last_error_);
 }
 

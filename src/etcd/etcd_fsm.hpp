@@ -160,7 +160,6 @@ class EtcdFsm {
   void give_up();
   void fail(std::string detail);
   void over(rendezvous::Link link, std::string detail);
-  [[nodiscard]] std::string cluster() const;
   [[nodiscard]] std::string here() const;
   [[nodiscard]] std::string causes(const Reply& reply) const;
 

@@ -29,6 +29,14 @@ struct Cluster {
   bool operator==(const Cluster&) const = default;
 };
 
+// For the user: "etcd at e1:2379,e2:2379".
+[[nodiscard]] inline std::string describe(const Cluster& cluster) {
+  std::string text = "etcd at ";
+  for (const Endpoint& each : cluster.endpoints)
+    text += (text.ends_with(' ') ? "" : ",") + to_string(each);
+  return text;
+}
+
 struct EtcdOptions {
   Cluster cluster;
   // The keys of the job begin so. What is not ephemeral outlives the job's last agent for a while.

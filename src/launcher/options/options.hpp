@@ -179,11 +179,7 @@ struct Options : WorkerSpec, MeetingChoices {
 
 // Where the nodes meet, for the user: "node0:29400", "etcd at e1:2379,e2:2379".
 [[nodiscard]] inline std::string meeting_place(const MeetingChoices& choices) {
-  if (choices.backend != Backend::Etcd) return to_string(choices.endpoint);
-  std::string text = "etcd at ";
-  for (const Endpoint& each : choices.etcd.endpoints)
-    text += (text.ends_with(' ') ? "" : ",") + to_string(each);
-  return text;
+  return choices.backend == Backend::Etcd ? describe(choices.etcd) : to_string(choices.endpoint);
 }
 
 // The job can change its size: it goes on without a node, as long as the fewest are left.
