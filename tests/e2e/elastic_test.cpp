@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "agents_of_a_job.hpp"
 #include "support/drun_process.hpp"
 #include "support/process_state.hpp"
 
@@ -23,7 +24,7 @@ using testing::UnorderedElementsAre;
 using Clock = std::chrono::steady_clock;
 
 // An elastic job whose workers say their round, rank, world and restart count, and stay.
-class ElasticTest : public testing::Test {
+class ElasticTest : public AgentsOfAJob {
  protected:
   // Only a connection that ends makes a node lost, unless `keep_alive` is short.
   Arguments elastic(
@@ -31,27 +32,7 @@ class ElasticTest : public testing::Test {
       const std::string& keep_alive = "keep_alive_interval=60,keep_alive_max_attempt=10") const {
     return Arguments{"--nnodes",       nodes,         "--rdzv-endpoint",
                      port_.endpoint(), "--rdzv-conf", "last_call_timeout=0.3," + keep_alive} +
-           more +
-           Arguments{"sh", "-c",
-                     "echo round $DRUN_ROUND rank $RANK of $WORLD_SIZE "
-                     "restarts $TORCHELASTIC_RESTART_COUNT.; exec sleep 1000"};
-  }
-  void start(const Arguments& arguments) {
-    agents_.push_back(std::make_unique<DrunProcess>(arguments));
-  }
-  DrunProcess& agent(std::size_t number) { return *agents_[number]; }
-  [[nodiscard]] bool says(std::size_t number, const std::string& text) {
-    return agent(number).wait_for_out(text);
-  }
-  // Tells one to stop the job; all that still run must stop with it.
-  void stop_all(std::size_t number) {
-    agent(number).signal(SIGINT);
-    for (auto& each : agents_) {
-      if (!each->running()) continue;
-      const Finished finished = each->finish();
-      EXPECT_EQ(finished.code, 128 + SIGINT) << finished.err;
-      EXPECT_THAT(finished.survivors, IsEmpty());
-    }
+           more + telling_workers();
   }
   // The first agents, one after the other, so that the first hosts the store.
   void start_nodes(const Arguments& arguments, std::size_t nodes) {
@@ -70,7 +51,6 @@ class ElasticTest : public testing::Test {
   }
 
   ReservedPort port_;
-  std::vector<std::unique_ptr<DrunProcess>> agents_;
 };
 
 TEST_F(ElasticTest, ANodeThatJoinsStartsANewRoundThatCostsNoRestart) {

@@ -7,12 +7,12 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "agents_of_a_job.hpp"
 #include "base/base64.hpp"
 #include "support/certificates.hpp"
 #include "support/drun_process.hpp"
@@ -28,11 +28,13 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-class EtcdJobTest : public testing::Test {
+class EtcdJobTest : public AgentsOfAJob {
  protected:
   void SetUp() override {
     if (!EtcdCluster::installed()) GTEST_SKIP() << "this machine has no etcd-server";
   }
+  // While the cluster is still there.
+  void TearDown() override { agents_.clear(); }
   void start_cluster(std::size_t members) {
     cluster_ = std::make_unique<EtcdCluster>(members);
     ASSERT_TRUE(cluster_->ready()) << cluster_->logs();
@@ -48,14 +50,8 @@ class EtcdJobTest : public testing::Test {
   [[nodiscard]] Arguments elastic(const std::string& nodes, int keep_alive_interval = 20) const {
     return meeting(nodes, "last_call_timeout=0.3,keep_alive_interval=" +
                               std::to_string(keep_alive_interval)) +
-           Arguments{"sh", "-c",
-                     "echo round $DRUN_ROUND rank $RANK of $WORLD_SIZE "
-                     "restarts $TORCHELASTIC_RESTART_COUNT.; exec sleep 1000"};
+           telling_workers();
   }
-  void start(const Arguments& arguments) {
-    agents_.push_back(std::make_unique<DrunProcess>(arguments));
-  }
-  DrunProcess& agent(std::size_t number) { return *agents_[number]; }
   // The workers of both were last started in one round.
   [[nodiscard]] bool are_together() {
     std::set<std::string> rounds;
@@ -102,20 +98,7 @@ class EtcdJobTest : public testing::Test {
     }
     return found;
   }
-  [[nodiscard]] bool says(std::size_t number, const std::string& text) {
-    return agent(number).wait_for_out(text);
-  }
-  void stop_all(std::size_t number) {
-    agent(number).signal(SIGINT);
-    for (auto& each : agents_) {
-      if (!each->running()) continue;
-      const Finished finished = each->finish();
-      EXPECT_EQ(finished.code, 128 + SIGINT) << finished.err;
-      EXPECT_THAT(finished.survivors, IsEmpty());
-    }
-  }
   std::unique_ptr<EtcdCluster> cluster_;
-  std::vector<std::unique_ptr<DrunProcess>> agents_;
 };
 
 TEST_F(EtcdJobTest, OneNode) {
