@@ -1,9 +1,9 @@
 // The decisions inside a connection to etcd: session, watches, transactions, heartbeats.
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "base/hex.hpp"
+#include "base/whole_number.hpp"
 #include "etcd/etcd_fsm.hpp"
 
 namespace drun::etcd {
@@ -217,11 +217,10 @@ void EtcdFsm::on_fence(const std::string& body, Time now) {
     if (!answer->fence) return take_step(Step::EndSession, now);
     // An attempt of before has come late.
     const std::string& held = *answer->fence;
-    std::uint64_t generation = 0;
-    const auto [at, error] = std::from_chars(held.data(), held.data() + held.size(), generation);
-    if (error != std::errc() || held.size() != kFenceDigits || generation >= UINT32_MAX)
+    const auto generation = whole_number<std::uint64_t>(held);
+    if (!generation || held.size() != kFenceDigits || *generation >= UINT32_MAX)
       return attempt_failed("another has changed the key of this session", Hope::Again, now);
-    generation_ = std::max(generation_, generation);
+    generation_ = std::max(generation_, *generation);
     return take_step(Step::RaiseFence, now);
   }
   // Who kept a lease of before alive may not have been the leader any more.

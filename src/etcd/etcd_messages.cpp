@@ -1,6 +1,5 @@
 #include "etcd/etcd_messages.hpp"
 
-#include <charconv>
 #include <map>
 #include <utility>
 
@@ -8,6 +7,7 @@
 
 #include "base/base64.hpp"
 #include "base/printable.hpp"
+#include "base/whole_number.hpp"
 
 namespace drun::etcd {
 namespace {
@@ -87,9 +87,9 @@ bool read_number(const Json& json, const char* name, std::int64_t& out) {
     return true;
   }
   if (!field->is_string()) return false;
-  const auto& text = field->get_ref<const std::string&>();
-  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && at == text.data() + text.size();
+  const auto value = whole_number<std::int64_t>(field->get_ref<const std::string&>());
+  out = value.value_or(out);
+  return value.has_value();
 }
 
 bool read_flag(const Json& json, const char* name) {
