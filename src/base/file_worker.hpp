@@ -17,6 +17,10 @@
 
 namespace drun {
 
+// How long a file system may take to answer. Above the usual fail-over of a file server would be
+// longer than anybody looks on.
+inline constexpr std::chrono::milliseconds kFilesLimit{30'000};
+
 // What the work of a FileWorker asks for next: "create folder /nfs/logs". The error says it if
 // there is no answer. Anywhere else it does nothing.
 void about_to(std::string what);

@@ -4,7 +4,7 @@
 #include <system_error>
 #include <utility>
 
-#include "launcher/workers/preflight.hpp"
+#include "base/file_worker.hpp"
 
 namespace drun::launcher {
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/file_worker.hpp"
-#include "launcher/workers/preflight.hpp"
 
 namespace drun::launcher {
 namespace {

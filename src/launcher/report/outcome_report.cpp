@@ -1,9 +1,8 @@
 #include "launcher/report/outcome_report.hpp"
 
-#include <sys/stat.h>
-
 #include <cerrno>
-#include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/atomic_file.hpp"
@@ -26,13 +25,6 @@ std::string failure_text(const rendezvous::Outcome& outcome,
   report.color = log::uses_color();
   if (suspicion) report.suspicion = suspicion->text;
   return render_failure(*outcome.failure, outcome.notes, report);
-}
-
-constexpr std::chrono::milliseconds kReportLimit{30'000};
-
-bool is_folder(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 }  // namespace
@@ -92,7 +84,9 @@ WriteFile running_report(const std::string& file) {
   if (file.empty()) return nullptr;
   return [file]() -> Status {
     about_to("write " + file);
-    if (is_folder(file)) return Error::from_errno(EISDIR, "write " + file);
+    std::error_code unknown;
+    if (std::filesystem::is_directory(file, unknown))
+      return Error::from_errno(EISDIR, "write " + file);
     if (is_written_in_place(file)) return Done{};
     return write_whole_file(file, render_running_json());
   };
@@ -102,7 +96,7 @@ void report_early(const std::string& file, int exit_code, const std::string& tex
   const auto work =
       report_file(file, ended_early(rendezvous::End::Failure, exit_code, text), {}, true);
   if (!work) return;
-  const auto written = ask_files<Status>(kReportLimit, work);
+  const auto written = ask_files<Status>(kFilesLimit, work);
   if (!written) return log::error("--report: {}", written.error().what());
   if (!*written) log::error("--report: {}", written->error().what());
 }

@@ -2,7 +2,6 @@
 // that is not there is the user's mistake, reported once and not for each worker.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 
@@ -10,10 +9,6 @@
 #include "launcher/options/options.hpp"
 
 namespace drun::launcher {
-
-// How long a file system may take to answer. Above the usual fail-over of a file server would be
-// longer than anybody looks on.
-inline constexpr std::chrono::milliseconds kFilesLimit{30'000};
 
 // What would keep a worker from starting.
 struct LaunchError {
