@@ -373,6 +373,21 @@ void preparing(Context& c) {
   log_taken_in(c);
 }
 
+// In the last round that ran. `kept`: those that members have been given.
+std::optional<int> last_rank(const State& state, const std::string& ticket, const MemberDocument& d,
+                             const std::set<int>& kept) {
+  if (const auto slot = state.slots.find(ticket); slot != state.slots.end())
+    return slot->second.group_rank;
+  // The store has forgotten it.
+  std::optional<int> rank;
+  if (const auto known = state.recalled.find(ticket); known != state.recalled.end()) {
+    rank = known->second;
+  } else if (d.claim && d.claim->round == state.round.ran) {
+    rank = d.claim->group_rank;
+  }
+  return rank && !kept.contains(*rank) ? rank : std::nullopt;
+}
+
 void plan_round(Context& c) {
   std::vector<Candidate> candidates;
   std::set<int> kept;  // ranks, by those who were given them
@@ -383,14 +398,7 @@ void plan_round(Context& c) {
     const auto& d = member.document;
     if (member.standing != Standing::Eligible || d.stop) continue;
     if (holds_workers(d)) continue;
-    const auto slot = c.state.slots.find(ticket);
-    std::optional<int> last_rank;
-    if (slot != c.state.slots.end()) {
-      last_rank = slot->second.group_rank;
-    } else if (d.claim && d.claim->round == c.round().ran && !kept.contains(d.claim->group_rank)) {
-      last_rank = d.claim->group_rank;  // the store has forgotten it
-    }
-    candidates.push_back({&ticket, &d, member.arrival, last_rank});
+    candidates.push_back({&ticket, &d, member.arrival, last_rank(c.state, ticket, d, kept)});
   }
   const auto ordered = place(std::move(candidates), c.config);
   RoundDocument& round = c.round();

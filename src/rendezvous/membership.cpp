@@ -239,6 +239,7 @@ void note_refused(State& state, const std::string& ticket, const std::string& re
 void take_places(State& state) {
   state.slots.clear();
   state.occupied.clear();
+  state.recalled.clear();
   state.vacant = 0;
   for (const auto& planned : state.plan) {
     RankSlot& slot = state.slots[planned.ticket];

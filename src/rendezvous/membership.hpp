@@ -79,13 +79,16 @@ struct State {
 
   std::map<std::string, Member, std::less<>> members;  // by ticket
   std::map<std::string, RankSlot, std::less<>> slots;  // by ticket
-  int vacant = 0;                                // places of the round whose holders are not known
-  std::set<int> occupied;                        // group ranks of `slots`, while some are vacant
-  std::optional<Assignment> known_place;         // one of `slots`, while some are vacant
-  std::map<std::string, Assignment> reclaimed;   // places the store forgot, to be written again
-  std::map<int, std::string> rank_holders;       // asked-for rank -> eligible member
-  std::set<std::string, std::less<>> held;       // tickets that are Held
-  std::set<std::string, std::less<>> to_refuse;  // refused, but not written yet
+  int vacant = 0;                               // places of the round whose holders are not known
+  std::set<int> occupied;                       // group ranks of `slots`, while some are vacant
+  std::optional<Assignment> known_place;        // one of `slots`, while some are vacant
+  std::map<std::string, Assignment> reclaimed;  // places the store forgot, to be written again
+  // Group ranks in the running round that the store forgot and their nodes have not said again:
+  // this agent knows them, from when it led.
+  std::map<std::string, int, std::less<>> recalled;
+  std::map<int, std::string> rank_holders;             // asked-for rank -> eligible member
+  std::set<std::string, std::less<>> held;             // tickets that are Held
+  std::set<std::string, std::less<>> to_refuse;        // refused, but not written yet
   std::set<std::string, std::less<>> assignment_keys;  // tickets with an assignment in the store
   std::vector<Planned> plan;                           // while Preparing, by group rank
   std::set<std::string, std::less<>> planned;          // its tickets

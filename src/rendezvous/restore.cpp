@@ -181,13 +181,23 @@ void find_places(State& state, const Found& found) {
 }
 
 // The store has lost who had which place in the last round, and not all have said it again yet.
-// This agent knows it, from when it led.
+// This agent knows it, from when it led. While the round runs, its nodes take their places again by
+// themselves, or are lost; their ranks are for those that are there for the next one.
 void recall_places(State& state, const State& previous) {
-  if (is_alive(state.round.phase) || state.round.ran != previous.round.ran) return;
-  for (const auto& [ticket, slot] : previous.slots) {
-    if (state.slots.contains(ticket) || !state.occupied.insert(slot.group_rank).second) continue;
-    state.slots[ticket].group_rank = slot.group_rank;
-  }
+  if (state.round.ran != previous.round.ran || is_another(state.round, previous.round)) return;
+  const bool alive = is_alive(state.round.phase);
+  const auto recall = [&](const std::string& ticket, int group_rank) {
+    if (state.slots.contains(ticket)) return;
+    if (alive) {
+      state.recalled.emplace(ticket, group_rank);
+    } else if (state.occupied.insert(group_rank).second) {
+      state.slots[ticket].group_rank = group_rank;
+    }
+  };
+  for (const auto& [ticket, slot] : previous.slots)
+    recall(ticket, slot.group_rank);
+  for (const auto& [ticket, group_rank] : previous.recalled)
+    recall(ticket, group_rank);
 }
 
 // In the order in which they came, as far as known; those of the round keep their asked-for ranks.

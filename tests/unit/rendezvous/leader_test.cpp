@@ -405,6 +405,30 @@ TEST(RestoreTest, RanksThatTheStoreForgotAreKnownToWhoLedTheRound) {
   EXPECT_EQ(plan.plan[0].ticket, "me");
 }
 
+// The same while it runs, and a full store lets nobody say what it holds before the round is over.
+TEST(RestoreTest, RanksOfTheRunningRoundThatTheStoreForgotAreKeptInTheNext) {
+  const Config s = config(2);
+  const State previous = Found(s)
+                             .member("me", [](MemberDocument& d) { holding(d, 3, 0, 2); })
+                             .member("b", [](MemberDocument& d) { holding(d, 3, 1, 2); })
+                             .round(3, Phase::Running, 2, 3)
+                             .place("me", 3, 0, 2)
+                             .place("b", 3, 1, 2)
+                             .restore();
+  Found found(s);
+  found.member("a").member("me").round(3, Phase::Preparing, 2, 2).place("me", 3, 0, 2, false);
+  const State once = found.restore({}, previous.round, &previous);
+  const State twice = found.restore({}, previous.round, &once);
+  for (const State* state : {&once, &twice}) {
+    ASSERT_EQ(state->round.phase, Phase::Running);
+    EXPECT_EQ(state->missing, 2);
+    const auto next = decide(*state, s, kNow + s.keep_alive);
+    ASSERT_EQ(next.plan.size(), 2U);
+    EXPECT_EQ(next.plan[0].ticket, "me");
+    EXPECT_EQ(next.plan[1].ticket, "a");
+  }
+}
+
 TEST(RestoreTest, TheCountOfRestartsSurvivesInTheMembers) {
   const Config s = config(1);
   const State state = Found(s)
