@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/membership.hpp"
+
 namespace drun::simulation {
 
 using namespace rendezvous;
@@ -149,13 +151,11 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
         has_said_leave_.insert(writer);
         if (!node.leave_said) {
           node.leave_said = scheduler_.now();
-          node.leave_heard = leader() != nullptr && long_before(led_since_, scheduler_.now());
+          node.leave_heard = leader() != nullptr && long_before(led_since_, scheduler_.now()) &&
+                             !refused_.contains(node.config.ticket);
         }
       }
-      if ((forgetful_ || set_back_) && document && document->claim &&
-          document->claim->round > document->left && !is_published(node, *document->claim) &&
-          !told_of_forgotten_)
-        told_of_forgotten_ = scheduler_.now();
+      if (document) note_forgotten(node, *document);
       silent_.erase(writer);
     }
     if (write.key == keys_.leader && write.value) {
@@ -188,12 +188,27 @@ void Checker::note_place(const std::string& ticket, const std::string& value) {
         ticket, Seat{place->assignment, network_.session(node->number), node->number});
 }
 
+// It tells of one round only: nobody may know of another that the store has forgotten, too.
+void Checker::note_forgotten(const Node& node, const MemberDocument& document) {
+  if ((!forgetful_ && !set_back_) || !holds_workers(document)) return;
+  if (is_published(node, *document.claim)) return;
+  const auto known =
+      std::any_of(told_of_forgotten_.begin(), told_of_forgotten_.end(),
+                  [&](const auto& told) { return is_same_round(told.first, *document.claim); });
+  if (!known) told_of_forgotten_.emplace_back(*document.claim, scheduler_.now());
+}
+
 // Before a leader leaves nodes behind that do not stop it looks once whether the store takes
 // something, which may be full after that.
 void Checker::note_refusal(const Node& writer, const std::string& ticket,
                            const std::string& value) {
   const auto word = decode_assignment(value);
   if (!word || word->refused.empty()) return;
+  refused_.insert(ticket);
+  // It is no node of the job any more, so nobody waits for what it said, unless that came long
+  // before.
+  for (const auto& node : nodes_)
+    if (node->config.ticket == ticket && !knew_of_leave(writer, *node)) node->leave_heard = false;
   if (word->refused.find("did not stop") != std::string::npos) expelled_.insert(ticket);
   const bool tried = !writer.was_in_trouble &&
                      scheduler_.now() >= full_since_ + kAskedAgain + kSlack + writing_time() * 2;
@@ -293,9 +308,10 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
   if (document.restart_count > plan_.max_restarts) fail(name + ": more restarts than allowed");
   // What a leader has decided before it hears of it still takes effect: late, if it was busy or cut
   // off, and even after its death.
-  round.warned = told_of_forgotten_ && writer.running &&
-                 std::max({*told_of_forgotten_, writer.awake, writer.linked}) + writing_time() <
-                     scheduler_.now();
+  for (const auto& [told, since] : told_of_forgotten_)
+    if (writer.running &&
+        std::max({since, writer.awake, writer.linked}) + writing_time() < scheduler_.now())
+      round.warned.push_back(told);
   rounds_.emplace(document.number, std::move(round));
 }
 
@@ -372,7 +388,7 @@ void Checker::check_stop(const RoundDocument& document) {
   if (document.cause == Cause::Failure && round.failed.empty())
     fail(name + " was stopped for a failure that was not");
   // Or others have workers of a round that the store has forgotten, and say so.
-  const bool strangers = told_of_forgotten_.has_value() || !forgotten_.empty();
+  const bool strangers = !told_of_forgotten_.empty() || !forgotten_.empty();
   if (document.cause == Cause::Membership && !lost_a_node(round) && !strangers)
     fail(name + " was stopped for a loss that was not");
   if (document.cause == Cause::Resize &&
@@ -532,7 +548,11 @@ void Checker::on_start(const Node& node, const Assignment& a) {
         network_.cut(other->number) || other->said < other->link_up ||
         !long_before(other->said, at->second.planned) ||
         scheduler_.now() <= other->said + kSlack + Milliseconds(plan_.max_delay_ms * 4);
-    const bool unheard = !at->second.warned && out_of_touch && !has_published_place(*other);
+    const auto& warned = at->second.warned;
+    const bool told = std::any_of(warned.begin(), warned.end(), [&](const auto& round) {
+      return is_same_round(round, *other->workers);
+    });
+    const bool unheard = !told && out_of_touch && !has_published_place(*other);
     const bool excused = (forgetful_ || set_back_) && unheard;
     if (!expelled_.contains(other->config.ticket) && !excused) fail(whose);
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/documents.hpp"
@@ -89,7 +90,9 @@ class Checker {
     std::optional<Time> over;  // all have left it
     // Until then:
     bool lost_a_node = false;
-    bool warned = false;   // when it was begun: others may have workers
+    // When it was begun, nodes had told of these, which the store has forgotten: others of them may
+    // have workers.
+    std::vector<rendezvous::Assignment> warned;
     bool spared = false;   // the leader knew of a node that goes: no failure counts
     std::set<int> failed;  // nodes that reported a failure
     std::set<int> succeeded;
@@ -112,6 +115,7 @@ class Checker {
   void check_told(const Node& node);
   [[nodiscard]] bool is_shown(const Node& node) const;
   void note_place(const std::string& ticket, const std::string& value);
+  void note_forgotten(const Node& node, const rendezvous::MemberDocument& document);
   void note_refusal(const Node& writer, const std::string& ticket, const std::string& value);
   [[nodiscard]] bool was_given(const Node& node, const rendezvous::Assignment& place) const;
   [[nodiscard]] bool runs_published(const Node& node) const;
@@ -128,21 +132,23 @@ class Checker {
   const Network& network_;
   const std::vector<std::unique_ptr<Node>>& nodes_;
   const rendezvous::Keys keys_;
-  std::map<int, Round> rounds_;            // that were published
-  std::multimap<int, Round> forgotten_;    // by the store, before others got their numbers
-  std::map<int, int> known_losses_;        // by node: the most when its workers were started
-  int started_ = 0;                        // the highest round in which any worker was started
-  bool forgetful_ = false;                 // the store has lost what it knew
-  std::optional<Time> told_of_forgotten_;  // first: a node has workers of a round that it has lost
-  int last_ran_ = 0;                       // as the store has it
-  std::set<int> silent_;                   // have written nothing since the store was set back
-  bool set_back_ = false;                  // the same, but only the last moments
+  std::map<int, Round> rounds_;          // that were published
+  std::multimap<int, Round> forgotten_;  // by the store, before others got their numbers
+  std::map<int, int> known_losses_;      // by node: the most when its workers were started
+  int started_ = 0;                      // the highest round in which any worker was started
+  bool forgetful_ = false;               // the store has lost what it knew
+  // By nodes with workers of rounds that the store has lost; of each round, when it was first said.
+  std::vector<std::pair<rendezvous::Assignment, Time>> told_of_forgotten_;
+  int last_ran_ = 0;       // as the store has it
+  std::set<int> silent_;   // have written nothing since the store was set back
+  bool set_back_ = false;  // the same, but only the last moments
   bool store_failed_ = false;
   bool full_ = false;  // the store is, or was last, from and until:
   Time full_since_{};
   Time full_until_{};
   std::set<std::string> expelled_;              // tickets of those that a leader has left behind
-  std::set<std::string> refused_in_doubt_;      // tickets: a full store may have cut them short
+  std::set<std::string> refused_;               // tickets
+  std::set<std::string> refused_in_doubt_;      // of these: a full store may have cut them short
   std::map<int, std::deque<Time>> rejections_;  // the last few of each node
   std::optional<rendezvous::Outcome> outcome_;
   Time ended_{};  // it was written

@@ -447,13 +447,18 @@ void World::kill(int number, bool silently) {
   }
 }
 
+// The first time counts: it waits no longer for being told again.
+void World::note_stop(Node& n) const {
+  if (!n.told_to_stop) n.stop_told = scheduler_.now();
+  n.told_to_stop = true;
+}
+
 void World::tell_to_go(int number) {
   Node& n = node(number);
   if (!n.running || n.told_to_go) return;
   note(number, "is told to go");
   n.told_to_go = scheduler_.now();
-  n.told_to_stop |= n.config.is_host;
-  if (n.config.is_host) n.stop_told = scheduler_.now();
+  if (n.config.is_host) note_stop(n);
   input(number, [this](Participant& p) {
     p.on_leave_requested("told to go by SIGTERM", 143, scheduler_.now());
   });
@@ -556,8 +561,7 @@ void World::apply(const Step& step) {
     }
     case Fault::Stop:
       note(number, "is told to stop");
-      n.told_to_stop = true;
-      n.stop_told = scheduler_.now();
+      note_stop(n);
       input(number, [this](Participant& p) {
         p.on_stop_requested("told to stop by SIGTERM", 143, scheduler_.now());
       });

@@ -62,6 +62,7 @@ class World {
   [[nodiscard]] Memory memory_of(const Step& step) const;  // of a store that restarts
   void kill(int node, bool silently);
   void tell_to_go(int node);
+  void note_stop(Node& node) const;
   void note(int node, const std::string& text);
   [[nodiscard]] int pick(int which) const;  // a living agent, or -1
   [[nodiscard]] bool over() const;
