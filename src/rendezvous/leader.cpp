@@ -25,7 +25,8 @@ void shorten(const Keys& keys, Decision& decision) {
 
 Leader::Leader(const Config& config, Outbox& outbox, std::string value, std::int64_t epoch,
                std::unique_ptr<State> previous, const RoundDocument& seen,
-               std::optional<Time> grace_until, std::optional<Time> waiting_since)
+               std::optional<Time> grace_until, std::optional<Time> others_until,
+               std::optional<Time> waiting_since)
     : config_(config),
       keys_(config.run_id),
       outbox_(outbox),
@@ -33,6 +34,7 @@ Leader::Leader(const Config& config, Outbox& outbox, std::string value, std::int
       epoch_(epoch),
       seen_(seen),
       grace_until_(grace_until),
+      others_until_(others_until),
       waiting_since_(waiting_since),
       state_(std::move(previous)) {
   watch_ = outbox_.watch(keys_.prefix, true);
@@ -64,8 +66,8 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
       state_->round.number != planned_)
     grace_until_ = now + config_.keep_alive;
   std::vector<std::string> problems;
-  auto state = std::make_unique<State>(
-      restore(config_, epoch_, snapshot.entries, state_.get(), seen_, grace_until_, now, problems));
+  auto state = std::make_unique<State>(restore(config_, epoch_, snapshot.entries, state_.get(),
+                                               seen_, grace_until_, others_until_, now, problems));
   // The wait counts from when this agent began to wait, not from when it became the leader: else
   // each new leader would begin the time limit anew.
   if (state_ == nullptr && waiting_since_ && state->waiting_since)

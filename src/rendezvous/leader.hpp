@@ -25,11 +25,12 @@ class Leader {
  public:
   // `value` is what the leader key holds. `previous`: what this agent knew when it led before, or
   // null. `seen`: the latest round that it has seen. `grace_until`: until when nodes that are not
-  // there are waited for. `waiting_since`: since when this agent waits for a round, if it does. The
-  // references must outlive this.
+  // there are waited for. `others_until`: see restore(). `waiting_since`: since when this agent
+  // waits for a round, if it does. The references must outlive this.
   Leader(const Config& config, Outbox& outbox, std::string value, std::int64_t epoch,
          std::unique_ptr<State> previous, const RoundDocument& seen,
-         std::optional<Time> grace_until, std::optional<Time> waiting_since);
+         std::optional<Time> grace_until, std::optional<Time> others_until,
+         std::optional<Time> waiting_since);
 
   void on_snapshot(const WatchSnapshot& snapshot, Time now);
   void on_changes(const WatchChanges& changes, Time now);
@@ -86,6 +87,7 @@ class Leader {
   const std::int64_t epoch_;
   const RoundDocument& seen_;
   std::optional<Time> grace_until_;
+  const std::optional<Time> others_until_;
   const std::optional<Time> waiting_since_;
 
   WatchId watch_ = 0;

@@ -121,13 +121,30 @@ void MemberAgent::on_link_failed(std::string detail, Time now) {
   failed_ = std::move(detail);
 }
 
+// In a store that was emptied a round may begin without knowing of another, and this agent
+// remembers only the one with the higher number, or the later one. If the store loses the other,
+// nodes that are out of touch may have workers of it.
+void MemberAgent::note_others(const RoundDocument* next) {
+  const auto& shown = round_.document;
+  const bool lost = shown && is_alive(shown->phase) && shown->number < seen_.number &&
+                    (next == nullptr || next->number != shown->number);
+  const bool replaced =
+      next != nullptr && is_alive(seen_.phase) && next->number == seen_.number &&
+      (is_another(seen_, *next) || (!is_alive(next->phase) && next->ran < next->number));
+  if (lost || replaced) others_until_ = last_touch_ + config_.keep_alive;
+}
+
 void MemberAgent::take_round(const std::optional<std::string>& value) {
-  if (!value) return round_.document.reset();
+  if (!value) {
+    note_others(nullptr);
+    return round_.document.reset();
+  }
   auto document = decode_round(*value);
   if (!document) return outbox_.log(document.error().what(), true);
   if (document->version != kProtocolVersion)
     return refuse("the job speaks rendezvous protocol " + std::to_string(document->version) +
                   ", this drun " + std::to_string(kProtocolVersion));
+  note_others(&*document);
   if (document->number >= seen_.number) seen_ = *document;
   document_.seen = std::max(document_.seen, document->ran);
   if (document->ran != ran_) ran_before_ = std::exchange(ran_, document->ran);

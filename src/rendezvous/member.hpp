@@ -76,6 +76,9 @@ class MemberAgent {
   [[nodiscard]] const std::optional<RoundDocument>& round() const { return round_.document; }
   // The latest ever seen; the store may have forgotten it since.
   [[nodiscard]] const RoundDocument& seen() const { return seen_; }
+  // Until then nodes may have workers of another round that the store showed and has lost, and of
+  // which seen() says nothing. Nullopt, or past: there was none.
+  [[nodiscard]] std::optional<Time> others_until() const { return others_until_; }
   // In the round that was last given out.
   [[nodiscard]] std::optional<int> group_rank() const {
     if (!assignment_.document || !assignment_.document->go) return std::nullopt;
@@ -108,6 +111,7 @@ class MemberAgent {
   void make_current(Watched<T>& watched);
   void rewatch();
   void note_left(int round);
+  void note_others(const RoundDocument* next);
   void take_round(const std::optional<std::string>& value);
   void take_assignment(const std::optional<std::string>& value);
   void take_outcome(const std::optional<std::string>& value, bool first);
@@ -153,6 +157,7 @@ class MemberAgent {
   bool lease_over_ = false;        // the workers were killed because it was not renewed
   Watched<RoundDocument> round_;
   RoundDocument seen_;
+  std::optional<Time> others_until_;
   Watched<AssignmentDocument> assignment_;
   WatchId outcome_watch_ = 0;
   bool joined_open_ = false;  // the job had not ended when this agent came

@@ -322,6 +322,10 @@ std::string master(const Assignment& place) {
   return place.master_address + ":" + std::to_string(place.master_port);
 }
 
+bool is_another(const RoundDocument& a, const RoundDocument& b) {
+  return a.number == b.number && !a.master.empty() && !b.master.empty() && a.master != b.master;
+}
+
 bool holds_workers(const MemberDocument& document) {
   return document.claim && document.claim->round > document.left;
 }

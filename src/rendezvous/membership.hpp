@@ -170,6 +170,9 @@ void give_time_to_stop(State& state, Time now);
 // Where the workers' store of its round is.
 [[nodiscard]] std::string master(const Assignment& place);
 
+// Two rounds with one number, which began without knowing of each other.
+[[nodiscard]] bool is_another(const RoundDocument& a, const RoundDocument& b);
+
 // Workers of it may run.
 [[nodiscard]] bool holds_workers(const MemberDocument& document);
 
@@ -187,11 +190,13 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
 // when it led before, or null; `seen` the latest round that it has ever seen, which the store may
 // have forgotten. Places without an agent are lost, or missing until `grace_until`
 // if that is given. If the store is behind what is known, there is always such a grace: until the
-// members have written again, what they hold is not known either. `problems` gets a line for each
-// document that could not be read.
+// members have written again, what they hold is not known either. `others_until`: until then nodes
+// that nobody here knows may have workers, of a round beside `seen`. `problems` gets a line for
+// each document that could not be read.
 [[nodiscard]] State restore(const Config& config, std::int64_t epoch,
                             const std::vector<Change>& entries, const State* previous,
-                            const RoundDocument& seen, std::optional<Time> grace_until, Time now,
+                            const RoundDocument& seen, std::optional<Time> grace_until,
+                            std::optional<Time> others_until, Time now,
                             std::vector<std::string>& problems);
 
 // Counts afresh, from members and places: after these were changed by hand.

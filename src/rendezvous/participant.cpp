@@ -225,8 +225,9 @@ class Participant::Impl {
       grace = *session_since_ + config_.keep_alive;
     std::optional<Time> waiting_since;
     if (member_.waiting()) waiting_since = member_.waiting_since();
-    leader_ = std::make_unique<Leader>(config_, outbox_, leading_as_, epoch_, std::move(known_),
-                                       member_.seen(), grace, waiting_since);
+    leader_ =
+        std::make_unique<Leader>(config_, outbox_, leading_as_, epoch_, std::move(known_),
+                                 member_.seen(), grace, member_.others_until(), waiting_since);
     leader_->limit_writes(most_writes_);
     if (!member_.up()) leader_->on_link_lost();
   }

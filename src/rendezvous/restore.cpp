@@ -122,10 +122,6 @@ bool is_of_others(const Found& found, const State& previous) {
          });
 }
 
-bool is_another(const RoundDocument& a, const RoundDocument& b) {
-  return a.number == b.number && !a.master.empty() && !b.master.empty() && a.master != b.master;
-}
-
 void find_round(State& state, Found& found, const RoundDocument& seen) {
   const RoundDocument known = round_of_members(found, seen);
   const bool in_time = found.round && found.round->version == kProtocolVersion &&
@@ -248,9 +244,11 @@ bool has_forgotten_round(const State& state, const Found& found, const State* pr
 }
 
 // Nodes that are out of touch may have workers: of a forgotten round, or because the last leader
-// was not sure. That one cannot have begun to wait later than now.
+// was not sure. That one cannot have begun to wait later than now. `others_until`: or of a round
+// that only this agent has seen.
 void wait_until_sure(State& state, const Config& config, const State* previous, bool forgotten,
-                     Time now) {
+                     std::optional<Time> others_until, Time now) {
+  if (others_until && now < *others_until) state.unsure_until = others_until;
   const bool led_until_now = previous != nullptr && previous->epoch == state.epoch;
   Time until = now;
   if (led_until_now) {
@@ -265,14 +263,15 @@ void wait_until_sure(State& state, const Config& config, const State* previous, 
   if (forgotten) until = now + config.keep_alive;
   if (until <= now) return;
   state.grace_until = std::max(state.grace_until.value_or(now), until);
-  if (forgotten || unsure) state.unsure_until = state.grace_until;
+  if (forgotten || unsure)
+    state.unsure_until = std::max(state.unsure_until.value_or(now), *state.grace_until);
 }
 
 }  // namespace
 
 State restore(const Config& config, std::int64_t epoch, const std::vector<Change>& entries,
               const State* previous, const RoundDocument& seen, std::optional<Time> grace_until,
-              Time now, std::vector<std::string>& problems) {
+              std::optional<Time> others_until, Time now, std::vector<std::string>& problems) {
   State state{Keys(config.run_id)};
   Found found = read(state.keys, entries, problems);
   state.epoch = epoch;
@@ -286,7 +285,8 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
   const bool set_back = !state.round_written && state.round.number > 0;
   if (set_back) grace_until = std::max(grace_until.value_or(now), now + config.keep_alive);
   state.grace_until = grace_until;
-  wait_until_sure(state, config, previous, has_forgotten_round(state, found, previous, seen), now);
+  wait_until_sure(state, config, previous, has_forgotten_round(state, found, previous, seen),
+                  others_until, now);
   grace_until = state.grace_until;
   find_claims(found, state);
   find_places(state, found);

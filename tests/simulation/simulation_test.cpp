@@ -63,6 +63,7 @@ TEST(SimulationTest, SeedsThatFailedAreRunAgain) {
            Found{706'471'074, "ranks of a round that the store forgot are kept when it is over"},
            Found{706'841'527, "who tells of one forgotten round tells nothing of another"},
            Found{707'391'644, "nobody is waited for because a refused node was told to go"},
+           Found{707'439'026, "a round that its nodes cannot tell of is waited for by who saw it"},
            Found{709'205'265, "a host that is told to stop twice waits from the first time on"},
        }) {
     SCOPED_TRACE(rule);

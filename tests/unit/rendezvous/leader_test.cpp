@@ -65,9 +65,9 @@ class Found {
     return *this;
   }
   State restore(std::optional<Time> grace = {}, const RoundDocument& seen = {},
-                const State* previous = nullptr) {
+                const State* previous = nullptr, std::optional<Time> others = {}) {
     problems.clear();
-    return rendezvous::restore(config_, 5, entries_, previous, seen, grace, kNow, problems);
+    return rendezvous::restore(config_, 5, entries_, previous, seen, grace, others, kNow, problems);
   }
   [[nodiscard]] const Keys& keys() const { return keys_; }
   [[nodiscard]] const std::vector<Change>& entries() const { return entries_; }
@@ -310,6 +310,33 @@ TEST(RestoreTest, ARoundThatWasLedIsNotAnotherThatWasSeen) {
   EXPECT_EQ(state.round.phase, Phase::Running);
   EXPECT_EQ(state.round.master, "b:1");
   EXPECT_EQ(state.missing, 1);
+}
+
+// Nobody tells of that one: all its nodes are out of touch. The round that "me" knows goes on, but
+// is not followed by another before their leases are over.
+TEST(RestoreTest, ARoundThatOnlyThisAgentHasSeenIsWaitedFor) {
+  const Config s = config(1);
+  RoundDocument seen;
+  seen.number = seen.ran = seen.nodes = seen.world_size = 2;
+  seen.phase = Phase::Running;
+  const Time until = kNow + Milliseconds(5'000);
+  Found found(s);
+  found.member("me", [](MemberDocument& d) {
+    holding(d, 2, 0, 2);
+    d.left = 2;
+  });
+  for (const auto& others : {std::optional<Time>(), std::optional(kNow), std::optional(until)}) {
+    const bool waits = others == until;
+    const State state = found.restore({}, seen, nullptr, others);
+    EXPECT_EQ(state.unsure_until.has_value(), waits);
+    EXPECT_EQ(state.grace_until, kNow + s.keep_alive) << "others are not missed in this round";
+    State ended = state;
+    ended.round.phase = Phase::Gathering;
+    recount(ended, s, kNow);
+    EXPECT_EQ(decide(ended, s, kNow).round.unsure, waits) << "for the next leader";
+    EXPECT_EQ(decide(ended, s, until - Milliseconds(1)).plan.empty(), waits);
+    EXPECT_FALSE(decide(ended, s, until).plan.empty());
+  }
 }
 
 TEST(RestoreTest, NodesThatAreMissedAreMissedByTheNextLeader) {
@@ -676,8 +703,8 @@ class LeaderTest : public testing::Test {
  protected:
   void begin(Config s, std::optional<Time> grace_until = {}) {
     config_ = std::move(s);
-    leader_ =
-        std::make_unique<Leader>(config_, outbox_, "value", 3, nullptr, seen_, grace_until, kNow);
+    leader_ = std::make_unique<Leader>(config_, outbox_, "value", 3, nullptr, seen_, grace_until,
+                                       std::nullopt, kNow);
   }
   std::vector<CommitAction> commits() {
     std::vector<CommitAction> result;

@@ -150,6 +150,50 @@ TEST_F(MemberTest, ASpareTellsWhichRoundHasRun) {
   EXPECT_EQ(told.published.back().seen, 7);
 }
 
+// The store was emptied, and newcomers began a round of their own, without knowing of this agent's.
+TEST_F(MemberTest, RemembersThatTheStoreHasLostARoundOfOthers) {
+  const auto document = [](int number, Phase phase, const std::string& master) {
+    RoundDocument d;
+    d.number = number;
+    d.phase = phase;
+    d.ran = is_alive(phase) || phase == Phase::Gathering ? number : number - 1;
+    d.master = master;
+    return encode(d);
+  };
+  const auto running = [&](int number, const std::string& master = "") {
+    return document(number, Phase::Running, master);
+  };
+  struct Case {
+    const char* what;
+    std::optional<std::string> before, after;
+    bool lost;
+  };
+  for (const auto& [what, before, after, lost] : {
+           Case{"its own round is lost, which seen() has", running(5), std::nullopt, false},
+           Case{"the others' round runs", running(5), running(1), false},
+           Case{"the others' round is lost", running(1), std::nullopt, true},
+           Case{"the others' round gives way", running(1), running(6), true},
+           Case{"the others' round is over", running(1), document(1, Phase::Gathering, ""), false},
+           Case{"nothing of others ran", document(1, Phase::Preparing, ""), std::nullopt, false},
+           Case{"its own round is over", running(5, "a:1"), document(5, Phase::Gathering, ""),
+                false},
+           Case{"its own round goes on", running(5, "a:1"), running(6, "b:1"), false},
+           Case{"another has its number", running(5, "a:1"), running(5, "b:1"), true},
+           Case{"its number is tried again", running(5, "a:1"), document(5, Phase::Preparing, ""),
+                true},
+       }) {
+    SCOPED_TRACE(what);
+    begin();
+    round(5, Phase::Running);
+    put(keys_.round, before);
+    advance(Milliseconds(1'000));
+    ASSERT_FALSE(member_->others_until());
+    put(keys_.round, after);
+    EXPECT_EQ(member_->others_until(),
+              lost ? std::optional(now_ + config_.keep_alive) : std::nullopt);
+  }
+}
+
 TEST_F(MemberTest, KeepsItsWorkersInTheirRunningRoundOnly) {
   for (const Phase phase : kPhases) {
     for (const int number : {4, 5, 6}) {
