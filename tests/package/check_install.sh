@@ -39,6 +39,7 @@ sort >"$scratch/wanted" <<'END'
 ./drun/store/errors.hpp
 ./drun/store/lease.hpp
 ./drun/store/limits.hpp
+./drun/store/place.hpp
 ./drun/store/server.hpp
 ./drun/store/tcpstore_version.hpp
 ./drun/store/values.hpp

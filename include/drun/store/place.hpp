@@ -1,0 +1,30 @@
+// Which node of which round an agent is: what its vote for a store counts as. docs/protocol.md,
+// section 1.9, has the rules.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+namespace drun::store {
+
+inline constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
+
+// The nodes of one round are an electorate: a store whose majority of them is elsewhere renews no
+// lease.
+struct ElectorateId {
+  std::uint64_t era = 0;  // generation of the store at which the round was begun
+  std::uint64_t round = 0;
+
+  auto operator<=>(const ElectorateId&) const = default;
+};
+
+struct Place {
+  ElectorateId electorate;
+  std::uint32_t rank = kNoRank;     // of the node; kNoRank: it knows the round, and is not in it
+  std::uint32_t nodes = 0;          // of the round; 0: no place at all
+  std::uint32_t casting = kNoRank;  // the rank that breaks a tie; kNoRank: 0
+
+  bool operator==(const Place&) const = default;
+};
+
+}  // namespace drun::store
