@@ -91,6 +91,49 @@ struct LinkEvent {
   std::string detail;                   // endpoint and cause, for the user
   std::chrono::milliseconds silent{0};  // Down, no answer came: since the store was last heard
   std::size_t most_writes = 0;          // Up, NewSession: of one transaction; 0: not said
+  // Up, NewSession, where stores succeed one another: 1 for the first, more for each that came
+  // after it. 0: this store has no successors.
+  std::int64_t generation = 0;
+  // NewSession at another generation than before: for how long from now on workers may run that an
+  // earlier store let run.
+  std::chrono::milliseconds old_leases{0};
+  bool hosting = false;  // generation > 0: the store is in this process
+};
+
+// A node's place in the nodes of one round, whose majority says which store is the right one.
+// Places are in the order of era and round.
+struct Place {
+  std::int64_t era = 0;  // the generation of the store at which the round was begun; 0: no place
+  int round = 0;
+  int rank = -1;  // of this node; -1: it knows of the round, and is not in it
+  int nodes = 0;
+  int casting =
+      -1;  // the rank whose voice counts more when half of the nodes are there; -1: rank 0
+
+  [[nodiscard]] bool exists() const { return era > 0; }
+  [[nodiscard]] bool same_round(const Place& other) const {
+    return era == other.era && round == other.round;
+  }
+  [[nodiscard]] bool before(const Place& other) const {
+    return era != other.era ? era < other.era : round < other.round;
+  }
+  bool operator==(const Place&) const = default;
+};
+
+// For which store an agent speaks by being there.
+struct Vote {
+  std::string job;  // the prefix of its keys: each job of a store has its own majority
+  Place latest;     // the last round that it knows of
+  Place settled;    // the last one of which it knows that it is settled
+  bool operator==(const Vote&) const = default;
+};
+
+// Where a store begins when the present one is lost.
+struct Successor {
+  std::string address;
+  std::uint16_t port = 0;
+  bool self = false;  // in this process
+  bool operator==(const Successor&) const = default;
 };
 
 // The store has answered what was sent at this moment, so this agent's session was alive then; it
@@ -98,6 +141,10 @@ struct LinkEvent {
 // age never says it; others do it after each Up and NewSession, and often enough later.
 struct Renewed {
   std::chrono::steady_clock::time_point sent;
+  // Where stores succeed one another: that store's last settled round. A majority of the nodes of
+  // the settled round before it knows of it.
+  std::int64_t settled_era = 0;
+  int settled_round = 0;
 };
 
 using KeyValueEvent =
@@ -119,6 +166,10 @@ class KeyValue {
   virtual void watch(WatchId watch, std::string key, bool prefix) = 0;
   virtual void unwatch(WatchId watch) = 0;
   virtual void commit(RequestId request, Transaction transaction) = 0;
+
+  // Says from now on, and at once, whom this agent speaks for, and where it goes if the store is
+  // lost, in this order. An implementation without successors has no use for it.
+  virtual void vote(const Vote& /*vote*/, const std::vector<Successor>& /*successors*/) {}
 
   // Says goodbye: the session and its ephemeral keys end now, after all that was committed before.
   // Link::Closed follows, within about a second if the store does not answer.

@@ -29,6 +29,11 @@ struct CommitAction {
   RequestId request = 0;
   Transaction transaction;
 };
+// Call KeyValue::vote().
+struct VoteAction {
+  Vote vote;
+  std::vector<Successor> successors;
+};
 // Only on the node of group rank 0: make the workers' store of this round ready (empty, no old
 // connections), or find the port that rank 0's worker will bind; then call on_worker_store_ready().
 struct PrepareWorkerStoreAction {
@@ -70,9 +75,9 @@ struct ProgressAction {
   bool spare = false;  // this agent waits to be needed
 };
 
-using Action = std::variant<WatchAction, UnwatchAction, CommitAction, PrepareWorkerStoreAction,
-                            StartAction, RenewLeaseAction, StopAction, RoundStopsAction,
-                            FinishAction, LogAction, ProgressAction>;
+using Action = std::variant<WatchAction, UnwatchAction, CommitAction, VoteAction,
+                            PrepareWorkerStoreAction, StartAction, RenewLeaseAction, StopAction,
+                            RoundStopsAction, FinishAction, LogAction, ProgressAction>;
 
 class Participant {
  public:

@@ -77,6 +77,13 @@ struct Config {
   // sessions should live about two seconds longer: then a node that was cut off has no workers any
   // more when the others go on without it.
   Milliseconds keep_alive{6'000};
+  // How many of the next nodes may begin a store in turn when the present one is lost; 0: none may.
+  int successors = 0;
+  // Where this agent would; 0: nowhere.
+  std::uint16_t successor_port = 0;
+  // An agent that has lost the store looks for a successor for so long. Its workers end by their
+  // lease meanwhile.
+  Milliseconds search_timeout{60'000};
   // False: a session that it does not know any more is over, and its workers are gone.
   bool store_can_be_lost = true;
   // It forgets none, but may end many before their time, at once: old versions of etcd do, when the

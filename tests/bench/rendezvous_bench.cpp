@@ -233,6 +233,9 @@ class Node {
     }
     key_value_->commit(action.request, std::move(action.transaction));
   }
+  void perform(const rendezvous::VoteAction& action) {
+    key_value_->vote(action.vote, action.successors);
+  }
   void perform(const rendezvous::PrepareWorkerStoreAction& action) {
     participant_->on_worker_store_ready(action.assignment.round, config_.worker_store_port,
                                         Clock::now());

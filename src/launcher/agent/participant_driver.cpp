@@ -123,6 +123,10 @@ void ParticipantDriver::perform(rendezvous::CommitAction& action) {
   parts_.backend.key_value().commit(action.request, std::move(action.transaction));
 }
 
+void ParticipantDriver::perform(const rendezvous::VoteAction& action) {
+  parts_.backend.key_value().vote(action.vote, action.successors);
+}
+
 void ParticipantDriver::perform(const rendezvous::PrepareWorkerStoreAction& action) {
   const auto port = parts_.backend.prepare_worker_store();
   if (!port) return stop_job(port.error().what(), kDrunFailed, Clock::now());

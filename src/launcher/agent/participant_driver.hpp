@@ -66,6 +66,7 @@ class ParticipantDriver {
   void perform(rendezvous::WatchAction& action);
   void perform(const rendezvous::UnwatchAction& action);
   void perform(rendezvous::CommitAction& action);
+  void perform(const rendezvous::VoteAction& action);
   void perform(const rendezvous::PrepareWorkerStoreAction& action);
   void perform(const rendezvous::StartAction& action);
   void perform(const rendezvous::RenewLeaseAction& action);
