@@ -91,7 +91,7 @@ class Agent {
     calls.gave_up = [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); };
     calls.session = [this](std::optional<store::ControlFarewell> farewell) {
       process::Farewell words;
-      if (farewell) words = {std::move(farewell->address), std::move(farewell->bytes)};
+      if (farewell) words = {std::move(farewell->address), std::move(farewell->bytes), {}};
       workers_.say_at_end(words);
     };
     calls.event = [this](const rendezvous::KeyValueEvent& event) { on_event(event); };

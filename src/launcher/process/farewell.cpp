@@ -3,9 +3,11 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/deadline.hpp"
 #include "base/file_descriptor.hpp"
@@ -15,50 +17,90 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-bool await(int socket, short what, Clock::time_point deadline) {
-  pollfd entry{socket, what, 0};
+// One who is being told.
+class Call {
+ public:
+  explicit Call(const Words& words) : rest_(words.bytes) {
+    sockaddr_storage address{};
+    const std::size_t size = words.address.size();
+    if (size < sizeof(sa_family_t) || size > sizeof address) return;
+    std::memcpy(&address, words.address.data(), size);
+    socket_.reset(::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!socket_) return;
+    if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address),
+                  static_cast<socklen_t>(size)) != 0 &&
+        errno != EINPROGRESS)
+      return;
+    stage_ = Stage::Sending;
+  }
+
+  // To be polled; one that has ended is left out by its descriptor.
+  [[nodiscard]] pollfd entry() const {
+    if (!is_under_way()) return {-1, 0, 0};
+    return {socket_.get(), static_cast<short>(stage_ == Stage::Sending ? POLLOUT : POLLIN), 0};
+  }
+  void on_ready() {
+    if (stage_ == Stage::Sending) return send();
+    if (stage_ == Stage::Sent) await_close();
+  }
+
+  [[nodiscard]] bool is_under_way() const {
+    return stage_ == Stage::Sending || stage_ == Stage::Sent;
+  }
+  // Whoever listens there reads it, though perhaps later.
+  [[nodiscard]] bool has_it() const { return stage_ == Stage::Sent || took_it(); }
+  [[nodiscard]] bool took_it() const { return stage_ == Stage::Taken; }
+
+ private:
+  enum class Stage { Sending, Sent, Taken, Failed };
+
+  void send() {
+    const ssize_t n = ::send(socket_.get(), rest_.data(), rest_.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) stage_ = Stage::Failed;
+    if (n >= 0) rest_.remove_prefix(static_cast<std::size_t>(n));
+    if (stage_ == Stage::Failed || !rest_.empty()) return;
+    ::shutdown(socket_.get(), SHUT_WR);
+    stage_ = Stage::Sent;
+  }
+  void await_close() {
+    char ignored[512];
+    const ssize_t n = ::recv(socket_.get(), ignored, sizeof ignored, 0);
+    if (n == 0) stage_ = Stage::Taken;
+    if (n < 0 && errno != EAGAIN && errno != EINTR) stage_ = Stage::Failed;
+  }
+
+  std::string_view rest_;
+  FileDescriptor socket_;
+  Stage stage_ = Stage::Failed;
+};
+
+// Whether one of them took it.
+bool tell(const std::vector<Words>& all) {
+  const auto deadline = Clock::now() + kFarewellLimit;
+  std::vector<Call> calls(all.begin(), all.end());
+  std::vector<pollfd> entries(calls.size());
   for (;;) {
-    const int n = ::poll(&entry, 1, poll_limit(time_left(deadline)));
-    if (n >= 0 || errno != EINTR) return n > 0;
-  }
-}
-
-bool send_all(int socket, std::string_view bytes, Clock::time_point deadline) {
-  while (!bytes.empty()) {
-    if (!await(socket, POLLOUT, deadline)) return false;
-    const ssize_t n = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (n < 0 && errno != EAGAIN && errno != EINTR) return false;
-    if (n > 0) bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
-void await_close(int socket, Clock::time_point deadline) {
-  char ignored[512];
-  while (await(socket, POLLIN, deadline)) {
-    const ssize_t n = ::recv(socket, ignored, sizeof ignored, 0);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return;
+    const bool taken =
+        std::any_of(calls.begin(), calls.end(), [](const Call& call) { return call.took_it(); });
+    const bool awaited = std::any_of(calls.begin(), calls.end(), [&](const Call& call) {
+      return call.is_under_way() && !(taken && call.has_it());
+    });
+    const auto left = time_left(deadline);
+    if (!awaited || left.count() == 0) return taken;
+    std::transform(calls.begin(), calls.end(), entries.begin(),
+                   [](const Call& call) { return call.entry(); });
+    if (::poll(entries.data(), entries.size(), poll_limit(left)) < 0) continue;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      if (entries[i].revents != 0) calls[i].on_ready();
+    }
   }
 }
 
 }  // namespace
 
 void say(const Farewell& farewell) {
-  sockaddr_storage address{};
-  const std::size_t size = farewell.address.size();
-  if (size < sizeof(sa_family_t) || size > sizeof address) return;
-  std::memcpy(&address, farewell.address.data(), size);
-  const auto deadline = Clock::now() + kFarewellLimit;
-  const FileDescriptor socket(
-      ::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) return;
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
-                static_cast<socklen_t>(size)) != 0 &&
-      errno != EINPROGRESS)
-    return;
-  if (!send_all(socket.get(), farewell.bytes, deadline)) return;
-  ::shutdown(socket.get(), SHUT_WR);
-  await_close(socket.get(), deadline);
+  if (!farewell.address.empty() && tell({{farewell.address, farewell.bytes}})) return;
+  if (!farewell.others.empty()) tell(farewell.others);
 }
 
 }  // namespace drun::process

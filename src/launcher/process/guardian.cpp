@@ -511,8 +511,8 @@ void Guardian::leave_folders() {
 }
 
 void Guardian::say_at_end(const Farewell& farewell) {
-  const bool had_one = std::exchange(impl_->has_farewell, !farewell.address.empty());
-  if (!had_one && farewell.address.empty()) return;
+  const bool had_one = std::exchange(impl_->has_farewell, !farewell.empty());
+  if (!had_one && farewell.empty()) return;
   std::string message = wire::encode(farewell);
   impl_->tell_watchdog(message);
   impl_->send(std::move(message));

@@ -1,6 +1,5 @@
 #include "launcher/process/guardian_watchdog.hpp"
 
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -83,7 +82,7 @@ void take(Watch& watch, wire::Type type, std::string_view payload) {
 
 // All that the agent has said. False when it is gone.
 bool read_agent(int agent, Watch& watch) {
-  char message[sizeof(wire::Header) + PATH_MAX];
+  char message[wire::kLongestForWatchdog];
   for (;;) {
     const ssize_t n = ::recv(agent, message, sizeof message, MSG_DONTWAIT);
     if (n <= 0) return n < 0 && (errno == EAGAIN || errno == EINTR);
@@ -134,7 +133,7 @@ bool keep_watch(int agent, pid_t guardian, ExitStatus& status, Watch& watch) {
 // False when it hangs.
 bool await_guardian(pid_t guardian, ExitStatus& status, const ChildSignals& child_signals) {
   using std::chrono::steady_clock;
-  const auto deadline = steady_clock::now() + kEndLimit + kFarewellLimit;
+  const auto deadline = steady_clock::now() + kEndLimit + kLongestFarewell;
   while (!reap_guardian(guardian, status)) {
     ::kill(guardian, SIGCONT);
     const auto left = time_left(deadline);

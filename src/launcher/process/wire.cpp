@@ -1,5 +1,6 @@
 #include "launcher/process/wire.hpp"
 
+#include <utility>
 #include <variant>
 
 namespace drun::process::wire {
@@ -69,16 +70,33 @@ std::string encode_environment(const std::vector<std::string>& variables) {
 
 std::string encode(const process::Farewell& farewell) {
   Writer writer(Type::Farewell, 0);
-  writer.number(static_cast<std::uint32_t>(farewell.address.size()));
-  return writer.bytes(farewell.address).bytes(farewell.bytes).finish();
+  const auto add = [&writer](const std::string& address, const std::string& bytes) {
+    writer.number(static_cast<std::uint32_t>(address.size()));
+    writer.number(static_cast<std::uint32_t>(bytes.size()));
+    writer.bytes(address).bytes(bytes);
+  };
+  add(farewell.address, farewell.bytes);
+  for (const auto& other : farewell.others)
+    add(other.address, other.bytes);
+  return writer.finish();
 }
 
 process::Farewell decode_farewell(std::string_view payload) {
   Reader reader(payload);
-  const auto size = reader.number<std::uint32_t>();
-  const auto rest = reader.rest();
-  if (!reader.ok() || size > rest.size()) return {};
-  return {std::string(rest.substr(0, size)), std::string(rest.substr(size))};
+  process::Farewell result;
+  for (bool first = true; first || !reader.rest().empty(); first = false) {
+    const auto address = reader.number<std::uint32_t>();
+    const auto bytes = reader.number<std::uint32_t>();
+    process::Words words{reader.bytes(address), reader.bytes(bytes)};
+    if (!reader.ok()) return {};
+    if (first) {
+      result.address = std::move(words.address);
+      result.bytes = std::move(words.bytes);
+    } else {
+      result.others.push_back(std::move(words));
+    }
+  }
+  return result;
 }
 
 std::string encode(const GuardianEvent& event) {

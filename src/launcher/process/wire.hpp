@@ -45,6 +45,10 @@ struct Header {
 };
 static_assert(sizeof(Header) == 8);
 
+// Of a message that the watchdog gets too, with its header: the longest are a folder's path and a
+// farewell.
+inline constexpr std::size_t kLongestForWatchdog = 64 * 1024;
+
 // Builds one message.
 class Writer {
  public:
@@ -108,6 +112,15 @@ class Reader {
     rest_.remove_prefix(end + 1);
     return start;
   }
+  std::string bytes(std::size_t size) {
+    if (rest_.size() < size) {
+      ok_ = false;
+      return {};
+    }
+    std::string value(rest_.substr(0, size));
+    rest_.remove_prefix(size);
+    return value;
+  }
   [[nodiscard]] std::string_view rest() const { return rest_; }
   [[nodiscard]] bool ok() const { return ok_; }
 
@@ -148,7 +161,7 @@ struct SpawnBody {
 [[nodiscard]] std::string encode_environment(const std::vector<std::string>& variables);
 
 [[nodiscard]] std::string encode(const process::Farewell& farewell);
-// An empty one if the message is cut short.
+// An empty one if the message is cut short: half of it must not be said.
 [[nodiscard]] process::Farewell decode_farewell(std::string_view payload);
 
 // GuardianLost never travels.

@@ -174,7 +174,7 @@ TEST_F(EtcdKeyValueTest, AFarewellEndsTheSessionOfAnother) {
   watcher->watch(1, "drun/test/a", false);
   ASSERT_TRUE(watcher.until([&] { return !watcher.all<WatchSnapshot>().empty(); }));
   EXPECT_EQ(shown_by(watcher, 1).size(), 1U);
-  process::say({farewell->address, farewell->bytes});
+  process::say({farewell->address, farewell->bytes, {}});
   EXPECT_TRUE(watcher.until([&] { return shown_by(watcher, 1).empty(); })) << cluster->logs();
 }
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -36,8 +37,9 @@ class Listener {
       std::abort();
   }
 
-  [[nodiscard]] Farewell farewell() const {
-    return {{reinterpret_cast<const char*>(&address_), sizeof address_}, kWords};
+  [[nodiscard]] Farewell farewell() const { return {address(), kWords, {}}; }
+  [[nodiscard]] std::string address() const {
+    return {reinterpret_cast<const char*>(&address_), sizeof address_};
   }
   [[nodiscard]] bool was_called() const {
     pollfd entry{socket_.get(), POLLIN, 0};
@@ -76,7 +78,7 @@ Job start_agent(const Farewell& farewell, Ending ending) {
   }
   {
     Driver driver;
-    driver.guardian.say_at_end({"", "replaced"});
+    driver.guardian.say_at_end({"", "replaced", {}});
     driver.guardian.say_at_end(farewell);
     Pipe out;
     const std::string worker = driver.start(1, "trap '' TERM; echo $$; exec sleep 1000", out);
@@ -86,6 +88,12 @@ Job start_agent(const Farewell& farewell, Ending ending) {
     if (ending == Ending::Lives) ::pause();
   }
   ::_exit(0);
+}
+
+// Where nobody listens.
+Farewell nobody() {
+  const Listener closed;
+  return closed.farewell();
 }
 
 class FarewellTest : public testing::Test {
@@ -149,13 +157,82 @@ TEST_F(FarewellTest, IsNotSaidIfItWasTakenBack) {
   EXPECT_FALSE(listener.was_called());
 }
 
+TEST_F(FarewellTest, LongWordsAreSaidByTheWatchdogToo) {
+  Farewell farewell = listener.farewell();
+  farewell.bytes = std::string(9'000, 'x');
+  const Job job = start_agent(farewell, Ending::Lives);
+  ::kill(job.guardian, SIGKILL);
+  ASSERT_TRUE(eventually([&] { return !alive(job.worker); }));
+  ::kill(job.agent, SIGKILL);
+  const auto call = listener.await_call();
+  ASSERT_TRUE(call);
+  EXPECT_EQ(read_all(call.get()).size(), farewell.bytes.size());
+}
+
+// The first is gone. Which of the others is the one to know is not known: one of them never
+// answers, and reads it later.
+TEST_F(FarewellTest, TheOthersAreToldIfTheFirstIsGone) {
+  const Listener silent;
+  Farewell farewell = nobody();
+  farewell.others = {{nobody().address, "no"}, {silent.address(), "a"}, {listener.address(), "b"}};
+  const Job job = start_agent(farewell, Ending::Lives);
+  ::kill(job.agent, SIGKILL);
+  auto call = listener.await_call();
+  ASSERT_TRUE(call);
+  EXPECT_EQ(read_all(call.get()), "b");
+  call.reset();  // taken
+  EXPECT_TRUE(all_gone());
+  const auto late = silent.await_call();
+  ASSERT_TRUE(late);
+  EXPECT_EQ(read_all(late.get()), "a");
+}
+
+TEST_F(FarewellTest, ThereMayBeOthersAndNoFirst) {
+  Farewell farewell;
+  farewell.others = {{listener.address(), "alone"}};
+  const Job job = start_agent(farewell, Ending::Lives);
+  ::kill(job.agent, SIGKILL);
+  auto call = listener.await_call();
+  ASSERT_TRUE(call);
+  EXPECT_EQ(read_all(call.get()), "alone");
+  call.reset();
+  EXPECT_TRUE(all_gone());
+}
+
+TEST_F(FarewellTest, TheOthersAreNotToldIfTheFirstHasTakenIt) {
+  const Listener other;
+  Farewell farewell = listener.farewell();
+  farewell.others = {{other.address(), "no"}};
+  std::thread reader([this] {
+    const auto call = listener.await_call();
+    (void)read_all(call.get());
+  });
+  say(farewell);
+  reader.join();
+  EXPECT_FALSE(other.was_called());
+}
+
+// It was killed before it had read all.
+TEST_F(FarewellTest, TheOthersAreToldIfTheFirstBreaksTheConnection) {
+  const Listener other;
+  Farewell farewell = listener.farewell();
+  farewell.others = {{other.address(), "now"}};
+  std::thread readers([&] {
+    auto call = listener.await_call();
+    (void)eventually([&] {
+      char byte = 0;
+      return ::recv(call.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+    });
+    call.reset();  // with bytes unread: a reset
+    const auto second = other.await_call();
+    EXPECT_EQ(read_all(second.get()), "now");
+  });
+  say(farewell);
+  readers.join();
+}
+
 TEST_F(FarewellTest, NobodyThereEndsTheHelpersAtOnce) {
-  Farewell nowhere;
-  {
-    const Listener closed;
-    nowhere = closed.farewell();
-  }
-  const Job job = start_agent(nowhere, Ending::Lives);
+  const Job job = start_agent(nobody(), Ending::Lives);
   ::kill(job.agent, SIGKILL);
   EXPECT_TRUE(all_gone());
 }

@@ -49,14 +49,24 @@ TEST(WireTest, EventsReadBackAsTheyWere) {
 }
 
 TEST(WireTest, AFarewellReadsBackAsItWasOrNotAtAll) {
-  const Farewell farewell{std::string("addr\0ess", 8), std::string("\0bytes", 6)};
+  Farewell farewell{std::string("addr\0ess", 8), std::string("\0bytes", 6), {}};
+  const auto alone = wire::encode(farewell).size() - sizeof(wire::Header);
+  farewell.others = {{"second", "other bytes"}, {std::string("th\0rd", 5), ""}};
+  const auto two = alone + 8 + 6 + 11;
   const std::string message = wire::encode(farewell);
   const auto whole = payload_of(message);
   const Farewell got = wire::decode_farewell(whole);
   EXPECT_EQ(got.address, farewell.address);
   EXPECT_EQ(got.bytes, farewell.bytes);
-  for (std::size_t size = 0; size < sizeof(std::uint32_t) + farewell.address.size(); ++size)
+  ASSERT_EQ(got.others.size(), 2U);
+  EXPECT_EQ(got.others[0].address, "second");
+  EXPECT_EQ(got.others[0].bytes, "other bytes");
+  EXPECT_EQ(got.others[1].address, farewell.others[1].address);
+  EXPECT_EQ(got.others[1].bytes, "");
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    if (size == alone || size == two) continue;  // whole ones
     EXPECT_EQ(wire::decode_farewell(whole.substr(0, size)).address, "") << size;
+  }
 }
 
 TEST(WireTest, APayloadThatIsCutShortIsNoEvent) {
