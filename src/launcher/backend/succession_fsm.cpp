@@ -1,0 +1,144 @@
+#include "launcher/backend/succession_fsm.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/messages.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using enum SuccessionState;
+
+constexpr int kMostDoublings = 8;
+
+}  // namespace
+
+void SuccessionFsm::on_link_up() {
+  if (state_ == Visiting || state_ == Standing) store_ = asked_.successors[at_];
+  if (state_ != Over) state_ = Settled;
+}
+
+SuccessionStep SuccessionFsm::on_link_down(const Break& how, Time now) {
+  switch (state_) {
+    case Settled: {
+      state_ = Retrying;
+      // Without a successor the others wait as long for a link that mends, however it broke.
+      const auto since = has_successors() ? now - how.silent : now;
+      due_ = since + limits_.keep_alive;
+      return wait_or_search(how, now);
+    }
+    case Retrying:
+      return wait_or_search(how, now);
+    case Visiting:
+    case Standing:
+      return next(now);
+    case Pausing:
+    case Over:
+      return {};
+  }
+  return {};
+}
+
+// A store that is gone for good is waited for no longer, unless there is no other.
+SuccessionStep SuccessionFsm::wait_or_search(const Break& how, Time now) {
+  if ((how.refused || how.over) && has_successors()) return search(now);
+  if (how.over) return give_up_waiting(how.cause);
+  return {};
+}
+
+SuccessionStep SuccessionFsm::on_stand_failed(Time now) {
+  if (state_ != Standing) return {};
+  asked_.own.reset();
+  asked_.successors.erase(asked_.successors.begin() + static_cast<std::ptrdiff_t>(at_));
+  if (asked_.successors.empty()) return give_up_search();
+  return ask(now);
+}
+
+SuccessionStep SuccessionFsm::on_time(const std::string& cause, Time now) {
+  const auto due = next_deadline();
+  if (!due || now < *due) return {};
+  switch (state_) {
+    case Retrying:
+      return has_successors() ? search(now) : give_up_waiting(cause);
+    case Visiting:
+    case Standing:
+      any_waited_ = true;
+      return next(now);
+    case Pausing:
+      return ask(now);
+    default:
+      return {};
+  }
+}
+
+SuccessionStep SuccessionFsm::search(Time now) {
+  asked_ = plan_;
+  search_end_ = now + limits_.search;
+  pass_ = 0;
+  at_ = 0;
+  any_waited_ = false;
+  return ask(now);
+}
+
+SuccessionStep SuccessionFsm::next(Time now) {
+  any_waited_ = any_waited_ || now - asked_at_ >= limits_.pause;
+  ++at_;
+  return ask(now);
+}
+
+SuccessionStep SuccessionFsm::ask(Time now) {
+  if (now >= search_end_) return give_up_search();
+  if (at_ >= asked_.successors.size()) {
+    at_ = 0;
+    pass_ = std::min(pass_ + 1, kMostDoublings);
+    if (!std::exchange(any_waited_, false)) {
+      state_ = Pausing;
+      due_ = std::min(search_end_, now + limits_.pause);
+      return {};
+    }
+  }
+  asked_at_ = now;
+  due_ = std::min(search_end_, now + turn());
+  if (asked_.own == at_) {
+    state_ = Standing;
+    return Stand{};
+  }
+  state_ = Visiting;
+  return Visit{asked_.successors[at_]};
+}
+
+SuccessionFsm::Duration SuccessionFsm::turn() const {
+  return std::min(limits_.longest_turn, limits_.turn * (1 << pass_));
+}
+
+SuccessionStep SuccessionFsm::give_up_waiting(const std::string& cause) {
+  state_ = Over;
+  return GiveUpSearch{
+      "lost the store at " + to_string(store_) + " and could not reach it again within " +
+      rendezvous::duration_text(limits_.keep_alive) + (cause.empty() ? "" : ": " + cause)};
+}
+
+SuccessionStep SuccessionFsm::give_up_search() {
+  state_ = Over;
+  std::string places;
+  for (const auto& each : plan_.successors)
+    places += (places.empty() ? "" : ", ") + to_string(each);
+  return GiveUpSearch{
+      "lost the store at " + to_string(store_) + ", and within " +
+      rendezvous::duration_text(limits_.search) + " no majority of the round's " +
+      std::to_string(asked_.nodes) + " nodes met at a successor (" + places +
+      "); a job of more nodes or at an etcd cluster goes on without it, and --rdzv-conf quorum=1 "
+      "lets any node that is left go on, even if the others run, too"};
+}
+
+bool SuccessionFsm::is_searching() const {
+  return state_ == Visiting || state_ == Standing || state_ == Pausing;
+}
+
+std::optional<SuccessionFsm::Time> SuccessionFsm::next_deadline() const {
+  if (state_ == Settled || state_ == Over) return std::nullopt;
+  return due_;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,127 @@
+// Where this agent goes when its store is lost: to the nodes that the round names as successors,
+// one after the other, until a majority of the round's nodes has met at one of them. Any number of
+// agents that ask the same successors in the same order meet, though they notice the loss at
+// different times. Pure: what happened and the time go in, the next step comes out.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "drun/base/endpoint.hpp"
+
+namespace drun::launcher {
+
+// What the round says about the time after its store.
+struct SuccessionPlan {
+  std::vector<Endpoint> successors;  // in the order in which they are asked
+  std::optional<std::size_t> own;    // which of them this agent is
+  int nodes = 0;                     // of the round
+
+  bool operator==(const SuccessionPlan&) const = default;
+};
+
+enum class SuccessionState {
+  Settled,   // in touch with a store
+  Retrying,  // the link is broken, and tries to mend itself
+  Visiting,  // at a successor, which serves when a majority has come
+  Standing,  // this agent is the successor: it waits for the others
+  Pausing,   // all successors were refused; before they are asked again
+  Over       // gave up, or the job is over for this agent
+};
+
+// ---- steps ----
+
+// Go to the store there, in place of any other; an own candidacy is over.
+struct Visit {
+  Endpoint endpoint;
+};
+// Serve a fresh store at the port that this agent has held for it, and go there; or call
+// on_stand_failed().
+struct Stand {};
+// Go nowhere any more; one line for the user.
+struct GiveUpSearch {
+  std::string text;
+};
+
+using SuccessionStep = std::variant<std::monostate, Visit, Stand, GiveUpSearch>;
+
+class SuccessionFsm {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  using Duration = std::chrono::milliseconds;
+
+  struct Limits {
+    Duration keep_alive{6'000};  // how long a store may be silent before it is left
+    // Of the first time that a successor is asked. It doubles with each pass over all of them, so
+    // that agents that began at different times meet.
+    Duration turn{2'000};
+    Duration longest_turn{8'000};
+    Duration pause{100};
+    Duration search{20'000};  // of all attempts together
+  };
+  // How the link broke.
+  struct Break {
+    bool refused = false;  // nobody listens there any more: the process is dead
+    bool over = false;     // and it does not try to mend itself, or no majority is at the store
+    Duration silent{0};    // since the store was last heard
+    std::string cause{};   // for the user
+  };
+
+  // `first`: where the store is, for the user.
+  SuccessionFsm(const Limits& limits, Endpoint first) : limits_(limits), store_(std::move(first)) {}
+
+  // Inputs. One that means nothing in the present state changes nothing and asks for nothing.
+  // Counts from the next search on.
+  void set_plan(SuccessionPlan plan) { plan_ = std::move(plan); }
+  // A store knows this agent.
+  void on_link_up();
+  // The connection to the store broke, or that to a successor was refused or broke.
+  SuccessionStep on_link_down(const Break& how, Time now);
+  SuccessionStep on_stand_failed(Time now);
+  // At or after next_deadline(). `cause`: why the link has not mended, as far as it knows.
+  SuccessionStep on_time(const std::string& cause, Time now);
+  void leave() { state_ = SuccessionState::Over; }
+
+  [[nodiscard]] std::optional<Time> next_deadline() const;
+  [[nodiscard]] SuccessionState state() const { return state_; }
+  // The link is broken, and whoever needs to know that has been told.
+  [[nodiscard]] bool is_broken() const {
+    return state_ == SuccessionState::Retrying || is_searching();
+  }
+  // It looks for another store than the one that it has lost.
+  [[nodiscard]] bool is_searching() const;
+  // The present store, or the last one.
+  [[nodiscard]] const Endpoint& store() const { return store_; }
+  // There is somebody to go to.
+  [[nodiscard]] bool has_successors() const { return !plan_.successors.empty(); }
+
+ private:
+  SuccessionStep search(Time now);
+  SuccessionStep next(Time now);
+  SuccessionStep ask(Time now);
+  SuccessionStep wait_or_search(const Break& how, Time now);
+  SuccessionStep give_up_waiting(const std::string& cause);
+  SuccessionStep give_up_search();
+  [[nodiscard]] Duration turn() const;
+
+  const Limits limits_;
+  SuccessionPlan plan_;
+  SuccessionState state_ = SuccessionState::Settled;
+  Endpoint store_;  // the present one, or the last
+  Time due_;        // of Retrying, Visiting, Standing, Pausing
+
+  // The search.
+  SuccessionPlan asked_;  // as it was when the search began
+  Time search_end_;
+  int pass_ = 0;             // over all successors
+  std::size_t at_ = 0;       // which of them
+  bool any_waited_ = false;  // in this pass: one of them took time
+  Time asked_at_;
+};
+
+}  // namespace drun::launcher

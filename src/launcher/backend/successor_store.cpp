@@ -1,0 +1,63 @@
+#include "launcher/backend/successor_store.hpp"
+
+#include <system_error>
+#include <utility>
+
+#include "base/fd_limit.hpp"
+#include "base/signal_block.hpp"
+#include "launcher/backend/hosted_store.hpp"
+#include "store/server/listen_socket.hpp"
+
+namespace drun::launcher {
+
+Status SuccessorStore::hold(const std::string& address) {
+  const Endpoint listen = listen_endpoint(address, 0);
+  auto bound = store::bind_endpoint(listen);
+  if (!bound)
+    return Error(bound.error().code(),
+                 bound.error().what() + fd_limit_advice(bound.error().code()));
+  FileDescriptor& socket = bound->front();
+  if (const auto listens = store::start_listening(socket.get()); !listens) return listens.error();
+  const auto local = store::local_endpoint(socket.get());
+  if (!local) return local.error();
+  held_ = std::move(socket);
+  own_ = {listen.host.empty() ? "127.0.0.1" : listen.host, local->port};
+  return Done{};
+}
+
+Result<Endpoint> SuccessorStore::stand(const store::ServerOptions& options) {
+  step_down();
+  if (!held_)
+    return Error(std::make_error_code(std::errc::bad_file_descriptor), "it holds no port");
+  server_ = std::make_unique<store::Server>(options);
+  try {
+    FileDescriptor socket = duplicate(held_.get(), "serve a store");
+    const auto added = server_->adopt_listener(socket.release(), store::Table::Job);
+    if (!added) {
+      server_.reset();
+      return added.error();
+    }
+    const SignalBlock no_signals;  // they are the other threads' business
+    thread_ = std::thread([this] { server_->run(); });
+  } catch (const std::system_error& error) {
+    server_.reset();
+    return Error(error.code(), std::string("serve a store: ") + error.what());
+  }
+  return own_;
+}
+
+void SuccessorStore::step_down() {
+  if (thread_.joinable()) {
+    server_->stop();
+    thread_.join();
+  }
+  server_.reset();
+}
+
+void SuccessorStore::end() {
+  step_down();
+  held_.reset();
+  own_ = {};
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,52 @@
+// The rendezvous store that this agent serves when it succeeds another. Its port is held from the
+// beginning: the others of the job know it, and may come before this agent has noticed that the
+// store is lost. They wait in the kernel's queue, and are not refused.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <thread>
+
+#include "base/file_descriptor.hpp"
+#include "drun/base/endpoint.hpp"
+#include "drun/base/result.hpp"
+#include "drun/store/server.hpp"
+
+namespace drun::launcher {
+
+class SuccessorStore {
+ public:
+  SuccessorStore() = default;
+  SuccessorStore(const SuccessorStore&) = delete;
+  SuccessorStore& operator=(const SuccessorStore&) = delete;
+  ~SuccessorStore() { end(); }
+
+  // Takes any free port at the address that the others reach this machine by.
+  Status hold(const std::string& address);
+  // 0: none is held.
+  [[nodiscard]] std::uint16_t port() const { return own_.port; }
+
+  // Serves a fresh store at the port; what it has served so far is gone. Says where this agent
+  // itself reaches it. Who waits at the port is served.
+  Result<Endpoint> stand(const store::ServerOptions& options);
+  // Serves no more, and forgets everything; all connections end. The port is still held.
+  void step_down();
+  [[nodiscard]] bool stands() const { return server_ != nullptr; }
+  // While it stands: see HostedStore.
+  [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed) {
+    return server_->stop_unless(needed);
+  }
+
+  // Lets go of the port, too.
+  void end();
+
+ private:
+  FileDescriptor held_;
+  Endpoint own_;
+  std::unique_ptr<store::Server> server_;
+  std::thread thread_;
+};
+
+}  // namespace drun::launcher

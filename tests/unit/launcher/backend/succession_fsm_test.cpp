@@ -1,0 +1,389 @@
+#include "launcher/backend/succession_fsm.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+using enum SuccessionState;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+using Time = SuccessionFsm::Time;
+
+constexpr Time kStart{seconds(1000)};
+const SuccessionFsm::Limits kLimits;
+
+Endpoint place(std::size_t number) {
+  return {"node" + std::to_string(number), 7000};
+}
+
+// `own`: this agent is the successor of that number.
+SuccessionPlan plan(std::size_t successors, std::optional<std::size_t> own = std::nullopt) {
+  SuccessionPlan result;
+  for (std::size_t i = 1; i <= successors; ++i)
+    result.successors.push_back(place(i));
+  if (own) result.own = *own - 1;
+  result.nodes = 4;
+  return result;
+}
+
+std::string name_of(const SuccessionStep& step) {
+  struct Namer {
+    std::string operator()(std::monostate) const { return "-"; }
+    std::string operator()(const Visit& visit) const { return "visit " + visit.endpoint.host; }
+    std::string operator()(const Stand&) const { return "stand"; }
+    std::string operator()(const GiveUpSearch&) const { return "give up"; }
+  };
+  return std::visit(Namer{}, step);
+}
+
+struct Machine {
+  explicit Machine(const SuccessionPlan& known) { fsm.set_plan(known); }
+  SuccessionFsm fsm{kLimits, {"node0", 29400}};
+  Time now = kStart;
+};
+
+using Event = std::function<SuccessionStep(Machine&)>;
+
+SuccessionStep quietly(const std::function<void()>& call) {
+  call();
+  return {};
+}
+
+SuccessionFsm::Break silence() {
+  return {false, false, seconds(3), "no answer"};
+}
+SuccessionFsm::Break refusal() {
+  return {true, false, milliseconds(0), "refused"};
+}
+
+SuccessionFsm::Break end() {
+  return {false, true, seconds(7), "no answer"};
+}
+
+const std::map<std::string, Event> kEvents = {
+    {"link up", [](Machine& m) { return quietly([&] { m.fsm.on_link_up(); }); }},
+    {"silent", [](Machine& m) { return m.fsm.on_link_down(silence(), m.now); }},
+    {"refused", [](Machine& m) { return m.fsm.on_link_down(refusal(), m.now); }},
+    {"over", [](Machine& m) { return m.fsm.on_link_down(end(), m.now); }},
+    {"stand failed", [](Machine& m) { return m.fsm.on_stand_failed(m.now); }},
+    {"early",
+     [](Machine& m) {
+       if (m.fsm.next_deadline()) m.now = *m.fsm.next_deadline() - milliseconds(1);
+       return m.fsm.on_time("refused", m.now);
+     }},
+    {"due",
+     [](Machine& m) {
+       m.now = m.fsm.next_deadline().value_or(m.now + seconds(1));
+       return m.fsm.on_time("refused", m.now);
+     }},
+    {"leave", [](Machine& m) { return quietly([&] { m.fsm.leave(); }); }},
+};
+
+SuccessionStep feed(Machine& machine, const std::vector<std::string>& events) {
+  SuccessionStep last;
+  for (const auto& event : events)
+    last = kEvents.at(event)(machine);
+  return last;
+}
+
+struct Row {
+  SuccessionState state;
+  std::string what;
+  SuccessionPlan plan;
+  std::vector<std::string> way;  // from Settled
+  struct Reaction {
+    std::string step;
+    SuccessionState state;
+  };
+  std::map<std::string, Reaction> reactions;  // all other events change nothing
+};
+
+const std::vector<Row> kTable = {
+    {Settled,
+     "of three successors",
+     plan(3),
+     {},
+     {{"silent", {"-", Retrying}},
+      {"refused", {"visit node1", Visiting}},
+      {"over", {"visit node1", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Settled,
+     "the first successor itself",
+     plan(3, 1),
+     {},
+     {{"silent", {"-", Retrying}},
+      {"refused", {"stand", Standing}},
+      {"over", {"stand", Standing}},
+      {"leave", {"-", Over}}}},
+    {Settled,
+     "nobody succeeds",
+     plan(0),
+     {},
+     {{"silent", {"-", Retrying}},
+      {"refused", {"-", Retrying}},
+      {"over", {"give up", Over}},
+      {"leave", {"-", Over}}}},
+    {Retrying,
+     "of three successors",
+     plan(3),
+     {"silent"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"visit node1", Visiting}},
+      {"over", {"visit node1", Visiting}},
+      {"due", {"visit node1", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Retrying,
+     "the first successor itself",
+     plan(3, 1),
+     {"silent"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"stand", Standing}},
+      {"over", {"stand", Standing}},
+      {"due", {"stand", Standing}},
+      {"leave", {"-", Over}}}},
+    {Retrying,
+     "nobody succeeds",
+     plan(0),
+     {"refused"},
+     {{"link up", {"-", Settled}},
+      {"over", {"give up", Over}},
+      {"due", {"give up", Over}},
+      {"leave", {"-", Over}}}},
+    {Visiting,
+     "the first of three",
+     plan(3),
+     {"refused"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"visit node2", Visiting}},
+      {"over", {"visit node2", Visiting}},
+      {"silent", {"visit node2", Visiting}},
+      {"due", {"visit node2", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Visiting,
+     "the next is this agent",
+     plan(3, 2),
+     {"refused"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"stand", Standing}},
+      {"over", {"stand", Standing}},
+      {"silent", {"stand", Standing}},
+      {"due", {"stand", Standing}},
+      {"leave", {"-", Over}}}},
+    {Visiting,
+     "the last, and all have refused",
+     plan(2),
+     {"refused", "refused"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"-", Pausing}},
+      {"over", {"-", Pausing}},
+      {"silent", {"-", Pausing}},
+      {"due", {"visit node1", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Visiting,
+     "the last, but one has taken time",
+     plan(2),
+     {"refused", "due"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"visit node1", Visiting}},
+      {"over", {"visit node1", Visiting}},
+      {"silent", {"visit node1", Visiting}},
+      {"due", {"visit node1", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Standing,
+     "the first of three",
+     plan(3, 1),
+     {"refused"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"visit node2", Visiting}},
+      {"over", {"visit node2", Visiting}},
+      {"silent", {"visit node2", Visiting}},
+      {"stand failed", {"visit node2", Visiting}},
+      {"due", {"visit node2", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Standing,
+     "the only one",
+     plan(1, 1),
+     {"refused"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"-", Pausing}},
+      {"over", {"-", Pausing}},
+      {"silent", {"-", Pausing}},
+      {"stand failed", {"give up", Over}},
+      {"due", {"stand", Standing}},
+      {"leave", {"-", Over}}}},
+    {Pausing,
+     "all have refused",
+     plan(1),
+     {"refused", "refused"},
+     {{"link up", {"-", Settled}}, {"due", {"visit node1", Visiting}}, {"leave", {"-", Over}}}},
+    {Over, "left", plan(3), {"leave"}, {}},
+    {Over, "gave up", plan(0), {"refused", "due"}, {}},
+};
+
+TEST(SuccessionFsmTest, EveryEventInEveryState) {
+  for (const auto& row : kTable) {
+    for (const auto& [name, event] : kEvents) {
+      SCOPED_TRACE("state " + std::to_string(static_cast<int>(row.state)) + ", " + row.what + ", " +
+                   name);
+      Machine machine(row.plan);
+      feed(machine, row.way);
+      ASSERT_EQ(machine.fsm.state(), row.state);
+      const auto found = row.reactions.find(name);
+      const Row::Reaction expected =
+          found == row.reactions.end() ? Row::Reaction{"-", row.state} : found->second;
+      EXPECT_EQ(name_of(event(machine)), expected.step);
+      EXPECT_EQ(machine.fsm.state(), expected.state);
+    }
+  }
+}
+
+TEST(SuccessionFsmTest, TheTableHasEveryState) {
+  for (int i = 0; i <= static_cast<int>(Over); ++i) {
+    EXPECT_TRUE(std::any_of(kTable.begin(), kTable.end(), [i](const Row& row) {
+      return static_cast<int>(row.state) == i;
+    })) << i;
+  }
+}
+
+TEST(SuccessionFsmTest, AStoreThatIsSilentIsLeftAtTheKeepAliveLimit) {
+  Machine machine(plan(3));
+  feed(machine, {"silent"});  // for three seconds
+  EXPECT_EQ(machine.fsm.next_deadline(), kStart + kLimits.keep_alive - seconds(3));
+}
+
+TEST(SuccessionFsmTest, WithoutASuccessorItIsWaitedForFromTheBreakOn) {
+  Machine machine(plan(0));
+  feed(machine, {"silent"});
+  EXPECT_EQ(machine.fsm.next_deadline(), kStart + kLimits.keep_alive);
+  EXPECT_EQ(std::get<GiveUpSearch>(feed(machine, {"due"})).text,
+            "lost the store at node0:29400 and could not reach it again within 6 s: refused");
+}
+
+TEST(SuccessionFsmTest, TurnsAreLongerInEachPass) {
+  Machine machine(plan(2));
+  std::vector<Time::duration> turns;
+  feed(machine, {"refused"});
+  while (machine.fsm.state() != Over) {
+    const auto begin = machine.now;
+    feed(machine, {"due"});
+    turns.push_back(machine.now - begin);
+  }
+  EXPECT_THAT(turns, testing::ElementsAre(seconds(2), seconds(2), seconds(4), seconds(4),
+                                          seconds(8)));  // 20 s in all
+}
+
+TEST(SuccessionFsmTest, APlanThatChangesCountsFromTheNextSearchOn) {
+  Machine machine(plan(2));
+  feed(machine, {"refused"});
+  machine.fsm.set_plan({{place(7)}, std::nullopt, 4});
+  EXPECT_EQ(name_of(feed(machine, {"refused"})), "visit node2");
+  EXPECT_EQ(name_of(feed(machine, {"link up", "refused"})), "visit node7");
+}
+
+TEST(SuccessionFsmTest, SaysWhyItGivesUpAndWhatHelps) {
+  Machine machine(plan(2));
+  SuccessionStep last = feed(machine, {"refused"});
+  while (machine.fsm.state() != Over)
+    last = feed(machine, {"due"});
+  const std::string text = std::get<GiveUpSearch>(last).text;
+  EXPECT_THAT(text,
+              HasSubstr("lost the store at node0:29400, and within 20 s no majority of the round's "
+                        "4 nodes met at a successor (node1:7000, node2:7000); "));
+  EXPECT_THAT(text, HasSubstr("--rdzv-conf quorum=1"));
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+}
+
+TEST(SuccessionFsmTest, TheLostStoreIsTheLastOneThatKnewThisAgent) {
+  Machine machine(plan(2));
+  feed(machine, {"refused", "refused", "link up"});
+  machine.fsm.set_plan(plan(0));
+  EXPECT_THAT(std::get<GiveUpSearch>(feed(machine, {"silent", "due"})).text,
+              HasSubstr("lost the store at node2:7000 and "));
+}
+
+// ---- they meet ----
+
+// Agents that look for a successor, some of which are dead. One of them serves once `majority` of
+// them is with it.
+struct Search {
+  std::vector<Machine> agents;
+  std::vector<Time> begin;
+  std::vector<std::size_t> at;  // 0: nowhere; else the successor's number
+  std::vector<bool> dead;       // successors
+
+  void take(std::size_t agent, const SuccessionStep& step) {
+    const std::size_t before = at[agent];
+    const bool stood = before == agent + 1;
+    at[agent] = 0;
+    if (std::holds_alternative<Stand>(step)) at[agent] = agent + 1;
+    if (const auto* visit = std::get_if<Visit>(&step))
+      at[agent] = static_cast<std::size_t>(std::stoi(visit->endpoint.host.substr(4)));
+    const bool refused = at[agent] != 0 && dead[at[agent]];
+    if (refused) take(agent, agents[agent].fsm.on_link_down(refusal(), agents[agent].now));
+    if (!stood) return;
+    // It has closed its server: whoever waited there goes on.
+    for (std::size_t other = 0; other < agents.size(); ++other) {
+      if (other != agent && at[other] == before)
+        take(other, agents[other].fsm.on_link_down(refusal(), agents[other].now));
+    }
+  }
+
+  void run_to(Time now) {
+    for (std::size_t i = 0; i < agents.size(); ++i) {
+      Machine& agent = agents[i];
+      agent.now = now;
+      if (agent.fsm.state() == Settled && now >= begin[i])
+        take(i, agent.fsm.on_link_down(refusal(), now));
+      if (agent.fsm.next_deadline() && now >= *agent.fsm.next_deadline())
+        take(i, agent.fsm.on_time("", now));
+    }
+  }
+
+  [[nodiscard]] bool met(std::size_t majority) const {
+    for (std::size_t candidate = 1; candidate <= agents.size(); ++candidate) {
+      if (at[candidate - 1] != candidate) continue;
+      const auto there = std::count(at.begin(), at.end(), candidate);
+      if (static_cast<std::size_t>(there) >= majority) return true;
+    }
+    return false;
+  }
+};
+
+// Five agents are left of a round of seven; three successors, of which up to two are dead. They
+// notice the loss within four seconds of one another.
+TEST(SuccessionFsmTest, AgentsThatBeginAtDifferentTimesMeet) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::minstd_rand random(seed);
+    Search search;
+    search.dead.assign(4, false);
+    for (std::size_t i = 0; i < random() % 3; ++i)
+      search.dead[1 + random() % 3] = true;
+    for (std::size_t i = 0; i < 5; ++i) {
+      const bool stands = i < 3 && !search.dead[i + 1];
+      search.agents.emplace_back(plan(3, stands ? std::optional(i + 1) : std::nullopt));
+      search.begin.push_back(kStart + milliseconds(random() % 4000));
+      search.at.push_back(0);
+    }
+    Time now = kStart;
+    while (!search.met(4) && now < kStart + seconds(30))
+      search.run_to(now += milliseconds(10));
+    EXPECT_LT(now, kStart + seconds(24));
+  }
+}
+
+}  // namespace
+}  // namespace drun::launcher
