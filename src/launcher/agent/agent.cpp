@@ -89,9 +89,12 @@ class Agent {
     calls.dispensable = [this] { return !shutdown_.leaving() && participant_.dispensable(); };
     calls.dropped = [this] { participant_.drop(); };
     calls.gave_up = [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); };
-    calls.session = [this](std::optional<store::ControlFarewell> farewell) {
+    calls.session = [this](Farewells farewells) {
       process::Farewell words;
-      if (farewell) words = {std::move(farewell->address), std::move(farewell->bytes), {}};
+      if (farewells.first)
+        words = {std::move(farewells.first->address), std::move(farewells.first->bytes), {}};
+      for (auto& each : farewells.others)
+        words.others.push_back({std::move(each.address), std::move(each.bytes)});
       workers_.say_at_end(words);
     };
     calls.event = [this](const rendezvous::KeyValueEvent& event) { on_event(event); };

@@ -51,10 +51,14 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.address = node.address;
   config.worker_store_port = node.worker_store_port;
   config.is_host = node.hosting;
+  config.successors = successors(options);
+  config.successor_port = node.successor_port;
   config.stands_at_once = options.local_node == 0;
   config.ticket = node.ticket;
   if (options.max_nodes > 1 && options.local_node < 0) config.endpoint = meeting_place(options);
   config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
+  config.agreement["successors"] = std::to_string(options.conf.successors);
+  config.agreement["quorum"] = std::to_string(options.conf.quorum);
   config.join_timeout = join_timeout;
   config.last_call_timeout = options.conf.last_call_timeout;
   config.close_timeout = options.conf.close_timeout;

@@ -6,6 +6,7 @@
 #include <asio/post.hpp>
 
 #include "base/atomic_file.hpp"
+#include "base/deadline.hpp"
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
 #include "launcher/backend/backend_settings.hpp"
@@ -32,6 +33,7 @@ BackendLink::BackendLink(asio::io_context& io, const Options& options, std::stri
       timer_(io) {
   identity_.host_name = std::move(host_name);
   identity_.ticket = random_name(kTicketLength);
+  if (successors(options) > 0) succession_.emplace(succession_limits(options), options.endpoint);
 }
 
 void BackendLink::start() {
@@ -40,6 +42,7 @@ void BackendLink::start() {
 
 void BackendLink::leave() {
   fsm_.leave();
+  if (succession_) succession_->leave();
   discovery_.abandon();
   store_.stop_waiting();
   arm_timer();
@@ -50,6 +53,7 @@ void BackendLink::release() {
     key_value_.reset();
     link_ = nullptr;
     store_.end();
+    successor_store_.end();
   });
 }
 
@@ -58,7 +62,8 @@ bool BackendLink::is_up() const {
 }
 
 bool BackendLink::hosts_for_others() const {
-  return fsm_.state() == BackendState::Hosting && options_.backend != Backend::Standalone;
+  return fsm_.state() == BackendState::Hosting && options_.backend != Backend::Standalone &&
+         !has_moved_;
 }
 
 bool BackendLink::stop_hosting_unless(const std::function<bool(std::string_view key)>& needed) {
@@ -75,13 +80,17 @@ void BackendLink::advance(BackendStep step) {
 }
 
 void BackendLink::arm_timer() {
-  const auto due = fsm_.next_deadline();
+  EarliestDeadline due;
+  due.include(fsm_.next_deadline());
+  if (succession_) due.include(succession_->next_deadline());
   timer_.cancel();
-  if (!due) return;
-  timer_.expires_at(*due);
+  if (!due.time()) return;
+  timer_.expires_at(*due.time());
   timer_.async_wait([this](std::error_code cancelled) {
     if (cancelled) return;
-    advance(fsm_.on_time(link_ != nullptr ? link_->last_error() : "", Clock::now()));
+    const std::string cause = link_ != nullptr ? link_->last_error() : "";
+    advance(fsm_.on_time(cause, Clock::now()));
+    if (succession_) follow(succession_->on_time(cause, Clock::now()));
   });
 }
 
@@ -122,13 +131,13 @@ void BackendLink::perform(GoAlone) {
   const auto bound = worker_store_.bind(options_.local_addr.value_or("127.0.0.1"));
   if (!bound) return advance(fsm_.on_unusable(bound.error().what(), Clock::now()));
   auto backend = std::make_unique<InProcessBackend>(
-      io_, [this](const rendezvous::KeyValueEvent& event) { on_event(event); });
+      io_, [this](rendezvous::KeyValueEvent event) { on_event(std::move(event)); });
   backend->open();
   key_value_ = std::move(backend);
 }
 
 void BackendLink::perform(const Connect& step) {
-  const auto sink = [this](const rendezvous::KeyValueEvent& event) { on_event(event); };
+  const auto sink = [this](rendezvous::KeyValueEvent event) { on_event(std::move(event)); };
   std::unique_ptr<RemoteBackend> backend;
   if (options_.backend == Backend::Etcd) {
     backend = std::make_unique<EtcdBackend>(io_, etcd_options(options_, step.limit), sink);
@@ -148,11 +157,14 @@ void BackendLink::perform(Wait& step) {
 
 void BackendLink::perform(StartOver& step) {
   calls_.dropped();
-  calls_.session(std::nullopt);
+  calls_.session({});
   link_ = nullptr;
   key_value_.reset();
   store_.start_over();
   worker_store_.start_over();
+  successor_store_.end();
+  if (succession_) succession_.emplace(succession_limits(options_), options_.endpoint);
+  generation_ = 0;
   port_holder_.reset();
   calls_.waiting(std::move(step.text));
 }
@@ -166,6 +178,7 @@ void BackendLink::perform(Join) {
   }
   identity_.address = worker_store_.place().host;
   identity_.worker_store_port = worker_store_.place().port;
+  hold_successor_port();
   calls_.joined(identity_);
 }
 
@@ -187,18 +200,139 @@ void BackendLink::perform(GiveUp& step) {
   calls_.gave_up(std::move(step.outcome));
 }
 
-void BackendLink::on_event(const rendezvous::KeyValueEvent& event) {
-  if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event)) {
-    note_session(link->link);
-    advance(on_link(*link));
+// ---- after the store ----
+
+// A node without such a port takes part, but no store begins there.
+void BackendLink::hold_successor_port() {
+  if (!succession_) return;
+  const auto held = successor_store_.hold(identity_.address);
+  if (!held)
+    log::warning("{}; this node cannot succeed the one with the store", held.error().what());
+  identity_.successor_port = successor_store_.port();
+}
+
+void BackendLink::vote(const rendezvous::Vote& vote,
+                       const std::vector<rendezvous::Successor>& successors) {
+  key_value_->vote(vote, successors);
+  if (!succession_) return;
+  SuccessionPlan plan;
+  plan.nodes = vote.latest.nodes;
+  other_successors_.clear();
+  for (const auto& each : successors) {
+    if (each.self) plan.own = plan.successors.size();
+    plan.successors.push_back({each.address, each.port});
+    if (!each.self) other_successors_.push_back(plan.successors.back());
   }
+  succession_->set_plan(std::move(plan));
+  note_session(rendezvous::Link::Up);
+}
+
+void BackendLink::follow(const SuccessionStep& step) {
+  std::visit([this](const auto& each) { perform(each); }, step);
+  arm_timer();
+}
+
+void BackendLink::perform(const Visit& step) {
+  successor_store_.step_down();
+  move_to(step.endpoint);
+}
+
+void BackendLink::perform(Stand) {
+  const auto own = successor_store_.stand(successor_options(options_));
+  if (own) return move_to(*own);
+  log::warning("{}", own.error().what());
+  follow(succession_->on_stand_failed(Clock::now()));
+}
+
+// The store that it leaves must not hear of its end any more: it does not count there.
+void BackendLink::move_to(const Endpoint& endpoint) {
+  has_moved_ = true;
+  link_->go_to(endpoint);
+  calls_.session(farewells());
+}
+
+void BackendLink::perform(const GiveUpSearch& step) {
+  is_lost_ = true;
+  successor_store_.step_down();
+  rendezvous::LinkEvent failed;
+  failed.link = rendezvous::Link::Failed;
+  failed.detail = step.text;
+  note_session(failed.link);
+  advance(on_link(failed));
+  key_value_->close();
+  if (fsm_.has_joined()) calls_.event(failed);
+}
+
+// ---- events ----
+
+void BackendLink::on_event(rendezvous::KeyValueEvent event) {
+  if (is_lost_) return;
+  if (auto* link = std::get_if<rendezvous::LinkEvent>(&event))
+    return on_link_event(std::move(*link));
   if (fsm_.has_joined()) calls_.event(event);
+}
+
+void BackendLink::on_link_event(rendezvous::LinkEvent event) {
+  complete(event);
+  const auto known_as = fsm_.state();
+  // Of several attempts to find a store the rendezvous hears once.
+  const bool again =
+      event.link == rendezvous::Link::Down && succession_ && succession_->is_broken();
+  const auto elsewhere = look_elsewhere(event);
+  note_session(event.link);
+  advance(on_link(event));
+  if (fsm_.has_joined() && !again) calls_.event(event);
+  // Unless it has begun anew, or has left.
+  if (fsm_.state() == known_as) follow(elsewhere);
+}
+
+// What only this class knows.
+void BackendLink::complete(rendezvous::LinkEvent& event) {
+  using enum rendezvous::Link;
+  if (!succession_ || (event.link != Up && event.link != NewSession)) return;
+  const bool first = !has_moved_ && (fsm_.state() == BackendState::Opening ||
+                                     fsm_.state() == BackendState::Hosting);
+  event.hosting = first || successor_store_.stands();
+  if (event.link == NewSession && event.generation != generation_)
+    event.old_leases = control_options(options_, false, options_.endpoint, {}).time_to_live;
+  generation_ = event.generation;
+}
+
+SuccessionStep BackendLink::look_elsewhere(const rendezvous::LinkEvent& event) {
+  using enum rendezvous::Link;
+  if (!succession_) return {};
+  if (event.link == Up || event.link == NewSession) {
+    const bool found = succession_->is_searching();
+    succession_->on_link_up();
+    if (found)
+      log::info("the store is now at {}{}", to_string(succession_->store()),
+                event.hosting ? ", on this node" : "");
+  }
+  if (event.link == Closed || event.link == Failed) succession_->leave();
+  if (event.link != Down || !fsm_.has_joined()) return {};
+  return succession_->on_link_down(
+      {link_->was_refused(), link_->is_resting(), event.silent, link_->last_error()}, Clock::now());
 }
 
 void BackendLink::note_session(rendezvous::Link link) {
   using enum rendezvous::Link;
-  if ((link == Up || link == NewSession) && link_ != nullptr) calls_.session(link_->farewell());
-  if (link == Closed || link == Failed) calls_.session(std::nullopt);
+  if ((link == Up || link == NewSession) && link_ != nullptr) calls_.session(farewells());
+  if (link == Closed || link == Failed) calls_.session({});
+}
+
+// What is said for this agent when it was killed.
+Farewells BackendLink::farewells() const {
+  Farewells result;
+  result.first = link_->farewell();
+  const std::string proof = link_->proof_of_death();
+  if (proof.empty()) return result;
+  for (const auto& each : other_successors_) {
+    // A name could not be looked up then.
+    const auto addresses = store::literal_addresses(each);
+    if (!addresses.empty())
+      result.others.push_back({std::string(addresses.front().bytes()), proof});
+  }
+  return result;
 }
 
 BackendStep BackendLink::on_link(const rendezvous::LinkEvent& event) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
@@ -20,11 +21,20 @@
 #include "launcher/backend/hosted_store.hpp"
 #include "launcher/backend/node_identity.hpp"
 #include "launcher/backend/remote_backend.hpp"
+#include "launcher/backend/succession_fsm.hpp"
+#include "launcher/backend/successor_store.hpp"
 #include "launcher/backend/worker_store_host.hpp"
 #include "launcher/options/options.hpp"
 #include "rendezvous/key_value.hpp"
 
 namespace drun::launcher {
+
+// The first ends the session at the store. If it does not get there, because the store is gone as
+// well, the others tell the store's successors.
+struct Farewells {
+  std::optional<store::ControlFarewell> first;
+  std::vector<store::ControlFarewell> others;
+};
 
 class BackendLink {
  public:
@@ -44,9 +54,8 @@ class BackendLink {
     std::function<void()> dropped;
     // This agent does not become a part of the job. leave() is due.
     std::function<void(rendezvous::Outcome)> gave_up;
-    // There is a session at a store, which `farewell` ends if this process cannot; nullopt: there
-    // is none any more.
-    std::function<void(std::optional<store::ControlFarewell> farewell)> session;
+    // What is to be said if this process cannot: none, if there is no session any more.
+    std::function<void(Farewells farewells)> session;
     // What the backend says, from joined() on.
     std::function<void(const rendezvous::KeyValueEvent&)> event;
   };
@@ -69,6 +78,8 @@ class BackendLink {
   // ---- while joined ----
 
   [[nodiscard]] rendezvous::KeyValue& key_value() { return *key_value_; }
+  // What the round says about the time after this store: see rendezvous::KeyValue.
+  void vote(const rendezvous::Vote& vote, const std::vector<rendezvous::Successor>& successors);
   // Makes ready what MASTER_PORT will name when this node has group rank 0.
   [[nodiscard]] Result<std::uint16_t> prepare_worker_store() { return worker_store_.prepare(io_); }
   // The workers' store is served for the first client that comes; none has.
@@ -100,8 +111,19 @@ class BackendLink {
 
   BackendStep become_host();
   void note_loopback() const;
-  void on_event(const rendezvous::KeyValueEvent& event);
+  void perform(const Visit& step);
+  void perform(Stand);
+  void perform(const GiveUpSearch& step);
+
+  void on_event(rendezvous::KeyValueEvent event);
+  void on_link_event(rendezvous::LinkEvent event);
+  void complete(rendezvous::LinkEvent& event);
+  void follow(const SuccessionStep& step);
+  [[nodiscard]] SuccessionStep look_elsewhere(const rendezvous::LinkEvent& event);
+  void hold_successor_port();
   void note_session(rendezvous::Link link);
+  [[nodiscard]] Farewells farewells() const;
+  void move_to(const Endpoint& endpoint);
   [[nodiscard]] BackendStep on_link(const rendezvous::LinkEvent& event);
   [[nodiscard]] std::string port_holder_text();
 
@@ -112,6 +134,12 @@ class BackendLink {
   BackendDiscovery discovery_;
   HostedStore store_;
   WorkerStoreHost worker_store_;
+  std::optional<SuccessionFsm> succession_;  // nullopt: the store has no successors
+  SuccessorStore successor_store_;
+  std::vector<Endpoint> other_successors_;  // than this agent
+  std::int64_t generation_ = 0;             // of the last store that knew this agent
+  bool has_moved_ = false;                  // from the store that it first came to
+  bool is_lost_ = false;                    // every store: it listens to none any more
   std::unique_ptr<rendezvous::KeyValue> key_value_;
   RemoteBackend* link_ = nullptr;  // the same, if it is not in this process
   asio::steady_timer timer_;

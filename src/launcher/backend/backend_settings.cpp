@@ -42,6 +42,22 @@ milliseconds keep_alive(const Options& options, bool hosting) {
   return lease(options, hosting).value_or(kForever);
 }
 
+int successors(const Options& options) {
+  const bool hosted = options.backend == Backend::C10d || options.backend == Backend::Static;
+  const bool lost_alone = options.max_nodes > 1 && options.local_node < 0;
+  return hosted && lost_alone ? options.conf.successors : 0;
+}
+
+SuccessionFsm::Limits succession_limits(const Options& options) {
+  SuccessionFsm::Limits limits;
+  limits.keep_alive = longest_outage(options, false);
+  return limits;
+}
+
+store::ServerOptions successor_options(const Options& /*options*/) {
+  return {};
+}
+
 store::ControlOptions control_options(const Options& options, bool hosting,
                                       const Endpoint& endpoint, milliseconds limit) {
   const auto outage = longest_outage(options, hosting);
@@ -55,6 +71,10 @@ store::ControlOptions control_options(const Options& options, bool hosting,
   result.heartbeat_interval = outage / kHeartbeats;
   result.heartbeat_timeout = std::min(options.conf.heartbeat_timeout, outage / 2);
   result.read_timeout = options.conf.read_timeout;
+  if (successors(options) > 0) {
+    // What a heartbeat says of the others is as old as theirs.
+    result.heartbeat_interval = outage / (2 * kHeartbeats);
+  }
   return result;
 }
 

@@ -6,7 +6,9 @@
 
 #include "drun/base/endpoint.hpp"
 #include "drun/store/control_client.hpp"
+#include "drun/store/server.hpp"
 #include "etcd/etcd_options.hpp"
+#include "launcher/backend/succession_fsm.hpp"
 #include "launcher/options/options.hpp"
 
 namespace drun::launcher {
@@ -17,6 +19,15 @@ namespace drun::launcher {
 [[nodiscard]] std::optional<std::chrono::milliseconds> lease(const Options& options, bool hosting);
 // The same for the rendezvous, which needs a number.
 [[nodiscard]] std::chrono::milliseconds keep_alive(const Options& options, bool hosting);
+
+// How many nodes may succeed the one with the store; 0: its end is the end of the job. The store of
+// one node, or of --local-nodes, cannot be lost alone.
+[[nodiscard]] int successors(const Options& options);
+// How long a node waits for a store, and then for its successors.
+[[nodiscard]] SuccessionFsm::Limits succession_limits(const Options& options);
+
+// For a store that this agent serves when it succeeds another.
+[[nodiscard]] store::ServerOptions successor_options(const Options& options);
 
 // For the connection to the store at `endpoint`, which must come about within `limit`.
 [[nodiscard]] store::ControlOptions control_options(const Options& options, bool hosting,

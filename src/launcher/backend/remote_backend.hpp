@@ -21,6 +21,14 @@ class RemoteBackend : public rendezvous::KeyValue {
   [[nodiscard]] virtual const std::string& local_address() const = 0;
   // What ends the present session in this process's stead; nullopt: there is none, or nothing does.
   [[nodiscard]] virtual std::optional<store::ControlFarewell> farewell() const = 0;
+  // Leaves the present store without a word, and goes to the one at `endpoint`. Link::NewSession
+  // follows when that one welcomes this agent, Link::Down if it does not.
+  virtual void go_to(const Endpoint& /*endpoint*/) {}
+  // Of the last Link::Down: nobody listened there; the link does not mend itself.
+  [[nodiscard]] virtual bool was_refused() const { return false; }
+  [[nodiscard]] virtual bool is_resting() const { return false; }
+  // What tells a successor that this process and all that it has started are gone; empty: nothing.
+  [[nodiscard]] virtual std::string proof_of_death() const { return {}; }
   // The last reason why no connection could be made, for the waiting line; empty when connected.
   [[nodiscard]] virtual const std::string& last_error() const = 0;
 };

@@ -22,6 +22,9 @@ constexpr Milliseconds kShortestKeepAlive{1'000};
 // A session lives for a day at most, and somewhat longer than a node may be silent.
 constexpr Milliseconds kLongestKeepAlive = std::chrono::hours(17);
 
+// The round tells each node of all of them.
+constexpr int kMostSuccessors = 16;
+
 // Keys that people write here although they have a flag of their own, and that flag.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kElsewhere{{
     {"backend", "--rdzv-backend"},
@@ -81,9 +84,9 @@ struct Entry {
     return result;
   }
 
-  [[nodiscard]] int integer(int lowest) const {
+  [[nodiscard]] int integer(int lowest, int highest = 1'000'000) const {
     const cli::Setting part{setting.flag, setting.source, setting.shown + " " + key, value};
-    return parse_integer(part, lowest, 1'000'000);
+    return parse_integer(part, lowest, highest);
   }
 
   [[nodiscard]] bool boolean() const {
@@ -121,6 +124,10 @@ void apply(const Entry& entry, GivenConf& given) {
     conf.read_timeout = entry.seconds();
   } else if (key == "is_host") {
     conf.is_host = entry.boolean();
+  } else if (key == "successors") {
+    conf.successors = entry.integer(0, kMostSuccessors);
+  } else if (key == "quorum") {
+    conf.quorum = entry.integer(0);
   } else if (key == "rank") {
     given.rank = entry.integer(0);
   } else if (key == "store_type") {

@@ -14,7 +14,8 @@ namespace drun::launcher {
 // As a completion offers them: Flag::choices.
 inline constexpr std::string_view kConfKeys =
     ",join_timeout= last_call_timeout= close_timeout= keep_alive_interval= keep_alive_max_attempt= "
-    "heartbeat_timeout= read_timeout= is_host= timeout= store_type= rank= protocol= cacert= cert= "
+    "heartbeat_timeout= read_timeout= is_host= successors= quorum= timeout= store_type= rank= "
+    "protocol= cacert= cert= "
     "key= "
     "username= password=";
 

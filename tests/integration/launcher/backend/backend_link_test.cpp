@@ -76,9 +76,7 @@ class Agent {
       ++dropped;
     };
     calls.gave_up = [this](rendezvous::Outcome end) { outcome = std::move(end); };
-    calls.session = [this](std::optional<store::ControlFarewell> words) {
-      farewell = std::move(words);
-    };
+    calls.session = [this](Farewells words) { farewell = std::move(words.first); };
     calls.event = [this](const rendezvous::KeyValueEvent& event) {
       if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event))
         links.push_back(link->link);

@@ -68,6 +68,41 @@ TEST(BackendSettingsTest, ALocalNodeThatIsCutOffIsGone) {
   EXPECT_EQ(control_options(options, false, {}, seconds(5)).grace, seconds(12));
 }
 
+TEST(BackendSettingsTest, OnlyAStoreThatOneOfSeveralMachinesHasIsSucceeded) {
+  Options options;
+  options.backend = Backend::C10d;
+  options.max_nodes = 2;
+  EXPECT_EQ(successors(options), 0);
+  options.conf.successors = 3;
+  EXPECT_EQ(successors(options), 3);
+  options.backend = Backend::Static;
+  EXPECT_EQ(successors(options), 3);
+  options.backend = Backend::Etcd;
+  EXPECT_EQ(successors(options), 0);
+  options.backend = Backend::C10d;
+  options.max_nodes = 1;
+  EXPECT_EQ(successors(options), 0);
+  options.max_nodes = 2;
+  options.local_node = 0;
+  EXPECT_EQ(successors(options), 0);
+}
+
+// What a heartbeat's answer says of the others is as old as their heartbeats.
+TEST(BackendSettingsTest, HeartbeatsAreTwiceAsOftenAtAStoreThatHasSuccessors) {
+  Options options;
+  options.backend = Backend::C10d;
+  options.max_nodes = 2;
+  const auto before = control_options(options, false, {}, seconds(5));
+  EXPECT_EQ(before.keep_alive, seconds(6));
+  EXPECT_EQ(before.heartbeat_interval, seconds(1));
+  options.conf.successors = 1;
+  const auto after = control_options(options, false, {}, seconds(5));
+  EXPECT_EQ(after.keep_alive, before.keep_alive);
+  EXPECT_EQ(after.heartbeat_interval, std::chrono::milliseconds(500));
+  EXPECT_EQ(after.time_to_live, before.time_to_live);
+  EXPECT_EQ(succession_limits(options).keep_alive, seconds(6));
+}
+
 TEST(BackendSettingsTest, BoundsTheStoresAnswersAsAskedFor) {
   Options options;
   options.conf.keep_alive_interval = seconds(100);

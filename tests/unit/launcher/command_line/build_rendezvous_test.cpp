@@ -383,7 +383,7 @@ TEST(RendezvousConfTest, EveryKeyIsRead) {
   const RendezvousConf conf = conf_of(
       "join_timeout=1,last_call_timeout=2,close_timeout=3.5,keep_alive_interval=.25,"
       "keep_alive_max_attempt=5,heartbeat_timeout=6,read_timeout=7,is_host=true,store_type=tcp,"
-      "timeout=8,rank=0");
+      "timeout=8,rank=0,successors=9,quorum=10");
   EXPECT_EQ(conf.join_timeout.count(), 1'000);
   EXPECT_EQ(conf.last_call_timeout.count(), 2'000);
   EXPECT_EQ(conf.close_timeout.count(), 3'500);
@@ -392,6 +392,8 @@ TEST(RendezvousConfTest, EveryKeyIsRead) {
   EXPECT_EQ(conf.heartbeat_timeout.count(), 6'000);
   EXPECT_EQ(conf.read_timeout.count(), 7'000);
   EXPECT_EQ(conf.is_host, true);
+  EXPECT_EQ(conf.successors, 9);
+  EXPECT_EQ(conf.quorum, 10);
 }
 
 TEST(RendezvousConfTest, BooleansAreTorchruns) {
@@ -426,8 +428,8 @@ TEST(RendezvousConfTest, MistakesAreRefusedByName) {
       {"join_timout=5",
        "--rdzv-conf: unknown key 'join_timout'; known are join_timeout, last_call_timeout, "
        "close_timeout, keep_alive_interval, keep_alive_max_attempt, heartbeat_timeout, "
-       "read_timeout, is_host, timeout, store_type, rank, protocol, cacert, cert, key, username, "
-       "password"},
+       "read_timeout, is_host, successors, quorum, timeout, store_type, rank, protocol, cacert, "
+       "cert, key, username, password"},
       {"join_timeout=x", "--rdzv-conf 'join_timeout=x': expected a time in seconds"},
       {"join_timeout=1e3", "--rdzv-conf 'join_timeout=1e3': expected a time in seconds"},
       {"join_timeout=nan", "--rdzv-conf 'join_timeout=nan': expected a time in seconds"},
@@ -452,6 +454,8 @@ TEST(RendezvousConfTest, MistakesAreRefusedByName) {
        "silent; it must be from one second to 17 hours"},
       {"is_host=maybe", "--rdzv-conf 'is_host=maybe': expected true or false"},
       {"rank=-1", "--rdzv-conf rank '-1': expected a whole number from 0 to 1000000"},
+      {"successors=17", "--rdzv-conf successors '17': expected a whole number from 0 to 16"},
+      {"quorum=most", "--rdzv-conf quorum 'most': expected a whole number from 0 to 1000000"},
       {"store_type=file",
        "--rdzv-conf 'store_type=file': drun's store is reached over TCP only: store_type=tcp"},
       {"backend=c10d", "--rdzv-conf 'backend=c10d': this is set by --rdzv-backend"},
