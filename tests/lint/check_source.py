@@ -1,11 +1,13 @@
 """Checks the rules of this tree that the compiler cannot: see docs/contributing.md.
 
 usage: check_source.py ROOT
-Prints one line for each violation and exits with 1 if there are any.
+Prints one line for each violation and exits with 1 if there are any. In a git checkout only files that git
+tracks count: others are somebody's own.
 """
 import pathlib
 import posixpath
 import re
+import subprocess
 import sys
 
 # room (a folder that is one CMake target) -> rooms that it may depend on and whose headers it may
@@ -277,25 +279,43 @@ def check_links(files, texts):
                 yield path, prose.count("\n", 0, match.start()) + 1, f"the link to {target} leads nowhere"
 
 
+def tracked(root):
+    """The paths that git tracks, or None if `root` is no git checkout."""
+    if not (root / ".git").exists():  # an unpacked archive, maybe below somebody's checkout
+        return None
+    try:
+        listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return sorted(filter(None, listed.stdout.split("\0"))) if listed.returncode == 0 else None
+
+
 def tree(root):
-    for path in sorted(root.rglob("*")):
-        relative = path.relative_to(root)
-        if path.is_file() and not path.is_symlink() and not SKIPPED_FOLDERS & set(relative.parts):
-            yield relative.as_posix(), path
+    paths = tracked(root)
+    if paths is None:
+        paths = sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))
+    for path in paths:
+        file = root / path
+        if file.is_file() and not file.is_symlink() and not SKIPPED_FOLDERS & set(path.split("/")):
+            yield path, file
 
 
-def lists_of_rooms(root):
-    for file in sorted((root / "src").rglob("CMakeLists.txt")):
-        text = re.sub(r"#.*", "", file.read_text(encoding="utf-8"))
+def lists_of_rooms(files):
+    """`files`: as tree() gives them."""
+    for path, file in files:
+        room = re.fullmatch(r"src/(.+)/CMakeLists\.txt", path)
+        text = re.sub(r"#.*", "", file.read_text(encoding="utf-8")) if room else ""
         if "drun_add_" in text:
-            yield file.parent.relative_to(root / "src").as_posix(), text
+            yield room[1], text
 
 
 def violations(root):
     paths, lists, sources, documents = [], {}, {}, {}
-    rooms = Rooms(dict(lists_of_rooms(root)))
+    files = list(tree(root))
+    rooms = Rooms(dict(lists_of_rooms(files)))
     yield from check_rooms(rooms)
-    for path, file in tree(root):
+    for path, file in files:
         paths.append(path)
         try:
             text = file.read_text(encoding="utf-8")

@@ -1,4 +1,7 @@
 """The rules of check_source.py, each with what it must find and what it must leave alone."""
+import pathlib
+import subprocess
+import tempfile
 import unittest
 
 import check_source
@@ -88,6 +91,34 @@ class Lines(unittest.TestCase):
     def test_leaves_ordinary_lines_alone(self):
         for line in ('GTEST_SKIP() << "no torch";', "the framework/ folder", "/tmp/worker/log"):
             self.assertEqual(list(check_source.check_lines("tests/a.cpp", line)), [], line)
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = pathlib.Path(scratch.name)
+        for path in ("src/base/CMakeLists.txt", "src/own/CMakeLists.txt", "notes.txt", "build/dev/log.cpp"):
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / path).write_text("drun_add_library(a SOURCES a.cpp)\n", encoding="utf-8")
+
+    def paths(self):
+        return [path for path, _ in check_source.tree(self.root)]
+
+    def git(self, *words):
+        subprocess.run(["git", "-C", self.root, *words], check=True)
+
+    def test_is_every_file_where_git_has_no_say(self):
+        self.assertEqual(self.paths(), ["notes.txt", "src/base/CMakeLists.txt", "src/own/CMakeLists.txt"])
+        self.assertEqual([room for room, _ in check_source.lists_of_rooms(check_source.tree(self.root))], ["base", "own"])
+
+    def test_is_what_git_tracks_in_a_checkout(self):
+        self.git("init", "--quiet")
+        self.git("add", "src/base", "notes.txt")
+        self.assertEqual(self.paths(), ["notes.txt", "src/base/CMakeLists.txt"])
+        (self.root / "notes.txt").unlink()
+        self.assertEqual(self.paths(), ["src/base/CMakeLists.txt"], "tracked, but gone")
+        self.assertEqual([room for room, _ in check_source.lists_of_rooms(check_source.tree(self.root))], ["base"])
 
 
 class Lists(unittest.TestCase):
