@@ -1,4 +1,4 @@
-"""scripts/unit in a tree of its own, with one room that has unit tests.
+"""scripts/unit in a tree of its own, with a few rooms that have unit tests.
 
 usage: unit_script_test.py SCRIPTS (the folder)
 """
@@ -16,8 +16,10 @@ PRESETS = """{ "version": 6, "configurePresets": [
 # The "test" is a copy of a script that says how it was called.
 LIST = """cmake_minimum_required(VERSION 3.25)
 project(tree LANGUAGES NONE)
-add_custom_target(unit_store_table COMMAND ${CMAKE_COMMAND} -E copy
-  ${CMAKE_SOURCE_DIR}/test.sh ${CMAKE_BINARY_DIR}/tests/unit_store_table)
+foreach(room table table_rows client)
+  add_custom_target(unit_store_${room} COMMAND ${CMAKE_COMMAND} -E copy
+    ${CMAKE_SOURCE_DIR}/test.sh ${CMAKE_BINARY_DIR}/tests/unit_store_${room})
+endforeach()
 """
 
 
@@ -28,15 +30,20 @@ class Unit(unittest.TestCase):
         self.root = pathlib.Path(scratch.name).resolve()
         for path, text in {
                 "scripts/unit": (SCRIPTS / "unit").read_text(encoding="utf-8"),
-                "test.sh": "#!/bin/sh\necho \"called with $*\"\nexit 3\n",
+                "test.sh": "#!/bin/sh\necho \"$(basename \"$0\") called with $*\"\n"
+                           "case $0 in *unit_store_client) exit 0 ;; *) exit 3 ;; esac\n",
                 "CMakePresets.json": PRESETS,
                 "CMakeLists.txt": LIST,
                 "src/store/table/CMakeLists.txt": "HEADERS drun/store/limits.hpp",
                 "src/store/table/table.cpp": "",
                 "src/store/other.cpp": "",
+                "src/store/client/client.cpp": "",
                 "include/drun/store/limits.hpp": "",
                 "include/drun/store/nobodys.hpp": "",
-                "tests/unit/store/table/CMakeLists.txt": "",
+                "tests/unit/store/CMakeLists.txt": "add_subdirectory(table)\n",
+                "tests/unit/store/client/CMakeLists.txt": "drun_add_test(unit_store_client LABEL unit)\n",
+                "tests/unit/store/table/CMakeLists.txt": "drun_add_test(unit_store_table LABEL unit)\n",
+                "tests/unit/store/table/rows/CMakeLists.txt": "drun_add_test(unit_store_table_rows LABEL unit)\n",
                 "tests/unit/store/table/table_test.cpp": "",
         }.items():
             file = self.root / path
@@ -50,12 +57,27 @@ class Unit(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         return done.returncode, done.stdout
 
+    @staticmethod
+    def called(output):
+        return [line.split()[0] for line in output.splitlines() if " called with " in line]
+
     def test_builds_and_runs_the_tests_of_the_files_folder(self):
-        for file in ("src/store/table/table.cpp", "src/store/table", "tests/unit/store/table/table_test.cpp",
+        for file in ("src/store/table/table.cpp", "tests/unit/store/table/table_test.cpp",
                      "include/drun/store/limits.hpp"):
             status, output = self.run_unit(file, "--gtest_filter=A.B")
+            self.assertEqual(self.called(output), ["unit_store_table"], file)
             self.assertIn("called with --gtest_brief=1 --gtest_filter=A.B", output, file)
             self.assertEqual(status, 3, "the test's own status")
+
+    def test_of_a_folder_runs_the_tests_of_all_folders_in_it(self):
+        for folder, rooms in (("src/store/table", ["table", "table_rows"]),
+                              ("src/store/client", ["client"]),
+                              ("tests/unit/store", ["client", "table", "table_rows"]),
+                              ("src/store", ["client", "table", "table_rows"]),
+                              ("src", ["client", "table", "table_rows"])):
+            status, output = self.run_unit(folder)
+            self.assertEqual(self.called(output), ["unit_store_" + room for room in rooms], folder)
+            self.assertEqual(status, 0 if rooms == ["client"] else 3, "that of one that failed")
 
     def test_takes_a_path_from_where_it_is_called(self):
         self.assertEqual(self.run_unit("table.cpp", folder="src/store/table")[0], 3)
