@@ -28,6 +28,10 @@ std::string clock_text(Milliseconds elapsed) {
   return text;
 }
 
+std::string left_text(Milliseconds elapsed, Milliseconds limit) {
+  return " (" + clock_text(std::chrono::ceil<std::chrono::seconds>(limit - elapsed)) + " left)";
+}
+
 std::string duration_text(Milliseconds duration) {
   const auto tenths = (static_cast<long long>(duration.count()) + 50) / 100;
   char text[32];

@@ -13,6 +13,8 @@ inline constexpr std::size_t kMaxName = 64;  // of one node or job
 
 // "00:42", "1:02:03".
 [[nodiscard]] std::string clock_text(Milliseconds elapsed);
+// " (09:18 left)": of a time limit. With clock_text() of the time that is over it makes the limit.
+[[nodiscard]] std::string left_text(Milliseconds elapsed, Milliseconds limit);
 // "600 s", "1.5 s".
 [[nodiscard]] std::string duration_text(Milliseconds duration);
 // "3", "3, 5", "0-6, 9"; cut with "..." after a few groups.

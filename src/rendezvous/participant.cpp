@@ -304,9 +304,7 @@ class Participant::Impl {
     }
     std::string head = "waiting " + clock_text(elapsed);
     if (!config_.endpoint.empty()) head += " at " + config_.endpoint;
-    if (member_.up())
-      head +=
-          " (" + clock_text(std::max(config_.join_timeout - elapsed, Milliseconds(0))) + " left)";
+    if (member_.up()) head += left_text(elapsed, config_.join_timeout);
     show_progress(head + ": " + text);
   }
 

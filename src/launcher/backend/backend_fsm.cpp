@@ -247,8 +247,10 @@ milliseconds BackendFsm::time_left(Time now) const {
 }
 
 std::string BackendFsm::waiting_text(const std::string& what, Time now) const {
-  const auto elapsed = options_.conf.join_timeout - time_left(now);
-  return "waiting " + rendezvous::clock_text(elapsed) + ": " + what;
+  const milliseconds limit = options_.conf.join_timeout;
+  const milliseconds elapsed = limit - time_left(now);
+  return "waiting " + rendezvous::clock_text(elapsed) + rendezvous::left_text(elapsed, limit) +
+         ": " + what;
 }
 
 bool BackendFsm::at_the_deadline(Time now) const {

@@ -26,6 +26,14 @@ TEST(FailureTextTest, SaysWhoWhereHowAndWhen) {
   EXPECT_EQ(failure_text(never_began), "rank 3 (local rank 1): cannot exec x");
 }
 
+TEST(LeftTextTest, MakesTheLimitWithTheTimeThatIsOver) {
+  const Milliseconds limit{600'000};
+  EXPECT_EQ(clock_text(Milliseconds{41'300}) + left_text(Milliseconds{41'300}, limit),
+            "00:41 (09:19 left)");
+  EXPECT_EQ(left_text(Milliseconds{0}, limit), " (10:00 left)");
+  EXPECT_EQ(left_text(limit + Milliseconds{50}, limit), " (00:00 left)");
+}
+
 TEST(RestartTextTest, CountsTheRestarts) {
   EXPECT_EQ(restart_text(1, 3, "rank 3: exit code 1"), "restart 1/3 after rank 3: exit code 1");
 }

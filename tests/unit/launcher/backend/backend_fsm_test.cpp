@@ -360,11 +360,11 @@ TEST(BackendFsmTest, SaysTwiceASecondWhatAConnectionWaitsFor) {
   feed(machine, {"start", "resolved: other"});
   machine.now += seconds(41) + milliseconds(500);
   EXPECT_EQ(std::get<Wait>(machine.fsm.on_time("", machine.now)).text,
-            "waiting 00:41: the store at head:29400: no answer yet");
+            "waiting 00:41 (00:19 left): the store at head:29400: no answer yet");
   EXPECT_EQ(machine.fsm.next_deadline(), machine.now + milliseconds(500));
   machine.now += milliseconds(500);
   EXPECT_EQ(std::get<Wait>(machine.fsm.on_time("Connection refused", machine.now)).text,
-            "waiting 00:42: the store at head:29400: Connection refused");
+            "waiting 00:42 (00:18 left): the store at head:29400: Connection refused");
 }
 
 TEST(BackendFsmTest, TriesToHostAfterAllWhileThePortIsTaken) {
@@ -407,7 +407,8 @@ TEST(BackendFsmTest, LooksAgainForAStoreThatWentAwayBeforeItKnewThisNode) {
   Machine machine;
   feed(machine, {"start", "resolved: other", "link up"});
   EXPECT_EQ(std::get<StartOver>(feed(machine, {"link down: unknown"})).text,
-            "waiting 00:00: the store at head:29400 went away before it knew this node: closed; "
+            "waiting 00:00 (01:00 left): the store at head:29400 went away before it knew this "
+            "node: closed; "
             "looking for it again");
   EXPECT_FALSE(machine.fsm.has_joined());
   EXPECT_EQ(name_of(feed(machine, {"due", "resolved: own", "bound", "link up"})), "join");
@@ -440,7 +441,7 @@ TEST(BackendFsmTest, AtEtcdEveryNodeIsAClient) {
   EXPECT_EQ(name_of(feed(machine, {"start"})), "connect to e1:2379");
   EXPECT_EQ(machine.fsm.state(), Connecting);
   EXPECT_EQ(std::get<Wait>(feed(machine, {"due"})).text,
-            "waiting 00:00: etcd at e1:2379,e2:2379: refused");
+            "waiting 00:00 (01:00 left): etcd at e1:2379,e2:2379: refused");
   machine.now = kStart + kJoinTimeout;
   const auto outcome = std::get<GiveUp>(feed(machine, {"link failed"})).outcome;
   EXPECT_EQ(outcome.exit_code, 124);
@@ -459,7 +460,7 @@ TEST(BackendFsmTest, AtEtcdABrokenConnectionMendsAndALinkThatFailedIsReplaced) {
   EXPECT_EQ(name_of(feed(machine, {"link down: unknown"})), "-");
   EXPECT_EQ(machine.fsm.state(), Joined);
   EXPECT_EQ(std::get<StartOver>(feed(machine, {"link failed: unknown"})).text,
-            "waiting 00:00: refused; trying again");
+            "waiting 00:00 (01:00 left): refused; trying again");
   EXPECT_EQ(name_of(feed(machine, {"due"})), "connect to e1:2379");
   feed(machine, {"link up"});
   EXPECT_EQ(name_of(feed(machine, {"link failed"})), "-");
