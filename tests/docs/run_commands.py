@@ -81,7 +81,8 @@ def in_slurm(folder, environment, body):
         (commands / name).chmod(0o755)
     nodes = re.search(r"^#SBATCH --nodes=(\d+)$", body, re.M)[1]
     return {**environment, "PATH": f"{commands}{os.pathsep}{environment['PATH']}", "SLURM_JOB_ID": "4711",
-            "SLURM_JOB_NUM_NODES": nodes, "SLURM_JOB_NODELIST": f"127.0.0.[1-{nodes}]"}
+            "SLURM_JOB_NUM_NODES": nodes, "SLURM_JOB_NODELIST": f"127.0.0.[1-{nodes}]",
+            "PET_RDZV_CONF": "join_timeout=60"}  # of a spare that comes when job and store have gone
 
 
 def run(body, held, folder, environment, status):
