@@ -7,6 +7,11 @@
 // drun and torchrun set the same variables, so a program that uses this runs under both.
 #pragma once
 
+// In front of all that an older standard lacks, and of what a compiler says of that.
+#if __cplusplus <= 201703L
+#error "drun needs C++20: compile with -std=c++20"
+#endif
+
 #include <string>
 #include <vector>
 

@@ -50,6 +50,14 @@ diff "$scratch/wanted" "$scratch/headers"
 while read -r header; do
   echo "#include <${header#./}>" | "$compiler" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$headers" -x c++ -
 done <"$scratch/headers"
+# A program that is compiled for an older standard hears why that fails.
+for header in worker.hpp store/client.hpp store/async_client.hpp store/barrier.hpp store/lease.hpp; do
+  if echo "#include <drun/$header>" | "$compiler" -std=c++17 -fsyntax-only -I "$headers" -x c++ - 2>"$scratch/older"; then
+    echo "drun/$header says nothing of C++17"
+    exit 1
+  fi
+  grep -q 'drun needs C++20: compile with -std=c++20' "$scratch/older"
+done
 
 # The documents lie where their links lead.
 documents=$scratch/moved/share/doc/drun
@@ -71,19 +79,21 @@ if command -v pkg-config >/dev/null; then
 else
   echo "pkg-config is missing, so drun.pc was not tried: apt-get install pkgconf"
 fi
-# So is the program in docs/cpp.md, the last C++ block with a main().
+# So are the programs in docs/cpp.md, with its list and its command.
+page=$documents/docs/cpp.md
 mkdir "$scratch/page"
-awk '/^```cpp$/ { text = ""; inside = 1; next }
-     /^```$/ { if (inside && text ~ /int main/) program = text; inside = 0 }
-     inside { text = text $0 "\n" }
-     END { printf "%s", program }' "$documents/docs/cpp.md" >"$scratch/page/main.cpp"
-cat >"$scratch/page/CMakeLists.txt" <<'END'
-cmake_minimum_required(VERSION 3.25)
-project(page LANGUAGES CXX)
-find_package(drun REQUIRED COMPONENTS store)
-add_executable(neighbour main.cpp)
-target_link_libraries(neighbour PRIVATE drun::store)
-END
+awk -v folder="$scratch/page/" '
+     /^```cpp$/ { text = ""; inside = 1; next }
+     /^```$/ { if (inside && text ~ /int main/) { ++programs; printf "%s", text >(folder "main" programs ".cpp") } inside = 0 }
+     inside { text = text $0 "\n" }' "$page"
+[ "$(cd "$scratch/page" && echo *)" = "main1.cpp main2.cpp" ]
+if command -v pkg-config >/dev/null; then
+  cp "$scratch/page/main1.cpp" "$scratch/page/main.cpp"
+  (cd "$scratch/page" && sh -ec "'$compiler' $(sed -n 's/^\$ g++ //p' "$page")")
+  "$scratch/moved/bin/drun" --nproc-per-node 2 "$scratch/page/train" | grep -qx 'rank 1 got 2 numbers'
+fi
+awk '/^```$/ { inside = 0 } inside { print } /^```cmake$/ { inside = 1 }' "$page" >"$scratch/page/CMakeLists.txt"
+cp "$scratch/page/main2.cpp" "$scratch/page/main.cpp"
 build_against_installed "$scratch/page" "$scratch/page/build"
-"$scratch/moved/bin/drun" --timeout 60 --nproc-per-node 2 "$scratch/page/build/neighbour" | sort >"$scratch/said"
+"$scratch/moved/bin/drun" --timeout 60 --nproc-per-node 2 "$scratch/page/build/train" | sort >"$scratch/said"
 printf 'rank 0: the other is at 10.0.0.1:4711\nrank 1: the other is at 10.0.0.1:4710\n' | diff - "$scratch/said"

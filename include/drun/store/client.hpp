@@ -24,6 +24,11 @@
 // Not thread-safe: one thread at a time.
 #pragma once
 
+// In front of all that an older standard lacks, and of what a compiler says of that.
+#if __cplusplus <= 201703L
+#error "drun needs C++20: compile with -std=c++20"
+#endif
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
