@@ -31,12 +31,17 @@ std::string commands(const Program& program) {
   return result.empty() ? "" : ".SH COMMANDS\n" + result;
 }
 
+constexpr std::string_view kDocuments =
+    "The documents, in /usr/share/doc/drun/docs or below the folder that drun was installed to:\n"
+    "index.md lists them, troubleshooting.md goes from what drun says to what helps,\n"
+    "compatibility.md has every difference from torchrun.\n";
+
 std::string see_also(std::string_view own) {
   std::string result;
   for (const std::string_view name : {"drun", "drun-store", "drunctl"}) {
     if (name != own) result += (result.empty() ? "" : ",\n") + (".BR " + troff(name) + " (1)");
   }
-  return ".SH \"SEE ALSO\"\n" + result + "\n";
+  return ".SH \"SEE ALSO\"\n" + result + "\n.PP\n" + troff(kDocuments);
 }
 
 ManualText plain_text(const Program& program) {
@@ -44,6 +49,7 @@ ManualText plain_text(const Program& program) {
   text.synopsis = ".B " + troff(program.usage);
   text.description = troff(program.about);
   text.sections = ".SH NOTES\n" + troff(program.notes);
+  if (!program.variables.empty()) text.sections += ".SH ENVIRONMENT\n" + troff_variables(program);
   return text;
 }
 
@@ -75,6 +81,19 @@ std::string troff(std::string_view text) {
 
 std::string troff_entry(std::string_view name, std::string_view text) {
   return ".TP\n.B " + troff(name) + "\n" + troff(text) + "\n";
+}
+
+std::string troff_variables(const Program& program) {
+  std::string result;
+  for (const Variable& variable : program.variables) {
+    const std::string flag = "--" + std::string(variable.flag);
+    const std::string text = variable.value.empty()
+                                 ? "sets " + flag
+                                 : "if it is " + std::string(variable.only) + ", sets " + flag +
+                                       " to " + std::string(variable.value);
+    result += troff_entry(variable.name, text);
+  }
+  return result;
 }
 
 std::string manual_page(const Program& program) {

@@ -22,7 +22,8 @@ def main():
         for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", output(program, flag))):
             if option not in plain:
                 wrong.append(f"{name}(1) does not have {option}")
-        for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "SEE ALSO"):
+        own = {"drun": ("EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES"), "drunctl": ("ENVIRONMENT",)}.get(name, ())
+        for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "SEE ALSO", *own):
             if f".SH {section}\n" not in page.replace('"', ""):
                 wrong.append(f"{name}(1) has no section {section}")
         if shutil.which("groff"):

@@ -50,10 +50,22 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kWorkerV
     {"OMP_NUM_THREADS", "1 where several workers run on the node and it was not set"},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOwnVariables{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOwnVariables{{
     {"PET_*", "each sets the flag of that name"},
     {"PYTHON_EXEC", "the Python for files that end in .py, for -m and --run-path (python3)"},
     {"CUDA_VISIBLE_DEVICES", "and its like: which GPUs there are for gpu, auto and --gpu-ids"},
+    {"NO_COLOR, TERM",
+     "no colour in drun's own lines if NO_COLOR is not empty, or TERM is dumb; --color wins"},
+    {"TMPDIR, TEMP, TMP", "where the workers' error files lie without --log-dir (/tmp)"},
+    {"TORCHELASTIC_ERROR_FILE",
+     "if a launcher above drun has set it: the failed worker's error file is copied there"},
+}};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kFiles{{
+    {"DIR/RUN/attempt_N/LOCAL_RANK/stdout.log, stderr.log",
+     "a worker's output, with --log-dir DIR and --tee or --redirects; N is the restart count"},
+    {"DIR/RUN/attempt_N/LOCAL_RANK/error.json", "what the worker wrote about its failure"},
+    {"DIR/latest", "leads to the newest RUN"},
 }};
 
 template <std::size_t N>
@@ -107,6 +119,7 @@ cli::ManualText manual_text() {
       ".SH \"EXIT STATUS\"\n" + entries(kExitCodes) +
       ".SH ENVIRONMENT\nEvery worker gets, beside what drun itself was started with:\n" +
       entries(kWorkerVariables) + ".PP\ndrun itself reads:\n" + entries(kOwnVariables) +
+      cli::troff_variables(drun_program(false)) + ".SH FILES\n" + entries(kFiles) +
       std::string(kExamples);
   return text;
 }

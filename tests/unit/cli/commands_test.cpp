@@ -27,7 +27,8 @@ constexpr std::array kFlags{Flag{"endpoint", 'e', "E", "", kOwn, "Flags", "", "h
                             version_flag("Flags"),
                             completion_flag("Flags"),
                             manual_flag("Flags")};
-constexpr std::array<Variable, 1> kVariables{{{"endpoint", "STORE", "", ""}}};
+constexpr std::array<Variable, 2> kVariables{
+    {{"endpoint", "STORE", "", ""}, {"endpoint", "LOCAL_STORE", "1", "localhost"}}};
 constexpr Program kProgram{.name = "tool",
                            .purpose = "a tool",
                            .usage = "tool [flags] COMMAND\n",
@@ -123,6 +124,15 @@ TEST(CommandsTest, NumbersWithoutALimitSaySoInTheError) {
   EXPECT_EQ(error(Limits::min(), Limits::max()), "add 'x': expected a whole number");
   EXPECT_EQ(error(1, Limits::max()), "add 'x': expected a whole number of at least 1");
   EXPECT_EQ(error(1, 9), "add 'x': expected a whole number from 1 to 9");
+}
+
+TEST(CommandsTest, TheManualPageHasTheVariablesAndLeadsToTheDocuments) {
+  const std::string page = manual_page(kProgram);
+  EXPECT_THAT(page,
+              HasSubstr("\n.SH ENVIRONMENT\n.TP\n.B STORE\nsets \\-\\-endpoint\n"
+                        ".TP\n.B LOCAL_STORE\nif it is 1, sets \\-\\-endpoint to localhost\n"));
+  EXPECT_THAT(page,
+              HasSubstr("\n.BR drunctl (1)\n.PP\nThe documents, in /usr/share/doc/drun/docs"));
 }
 
 }  // namespace
