@@ -41,7 +41,7 @@ std::string see_also(std::string_view own) {
   for (const std::string_view name : {"drun", "drun-store", "drunctl"}) {
     if (name != own) result += (result.empty() ? "" : ",\n") + (".BR " + troff(name) + " (1)");
   }
-  return ".SH \"SEE ALSO\"\n" + result + "\n.PP\n" + troff(kDocuments);
+  return ".SH \"SEE ALSO\"\n" + result + "\n.PP\n.nh\n" + troff(kDocuments);
 }
 
 ManualText plain_text(const Program& program) {

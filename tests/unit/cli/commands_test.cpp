@@ -132,7 +132,7 @@ TEST(CommandsTest, TheManualPageHasTheVariablesAndLeadsToTheDocuments) {
               HasSubstr("\n.SH ENVIRONMENT\n.TP\n.B STORE\nsets \\-\\-endpoint\n"
                         ".TP\n.B LOCAL_STORE\nif it is 1, sets \\-\\-endpoint to localhost\n"));
   EXPECT_THAT(page,
-              HasSubstr("\n.BR drunctl (1)\n.PP\nThe documents, in /usr/share/doc/drun/docs"));
+              HasSubstr("\n.BR drunctl (1)\n.PP\n.nh\nThe documents, in /usr/share/doc/drun/docs"));
 }
 
 }  // namespace
