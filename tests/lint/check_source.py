@@ -10,12 +10,14 @@ import re
 import subprocess
 import sys
 
+import cmake_lists
+
 # room (a folder that is one CMake target) -> rooms that it may depend on and whose headers it may
 # include (docs/architecture.md, "Rooms")
 ARROWS = {
     "base": "",
     "cli": "base",
-    "store/protocol": "base",
+    "store/protocol": "",
     "store/table": "base store/protocol",
     "store/server": "base store/protocol store/table",
     "store/client": "base store/protocol",
@@ -28,7 +30,7 @@ ARROWS = {
     "launcher/options": "base etcd launcher/devices launcher/process rendezvous",
     "launcher/command_line": "base cli launcher/devices launcher/options",
     "launcher/output": "base launcher/options",
-    "launcher/report": "base launcher/options launcher/output launcher/process rendezvous",
+    "launcher/report": "base launcher/output launcher/process rendezvous",
     "launcher/workers": "base launcher/options launcher/output launcher/process launcher/report "
                         "rendezvous",
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
@@ -113,6 +115,58 @@ def check_rooms(rooms):
             yield at, 1, f"{room} depends on itself"
 
 
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
+
+
+def check_unused(rooms, texts):
+    """Each arrow, and each dependency of a target, is one that an include needs. `texts`: of the sources, by path."""
+    used = {}
+    for path, text in texts.items():
+        if me := rooms.of_file(path):
+            used.setdefault(me, set()).update(rooms.of_include(name) for name in INCLUDE.findall(text))
+    for room, others in ARROWS.items():
+        for other in sorted(others - used.get(room, set())):
+            yield "tests/lint/check_source.py", 1, f"the arrow from {room} to {other} is used by no include"
+    for room, others in sorted(rooms.depends.items()):
+        for other in sorted(others & ARROWS.get(room, set()) - used.get(room, set())):
+            yield f"src/{room}/CMakeLists.txt", 1, f"{room} declares {other} and includes nothing of it"
+
+
+def check_tests(build, rooms, texts):
+    """The tests and examples include only rooms and libraries that their targets depend on, and no test depends on a
+    room for nothing. A target that compiles a source of a program's room may include that room."""
+    room_of_target = {name: target.folder.removeprefix("src/") for name, target in build.targets.items()
+                      if target.folder.startswith("src/")}
+    for name, target in build.targets.items():
+        if not target.folder.startswith(("tests", "examples")):
+            continue
+        at = target.folder + "/CMakeLists.txt"
+        reachable = build.reachable(name)
+        allowed = {room_of_target.get(each) for each in reachable}
+        allowed |= {rooms.of_file(source) for source in target.sources if source.startswith("src/")}
+        used, seen, todo = set(), set(), [source for source in target.sources if source in texts]
+        while todo:
+            path = todo.pop()
+            if path in seen:
+                continue
+            seen.add(path)
+            for match in INCLUDE.finditer(texts[path]):
+                include, line = match[1], texts[path].count("\n", 0, match.start(1)) + 1
+                other = rooms.of_include(include)
+                used.add(other)
+                if other and other not in allowed:
+                    yield path, line, f"{name} does not depend on {other} ({include})"
+                for library, needed in LIBRARIES.items():
+                    if re.match(library, include) and needed not in reachable:
+                        yield path, line, f"{name} does not depend on {needed} ({include})"
+                if "tests/" + include in texts:
+                    todo.append("tests/" + include)
+        for each in sorted(target.depends & build.targets.keys() if target.labelled else ()):
+            theirs = {room_of_target.get(more) for more in {each} | build.reachable(each)} - {None}
+            if each in room_of_target and not used & ({room_of_target[each]} if room_of_target[each] in ARROWS else theirs):
+                yield at, 1, f"{name} depends on {each} and includes nothing of it"
+
+
 def check_includes(path, text, rooms):
     """`path` is relative to the root."""
     if not re.match(r"src/|include/drun/", path):
@@ -148,8 +202,7 @@ def check_cycles(texts):
     """`texts`: of the sources, by path. No file includes itself, however long the way."""
     graph = {}
     for path, text in texts.items():
-        names = re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.M)
-        graph[path] = [place + name for name in names for place in ("src/", "include/", "tests/")
+        graph[path] = [place + name for name in INCLUDE.findall(text) for place in ("src/", "include/", "tests/")
                        if place + name in texts]
     done = set()
 
@@ -221,26 +274,37 @@ def check_headers(path, text):
             yield 1, "a header begins with what it is for"
 
 
-def named_in_lists(lists):
-    """The files that CMake lists name, relative to the root. `lists`: text without comments, by path."""
-    for path, text in lists.items():
-        folder = path.rpartition("/")[0]
-        for word in re.findall(r"[\w./${}-]+", text):
-            if word.startswith("${PROJECT_SOURCE_DIR}/"):
-                yield word.partition("/")[2]
-            elif word.startswith("drun/"):
-                yield "include/" + word
-            yield f"{folder}/{word}" if folder else word
-
-
-def check_listed(files, lists):
-    """Every source is built and every public header is installed: the list of a folder names it."""
-    named = set(named_in_lists(lists))
+def check_listed(files, build):
+    """Every source is built and every public header is installed, by a list that the build reads."""
+    sources = {path for target in build.targets.values() for path in target.sources}
+    headers = {path for target in build.targets.values() for path in target.headers}
     for path in files:
-        if re.match(r"(src|tests|examples)/.*\.cpp$", path) and path not in named:
+        if re.match(r"(src|tests|examples)/.*\.cpp$", path) and path not in sources:
             yield path, 1, "is in no CMake list, so it is never built"
-        if path.startswith("include/") and path not in named:
+        if path.startswith("include/") and path not in headers:
             yield path, 1, "is in no HEADERS list, so it is not installed"
+        if path.endswith("CMakeLists.txt") and path not in build.read:
+            yield path, 1, "no add_subdirectory leads here"
+
+
+def check_floors(path, text):
+    """The picture of the rooms: each line names rooms that include only those of the lines below it."""
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1)]
+    begin = next((at for at, (_, line) in enumerate(lines) if line.startswith("launcher  ")), None)
+    if begin is None:
+        yield path, 1, "has no picture of the floors"
+        return
+    below = set(ARROWS)
+    for number, line in lines[begin:]:
+        if line.startswith("```"):
+            break
+        here = {word for word in line.split() if word in ARROWS} if line.split() else set()
+        below -= here
+        for room in sorted(here):
+            for other in sorted(ARROWS[room] - below):
+                yield path, number, f"{room} includes {other}, which stands no lower"
+    for room in sorted(below):
+        yield path, lines[begin][0], f"the picture lacks {room}"
 
 
 def check_documents(files, texts):
@@ -323,8 +387,8 @@ def violations(root):
             continue
         if path.endswith(".md"):
             documents[path] = text
-        if path.endswith((".cmake", "CMakeLists.txt")):
-            lists[path] = re.sub(r"#.*", "", text)
+        if path.endswith("CMakeLists.txt"):
+            lists[path] = text
         for number, what in check_lines(path, text):
             yield path, number, what
         if pathlib.PurePath(path).suffix in SOURCE_SUFFIXES:
@@ -333,7 +397,11 @@ def violations(root):
                 yield path, number, what
             for number, what in check_headers(path, text):
                 yield path, number, what
-    yield from check_listed(paths, lists)
+    build = cmake_lists.Build(lists)
+    yield from check_listed(paths, build)
+    yield from check_unused(rooms, sources)
+    yield from check_tests(build, rooms, sources)
+    yield from check_floors("docs/architecture.md", documents["docs/architecture.md"])
     yield from check_cycles(sources)
     yield from check_hidden_names(sources)
     yield from check_documents(paths, documents)

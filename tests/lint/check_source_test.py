@@ -5,13 +5,14 @@ import tempfile
 import unittest
 
 import check_source
+import cmake_lists
 
 
 def rooms(**changed):
     """Some rooms of the tree, as their lists describe them."""
     lists = {
         "base": "drun_add_library(base SOURCES log.cpp HEADERS drun/base/result.hpp)",
-        "store/protocol": "drun_add_library(store_protocol SOURCES a.cpp DEPENDS drun::base)",
+        "store/protocol": "drun_add_library(store_protocol SOURCES a.cpp)",
         "store/client": "drun_add_library(store_client SOURCES b.cpp HEADERS drun/store/client.hpp "
                         "DEPENDS drun::base)",
         "store/server": "drun_add_library(store_server SOURCES c.cpp DEPENDS drun::store_protocol)",
@@ -123,22 +124,113 @@ class Tree(unittest.TestCase):
 
 class Lists(unittest.TestCase):
     FILES = ["tests/unit/base/a_test.cpp", "src/base/b.cpp", "include/drun/base/c.hpp", "tests/support/d.cpp"]
+    ROOT = "add_subdirectory(src/base)\nforeach(kind unit)\n  add_subdirectory(tests/${kind}/base)\nendforeach()"
 
-    def unlisted(self, **lists):
+    def unlisted(self, root=ROOT, **lists):
         lists = {path.replace("__", "/") + "/CMakeLists.txt": text for path, text in lists.items()}
-        return [path for path, *_ in check_source.check_listed(self.FILES, lists)]
+        build = cmake_lists.Build({"CMakeLists.txt": root, **lists})
+        return [path for path, *_ in check_source.check_listed([*self.FILES, *lists], build)]
 
     def test_finds_what_nobody_builds_or_installs(self):
         self.assertEqual(self.unlisted(), self.FILES)
 
     def test_knows_the_folder_of_a_list(self):
         self.assertEqual(self.unlisted(
-            src__base="SOURCES b.cpp HEADERS drun/base/c.hpp",
-            tests__unit__base="SOURCES a_test.cpp ${PROJECT_SOURCE_DIR}/tests/support/d.cpp"), [])
+            src__base="drun_add_library(base SOURCES b.cpp HEADERS drun/base/c.hpp) # a, (b",
+            tests__unit__base='add_executable(a a_test.cpp "${PROJECT_SOURCE_DIR}/tests/support/d.cpp")'), [])
 
     def test_takes_no_file_of_the_same_name_for_it(self):
         self.assertEqual(self.unlisted(
-            src="a_test.cpp b.cpp d.cpp c.hpp", tests__unit="a_test.cpp", tests__support="../d.cpp"), self.FILES)
+            src__base="drun_add_library(base SOURCES ../b.cpp a_test.cpp d.cpp HEADERS c.hpp)",
+            tests__unit__base="drun_add_test(unit_base SOURCES b.cpp)"), self.FILES)
+
+    def test_takes_only_what_a_target_is_made_of(self):
+        self.assertEqual(self.unlisted(
+            src__base="set_source_files_properties(b.cpp PROPERTIES A ON)",
+            tests__unit__base="drun_add_test(unit_base DEPENDS a_test.cpp)"), self.FILES)
+
+    def test_finds_a_folder_that_nothing_leads_to(self):
+        lists = {"src__base": "drun_add_library(base SOURCES b.cpp HEADERS drun/base/c.hpp)",
+                 "tests__unit__base": "drun_add_test(unit_base SOURCES a_test.cpp ../../support/d.cpp)"}
+        self.assertEqual(self.unlisted(**lists), [])
+        self.assertEqual(self.unlisted(root="add_subdirectory(src/base)", **lists),
+                         ["tests/unit/base/a_test.cpp", "tests/support/d.cpp", "tests/unit/base/CMakeLists.txt"])
+
+    def test_knows_what_a_function_adds(self):
+        build = cmake_lists.Build({"CMakeLists.txt": "function(drun_add_fuzzer name)\n  add_executable(${name} ${a})\n"
+                                   "  target_link_libraries(${name} PRIVATE drun::base)\n  target_sources(${name} run.cpp)\n"
+                                   "endfunction()\ndrun_add_fuzzer(codec SOURCES codec.cpp)"})
+        self.assertLessEqual({"codec.cpp", "run.cpp"}, build.targets["codec"].sources)
+        self.assertEqual(build.reachable("codec"), {"drun_base"})
+
+
+class Tests(unittest.TestCase):
+    LISTS = {
+        "CMakeLists.txt": "add_subdirectory(src/base) add_subdirectory(src/cli) add_subdirectory(src/ctl) add_subdirectory(tests)",
+        "src/base/CMakeLists.txt": "drun_add_library(base SOURCES log.cpp)",
+        "src/cli/CMakeLists.txt": "drun_add_library(cli SOURCES parse.cpp DEPENDS drun::base)",
+        "src/ctl/CMakeLists.txt": "drun_add_program(drunctl SOURCES main.cpp words.cpp DEPENDS drun::cli)",
+    }
+    HELPER = {"tests/support/helper.hpp": '#include "cli/parse.hpp"'}
+
+    def found(self, target, text):
+        lists = {**self.LISTS, "tests/CMakeLists.txt": target}
+        known = check_source.Rooms({path.split("/", 1)[1].rpartition("/")[0]: text for path, text in lists.items()
+                                    if path.startswith("src/")})
+        sources = {"tests/a_test.cpp": text, **self.HELPER}
+        return [(path, what) for path, _, what in check_source.check_tests(cmake_lists.Build(lists), known, sources)]
+
+    def test_finds_includes_that_no_target_declares(self):
+        for text, path in (('#include "cli/parse.hpp"', "tests/a_test.cpp"),
+                           ('#include "support/helper.hpp"', "tests/support/helper.hpp")):
+            self.assertEqual(self.found("drun_add_test(a SOURCES a_test.cpp)", text),
+                             [(path, "a does not depend on cli (cli/parse.hpp)")])
+        self.assertEqual(len(self.found("drun_add_test(a SOURCES a_test.cpp)", "#include <asio/ip/tcp.hpp>")), 1)
+
+    def test_leaves_what_is_declared_alone(self):
+        for target, text in (("SOURCES a_test.cpp DEPENDS drun::cli", '#include "support/helper.hpp"'),
+                             ("SOURCES a_test.cpp DEPENDS drun::cli Asio::Asio",
+                              '#include "cli/parse.hpp"\n#include "base/log.hpp"\n#include <asio/ip/tcp.hpp>')):
+            self.assertEqual(self.found(f"drun_add_test(a {target})", text), [])
+
+    def test_a_programs_source_brings_its_room(self):
+        text = '#include "ctl/words.hpp"'
+        self.assertEqual(self.found("drun_add_test(a SOURCES a_test.cpp ${PROJECT_SOURCE_DIR}/src/ctl/words.cpp)", text), [])
+        self.assertEqual(len(self.found("drun_add_test(a SOURCES a_test.cpp)", text)), 1)
+
+    def test_finds_dependencies_that_nothing_needs(self):
+        self.assertEqual(self.found("drun_add_test(a SOURCES a_test.cpp DEPENDS drun::base drun::cli)", '#include "base/log.hpp"'),
+                         [("tests/CMakeLists.txt", "a depends on drun_cli and includes nothing of it")])
+
+
+class Unused(unittest.TestCase):
+    def test_finds_arrows_and_dependencies_that_no_include_needs(self):
+        arrows = check_source.ARROWS
+        check_source.ARROWS = {"base": set(), "rendezvous": {"base"}}
+        try:
+            lists = {"src/rendezvous/d.cpp": '#include "base/log.hpp"'}
+            self.assertEqual(list(check_source.check_unused(rooms(), lists)), [])
+            self.assertEqual([(path, what) for path, _, what in check_source.check_unused(rooms(), {})],
+                             [("tests/lint/check_source.py", "the arrow from rendezvous to base is used by no include"),
+                              ("src/rendezvous/CMakeLists.txt", "rendezvous declares base and includes nothing of it")])
+        finally:
+            check_source.ARROWS = arrows
+
+
+class Floors(unittest.TestCase):
+    @staticmethod
+    def found(*lines):
+        arrows = check_source.ARROWS
+        check_source.ARROWS = {"base": set(), "cli": {"base"}, "launcher": {"base", "cli"}}
+        try:
+            return [what for *_, what in check_source.check_floors("a.md", "\n".join(("```text", *lines, "```")))]
+        finally:
+            check_source.ARROWS = arrows
+
+    def test_finds_rooms_that_stand_too_high_or_nowhere(self):
+        self.assertEqual(self.found("launcher   main()", "cli  flags", "base"), [])
+        self.assertEqual(self.found("launcher   main()", "cli  base"), ["cli includes base, which stands no lower"])
+        self.assertEqual(self.found("launcher   main()", "cli"), ["the picture lacks base"])
 
 
 class Cycles(unittest.TestCase):
