@@ -35,11 +35,19 @@ void refuse_number(const Setting& setting, std::optional<std::int64_t> lowest,
   refuse(setting, why);
 }
 
-std::chrono::milliseconds parse_duration(const Setting& setting, bool zero) {
-  static constexpr std::array<std::pair<std::string_view, double>, 6> kUnits{
-      {{"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}, {"", 1e3}}};
+std::chrono::milliseconds parse_duration(const Setting& setting, bool zero,
+                                         std::chrono::milliseconds bare) {
+  const std::array<std::pair<std::string_view, double>, 6> units{
+      {{"ms", 1},
+       {"s", 1e3},
+       {"m", 60e3},
+       {"h", 3600e3},
+       {"d", 86400e3},
+       {"", static_cast<double>(bare.count())}}};
   constexpr double kLongest = 1e12;  // 31 years; a clock in nanoseconds ends at 292
-  const char* const why = "expected a time such as 90 (seconds), 5m or 1h30m";
+  const std::string why = bare == std::chrono::milliseconds(1)
+                              ? "expected a time such as 90 (milliseconds), 5s or 1m30s"
+                              : "expected a time such as 90 (seconds), 5m or 1h30m";
   std::string_view rest = trimmed(setting.value);
   if (rest.empty()) refuse(setting, why);
   double total = 0;
@@ -49,9 +57,9 @@ std::chrono::milliseconds parse_duration(const Setting& setting, bool zero) {
     const auto letters = std::min(rest.find_first_of("0123456789."), rest.size());
     const std::string_view unit = rest.substr(0, letters);
     rest.remove_prefix(letters);
-    const auto* found = std::find_if(kUnits.begin(), kUnits.end(),
+    const auto* found = std::find_if(units.begin(), units.end(),
                                      [&](const auto& entry) { return entry.first == unit; });
-    if (found == kUnits.end() || (unit.empty() && total != 0)) refuse(setting, why);
+    if (found == units.end() || (unit.empty() && total != 0)) refuse(setting, why);
     total += *number * found->second;
     if (total > kLongest) refuse(setting, "that is too long");
   }

@@ -40,8 +40,11 @@ template <std::signed_integral Number>
   refuse_number(setting, low, high);
 }
 
-// "90", "1.5", "5m", "1h30m", "500ms", "2d"; not negative; `zero` allows 0.
-[[nodiscard]] std::chrono::milliseconds parse_duration(const Setting& setting, bool zero);
+// "90", "1.5", "5m", "1h30m", "500ms", "2d"; not negative; `zero` allows 0. `bare`: what a number
+// without a unit counts.
+[[nodiscard]] std::chrono::milliseconds parse_duration(
+    const Setting& setting, bool zero,
+    std::chrono::milliseconds bare = std::chrono::milliseconds(1'000));
 // "4096", "500K", "100m", "2G", "1T": bytes, in powers of 1024; not 0
 [[nodiscard]] std::uint64_t parse_size(const Setting& setting);
 // One of `words`; the index of the one given.

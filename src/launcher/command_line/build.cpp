@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <tuple>
 
@@ -179,14 +178,8 @@ void build_leaving(const cli::GivenFlags& flags, Options& options) {
 
 // What only a Python launcher can honour.
 void check_compatibility(const cli::GivenFlags& flags, Options& options) {
-  if (const cli::Setting* setting = flags.find("monitor-interval")) {
-    const bool digits = setting->value.find_first_not_of("0123456789.eE+-") == std::string::npos;
-    char* end = nullptr;
-    const double seconds = std::strtod(setting->value.c_str(), &end);
-    if (!digits || setting->value.empty() || *end != '\0' || !(seconds > 0)) {
-      refuse(*setting, "expected a number of seconds greater than zero");
-    }
-  }
+  if (const cli::Setting* setting = flags.find("monitor-interval"))
+    (void)parse_duration(*setting, false);
   if (const cli::Setting* setting = flags.find("start-method")) {
     (void)parse_choice(*setting, {"spawn", "fork", "forkserver"});
   }

@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "launcher/command_line/conf_keys.hpp"
 #include "launcher/command_line/manual.hpp"
-#include "launcher/command_line/rdzv_conf.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -54,8 +54,8 @@ constexpr std::array kFlags{
          "the job's name; give each job at one endpoint its own"},
     Flag{"rdzv-backend", 0, "c10d|static|etcd", "", kTorch, kRendezvousGroup, "c10d static etcd",
          "how nodes meet; c10d with --rdzv-endpoint, static with --master-addr; etcd: at a cluster"},
-    Flag{"rdzv-conf", 0, "KEY=VALUE,...", "", kTorch, kRendezvousGroup, kConfKeys,
-         "time limits in seconds: join_timeout=600, last_call_timeout=30 and others"},
+    Flag{"rdzv-conf", 0, "KEY=VALUE,...", "", kTorch, kRendezvousGroup, kConfChoices,
+         "time limits, as in join_timeout=5m, and others: see the manual page"},
     Flag{"standalone", 0, "", "", kTorch, kRendezvousGroup, "",
          "one node with a private store on a free port; the default without an endpoint"},
     Flag{"node-rank", 0, "RANK", "", kTorch, kRendezvousGroup, "",
@@ -162,7 +162,7 @@ constexpr std::array kFlags{
     cli::completion_flag(kInspect),
     cli::manual_flag(kInspect),
 
-    Flag{"monitor-interval", 0, "SECONDS", "", kTorch, kCompatibility, "",
+    Flag{"monitor-interval", 0, "TIME", "", kTorch, kCompatibility, "",
          "no effect: drun hears of a worker's end at once"},
     Flag{"start-method", 0, "METHOD", "spawn", kTorch, kCompatibility, "spawn fork forkserver",
          "no effect: every worker is a program of its own"},
@@ -257,9 +257,9 @@ constexpr cli::Program kDrunProgram{
         "  drun --local-nodes 2 ./train              two nodes, tried on this machine\n"
         "  drun --nnodes 2 --rdzv-endpoint HOST:29500 ./train      on each of two nodes\n",
     .notes =
-        "Every flag may also be written with underscores, abbreviated as long as it is\n"
-        "unique, and set by a variable, which it overrides: --max-restarts is also\n"
-        "PET_MAX_RESTARTS.\n",
+        "A flag may also be written with underscores, abbreviated as long as it is\n"
+        "unique, and, if it sets something, be set by a variable, which it overrides:\n"
+        "--max-restarts is also PET_MAX_RESTARTS.\n",
     .flags = kFlags,
     .runs_program = true,
     .launch_name = "drun-launch",

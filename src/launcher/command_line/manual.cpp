@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/manual.hpp"
+#include "launcher/command_line/conf_keys.hpp"
 #include "launcher/command_line/flags.hpp"
 
 namespace drun::launcher {
@@ -13,8 +14,8 @@ namespace {
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kExitCodes{{
     {"0", "All workers of all nodes succeeded."},
     {"1-255",
-     "What the first worker that failed gave, on every node; 128 and the signal's number "
-     "where a signal ended it."},
+     "What the first worker that failed gave (or as --exit-code-from says), on every node; 128 and "
+     "the signal's number if a signal ended it."},
     {"2", "The command line is wrong."},
     {"124", "A time limit of drun's passed."},
     {"125", "drun itself failed: the store, the rendezvous, the system."},
@@ -23,21 +24,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kExitCode
     {"128+n", "drun was told by signal n to stop the job, or to leave it."},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kConf{{
-    {"join_timeout", "seconds to wait for enough nodes (600; static: 900, also as timeout)"},
-    {"last_call_timeout", "seconds to wait at most for more nodes once MIN are there (30)"},
-    {"close_timeout", "seconds that the node with the store waits for the others to leave (30)"},
-    {"keep_alive_interval", "see keep_alive_max_attempt (2)"},
-    {"keep_alive_max_attempt",
-     "with keep_alive_interval: their product is how long a node may be out of touch (3)"},
-    {"read_timeout", "seconds for the store's answer to a request; then drun reconnects (60)"},
-    {"heartbeat_timeout", "seconds for the store's answer to a heartbeat (5)"},
-    {"is_host", "true or false: whether this node runs the store, where addresses cannot tell"},
-    {"rank", "as --node-rank"},
-    {"store_type", "tcp"},
-}};
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kWorkerVariables{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kWorkerVariables{{
     {"RANK, WORLD_SIZE", "this worker's rank and the number of workers of the job"},
     {"LOCAL_RANK, LOCAL_WORLD_SIZE", "the same on this node"},
     {"GROUP_RANK, GROUP_WORLD_SIZE", "this node's rank and the number of nodes"},
@@ -47,7 +34,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kWorkerV
     {"TORCHELASTIC_RUN_ID", "the job's id"},
     {"DRUN_ROUND", "number of this start of all workers, from 1"},
     {"TORCHELASTIC_ERROR_FILE", "where the worker may write why it fails; the report quotes it"},
-    {"OMP_NUM_THREADS", "1 where several workers run on the node and it was not set"},
+    {"TORCHELASTIC_USE_AGENT_STORE", "True if drun serves MASTER_PORT, False if rank 0 does"},
+    {"TORCHELASTIC_SIGNALS_TO_HANDLE", "the signals to drun that stop the job"},
+    {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1 unless it was set"},
+    {"OMP_NUM_THREADS", "1 if several workers run on the node and it was not set"},
 }};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOwnVariables{{
@@ -73,6 +63,17 @@ std::string entries(const std::array<std::pair<std::string_view, std::string_vie
   std::string result;
   for (const auto& [name, text] : list)
     result += cli::troff_entry(name, text);
+  return result;
+}
+
+std::string conf_entries() {
+  std::string result;
+  for (const ConfKey& key : kConfKeys) {
+    std::string text(key.help);
+    if (!key.synonym.empty()) text += "; also " + std::string(key.synonym);
+    if (!key.fallback.empty()) text += " (" + std::string(key.fallback) + ")";
+    result += cli::troff_entry(key.name, text);
+  }
   return result;
 }
 
@@ -114,7 +115,8 @@ cli::ManualText manual_text() {
   text.description = kDescription;
   text.group = kRendezvousGroup;
   text.below_group =
-      ".PP\nThe keys of \\fB\\-\\-rdzv\\-conf\\fR; decimals are allowed:\n" + entries(kConf);
+      ".PP\nThe keys of \\fB\\-\\-rdzv\\-conf\\fR; times as in 90 (seconds), 1.5, 5m or 1h30m:\n" +
+      conf_entries();
   text.sections =
       ".SH \"EXIT STATUS\"\n" + entries(kExitCodes) +
       ".SH ENVIRONMENT\nEvery worker gets, beside what drun itself was started with:\n" +

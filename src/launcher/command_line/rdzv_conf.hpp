@@ -1,4 +1,4 @@
-// --rdzv-conf: "join_timeout=60,is_host=true". Pure.
+// --rdzv-conf: "join_timeout=5m,is_host=true". Pure.
 #pragma once
 
 #include <chrono>
@@ -10,14 +10,6 @@
 #include "launcher/options/options.hpp"
 
 namespace drun::launcher {
-
-// As a completion offers them: Flag::choices.
-inline constexpr std::string_view kConfKeys =
-    ",join_timeout= last_call_timeout= close_timeout= keep_alive_interval= keep_alive_max_attempt= "
-    "heartbeat_timeout= read_timeout= is_host= successors= quorum= timeout= store_type= rank= "
-    "protocol= cacert= cert= "
-    "key= "
-    "username= password=";
 
 struct GivenConf {
   RendezvousConf conf;

@@ -16,7 +16,7 @@ namespace {
 using cli::Flag;
 using cli::Setting;
 
-constexpr std::int64_t kLongestInterval = 24L * 3600 * 1000;  // milliseconds
+constexpr std::chrono::milliseconds kLongestInterval = std::chrono::hours(24);
 
 constexpr auto kOwn = cli::Origin::Own;
 constexpr std::string_view kListening = "Where it listens";
@@ -33,8 +33,8 @@ constexpr std::array kFlags{
 
     Flag{"snapshot", 0, "FILE", "", kOwn, kKeeping, "FILE",
          "keep keys and sessions in FILE: loaded at the start if it is there, replaced as they change and at the end"},
-    Flag{"snapshot-interval", 0, "MS", "1000", kOwn, kKeeping, "",
-         "the shortest time between two snapshots, in milliseconds"},
+    Flag{"snapshot-interval", 0, "TIME", "1s", kOwn, kKeeping, "",
+         "the shortest time between two snapshots, as in 500ms; a plain number is in milliseconds"},
     Flag{"forget-ended", 0, "TIME", "1h", kOwn, kKeeping, "",
          "how long to remember a job of drun's after its end, as in 30s or 1h30m; 0: for ever"},
 
@@ -103,8 +103,8 @@ log::Level parse_level(const Setting& setting) {
 }
 
 std::chrono::milliseconds parse_interval(const Setting& setting) {
-  return std::chrono::milliseconds(
-      std::min(cli::parse_integer<std::int64_t>(setting, 1), kLongestInterval));
+  constexpr std::chrono::milliseconds kBare{1};  // what the flag took before it had units
+  return std::min(cli::parse_duration(setting, false, kBare), kLongestInterval);
 }
 
 std::size_t parse_count(const Setting& setting) {

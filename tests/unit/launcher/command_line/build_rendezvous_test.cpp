@@ -396,6 +396,13 @@ TEST(RendezvousConfTest, EveryKeyIsRead) {
   EXPECT_EQ(conf.quorum, 10);
 }
 
+TEST(RendezvousConfTest, TimesAreWrittenAsInFlags) {
+  const RendezvousConf conf = conf_of("join_timeout=5m,close_timeout=1h30m,read_timeout=250ms");
+  EXPECT_EQ(conf.join_timeout.count(), 300'000);
+  EXPECT_EQ(conf.close_timeout.count(), 5'400'000);
+  EXPECT_EQ(conf.read_timeout.count(), 250);
+}
+
 TEST(RendezvousConfTest, BooleansAreTorchruns) {
   for (const char* yes : {"1", "true", "t", "yes", "y", "True", "YES"}) {
     EXPECT_EQ(conf_of("is_host=" + std::string(yes)).is_host, true) << yes;
@@ -426,19 +433,20 @@ TEST(RendezvousConfTest, MistakesAreRefusedByName) {
       {"=b", "--rdzv-conf '=b': expected KEY=VALUE pairs with commas between"},
       {"is_host=1,", "--rdzv-conf 'is_host=1,': expected KEY=VALUE pairs with commas between"},
       {"join_timout=5",
-       "--rdzv-conf: unknown key 'join_timout'; known are join_timeout, last_call_timeout, "
-       "close_timeout, keep_alive_interval, keep_alive_max_attempt, heartbeat_timeout, "
-       "read_timeout, is_host, successors, quorum, timeout, store_type, rank, protocol, cacert, "
-       "cert, key, username, password"},
-      {"join_timeout=x", "--rdzv-conf 'join_timeout=x': expected a time in seconds"},
-      {"join_timeout=1e3", "--rdzv-conf 'join_timeout=1e3': expected a time in seconds"},
-      {"join_timeout=nan", "--rdzv-conf 'join_timeout=nan': expected a time in seconds"},
-      {"join_timeout=1000000001",
-       "--rdzv-conf 'join_timeout=1000000001': expected a time in seconds"},
-      {"join_timeout=0",
-       "--rdzv-conf 'join_timeout=0': expected a time greater than zero, in seconds"},
+       "--rdzv-conf: unknown key 'join_timout'; known are join_timeout, timeout, "
+       "last_call_timeout, close_timeout, keep_alive_interval, keep_alive_max_attempt, "
+       "heartbeat_timeout, read_timeout, is_host, successors, quorum, store_type, rank, protocol, "
+       "cacert, cert, key, username, password"},
+      {"join_timeout=x",
+       "--rdzv-conf join_timeout 'x': expected a time such as 90 (seconds), 5m or 1h30m"},
+      {"join_timeout=1e3",
+       "--rdzv-conf join_timeout '1e3': expected a time such as 90 (seconds), 5m or 1h30m"},
+      {"join_timeout=nan",
+       "--rdzv-conf join_timeout 'nan': expected a time such as 90 (seconds), 5m or 1h30m"},
+      {"join_timeout=1000000001", "--rdzv-conf join_timeout '1000000001': that is too long"},
+      {"join_timeout=0", "--rdzv-conf join_timeout '0': expected a time greater than zero"},
       {"read_timeout=-1",
-       "--rdzv-conf 'read_timeout=-1': expected a time greater than zero, in seconds"},
+       "--rdzv-conf read_timeout '-1': expected a time such as 90 (seconds), 5m or 1h30m"},
       {"keep_alive_max_attempt=1.5",
        "--rdzv-conf keep_alive_max_attempt '1.5': expected a whole number from 1 to 1000000"},
       {"keep_alive_max_attempt=0",

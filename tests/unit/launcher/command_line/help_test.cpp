@@ -8,8 +8,10 @@
 
 #include "cli/answer.hpp"
 #include "cli/manual.hpp"
+#include "launcher/command_line/conf_keys.hpp"
 #include "launcher/command_line/flags.hpp"
 #include "launcher/command_line/values.hpp"
+#include "launcher/workers/environment.hpp"
 #include "support/golden.hpp"
 #include "support/options_support.hpp"
 #include "support/places.hpp"
@@ -64,6 +66,32 @@ TEST(HelpTest, EveryFlagIsInTheHelpAndInTheManual) {
   }
 }
 
+TEST(HelpTest, EveryKeyOfTheConfIsInTheManualAndInTheCompletion) {
+  const std::string manual = manual_page(drun_program(false));
+  const std::string completion = parse(words("--print-completion bash")).text;
+  for (const ConfKey& key : kConfKeys) {
+    EXPECT_THAT(manual, HasSubstr("\n.B " + std::string(key.name) + "\n"));
+    EXPECT_THAT(completion, HasSubstr(std::string(key.name) + "="));
+  }
+}
+
+// In bold, as troff has it.
+std::string names_in(const std::string& manual) {
+  std::string result;
+  for (const std::string& line : split(manual, '\n')) {
+    if (line.starts_with(".B ")) result += ", " + line.substr(3) + ",";
+  }
+  return result;
+}
+
+TEST(HelpTest, EveryVariableOfAWorkerIsInTheManual) {
+  const std::string names = names_in(manual_page(drun_program(false)));
+  const auto options = test::options_of("--nproc-per-node 2 p");
+  for (const std::string& entry :
+       WorkerEnvironments(options, rendezvous::Assignment()).set_by_drun(0, ""))
+    EXPECT_THAT(names, HasSubstr(", " + entry.substr(0, entry.find('=')) + ","));
+}
+
 TEST(HelpTest, UseEnvIsOfferedByTheOlderCommandOnly) {
   EXPECT_THAT(parse({"--help"}, {}, "drun-launch").text, HasSubstr("--use-env"));
   EXPECT_THAT(parse({"--help"}).text, Not(HasSubstr("--use-env")));
@@ -114,21 +142,38 @@ std::string flag_table() {
   return result + "\n";
 }
 
-TEST(HelpTest, TheDocumentListsEveryFlag) {
+// The table of keys above it.
+std::string conf_table() {
+  std::string result = "\n| Key | Default | Meaning |\n|---|---|---|\n";
+  for (const ConfKey& key : kConfKeys) {
+    result += "| `" + std::string(key.name) + "`";
+    if (!key.synonym.empty()) result += ", `" + std::string(key.synonym) + "`";
+    result += " | " + std::string(key.fallback) + (key.fallback.empty() ? "" : " ") + "| ";
+    result += std::string(key.help) + " |\n";
+  }
+  return result + "\n";
+}
+
+// Of docs/cli.md, between <!-- name and <!-- end of name.
+void expect_in_document(const std::string& name, const std::string& expected) {
   const std::string path = places::source("docs/cli.md");
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
   std::string document = text.str();
-  const auto begin = document.find("-->", document.find("<!-- flags")) + 4;
-  const auto end = document.find("<!-- end of flags -->");
+  const auto begin = document.find("-->", document.find("<!-- " + name)) + 4;
+  const auto end = document.find("<!-- end of " + name + " -->");
   ASSERT_LE(begin, end);
   if (std::getenv("DRUN_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << document.replace(begin, end - begin, flag_table());
+    std::ofstream(path) << document.replace(begin, end - begin, expected);
     return;
   }
-  EXPECT_EQ(document.substr(begin, end - begin), flag_table())
-      << "DRUN_UPDATE_GOLDEN=1 writes it anew";
+  EXPECT_EQ(document.substr(begin, end - begin), expected) << "DRUN_UPDATE_GOLDEN=1 writes it anew";
+}
+
+TEST(HelpTest, TheDocumentListsEveryFlagAndKey) {
+  expect_in_document("flags", flag_table());
+  expect_in_document("keys", conf_table());
 }
 
 // Section by section what torchrun 2.14 has: a flag that is missing here breaks somebody's script.
