@@ -1,30 +1,30 @@
 #include "base/atomic_file.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <span>
 
 #include "base/file_descriptor.hpp"
 #include "base/file_worker.hpp"
+#include "base/poll_until.hpp"
 #include "base/random_bytes.hpp"
 
 namespace drun {
 namespace {
 
 // The reader of a pipe may have stalled.
-constexpr int kReaderLimitMs = 5'000;
+constexpr std::chrono::seconds kReaderLimit{5};
 
 // Waits for a while because writing would block; ETIMEDOUT if that was not enough.
 bool await_reader(int fd) {
-  pollfd entry{fd, POLLOUT, 0};
-  const int n = ::poll(&entry, 1, kReaderLimitMs);
-  if (n == 0) errno = ETIMEDOUT;
-  return n > 0 || (n < 0 && errno == EINTR);
+  if (await_ready(fd, POLLOUT, std::chrono::steady_clock::now() + kReaderLimit)) return true;
+  errno = ETIMEDOUT;
+  return false;
 }
 
 bool write_all(int fd, std::string_view content) {

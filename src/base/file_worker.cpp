@@ -1,6 +1,5 @@
 #include "base/file_worker.hpp"
 
-#include <poll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "base/poll_until.hpp"
 #include "base/signal_block.hpp"
 
 namespace drun {
@@ -196,10 +196,7 @@ void FileWorker::deliver(Time now) {
 
 void FileWorker::wait() {
   while (const auto deadline = next_deadline()) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(*deadline - std::chrono::steady_clock::now());
-    pollfd entry{ready_->get(), POLLIN, 0};
-    ::poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1'000'000)));
+    await_ready(ready_->get(), POLLIN, *deadline);
     deliver(std::chrono::steady_clock::now());
   }
 }

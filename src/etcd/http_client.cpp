@@ -2,7 +2,6 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "base/file_descriptor.hpp"
+#include "base/poll_until.hpp"
 #include "base/signal_block.hpp"
 #include "etcd/curl_library.hpp"
 
@@ -82,8 +82,7 @@ class HttpClient::Worker {
       if (multi_ != nullptr) {
         curl_.multi_poll(multi_, &wake, 1, kLongestSleep, nullptr);
       } else {
-        pollfd entry{desk_->orders.fd(), POLLIN, 0};
-        ::poll(&entry, 1, -1);
+        await_ready(desk_->orders.fd(), POLLIN, kNoDeadline);
       }
     }
     drop();
@@ -301,16 +300,11 @@ HttpClient::HttpClient(asio::io_context& io, const Tls& tls, Calls calls)
 
 // The thread may be waiting for room for its news.
 HttpClient::~HttpClient() {
-  using Clock = std::chrono::steady_clock;
-  using std::chrono::milliseconds;
   *self_ = nullptr;
   desk_->orders.post(std::make_unique<Order>(Quit{}));
-  const auto deadline = Clock::now() + kLongestQuit;
+  const auto deadline = std::chrono::steady_clock::now() + kLongestQuit;
   for (bool late = false; !late;) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-    late = left.count() <= 0;
-    pollfd entry{desk_->news.fd(), POLLIN, 0};
-    ::poll(&entry, 1, late ? 0 : static_cast<int>(left.count()));
+    late = !await_ready(desk_->news.fd(), POLLIN, deadline);
     while (const auto news = desk_->news.receive()) {
       if (!std::holds_alternative<Ended>(*news)) continue;
       thread_.join();

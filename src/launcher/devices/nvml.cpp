@@ -1,8 +1,6 @@
 #include "launcher/devices/nvml.hpp"
 
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -15,9 +13,9 @@
 #include <sstream>
 #include <string_view>
 
-#include "base/deadline.hpp"
 #include "base/file_descriptor.hpp"
-#include "base/library_function.hpp"
+#include "base/loaded_library.hpp"
+#include "base/poll_until.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -49,23 +47,19 @@ struct NvmlLibrary {
 };
 
 std::optional<NvmlLibrary> load() {
-  void* const library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return {};
-  NvmlLibrary result;
-  find_function(library, "nvmlInit_v2", result.init);
-  find_function(library, "nvmlShutdown", result.shutdown);
-  find_function(library, "nvmlDeviceGetCount_v2", result.count);
-  find_function(library, "nvmlDeviceGetHandleByIndex_v2", result.by_index);
-  find_function(library, "nvmlDeviceGetHandleByUUID", result.by_uuid);
-  find_function(library, "nvmlDeviceGetUUID", result.uuid);
-  find_function(library, "nvmlDeviceGetPciInfo_v3", result.pci);
-  if (result.pci == nullptr) find_function(library, "nvmlDeviceGetPciInfo_v2", result.pci);
-  find_function(library, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", result.mig_parent);
-  if (result.init == nullptr || result.shutdown == nullptr || result.count == nullptr ||
-      result.by_index == nullptr || result.uuid == nullptr || result.pci == nullptr) {
-    return {};
-  }
-  return result;
+  NvmlLibrary nvml;
+  LoadedLibrary file({"libnvidia-ml.so.1", "the list of GPUs", "2", "libnvidia-ml1"});
+  file.need("nvmlInit_v2", nvml.init);
+  file.need("nvmlShutdown", nvml.shutdown);
+  file.need("nvmlDeviceGetCount_v2", nvml.count);
+  file.need("nvmlDeviceGetHandleByIndex_v2", nvml.by_index);
+  file.need("nvmlDeviceGetUUID", nvml.uuid);
+  file.find("nvmlDeviceGetPciInfo_v3", nvml.pci);
+  if (nvml.pci == nullptr) file.need("nvmlDeviceGetPciInfo_v2", nvml.pci);
+  file.find("nvmlDeviceGetHandleByUUID", nvml.by_uuid);
+  file.find("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", nvml.mig_parent);
+  if (!file.status()) return {};
+  return nvml;
 }
 
 std::string describe(const NvmlLibrary& nvml, Handle handle) {
@@ -114,16 +108,13 @@ void write_all(int fd, std::string_view text) {
 std::string read_all(int fd, std::chrono::steady_clock::time_point deadline) {
   std::string result;
   std::array<char, 4096> buffer{};
-  for (;;) {
-    pollfd ready{fd, POLLIN, 0};
-    const int polled = ::poll(&ready, 1, poll_limit(time_left(deadline)));
-    if (polled < 0 && errno == EINTR) continue;
-    if (polled <= 0) return {};
+  while (await_ready(fd, POLLIN, deadline)) {
     const auto n = ::read(fd, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return result;
     result.append(buffer.data(), static_cast<std::size_t>(n));
   }
+  return {};
 }
 
 NvmlDevice read_device(std::istream& lines) {

@@ -1,13 +1,12 @@
 #include "launcher/devices/topology.hpp"
 
-#include <dlfcn.h>
 #include <hwloc.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <memory>
 
-#include "base/library_function.hpp"
+#include "base/loaded_library.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -25,34 +24,19 @@ struct HwlocLibrary {
   decltype(&::hwloc_bitmap_first) first = nullptr;
 };
 
-Error failed(std::errc code, std::string text) {
-  return Error(std::make_error_code(code), std::move(text));
-}
-
 Result<HwlocLibrary> load_hwloc() {
-  // Never closed: it is loaded once.
-  void* const file = ::dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
-  if (file == nullptr) {
-    return failed(std::errc::no_such_file_or_directory,
-                  "CPU binding needs hwloc's library libhwloc.so.15, which is not there: install "
-                  "the Debian package libhwloc15");
-  }
   HwlocLibrary hwloc;
-  const bool complete = find_function(file, "hwloc_topology_init", hwloc.init) &&
-                        find_function(file, "hwloc_topology_destroy", hwloc.destroy) &&
-                        find_function(file, "hwloc_topology_set_synthetic", hwloc.set_synthetic) &&
-                        find_function(file, "hwloc_topology_load", hwloc.load) &&
-                        find_function(file, "hwloc_get_type_depth", hwloc.type_depth) &&
-                        find_function(file, "hwloc_get_nbobjs_by_depth", hwloc.count) &&
-                        find_function(file, "hwloc_get_obj_by_depth", hwloc.object) &&
-                        find_function(file, "hwloc_bitmap_isset", hwloc.contains) &&
-                        find_function(file, "hwloc_bitmap_first", hwloc.first);
-  if (!complete) {
-    return failed(std::errc::not_supported,
-                  "CPU binding: libhwloc.so.15 lacks a function of hwloc 2: reinstall the Debian "
-                  "package libhwloc15");
-  }
-  return hwloc;
+  LoadedLibrary file({"libhwloc.so.15", "CPU binding", "2.0", "libhwloc15"});
+  file.need("hwloc_topology_init", hwloc.init);
+  file.need("hwloc_topology_destroy", hwloc.destroy);
+  file.need("hwloc_topology_set_synthetic", hwloc.set_synthetic);
+  file.need("hwloc_topology_load", hwloc.load);
+  file.need("hwloc_get_type_depth", hwloc.type_depth);
+  file.need("hwloc_get_nbobjs_by_depth", hwloc.count);
+  file.need("hwloc_get_obj_by_depth", hwloc.object);
+  file.need("hwloc_bitmap_isset", hwloc.contains);
+  file.need("hwloc_bitmap_first", hwloc.first);
+  return file.status().map([&](Done) { return hwloc; });
 }
 
 // The system's number of the NUMA node that a CPU belongs to. If memory-only nodes are attached to
@@ -108,8 +92,8 @@ Result<Topology> read_topology(const std::string& synthetic) {
   }
   const std::unique_ptr<hwloc_topology, decltype(hwloc.destroy)> topology(raw, hwloc.destroy);
   if (!synthetic.empty() && hwloc.set_synthetic(raw, synthetic.c_str()) != 0) {
-    return failed(std::errc::invalid_argument,
-                  "\"" + synthetic + "\" is not a synthetic topology that hwloc understands");
+    return Error(std::make_error_code(std::errc::invalid_argument),
+                 "\"" + synthetic + "\" is not a synthetic topology that hwloc understands");
   }
   if (hwloc.load(raw) != 0) {
     return Error::from_errno(errno, "CPU binding: hwloc cannot read this machine's topology");
