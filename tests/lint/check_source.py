@@ -143,7 +143,8 @@ def check_tests(build, rooms, texts):
         at = target.folder + "/CMakeLists.txt"
         reachable = build.reachable(name)
         allowed = {room_of_target.get(each) for each in reachable}
-        allowed |= {rooms.of_file(source) for source in target.sources if source.startswith("src/")}
+        compiled = {rooms.of_file(source) for source in target.sources if source.startswith("src/")}
+        allowed |= compiled
         used, seen, todo = set(), set(), [source for source in target.sources if source in texts]
         while todo:
             path = todo.pop()
@@ -159,8 +160,8 @@ def check_tests(build, rooms, texts):
                 for library, needed in LIBRARIES.items():
                     if re.match(library, include) and needed not in reachable:
                         yield path, line, f"{name} does not depend on {needed} ({include})"
-                if "tests/" + include in texts:
-                    todo.append("tests/" + include)
+                todo += [place for place in ("tests/" + include, "src/" + include) if place in texts
+                         and (place.startswith("tests/") or rooms.of_file(place) in compiled)]
         for each in sorted(target.depends & build.targets.keys() if target.labelled else ()):
             theirs = {room_of_target.get(more) for more in {each} | build.reachable(each)} - {None}
             if each in room_of_target and not used & ({room_of_target[each]} if room_of_target[each] in ARROWS else theirs):

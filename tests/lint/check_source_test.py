@@ -171,13 +171,14 @@ class Tests(unittest.TestCase):
         "src/cli/CMakeLists.txt": "drun_add_library(cli SOURCES parse.cpp DEPENDS drun::base)",
         "src/ctl/CMakeLists.txt": "drun_add_program(drunctl SOURCES main.cpp words.cpp DEPENDS drun::cli)",
     }
-    HELPER = {"tests/support/helper.hpp": '#include "cli/parse.hpp"'}
+    OTHERS = {"tests/support/helper.hpp": '#include "cli/parse.hpp"', "src/ctl/words.cpp": '#include "ctl/words.hpp"',
+              "src/ctl/words.hpp": '#include "cli/parse.hpp"'}
 
     def found(self, target, text):
         lists = {**self.LISTS, "tests/CMakeLists.txt": target}
         known = check_source.Rooms({path.split("/", 1)[1].rpartition("/")[0]: text for path, text in lists.items()
                                     if path.startswith("src/")})
-        sources = {"tests/a_test.cpp": text, **self.HELPER}
+        sources = {"tests/a_test.cpp": text, **self.OTHERS}
         return [(path, what) for path, _, what in check_source.check_tests(cmake_lists.Build(lists), known, sources)]
 
     def test_finds_includes_that_no_target_declares(self):
@@ -193,9 +194,11 @@ class Tests(unittest.TestCase):
                               '#include "cli/parse.hpp"\n#include "base/log.hpp"\n#include <asio/ip/tcp.hpp>')):
             self.assertEqual(self.found(f"drun_add_test(a {target})", text), [])
 
-    def test_a_programs_source_brings_its_room(self):
+    def test_a_programs_source_brings_its_room_and_what_that_needs(self):
         text = '#include "ctl/words.hpp"'
-        self.assertEqual(self.found("drun_add_test(a SOURCES a_test.cpp ${PROJECT_SOURCE_DIR}/src/ctl/words.cpp)", text), [])
+        target = "drun_add_test(a SOURCES a_test.cpp ${PROJECT_SOURCE_DIR}/src/ctl/words.cpp"
+        self.assertEqual(self.found(target + " DEPENDS drun::cli)", text), [])
+        self.assertEqual(self.found(target + ")", text), [("src/ctl/words.hpp", "a does not depend on cli (cli/parse.hpp)")])
         self.assertEqual(len(self.found("drun_add_test(a SOURCES a_test.cpp)", text)), 1)
 
     def test_finds_dependencies_that_nothing_needs(self):
