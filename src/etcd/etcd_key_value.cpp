@@ -4,17 +4,15 @@
 #include <system_error>
 #include <utility>
 
-#include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
 #include "base/addresses.hpp"
-#include "base/file_descriptor.hpp"
 #include "base/random_bytes.hpp"
 #include "etcd/curl_library.hpp"
 #include "etcd/etcd_fsm.hpp"
 #include "etcd/http_client.hpp"
-#include "store/client/resolve.hpp"
+#include "store/client/async_look_up.hpp"
 
 namespace drun::etcd {
 
@@ -29,7 +27,7 @@ class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
         fsm_(std::move(options), random_seed()),
         sink_(std::move(sink)),
         timer_(io),
-        looked_up_(io) {}
+        look_up_(io) {}
 
   EtcdFsm& fsm() { return fsm_; }
   [[nodiscard]] const EtcdFsm& fsm() const { return fsm_; }
@@ -59,7 +57,7 @@ class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
   void abandon() {
     abandoned_ = true;
     timer_.cancel();
-    drop_look_up();
+    look_up_.abandon();
     http_.reset();
   }
 
@@ -97,7 +95,7 @@ class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
     if (wanted == member_ || http_ == nullptr) return;
     member_ = wanted;
     server_.reset();
-    drop_look_up();
+    look_up_.abandon();
     http_->drop();
     if (!member_) return;
     const Endpoint& endpoint = options_.cluster.endpoints[member_->endpoint];
@@ -115,23 +113,18 @@ class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void look_up(const Endpoint& endpoint) {
-    look_up_ = store::start_look_up(endpoint);
-    looked_up_.assign(duplicate(look_up_->fd(), "look up a name").release());
-    looked_up_.async_wait(asio::posix::descriptor_base::wait_read,
-                          [self = shared_from_this(), endpoint](std::error_code canceled) {
-                            if (canceled || self->abandoned_ || !self->look_up_) return;
-                            self->on_looked_up(endpoint);
-                          });
+    look_up_.ask(endpoint,
+                 [self = shared_from_this(), endpoint](const Result<store::Addresses>& found) {
+                   self->on_looked_up(endpoint, found);
+                 });
   }
 
-  void on_looked_up(const Endpoint& endpoint) {
-    const auto found = look_up_->receive();
-    drop_look_up();
-    if (!*found) {
-      fail(store::look_up_failure(endpoint, found->error()));
+  void on_looked_up(const Endpoint& endpoint, const Result<store::Addresses>& found) {
+    if (!found) {
+      fail(store::look_up_failure(endpoint, found.error()));
     } else {
       HttpServer server{endpoint, {}};
-      for (const auto& address : **found) {
+      for (const auto& address : *found) {
         auto host = store::to_endpoint(address).host;
         if (host.find('%') == std::string::npos) server.addresses.push_back(std::move(host));
       }
@@ -148,12 +141,6 @@ class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
 
   void fail(const Error& unreachable) {
     fsm_.on_unreachable(unreachable.what(), false, Clock::now());
-  }
-
-  void drop_look_up() {
-    std::error_code ignored;
-    looked_up_.close(ignored);
-    look_up_.reset();
   }
 
   // Without a server yet, they wait.
@@ -189,8 +176,7 @@ class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
   std::optional<Clock::time_point> armed_;
   std::optional<EtcdFsm::Member> member_;
   std::optional<HttpServer> server_;
-  store::LookUp look_up_;
-  asio::posix::stream_descriptor looked_up_;
+  store::AsyncLookUp look_up_;
   HttpEnds ends_;
   bool scheduled_ = false;
   bool pumping_ = false;

@@ -6,11 +6,10 @@
 #include <functional>
 
 #include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
-#include "store/client/resolve.hpp"
+#include "store/client/async_look_up.hpp"
 
 namespace drun::launcher {
 
@@ -18,7 +17,7 @@ class BackendDiscovery {
  public:
   // Whether this machine has one of the host's addresses; an error is the bare cause.
   using Answer = std::function<void(Result<bool> own)>;
-  using StartLookUp = std::function<store::LookUp(const Endpoint&)>;
+  using StartLookUp = store::AsyncLookUp::Start;
 
   // `io` must outlive this.
   explicit BackendDiscovery(asio::io_context& io, StartLookUp start_look_up = store::start_look_up);
@@ -26,15 +25,10 @@ class BackendDiscovery {
   // Calls back once, for a numeric host from inside the call. Not while another answer is awaited.
   void ask(const Endpoint& endpoint, Answer answer);
   // No call any more.
-  void abandon();
+  void abandon() { look_up_.abandon(); }
 
  private:
-  void on_answer();
-
-  const StartLookUp start_look_up_;
-  asio::posix::stream_descriptor answered_;
-  store::LookUp look_up_;  // null: none is under way
-  Answer answer_;
+  store::AsyncLookUp look_up_;
 };
 
 }  // namespace drun::launcher

@@ -9,8 +9,8 @@
 #include <asio/steady_timer.hpp>
 
 #include "base/file_descriptor.hpp"
+#include "store/client/async_look_up.hpp"
 #include "store/client/connect_policy.hpp"
-#include "store/client/resolve.hpp"
 #include "store/client/socket.hpp"
 
 namespace drun::store {
@@ -18,7 +18,7 @@ namespace drun::store {
 class Dialer::Attempt : public std::enable_shared_from_this<Attempt> {
  public:
   Attempt(asio::io_context& io, Callback callback, std::size_t first)
-      : callback_(std::move(callback)), descriptor_(io), timer_(io), next_(first) {}
+      : callback_(std::move(callback)), descriptor_(io), timer_(io), look_up_(io), next_(first) {}
 
   [[nodiscard]] std::size_t address() const { return next_ - 1; }
 
@@ -29,24 +29,20 @@ class Dialer::Attempt : public std::enable_shared_from_this<Attempt> {
       next_address();
       return;
     }
-    look_up_ = start_look_up(endpoint);
-    descriptor_.assign(duplicate(look_up_->fd(), "look up a name").release());
-    descriptor_.async_wait(asio::posix::stream_descriptor::wait_read,
-                           [self = shared_from_this()](std::error_code) { self->looked_up(); });
+    look_up_.ask(endpoint, [self = shared_from_this()](Result<Addresses> found) {
+      self->looked_up(std::move(found));
+    });
   }
 
   void cancel() {
     callback_ = nullptr;
     timer_.cancel();
-    std::error_code ignored;
-    descriptor_.close(ignored);
+    look_up_.abandon();
+    close_descriptor();
   }
 
  private:
-  void looked_up() {
-    if (!callback_) return;
-    close_descriptor();
-    Result<Addresses> found = std::move(*look_up_->receive());
+  void looked_up(Result<Addresses> found) {
     if (!found) {
       finish(look_up_failure(endpoint_, found.error()));
       return;
@@ -116,7 +112,7 @@ class Dialer::Attempt : public std::enable_shared_from_this<Attempt> {
   asio::posix::stream_descriptor descriptor_;
   asio::steady_timer timer_;
   Endpoint endpoint_;
-  LookUp look_up_;
+  AsyncLookUp look_up_;
   Addresses addresses_;
   std::size_t next_;
   Error error_{std::make_error_code(std::errc::host_unreachable), "the name has no address"};
