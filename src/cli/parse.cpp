@@ -1,4 +1,6 @@
-// The only file that sees CLI11.
+// The only file that sees CLI11. It decides which word is a flag's value, which is a command, whose
+// flag a flag is, and where the flags end. Spellings are canonical()'s: CLI11 abbreviates no flags,
+// and has no --flag= with an empty value.
 #include "cli/parse.hpp"
 
 #include <algorithm>

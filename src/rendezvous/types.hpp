@@ -61,8 +61,8 @@ struct Config {
   std::string endpoint;
 
   // What all agents must agree on, by name: "program", ... -> value (a digest where it may be
-  // secret). "protocol", "nnodes", "max-restarts", "rank-order" and "resize" are added if they
-  // are missing.
+  // secret). "protocol", "nnodes", "max-restarts", "max-losses", "rank-order" and "resize" are
+  // added if they are missing.
   std::map<std::string, std::string> agreement;
 
   RankOrder rank_order = RankOrder::Keep;

@@ -168,7 +168,8 @@ struct WorkerSpec : JobShape, SignalChoices, StopPolicy, RestartPolicy, WorkerRe
   std::optional<int> stdin_rank = 0;  // the rank that reads drun's stdin; nullopt: none
 };
 
-// Everything. Each part of drun gets only the structs above that it needs.
+// Everything, for the parts that wire the others; a part with one task takes the structs above that
+// it needs.
 struct Options : WorkerSpec, MeetingChoices {
   OutputChoices output;
   std::string report_file;  // failure report as JSON; empty: none

@@ -169,7 +169,7 @@ void GuardianLoop::handle_spawn(Frame frame) {
 }
 
 std::optional<SpawnPlan> GuardianLoop::plan(Starting& starting, const Frame& frame, WorkerId& id) {
-  // Shared, so that its bytes stay where they are when `starting` moves.
+  // On the heap, so that its bytes stay where they are when `starting` moves.
   starting.payload = std::make_unique<std::string>(frame.payload);
   starting.environment = shared_environment_;
   wire::Reader reader(*starting.payload);

@@ -1,4 +1,4 @@
-// What both clients hold to while they connect: limits, pauses, and what the user is told.
+// What all clients hold to while they connect: limits, pauses, and what the user is told.
 #pragma once
 
 #include <chrono>

@@ -179,8 +179,17 @@ TEST(FileWorkerTest, NobodyWaitsForWorkAtTheEnd) {
   EXPECT_FALSE(done);
 }
 
+// The next to hang does not get the name of what somebody else did.
 TEST(FileWorkerTest, OutsideItNothingIsNoted) {
-  about_to("open /nfs");  // no harm
+  about_to("open /nfs");
+  std::promise<void> answer;
+  const auto hung = ask_files<int>(milliseconds(1), [released = answer.get_future().share()] {
+    released.wait();
+    return 1;
+  });
+  answer.set_value();
+  ASSERT_FALSE(hung);
+  EXPECT_EQ(hung.error().what().find("/nfs"), std::string::npos) << hung.error().what();
 }
 
 }  // namespace
