@@ -329,6 +329,67 @@ void log_taken_in(Context& c) {
     c.log(std::move(line));
 }
 
+// The next nodes after the store's, in the order of their ranks: they begin a store in turn when
+// this one is lost. `nodes` by rank.
+std::vector<Successor> successors(const Context& c, const std::vector<const MemberDocument*>& nodes,
+                                  int casting) {
+  std::vector<Successor> list;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (static_cast<int>(list.size()) >= c.config.successors) break;
+    const MemberDocument* node = nodes[(i + static_cast<std::size_t>(casting + 1)) % nodes.size()];
+    if (node == nullptr || node->is_host || node->successor_port == 0) continue;
+    list.push_back({node->address, node->successor_port});
+  }
+  return list;
+}
+
+// Whose majority says from now on which store is the right one. The same as before if the nodes
+// are: then nobody needs to hear of it first.
+void choose_electorate(Context& c) {
+  const State& s = c.state;
+  RoundDocument& round = c.round();
+  if (c.config.successors <= 0 || s.succession.generation <= 0) return;
+  std::vector<const MemberDocument*> nodes;
+  int casting = -1;
+  bool same =
+      s.slots.size() == s.plan.size() && round.latest.nodes == static_cast<int>(s.plan.size());
+  for (const auto& [ticket, place] : s.plan) {
+    const auto member = s.members.find(ticket);
+    nodes.push_back(member == s.members.end() ? nullptr : &member->second.document);
+    if (nodes.back() != nullptr && nodes.back()->is_host) casting = place.group_rank;
+    const auto slot = s.slots.find(ticket);
+    same = same && slot != s.slots.end() && slot->second.group_rank == place.group_rank;
+  }
+  round.successors = successors(c, nodes, casting);
+  if (same && round.latest.casting == casting) return;
+  round.before = round.latest;
+  round.latest = {s.succession.generation, round.number, -1, round.nodes, casting};
+}
+
+// A round that was taken up from what its nodes say: some may have come back only now.
+void find_successors(Context& c) {
+  const State& s = c.state;
+  if (!s.succession.is_later() || c.config.successors <= 0 || !c.round().latest.exists()) return;
+  std::vector<const MemberDocument*> nodes(s.slots.size() + static_cast<std::size_t>(s.vacant));
+  int casting = -1;
+  for (const auto& [ticket, slot] : s.slots) {
+    const auto member = s.members.find(ticket);
+    if (member == s.members.end() || slot.group_rank >= static_cast<int>(nodes.size())) continue;
+    nodes[static_cast<std::size_t>(slot.group_rank)] = &member->second.document;
+    if (member->second.document.is_host) casting = slot.group_rank;
+  }
+  auto list = successors(c, nodes, casting);
+  // Those of before may come yet; but not the one whose turn it was.
+  const auto own = s.members.find(c.config.ticket);
+  for (const Successor& old : s.round.successors) {
+    if (static_cast<int>(list.size()) >= c.config.successors) break;
+    const bool hosts =
+        own != s.members.end() && own->second.document.is_host && old.address == c.config.address;
+    if (!hosts && std::find(list.begin(), list.end(), old) == list.end()) list.push_back(old);
+  }
+  c.round().successors = std::move(list);
+}
+
 // Group rank 0's node makes the workers' store ready; then all start at once. A member that goes in
 // between, one more that would still fit in, or one that still has workers, sends everybody back to
 // gathering: nothing has been started yet, so a new plan costs nothing.
@@ -364,6 +425,7 @@ void preparing(Context& c) {
   }
   c.round().phase = Phase::Running;
   c.round().ran = c.round().number;
+  choose_electorate(c);
   c.round().master = rendezvous::master(document.assignment);
   c.round().reason.clear();
   c.decision.plan = s.plan;
@@ -480,9 +542,11 @@ Decision decide(const State& state, const Config& config, Time now) {
       c.write(state.keys.assignment(ticket), encode(AssignmentDocument{assignment, true, -1, {}}));
       c.decision.reclaimed.push_back(ticket);
     }
+    if (!state.reclaimed.empty() || !state.round_written) find_successors(c);
   }
   if (c.round().phase != Phase::Closed) c.round().unsure = is_unsure(c);
-  if (c.round() != state.round || !state.round_written || !state.job_written || c.decision.tries) {
+  const bool written = state.round_written && state.latest_written && state.job_written;
+  if (c.round() != state.round || !written || c.decision.tries) {
     c.round().epoch = state.epoch;
     if (!state.job_written && c.round().phase != Phase::Closed)
       c.write(state.keys.job, encode(JobDocument{state.agreement}));

@@ -189,14 +189,39 @@ void read(JsonReader& in, FailureSummary& f) {
   in.integer("unlisted", f.unlisted, 0, kMaxRanks, false);
 }
 
+Json to_json(const Place& place) {
+  Json json = {{"era", place.era}, {"round", place.round}, {"nodes", place.nodes}};
+  if (place.rank >= 0) json["rank"] = place.rank;
+  if (place.casting >= 0) json["casting"] = place.casting;
+  return json;
+}
+
+void read(JsonReader& in, Place& place) {
+  in.integer("era", place.era, 1, kMaxInt64);
+  in.integer("round", place.round, 1, kMaxRound);
+  in.integer("nodes", place.nodes, 1, kMaxInt);
+  in.integer("rank", place.rank, 0, std::max(place.nodes, 1) - 1, false);
+  in.integer("casting", place.casting, 0, std::max(place.nodes, 1) - 1, false);
+}
+
+void read(JsonReader& in, const char* name, std::vector<Successor>& successors) {
+  in.each(name, [&](const Json& each) {
+    const bool sound = each.is_array() && each.size() == 2 && each[0].is_string() &&
+                       each[1].is_number_integer() && each[1] >= 1 && each[1] <= 65535;
+    if (!sound)
+      return in.fail(std::string(name) + " holds something else than addresses and ports");
+    successors.push_back({each[0].get<std::string>(), each[1].get<std::uint16_t>()});
+  });
+}
+
 void read(JsonReader& in, StopRequest& stop) {
   in.text("reason", stop.reason);
   in.integer("exit_code", stop.exit_code, 0, 255);
 }
 
 // Reads the nested object `name`, if there is one.
-template <typename T>
-void read_nested(JsonReader& in, const char* name, std::optional<T>& out) {
+template <typename T, typename Out>
+void read_nested_as(JsonReader& in, const char* name, Out& out) {
   const Json* field = in.object(name);
   if (field == nullptr) return;
   JsonReader nested(name, *field);
@@ -204,6 +229,15 @@ void read_nested(JsonReader& in, const char* name, std::optional<T>& out) {
   read(nested, value);
   if (!nested.error().empty()) in.fail(std::string(name) + ": " + nested.error());
   out = std::move(value);
+}
+
+template <typename T>
+void read_nested(JsonReader& in, const char* name, std::optional<T>& out) {
+  read_nested_as<T>(in, name, out);
+}
+
+void read_nested(JsonReader& in, const char* name, Place& out) {
+  read_nested_as<Place>(in, name, out);
 }
 
 Json to_json(const StopRequest& request) {
@@ -224,7 +258,9 @@ std::string encode(const MemberDocument& d) {
   if (d.node_rank) json["node_rank"] = *d.node_rank;
   if (d.node_rank_is_wish) json["node_rank_is_wish"] = true;
   if (d.is_host) json["is_host"] = true;
+  if (d.successor_port != 0) json["successor_port"] = d.successor_port;
   if (d.claim) json["claim"] = to_json(*d.claim);
+  if (d.latest.exists()) json["latest"] = to_json(d.latest);
   if (d.seen != 0) json["seen"] = d.seen;
   if (d.restarts != 0) json["restarts"] = d.restarts;
   if (d.losses != 0) json["losses"] = d.losses;
@@ -262,7 +298,9 @@ Result<MemberDocument> decode_member(std::string_view text) {
   if (in.object("node_rank") != nullptr) in.integer("node_rank", d.node_rank.emplace(), 0, kMaxInt);
   in.flag("node_rank_is_wish", d.node_rank_is_wish);
   in.flag("is_host", d.is_host);
+  in.integer("successor_port", d.successor_port, 0, 65535, false);
   read_nested(in, "claim", d.claim);
+  read_nested(in, "latest", d.latest);
   in.integer("seen", d.seen, 0, kMaxRound, false);
   in.integer("restarts", d.restarts, 0, kMaxInt, false);
   in.integer("losses", d.losses, 0, kMaxRound, false);
@@ -292,6 +330,10 @@ std::string encode(const RoundDocument& d) {
   if (!d.root.empty()) json["root"] = d.root;
   if (!d.reason.empty()) json["reason"] = d.reason;
   if (!d.waiting.empty()) json["waiting"] = d.waiting;
+  if (d.latest.exists()) json["latest"] = to_json(d.latest);
+  if (d.before.exists()) json["before"] = to_json(d.before);
+  for (const Successor& successor : d.successors)
+    json["successors"].push_back({successor.address, successor.port});
   if (d.unsure) json["unsure"] = true;
   return dump(json);
 }
@@ -314,6 +356,9 @@ Result<RoundDocument> decode_round(std::string_view text) {
   in.text("root", d.root, false);
   in.text("reason", d.reason, false);
   in.text("waiting", d.waiting, false);
+  read_nested(in, "latest", d.latest);
+  read_nested(in, "before", d.before);
+  read(in, "successors", d.successors);
   in.flag("unsure", d.unsure);
   return in.finish(std::move(d));
 }

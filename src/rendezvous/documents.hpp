@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "drun/base/result.hpp"
+#include "rendezvous/key_value.hpp"
 #include "rendezvous/types.hpp"
 
 namespace drun::rendezvous {
@@ -35,6 +37,7 @@ struct MemberDocument {
   std::optional<int> node_rank;
   bool node_rank_is_wish = false;  // see Config
   bool is_host = false;
+  std::uint16_t successor_port = 0;  // where it would begin a store; 0: nowhere
   std::map<std::string, std::string> agreement;
 
   // No worker of this round or an earlier one runs on the node, and none will be started.
@@ -42,6 +45,7 @@ struct MemberDocument {
   // Its last place. The node holds its workers until it has left that round. Lets a leader rebuild
   // a round that the store forgot.
   std::optional<Assignment> claim;
+  Place latest;      // the last nodes of the job that it knows of, as it tells the store
   int seen = 0;      // the last round that this agent has seen run, with or without it
   int restarts = 0;  // the highest count of restarts that it has seen
   int losses = 0;    // and of rounds that ended because a node was lost
@@ -90,6 +94,13 @@ struct RoundDocument {
   std::string root;     // ticket of the node that reported the first failure (stopping)
   std::string reason;   // one line for people
   std::string waiting;  // gathering: how many of how many, who is missing; bounded
+  // Whose majority says which store is the right one: the nodes of round `ran`, since the first
+  // round with the same ones; and those before: none, if there were none; the same again, if
+  // nobody knows. None at all if stores do not succeed one another.
+  Place latest;
+  Place before;
+  // Where a store begins when this one is lost, in this order.
+  std::vector<Successor> successors;
   // The store has lost a round or its nodes: some that are out of touch may have workers. For the
   // next leader, which cannot know since when.
   bool unsure = false;

@@ -120,11 +120,12 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// For which store an agent speaks by being there.
+// For which nodes an agent speaks by being at a store.
 struct Vote {
   std::string job;  // the prefix of its keys: each job of a store has its own majority
-  Place latest;     // the last round that it knows of
-  Place settled;    // the last one of which it knows that it is settled
+  Place latest;     // of the last round that it knows of; none before the first
+  // There was no round before: nobody else has to know of it, so it is settled from the start.
+  bool first = false;
   bool operator==(const Vote&) const = default;
 };
 

@@ -1,6 +1,9 @@
 #include "rendezvous/keys.hpp"
 
 #include <cstddef>
+#include <cstdint>
+
+#include "base/whole_number.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -53,6 +56,7 @@ Keys::Keys(std::string_view run_id) : prefix(std::string(kAllJobs) + escape_id(r
   outcome = prefix + "outcome";
   members = prefix + "member/";
   assignments = prefix + "assign/";
+  gone = prefix + "gone/";
 }
 
 std::string Keys::member(std::string_view ticket) const {
@@ -61,6 +65,24 @@ std::string Keys::member(std::string_view ticket) const {
 
 std::string Keys::assignment(std::string_view ticket) const {
   return assignments + std::string(ticket);
+}
+
+std::string Keys::gone_from(const Place& place) const {
+  return gone + std::to_string(place.era) + "." + std::to_string(place.round) + "." +
+         std::to_string(place.rank);
+}
+
+std::optional<Place> Keys::place_of_gone(std::string_view key) const {
+  if (!key.starts_with(gone)) return std::nullopt;
+  key.remove_prefix(gone.size());
+  const auto after_era = key.find('.');
+  const auto after_round = after_era == key.npos ? key.npos : key.find('.', after_era + 1);
+  if (after_round == key.npos) return std::nullopt;
+  const auto era = whole_number<std::int64_t>(key.substr(0, after_era));
+  const auto number = whole_number<int>(key.substr(after_era + 1, after_round - after_era - 1));
+  const auto rank = whole_number<int>(key.substr(after_round + 1));
+  if (!era || !number || !rank) return std::nullopt;
+  return Place{*era, *number, *rank};
 }
 
 }  // namespace drun::rendezvous

@@ -1,8 +1,11 @@
 // The names of a job's keys in the store, all under one prefix. docs/rendezvous.md lists them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "rendezvous/key_value.hpp"
 
 namespace drun::rendezvous {
 
@@ -26,9 +29,13 @@ class Keys {
   std::string outcome;  // how the job ended
   std::string members;  // prefix of the next
   std::string assignments;
+  std::string gone;  // prefix: whose workers are proven to be gone. Written by the store
 
   [[nodiscard]] std::string member(std::string_view ticket) const;      // ephemeral
   [[nodiscard]] std::string assignment(std::string_view ticket) const;  // a place, or a refusal
+  // "gone/<era>.<round>.<rank>": that the workers of this place are gone; and back, without nodes.
+  [[nodiscard]] std::string gone_from(const Place& place) const;
+  [[nodiscard]] std::optional<Place> place_of_gone(std::string_view key) const;
 };
 
 }  // namespace drun::rendezvous

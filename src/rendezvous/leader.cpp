@@ -26,7 +26,7 @@ void shorten(const Keys& keys, Decision& decision) {
 Leader::Leader(const Config& config, Outbox& outbox, std::string value, std::int64_t epoch,
                std::unique_ptr<State> previous, const RoundDocument& seen,
                std::optional<Time> grace_until, std::optional<Time> others_until,
-               std::optional<Time> waiting_since)
+               std::optional<Time> waiting_since, const Succession& succession)
     : config_(config),
       keys_(config.run_id),
       outbox_(outbox),
@@ -36,6 +36,7 @@ Leader::Leader(const Config& config, Outbox& outbox, std::string value, std::int
       grace_until_(grace_until),
       others_until_(others_until),
       waiting_since_(waiting_since),
+      succession_(succession),
       state_(std::move(previous)) {
   watch_ = outbox_.watch(keys_.prefix, true);
 }
@@ -66,8 +67,9 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
       state_->round.number != planned_)
     grace_until_ = now + config_.keep_alive;
   std::vector<std::string> problems;
-  auto state = std::make_unique<State>(restore(config_, epoch_, snapshot.entries, state_.get(),
-                                               seen_, grace_until_, others_until_, now, problems));
+  auto state =
+      std::make_unique<State>(restore(config_, epoch_, snapshot.entries, state_.get(), seen_,
+                                      grace_until_, others_until_, now, problems, succession_));
   // The wait counts from when this agent began to wait, not from when it became the leader: else
   // each new leader would begin the time limit anew.
   if (state_ == nullptr && waiting_since_ && state->waiting_since)
@@ -90,6 +92,8 @@ void Leader::on_changes(const WatchChanges& changes, Time now) {
 
 void Leader::apply(const Change& change, Time now) {
   const auto& members = state_->keys.members;
+  if (const auto place = state_->keys.place_of_gone(change.key); place && change.value)
+    return note_gone(*state_, *place, now);
   // Everything else under the prefix is the leader's own writing.
   if (change.key.compare(0, members.size(), members) != 0) return;
   const auto ticket = change.key.substr(members.size());
@@ -102,7 +106,7 @@ void Leader::apply(const Change& change, Time now) {
     observe(*state_, config_, ticket, {}, now, problem);
   } else if (document && round.phase != Phase::Closed &&
              ((claims_unknown_round(round, *document) && !state_->planned.contains(ticket)) ||
-              document->seen > ran())) {
+              is_news(*document))) {
     read_again();
   } else if (document) {
     observe(*state_, config_, ticket, std::move(*document), now);
@@ -110,6 +114,13 @@ void Leader::apply(const Change& change, Time now) {
     outbox_.log(document.error().what(), true);
     observe(*state_, config_, ticket, {}, now, document.error().what());
   }
+}
+
+// It knows of a later round than this leader.
+bool Leader::is_news(const MemberDocument& document) const {
+  const Place& latest = pending_ ? pending_->round.latest : state_->round.latest;
+  return document.seen > ran() ||
+         (latest.before(document.latest) && state_->round.latest.before(document.latest));
 }
 
 // The last round that was started, if what is being written takes effect, too.

@@ -26,11 +26,12 @@ class Leader {
   // `value` is what the leader key holds. `previous`: what this agent knew when it led before, or
   // null. `seen`: the latest round that it has seen. `grace_until`: until when nodes that are not
   // there are waited for. `others_until`: see restore(). `waiting_since`: since when this agent
-  // waits for a round, if it does. The references must outlive this.
+  // waits for a round, if it does. `succession`: which of several stores it is at. The references
+  // must outlive this.
   Leader(const Config& config, Outbox& outbox, std::string value, std::int64_t epoch,
          std::unique_ptr<State> previous, const RoundDocument& seen,
          std::optional<Time> grace_until, std::optional<Time> others_until,
-         std::optional<Time> waiting_since);
+         std::optional<Time> waiting_since, const Succession& succession = {});
 
   void on_snapshot(const WatchSnapshot& snapshot, Time now);
   void on_changes(const WatchChanges& changes, Time now);
@@ -67,6 +68,7 @@ class Leader {
  private:
   void apply(const Change& change, Time now);
   [[nodiscard]] int ran() const;
+  [[nodiscard]] bool is_news(const MemberDocument& document) const;
   [[nodiscard]] bool may_decide() const;
   void write(Decision decision);
   void send_next_part();
@@ -89,6 +91,7 @@ class Leader {
   std::optional<Time> grace_until_;
   const std::optional<Time> others_until_;
   const std::optional<Time> waiting_since_;
+  const Succession succession_;
 
   WatchId watch_ = 0;
   WatchId look_ = 0;  // at all jobs of the store; 0: not looking

@@ -43,6 +43,7 @@ MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox,
   document_.node_rank = config.node_rank;
   document_.node_rank_is_wish = config.node_rank_is_wish;
   document_.is_host = config.is_host;
+  document_.successor_port = config.successor_port;
   document_.agreement = full_agreement(config);
 }
 
@@ -80,11 +81,19 @@ void MemberAgent::make_current(Watched<T>& watched) {
   if (watched.stale != 0) outbox_.unwatch(std::exchange(watched.stale, 0));
 }
 
-void MemberAgent::on_link_up(bool new_session, Time now) {
-  if (new_session) alive_.reset();
+void MemberAgent::on_link_up(const LinkEvent& event, Time now) {
+  const bool new_session = event.link == Link::NewSession;
+  if (new_session) {
+    alive_.reset();
+    settled_.reset();
+  }
   // Too late: our session is gone and the others may have gone on without us. Staying down lets
-  // trouble_outcome() end this agent.
-  if (new_session && was_up_ && !up_ && now - out_of_touch_since_ > config_.keep_alive) return;
+  // trouble_outcome() end this agent. Where stores succeed one another it comes back as one that
+  // joins: its workers have ended with their lease, or end when it sees that the job went on.
+  if (new_session && was_up_ && !up_ && !looks_for_successor() &&
+      now - out_of_touch_since_ > config_.keep_alive)
+    return;
+  if (event.generation > 0) document_.is_host = event.hosting;
   if (round_.watch == 0) {
     round_.watch = outbox_.watch(keys_.round, false);
     outcome_watch_ = outbox_.watch(keys_.outcome, false);
@@ -101,6 +110,48 @@ void MemberAgent::on_link_up(bool new_session, Time now) {
   }
   up_ = true;
   was_up_ = true;
+  if (event.generation > 0 && config_.successors > 0 && !spoke_) {
+    spoke_ = true;
+    vote_.job = keys_.prefix;
+    outbox_.push(VoteAction{vote_, successors_});
+  }
+}
+
+// Of a settled round is what the store calls so, or one that a majority knows of which says that.
+void MemberAgent::on_renewed(const Renewed& event) {
+  alive_ = std::max(alive_.value_or(event.sent), event.sent);
+  const Place& latest = document_.latest;
+  if (latest.era != event.settled_era || latest.round != event.settled_round) return;
+  settled_ = event.sent;
+  firm_ = true;
+}
+
+// Which nodes this agent speaks for: those of the last round. Where the round and this node's place
+// in it are, is known together only.
+void MemberAgent::speak() {
+  if (!spoke_ || !round_.current || !assignment_.current || !round_.document) return;
+  const RoundDocument& round = *round_.document;
+  Place place = round.latest;
+  const auto& given = assignment_.document;
+  if (given && given->go && given->assignment.round == round.ran)
+    place.rank = given->assignment.group_rank;
+  Place& latest = document_.latest;
+  if (place.exists() && latest.before(place)) {
+    firm_ = firm_ && latest.rank >= 0 && latest.same_round(round.before);
+    settled_.reset();
+    latest = place;
+    vote_.first = !round.before.exists();
+  } else if (place.exists() && latest.same_round(place) && latest.rank < 0) {
+    latest.rank = place.rank;  // its assignment came later
+  }
+  auto successors = round.latest.exists() ? round.successors : successors_;
+  for (Successor& successor : successors)
+    successor.self =
+        successor.address == config_.address && successor.port == config_.successor_port;
+  if (latest == vote_.latest && successors == successors_) return;
+  vote_.latest = latest;
+  successors_ = std::move(successors);
+  outbox_.push(VoteAction{vote_, successors_});
 }
 
 void MemberAgent::on_link_down(std::string detail, Milliseconds silent, Time now) {
@@ -292,7 +343,7 @@ void MemberAgent::on_stop_requested(std::string reason, int exit_code, Time now)
 
 // The store of a host ends with it, and the job with that.
 void MemberAgent::on_leave_requested(std::string reason, int exit_code, Time now) {
-  if (config_.is_host) return on_stop_requested(std::move(reason), exit_code, now);
+  if (document_.is_host) return on_stop_requested(std::move(reason), exit_code, now);
   if (stop_ || leave_) return;
   leave_ = StopRequest{std::move(reason), exit_code};
   leave_since_ = now;
@@ -314,6 +365,7 @@ bool MemberAgent::spare() const {
 void MemberAgent::advance(Time now) {
   if (finished_) return;
   find_ending(now);
+  speak();
   renew_lease();
   follow(now);
   leave(now);
@@ -394,9 +446,13 @@ void MemberAgent::follow(Time now) {
 }
 
 // While the session surely lives, and shows this node, the others wait for it before they begin
-// another round. A word that is older may be out of date.
+// another round. A word that is older may be out of date. And if the store were lost now: who
+// begins the next round elsewhere must know of this one, or count this node among those of an
+// earlier one.
 bool MemberAgent::may_start(Time now) const {
-  return !unknown_ && (!renewed_ || now < *renewed_ + config_.keep_alive);
+  if (unknown_ || (renewed_ && now >= *renewed_ + config_.keep_alive)) return false;
+  const bool succeeded = spoke_ && round_.document->latest.exists();
+  return !succeeded || firm_ || (settled_ && now < *settled_ + config_.keep_alive);
 }
 
 bool MemberAgent::time_limit_over() const {
@@ -460,7 +516,7 @@ std::optional<Time> MemberAgent::next_deadline() const {
     if (unheld_since_) next.include(is_said() ? leave_ends() : *unheld_since_ + stop_wait());
     return next.time();
   }
-  if (!up_ && was_up_) next.include(out_of_touch_since_ + config_.keep_alive);
+  if (!up_ && was_up_) next.include(out_of_touch_since_ + patience_without_store());
   if (!was_up_) next.include(waiting_since_ + config_.join_timeout);
   if (up_ && waiting_) next.include(patience_ends());
   return next.time();

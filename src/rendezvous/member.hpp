@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "rendezvous/documents.hpp"
 #include "rendezvous/keys.hpp"
@@ -24,14 +25,14 @@ class MemberAgent {
   void note_time(Time now);
 
   // ---- the connection ----
-  void on_link_up(bool new_session, Time now);
+  void on_link_up(const LinkEvent& event, Time now);
   // `silent`: how long the store had not been heard from.
   void on_link_down(std::string detail, Milliseconds silent, Time now);
   void on_link_failed(std::string detail, Time now);
   void on_snapshot(const WatchSnapshot& snapshot);
   void on_changes(const WatchChanges& changes, Time now);
   void on_commit(const CommitResult& result, Time now);
-  void on_renewed(Time sent) { alive_ = sent; }
+  void on_renewed(const Renewed& event);
 
   // ---- the workers ----
   void on_worker_store_ready(int round, std::uint16_t port);
@@ -48,6 +49,8 @@ class MemberAgent {
   void give_up(std::string reason);
   // Another agent leads from now on. Its time limit may have begun later than ours.
   void on_new_leader(Time now) { word_of_leader_ = now; }
+  // The store is in this process.
+  [[nodiscard]] bool is_host() const { return document_.is_host; }
   // It leads, and decides about a further round not before this time. Nullopt: it does not lead.
   void lead_until(std::optional<Time> time) { leads_until_ = time; }
 
@@ -121,6 +124,9 @@ class MemberAgent {
   [[nodiscard]] bool is_foreign_job() const;
   [[nodiscard]] std::optional<Outcome> trouble_outcome(Time now) const;
   void renew_lease();
+  void speak();
+  [[nodiscard]] bool looks_for_successor() const { return !successors_.empty(); }
+  [[nodiscard]] Milliseconds patience_without_store() const;
   void follow(Time now);
   [[nodiscard]] Time patience_ends() const;  // if no leader decides anything until then
   void keep_or_stop(Time now);
@@ -153,8 +159,16 @@ class MemberAgent {
   Time resumed_at_;                // ... to this one
   std::optional<Time> alive_;      // the session was, when last heard of it
   std::optional<Time> renewed_;    // the lease of the workers; nullopt: the session does not age
-  bool unknown_ = false;           // the link came back; the store may show nothing of this agent
-  bool lease_over_ = false;        // the workers were killed because it was not renewed
+  // As alive_, since when its place is one of a settled round; where stores succeed one another.
+  std::optional<Time> settled_;
+  // Its place follows from one in a settled round, round by round: whoever knows of the settled one
+  // counts with this node.
+  bool firm_ = false;
+  bool spoke_ = false;
+  Vote vote_;  // as last said
+  std::vector<Successor> successors_;
+  bool unknown_ = false;     // the link came back; the store may show nothing of this agent
+  bool lease_over_ = false;  // the workers were killed because it was not renewed
   Watched<RoundDocument> round_;
   RoundDocument seen_;
   std::optional<Time> others_until_;

@@ -23,14 +23,14 @@ constexpr Milliseconds kLeaderMargin{10'000};
 // node. Later only on a node of the round: a spare or a newcomer just leaves. On the host it always
 // does, because the store ends with it.
 bool MemberAgent::stop_ends_job() const {
-  if (config_.is_host || !round_.document || round_.document->ran == 0) return true;
+  if (document_.is_host || !round_.document || round_.document->ran == 0) return true;
   return last_place_ == round_.document->ran;
 }
 
 // The host waits even while its link is down: the store is its own, so the link comes back, and the
 // others learn of the stop from that store only.
 Milliseconds MemberAgent::stop_wait() const {
-  return up_ || config_.is_host ? config_.keep_alive + kStopWait : kStopWaitWhileDown;
+  return up_ || document_.is_host ? config_.keep_alive + kStopWait : kStopWaitWhileDown;
 }
 
 // An agent that never held a rank in a one-node job belongs to a different job that reused the id:
@@ -104,7 +104,7 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
     detail += "; all workers of this node had succeeded, how the job ended is not known";
   if (failed_) return Outcome{End::StoreLost, kDrunFailed, "the store is lost: " + *failed_, {}};
   if (given_up_) return Outcome{End::StoreLost, kDrunFailed, *given_up_, {}};
-  if (lease_over_) {
+  if (lease_over_ && !looks_for_successor()) {
     const bool unsaid = up_ && unknown_;
     const std::string why = unsaid && rejections_.any() ? ": " + rejections_.text() : detail;
     const std::string what = unsaid ? "unknown to the store" : "out of touch with the store";
@@ -114,12 +114,15 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
                        ", so the workers were killed" + why,
                    {}};
   }
-  if (!up_ && was_up_ && now >= out_of_touch_since_ + config_.keep_alive) {
+  if (!up_ && was_up_ && now >= out_of_touch_since_ + patience_without_store()) {
     const auto silent = std::chrono::duration_cast<Milliseconds>(now - out_of_touch_since_);
     return Outcome{End::StoreLost,
                    kDrunFailed,
                    "out of touch with the store for " + duration_text(silent) +
-                       ", longer than the lease of " + duration_text(config_.keep_alive) + detail,
+                       (looks_for_successor()
+                            ? ", and found no other that has a majority of the nodes"
+                            : ", longer than the lease of " + duration_text(config_.keep_alive)) +
+                       detail,
                    {}};
   }
   if (!was_up_ && now >= waiting_since_ + config_.join_timeout)
@@ -137,6 +140,12 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
   return std::nullopt;
 }
 
+// Who knows of successors looks for them after its workers have ended with their lease.
+Milliseconds MemberAgent::patience_without_store() const {
+  return looks_for_successor() ? std::max(config_.search_timeout, config_.keep_alive)
+                               : config_.keep_alive;
+}
+
 Time MemberAgent::patience_ends() const {
   return std::max(waiting_since_, word_of_leader_) + config_.join_timeout + kLeaderMargin;
 }
@@ -145,7 +154,7 @@ void MemberAgent::leave(Time now) {
   if (!ending_ || held_ != 0) return;
   if (const auto until = refused_until(); until && now < *until) return;
   // The store ends with this process: the others need it until they have left.
-  if (config_.is_host && outcome_ && !failed_) {
+  if (document_.is_host && outcome_ && !failed_) {
     if (!closing_since_) {
       closing_since_ = now;
       closing_watch_ = outbox_.watch(keys_.members, true);

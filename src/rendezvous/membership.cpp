@@ -300,7 +300,24 @@ void reclaim(State& state, const std::string& ticket, const MemberDocument& d) {
   state.reclaimed.emplace(ticket, *d.claim);
 }
 
+// What becomes of the workers of this rank is known. If it was the last one: of all.
+void hear(State& state, int rank, Time now) {
+  if (state.unheard.erase(rank) == 0 || !state.unheard.empty()) return;
+  if (state.grace_until) state.grace_until = std::min(*state.grace_until, now);
+  if (state.unsure_until) state.unsure_until = std::min(*state.unsure_until, now);
+}
+
+// Others of a round of which nobody knew may be out of touch, and have workers until then.
+Time others_end(const State& state, const Config& config, Time now) {
+  if (!state.succession.is_later()) return now + config.keep_alive;
+  return state.unheard.empty() ? now : std::max(now, state.succession.sure_from);
+}
+
 }  // namespace
+
+void note_gone(State& state, const Place& place, Time now) {
+  if (place.same_round(state.round.latest)) hear(state, place.rank, now);
+}
 
 Milliseconds duplicate_grace(const Config& config) {
   return config.keep_alive + Milliseconds(3'000);
@@ -371,7 +388,8 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
   count(state, ticket, member, 1);
   // Others of its round may be out of touch, and have workers.
   if (!known && holds_forgotten(state, ticket, member))
-    state.unsure_until = std::max(state.unsure_until.value_or(now), now + config.keep_alive);
+    state.unsure_until = std::max(state.unsure_until.value_or(now), others_end(state, config, now));
+  if (d.latest.same_round(state.round.latest)) hear(state, d.latest.rank, now);
   note_stop(state, ticket, member);
   note_times(state, config, now);
 }
@@ -445,6 +463,7 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
   const bool first = !state.round_written;
   const RoundDocument before = std::exchange(state.round, decision.round);
   state.round_written = true;
+  state.latest_written = true;
   state.job_written = true;
   const bool same = state.round.phase == before.phase && state.round.number == before.number;
   if (same && !(first && state.round.phase == Phase::Gathering)) return;
@@ -477,6 +496,7 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
       break;
     case Phase::Running:
       take_places(state);
+      state.unheard.clear();  // what they may have had is over
       state.waiting_since.reset();
       if (state.leaving == 0) state.leave.reset();
       break;

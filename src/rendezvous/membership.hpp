@@ -58,6 +58,16 @@ struct Failure {
   FailureSummary summary;
 };
 
+// Which of the stores that succeed one another this is.
+struct Succession {
+  std::int64_t generation = 0;  // 0: it has no successors
+  // A later one: workers that an earlier store let run have ended by then.
+  Time sure_from{};
+
+  // Not the first: what the store does not know may have been known to one before.
+  [[nodiscard]] bool is_later() const { return generation > 1; }
+};
+
 struct Planned {
   std::string ticket;
   Assignment assignment;
@@ -73,6 +83,7 @@ struct State {
   bool job_written = false;
   RoundDocument round;         // as it is in the store
   bool round_written = false;  // false: the store has none, write it with the next decision
+  bool latest_written = true;  // what it says of `latest` is out of date otherwise
   int floor = 0;               // a member knows of this round: new ones have higher numbers
   int restarts_floor = 0;      // a member knows of so many
   int losses_floor = 0;
@@ -126,6 +137,10 @@ struct State {
   // A round ran of which nobody here can say who is in it: until then nodes that are out of touch
   // may have workers of it.
   std::optional<Time> unsure_until;
+  Succession succession;
+  // At a later store: ranks of `round.latest` of which nobody has said yet what becomes of them.
+  // Until all have, or until the leases of an earlier store are over, they may have workers.
+  std::set<int> unheard;
   std::optional<Time> next_progress;  // gathering: publish what has changed not before this
   Milliseconds progress_interval{0};
   bool progress_due = false;
@@ -155,6 +170,9 @@ struct Decision {
 void observe(State& state, const Config& config, const std::string& ticket, MemberDocument document,
              Time now, const std::string& problem = {});
 void forget(State& state, const Config& config, const std::string& ticket, Time now);
+
+// The workers of this place are proven to be gone.
+void note_gone(State& state, const Place& place, Time now);
 
 // Nobody could say just now that it has stopped its workers: the store takes no writes.
 void give_time_to_stop(State& state, Time now);
@@ -191,13 +209,15 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
 // have forgotten. Places without an agent are lost, or missing until `grace_until`
 // if that is given. If the store is behind what is known, there is always such a grace: until the
 // members have written again, what they hold is not known either. `others_until`: until then nodes
-// that nobody here knows may have workers, of a round beside `seen`. `problems` gets a line for
-// each document that could not be read.
+// that nobody here knows may have workers, of a round beside `seen`. At a later store of several
+// that succeed one another, nodes that are not there are waited for only until all of the last
+// round are accounted for: there, or proven to be gone. `problems` gets a line for each document
+// that could not be read.
 [[nodiscard]] State restore(const Config& config, std::int64_t epoch,
                             const std::vector<Change>& entries, const State* previous,
                             const RoundDocument& seen, std::optional<Time> grace_until,
                             std::optional<Time> others_until, Time now,
-                            std::vector<std::string>& problems);
+                            std::vector<std::string>& problems, const Succession& succession = {});
 
 // Counts afresh, from members and places: after these were changed by hand.
 void recount(State& state, const Config& config, Time now);

@@ -62,7 +62,7 @@ class Participant::Impl {
         member_.give_up(std::string(kShowsNoKeys) + ": " + rejected->detail);
       if (leader_) leader_->on_watch_rejected(*rejected, now);
     } else if (const auto* renewed = std::get_if<Renewed>(&event)) {
-      member_.on_renewed(renewed->sent);
+      member_.on_renewed(*renewed);
     } else {
       on_link(std::get<LinkEvent>(event), now);
     }
@@ -104,13 +104,14 @@ class Participant::Impl {
         const bool new_session = event.link == Link::NewSession;
         most_writes_ = event.most_writes;
         if (leader_) leader_->limit_writes(most_writes_);
-        member_.on_link_up(new_session, now);
+        member_.on_link_up(event, now);
         if (!member_.up()) return;
+        note_generation(event, now);
         if (leader_watch_ == 0) {
           leader_watch_ = outbox_.watch(keys_.leader, false);
           // The host does not wait for the snapshot: when its own store has just begun, nobody
           // leads.
-          if (config_.is_host) leader_current_ = true;
+          if (member_.is_host()) leader_current_ = true;
           session_since_ = now;
         } else if (new_session) {
           retire();
@@ -131,6 +132,12 @@ class Participant::Impl {
       case Link::Closed:
         break;
     }
+  }
+
+  void note_generation(const LinkEvent& event, Time now) {
+    if (event.generation == succession_.generation) return;
+    succession_.generation = event.generation;
+    if (event.generation > 1) succession_.sure_from = now + event.old_leases;
   }
 
   void lose_link() {
@@ -189,7 +196,7 @@ class Participant::Impl {
   // Different for each agent, so that not all of them stand at once. The nodes of a round stand in
   // their order: the first to stand is elected before the others have their turn.
   Milliseconds stand_delay() const {
-    if (config_.is_host || config_.stands_at_once) return Milliseconds(0);
+    if (member_.is_host() || config_.stands_at_once) return Milliseconds(0);
     const auto nodes = member_.round() ? static_cast<unsigned>(member_.round()->nodes) : 0U;
     const auto range = 4 * std::min(static_cast<unsigned>(config_.max_nodes), kStandWithin / 4) +
                        std::min(nodes, 100'000U) / 50;
@@ -223,11 +230,13 @@ class Participant::Impl {
         config_.store_can_be_lost || (config_.sessions_can_end_early && session_replaced_);
     if (in_doubt && session_since_ && now < *session_since_ + config_.keep_alive)
       grace = *session_since_ + config_.keep_alive;
+    // Who came to a successor says what it runs; how long the others may run is known.
+    if (succession_.is_later()) grace.reset();
     std::optional<Time> waiting_since;
     if (member_.waiting()) waiting_since = member_.waiting_since();
-    leader_ =
-        std::make_unique<Leader>(config_, outbox_, leading_as_, epoch_, std::move(known_),
-                                 member_.seen(), grace, member_.others_until(), waiting_since);
+    leader_ = std::make_unique<Leader>(config_, outbox_, leading_as_, epoch_, std::move(known_),
+                                       member_.seen(), grace, member_.others_until(), waiting_since,
+                                       succession_);
     leader_->limit_writes(most_writes_);
     if (!member_.up()) leader_->on_link_lost();
   }
@@ -332,6 +341,7 @@ class Participant::Impl {
   bool seen_leading_ = false;
   std::optional<Time> session_since_;  // of the present session
   bool session_replaced_ = false;      // there was one before
+  Succession succession_;
   std::unique_ptr<Leader> leader_;
   std::size_t most_writes_ = 0;   // of one transaction that the store takes; 0: it does not say
   bool decides_ = false;          // it has not left

@@ -21,6 +21,7 @@ struct Found {
   std::vector<FoundMember> members;
   std::map<std::string, AssignmentDocument> assignments;
   std::vector<std::string> unreadable_assignments;
+  std::vector<Place> gone;
 };
 
 Found read(const Keys& keys, const std::vector<Change>& entries,
@@ -54,6 +55,8 @@ Found read(const Keys& keys, const std::vector<Change>& entries,
         problems.push_back(document.error().what());
         found.unreadable_assignments.push_back(std::move(ticket));
       }
+    } else if (const auto place = keys.place_of_gone(key)) {
+      found.gone.push_back(*place);
     } else if (key == keys.job) {
       take(decode_job(*value), found.job);
     } else if (key == keys.round) {
@@ -267,14 +270,56 @@ void wait_until_sure(State& state, const Config& config, const State* previous, 
     state.unsure_until = std::max(state.unsure_until.value_or(now), *state.grace_until);
 }
 
+// Whose majority counts, as far as anybody knows; and who of them has not been heard of. A store
+// that has a round document may be behind it only where it is a later one.
+void find_latest(State& state, const Found& found, const State* previous,
+                 const RoundDocument& seen) {
+  Place latest = state.round.latest;
+  Place before = state.round.before;
+  const auto take = [&](const Place& place, const Place& its_before) {
+    if (!latest.before(place)) return;
+    before = its_before;
+    latest = place;
+  };
+  take(seen.latest, seen.before);
+  if (previous != nullptr) take(previous->round.latest, previous->round.before);
+  for (const auto& member : found.members)
+    take(member.document.latest, member.document.latest);
+  latest.rank = before.rank = -1;
+  state.latest_written = state.round_written && latest == state.round.latest;
+  state.round.latest = latest;
+  state.round.before = before;
+  if (!state.succession.is_later()) return;
+  for (int rank = 0; rank < latest.nodes; ++rank)
+    state.unheard.insert(state.unheard.end(), rank);
+  for (const auto& member : found.members)
+    if (member.document.latest.same_round(latest)) state.unheard.erase(member.document.latest.rank);
+  for (const Place& place : found.gone)
+    if (place.same_round(latest)) state.unheard.erase(place.rank);
+  // Who was there once, and is not any more, has ended its session here.
+  if (previous == nullptr || previous->epoch != state.epoch ||
+      !previous->round.latest.same_round(latest))
+    return;
+  std::erase_if(state.unheard, [&](int rank) { return !previous->unheard.contains(rank); });
+}
+
+// They may have workers that an earlier store let run.
+void wait_for_unheard(State& state, Time now) {
+  if (now >= state.succession.sure_from) state.unheard.clear();
+  if (state.unheard.empty()) return;
+  state.grace_until = state.unsure_until = state.succession.sure_from;
+}
+
 }  // namespace
 
 State restore(const Config& config, std::int64_t epoch, const std::vector<Change>& entries,
               const State* previous, const RoundDocument& seen, std::optional<Time> grace_until,
-              std::optional<Time> others_until, Time now, std::vector<std::string>& problems) {
+              std::optional<Time> others_until, Time now, std::vector<std::string>& problems,
+              const Succession& succession) {
   State state{Keys(config.run_id)};
   Found found = read(state.keys, entries, problems);
   state.epoch = epoch;
+  state.succession = succession;
   state.agreement = found.job ? std::move(found.job->agreement) : full_agreement(config);
   state.job_written = found.job.has_value();
   const bool of_others =
@@ -282,11 +327,16 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
   const bool led_longer =
       previous != nullptr && progress(previous->round) > progress(seen) && !of_others;
   find_round(state, found, led_longer ? previous->round : seen);
-  const bool set_back = !state.round_written && state.round.number > 0;
-  if (set_back) grace_until = std::max(grace_until.value_or(now), now + config.keep_alive);
-  state.grace_until = grace_until;
-  wait_until_sure(state, config, previous, has_forgotten_round(state, found, previous, seen),
-                  others_until, now);
+  find_latest(state, found, previous, seen);
+  if (succession.is_later()) {
+    wait_for_unheard(state, now);
+  } else {
+    const bool set_back = !state.round_written && state.round.number > 0;
+    if (set_back) grace_until = std::max(grace_until.value_or(now), now + config.keep_alive);
+    state.grace_until = grace_until;
+    wait_until_sure(state, config, previous, has_forgotten_round(state, found, previous, seen),
+                    others_until, now);
+  }
   grace_until = state.grace_until;
   find_claims(found, state);
   find_places(state, found);

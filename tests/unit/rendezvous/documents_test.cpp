@@ -53,6 +53,8 @@ MemberDocument member() {
   d.node_rank = 0;
   d.node_rank_is_wish = true;
   d.is_host = true;
+  d.successor_port = 41'000;
+  d.latest = {2, 3, 1, 4, 0};
   d.agreement = {{"nnodes", "1:4"}, {"", "empty"}};
   d.left = 2;
   d.claim = place();
@@ -82,6 +84,9 @@ RoundDocument round(Phase phase) {
   d.root = "ticket";
   d.reason = "rank 5 on node2: exit code 7";
   d.waiting = "1 of 4 nodes (node2)";
+  d.latest = {2, 5, -1, 4, 1};
+  d.before = {1, 4, -1, 5};
+  d.successors = {{"10.0.0.7", 41'000}, {"fe80::1", 65'535}};
   d.unsure = true;
   return d;
 }
@@ -195,12 +200,12 @@ std::vector<Kind> kinds() {
        encode(member()),
        error_of(decode_member),
        {"node_rank", "node_rank_is_wish", "is_host", "claim", "losses", "prepared", "prepared_port",
-        "succeeded", "failed", "stop", "leave"},
+        "succeeded", "failed", "stop", "leave", "latest", "successor_port"},
        written_again(decode_member)},
       {"round",
        encode(round(Phase::Running)),
        error_of(decode_round),
-       {"master", "root", "reason", "waiting", "unsure"},
+       {"master", "root", "reason", "waiting", "unsure", "latest", "before", "successors"},
        written_again(decode_round)},
       {"assignment",
        encode(AssignmentDocument{place(), true, 2, {}}),

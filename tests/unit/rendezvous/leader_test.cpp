@@ -2,6 +2,7 @@
 #include "rendezvous/leader.hpp"
 
 #include <functional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -699,6 +700,95 @@ TEST(RestoreTest, AFailureThatWasReportedIsKnownAgainTheRootCauseFirst) {
 }
 
 // A leader with an outbox, and what it has asked for.
+// ---- at a store that has succeeded another ----
+
+constexpr Succession kLater{2, kNow + Milliseconds(10'000)};
+
+// Nodes that hold workers of round 5, in which there were three.
+Found returned(int nodes) {
+  Found found(config(3));
+  for (int rank = 1; rank <= nodes; ++rank)
+    found.member(std::to_string(rank), [&](MemberDocument& d) {
+      holding(d, 5, rank, 3).latest = {1, 5, rank, 3, 0};
+    });
+  return found;
+}
+
+State restore_later(const Found& found, const Succession& succession = kLater) {
+  std::vector<std::string> problems;
+  return restore(config(3), 5, found.entries(), nullptr, {}, {}, {}, kNow, problems, succession);
+}
+
+TEST(SuccessionRestoreTest, WhoIsNotHeardOfIsWaitedForUntilTheOldLeasesAreOver) {
+  const State s = restore_later(returned(2));
+  EXPECT_EQ(s.round.phase, Phase::Running);
+  EXPECT_EQ(s.round.latest, (Place{1, 5, -1, 3, 0}));
+  EXPECT_EQ(s.unheard, std::set<int>{0});
+  EXPECT_EQ(s.missing, 1);
+  EXPECT_EQ(s.grace_until, kLater.sure_from);
+  EXPECT_TRUE(decide(s, config(3), kNow).stopping.empty());
+  EXPECT_FALSE(decide(s, config(3), kLater.sure_from).stopping.empty());
+}
+
+TEST(SuccessionRestoreTest, WhoIsProvenToBeGoneIsWaitedForNoMore) {
+  Found found = returned(2);
+  State s = restore_later(found);
+  note_gone(s, {1, 4, 0}, kNow);  // of another round
+  EXPECT_TRUE(decide(s, config(3), kNow).stopping.empty());
+  note_gone(s, {1, 5, 0}, kNow);
+  EXPECT_FALSE(decide(s, config(3), kNow).stopping.empty());
+  found.add(found.keys().gone_from({1, 5, 0}), "");
+  const State told = restore_later(found);
+  EXPECT_EQ(told.lost, 1);
+  EXPECT_FALSE(decide(told, config(3), kNow).stopping.empty());
+  EXPECT_FALSE(told.unsure_until);
+}
+
+TEST(SuccessionRestoreTest, ARoundAllOfWhoseNodesAreThereRunsOn) {
+  Found found(config(3));
+  for (int rank = 0; rank < 3; ++rank)
+    found.member(std::to_string(rank), [&](MemberDocument& d) {
+      holding(d, 5, rank, 3).latest = {1, 5, rank, 3, 0};
+    });
+  const State s = restore_later(found);
+  EXPECT_FALSE(s.grace_until);
+  EXPECT_FALSE(s.unsure_until);
+  EXPECT_EQ(s.lost + s.missing, 0);
+  const Decision decision = decide(s, config(3), kLater.sure_from);
+  EXPECT_EQ(decision.round.phase, Phase::Running);
+  EXPECT_TRUE(decision.stopping.empty());
+}
+
+TEST(SuccessionRestoreTest, WhoComesIsHeardOf) {
+  State s = restore_later(returned(1));
+  ASSERT_EQ(s.unheard, (std::set<int>{0, 2}));
+  MemberDocument d;
+  d.host = "host-2";
+  d.agreement = full_agreement(config(3));
+  holding(d, 5, 2, 3).latest = {1, 5, 2, 3, 0};
+  observe(s, config(3), "2", d, kNow);
+  EXPECT_EQ(s.unheard, std::set<int>{0});
+  EXPECT_EQ(s.missing, 1);
+}
+
+TEST(SuccessionRestoreTest, WhenTheOldLeasesAreOverNobodyIsWaitedFor) {
+  const State s = restore_later(returned(2), {2, kNow});
+  EXPECT_EQ(s.lost, 1);
+  EXPECT_FALSE(s.grace_until);
+}
+
+TEST(SuccessionRestoreTest, WhatOneMemberAloneKnowsOfIsTakenOver) {
+  Found found = returned(2);
+  found.round(5, Phase::Gathering, 0, 5).member("late", [](MemberDocument& d) {
+    d.latest = {1, 6, 1, 2};
+    d.seen = 6;
+  });
+  const State s = restore_later(found);
+  EXPECT_EQ(s.round.latest, (Place{1, 6, -1, 2}));
+  EXPECT_EQ(s.unheard, std::set<int>{0});
+  EXPECT_EQ(decide(s, config(3), kNow).round.latest, s.round.latest);
+}
+
 class LeaderTest : public testing::Test {
  protected:
   void begin(Config s, std::optional<Time> grace_until = {}) {
@@ -1059,6 +1149,16 @@ TEST(OtherJobsTest, CountsTheMembersOfOtherIds) {
     many.push_back({std::string("drun/") + id + "/member/1", "x"});
   others.on_snapshot(many);
   EXPECT_TRUE(others.text().ends_with("'i' (1 node), ...")) << others.text();
+}
+
+TEST(KeysTest, WhoIsGoneIsNamedByItsPlace) {
+  const Keys keys("job");
+  const Place place{3, 12, 7};
+  EXPECT_EQ(keys.gone_from(place), "drun/job/gone/3.12.7");
+  EXPECT_EQ(keys.place_of_gone("drun/job/gone/3.12.7"), place);
+  for (const char* other : {"drun/job/gone/3.12", "drun/job/gone/3.12.", "drun/job/gone/3..7",
+                            "drun/job/gone/3.12.x", "drun/job/round", "drun/job/gone/"})
+    EXPECT_FALSE(keys.place_of_gone(other)) << other;
 }
 
 TEST(KeysTest, NoIdReachesIntoAnothersKeys) {

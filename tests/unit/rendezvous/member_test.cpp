@@ -55,7 +55,7 @@ class MemberTest : public testing::Test {
 
   void begin() {
     member_.emplace(config_, keys_, outbox_, now_);
-    member_->on_link_up(false, now_);
+    member_->on_link_up({Link::Up, {}}, now_);
     done();
     for (const auto& key : {keys_.round, keys_.outcome, keys_.assignment("me")})
       member_->on_snapshot({watches_.at(key), {}});
@@ -65,8 +65,8 @@ class MemberTest : public testing::Test {
   Time reconnect(bool new_session) {
     member_->on_link_down("connection reset", {}, now_);
     now_ += Milliseconds(100);
-    member_->on_link_up(new_session, now_);
-    member_->on_renewed(now_);
+    member_->on_link_up({new_session ? Link::NewSession : Link::Up, {}}, now_);
+    member_->on_renewed({now_});
     return now_;
   }
   // Time passes for a process that runs: it looks at least every two seconds.
@@ -236,12 +236,12 @@ TEST_F(MemberTest, WritesItsDocumentAgainWheneverTheLinkIsBack) {
   member_->on_link_down("reset", {}, now_);
   advance(Milliseconds(1'000));
   EXPECT_TRUE(done().published.empty());
-  member_->on_link_up(false, now_);
+  member_->on_link_up({Link::Up, {}}, now_);
   advance();
   const auto again = done().published;
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].succeeded, 3);
-  member_->on_link_up(false, now_);  // without a break
+  member_->on_link_up({Link::Up, {}}, now_);  // without a break
   advance();
   EXPECT_TRUE(done().published.empty());
 }
@@ -331,7 +331,7 @@ TEST_F(MemberTest, BackInTimeItGoesOn) {
   run(1);
   member_->on_link_down("reset", {}, now_);
   advance(config_.keep_alive - Milliseconds(1));
-  member_->on_link_up(false, now_);
+  member_->on_link_up({Link::Up, {}}, now_);
   advance(config_.keep_alive);
   const auto told = done();
   EXPECT_FALSE(told.stop);
@@ -385,13 +385,13 @@ TEST_F(MemberTest, AProcessThatStoodStillTrustsNothingThatItHasNotReadYet) {
 
 TEST_F(MemberTest, StartsNothingOnWordsThatAreOlderThanItsLease) {
   begin();
-  member_->on_renewed(now_);
+  member_->on_renewed({now_});
   advance(config_.keep_alive);
   place(1, true);
   round(1, Phase::Running);
   advance();
   EXPECT_FALSE(done().start);
-  member_->on_renewed(now_ - config_.keep_alive + Milliseconds(1));
+  member_->on_renewed({now_ - config_.keep_alive + Milliseconds(1)});
   advance();
   EXPECT_TRUE(done().start);
 }
@@ -400,7 +400,7 @@ TEST_F(MemberTest, EachAnswerInItsSessionRenewsTheLease) {
   run(1);
   for (int i = 0; i < 2; ++i) {
     const Time sent = now_;
-    member_->on_renewed(sent);
+    member_->on_renewed({sent});
     advance(Milliseconds(10));
     EXPECT_EQ(done().renewed, sent);
     advance();
@@ -433,7 +433,7 @@ TEST_F(MemberTest, WhenTheLinkIsBackTheLeaseIsRenewedOnceTheStoreShowsTheWorkers
     EXPECT_EQ(told.published.front().claim->round, 1);
     advance();
     EXPECT_EQ(done().renewed, first) << "by the answer that it has";
-    member_->on_renewed(now_);
+    member_->on_renewed({now_});
     advance();
     EXPECT_EQ(done().renewed, now_);
   }
@@ -550,7 +550,7 @@ TEST_F(MemberTest, ARefusalIsObeyedAfterTheWorkersHaveGone) {
 
 TEST_F(MemberTest, AJobThatHadEndedBeforeIsRefusedByItsId) {
   member_.emplace(config_, keys_, outbox_, now_);
-  member_->on_link_up(false, now_);
+  member_->on_link_up({Link::Up, {}}, now_);
   done();
   const Outcome ended{End::Success, 0, "", std::nullopt};
   member_->on_snapshot({watches_.at(keys_.outcome), {{keys_.outcome, encode(ended)}}});
@@ -804,6 +804,151 @@ TEST_F(MemberTest, DamagedDocumentsChangeNothing) {
   const auto told = done();
   EXPECT_FALSE(told.stop);
   EXPECT_FALSE(told.finish);
+}
+
+// ---- stores that succeed one another ----
+
+class SucceededMemberTest : public MemberTest {
+ protected:
+  SucceededMemberTest() {
+    config_.successors = 3;
+    config_.successor_port = 41'000;
+    config_.address = "10.0.0.1";
+    config_.search_timeout = Milliseconds(20'000);
+    member_.emplace(config_, keys_, outbox_, now_);
+    LinkEvent up{Link::Up, {}};
+    up.generation = 1;
+    member_->on_link_up(up, now_);
+    done();
+    for (const auto& key : {keys_.round, keys_.outcome, keys_.assignment("me")})
+      member_->on_snapshot({watches_.at(key), {}});
+    advance();
+    done();
+  }
+  // The round runs, and this node has that rank in it; -1: none.
+  void runs(int number, int rank, const Place& before) {
+    if (rank >= 0) {
+      AssignmentDocument d;
+      d.go = true;
+      d.assignment.round = number;
+      d.assignment.group_rank = rank;
+      d.assignment.group_world_size = d.assignment.world_size = 2;
+      put(keys_.assignment("me"), encode(d));
+    }
+    RoundDocument d;
+    d.number = d.ran = number;
+    d.phase = Phase::Running;
+    d.nodes = 2;
+    d.latest = {1, number, -1, 2, 0};
+    d.before = before;
+    d.successors = {{"10.0.0.1", 41'000}, {"10.0.0.2", 41'000}};
+    put(keys_.round, encode(d));
+    advance();
+  }
+  void ends() {
+    RoundDocument d;
+    d.number = d.ran = 1;
+    d.phase = Phase::Gathering;
+    d.latest = {1, 1, -1, 2, 0};
+    put(keys_.round, encode(d));
+    advance();
+    member_->on_workers_stopped();
+    advance();
+    done();
+  }
+  void renewed(int settled_round) {
+    member_->on_renewed({now_, 1, settled_round});
+    advance();
+  }
+  std::optional<VoteAction> said() {
+    std::optional<VoteAction> last;
+    for (auto& action : outbox_.take())
+      if (const auto* vote = std::get_if<VoteAction>(&action)) last = *vote;
+    return last;
+  }
+};
+
+TEST_F(SucceededMemberTest, SaysForWhichRoundItSpeaksAndWhereItGoes) {
+  runs(1, 1, {});
+  const auto vote = said();
+  ASSERT_TRUE(vote);
+  EXPECT_EQ(vote->vote, (Vote{"drun/job/", {1, 1, 1, 2, 0}, true}));
+  EXPECT_EQ(vote->successors,
+            (std::vector<Successor>{{"10.0.0.1", 41'000, true}, {"10.0.0.2", 41'000, false}}));
+}
+
+TEST_F(SucceededMemberTest, StartsNothingBeforeTheRoundIsSettled) {
+  runs(1, 1, {});
+  renewed(0);
+  EXPECT_FALSE(done().start);
+  renewed(1);
+  EXPECT_TRUE(done().start);
+}
+
+TEST_F(SucceededMemberTest, AWordThatARoundIsSettledAgesAsALeaseDoes) {
+  runs(1, 1, {});
+  member_->on_renewed({now_ - config_.keep_alive, 1, 1});
+  advance();
+  EXPECT_FALSE(done().start);
+}
+
+TEST_F(SucceededMemberTest, WhoseRoundFollowsFromASettledOneStartsAtOnce) {
+  runs(1, 1, {});
+  renewed(1);
+  ends();
+  runs(2, 0, {1, 1, -1, 2, 0});
+  EXPECT_TRUE(done().start);
+}
+
+TEST_F(SucceededMemberTest, WhoWasNotInTheRoundBeforeWaits) {
+  runs(1, 1, {});
+  renewed(1);
+  ends();
+  runs(3, 0, {1, 2, -1, 2, 0});
+  EXPECT_FALSE(done().start);
+  renewed(3);
+  EXPECT_TRUE(done().start);
+}
+
+TEST_F(SucceededMemberTest, ASpareOfTheRoundBeforeWaits) {
+  runs(1, -1, {});
+  renewed(1);
+  runs(2, 0, {1, 1, -1, 2, 0});
+  EXPECT_FALSE(done().start);
+}
+
+TEST_F(SucceededMemberTest, LooksForASuccessorAfterItsLease) {
+  runs(1, 1, {});
+  renewed(1);
+  ASSERT_TRUE(done().start);
+  member_->on_link_down("refused", {}, now_);
+  advance(config_.keep_alive + Milliseconds(1));
+  member_->on_lease_over();
+  member_->on_workers_stopped();
+  advance();
+  EXPECT_FALSE(done().finish);
+  LinkEvent up{Link::NewSession, {}};
+  up.generation = 2;
+  up.hosting = true;
+  member_->on_link_up(up, now_);
+  EXPECT_TRUE(member_->is_host());
+  advance();
+  const auto told = done();
+  EXPECT_FALSE(told.finish);
+  ASSERT_FALSE(told.published.empty());
+  EXPECT_EQ(told.published.back().left, 1);
+  EXPECT_EQ(told.published.back().latest, (Place{1, 1, 1, 2, 0}));
+}
+
+TEST_F(SucceededMemberTest, GivesUpAtTheEndOfTheSearch) {
+  runs(1, 1, {});
+  member_->on_link_down("refused", {}, now_);
+  advance(config_.search_timeout - Milliseconds(1));
+  EXPECT_FALSE(done().finish);
+  advance(Milliseconds(1));
+  const auto told = done();
+  ASSERT_TRUE(told.finish);
+  EXPECT_EQ(told.finish->outcome.end, End::StoreLost);
 }
 
 }  // namespace

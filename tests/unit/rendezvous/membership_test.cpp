@@ -873,5 +873,70 @@ TEST(HostileMemberTest, ALaterRankIsIgnored) {
   EXPECT_EQ(board.step().refused.count("b"), 1U);
 }
 
+// ---- stores that succeed one another ----
+
+Board with_successors(int nodes) {
+  Config s = config(1, nodes);
+  s.successors = 2;
+  Board board(s);
+  board.state().succession.generation = 1;
+  for (int i = 0; i < nodes; ++i) {
+    auto d = board.document(ticket(i));
+    d.is_host = i == 0;
+    d.successor_port = static_cast<std::uint16_t>(40'000 + i);
+    board.put(ticket(i), d);
+  }
+  board.run();
+  return board;
+}
+
+TEST(ElectorateTest, EachRoundSaysWhoseMajorityCountsAndWhereTheNextStoresAre) {
+  Board board = with_successors(4);
+  const RoundDocument& round = board.state().round;
+  EXPECT_EQ(round.latest, (Place{1, round.number, -1, 4, 0}));
+  EXPECT_FALSE(round.before.exists());
+  ASSERT_EQ(round.successors.size(), 2U);
+  EXPECT_EQ(round.successors[0].port, 40'001);
+  EXPECT_EQ(round.successors[1].port, 40'002);
+}
+
+TEST(ElectorateTest, ARestartOfTheSameNodesKeepsIt) {
+  Board board = with_successors(3);
+  board.config().max_restarts = 1;
+  const RoundDocument first = board.state().round;
+  board.fails(ticket(1));
+  board.settle();
+  board.all_left();
+  board.run();
+  ASSERT_GT(board.state().round.number, first.number);
+  EXPECT_EQ(board.state().round.latest, first.latest);
+}
+
+TEST(ElectorateTest, OtherNodesAreAnotherOne) {
+  Board board = with_successors(3);
+  const RoundDocument first = board.state().round;
+  board.gone(ticket(1));
+  board.settle();
+  board.all_left();
+  board.pass(Milliseconds(2'000));
+  board.run();
+  const RoundDocument& next = board.state().round;
+  ASSERT_EQ(next.nodes, 2);
+  EXPECT_EQ(next.latest, (Place{1, next.number, -1, 2, 0}));
+  EXPECT_EQ(next.before, first.latest);
+  ASSERT_EQ(next.successors.size(), 1U);
+  EXPECT_EQ(next.successors[0].port, 40'002);
+}
+
+TEST(ElectorateTest, WithoutSuccessorsNothingIsSaid) {
+  Board board(config(1, 2));
+  board.state().succession.generation = 1;
+  board.join("a");
+  board.join("b");
+  board.run();
+  EXPECT_FALSE(board.state().round.latest.exists());
+  EXPECT_TRUE(board.state().round.successors.empty());
+}
+
 }  // namespace
 }  // namespace drun::rendezvous
