@@ -18,6 +18,8 @@ void ControlStream::sent(const control::Frame& frame, std::size_t keys_per_reque
   if (decoded == control::DecodeStatus::Ok) {
     if (const auto* unwatch = std::get_if<control::Unwatch>(&message))
       request.unwatches = unwatch->watch;
+    request.may_be_silent = std::holds_alternative<control::Confirm>(message);
+    request.is_called = std::holds_alternative<control::OpenSuccessor>(message);
     if (const auto* watch = std::get_if<control::Watch>(&message))
       request.watches = Mirror{std::string(watch->key), watch->prefix, 0, {}};
   }
@@ -33,6 +35,7 @@ void ControlStream::received(std::string_view bytes, bool closed) {
     bytes.remove_prefix(found.size);
     received(found.frame.request, reply, closed);
   }
+  skip_silent();
   require(pending_.empty(), "every request is answered at once");
 }
 
@@ -50,7 +53,10 @@ void ControlStream::received(std::uint64_t id, const control::Reply& reply, bool
     return apply(watch->second, *changes);
   }
   if (id == 0 && std::holds_alternative<control::SessionEnded>(reply)) return;
+  skip_silent();
   if (!pending_.empty() && pending_.front().id == id) {
+    // A call, which the session follows.
+    if (pending_.front().is_called && std::holds_alternative<control::Pulsed>(reply)) return;
     Pending request = std::move(pending_.front());
     pending_.pop_front();
     return answer(std::move(request), reply);
@@ -58,6 +64,11 @@ void ControlStream::received(std::uint64_t id, const control::Reply& reply, bool
   const bool is_error = std::holds_alternative<control::Error>(reply);
   require(is_error && closed && !is_ended_, "replies come in the order of their requests");
   is_ended_ = true;
+}
+
+void ControlStream::skip_silent() {
+  while (!pending_.empty() && pending_.front().may_be_silent && !is_in_use(pending_.front().id))
+    pending_.pop_front();
 }
 
 bool ControlStream::is_in_use(std::uint64_t id) const {

@@ -37,11 +37,14 @@ class ControlStream {
   struct Pending {
     std::uint64_t id = 0;
     bool is_malformed = false;
+    bool may_be_silent = false;  // no answer, unless its id is wrong
+    bool is_called = false;      // perhaps, before the answer
     std::optional<std::uint64_t> unwatches;  // id of a watch
     std::optional<Mirror> watches;
   };
 
   void received(std::uint64_t id, const store::control::Reply& reply, bool closed);
+  void skip_silent();
   [[nodiscard]] bool is_in_use(std::uint64_t id) const;
   void answer(Pending request, const store::control::Reply& reply);
   static void apply(Mirror& mirror, const store::control::Changes& changes);

@@ -45,7 +45,14 @@ def many(*items):
 
 
 def opening():
-    return b"\xd5drun\r\n\0" + struct.pack("<HH", 1, 1)
+    return b"\xd5drun\r\n\0" + struct.pack("<HH", 1, 2)
+
+
+def place(era, number, rank, nodes, casting=0xFFFFFFFF):
+    return struct.pack("<QQIII", era, number, rank, nodes, casting)
+
+
+VOTE = text(b"drun/a/") + b"\1" + place(1, 1, 0, 2, 0) + many(place(1, 2, 0, 1))
 
 
 REQUESTS = [
@@ -64,6 +71,11 @@ REQUESTS = [
     frame(12, 0x0B, struct.pack("<Q", 11)),
     frame(13, 0x0C),
     frame(14, 0x0D, text(b"ping")),
+    frame(15, 0x0E, text(b"") + b"\0" + many()),
+    frame(16, 0x0E, VOTE),
+    frame(17, 0x0F, struct.pack("<Q", 0)),
+    frame(18, 0x10, struct.pack("<IIQ", 1000, 200, 1) + VOTE),
+    frame(19, 0x11, struct.pack("<Q", 1) + VOTE),
 ]
 REVISION = struct.pack("<Q", 7)
 REPLIES = [
@@ -80,6 +92,7 @@ REPLIES = [
     frame(9, 0x8A, REVISION + many(text(b"a") + optional(None), text(b"b") + optional(b"2"))),
     frame(10, 0x8B, many(text(b"keys") + REVISION)),
     frame(11, 0x8C, text(b"pong")),
+    frame(13, 0x8D, struct.pack("<QI", 1, 20) + place(1, 1, 0xFFFFFFFF, 2, 0) + REVISION),
     frame(12, 0xFF, struct.pack("<H", 4) + text(b"limit")),
 ]
 

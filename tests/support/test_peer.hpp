@@ -11,8 +11,10 @@ namespace drun::test {
 
 // Everything that peers share.
 struct PeerWorld {
-  explicit PeerWorld(store::Limits chosen = {})
-      : limits(chosen), budget(chosen.total_bytes, chosen.reserved_bytes) {}
+  explicit PeerWorld(store::Limits chosen = {}, store::Succession::Options how = {})
+      : limits(chosen), budget(chosen.total_bytes, chosen.reserved_bytes), succession_options(how) {
+    sessions.tell_ends([this](store::SessionId session) { succession.ended(session); });
+  }
 
   static store::control::Token next_token() {
     static std::uint8_t last = 0;
@@ -23,15 +25,17 @@ struct PeerWorld {
 
   store::Limits limits;
   store::Budget budget;
+  store::Succession::Options succession_options;
   store::KeyTable job{budget};
   store::KeyTable workers{budget};
   store::Sessions sessions{job, budget};
+  store::Succession succession{succession_options, job};
   store::ServerCounters counters;
   store::Turn turn;
-  store::PeerContext context{limits,   budget, job,   job,        sessions,
-                             counters, turn,   false, &next_token};
-  store::PeerContext worker_context{limits,   budget, workers, job,        sessions,
-                                    counters, turn,   false,   &next_token};
+  store::PeerContext context{limits,     budget,   job,  job,   sessions,
+                             succession, counters, turn, false, &next_token};
+  store::PeerContext worker_context{limits,     budget,   workers, job,   sessions,
+                                    succession, counters, turn,    false, &next_token};
   store::Time now{};
 };
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "drun/base/endpoint.hpp"
+#include "drun/store/place.hpp"
 
 namespace asio {
 class io_context;
@@ -46,6 +47,13 @@ struct ControlOptions {
   // connection.
   std::chrono::milliseconds heartbeat_timeout{5'000};
   std::chrono::milliseconds read_timeout{60'000};
+  // The prefix of the job's keys. With it the client votes (vote()): a renewal then counts from the
+  // moment at which a majority of the job was known to be with the store. Empty: it does not.
+  std::string job;
+  // For so long the majority may be elsewhere before a client that votes leaves the store.
+  std::chrono::milliseconds majority_timeout{6'000};
+  // After a break: Down comes once more when nobody listens at the store's port any more.
+  bool tell_refusal = false;
 };
 
 struct ControlGuard {
@@ -105,12 +113,21 @@ struct ControlLink {
   std::string detail;                   // endpoint and cause, one line for the user
   std::chrono::milliseconds silent{0};  // Down because no answer came: since the last one
   std::size_t keys_per_request = 0;     // Up, NewSession: that the store takes
+  bool refused = false;                 // Down: nobody listens at the store's port
+  // Down: it answers, but its majority has been elsewhere for `silent`. Nothing more is tried until
+  // go_to() or close().
+  bool deserted = false;
+  std::uint64_t generation = 1;  // Up, NewSession: of the store; 1 is the job's first
 };
 // The store has answered what was sent at this moment: the session lives for its time to live from
 // then on, at the least. At most twice in each heartbeat_interval, and after each Up and
-// NewSession.
+// NewSession; of a client that votes also when something is settled. Of such a client it is an
+// earlier moment, if a majority was last known to be
+// with the store before it.
 struct ControlRenewal {
   std::chrono::steady_clock::time_point sent;
+  // The newest electorate that a client that votes knows to be settled: its majority alone counts.
+  ElectorateId settled{};
 };
 using ControlEvent = std::variant<ControlSnapshot, ControlChanges, ControlWatchRejected,
                                   ControlCommit, ControlRenewal, ControlLink>;
@@ -143,6 +160,16 @@ class ControlClient {
   // Give each its own to tell them apart. While there is no connection a transaction waits for the
   // next one; those that were sent and not answered when it broke are Unknown.
   void commit(std::uint64_t request, ControlTransaction transaction);
+  // A round has begun, with or without this agent (`place` then has no rank, which may follow), at
+  // a store of the generation `place.electorate.era`. Older ones than the last change nothing. To
+  // be called before anything is started that needs the lease.
+  void vote(const Place& place);
+  // Leaves the store without a goodbye and goes to the one at `endpoint`, where a majority of the
+  // job is to come together, in a new session: there is one try, without a limit of time.
+  // NewSession (Up, if it is the first) or Down follows; after Down nothing is tried any more until
+  // the next call. Transactions that were not answered are Unknown, watches are asked anew. After
+  // open().
+  void go_to(const Endpoint& endpoint);
   // Ends the session, after all that was committed before. Closed follows, within a second.
   void close();
 
@@ -150,6 +177,10 @@ class ControlClient {
   [[nodiscard]] const Endpoint& local_endpoint() const;
   // Of the present session, at the address that this connection goes to; nullopt: there is none.
   [[nodiscard]] std::optional<ControlFarewell> farewell() const;
+  // What tells a successor that this agent and all its workers have gone: to be sent to its port by
+  // any process, once that is so. Without a vote: empty. Changes with vote(), go_to() and each
+  // NewSession; give it to whoever is to send it before they happen.
+  [[nodiscard]] std::string proof_of_death() const;
   // Why the last attempt failed; empty when connected.
   [[nodiscard]] const std::string& last_error() const;
 

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -40,6 +41,11 @@ struct ServerOptions {
   std::chrono::milliseconds forget_ended{0};
   std::string ended_root = "drun";     // a job's group
   std::string ended_mark = "outcome";  // is there once it has ended
+  // It is to succeed a job's store that was lost: it gives nobody a session until the job's
+  // majority waits for one, and then it serves that job. docs/protocol.md, section 1.9.
+  bool successor = false;
+  // So many nodes of a job are enough to have a majority, at the user's own risk. 0: a majority.
+  std::uint32_t quorum = 0;
 };
 
 class Server {

@@ -27,11 +27,7 @@ std::string closed_because(int error) {
 class ControlClient::Impl final : public StreamConnection {
  public:
   Impl(asio::io_context& io, ControlOptions options, Sink sink)
-      : StreamConnection(io),
-        endpoint_(options.endpoint),
-        has_one_address_(literal_addresses(endpoint_).size() == 1),
-        fsm_(std::move(options), random_seed()),
-        sink_(std::move(sink)) {}
+      : StreamConnection(io), fsm_(std::move(options), random_seed()), sink_(std::move(sink)) {}
 
   ControlFsm& fsm() { return fsm_; }
   const ControlFsm& fsm() const { return fsm_; }
@@ -73,17 +69,18 @@ class ControlClient::Impl final : public StreamConnection {
     close();
     outgoing_.clear();
     if (!wanted) return;
-    if (!fsm_.is_reconnecting()) return dial(endpoint_);
+    if (!fsm_.is_reconnecting()) return dial(fsm_.endpoint());
     if (spare_) return use(std::move(spare_));
     dial(to_endpoint(store_address_));
-    if (!by_name_ && !has_one_address_) dial_name();
+    const bool has_one_address = literal_addresses(fsm_.endpoint()).size() == 1;  // for certain
+    if (!by_name_ && !has_one_address) dial_name();
   }
 
   // After a break the attempts go to the address that the store had, and are short. Its name may
   // have another address by now; but a look-up may take long, and so may addresses that do not
   // answer. So an attempt by name runs beside the others for as long as it takes.
   void dial_name() {
-    by_name_.emplace(io(), endpoint_, [this](Result<FileDescriptor> socket) {
+    by_name_.emplace(io(), fsm_.endpoint(), [this](Result<FileDescriptor> socket) {
       const auto self = shared_from_this();
       by_name_.reset();
       if (!socket) return;  // the next attempt tries again
@@ -107,7 +104,8 @@ class ControlClient::Impl final : public StreamConnection {
     if (socket) {
       use(std::move(*socket));
     } else {
-      fsm_.on_connect_failed(socket.error().what(), Clock::now());
+      fsm_.on_connect_failed(socket.error().what(), Clock::now(),
+                             socket.error().code() == std::errc::connection_refused);
     }
     pump();
   }
@@ -126,8 +124,6 @@ class ControlClient::Impl final : public StreamConnection {
   [[nodiscard]] std::optional<Time> next_deadline() const override { return fsm_.next_deadline(); }
   void on_time(Time now) override { fsm_.on_time(now); }
 
-  Endpoint endpoint_;
-  bool has_one_address_;  // for certain: a number
   ControlFsm fsm_;
   Sink sink_;
   std::optional<std::uint64_t> connection_;  // the machine's number of the present one
@@ -165,6 +161,16 @@ void ControlClient::commit(std::uint64_t request, ControlTransaction transaction
   impl_->schedule();
 }
 
+void ControlClient::vote(const Place& place) {
+  impl_->fsm().vote(place, StreamConnection::Clock::now());
+  impl_->schedule();
+}
+
+void ControlClient::go_to(const Endpoint& endpoint) {
+  impl_->fsm().go_to(endpoint, StreamConnection::Clock::now());
+  impl_->schedule();
+}
+
 void ControlClient::close() {
   impl_->fsm().close(StreamConnection::Clock::now());
   impl_->schedule();
@@ -176,6 +182,10 @@ const Endpoint& ControlClient::local_endpoint() const {
 
 std::optional<ControlFarewell> ControlClient::farewell() const {
   return impl_->farewell();
+}
+
+std::string ControlClient::proof_of_death() const {
+  return impl_->fsm().proof_of_death();
 }
 
 const std::string& ControlClient::last_error() const {

@@ -16,6 +16,7 @@ constexpr milliseconds kLongestRedial{1000};
 constexpr milliseconds kHelloLimit{5000};
 constexpr milliseconds kGoodbyeLimit{1000};
 constexpr milliseconds kShortestAttempt{200};
+constexpr std::chrono::hours kNoLimit{24 * 365};  // of who ends the attempt otherwise
 // A store that is ending closes a handshake once or twice; something else does so every time.
 constexpr int kHandshakesRefused = 6;
 
@@ -71,6 +72,25 @@ void ControlFsm::commit(std::uint64_t request, ControlTransaction transaction) {
   }
 }
 
+void ControlFsm::vote(const Place& place, Time now) {
+  const Vote before = voter_.vote();
+  voter_.give(place);
+  if (phase_ == Phase::Up && votes() && voter_.vote() != before) send_heartbeat(now);
+}
+
+void ControlFsm::go_to(Endpoint endpoint, Time now) {
+  if (phase_ == Phase::Idle || phase_ == Phase::Over || phase_ == Phase::Closing) return;
+  drop_connection();
+  forget_commits();
+  options_.endpoint = std::move(endpoint);
+  session_.reset();
+  has_moved_ = true;
+  visiting_ = true;
+  started_ = now;
+  give_up_ = now + kNoLimit;
+  connect(now);
+}
+
 void ControlFsm::close(Time now) {
   if (phase_ == Phase::Over || phase_ == Phase::Closing) return;
   if (phase_ != Phase::Up) {  // no goodbye can be sent: the session, if there is one, times out
@@ -97,14 +117,15 @@ std::optional<std::uint64_t> ControlFsm::wanted_connection() const {
 }
 
 bool ControlFsm::is_reconnecting() const {
-  return had_session_ &&
+  return had_session_ && !visiting_ &&
          (phase_ == Phase::Connecting || phase_ == Phase::Handshake || phase_ == Phase::Pausing);
 }
 
 // After a break an attempt is short: TCP's own would come back to a mended network too late.
 void ControlFsm::connect(Time now) {
   phase_ = Phase::Connecting;
-  phase_deadline_ = had_session_ ? std::min(give_up_, now + short_attempt()) : give_up_;
+  const bool short_one = had_session_ && !visiting_;
+  phase_deadline_ = short_one ? std::min(give_up_, now + short_attempt()) : give_up_;
   ++connection_;
 }
 
@@ -112,7 +133,7 @@ void ControlFsm::on_connected(Time now) {
   if (phase_ != Phase::Connecting) return;
   phase_ = Phase::Handshake;
   handshake_ = HandshakeStep::AwaitsWelcome;
-  phase_deadline_ = now + std::min(kHelloLimit, options_.read_timeout);
+  phase_deadline_ = visiting_ ? give_up_ : now + std::min(kHelloLimit, options_.read_timeout);
   control::encode_opening(output_);
   if (session_) {
     session_asked_ = now;
@@ -122,10 +143,16 @@ void ControlFsm::on_connected(Time now) {
   }
 }
 
-void ControlFsm::on_connect_failed(const std::string& cause, Time now) {
+void ControlFsm::on_connect_failed(const std::string& cause, Time now, bool refused) {
   if (phase_ != Phase::Connecting) return;
   handshakes_refused_ = 0;
-  lost(cause, now);
+  const bool tell = refused && !visiting_ && had_session_ && options_.tell_refusal;
+  lost(cause, now, {}, refused);
+  if (tell && phase_ == Phase::Pausing && !std::exchange(told_refusal_, true)) {
+    ControlLink link{ControlState::Down, "lost " + store() + ": " + cause};
+    link.refused = true;
+    events_.emplace_back(std::move(link));
+  }
 }
 
 void ControlFsm::on_disconnected(const std::string& cause, Time now) {
@@ -185,7 +212,7 @@ void ControlFsm::on_received(std::string_view bytes, Time now) {
     } else {
       // Answers come in the order of the requests: this one says that all before it were served.
       while (!unanswered_.empty() && unanswered_.front().first <= result.frame.request) {
-        renewed(unanswered_.front().second);
+        if (!votes()) renewed(unanswered_.front().second);
         unanswered_.pop_front();
       }
       handle(result.frame.request, reply, now);
@@ -195,9 +222,11 @@ void ControlFsm::on_received(std::string_view bytes, Time now) {
 }
 
 void ControlFsm::renewed(Time sent) {
-  if (sent < renewed_ + heartbeat_interval() / 2) return;
-  renewed_ = sent;
-  events_.emplace_back(ControlRenewal{sent});
+  const ElectorateId settled = voter_.vote().settled.electorate;
+  if (sent < renewed_ + heartbeat_interval() / 2 && settled == told_settled_) return;
+  renewed_ = std::max(renewed_, sent);
+  told_settled_ = settled;
+  events_.emplace_back(ControlRenewal{renewed_, settled});
 }
 
 milliseconds ControlFsm::heartbeat_interval() const {
@@ -235,12 +264,19 @@ void ControlFsm::drop_connection() {
   output_.clear();
   watch_of_request_.clear();
   unanswered_.clear();
+  pulses_.clear();
   next_request_ = 1;
   for (auto& [name, entry] : watches_)
     entry.request = 0;
 }
 
-void ControlFsm::lost(const std::string& cause, Time now, milliseconds silent) {
+void ControlFsm::forget_commits() {
+  for (const auto& [request, callers] : std::exchange(commits_, {})) {
+    events_.emplace_back(ControlCommit{callers, ControlOutcome::Unknown});
+  }
+}
+
+void ControlFsm::lost(const std::string& cause, Time now, milliseconds silent, bool refused) {
   const bool was_up = phase_ == Phase::Up;
   if (phase_ == Phase::Closing) {
     over(ControlState::Closed, "lost " + store() + " while leaving it: " + cause);
@@ -252,11 +288,17 @@ void ControlFsm::lost(const std::string& cause, Time now, milliseconds silent) {
     started_ = now;
     give_up_ = now + options_.keep_alive;
     events_.emplace_back(ControlLink{ControlState::Down, "lost " + store() + ": " + cause, silent});
+    told_refusal_ = false;
     // Nobody can say whether the store applied those that it got and did not answer.
-    for (const auto& [request, callers] : std::exchange(commits_, {})) {
-      events_.emplace_back(ControlCommit{callers, ControlOutcome::Unknown});
-    }
+    forget_commits();
     connect(now);  // at once: the session goes on to grow old
+    return;
+  }
+  if (visiting_) {
+    phase_ = Phase::Stranded;
+    ControlLink link{ControlState::Down, "could not reach " + store() + ": " + cause};
+    link.refused = refused;
+    events_.emplace_back(std::move(link));
     return;
   }
   const bool single = !had_session_ && options_.connect_timeout <= milliseconds(0);
@@ -281,9 +323,7 @@ void ControlFsm::fail(std::string detail) {
 void ControlFsm::over(ControlState state, std::string detail) {
   drop_connection();
   phase_ = Phase::Over;
-  for (const auto& [request, callers] : std::exchange(commits_, {})) {
-    events_.emplace_back(ControlCommit{callers, ControlOutcome::Unknown});
-  }
+  forget_commits();
   for (const Queued& queued : std::exchange(queued_, {})) {
     events_.emplace_back(ControlCommit{queued.first, ControlOutcome::Unknown});
   }
@@ -316,9 +356,7 @@ void ControlFsm::on_time(Time now) {
         const auto silent = std::chrono::duration_cast<milliseconds>(now - last_heard_);
         lost("no answer for " + to_text(silent), now, silent);
       } else if (now >= next_heartbeat_) {
-        send(control::Heartbeat{});
-        if (!heartbeat_sent_) heartbeat_sent_ = now;
-        next_heartbeat_ = now + heartbeat_interval();
+        send_heartbeat(now);
       }
       break;
     case Phase::Closing:
@@ -327,6 +365,7 @@ void ControlFsm::on_time(Time now) {
       }
       break;
     case Phase::Idle:
+    case Phase::Stranded:
     case Phase::Over:
       break;
   }

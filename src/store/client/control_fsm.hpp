@@ -29,11 +29,13 @@ class ControlFsm {
   void watch(std::uint32_t watch, std::string key, bool prefix);
   void unwatch(std::uint32_t watch);
   void commit(std::uint64_t request, ControlTransaction transaction);
+  void vote(const Place& place, Time now);
+  void go_to(Endpoint endpoint, Time now);
   void close(Time now);
 
-  // The network's. `cause` is a bare one ("Connection refused").
+  // The network's. `cause` is a bare one ("Connection refused"); `refused`: nobody listens there.
   void on_connected(Time now);
-  void on_connect_failed(const std::string& cause, Time now);
+  void on_connect_failed(const std::string& cause, Time now, bool refused = false);
   void on_received(std::string_view bytes, Time now);
   void on_disconnected(const std::string& cause, Time now);  // not asked for
 
@@ -46,6 +48,8 @@ class ControlFsm {
   [[nodiscard]] std::optional<std::uint64_t> wanted_connection() const;
   // There was a session, and there is no connection that has it now: it is being got back.
   [[nodiscard]] bool is_reconnecting() const;
+  // Where the wanted connection goes.
+  [[nodiscard]] const Endpoint& endpoint() const { return options_.endpoint; }
   // To be sent now.
   [[nodiscard]] std::string take_output(Time now);
   [[nodiscard]] std::vector<ControlEvent> take_events();
@@ -53,10 +57,13 @@ class ControlFsm {
   // What ends the present session when it is sent over a new connection; empty: there is none.
   [[nodiscard]] std::string farewell() const;
 
+  // What tells a store that this client has gone, with all that counts of it; empty: nothing does.
+  [[nodiscard]] std::string proof_of_death() const;
+
   [[nodiscard]] const std::string& last_error() const { return last_error_; }
 
  private:
-  enum class Phase { Idle, Connecting, Handshake, Up, Pausing, Closing, Over };
+  enum class Phase { Idle, Connecting, Handshake, Up, Pausing, Stranded, Closing, Over };
   enum class HandshakeStep { AwaitsWelcome, AwaitsSession };
   struct Watch {
     std::string key;
@@ -68,6 +75,12 @@ class ControlFsm {
   template <typename Message>
   std::uint64_t send(const Message& message);
   void send_open_session(Time now);
+  // Whether the store is asked how old its majority is.
+  [[nodiscard]] bool votes() const { return !options_.job.empty() && version_ >= 2; }
+  void send_heartbeat(Time now);
+  void on_pulsed(std::uint64_t request, const control::Pulsed& pulsed, Time now);
+  // False: the store is older than one that this client has been called by.
+  bool accept(const control::Pulsed& pulsed, Time now);
   void renewed(Time sent);
   [[nodiscard]] std::chrono::milliseconds heartbeat_interval() const;
   [[nodiscard]] std::chrono::milliseconds short_attempt() const;
@@ -86,8 +99,10 @@ class ControlFsm {
   [[nodiscard]] Time answer_due() const;
 
   // The attempt or the connection ended; `silent`: nothing was heard for so long.
-  void lost(const std::string& cause, Time now, std::chrono::milliseconds silent = {});
+  void lost(const std::string& cause, Time now, std::chrono::milliseconds silent = {},
+            bool refused = false);
   void drop_connection();
+  void forget_commits();
   void fail(std::string detail);
   void over(ControlState state, std::string detail);
   [[nodiscard]] std::string store() const;
@@ -103,6 +118,11 @@ class ControlFsm {
   std::size_t longest_frame_ = SIZE_MAX;           // that the store takes
   std::size_t keys_per_request_ = 0;               // the same
   int handshakes_refused_ = 0;                     // closed in the handshake, in a row
+  std::uint16_t version_ = 1;                      // of the protocol
+  std::uint64_t generation_ = 1;                   // the highest that has called or welcomed it
+  bool has_moved_ = false;                         // to a store that may not be the first
+  bool visiting_ = false;                          // on the way to another store
+  bool told_refusal_ = false;                      // since the break
 
   Time started_;         // trying to connect since
   Time give_up_;         // when not up
@@ -111,9 +131,12 @@ class ControlFsm {
   std::optional<Time> heartbeat_sent_;  // and nothing was heard since
   // The requests up to this number were sent then, and are not all answered; answers come in order.
   std::deque<std::pair<std::uint64_t, Time>> unanswered_;
+  Voter voter_;
+  std::map<std::uint64_t, Time> pulses_;  // not answered: when they were sent
   Time last_heard_;
   Time session_asked_;  // when the handshake's last request for a session was sent
   Time renewed_;        // as told last
+  ElectorateId told_settled_;
 
   std::map<std::uint32_t, Watch> watches_;
   std::deque<Queued> queued_;                                // transactions not sent yet

@@ -46,8 +46,61 @@ void ControlFsm::send_open_session(Time now) {
     constexpr milliseconds::rep kMost = std::numeric_limits<std::uint32_t>::max();
     return static_cast<std::uint32_t>(std::clamp<milliseconds::rep>(time.count(), 0, kMost));
   };
-  send(control::OpenSession{whole(options_.time_to_live),
-                            whole(options_.grace.value_or(options_.time_to_live))});
+  const std::uint32_t ttl = whole(options_.time_to_live);
+  const std::uint32_t grace = whole(options_.grace.value_or(options_.time_to_live));
+  if (has_moved_ && !options_.job.empty())
+    send(control::OpenSuccessor{ttl, grace, generation_, options_.job,
+                                voter_.is_lost() ? Vote{} : voter_.vote()});
+  else
+    send(control::OpenSession{ttl, grace});
+}
+
+// With more places than a vote can have, the store believes the last one that it got.
+void ControlFsm::send_heartbeat(Time now) {
+  const milliseconds interval = heartbeat_interval();
+  if (votes()) {
+    const std::uint64_t request =
+        send(control::Pulse{options_.job, voter_.is_lost() ? Vote{} : voter_.vote()});
+    pulses_.emplace(request, now);
+    next_heartbeat_ = now + interval / 2;
+  } else {
+    send(control::Heartbeat{});
+    next_heartbeat_ = now + interval;
+  }
+  if (!heartbeat_sent_) heartbeat_sent_ = now;
+}
+
+bool ControlFsm::accept(const control::Pulsed& pulsed, Time now) {
+  if (pulsed.generation < generation_) {
+    lost("it is older than a store that this agent has been at", now);
+    return false;
+  }
+  generation_ = pulsed.generation;
+  if (pulsed.settled.nodes > 0) voter_.settle(pulsed.settled);
+  send(control::Confirm{pulsed.stamp});
+  return true;
+}
+
+void ControlFsm::on_pulsed(std::uint64_t request, const control::Pulsed& pulsed, Time now) {
+  const auto pulse = pulses_.find(request);
+  if (pulse == pulses_.end()) return;
+  const Time sent = pulse->second;
+  pulses_.erase(pulse);
+  if (!accept(pulsed, now)) return;
+  const milliseconds age(pulsed.age_ms);
+  if (age > options_.majority_timeout) {
+    drop_connection();
+    forget_commits();
+    phase_ = Phase::Stranded;
+    const bool never = pulsed.age_ms == control::Pulsed::kNever;
+    last_error_ = "most nodes of the job are not with " + store();
+    events_.emplace_back(ControlLink{ControlState::Down, last_error_});
+    auto& link = std::get<ControlLink>(events_.back());
+    link.silent = never ? options_.majority_timeout : age;
+    link.deserted = true;
+    return;
+  }
+  if (!voter_.is_lost()) renewed(sent - age);
 }
 
 void ControlFsm::send_watch(std::uint32_t name, Watch& watch) {
@@ -70,6 +123,15 @@ void ControlFsm::send_commit(const Queued& queued) {
   commits_[request] = queued.first;
 }
 
+std::string ControlFsm::proof_of_death() const {
+  std::string bytes;
+  if (options_.job.empty() || voter_.is_lost() || voter_.vote().latest().nodes == 0) return bytes;
+  control::encode_opening(bytes);
+  control::encode(bytes, 1,
+                  control::Request(control::Gone{generation_, options_.job, voter_.vote()}));
+  return bytes;
+}
+
 std::string ControlFsm::farewell() const {
   std::string bytes;
   if (!session_) return bytes;
@@ -81,15 +143,17 @@ std::string ControlFsm::farewell() const {
 
 void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
   if (const auto* refused = std::get_if<control::VersionRefused>(&reply)) {
-    fail(store() + " speaks the control protocol's versions " + std::to_string(refused->lowest) +
-         " to " + std::to_string(refused->highest) + ", this program " +
-         std::to_string(control::kLowestVersion) + " to " +
-         std::to_string(control::kHighestVersion));
-    return;
+    const std::string why =
+        " speaks the control protocol's versions " + std::to_string(refused->lowest) + " to " +
+        std::to_string(refused->highest) + ", this program " +
+        std::to_string(control::kLowestVersion) + " to " + std::to_string(control::kHighestVersion);
+    if (visiting_) return lost("it" + why, now);
+    return fail(store() + why);
   }
   if (const auto* welcome = std::get_if<control::Welcome>(&reply)) {
     longest_frame_ = welcome->frame_bytes;
     keys_per_request_ = welcome->keys_per_request;
+    version_ = welcome->version;
     handshake_ = HandshakeStep::AwaitsSession;
     return;
   }
@@ -101,6 +165,11 @@ void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
     // Too late to resume: the ephemeral keys are gone, and the caller has to write them again.
     session_.reset();
     send_open_session(now);
+    return;
+  }
+  // It calls those who wait: a majority is there. It may call again.
+  if (const auto* call = std::get_if<control::Pulsed>(&reply)) {
+    (void)accept(*call, now);
     return;
   }
   if (const auto* session = std::get_if<control::Session>(&reply)) {
@@ -118,8 +187,12 @@ void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
 
 void ControlFsm::session_ready(ControlState state, Time now) {
   std::string detail = had_session_ ? "reconnected to " + store() : "connected to " + store();
-  if (state == ControlState::NewSession) detail += ", which had ended the session";
+  if (visiting_)
+    detail = "found " + store();
+  else if (state == ControlState::NewSession)
+    detail += ", which had ended the session";
   had_session_ = true;
+  visiting_ = false;
   handshakes_refused_ = 0;
   phase_ = Phase::Up;
   last_error_.clear();
@@ -127,9 +200,15 @@ void ControlFsm::session_ready(ControlState state, Time now) {
   next_heartbeat_ = now + heartbeat_interval();
   heartbeat_sent_.reset();
   last_heard_ = now;
-  events_.emplace_back(ControlLink{state, std::move(detail), {}, keys_per_request_});
-  renewed_ = session_asked_;
-  events_.emplace_back(ControlRenewal{renewed_});
+  ControlLink link{state, std::move(detail), {}, keys_per_request_};
+  link.generation = generation_;
+  events_.emplace_back(std::move(link));
+  if (votes()) {
+    send_heartbeat(now);
+  } else {
+    renewed_ = session_asked_;
+    events_.emplace_back(ControlRenewal{renewed_, {}});
+  }
   // Watches first: what the queued transactions change then comes as changes, after the snapshots.
   for (auto& [name, entry] : watches_)
     send_watch(name, entry);
@@ -154,6 +233,8 @@ void ControlFsm::handle(std::uint64_t request, const control::Reply& reply, Time
     commit_answered(request, ControlOutcome::Refused);
   } else if (const auto* error = std::get_if<control::Error>(&reply)) {
     answered_error(request, *error, now);
+  } else if (const auto* pulsed = std::get_if<control::Pulsed>(&reply)) {
+    on_pulsed(request, *pulsed, now);
   } else if (std::holds_alternative<control::SessionEnded>(reply)) {
     session_.reset();
     lost("it ended the session", now);

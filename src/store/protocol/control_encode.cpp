@@ -28,6 +28,21 @@ void append_list(std::string& out, const std::vector<T>& items, AppendItem appen
     append_item(out, item);
 }
 
+void append_place(std::string& out, const Place& place) {
+  append(out, place.electorate.era);
+  append(out, place.electorate.round);
+  append(out, place.rank);
+  append(out, place.nodes);
+  append(out, place.casting);
+}
+
+void append_vote(std::string& out, const Vote& vote) {
+  const bool knows_settled = vote.settled.nodes > 0;
+  out.push_back(knows_settled ? '\1' : '\0');
+  if (knows_settled) append_place(out, vote.settled);
+  append_list(out, vote.later, append_place);
+}
+
 void append_entries(std::string& out, std::uint64_t revision, const std::vector<Entry>& entries) {
   append(out, revision);
   append_list(out, entries, [](std::string& o, const Entry& entry) {
@@ -74,6 +89,29 @@ struct BodyEncoder {
     return FrameType::Unwatch;
   }
   FrameType operator()(const Stats&) const { return FrameType::Stats; }
+  FrameType operator()(const Pulse& m) const {
+    append_string(out, m.job);
+    append_vote(out, m.vote);
+    return FrameType::Pulse;
+  }
+  FrameType operator()(const Confirm& m) const {
+    append(out, m.stamp);
+    return FrameType::Confirm;
+  }
+  FrameType operator()(const OpenSuccessor& m) const {
+    append(out, m.ttl_ms);
+    append(out, m.grace_ms);
+    append(out, m.generation);
+    append_string(out, m.job);
+    append_vote(out, m.vote);
+    return FrameType::OpenSuccessor;
+  }
+  FrameType operator()(const Gone& m) const {
+    append(out, m.generation);
+    append_string(out, m.job);
+    append_vote(out, m.vote);
+    return FrameType::Gone;
+  }
 
   FrameType operator()(const Welcome& m) const {
     append(out, m.version);
@@ -124,6 +162,13 @@ struct BodyEncoder {
       append(o, counter.second);
     });
     return FrameType::Counters;
+  }
+  FrameType operator()(const Pulsed& m) const {
+    append(out, m.generation);
+    append(out, m.age_ms);
+    append_place(out, m.settled);
+    append(out, m.stamp);
+    return FrameType::Pulsed;
   }
   FrameType operator()(const Error& m) const {
     append(out, static_cast<std::uint16_t>(m.code));

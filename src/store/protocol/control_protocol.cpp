@@ -68,6 +68,33 @@ Entry take_entry(ByteReader& in) {
   return entry;
 }
 
+Place take_place(ByteReader& in) {
+  Place place;
+  place.electorate.era = in.take<std::uint64_t>();
+  place.electorate.round = in.take<std::uint64_t>();
+  place.rank = in.take<std::uint32_t>();
+  place.nodes = in.take<std::uint32_t>();
+  place.casting = in.take<std::uint32_t>();
+  return place;
+}
+
+constexpr std::size_t kPlaceBytes = 28;
+
+// A higher one follows, some day.
+std::uint64_t take_generation(ByteReader& in) {
+  const auto generation = in.take<std::uint64_t>();
+  if (generation > kHighestGeneration) in.fail();
+  return generation;
+}
+
+Vote take_vote(ByteReader& in) {
+  Vote vote;
+  if (take_bool(in)) vote.settled = take_place(in);
+  if (!take_list(in, kPlaceBytes, kMostPlaces, vote.later, take_place) || !is_sound(vote))
+    in.fail();
+  return vote;
+}
+
 constexpr std::size_t kStringBytes = 4;
 constexpr std::size_t kOptionalBytes = 1;
 constexpr std::size_t kNoLimit = static_cast<std::size_t>(-1);
@@ -163,6 +190,31 @@ DecodeStatus decode_request(const Frame& frame, std::size_t keys_per_request, Re
     case FrameType::Stats:
       request.emplace<Stats>();
       break;
+    case FrameType::Pulse: {
+      Pulse& m = request.emplace<Pulse>();
+      m.job = take_string(in);
+      m.vote = take_vote(in);
+      break;
+    }
+    case FrameType::Confirm:
+      request.emplace<Confirm>().stamp = in.take<std::uint64_t>();
+      break;
+    case FrameType::OpenSuccessor: {
+      OpenSuccessor& m = request.emplace<OpenSuccessor>();
+      m.ttl_ms = in.take<std::uint32_t>();
+      m.grace_ms = in.take<std::uint32_t>();
+      m.generation = take_generation(in);
+      m.job = take_string(in);
+      m.vote = take_vote(in);
+      break;
+    }
+    case FrameType::Gone: {
+      Gone& m = request.emplace<Gone>();
+      m.generation = take_generation(in);
+      m.job = take_string(in);
+      m.vote = take_vote(in);
+      break;
+    }
     default:
       return DecodeStatus::UnknownType;
   }
@@ -235,6 +287,14 @@ DecodeStatus decode_reply(const Frame& frame, Reply& reply) {
                   return std::pair(name, r.take<std::uint64_t>());
                 });
       break;
+    case FrameType::Pulsed: {
+      Pulsed& m = reply.emplace<Pulsed>();
+      m.generation = in.take<std::uint64_t>();
+      m.age_ms = in.take<std::uint32_t>();
+      m.settled = take_place(in);
+      m.stamp = in.take<std::uint64_t>();
+      break;
+    }
     case FrameType::Error: {
       Error& m = reply.emplace<Error>();
       m.code = static_cast<ErrorCode>(in.take<std::uint16_t>());

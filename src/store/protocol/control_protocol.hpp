@@ -15,6 +15,8 @@
 #include <variant>
 #include <vector>
 
+#include "store/protocol/vote.hpp"
+
 namespace drun::store::control {
 
 inline constexpr std::string_view kMagic{
@@ -22,12 +24,13 @@ inline constexpr std::string_view kMagic{
     "drun\r\n\0",
     8};
 inline constexpr std::uint16_t kLowestVersion = 1;
-inline constexpr std::uint16_t kHighestVersion = 1;
+inline constexpr std::uint16_t kHighestVersion = 2;
 inline constexpr std::size_t kOpeningBytes = 12;  // magic, u16 lowest, u16 highest
 inline constexpr std::size_t kLengthBytes = 4;    // u32 length of the rest
 inline constexpr std::size_t kHeaderBytes = 13;   // u32 length of the rest, u64 request id, u8 type
 inline constexpr std::size_t kTokenBytes = 16;
-inline constexpr std::uint8_t kEphemeralFlag = 1;  // of a write
+inline constexpr std::uint64_t kHighestGeneration = 0xFFFFFFFF;  // that a client has been at
+inline constexpr std::uint8_t kEphemeralFlag = 1;                // of a write
 
 enum class FrameType : std::uint8_t {
   OpenSession = 0x01,
@@ -38,6 +41,10 @@ enum class FrameType : std::uint8_t {
   Watch = 0x08,
   Unwatch = 0x09,
   Stats = 0x0C,
+  Pulse = 0x0E,
+  Confirm = 0x0F,
+  OpenSuccessor = 0x10,
+  Gone = 0x11,
 
   Welcome = 0x80,
   VersionRefused = 0x81,
@@ -49,6 +56,7 @@ enum class FrameType : std::uint8_t {
   Snapshot = 0x89,
   Changes = 0x8A,
   Counters = 0x8B,
+  Pulsed = 0x8D,
   Error = 0xFF
 };
 
@@ -88,9 +96,29 @@ struct Unwatch {
   std::uint64_t watch = 0;  // request id of the Watch
 };
 struct Stats {};
+// Of version 2, from here on. `job`: the prefix of its keys.
+struct Pulse {
+  std::string_view job;
+  Vote vote;
+};
+struct Confirm {
+  std::uint64_t stamp = 0;  // of the Pulsed that came
+};
+struct OpenSuccessor {
+  std::uint32_t ttl_ms = 0;
+  std::uint32_t grace_ms = 0;
+  std::uint64_t generation = 0;  // the highest that the client has been called by
+  std::string_view job;
+  Vote vote;
+};
+struct Gone {
+  std::uint64_t generation = 0;  // the highest that the one who has gone had been called by
+  std::string_view job;
+  Vote vote;
+};
 
 using Request = std::variant<OpenSession, ResumeSession, Heartbeat, Goodbye, Transaction, Watch,
-                             Unwatch, Stats>;
+                             Unwatch, Stats, Pulse, Confirm, OpenSuccessor, Gone>;
 
 // ---- replies ----
 
@@ -141,6 +169,15 @@ struct Changes {
 struct Counters {
   std::vector<std::pair<std::string_view, std::uint64_t>> counters;
 };
+// Answers a Pulse, and calls whoever has sent OpenSuccessor.
+struct Pulsed {
+  static constexpr std::uint32_t kNever = 0xFFFFFFFF;
+
+  std::uint64_t generation = 0;
+  std::uint32_t age_ms = kNever;  // since a majority was known to be with the store
+  Place settled;                  // without a rank; no nodes: none is known
+  std::uint64_t stamp = 0;
+};
 enum class ErrorCode : std::uint16_t {
   Malformed = 1,
   FrameTooLong = 2,
@@ -148,7 +185,8 @@ enum class ErrorCode : std::uint16_t {
   Limit = 4,
   NoSession = 5,
   HasSession = 6,
-  RequestIdInUse = 7
+  RequestIdInUse = 7,
+  WrongStore = 8
 };
 struct Error {
   ErrorCode code = ErrorCode::Malformed;
@@ -156,7 +194,7 @@ struct Error {
 };
 
 using Reply = std::variant<Welcome, VersionRefused, Done, Session, SessionEnded, Committed, Refused,
-                           Snapshot, Changes, Counters, Error>;
+                           Snapshot, Changes, Counters, Pulsed, Error>;
 
 // ---- bytes to messages ----
 

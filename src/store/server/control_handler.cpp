@@ -62,6 +62,21 @@ control::Welcome welcome(const Limits& limits, std::uint16_t version) {
           clamp(limits.keys_per_request)};
 }
 
+SessionId open_session(PeerContext& context, Peer& peer, const control::OpenSession& asked,
+                       std::uint64_t request, Time now, std::string& out) {
+  const Sessions::Record* opened = context.sessions.open(
+      peer, Milliseconds(asked.ttl_ms), Milliseconds(asked.grace_ms), context.new_token(), now);
+  if (opened == nullptr) {
+    control::encode(out, request, control::Error{ErrorCode::Limit, kFull});
+    return kNoSession;
+  }
+  control::encode(
+      out, request,
+      control::Session{opened->id, opened->token, static_cast<std::uint32_t>(opened->ttl.count()),
+                       static_cast<std::uint32_t>(opened->grace.count())});
+  return opened->id;
+}
+
 bool takes_much(PeerContext& context, SessionId session, const control::Frame& frame) {
   if (frame.body.size() > Turn::kMuch) return true;
   control::Request& request = context.control_request;
@@ -155,15 +170,34 @@ bool ControlHandler::check_reply(std::size_t bytes) {
 
 // ---- sessions ----
 
+bool ControlHandler::may_open() {
+  if (session_ == kNoSession && !peer_.is_waiting()) return true;
+  fail(ErrorCode::HasSession, "session open already");
+  return false;
+}
+
 void ControlHandler::operator()(const control::OpenSession& request) {
-  if (session_ != kNoSession) return fail(ErrorCode::HasSession, "session open already");
-  const Sessions::Record* opened =
-      context_.sessions.open(peer_, Milliseconds(request.ttl_ms), Milliseconds(request.grace_ms),
-                             context_.new_token(), now_);
-  if (opened == nullptr) return fail(ErrorCode::Limit, kFull);
-  session_ = opened->id;
-  reply(control::Session{opened->id, opened->token, static_cast<std::uint32_t>(opened->ttl.count()),
-                         static_cast<std::uint32_t>(opened->grace.count())});
+  if (!may_open()) return;
+  if (!context_.succession.is_serving())
+    return peer_.wait(request_, {request.ttl_ms, request.grace_ms, 0, {}, {}}, now_);
+  session_ = open_session(context_, peer_, request, request_, now_, out_);
+}
+
+void ControlHandler::operator()(const control::OpenSuccessor& request) {
+  if (!may_open() || !check_key(request.job)) return;
+  Succession& succession = context_.succession;
+  if (succession.is_older_than(request.generation))
+    return fail(ErrorCode::WrongStore, "the job has a newer store");
+  if (!succession.serves(request.job)) return fail(ErrorCode::WrongStore, "it serves another job");
+  if (!succession.is_serving()) return peer_.wait(request_, request, now_);
+  std::string session;
+  session_ =
+      open_session(context_, peer_, {request.ttl_ms, request.grace_ms}, request_, now_, session);
+  if (session_ != kNoSession) {
+    succession.vote(session_, request.job, request.vote, now_);
+    reply(succession.pulsed(request.job, now_));
+  }
+  out_ += session;
 }
 
 void ControlHandler::operator()(const control::ResumeSession& request) {
@@ -182,7 +216,30 @@ void ControlHandler::operator()(const control::Heartbeat&) {
 
 void ControlHandler::operator()(const control::Goodbye&) {
   if (session_ == kNoSession) return fail(ErrorCode::NoSession, "no session");
+  context_.succession.goodbye(session_);
   context_.sessions.close(std::exchange(session_, kNoSession));
+  reply(control::Done{});
+}
+
+// ---- votes ----
+
+void ControlHandler::operator()(const control::Pulse& request) {
+  if (session_ == kNoSession) return fail(ErrorCode::NoSession, "no session");
+  if (!check_key(request.job)) return;
+  context_.succession.vote(session_, request.job, request.vote, now_);
+  reply(context_.succession.pulsed(request.job, now_));
+}
+
+void ControlHandler::operator()(const control::Confirm& request) {
+  if (session_ != kNoSession)
+    context_.succession.confirm(session_, request.stamp, now_);
+  else if (peer_.is_waiting())
+    peer_.confirm(request.stamp, now_);
+}
+
+void ControlHandler::operator()(const control::Gone& request) {
+  if (!check_key(request.job)) return;
+  context_.succession.gone(request, now_);
   reply(control::Done{});
 }
 

@@ -28,6 +28,11 @@ class Peer;
 // be told much. `session`: the peer's.
 [[nodiscard]] bool takes_much(PeerContext& context, SessionId session, const control::Frame& frame);
 
+// Opens a session for the peer, whose request had that number, and appends the reply to `out`.
+// kNoSession: there is no room, which is the reply.
+SessionId open_session(PeerContext& context, Peer& peer, const control::OpenSession& asked,
+                       std::uint64_t request, Time now, std::string& out);
+
 // Lives for one frame.
 class ControlHandler {
  public:
@@ -48,11 +53,16 @@ class ControlHandler {
   void operator()(const control::Watch& request);
   void operator()(const control::Unwatch& request);
   void operator()(const control::Stats& request);
+  void operator()(const control::Pulse& request);
+  void operator()(const control::Confirm& request);
+  void operator()(const control::OpenSuccessor& request);
+  void operator()(const control::Gone& request);
 
  private:
   void reply(const control::Reply& message);
   void fail(control::ErrorCode code, std::string_view text);
   [[nodiscard]] bool check_id();
+  [[nodiscard]] bool may_open();
   [[nodiscard]] bool check_key(std::string_view key);
   [[nodiscard]] bool check_reply(std::size_t bytes);
   [[nodiscard]] bool check_limits(const control::Transaction& request);

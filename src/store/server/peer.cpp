@@ -25,6 +25,7 @@ KeyTable& Peer::table() const {
 
 void Peer::disconnect(Time now) {
   table().drop(*this);
+  if (waiting_) context_.succession.withdraw(std::exchange(waiting_, std::nullopt)->number);
   if (session_ != kNoSession) context_.sessions.detach(std::exchange(session_, kNoSession), now);
 }
 
@@ -214,6 +215,30 @@ void Peer::on_session_ended(control::EndReason reason) {
   session_ = kNoSession;
   control::encode(output_, 0, control::Reply(control::SessionEnded{reason}));
   if (!feeding_) on_unasked_output();
+}
+
+// ---- while the server does not serve ----
+
+void Peer::wait(std::uint64_t request, const control::OpenSuccessor& application, Time now) {
+  waiting_ = Waiting{request, application.ttl_ms, application.grace_ms, 0};
+  waiting_->number = context_.succession.apply(*this, application, now);
+}
+
+void Peer::confirm(std::uint64_t stamp, Time now) {
+  context_.succession.confirm_call(waiting_->number, stamp, now);
+}
+
+void Peer::on_call(const control::Pulsed& call) {
+  control::encode(output_, waiting_->request, control::Reply(call));
+  if (!feeding_) on_unasked_output();
+}
+
+SessionId Peer::on_welcome(Time now) {
+  const Waiting asked = *std::exchange(waiting_, std::nullopt);
+  session_ =
+      open_session(context_, *this, {asked.ttl_ms, asked.grace_ms}, asked.request, now, output_);
+  if (!feeding_) on_unasked_output();
+  return session_;
 }
 
 }  // namespace drun::store

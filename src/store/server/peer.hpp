@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "store/protocol/control_protocol.hpp"
 #include "store/protocol/tcpstore_codec.hpp"
 #include "store/server/shared_output.hpp"
+#include "store/server/succession.hpp"
 #include "store/server/turn.hpp"
 #include "store/table/sessions.hpp"
 #include "store/table/table.hpp"
@@ -35,6 +37,7 @@ struct PeerContext {
   KeyTable& tcpstore_table;
   KeyTable& control_table;
   Sessions& sessions;
+  Succession& succession;
   ServerCounters& counters;
   Turn& turn;
   bool old_clients_are_2_1 = false;         // not told apart by their bytes
@@ -45,7 +48,7 @@ struct PeerContext {
   control::Request control_request{};
 };
 
-class Peer : public TableClient, public SessionHolder {
+class Peer : public TableClient, public SessionHolder, public Applicant {
  public:
   // Output that makes a peer stop taking requests until some of it was read.
   static constexpr std::size_t kHighWater = 256 * 1024;
@@ -97,6 +100,14 @@ class Peer : public TableClient, public SessionHolder {
   void on_changes(std::uint64_t watch, Publication& publication) override;
   void on_session_ended(control::EndReason reason) override;
 
+  // It asks for a session of a server that does not serve yet. Precondition: !is_waiting().
+  void wait(std::uint64_t request, const control::OpenSuccessor& application, Time now);
+  [[nodiscard]] bool is_waiting() const { return waiting_.has_value(); }
+  // What it was called with while it waits. Precondition: is_waiting().
+  void confirm(std::uint64_t stamp, Time now);
+  void on_call(const control::Pulsed& call) override;
+  SessionId on_welcome(Time now) override;
+
  protected:
   // There is output although this peer is not being fed. Called from within the tables: must not
   // call them, nor any peer.
@@ -118,6 +129,13 @@ class Peer : public TableClient, public SessionHolder {
   SharedOutput shared_output_;  // goes before output()
 
  private:
+  struct Waiting {
+    std::uint64_t request = 0;
+    std::uint32_t ttl_ms = 0;
+    std::uint32_t grace_ms = 0;
+    VoterId number = 0;
+  };
+
   enum class Phase : std::uint8_t { Unknown, TcpStore, ControlOpening, Control };
 
   [[nodiscard]] KeyTable& table() const;
@@ -135,6 +153,7 @@ class Peer : public TableClient, public SessionHolder {
   std::string output_;
   const char* close_reason_ = "";
   SessionId session_ = kNoSession;
+  std::optional<Waiting> waiting_;
   std::uint64_t last_wait_ = 0;  // TCPStore: the numbers of its waits
   std::size_t sent_now_ = 0;     // while it is being fed
   tcpstore::Decoder decoder_{TcpStoreVersion::Torch1_13};

@@ -68,17 +68,21 @@ ServerLoop::ServerLoop(const ServerOptions& options)
       job_table_(budget_),
       worker_table_(budget_),
       sessions_(job_table_, budget_),
-      job_context_{limits_,      budget_,   job_table_, job_table_,
-                   sessions_,    counters_, turn_,      options.old_clients_are_2_1,
+      succession_({options.successor, options.quorum}, job_table_),
+      job_context_{limits_,      budget_,   job_table_,
+                   job_table_,   sessions_, succession_,
+                   counters_,    turn_,     options.old_clients_are_2_1,
                    &random_token},
-      worker_context_{limits_,      budget_,   worker_table_, job_table_,
-                      sessions_,    counters_, turn_,         options.old_clients_are_2_1,
+      worker_context_{limits_,      budget_,   worker_table_,
+                      job_table_,   sessions_, succession_,
+                      counters_,    turn_,     options.old_clients_are_2_1,
                       &random_token},
       epoll_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       stop_event_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
       now_(Clock::now()) {
   if (options.forget_ended > Milliseconds(0))
     ended_.emplace(job_table_, options.ended_root, options.ended_mark, options.forget_ended);
+  sessions_.tell_ends([this](SessionId session) { succession_.ended(session); });
   watch(stop_event_.get(), stop_source_, EPOLLIN);
   watch(mailbox_.fd(), mailbox_source_, EPOLLIN);
 }

@@ -48,6 +48,11 @@ void Electorate::confirm(VoterId voter, Time sent) {
   confirmed = confirmed ? std::max(*confirmed, sent) : sent;
 }
 
+const Vote* Electorate::find(VoterId voter) const {
+  const auto found = voters_.find(voter);
+  return found == voters_.end() ? nullptr : &found->second.vote;
+}
+
 void Electorate::unconfirm() {
   for (auto& voter : voters_)
     voter.second.confirmed.reset();
@@ -100,7 +105,11 @@ bool Electorate::is_over() const {
 
 std::optional<Electorate::Time> Electorate::quorum(Time now) {
   if (settled_.nodes == 0 && voters_.empty() && options_.is_first) return now;
-  if (looked_ && now < *looked_ + kPause) return best_;
+  if (best_ && looked_ && now < *looked_ + kPause) return best_;
+  if (!best_ && !may_be_enough(static_cast<std::size_t>(std::count_if(
+                    voters_.begin(), voters_.end(),
+                    [](const auto& voter) { return voter.second.confirmed.has_value(); }))))
+    return std::nullopt;
   looked_ = now;
   if (const std::optional<Time> time = common_time(rolls(), false))
     best_ = std::max(best_.value_or(Time::min()), std::min(*time, now));
@@ -108,7 +117,14 @@ std::optional<Electorate::Time> Electorate::quorum(Time now) {
   return best_;
 }
 
+bool Electorate::may_be_enough(std::size_t voters) const {
+  if (settled_.nodes == 0) return false;
+  return options_.quorum > 0 ||
+         2 * voters + 1 > settled_.nodes - std::min<std::size_t>(settled_.nodes, gone_.size());
+}
+
 bool Electorate::has_majority() const {
+  if (!best_ && !may_be_enough(voters_.size())) return false;
   return common_time(rolls(), true).has_value();
 }
 

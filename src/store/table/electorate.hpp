@@ -68,6 +68,8 @@ class Electorate {
   [[nodiscard]] bool has_majority() const;
   // The newest electorate that is known to be settled, without a rank; `nodes` is 0: none.
   [[nodiscard]] const Place& settled() const { return settled_; }
+  // Null: it has none.
+  [[nodiscard]] const Vote* find(VoterId voter) const;
   [[nodiscard]] std::size_t size() const { return voters_.size(); }
   // Nobody votes here, and all who might are known to have gone.
   [[nodiscard]] bool is_over() const;
@@ -98,6 +100,8 @@ class Electorate {
 
   void learn_settled(const Vote& vote);
   void settle_what_can_be();
+  // Whether so many could be a majority, at the first look.
+  [[nodiscard]] bool may_be_enough(std::size_t voters) const;
   [[nodiscard]] Rolls rolls() const;
   [[nodiscard]] std::optional<Time> common_time(const Rolls& rolls, bool present) const;
   [[nodiscard]] std::optional<Time> majority_time(const Roll& roll, const ElectorateId& limit,

@@ -68,6 +68,7 @@ void Sessions::end(SessionId id) {
   sessions_.erase(id);
   budget_.give_back(kOverheadBytes);
   table_.erase_owned_by(id);
+  on_end_(id);
 }
 
 void Sessions::set_deadline(Session& session, Time deadline) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <queue>
@@ -70,6 +71,8 @@ class Sessions {
   // Ends the sessions whose time is up, until watches were told more than `most` bytes of it: the
   // others are ended next time.
   void expire(Time now, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+  // From now on: told of each session that has ended, however it did.
+  void tell_ends(std::function<void(SessionId)> sink) { on_end_ = std::move(sink); }
   // When to call expire() next.
   [[nodiscard]] std::optional<Time> next_deadline() const;
 
@@ -101,6 +104,7 @@ class Sessions {
 
   KeyTable& table_;
   Budget& budget_;
+  std::function<void(SessionId)> on_end_ = [](SessionId) {};
   std::unordered_map<SessionId, Session> sessions_;
   // Each session at or before its deadline. A renewal moves nothing here: when the time comes the
   // session is put off to its new deadline.

@@ -144,6 +144,105 @@ TEST(ControlFsmTest, TimesBeyondWhatAMessageHoldsAreTheLongestThatItHolds) {
   EXPECT_EQ(opened->grace_ms, 0xFFFFFFFF);
 }
 
+// ---- another store ----
+
+TEST(ControlFsmTest, GoesToAnotherStoreWithoutAWord) {
+  Fixture f;
+  f.open();
+  f.fsm().watch(3, "a/", true);
+  f.fsm().commit(9, {{}, {{"k", "v", false}}});
+  (void)f.sent();
+  (void)f.events();
+  const auto before = f.fsm().wanted_connection();
+  f.fsm().go_to({"10.0.0.2", 7}, f.now());
+  EXPECT_TRUE(f.sent().empty());
+  EXPECT_NE(f.fsm().wanted_connection(), before);
+  EXPECT_EQ(to_string(f.fsm().endpoint()), "10.0.0.2:7");
+  EXPECT_FALSE(f.fsm().is_reconnecting());
+  EXPECT_EQ(f.fsm().farewell(), "");
+  const auto unknown = f.events();
+  ASSERT_EQ(unknown.size(), 1U);
+  EXPECT_EQ(std::get<ControlCommit>(unknown[0]).outcome, ControlOutcome::Unknown);
+
+  f.fsm().commit(10, {{}, {{"k", "w", false}}});
+  f.fsm().on_connected(f.now());
+  const auto requests = f.sent();
+  ASSERT_NE(only<control::OpenSession>(requests), nullptr);
+  f.run_for(10min);  // it answers when enough others have come
+  EXPECT_TRUE(f.events().empty());
+  f.welcome();
+  f.reply(requests[0].id, control::Session{8, {}, 6000, 1000});
+  const auto links = f.links();
+  ASSERT_EQ(links.size(), 1U);
+  EXPECT_EQ(links[0].first, ControlState::NewSession);
+  const auto again = f.sent();
+  ASSERT_EQ(again.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<control::Watch>(again[0].message));
+  EXPECT_TRUE(std::holds_alternative<control::Transaction>(again[1].message));
+}
+
+TEST(ControlFsmTest, AStoreThatCannotBeReachedIsTriedOnce) {
+  Fixture f;
+  f.open();
+  (void)f.events();
+  for (const bool refused : {true, false}) {
+    f.fsm().go_to({"10.0.0.2", 7}, f.now());
+    f.fsm().on_connect_failed("cause", f.now(), refused);
+    const auto events = f.events();
+    ASSERT_EQ(events.size(), 1U);
+    const auto& link = std::get<ControlLink>(events[0]);
+    EXPECT_EQ(link.state, ControlState::Down);
+    EXPECT_EQ(link.detail, "could not reach the store at 10.0.0.2:7: cause");
+    EXPECT_EQ(link.refused, refused);
+    EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
+    EXPECT_EQ(f.fsm().next_deadline(), std::nullopt);
+  }
+  f.fsm().go_to({"10.0.0.3", 7}, f.now());
+  f.bring_up(9);
+  EXPECT_EQ(f.links().at(0).first, ControlState::NewSession);
+}
+
+TEST(ControlFsmTest, AStoreThatClosesTheConnectionOnTheWayIsTriedOnce) {
+  Fixture f;
+  f.open();
+  (void)f.events();
+  f.fsm().go_to({"10.0.0.2", 7}, f.now());
+  f.fsm().on_connected(f.now());
+  f.fsm().on_disconnected("it closed the connection", f.now());
+  const auto links = f.links();
+  ASSERT_EQ(links.size(), 1U);
+  EXPECT_EQ(links[0].first, ControlState::Down);
+  EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
+}
+
+TEST(ControlFsmTest, SaysOnceThatNobodyListensAnyMore) {
+  ControlOptions chosen = options();
+  for (const bool tell : {false, true}) {
+    chosen.tell_refusal = tell;
+    Fixture f(chosen);
+    f.open();
+    for (int i = 0; i < 2; ++i) {
+      (void)f.events();
+      f.fsm().on_disconnected("it closed the connection", f.now());
+      f.fsm().on_connect_failed("Connection refused", f.now(), true);
+      f.run_for(500ms);
+      f.fsm().on_connect_failed("Connection refused", f.now(), true);
+      std::vector<bool> refused;
+      for (const auto& event : f.events()) {
+        if (const auto* link = std::get_if<ControlLink>(&event)) refused.push_back(link->refused);
+      }
+      EXPECT_EQ(refused, tell ? std::vector<bool>({false, true}) : std::vector<bool>({false}));
+      f.run_for(1s);
+      f.fsm().on_connected(f.now());
+      const auto requests = f.sent();
+      f.welcome();
+      f.reply(requests.at(0).id, control::Done{});
+    }
+  }
+}
+
+// ---- sessions ----
+
 TEST(ControlFsmTest, OpensASessionInOneRoundTrip) {
   Fixture f;
   EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
@@ -179,7 +278,7 @@ TEST(ControlFsmTest, TheFarewellResumesTheSessionAndEndsIt) {
       37);
   const std::string goodbye("\x09\0\0\0\2\0\0\0\0\0\0\0\x04", 13);
   EXPECT_EQ(f.fsm().farewell(),
-            std::string(control::kMagic) + std::string("\1\0\1\0", 4) + resume + goodbye);
+            std::string(control::kMagic) + std::string("\1\0\2\0", 4) + resume + goodbye);
 }
 
 TEST(ControlFsmTest, SendsWhatWasAskedForBeforeTheSessionInOrder) {
@@ -629,7 +728,7 @@ TEST(ControlFsmTest, AnUnknownVersionIsRefusedByName) {
   f.reply(0, control::VersionRefused{2, 3, "too old"});
   EXPECT_EQ(f.links().at(0).second,
             "the store at 10.0.0.1:29500 speaks the control protocol's versions 2 to 3, this "
-            "program 1 to 1");
+            "program 1 to 2");
 }
 
 TEST(ControlFsmTest, CloseSaysGoodbyeAfterWhatWasCommitted) {
@@ -694,6 +793,227 @@ TEST(ControlFsmTest, AnUnwatchedWatchIsNotHeardOfAgain) {
   f.reply(requests[0].id, control::Done{});
   f.reply(requests[1].id, control::Snapshot{1, {{"b", "2"}}});
   ASSERT_EQ(f.events().size(), 1U);
+}
+
+// ---- votes ----
+
+Place place(std::uint32_t rank, std::uint64_t round = 1) {
+  return {{1, round}, rank, 3, 0};
+}
+
+// A machine that votes, at a store of the protocol's version 2.
+class VotingFixture : public Fixture {
+ public:
+  VotingFixture() : Fixture(voting_options()) {}
+
+  static ControlOptions voting_options() {
+    ControlOptions chosen = options();
+    chosen.job = "drun/a/";
+    chosen.heartbeat_interval = 1s;
+    return chosen;
+  }
+  void welcome_2() { reply(0, control::Welcome{2, 1000, 100, 500, 100}); }
+  void open_2() {
+    fsm().open(now());
+    fsm().on_connected(now());
+    const auto requests = sent();
+    ASSERT_NE(only<control::OpenSession>(requests), nullptr);
+    welcome_2();
+    reply(requests[0].id, control::Session{7, control::Token{1, 2, 3}, 6000, 1000});
+  }
+  // The number of the only request, a pulse.
+  std::uint64_t pulse(const Vote& vote) {
+    const auto requests = sent();
+    const auto* found = only<control::Pulse>(requests);
+    EXPECT_NE(found, nullptr);
+    if (found == nullptr) return 0;
+    EXPECT_EQ(found->job, "drun/a/");
+    EXPECT_EQ(found->vote, vote);
+    return requests[0].id;
+  }
+  void pulsed(std::uint64_t id, std::uint32_t age_ms, const Place& settled = {},
+              std::uint64_t generation = 1) {
+    reply(id, control::Pulsed{generation, age_ms, settled, 99});
+  }
+  void expect_confirmed() {
+    const auto requests = sent();
+    const auto* confirmed = only<control::Confirm>(requests);
+    ASSERT_NE(confirmed, nullptr);
+    EXPECT_EQ(confirmed->stamp, 99U);
+  }
+};
+
+TEST(ControlFsmTest, OfAClientThatVotesOnlyTheAgeOfTheMajorityRenews) {
+  VotingFixture f;
+  f.open_2();
+  EXPECT_TRUE(renewals(f.events()).empty()) << "a session alone is nothing";
+  const Time asked = f.now();
+  const std::uint64_t first = f.pulse({});
+  f.advance(40ms);
+  f.pulsed(first, 10);
+  EXPECT_EQ(renewals(f.events()), std::vector<Time>{asked - 10ms});
+  f.expect_confirmed();
+  f.fsm().commit(1, {});
+  const auto commit = f.sent();
+  f.advance(1s);
+  f.reply(commit.at(0).id, control::Committed{1});
+  EXPECT_TRUE(renewals(f.events()).empty());
+}
+
+TEST(ControlFsmTest, AVoteIsSaidAtOnceAndTwiceAsOftenAsAHeartbeat) {
+  VotingFixture f;
+  f.open_2();
+  f.pulsed(f.pulse({}), 0);
+  f.expect_confirmed();
+  f.fsm().vote(place(2), f.now());
+  const Vote given{{}, {place(2)}};
+  const std::uint64_t pulse = f.pulse(given);
+  f.fsm().vote(place(2), f.now());
+  EXPECT_TRUE(f.sent().empty()) << "it was said";
+  f.events();
+  f.pulsed(pulse, 0, place(kNoRank));
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 1U) << "soon after another, but something is settled";
+  EXPECT_EQ(std::get<ControlRenewal>(events[0]).settled, (ElectorateId{1, 1}));
+  f.expect_confirmed();
+  f.run_for(499ms);
+  EXPECT_TRUE(f.sent().empty());
+  f.run_for(1ms);
+  f.pulse({place(2), {}});
+}
+
+TEST(ControlFsmTest, AVoteThatComesBeforeTheSessionIsSaidWithIt) {
+  VotingFixture f;
+  f.fsm().vote(place(1), f.now());
+  f.open_2();
+  f.pulse({{}, {place(1)}});
+}
+
+TEST(ControlFsmTest, ARenewalNeverGoesBack) {
+  VotingFixture f;
+  f.open_2();
+  f.pulsed(f.pulse({}), 0);
+  f.expect_confirmed();
+  f.events();
+  f.run_for(500ms);
+  f.pulsed(f.pulse({}), 3000);
+  EXPECT_TRUE(renewals(f.events()).empty());
+}
+
+TEST(ControlFsmTest, LeavesAStoreWhoseMajorityIsElsewhere) {
+  VotingFixture f;
+  f.open_2();
+  f.fsm().commit(3, {});
+  f.pulsed(f.sent().at(0).id, 6000);
+  EXPECT_TRUE(f.fsm().wanted_connection().has_value()) << "not yet";
+  f.sent();
+  f.events();
+  f.run_for(500ms);
+  f.pulsed(f.pulse({}), 6001);
+  EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
+  EXPECT_EQ(f.fsm().next_deadline(), std::nullopt);
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(std::get<ControlCommit>(events[0]).outcome, ControlOutcome::Unknown);
+  const auto& link = std::get<ControlLink>(events[1]);
+  EXPECT_EQ(link.state, ControlState::Down);
+  EXPECT_TRUE(link.deserted);
+  EXPECT_EQ(link.silent, 6001ms);
+  EXPECT_EQ(link.detail, "most nodes of the job are not with the store at 10.0.0.1:29500");
+}
+
+TEST(ControlFsmTest, AStoreOfVersionOneIsAskedAsEver) {
+  Fixture f(VotingFixture::voting_options());
+  f.open();
+  EXPECT_EQ(renewals(f.events()).size(), 1U);
+  f.fsm().vote(place(0), f.now());
+  EXPECT_TRUE(f.sent().empty());
+  f.run_for(1s);
+  EXPECT_NE(only<control::Heartbeat>(f.sent()), nullptr);
+}
+
+TEST(ControlFsmTest, WaitsAtASuccessorUntilItIsWelcomed) {
+  VotingFixture f;
+  f.fsm().vote(place(1), f.now());
+  f.open_2();
+  f.pulsed(f.pulse({{}, {place(1)}}), 0, place(kNoRank));
+  f.events();
+  f.fsm().go_to({"10.0.0.2", 7}, f.now());
+  f.fsm().on_connected(f.now());
+  const auto requests = f.sent();
+  const auto* asked = only<control::OpenSuccessor>(requests);
+  ASSERT_NE(asked, nullptr);
+  EXPECT_EQ(asked->generation, 1U);
+  EXPECT_EQ(asked->ttl_ms, 6000U);
+  EXPECT_EQ(asked->vote, (Vote{place(1), {}}));
+  f.welcome_2();
+  f.run_for(1h);
+  EXPECT_TRUE(f.events().empty()) << "the caller decides how long it waits";
+  f.pulsed(requests[0].id, control::Pulsed::kNever, place(kNoRank), 4);
+  f.expect_confirmed();
+  EXPECT_TRUE(f.events().empty());
+  f.reply(requests[0].id, control::Session{9, {}, 6000, 1000});
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 1U);
+  const auto& link = std::get<ControlLink>(events[0]);
+  EXPECT_EQ(link.state, ControlState::NewSession);
+  EXPECT_EQ(link.generation, 4U);
+  EXPECT_EQ(link.detail, "found the store at 10.0.0.2:7");
+  f.pulsed(f.pulse({place(1), {}}), 0, place(kNoRank), 4);
+  EXPECT_EQ(renewals(f.events()).size(), 1U);
+}
+
+TEST(ControlFsmTest, GoesToNoStoreThatIsOlderThanOneThatHasCalledIt) {
+  VotingFixture f;
+  f.open_2();
+  f.pulsed(f.pulse({}), 0);
+  f.fsm().go_to({"10.0.0.2", 7}, f.now());
+  f.fsm().on_connected(f.now());
+  std::uint64_t id = f.sent().at(0).id;
+  f.welcome_2();
+  f.pulsed(id, control::Pulsed::kNever, place(kNoRank), 5);
+  f.fsm().go_to({"10.0.0.3", 7}, f.now());
+  f.fsm().on_connected(f.now());
+  const auto requests = f.sent();
+  ASSERT_NE(only<control::OpenSuccessor>(requests), nullptr);
+  EXPECT_EQ(only<control::OpenSuccessor>(requests)->generation, 5U);
+  f.welcome_2();
+  f.events();
+  f.pulsed(requests[0].id, 0, place(kNoRank), 4);
+  EXPECT_EQ(f.links().at(0).first, ControlState::Down);
+  EXPECT_TRUE(f.sent().empty()) << "confirms nothing";
+  EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
+}
+
+TEST(ControlFsmTest, TheProofOfADeathHasTheVoteAndTheGeneration) {
+  VotingFixture f;
+  EXPECT_EQ(f.fsm().proof_of_death(), "") << "it has no vote";
+  f.fsm().vote(place(1), f.now());
+  std::string expected;
+  control::encode_opening(expected);
+  control::encode(expected, 1, control::Request(control::Gone{1, "drun/a/", {{}, {place(1)}}}));
+  EXPECT_EQ(f.fsm().proof_of_death(), expected);
+  Fixture other;
+  other.fsm().vote(place(1), other.now());
+  EXPECT_EQ(other.fsm().proof_of_death(), "") << "it does not vote";
+}
+
+TEST(ControlFsmTest, WithMoreRoundsThanAVoteHoldsNothingIsRenewed) {
+  VotingFixture f;
+  f.open_2();
+  f.pulsed(f.pulse({}), 0);
+  for (std::uint64_t round = 1; round <= kMostPlaces + 1; ++round)
+    f.fsm().vote(place(1, round), f.now());
+  const auto requests = f.sent();
+  f.events();
+  f.run_for(600ms);
+  f.pulsed(f.pulse({}), 0);
+  EXPECT_TRUE(renewals(f.events()).empty());
+  f.expect_confirmed();
+  f.run_for(600ms);
+  f.pulsed(f.pulse({}), 0, place(kNoRank, 3));
+  EXPECT_EQ(renewals(f.events()).size(), 1U);
+  EXPECT_NE(f.fsm().proof_of_death(), "");
 }
 
 TEST(ControlFsmTest, MalformedBytesBreakTheConnectionAndNothingElse) {

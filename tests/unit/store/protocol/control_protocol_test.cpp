@@ -26,7 +26,12 @@ std::vector<Request> all_requests() {
           Watch{"drun/", true},
           Watch{"k", false},
           Unwatch{1ULL << 60},
-          Stats{}};
+          Stats{},
+          Pulse{"drun/a/", {}},
+          Pulse{"drun/a/", {{{1, 2}, 0, 3, 1}, {{{1, 3}, kNoRank, 2, kNoRank}, {{2, 1}, 1, 2, 0}}}},
+          Confirm{1ULL << 50},
+          OpenSuccessor{5000, 1000, 3, "drun/a/", {{}, {{{1, 1}, 2, 3, 0}}}},
+          Gone{4, "drun/a/", {{{1, 2}, 0, 3, 1}, {}}}};
 }
 
 std::vector<Reply> all_replies() {
@@ -40,6 +45,8 @@ std::vector<Reply> all_replies() {
           Snapshot{81, {{"b", "1"}}},
           Changes{82, {{"b", std::nullopt}, {"", ""}}},
           Counters{{{"keys", 5}, {"", 0}}},
+          Pulsed{2, 1500, {{1, 2}, kNoRank, 3, 1}, 1ULL << 50},
+          Pulsed{1, Pulsed::kNever, {}, 0},
           Error{ErrorCode::Limit, "key too long"}};
 }
 
@@ -54,7 +61,7 @@ TEST(ControlProtocolTest, LayoutIsThatOfTheDocument) {
   std::string bytes;
   encode_opening(bytes);
   EXPECT_EQ(bytes, std::string("\xD5"
-                               "drun\r\n\0\1\0\1\0",
+                               "drun\r\n\0\1\0\2\0",
                                12));
   bytes.clear();
   Transaction transaction;
@@ -69,6 +76,47 @@ TEST(ControlProtocolTest, LayoutIsThatOfTheDocument) {
                                "\1\0\0\0"
                                "\1\0\0\0k\1\1\1\0\0\0v",
                                39));
+}
+
+TEST(ControlProtocolTest, LayoutOfAVoteIsThatOfTheDocument) {
+  std::string bytes;
+  encode(bytes, 3, Request(Pulse{"j/", {{{1, 5}, kNoRank, 4, 2}, {{{2, 6}, 1, 3, kNoRank}}}}));
+  EXPECT_EQ(bytes, std::string("\x4C\0\0\0"
+                               "\3\0\0\0\0\0\0\0"
+                               "\x0E"
+                               "\2\0\0\0j/"
+                               "\1"
+                               "\1\0\0\0\0\0\0\0"
+                               "\5\0\0\0\0\0\0\0"
+                               "\xFF\xFF\xFF\xFF"
+                               "\4\0\0\0"
+                               "\2\0\0\0"
+                               "\1\0\0\0"
+                               "\2\0\0\0\0\0\0\0"
+                               "\6\0\0\0\0\0\0\0"
+                               "\1\0\0\0"
+                               "\3\0\0\0"
+                               "\xFF\xFF\xFF\xFF",
+                               80));
+}
+
+TEST(ControlProtocolTest, WhatIsNoVoteIsMalformed) {
+  const auto decoded = [](const Request& request) {
+    std::string bytes;
+    encode(bytes, 1, request);
+    Request result;
+    return decode_request(only_frame(bytes), kManyKeys, result);
+  };
+  EXPECT_EQ(decoded(Pulse{"", {{}, {{{1, 1}, 3, 3, 0}}}}), DecodeStatus::Malformed);
+  Vote many;
+  for (std::uint64_t round = 0; round <= kMostPlaces; ++round)
+    many.later.push_back({{1, round}, 0, 1, 0});
+  EXPECT_EQ(decoded(Pulse{"", many}), DecodeStatus::Malformed);
+  many.later.pop_back();
+  EXPECT_EQ(decoded(Pulse{"", many}), DecodeStatus::Ok);
+  EXPECT_EQ(decoded(OpenSuccessor{0, 0, kHighestGeneration, "", {}}), DecodeStatus::Ok);
+  EXPECT_EQ(decoded(OpenSuccessor{0, 0, kHighestGeneration + 1, "", {}}), DecodeStatus::Malformed);
+  EXPECT_EQ(decoded(Gone{kHighestGeneration + 1, "", {}}), DecodeStatus::Malformed);
 }
 
 TEST(ControlProtocolTest, EveryRequestComesBackAsItWasSent) {
@@ -167,7 +215,8 @@ TEST(ControlProtocolTest, TheHighestCommonVersionIsChosen) {
   EXPECT_EQ(choose_version({1, 1}), 1);
   EXPECT_EQ(choose_version({1, 65535}), kHighestVersion);
   EXPECT_EQ(choose_version({0, 1}), 1);
-  EXPECT_EQ(choose_version({2, 5}), std::nullopt);
+  EXPECT_EQ(choose_version({2, 5}), 2);
+  EXPECT_EQ(choose_version({3, 5}), std::nullopt);
   EXPECT_EQ(choose_version({0, 0}), std::nullopt);
   EXPECT_EQ(choose_version({3, 1}), std::nullopt) << "lowest above highest";
 }
@@ -187,10 +236,10 @@ TEST(ControlProtocolTest, ListsAreBoundedBeforeMemoryIsTaken) {
 TEST(ControlProtocolTest, UnknownTypesAndFlagsAreTold) {
   Request request;
   Reply reply;
-  for (const int type : {0x00, 0x06, 0x07, 0x0A, 0x0B, 0x0D, 0x0E, 0x7F, 0x80, 0xFF})
+  for (const int type : {0x00, 0x06, 0x07, 0x0A, 0x0B, 0x0D, 0x12, 0x7F, 0x80, 0xFF})
     EXPECT_EQ(decode_request({1, static_cast<std::uint8_t>(type), ""}, 9, request),
               DecodeStatus::UnknownType);
-  for (const int type : {0x00, 0x01, 0x7F, 0x87, 0x88, 0x8C, 0x8D, 0xFE})
+  for (const int type : {0x00, 0x01, 0x7F, 0x87, 0x88, 0x8C, 0x8E, 0xFE})
     EXPECT_EQ(decode_reply({1, static_cast<std::uint8_t>(type), ""}, reply),
               DecodeStatus::UnknownType);
   std::string bytes;

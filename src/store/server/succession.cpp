@@ -1,0 +1,191 @@
+#include "store/server/succession.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace drun::store {
+namespace {
+
+using std::chrono::microseconds;
+
+bool counts(const Vote& vote) {
+  return vote.latest().nodes > 0;
+}
+
+// Rounded up: what is said must not be too short.
+std::uint32_t age_in_ms(Time since, Time now) {
+  const auto age = std::chrono::ceil<Milliseconds>(std::max(now - since, Time::duration(0)));
+  constexpr Milliseconds::rep kMost = control::Pulsed::kNever - 1;
+  return static_cast<std::uint32_t>(std::min(age.count(), kMost));
+}
+
+}  // namespace
+
+std::uint64_t Succession::stamp_of(Time time) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<microseconds>(time.time_since_epoch()).count());
+}
+
+Time Succession::time_of(std::uint64_t stamp, Time now) {
+  return Time(microseconds(static_cast<microseconds::rep>(std::min(stamp, stamp_of(now)))));
+}
+
+Electorate* Succession::electorate_of(std::string_view job) {
+  const auto found = jobs_.find(job);
+  if (found != jobs_.end()) return &found->second;
+  if (jobs_.size() >= kMostJobs) return nullptr;
+  const Electorate::Options options{!options_.is_successor, options_.quorum};
+  return &jobs_.emplace(std::string(job), Electorate(options)).first->second;
+}
+
+// ---- sessions ----
+
+void Succession::vote(SessionId session, std::string_view job, const Vote& vote, Time now) {
+  if (job.empty() || !counts(vote)) return;
+  auto seat = seats_.find(session);
+  if (seat != seats_.end() && seat->second.job != job) {
+    ended(session);
+    seat = seats_.end();
+  }
+  Electorate* const electorate = electorate_of(job);
+  if (electorate == nullptr) return;
+  if (seat == seats_.end())
+    seat = seats_.emplace(session, Seat{std::string(job), ++last_voter_}).first;
+  electorate->vote(seat->second.voter, vote, now);
+}
+
+control::Pulsed Succession::pulsed(std::string_view job, Time now) {
+  control::Pulsed answer;
+  answer.generation = generation_;
+  answer.stamp = stamp_of(now);
+  const auto found = jobs_.find(job);
+  if (found != jobs_.end()) {
+    if (const auto since = found->second.quorum(now)) answer.age_ms = age_in_ms(*since, now);
+    answer.settled = found->second.settled();
+  } else if (!options_.is_successor && (job.empty() || jobs_.size() < kMostJobs)) {
+    answer.age_ms = 0;  // nobody is elsewhere: nobody has voted
+  }
+  return answer;
+}
+
+void Succession::confirm(SessionId session, std::uint64_t stamp, Time now) {
+  const auto seat = seats_.find(session);
+  if (seat == seats_.end()) return;
+  jobs_.find(seat->second.job)->second.confirm(seat->second.voter, time_of(stamp, now));
+}
+
+void Succession::goodbye(SessionId session) {
+  const auto seat = seats_.find(session);
+  if (seat == seats_.end()) return;
+  const std::string& job = seat->second.job;
+  Electorate& electorate = jobs_.find(job)->second;
+  const Vote* const vote = electorate.find(seat->second.voter);
+  if (options_.is_successor && vote != nullptr) write_gone(job, *vote);
+  electorate.gone(seat->second.voter);
+}
+
+void Succession::ended(SessionId session) {
+  const auto seat = seats_.find(session);
+  if (seat == seats_.end()) return;
+  const auto job = jobs_.find(seat->second.job);
+  if (job != jobs_.end()) {
+    job->second.leave(seat->second.voter);
+    // All of them have gone, and another job may have the name.
+    if (!options_.is_successor && job->second.is_over()) jobs_.erase(job);
+  }
+  seats_.erase(seat);
+}
+
+// ---- who waits ----
+
+VoterId Succession::apply(Applicant& applicant, const control::OpenSuccessor& application,
+                          Time now) {
+  const VoterId number = ++last_voter_;
+  Waiting& waiting = waiting_[number];
+  waiting.applicant = &applicant;
+  if (application.job.empty() || !counts(application.vote)) return number;
+  if (!job_) job_ = application.job;
+  waiting.votes = true;
+  highest_ = std::max(highest_, application.generation);
+  electorate_of(*job_)->vote(number, application.vote, now);
+  call_those_who_wait(now);
+  return number;
+}
+
+// Each of them has to know of this generation, and then goes to no lower one: so no two stores have
+// the same, and of two that were begun the one with the lower one has no majority any more.
+void Succession::call_those_who_wait(Time now) {
+  if (is_serving_ || !job_) return;
+  Electorate& electorate = *electorate_of(*job_);
+  if (!is_calling_ && !electorate.has_majority()) return;
+  is_calling_ = true;
+  if (generation_ <= highest_) {
+    generation_ = highest_ + 1;
+    electorate.unconfirm();
+    for (auto& [number, waiting] : waiting_)
+      waiting.call = 0;
+  }
+  last_call_ = std::max(last_call_ + 1, stamp_of(now));
+  control::Pulsed call;
+  call.generation = generation_;
+  call.settled = electorate.settled();
+  call.stamp = last_call_;
+  for (auto& [number, waiting] : waiting_) {
+    if (!waiting.votes || waiting.call != 0) continue;
+    waiting.call = last_call_;
+    waiting.applicant->on_call(call);
+  }
+}
+
+void Succession::confirm_call(VoterId applicant, std::uint64_t stamp, Time now) {
+  const auto waiting = waiting_.find(applicant);
+  if (waiting == waiting_.end() || stamp == 0 || waiting->second.call != stamp) return;
+  electorate_of(*job_)->confirm(applicant, time_of(stamp, now));
+  begin_if_possible(now);
+}
+
+void Succession::begin_if_possible(Time now) {
+  if (is_serving_ || !is_calling_ || !electorate_of(*job_)->quorum(now)) return;
+  is_serving_ = true;
+  for (const auto& [number, waiting] : std::exchange(waiting_, {})) {
+    const SessionId session = waiting.applicant->on_welcome(now);
+    if (session != kNoSession && waiting.votes) seats_[session] = {*job_, number};
+  }
+}
+
+void Succession::withdraw(VoterId applicant) {
+  const auto waiting = waiting_.find(applicant);
+  if (waiting == waiting_.end()) return;
+  if (waiting->second.votes) electorate_of(*job_)->leave(applicant);
+  waiting_.erase(waiting);
+}
+
+// ---- the dead ----
+
+void Succession::gone(const control::Gone& proof, Time now) {
+  if (proof.job.empty() || !counts(proof.vote) || !serves(proof.job)) return;
+  if (is_older_than(proof.generation)) return;  // it counts elsewhere
+  if (options_.is_successor && !job_) job_ = proof.job;
+  if (!options_.is_successor && !jobs_.contains(proof.job)) return;
+  highest_ = std::max(highest_, proof.generation);
+  electorate_of(proof.job)->gone(proof.vote);
+  write_gone(proof.job, proof.vote);
+  call_those_who_wait(now);
+  begin_if_possible(now);
+}
+
+void Succession::write_gone(std::string_view job, const Vote& vote) {
+  const auto write = [&](const Place& place) {
+    if (place.rank == kNoRank) return;
+    const std::string key = std::string(job) + "gone/" + std::to_string(place.electorate.era) +
+                            "." + std::to_string(place.electorate.round) + "." +
+                            std::to_string(place.rank);
+    (void)table_.put(key, "");
+  };
+  if (vote.settled.nodes > 0) write(vote.settled);
+  std::for_each(vote.later.begin(), vote.later.end(), write);
+  table_.publish();
+}
+
+}  // namespace drun::store

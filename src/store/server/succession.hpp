@@ -1,0 +1,122 @@
+// Whose majority is with this server, and, for a server that is to succeed a store that was lost,
+// who waits for it: it serves as soon as a majority has come and said that it knows.
+// docs/protocol.md, section 1.9.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "store/protocol/control_protocol.hpp"
+#include "store/table/electorate.hpp"
+#include "store/table/sessions.hpp"
+#include "store/table/table.hpp"
+
+namespace drun::store {
+
+// Somebody who waits until this server serves.
+class Applicant {
+ public:
+  Applicant() = default;
+  Applicant(const Applicant&) = delete;
+  Applicant& operator=(const Applicant&) = delete;
+  virtual ~Applicant() = default;
+
+  // A majority is here: is to be confirmed.
+  virtual void on_call(const control::Pulsed& call) = 0;
+  // The server serves: opens the session that was asked for. kNoSession: there is no room.
+  virtual SessionId on_welcome(Time now) = 0;
+};
+
+class Succession {
+ public:
+  // Jobs beyond these have no majority here, as far as the server can tell.
+  static constexpr std::size_t kMostJobs = 1024;
+
+  struct Options {
+    bool is_successor = false;
+    std::uint32_t quorum = 0;  // as in Electorate::Options
+  };
+
+  // `table` has the job's keys, and outlives this.
+  Succession(Options options, KeyTable& table) : options_(options), table_(table) {
+    is_serving_ = !options.is_successor;
+    generation_ = is_serving_ ? 1 : 0;
+  }
+
+  // False: those who come have to apply().
+  [[nodiscard]] bool is_serving() const { return is_serving_; }
+  // A client that was called by a store of that generation must not be here, nor speak for itself
+  // here.
+  [[nodiscard]] bool is_older_than(std::uint64_t generation) const {
+    return is_serving_ && generation_ < generation;
+  }
+  // A successor serves one job.
+  [[nodiscard]] bool serves(std::string_view job) const {
+    return !options_.is_successor || !job_ || job == *job_;
+  }
+
+  // ---- sessions; these need one, and that the server serves ----
+
+  void vote(SessionId session, std::string_view job, const Vote& vote, Time now);
+  [[nodiscard]] control::Pulsed pulsed(std::string_view job, Time now);
+  void confirm(SessionId session, std::uint64_t stamp, Time now);
+  // Before the session is closed: nothing of its client is left.
+  void goodbye(SessionId session);
+  // The session is over.
+  void ended(SessionId session);
+
+  // ---- who waits ----
+
+  // Precondition: !is_serving() and serves(application.job).
+  // The applicant's number from now on.
+  VoterId apply(Applicant& applicant, const control::OpenSuccessor& application, Time now);
+  void confirm_call(VoterId applicant, std::uint64_t stamp, Time now);
+  // Its connection ended.
+  void withdraw(VoterId applicant);
+
+  // ---- anybody ----
+
+  void gone(const control::Gone& proof, Time now);
+
+ private:
+  struct Seat {
+    std::string job;
+    VoterId voter = 0;
+  };
+  struct Waiting {
+    Applicant* applicant = nullptr;
+    bool votes = false;
+    std::uint64_t call = 0;  // the stamp of the last one; 0: none in this generation
+  };
+
+  // Null: there are too many.
+  Electorate* electorate_of(std::string_view job);
+  void call_those_who_wait(Time now);
+  void begin_if_possible(Time now);
+  void write_gone(std::string_view job, const Vote& vote);
+  [[nodiscard]] static std::uint64_t stamp_of(Time time);
+  [[nodiscard]] static Time time_of(std::uint64_t stamp, Time now);
+
+  Options options_;
+  KeyTable& table_;
+  bool is_serving_ = true;
+  std::uint64_t generation_ = 1;
+  std::map<std::string, Electorate, std::less<>> jobs_;
+  std::unordered_map<SessionId, Seat> seats_;
+  VoterId last_voter_ = 0;
+
+  // Of a successor.
+  std::optional<std::string> job_;
+  std::map<VoterId, Waiting> waiting_;
+  std::uint64_t highest_ = 0;  // generation of those who came
+  bool is_calling_ = false;
+  std::uint64_t last_call_ = 0;  // stamps differ, so that each names its generation
+};
+
+}  // namespace drun::store

@@ -1,0 +1,392 @@
+// Votes, and a server that succeeds another, as clients see them.
+#include "store/server/succession.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/test_peer.hpp"
+
+namespace drun::store::control {
+namespace {
+
+using test::PeerWorld;
+using test::TestPeer;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::string_view kJob = "drun/a/";
+
+Place place(std::uint32_t rank, std::uint32_t nodes = 3, std::uint64_t round = 1) {
+  return {{1, round}, rank, nodes, 0};
+}
+Vote settled(std::uint32_t rank, std::uint32_t nodes = 3) {
+  return {place(rank, nodes), {}};
+}
+
+// An agent's connection. Its messages point into bytes that it keeps.
+class Agent : public TestPeer {
+ public:
+  explicit Agent(PeerWorld& world) : TestPeer(world) {
+    std::string bytes;
+    encode_opening(bytes);
+    send(bytes);
+    (void)take();
+  }
+  std::vector<Reply> ask(const Request& request) {
+    std::string bytes;
+    encode(bytes, 5, request);
+    send(bytes);
+    return answers();
+  }
+  std::vector<Reply> answers() {
+    std::vector<Reply> found;
+    received_.push_back(std::make_unique<std::string>(take()));
+    for (std::string_view rest = *received_.back(); !rest.empty();) {
+      const FrameResult frame = control::next_frame(rest, 0xFFFFFFFF);
+      EXPECT_EQ(frame.status, FrameStatus::Complete);
+      if (frame.status != FrameStatus::Complete) break;
+      rest.remove_prefix(frame.size);
+      EXPECT_EQ(frame.frame.request, 5U);
+      EXPECT_EQ(decode_reply(frame.frame, found.emplace_back()), DecodeStatus::Ok);
+    }
+    return found;
+  }
+  template <typename T>
+  T only(std::vector<Reply> answers) {
+    if (answers.size() == 1 && std::holds_alternative<T>(answers[0]))
+      return std::get<T>(answers[0]);
+    ADD_FAILURE() << answers.size() << " answers";
+    return {};
+  }
+  template <typename T>
+  T only(const Request& request) {
+    return only<T>(ask(request));
+  }
+  Pulsed pulse(const Vote& vote = {}, std::string_view job = kJob) {
+    return only<Pulsed>(Pulse{job, vote});
+  }
+  // With what follows an answer.
+  Pulsed pulse_and_confirm(const Vote& vote) {
+    const Pulsed pulsed = pulse(vote);
+    EXPECT_THAT(ask(Confirm{pulsed.stamp}), IsEmpty());
+    return pulsed;
+  }
+  std::vector<Reply> come(const Vote& vote, std::uint64_t generation = 1,
+                          std::string_view job = kJob) {
+    return ask(OpenSuccessor{1000, 200, generation, job, vote});
+  }
+
+ private:
+  std::vector<std::unique_ptr<std::string>> received_;
+};
+
+// ---- a store that serves ----
+
+class VotesTest : public testing::Test {
+ protected:
+  void pass(int ms) { world.now += Milliseconds(ms); }
+  std::unique_ptr<Agent> agent() {
+    auto agent = std::make_unique<Agent>(world);
+    (void)agent->only<Session>(OpenSession{1000, 200});
+    return agent;
+  }
+  PeerWorld world;
+};
+
+TEST_F(VotesTest, ANewMajorityIsKnownFromItsConfirmationsOn) {
+  world.now += std::chrono::hours(1);
+  const auto a = agent();
+  const auto b = agent();
+  EXPECT_EQ(a->pulse().age_ms, 0U) << "nobody has voted";
+  const Pulsed first = a->pulse_and_confirm({{}, {place(0)}});
+  EXPECT_EQ(first.generation, 1U);
+  EXPECT_EQ(first.settled, place(kNoRank)) << "with this very vote";
+  pass(500);
+  EXPECT_EQ(a->pulse_and_confirm(settled(0)).age_ms, 500U) << "one of three";
+  EXPECT_EQ(b->pulse({{}, {place(1)}}).age_ms, 500U) << "and it has confirmed nothing";
+  pass(300);
+  EXPECT_EQ(b->pulse_and_confirm(settled(1)).age_ms, 800U);
+  pass(100);
+  EXPECT_EQ(a->pulse(settled(0)).age_ms, 400U) << "as old as the last that a has confirmed";
+}
+
+TEST_F(VotesTest, WhoHasNoPlaceHearsOfTheAgeToo) {
+  const auto a = agent();
+  const auto spare = agent();
+  (void)a->pulse({{}, {place(0)}});
+  pass(700);
+  EXPECT_EQ(spare->pulse().age_ms, 700U);
+  EXPECT_EQ(spare->pulse().settled, place(kNoRank));
+  EXPECT_EQ(spare->pulse({}, "drun/b/").age_ms, 0U) << "of another job";
+  EXPECT_EQ(spare->pulse({}, "drun/b/").settled, Place{});
+}
+
+TEST_F(VotesTest, AMinorityThatComesToAnEmptyStoreHasNone) {
+  const auto a = agent();
+  EXPECT_EQ(a->pulse_and_confirm(settled(1)).age_ms, Pulsed::kNever);
+}
+
+TEST_F(VotesTest, WhoSaysGoodbyeIsCountedOut) {
+  const auto a = agent();
+  const auto b = agent();
+  const auto c = agent();
+  std::uint32_t rank = 2;
+  for (Agent* each : {a.get(), b.get(), c.get()})
+    (void)each->pulse_and_confirm({{}, {place(rank--)}});
+  pass(1000);
+  (void)c->only<Done>(Goodbye{});
+  (void)a->pulse_and_confirm(settled(2));
+  pass(200);
+  EXPECT_EQ(a->pulse(settled(2)).age_ms, 1200U) << "one of two";
+  (void)b->only<Done>(Goodbye{});
+  pass(200);
+  EXPECT_EQ(a->pulse_and_confirm(settled(2)).age_ms, 400U) << "the only one";
+}
+
+TEST_F(VotesTest, AFarewellOfAnotherConnectionIsAGoodbye) {
+  const auto a = agent();
+  auto host = std::make_unique<Agent>(world);
+  const auto session = host->only<Session>(OpenSession{1000, 200});
+  (void)host->pulse_and_confirm({{}, {place(0, 2)}});
+  (void)a->pulse_and_confirm({{}, {place(1, 2)}});
+  host->leave();
+  pass(100);
+  (void)a->pulse_and_confirm(settled(1, 2));
+  Agent helper(world);
+  (void)helper.only<Done>(ResumeSession{session.session, session.token});
+  (void)helper.only<Done>(Goodbye{});
+  pass(100);
+  EXPECT_EQ(a->pulse(settled(1, 2)).age_ms, 100U);
+}
+
+TEST_F(VotesTest, ASessionThatIsResumedGoesOnToVote) {
+  auto a = std::make_unique<Agent>(world);
+  const auto session = a->only<Session>(OpenSession{1000, 200});
+  (void)a->pulse_and_confirm({{}, {place(0, 1)}});
+  a->leave();
+  pass(100);
+  Agent again(world);
+  (void)again.only<Done>(ResumeSession{session.session, session.token});
+  (void)again.pulse_and_confirm(settled(0, 1));
+  pass(100);
+  EXPECT_EQ(again.pulse(settled(0, 1)).age_ms, 100U);
+}
+
+TEST_F(VotesTest, ASessionThatHasEndedVotesNoMore) {
+  const auto a = agent();
+  auto b = agent();
+  (void)a->pulse_and_confirm({{}, {place(0, 2, 1)}});
+  (void)b->pulse_and_confirm({{}, {place(1, 2, 1)}});
+  pass(999);
+  (void)a->pulse_and_confirm(settled(0, 2));
+  pass(1);
+  world.sessions.expire(world.now);
+  EXPECT_THAT(b->take(), testing::Not(IsEmpty())) << "it is told";
+  (void)a->only<Done>(Goodbye{});
+  const auto c = agent();
+  EXPECT_EQ(c->pulse().age_ms, 1000U) << "b may be elsewhere";
+}
+
+TEST_F(VotesTest, AJobWhoseVotersHaveAllGoneIsForgotten) {
+  const auto a = agent();
+  (void)a->pulse_and_confirm({{}, {place(0, 1)}});
+  (void)a->only<Done>(Goodbye{});
+  pass(5000);
+  const auto b = agent();
+  EXPECT_EQ(b->pulse().age_ms, 0U);
+  EXPECT_EQ(b->pulse().settled, Place{});
+}
+
+TEST_F(VotesTest, AVoteNeedsASession) {
+  Agent a(world);
+  EXPECT_EQ(a.only<Error>(Pulse{kJob, settled(0)}).code, ErrorCode::NoSession);
+  EXPECT_THAT(a.ask(Confirm{1}), IsEmpty());
+}
+
+TEST_F(VotesTest, TheProofOfADeathNeedsNone) {
+  const auto a = agent();
+  (void)a->pulse_and_confirm({{}, {place(1, 2)}});
+  pass(100);
+  EXPECT_EQ(a->pulse_and_confirm(settled(1, 2)).age_ms, 100U);
+  Agent helper(world);
+  (void)helper.only<Done>(Gone{2, kJob, settled(0, 2)});
+  pass(100);
+  EXPECT_EQ(a->pulse_and_confirm(settled(1, 2)).age_ms, 200U) << "it was with a later store";
+  (void)helper.only<Done>(Gone{1, kJob, settled(0, 2)});
+  pass(100);
+  EXPECT_EQ(a->pulse(settled(1, 2)).age_ms, 100U);
+  EXPECT_NE(world.job.find("drun/a/gone/1.1.0"), nullptr);
+  (void)helper.only<Done>(Gone{1, kJob, {{}, {place(1, 2), place(4, 5, 2), place(kNoRank, 5, 3)}}});
+  EXPECT_NE(world.job.find("drun/a/gone/1.1.1"), nullptr);
+  EXPECT_NE(world.job.find("drun/a/gone/1.2.4"), nullptr);
+  EXPECT_EQ(world.job.size(), 3U);
+}
+
+TEST_F(VotesTest, OfAJobThatNobodyVotesInNoDeathIsNoted) {
+  Agent helper(world);
+  (void)helper.only<Done>(Gone{1, kJob, settled(0, 2)});
+  EXPECT_EQ(world.job.size(), 0U);
+}
+
+TEST_F(VotesTest, WhoComesFromALostStoreIsWelcomedAtOnce) {
+  Agent a(world);
+  const auto answers = a.come(settled(0, 1));
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(std::get<Pulsed>(answers[0]).generation, 1U);
+  EXPECT_TRUE(std::holds_alternative<Session>(answers[1]));
+  (void)a.ask(Confirm{std::get<Pulsed>(answers[0]).stamp});
+  pass(50);
+  EXPECT_EQ(a.pulse(settled(0, 1)).age_ms, 50U);
+  EXPECT_EQ(a.only<Error>(OpenSession{}).code, ErrorCode::HasSession);
+}
+
+TEST_F(VotesTest, WhoHasBeenAtALaterStoreIsRefused) {
+  Agent a(world);
+  EXPECT_EQ(a.only<Error>(OpenSuccessor{1000, 200, 2, kJob, settled(0)}).code,
+            ErrorCode::WrongStore);
+  (void)a.only<Session>(OpenSession{1000, 200});
+}
+
+TEST_F(VotesTest, ManyJobsAreTooMany) {
+  const auto a = agent();
+  for (std::size_t job = 0; job < Succession::kMostJobs; ++job) {
+    const auto b = agent();
+    EXPECT_EQ(b->pulse({{}, {place(0, 1)}}, "j" + std::to_string(job)).age_ms, 0U);
+  }
+  EXPECT_EQ(a->pulse({{}, {place(0, 1)}}, "more").age_ms, Pulsed::kNever);
+}
+
+// ---- a store that is to succeed another ----
+
+class SuccessorTest : public testing::Test {
+ protected:
+  void pass(int ms) { world.now += Milliseconds(ms); }
+  PeerWorld world{{}, {.is_successor = true}};
+};
+
+TEST_F(SuccessorTest, WelcomesWhenAMajorityHasComeAndSaidSo) {
+  Agent a(world);
+  Agent b(world);
+  EXPECT_THAT(a.come(settled(1)), IsEmpty()) << "one of three";
+  EXPECT_EQ(a.pushes(), 0);
+  const auto call = b.only<Pulsed>(b.come(settled(2)));
+  EXPECT_EQ(call.generation, 2U);
+  EXPECT_EQ(call.age_ms, Pulsed::kNever);
+  EXPECT_EQ(call.settled, place(kNoRank));
+  EXPECT_EQ(a.pushes(), 1);
+  EXPECT_EQ(a.only<Pulsed>(a.answers()).stamp, call.stamp);
+  EXPECT_THAT(a.ask(Confirm{call.stamp}), IsEmpty()) << "b might have gone";
+  pass(30);
+  (void)b.only<Session>(b.ask(Confirm{call.stamp}));
+  (void)a.only<Session>(a.answers());
+  pass(70);
+  EXPECT_EQ(a.pulse(settled(1)).age_ms, 100U);
+  EXPECT_EQ(b.pulse(settled(2)).generation, 2U);
+
+  Agent late(world);
+  const auto answers = late.come(settled(0));
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(std::get<Pulsed>(answers[0]).generation, 2U);
+}
+
+TEST_F(SuccessorTest, WhoHasNoVoteWaitsWithTheOthers) {
+  Agent spare(world);
+  Agent old(world);
+  Agent a(world);
+  EXPECT_THAT(spare.come({}), IsEmpty());
+  EXPECT_THAT(old.ask(OpenSession{1000, 200}), IsEmpty());
+  EXPECT_EQ(old.only<Error>(OpenSession{1000, 200}).code, ErrorCode::HasSession);
+  const auto call = a.only<Pulsed>(a.come(settled(0, 1)));
+  EXPECT_THAT(spare.answers(), IsEmpty());
+  (void)a.only<Session>(a.ask(Confirm{call.stamp}));
+  (void)spare.only<Session>(spare.answers());
+  (void)old.only<Session>(old.answers());
+  (void)old.only<Committed>(Transaction{{}, {{"k", "v", true}}});
+}
+
+TEST_F(SuccessorTest, WhoLeavesIsNotCounted) {
+  auto a = std::make_unique<Agent>(world);
+  EXPECT_THAT(a->come(settled(1)), IsEmpty());
+  a->leave();
+  Agent b(world);
+  EXPECT_THAT(b.come(settled(2)), IsEmpty());
+  Agent again(world);
+  (void)again.only<Pulsed>(again.come(settled(1)));
+  (void)b.only<Pulsed>(b.answers());
+}
+
+TEST_F(SuccessorTest, WhoLeavesAfterTheCallDoesNotBeginIt) {
+  auto a = std::make_unique<Agent>(world);
+  Agent b(world);
+  (void)a->come(settled(1));
+  const auto call = b.only<Pulsed>(b.come(settled(2)));
+  EXPECT_THAT(a->ask(Confirm{call.stamp}), testing::SizeIs(1)) << "the call";
+  a->leave();
+  EXPECT_THAT(b.ask(Confirm{call.stamp}), IsEmpty());
+  Agent c(world);
+  const auto late = c.only<Pulsed>(c.come(settled(0)));
+  (void)c.only<Session>(c.ask(Confirm{late.stamp}));
+  (void)b.only<Session>(b.answers());
+}
+
+TEST_F(SuccessorTest, ItsGenerationIsHigherThanAnyThatItsVotersHaveBeenAt) {
+  Agent a(world);
+  Agent b(world);
+  (void)a.come(settled(1), 4);
+  const auto first = b.only<Pulsed>(b.come(settled(2), 2));
+  EXPECT_EQ(first.generation, 5U);
+  (void)a.only<Pulsed>(a.answers());
+  EXPECT_THAT(a.ask(Confirm{first.stamp}), IsEmpty());
+  Agent c(world);
+  const auto second = c.only<Pulsed>(c.come(settled(0), 7));
+  EXPECT_EQ(second.generation, 8U);
+  EXPECT_EQ(a.only<Pulsed>(a.answers()).generation, 8U) << "called again";
+  (void)b.answers();
+  EXPECT_THAT(b.ask(Confirm{first.stamp}), IsEmpty()) << "to the old call";
+  EXPECT_THAT(b.ask(Confirm{second.stamp}), IsEmpty()) << "a has to know of the new one";
+  (void)a.only<Session>(a.ask(Confirm{second.stamp}));
+}
+
+TEST_F(SuccessorTest, TheDeadAreCountedOut) {
+  Agent a(world);
+  EXPECT_THAT(a.come(settled(1, 2)), IsEmpty());
+  Agent helper(world);
+  (void)helper.only<Done>(Gone{1, kJob, settled(0, 2)});
+  const auto call = a.only<Pulsed>(a.answers());
+  (void)a.only<Session>(a.ask(Confirm{call.stamp}));
+  EXPECT_NE(world.job.find("drun/a/gone/1.1.0"), nullptr);
+  (void)helper.only<Done>(Gone{3, kJob, settled(1, 2)});
+  EXPECT_EQ(world.job.find("drun/a/gone/1.1.1"), nullptr) << "it was with a later store";
+}
+
+TEST_F(SuccessorTest, TheDeathMayBeKnownBeforeAnybodyComes) {
+  Agent helper(world);
+  (void)helper.only<Done>(Gone{6, kJob, settled(0, 2)});
+  Agent a(world);
+  EXPECT_EQ(a.only<Pulsed>(a.come(settled(1, 2))).generation, 7U);
+}
+
+TEST_F(SuccessorTest, AnotherJobIsRefused) {
+  Agent a(world);
+  EXPECT_THAT(a.come(settled(1)), IsEmpty());
+  Agent b(world);
+  EXPECT_EQ(b.only<Error>(b.come(settled(1), 1, "drun/b/")).code, ErrorCode::WrongStore);
+}
+
+TEST_F(SuccessorTest, GoodbyesAreNotedForTheLeader) {
+  Agent a(world);
+  const auto call = a.only<Pulsed>(a.come(settled(0, 2)));
+  (void)a.only<Session>(a.ask(Confirm{call.stamp}));
+  (void)a.only<Done>(Goodbye{});
+  EXPECT_NE(world.job.find("drun/a/gone/1.1.0"), nullptr);
+}
+
+}  // namespace
+}  // namespace drun::store::control
