@@ -366,6 +366,22 @@ TEST(FailureReportTest, NamesWhoStillRanAndWhoNeededSigkill) {
                     HasSubstr("\"ranks_killed\": [\n    2\n  ]")));
 }
 
+// The others would have waited for it for ever.
+TEST(FailureReportTest, NamesWhoHadEndedWithZero) {
+  const TempDir directory;
+  const std::string over = (directory.path() / "over").string();
+  const std::string report = (directory.path() / "report.json").string();
+  const Finished finished = run_drun(
+      Arguments{"--nproc-per-node", "3", "--report", report} +
+      shell("[ $RANK = 1 ] && echo $$ > " + over + ".new && mv " + over + ".new " + over +
+            " && exit 0; while [ ! -e " + over + " ] || [ -e /proc/$(cat " + over +
+            ") ]; do sleep 0.02; done; [ $RANK = 2 ] && exit 9; while :; do sleep 0.02; done"));
+  EXPECT_EQ(finished.code, 9);
+  EXPECT_THAT(finished.err,
+              HasSubstr("drun: rank 0 was still running\ndrun: rank 1 had ended with 0\n"));
+  EXPECT_THAT(read_file(report), HasSubstr("\"ranks_succeeded_before\": [\n    1\n  ]"));
+}
+
 TEST(FailureReportTest, BeginsWithARankThatSeemsToHang) {
   const TempDir directory;
   const std::string ready = (directory.path() / "ready").string();

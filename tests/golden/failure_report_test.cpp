@@ -184,6 +184,7 @@ TEST(FailureReportGolden, Json) {
   NodeEnd node;
   node.stopped.running = {0, 2, 4, 5};
   node.stopped.killed = {2};
+  node.stopped.succeeded = {6, 7};
   expect_golden("report.json", render_report_json(outcome, node));
 }
 

@@ -81,6 +81,7 @@ Document report_json(const rendezvous::Outcome& outcome, const NodeEnd& node) {
   json["ranks_at_time_limit"] = node.at_limit;
   json["ranks_still_running"] = node.stopped.running;
   json["ranks_killed"] = node.stopped.killed;
+  json["ranks_succeeded_before"] = node.stopped.succeeded;
   const auto suspicion =
       outcome.failure ? suspect_hang(*outcome.failure, node.stopped) : std::nullopt;
   json["ranks_that_seem_to_hang"] = suspicion ? suspicion->ranks : std::vector<int>{};

@@ -42,8 +42,10 @@ void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, 
   // What each rank did has been said when a time limit was reached; and the job had not begun if
   // one could not be started.
   const bool never_began = outcome.failure && outcome.failure->pid == 0;
-  const std::string stopped = node.at_limit.empty() && !never_began ? describe_stopped(node.stopped)
-                                                                    : describe_killed(node.stopped);
+  const bool not_told = node.at_limit.empty() && !never_began;
+  const std::string stopped =
+      not_told ? describe_stopped(node.stopped) : describe_killed(node.stopped);
+  const std::string succeeded = not_told ? describe_succeeded(node.stopped) : "";
   const auto suspicion =
       outcome.failure ? suspect_hang(*outcome.failure, node.stopped) : std::nullopt;
   if (outcome.failure) {
@@ -64,6 +66,7 @@ void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, 
   if (news && !stopped.empty() && !said)
     log::write(log::Level::Info, node.stopped.silence.empty() ? Ink::Plain : Ink::Silence, "{}",
                stopped);
+  if (news && !succeeded.empty()) log::info("{}", succeeded);
   if (!lost_logs.empty()) log::warning("{}", lost_logs);
 }
 

@@ -30,6 +30,11 @@ std::string describe_killed(const StoppedRanks& stopped) {
   return on_host(stopped, killed_text(stopped));
 }
 
+std::string describe_succeeded(const StoppedRanks& stopped) {
+  if (stopped.succeeded.empty() || stopped.expected) return "";
+  return on_host(stopped, ranks_text(stopped.succeeded) + " had ended with 0");
+}
+
 std::string describe_stopped(const StoppedRanks& stopped) {
   if (stopped.running.empty() || stopped.expected) return describe_killed(stopped);
   const bool one = stopped.running.size() == 1;

@@ -15,8 +15,9 @@ struct RankState {
 };
 
 struct StoppedRanks {
-  std::vector<int> running;  // when the stop began, those that failed by themselves left out
-  std::vector<int> killed;   // of these
+  std::vector<int> running;    // when the stop began, those that failed by themselves left out
+  std::vector<int> killed;     // of these
+  std::vector<int> succeeded;  // had ended with 0 when the stop began
   // Processes that workers had started, and needed SIGKILL. Of a rank that was killed its own
   // children are no news.
   std::uint32_t others_killed = 0;
@@ -35,6 +36,10 @@ struct StoppedRanks {
 
 // "on node1, rank 2 ...", if the job has several nodes.
 [[nodiscard]] std::string on_host(const StoppedRanks& stopped, const std::string& text);
+
+// "ranks 0-1 had ended with 0": who waits for one of them waits in vain. Empty if there is nothing
+// to say.
+[[nodiscard]] std::string describe_succeeded(const StoppedRanks& stopped);
 
 // Only who needed SIGKILL: "rank 2 needed SIGKILL"; empty: nobody did.
 [[nodiscard]] std::string describe_killed(const StoppedRanks& stopped);

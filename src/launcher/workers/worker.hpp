@@ -32,8 +32,9 @@ struct Worker {
   Time started;  // as `requested` until it runs
   Time ended;
   WorkerEnd end;
-  bool stopped = false;  // it ran when drun began to stop the workers
-  bool killed = false;   // the SIGKILL of that stop ended it
+  bool stopped = false;           // it ran when drun began to stop the workers
+  bool succeeded_before = false;  // it had ended with 0 then
+  bool killed = false;            // the SIGKILL of that stop ended it
   // When drun began to stop the workers: since its last output, or its start if it has not
   // `printed`; nullopt: not known.
   std::optional<std::chrono::milliseconds> silence;

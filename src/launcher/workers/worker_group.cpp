@@ -150,6 +150,7 @@ void WorkerGroup::note_running(Time now) {
   const auto last_output = [this](process::WorkerId id) { return output_.last_output(id); };
   for (auto& [id, worker] : workers_) {
     worker.stopped = worker.stage != Worker::Stage::Ended;
+    worker.succeeded_before = !worker.stopped && worker.end.success();
     const auto last = last_output(id);
     if (!last) continue;
     worker.printed = *last != Time::min();
@@ -388,6 +389,8 @@ StoppedRanks WorkerGroup::stopped_ranks() const {
   std::uint32_t killed = 0;
   for (const auto& [id, worker] : workers_) {
     if (worker.killed) ++killed;
+    if (worker.succeeded_before)
+      ranks.succeeded.push_back(assignment_.first_rank + worker.local_rank);
     if (!worker.stopped || worker.pid == 0) continue;
     ranks.running.push_back(assignment_.first_rank + worker.local_rank);
     if (worker.killed) ranks.killed.push_back(ranks.running.back());

@@ -107,6 +107,20 @@ TEST_F(OutcomeReportTest, WhoRanAndWhoNeededSigkillIsOneLineMore) {
   EXPECT_THAT(logged_, ElementsAre(HasSubstr("the store is lost")));
 }
 
+TEST_F(OutcomeReportTest, WhoHadEndedWithZeroIsOneLineMore) {
+  node_.stopped.running = {0, 1};
+  node_.stopped.succeeded = {2};
+  report(failure());
+  EXPECT_THAT(logged_, ElementsAre("drun: ranks 0-1 were still running\n",
+                                   "drun: rank 2 had ended with 0\n"));
+  logged_.clear();
+  report(ended_early(rendezvous::End::Success, 0, ""));
+  EXPECT_THAT(logged_, IsEmpty());
+  node_.at_limit = {"rank 0: running for 3 s", "rank 1: running for 3 s", "rank 2: exit code 0"};
+  report(ended_early(rendezvous::End::Stopped, 124, "--timeout is over"));
+  EXPECT_THAT(logged_, ElementsAre(HasSubstr("--timeout"))) << "what each did has been said";
+}
+
 TEST_F(OutcomeReportTest, WhoSeemsToHangComesFirst) {
   auto outcome = failure();
   outcome.failure->last_words = "RuntimeError: barrier timed out";

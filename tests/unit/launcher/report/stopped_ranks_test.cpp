@@ -69,6 +69,18 @@ TEST(StoppedRanksTest, OfSeveralNodesThisOneIsNamed) {
   EXPECT_EQ(describe_killed(stopped), "");
 }
 
+TEST(StoppedRanksTest, WhoHadEndedWithZeroIsNamed) {
+  StoppedRanks stopped = ranks({0, 1, 3});
+  EXPECT_EQ(describe_succeeded(stopped), "");
+  stopped.succeeded = {2};
+  EXPECT_EQ(describe_succeeded(stopped), "rank 2 had ended with 0");
+  stopped.succeeded = {2, 4, 5, 6};
+  stopped.host = "gpu1";
+  EXPECT_EQ(describe_succeeded(stopped), "on gpu1, ranks 2,4-6 had ended with 0");
+  stopped.expected = true;
+  EXPECT_EQ(describe_succeeded(stopped), "") << "not all had begun";
+}
+
 TEST(StoppedRanksTest, ThatTheOnlyRankRanIsNoNews) {
   StoppedRanks stopped = ranks({0});
   stopped.expected = true;

@@ -721,6 +721,32 @@ TEST(WorkerGroupTest, KnowsWhoRanWhenAFailureStoppedThemAndWhoNeededSigkill) {
   EXPECT_THAT(rig.group.stopped_ranks().running, IsEmpty());
 }
 
+// Who ends with 0 because it was told to stop is another matter.
+TEST(WorkerGroupTest, KnowsWhoHadEndedWithZeroBeforeTheStop) {
+  Options options = two_workers();
+  options.nproc_per_node = 4;
+  Rig rig(options);
+  rig.group.start(second_node(), rig.now);
+  (void)rig.feed({spawned(1), spawned(2), spawned(3), spawned(4)});
+  (void)rig.feed({exited(2, 0)});
+  EXPECT_THAT(rig.group.stopped_ranks().succeeded, IsEmpty());
+  (void)rig.feed({exited(4, 7)});
+  (void)rig.feed({exited(1, 0), exited(3, 143), process::Stopped{0, 0, 0}});
+  EXPECT_THAT(rig.group.stopped_ranks().succeeded, ElementsAre(3));
+  EXPECT_THAT(rig.group.stopped_ranks().running, ElementsAre(2, 4));
+  rig.group.start(second_node(), rig.now);
+  EXPECT_THAT(rig.group.stopped_ranks().succeeded, IsEmpty());
+}
+
+TEST(WorkerGroupTest, KnowsThatAllHadEndedWithZeroWhenAnotherNodeFails) {
+  Rig rig(two_workers());
+  rig.run();
+  (void)rig.feed({exited(kFirst, 0), exited(kSecond, 0)});
+  (void)rig.group.stop(false, rig.now);
+  (void)rig.feed({process::Stopped{0, 0, 0}});
+  EXPECT_THAT(rig.group.ranks_at_end().succeeded, ElementsAre(2, 3));
+}
+
 TEST(WorkerGroupTest, KnowsWhoRanAtAStopThatLeftThemNoGrace) {
   for (const char* how : {"hurry", "at once", "lease", "guardian", "no grace"}) {
     SCOPED_TRACE(how);
