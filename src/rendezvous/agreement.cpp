@@ -9,19 +9,29 @@ namespace drun::rendezvous {
 namespace {
 
 constexpr std::size_t kMaxFields = 4;  // of a disagreement
+constexpr const char* kProtocol = "protocol";
+constexpr const char* kUnlimited = "unlimited";
+
+// As the user has given it, or would have: each field but one has the name of its flag.
+std::string in_flags(const std::map<std::string, std::string>& fields, const std::string& name) {
+  const std::string flag = name == kProtocol ? name : "--" + name;
+  const auto field = fields.find(name);
+  if (field == fields.end() || field->second == kUnlimited) return "no " + flag;
+  return flag + " " + field->second.substr(0, 128);
+}
 
 }  // namespace
 
 std::map<std::string, std::string> full_agreement(const Config& config) {
   auto agreement = config.agreement;
-  agreement.emplace("protocol", std::to_string(kProtocolVersion));
+  agreement.emplace(kProtocol, std::to_string(kProtocolVersion));
   agreement.emplace(
       "nnodes", config.min_nodes == config.max_nodes
                     ? std::to_string(config.min_nodes)
                     : std::to_string(config.min_nodes) + ":" + std::to_string(config.max_nodes));
   agreement.emplace("max-restarts", std::to_string(config.max_restarts));
   agreement.emplace("max-losses",
-                    config.max_losses ? std::to_string(*config.max_losses) : "unlimited");
+                    config.max_losses ? std::to_string(*config.max_losses) : kUnlimited);
   agreement.emplace("rank-order", config.rank_order == RankOrder::Keep   ? "keep"
                                   : config.rank_order == RankOrder::Host ? "host"
                                                                          : "join");
@@ -37,10 +47,6 @@ std::string disagreement(const std::string& who,
     names.insert(name);
   for (const auto& [name, value] : job)
     names.insert(name);
-  const auto say = [](const std::map<std::string, std::string>& fields, const std::string& name) {
-    const auto field = fields.find(name);
-    return field == fields.end() ? "no " + name : name + "=" + field->second.substr(0, 128);
-  };
   std::string said;
   std::string wanted;
   std::size_t shown = 0;
@@ -53,8 +59,8 @@ std::string disagreement(const std::string& who,
       wanted += ", ...";
       break;
     }
-    said += (shown == 1 ? "" : ", ") + say(agreement, name);
-    wanted += (shown == 1 ? "" : ", ") + say(job, name);
+    said += (shown == 1 ? "" : ", ") + in_flags(agreement, name);
+    wanted += (shown == 1 ? "" : ", ") + in_flags(job, name);
   }
   if (shown == 0) return "";
   return who + " has " + said + "; the job has " + wanted + "; give all nodes the same";

@@ -68,8 +68,10 @@ std::string duplicate_text(const MemberDocument& asking, const MemberDocument& h
 }
 
 std::string foreign_job_text(const Config& config) {
-  return "a job of one node with --rdzv-id " + config.run_id.substr(0, kMaxName) +
-         " already runs at this endpoint; give this one an id or an endpoint of its own";
+  return "a job of one node " +
+         (config.run_id == kNoRunId ? "without an --rdzv-id"
+                                    : "with --rdzv-id " + config.run_id.substr(0, kMaxName)) +
+         " already runs at this endpoint; give this one an --rdzv-id or a port of its own";
 }
 
 std::string waiting_text(const State& state, const Config& config) {

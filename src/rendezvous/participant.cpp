@@ -289,6 +289,12 @@ class Participant::Impl {
     if (now < next_progress_) return;
     next_progress_ = now + kProgressPeriod;
     const auto& round = member_.round();
+    if (!member_.waiting() && config_.max_nodes == 1) {
+      // The other may be a dead agent whose session lives on for a moment.
+      const std::string text = "not started yet: " + foreign_job_text(config_);
+      if (text != progress_) show_progress(text);
+      return;
+    }
     if (!member_.waiting()) {
       const bool room = round->nodes < config_.max_nodes;
       const std::string text =

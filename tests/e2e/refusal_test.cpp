@@ -49,9 +49,9 @@ TEST(RefusalTest, AnAgentThatDisagreesIsToldTheFieldAndHarmsNobody) {
   ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
   ASSERT_TRUE(second.wait_for_out("ready")) << second.err();
   DrunProcess stray(job(port, "3") + kStay);
-  expect_refused(stray, "has nnodes=3; the job has nnodes=2; give all nodes the same");
+  expect_refused(stray, "has --nnodes 3; the job has --nnodes 2; give all nodes the same");
   DrunProcess other(job(port, "2") + Arguments{"--max-restarts", "5"} + kStay);
-  expect_refused(other, "has max-restarts=5; the job has max-restarts=0");
+  expect_refused(other, "has --max-restarts 5; the job has --max-restarts 0");
   EXPECT_EQ(first.out(), "ready\n");
   second.signal(SIGTERM);
   expect_stopped(first);
@@ -97,6 +97,9 @@ TEST(RefusalTest, ADuplicateNodeRankIsNamedWhenTheTimeToJoinIsShort) {
 TEST(RefusalTest, ASecondJobOfOneNodeAtTheSameEndpointIsNoSpare) {
   const ReservedPort port;
   const Arguments own = job(port, "1", "keep_alive_interval=5,keep_alive_max_attempt=2");
+  const std::string text =
+      "a job of one node without an --rdzv-id already runs at this endpoint; give this one an "
+      "--rdzv-id or a port of its own";
   for (const bool outlives : {true, false}) {
     const TempDir directory;
     const std::string wait = (directory.path() / "go-on").string();
@@ -105,12 +108,13 @@ TEST(RefusalTest, ASecondJobOfOneNodeAtTheSameEndpointIsNoSpare) {
     ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
     DrunProcess second(own + Arguments{"echo", "never"});
     if (outlives) {
-      expect_refused(second, "already runs at this endpoint; give this one an id");
+      expect_refused(second, text);
     } else {
-      ASSERT_TRUE(second.wait_for_err("spare: ")) << second.err();
+      ASSERT_TRUE(second.wait_for_err("drun: not started yet: " + text)) << second.err();
       directory.write("go-on", "");
-      expect_refused(second, "already runs at this endpoint; give this one an id");
+      expect_refused(second, "drun: error: " + text);
     }
+    EXPECT_THAT(second.err(), Not(HasSubstr("spare")));
     directory.write("go-on", "");
     const Finished finished = first.finish();
     EXPECT_EQ(finished.code, 0) << finished.err;
@@ -177,7 +181,8 @@ TEST(WaitingTest, NamesConfigurationsThatDisagreeFieldByField) {
   DrunProcess first(agent("2", "0"));
   ASSERT_TRUE(first.wait_for_err("1 of 2 nodes")) << first.err();
   DrunProcess second(agent("3", "4"));
-  const std::string fields = "has max-restarts=4, nnodes=3; the job has max-restarts=0, nnodes=2";
+  const std::string fields =
+      "has --max-restarts 4, --nnodes 3; the job has --max-restarts 0, --nnodes 2";
   expect_refused(second, fields);
   const Finished finished = first.finish();
   EXPECT_EQ(finished.code, 124);

@@ -1087,7 +1087,7 @@ TEST_F(LeaderTest, DoesNotLeadAJobThatItDisagreesWith) {
   commits();
   snapshot(Found(config(3)).member("a").job(config(2)));
   EXPECT_EQ(leader_->disagreement(),
-            "host has nnodes=3; the job has nnodes=2; give all nodes the same");
+            "host has --nnodes 3; the job has --nnodes 2; give all nodes the same");
   leader_->advance(kNow);
   EXPECT_TRUE(commits().empty());
   EXPECT_FALSE(leader_->next_deadline());

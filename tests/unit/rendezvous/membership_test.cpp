@@ -325,12 +325,13 @@ TEST(RefusalTest, EveryFieldOfADisagreementIsNamed) {
   auto d = board.document("b");
   d.agreement["nnodes"] = "3";
   d.agreement["max-restarts"] = "5";
+  d.agreement["max-losses"] = "2";
   d.agreement.erase("resize");
   board.put("b", d);
   const auto decision = board.step();
   EXPECT_EQ(decision.refused.at("b"),
-            "b has max-restarts=5, nnodes=3, no resize; the job has max-restarts=0, nnodes=2, "
-            "resize=now; give all nodes the same");
+            "b has --max-losses 2, --max-restarts 5, --nnodes 3, no --resize; the job has no "
+            "--max-losses, --max-restarts 0, --nnodes 2, --resize now; give all nodes the same");
   EXPECT_EQ(board.step().refused.size(), 0U) << "told once";
 }
 

@@ -387,6 +387,25 @@ TEST(ParticipantTest, ARestartSaysOnceWhoFailedWhereHowAndWhen) {
   EXPECT_THAT(restarts.front(), HasSubstr(": exit code 7"));
 }
 
+// It waits in case the other agent is dead; its user is told at once what to do if it is not.
+TEST(ParticipantTest, ASecondJobOfOneNodeWithTheSameIdIsNotCalledASpare) {
+  Cluster c;
+  const auto own = [&] {
+    Config config = c.config(1, 1);
+    config.run_id = kNoRunId;
+    config.node_rank = 0;
+    return config;
+  };
+  c.start(own());
+  c.advance(Milliseconds(1'000));
+  ASSERT_TRUE(c[0].workers);
+  c.start(own());
+  c.advance(Milliseconds(1'500));
+  EXPECT_EQ(c[1].progress,
+            "not started yet: a job of one node without an --rdzv-id already runs at this "
+            "endpoint; give this one an --rdzv-id or a port of its own");
+}
+
 TEST(ParticipantTest, ASpareThatIsTakenInSaysSoAndSoDoesTheLeader) {
   Cluster c;
   c.start_all(2);
