@@ -122,6 +122,10 @@ std::vector<std::string> numeric_addresses(std::string_view text) {
   return {canonical};
 }
 
+bool is_loopback_address(std::string_view text) {
+  return text == "localhost" || is_loopback(parse(text));
+}
+
 bool is_own_address(std::string_view text, const std::vector<Interface>& interfaces) {
   const Address address = parse(text);
   if (std::holds_alternative<std::monostate>(address)) return false;

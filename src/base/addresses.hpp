@@ -20,6 +20,9 @@ struct Interface {
 // scope are accepted); or what "localhost" always means. Empty: a name that must be resolved.
 [[nodiscard]] std::vector<std::string> numeric_addresses(std::string_view text);
 
+// A numeric address, or "localhost", that leads every machine to itself.
+[[nodiscard]] bool is_loopback_address(std::string_view text);
+
 // A numeric address that one of this machine's interfaces has; all of 127.0.0.0/8 is. "0.0.0.0" and
 // "::" are too.
 [[nodiscard]] bool is_own_address(std::string_view address);

@@ -319,6 +319,7 @@ class Participant::Impl {
     }
     std::string head = "waiting " + clock_text(elapsed);
     if (!config_.endpoint.empty()) head += " at " + config_.endpoint;
+    if (config_.endpoint_is_local) head += ", this machine only";
     if (member_.up()) head += left_text(elapsed, config_.join_timeout);
     show_progress(head + ": " + text);
   }

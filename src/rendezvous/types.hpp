@@ -59,6 +59,7 @@ struct Config {
   std::string ticket;  // unique per agent process
   // Where the nodes meet, for people: "node0:29400"; empty: nobody has to look for it.
   std::string endpoint;
+  bool endpoint_is_local = false;  // agents on other machines do not get there (127.0.0.1)
 
   // What all agents must agree on, by name: "program", ... -> value (a digest where it may be
   // secret). "protocol", "nnodes", "max-restarts", "max-losses", "rank-order" and "resize" are

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/addresses.hpp"
 #include "base/environment_variable.hpp"
 #include "launcher/backend/backend_settings.hpp"
 
@@ -56,6 +57,8 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.stands_at_once = options.local_node == 0;
   config.ticket = node.ticket;
   if (options.max_nodes > 1 && options.local_node < 0) config.endpoint = meeting_place(options);
+  config.endpoint_is_local = !config.endpoint.empty() && options.backend != Backend::Etcd &&
+                             is_loopback_address(options.endpoint.host);
   config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
   config.agreement["successors"] = std::to_string(options.conf.successors);
   config.agreement["quorum"] = std::to_string(options.conf.quorum);

@@ -5,6 +5,7 @@
 
 #include <asio/post.hpp>
 
+#include "base/addresses.hpp"
 #include "base/atomic_file.hpp"
 #include "base/deadline.hpp"
 #include "base/fd_limit.hpp"
@@ -28,7 +29,8 @@ BackendLink::BackendLink(asio::io_context& io, const Options& options, std::stri
       options_(options),
       calls_(std::move(calls)),
       fsm_(options, Clock::now(), [this] { return port_holder_text(); }),
-      discovery_(io, std::move(start_look_up)),
+      discovery_(io, start_look_up),
+      own_address_(io, std::move(start_look_up)),
       worker_store_(options, store_),
       timer_(io) {
   identity_.host_name = std::move(host_name);
@@ -37,13 +39,33 @@ BackendLink::BackendLink(asio::io_context& io, const Options& options, std::stri
 }
 
 void BackendLink::start() {
+  check_local_address();
   advance(fsm_.start(Clock::now()));
+}
+
+// What nobody can be reached by shows only when workers wait for one another in vain.
+void BackendLink::check_local_address() {
+  if (!options_.local_addr || *options_.local_addr == options_.endpoint.host) return;
+  const std::string& given = *options_.local_addr;
+  own_address_.ask({given, 0}, [given](const Result<bool>& own) {
+    if (!own)
+      log::warning(
+          "--local-addr '{}': this machine has no such interface with an address, and the name has "
+          "none: {}; nobody may reach this node by it",
+          given, own.error().what());
+    else if (!*own)
+      log::warning(
+          "--local-addr '{}' is no address of this machine; is it passed on to this node, as by a "
+          "service?",
+          given);
+  });
 }
 
 void BackendLink::leave() {
   fsm_.leave();
   if (succession_) succession_->leave();
   discovery_.abandon();
+  own_address_.abandon();
   store_.stop_waiting();
   arm_timer();
 }
@@ -186,9 +208,8 @@ void BackendLink::perform(Join) {
 // etcd of its own there.
 void BackendLink::note_loopback() const {
   const auto& address = link_->local_address();
-  const bool loopback = address.starts_with("127.") || address == "::1";
   if (options_.backend == Backend::Etcd && options_.max_nodes > 1 && !options_.local_addr &&
-      loopback)
+      is_loopback_address(address))
     log::info(
         "etcd is reached at {}, so this node is known to the others by that address; if they "
         "are on other machines, give --local-addr",

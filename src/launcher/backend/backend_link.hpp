@@ -111,6 +111,7 @@ class BackendLink {
 
   BackendStep become_host();
   void note_loopback() const;
+  void check_local_address();
   void perform(const Visit& step);
   void perform(Stand);
   void perform(const GiveUpSearch& step);
@@ -132,6 +133,7 @@ class BackendLink {
   const Calls calls_;
   BackendFsm fsm_;
   BackendDiscovery discovery_;
+  BackendDiscovery own_address_;  // whether --local-addr is one
   HostedStore store_;
   WorkerStoreHost worker_store_;
   std::optional<SuccessionFsm> succession_;  // nullopt: the store has no successors

@@ -40,8 +40,13 @@ TEST(AddressesTest, OwnAddressesAreThoseOfTheInterfaces) {
 }
 
 TEST(AddressesTest, LoopbackIsAWholeNetworkInIPv4AndOneAddressInIPv6) {
-  for (const char* loopback : {"127.0.0.1", "127.255.0.3", "::1", "[::1]", "::ffff:127.0.0.1"})
+  for (const char* loopback : {"127.0.0.1", "127.255.0.3", "::1", "[::1]", "::ffff:127.0.0.1"}) {
     EXPECT_TRUE(is_own_address(loopback, {})) << loopback;
+    EXPECT_TRUE(is_loopback_address(loopback)) << loopback;
+  }
+  EXPECT_TRUE(is_loopback_address("localhost"));
+  for (const char* other : {"0.0.0.0", "::", "10.0.0.1", "128.0.0.1", "localhost.example", "127"})
+    EXPECT_FALSE(is_loopback_address(other)) << other;
   for (const char* other : {"128.0.0.1", "::2", "localhost", ""})
     EXPECT_FALSE(is_own_address(other, {})) << other;
 }

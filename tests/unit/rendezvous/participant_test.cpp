@@ -594,5 +594,23 @@ TEST(ParticipantTest, AnIdThatNobodyGaveIsNotAskedFor) {
       "endpoint node0:29400, or wait longer with --rdzv-conf join_timeout=SECONDS");
 }
 
+TEST(ParticipantTest, AnEndpointThatOtherMachinesCannotReachIsSaidToBeOne) {
+  Cluster c;
+  auto config = c.config(2, 2);
+  config.run_id = kNoRunId;
+  config.endpoint = "127.0.0.1:29400";
+  config.endpoint_is_local = true;
+  c.start(config);
+  c.advance(Milliseconds(60'000));
+  EXPECT_EQ(c[0].progress,
+            "waiting 01:00 at 127.0.0.1:29400, this machine only (09:00 left): 1 of 2 nodes "
+            "(node0)");
+  c.advance(Milliseconds(541'000));
+  ASSERT_TRUE(c[0].outcome);
+  EXPECT_THAT(c[0].outcome->text,
+              HasSubstr("the endpoint 127.0.0.1:29400 (other machines need another: it is this "
+                        "one's only), or wait"));
+}
+
 }  // namespace
 }  // namespace drun::rendezvous

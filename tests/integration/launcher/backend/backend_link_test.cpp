@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/log.hpp"
 #include "support/drun_process.hpp"
 #include "support/patience.hpp"
 #include "support/store_thread.hpp"
@@ -150,6 +151,46 @@ TEST_F(BackendLinkTest, AnAddressOfTheUsersChoiceIsTheOneThatOthersAreTold) {
   Agent agent(io_, options_);
   ASSERT_TRUE(agent.until_joined());
   EXPECT_EQ(agent.identity->address, "127.0.0.2");
+}
+
+// Its name look-up may take minutes: the agent goes on meanwhile.
+TEST_F(BackendLinkTest, AnAddressOfTheUsersChoiceThatNobodyHasIsWarnedOf) {
+  std::vector<std::string> said;
+  log::redirect([&](std::string line) { said.push_back(std::move(line)); });
+  const auto look_up = std::make_shared<store::LookUp::element_type>();
+  const auto reply = [&](Result<store::Addresses> addresses) {
+    look_up->post(std::make_unique<Result<store::Addresses>>(std::move(addresses)));
+  };
+  const auto start_look_up = [&](const Endpoint& /*endpoint*/) { return look_up; };
+  options_.local_addr = "eth9";
+  {
+    Agent agent(io_, options_, start_look_up);
+    ASSERT_TRUE(agent.until_joined());
+    EXPECT_THAT(said, IsEmpty());
+    reply(Error(std::make_error_code(std::errc::address_not_available), "Name not known"));
+    ASSERT_TRUE(agent.until([&] { return !said.empty(); }));
+    EXPECT_THAT(said.back(), HasSubstr("--local-addr 'eth9': this machine has no such interface"));
+    EXPECT_THAT(said.back(), HasSubstr("Name not known"));
+    EXPECT_EQ(agent.identity->address, "eth9");
+  }
+  options_.local_addr = "node8";
+  {
+    Agent agent(io_, options_, start_look_up);
+    reply(store::literal_addresses({"192.0.2.1", 0}));
+    ASSERT_TRUE(agent.until([&] { return said.size() == 2; }));
+    EXPECT_THAT(said.back(), HasSubstr("'node8' is no address of this machine"));
+  }
+  options_.local_addr = "node7";
+  {
+    Agent agent(io_, options_, start_look_up);
+    ASSERT_TRUE(agent.until_joined());
+    Agent silent(io_, options_, start_look_up);
+    ASSERT_TRUE(silent.until_joined()) << "and ends without an answer";
+  }
+  options_.local_addr = "192.0.2.1";  // reserved for documentation
+  const Agent agent(io_, options_, start_look_up);
+  EXPECT_EQ(said.size(), 3U);
+  log::redirect({});
 }
 
 TEST_F(BackendLinkTest, HostsAfterAllWhenThePortIsFree) {

@@ -38,6 +38,12 @@ TEST(AgentSettingsTest, NamesTheEndpointOnlyWhereOtherMachinesAreWaitedFor) {
   options.endpoint = {"node0", 29400};
   options.max_nodes = 2;
   EXPECT_EQ(rendezvous_config(options, {}, seconds(9)).endpoint, "node0:29400");
+  EXPECT_FALSE(rendezvous_config(options, {}, seconds(9)).endpoint_is_local);
+  options.endpoint.host = "localhost";
+  EXPECT_TRUE(rendezvous_config(options, {}, seconds(9)).endpoint_is_local);
+  options.backend = Backend::Etcd;
+  EXPECT_FALSE(rendezvous_config(options, {}, seconds(9)).endpoint_is_local) << "of each machine";
+  options.backend = Backend::C10d;
   options.local_node = 1;
   EXPECT_EQ(rendezvous_config(options, {}, seconds(9)).endpoint, "");
   options.local_node = -1;
