@@ -178,9 +178,17 @@ std::string lost_text(const Context& c) {
   return "a node is gone";
 }
 
+// Until when the round runs on although a rank has failed; nullopt: it is to be stopped.
+std::optional<Time> awaits_failures(const State& s) {
+  if (s.failures.empty() || !s.failures.front().summary.timed_out) return std::nullopt;
+  if (s.round.nodes == 1 || s.failed_ranks >= s.round.world_size) return std::nullopt;
+  return s.failed_since + kOthersTimeOut;
+}
+
 void running(Context& c) {
   const State& s = c.state;
   const bool gone = s.lost > 0 || (s.missing > 0 && c.past(s.grace_until));
+  if (const auto until = awaits_failures(s); until && c.now < *until && !gone) return;
   if (!s.failures.empty()) {
     stop_round(c, Cause::Failure, describe(s.failures.front().summary));
     c.round().root = s.failures.front().ticket;
@@ -568,6 +576,7 @@ std::optional<Time> next_deadline(const State& state, const Config& config) {
   switch (state.round.phase) {
     case Phase::Running:
       if (state.missing > 0) next.include(state.grace_until);
+      next.include(awaits_failures(state));
       if (state.round.unsure) next.include(state.unsure_until);
       if (config.resize == Resize::Now && state.joiners > 0 && state.succeeded == 0 &&
           state.missing == 0 && state.round.nodes < config.max_nodes) {

@@ -143,6 +143,7 @@ Json to_json(const FailureSummary& f, const Room& room) {
   if (!f.tail.empty()) json["tail"] = clip(f.tail, room.text);
   if (!f.log_file.empty()) json["log_file"] = clip(f.log_file, room.text);
   if (!f.last_words.empty()) json["last_words"] = clip(f.last_words, room.text);
+  if (f.timed_out) json["timed_out"] = true;
   if (f.lowest_rank >= 0) {
     json["lowest_rank"] = f.lowest_rank;
     json["lowest_code"] = f.lowest_code;
@@ -170,6 +171,7 @@ void read(JsonReader& in, FailureSummary& f) {
   in.text("cause", f.cause);
   in.integer("time_ms", f.time_ms, -kMaxInt64, kMaxInt64);
   in.integer("uptime_ms", f.uptime_ms, -kMaxInt64, kMaxInt64);
+  in.flag("timed_out", f.timed_out);
   in.flag("restartable", f.restartable);
   in.integer("highest_code", f.highest_code, 0, 255, false);
   in.text("traceback", f.traceback, false);

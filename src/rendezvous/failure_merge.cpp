@@ -129,6 +129,13 @@ int add_ranks(int counted, const FailedRanks& group) {
   return static_cast<int>(std::min<std::int64_t>(sum, kMaxRanks));
 }
 
+int count_ranks(const FailureSummary& failure) {
+  int count = std::min(failure.unlisted, kMaxRanks - 1) + 1;
+  for (const auto& group : failure.others)
+    count = add_ranks(count, group);
+  return count;
+}
+
 void add_failed(std::vector<FailedRanks>& groups, RankRange ranks, const std::string& cause,
                 const std::string& last_words) {
   const std::string kind = kind_of(cause, last_words, ranks.first);

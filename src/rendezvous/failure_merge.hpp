@@ -20,6 +20,9 @@ inline constexpr int kMaxRanks = 1 << 30;
 // `counted` and the ranks of the group, at most kMaxRanks.
 [[nodiscard]] int add_ranks(int counted, const FailedRanks& group);
 
+// The rank of the failure and the others in it, at most kMaxRanks.
+[[nodiscard]] int count_ranks(const FailureSummary& failure);
+
 // `words` of rank `rank`, with '#' for its own number after the word "rank": "[rank3]: x" and "rank
 // 3: x" say the same of rank 3 as "[rank5]: x" and "rank 5: x" of rank 5. A local rank is another
 // number.

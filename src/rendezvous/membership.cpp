@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/failure_merge.hpp"
 #include "rendezvous/messages.hpp"
 
 namespace drun::rendezvous {
@@ -189,14 +190,18 @@ void admit(State& state, const Config& config, const std::string& ticket, Member
   join(state, ticket, member, now);
 }
 
-void note_slot(State& state, const std::string& ticket, RankSlot& slot, const MemberDocument& d) {
+void note_slot(State& state, const std::string& ticket, RankSlot& slot, const MemberDocument& d,
+               Time now) {
   if (!is_alive(state.round.phase)) return;
   if (d.succeeded == state.round.number && !slot.succeeded) {
     slot.succeeded = true;
     ++state.succeeded;
   }
-  if (d.failed == state.round.number && d.failure && state.failed.insert(ticket).second)
+  if (d.failed == state.round.number && d.failure && state.failed.insert(ticket).second) {
+    if (state.failures.empty()) state.failed_since = now;
     state.failures.push_back({ticket, *d.failure});
+    state.failed_ranks = std::min(kMaxRanks, state.failed_ranks + count_ranks(*d.failure));
+  }
 }
 
 void lose(State& state, RankSlot& slot) {
@@ -383,7 +388,7 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
     state.restarts_floor = std::max(state.restarts_floor, d.restarts);
     state.losses_floor = std::max(state.losses_floor, d.losses);
   }
-  if (slot != nullptr) note_slot(state, ticket, *slot, d);
+  if (slot != nullptr) note_slot(state, ticket, *slot, d, now);
   if (d.leave) let_go(state, ticket, member, slot, now);
   count(state, ticket, member, 1);
   // Others of its round may be out of touch, and have workers.
@@ -434,7 +439,8 @@ void recount(State& state, const Config& config, Time now) {
       state.lost += slot.lost ? 1 : 0;
       state.missing += slot.missing ? 1 : 0;
       const auto member = state.members.find(ticket);
-      if (member != state.members.end()) note_slot(state, ticket, slot, member->second.document);
+      if (member != state.members.end())
+        note_slot(state, ticket, slot, member->second.document, now);
     }
   }
   note_times(state, config, now);
@@ -472,6 +478,7 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
   if (state.round.number != before.number) {
     state.failures.clear();
     state.failed.clear();
+    state.failed_ranks = 0;
   }
   state.plan = decision.plan;
   state.planned.clear();

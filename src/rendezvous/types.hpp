@@ -142,6 +142,7 @@ struct FailureSummary {
   std::string last_words;           // the line of traceback or tail that says most, may be empty
   std::vector<FailedRanks> others;  // the other ranks that failed by themselves, the lowest first
   int unlisted = 0;                 // and how many more did that `others` has no room for
+  bool timed_out = false;           // its last words are those of a wait that took too long
   bool restartable = true;          // false: the restart policy (--restart-on) forbids another try
   // Of all ranks that failed by themselves: the highest exit code (0: only this rank's counts), and
   // the lowest rank with its code (-1: only this rank's counts). A signal n is 128+n.

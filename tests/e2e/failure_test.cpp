@@ -400,6 +400,23 @@ TEST(FailureReportTest, BeginsWithARankThatSeemsToHang) {
   EXPECT_THAT(read_file(report), HasSubstr("\"ranks_that_seem_to_hang\": [\n    1\n  ]"));
 }
 
+// It is the only one of its node that could tell of it.
+TEST(FailureReportTest, BeginsWithARankThatSeemsToHangOnAnotherNode) {
+  const TempDir directory;
+  const std::string ready = (directory.path() / "ready").string();
+  int named = 0;
+  for (const auto& agent : two_agents(
+           Arguments{"--shutdown-timeout", "1"} +
+           shell("[ $RANK = 1 ] && trap '' TERM && : > " + ready + "; while [ ! -e " + ready +
+                 " ]; do sleep 0.02; done; [ $RANK = 0 ] && echo 'barrier timed out' >&2 && "
+                 "exit 9; while :; do sleep 0.02; done"))) {
+    EXPECT_EQ(agent.code, 9);
+    named += count(agent.err,
+                   ", rank 1 seems to hang: when rank 0's wait timed out, it was still running");
+  }
+  EXPECT_EQ(named, 1) << "by the node where it runs";
+}
+
 TEST(FailureReportTest, NamesThemAtASignalToo) {
   for (const std::string grace : {"4", "600"}) {
     const TempDir directory;

@@ -336,6 +336,7 @@ void World::fail_workers(int number) {
   failure.exit_code = 1 + number % 250;
   failure.cause = "exit code " + std::to_string(failure.exit_code);
   failure.pid = 1;
+  failure.timed_out = number % 4 == 3;
   const int round = n.workers->round;
   if (!a.stops) checker_.on_failure_reported(number, round);
   input(number, [this, round, failure](Participant& p) {

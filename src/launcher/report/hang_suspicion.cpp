@@ -67,6 +67,16 @@ std::size_t count_waiting(const rendezvous::FailureSummary& root) {
   return static_cast<std::size_t>(count);
 }
 
+// Of several nodes each knows by the failures of all how many ranks of the job still ran.
+StoppedRanks in_job(StoppedRanks stopped, const rendezvous::FailureSummary& root) {
+  const int running = stopped.job_ranks - rendezvous::count_ranks(root);
+  if (stopped.job_ranks == 0 || stopped.few || running > stopped.job_ranks / 2) return stopped;
+  stopped.few = true;
+  stopped.silent = stopped.quiet;
+  stopped.silent_for = stopped.quiet_for;
+  return stopped;
+}
+
 // SIGKILL tells most; but where many need it, they ignore the stop's signal.
 std::vector<int> stands_out(const StoppedRanks& stopped) {
   const bool few = stopped.few || stopped.killed.size() * 2 <= stopped.running.size();
@@ -81,9 +91,10 @@ bool speaks_of_timeout(std::string_view last_words, const std::vector<std::strin
 }
 
 std::optional<Suspicion> suspect_hang(const rendezvous::FailureSummary& root,
-                                      const StoppedRanks& stopped) {
+                                      const StoppedRanks& on_node) {
   const Wait wait = wait_of(root.last_words, root.tail);
-  if (wait == Wait::None || stopped.expected) return std::nullopt;
+  if (wait == Wait::None || on_node.expected) return std::nullopt;
+  const StoppedRanks stopped = in_job(on_node, root);
   Suspicion result;
   result.ranks = stands_out(stopped);
   if (result.ranks.empty()) return std::nullopt;

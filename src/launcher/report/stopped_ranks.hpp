@@ -26,8 +26,13 @@ struct StoppedRanks {
   bool few = false;         // those that ran are no more than half of the node's workers
   std::vector<int> silent;  // of those that ran: who stands out, or all if they are few
   std::string silent_for;   // all of these: "11.0 s"
-  std::string host;         // this node's name, if the job has several
-  bool expected = false;    // that they ran is no news: one rank only, or not all had begun
+  // Of a job of several nodes, else 0 and empty: its ranks, and those here that ran and had written
+  // nothing for a second or more. They may be few in the job though they are many here.
+  int job_ranks = 0;
+  std::vector<int> quiet;
+  std::string quiet_for;  // all of these
+  std::string host;       // this node's name, if the job has several
+  bool expected = false;  // that they ran is no news: one rank only, or not all had begun
 };
 
 // "ranks 0-2,4 were still running (rank 2 silent the longest, for 11.0 s); rank 2 needed SIGKILL".

@@ -8,6 +8,7 @@
 #include "base/file_worker.hpp"
 #include "launcher/report/error_file.hpp"
 #include "launcher/report/failure_report.hpp"
+#include "launcher/report/hang_suspicion.hpp"
 #include "rendezvous/failure_merge.hpp"
 
 namespace drun::launcher {
@@ -106,6 +107,7 @@ rendezvous::FailureSummary summarize(const FailedRound& round, const RemainsOf& 
   summary.core_file = std::move(left.core_file);
   summary.tail = output.tail(first, kTailLimit);
   summary.last_words = headline(summary.traceback, summary.tail);
+  summary.timed_out = speaks_of_timeout(summary.last_words, summary.tail);
   summary.log_file = output.log_file(first);
   if (round.one_reason) return summary;
   for (const auto id : round.failures.others()) {

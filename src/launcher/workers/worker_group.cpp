@@ -384,7 +384,10 @@ StoppedRanks WorkerGroup::stopped_ranks() const {
   StoppedRanks ranks;
   ranks.at_once = last_stop_.hurried;
   ranks.silence = last_stop_.silence;
-  if (assignment_.group_world_size > 1) ranks.host = host_;
+  if (assignment_.group_world_size > 1) {
+    ranks.host = host_;
+    ranks.job_ranks = assignment_.world_size;
+  }
   ranks.expected = assignment_.world_size == 1 || not_started_ > 0;
   std::uint32_t killed = 0;
   for (const auto& [id, worker] : workers_) {

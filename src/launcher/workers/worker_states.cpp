@@ -141,26 +141,32 @@ std::string describe_silence(const Workers& workers, int first_rank,
 
 void find_silent(StoppedRanks& stopped, const Workers& workers, int first_rank) {
   stopped.few = stopped.running.size() * 2 <= workers.size();
-  std::map<int, milliseconds> all;  // by rank
+  std::map<int, milliseconds> all;      // by rank
+  std::map<int, milliseconds> printed;  // of these, those that had written something
   milliseconds shortest = milliseconds::max();
   for (const auto& [id, worker] : workers) {
-    if (!worker.stopped || !worker.silence || !(worker.printed || stopped.few)) continue;
-    all.emplace(first_rank + worker.local_rank, *worker.silence);
+    if (!worker.stopped || !worker.silence) continue;
+    const int rank = first_rank + worker.local_rank;
+    all.emplace(rank, *worker.silence);
+    if (!worker.printed) continue;
+    printed.emplace(rank, *worker.silence);
     shortest = std::min(shortest, *worker.silence);
   }
-  if (all.empty()) return;
-  const auto add = [&](milliseconds least) {
+  const auto take = [](const std::map<int, milliseconds>& from, milliseconds least,
+                       std::vector<int>& ranks, std::string& silent_for) {
     milliseconds known = milliseconds::max();
-    for (const auto& [rank, silence] : all) {
+    for (const auto& [rank, silence] : from) {
       if (silence < least) continue;
-      stopped.silent.push_back(rank);
+      ranks.push_back(rank);
       known = std::min(known, silence);
     }
-    if (!stopped.silent.empty()) stopped.silent_for = describe_duration(known.count());
+    if (!ranks.empty()) silent_for = describe_duration(known.count());
   };
-  if (stopped.few) return add(kWorthALine);
-  add(2 * shortest + kWorthALine);
-  if (stopped.silent.size() * 2 <= all.size()) return;
+  if (stopped.job_ranks > 0) take(all, kWorthALine, stopped.quiet, stopped.quiet_for);
+  if (stopped.few) return take(all, kWorthALine, stopped.silent, stopped.silent_for);
+  if (printed.empty()) return;
+  take(printed, 2 * shortest + kWorthALine, stopped.silent, stopped.silent_for);
+  if (stopped.silent.size() * 2 <= printed.size()) return;
   stopped.silent.clear();
   stopped.silent_for.clear();
 }

@@ -39,6 +39,7 @@ FailureSummary failure() {
   f.lowest_rank = 4;
   f.lowest_code = 9;
   f.restartable = false;
+  f.timed_out = true;
   f.highest_code = 139;
   return f;
 }

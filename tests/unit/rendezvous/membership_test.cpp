@@ -406,6 +406,70 @@ struct RunningCase {
   Cause cause;
 };
 
+// Ranks of other nodes that wait for the same one would look like it if they were stopped at once.
+TEST(RunningTest, AfterATimeOutTheOthersGetTimeToRunIntoItToo) {
+  const auto time_out = [](Board& board, const std::string& ticket) {
+    auto d = board.document(ticket);
+    d.failed = board.state().round.number;
+    d.failure.emplace();
+    d.failure->cause = "exit code 1";
+    d.failure->rank = board.state().slots.at(ticket).group_rank;
+    d.failure->timed_out = true;
+    board.put(ticket, std::move(d));
+  };
+  const auto two = [] {
+    auto s = config(3, 3);
+    s.ticket = "a";
+    Board board(s);
+    for (const char* name : {"a", "b", "c"})
+      board.join(name);
+    board.run();
+    return board;
+  };
+  {
+    Board board = two();
+    const Time since = board.now();
+    time_out(board, "a");
+    board.settle();
+    EXPECT_EQ(board.phase(), Phase::Running);
+    EXPECT_EQ(next_deadline(board.state(), board.config()), since + kOthersTimeOut);
+    board.pass(kOthersTimeOut - Milliseconds(1));
+    board.fails("b", 7);  // it does not begin anew
+    board.settle();
+    EXPECT_EQ(board.phase(), Phase::Running);
+    board.pass(Milliseconds(1));
+    board.settle();
+    EXPECT_EQ(board.phase(), Phase::Stopping);
+    EXPECT_EQ(board.state().round.root, "a") << "the first one";
+    EXPECT_EQ(board.state().failures.size(), 2U);
+  }
+  {
+    Board board = two();
+    time_out(board, "a");
+    board.fails("b");
+    board.settle();
+    EXPECT_EQ(board.phase(), Phase::Running);
+    board.fails("c");
+    board.settle();
+    EXPECT_EQ(board.phase(), Phase::Stopping) << "nobody is left";
+  }
+  {
+    Board board = two();
+    time_out(board, "a");
+    board.gone("c");
+    board.settle();
+    EXPECT_EQ(board.phase(), Phase::Stopping);
+    EXPECT_EQ(board.state().round.cause, Cause::Failure);
+  }
+  {
+    Board board = two();
+    board.fails("b");
+    time_out(board, "a");
+    board.settle();
+    EXPECT_EQ(board.phase(), Phase::Stopping) << "that was no wait for others";
+  }
+}
+
 TEST(RunningTest, StopsForItsReasonsOnly) {
   const std::vector<RunningCase> cases = {
       {"nothing", [](Board&) {}, Phase::Running, Cause::None},

@@ -106,6 +106,26 @@ TEST(HangSuspicionTest, OfAnyTimeOutMoreMustTellThanAreSuspected) {
   EXPECT_NE(text(failed_with(kGeneric, {{{{1, 1}}, "exit code 1", kGeneric}}), rank_2_hangs()), "");
 }
 
+// All that a node has may hang: by the failures of the others it knows that they are few.
+TEST(HangSuspicionTest, OfSeveralNodesThoseThatFailedAreCountedInTheWholeJob) {
+  StoppedRanks stopped;
+  stopped.running = stopped.quiet = {2};
+  stopped.quiet_for = "11.0 s";
+  stopped.job_ranks = 4;
+  stopped.host = "node2";
+  FailureSummary root = failed_with(kBarrier, {{{{1, 1}}, "exit code 1", kBarrier}});
+  EXPECT_EQ(text(root, stopped),
+            "on node2, rank 2 seems to hang: when rank 0's wait timed out, it was still running, "
+            "silent for 11.0 s");
+  stopped.killed = {2};
+  EXPECT_NE(text(root, stopped), "");
+  stopped.job_ranks = 5;  // three had not failed
+  stopped.killed.clear();
+  EXPECT_EQ(text(root, stopped), "");
+  root.unlisted = 1;
+  EXPECT_NE(text(root, stopped), "");
+}
+
 TEST(HangSuspicionTest, WhoDoesNotStandOutIsNotNamed) {
   StoppedRanks stopped;
   stopped.running = {1, 2, 3};
