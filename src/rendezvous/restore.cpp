@@ -101,13 +101,15 @@ RoundDocument round_of_members(Found& found, const RoundDocument& seen) {
   return round;
 }
 
-// How far a round has come, in the order of its life: it never goes back.
+// How far a round has come, in the order of its life: it never goes back. A number that was tried
+// in vain may yet run, in a store that has forgotten the try.
 std::tuple<int, int> progress(const RoundDocument& round) {
-  const int step = round.phase == Phase::Gathering   ? 3
-                   : round.phase == Phase::Preparing ? 0
-                   : round.phase == Phase::Running   ? 1
-                   : round.phase == Phase::Stopping  ? 2
-                                                     : 4;
+  const bool over = round.ran >= round.number;
+  const int step = round.phase == Phase::Closed              ? 4
+                   : round.phase == Phase::Stopping          ? 2
+                   : round.phase == Phase::Running           ? 1
+                   : round.phase == Phase::Gathering && over ? 3
+                                                             : 0;
   return {round.number, step};
 }
 
@@ -252,7 +254,9 @@ bool has_forgotten_round(const State& state, const Found& found, const State* pr
 void wait_until_sure(State& state, const Config& config, const State* previous, bool forgotten,
                      std::optional<Time> others_until, Time now) {
   if (others_until && now < *others_until) state.unsure_until = others_until;
-  const bool led_until_now = previous != nullptr && previous->epoch == state.epoch;
+  // A store that was set back may name it the leader that it once was: others have led since.
+  const bool led_until_now = previous != nullptr && previous->epoch == state.epoch &&
+                             progress(previous->round) >= progress(state.round);
   Time until = now;
   if (led_until_now) {
     until = std::max(previous->unsure_until.value_or(now), previous->grace_until.value_or(now));

@@ -165,6 +165,23 @@ TEST(RestoreTest, ARoundNeverGoesBack) {
   }
 }
 
+// Whether this agent led when its number was tried, or the store has that try: others have run it
+// since, and are out of touch.
+TEST(RestoreTest, ANumberThatWasTriedInVainIsNotLaterThanTheRoundThatRanWithIt) {
+  RoundDocument seen;
+  seen.number = seen.ran = seen.nodes = 1;
+  seen.phase = Phase::Running;
+  const State led = Found(config(1)).member("me").round(1, Phase::Preparing, 1, 0).restore();
+  ASSERT_EQ(led.round.phase, Phase::Gathering);
+  for (const State& state :
+       {Found(config(1)).member("me").restore({}, seen, &led),
+        Found(config(1)).member("me").round(1, Phase::Gathering, 0, 0).restore({}, seen)}) {
+    EXPECT_EQ(state.round.phase, Phase::Running);
+    EXPECT_EQ(state.missing, 1);
+    EXPECT_TRUE(decide(state, config(1), kNow).plan.empty());
+  }
+}
+
 // The store was emptied, and this leader is new: it learns of the round from members that come back
 // after it has begun to lead.
 TEST(RestoreTest, WorkersOfAnUnknownRoundAreOfThePresentOne) {
@@ -249,6 +266,13 @@ TEST(RestoreTest, AForgottenRoundIsWaitedForAlsoByTheNextLeader) {
     previous.epoch = 4;
     EXPECT_EQ(found.restore({}, {}, &previous).unsure_until, sure) << tried;
   }
+  // It led the round; then others led, who were not sure, and the store went back to its
+  // leadership.
+  State led = Found(s).member("a").round(4, Phase::Running, 1, 4).place("a", 4, 0, 1).restore();
+  RoundDocument unsure = led.round;
+  unsure.phase = Phase::Gathering;
+  unsure.unsure = true;
+  EXPECT_EQ(Found(s).member("a", saw).restore({}, unsure, &led).unsure_until, sure);
   // What the store and its leader know of is over for all.
   EXPECT_FALSE(Found(s).member("a", saw).round(4, Phase::Gathering, 0, 4).restore().unsure_until);
   RoundDocument seen;
