@@ -219,7 +219,7 @@ class World {
 };
 
 TEST(Electorates, OfTwoStoresOneRenewsNoLease) {
-  const test::Seeds seeds = test::seeds_to_run(4000);
+  const test::Seeds seeds = test::seeds_to_run(600);
   std::size_t successions = 0;
   for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     SCOPED_TRACE("DRUN_SEED=" + std::to_string(seed));
