@@ -76,18 +76,27 @@ class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
     const auto self = shared_from_this();
     if (pumping_) return;
     pumping_ = true;
-    while (!abandoned_) {
-      follow_member();
-      place_calls();
-      auto events = fsm_.take_events();
-      if (events.empty()) break;
-      for (auto& event : events) {
-        sink_(std::move(event));
-        if (abandoned_) break;
+    try {
+      while (!abandoned_ && do_round()) {
       }
+    } catch (...) {  // the sink: it gets the next event all the same
+      pumping_ = false;
+      throw;
     }
     pumping_ = false;
     if (!abandoned_) arm_timer();
+  }
+
+  // False: nothing is left to be done.
+  bool do_round() {
+    follow_member();
+    place_calls();
+    auto events = fsm_.take_events();
+    for (auto& event : events) {
+      sink_(std::move(event));
+      if (abandoned_) return false;
+    }
+    return !events.empty();
   }
 
   void follow_member() {

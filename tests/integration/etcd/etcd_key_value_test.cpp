@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,21 @@ TEST_F(EtcdKeyValueTest, ATransactionIsAllOrNothing) {
   client->watch(1, "drun/test/", true);
   ASSERT_TRUE(client.until([&] { return !client.all<WatchSnapshot>().empty(); }));
   EXPECT_EQ(shown_by(client, 1), (std::map<std::string, std::string>{{"drun/test/round", "3"}}));
+}
+
+TEST_F(EtcdKeyValueTest, ASinkThatThrowsGetsTheNextEventAllTheSame) {
+  asio::io_context io{1};
+  std::size_t heard = 0;
+  EtcdKeyValue key_value(io, options_for(*cluster), [&](const rendezvous::KeyValueEvent&) {
+    if (++heard == 1) throw std::runtime_error("not now");
+  });
+  key_value.open();
+  EXPECT_THROW(io.run_for(drun::test::kPatience), std::runtime_error);
+  key_value.watch(1, "drun/test/", true);
+  const auto deadline = std::chrono::steady_clock::now() + drun::test::kPatience;
+  while (heard < 2 && std::chrono::steady_clock::now() < deadline)
+    io.run_one_until(deadline);
+  EXPECT_GE(heard, 2U);
 }
 
 TEST_F(EtcdKeyValueTest, AWatchShowsEachTransactionOnceAndInOrder) {
