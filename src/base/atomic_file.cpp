@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <span>
 
 #include "base/file_descriptor.hpp"
 #include "base/file_worker.hpp"
@@ -85,15 +84,6 @@ Status write_whole_file(const std::string& path, std::string_view content) {
     return fail(error);
   }
   return Done{};
-}
-
-std::string random_name(std::size_t count) {
-  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
-  std::string name(count, '\0');
-  fill_with_random_bytes(std::as_writable_bytes(std::span(name)));
-  for (char& letter : name)
-    letter = kLetters[static_cast<unsigned char>(letter) % kLetters.size()];
-  return name;
 }
 
 }  // namespace drun

@@ -17,7 +17,4 @@ namespace drun {
 // long for one that has stalled.
 [[nodiscard]] Status write_whole_file(const std::string& path, std::string_view content);
 
-// `count` random characters a-z, 0-9: a name that nobody else uses.
-[[nodiscard]] std::string random_name(std::size_t count);
-
 }  // namespace drun

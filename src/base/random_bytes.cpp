@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <cerrno>
+#include <string_view>
 #include <system_error>
 
 namespace drun {
@@ -20,6 +21,15 @@ std::uint32_t random_seed() {
   std::uint32_t seed = 0;
   fill_with_random_bytes(std::as_writable_bytes(std::span(&seed, 1)));
   return seed;
+}
+
+std::string random_name(std::size_t count) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::string name(count, '\0');
+  fill_with_random_bytes(std::as_writable_bytes(std::span(name)));
+  for (char& letter : name)
+    letter = kLetters[static_cast<unsigned char>(letter) % kLetters.size()];
+  return name;
 }
 
 }  // namespace drun

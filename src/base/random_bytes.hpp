@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace drun {
 
@@ -13,5 +14,8 @@ void fill_with_random_bytes(std::span<std::byte> bytes);
 
 // To seed a generator of pseudo-random numbers with.
 [[nodiscard]] std::uint32_t random_seed();
+
+// `count` random characters a-z, 0-9: a name that nobody else uses.
+[[nodiscard]] std::string random_name(std::size_t count);
 
 }  // namespace drun

@@ -18,7 +18,7 @@ void refuse(const Setting& setting, const std::string& why) {
 
 // Blanks around a number come with quoted values of scripts and of files from Windows; torchrun
 // does not mind them either.
-std::optional<std::int64_t> whole_number(std::string_view text) {
+std::optional<std::int64_t> lenient_integer(std::string_view text) {
   text = trimmed(text);
   if (text.starts_with('+')) text.remove_prefix(1);
   return drun::whole_number<std::int64_t>(text);
@@ -80,7 +80,7 @@ std::uint64_t parse_size(const Setting& setting) {
       text.remove_suffix(1);
     }
   }
-  const auto number = whole_number(text);
+  const auto number = lenient_integer(text);
   if (!number || *number < 1) refuse(setting, why);
   const auto value = static_cast<std::uint64_t>(*number);
   if (value > (std::uint64_t{1} << 62U) >> shift) refuse(setting, "that is too large");

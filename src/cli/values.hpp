@@ -20,8 +20,8 @@ namespace drun::cli {
 // "--nnodes '0': <why>"
 [[noreturn]] void refuse(const Setting& setting, const std::string& why);
 
-// "12", "+3", " -4 "; nullopt: no whole number of 64 bits
-[[nodiscard]] std::optional<std::int64_t> whole_number(std::string_view text);
+// "12", "+3", " -4 ": a whole number as Python's int() reads it; nullopt: none of 64 bits
+[[nodiscard]] std::optional<std::int64_t> lenient_integer(std::string_view text);
 // "expected a whole number from 1 to 10"; a limit of the type goes without saying.
 [[noreturn]] void refuse_number(const Setting& setting, std::optional<std::int64_t> lowest,
                                 std::optional<std::int64_t> highest);
@@ -31,7 +31,7 @@ template <std::signed_integral Number>
                                    Number lowest = std::numeric_limits<Number>::min(),
                                    Number highest = std::numeric_limits<Number>::max()) {
   using Limits = std::numeric_limits<Number>;
-  const auto value = whole_number(setting.value);
+  const auto value = lenient_integer(setting.value);
   if (value && *value >= lowest && *value <= highest) return static_cast<Number>(*value);
   std::optional<std::int64_t> low;
   std::optional<std::int64_t> high;

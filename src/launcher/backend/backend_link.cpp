@@ -6,10 +6,10 @@
 #include <asio/post.hpp>
 
 #include "base/addresses.hpp"
-#include "base/atomic_file.hpp"
 #include "base/deadline.hpp"
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
+#include "base/random_bytes.hpp"
 #include "launcher/backend/backend_settings.hpp"
 #include "launcher/backend/etcd_backend.hpp"
 #include "launcher/backend/in_process_backend.hpp"

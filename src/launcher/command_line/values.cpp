@@ -23,13 +23,14 @@ int signal_number(std::string_view text) {
 // "137", "1-9" -> codes; "SIGKILL", "KILL" -> a signal
 bool add_exit(std::string_view item, ExitSet& set) {
   const auto dash = item.find('-');
-  const auto low = cli::whole_number(item.substr(0, dash));
+  const auto low = cli::lenient_integer(item.substr(0, dash));
   if (!low) {
     const int signal = signal_number(item);
     if (signal != 0) set.signals.set(static_cast<std::size_t>(signal));
     return signal != 0;
   }
-  const auto high = dash == std::string_view::npos ? low : cli::whole_number(item.substr(dash + 1));
+  const auto high =
+      dash == std::string_view::npos ? low : cli::lenient_integer(item.substr(dash + 1));
   if (!high || *low < 0 || *high > 255 || *low > *high) return false;
   for (auto code = *low; code <= *high; ++code)
     set.codes.set(static_cast<std::size_t>(code));
@@ -52,8 +53,8 @@ std::pair<int, int> parse_nodes(const cli::Setting& setting) {
   constexpr long long kMost = 100'000;
   const auto parts = split(setting.value, ':');
   if (parts.size() > 2) refuse(setting, "expected N or MIN:MAX");
-  const auto low = cli::whole_number(parts.front());
-  const auto high = cli::whole_number(parts.back());
+  const auto low = cli::lenient_integer(parts.front());
+  const auto high = cli::lenient_integer(parts.back());
   if (!low || !high) refuse(setting, "expected N or MIN:MAX, both whole numbers");
   if (*low < 1) refuse(setting, "at least one node must take part");
   if (*high > kMost) refuse(setting, "at most " + std::to_string(kMost) + " nodes");
@@ -126,7 +127,7 @@ StreamChoice parse_streams(const cli::Setting& setting) {
   }
   for (const std::string& item : split(setting.value, ',')) {
     const auto parts = split(item, ':');
-    const auto rank = cli::whole_number(parts.front());
+    const auto rank = cli::lenient_integer(parts.front());
     if (parts.size() != 2 || !rank || *rank < 0 || *rank > 1'000'000) refuse(setting, why);
     result.by_local_rank[static_cast<int>(*rank)] = bits(parts.back());
   }
@@ -136,7 +137,7 @@ StreamChoice parse_streams(const cli::Setting& setting) {
 std::vector<int> parse_ranks(const cli::Setting& setting) {
   std::vector<int> result;
   for (const std::string& item : split(setting.value, ',')) {
-    const auto rank = cli::whole_number(item);
+    const auto rank = cli::lenient_integer(item);
     if (!rank || *rank < 0 || *rank > 1'000'000) {
       refuse(setting, "expected local ranks with commas between, as in 0,1");
     }

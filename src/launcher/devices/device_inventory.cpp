@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/small_file.hpp"
+#include "base/trimmed.hpp"
 #include "base/whole_number.hpp"
 #include "launcher/devices/nvml.hpp"
 #include "launcher/devices/usable_cpus.hpp"
@@ -45,9 +46,7 @@ std::string target_name(const std::string& link) {
 
 template <typename Number>
 std::optional<Number> parse_whole(std::string_view text, int base = 10) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
-    text.remove_suffix(1);
-  return whole_number<Number>(text, base);
+  return whole_number<Number>(trimmed(text), base);
 }
 
 // "renderD128" -> 128

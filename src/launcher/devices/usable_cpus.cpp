@@ -9,6 +9,7 @@
 #include "base/cgroup_mounts.hpp"
 #include "base/small_file.hpp"
 #include "base/split.hpp"
+#include "base/trimmed.hpp"
 #include "base/whole_number.hpp"
 #include "launcher/devices/cpu_list.hpp"
 
@@ -16,9 +17,7 @@ namespace drun::launcher {
 namespace {
 
 std::optional<double> parse_positive(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
-    text.remove_suffix(1);
-  const auto value = whole_number<long long>(text);
+  const auto value = whole_number<long long>(trimmed(text));
   if (!value || *value <= 0) return {};
   return static_cast<double>(*value);
 }

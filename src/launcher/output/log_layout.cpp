@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/atomic_file.hpp"
 #include "base/file_worker.hpp"
+#include "base/random_bytes.hpp"
 
 namespace drun::launcher {
 namespace {

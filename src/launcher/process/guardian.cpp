@@ -1,6 +1,5 @@
 #include "launcher/process/guardian.hpp"
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -16,8 +15,9 @@
 #include <system_error>
 #include <utility>
 
-#include "base/atomic_file.hpp"
 #include "base/fd_limit.hpp"
+#include "base/poll_until.hpp"
+#include "base/random_bytes.hpp"
 #include "base/signal_block.hpp"
 #include "launcher/process/channel.hpp"
 #include "launcher/process/descendants.hpp"
@@ -97,11 +97,8 @@ std::optional<ExitStatus> wait_for(pid_t child) {
 
 // Waits for ever if the limit is negative.
 bool await_readable(int fd, milliseconds limit) {
-  pollfd entry{fd, POLLIN, 0};
-  int n = 0;
-  while ((n = ::poll(&entry, 1, static_cast<int>(limit.count()))) < 0 && errno == EINTR) {
-  }
-  return n > 0;
+  using std::chrono::steady_clock;
+  return await_ready(fd, POLLIN, limit.count() < 0 ? kNoDeadline : steady_clock::now() + limit);
 }
 
 }  // namespace

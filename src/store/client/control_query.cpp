@@ -1,7 +1,5 @@
 #include "store/client/control_query.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -10,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/deadline.hpp"
+#include "base/poll_until.hpp"
 #include "base/random_bytes.hpp"
 #include "drun/store/errors.hpp"
 #include "store/client/backoff.hpp"
@@ -113,15 +111,10 @@ Status ControlQuery::wait_readable(Deadline deadline) {
   if (output_ < 0) return Done{};
   // Of the output only its end is of interest, which poll() reports unasked.
   pollfd both[2] = {{socket_.get(), POLLIN, 0}, {output_, 0, 0}};
-  for (;;) {
-    const int ready = ::poll(both, 2, poll_limit(time_left(deadline)));
-    if (ready < 0 && errno != EINTR) return network_error(errno);
-    if (ready > 0 && (both[1].revents & (POLLERR | POLLHUP)) != 0) {
-      no_reader_ = true;
-      return Error(Errc::Closed, "nobody reads the output");
-    }
-    if (ready > 0 || steady_clock::now() >= deadline) return Done{};  // receive_some() knows
-  }
+  if (poll_until(both, deadline) < 0) return network_error(errno);
+  if ((both[1].revents & (POLLERR | POLLHUP)) == 0) return Done{};  // receive_some() knows
+  no_reader_ = true;
+  return Error(Errc::Closed, "nobody reads the output");
 }
 
 Result<control::Reply> ControlQuery::receive(std::uint64_t request, Deadline deadline) {

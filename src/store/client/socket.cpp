@@ -2,12 +2,11 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 
-#include "base/deadline.hpp"
+#include "base/poll_until.hpp"
 #include "drun/store/errors.hpp"
 
 namespace drun::store {
@@ -22,14 +21,10 @@ Error network_error(int error) {
 
 Status wait_ready(int fd, short events, SteadyTime deadline) {
   pollfd entry{fd, events, 0};
-  for (;;) {
-    const int ready = ::poll(&entry, 1, poll_limit(time_left(deadline)));
-    if (ready > 0) return Done{};
-    if (ready < 0 && errno != EINTR) return network_error(errno);
-    if (ready == 0 && std::chrono::steady_clock::now() >= deadline) {
-      return Error(Errc::Timeout, "timed out");
-    }
-  }
+  const int ready = poll_until({&entry, 1}, deadline);
+  if (ready < 0) return network_error(errno);
+  if (ready == 0) return Error(Errc::Timeout, "timed out");
+  return Done{};
 }
 
 Result<FileDescriptor> begin_connect(const SocketAddress& address) {
