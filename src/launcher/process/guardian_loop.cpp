@@ -175,13 +175,12 @@ std::optional<SpawnPlan> GuardianLoop::plan(Starting& starting, const Frame& fra
   wire::Reader reader(*starting.payload);
   const auto body = reader.number<wire::SpawnBody>();
   id = body.id;
-  if (stop_) return fail(id, ECANCELED, kStartCancelled), std::nullopt;
+  if (stop_) return refuse(id, ECANCELED, kStartCancelled);
   if (lease_.over(boot_now())) {
     emit(LeaseOver());
-    return fail(id, ECANCELED, kStartUnleased), std::nullopt;
+    return refuse(id, ECANCELED, kStartUnleased);
   }
-  if (frame.descriptors_missing)
-    return fail(id, EMFILE, "connect the standard streams"), std::nullopt;
+  if (frame.descriptors_missing) return refuse(id, EMFILE, "connect the standard streams");
   SpawnPlan plan;
   plan.argv.reserve(body.arguments + 1);
   plan.environment.reserve(shared_environment_->variables.size() + body.variables + 1);
@@ -193,11 +192,16 @@ std::optional<SpawnPlan> GuardianLoop::plan(Starting& starting, const Frame& fra
   plan.cpu_mask = read_mask(reader, body.cpus);
   plan.node_mask = read_mask(reader, body.memory_nodes);
   if (!reader.ok() || plan.argv.empty())
-    return fail(id, EINVAL, "start a worker without a program"), std::nullopt;
+    return refuse(id, EINVAL, "start a worker without a program");
   std::size_t next = 0;
   for (unsigned i = 0; i < 3; ++i)
     plan.streams[i] = (body.which & (1U << i)) != 0 ? frame.descriptors[next++].get() : null_.get();
   return plan;
+}
+
+std::nullopt_t GuardianLoop::refuse(WorkerId id, int error, std::string attempted) {
+  fail(id, error, std::move(attempted));
+  return std::nullopt;
 }
 
 void GuardianLoop::fail(WorkerId id, int error, std::string attempted) {

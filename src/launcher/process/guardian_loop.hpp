@@ -97,6 +97,8 @@ class GuardianLoop {
   // Nothing if it cannot be started; the agent is told.
   [[nodiscard]] std::optional<SpawnPlan> plan(Starting& starting, const Frame& frame, WorkerId& id);
   void fail(WorkerId id, int error, std::string attempted);
+  // The same, for who was to give something.
+  std::nullopt_t refuse(WorkerId id, int error, std::string attempted);
   void take_started();
   void on_started(WorkerId id, const SpawnResult& result);
   void signal_all(int signal);
