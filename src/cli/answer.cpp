@@ -12,7 +12,7 @@ std::optional<std::string> answer(const Program& program, const GivenFlags& flag
   if (flags.on("version")) return version_text(program) + "\n";
   if (flags.on("print-man")) return manual_page(program);
   if (const Setting* shell = flags.find("print-completion")) {
-    (void)parse_choice(*shell, {"bash", "zsh", "fish"});
+    (void)parse_choice(*shell);
     return completion_script(program, shell->value);
   }
   return std::nullopt;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "base/split.hpp"
 #include "base/trimmed.hpp"
 #include "base/whole_number.hpp"
 #include "cli/usage_error.hpp"
@@ -85,6 +86,13 @@ std::uint64_t parse_size(const Setting& setting) {
   const auto value = static_cast<std::uint64_t>(*number);
   if (value > (std::uint64_t{1} << 62U) >> shift) refuse(setting, "that is too large");
   return value << shift;
+}
+
+std::size_t parse_choice(const Setting& setting) {
+  std::vector<std::string_view> words;
+  for (std::string_view rest = setting.flag->choices; !rest.empty();)
+    words.push_back(take_until(rest, ' '));
+  return parse_choice(setting, words);
 }
 
 std::size_t parse_choice(const Setting& setting, const std::vector<std::string_view>& words) {

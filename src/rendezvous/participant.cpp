@@ -20,7 +20,7 @@ constexpr Milliseconds kProgressPeriod{1'000};
 constexpr Milliseconds kStandAgain{1'000};
 // More than a round trip, as a rule.
 constexpr Milliseconds kStandApart{5};
-// Who hosts the store stands at once; where nobody does, the first of the others stands soon.
+// Who hosts the store stands at once; if nobody does, the first of the others stands soon.
 constexpr Milliseconds kStandBehindTheHost{10};
 constexpr unsigned kStandWithin = 100;  // milliseconds, of a round that is not known
 

@@ -59,7 +59,7 @@ class Agent {
     arm_timer();
     io_.run();
     if (!output_.files()->remove_private_folder()) processes_.leave_folders();
-    processes_.end();  // while the rest goes, too
+    processes_.end();  // they end while this process frees what it holds
     return shutdown_.exit_code();
   }
 

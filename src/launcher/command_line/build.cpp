@@ -37,13 +37,13 @@ void build_job(const cli::GivenFlags& flags, const Host& host, Options& options)
   // TorchX gives an empty name, so that --tee shows nothing but the rank.
   if (const cli::Setting* setting = flags.find("role")) options.role = setting->value;
   if (const cli::Setting* setting = flags.find("resize")) {
-    options.resize = parse_choice(*setting, {"now", "restart"}) == 0 ? rendezvous::Resize::Now
-                                                                     : rendezvous::Resize::Restart;
+    options.resize =
+        parse_choice(*setting) == 0 ? rendezvous::Resize::Now : rendezvous::Resize::Restart;
   }
   if (const cli::Setting* setting = flags.find("rank-order")) {
     using enum rendezvous::RankOrder;
     constexpr rendezvous::RankOrder kOrders[] = {Keep, Host, Join};
-    options.rank_order = kOrders[parse_choice(*setting, {"keep", "host", "join"})];
+    options.rank_order = kOrders[parse_choice(*setting)];
   }
   if (const cli::Setting* setting = flags.find("local-addr"); setting && !setting->value.empty()) {
     const auto& lookup = host.interface_address;
@@ -57,8 +57,7 @@ void build_job(const cli::GivenFlags& flags, const Host& host, Options& options)
     }
   }
   if (const cli::Setting* setting = flags.find("worker-store")) {
-    options.worker_store =
-        parse_choice(*setting, {"agent", "rank0"}) == 0 ? WorkerStore::Agent : WorkerStore::Rank0;
+    options.worker_store = parse_choice(*setting) == 0 ? WorkerStore::Agent : WorkerStore::Rank0;
   }
 }
 
@@ -142,7 +141,7 @@ void build_output(const cli::GivenFlags& flags, Options& options) {
   output.timestamps = flags.on("timestamps");
   output.fold = flags.on("fold");
   if (const cli::Setting* setting = flags.find("color"))
-    output.color = static_cast<ColorChoice>(parse_choice(*setting, {"auto", "always", "never"}));
+    output.color = static_cast<ColorChoice>(parse_choice(*setting));
   if (const cli::Setting* setting = flags.find("log-max-size")) {
     output.log_max_size = parse_size(*setting);
   }
@@ -173,7 +172,7 @@ void build_output(const cli::GivenFlags& flags, Options& options) {
 void build_leaving(const cli::GivenFlags& flags, Options& options) {
   options.leave_on_sigterm = is_elastic(options);
   if (const cli::Setting* setting = flags.find("on-sigterm"))
-    options.leave_on_sigterm = parse_choice(*setting, {"leave", "stop"}) == 0;
+    options.leave_on_sigterm = parse_choice(*setting) == 0;
 }
 
 // What only a Python launcher can honour.
@@ -181,7 +180,7 @@ void check_compatibility(const cli::GivenFlags& flags, Options& options) {
   if (const cli::Setting* setting = flags.find("monitor-interval"))
     (void)parse_duration(*setting, false);
   if (const cli::Setting* setting = flags.find("start-method")) {
-    (void)parse_choice(*setting, {"spawn", "fork", "forkserver"});
+    (void)parse_choice(*setting);
   }
   if (const cli::Setting* setting = flags.find("event-log-handler")) {
     const auto choice = parse_choice(*setting, {"null", "console", "dynamic_rendezvous"});

@@ -76,7 +76,7 @@ PlacementRequest read_request(const cli::GivenFlags& flags, Options& options) {
   request.devices.exclude = value_of(flags, "exclude");
   request.agents = std::max(1, options.local_nodes);
   if (const cli::Setting* setting = flags.find("numa-binding")) {
-    const auto choice = parse_choice(*setting, {"node", "socket", "exclusive", "core-complex"});
+    const auto choice = parse_choice(*setting);
     constexpr std::array kChoices{NumaBinding::Node, NumaBinding::Socket, NumaBinding::Exclusive,
                                   NumaBinding::CoreComplex};
     request.binding = kChoices.at(choice);

@@ -100,7 +100,7 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
   add("job id", options.fresh_run_id ? "a fresh one" : options.run_id);
   const std::string rank = options.node_rank ? std::to_string(*options.node_rank) : "any";
   add("node rank",
-      options.node_rank_is_wish && options.node_rank ? "any, " + rank + " where it is free" : rank);
+      options.node_rank_is_wish && options.node_rank ? "any, " + rank + " if it is free" : rank);
   add("workers' store", options.worker_store == WorkerStore::Agent ? "agent" : "rank0");
   add("on SIGTERM", options.leave_on_sigterm ? "leave" : "stop");
   add("join timeout", milliseconds_text(conf.join_timeout));

@@ -109,7 +109,7 @@ rendezvous::ExitCodePolicy parse_exit_code_policy(const cli::Setting& setting) {
     if (setting.value == "max") return Highest;
   }
   constexpr rendezvous::ExitCodePolicy kPolicies[] = {FirstFailure, LowestRank, Highest};
-  return kPolicies[cli::parse_choice(setting, {"first-failure", "lowest-rank", "highest"})];
+  return kPolicies[cli::parse_choice(setting)];
 }
 
 StreamChoice parse_streams(const cli::Setting& setting) {

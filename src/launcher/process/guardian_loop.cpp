@@ -27,7 +27,7 @@ using std::chrono::milliseconds;
 constexpr int kKillIntervalMs = 10;
 // What start_of() leaves out.
 constexpr milliseconds kTick{10};
-// How often to look for processes that a fork has saved from being stopped.
+// How often at most to look for processes that were forked while the others were being stopped.
 constexpr int kMostLooks = 10;
 // How long a thread may take to make the process of a worker.
 constexpr milliseconds kSpawnLimit{1000};

@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kDrainLimit{1000};
 constexpr std::chrono::milliseconds kLastWordsLimit{200};
 // How long after a time-out the others may fail, too, before they are stopped.
 constexpr std::chrono::milliseconds kOthersTimeOut{1'000};
-// The others wait for the report.
+// For what failed workers leave in files; the other nodes wait for the report.
 constexpr std::chrono::milliseconds kReadLimit{5'000};
 
 std::int64_t unix_milliseconds() {

@@ -19,7 +19,7 @@ std::string time_since(Worker::Time since, Worker::Time now) {
   return describe_duration(std::chrono::duration_cast<milliseconds>(now - since).count());
 }
 
-// ", silent for 2.1 s"; `least`: "at least " where that is so.
+// ", silent for 2.1 s"; `least`: "at least " if that is so.
 std::string silence_of(std::optional<Worker::Time> last, const char* least, Worker::Time now) {
   if (!last) return "";
   if (*last == Worker::Time::min()) return ", no output";

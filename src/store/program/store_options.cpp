@@ -99,7 +99,7 @@ std::uint16_t parse_port_flag(const Setting& setting) {
 log::Level parse_level(const Setting& setting) {
   using enum log::Level;
   constexpr std::array kLevels{Error, Warning, Info, Debug, Trace};
-  return kLevels.at(parse_choice(setting, {"error", "warning", "info", "debug", "trace"}));
+  return kLevels.at(parse_choice(setting));
 }
 
 std::chrono::milliseconds parse_interval(const Setting& setting) {
@@ -167,7 +167,7 @@ StoreOptions build(const cli::GivenFlags& flags) {
     options.server.forget_ended = cli::parse_duration(*setting, true);
   if (const Setting* setting = flags.find("log-level")) options.level = parse_level(*setting);
   if (const Setting* setting = flags.find("legacy-clients"))
-    options.server.old_clients_are_2_1 = parse_choice(*setting, {"2.1"}) == 0;
+    options.server.old_clients_are_2_1 = parse_choice(*setting) == 0;
   read_limits(flags, options.server.limits);
   check_limits(flags, options.server.limits);
   return options;

@@ -192,7 +192,8 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
   return "unknown request";
 }
 
-// What the watches of its keys would be told of it, or at least so much that it is much.
+// How many bytes the watches of its keys would be told; once that is more than a turn's work, the
+// rest is not counted.
 std::size_t bytes_to_tell(const KeyTable& table, const Request& request) {
   constexpr std::size_t kDigits = 20;
   switch (request.op) {

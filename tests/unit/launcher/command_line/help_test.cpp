@@ -9,6 +9,7 @@
 #include "cli/answer.hpp"
 #include "cli/manual.hpp"
 #include "launcher/command_line/conf_keys.hpp"
+#include "launcher/command_line/explain.hpp"
 #include "launcher/command_line/flags.hpp"
 #include "launcher/command_line/values.hpp"
 #include "launcher/workers/environment.hpp"
@@ -90,6 +91,49 @@ TEST(HelpTest, EveryVariableOfAWorkerIsInTheManual) {
   for (const std::string& entry :
        WorkerEnvironments(options, rendezvous::Assignment()).set_by_drun(0, ""))
     EXPECT_THAT(names, HasSubstr(", " + entry.substr(0, entry.find('=')) + ","));
+}
+
+// Given as flags, the defaults that are told change nothing.
+TEST(HelpTest, WhatIsToldAsTheDefaultIsTheDefault) {
+  std::vector<std::string> line;
+  for (const cli::Flag& flag : drun_program(false).flags) {
+    if (flag.takes_value() && !flag.fallback.empty())
+      line.push_back("--" + std::string(flag.name) + "=" + std::string(flag.fallback));
+  }
+  EXPECT_GT(line.size(), 15U);
+  line.emplace_back("p");
+  const Parsed told = parse(line);
+  const Parsed plain = parse({"--rdzv-id=none", "p"});
+  ASSERT_TRUE(told.options) << told.text;
+  const Options& a = *told.options;
+  const Options& b = *plain.options;
+  EXPECT_EQ(explain_text({}, a), explain_text({}, b));
+  EXPECT_EQ(a.max_restarts, b.max_restarts);
+  EXPECT_EQ(a.role, b.role);
+  EXPECT_EQ(a.resize, b.resize);
+  EXPECT_EQ(a.rank_order, b.rank_order);
+  EXPECT_EQ(a.exit_code, b.exit_code);
+  EXPECT_EQ(a.shutdown_timeout, b.shutdown_timeout);
+  EXPECT_EQ(a.signals_to_handle, b.signals_to_handle);
+  EXPECT_EQ(a.signals_to_handle_text, b.signals_to_handle_text);
+  EXPECT_EQ(a.forward_signals, b.forward_signals);
+  EXPECT_EQ(a.stdin_rank, b.stdin_rank);
+  EXPECT_EQ(a.output.redirects, b.output.redirects);
+  EXPECT_EQ(a.output.tee, b.output.tee);
+  EXPECT_EQ(a.output.tail_lines, b.output.tail_lines);
+  EXPECT_EQ(a.output.color, b.output.color);
+  EXPECT_EQ(a.notes, b.notes);
+}
+
+TEST(HelpTest, WhatIsToldAsAKeysDefaultIsTheDefault) {
+  std::string conf;
+  for (const ConfKey& key : kConfKeys) {
+    const bool word = key.fallback.find_first_of(" ;:") == std::string_view::npos;
+    if (word && !key.fallback.empty())
+      conf += "," + std::string(key.name) + "=" + std::string(key.fallback);
+  }
+  EXPECT_THAT(conf, HasSubstr("read_timeout="));
+  EXPECT_EQ(parse({"--rdzv-conf", conf.substr(1), "p"}).options->conf, RendezvousConf());
 }
 
 TEST(HelpTest, UseEnvIsOfferedByTheOlderCommandOnly) {
