@@ -387,14 +387,17 @@ void find_successors(Context& c) {
     nodes[static_cast<std::size_t>(slot.group_rank)] = &member->second.document;
     if (member->second.document.is_host) casting = slot.group_rank;
   }
-  auto list = successors(c, nodes, casting);
-  // Those of before may come yet; but not the one whose turn it was.
+  // Those of before stay, but for the one whose turn it was: not all may hear of the new ones, and
+  // they must meet.
+  std::vector<Successor> list;
   const auto own = s.members.find(c.config.ticket);
-  for (const Successor& old : s.round.successors) {
+  const bool hosts = own != s.members.end() && own->second.document.is_host;
+  for (const Successor& old : s.round.successors)
+    if (!hosts || old.address != c.config.address || old.port != c.config.successor_port)
+      list.push_back(old);
+  for (const Successor& next : successors(c, nodes, casting)) {
     if (static_cast<int>(list.size()) >= c.config.successors) break;
-    const bool hosts =
-        own != s.members.end() && own->second.document.is_host && old.address == c.config.address;
-    if (!hosts && std::find(list.begin(), list.end(), old) == list.end()) list.push_back(old);
+    if (std::find(list.begin(), list.end(), next) == list.end()) list.push_back(next);
   }
   c.round().successors = std::move(list);
 }

@@ -1,0 +1,99 @@
+#include "simulation/succession/plan.hpp"
+
+#include <algorithm>
+
+#include "simulation/random.hpp"
+
+namespace drun::simulation {
+namespace {
+
+// Nodes are lost one by one, with time to find a new majority in between, or two at once of five
+// and more.
+void draw_gentle(SuccessionPlan& plan, Random& random) {
+  constexpr int kApart = 40'000;
+  plan.nodes = random.in(3, 7);
+  plan.max_nodes = plan.nodes;
+  const int most = plan.nodes >= 5 ? 2 : 1;
+  plan.min_nodes = random.in(1, plan.nodes - most);
+  plan.work_ms = random.in(1'000, 90'000);
+  const int times = random.in(1, 2);
+  int left = plan.nodes;
+  for (int i = 0; i < times; ++i) {
+    int at = i * kApart + random.in(3'000, 15'000);
+    const int lost = std::min({left - plan.min_nodes, (left - 1) / 2, random.in(1, 2)});
+    for (int k = 0; k < lost; ++k) {
+      Blow blow;
+      blow.at_ms = at;
+      blow.of_host = random.chance(60);
+      blow.harm = random.chance(60) ? Harm::Kill : Harm::PowerOff;
+      blow.node = random.in(0, 1000);
+      plan.blows.push_back(blow);
+      at += random.in(0, random.chance(50) ? 300 : 8'000);
+    }
+    left -= lost;
+  }
+}
+
+void draw_wild(SuccessionPlan& plan, Random& random) {
+  plan.nodes = random.in(2, 6);
+  plan.max_nodes = random.in(std::max(1, plan.nodes - 2), plan.nodes);
+  plan.min_nodes = random.chance(30) ? plan.max_nodes : random.in(1, plan.max_nodes);
+  plan.work_ms = random.in(1'000, 60'000);
+  const int blows = random.in(1, random.chance(60) ? 4 : 10);
+  for (int i = 0; i < blows; ++i) {
+    static constexpr Harm kHarms[] = {Harm::Kill,  Harm::Kill,   Harm::PowerOff, Harm::Stop,
+                                      Harm::Cut,   Harm::Cut,    Harm::Split,    Harm::Split,
+                                      Harm::Split, Harm::OneWay, Harm::Fail,     Harm::Join};
+    Blow blow;
+    const int when = random.in(0, 3);
+    blow.at_ms = when == 0                          ? random.in(0, 1'000)
+                 : when == 1 && !plan.blows.empty() ? plan.blows.back().at_ms + random.in(0, 500)
+                                                    : random.in(0, 2 * plan.work_ms);
+    blow.harm = kHarms[random.in(0, static_cast<int>(std::size(kHarms)) - 1)];
+    blow.of_host = random.chance(30);
+    blow.node = random.in(0, 1000);
+    blow.duration_ms = random.chance(40) ? random.in(1, 5'000) : random.in(3'000, 40'000);
+    blow.detail = random.in(0, 1'000'000);
+    plan.blows.push_back(blow);
+  }
+}
+
+const char* name(Harm harm) {
+  static constexpr const char* kNames[] = {"kill",  "power off", "stop", "cut",
+                                           "split", "one way",   "fail", "join"};
+  return kNames[static_cast<int>(harm)];
+}
+
+}  // namespace
+
+SuccessionPlan make_succession_plan(std::uint64_t seed) {
+  Random random(seed ^ 0x5CCE55);
+  SuccessionPlan plan;
+  plan.seed = seed;
+  plan.max_delay_ms = random.chance(50) ? 2 : random.in(1, 150);
+  plan.eager = random.chance(50);
+  plan.max_restarts = random.in(0, 4);
+  plan.gentle = random.chance(40);
+  plan.gentle ? draw_gentle(plan, random) : draw_wild(plan, random);
+  plan.host_is_spare = plan.max_nodes < plan.nodes && random.chance(50);
+  std::stable_sort(plan.blows.begin(), plan.blows.end(),
+                   [](const Blow& a, const Blow& b) { return a.at_ms < b.at_ms; });
+  return plan;
+}
+
+std::string describe(const SuccessionPlan& plan) {
+  std::string text = "seed " + std::to_string(plan.seed) + (plan.gentle ? ", gentle" : "") + ": " +
+                     std::to_string(plan.nodes) + " nodes of " + std::to_string(plan.min_nodes) +
+                     ":" + std::to_string(plan.max_nodes) +
+                     (plan.host_is_spare ? ", the host is a spare" : "") + ", restarts " +
+                     std::to_string(plan.max_restarts) + ", work " + std::to_string(plan.work_ms) +
+                     " ms, delay " + std::to_string(plan.max_delay_ms) + " ms" +
+                     (plan.eager ? ", eager" : "") + "\n";
+  for (const auto& blow : plan.blows)
+    text += "  " + std::to_string(blow.at_ms) + " ms: " + name(blow.harm) +
+            (blow.of_host ? " of the host" : " node " + std::to_string(blow.node)) + " for " +
+            std::to_string(blow.duration_ms) + " ms, detail " + std::to_string(blow.detail) + "\n";
+  return text;
+}
+
+}  // namespace drun::simulation

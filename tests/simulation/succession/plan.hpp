@@ -1,0 +1,51 @@
+// What happens in one simulated job whose store may be succeeded: drawn from the seed before it
+// starts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace drun::simulation {
+
+enum class Harm {
+  Kill,      // an agent; its guardian ends the workers, and says so
+  PowerOff,  // a machine, workers and all: nobody says so
+  Stop,      // SIGSTOP of an agent and the store in it, SIGCONT later
+  Cut,       // a machine from all others, for a while
+  Split,     // some machines from the others, for a while
+  OneWay,    // what one machine sends to another is held for a while
+  Fail,      // a worker
+  Join       // one more agent starts
+};
+
+struct Blow {
+  int at_ms = 0;
+  Harm harm = Harm::Kill;
+  bool of_host = false;  // whoever hosts the store then
+  int node = 0;          // else this one, modulo the living
+  int duration_ms = 0;
+  int detail = 0;
+};
+
+struct SuccessionPlan {
+  std::uint64_t seed = 0;
+  int nodes = 3;  // that start
+  int min_nodes = 1;
+  int max_nodes = 3;
+  bool host_is_spare = false;
+  int successors = 3;
+  int max_restarts = 3;
+  int work_ms = 20'000;
+  int max_delay_ms = 2;
+  bool eager = false;
+  // At each moment a majority of the nodes that are left is there, and enough of them: the job must
+  // succeed on all that nothing happened to.
+  bool gentle = false;
+  std::vector<Blow> blows;
+};
+
+[[nodiscard]] SuccessionPlan make_succession_plan(std::uint64_t seed);
+[[nodiscard]] std::string describe(const SuccessionPlan& plan);
+
+}  // namespace drun::simulation

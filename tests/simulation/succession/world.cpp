@@ -1,0 +1,436 @@
+#include "simulation/succession/world.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace drun::simulation {
+
+using namespace rendezvous;
+
+namespace {
+
+constexpr Milliseconds kLimit{1'200'000};  // after this much virtual time a job hangs
+constexpr Milliseconds kKeepAlive{6'000};
+constexpr int kBusy = 100'000;  // events in one moment
+
+StoreTimes times(const SuccessionPlan& plan) {
+  StoreTimes times;
+  times.max_delay = Milliseconds(plan.max_delay_ms);
+  times.keep_alive = kKeepAlive;
+  times.eager = plan.eager;
+  return times;
+}
+
+// Rounds of one number are two if they began at two stores.
+std::string identity(const Assignment& a) {
+  return std::to_string(a.round) + " of " + std::to_string(a.group_world_size) + " nodes at " +
+         a.master_address;
+}
+
+}  // namespace
+
+SuccessionWorld::SuccessionWorld(const SuccessionPlan& plan, bool trace)
+    : plan_(plan),
+      tracing_(trace),
+      random_(plan.seed ^ 0xABCDEF),
+      stores_(scheduler_, random_, times(plan)) {
+  stores_.on_note = [this](int number, const std::string& what) { note(number, what); };
+  if (tracing_)
+    stores_.on_applied = [this](int number, const Transaction& transaction) {
+      for (const auto& write : transaction.writes)
+        note(number, "wrote " + write.key + " = " + write.value.value_or("(deleted)"));
+    };
+}
+
+void SuccessionWorld::note(int number, const std::string& text) {
+  if (!tracing_) return;
+  const auto ms = (scheduler_.now().time_since_epoch() - std::chrono::hours(1)) / Milliseconds(1);
+  report_.trace.push_back(std::to_string(ms) + " node" + std::to_string(number) + " " + text);
+}
+
+void SuccessionWorld::fail(const std::string& what) {
+  if (!report_.violation.empty()) return;
+  const auto ms = (scheduler_.now().time_since_epoch() - std::chrono::hours(1)) / Milliseconds(1);
+  report_.violation = "at " + std::to_string(ms) + " ms: " + what;
+}
+
+bool SuccessionWorld::over() const {
+  return steps_left_ == 0 && std::none_of(agents_.begin(), agents_.end(),
+                                          [](const auto& a) { return a->running || a->workers; });
+}
+
+SuccessionReport SuccessionWorld::run() {
+  for (int i = 0; i < plan_.nodes; ++i) {
+    ++steps_left_;
+    scheduler_.after(Milliseconds(i == 0 ? 0 : random_.in(0, 50)), [this] {
+      --steps_left_;
+      start_agent();
+    });
+  }
+  for (const auto& blow : plan_.blows) {
+    ++steps_left_;
+    scheduler_.after(Milliseconds(blow.at_ms), [this, blow] {
+      --steps_left_;
+      strike(blow);
+    });
+  }
+  const Time end = scheduler_.now() + kLimit;
+  Time moment = scheduler_.now();
+  int busy = 0;
+  while (report_.violation.empty() && !over() && scheduler_.step(end)) {
+    busy = scheduler_.now() == moment ? busy + 1 : 0;
+    moment = scheduler_.now();
+    if (busy > kBusy) fail("time stands still: somebody is busy without end");
+  }
+  if (report_.violation.empty()) check_end();
+  report_.stores = stores_.stores();
+  report_.rounds = static_cast<int>(rounds_.size());
+  return std::move(report_);
+}
+
+// Every job ends, and with a majority that lives it succeeds.
+void SuccessionWorld::check_end() {
+  if (!over()) return fail("the job does not end");
+  for (const auto& a : agents_) {
+    if (!a->outcome) continue;
+    const bool success = a->outcome->end == End::Success;
+    report_.succeeded += success ? 1 : 0;
+    if (plan_.gentle && !a->harmed && !success)
+      fail("node " + std::to_string(a->number) +
+           ", to which nothing happened, ends: " + a->outcome->text);
+  }
+}
+
+void SuccessionWorld::start_agent() {
+  const int number = static_cast<int>(agents_.size());
+  Config s;
+  s.run_id = "job";
+  s.min_nodes = plan_.min_nodes;
+  s.max_nodes = plan_.max_nodes;
+  s.max_restarts = plan_.max_restarts;
+  s.host = "host" + std::to_string(number);
+  s.address = "10.0.0." + std::to_string(number);
+  s.worker_store_port = static_cast<std::uint16_t>(1000 + number);
+  s.is_host = number == 0;
+  s.ticket = "t" + std::to_string(number);
+  s.join_timeout = Milliseconds(120'000);
+  s.last_call_timeout = Milliseconds(10'000);
+  s.quiet_period = Milliseconds(1'000);
+  s.close_timeout = Milliseconds(30'000);
+  s.keep_alive = kKeepAlive;
+  s.stop_timeout = Milliseconds(20'000);
+  s.successors = plan_.successors;
+  s.successor_port = Stores::port_of(number);
+  s.search_timeout = Milliseconds(120'000);
+  auto& a = *agents_.emplace_back(std::make_unique<Agent>());
+  a.number = number;
+  a.config = s;
+  a.participant = std::make_unique<Participant>(std::move(s), scheduler_.now());
+  note(number, "starts");
+  const Milliseconds late(plan_.host_is_spare && number == 0 ? 2'000 : 0);
+  stores_.add(a.config.address, late, [this, number](const KeyValueEvent& event) {
+    if (const auto* link = std::get_if<LinkEvent>(&event)) {
+      note(number, "link " + std::to_string(static_cast<int>(link->link)) + " " + link->detail +
+                       " generation " + std::to_string(link->generation));
+      agent(number).up = link->link == Link::Up || link->link == Link::NewSession;
+      agent(number).hosts = agent(number).up && link->hosting;
+    }
+    input(number, [this, event](Participant& p) { p.on_key_value(event, scheduler_.now()); });
+  });
+  arm(number);
+}
+
+void SuccessionWorld::input(int number, std::function<void(Participant&)> what) {
+  Agent& a = agent(number);
+  if (!a.participant) return;
+  if (a.paused) {
+    a.inbox.push_back([this, number, what = std::move(what)] { input(number, what); });
+    return;
+  }
+  what(*a.participant);
+  act(number);
+}
+
+void SuccessionWorld::act(int number) {
+  Agent& a = agent(number);
+  while (a.participant) {
+    const auto actions = a.participant->take_actions();
+    if (actions.empty()) break;
+    for (const auto& action : actions)
+      do_action(number, action);
+    if (!a.running) a.participant.reset();
+  }
+  arm(number);
+}
+
+void SuccessionWorld::arm(int number) {
+  Agent& a = agent(number);
+  if (!a.participant) return;
+  const auto due = a.participant->next_deadline();
+  if (!due || (a.timer && *a.timer <= *due)) return;
+  a.timer = *due;
+  scheduler_.at(*due, [this, number, at = *due] {
+    Agent& b = agent(number);
+    if (!b.participant || b.timer != at) return;
+    b.timer.reset();
+    const auto next = b.participant->next_deadline();
+    if (next && *next <= scheduler_.now()) {
+      input(number, [this](Participant& p) { p.on_time(scheduler_.now()); });
+    } else {
+      arm(number);
+    }
+  });
+}
+
+void SuccessionWorld::do_action(int number, const Action& action) {
+  Agent& a = agent(number);
+  if (const auto* watch = std::get_if<WatchAction>(&action)) {
+    stores_.watch(number, watch->watch, watch->key, watch->prefix);
+  } else if (const auto* unwatch = std::get_if<UnwatchAction>(&action)) {
+    stores_.unwatch(number, unwatch->watch);
+  } else if (const auto* commit = std::get_if<CommitAction>(&action)) {
+    stores_.commit(number, commit->request, commit->transaction);
+  } else if (const auto* vote = std::get_if<VoteAction>(&action)) {
+    const Place& place = vote->vote.latest;
+    note(number, "speaks for " + std::to_string(place.era) + "." + std::to_string(place.round) +
+                     " rank " + std::to_string(place.rank) + " of " + std::to_string(place.nodes) +
+                     ", " + std::to_string(vote->successors.size()) + " successors");
+    stores_.vote(number, vote->vote, vote->successors);
+  } else if (const auto* prepare = std::get_if<PrepareWorkerStoreAction>(&action)) {
+    scheduler_.after(Milliseconds(random_.in(0, 20)), [this, number, p = *prepare] {
+      input(number, [this, p](Participant& participant) {
+        participant.on_worker_store_ready(p.assignment.round, p.assignment.master_port,
+                                          scheduler_.now());
+      });
+    });
+  } else if (const auto* start = std::get_if<StartAction>(&action)) {
+    start_workers(number, start->assignment);
+  } else if (const auto* renew = std::get_if<RenewLeaseAction>(&action)) {
+    a.lease = renew->sent + a.config.keep_alive;
+    if (a.workers) watch_lease(number);
+  } else if (const auto* stop = std::get_if<StopAction>(&action)) {
+    note(number, "stops its workers: " + stop->reason);
+    stop_workers(number, stop->immediately);
+  } else if (const auto* finish = std::get_if<FinishAction>(&action)) {
+    note(number, "finishes: " + std::to_string(static_cast<int>(finish->outcome.end)) + " " +
+                     finish->outcome.text);
+    if (a.workers) fail("node " + std::to_string(number) + " leaves with workers running");
+    a.outcome = finish->outcome;
+    a.running = a.up = false;
+    stores_.close(number);
+  } else if (const auto* log = std::get_if<LogAction>(&action)) {
+    note(number, "says: " + log->text);
+  }
+}
+
+// ---- workers ----
+
+// Two rounds' workers never run at the same time, whatever has happened: no exception.
+void SuccessionWorld::check_start(const Agent& a, const Assignment& assignment) {
+  const std::string who =
+      "node " + std::to_string(a.number) + " starts workers of round " + identity(assignment);
+  if (a.workers) fail(who + " beside those it has");
+  if (scheduler_.now() >= a.lease) fail(who + " without a lease");
+  for (const auto& other : agents_) {
+    if (!other->workers || other.get() == &a) continue;
+    const Assignment& its = *other->workers;
+    if (identity(its) != identity(assignment)) {
+      fail(who + " while node " + std::to_string(other->number) + " has some of round " +
+           identity(its));
+    } else if (its.group_rank == assignment.group_rank || its.world_size != assignment.world_size ||
+               its.restart_count != assignment.restart_count) {
+      fail(who + ", and does not agree with node " + std::to_string(other->number));
+    }
+  }
+  if (assignment.restart_count < restarts_) fail(who + ": the restart counter goes back");
+  if (assignment.restart_count > std::min(failures_, plan_.max_restarts))
+    fail(who + ": a restart spent without a failure");
+  if (assignment.group_world_size < plan_.min_nodes ||
+      assignment.group_world_size > plan_.max_nodes)
+    fail(who + " of " + std::to_string(assignment.group_world_size) + " nodes");
+}
+
+void SuccessionWorld::start_workers(int number, const Assignment& assignment) {
+  Agent& a = agent(number);
+  note(number, "starts workers of round " + identity(assignment) + ", group rank " +
+                   std::to_string(assignment.group_rank) + " of " +
+                   std::to_string(assignment.group_world_size));
+  check_start(a, assignment);
+  rounds_.insert(identity(assignment));
+  restarts_ = std::max(restarts_, assignment.restart_count);
+  a.workers = assignment;
+  a.working = true;
+  watch_lease(number);
+  const int round = assignment.round;
+  const auto life = ++a.life;
+  scheduler_.after(Milliseconds(5), [this, number, life, round] {
+    if (agent(number).life != life) return;
+    input(number, [this, round](Participant& p) { p.on_workers_started(round, scheduler_.now()); });
+  });
+  scheduler_.after(Milliseconds(plan_.work_ms + random_.in(0, 300)), [this, number, life, round] {
+    Agent& b = agent(number);
+    if (b.life != life || !b.working) return;
+    b.working = false;
+    note(number, "workers have succeeded");
+    input(number,
+          [this, round](Participant& p) { p.on_workers_succeeded(round, scheduler_.now()); });
+  });
+}
+
+void SuccessionWorld::fail_worker(int number) {
+  Agent& a = agent(number);
+  if (!a.workers || !a.working) return;
+  note(number, "a worker fails");
+  a.working = false;
+  ++failures_;
+  FailureSummary failure;
+  failure.rank = a.workers->first_rank;
+  failure.group_rank = a.workers->group_rank;
+  failure.host = a.config.host;
+  failure.exit_code = 1 + number % 250;
+  failure.cause = "exit code " + std::to_string(failure.exit_code);
+  failure.uptime_ms = 20'000;
+  const int round = a.workers->round;
+  input(number, [this, round, failure](Participant& p) {
+    p.on_workers_failed(round, failure, scheduler_.now());
+  });
+  scheduler_.after(Milliseconds(random_.in(0, 50)), [this, number, life = a.life] {
+    if (agent(number).life == life) end_workers(number);
+  });
+}
+
+void SuccessionWorld::stop_workers(int number, bool immediately) {
+  Agent& a = agent(number);
+  a.working = false;
+  const auto grace = Milliseconds(a.workers ? random_.in(0, immediately ? 5 : 50) : 0);
+  scheduler_.after(grace, [this, number, life = a.life] {
+    if (agent(number).life == life) end_workers(number);
+  });
+}
+
+void SuccessionWorld::end_workers(int number) {
+  Agent& a = agent(number);
+  if (a.workers) note(number, "workers are gone");
+  a.workers.reset();
+  a.working = false;
+  ++a.life;
+  input(number, [this](Participant& p) { p.on_workers_stopped(scheduler_.now()); });
+}
+
+// The guardian, whatever becomes of the agent.
+void SuccessionWorld::watch_lease(int number) {
+  scheduler_.at(agent(number).lease, [this, number, until = agent(number).lease] {
+    if (!agent(number).workers || agent(number).lease != until) return;
+    note(number, "the lease is over");
+    input(number, [this](Participant& p) { p.on_lease_over(scheduler_.now()); });
+    end_workers(number);
+  });
+}
+
+// ---- what happens to them ----
+
+int SuccessionWorld::pick(const Blow& blow) const {
+  std::vector<int> living;
+  for (const auto& a : agents_) {
+    if (!a->running) continue;
+    if (blow.of_host && a->hosts) return a->number;
+    living.push_back(a->number);
+  }
+  return living.empty() ? -1 : living[static_cast<std::size_t>(blow.node) % living.size()];
+}
+
+void SuccessionWorld::strike(const Blow& blow) {
+  if (blow.harm == Harm::Join) return start_agent();
+  const int number = pick(blow);
+  if (number < 0) return;
+  const Milliseconds duration(blow.duration_ms);
+  const int count = static_cast<int>(agents_.size());
+  switch (blow.harm) {
+    case Harm::Kill:
+    case Harm::PowerOff:
+      return kill(number, blow.harm == Harm::PowerOff);
+    case Harm::Stop:
+      return pause(number, duration);
+    case Harm::Cut:
+      return separate({number}, duration);
+    case Harm::Split: {
+      std::set<int> some;
+      for (int i = 0; i < count; ++i)
+        if ((blow.detail >> (i % 16)) & 1) some.insert(i);
+      return separate(some, duration);
+    }
+    case Harm::OneWay: {
+      const int to = blow.detail % count;
+      note(number, "does not reach node " + std::to_string(to));
+      agent(number).harmed = true;
+      stores_.block(number, to, true);
+      scheduler_.after(duration, [this, number, to] { stores_.block(number, to, false); });
+      return;
+    }
+    case Harm::Fail:
+      return fail_worker(number);
+    case Harm::Join:
+      return;
+  }
+}
+
+void SuccessionWorld::kill(int number, bool silently) {
+  Agent& a = agent(number);
+  note(number, silently ? "loses power" : "is killed");
+  a.participant.reset();
+  a.inbox.clear();
+  a.running = a.up = a.hosts = a.working = false;
+  a.harmed = true;
+  if (silently) {
+    stores_.power_off(number);
+    a.workers.reset();
+    ++a.life;
+    return;
+  }
+  stores_.kill(number);
+  scheduler_.after(Milliseconds(random_.in(0, 20)), [this, number] {
+    end_workers(number);
+    stores_.prove_death(number);
+  });
+}
+
+void SuccessionWorld::pause(int number, Milliseconds duration) {
+  Agent& a = agent(number);
+  if (a.paused) return;
+  note(number, "is stopped");
+  a.paused = a.harmed = true;
+  stores_.pause(number, true);
+  scheduler_.after(duration, [this, number] {
+    Agent& b = agent(number);
+    note(number, "goes on");
+    b.paused = false;
+    for (auto& what : std::exchange(b.inbox, {}))
+      what();
+    stores_.pause(number, false);
+  });
+}
+
+void SuccessionWorld::separate(const std::set<int>& some, Milliseconds duration) {
+  std::vector<std::pair<int, int>> ways;
+  const int count = static_cast<int>(agents_.size());
+  for (const int inside : some) {
+    if (inside >= count) continue;
+    note(inside, "is cut off from some");
+    agent(inside).harmed = true;
+    for (int outside = 0; outside < count; ++outside) {
+      if (some.contains(outside)) continue;
+      ways.emplace_back(inside, outside);
+      ways.emplace_back(outside, inside);
+    }
+  }
+  for (const auto& [from, to] : ways)
+    stores_.block(from, to, true);
+  scheduler_.after(duration, [this, ways] {
+    note(0, "the ways are open again");
+    for (const auto& [from, to] : ways)
+      stores_.block(from, to, false);
+  });
+}
+
+}  // namespace drun::simulation

@@ -1,0 +1,88 @@
+// One simulated job whose store may be succeeded: agents (the real Participant), their workers and
+// leases, the stores, and an observer that excuses nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/participant.hpp"
+#include "simulation/scheduler.hpp"
+#include "simulation/succession/plan.hpp"
+#include "simulation/succession/stores.hpp"
+
+namespace drun::simulation {
+
+struct SuccessionReport {
+  std::string violation;  // empty: none
+  std::vector<std::string> trace;
+  int stores = 0;  // that there were
+  int rounds = 0;
+  int succeeded = 0;  // agents
+};
+
+class SuccessionWorld {
+ public:
+  SuccessionWorld(const SuccessionPlan& plan, bool trace);
+  SuccessionReport run();
+
+ private:
+  struct Agent {
+    int number = 0;
+    rendezvous::Config config;
+    std::unique_ptr<rendezvous::Participant> participant;
+    bool running = true;  // the process
+    bool paused = false;
+    bool harmed = false;  // something happened to it, or to its link
+    std::vector<std::function<void()>> inbox;
+    std::optional<Time> timer;
+    bool hosts = false;
+    bool up = false;
+    // The workers, from the order to start them until the last is gone.
+    std::optional<rendezvous::Assignment> workers;
+    bool working = false;    // none has ended
+    std::uint64_t life = 0;  // numbers them
+    Time lease{};            // until then they may run
+    std::optional<rendezvous::Outcome> outcome;
+  };
+
+  Agent& agent(int number) { return *agents_[static_cast<std::size_t>(number)]; }
+  void note(int number, const std::string& text);
+  void fail(const std::string& what);
+  void start_agent();
+  void input(int number, std::function<void(rendezvous::Participant&)> what);
+  void act(int number);
+  void arm(int number);
+  void do_action(int number, const rendezvous::Action& action);
+  void start_workers(int number, const rendezvous::Assignment& assignment);
+  void check_start(const Agent& a, const rendezvous::Assignment& assignment);
+  void stop_workers(int number, bool immediately);
+  void end_workers(int number);
+  void fail_worker(int number);
+  void watch_lease(int number);
+  void strike(const Blow& blow);
+  void kill(int number, bool silently);
+  void pause(int number, Milliseconds duration);
+  void separate(const std::set<int>& some, Milliseconds duration);
+  [[nodiscard]] int pick(const Blow& blow) const;
+  [[nodiscard]] bool over() const;
+  void check_end();
+
+  const SuccessionPlan plan_;
+  const bool tracing_;
+  Random random_;
+  Scheduler scheduler_;
+  Stores stores_;
+  std::vector<std::unique_ptr<Agent>> agents_;
+  std::set<std::string> rounds_;  // that were started
+  int restarts_ = 0;              // the most that workers were started with
+  int failures_ = 0;              // of workers, so far
+  int steps_left_ = 0;
+  SuccessionReport report_;
+};
+
+}  // namespace drun::simulation
