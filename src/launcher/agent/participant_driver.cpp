@@ -124,7 +124,7 @@ void ParticipantDriver::perform(rendezvous::CommitAction& action) {
 }
 
 void ParticipantDriver::perform(const rendezvous::VoteAction& action) {
-  parts_.backend.key_value().vote(action.vote, action.successors);
+  parts_.backend.vote(action.vote, action.successors);
 }
 
 void ParticipantDriver::perform(const rendezvous::PrepareWorkerStoreAction& action) {

@@ -31,6 +31,7 @@ BackendLink::BackendLink(asio::io_context& io, const Options& options, std::stri
       fsm_(options, Clock::now(), [this] { return port_holder_text(); }),
       discovery_(io, start_look_up),
       own_address_(io, std::move(start_look_up)),
+      store_(server_options(options, false)),
       worker_store_(options, store_),
       timer_(io) {
   identity_.host_name = std::move(host_name);
@@ -259,7 +260,7 @@ void BackendLink::perform(const Visit& step) {
 }
 
 void BackendLink::perform(Stand) {
-  const auto own = successor_store_.stand(successor_options(options_));
+  const auto own = successor_store_.stand(server_options(options_, true));
   if (own) return move_to(*own);
   log::warning("{}", own.error().what());
   follow(succession_->on_stand_failed(Clock::now()));

@@ -1,6 +1,7 @@
 #include "launcher/backend/backend_settings.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "rendezvous/keys.hpp"
 
@@ -54,8 +55,11 @@ SuccessionFsm::Limits succession_limits(const Options& options) {
   return limits;
 }
 
-store::ServerOptions successor_options(const Options& /*options*/) {
-  return {};
+store::ServerOptions server_options(const Options& options, bool successor) {
+  store::ServerOptions result;
+  result.successor = successor;
+  result.quorum = static_cast<std::uint32_t>(options.conf.quorum);
+  return result;
 }
 
 store::ControlOptions control_options(const Options& options, bool hosting,
@@ -72,8 +76,11 @@ store::ControlOptions control_options(const Options& options, bool hosting,
   result.heartbeat_timeout = std::min(options.conf.heartbeat_timeout, outage / 2);
   result.read_timeout = options.conf.read_timeout;
   if (successors(options) > 0) {
-    // What a heartbeat says of the others is as old as theirs.
-    result.heartbeat_interval = outage / (2 * kHeartbeats);
+    result.job = rendezvous::Keys(options.run_id).prefix;
+    // When to look elsewhere is decided by who knows where (succession_fsm.hpp).
+    result.keep_alive = kForever;
+    result.majority_timeout = outage;
+    result.tell_refusal = true;
   }
   return result;
 }

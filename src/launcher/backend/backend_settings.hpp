@@ -26,8 +26,8 @@ namespace drun::launcher {
 // How long a node waits for a store, and then for its successors.
 [[nodiscard]] SuccessionFsm::Limits succession_limits(const Options& options);
 
-// For a store that this agent serves when it succeeds another.
-[[nodiscard]] store::ServerOptions successor_options(const Options& options);
+// For a store that this agent serves: the first one, or one that is to succeed another.
+[[nodiscard]] store::ServerOptions server_options(const Options& options, bool successor);
 
 // For the connection to the store at `endpoint`, which must come about within `limit`.
 [[nodiscard]] store::ControlOptions control_options(const Options& options, bool hosting,

@@ -50,7 +50,7 @@ void HostedStore::start_serving_on_demand(asio::io_context& io) {
 
 void HostedStore::start_over() {
   first_client_.reset();
-  server_ = std::make_unique<store::Server>();
+  server_ = std::make_unique<store::Server>(options_);
 }
 
 Status HostedStore::reset_worker_store() {

@@ -22,7 +22,7 @@ namespace drun::launcher {
 
 class HostedStore {
  public:
-  HostedStore() = default;
+  explicit HostedStore(const store::ServerOptions& options = {}) : options_(options) {}
   HostedStore(const HostedStore&) = delete;
   HostedStore& operator=(const HostedStore&) = delete;
   ~HostedStore() { end(); }
@@ -57,7 +57,8 @@ class HostedStore {
   Status reset_worker_store();
 
  private:
-  std::unique_ptr<store::Server> server_ = std::make_unique<store::Server>();
+  const store::ServerOptions options_;
+  std::unique_ptr<store::Server> server_ = std::make_unique<store::Server>(options_);
   std::thread thread_;
   std::optional<asio::posix::stream_descriptor> first_client_;
 };

@@ -43,7 +43,13 @@ rendezvous::KeyValueEvent translate(store::ControlCommit event) {
 }
 
 rendezvous::KeyValueEvent translate(const store::ControlRenewal& event) {
-  return rendezvous::Renewed{event.sent};
+  return rendezvous::Renewed{event.sent, static_cast<std::int64_t>(event.settled.era),
+                             static_cast<int>(event.settled.round)};
+}
+
+// A rank or nothing.
+std::uint32_t rank_of(int rank) {
+  return rank < 0 ? store::kNoRank : static_cast<std::uint32_t>(rank);
 }
 
 rendezvous::Link translate(store::ControlState state) {
@@ -63,16 +69,30 @@ rendezvous::Link translate(store::ControlState state) {
 }
 
 rendezvous::KeyValueEvent translate(store::ControlLink event) {
-  return rendezvous::LinkEvent{translate(event.state), std::move(event.detail), event.silent,
+  rendezvous::LinkEvent result{translate(event.state), std::move(event.detail), event.silent,
                                event.keys_per_request};
+  result.generation = static_cast<std::int64_t>(event.generation);
+  return result;
 }
 
 }  // namespace
 
 StoreBackend::StoreBackend(asio::io_context& io, store::ControlOptions options, Sink sink)
-    : client_(io, std::move(options), [sink = std::move(sink)](store::ControlEvent event) {
-        sink(std::visit([](auto& each) { return translate(std::move(each)); }, event));
-      }) {}
+    : votes_(!options.job.empty()),
+      sink_(std::move(sink)),
+      client_(io, std::move(options),
+              [this](store::ControlEvent event) { on_event(std::move(event)); }) {}
+
+void StoreBackend::on_event(store::ControlEvent event) {
+  const auto* link = std::get_if<store::ControlLink>(&event);
+  if (link != nullptr && link->state == store::ControlState::Down) loss_ = *link;
+  auto result = std::visit([](auto& each) { return translate(std::move(each)); }, event);
+  // A store whose clients do not vote has no successors.
+  if (auto* told = std::get_if<rendezvous::LinkEvent>(&result); told != nullptr && !votes_)
+    told->generation = 0;
+  const auto sink = sink_;  // it may destroy this
+  sink(std::move(result));
+}
 
 void StoreBackend::open() {
   client_.open();
@@ -95,6 +115,20 @@ void StoreBackend::commit(rendezvous::RequestId request, rendezvous::Transaction
     result.writes.push_back({std::move(write.key), std::move(write.value), write.ephemeral});
   }
   client_.commit(request, std::move(result));
+}
+
+// What is settled the client keeps itself: it comes with the store's answers.
+void StoreBackend::vote(const rendezvous::Vote& vote,
+                        const std::vector<rendezvous::Successor>& /*successors*/) {
+  const auto& latest = vote.latest;
+  if (!latest.exists()) return;
+  store::Place place;
+  place.electorate = {static_cast<std::uint64_t>(latest.era),
+                      static_cast<std::uint64_t>(latest.round)};
+  place.rank = rank_of(latest.rank);
+  place.nodes = static_cast<std::uint32_t>(latest.nodes);
+  place.casting = rank_of(latest.casting);
+  client_.vote(place);
 }
 
 void StoreBackend::close() {

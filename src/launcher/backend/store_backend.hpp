@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <asio/io_context.hpp>
 
@@ -23,6 +24,8 @@ class StoreBackend : public RemoteBackend {
   void watch(rendezvous::WatchId watch, std::string key, bool prefix) override;
   void unwatch(rendezvous::WatchId watch) override;
   void commit(rendezvous::RequestId request, rendezvous::Transaction transaction) override;
+  void vote(const rendezvous::Vote& vote,
+            const std::vector<rendezvous::Successor>& successors) override;
   void close() override;
 
   [[nodiscard]] const std::string& local_address() const override {
@@ -32,8 +35,17 @@ class StoreBackend : public RemoteBackend {
     return client_.farewell();
   }
   [[nodiscard]] const std::string& last_error() const override { return client_.last_error(); }
+  void go_to(const Endpoint& endpoint) override { client_.go_to(endpoint); }
+  [[nodiscard]] bool was_refused() const override { return loss_.refused; }
+  [[nodiscard]] bool is_resting() const override { return loss_.deserted; }
+  [[nodiscard]] std::string proof_of_death() const override { return client_.proof_of_death(); }
 
  private:
+  void on_event(store::ControlEvent event);
+
+  const bool votes_;
+  const Sink sink_;
+  store::ControlLink loss_;  // the last one
   store::ControlClient client_;
 };
 

@@ -87,18 +87,22 @@ TEST(BackendSettingsTest, OnlyAStoreThatOneOfSeveralMachinesHasIsSucceeded) {
   EXPECT_EQ(successors(options), 0);
 }
 
-// What a heartbeat's answer says of the others is as old as their heartbeats.
-TEST(BackendSettingsTest, HeartbeatsAreTwiceAsOftenAtAStoreThatHasSuccessors) {
+// Where there are successors, they decide how long a store is looked for.
+TEST(BackendSettingsTest, TheConnectionDoesNotGiveAStoreUpThatHasSuccessors) {
   Options options;
   options.backend = Backend::C10d;
   options.max_nodes = 2;
+  options.run_id = "job17";
   const auto before = control_options(options, false, {}, seconds(5));
   EXPECT_EQ(before.keep_alive, seconds(6));
-  EXPECT_EQ(before.heartbeat_interval, seconds(1));
+  EXPECT_EQ(before.job, "");
+  EXPECT_FALSE(before.tell_refusal);
   options.conf.successors = 1;
   const auto after = control_options(options, false, {}, seconds(5));
-  EXPECT_EQ(after.keep_alive, before.keep_alive);
-  EXPECT_EQ(after.heartbeat_interval, std::chrono::milliseconds(500));
+  EXPECT_GT(after.keep_alive, std::chrono::hours(24));
+  EXPECT_EQ(after.majority_timeout, seconds(6));
+  EXPECT_EQ(after.job, "drun/job17/");
+  EXPECT_TRUE(after.tell_refusal);
   EXPECT_EQ(after.time_to_live, before.time_to_live);
   EXPECT_EQ(succession_limits(options).keep_alive, seconds(6));
 }

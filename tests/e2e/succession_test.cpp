@@ -1,0 +1,199 @@
+// The node with the store dies, and another takes its place.
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agents_of_a_job.hpp"
+#include "support/drun_process.hpp"
+#include "support/process_state.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using Clock = std::chrono::steady_clock;
+
+class SuccessionTest : public AgentsOfAJob {
+ protected:
+  // With such a lease only the proof of a node's death lets the others go on in time.
+  Arguments job(
+      const std::string& nodes, const Arguments& more = {},
+      const std::string& conf = "keep_alive_interval=60,keep_alive_max_attempt=10") const {
+    return Arguments{"--nnodes",        nodes,
+                     "--rdzv-endpoint", port_.endpoint(),
+                     "--rdzv-conf",     "last_call_timeout=0.3,successors=3," + conf} +
+           more + telling_workers();
+  }
+  // The first one hosts the store. Of a job of MIN:MAX nodes, MAX.
+  void start_nodes(const Arguments& arguments, std::size_t nodes) {
+    for (std::size_t i = 0; i < nodes; ++i) {
+      start(arguments);
+      if (i > 0) continue;
+      const bool alone = std::find(arguments.begin(), arguments.end(), "1:2") != arguments.end();
+      ASSERT_TRUE(alone ? says(0, "round 1 ") : agent(0).wait_for_err("waiting")) << agent(0).err();
+    }
+    const std::string world = " of " + std::to_string(nodes) + " restarts 0.";
+    for (std::size_t i = 0; i < nodes; ++i)
+      ASSERT_TRUE(says(i, world)) << agent(i).err();
+  }
+  void kill_agent(std::size_t number) {
+    agent(number).signal(SIGKILL);
+    killed_ = Clock::now();
+  }
+  // As when a container ends: nobody is left who could say so.
+  void kill_with_helpers(std::size_t number) {
+    const pid_t keeper = helper_of(agent(number), "job-keeper");
+    const pid_t guardian = helper_of(agent(number), "drun-guardian");
+    ASSERT_GT(keeper, 0);
+    ASSERT_GT(guardian, 0);
+    agent(number).signal(SIGSTOP);
+    ::kill(keeper, SIGKILL);
+    ::kill(guardian, SIGKILL);
+    kill_agent(number);
+  }
+  void expect_nothing_left(std::size_t number) {
+    EXPECT_TRUE(agent(number).survivors_gone(kPatience));
+    EXPECT_TRUE(agent(number).wait());
+  }
+  void record(const std::string& what) const {
+    const std::chrono::duration<double> took = Clock::now() - killed_;
+    RecordProperty(what, std::to_string(took.count()));
+    EXPECT_LT(took.count(), 45);  // a quarter of a second where the machine is idle
+  }
+
+  ReservedPort port_;
+  Clock::time_point killed_;
+};
+
+TEST_F(SuccessionTest, TheOthersGoOnWithoutTheHost) {
+  ASSERT_NO_FATAL_FAILURE(start_nodes(job("2:3"), 3));
+  kill_agent(0);
+  EXPECT_TRUE(says(1, "rank 0 of 2 restarts 0.")) << agent(1).err();
+  EXPECT_TRUE(says(2, "rank 1 of 2 restarts 0.")) << agent(2).err();
+  record("seconds_to_the_new_round");
+  expect_nothing_left(0);
+  stop_all(2);
+}
+
+TEST_F(SuccessionTest, ASpareTakesTheHostsPlace) {
+  // A spare takes a place as soon as its heartbeat says that most nodes know of the round.
+  const Arguments arguments = job("3", {}, "keep_alive_interval=10,keep_alive_max_attempt=3");
+  ASSERT_NO_FATAL_FAILURE(start_nodes(arguments, 3));
+  start(arguments);
+  ASSERT_TRUE(agent(3).wait_for_err("spare: ")) << agent(3).err();
+  kill_agent(0);
+  for (std::size_t i = 1; i < 4; ++i)
+    EXPECT_TRUE(says(i, "round 2 rank ")) << agent(i).err();
+  record("seconds_to_the_new_round");
+  EXPECT_THAT(agent(1).out(), HasSubstr("round 2 rank 1 of 3 restarts 0."));
+  EXPECT_THAT(agent(2).out(), HasSubstr("round 2 rank 2 of 3 restarts 0."));
+  EXPECT_THAT(agent(3).out(), HasSubstr("round 2 rank 0 of 3 restarts 0."));
+  expect_nothing_left(0);
+  stop_all(3);
+}
+
+TEST_F(SuccessionTest, TwoHostsInARowMayDie) {
+  ASSERT_NO_FATAL_FAILURE(start_nodes(job("2:4"), 4));
+  kill_agent(0);
+  for (std::size_t i = 1; i < 4; ++i)
+    ASSERT_TRUE(says(i, " of 3 restarts 0.")) << agent(i).err();
+  record("seconds_to_the_first_round");
+  kill_agent(1);
+  for (std::size_t i = 2; i < 4; ++i)
+    EXPECT_TRUE(says(i, " of 2 restarts 0.")) << agent(i).err();
+  record("seconds_to_the_second_round");
+  expect_nothing_left(0);
+  expect_nothing_left(1);
+  stop_all(2);
+}
+
+TEST_F(SuccessionTest, TheSpentRestartsAreKept) {
+  ASSERT_NO_FATAL_FAILURE(start_nodes(job("2:3", {"--max-restarts", "2"}), 3));
+  const pid_t worker = agent(2).wait_for_pid_with("WORLD_SIZE=3");
+  ASSERT_GT(worker, 0);
+  ::kill(worker, SIGKILL);
+  for (std::size_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(says(i, " of 3 restarts 1.")) << agent(i).err();
+  kill_agent(0);
+  EXPECT_TRUE(says(1, " of 2 restarts 1.")) << agent(1).err();
+  EXPECT_TRUE(says(2, " of 2 restarts 1.")) << agent(2).err();
+  expect_nothing_left(0);
+  stop_all(1);
+}
+
+// The store is in another job's agent: nobody of this job dies with it.
+TEST_F(SuccessionTest, NoWorkerIsTouchedIfTheHostIsNotInTheRound) {
+  start(job("2", {"--rdzv-id", "other"}));
+  ASSERT_TRUE(agent(0).wait_for_err("waiting")) << agent(0).err();
+  for (std::size_t i = 1; i < 4; ++i)
+    start(job("3", {"--rdzv-id", "this"}));
+  std::vector<pid_t> workers;
+  for (std::size_t i = 1; i < 4; ++i) {
+    ASSERT_TRUE(says(i, "round 1 ")) << agent(i).err();
+    workers.push_back(agent(i).wait_for_pid_with("GROUP_WORLD_SIZE=3"));
+  }
+  kill_agent(0);
+  expect_nothing_left(0);
+  for (std::size_t i = 1; i < 4; ++i)
+    EXPECT_TRUE(agent(i).wait_for_err("the store is now at ")) << agent(i).err();
+  for (const pid_t worker : workers)
+    EXPECT_EQ(state_of(worker), 'S');
+  stop_all(2);
+  for (std::size_t i = 1; i < 4; ++i)
+    EXPECT_THAT(agent(i).out(), Not(HasSubstr("round 2")));
+}
+
+// The dead host's helpers say that it is gone, so the other needs no majority.
+TEST_F(SuccessionTest, TheLastOfTwoGoesOnIfTheHostIsProvenDead) {
+  ASSERT_NO_FATAL_FAILURE(
+      start_nodes(job("1:2", {}, "keep_alive_interval=10,keep_alive_max_attempt=3"), 2));
+  kill_agent(0);
+  EXPECT_TRUE(says(1, "rank 0 of 1 restarts 0.")) << agent(1).err();
+  record("seconds_to_the_new_round");
+  expect_nothing_left(0);
+  stop_all(1);
+}
+
+TEST_F(SuccessionTest, TheLastOfTwoEndsAndSaysWhatHelps) {
+  ASSERT_NO_FATAL_FAILURE(
+      start_nodes(job("1:2", {}, "keep_alive_interval=1,keep_alive_max_attempt=1"), 2));
+  ASSERT_NO_FATAL_FAILURE(kill_with_helpers(0));
+  const Finished finished = agent(1).finish();
+  EXPECT_EQ(finished.code, 125);
+  EXPECT_THAT(finished.err, HasSubstr("lost the store at " + port_.endpoint()));
+  EXPECT_THAT(finished.err, HasSubstr("no majority of the round's 2 nodes"));
+  EXPECT_THAT(finished.err, HasSubstr("--rdzv-conf quorum=1"));
+  EXPECT_THAT(finished.survivors, IsEmpty());
+}
+
+TEST_F(SuccessionTest, WithQuorumOneTheLastGoesOn) {
+  ASSERT_NO_FATAL_FAILURE(
+      start_nodes(job("1:2", {}, "keep_alive_interval=1,keep_alive_max_attempt=1,quorum=1"), 2));
+  ASSERT_NO_FATAL_FAILURE(kill_with_helpers(0));
+  EXPECT_TRUE(says(1, "rank 0 of 1 restarts 0.")) << agent(1).err();
+  EXPECT_TRUE(agent(0).wait());
+  stop_all(1);
+}
+
+TEST_F(SuccessionTest, AllNodesMustAgreeOnIt) {
+  start(job("2"));
+  ASSERT_TRUE(agent(0).wait_for_err("waiting")) << agent(0).err();
+  start({"--nnodes", "2", "--rdzv-endpoint", port_.endpoint(), "--rdzv-conf", "successors=1",
+         "true"});
+  const Finished finished = agent(1).finish();
+  EXPECT_EQ(finished.code, 125);
+  EXPECT_THAT(finished.err, HasSubstr("has successors=1; the job has successors=3"));
+  stop_all(0);
+}
+
+}  // namespace
+}  // namespace drun::test
