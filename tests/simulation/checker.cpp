@@ -183,15 +183,24 @@ void Checker::note_place(const std::string& ticket, const std::string& value) {
   if (!place || !place->go) return;
   const auto round = rounds_.find(place->assignment.round);
   const Node* node = find(ticket);
-  if (round != rounds_.end() && node != nullptr)
-    round->second.seats.try_emplace(
-        ticket, Seat{place->assignment, network_.session(node->number), node->number});
+  if (round == rounds_.end() || node == nullptr) return;
+  Seat& seat = round->second.seats.try_emplace(ticket).first->second;
+  if (seat.node < 0) {
+    seat.assignment = place->assignment;
+    seat.session = network_.session(node->number);
+    seat.node = node->number;
+  }
+  if (!(seat.assignment == place->assignment)) return;
+  seat.written = scheduler_.now();
+  seat.lost.reset();
 }
 
 // It tells of one round only: nobody may know of another that the store has forgotten, too.
 void Checker::note_forgotten(const Node& node, const MemberDocument& document) {
   if ((!forgetful_ && !set_back_) || !holds_workers(document)) return;
-  if (is_published(node, *document.claim)) return;
+  const bool published = is_published(node, *document.claim);
+  strangers_ |= !published;
+  if (published && !rounds_.at(document.claim->round).seats.at(node.config.ticket).lost) return;
   const auto known =
       std::any_of(told_of_forgotten_.begin(), told_of_forgotten_.end(),
                   [&](const auto& told) { return is_same_round(told.first, *document.claim); });
@@ -233,6 +242,7 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
   round.restart_count = document.restart_count;
   round.losses = document.losses;
   round.planned = planned_;
+  round.leader = writer.number;
   std::vector<const Assignment*> by_rank(static_cast<std::size_t>(document.nodes), nullptr);
   for (const auto& [key, value] : network_.store().keys()) {
     if (key.compare(0, keys_.assignments.size(), keys_.assignments) != 0) continue;
@@ -243,7 +253,10 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
     const Node* node = find(ticket);
     if (node == nullptr) return fail(name + ": a place for nobody");
     auto& seat = round.seats[ticket];
-    seat = {place->assignment, network_.session(node->number), node->number};
+    seat.assignment = place->assignment;
+    seat.session = network_.session(node->number);
+    seat.node = node->number;
+    seat.written = scheduler_.now();
     const auto rank = static_cast<std::size_t>(place->assignment.group_rank);
     if (rank >= by_rank.size()) return fail(name + ": a group rank beyond the nodes");
     if (by_rank[rank] != nullptr) return fail(name + ": a group rank given twice");
@@ -388,7 +401,7 @@ void Checker::check_stop(const RoundDocument& document) {
   if (document.cause == Cause::Failure && round.failed.empty())
     fail(name + " was stopped for a failure that was not");
   // Or others have workers of a round that the store has forgotten, and say so.
-  const bool strangers = !told_of_forgotten_.empty() || !forgotten_.empty();
+  const bool strangers = strangers_ || !forgotten_.empty();
   if (document.cause == Cause::Membership && !lost_a_node(round) && !strangers)
     fail(name + " was stopped for a loss that was not");
   if (document.cause == Cause::Resize &&
@@ -460,6 +473,17 @@ bool Checker::runs_published(const Node& node) const {
 
 bool Checker::has_published_place(const Node& node) const {
   return is_published(node, *node.workers);
+}
+
+// Whoever began the next round could know of its workers: the store has their place, or had it when
+// that one was in touch, or another that was has said since how far it had seen the job come.
+bool Checker::is_known(const Node& node, const Round& next) const {
+  if (!has_published_place(node)) return false;
+  const Seat& seat = rounds_.at(node.workers->round).seats.at(node.config.ticket);
+  return !seat.lost || std::any_of(seat.seen.begin(), seat.seen.end(), [&](int number) {
+    const Time said = nodes_[static_cast<std::size_t>(number)]->said;
+    return number == next.leader || (said >= *seat.lost && long_before(said, next.planned));
+  });
 }
 
 bool Checker::is_published(const Node& node, const Assignment& place) const {
@@ -552,7 +576,7 @@ void Checker::on_start(const Node& node, const Assignment& a) {
     const bool told = std::any_of(warned.begin(), warned.end(), [&](const auto& round) {
       return is_same_round(round, *other->workers);
     });
-    const bool unheard = !told && out_of_touch && !has_published_place(*other);
+    const bool unheard = !told && out_of_touch && !is_known(*other, at->second);
     const bool excused = (forgetful_ || set_back_) && unheard;
     if (!expelled_.contains(other->config.ticket) && !excused) fail(whose);
   }
@@ -658,11 +682,33 @@ void Checker::on_store_restart(Memory memory) {
     node->leave_said.reset();
     node->leave_heard = false;
   }
-  if (memory == Memory::Nothing) forgetful_ = true;
+  if (memory == Memory::Nothing) {
+    forgetful_ = true;
+    forget_since(Time{});
+  }
   if (memory == Memory::Older) {
     set_back_ = true;
+    forget_since(scheduler_.now() - Milliseconds(plan_.snapshot_age_ms));
     for (const auto& node : nodes_)
       silent_.insert(node->number);
+  }
+}
+
+// What was written and said since then is lost. Who is in touch says again what it holds; who has
+// heard only that others may hold something does not pass that on.
+void Checker::forget_since(Time since) {
+  std::erase_if(told_of_forgotten_, [&](const auto& told) { return told.second >= since; });
+  for (auto& [number, round] : rounds_) {
+    for (auto& [ticket, seat] : round.seats) {
+      if (seat.lost || seat.written < since) continue;
+      seat.lost = scheduler_.now();
+      seat.seen.clear();
+      for (const auto& node : nodes_) {
+        const Time from = std::max({node->link_up, node->awake, node->linked, seat.written});
+        if (network_.in_touch(node->number) && long_before(from, scheduler_.now()))
+          seat.seen.insert(node->number);
+      }
+    }
   }
 }
 

@@ -80,6 +80,9 @@ class Checker {
     rendezvous::Assignment assignment;
     SessionId session = 0;  // of its agent when the round was published
     int node = -1;
+    Time written{};
+    std::optional<Time> lost;  // since then the store has forgotten it
+    std::set<int> seen;        // by these nodes, which were in touch until then
   };
   struct Round {
     std::map<std::string, Seat> seats;  // by ticket
@@ -87,6 +90,7 @@ class Checker {
     int restart_count = 0;
     int losses = 0;
     Time planned{};
+    int leader = -1;           // the node that began it
     std::optional<Time> over;  // all have left it
     // Until then:
     bool lost_a_node = false;
@@ -116,10 +120,12 @@ class Checker {
   [[nodiscard]] bool is_shown(const Node& node) const;
   void note_place(const std::string& ticket, const std::string& value);
   void note_forgotten(const Node& node, const rendezvous::MemberDocument& document);
+  void forget_since(Time since);
   void note_refusal(const Node& writer, const std::string& ticket, const std::string& value);
   [[nodiscard]] bool was_given(const Node& node, const rendezvous::Assignment& place) const;
   [[nodiscard]] bool runs_published(const Node& node) const;
   [[nodiscard]] bool has_published_place(const Node& node) const;
+  [[nodiscard]] bool is_known(const Node& node, const Round& next) const;
   [[nodiscard]] bool is_published(const Node& node, const rendezvous::Assignment& place) const;
   [[nodiscard]] bool lost_a_node(const Round& round) const;
   // Long enough ago that all could know.
@@ -137,6 +143,7 @@ class Checker {
   std::map<int, int> known_losses_;      // by node: the most when its workers were started
   int started_ = 0;                      // the highest round in which any worker was started
   bool forgetful_ = false;               // the store has lost what it knew
+  bool strangers_ = false;               // a node has told of workers of a round that was forgotten
   // By nodes with workers of rounds that the store has lost; of each round, when it was first said.
   std::vector<std::pair<rendezvous::Assignment, Time>> told_of_forgotten_;
   int last_ran_ = 0;       // as the store has it

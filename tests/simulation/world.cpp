@@ -500,8 +500,8 @@ void World::apply(const Step& step) {
       break;
     }
     case Fault::HostRestarts:
-      kill(number, false);
       checker_.on_store_restart(Memory::Nothing);
+      kill(number, false);
       network_.stop_store(Memory::Nothing);
       ++steps_left_;
       scheduler_.after(duration, [this] {
