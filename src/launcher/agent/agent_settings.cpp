@@ -60,8 +60,9 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.endpoint_is_local = !config.endpoint.empty() && options.backend != Backend::Etcd &&
                              is_loopback_address(options.endpoint.host);
   config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
-  config.agreement["successors"] = std::to_string(options.conf.successors);
-  config.agreement["quorum"] = std::to_string(options.conf.quorum);
+  std::string& conf = config.agreement["rdzv-conf"];
+  conf = "successors=" + std::to_string(options.conf.successors);
+  if (options.conf.quorum > 0) conf += ",quorum=" + std::to_string(options.conf.quorum);
   config.join_timeout = join_timeout;
   config.last_call_timeout = options.conf.last_call_timeout;
   config.close_timeout = options.conf.close_timeout;
