@@ -37,8 +37,8 @@ class ControlStream {
   struct Pending {
     std::uint64_t id = 0;
     bool is_malformed = false;
-    bool may_be_silent = false;  // no answer, unless its id is wrong
-    bool is_called = false;      // perhaps, before the answer
+    bool may_be_silent = false;              // no answer, unless its id is wrong
+    bool is_called = false;                  // perhaps, before the answer
     std::optional<std::uint64_t> unwatches;  // id of a watch
     std::optional<Mirror> watches;
   };
