@@ -75,7 +75,7 @@ class SuccessionTest : public AgentsOfAJob {
   void record(const std::string& what) const {
     const std::chrono::duration<double> took = Clock::now() - killed_;
     RecordProperty(what, std::to_string(took.count()));
-    EXPECT_LT(took.count(), 45);  // a quarter of a second where the machine is idle
+    EXPECT_LT(took.count(), 60);  // without a proof of death it would take a lease: 80 s or more
   }
 
   ReservedPort port_;
@@ -96,7 +96,7 @@ TEST_F(SuccessionTest, TheOthersGoOnWithoutTheHost) {
 
 TEST_F(SuccessionTest, ASpareTakesTheHostsPlace) {
   // A spare takes a place as soon as its heartbeat says that most nodes know of the round.
-  const Arguments arguments = job("3", {}, "keep_alive_interval=10,keep_alive_max_attempt=3");
+  const Arguments arguments = job("3", {}, "keep_alive_interval=20,keep_alive_max_attempt=3");
   ASSERT_NO_FATAL_FAILURE(start_nodes(arguments, 3));
   start(arguments);
   ASSERT_TRUE(agent(3).wait_for_err("spare: ")) << agent(3).err();
@@ -115,13 +115,16 @@ TEST_F(SuccessionTest, TwoHostsInARowMayDie) {
   for (std::size_t i = 1; i < 4; ++i)
     ASSERT_TRUE(says(i, " of 3 restarts 0.")) << agent(i).err();
   record("seconds_to_the_first_round");
-  kill_agent(1);
-  for (std::size_t i = 2; i < 4; ++i)
-    EXPECT_TRUE(says(i, " of 2 restarts 0.")) << agent(i).err();
+  // Rank 1 of the first round hosts the store now, and has rank 0.
+  const std::size_t second = rank_of(1, 2) == 0 ? 1 : rank_of(2, 2) == 0 ? 2 : 3;
+  ASSERT_TRUE(agent(second).wait_for_err("on this node")) << agent(second).err();
+  kill_agent(second);
+  for (std::size_t i = 1; i < 4; ++i)
+    EXPECT_TRUE(i == second || says(i, " of 2 restarts 0.")) << agent(i).err();
   record("seconds_to_the_second_round");
   expect_nothing_left(0);
-  expect_nothing_left(1);
-  stop_all(2);
+  expect_nothing_left(second);
+  stop_all(second == 3 ? 2 : 3);
 }
 
 TEST_F(SuccessionTest, TheSpentRestartsAreKept) {
@@ -163,7 +166,7 @@ TEST_F(SuccessionTest, NoWorkerIsTouchedIfTheHostIsNotInTheRound) {
 // The dead host's helpers say that it is gone, so the other needs no majority.
 TEST_F(SuccessionTest, TheLastOfTwoGoesOnIfTheHostIsProvenDead) {
   ASSERT_NO_FATAL_FAILURE(
-      start_nodes(job("1:2", {}, "keep_alive_interval=10,keep_alive_max_attempt=3"), 2));
+      start_nodes(job("1:2", {}, "keep_alive_interval=20,keep_alive_max_attempt=3"), 2));
   kill_agent(0);
   EXPECT_TRUE(says(1, "rank 0 of 1 restarts 0.")) << agent(1).err();
   record("seconds_to_the_new_round");
