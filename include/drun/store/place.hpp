@@ -7,6 +7,7 @@
 
 namespace drun::store {
 
+// A place without a rank.
 inline constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
 
 // The nodes of one round are an electorate: a store whose majority of them is elsewhere renews no
