@@ -107,8 +107,8 @@ struct Place {
   int round = 0;
   int rank = -1;  // of this node; -1: it knows of the round, and is not in it
   int nodes = 0;
-  int casting =
-      -1;  // the rank whose voice counts more when half of the nodes are there; -1: rank 0
+  // The rank whose vote counts more when half of the nodes are there; -1: rank 0.
+  int casting = -1;
 
   [[nodiscard]] bool exists() const { return era > 0; }
   [[nodiscard]] bool same_round(const Place& other) const {
@@ -143,7 +143,7 @@ struct Successor {
 struct Renewed {
   std::chrono::steady_clock::time_point sent;
   // Where stores succeed one another: that store's last settled round. A majority of the nodes of
-  // the settled round before it knows of it.
+  // the round that was settled before knows of this one.
   std::int64_t settled_era = 0;
   int settled_round = 0;
 };

@@ -22,9 +22,6 @@ namespace drun::rendezvous {
 
 // Group rank 0's node has this long to make the workers' store ready.
 inline constexpr Milliseconds kPrepareTimeout{30'000};
-// After a failure that was a time-out the others get so long to run into it, too: what is stopped
-// before cannot be told from the rank that hangs.
-inline constexpr Milliseconds kOthersTimeOut{1'000};
 // After a node was told to go, no round begins for so long: if the others are told to go as well,
 // as by scancel, one after the other, the job is over.
 inline constexpr Milliseconds kLeaveWindow{3'000};

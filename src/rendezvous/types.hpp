@@ -82,8 +82,8 @@ struct Config {
   int successors = 0;
   // Where this agent would; 0: nowhere.
   std::uint16_t successor_port = 0;
-  // An agent that has lost the store looks for a successor for so long. Its workers end by their
-  // lease meanwhile.
+  // An agent that has lost a store with successors leaves after so long, if the link has not given
+  // up by then. Its workers end by their lease meanwhile.
   Milliseconds search_timeout{60'000};
   // False: a session that it does not know any more is over, and its workers are gone.
   bool store_can_be_lost = true;
@@ -113,6 +113,10 @@ struct Assignment {
 };
 
 using RankRange = NumberRange;
+
+// After a failure that was a time-out the others get so long to run into it, too: what is stopped
+// before cannot be told from the rank that hangs.
+inline constexpr Milliseconds kOthersTimeOut{1'000};
 
 // Ranks that failed by themselves in the same way.
 struct FailedRanks {

@@ -110,7 +110,6 @@ class Build:
 
     @staticmethod
     def _place(word, folder):
-        word = word.strip('"')
         if word.startswith("${PROJECT_SOURCE_DIR}/"):
             return word.partition("/")[2]
         return posixpath.normpath(posixpath.join(folder, word))

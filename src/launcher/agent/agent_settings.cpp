@@ -54,6 +54,8 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.is_host = node.hosting;
   config.successors = successors(options);
   config.successor_port = node.successor_port;
+  const SuccessionFsm::Limits search = succession_limits(options);
+  config.search_timeout = search.keep_alive + 2 * search.search;  // the link gives up before
   config.stands_at_once = options.local_node == 0;
   config.ticket = node.ticket;
   if (options.max_nodes > 1 && options.local_node < 0) config.endpoint = meeting_place(options);

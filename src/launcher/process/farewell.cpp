@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/deadline.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/poll_until.hpp"
 
 namespace drun::process {
 namespace {
@@ -85,11 +85,10 @@ bool tell(const std::vector<Words>& all) {
     const bool awaited = std::any_of(calls.begin(), calls.end(), [&](const Call& call) {
       return call.is_under_way() && !(taken && call.has_it());
     });
-    const auto left = time_left(deadline);
-    if (!awaited || left.count() == 0) return taken;
+    if (!awaited) return taken;
     std::transform(calls.begin(), calls.end(), entries.begin(),
                    [](const Call& call) { return call.entry(); });
-    if (::poll(entries.data(), entries.size(), poll_limit(left)) < 0) continue;
+    if (poll_until(entries, deadline) <= 0) return taken;
     for (std::size_t i = 0; i < calls.size(); ++i) {
       if (entries[i].revents != 0) calls[i].on_ready();
     }

@@ -19,8 +19,6 @@ namespace {
 constexpr std::chrono::milliseconds kDrainLimit{1000};
 // For the last words of a worker that failed.
 constexpr std::chrono::milliseconds kLastWordsLimit{200};
-// How long after a time-out the others may fail, too, before they are stopped.
-constexpr std::chrono::milliseconds kOthersTimeOut{1'000};
 // For what failed workers leave in files; the other nodes wait for the report.
 constexpr std::chrono::milliseconds kReadLimit{5'000};
 
@@ -293,10 +291,10 @@ void WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
   if (state_ != State::Running || not_ended_ < 2) return;
   const auto tail = output_.tail(id, kLastWordsLimit);
   if (!speaks_of_timeout(headline("", tail), tail)) return;
-  stop_at_ = now + kOthersTimeOut;
+  stop_at_ = now + rendezvous::kOthersTimeOut;
   // Of several nodes the first report counts: one that came later than a consequence of this
   // failure would be lost.
-  if (assignment_.group_world_size == 1) failures_.put_off(kOthersTimeOut);
+  if (assignment_.group_world_size == 1) failures_.put_off(rendezvous::kOthersTimeOut);
 }
 
 GroupNews WorkerGroup::on_time(Time now) {
