@@ -35,10 +35,23 @@ std::vector<pid_t> processes_with(const std::string& entry) {
   return result;
 }
 
-char state_of(pid_t pid) {
-  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+char state_in(const std::string& stat) {
   const auto end = stat.rfind(')');
   return end == std::string::npos ? '-' : stat[end + 2];
+}
+
+char state_of(pid_t pid) {
+  return state_in(read_file("/proc/" + std::to_string(pid) + "/stat"));
+}
+
+// With all its threads. Before the last of them has stopped, the kernel takes the process for one
+// that runs, and does not hang it up when its shell dies.
+bool has_stopped(pid_t pid) {
+  std::error_code gone;
+  std::filesystem::directory_iterator threads("/proc/" + std::to_string(pid) + "/task", gone);
+  return std::all_of(begin(threads), end(threads), [](const auto& thread) {
+    return state_in(read_file(thread.path() / "stat")) == 'T';
+  });
 }
 
 // Whether the system tells what a process below this one waits for.
@@ -87,8 +100,7 @@ class TerminalTest : public testing::Test {
   [[nodiscard]] bool drun_stopped() const {
     const auto all = processes_with(entry());
     return std::all_of(all.begin(), all.end(), [](pid_t pid) {
-      return read_file("/proc/" + std::to_string(pid) + "/comm") != "drun\n" ||
-             state_of(pid) == 'T';
+      return read_file("/proc/" + std::to_string(pid) + "/comm") != "drun\n" || has_stopped(pid);
     });
   }
   void TearDown() override {
