@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "store/protocol/control_protocol.hpp"
+#include "store_process.hpp"
 #include "support/drun_process.hpp"
 #include "support/places.hpp"
 #include "support/scripted_peer.hpp"
@@ -37,25 +38,6 @@ Arguments until(const std::filesystem::path& file) {
 void make(const std::filesystem::path& file) {
   const FileDescriptor made(::creat(file.c_str(), 0600));
 }
-
-// drun-store as a user starts it.
-class Store {
- public:
-  explicit Store(const std::string& port, const Arguments& more = {}) {
-    Launch launch;
-    launch.argv =
-        Arguments{places::program("drun-store"), "--bind", "127.0.0.1", "--port", port} + more;
-    process_ = std::make_unique<DrunProcess>(std::move(launch));
-    EXPECT_TRUE(process_->wait_for_out("\n")) << process_->err();
-  }
-  void stop() {
-    process_->signal(SIGTERM);
-    EXPECT_TRUE(process_->wait());
-  }
-
- private:
-  std::unique_ptr<DrunProcess> process_;
-};
 
 Finished ctl(const ReservedPort& port, const Arguments& words) {
   Launch launch;
@@ -275,9 +257,17 @@ TEST(SharedStoreTest, JobsOfOneStoreAreNeverMixedUp) {
 
 TEST(HostedStoreTest, ItsDeathEndsTheOthersWithinSecondsInOneLine) {
   const ReservedPort port;
-  const Arguments agent = {
-      "--nnodes", "2",  "--nproc-per-node",           "2", "--rdzv-endpoint", port.endpoint(),
-      "sh",       "-c", "echo ready; exec sleep 1000"};
+  const Arguments agent = {"--nnodes",
+                           "2",
+                           "--nproc-per-node",
+                           "2",
+                           "--rdzv-endpoint",
+                           port.endpoint(),
+                           "--rdzv-conf",
+                           "successors=0",
+                           "sh",
+                           "-c",
+                           "echo ready; exec sleep 1000"};
   DrunProcess host(agent);
   ASSERT_TRUE(host.wait_for_err("1 of 2 nodes")) << host.err();
   DrunProcess other(agent);

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "agents_of_a_job.hpp"
+#include "store_process.hpp"
 #include "support/drun_process.hpp"
 #include "support/process_state.hpp"
 
@@ -141,26 +142,49 @@ TEST_F(SuccessionTest, TheSpentRestartsAreKept) {
   stop_all(1);
 }
 
-// The store is in another job's agent: nobody of this job dies with it.
-TEST_F(SuccessionTest, NoWorkerIsTouchedIfTheHostIsNotInTheRound) {
-  start(job("2", {"--rdzv-id", "other"}));
-  ASSERT_TRUE(agent(0).wait_for_err("waiting")) << agent(0).err();
-  for (std::size_t i = 1; i < 4; ++i)
-    start(job("3", {"--rdzv-id", "this"}));
-  std::vector<pid_t> workers;
-  for (std::size_t i = 1; i < 4; ++i) {
-    ASSERT_TRUE(says(i, "round 1 ")) << agent(i).err();
-    workers.push_back(agent(i).wait_for_pid_with("GROUP_WORLD_SIZE=3"));
+// The keep-alive limit is waited for, since who runs the store may start it again.
+class ForeignStoreTest : public SuccessionTest {
+ protected:
+  void start_workers() {
+    first_ = agents_.size();
+    for (std::size_t i = 0; i < 3; ++i)
+      start(job_of("this", "is_host=0,"));
+    for (std::size_t i = first_; i < agents_.size(); ++i) {
+      ASSERT_TRUE(says(i, "round 1 ")) << agent(i).err();
+      workers_.push_back(agent(i).wait_for_pid_with("GROUP_WORLD_SIZE=3"));
+    }
   }
+  void expect_that_no_worker_is_touched() {
+    for (std::size_t i = first_; i < agents_.size(); ++i)
+      EXPECT_TRUE(agent(i).wait_for_err("the store is now at ")) << agent(i).err();
+    for (const pid_t worker : workers_)
+      EXPECT_EQ(state_of(worker), 'S');
+    stop_all(first_ + 1);
+    for (std::size_t i = first_; i < agents_.size(); ++i)
+      EXPECT_THAT(agent(i).out(), Not(HasSubstr("round 2")));
+  }
+  Arguments job_of(const std::string& id, const std::string& conf) const {
+    return job("3", {"--rdzv-id", id}, conf + "keep_alive_interval=4,keep_alive_max_attempt=3");
+  }
+
+  std::size_t first_ = 0;  // of the agents whose store it is not
+  std::vector<pid_t> workers_;
+};
+
+TEST_F(ForeignStoreTest, NoWorkerIsTouchedIfTheHostIsNotInTheRound) {
+  start(job_of("other", "is_host=1,"));
+  ASSERT_TRUE(agent(0).wait_for_err("waiting")) << agent(0).err();
+  ASSERT_NO_FATAL_FAILURE(start_workers());
   kill_agent(0);
   expect_nothing_left(0);
-  for (std::size_t i = 1; i < 4; ++i)
-    EXPECT_TRUE(agent(i).wait_for_err("the store is now at ")) << agent(i).err();
-  for (const pid_t worker : workers)
-    EXPECT_EQ(state_of(worker), 'S');
-  stop_all(2);
-  for (std::size_t i = 1; i < 4; ++i)
-    EXPECT_THAT(agent(i).out(), Not(HasSubstr("round 2")));
+  expect_that_no_worker_is_touched();
+}
+
+TEST_F(ForeignStoreTest, NoWorkerIsTouchedIfADrunStoreDies) {
+  Store store(std::to_string(port_.number()));
+  ASSERT_NO_FATAL_FAILURE(start_workers());
+  store.stop();
+  expect_that_no_worker_is_touched();
 }
 
 // The dead host's helpers say that it is gone, so the other needs no majority.

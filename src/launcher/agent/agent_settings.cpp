@@ -63,7 +63,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
                              is_loopback_address(options.endpoint.host);
   config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
   std::string& conf = config.agreement["rdzv-conf"];
-  conf = "successors=" + std::to_string(options.conf.successors);
+  conf = "successors=" + std::to_string(config.successors);
   if (options.conf.quorum > 0) conf += ",quorum=" + std::to_string(options.conf.quorum);
   config.join_timeout = join_timeout;
   config.last_call_timeout = options.conf.last_call_timeout;

@@ -239,6 +239,8 @@ void BackendLink::vote(const rendezvous::Vote& vote,
   if (!succession_) return;
   SuccessionPlan plan;
   plan.nodes = vote.latest.nodes;
+  // The first store is nobody's of the round: that of a drun-store, or of another job's node.
+  plan.store_may_return = generation_ <= 1 && vote.latest.casting < 0;
   other_successors_.clear();
   for (const auto& each : successors) {
     if (each.self) plan.own = plan.successors.size();

@@ -42,7 +42,8 @@ SuccessionStep SuccessionFsm::on_link_down(const Break& how, Time now) {
 
 // A store that is gone for good is waited for no longer, unless there is no other.
 SuccessionStep SuccessionFsm::wait_or_search(const Break& how, Time now) {
-  if ((how.refused || how.over) && has_successors()) return search(now);
+  const bool gone = how.over || (how.refused && !plan_.store_may_return);
+  if (gone && has_successors()) return search(now);
   if (how.over) return give_up_waiting(how.cause);
   return {};
 }

@@ -72,11 +72,16 @@ TEST(BackendSettingsTest, OnlyAStoreThatOneOfSeveralMachinesHasIsSucceeded) {
   Options options;
   options.backend = Backend::C10d;
   options.max_nodes = 2;
+  EXPECT_EQ(successors(options), 3) << "by default";
+  options.conf.successors = 2;
+  EXPECT_EQ(successors(options), 2);
+  options.conf.successors = 0;
   EXPECT_EQ(successors(options), 0);
-  options.conf.successors = 3;
-  EXPECT_EQ(successors(options), 3);
+  options.conf.successors.reset();
   options.backend = Backend::Static;
-  EXPECT_EQ(successors(options), 3);
+  EXPECT_EQ(successors(options), 0) << "by default";
+  options.conf.successors = 2;
+  EXPECT_EQ(successors(options), 2);
   options.backend = Backend::Etcd;
   EXPECT_EQ(successors(options), 0);
   options.backend = Backend::C10d;
@@ -93,6 +98,7 @@ TEST(BackendSettingsTest, TheConnectionDoesNotGiveAStoreUpThatHasSuccessors) {
   options.backend = Backend::C10d;
   options.max_nodes = 2;
   options.run_id = "job17";
+  options.conf.successors = 0;
   const auto before = control_options(options, false, {}, seconds(5));
   EXPECT_EQ(before.keep_alive, seconds(6));
   EXPECT_EQ(before.job, "");

@@ -39,6 +39,13 @@ SuccessionPlan plan(std::size_t successors, std::optional<std::size_t> own = std
   return result;
 }
 
+// The store is nobody's of the job.
+SuccessionPlan patient_plan() {
+  SuccessionPlan result = plan(3);
+  result.store_may_return = true;
+  return result;
+}
+
 std::string name_of(const SuccessionStep& step) {
   struct Namer {
     std::string operator()(std::monostate) const { return "-"; }
@@ -144,6 +151,32 @@ const std::vector<Row> kTable = {
       {"refused", {"visit node1", Visiting}},
       {"over", {"visit node1", Visiting}},
       {"due", {"visit node1", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Settled,
+     "the store may return",
+     patient_plan(),
+     {},
+     {{"silent", {"-", Retrying}},
+      {"refused", {"-", Retrying}},
+      {"over", {"visit node1", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Retrying,
+     "the store may return",
+     patient_plan(),
+     {"refused"},
+     {{"link up", {"-", Settled}},
+      {"over", {"visit node1", Visiting}},
+      {"due", {"visit node1", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Visiting,
+     "the first of three, after a store that may return",
+     patient_plan(),
+     {"refused", "due"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"visit node2", Visiting}},
+      {"over", {"visit node2", Visiting}},
+      {"silent", {"visit node2", Visiting}},
+      {"due", {"visit node2", Visiting}},
       {"leave", {"-", Over}}}},
     {Retrying,
      "the first successor itself",
@@ -288,7 +321,7 @@ TEST(SuccessionFsmTest, TurnsAreLongerInEachPass) {
 TEST(SuccessionFsmTest, APlanThatChangesCountsFromTheNextSearchOn) {
   Machine machine(plan(2));
   feed(machine, {"refused"});
-  machine.fsm.set_plan({{place(7)}, std::nullopt, 4});
+  machine.fsm.set_plan({{place(7)}, std::nullopt, 4, false});
   EXPECT_EQ(name_of(feed(machine, {"refused"})), "visit node2");
   EXPECT_EQ(name_of(feed(machine, {"link up", "refused"})), "visit node7");
 }
