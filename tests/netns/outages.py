@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Outages of all kinds and lengths, in many jobs at once: each has two hosts on a switch of its own.
+"""Outages of all kinds and lengths, in many jobs at once: each has two or three hosts on a switch of its own.
 
     outages.py --bin BUILD/bin [--seed N] [--jobs N]
 
 An outage that is shorter than the keep-alive limit must pass unnoticed: the same workers run on to their end, and both
 agents leave with 0. One that is longer than the lease costs the node its place: its workers are gone by the end of the
 lease, and only then does the other host begin a new round. What lies between may end either way, but never with two
-rounds at once. Exit code 77: namespaces or a bridge cannot be made here.
+rounds at once. Three hosts have only outages of the first kind: a host with the store that is cut off from both others
+has no majority, and must not be left for a successor too soon. Exit code 77: namespaces or a bridge cannot be made here.
 """
 import argparse
 import os
@@ -55,20 +56,21 @@ KINDS = [f"{what} the {where}" for what in ("silence at", "no carrier at", "no l
 class Job:
     def __init__(self, drun, switch, number, directory, plan, load):
         self.load = load
-        self.kind, self.length, self.delay, self.limit, self.endpoint = plan
+        self.kind, self.length, self.delay, self.limit, self.endpoint, count = plan
+        self.hosts = range(count)
         self.problem = None
         # For the node the first address of the name belongs to nobody.
-        self.network = Network(switch, number, ["127.0.0.1 localhost\n10.77.0.1 head\n",
-                                                "127.0.0.1 localhost\n10.77.0.99 head\n10.77.0.1 head\n"])
-        self.out = [directory / f"{number}{letter}" for letter in "ab"]
+        self.network = Network(switch, number, ["127.0.0.1 localhost\n10.77.0.1 head\n"] +
+                               ["127.0.0.1 localhost\n10.77.0.99 head\n10.77.0.1 head\n"] * (count - 1))
+        self.out = [directory / f"{number}{letter}" for letter in "abc"[:count]]
         self.agents = []
         self.errors = []
-        for host in (STORE, NODE):
+        for host in self.hosts:
             self.out[host].mkdir()
             os.mkfifo(self.out[host] / "end")
             self.errors.append(open(self.out[host] / "errors", "wb"))
             self.agents.append(subprocess.Popen(
-                ["ip", "netns", "exec", self.network.hosts[host], drun, "--nnodes", "1:2", "--rdzv-endpoint", self.endpoint,
+                ["ip", "netns", "exec", self.network.hosts[host], drun, "--nnodes", f"1:{count}", "--rdzv-endpoint", self.endpoint,
                  "--shutdown-timeout", "2", "--rdzv-conf", f"keep_alive_interval={self.limit / 3:g}",
                  "sh", "-c", WORKER],
                 env=dict(os.environ, OUT=str(self.out[host])), stdin=subprocess.DEVNULL, stderr=self.errors[host]))
@@ -78,16 +80,16 @@ class Job:
         return {int(entry): (self.out[host] / entry).read_text().split()
                 for entry in os.listdir(self.out[host]) if entry.isdigit()}
 
-    def of_two(self, host):
-        return {pid: words for pid, words in self.said(host).items() if words[1] == "2"}
+    def of_all(self, host):
+        return {pid: words for pid, words in self.said(host).items() if words[1] == str(len(self.hosts))}
 
     def started(self):
-        return all(self.of_two(host) for host in (STORE, NODE))
+        return all(self.of_all(host) for host in self.hosts)
 
     def run(self):
         try:
-            self.workers = [next(iter(self.of_two(host))) for host in (STORE, NODE)]
-            self.round = int(self.of_two(NODE)[self.workers[NODE]][0])
+            self.workers = [next(iter(self.of_all(host))) for host in self.hosts]
+            self.round = int(self.of_all(NODE)[self.workers[NODE]][0])
             self.pidfd = os.pidfd_open(self.workers[NODE])
             time.sleep(self.delay)
             self.outage(True)
@@ -130,11 +132,11 @@ class Job:
         # The store would end the session two seconds after the lease.
         gone = self.gone or self.gone_by(began + self.limit * LEASE + 3)
         assert gone is None, f"the worker died {gone - began:.2f} s after the outage began"
-        self.end((STORE, NODE))
-        for host in (STORE, NODE):
+        self.end(self.hosts)
+        for host in self.hosts:
             code = ended(self.agents[host], PATIENCE)
             assert code == 0, f"agent {host} ended with {code}"
-            assert list(self.of_two(host)) == [self.workers[host]], f"a worker was started again: {self.said(host)}"
+            assert list(self.of_all(host)) == [self.workers[host]], f"a worker was started again: {self.said(host)}"
 
     def lost(self, began):
         gone = self.gone or self.gone_by(began + PATIENCE)
@@ -174,11 +176,12 @@ class Job:
             errors.close()
 
     def __str__(self):
-        return f"{self.kind}, {self.length:.2f} s of {self.limit:g} s, after {self.delay:.2f} s, {self.endpoint}"
+        return (f"{len(self.hosts)} hosts: {self.kind}, {self.length:.2f} s of {self.limit:g} s, after {self.delay:.2f} s, "
+                f"{self.endpoint}")
 
 
 def plans(seed, jobs):
-    """(kind, length, delay, limit, endpoint) of each job."""
+    """(kind, length, delay, limit, endpoint, hosts) of each job."""
     draw = random.Random(seed)
     kinds = []
     result = []
@@ -197,7 +200,8 @@ def plans(seed, jobs):
             length = draw.uniform(4.3, 5.5) / 6 * limit
         # Any moment between two heartbeats, of which there are six in the limit.
         result.append((kinds.pop(), length, (number + draw.random()) / jobs * limit / 6,
-                       limit, ("10.77.0.1:29500", "head:29500")[draw.random() < 0.3]))
+                       limit, ("10.77.0.1:29500", "head:29500")[draw.random() < 0.3],
+                       3 if length < limit and number % 2 == 0 else 2))
     return result
 
 
@@ -231,7 +235,7 @@ def main():
         for job in jobs:
             print(f"{'FAILED' if job.problem else 'ok'}: {job}" + (f": {job.problem}" if job.problem else ""))
             if job.problem:
-                for host in (STORE, NODE):
+                for host in job.hosts:
                     print((job.out[host] / "errors").read_text(errors="replace"))
         return 1 if any(job.problem for job in jobs) else 0
     finally:

@@ -23,6 +23,15 @@ constexpr milliseconds kLocalGrace{12'000};
 constexpr int kHeartbeats = 6;  // in the keep-alive limit
 constexpr int kSpare = 2;       // of these, beyond the limit
 
+// Where stores succeed one another, agents ask twice as often, since the store's own news of a
+// majority is as old as one such pause, too, and look for a store that has gone four times as
+// often: so an outage as long as the limit is survived, and of the lease there is a quarter of a
+// heartbeat left, and mostly much more, for agents that go elsewhere. From the last word of the
+// store:
+milliseconds longest_silence(milliseconds outage) {
+  return outage + 3 * outage / (4 * kHeartbeats);
+}
+
 // Enough for three hosts in a row to die. With static rendezvous the node with the store is rank 0
 // and no other can be: a job that has lost it only waits for it to come back.
 constexpr int kSuccessors = 3;
@@ -57,6 +66,7 @@ int successors(const Options& options) {
 SuccessionFsm::Limits succession_limits(const Options& options) {
   SuccessionFsm::Limits limits;
   limits.keep_alive = longest_outage(options, false);
+  limits.silence = longest_silence(limits.keep_alive);
   return limits;
 }
 
@@ -84,7 +94,7 @@ store::ControlOptions control_options(const Options& options, bool hosting,
     result.job = rendezvous::Keys(options.run_id).prefix;
     // When to look elsewhere is decided by who knows where (succession_fsm.hpp).
     result.keep_alive = kForever;
-    result.majority_timeout = outage;
+    result.majority_timeout = longest_silence(outage);
     result.tell_refusal = true;
   }
   return result;

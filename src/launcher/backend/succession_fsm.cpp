@@ -24,8 +24,7 @@ SuccessionStep SuccessionFsm::on_link_down(const Break& how, Time now) {
     case Settled: {
       state_ = Retrying;
       // Without a successor the others wait as long for a link that mends, however it broke.
-      const auto since = has_successors() ? now - how.silent : now;
-      due_ = since + limits_.keep_alive;
+      due_ = has_successors() ? now - how.silent + limits_.silence : now + limits_.keep_alive;
       return wait_or_search(how, now);
     }
     case Retrying:

@@ -59,7 +59,8 @@ class SuccessionFsm {
   using Duration = std::chrono::milliseconds;
 
   struct Limits {
-    Duration keep_alive{6'000};  // how long a store may be silent before it is left
+    Duration keep_alive{6'000};  // how long a store that breaks is waited for if there is no other
+    Duration silence{6'750};     // how long it may have said nothing before it is left for another
     // Of the first time that a successor is asked. It doubles with each pass over all of them, so
     // that agents that began at different times meet.
     Duration turn{2'000};

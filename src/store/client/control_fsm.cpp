@@ -234,7 +234,7 @@ milliseconds ControlFsm::heartbeat_interval() const {
 }
 
 milliseconds ControlFsm::short_attempt() const {
-  return std::max(heartbeat_interval() / 2, kShortestAttempt);
+  return std::max(heartbeat_interval() / (votes() ? 4 : 2), kShortestAttempt);
 }
 
 // The first frame has request id 0 and is a welcome or a refusal, whatever the version.

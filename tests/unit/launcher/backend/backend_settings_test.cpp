@@ -5,6 +5,7 @@
 namespace drun::launcher {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 TEST(BackendSettingsTest, KeepsAPrivateStoreForAsLongAsTheJobIsSuspended) {
@@ -106,11 +107,14 @@ TEST(BackendSettingsTest, TheConnectionDoesNotGiveAStoreUpThatHasSuccessors) {
   options.conf.successors = 1;
   const auto after = control_options(options, false, {}, seconds(5));
   EXPECT_GT(after.keep_alive, std::chrono::hours(24));
-  EXPECT_EQ(after.majority_timeout, seconds(6));
+  EXPECT_EQ(after.majority_timeout, milliseconds(6'750)) << "from the last word on";
   EXPECT_EQ(after.job, "drun/job17/");
   EXPECT_TRUE(after.tell_refusal);
   EXPECT_EQ(after.time_to_live, before.time_to_live);
   EXPECT_EQ(succession_limits(options).keep_alive, seconds(6));
+  EXPECT_EQ(succession_limits(options).silence, after.majority_timeout);
+  EXPECT_LT(succession_limits(options).silence + after.heartbeat_interval, *lease(options, false))
+      << "who comes to a successor then still has its workers";
 }
 
 TEST(BackendSettingsTest, BoundsTheStoresAnswersAsAskedFor) {

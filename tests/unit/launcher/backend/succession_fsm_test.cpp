@@ -291,10 +291,10 @@ TEST(SuccessionFsmTest, TheTableHasEveryState) {
   }
 }
 
-TEST(SuccessionFsmTest, AStoreThatIsSilentIsLeftAtTheKeepAliveLimit) {
+TEST(SuccessionFsmTest, HowLongAStoreMayBeSilentCountsFromItsLastWord) {
   Machine machine(plan(3));
   feed(machine, {"silent"});  // for three seconds
-  EXPECT_EQ(machine.fsm.next_deadline(), kStart + kLimits.keep_alive - seconds(3));
+  EXPECT_EQ(machine.fsm.next_deadline(), kStart + kLimits.silence - seconds(3));
 }
 
 TEST(SuccessionFsmTest, WithoutASuccessorItIsWaitedForFromTheBreakOn) {

@@ -882,6 +882,20 @@ TEST(ControlFsmTest, AVoteIsSaidAtOnceAndTwiceAsOftenAsAHeartbeat) {
   f.pulse({place(2), {}});
 }
 
+// The store may be back for a moment only before its clients go elsewhere.
+TEST(ControlFsmTest, WhoVotesTriesAStoreThatHasGoneFourTimesInABeat) {
+  VotingFixture f;
+  f.open_2();
+  f.fsm().on_disconnected("reset", f.now());
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    f.fsm().on_connect_failed("Network is unreachable", f.now());
+    EXPECT_LE(*f.fsm().next_deadline() - f.now(), 250ms);
+    f.run_for(std::chrono::ceil<std::chrono::milliseconds>(*f.fsm().next_deadline() - f.now()));
+    EXPECT_TRUE(f.fsm().wanted_connection().has_value());
+    EXPECT_LE(*f.fsm().next_deadline() - f.now(), 250ms);
+  }
+}
+
 TEST(ControlFsmTest, AVoteThatComesBeforeTheSessionIsSaidWithIt) {
   VotingFixture f;
   f.fsm().vote(place(1), f.now());
