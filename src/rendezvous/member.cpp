@@ -341,9 +341,9 @@ void MemberAgent::on_stop_requested(std::string reason, int exit_code, Time now)
   stop_since_ = now;
 }
 
-// The store of a host ends with it, and the job with that.
+// The store of a host ends with it, and the job with that, if no other succeeds it.
 void MemberAgent::on_leave_requested(std::string reason, int exit_code, Time now) {
-  if (document_.is_host) return on_stop_requested(std::move(reason), exit_code, now);
+  if (carries_job()) return on_stop_requested(std::move(reason), exit_code, now);
   if (stop_ || leave_) return;
   leave_ = StopRequest{std::move(reason), exit_code};
   leave_since_ = now;

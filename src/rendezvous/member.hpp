@@ -126,6 +126,8 @@ class MemberAgent {
   void renew_lease();
   void speak();
   [[nodiscard]] bool looks_for_successor() const { return !successors_.empty(); }
+  // The store is in this process, and no other would succeed it.
+  [[nodiscard]] bool carries_job() const { return document_.is_host && !looks_for_successor(); }
   [[nodiscard]] Milliseconds patience_without_store() const;
   void follow(Time now);
   [[nodiscard]] Time patience_ends() const;  // if no leader decides anything until then

@@ -20,10 +20,10 @@ constexpr Milliseconds kLeaderMargin{10'000};
 }  // namespace
 
 // Whether a request to stop this agent ends the job for all. Before the first round it does on any
-// node. Later only on a node of the round: a spare or a newcomer just leaves. On the host it always
-// does, because the store ends with it.
+// node. Later only on a node of the round: a spare or a newcomer just leaves. On a host whose store
+// nobody succeeds it always does.
 bool MemberAgent::stop_ends_job() const {
-  if (document_.is_host || !round_.document || round_.document->ran == 0) return true;
+  if (carries_job() || !round_.document || round_.document->ran == 0) return true;
   return last_place_ == round_.document->ran;
 }
 

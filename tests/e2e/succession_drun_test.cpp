@@ -128,6 +128,33 @@ TEST_F(SuccessionTest, TwoHostsInARowMayDie) {
   stop_all(second == 3 ? 2 : 3);
 }
 
+// A pod with the store is deleted, or its machine is taken away.
+TEST_F(SuccessionTest, AHostThatIsToldToGoLeavesTheOthers) {
+  ASSERT_NO_FATAL_FAILURE(start_nodes(job("2:3"), 3));
+  agent(0).signal(SIGTERM);
+  killed_ = Clock::now();
+  const Finished gone = agent(0).finish();
+  EXPECT_EQ(gone.code, 128 + SIGTERM) << gone.err;
+  EXPECT_THAT(gone.err, HasSubstr("this node leaves the job"));
+  EXPECT_THAT(gone.survivors, IsEmpty());
+  for (std::size_t i = 1; i < 3; ++i)
+    EXPECT_TRUE(says(i, " of 2 restarts 0.")) << agent(i).err();
+  record("seconds_to_the_new_round");
+  stop_all(1);
+}
+
+TEST_F(SuccessionTest, IfAllAreToldToGoTheJobEnds) {
+  ASSERT_NO_FATAL_FAILURE(start_nodes(job("2:3"), 3));
+  for (std::size_t i = 0; i < 3; ++i)
+    agent(i).signal(SIGTERM);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Finished ended = agent(i).finish();
+    EXPECT_EQ(ended.code, 128 + SIGTERM) << ended.err;
+    EXPECT_THAT(ended.out, Not(HasSubstr("round 2")));
+    EXPECT_THAT(ended.survivors, IsEmpty());
+  }
+}
+
 TEST_F(SuccessionTest, TheSpentRestartsAreKept) {
   ASSERT_NO_FATAL_FAILURE(start_nodes(job("2:3", {"--max-restarts", "2"}), 3));
   const pid_t worker = agent(2).wait_for_pid_with("WORLD_SIZE=3");

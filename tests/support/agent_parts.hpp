@@ -41,7 +41,7 @@ class AgentParts {
   AgentParts& operator=(const AgentParts&) = delete;
   ~AgentParts() {
     workers.close();
-    backend.leave();
+    backend.leave(false);
     backend.release();
     io.restart();
     io.poll();

@@ -43,7 +43,7 @@ void AgentShutdown::on_outcome(rendezvous::Outcome outcome) {
   outcome_ = std::move(outcome);
   parts_.status.line().show("", Clock::now());
   const Owed most = owed();
-  parts_.backend.leave();
+  parts_.backend.leave(!calls_.knows_end());
   perform(fsm_.on_outcome(outcome_.exit_code, most));
 }
 

@@ -62,7 +62,8 @@ void BackendLink::check_local_address() {
   });
 }
 
-void BackendLink::leave() {
+void BackendLink::leave(bool job_goes_on) {
+  job_goes_on_ = job_goes_on;
   fsm_.leave();
   if (succession_) succession_->leave();
   discovery_.abandon();
@@ -314,9 +315,7 @@ void BackendLink::on_link_event(rendezvous::LinkEvent event) {
 void BackendLink::complete(rendezvous::LinkEvent& event) {
   using enum rendezvous::Link;
   if (!succession_ || (event.link != Up && event.link != NewSession)) return;
-  const bool first = !has_moved_ && (fsm_.state() == BackendState::Opening ||
-                                     fsm_.state() == BackendState::Hosting);
-  event.hosting = first || successor_store_.stands();
+  event.hosting = has_store();
   if (event.link == NewSession && event.generation != generation_)
     event.old_leases = control_options(options_, false, options_.endpoint, {}).time_to_live;
   generation_ = event.generation;
@@ -341,20 +340,31 @@ SuccessionStep BackendLink::look_elsewhere(const rendezvous::LinkEvent& event) {
 void BackendLink::note_session(rendezvous::Link link) {
   using enum rendezvous::Link;
   if ((link == Up || link == NewSession) && link_ != nullptr) calls_.session(farewells());
-  if (link == Closed || link == Failed) calls_.session({});
+  if (link != Closed && link != Failed) return;
+  // The store that heard the goodbye ends with this process, so its successors are told, too.
+  Farewells last;
+  if (job_goes_on_ && has_store()) last.others = proofs_for_others();
+  calls_.session(std::move(last));
+}
+
+bool BackendLink::has_store() const {
+  const bool first = fsm_.state() == BackendState::Opening || fsm_.state() == BackendState::Hosting;
+  return (first && !has_moved_) || successor_store_.stands();
 }
 
 // What is said for this agent when it was killed.
 Farewells BackendLink::farewells() const {
-  Farewells result;
-  result.first = link_->farewell();
+  return {link_->farewell(), proofs_for_others()};
+}
+
+std::vector<store::ControlFarewell> BackendLink::proofs_for_others() const {
+  std::vector<store::ControlFarewell> result;
   const std::string proof = link_->proof_of_death();
   if (proof.empty()) return result;
   for (const auto& each : other_successors_) {
     // A name could not be looked up then.
     const auto addresses = store::literal_addresses(each);
-    if (!addresses.empty())
-      result.others.push_back({std::string(addresses.front().bytes()), proof});
+    if (!addresses.empty()) result.push_back({std::string(addresses.front().bytes()), proof});
   }
   return result;
 }

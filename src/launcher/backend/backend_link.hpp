@@ -69,8 +69,9 @@ class BackendLink {
 
   // Once; joined() or gave_up() follows.
   void start();
-  // Looks for nothing any more. A link that is up stays so, and keeps `io` running.
-  void leave();
+  // Looks for nothing any more. A link that is up stays so, and keeps `io` running. `job_goes_on`:
+  // without this node; if the store that it hosts has successors, they are told when it is gone.
+  void leave(bool job_goes_on);
   // Drops the link without a goodbye, and the store that this agent hosts: from the loop, so that
   // it may be called from inside an event. The last call; this must live until the loop has ended.
   void release();
@@ -123,7 +124,9 @@ class BackendLink {
   [[nodiscard]] SuccessionStep look_elsewhere(const rendezvous::LinkEvent& event);
   void hold_successor_port();
   void note_session(rendezvous::Link link);
+  [[nodiscard]] bool has_store() const;  // this process, the present one of its job
   [[nodiscard]] Farewells farewells() const;
+  [[nodiscard]] std::vector<store::ControlFarewell> proofs_for_others() const;
   void move_to(const Endpoint& endpoint);
   [[nodiscard]] BackendStep on_link(const rendezvous::LinkEvent& event);
   [[nodiscard]] std::string port_holder_text();
@@ -142,6 +145,7 @@ class BackendLink {
   std::int64_t generation_ = 0;             // of the last store that knew this agent
   bool has_moved_ = false;                  // from the store that it first came to
   bool is_lost_ = false;                    // every store: it listens to none any more
+  bool job_goes_on_ = false;                // after leave()
   std::unique_ptr<rendezvous::KeyValue> key_value_;
   RemoteBackend* link_ = nullptr;  // the same, if it is not in this process
   asio::steady_timer timer_;

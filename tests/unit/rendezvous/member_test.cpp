@@ -940,6 +940,38 @@ TEST_F(SucceededMemberTest, LooksForASuccessorAfterItsLease) {
   EXPECT_EQ(told.published.back().latest, (Place{1, 1, 1, 2, 0}));
 }
 
+// Its store ends with it, but not the job.
+TEST_F(SucceededMemberTest, AHostGoesAsTheOthersDo) {
+  LinkEvent up{Link::NewSession, {}};
+  up.generation = 1;
+  up.hosting = true;
+  member_->on_link_up(up, now_);
+  ASSERT_TRUE(member_->is_host());
+  runs(1, 0, {});
+  done();
+  member_->on_leave_requested("received SIGTERM", 143, now_);
+  advance();
+  const auto told = done();
+  ASSERT_EQ(told.published.size(), 1U);
+  EXPECT_TRUE(told.published[0].leave);
+  EXPECT_FALSE(told.published[0].stop);
+}
+
+TEST_F(SucceededMemberTest, AHostThatIsASpareJustLeaves) {
+  LinkEvent up{Link::NewSession, {}};
+  up.generation = 1;
+  up.hosting = true;
+  member_->on_link_up(up, now_);
+  runs(1, -1, {});
+  done();
+  member_->on_stop_requested("received SIGTERM", 143, now_);
+  advance();
+  const auto told = done();
+  EXPECT_TRUE(told.published.empty() || !told.published.back().stop);
+  ASSERT_TRUE(told.finish);
+  EXPECT_EQ(told.finish->outcome.end, End::Stopped);
+}
+
 TEST_F(SucceededMemberTest, GivesUpAtTheEndOfTheSearch) {
   runs(1, 1, {});
   member_->on_link_down("refused", {}, now_);
