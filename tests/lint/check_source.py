@@ -228,6 +228,8 @@ def hidden_definitions(text):
             head = re.sub(r"\s+", " ", match[0]).strip()
             if type_name := re.match(r"(?:struct|class|enum(?: class)?) (\w+)", head):
                 yield type_name[1], "", line
+            elif re.match(r"using enum ", head):  # its enumerators
+                yield "using enum", "", line
             elif alias := re.match(r"using (\w+) = (.*)", head):
                 yield alias[1], alias[2], line
             elif constant := re.search(r"\b(k[A-Z]\w*)", head.partition("=")[0]):

@@ -264,6 +264,7 @@ class HiddenNames(unittest.TestCase):
             ("struct Library {\n  int a;\n};", "class Library final : Base {\n};"),
             ("using Json = nlohmann::json;", "using Json = nlohmann::ordered_json;"),
             ("int half(int a) {\n  return a / 2;\n}", "int half(int b) {\n  return b / 2;\n}"),
+            ("using enum Colour;", "using enum Fruit;"),
         ):
             self.assertEqual(self.found(one, other), [4], (one, other))
 

@@ -8,8 +8,6 @@
 namespace drun::launcher {
 namespace {
 
-using enum SuccessionState;
-
 constexpr int kMostDoublings = 8;
 
 }  // namespace

@@ -105,6 +105,8 @@ class SuccessionFsm {
   [[nodiscard]] bool has_successors() const { return !plan_.successors.empty(); }
 
  private:
+  using enum SuccessionState;
+
   SuccessionStep search(Time now);
   SuccessionStep next(Time now);
   SuccessionStep ask(Time now);
