@@ -581,8 +581,9 @@ std::optional<Time> next_deadline(const State& state, const Config& config) {
       if (state.missing > 0) next.include(state.grace_until);
       next.include(awaits_failures(state));
       if (state.round.unsure) next.include(state.unsure_until);
+      // A round that is to be stopped for a failure makes room for nobody.
       if (config.resize == Resize::Now && state.joiners > 0 && state.succeeded == 0 &&
-          state.missing == 0 && state.round.nodes < config.max_nodes) {
+          state.missing == 0 && state.failures.empty() && state.round.nodes < config.max_nodes) {
         next.include(state.last_join, config.quiet_period);
         next.include(state.joiners_since, config.last_call_timeout);
       }

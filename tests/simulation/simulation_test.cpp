@@ -65,6 +65,7 @@ TEST(SimulationTest, SeedsThatFailedAreRunAgain) {
            Found{707'391'644, "nobody is waited for because a refused node was told to go"},
            Found{707'439'026, "a round that its nodes cannot tell of is waited for by who saw it"},
            Found{709'205'265, "a host that is told to stop twice waits from the first time on"},
+           Found{440, "a newcomer is not waited for while a failure waits for the others'"},
        }) {
     SCOPED_TRACE(rule);
     run(seed, 1, 64);

@@ -417,8 +417,8 @@ TEST(RunningTest, AfterATimeOutTheOthersGetTimeToRunIntoItToo) {
     d.failure->timed_out = true;
     board.put(ticket, std::move(d));
   };
-  const auto two = [] {
-    auto s = config(3, 3);
+  const auto two = [](int most = 3) {
+    auto s = config(3, most);
     s.ticket = "a";
     Board board(s);
     for (const char* name : {"a", "b", "c"})
@@ -467,6 +467,21 @@ TEST(RunningTest, AfterATimeOutTheOthersGetTimeToRunIntoItToo) {
     time_out(board, "a");
     board.settle();
     EXPECT_EQ(board.phase(), Phase::Stopping) << "that was no wait for others";
+  }
+  {
+    Board board = two(5);
+    board.pass(Milliseconds(2'000));
+    board.run();
+    ASSERT_EQ(board.phase(), Phase::Running);
+    board.join("d");
+    board.pass(Milliseconds(1'500));
+    const Time since = board.now();
+    time_out(board, "a");
+    board.pass(Milliseconds(500));
+    board.settle();
+    EXPECT_EQ(board.phase(), Phase::Running);
+    EXPECT_EQ(next_deadline(board.state(), board.config()), since + kOthersTimeOut)
+        << "there is no time for a newcomer to wait for";
   }
 }
 
