@@ -13,7 +13,10 @@ constexpr int kMostDoublings = 8;
 }  // namespace
 
 void SuccessionFsm::on_link_up() {
-  if (state_ == Visiting || state_ == Standing) store_ = asked_.successors[at_];
+  if (state_ == Visiting || state_ == Standing) {
+    store_ = asked_.successors[at_];
+    if (!has_been_at(store_)) been_at_.push_back(store_);
+  }
   if (state_ != Over) state_ = Settled;
 }
 
@@ -70,8 +73,27 @@ SuccessionStep SuccessionFsm::on_time(const std::string& cause, Time now) {
   }
 }
 
+bool SuccessionFsm::has_been_at(const Endpoint& store) const {
+  return std::find(been_at_.begin(), been_at_.end(), store) != been_at_.end();
+}
+
+// Those whose store this agent has lost come last. Where a successor serves, its place in the list
+// goes to another, of whom not all may hear before that store is lost, too: all begin with the same
+// one nevertheless. Otherwise each would be one ahead of the others, at every turn.
+SuccessionPlan SuccessionFsm::to_be_asked() const {
+  SuccessionPlan plan{{}, std::nullopt, plan_.nodes};
+  for (const bool lost : {false, true}) {
+    for (std::size_t i = 0; i < plan_.successors.size(); ++i) {
+      if (has_been_at(plan_.successors[i]) != lost) continue;
+      if (plan_.own == i) plan.own = plan.successors.size();
+      plan.successors.push_back(plan_.successors[i]);
+    }
+  }
+  return plan;
+}
+
 SuccessionStep SuccessionFsm::search(Time now) {
-  asked_ = plan_;
+  asked_ = to_be_asked();
   search_end_ = now + limits_.search;
   pass_ = 0;
   at_ = 0;

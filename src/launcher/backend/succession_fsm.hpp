@@ -107,6 +107,8 @@ class SuccessionFsm {
  private:
   using enum SuccessionState;
 
+  [[nodiscard]] bool has_been_at(const Endpoint& store) const;
+  [[nodiscard]] SuccessionPlan to_be_asked() const;
   SuccessionStep search(Time now);
   SuccessionStep next(Time now);
   SuccessionStep ask(Time now);
@@ -118,8 +120,9 @@ class SuccessionFsm {
   const Limits limits_;
   SuccessionPlan plan_;
   SuccessionState state_ = SuccessionState::Settled;
-  Endpoint store_;  // the present one, or the last
-  Time due_;        // of Retrying, Visiting, Standing, Pausing
+  Endpoint store_;                 // the present one, or the last
+  std::vector<Endpoint> been_at_;  // successors that have served this agent
+  Time due_;                       // of Retrying, Visiting, Standing, Pausing
 
   // The search.
   SuccessionPlan asked_;  // as it was when the search began

@@ -326,6 +326,22 @@ TEST(SuccessionFsmTest, APlanThatChangesCountsFromTheNextSearchOn) {
   EXPECT_EQ(name_of(feed(machine, {"link up", "refused"})), "visit node7");
 }
 
+// Whoever has heard of the list that follows asks the others of the old one first, too.
+TEST(SuccessionFsmTest, AStoreThatThisAgentHasLostIsAskedLast) {
+  Machine old(plan(3));
+  feed(old, {"refused", "link up"});
+  EXPECT_EQ(name_of(feed(old, {"refused"})), "visit node2");
+  EXPECT_EQ(name_of(feed(old, {"refused"})), "visit node3");
+  EXPECT_EQ(name_of(feed(old, {"refused"})), "visit node1");
+  Machine own(plan(3, 2));
+  feed(own, {"refused", "link up"});
+  EXPECT_EQ(name_of(feed(own, {"refused"})), "stand");
+  feed(own, {"link up"});
+  EXPECT_EQ(name_of(feed(own, {"over"})), "visit node3");
+  EXPECT_EQ(name_of(feed(own, {"refused"})), "visit node1");
+  EXPECT_EQ(name_of(feed(own, {"refused"})), "stand");
+}
+
 TEST(SuccessionFsmTest, SaysWhyItGivesUpAndWhatHelps) {
   Machine machine(plan(2));
   SuccessionStep last = feed(machine, {"refused"});
