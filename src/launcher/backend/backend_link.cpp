@@ -271,7 +271,7 @@ void BackendLink::perform(Stand) {
 
 // The store that it leaves must not hear of its end any more: it does not count there.
 void BackendLink::move_to(const Endpoint& endpoint) {
-  has_moved_ = true;
+  has_moved_ = endpoint != options_.endpoint;  // it may go back
   link_->go_to(endpoint);
   calls_.session(farewells());
 }

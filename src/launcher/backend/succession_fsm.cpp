@@ -40,8 +40,10 @@ SuccessionStep SuccessionFsm::on_link_down(const Break& how, Time now) {
   return {};
 }
 
-// A store that is gone for good is waited for no longer, unless there is no other.
+// A store that is gone for good is waited for no longer, unless there is no other. If one was found
+// that has had no majority since then, the search goes on.
 SuccessionStep SuccessionFsm::wait_or_search(const Break& how, Time now) {
+  if (how.over && now - how.silent < asked_at_) return next(now);
   const bool gone = how.over || (how.refused && !plan_.store_may_return);
   if (gone && has_successors()) return search(now);
   if (how.over) return give_up_waiting(how.cause);
@@ -80,6 +82,7 @@ bool SuccessionFsm::has_been_at(const Endpoint& store) const {
 // Those whose store this agent has lost come last. Where a successor serves, its place in the list
 // goes to another, of whom not all may hear before that store is lost, too: all begin with the same
 // one nevertheless. Otherwise each would be one ahead of the others, at every turn.
+// The lost store is the very last: it may be in touch again, and the others with it.
 SuccessionPlan SuccessionFsm::to_be_asked() const {
   SuccessionPlan plan{{}, std::nullopt, plan_.nodes};
   for (const bool lost : {false, true}) {
@@ -89,6 +92,8 @@ SuccessionPlan SuccessionFsm::to_be_asked() const {
       plan.successors.push_back(plan_.successors[i]);
     }
   }
+  const auto lost = std::find(plan.successors.begin(), plan.successors.end(), store_);
+  if (lost == plan.successors.end()) plan.successors.push_back(store_);
   return plan;
 }
 

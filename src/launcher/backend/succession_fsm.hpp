@@ -72,8 +72,8 @@ class SuccessionFsm {
   struct Break {
     bool refused = false;  // nobody listens there any more: the process is dead
     bool over = false;     // and it does not try to mend itself, or no majority is at the store
-    Duration silent{0};    // since the store was last heard
-    std::string cause{};   // for the user
+    Duration silent{0};  // since the store was last heard, or a majority was last known to be there
+    std::string cause{};  // for the user
   };
 
   // `first`: where the store is, for the user.
@@ -130,7 +130,7 @@ class SuccessionFsm {
   int pass_ = 0;             // over all successors
   std::size_t at_ = 0;       // which of them
   bool any_waited_ = false;  // in this pass: one of them took time
-  Time asked_at_;
+  Time asked_at_ = Time::min();
 };
 
 }  // namespace drun::launcher

@@ -216,9 +216,9 @@ const std::vector<Row> kTable = {
       {"due", {"stand", Standing}},
       {"leave", {"-", Over}}}},
     {Visiting,
-     "the last, and all have refused",
+     "the lost store, and all have refused",
      plan(2),
-     {"refused", "refused"},
+     {"refused", "refused", "refused"},
      {{"link up", {"-", Settled}},
       {"refused", {"-", Pausing}},
       {"over", {"-", Pausing}},
@@ -226,9 +226,9 @@ const std::vector<Row> kTable = {
       {"due", {"visit node1", Visiting}},
       {"leave", {"-", Over}}}},
     {Visiting,
-     "the last, but one has taken time",
+     "the lost store, but one has taken time",
      plan(2),
-     {"refused", "due"},
+     {"refused", "due", "refused"},
      {{"link up", {"-", Settled}},
       {"refused", {"visit node1", Visiting}},
       {"over", {"visit node1", Visiting}},
@@ -251,16 +251,16 @@ const std::vector<Row> kTable = {
      plan(1, 1),
      {"refused"},
      {{"link up", {"-", Settled}},
-      {"refused", {"-", Pausing}},
-      {"over", {"-", Pausing}},
-      {"silent", {"-", Pausing}},
-      {"stand failed", {"give up", Over}},
-      {"due", {"stand", Standing}},
+      {"refused", {"visit node0", Visiting}},
+      {"over", {"visit node0", Visiting}},
+      {"silent", {"visit node0", Visiting}},
+      {"stand failed", {"visit node0", Visiting}},
+      {"due", {"visit node0", Visiting}},
       {"leave", {"-", Over}}}},
     {Pausing,
      "all have refused",
      plan(1),
-     {"refused", "refused"},
+     {"refused", "refused", "refused"},
      {{"link up", {"-", Settled}}, {"due", {"visit node1", Visiting}}, {"leave", {"-", Over}}}},
     {Over, "left", plan(3), {"leave"}, {}},
     {Over, "gave up", plan(0), {"refused", "due"}, {}},
@@ -314,8 +314,8 @@ TEST(SuccessionFsmTest, TurnsAreLongerInEachPass) {
     feed(machine, {"due"});
     turns.push_back(machine.now - begin);
   }
-  EXPECT_THAT(turns, testing::ElementsAre(seconds(2), seconds(2), seconds(4), seconds(4),
-                                          seconds(8)));  // 20 s in all
+  EXPECT_THAT(turns, testing::ElementsAre(seconds(2), seconds(2), seconds(2), seconds(4),
+                                          seconds(4), seconds(4), seconds(2)));  // 20 s in all
 }
 
 TEST(SuccessionFsmTest, APlanThatChangesCountsFromTheNextSearchOn) {
@@ -339,7 +339,29 @@ TEST(SuccessionFsmTest, AStoreThatThisAgentHasLostIsAskedLast) {
   feed(own, {"link up"});
   EXPECT_EQ(name_of(feed(own, {"over"})), "visit node3");
   EXPECT_EQ(name_of(feed(own, {"refused"})), "visit node1");
-  EXPECT_EQ(name_of(feed(own, {"refused"})), "stand");
+}
+
+// It was only cut off, and half of the others are there.
+TEST(SuccessionFsmTest, TheLostStoreMayBeFoundAgain) {
+  Machine machine(plan(1));
+  EXPECT_EQ(name_of(feed(machine, {"silent", "due", "due"})), "visit node0");
+  feed(machine, {"link up"});
+  EXPECT_EQ(machine.fsm.store(), (Endpoint{"node0", 29400}));
+  EXPECT_EQ(machine.fsm.state(), Settled);
+}
+
+// Whoever is at it has had no majority all the time: the time for the search goes on.
+TEST(SuccessionFsmTest, AStoreThatIsFoundWithoutAMajorityEndsNoSearch) {
+  Machine machine(plan(1));
+  const Time begin = machine.now;
+  SuccessionStep last;
+  feed(machine, {"over"});
+  while (machine.fsm.state() != Over && machine.now < begin + 2 * kLimits.search) {
+    last = feed(machine, {"due"});
+    if (name_of(last) == "visit node0") last = feed(machine, {"link up", "over"});
+  }
+  EXPECT_EQ(name_of(last), "give up");
+  EXPECT_EQ(machine.now, begin + kLimits.search);
 }
 
 TEST(SuccessionFsmTest, SaysWhyItGivesUpAndWhatHelps) {
