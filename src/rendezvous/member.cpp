@@ -315,6 +315,7 @@ void MemberAgent::on_workers_succeeded(int round) {
 
 void MemberAgent::on_workers_failed(int round, FailureSummary failure) {
   if (round != held_ || workers_ != Workers::Running || stop_asked_) return;
+  if (lease_over_) return;  // they were killed: none has failed
   workers_ = Workers::Failed;
   document_.failed = round;
   document_.failure = std::move(failure);
@@ -326,7 +327,7 @@ void MemberAgent::on_workers_stopped() {
   note_left(held_);
   held_ = 0;
   workers_ = Workers::None;
-  stop_asked_ = kill_asked_ = false;
+  stop_asked_ = kill_asked_ = lease_over_ = false;
 }
 
 void MemberAgent::note_left(int round) {
@@ -410,6 +411,11 @@ void MemberAgent::follow(Time now) {
                                  : ending_->text,
                         out_of_touch);
   }
+  // The guardian kills them, whatever else is known; then this node has left the round.
+  if (lease_over_ && workers_ == Workers::Running)
+    stop_workers("out of touch with the store for longer than the lease of " +
+                     duration_text(config_.keep_alive),
+                 true);
   const bool known = round_.current && assignment_.current;
   if (!up_ || (!known && round_.stale == 0)) return;
   keep_or_stop(now);
@@ -438,6 +444,7 @@ void MemberAgent::follow(Time now) {
       may_start(now)) {
     held_ = place.round;
     workers_ = Workers::Running;
+    lease_over_ = false;
     document_.claim = place;
     if ((ran_ == place.round ? ran_before_ : ran_) > place_before_)
       outbox_.log(taken_in_text(config_.host, place));

@@ -972,6 +972,47 @@ TEST_F(SucceededMemberTest, AHostThatIsASpareJustLeaves) {
   EXPECT_EQ(told.finish->outcome.end, End::Stopped);
 }
 
+// The guardian has killed them: that is no failure, which would cost the job a restart or its end.
+TEST_F(SucceededMemberTest, HasLeftTheRoundWhenItsLeaseIsOver) {
+  runs(1, 1, {});
+  renewed(1);
+  ASSERT_TRUE(done().start);
+  member_->on_link_down("silent", {}, now_);
+  advance(config_.keep_alive + Milliseconds(1));
+  member_->on_lease_over();
+  member_->on_workers_failed(1, {});
+  advance();
+  const auto killed = done();
+  ASSERT_TRUE(killed.stop);
+  EXPECT_TRUE(killed.stop->immediately);
+  member_->on_workers_stopped();
+  member_->on_link_up({Link::Up, {}}, now_);
+  advance();
+  const auto told = done();
+  ASSERT_FALSE(told.published.empty());
+  EXPECT_EQ(told.published.back().left, 1);
+  EXPECT_EQ(told.published.back().failed, 0);
+}
+
+// Of the next round it does not stop the workers for what has become of those.
+TEST_F(SucceededMemberTest, AfterItsLeaseItTakesPartInTheNextRound) {
+  runs(1, 1, {});
+  renewed(1);
+  ASSERT_TRUE(done().start);
+  member_->on_lease_over();
+  advance();
+  member_->on_workers_stopped();
+  ends();
+  runs(2, 0, {1, 1, -1, 2, 0});
+  EXPECT_TRUE(done().start);
+  member_->on_workers_failed(2, {});
+  advance();
+  const auto told = done();
+  EXPECT_FALSE(told.stop);
+  ASSERT_FALSE(told.published.empty());
+  EXPECT_EQ(told.published.back().failed, 2);
+}
+
 TEST_F(SucceededMemberTest, GivesUpAtTheEndOfTheSearch) {
   runs(1, 1, {});
   member_->on_link_down("refused", {}, now_);
