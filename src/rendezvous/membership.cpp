@@ -12,6 +12,8 @@ namespace {
 constexpr int kMaxRoundsAhead = 1'000'000;
 constexpr std::size_t kMaxRefusals = 3;  // remembered for the time-out's text
 constexpr std::int64_t kCrashUptimeMs = 10'000;
+// All nodes notice within a heartbeat that a store is gone, and at once if its process has died.
+constexpr Milliseconds kComeOver{200};
 constexpr Milliseconds kFirstProgress{2'000};
 constexpr Milliseconds kSlowestProgress{30'000};
 
@@ -98,10 +100,9 @@ std::string why_refused(const State& state, const Config& config, const MemberDo
   return {};
 }
 
-void join(State& state, const std::string& ticket, Member& member, Time now) {
+void join(State& state, const std::string& ticket, Member& member) {
   member.standing = Standing::Eligible;
   if (member.document.node_rank) state.rank_holders.emplace(*member.document.node_rank, ticket);
-  state.last_join = now;
 }
 
 // Only a node of the running or last job round ends the job for all; before the first round, any
@@ -134,7 +135,8 @@ void release_rank(State& state, const std::string& ticket, const MemberDocument&
   if (heir == state.members.end()) return;
   state.held.erase(heir->first);
   count(state, heir->first, heir->second, -1);
-  join(state, heir->first, heir->second, now);
+  join(state, heir->first, heir->second);
+  state.last_join = now;
   count(state, heir->first, heir->second, 1);
   note_stop(state, heir->first, heir->second);  // it may have been told while it waited
 }
@@ -187,7 +189,9 @@ void admit(State& state, const Config& config, const std::string& ticket, Member
       return;
     }
   }
-  join(state, ticket, member, now);
+  join(state, ticket, member);
+  state.last_join = std::max(state.last_join,
+                             std::optional(join_counts_from(state, config, member.document, now)));
 }
 
 void note_slot(State& state, const std::string& ticket, RankSlot& slot, const MemberDocument& d,
@@ -357,6 +361,12 @@ bool claims_unknown_round(const RoundDocument& known, const MemberDocument& docu
   const int claimed = document.claim->round;
   // Or it ran under a number that is said not to have run.
   return claimed > known.number || (!is_alive(known.phase) && claimed > known.ran);
+}
+
+Time join_counts_from(const State& state, const Config& config, const MemberDocument& document,
+                      Time now) {
+  const bool comes_over = state.succession.is_later() && document.latest.exists();
+  return comes_over ? now - config.quiet_period + std::min(kComeOver, config.quiet_period) : now;
 }
 
 void observe(State& state, const Config& config, const std::string& ticket, MemberDocument document,

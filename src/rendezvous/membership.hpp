@@ -200,6 +200,11 @@ void give_time_to_stop(State& state, Time now);
 // set back or emptied, and whoever led that round is gone. restore() takes the round up.
 [[nodiscard]] bool claims_unknown_round(const RoundDocument& known, const MemberDocument& document);
 
+// From when on the quiet period counts after this member has come. Those of a job whose store was
+// lost all come at once, and are waited for a moment only.
+[[nodiscard]] Time join_counts_from(const State& state, const Config& config,
+                                    const MemberDocument& document, Time now);
+
 [[nodiscard]] Decision decide(const State& state, const Config& config, Time now);
 // Takes over a decision that has been written, or at once one without writes.
 void adopt(State& state, const Config& config, const Decision& decision, Time now);

@@ -216,19 +216,19 @@ void find_members(State& state, const Config& config, Found& found, const State*
   };
   std::stable_sort(found.members.begin(), found.members.end(),
                    [&](const auto& a, const auto& b) { return order(a) < order(b); });
-  bool newcomer = false;
+  auto last_join = previous != nullptr ? previous->last_join : std::nullopt;
   for (auto& member : found.members) {
-    newcomer |= !state.slots.contains(member.ticket) &&
-                (previous == nullptr || !previous->members.contains(member.ticket));
+    if (!state.slots.contains(member.ticket) &&
+        (previous == nullptr || !previous->members.contains(member.ticket)))
+      last_join =
+          std::max(last_join, std::optional(join_counts_from(state, config, member.document, now)));
     const auto told = found.assignments.find(member.ticket);
     const bool refused = told != found.assignments.end() && !told->second.refused.empty();
     observe(state, config, member.ticket, std::move(member.document), now,
             refused ? told->second.refused : member.problem);
     if (refused) state.to_refuse.erase(member.ticket);
   }
-  state.last_join.reset();
-  if (previous != nullptr) state.last_join = previous->last_join;
-  if (newcomer) state.last_join = now;
+  state.last_join = last_join;  // observe() has counted them all as newcomers
 }
 
 // Its place in the round is lost.

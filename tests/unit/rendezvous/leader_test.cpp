@@ -795,6 +795,34 @@ TEST(SuccessionRestoreTest, WhoComesIsHeardOf) {
   EXPECT_EQ(s.missing, 1);
 }
 
+// No two seconds of quiet, as for those that come by themselves: they all come at once.
+TEST(SuccessionRestoreTest, ThoseWhoComeOverAreWaitedForAMomentOnly) {
+  Config elastic = config(3);
+  elastic.min_nodes = 2;
+  Found found(elastic);
+  for (int rank = 1; rank < 3; ++rank)
+    found.member(std::to_string(rank), [&](MemberDocument& d) {
+      d.left = d.seen = 5;
+      d.latest = {1, 5, rank, 3, 0};
+    });
+  found.add(found.keys().gone_from({1, 5, 0}), "");
+  const auto begins = [&](const State& s, Milliseconds after) {
+    return decide(s, elastic, kNow + after).round.phase == Phase::Preparing;
+  };
+  std::vector<std::string> problems;
+  State s = restore(elastic, 5, found.entries(), nullptr, {}, {}, {}, kNow, problems, kLater);
+  EXPECT_FALSE(begins(s, Milliseconds(100)));
+  EXPECT_TRUE(begins(s, Milliseconds(200)));
+  // One that was not there before is a newcomer here as anywhere.
+  MemberDocument d;
+  d.host = "host-9";
+  d.agreement = full_agreement(elastic);
+  observe(s, elastic, "9", d, kNow);
+  s.ready = 2;  // else all are there
+  EXPECT_FALSE(begins(s, Milliseconds(1'900)));
+  EXPECT_TRUE(begins(s, elastic.quiet_period));
+}
+
 TEST(SuccessionRestoreTest, WhenTheOldLeasesAreOverNobodyIsWaitedFor) {
   const State s = restore_later(returned(2), {2, kNow});
   EXPECT_EQ(s.lost, 1);
