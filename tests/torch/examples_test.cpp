@@ -18,6 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 constexpr milliseconds kTorchPatience{100'000};  // importing torch alone takes seconds
@@ -136,6 +137,55 @@ TEST_P(TorchExamplesTest, TrainingResumesFromItsSnapshotAfterAKill) {
     EXPECT_THAT(out, HasSubstr("epoch " + std::to_string(epoch) + " loss"));
   EXPECT_THAT(out, HasSubstr("done: [3.0, -2.0] + 1.00\n"));
   EXPECT_TRUE(std::filesystem::exists(snapshot));
+}
+
+// Group rank 0 has the workers' store, and here the nodes' one as well. The others' workers fail
+// when it dies; that is no failure of theirs, and no restart is allowed.
+TEST(TorchSuccessionTest, WhatTheNodeOfRankZeroTakesAlongIsTheWorkSinceTheLastSnapshot) {
+  if (python_with_torch().empty()) GTEST_SKIP() << "no python3 with torch";
+  const TempDir directory;
+  const ReservedPort port;
+  Launch launch;
+  launch.environment = {"PYTHON_EXEC=" + python_with_torch(), "GLOO_SOCKET_IFNAME=lo"};
+  std::vector<std::unique_ptr<DrunProcess>> agents;
+  for (int node = 0; node < 3; ++node) {
+    const Arguments arguments = {"--nnodes",
+                                 "2:3",
+                                 "--node-rank",
+                                 std::to_string(node),
+                                 "--rdzv-endpoint",
+                                 port.endpoint(),
+                                 "--rdzv-conf",
+                                 "successors=3,is_host=" + std::to_string(node == 0 ? 1 : 0),
+                                 example("ddp.py"),
+                                 "--epochs",
+                                 "800",
+                                 "--snapshot",
+                                 (directory.path() / "snapshot.pt").string()};
+    agents.push_back(std::make_unique<DrunProcess>(arguments, launch));
+  }
+  ASSERT_TRUE(agents[0]->wait_for_out("epoch 50 ", kTorchPatience)) << agents[0]->err();
+  agents[0]->signal(SIGKILL);
+  std::string out;
+  for (const int node : {1, 2}) {
+    const Finished finished = agents[static_cast<std::size_t>(node)]->finish(kTorchPatience);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_THAT(finished.survivors, IsEmpty());
+    out += finished.out;
+  }
+  std::smatch resumed;
+  ASSERT_TRUE(std::regex_search(out, resumed,
+                                std::regex("start at epoch (\\d+) of 800, 2 workers, restart 0\n")))
+      << out;
+  const std::string before = agents[0]->out();
+  const int first = std::stoi(resumed[1]);
+  EXPECT_GT(first, 50);
+  // What was saved and not yet announced counts, too: of the dead node's work nothing is done
+  // again.
+  EXPECT_THAT(before, Not(HasSubstr("epoch " + std::to_string(first) + " loss")));
+  EXPECT_THAT(out, HasSubstr("done: [3.0, -2.0] + 1.00\n"));
+  EXPECT_TRUE(agents[0]->survivors_gone(kTorchPatience));
+  EXPECT_TRUE(agents[0]->wait());
 }
 
 TEST(TorchRecordTest, ItsErrorFileIsTheFailureReport) {
