@@ -1,27 +1,35 @@
 #!/usr/bin/env python3
 """Kills, stops and cuts off the agents of one elastic job at random, and checks after every fault that the job is right.
 
-    chaos.py --bin BUILD/bin [--seed N] [--faults N] [--agents N] [--netns] [--several] [--verbose]
+    chaos.py --bin BUILD/bin [--seed N] [--faults N] [--agents N] [--netns] [--several] [--hosted] [--verbose]
 
 With --netns each agent is a host of its own, a network namespace on a bridge, and its link goes down and flaps, too
-(exit code 77: namespaces cannot be made here). Every agent reaches an external drun-store through a proxy of its own, which can cut, hold or delay its connection.
+(exit code 77: namespaces cannot be made here). Every agent reaches an external drun-store through a proxy of its own,
+which can cut, hold or delay its connection.
+With --hosted the agents serve the store themselves, and succeed one another: who has the store, who leads and who is
+the next successor are the favourite victims. With --netns as well, hosts lose their power, are cut off in either direction or both, and
+parted from the others in groups. A majority of the round is always left alone.
 After each fault the survivors must form one round: workers of one round only, ranks 0..w-1 once each, the same world and
-master everywhere, nothing left of dead agents. By the workers' own clocks no two rounds ever run at once. At the end one agent is told to stop, and every agent must give that
+master everywhere, nothing left of dead agents. An agent that no fault has hit does not end. The count of restarts never goes back, and only a worker's
+death spends one. By the workers' own clocks no two rounds ever run at once. At the end one agent is told to stop, and every agent must give that
 signal's exit code. Exit code 0: all right; 1: a violation, with the seed and the faults so far.
 """
 import argparse
+import collections
+import functools
 import os
 import pathlib
 import random
-import select
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+
+from network import Network, Proxy, ip
 
 HERE = pathlib.Path(__file__).resolve().parent
 SETTLE_LIMIT = 60.0  # seconds until the survivors must stand; the longest keep-alive plus stops on a busy machine
@@ -32,145 +40,52 @@ class Violation(Exception):
     pass
 
 
-def ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True)
-
-
-class Network:
-    """The hosts of --netns: namespaces on a bridge, which is in the namespace that this process runs in."""
-
-    HUB = "10.77.0.1"
-
-    def __init__(self):
-        self.tag = f"{os.getpid() % 100000}"
-        self.hosts = {}
-        self.count = 1
-        ip("link", "set", "lo", "up")
-        # Its own address: else it takes the lowest of its ports', and nobody finds it for seconds when that one goes.
-        ip("link", "add", "hub", "address", "02:00:0a:4d:00:01", "type", "bridge")
-        ip("addr", "add", f"{self.HUB}/16", "dev", "hub")
-        ip("link", "set", "hub", "up")
-
-    def add(self, name):
-        host = f"drun{self.tag}{name}"
-        self.count += 1
-        ip("netns", "add", host)
-        self.hosts[name] = host
-        ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", host)
-        ip("link", "set", name, "master", "hub", "up")
-        ip("-n", host, "addr", "add", f"10.77.{self.count // 250}.{self.count % 250 + 2}/16", "dev", "eth0")
-        ip("-n", host, "link", "set", "lo", "up")
-        ip("-n", host, "link", "set", "eth0", "up")
-        return ["ip", "netns", "exec", host]
-
-    def link(self, name, state):
-        ip("link", "set", name, state)
-
-    def remove(self, name):
-        subprocess.run(["ip", "netns", "delete", self.hosts.pop(name)], capture_output=True, check=False)
-
-    def close(self):
-        for name in list(self.hosts):
-            self.remove(name)
-
-
-class Proxy:
-    """Forwards TCP connections to the store; one thread. Modes: pass, hold (bytes wait), refuse (connections are cut)."""
-
-    def __init__(self, address, target_port):
-        self.target_port = target_port
-        self.listener = socket.create_server((address, 0))
-        self.port = self.listener.getsockname()[1]
-        self.mode = "pass"
-        self.delay = 0.0
-        self.pairs = []
-        self.closing = False
-        self.wake_r, self.wake_w = os.pipe()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def set(self, mode, delay=0.0):
-        self.mode, self.delay = mode, delay
-        os.write(self.wake_w, b"x")
-
-    def close(self):
-        self.closing = True
-        os.write(self.wake_w, b"x")
-        self.thread.join()
-
-    def drop(self, pair):
-        self.pairs.remove(pair)
-        for end in pair:
-            end.close()
-
-    def accept(self):
-        near, _ = self.listener.accept()
-        if self.mode == "refuse":
-            near.close()
-            return
-        try:
-            far = socket.create_connection(("127.0.0.1", self.target_port), timeout=2)
-        except OSError:
-            near.close()
-            return
-        for end in (near, far):
-            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.pairs.append((near, far))
-
-    def run(self):
-        while not self.closing:
-            if self.mode == "refuse":
-                for pair in list(self.pairs):
-                    self.drop(pair)
-            watched = [self.wake_r, self.listener]
-            if self.mode != "hold":
-                watched += [end for pair in self.pairs for end in pair]
-            ready, _, _ = select.select(watched, [], [])
-            if self.wake_r in ready:
-                os.read(self.wake_r, 4096)
-                continue
-            if self.listener in ready:
-                self.accept()
-            if self.delay:
-                time.sleep(self.delay)
-            for pair in list(self.pairs):
-                for source, target in (pair, pair[::-1]):
-                    if source not in ready or pair not in self.pairs:
-                        continue
-                    try:
-                        data = source.recv(65536)
-                        if data:
-                            target.sendall(data)
-                    except OSError:
-                        data = b""
-                    if not data:
-                        self.drop(pair)
-        for pair in list(self.pairs):
-            self.drop(pair)
-        self.listener.close()
-
-
 class Agent:
     def __init__(self, job, name):
         self.job, self.name = job, name
-        self.proxy = Proxy(job.hub, job.store_port)
-        prefix = job.network.add(name) if job.network else []
+        self.address, prefix = job.network.add(name) if job.network else ("127.0.0.1", [])
+        self.proxy = None if job.hosted else Proxy(job.hub, job.store_port)
+        conf = "keep_alive_interval=1,keep_alive_max_attempt=4,join_timeout=120,last_call_timeout=2"
+        if job.hosted:
+            endpoint = job.store_at() or f"{self.address}:{job.store_port}"
+            conf += f",successors=3,is_host={int(not job.agents)}"
+        else:
+            endpoint = f"{job.hub}:{self.proxy.port}"
+            conf += ",is_host=0"
         self.log = open(job.dir / f"{name}.log", "wb")
         environment = dict(os.environ, CHAOS_DIR=str(job.workers_dir), CHAOS_AGENT=name)
         self.process = subprocess.Popen(
             [*prefix, job.bin / "drun", "--nnodes", f"{job.min}:{job.max}", "--nproc-per-node", str(job.nproc),
-             "--max-restarts", "100000", "--rdzv-id", "chaos", "--rdzv-endpoint", f"{job.hub}:{self.proxy.port}",
-             "--rdzv-conf", "is_host=0,keep_alive_interval=1,keep_alive_max_attempt=4,join_timeout=120,last_call_timeout=2",
+             "--max-restarts", "100000", "--rdzv-id", "chaos", "--rdzv-endpoint", endpoint, "--rdzv-conf", conf,
              "--shutdown-timeout", "2", "-v", str(HERE / "worker.sh")],
             env=environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True)
         self.stopped_until = None
         self.stopped = None  # which of its processes is
         self.unguarded = False  # its guardian was killed: it has to end
         self.endangered = False  # since the job stood: nothing counts on it
-        self.up_at = None  # its link is down until then
+        self.up_at = None  # it is cut off until then
+        self.heal = None  # what is to be done then
 
     def alive(self):
         return self.process.poll() is None
+
+    def is_reachable(self):
+        return not self.stopped_until and not self.up_at and (self.proxy is None or self.proxy.mode == "pass")
+
+    def said(self, pattern):
+        """The last match in what it has said, or None."""
+        found = re.findall(pattern, (self.job.dir / f"{self.name}.log").read_text(errors="replace"))
+        return found[-1] if found else None
+
+    def cut_off(self, seconds, heal):
+        self.up_at, self.heal = time.monotonic() + seconds, heal
+
+    def close(self):
+        if self.proxy:
+            self.proxy.close()
+        self.log.close()
+        if self.job.network:
+            self.job.network.remove(self.name)
 
     def processes(self):
         """The agent and all below it, each after its parent."""
@@ -245,10 +160,16 @@ class Job:
         self.verbose = arguments.verbose
         self.network = Network() if arguments.netns else None
         self.hub = Network.HUB if arguments.netns else "127.0.0.1"
-        self.restarts_store = not arguments.keep_store
+        self.hosted = arguments.hosted
+        self.restarts_store = not arguments.keep_store and not self.hosted
+        self.nodes = 0  # of the last round that stood
+        self.restarts = 0  # as it was then
+        self.hits = collections.Counter()  # how often each role was hit
         self.store_port = free_port()
         self.store = None
-        self.start_store()
+        if not self.hosted:
+            self.start_store()
+        self.endpoint = None
         for _ in range(arguments.agents):
             self.add_agent()
 
@@ -265,8 +186,39 @@ class Job:
     def add_agent(self):
         name = f"a{self.names}"
         self.names += 1
-        self.agents[name] = Agent(self, name)
+        agent = self.agents[name] = Agent(self, name)
+        if self.hosted and not self.endpoint:
+            self.endpoint = f"{agent.address}:{self.store_port}"
         return name
+
+    # ---- who is what ----
+
+    def store_at(self):
+        """Where the agents say that the store is now; None: they have not moved."""
+        said = [a.said(r"the store is now at ([^\s,]+)") for a in self.agents.values() if a.alive() and not a.endangered]
+        said = [place for place in said if place]
+        return collections.Counter(said).most_common(1)[0][0] if said else self.endpoint
+
+    def roles(self):
+        """{role: agent}, as far as they are known."""
+        found = {}
+        live = [a for a in self.agents.values() if a.alive()]
+        leads = [(int(number), a) for a in live if (number := a.said(r"round (\d+): \d+ node"))]
+        if leads:
+            found["leader"] = max(leads, key=lambda each: each[0])[1]
+        if not self.hosted:
+            return found
+        place = self.store_at()
+        host = next((a for a in live if a.said(r"the store is now at ([^\s,]+), on this node") == place), None)
+        host = host or self.agents.get("a0")
+        if host is None or not host.alive():
+            return found
+        found["host"] = host
+        ranks = {w[5]: w[1] for w in self.workers()}
+        mine = next((rank for rank, name in ranks.items() if name == host.name), None)
+        if mine is not None and len(ranks) > 1:
+            found["successor"] = self.agents[ranks[(mine + 1) % len(ranks)]]
+        return found
 
     # ---- what the workers say ----
 
@@ -286,7 +238,7 @@ class Job:
     def problem(self):
         """None when the job stands as it must, else what is wrong (which may be a matter of time)."""
         live = [a for a in self.agents.values() if a.alive()]
-        able = [a for a in live if not a.stopped_until and not a.up_at and a.proxy.mode == "pass"]
+        able = [a for a in live if a.is_reachable()]
         workers = self.workers()
         if any(a.unguarded for a in live):
             return "an agent goes on without its guardian"
@@ -314,6 +266,9 @@ class Job:
 
     def check_never(self):
         """What may not be at any moment, settled or not."""
+        for agent in self.agents.values():
+            if not agent.alive() and not agent.endangered:
+                raise Violation(f"agent {agent.name}, which no fault had hit, ended with {agent.process.returncode}")
         rounds = {}
         for w in self.workers():
             rounds.setdefault(w[1], set()).add(w[2])
@@ -340,7 +295,18 @@ class Job:
                 if later > number and first < last:
                     raise Violation(f"round {later} began {last - first:.2f} s before {whose} of round {number} was gone")
 
-    def settle(self):
+    def check_restarts(self, faults):
+        """Of the job as it stands, after these faults."""
+        standing = self.workers()
+        self.nodes = len({w[1] for w in standing})
+        spent = standing[0][6] - self.restarts
+        self.restarts = standing[0][6]
+        most = sum(fault == "kill_worker" for fault in faults)
+        least = most if len(faults) == 1 else 0
+        if not least <= spent <= most:
+            raise Violation(f"{spent} restarts were spent, not {least} to {most}")
+
+    def settle(self, faults=()):
         deadline = time.monotonic() + SETTLE_LIMIT
         good_since = None
         why = "?"
@@ -349,11 +315,12 @@ class Job:
             self.check_never()
             why = self.problem()
             now = time.monotonic()
-            if why is None and not any(a.stopped_until or a.up_at for a in self.agents.values()):
+            if why is None and all(a.is_reachable() for a in self.agents.values()):
                 good_since = good_since or now
                 if now - good_since > 0.2:
+                    self.check_restarts(faults)
                     for agent in self.agents.values():
-                        agent.endangered = False
+                        agent.endangered = agent.endangered and not agent.alive()
                     return self.check_overlap()
             else:
                 good_since = None
@@ -369,44 +336,102 @@ class Job:
                     send(agent.stopped, signal.SIGCONT)
             if agent.up_at and now >= agent.up_at:
                 agent.up_at = None
-                self.network.link(agent.name, "up")
+                agent.heal()
 
     # ---- faults ----
 
     def reap(self):
         for name in [n for n, a in self.agents.items() if not a.alive()]:
-            agent = self.agents.pop(name)
-            agent.proxy.close()
-            agent.log.close()
+            self.agents.pop(name).close()
+
+    def may_hit(self, live):
+        """How many of these may be hit before the job stands again."""
+        if not self.hosted:
+            return len(live) - 1  # one is always left, or the job would end
+        in_round = {w[1] for w in self.workers()}
+        return sum(a.name in in_round for a in live) - self.nodes // 2 - 1
+
+    def choose(self, may_hit, live):
+        choices = ["kill_worker", "delay"]
+        if may_hit > 0:
+            choices += ["kill_agent", "kill_node", "stop_agent", "stop_guardian", "kill_guardian", "kill_watchdog",
+                        "cut", "hold"]
+            if self.restarts_store:
+                choices.append("restart_store")
             if self.network:
-                self.network.remove(name)
+                choices += ["link_down", "flap"] * 2
+        if self.hosted:
+            choices = [each for each in choices if each not in ("cut", "hold", "delay")]
+            if may_hit > 0:
+                choices += ["kill_agent", "kill_node"] * 2
+                if self.network:
+                    choices += ["power_off"] * 3 + ["cut_off", "nothing_leaves", "nothing_comes"] * 2
+            if may_hit > 1:
+                choices += ["kill_two"] * 2
+                if self.network:
+                    choices += ["power_off_two", "part"] * 2
+        # Who comes while the store moves would not find it.
+        may_add = not self.hosted or not any(a.endangered for a in self.agents.values())
+        if len(live) < self.max + 1 and may_add:
+            choices += ["add"] * 3
+        if len(live) <= 1 or self.hosted and may_hit < 1:
+            choices = ["add", "kill_worker"] if may_add else ["kill_worker"]
+        return self.random.choice(choices)
+
+    def victim(self, live, roles):
+        if not self.hosted:
+            return self.random.choice(live)
+        role = self.random.choice(["host", "host", "leader", "successor", "any", "any"])
+        agent = roles.get(role)
+        return agent if agent in live else self.random.choice(live)
+
+    def note_hit(self, agents, roles):
+        """In words."""
+        words = []
+        for agent in agents:
+            has = [role for role, each in roles.items() if each is agent]
+            self.hits.update(has)
+            words.append(agent.name + (f" ({', '.join(has)})" if has else ""))
+        return " and ".join(words)
 
     def fault(self):
-        # One is always left, or the job would end.
         live = [a for a in self.agents.values() if a.alive() and not a.endangered]
-        choices = ["kill_worker", "kill_agent", "kill_node", "stop_agent", "stop_guardian", "cut", "hold", "delay",
-                   "kill_guardian", "kill_watchdog"]
-        if self.restarts_store:
-            choices.append("restart_store")
-        if self.network:
-            choices += ["link_down", "flap"] * 2
-        if len(live) < self.max + 1:
-            choices += ["add"] * 3
-        if len(live) <= 1:
-            choices = ["add", "kill_worker"]
-        what = self.random.choice(choices)
-        agent = self.random.choice(live)
-        detail = agent.name
-        agent.endangered = what.startswith(("kill_agent", "kill_node", "kill_guardian", "stop", "hold", "link"))
+        roles = self.roles()
+        what = self.choose(self.may_hit(live), live)
+        agent = self.victim(live, roles)
+        hit = [agent]
+        if what in ("kill_two", "power_off_two", "part"):
+            first, second = roles.get("host"), roles.get("successor")
+            if first in live and second in live and self.random.random() < 0.7:
+                hit = [first, second]
+            else:
+                hit.append(self.random.choice([a for a in live if a is not agent]))
+        if what == "kill_guardian" and agent is roles.get("host"):
+            what = "kill_agent"  # who serves the store does not leave without it: that would be the job's end
+        if what == "add":
+            hit = []
+        detail = self.note_hit(hit, roles)
+        if what.startswith(("kill_agent", "kill_node", "kill_two", "kill_guardian", "power", "stop", "hold", "link", "cut_off",
+                            "nothing", "part", "flap")):
+            for each in hit:
+                each.endangered = True
         if what == "add":
             detail = self.add_agent()
             self.agents[detail].endangered = True  # not a part of the job yet
         elif what == "kill_agent":
             send(agent.process.pid, signal.SIGKILL)
+        elif what == "kill_two":
+            for each in hit:
+                send(each.process.pid, signal.SIGKILL)
+                time.sleep(self.random.choice([0.0, 0.05, 0.3]))
         elif what == "kill_node":  # as the end of a container does: none of them sees another one die
             for number in (signal.SIGSTOP, signal.SIGKILL):
                 for pid in agent.processes():
                     send(pid, number)
+        elif what.startswith("power_off"):
+            for each in hit:
+                self.power_off(each)
+                time.sleep(self.random.choice([0.0, 0.3, 2.0]))
         elif what == "kill_guardian":
             guardian = agent.helper("drun-guardian")
             if guardian:  # else it has just been started
@@ -441,7 +466,20 @@ class Job:
         elif what == "link_down":
             seconds = self.random.choice([0.2, 1.5, 3.0, 8.0])
             self.network.link(agent.name, "down")
-            agent.up_at = time.monotonic() + seconds
+            agent.cut_off(seconds, lambda: self.network.link(agent.name, "up"))
+            detail += f" {seconds}s"
+        elif what in ("cut_off", "part"):
+            seconds = self.random.choice([1.0, 3.0, 6.0, 12.0])
+            names = [each.name for each in hit]
+            self.network.part(names, True)
+            for each in hit:
+                each.cut_off(seconds, functools.partial(self.network.part, [each.name], False))
+            detail += f" {seconds}s"
+        elif what.startswith("nothing"):
+            seconds = self.random.choice([1.0, 3.0, 6.0, 12.0])
+            leaving = what == "nothing_leaves"
+            self.network.astray(agent.name, leaving, True)
+            agent.cut_off(seconds, lambda: self.network.astray(agent.name, leaving, False))
             detail += f" {seconds}s"
         elif what == "flap":
             for _ in range(self.random.randint(2, 6)):
@@ -461,6 +499,14 @@ class Job:
         if self.verbose:
             print(f"{len(self.history):4} {self.history[-1]}", flush=True)
         return what
+
+    def power_off(self, agent):
+        """Its network goes first, so that no packet says what happens next."""
+        self.network.part([agent.name], True)
+        everything = self.network.processes(agent.name)
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in everything:
+                send(pid, number)
 
     def finish(self):
         """One agent is told to stop; all must stop, with its exit code, and nothing may be left."""
@@ -489,9 +535,11 @@ class Job:
                 send(agent.process.pid, signal.SIGCONT)
                 agent.process.kill()
                 agent.process.wait()
-            agent.proxy.close()
-        self.store.kill()
-        self.store.wait()
+            if agent.proxy:
+                agent.proxy.close()
+        if self.store:
+            self.store.kill()
+            self.store.wait()
         if self.network:
             self.network.close()
 
@@ -520,6 +568,7 @@ def main():
     parser.add_argument("--keep-store", action="store_true", help="do not stop and start the store")
     parser.add_argument("--netns", action="store_true", help="each agent on a host of its own, whose link fails, too")
     parser.add_argument("--several", action="store_true", help="up to three faults at a time")
+    parser.add_argument("--hosted", action="store_true", help="no drun-store: the agents serve and succeed one another")
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
     if arguments.netns and "DRUN_CHAOS_NETNS" not in os.environ:
@@ -535,14 +584,16 @@ def main():
             before = {w[0] for w in job.workers()}
             faults = [job.fault() for _ in range(job.random.choice([1, 1, 2, 3] if arguments.several else [1]))]
             began = time.monotonic()
-            job.settle()
+            job.settle(faults)
             if faults == ["restart_store"] and before != {w[0] for w in job.workers()}:
                 raise Violation("the store's restart restarted workers")
             slowest = max(slowest, time.monotonic() - began)
             job.reap()
         job.finish()
         failed = False
-        print(f"chaos: seed {arguments.seed}: {arguments.faults} faults, all right; slowest recovery {slowest:.1f} s")
+        roles = "".join(f", {role} hit {times} times" for role, times in sorted(job.hits.items()))
+        print(f"chaos: seed {arguments.seed}: {len(job.history)} faults{roles}, all right; {job.restarts} restarts, slowest "
+              f"recovery {slowest:.1f} s")
         return 0
     except Violation as violation:
         print(f"chaos: seed {arguments.seed}, after {job.history if job else []}: {violation}; logs in {directory}")
