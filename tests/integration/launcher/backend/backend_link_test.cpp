@@ -36,7 +36,7 @@ class Agent {
     link_.start();
   }
   ~Agent() {
-    link_.leave();
+    link_.leave(false);
     link_.release();
     io_.restart();
     io_.poll();
@@ -240,7 +240,7 @@ TEST_F(BackendLinkTest, AStoreThatKnowsThisNodeIsNotGivenUp) {
 TEST_F(BackendLinkTest, SaysGoodbye) {
   Agent agent(io_, options_);
   ASSERT_TRUE(agent.until_joined());
-  agent.link().leave();
+  agent.link().leave(false);
   EXPECT_TRUE(agent.link().is_up());
   agent.link().key_value().close();
   ASSERT_TRUE(agent.until([&] { return agent.links.back() == Link::Closed; }));
@@ -324,7 +324,7 @@ TEST_F(BackendLinkTest, AnUnansweredLookUpIsLeftAtOnce) {
   options_.endpoint.host = "head";
   Agent agent(io_, options_, [](const Endpoint&) { return unanswered(); });
   io_.poll();
-  agent.link().leave();
+  agent.link().leave(false);
   agent.link().release();
   io_.restart();
   io_.run();  // returns: there is nothing to wait for
