@@ -16,6 +16,7 @@ constexpr milliseconds kLongestRedial{1000};
 constexpr milliseconds kHelloLimit{5000};
 constexpr milliseconds kGoodbyeLimit{1000};
 constexpr milliseconds kShortestAttempt{200};
+constexpr milliseconds kFirstUnsettledPause{10};
 constexpr std::chrono::hours kNoLimit{24 * 365};  // of who ends the attempt otherwise
 // A store that is ending closes a handshake once or twice; something else does so every time.
 constexpr int kHandshakesRefused = 6;
@@ -75,7 +76,9 @@ void ControlFsm::commit(std::uint64_t request, ControlTransaction transaction) {
 void ControlFsm::vote(const Place& place, Time now) {
   const Vote before = voter_.vote();
   voter_.give(place);
-  if (phase_ == Phase::Up && votes() && voter_.vote() != before) send_heartbeat(now);
+  if (voter_.vote() == before) return;
+  unsettled_pause_ = kFirstUnsettledPause;
+  if (phase_ == Phase::Up && votes()) send_heartbeat(now);
 }
 
 void ControlFsm::go_to(Endpoint endpoint, Time now) {

@@ -132,6 +132,7 @@ class ControlFsm {
   // The requests up to this number were sent then, and are not all answered; answers come in order.
   std::deque<std::pair<std::uint64_t, Time>> unanswered_;
   Voter voter_;
+  std::chrono::milliseconds unsettled_pause_{0};  // until it asks again whether its vote is settled
   std::map<std::uint64_t, Time> pulses_;  // not answered: when they were sent
   Time last_heard_;
   Time session_asked_;  // when the handshake's last request for a session was sent

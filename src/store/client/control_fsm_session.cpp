@@ -63,6 +63,12 @@ void ControlFsm::send_heartbeat(Time now) {
         send(control::Pulse{options_.job, voter_.is_lost() ? Vote{} : voter_.vote()});
     pulses_.emplace(request, now);
     next_heartbeat_ = now + interval / 2;
+    // Until a majority has the same vote, workers of a round with new nodes wait for that word. The
+    // others have theirs in a moment, or must come first.
+    if (!voter_.vote().later.empty()) {
+      next_heartbeat_ = std::min(next_heartbeat_, now + unsettled_pause_);
+      unsettled_pause_ = std::min(2 * unsettled_pause_, interval);
+    }
   } else {
     send(control::Heartbeat{});
     next_heartbeat_ = now + interval;
@@ -76,7 +82,11 @@ bool ControlFsm::accept(const control::Pulsed& pulsed, Time now) {
     return false;
   }
   generation_ = pulsed.generation;
-  if (pulsed.settled.nodes > 0) voter_.settle(pulsed.settled);
+  if (pulsed.settled.nodes > 0) {
+    const bool waited = !voter_.vote().later.empty();
+    voter_.settle(pulsed.settled);
+    if (waited && voter_.vote().later.empty()) next_heartbeat_ = now + heartbeat_interval() / 2;
+  }
   send(control::Confirm{pulsed.stamp});
   return true;
 }

@@ -882,6 +882,30 @@ TEST(ControlFsmTest, AVoteIsSaidAtOnceAndTwiceAsOftenAsAHeartbeat) {
   f.pulse({place(2), {}});
 }
 
+// Workers of a round with new nodes wait for the word that it is settled.
+TEST(ControlFsmTest, AVoteThatIsNotSettledYetIsSaidAgainSoon) {
+  VotingFixture f;
+  f.open_2();
+  f.pulsed(f.pulse({}), 0);
+  f.fsm().vote(place(2), f.now());
+  f.sent();
+  std::vector<std::chrono::milliseconds> pauses;
+  for (int i = 0; i < 8; ++i) {
+    pauses.push_back(
+        std::chrono::ceil<std::chrono::milliseconds>(*f.fsm().next_deadline() - f.now()));
+    f.run_for(pauses.back());
+    const auto requests = f.sent();
+    const auto* pulse = only<control::Pulse>(requests);
+    ASSERT_NE(pulse, nullptr);
+    f.pulsed(requests[0].id, 0, i < 7 ? Place{} : place(kNoRank));
+    f.sent();
+  }
+  EXPECT_THAT(pauses, testing::ElementsAre(10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 500ms, 500ms));
+  EXPECT_EQ(*f.fsm().next_deadline(), f.now() + 500ms) << "settled";
+  f.fsm().vote(place(1, 2), f.now());
+  EXPECT_EQ(*f.fsm().next_deadline(), f.now() + 10ms) << "of each round";
+}
+
 // The store may be back for a moment only before its clients go elsewhere.
 TEST(ControlFsmTest, WhoVotesTriesAStoreThatHasGoneFourTimesInABeat) {
   VotingFixture f;
@@ -1020,11 +1044,11 @@ TEST(ControlFsmTest, WithMoreRoundsThanAVoteHoldsNothingIsRenewed) {
     f.fsm().vote(place(1, round), f.now());
   const auto requests = f.sent();
   f.events();
-  f.run_for(600ms);
+  f.run_for(10ms);
   f.pulsed(f.pulse({}), 0);
   EXPECT_TRUE(renewals(f.events()).empty());
   f.expect_confirmed();
-  f.run_for(600ms);
+  f.run_for(20ms);
   f.pulsed(f.pulse({}), 0, place(kNoRank, 3));
   EXPECT_EQ(renewals(f.events()).size(), 1U);
   EXPECT_NE(f.fsm().proof_of_death(), "");
