@@ -33,6 +33,7 @@ from network import Network, Proxy, ip
 
 HERE = pathlib.Path(__file__).resolve().parent
 SETTLE_LIMIT = 60.0  # seconds until the survivors must stand; the longest keep-alive plus stops on a busy machine
+LEASE = 7.0  # seconds; no worker lives for longer without the store
 SHORT_OUTAGE = 1.5  # seconds without the store; well within the keep-alive limit of 4 s
 
 
@@ -65,6 +66,7 @@ class Agent:
         self.endangered = False  # since the job stood: nothing counts on it
         self.up_at = None  # it is cut off until then
         self.heal = None  # what is to be done then
+        self.sure_at = 0.0  # workers that live then have had their lease renewed since
 
     def alive(self):
         return self.process.poll() is None
@@ -322,7 +324,7 @@ class Job:
                 if now - good_since > 0.2:
                     self.check_restarts(faults)
                     for agent in self.agents.values():
-                        agent.endangered = agent.endangered and not agent.alive()
+                        agent.endangered = agent.endangered and (not agent.alive() or now < agent.sure_at)
                     return self.check_overlap()
             else:
                 good_since = None
@@ -334,10 +336,12 @@ class Job:
         for agent in self.agents.values():
             if agent.stopped_until and now >= agent.stopped_until:
                 agent.stopped_until = None
+                agent.sure_at = now + LEASE
                 if agent.alive():
                     send(agent.stopped, signal.SIGCONT)
             if agent.up_at and now >= agent.up_at:
                 agent.up_at = None
+                agent.sure_at = now + LEASE
                 agent.heal()
 
     # ---- faults ----
