@@ -319,12 +319,13 @@ class Job:
             self.check_never()
             why = self.problem()
             now = time.monotonic()
-            if why is None and all(a.is_reachable() for a in self.agents.values()):
+            sure = not self.hosted or all(now >= a.sure_at for a in self.agents.values() if a.alive())
+            if why is None and sure and all(a.is_reachable() for a in self.agents.values()):
                 good_since = good_since or now
                 if now - good_since > 0.2:
                     self.check_restarts(faults)
                     for agent in self.agents.values():
-                        agent.endangered = agent.endangered and (not agent.alive() or now < agent.sure_at)
+                        agent.endangered = agent.endangered and not agent.alive()
                     return self.check_overlap()
             else:
                 good_since = None
@@ -381,7 +382,7 @@ class Job:
         if len(live) < self.max + 1 and may_add:
             choices += ["add"] * 3
         if len(live) <= 1 or self.hosted and may_hit < 1:
-            choices = ["add", "kill_worker"] if may_add else ["kill_worker"]
+            choices = ["add", "add", "add", "kill_worker"] if may_add else ["kill_worker"]
         return self.random.choice(choices)
 
     def victim(self, live, roles):
