@@ -25,13 +25,53 @@ void draw_gentle(SuccessionPlan& plan, Random& random) {
       Blow blow;
       blow.at_ms = at;
       blow.of_host = random.chance(60);
-      blow.harm = random.chance(60) ? Harm::Kill : Harm::PowerOff;
+      static constexpr Harm kLosses[] = {Harm::Kill,     Harm::Kill, Harm::Kill, Harm::PowerOff,
+                                         Harm::PowerOff, Harm::Stop, Harm::Cut};
+      // Not while others have just been lost: a leader that is cut off then may begin a round that
+      // nobody else hears of (docs/rendezvous.md).
+      const int kinds = lost == 1 ? static_cast<int>(std::size(kLosses)) : 5;
+      blow.harm = kLosses[random.in(0, kinds - 1)];
+      blow.duration_ms = random.chance(30) ? random.in(1, 5'000) : random.in(5'000, 60'000);
       blow.node = random.in(0, 1000);
       plan.blows.push_back(blow);
       at += random.in(0, random.chance(50) ? 300 : 8'000);
     }
     left -= lost;
+    // A failure that is not the last one allowed.
+    if (plan.max_restarts > i && random.chance(40)) {
+      Blow blow;
+      blow.at_ms = i * kApart + random.in(500, 30'000);
+      blow.harm = Harm::Fail;
+      blow.node = random.in(0, 1000);
+      plan.blows.push_back(blow);
+    }
   }
+}
+
+// The node with the store is killed, and its guardian says so.
+void draw_kill(SuccessionPlan& plan, Random& random) {
+  plan.max_nodes = plan.nodes = random.in(3, 7);
+  plan.min_nodes = random.in(1, plan.nodes - 1);
+  plan.work_ms = random.in(20'000, 60'000);
+  plan.max_delay_ms = std::min(plan.max_delay_ms, 20);
+  Blow blow;
+  blow.at_ms = random.in(3'000, 8'000);
+  blow.of_host = true;
+  plan.blows.push_back(blow);
+}
+
+// The node with the store is in no round, and is lost.
+void draw_untouched(SuccessionPlan& plan, Random& random) {
+  plan.max_nodes = plan.min_nodes = random.in(2, 6);
+  plan.nodes = plan.max_nodes + 1;
+  plan.host_is_spare = true;
+  plan.work_ms = random.in(10'000, 60'000);
+  plan.max_delay_ms = std::min(plan.max_delay_ms, 20);  // else a lease may end before all have met
+  Blow blow;
+  blow.at_ms = random.in(3'000, 8'000);
+  blow.of_host = true;
+  blow.harm = random.chance(60) ? Harm::Kill : Harm::PowerOff;
+  plan.blows.push_back(blow);
 }
 
 void draw_wild(SuccessionPlan& plan, Random& random) {
@@ -41,9 +81,9 @@ void draw_wild(SuccessionPlan& plan, Random& random) {
   plan.work_ms = random.in(1'000, 60'000);
   const int blows = random.in(1, random.chance(60) ? 4 : 10);
   for (int i = 0; i < blows; ++i) {
-    static constexpr Harm kHarms[] = {Harm::Kill,  Harm::Kill,   Harm::PowerOff, Harm::Stop,
-                                      Harm::Cut,   Harm::Cut,    Harm::Split,    Harm::Split,
-                                      Harm::Split, Harm::OneWay, Harm::Fail,     Harm::Join};
+    static constexpr Harm kHarms[] = {
+        Harm::Kill,  Harm::Kill,  Harm::PowerOff, Harm::Stop, Harm::Cut,  Harm::Cut,  Harm::Split,
+        Harm::Split, Harm::Split, Harm::OneWay,   Harm::Fail, Harm::Join, Harm::Fail, Harm::Go};
     Blow blow;
     const int when = random.in(0, 3);
     blow.at_ms = when == 0                          ? random.in(0, 1'000)
@@ -56,11 +96,46 @@ void draw_wild(SuccessionPlan& plan, Random& random) {
     blow.detail = random.in(0, 1'000'000);
     plan.blows.push_back(blow);
   }
+  // Who was in touch when the nodes of the round changed?
+  if (random.chance(30)) {
+    static constexpr Harm kChanges[] = {Harm::Kill, Harm::Go, Harm::Join};
+    static constexpr Harm kLosses[] = {Harm::Cut, Harm::Split, Harm::Stop, Harm::PowerOff};
+    Blow blow;
+    blow.at_ms = random.in(0, 10'000);
+    blow.harm = kChanges[random.in(0, 2)];
+    blow.node = random.in(0, 1000);
+    plan.blows.push_back(blow);
+    for (int i = random.in(1, 2); i > 0; --i) {
+      blow.at_ms += random.in(0, 2'500);
+      blow.harm = kLosses[random.in(0, 3)];
+      blow.of_host = random.chance(50);
+      blow.node = random.in(0, 1000);
+      blow.duration_ms = random.in(6'000, 40'000);
+      blow.detail = random.in(0, 1'000'000);
+      plan.blows.push_back(blow);
+    }
+  }
+  // Who is stopped while a round begins reads of it when the others have gone on.
+  if (random.chance(10))
+    plan.blows.push_back({random.in(0, 4 * plan.max_delay_ms + 60), Harm::Stop, false,
+                          random.in(0, 1000), random.in(6'000, 40'000), 0});
+  // Newcomers at the endpoint could begin a job of their own, which nobody denies them: so there
+  // are too few for two.
+  if (random.chance(15) && plan.nodes > 2) {
+    std::erase_if(plan.blows, [](const Blow& blow) { return blow.harm == Harm::Join; });
+    plan.min_nodes = std::max(plan.min_nodes, (plan.nodes + 1) / 2 + 1);
+    plan.max_nodes = std::max(plan.max_nodes, plan.min_nodes);
+    Blow blow;
+    blow.at_ms = random.in(0, 2 * plan.work_ms);
+    blow.harm = Harm::Return;
+    blow.duration_ms = random.chance(50) ? random.in(1, 500) : random.in(1, 30'000);
+    plan.blows.push_back(blow);
+  }
 }
 
 const char* name(Harm harm) {
-  static constexpr const char* kNames[] = {"kill",  "power off", "stop", "cut",
-                                           "split", "one way",   "fail", "join"};
+  static constexpr const char* kNames[] = {"kill",    "power off", "stop", "cut", "split",
+                                           "one way", "fail",      "join", "go",  "return"};
   return kNames[static_cast<int>(harm)];
 }
 
@@ -71,24 +146,34 @@ SuccessionPlan make_succession_plan(std::uint64_t seed) {
   SuccessionPlan plan;
   plan.seed = seed;
   plan.max_delay_ms = random.chance(50) ? 2 : random.in(1, 150);
-  plan.eager = random.chance(50);
   plan.max_restarts = random.in(0, 4);
-  plan.gentle = random.chance(40);
-  plan.gentle ? draw_gentle(plan, random) : draw_wild(plan, random);
-  plan.host_is_spare = plan.max_nodes < plan.nodes && random.chance(50);
+  if (random.chance(5)) {
+    plan.promise = Promise::Soon;
+    draw_kill(plan, random);
+  } else if (random.chance(5)) {
+    plan.promise = Promise::NoNewRound;
+    draw_untouched(plan, random);
+  } else if (random.chance(40)) {
+    plan.promise = Promise::Success;
+    draw_gentle(plan, random);
+  } else {
+    draw_wild(plan, random);
+    plan.host_is_spare = plan.max_nodes < plan.nodes && random.chance(50);
+  }
   std::stable_sort(plan.blows.begin(), plan.blows.end(),
                    [](const Blow& a, const Blow& b) { return a.at_ms < b.at_ms; });
   return plan;
 }
 
 std::string describe(const SuccessionPlan& plan) {
-  std::string text = "seed " + std::to_string(plan.seed) + (plan.gentle ? ", gentle" : "") + ": " +
-                     std::to_string(plan.nodes) + " nodes of " + std::to_string(plan.min_nodes) +
-                     ":" + std::to_string(plan.max_nodes) +
-                     (plan.host_is_spare ? ", the host is a spare" : "") + ", restarts " +
-                     std::to_string(plan.max_restarts) + ", work " + std::to_string(plan.work_ms) +
-                     " ms, delay " + std::to_string(plan.max_delay_ms) + " ms" +
-                     (plan.eager ? ", eager" : "") + "\n";
+  static constexpr const char* kPromises[] = {"", ", must succeed", ", must not be touched",
+                                              ", must go on soon"};
+  std::string text =
+      "seed " + std::to_string(plan.seed) + kPromises[static_cast<int>(plan.promise)] + ": " +
+      std::to_string(plan.nodes) + " nodes of " + std::to_string(plan.min_nodes) + ":" +
+      std::to_string(plan.max_nodes) + (plan.host_is_spare ? ", the host is a spare" : "") +
+      ", restarts " + std::to_string(plan.max_restarts) + ", work " + std::to_string(plan.work_ms) +
+      " ms, delay " + std::to_string(plan.max_delay_ms) + " ms\n";
   for (const auto& blow : plan.blows)
     text += "  " + std::to_string(blow.at_ms) + " ms: " + name(blow.harm) +
             (blow.of_host ? " of the host" : " node " + std::to_string(blow.node)) + " for " +

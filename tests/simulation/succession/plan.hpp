@@ -13,10 +13,12 @@ enum class Harm {
   PowerOff,  // a machine, workers and all: nobody says so
   Stop,      // SIGSTOP of an agent and the store in it, SIGCONT later
   Cut,       // a machine from all others, for a while
-  Split,     // some machines from the others, for a while
+  Split,     // some machines from the others, for a while: in both directions, or in one
   OneWay,    // what one machine sends to another is held for a while
   Fail,      // a worker
-  Join       // one more agent starts
+  Join,      // one more agent starts
+  Go,        // an agent is told to go
+  Return     // the first agent is killed; then one starts on its machine, with an empty store
 };
 
 struct Blow {
@@ -26,6 +28,15 @@ struct Blow {
   int node = 0;          // else this one, modulo the living
   int duration_ms = 0;
   int detail = 0;
+};
+
+// What must come of it.
+enum class Promise {
+  Nothing,     // but that two rounds never run at once, and that the job ends
+  Success,     // at each moment a majority of the nodes that are left is there, and enough of them:
+               // the job succeeds on all that nothing happened to
+  NoNewRound,  // and its workers are not touched
+  Soon         // and who is left has new workers within seconds
 };
 
 struct SuccessionPlan {
@@ -38,10 +49,7 @@ struct SuccessionPlan {
   int max_restarts = 3;
   int work_ms = 20'000;
   int max_delay_ms = 2;
-  bool eager = false;
-  // At each moment a majority of the nodes that are left is there, and enough of them: the job must
-  // succeed on all that nothing happened to.
-  bool gentle = false;
+  Promise promise = Promise::Nothing;
   std::vector<Blow> blows;
 };
 

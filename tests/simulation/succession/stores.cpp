@@ -1,7 +1,10 @@
 #include "simulation/succession/stores.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 
+#include "base/deadline.hpp"
 #include "rendezvous/keys.hpp"
 
 namespace drun::simulation {
@@ -10,31 +13,99 @@ using namespace rendezvous;
 
 namespace {
 
-constexpr Milliseconds kTick{50};
-constexpr Milliseconds kRetry{200};
-constexpr std::size_t kMostDoublings = 3;
+constexpr std::uint16_t kEndpointPort = 29'400;
+constexpr Milliseconds kFarewellLimit{3'000};
 
-store::Place to_store(const Place& place) {
-  if (!place.exists()) return {};
-  const auto rank = [](int number) {
-    return number < 0 ? store::kNoRank : static_cast<std::uint32_t>(number);
-  };
-  return {{static_cast<std::uint64_t>(place.era), static_cast<std::uint64_t>(place.round)},
-          rank(place.rank),
-          static_cast<std::uint32_t>(place.nodes),
-          rank(place.casting)};
+Endpoint endpoint_of(const std::string& address, std::uint16_t port = kEndpointPort) {
+  return {address, port};
 }
 
-bool has_majority(const store::Electorate& electorate) {
-  return electorate.has_majority();
+int machine_of(const Endpoint& endpoint) {
+  return std::atoi(endpoint.host.c_str() + endpoint.host.rfind('.') + 1);
+}
+
+store::ControlOptions control_options(const StoreTimes& times) {
+  store::ControlOptions options;
+  options.endpoint = endpoint_of(Stores::address_of(0));
+  options.connect_timeout = times.patience;
+  options.time_to_live = times.ttl;
+  options.grace = times.ttl;
+  options.keep_alive = std::chrono::hours(24);
+  options.heartbeat_interval = times.heartbeat;
+  options.heartbeat_timeout = times.silence;
+  options.job = Keys("job").prefix;
+  options.majority_timeout = times.outage;
+  options.tell_refusal = true;
+  return options;
+}
+
+launcher::SuccessionFsm::Limits limits(const StoreTimes& times) {
+  launcher::SuccessionFsm::Limits limits;
+  limits.keep_alive = times.outage;
+  return limits;
+}
+
+std::uint32_t rank_of(int rank) {
+  return rank < 0 ? store::kNoRank : static_cast<std::uint32_t>(rank);
+}
+
+std::vector<Change> translate(std::vector<store::ControlChange> changes) {
+  std::vector<Change> result;
+  result.reserve(changes.size());
+  for (auto& change : changes)
+    result.push_back({std::move(change.key), std::move(change.value)});
+  return result;
+}
+
+CommitOutcome translate(store::ControlOutcome outcome) {
+  switch (outcome) {
+    case store::ControlOutcome::Committed:
+      return CommitOutcome::Committed;
+    case store::ControlOutcome::Refused:
+      return CommitOutcome::Refused;
+    case store::ControlOutcome::Rejected:
+      return CommitOutcome::Rejected;
+    case store::ControlOutcome::Unknown:
+      break;
+  }
+  return CommitOutcome::Unknown;
+}
+
+Link translate(store::ControlState state) {
+  switch (state) {
+    case store::ControlState::Up:
+      return Link::Up;
+    case store::ControlState::NewSession:
+      return Link::NewSession;
+    case store::ControlState::Down:
+      return Link::Down;
+    case store::ControlState::Closed:
+      return Link::Closed;
+    case store::ControlState::Failed:
+      break;
+  }
+  return Link::Failed;
 }
 
 }  // namespace
 
-// ---- messages ----
+Stores::~Stores() {
+  for (auto& each : clients_)
+    for (auto* server : {&each->own, &each->successor})
+      if (*server) (*server)->peers.clear();
+}
+
+int Stores::agent_at(int machine) const {
+  int found = -1;
+  for (std::size_t i = 0; i < clients_.size(); ++i)
+    if (clients_[i]->machine == machine) found = static_cast<int>(i);
+  return found;
+}
+
+// ---- machines and processes ----
 
 void Stores::post(int from, int to, std::function<void()> what) {
-  if (!client(from).powered) return;
+  if (!powered(from)) return;
   Time& clear = clear_[{from, to}];
   const int most = from == to ? 1 : static_cast<int>(times_.max_delay.count());
   clear = std::max(clear, scheduler_.now() + Milliseconds(random_.in(0, most)));
@@ -42,528 +113,481 @@ void Stores::post(int from, int to, std::function<void()> what) {
 }
 
 void Stores::arrive(int from, int to, std::function<void()> what) {
-  if (!client(to).powered) return;
+  if (!powered(to)) return;
   if (blocked_.contains({from, to})) return held_[{from, to}].push_back(std::move(what));
-  if (client(to).paused) return client(to).inbox.push_back(std::move(what));
   what();
 }
 
-// To the store at the other end of the agent's connection, in its session there.
-void Stores::send_up(int agent, std::function<void(Server&, SessionId)> what) {
-  const int number = client(agent).server;
-  const int connection = client(agent).connection;
-  post(agent, server(number).host, [this, number, connection, what = std::move(what)] {
-    Server& s = server(number);
-    if (s.closed) return;
-    for (auto& [id, session] : s.sessions) {
-      if (session.connection != connection) continue;
-      session.heard = scheduler_.now();
-      return what(s, id);
-    }
+// When the process runs.
+void Stores::run(int agent, std::function<void()> what) {
+  Client& c = client(agent);
+  if (!c.running) return;
+  if (c.paused) return c.inbox.push_back(std::move(what));
+  what();
+}
+
+// ---- connections ----
+
+int Stores::dial(int agent, int from, const Endpoint& endpoint) {
+  const int number = ++last_line_;
+  Line& line = lines_[number];
+  line.agent = agent;
+  line.from = from;
+  line.first = endpoint.port == kEndpointPort;
+  const int machine = machine_of(endpoint);
+  line.to = line.first ? agent_at(machine) : endpoint.port - port_of(0);
+  post(from, machine, [this, number, machine] {
+    Line& asked = lines_.at(number);
+    const Client& host = client(asked.to);
+    const bool listens = host.running && host.machine == machine && (!asked.first || host.own);
+    asked.accepted = listens;
+    post(machine, asked.from, [this, number, listens] {
+      const Line& answered = lines_.at(number);
+      if (answered.agent >= 0) return on_line(answered.agent, number, !listens, listens, "");
+      if (!listens && answered.on_end) lines_.at(number).on_end(false);
+    });
+  });
+  return number;
+}
+
+void Stores::send(int number, bool up, std::string bytes) {
+  const Line& line = lines_.at(number);
+  const int host = client(line.to).machine;
+  if (line.from != host) {
+    ++messages_;
+    bytes_ += bytes.size();
+  }
+  if (up)
+    return post(line.from, host, [this, number, bytes = std::move(bytes)] {
+      run(lines_.at(number).to, [this, number, bytes] { take(number, bytes); });
+    });
+  if (line.agent >= 0)
+    post(host, line.from, [this, number, agent = line.agent, bytes = std::move(bytes)] {
+      on_line(agent, number, false, false, bytes);
+    });
+}
+
+// Whoever connected closes, or the store does.
+void Stores::hang_up(int number, bool up) {
+  Line& line = lines_.at(number);
+  const int host = client(line.to).machine;
+  if (up) {
+    if (!std::exchange(line.open, false)) return;
+    return post(line.from, host,
+                [this, number] { run(lines_.at(number).to, [this, number] { end(number); }); });
+  }
+  if (std::exchange(line.ended, true)) return;
+  const bool whole = line.backlog.empty();
+  post(host, line.from, [this, number, agent = line.agent, whole] {
+    if (agent >= 0) return on_line(agent, number, false, false, "");
+    if (lines_.at(number).on_end) lines_.at(number).on_end(whole);
   });
 }
 
-void Stores::send_down(int number, int connection, int agent, std::function<void()> what) {
-  post(server(number).host, agent, [this, connection, agent, what = std::move(what)] {
-    const Client& c = client(agent);
-    if (c.running && c.connection == connection) what();
-  });
+std::unique_ptr<Stores::Server>& Stores::server_of(const Line& line) {
+  return line.first ? client(line.to).own : client(line.to).successor;
+}
+
+// What has come for a store; it waits in the kernel where none is served yet.
+void Stores::take(int number, const std::string& bytes) {
+  Line& line = lines_.at(number);
+  if (!line.accepted || line.ended) return;
+  auto& server = server_of(line);
+  if (!server) {
+    line.backlog += bytes;
+    return;
+  }
+  auto& peer = server->peers[number];
+  if (!peer) peer = std::make_unique<test::TestPeer>(server->world);
+  server->world.now = scheduler_.now();
+  peer->send(bytes);
+  serve_soon(*server);
+}
+
+void Stores::end(int number) {
+  Line& line = lines_.at(number);
+  auto& server = server_of(line);
+  if (!server) return;  // seen when somebody serves
+  const auto peer = server->peers.find(number);
+  if (peer != server->peers.end()) {
+    server->world.now = scheduler_.now();
+    peer->second->leave();
+    server->peers.erase(peer);
+    serve_soon(*server);
+  }
+  hang_up(number, false);
+}
+
+// All that the process had open is closed by its kernel.
+void Stores::end_process(int agent) {
+  Client& c = client(agent);
+  c.running = false;
+  c.inbox.clear();
+  end_server(c.own);
+  end_server(c.successor);
+  for (auto& [number, line] : lines_) {
+    if (line.to == agent && line.accepted) hang_up(number, false);
+    if (line.agent == agent) hang_up(number, true);
+  }
 }
 
 // ---- the stores ----
 
-int Stores::begin_server(int host, bool first) {
-  const int number = static_cast<int>(servers_.size());
-  servers_.push_back(
-      std::make_unique<Server>([this, number](SessionId session, const KeyValueEvent& event) {
-        const Server& s = server(number);
-        const auto at = s.sessions.find(session);
-        if (at == s.sessions.end() || at->second.connection == 0) return;
-        send_down(number, at->second.connection, at->second.agent,
-                  [this, agent = at->second.agent, event] { deliver(agent, event); });
-      }));
-  Server& s = *servers_.back();
-  s.number = number;
-  s.host = host;
-  if (first) {
-    s.generation = 1;
-    s.serving = true;
+void Stores::begin(int host, bool first) {
+  Client& c = client(host);
+  auto& server = first ? c.own : c.successor;
+  store::Succession::Options options;
+  options.is_successor = !first;
+  server = std::make_unique<Server>(options);
+  server->host = host;
+  server->first = first;
+  server->world.now = scheduler_.now();
+  if (!first) note(host, "would succeed");
+  std::vector<int> waiting;
+  for (const auto& [number, line] : lines_)
+    if (line.to == host && line.first == first && line.accepted && !line.ended)
+      waiting.push_back(number);
+  for (const int number : waiting) {
+    Line& line = lines_.at(number);
+    if (!line.backlog.empty()) take(number, std::exchange(line.backlog, {}));
+    if (!line.open) end(number);
   }
-  store::Electorate::Options options;
-  options.is_first = first;
-  s.electorate = store::Electorate(options);
-  for (const auto& say : std::exchange(words_[host], {}))
-    say(s);
-  for (const auto& [agent, connection] : std::exchange(backlog_[host], {}))
-    if (client(agent).connection == connection) open(number, agent, connection);
-  return number;
+  serve_soon(*server);
 }
 
-void Stores::close_server(int number) {
-  Server& s = server(number);
-  if (s.closed) return;
-  s.closed = true;
-  std::vector<std::pair<int, int>> open;
-  for (const auto& [connection, waiting] : s.waiting)
-    open.emplace_back(waiting.agent, connection);
-  for (const auto& [id, session] : s.sessions)
-    if (session.connection != 0) open.emplace_back(session.agent, session.connection);
-  for (const auto& [agent, connection] : open)
-    post(s.host, agent, [this, agent = agent, connection = connection] {
-      reset_from(agent, connection, "the store is closed");
+void Stores::end_server(std::unique_ptr<Server>& server) {
+  if (!server) return;
+  std::vector<int> open;
+  for (const auto& [number, peer] : server->peers)
+    open.push_back(number);
+  server->peers.clear();
+  server.reset();
+  for (const int number : open)
+    hang_up(number, false);
+}
+
+// Once for all that has come at this moment.
+void Stores::serve_soon(Server& s) {
+  if (std::exchange(s.has_news, true)) return;
+  scheduler_.after(Milliseconds(0), [this, host = s.host, first = s.first] {
+    run(host, [this, host, first] {
+      auto& server = first ? client(host).own : client(host).successor;
+      if (server && std::exchange(server->has_news, false)) serve(*server);
     });
+  });
 }
 
-// A connection has come, and its opening with it.
-void Stores::open(int number, int agent, int connection) {
-  Server& s = server(number);
-  const Client& c = client(agent);
-  if (!s.serving) {
-    const store::VoterId voter = ++voters_;
-    s.waiting[connection] = {agent, voter, c.generation};
-    s.electorate.vote(voter, c.voter.vote(), scheduler_.now());
-    if (has_majority(s.electorate)) serve(s);
-    return;
-  }
-  // Who was welcomed at another store of this age has left that one for good, or should go back.
-  if (c.home != number && c.generation >= s.generation) {
-    post(s.host, agent, [this, agent, connection] { reset_from(agent, connection, "too old"); });
-    return;
-  }
-  const auto at = c.home == number ? s.sessions.find(c.session) : s.sessions.end();
-  if (at == s.sessions.end()) return start_session(s, agent, connection, ++voters_);
-  if (at->second.connection != 0) s.store.disconnect(at->first);
-  at->second.connection = connection;
-  at->second.heard = scheduler_.now();
-  s.electorate.vote(at->second.voter, c.voter.vote(), scheduler_.now());
-  welcome(s, at->first, true);
-}
-
+// Sends what there is to say, and ends what is over.
 void Stores::serve(Server& s) {
-  for (const auto& [connection, waiting] : s.waiting)
-    s.generation = std::max(s.generation, waiting.generation + 1);
-  s.serving = true;
-  note(s.host, "serves store " + std::to_string(s.number) + " of generation " +
-                   std::to_string(s.generation));
-  for (const auto& [connection, waiting] : std::exchange(s.waiting, {}))
-    start_session(s, waiting.agent, connection, waiting.voter);
-}
-
-void Stores::start_session(Server& s, int agent, int connection, store::VoterId voter) {
-  const SessionId id = s.store.open();
-  s.sessions[id] = {agent, voter, scheduler_.now(), connection};
-  s.electorate.vote(voter, client(agent).voter.vote(), scheduler_.now());
-  watch_session(s.number, id);
-  welcome(s, id, false);
-}
-
-void Stores::welcome(Server& s, SessionId id, bool resumed) {
-  const Session& session = s.sessions.at(id);
-  send_down(s.number, session.connection, session.agent,
-            [this, number = s.number, agent = session.agent, connection = session.connection, id,
-             resumed] { on_welcome(agent, number, connection, id, resumed); });
-}
-
-void Stores::watch_session(int number, SessionId id) {
-  Server& s = server(number);
-  const auto at = s.sessions.find(id);
-  if (s.closed || at == s.sessions.end()) return;
-  const Time due = at->second.heard + times_.ttl;
-  Client& host = client(s.host);
-  if (scheduler_.now() >= due && host.paused)  // what has come meanwhile is read first
-    return host.inbox.push_back([this, number, id] { watch_session(number, id); });
-  if (scheduler_.now() >= due) {
-    note(at->second.agent, "has no session at store " + std::to_string(number) + " any more");
-    return end_session(s, id, false, nullptr);
+  if (!s.said && s.world.succession.is_serving()) {
+    s.said = true;
+    ++served_;
+    const auto generation = s.world.succession.pulsed("", scheduler_.now()).generation;
+    note(s.host, "serves store " + std::to_string(generation));
+    if (!s.first && on_serving) on_serving(s.host, static_cast<std::int64_t>(generation));
   }
-  scheduler_.at(due, [this, number, id] { watch_session(number, id); });
-}
-
-void Stores::end_session(Server& s, SessionId id, bool proven, const store::Vote* vote) {
-  const auto at = s.sessions.find(id);
-  if (at == s.sessions.end()) return;
-  const Session session = at->second;
-  s.sessions.erase(at);
-  if (proven) {
-    s.electorate.gone(session.voter);
-    if (vote != nullptr) note_gone(s, client(session.agent).job, *vote);
-  } else {
-    s.electorate.leave(session.voter);
+  std::vector<int> closed;
+  for (auto& [number, peer] : s.peers) {
+    do {
+      if (std::string bytes = peer->take(); !bytes.empty()) send(number, false, std::move(bytes));
+    } while (peer->is_paused() && peer->resume());
+    if (peer->is_closed()) closed.push_back(number);
   }
-  s.store.expire(id);
-  if (session.connection != 0)
-    post(s.host, session.agent, [this, session] {
-      reset_from(session.agent, session.connection, "the session has ended");
+  for (const int number : closed) {
+    s.peers.at(number)->leave();
+    s.peers.erase(number);
+    hang_up(number, false);
+  }
+  const auto due = s.world.sessions.next_deadline();
+  if (!due || (s.timer && *s.timer <= *due)) return;
+  s.timer = due;
+  scheduler_.at(*due, [this, host = s.host, first = s.first, at = *due] {
+    run(host, [this, host, first, at] {
+      auto& server = first ? client(host).own : client(host).successor;
+      if (!server || server->timer != at) return;
+      server->timer.reset();
+      server->world.now = scheduler_.now();
+      server->world.sessions.expire(scheduler_.now());
+      serve(*server);
     });
+  });
 }
 
-void Stores::note_gone(Server& s, const std::string& job, const store::Vote& vote) {
-  const store::Place& latest = vote.latest();
-  if (latest.nodes == 0 || latest.rank == store::kNoRank) return;
-  Place place;
-  place.era = static_cast<std::int64_t>(latest.electorate.era);
-  place.round = static_cast<int>(latest.electorate.round);
-  place.rank = static_cast<int>(latest.rank);
-  const std::string key = job + "gone/" + std::to_string(place.era) + "." +
-                          std::to_string(place.round) + "." + std::to_string(place.rank);
-  s.store.commit(0, Transaction{{}, {{key, "1", false}}});
-}
+// ---- the agents ----
 
-void Stores::on_pulse(Server& s, SessionId id, const store::Vote& vote, Time sent) {
-  const Session& session = s.sessions.at(id);
-  s.electorate.vote(session.voter, vote, scheduler_.now());
-  const auto quorum = s.electorate.quorum(scheduler_.now());
-  send_down(s.number, session.connection, session.agent,
-            [this, agent = session.agent, number = s.number, quorum, sent, stamp = scheduler_.now(),
-             settled = s.electorate.settled()] {
-              on_pulsed(agent, number, quorum, sent, stamp, settled, stamp);
-            });
-}
-
-void Stores::server_break(Server& s, int connection) {
-  const auto waiting = s.waiting.find(connection);
-  if (waiting != s.waiting.end()) {
-    s.electorate.leave(waiting->second.voter);
-    s.waiting.erase(waiting);
-  }
-  for (auto& [id, session] : s.sessions) {
-    if (session.connection != connection) continue;
-    session.connection = 0;
-    s.store.disconnect(id);
-  }
-}
-
-// ---- the agents' side ----
-
-int Stores::add(std::string address, Milliseconds wait, Receiver receive) {
+int Stores::add(Milliseconds wait, Receiver receive, std::optional<int> machine) {
   const int agent = static_cast<int>(clients_.size());
-  clients_.push_back(std::make_unique<Client>());
+  clients_.push_back(std::make_unique<Client>(control_options(times_), 1U + random_.next() % 1000,
+                                              limits(times_), endpoint_of(address_of(0))));
   Client& c = *clients_.back();
   c.receive = std::move(receive);
-  c.address = std::move(address);
-  c.contact = scheduler_.now();
-  if (agent == 0) begin_server(0, true);
+  c.machine = machine.value_or(agent);
+  if (c.machine == 0) begin(agent, true);
   scheduler_.after(wait, [this, agent] {
-    if (client(agent).running) connect(agent, 0);
-    tick(agent);
+    run(agent, [this, agent] {
+      client(agent).fsm.open(scheduler_.now());
+      settle(agent);
+    });
   });
   return agent;
 }
 
-void Stores::deliver(int agent, const KeyValueEvent& event) {
-  Client& c = client(agent);
-  if (!c.running) return;
-  if (const auto* result = std::get_if<CommitResult>(&event))
-    if (c.outstanding.erase(result->request) == 0) return;
-  c.receive(event);
+void Stores::round_of(int agent) {
+  scheduler_.after(Milliseconds(0),
+                   [this, agent] { run(agent, [this, agent] { settle(agent); }); });
 }
 
-void Stores::watch(int agent, WatchId watch, std::string key, bool prefix) {
+// As the client's shell does: its connection, what it sends, what it tells.
+void Stores::settle(int agent) {
   Client& c = client(agent);
-  c.watches[watch] = {key, prefix};
-  if (!c.up) return;
-  send_up(agent, [watch, key = std::move(key), prefix](Server& s, SessionId id) {
-    s.store.watch(id, watch, key, prefix);
+  if (c.busy) return;
+  c.busy = true;
+  for (bool more = true; more && c.running;) {
+    more = false;
+    if (const auto wanted = c.fsm.wanted_connection(); wanted != c.wanted) {
+      c.wanted = wanted;
+      c.is_open = false;
+      if (c.line != 0) hang_up(std::exchange(c.line, 0), true);
+      if (wanted) c.line = dial(agent, c.machine, c.fsm.endpoint());
+    }
+    if (c.is_open)
+      if (std::string bytes = c.fsm.take_output(scheduler_.now()); !bytes.empty())
+        send(c.line, true, std::move(bytes));
+    for (auto& event : c.fsm.take_events()) {
+      if (c.running) on_event(agent, std::move(event));
+      more = true;
+    }
+    more |= c.fsm.wanted_connection() != c.wanted;
+  }
+  c.busy = false;
+  if (!c.running) return;
+  EarliestDeadline next;
+  next.include(c.fsm.next_deadline());
+  next.include(c.succession.next_deadline());
+  const auto due = next.time();
+  if (!due || (c.timer && *c.timer <= *due)) return;
+  c.timer = due;
+  scheduler_.at(*due, [this, agent, at = *due] {
+    run(agent, [this, agent, at] {
+      if (client(agent).timer != at) return;
+      client(agent).timer.reset();
+      on_time(agent);
+    });
   });
 }
 
-void Stores::unwatch(int agent, WatchId watch) {
+void Stores::on_time(int agent) {
   Client& c = client(agent);
-  c.watches.erase(watch);
-  if (c.up) send_up(agent, [watch](Server& s, SessionId id) { s.store.unwatch(id, watch); });
+  const Time now = scheduler_.now();
+  if (c.fsm.next_deadline() && now >= *c.fsm.next_deadline()) c.fsm.on_time(now);
+  follow(agent, c.succession.on_time(c.fsm.last_error(), now));
+  settle(agent);
+}
+
+// Something has come on its connection: that it is refused or there, bytes, or (none) its end.
+void Stores::on_line(int agent, int number, bool refused, bool connected,
+                     const std::string& bytes) {
+  run(agent, [this, agent, number, refused, connected, bytes] {
+    Client& c = client(agent);
+    if (c.line != number) return;
+    const Time now = scheduler_.now();
+    if (refused || (!connected && bytes.empty())) {
+      c.line = 0;
+      c.is_open = false;
+      (void)std::exchange(lines_.at(number).open, false);
+      if (refused)
+        c.fsm.on_connect_failed("Connection refused", now, true);
+      else
+        c.fsm.on_disconnected("it closed the connection", now);
+    } else if (connected) {
+      c.is_open = true;
+      c.peer = c.fsm.endpoint();
+      c.fsm.on_connected(now);
+    } else {
+      c.fsm.on_received(bytes, now);
+    }
+    settle(agent);
+  });
+}
+
+void Stores::on_event(int agent, store::ControlEvent event) {
+  if (client(agent).is_lost) return;
+  if (auto* link = std::get_if<store::ControlLink>(&event)) return on_link(agent, *link);
+  if (auto* snapshot = std::get_if<store::ControlSnapshot>(&event))
+    return deliver(agent, WatchSnapshot{snapshot->watch, translate(std::move(snapshot->entries))});
+  if (auto* changes = std::get_if<store::ControlChanges>(&event))
+    return deliver(agent, WatchChanges{changes->watch, translate(std::move(changes->changes))});
+  if (const auto* rejected = std::get_if<store::ControlWatchRejected>(&event))
+    return deliver(agent, WatchRejected{rejected->watch, rejected->detail});
+  if (const auto* commit = std::get_if<store::ControlCommit>(&event))
+    return deliver(agent,
+                   CommitResult{commit->request, translate(commit->outcome), commit->detail});
+  const auto& renewal = std::get<store::ControlRenewal>(event);
+  deliver(agent, Renewed{renewal.sent, static_cast<std::int64_t>(renewal.settled.era),
+                         static_cast<int>(renewal.settled.round)});
+}
+
+void Stores::deliver(int agent, const KeyValueEvent& event) {
+  if (client(agent).running) client(agent).receive(event);
+}
+
+void Stores::on_link(int agent, store::ControlLink event) {
+  Client& c = client(agent);
+  if (event.state == store::ControlState::Down) c.loss = event;
+  LinkEvent told{translate(event.state), event.detail, event.silent, event.keys_per_request};
+  told.generation = static_cast<std::int64_t>(event.generation);
+  const bool up = told.link == Link::Up || told.link == Link::NewSession;
+  const bool joined = c.generation > 0;
+  if (up) {
+    told.hosting = (!c.has_moved && c.own) || c.successor;
+    if (told.link == Link::NewSession && told.generation != c.generation)
+      told.old_leases = times_.ttl;
+    c.generation = told.generation;
+  }
+  // Of several attempts to find a store the rendezvous hears once.
+  const bool again = told.link == Link::Down && c.succession.is_broken();
+  launcher::SuccessionStep step;
+  if (up) c.succession.on_link_up();
+  if (told.link == Link::Closed || told.link == Link::Failed) c.succession.leave();
+  if (told.link == Link::Down && joined)
+    step = c.succession.on_link_down(
+        {c.loss.refused, c.loss.deserted, event.silent, c.fsm.last_error()}, scheduler_.now());
+  if (up) note_session(agent);
+  if (!again) deliver(agent, told);
+  if (c.running) follow(agent, step);
+}
+
+void Stores::follow(int agent, const launcher::SuccessionStep& step) {
+  Client& c = client(agent);
+  if (const auto* visit = std::get_if<launcher::Visit>(&step)) {
+    note(agent, "visits " + to_string(visit->endpoint));
+    end_server(c.successor);
+    move_to(agent, visit->endpoint);
+  } else if (std::holds_alternative<launcher::Stand>(step)) {
+    end_server(c.successor);
+    begin(agent, false);
+    move_to(agent, endpoint_of(address_of(machine(agent)), port_of(agent)));
+  } else if (const auto* over = std::get_if<launcher::GiveUpSearch>(&step)) {
+    c.is_lost = true;
+    end_server(c.successor);
+    LinkEvent failed;
+    failed.link = Link::Failed;
+    failed.detail = over->text;
+    c.fsm.close(scheduler_.now());
+    deliver(agent, failed);
+  }
+}
+
+void Stores::move_to(int agent, const Endpoint& endpoint) {
+  client(agent).has_moved = endpoint != endpoint_of(address_of(0));
+  client(agent).fsm.go_to(endpoint, scheduler_.now());
+  note_session(agent);
+}
+
+// What the guardian is to say.
+void Stores::note_session(int agent) {
+  Client& c = client(agent);
+  c.farewell.first = c.fsm.farewell();
+  c.farewell.to.reset();
+  if (!c.farewell.first.empty()) c.farewell.to = c.peer;
+  c.farewell.proof = c.fsm.proof_of_death();
+  c.farewell.others = c.other_successors;
+}
+
+void Stores::watch(int agent, WatchId watch, std::string key, bool prefix) {
+  client(agent).fsm.watch(watch, std::move(key), prefix);
+  round_of(agent);
+}
+
+void Stores::unwatch(int agent, WatchId watch) {
+  client(agent).fsm.unwatch(watch);
+  round_of(agent);
 }
 
 void Stores::commit(int agent, RequestId request, Transaction transaction) {
-  Client& c = client(agent);
-  c.outstanding.insert(request);
-  if (!c.up) {
-    scheduler_.after(Milliseconds(0), [this, agent, request] {
-      deliver(agent, CommitResult{request, CommitOutcome::Unknown});
-    });
-    return;
-  }
-  send_up(agent,
-          [this, agent, request, transaction = std::move(transaction)](Server& s, SessionId id) {
-            const auto outcome = s.store.commit(id, transaction);
-            const auto at = s.sessions.find(id);
-            send_down(s.number, at->second.connection, agent, [this, agent, request, outcome] {
-              deliver(agent, CommitResult{request, outcome});
-            });
-            if (outcome == CommitOutcome::Committed && on_applied) on_applied(agent, transaction);
-          });
+  store::ControlTransaction result;
+  for (auto& guard : transaction.guards)
+    result.guards.push_back({std::move(guard.key), std::move(guard.expected)});
+  for (auto& write : transaction.writes)
+    result.writes.push_back({std::move(write.key), std::move(write.value), write.ephemeral});
+  client(agent).fsm.commit(request, std::move(result));
+  round_of(agent);
 }
 
 void Stores::vote(int agent, const Vote& vote, const std::vector<Successor>& successors) {
   Client& c = client(agent);
-  c.job = vote.job;
-  c.successors = successors;
-  c.voter.give(to_store(vote.latest));
-  if (vote.first) c.voter.settle(to_store(vote.latest));
-  if (c.welcomed) pulse(agent);
+  if (const Place& latest = vote.latest; latest.exists()) {
+    const store::ElectorateId id{static_cast<std::uint64_t>(latest.era),
+                                 static_cast<std::uint64_t>(latest.round)};
+    c.fsm.vote({id, rank_of(latest.rank), static_cast<std::uint32_t>(latest.nodes),
+                rank_of(latest.casting)},
+               scheduler_.now());
+  }
+  launcher::SuccessionPlan plan;
+  plan.nodes = vote.latest.nodes;
+  c.other_successors.clear();
+  for (const auto& each : successors) {
+    if (each.self) plan.own = plan.successors.size();
+    plan.successors.push_back({each.address, each.port});
+    if (!each.self) c.other_successors.push_back(plan.successors.back());
+  }
+  c.succession.set_plan(std::move(plan));
+  note_session(agent);
+  round_of(agent);
 }
 
 void Stores::close(int agent) {
   Client& c = client(agent);
-  if (c.welcomed)
-    send_up(agent, [this, vote = c.voter.vote()](Server& s, SessionId id) {
-      end_session(s, id, true, &vote);
-    });
-  c.running = c.up = c.welcomed = false;
-  for (const auto& s : servers_)
-    if (s->host == agent) close_server(s->number);
-}
-
-void Stores::tick(int agent) {
-  Client& c = client(agent);
-  if (!c.running || !c.powered) return;
-  const Time now = scheduler_.now();
-  scheduler_.after(kTick, [this, agent] { tick(agent); });
-  if (c.paused) return;
-  if (c.welcomed) {
-    const bool fresh = now < c.contact + times_.pulse * 2;
-    if (now >= c.pulsed + (fresh ? times_.pulse : times_.pulse / 5)) pulse(agent);
-    if (now > std::max(c.contact, c.began) + times_.noticed) drop(agent, "no answer", false);
-  } else if (now > c.began + c.patience) {
-    next_attempt(agent);
-  }
-}
-
-void Stores::pulse(int agent) {
-  Client& c = client(agent);
-  c.pulsed = scheduler_.now();
-  send_up(agent, [this, vote = c.voter.vote(), sent = c.pulsed](Server& s, SessionId id) {
-    on_pulse(s, id, vote, sent);
-  });
-}
-
-void Stores::connect(int agent, int number) {
-  Client& c = client(agent);
-  c.server = number;
-  c.connection = ++connections_;
-  c.welcomed = false;
-  c.began = scheduler_.now();
-  const int host = server(number).host;
-  post(agent, host, [this, agent, number, connection = c.connection, host] {
-    if (client(agent).connection != connection) return;
-    Server& s = server(number);
-    if (!s.closed && client(host).running) return open(number, agent, connection);
-    post(host, agent, [this, agent, connection] { reset_from(agent, connection, "refused"); });
-  });
-}
-
-// The connection is over, as far as this agent knows.
-void Stores::drop(int agent, const std::string& why, bool refused) {
-  Client& c = client(agent);
-  const int connection = std::exchange(c.connection, 0);
-  c.welcomed = false;
-  if (c.server >= 0 && connection != 0)
-    post(agent, server(c.server).host,
-         [this, number = c.server, connection] { server_break(server(number), connection); });
-  if (std::exchange(c.up, false)) {
-    LinkEvent down{Link::Down, why};
-    if (!refused)
-      down.silent = std::chrono::duration_cast<Milliseconds>(scheduler_.now() - c.contact);
-    const auto lost = c.outstanding;
-    deliver(agent, down);
-    for (const RequestId request : lost)
-      deliver(agent, CommitResult{request, CommitOutcome::Unknown});
-  }
-  if (!c.running) return;
-  c.began = scheduler_.now();
-  if (refused) return next_attempt(agent);
-  connect(agent, c.server);
-}
-
-void Stores::reset_from(int agent, int connection, const std::string& why) {
-  Client& c = client(agent);
-  if (!c.running || c.connection != connection) return;
-  drop(agent, why, true);
-}
-
-// Where next: the successors in turn, and the store of before, which may be back.
-void Stores::next_attempt(int agent) {
-  Client& c = client(agent);
-  const Time now = scheduler_.now();
-  c.connection = 0;
-  if (c.successors.empty()) {  // a newcomer looks where the job is
-    c.connection = -1;
-    scheduler_.after(kRetry, [this, agent] {
-      Client& again = client(agent);
-      if (!again.running || again.connection != -1) return;
-      const int count = static_cast<int>(servers_.size());
-      connect(agent,
-              again.home >= 0 ? again.home : static_cast<int>(again.turn++) % std::max(count, 1));
-    });
-    return;
-  }
-  const bool lost = c.home < 0 || server(c.home).closed || now > c.contact + times_.keep_alive;
-  if (!lost) {
-    c.turn = 0;
-    c.connection = -1;
-    scheduler_.after(kRetry, [this, agent] {
-      if (client(agent).running && client(agent).connection == -1)
-        connect(agent, client(agent).home);
-    });
-    return;
-  }
-  if (c.own >= 0 && c.own == c.server && !server(c.own).serving) {  // its turn is over
-    close_server(c.own);
-    c.own = -1;
-  }
-  // Longer and longer, so that those that began at different times meet.
-  const std::size_t pass = c.turn / (c.successors.size() + 1);
-  const std::size_t turn = c.turn++ % (c.successors.size() + 1);
-  c.patience = times_.turn * (1 << std::min<std::size_t>(pass, kMostDoublings));
-  if (turn == c.successors.size()) {
-    c.patience = times_.turn;
-    c.connection = -1;
-    scheduler_.after(kRetry, [this, agent] {
-      if (client(agent).running && client(agent).connection == -1)
-        connect(agent, std::max(client(agent).home, 0));
-    });
-    return;
-  }
-  const Successor& successor = c.successors[turn];
-  if (successor.self) {
-    if (c.own >= 0) close_server(c.own);
-    note(agent, "would succeed");
-    c.own = begin_server(agent, false);
-    return connect(agent, c.own);
-  }
-  const int host = successor.port - port_of(0);
-  c.server = -1;
-  c.connection = ++connections_;
-  c.began = now;
-  post(agent, host, [this, agent, host, connection = c.connection] {
-    Client& who = client(agent);
-    if (who.connection != connection) return;
-    const Client& other = client(host);
-    if (!other.running) {
-      post(host, agent, [this, agent, connection] { reset_from(agent, connection, "refused"); });
-    } else if (other.own >= 0) {
-      who.server = other.own;
-      open(other.own, agent, connection);
-    } else {
-      backlog_[host].emplace_back(agent, connection);
-    }
-  });
-}
-
-void Stores::on_welcome(int agent, int number, int connection, SessionId id, bool resumed) {
-  Client& c = client(agent);
-  if (c.connection != connection) return;
-  c.server = number;
-  c.welcomed = true;
-  c.began = scheduler_.now();
-  c.told_new |= !resumed;
-  c.session = id;
-  c.home = number;
-  c.generation = server(number).generation;
-  pulse(agent);
-  if (times_.eager) tell_up(agent);
-}
-
-void Stores::tell_up(int agent) {
-  Client& c = client(agent);
-  if (c.up) return;
-  c.up = true;
-  LinkEvent event;
-  event.link = c.was_up && c.told_new ? Link::NewSession : Link::Up;
-  event.generation = c.generation;
-  if (c.told_generation != c.generation) event.old_leases = times_.ttl;
-  event.hosting = server(c.server).host == agent;
-  c.told_generation = c.generation;
-  c.told_new = false;
-  c.was_up = true;
-  for (const auto& [watch, what] : c.watches)
-    send_up(agent, [watch = watch, what = what](Server& s, SessionId id) {
-      s.store.watch(id, watch, what.first, what.second);
-    });
-  deliver(agent, event);
-}
-
-// `quorum` counts by the store's clock, which is this agent's here: a real one says how long ago.
-void Stores::on_pulsed(int agent, int number, std::optional<Time> quorum, Time sent, Time stamp,
-                       const store::Place& settled, Time answered) {
-  Client& c = client(agent);
-  if (!c.welcomed || c.server != number) return;
-  send_up(agent, [stamp](Server& s, SessionId id) {
-    s.electorate.confirm(s.sessions.at(id).voter, stamp);
-  });
-  c.voter.settle(settled);
-  if (!quorum || answered - *quorum > times_.keep_alive) return;
-  c.contact = sent - (answered - *quorum);
-  c.turn = 0;
-  if (!c.up) tell_up(agent);
-  Renewed renewed;
-  renewed.sent = c.contact;
-  renewed.settled_era = static_cast<std::int64_t>(settled.electorate.era);
-  renewed.settled_round = static_cast<int>(settled.electorate.round);
-  deliver(agent, renewed);
+  c.fsm.close(scheduler_.now());
+  if (c.is_open)
+    if (std::string bytes = c.fsm.take_output(scheduler_.now()); !bytes.empty())
+      send(c.line, true, std::move(bytes));
+  end_process(agent);
 }
 
 // ---- faults ----
 
 void Stores::kill(int agent) {
-  Client& c = client(agent);
-  c.running = c.up = false;
-  c.inbox.clear();
-  if (c.welcomed)
-    post(agent, server(c.server).host, [this, number = c.server, connection = c.connection] {
-      server_break(server(number), connection);
-    });
-  for (const auto& s : servers_)
-    if (s->host == agent) close_server(s->number);
-  for (const auto& [other, connection] : std::exchange(backlog_[agent], {}))
-    post(agent, other, [this, other = other, connection = connection] {
-      reset_from(other, connection, "refused");
-    });
+  end_process(agent);
 }
 
 void Stores::power_off(int agent) {
-  Client& c = client(agent);
-  c.running = c.up = c.powered = false;
-  c.inbox.clear();
-  for (const auto& s : servers_)
-    if (s->host == agent) s->closed = true;
+  dark_.insert(machine(agent));
+  end_process(agent);
 }
 
-// Its guardian tells the store where it was; if that does not take it, the successors.
+// To the store where it was; if that does not take it, to the successors.
 void Stores::prove_death(int agent) {
-  Client& c = client(agent);
-  const auto vote = c.voter.vote();
-  const auto tell_others = [this, agent, vote] {
-    for (const Successor& successor : client(agent).successors) {
-      const int host = successor.port - port_of(0);
-      const auto say = [this, vote, job = client(agent).job](Server& s) {
-        s.electorate.gone(vote);
-        note_gone(s, job, vote);
-        if (!s.serving && has_majority(s.electorate)) serve(s);
-      };
-      post(agent, host, [this, host, say] {
-        const Client& other = client(host);
-        if (!other.running) return;
-        if (other.own >= 0 && !server(other.own).closed) return say(server(other.own));
-        words_[host].emplace_back(say);
-      });
-    }
+  const Farewell& farewell = client(agent).farewell;
+  const int from = machine(agent);
+  const auto tell_others = [this, from, farewell] {
+    for (const auto& other : farewell.others)
+      say(from, other, farewell.proof, {});
   };
-  if (c.home < 0) return;
-  const int number = c.home;
-  const int host = server(number).host;
-  if (server(number).closed || blocked_.contains({agent, host}) || !client(host).running)
-    return tell_others();
-  post(agent, host, [this, number, id = c.session, vote] {
-    Server& s = server(number);
-    if (!s.closed) end_session(s, id, true, &vote);
-  });
+  if (!farewell.to) return tell_others();
+  const auto taken = std::make_shared<std::optional<bool>>();
+  const auto answer = [taken, tell_others](bool took) {
+    if (*taken) return;
+    *taken = took;
+    if (!took) tell_others();
+  };
+  say(from, *farewell.to, farewell.first, answer);
+  scheduler_.after(kFarewellLimit, [answer] { answer(false); });
+}
+
+void Stores::say(int from, const Endpoint& to, const std::string& bytes,
+                 std::function<void(bool)> then) {
+  if (bytes.empty()) return;
+  const int line = dial(-1, from, to);
+  lines_.at(line).on_end = std::move(then);
+  send(line, true, bytes);
+  hang_up(line, true);
 }
 
 void Stores::pause(int agent, bool paused) {
   Client& c = client(agent);
   c.paused = paused;
-  if (paused) return;
-  while (!c.inbox.empty() && !c.paused) {
+  while (!c.paused && !c.inbox.empty()) {
     const auto what = std::move(c.inbox.front());
     c.inbox.pop_front();
     what();

@@ -11,14 +11,13 @@ using namespace rendezvous;
 namespace {
 
 constexpr Milliseconds kLimit{1'200'000};  // after this much virtual time a job hangs
-constexpr Milliseconds kKeepAlive{6'000};
-constexpr int kBusy = 100'000;  // events in one moment
+constexpr Milliseconds kLease{8'000};
+constexpr Milliseconds kSoon{3'000};  // the quiet period included
+constexpr int kBusy = 100'000;        // events in one moment, and for each node
 
 StoreTimes times(const SuccessionPlan& plan) {
   StoreTimes times;
   times.max_delay = Milliseconds(plan.max_delay_ms);
-  times.keep_alive = kKeepAlive;
-  times.eager = plan.eager;
   return times;
 }
 
@@ -36,11 +35,9 @@ SuccessionWorld::SuccessionWorld(const SuccessionPlan& plan, bool trace)
       random_(plan.seed ^ 0xABCDEF),
       stores_(scheduler_, random_, times(plan)) {
   stores_.on_note = [this](int number, const std::string& what) { note(number, what); };
-  if (tracing_)
-    stores_.on_applied = [this](int number, const Transaction& transaction) {
-      for (const auto& write : transaction.writes)
-        note(number, "wrote " + write.key + " = " + write.value.value_or("(deleted)"));
-    };
+  stores_.on_serving = [this](int number, std::int64_t generation) {
+    on_serving(number, generation);
+  };
 }
 
 void SuccessionWorld::note(int number, const std::string& text) {
@@ -81,7 +78,8 @@ SuccessionReport SuccessionWorld::run() {
   while (report_.violation.empty() && !over() && scheduler_.step(end)) {
     busy = scheduler_.now() == moment ? busy + 1 : 0;
     moment = scheduler_.now();
-    if (busy > kBusy) fail("time stands still: somebody is busy without end");
+    if (busy > kBusy * (1 + plan_.nodes / 100))
+      fail("time stands still: somebody is busy without end");
   }
   if (report_.violation.empty()) check_end();
   report_.stores = stores_.stores();
@@ -96,48 +94,71 @@ void SuccessionWorld::check_end() {
     if (!a->outcome) continue;
     const bool success = a->outcome->end == End::Success;
     report_.succeeded += success ? 1 : 0;
-    if (plan_.gentle && !a->harmed && !success)
+    if (plan_.promise != Promise::Nothing && !a->harmed && !success)
       fail("node " + std::to_string(a->number) +
            ", to which nothing happened, ends: " + a->outcome->text);
   }
+  if (plan_.promise == Promise::Soon && (rounds_.size() != 2 || report_.fail_over > kSoon))
+    fail("the host was killed, and there was no new round within " + std::to_string(kSoon.count()) +
+         " ms");
+  if (plan_.promise == Promise::NoNewRound && rounds_.size() != 1)
+    fail("workers were touched, though the node with the store had none");
 }
 
-void SuccessionWorld::start_agent() {
+// No two stores have one generation.
+void SuccessionWorld::on_serving(int number, std::int64_t generation) {
+  if (!served_.emplace(generation, scheduler_.now()).second)
+    fail("node " + std::to_string(number) + " serves a second store of generation " +
+         std::to_string(generation));
+}
+
+// Of all stores one renews leases: when a later one serves, the majority is not with this one any
+// more.
+void SuccessionWorld::check_renewal(const Agent& a, Time sent) {
+  const auto later = served_.upper_bound(a.generation);
+  if (later != served_.end() && sent > later->second)
+    fail("node " + std::to_string(a.number) + " has a lease from store " +
+         std::to_string(a.generation) + ", and store " + std::to_string(later->first) +
+         " served before that");
+}
+
+void SuccessionWorld::start_agent(std::optional<int> machine) {
   const int number = static_cast<int>(agents_.size());
   Config s;
   s.run_id = "job";
   s.min_nodes = plan_.min_nodes;
   s.max_nodes = plan_.max_nodes;
   s.max_restarts = plan_.max_restarts;
-  s.host = "host" + std::to_string(number);
-  s.address = "10.0.0." + std::to_string(number);
+  s.host = "host" + std::to_string(machine.value_or(number));
+  s.address = Stores::address_of(machine.value_or(number));
   s.worker_store_port = static_cast<std::uint16_t>(1000 + number);
-  s.is_host = number == 0;
+  s.is_host = number == 0 || machine == 0;
   s.ticket = "t" + std::to_string(number);
   s.join_timeout = Milliseconds(120'000);
   s.last_call_timeout = Milliseconds(10'000);
   s.quiet_period = Milliseconds(1'000);
   s.close_timeout = Milliseconds(30'000);
-  s.keep_alive = kKeepAlive;
+  s.keep_alive = kLease;
   s.stop_timeout = Milliseconds(20'000);
   s.successors = plan_.successors;
   s.successor_port = Stores::port_of(number);
-  s.search_timeout = Milliseconds(120'000);
   auto& a = *agents_.emplace_back(std::make_unique<Agent>());
   a.number = number;
   a.config = s;
   a.participant = std::make_unique<Participant>(std::move(s), scheduler_.now());
   note(number, "starts");
   const Milliseconds late(plan_.host_is_spare && number == 0 ? 2'000 : 0);
-  stores_.add(a.config.address, late, [this, number](const KeyValueEvent& event) {
+  const auto receive = [this, number](const KeyValueEvent& event) {
     if (const auto* link = std::get_if<LinkEvent>(&event)) {
       note(number, "link " + std::to_string(static_cast<int>(link->link)) + " " + link->detail +
                        " generation " + std::to_string(link->generation));
       agent(number).up = link->link == Link::Up || link->link == Link::NewSession;
       agent(number).hosts = agent(number).up && link->hosting;
+      if (agent(number).up) agent(number).generation = link->generation;
     }
     input(number, [this, event](Participant& p) { p.on_key_value(event, scheduler_.now()); });
-  });
+  };
+  stores_.add(late, receive, machine);
   arm(number);
 }
 
@@ -190,6 +211,8 @@ void SuccessionWorld::do_action(int number, const Action& action) {
   } else if (const auto* unwatch = std::get_if<UnwatchAction>(&action)) {
     stores_.unwatch(number, unwatch->watch);
   } else if (const auto* commit = std::get_if<CommitAction>(&action)) {
+    for (const auto& write : commit->transaction.writes)
+      note(number, "writes " + write.key + " = " + write.value.value_or("(deleted)"));
     stores_.commit(number, commit->request, commit->transaction);
   } else if (const auto* vote = std::get_if<VoteAction>(&action)) {
     const Place& place = vote->vote.latest;
@@ -207,6 +230,7 @@ void SuccessionWorld::do_action(int number, const Action& action) {
   } else if (const auto* start = std::get_if<StartAction>(&action)) {
     start_workers(number, start->assignment);
   } else if (const auto* renew = std::get_if<RenewLeaseAction>(&action)) {
+    if (a.workers) check_renewal(a, renew->sent);
     a.lease = renew->sent + a.config.keep_alive;
     if (a.workers) watch_lease(number);
   } else if (const auto* stop = std::get_if<StopAction>(&action)) {
@@ -232,18 +256,25 @@ void SuccessionWorld::check_start(const Agent& a, const Assignment& assignment) 
       "node " + std::to_string(a.number) + " starts workers of round " + identity(assignment);
   if (a.workers) fail(who + " beside those it has");
   if (scheduler_.now() >= a.lease) fail(who + " without a lease");
+  check_renewal(a, a.lease - a.config.keep_alive);
   for (const auto& other : agents_) {
     if (!other->workers || other.get() == &a) continue;
     const Assignment& its = *other->workers;
-    if (identity(its) != identity(assignment)) {
+    if (other->present->first != a.present->first) {
       fail(who + " while node " + std::to_string(other->number) + " has some of round " +
            identity(its));
     } else if (its.group_rank == assignment.group_rank || its.world_size != assignment.world_size ||
                its.restart_count != assignment.restart_count) {
       fail(who + ", and does not agree with node " + std::to_string(other->number));
+    } else if (a.before && other->before && a.before->first == last_round_ &&
+               other->before->first == last_round_ &&
+               (a.before->second < other->before->second) !=
+                   (assignment.group_rank < its.group_rank)) {
+      fail(who + ", and has changed places with node " + std::to_string(other->number));
     }
   }
-  if (assignment.restart_count < restarts_) fail(who + ": the restart counter goes back");
+  // What only those know that are elsewhere is lost.
+  if (assignment.restart_count < a.restarts) fail(who + ": the restart counter goes back");
   if (assignment.restart_count > std::min(failures_, plan_.max_restarts))
     fail(who + ": a restart spent without a failure");
   if (assignment.group_world_size < plan_.min_nodes ||
@@ -256,9 +287,12 @@ void SuccessionWorld::start_workers(int number, const Assignment& assignment) {
   note(number, "starts workers of round " + identity(assignment) + ", group rank " +
                    std::to_string(assignment.group_rank) + " of " +
                    std::to_string(assignment.group_world_size));
+  if (rounds_.insert(identity(assignment)).second)
+    last_round_ = std::exchange(present_round_, identity(assignment));
+  note_cost();
+  a.before = std::exchange(a.present, std::pair(identity(assignment), assignment.group_rank));
   check_start(a, assignment);
-  rounds_.insert(identity(assignment));
-  restarts_ = std::max(restarts_, assignment.restart_count);
+  a.restarts = std::max(a.restarts, assignment.restart_count);
   a.workers = assignment;
   a.working = true;
   watch_lease(number);
@@ -318,6 +352,13 @@ void SuccessionWorld::end_workers(int number) {
   input(number, [this](Participant& p) { p.on_workers_stopped(scheduler_.now()); });
 }
 
+void SuccessionWorld::note_cost() {
+  if (struck_ == Time{}) return;
+  report_.messages = stores_.messages() - messages_then_;
+  report_.bytes = stores_.bytes() - bytes_then_;
+  report_.fail_over = std::chrono::duration_cast<Milliseconds>(scheduler_.now() - struck_);
+}
+
 // The guardian, whatever becomes of the agent.
 void SuccessionWorld::watch_lease(int number) {
   scheduler_.at(agent(number).lease, [this, number, until = agent(number).lease] {
@@ -341,6 +382,11 @@ int SuccessionWorld::pick(const Blow& blow) const {
 }
 
 void SuccessionWorld::strike(const Blow& blow) {
+  if (struck_ == Time{}) {
+    struck_ = scheduler_.now();
+    messages_then_ = stores_.messages();
+    bytes_then_ = stores_.bytes();
+  }
   if (blow.harm == Harm::Join) return start_agent();
   const int number = pick(blow);
   if (number < 0) return;
@@ -353,23 +399,40 @@ void SuccessionWorld::strike(const Blow& blow) {
     case Harm::Stop:
       return pause(number, duration);
     case Harm::Cut:
-      return separate({number}, duration);
+      return separate({stores_.machine(number)}, Way::Both, duration);
     case Harm::Split: {
       std::set<int> some;
       for (int i = 0; i < count; ++i)
         if ((blow.detail >> (i % 16)) & 1) some.insert(i);
-      return separate(some, duration);
+      const int way = blow.detail >> 16 & 7;
+      return separate(some, way == 0 ? Way::In : way == 1 ? Way::Out : Way::Both, duration);
     }
     case Harm::OneWay: {
+      const int from = stores_.machine(number);
       const int to = blow.detail % count;
-      note(number, "does not reach node " + std::to_string(to));
+      note(number, "does not reach machine " + std::to_string(to));
       agent(number).harmed = true;
-      stores_.block(number, to, true);
-      scheduler_.after(duration, [this, number, to] { stores_.block(number, to, false); });
+      stores_.block(from, to, true);
+      scheduler_.after(duration, [this, from, to] { stores_.block(from, to, false); });
       return;
     }
     case Harm::Fail:
       return fail_worker(number);
+    case Harm::Go:
+      note(number, "is told to go");
+      agent(number).harmed = true;
+      return input(number, [this](Participant& p) {
+        p.on_leave_requested("told to go by SIGTERM", 143, scheduler_.now());
+      });
+    case Harm::Return:
+      if (!agent(0).running) return;
+      kill(0, false);
+      ++steps_left_;
+      scheduler_.after(duration, [this] {
+        --steps_left_;
+        start_agent(0);
+      });
+      return;
     case Harm::Join:
       return;
   }
@@ -411,17 +474,20 @@ void SuccessionWorld::pause(int number, Milliseconds duration) {
   });
 }
 
-void SuccessionWorld::separate(const std::set<int>& some, Milliseconds duration) {
+// Machines, whose agents may have other numbers.
+void SuccessionWorld::separate(const std::set<int>& some, Way way, Milliseconds duration) {
   std::vector<std::pair<int, int>> ways;
   const int count = static_cast<int>(agents_.size());
+  for (const auto& a : agents_) {
+    if (!some.contains(stores_.machine(a->number))) continue;
+    note(a->number, "is cut off from some");
+    a->harmed = true;
+  }
   for (const int inside : some) {
-    if (inside >= count) continue;
-    note(inside, "is cut off from some");
-    agent(inside).harmed = true;
     for (int outside = 0; outside < count; ++outside) {
       if (some.contains(outside)) continue;
-      ways.emplace_back(inside, outside);
-      ways.emplace_back(outside, inside);
+      if (way != Way::In) ways.emplace_back(inside, outside);
+      if (way != Way::Out) ways.emplace_back(outside, inside);
     }
   }
   for (const auto& [from, to] : ways)

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/participant.hpp"
@@ -23,6 +25,10 @@ struct SuccessionReport {
   int stores = 0;  // that there were
   int rounds = 0;
   int succeeded = 0;  // agents
+  // From the first blow until the last workers were started: what went between machines.
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+  Milliseconds fail_over{};
 };
 
 class SuccessionWorld {
@@ -42,18 +48,22 @@ class SuccessionWorld {
     std::optional<Time> timer;
     bool hosts = false;
     bool up = false;
+    std::int64_t generation = 0;  // of its store
     // The workers, from the order to start them until the last is gone.
     std::optional<rendezvous::Assignment> workers;
     bool working = false;    // none has ended
     std::uint64_t life = 0;  // numbers them
     Time lease{};            // until then they may run
+    int restarts = 0;        // the most that they were started with
     std::optional<rendezvous::Outcome> outcome;
+    // What it ran last: the round and its rank there.
+    std::optional<std::pair<std::string, int>> before, present;
   };
 
   Agent& agent(int number) { return *agents_[static_cast<std::size_t>(number)]; }
   void note(int number, const std::string& text);
   void fail(const std::string& what);
-  void start_agent();
+  void start_agent(std::optional<int> machine = {});
   void input(int number, std::function<void(rendezvous::Participant&)> what);
   void act(int number);
   void arm(int number);
@@ -64,10 +74,14 @@ class SuccessionWorld {
   void end_workers(int number);
   void fail_worker(int number);
   void watch_lease(int number);
+  void note_cost();
   void strike(const Blow& blow);
   void kill(int number, bool silently);
   void pause(int number, Milliseconds duration);
-  void separate(const std::set<int>& some, Milliseconds duration);
+  enum class Way { Both, In, Out };  // of those that are separated
+  void separate(const std::set<int>& some, Way way, Milliseconds duration);
+  void on_serving(int number, std::int64_t generation);
+  void check_renewal(const Agent& a, Time sent);
   [[nodiscard]] int pick(const Blow& blow) const;
   [[nodiscard]] bool over() const;
   void check_end();
@@ -78,9 +92,14 @@ class SuccessionWorld {
   Scheduler scheduler_;
   Stores stores_;
   std::vector<std::unique_ptr<Agent>> agents_;
-  std::set<std::string> rounds_;  // that were started
-  int restarts_ = 0;              // the most that workers were started with
-  int failures_ = 0;              // of workers, so far
+  std::set<std::string> rounds_;         // that were started
+  std::map<std::int64_t, Time> served_;  // by generation: since when there was a store of it
+  Time struck_{};                        // first; so far there were so many:
+  std::uint64_t messages_then_ = 0;
+  std::uint64_t bytes_then_ = 0;
+  std::string present_round_;  // the one that was started last
+  std::string last_round_;     // the one before
+  int failures_ = 0;           // of workers, so far
   int steps_left_ = 0;
   SuccessionReport report_;
 };
