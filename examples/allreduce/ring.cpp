@@ -7,9 +7,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <system_error>

@@ -1,6 +1,7 @@
 #include "base/template_text.hpp"
 
 #include <cstddef>
+#include <functional>
 
 namespace drun {
 namespace {

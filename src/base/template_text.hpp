@@ -1,6 +1,7 @@
 // Text with names to be filled in, as Python's string.Template.safe_substitute takes it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>

@@ -2,6 +2,7 @@
 // kAllJobs.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>

@@ -23,11 +23,9 @@
 namespace drun::test {
 namespace {
 
-using testing::Each;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
-using testing::UnorderedElementsAre;
 using Clock = std::chrono::steady_clock;
 
 Arguments two_nodes(const ReservedPort& port) {

@@ -19,7 +19,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-using testing::SizeIs;
 
 // Processes that have `entry` in their environment.
 std::vector<pid_t> processes_with(const std::string& entry) {

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import cmake_lists
+import standard_headers
 
 # room (a folder that is one CMake target) -> rooms that it may depend on and whose headers it may
 # include (docs/architecture.md, "Rooms")
@@ -399,7 +400,7 @@ def violations(root):
             sources[path] = text
             for number, what in check_includes(path, text, rooms):
                 yield path, number, what
-            for number, what in check_headers(path, text):
+            for number, what in (*check_headers(path, text), *standard_headers.check_using(path, text)):
                 yield path, number, what
     build = cmake_lists.Build(lists)
     yield from check_listed(paths, build)
@@ -408,6 +409,7 @@ def violations(root):
     yield from check_floors("docs/architecture.md", documents["docs/architecture.md"])
     yield from check_cycles(sources)
     yield from check_hidden_names(sources)
+    yield from standard_headers.check_standard_headers(sources)
     yield from check_documents(paths, documents)
     yield from check_links(paths, documents)
 

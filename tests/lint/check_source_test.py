@@ -6,6 +6,7 @@ import unittest
 
 import check_source
 import cmake_lists
+import standard_headers
 
 
 def rooms(**changed):
@@ -275,6 +276,30 @@ class HiddenNames(unittest.TestCase):
             ("int half(int a) {\n  return a / 2;\n}", "int half(long a) {\n  return 0;\n}"),
         ):
             self.assertEqual(self.found(one, other), [], (one, other))
+
+
+class StandardHeaders(unittest.TestCase):
+    @staticmethod
+    def missing(**texts):
+        found = standard_headers.check_standard_headers(
+            {"src/" + name.replace("_", "."): text for name, text in texts.items()})
+        return [f"{path}:{line}: {what}" for path, line, what in found]
+
+    def test_finds_what_a_file_names_and_no_header_of_ours_includes(self):
+        self.assertEqual(self.missing(a_cpp='#include <map>\n// std::span\nstd::vector<int> a = "std::span";\n'),
+                         ["src/a.cpp:3: std::vector needs <vector>"])
+        self.assertEqual(self.missing(a_cpp='#include "b.hpp"\nint a = std::min(1, 2);\n', b_hpp="#include <string>\n"),
+                         ["src/a.cpp:2: std::min needs <algorithm>"])
+
+    def test_takes_what_comes_by_a_header_of_ours(self):
+        self.assertEqual(self.missing(a_cpp='#include "b.hpp"\nstd::optional<int> a;\n', b_hpp='#include "c.hpp"\n',
+                                      c_hpp="#include <optional>\n"), [])
+        self.assertEqual(self.missing(a_cpp="#include <string>\nstd::string_view a;\n"), [])
+
+    def test_finds_names_that_a_source_brings_in_and_does_not_use(self):
+        text = "using std::chrono::seconds;\nvoid f() {\n  using a::Limit;  // Limit\n  seconds s;\n}\n"
+        self.assertEqual(list(standard_headers.check_using("src/a.cpp", text)), [(3, "Limit is not used")])
+        self.assertEqual(list(standard_headers.check_using("src/a.hpp", text)), [])
 
 
 class Documents(unittest.TestCase):

@@ -19,7 +19,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using testing::SizeIs;
 
 constexpr milliseconds kTorchPatience{100'000};  // importing torch alone takes seconds
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <system_error>
 
 #include "base/environment_variable.hpp"
 #include "base/trimmed.hpp"

@@ -1,5 +1,6 @@
 #include "launcher/workers/failure_summary.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <string_view>

@@ -19,7 +19,6 @@
 namespace drun::store {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kReadBytes = 65536;

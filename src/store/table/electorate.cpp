@@ -1,6 +1,7 @@
 #include "store/table/electorate.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace drun::store {
 namespace {

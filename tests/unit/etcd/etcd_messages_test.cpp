@@ -15,7 +15,6 @@ namespace {
 using nlohmann::json;
 using rendezvous::Transaction;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 TEST(EtcdMessagesTest, AKeyAndAPrefix) {
   EXPECT_EQ(json::parse(range_request("a", false)), json({{"key", "YQ=="}}));

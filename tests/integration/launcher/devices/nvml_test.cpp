@@ -12,8 +12,6 @@
 namespace drun::launcher {
 namespace {
 
-using ::testing::ElementsAre;
-
 constexpr const char* kFour = "GPU-aa@0:1b:0 GPU-bb@0:1c:0 lost@0:0:0 GPU-dd@10000:9d:1f";
 
 class NvmlTest : public ::testing::Test {

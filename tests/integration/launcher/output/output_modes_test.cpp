@@ -24,7 +24,6 @@ using launcher::WorkerStreams;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
-using testing::UnorderedElementsAre;
 
 class OutputModesTest : public testing::Test, public OutputRig {
  protected:

@@ -12,7 +12,6 @@ using test::options_of;
 using test::parse;
 using test::parse_line;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 TEST(OptionsTest, APlainProgramIsAStandaloneJobOfOneWorker) {
   const Options options = options_of("./train --lr 0.1");

@@ -14,7 +14,6 @@ namespace drun::store {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 struct Point {
   float x = 0;

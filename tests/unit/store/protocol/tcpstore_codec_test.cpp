@@ -12,8 +12,6 @@ namespace drun::store::tcpstore {
 namespace {
 
 using namespace std::string_literals;
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 constexpr TcpStoreVersion kVersions[] = {TcpStoreVersion::Torch1_13, TcpStoreVersion::Torch2_1,
                                          TcpStoreVersion::Torch2_2};

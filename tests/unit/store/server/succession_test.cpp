@@ -18,7 +18,6 @@ namespace {
 
 using test::PeerWorld;
 using test::TestPeer;
-using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr std::string_view kJob = "drun/a/";
