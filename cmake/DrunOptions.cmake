@@ -4,8 +4,10 @@ option(DRUN_WERROR "Treat warnings as errors" OFF)
 
 find_program(DRUN_CCACHE ccache)
 if(DRUN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # What ccache's manual asks for where headers are precompiled.
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${DRUN_CCACHE}")
+  # What ccache's manual asks for where headers are precompiled. The compiler's list of dependencies tells it
+  # what a file includes: without, a file that is not in the cache would be preprocessed once more.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1
+    "${DRUN_CCACHE}")
 endif()
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
