@@ -241,7 +241,7 @@ def hidden_definitions(text):
 
 
 def check_hidden_names(texts):
-    """A room is compiled as one file in the preset release: no two of its files hide the same name.
+    """Some presets compile a room as one file: no two of its files hide the same name.
     `texts`: of the sources, by path."""
     seen = {}
     for path, text in texts.items():
