@@ -127,6 +127,10 @@ function(drun_add_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
+  set(processors 1) # of which `scripts/test` counts two for each core
+  if(arg_LABEL STREQUAL "torch") # to import torch keeps a core busy for seconds
+    set(processors 2)
+  endif()
   gtest_discover_tests(${name} TEST_PREFIX "${arg_LABEL}." NO_PRETTY_VALUES # the tests name their cases themselves
-    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENVIRONMENT}" DISCOVERY_TIMEOUT 120)
+    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors} ENVIRONMENT "${arg_ENVIRONMENT}" DISCOVERY_TIMEOUT 120)
 endfunction()
