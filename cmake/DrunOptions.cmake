@@ -53,8 +53,8 @@ if(DRUN_SANITIZE)
   endif()
 endif()
 
-# The standard headers that most files include, parsed once. Each file still includes what it uses: the
-# preset clang builds without.
+# The standard headers that most files include, parsed once. Each file still includes what it uses: see
+# tests/lint/standard_headers.py.
 set(DRUN_PRECOMPILED_HEADERS <algorithm> <charconv> <chrono> <cstdint> <filesystem> <functional> <map> <memory>
   <optional> <span> <string> <string_view> <system_error> <utility> <variant> <vector>)
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled.cpp" CONTENT "// Precompiled headers need a target.\n")
