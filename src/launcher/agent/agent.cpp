@@ -14,11 +14,11 @@
 #include "base/deadline.hpp"
 #include "base/exit_codes.hpp"
 #include "base/fd_limit.hpp"
-#include "base/log.hpp"
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_shutdown.hpp"
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/file_desk.hpp"
+#include "launcher/agent/guardian_farewell.hpp"
 #include "launcher/agent/participant_driver.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_reporter.hpp"
@@ -90,12 +90,7 @@ class Agent {
     calls.dropped = [this] { participant_.drop(); };
     calls.gave_up = [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); };
     calls.session = [this](Farewells farewells) {
-      process::Farewell words;
-      if (farewells.first)
-        words = {std::move(farewells.first->address), std::move(farewells.first->bytes), {}};
-      for (auto& each : farewells.others)
-        words.others.push_back({std::move(each.address), std::move(each.bytes)});
-      workers_.say_at_end(words);
+      workers_.say_at_end(guardian_farewell(std::move(farewells)));
     };
     calls.event = [this](const rendezvous::KeyValueEvent& event) { on_event(event); };
     return calls;
@@ -150,21 +145,13 @@ class Agent {
         output_.resize();
         return workers_.forward(signal);
       case SignalMeaning::Forward:
-        say_forwarded(signal);
+        status_.forwarded(signal, !workers_.group().has_workers());
         return workers_.forward(signal);
       case SignalMeaning::Suspend:
         return workers_.suspend();
       case SignalMeaning::Stop:
         return shutdown_.on_stop_signal(signal);
     }
-  }
-
-  void say_forwarded(int signal) {
-    const bool nobody = !workers_.group().has_workers();
-    const auto text = forwarded_.describe(signal, nobody, !single_node());
-    if (!text) return;
-    status_.line().clear();
-    log::write(nobody ? log::Level::Warning : log::Level::Info, "{}", *text);
   }
 
   // ---- time ----
@@ -220,7 +207,6 @@ class Agent {
   BackendLink backend_;
   ParticipantDriver participant_;
   AgentShutdown shutdown_;
-  ForwardedSignals forwarded_;
 };
 
 }  // namespace

@@ -63,6 +63,13 @@ void StatusReporter::at_limit(const std::vector<RankState>& states) {
   if (!waiting_.empty()) log::warning("{}", waiting_);
 }
 
+void StatusReporter::forwarded(int signal, bool nobody) {
+  const auto text = forwarded_.describe(signal, nobody, !single_node_);
+  if (!text) return;
+  line_.clear();
+  log::write(nobody ? log::Level::Warning : log::Level::Info, "{}", *text);
+}
+
 void StatusReporter::left_behind(const std::string& what) {
   if (what.empty() || what == left_behind_) return;
   left_behind_ = what;

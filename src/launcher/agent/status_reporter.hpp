@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_line.hpp"
 #include "launcher/output/output.hpp"
@@ -52,6 +53,9 @@ class StatusReporter {
   void at_limit(const std::vector<RankState>& states);
   // What at_limit() was told; empty: no limit was reached.
   [[nodiscard]] const std::vector<std::string>& states_at_limit() const { return states_; }
+  // What became of a signal that is for the workers, if that is news; `nobody`: no worker of this
+  // node runs.
+  void forwarded(int signal, bool nobody);
   // Reports what a stop could not end, if anything; the same text only once.
   void left_behind(const std::string& what);
 
@@ -69,6 +73,7 @@ class StatusReporter {
   std::string left_behind_;
   bool states_told_ = false;
   std::vector<std::string> states_;
+  ForwardedSignals forwarded_;
 };
 
 }  // namespace drun::launcher

@@ -1,5 +1,7 @@
 #include "launcher/agent/status_reporter.hpp"
 
+#include <signal.h>
+
 #include <chrono>
 #include <string>
 #include <vector>
@@ -63,6 +65,16 @@ TEST_F(StatusReporterTest, TheReasonOfAStopIsSaidOnceARound) {
   reporter.workers_start();
   reporter.stopping("a node left");
   EXPECT_THAT(lines_, testing::SizeIs(2));
+}
+
+TEST_F(StatusReporterTest, ASignalThatNobodyGetsIsAWarningAndNewsOnce) {
+  StatusReporter reporter(screen(), nullptr, true);
+  for (const bool nobody : {true, true, false})
+    reporter.forwarded(SIGUSR1, nobody);
+  EXPECT_THAT(lines_,
+              ElementsAre("drun: warning: received SIGUSR1, but no worker runs here now: nobody "
+                          "gets it\n",
+                          "drun: received SIGUSR1: passed on to the workers\n"));
 }
 
 TEST_F(StatusReporterTest, WhatIsWaitedForIsALineOrRewrittenInPlace) {
