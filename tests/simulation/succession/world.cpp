@@ -287,14 +287,19 @@ void SuccessionWorld::start_workers(int number, const Assignment& assignment) {
   note(number, "starts workers of round " + identity(assignment) + ", group rank " +
                    std::to_string(assignment.group_rank) + " of " +
                    std::to_string(assignment.group_world_size));
-  if (rounds_.insert(identity(assignment)).second)
+  if (rounds_.insert(identity(assignment)).second) {
     last_round_ = std::exchange(present_round_, identity(assignment));
+    // One that was begun and started nowhere has ranks of its own, which not all need to know.
+    if (std::exchange(present_number_, assignment.round) + 1 != assignment.round)
+      last_round_.clear();
+  }
   note_cost();
   a.before = std::exchange(a.present, std::pair(identity(assignment), assignment.group_rank));
   check_start(a, assignment);
   a.restarts = std::max(a.restarts, assignment.restart_count);
   a.workers = assignment;
   a.working = true;
+  a.is_done = false;
   watch_lease(number);
   const int round = assignment.round;
   const auto life = ++a.life;
@@ -306,6 +311,7 @@ void SuccessionWorld::start_workers(int number, const Assignment& assignment) {
     Agent& b = agent(number);
     if (b.life != life || !b.working) return;
     b.working = false;
+    b.is_done = true;
     note(number, "workers have succeeded");
     input(number,
           [this, round](Participant& p) { p.on_workers_succeeded(round, scheduler_.now()); });
@@ -382,6 +388,10 @@ int SuccessionWorld::pick(const Blow& blow) const {
 }
 
 void SuccessionWorld::strike(const Blow& blow) {
+  // Who has heard of the end goes, so a majority of the others is not promised then.
+  const bool ends =
+      std::any_of(agents_.begin(), agents_.end(), [](const auto& a) { return a->is_done; });
+  if (ends && plan_.promise != Promise::Nothing) return;
   if (struck_ == Time{}) {
     struck_ = scheduler_.now();
     messages_then_ = stores_.messages();

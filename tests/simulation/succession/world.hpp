@@ -52,6 +52,7 @@ class SuccessionWorld {
     // The workers, from the order to start them until the last is gone.
     std::optional<rendezvous::Assignment> workers;
     bool working = false;    // none has ended
+    bool is_done = false;    // all have succeeded
     std::uint64_t life = 0;  // numbers them
     Time lease{};            // until then they may run
     int restarts = 0;        // the most that they were started with
@@ -98,8 +99,9 @@ class SuccessionWorld {
   std::uint64_t messages_then_ = 0;
   std::uint64_t bytes_then_ = 0;
   std::string present_round_;  // the one that was started last
-  std::string last_round_;     // the one before
-  int failures_ = 0;           // of workers, so far
+  std::string last_round_;     // the one before, if none was begun in between
+  int present_number_ = 0;
+  int failures_ = 0;  // of workers, so far
   int steps_left_ = 0;
   SuccessionReport report_;
 };
