@@ -11,7 +11,12 @@
 
 namespace drun::cli {
 
-enum class Source { Default, Variable, Flag };
+enum class Source {
+  Default,
+  Inferred,  // from what is around the program: nobody said so to it
+  Variable,
+  Flag
+};
 
 // One value that was given, and how the user wrote the name ("--nnodes", "-r", "PET_NNODES").
 struct Setting {

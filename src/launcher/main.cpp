@@ -37,6 +37,7 @@ int fail(const drun::launcher::Options& options, int exit_code, const std::strin
 
 int run(const drun::launcher::Options& options) {
   using namespace drun;
+  if (!options.inferred.empty()) log::info("{}", options.inferred);
   for (const auto& note : options.notes)
     log::warning("{}", note);
   // Of several machines each finds it out when its workers start, so that all hear of it.

@@ -26,10 +26,11 @@ ARROWS = {
     "rendezvous": "base",
     "etcd": "base rendezvous store/client",
     "ctl": "base cli rendezvous store/client store/protocol",
+    "launcher/cluster": "base",
     "launcher/process": "base",
     "launcher/devices": "base",
     "launcher/options": "base etcd launcher/devices launcher/process rendezvous",
-    "launcher/command_line": "base cli launcher/devices launcher/options",
+    "launcher/command_line": "base cli launcher/cluster launcher/devices launcher/options",
     "launcher/output": "base launcher/options",
     "launcher/report": "base launcher/output launcher/process rendezvous",
     "launcher/workers": "base launcher/options launcher/output launcher/process launcher/report "

@@ -38,6 +38,10 @@ inline Host made_up_machine() {
     if (name == "eth1") return "10.1.2.3";
     return std::nullopt;
   };
+  machine.read_file = [](const std::string& path) -> std::optional<std::string> {
+    if (path == "/nodes") return "node7\nnode7\nnode8\nnode8\n";
+    return std::nullopt;
+  };
   return machine;
 }
 

@@ -267,7 +267,9 @@ void note_ranks_of_nobody(const cli::GivenFlags& flags, Options& options) {
 
 // A launcher that starts a drun for each of its tasks: every one would run the whole job. A worker
 // of drun inherits that launcher's variables, and is none of its tasks.
-void note_other_tasks(Options& options) {
+void note_other_tasks(const cli::GivenFlags& flags, Options& options) {
+  const cli::Setting* cluster = flags.find("cluster");
+  if (cluster != nullptr && cluster->value == "none") return;  // that is what is asked for
   if (options.max_nodes > 1 && options.local_nodes == 0) return;
   if (environment_variable(options.inherited, "DRUN_ROUND")) return;
   for (const char* name : {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
@@ -298,7 +300,7 @@ Options build_options(const BuildInput& given) {
   note_the_watchdog(options);
   note_lost_output(given.flags, options);
   note_ranks_of_nobody(given.flags, options);
-  note_other_tasks(options);
+  note_other_tasks(given.flags, options);
   return options;
 }
 

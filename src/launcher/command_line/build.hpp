@@ -19,6 +19,16 @@ struct BuildInput {
   bool launch = false;  // called as drun-launch
 };
 
+// --cluster: what the scheduler around this process says of the nodes, for all that no flag and no
+// variable of drun's says, as settings with Source::Inferred. Throws UsageError if there is a
+// scheduler and it does not say it, or if drun must not run here.
+struct Inferred {
+  std::string line;                // what was inferred, and from what; empty: nothing
+  std::vector<std::string> notes;  // what the user should be warned of
+};
+[[nodiscard]] Inferred infer_place(cli::GivenFlags& flags,
+                                   const std::vector<std::string>& environment, const Host& host);
+
 // Checks every flag. Throws UsageError.
 [[nodiscard]] Options build_options(const BuildInput& given);
 

@@ -201,8 +201,11 @@ void check_rank(const cli::GivenFlags& flags, const GivenConf& conf, Options& op
     return options.node_rank.reset();
   }
   const RequestedBackend requested = requested_backend(flags);
+  // A scheduler's number is a wish, too: a pod that comes again before its old self is given up
+  // waits, and there may be more nodes than take part.
+  const bool inferred = setting != nullptr && setting->source == cli::Source::Inferred;
   options.node_rank_is_wish =
-      requested == RequestedBackend::C10d || requested == RequestedBackend::Etcd;
+      requested == RequestedBackend::C10d || requested == RequestedBackend::Etcd || inferred;
   if (options.node_rank_is_wish) {
     if (!options.node_rank) options.node_rank = conf.rank;
     if (options.node_rank && *options.node_rank >= options.max_nodes) options.node_rank.reset();

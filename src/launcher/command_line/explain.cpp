@@ -76,7 +76,8 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
         over = over.substr(0, begin) + without_password(over.substr(begin));
       }
       if (!over.empty()) over = " over " + printable(over);
-      given.push_back({flag.name, value, setting->shown + over});
+      const bool inferred = setting->source == cli::Source::Inferred;
+      given.push_back({flag.name, value, (inferred ? "from " : "") + setting->shown + over});
     }
   }
   std::string result;

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "launcher/cluster/cluster.hpp"
 #include "launcher/command_line/conf_keys.hpp"
 #include "launcher/command_line/manual.hpp"
 
@@ -36,6 +37,8 @@ constexpr std::array kFlags{
          "workers on this node; auto: one per GPU, else one per usable CPU"},
     Flag{"local-nodes", 0, "N", "", kDrun, kJob, "",
          "start N agents on this machine as if they were N nodes"},
+    Flag{"cluster", 0, "NAME", "auto", kDrun, kJob, cluster::kSchedulerChoices,
+         "the scheduler that says which nodes take part: slurm, openmpi and so on; or none"},
     Flag{"max-restarts", 0, "N", "0", kTorch, kJob, "",
          "restart the whole job up to N times after a failure"},
     Flag{"max-losses", 0, "N", "", kDrun, kJob, "",
@@ -236,8 +239,9 @@ constexpr auto kAliases = std::to_array<std::pair<std::string_view, std::string_
     {"exit-code", "exit-code-from"},
 });
 
-// torchrun's variables that are not named after their flags.
-constexpr std::array<cli::Variable, 3> kVariables{{
+// Variables that are not named after their flags: DRUN_CLUSTER, and torchrun's.
+constexpr std::array<cli::Variable, 4> kVariables{{
+    {"cluster", "DRUN_CLUSTER", "", ""},
     {"shutdown-timeout", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "", ""},
     {"log-line-prefix-template", "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "", ""},
     {"worker-store", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1", "rank0"},

@@ -5,6 +5,7 @@
 #include "base/addresses.hpp"
 #include "base/hex.hpp"
 #include "base/random_bytes.hpp"
+#include "base/small_file.hpp"
 #include "launcher/command_line/parse.hpp"
 
 namespace drun::launcher {
@@ -34,6 +35,7 @@ Host this_host() {
     if (!numeric_addresses(name).empty()) return std::nullopt;
     return interface_address(name, own_interfaces());
   };
+  result.read_file = read_small_file;
   return result;
 }
 

@@ -38,7 +38,10 @@ Parsed parse_options(const std::vector<std::string>& arguments,
         program, {arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end()});
     if (auto text = cli::answer(program, given.flags)) return print(std::move(*text));
     const auto unknown = cli::add_variables(program, environment, given.flags);
+    const Inferred place = infer_place(given.flags, environment, host);
     Options options = build_options({given.flags, given.words, environment, host, launch});
+    options.inferred = place.line;
+    options.notes.insert(options.notes.begin(), place.notes.begin(), place.notes.end());
     options.notes.insert(options.notes.begin(), unknown.begin(), unknown.end());
     if (given.flags.on("explain")) return print(explain_text(given.flags, options));
     options.dry_run = given.flags.on("dry-run");

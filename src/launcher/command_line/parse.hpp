@@ -35,6 +35,8 @@ struct Host {
   std::function<std::string()> host_name;
   // The address of a network interface, by the interface's name; nullopt: there is no such one.
   std::function<std::optional<std::string>(const std::string& name)> interface_address;
+  // A small file that a scheduler's variables name; nullopt: it cannot be read.
+  std::function<std::optional<std::string>(const std::string& path)> read_file;
 };
 
 // This machine.

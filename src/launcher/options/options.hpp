@@ -178,6 +178,8 @@ struct Options : WorkerSpec, MeetingChoices {
   bool verbose = false;
   bool quiet = false;
   bool dry_run = false;
+  // For drun's own log, at info: what the scheduler said. Empty: nothing.
+  std::string inferred;
   // For drun's own log, at warning: what was accepted but has no effect here.
   std::vector<std::string> notes;
 };

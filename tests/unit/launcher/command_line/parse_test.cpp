@@ -115,7 +115,14 @@ TEST(OptionsTest, SaysWhereNoLocalRankIsMeant) {
 }
 
 TEST(OptionsTest, SaysWhereADrunAmongSeveralTasksIsAJobOfItsOwn) {
-  for (const std::string name : {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+  // Where the user says that this node is the job; without these flags drun refuses.
+  EXPECT_THAT(options_of("--standalone ./train", {"OMPI_COMM_WORLD_SIZE=8"}).notes,
+              testing::SizeIs(1));
+  EXPECT_THAT(options_of("--nnodes 1 ./train", {"OMPI_COMM_WORLD_SIZE=8"}).notes,
+              testing::SizeIs(1));
+  EXPECT_THAT(options_of("--cluster none ./train", {"OMPI_COMM_WORLD_SIZE=8"}).notes,
+              testing::IsEmpty());
+  for (const std::string name : {"SLURM_STEP_NUM_TASKS", "PMI_SIZE"}) {
     const std::string said =
         "each of the 8 tasks (" + name +
         ") starts a job of its own; for one job on all nodes start one task a node, with --nnodes "

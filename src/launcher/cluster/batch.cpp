@@ -1,0 +1,121 @@
+// Batch systems that run the job's script on its first host and leave the others to the script:
+// LSF, PBS, SGE, Cobalt. What they know is a list of hosts.
+#include <algorithm>
+#include <utility>
+
+#include "launcher/cluster/hostlist.hpp"
+#include "launcher/cluster/surroundings.hpp"
+
+namespace drun::launcher::cluster {
+namespace {
+
+struct System {
+  std::string_view scheduler;
+  std::string_view id;
+  std::string_view choice;    // for --cluster
+  std::string_view one_each;  // the command that starts a program on a host of the job
+};
+
+constexpr System kLsf{"LSF", "LSB_JOBID", "lsf", "blaunch -z \"HOST ...\""};
+constexpr System kPbs{"PBS", "PBS_JOBID", "pbs", "pbsdsh -- \"$(command -v drun)\" --cluster pbs"};
+constexpr System kSge{"SGE", "JOB_ID", "sge", "qrsh -inherit HOST"};
+constexpr System kCobalt{"Cobalt", "COBALT_JOBID", "cobalt", "ssh HOST"};
+
+HostsOfJob job_of(const Variables& variables, const System& system, std::string from, Hosts hosts) {
+  HostsOfJob job;
+  job.hosts = std::move(hosts);
+  job.from = std::move(from);
+  job.id = variables.text(system.id);
+  job.port = port_of(std::string_view(job.id.text));
+  return job;
+}
+
+std::optional<HostsOfJob> lsf_job(const Variables& variables) {
+  if (!variables.has("LSB_JOBID")) return std::nullopt;
+  if (variables.has("LSB_DJOB_HOSTFILE")) {
+    auto hosts = hosts_in_file(variables, "LSB_DJOB_HOSTFILE", first_words);
+    if (hosts || !variables.has("LSB_MCPU_HOSTS"))
+      return job_of(variables, kLsf, "LSB_DJOB_HOSTFILE", std::move(hosts));
+  }
+  return job_of(variables, kLsf, "LSB_MCPU_HOSTS",
+                hosts_in(variables, "LSB_MCPU_HOSTS", hosts_with_slots));
+}
+
+std::optional<HostsOfJob> pbs_job(const Variables& variables) {
+  if (!variables.has("PBS_JOBID") || !variables.has("PBS_ENVIRONMENT")) return std::nullopt;
+  return job_of(variables, kPbs, "PBS_NODEFILE",
+                hosts_in_file(variables, "PBS_NODEFILE", first_words));
+}
+
+std::optional<HostsOfJob> sge_job(const Variables& variables) {
+  if (!variables.has("PE_HOSTFILE") || !variables.has("JOB_ID")) return std::nullopt;
+  return job_of(variables, kSge, "PE_HOSTFILE",
+                hosts_in_file(variables, "PE_HOSTFILE", first_words));
+}
+
+std::optional<HostsOfJob> cobalt_job(const Variables& variables) {
+  if (!variables.has("COBALT_NODEFILE")) return std::nullopt;
+  return job_of(variables, kCobalt, "COBALT_NODEFILE",
+                hosts_in_file(variables, "COBALT_NODEFILE", first_words));
+}
+
+// The rank is the place of this host in the list.
+std::optional<Place> place_in(const Variables& variables, const System& system,
+                              const std::optional<HostsOfJob>& job) {
+  if (!job) return std::nullopt;
+  Place place;
+  place.scheduler = system.scheduler;
+  if (!job->hosts) {
+    place.nodes = place.endpoint = problem(job->hosts.error().what());
+    return place;
+  }
+  const auto hosts = each_once(*job->hosts);
+  const std::string& own = variables.around().host_name;
+  place.nodes = value(std::to_string(hosts.size()), job->from);
+  place.endpoint = value(at_port(hosts.front(), job->port), job->from);
+  place.id = job->id;
+  const auto mine = std::find_if(hosts.begin(), hosts.end(),
+                                 [&](const std::string& host) { return same_host(host, own); });
+  if (mine == hosts.end()) {
+    place.rank = problem(variables.shown(job->from) + " does not list this host, " + own);
+  } else {
+    place.rank = value(std::to_string(mine - hosts.begin()), job->from);
+  }
+  // The others start nothing by themselves. On the first host drun may be the script's alone.
+  const bool script = mine == hosts.begin() && !variables.around().named;
+  const std::string start(system.one_each);
+  const bool complete = start.find("drun") != std::string::npos;
+  if (hosts.size() > 1 && script)
+    place.refusal = std::string(system.scheduler) + " gives the job " +
+                    std::to_string(hosts.size()) + " hosts (" + job->from +
+                    ") and runs its script on the first alone; start one drun on each: " + start +
+                    (complete ? "" : " drun --cluster " + std::string(system.choice)) + " ...";
+  return place;
+}
+
+}  // namespace
+
+std::optional<Place> lsf(const Variables& variables) {
+  return place_in(variables, kLsf, lsf_job(variables));
+}
+
+std::optional<Place> pbs(const Variables& variables) {
+  return place_in(variables, kPbs, pbs_job(variables));
+}
+
+// Every job of SGE has a JOB_ID; one of several hosts has a parallel environment.
+std::optional<Place> sge(const Variables& variables) {
+  return place_in(variables, kSge, sge_job(variables));
+}
+
+std::optional<Place> cobalt(const Variables& variables) {
+  return place_in(variables, kCobalt, cobalt_job(variables));
+}
+
+std::optional<HostsOfJob> hosts_of_batch_job(const Variables& variables) {
+  for (const auto& job : {lsf_job, pbs_job, sge_job, cobalt_job})
+    if (auto found = job(variables)) return found;
+  return std::nullopt;
+}
+
+}  // namespace drun::launcher::cluster

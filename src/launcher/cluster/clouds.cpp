@@ -1,0 +1,192 @@
+// Training services of clouds: SageMaker, Azure ML, Vertex AI, DGX Cloud Lepton.
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "launcher/cluster/hostlist.hpp"
+#include "launcher/cluster/surroundings.hpp"
+
+namespace drun::launcher::cluster {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kResources = "/opt/ml/input/config/resourceconfig.json";
+
+// Nullopt: it is no list of names.
+std::optional<std::vector<std::string>> names_in(const Json& json) {
+  if (!json.is_array() || json.empty()) return std::nullopt;
+  std::vector<std::string> names;
+  for (const Json& each : json) {
+    if (!each.is_string()) return std::nullopt;
+    names.push_back(each.get<std::string>());
+  }
+  return names;
+}
+
+Json parsed(const std::string& text) {
+  return Json::parse(text, nullptr, false);
+}
+
+struct SageMakerHosts {
+  std::optional<std::vector<std::string>> hosts;
+  std::string own;
+  std::string from;
+  std::string shown;
+};
+
+SageMakerHosts sagemaker_hosts(const Variables& variables) {
+  if (const auto list = variables.find("SM_HOSTS"))
+    return {names_in(parsed(*list)), variables.find("SM_CURRENT_HOST").value_or(""), "SM_HOSTS",
+            variables.shown("SM_HOSTS")};
+  const auto& read = variables.around().read_file;
+  const auto text = read ? read(kResources) : std::nullopt;
+  const Json json = text ? parsed(*text) : Json();
+  SageMakerHosts result{std::nullopt, "", kResources,
+                        std::string("SM_HOSTS is not set, and ") + kResources};
+  if (!json.is_object() || !json.contains("hosts")) return result;
+  result.hosts = names_in(json["hosts"]);
+  if (json.contains("current_host") && json["current_host"].is_string())
+    result.own = json["current_host"].get<std::string>();
+  return result;
+}
+
+// "host:port", whose port the service keeps free for the job.
+struct Vertex {
+  std::vector<std::string> hosts;
+  std::optional<std::size_t> rank;
+};
+
+// {"cluster": {"workerpool0": ["h:p"], "workerpool1": [...]}, "task": {"type": ..., "index": 0}}:
+// pool by pool, in the order of their names. TensorFlow's TF_CONFIG has "chief" before all others.
+std::optional<Vertex> vertex_hosts(const Json& json) {
+  if (!json.is_object() || !json.contains("cluster") || !json["cluster"].is_object())
+    return std::nullopt;
+  const Json task = json.value("task", Json());
+  Vertex result;
+  std::vector<std::string> pools;
+  for (const auto& [pool, hosts] : json["cluster"].items())
+    pools.push_back(pool);
+  std::stable_sort(pools.begin(), pools.end(), [](const std::string& a, const std::string& b) {
+    const auto first = [](const std::string& pool) { return pool == "chief" || pool == "master"; };
+    return first(a) != first(b) ? first(a) : a < b;
+  });
+  for (const std::string& pool : pools) {
+    const auto hosts = names_in(json["cluster"][pool]);
+    if (!hosts) return std::nullopt;
+    if (task.is_object() && task.contains("type") && task["type"] == pool &&
+        task.contains("index") && task["index"].is_number_unsigned() &&
+        task["index"].get<std::size_t>() < hosts->size())
+      result.rank = result.hosts.size() + task["index"].get<std::size_t>();
+    result.hosts.insert(result.hosts.end(), hosts->begin(), hosts->end());
+  }
+  if (result.hosts.empty()) return std::nullopt;
+  return result;
+}
+
+// One drun for each node, or an MPI launcher's or a process's place: then the counts differ.
+void count_azure_nodes(const Variables& variables, Place& place) {
+  const char* const size =
+      variables.has("AZUREML_NODE_COUNT") ? "AZUREML_NODE_COUNT" : "WORLD_SIZE";
+  place.nodes = variables.number(size, 1);
+  place.rank = variables.number(variables.has("NODE_RANK") ? "NODE_RANK" : "RANK", 0);
+  const int nodes = variables.plain_number(size).value_or(0);
+  const int processes = variables.plain_number("WORLD_SIZE").value_or(nodes);
+  if (nodes > 0 && (processes > nodes || variables.plain_number("LOCAL_RANK").value_or(0) > 0))
+    place.refusal = "Azure ML starts several processes on a node (" +
+                    variables.shown("WORLD_SIZE") + " on " + variables.shown(size) +
+                    "), but one drun starts all workers of a node: set "
+                    "process_count_per_instance to 1";
+}
+
+}  // namespace
+
+std::optional<Place> sagemaker(const Variables& variables) {
+  // The name of the job alone may be anybody's.
+  const auto& read = variables.around().read_file;
+  if (!variables.has("SM_HOSTS") && !variables.has("SM_CURRENT_HOST") &&
+      !(variables.has("TRAINING_JOB_NAME") && read && read(kResources)))
+    return std::nullopt;
+  Place place;
+  place.scheduler = "SageMaker";
+  const SageMakerHosts found = sagemaker_hosts(variables);
+  if (!found.hosts) {
+    place.nodes = place.endpoint = problem(found.shown + ": expected a JSON list of host names");
+    return place;
+  }
+  const auto mine = std::find(found.hosts->begin(), found.hosts->end(), found.own);
+  place.nodes = value(std::to_string(found.hosts->size()), found.from);
+  place.rank = mine == found.hosts->end()
+                   ? problem(variables.shown("SM_CURRENT_HOST") + " is not in " + found.from)
+                   : value(std::to_string(mine - found.hosts->begin()), "SM_CURRENT_HOST");
+  place.endpoint = value(at_port(found.hosts->front(), kPortOfPods), found.from);
+  place.id = variables.text("TRAINING_JOB_NAME");
+  return place;
+}
+
+std::optional<Place> azure_ml(const Variables& variables) {
+  if (!variables.has("AZUREML_RUN_ID") && !variables.has("AZUREML_EXPERIMENT_ID"))
+    return std::nullopt;
+  if (!variables.has("AZUREML_NODE_COUNT") && !variables.has("NODE_RANK")) return std::nullopt;
+  Place place;
+  place.scheduler = "Azure ML";
+  count_azure_nodes(variables, place);
+  const auto run = variables.find("AZUREML_RUN_ID");
+  for (const char* name : {"MASTER_ADDR", "AZ_BATCH_MASTER_NODE"}) {
+    const auto host = variables.find(name);
+    if (!host) continue;
+    place.endpoint = value(
+        at_port(host->substr(0, host->find(':')), port_of(std::string_view(run ? *run : *host))),
+        name);
+    break;
+  }
+  if (place.endpoint.text.empty())
+    place.endpoint = problem("neither MASTER_ADDR nor AZ_BATCH_MASTER_NODE is set");
+  if (run) place.id = variables.text("AZUREML_RUN_ID");
+  return place;
+}
+
+std::optional<Place> vertex(const Variables& variables) {
+  const bool job = variables.has("CLOUD_ML_JOB_ID");
+  const auto spec = variables.find("CLUSTER_SPEC");
+  const bool pools = spec && spec->find("workerpool") != std::string::npos;
+  const char* const name = pools || (job && spec) ? "CLUSTER_SPEC" : "TF_CONFIG";
+  // Programs for TensorFlow have their TF_CONFIG elsewhere, too.
+  if (!pools && !(job && variables.has(name))) return std::nullopt;
+  Place place;
+  place.scheduler = "Vertex AI";
+  const auto found = vertex_hosts(parsed(*variables.find(name)));
+  if (!found) {
+    place.nodes = place.endpoint =
+        problem(variables.shown(name) + ": expected JSON with the hosts of a cluster");
+    return place;
+  }
+  place.nodes = value(std::to_string(found->hosts.size()), name);
+  place.rank = found->rank ? value(std::to_string(*found->rank), name)
+                           : problem(variables.shown(name) + ": its task is none of its cluster");
+  place.endpoint = value(found->hosts.front(), name);
+  if (job) place.id = variables.text("CLOUD_ML_JOB_ID");
+  return place;
+}
+
+std::optional<Place> lepton(const Variables& variables) {
+  if (!variables.has("LEPTON_JOB_WORKER_INDEX")) return std::nullopt;
+  Place place;
+  place.scheduler = "Lepton";
+  place.nodes = variables.number("LEPTON_JOB_TOTAL_WORKERS", 1);
+  place.rank = variables.number("LEPTON_JOB_WORKER_INDEX", 0);
+  const auto prefix = variables.find("LEPTON_JOB_WORKER_PREFIX");
+  const auto domain = variables.find("LEPTON_SUBDOMAIN");
+  if (!prefix || !domain) {
+    place.endpoint = problem(std::string(prefix ? "LEPTON_SUBDOMAIN" : "LEPTON_JOB_WORKER_PREFIX") +
+                             " is not set");
+  } else {
+    place.endpoint =
+        value(at_port(*prefix + "-0." + *domain, kPortOfPods), "LEPTON_JOB_WORKER_PREFIX");
+    place.id = value(*prefix, "LEPTON_JOB_WORKER_PREFIX");
+  }
+  return place;
+}
+
+}  // namespace drun::launcher::cluster

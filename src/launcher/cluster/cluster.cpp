@@ -1,0 +1,51 @@
+#include "launcher/cluster/cluster.hpp"
+
+#include <array>
+
+#include "launcher/cluster/surroundings.hpp"
+
+namespace drun::launcher::cluster {
+namespace {
+
+struct Scheduler {
+  std::string_view name;
+  Reader read;
+};
+
+// The innermost first, who started this very process: mpirun starts its daemons as a step of Slurm,
+// whose variables tell of them; Flux runs inside of a step; batch systems are around all these.
+constexpr std::array<Scheduler, 20> kSchedulers{{
+    {"openmpi", open_mpi},
+    {"hydra", hydra},
+    {"mvapich", mvapich},
+    {"pals", pals},
+    {"jsrun", jsrun},
+    {"flux", flux},
+    {"slurm", slurm},
+    {"lws", leader_worker_set},
+    {"volcano", volcano},
+    {"sagemaker", sagemaker},
+    {"azureml", azure_ml},
+    {"vertex", vertex},
+    {"lepton", lepton},
+    {"kubernetes", pytorch_job},
+    {"kubernetes", indexed_job},
+    {"operator", ranked_pods},
+    {"lsf", lsf},
+    {"pbs", pbs},
+    {"sge", sge},
+    {"cobalt", cobalt},
+}};
+
+}  // namespace
+
+std::optional<Place> find_place(std::string_view which, const Surroundings& around) {
+  const Variables variables(around);
+  for (const auto& [name, read] : kSchedulers) {
+    if (which != "auto" && which != name) continue;
+    if (auto place = read(variables)) return place;
+  }
+  return std::nullopt;
+}
+
+}  // namespace drun::launcher::cluster

@@ -1,0 +1,49 @@
+// Where a job runs, from the variables of the scheduler that started this process: how many nodes,
+// which of them this is, where they can meet. A pure function of an environment and of the files
+// that it names; no name server, no network and no scheduler is asked.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace drun::launcher::cluster {
+
+// One value as the command line would have it, or why there is none.
+struct Value {
+  std::string text;
+  std::string from;     // the variable that says so
+  std::string problem;  // a sentence that names the variable; empty: `text` holds
+};
+
+struct Place {
+  std::string_view scheduler;  // for people: "Slurm"
+  Value nodes;                 // "4"
+  Value rank;                  // of this node, "0" to "3"
+  Value endpoint;              // "node1:24711": an address that all nodes choose alike
+  Value id;                    // the same on all nodes, another one in each run
+  std::string refusal;  // why drun must not run here at all; which command line to use instead
+  std::string note;     // what the user should know beside that
+};
+
+struct Surroundings {
+  std::vector<std::string> environment;  // "NAME=value"
+  // nullopt: the file cannot be read. It may be asked for files that the variables name.
+  std::function<std::optional<std::string>(const std::string& path)> read_file;
+  std::string host_name;     // this machine's
+  bool nodes_given = false;  // the user says how many nodes take part
+  bool named = false;        // the user names the scheduler: drun was started on each node
+};
+
+// For --cluster, with blanks between: whichever there is, none, or one by name.
+inline constexpr std::string_view kSchedulerChoices =
+    "auto none slurm openmpi hydra mvapich pals jsrun flux kubernetes lws volcano operator "
+    "sagemaker azureml vertex lepton lsf pbs sge cobalt";
+
+// What `which` of them says; with "auto", the one that started this process itself. Nullopt: there
+// is none. If a Place says that there is one node, nothing else of it matters.
+[[nodiscard]] std::optional<Place> find_place(std::string_view which, const Surroundings& around);
+
+}  // namespace drun::launcher::cluster

@@ -1,0 +1,633 @@
+// Environments as schedulers make them, and what is read from them.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/cluster/cluster.hpp"
+
+namespace drun::launcher::cluster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+using Environment = std::vector<std::string>;
+using Files = std::map<std::string, std::string>;
+
+Environment operator+(Environment one, const Environment& other) {
+  one.insert(one.end(), other.begin(), other.end());
+  return one;
+}
+
+// Where a variable is there twice, the first counts.
+Environment operator-(Environment all, const std::string& name) {
+  std::erase_if(all, [&](const std::string& entry) { return entry.starts_with(name + "="); });
+  return all;
+}
+
+std::string text_of(const Value& value) {
+  if (!value.problem.empty()) return "? " + value.problem;
+  return value.text.empty() ? "-" : value.text + " (" + value.from + ")";
+}
+
+struct Asked {
+  std::string which = "auto";
+  std::string host = "n1";
+  Files files{};
+  bool nodes_given = false;
+};
+
+std::optional<Place> place_of(const Environment& environment, const Asked& asked = {}) {
+  const Surroundings around{environment,
+                            [&](const std::string& path) -> std::optional<std::string> {
+                              const auto found = asked.files.find(path);
+                              if (found == asked.files.end()) return std::nullopt;
+                              return found->second;
+                            },
+                            asked.host, asked.nodes_given, asked.which != "auto"};
+  return find_place(asked.which, around);
+}
+
+// "Slurm | nodes | rank | endpoint | id", or "Slurm refuses: why".
+std::string found(const Environment& environment, const Asked& asked = {}) {
+  const auto place = place_of(environment, asked);
+  if (!place) return "nothing";
+  const std::string name(place->scheduler);
+  if (!place->refusal.empty()) return name + " refuses: " + place->refusal;
+  if (place->nodes.text == "1") return name + ": one node";
+  return name + " | " + text_of(place->nodes) + " | " + text_of(place->rank) + " | " +
+         text_of(place->endpoint) + " | " + text_of(place->id);
+}
+
+// ---- Slurm ----
+
+// The second task of `srun -N2 --ntasks-per-node=1` in a job of three nodes.
+const Environment kJob{"SLURM_JOB_ID=4711",          "SLURM_JOBID=4711",
+                       "SLURM_JOB_NUM_NODES=3",      "SLURM_JOB_NODELIST=n[1-3]",
+                       "SLURM_TASKS_PER_NODE=1(x3)", "SLURM_JOB_CPUS_PER_NODE=16(x3)"};
+const Environment kStep = kJob + Environment{"SLURM_STEP_ID=0",
+                                             "SLURM_STEPID=0",
+                                             "SLURM_NNODES=2",
+                                             "SLURM_STEP_NUM_NODES=2",
+                                             "SLURM_STEP_NODELIST=n[2-3]",
+                                             "SLURM_STEP_NUM_TASKS=2",
+                                             "SLURM_STEP_TASKS_PER_NODE=1(x2)",
+                                             "SLURM_NTASKS=2",
+                                             "SLURM_NODEID=1",
+                                             "SLURM_PROCID=1",
+                                             "SLURM_LOCALID=0",
+                                             "SLURMD_NODENAME=n3",
+                                             "SLURM_LAUNCH_NODE_IPADDR=10.0.0.254",
+                                             "SLURM_SRUN_COMM_HOST=10.0.0.254"};
+const std::string kStepFound =
+    "Slurm | 2 (SLURM_STEP_NUM_NODES) | 1 (SLURM_NODEID) | n2:24711 (SLURM_STEP_NODELIST) | "
+    "4711.0 (SLURM_JOB_ID)";
+
+TEST(PlaceTest, AStepOfSlurmIsBelieved) {
+  EXPECT_EQ(found(kStep), kStepFound);
+  EXPECT_EQ(found(kStep, {.which = "slurm"}), kStepFound);
+  // --preserve-env leaves the job's numbers.
+  EXPECT_EQ(found(Environment{"SLURM_NNODES=3", "SLURM_NTASKS=3"} + kStep), kStepFound);
+  // The fewest variables.
+  EXPECT_EQ(found({"SLURM_JOB_ID=4711", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_NODES=2",
+                   "SLURM_STEP_NODELIST=n[2-3]", "SLURM_NODEID=1"}),
+            kStepFound);
+  EXPECT_EQ(found({"SLURM_JOBID=4711", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_NODES=2",
+                   "SLURM_STEP_NODELIST=n[2-3]", "SLURM_NODEID=1"}),
+            kStepFound);
+}
+
+TEST(PlaceTest, AJobsStepsAndRunsDiffer) {
+  const auto tail = [](const Environment& environment) {
+    const std::string text = found(environment);
+    return text.substr(text.find("n2:"));
+  };
+  EXPECT_EQ(tail(Environment{"SLURM_STEP_ID=3"} + kStep),
+            "n2:27711 (SLURM_STEP_NODELIST) | 4711.3 (SLURM_JOB_ID)");
+  EXPECT_EQ(tail(kStep + Environment{"SLURM_RESTART_COUNT=2"}),
+            "n2:24711 (SLURM_STEP_NODELIST) | 4711.0.2 (SLURM_JOB_ID)");
+  EXPECT_EQ(tail(kStep + Environment{"SLURM_RESTART_COUNT=0"}),
+            "n2:24711 (SLURM_STEP_NODELIST) | 4711.0 (SLURM_JOB_ID)");
+  EXPECT_EQ(tail(Environment{"SLURM_JOB_ID=123456789"} + kStep),
+            "n2:26789 (SLURM_STEP_NODELIST) | 123456789.0 (SLURM_JOB_ID)");
+}
+
+// With -m arbitrary the tasks' order is not the list's.
+TEST(PlaceTest, TheRankIsSlurmsAndNotThePlaceInTheList) {
+  EXPECT_EQ(found(Environment{"SLURM_NODEID=0", "SLURM_DISTRIBUTION=arbitrary"} + kStep),
+            "Slurm | 2 (SLURM_STEP_NUM_NODES) | 0 (SLURM_NODEID) | n2:24711 (SLURM_STEP_NODELIST) "
+            "| 4711.0 (SLURM_JOB_ID)");
+}
+
+// srun --het-group=0,1: the step has the nodes of both components.
+TEST(PlaceTest, AStepOfAHeterogeneousJobHasAllNodes) {
+  const Environment het{"SLURM_STEP_NODELIST=big1,small[1-2]",
+                        "SLURM_STEP_NUM_NODES=3",
+                        "SLURM_STEP_NUM_TASKS=3",
+                        "SLURM_STEP_TASKS_PER_NODE=1(x3)",
+                        "SLURM_NODEID=2",
+                        "SLURMD_NODENAME=small2",
+                        "SLURM_JOB_NODELIST=big1",
+                        "SLURM_HET_SIZE=2",
+                        "SLURM_JOB_NODELIST_HET_GROUP_0=big1",
+                        "SLURM_JOB_NODELIST_HET_GROUP_1=small[1-2]"};
+  EXPECT_EQ(found(het + kStep),
+            "Slurm | 3 (SLURM_STEP_NUM_NODES) | 2 (SLURM_NODEID) | big1:24711 "
+            "(SLURM_STEP_NODELIST) | 4711.0 (SLURM_JOB_ID)");
+  EXPECT_EQ(place_of(het + kStep)->note, "");
+}
+
+TEST(PlaceTest, AStepOfOneComponentSaysThatThereAreMore) {
+  const Environment het{"SLURM_STEP_NODELIST=small[1-2]", "SLURMD_NODENAME=small2",
+                        "SLURM_HET_SIZE=2", "SLURM_JOB_NODELIST_HET_GROUP_0=big1",
+                        "SLURM_JOB_NODELIST_HET_GROUP_1=small[1-2]"};
+  EXPECT_EQ(place_of(het + kStep)->note,
+            "this step has 2 of the 3 nodes of a heterogeneous job (SLURM_HET_SIZE=2); srun "
+            "--het-group=0-1 makes one job of all");
+  EXPECT_EQ(place_of(kStep)->note, "");
+}
+
+TEST(PlaceTest, OneNodeOfSlurmIsOneNode) {
+  const Environment one{"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NODELIST=n3",
+                        "SLURM_STEP_NUM_TASKS=1", "SLURM_STEP_TASKS_PER_NODE=1", "SLURM_NODEID=0"};
+  EXPECT_EQ(found(one + kStep), "Slurm: one node");
+  EXPECT_EQ(found((one + kStep) - "SLURM_STEP_NODELIST"), "Slurm: one node");
+  // The batch script of one node, and a shell of salloc.
+  EXPECT_EQ(found({"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=1", "SLURM_NODEID=0", "SLURM_PROCID=0"}),
+            "Slurm: one node");
+  EXPECT_EQ(found({"SLURM_JOB_ID=1", "SLURM_NNODES=1"}), "Slurm: one node");
+}
+
+TEST(PlaceTest, OutsideOfStepsSlurmRefuses) {
+  const std::string refusal =
+      "Slurm refuses: the job has 3 nodes (SLURM_JOB_NUM_NODES), and drun was started on one of "
+      "them, by no srun; start it on each: srun --nodes=3 --ntasks=3 --ntasks-per-node=1";
+  const Environment batch =
+      kJob + Environment{"SLURM_NNODES=3",  "SLURM_NODEID=0", "SLURM_PROCID=0",
+                         "SLURM_LOCALID=0", "SLURM_GTIDS=0",  "SLURMD_NODENAME=n1"};
+  EXPECT_EQ(found(batch), refusal + " drun ...");
+  EXPECT_EQ(found(Environment{"SLURM_TASKS_PER_NODE=8(x3)"} + batch),
+            refusal + " --cpus-per-task=8 drun --nproc-per-node 8 ...");
+  EXPECT_EQ(found(Environment{"SLURM_TASKS_PER_NODE=2,8(x2)", "SLURM_CPUS_PER_TASK=4"} + batch),
+            refusal + " --cpus-per-task=32 drun --nproc-per-node 8 ...");
+  EXPECT_EQ(found(batch + Environment{"SLURM_CPUS_PER_TASK=4"}),
+            refusal + " --cpus-per-task=4 drun ...");
+  // The steps of the batch script, of salloc's shell, of an ssh login, and one that waits.
+  for (const char* step : {"4294967291", "4294967290", "4294967292", "4294967293"})
+    EXPECT_EQ(found(Environment{std::string("SLURM_STEP_ID=") + step, "SLURM_STEP_NUM_NODES=1",
+                                "SLURM_STEP_NODELIST=n1"} +
+                    batch),
+              refusal + " drun ...")
+        << step;
+}
+
+TEST(PlaceTest, SeveralTasksOnANodeAreRefused) {
+  const Environment eight{"SLURM_STEP_NUM_TASKS=16", "SLURM_STEP_TASKS_PER_NODE=8(x2)"};
+  const std::string command =
+      "but one drun starts all workers of a node; start one on each: srun --nodes=2 --ntasks=2 "
+      "--ntasks-per-node=1 ";
+  EXPECT_EQ(found(eight + kStep),
+            "Slurm refuses: srun started several tasks on a node (SLURM_STEP_NUM_TASKS='16' on 2 "
+            "nodes), " +
+                command + "--cpus-per-task=8 drun --nproc-per-node 8 ...");
+  EXPECT_EQ(found(Environment{"SLURM_CPUS_PER_TASK=4"} + eight + kStep),
+            "Slurm refuses: srun started several tasks on a node (SLURM_STEP_NUM_TASKS='16' on 2 "
+            "nodes), " +
+                command + "--cpus-per-task=32 drun --nproc-per-node 8 ...");
+  EXPECT_EQ(found(Environment{"SLURM_STEP_TASKS_PER_NODE=2,1"} + (kStep - "SLURM_STEP_NUM_TASKS")),
+            "Slurm refuses: srun started several tasks on a node (SLURM_STEP_TASKS_PER_NODE='2,1' "
+            "on 2 nodes), " +
+                command + "--cpus-per-task=2 drun --nproc-per-node 2 ...");
+  EXPECT_THAT(found(Environment{"SLURM_LOCALID=3"} +
+                    ((kStep - "SLURM_STEP_NUM_TASKS") - "SLURM_STEP_TASKS_PER_NODE")),
+              HasSubstr("several tasks on a node (SLURM_LOCALID='3' on 2 nodes)"));
+  // On one node, too: each would be a job of its own.
+  EXPECT_THAT(found(Environment{"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NODELIST=n3",
+                                "SLURM_STEP_NUM_TASKS=4", "SLURM_STEP_TASKS_PER_NODE=4"} +
+                    kStep),
+              AllOf(StartsWith("Slurm refuses: "), HasSubstr("='4' on 1 node)"),
+                    HasSubstr("srun --nodes=1 --ntasks=1 ")));
+}
+
+TEST(PlaceTest, WhatSlurmDoesNotSayIsNamed) {
+  const auto nodes = [](const Environment& environment) {
+    return place_of(environment)->nodes.problem;
+  };
+  EXPECT_EQ(nodes(kStep - "SLURM_STEP_NUM_NODES"), "SLURM_STEP_NUM_NODES is not set");
+  EXPECT_EQ(nodes(Environment{"SLURM_STEP_NUM_NODES=two"} + kStep),
+            "SLURM_STEP_NUM_NODES='two': expected a whole number from 1");
+  EXPECT_EQ(nodes(Environment{"SLURM_STEP_NUM_NODES=0"} + kStep),
+            "SLURM_STEP_NUM_NODES='0': expected a whole number from 1");
+  EXPECT_EQ(nodes(Environment{"SLURM_STEP_NUM_NODES=-2"} + kStep),
+            "SLURM_STEP_NUM_NODES='-2': expected a whole number from 1");
+  EXPECT_EQ(nodes(Environment{"SLURM_STEP_NUM_NODES=99999999999"} + kStep),
+            "SLURM_STEP_NUM_NODES='99999999999': expected a whole number from 1");
+  EXPECT_EQ(nodes(kStep - "SLURM_STEP_NODELIST"),
+            "SLURM_STEP_NODELIST (not set): expected a list of hosts");
+  EXPECT_EQ(nodes(Environment{"SLURM_STEP_NODELIST="} + kStep),
+            "SLURM_STEP_NODELIST='': expected a list of hosts");
+  EXPECT_EQ(nodes(Environment{"SLURM_STEP_NODELIST=n[2-"} + kStep),
+            "SLURM_STEP_NODELIST='n[2-': 'n[2-' lacks a ']'");
+  EXPECT_EQ(nodes(Environment{"SLURM_STEP_NODELIST=n[2-4]"} + kStep),
+            "SLURM_STEP_NODELIST='n[2-4]' names 3 nodes, and SLURM_STEP_NUM_NODES is 2");
+  EXPECT_EQ(nodes(Environment{"SLURM_STEP_NODELIST=n[1-2]"} + kStep),
+            "SLURM_STEP_NODELIST='n[1-2]' lacks this node, SLURMD_NODENAME='n3': these are the "
+            "variables of another step");
+  EXPECT_EQ(nodes(Environment{"SLURM_STEP_ID=batch"} + kStep),
+            "SLURM_STEP_ID='batch': expected a whole number");
+  EXPECT_EQ(nodes({"SLURM_JOB_ID=1"}),
+            "a job of Slurm whose size cannot be told: SLURM_NNODES is not set");
+  EXPECT_EQ(place_of(kStep - "SLURM_NODEID")->rank.problem, "SLURM_NODEID is not set");
+  EXPECT_EQ(place_of(Environment{"SLURM_NODEID=2"} + kStep)->rank.problem,
+            "SLURM_NODEID='2': there are 2 nodes (SLURM_STEP_NUM_NODES)");
+  EXPECT_EQ(place_of(Environment{"SLURM_JOB_ID=x"} + kStep)->endpoint.problem,
+            "SLURM_JOB_ID='x': expected a whole number");
+}
+
+TEST(PlaceTest, WhatIsShownOfAVariableIsOneShortLine) {
+  const std::string problem =
+      place_of(Environment{"SLURM_STEP_NODELIST=\x1b[2J\n" + std::string(500, 'x')} + kStep)
+          ->nodes.problem;
+  EXPECT_THAT(problem, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(problem, Not(HasSubstr("\n")));
+  EXPECT_LT(problem.size(), 400U);
+}
+
+// ---- MPI ----
+
+const Environment kOpenMpi4{"OMPI_COMM_WORLD_SIZE=2",
+                            "OMPI_COMM_WORLD_RANK=1",
+                            "OMPI_COMM_WORLD_LOCAL_RANK=0",
+                            "OMPI_COMM_WORLD_LOCAL_SIZE=1",
+                            "OMPI_COMM_WORLD_NODE_RANK=0",
+                            "OMPI_UNIVERSE_SIZE=2",
+                            "OMPI_MCA_orte_hnp_uri=2189492224.0;tcp://10.0.0.1,192.168.1.1:39877",
+                            "OMPI_MCA_orte_local_daemon_uri=2189492224.1;tcp://10.0.0.2:41233",
+                            "PMIX_NAMESPACE=2189492225",
+                            "PMIX_RANK=1"};
+const Environment kOpenMpi5{"OMPI_COMM_WORLD_SIZE=2",
+                            "OMPI_COMM_WORLD_RANK=1",
+                            "OMPI_COMM_WORLD_LOCAL_RANK=0",
+                            "OMPI_COMM_WORLD_LOCAL_SIZE=1",
+                            "PRTE_LAUNCHED=1",
+                            "PMIX_NAMESPACE=prterun-gpu-01-12345@1",
+                            "PMIX_RANK=1"};
+const Environment kHydra{"PMI_RANK=1",        "PMI_SIZE=2", "MPI_LOCALRANKID=0",
+                         "MPI_LOCALNRANKS=1", "PMI_FD=6",   "PMI_HOSTNAME=n2"};
+
+TEST(PlaceTest, OpenMpiMeetsAtMpirun) {
+  EXPECT_EQ(found(kOpenMpi4),
+            "Open MPI | 2 (OMPI_COMM_WORLD_SIZE) | 1 (OMPI_COMM_WORLD_RANK) | 10.0.0.1:22224 "
+            "(OMPI_MCA_orte_hnp_uri) | 2189492224 (OMPI_MCA_orte_hnp_uri)");
+  EXPECT_THAT(
+      found(Environment{"OMPI_MCA_orte_hnp_uri=17.0;tcp6://[fe80::1,fe80::2]:39877"} + kOpenMpi4),
+      HasSubstr("| [fe80::1]:20017 ("));
+  EXPECT_THAT(found(Environment{"OMPI_MCA_orte_hnp_uri=17.0;tcp6://[fd00::1]:39877"} + kOpenMpi4),
+              HasSubstr("| [fd00::1]:20017 ("));
+  EXPECT_THAT(found(kOpenMpi5), HasSubstr("| 1 (OMPI_COMM_WORLD_RANK) | gpu-01:"));
+  EXPECT_THAT(found(kOpenMpi5),
+              HasSubstr("(PMIX_NAMESPACE) | prterun-gpu-01-12345@1 (PMIX_NAMESPACE)"));
+}
+
+TEST(PlaceTest, WhereMpirunIsElsewhereRankZeroSaysSo) {
+  const std::string elsewhere = "mpirun runs on another host than rank 0 (";
+  const Environment first{"OMPI_COMM_WORLD_RANK=0"};
+  EXPECT_THAT(found(first + kOpenMpi4), HasSubstr("? " + elsewhere + "OMPI_MCA_orte_hnp_uri="));
+  EXPECT_THAT(found(first +
+                    Environment{"OMPI_MCA_orte_local_daemon_uri=2189492224.0;tcp://"
+                                "10.0.0.1,192.168.1.1:39877"} +
+                    kOpenMpi4),
+              HasSubstr("| 10.0.0.1:22224 ("));
+  EXPECT_THAT(found(first + kOpenMpi5, {.host = "gpu-02"}),
+              HasSubstr("? " + elsewhere + "PMIX_NAMESPACE="));
+  EXPECT_THAT(found(first + kOpenMpi5, {.host = "gpu-01.cluster"}), HasSubstr("| gpu-01:"));
+}
+
+TEST(PlaceTest, TheVariablesOfMpirunGoBeforeThoseOfTheStepOfItsDaemons) {
+  EXPECT_EQ(found(Environment{"SLURM_JOB_NODELIST=n[1-2]", "SLURM_STEP_NUM_NODES=1",
+                              "SLURM_STEP_NODELIST=n2", "SLURM_NODEID=0"} +
+                  kOpenMpi4 + kStep),
+            "Open MPI | 2 (OMPI_COMM_WORLD_SIZE) | 1 (OMPI_COMM_WORLD_RANK) | n1:24711 "
+            "(SLURM_JOB_NODELIST) | 4711 (SLURM_JOB_ID)");
+  // mpirun uses fewer nodes than the job has: the first may not be one of them.
+  EXPECT_THAT(found(kOpenMpi4 + kStep), HasSubstr("| 10.0.0.1:22224 ("));
+  EXPECT_THAT(found(kHydra + kStep),
+              HasSubstr("? Hydra does not say where the nodes are, and no batch system"));
+  // srun's PMI is none of Hydra's.
+  EXPECT_EQ(found(kStep + Environment{"PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=5"}), kStepFound);
+}
+
+TEST(PlaceTest, TheBatchSystemAroundMpiexecKnowsTheHosts) {
+  const Environment pbs{"PBS_ENVIRONMENT=PBS_BATCH", "PBS_JOBID=17.server", "PBS_NODEFILE=/nodes"};
+  EXPECT_EQ(
+      found(kHydra + pbs, {.files = {{"/nodes", "n1\nn1\nn2\nn2\n"}}}),
+      "Hydra | 2 (PMI_SIZE) | 1 (PMI_RANK) | n1:20017 (PBS_NODEFILE) | 17.server (PBS_JOBID)");
+  EXPECT_THAT(found(kHydra + pbs),
+              HasSubstr("and PBS_NODEFILE='/nodes': this file cannot be read"));
+  EXPECT_THAT(found(kHydra + pbs, {.files = {{"/nodes", "n1\nn2\nn3\n"}}}),
+              HasSubstr("and PBS_NODEFILE has another number of hosts"));
+  EXPECT_EQ(found(kHydra + Environment{"LSB_JOBID=9", "LSB_MCPU_HOSTS=a1 4 a2 4"}),
+            "Hydra | 2 (PMI_SIZE) | 1 (PMI_RANK) | a1:20009 (LSB_MCPU_HOSTS) | 9 (LSB_JOBID)");
+  EXPECT_EQ(found({"MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_RANK=0", "LSB_JOBID=9",
+                   "LSB_MCPU_HOSTS=a1 4 a2 4"}),
+            "MVAPICH2 | 2 (MV2_COMM_WORLD_SIZE) | 0 (MV2_COMM_WORLD_RANK) | a1:20009 "
+            "(LSB_MCPU_HOSTS) | 9 (LSB_JOBID)");
+  EXPECT_EQ(
+      found(Environment{"PALS_RANKID=1", "PALS_LOCAL_RANKID=0", "PMI_RANK=1", "PMI_SIZE=2"} + pbs,
+            {.files = {{"/nodes", "x1\nx2\n"}}}),
+      "PALS | 2 (PMI_SIZE) | 1 (PALS_RANKID) | x1:20017 (PBS_NODEFILE) | 17.server "
+      "(PBS_JOBID)");
+  // LSF's first host is where jsrun was started.
+  EXPECT_EQ(found({"JSM_NAMESPACE_SIZE=2", "JSM_NAMESPACE_RANK=1", "JSM_NAMESPACE_LOCAL_RANK=0",
+                   "LSB_JOBID=9", "LSB_MCPU_HOSTS=batch1 1 a1 42 a2 42"}),
+            "jsrun | 2 (JSM_NAMESPACE_SIZE) | 1 (JSM_NAMESPACE_RANK) | a1:20009 (LSB_MCPU_HOSTS) "
+            "| 9 (LSB_JOBID)");
+}
+
+TEST(PlaceTest, SeveralTasksOfMpirunAreRefused) {
+  EXPECT_EQ(found(Environment{"OMPI_COMM_WORLD_LOCAL_SIZE=4"} + kOpenMpi4),
+            "Open MPI refuses: Open MPI started 4 tasks on this node (OMPI_COMM_WORLD_LOCAL_SIZE), "
+            "but one drun starts all workers of a node; start one on each: mpirun --map-by "
+            "ppr:1:node --bind-to none drun ...");
+  EXPECT_THAT(found(Environment{"MPI_LOCALNRANKS=4"} + kHydra),
+              AllOf(StartsWith("Hydra refuses: "), HasSubstr("mpiexec -ppn 1 -n NODES drun ...")));
+  EXPECT_THAT(found({"PALS_RANKID=3", "PALS_LOCAL_RANKID=1", "PMI_SIZE=4"}),
+              StartsWith("PALS refuses: "));
+  EXPECT_EQ(
+      found({"OMPI_COMM_WORLD_SIZE=1", "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_LOCAL_SIZE=1"}),
+      "Open MPI: one node");
+}
+
+TEST(PlaceTest, WhatMpirunDoesNotSayIsNamed) {
+  EXPECT_EQ(place_of({"OMPI_COMM_WORLD_SIZE=8"})->rank.problem, "OMPI_COMM_WORLD_RANK is not set");
+  EXPECT_EQ(place_of({"OMPI_COMM_WORLD_RANK=8"})->nodes.problem, "OMPI_COMM_WORLD_SIZE is not set");
+  EXPECT_EQ(place_of(Environment{"PMI_RANK=2"} + kHydra)->rank.problem,
+            "PMI_RANK='2': the ranks are 0 to 1 (PMI_SIZE)");
+  EXPECT_THAT(place_of(Environment{"OMPI_MCA_orte_hnp_uri=x"} + kOpenMpi4)->endpoint.problem,
+              HasSubstr("OMPI_MCA_orte_hnp_uri='x': expected JOB.0;tcp://ADDRESS:PORT"));
+  EXPECT_EQ(found({"PMI_RANK=0", "PMI_SIZE=2"}), "nothing");
+}
+
+// ---- Flux ----
+
+TEST(PlaceTest, FluxNumbersTheNodes) {
+  const Environment flux{"FLUX_JOB_ID=f2Xyz", "FLUX_JOB_NNODES=2",    "FLUX_JOB_SIZE=2",
+                         "FLUX_TASK_RANK=1",  "FLUX_TASK_LOCAL_ID=0", "PMI_RANK=1",
+                         "PMI_SIZE=2"};
+  EXPECT_EQ(found(flux),
+            "Flux | 2 (FLUX_JOB_NNODES) | 1 (FLUX_TASK_RANK) | ? no variable of Flux names the "
+            "nodes of the job (FLUX_JOB_ID) | f2Xyz (FLUX_JOB_ID)");
+  // Flux inside of a step of Slurm.
+  EXPECT_THAT(found(flux + kStep), StartsWith("Flux | 2 "));
+  EXPECT_THAT(found(Environment{"FLUX_JOB_SIZE=8"} + flux),
+              AllOf(StartsWith("Flux refuses: "), HasSubstr("flux run -N 2 -n 2 ")));
+  EXPECT_EQ(found(Environment{"FLUX_JOB_NNODES=1", "FLUX_JOB_SIZE=1"} + flux), "Flux: one node");
+}
+
+// ---- Batch systems ----
+
+TEST(PlaceTest, BatchSystemsListTheHosts) {
+  const struct {
+    Environment environment;
+    Files files;
+    const char* meant;
+  } cases[] = {
+      {{"LSB_JOBID=9", "LSB_MCPU_HOSTS=n1 16 n2 16"},
+       {},
+       "LSF | 2 (LSB_MCPU_HOSTS) | 1 (LSB_MCPU_HOSTS) | n1:20009 (LSB_MCPU_HOSTS) | 9 "
+       "(LSB_JOBID)"},
+      {{"LSB_JOBID=9", "LSB_DJOB_HOSTFILE=/hosts", "LSB_MCPU_HOSTS=n1 2 n2 1"},
+       {{"/hosts", "n1\nn1\nn2\n"}},
+       "LSF | 2 (LSB_DJOB_HOSTFILE) | 1 (LSB_DJOB_HOSTFILE) | n1:20009 (LSB_DJOB_HOSTFILE) | 9 "
+       "(LSB_JOBID)"},
+      {{"LSB_JOBID=9", "LSB_DJOB_HOSTFILE=/hosts", "LSB_MCPU_HOSTS=n1 2 n2 1"},
+       {},
+       "LSF | 2 (LSB_MCPU_HOSTS) | 1 (LSB_MCPU_HOSTS) | n1:20009 (LSB_MCPU_HOSTS) | 9 "
+       "(LSB_JOBID)"},
+      {{"PBS_ENVIRONMENT=PBS_BATCH", "PBS_JOBID=123.pbs", "PBS_NODEFILE=/nodes"},
+       {{"/nodes", "n1.x\nn1.x\nn2.x\n"}},
+       "PBS | 2 (PBS_NODEFILE) | 1 (PBS_NODEFILE) | n1.x:20123 (PBS_NODEFILE) | 123.pbs "
+       "(PBS_JOBID)"},
+      {{"JOB_ID=5", "PE_HOSTFILE=/pe", "SGE_ROOT=/opt/sge"},
+       {{"/pe", "n1 8 all.q@n1 UNDEFINED\nn2 8 all.q@n2 UNDEFINED\n"}},
+       "SGE | 2 (PE_HOSTFILE) | 1 (PE_HOSTFILE) | n1:20005 (PE_HOSTFILE) | 5 (JOB_ID)"},
+      {{"COBALT_JOBID=6", "COBALT_NODEFILE=/c"},
+       {{"/c", "n1\nn2\n"}},
+       "Cobalt | 2 (COBALT_NODEFILE) | 1 (COBALT_NODEFILE) | n1:20006 (COBALT_NODEFILE) | 6 "
+       "(COBALT_JOBID)"},
+  };
+  for (const auto& each : cases) {
+    EXPECT_EQ(found(each.environment, {.host = "n2", .files = each.files}), each.meant);
+    // The script runs on the first host alone, unless somebody says otherwise.
+    const std::string refused = found(each.environment, {.host = "n1", .files = each.files});
+    EXPECT_THAT(refused, AllOf(HasSubstr(" refuses: "), HasSubstr("2 hosts"),
+                               HasSubstr("start one drun on each: "), HasSubstr("--cluster ")));
+    const std::string name = refused.substr(refused.find("--cluster ") + 10);
+    const Asked told{.which = name.substr(0, name.find(' ')), .host = "n1", .files = each.files};
+    EXPECT_THAT(found(each.environment, told), HasSubstr(" | 0 ("));
+    EXPECT_THAT(found(each.environment, {.host = "n3", .files = each.files}),
+                HasSubstr(" does not list this host, n3 |"));
+  }
+}
+
+TEST(PlaceTest, AListThatCannotBeReadIsNoJobOfOneNode) {
+  const Environment pbs{"PBS_ENVIRONMENT=PBS_BATCH", "PBS_JOBID=1", "PBS_NODEFILE=/nodes"};
+  EXPECT_EQ(place_of(pbs)->nodes.problem, "PBS_NODEFILE='/nodes': this file cannot be read");
+  EXPECT_EQ(place_of(pbs, {.files = {{"/nodes", "\n"}}})->nodes.problem,
+            "PBS_NODEFILE='/nodes': it names no host");
+  EXPECT_EQ(place_of(pbs - "PBS_NODEFILE")->nodes.problem,
+            "PBS_NODEFILE (not set): expected a file with the job's hosts");
+  EXPECT_EQ(place_of({"LSB_JOBID=1"})->nodes.problem,
+            "LSB_MCPU_HOSTS (not set): expected a list of hosts");
+  EXPECT_EQ(place_of({"LSB_JOBID=1", "LSB_MCPU_HOSTS=n1 n2"})->nodes.problem,
+            "LSB_MCPU_HOSTS='n1 n2': after 'n1' comes no number of slots");
+  EXPECT_EQ(place_of({"JOB_ID=1", "PE_HOSTFILE=/pe"})->nodes.problem,
+            "PE_HOSTFILE='/pe': this file cannot be read");
+  EXPECT_EQ(found(pbs, {.files = {{"/nodes", "n1\nn1\n"}}}), "PBS: one node");
+  EXPECT_EQ(found({"LSB_JOBID=1", "LSB_MCPU_HOSTS=n1 16"}), "LSF: one node");
+  EXPECT_EQ(found({"JOB_ID=1", "SGE_ROOT=/opt/sge"}), "nothing");
+  EXPECT_EQ(found({"PBS_JOBID=1"}), "nothing");
+}
+
+// ---- Kubernetes ----
+
+TEST(PlaceTest, PodsAreNumberedByTheirOperators) {
+  const Environment pod{"KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_SERVICE_PORT=443"};
+  const Environment ranks{"MASTER_ADDR=train-master-0", "MASTER_PORT=23456", "WORLD_SIZE=3",
+                          "RANK=2"};
+  EXPECT_EQ(found(pod + ranks),
+            "PyTorchJob | 3 (WORLD_SIZE) | 2 (RANK) | train-master-0:23456 (MASTER_ADDR) | -");
+  EXPECT_EQ(found(ranks), "nothing");
+  EXPECT_EQ(found(pod), "nothing");
+  EXPECT_EQ(found(ranks, {.which = "operator"}),
+            "the operator | 3 (WORLD_SIZE) | 2 (RANK) | train-master-0:23456 (MASTER_ADDR) | -");
+  // Those of a process count processes.
+  EXPECT_EQ(found(pod + ranks + Environment{"LOCAL_RANK=0"}), "nothing");
+  EXPECT_EQ(found(Environment{"WORLD_SIZE=1", "RANK=0"} + pod + ranks), "PyTorchJob: one node");
+  EXPECT_EQ(place_of(pod + (ranks - "MASTER_PORT"))->endpoint.problem,
+            "MASTER_PORT (not set): expected a port");
+  EXPECT_EQ(place_of(Environment{"RANK=3"} + pod + ranks)->rank.problem,
+            "RANK='3': the pods are 0 to 2 (WORLD_SIZE)");
+
+  EXPECT_EQ(
+      found({"LWS_LEADER_ADDRESS=llm-0.llm.default", "LWS_GROUP_SIZE=4", "LWS_WORKER_INDEX=3"}),
+      "LeaderWorkerSet | 4 (LWS_GROUP_SIZE) | 3 (LWS_WORKER_INDEX) | "
+      "llm-0.llm.default:29400 (LWS_LEADER_ADDRESS) | llm-0.llm.default "
+      "(LWS_LEADER_ADDRESS)");
+  EXPECT_EQ(place_of({"LWS_LEADER_ADDRESS=a"})->nodes.problem, "LWS_GROUP_SIZE is not set");
+  EXPECT_EQ(place_of({"LWS_GROUP_SIZE=2", "LWS_WORKER_INDEX=0"})->endpoint.problem,
+            "LWS_LEADER_ADDRESS is not set");
+}
+
+TEST(PlaceTest, VolcanoNumbersPodsInSeveralWays) {
+  const Environment pytorch{"VC_TASK_INDEX=0",
+                            "VK_TASK_INDEX=0",
+                            "MASTER_ADDR=j-master-0.j",
+                            "MASTER_PORT=23456",
+                            "WORLD_SIZE=3",
+                            "RANK=1",
+                            "VC_MASTER_HOSTS=j-master-0.j",
+                            "VC_WORKER_HOSTS=j-worker-0.j,j-worker-1.j",
+                            "VC_WORKER_NUM=2"};
+  EXPECT_EQ(found(pytorch),
+            "Volcano | 3 (WORLD_SIZE) | 1 (RANK) | j-master-0.j:23456 (MASTER_ADDR) | -");
+  const Environment both{"VC_MASTER_HOSTS=j-master-0.j",
+                         "VC_WORKER_HOSTS=j-worker-0.j,j-worker-1.j", "VC_TASK_INDEX=1"};
+  EXPECT_EQ(found(both, {.host = "j-worker-1"}),
+            "Volcano | 3 (VC_MASTER_HOSTS) | 2 (VC_MASTER_HOSTS) | j-master-0.j:29400 "
+            "(VC_MASTER_HOSTS) | -");
+  EXPECT_THAT(found(both, {.host = "elsewhere"}), HasSubstr("do not list this host, elsewhere"));
+  const Environment workers{"VC_NODE_HOSTS=j-node-0.j,j-node-1.j", "VC_NODE_NUM=2",
+                            "VC_TASK_INDEX=1"};
+  EXPECT_EQ(found(workers, {.host = "renamed"}),
+            "Volcano | 2 (VC_NODE_HOSTS) | 1 (VC_TASK_INDEX) | j-node-0.j:29400 (VC_NODE_HOSTS) "
+            "| -");
+  EXPECT_EQ(found({"VC_NODE_HOSTS=j-node-0.j"}), "Volcano: one node");
+  EXPECT_THAT(place_of({"VC_PS_HOSTS=a", "VC_WORKER_HOSTS=b"})->nodes.problem,
+              HasSubstr("tasks of several kinds (VC_PS_HOSTS, VC_WORKER_HOSTS)"));
+  // An index alone makes no job of several pods.
+  EXPECT_EQ(found({"VC_TASK_INDEX=1"}), "nothing");
+  EXPECT_THAT(place_of({"VC_TASK_INDEX=1"}, {.nodes_given = true})->endpoint.problem,
+              HasSubstr("svc plugin"));
+}
+
+TEST(PlaceTest, TheIndexedJobNeedsTheNumberOfPods) {
+  const Environment pod{"JOB_COMPLETION_INDEX=12", "KUBERNETES_SERVICE_HOST=10.96.0.1"};
+  const Files hosts{{"/etc/hosts",
+                     "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n"
+                     "10.1.2.3\ttrain-12.train.default.svc.cluster.local\ttrain-12\n"}};
+  EXPECT_EQ(found(pod, {.host = "train-12", .files = hosts}), "nothing");
+  const auto place = place_of(pod, {.host = "train-12", .files = hosts, .nodes_given = true});
+  EXPECT_EQ(text_of(place->rank), "12 (JOB_COMPLETION_INDEX)");
+  EXPECT_EQ(text_of(place->endpoint),
+            "train-0.train.default.svc.cluster.local:29400 (JOB_COMPLETION_INDEX)");
+  EXPECT_EQ(text_of(place->id), "train (JOB_COMPLETION_INDEX)");
+  EXPECT_THAT(place->nodes.problem, HasSubstr("how many there are (JOB_COMPLETION_INDEX)"));
+  // JobSet's pods: the set, the job, the job's number, the pod's.
+  const auto of_set =
+      place_of({"JOB_COMPLETION_INDEX=1"}, {.host = "set-workers-0-1",
+                                            .files = {{"/etc/hosts",
+                                                       "10.1.2.3 set-workers-0-1.set.ns.svc "
+                                                       "set-workers-0-1\n"}},
+                                            .nodes_given = true});
+  EXPECT_EQ(of_set->endpoint.text, "set-workers-0-0.set.ns.svc:29400");
+  EXPECT_THAT(place_of(pod, {.host = "train-12", .nodes_given = true})->endpoint.problem,
+              HasSubstr("no full name of this pod, train-12"));
+  EXPECT_THAT(place_of(pod, {.host = "x", .files = hosts, .nodes_given = true})->endpoint.problem,
+              HasSubstr("this pod's host name, x, does not end in it"));
+}
+
+// ---- Clouds ----
+
+TEST(PlaceTest, SageMakerListsItsHosts) {
+  const Environment job{"SM_HOSTS=[\"algo-1\",\"algo-2\"]", "SM_CURRENT_HOST=algo-2",
+                        "TRAINING_JOB_NAME=pytorch-2026-11"};
+  const std::string meant =
+      "SageMaker | 2 (SM_HOSTS) | 1 (SM_CURRENT_HOST) | algo-1:29400 (SM_HOSTS) | "
+      "pytorch-2026-11 (TRAINING_JOB_NAME)";
+  EXPECT_EQ(found(job), meant);
+  EXPECT_THAT(found({"TRAINING_JOB_NAME=j"},
+                    {.files = {{"/opt/ml/input/config/resourceconfig.json",
+                                R"({"current_host":"algo-1","hosts":["algo-1","algo-2"]})"}}}),
+              AllOf(HasSubstr("| 0 ("), HasSubstr("| algo-1:29400 (")));
+  EXPECT_EQ(found({"TRAINING_JOB_NAME=j"}), "nothing");
+  EXPECT_EQ(found({"SM_HOSTS=[\"algo-1\"]", "SM_CURRENT_HOST=algo-1"}), "SageMaker: one node");
+  for (const char* nonsense : {"algo-1,algo-2", "[]", "[1,2]", "{}", "[\"a\"", "null"})
+    EXPECT_EQ(
+        place_of({std::string("SM_HOSTS=") + nonsense, "SM_CURRENT_HOST=algo-1"})->nodes.problem,
+        std::string("SM_HOSTS='") + nonsense + "': expected a JSON list of host names");
+  EXPECT_EQ(place_of(Environment{"SM_CURRENT_HOST=algo-9"} + job)->rank.problem,
+            "SM_CURRENT_HOST='algo-9' is not in SM_HOSTS");
+  EXPECT_THAT(place_of({"SM_CURRENT_HOST=algo-1"})->nodes.problem,
+              HasSubstr("SM_HOSTS is not set"));
+}
+
+TEST(PlaceTest, AzureHasMpirunOrNodeRanks) {
+  EXPECT_EQ(
+      found(Environment{"AZ_BATCH_MASTER_NODE=10.0.0.4:6000", "AZUREML_RUN_ID=17_run"} + kOpenMpi4),
+      "Open MPI | 2 (OMPI_COMM_WORLD_SIZE) | 1 (OMPI_COMM_WORLD_RANK) | 10.0.0.4:20017 "
+      "(AZ_BATCH_MASTER_NODE) | 17_run (AZUREML_RUN_ID)");
+  const Environment torch{
+      "AZUREML_RUN_ID=17_run", "AZUREML_NODE_COUNT=2", "NODE_RANK=1",     "WORLD_SIZE=2", "RANK=1",
+      "LOCAL_RANK=0",          "MASTER_ADDR=10.0.0.4", "MASTER_PORT=6105"};
+  EXPECT_EQ(found(torch),
+            "Azure ML | 2 (AZUREML_NODE_COUNT) | 1 (NODE_RANK) | 10.0.0.4:20017 (MASTER_ADDR) | "
+            "17_run (AZUREML_RUN_ID)");
+  EXPECT_THAT(found(Environment{"WORLD_SIZE=16"} + torch), StartsWith("Azure ML refuses: "));
+  EXPECT_EQ(found({"AZUREML_RUN_ID=1", "AZUREML_NODE_COUNT=1"}), "Azure ML: one node");
+  EXPECT_EQ(found({"AZUREML_RUN_ID=1"}), "nothing");
+  EXPECT_EQ(place_of({"AZUREML_RUN_ID=1", "AZUREML_NODE_COUNT=2", "NODE_RANK=0"})->endpoint.problem,
+            "neither MASTER_ADDR nor AZ_BATCH_MASTER_NODE is set");
+}
+
+TEST(PlaceTest, VertexHasPools) {
+  const std::string spec =
+      R"({"cluster":{"workerpool0":["a-0:2222"],"workerpool1":["b-0:2222","b-1:2222"]},)"
+      R"("environment":"cloud","task":{"type":"workerpool1","index":1}})";
+  EXPECT_EQ(found({"CLUSTER_SPEC=" + spec, "CLOUD_ML_JOB_ID=77"}),
+            "Vertex AI | 3 (CLUSTER_SPEC) | 2 (CLUSTER_SPEC) | a-0:2222 (CLUSTER_SPEC) | 77 "
+            "(CLOUD_ML_JOB_ID)");
+  EXPECT_EQ(found({"TF_CONFIG=" + std::string(R"({"cluster":{"worker":["w:1"],"chief":["c:1"]},)"
+                                              R"("task":{"type":"worker","index":0}})"),
+                   "CLOUD_ML_JOB_ID=77"}),
+            "Vertex AI | 2 (TF_CONFIG) | 1 (TF_CONFIG) | c:1 (TF_CONFIG) | 77 (CLOUD_ML_JOB_ID)");
+  EXPECT_EQ(found({R"(TF_CONFIG={"cluster":{"worker":["a:1","b:1"]}})"}), "nothing");
+  EXPECT_EQ(found({"CLUSTER_SPEC=mine"}), "nothing");
+  EXPECT_THAT(place_of({"CLUSTER_SPEC={workerpool0"})->nodes.problem,
+              HasSubstr("CLUSTER_SPEC='{workerpool0': expected JSON"));
+  EXPECT_THAT(place_of({R"(CLUSTER_SPEC={"cluster":{"workerpool0":["a:1","b:1"]},"task":{}})"})
+                  ->rank.problem,
+              HasSubstr("its task is none of its cluster"));
+}
+
+TEST(PlaceTest, LeptonNamesItsWorkers) {
+  EXPECT_EQ(found({"LEPTON_JOB_WORKER_PREFIX=job-worker", "LEPTON_SUBDOMAIN=job-svc",
+                   "LEPTON_JOB_TOTAL_WORKERS=4", "LEPTON_JOB_WORKER_INDEX=2"}),
+            "Lepton | 4 (LEPTON_JOB_TOTAL_WORKERS) | 2 (LEPTON_JOB_WORKER_INDEX) | "
+            "job-worker-0.job-svc:29400 (LEPTON_JOB_WORKER_PREFIX) | job-worker "
+            "(LEPTON_JOB_WORKER_PREFIX)");
+  EXPECT_EQ(place_of({"LEPTON_JOB_WORKER_INDEX=2"})->nodes.problem,
+            "LEPTON_JOB_TOTAL_WORKERS is not set");
+}
+
+TEST(PlaceTest, NoSchedulerIsNone) {
+  EXPECT_EQ(found({}), "nothing");
+  EXPECT_EQ(found({"PATH=/bin", "RANK=0", "WORLD_SIZE=2", "SLURM_CONF=/etc/slurm.conf"}),
+            "nothing");
+  // Every name is known.
+  for (std::string_view rest = kSchedulerChoices; !rest.empty();) {
+    const auto end = std::min(rest.find(' '), rest.size());
+    EXPECT_EQ(found({}, {.which = std::string(rest.substr(0, end))}), "nothing");
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  EXPECT_EQ(found(kStep, {.which = "pbs"}), "nothing");
+}
+
+}  // namespace
+}  // namespace drun::launcher::cluster
