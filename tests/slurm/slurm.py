@@ -1,4 +1,5 @@
-"""A real Slurm of two nodes on this machine runs the batch script of docs/clusters.md, and cancels a job.
+"""A real Slurm of two nodes on this machine runs the batch script of docs/clusters.md, in which drun is told nothing of the
+nodes, and others; and cancels a job.
 
 usage: slurm.py ROOT BIN_DIR
 
@@ -14,11 +15,12 @@ import sys
 import tempfile
 import time
 
-PROGRAMS = ["slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol", "sinfo", "unshare", "ip"]
+PROGRAMS = ["slurmctld", "slurmd", "salloc", "sbatch", "srun", "scancel", "scontrol", "sinfo", "unshare", "ip"]
 # Slurm wants an address beside the loopback ones.
 NODES = {"n1": "10.77.0.1", "n2": "10.77.0.2"}
 NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
 LIMIT = 150
+GREETINGS = [f"hello from rank {rank} of 4 (local rank {rank % 2} on node {rank // 2})" for rank in range(4)]
 
 CONFIGURATION = """\
 ClusterName=test
@@ -39,6 +41,7 @@ SwitchType=switch/none
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
+SchedulerParameters=bf_interval=1,sched_interval=1
 ReturnToService=2
 KillWait=60
 MessageTimeout=100
@@ -151,8 +154,57 @@ def check_ranks(slurm, script):
     code, output = slurm.end(slurm.submit(script))
     expect(f"exit code\n{output}", code, "0:0")
     found = sorted(re.findall(r"^hello from .*$", output, re.M))
-    expect("output", found, [f"hello from rank {rank} of 4 (local rank {rank % 2} on node {rank // 2})"
-                             for rank in range(4)])
+    expect("output", found, GREETINGS)
+
+
+def check_inference(slurm, _):
+    """What drun takes from Slurm's variables, in every way to start a step; and where there is none."""
+    head = "#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n"
+    hetero = "#!/bin/sh\n#SBATCH --nodes=1 --ntasks=1\n#SBATCH hetjob\n#SBATCH --nodes=1 --ntasks=1\n"
+    drun = "drun --nproc-per-node 2 examples/shell/hello.sh"
+    steps = {
+        "a step": f"{head}srun {drun}\n",
+        "a later step": f"{head}srun true\nsrun true\nsrun --preserve-env {drun}\n",
+        "a step in arbitrary order": f"{head}printf 'n2\\nn1\\n' >order\nexport SLURM_HOSTFILE=order\nsrun -m arbitrary {drun}\n",
+        "a step of a heterogeneous job": f"{hetero}srun --het-group=0,1 {drun}\n",
+        "a step with a task for each of several": f"{head}#SBATCH --cpus-per-task=2\nsrun {drun}\n",
+    }
+    for what, job in [(what, slurm.submit(script)) for what, script in steps.items()]:
+        code, output = slurm.end(job)
+        expect(f"exit code of {what}\n{output}", code, "0:0")
+        expect(what, sorted(re.findall(r"^hello from .*$", output, re.M)), GREETINGS)
+        for node in range(2):
+            if not re.search(rf"^drun: Slurm: 2 nodes .*, this is node {node} \(SLURM_NODEID\), meeting at n[12]:2\d+ ", output, re.M):
+                raise Failed(f"{what}: node {node} does not say what it inferred:\n{output}")
+    refused = {
+        "a batch script": (f"{head}{drun}\n", "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 drun ...;"),
+        "a batch script of many tasks": (f"#!/bin/sh\n#SBATCH --nodes=2 --ntasks-per-node=4\n{drun}\n",
+                                         "--ntasks-per-node=1 --cpus-per-task=4 drun --nproc-per-node 4 ...;"),
+        "the script of a heterogeneous job": (f"{hetero}{drun}\n", "srun --het-group=0-1 --ntasks-per-node=1 drun ..."),
+        "many tasks": (f"#!/bin/sh\n#SBATCH --nodes=2 --ntasks-per-node=4\nsrun {drun}\n",
+                       "--ntasks-per-node=1 --cpus-per-task=4 drun --nproc-per-node 4 ...;"),
+    }
+    for what, job in [(what, slurm.submit(script)) for what, (script, _) in refused.items()]:
+        words = refused[what][1]
+        code, output = slurm.end(job)
+        expect(f"exit code of {what}\n{output}", code, "2:0")
+        if words not in output or "hello from" in output:
+            raise Failed(f"{what} is not refused:\n{output}")
+    one = {
+        "a batch script of one node": f"#!/bin/sh\n#SBATCH --nodes=1\n{drun}\n",
+        "a step of one node": f"#!/bin/sh\n#SBATCH --nodes=2\nsrun --nodes=1 --ntasks=1 {drun}\n",
+        "a batch script that is told so": f"{head}drun --nnodes 1 --nproc-per-node 2 examples/shell/hello.sh\n",
+    }
+    for what, job in [(what, slurm.submit(script)) for what, script in one.items()]:
+        code, output = slurm.end(job)
+        expect(f"exit code of {what}\n{output}", code, "0:0")
+        expect(what, output.count(" of 2 (local rank "), 2)
+    shell = subprocess.run(["salloc", "--nodes=2", "--ntasks-per-node=1", "srun", *drun.split()], capture_output=True,
+                           text=True, check=False, timeout=LIMIT)
+    expect(f"exit code of salloc's srun\n{shell.stderr}", shell.returncode, 0)
+    expect("salloc's srun", sorted(shell.stdout.splitlines()), GREETINGS)
+    shell = subprocess.run(["salloc", "--nodes=2", *drun.split()], capture_output=True, text=True, check=False, timeout=LIMIT)
+    expect(f"exit code of salloc without srun\n{shell.stderr}", shell.returncode, 2)
 
 
 def check_exit_code(slurm, script):
@@ -216,7 +268,7 @@ def inside(root, folder):
     slurm = Slurm(folder)
     script = documented_script(root)
     try:
-        for step in (start, check_ranks, check_exit_code, check_cancel):
+        for step in (start, check_ranks, check_inference, check_exit_code, check_cancel):
             began = time.monotonic()
             step(slurm, script)
             print(f"{step.__name__}: ok, {time.monotonic() - began:.1f} s", flush=True)

@@ -46,9 +46,10 @@ FileDescriptor open_pidfd(pid_t pid) {
 // on, and where it leaves a sign, is for all programs.
 bool steers_drun(const std::string& name) {
   if (name.starts_with("DRUN_TEST_MUTANT")) return false;
-  static const std::array<const char*, 9> kPrefixes = {"PET_",       "TORCHELASTIC_", "TORCH_",
-                                                       "SLURM_",     "DRUN_",         "MASTER_",
-                                                       "LOCAL_RANK", "GROUP_RANK",    "OMP_"};
+  static const std::array<const char*, 17> kPrefixes = {
+      "PET_",       "TORCHELASTIC_", "TORCH_", "SLURM_", "DRUN_", "MASTER_",
+      "LOCAL_RANK", "GROUP_RANK",    "OMP_",   "OMPI_",  "PMI_",  "PMIX_",
+      "MPI_LOCAL",  "LSB_",          "PBS_",   "FLUX_",  "LWS_"};
   static const std::array<const char*, 5> kNames = {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
                                                     "PYTHON_EXEC", "LOGLEVEL"};
   return std::any_of(kPrefixes.begin(), kPrefixes.end(),

@@ -11,7 +11,7 @@
 namespace drun::launcher::cluster {
 
 // More nodes than any machine has; a longer list is a mistake, or meant to do harm.
-inline constexpr std::size_t kMostHosts = 1'000'000;
+inline constexpr std::size_t kMostHosts = 100'000;
 
 // Slurm's compressed list: "login,rack[0-1]node[01-16,20]-ib". Any number of brackets in a name, of
 // which the left ones change last; numbers are as wide as the first of their range is written.

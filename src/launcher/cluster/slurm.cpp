@@ -57,6 +57,28 @@ Value step_id(const Variables& variables, std::uint64_t step) {
   return value(id, "SLURM_JOB_ID");
 }
 
+// Of all components of a heterogeneous job; 0: it is none, or they are not told.
+std::size_t nodes_of_components(const Variables& variables, int components) {
+  std::size_t all = 0;
+  for (int each = 0; each < components && each < 1'000; ++each) {
+    const auto list = variables.find("SLURM_JOB_NODELIST_HET_GROUP_" + std::to_string(each));
+    const auto names = list ? expand_hostlist(*list) : Hosts();
+    if (!names) return 0;
+    all += names->size();
+  }
+  return all;
+}
+
+// One component looks like a job of its own.
+std::string other_components(const Variables& variables, std::size_t hosts) {
+  const int components = variables.plain_number("SLURM_HET_SIZE").value_or(1);
+  const std::size_t all = nodes_of_components(variables, components);
+  if (components < 2 || all <= hosts) return "";
+  return std::to_string(hosts) + " of the " + std::to_string(all) +
+         " nodes of a heterogeneous job (SLURM_HET_SIZE=" + std::to_string(components) +
+         "); srun --het-group=0-" + std::to_string(components - 1);
+}
+
 // In a job but in no step: drun runs on one node, whatever the variables say.
 Place outside_of_steps(const Variables& variables) {
   Place place;
@@ -66,6 +88,13 @@ Place outside_of_steps(const Variables& variables) {
   place.nodes = variables.number(name, 1);
   if (!place.nodes.problem.empty()) {
     place.nodes.problem = "a job of Slurm whose size cannot be told: " + place.nodes.problem;
+    return place;
+  }
+  if (const std::string more = other_components(variables, std::stoul(place.nodes.text));
+      !more.empty()) {
+    place.refusal = "drun was started by no srun, on one of the " +
+                    more.substr(more.find("the ") + 4) +
+                    " --ntasks-per-node=1 drun ... starts one on each";
     return place;
   }
   if (place.nodes.text == "1") return place;
@@ -109,22 +138,6 @@ std::string several_tasks(const Variables& variables, const std::string& nodes) 
          one_each(variables, nodes, most);
 }
 
-// One component of a heterogeneous job looks like a job of its own.
-std::string other_components(const Variables& variables, std::size_t hosts) {
-  const int components = variables.plain_number("SLURM_HET_SIZE").value_or(1);
-  std::size_t all = 0;
-  for (int each = 0; each < components && each < 1'000; ++each) {
-    const auto list = variables.find("SLURM_JOB_NODELIST_HET_GROUP_" + std::to_string(each));
-    const auto names = list ? expand_hostlist(*list) : Hosts();
-    if (!names) return "";
-    all += names->size();
-  }
-  if (components < 2 || all <= hosts) return "";
-  return "this step has " + std::to_string(hosts) + " of the " + std::to_string(all) +
-         " nodes of a heterogeneous job (SLURM_HET_SIZE=" + std::to_string(components) +
-         "); srun --het-group=0-" + std::to_string(components - 1) + " makes one job of all";
-}
-
 }  // namespace
 
 std::optional<Place> slurm(const Variables& variables) {
@@ -160,7 +173,8 @@ std::optional<Place> slurm(const Variables& variables) {
                          " nodes (SLURM_STEP_NUM_NODES)");
   place.endpoint = meeting_place(variables, hosts.front(), *step);
   place.id = step_id(variables, *step);
-  place.note = other_components(variables, hosts.size());
+  if (const std::string more = other_components(variables, hosts.size()); !more.empty())
+    place.note = "this step has " + more + " makes one job of all";
   return place;
 }
 

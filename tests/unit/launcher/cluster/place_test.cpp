@@ -153,6 +153,16 @@ TEST(PlaceTest, AStepOfOneComponentSaysThatThereAreMore) {
   EXPECT_EQ(place_of(kStep)->note, "");
 }
 
+// The batch script has the variables of the first component.
+TEST(PlaceTest, TheScriptOfAHeterogeneousJobIsRefused) {
+  EXPECT_EQ(
+      found({"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=1", "SLURM_NODEID=0", "SLURM_HET_SIZE=2",
+             "SLURM_JOB_NODELIST_HET_GROUP_0=big1", "SLURM_JOB_NODELIST_HET_GROUP_1=small[1-2]"}),
+      "Slurm refuses: drun was started by no srun, on one of the 3 nodes of a heterogeneous "
+      "job (SLURM_HET_SIZE=2); srun --het-group=0-1 --ntasks-per-node=1 drun ... starts one "
+      "on each");
+}
+
 TEST(PlaceTest, OneNodeOfSlurmIsOneNode) {
   const Environment one{"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NODELIST=n3",
                         "SLURM_STEP_NUM_TASKS=1", "SLURM_STEP_TASKS_PER_NODE=1", "SLURM_NODEID=0"};
