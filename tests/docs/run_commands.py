@@ -67,6 +67,8 @@ SLURM = {
   *) exit 1 ;;
 esac""",
     "srun": """while case $1 in -*) true ;; *) false ;; esac; do shift; done
+export SLURM_STEP_ID=0 SLURM_STEP_NUM_NODES="$SLURM_JOB_NUM_NODES" SLURM_STEP_NUM_TASKS="$SLURM_JOB_NUM_NODES"
+export SLURM_STEP_NODELIST="$SLURM_JOB_NODELIST"
 for node in $(seq 0 $((SLURM_JOB_NUM_NODES - 1))); do SLURM_NODEID=$node SLURM_PROCID=$node "$@" & nodes="${nodes-} $!"; done
 for node in $nodes; do wait "$node" || exit; done""",
 }

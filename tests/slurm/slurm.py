@@ -120,8 +120,9 @@ class Slurm:
             daemon.wait(LIMIT)
 
 
-def documented_script(root):
-    text = (root / "docs" / "clusters.md").read_text(encoding="utf-8")
+def documented_script(root, page="clusters.md"):
+    """The first of a page."""
+    text = (root / "docs" / page).read_text(encoding="utf-8")
     return re.search(r"^```sh slurm\n(.*?)^```$", text, re.M | re.S)[1]
 
 
@@ -151,6 +152,12 @@ def start(slurm, _):
 
 
 def check_ranks(slurm, script):
+    # With all that drun would find out said.
+    check_greetings(slurm, documented_script(pathlib.Path(sys.argv[1]), "slurm.md"))
+    check_greetings(slurm, script)
+
+
+def check_greetings(slurm, script):
     code, output = slurm.end(slurm.submit(script))
     expect(f"exit code\n{output}", code, "0:0")
     found = sorted(re.findall(r"^hello from .*$", output, re.M))
