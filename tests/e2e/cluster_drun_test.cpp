@@ -80,8 +80,38 @@ TEST(ClusterDrunTest, TasksOfMpirunMeetWithoutAFlag) {
   expect_to_meet({"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_SIZE=1",
                   "OMPI_COMM_WORLD_LOCAL_RANK=0", "OMPI_MCA_orte_hnp_uri=" + uri},
                  {"OMPI_COMM_WORLD_RANK=0", "OMPI_MCA_orte_local_daemon_uri=" + uri},
-                 {"OMPI_COMM_WORLD_RANK=1", "OMPI_MCA_orte_local_daemon_uri=1.1;tcp://127.0.0.1:1"},
+                 {"OMPI_COMM_WORLD_RANK=1", "OMPI_MCA_orte_local_daemon_uri=1.1;tcp://127.0.0.2:1"},
                  "Open MPI: 2 nodes (OMPI_COMM_WORLD_SIZE), this is node ");
+}
+
+// The real mpiexec of MPICH.
+TEST(ClusterDrunTest, TasksOfMpiexecMeetWithoutAFlag) {
+  Launch launch;
+  launch.argv = {"/usr/bin/mpiexec.hydra",
+                 "-launcher",
+                 "fork",
+                 "-hosts",
+                 "127.0.0.1,127.0.0.2",
+                 "-ppn",
+                 "1",
+                 "-n",
+                 "2",
+                 drun_path(),
+                 "--nproc-per-node",
+                 "2",
+                 "sh",
+                 "-c",
+                 "echo rank $RANK of $WORLD_SIZE"};
+  if (::access(launch.argv[0].c_str(), X_OK) != 0)
+    GTEST_SKIP() << "no " << launch.argv[0] << " (apt-get install mpich)";
+  const Finished finished = DrunProcess(launch).finish();
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_THAT(finished.out, HasSubstr("rank " + std::to_string(rank) + " of 4\n"));
+  EXPECT_THAT(finished.err,
+              HasSubstr("drun: Hydra: 2 nodes (PMI_SIZE), this is node 1 (PMI_RANK), meeting at "
+                        "127.0.0.1:2"));
+  EXPECT_THAT(finished.survivors, IsEmpty());
 }
 
 TEST(ClusterDrunTest, PodsMeetWithoutAFlag) {

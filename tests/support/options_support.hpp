@@ -42,6 +42,10 @@ inline Host made_up_machine() {
     if (path == "/nodes") return "node7\nnode7\nnode8\nnode8\n";
     return std::nullopt;
   };
+  machine.by_pmi = [](int fd, bool first, const std::string& text) -> Result<cluster::PmiAnswer> {
+    if (fd == 6) return cluster::PmiAnswer{first ? text : "node0", "17_kvs"};
+    return Error(std::make_error_code(std::errc::protocol_error), "PMI_FD: nobody answers");
+  };
   return machine;
 }
 

@@ -39,6 +39,10 @@ constexpr std::array<Scheduler, 20> kSchedulers{{
 
 }  // namespace
 
+std::string endpoint_of(const std::string& host, const std::string& id) {
+  return at_port(host, port_of(std::string_view(id)));
+}
+
 std::optional<Place> find_place(std::string_view which, const Surroundings& around) {
   const Variables variables(around);
   for (const auto& [name, read] : kSchedulers) {

@@ -24,6 +24,10 @@ struct Place {
   Value rank;                  // of this node, "0" to "3"
   Value endpoint;              // "node1:24711": an address that all nodes choose alike
   Value id;                    // the same on all nodes, another one in each run
+  // The endpoint can be told by the task of rank 0 to all others: exchange_by_pmi() with this
+  // descriptor and, in that task, this name of its host. `endpoint` says why it must be.
+  std::optional<int> pmi_fd;
+  std::string pmi_host;
   std::string refusal;  // why drun must not run here at all; which command line to use instead
   std::string note;     // what the user should know beside that
 };
@@ -41,6 +45,9 @@ struct Surroundings {
 inline constexpr std::string_view kSchedulerChoices =
     "auto none slurm openmpi hydra mvapich pals jsrun flux kubernetes lws volcano operator "
     "sagemaker azureml vertex lepton lsf pbs sge cobalt";
+
+// Where nodes meet that know but a name in common.
+[[nodiscard]] std::string endpoint_of(const std::string& host, const std::string& id);
 
 // What `which` of them says; with "auto", the one that started this process itself. Nullopt: there
 // is none. If a Place says that there is one node, nothing else of it matters.

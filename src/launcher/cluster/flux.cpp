@@ -24,6 +24,7 @@ std::optional<Place> flux(const Variables& variables) {
   if (place.rank.problem.empty() && nodes > 0 && std::stoi(place.rank.text) >= nodes)
     place.rank = problem(variables.shown("FLUX_TASK_RANK") + ": there are " +
                          std::to_string(nodes) + " nodes (FLUX_JOB_NNODES)");
+  (void)offers_pmi(variables, place);
   place.endpoint = problem("no variable of Flux names the nodes of the job (FLUX_JOB_ID)");
   return place;
 }

@@ -90,24 +90,53 @@ Value mpirun_elsewhere(const std::string& variable) {
                  "), so that the nodes cannot meet there");
 }
 
+// "...://10.0.0.1,192.168.1.1:39877" or "...://[fd00::1,fd00::2]:39877"
+std::vector<std::string> addresses_of(std::string_view uri) {
+  const auto begin = uri.find("://");
+  if (begin == std::string_view::npos) return {};
+  uri.remove_prefix(begin + 3);
+  const bool brackets = uri.starts_with('[');
+  if (brackets) uri.remove_prefix(1);
+  std::string_view list = uri.substr(0, uri.find(brackets ? ']' : ':'));
+  std::vector<std::string> addresses;
+  while (!list.empty())
+    addresses.emplace_back(take_until(list, ','));
+  return addresses;
+}
+
+// All nodes must take the same, because the store listens there alone. Bridges of virtual machines
+// and containers have these addresses, on each host the same.
+std::string reachable(const std::vector<std::string>& addresses) {
+  const auto other = [](const std::string& address) {
+    const auto begins = [&](const char* prefix) { return address.starts_with(prefix); };
+    return !(begins("127.") || begins("169.254.") || begins("172.17.") || begins("192.168.122.") ||
+             begins("fe80:"));
+  };
+  const auto found = std::find_if(addresses.begin(), addresses.end(), other);
+  if (found != addresses.end()) return *found;
+  return addresses.empty() ? "" : addresses.front();
+}
+
 // Open MPI 4: "2189492224.0;tcp://10.0.0.1,192.168.1.1:39877" is mpirun, where rank 0 is as a rule.
 // There both of its addresses are the same.
 void meet_at_orte(const Variables& variables, const std::string& uri, Place& place) {
   constexpr std::string_view kName = "OMPI_MCA_orte_hnp_uri";
   const auto begin = uri.find("://");
-  std::string_view rest = std::string_view(uri).substr(0, uri.find('.'));
-  const std::string job(rest);
+  const std::string job = uri.substr(0, uri.find('.'));
   if (begin == std::string::npos || job.find_first_not_of("0123456789") != std::string::npos) {
     place.endpoint = problem(variables.shown(kName) + ": expected JOB.0;tcp://ADDRESS:PORT");
     return;
   }
-  rest = std::string_view(uri).substr(begin + 3);
-  const bool brackets = rest.starts_with('[');
-  if (brackets) rest.remove_prefix(1);
-  const std::string host(rest.substr(0, rest.find_first_of(brackets ? ",]" : ",:")));
   const auto daemon = variables.find("OMPI_MCA_orte_local_daemon_uri");
   if (place.rank.text == "0" && daemon && *daemon != uri) {
     place.endpoint = mpirun_elsewhere(variables.shown(kName));
+    return;
+  }
+  const std::string host = reachable(addresses_of(uri));
+  const auto own = addresses_of(daemon.value_or(""));
+  if (daemon && *daemon != uri && std::find(own.begin(), own.end(), host) != own.end()) {
+    place.endpoint =
+        problem(variables.shown(kName) + ": this host has the address " + host + " as well");
     return;
   }
   place.endpoint = value(at_port(host, port_of(std::string_view(job))), kName);
@@ -154,8 +183,12 @@ std::optional<Place> mpi(const Variables& variables, const Names& names) {
   const auto uri = variables.find("OMPI_MCA_orte_hnp_uri");
   const auto space = variables.find("PMIX_NAMESPACE");
   const bool open = names.size == kOpenMpi.size;
-  if (meet_at_azure(variables, place) || take_hosts(place, hosts_of_slurm_job(variables)))
+  if (meet_at_azure(variables, place)) return place;
+  if (names.size == kHydra.size && offers_pmi(variables, place)) {
+    place.endpoint = problem("PMI_FD did not tell it");
     return place;
+  }
+  if (take_hosts(place, hosts_of_slurm_job(variables))) return place;
   if (open && uri) {
     meet_at_orte(variables, *uri, place);
     return place;

@@ -80,6 +80,18 @@ std::string at_port(const std::string& host, std::uint16_t port) {
   return to_string(Endpoint{host, port});
 }
 
+bool offers_pmi(const Variables& variables, Place& place) {
+  const auto fd = variables.plain_number("PMI_FD");
+  if (!fd || *fd < 3) return false;
+  place.pmi_fd = fd;
+  // As mpiexec reaches it: Hydra's -hosts.
+  for (const char* name : {"MPIR_CVAR_CH3_INTERFACE_HOSTNAME", "PMI_HOSTNAME"}) {
+    if (place.pmi_host.empty()) place.pmi_host = variables.find(name).value_or("");
+  }
+  if (place.pmi_host.empty()) place.pmi_host = variables.around().host_name;
+  return true;
+}
+
 Hosts hosts_in(const Variables& variables, std::string_view name,
                Hosts (*parse)(std::string_view)) {
   const auto list = variables.find(name);

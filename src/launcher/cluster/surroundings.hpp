@@ -49,6 +49,9 @@ using Hosts = Result<std::vector<std::string>>;
 // "host:port", with brackets around an IPv6 address.
 [[nodiscard]] std::string at_port(const std::string& host, std::uint16_t port);
 
+// The launcher serves PMI-1: the endpoint is rank 0's to tell. False: it does not.
+bool offers_pmi(const Variables& variables, Place& place);
+
 // The list in a variable's value, or in the file that it names. The error names the variable.
 [[nodiscard]] Hosts hosts_in(const Variables& variables, std::string_view name,
                              Hosts (*parse)(std::string_view));

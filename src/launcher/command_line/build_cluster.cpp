@@ -66,6 +66,18 @@ void require(const cluster::Place& place, const cluster::Value& value, const std
                         ", or --cluster none for a job of this node alone");
 }
 
+// Hydra and Flux list no hosts, but pass on a word from one task to all.
+void ask_rank_zero(const Host& host, cluster::Place& place) {
+  if (!place.pmi_fd || !host.by_pmi || !place.rank.problem.empty()) return;
+  const auto answer = host.by_pmi(*place.pmi_fd, place.rank.text == "0", place.pmi_host);
+  if (!answer) {
+    place.endpoint.problem = answer.error().what();
+    return;
+  }
+  place.endpoint = {cluster::endpoint_of(answer->text, answer->space), "PMI_FD", ""};
+  place.id = {answer->space, "PMI_FD", ""};
+}
+
 class Inference {
  public:
   Inference(cli::GivenFlags& flags, std::string_view scheduler)
@@ -98,7 +110,7 @@ Inferred infer_place(cli::GivenFlags& flags, const std::vector<std::string>& env
   if (which == "none" || said.alone) return {};
   const bool named = which != "auto";
   if (!named && ((said.nodes && said.place) || in_a_worker(environment))) return {};
-  const auto place = cluster::find_place(
+  auto place = cluster::find_place(
       which,
       {environment, host.read_file, host.host_name ? host.host_name() : "", said.nodes, named});
   if (!place) {
@@ -118,7 +130,10 @@ Inferred infer_place(cli::GivenFlags& flags, const std::vector<std::string>& env
                                       "); to meet others, give --rdzv-endpoint");
   Inference inference(flags, place->scheduler);
   if (!said.nodes) inference.set("nnodes", place->nodes, "", " nodes");
-  if (!said.place) require(*place, place->endpoint, "--rdzv-endpoint");
+  if (!said.place) {
+    ask_rank_zero(host, *place);
+    require(*place, place->endpoint, "--rdzv-endpoint");
+  }
   if (!said.rank && !said.place) require(*place, place->rank, "--node-rank");
   if (!said.rank && place->rank.problem.empty())
     inference.set("node-rank", place->rank, "this is node ");

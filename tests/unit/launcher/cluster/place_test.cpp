@@ -288,8 +288,8 @@ const Environment kOpenMpi5{"OMPI_COMM_WORLD_SIZE=2",
                             "PRTE_LAUNCHED=1",
                             "PMIX_NAMESPACE=prterun-gpu-01-12345@1",
                             "PMIX_RANK=1"};
-const Environment kHydra{"PMI_RANK=1",        "PMI_SIZE=2", "MPI_LOCALRANKID=0",
-                         "MPI_LOCALNRANKS=1", "PMI_FD=6",   "PMI_HOSTNAME=n2"};
+const Environment kHydra{"PMI_RANK=1", "PMI_SIZE=2", "MPI_LOCALRANKID=0", "MPI_LOCALNRANKS=1",
+                         "PMI_HOSTNAME=n2"};
 
 TEST(PlaceTest, OpenMpiMeetsAtMpirun) {
   EXPECT_EQ(found(kOpenMpi4),
@@ -358,6 +358,45 @@ TEST(PlaceTest, TheBatchSystemAroundMpiexecKnowsTheHosts) {
                    "LSB_JOBID=9", "LSB_MCPU_HOSTS=batch1 1 a1 42 a2 42"}),
             "jsrun | 2 (JSM_NAMESPACE_SIZE) | 1 (JSM_NAMESPACE_RANK) | a1:20009 (LSB_MCPU_HOSTS) "
             "| 9 (LSB_JOBID)");
+}
+
+// Where the launcher passes on a word, that is sure: a list may be known to some tasks alone.
+TEST(PlaceTest, TasksOfHydraAndFluxMayTellOneAnother) {
+  const auto hydra =
+      place_of(kHydra + Environment{"PMI_FD=6", "LSB_JOBID=9", "LSB_MCPU_HOSTS=a 1 b 1"});
+  EXPECT_EQ(hydra->pmi_fd, 6);
+  EXPECT_EQ(hydra->pmi_host, "n2");
+  EXPECT_EQ(hydra->endpoint.problem, "PMI_FD did not tell it");
+  EXPECT_EQ(place_of(kHydra + Environment{"PMI_FD=6", "MPIR_CVAR_CH3_INTERFACE_HOSTNAME=n2-ib"})
+                ->pmi_host,
+            "n2-ib");
+  const auto flux =
+      place_of({"FLUX_JOB_ID=f2Xyz", "FLUX_JOB_NNODES=2", "FLUX_TASK_RANK=1", "PMI_FD=8"});
+  EXPECT_EQ(flux->pmi_fd, 8);
+  EXPECT_EQ(flux->pmi_host, "n1");
+  for (const char* none : {"PMI_FD=", "PMI_FD=x", "PMI_FD=2", "PMI_FD=-1"})
+    EXPECT_FALSE(place_of(kHydra + Environment{none})->pmi_fd) << none;
+  EXPECT_EQ(endpoint_of("n2", "kvs"), endpoint_of("n2", "kvs"));
+  EXPECT_EQ(endpoint_of("fd00::1", "12_x"), "[fd00::1]:20012");
+}
+
+// All take the same one, which is no bridge's: those are the same on each host.
+TEST(PlaceTest, MpirunsAddressIsOneOfItsHostAlone) {
+  const auto met = [](const std::string& theirs, const std::string& own) {
+    const auto place =
+        place_of(Environment{"OMPI_MCA_orte_hnp_uri=1.0;tcp://" + theirs + ":39877",
+                             "OMPI_MCA_orte_local_daemon_uri=1.1;tcp://" + own + ":4"} +
+                 kOpenMpi4);
+    return place->endpoint.text;
+  };
+  EXPECT_EQ(met("172.17.0.1,10.0.0.1", "172.17.0.1,10.0.0.2"), "10.0.0.1:20001");
+  EXPECT_EQ(met("192.168.122.1,169.254.3.4,10.0.0.1,10.1.0.1", "10.0.0.2"), "10.0.0.1:20001");
+  EXPECT_EQ(met("172.17.0.1", "10.0.0.2"), "172.17.0.1:20001");
+  EXPECT_EQ(met("192.168.5.1,10.0.0.1", "192.168.5.1,10.0.0.2"), "");
+  EXPECT_EQ(place_of(Environment{"OMPI_MCA_orte_local_daemon_uri=1.1;tcp://10.0.0.1:4"} + kOpenMpi4)
+                ->endpoint.problem,
+            "OMPI_MCA_orte_hnp_uri='2189492224.0;tcp://10.0.0.1,192.168.1.1:39877': this host has "
+            "the address 10.0.0.1 as well");
 }
 
 TEST(PlaceTest, SeveralTasksOfMpirunAreRefused) {

@@ -208,6 +208,20 @@ TEST(ClusterOptionsTest, FilesAreRead) {
               HasSubstr("PBS_NODEFILE='/none': this file cannot be read; give --nnodes"));
 }
 
+TEST(ClusterOptionsTest, RankZeroOfHydraTellsItsHost) {
+  const Environment task{"PMI_SIZE=2", "PMI_RANK=1", "MPI_LOCALNRANKS=1"};
+  EXPECT_EQ(meaning("", with({"PMI_FD=6"}, task)), "c10d node0:20017 17_kvs rank 1 if free 2:2");
+  EXPECT_EQ(meaning("", with({"PMI_FD=6", "PMI_RANK=0"}, task)),
+            "c10d node7:20017 17_kvs rank 0 if free 2:2");
+  EXPECT_EQ(
+      meaning("", with({"PMI_FD=7"}, task)),
+      "drun: error: Hydra: PMI_FD: nobody answers; give --rdzv-endpoint, or --cluster none for "
+      "a job of this node alone\n");
+  // Not asked if that is not needed.
+  EXPECT_EQ(meaning("--rdzv-endpoint h:1", with({"PMI_FD=7"}, task)),
+            "c10d h:1 none rank 1 if free 2:2");
+}
+
 TEST(ClusterOptionsTest, TheIndexedJobOfClustersNeedsNoRank) {
   const Parsed parsed =
       parse_line("--nnodes 2 --rdzv-endpoint train-0.train ./program", {"JOB_COMPLETION_INDEX=1"});
