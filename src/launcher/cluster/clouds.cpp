@@ -68,7 +68,7 @@ std::optional<Vertex> vertex_hosts(const Json& json) {
   std::vector<std::string> pools;
   for (const auto& [pool, hosts] : json["cluster"].items())
     pools.push_back(pool);
-  std::stable_sort(pools.begin(), pools.end(), [](const std::string& a, const std::string& b) {
+  std::sort(pools.begin(), pools.end(), [](const std::string& a, const std::string& b) {
     const auto first = [](const std::string& pool) { return pool == "chief" || pool == "master"; };
     return first(a) != first(b) ? first(a) : a < b;
   });
