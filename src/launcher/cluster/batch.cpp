@@ -31,7 +31,9 @@ HostsOfJob job_of(const Variables& variables, const System& system, std::string 
 }
 
 std::optional<HostsOfJob> lsf_job(const Variables& variables) {
-  if (!variables.has("LSB_JOBID")) return std::nullopt;
+  if (!variables.has("LSB_JOBID") && !variables.has("LSB_DJOB_HOSTFILE") &&
+      !variables.has("LSB_MCPU_HOSTS"))
+    return std::nullopt;
   if (variables.has("LSB_DJOB_HOSTFILE")) {
     auto hosts = hosts_in_file(variables, "LSB_DJOB_HOSTFILE", first_words);
     if (hosts || !variables.has("LSB_MCPU_HOSTS"))
@@ -42,13 +44,15 @@ std::optional<HostsOfJob> lsf_job(const Variables& variables) {
 }
 
 std::optional<HostsOfJob> pbs_job(const Variables& variables) {
-  if (!variables.has("PBS_JOBID") || !variables.has("PBS_ENVIRONMENT")) return std::nullopt;
+  if (!variables.has("PBS_NODEFILE") &&
+      !(variables.has("PBS_JOBID") && variables.has("PBS_ENVIRONMENT")))
+    return std::nullopt;
   return job_of(variables, kPbs, "PBS_NODEFILE",
                 hosts_in_file(variables, "PBS_NODEFILE", first_words));
 }
 
 std::optional<HostsOfJob> sge_job(const Variables& variables) {
-  if (!variables.has("PE_HOSTFILE") || !variables.has("JOB_ID")) return std::nullopt;
+  if (!variables.has("PE_HOSTFILE")) return std::nullopt;
   return job_of(variables, kSge, "PE_HOSTFILE",
                 hosts_in_file(variables, "PE_HOSTFILE", first_words));
 }
@@ -72,7 +76,7 @@ std::optional<Place> place_in(const Variables& variables, const System& system,
   const auto hosts = each_once(*job->hosts);
   const std::string& own = variables.around().host_name;
   place.nodes = value(std::to_string(hosts.size()), job->from);
-  place.endpoint = value(at_port(hosts.front(), job->port), job->from);
+  place.endpoint = meet_at(variables, hosts.front(), job->port, job->from);
   place.id = job->id;
   const auto mine = std::find_if(hosts.begin(), hosts.end(),
                                  [&](const std::string& host) { return same_host(host, own); });

@@ -120,7 +120,7 @@ std::optional<Place> sagemaker(const Variables& variables) {
   place.rank = mine == found.hosts->end()
                    ? problem(variables.shown("SM_CURRENT_HOST") + " is not in " + found.from)
                    : value(std::to_string(mine - found.hosts->begin()), "SM_CURRENT_HOST");
-  place.endpoint = value(at_port(found.hosts->front(), kPortOfPods), found.from);
+  place.endpoint = meet_at(variables, found.hosts->front(), kPortOfPods, found.from);
   place.id = variables.text("TRAINING_JOB_NAME");
   return place;
 }
@@ -136,9 +136,8 @@ std::optional<Place> azure_ml(const Variables& variables) {
   for (const char* name : {"MASTER_ADDR", "AZ_BATCH_MASTER_NODE"}) {
     const auto host = variables.find(name);
     if (!host) continue;
-    place.endpoint = value(
-        at_port(host->substr(0, host->find(':')), port_of(std::string_view(run ? *run : *host))),
-        name);
+    place.endpoint = meet_at(variables, host->substr(0, host->find(':')),
+                             port_of(std::string_view(run ? *run : *host)), name);
     break;
   }
   if (place.endpoint.text.empty())
@@ -171,7 +170,8 @@ std::optional<Place> vertex(const Variables& variables) {
 }
 
 std::optional<Place> lepton(const Variables& variables) {
-  if (!variables.has("LEPTON_JOB_WORKER_INDEX")) return std::nullopt;
+  if (!variables.has("LEPTON_JOB_WORKER_INDEX") && !variables.has("LEPTON_JOB_TOTAL_WORKERS"))
+    return std::nullopt;
   Place place;
   place.scheduler = "Lepton";
   place.nodes = variables.number("LEPTON_JOB_TOTAL_WORKERS", 1);
@@ -183,7 +183,7 @@ std::optional<Place> lepton(const Variables& variables) {
                              " is not set");
   } else {
     place.endpoint =
-        value(at_port(*prefix + "-0." + *domain, kPortOfPods), "LEPTON_JOB_WORKER_PREFIX");
+        meet_at(variables, *prefix + "-0." + *domain, kPortOfPods, "LEPTON_JOB_WORKER_PREFIX");
     place.id = value(*prefix, "LEPTON_JOB_WORKER_PREFIX");
   }
   return place;

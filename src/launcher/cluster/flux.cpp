@@ -4,7 +4,7 @@
 namespace drun::launcher::cluster {
 
 std::optional<Place> flux(const Variables& variables) {
-  if (!variables.has("FLUX_JOB_ID")) return std::nullopt;
+  if (!variables.has("FLUX_JOB_ID") && !variables.has("FLUX_TASK_RANK")) return std::nullopt;
   Place place;
   place.scheduler = "Flux";
   place.nodes = variables.number("FLUX_JOB_NNODES", 1);

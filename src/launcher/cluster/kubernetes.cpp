@@ -35,14 +35,17 @@ Place ranked(const Variables& variables, std::string_view scheduler) {
   } else if (!port || *port < 1 || *port > 65535) {
     place.endpoint = problem(variables.shown("MASTER_PORT") + ": expected a port");
   } else {
-    place.endpoint = value(at_port(*host, static_cast<std::uint16_t>(*port)), "MASTER_ADDR");
+    place.endpoint = meet_at(variables, *host, static_cast<std::uint16_t>(*port), "MASTER_ADDR");
   }
   return place;
 }
 
+// With one of them missing, too: then it is named.
 bool has_ranks(const Variables& variables) {
-  if (variables.has("LOCAL_RANK")) return false;
-  return variables.has("MASTER_ADDR") && variables.has("WORLD_SIZE") && variables.has("RANK");
+  int there = 0;
+  for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
+    there += variables.has(name) ? 1 : 0;
+  return there >= 3 && !variables.has("LOCAL_RANK");
 }
 
 // "VC_WORKER_HOSTS" -> the hosts of the tasks named worker, by the name of the variable.
@@ -88,7 +91,7 @@ void count_volcano_hosts(const Variables& variables, Place& place) {
     all.insert(all.end(), hosts->begin(), hosts->end());
   }
   place.nodes = value(std::to_string(all.size()), names.front());
-  place.endpoint = value(at_port(all.front(), kPortOfPods), names.front());
+  place.endpoint = meet_at(variables, all.front(), kPortOfPods, names.front());
   const auto mine = std::find_if(all.begin(), all.end(), [&](const std::string& host) {
     return same_host(host.substr(0, host.find('.')), variables.around().host_name);
   });
@@ -129,7 +132,9 @@ std::string own_full_name(const Variables& variables) {
 }  // namespace
 
 std::optional<Place> leader_worker_set(const Variables& variables) {
-  if (!variables.has("LWS_LEADER_ADDRESS") && !variables.has("LWS_GROUP_SIZE")) return std::nullopt;
+  if (!variables.has("LWS_LEADER_ADDRESS") && !variables.has("LWS_GROUP_SIZE") &&
+      !variables.has("LWS_WORKER_INDEX"))
+    return std::nullopt;
   Place place;
   place.scheduler = "LeaderWorkerSet";
   place.nodes = variables.number("LWS_GROUP_SIZE", 1);
@@ -191,7 +196,7 @@ std::optional<Place> indexed_job(const Variables& variables) {
   } else {
     const std::string first = own.substr(0, own.size() - place.rank.text.size()) + "0";
     place.endpoint =
-        value(at_port(first + full.substr(own.size()), kPortOfPods), "JOB_COMPLETION_INDEX");
+        meet_at(variables, first + full.substr(own.size()), kPortOfPods, "JOB_COMPLETION_INDEX");
     place.id = value(first.substr(0, first.size() - 2), "JOB_COMPLETION_INDEX");
   }
   return place;

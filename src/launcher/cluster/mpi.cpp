@@ -139,7 +139,7 @@ void meet_at_orte(const Variables& variables, const std::string& uri, Place& pla
         problem(variables.shown(kName) + ": this host has the address " + host + " as well");
     return;
   }
-  place.endpoint = value(at_port(host, port_of(std::string_view(job))), kName);
+  place.endpoint = meet_at(variables, host, port_of(std::string_view(job)), kName);
   place.id = value(job, kName);
 }
 
@@ -156,7 +156,7 @@ bool meet_at_prrte(const Variables& variables, const std::string& space, Place& 
     place.endpoint = mpirun_elsewhere(variables.shown(kName));
     return true;
   }
-  place.endpoint = value(at_port(host, port_of(space)), kName);
+  place.endpoint = meet_at(variables, host, port_of(space), kName);
   place.id = value(space, kName);
   return true;
 }
@@ -166,10 +166,10 @@ bool meet_at_azure(const Variables& variables, Place& place) {
   for (const char* name :
        {"AZ_BATCH_MASTER_NODE", "AZ_BATCHAI_JOB_MASTER_NODE_IP", "AZ_BATCHAI_MPI_MASTER_NODE"}) {
     const auto node = variables.find(name);
-    if (!node || *node == "localhost") continue;
+    if (!node || *node == "localhost" || node->starts_with(':')) continue;
     const auto run = variables.find("AZUREML_RUN_ID");
     const std::string host = node->substr(0, node->find(':'));
-    place.endpoint = value(at_port(host, port_of(std::string_view(run ? *run : host))), name);
+    place.endpoint = meet_at(variables, host, port_of(std::string_view(run ? *run : host)), name);
     place.id = run ? value(*run, "AZUREML_RUN_ID") : value(host, name);
     return true;
   }
@@ -224,7 +224,7 @@ std::optional<Place> pals(const Variables& variables) {
 
 // The first host of LSF's list is the one with the batch script, where jsrun starts nothing.
 std::optional<Place> jsrun(const Variables& variables) {
-  if (!variables.has(kJsrun.rank)) return std::nullopt;
+  if (!variables.has(kJsrun.rank) && !variables.has(kJsrun.size)) return std::nullopt;
   Place place = place_of(variables, kJsrun);
   auto job = hosts_of_batch_job(variables);
   if (job && job->hosts) {

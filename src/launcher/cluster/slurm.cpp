@@ -44,14 +44,17 @@ std::string one_each(const Variables& variables, const std::string& nodes, int t
 }
 
 Value meeting_place(const Variables& variables, const std::string& host, std::uint64_t step) {
-  const auto job = whole_number<std::uint64_t>(*job_id(variables));
+  const auto id = job_id(variables);
+  const auto job = id ? whole_number<std::uint64_t>(*id) : std::nullopt;
   if (!job) return problem(variables.shown("SLURM_JOB_ID") + ": expected a whole number");
-  return value(at_port(host, port_of(*job, step)), "SLURM_STEP_NODELIST");
+  return meet_at(variables, host, port_of(*job, step), "SLURM_STEP_NODELIST");
 }
 
 // JOB.STEP, and .RESTARTS once Slurm has started the job again.
 Value step_id(const Variables& variables, std::uint64_t step) {
-  std::string id = *job_id(variables) + "." + std::to_string(step);
+  const auto job = job_id(variables);
+  if (!job) return problem("SLURM_JOB_ID is not set");
+  std::string id = *job + "." + std::to_string(step);
   const int restarts = variables.plain_number("SLURM_RESTART_COUNT").value_or(0);
   if (restarts > 0) id += "." + std::to_string(restarts);
   return value(id, "SLURM_JOB_ID");
@@ -141,10 +144,13 @@ std::string several_tasks(const Variables& variables, const std::string& nodes) 
 }  // namespace
 
 std::optional<Place> slurm(const Variables& variables) {
-  if (!job_id(variables)) return std::nullopt;
+  // Parts of a step are a step that cannot be read.
+  const bool parts = variables.has("SLURM_STEP_NODELIST") || variables.has("SLURM_STEP_NUM_NODES");
+  if (!job_id(variables) && !variables.has("SLURM_STEP_ID") && !parts) return std::nullopt;
   const auto step_text = variables.find("SLURM_STEP_ID");
   const auto step = step_text ? whole_number<std::uint32_t>(*step_text) : std::nullopt;
-  if (!step_text || (step && *step >= kFirstSpecialStep)) return outside_of_steps(variables);
+  if ((!step_text && !parts) || (step && *step >= kFirstSpecialStep))
+    return outside_of_steps(variables);
   Place place;
   place.scheduler = "Slurm";
   place.nodes = variables.number("SLURM_STEP_NUM_NODES", 1);

@@ -80,6 +80,12 @@ std::string at_port(const std::string& host, std::uint16_t port) {
   return to_string(Endpoint{host, port});
 }
 
+Value meet_at(const Variables& variables, const std::string& host, std::uint16_t port,
+              std::string_view from) {
+  if (host.empty()) return problem(variables.shown(from) + ": expected a host");
+  return value(at_port(host, port), from);
+}
+
 bool offers_pmi(const Variables& variables, Place& place) {
   const auto fd = variables.plain_number("PMI_FD");
   if (!fd || *fd < 3) return false;

@@ -46,6 +46,9 @@ using Hosts = Result<std::vector<std::string>>;
 [[nodiscard]] std::uint16_t port_of(std::uint64_t job, std::uint64_t step = 0);
 // The number that `id` begins with ("4711.server" of PBS), else a hash of it.
 [[nodiscard]] std::uint16_t port_of(std::string_view id);
+// Where the nodes meet, as `from` says; a problem if that has no host.
+[[nodiscard]] Value meet_at(const Variables& variables, const std::string& host, std::uint16_t port,
+                            std::string_view from);
 // "host:port", with brackets around an IPv6 address.
 [[nodiscard]] std::string at_port(const std::string& host, std::uint16_t port);
 

@@ -260,6 +260,43 @@ TEST(PlaceTest, WhatSlurmDoesNotSayIsNamed) {
             "SLURM_JOB_ID='x': expected a whole number");
 }
 
+// Whichever variable is missing: the scheduler is there, and the one that is needed is named.
+TEST(PlaceTest, NoVariableThatIsMissingMakesAJobOfOneNode) {
+  const Files files{{"/nodes", "n1\nn2\n"}};
+  const std::vector<Environment> all{
+      {"SLURM_JOB_ID=4711", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_NODES=2",
+       "SLURM_STEP_NODELIST=n[1-2]", "SLURM_NODEID=1"},
+      {"KUBERNETES_SERVICE_HOST=h", "MASTER_ADDR=m", "MASTER_PORT=1", "WORLD_SIZE=2", "RANK=1"},
+      {"LWS_LEADER_ADDRESS=l", "LWS_GROUP_SIZE=2", "LWS_WORKER_INDEX=1"},
+      {"FLUX_JOB_ID=f", "FLUX_JOB_NNODES=2", "FLUX_TASK_RANK=1"},
+      {"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "OMPI_MCA_orte_hnp_uri=1.0;tcp://h:1"},
+      {"JSM_NAMESPACE_SIZE=2", "JSM_NAMESPACE_RANK=1", "LSB_JOBID=1", "LSB_MCPU_HOSTS=n1 1 n2 1"},
+      {"LSB_JOBID=1", "LSB_MCPU_HOSTS=n1 1 n2 1"},
+      {"PBS_ENVIRONMENT=PBS_BATCH", "PBS_JOBID=1", "PBS_NODEFILE=/nodes"},
+      {"JOB_ID=1", "PE_HOSTFILE=/nodes"},
+      {"SM_HOSTS=[\"a\",\"b\"]", "SM_CURRENT_HOST=b"},
+      {"LEPTON_JOB_WORKER_PREFIX=j", "LEPTON_SUBDOMAIN=s", "LEPTON_JOB_TOTAL_WORKERS=2",
+       "LEPTON_JOB_WORKER_INDEX=1"},
+  };
+  for (const Environment& whole : all) {
+    for (const std::string& entry : whole) {
+      const std::string name = entry.substr(0, entry.find('='));
+      // Without these there is no such scheduler.
+      if (name == "KUBERNETES_SERVICE_HOST" || name == "PE_HOSTFILE") continue;
+      const Asked asked{.host = "n2", .files = files};
+      for (const Environment& broken : {whole - name, Environment{name + "="} + whole}) {
+        const std::string text = found(broken, asked);
+        EXPECT_NE(text, "nothing") << name;
+        EXPECT_THAT(text, Not(HasSubstr("one node"))) << name;
+      }
+    }
+  }
+  EXPECT_EQ(place_of(kStep - "SLURM_STEP_ID")->nodes.problem,
+            "SLURM_STEP_ID (not set): expected a whole number");
+  EXPECT_EQ(place_of((kStep - "SLURM_JOB_ID") - "SLURM_JOBID")->endpoint.problem,
+            "SLURM_JOB_ID (not set): expected a whole number");
+}
+
 TEST(PlaceTest, WhatIsShownOfAVariableIsOneShortLine) {
   const std::string problem =
       place_of(Environment{"SLURM_STEP_NODELIST=\x1b[2J\n" + std::string(500, 'x')} + kStep)
@@ -663,6 +700,104 @@ TEST(PlaceTest, LeptonNamesItsWorkers) {
             "(LEPTON_JOB_WORKER_PREFIX)");
   EXPECT_EQ(place_of({"LEPTON_JOB_WORKER_INDEX=2"})->nodes.problem,
             "LEPTON_JOB_TOTAL_WORKERS is not set");
+}
+
+// Values of all kinds in all variables: what is read is whole, or it has a problem or none.
+TEST(PlaceTest, NonsenseIsNoAnswer) {
+  const std::vector<std::string> names{"SLURM_JOB_ID",
+                                       "SLURM_STEP_ID",
+                                       "SLURM_STEP_NUM_NODES",
+                                       "SLURM_STEP_NODELIST",
+                                       "SLURM_NODEID",
+                                       "SLURM_STEP_TASKS_PER_NODE",
+                                       "SLURM_TASKS_PER_NODE",
+                                       "SLURM_JOB_NUM_NODES",
+                                       "SLURM_HET_SIZE",
+                                       "SLURM_JOB_NODELIST_HET_GROUP_0",
+                                       "OMPI_COMM_WORLD_SIZE",
+                                       "OMPI_COMM_WORLD_RANK",
+                                       "OMPI_MCA_orte_hnp_uri",
+                                       "OMPI_MCA_orte_local_daemon_uri",
+                                       "PMIX_NAMESPACE",
+                                       "MPI_LOCALNRANKS",
+                                       "PMI_SIZE",
+                                       "PMI_RANK",
+                                       "FLUX_JOB_NNODES",
+                                       "FLUX_TASK_RANK",
+                                       "LWS_GROUP_SIZE",
+                                       "LWS_WORKER_INDEX",
+                                       "LWS_LEADER_ADDRESS",
+                                       "VC_A_HOSTS",
+                                       "VC_TASK_INDEX",
+                                       "SM_HOSTS",
+                                       "SM_CURRENT_HOST",
+                                       "CLUSTER_SPEC",
+                                       "CLOUD_ML_JOB_ID",
+                                       "LEPTON_JOB_WORKER_INDEX",
+                                       "LSB_MCPU_HOSTS",
+                                       "PBS_NODEFILE",
+                                       "JOB_COMPLETION_INDEX",
+                                       "AZUREML_RUN_ID",
+                                       "AZUREML_NODE_COUNT",
+                                       "NODE_RANK",
+                                       "JSM_NAMESPACE_SIZE",
+                                       "JSM_NAMESPACE_RANK",
+                                       "PALS_RANKID",
+                                       "AZ_BATCH_MASTER_NODE"};
+  const std::vector<std::string> values{
+      "",
+      "0",
+      "1",
+      "2",
+      "-1",
+      "2147483647",
+      "2147483648",
+      "18446744073709551616",
+      "x",
+      "[",
+      "]",
+      "n[1-2]",
+      "n1,n2",
+      "n1 1",
+      "1(x2)",
+      "(",
+      "2(",
+      "{}",
+      "[]",
+      "[\"a\"]",
+      "null",
+      ":",
+      "://",
+      "1.0;tcp://",
+      "1.0;tcp://a:1",
+      "1.0;tcp://[",
+      "prterun-",
+      "prterun-a-1@1",
+      "@",
+      "prte--",
+      R"({"cluster":{"workerpool0":["a:1"]},"task":{"type":"workerpool0","index":-1}})",
+      R"({"cluster":{"workerpool0":[1]}})",
+      R"({"cluster":1,"task":2})",
+      "workerpool",
+      "/nodes"};
+  std::uint64_t seed = 17;
+  const auto next = [&](std::size_t below) {
+    seed = seed * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<std::size_t>((seed >> 33U) % below);
+  };
+  const Asked asked{.host = "n1", .files = {{"/nodes", "n1\nn2\n"}}};
+  for (int round = 0; round < 20'000; ++round) {
+    Environment environment;
+    for (std::size_t number = 1 + next(8); number > 0; --number)
+      environment.push_back(names[next(names.size())] + "=" + values[next(values.size())]);
+    const auto place = place_of(environment, asked);
+    if (!place) continue;
+    ASSERT_FALSE(place->scheduler.empty());
+    for (const Value* value : {&place->nodes, &place->rank, &place->endpoint, &place->id}) {
+      ASSERT_TRUE(value->text.empty() || value->problem.empty());
+      ASSERT_EQ(value->text.empty(), value->from.empty()) << value->from;
+    }
+  }
 }
 
 TEST(PlaceTest, NoSchedulerIsNone) {
