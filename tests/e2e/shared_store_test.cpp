@@ -222,8 +222,10 @@ TEST(SharedStoreTest, ASignalEndsAnAgentThatOnlyServesOn) {
   a.signal(SIGTERM);
   const Finished host = a.finish();
   EXPECT_EQ(host.code, 0) << host.err;  // its own job's
+  EXPECT_TRUE(b.wait_for_err("the store is now at ")) << b.err();
+  b.signal(SIGTERM);
   const Finished job = b.finish();
-  EXPECT_EQ(job.code, 125) << job.err;
+  EXPECT_EQ(job.code, 128 + SIGTERM) << job.err;
   EXPECT_THAT(job.survivors, IsEmpty());
 }
 

@@ -32,6 +32,10 @@ milliseconds longest_silence(milliseconds outage) {
   return outage + 3 * outage / (4 * kHeartbeats);
 }
 
+// Enough for three hosts in a row to die. With static rendezvous the node with the store is rank 0
+// and no other can be: a job that has lost it only waits for it to come back.
+constexpr int kSuccessors = 3;
+
 // How long the store may be out of reach.
 milliseconds longest_outage(const Options& options, bool hosting) {
   // Where the only node has the store, nobody can go on without it.
@@ -55,7 +59,8 @@ milliseconds keep_alive(const Options& options, bool hosting) {
 int successors(const Options& options) {
   const bool hosted = options.backend == Backend::C10d || options.backend == Backend::Static;
   const bool lost_alone = options.max_nodes > 1 && options.local_node < 0;
-  return hosted && lost_alone ? options.conf.successors : 0;
+  if (!hosted || !lost_alone) return 0;
+  return options.conf.successors.value_or(options.backend == Backend::C10d ? kSuccessors : 0);
 }
 
 SuccessionFsm::Limits succession_limits(const Options& options) {

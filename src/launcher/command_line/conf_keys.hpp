@@ -66,7 +66,7 @@ inline constexpr std::array kConfKeys = std::to_array<ConfKey>({
     {"is_host", "", "by address",
      "true or false: whether this node runs the store; for an endpoint with a virtual address",
      [](const ConfEntry& entry, GivenConf& given) { given.conf.is_host = entry.boolean(); }},
-    {"successors", "", "0",
+    {"successors", "", "3; static: 0",
      "how many nodes may, one after the other, succeed the one that runs the store",
      [](const ConfEntry& entry, GivenConf& given) { given.conf.successors = entry.integer(0, kMostSuccessors); }},
     {"quorum", "", "0: a majority",

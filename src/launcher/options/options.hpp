@@ -31,8 +31,10 @@ struct RendezvousConf {
   std::chrono::milliseconds heartbeat_timeout{5'000};
   std::chrono::milliseconds read_timeout{60'000};
   std::optional<bool> is_host;
-  int successors = 0;  // how many nodes may in turn succeed the one with the store; 0: none
-  int quorum = 0;      // how many must be left to go on without it; 0: a majority
+  // How many nodes may in turn succeed the one with the store; 0: none. See backend_settings.hpp for
+  // what it is if it was not given.
+  std::optional<int> successors;
+  int quorum = 0;  // how many must be left to go on without it; 0: a majority
 
   bool operator==(const RendezvousConf&) const = default;
 };

@@ -133,7 +133,7 @@ class ControlFsm {
   std::deque<std::pair<std::uint64_t, Time>> unanswered_;
   Voter voter_;
   std::chrono::milliseconds unsettled_pause_{0};  // until it asks again whether its vote is settled
-  std::map<std::uint64_t, Time> pulses_;          // not answered: when they were sent
+  std::map<std::uint64_t, Time> pulses_;  // not answered: when they were sent
   Time last_heard_;
   Time session_asked_;  // when the handshake's last request for a session was sent
   Time renewed_;        // as told last

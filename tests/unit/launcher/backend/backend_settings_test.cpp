@@ -73,10 +73,15 @@ TEST(BackendSettingsTest, OnlyAStoreThatOneOfSeveralMachinesHasIsSucceeded) {
   Options options;
   options.backend = Backend::C10d;
   options.max_nodes = 2;
-  EXPECT_EQ(successors(options), 0) << "by default";
+  EXPECT_EQ(successors(options), 3) << "by default";
   options.conf.successors = 2;
   EXPECT_EQ(successors(options), 2);
+  options.conf.successors = 0;
+  EXPECT_EQ(successors(options), 0);
+  options.conf.successors.reset();
   options.backend = Backend::Static;
+  EXPECT_EQ(successors(options), 0) << "by default";
+  options.conf.successors = 2;
   EXPECT_EQ(successors(options), 2);
   options.backend = Backend::Etcd;
   EXPECT_EQ(successors(options), 0);
