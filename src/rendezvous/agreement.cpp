@@ -11,11 +11,13 @@ namespace {
 constexpr std::size_t kMaxFields = 4;  // of a disagreement
 constexpr const char* kProtocol = "protocol";
 constexpr const char* kUnlimited = "unlimited";
+constexpr const char* kEndpoints = "rdzv-endpoint";  // if there are several
 
 // As the user has given it, or would have: each field but one has the name of its flag.
 std::string in_flags(const std::map<std::string, std::string>& fields, const std::string& name) {
   const std::string flag = name == kProtocol ? name : "--" + name;
   const auto field = fields.find(name);
+  if (field == fields.end() && name == kEndpoints) return "one " + flag;
   if (field == fields.end() || field->second == kUnlimited) return "no " + flag;
   return flag + " " + field->second.substr(0, 128);
 }

@@ -338,15 +338,21 @@ void log_taken_in(Context& c) {
     c.log(std::move(line));
 }
 
-// The next nodes after the store's, in the order of their ranks: they begin a store in turn when
-// this one is lost. `nodes` by rank.
+// They begin a store in turn when this one is lost: those where the job's nodes look first, in the
+// order of the endpoints, then the next nodes after the store's, by rank. `nodes` by rank.
 std::vector<Successor> successors(const Context& c, const std::vector<const MemberDocument*>& nodes,
                                   int casting) {
-  std::vector<Successor> list;
+  std::vector<const MemberDocument*> able;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (static_cast<int>(list.size()) >= c.config.successors) break;
     const MemberDocument* node = nodes[(i + static_cast<std::size_t>(casting + 1)) % nodes.size()];
-    if (node == nullptr || node->is_host || node->successor_port == 0) continue;
+    if (node != nullptr && !node->is_host && node->successor_port != 0) able.push_back(node);
+  }
+  std::stable_sort(able.begin(), able.end(), [](const auto* a, const auto* b) {
+    return a->listed >= 0 && (b->listed < 0 || a->listed < b->listed);
+  });
+  std::vector<Successor> list;
+  for (const MemberDocument* node : able) {
+    if (static_cast<int>(list.size()) >= c.config.successors) break;
     list.push_back({node->address, node->successor_port});
   }
   return list;

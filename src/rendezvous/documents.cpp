@@ -261,6 +261,7 @@ std::string encode(const MemberDocument& d) {
   if (d.node_rank_is_wish) json["node_rank_is_wish"] = true;
   if (d.is_host) json["is_host"] = true;
   if (d.successor_port != 0) json["successor_port"] = d.successor_port;
+  if (d.listed >= 0) json["listed"] = d.listed;
   if (d.claim) json["claim"] = to_json(*d.claim);
   if (d.latest.exists()) json["latest"] = to_json(d.latest);
   if (d.seen != 0) json["seen"] = d.seen;
@@ -301,6 +302,7 @@ Result<MemberDocument> decode_member(std::string_view text) {
   in.flag("node_rank_is_wish", d.node_rank_is_wish);
   in.flag("is_host", d.is_host);
   in.integer("successor_port", d.successor_port, 0, 65535, false);
+  in.integer("listed", d.listed, -1, kMaxInt, false);
   read_nested(in, "claim", d.claim);
   read_nested(in, "latest", d.latest);
   in.integer("seen", d.seen, 0, kMaxRound, false);

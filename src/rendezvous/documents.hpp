@@ -38,6 +38,7 @@ struct MemberDocument {
   bool node_rank_is_wish = false;  // see Config
   bool is_host = false;
   std::uint16_t successor_port = 0;  // where it would begin a store; 0: nowhere
+  int listed = -1;                   // which of the job's several endpoints that is; -1: none
   std::map<std::string, std::string> agreement;
 
   // No worker of this round or an earlier one runs on the node, and none will be started.

@@ -44,6 +44,7 @@ MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox,
   document_.node_rank_is_wish = config.node_rank_is_wish;
   document_.is_host = config.is_host;
   document_.successor_port = config.successor_port;
+  document_.listed = config.listed;
   document_.agreement = full_agreement(config);
 }
 

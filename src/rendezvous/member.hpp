@@ -71,9 +71,10 @@ class MemberAgent {
   [[nodiscard]] bool leaving() const { return leave_.has_value(); }
   // Nothing but the store's answer keeps it any more.
   [[nodiscard]] bool has_left(Time now) const;
-  // The store has never confirmed that it knows this agent, and nothing has happened to it.
-  [[nodiscard]] bool dispensable() const {
-    return !registered_ && !stop_ && !leave_ && !refusal_ && !ending_ && !finished_;
+  // The store has never confirmed that it knows this agent (or, with `known`, no matter), and
+  // nothing has happened to it.
+  [[nodiscard]] bool dispensable(bool known) const {
+    return (known || !registered_) && !stop_ && !leave_ && !refusal_ && !ending_ && !finished_;
   }
   // As last seen; nullopt: the store has none.
   [[nodiscard]] const std::optional<RoundDocument>& round() const { return round_.document; }

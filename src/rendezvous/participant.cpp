@@ -413,8 +413,8 @@ void Participant::on_leave_requested(std::string reason, int exit_code, Time now
   on_time(now);
 }
 
-bool Participant::dispensable() const {
-  return impl_->member().dispensable();
+bool Participant::dispensable(bool known) const {
+  return impl_->member().dispensable(known);
 }
 
 bool Participant::between_rounds() const {

@@ -108,7 +108,8 @@ class Participant {
 
   // True if nothing is lost when this one is dropped and another made later: the store has never
   // confirmed that it knows this agent, so nobody counts on it, and nobody has asked it to stop.
-  [[nodiscard]] bool dispensable() const;
+  // `known`: no round has begun, so that it does not matter who knows it.
+  [[nodiscard]] bool dispensable(bool known = false) const;
 
   // The last round has ended, and the job goes on: its next round is waited for.
   [[nodiscard]] bool between_rounds() const;

@@ -82,6 +82,8 @@ struct Config {
   int successors = 0;
   // Where this agent would; 0: nowhere.
   std::uint16_t successor_port = 0;
+  // Which of the job's several endpoints that is; -1: none. They come first: others look there.
+  int listed = -1;
   // An agent that has lost a store with successors leaves after so long, if the link has not given
   // up by then. Its workers end by their lease meanwhile.
   Milliseconds search_timeout{60'000};

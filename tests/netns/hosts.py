@@ -7,6 +7,34 @@ import sys
 import time
 
 
+# Says its round and then, as often as it can, when it lived last.
+ROUND_WORKER = """
+import os, time
+path = os.path.join(os.environ["OUT"], f"{os.environ['DRUN_ROUND']}.{os.environ['RANK']}")
+words = f"{os.environ['WORLD_SIZE']} {os.environ['TORCHELASTIC_RESTART_COUNT']}"
+began = time.clock_gettime(time.CLOCK_BOOTTIME)
+while True:
+    with open(path + ".new", "w") as file:
+        file.write(f"{words} {began} {time.clock_gettime(time.CLOCK_BOOTTIME)}")
+    os.replace(path + ".new", path)
+    time.sleep(0.01)
+"""
+
+
+def lives(directory):
+    """What the workers of one host have said: {(round, rank): (world size, restarts, began, lived last)}."""
+    result = {}
+    for entry in directory.iterdir():
+        if entry.suffix != ".new":
+            try:
+                words = entry.read_text().split()
+            except OSError:
+                continue
+            number, rank = entry.name.split(".")
+            result[int(number), int(rank)] = (int(words[0]), int(words[1]), float(words[2]), float(words[3]))
+    return result
+
+
 def ip(*words):
     subprocess.run(["ip", *words], check=True, capture_output=True)
 

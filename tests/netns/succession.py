@@ -18,34 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from hosts import Network, Switch, ended, wait_for
-
-# Says its round and then, as often as it can, when it lived last.
-WORKER = """
-import os, time
-path = os.path.join(os.environ["OUT"], f"{os.environ['DRUN_ROUND']}.{os.environ['RANK']}")
-words = f"{os.environ['WORLD_SIZE']} {os.environ['TORCHELASTIC_RESTART_COUNT']}"
-began = time.clock_gettime(time.CLOCK_BOOTTIME)
-while True:
-    with open(path + ".new", "w") as file:
-        file.write(f"{words} {began} {time.clock_gettime(time.CLOCK_BOOTTIME)}")
-    os.replace(path + ".new", path)
-    time.sleep(0.01)
-"""
-
-
-def lives(directory):
-    """What the workers of one host have said: {(round, rank): (world size, restarts, began, lived last)}."""
-    result = {}
-    for entry in directory.iterdir():
-        if entry.suffix != ".new":
-            try:
-                words = entry.read_text().split()
-            except OSError:
-                continue
-            number, rank = entry.name.split(".")
-            result[int(number), int(rank)] = (int(words[0]), int(words[1]), float(words[2]), float(words[3]))
-    return result
+from hosts import ROUND_WORKER, Network, Switch, ended, lives, wait_for
 
 
 def main():
@@ -67,7 +40,7 @@ def main():
             with open(directory / f"{host}.err", "w") as err:
                 agents.append(subprocess.Popen(
                     [*network.on(host), drun, "--nnodes", "1:3", "--rdzv-endpoint", f"{network.addresses[0]}:29500",
-                     "--rdzv-conf", "successors=3,last_call_timeout=5", sys.executable, "-c", WORKER],
+                     "--rdzv-conf", "successors=3,last_call_timeout=5", sys.executable, "-c", ROUND_WORKER],
                     env=dict(os.environ, OUT=str(out[host])), stdin=subprocess.DEVNULL, stderr=err))
 
         def world(host):

@@ -1,6 +1,7 @@
 // Agents and stores with random fates: messages are lost, agents leave for candidates, die, and
 // are given new rounds by any store that serves, also by one that nobody else is with. However it
 // goes, no store renews a lease from a moment after one of a later generation has begun to serve.
+// The first store serves from the start, or where most of its founders have met.
 #include "store/table/electorate.hpp"
 
 #include <algorithm>
@@ -46,9 +47,20 @@ struct Store {
 
 class World {
  public:
-  explicit World(std::uint64_t seed) : random_(seed) {
+  // `founders`: so many of the agents may begin the first store. 0: it is there.
+  World(std::uint64_t seed, std::uint32_t founders) : random_(seed) {
     agents_.resize(kAgents);
     stores_.push_back(std::make_unique<Store>());
+    if (founders > 0) {
+      stores_[0]->votes = Electorate(Electorate::Options{.is_first = false});
+      for (std::uint32_t rank = 0; rank < founders; ++rank)
+        agents_[rank].voter.found({{0, 7}, rank, founders, kNoRank});
+      for (Agent& agent : agents_) {
+        agent.generation = 0;
+        if (pick(2) == 0) join(agent, 0);
+      }
+      return;
+    }
     stores_[0]->generation = 1;
     stores_[0]->began = now_;
     for (Agent& agent : agents_)
@@ -96,7 +108,7 @@ class World {
     std::size_t count = 0;
     for (const auto& store : stores_)
       count += store->began ? 1U : 0U;
-    return count - 1;
+    return count == 0 ? 0 : count - 1;
   }
 
  private:
@@ -218,12 +230,12 @@ class World {
   std::uint64_t last_round_ = 0;
 };
 
-TEST(Electorates, OfTwoStoresOneRenewsNoLease) {
+void run_worlds(std::uint32_t founders) {
   const test::Seeds seeds = test::seeds_to_run(600);
   std::size_t successions = 0;
   for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     SCOPED_TRACE("DRUN_SEED=" + std::to_string(seed));
-    World world(seed);
+    World world(seed, founders);
     for (int step = 0; step < kSteps; ++step) {
       world.step();
       world.check();
@@ -233,6 +245,17 @@ TEST(Electorates, OfTwoStoresOneRenewsNoLease) {
   }
   if (seeds.count > 1) {
     EXPECT_GT(successions, seeds.count / 4) << "too few to tell";
+  }
+}
+
+TEST(Electorates, OfTwoStoresOneRenewsNoLease) {
+  run_worlds(0);
+}
+
+TEST(Electorates, NorWhereTheFirstOneBegins) {
+  for (const std::uint32_t founders : {2U, 3U, 4U, 5U}) {
+    SCOPED_TRACE(founders);
+    run_worlds(founders);
   }
 }
 

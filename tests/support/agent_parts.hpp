@@ -97,7 +97,7 @@ class AgentParts {
       joined = true;
       on_joined();
     };
-    calls.dispensable = [] { return false; };
+    calls.dispensable = [](bool) { return false; };
     calls.dropped = [] {};
     calls.gave_up = [](const rendezvous::Outcome&) {};
     calls.session = [](const auto&) {};

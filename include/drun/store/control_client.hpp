@@ -50,6 +50,11 @@ struct ControlOptions {
   // The prefix of the job's keys. With it the client votes (vote()): a renewal then counts from the
   // moment at which a majority of the job was known to be with the store. Empty: it does not.
   std::string job;
+  // The job's first store is not there yet, or it is not known where: it begins where a majority of
+  // its founders meets. To be opened with go_to(). `founder`: this client's place among them; nodes
+  // 0: it is none.
+  bool founding = false;
+  Place founder{};
   // For so long the majority may be elsewhere before a client that votes leaves the store.
   std::chrono::milliseconds majority_timeout{6'000};
   // After a break: Down comes once more when nobody listens at the store's port any more.
@@ -118,6 +123,8 @@ struct ControlLink {
   // go_to() or close().
   bool deserted = false;
   std::uint64_t generation = 1;  // Up, NewSession: of the store; 1 is the job's first
+  // Down: the store says that the job's is there, a numeric address. As `deserted`.
+  std::optional<Endpoint> moved{};
 };
 // The store has answered what was sent at this moment: the session lives for its time to live from
 // then on, at the least. At most twice in each heartbeat_interval, and after each Up and
@@ -167,13 +174,15 @@ class ControlClient {
   // job is to come together, in a new session: there is one try, without a limit of time.
   // NewSession (Up, if it is the first) or Down follows; after Down nothing is tried any more until
   // the next call. Transactions that were not answered are Unknown, watches are asked anew. After
-  // open().
+  // open(), or in its stead.
   void go_to(const Endpoint& endpoint);
   // Ends the session, after all that was committed before. Closed follows, within a second.
   void close();
 
   // This end of the connection; an empty host before the first Up.
   [[nodiscard]] const Endpoint& local_endpoint() const;
+  // The other one, likewise: where the store is, as a numeric address.
+  [[nodiscard]] Endpoint store_endpoint() const;
   // Of the present session, at the address that this connection goes to; nullopt: there is none.
   [[nodiscard]] std::optional<ControlFarewell> farewell() const;
   // What tells a successor that this agent and all its workers have gone: to be sent to its port by

@@ -17,6 +17,9 @@ struct ElectorateId {
   std::uint64_t round = 0;
 
   auto operator<=>(const ElectorateId&) const = default;
+  // Not of a round: of those who may begin the job's first store. They are `nodes` by the user's
+  // word, so nobody counts as gone, nobody's voice counts more, and a majority is one of all.
+  [[nodiscard]] bool is_founding() const { return era == 0; }
 };
 
 struct Place {

@@ -1,6 +1,6 @@
 // The key-value store's server: the TCPStore protocol of PyTorch 1.13 to 2.14 and drun's control
 // protocol on one port. docs/protocol.md has the byte layouts. One thread runs it; stop(),
-// stop_unless() and reset_worker_table() may be called from any other.
+// stop_unless(), point_to() and reset_worker_table() may be called from any other.
 #pragma once
 
 #include <signal.h>
@@ -16,6 +16,7 @@
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
 #include "drun/store/limits.hpp"
+#include "drun/store/place.hpp"
 
 namespace drun::store {
 
@@ -44,6 +45,12 @@ struct ServerOptions {
   // It is to succeed a job's store that was lost: it gives nobody a session until the job's
   // majority waits for one, and then it serves that job. docs/protocol.md, section 1.9.
   bool successor = false;
+  // That job's prefix of keys; empty: the first one of which somebody with a vote comes.
+  std::string job{};
+  // The nodes that may begin the job's first store, as an electorate without a rank, and whether
+  // they may do so here. Other places of an electorate that begins no round count for nothing.
+  Place founders{};
+  bool founding = false;
   // So many nodes of a job are enough to have a majority, at the user's own risk. 0: a majority.
   std::uint32_t quorum = 0;
 };
@@ -92,6 +99,11 @@ class Server {
   // more. `needed` is called in the thread of run(), while this call waits. While run() runs, or
   // has run.
   [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed);
+
+  // A successor that does not serve says from now on where the job's store is, as a numeric
+  // address, and of which generation, and begins none. Generation 0: nobody knows; it waits for a
+  // majority of a round's nodes. False: it serves, and nothing has changed. While run() runs.
+  [[nodiscard]] bool point_to(std::uint64_t generation, const Endpoint& store);
 
   // Drops all connections to Table::Workers, empties it, and lets its listeners listen; returns
   // when that is done. An error: one of them cannot. While run() runs or is about to.

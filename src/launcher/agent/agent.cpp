@@ -86,7 +86,9 @@ class Agent {
       arm_timer();
     };
     calls.joined = [this](const NodeIdentity& node) { participant_.join(node); };
-    calls.dispensable = [this] { return !shutdown_.leaving() && participant_.dispensable(); };
+    calls.dispensable = [this](bool known) {
+      return !shutdown_.leaving() && participant_.dispensable(known);
+    };
     calls.dropped = [this] { participant_.drop(); };
     calls.gave_up = [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); };
     calls.session = [this](Farewells farewells) {

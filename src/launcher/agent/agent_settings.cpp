@@ -54,6 +54,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.is_host = node.hosting;
   config.successors = successors(options);
   config.successor_port = node.successor_port;
+  config.listed = node.listed;
   const SuccessionFsm::Limits search = succession_limits(options);
   config.search_timeout = search.keep_alive + 2 * search.search;  // the link gives up before
   config.stands_at_once = options.local_node == 0;
@@ -62,6 +63,8 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.endpoint_is_local = !config.endpoint.empty() && options.backend != Backend::Etcd &&
                              is_loopback_address(options.endpoint.host);
   config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
+  // Who may begin a store, and in which order, must be known alike.
+  if (!options.endpoints.empty()) config.agreement["rdzv-endpoint"] = meeting_place(options);
   std::string& conf = config.agreement["rdzv-conf"];
   conf = "successors=" + std::to_string(config.successors);
   if (options.conf.quorum > 0) conf += ",quorum=" + std::to_string(options.conf.quorum);

@@ -38,7 +38,9 @@ class ParticipantDriver {
   void drop() { participant_.reset(); }
   [[nodiscard]] bool joined() const { return participant_.has_value(); }
   // Nothing would be lost by drop().
-  [[nodiscard]] bool dispensable() const { return joined() && participant_->dispensable(); }
+  [[nodiscard]] bool dispensable(bool known) const {
+    return joined() && participant_->dispensable(known);
+  }
 
   // While joined.
   void on_event(const rendezvous::KeyValueEvent& event, Time now);

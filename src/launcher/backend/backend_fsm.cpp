@@ -19,6 +19,9 @@ constexpr milliseconds kConnectingInterval{500};  // between two looks at a link
 constexpr const char* kWaitLonger =
     "; start drun on the node that has this address, or wait longer with --rdzv-conf "
     "join_timeout=SECONDS";
+constexpr const char* kWaitLongerForMore =
+    "; start drun on the nodes that have these addresses, or wait longer with --rdzv-conf "
+    "join_timeout=SECONDS";
 constexpr const char* kWaitLongerForEtcd =
     "; check --rdzv-endpoint and that most members of the cluster run, or wait longer with "
     "--rdzv-conf join_timeout=SECONDS";
@@ -41,6 +44,11 @@ BackendStep BackendFsm::find(Time now) {
   if (options_.backend == Backend::Standalone) {
     state_ = Alone;
     return GoAlone{};
+  }
+  if (!options_.endpoints.empty()) {
+    state_ = Founding;
+    wake_ = now + kConnectingInterval;
+    return Found{};
   }
   const bool may_host = options_.backend != Backend::Etcd && options_.conf.is_host.value_or(true);
   if (!may_host) return connect(Connecting, now);
@@ -129,6 +137,7 @@ BackendStep BackendFsm::connect(BackendState state, Time now) {
 
 BackendStep BackendFsm::on_link_up() {
   switch (state_) {
+    case Founding:
     case Connecting:
     case Contending:
       state_ = Joined;
@@ -192,6 +201,10 @@ BackendStep BackendFsm::on_time(const std::string& cause, Time now) {
       return give_up_resolving(now);
     case Pausing:
       return find(now);
+    case Founding:
+      wake_ = std::min(std::max(deadline_, now), now + kConnectingInterval);
+      if (now >= deadline_) return give_up(founding_text(cause) + kWaitLongerForMore, now);
+      return Wait{waiting_text(founding_text(cause), now)};
     case Contending:
       link_cause_ = cause;
       wake_ = now + kConnectingInterval;
@@ -207,6 +220,12 @@ BackendStep BackendFsm::wait_for_link(Time now) const {
   const std::string cause = link_cause_.empty() ? "no answer yet" : link_cause_;
   const std::string holder = state_ == Contending ? port_holder_() : "";
   return Wait{waiting_text(store_text() + ": " + cause + holder, now)};
+}
+
+std::string BackendFsm::founding_text(const std::string& cause) const {
+  const std::size_t all = options_.endpoints.size();
+  return "the store begins when the agents of " + std::to_string(all / 2 + 1) + " of " +
+         std::to_string(all) + " endpoints have met: " + cause;
 }
 
 std::string BackendFsm::store_text() const {
@@ -227,6 +246,7 @@ std::optional<BackendFsm::Time> BackendFsm::next_deadline() const {
     case Resolving:
       return deadline_;
     case Pausing:
+    case Founding:
     case Connecting:
     case Contending:
     case Opening:

@@ -20,6 +20,7 @@ enum class BackendState {
   Resolving,   // the addresses of the endpoint's host are asked for
   Binding,     // this machine is to host the store: its ports are being bound
   Pausing,     // before the store is looked for again
+  Founding,    // of several endpoints: the job's store is looked for, or begun with others
   Connecting,  // to the store of another agent
   Contending,  // the same, at a port that this machine was to host at: binds it when it is free
   Opening,     // the store of this process serves; the link to it is not up yet
@@ -35,6 +36,8 @@ enum class BackendState {
 
 // Ask who has the endpoint's host; then call on_resolved() or on_unresolved().
 struct LookUp {};
+// Look for the job's store at all endpoints, and wait for the others where it may begin.
+struct Found {};
 // Bind the port of the rendezvous store, and what else a host needs, and serve; then call
 // on_bound(), on_bind_failed() or on_unusable(). `note` is for the log, if it is not empty.
 struct BindRendezvous {
@@ -63,8 +66,8 @@ struct GiveUp {
   rendezvous::Outcome outcome;
 };
 
-using BackendStep = std::variant<std::monostate, LookUp, BindRendezvous, GoAlone, Connect, Wait,
-                                 StartOver, Join, GiveUp>;
+using BackendStep = std::variant<std::monostate, LookUp, Found, BindRendezvous, GoAlone, Connect,
+                                 Wait, StartOver, Join, GiveUp>;
 
 class BackendFsm {
  public:
@@ -114,6 +117,7 @@ class BackendFsm {
   [[nodiscard]] std::string hosting_note(bool own) const;
   [[nodiscard]] std::string unresolved_text() const;
   [[nodiscard]] std::string store_text() const;
+  [[nodiscard]] std::string founding_text(const std::string& cause) const;
   BackendStep start_over(const std::string& what, const std::string& next, Time now);
   BackendStep give_up_resolving(Time now);
   BackendStep connect(BackendState state, Time now);

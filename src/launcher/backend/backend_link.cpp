@@ -1,5 +1,6 @@
 #include "launcher/backend/backend_link.hpp"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -15,11 +16,14 @@
 #include "launcher/backend/in_process_backend.hpp"
 #include "launcher/backend/port_holder.hpp"
 #include "launcher/backend/store_backend.hpp"
+#include "rendezvous/keys.hpp"
 
 namespace drun::launcher {
 namespace {
 
 constexpr std::size_t kTicketLength = 32;
+constexpr std::chrono::milliseconds kAskWhileFounding{500};
+constexpr std::chrono::seconds kLookUpAgain{2};
 
 }  // namespace
 
@@ -30,6 +34,7 @@ BackendLink::BackendLink(asio::io_context& io, const Options& options, std::stri
       calls_(std::move(calls)),
       fsm_(options, Clock::now(), [this] { return port_holder_text(); }),
       discovery_(io, start_look_up),
+      start_look_up_(start_look_up),
       own_address_(io, std::move(start_look_up)),
       store_(server_options(options, false)),
       worker_store_(options, store_),
@@ -68,12 +73,18 @@ void BackendLink::leave(bool job_goes_on) {
   if (succession_) succession_->leave();
   discovery_.abandon();
   own_address_.abandon();
+  for (const auto& each : look_ups_)
+    each->abandon();
+  look_up_again_.reset();
+  founding_.reset();
+  lookout_.reset();
   store_.stop_waiting();
   arm_timer();
 }
 
 void BackendLink::release() {
   asio::post(io_, [this] {
+    lookout_.reset();
     key_value_.reset();
     link_ = nullptr;
     store_.end();
@@ -107,15 +118,159 @@ void BackendLink::arm_timer() {
   EarliestDeadline due;
   due.include(fsm_.next_deadline());
   if (succession_) due.include(succession_->next_deadline());
+  if (founding_) due.include(founding_->next_deadline());
+  due.include(look_up_again_);
   timer_.cancel();
   if (!due.time()) return;
   timer_.expires_at(*due.time());
   timer_.async_wait([this](std::error_code cancelled) {
     if (cancelled) return;
-    const std::string cause = link_ != nullptr ? link_->last_error() : "";
+    const std::string cause = founding_          ? founding_->text()
+                              : link_ != nullptr ? link_->last_error()
+                                                 : "";
     advance(fsm_.on_time(cause, Clock::now()));
     if (succession_) follow(succession_->on_time(cause, Clock::now()));
+    if (founding_) go(founding_->on_time(Clock::now()));
+    if (look_up_again_ && Clock::now() >= *look_up_again_) {
+      look_up_again_.reset();
+      std::vector<std::size_t> unknown;
+      for (std::size_t i = 0; i < own_.size(); ++i)
+        if (!own_[i]) unknown.push_back(i);
+      looking_up_ = unknown.size();
+      for (const std::size_t each : unknown)
+        look_up(each);
+    }
+    arm_timer();
   });
+}
+
+// ---- several endpoints ----
+
+void BackendLink::perform(Found) {
+  founding_.emplace(options_.endpoints);
+  const std::size_t all = options_.endpoints.size();
+  look_ups_.resize(all);
+  own_.assign(all, Error(std::make_error_code(std::errc::timed_out), "no answer"));
+  for (std::size_t i = 0; i < all; ++i)
+    look_ups_[i] = std::make_unique<BackendDiscovery>(io_, start_look_up_);
+  looking_up_ = all;
+  for (std::size_t i = 0; i < all; ++i)
+    look_up(i);
+}
+
+// Nobody waits for another's name, which may have no address yet. This agent's own may not, either.
+void BackendLink::look_up(std::size_t endpoint) {
+  look_ups_[endpoint]->ask(options_.endpoints[endpoint], [this, endpoint](const Result<bool>& own) {
+    own_[endpoint] = own;
+    if (--looking_up_ > 0 || fsm_.state() != BackendState::Founding) return;
+    const bool began = lookout_ != nullptr;
+    const bool is_new = !listed_ && std::any_of(own_.begin(), own_.end(),
+                                                [](const auto& each) { return each && *each; });
+    const bool all =
+        std::all_of(own_.begin(), own_.end(), [](const auto& each) { return each.ok(); });
+    if (!listed_ && !all) look_up_again_ = Clock::now() + kLookUpAgain;
+    if (!began || is_new) begin_founding();
+    arm_timer();
+  });
+}
+
+// Waits at its own endpoint for the others, if it has one, and asks all.
+void BackendLink::begin_founding() {
+  lookout_.reset();
+  link_ = nullptr;
+  key_value_.reset();
+  successor_store_.end();
+  listed_.reset();
+  std::string why_not;
+  for (std::size_t i = 0; i < own_.size() && !listed_; ++i) {
+    if (!own_[i] || !*own_[i] || options_.conf.is_host == false) continue;
+    auto held = successor_store_.hold(options_.endpoints[i]);
+    auto options = server_options(options_, true);
+    options.founding = true;
+    if (held && successor_store_.stand(options).ok())
+      listed_ = i;
+    else if (!held)
+      why_not = held.error().what();
+  }
+  if (!listed_ && !why_not.empty()) log::info("{}; this node's agent begins no store", why_not);
+  auto options = control_options(options_, false, options_.endpoint, {});
+  if (listed_) options.founder = founders(options_, listed_);
+  auto backend = std::make_unique<StoreBackend>(
+      io_, std::move(options),
+      [this](rendezvous::KeyValueEvent event) { on_event(std::move(event)); });
+  link_ = backend.get();
+  key_value_ = std::move(backend);
+  founding_->start(Clock::now());
+  keep_lookout();
+}
+
+void BackendLink::go(const FoundingFsm::Step& step) {
+  if (step) link_->go_to(*step);
+  arm_timer();
+}
+
+// Whoever comes to the endpoint is told where the store is.
+void BackendLink::point_to_store() {
+  const Endpoint place = link_->store_endpoint();
+  const store::StoreNews news{static_cast<std::uint64_t>(generation_), place.port, place.host};
+  if (successor_store_.stands() && news == pointed_to_) return;
+  pointed_to_ = news;
+  const auto stands =
+      successor_store_.point_to(news.generation, place, server_options(options_, true));
+  if (!stands) log::warning("{}; nobody finds the job there", stands.error().what());
+}
+
+// ---- where the store is, said and heard ----
+
+std::vector<Endpoint> BackendLink::known_endpoints() const {
+  return options_.endpoints.empty() ? std::vector{options_.endpoint} : options_.endpoints;
+}
+
+// Asked are those who may know: while this agent has no store. Told are those where others come
+// first, while it has a store that they would not look for elsewhere.
+void BackendLink::keep_lookout() {
+  const bool founding = fsm_.state() == BackendState::Founding;
+  const bool searching = succession_ && succession_->is_searching();
+  const bool hosting =
+      is_up() && hosting_ && !searching && (generation_ > 1 || !options_.endpoints.empty());
+  if (!succession_ || is_lost_ || !(founding || searching || hosting)) return lookout_.reset();
+  if (!lookout_) {
+    store::InquiryFsm::Options asked;
+    asked.job = rendezvous::Keys(options_.run_id).prefix;
+    asked.founders = founders(options_).electorate.round;
+    if (founding) asked.period = kAskWhileFounding;
+    news_ = {};
+    lookout_ = std::make_unique<store::Lookout>(
+        io_, known_endpoints(), asked,
+        [this](std::size_t endpoint, const store::Whereabouts& answer) {
+          on_answer(endpoint, answer);
+        });
+  }
+  store::StoreNews news;
+  if (hosting) {
+    news.generation = static_cast<std::uint64_t>(generation_);
+    news.port = successor_store_.port();
+    const auto numeric = numeric_addresses(options_.local_addr.value_or(""));
+    if (!numeric.empty()) news.address = numeric.front();
+  }
+  if (news != news_) lookout_->tell(news);
+  news_ = news;
+}
+
+void BackendLink::on_answer(std::size_t endpoint, const store::Whereabouts& answer) {
+  if (founding_ && fsm_.state() == BackendState::Founding)
+    return go(founding_->on_answer(endpoint, answer, Clock::now()));
+  const bool later = answer.generation > static_cast<std::uint64_t>(generation_);
+  if (!later || !succession_) return;
+  const Endpoint place = answer.place.host.empty() ? known_endpoints()[endpoint] : answer.place;
+  follow(succession_->on_found(place, Clock::now()));
+}
+
+// Ports tell the agents of one machine apart.
+bool BackendLink::serves_here() const {
+  const Endpoint store = link_->store_endpoint();
+  return successor_store_.stands() && store.port == successor_store_.port() &&
+         is_own_address(store.host);
 }
 
 void BackendLink::perform(LookUp) {
@@ -188,17 +343,29 @@ void BackendLink::perform(StartOver& step) {
   worker_store_.start_over();
   successor_store_.end();
   if (succession_) succession_.emplace(succession_limits(options_), options_.endpoint);
+  founding_.reset();
+  lookout_.reset();
+  look_up_again_.reset();
+  listed_.reset();
+  hosting_ = false;
   generation_ = 0;
   port_holder_.reset();
   calls_.waiting(std::move(step.text));
 }
 
 void BackendLink::perform(Join) {
-  identity_.hosting = fsm_.state() == BackendState::Hosting;
-  if (!identity_.hosting) {
+  identity_.hosting = fsm_.state() == BackendState::Hosting || hosting_;
+  if (fsm_.state() != BackendState::Hosting) {
     note_loopback();
-    const auto bound = worker_store_.bind(options_.local_addr.value_or(link_->local_address()));
+    const auto& address = listed_ ? options_.endpoints[*listed_].host : link_->local_address();
+    const auto bound = worker_store_.bind(options_.local_addr.value_or(address));
     if (!bound) return advance(fsm_.on_unusable(bound.error().what(), Clock::now()));
+  }
+  if (founding_) {
+    succession_.emplace(succession_limits(options_), link_->store_endpoint());
+    founding_.reset();
+    lookout_.reset();
+    look_up_again_.reset();
   }
   identity_.address = worker_store_.place().host;
   identity_.worker_store_port = worker_store_.place().port;
@@ -228,6 +395,9 @@ void BackendLink::perform(GiveUp& step) {
 // A node without such a port takes part, but no store begins there.
 void BackendLink::hold_successor_port() {
   if (!succession_) return;
+  identity_.successor_port = successor_store_.port();
+  if (listed_) identity_.listed = static_cast<int>(*listed_);
+  if (listed_) return;
   const auto held = successor_store_.hold(identity_.address);
   if (!held)
     log::warning("{}; this node cannot succeed the one with the store", held.error().what());
@@ -238,10 +408,11 @@ void BackendLink::vote(const rendezvous::Vote& vote,
                        const std::vector<rendezvous::Successor>& successors) {
   key_value_->vote(vote, successors);
   if (!succession_) return;
+  has_round_ = has_round_ || vote.latest.exists();
   SuccessionPlan plan;
   plan.nodes = vote.latest.nodes;
   // The first store is nobody's of the round: that of a drun-store, or of another job's node.
-  plan.store_may_return = generation_ <= 1 && vote.latest.casting < 0;
+  plan.store_may_return = options_.endpoints.empty() && generation_ <= 1 && vote.latest.casting < 0;
   other_successors_.clear();
   for (const auto& each : successors) {
     if (each.self) plan.own = plan.successors.size();
@@ -254,15 +425,20 @@ void BackendLink::vote(const rendezvous::Vote& vote,
 
 void BackendLink::follow(const SuccessionStep& step) {
   std::visit([this](const auto& each) { perform(each); }, step);
+  keep_lookout();
   arm_timer();
 }
 
 void BackendLink::perform(const Visit& step) {
-  successor_store_.step_down();
+  // Others who come to the endpoint of a list wait there. If it serves them, this agent is told.
+  pointed_to_ = {};
+  if (!listed_ || !successor_store_.wait_again()) successor_store_.step_down();
   move_to(step.endpoint);
 }
 
 void BackendLink::perform(Stand) {
+  pointed_to_ = {};
+  if (listed_ && successor_store_.wait_again()) return move_to(successor_store_.own());
   const auto own = successor_store_.stand(server_options(options_, true));
   if (own) return move_to(*own);
   log::warning("{}", own.error().what());
@@ -299,6 +475,8 @@ void BackendLink::on_event(rendezvous::KeyValueEvent event) {
 
 void BackendLink::on_link_event(rendezvous::LinkEvent event) {
   complete(event);
+  if (fsm_.state() == BackendState::Founding && event.link == rendezvous::Link::Down)
+    return go(founding_->on_turned_away(link_->moved(), Clock::now()));
   const auto known_as = fsm_.state();
   // Of several attempts to find a store the rendezvous hears once.
   const bool again =
@@ -308,17 +486,21 @@ void BackendLink::on_link_event(rendezvous::LinkEvent event) {
   advance(on_link(event));
   if (fsm_.has_joined() && !again) calls_.event(event);
   // Unless it has begun anew, or has left.
-  if (fsm_.state() == known_as) follow(elsewhere);
+  if (fsm_.state() == known_as) return follow(elsewhere);
+  keep_lookout();
 }
 
 // What only this class knows.
 void BackendLink::complete(rendezvous::LinkEvent& event) {
   using enum rendezvous::Link;
   if (!succession_ || (event.link != Up && event.link != NewSession)) return;
-  event.hosting = has_store();
+  const bool first = !has_moved_ && (fsm_.state() == BackendState::Opening ||
+                                     fsm_.state() == BackendState::Hosting);
+  event.hosting = hosting_ = first || serves_here();
   if (event.link == NewSession && event.generation != generation_)
     event.old_leases = control_options(options_, false, options_.endpoint, {}).time_to_live;
   generation_ = event.generation;
+  if (listed_ && !hosting_) point_to_store();
 }
 
 SuccessionStep BackendLink::look_elsewhere(const rendezvous::LinkEvent& event) {
@@ -333,8 +515,9 @@ SuccessionStep BackendLink::look_elsewhere(const rendezvous::LinkEvent& event) {
   }
   if (event.link == Closed || event.link == Failed) succession_->leave();
   if (event.link != Down || !fsm_.has_joined()) return {};
-  return succession_->on_link_down(
-      {link_->was_refused(), link_->is_resting(), event.silent, link_->last_error()}, Clock::now());
+  return succession_->on_link_down({link_->was_refused(), link_->is_resting(), event.silent,
+                                    link_->last_error(), link_->moved()},
+                                   Clock::now());
 }
 
 void BackendLink::note_session(rendezvous::Link link) {
@@ -343,13 +526,8 @@ void BackendLink::note_session(rendezvous::Link link) {
   if (link != Closed && link != Failed) return;
   // The store that heard the goodbye ends with this process, so its successors are told, too.
   Farewells last;
-  if (job_goes_on_ && has_store()) last.others = proofs_for_others();
+  if (job_goes_on_ && hosting_) last.others = proofs_for_others();
   calls_.session(std::move(last));
-}
-
-bool BackendLink::has_store() const {
-  const bool first = fsm_.state() == BackendState::Opening || fsm_.state() == BackendState::Hosting;
-  return (first && !has_moved_) || successor_store_.stands();
 }
 
 // What is said for this agent when it was killed.
@@ -373,10 +551,14 @@ BackendStep BackendLink::on_link(const rendezvous::LinkEvent& event) {
   switch (event.link) {
     case rendezvous::Link::Up:
       return fsm_.on_link_up();
-    case rendezvous::Link::Down:
-      return fsm_.on_link_down(event.detail, calls_.dispensable(), Clock::now());
+    case rendezvous::Link::Down: {
+      if (link_ != nullptr && link_->moved()) return {};
+      // Who has met the others at one of several endpoints may meet them at another one.
+      const bool known = !options_.endpoints.empty() && !has_round_;
+      return fsm_.on_link_down(event.detail, calls_.dispensable(known), Clock::now());
+    }
     case rendezvous::Link::Failed:
-      return fsm_.on_link_failed(event.detail, calls_.dispensable(), Clock::now());
+      return fsm_.on_link_failed(event.detail, calls_.dispensable(false), Clock::now());
     case rendezvous::Link::Closed:
       fsm_.on_link_closed();
       return {};

@@ -18,6 +18,7 @@
 #include "drun/base/result.hpp"
 #include "launcher/backend/backend_discovery.hpp"
 #include "launcher/backend/backend_fsm.hpp"
+#include "launcher/backend/founding_fsm.hpp"
 #include "launcher/backend/hosted_store.hpp"
 #include "launcher/backend/node_identity.hpp"
 #include "launcher/backend/remote_backend.hpp"
@@ -26,6 +27,7 @@
 #include "launcher/backend/worker_store_host.hpp"
 #include "launcher/options/options.hpp"
 #include "rendezvous/key_value.hpp"
+#include "store/client/lookout.hpp"
 
 namespace drun::launcher {
 
@@ -48,7 +50,8 @@ class BackendLink {
     std::function<void(const NodeIdentity& identity)> joined;
     // Whether the store may be given up for another: it has never confirmed that it knows this
     // agent, and the job is not over.
-    std::function<bool()> dispensable;
+    // `known`: although it has, since no round has begun.
+    std::function<bool(bool known)> dispensable;
     // It was given up, or nothing comes of it: this agent is registered nowhere. One of joined()
     // and gave_up() follows.
     std::function<void()> dropped;
@@ -102,6 +105,7 @@ class BackendLink {
   void arm_timer();
   void perform(std::monostate) {}
   void perform(LookUp);
+  void perform(Found);
   void perform(const BindRendezvous& step);
   void perform(GoAlone);
   void perform(const Connect& step);
@@ -111,6 +115,11 @@ class BackendLink {
   void perform(GiveUp& step);
 
   BackendStep become_host();
+  // Of several endpoints:
+  void look_up(std::size_t endpoint);
+  void begin_founding();
+  void go(const FoundingFsm::Step& step);
+  void point_to_store();
   void note_loopback() const;
   void check_local_address();
   void perform(const Visit& step);
@@ -121,10 +130,13 @@ class BackendLink {
   void on_link_event(rendezvous::LinkEvent event);
   void complete(rendezvous::LinkEvent& event);
   void follow(const SuccessionStep& step);
+  void on_answer(std::size_t endpoint, const store::Whereabouts& answer);
+  void keep_lookout();
+  [[nodiscard]] bool serves_here() const;
+  [[nodiscard]] std::vector<Endpoint> known_endpoints() const;
   [[nodiscard]] SuccessionStep look_elsewhere(const rendezvous::LinkEvent& event);
   void hold_successor_port();
   void note_session(rendezvous::Link link);
-  [[nodiscard]] bool has_store() const;  // this process, the present one of its job
   [[nodiscard]] Farewells farewells() const;
   [[nodiscard]] std::vector<store::ControlFarewell> proofs_for_others() const;
   void move_to(const Endpoint& endpoint);
@@ -136,13 +148,25 @@ class BackendLink {
   const Calls calls_;
   BackendFsm fsm_;
   BackendDiscovery discovery_;
-  BackendDiscovery own_address_;  // whether --local-addr is one
+  const BackendDiscovery::StartLookUp start_look_up_;
+  BackendDiscovery own_address_;         // whether --local-addr is one
+  std::optional<FoundingFsm> founding_;  // while it is at no store of several endpoints
+  std::vector<std::unique_ptr<BackendDiscovery>> look_ups_;  // of each endpoint
+  std::vector<Result<bool>> own_;                            // whose addresses they are
+  std::size_t looking_up_ = 0;                               // of these, not answered yet
+  std::optional<Clock::time_point> look_up_again_;
+  std::optional<std::size_t> listed_;  // the endpoint that is this agent's
   HostedStore store_;
   WorkerStoreHost worker_store_;
   std::optional<SuccessionFsm> succession_;  // nullopt: the store has no successors
   SuccessorStore successor_store_;
+  std::unique_ptr<store::Lookout> lookout_;
+  store::StoreNews news_;                   // what is told there
+  store::StoreNews pointed_to_;             // what the signpost at the listed endpoint says
   std::vector<Endpoint> other_successors_;  // than this agent
   std::int64_t generation_ = 0;             // of the last store that knew this agent
+  bool has_round_ = false;                  // there was one, as far as it knows
+  bool hosting_ = false;                    // the present store is in this process
   bool has_moved_ = false;                  // from the store that it first came to
   bool is_lost_ = false;                    // every store: it listens to none any more
   bool job_goes_on_ = false;                // after leave()

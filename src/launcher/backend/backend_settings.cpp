@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/fnv1a.hpp"
 #include "rendezvous/keys.hpp"
 
 namespace drun::launcher {
@@ -63,6 +64,18 @@ int successors(const Options& options) {
   return options.conf.successors.value_or(options.backend == Backend::C10d ? kSuccessors : 0);
 }
 
+store::Place founders(const Options& options, std::optional<std::size_t> own) {
+  store::Place place;
+  if (options.endpoints.empty()) return place;
+  // Other endpoints, or another order, are another electorate. Not more bits: it is a round's
+  // number elsewhere.
+  constexpr std::uint64_t kRoundBits = 0x7FFFFFFF;
+  place.electorate.round = fnv1a(meeting_place(options)) & kRoundBits;
+  place.nodes = static_cast<std::uint32_t>(options.endpoints.size());
+  if (own) place.rank = static_cast<std::uint32_t>(*own);
+  return place;
+}
+
 SuccessionFsm::Limits succession_limits(const Options& options) {
   SuccessionFsm::Limits limits;
   limits.keep_alive = longest_outage(options, false);
@@ -74,6 +87,8 @@ store::ServerOptions server_options(const Options& options, bool successor) {
   store::ServerOptions result;
   result.successor = successor;
   result.quorum = static_cast<std::uint32_t>(options.conf.quorum);
+  result.founders = founders(options);
+  if (successor) result.job = rendezvous::Keys(options.run_id).prefix;
   return result;
 }
 
@@ -96,6 +111,7 @@ store::ControlOptions control_options(const Options& options, bool hosting,
     result.keep_alive = kForever;
     result.majority_timeout = longest_silence(outage);
     result.tell_refusal = true;
+    result.founding = !options.endpoints.empty();
   }
   return result;
 }

@@ -26,6 +26,11 @@ namespace drun::launcher {
 // How long a node waits for a store, and then for its successors.
 [[nodiscard]] SuccessionFsm::Limits succession_limits(const Options& options);
 
+// Who may begin the first store of a job with several endpoints: the agents at them. `own`: the
+// one that is this agent's. nodes 0: the job has one endpoint.
+[[nodiscard]] store::Place founders(const Options& options,
+                                    std::optional<std::size_t> own = std::nullopt);
+
 // For a store that this agent serves: the first one, or one that is to succeed another.
 [[nodiscard]] store::ServerOptions server_options(const Options& options, bool successor);
 

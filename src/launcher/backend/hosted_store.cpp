@@ -49,7 +49,7 @@ void HostedStore::start_serving_on_demand(asio::io_context& io) {
 }
 
 void HostedStore::start_over() {
-  first_client_.reset();
+  end();
   server_ = std::make_unique<store::Server>(options_);
 }
 

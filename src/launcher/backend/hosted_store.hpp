@@ -50,7 +50,7 @@ class HostedStore {
   // Stops serving and lets go of all ports; all connections end. Afterwards only the destructor may
   // be called, and this.
   void end();
-  // Lets go of all ports, as if it had bound nothing yet. Not after start_serving().
+  // The same, but as if it had bound nothing yet.
   void start_over();
   // Empties the workers' store and drops its connections; it listens from then on. An error: it
   // cannot listen.

@@ -27,6 +27,10 @@ class RemoteBackend : public rendezvous::KeyValue {
   // Of the last Link::Down: nobody listened there; the link does not mend itself.
   [[nodiscard]] virtual bool was_refused() const { return false; }
   [[nodiscard]] virtual bool is_resting() const { return false; }
+  // Likewise: the store said that the job's is at this place.
+  [[nodiscard]] virtual std::optional<Endpoint> moved() const { return std::nullopt; }
+  // Where the present store is, as a numeric address.
+  [[nodiscard]] virtual Endpoint store_endpoint() const { return {}; }
   // What tells a successor that this process and all that it has started are gone; empty: nothing.
   [[nodiscard]] virtual std::string proof_of_death() const { return {}; }
   // The last reason why no connection could be made, for the waiting line; empty when connected.

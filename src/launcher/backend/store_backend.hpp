@@ -38,6 +38,8 @@ class StoreBackend : public RemoteBackend {
   void go_to(const Endpoint& endpoint) override { client_.go_to(endpoint); }
   [[nodiscard]] bool was_refused() const override { return loss_.refused; }
   [[nodiscard]] bool is_resting() const override { return loss_.deserted; }
+  [[nodiscard]] std::optional<Endpoint> moved() const override { return loss_.moved; }
+  [[nodiscard]] Endpoint store_endpoint() const override { return client_.store_endpoint(); }
   [[nodiscard]] std::string proof_of_death() const override { return client_.proof_of_death(); }
 
  private:

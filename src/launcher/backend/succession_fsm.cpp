@@ -9,14 +9,16 @@ namespace drun::launcher {
 namespace {
 
 constexpr int kMostDoublings = 8;
+constexpr int kMostHops = 4;
 
 }  // namespace
 
 void SuccessionFsm::on_link_up() {
   if (state_ == Visiting || state_ == Standing) {
-    store_ = asked_.successors[at_];
+    store_ = found_ ? *found_ : asked_.successors[at_];
     if (!has_been_at(store_)) been_at_.push_back(store_);
   }
+  found_.reset();
   if (state_ != Over) state_ = Settled;
 }
 
@@ -32,6 +34,10 @@ SuccessionStep SuccessionFsm::on_link_down(const Break& how, Time now) {
       return wait_or_search(how, now);
     case Visiting:
     case Standing:
+      if (how.moved && hops_ < kMostHops) {
+        ++hops_;
+        return visit(*how.moved, now);
+      }
       return next(now);
     case Pausing:
     case Over:
@@ -40,9 +46,27 @@ SuccessionStep SuccessionFsm::on_link_down(const Break& how, Time now) {
   return {};
 }
 
+SuccessionStep SuccessionFsm::on_found(const Endpoint& store, Time now) {
+  if (!is_searching() || found_ == store) return {};
+  return visit(store, now);
+}
+
+// If it is not there any more, the search goes on where it was.
+SuccessionStep SuccessionFsm::visit(const Endpoint& store, Time now) {
+  found_ = store;
+  asked_at_ = now;
+  due_ = std::min(search_end_, now + turn());
+  state_ = Visiting;
+  return Visit{store};
+}
+
 // A store that is gone for good is waited for no longer, unless there is no other. If one was found
 // that has had no majority since then, the search goes on.
 SuccessionStep SuccessionFsm::wait_or_search(const Break& how, Time now) {
+  if (how.moved) {
+    (void)search(now);
+    return visit(*how.moved, now);
+  }
   if (how.over && now - how.silent < asked_at_) return next(now);
   const bool gone = how.over || (how.refused && !plan_.store_may_return);
   if (gone && has_successors()) return search(now);
@@ -103,12 +127,14 @@ SuccessionStep SuccessionFsm::search(Time now) {
   pass_ = 0;
   at_ = 0;
   any_waited_ = false;
+  found_.reset();
+  hops_ = 0;
   return ask(now);
 }
 
 SuccessionStep SuccessionFsm::next(Time now) {
   any_waited_ = any_waited_ || now - asked_at_ >= limits_.pause;
-  ++at_;
+  if (!std::exchange(found_, std::nullopt)) ++at_;
   return ask(now);
 }
 
@@ -117,12 +143,9 @@ SuccessionStep SuccessionFsm::ask(Time now) {
   if (at_ >= asked_.successors.size()) {
     at_ = 0;
     pass_ = std::min(pass_ + 1, kMostDoublings);
-    if (!std::exchange(any_waited_, false)) {
-      state_ = Pausing;
-      due_ = std::min(search_end_, now + limits_.pause);
-      return {};
-    }
+    if (!std::exchange(any_waited_, false)) return pause(now);
   }
+  if (asked_.successors.empty()) return pause(now);
   asked_at_ = now;
   due_ = std::min(search_end_, now + turn());
   if (asked_.own == at_) {
@@ -131,6 +154,12 @@ SuccessionStep SuccessionFsm::ask(Time now) {
   }
   state_ = Visiting;
   return Visit{asked_.successors[at_]};
+}
+
+SuccessionStep SuccessionFsm::pause(Time now) {
+  state_ = Pausing;
+  due_ = std::min(search_end_, now + limits_.pause);
+  return {};
 }
 
 SuccessionFsm::Duration SuccessionFsm::turn() const {
@@ -149,6 +178,10 @@ SuccessionStep SuccessionFsm::give_up_search() {
   std::string places;
   for (const auto& each : plan_.successors)
     places += (places.empty() ? "" : ", ") + to_string(each);
+  if (places.empty())
+    return GiveUpSearch{"the job's store is not at " + to_string(store_) +
+                        " any more, and within " + rendezvous::duration_text(limits_.search) +
+                        " it was found nowhere else"};
   return GiveUpSearch{
       "lost the store at " + to_string(store_) + ", and within " +
       rendezvous::duration_text(limits_.search) + " no majority of the round's " +

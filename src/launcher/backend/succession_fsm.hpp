@@ -73,7 +73,8 @@ class SuccessionFsm {
     bool refused = false;  // nobody listens there any more: the process is dead
     bool over = false;     // and it does not try to mend itself, or no majority is at the store
     Duration silent{0};  // since the store was last heard, or a majority was last known to be there
-    std::string cause{};  // for the user
+    std::string cause{};              // for the user
+    std::optional<Endpoint> moved{};  // it says that the job's store is there
   };
 
   // `first`: where the store is, for the user.
@@ -87,6 +88,8 @@ class SuccessionFsm {
   // The connection to the store broke, or that to a successor was refused or broke.
   SuccessionStep on_link_down(const Break& how, Time now);
   SuccessionStep on_stand_failed(Time now);
+  // While it searches: somebody says that the job's store is there, and it is later than the last.
+  SuccessionStep on_found(const Endpoint& store, Time now);
   // At or after next_deadline(). `cause`: why the link has not mended, as far as it knows.
   SuccessionStep on_time(const std::string& cause, Time now);
   void leave() { state_ = SuccessionState::Over; }
@@ -112,9 +115,11 @@ class SuccessionFsm {
   SuccessionStep search(Time now);
   SuccessionStep next(Time now);
   SuccessionStep ask(Time now);
+  SuccessionStep visit(const Endpoint& store, Time now);
   SuccessionStep wait_or_search(const Break& how, Time now);
   SuccessionStep give_up_waiting(const std::string& cause);
   SuccessionStep give_up_search();
+  SuccessionStep pause(Time now);
   [[nodiscard]] Duration turn() const;
 
   const Limits limits_;
@@ -131,6 +136,8 @@ class SuccessionFsm {
   std::size_t at_ = 0;       // which of them
   bool any_waited_ = false;  // in this pass: one of them took time
   Time asked_at_ = Time::min();
+  std::optional<Endpoint> found_;  // where it is, if that is none of the successors
+  int hops_ = 0;                   // in this search: from one place that points to another
 };
 
 }  // namespace drun::launcher

@@ -10,8 +10,8 @@
 
 namespace drun::launcher {
 
-Status SuccessorStore::hold(const std::string& address) {
-  const Endpoint listen = listen_endpoint(address, 0);
+Status SuccessorStore::hold(const Endpoint& endpoint) {
+  const Endpoint listen = listen_endpoint(endpoint.host, endpoint.port);
   auto bound = store::bind_endpoint(listen);
   if (!bound)
     return Error(bound.error().code(),
@@ -44,6 +44,15 @@ Result<Endpoint> SuccessorStore::stand(const store::ServerOptions& options) {
     return Error(error.code(), std::string("serve a store: ") + error.what());
   }
   return own_;
+}
+
+Status SuccessorStore::point_to(std::uint64_t generation, const Endpoint& store,
+                                const store::ServerOptions& options) {
+  if (stands() && server_->point_to(generation, store)) return Done{};
+  const auto own = stand(options);
+  if (!own) return own.error();
+  (void)server_->point_to(generation, store);
+  return Done{};
 }
 
 void SuccessorStore::step_down() {

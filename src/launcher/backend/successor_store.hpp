@@ -24,13 +24,23 @@ class SuccessorStore {
   ~SuccessorStore() { end(); }
 
   // Takes any free port at the address that the others reach this machine by.
-  Status hold(const std::string& address);
+  Status hold(const std::string& address) { return hold(Endpoint{address, 0}); }
+  // Takes this one; errc::address_in_use: somebody else has it.
+  Status hold(const Endpoint& endpoint);
   // 0: none is held.
   [[nodiscard]] std::uint16_t port() const { return own_.port; }
 
   // Serves a fresh store at the port; what it has served so far is gone. Says where this agent
   // itself reaches it. Who waits at the port is served.
   Result<Endpoint> stand(const store::ServerOptions& options);
+  // Says there where the job's store is, and serves nobody. What it has heard of the deaths of
+  // nodes is kept, unless it has served. `options`: of a store that is to begin now.
+  Status point_to(std::uint64_t generation, const Endpoint& store,
+                  const store::ServerOptions& options);
+  // Waits for a majority again, as stand() does, with all that it has heard. False: it serves, or
+  // does not stand.
+  [[nodiscard]] bool wait_again() { return stands() && server_->point_to(0, {}); }
+  [[nodiscard]] const Endpoint& own() const { return own_; }
   // Serves no more, and forgets everything; all connections end. The port is still held.
   void step_down();
   [[nodiscard]] bool stands() const { return server_ != nullptr; }

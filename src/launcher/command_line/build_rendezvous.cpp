@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint16_t kC10dPort = 29400;
 constexpr std::uint16_t kStaticPort = 29500;
 constexpr std::uint16_t kEtcdPort = 2379;
+constexpr std::size_t kMostEndpoints = 16;
 constexpr std::chrono::milliseconds kStaticTimeout{900'000};
 constexpr std::string_view kDefaultMaster = "127.0.0.1";
 constexpr std::size_t kLongestId =
@@ -48,16 +49,40 @@ Endpoint checked_endpoint(const cli::Setting& setting, std::uint16_t default_por
   return *parsed;
 }
 
-std::vector<Endpoint> checked_members(const cli::Setting& setting) {
-  std::vector<Endpoint> members;
+// "host1:29400,host2,[::1]:29400".
+std::vector<Endpoint> checked_endpoints(const cli::Setting& setting, std::uint16_t default_port) {
+  std::vector<Endpoint> endpoints;
   for (const std::string& item : split(setting.value, ',')) {
-    const auto parsed = parse_endpoint(trimmed(item), kEtcdPort);
+    const auto parsed = parse_endpoint(trimmed(item), default_port);
     if (!parsed) throw cli::UsageError(setting.shown + " " + parsed.error().what());
-    if (parsed->port == 0)
-      refuse(setting, "port 0 is no port of etcd, whose members listen at 2379 as a rule");
-    members.push_back(*parsed);
+    endpoints.push_back(*parsed);
   }
+  return endpoints;
+}
+
+std::vector<Endpoint> checked_members(const cli::Setting& setting) {
+  auto members = checked_endpoints(setting, kEtcdPort);
+  for (const Endpoint& member : members)
+    if (member.port == 0)
+      refuse(setting, "port 0 is no port of etcd, whose members listen at 2379 as a rule");
   return members;
+}
+
+// A job may begin where most of them have met, so each must be one place, and one that all know.
+std::vector<Endpoint> checked_list(const cli::Setting& setting) {
+  auto list = checked_endpoints(setting, kC10dPort);
+  if (list.size() == 1) return list;
+  if (list.size() > kMostEndpoints)
+    refuse(setting, "at most " + std::to_string(kMostEndpoints) + " endpoints");
+  for (auto each = list.begin(); each != list.end(); ++each) {
+    if (each->port == 0)
+      refuse(setting, "port 0 means any free port, which the other nodes cannot know");
+    if (each->host == "0.0.0.0" || each->host == "::")
+      refuse(setting, each->host + " is no machine's address");
+    if (std::find(list.begin(), each, *each) != each)
+      refuse(setting, to_string(*each) + " is there twice");
+  }
+  return list;
 }
 
 std::optional<std::uint16_t> port_setting(const cli::GivenFlags& flags) {
@@ -107,6 +132,10 @@ void leave_port_to_rank0(Options& options) {
 // MASTER_ADDR:MASTER_PORT is the endpoint, as in torchrun.
 void use_static(const cli::GivenFlags& flags, Options& options) {
   if (const cli::Setting* endpoint = filled(flags, "rdzv-endpoint")) {
+    if (split(endpoint->value, ',').size() > 1)
+      refuse(*endpoint,
+             "a static job meets at node rank 0, so it has one endpoint; several need "
+             "--rdzv-backend c10d");
     options.endpoint = checked_endpoint(*endpoint, options.master_port.value_or(kStaticPort));
   } else {
     options.endpoint = {master_address(flags), options.master_port.value_or(kStaticPort)};
@@ -123,8 +152,27 @@ void use_static(const cli::GivenFlags& flags, Options& options) {
   if (options.worker_store == WorkerStore::Rank0) leave_port_to_rank0(options);
 }
 
+void use_list(const cli::Setting& setting, std::vector<Endpoint> list, Options& options) {
+  const int majority = static_cast<int>(list.size()) / 2 + 1;
+  if (options.max_nodes < majority)
+    refuse(setting, "a job begins when the agents of " + std::to_string(majority) + " of these " +
+                        std::to_string(list.size()) + " endpoints have met, and --nnodes is " +
+                        std::to_string(options.max_nodes));
+  if (options.conf.is_host.value_or(false))
+    refuse(setting,
+           "--rdzv-conf is_host=true does not say which of several endpoints is this node's; give "
+           "addresses that the nodes have");
+  options.endpoints = std::move(list);
+  if (options.conf.successors == 0)
+    refuse(setting,
+           "with --rdzv-conf successors=0 the job would end with its first store, so several "
+           "endpoints are of no use");
+}
+
 void use_c10d(const cli::Setting& endpoint, Options& options) {
-  options.endpoint = checked_endpoint(endpoint, kC10dPort);
+  auto list = checked_list(endpoint);
+  options.endpoint = list.front();
+  if (list.size() > 1) use_list(endpoint, std::move(list), options);
   if (options.endpoint.port == 0) {
     return use_free_port(options);  // torchrun's documentation starts single nodes so
   }
@@ -175,7 +223,7 @@ void use_local_nodes(const cli::GivenFlags& flags, Options& options) {
   const RequestedBackend requested = requested_backend(flags);
   if (endpoint != nullptr && requested == RequestedBackend::Etcd) {
     (void)checked_members(*endpoint);
-  } else if (endpoint != nullptr && checked_endpoint(*endpoint, kC10dPort).port == 0) {
+  } else if (endpoint != nullptr && checked_list(*endpoint).front().port == 0) {
     endpoint = nullptr;
   }
   const cli::Setting* backend = filled(flags, "rdzv-backend");

@@ -51,8 +51,8 @@ constexpr std::array kFlags{
          "how the nodes without --node-rank are ordered"},
 
     Flag{"rdzv-endpoint", 0, "HOST[:PORT]", "", kTorch, kRendezvousGroup, "",
-         "where the nodes meet; the node with this address runs the store (port 29400); at etcd: "
-         "HOST,HOST (port 2379)"},
+         "where the nodes meet; the node with this address runs the store (port 29400); or several: "
+         "HOST,HOST"},
     Flag{"rdzv-id", 0, "ID", "none", kTorch, kRendezvousGroup, "",
          "the job's name; give each job at one endpoint its own"},
     Flag{"rdzv-backend", 0, "c10d|static|etcd", "", kTorch, kRendezvousGroup, "c10d static etcd",

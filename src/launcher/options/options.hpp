@@ -31,8 +31,8 @@ struct RendezvousConf {
   std::chrono::milliseconds heartbeat_timeout{5'000};
   std::chrono::milliseconds read_timeout{60'000};
   std::optional<bool> is_host;
-  // How many nodes may in turn succeed the one with the store; 0: none. See backend_settings.hpp for
-  // what it is if it was not given.
+  // How many nodes may in turn succeed the one with the store; 0: none. See backend_settings.hpp
+  // for what it is if it was not given.
   std::optional<int> successors;
   int quorum = 0;  // how many must be left to go on without it; 0: a majority
 
@@ -109,6 +109,8 @@ struct MeetingChoices {
   // For C10d, Static and, the first of several, Etcd. Port 0 only with local_nodes > 0: any free
   // port, told to the local agents.
   Endpoint endpoint;
+  // C10d: all of them, if there are several; `endpoint` is the first.
+  std::vector<Endpoint> endpoints;
   etcd::Cluster etcd;  // for Etcd
   RendezvousConf conf;
   std::optional<int> node_rank;              // asked for
@@ -184,9 +186,14 @@ struct Options : WorkerSpec, MeetingChoices {
   std::vector<std::string> notes;
 };
 
-// Where the nodes meet, for the user: "node0:29400", "etcd at e1:2379,e2:2379".
+// Where the nodes meet, for the user: "node0:29400", "node0:29400,node1:29400", "etcd at
+// e1:2379,e2:2379".
 [[nodiscard]] inline std::string meeting_place(const MeetingChoices& choices) {
-  return choices.backend == Backend::Etcd ? describe(choices.etcd) : to_string(choices.endpoint);
+  if (choices.backend == Backend::Etcd) return describe(choices.etcd);
+  std::string result = to_string(choices.endpoint);
+  for (std::size_t i = 1; i < choices.endpoints.size(); ++i)
+    result += "," + to_string(choices.endpoints[i]);
+  return result;
 }
 
 // The job can change its size: it goes on without a node, as long as the fewest are left.

@@ -32,6 +32,7 @@ class ControlClient::Impl final : public StreamConnection {
   ControlFsm& fsm() { return fsm_; }
   const ControlFsm& fsm() const { return fsm_; }
   const Endpoint& local_endpoint() const { return local_endpoint_; }
+  Endpoint store_endpoint() const { return to_endpoint(store_address_); }
   std::optional<ControlFarewell> farewell() const {
     std::string bytes = fsm_.farewell();
     if (bytes.empty()) return std::nullopt;
@@ -178,6 +179,10 @@ void ControlClient::close() {
 
 const Endpoint& ControlClient::local_endpoint() const {
   return impl_->local_endpoint();
+}
+
+Endpoint ControlClient::store_endpoint() const {
+  return impl_->store_endpoint();
 }
 
 std::optional<ControlFarewell> ControlClient::farewell() const {

@@ -26,7 +26,10 @@ constexpr int kHandshakesRefused = 6;
 ControlFsm::ControlFsm(ControlOptions options, std::uint32_t seed)
     : options_(std::move(options)),
       backoff_(kFirstRedial, kLongestRedial, seed),
-      time_to_live_(options_.time_to_live) {}
+      time_to_live_(options_.time_to_live),
+      generation_(options_.founding ? 0 : 1) {
+  if (options_.founder.nodes > 0) voter_.found(options_.founder);
+}
 
 std::string ControlFsm::store() const {
   return "the store at " + to_string(options_.endpoint);
@@ -82,7 +85,7 @@ void ControlFsm::vote(const Place& place, Time now) {
 }
 
 void ControlFsm::go_to(Endpoint endpoint, Time now) {
-  if (phase_ == Phase::Idle || phase_ == Phase::Over || phase_ == Phase::Closing) return;
+  if (phase_ == Phase::Over || phase_ == Phase::Closing) return;
   drop_connection();
   forget_commits();
   options_.endpoint = std::move(endpoint);
@@ -372,6 +375,15 @@ void ControlFsm::on_time(Time now) {
     case Phase::Over:
       break;
   }
+}
+
+// The connection is given up; whoever knows where to go says so with go_to().
+void ControlFsm::strand(ControlLink link) {
+  drop_connection();
+  forget_commits();
+  phase_ = Phase::Stranded;
+  last_error_ = link.detail;
+  events_.emplace_back(std::move(link));
 }
 
 std::optional<ControlFsm::Time> ControlFsm::next_deadline() const {

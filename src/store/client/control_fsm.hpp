@@ -101,6 +101,8 @@ class ControlFsm {
   // The attempt or the connection ended; `silent`: nothing was heard for so long.
   void lost(const std::string& cause, Time now, std::chrono::milliseconds silent = {},
             bool refused = false);
+  void strand(ControlLink link);
+  void on_moved(const control::Moved& moved, Time now);
   void drop_connection();
   void forget_commits();
   void fail(std::string detail);
@@ -119,7 +121,7 @@ class ControlFsm {
   std::size_t keys_per_request_ = 0;               // the same
   int handshakes_refused_ = 0;                     // closed in the handshake, in a row
   std::uint16_t version_ = 1;                      // of the protocol
-  std::uint64_t generation_ = 1;                   // the highest that has called or welcomed it
+  std::uint64_t generation_;                       // the highest that has called or welcomed it
   bool has_moved_ = false;                         // to a store that may not be the first
   bool visiting_ = false;                          // on the way to another store
   bool told_refusal_ = false;                      // since the break
@@ -133,7 +135,7 @@ class ControlFsm {
   std::deque<std::pair<std::uint64_t, Time>> unanswered_;
   Voter voter_;
   std::chrono::milliseconds unsettled_pause_{0};  // until it asks again whether its vote is settled
-  std::map<std::uint64_t, Time> pulses_;  // not answered: when they were sent
+  std::map<std::uint64_t, Time> pulses_;          // not answered: when they were sent
   Time last_heard_;
   Time session_asked_;  // when the handshake's last request for a session was sent
   Time renewed_;        // as told last

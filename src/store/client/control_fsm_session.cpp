@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "store/client/control_fsm.hpp"
+#include "store/client/resolve.hpp"
 
 namespace drun::store {
 namespace {
@@ -99,18 +100,27 @@ void ControlFsm::on_pulsed(std::uint64_t request, const control::Pulsed& pulsed,
   if (!accept(pulsed, now)) return;
   const milliseconds age(pulsed.age_ms);
   if (age > options_.majority_timeout) {
-    drop_connection();
-    forget_commits();
-    phase_ = Phase::Stranded;
     const bool never = pulsed.age_ms == control::Pulsed::kNever;
-    last_error_ = "most nodes of the job are not with " + store();
-    events_.emplace_back(ControlLink{ControlState::Down, last_error_});
-    auto& link = std::get<ControlLink>(events_.back());
-    link.silent = never ? options_.majority_timeout : age;
+    ControlLink link{ControlState::Down, "most nodes of the job are not with " + store(),
+                     never ? options_.majority_timeout : age};
     link.deserted = true;
-    return;
+    return strand(std::move(link));
   }
   if (!voter_.is_lost()) renewed(sent - age);
+}
+
+// Never back: what has been at one store knows better than a store of a lower generation, and the
+// one that it has lost is where it was.
+void ControlFsm::on_moved(const control::Moved& moved, Time now) {
+  const bool later = moved.generation > generation_ ||
+                     (!had_session_ && moved.generation > 0 && moved.generation == generation_);
+  const Endpoint place{std::string(moved.host), moved.port};
+  if (!later || moved.port == 0 || literal_addresses(place).empty())
+    return lost("it is not the job's store", now);
+  ControlLink link{ControlState::Down, "the job's store is not at " + to_string(options_.endpoint)};
+  link.deserted = true;
+  link.moved = place;
+  strand(std::move(link));
 }
 
 void ControlFsm::send_watch(std::uint32_t name, Watch& watch) {
@@ -135,7 +145,9 @@ void ControlFsm::send_commit(const Queued& queued) {
 
 std::string ControlFsm::proof_of_death() const {
   std::string bytes;
-  if (options_.job.empty() || voter_.is_lost() || voter_.vote().latest().nodes == 0) return bytes;
+  if (options_.job.empty() || voter_.is_lost()) return bytes;
+  const Place& latest = voter_.vote().latest();
+  if (latest.nodes == 0 || latest.electorate.is_founding()) return bytes;
   control::encode_opening(bytes);
   control::encode(bytes, 1,
                   control::Request(control::Gone{generation_, options_.job, voter_.vote()}));
@@ -182,6 +194,7 @@ void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
     (void)accept(*call, now);
     return;
   }
+  if (const auto* moved = std::get_if<control::Moved>(&reply)) return on_moved(*moved, now);
   if (const auto* session = std::get_if<control::Session>(&reply)) {
     session_ = control::ResumeSession{session->session, session->token};
     time_to_live_ = milliseconds(session->ttl_ms);
@@ -245,6 +258,8 @@ void ControlFsm::handle(std::uint64_t request, const control::Reply& reply, Time
     answered_error(request, *error, now);
   } else if (const auto* pulsed = std::get_if<control::Pulsed>(&reply)) {
     on_pulsed(request, *pulsed, now);
+  } else if (const auto* moved = std::get_if<control::Moved>(&reply)) {
+    on_moved(*moved, now);
   } else if (std::holds_alternative<control::SessionEnded>(reply)) {
     session_.reset();
     lost("it ended the session", now);

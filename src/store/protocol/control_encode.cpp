@@ -112,6 +112,14 @@ struct BodyEncoder {
     append_vote(out, m.vote);
     return FrameType::Gone;
   }
+  FrameType operator()(const Find& m) const {
+    append(out, m.generation);
+    append_string(out, m.host);
+    append(out, m.port);
+    append_string(out, m.job);
+    append(out, m.founders);
+    return FrameType::Find;
+  }
 
   FrameType operator()(const Welcome& m) const {
     append(out, m.version);
@@ -169,6 +177,12 @@ struct BodyEncoder {
     append_place(out, m.settled);
     append(out, m.stamp);
     return FrameType::Pulsed;
+  }
+  FrameType operator()(const Moved& m) const {
+    append(out, m.generation);
+    append_string(out, m.host);
+    append(out, m.port);
+    return FrameType::Moved;
   }
   FrameType operator()(const Error& m) const {
     append(out, static_cast<std::uint16_t>(m.code));

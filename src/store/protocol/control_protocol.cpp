@@ -215,6 +215,15 @@ DecodeStatus decode_request(const Frame& frame, std::size_t keys_per_request, Re
       m.vote = take_vote(in);
       break;
     }
+    case FrameType::Find: {
+      Find& m = request.emplace<Find>();
+      m.generation = take_generation(in);
+      m.host = take_string(in);
+      m.port = in.take<std::uint16_t>();
+      m.job = take_string(in);
+      m.founders = in.take<std::uint64_t>();
+      break;
+    }
     default:
       return DecodeStatus::UnknownType;
   }
@@ -293,6 +302,13 @@ DecodeStatus decode_reply(const Frame& frame, Reply& reply) {
       m.age_ms = in.take<std::uint32_t>();
       m.settled = take_place(in);
       m.stamp = in.take<std::uint64_t>();
+      break;
+    }
+    case FrameType::Moved: {
+      Moved& m = reply.emplace<Moved>();
+      m.generation = take_generation(in);
+      m.host = take_string(in);
+      m.port = in.take<std::uint16_t>();
       break;
     }
     case FrameType::Error: {

@@ -24,7 +24,7 @@ inline constexpr std::string_view kMagic{
     "drun\r\n\0",
     8};
 inline constexpr std::uint16_t kLowestVersion = 1;
-inline constexpr std::uint16_t kHighestVersion = 2;
+inline constexpr std::uint16_t kHighestVersion = 3;
 inline constexpr std::size_t kOpeningBytes = 12;  // magic, u16 lowest, u16 highest
 inline constexpr std::size_t kLengthBytes = 4;    // u32 length of the rest
 inline constexpr std::size_t kHeaderBytes = 13;   // u32 length of the rest, u64 request id, u8 type
@@ -45,6 +45,7 @@ enum class FrameType : std::uint8_t {
   Confirm = 0x0F,
   OpenSuccessor = 0x10,
   Gone = 0x11,
+  Find = 0x12,
 
   Welcome = 0x80,
   VersionRefused = 0x81,
@@ -57,6 +58,7 @@ enum class FrameType : std::uint8_t {
   Changes = 0x8A,
   Counters = 0x8B,
   Pulsed = 0x8D,
+  Moved = 0x8E,
   Error = 0xFF
 };
 
@@ -117,8 +119,18 @@ struct Gone {
   Vote vote;
 };
 
+// Of version 3. Where is the job's store? And what the asker knows of it.
+struct Find {
+  std::uint64_t generation = 0;  // 0: it knows nothing, and the two below mean nothing
+  std::string_view host;         // a numeric address
+  std::uint16_t port = 0;
+  std::string_view job;
+  // What the asker was told about where the job may begin (ServerOptions::founders); 0: nothing.
+  std::uint64_t founders = 0;
+};
+
 using Request = std::variant<OpenSession, ResumeSession, Heartbeat, Goodbye, Transaction, Watch,
-                             Unwatch, Stats, Pulse, Confirm, OpenSuccessor, Gone>;
+                             Unwatch, Stats, Pulse, Confirm, OpenSuccessor, Gone, Find>;
 
 // ---- replies ----
 
@@ -178,6 +190,13 @@ struct Pulsed {
   Place settled;                  // without a rank; no nodes: none is known
   std::uint64_t stamp = 0;
 };
+// Where the job's store is, as far as this one knows. Answers Find, and what asks a store for its
+// service that is not the right one.
+struct Moved {
+  std::uint64_t generation = 0;  // 0: it does not know
+  std::string_view host;         // a numeric address; empty: here, or not known
+  std::uint16_t port = 0;
+};
 enum class ErrorCode : std::uint16_t {
   Malformed = 1,
   FrameTooLong = 2,
@@ -194,7 +213,7 @@ struct Error {
 };
 
 using Reply = std::variant<Welcome, VersionRefused, Done, Session, SessionEnded, Committed, Refused,
-                           Snapshot, Changes, Counters, Pulsed, Error>;
+                           Snapshot, Changes, Counters, Pulsed, Moved, Error>;
 
 // ---- bytes to messages ----
 

@@ -29,6 +29,8 @@ struct Vote {
 // Keeps an agent's vote.
 class Voter {
  public:
+  // It may begin the job's first store, with others. Before anything else.
+  void found(const Place& place) { vote_.settled = place; }
   // A round has begun, with or without it. Older ones than the latest change nothing; of the latest
   // a rank may follow.
   void give(const Place& place);

@@ -17,6 +17,9 @@ namespace {
 
 using control::ErrorCode;
 
+constexpr std::uint16_t kMovedVersion = 3;
+constexpr std::string_view kOtherJob = "it serves another job";
+
 std::string over_limit(std::string_view what, std::size_t limit) {
   return std::string(what) + " (the store takes " + std::to_string(limit) + ")";
 }
@@ -60,6 +63,15 @@ control::Welcome welcome(const Limits& limits, std::uint16_t version) {
   };
   return {version, clamp(longest_frame(limits)), clamp(limits.key_bytes), limits.value_bytes,
           clamp(limits.keys_per_request)};
+}
+
+void encode_moved(std::string& out, std::uint64_t request, const control::Moved& moved,
+                  std::uint16_t version) {
+  if (version >= kMovedVersion)
+    control::encode(out, request, control::Reply(moved));
+  else
+    control::encode(out, request,
+                    control::Error{ErrorCode::WrongStore, "the job's store is elsewhere"});
 }
 
 SessionId open_session(PeerContext& context, Peer& peer, const control::OpenSession& asked,
@@ -188,7 +200,8 @@ void ControlHandler::operator()(const control::OpenSuccessor& request) {
   Succession& succession = context_.succession;
   if (succession.is_older_than(request.generation))
     return fail(ErrorCode::WrongStore, "the job has a newer store");
-  if (!succession.serves(request.job)) return fail(ErrorCode::WrongStore, "it serves another job");
+  if (!succession.serves(request.job)) return fail(ErrorCode::WrongStore, kOtherJob);
+  if (!is_right_store(request.job)) return;
   if (!succession.is_serving()) return peer_.wait(request_, request, now_);
   std::string session;
   session_ =
@@ -226,6 +239,7 @@ void ControlHandler::operator()(const control::Goodbye&) {
 void ControlHandler::operator()(const control::Pulse& request) {
   if (session_ == kNoSession) return fail(ErrorCode::NoSession, "no session");
   if (!check_key(request.job)) return;
+  if (peer_.version() >= kMovedVersion && !is_right_store(request.job)) return;
   context_.succession.vote(session_, request.job, request.vote, now_);
   reply(context_.succession.pulsed(request.job, now_));
 }
@@ -241,6 +255,23 @@ void ControlHandler::operator()(const control::Gone& request) {
   if (!check_key(request.job)) return;
   context_.succession.gone(request, now_);
   reply(control::Done{});
+}
+
+bool ControlHandler::is_right_store(std::string_view job) {
+  const control::Moved moved = context_.succession.elsewhere(job, now_);
+  if (moved.generation == 0) return true;
+  encode_moved(out_, request_, moved, peer_.version());
+  return false;
+}
+
+void ControlHandler::operator()(const control::Find& request) {
+  if (!check_key(request.job)) return;
+  Succession& succession = context_.succession;
+  if (!succession.serves(request.job)) return fail(ErrorCode::WrongStore, kOtherJob);
+  succession.hear(request, now_);
+  if (succession.elsewhere(request.job, now_).generation == 0 && succession.disagrees(request))
+    return fail(ErrorCode::WrongStore, "it was given another --rdzv-endpoint");
+  reply(succession.find(request.job, now_));
 }
 
 // ---- transactions ----

@@ -28,6 +28,10 @@ class Peer;
 // be told much. `session`: the peer's.
 [[nodiscard]] bool takes_much(PeerContext& context, SessionId session, const control::Frame& frame);
 
+// That the job's store is elsewhere, in the words of that version of the protocol.
+void encode_moved(std::string& out, std::uint64_t request, const control::Moved& moved,
+                  std::uint16_t version);
+
 // Opens a session for the peer, whose request had that number, and appends the reply to `out`.
 // kNoSession: there is no room, which is the reply.
 SessionId open_session(PeerContext& context, Peer& peer, const control::OpenSession& asked,
@@ -57,12 +61,15 @@ class ControlHandler {
   void operator()(const control::Confirm& request);
   void operator()(const control::OpenSuccessor& request);
   void operator()(const control::Gone& request);
+  void operator()(const control::Find& request);
 
  private:
   void reply(const control::Reply& message);
   void fail(control::ErrorCode code, std::string_view text);
   [[nodiscard]] bool check_id();
   [[nodiscard]] bool may_open();
+  // False: the job's store is elsewhere, which is the reply.
+  [[nodiscard]] bool is_right_store(std::string_view job);
   [[nodiscard]] bool check_key(std::string_view key);
   [[nodiscard]] bool check_reply(std::size_t bytes);
   [[nodiscard]] bool check_limits(const control::Transaction& request);

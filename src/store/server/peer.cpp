@@ -150,6 +150,7 @@ Peer::State Peer::next_opening(std::string_view bytes, Fed& fed) {
   }
   control::encode(output_, 0, control::Reply(welcome(context_.limits, *version)));
   phase_ = Phase::Control;
+  version_ = *version;
   fed.consumed += control::kOpeningBytes;
   return State::Open;
 }
@@ -230,6 +231,12 @@ void Peer::confirm(std::uint64_t stamp, Time now) {
 
 void Peer::on_call(const control::Pulsed& call) {
   control::encode(output_, waiting_->request, control::Reply(call));
+  if (!feeding_) on_unasked_output();
+}
+
+void Peer::on_moved(const control::Moved& moved) {
+  const std::uint64_t request = std::exchange(waiting_, std::nullopt)->request;
+  encode_moved(output_, request, moved, version_);
   if (!feeding_) on_unasked_output();
 }
 

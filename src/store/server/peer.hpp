@@ -107,6 +107,9 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   void confirm(std::uint64_t stamp, Time now);
   void on_call(const control::Pulsed& call) override;
   SessionId on_welcome(Time now) override;
+  void on_moved(const control::Moved& moved) override;
+  // Of the control protocol, that both speak.
+  [[nodiscard]] std::uint16_t version() const { return version_; }
 
  protected:
   // There is output although this peer is not being fed. Called from within the tables: must not
@@ -158,6 +161,7 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   std::size_t sent_now_ = 0;     // while it is being fed
   tcpstore::Decoder decoder_{TcpStoreVersion::Torch1_13};
   Phase phase_ = Phase::Unknown;
+  std::uint16_t version_ = control::kLowestVersion;
   bool feeding_ = false;
   bool is_given_up_ = false;
 };

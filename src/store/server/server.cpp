@@ -91,6 +91,12 @@ bool Server::stop_unless(const std::function<bool(std::string_view key)>& needed
       .value_or(true);
 }
 
+bool Server::point_to(std::uint64_t generation, const Endpoint& store) {
+  return impl_
+      ->ask<bool>([this, generation, &store] { return impl_->loop.point_to(generation, store); })
+      .value_or(false);
+}
+
 Status Server::reset_worker_table() {
   auto result = impl_->ask<Status>([this] { return impl_->loop.reset_worker_table(); });
   if (result) return *std::move(result);

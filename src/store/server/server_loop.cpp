@@ -68,7 +68,9 @@ ServerLoop::ServerLoop(const ServerOptions& options)
       job_table_(budget_),
       worker_table_(budget_),
       sessions_(job_table_, budget_),
-      succession_({options.successor, options.quorum}, job_table_),
+      succession_(
+          {options.successor, options.quorum, options.job, options.founders, options.founding},
+          job_table_),
       job_context_{limits_,      budget_,   job_table_,
                    job_table_,   sessions_, succession_,
                    counters_,    turn_,     options.old_clients_are_2_1,

@@ -57,6 +57,10 @@ class ServerLoop final : public ConnectionOwner {
   // ---- the loop's thread, or before run() the one that will start it ----
   Status reset_worker_table();
   [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed);
+  // Likewise: see Server.
+  [[nodiscard]] bool point_to(std::uint64_t generation, const Endpoint& store) {
+    return succession_.point_to(generation, store, now_);
+  }
   // What was posted. run() does it, too.
   void run_commands();
 

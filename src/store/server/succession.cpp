@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/addresses.hpp"
+
 namespace drun::store {
 namespace {
 
@@ -22,6 +24,13 @@ std::uint32_t age_in_ms(Time since, Time now) {
 
 }  // namespace
 
+Succession::Succession(Options options, KeyTable& table)
+    : options_(std::move(options)), table_(table) {
+  is_serving_ = !options_.is_successor;
+  generation_ = is_serving_ ? 1 : 0;
+  if (!options_.job.empty()) job_ = options_.job;
+}
+
 std::uint64_t Succession::stamp_of(Time time) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<microseconds>(time.time_since_epoch()).count());
@@ -39,9 +48,19 @@ Electorate* Succession::electorate_of(std::string_view job) {
   return &jobs_.emplace(std::string(job), Electorate(options)).first->second;
 }
 
+// Founders of another list speak of other nodes.
+Vote Succession::admitted(const Vote& vote) const {
+  const Place& settled = vote.settled;
+  const Place& known = options_.founders;
+  if (settled.nodes == 0 || !settled.electorate.is_founding()) return vote;
+  if (settled.electorate == known.electorate && settled.nodes == known.nodes) return vote;
+  return {{}, vote.later};
+}
+
 // ---- sessions ----
 
-void Succession::vote(SessionId session, std::string_view job, const Vote& vote, Time now) {
+void Succession::vote(SessionId session, std::string_view job, const Vote& said, Time now) {
+  const Vote vote = admitted(said);
   if (job.empty() || !counts(vote)) return;
   auto seat = seats_.find(session);
   if (seat != seats_.end() && seat->second.job != job) {
@@ -104,11 +123,15 @@ VoterId Succession::apply(Applicant& applicant, const control::OpenSuccessor& ap
   const VoterId number = ++last_voter_;
   Waiting& waiting = waiting_[number];
   waiting.applicant = &applicant;
-  if (application.job.empty() || !counts(application.vote)) return number;
+  waiting.job = application.job;
+  const Vote vote = admitted(application.vote);
+  if (application.job.empty() || !counts(vote)) return number;
+  // Elsewhere it may be one who has forgotten that there is a job.
+  if (vote.latest().electorate.is_founding() && !options_.is_founding) return number;
   if (!job_) job_ = application.job;
   waiting.votes = true;
   highest_ = std::max(highest_, application.generation);
-  electorate_of(*job_)->vote(number, application.vote, now);
+  electorate_of(*job_)->vote(number, vote, now);
   call_those_who_wait(now);
   return number;
 }
@@ -116,7 +139,7 @@ VoterId Succession::apply(Applicant& applicant, const control::OpenSuccessor& ap
 // Each of them has to know of this generation, and then goes to no lower one: so no two stores have
 // the same, and of two that were begun the one with the lower one has no majority any more.
 void Succession::call_those_who_wait(Time now) {
-  if (is_serving_ || !job_) return;
+  if (is_serving_ || !job_ || elsewhere(*job_, now).generation > 0) return;
   Electorate& electorate = *electorate_of(*job_);
   if (!is_calling_ && !electorate.has_majority()) return;
   is_calling_ = true;
@@ -149,6 +172,9 @@ void Succession::begin_if_possible(Time now) {
   if (is_serving_ || !is_calling_ || !electorate_of(*job_)->quorum(now)) return;
   is_serving_ = true;
   for (const auto& [number, waiting] : std::exchange(waiting_, {})) {
+    // Who has no vote was not called, and has to know whose generation this is as well.
+    if (!waiting.votes && !waiting.job.empty())
+      waiting.applicant->on_call(pulsed(waiting.job, now));
     const SessionId session = waiting.applicant->on_welcome(now);
     if (session != kNoSession && waiting.votes) seats_[session] = {*job_, number};
   }
@@ -175,9 +201,82 @@ void Succession::gone(const control::Gone& proof, Time now) {
   begin_if_possible(now);
 }
 
+// ---- where the store is ----
+
+void Succession::hear(const control::Find& request, Time now) {
+  if (request.generation <= served_generation() || request.port == 0) return;
+  if (numeric_addresses(request.host).empty()) return;
+  auto found = elsewhere_.find(request.job);
+  if (found == elsewhere_.end()) {
+    if (elsewhere_.size() >= kMostJobs)
+      std::erase_if(elsewhere_, [now](const auto& each) {
+        return each.second.until && now >= *each.second.until;
+      });
+    if (elsewhere_.size() >= kMostJobs) return;
+    found = elsewhere_.emplace(std::string(request.job), Pointer{}).first;
+  }
+  Pointer& pointer = found->second;
+  const bool old = pointer.until && now >= *pointer.until;
+  const bool own = !pointer.until && pointer.generation >= request.generation;
+  if (own || (!old && pointer.generation > request.generation)) return;
+  pointer = {request.generation, {std::string(request.host), request.port}, now + kHearsay};
+  tell_those_who_wait(request.job, now);
+}
+
+void Succession::tell_those_who_wait(std::string_view job, Time now) {
+  const control::Moved moved = elsewhere(job, now);
+  for (auto each = waiting_.begin(); each != waiting_.end();) {
+    const auto [number, waiting] = *each;
+    if (waiting.job != job) {
+      ++each;
+      continue;
+    }
+    each = waiting_.erase(each);
+    if (waiting.votes) electorate_of(job)->leave(number);
+    waiting.applicant->on_moved(moved);
+  }
+}
+
+// What it has heard of deaths stays true. The job has begun, so its founders count no more: they
+// may have forgotten that.
+bool Succession::point_to(std::uint64_t generation, const Endpoint& store, Time now) {
+  if (is_serving_ || !job_) return false;
+  options_.is_founding = false;
+  Electorate& electorate = *electorate_of(*job_);
+  for (auto& [number, waiting] : waiting_) {
+    const Vote* const vote = electorate.find(number);
+    if (vote == nullptr || !vote->latest().electorate.is_founding()) continue;
+    electorate.leave(number);
+    waiting.votes = false;
+  }
+  if (generation == 0) {
+    elsewhere_.erase(*job_);
+    call_those_who_wait(now);
+  } else {
+    elsewhere_[*job_] = {generation, store, std::nullopt};
+    tell_those_who_wait(*job_, now);
+  }
+  return true;
+}
+
+control::Moved Succession::elsewhere(std::string_view job, Time now) const {
+  const auto found = elsewhere_.find(job);
+  if (found == elsewhere_.end()) return {};
+  const Pointer& pointer = found->second;
+  if (pointer.generation <= served_generation() || (pointer.until && now >= *pointer.until))
+    return {};
+  return {pointer.generation, pointer.place.host, pointer.place.port};
+}
+
+control::Moved Succession::find(std::string_view job, Time now) const {
+  const control::Moved moved = elsewhere(job, now);
+  if (moved.generation > 0 || !is_serving_) return moved;
+  return {generation_, {}, 0};
+}
+
 void Succession::write_gone(std::string_view job, const Vote& vote) {
   const auto write = [&](const Place& place) {
-    if (place.rank == kNoRank) return;
+    if (place.rank == kNoRank || place.electorate.is_founding()) return;
     const std::string key = std::string(job) + "gone/" + std::to_string(place.electorate.era) +
                             "." + std::to_string(place.electorate.round) + "." +
                             std::to_string(place.rank);

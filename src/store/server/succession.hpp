@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "drun/base/endpoint.hpp"
+#include "drun/store/place.hpp"
 #include "store/protocol/control_protocol.hpp"
 #include "store/table/electorate.hpp"
 #include "store/table/sessions.hpp"
@@ -31,6 +33,8 @@ class Applicant {
   virtual void on_call(const control::Pulsed& call) = 0;
   // The server serves: opens the session that was asked for. kNoSession: there is no room.
   virtual SessionId on_welcome(Time now) = 0;
+  // The job's store is elsewhere. It waits no longer.
+  virtual void on_moved(const control::Moved& moved) = 0;
 };
 
 class Succession {
@@ -41,13 +45,15 @@ class Succession {
   struct Options {
     bool is_successor = false;
     std::uint32_t quorum = 0;  // as in Electorate::Options
+    std::string job{};         // of a successor; empty: of the first who votes there
+    Place founders{};          // who may begin the job's first store; nodes 0: nobody is named
+    bool is_founding = false;  // they may begin it here
   };
+  // What others have said of a store's place counts for so long.
+  static constexpr Milliseconds kHearsay{5'000};
 
   // `table` has the job's keys, and outlives this.
-  Succession(Options options, KeyTable& table) : options_(options), table_(table) {
-    is_serving_ = !options.is_successor;
-    generation_ = is_serving_ ? 1 : 0;
-  }
+  Succession(Options options, KeyTable& table);
 
   // False: those who come have to apply().
   [[nodiscard]] bool is_serving() const { return is_serving_; }
@@ -83,8 +89,27 @@ class Succession {
   // ---- anybody ----
 
   void gone(const control::Gone& proof, Time now);
+  // See Server::point_to().
+  [[nodiscard]] bool point_to(std::uint64_t generation, const Endpoint& store, Time now);
+  // Takes note of what the asker knows. Precondition: serves(request.job).
+  void hear(const control::Find& request, Time now);
+  // What there is to say to that. The views are valid until the next call.
+  [[nodiscard]] control::Moved find(std::string_view job, Time now) const;
+  // The job's store is not this one: generation 0 otherwise. Likewise.
+  [[nodiscard]] control::Moved elsewhere(std::string_view job, Time now) const;
+  // Whoever was told something else about where the job may begin does not meet the others here.
+  // At a store that has begun so it is told more, by name.
+  [[nodiscard]] bool disagrees(const control::Find& request) const {
+    const bool matters = !options_.is_successor || (options_.is_founding && !is_serving_);
+    return matters && request.founders != options_.founders.electorate.round;
+  }
 
  private:
+  struct Pointer {
+    std::uint64_t generation = 0;
+    Endpoint place;
+    std::optional<Time> until;  // nullopt: this process is in touch with it
+  };
   struct Seat {
     std::string job;
     VoterId voter = 0;
@@ -92,9 +117,14 @@ class Succession {
   struct Waiting {
     Applicant* applicant = nullptr;
     bool votes = false;
+    std::string job{};
     std::uint64_t call = 0;  // the stamp of the last one; 0: none in this generation
   };
 
+  [[nodiscard]] std::uint64_t served_generation() const { return is_serving_ ? generation_ : 0; }
+  // Without places that mean nothing here.
+  [[nodiscard]] Vote admitted(const Vote& vote) const;
+  void tell_those_who_wait(std::string_view job, Time now);
   // Null: there are too many.
   Electorate* electorate_of(std::string_view job);
   void call_those_who_wait(Time now);
@@ -110,6 +140,7 @@ class Succession {
   std::map<std::string, Electorate, std::less<>> jobs_;
   std::unordered_map<SessionId, Seat> seats_;
   VoterId last_voter_ = 0;
+  std::map<std::string, Pointer, std::less<>> elsewhere_;  // by job
 
   // Of a successor.
   std::optional<std::string> job_;

@@ -74,9 +74,10 @@ void Electorate::gone(VoterId voter) {
 void Electorate::gone(const Vote& vote) {
   const Place* mine = nullptr;
   for_each_place(vote, [&](const Place& place) {
-    if (mine == nullptr && place.rank != kNoRank) mine = &place;
+    const bool counts = place.rank != kNoRank && !place.electorate.is_founding();
+    if (mine == nullptr && counts) mine = &place;
   });
-  if (mine == nullptr) return;  // it counts nowhere
+  if (mine == nullptr) return;  // it counts nowhere, or the same place may come back
   learn_settled(vote);
   const std::pair key(mine->electorate, mine->rank);
   const auto known = gone_.find(key);
@@ -148,8 +149,8 @@ Electorate::Rolls Electorate::rolls() const {
   };
   for (const auto& dead : gone_)
     for_each_place(dead.second, [&](const Place& place) {
-      if (Roll* roll = roll_of(place))
-        roll->departed.push_back({place.rank, dead.second.latest().electorate});
+      Roll* roll = place.electorate.is_founding() ? nullptr : roll_of(place);
+      if (roll != nullptr) roll->departed.push_back({place.rank, dead.second.latest().electorate});
     });
   for (const auto& voter : voters_)
     for_each_place(voter.second.vote, [&](const Place& place) {
@@ -185,6 +186,7 @@ Electorate::Rolls Electorate::rolls() const {
 // Where nobody is left nobody is against this store. But nobody is against another one, either: so
 // that is not enough to begin with.
 bool Electorate::are_enough(const Count& count, std::size_t members, bool casting) const {
+  if (count.founding) return 2 * members > count.others;
   if (count.others == 0) return best_.has_value();
   if (options_.quorum > 0) return members >= std::min<std::size_t>(options_.quorum, count.others);
   return 2 * members + (casting ? 1 : 0) > count.others;
@@ -195,7 +197,7 @@ bool Electorate::are_enough(const Count& count, std::size_t members, bool castin
 Electorate::Count Electorate::count_out(const Roll& roll, const ElectorateId& limit) {
   const std::uint32_t nodes = roll.place.nodes;
   const std::uint32_t first = roll.place.casting == kNoRank ? 0 : roll.place.casting;
-  Count count{nodes, first};
+  Count count{nodes, first, roll.place.electorate.is_founding()};
   std::optional<std::uint32_t> from_zero;  // the first that is left, from rank 0 on
   std::uint32_t next = 0;
   for (const Departed& voter : roll.departed) {

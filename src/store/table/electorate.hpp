@@ -34,7 +34,7 @@ class Electorate {
     // The job's first store: the first round of the job that it hears of is settled at once.
     // Another store has to hear from a voter what is settled.
     bool is_first = true;
-    // As many voters are enough: the user's own risk. 0: a majority.
+    // As many voters of a round are enough: the user's own risk. 0: a majority.
     std::uint32_t quorum = 0;
   };
   // The votes are looked at once in this time.
@@ -111,6 +111,7 @@ class Electorate {
   struct Count {
     std::size_t others = 0;
     std::uint32_t casting = kNoRank;
+    bool founding = false;
   };
   [[nodiscard]] static Count count_out(const Roll& roll, const ElectorateId& limit);
   [[nodiscard]] bool are_enough(const Count& count, std::size_t members, bool casting) const;

@@ -55,6 +55,7 @@ MemberDocument member() {
   d.node_rank_is_wish = true;
   d.is_host = true;
   d.successor_port = 41'000;
+  d.listed = 2;
   d.latest = {2, 3, 1, 4, 0};
   d.agreement = {{"nnodes", "1:4"}, {"", "empty"}};
   d.left = 2;
@@ -201,7 +202,7 @@ std::vector<Kind> kinds() {
        encode(member()),
        error_of(decode_member),
        {"node_rank", "node_rank_is_wish", "is_host", "claim", "losses", "prepared", "prepared_port",
-        "succeeded", "failed", "stop", "leave", "latest", "successor_port"},
+        "succeeded", "failed", "stop", "leave", "latest", "successor_port", "listed"},
        written_again(decode_member)},
       {"round",
        encode(round(Phase::Running)),

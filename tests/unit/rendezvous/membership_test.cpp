@@ -955,7 +955,8 @@ TEST(HostileMemberTest, ALaterRankIsIgnored) {
 
 // ---- stores that succeed one another ----
 
-Board with_successors(int nodes) {
+// `listed`: for each node which of the job's endpoints is its own.
+Board with_successors(int nodes, const std::vector<int>& listed = {}) {
   Config s = config(1, nodes);
   s.successors = 2;
   Board board(s);
@@ -964,6 +965,7 @@ Board with_successors(int nodes) {
     auto d = board.document(ticket(i));
     d.is_host = i == 0;
     d.successor_port = static_cast<std::uint16_t>(40'000 + i);
+    if (!listed.empty()) d.listed = listed[static_cast<std::size_t>(i)];
     board.put(ticket(i), d);
   }
   board.run();
@@ -978,6 +980,17 @@ TEST(ElectorateTest, EachRoundSaysWhoseMajorityCountsAndWhereTheNextStoresAre) {
   ASSERT_EQ(round.successors.size(), 2U);
   EXPECT_EQ(round.successors[0].port, 40'001);
   EXPECT_EQ(round.successors[1].port, 40'002);
+}
+
+TEST(ElectorateTest, ThoseWhereOthersLookComeFirst) {
+  Board board = with_successors(5, {0, -1, 2, -1, 1});
+  const auto& successors = board.state().round.successors;
+  ASSERT_EQ(successors.size(), 2U);
+  EXPECT_EQ(successors[0].port, 40'004) << "in the order of the endpoints";
+  EXPECT_EQ(successors[1].port, 40'002);
+  board = with_successors(3, {-1, -1, 2});
+  EXPECT_EQ(board.state().round.successors.at(0).port, 40'002);
+  EXPECT_EQ(board.state().round.successors.at(1).port, 40'001) << "then by rank";
 }
 
 TEST(ElectorateTest, ARestartOfTheSameNodesKeepsIt) {

@@ -52,6 +52,9 @@ TEST(ParticipantTest, IsDispensableUntilTheStoreKnowsItOrItWasToldToStop) {
   EXPECT_FALSE(fresh.dispensable());
   c.start(c.config(2, 2));
   EXPECT_FALSE(c[0].participant->dispensable());
+  EXPECT_TRUE(c[0].participant->dispensable(true)) << "no round has begun";
+  c[0].participant->on_stop_requested("SIGTERM", 143, c.now());
+  EXPECT_FALSE(c[0].participant->dispensable(true));
 }
 
 // Nobody leads: neither too late, nor again and again.

@@ -71,7 +71,7 @@ class Agent {
     BackendLink::Calls calls;
     calls.waiting = [this](std::string text) { waited_for.push_back(std::move(text)); };
     calls.joined = [this](const NodeIdentity& node) { identity = node; };
-    calls.dispensable = [this] { return !known; };
+    calls.dispensable = [this](bool) { return !known; };
     calls.dropped = [this] {
       identity.reset();
       ++dropped;

@@ -149,7 +149,7 @@ TEST_F(ParticipantDriverTest, NothingHappensBeforeItJoins) {
   ParticipantDriver driver({parts.options, parts.status, parts.workers, parts.backend},
                            [](const rendezvous::Outcome&) { FAIL(); });
   EXPECT_FALSE(driver.joined());
-  EXPECT_FALSE(driver.dispensable());
+  EXPECT_FALSE(driver.dispensable(false));
   EXPECT_FALSE(driver.next_deadline());
   driver.on_time(rendezvous::Time());
   driver.perform_actions();
@@ -162,7 +162,7 @@ TEST_F(ParticipantDriverTest, WhoWasNeverRegisteredMayBeDropped) {
                            [](const rendezvous::Outcome&) { FAIL(); });
   driver.join({});
   EXPECT_TRUE(driver.joined());
-  EXPECT_TRUE(driver.dispensable());
+  EXPECT_TRUE(driver.dispensable(false));
   driver.drop();
   EXPECT_FALSE(driver.joined());
   EXPECT_FALSE(driver.next_deadline());
@@ -172,7 +172,7 @@ TEST_F(ParticipantDriverTest, RunsTheWorkersOfARoundUntilTheySucceed) {
   Taking agent;
   ASSERT_TRUE(agent.run_worker());
   EXPECT_TRUE(agent.driver.joined());
-  EXPECT_FALSE(agent.driver.dispensable()) << "the store knows it";
+  EXPECT_FALSE(agent.driver.dispensable(false)) << "the store knows it";
   EXPECT_EQ(agent.parts.workers.group().round(), 1);
   agent.report_exit(1, 0);
   ASSERT_TRUE(agent.until_asked("stop SIGTERM 30000")) << "what they left behind";

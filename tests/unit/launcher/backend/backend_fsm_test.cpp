@@ -38,6 +38,7 @@ std::string name_of(const BackendStep& step) {
   struct Namer {
     std::string operator()(std::monostate) const { return "-"; }
     std::string operator()(const LookUp&) const { return "look up"; }
+    std::string operator()(const Found&) const { return "found"; }
     std::string operator()(const BindRendezvous&) const { return "bind"; }
     std::string operator()(const GoAlone&) const { return "go alone"; }
     std::string operator()(const Connect& connect) const {
@@ -118,6 +119,7 @@ struct Row {
     BackendState state;
   };
   std::map<std::string, Reaction> reactions;
+  bool several = false;  // endpoints
 };
 
 const std::vector<Row> kTable = {
@@ -142,6 +144,11 @@ const std::vector<Row> kTable = {
      {"start", "unresolved"},
      false,
      {{"due", {"look up", Resolving}}, {"leave", {"-", Over}}}},
+    {Founding,
+     {"start"},
+     false,
+     {{"link up", {"join", Joined}}, {"due", {"wait", Founding}}, {"leave", {"-", Over}}},
+     true},
     {Connecting,
      {"start", "resolved: other"},
      false,
@@ -201,6 +208,7 @@ TEST(BackendFsmTest, EveryEventInEveryState) {
       SCOPED_TRACE("state " + std::to_string(static_cast<int>(row.state)) + ", " + name);
       Options options = elastic();
       if (row.alone) options.backend = Backend::Standalone;
+      if (row.several) options.endpoints = {{"head", 29400}, {"next", 29400}};
       Machine machine(options);
       feed(machine, row.way);
       ASSERT_EQ(machine.fsm.state(), row.state);
@@ -477,6 +485,23 @@ TEST(BackendFsmTest, KeepsALinkThatIsUpWhenTheJobIsOver) {
   EXPECT_EQ(machine.fsm.state(), Joined);
   feed(machine, {"link closed"});
   EXPECT_EQ(machine.fsm.state(), Closed);
+}
+
+// ---- several endpoints ----
+
+TEST(BackendFsmTest, SaysWhoseAgentsHaveToMeet) {
+  Options options = elastic();
+  options.endpoints = {{"a", 1}, {"b", 2}, {"c", 3}};
+  Machine machine(options);
+  feed(machine, {"start"});
+  EXPECT_THAT(std::get<Wait>(feed(machine, {"due"})).text,
+              HasSubstr("the store begins when the agents of 2 of 3 endpoints have met: refused"));
+  (void)machine.fsm.on_time("refused", kStart + kJoinTimeout - milliseconds(100));
+  EXPECT_EQ(machine.fsm.next_deadline(), kStart + kJoinTimeout);
+  const auto outcome = std::get<GiveUp>(feed(machine, {"due"})).outcome;
+  EXPECT_EQ(outcome.end, End::Timeout);
+  EXPECT_EQ(outcome.exit_code, 124);
+  EXPECT_THAT(outcome.text, HasSubstr("; start drun on the nodes that have these addresses"));
 }
 
 }  // namespace

@@ -127,5 +127,22 @@ TEST(BackendSettingsTest, BoundsTheStoresAnswersAsAskedFor) {
   EXPECT_EQ(store.read_timeout, seconds(12));
 }
 
+TEST(BackendSettingsTest, TheOrderOfSeveralEndpointsIsPartOfWhoTheFoundersAre) {
+  Options options;
+  options.backend = Backend::C10d;
+  EXPECT_EQ(founders(options), store::Place{});
+  options.endpoint = {"a", 1};
+  options.endpoints = {{"a", 1}, {"b", 1}, {"c", 1}};
+  const store::Place all = founders(options);
+  EXPECT_TRUE(all.electorate.is_founding());
+  EXPECT_EQ(all.nodes, 3U);
+  EXPECT_EQ(all.rank, store::kNoRank);
+  EXPECT_EQ(founders(options, 2).rank, 2U);
+  EXPECT_EQ(founders(options, 2).electorate, all.electorate);
+  options.endpoint = {"b", 1};
+  options.endpoints = {{"b", 1}, {"a", 1}, {"c", 1}};
+  EXPECT_NE(founders(options).electorate, all.electorate);
+}
+
 }  // namespace
 }  // namespace drun::launcher

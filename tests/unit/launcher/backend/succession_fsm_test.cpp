@@ -80,11 +80,17 @@ SuccessionFsm::Break end() {
   return {false, true, seconds(7), "no answer"};
 }
 
+SuccessionFsm::Break move() {
+  return {false, true, milliseconds(0), "moved", place(8)};
+}
+
 const std::map<std::string, Event> kEvents = {
     {"link up", [](Machine& m) { return quietly([&] { m.fsm.on_link_up(); }); }},
     {"silent", [](Machine& m) { return m.fsm.on_link_down(silence(), m.now); }},
     {"refused", [](Machine& m) { return m.fsm.on_link_down(refusal(), m.now); }},
     {"over", [](Machine& m) { return m.fsm.on_link_down(end(), m.now); }},
+    {"moved", [](Machine& m) { return m.fsm.on_link_down(move(), m.now); }},
+    {"found", [](Machine& m) { return m.fsm.on_found(place(9), m.now); }},
     {"stand failed", [](Machine& m) { return m.fsm.on_stand_failed(m.now); }},
     {"early",
      [](Machine& m) {
@@ -126,6 +132,7 @@ const std::vector<Row> kTable = {
      {{"silent", {"-", Retrying}},
       {"refused", {"visit node1", Visiting}},
       {"over", {"visit node1", Visiting}},
+      {"moved", {"visit node8", Visiting}},
       {"leave", {"-", Over}}}},
     {Settled,
      "the first successor itself",
@@ -134,6 +141,7 @@ const std::vector<Row> kTable = {
      {{"silent", {"-", Retrying}},
       {"refused", {"stand", Standing}},
       {"over", {"stand", Standing}},
+      {"moved", {"visit node8", Visiting}},
       {"leave", {"-", Over}}}},
     {Settled,
      "nobody succeeds",
@@ -142,6 +150,7 @@ const std::vector<Row> kTable = {
      {{"silent", {"-", Retrying}},
       {"refused", {"-", Retrying}},
       {"over", {"give up", Over}},
+      {"moved", {"visit node8", Visiting}},
       {"leave", {"-", Over}}}},
     {Retrying,
      "of three successors",
@@ -151,6 +160,7 @@ const std::vector<Row> kTable = {
       {"refused", {"visit node1", Visiting}},
       {"over", {"visit node1", Visiting}},
       {"due", {"visit node1", Visiting}},
+      {"moved", {"visit node8", Visiting}},
       {"leave", {"-", Over}}}},
     {Settled,
      "the store may return",
@@ -159,6 +169,7 @@ const std::vector<Row> kTable = {
      {{"silent", {"-", Retrying}},
       {"refused", {"-", Retrying}},
       {"over", {"visit node1", Visiting}},
+      {"moved", {"visit node8", Visiting}},
       {"leave", {"-", Over}}}},
     {Retrying,
      "the store may return",
@@ -167,6 +178,7 @@ const std::vector<Row> kTable = {
      {{"link up", {"-", Settled}},
       {"over", {"visit node1", Visiting}},
       {"due", {"visit node1", Visiting}},
+      {"moved", {"visit node8", Visiting}},
       {"leave", {"-", Over}}}},
     {Visiting,
      "the first of three, after a store that may return",
@@ -177,6 +189,8 @@ const std::vector<Row> kTable = {
       {"over", {"visit node2", Visiting}},
       {"silent", {"visit node2", Visiting}},
       {"due", {"visit node2", Visiting}},
+      {"moved", {"visit node8", Visiting}},
+      {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
     {Retrying,
      "the first successor itself",
@@ -186,6 +200,7 @@ const std::vector<Row> kTable = {
       {"refused", {"stand", Standing}},
       {"over", {"stand", Standing}},
       {"due", {"stand", Standing}},
+      {"moved", {"visit node8", Visiting}},
       {"leave", {"-", Over}}}},
     {Retrying,
      "nobody succeeds",
@@ -194,6 +209,7 @@ const std::vector<Row> kTable = {
      {{"link up", {"-", Settled}},
       {"over", {"give up", Over}},
       {"due", {"give up", Over}},
+      {"moved", {"visit node8", Visiting}},
       {"leave", {"-", Over}}}},
     {Visiting,
      "the first of three",
@@ -204,6 +220,8 @@ const std::vector<Row> kTable = {
       {"over", {"visit node2", Visiting}},
       {"silent", {"visit node2", Visiting}},
       {"due", {"visit node2", Visiting}},
+      {"moved", {"visit node8", Visiting}},
+      {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
     {Visiting,
      "the next is this agent",
@@ -214,6 +232,8 @@ const std::vector<Row> kTable = {
       {"over", {"stand", Standing}},
       {"silent", {"stand", Standing}},
       {"due", {"stand", Standing}},
+      {"moved", {"visit node8", Visiting}},
+      {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
     {Visiting,
      "the lost store, and all have refused",
@@ -224,6 +244,8 @@ const std::vector<Row> kTable = {
       {"over", {"-", Pausing}},
       {"silent", {"-", Pausing}},
       {"due", {"visit node1", Visiting}},
+      {"moved", {"visit node8", Visiting}},
+      {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
     {Visiting,
      "the lost store, but one has taken time",
@@ -234,6 +256,8 @@ const std::vector<Row> kTable = {
       {"over", {"visit node1", Visiting}},
       {"silent", {"visit node1", Visiting}},
       {"due", {"visit node1", Visiting}},
+      {"moved", {"visit node8", Visiting}},
+      {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
     {Standing,
      "the first of three",
@@ -245,6 +269,8 @@ const std::vector<Row> kTable = {
       {"silent", {"visit node2", Visiting}},
       {"stand failed", {"visit node2", Visiting}},
       {"due", {"visit node2", Visiting}},
+      {"moved", {"visit node8", Visiting}},
+      {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
     {Standing,
      "the only one",
@@ -256,12 +282,41 @@ const std::vector<Row> kTable = {
       {"silent", {"visit node0", Visiting}},
       {"stand failed", {"visit node0", Visiting}},
       {"due", {"visit node0", Visiting}},
+      {"moved", {"visit node8", Visiting}},
+      {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
     {Pausing,
      "all have refused",
      plan(1),
      {"refused", "refused", "refused"},
-     {{"link up", {"-", Settled}}, {"due", {"visit node1", Visiting}}, {"leave", {"-", Over}}}},
+     {{"link up", {"-", Settled}},
+      {"due", {"visit node1", Visiting}},
+      {"found", {"visit node9", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Visiting,
+     "a place where the store is said to be",
+     plan(3, 1),
+     {"moved"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"stand", Standing}},
+      {"over", {"stand", Standing}},
+      {"silent", {"stand", Standing}},
+      {"due", {"stand", Standing}},
+      {"moved", {"visit node8", Visiting}},
+      {"found", {"visit node9", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Visiting,
+     "such a place, and there are no successors",
+     plan(0),
+     {"moved"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"visit node0", Visiting}},
+      {"over", {"visit node0", Visiting}},
+      {"silent", {"visit node0", Visiting}},
+      {"due", {"visit node0", Visiting}},
+      {"moved", {"visit node8", Visiting}},
+      {"found", {"visit node9", Visiting}},
+      {"leave", {"-", Over}}}},
     {Over, "left", plan(3), {"leave"}, {}},
     {Over, "gave up", plan(0), {"refused", "due"}, {}},
 };
@@ -383,6 +438,28 @@ TEST(SuccessionFsmTest, TheLostStoreIsTheLastOneThatKnewThisAgent) {
   machine.fsm.set_plan(plan(0));
   EXPECT_THAT(std::get<GiveUpSearch>(feed(machine, {"silent", "due"})).text,
               HasSubstr("lost the store at node2:7000 and "));
+}
+
+TEST(SuccessionFsmTest, FollowsAFewSignposts) {
+  Machine machine(plan(2));
+  EXPECT_EQ(name_of(feed(machine, {"moved", "moved", "moved", "moved", "moved"})), "visit node8");
+  EXPECT_EQ(name_of(feed(machine, {"moved"})), "visit node1");
+}
+
+TEST(SuccessionFsmTest, WhoWasToldOfAPlaceAndFindsNothingSaysSo) {
+  Machine machine(plan(0));
+  SuccessionStep last = feed(machine, {"moved"});
+  while (machine.fsm.state() != Over)
+    last = feed(machine, {"due"});
+  EXPECT_EQ(std::get<GiveUpSearch>(last).text,
+            "the job's store is not at node0:29400 any more, and within 20 s it was found nowhere "
+            "else");
+}
+
+TEST(SuccessionFsmTest, ThePlaceWhereItWasFoundIsTheStore) {
+  Machine machine(plan(2));
+  feed(machine, {"refused", "found", "link up"});
+  EXPECT_EQ(machine.fsm.store(), place(9));
 }
 
 // ---- they meet ----

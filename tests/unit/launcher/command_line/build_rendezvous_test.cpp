@@ -270,6 +270,44 @@ TEST(RendezvousOptionsTest, EtcdHasMembersCertificatesAndAUser) {
   }
 }
 
+TEST(RendezvousOptionsTest, SeveralEndpointsAreAList) {
+  const Options options =
+      options_of("--nnodes 2:4 --rdzv-endpoint h1:29500,h2,[::1],h1:29501 --rdzv-id j p");
+  EXPECT_EQ(options.backend, Backend::C10d);
+  EXPECT_EQ(options.endpoints,
+            (std::vector<Endpoint>{{"h1", 29500}, {"h2", 29400}, {"::1", 29400}, {"h1", 29501}}));
+  EXPECT_EQ(options.endpoint, (Endpoint{"h1", 29500}));
+  EXPECT_EQ(meeting_place(options), "h1:29500,h2:29400,[::1]:29400,h1:29501");
+  EXPECT_TRUE(options_of("--nnodes 2 --rdzv-endpoint h1 p").endpoints.empty());
+  const Case cases[] = {
+      {"--nnodes 4 --rdzv-endpoint a,,b",
+       "drun: error: --rdzv-endpoint '': expected host, host:port or [IPv6]:port\n"},
+      {"--nnodes 4 --rdzv-endpoint a,b,a:29400",
+       "drun: error: --rdzv-endpoint 'a,b,a:29400': a:29400 is there twice\n"},
+      {"--nnodes 4 --rdzv-endpoint a,b:0",
+       "drun: error: --rdzv-endpoint 'a,b:0': port 0 means any free port, which the other nodes "
+       "cannot know\n"},
+      {"--nnodes 4 --rdzv-endpoint a,0.0.0.0",
+       "drun: error: --rdzv-endpoint 'a,0.0.0.0': 0.0.0.0 is no machine's address\n"},
+      {"--nnodes 9 --rdzv-endpoint a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q",
+       "drun: error: --rdzv-endpoint 'a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q': at most 16 endpoints\n"},
+      {"--nnodes 1 --rdzv-endpoint a,b",
+       "drun: error: --rdzv-endpoint 'a,b': a job begins when the agents of 2 of these 2 endpoints "
+       "have met, and --nnodes is 1\n"},
+      {"--nnodes 2 --rdzv-endpoint a,b --rdzv-conf is_host=1",
+       "drun: error: --rdzv-endpoint 'a,b': --rdzv-conf is_host=true does not say which of several "
+       "endpoints is this node's; give addresses that the nodes have\n"},
+      {"--nnodes 2 --rdzv-endpoint a,b --rdzv-conf successors=0",
+       "drun: error: --rdzv-endpoint 'a,b': with --rdzv-conf successors=0 the job would end with "
+       "its first store, so several endpoints are of no use\n"},
+      {"--nnodes 2 --rdzv-backend static --rdzv-endpoint a,b --node-rank 1",
+       "drun: error: --rdzv-endpoint 'a,b': a static job meets at node rank 0, so it has one "
+       "endpoint; several need --rdzv-backend c10d\n"},
+  };
+  for (const Case& each : cases)
+    EXPECT_EQ(meaning(each.line), each.meaning) << each.line;
+}
+
 TEST(RendezvousOptionsTest, TheNamesOfTorchsSecondEtcdBackendMeanTheSame) {
   const Options options = options_of(
       "--rdzv-backend etcd-v2 --rdzv-endpoint e1 --rdzv-id j --rdzv-conf "

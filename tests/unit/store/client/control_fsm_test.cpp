@@ -278,7 +278,7 @@ TEST(ControlFsmTest, TheFarewellResumesTheSessionAndEndsIt) {
       37);
   const std::string goodbye("\x09\0\0\0\2\0\0\0\0\0\0\0\x04", 13);
   EXPECT_EQ(f.fsm().farewell(),
-            std::string(control::kMagic) + std::string("\1\0\2\0", 4) + resume + goodbye);
+            std::string(control::kMagic) + std::string("\1\0\3\0", 4) + resume + goodbye);
 }
 
 TEST(ControlFsmTest, SendsWhatWasAskedForBeforeTheSessionInOrder) {
@@ -728,7 +728,7 @@ TEST(ControlFsmTest, AnUnknownVersionIsRefusedByName) {
   f.reply(0, control::VersionRefused{2, 3, "too old"});
   EXPECT_EQ(f.links().at(0).second,
             "the store at 10.0.0.1:29500 speaks the control protocol's versions 2 to 3, this "
-            "program 1 to 2");
+            "program 1 to 3");
 }
 
 TEST(ControlFsmTest, CloseSaysGoodbyeAfterWhatWasCommitted) {
@@ -1077,6 +1077,82 @@ TEST(ControlFsmTest, RepliesSplitAnywhereMeanTheSame) {
     ASSERT_EQ(links.size(), 1U) << cut;
     EXPECT_EQ(links[0].first, ControlState::Up) << cut;
   }
+}
+
+// ---- a store whose place is not known ----
+
+ControlOptions founding_options() {
+  ControlOptions result = VotingFixture::voting_options();
+  result.founding = true;
+  result.founder = {{0, 77}, 1, 3, kNoRank};
+  return result;
+}
+
+TEST(ControlFsmTest, AFounderBringsItsPlace) {
+  Fixture f(founding_options());
+  f.fsm().go_to({"10.0.0.2", 7}, f.now());
+  EXPECT_EQ(f.fsm().endpoint().host, "10.0.0.2");
+  f.fsm().on_connected(f.now());
+  const auto requests = f.sent();
+  const auto* asked = only<control::OpenSuccessor>(requests);
+  ASSERT_NE(asked, nullptr);
+  EXPECT_EQ(asked->generation, 0U);
+  EXPECT_EQ(asked->vote, (Vote{founding_options().founder, {}}));
+  EXPECT_EQ(f.fsm().proof_of_death(), "") << "it may come back";
+  f.reply(0, control::Welcome{3, 1000, 100, 500, 100});
+  f.reply(requests[0].id, control::Pulsed{1, control::Pulsed::kNever, {}, 4});
+  f.reply(requests[0].id, control::Session{9, {}, 6000, 1000});
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(std::get<ControlLink>(events[0]).state, ControlState::Up);
+  EXPECT_EQ(std::get<ControlLink>(events[0]).generation, 1U);
+}
+
+TEST(ControlFsmTest, WhoIsTurnedAwayIsToldWhereTo) {
+  struct Row {
+    const char* what;
+    control::Moved moved;
+    bool told;
+  };
+  const std::vector<Row> rows = {
+      {"a later store", {2, "10.0.0.9", 7}, true}, {"IPv6", {2, "fd00::1", 7}, true},
+      {"nobody knows", {0, "", 0}, false},         {"a name", {2, "example.org", 7}, false},
+      {"no port", {2, "10.0.0.9", 0}, false},      {"no place", {2, "", 7}, false}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.what);
+    Fixture f(founding_options());
+    f.fsm().go_to({"10.0.0.2", 7}, f.now());
+    f.fsm().on_connected(f.now());
+    const auto requests = f.sent();
+    f.reply(0, control::Welcome{3, 1000, 100, 500, 100});
+    f.reply(requests[0].id, row.moved);
+    const auto events = f.events();
+    ASSERT_EQ(events.size(), 1U);
+    const auto& link = std::get<ControlLink>(events[0]);
+    EXPECT_EQ(link.state, ControlState::Down);
+    EXPECT_EQ(link.moved.has_value(), row.told);
+    EXPECT_EQ(link.moved.value_or(Endpoint{}).host, row.told ? row.moved.host : "");
+    EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
+  }
+}
+
+TEST(ControlFsmTest, LeavesAStoreThatKnowsOfALaterOne) {
+  VotingFixture f;
+  f.open_2();
+  f.events();
+  f.reply(f.pulse({}), control::Moved{2, "10.0.0.9", 7});
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 1U);
+  const auto& link = std::get<ControlLink>(events[0]);
+  EXPECT_EQ(link.state, ControlState::Down);
+  EXPECT_TRUE(link.deserted);
+  EXPECT_EQ(link.moved, (Endpoint{"10.0.0.9", 7}));
+  f.fsm().go_to(*link.moved, f.now());
+  f.fsm().on_connected(f.now());
+  const auto requests = f.sent();
+  f.reply(0, control::Welcome{3, 1000, 100, 500, 100});
+  f.reply(requests[0].id, control::Moved{1, "10.0.0.1", 7});
+  EXPECT_FALSE(std::get<ControlLink>(f.events().at(0)).moved) << "never back";
 }
 
 }  // namespace

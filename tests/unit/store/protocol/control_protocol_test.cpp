@@ -31,7 +31,9 @@ std::vector<Request> all_requests() {
           Pulse{"drun/a/", {{{1, 2}, 0, 3, 1}, {{{1, 3}, kNoRank, 2, kNoRank}, {{2, 1}, 1, 2, 0}}}},
           Confirm{1ULL << 50},
           OpenSuccessor{5000, 1000, 3, "drun/a/", {{}, {{{1, 1}, 2, 3, 0}}}},
-          Gone{4, "drun/a/", {{{1, 2}, 0, 3, 1}, {}}}};
+          Gone{4, "drun/a/", {{{1, 2}, 0, 3, 1}, {}}},
+          Find{},
+          Find{3, "10.0.0.1", 29400, "drun/a/", 1ULL << 30}};
 }
 
 std::vector<Reply> all_replies() {
@@ -47,6 +49,8 @@ std::vector<Reply> all_replies() {
           Counters{{{"keys", 5}, {"", 0}}},
           Pulsed{2, 1500, {{1, 2}, kNoRank, 3, 1}, 1ULL << 50},
           Pulsed{1, Pulsed::kNever, {}, 0},
+          Moved{},
+          Moved{3, "::1", 65535},
           Error{ErrorCode::Limit, "key too long"}};
 }
 
@@ -61,7 +65,7 @@ TEST(ControlProtocolTest, LayoutIsThatOfTheDocument) {
   std::string bytes;
   encode_opening(bytes);
   EXPECT_EQ(bytes, std::string("\xD5"
-                               "drun\r\n\0\1\0\2\0",
+                               "drun\r\n\0\1\0\3\0",
                                12));
   bytes.clear();
   Transaction transaction;
@@ -98,6 +102,29 @@ TEST(ControlProtocolTest, LayoutOfAVoteIsThatOfTheDocument) {
                                "\3\0\0\0"
                                "\xFF\xFF\xFF\xFF",
                                80));
+}
+
+TEST(ControlProtocolTest, LayoutOfWhereAStoreIsIsThatOfTheDocument) {
+  std::string bytes;
+  encode(bytes, 3, Request(Find{2, "::1", 29400, "j/", 7}));
+  EXPECT_EQ(bytes, std::string("\x28\0\0\0"
+                               "\3\0\0\0\0\0\0\0"
+                               "\x12"
+                               "\2\0\0\0\0\0\0\0"
+                               "\3\0\0\0::1"
+                               "\xD8\x72"
+                               "\2\0\0\0j/"
+                               "\7\0\0\0\0\0\0\0",
+                               44));
+  bytes.clear();
+  encode(bytes, 3, Reply(Moved{2, "::1", 29400}));
+  EXPECT_EQ(bytes, std::string("\x1A\0\0\0"
+                               "\3\0\0\0\0\0\0\0"
+                               "\x8E"
+                               "\2\0\0\0\0\0\0\0"
+                               "\3\0\0\0::1"
+                               "\xD8\x72",
+                               30));
 }
 
 TEST(ControlProtocolTest, WhatIsNoVoteIsMalformed) {
@@ -215,8 +242,9 @@ TEST(ControlProtocolTest, TheHighestCommonVersionIsChosen) {
   EXPECT_EQ(choose_version({1, 1}), 1);
   EXPECT_EQ(choose_version({1, 65535}), kHighestVersion);
   EXPECT_EQ(choose_version({0, 1}), 1);
-  EXPECT_EQ(choose_version({2, 5}), 2);
-  EXPECT_EQ(choose_version({3, 5}), std::nullopt);
+  EXPECT_EQ(choose_version({2, 2}), 2);
+  EXPECT_EQ(choose_version({3, 5}), 3);
+  EXPECT_EQ(choose_version({4, 5}), std::nullopt);
   EXPECT_EQ(choose_version({0, 0}), std::nullopt);
   EXPECT_EQ(choose_version({3, 1}), std::nullopt) << "lowest above highest";
 }
@@ -236,10 +264,10 @@ TEST(ControlProtocolTest, ListsAreBoundedBeforeMemoryIsTaken) {
 TEST(ControlProtocolTest, UnknownTypesAndFlagsAreTold) {
   Request request;
   Reply reply;
-  for (const int type : {0x00, 0x06, 0x07, 0x0A, 0x0B, 0x0D, 0x12, 0x7F, 0x80, 0xFF})
+  for (const int type : {0x00, 0x06, 0x07, 0x0A, 0x0B, 0x0D, 0x13, 0x7F, 0x80, 0xFF})
     EXPECT_EQ(decode_request({1, static_cast<std::uint8_t>(type), ""}, 9, request),
               DecodeStatus::UnknownType);
-  for (const int type : {0x00, 0x01, 0x7F, 0x87, 0x88, 0x8C, 0x8E, 0xFE})
+  for (const int type : {0x00, 0x01, 0x7F, 0x87, 0x88, 0x8C, 0x8F, 0xFE})
     EXPECT_EQ(decode_reply({1, static_cast<std::uint8_t>(type), ""}, reply),
               DecodeStatus::UnknownType);
   std::string bytes;

@@ -108,7 +108,7 @@ class ControlHandlerTest : public testing::Test {
 
 TEST_F(ControlHandlerTest, TheServerAnswersAnOpeningWithItsLimits) {
   const Welcome welcome = client.only<Welcome>(0);
-  EXPECT_EQ(welcome.version, 2);
+  EXPECT_EQ(welcome.version, 3);
   EXPECT_EQ(welcome.key_bytes, 8192U);
   EXPECT_EQ(welcome.value_bytes, world.limits.value_bytes);
   EXPECT_EQ(welcome.keys_per_request, 131072U);
@@ -116,10 +116,10 @@ TEST_F(ControlHandlerTest, TheServerAnswersAnOpeningWithItsLimits) {
 }
 
 TEST_F(ControlHandlerTest, AnUnknownVersionGetsAClearRefusal) {
-  Client future(world, {3, 9});
+  Client future(world, {4, 9});
   const VersionRefused refused = future.only<VersionRefused>(0);
   EXPECT_EQ(refused.lowest, 1);
-  EXPECT_EQ(refused.highest, 2);
+  EXPECT_EQ(refused.highest, 3);
   EXPECT_THAT(std::string(refused.text), HasSubstr("version"));
   EXPECT_TRUE(future.is_closed());
   EXPECT_FALSE(Client(world, {1, 9}).is_closed());

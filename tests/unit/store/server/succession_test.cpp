@@ -305,7 +305,10 @@ TEST_F(SuccessorTest, WhoHasNoVoteWaitsWithTheOthers) {
   const auto call = a.only<Pulsed>(a.come(settled(0, 1)));
   EXPECT_THAT(spare.answers(), IsEmpty());
   (void)a.only<Session>(a.ask(Confirm{call.stamp}));
-  (void)spare.only<Session>(spare.answers());
+  const auto welcome = spare.answers();
+  ASSERT_EQ(welcome.size(), 2U);
+  EXPECT_EQ(std::get<Pulsed>(welcome[0]).generation, 2U) << "it has to know that as well";
+  EXPECT_TRUE(std::holds_alternative<Session>(welcome[1]));
   (void)old.only<Session>(old.answers());
   (void)old.only<Committed>(Transaction{{}, {{"k", "v", true}}});
 }
@@ -385,6 +388,138 @@ TEST_F(SuccessorTest, GoodbyesAreNotedForTheLeader) {
   (void)a.only<Session>(a.ask(Confirm{call.stamp}));
   (void)a.only<Done>(Goodbye{});
   EXPECT_NE(world.job.find("drun/a/gone/1.1.0"), nullptr);
+}
+
+// ---- where a job with several endpoints begins ----
+
+Place founder(std::uint32_t rank, std::uint64_t list = 77) {
+  return {{0, list}, rank, 3, kNoRank};
+}
+Vote founding(std::uint32_t rank, std::uint64_t list = 77) {
+  return {founder(rank, list), {}};
+}
+
+class FoundersTest : public testing::Test {
+ protected:
+  static Succession::Options options(bool is_founding) {
+    Succession::Options result;
+    result.is_successor = true;
+    result.job = kJob;
+    result.founders = founder(kNoRank);
+    result.is_founding = is_founding;
+    return result;
+  }
+  Find question(std::uint64_t generation = 0, std::string_view host = "10.0.0.9") const {
+    return {generation, host, generation == 0 ? std::uint16_t{0} : std::uint16_t{7}, kJob, 77};
+  }
+  PeerWorld world{{}, options(true)};
+};
+
+TEST_F(FoundersTest, TheFirstStoreIsOfGenerationOne) {
+  Agent a(world);
+  Agent b(world);
+  Agent late(world);
+  EXPECT_EQ(late.only<Moved>(question()).generation, 0U);
+  EXPECT_THAT(late.come({}, 0), IsEmpty()) << "it is none of them";
+  EXPECT_THAT(a.come(founding(2), 0), IsEmpty());
+  const auto call = b.only<Pulsed>(b.come(founding(1), 0));
+  EXPECT_EQ(call.generation, 1U);
+  (void)a.answers();
+  (void)a.ask(Confirm{call.stamp});
+  (void)b.only<Session>(b.ask(Confirm{call.stamp}));
+  const auto answers = late.answers();
+  ASSERT_EQ(answers.size(), 2U) << "it hears of the generation as well";
+  EXPECT_EQ(std::get<Pulsed>(answers[0]).generation, 1U);
+  EXPECT_TRUE(std::holds_alternative<Session>(answers[1]));
+  Agent asker(world);
+  const auto found = asker.only<Moved>(question());
+  EXPECT_EQ(found.generation, 1U);
+  EXPECT_EQ(found.host, "") << "here";
+}
+
+TEST_F(FoundersTest, ThoseOfAnotherListDoNotCount) {
+  Agent a(world);
+  Agent b(world);
+  Agent c(world);
+  EXPECT_THAT(a.come(founding(0), 0), IsEmpty());
+  EXPECT_THAT(b.come(founding(1, 99), 0), IsEmpty());
+  EXPECT_THAT(c.come(founding(2, 5), 0), IsEmpty());
+  Find other = question();
+  other.founders = 99;
+  Agent asker(world);
+  EXPECT_EQ(asker.only<Error>(other).text, "it was given another --rdzv-endpoint");
+  other.job = "drun/b/";
+  EXPECT_EQ(asker.only<Error>(other).text, "it serves another job");
+}
+
+TEST_F(FoundersTest, WhereItSucceedsAnotherStoreTheyMayHaveForgottenTheJob) {
+  PeerWorld successor{{}, options(false)};
+  Agent a(successor);
+  Agent b(successor);
+  EXPECT_THAT(a.come(founding(0), 0), IsEmpty());
+  EXPECT_THAT(b.come(founding(1), 0), IsEmpty());
+}
+
+TEST_F(FoundersTest, WhoWaitsIsToldWhereTheStoreIs) {
+  Agent a(world);
+  Agent host(world);
+  EXPECT_THAT(a.come(founding(0), 0), IsEmpty());
+  EXPECT_EQ(host.only<Moved>(question(3)).generation, 3U);
+  const auto moved = a.only<Moved>(a.answers());
+  EXPECT_EQ(moved.generation, 3U);
+  EXPECT_EQ(moved.host, "10.0.0.9");
+  EXPECT_EQ(moved.port, 7);
+  EXPECT_EQ(host.only<Moved>(question(4, "10.0.0.9")).generation, 4U);
+  EXPECT_THAT(a.answers(), IsEmpty()) << "it waits no longer";
+  EXPECT_EQ(a.only<Moved>(a.come(founding(0), 0)).generation, 4U);
+  Agent b(world);
+  EXPECT_EQ(b.only<Moved>(b.come(founding(1), 0)).generation, 4U) << "and none begins here";
+  EXPECT_EQ(host.only<Moved>(question(2, "10.0.0.8")).host, "10.0.0.9") << "an older one";
+  world.now += Succession::kHearsay;
+  EXPECT_EQ(b.only<Moved>(question()).generation, 0U) << "nobody has said so for long";
+}
+
+TEST_F(FoundersTest, OnlyANumericAddressIsAPlace) {
+  Agent host(world);
+  EXPECT_EQ(host.only<Moved>(question(3, "example.org")).generation, 0U);
+  EXPECT_EQ(host.only<Moved>(question(3, "")).generation, 0U);
+  Find no_port = question(3);
+  no_port.port = 0;
+  EXPECT_EQ(host.only<Moved>(no_port).generation, 0U);
+  EXPECT_EQ(host.only<Moved>(question(3, "::1")).generation, 3U);
+}
+
+TEST_F(FoundersTest, ASignpostBeginsNothingAndKeepsTheDeathsThatItHearsOf) {
+  Agent a(world);
+  EXPECT_THAT(a.come(founding(0), 0), IsEmpty());
+  EXPECT_TRUE(world.succession.point_to(1, {"10.0.0.9", 7}, world.now));
+  EXPECT_EQ(a.only<Moved>(a.answers()).generation, 1U);
+  Agent helper(world);
+  (void)helper.only<Done>(Gone{1, kJob, settled(0, 2)});
+  world.now += std::chrono::hours(1);
+  EXPECT_EQ(helper.only<Moved>(question()).generation, 1U) << "it is in touch with the store";
+  EXPECT_TRUE(world.succession.point_to(0, {}, world.now));
+  Agent b(world);
+  EXPECT_EQ(b.only<Pulsed>(b.come(settled(1, 2))).generation, 2U) << "the only one that is left";
+  EXPECT_THAT(a.answers(), IsEmpty()) << "the founder's vote counts no more";
+}
+
+TEST_F(VotesTest, AStoreThatIsToldOfALaterOneSaysSo) {
+  const auto a = agent();
+  (void)a->pulse_and_confirm({{}, {place(0, 1)}});
+  Agent host(world);
+  EXPECT_EQ(host.only<Moved>(Find{1, "10.0.0.9", 7, kJob, 0}).host, "") << "not a later one";
+  EXPECT_EQ(host.only<Moved>(Find{2, "10.0.0.9", 7, kJob, 0}).generation, 2U);
+  EXPECT_EQ(a->only<Moved>(Pulse{kJob, settled(0, 1)}).host, "10.0.0.9");
+  EXPECT_EQ(a->pulse({}, "drun/b/").generation, 1U) << "it is another job";
+  Agent late(world);
+  EXPECT_EQ(late.only<Moved>(late.come(settled(1))).port, 7);
+}
+
+TEST_F(VotesTest, AStoreOfOneEndpointIsNoneOfAList) {
+  Agent asker(world);
+  EXPECT_EQ(asker.only<Moved>(Find{0, "", 0, kJob, 0}).generation, 1U);
+  EXPECT_EQ(asker.only<Error>(Find{0, "", 0, kJob, 77}).code, ErrorCode::WrongStore);
 }
 
 }  // namespace

@@ -373,5 +373,51 @@ TEST_F(ElectorateTest, IsOverWhenAllHaveGone) {
   EXPECT_TRUE(store.is_over());
 }
 
+// ---- those who may begin the first store ----
+
+Place founder(std::uint32_t rank, std::uint32_t nodes) {
+  return {{0, 77}, rank, nodes, kNoRank};
+}
+
+TEST(FoundersTest, AMajorityOfAllBegins) {
+  for (std::uint32_t nodes = 2; nodes <= 6; ++nodes) {
+    SCOPED_TRACE(nodes);
+    Electorate store(Electorate::Options{.is_first = false});
+    std::uint32_t came = 0;
+    while (!store.has_majority() && came < nodes) {
+      store.vote(came, in(founder(came, nodes)), at(1));
+      ++came;
+    }
+    EXPECT_EQ(came, nodes / 2 + 1) << "nobody's voice counts more";
+  }
+}
+
+TEST(FoundersTest, NobodyCountsAsGone) {
+  Electorate store(Electorate::Options{.is_first = false, .quorum = 1});
+  store.vote(0, in(founder(0, 3)), at(1));
+  store.vote(1, in(founder(1, 3)), at(1));
+  store.gone(1);
+  store.gone(in(founder(2, 3)));
+  EXPECT_FALSE(store.has_majority()) << "whoever has gone may come back";
+  store.vote(2, in(founder(1, 3)), at(1));
+  EXPECT_TRUE(store.has_majority());
+}
+
+TEST(FoundersTest, TheFirstRoundIsSettledWhenMostOfThemKnow) {
+  Electorate store(Electorate::Options{.is_first = false});
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    store.vote(rank, in(founder(rank, 3)), at(1));
+    store.confirm(rank, at(1));
+  }
+  ASSERT_TRUE(store.quorum(at(2)));
+  store.vote(0, moved(founder(0, 3), place(1, 0, 2)), at(3));
+  store.vote(7, unsettled(place(1, 1, 2)), at(3));
+  EXPECT_EQ(store.settled(), founder(kNoRank, 3)) << "one founder of three";
+  store.vote(1, moved(founder(1, 3), place(1, kNoRank, 2)), at(4));
+  EXPECT_EQ(store.settled(), place(1, kNoRank, 2)) << "the second is not in the round";
+  store.gone(7);
+  EXPECT_TRUE(store.has_majority()) << "the rest is as ever";
+}
+
 }  // namespace
 }  // namespace drun::store

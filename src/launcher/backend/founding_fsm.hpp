@@ -1,0 +1,65 @@
+// Where this agent goes when it was given several endpoints and is at no store yet: to the job's
+// store if anybody knows of it, else to the first endpoint whose agent waits for the others. A
+// store begins there when most of the endpoints' agents have met. Pure: what the endpoints'
+// servers say, and the time, go in; where to go comes out.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "drun/base/endpoint.hpp"
+#include "store/client/inquiry_fsm.hpp"
+
+namespace drun::launcher {
+
+class FoundingFsm {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  using Duration = std::chrono::milliseconds;
+  // Go there, in place of any other.
+  using Step = std::optional<Endpoint>;
+
+  struct Limits {
+    Duration turn{1'000};  // an endpoint that is silent is waited for so long before any first step
+    Duration pause{1'000};  // until a place that has turned this agent away is tried again
+    int hops = 4;           // from one place that points to another, at a time
+  };
+
+  explicit FoundingFsm(std::vector<Endpoint> endpoints, const Limits& limits);
+  explicit FoundingFsm(std::vector<Endpoint> endpoints)
+      : FoundingFsm(std::move(endpoints), Limits{}) {}
+
+  // The servers are asked from now on.
+  void start(Time now);
+  // What the server at this endpoint says.
+  Step on_answer(std::size_t endpoint, const store::Whereabouts& answer, Time now);
+  // Nothing came of the last step. `moved`: a server there says that the store is at that place.
+  Step on_turned_away(const std::optional<Endpoint>& moved, Time now);
+  // At or after next_deadline().
+  Step on_time(Time now);
+
+  [[nodiscard]] std::optional<Time> next_deadline() const;
+  // Whom this agent waits for, one line.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  Step decide(Time now);
+  [[nodiscard]] std::optional<Endpoint> choose(Time now) const;
+  [[nodiscard]] bool is_barred(const Endpoint& place, Time now) const;
+
+  const std::vector<Endpoint> endpoints_;
+  const Limits limits_;
+  std::vector<store::Whereabouts> answers_;
+  Time first_step_;  // is taken then at the latest
+  bool is_started_ = false;
+  std::optional<Endpoint> at_;  // where it went
+  int hops_ = 0;
+  std::map<std::string, Time> barred_;  // places, and until when
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,191 @@
+#include "launcher/backend/founding_fsm.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using store::Whereabouts;
+using ::testing::HasSubstr;
+using Kind = Whereabouts::Kind;
+using Time = FoundingFsm::Time;
+
+constexpr Time kStart{seconds(1000)};
+
+Endpoint place(std::size_t number) {
+  return {"node" + std::to_string(number), 7000};
+}
+std::vector<Endpoint> places(std::size_t count) {
+  std::vector<Endpoint> result;
+  for (std::size_t i = 0; i < count; ++i)
+    result.push_back(place(i));
+  return result;
+}
+
+Whereabouts refused() {
+  return {Kind::NoAnswer, "refused", 0, {}};
+}
+Whereabouts waits() {
+  return {Kind::Waits, {}, 0, {}};
+}
+Whereabouts here(std::uint64_t generation = 1) {
+  return {Kind::Here, {}, generation, {}};
+}
+Whereabouts there(std::size_t number, std::uint64_t generation = 2) {
+  return {Kind::There, {}, generation, place(number)};
+}
+
+std::string name_of(const FoundingFsm::Step& step) {
+  return step ? step->host : "-";
+}
+
+struct Row {
+  const char* what;
+  // In this order, from endpoint 0 on; nullopt: it has not answered, and a turn has passed.
+  std::vector<std::optional<Whereabouts>> answers;
+  std::string at;  // where it is then
+};
+
+TEST(FoundingFsmTest, GoesToTheStoreElseToTheFirstThatWaits) {
+  const std::vector<Row> rows = {
+      {"nobody is there", {refused(), refused(), refused()}, "-"},
+      {"the first waits", {waits(), refused(), refused()}, "node0"},
+      {"all wait", {waits(), waits(), waits()}, "node0"},
+      {"the first is not there", {refused(), waits(), waits()}, "node1"},
+      {"the last has the store", {waits(), waits(), here()}, "node2"},
+      {"one knows of the store", {waits(), there(7), refused()}, "node7"},
+      {"the later store", {there(7, 2), here(3), there(8, 1)}, "node1"},
+      {"one is silent", {refused(), std::nullopt, waits()}, "node2"},
+      {"all but one are silent", {std::nullopt, std::nullopt, waits()}, "node2"},
+      {"the first is silent, the next has the store", {std::nullopt, here(), waits()}, "node1"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.what);
+    FoundingFsm fsm(places(3));
+    fsm.start(kStart);
+    FoundingFsm::Step at;
+    const auto go = [&at](const FoundingFsm::Step& step) { at = step ? step : at; };
+    for (std::size_t i = 0; i < row.answers.size(); ++i)
+      if (row.answers[i]) go(fsm.on_answer(i, *row.answers[i], kStart));
+    go(fsm.on_time(kStart + seconds(1)));
+    EXPECT_EQ(name_of(at), row.at);
+  }
+}
+
+TEST(FoundingFsmTest, AsksAllBeforeItWaitsAnywhere) {
+  FoundingFsm fsm(places(3));
+  EXPECT_EQ(fsm.next_deadline(), std::nullopt);
+  fsm.start(kStart);
+  EXPECT_EQ(fsm.next_deadline(), kStart + seconds(1));
+  EXPECT_EQ(name_of(fsm.on_answer(0, waits(), kStart)), "-");
+  EXPECT_EQ(name_of(fsm.on_answer(1, refused(), kStart)), "-");
+  EXPECT_EQ(name_of(fsm.on_time(kStart + milliseconds(999))), "-");
+  EXPECT_EQ(name_of(fsm.on_time(kStart + seconds(1))), "node0");
+  EXPECT_EQ(fsm.next_deadline(), std::nullopt);
+}
+
+TEST(FoundingFsmTest, GoesOnWhenItHearsOfABetterPlace) {
+  FoundingFsm fsm(places(3));
+  fsm.start(kStart);
+  (void)fsm.on_answer(0, refused(), kStart);
+  (void)fsm.on_answer(1, refused(), kStart);
+  EXPECT_EQ(name_of(fsm.on_answer(2, waits(), kStart)), "node2");
+  EXPECT_EQ(name_of(fsm.on_answer(1, waits(), kStart)), "node1") << "it comes before";
+  EXPECT_EQ(name_of(fsm.on_answer(1, waits(), kStart)), "-") << "it is there";
+  EXPECT_EQ(name_of(fsm.on_answer(2, there(5), kStart)), "node5");
+  EXPECT_EQ(name_of(fsm.on_answer(2, there(6, 3), kStart)), "node6") << "a later one";
+  EXPECT_EQ(name_of(fsm.on_answer(2, refused(), kStart)), "node1") << "nobody knows any more";
+  EXPECT_EQ(name_of(fsm.on_answer(1, refused(), kStart)), "-");
+}
+
+TEST(FoundingFsmTest, APlaceThatTurnsItAwayIsTriedAgainLater) {
+  FoundingFsm fsm(places(2));
+  fsm.start(kStart);
+  (void)fsm.on_answer(0, waits(), kStart);
+  EXPECT_EQ(name_of(fsm.on_answer(1, there(5), kStart)), "node5");
+  EXPECT_EQ(name_of(fsm.on_turned_away({}, kStart)), "node0");
+  EXPECT_EQ(fsm.next_deadline(), kStart + seconds(1));
+  EXPECT_EQ(name_of(fsm.on_time(kStart + milliseconds(999))), "-");
+  EXPECT_EQ(name_of(fsm.on_time(kStart + seconds(1))), "node5");
+}
+
+TEST(FoundingFsmTest, FollowsAFewSignpostsAndNotInACircle) {
+  FoundingFsm fsm(places(1));
+  fsm.start(kStart);
+  EXPECT_EQ(name_of(fsm.on_answer(0, waits(), kStart)), "node0");
+  EXPECT_EQ(name_of(fsm.on_turned_away(place(1), kStart)), "node1");
+  EXPECT_EQ(name_of(fsm.on_turned_away(place(0), kStart)), "-") << "from where it came";
+  EXPECT_EQ(name_of(fsm.on_time(kStart + seconds(1))), "node0");
+  for (std::size_t hop = 1; hop <= 4; ++hop)
+    EXPECT_EQ(name_of(fsm.on_turned_away(place(hop), kStart + seconds(1))),
+              "node" + std::to_string(hop));
+  EXPECT_EQ(name_of(fsm.on_turned_away(place(5), kStart + seconds(1))), "-");
+}
+
+TEST(FoundingFsmTest, SaysWhomItWaitsFor) {
+  FoundingFsm fsm(places(5));
+  fsm.start(kStart);
+  (void)fsm.on_answer(1, refused(), kStart);
+  (void)fsm.on_answer(2, waits(), kStart);
+  (void)fsm.on_answer(3, here(), kStart);
+  (void)fsm.on_answer(4, there(7), kStart);
+  EXPECT_EQ(fsm.text(),
+            "node0:7000: no answer yet; node1:7000: refused; node2:7000: is there; node3:7000: has "
+            "the store; node4:7000: says that the store is at node7:7000");
+}
+
+// Agents begin at different times, each hears of the others a little later, and some never come.
+// As soon as a majority is there, it meets.
+TEST(FoundingFsmTest, AMajorityMeets) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::minstd_rand random(seed);
+    const std::size_t count = 3 + random() % 3;
+    std::vector<Time> begin(count);
+    std::vector<std::optional<FoundingFsm>> agents(count);
+    std::vector<std::string> at(count);
+    std::size_t alive = count;
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool comes = random() % 4 != 0 || alive <= count / 2 + 1;
+      alive -= comes ? 0 : 1;
+      begin[i] = comes ? kStart + milliseconds(random() % 4000) : Time::max();
+    }
+    const auto met = [&] {
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto there = std::count(at.begin(), at.end(), place(i).host);
+        if (begin[i] != Time::max() && 2 * static_cast<std::size_t>(there) > count) return true;
+      }
+      return false;
+    };
+    Time now = kStart;
+    while (!met() && now < kStart + seconds(20)) {
+      now += milliseconds(50);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (now < begin[i]) continue;
+        if (!agents[i]) {
+          agents[i].emplace(places(count));
+          agents[i]->start(now);
+        }
+        const std::size_t asked = random() % count;
+        const auto step = now < begin[asked] ? agents[i]->on_answer(asked, refused(), now)
+                                             : agents[i]->on_answer(asked, waits(), now);
+        if (step) at[i] = step->host;
+        if (const auto later = agents[i]->on_time(now)) at[i] = later->host;
+      }
+    }
+    EXPECT_LT(now, kStart + seconds(8));
+  }
+}
+
+}  // namespace
+}  // namespace drun::launcher
