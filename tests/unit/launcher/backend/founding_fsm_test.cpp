@@ -16,7 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using store::Whereabouts;
-using ::testing::HasSubstr;
 using Kind = Whereabouts::Kind;
 using Time = FoundingFsm::Time;
 
