@@ -81,7 +81,7 @@ class Lookout::Inquiry final : public StreamConnection {
 };
 
 Lookout::Lookout(asio::io_context& io, const std::vector<Endpoint>& endpoints,
-                 const InquiryFsm::Options& options, Sink sink) {
+                 const InquiryFsm::Options& options, const Sink& sink) {
   for (std::size_t i = 0; i < endpoints.size(); ++i) {
     InquiryFsm::Options mine = options;
     if (literal_addresses(endpoints[i]).empty()) mine.connecting += kLookUpTime;

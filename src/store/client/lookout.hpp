@@ -24,7 +24,7 @@ class Lookout {
 
   // Asks at once. `io` must outlive this.
   Lookout(asio::io_context& io, const std::vector<Endpoint>& endpoints,
-          const InquiryFsm::Options& options, Sink sink);
+          const InquiryFsm::Options& options, const Sink& sink);
   Lookout(const Lookout&) = delete;
   Lookout& operator=(const Lookout&) = delete;
   ~Lookout();
