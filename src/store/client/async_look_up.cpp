@@ -27,14 +27,21 @@ void AsyncLookUp::ask(const Endpoint& endpoint, Answer answer) {
   const int fd = duplicate(look_up->fd(), "look up a name").release();
   question_ = std::make_shared<Question>(
       Question{std::move(look_up), asio::posix::stream_descriptor(io_, fd), std::move(answer)});
-  question_->answered.async_wait(asio::posix::stream_descriptor::wait_read,
-                                 [question = question_](std::error_code) {
-                                   const auto call = std::exchange(question->answer, nullptr);
-                                   if (call == nullptr) return;
-                                   std::error_code ignored;
-                                   question->answered.close(ignored);
-                                   call(std::move(*question->look_up->receive()));
-                                 });
+  wait(question_);
+}
+
+// It may be told so too early: Asio uses what it keeps for a descriptor again at once, so an answer
+// that came for an abandoned question in the same turn wakes this one.
+void AsyncLookUp::wait(const std::shared_ptr<Question>& question) {
+  question->answered.async_wait(asio::posix::stream_descriptor::wait_read,
+                                [question](std::error_code) {
+                                  if (question->answer == nullptr) return;
+                                  const auto found = question->look_up->receive();
+                                  if (found == nullptr) return wait(question);
+                                  std::error_code ignored;
+                                  question->answered.close(ignored);
+                                  std::exchange(question->answer, nullptr)(std::move(*found));
+                                });
 }
 
 void AsyncLookUp::abandon() {

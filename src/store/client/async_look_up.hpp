@@ -29,6 +29,8 @@ class AsyncLookUp {
 
  private:
   struct Question;
+  static void wait(const std::shared_ptr<Question>& question);
+
   asio::io_context& io_;
   const Start start_;
   std::shared_ptr<Question> question_;  // shared with its pending handler
