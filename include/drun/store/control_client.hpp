@@ -125,6 +125,9 @@ struct ControlLink {
   std::uint64_t generation = 1;  // Up, NewSession: of the store; 1 is the job's first
   // Down: the store says that the job's is there, a numeric address. As `deserted`.
   std::optional<Endpoint> moved{};
+  // Down: whoever answers there is in touch with the store that this client has left. As
+  // `deserted`.
+  bool early = false;
 };
 // The store has answered what was sent at this moment: the session lives for its time to live from
 // then on, at the least. At most twice in each heartbeat_interval, and after each Up and

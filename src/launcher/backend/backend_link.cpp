@@ -516,7 +516,7 @@ SuccessionStep BackendLink::look_elsewhere(const rendezvous::LinkEvent& event) {
   if (event.link == Closed || event.link == Failed) succession_->leave();
   if (event.link != Down || !fsm_.has_joined()) return {};
   return succession_->on_link_down({link_->was_refused(), link_->is_resting(), event.silent,
-                                    link_->last_error(), link_->moved()},
+                                    link_->last_error(), link_->moved(), link_->was_early()},
                                    Clock::now());
 }
 

@@ -39,6 +39,7 @@ class StoreBackend : public RemoteBackend {
   [[nodiscard]] bool was_refused() const override { return loss_.refused; }
   [[nodiscard]] bool is_resting() const override { return loss_.deserted; }
   [[nodiscard]] std::optional<Endpoint> moved() const override { return loss_.moved; }
+  [[nodiscard]] bool was_early() const override { return loss_.early; }
   [[nodiscard]] Endpoint store_endpoint() const override { return client_.store_endpoint(); }
   [[nodiscard]] std::string proof_of_death() const override { return client_.proof_of_death(); }
 

@@ -38,7 +38,7 @@ SuccessionStep SuccessionFsm::on_link_down(const Break& how, Time now) {
         ++hops_;
         return visit(*how.moved, now);
       }
-      return next(now);
+      return how.early && !found_ ? ask_again(now) : next(now);
     case Pausing:
     case Over:
       return {};
@@ -55,7 +55,8 @@ SuccessionStep SuccessionFsm::on_found(const Endpoint& store, Time now) {
 SuccessionStep SuccessionFsm::visit(const Endpoint& store, Time now) {
   found_ = store;
   asked_at_ = now;
-  due_ = std::min(search_end_, now + turn());
+  due_ = turn_end_ = std::min(search_end_, now + turn());
+  is_early_ = false;
   state_ = Visiting;
   return Visit{store};
 }
@@ -93,7 +94,11 @@ SuccessionStep SuccessionFsm::on_time(const std::string& cause, Time now) {
       any_waited_ = true;
       return next(now);
     case Pausing:
-      return ask(now);
+      if (!std::exchange(is_early_, false)) return ask(now);
+      if (now >= turn_end_) return next(now);
+      due_ = turn_end_;
+      state_ = Visiting;
+      return Visit{asked_.successors[at_]};
     default:
       return {};
   }
@@ -147,13 +152,22 @@ SuccessionStep SuccessionFsm::ask(Time now) {
   }
   if (asked_.successors.empty()) return pause(now);
   asked_at_ = now;
-  due_ = std::min(search_end_, now + turn());
+  due_ = turn_end_ = std::min(search_end_, now + turn());
   if (asked_.own == at_) {
     state_ = Standing;
     return Stand{};
   }
   state_ = Visiting;
   return Visit{asked_.successors[at_]};
+}
+
+// Agents notice a loss at different times. Who went on at once would be ahead of the others at
+// every turn, and might never meet them.
+SuccessionStep SuccessionFsm::ask_again(Time now) {
+  is_early_ = true;
+  state_ = Pausing;
+  due_ = std::min(turn_end_, now + limits_.pause);
+  return {};
 }
 
 SuccessionStep SuccessionFsm::pause(Time now) {

@@ -33,7 +33,7 @@ enum class SuccessionState {
   Retrying,  // the link is broken, and tries to mend itself
   Visiting,  // at a successor, which serves when a majority has come
   Standing,  // this agent is the successor: it waits for the others
-  Pausing,   // all successors were refused; before they are asked again
+  Pausing,   // before successors are asked again: all of them were refused, or one was early
   Over       // gave up, or the job is over for this agent
 };
 
@@ -75,6 +75,7 @@ class SuccessionFsm {
     Duration silent{0};  // since the store was last heard, or a majority was last known to be there
     std::string cause{};              // for the user
     std::optional<Endpoint> moved{};  // it says that the job's store is there
+    bool early = false;               // its agent has not lost the store yet
   };
 
   // `first`: where the store is, for the user.
@@ -115,6 +116,7 @@ class SuccessionFsm {
   SuccessionStep search(Time now);
   SuccessionStep next(Time now);
   SuccessionStep ask(Time now);
+  SuccessionStep ask_again(Time now);
   SuccessionStep visit(const Endpoint& store, Time now);
   SuccessionStep wait_or_search(const Break& how, Time now);
   SuccessionStep give_up_waiting(const std::string& cause);
@@ -136,6 +138,8 @@ class SuccessionFsm {
   std::size_t at_ = 0;       // which of them
   bool any_waited_ = false;  // in this pass: one of them took time
   Time asked_at_ = Time::min();
+  Time turn_end_;                  // of the one that is asked
+  bool is_early_ = false;          // it is to be asked again before that
   std::optional<Endpoint> found_;  // where it is, if that is none of the successors
   int hops_ = 0;                   // in this search: from one place that points to another
 };

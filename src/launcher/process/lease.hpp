@@ -46,17 +46,19 @@ class Lease {
 class LeaseClock {
  public:
   LeaseClock(std::chrono::steady_clock::time_point steady, BootTime boot)
-      : offset_(boot - steady.time_since_epoch()), valid_from_(steady) {}
+      : offset_(boot - steady.time_since_epoch()) {}
 
   // `then`, a moment not long ago; the other two are now. Nothing if the machine was suspended
-  // between the two, or may have been: nobody can say how long.
+  // between the two, or may have been: nobody can say how long. A moment from before this clock
+  // was made is given by others, by what has passed since: that no suspension makes longer.
   [[nodiscard]] std::optional<BootTime> at(std::chrono::steady_clock::time_point then,
                                            std::chrono::steady_clock::time_point steady,
                                            BootTime boot);
 
  private:
   BootTime offset_;
-  std::chrono::steady_clock::time_point valid_from_;  // the machine was not suspended since
+  // The machine was not suspended since.
+  std::chrono::steady_clock::time_point valid_from_ = std::chrono::steady_clock::time_point::min();
 };
 
 }  // namespace drun::process

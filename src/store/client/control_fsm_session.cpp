@@ -115,8 +115,13 @@ void ControlFsm::on_moved(const control::Moved& moved, Time now) {
   const bool later = moved.generation > generation_ ||
                      (!had_session_ && moved.generation > 0 && moved.generation == generation_);
   const Endpoint place{std::string(moved.host), moved.port};
-  if (!later || moved.port == 0 || literal_addresses(place).empty())
-    return lost("it is not the job's store", now);
+  if (!later || moved.port == 0 || literal_addresses(place).empty()) {
+    constexpr const char* kWhy = "it is not the job's store";
+    if (!visiting_) return lost(kWhy, now);
+    ControlLink link{ControlState::Down, "could not reach " + store() + ": " + kWhy};
+    link.early = moved.generation > 0;
+    return strand(std::move(link));
+  }
   ControlLink link{ControlState::Down, "the job's store is not at " + to_string(options_.endpoint)};
   link.deserted = true;
   link.moved = place;

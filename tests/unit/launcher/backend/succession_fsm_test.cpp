@@ -84,11 +84,20 @@ SuccessionFsm::Break move() {
   return {false, true, milliseconds(0), "moved", place(8)};
 }
 
+// Its agent is in touch with the store still.
+SuccessionFsm::Break too_early() {
+  SuccessionFsm::Break result;
+  result.cause = "it is not the job's store";
+  result.early = true;
+  return result;
+}
+
 const std::map<std::string, Event> kEvents = {
     {"link up", [](Machine& m) { return quietly([&] { m.fsm.on_link_up(); }); }},
     {"silent", [](Machine& m) { return m.fsm.on_link_down(silence(), m.now); }},
     {"refused", [](Machine& m) { return m.fsm.on_link_down(refusal(), m.now); }},
     {"over", [](Machine& m) { return m.fsm.on_link_down(end(), m.now); }},
+    {"too early", [](Machine& m) { return m.fsm.on_link_down(too_early(), m.now); }},
     {"moved", [](Machine& m) { return m.fsm.on_link_down(move(), m.now); }},
     {"found", [](Machine& m) { return m.fsm.on_found(place(9), m.now); }},
     {"stand failed", [](Machine& m) { return m.fsm.on_stand_failed(m.now); }},
@@ -130,6 +139,7 @@ const std::vector<Row> kTable = {
      plan(3),
      {},
      {{"silent", {"-", Retrying}},
+      {"too early", {"-", Retrying}},
       {"refused", {"visit node1", Visiting}},
       {"over", {"visit node1", Visiting}},
       {"moved", {"visit node8", Visiting}},
@@ -139,6 +149,7 @@ const std::vector<Row> kTable = {
      plan(3, 1),
      {},
      {{"silent", {"-", Retrying}},
+      {"too early", {"-", Retrying}},
       {"refused", {"stand", Standing}},
       {"over", {"stand", Standing}},
       {"moved", {"visit node8", Visiting}},
@@ -148,6 +159,7 @@ const std::vector<Row> kTable = {
      plan(0),
      {},
      {{"silent", {"-", Retrying}},
+      {"too early", {"-", Retrying}},
       {"refused", {"-", Retrying}},
       {"over", {"give up", Over}},
       {"moved", {"visit node8", Visiting}},
@@ -167,6 +179,7 @@ const std::vector<Row> kTable = {
      patient_plan(),
      {},
      {{"silent", {"-", Retrying}},
+      {"too early", {"-", Retrying}},
       {"refused", {"-", Retrying}},
       {"over", {"visit node1", Visiting}},
       {"moved", {"visit node8", Visiting}},
@@ -188,6 +201,7 @@ const std::vector<Row> kTable = {
       {"refused", {"visit node2", Visiting}},
       {"over", {"visit node2", Visiting}},
       {"silent", {"visit node2", Visiting}},
+      {"too early", {"-", Pausing}},
       {"due", {"visit node2", Visiting}},
       {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
@@ -219,6 +233,7 @@ const std::vector<Row> kTable = {
       {"refused", {"visit node2", Visiting}},
       {"over", {"visit node2", Visiting}},
       {"silent", {"visit node2", Visiting}},
+      {"too early", {"-", Pausing}},
       {"due", {"visit node2", Visiting}},
       {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
@@ -231,6 +246,7 @@ const std::vector<Row> kTable = {
       {"refused", {"stand", Standing}},
       {"over", {"stand", Standing}},
       {"silent", {"stand", Standing}},
+      {"too early", {"-", Pausing}},
       {"due", {"stand", Standing}},
       {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
@@ -243,6 +259,7 @@ const std::vector<Row> kTable = {
       {"refused", {"-", Pausing}},
       {"over", {"-", Pausing}},
       {"silent", {"-", Pausing}},
+      {"too early", {"-", Pausing}},
       {"due", {"visit node1", Visiting}},
       {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
@@ -255,6 +272,7 @@ const std::vector<Row> kTable = {
       {"refused", {"visit node1", Visiting}},
       {"over", {"visit node1", Visiting}},
       {"silent", {"visit node1", Visiting}},
+      {"too early", {"-", Pausing}},
       {"due", {"visit node1", Visiting}},
       {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
@@ -267,6 +285,7 @@ const std::vector<Row> kTable = {
       {"refused", {"visit node2", Visiting}},
       {"over", {"visit node2", Visiting}},
       {"silent", {"visit node2", Visiting}},
+      {"too early", {"-", Pausing}},
       {"stand failed", {"visit node2", Visiting}},
       {"due", {"visit node2", Visiting}},
       {"moved", {"visit node8", Visiting}},
@@ -280,6 +299,7 @@ const std::vector<Row> kTable = {
       {"refused", {"visit node0", Visiting}},
       {"over", {"visit node0", Visiting}},
       {"silent", {"visit node0", Visiting}},
+      {"too early", {"-", Pausing}},
       {"stand failed", {"visit node0", Visiting}},
       {"due", {"visit node0", Visiting}},
       {"moved", {"visit node8", Visiting}},
@@ -293,6 +313,14 @@ const std::vector<Row> kTable = {
       {"due", {"visit node1", Visiting}},
       {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
+    {Pausing,
+     "the first of three was early",
+     plan(3),
+     {"refused", "too early"},
+     {{"link up", {"-", Settled}},
+      {"due", {"visit node1", Visiting}},
+      {"found", {"visit node9", Visiting}},
+      {"leave", {"-", Over}}}},
     {Visiting,
      "a place where the store is said to be",
      plan(3, 1),
@@ -301,6 +329,7 @@ const std::vector<Row> kTable = {
       {"refused", {"stand", Standing}},
       {"over", {"stand", Standing}},
       {"silent", {"stand", Standing}},
+      {"too early", {"stand", Standing}},
       {"due", {"stand", Standing}},
       {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
@@ -313,6 +342,7 @@ const std::vector<Row> kTable = {
       {"refused", {"visit node0", Visiting}},
       {"over", {"visit node0", Visiting}},
       {"silent", {"visit node0", Visiting}},
+      {"too early", {"visit node0", Visiting}},
       {"due", {"visit node0", Visiting}},
       {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
@@ -379,6 +409,23 @@ TEST(SuccessionFsmTest, APlanThatChangesCountsFromTheNextSearchOn) {
   machine.fsm.set_plan({{place(7)}, std::nullopt, 4, false});
   EXPECT_EQ(name_of(feed(machine, {"refused"})), "visit node2");
   EXPECT_EQ(name_of(feed(machine, {"link up", "refused"})), "visit node7");
+}
+
+// Its turn is no longer for that.
+TEST(SuccessionFsmTest, WhoIsEarlyAsksAgainUntilTheTurnIsOver) {
+  Machine machine(plan(2));
+  EXPECT_EQ(name_of(feed(machine, {"refused"})), "visit node1");
+  const Time begin = machine.now;
+  int times = 0;
+  SuccessionStep step;
+  do {
+    EXPECT_EQ(name_of(feed(machine, {"too early"})), "-");
+    step = feed(machine, {"due"});
+    ++times;
+  } while (name_of(step) == "visit node1");
+  EXPECT_EQ(times, 20);
+  EXPECT_EQ(name_of(step), "visit node2");
+  EXPECT_EQ(machine.now, begin + seconds(2));
 }
 
 // Whoever has heard of the list that follows asks the others of the old one first, too.

@@ -61,6 +61,12 @@ TEST(LeaseClockTest, AddsWhatTheSteadyClockDoesNotCount) {
   EXPECT_EQ(clock.at(Steady(103s), Steady(104s), 504'090ms), BootTime(503s)) << "a busy machine";
 }
 
+// The age of what a store says is counted from there.
+TEST(LeaseClockTest, KnowsWhatWasBeforeIt) {
+  LeaseClock clock(Steady(100s), 500s);
+  EXPECT_EQ(clock.at(Steady(99s), Steady(101s), 501s), BootTime(499s));
+}
+
 TEST(LeaseClockTest, KnowsNothingFromBeforeASuspension) {
   LeaseClock clock(Steady(100s), 500s);
   EXPECT_FALSE(clock.at(Steady(101s), Steady(102s), 562s)) << "a minute was slept meanwhile";

@@ -1131,6 +1131,7 @@ TEST(ControlFsmTest, WhoIsTurnedAwayIsToldWhereTo) {
     const auto& link = std::get<ControlLink>(events[0]);
     EXPECT_EQ(link.state, ControlState::Down);
     EXPECT_EQ(link.moved.has_value(), row.told);
+    EXPECT_FALSE(link.early && row.told);
     EXPECT_EQ(link.moved.value_or(Endpoint{}).host, row.told ? row.moved.host : "");
     EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
   }
@@ -1152,7 +1153,9 @@ TEST(ControlFsmTest, LeavesAStoreThatKnowsOfALaterOne) {
   const auto requests = f.sent();
   f.reply(0, control::Welcome{3, 1000, 100, 500, 100});
   f.reply(requests[0].id, control::Moved{1, "10.0.0.1", 7});
-  EXPECT_FALSE(std::get<ControlLink>(f.events().at(0)).moved) << "never back";
+  const auto turned_away = std::get<ControlLink>(f.events().at(0));
+  EXPECT_FALSE(turned_away.moved) << "never back";
+  EXPECT_TRUE(turned_away.early);
 }
 
 }  // namespace
