@@ -127,7 +127,7 @@ TEST(RefusalTest, MoreAgentsThanTheJobHasRoomForWaitAsSparesAndEndWithIt) {
   const auto agent = job(port, "1:2", "last_call_timeout=0.2,keep_alive_interval=20") + kStay;
   DrunProcess first(agent);
   ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
-  DrunProcess second(agent);  // the first has the store: the job ends with it
+  DrunProcess second(agent);
   ASSERT_TRUE(second.wait_for_out("ready")) << second.err();
   DrunProcess spare(agent);
   ASSERT_TRUE(spare.wait_for_err("spare: the job runs with 2 of 1 to 2 nodes")) << spare.err();
@@ -136,9 +136,9 @@ TEST(RefusalTest, MoreAgentsThanTheJobHasRoomForWaitAsSparesAndEndWithIt) {
   EXPECT_EQ(gone.code, 128 + SIGTERM) << gone.err;
   EXPECT_TRUE(first.running());
   EXPECT_TRUE(second.running());
-  first.signal(SIGTERM);
-  expect_stopped(first);
-  expect_stopped(second);
+  first.signal(SIGINT);
+  expect_end(first, 128 + SIGINT);
+  expect_end(second, 128 + SIGINT);
 }
 
 TEST(WaitingTest, SaysWhoIsThereAndAtTheTimeoutWhoIsMissing) {

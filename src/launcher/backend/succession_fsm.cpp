@@ -13,6 +13,13 @@ constexpr int kMostHops = 4;
 
 }  // namespace
 
+// Who is named anew is there again, whatever this agent has seen before: a newcomer has not, and
+// must ask the same ones first.
+void SuccessionFsm::set_plan(SuccessionPlan plan) {
+  if (plan.successors != plan_.successors) been_at_.clear();
+  plan_ = std::move(plan);
+}
+
 void SuccessionFsm::on_link_up() {
   if (state_ == Visiting || state_ == Standing) {
     store_ = found_ ? *found_ : asked_.successors[at_];

@@ -83,7 +83,7 @@ class SuccessionFsm {
 
   // Inputs. One that means nothing in the present state changes nothing and asks for nothing.
   // Counts from the next search on.
-  void set_plan(SuccessionPlan plan) { plan_ = std::move(plan); }
+  void set_plan(SuccessionPlan plan);
   // A store knows this agent.
   void on_link_up();
   // The connection to the store broke, or that to a successor was refused or broke.
@@ -128,7 +128,7 @@ class SuccessionFsm {
   SuccessionPlan plan_;
   SuccessionState state_ = SuccessionState::Settled;
   Endpoint store_;                 // the present one, or the last
-  std::vector<Endpoint> been_at_;  // successors that have served this agent
+  std::vector<Endpoint> been_at_;  // successors that have served this agent since they were named
   Time due_;                       // of Retrying, Visiting, Standing, Pausing
 
   // The search.

@@ -443,6 +443,19 @@ TEST(SuccessionFsmTest, AStoreThatThisAgentHasLostIsAskedLast) {
   EXPECT_EQ(name_of(feed(own, {"refused"})), "visit node1");
 }
 
+// At a listed endpoint, where it had the store before it was started again.
+TEST(SuccessionFsmTest, ALostSuccessorThatIsNamedAgainIsNotAskedLast) {
+  Machine old(plan(3));
+  feed(old, {"refused", "link up", "refused", "link up"});
+  Machine newcomer(plan(0));
+  for (Machine* each : {&old, &newcomer}) {
+    each->fsm.set_plan({{place(1), place(3)}, std::nullopt, 4, false});
+    EXPECT_EQ(name_of(feed(*each, {"refused"})), "visit node1");
+    EXPECT_EQ(name_of(feed(*each, {"refused"})), "visit node3");
+  }
+  EXPECT_EQ(name_of(feed(old, {"refused"})), "visit node2") << "the lost store";
+}
+
 // It was only cut off, and half of the others are there.
 TEST(SuccessionFsmTest, TheLostStoreMayBeFoundAgain) {
   Machine machine(plan(1));
