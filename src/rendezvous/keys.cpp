@@ -57,6 +57,7 @@ Keys::Keys(std::string_view run_id) : prefix(std::string(kAllJobs) + escape_id(r
   members = prefix + "member/";
   assignments = prefix + "assign/";
   gone = prefix + "gone/";
+  silence = prefix + "silence";
 }
 
 std::string Keys::member(std::string_view ticket) const {

@@ -30,6 +30,8 @@ class Keys {
   std::string members;  // prefix of the next
   std::string assignments;
   std::string gone;  // prefix: whose workers are proven to be gone. Written by the store
+  // For how many milliseconds no other store could renew leases when this one began. The same.
+  std::string silence;
 
   [[nodiscard]] std::string member(std::string_view ticket) const;      // ephemeral
   [[nodiscard]] std::string assignment(std::string_view ticket) const;  // a place, or a refusal

@@ -1,9 +1,11 @@
 // restore(): what a new leader makes of the keys that it finds.
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "base/whole_number.hpp"
 #include "rendezvous/membership.hpp"
 
 namespace drun::rendezvous {
@@ -22,6 +24,7 @@ struct Found {
   std::map<std::string, AssignmentDocument> assignments;
   std::vector<std::string> unreadable_assignments;
   std::vector<Place> gone;
+  std::optional<Milliseconds> silence;
 };
 
 Found read(const Keys& keys, const std::vector<Change>& entries,
@@ -57,6 +60,8 @@ Found read(const Keys& keys, const std::vector<Change>& entries,
       }
     } else if (const auto place = keys.place_of_gone(key)) {
       found.gone.push_back(*place);
+    } else if (key == keys.silence) {
+      if (const auto ms = whole_number<std::uint32_t>(*value)) found.silence = Milliseconds(*ms);
     } else if (key == keys.job) {
       take(decode_job(*value), found.job);
     } else if (key == keys.round) {
@@ -324,6 +329,7 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
   Found found = read(state.keys, entries, problems);
   state.epoch = epoch;
   state.succession = succession;
+  if (found.silence) state.succession.sure_from -= *found.silence;
   state.agreement = found.job ? std::move(found.job->agreement) : full_agreement(config);
   state.job_written = found.job.has_value();
   const bool of_others =

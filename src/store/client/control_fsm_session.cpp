@@ -49,9 +49,10 @@ void ControlFsm::send_open_session(Time now) {
   };
   const std::uint32_t ttl = whole(options_.time_to_live);
   const std::uint32_t grace = whole(options_.grace.value_or(options_.time_to_live));
+  const auto silent = std::chrono::duration_cast<milliseconds>(now - confirmed_.value_or(now));
   if (has_moved_ && !options_.job.empty())
     send(control::OpenSuccessor{ttl, grace, generation_, options_.job,
-                                voter_.is_lost() ? Vote{} : voter_.vote()});
+                                voter_.is_lost() ? Vote{} : voter_.vote(), whole(silent)});
   else
     send(control::OpenSession{ttl, grace});
 }
@@ -89,6 +90,7 @@ bool ControlFsm::accept(const control::Pulsed& pulsed, Time now) {
     if (waited && voter_.vote().later.empty()) next_heartbeat_ = now + heartbeat_interval() / 2;
   }
   send(control::Confirm{pulsed.stamp});
+  confirmed_ = now;
   return true;
 }
 

@@ -104,6 +104,7 @@ struct BodyEncoder {
     append(out, m.generation);
     append_string(out, m.job);
     append_vote(out, m.vote);
+    append(out, m.silent_ms);
     return FrameType::OpenSuccessor;
   }
   FrameType operator()(const Gone& m) const {

@@ -206,6 +206,7 @@ DecodeStatus decode_request(const Frame& frame, std::size_t keys_per_request, Re
       m.generation = take_generation(in);
       m.job = take_string(in);
       m.vote = take_vote(in);
+      m.silent_ms = in.take<std::uint32_t>();
       break;
     }
     case FrameType::Gone: {

@@ -112,6 +112,7 @@ struct OpenSuccessor {
   std::uint64_t generation = 0;  // the highest that the client has been called by
   std::string_view job;
   Vote vote;
+  std::uint32_t silent_ms = 0;  // since the client last confirmed anything to any store
 };
 struct Gone {
   std::uint64_t generation = 0;  // the highest that the one who has gone had been called by

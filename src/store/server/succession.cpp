@@ -130,6 +130,7 @@ VoterId Succession::apply(Applicant& applicant, const control::OpenSuccessor& ap
   if (vote.latest().electorate.is_founding() && !options_.is_founding) return number;
   if (!job_) job_ = application.job;
   waiting.votes = true;
+  waiting.heard = now - Milliseconds(application.silent_ms);
   highest_ = std::max(highest_, application.generation);
   electorate_of(*job_)->vote(number, vote, now);
   call_those_who_wait(now);
@@ -171,6 +172,7 @@ void Succession::confirm_call(VoterId applicant, std::uint64_t stamp, Time now) 
 void Succession::begin_if_possible(Time now) {
   if (is_serving_ || !is_calling_ || !electorate_of(*job_)->quorum(now)) return;
   is_serving_ = true;
+  write_silence(now);
   for (const auto& [number, waiting] : std::exchange(waiting_, {})) {
     // Who has no vote was not called, and has to know whose generation this is as well.
     if (!waiting.votes && !waiting.job.empty())
@@ -195,10 +197,24 @@ void Succession::gone(const control::Gone& proof, Time now) {
   if (options_.is_successor && !job_) job_ = proof.job;
   if (!options_.is_successor && !jobs_.contains(proof.job)) return;
   highest_ = std::max(highest_, proof.generation);
+  last_proof_ = now;
   electorate_of(proof.job)->gone(proof.vote);
   write_gone(proof.job, proof.vote);
   call_those_who_wait(now);
   begin_if_possible(now);
+}
+
+// For how long at least no other store can have been sure of a majority: who has confirmed the call
+// here has confirmed nothing to another one since, nor has who is gone. Of fewer than a majority
+// nothing follows.
+void Succession::write_silence(Time now) {
+  if (options_.quorum > 0) return;
+  Time heard = last_proof_;
+  for (const auto& [number, waiting] : waiting_)
+    if (waiting.votes) heard = std::max(heard, waiting.heard);
+  const auto silence = std::chrono::duration_cast<Milliseconds>(now - heard);
+  (void)table_.put(*job_ + "silence", std::to_string(silence.count()));
+  table_.publish();
 }
 
 // ---- where the store is ----

@@ -119,6 +119,7 @@ class Succession {
     bool votes = false;
     std::string job{};
     std::uint64_t call = 0;  // the stamp of the last one; 0: none in this generation
+    Time heard{};            // since then it has confirmed nothing to another store
   };
 
   [[nodiscard]] std::uint64_t served_generation() const { return is_serving_ ? generation_ : 0; }
@@ -130,6 +131,7 @@ class Succession {
   void call_those_who_wait(Time now);
   void begin_if_possible(Time now);
   void write_gone(std::string_view job, const Vote& vote);
+  void write_silence(Time now);
   [[nodiscard]] static std::uint64_t stamp_of(Time time);
   [[nodiscard]] static Time time_of(std::uint64_t stamp, Time now);
 
@@ -147,7 +149,8 @@ class Succession {
   std::map<VoterId, Waiting> waiting_;
   std::uint64_t highest_ = 0;  // generation of those who came
   bool is_calling_ = false;
-  std::uint64_t last_call_ = 0;  // stamps differ, so that each names its generation
+  std::uint64_t last_call_ = 0;    // stamps differ, so that each names its generation
+  Time last_proof_ = Time::min();  // of a death
 };
 
 }  // namespace drun::store

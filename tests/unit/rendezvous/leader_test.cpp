@@ -754,6 +754,19 @@ TEST(SuccessionRestoreTest, WhoIsNotHeardOfIsWaitedForUntilTheOldLeasesAreOver) 
   EXPECT_FALSE(decide(s, config(3), kLater.sure_from).stopping.empty());
 }
 
+TEST(SuccessionRestoreTest, ForAsLongAsTheOldStoreHadBeenSilentNobodyIsWaitedForAgain) {
+  Found found = returned(2);
+  found.add(found.keys().silence, "6000");
+  const State s = restore_later(found);
+  const Time sure = kLater.sure_from - Milliseconds(6'000);
+  EXPECT_EQ(s.grace_until, sure);
+  EXPECT_TRUE(decide(s, config(3), sure - Milliseconds(1)).stopping.empty());
+  EXPECT_FALSE(decide(s, config(3), sure).stopping.empty());
+  Found unreadable = returned(2);
+  unreadable.add(unreadable.keys().silence, "-6000");
+  EXPECT_EQ(restore_later(unreadable).grace_until, kLater.sure_from);
+}
+
 TEST(SuccessionRestoreTest, WhoIsProvenToBeGoneIsWaitedForNoMore) {
   Found found = returned(2);
   State s = restore_later(found);

@@ -976,11 +976,15 @@ TEST(ControlFsmTest, WaitsAtASuccessorUntilItIsWelcomed) {
   f.open_2();
   f.pulsed(f.pulse({{}, {place(1)}}), 0, place(kNoRank));
   f.events();
+  const Time confirmed = f.now();
+  f.run_for(1s);
+  f.sent();
   f.fsm().go_to({"10.0.0.2", 7}, f.now());
   f.fsm().on_connected(f.now());
   const auto requests = f.sent();
   const auto* asked = only<control::OpenSuccessor>(requests);
   ASSERT_NE(asked, nullptr);
+  EXPECT_EQ(std::chrono::milliseconds(asked->silent_ms), f.now() - confirmed);
   EXPECT_EQ(asked->generation, 1U);
   EXPECT_EQ(asked->ttl_ms, 6000U);
   EXPECT_EQ(asked->vote, (Vote{place(1), {}}));

@@ -30,7 +30,7 @@ std::vector<Request> all_requests() {
           Pulse{"drun/a/", {}},
           Pulse{"drun/a/", {{{1, 2}, 0, 3, 1}, {{{1, 3}, kNoRank, 2, kNoRank}, {{2, 1}, 1, 2, 0}}}},
           Confirm{1ULL << 50},
-          OpenSuccessor{5000, 1000, 3, "drun/a/", {{}, {{{1, 1}, 2, 3, 0}}}},
+          OpenSuccessor{5000, 1000, 3, "drun/a/", {{}, {{{1, 1}, 2, 3, 0}}}, 6001},
           Gone{4, "drun/a/", {{{1, 2}, 0, 3, 1}, {}}},
           Find{},
           Find{3, "10.0.0.1", 29400, "drun/a/", 1ULL << 30}};

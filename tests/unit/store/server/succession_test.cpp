@@ -78,8 +78,8 @@ class Agent : public TestPeer {
     return pulsed;
   }
   std::vector<Reply> come(const Vote& vote, std::uint64_t generation = 1,
-                          std::string_view job = kJob) {
-    return ask(OpenSuccessor{1000, 200, generation, job, vote});
+                          std::string_view job = kJob, std::uint32_t silent_ms = 0) {
+    return ask(OpenSuccessor{1000, 200, generation, job, vote, silent_ms});
   }
 
  private:
@@ -293,6 +293,30 @@ TEST_F(SuccessorTest, WelcomesWhenAMajorityHasComeAndSaidSo) {
   const auto answers = late.come(settled(0));
   ASSERT_EQ(answers.size(), 2U);
   EXPECT_EQ(std::get<Pulsed>(answers[0]).generation, 2U);
+}
+
+// Whoever heard of another store last decides: that one may have had the majority until then.
+TEST_F(SuccessorTest, SaysForHowLongNoOtherStoreCanHaveHadTheMajority) {
+  const auto silence = [this](const std::optional<Gone>& proof, std::uint32_t quorum = 0) {
+    PeerWorld other{{}, {.is_successor = true, .quorum = quorum}};
+    Agent a(other);
+    Agent b(other);
+    (void)a.come(settled(1), 1, kJob, 6000);
+    other.now += Milliseconds(100);
+    Agent spare(other);
+    (void)spare.come({}, 1, kJob, 0);
+    const auto call = b.come(settled(2), 1, kJob, 5000);
+    other.now += Milliseconds(200);
+    if (proof) (void)Agent(other).ask(*proof);
+    other.now += Milliseconds(30);
+    (void)a.ask(Confirm{std::get<Pulsed>(call.back()).stamp});
+    (void)b.ask(Confirm{std::get<Pulsed>(call.back()).stamp});
+    const auto* said = other.job.find("drun/a/silence");
+    return said == nullptr ? "" : std::string(*said);
+  };
+  EXPECT_EQ(silence({}), "5230");
+  EXPECT_EQ(silence(Gone{1, kJob, settled(0)}), "30") << "until its death it may have confirmed";
+  EXPECT_EQ(silence({}, 2), "") << "with a quorum another may have one, too";
 }
 
 TEST_F(SuccessorTest, WhoHasNoVoteWaitsWithTheOthers) {
