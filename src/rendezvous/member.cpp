@@ -91,7 +91,7 @@ void MemberAgent::on_link_up(const LinkEvent& event, Time now) {
   // Too late: our session is gone and the others may have gone on without us. Staying down lets
   // trouble_outcome() end this agent. Where stores succeed one another it comes back as one that
   // joins: its workers have ended with their lease, or end when it sees that the job went on.
-  if (new_session && was_up_ && !up_ && !looks_for_successor() &&
+  if (new_session && was_up_ && !up_ && !may_come_back() &&
       now - out_of_touch_since_ > config_.keep_alive)
     return;
   if (event.generation > 0) document_.is_host = event.hosting;

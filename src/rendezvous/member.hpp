@@ -127,6 +127,8 @@ class MemberAgent {
   void renew_lease();
   void speak();
   [[nodiscard]] bool looks_for_successor() const { return !successors_.empty(); }
+  // Whoever was out of touch for too long joins again, if it finds the job.
+  [[nodiscard]] bool may_come_back() const { return config_.successors > 0; }
   // The store is in this process, and no other would succeed it.
   [[nodiscard]] bool carries_job() const { return document_.is_host && !looks_for_successor(); }
   [[nodiscard]] Milliseconds patience_without_store() const;

@@ -104,7 +104,7 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
     detail += "; all workers of this node had succeeded, how the job ended is not known";
   if (failed_) return Outcome{End::StoreLost, kDrunFailed, "the store is lost: " + *failed_, {}};
   if (given_up_) return Outcome{End::StoreLost, kDrunFailed, *given_up_, {}};
-  if (lease_over_ && !looks_for_successor()) {
+  if (lease_over_ && !may_come_back()) {
     const bool unsaid = up_ && unknown_;
     const std::string why = unsaid && rejections_.any() ? ": " + rejections_.text() : detail;
     const std::string what = unsaid ? "unknown to the store" : "out of touch with the store";
