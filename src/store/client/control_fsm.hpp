@@ -138,8 +138,8 @@ class ControlFsm {
   std::map<std::uint64_t, Time> pulses_;          // not answered: when they were sent
   Time last_heard_;
   std::optional<Time> confirmed_;  // the last answer to a pulse, or call
-  Time session_asked_;  // when the handshake's last request for a session was sent
-  Time renewed_;        // as told last
+  Time session_asked_;             // when the handshake's last request for a session was sent
+  Time renewed_;                   // as told last
   ElectorateId told_settled_;
 
   std::map<std::uint32_t, Watch> watches_;
