@@ -91,9 +91,10 @@ void MemberAgent::on_link_up(const LinkEvent& event, Time now) {
   // Too late: our session is gone and the others may have gone on without us. Staying down lets
   // trouble_outcome() end this agent. Where stores succeed one another it comes back as one that
   // joins: its workers have ended with their lease, or end when it sees that the job went on.
-  if (new_session && was_up_ && !up_ && !may_come_back() &&
-      now - out_of_touch_since_ > config_.keep_alive)
-    return;
+  if (new_session && was_up_ && !up_ && now - out_of_touch_since_ > config_.keep_alive) {
+    if (!may_come_back()) return;
+    lease_over_ = held_ != 0;  // the guardian's word of it may come later
+  }
   if (event.generation > 0) document_.is_host = event.hosting;
   if (round_.watch == 0) {
     round_.watch = outbox_.watch(keys_.round, false);
@@ -495,6 +496,8 @@ MemberDocument MemberAgent::document() const {
 void MemberAgent::publish(Time now) {
   const bool has_part = (!outcome_ && !refusal_) || (unknown_ && held_ != 0);
   if (!dirty_ || !up_ || finished_ || !has_part || request_ != 0) return;
+  // Who says that it has workers of a round that may be over lets the others wait for more of them.
+  if (unknown_ && lease_over_ && held_ != 0 && may_come_back()) return;
   if (retry_at_ && now < *retry_at_) return;
   retry_at_.reset();
   Transaction transaction;

@@ -940,6 +940,28 @@ TEST_F(SucceededMemberTest, LooksForASuccessorAfterItsLease) {
   EXPECT_EQ(told.published.back().latest, (Place{1, 1, 1, 2, 0}));
 }
 
+// It ran on after it had been stopped, and found the store before its guardian's word was read.
+TEST_F(SucceededMemberTest, JoinsAgainWhenNothingIsLeftOfItsWorkers) {
+  runs(1, 1, {});
+  renewed(1);
+  ASSERT_TRUE(done().start);
+  member_->on_link_down("it ended the session", config_.keep_alive + Milliseconds(1), now_);
+  LinkEvent up{Link::NewSession, {}};
+  up.generation = 1;
+  member_->on_link_up(up, now_);
+  advance();
+  auto told = done();
+  EXPECT_TRUE(told.published.empty());
+  ASSERT_TRUE(told.stop);
+  EXPECT_TRUE(told.stop->immediately);
+  member_->on_lease_over();
+  member_->on_workers_stopped();
+  advance();
+  told = done();
+  ASSERT_EQ(told.published.size(), 1U);
+  EXPECT_EQ(told.published[0].left, 1);
+}
+
 // Its store ends with it, but not the job.
 TEST_F(SucceededMemberTest, AHostGoesAsTheOthersDo) {
   LinkEvent up{Link::NewSession, {}};
