@@ -1,4 +1,5 @@
-// Bytes as text of letters, digits, '+', '/' and '='.
+// Bytes as text of letters, digits, '+', '/' and '='. By hand: no library that drun needs anyway
+// has it.
 #pragma once
 
 #include <optional>
