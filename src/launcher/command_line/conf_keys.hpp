@@ -51,7 +51,7 @@ inline constexpr std::array kConfKeys = std::to_array<ConfKey>({
      "how long the node that runs the store waits for the others to leave",
      [](const ConfEntry& entry, GivenConf& given) { given.conf.close_timeout = entry.time(); }},
     {"keep_alive_interval", "", "2",
-     "times keep_alive_max_attempt: the keep-alive limit, how long a node may be out of touch; "
+     "this times keep_alive_max_attempt is the keep-alive limit: how long a node may be out of touch; "
      "from one second to 17 hours",
      [](const ConfEntry& entry, GivenConf& given) { given.conf.keep_alive_interval = entry.time(); }},
     {"keep_alive_max_attempt", "", "3",

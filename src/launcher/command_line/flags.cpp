@@ -60,7 +60,7 @@ constexpr std::array kFlags{
     Flag{"rdzv-conf", 0, "KEY=VALUE,...", "", kTorch, kRendezvousGroup, kConfChoices,
          "time limits, as in join_timeout=5m, and others: see the manual page"},
     Flag{"standalone", 0, "", "", kTorch, kRendezvousGroup, "",
-         "one node with a private store on a free port; the default without an endpoint"},
+         "one node with a private store on a free port; the default if nothing says where nodes meet"},
     Flag{"node-rank", 0, "RANK", "", kTorch, kRendezvousGroup, "",
          "the group rank that this node asks for, from 0"},
     Flag{"master-addr", 0, "HOST", "", kTorch, kRendezvousGroup, "",
