@@ -201,19 +201,17 @@ void FileWorker::wait() {
   }
 }
 
-bool remove_folder(const std::string& folder) noexcept {
+void remove_folder(const std::string& folder) noexcept {
   const auto remove = [folder] {
     std::error_code ignored;
     return std::filesystem::remove_all(folder, ignored);
   };
   try {
     const auto removed = ask_files<std::uintmax_t>(kRemoveLimit, remove);
-    if (removed) return true;
-    if (removed.error().code() == std::errc::timed_out) return false;
+    if (removed || removed.error().code() == std::errc::timed_out) return;
   } catch (const std::exception&) {
   }
   remove();  // there is no descriptor or no thread to do it from outside
-  return true;
 }
 
 }  // namespace drun

@@ -113,9 +113,9 @@ template <typename T>
   return std::move(*answer);
 }
 
-// With all that it holds, and without a word if that fails. False: its file system hangs, which was
-// waited for for some seconds. A thread of this process hangs there then, and another process that
-// uses the folder may not even be killed before this one has ended.
-bool remove_folder(const std::string& folder) noexcept;
+// With all that it holds, and without a word if that fails. A file system that hangs is waited for
+// for some seconds. A thread of this process hangs there then, and another process that uses the
+// folder may not even be killed before this one has ended.
+void remove_folder(const std::string& folder) noexcept;
 
 }  // namespace drun

@@ -58,7 +58,7 @@ class Agent {
     backend_.start();
     arm_timer();
     io_.run();
-    if (!output_.files()->remove_private_folder()) processes_.leave_folders();
+    if (output_.files()->remove_private_folder()) processes_.leave_folders();
     processes_.end();  // they end while this process frees what it holds
     return shutdown_.exit_code();
   }

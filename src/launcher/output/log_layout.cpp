@@ -100,8 +100,8 @@ RunFiles::RunFiles(std::string log_dir, std::string run_id, std::vector<std::str
     log_dir_.pop_back();
 }
 
-bool RunFiles::remove_private_folder() noexcept {
-  return private_folder_.empty() || remove_folder(std::exchange(private_folder_, {}));
+void RunFiles::remove_private_folder() noexcept {
+  if (!private_folder_.empty()) remove_folder(std::exchange(private_folder_, {}));
 }
 
 bool RunFiles::keeps_logs() const {

@@ -21,7 +21,7 @@ class RunFiles {
   RunFiles(std::string log_dir, std::string run_id, std::vector<std::string> temporary);
   RunFiles(const RunFiles&) = delete;
   RunFiles& operator=(const RunFiles&) = delete;
-  ~RunFiles() { (void)remove_private_folder(); }
+  ~RunFiles() { remove_private_folder(); }
 
   [[nodiscard]] bool keeps_logs() const;
 
@@ -35,8 +35,7 @@ class RunFiles {
   // The private folder, empty while there is none: for the process that cleans up if this one is
   // killed.
   [[nodiscard]] const std::string& private_folder() const { return private_folder_; }
-  // False: its file system hangs.
-  [[nodiscard]] bool remove_private_folder() noexcept;
+  void remove_private_folder() noexcept;
 
  private:
   std::string log_dir_;

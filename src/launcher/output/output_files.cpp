@@ -22,7 +22,8 @@ WorkerFiles OutputFiles::open(const StreamLabel& label) {
 bool OutputFiles::remove_private_folder() {
   // A thread that hangs has the lock for ever; its folder is removed by who cleans up.
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  return !lock || folders_.remove_private_folder();
+  if (lock) folders_.remove_private_folder();
+  return lock.owns_lock();
 }
 
 StreamFiles OutputFiles::open(const StreamLabel& label, bool error) {

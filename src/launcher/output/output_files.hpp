@@ -55,7 +55,8 @@ class OutputFiles {
 
   // Throws std::system_error, which names the path, when a file or folder cannot be made.
   [[nodiscard]] WorkerFiles open(const StreamLabel& label);
-  // When no worker needs it any more. False: its file system hangs.
+  // When no worker needs it any more. False: it was not tried, and is left to whoever cleans up;
+  // who tries after this would find it gone, or would hang on its file system as this did.
   [[nodiscard]] bool remove_private_folder();
 
  private:

@@ -1,3 +1,5 @@
+#include "launcher/output/output_files.hpp"
+
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -157,6 +159,14 @@ TEST_F(RunFilesTest, APrivateFolderIsWhereOneCanBeMade) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr(path("missing") + ", " + path("gone")),
                                     HasSubstr("No such file or directory")));
   }
+}
+
+TEST_F(RunFilesTest, OnceThePrivateFolderIsRemovedNobodyElseNeedsToTry) {
+  OutputFiles files(OutputChoices{}, "job", {folder_});
+  const std::string folder = files.open(StreamLabel{}).private_folder;
+  EXPECT_TRUE(fs::is_directory(folder));
+  EXPECT_TRUE(files.remove_private_folder());
+  EXPECT_FALSE(fs::exists(folder));
 }
 
 TEST_F(RunFilesTest, ALaterRunIsTheLatest) {
