@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -394,6 +395,30 @@ TEST_F(MemberTest, StartsNothingOnWordsThatAreOlderThanItsLease) {
   member_->on_renewed({now_ - config_.keep_alive + Milliseconds(1)});
   advance();
   EXPECT_TRUE(done().start);
+}
+
+TEST_F(MemberTest, OneOldWatchOfAKeyStaysUntilTheNewOneHasAnswered) {
+  begin();
+  const auto pause = [this] {  // this process was stopped; how many watches it begins and ends
+    now_ += config_.keep_alive;
+    member_->note_time(now_);
+    std::pair<int, int> counts{0, 0};
+    for (auto& action : outbox_.take()) {
+      if (auto* watch = std::get_if<WatchAction>(&action)) {
+        watches_[watch->key] = watch->watch;
+        ++counts.first;
+      }
+      if (std::holds_alternative<UnwatchAction>(action)) ++counts.second;
+    }
+    return counts;
+  };
+  done();
+  EXPECT_EQ(pause(), std::pair(2, 0)) << "the round and the own place";
+  EXPECT_EQ(pause(), std::pair(2, 2));
+  member_->on_snapshot({watches_.at(keys_.round), {}});
+  const auto actions = outbox_.take();
+  ASSERT_EQ(actions.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<UnwatchAction>(actions.front()));
 }
 
 TEST_F(MemberTest, EachAnswerInItsSessionRenewsTheLease) {

@@ -189,6 +189,18 @@ TEST(GatheringTest, TheLastCallBoundsTheQuietPeriod) {
   EXPECT_EQ(board.phase(), Phase::Preparing);
 }
 
+TEST(GatheringTest, TheLastCallBeginsAnewWhenThereWereTooFew) {
+  Board board(config(2, 100));
+  board.join("a");
+  board.join("b");
+  board.gone("b");
+  board.pass(Milliseconds(29'000));
+  board.join("c");
+  board.pass(Milliseconds(1'000));
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Gathering);
+}
+
 TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoIsMissing) {
   Board board(config(4, 4));
   board.join("a", 0);
@@ -845,6 +857,24 @@ TEST(StoppingTest, ANodeThatDoesNotStopIsLeftBehind) {
   board.pass(Milliseconds(1));
   EXPECT_EQ(next_deadline(board.state(), board.config()), board.now());
   EXPECT_EQ(board.step().refused.count("b"), 1U);
+}
+
+TEST(StoppingTest, TheRankOfANodeThatIsLeftBehindGoesToWhoWaitsForIt) {
+  Board board(config(2, 2));
+  board.join("a", 0);
+  board.join("b", 1);
+  board.run();
+  board.fails("a");
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Stopping);
+  board.left("a");
+  board.pass(Milliseconds(53'000));
+  board.join("c", 1);
+  board.settle();
+  EXPECT_EQ(board.state().members.at("c").standing, Standing::Held);
+  board.pass(Milliseconds(7'000));
+  EXPECT_EQ(board.step().refused.count("b"), 1U);
+  EXPECT_EQ(board.state().members.at("c").standing, Standing::Eligible);
 }
 
 // They were turned away, and ask again when the store has taken something.

@@ -26,6 +26,13 @@ TEST(FailureTextTest, SaysWhoWhereHowAndWhen) {
   EXPECT_EQ(failure_text(never_began), "rank 3 (local rank 1): cannot exec x");
 }
 
+TEST(ClockTextTest, HasHoursFromOneOn) {
+  EXPECT_EQ(clock_text(Milliseconds{-1}), "00:00");
+  EXPECT_EQ(clock_text(Milliseconds{3'599'999}), "59:59");
+  EXPECT_EQ(clock_text(Milliseconds{3'600'000}), "1:00:00");
+  EXPECT_EQ(clock_text(Milliseconds{36'061'000}), "10:01:01");
+}
+
 TEST(LeftTextTest, MakesTheLimitWithTheTimeThatIsOver) {
   const Milliseconds limit{600'000};
   EXPECT_EQ(clock_text(Milliseconds{41'300}) + left_text(Milliseconds{41'300}, limit),
