@@ -185,6 +185,7 @@ std::vector<NamedEvent> events() {
       {"SIGTERM", feed(exited(kSecond, 0, SIGTERM))},
       {"a stranger's exit", feed(exited(kStranger, 7))},
       {"stopped", feed(process::Stopped{})},
+      {"lease over", feed(process::LeaseOver{})},
       {"guardian lost", feed(process::GuardianLost{})},
       {"files made",
        [](Rig& rig) {
