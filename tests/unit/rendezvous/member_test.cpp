@@ -36,6 +36,7 @@ class MemberTest : public testing::Test {
     std::optional<PrepareWorkerStoreAction> prepare;
     std::optional<Time> renewed;
     std::vector<MemberDocument> published;
+    std::vector<std::string> warnings;
   };
   Done done() {
     Done result;
@@ -46,6 +47,8 @@ class MemberTest : public testing::Test {
       if (auto* prepare = std::get_if<PrepareWorkerStoreAction>(&action)) result.prepare = *prepare;
       if (auto* renew = std::get_if<RenewLeaseAction>(&action)) result.renewed = renew->sent;
       if (auto* watch = std::get_if<WatchAction>(&action)) watches_[watch->key] = watch->watch;
+      if (auto* log = std::get_if<LogAction>(&action); log != nullptr && log->warning)
+        result.warnings.push_back(log->text);
       if (auto* commit = std::get_if<CommitAction>(&action)) {
         result.published.push_back(decode_member(*commit->transaction.writes.at(0).value).value());
         member_->on_commit({commit->request, answer_, "it is full"}, now_);
@@ -498,6 +501,19 @@ TEST_F(MemberTest, ANewSessionShowsWorkersThatAreStillStoppingAtTheEnd) {
   reconnect(true);
   advance();
   EXPECT_TRUE(done().published.empty()) << "nothing is left of them";
+}
+
+TEST_F(MemberTest, ThatTheStoreTakesNothingIsSaidOnce) {
+  answer_ = CommitOutcome::Rejected;
+  begin();
+  std::vector<std::string> warnings;
+  for (int i = 0; i < 5; ++i) {
+    advance(Milliseconds(1'000));
+    for (auto& warning : done().warnings)
+      warnings.push_back(std::move(warning));
+  }
+  EXPECT_EQ(warnings, (std::vector<std::string>{"the store does not take what drun writes: it is "
+                                                "full; trying again for 30 s"}));
 }
 
 TEST_F(MemberTest, SaysWhyItsLeaseWasNotRenewed) {

@@ -332,6 +332,35 @@ TEST(DuplicateRankTest, TheFirstThatWaitsInheritsTheRankOfOneThatGoes) {
   EXPECT_EQ(board.state().members.at("c").standing, Standing::Eligible);
 }
 
+// The store has forgotten the round, and who runs in it comes back after one that has not been in
+// it.
+TEST(DuplicateRankTest, WhoGaveItsRankToOneThatRunsWithItInheritsIt) {
+  Board board(config(2, 2));
+  board.state().round.number = 5;
+  board.state().round.phase = Phase::Running;
+  board.join("a", 0);
+  auto runs = board.document("b");
+  runs.node_rank = 0;
+  runs.claim = Assignment{};
+  runs.claim->round = 5;
+  board.put("b", runs);
+  EXPECT_EQ(board.state().members.at("a").standing, Standing::Held);
+  EXPECT_EQ(board.state().members.at("b").standing, Standing::Eligible);
+  board.gone("b");
+  EXPECT_EQ(board.state().members.at("a").standing, Standing::Eligible);
+}
+
+TEST(RefusalTest, ARoundMoreThanAMillionAheadIsImpossible) {
+  RoundDocument known;
+  known.number = 3;
+  MemberDocument d;
+  d.host = "a";
+  d.left = 1'000'003;
+  EXPECT_EQ(impossible(known, d), "");
+  d.left = 1'000'004;
+  EXPECT_EQ(impossible(known, d), "a speaks of round 1000004, the job is in round 3");
+}
+
 TEST(RefusalTest, EveryFieldOfADisagreementIsNamed) {
   Board board(config(2, 2));
   auto d = board.document("b");
