@@ -403,6 +403,27 @@ TEST(PreparingTest, RunsWhenTheFirstNodeIsReadyAndIsGivenUpOtherwise) {
   EXPECT_EQ(order(board.state()), (std::vector<std::string>{"a", "b"}));
 }
 
+// Another leader would not know it: the one before has taken the old places back.
+TEST(PreparingTest, TheFirstNodesLastRankIsInItsPlace) {
+  Board board(config(1, 2));
+  board.join("a");
+  board.join("b");
+  board.run();
+  ASSERT_EQ(order(board.state()), (std::vector<std::string>{"a", "b"}));
+  board.gone("a");
+  board.settle();
+  board.left("b");
+  board.pass(Milliseconds(2'000));
+  std::vector<int> last_ranks;
+  for (auto decision = board.step(); !decision.writes.empty(); decision = board.step()) {
+    for (const auto& write : decision.writes)
+      if (write.key == board.state().keys.assignment("b") && write.value)
+        last_ranks.push_back(decode_assignment(*write.value).value().last_rank);
+  }
+  EXPECT_EQ(board.phase(), Phase::Preparing);
+  EXPECT_EQ(last_ranks, std::vector<int>{1});
+}
+
 TEST(PreparingTest, AMemberThatGoesOrOneThatComesMakesANewPlan) {
   Board lost(config(1, 3));
   lost.join("a");
@@ -1078,6 +1099,19 @@ TEST(ElectorateTest, OtherNodesAreAnotherOne) {
   EXPECT_EQ(next.before, first.latest);
   ASSERT_EQ(next.successors.size(), 1U);
   EXPECT_EQ(next.successors[0].port, 40'002);
+}
+
+TEST(ElectorateTest, ARoundThatIsTakenUpKeepsItsSuccessorsAndNamesNoMoreThanWanted) {
+  Board board = with_successors(4);
+  State& state = board.state();
+  const Successor old{"10.0.0.99", 40'099};
+  state.succession.generation = 2;
+  state.round.successors = {old};
+  state.round_written = false;
+  board.settle();
+  ASSERT_EQ(board.state().round.successors.size(), 2U);
+  EXPECT_EQ(board.state().round.successors[0], old);
+  EXPECT_EQ(board.state().round.successors[1].port, 40'001);
 }
 
 TEST(ElectorateTest, WithoutSuccessorsNothingIsSaid) {
