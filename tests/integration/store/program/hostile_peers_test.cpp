@@ -1,5 +1,8 @@
 // drun-store among hostile peers: what they ask for takes no more memory than docs/store.md says.
+#include <sys/wait.h>
+
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <fstream>
 #include <functional>
@@ -36,6 +39,13 @@ class ProgramStore {
     endpoint_ = parse_endpoint(process_.out().substr(0, process_.out().find('\n')), 0).value();
   }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
+  // Until resume(), whatever is sent to it waits.
+  void suspend() {
+    ::kill(process_.pid(), SIGSTOP);
+    siginfo_t stopped{};
+    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(process_.pid()), &stopped, WSTOPPED), 0);
+  }
+  void resume() { ::kill(process_.pid(), SIGCONT); }
   // The most that it has had.
   [[nodiscard]] std::size_t peak_memory() {
     std::ifstream status("/proc/" + std::to_string(process_.pid()) + "/status");
@@ -80,6 +90,23 @@ TEST(HostilePeersTest, ManyWatchesOfOneKeyAndOneWrite) {
   EXPECT_TRUE(peer.is_closed_by_peer()) << "2 MiB for each of 64 watches are more than 32 MiB";
   store.expect_service();
   EXPECT_LT(store.peak_memory(), (64 + 16 + 32) * kMiB + kProgram) << "of two gigabytes";
+}
+
+// Whoever keeps a session alive is late sooner than they.
+TEST(HostilePeersTest, SessionsAreServedBeforeOthersThatAskedEarlier) {
+  ProgramStore store;
+  const auto write = [](const char* value) {
+    return control::Transaction{{}, {{"k", value, false}}};
+  };
+  ControlConnection other(store.endpoint());
+  ControlConnection session(store.endpoint());
+  session.call<control::Session>(1, control::OpenSession{60'000, 0});
+  store.suspend();
+  other.request(2, write("other"));
+  session.request(2, write("session"));
+  store.resume();
+  EXPECT_LT(session.receive_as<control::Committed>(2).revision,
+            other.receive_as<control::Committed>(2).revision);
 }
 
 TEST(HostilePeersTest, ALongChangeThatManyDoNotReadIsHeldOnce) {
