@@ -3,6 +3,8 @@
 #include "store/table/table.hpp"
 
 #include <array>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -54,6 +56,20 @@ class TableTest : public testing::Test {
   Client other;
   KeyTable table{budget};
 };
+
+// Whoever keeps a snapshot looks at nothing else.
+TEST_F(TableTest, EveryChangeMakesANewGeneration) {
+  const auto changes = [this](const std::function<void()>& call) {
+    const std::uint64_t before = table.generation();
+    call();
+    return table.generation() != before;
+  };
+  EXPECT_TRUE(changes([this] { (void)table.put("k", "v"); }));
+  EXPECT_TRUE(changes([this] { (void)table.push("q", "v"); }));
+  EXPECT_FALSE(changes([this] { (void)table.queue_size("q"); }));
+  EXPECT_TRUE(changes([this] { (void)table.pop("q"); }));
+  EXPECT_TRUE(changes([this] { (void)table.erase("k"); }));
+}
 
 TEST_F(TableTest, AKeyHoldsTheLastValueThatWasPut) {
   EXPECT_EQ(table.find("k"), nullptr);
