@@ -32,6 +32,41 @@ TEST(AgentSettingsTest, TellsTheOthersWhoThisNodeIs) {
   EXPECT_EQ(config.ticket, "abc");
 }
 
+TEST(AgentSettingsTest, HandsOverWhatTheUserSaysOfTheJob) {
+  Options options;
+  options.run_id = "job17";
+  options.min_nodes = 3;
+  options.max_nodes = 5;
+  options.nproc_per_node = 4;
+  options.max_restarts = 6;
+  options.max_losses = 7;
+  options.role = "trainer";
+  options.node_rank = 2;
+  options.node_rank_is_wish = true;
+  options.worker_store = WorkerStore::Rank0;
+  options.conf.last_call_timeout = seconds(11);
+  options.conf.close_timeout = seconds(13);
+  options.rank_order = rendezvous::RankOrder::Join;
+  options.resize = rendezvous::Resize::Restart;
+  options.exit_code = rendezvous::ExitCodePolicy::Highest;
+  const auto config = rendezvous_config(options, {}, seconds(9));
+  EXPECT_EQ(config.run_id, "job17");
+  EXPECT_EQ(config.min_nodes, 3);
+  EXPECT_EQ(config.max_nodes, 5);
+  EXPECT_EQ(config.local_world_size, 4);
+  EXPECT_EQ(config.max_restarts, 6);
+  EXPECT_EQ(config.max_losses, 7);
+  EXPECT_EQ(config.role, "trainer");
+  EXPECT_EQ(config.node_rank, 2);
+  EXPECT_TRUE(config.node_rank_is_wish);
+  EXPECT_EQ(config.agreement.at("worker-store"), "rank0");
+  EXPECT_EQ(config.last_call_timeout, seconds(11));
+  EXPECT_EQ(config.close_timeout, seconds(13));
+  EXPECT_EQ(config.rank_order, rendezvous::RankOrder::Join);
+  EXPECT_EQ(config.resize, rendezvous::Resize::Restart);
+  EXPECT_EQ(config.exit_code, rendezvous::ExitCodePolicy::Highest);
+}
+
 // What a user reads who waits for other machines; where there are none it would say nothing.
 TEST(AgentSettingsTest, NamesTheEndpointOnlyWhereOtherMachinesAreWaitedFor) {
   Options options;

@@ -45,6 +45,27 @@ TEST(BackendSettingsTest, TheLeaseOutlastsTheLongestOutageAndTheSessionTheLease)
   EXPECT_EQ(store.time_to_live, seconds(10));
 }
 
+TEST(BackendSettingsTest, AtEtcdTheTimesAreThoseOfAStore) {
+  Options options;
+  options.backend = Backend::Etcd;
+  options.max_nodes = 2;
+  options.run_id = "job17";
+  options.etcd.user = "me";
+  options.conf.read_timeout = seconds(17);
+  options.conf.heartbeat_timeout = seconds(4);
+  options.conf.keep_alive_interval = seconds(3);
+  options.conf.keep_alive_max_attempt = 4;
+  const auto etcd = etcd_options(options, seconds(5));
+  EXPECT_EQ(etcd.cluster, options.etcd);
+  EXPECT_EQ(etcd.job, "drun/job17/");
+  EXPECT_EQ(etcd.connect_timeout, seconds(5));
+  EXPECT_EQ(etcd.heartbeat_interval, seconds(2));
+  EXPECT_EQ(etcd.heartbeat_timeout, seconds(4));
+  EXPECT_EQ(etcd.keep_alive, seconds(12));
+  EXPECT_EQ(etcd.time_to_live, seconds(18));
+  EXPECT_EQ(etcd.read_timeout, seconds(17));
+}
+
 TEST(BackendSettingsTest, AStoreThatCannotBeLostNeedsNoLease) {
   Options options;
   options.backend = Backend::Standalone;
