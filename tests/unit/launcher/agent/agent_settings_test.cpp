@@ -67,6 +67,17 @@ TEST(AgentSettingsTest, HandsOverWhatTheUserSaysOfTheJob) {
   EXPECT_EQ(config.exit_code, rendezvous::ExitCodePolicy::Highest);
 }
 
+TEST(AgentSettingsTest, EtcdIsNotLostButEndsSessions) {
+  Options options;
+  options.max_nodes = 2;
+  for (const auto backend : {Backend::C10d, Backend::Etcd}) {
+    options.backend = backend;
+    const auto config = rendezvous_config(options, {}, seconds(9));
+    EXPECT_EQ(config.store_can_be_lost, backend == Backend::C10d);
+    EXPECT_EQ(config.sessions_can_end_early, backend == Backend::Etcd);
+  }
+}
+
 // What a user reads who waits for other machines; where there are none it would say nothing.
 TEST(AgentSettingsTest, NamesTheEndpointOnlyWhereOtherMachinesAreWaitedFor) {
   Options options;

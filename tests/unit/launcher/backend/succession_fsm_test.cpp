@@ -382,6 +382,13 @@ TEST(SuccessionFsmTest, HowLongAStoreMayBeSilentCountsFromItsLastWord) {
   EXPECT_EQ(machine.fsm.next_deadline(), kStart + kLimits.silence - seconds(3));
 }
 
+TEST(SuccessionFsmTest, WhenAllHaveRefusedThereIsAPause) {
+  Machine machine(plan(1));
+  feed(machine, {"refused", "refused", "refused"});
+  ASSERT_EQ(machine.fsm.state(), Pausing);
+  EXPECT_EQ(machine.fsm.next_deadline(), machine.now + kLimits.pause);
+}
+
 TEST(SuccessionFsmTest, WithoutASuccessorItIsWaitedForFromTheBreakOn) {
   Machine machine(plan(0));
   feed(machine, {"silent"});
