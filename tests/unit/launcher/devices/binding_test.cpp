@@ -197,6 +197,15 @@ TEST(BindWithoutDevicesTest, ExclusiveDividesAllCores) {
                   "or use node"}));
 }
 
+// As most machines with two threads a core number them: 0 and 4 are one core.
+TEST(BindWithoutDevicesTest, CpusAreInTheOrderOfTheirNumbers) {
+  const auto bindings =
+      bind_workers(input(Exclusive, "package:1 numa:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)", 2));
+  ASSERT_TRUE(bindings);
+  EXPECT_EQ(bindings->at(0).cpus, (std::vector<int>{0, 1, 4, 5}));
+  EXPECT_EQ(bindings->at(1).cpus, (std::vector<int>{2, 3, 6, 7}));
+}
+
 TEST(BindWithoutDevicesTest, CoreComplexSpreadsOverNodesThenCaches) {
   EXPECT_EQ(bound(input(CoreComplex, kComplexes, 4)), (List{"0-1/0", "2-3/0", "8-9/1", "10-11/1"}));
   EXPECT_EQ(bound(input(CoreComplex, kComplexes, 2)), (List{"0-1/0", "8-9/1"}));
