@@ -620,6 +620,22 @@ TEST(WorkerGroupTest, StandardInputBelongsToOneRankWhileItsRoundLasts) {
   EXPECT_FALSE(other.group.has_input());
 }
 
+TEST(WorkerGroupTest, TheFirstNodeSaysThatNobodyReadsStandardInput) {
+  Options options = two_workers();
+  options.stdin_rank = 4;
+  for (const int group_rank : {0, 1}) {
+    Rig rig(options);
+    auto assignment = second_node();
+    assignment.group_rank = group_rank;
+    testing::internal::CaptureStderr();
+    rig.group.start(assignment, rig.now);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(said, group_rank == 0 ? "drun: warning: --stdin 4: this round has 4 ranks, counted "
+                                      "from 0: nobody reads standard input\n"
+                                    : "");
+  }
+}
+
 TEST(WorkerGroupTest, EachWorkerIsDescribed) {
   Rig rig;
   rig.group.start(second_node(), rig.now);
