@@ -12,7 +12,7 @@ namespace drun::process {
 namespace {
 
 constexpr std::size_t kReadSize = 64U << 10;
-constexpr std::size_t kMaxDescriptors = 3;
+constexpr std::size_t kMaxDescriptors = 4;
 // Messages without descriptors go out together, up to this many in one system call.
 constexpr std::size_t kMaxVectors = 64;
 

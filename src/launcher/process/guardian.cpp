@@ -62,7 +62,7 @@ struct SocketPair {
   FileDescriptor theirs;
 };
 
-// A worker has up to three descriptors on their way through the guardian, which needs some for
+// A worker has up to four descriptors on their way through the guardian, which needs some for
 // itself.
 std::size_t spawn_window(const GuardianOptions& options) {
   constexpr rlim_t kMost = 32;
@@ -74,7 +74,7 @@ std::size_t spawn_window(const GuardianOptions& options) {
     return 1;
   }
   if (limit.rlim_cur <= kOwnDescriptors) return 1;
-  return std::clamp<rlim_t>((limit.rlim_cur - kOwnDescriptors) / 3, 1, kMost);
+  return std::clamp<rlim_t>((limit.rlim_cur - kOwnDescriptors) / 4, 1, kMost);
 }
 
 // What receive() waits for. Made before the fork: if it fails, nothing has begun.
@@ -449,7 +449,8 @@ void Guardian::spawn(SpawnRequest request) {
   Impl::Outgoing outgoing;
   outgoing.id = request.id;
   outgoing.message = wire::encode(request);
-  for (auto* stream : {&request.standard_input, &request.standard_output, &request.standard_error})
+  for (auto* stream : {&request.standard_input, &request.standard_output, &request.standard_error,
+                       &request.service})
     if (stream->valid()) outgoing.descriptors.push_back(std::move(*stream));
   impl_->spawns.push_back(std::move(outgoing));
   impl_->send_spawns();

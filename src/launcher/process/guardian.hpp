@@ -24,6 +24,9 @@ namespace drun::process {
 
 using WorkerId = std::uint32_t;  // chosen by the agent, unique for the guardian's life
 
+// Where a worker finds the descriptor of a service that the agent has for it.
+inline constexpr int kServiceDescriptor = 3;
+
 // One worker to start. Descriptors that are not given become /dev/null.
 struct SpawnRequest {
   WorkerId id = 0;
@@ -33,6 +36,8 @@ struct SpawnRequest {
   FileDescriptor standard_input;
   FileDescriptor standard_output;
   FileDescriptor standard_error;
+  // kServiceDescriptor in the worker, and in what it starts; not given: that is closed.
+  FileDescriptor service;
   // CPUs that it is bound to before it starts; empty: the agent's own. None of them usable: the
   // error is EINVAL.
   std::vector<int> cpu_affinity;

@@ -196,6 +196,8 @@ std::optional<SpawnPlan> GuardianLoop::plan(Starting& starting, const Frame& fra
   std::size_t next = 0;
   for (unsigned i = 0; i < 3; ++i)
     plan.streams[i] = (body.which & (1U << i)) != 0 ? frame.descriptors[next++].get() : null_.get();
+  static_assert(kServiceDescriptor == 3);
+  if ((body.which & (1U << kServiceDescriptor)) != 0) plan.service = frame.descriptors[next].get();
   return plan;
 }
 

@@ -127,9 +127,17 @@ Step prepare_and_exec(ChildContext& context) {
   if (::getppid() != context.parent) ::_exit(127);
   for (int i = 0; i < 3; ++i)
     if (::dup2(plan.streams[static_cast<std::size_t>(i)], i) < 0) return Step::Streams;
+  unsigned first_to_close = STDERR_FILENO + 1;
+  if (plan.service >= 0) {
+    // Where they are one already, dup2() does nothing, and the exec would close it.
+    const int number = STDERR_FILENO + 1;
+    if (plan.service == number ? ::fcntl(number, F_SETFD, 0) < 0 : ::dup2(plan.service, number) < 0)
+      return Step::Streams;
+    ++first_to_close;
+  }
   // The parent opens everything with O_CLOEXEC, but an exec may hang, and the parent's sockets must
   // not stay open for as long.
-  ::syscall(SYS_close_range, 3U, ~0U, 0U);
+  ::syscall(SYS_close_range, first_to_close, ~0U, 0U);
   if (!bind(plan)) return Step::Bind;
   sigset_t none;
   sigemptyset(&none);

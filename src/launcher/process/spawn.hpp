@@ -16,6 +16,7 @@ struct SpawnPlan {
   std::vector<char*> argv;               // without the closing null; not empty
   std::vector<char*> environment;        // without the closing null
   std::array<int, 3> streams{};          // descriptors for 0, 1, 2
+  int service = -1;                      // for 3; -1: none
   std::vector<unsigned long> cpu_mask;   // bit n: CPU n; empty: as the parent's
   std::vector<unsigned long> node_mask;  // bit n: memory of NUMA node n; empty: as the parent's
 };
@@ -39,7 +40,7 @@ inline constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
 // neither a copy of it nor a pipe for its errors. One thread, which must outlive what it starts.
 //
 // The child: own process group, SIGKILL when the parent dies, no signal blocked, no
-// descriptor but 0, 1 and 2.
+// descriptor but 0, 1, 2 and that of a service.
 class Spawner {
  public:
   Spawner();

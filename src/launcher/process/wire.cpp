@@ -1,5 +1,6 @@
 #include "launcher/process/wire.hpp"
 
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -42,8 +43,8 @@ std::string encode(const SpawnRequest& request) {
   body.memory_nodes = static_cast<std::uint32_t>(request.memory_nodes.size());
   std::uint8_t count = 0;
   const FileDescriptor* const streams[] = {&request.standard_input, &request.standard_output,
-                                           &request.standard_error};
-  for (unsigned i = 0; i < 3; ++i) {
+                                           &request.standard_error, &request.service};
+  for (unsigned i = 0; i < std::size(streams); ++i) {
     if (!streams[i]->valid()) continue;
     body.which = static_cast<std::uint8_t>(body.which | (1U << i));
     ++count;

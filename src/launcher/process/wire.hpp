@@ -146,7 +146,8 @@ struct HelloBody {
 };
 
 // The spawn message: the strings are those of the request, in the order argv, environment; then
-// CPUs and memory nodes as i32. `which` has bit n set when descriptor n (0, 1, 2) comes along.
+// CPUs and memory nodes as i32. `which` has bit n set when descriptor n (0, 1, 2 and the service's)
+// comes along.
 struct SpawnBody {
   WorkerId id = 0;
   std::uint32_t arguments = 0;

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,6 +74,23 @@ TEST(SpawnTest, WorkerHasNoSignalBlockedIgnoredOrCaught) {
     return clean ? 0 : 1;
   });
   EXPECT_EQ(result, 0);
+}
+
+TEST(SpawnTest, ADescriptorOfAServiceIsNumberThree) {
+  Driver driver;
+  int pair[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  const drun::FileDescriptor mine(pair[0]);
+  auto request = Driver::request(
+      1, {"sh", "-c", "echo hello >&3; read answer <&3; echo $answer; ls /proc/$$/fd"});
+  request.service.reset(pair[1]);
+  ASSERT_EQ(::write(mine.get(), "again\n", 6), 6);
+  EXPECT_EQ(output_of(driver, std::move(request)), "again\n0\n1\n2\n3\n");
+  char heard[16] = {};
+  EXPECT_EQ(::read(mine.get(), heard, sizeof heard), 6);
+  EXPECT_STREQ(heard, "hello\n");
+  // Others do not have it.
+  EXPECT_EQ(output_of(driver, Driver::request(2, {"sh", "-c", "ls /proc/$$/fd"})), "0\n1\n2\n");
 }
 
 std::vector<int> allowed_cpus() {
