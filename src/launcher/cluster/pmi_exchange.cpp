@@ -4,19 +4,16 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <string_view>
 
 #include "base/file_descriptor.hpp"
 #include "base/poll_until.hpp"
 #include "base/printable.hpp"
-#include "base/split.hpp"
+#include "launcher/pmi/pmi_line.hpp"
 
 namespace drun::launcher::cluster {
 namespace {
-
-constexpr std::size_t kLongestLine = 4'096;
 
 Error broken(const std::string& what) {
   return Error(std::make_error_code(std::errc::protocol_error), "PMI_FD: " + what);
@@ -39,8 +36,8 @@ class Conversation {
     }
     auto reply = read_line();
     if (!reply) return reply;
-    const std::string rc = pmi_field(*reply, "rc");
-    if (pmi_field(*reply, "cmd") != answer || (!rc.empty() && rc != "0"))
+    const std::string rc = pmi::field(*reply, "rc");
+    if (pmi::field(*reply, "cmd") != answer || (!rc.empty() && rc != "0"))
       return broken("'" + printable(*reply) + "' is no answer to " +
                     line.substr(0, line.find_first_of(" \n")));
     return reply;
@@ -49,12 +46,9 @@ class Conversation {
  private:
   Result<std::string> read_line() {
     for (;;) {
-      if (const auto end = buffer_.find('\n'); end != std::string::npos) {
-        std::string line = buffer_.substr(0, end);
-        buffer_.erase(0, end + 1);
-        return line;
-      }
-      if (buffer_.size() > kLongestLine) return broken("the launcher's answer is too long");
+      auto line = pmi::take_line(buffer_);
+      if (!line) return broken("the launcher's answer is " + line.error().what());
+      if (*line) return std::move(**line);
       if (!await_ready(fd_.get(), POLLIN, deadline_))
         return broken("not all tasks of the launcher came in time");
       char bytes[1'024];
@@ -73,16 +67,6 @@ class Conversation {
 
 }  // namespace
 
-std::string pmi_field(const std::string& line, const std::string& name) {
-  std::string_view rest = line;
-  while (!rest.empty()) {
-    const std::string_view field = take_until(rest, ' ');
-    if (field.starts_with(name) && field.size() > name.size() && field[name.size()] == '=')
-      return std::string(field.substr(name.size() + 1));
-  }
-  return "";
-}
-
 Result<PmiAnswer> exchange_by_pmi(int fd, bool first, const std::string& text,
                                   std::chrono::steady_clock::time_point deadline) {
   if (::fcntl(fd, F_GETFD) < 0) return broken("this descriptor is not open");
@@ -92,7 +76,7 @@ Result<PmiAnswer> exchange_by_pmi(int fd, bool first, const std::string& text,
   const auto named = launcher.ask("cmd=get_my_kvsname\n", "my_kvsname");
   if (!named) return named.error();
   PmiAnswer result;
-  result.space = pmi_field(*named, "kvsname");
+  result.space = pmi::field(*named, "kvsname");
   const std::string place = " kvsname=" + result.space + " key=drun-host";
   if (first) {
     const auto put = launcher.ask("cmd=put" + place + " value=" + text + "\n", "put_result");
@@ -102,7 +86,7 @@ Result<PmiAnswer> exchange_by_pmi(int fd, bool first, const std::string& text,
   if (!all) return all.error();
   const auto got = launcher.ask("cmd=get" + place + "\n", "get_result");
   if (!got) return got.error();
-  result.text = pmi_field(*got, "value");
+  result.text = pmi::field(*got, "value");
   // Hydra takes a task that leaves without it for one that has crashed.
   const auto over = launcher.ask("cmd=finalize\n", "finalize_ack");
   if (!over) return over.error();

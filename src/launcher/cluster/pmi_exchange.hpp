@@ -21,7 +21,4 @@ struct PmiAnswer {
 [[nodiscard]] Result<PmiAnswer> exchange_by_pmi(int fd, bool first, const std::string& text,
                                                 std::chrono::steady_clock::time_point deadline);
 
-// The value of `name` in a line of PMI-1: "cmd=get_result rc=0 value=n1". Empty: it has none.
-[[nodiscard]] std::string pmi_field(const std::string& line, const std::string& name);
-
 }  // namespace drun::launcher::cluster
