@@ -6,6 +6,7 @@
 
 #include "base/shell_quote.hpp"
 #include "launcher/workers/environment.hpp"
+#include "launcher/workers/frameworks.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -80,13 +81,17 @@ Undecided undecided_of(const Options& options, const Plan& plan) {
   }
   if (plan.here.empty()) result["GROUP_RANK"] = "<node>";
   if (options.fresh_run_id) result["TORCHELASTIC_RUN_ID"] = kFreshId;
+  const auto address = result.find("MASTER_ADDR");
+  const auto port = result.find("MASTER_PORT");
+  if (address != result.end() || port != result.end())
+    result["JAX_COORDINATOR_ADDRESS"] = "<MASTER_ADDR>:<MASTER_PORT>";
   return result;
 }
 
 std::string shown(const std::string& entry, const Undecided& undecided) {
   const auto equals = entry.find('=');
   const std::string name = entry.substr(0, equals);
-  const auto found = undecided.find(name);
+  const auto found = undecided.find(FrameworkVariables::torchrun_name(name));
   return name + "=" +
          (found != undecided.end() ? found->second : shell_quoted(entry.substr(equals + 1)));
 }

@@ -28,6 +28,10 @@ ALLOWED = [
     # ---- the environment ----
     Allowed("`DRUN_ROUND`", "tells the rounds of one restart count apart",
             r"rank .*: DRUN_ROUND", NONE, r"\d+"),
+    Allowed("`NODE_RANK`, `CROSS_*`, `JAX_*`", "programs of other frameworks find their place",
+            r"rank .*: (NODE_RANK|CROSS_RANK|CROSS_SIZE|JAX_PROCESS_ID|JAX_NUM_PROCESSES)", NONE, r"\d+"),
+    Allowed("`NODE_RANK`, `CROSS_*`, `JAX_*`", "as above, where rank 0 may bind that port",
+            r"rank .*: JAX_COORDINATOR_ADDRESS", NONE, r".*:\d+", case="workers_store_of_rank_0|restart_of_two_nodes|resize"),
     Allowed("`TORCHELASTIC_ERROR_FILE` without `--log-dir`", "no litter in the temporary folder",
             r"rank .*: TORCHELASTIC_ERROR_FILE", r"<folder>/.*/error\.json", r"<folder>/tmp/drun_<random>/\d+_\d+_error\.json"),
     Allowed("`MASTER_ADDR`", "needs no working host name",

@@ -5,7 +5,7 @@ usage: run_commands.py ROOT BIN_DIR
 In README.md, docs/ and examples/, every block fenced as ```sh is run by sh -eu in a scratch folder with examples/ in it and BIN_DIR first
 in PATH. A ```text block that follows directly lists lines that must be in its output; a line "..." stands for lines left out,
 "..." within a line for any text. ```sh torch
-needs PyTorch, ```sh tree is run in the tree itself, ```sh fails=N must exit with N, ```sh slurm is the script of a Slurm job, whose commands are
+needs PyTorch, ```sh mpich MPICH's compiler, ```sh tree is run in the tree itself, ```sh fails=N must exit with N, ```sh slurm is the script of a Slurm job, whose commands are
 stand-ins that start its nodes on this machine. Blocks of other kinds are for reading only. The default
 ports become free ones, so that tests do not meet on them.
 """
@@ -113,6 +113,9 @@ def check_page(root, page, environment, python):
             where = f"{page.relative_to(root)}:{line}"
             if "torch" in words and not python:
                 print(f"{where}: not run: no python3 with torch (apt-get install python3-torch)")
+                continue
+            if "mpich" in words and not shutil.which("mpicc.mpich"):
+                print(f"{where}: not run: no mpicc.mpich (apt-get install libmpich-dev)")
                 continue
             status = next((int(word[6:]) for word in words if word.startswith("fails=")), 0)
             own = in_slurm(folder, environment, body) if "slurm" in words else environment

@@ -37,8 +37,8 @@ ARROWS = {
     "launcher/workers": "base launcher/options launcher/output launcher/process launcher/report "
                         "rendezvous",
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
-    "launcher/agent": "base launcher/backend launcher/options launcher/output launcher/process "
-                      "launcher/report launcher/workers rendezvous",
+    "launcher/agent": "base launcher/backend launcher/options launcher/output launcher/pmi launcher/process "
+                      "launcher/report launcher/workers rendezvous store/client",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/options "
                             "launcher/output launcher/process",
     "launcher": "base launcher/agent launcher/command_line launcher/local_nodes launcher/options "

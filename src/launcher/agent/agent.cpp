@@ -20,6 +20,7 @@
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/guardian_farewell.hpp"
 #include "launcher/agent/participant_driver.hpp"
+#include "launcher/agent/pmi_service.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
@@ -45,7 +46,13 @@ class Agent {
         files_(io_, [this] { pump(); }),
         output_(output_options(options, host_name_)),
         status_(standard_error(output_), neighbours, single_node()),
-        workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls()),
+        pmi_(io_, options.run_id,
+             [this](int local_rank, const RankFault& fault) {
+               workers_.on_fault(local_rank, fault);
+               pump();
+             }),
+        workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls(),
+                 options.frameworks.mpi ? &pmi_ : nullptr),
         backend_(io_, options, host_name_, backend_calls()),
         participant_({options, status_, workers_, backend_},
                      [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); }),
@@ -137,6 +144,7 @@ class Agent {
       signals_.cancel();
       timer_.cancel();
       files_.cancel();
+      pmi_.end();
     };
     return calls;
   }
@@ -205,6 +213,7 @@ class Agent {
   Output output_;
   RealOutput worker_output_{output_};
   StatusReporter status_;
+  PmiService pmi_;
   WorkerSupervisor workers_;
   BackendLink backend_;
   ParticipantDriver participant_;

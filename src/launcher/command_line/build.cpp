@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/environment_variable.hpp"
+#include "base/split.hpp"
 #include "base/whole_number.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/flags.hpp"
@@ -65,6 +66,43 @@ cli::Setting given_or_default(const cli::GivenFlags& flags, std::string_view nam
   if (const cli::Setting* setting = flags.find(name)) return *setting;
   const cli::Flag* const flag = drun_program(false).find(name);
   return {flag, cli::Source::Default, "--" + std::string(name), std::string(flag->fallback)};
+}
+
+Frameworks parse_frameworks(const cli::Setting& setting) {
+  Frameworks result;
+  std::string_view rest = setting.value;
+  do {
+    const std::string_view name = take_until(rest, ',');
+    bool* const chosen = name == "jax"      ? &result.jax
+                         : name == "mpi"    ? &result.mpi
+                         : name == "oneccl" ? &result.oneccl
+                                            : nullptr;
+    if (chosen == nullptr) refuse(setting, "expected jax, mpi or oneccl, or several with commas");
+    *chosen = true;
+  } while (!rest.empty());
+  return result;
+}
+
+// Who has MASTER_PORT: JAX's coordinator needs it, which is in the worker of rank 0; the nodes of
+// an MPI program meet at drun's store there.
+void build_frameworks(const cli::GivenFlags& flags, Options& options) {
+  const cli::Setting* setting = flags.find("framework");
+  if (setting == nullptr) return;
+  options.frameworks = parse_frameworks(*setting);
+  if (options.frameworks.jax) {
+    if (flags.find("worker-store") != nullptr && options.worker_store == WorkerStore::Agent)
+      refuse(*setting, "JAX's coordinator needs MASTER_PORT: use --worker-store rank0");
+    options.worker_store = WorkerStore::Rank0;
+  }
+}
+
+void check_frameworks(const cli::GivenFlags& flags, const Options& options) {
+  const cli::Setting* setting = flags.find("framework");
+  if (options.frameworks.mpi && options.max_nodes > 1 && options.worker_store == WorkerStore::Rank0)
+    refuse(*setting, options.frameworks.jax
+                         ? "on several nodes jax and mpi both need MASTER_PORT: give one of them"
+                         : "on several nodes mpi needs drun's store at MASTER_PORT: use "
+                           "--worker-store agent");
 }
 
 void build_stopping(const cli::GivenFlags& flags, Options& options) {
@@ -289,6 +327,7 @@ Options build_options(const BuildInput& given) {
   Options options;
   options.inherited = given.environment;
   build_job(given.flags, given.host, options);
+  build_frameworks(given.flags, options);
   build_stopping(given.flags, options);
   build_output(given.flags, options);
   build_devices(given, options);
@@ -296,6 +335,7 @@ Options build_options(const BuildInput& given) {
   resolve_rendezvous(given, options);
   build_leaving(given.flags, options);
   build_command(given, options);
+  check_frameworks(given.flags, options);
   check_stdin(given.flags, options);
   note_the_watchdog(options);
   note_lost_output(given.flags, options);

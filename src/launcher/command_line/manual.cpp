@@ -24,7 +24,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kExitCode
     {"128+n", "drun was told by signal n to stop the job, or to leave it."},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kWorkerVariables{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kWorkerVariables{{
     {"RANK, WORLD_SIZE", "this worker's rank and the number of workers of the job"},
     {"LOCAL_RANK, LOCAL_WORLD_SIZE", "the same on this node"},
     {"GROUP_RANK, GROUP_WORLD_SIZE", "this node's rank and the number of nodes"},
@@ -33,6 +33,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kWorkerV
     {"TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_MAX_RESTARTS", "restarts so far, and allowed"},
     {"TORCHELASTIC_RUN_ID", "the job's id"},
     {"DRUN_ROUND", "number of this start of all workers, from 1"},
+    {"NODE_RANK, CROSS_RANK, CROSS_SIZE", "this node's rank, and the number of nodes, once more"},
+    {"JAX_PROCESS_ID, JAX_NUM_PROCESSES", "RANK and WORLD_SIZE once more"},
     {"TORCHELASTIC_ERROR_FILE", "where the worker may write why it fails; the report quotes it"},
     {"TORCHELASTIC_USE_AGENT_STORE", "True if drun serves MASTER_PORT, False if rank 0 does"},
     {"TORCHELASTIC_SIGNALS_TO_HANDLE", "the signals to drun that stop the job"},

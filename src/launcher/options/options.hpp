@@ -156,6 +156,15 @@ struct WorkerResources {
   bool report_bindings = false;
 };
 
+// Which programs find what they look for in the workers' environment (--framework), beyond what
+// does no harm to any.
+struct Frameworks {
+  bool jax = false;
+  bool mpi = false;  // PMI-1 is served
+  bool oneccl = false;
+  bool operator==(const Frameworks&) const = default;
+};
+
 // What a worker runs.
 struct Program {
   std::vector<std::string> command;  // argv of a worker, interpreter included
@@ -169,6 +178,7 @@ struct Program {
 
 // All that is needed to start, watch and stop the workers of this node.
 struct WorkerSpec : JobShape, SignalChoices, StopPolicy, RestartPolicy, WorkerResources, Program {
+  Frameworks frameworks;
   std::optional<int> stdin_rank = 0;  // the rank that reads drun's stdin; nullopt: none
 };
 

@@ -27,7 +27,8 @@ std::string_view variable_of(std::string_view entry) {
 }
 
 // The variables that are the same for every worker of this node.
-std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignment& assignment) {
+std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignment& assignment,
+                               const FrameworkVariables& known) {
   const bool agent_store = spec.worker_store == WorkerStore::Agent;
   std::vector<std::string> result{
       entry("GROUP_RANK", assignment.group_rank),
@@ -54,6 +55,8 @@ std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignm
              !environment_variable(spec.inherited, "OMP_NUM_THREADS")) {
     result.push_back(entry("OMP_NUM_THREADS", "1"));
   }
+  const auto frameworks = known.alike();
+  result.insert(result.end(), frameworks.begin(), frameworks.end());
   return result;
 }
 
@@ -61,12 +64,19 @@ std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignm
 
 WorkerEnvironments::WorkerEnvironments(const WorkerSpec& spec,
                                        const rendezvous::Assignment& assignment)
+    : WorkerEnvironments(spec, assignment, FrameworkVariables(spec, assignment)) {}
+
+WorkerEnvironments::WorkerEnvironments(const WorkerSpec& spec,
+                                       const rendezvous::Assignment& assignment,
+                                       const FrameworkVariables& frameworks)
     : first_rank_(assignment.first_rank),
       first_role_rank_(assignment.first_role_rank),
       virtual_local_rank_(spec.virtual_local_rank),
       local_node_(spec.local_node),
       placement_(spec.placement),
-      alike_(alike(spec, assignment)) {
+      alike_(alike(spec, assignment, frameworks)) {
+  for (int local_rank = 0; local_rank < spec.nproc_per_node; ++local_rank)
+    frameworks_.push_back(frameworks.own(local_rank));
   const std::vector<std::string> own_of_first = own(0, "");
   std::unordered_set<std::string_view> taken;
   for (const std::string& each : own_of_first)
@@ -75,7 +85,8 @@ WorkerEnvironments::WorkerEnvironments(const WorkerSpec& spec,
     taken.insert(variable_of(each));
   shared_.reserve(spec.inherited.size() + alike_.size());
   for (const std::string& each : spec.inherited) {
-    if (taken.insert(variable_of(each)).second) shared_.push_back(each);
+    if (taken.insert(variable_of(each)).second && !frameworks.withheld(variable_of(each)))
+      shared_.push_back(each);
   }
   shared_.insert(shared_.end(), alike_.begin(), alike_.end());
 }
@@ -91,6 +102,8 @@ std::vector<std::string> WorkerEnvironments::own(int local_rank,
   const WorkerPlacement& place = placement_.of(local_node_, local_rank);
   result.insert(result.end(), place.environment.begin(), place.environment.end());
   if (place.threads) result.push_back(entry("OMP_NUM_THREADS", *place.threads));
+  const auto& frameworks = frameworks_[static_cast<std::size_t>(local_rank)];
+  result.insert(result.end(), frameworks.begin(), frameworks.end());
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "launcher/options/options.hpp"
+#include "launcher/workers/frameworks.hpp"
 #include "rendezvous/participant.hpp"
 
 namespace drun::launcher {
@@ -28,11 +29,15 @@ class WorkerEnvironments {
                                                      const std::string& error_file) const;
 
  private:
+  WorkerEnvironments(const WorkerSpec& spec, const rendezvous::Assignment& assignment,
+                     const FrameworkVariables& frameworks);
+
   int first_rank_;
   int first_role_rank_;
   bool virtual_local_rank_;
   int local_node_;
   Placement placement_;
+  std::vector<std::vector<std::string>> frameworks_;  // by local rank
   std::vector<std::string> alike_;
   std::vector<std::string> shared_;
 };

@@ -11,10 +11,10 @@
 namespace drun::launcher {
 
 Supervision::Supervision(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-                         WorkerOutput& output, FileWork& file_work, Time now)
+                         WorkerOutput& output, FileWork& file_work, Time now, RankService* service)
     : spec_(spec),
       processes_(processes),
-      group_(spec, std::move(host), processes, output, file_work),
+      group_(spec, std::move(host), processes, output, file_work, service),
       limits_(spec, now) {}
 
 void Supervision::start(const rendezvous::Assignment& assignment, Time now) {

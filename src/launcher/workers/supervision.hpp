@@ -34,7 +34,7 @@ class Supervision {
 
   // The references must outlive this. `host`: this node's name.
   Supervision(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-              WorkerOutput& output, FileWork& file_work, Time now);
+              WorkerOutput& output, FileWork& file_work, Time now, RankService* service = nullptr);
 
   // ---- a round ----
 
@@ -42,6 +42,8 @@ class Supervision {
   void start(const rendezvous::Assignment& assignment, Time now);
   [[nodiscard]] WorkerNews stop(const rendezvous::StopAction& action, Time now);
   [[nodiscard]] WorkerNews on_event(const process::GuardianEvent& event, Time now);
+  // As WorkerGroup's.
+  void on_fault(int local_rank, const RankFault& fault) { group_.on_fault(local_rank, fault); }
   // Call after each batch of events, and at next_deadline().
   [[nodiscard]] WorkerNews on_time(Time now);
   [[nodiscard]] std::optional<Time> next_deadline(Time now) const;

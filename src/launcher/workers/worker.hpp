@@ -10,6 +10,7 @@
 
 #include "launcher/process/exit_status.hpp"
 #include "launcher/process/guardian.hpp"
+#include "launcher/workers/rank_service.hpp"
 
 namespace drun::launcher {
 
@@ -39,8 +40,10 @@ struct Worker {
   // `printed`; nullopt: not known.
   std::optional<std::chrono::milliseconds> silence;
   bool printed = false;
-  std::string cause;       // why it ended, for people
-  std::string error_file;  // where torch's @record writes; may be empty
+  std::optional<RankFault> fault;  // what the service has found
+  bool condemned = false;          // it was reported although it still ran
+  std::string cause;               // why it ended, for people
+  std::string error_file;          // where torch's @record writes; may be empty
 };
 
 // In the order of their local ranks.

@@ -39,12 +39,13 @@ Preparation refuse(std::size_t workers, const LaunchError& reason) {
 }  // namespace
 
 WorkerGroup::WorkerGroup(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-                         WorkerOutput& output, FileWork& file_work)
+                         WorkerOutput& output, FileWork& file_work, RankService* service)
     : spec_(spec),
       host_(std::move(host)),
       processes_(processes),
       output_(output),
       file_work_(file_work),
+      service_(service),
       program_(std::make_shared<const Program>(spec)),
       stop_signal_(spec.stop_signal.value_or(SIGTERM)) {}
 
@@ -94,6 +95,7 @@ void WorkerGroup::launch(Time now) {
   const RoundLaunch launch(spec_, assignment_);
   processes_.share_environment(launch.shared_environment());
   launch.announce();
+  if (service_ != nullptr) service_->begin(assignment_, spec_.nproc_per_node);
   for (std::size_t i = 0; i < labels_.size(); ++i) {
     Worker& worker = workers_.at(labels_[i].worker);
     worker.requested = worker.started = now;
@@ -122,6 +124,7 @@ std::optional<LaunchError> WorkerGroup::launch_worker(const RoundLaunch& launch,
     WorkerStreams streams = output_.open(label, std::move(files));
     request.standard_output = std::move(streams.standard_output);
     request.standard_error = std::move(streams.standard_error);
+    if (service_ != nullptr) request.service = service_->connect(label.local_rank);
   } catch (const std::system_error& failed) {
     return no_output(failed);
   }
@@ -129,8 +132,13 @@ std::optional<LaunchError> WorkerGroup::launch_worker(const RoundLaunch& launch,
   return std::nullopt;
 }
 
+void WorkerGroup::go_idle() {
+  state_ = State::Idle;
+  if (service_ != nullptr) service_->end();
+}
+
 void WorkerGroup::call_off() {
-  if (state_ == State::Preparing) state_ = State::Idle;
+  if (state_ == State::Preparing) go_idle();
   prepared_.reset();
 }
 
@@ -147,7 +155,7 @@ void WorkerGroup::note_running(Time now) {
   if (state_ != State::Running || std::exchange(last_stop_.noted, true)) return;
   const auto last_output = [this](process::WorkerId id) { return output_.last_output(id); };
   for (auto& [id, worker] : workers_) {
-    worker.stopped = worker.stage != Worker::Stage::Ended;
+    worker.stopped = worker.stage != Worker::Stage::Ended && !worker.condemned;
     worker.succeeded_before = !worker.stopped && worker.end.success();
     const auto last = last_output(id);
     if (!last) continue;
@@ -188,7 +196,7 @@ GroupNews WorkerGroup::abandon(Time now) {
     report_failure(news, now, true);
   }
   news.stopped = state_ == State::Stopping;
-  state_ = State::Idle;
+  go_idle();
   stop_over_ = false;
   refused_.clear();
   return news;
@@ -225,8 +233,17 @@ GroupNews WorkerGroup::on(const process::SpawnFailed& failed, Time now) {
 GroupNews WorkerGroup::on(const process::Exited& exited, Time now) {
   WorkerEnd end;
   end.status = exited.status;
-  if (Worker* const worker = find(exited.id)) worker->killed = exited.killed_by_stop;
-  return on_end(exited.id, end, process::describe(exited), now);
+  std::string cause = process::describe(exited);
+  if (Worker* const worker = find(exited.id)) {
+    worker->killed = exited.killed_by_stop;
+    if (service_ != nullptr && state_ == State::Running && !worker->fault)
+      worker->fault = service_->at_end(worker->local_rank, end.success());
+    if (worker->fault) {
+      if (end.success()) end.status.code = worker->fault->exit_code;
+      cause += " (" + worker->fault->cause + ")";
+    }
+  }
+  return on_end(exited.id, end, std::move(cause), now);
 }
 
 GroupNews WorkerGroup::on(const process::Stopped& stopped, Time now) {
@@ -244,7 +261,7 @@ void WorkerGroup::end_stop(GroupNews& news) {
   if (!stop_over_ || report_) return;
   stop_over_ = false;
   output_.drain(kDrainLimit);
-  state_ = State::Idle;
+  go_idle();
   news.stopped = true;
 }
 
@@ -265,6 +282,10 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
   Worker* const worker = find(id);
   if (worker == nullptr) return news;
   worker->stage = Worker::Stage::Ended;
+  if (worker->condemned) {  // and told already
+    if (--not_ended_ == 0) report_failure(news, now, true);
+    return news;
+  }
   worker->ended = now;
   worker->end = end;
   worker->cause = std::move(cause);
@@ -297,6 +318,25 @@ void WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
   if (assignment_.group_world_size == 1) failures_.put_off(rendezvous::kOthersTimeOut);
 }
 
+void WorkerGroup::on_fault(int local_rank, const RankFault& fault) {
+  for (auto& [id, worker] : workers_)
+    if (worker.local_rank == local_rank && !worker.fault) worker.fault = fault;
+}
+
+// Those with a fault that have not ended.
+void WorkerGroup::condemn_faulty(Time now) {
+  if (state_ != State::Running) return;
+  for (auto& [id, worker] : workers_) {
+    if (!worker.fault || worker.stage != Worker::Stage::Running || worker.condemned) continue;
+    worker.condemned = true;
+    worker.ended = now;
+    worker.end.status.code = worker.fault->exit_code;
+    worker.cause = worker.fault->cause;
+    failures_.on_end(id, worker.end, std::nullopt, now);
+    if (failures_.first() == id) on_first_failure(id, now);
+  }
+}
+
 GroupNews WorkerGroup::on_time(Time now) {
   GroupNews news;
   if (prepared_) launch(now);
@@ -307,6 +347,7 @@ GroupNews WorkerGroup::on_time(Time now) {
     if (auto each = on_end(id, end, reason.text(), now); each.failure)
       news.failure = std::move(each.failure);
   }
+  condemn_faulty(now);
   const bool waits = stop_at_ && not_ended_ > 0 && now < *stop_at_;
   if (failures_.first() && state_ == State::Running && !waits) begin_stop(false, now);
   report_failure(news, now, false);

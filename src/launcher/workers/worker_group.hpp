@@ -18,6 +18,7 @@
 #include "launcher/workers/failure_summary.hpp"
 #include "launcher/workers/preflight.hpp"
 #include "launcher/workers/preparation.hpp"
+#include "launcher/workers/rank_service.hpp"
 #include "launcher/workers/restart_policy.hpp"
 #include "launcher/workers/worker.hpp"
 #include "launcher/workers/worker_runner.hpp"
@@ -40,9 +41,10 @@ class WorkerGroup {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // The references must outlive the group. `host`: this node's name, for the report.
+  // The references must outlive the group. `host`: this node's name, for the report. `service`:
+  // null if the workers have none.
   WorkerGroup(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-              WorkerOutput& output, FileWork& file_work);
+              WorkerOutput& output, FileWork& file_work, RankService* service = nullptr);
 
   // Precondition: no workers are left of an earlier round. The guardian is asked for them as soon
   // as their files are made.
@@ -61,6 +63,9 @@ class WorkerGroup {
   [[nodiscard]] GroupNews abandon(Time now);
   // Events of workers that are not in this round are ignored.
   [[nodiscard]] GroupNews on_event(const process::GuardianEvent& event, Time now);
+  // The service has found that this worker failed: unless it has ended, the next on_time() takes it
+  // for failed as it is.
+  void on_fault(int local_rank, const RankFault& fault);
   // Call after each batch of events, and at next_deadline(): after a failure the others are stopped
   // only now, so that ranks that failed in the same batch are not taken for stopped ones.
   [[nodiscard]] GroupNews on_time(Time now);
@@ -122,6 +127,8 @@ class WorkerGroup {
   [[nodiscard]] GroupNews on(const process::GuardianLost& lost, Time now);
   [[nodiscard]] GroupNews on_end(process::WorkerId id, WorkerEnd end, std::string cause, Time now);
   void on_first_failure(process::WorkerId id, Time now);
+  void condemn_faulty(Time now);
+  void go_idle();
   void begin_stop(bool immediately, Time now);
   void note_running(Time now);
   void report_failure(GroupNews& news, Time now, bool complete);
@@ -134,6 +141,7 @@ class WorkerGroup {
   ProcessRunner& processes_;
   WorkerOutput& output_;
   FileWork& file_work_;
+  RankService* const service_;
   const std::shared_ptr<const Program> program_;  // for another thread
   int stop_signal_;
   State state_ = State::Idle;

@@ -30,8 +30,8 @@ class WorkerSupervisor {
 
   // The references must outlive this.
   WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec, const std::string& host,
-                   ProcessRunner& processes, WorkerOutput& output, FileWork& file_work,
-                   Calls calls);
+                   ProcessRunner& processes, WorkerOutput& output, FileWork& file_work, Calls calls,
+                   RankService* service = nullptr);
   WorkerSupervisor(const WorkerSupervisor&) = delete;
   WorkerSupervisor& operator=(const WorkerSupervisor&) = delete;
 
@@ -43,6 +43,10 @@ class WorkerSupervisor {
   void stop(const rendezvous::StopAction& action);
   void on_time();
   void start(const rendezvous::Assignment& assignment);
+  // As Supervision's; on_time() follows.
+  void on_fault(int local_rank, const RankFault& fault) {
+    supervision_.on_fault(local_rank, fault);
+  }
   void kill() { supervision_.kill(); }
   // As Supervision's; all news comes later.
   void sweep();

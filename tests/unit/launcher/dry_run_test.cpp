@@ -74,9 +74,10 @@ TEST(DryRunTest, DevicesAreShown) {
   const std::string text = dry_run(options_of("--gpu-ids 3,1 --virtual-local-rank ./train"));
   EXPECT_THAT(text, HasSubstr("  on GPU 3 (0000:03:00.0); CPUs 0-11 (not bound)\n"
                               "  LOCAL_RANK=0 RANK=0 ROLE_RANK=0 CUDA_VISIBLE_DEVICES=3 "
-                              "CUDA_DEVICE_ORDER=PCI_BUS_ID ./train"));
+                              "CUDA_DEVICE_ORDER=PCI_BUS_ID "
+                              "JAX_PROCESS_ID=0 ./train"));
   EXPECT_THAT(text, HasSubstr("LOCAL_RANK=0 RANK=1 ROLE_RANK=1 CUDA_VISIBLE_DEVICES=1 "
-                              "CUDA_DEVICE_ORDER=PCI_BUS_ID ./train"));
+                              "CUDA_DEVICE_ORDER=PCI_BUS_ID JAX_PROCESS_ID=1 ./train"));
 }
 
 TEST(DryRunTest, NothingInheritedIsShown) {

@@ -506,5 +506,31 @@ TEST(OptionValuesTest, WhatOnlyAPythonLauncherCanDoIsAcceptedWhereThatIsHarmless
             "and --log-line-prefix-template say where output goes");
 }
 
+TEST(ValuesTest, FrameworksAreAList) {
+  EXPECT_EQ(build("").frameworks, Frameworks());
+  const Frameworks some = build("--framework mpi,oneccl").frameworks;
+  EXPECT_TRUE(some.mpi && some.oneccl && !some.jax);
+  EXPECT_EQ(build("--framework mpi").worker_store, WorkerStore::Agent);
+  EXPECT_EQ(build("", {"PET_FRAMEWORK=jax"}).frameworks.jax, true);
+  for (const char* bad : {"torch", "mpi,,jax", "MPI"})
+    EXPECT_THAT(error_of("--framework " + std::string(bad)),
+                HasSubstr("expected jax, mpi or oneccl, or several with commas"));
+}
+
+// Whose MASTER_PORT is: JAX's coordinator binds it, and MPI's nodes meet at drun's store there.
+TEST(ValuesTest, FrameworksMustAgreeAboutTheMasterPort) {
+  const std::string two = " --nnodes 2 --rdzv-endpoint h";
+  EXPECT_EQ(build("--framework jax").worker_store, WorkerStore::Rank0);
+  EXPECT_EQ(build("--framework jax --worker-store rank0").worker_store, WorkerStore::Rank0);
+  EXPECT_THAT(error_of("--framework jax --worker-store agent"),
+              HasSubstr("JAX's coordinator needs MASTER_PORT: use --worker-store rank0"));
+  EXPECT_TRUE(build("--framework jax,mpi").frameworks.mpi);
+  EXPECT_THAT(error_of("--framework jax,mpi" + two),
+              HasSubstr("both need MASTER_PORT: give one of them"));
+  EXPECT_TRUE(build("--framework mpi --worker-store rank0").frameworks.mpi);
+  EXPECT_THAT(error_of("--framework mpi --worker-store rank0" + two),
+              HasSubstr("mpi needs drun's store at MASTER_PORT: use --worker-store agent"));
+}
+
 }  // namespace
 }  // namespace drun::launcher

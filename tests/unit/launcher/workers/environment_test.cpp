@@ -70,7 +70,10 @@ TEST(EnvironmentTest, TwoNodesOfTwoWorkersGetWhatTorchrunGives) {
               "TORCHELASTIC_RUN_ID=job77", "TORCHELASTIC_USE_AGENT_STORE=True",
               "TORCHELASTIC_ERROR_FILE=/tmp/e/error.json",
               "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-              "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "OMP_NUM_THREADS=1"));
+              "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "OMP_NUM_THREADS=1",
+              // For programs that know other names.
+              "NODE_RANK=" + std::to_string(node), "CROSS_RANK=" + std::to_string(node),
+              "CROSS_SIZE=2", "JAX_PROCESS_ID=" + std::to_string(rank), "JAX_NUM_PROCESSES=4"));
     }
   }
 }
@@ -85,7 +88,8 @@ TEST(EnvironmentTest, OneNodeOfOneWorkerGetsNoThreadLimit) {
                            "TORCHELASTIC_MAX_RESTARTS=0", "TORCHELASTIC_RUN_ID=fresh-id",
                            "TORCHELASTIC_USE_AGENT_STORE=True", "TORCHELASTIC_ERROR_FILE=",
                            "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-                           "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"));
+                           "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "NODE_RANK=0", "CROSS_RANK=0",
+                           "CROSS_SIZE=1", "JAX_PROCESS_ID=0", "JAX_NUM_PROCESSES=1"));
 }
 
 TEST(EnvironmentTest, NodesAndRolesOfDifferentSizesFollowTheAssignment) {
@@ -195,7 +199,8 @@ TEST(EnvironmentTest, WhatDiffersBetweenWorkersIsTheirOwn) {
   const Options options = options_of("--nproc-per-node 2 p", {"HOME=/h", "RANK=9"});
   const WorkerEnvironments environments(options, assignment(0, 1, 2));
   EXPECT_THAT(environments.own(1, "/e"),
-              ElementsAre("LOCAL_RANK=1", "RANK=1", "ROLE_RANK=1", "TORCHELASTIC_ERROR_FILE=/e"));
+              ElementsAre("LOCAL_RANK=1", "RANK=1", "ROLE_RANK=1", "TORCHELASTIC_ERROR_FILE=/e",
+                          "JAX_PROCESS_ID=1"));
   EXPECT_THAT(environments.shared(), Contains("HOME=/h"));
   EXPECT_THAT(environments.set_by_drun(1, "/e"), Not(Contains("HOME=/h")));
   EXPECT_THAT(environments.set_by_drun(1, "/e"), IsSupersetOf({"RANK=1", "WORLD_SIZE=2"}));

@@ -1,9 +1,12 @@
 #include "launcher/workers/worker_group.hpp"
 
+#include <sys/eventfd.h>
+
 #include <cerrno>
 #include <csignal>
 #include <functional>
 #include <map>
+#include <system_error>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -899,6 +902,111 @@ TEST(WorkerGroupTest, AfterAnyOtherFailureTheOthersAreStoppedAtOnce) {
   rig.run();
   rig.output.tails[kFirst] = {"ValueError: bad value"};
   EXPECT_THAT(told(rig.feed({exited(kFirst, 1)}), rig), HasSubstr("stop SIGTERM"));
+}
+
+// ---- the service of the ranks ----
+
+// Each worker gets a descriptor, and has the fault that the test says when it ends.
+class FakeService final : public RankService {
+ public:
+  void begin(const rendezvous::Assignment& /*assignment*/, int workers) override {
+    calls += "begin " + std::to_string(workers) + ",";
+  }
+  FileDescriptor connect(int local_rank) override {
+    if (local_rank == refused)
+      throw std::system_error(EMFILE, std::generic_category(), "make the socket pair");
+    return FileDescriptor(::eventfd(0, EFD_CLOEXEC));
+  }
+  std::optional<RankFault> at_end(int local_rank, bool success) override {
+    calls += "end of " + std::to_string(local_rank) + (success ? " with 0," : ",");
+    return fault;
+  }
+  void end() override { calls += "end,"; }
+
+  std::string calls;
+  std::optional<RankFault> fault;
+  int refused = -1;
+};
+
+struct ServedRig : Rig {
+  FakeService service;
+  WorkerGroup served{options, "node1", runner, output, files, &service};
+  GroupNews feed(const std::vector<process::GuardianEvent>& events) {
+    GroupNews news;
+    for (const auto& event : events)
+      merge(news, served.on_event(event, now));
+    merge(news, served.on_time(now));
+    return news;
+  }
+  void run() {
+    served.start(second_node(), now);
+    (void)feed({spawned(kFirst), spawned(kSecond)});
+    (void)runner.take_calls();
+  }
+};
+
+TEST(WorkerGroupServiceTest, WorkersAreServedFromTheirStartToTheEndOfTheRound) {
+  ServedRig rig;
+  rig.run();
+  ASSERT_EQ(rig.runner.requests.size(), 2U);
+  EXPECT_TRUE(rig.runner.requests[1].service.valid());
+  EXPECT_EQ(told(rig.feed({exited(kFirst, 0), exited(kSecond, 0)}), rig), "succeeded");
+  EXPECT_EQ(rig.service.calls, "begin 2,end of 0 with 0,end of 1 with 0,");
+  (void)rig.served.stop(false, rig.now);
+  (void)rig.feed({process::Stopped{}});
+  EXPECT_TRUE(rig.service.calls.ends_with("end,")) << rig.service.calls;
+}
+
+TEST(WorkerGroupServiceTest, AFaultIsAFailureOfAWorkerThatStillRuns) {
+  ServedRig rig;
+  rig.run();
+  rig.served.on_fault(1, {7, "aborted the job with code 7"});
+  rig.served.on_fault(1, {8, "a second one"});
+  EXPECT_EQ(told(rig.feed({}), rig), "stop SIGTERM 5");
+  const GroupNews news = rig.feed({exited(kFirst, 0, SIGTERM), exited(kSecond, 0, SIGTERM)});
+  ASSERT_TRUE(news.failure);
+  EXPECT_EQ(news.failure->rank, 3);
+  EXPECT_EQ(news.failure->exit_code, 7);
+  EXPECT_EQ(news.failure->signal, 0);
+  EXPECT_EQ(news.failure->cause, "aborted the job with code 7");
+  EXPECT_THAT(news.failure->others, IsEmpty());
+  EXPECT_THAT(rig.served.stopped_ranks().running, ElementsAre(2));
+}
+
+TEST(WorkerGroupServiceTest, AFaultThatIsKnownAtTheEndMakesItAFailure) {
+  ServedRig rig;
+  rig.run();
+  rig.service.fault = RankFault{1, "ended without MPI_Finalize"};
+  (void)rig.feed({exited(kFirst, 0)});
+  rig.service.fault.reset();
+  const GroupNews news = rig.feed({exited(kSecond, 0, SIGTERM)});
+  ASSERT_TRUE(news.failure);
+  EXPECT_EQ(news.failure->rank, 2);
+  EXPECT_EQ(news.failure->exit_code, 1);
+  EXPECT_EQ(news.failure->cause, "exit code 0 (ended without MPI_Finalize)");
+}
+
+TEST(WorkerGroupServiceTest, AWorkersOwnCodeAndSignalAreKeptBesideItsFault) {
+  ServedRig rig;
+  rig.run();
+  rig.service.fault = RankFault{7, "aborted the job with code 7"};
+  (void)rig.feed({exited(kFirst, 3)});
+  rig.service.fault.reset();
+  const GroupNews news = rig.feed({exited(kSecond, 0, SIGTERM)});
+  ASSERT_TRUE(news.failure);
+  EXPECT_EQ(news.failure->exit_code, 3);
+  EXPECT_EQ(news.failure->cause, "exit code 3 (aborted the job with code 7)");
+}
+
+TEST(WorkerGroupServiceTest, AWorkerThatCannotBeServedIsNotStarted) {
+  ServedRig rig;
+  rig.service.refused = 1;
+  rig.served.start(second_node(), rig.now);
+  (void)rig.feed({spawned(kFirst)});
+  const GroupNews news = rig.feed({exited(kFirst, 0, SIGTERM)});
+  ASSERT_TRUE(news.failure);
+  EXPECT_THAT(news.failure->cause, HasSubstr("make the socket pair: Too many open files"));
+  EXPECT_EQ(news.failure->exit_code, 125);
 }
 
 }  // namespace
