@@ -65,6 +65,8 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
   // Who may begin a store, and in which order, must be known alike.
   if (!options.endpoints.empty()) config.agreement["rdzv-endpoint"] = meeting_place(options);
+  // One node alone would wait for what the others never say.
+  if (options.frameworks.mpi) config.agreement["framework"] = "mpi";
   std::string& conf = config.agreement["rdzv-conf"];
   conf = "successors=" + std::to_string(config.successors);
   if (options.conf.quorum > 0) conf += ",quorum=" + std::to_string(options.conf.quorum);
