@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <asio/posix/stream_descriptor.hpp>
+#include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
 #include "base/log.hpp"
@@ -94,9 +95,9 @@ class PmiService::Round : public std::enable_shared_from_this<Round> {
                      [weak = weak_from_this(), local_rank](asio::error_code cancelled) {
                        const auto self = weak.lock();
                        if (cancelled || !self || !self->socket(local_rank)) return;
-                       const auto fault = self->read(local_rank);
+                       if (const auto fault = self->read(local_rank))
+                         self->tell(local_rank, *fault);
                        if (self->socket(local_rank)) self->wait(local_rank);
-                       if (fault) self->on_fault_(local_rank, *fault);
                      });
   }
 
@@ -135,10 +136,16 @@ class PmiService::Round : public std::enable_shared_from_this<Round> {
         if (fault.local_rank == local_rank)
           result = std::move(told);
         else
-          on_fault_(fault.local_rank, told);
+          tell(fault.local_rank, told);
       }
     }
     return result;
+  }
+  // From the loop: whoever asked for this may be in the middle of something else.
+  void tell(int local_rank, const RankFault& fault) {
+    asio::post(io_, [weak = weak_from_this(), local_rank, fault] {
+      if (const auto self = weak.lock()) self->on_fault_(local_rank, fault);
+    });
   }
   static bool something(const pmi::Wanted& wanted) {
     return !wanted.replies.empty() || wanted.exchange || !wanted.faults.empty();

@@ -16,7 +16,7 @@ namespace drun::launcher {
 // One thread: the loop's, which it never blocks.
 class PmiService final : public RankService {
  public:
-  // Called from the loop.
+  // Called from the loop, never from inside a call.
   using OnFault = std::function<void(int local_rank, const RankFault& fault)>;
 
   PmiService(asio::io_context& io, std::string run_id, OnFault on_fault);
