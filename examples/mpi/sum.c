@@ -1,7 +1,7 @@
 /* An MPI program as any other: it adds up the ranks, and knows nothing of drun.
 
      mpicc.mpich sum.c -o sum
-     drun --framework mpi --nproc-per-node 4 ./sum
+     drun --framework mpi -n 4 ./sum
 */
 #include <mpi.h>
 #include <stdio.h>

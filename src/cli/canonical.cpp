@@ -35,6 +35,9 @@ class Rewriter {
           break;
         }
         take_word(word);
+      } else if (const Flag* flag = meant_by(word)) {
+        result_.arguments.push_back("--" + std::string(flag->name));
+        take(*flag, word, "");
       } else if (word[1] == '-') {
         take_long(word);
       } else {
@@ -49,6 +52,12 @@ class Rewriter {
   bool is_flag(const std::string& word) const {
     const bool number = has_dash(word) && word[1] >= '0' && word[1] <= '9';
     return has_dash(word) && (program_.runs_program || !number);
+  }
+
+  const Flag* meant_by(const std::string& word) const {
+    for (const auto& [written, name] : program_.words)
+      if (written == word) return program_.find(name);
+    return nullptr;
   }
 
   // Only the first word can be a command. CLI11 sees no other: it would look for commands among

@@ -105,6 +105,9 @@ struct Program {
   std::span<const std::pair<std::string_view, std::string_view>> habits{};
   // Names that flags had before, without dashes: they work, and nothing shows them.
   std::span<const std::pair<std::string_view, std::string_view>> aliases{};
+  // Whole words of other launchers ("-n") that work, each with the flag that it means; nothing
+  // shows them.
+  std::span<const std::pair<std::string_view, std::string_view>> words{};
   std::span<const std::string_view> brief{};  // the flags that -h shows; empty: all
   ManualText (*manual)() = nullptr;           // nullptr: the manual page says what --help says
 

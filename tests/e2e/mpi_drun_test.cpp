@@ -47,7 +47,7 @@ class MpiDrunTest : public testing::Test {
 };
 
 TEST_F(MpiDrunTest, RanksOfANodeFindOneAnother) {
-  const Finished finished = run_drun({"--framework", "mpi", "--nproc-per-node", "4", program()});
+  const Finished finished = run_drun({"--framework", "mpi", "-n", "4", program()});
   EXPECT_EQ(finished.code, 0) << finished.err;
   expect_all(finished.out, 4, 4);
   EXPECT_THAT(finished.survivors, IsEmpty());

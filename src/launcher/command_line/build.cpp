@@ -235,6 +235,14 @@ void check_compatibility(const cli::GivenFlags& flags, Options& options) {
   }
 }
 
+// mpirun and srun count the workers of the whole job with it, so only on one node it says the same.
+void check_dash_n(const cli::GivenFlags& flags, const Options& options) {
+  const cli::Setting* setting = flags.find("nproc-per-node");
+  if (setting != nullptr && setting->shown == "-n" && options.max_nodes > 1)
+    refuse(*setting,
+           "of each node or of the job? With several nodes say --nproc-per-node: of each node");
+}
+
 // If one machine is the job, its size is known. Otherwise every round tells it.
 void check_stdin(const cli::GivenFlags& flags, const Options& options) {
   const cli::Setting* setting = flags.find("stdin");
@@ -336,6 +344,7 @@ Options build_options(const BuildInput& given) {
   build_leaving(given.flags, options);
   build_command(given, options);
   check_frameworks(given.flags, options);
+  check_dash_n(given.flags, options);
   check_stdin(given.flags, options);
   note_the_watchdog(options);
   note_lost_output(given.flags, options);

@@ -185,7 +185,6 @@ constexpr std::string_view kInherited =
 
 // What users of other launchers type: mpirun, srun, deepspeed, accelerate.
 constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"-n", "--nproc-per-node"},
     {"-np", "--nproc-per-node"},
     {"--np", "--nproc-per-node"},
     {"-ppn", "--nproc-per-node"},
@@ -241,6 +240,10 @@ constexpr auto kAliases = std::to_array<std::pair<std::string_view, std::string_
     {"exit-code", "exit-code-from"},
 });
 
+constexpr auto kWords = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"-n", "nproc-per-node"},
+});
+
 // Variables that are not named after their flags: DRUN_CLUSTER, and torchrun's.
 constexpr std::array<cli::Variable, 4> kVariables{{
     {"cluster", "DRUN_CLUSTER", "", ""},
@@ -274,6 +277,7 @@ constexpr cli::Program kDrunProgram{
     .variables = kVariables,
     .habits = kHabits,
     .aliases = kAliases,
+    .words = kWords,
     .brief = kBrief,
     .manual = manual_text,
 };

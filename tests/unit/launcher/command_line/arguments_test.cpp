@@ -169,7 +169,7 @@ TEST(ArgumentsTest, UnknownFlagsAreAnsweredWithTheLikelyOne) {
   EXPECT_EQ(meant("--machine_rank"), "--node-rank");
   EXPECT_EQ(meant("--output-dir"), "--log-dir");
   EXPECT_EQ(meant("--npernode"), "--nproc-per-node");
-  EXPECT_EQ(meant("-n"), "--nproc-per-node");
+  EXPECT_EQ(meant("-n4"), "");
   EXPECT_EQ(meant("--versoin"), "--version");
   EXPECT_EQ(meant("--completely-other-thing"), "");
   EXPECT_EQ(meant("--" + std::string(200, 'x')), "");

@@ -506,6 +506,17 @@ TEST(OptionValuesTest, WhatOnlyAPythonLauncherCanDoIsAcceptedWhereThatIsHarmless
             "and --log-line-prefix-template say where output goes");
 }
 
+TEST(ValuesTest, DashNIsTheNumberOfWorkersOfAJobOfOneNode) {
+  EXPECT_EQ(build("-n 3").nproc_per_node, 3);
+  EXPECT_EQ(build("-n 3 --nnodes 1").nproc_per_node, 3);
+  EXPECT_EQ(error_of("-n x"),
+            "-n 'x': expected a whole number of at least 1, auto, cpu, gpu or xpu");
+  for (const char* nodes : {"--nnodes 2 --rdzv-endpoint h", "--local-nodes 2"})
+    EXPECT_EQ(error_of("-n 4 " + std::string(nodes)),
+              "-n '4': of each node or of the job? With several nodes say --nproc-per-node: of "
+              "each node");
+}
+
 TEST(ValuesTest, FrameworksAreAList) {
   EXPECT_EQ(build("").frameworks, Frameworks());
   const Frameworks some = build("--framework mpi,oneccl").frameworks;
