@@ -214,6 +214,24 @@ def check_inference(slurm, _):
     expect(f"exit code of salloc without srun\n{shell.stderr}", shell.returncode, 2)
 
 
+def check_frameworks(slurm, _):
+    """Slurm's variables of a task are true of each worker; and an MPI program runs across the nodes."""
+    head = "#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\nsrun drun --nproc-per-node 2 "
+    names = ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
+             "SLURM_GTIDS", "SLURM_NODEID")
+    code, output = slurm.end(slurm.submit(head + "sh -c 'echo \"task " + " ".join(f"${name}" for name in names) + "\"'\n"))
+    expect(f"exit code\n{output}", code, "0:0")
+    expect("the variables of tasks", sorted(re.findall(r"^task .*$", output, re.M)),
+           [f"task {rank} 4 4 4 {rank % 2} 2(x2) {'2,3' if rank > 1 else '0,1'} {rank // 2}" for rank in range(4)])
+    if shutil.which("mpicc.mpich") is None:
+        print("no MPI program: no mpicc.mpich (apt-get install libmpich-dev)")
+        return
+    subprocess.run(["mpicc.mpich", "examples/mpi/sum.c", "-o", "sum"], check=True, timeout=LIMIT)
+    code, output = slurm.end(slurm.submit(head + "--framework mpi ./sum\n"))
+    expect(f"exit code of an MPI program\n{output}", code, "0:0")
+    expect("an MPI program", sorted(re.findall(r"^rank \d.*$", output, re.M)), [f"rank {rank} of 4: the sum is 6" for rank in range(4)])
+
+
 def check_exit_code(slurm, script):
     program = slurm.folder / "fails.sh"
     program.write_text('#!/bin/sh\n[ "$RANK" != 3 ] || exit 7\nexec sleep 1000\n')
@@ -275,7 +293,7 @@ def inside(root, folder):
     slurm = Slurm(folder)
     script = documented_script(root)
     try:
-        for step in (start, check_ranks, check_inference, check_exit_code, check_cancel):
+        for step in (start, check_ranks, check_inference, check_frameworks, check_exit_code, check_cancel):
             began = time.monotonic()
             step(slurm, script)
             print(f"{step.__name__}: ok, {time.monotonic() - began:.1f} s", flush=True)
