@@ -45,12 +45,21 @@ void add_flags(CLI::App& app, const Program& program, const Uses& used) {
   }
 }
 
-// If a flag comes twice, the last value counts, with its spelling.
+std::string value_of(const Flag& flag, const CLI::Option& option) {
+  if (!flag.takes_value()) return "1";
+  if (!flag.repeats) return option.results().back();
+  std::string all;
+  for (const std::string& value : option.results())
+    all += (all.empty() ? "" : "\n") + value;
+  return all;
+}
+
+// If a flag comes twice that does not repeat, the last value counts, with its spelling.
 void read_flags(const CLI::App& app, const Uses& used, GivenFlags& flags) {
   for (const auto& [flag, shown] : used) {
     const CLI::Option* option = app.get_option_no_throw("--" + std::string(flag->name));
     if (option == nullptr || option->count() == 0) continue;
-    flags.set({flag, Source::Flag, shown, flag->takes_value() ? option->results().back() : "1"});
+    flags.set({flag, Source::Flag, shown, value_of(*flag, *option)});
   }
 }
 

@@ -29,6 +29,7 @@ struct Flag {
   std::string_view choices;
   std::string_view help;  // one sentence without a full stop
   bool question = false;  // asks the program about itself, as --help does: no variable sets it
+  bool repeats = false;   // may be given several times: the values with newlines between
 
   [[nodiscard]] bool takes_value() const { return !metavar.empty(); }
   [[nodiscard]] bool has_variable() const { return !question && origin != Origin::Launch; }

@@ -4,7 +4,10 @@
 #include <map>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "base/shell_quote.hpp"
+#include "launcher/hosts/remote_command.hpp"
+#include "launcher/hosts/start_plan.hpp"
 #include "launcher/workers/environment.hpp"
 #include "launcher/workers/frameworks.hpp"
 
@@ -173,9 +176,31 @@ std::string node_text(Options options, const Plan& plan, int node) {
   return text;
 }
 
+std::string in_one_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words)
+    line += (line.empty() ? "" : " ") + shell_quoted(word);
+  return line;
+}
+
+// Of variables the number alone: their values may be secrets.
+std::string hosts_text(const hosts::StartPlan& plan) {
+  std::string text = "folder:   " + as_name(plan.directory) +
+                     "\nvariables handed over: " + std::to_string(plan.environment.size()) + "\n";
+  const std::size_t listed = std::min(plan.hosts.size(), std::size_t{kMostNodesShown});
+  for (std::size_t node = 0; node < listed; ++node)
+    text += "\nnode " + std::to_string(node) + " on " + plan.hosts[node].name + ":\n  " +
+            in_one_line(remote_command(plan.launcher, plan.hosts[node].name, plan.drun)) + "\n  " +
+            in_one_line(agent_command(plan, node, {"<its address and a free port>", 0})) + "\n";
+  if (plan.hosts.size() > listed)
+    text += "\nand so on to node " + std::to_string(plan.hosts.size() - 1) + "\n";
+  return text + "\nNothing was started.\n";
+}
+
 }  // namespace
 
 std::string dry_run(const Options& options) {
+  if (options.start) return hosts_text(*options.start);
   const Plan plan = plan_of(options);
   std::string text = head(options, plan);
   if (plan.here.empty()) {

@@ -14,8 +14,11 @@
 #include "launcher/agent/agent.hpp"
 #include "launcher/command_line/parse.hpp"
 #include "launcher/dry_run.hpp"
+#include "launcher/hosts/edge_wire.hpp"
 #include "launcher/local_nodes/local_nodes.hpp"
 #include "launcher/report/outcome_report.hpp"
+#include "launcher/starter/remote_end.hpp"
+#include "launcher/starter/start_hosts.hpp"
 #include "launcher/workers/preflight.hpp"
 
 namespace {
@@ -40,6 +43,8 @@ int run(const drun::launcher::Options& options) {
   if (!options.inferred.empty()) log::info("{}", options.inferred);
   for (const auto& note : options.notes)
     log::warning("{}", note);
+  if (options.start)
+    return options.dry_run ? print(launcher::dry_run(options)) : launcher::run_hosts(options);
   // Of several machines each finds it out when its workers start, so that all hear of it.
   const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;
   launcher::FirstLook look;
@@ -61,6 +66,7 @@ int main(int argc, char** argv) {
   using namespace drun;
   try {
     open_standard_streams();
+    if (argc == 2 && argv[1] == launcher::hosts::kRemoteEndFlag) return launcher::run_remote_end();
     const auto parsed = launcher::parse_options({argv, argv + argc}, own_environment());
     if (!parsed.options) {
       if (parsed.exit_code == 0) return print(parsed.text);

@@ -6,7 +6,7 @@ In README.md, docs/ and examples/, every block fenced as ```sh is run by sh -eu 
 in PATH. A ```text block that follows directly lists lines that must be in its output; a line "..." stands for lines left out,
 "..." within a line for any text. ```sh torch
 needs PyTorch, ```sh mpich MPICH's compiler, ```sh tree is run in the tree itself, ```sh fails=N must exit with N, ```sh slurm is the script of a Slurm job, whose commands are
-stand-ins that start its nodes on this machine. Blocks of other kinds are for reading only. The default
+stand-ins that start its nodes on this machine; in ```sh ssh a stand-in for ssh does, and node1 to node4 are addresses of it. Blocks of other kinds are for reading only. The default
 ports become free ones, so that tests do not meet on them.
 """
 import os
@@ -87,6 +87,27 @@ def in_slurm(folder, environment, body):
             "PET_RDZV_CONF": "join_timeout=60"}  # of a spare that comes when job and store have gone
 
 
+SSH = """while case $1 in -[Fp]) shift ;; -*) true ;; *) false ;; esac; do shift; done
+[ "$1" != node9 ] || { echo "ssh: connect to host node9 port 22: Connection refused" >&2; exit 255; }
+shift
+exec sh -c "$*"
+"""
+
+
+def with_ssh(folder, environment, body, expected):
+    """All three, where ssh leads to this machine."""
+    commands = pathlib.Path(folder, "ssh")
+    commands.mkdir(exist_ok=True)
+    (commands / "ssh").write_text(f"#!/bin/sh\n{SSH}\n", encoding="utf-8")
+    (commands / "ssh").chmod(0o755)
+
+    def addresses(text):
+        return re.sub(r"\bnode([1-4])\b", lambda node: f"127.0.0.{int(node[1]) + 1}", text)
+
+    return ({**environment, "PATH": f"{commands}{os.pathsep}{environment['PATH']}"}, addresses(body),
+            [addresses(line) for line in expected])
+
+
 def run(body, held, folder, environment, status):
     """None, or what went wrong; and the output."""
     process = subprocess.Popen(["sh", "-euc", body], cwd=folder, env=environment, text=True,
@@ -119,6 +140,8 @@ def check_page(root, page, environment, python):
                 continue
             status = next((int(word[6:]) for word in words if word.startswith("fails=")), 0)
             own = in_slurm(folder, environment, body) if "slurm" in words else environment
+            if "ssh" in words:
+                own, body, expected = with_ssh(folder, own, body, expected)
             body, expected, held = with_free_ports(body, expected)
             problem, output = run(body, held, root if "tree" in words else folder, own, status)
             missing = [text for text in expected if text != "..." and not any(

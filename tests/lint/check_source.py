@@ -28,10 +28,11 @@ ARROWS = {
     "ctl": "base cli rendezvous store/client store/protocol",
     "launcher/pmi": "base",
     "launcher/cluster": "base launcher/pmi",
+    "launcher/hosts": "base launcher/cluster",
     "launcher/process": "base",
     "launcher/devices": "base",
-    "launcher/options": "base etcd launcher/devices launcher/process rendezvous",
-    "launcher/command_line": "base cli launcher/cluster launcher/devices launcher/options",
+    "launcher/options": "base etcd launcher/devices launcher/hosts launcher/process rendezvous",
+    "launcher/command_line": "base cli launcher/cluster launcher/devices launcher/hosts launcher/options",
     "launcher/output": "base launcher/options",
     "launcher/report": "base launcher/output launcher/process rendezvous",
     "launcher/workers": "base launcher/options launcher/output launcher/process launcher/report "
@@ -41,8 +42,10 @@ ARROWS = {
                       "launcher/report launcher/workers rendezvous store/client",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/options "
                             "launcher/output launcher/process",
-    "launcher": "base launcher/agent launcher/command_line launcher/local_nodes launcher/options "
-                "launcher/report launcher/workers",
+    "launcher/starter": "base launcher/agent launcher/hosts launcher/options launcher/output "
+                        "launcher/process",
+    "launcher": "base launcher/agent launcher/command_line launcher/hosts launcher/local_nodes "
+                "launcher/options launcher/report launcher/starter launcher/workers",
 }
 ARROWS = {room: set(others.split()) for room, others in ARROWS.items()}
 # A heavy library belongs to the few files that hide it from the rest.

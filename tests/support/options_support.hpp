@@ -40,8 +40,12 @@ inline Host made_up_machine() {
   };
   machine.read_file = [](const std::string& path) -> std::optional<std::string> {
     if (path == "/nodes") return "node7\nnode7\nnode8\nnode8\n";
+    if (path == "/hosts") return "node7 slots=2 max_slots=4\nnode8 slots=4\n";
+    if (path == "/variables") return "FROM_FILE=1\n";
     return std::nullopt;
   };
+  machine.working_directory = [] { return std::string("/here"); };
+  machine.program_file = [] { return std::string("/opt/drun"); };
   machine.by_pmi = [](int fd, bool first, const std::string& text) -> Result<cluster::PmiAnswer> {
     if (fd == 6) return cluster::PmiAnswer{first ? text : "node0", "17_kvs"};
     return Error(std::make_error_code(std::errc::protocol_error), "PMI_FD: nobody answers");

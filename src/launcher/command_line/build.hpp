@@ -2,12 +2,14 @@
 // backend decided, the worker's command built. Pure but for `host`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/parse.hpp"
 #include "launcher/command_line/parse.hpp"
+#include "launcher/hosts/start_plan.hpp"
 
 namespace drun::launcher {
 
@@ -28,6 +30,15 @@ struct Inferred {
 };
 [[nodiscard]] Inferred infer_place(cli::GivenFlags& flags,
                                    const std::vector<std::string>& environment, const Host& host);
+
+// -H, --hostfile: whom to start, with settings for what follows from it (Source::Inferred);
+// nullopt: nobody. Notes are for the user. Throws UsageError.
+[[nodiscard]] std::optional<hosts::StartPlan> plan_start(
+    cli::CommandLine& given, bool launch, const std::vector<std::string>& environment,
+    const Host& host, std::vector<std::string>& notes);
+
+// The options of the first of these agents, without what only its host can tell.
+[[nodiscard]] Options build_start(const BuildInput& given, hosts::StartPlan plan);
 
 // Checks every flag. Throws UsageError.
 [[nodiscard]] Options build_options(const BuildInput& given);

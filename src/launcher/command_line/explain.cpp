@@ -1,10 +1,12 @@
 #include "launcher/command_line/explain.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "base/printable.hpp"
 #include "base/shell_quote.hpp"
+#include "base/split.hpp"
 #include "launcher/command_line/flags.hpp"
 #include "launcher/command_line/rdzv_conf.hpp"
 
@@ -49,6 +51,22 @@ std::string milliseconds_text(std::chrono::milliseconds value) {
   return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
 }
 
+// -x: of each line the name, for what it is set to may be a secret.
+std::string names_alone(std::string_view lines) {
+  std::string result;
+  while (!lines.empty()) {
+    const std::string_view line = take_until(lines, '\n');
+    result += (result.empty() ? "" : " ") + std::string(line.substr(0, line.find('=')));
+  }
+  return result;
+}
+
+// As it may be shown.
+std::string shown_value(std::string_view flag, const std::string& value) {
+  if (flag == "rdzv-conf") return without_password(value);
+  return flag == "export" ? names_alone(value) : value;
+}
+
 }  // namespace
 
 std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
@@ -59,10 +77,9 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
     const cli::Setting* setting = flags.find(flag.name);
     const bool toggle = !flag.takes_value();
     std::string value = "-";
-    const bool conf = flag.name == "rdzv-conf";
     if (setting != nullptr) {
       value = toggle ? (setting->value == "0" ? "off" : "on")
-                     : shell_quoted(conf ? without_password(setting->value) : setting->value);
+                     : shell_quoted(shown_value(flag.name, setting->value));
     } else if (toggle) {
       value = "off";
     } else if (!flag.fallback.empty()) {
@@ -72,9 +89,8 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
       defaults.push_back({flag.name, value, ""});
     } else {
       std::string over = setting->over;  // "PET_RDZV_CONF=..."
-      if (const auto begin = over.find('=') + 1; conf && begin != 0) {
-        over = over.substr(0, begin) + without_password(over.substr(begin));
-      }
+      if (const auto begin = over.find('=') + 1; begin != 0)
+        over = over.substr(0, begin) + shown_value(flag.name, over.substr(begin));
       if (!over.empty()) over = " over " + printable(over);
       const bool inferred = setting->source == cli::Source::Inferred;
       given.push_back({flag.name, value, (inferred ? "from " : "") + setting->shown + over});

@@ -15,6 +15,7 @@ constexpr auto kTorch = cli::Origin::Torchrun;
 constexpr auto kDrun = cli::Origin::Own;
 
 constexpr std::string_view kJob = "The job";
+constexpr std::string_view kHostsGroup = "Other hosts";
 constexpr std::string_view kProgram = "The program";
 constexpr std::string_view kStopping = "Stopping, restarting and exit codes";
 constexpr std::string_view kOutput = "Output and reports";
@@ -49,6 +50,17 @@ constexpr std::array kFlags{
          "a node that joins a running MIN:MAX job is taken in now, or at the next restart"},
     Flag{"rank-order", 0, "keep|host|join", "keep", kDrun, kJob, "keep host join",
          "how the nodes without --node-rank are ordered"},
+
+    Flag{"host", 'H', "HOSTS", "", kDrun, kHostsGroup, "",
+         "start the agents on these hosts over ssh, as in node1:4,gpu[0-3]:8; the number is the workers there"},
+    Flag{"hostfile", 0, "FILE", "", kDrun, kHostsGroup, "FILE",
+         "the same from a file of DeepSpeed's, Open MPI's or MPICH's: a host a line"},
+    Flag{"export", 'x', "NAME[=VALUE]", "", kDrun, kHostsGroup, "",
+         "hand this variable over, or set it there; may be given several times", false, true},
+    Flag{"env-file", 0, "FILE", "", kDrun, kHostsGroup, "FILE",
+         "the same for each line of a file"},
+    Flag{"launcher", 0, "COMMAND", "ssh", kDrun, kHostsGroup, "ssh",
+         "what reaches a host, as in 'ssh -p 2222' or 'kubectl exec -i {host} --'"},
 
     Flag{"rdzv-endpoint", 0, "HOST[:PORT]", "", kTorch, kRendezvousGroup, "",
          "where the nodes meet; the node with this address runs the store (port 29400); or several: "
@@ -178,10 +190,8 @@ constexpr std::array kFlags{
 };
 // clang-format on
 
-constexpr std::string_view kOnEachNode =
-    "drun is started on each node, by srun, ssh or a pod: see docs/migrating/from-mpirun.md";
 constexpr std::string_view kInherited =
-    "workers inherit drun's environment: set the variable for drun";
+    "workers inherit drun's environment: set the variable for drun; for other hosts it is -x";
 
 // What users of other launchers type: mpirun, srun, deepspeed, accelerate.
 constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_view>>({
@@ -203,21 +213,16 @@ constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_v
     {"--machine-rank", "--node-rank"},
     {"--main-process-ip", "--master-addr"},
     {"--main-process-port", "--master-port"},
-    {"-H", kOnEachNode},
-    {"--host", kOnEachNode},
-    {"-host", kOnEachNode},
-    {"--hosts", kOnEachNode},
-    {"-hosts", kOnEachNode},
-    {"--hostfile", kOnEachNode},
-    {"-hostfile", kOnEachNode},
-    {"--machinefile", kOnEachNode},
-    {"-machinefile", kOnEachNode},
-    {"--nodelist", kOnEachNode},
-    {"-x", kInherited},
+    {"-host", "--host"},
+    {"--hosts", "--host"},
+    {"-hosts", "--host"},
+    {"-hostfile", "--hostfile"},
+    {"--machinefile", "--hostfile"},
+    {"-machinefile", "--hostfile"},
+    {"--nodelist", "--host"},
     {"--env", kInherited},
     {"-env", kInherited},
     {"-genv", kInherited},
-    {"--export", kInherited},
     {"--bind-to", "--numa-binding"},
     {"--bind-cores-to-rank", "--numa-binding"},
     {"--tag-output", "--label"},
@@ -231,8 +236,8 @@ constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_v
 
 // What -h shows.
 constexpr auto kBrief = std::to_array<std::string_view>(
-    {"nnodes", "nproc-per-node", "local-nodes", "max-restarts", "rdzv-endpoint", "node-rank",
-     "module", "timeout", "label", "report", "log-dir", "tee", "dry-run"});
+    {"nnodes", "nproc-per-node", "local-nodes", "max-restarts", "host", "rdzv-endpoint",
+     "node-rank", "module", "timeout", "label", "report", "log-dir", "tee", "dry-run"});
 
 // Spellings of before. --exit-code took root, first and max.
 constexpr auto kAliases = std::to_array<std::pair<std::string_view, std::string_view>>({
@@ -264,6 +269,7 @@ constexpr cli::Program kDrunProgram{
         "that ends in .py is run by python3 -u; everything after it is the program's.\n\n"
         "  drun --nproc-per-node 4 ./train           one node, four workers\n"
         "  drun --local-nodes 2 ./train              two nodes, tried on this machine\n"
+        "  drun -H node1:4,node2:4 ./train           two hosts, over ssh\n"
         "  drun --nnodes 2 --rdzv-endpoint HOST:29500 ./train      on each of two nodes\n",
     .notes =
         "A flag may also be written with underscores, abbreviated as long as it is\n"

@@ -2,6 +2,9 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "base/addresses.hpp"
 #include "base/hex.hpp"
@@ -25,6 +28,16 @@ std::string random_uuid() {
   return result;
 }
 
+// As the shell calls it, if that is true: what its links lead to may be called otherwise elsewhere.
+std::string working_directory() {
+  std::error_code ignored;
+  const std::filesystem::path here = std::filesystem::current_path();
+  const char* const shells = std::getenv("PWD");
+  if (shells != nullptr && *shells == '/' && std::filesystem::equivalent(shells, here, ignored))
+    return shells;
+  return here;
+}
+
 }  // namespace
 
 Host this_host() {
@@ -37,6 +50,8 @@ Host this_host() {
     return interface_address(name, own_interfaces());
   };
   result.read_file = read_small_file;
+  result.working_directory = working_directory;
+  result.program_file = [] { return std::filesystem::read_symlink("/proc/self/exe").string(); };
   result.by_pmi = [](int fd, bool first, const std::string& text) {
     constexpr std::chrono::minutes kLongest{10};  // c10d's join timeout
     return cluster::exchange_by_pmi(fd, first, text, std::chrono::steady_clock::now() + kLongest);

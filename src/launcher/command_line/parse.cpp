@@ -1,5 +1,7 @@
 #include "launcher/command_line/parse.hpp"
 
+#include <utility>
+
 #include "base/exit_codes.hpp"
 #include "cli/answer.hpp"
 #include "cli/usage_error.hpp"
@@ -38,8 +40,11 @@ Parsed parse_options(const std::vector<std::string>& arguments,
         program, {arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end()});
     if (auto text = cli::answer(program, given.flags)) return print(std::move(*text));
     const auto unknown = cli::add_variables(program, environment, given.flags);
-    const Inferred place = infer_place(given.flags, environment, host);
-    Options options = build_options({given.flags, given.words, environment, host, launch});
+    Inferred place;
+    auto start = plan_start(given, launch, environment, host, place.notes);
+    if (!start) place = infer_place(given.flags, environment, host);
+    const BuildInput input{given.flags, given.words, environment, host, launch};
+    Options options = start ? build_start(input, std::move(*start)) : build_options(input);
     options.inferred = place.line;
     options.notes.insert(options.notes.begin(), place.notes.begin(), place.notes.end());
     options.notes.insert(options.notes.begin(), unknown.begin(), unknown.end());

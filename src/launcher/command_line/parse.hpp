@@ -38,6 +38,8 @@ struct Host {
   std::function<std::optional<std::string>(const std::string& name)> interface_address;
   // A small file that a scheduler's variables name; nullopt: it cannot be read.
   std::function<std::optional<std::string>(const std::string& path)> read_file;
+  std::function<std::string()> working_directory;
+  std::function<std::string()> program_file;  // drun's own
   // What the task of rank 0 of an MPI launcher tells all others: see exchange_by_pmi().
   std::function<Result<cluster::PmiAnswer>(int fd, bool first, const std::string& text)> by_pmi;
 };

@@ -13,6 +13,7 @@
 #include "drun/base/endpoint.hpp"
 #include "etcd/etcd_options.hpp"
 #include "launcher/devices/device_placement.hpp"
+#include "launcher/hosts/start_plan.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "rendezvous/types.hpp"
 
@@ -190,6 +191,9 @@ struct Options : WorkerSpec, MeetingChoices {
   bool verbose = false;
   bool quiet = false;
   bool dry_run = false;
+  // -H, --hostfile: drun starts the agents of other hosts; the rest of this is as the first of them
+  // will read it. Nullopt: drun is the agent of this one.
+  std::optional<hosts::StartPlan> start;
   // For drun's own log, at info: what the scheduler said. Empty: nothing.
   std::string inferred;
   // For drun's own log, at warning: what was accepted but has no effect here.

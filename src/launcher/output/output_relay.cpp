@@ -18,23 +18,23 @@ OutputRelay::~OutputRelay() {
   thread_.stop(std::move(streams_), kReaderPatience);
 }
 
-WorkerStreams OutputRelay::open(int node) {
+WorkerStreams OutputRelay::open(int node, bool terminal) {
   WorkerStreams ends;
-  ends.standard_output = connect(node, false);
+  ends.standard_output = connect(node, false, terminal);
   if (same_destination(standard_output_, standard_error_)) {
     ends.standard_error = duplicate(ends.standard_output.get(), "make a pipe for an agent");
   } else {
-    ends.standard_error = connect(node, true);
+    ends.standard_error = connect(node, true, terminal);
   }
   return ends;
 }
 
-FileDescriptor OutputRelay::connect(int node, bool error) {
+FileDescriptor OutputRelay::connect(int node, bool error, bool terminal) {
   auto stream = std::make_unique<Stream>(thread_.loop().pool(), 0);
   stream->rank = node;
   stream->is_error = error;
   stream->console = thread_.loop().console(error);
-  FileDescriptor end = open_source(*stream, error ? standard_error_ : standard_output_, true);
+  FileDescriptor end = open_source(*stream, error ? standard_error_ : standard_output_, terminal);
   thread_.loop().watch(*stream);
   streams_.push_back(std::move(stream));
   return end;

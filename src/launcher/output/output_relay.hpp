@@ -27,9 +27,9 @@ class OutputRelay {
   OutputRelay& operator=(const OutputRelay&) = delete;
   ~OutputRelay();  // reads what is left, delivers it; gives up on a reader as Output does
 
-  // The stdout and stderr for agent `node`: pseudo-terminals if drun's own are terminals, else
-  // pipes; one and the same if drun's own are. Throws std::system_error.
-  [[nodiscard]] WorkerStreams open(int node);
+  // The stdout and stderr for agent `node`: pseudo-terminals if drun's own are terminals and
+  // `terminal` allows it, else pipes; one and the same if drun's own are. Throws std::system_error.
+  [[nodiscard]] WorkerStreams open(int node, bool terminal = true);
 
   // After this, open() no more.
   void start();
@@ -50,7 +50,7 @@ class OutputRelay {
   void resize();
 
  private:
-  FileDescriptor connect(int node, bool error);
+  FileDescriptor connect(int node, bool error, bool terminal);
 
   int standard_output_;
   int standard_error_;

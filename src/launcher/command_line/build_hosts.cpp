@@ -1,0 +1,214 @@
+// -H, --hostfile and what belongs to them: which agents are started on which hosts, with which
+// command lines. What an agent there must be told is told by flags, so that it is started as a user
+// would start it.
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "base/printable.hpp"
+#include "cli/usage_error.hpp"
+#include "cli/values.hpp"
+#include "drun/base/endpoint.hpp"
+#include "launcher/command_line/build.hpp"
+#include "launcher/command_line/flags.hpp"
+#include "launcher/command_line/rdzv_conf.hpp"
+#include "launcher/command_line/values.hpp"
+#include "launcher/hosts/handed_environment.hpp"
+
+namespace drun::launcher {
+namespace {
+
+// Not for the agents.
+constexpr auto kStartersOwn = std::to_array<std::string_view>(
+    {"host", "hostfile", "export", "env-file", "launcher", "cluster", "dry-run", "explain"});
+// Of no meaning if drun starts one agent on each host.
+constexpr auto kNotWithHosts =
+    std::to_array<std::string_view>({"standalone", "local-nodes", "node-rank"});
+constexpr std::uint16_t kSomePort = 29400;  // the first host will say which
+
+bool is_one_of(std::string_view name, const auto& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool has_value(const cli::GivenFlags& flags, std::string_view name) {
+  const cli::Setting* setting = flags.find(name);
+  return setting != nullptr && !setting->value.empty();
+}
+
+std::string content_of(const cli::Setting& setting, const Host& host) {
+  auto text = host.read_file ? host.read_file(setting.value) : std::nullopt;
+  if (!text) refuse(setting, "cannot read this file");
+  return std::move(*text);
+}
+
+std::vector<hosts::Host> listed_hosts(const cli::GivenFlags& flags, const Host& host) {
+  const cli::Setting* list = flags.find("host");
+  const cli::Setting* file = flags.find("hostfile");
+  if (list != nullptr && file != nullptr)
+    throw cli::UsageError(list->shown + " and " + file->shown + " both list hosts: give one");
+  const cli::Setting& setting = list != nullptr ? *list : *file;
+  const auto found = list != nullptr ? hosts::parse_host_list(setting.value)
+                                     : hosts::parse_hostfile(content_of(setting, host));
+  if (!found) refuse(setting, found.error().what());
+  return *found;
+}
+
+// A flag of this group without hosts to start.
+void refuse_without_hosts(const cli::GivenFlags& flags) {
+  for (const char* name : {"export", "env-file"}) {
+    const cli::Setting* setting = flags.find(name);
+    if (setting == nullptr || setting->source != cli::Source::Flag) continue;
+    throw cli::UsageError(setting->shown +
+                          " is for other hosts (-H, --hostfile); workers of this one inherit "
+                          "drun's environment");
+  }
+}
+
+void refuse_what_contradicts(const cli::GivenFlags& flags) {
+  for (const std::string_view name : kNotWithHosts)
+    if (const cli::Setting* setting = flags.find(name); flags.on(name))
+      throw cli::UsageError(setting->shown +
+                            " is for one drun, and -H or --hostfile starts one on each host");
+  if (const cli::Setting* setting = flags.find("stdin"); setting && setting->value != "none")
+    throw cli::UsageError(
+        setting->shown + ": standard input does not go to other hosts; let the worker read a file");
+}
+
+void infer(cli::GivenFlags& flags, std::string_view name, const std::string& from,
+           std::string value) {
+  flags.set({drun_program(false).find(name), cli::Source::Inferred, from, std::move(value)});
+}
+
+void count_nodes(cli::GivenFlags& flags, const std::string& from, std::size_t hosts) {
+  const cli::Setting* nodes = flags.find("nnodes");
+  if (nodes == nullptr) return infer(flags, "nnodes", from, std::to_string(hosts));
+  if (static_cast<int>(hosts) < parse_nodes(*nodes).first)
+    refuse(*nodes, "there are fewer hosts in the list: " + std::to_string(hosts));
+}
+
+void check_slots(const cli::GivenFlags& flags, const std::vector<hosts::Host>& hosts) {
+  const cli::Setting* workers = flags.find("nproc-per-node");
+  const auto given = workers != nullptr ? cli::lenient_integer(workers->value) : std::nullopt;
+  for (const hosts::Host& host : hosts) {
+    const auto count = workers != nullptr ? given : std::optional<std::int64_t>(host.slots);
+    if (count && host.max_slots && *count > *host.max_slots)
+      throw cli::UsageError(host.name + " takes at most " + std::to_string(*host.max_slots) +
+                            " workers (max_slots), and would get " + std::to_string(*count));
+  }
+}
+
+std::vector<std::string> agent_flags(const cli::GivenFlags& flags, bool launch, bool conf) {
+  std::vector<std::string> result{launch ? "drun-launch" : "drun"};
+  for (const cli::Flag& flag : drun_program(launch).flags) {
+    const cli::Setting* setting = flags.find(flag.name);
+    // Variables go over as such.
+    if (setting == nullptr || setting->source == cli::Source::Variable ||
+        is_one_of(flag.name, kStartersOwn) || (flag.name == "rdzv-conf" && !conf))
+      continue;
+    if (flag.takes_value()) {
+      result.push_back("--" + std::string(flag.name) + "=" + setting->value);
+    } else if (setting->value != "0") {
+      result.push_back("--" + std::string(flag.name));
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> handed_over(const cli::GivenFlags& flags,
+                                     const std::vector<std::string>& environment, const Host& host,
+                                     std::vector<std::string>& notes) {
+  const cli::Setting* file = flags.find("env-file");
+  const cli::Setting* asked = flags.find("export");
+  const auto attempt = [&](const std::string& text, const std::vector<std::string>& names,
+                           const cli::Setting* whose) {
+    auto handed = hosts::handed_environment(environment, text, names);
+    if (!handed) throw cli::UsageError(whose->shown + ": " + handed.error().what());
+    return std::move(*handed);
+  };
+  const std::string text = file != nullptr ? content_of(*file, host) : "";
+  if (file != nullptr) (void)attempt(text, {}, file);
+  const std::vector<std::string> names =
+      asked != nullptr ? split(asked->value, '\n') : std::vector<std::string>();
+  hosts::Handed handed = attempt(text, names, asked != nullptr ? asked : file);
+  for (const std::string& name : handed.missing)
+    notes.push_back(name + " is to be handed over, and is not set here");
+  std::erase_if(handed.environment, [](const std::string& entry) {
+    return std::any_of(kStartersOwn.begin(), kStartersOwn.end(), [&](std::string_view flag) {
+      return entry.starts_with(cli::variable_named(drun_program(false), flag) + "=") ||
+             entry.starts_with("DRUN_CLUSTER=");
+    });
+  });
+  // Whatever a login there sets: an agent starts nobody.
+  for (const char* flag : {"host", "hostfile"})
+    handed.environment.push_back(cli::variable_named(drun_program(false), flag) + "=");
+  return std::move(handed.environment);
+}
+
+// As far as another host's devices need not be known.
+Host stand_in(const Host& host) {
+  Host result = host;
+  result.interface_address = nullptr;
+  result.place_workers = [](const PlacementRequest&, const std::vector<std::string>&) {
+    Placement placement;
+    placement.agents.emplace_back(1);
+    return Result<Placement>(std::move(placement));
+  };
+  return result;
+}
+
+}  // namespace
+
+std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
+                                           const std::vector<std::string>& environment,
+                                           const Host& host, std::vector<std::string>& notes) {
+  cli::GivenFlags& flags = given.flags;
+  if (!has_value(flags, "host") && !has_value(flags, "hostfile")) {
+    refuse_without_hosts(flags);
+    return std::nullopt;
+  }
+  refuse_what_contradicts(flags);
+  hosts::StartPlan plan;
+  plan.hosts = listed_hosts(flags, host);
+  const std::string from = flags.find(has_value(flags, "host") ? "host" : "hostfile")->shown;
+  count_nodes(flags, from, plan.hosts.size());
+  check_slots(flags, plan.hosts);
+  if (!has_value(flags, "rdzv-id") && host.fresh_id) infer(flags, "rdzv-id", from, host.fresh_id());
+  plan.slots_count = !has_value(flags, "nproc-per-node");
+  const bool several = parse_nodes(*flags.find("nnodes")).second > 1 || plan.hosts.size() > 1;
+  plan.meet_at_first =
+      several && !has_value(flags, "rdzv-endpoint") && !has_value(flags, "master-addr");
+  if (const cli::Setting* conf = flags.find("rdzv-conf"); conf != nullptr && plan.meet_at_first) {
+    plan.conf = conf->value;
+    plan.says_is_host = parse_conf(*conf).conf.is_host.has_value();
+  }
+  plan.flags = agent_flags(flags, launch, !plan.meet_at_first);
+  plan.program = given.words;
+  plan.environment = handed_over(flags, environment, host, notes);
+  if (host.working_directory) plan.directory = host.working_directory();
+  if (host.program_file) plan.drun = host.program_file();
+  const cli::Setting* command = flags.find("launcher");
+  auto launcher = hosts::parse_launcher(command != nullptr ? command->value : "ssh");
+  if (!launcher) refuse(*command, launcher.error().what());
+  plan.launcher = std::move(*launcher);
+  // For those who look here what the agents will be told.
+  const hosts::Host& first = plan.hosts.front();
+  if (plan.slots_count && first.slots)
+    infer(flags, "nproc-per-node", from, std::to_string(*first.slots));
+  return plan;
+}
+
+Options build_start(const BuildInput& given, hosts::StartPlan plan) {
+  const Host host = stand_in(given.host);
+  cli::GivenFlags flags = given.flags;
+  const std::string& first = plan.hosts.front().name;
+  if (plan.meet_at_first)
+    infer(flags, "rdzv-endpoint", "",
+          to_string(Endpoint{first.substr(first.find('@') + 1), kSomePort}));
+  Options options = build_options({flags, given.program, given.environment, host, given.launch});
+  options.notes.clear();  // each host tells its own
+  options.start = std::move(plan);
+  return options;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,89 @@
+// What the drun that starts a job and the ends of it on other hosts say to one another over the
+// standard streams of ssh or another launcher: frames, of which the first is preceded by a mark,
+// because the shell there may print something of its own before. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "drun/base/result.hpp"
+
+namespace drun::launcher::hosts {
+
+// The only argument of a drun that is such an end.
+inline constexpr std::string_view kRemoteEndFlag = "--started-by-drun";
+
+enum class FrameType : std::uint8_t {
+  Alive = 1,    // both ways, without a payload: whoever hears nothing for long is alone
+  Hello,        // up, first: struct Hello
+  Order,        // down, once: struct Order
+  Output,       // up: bytes of the agent's stdout
+  ErrorOutput,  // up: of its stderr
+  Signal,       // down: a number for the agent
+  Failed,       // up: why the agent cannot be started
+  Ended         // up, last: the agent's exit code, as a shell gives it
+};
+
+struct Frame {
+  FrameType type = FrameType::Alive;
+  std::string payload{};
+
+  bool operator==(const Frame&) const = default;
+};
+
+inline constexpr std::size_t kMostPayload = 16 * 1024 * 1024;
+// Sent before the first frame of an end.
+inline constexpr std::string_view kEdgeMark{"\0drun edge 1\0", 13};
+// A shell that prints more than this before is no drun.
+inline constexpr std::size_t kMostNoise = 64 * 1024;
+
+[[nodiscard]] std::string encode(const Frame& frame);
+
+// Bytes in any pieces to frames.
+class FrameReader {
+ public:
+  // `marked`: all up to the mark is thrown away.
+  explicit FrameReader(bool marked) : awaits_mark_(marked) {}
+  void take(std::string_view bytes);
+  // The next whole frame.
+  [[nodiscard]] std::optional<Frame> next();
+  // This is not our protocol: nothing will come any more.
+  [[nodiscard]] bool broken() const { return broken_; }
+
+ private:
+  std::string bytes_;
+  std::size_t at_ = 0;  // what of them has been read
+  bool awaits_mark_;
+  bool broken_ = false;
+};
+
+struct Hello {
+  std::string version;  // of the drun there
+  // The address by which ssh reached that host, and a port that is free there. Empty: not known.
+  std::string address;
+  std::string port;
+  std::string host_name;
+
+  bool operator==(const Hello&) const = default;
+};
+
+struct Order {
+  std::string directory;
+  std::string grace;  // milliseconds that the agent has to end in once its starter is gone
+  std::vector<std::string> arguments;    // of the agent, argv[0] included
+  std::vector<std::string> environment;  // "NAME=value", over what the login there has
+
+  bool operator==(const Order&) const = default;
+};
+
+// None of the texts holds a zero byte: neither arguments nor variables can.
+[[nodiscard]] std::string pack(const Hello& hello);
+[[nodiscard]] std::string pack(const Order& order);
+[[nodiscard]] Result<Hello> unpack_hello(std::string_view payload);
+[[nodiscard]] Result<Order> unpack_order(std::string_view payload);
+
+}  // namespace drun::launcher::hosts

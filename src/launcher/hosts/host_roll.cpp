@@ -1,0 +1,74 @@
+#include "launcher/hosts/host_roll.hpp"
+
+#include <algorithm>
+
+namespace drun::launcher::hosts {
+
+std::size_t HostRoll::count(Phase phase) const {
+  return static_cast<std::size_t>(std::count(phases_.begin(), phases_.end(), phase));
+}
+
+bool HostRoll::over() const {
+  return given_up_ || count(Phase::Gone) == phases_.size();
+}
+
+HostRoll::Step HostRoll::on_ready(std::size_t host) {
+  if (phases_[host] == Phase::Starting) phases_[host] = Phase::Ready;
+  return settle();
+}
+
+// The job begins once, when the last host has answered.
+HostRoll::Step HostRoll::settle() {
+  if (begun_ || given_up_ || count(Phase::Starting) > 0) return Step::None;
+  if (static_cast<int>(count(Phase::Ready)) < min_nodes_) {
+    given_up_ = true;
+    return Step::GiveUp;
+  }
+  begun_ = true;
+  std::replace(phases_.begin(), phases_.end(), Phase::Ready, Phase::Running);
+  return Step::Begin;
+}
+
+HostRoll::Step HostRoll::on_failed(std::size_t host) {
+  return lose(host);
+}
+
+HostRoll::Step HostRoll::on_lost(std::size_t host) {
+  return lose(host);
+}
+
+HostRoll::Step HostRoll::lose(std::size_t host) {
+  if (phases_[host] == Phase::Gone) return Step::None;
+  phases_[host] = Phase::Gone;
+  if (!begun_) return settle();
+  const std::size_t left = count(Phase::Running);
+  const bool known = outcome_.has_value() || stopped_by_ != 0 || too_few_;
+  if (known || left >= static_cast<std::size_t>(min_nodes_)) return Step::None;
+  too_few_ = true;
+  return left > 0 ? Step::StopOthers : Step::None;
+}
+
+HostRoll::Step HostRoll::on_ended(std::size_t host, int code) {
+  if (phases_[host] == Phase::Gone) return Step::None;
+  phases_[host] = Phase::Gone;
+  const bool first = outcome_.value_or(0) == 0;
+  if (first) outcome_ = code;
+  const std::size_t left = count(Phase::Running);
+  const bool few = left < static_cast<std::size_t>(min_nodes_);
+  return first && code != 0 && left > 0 && few ? Step::Hurry : Step::None;
+}
+
+HostRoll::Step HostRoll::on_stop(int signal) {
+  stopped_by_ = signal;
+  if (begun_ || given_up_) return Step::None;
+  given_up_ = true;
+  return Step::GiveUp;
+}
+
+int HostRoll::exit_code() const {
+  if (outcome_ && !too_few_) return *outcome_;
+  if (stopped_by_ != 0) return exit_code_of_signal(stopped_by_);
+  return kDrunFailed;
+}
+
+}  // namespace drun::launcher::hosts

@@ -1,0 +1,61 @@
+// How the job of hosts that drun starts itself stands: who is there, when all may begin, what the
+// end of one means for the others, and which exit code drun gives. Pure: events go in, a step comes
+// out.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "base/exit_codes.hpp"
+
+namespace drun::launcher::hosts {
+
+class HostRoll {
+ public:
+  // `min_nodes` of the hosts make a job.
+  HostRoll(std::size_t hosts, int min_nodes)
+      : phases_(hosts, Phase::Starting), min_nodes_(min_nodes) {}
+
+  enum class Step {
+    None,
+    Begin,      // all have answered, and enough are there: those get their orders
+    GiveUp,     // all have answered, and too few are there: no agent has been started
+    Hurry,      // the job ends on one host; whoever has not ended in a while never took part
+    StopOthers  // those that are left are no job any more
+  };
+  // The drun there is ready.
+  [[nodiscard]] Step on_ready(std::size_t host);
+  // It was not reached, or its agent could not be started.
+  [[nodiscard]] Step on_failed(std::size_t host);
+  // Its agent gave this exit code.
+  [[nodiscard]] Step on_ended(std::size_t host, int code);
+  // It was cut off, with its agent.
+  [[nodiscard]] Step on_lost(std::size_t host);
+  // drun was told to stop.
+  [[nodiscard]] Step on_stop(int signal);
+
+  [[nodiscard]] bool begun() const { return begun_; }
+  [[nodiscard]] bool is_ready(std::size_t host) const { return phases_[host] == Phase::Ready; }
+  [[nodiscard]] bool is_gone(std::size_t host) const { return phases_[host] == Phase::Gone; }
+  // No agent runs any more, and none will.
+  [[nodiscard]] bool over() const;
+  // Each agent gives the job's outcome, unless it was lost.
+  [[nodiscard]] int exit_code() const;
+
+ private:
+  enum class Phase { Starting, Ready, Running, Gone };
+  [[nodiscard]] std::size_t count(Phase phase) const;
+  [[nodiscard]] Step settle();
+  [[nodiscard]] Step lose(std::size_t host);
+
+  std::vector<Phase> phases_;
+  const int min_nodes_;
+  bool begun_ = false;
+  bool given_up_ = false;
+  bool too_few_ = false;  // the others were stopped, because one was lost
+  int stopped_by_ = 0;    // a signal
+  std::optional<int> outcome_;
+};
+
+}  // namespace drun::launcher::hosts

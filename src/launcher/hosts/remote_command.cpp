@@ -1,0 +1,150 @@
+#include "launcher/hosts/remote_command.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/exit_codes.hpp"
+#include "base/printable.hpp"
+#include "base/shell_quote.hpp"
+#include "base/split.hpp"
+#include "base/trimmed.hpp"
+#include "launcher/hosts/edge_wire.hpp"
+
+namespace drun::launcher::hosts {
+namespace {
+
+constexpr std::string_view kHostWord = "{host}";
+constexpr int kSshFailed = 255;
+constexpr std::size_t kLongestQuote = 200;
+
+bool names_host(const std::string& word) {
+  return word.find(kHostWord) != std::string::npos;
+}
+
+std::string with_host(std::string word, const std::string& host) {
+  for (auto at = word.find(kHostWord); at != std::string::npos;
+       at = word.find(kHostWord, at + host.size()))
+    word.replace(at, kHostWord.size(), host);
+  return word;
+}
+
+std::string script_for(const std::string& drun) {
+  const std::string flag(kRemoteEndFlag);
+  const std::string path = shell_quoted(drun);
+  return "test -x " + path + " && exec " + path + " " + flag + "; exec drun " + flag;
+}
+
+// The lines that ssh says of itself come last; banners come before them.
+std::string last_line(std::string_view text) {
+  std::string_view last;
+  while (!text.empty())
+    if (const auto line = trimmed(take_until(text, '\n')); !line.empty()) last = line;
+  std::string shown = printable(last.substr(0, kLongestQuote));
+  return shown;
+}
+
+struct Symptom {
+  std::string_view text;    // in what ssh says
+  std::string_view reason;  // what it means
+  std::string_view advice;  // what to do about it; "": nothing to add
+};
+
+// The first that is found counts.
+constexpr auto kSymptoms = std::to_array<Symptom>({
+    {"REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key has changed",
+     "if that is right, ssh-keygen -R forgets the old one"},
+    {"Host key verification failed", "its host key is not known",
+     "log in once by hand, or add it to known_hosts with ssh-keyscan"},
+    {"host key is known for", "its host key is not known",
+     "log in once by hand, or add it to known_hosts with ssh-keyscan"},
+    {"Could not resolve hostname", "its name cannot be resolved", "check the list of hosts"},
+    {"Connection refused", "it refuses the connection", "is sshd running there, at this port?"},
+    {"Connection timed out", "it cannot be reached", "it does not answer"},
+    {"No route to host", "it cannot be reached", "there is no route to it"},
+    {"Network is unreachable", "it cannot be reached", "its network is unreachable"},
+    {"Permission denied", "ssh may not log in", "ssh must log in there without a password"},
+    {"Too many authentication failures", "ssh may not log in",
+     "ssh must log in there without a password"},
+    {"Bad owner or permissions", "ssh refuses its own configuration", ""},
+    {"Connection closed by", "its sshd closed the connection", "see its log, and MaxStartups"},
+    {"Connection reset by", "its sshd closed the connection", "see its log, and MaxStartups"},
+    {"kex_exchange_identification", "its sshd closed the connection",
+     "see its log, and MaxStartups"},
+});
+
+std::string sentence(std::string_view reason, std::string_view advice, const std::string& said) {
+  std::string text(reason);
+  if (!advice.empty()) text += "; " + std::string(advice);
+  if (!said.empty()) text += " (" + said + ")";
+  return text;
+}
+
+std::string ended(const Attempt& attempt) {
+  return as_name(attempt.launcher.words.front()) + " ended with exit code " +
+         std::to_string(attempt.code);
+}
+
+}  // namespace
+
+bool Launcher::is_like_ssh() const {
+  return std::none_of(words.begin(), words.end(), names_host);
+}
+
+bool Launcher::is_ssh() const {
+  return words.front().substr(words.front().rfind('/') + 1) == "ssh";
+}
+
+Result<Launcher> parse_launcher(std::string_view text) {
+  Launcher launcher;
+  while (!(text = trimmed(text)).empty()) {
+    const auto end = std::min(text.find_first_of(" \t\r\n"), text.size());
+    launcher.words.emplace_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+  if (launcher.words.empty())
+    return Error(std::make_error_code(std::errc::invalid_argument), "expected a command");
+  return launcher;
+}
+
+std::vector<std::string> remote_command(const Launcher& launcher, const std::string& host,
+                                        const std::string& drun) {
+  std::vector<std::string> command;
+  for (const std::string& word : launcher.words)
+    command.push_back(with_host(word, host));
+  if (launcher.is_ssh()) {
+    // Of two -o ssh takes the first: what the user says stands before.
+    for (const char* option : {"-T", "-x", "-oBatchMode=yes", "-oConnectTimeout=10",
+                               "-oServerAliveInterval=15", "-oServerAliveCountMax=3"})
+      command.emplace_back(option);
+  }
+  if (launcher.is_like_ssh()) {
+    command.push_back(host);
+    command.push_back("exec sh -c " + single_quoted(script_for(drun)));
+  } else {
+    command.insert(command.end(), {"sh", "-c", script_for(drun)});
+  }
+  return command;
+}
+
+std::string why_not_reached(const Attempt& attempt) {
+  const std::string said = last_line(attempt.stderr_end);
+  if (attempt.launcher.is_ssh() && attempt.code == kSshFailed) {
+    for (const Symptom& symptom : kSymptoms)
+      if (attempt.stderr_end.find(symptom.text) != std::string::npos)
+        return sentence(symptom.reason, symptom.advice, said);
+    return sentence("ssh failed", "", said);
+  }
+  if (attempt.code == kNotFound || attempt.code == kCannotRun)
+    return sentence(
+        "there is no drun",
+        "install it there as " + printable(attempt.drun) + ", or in the PATH of a login", said);
+  if (attempt.stderr_end.find(kRemoteEndFlag) != std::string::npos)
+    return sentence("the drun there is another version", "install the same everywhere", said);
+  return sentence(ended(attempt) + " before drun answered", "", said);
+}
+
+std::string why_lost(const Attempt& attempt) {
+  return sentence("lost: " + ended(attempt), "", last_line(attempt.stderr_end));
+}
+
+}  // namespace drun::launcher::hosts

@@ -1,0 +1,42 @@
+// Which agents drun starts on which hosts. Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "launcher/hosts/edge_wire.hpp"
+#include "launcher/hosts/host_list.hpp"
+#include "launcher/hosts/remote_command.hpp"
+
+namespace drun::launcher::hosts {
+
+struct StartPlan {
+  std::vector<Host> hosts;  // in the order of their node ranks
+  Launcher launcher;
+  std::string drun;                      // this program's file
+  std::vector<std::string> flags;        // of every agent, argv[0] in front
+  std::vector<std::string> program;      // and its arguments
+  std::vector<std::string> environment;  // "NAME=value", as handed over
+  std::string directory;
+  bool slots_count = true;    // the number of workers is not said otherwise
+  bool meet_at_first = true;  // the nodes meet at the first host; else it was said where
+  std::string conf;           // --rdzv-conf, as given; with meet_at_first
+  bool says_is_host = false;  // it has is_host
+};
+
+// Where the nodes meet with meet_at_first.
+struct Meeting {
+  std::string place;     // "10.0.0.7:41001"
+  std::size_t node = 0;  // this one has it
+};
+
+// Where the nodes meet, "host:port", if the first of them is listed as `name` and says this: the
+// address that ssh reached it by, unless that leads others to themselves.
+[[nodiscard]] std::string meeting_place_at(const std::string& name, const Hello& hello);
+
+// The command line of the agent of this node.
+[[nodiscard]] std::vector<std::string> agent_command(const StartPlan& plan, std::size_t node,
+                                                     const Meeting& meeting);
+
+}  // namespace drun::launcher::hosts

@@ -1,0 +1,168 @@
+#include "launcher/starter/edge.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+#include <asio/buffer.hpp>
+
+#include "base/file_descriptor.hpp"
+#include "launcher/process/exit_status.hpp"
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::size_t kKeptOfStderr = 4096;
+// A launcher that has closed its streams, or whose drun there ends, ends at once: this is for what
+// hangs.
+constexpr std::chrono::seconds kExitLimit{2};
+
+struct PipeEnds {
+  FileDescriptor read;
+  FileDescriptor write;
+};
+
+PipeEnds open_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "make a pipe for a launcher");
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+// In a process group of its own: a Ctrl-C is for drun, which tells the agents.
+pid_t spawn_launcher(const std::vector<std::string>& command, int in, int out, int error) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, error, STDERR_FILENO);
+  sigset_t none;
+  sigset_t all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setflags(
+      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  std::vector<char*> arguments;
+  for (const std::string& word : command)
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  pid_t pid = -1;
+  const int failure =
+      ::posix_spawnp(&pid, arguments.front(), &actions, &attributes, arguments.data(), ::environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  if (failure != 0)
+    throw std::system_error(failure, std::generic_category(), "run " + command.front());
+  return pid;
+}
+
+}  // namespace
+
+Edge::Edge(asio::io_context& io, const std::vector<std::string>& command, Calls calls)
+    : stderr_(io), process_(io), limit_(io), calls_(std::move(calls)) {
+  PipeEnds in = open_pipe();
+  PipeEnds out = open_pipe();
+  PipeEnds error = open_pipe();
+  pid_ = spawn_launcher(command, in.read.get(), out.write.get(), error.write.get());
+  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
+  if (pidfd < 0) {
+    const int failure = errno;
+    kill();
+    throw std::system_error(failure, std::generic_category(), "watch " + command.front());
+  }
+  process_.assign(pidfd);
+  stderr_.assign(error.read.release());
+  link_ = std::make_unique<FrameLink>(io, std::move(out.read), std::move(in.write), true,
+                                      FrameLink::Calls{calls_.frame, [this] {
+                                                         streams_closed_ = true;
+                                                         look();
+                                                       }});
+  read_stderr();
+  await_exit();
+  link_->start();
+}
+
+Edge::~Edge() {
+  if (exited_ || pid_ < 0) return;
+  kill();
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void Edge::read_stderr() {
+  stderr_.async_read_some(asio::buffer(buffer_), [this](asio::error_code error, std::size_t size) {
+    if (error) return;
+    std::string& kept = ending_.stderr_end;
+    kept.append(buffer_.data(), size);
+    if (kept.size() > kKeptOfStderr) kept.erase(0, kept.size() - kKeptOfStderr);
+    read_stderr();
+  });
+}
+
+void Edge::await_exit() {
+  process_.async_wait(asio::posix::stream_descriptor::wait_read, [this](asio::error_code error) {
+    if (!error) on_exit();
+  });
+}
+
+void Edge::on_exit() {
+  int status = 0;
+  const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
+  if (ended == 0) return await_exit();
+  exited_ = true;
+  ending_.code = ended < 0 ? 0 : process::from_wait_status(status).shell_code();
+  look();
+}
+
+// Something that the launcher started may hold its streams open, and it itself may hang.
+void Edge::look() {
+  if (told_) return;
+  if (!exited_ || !streams_closed_) return limit();
+  told_ = true;
+  limit_.cancel();
+  ending_.greeted = link_->greeted();
+  link_->end();
+  asio::error_code ignored;
+  // What it said at the very end may still be there.
+  stderr_.non_blocking(true, ignored);
+  const std::size_t size = stderr_.read_some(asio::buffer(buffer_), ignored);
+  ending_.stderr_end.append(buffer_.data(), size);
+  stderr_.close(ignored);
+  process_.close(ignored);
+  calls_.ended(ending_);
+}
+
+void Edge::limit() {
+  limit_.expires_after(kExitLimit);
+  limit_.async_wait([this](asio::error_code cancelled) {
+    if (cancelled || told_) return;
+    if (exited_) {
+      streams_closed_ = !link_->held();  // else what it said waits for a reader
+      look();
+    } else {
+      kill();
+    }
+  });
+}
+
+void Edge::close() {
+  link_->close_output();
+  limit();
+}
+
+void Edge::kill() {
+  if (pid_ > 0 && !exited_) ::kill(-pid_, SIGKILL);
+}
+
+}  // namespace drun::launcher

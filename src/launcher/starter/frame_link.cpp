@@ -1,0 +1,128 @@
+#include "launcher/starter/frame_link.hpp"
+
+#include <string_view>
+#include <utility>
+
+#include <asio/buffer.hpp>
+#include <asio/write.hpp>
+
+namespace drun::launcher {
+
+using Clock = std::chrono::steady_clock;
+
+FrameLink::FrameLink(asio::io_context& io, FileDescriptor in, FileDescriptor out, bool marked,
+                     Calls calls)
+    : in_(io, in.release()),
+      out_(io, out.release()),
+      timer_(io),
+      reader_(marked),
+      calls_(std::move(calls)),
+      silence_limit_(marked ? kSilenceLimitOfStarter : kSilenceLimitOfEnd),
+      greeted_(!marked) {}
+
+void FrameLink::start() {
+  heard_ = Clock::now();
+  watch();
+  read();
+}
+
+void FrameLink::watch() {
+  timer_.expires_after(kAliveInterval);
+  timer_.async_wait([this](asio::error_code cancelled) {
+    if (cancelled || closed_) return;
+    // What is held back here says nothing of the other side.
+    if (held_) heard_ = Clock::now();
+    if (greeted_ && Clock::now() - heard_ > silence_limit_) return close();
+    if (greeted_ && outbox_.empty()) send({hosts::FrameType::Alive});
+    watch();
+  });
+}
+
+void FrameLink::read() {
+  if (reading_ || closed_) return;
+  reading_ = true;
+  in_.async_read_some(asio::buffer(buffer_), [this](asio::error_code error, std::size_t size) {
+    reading_ = false;
+    if (closed_) return;
+    if (error) return close();
+    heard_ = Clock::now();
+    reader_.take(std::string_view(buffer_.data(), size));
+    deliver();
+  });
+}
+
+void FrameLink::deliver() {
+  while (!held_ && !closed_) {
+    const auto frame = reader_.next();
+    if (!frame) break;
+    greeted_ = true;
+    if (frame->type != hosts::FrameType::Alive) held_ = !calls_.frame(*frame);
+  }
+  if (reader_.broken()) return close();
+  if (!held_) read();
+}
+
+void FrameLink::resume() {
+  if (!std::exchange(held_, false) || closed_) return;
+  heard_ = Clock::now();
+  deliver();
+}
+
+void FrameLink::send_bytes(std::string bytes) {
+  if (!out_.is_open() || closing_output_) return;
+  outbox_.push_back(std::move(bytes));
+  write();
+}
+
+void FrameLink::write() {
+  if (writing_ || outbox_.empty()) return;
+  writing_ = true;
+  asio::async_write(out_, asio::buffer(outbox_.front()),
+                    [this](asio::error_code error, std::size_t) {
+                      writing_ = false;
+                      if (error) {  // reading tells of the other side's end
+                        outbox_.clear();
+                        asio::error_code ignored;
+                        out_.close(ignored);
+                      } else if (!outbox_.empty()) {
+                        outbox_.pop_front();
+                      }
+                      if (!outbox_.empty()) return write();
+                      if (closing_output_ && out_.is_open()) {
+                        asio::error_code ignored;
+                        out_.close(ignored);
+                      }
+                      for (const auto& call : std::exchange(when_sent_, {}))
+                        call();
+                    });
+}
+
+void FrameLink::when_sent(std::function<void()> call) {
+  if (outbox_.empty()) return call();
+  when_sent_.push_back(std::move(call));
+}
+
+void FrameLink::close_output() {
+  closing_output_ = true;
+  if (!outbox_.empty() || !out_.is_open()) return;
+  asio::error_code ignored;
+  out_.close(ignored);
+}
+
+void FrameLink::close() {
+  if (std::exchange(closed_, true)) return;
+  timer_.cancel();
+  calls_.closed();
+}
+
+void FrameLink::end() {
+  closed_ = true;
+  asio::error_code ignored;
+  timer_.cancel();
+  in_.close(ignored);
+  out_.close(ignored);
+  outbox_.clear();
+  when_sent_.clear();
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,81 @@
+// Frames over two descriptors: one to read, one to write.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/steady_timer.hpp>
+
+#include "base/file_descriptor.hpp"
+#include "launcher/hosts/edge_wire.hpp"
+
+namespace drun::launcher {
+
+// Whoever hears nothing of the other side for so long takes it for gone. If the way is cut, the
+// starter should be the first to know: it can say so.
+inline constexpr std::chrono::seconds kSilenceLimitOfStarter{30};
+inline constexpr std::chrono::seconds kSilenceLimitOfEnd{45};
+inline constexpr std::chrono::seconds kAliveInterval{5};
+
+// Works in the thread that runs `io`, and must outlive all that waits there: end() it, and let `io`
+// run dry.
+class FrameLink {
+ public:
+  struct Calls {
+    // False: no further frame before resume().
+    std::function<bool(const hosts::Frame&)> frame;
+    // The other side has closed, is silent or speaks something else; once.
+    std::function<void()> closed;
+  };
+  // `marked`: what comes before kEdgeMark is thrown away.
+  FrameLink(asio::io_context& io, FileDescriptor in, FileDescriptor out, bool marked, Calls calls);
+  FrameLink(const FrameLink&) = delete;
+  FrameLink& operator=(const FrameLink&) = delete;
+
+  void start();
+  // Bytes as they are, before the first frame.
+  void send_bytes(std::string bytes);
+  void send(const hosts::Frame& frame) { send_bytes(hosts::encode(frame)); }
+  // Calls back once everything sent until now is on its way, or cannot be sent.
+  void when_sent(std::function<void()> call);
+  void resume();
+  // The other side reads to the end of what was sent, then nothing.
+  void close_output();
+  // Nothing is called any more.
+  void end();
+  // A frame has come; without a mark nobody waits for one.
+  [[nodiscard]] bool greeted() const { return greeted_; }
+  [[nodiscard]] bool held() const { return held_; }
+
+ private:
+  void read();
+  void deliver();
+  void write();
+  void close();
+  void watch();
+
+  asio::posix::stream_descriptor in_;
+  asio::posix::stream_descriptor out_;
+  asio::steady_timer timer_;
+  hosts::FrameReader reader_;
+  Calls calls_;
+  std::array<char, 64 * 1024> buffer_{};
+  std::deque<std::string> outbox_;  // the first is being written
+  std::vector<std::function<void()>> when_sent_;
+  std::chrono::steady_clock::time_point heard_;
+  bool held_ = false;     // until resume()
+  bool reading_ = false;  // a read is under way
+  const std::chrono::seconds silence_limit_;
+  bool writing_ = false;
+  bool greeted_;
+  bool closing_output_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,326 @@
+#include "launcher/starter/remote_end.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <asio/buffer.hpp>
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
+
+#include "base/addresses.hpp"
+#include "base/environment_variable.hpp"
+#include "base/file_descriptor.hpp"
+#include "base/split.hpp"
+#include "base/whole_number.hpp"
+#include "drun/version.hpp"
+#include "launcher/agent/agent_signals.hpp"
+#include "launcher/hosts/edge_wire.hpp"
+#include "launcher/process/exit_status.hpp"
+#include "launcher/starter/frame_link.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using hosts::Frame;
+using hosts::FrameType;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLastOutput{1'000};  // of an agent that has ended
+
+// A port that is free on all interfaces, and stays so while the descriptor is open: the agent may
+// bind it only afterwards.
+struct FreePort {
+  FileDescriptor holder;
+  std::string number;  // empty: there is none
+};
+
+FreePort find_free_port() {
+  FreePort port{FileDescriptor(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)), ""};
+  sockaddr_in6 any6{};
+  any6.sin6_family = AF_INET6;
+  const int off = 0;
+  ::setsockopt(port.holder.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (!port.holder ||
+      ::bind(port.holder.get(), reinterpret_cast<const sockaddr*>(&any6), sizeof any6) != 0) {
+    port.holder.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in any4{};
+    any4.sin_family = AF_INET;
+    if (::bind(port.holder.get(), reinterpret_cast<const sockaddr*>(&any4), sizeof any4) != 0)
+      return port;
+  }
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  if (::getsockname(port.holder.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0)
+    return port;
+  const bool six = bound.ss_family == AF_INET6;
+  const in_port_t number = six ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
+                               : reinterpret_cast<const sockaddr_in&>(bound).sin_port;
+  port.number = std::to_string(ntohs(number));
+  return port;
+}
+
+// SSH_CONNECTION is "client port server port".
+std::string address_reached_by(const std::vector<std::string>& environment) {
+  const std::string connection = environment_variable(environment, "SSH_CONNECTION").value_or("");
+  std::string_view rest = connection;
+  take_until(rest, ' ');
+  take_until(rest, ' ');
+  return std::string(take_until(rest, ' '));
+}
+
+// `over` wins.
+std::vector<std::string> merged(const std::vector<std::string>& under,
+                                const std::vector<std::string>& over) {
+  std::vector<std::string> result = over;
+  for (const std::string& entry : under)
+    if (!environment_variable(over, entry.substr(0, entry.find('=')))) result.push_back(entry);
+  return result;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (const std::string& text : texts)
+    result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+class RemoteEnd {
+ public:
+  RemoteEnd()
+      : environment_(own_environment()),
+        port_(find_free_port()),
+        signals_(io_, SIGTERM, SIGINT, SIGHUP),
+        process_(io_),
+        limit_(io_),
+        streams_{AgentStream(io_, FrameType::Output), AgentStream(io_, FrameType::ErrorOutput)},
+        link_(io_, duplicate(STDIN_FILENO, "read orders"), duplicate(STDOUT_FILENO, "answer"),
+              false,
+              {[this](const Frame& frame) { return on_frame(frame), true; },
+               [this] { on_starter_gone(); }}) {
+    signals_.add(SIGQUIT);
+  }
+
+  int run() {
+    ignore_write_signals();
+    await_signal();
+    link_.start();
+    link_.send_bytes(std::string(hosts::kEdgeMark));
+    link_.send(
+        {FrameType::Hello, pack(hosts::Hello{DRUN_VERSION_STRING, address_reached_by(environment_),
+                                             port_.number, own_host_name()})});
+    io_.run();
+    return 0;
+  }
+
+ private:
+  struct AgentStream {
+    AgentStream(asio::io_context& io, FrameType of) : source(io), type(of) {}
+    asio::posix::stream_descriptor source;
+    FrameType type;
+    std::array<char, 64 * 1024> buffer{};
+    bool waits = false;  // until what was read has been sent
+    bool over = true;
+  };
+
+  void await_signal() {
+    signals_.async_wait([this](asio::error_code error, int signal) {
+      if (error) return;
+      if (running()) {
+        tell_agent(signal);
+      } else {
+        end();
+      }
+      await_signal();
+    });
+  }
+
+  void on_frame(const Frame& frame) {
+    if (frame.type == FrameType::Order && agent_ == 0) return on_order(frame.payload);
+    const auto signal = whole_number<int>(frame.payload);
+    if (frame.type == FrameType::Signal && signal && *signal > 0 && *signal <= process::kLastSignal)
+      tell_agent(*signal);
+  }
+
+  void on_order(const std::string& payload) {
+    const auto order = hosts::unpack_order(payload);
+    if (!order) return fail(order.error().what());
+    grace_ = milliseconds(whole_number<std::int64_t>(order->grace).value_or(30'000));
+    if (::chdir(order->directory.c_str()) != 0)
+      return fail("its folder cannot be entered there: " + order->directory + ": " +
+                  std::generic_category().message(errno));
+    start_agent(*order);
+  }
+
+  void fail(const std::string& why) { link_.send({FrameType::Failed, why}); }
+
+  void start_agent(const hosts::Order& order) {
+    port_.holder.reset();
+    const std::vector<std::string> environment = merged(environment_, order.environment);
+    const std::vector<char*> variables = pointers(environment);
+    const std::vector<char*> arguments = pointers(order.arguments);
+    std::array<FileDescriptor, 2> ends;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      int pipe[2];
+      if (::pipe2(pipe, O_CLOEXEC) != 0)
+        return fail("make a pipe: " + std::generic_category().message(errno));
+      streams_[i].source.assign(pipe[0]);
+      ends[i].reset(pipe[1]);
+    }
+    const FileDescriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const pid_t parent = ::getpid();
+    agent_ = ::fork();
+    if (agent_ < 0) {
+      agent_ = 0;
+      return fail("fork: " + std::generic_category().message(errno));
+    }
+    if (agent_ == 0) {
+      // Whatever ends this process ends the agent, which then ends its workers.
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (::getppid() != parent) std::_Exit(exit_code_of_signal(SIGTERM));
+      ::setpgid(0, 0);
+      sigset_t none;
+      ::sigemptyset(&none);
+      ::sigprocmask(SIG_SETMASK, &none, nullptr);
+      for (const int signal : {SIGPIPE, SIGXFSZ, SIGTERM, SIGINT, SIGHUP, SIGQUIT})
+        std::signal(signal, SIG_DFL);
+      ::dup2(nothing.get(), STDIN_FILENO);
+      ::dup2(ends[0].get(), STDOUT_FILENO);
+      ::dup2(ends[1].get(), STDERR_FILENO);
+      ::execve("/proc/self/exe", arguments.data(), variables.data());
+      std::_Exit(kCannotRun);
+    }
+    watch_agent();
+  }
+
+  void watch_agent() {
+    const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, agent_, 0));
+    if (pidfd < 0) throw std::system_error(errno, std::generic_category(), "watch the agent");
+    process_.assign(pidfd);
+    await_agent();
+    for (AgentStream& stream : streams_) {
+      stream.over = false;
+      read(stream);
+    }
+  }
+
+  void await_agent() {
+    process_.async_wait(asio::posix::stream_descriptor::wait_read, [this](asio::error_code error) {
+      if (error) return;
+      int status = 0;
+      if (::waitpid(agent_, &status, WNOHANG) == 0) return await_agent();
+      on_agent_ended(process::from_wait_status(status).shell_code());
+    });
+  }
+
+  // The agent is not read faster than the starter takes it.
+  void read(AgentStream& stream) {
+    stream.source.async_read_some(
+        asio::buffer(stream.buffer), [this, &stream](asio::error_code error, std::size_t size) {
+          if (error) {
+            stream.over = true;
+            return tell_end();
+          }
+          link_.send({stream.type, std::string(stream.buffer.data(), size)});
+          stream.waits = true;
+          link_.when_sent([this, &stream] { read_on(stream); });
+        });
+  }
+
+  void read_on(AgentStream& stream) {
+    if (!std::exchange(stream.waits, false)) return;
+    read(stream);
+  }
+
+  void on_agent_ended(int code) {
+    code_ = code;
+    ended_ = true;
+    limit_.expires_after(kLastOutput);  // of what the agent left behind nobody waits for the end
+    limit_.async_wait([this](asio::error_code cancelled) {
+      if (cancelled) return;
+      for (AgentStream& stream : streams_)
+        stream.over = true;
+      tell_end();
+    });
+    tell_end();
+  }
+
+  void tell_end() {
+    if (!ended_ || !streams_[0].over || !streams_[1].over || std::exchange(told_, true)) return;
+    limit_.cancel();
+    if (starter_gone_) return end();
+    link_.send({FrameType::Ended, std::to_string(code_)});  // the starter closes then
+  }
+
+  void on_starter_gone() {
+    starter_gone_ = true;
+    link_.end();
+    if (!running()) return end();
+    for (AgentStream& stream : streams_)
+      read_on(stream);
+    tell_agent(SIGTERM);
+    limit_.expires_after(grace_);
+    limit_.async_wait([this](asio::error_code cancelled) {
+      if (!cancelled) tell_agent(SIGKILL);
+    });
+  }
+
+  void tell_agent(int signal) const {
+    if (!running()) return;
+    ::kill(agent_, signal);
+    ::kill(agent_, SIGCONT);  // one that was stopped could not act on it
+  }
+  [[nodiscard]] bool running() const { return agent_ > 0 && !ended_; }
+
+  void end() {
+    limit_.cancel();
+    link_.end();
+    asio::error_code ignored;
+    signals_.cancel(ignored);
+    process_.close(ignored);
+    for (AgentStream& stream : streams_)
+      stream.source.close(ignored);
+  }
+
+  const std::vector<std::string> environment_;
+  FreePort port_;
+  asio::io_context io_{1};
+  asio::signal_set signals_;
+  asio::posix::stream_descriptor process_;  // the agent's pidfd
+  asio::steady_timer limit_;
+  std::array<AgentStream, 2> streams_;
+  FrameLink link_;
+  pid_t agent_ = 0;  // 0: there is none
+  milliseconds grace_{30'000};
+  int code_ = 0;
+  bool ended_ = false;  // the agent has
+  bool told_ = false;
+  bool starter_gone_ = false;
+};
+
+}  // namespace
+
+int run_remote_end() {
+  return RemoteEnd().run();
+}
+
+}  // namespace drun::launcher

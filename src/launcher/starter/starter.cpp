@@ -1,0 +1,329 @@
+#include "launcher/starter/starter.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <asio/buffer.hpp>
+#include <asio/write.hpp>
+
+#include "base/folded_names.hpp"
+#include "base/log.hpp"
+#include "base/printable.hpp"
+#include "base/whole_number.hpp"
+#include "drun/version.hpp"
+#include "launcher/hosts/remote_command.hpp"
+#include "launcher/process/exit_status.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Step = hosts::HostRoll::Step;
+using std::chrono::milliseconds;
+
+// ssh gives up after ten seconds by itself; a launcher may not.
+constexpr std::chrono::seconds kAnswerLimit{60};
+// The job has ended on one host. The others end meanwhile, unless that one never took part.
+constexpr std::chrono::seconds kHurryAfter{5};
+// Beside --shutdown-timeout, for what an agent does after its workers are gone.
+constexpr std::chrono::seconds kGraceBeside{10};
+constexpr std::size_t kMostNamed = 8;
+
+std::vector<int> signals_of_starter(const Options& options) {
+  std::vector<int> signals = signals_of_agent(options);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
+    if (!ignored_by_nohup(signal)) signals.push_back(signal);
+  return signals;
+}
+
+}  // namespace
+
+Starter::Starter(const Options& options, OutputRelay& relay)
+    : options_(options),
+      plan_(*options.start),
+      relay_(relay),
+      signals_(io_, signals_of_starter(options)),
+      answer_limit_(io_),
+      hurry_limit_(io_),
+      flush_(io_, {[&relay](milliseconds limit) { relay.drain(limit); },
+                   [&relay] { return relay.flush_progress(); }, [] {}}),
+      roll_(plan_.hosts.size(), options.min_nodes) {}
+
+int Starter::run() {
+  for (std::size_t host = 0; host < plan_.hosts.size(); ++host) {
+    remotes_.push_back(std::make_unique<Remote>(io_, plan_.hosts[host].name));
+    WorkerStreams streams = relay_.open(static_cast<int>(host), false);
+    remotes_.back()->out.assign(streams.standard_output.release());
+    remotes_.back()->error.assign(streams.standard_error.release());
+  }
+  relay_.start();
+  {
+    // Undone on every way out: what is thrown from here is logged when the relay is gone.
+    const std::unique_ptr<OutputRelay, void (*)(OutputRelay*)> redirected(
+        &relay_, [](OutputRelay*) { log::redirect({}); });
+    log::redirect([this](std::string line) { relay_.message(std::move(line)); });
+    signals_.start([this](int signal) { on_signal(signal); });
+    answer_limit_.expires_after(kAnswerLimit);
+    answer_limit_.async_wait([this](asio::error_code cancelled) {
+      for (std::size_t host = 0; !cancelled && host < remotes_.size(); ++host)
+        if (!remotes_[host]->hello)
+          fail(host, "no answer within " + std::to_string(kAnswerLimit.count()) + " s");
+    });
+    for (std::size_t host = 0; host < remotes_.size(); ++host)
+      start(host);
+    io_.run();
+  }
+  if (!relay_.finish()) shutdown_.on_output_lost();
+  return shutdown_.exit_code();
+}
+
+void Starter::start(std::size_t host) {
+  Remote& remote = *remotes_[host];
+  try {
+    remote.edge = std::make_unique<Edge>(
+        io_, hosts::remote_command(plan_.launcher, remote.name, plan_.drun),
+        Edge::Calls{[this, host](const hosts::Frame& frame) { return on_frame(host, frame); },
+                    [this, host](const Edge::Ending& ending) { on_edge_ended(host, ending); }});
+    ++edges_left_;
+  } catch (const std::system_error& error) {
+    remote.edge_ended = true;
+    fail(host, printable(error.what()));
+  }
+}
+
+// ---- what comes from the hosts ----
+
+bool Starter::on_frame(std::size_t host, const hosts::Frame& frame) {
+  using enum hosts::FrameType;
+  switch (frame.type) {
+    case Hello:
+      on_hello(host, frame.payload);
+      return true;
+    case Failed:
+      fail(host, printable(frame.payload));
+      return true;
+    case Output:
+    case ErrorOutput:
+      show(host, frame.type == ErrorOutput, frame.payload);
+      return false;
+    case Ended: {
+      remotes_[host]->edge->close();
+      const auto code = whole_number<int>(frame.payload);
+      take(roll_.on_ended(host, code ? *code & 0xff : kDrunFailed));
+      return true;
+    }
+    case Alive:
+    case Order:
+    case Signal:
+      return true;
+  }
+  return true;
+}
+
+void Starter::on_hello(std::size_t host, const std::string& payload) {
+  Remote& remote = *remotes_[host];
+  const auto hello = hosts::unpack_hello(payload);
+  if (remote.hello || roll_.is_gone(host)) return;
+  if (!hello) return fail(host, hello.error().what());
+  remote.hello = *hello;
+  if (hello->version != DRUN_VERSION_STRING)
+    return fail(host, "the drun there is another version, " + printable(hello->version) +
+                          ", and this is " DRUN_VERSION_STRING "; install the same everywhere");
+  take(roll_.on_ready(host));
+}
+
+// The host is read on when the relay has taken it.
+void Starter::show(std::size_t host, bool error, const std::string& bytes) {
+  Remote& remote = *remotes_[host];
+  auto text = std::make_unique<std::string>(bytes);
+  const auto buffer = asio::buffer(*text);
+  asio::async_write(
+      error ? remote.error : remote.out, buffer,
+      [&remote, text = std::move(text)](asio::error_code, std::size_t) { remote.edge->resume(); });
+}
+
+void Starter::on_edge_ended(std::size_t host, const Edge::Ending& ending) {
+  Remote& remote = *remotes_[host];
+  remote.edge_ended = true;
+  --edges_left_;
+  if (!roll_.is_gone(host) && !roll_.over()) {
+    const hosts::Attempt attempt{plan_.launcher, remote.name, plan_.drun, ending.code,
+                                 ending.stderr_end};
+    if (!ending.greeted) {
+      fail(host, hosts::why_not_reached(attempt));
+    } else {
+      log::error("{}: {}", remote.name, hosts::why_lost(attempt));
+      take(roll_.on_lost(host));
+    }
+  }
+  look_whether_over();
+}
+
+void Starter::fail(std::size_t host, const std::string& why) {
+  if (roll_.is_gone(host) || roll_.over()) return;
+  Remote& remote = *remotes_[host];
+  log::error("{}: {}", remote.name, why);
+  if (remote.edge) {
+    if (remote.hello) {
+      remote.edge->close();
+    } else {
+      remote.edge->kill();
+    }
+  }
+  take(roll_.on_failed(host));
+}
+
+// ---- what follows ----
+
+void Starter::take(Step step) {
+  switch (step) {
+    case Step::None:
+      break;
+    case Step::Begin:
+      begin();
+      break;
+    case Step::GiveUp:
+      give_up();
+      break;
+    case Step::Hurry:
+      hurry();
+      break;
+    case Step::StopOthers:
+      log::error("stopping the job: too few hosts are left");
+      stop_agents(SIGTERM);
+      break;
+  }
+  look_whether_over();
+}
+
+void Starter::begin() {
+  answer_limit_.cancel();
+  std::vector<std::string_view> names;
+  hosts::Meeting meeting;
+  for (std::size_t host = 0; host < remotes_.size(); ++host) {
+    Remote& remote = *remotes_[host];
+    if (roll_.is_gone(host)) continue;
+    if (names.empty() && plan_.meet_at_first)
+      meeting = {hosts::meeting_place_at(remote.name, *remote.hello), host};
+    names.push_back(remote.name);
+    const auto grace = options_.shutdown_timeout + milliseconds(kGraceBeside);
+    remote.edge->send(
+        {hosts::FrameType::Order,
+         pack(hosts::Order{plan_.directory, std::to_string(grace.count()),
+                           hosts::agent_command(plan_, host, meeting), plan_.environment})});
+  }
+  log::info("started on {}: {}{}",
+            names.size() == 1 ? "1 host" : std::to_string(names.size()) + " hosts",
+            folded_names(names, kMostNamed),
+            meeting.place.empty() ? "" : ", meeting at " + meeting.place);
+}
+
+void Starter::give_up() {
+  answer_limit_.cancel();
+  if (shutdown_.signal() == 0)
+    log::error("nothing was started: the job needs {}",
+               options_.min_nodes == 1 ? "a host" : std::to_string(options_.min_nodes) + " hosts");
+  for (const auto& remote : remotes_) {
+    if (!remote->edge || remote->edge_ended) continue;
+    if (remote->hello) {
+      remote->edge->close();
+    } else {
+      remote->edge->kill();
+    }
+  }
+}
+
+void Starter::hurry() {
+  hurry_limit_.expires_after(kHurryAfter);
+  hurry_limit_.async_wait([this](asio::error_code cancelled) {
+    if (cancelled || roll_.over()) return;
+    log::debug("the job has ended, and not on all hosts: stopping those");
+    stop_agents(SIGTERM);
+  });
+}
+
+void Starter::stop_agents(int signal) {
+  for (std::size_t host = 0; host < remotes_.size(); ++host)
+    if (!roll_.is_gone(host) && remotes_[host]->edge)
+      remotes_[host]->edge->send({hosts::FrameType::Signal, std::to_string(signal)});
+}
+
+void Starter::look_whether_over() {
+  if (!roll_.over() || edges_left_ > 0) return;
+  perform(shutdown_.on_outcome(roll_.exit_code(), Owed::None));
+  perform(shutdown_.on_swept());
+}
+
+// ---- signals ----
+
+void Starter::on_signal(int signal) {
+  switch (meaning_of(signal, options_)) {
+    case SignalMeaning::Suspend:
+      log::warning("a job on other hosts cannot be suspended");
+      break;
+    case SignalMeaning::Resize:
+      break;
+    case SignalMeaning::Forward:
+      stop_agents(signal);
+      break;
+    case SignalMeaning::Stop:
+      on_stop(signal);
+      break;
+  }
+}
+
+// What a request means each agent decides itself, by the same rules.
+void Starter::on_stop(int signal) {
+  const auto level = stop_requests_.count(signal, Clock::now());
+  if (level) perform(shutdown_.on_stop(*level, signal));
+  if (level == StopLevel::Force) {
+    log::warning("received {} again: cutting the hosts off", process::signal_name(signal));
+    for (const auto& remote : remotes_)
+      if (remote->edge && !remote->edge_ended) remote->edge->kill();
+    return;
+  }
+  stop_agents(signal);
+  take(roll_.on_stop(signal));
+}
+
+void Starter::perform(const ShutdownFsm::Steps& steps) {
+  using enum ShutdownFsm::Step;
+  for (const auto step : steps) {
+    switch (step) {
+      case Report:  // each agent has told what it knows
+        perform(shutdown_.on_reported());
+        break;
+      case Leave:
+        hurry_limit_.cancel();
+        answer_limit_.cancel();
+        for (const auto& remote : remotes_) {
+          asio::error_code ignored;
+          remote->out.close(ignored);
+          remote->error.close(ignored);
+        }
+        flush_.start(shutdown_.exit_code(), stop_requests_.any(),
+                     [this](bool lost) { perform(shutdown_.on_flushed(lost)); });
+        break;
+      case GiveUpReader:
+        flush_.give_up("received " + process::signal_name(shutdown_.signal()));
+        break;
+      case End:
+        signals_.cancel();
+        break;
+      case Sweep:
+      case StopJob:
+      case KillWorkers:
+      case GiveUpWorkers:
+      case GiveUpReport:
+      case ServeOthers:
+      case SayGoodbye:
+        break;  // the agents' own
+    }
+  }
+}
+
+}  // namespace drun::launcher

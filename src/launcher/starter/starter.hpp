@@ -1,0 +1,82 @@
+// The drun that starts the agents of other hosts, while they run: tells them signals, shows their
+// output, hears of their ends, and ends as they do.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/steady_timer.hpp>
+
+#include "launcher/agent/agent_signals.hpp"
+#include "launcher/agent/output_flush.hpp"
+#include "launcher/agent/shutdown_fsm.hpp"
+#include "launcher/agent/stop_requests.hpp"
+#include "launcher/hosts/edge_wire.hpp"
+#include "launcher/hosts/host_roll.hpp"
+#include "launcher/hosts/start_plan.hpp"
+#include "launcher/options/options.hpp"
+#include "launcher/output/output_relay.hpp"
+#include "launcher/starter/edge.hpp"
+
+namespace drun::launcher {
+
+class Starter {
+ public:
+  // The arguments must outlive this. `relay` has not been started.
+  Starter(const Options& options, OutputRelay& relay);
+  Starter(const Starter&) = delete;
+  Starter& operator=(const Starter&) = delete;
+
+  // Returns drun's exit code, when nothing of the job is left and its output is written.
+  int run();
+
+ private:
+  // What is known of one host.
+  struct Remote {
+    Remote(asio::io_context& io, std::string of) : name(std::move(of)), out(io), error(io) {}
+    std::string name;
+    asio::posix::stream_descriptor out;  // into the relay
+    asio::posix::stream_descriptor error;
+    std::unique_ptr<Edge> edge;  // nullptr: its launcher could not be run
+    std::optional<hosts::Hello> hello;
+    bool edge_ended = false;
+  };
+
+  void start(std::size_t host);
+  bool on_frame(std::size_t host, const hosts::Frame& frame);
+  void on_hello(std::size_t host, const std::string& payload);
+  void show(std::size_t host, bool error, const std::string& bytes);
+  void on_edge_ended(std::size_t host, const Edge::Ending& ending);
+  void fail(std::size_t host, const std::string& why);
+  void take(hosts::HostRoll::Step step);
+  void begin();
+  void give_up();
+  void hurry();
+  void stop_agents(int signal);
+  void look_whether_over();
+
+  void on_signal(int signal);
+  void on_stop(int signal);
+  void perform(const ShutdownFsm::Steps& steps);
+
+  const Options& options_;
+  const hosts::StartPlan& plan_;
+  OutputRelay& relay_;
+  asio::io_context io_{1};
+  CaughtSignals signals_;
+  asio::steady_timer answer_limit_;
+  asio::steady_timer hurry_limit_;
+  OutputFlush flush_;
+  hosts::HostRoll roll_;
+  StopRequests stop_requests_;
+  ShutdownFsm shutdown_;
+  std::vector<std::unique_ptr<Remote>> remotes_;
+  std::size_t edges_left_ = 0;
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,348 @@
+"""drun -H over real sshds of this machine, one for each host.
+
+usage: ssh.py BIN_DIR [CASE...]
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import hosts
+
+LIMIT = 120
+SECRET = "hunter2 'of' \"mine\""
+
+
+class Case:
+    """What every case has: hosts, and drun as a user starts it."""
+
+    def __init__(self, drun, network, folder):
+        self.drun, self.network, self.folder = drun, network, pathlib.Path(folder)
+        self.mark = f"ssh-case-{os.getpid()}-{time.monotonic_ns()}"
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not re.match(r"PET_|SLURM_|TORCHELASTIC_|MASTER_|RANK$|WORLD_SIZE$", name)}
+        self.environment["DRUN_TEST_MARK"] = self.mark
+
+    def start(self, *arguments, launcher=None, **environment):
+        return subprocess.Popen([self.drun, "--launcher", launcher or f"ssh -F {self.network.config}", *arguments], text=True,
+                                cwd=self.folder, env={**self.environment, **environment}, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run(self, *arguments, **how):
+        process = self.start(*arguments, **how)
+        out, err = process.communicate(timeout=LIMIT)
+        return process.returncode, out, err
+
+    def processes(self):
+        """All that has the case's variable, wherever it was started, with its command line."""
+        found = {}
+        for pid in (int(each) for each in os.listdir("/proc") if each.isdigit()):
+            try:
+                variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+                command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if self.mark.encode() in variables and pid != os.getpid():
+                found[pid] = command
+        return found
+
+    def nothing_is_left(self, limit=60):
+        until(lambda: not self.processes(), limit, lambda: f"still there: {self.processes()}")
+
+    def ends_of_edges(self):
+        """The drun at the far end of each edge: its environment is its login's, so it has no mark."""
+        found = []
+        for pid in (int(each) for each in os.listdir("/proc") if each.isdigit()):
+            try:
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[1:2] == [b"--started-by-drun"] and words[0].decode() == self.drun:
+                found.append(pid)
+        return found
+
+
+def until(condition, limit=60, what=lambda: "it did not happen"):
+    deadline = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.02)
+
+
+def check(condition, *shown):
+    assert condition, "\n".join(str(each) for each in shown)
+
+
+def arguments_and_environment_arrive_as_they_are(case):
+    words = ["", "a b", "it's", '"$HOME" `x` \\ !! *', "two\nlines", "ä", "--nnodes", "-x"]
+    folder = case.folder / "a folder's"
+    folder.mkdir(exist_ok=True)
+    case.folder = folder
+    code, out, err = case.run("-H", "127.0.0.2,127.0.0.3", "-x", "ADDED=x=1", "-x", "ADDED2", "python3", "-c",
+                              "import os, sys; print(repr((sys.argv[1:], os.getcwd(), [os.environ.get(n) for n in "
+                              "('GIVEN', 'ADDED', 'ADDED2', 'SLURM_JOB_NAME', 'HOME')])))", *words,
+                              GIVEN=SECRET, SLURM_JOB_NAME="x", ADDED2="two\nlines", HOME="/nowhere")
+    wanted = repr((words, str(folder), [SECRET, "x=1", "two\nlines", None, os.path.expanduser("~root")]))
+    if os.geteuid() != 0:
+        wanted = wanted.replace(os.path.expanduser("~root"), os.path.expanduser("~"))
+    check(code == 0 and out.splitlines() == [wanted] * 2, code, out, err, wanted)
+    check("hunter2" not in err, err)
+
+
+def values_are_in_no_command_line(case):
+    process = case.start("-H", "127.0.0.2", "sh", "-c", "echo runs; exec sleep 100", GIVEN=SECRET)
+    check(process.stdout.readline() == "runs\n")
+    check("hunter2" not in subprocess.run(["ps", "axww", "-o", "args"], text=True, check=True, stdout=subprocess.PIPE).stdout)
+    process.send_signal(signal.SIGTERM)
+    check(process.wait(LIMIT) == 143, process.returncode)
+    case.nothing_is_left()
+
+
+def slots_are_workers_and_the_first_host_has_rank_0(case):
+    listed = case.folder / "hosts"
+    listed.write_text("# all of them\n127.0.0.3 slots=2\n127.0.0.2 slots=1 max_slots=4\n")
+    code, out, err = case.run("--hostfile", str(listed), "sh", "-c",
+                              "echo $RANK $WORLD_SIZE $GROUP_RANK ${SSH_CONNECTION% *}")
+    found = sorted(re.sub(r"127.0.0.1 \d+ ", "", line) for line in out.splitlines())
+    check(code == 0 and found == ["0 3 0 127.0.0.3", "1 3 0 127.0.0.3", "2 3 1 127.0.0.2"], code, out, err)
+
+
+def the_exit_code_is_the_jobs(case):
+    for failing in (0, 1):
+        code, _, err = case.run("-H", "127.0.0.2,127.0.0.3", "sh", "-c", f"[ $RANK != {failing} ] || exit 7; exec sleep 100")
+        check(code == 7, code, err)
+    code, _, err = case.run("-H", "127.0.0.2,127.0.0.3", "./nothing-of-that-name")
+    check(code == 127, code, err)
+    case.nothing_is_left()
+
+
+def one_agent_that_never_takes_part_ends_the_job(case):
+    code, _, err = case.run("-H", "127.0.0.2,127.0.0.3", "--nproc-per-node", "xpu", "true")
+    check(code == 2 and "127" not in err.replace("127.0.0", ""), code, err)
+    case.nothing_is_left()
+
+
+def lines_stay_whole(case):
+    line = "0123456789" * 90
+    code, out, err = case.run("-H", "127.0.0.2:2,127.0.0.3:2", "sh", "-c",
+                              f"for i in $(seq 300); do echo $RANK {line}; echo $RANK {line} >&2; done")
+    lines = sorted(out.splitlines())
+    check(code == 0 and lines == sorted(f"{rank} {line}" for rank in range(4) for _ in range(300)), code, len(lines))
+    said = [each for each in err.splitlines() if not each.startswith("drun: ")]
+    check(sorted(said) == lines, len(said))
+
+
+def a_reader_that_stops_for_a_while_loses_nothing(case):
+    process = case.start("-H", "127.0.0.2,127.0.0.3", "sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo done >&2")
+    errors = []
+    reader = threading.Thread(target=lambda: errors.extend(process.stderr))
+    reader.start()
+    until(lambda: process.poll() is None and len(case.processes()) > 1)
+    out = process.stdout.read()
+    reader.join()
+    check(process.wait(LIMIT) == 0 and len(out) == 10000002, process.returncode, len(out), "".join(errors))
+
+
+def signals_end_all_hosts(case):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = case.start("-H", "127.0.0.2:2,127.0.0.3:2", "sh", "-c", "echo runs; exec sleep 100")
+        for _ in range(4):
+            check(process.stdout.readline() == "runs\n")
+        process.send_signal(number)
+        check(process.wait(LIMIT) == 128 + number, process.returncode, process.stderr.read())
+        case.nothing_is_left()
+
+
+def signals_to_forward_reach_the_workers(case):
+    process = case.start("-H", "127.0.0.2,127.0.0.3", "sh", "-c", "trap 'echo got; exit 0' USR1; echo runs; while :; do sleep 0.1; done")
+    for _ in range(2):
+        check(process.stdout.readline() == "runs\n")
+    process.send_signal(signal.SIGUSR1)
+    out, err = process.communicate(timeout=LIMIT)
+    check(process.returncode == 0 and out == "got\ngot\n", process.returncode, out, err)
+
+
+def running(case):
+    process = case.start("-H", "127.0.0.2,127.0.0.3", "sh", "-c", "echo runs; exec sleep 200")
+    for _ in range(2):
+        check(process.stdout.readline() == "runs\n")
+    return process
+
+
+def nothing_outlives_a_starter_that_is_killed(case):
+    process = running(case)
+    process.kill()
+    process.communicate(timeout=LIMIT)
+    case.nothing_is_left()
+    until(lambda: not case.ends_of_edges())
+
+
+def nothing_outlives_an_ssh_that_is_killed(case):
+    process = running(case)
+    launchers = [pid for pid, command in case.processes().items() if command.startswith("ssh ") and "127.0.0.3" in command]
+    check(len(launchers) == 1, case.processes())
+    os.kill(launchers[0], signal.SIGKILL)
+    out, err = process.communicate(timeout=LIMIT)
+    check(process.returncode == 125 and "drun: error: 127.0.0.3: lost: " in err, process.returncode, out, err)
+    case.nothing_is_left()
+
+
+def nothing_outlives_a_session_that_is_killed(case):
+    process = running(case)
+    for pid in case.network.sessions("127.0.0.3"):
+        os.kill(pid, signal.SIGKILL)
+    out, err = process.communicate(timeout=LIMIT)
+    check(process.returncode == 125 and "drun: error: 127.0.0.3: lost: " in err, process.returncode, out, err)
+    case.nothing_is_left()
+
+
+def nothing_outlives_an_end_that_is_killed(case):
+    process = running(case)
+    for pid in case.ends_of_edges()[:1]:
+        os.kill(pid, signal.SIGKILL)
+    out, err = process.communicate(timeout=LIMIT)
+    check(process.returncode in (125, 143) and ": lost: " in err, process.returncode, out, err)
+    case.nothing_is_left()
+
+
+def a_host_that_falls_silent_is_given_up(case):
+    process = running(case)
+    session = case.network.sessions("127.0.0.3")
+    for pid in session:
+        os.kill(pid, signal.SIGSTOP)  # as if the network was cut: nothing comes, and nothing is refused
+    try:
+        out, err = process.communicate(timeout=LIMIT)
+        check(process.returncode == 125 and "drun: error: 127.0.0.3: lost: " in err, process.returncode, out, err)
+        case.nothing_is_left()
+    finally:
+        for pid in session:
+            os.kill(pid, signal.SIGKILL)
+
+
+def each_failure_to_start_is_named(case):
+    network = case.network
+    network.known.write_text("".join(line + "\n" for line in network.known.read_text().splitlines() if "127.0.0.4" not in line))
+    code, out, err = case.run("-H", "node1,node3,127.0.0.5,nowhere.invalid,127.0.0.99", "echo", "started")
+    check(code == 125 and out == "", code, out, err)
+    for wanted in ("node3: its host key is not known; ", "nowhere.invalid: its name cannot be resolved; ",
+                   "127.0.0.99: it refuses the connection; ", "nothing was started: the job needs 5 hosts"):
+        check(f"drun: error: {wanted}" in err, wanted, err)
+    check(len(err.splitlines()) == 4, err)
+
+
+def a_login_that_is_refused_is_named(case):
+    case.network.stop("127.0.0.5")
+    case.network.start("127.0.0.5", "DenyUsers *\n")
+    code, _, err = case.run("-H", "127.0.0.2,127.0.0.5", "echo", "started")
+    check(code == 125 and "drun: error: 127.0.0.5: ssh may not log in; " in err, code, err)
+    case.network.stop("127.0.0.5")
+    case.network.start("127.0.0.5")
+
+
+def a_host_without_drun_is_named(case):
+    elsewhere = case.folder / "bin"
+    elsewhere.mkdir(exist_ok=True)
+    drun = shutil.copy(case.drun, elsewhere / "drun-here")
+    wrapper = case.folder / "ssh-wrapper"  # the host's shell finds no drun
+    wrapper.mkdir(exist_ok=True)
+    (wrapper / "ssh").write_text(f"#!/bin/sh\nfor word; do last=$word; done\nexec sh -c \"$(echo \"$last\" | sed 's:{drun}:/nowhere/drun:g')\"\n"
+                                 .replace("{drun}", str(drun)))
+    (wrapper / "ssh").chmod(0o755)
+    case.drun = str(drun)
+    code, out, err = case.run("-H", "127.0.0.2", "echo", "started", launcher=str(wrapper / "ssh"), PATH="/usr/bin:/bin")
+    check(code == 125 and out == "" and "127.0.0.2: there is no drun; install it there as " in err, code, out, err)
+
+
+def another_version_is_named(case):
+    other = case.folder / "other"
+    hello = b"\0drun edge 1\0" + bytes([10, 0, 0, 0, 2]) + b"0.0.1\0\0\0h\0"
+    (case.folder / "hello").write_bytes(hello)
+    other.write_text(f"#!/bin/sh\ncat {case.folder}/hello\nexec sleep 50\n")
+    other.chmod(0o755)
+    code, _, err = case.run("-H", "a", "true", launcher=f"{other} {{host}}")
+    check(code == 125 and "a: the drun there is another version, 0.0.1, and this is " in err, code, err)
+    older = case.folder / "older"
+    older.write_text("#!/bin/sh\necho \"drun: error: unknown flag '--started-by-drun'\" >&2\nexit 2\n")
+    older.chmod(0o755)
+    code, _, err = case.run("-H", "a", "true", launcher=f"{older} {{host}}")
+    check(code == 125 and "a: the drun there is another version; " in err, code, err)
+
+
+def a_launcher_that_is_not_there_is_named(case):
+    code, _, err = case.run("-H", "a,b", "true", launcher="no-such-launcher {host}")
+    check(code == 125 and "a: run no-such-launcher: No such file or directory" in err, code, err)
+
+
+def other_commands_reach_hosts_too(case):
+    code, out, err = case.run("-H", "127.0.0.2,127.0.0.3", "sh", "-c", "echo $RANK $AT", launcher="env AT={host}")
+    check(code == 0 and sorted(out.splitlines()) == ["0 127.0.0.2", "1 127.0.0.3"], code, out, err)
+
+
+def shells_of_all_kinds_start_it(case):
+    for shell in ("/bin/bash", "/bin/dash", "/bin/tcsh", "/usr/bin/fish", "/usr/bin/zsh"):
+        if not os.path.exists(shell):
+            continue
+        case.network.stop("127.0.0.2")
+        case.network.start("127.0.0.2", f"ForceCommand echo noise; echo more >&2; exec {shell} -c \"$SSH_ORIGINAL_COMMAND\"\n")
+        code, out, err = case.run("-H", "127.0.0.2", "echo", "it's", "here!")
+        check(code == 0 and out == "it's here!\n", shell, code, out, err)
+    case.network.stop("127.0.0.2")
+    case.network.start("127.0.0.2")
+
+
+def an_elastic_job_goes_on_without_a_host(case):
+    process = case.start("-H", "127.0.0.2,127.0.0.3", "--nnodes", "1:2", "--rdzv-conf", "keep_alive_interval=1", "sh", "-c",
+                         "echo runs; [ $WORLD_SIZE = 1 ] || exec sleep 200")
+    for _ in range(2):
+        check(process.stdout.readline() == "runs\n")
+    for pid in case.network.sessions("127.0.0.3"):
+        os.kill(pid, signal.SIGKILL)
+    out, err = process.communicate(timeout=LIMIT)
+    check(process.returncode == 0 and "127.0.0.3: lost: " in err, process.returncode, out, err)
+    case.nothing_is_left()
+
+
+CASES = [value for value in list(globals().values())
+         if callable(value) and getattr(value, "__code__", None) and value.__code__.co_varnames[:1] == ("case",)
+         and value.__code__.co_argcount == 1 and value.__name__ not in ("running",)]
+
+
+def main():
+    reason = hosts.why_not()
+    if reason:
+        print(f"skipped: {reason}")
+        return 77
+    drun = str(pathlib.Path(sys.argv[1]).resolve() / "drun")
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        network = hosts.Hosts(folder, 4)
+        try:
+            for each in CASES:
+                if sys.argv[2:] and each.__name__ not in sys.argv[2:]:
+                    continue
+                begun = time.monotonic()
+                known = network.known.read_text()
+                with tempfile.TemporaryDirectory() as place:
+                    case = Case(drun, network, place)
+                    try:
+                        each(case)
+                        print(f"{each.__name__}: ok ({time.monotonic() - begun:.1f} s)", flush=True)
+                    except (AssertionError, subprocess.TimeoutExpired) as problem:
+                        failures += 1
+                        print(f"{each.__name__}: {problem}", flush=True)
+                    for pid in case.processes():
+                        os.kill(pid, signal.SIGKILL)
+                network.known.write_text(known)
+        finally:
+            network.close()
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

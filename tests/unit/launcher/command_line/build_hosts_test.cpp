@@ -1,0 +1,116 @@
+// -H, --hostfile: what each agent is told, and what is refused before anybody is started.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/command_line/parse.hpp"
+#include "launcher/hosts/start_plan.hpp"
+#include "support/options_support.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using test::options_of;
+using test::parse_line;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The flags that the agent of `node` is started with, blanks between; or the error.
+std::string told(const std::string& line, std::size_t node = 0,
+                 const std::vector<std::string>& environment = {}) {
+  const Parsed parsed = parse_line(line + " ./train", environment);
+  if (!parsed.options) {
+    EXPECT_EQ(parsed.exit_code, 2);
+    return parsed.text;
+  }
+  EXPECT_TRUE(parsed.options->start);
+  std::string text;
+  for (const std::string& word : agent_command(*parsed.options->start, node, {"place", 0}))
+    text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+TEST(BuildHostsTest, AnAgentIsStartedAsAUserWouldStartIt) {
+  EXPECT_EQ(told("-H a:4,b:2 --max-restarts 3", 1),
+            "drun --nnodes=2 --max-restarts=3 --rdzv-id=fresh-id --node-rank=1 --nproc-per-node=2 "
+            "--rdzv-backend=c10d --rdzv-endpoint=place --rdzv-conf=is_host=false -- ./train");
+  EXPECT_EQ(told("--hostfile /hosts --nproc-per-node gpu -v -l"),
+            "drun --nnodes=2 --nproc-per-node=gpu --rdzv-id=fresh-id --label --verbose "
+            "--node-rank=0 --rdzv-backend=c10d --rdzv-endpoint=place --rdzv-conf=is_host=true -- "
+            "./train");
+  EXPECT_EQ(told("-H a"), "drun --nnodes=1 --rdzv-id=fresh-id -- ./train");
+  EXPECT_EQ(told("-H a,b,c --nnodes 1:2 --rdzv-id mine --rdzv-conf join_timeout=9", 2),
+            "drun --nnodes=1:2 --rdzv-id=mine --node-rank=2 --rdzv-backend=c10d "
+            "--rdzv-endpoint=place --rdzv-conf=join_timeout=9,is_host=false -- ./train");
+}
+
+TEST(BuildHostsTest, WhereTheNodesMeetMayBeSaid) {
+  EXPECT_EQ(told("-H a,b --rdzv-endpoint a:29500 --rdzv-conf join_timeout=9"),
+            "drun --nnodes=2 --rdzv-endpoint=a:29500 --rdzv-id=fresh-id "
+            "--rdzv-conf=join_timeout=9 --node-rank=0 -- ./train");
+  EXPECT_EQ(told("-H a,b", 0, {"PET_RDZV_ENDPOINT=a:1"}),
+            "drun --nnodes=2 --rdzv-id=fresh-id --node-rank=0 -- ./train");
+  EXPECT_THAT(told("-H a,b --rdzv-conf is_host=true", 1), HasSubstr("--rdzv-conf=is_host=true --"));
+}
+
+TEST(BuildHostsTest, NoSchedulerIsAsked) {
+  const std::vector<std::string> step{"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=4",
+                                      "SLURM_JOB_NODELIST=n[1-4]"};
+  EXPECT_EQ(told("-H a", 0, step), "drun --nnodes=1 --rdzv-id=fresh-id -- ./train");
+}
+
+TEST(BuildHostsTest, VariablesGoOverAndDoNotMakeStartersOfTheAgents) {
+  const auto options =
+      options_of("-x B=2 -x C --env-file /variables -H a,b ./train",
+                 {"A=1", "PET_MAX_RESTARTS=2", "PET_HOST=x", "DRUN_CLUSTER=slurm"});
+  EXPECT_THAT(
+      options.start->environment,
+      ElementsAre("A=1", "B=2", "FROM_FILE=1", "PET_MAX_RESTARTS=2", "PET_HOST=", "PET_HOSTFILE="));
+  EXPECT_THAT(options.notes, ElementsAre("C is to be handed over, and is not set here"));
+  EXPECT_EQ(options.start->directory, "/here");
+  EXPECT_EQ(options.start->drun, "/opt/drun");
+  EXPECT_EQ(options.max_restarts, 2);
+}
+
+TEST(BuildHostsTest, EmptyVariablesNameNoHosts) {
+  EXPECT_FALSE(options_of("./train", {"PET_HOST=", "PET_HOSTFILE="}).start);
+}
+
+TEST(BuildHostsTest, WhatCannotBeStartedIsRefusedHere) {
+  const struct {
+    const char* line;
+    const char* why;
+  } cases[] = {
+      {"-H a:0", "-H 'a:0': 'a:0': '0' is no number of slots"},
+      {"-H a --hostfile /hosts", "-H and --hostfile both list hosts: give one"},
+      {"--hostfile /none", "--hostfile '/none': cannot read this file"},
+      {"-H a,b --nnodes 3", "--nnodes '3': there are fewer hosts in the list: 2"},
+      {"-H a,b --node-rank 1",
+       "--node-rank is for one drun, and -H or --hostfile starts one on each host"},
+      {"-H a --standalone",
+       "--standalone is for one drun, and -H or --hostfile starts one on each host"},
+      {"-H a --stdin 0",
+       "--stdin: standard input does not go to other hosts; let the worker read a file"},
+      {"--hostfile /hosts --nproc-per-node 8",
+       "node7 takes at most 4 workers (max_slots), and would get 8"},
+      {"-H a -x 1=secret", "-x: '1' is no name of a variable"},
+      {"-x A=1",
+       "-x is for other hosts (-H, --hostfile); workers of this one inherit drun's environment"},
+      {"--env-file /variables",
+       "--env-file is for other hosts (-H, --hostfile); workers of this one inherit drun's "
+       "environment"},
+      {"-H a --max-restarts x", "--max-restarts 'x': expected a whole number of at least 0"},
+  };
+  for (const auto& [line, why] : cases)
+    EXPECT_EQ(told(line), std::string("drun: error: ") + why + "\n") << line;
+}
+
+TEST(BuildHostsTest, ExplainShowsNoValueOfAVariable) {
+  const Parsed parsed = parse_line("-H a:2 -x KEY=hunter2 -x B=hunter2 --explain");
+  EXPECT_THAT(parsed.text, AllOf(HasSubstr("'KEY B'"), Not(HasSubstr("hunter2")),
+                                 HasSubstr("nnodes          1         from -H\n")));
+}
+
+}  // namespace
+}  // namespace drun::launcher

@@ -1,0 +1,84 @@
+// The command that reaches a host, and what its failure means.
+#include "launcher/hosts/remote_command.hpp"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drun::launcher::hosts {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(RemoteCommandTest, OfSshIsOneWordForTheShellThere) {
+  const Launcher launcher = *parse_launcher("  /usr/bin/ssh -p 2222 ");
+  EXPECT_THAT(remote_command(launcher, "me@node1", "/opt/a b/drun"),
+              ElementsAre("/usr/bin/ssh", "-p", "2222", "-T", "-x", "-oBatchMode=yes",
+                          "-oConnectTimeout=10", "-oServerAliveInterval=15",
+                          "-oServerAliveCountMax=3", "me@node1",
+                          "exec sh -c 'test -x '\\''/opt/a b/drun'\\'' && exec '\\''/opt/a "
+                          "b/drun'\\'' --started-by-drun; exec drun --started-by-drun'"));
+  EXPECT_EQ(remote_command(*parse_launcher("rsh"), "n", "/drun").size(), 3U);
+}
+
+TEST(RemoteCommandTest, OfAnotherCommandIsWords) {
+  EXPECT_THAT(
+      remote_command(*parse_launcher("kubectl exec -i pod/{host} -c {host} --"), "train-0",
+                     "/drun"),
+      ElementsAre("kubectl", "exec", "-i", "pod/train-0", "-c", "train-0", "--", "sh", "-c",
+                  "test -x /drun && exec /drun --started-by-drun; exec drun --started-by-drun"));
+  EXPECT_FALSE(parse_launcher("  "));
+}
+
+TEST(RemoteCommandTest, TellsWhyAHostIsNotReached) {
+  const struct {
+    const char* launcher;
+    int code;
+    const char* said;
+    const char* why;
+  } cases[] = {
+      {"ssh", 255, "ssh: connect to host n port 22: Connection refused\r\n",
+       "it refuses the connection; is sshd running there, at this port? (ssh: connect to host n "
+       "port 22: Connection refused)"},
+      {"ssh", 255, "ssh: connect to host n port 22: Connection timed out\n",
+       "it cannot be reached; it does not answer (ssh: connect to host n port 22: Connection timed "
+       "out)"},
+      {"ssh", 255, "ssh: Could not resolve hostname n: Name or service not known\n",
+       "its name cannot be resolved; check the list of hosts (ssh: Could not resolve hostname n: "
+       "Name or service not known)"},
+      {"ssh", 255, "No ED25519 host key is known for n\nHost key verification failed.\n",
+       "its host key is not known; log in once by hand, or add it to known_hosts with ssh-keyscan "
+       "(Host key verification failed.)"},
+      {"ssh", 255,
+       "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.\n",
+       "its host key has changed; if that is right, ssh-keygen -R forgets the old one (Host key "
+       "verification failed.)"},
+      {"ssh", 255, "A banner\n\nme@n: Permission denied (publickey).\n",
+       "ssh may not log in; ssh must log in there without a password (me@n: Permission denied "
+       "(publickey).)"},
+      {"ssh", 255, "something \x1b[31m new", "ssh failed (something \\x1b[31m new)"},
+      {"ssh", 255, "", "ssh failed"},
+      {"ssh", 127, "sh: 1: exec: drun: not found\n",
+       "there is no drun; install it there as /opt/drun, or in the PATH of a login (sh: 1: exec: "
+       "drun: not found)"},
+      {"ssh", 2, "drun: error: unknown flag '--started-by-drun'\n",
+       "the drun there is another version; install the same everywhere (drun: error: unknown flag "
+       "'--started-by-drun')"},
+      {"kubectl exec {host} --", 1, "Error from server (NotFound): pods \"n\" not found\n",
+       "kubectl ended with exit code 1 before drun answered (Error from server (NotFound): pods "
+       "\"n\" not found)"},
+      {"kubectl exec {host} --", 255, "Connection refused",
+       "kubectl ended with exit code 255 before drun answered (Connection refused)"},
+  };
+  for (const auto& [words, code, said, why] : cases) {
+    const Launcher launcher = *parse_launcher(words);
+    EXPECT_EQ(why_not_reached({launcher, "n", "/opt/drun", code, said}), why);
+  }
+  const Launcher ssh = *parse_launcher("ssh");
+  EXPECT_EQ(why_lost({ssh, "n", "/opt/drun", 255, "Connection reset by peer\n"}),
+            "lost: ssh ended with exit code 255 (Connection reset by peer)");
+}
+
+}  // namespace
+}  // namespace drun::launcher::hosts
