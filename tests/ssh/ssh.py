@@ -261,7 +261,7 @@ def a_host_without_drun_is_named(case):
 
 def another_version_is_named(case):
     other = case.folder / "other"
-    hello = b"\0drun edge 1\0" + bytes([10, 0, 0, 0, 2]) + b"0.0.1\0\0\0h\0"
+    hello = b"\0drun edge 1\0" + bytes([10, 0, 0, 0, 0, 0, 0, 0, 2]) + b"0.0.1\0\0\0h\0"
     (case.folder / "hello").write_bytes(hello)
     other.write_text(f"#!/bin/sh\ncat {case.folder}/hello\nexec sleep 50\n")
     other.chmod(0o755)
@@ -305,6 +305,55 @@ def an_elastic_job_goes_on_without_a_host(case):
         os.kill(pid, signal.SIGKILL)
     out, err = process.communicate(timeout=LIMIT)
     check(process.returncode == 0 and "127.0.0.3: lost: " in err, process.returncode, out, err)
+    case.nothing_is_left()
+
+
+def hosts_start_further_hosts(case):
+    code, out, err = case.run("-H", "127.0.0.[2-5]:2", "--fan-out", "1", "sh", "-c",
+                              "echo $RANK ${SSH_CONNECTION%% *} ${SSH_CONNECTION% *}; echo $RANK >&2; [ $RANK != 7 ] || exit 5; sleep 100")
+    found = sorted(int(line.split()[0]) for line in out.splitlines())
+    check(code == 5 and found == list(range(8)), code, out, err)
+    check("127.0.0.5" in next(line for line in out.splitlines() if line.startswith("7 ")), out)
+    case.nothing_is_left()
+
+
+def nothing_outlives_the_root_of_a_tree(case):
+    process = case.start("-H", "127.0.0.[2-5]", "--fan-out", "1", "sh", "-c", "echo runs; exec sleep 200")
+    for _ in range(4):
+        check(process.stdout.readline() == "runs\n")
+    check(len(case.ends_of_edges()) == 4, case.ends_of_edges())
+    process.kill()
+    process.communicate(timeout=LIMIT)
+    case.nothing_is_left()
+    until(lambda: not case.ends_of_edges())
+
+
+def what_hangs_on_a_lost_host_is_lost_with_it(case):
+    process = case.start("-H", "127.0.0.[2-5]", "--fan-out", "1", "--nnodes", "1:4", "--rdzv-conf", "keep_alive_interval=1", "sh", "-c",
+                         "echo runs; [ $WORLD_SIZE = 2 ] || exec sleep 200")
+    for _ in range(4):
+        check(process.stdout.readline() == "runs\n")
+    for pid in case.network.sessions("127.0.0.4"):
+        os.kill(pid, signal.SIGKILL)
+    out, err = process.communicate(timeout=LIMIT)
+    check(process.returncode == 0 and ": error: 127.0.0.4: lost: ssh ended with exit code 255 " in err
+          and "127.0.0.5: lost with 127.0.0.4, which had started it (from " in err, process.returncode, out, err)
+    case.nothing_is_left()
+
+
+def a_host_that_is_missing_in_a_tree_is_named_and_no_other(case):
+    code, out, err = case.run("-H", "127.0.0.2,127.0.0.3,127.0.0.99,127.0.0.4,127.0.0.5", "--fan-out", "1", "echo", "started")
+    check(code == 125 and out == "" and "127.0.0.99: it refuses the connection; " in err, code, out, err)
+    check(len(err.splitlines()) == 2, err)
+    code, out, err = case.run("-H", "127.0.0.99,127.0.0.3,127.0.0.4", "--nnodes", "2:3", "--fan-out", "1", "echo", "started")
+    check(code == 0 and out == "started\n" * 2, code, out, err)
+
+
+def many_hosts_start_in_a_tree(case):
+    names = ",".join(f"h{number}" for number in range(70))
+    code, out, err = case.run("-H", names, "--fan-out", "8", "--rdzv-endpoint", f"127.0.0.1:{hosts.free_port()}", "sh", "-c", "echo $RANK $AT",
+                              launcher="env AT={host}")
+    check(code == 0 and sorted(out.splitlines()) == sorted(f"{rank} h{rank}" for rank in range(70)), code, out, err)
     case.nothing_is_left()
 
 

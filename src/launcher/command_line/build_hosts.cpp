@@ -20,8 +20,9 @@ namespace drun::launcher {
 namespace {
 
 // Not for the agents.
-constexpr auto kStartersOwn = std::to_array<std::string_view>(
-    {"host", "hostfile", "export", "env-file", "launcher", "cluster", "dry-run", "explain"});
+constexpr auto kStartersOwn =
+    std::to_array<std::string_view>({"host", "hostfile", "export", "env-file", "launcher",
+                                     "fan-out", "cluster", "dry-run", "explain"});
 // Of no meaning if drun starts one agent on each host.
 constexpr auto kNotWithHosts =
     std::to_array<std::string_view>({"standalone", "local-nodes", "node-rank"});
@@ -191,6 +192,8 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
   auto launcher = hosts::parse_launcher(command != nullptr ? command->value : "ssh");
   if (!launcher) refuse(*command, launcher.error().what());
   plan.launcher = std::move(*launcher);
+  if (const cli::Setting* number = flags.find("fan-out"))
+    plan.fan_out = static_cast<std::size_t>(parse_integer(*number, 1, 100'000));
   // For those who look here what the agents will be told.
   const hosts::Host& first = plan.hosts.front();
   if (plan.slots_count && first.slots)

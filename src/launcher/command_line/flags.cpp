@@ -61,6 +61,8 @@ constexpr std::array kFlags{
          "the same for each line of a file"},
     Flag{"launcher", 0, "COMMAND", "ssh", kDrun, kHostsGroup, "ssh",
          "what reaches a host, as in 'ssh -p 2222' or 'kubectl exec -i {host} --'"},
+    Flag{"fan-out", 0, "N", "32", kDrun, kHostsGroup, "",
+         "how many hosts are started from here, and by each of those in turn"},
 
     Flag{"rdzv-endpoint", 0, "HOST[:PORT]", "", kTorch, kRendezvousGroup, "",
          "where the nodes meet; the node with this address runs the store (port 29400); or several: "

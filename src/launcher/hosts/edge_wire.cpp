@@ -1,5 +1,6 @@
 #include "launcher/hosts/edge_wire.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/split.hpp"
@@ -8,11 +9,23 @@
 namespace drun::launcher::hosts {
 namespace {
 
-// The length of the payload in four bytes, the lowest first, and the type.
-constexpr std::size_t kHeader = 5;
+// The length of the payload and the host in four bytes each, the lowest first, and the type.
+constexpr std::size_t kHeader = 9;
 
 Error malformed(const char* what) {
   return Error(std::make_error_code(std::errc::protocol_error), what);
+}
+
+void add_number(std::string& to, std::uint32_t number) {
+  for (int shift = 0; shift < 32; shift += 8)
+    to += static_cast<char>((number >> shift) & 0xffU);
+}
+
+std::uint32_t number_at(std::string_view bytes) {
+  std::uint32_t number = 0;
+  for (std::size_t i = 0; i < 4; ++i)
+    number |= std::uint32_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  return number;
 }
 
 void add(std::string& to, std::string_view text) {
@@ -34,8 +47,8 @@ std::optional<std::vector<std::string>> texts_of(std::string_view payload) {
 std::string encode(const Frame& frame) {
   std::string bytes;
   bytes.reserve(kHeader + frame.payload.size());
-  for (int shift = 0; shift < 32; shift += 8)
-    bytes += static_cast<char>((frame.payload.size() >> shift) & 0xffU);
+  add_number(bytes, static_cast<std::uint32_t>(frame.payload.size()));
+  add_number(bytes, frame.host);
   bytes += static_cast<char>(frame.type);
   return bytes + frame.payload;
 }
@@ -55,16 +68,15 @@ void FrameReader::take(std::string_view bytes) {
 
 std::optional<Frame> FrameReader::next() {
   if (awaits_mark_ || broken_ || bytes_.size() - at_ < kHeader) return std::nullopt;
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < 4; ++i)
-    size |= std::size_t{static_cast<unsigned char>(bytes_[at_ + i])} << (8 * i);
-  const auto type = static_cast<FrameType>(bytes_[at_ + 4]);
+  const std::string_view header = std::string_view(bytes_).substr(at_, kHeader);
+  const std::size_t size = number_at(header);
+  const auto type = static_cast<FrameType>(header[8]);
   if (size > kMostPayload || type < FrameType::Alive || type > FrameType::Ended) {
     broken_ = true;
     return std::nullopt;
   }
   if (bytes_.size() - at_ - kHeader < size) return std::nullopt;
-  Frame frame{type, bytes_.substr(at_ + kHeader, size)};
+  Frame frame{type, number_at(header.substr(4)), bytes_.substr(at_ + kHeader, size)};
   at_ += kHeader + size;
   return frame;
 }
@@ -81,6 +93,41 @@ Result<Hello> unpack_hello(std::string_view payload) {
   if (!texts || texts->size() < 4) return malformed("a greeting that is none");
   return Hello{std::move((*texts)[0]), std::move((*texts)[1]), std::move((*texts)[2]),
                std::move((*texts)[3])};
+}
+
+std::string pack(const Branch& branch) {
+  std::string payload;
+  add(payload, branch.drun);
+  add(payload, std::to_string(branch.fan_out));
+  add(payload, std::to_string(branch.launcher.size()));
+  for (const std::string& word : branch.launcher)
+    add(payload, word);
+  for (const Target& target : branch.targets) {
+    add(payload, std::to_string(target.host));
+    add(payload, target.name);
+  }
+  return payload;
+}
+
+Result<Branch> unpack_branch(std::string_view payload) {
+  auto texts = texts_of(payload);
+  if (!texts || texts->size() < 3) return malformed("a branch that is none");
+  const auto fan_out = whole_number<std::size_t>((*texts)[1]);
+  const auto words = whole_number<std::size_t>((*texts)[2]);
+  if (!fan_out || *fan_out == 0 || !words || *words == 0 || *words > texts->size() - 3 ||
+      (texts->size() - 3 - *words) % 2 != 0)
+    return malformed("a branch that is none");
+  Branch branch;
+  branch.drun = std::move((*texts)[0]);
+  branch.fan_out = *fan_out;
+  const auto targets = texts->begin() + 3 + static_cast<std::ptrdiff_t>(*words);
+  branch.launcher.assign(texts->begin() + 3, targets);
+  for (auto at = targets; at != texts->end(); at += 2) {
+    const auto host = whole_number<std::uint32_t>(*at);
+    if (!host) return malformed("a branch with a host that has no number");
+    branch.targets.push_back({*host, std::move(at[1])});
+  }
+  return branch;
 }
 
 std::string pack(const Order& order) {
@@ -108,6 +155,19 @@ Result<Order> unpack_order(std::string_view payload) {
   order.arguments.assign(begin, end);
   order.environment.assign(end, texts->end());
   return order;
+}
+
+std::vector<std::vector<Target>> branches_of(const std::vector<Target>& targets,
+                                             std::size_t fan_out) {
+  const std::size_t count = std::min(targets.size(), fan_out);
+  std::vector<std::vector<Target>> branches;
+  auto begin = targets.begin();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t size = targets.size() / count + (i < targets.size() % count ? 1 : 0);
+    branches.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(size));
+    begin += static_cast<std::ptrdiff_t>(size);
+  }
+  return branches;
 }
 
 }  // namespace drun::launcher::hosts

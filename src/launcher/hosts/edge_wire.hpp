@@ -19,17 +19,20 @@ inline constexpr std::string_view kRemoteEndFlag = "--started-by-drun";
 
 enum class FrameType : std::uint8_t {
   Alive = 1,    // both ways, without a payload: whoever hears nothing for long is alone
-  Hello,        // up, first: struct Hello
+  Hello,        // up, first: struct Hello; whose it is the other side knows
+  Branch,       // down, first: struct Branch, what hangs on this end, whose own number it tells
   Order,        // down, once: struct Order
   Output,       // up: bytes of the agent's stdout
   ErrorOutput,  // up: of its stderr
   Signal,       // down: a number for the agent
-  Failed,       // up: why the agent cannot be started
+  Failed,       // up, last: why no agent runs there, or runs no more, in words
   Ended         // up, last: the agent's exit code, as a shell gives it
 };
 
 struct Frame {
   FrameType type = FrameType::Alive;
+  std::uint32_t host =
+      0;  // the node's number in the list of hosts; ends pass on what is not theirs
   std::string payload{};
 
   bool operator==(const Frame&) const = default;
@@ -71,6 +74,24 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
+// One host of the list.
+struct Target {
+  std::uint32_t host = 0;
+  std::string name;
+
+  bool operator==(const Target&) const = default;
+};
+
+// What an end starts further ends with.
+struct Branch {
+  std::vector<std::string> launcher;  // words
+  std::string drun;                   // the starter's file
+  std::size_t fan_out = 1;
+  std::vector<Target> targets;  // may be empty
+
+  bool operator==(const Branch&) const = default;
+};
+
 struct Order {
   std::string directory;
   std::string grace;  // milliseconds that the agent has to end in once its starter is gone
@@ -82,8 +103,15 @@ struct Order {
 
 // None of the texts holds a zero byte: neither arguments nor variables can.
 [[nodiscard]] std::string pack(const Hello& hello);
+[[nodiscard]] std::string pack(const Branch& branch);
 [[nodiscard]] std::string pack(const Order& order);
 [[nodiscard]] Result<Hello> unpack_hello(std::string_view payload);
+[[nodiscard]] Result<Branch> unpack_branch(std::string_view payload);
 [[nodiscard]] Result<Order> unpack_order(std::string_view payload);
+
+// The targets in at most `fan_out` groups in their order, as even as possible. The first of each is
+// started from here, and starts the others of its group.
+[[nodiscard]] std::vector<std::vector<Target>> branches_of(const std::vector<Target>& targets,
+                                                           std::size_t fan_out);
 
 }  // namespace drun::launcher::hosts

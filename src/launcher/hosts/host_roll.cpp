@@ -30,14 +30,6 @@ HostRoll::Step HostRoll::settle() {
 }
 
 HostRoll::Step HostRoll::on_failed(std::size_t host) {
-  return lose(host);
-}
-
-HostRoll::Step HostRoll::on_lost(std::size_t host) {
-  return lose(host);
-}
-
-HostRoll::Step HostRoll::lose(std::size_t host) {
   if (phases_[host] == Phase::Gone) return Step::None;
   phases_[host] = Phase::Gone;
   if (!begun_) return settle();

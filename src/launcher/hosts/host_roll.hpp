@@ -26,12 +26,10 @@ class HostRoll {
   };
   // The drun there is ready.
   [[nodiscard]] Step on_ready(std::size_t host);
-  // It was not reached, or its agent could not be started.
+  // It was not reached, its agent could not be started, or it was cut off with its agent.
   [[nodiscard]] Step on_failed(std::size_t host);
   // Its agent gave this exit code.
   [[nodiscard]] Step on_ended(std::size_t host, int code);
-  // It was cut off, with its agent.
-  [[nodiscard]] Step on_lost(std::size_t host);
   // drun was told to stop.
   [[nodiscard]] Step on_stop(int signal);
 
@@ -47,7 +45,6 @@ class HostRoll {
   enum class Phase { Starting, Ready, Running, Gone };
   [[nodiscard]] std::size_t count(Phase phase) const;
   [[nodiscard]] Step settle();
-  [[nodiscard]] Step lose(std::size_t host);
 
   std::vector<Phase> phases_;
   const int min_nodes_;

@@ -11,10 +11,14 @@
 
 namespace drun::launcher::hosts {
 
+// More logins at once are a burden for one machine; from 33 hosts on others share it.
+inline constexpr std::size_t kFanOut = 32;
+
 struct StartPlan {
   std::vector<Host> hosts;  // in the order of their node ranks
   Launcher launcher;
   std::string drun;                      // this program's file
+  std::size_t fan_out = kFanOut;         // how many hosts each drun starts itself
   std::vector<std::string> flags;        // of every agent, argv[0] in front
   std::vector<std::string> program;      // and its arguments
   std::vector<std::string> environment;  // "NAME=value", as handed over

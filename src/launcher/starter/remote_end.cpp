@@ -36,6 +36,7 @@
 #include "launcher/hosts/edge_wire.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/starter/frame_link.hpp"
+#include "launcher/starter/limbs.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -116,7 +117,9 @@ class RemoteEnd {
         link_(io_, duplicate(STDIN_FILENO, "read orders"), duplicate(STDOUT_FILENO, "answer"),
               false,
               {[this](const Frame& frame) { return on_frame(frame), true; },
-               [this] { on_starter_gone(); }}) {
+               [this] { on_starter_gone(); }}),
+        limbs_(io_, {[this](const Frame& frame) { return pass_on(frame); },
+                     [this] { end_if_alone(); }}) {
     signals_.add(SIGQUIT);
   }
 
@@ -125,9 +128,9 @@ class RemoteEnd {
     await_signal();
     link_.start();
     link_.send_bytes(std::string(hosts::kEdgeMark));
-    link_.send(
-        {FrameType::Hello, pack(hosts::Hello{DRUN_VERSION_STRING, address_reached_by(environment_),
-                                             port_.number, own_host_name()})});
+    link_.send({FrameType::Hello, 0,
+                pack(hosts::Hello{DRUN_VERSION_STRING, address_reached_by(environment_),
+                                  port_.number, own_host_name()})});
     io_.run();
     return 0;
   }
@@ -148,17 +151,34 @@ class RemoteEnd {
       if (running()) {
         tell_agent(signal);
       } else {
-        end();
+        on_starter_gone();  // whoever sends this ends the session
       }
       await_signal();
     });
   }
 
   void on_frame(const Frame& frame) {
+    if (frame.type == FrameType::Branch) return on_branch(frame);
+    if (frame.host != own_) return limbs_.send(frame);
     if (frame.type == FrameType::Order && agent_ == 0) return on_order(frame.payload);
     const auto signal = whole_number<int>(frame.payload);
     if (frame.type == FrameType::Signal && signal && *signal > 0 && *signal <= process::kLastSignal)
       tell_agent(*signal);
+  }
+
+  void on_branch(const Frame& frame) {
+    own_ = frame.host;
+    const auto branch = hosts::unpack_branch(frame.payload);
+    if (!branch) return fail(branch.error().what());
+    limbs_.start(*branch, own_host_name());
+  }
+
+  // Not faster than the starter takes it.
+  bool pass_on(const Frame& frame) {
+    link_.send(frame);
+    if (frame.type != FrameType::Output && frame.type != FrameType::ErrorOutput) return true;
+    link_.when_sent([this, host = frame.host] { limbs_.resume(host); });
+    return false;
   }
 
   void on_order(const std::string& payload) {
@@ -171,7 +191,7 @@ class RemoteEnd {
     start_agent(*order);
   }
 
-  void fail(const std::string& why) { link_.send({FrameType::Failed, why}); }
+  void fail(const std::string& why) { link_.send({FrameType::Failed, own_, why}); }
 
   void start_agent(const hosts::Order& order) {
     port_.holder.reset();
@@ -240,7 +260,7 @@ class RemoteEnd {
             stream.over = true;
             return tell_end();
           }
-          link_.send({stream.type, std::string(stream.buffer.data(), size)});
+          link_.send({stream.type, own_, std::string(stream.buffer.data(), size)});
           stream.waits = true;
           link_.when_sent([this, &stream] { read_on(stream); });
         });
@@ -267,14 +287,16 @@ class RemoteEnd {
   void tell_end() {
     if (!ended_ || !streams_[0].over || !streams_[1].over || std::exchange(told_, true)) return;
     limit_.cancel();
-    if (starter_gone_) return end();
-    link_.send({FrameType::Ended, std::to_string(code_)});  // the starter closes then
+    link_.send({FrameType::Ended, own_, std::to_string(code_)});  // the starter closes then
+    end_if_alone();
   }
 
   void on_starter_gone() {
-    starter_gone_ = true;
+    if (std::exchange(starter_gone_, true)) return;
     link_.end();
-    if (!running()) return end();
+    limbs_.close();
+    end_if_alone();
+    if (!running()) return;
     for (AgentStream& stream : streams_)
       read_on(stream);
     tell_agent(SIGTERM);
@@ -291,7 +313,8 @@ class RemoteEnd {
   }
   [[nodiscard]] bool running() const { return agent_ > 0 && !ended_; }
 
-  void end() {
+  void end_if_alone() {
+    if (!starter_gone_ || (agent_ > 0 && !told_) || !limbs_.idle()) return;
     limit_.cancel();
     link_.end();
     asio::error_code ignored;
@@ -309,7 +332,9 @@ class RemoteEnd {
   asio::steady_timer limit_;
   std::array<AgentStream, 2> streams_;
   FrameLink link_;
-  pid_t agent_ = 0;  // 0: there is none
+  Limbs limbs_;
+  std::uint32_t own_ = 0;  // this host's number
+  pid_t agent_ = 0;        // 0: there is none
   milliseconds grace_{30'000};
   int code_ = 0;
   bool ended_ = false;  // the agent has

@@ -1,6 +1,6 @@
 // The end of a job on a host that drun was started on by another drun: starts the agent there as it
-// is told over stdin, passes its output back over stdout, and ends it when the starter is gone,
-// however it went.
+// is told over stdin, and drun on further hosts; passes their output back over stdout; and ends
+// them when the starter is gone, however it went.
 #pragma once
 
 namespace drun::launcher {

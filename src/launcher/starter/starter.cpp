@@ -14,8 +14,6 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/whole_number.hpp"
-#include "drun/version.hpp"
-#include "launcher/hosts/remote_command.hpp"
 #include "launcher/process/exit_status.hpp"
 
 namespace drun::launcher {
@@ -51,7 +49,9 @@ Starter::Starter(const Options& options, OutputRelay& relay)
       hurry_limit_(io_),
       flush_(io_, {[&relay](milliseconds limit) { relay.drain(limit); },
                    [&relay] { return relay.flush_progress(); }, [] {}}),
-      roll_(plan_.hosts.size(), options.min_nodes) {}
+      roll_(plan_.hosts.size(), options.min_nodes),
+      limbs_(io_, {[this](const hosts::Frame& frame) { return on_frame(frame); },
+                   [this] { look_whether_over(); }}) {}
 
 int Starter::run() {
   for (std::size_t host = 0; host < plan_.hosts.size(); ++host) {
@@ -70,35 +70,31 @@ int Starter::run() {
     answer_limit_.expires_after(kAnswerLimit);
     answer_limit_.async_wait([this](asio::error_code cancelled) {
       for (std::size_t host = 0; !cancelled && host < remotes_.size(); ++host)
-        if (!remotes_[host]->hello)
+        if (!remotes_[host]->hello && !roll_.is_gone(host)) {
+          limbs_.give_up(static_cast<std::uint32_t>(host));
           fail(host, "no answer within " + std::to_string(kAnswerLimit.count()) + " s");
+        }
     });
-    for (std::size_t host = 0; host < remotes_.size(); ++host)
-      start(host);
+    start();
     io_.run();
   }
   if (!relay_.finish()) shutdown_.on_output_lost();
   return shutdown_.exit_code();
 }
 
-void Starter::start(std::size_t host) {
-  Remote& remote = *remotes_[host];
-  try {
-    remote.edge = std::make_unique<Edge>(
-        io_, hosts::remote_command(plan_.launcher, remote.name, plan_.drun),
-        Edge::Calls{[this, host](const hosts::Frame& frame) { return on_frame(host, frame); },
-                    [this, host](const Edge::Ending& ending) { on_edge_ended(host, ending); }});
-    ++edges_left_;
-  } catch (const std::system_error& error) {
-    remote.edge_ended = true;
-    fail(host, printable(error.what()));
-  }
+void Starter::start() {
+  hosts::Branch branch{plan_.launcher.words, plan_.drun, plan_.fan_out, {}};
+  for (std::size_t host = 0; host < remotes_.size(); ++host)
+    branch.targets.push_back({static_cast<std::uint32_t>(host), remotes_[host]->name});
+  limbs_.start(branch, "");
 }
 
 // ---- what comes from the hosts ----
 
-bool Starter::on_frame(std::size_t host, const hosts::Frame& frame) {
+bool Starter::on_frame(const hosts::Frame& frame) {
   using enum hosts::FrameType;
+  const std::size_t host = frame.host;
+  if (host >= remotes_.size()) return true;
   switch (frame.type) {
     case Hello:
       on_hello(host, frame.payload);
@@ -111,12 +107,12 @@ bool Starter::on_frame(std::size_t host, const hosts::Frame& frame) {
       show(host, frame.type == ErrorOutput, frame.payload);
       return false;
     case Ended: {
-      remotes_[host]->edge->close();
       const auto code = whole_number<int>(frame.payload);
       take(roll_.on_ended(host, code ? *code & 0xff : kDrunFailed));
       return true;
     }
     case Alive:
+    case Branch:
     case Order:
     case Signal:
       return true;
@@ -130,9 +126,6 @@ void Starter::on_hello(std::size_t host, const std::string& payload) {
   if (remote.hello || roll_.is_gone(host)) return;
   if (!hello) return fail(host, hello.error().what());
   remote.hello = *hello;
-  if (hello->version != DRUN_VERSION_STRING)
-    return fail(host, "the drun there is another version, " + printable(hello->version) +
-                          ", and this is " DRUN_VERSION_STRING "; install the same everywhere");
   take(roll_.on_ready(host));
 }
 
@@ -141,39 +134,15 @@ void Starter::show(std::size_t host, bool error, const std::string& bytes) {
   Remote& remote = *remotes_[host];
   auto text = std::make_unique<std::string>(bytes);
   const auto buffer = asio::buffer(*text);
-  asio::async_write(
-      error ? remote.error : remote.out, buffer,
-      [&remote, text = std::move(text)](asio::error_code, std::size_t) { remote.edge->resume(); });
-}
-
-void Starter::on_edge_ended(std::size_t host, const Edge::Ending& ending) {
-  Remote& remote = *remotes_[host];
-  remote.edge_ended = true;
-  --edges_left_;
-  if (!roll_.is_gone(host) && !roll_.over()) {
-    const hosts::Attempt attempt{plan_.launcher, remote.name, plan_.drun, ending.code,
-                                 ending.stderr_end};
-    if (!ending.greeted) {
-      fail(host, hosts::why_not_reached(attempt));
-    } else {
-      log::error("{}: {}", remote.name, hosts::why_lost(attempt));
-      take(roll_.on_lost(host));
-    }
-  }
-  look_whether_over();
+  asio::async_write(error ? remote.error : remote.out, buffer,
+                    [this, host, text = std::move(text)](asio::error_code, std::size_t) {
+                      limbs_.resume(static_cast<std::uint32_t>(host));
+                    });
 }
 
 void Starter::fail(std::size_t host, const std::string& why) {
   if (roll_.is_gone(host) || roll_.over()) return;
-  Remote& remote = *remotes_[host];
-  log::error("{}: {}", remote.name, why);
-  if (remote.edge) {
-    if (remote.hello) {
-      remote.edge->close();
-    } else {
-      remote.edge->kill();
-    }
-  }
+  log::error("{}: {}", remotes_[host]->name, why);
   take(roll_.on_failed(host));
 }
 
@@ -211,8 +180,8 @@ void Starter::begin() {
       meeting = {hosts::meeting_place_at(remote.name, *remote.hello), host};
     names.push_back(remote.name);
     const auto grace = options_.shutdown_timeout + milliseconds(kGraceBeside);
-    remote.edge->send(
-        {hosts::FrameType::Order,
+    limbs_.send(
+        {hosts::FrameType::Order, static_cast<std::uint32_t>(host),
          pack(hosts::Order{plan_.directory, std::to_string(grace.count()),
                            hosts::agent_command(plan_, host, meeting), plan_.environment})});
   }
@@ -227,14 +196,7 @@ void Starter::give_up() {
   if (shutdown_.signal() == 0)
     log::error("nothing was started: the job needs {}",
                options_.min_nodes == 1 ? "a host" : std::to_string(options_.min_nodes) + " hosts");
-  for (const auto& remote : remotes_) {
-    if (!remote->edge || remote->edge_ended) continue;
-    if (remote->hello) {
-      remote->edge->close();
-    } else {
-      remote->edge->kill();
-    }
-  }
+  limbs_.close();
 }
 
 void Starter::hurry() {
@@ -248,12 +210,13 @@ void Starter::hurry() {
 
 void Starter::stop_agents(int signal) {
   for (std::size_t host = 0; host < remotes_.size(); ++host)
-    if (!roll_.is_gone(host) && remotes_[host]->edge)
-      remotes_[host]->edge->send({hosts::FrameType::Signal, std::to_string(signal)});
+    if (!roll_.is_gone(host))
+      limbs_.send(
+          {hosts::FrameType::Signal, static_cast<std::uint32_t>(host), std::to_string(signal)});
 }
 
 void Starter::look_whether_over() {
-  if (!roll_.over() || edges_left_ > 0) return;
+  if (!roll_.over() || !limbs_.idle()) return;
   perform(shutdown_.on_outcome(roll_.exit_code(), Owed::None));
   perform(shutdown_.on_swept());
 }
@@ -282,8 +245,9 @@ void Starter::on_stop(int signal) {
   if (level) perform(shutdown_.on_stop(*level, signal));
   if (level == StopLevel::Force) {
     log::warning("received {} again: cutting the hosts off", process::signal_name(signal));
-    for (const auto& remote : remotes_)
-      if (remote->edge && !remote->edge_ended) remote->edge->kill();
+    limbs_.kill();
+    for (std::size_t host = 0; host < remotes_.size(); ++host)
+      take(roll_.on_failed(host));
     return;
   }
   stop_agents(signal);

@@ -21,7 +21,7 @@
 #include "launcher/hosts/start_plan.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/output_relay.hpp"
-#include "launcher/starter/edge.hpp"
+#include "launcher/starter/limbs.hpp"
 
 namespace drun::launcher {
 
@@ -42,16 +42,13 @@ class Starter {
     std::string name;
     asio::posix::stream_descriptor out;  // into the relay
     asio::posix::stream_descriptor error;
-    std::unique_ptr<Edge> edge;  // nullptr: its launcher could not be run
     std::optional<hosts::Hello> hello;
-    bool edge_ended = false;
   };
 
-  void start(std::size_t host);
-  bool on_frame(std::size_t host, const hosts::Frame& frame);
+  void start();
+  bool on_frame(const hosts::Frame& frame);
   void on_hello(std::size_t host, const std::string& payload);
   void show(std::size_t host, bool error, const std::string& bytes);
-  void on_edge_ended(std::size_t host, const Edge::Ending& ending);
   void fail(std::size_t host, const std::string& why);
   void take(hosts::HostRoll::Step step);
   void begin();
@@ -76,7 +73,7 @@ class Starter {
   StopRequests stop_requests_;
   ShutdownFsm shutdown_;
   std::vector<std::unique_ptr<Remote>> remotes_;
-  std::size_t edges_left_ = 0;
+  Limbs limbs_;
 };
 
 }  // namespace drun::launcher

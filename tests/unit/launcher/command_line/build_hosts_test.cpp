@@ -70,6 +70,8 @@ TEST(BuildHostsTest, VariablesGoOverAndDoNotMakeStartersOfTheAgents) {
   EXPECT_THAT(options.notes, ElementsAre("C is to be handed over, and is not set here"));
   EXPECT_EQ(options.start->directory, "/here");
   EXPECT_EQ(options.start->drun, "/opt/drun");
+  EXPECT_EQ(options.start->fan_out, 32U);
+  EXPECT_EQ(options_of("-H a --fan-out 4 ./train").start->fan_out, 4U);
   EXPECT_EQ(options.max_restarts, 2);
 }
 
@@ -100,6 +102,7 @@ TEST(BuildHostsTest, WhatCannotBeStartedIsRefusedHere) {
       {"--env-file /variables",
        "--env-file is for other hosts (-H, --hostfile); workers of this one inherit drun's "
        "environment"},
+      {"-H a --fan-out 0", "--fan-out '0': expected a whole number from 1 to 100000"},
       {"-H a --max-restarts x", "--max-restarts 'x': expected a whole number of at least 0"},
   };
   for (const auto& [line, why] : cases)

@@ -22,10 +22,10 @@ std::vector<Frame> read_in_pieces(const std::string& bytes, std::size_t piece, b
 }
 
 TEST(EdgeWireTest, FramesComeOutAsTheyWentInWhateverThePieces) {
-  const std::vector<Frame> frames{{FrameType::Hello, std::string("a\0b", 3)},
+  const std::vector<Frame> frames{{FrameType::Hello, 0, std::string("a\0b", 3)},
                                   {FrameType::Alive},
-                                  {FrameType::Output, std::string(70'000, 'x')},
-                                  {FrameType::Ended, "7"}};
+                                  {FrameType::Output, 70'000, std::string(70'000, 'x')},
+                                  {FrameType::Ended, 0xffffffff, "7"}};
   std::string bytes;
   for (const Frame& frame : frames)
     bytes += encode(frame);
@@ -40,8 +40,8 @@ TEST(EdgeWireTest, WhatIsNoneOfOursIsNotReadForEver) {
   FrameReader noise(true);
   noise.take(std::string(kMostNoise + 1, 'x'));
   EXPECT_TRUE(noise.broken());
-  for (const std::string& bytes : {std::string("\xff\xff\xff\xff\x04", 5),
-                                   std::string("\0\0\0\0\0", 5), std::string("\0\0\0\0\x63", 5)}) {
+  for (const std::string& bytes : {std::string("\xff\xff\xff\xff\0\0\0\0\x04", 9),
+                                   std::string(9, '\0'), std::string(8, '\0') + "\x63"}) {
     FrameReader reader(false);
     reader.take(bytes);
     EXPECT_FALSE(reader.next());
@@ -56,6 +56,54 @@ TEST(EdgeWireTest, OrdersAndGreetingsComeOutAsTheyWentIn) {
   EXPECT_EQ(*unpack_order(pack(order)), order);
   const Order bare{"/", "0", {"drun"}, {}};
   EXPECT_EQ(*unpack_order(pack(bare)), bare);
+}
+
+TEST(EdgeWireTest, BranchesComeOutAsTheyWentIn) {
+  const Branch branch{{"ssh", "-p", "1"}, "/opt/drun", 32, {{7, "a"}, {8, "me@b"}}};
+  EXPECT_EQ(*unpack_branch(pack(branch)), branch);
+  const Branch leaf{{"ssh"}, "/opt/drun", 1, {}};
+  EXPECT_EQ(*unpack_branch(pack(leaf)), leaf);
+  for (const std::string& payload : {std::string(),
+                                     std::string("d\0"
+                                                 "0\0"
+                                                 "1\0ssh\0",
+                                                 10),
+                                     std::string("d\0"
+                                                 "1\0"
+                                                 "0\0",
+                                                 6),
+                                     std::string("d\0"
+                                                 "1\0"
+                                                 "1\0ssh\0"
+                                                 "7\0",
+                                                 12),
+                                     std::string("d\0"
+                                                 "1\0"
+                                                 "1\0ssh\0x\0a\0",
+                                                 14)})
+    EXPECT_FALSE(unpack_branch(payload)) << payload;
+}
+
+TEST(EdgeWireTest, BranchesAreAsEvenAsPossibleAndKeepTheOrder) {
+  const auto sizes = [](std::size_t hosts, std::size_t fan_out) {
+    std::vector<Target> targets;
+    for (std::size_t host = 0; host < hosts; ++host)
+      targets.push_back({static_cast<std::uint32_t>(host), "n"});
+    std::string text;
+    std::uint32_t next = 0;
+    for (const auto& branch : branches_of(targets, fan_out)) {
+      text += std::to_string(branch.size()) + " ";
+      for (const Target& target : branch)
+        EXPECT_EQ(target.host, next++);
+    }
+    EXPECT_EQ(next, hosts);
+    return text;
+  };
+  EXPECT_EQ(sizes(0, 32), "");
+  EXPECT_EQ(sizes(3, 32), "1 1 1 ");
+  EXPECT_EQ(sizes(5, 2), "3 2 ");
+  EXPECT_EQ(sizes(7, 3), "3 2 2 ");
+  EXPECT_EQ(sizes(4, 1), "4 ");
 }
 
 TEST(EdgeWireTest, WhatIsNoOrderIsRefused) {

@@ -39,7 +39,7 @@ TEST(HostRollTest, AllHaveAnsweredBeforeItIsGivenUp) {
 TEST(HostRollTest, AHostLostBeforeTheOthersAnswerIsMissing) {
   HostRoll roll(2, 2);
   EXPECT_EQ(roll.on_ready(0), Step::None);
-  EXPECT_EQ(roll.on_lost(0), Step::None);
+  EXPECT_EQ(roll.on_failed(0), Step::None);
   EXPECT_EQ(roll.on_ready(1), Step::GiveUp);
 }
 
@@ -72,11 +72,11 @@ TEST(HostRollTest, TheExitCodeIsWhatTheAgentsSay) {
 
 TEST(HostRollTest, AHostThatIsLostEndsAJobThatNeedsIt) {
   HostRoll roll = begun(2, 2);
-  EXPECT_EQ(roll.on_lost(1), Step::StopOthers);
+  EXPECT_EQ(roll.on_failed(1), Step::StopOthers);
   EXPECT_EQ(roll.on_ended(0, 143), Step::None);
   EXPECT_EQ(roll.exit_code(), 125);
   HostRoll last = begun(1, 1);
-  EXPECT_EQ(last.on_lost(0), Step::None);
+  EXPECT_EQ(last.on_failed(0), Step::None);
   EXPECT_TRUE(last.over());
   EXPECT_EQ(last.exit_code(), 125);
 }
@@ -84,13 +84,13 @@ TEST(HostRollTest, AHostThatIsLostEndsAJobThatNeedsIt) {
 TEST(HostRollTest, AHostThatIsLostAfterTheOutcomeChangesNothing) {
   HostRoll roll = begun(2, 2);
   EXPECT_EQ(roll.on_ended(0, 0), Step::None);
-  EXPECT_EQ(roll.on_lost(1), Step::None);
+  EXPECT_EQ(roll.on_failed(1), Step::None);
   EXPECT_EQ(roll.exit_code(), 0);
 }
 
 TEST(HostRollTest, AnElasticJobGoesOnWithoutAHostAndTakesItsOutcomeFromTheOthers) {
   HostRoll roll = begun(3, 1);
-  EXPECT_EQ(roll.on_lost(0), Step::None);
+  EXPECT_EQ(roll.on_failed(0), Step::None);
   EXPECT_EQ(roll.on_ended(1, 3), Step::None);
   EXPECT_EQ(roll.on_ended(2, 3), Step::None);
   EXPECT_EQ(roll.exit_code(), 3);
@@ -104,8 +104,8 @@ TEST(HostRollTest, ASignalGivesUpWhatHasNotBegun) {
   EXPECT_EQ(roll.exit_code(), 130);
   HostRoll running = begun(2, 2);
   EXPECT_EQ(running.on_stop(SIGTERM), Step::None);
-  EXPECT_EQ(running.on_lost(0), Step::None);
-  EXPECT_EQ(running.on_lost(1), Step::None);
+  EXPECT_EQ(running.on_failed(0), Step::None);
+  EXPECT_EQ(running.on_failed(1), Step::None);
   EXPECT_EQ(running.exit_code(), 143);
 }
 
