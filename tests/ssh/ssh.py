@@ -207,7 +207,7 @@ def nothing_outlives_an_end_that_is_killed(case):
     for pid in case.ends_of_edges()[:1]:
         os.kill(pid, signal.SIGKILL)
     out, err = process.communicate(timeout=LIMIT)
-    check(process.returncode in (125, 143) and ": lost: " in err, process.returncode, out, err)
+    check(process.returncode == 125 and ": lost: " in err, process.returncode, out, err)
     case.nothing_is_left()
 
 
@@ -297,20 +297,25 @@ def shells_of_all_kinds_start_it(case):
 
 
 def an_elastic_job_goes_on_without_a_host(case):
-    process = case.start("-H", "127.0.0.2,127.0.0.3", "--nnodes", "1:2", "--rdzv-conf", "keep_alive_interval=1", "sh", "-c",
-                         "echo runs; [ $WORLD_SIZE = 1 ] || exec sleep 200")
+    process = case.start("-H", "127.0.0.2,127.0.0.3", "--nnodes", "1:2", "--rdzv-conf", "keep_alive_interval=1,last_call_timeout=1",
+                         "sh", "-c", "echo runs; [ $WORLD_SIZE = 1 ] || exec sleep 200")
     for _ in range(2):
         check(process.stdout.readline() == "runs\n")
-    for pid in case.network.sessions("127.0.0.3"):
+    sessions = case.network.sessions("127.0.0.3")
+    case.network.stop("127.0.0.3")  # it does not come back
+    for pid in sessions:
         os.kill(pid, signal.SIGKILL)
     out, err = process.communicate(timeout=LIMIT)
-    check(process.returncode == 0 and "127.0.0.3: lost: " in err, process.returncode, out, err)
+    case.network.start("127.0.0.3")
+    check(process.returncode == 0 and out == "runs\n" and "127.0.0.3: lost: " in err, process.returncode, out, err)
+    check(err.count("it refuses the connection") <= 1, err)
     case.nothing_is_left()
 
 
 def hosts_start_further_hosts(case):
     code, out, err = case.run("-H", "127.0.0.[2-5]:2", "--fan-out", "1", "sh", "-c",
-                              "echo $RANK ${SSH_CONNECTION%% *} ${SSH_CONNECTION% *}; echo $RANK >&2; [ $RANK != 7 ] || exit 5; sleep 100")
+                              "echo $RANK ${SSH_CONNECTION%% *} ${SSH_CONNECTION% *}; touch at-$RANK; [ $RANK = 7 ] || exec sleep 100; "
+                              "until [ $(ls | grep -c at-) = 8 ]; do sleep 0.05; done; exit 5")
     found = sorted(int(line.split()[0]) for line in out.splitlines())
     check(code == 5 and found == list(range(8)), code, out, err)
     check("127.0.0.5" in next(line for line in out.splitlines() if line.startswith("7 ")), out)
@@ -329,14 +334,13 @@ def nothing_outlives_the_root_of_a_tree(case):
 
 
 def what_hangs_on_a_lost_host_is_lost_with_it(case):
-    process = case.start("-H", "127.0.0.[2-5]", "--fan-out", "1", "--nnodes", "1:4", "--rdzv-conf", "keep_alive_interval=1", "sh", "-c",
-                         "echo runs; [ $WORLD_SIZE = 2 ] || exec sleep 200")
+    process = case.start("-H", "127.0.0.[2-5]", "--fan-out", "1", "sh", "-c", "echo runs; exec sleep 200")
     for _ in range(4):
         check(process.stdout.readline() == "runs\n")
     for pid in case.network.sessions("127.0.0.4"):
         os.kill(pid, signal.SIGKILL)
     out, err = process.communicate(timeout=LIMIT)
-    check(process.returncode == 0 and ": error: 127.0.0.4: lost: ssh ended with exit code 255 " in err
+    check(process.returncode == 125 and ": error: 127.0.0.4: lost: ssh ended with exit code 255 " in err
           and "127.0.0.5: lost with 127.0.0.4, which had started it (from " in err, process.returncode, out, err)
     case.nothing_is_left()
 
@@ -354,6 +358,33 @@ def many_hosts_start_in_a_tree(case):
     code, out, err = case.run("-H", names, "--fan-out", "8", "--rdzv-endpoint", f"127.0.0.1:{hosts.free_port()}", "sh", "-c", "echo $RANK $AT",
                               launcher="env AT={host}")
     check(code == 0 and sorted(out.splitlines()) == sorted(f"{rank} h{rank}" for rank in range(70)), code, out, err)
+    case.nothing_is_left()
+
+
+def a_lost_host_comes_back_while_the_job_runs(case):
+    process = case.start("-H", "127.0.0.2,127.0.0.3", "--nnodes", "1:2", "--rdzv-conf", "keep_alive_interval=1,last_call_timeout=1", "sh", "-c",
+                         "echo runs $WORLD_SIZE; while [ ! -e end ]; do sleep 0.1; done")
+    for _ in range(2):
+        check(process.stdout.readline() == "runs 2\n")
+    for pid in case.network.sessions("127.0.0.3"):
+        os.kill(pid, signal.SIGKILL)
+    lines = []
+    while not lines or lines[-2:] != ["runs 2\n"] * 2:
+        lines.append(process.stdout.readline())
+        check(lines[-1], lines, process.stderr.read() if not lines[-1] else "")
+    (case.folder / "end").touch()
+    out, err = process.communicate(timeout=LIMIT)
+    check(process.returncode == 0, process.returncode, out, err)
+    check(": error: 127.0.0.3: lost: " in err and "drun: 127.0.0.3: started again\n" in err, err)
+    case.nothing_is_left()
+
+
+def a_host_whose_agent_is_killed_is_lost(case):
+    process = running(case)
+    agents = [pid for pid, command in case.processes().items() if command.startswith("drun ") and "--node-rank=1" in command]
+    os.kill(min(agents), signal.SIGKILL)
+    out, err = process.communicate(timeout=LIMIT)
+    check(process.returncode == 125 and "its agent was killed by SIGKILL" in err, process.returncode, out, err)
     case.nothing_is_left()
 
 

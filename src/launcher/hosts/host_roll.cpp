@@ -1,6 +1,7 @@
 #include "launcher/hosts/host_roll.hpp"
 
 #include <algorithm>
+#include <csignal>
 
 namespace drun::launcher::hosts {
 
@@ -9,12 +10,13 @@ std::size_t HostRoll::count(Phase phase) const {
 }
 
 bool HostRoll::over() const {
-  return given_up_ || count(Phase::Gone) == phases_.size();
+  return given_up_ || (begun_ && count(Phase::Running) == 0);
 }
 
 HostRoll::Step HostRoll::on_ready(std::size_t host) {
-  if (phases_[host] == Phase::Starting) phases_[host] = Phase::Ready;
-  return settle();
+  if (phases_[host] != Phase::Starting) return Step::None;
+  phases_[host] = begun_ ? Phase::Running : Phase::Ready;
+  return begun_ ? Step::Join : settle();
 }
 
 // The job begins once, when the last host has answered.
@@ -34,7 +36,10 @@ HostRoll::Step HostRoll::on_failed(std::size_t host) {
   phases_[host] = Phase::Gone;
   if (!begun_) return settle();
   const std::size_t left = count(Phase::Running);
-  const bool known = outcome_.has_value() || stopped_by_ != 0 || too_few_;
+  // An agent that loses its starter is told to end, and may tell the others before this is heard
+  // of.
+  const bool by_its_end = outcome_ == exit_code_of_signal(SIGTERM);
+  const bool known = (outcome_ && !by_its_end) || stopped_by_ != 0 || too_few_;
   if (known || left >= static_cast<std::size_t>(min_nodes_)) return Step::None;
   too_few_ = true;
   return left > 0 ? Step::StopOthers : Step::None;
@@ -43,11 +48,19 @@ HostRoll::Step HostRoll::on_failed(std::size_t host) {
 HostRoll::Step HostRoll::on_ended(std::size_t host, int code) {
   if (phases_[host] == Phase::Gone) return Step::None;
   phases_[host] = Phase::Gone;
+  ended_[host] = true;
+  if (code == 0) ++successes_;
   const bool first = outcome_.value_or(0) == 0;
   if (first) outcome_ = code;
   const std::size_t left = count(Phase::Running);
   const bool few = left < static_cast<std::size_t>(min_nodes_);
   return first && code != 0 && left > 0 && few ? Step::Hurry : Step::None;
+}
+
+bool HostRoll::may_return(std::size_t host) const {
+  return begun_ && !given_up_ && !too_few_ && stopped_by_ == 0 && !outcome_ &&
+         phases_[host] == Phase::Gone && !ended_[host] &&
+         count(Phase::Running) >= static_cast<std::size_t>(min_nodes_);
 }
 
 HostRoll::Step HostRoll::on_stop(int signal) {
@@ -58,6 +71,7 @@ HostRoll::Step HostRoll::on_stop(int signal) {
 }
 
 int HostRoll::exit_code() const {
+  if (succeeded()) return 0;
   if (outcome_ && !too_few_) return *outcome_;
   if (stopped_by_ != 0) return exit_code_of_signal(stopped_by_);
   return kDrunFailed;

@@ -15,11 +15,12 @@ class HostRoll {
  public:
   // `min_nodes` of the hosts make a job.
   HostRoll(std::size_t hosts, int min_nodes)
-      : phases_(hosts, Phase::Starting), min_nodes_(min_nodes) {}
+      : phases_(hosts, Phase::Starting), min_nodes_(min_nodes), ended_(hosts) {}
 
   enum class Step {
     None,
     Begin,      // all have answered, and enough are there: those get their orders
+    Join,       // this one has come back: it gets its order
     GiveUp,     // all have answered, and too few are there: no agent has been started
     Hurry,      // the job ends on one host; whoever has not ended in a while never took part
     StopOthers  // those that are left are no job any more
@@ -30,6 +31,10 @@ class HostRoll {
   [[nodiscard]] Step on_failed(std::size_t host);
   // Its agent gave this exit code.
   [[nodiscard]] Step on_ended(std::size_t host, int code);
+  // A host that is gone may be tried again: the job runs without it, and could have it.
+  [[nodiscard]] bool may_return(std::size_t host) const;
+  // It is.
+  void on_retry(std::size_t host) { phases_[host] = Phase::Starting; }
   // drun was told to stop.
   [[nodiscard]] Step on_stop(int signal);
 
@@ -38,20 +43,24 @@ class HostRoll {
   [[nodiscard]] bool is_gone(std::size_t host) const { return phases_[host] == Phase::Gone; }
   // No agent runs any more, and none will.
   [[nodiscard]] bool over() const;
-  // Each agent gives the job's outcome, unless it was lost.
+  // Each agent gives the job's outcome, unless it was lost or left alone: if enough of them
+  // succeeded, the job has.
   [[nodiscard]] int exit_code() const;
 
  private:
   enum class Phase { Starting, Ready, Running, Gone };
   [[nodiscard]] std::size_t count(Phase phase) const;
   [[nodiscard]] Step settle();
+  [[nodiscard]] bool succeeded() const { return successes_ >= min_nodes_; }
 
   std::vector<Phase> phases_;
   const int min_nodes_;
   bool begun_ = false;
   bool given_up_ = false;
-  bool too_few_ = false;  // the others were stopped, because one was lost
-  int stopped_by_ = 0;    // a signal
+  bool too_few_ = false;     // the others were stopped, because one was lost
+  int stopped_by_ = 0;       // a signal
+  std::vector<bool> ended_;  // an agent there gave an exit code
+  int successes_ = 0;
   std::optional<int> outcome_;
 };
 

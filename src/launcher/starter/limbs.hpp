@@ -35,6 +35,8 @@ class Limbs {
   // What cannot be reached, or is lost, comes as FrameType::Failed. `by`: this host's name in such
   // words, "" for the starter.
   void start(const hosts::Branch& branch, const std::string& by);
+  // One of the starter's hosts that has failed, once more.
+  void start_again(const hosts::Target& target) { start_limb({target}); }
   void send(const hosts::Frame& frame);
   void resume(std::uint32_t host);
   // It has taken too long to answer.

@@ -248,7 +248,7 @@ class RemoteEnd {
       if (error) return;
       int status = 0;
       if (::waitpid(agent_, &status, WNOHANG) == 0) return await_agent();
-      on_agent_ended(process::from_wait_status(status).shell_code());
+      on_agent_ended(process::from_wait_status(status));
     });
   }
 
@@ -271,8 +271,8 @@ class RemoteEnd {
     read(stream);
   }
 
-  void on_agent_ended(int code) {
-    code_ = code;
+  void on_agent_ended(const process::ExitStatus& status) {
+    status_ = status;
     ended_ = true;
     limit_.expires_after(kLastOutput);  // of what the agent left behind nobody waits for the end
     limit_.async_wait([this](asio::error_code cancelled) {
@@ -287,7 +287,12 @@ class RemoteEnd {
   void tell_end() {
     if (!ended_ || !streams_[0].over || !streams_[1].over || std::exchange(told_, true)) return;
     limit_.cancel();
-    link_.send({FrameType::Ended, own_, std::to_string(code_)});  // the starter closes then
+    if (status_.signal != 0) {  // which tells nothing of the job
+      fail("its agent was " + process::describe(status_));
+    } else {
+      link_.send(
+          {FrameType::Ended, own_, std::to_string(status_.code)});  // the starter closes then
+    }
     end_if_alone();
   }
 
@@ -336,7 +341,7 @@ class RemoteEnd {
   std::uint32_t own_ = 0;  // this host's number
   pid_t agent_ = 0;        // 0: there is none
   milliseconds grace_{30'000};
-  int code_ = 0;
+  process::ExitStatus status_;
   bool ended_ = false;  // the agent has
   bool told_ = false;
   bool starter_gone_ = false;

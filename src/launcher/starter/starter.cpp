@@ -29,6 +29,9 @@ constexpr std::chrono::seconds kAnswerLimit{60};
 constexpr std::chrono::seconds kHurryAfter{5};
 // Beside --shutdown-timeout, for what an agent does after its workers are gone.
 constexpr std::chrono::seconds kGraceBeside{10};
+// Between tries of a host that the job runs without.
+constexpr std::chrono::seconds kFirstPause{2};
+constexpr std::chrono::seconds kLongestPause{60};
 constexpr std::size_t kMostNamed = 8;
 
 std::vector<int> signals_of_starter(const Options& options) {
@@ -67,14 +70,7 @@ int Starter::run() {
         &relay_, [](OutputRelay*) { log::redirect({}); });
     log::redirect([this](std::string line) { relay_.message(std::move(line)); });
     signals_.start([this](int signal) { on_signal(signal); });
-    answer_limit_.expires_after(kAnswerLimit);
-    answer_limit_.async_wait([this](asio::error_code cancelled) {
-      for (std::size_t host = 0; !cancelled && host < remotes_.size(); ++host)
-        if (!remotes_[host]->hello && !roll_.is_gone(host)) {
-          limbs_.give_up(static_cast<std::uint32_t>(host));
-          fail(host, "no answer within " + std::to_string(kAnswerLimit.count()) + " s");
-        }
-    });
+    await_answers();
     start();
     io_.run();
   }
@@ -87,6 +83,18 @@ void Starter::start() {
   for (std::size_t host = 0; host < remotes_.size(); ++host)
     branch.targets.push_back({static_cast<std::uint32_t>(host), remotes_[host]->name});
   limbs_.start(branch, "");
+}
+
+// Since the last answer: the more hosts there are, the longer all take.
+void Starter::await_answers() {
+  answer_limit_.expires_after(kAnswerLimit);
+  answer_limit_.async_wait([this](asio::error_code cancelled) {
+    for (std::size_t host = 0; !cancelled && host < remotes_.size(); ++host) {
+      if (remotes_[host]->hello || roll_.is_gone(host)) continue;
+      limbs_.give_up(static_cast<std::uint32_t>(host));
+      fail(host, "no answer within " + std::to_string(kAnswerLimit.count()) + " s");
+    }
+  });
 }
 
 // ---- what comes from the hosts ----
@@ -126,7 +134,12 @@ void Starter::on_hello(std::size_t host, const std::string& payload) {
   if (remote.hello || roll_.is_gone(host)) return;
   if (!hello) return fail(host, hello.error().what());
   remote.hello = *hello;
-  take(roll_.on_ready(host));
+  if (!roll_.begun()) await_answers();
+  const Step step = roll_.on_ready(host);
+  if (step != Step::Join) return take(step);
+  remote.failure.clear();
+  log::info("{}: started again", remote.name);
+  order(host);
 }
 
 // The host is read on when the relay has taken it.
@@ -142,8 +155,25 @@ void Starter::show(std::size_t host, bool error, const std::string& bytes) {
 
 void Starter::fail(std::size_t host, const std::string& why) {
   if (roll_.is_gone(host) || roll_.over()) return;
-  log::error("{}: {}", remotes_[host]->name, why);
+  Remote& remote = *remotes_[host];
+  if (std::exchange(remote.failure, why) != why) log::error("{}: {}", remote.name, why);
   take(roll_.on_failed(host));
+  try_again_later(host);
+}
+
+// While the job runs without it.
+void Starter::try_again_later(std::size_t host) {
+  if (!roll_.may_return(host)) return;
+  Remote& remote = *remotes_[host];
+  remote.pause = std::clamp(remote.pause * 2, kFirstPause, kLongestPause);
+  remote.retry.expires_after(remote.pause);
+  remote.retry.async_wait([this, host](asio::error_code cancelled) {
+    if (cancelled || !roll_.may_return(host)) return;
+    Remote& again = *remotes_[host];
+    again.hello.reset();
+    roll_.on_retry(host);
+    limbs_.start_again({static_cast<std::uint32_t>(host), again.name});
+  });
 }
 
 // ---- what follows ----
@@ -151,6 +181,7 @@ void Starter::fail(std::size_t host, const std::string& why) {
 void Starter::take(Step step) {
   switch (step) {
     case Step::None:
+    case Step::Join:
       break;
     case Step::Begin:
       begin();
@@ -172,23 +203,27 @@ void Starter::take(Step step) {
 void Starter::begin() {
   answer_limit_.cancel();
   std::vector<std::string_view> names;
-  hosts::Meeting meeting;
   for (std::size_t host = 0; host < remotes_.size(); ++host) {
-    Remote& remote = *remotes_[host];
+    const Remote& remote = *remotes_[host];
     if (roll_.is_gone(host)) continue;
     if (names.empty() && plan_.meet_at_first)
-      meeting = {hosts::meeting_place_at(remote.name, *remote.hello), host};
+      meeting_ = {hosts::meeting_place_at(remote.name, *remote.hello), host};
     names.push_back(remote.name);
-    const auto grace = options_.shutdown_timeout + milliseconds(kGraceBeside);
-    limbs_.send(
-        {hosts::FrameType::Order, static_cast<std::uint32_t>(host),
-         pack(hosts::Order{plan_.directory, std::to_string(grace.count()),
-                           hosts::agent_command(plan_, host, meeting), plan_.environment})});
+    order(host);
   }
   log::info("started on {}: {}{}",
             names.size() == 1 ? "1 host" : std::to_string(names.size()) + " hosts",
             folded_names(names, kMostNamed),
-            meeting.place.empty() ? "" : ", meeting at " + meeting.place);
+            meeting_.place.empty() ? "" : ", meeting at " + meeting_.place);
+  for (std::size_t host = 0; host < remotes_.size(); ++host)
+    try_again_later(host);  // those that were missing
+}
+
+void Starter::order(std::size_t host) {
+  const auto grace = options_.shutdown_timeout + milliseconds(kGraceBeside);
+  limbs_.send({hosts::FrameType::Order, static_cast<std::uint32_t>(host),
+               pack(hosts::Order{plan_.directory, std::to_string(grace.count()),
+                                 hosts::agent_command(plan_, host, meeting_), plan_.environment})});
 }
 
 void Starter::give_up() {
@@ -216,7 +251,9 @@ void Starter::stop_agents(int signal) {
 }
 
 void Starter::look_whether_over() {
-  if (!roll_.over() || !limbs_.idle()) return;
+  if (!roll_.over()) return;
+  limbs_.close();  // what was tried again
+  if (!limbs_.idle()) return;
   perform(shutdown_.on_outcome(roll_.exit_code(), Owed::None));
   perform(shutdown_.on_swept());
 }
@@ -266,6 +303,7 @@ void Starter::perform(const ShutdownFsm::Steps& steps) {
         answer_limit_.cancel();
         for (const auto& remote : remotes_) {
           asio::error_code ignored;
+          remote->retry.cancel();
           remote->out.close(ignored);
           remote->error.close(ignored);
         }

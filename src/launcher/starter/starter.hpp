@@ -2,6 +2,7 @@
 // output, hears of their ends, and ends as they do.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -38,11 +39,15 @@ class Starter {
  private:
   // What is known of one host.
   struct Remote {
-    Remote(asio::io_context& io, std::string of) : name(std::move(of)), out(io), error(io) {}
+    Remote(asio::io_context& io, std::string of)
+        : name(std::move(of)), out(io), error(io), retry(io) {}
     std::string name;
     asio::posix::stream_descriptor out;  // into the relay
     asio::posix::stream_descriptor error;
     std::optional<hosts::Hello> hello;
+    std::string failure;  // the last, as the user was told
+    asio::steady_timer retry;
+    std::chrono::seconds pause{0};  // before the latest try
   };
 
   void start();
@@ -52,6 +57,9 @@ class Starter {
   void fail(std::size_t host, const std::string& why);
   void take(hosts::HostRoll::Step step);
   void begin();
+  void order(std::size_t host);
+  void try_again_later(std::size_t host);
+  void await_answers();
   void give_up();
   void hurry();
   void stop_agents(int signal);
@@ -70,6 +78,7 @@ class Starter {
   asio::steady_timer hurry_limit_;
   OutputFlush flush_;
   hosts::HostRoll roll_;
+  hosts::Meeting meeting_;
   StopRequests stop_requests_;
   ShutdownFsm shutdown_;
   std::vector<std::unique_ptr<Remote>> remotes_;

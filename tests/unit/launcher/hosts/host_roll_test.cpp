@@ -81,6 +81,13 @@ TEST(HostRollTest, AHostThatIsLostEndsAJobThatNeedsIt) {
   EXPECT_EQ(last.exit_code(), 125);
 }
 
+TEST(HostRollTest, TheOthersMayHearOfALostHostBeforeTheStarterDoes) {
+  HostRoll roll = begun(2, 2);
+  EXPECT_EQ(roll.on_ended(0, 143), Step::Hurry);
+  EXPECT_EQ(roll.on_failed(1), Step::None);
+  EXPECT_EQ(roll.exit_code(), 125);
+}
+
 TEST(HostRollTest, AHostThatIsLostAfterTheOutcomeChangesNothing) {
   HostRoll roll = begun(2, 2);
   EXPECT_EQ(roll.on_ended(0, 0), Step::None);
@@ -94,6 +101,48 @@ TEST(HostRollTest, AnElasticJobGoesOnWithoutAHostAndTakesItsOutcomeFromTheOthers
   EXPECT_EQ(roll.on_ended(1, 3), Step::None);
   EXPECT_EQ(roll.on_ended(2, 3), Step::None);
   EXPECT_EQ(roll.exit_code(), 3);
+}
+
+TEST(HostRollTest, AHostMayComeBackWhileTheJobRunsWithoutIt) {
+  HostRoll roll = begun(3, 1);
+  EXPECT_FALSE(roll.may_return(1));
+  EXPECT_EQ(roll.on_failed(1), Step::None);
+  EXPECT_TRUE(roll.may_return(1));
+  roll.on_retry(1);
+  EXPECT_FALSE(roll.may_return(1));
+  EXPECT_EQ(roll.on_failed(1), Step::None);
+  roll.on_retry(1);
+  EXPECT_EQ(roll.on_ready(1), Step::Join);
+  EXPECT_EQ(roll.on_failed(0), Step::None);
+  roll.on_retry(0);
+  EXPECT_EQ(roll.on_ended(1, 0), Step::None);
+  EXPECT_FALSE(roll.over());
+  EXPECT_EQ(roll.on_ended(2, 0), Step::None);
+  EXPECT_TRUE(roll.over()) << "nobody waits for a host that is tried again";
+  EXPECT_EQ(roll.exit_code(), 0);
+}
+
+TEST(HostRollTest, NobodyIsTriedAgainForAJobThatEndsOrHasNoRoom) {
+  HostRoll fixed = begun(2, 2);
+  EXPECT_EQ(fixed.on_failed(1), Step::StopOthers);
+  EXPECT_FALSE(fixed.may_return(1));
+  HostRoll ended = begun(3, 1);
+  EXPECT_EQ(ended.on_failed(1), Step::None);
+  EXPECT_EQ(ended.on_ended(0, 0), Step::None);
+  EXPECT_FALSE(ended.may_return(1));
+  EXPECT_FALSE(ended.may_return(0));
+  HostRoll stopped = begun(3, 1);
+  EXPECT_EQ(stopped.on_failed(1), Step::None);
+  EXPECT_EQ(stopped.on_stop(SIGINT), Step::None);
+  EXPECT_FALSE(stopped.may_return(1));
+}
+
+TEST(HostRollTest, AnAgentThatLeftAloneDoesNotSpoilAJobThatSucceeds) {
+  HostRoll roll = begun(3, 2);
+  EXPECT_EQ(roll.on_ended(1, 143), Step::None);
+  EXPECT_EQ(roll.on_ended(0, 0), Step::None);
+  EXPECT_EQ(roll.on_ended(2, 0), Step::None);
+  EXPECT_EQ(roll.exit_code(), 0);
 }
 
 TEST(HostRollTest, ASignalGivesUpWhatHasNotBegun) {
