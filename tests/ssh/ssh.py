@@ -259,6 +259,18 @@ def a_host_without_drun_is_named(case):
     check(code == 125 and out == "" and "127.0.0.2: there is no drun; install it there as " in err, code, out, err)
 
 
+def a_folder_that_is_not_there_is_named(case):
+    place = case.folder / "only here"
+    place.mkdir()
+    gone = case.folder / "gone"
+    gone.write_text(f"#!/bin/sh\nmv '{place}' '{case.folder}/moved' 2>/dev/null\nshift\nexec \"$@\"\n")
+    gone.chmod(0o755)
+    case.folder = place
+    code, out, err = case.run("-H", "a,b", "echo", "started", launcher=f"{gone} {{host}}")
+    check(code == 125 and out == "" and f"a: its folder cannot be entered there: {place}: No such file or directory\n" in err, code, out, err)
+    case.nothing_is_left()
+
+
 def another_version_is_named(case):
     other = case.folder / "other"
     hello = b"\0drun edge 1\0" + bytes([10, 0, 0, 0, 0, 0, 0, 0, 2]) + b"0.0.1\0\0\0h\0"
