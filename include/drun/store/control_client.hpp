@@ -131,8 +131,8 @@ struct ControlLink {
 };
 // The store has answered what was sent at this moment: the session lives for its time to live from
 // then on, at the least. At most twice in each heartbeat_interval, of a client that votes four
-// times, and after each Up and NewSession; also when something is settled. Of such a client it is an
-// earlier moment, if a majority was last known to be with the store before it.
+// times, and after each Up and NewSession; also when something is settled. Of such a client it is
+// an earlier moment, if a majority was last known to be with the store before it.
 struct ControlRenewal {
   std::chrono::steady_clock::time_point sent;
   // The newest electorate that a client that votes knows to be settled: its majority alone counts.

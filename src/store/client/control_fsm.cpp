@@ -227,8 +227,8 @@ void ControlFsm::on_received(std::string_view bytes, Time now) {
   if (wanted_connection() == connection) input_.erase(0, used);
 }
 
-// Of a client that votes it is as old as the majority's last word, too: what is kept back here might
-// be what its lease lacks while it goes to another store.
+// Of a client that votes it is as old as the majority's last word, too: what is kept back here
+// might be what its lease lacks while it goes to another store.
 void ControlFsm::renewed(Time sent) {
   const ElectorateId settled = voter_.vote().settled.electorate;
   const milliseconds least = heartbeat_interval() / (votes() ? 4 : 2);
