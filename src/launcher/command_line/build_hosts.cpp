@@ -124,7 +124,8 @@ std::vector<std::string> handed_over(const cli::GivenFlags& flags,
   const auto attempt = [&](const std::string& text, const std::vector<std::string>& names,
                            const cli::Setting* whose) {
     auto handed = hosts::handed_environment(environment, text, names);
-    if (!handed) throw cli::UsageError(whose->shown + ": " + handed.error().what());
+    if (!handed)
+      throw cli::UsageError((whose != nullptr ? whose->shown + ": " : "") + handed.error().what());
     return std::move(*handed);
   };
   const std::string text = file != nullptr ? content_of(*file, host) : "";
