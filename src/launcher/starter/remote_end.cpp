@@ -65,7 +65,8 @@ FreePort find_free_port() {
     port.holder.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in any4{};
     any4.sin_family = AF_INET;
-    if (::bind(port.holder.get(), reinterpret_cast<const sockaddr*>(&any4), sizeof any4) != 0)
+    if (!port.holder ||
+        ::bind(port.holder.get(), reinterpret_cast<const sockaddr*>(&any4), sizeof any4) != 0)
       return port;
   }
   sockaddr_storage bound{};

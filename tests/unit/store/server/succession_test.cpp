@@ -297,7 +297,7 @@ TEST_F(SuccessorTest, WelcomesWhenAMajorityHasComeAndSaidSo) {
 
 // Whoever heard of another store last decides: that one may have had the majority until then.
 TEST_F(SuccessorTest, SaysForHowLongNoOtherStoreCanHaveHadTheMajority) {
-  const auto silence = [this](const std::optional<Gone>& proof, std::uint32_t quorum = 0) {
+  const auto silence = [](const std::optional<Gone>& proof, std::uint32_t quorum = 0) {
     PeerWorld other{{}, {.is_successor = true, .quorum = quorum}};
     Agent a(other);
     Agent b(other);
