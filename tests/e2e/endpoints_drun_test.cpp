@@ -67,6 +67,25 @@ TEST_F(EndpointsTest, BeginsWhenMostAgentsHaveMet) {
   stop_all(0);
 }
 
+// Addresses tell the agents of one machine apart, too.
+TEST_F(EndpointsTest, AgentsOfOneMachineHaveOnePortAtSeveralAddresses) {
+  const std::string port = std::to_string(ports_[0].number());
+  const std::string places = "127.0.0.1:" + port + ",127.0.0.2:" + port + ",127.0.0.3:" + port;
+  for (std::size_t i = 0; i < 3; ++i)
+    start(job("2:3", places));
+  for (std::size_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(says(i, " of 3 restarts 0.")) << agent(i).err();
+  const auto host = [&] {
+    for (std::size_t i = 0; i < 3; ++i)
+      if (agent(i).running() && agent(i).err().find("round 1: ") != std::string::npos) return i;
+    return std::size_t{0};
+  }();
+  kill_agent(host);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_TRUE(i == host || says(i, " of 2 restarts 0.")) << agent(i).err();
+  stop_all(host == 0 ? 1 : 0);
+}
+
 TEST_F(EndpointsTest, OneOfTwoBeginsNothing) {
   start(job("1:2", list(2), "join_timeout=2"));
   const Finished finished = agent(0).finish();

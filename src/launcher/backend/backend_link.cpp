@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::size_t kTicketLength = 32;
 constexpr std::chrono::milliseconds kAskWhileFounding{500};
+constexpr std::chrono::milliseconds kTellAgain{50};
 constexpr std::chrono::seconds kLookUpAgain{2};
 
 }  // namespace
@@ -133,10 +134,12 @@ void BackendLink::arm_timer() {
     if (founding_) go(founding_->on_time(Clock::now()));
     if (look_up_again_ && Clock::now() >= *look_up_again_) {
       look_up_again_.reset();
+      if (founding_ && lookout_ == nullptr) begin_founding();
       std::vector<std::size_t> unknown;
       for (std::size_t i = 0; i < own_.size(); ++i)
         if (!own_[i]) unknown.push_back(i);
-      looking_up_ = unknown.size();
+      if (looking_up_ > 0) unknown.clear();  // they are still asked
+      looking_up_ += unknown.size();
       for (const std::size_t each : unknown)
         look_up(each);
     }
@@ -154,22 +157,25 @@ void BackendLink::perform(Found) {
   for (std::size_t i = 0; i < all; ++i)
     look_ups_[i] = std::make_unique<BackendDiscovery>(io_, start_look_up_);
   looking_up_ = all;
+  look_up_again_ = Clock::now() + kLookUpAgain;
   for (std::size_t i = 0; i < all; ++i)
     look_up(i);
 }
 
-// Nobody waits for another's name, which may have no address yet. This agent's own may not, either.
+// Nobody waits for another's name, which may have no address yet, and no answer of a name server.
+// This agent's own may not, either.
 void BackendLink::look_up(std::size_t endpoint) {
   look_ups_[endpoint]->ask(options_.endpoints[endpoint], [this, endpoint](const Result<bool>& own) {
     own_[endpoint] = own;
-    if (--looking_up_ > 0 || fsm_.state() != BackendState::Founding) return;
+    --looking_up_;
+    if (fsm_.state() != BackendState::Founding) return;
     const bool began = lookout_ != nullptr;
-    const bool is_new = !listed_ && std::any_of(own_.begin(), own_.end(),
-                                                [](const auto& each) { return each && *each; });
+    const bool is_new = !listed_ && own && *own;
     const bool all =
         std::all_of(own_.begin(), own_.end(), [](const auto& each) { return each.ok(); });
-    if (!listed_ && !all) look_up_again_ = Clock::now() + kLookUpAgain;
-    if (!began || is_new) begin_founding();
+    if (looking_up_ == 0) look_up_again_.reset();
+    if (looking_up_ == 0 && !listed_ && !all) look_up_again_ = Clock::now() + kLookUpAgain;
+    if (is_new || (!began && looking_up_ == 0)) begin_founding();
     arm_timer();
   });
 }
@@ -234,11 +240,14 @@ void BackendLink::keep_lookout() {
   const bool hosting =
       is_up() && hosting_ && !searching && (generation_ > 1 || !options_.endpoints.empty());
   if (!succession_ || is_lost_ || !(founding || searching || hosting)) return lookout_.reset();
+  if (lookout_ && lookout_tells_ != hosting) lookout_.reset();
+  lookout_tells_ = hosting;
   if (!lookout_) {
     store::InquiryFsm::Options asked;
     asked.job = rendezvous::Keys(options_.run_id).prefix;
     asked.founders = founders(options_).electorate.round;
     if (founding) asked.period = kAskWhileFounding;
+    if (hosting) asked.retry = kTellAgain;
     news_ = {};
     lookout_ = std::make_unique<store::Lookout>(
         io_, known_endpoints(), asked,
@@ -264,13 +273,6 @@ void BackendLink::on_answer(std::size_t endpoint, const store::Whereabouts& answ
   if (!later || !succession_) return;
   const Endpoint place = answer.place.host.empty() ? known_endpoints()[endpoint] : answer.place;
   follow(succession_->on_found(place, Clock::now()));
-}
-
-// Ports tell the agents of one machine apart.
-bool BackendLink::serves_here() const {
-  const Endpoint store = link_->store_endpoint();
-  return successor_store_.stands() && store.port == successor_store_.port() &&
-         is_own_address(store.host);
 }
 
 void BackendLink::perform(LookUp) {
@@ -496,7 +498,7 @@ void BackendLink::complete(rendezvous::LinkEvent& event) {
   if (!succession_ || (event.link != Up && event.link != NewSession)) return;
   const bool first = !has_moved_ && (fsm_.state() == BackendState::Opening ||
                                      fsm_.state() == BackendState::Hosting);
-  event.hosting = hosting_ = first || serves_here();
+  event.hosting = hosting_ = first || successor_store_.is_at(link_->store_endpoint());
   if (event.link == NewSession && event.generation != generation_)
     event.old_leases = control_options(options_, false, options_.endpoint, {}).time_to_live;
   generation_ = event.generation;

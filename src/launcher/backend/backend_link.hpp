@@ -132,7 +132,6 @@ class BackendLink {
   void follow(const SuccessionStep& step);
   void on_answer(std::size_t endpoint, const store::Whereabouts& answer);
   void keep_lookout();
-  [[nodiscard]] bool serves_here() const;
   [[nodiscard]] std::vector<Endpoint> known_endpoints() const;
   [[nodiscard]] SuccessionStep look_elsewhere(const rendezvous::LinkEvent& event);
   void hold_successor_port();
@@ -161,6 +160,7 @@ class BackendLink {
   std::optional<SuccessionFsm> succession_;  // nullopt: the store has no successors
   SuccessorStore successor_store_;
   std::unique_ptr<store::Lookout> lookout_;
+  bool lookout_tells_ = false;              // where the store is; else it only asks
   store::StoreNews news_;                   // what is told there
   store::StoreNews pointed_to_;             // what the signpost at the listed endpoint says
   std::vector<Endpoint> other_successors_;  // than this agent

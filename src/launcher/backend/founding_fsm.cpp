@@ -15,6 +15,10 @@ FoundingFsm::FoundingFsm(std::vector<Endpoint> endpoints, const Limits& limits)
 void FoundingFsm::start(Time now) {
   is_started_ = true;
   first_step_ = now + limits_.turn;
+  listens_until_ = now + limits_.listening;
+  is_listening_ = is_patient_ = true;
+  at_.reset();
+  hops_ = 0;
 }
 
 FoundingFsm::Step FoundingFsm::on_answer(std::size_t endpoint, const store::Whereabouts& answer,
@@ -38,6 +42,8 @@ FoundingFsm::Step FoundingFsm::on_turned_away(const std::optional<Endpoint>& mov
 
 FoundingFsm::Step FoundingFsm::on_time(Time now) {
   std::erase_if(barred_, [now](const auto& place) { return place.second <= now; });
+  if (now >= listens_until_) is_listening_ = false;
+  if (now >= first_step_) is_patient_ = false;
   return decide(now);
 }
 
@@ -69,6 +75,7 @@ std::optional<Endpoint> FoundingFsm::choose(Time now) const {
     store = place;
   }
   if (store) return store;
+  if (is_listening_ && now < listens_until_) return std::nullopt;
   return all_asked || now >= first_step_ ? waiting : std::nullopt;
 }
 
@@ -83,7 +90,8 @@ std::optional<FoundingFsm::Time> FoundingFsm::next_deadline() const {
   const bool some_unknown = std::any_of(answers_.begin(), answers_.end(), [](const auto& answer) {
     return answer.kind == Kind::Unknown;
   });
-  if (!at_ && some_unknown) next = first_step_;
+  if (!at_ && some_unknown && is_patient_) next = first_step_;
+  if (is_listening_) next = next ? std::min(*next, listens_until_) : listens_until_;
   for (const auto& [place, until] : barred_)
     next = next ? std::min(*next, until) : until;
   return next;

@@ -26,6 +26,8 @@ class FoundingFsm {
 
   struct Limits {
     Duration turn{1'000};  // an endpoint that is silent is waited for so long before any first step
+    // A job that runs tells a new agent within this time where its store is, if it may be told.
+    Duration listening{300};
     Duration pause{1'000};  // until a place that has turned this agent away is tried again
     int hops = 4;           // from one place that points to another, at a time
   };
@@ -34,7 +36,7 @@ class FoundingFsm {
   explicit FoundingFsm(std::vector<Endpoint> endpoints)
       : FoundingFsm(std::move(endpoints), Limits{}) {}
 
-  // The servers are asked from now on.
+  // The servers are asked from now on. Again: from nowhere, with another port of its own.
   void start(Time now);
   // What the server at this endpoint says.
   Step on_answer(std::size_t endpoint, const store::Whereabouts& answer, Time now);
@@ -55,8 +57,11 @@ class FoundingFsm {
   const std::vector<Endpoint> endpoints_;
   const Limits limits_;
   std::vector<store::Whereabouts> answers_;
-  Time first_step_;  // is taken then at the latest
+  Time first_step_;     // is taken then at the latest
+  Time listens_until_;  // and no earlier, but to a store that serves
   bool is_started_ = false;
+  bool is_listening_ = false;   // before listens_until_
+  bool is_patient_ = false;     // before first_step_
   std::optional<Endpoint> at_;  // where it went
   int hops_ = 0;
   std::map<std::string, Time> barred_;  // places, and until when

@@ -3,6 +3,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/addresses.hpp"
 #include "base/fd_limit.hpp"
 #include "base/signal_block.hpp"
 #include "launcher/backend/hosted_store.hpp"
@@ -21,8 +22,15 @@ Status SuccessorStore::hold(const Endpoint& endpoint) {
   const auto local = store::local_endpoint(socket.get());
   if (!local) return local.error();
   held_ = std::move(socket);
-  own_ = {listen.host.empty() ? "127.0.0.1" : listen.host, local->port};
+  everywhere_ = listen.host.empty();
+  own_ = {everywhere_ ? "127.0.0.1" : listen.host, local->port};
   return Done{};
+}
+
+bool SuccessorStore::is_at(const Endpoint& place) const {
+  if (!stands() || place.port != own_.port) return false;
+  return everywhere_ ? is_own_address(place.host)
+                     : numeric_addresses(place.host) == numeric_addresses(own_.host);
 }
 
 Result<Endpoint> SuccessorStore::stand(const store::ServerOptions& options) {

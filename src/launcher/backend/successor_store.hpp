@@ -41,6 +41,9 @@ class SuccessorStore {
   // does not stand.
   [[nodiscard]] bool wait_again() { return stands() && server_->point_to(0, {}); }
   [[nodiscard]] const Endpoint& own() const { return own_; }
+  // Whether that is where others reach it, a numeric address: ports tell the agents of one machine
+  // apart that listen at all of its addresses, addresses those that do not.
+  [[nodiscard]] bool is_at(const Endpoint& place) const;
   // Serves no more, and forgets everything; all connections end. The port is still held.
   void step_down();
   [[nodiscard]] bool stands() const { return server_ != nullptr; }
@@ -55,6 +58,7 @@ class SuccessorStore {
  private:
   FileDescriptor held_;
   Endpoint own_;
+  bool everywhere_ = false;  // it listens at all addresses
   std::unique_ptr<store::Server> server_;
   std::thread thread_;
 };

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cctype>
 
+#include "base/addresses.hpp"
 #include "base/trimmed.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/build.hpp"
@@ -54,6 +56,8 @@ std::vector<Endpoint> checked_endpoints(const cli::Setting& setting, std::uint16
   std::vector<Endpoint> endpoints;
   for (const std::string& item : split(setting.value, ',')) {
     const auto parsed = parse_endpoint(trimmed(item), default_port);
+    if (trimmed(item).empty() && item.size() < setting.value.size())
+      refuse(setting, "there is a comma too many");
     if (!parsed) throw cli::UsageError(setting.shown + " " + parsed.error().what());
     endpoints.push_back(*parsed);
   }
@@ -68,6 +72,21 @@ std::vector<Endpoint> checked_members(const cli::Setting& setting) {
   return members;
 }
 
+// However it is written. Names that have one address are for those to know who gave them.
+bool is_same_place(const Endpoint& a, const Endpoint& b) {
+  const auto first = numeric_addresses(a.host);
+  const auto second = numeric_addresses(b.host);
+  const auto same = [](char left, char right) {
+    return std::tolower(static_cast<unsigned char>(left)) ==
+           std::tolower(static_cast<unsigned char>(right));
+  };
+  const bool one_name =
+      std::equal(a.host.begin(), a.host.end(), b.host.begin(), b.host.end(), same);
+  const bool one_address =
+      std::find_first_of(first.begin(), first.end(), second.begin(), second.end()) != first.end();
+  return a.port == b.port && (one_name || one_address);
+}
+
 // A job may begin where most of them have met, so each must be one place, and one that all know.
 std::vector<Endpoint> checked_list(const cli::Setting& setting) {
   auto list = checked_endpoints(setting, kC10dPort);
@@ -79,7 +98,8 @@ std::vector<Endpoint> checked_list(const cli::Setting& setting) {
       refuse(setting, "port 0 means any free port, which the other nodes cannot know");
     if (each->host == "0.0.0.0" || each->host == "::")
       refuse(setting, each->host + " is no machine's address");
-    if (std::find(list.begin(), each, *each) != each)
+    if (std::any_of(list.begin(), each,
+                    [&](const auto& other) { return is_same_place(other, *each); }))
       refuse(setting, to_string(*each) + " is there twice");
   }
   return list;

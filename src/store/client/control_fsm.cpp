@@ -168,7 +168,7 @@ void ControlFsm::on_disconnected(const std::string& cause, Time now) {
   }
   if (phase_ == Phase::Handshake && handshake_ == HandshakeStep::AwaitsWelcome) {
     // What came fits so far: it may be the beginning of a welcome that the network has cut off.
-    if (!had_session_ && ++handshakes_refused_ >= kHandshakesRefused) {
+    if (!had_session_ && !visiting_ && ++handshakes_refused_ >= kHandshakesRefused) {
       fail(to_string(options_.endpoint) + " is not a drun store: " +
            (input_.empty() ? "it closes the connection when it is greeted"
                            : "it answered " + quote_bytes(input_)));
@@ -189,7 +189,7 @@ void ControlFsm::on_received(std::string_view bytes, Time now) {
       !first_bytes_fit()) {
     const std::string detail =
         to_string(options_.endpoint) + " is not a drun store: it answered " + quote_bytes(input_);
-    if (had_session_) {
+    if (had_session_ || visiting_) {
       lost(detail, now);  // another program has the port, perhaps for a moment
     } else {
       fail(detail);

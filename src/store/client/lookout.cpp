@@ -1,5 +1,6 @@
 #include "store/client/lookout.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <system_error>
@@ -84,7 +85,10 @@ Lookout::Lookout(asio::io_context& io, const std::vector<Endpoint>& endpoints,
                  const InquiryFsm::Options& options, const Sink& sink) {
   for (std::size_t i = 0; i < endpoints.size(); ++i) {
     InquiryFsm::Options mine = options;
-    if (literal_addresses(endpoints[i]).empty()) mine.connecting += kLookUpTime;
+    if (literal_addresses(endpoints[i]).empty()) {  // each attempt looks it up
+      mine.connecting += kLookUpTime;
+      mine.retry = std::max(mine.retry, InquiryFsm::Options().retry);
+    }
     inquiries_.push_back(std::make_shared<Inquiry>(
         io, endpoints[i], mine, [i, sink](const Whereabouts& answer) { sink(i, answer); }));
     inquiries_.back()->fsm().start(StreamConnection::Clock::now());

@@ -48,6 +48,12 @@ std::string name_of(const FoundingFsm::Step& step) {
   return step ? step->host : "-";
 }
 
+// Since so long that it may go where others wait.
+void start_listened(FoundingFsm& fsm) {
+  fsm.start(kStart - milliseconds(300));
+  EXPECT_EQ(name_of(fsm.on_time(kStart)), "-");
+}
+
 struct Row {
   const char* what;
   // In this order, from endpoint 0 on; nullopt: it has not answered, and a turn has passed.
@@ -85,17 +91,55 @@ TEST(FoundingFsmTest, AsksAllBeforeItWaitsAnywhere) {
   FoundingFsm fsm(places(3));
   EXPECT_EQ(fsm.next_deadline(), std::nullopt);
   fsm.start(kStart);
-  EXPECT_EQ(fsm.next_deadline(), kStart + seconds(1));
+  EXPECT_EQ(fsm.next_deadline(), kStart + milliseconds(300));
   EXPECT_EQ(name_of(fsm.on_answer(0, waits(), kStart)), "-");
   EXPECT_EQ(name_of(fsm.on_answer(1, refused(), kStart)), "-");
+  EXPECT_EQ(name_of(fsm.on_time(kStart + milliseconds(300))), "-");
+  EXPECT_EQ(fsm.next_deadline(), kStart + seconds(1));
   EXPECT_EQ(name_of(fsm.on_time(kStart + milliseconds(999))), "-");
   EXPECT_EQ(name_of(fsm.on_time(kStart + seconds(1))), "node0");
   EXPECT_EQ(fsm.next_deadline(), std::nullopt);
 }
 
+// A job that runs may be about to say where its store is.
+TEST(FoundingFsmTest, ListensBeforeItWaitsAnywhere) {
+  FoundingFsm fsm(places(2));
+  fsm.start(kStart);
+  EXPECT_EQ(name_of(fsm.on_answer(0, waits(), kStart)), "-");
+  EXPECT_EQ(name_of(fsm.on_answer(1, waits(), kStart)), "-");
+  EXPECT_EQ(name_of(fsm.on_time(kStart + milliseconds(299))), "-");
+  EXPECT_EQ(fsm.next_deadline(), kStart + milliseconds(300));
+  EXPECT_EQ(name_of(fsm.on_time(kStart + milliseconds(300))), "node0");
+  EXPECT_EQ(fsm.next_deadline(), std::nullopt);
+  FoundingFsm told(places(2));
+  told.start(kStart);
+  (void)told.on_answer(0, waits(), kStart);
+  EXPECT_EQ(name_of(told.on_answer(1, there(7), kStart)), "node7") << "at once";
+}
+
+// Nothing is due, or the caller would ask without a pause.
+TEST(FoundingFsmTest, WaitsForAnswersHoweverLongTheyTake) {
+  FoundingFsm fsm(places(2));
+  fsm.start(kStart);
+  (void)fsm.on_answer(0, refused(), kStart);
+  EXPECT_EQ(name_of(fsm.on_time(kStart + seconds(1))), "-");
+  EXPECT_EQ(fsm.next_deadline(), std::nullopt);
+  EXPECT_EQ(name_of(fsm.on_answer(1, waits(), kStart + seconds(2))), "node1");
+}
+
+// Its own name has an address at last, and so it has another link.
+TEST(FoundingFsmTest, BeginsAnewFromNowhere) {
+  FoundingFsm fsm(places(2));
+  start_listened(fsm);
+  (void)fsm.on_answer(0, refused(), kStart);
+  EXPECT_EQ(name_of(fsm.on_answer(1, waits(), kStart)), "node1");
+  fsm.start(kStart);
+  EXPECT_EQ(name_of(fsm.on_time(kStart + milliseconds(300))), "node1");
+}
+
 TEST(FoundingFsmTest, GoesOnWhenItHearsOfABetterPlace) {
   FoundingFsm fsm(places(3));
-  fsm.start(kStart);
+  start_listened(fsm);
   (void)fsm.on_answer(0, refused(), kStart);
   (void)fsm.on_answer(1, refused(), kStart);
   EXPECT_EQ(name_of(fsm.on_answer(2, waits(), kStart)), "node2");
@@ -109,7 +153,7 @@ TEST(FoundingFsmTest, GoesOnWhenItHearsOfABetterPlace) {
 
 TEST(FoundingFsmTest, APlaceThatTurnsItAwayIsTriedAgainLater) {
   FoundingFsm fsm(places(2));
-  fsm.start(kStart);
+  start_listened(fsm);
   (void)fsm.on_answer(0, waits(), kStart);
   EXPECT_EQ(name_of(fsm.on_answer(1, there(5), kStart)), "node5");
   EXPECT_EQ(name_of(fsm.on_turned_away({}, kStart)), "node0");
@@ -120,7 +164,7 @@ TEST(FoundingFsmTest, APlaceThatTurnsItAwayIsTriedAgainLater) {
 
 TEST(FoundingFsmTest, FollowsAFewSignpostsAndNotInACircle) {
   FoundingFsm fsm(places(1));
-  fsm.start(kStart);
+  start_listened(fsm);
   EXPECT_EQ(name_of(fsm.on_answer(0, waits(), kStart)), "node0");
   EXPECT_EQ(name_of(fsm.on_turned_away(place(1), kStart)), "node1");
   EXPECT_EQ(name_of(fsm.on_turned_away(place(0), kStart)), "-") << "from where it came";

@@ -281,7 +281,16 @@ TEST(RendezvousOptionsTest, SeveralEndpointsAreAList) {
   EXPECT_TRUE(options_of("--nnodes 2 --rdzv-endpoint h1 p").endpoints.empty());
   const Case cases[] = {
       {"--nnodes 4 --rdzv-endpoint a,,b",
-       "drun: error: --rdzv-endpoint '': expected host, host:port or [IPv6]:port\n"},
+       "drun: error: --rdzv-endpoint 'a,,b': there is a comma too many\n"},
+      {"--nnodes 4 --rdzv-endpoint a,b,",
+       "drun: error: --rdzv-endpoint 'a,b,': there is a comma too many\n"},
+      {"--nnodes 4 --rdzv-endpoint Head,head",
+       "drun: error: --rdzv-endpoint 'Head,head': head:29400 is there twice\n"},
+      {"--nnodes 4 --rdzv-endpoint ::1,0:0:0:0:0:0:0:1",
+       "drun: error: --rdzv-endpoint '::1,0:0:0:0:0:0:0:1': [0:0:0:0:0:0:0:1]:29400 is there "
+       "twice\n"},
+      {"--nnodes 4 --rdzv-endpoint 127.0.0.1,localhost",
+       "drun: error: --rdzv-endpoint '127.0.0.1,localhost': localhost:29400 is there twice\n"},
       {"--nnodes 4 --rdzv-endpoint a,b,a:29400",
        "drun: error: --rdzv-endpoint 'a,b,a:29400': a:29400 is there twice\n"},
       {"--nnodes 4 --rdzv-endpoint a,b:0",

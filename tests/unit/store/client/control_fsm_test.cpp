@@ -1141,6 +1141,22 @@ TEST(ControlFsmTest, WhoIsTurnedAwayIsToldWhereTo) {
   }
 }
 
+// It was sent there by hearsay, and goes elsewhere.
+TEST(ControlFsmTest, WhoLooksForAStoreIsNotEndedByAnotherProgram) {
+  Fixture f(founding_options());
+  for (int i = 0; i < 20; ++i) {
+    f.fsm().go_to({"10.0.0.2", 22}, f.now());
+    f.fsm().on_connected(f.now());
+    if (i % 2 == 0)
+      f.fsm().on_received("SSH-2.0-OpenSSH_9.2p1", f.now());
+    else
+      f.fsm().on_disconnected("it closed the connection", f.now());
+    const auto events = f.events();
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(std::get<ControlLink>(events[0]).state, ControlState::Down) << i;
+  }
+}
+
 TEST(ControlFsmTest, LeavesAStoreThatKnowsOfALaterOne) {
   VotingFixture f;
   f.open_2();
