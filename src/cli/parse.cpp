@@ -49,8 +49,10 @@ std::string value_of(const Flag& flag, const CLI::Option& option) {
   if (!flag.takes_value()) return "1";
   if (!flag.repeats) return option.results().back();
   std::string all;
-  for (const std::string& value : option.results())
-    all += (all.empty() ? "" : "\n") + value;
+  for (const std::string& value : option.results()) {
+    if (&value != &option.results().front()) all += kBetweenValues;
+    all += value;
+  }
   return all;
 }
 

@@ -17,6 +17,9 @@ enum class Origin {
   Launch     // only torch.distributed.launch has it; no variable sets it
 };
 
+// No argument of a program has it in it.
+inline constexpr char kBetweenValues = '\0';
+
 struct Flag {
   std::string_view name;      // with dashes, without the leading two; underscores work as well
   char letter;                // short form, 0: none
@@ -29,7 +32,7 @@ struct Flag {
   std::string_view choices;
   std::string_view help;  // one sentence without a full stop
   bool question = false;  // asks the program about itself, as --help does: no variable sets it
-  bool repeats = false;   // may be given several times: the values with newlines between
+  bool repeats = false;   // may be given several times: the values with kBetweenValues between
 
   [[nodiscard]] bool takes_value() const { return !metavar.empty(); }
   [[nodiscard]] bool has_variable() const { return !question && origin != Origin::Launch; }

@@ -68,7 +68,8 @@ void refuse_without_hosts(const cli::GivenFlags& flags) {
 
 void refuse_what_contradicts(const cli::GivenFlags& flags) {
   for (const std::string_view name : kNotWithHosts)
-    if (const cli::Setting* setting = flags.find(name); flags.on(name))
+    if (const cli::Setting* setting = flags.find(name);
+        name == "node-rank" ? has_value(flags, name) : flags.on(name))
       throw cli::UsageError(setting->shown +
                             " is for one drun, and -H or --hostfile starts one on each host");
   if (const cli::Setting* setting = flags.find("stdin"); setting && setting->value != "none")
@@ -84,8 +85,12 @@ void infer(cli::GivenFlags& flags, std::string_view name, const std::string& fro
 void count_nodes(cli::GivenFlags& flags, const std::string& from, std::size_t hosts) {
   const cli::Setting* nodes = flags.find("nnodes");
   if (nodes == nullptr) return infer(flags, "nnodes", from, std::to_string(hosts));
-  if (static_cast<int>(hosts) < parse_nodes(*nodes).first)
+  const auto [least, most] = parse_nodes(*nodes);
+  if (static_cast<int>(hosts) < least)
     refuse(*nodes, "there are fewer hosts in the list: " + std::to_string(hosts));
+  if (most == 1 && hosts > 1)
+    refuse(*nodes, "a job of one node has no spares, and there are " + std::to_string(hosts) +
+                       " hosts in the list");
 }
 
 void check_slots(const cli::GivenFlags& flags, const std::vector<hosts::Host>& hosts) {
@@ -131,7 +136,7 @@ std::vector<std::string> handed_over(const cli::GivenFlags& flags,
   const std::string text = file != nullptr ? content_of(*file, host) : "";
   if (file != nullptr) (void)attempt(text, {}, file);
   const std::vector<std::string> names =
-      asked != nullptr ? split(asked->value, '\n') : std::vector<std::string>();
+      asked != nullptr ? split(asked->value, cli::kBetweenValues) : std::vector<std::string>();
   hosts::Handed handed = attempt(text, names, asked != nullptr ? asked : file);
   for (const std::string& name : handed.missing)
     notes.push_back(name + " is to be handed over, and is not set here");
@@ -165,6 +170,11 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
                                            const std::vector<std::string>& environment,
                                            const Host& host, std::vector<std::string>& notes) {
   cli::GivenFlags& flags = given.flags;
+  // A variable of the shell that is not set, as in -H "$HOSTS", must not start the program here.
+  for (const char* name : {"host", "hostfile"})
+    if (const cli::Setting* setting = flags.find(name);
+        setting != nullptr && setting->source == cli::Source::Flag && setting->value.empty())
+      refuse(*setting, "it names no host");
   if (!has_value(flags, "host") && !has_value(flags, "hostfile")) {
     refuse_without_hosts(flags);
     return std::nullopt;
@@ -177,7 +187,8 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
   check_slots(flags, plan.hosts);
   if (!has_value(flags, "rdzv-id") && host.fresh_id) infer(flags, "rdzv-id", from, host.fresh_id());
   plan.slots_count = !has_value(flags, "nproc-per-node");
-  const bool several = parse_nodes(*flags.find("nnodes")).second > 1 || plan.hosts.size() > 1;
+  plan.most_nodes = parse_nodes(*flags.find("nnodes")).second;
+  const bool several = plan.most_nodes > 1 || plan.hosts.size() > 1;
   plan.meet_at_first =
       several && !has_value(flags, "rdzv-endpoint") && !has_value(flags, "master-addr");
   if (const cli::Setting* conf = flags.find("rdzv-conf"); conf != nullptr && plan.meet_at_first) {

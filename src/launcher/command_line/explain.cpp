@@ -51,12 +51,12 @@ std::string milliseconds_text(std::chrono::milliseconds value) {
   return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
 }
 
-// -x: of each line the name, for what it is set to may be a secret.
-std::string names_alone(std::string_view lines) {
+// -x: of each value the name, for what it is set to may be a secret.
+std::string names_alone(std::string_view values) {
   std::string result;
-  while (!lines.empty()) {
-    const std::string_view line = take_until(lines, '\n');
-    result += (result.empty() ? "" : " ") + std::string(line.substr(0, line.find('=')));
+  while (!values.empty()) {
+    const std::string_view value = take_until(values, cli::kBetweenValues);
+    result += (result.empty() ? "" : " ") + std::string(value.substr(0, value.find('=')));
   }
   return result;
 }

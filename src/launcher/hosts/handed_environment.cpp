@@ -68,8 +68,12 @@ class Collection {
   std::vector<std::string> missing_;
 };
 
-// What stands before the equals sign, to be shown: the rest may be a secret.
+// What stands before the equals sign, to be shown: the rest may be a secret. So may a whole line be
+// that is the rest of a value.
 Error no_variable(const std::string& where, std::string_view word) {
+  if (!where.empty() && word.find('=') == std::string_view::npos)
+    return Error(std::make_error_code(std::errc::invalid_argument),
+                 where + "expected NAME=VALUE, on one line");
   return Error(std::make_error_code(std::errc::invalid_argument),
                where + "'" + printable(word.substr(0, std::min(word.find('='), std::size_t{80}))) +
                    "' is no name of a variable");

@@ -49,11 +49,12 @@ HostRoll::Step HostRoll::on_ended(std::size_t host, int code) {
   if (phases_[host] == Phase::Gone) return Step::None;
   phases_[host] = Phase::Gone;
   ended_[host] = true;
-  if (code == 0) ++successes_;
+  const bool done = code == 0 && ++successes_ == min_nodes_;
   const bool first = outcome_.value_or(0) == 0;
   if (first) outcome_ = code;
   const std::size_t left = count(Phase::Running);
   const bool few = left < static_cast<std::size_t>(min_nodes_);
+  if (done && left > 0) return Step::Outlast;
   return first && code != 0 && left > 0 && few ? Step::Hurry : Step::None;
 }
 

@@ -23,6 +23,7 @@ class HostRoll {
     Join,       // this one has come back: it gets its order
     GiveUp,     // all have answered, and too few are there: no agent has been started
     Hurry,      // the job ends on one host; whoever has not ended in a while never took part
+    Outlast,    // it has succeeded: likewise, but the others may have much to say still
     StopOthers  // those that are left are no job any more
   };
   // The drun there is ready.

@@ -117,8 +117,9 @@ std::vector<std::string> remote_command(const Launcher& launcher, const std::str
                                "-oServerAliveInterval=15", "-oServerAliveCountMax=3"})
       command.emplace_back(option);
   }
-  if (launcher.is_like_ssh()) {
-    command.push_back(host);
+  if (launcher.is_like_ssh()) command.push_back(host);
+  // ssh joins its words by blanks, wherever the host stands: a shell there reads one.
+  if (launcher.is_like_ssh() || launcher.is_ssh()) {
     command.push_back("exec sh -c " + single_quoted(script_for(drun)));
   } else {
     command.insert(command.end(), {"sh", "-c", script_for(drun)});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct StartPlan {
   std::vector<std::string> program;      // and its arguments
   std::vector<std::string> environment;  // "NAME=value", as handed over
   std::string directory;
-  bool slots_count = true;    // the number of workers is not said otherwise
+  int most_nodes = std::numeric_limits<int>::max();  // of the job; further hosts are spares
+  bool slots_count = true;                           // the number of workers is not said otherwise
   bool meet_at_first = true;  // the nodes meet at the first host; else it was said where
   std::string conf;           // --rdzv-conf, as given; with meet_at_first
   bool says_is_host = false;  // it has is_host

@@ -27,6 +27,7 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kAnswerLimit{60};
 // The job has ended on one host. The others end meanwhile, unless that one never took part.
 constexpr std::chrono::seconds kHurryAfter{5};
+constexpr std::chrono::seconds kOutlastFor{30};
 // Beside --shutdown-timeout, for what an agent does after its workers are gone.
 constexpr std::chrono::seconds kGraceBeside{10};
 // Between tries of a host that the job runs without.
@@ -190,7 +191,10 @@ void Starter::take(Step step) {
       give_up();
       break;
     case Step::Hurry:
-      hurry();
+      hurry(kHurryAfter);
+      break;
+    case Step::Outlast:
+      hurry(kOutlastFor);
       break;
     case Step::StopOthers:
       log::error("stopping the job: too few hosts are left");
@@ -234,8 +238,8 @@ void Starter::give_up() {
   limbs_.close();
 }
 
-void Starter::hurry() {
-  hurry_limit_.expires_after(kHurryAfter);
+void Starter::hurry(std::chrono::seconds after) {
+  hurry_limit_.expires_after(after);
   hurry_limit_.async_wait([this](asio::error_code cancelled) {
     if (cancelled || roll_.over()) return;
     log::debug("the job has ended, and not on all hosts: stopping those");

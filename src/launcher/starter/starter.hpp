@@ -61,7 +61,7 @@ class Starter {
   void try_again_later(std::size_t host);
   void await_answers();
   void give_up();
-  void hurry();
+  void hurry(std::chrono::seconds after);
   void stop_agents(int signal);
   void look_whether_over();
 

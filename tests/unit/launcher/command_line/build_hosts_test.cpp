@@ -41,7 +41,7 @@ TEST(BuildHostsTest, AnAgentIsStartedAsAUserWouldStartIt) {
             "./train");
   EXPECT_EQ(told("-H a"), "drun --nnodes=1 --rdzv-id=fresh-id -- ./train");
   EXPECT_EQ(told("-H a,b,c --nnodes 1:2 --rdzv-id mine --rdzv-conf join_timeout=9", 2),
-            "drun --nnodes=1:2 --rdzv-id=mine --node-rank=2 --rdzv-backend=c10d "
+            "drun --nnodes=1:2 --rdzv-id=mine --rdzv-backend=c10d "
             "--rdzv-endpoint=place --rdzv-conf=join_timeout=9,is_host=false -- ./train");
 }
 
@@ -90,6 +90,12 @@ TEST(BuildHostsTest, WhatCannotBeStartedIsRefusedHere) {
       {"-H a,b --nnodes 3", "--nnodes '3': there are fewer hosts in the list: 2"},
       {"-H a,b --node-rank 1",
        "--node-rank is for one drun, and -H or --hostfile starts one on each host"},
+      {"-H a,b --node-rank 0",
+       "--node-rank is for one drun, and -H or --hostfile starts one on each host"},
+      {"-H a,b --nnodes 1",
+       "--nnodes '1': a job of one node has no spares, and there are 2 hosts in the list"},
+      {"--host=", "--host '': it names no host"},
+      {"--hostfile=", "--hostfile '': it names no host"},
       {"-H a --standalone",
        "--standalone is for one drun, and -H or --hostfile starts one on each host"},
       {"-H a --stdin 0",
@@ -110,7 +116,7 @@ TEST(BuildHostsTest, WhatCannotBeStartedIsRefusedHere) {
 }
 
 TEST(BuildHostsTest, ExplainShowsNoValueOfAVariable) {
-  const Parsed parsed = parse_line("-H a:2 -x KEY=hunter2 -x B=hunter2 --explain");
+  const Parsed parsed = parse_line("-H a:2 -x KEY=one\nhunter2 -x B=hunter2 --explain");
   EXPECT_THAT(parsed.text, AllOf(HasSubstr("'KEY B'"), Not(HasSubstr("hunter2")),
                                  HasSubstr("nnodes          1         from -H\n")));
 }

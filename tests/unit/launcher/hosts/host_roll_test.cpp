@@ -115,7 +115,7 @@ TEST(HostRollTest, AHostMayComeBackWhileTheJobRunsWithoutIt) {
   EXPECT_EQ(roll.on_ready(1), Step::Join);
   EXPECT_EQ(roll.on_failed(0), Step::None);
   roll.on_retry(0);
-  EXPECT_EQ(roll.on_ended(1, 0), Step::None);
+  EXPECT_EQ(roll.on_ended(1, 0), Step::Outlast);
   EXPECT_FALSE(roll.over());
   EXPECT_EQ(roll.on_ended(2, 0), Step::None);
   EXPECT_TRUE(roll.over()) << "nobody waits for a host that is tried again";
@@ -128,13 +128,23 @@ TEST(HostRollTest, NobodyIsTriedAgainForAJobThatEndsOrHasNoRoom) {
   EXPECT_FALSE(fixed.may_return(1));
   HostRoll ended = begun(3, 1);
   EXPECT_EQ(ended.on_failed(1), Step::None);
-  EXPECT_EQ(ended.on_ended(0, 0), Step::None);
+  EXPECT_EQ(ended.on_ended(0, 0), Step::Outlast);
   EXPECT_FALSE(ended.may_return(1));
   EXPECT_FALSE(ended.may_return(0));
   HostRoll stopped = begun(3, 1);
   EXPECT_EQ(stopped.on_failed(1), Step::None);
   EXPECT_EQ(stopped.on_stop(SIGINT), Step::None);
   EXPECT_FALSE(stopped.may_return(1));
+}
+
+// It came when the store was gone, and would look for it until the join timeout.
+TEST(HostRollTest, ASpareThatFoundNobodyIsNotWaitedForLong) {
+  HostRoll roll = begun(3, 2);
+  EXPECT_EQ(roll.on_ended(0, 0), Step::None);
+  EXPECT_EQ(roll.on_ended(2, 0), Step::Outlast);
+  EXPECT_EQ(roll.on_ended(1, 143), Step::None);
+  EXPECT_TRUE(roll.over());
+  EXPECT_EQ(roll.exit_code(), 0);
 }
 
 TEST(HostRollTest, AnAgentThatLeftAloneDoesNotSpoilAJobThatSucceeds) {

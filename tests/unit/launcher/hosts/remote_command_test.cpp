@@ -20,6 +20,8 @@ TEST(RemoteCommandTest, OfSshIsOneWordForTheShellThere) {
                           "exec sh -c 'test -x '\\''/opt/a b/drun'\\'' && exec '\\''/opt/a "
                           "b/drun'\\'' --started-by-drun; exec drun --started-by-drun'"));
   EXPECT_EQ(remote_command(*parse_launcher("rsh"), "n", "/drun").size(), 3U);
+  EXPECT_EQ(remote_command(*parse_launcher("ssh -p 1 {host}"), "n", "/drun").back(),
+            remote_command(*parse_launcher("ssh -p 1"), "n", "/drun").back());
 }
 
 TEST(RemoteCommandTest, OfAnotherCommandIsWords) {
