@@ -2,6 +2,7 @@
 
 usage: ssh.py BIN_DIR [CASE...]
 """
+import fcntl
 import os
 import pathlib
 import re
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 
@@ -147,6 +149,56 @@ def a_reader_that_stops_for_a_while_loses_nothing(case):
     out = process.stdout.read()
     reader.join()
     check(process.wait(LIMIT) == 0 and len(out) == 10000002, process.returncode, len(out), "".join(errors))
+
+
+FLOOD = "exec yes 0123456789012345678901234567890123456789"
+
+
+def until_stalled(process):
+    """Nobody reads, and what has come stays the same for a second."""
+    before, now = 0, 0
+    while now == 0 or now != before:
+        check(process.poll() is None)
+        time.sleep(1)
+        before, now = now, int.from_bytes(fcntl.ioctl(process.stdout, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def ends_though_nobody_reads(case, process, code, limit):
+    said = []
+    reader = threading.Thread(target=lambda: said.extend(process.stderr))
+    reader.start()
+    began = time.monotonic()
+    check(process.wait(LIMIT) == code, process.returncode, said)
+    took = time.monotonic() - began
+    reader.join()
+    check(took < limit and any("the rest of standard output is lost: nothing was read for " in line for line in said), took, said)
+    case.nothing_is_left()
+    process.stdout.close()
+
+
+def a_signal_ends_a_job_that_nobody_reads(case):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        process = case.start("-H", "127.0.0.2,127.0.0.3", "sh", "-c", FLOOD)
+        until_stalled(process)
+        process.send_signal(number)
+        ends_though_nobody_reads(case, process, 128 + number, 30)
+
+
+def a_job_that_nobody_reads_fails(case):
+    process = case.start("-H", "127.0.0.[2-4]", "--fan-out", "1", "sh", "-c", f"[ $RANK != 2 ] || {{ until [ -e fail ]; do sleep 0.1; done; exit 7; }}; {FLOOD}")
+    until_stalled(process)
+    (case.folder / "fail").touch()
+    ends_though_nobody_reads(case, process, 7, 60)
+
+
+def the_last_words_wait_for_a_slow_reader(case):
+    process = case.start("-H", "127.0.0.2,127.0.0.3", "sh", "-c", "head -c 1200000 /dev/zero | tr '\\0' x; echo; touch done-$RANK")
+    until(lambda: len(list(case.folder.glob("done-*"))) == 2)
+    until(lambda: not [command for command in case.processes().values() if "--node-rank" in command])
+    until_stalled(process)
+    until_stalled(process)  # longer than an end waits for the last words of its agent
+    out, err = process.communicate(timeout=LIMIT)
+    check(process.returncode == 0 and len(out) == 2400002, process.returncode, len(out), err)
 
 
 def signals_end_all_hosts(case):

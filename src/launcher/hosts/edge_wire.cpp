@@ -71,7 +71,7 @@ std::optional<Frame> FrameReader::next() {
   const std::string_view header = std::string_view(bytes_).substr(at_, kHeader);
   const std::size_t size = number_at(header);
   const auto type = static_cast<FrameType>(header[8]);
-  if (size > kMostPayload || type < FrameType::Alive || type > FrameType::Ended) {
+  if (size > kMostPayload || type < FrameType::Alive || type > FrameType::ErrorTaken) {
     broken_ = true;
     return std::nullopt;
   }

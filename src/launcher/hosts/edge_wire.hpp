@@ -26,7 +26,9 @@ enum class FrameType : std::uint8_t {
   ErrorOutput,  // up: of its stderr
   Signal,       // down: a number for the agent
   Failed,       // up, last: why no agent runs there, or runs no more, in words
-  Ended         // up, last: the agent's exit code, as a shell gives it
+  Ended,        // up, last: the agent's exit code, as a shell gives it
+  Taken,        // down: so many more bytes of Output have been taken
+  ErrorTaken    // of ErrorOutput
 };
 
 struct Frame {
@@ -39,6 +41,11 @@ struct Frame {
 };
 
 inline constexpr std::size_t kMostPayload = 16 * 1024 * 1024;
+// Of an agent's stdout or stderr, so much may be on its way before the starter has taken it. What
+// else a host says waits for no reader.
+inline constexpr std::size_t kOutputWindow = 256 * 1024;
+// How much is taken before the starter says so.
+inline constexpr std::size_t kTakenStep = 64 * 1024;
 // Sent before the first frame of an end.
 inline constexpr std::string_view kEdgeMark{"\0drun edge 1\0", 13};
 // A shell that prints more than this before is no drun.

@@ -148,7 +148,7 @@ void Edge::limit() {
   limit_.async_wait([this](asio::error_code cancelled) {
     if (cancelled || told_) return;
     if (exited_) {
-      streams_closed_ = !link_->held();  // else what it said waits for a reader
+      streams_closed_ = true;
       look();
     } else {
       kill();

@@ -27,7 +27,7 @@ class Edge {
     std::string stderr_end;  // what it said last, as it is
   };
   struct Calls {
-    std::function<bool(const hosts::Frame&)> frame;  // false: none before resume()
+    std::function<void(const hosts::Frame&)> frame;
     // The process is gone, and all that it said has been read; once.
     std::function<void(const Ending&)> ended;
   };
@@ -38,7 +38,6 @@ class Edge {
   ~Edge();
 
   void send(const hosts::Frame& frame) { link_->send(frame); }
-  void resume() { link_->resume(); }
   // No agent runs there: the drun there ends itself; ended() follows, soon or by force.
   void close();
   void kill();

@@ -30,8 +30,6 @@ void FrameLink::watch() {
   timer_.expires_after(kAliveInterval);
   timer_.async_wait([this](asio::error_code cancelled) {
     if (cancelled || closed_) return;
-    // What is held back here says nothing of the other side.
-    if (held_) heard_ = Clock::now();
     if (greeted_ && Clock::now() - heard_ > silence_limit_) return close();
     if (greeted_ && outbox_.empty()) send({hosts::FrameType::Alive});
     watch();
@@ -39,10 +37,7 @@ void FrameLink::watch() {
 }
 
 void FrameLink::read() {
-  if (reading_ || closed_) return;
-  reading_ = true;
   in_.async_read_some(asio::buffer(buffer_), [this](asio::error_code error, std::size_t size) {
-    reading_ = false;
     if (closed_) return;
     if (error) return close();
     heard_ = Clock::now();
@@ -52,20 +47,15 @@ void FrameLink::read() {
 }
 
 void FrameLink::deliver() {
-  while (!held_ && !closed_) {
+  while (!closed_) {
     const auto frame = reader_.next();
     if (!frame) break;
     greeted_ = true;
-    if (frame->type != hosts::FrameType::Alive) held_ = !calls_.frame(*frame);
+    if (frame->type != hosts::FrameType::Alive) calls_.frame(*frame);
   }
+  if (closed_) return;
   if (reader_.broken()) return close();
-  if (!held_) read();
-}
-
-void FrameLink::resume() {
-  if (!std::exchange(held_, false) || closed_) return;
-  heard_ = Clock::now();
-  deliver();
+  read();
 }
 
 void FrameLink::send_bytes(std::string bytes) {
@@ -92,14 +82,7 @@ void FrameLink::write() {
                         asio::error_code ignored;
                         out_.close(ignored);
                       }
-                      for (const auto& call : std::exchange(when_sent_, {}))
-                        call();
                     });
-}
-
-void FrameLink::when_sent(std::function<void()> call) {
-  if (outbox_.empty()) return call();
-  when_sent_.push_back(std::move(call));
 }
 
 void FrameLink::close_output() {
@@ -122,7 +105,6 @@ void FrameLink::end() {
   in_.close(ignored);
   out_.close(ignored);
   outbox_.clear();
-  when_sent_.clear();
 }
 
 }  // namespace drun::launcher

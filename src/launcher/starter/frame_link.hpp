@@ -6,7 +6,6 @@
 #include <deque>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
@@ -28,8 +27,7 @@ inline constexpr std::chrono::seconds kAliveInterval{5};
 class FrameLink {
  public:
   struct Calls {
-    // False: no further frame before resume().
-    std::function<bool(const hosts::Frame&)> frame;
+    std::function<void(const hosts::Frame&)> frame;
     // The other side has closed, is silent or speaks something else; once.
     std::function<void()> closed;
   };
@@ -42,16 +40,12 @@ class FrameLink {
   // Bytes as they are, before the first frame.
   void send_bytes(std::string bytes);
   void send(const hosts::Frame& frame) { send_bytes(hosts::encode(frame)); }
-  // Calls back once everything sent until now is on its way, or cannot be sent.
-  void when_sent(std::function<void()> call);
-  void resume();
   // The other side reads to the end of what was sent, then nothing.
   void close_output();
   // Nothing is called any more.
   void end();
   // A frame has come; without a mark nobody waits for one.
   [[nodiscard]] bool greeted() const { return greeted_; }
-  [[nodiscard]] bool held() const { return held_; }
 
  private:
   void read();
@@ -67,10 +61,7 @@ class FrameLink {
   Calls calls_;
   std::array<char, 64 * 1024> buffer_{};
   std::deque<std::string> outbox_;  // the first is being written
-  std::vector<std::function<void()>> when_sent_;
   std::chrono::steady_clock::time_point heard_;
-  bool held_ = false;     // until resume()
-  bool reading_ = false;  // a read is under way
   const std::chrono::seconds silence_limit_;
   bool writing_ = false;
   bool greeted_;

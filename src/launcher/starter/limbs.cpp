@@ -36,7 +36,7 @@ void Limbs::start_limb(const std::vector<Target>& targets) {
   try {
     limb.edge = std::make_unique<Edge>(
         io_, hosts::remote_command(launcher_, limb.own.name, branch_.drun),
-        Edge::Calls{[this, &limb](const Frame& frame) { return on_frame(limb, frame); },
+        Edge::Calls{[this, &limb](const Frame& frame) { on_frame(limb, frame); },
                     [this, &limb](const Edge::Ending& ending) { on_ended(limb, ending); }});
     ++edges_left_;
   } catch (const std::system_error& error) {
@@ -46,35 +46,31 @@ void Limbs::start_limb(const std::vector<Target>& targets) {
   }
 }
 
-bool Limbs::on_frame(Limb& limb, const Frame& frame) {
-  if (closed_ || limb.over) return true;
+void Limbs::on_frame(Limb& limb, const Frame& frame) {
+  if (closed_ || limb.over) return;
   if (!limb.greeted) return on_hello(limb, frame);
   const auto whose = limb.waiting.find(frame.host);
-  if (whose == limb.waiting.end()) return true;
+  if (whose == limb.waiting.end()) return;
   const bool last = frame.type == FrameType::Ended || frame.type == FrameType::Failed;
   if (last) limb.waiting.erase(whose);
-  const bool go_on = calls_.frame(frame);
+  calls_.frame(frame);
   if (limb.waiting.empty()) limb.edge->close();
-  return go_on;
 }
 
 // The first frame is the end's own.
-bool Limbs::on_hello(Limb& limb, const Frame& frame) {
+void Limbs::on_hello(Limb& limb, const Frame& frame) {
   const auto hello = hosts::unpack_hello(frame.payload);
-  if (frame.type != FrameType::Hello || !hello) {
-    reject(limb, "what answers there is no drun");
-    return true;
-  }
+  if (frame.type != FrameType::Hello || !hello)
+    return reject(limb, "what answers there is no drun");
   if (hello->version != DRUN_VERSION_STRING) {
-    reject(limb, "the drun there is another version, " + printable(hello->version) +
-                     ", and this is " DRUN_VERSION_STRING "; install the same everywhere");
-    return true;
+    return reject(limb, "the drun there is another version, " + printable(hello->version) +
+                            ", and this is " DRUN_VERSION_STRING "; install the same everywhere");
   }
   limb.greeted = true;
   hosts::Branch branch = branch_;
   branch.targets = std::move(limb.rest);
   limb.edge->send({FrameType::Branch, limb.own.host, pack(branch)});
-  return calls_.frame({FrameType::Hello, limb.own.host, frame.payload});
+  calls_.frame({FrameType::Hello, limb.own.host, frame.payload});
 }
 
 void Limbs::reject(Limb& limb, const std::string& why) {
@@ -124,11 +120,6 @@ void Limbs::send(const Frame& frame) {
   if (limb != nullptr && limb->greeted && !limb->over) limb->edge->send(frame);
 }
 
-void Limbs::resume(std::uint32_t host) {
-  Limb* limb = limb_of(host);
-  if (limb != nullptr && limb->edge) limb->edge->resume();
-}
-
 void Limbs::give_up(std::uint32_t host) {
   Limb* limb = limb_of(host);
   if (limb == nullptr || limb->over || !limb->waiting.contains(host)) return;
@@ -144,7 +135,6 @@ void Limbs::close() {
   closed_ = true;
   for (Limb& limb : limbs_) {
     if (!limb.edge || limb.over) continue;
-    limb.edge->resume();
     if (limb.greeted) {
       limb.edge->close();
     } else {
@@ -157,7 +147,6 @@ void Limbs::kill() {
   closed_ = true;
   for (Limb& limb : limbs_) {
     if (!limb.edge || limb.over) continue;
-    limb.edge->resume();
     limb.edge->kill();
   }
 }

@@ -23,9 +23,8 @@ namespace drun::launcher {
 class Limbs {
  public:
   struct Calls {
-    // What comes from a host, its own words or those of one that hangs on it. False: nothing more
-    // from there before resume().
-    std::function<bool(const hosts::Frame&)> frame;
+    // What comes from a host, its own words or those of one that hangs on it.
+    std::function<void(const hosts::Frame&)> frame;
     std::function<void()> idle;  // no edge is left
   };
   Limbs(asio::io_context& io, Calls calls);
@@ -38,7 +37,6 @@ class Limbs {
   // One of the starter's hosts that has failed, once more.
   void start_again(const hosts::Target& target) { start_limb({target}); }
   void send(const hosts::Frame& frame);
-  void resume(std::uint32_t host);
   // It has taken too long to answer.
   void give_up(std::uint32_t host);
   // All ends there end what they have started, and themselves. Nothing is told of them any more.
@@ -58,8 +56,8 @@ class Limbs {
   };
 
   void start_limb(const std::vector<hosts::Target>& targets);
-  bool on_frame(Limb& limb, const hosts::Frame& frame);
-  bool on_hello(Limb& limb, const hosts::Frame& frame);
+  void on_frame(Limb& limb, const hosts::Frame& frame);
+  void on_hello(Limb& limb, const hosts::Frame& frame);
   void on_ended(Limb& limb, const Edge::Ending& ending);
   void reject(Limb& limb, const std::string& why);
   void tell_failure(Limb& limb, std::uint32_t host, const std::string& why);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -117,10 +118,9 @@ class RemoteEnd {
         streams_{AgentStream(io_, FrameType::Output), AgentStream(io_, FrameType::ErrorOutput)},
         link_(io_, duplicate(STDIN_FILENO, "read orders"), duplicate(STDOUT_FILENO, "answer"),
               false,
-              {[this](const Frame& frame) { return on_frame(frame), true; },
-               [this] { on_starter_gone(); }}),
-        limbs_(io_, {[this](const Frame& frame) { return pass_on(frame); },
-                     [this] { end_if_alone(); }}) {
+              {[this](const Frame& frame) { on_frame(frame); }, [this] { on_starter_gone(); }}),
+        limbs_(io_,
+               {[this](const Frame& frame) { link_.send(frame); }, [this] { end_if_alone(); }}) {
     signals_.add(SIGQUIT);
   }
 
@@ -142,7 +142,8 @@ class RemoteEnd {
     asio::posix::stream_descriptor source;
     FrameType type;
     std::array<char, 64 * 1024> buffer{};
-    bool waits = false;  // until what was read has been sent
+    std::size_t on_its_way = 0;  // what the starter has not taken
+    bool waits = false;          // until it has
     bool over = true;
   };
 
@@ -162,6 +163,8 @@ class RemoteEnd {
     if (frame.type == FrameType::Branch) return on_branch(frame);
     if (frame.host != own_) return limbs_.send(frame);
     if (frame.type == FrameType::Order && agent_ == 0) return on_order(frame.payload);
+    if (frame.type == FrameType::Taken) return on_taken(streams_[0], frame.payload);
+    if (frame.type == FrameType::ErrorTaken) return on_taken(streams_[1], frame.payload);
     const auto signal = whole_number<int>(frame.payload);
     if (frame.type == FrameType::Signal && signal && *signal > 0 && *signal <= process::kLastSignal)
       tell_agent(*signal);
@@ -172,14 +175,6 @@ class RemoteEnd {
     const auto branch = hosts::unpack_branch(frame.payload);
     if (!branch) return fail(branch.error().what());
     limbs_.start(*branch, own_host_name());
-  }
-
-  // Not faster than the starter takes it.
-  bool pass_on(const Frame& frame) {
-    link_.send(frame);
-    if (frame.type != FrameType::Output && frame.type != FrameType::ErrorOutput) return true;
-    link_.when_sent([this, host = frame.host] { limbs_.resume(host); });
-    return false;
   }
 
   void on_order(const std::string& payload) {
@@ -253,8 +248,11 @@ class RemoteEnd {
     });
   }
 
-  // The agent is not read faster than the starter takes it.
+  // The agent is not read faster than the starter takes it. What it leaves behind is little, and
+  // its end is to be heard of also if nobody takes anything.
   void read(AgentStream& stream) {
+    stream.waits = stream.on_its_way >= hosts::kOutputWindow && running() && !starter_gone_;
+    if (stream.waits) return;
     stream.source.async_read_some(
         asio::buffer(stream.buffer), [this, &stream](asio::error_code error, std::size_t size) {
           if (error) {
@@ -262,19 +260,26 @@ class RemoteEnd {
             return tell_end();
           }
           link_.send({stream.type, own_, std::string(stream.buffer.data(), size)});
-          stream.waits = true;
-          link_.when_sent([this, &stream] { read_on(stream); });
+          stream.on_its_way += size;
+          read(stream);
         });
   }
 
   void read_on(AgentStream& stream) {
-    if (!std::exchange(stream.waits, false)) return;
-    read(stream);
+    if (stream.waits) read(stream);
+  }
+
+  void on_taken(AgentStream& stream, const std::string& payload) {
+    stream.on_its_way -=
+        std::min(stream.on_its_way, whole_number<std::size_t>(payload).value_or(0));
+    read_on(stream);
   }
 
   void on_agent_ended(const process::ExitStatus& status) {
     status_ = status;
     ended_ = true;
+    for (AgentStream& stream : streams_)
+      read_on(stream);
     limit_.expires_after(kLastOutput);  // of what the agent left behind nobody waits for the end
     limit_.async_wait([this](asio::error_code cancelled) {
       if (cancelled) return;

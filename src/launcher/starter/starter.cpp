@@ -14,6 +14,7 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/whole_number.hpp"
+#include "launcher/output/output_sink.hpp"
 #include "launcher/process/exit_status.hpp"
 
 namespace drun::launcher {
@@ -51,18 +52,20 @@ Starter::Starter(const Options& options, OutputRelay& relay)
       signals_(io_, signals_of_starter(options)),
       answer_limit_(io_),
       hurry_limit_(io_),
-      flush_(io_, {[&relay](milliseconds limit) { relay.drain(limit); },
-                   [&relay] { return relay.flush_progress(); }, [] {}}),
+      flush_(io_,
+             {[](milliseconds) {}, [this] { return flush_progress(); }, [this] { close_sinks(); }}),
       roll_(plan_.hosts.size(), options.min_nodes),
-      limbs_(io_, {[this](const hosts::Frame& frame) { return on_frame(frame); },
+      limbs_(io_, {[this](const hosts::Frame& frame) { on_frame(frame); },
                    [this] { look_whether_over(); }}) {}
 
 int Starter::run() {
   for (std::size_t host = 0; host < plan_.hosts.size(); ++host) {
     remotes_.push_back(std::make_unique<Remote>(io_, plan_.hosts[host].name));
     WorkerStreams streams = relay_.open(static_cast<int>(host), false);
-    remotes_.back()->out.assign(streams.standard_output.release());
-    remotes_.back()->error.assign(streams.standard_error.release());
+    remotes_.back()->out.into.assign(streams.standard_output.release());
+    // Two writers would cut into one another's lines.
+    if (!same_destination(remotes_.back()->out.into.native_handle(), streams.standard_error.get()))
+      remotes_.back()->error.into.assign(streams.standard_error.release());
   }
   relay_.start();
   {
@@ -100,33 +103,31 @@ void Starter::await_answers() {
 
 // ---- what comes from the hosts ----
 
-bool Starter::on_frame(const hosts::Frame& frame) {
+void Starter::on_frame(const hosts::Frame& frame) {
   using enum hosts::FrameType;
   const std::size_t host = frame.host;
-  if (host >= remotes_.size()) return true;
+  if (host >= remotes_.size()) return;
   switch (frame.type) {
     case Hello:
-      on_hello(host, frame.payload);
-      return true;
+      return on_hello(host, frame.payload);
     case Failed:
-      fail(host, printable(frame.payload));
-      return true;
+      return fail(host, printable(frame.payload));
     case Output:
     case ErrorOutput:
-      show(host, frame.type == ErrorOutput, frame.payload);
-      return false;
+      return show(frame);
     case Ended: {
       const auto code = whole_number<int>(frame.payload);
       take(roll_.on_ended(host, code ? *code & 0xff : kDrunFailed));
-      return true;
+      break;
     }
     case Alive:
     case Branch:
     case Order:
     case Signal:
-      return true;
+    case Taken:
+    case ErrorTaken:
+      break;
   }
-  return true;
 }
 
 void Starter::on_hello(std::size_t host, const std::string& payload) {
@@ -143,15 +144,59 @@ void Starter::on_hello(std::size_t host, const std::string& payload) {
   order(host);
 }
 
-// The host is read on when the relay has taken it.
-void Starter::show(std::size_t host, bool error, const std::string& bytes) {
-  Remote& remote = *remotes_[host];
-  auto text = std::make_unique<std::string>(bytes);
-  const auto buffer = asio::buffer(*text);
-  asio::async_write(error ? remote.error : remote.out, buffer,
-                    [this, host, text = std::move(text)](asio::error_code, std::size_t) {
-                      limbs_.resume(static_cast<std::uint32_t>(host));
-                    });
+void Starter::show(const hosts::Frame& frame) {
+  Remote& remote = *remotes_[frame.host];
+  const bool error = frame.type == hosts::FrameType::ErrorOutput;
+  Sink& sink = error && remote.error.into.is_open() ? remote.error : remote.out;
+  if (!sink.into.is_open()) return;
+  sink.waiting.push_back(frame);
+  if (sink.waiting.size() == 1) write(sink);
+}
+
+// The host sends on what the relay has taken, or does not want any more.
+void Starter::write(Sink& sink) {
+  const auto bytes = asio::buffer(sink.waiting.front().payload);
+  asio::async_write(sink.into, bytes, [this, &sink](asio::error_code, std::size_t) {
+    if (!sink.into.is_open()) return sink.waiting.clear();
+    const hosts::Frame& frame = sink.waiting.front();
+    const bool error = frame.type == hosts::FrameType::ErrorOutput;
+    std::size_t& taken = sink.taken[error ? 1 : 0];
+    taken += frame.payload.size();
+    if (taken >= hosts::kTakenStep)
+      limbs_.send({error ? hosts::FrameType::ErrorTaken : hosts::FrameType::Taken, frame.host,
+                   std::to_string(std::exchange(taken, 0))});
+    sink.waiting.pop_front();
+    if (!sink.waiting.empty()) write(sink);
+  });
+}
+
+// First the relay takes what has come from the hosts, then its reader what the relay has.
+FlushProgress Starter::flush_progress() {
+  const auto any_waits = [this](Sink Remote::*sink) {
+    return std::any_of(remotes_.begin(), remotes_.end(), [sink](const auto& remote) {
+      return !(remote.get()->*sink).waiting.empty();
+    });
+  };
+  const bool output_waits = any_waits(&Remote::out);
+  const bool error_waits = any_waits(&Remote::error);
+  if (!output_waits && !error_waits && !std::exchange(draining_, true)) {
+    close_sinks();
+    relay_.drain(FlushPolicy::kInterval);
+  }
+  FlushProgress progress = relay_.flush_progress();
+  if (draining_) return progress;
+  progress.all = false;
+  progress.waits_for_output |= output_waits;
+  progress.waits_for_error |= error_waits;
+  return progress;
+}
+
+void Starter::close_sinks() {
+  for (const auto& remote : remotes_) {
+    asio::error_code ignored;
+    remote->out.into.close(ignored);
+    remote->error.into.close(ignored);
+  }
 }
 
 void Starter::fail(std::size_t host, const std::string& why) {
@@ -305,12 +350,8 @@ void Starter::perform(const ShutdownFsm::Steps& steps) {
       case Leave:
         hurry_limit_.cancel();
         answer_limit_.cancel();
-        for (const auto& remote : remotes_) {
-          asio::error_code ignored;
+        for (const auto& remote : remotes_)
           remote->retry.cancel();
-          remote->out.close(ignored);
-          remote->error.close(ignored);
-        }
         flush_.start(shutdown_.exit_code(), stop_requests_.any(),
                      [this](bool lost) { perform(shutdown_.on_flushed(lost)); });
         break;

@@ -2,8 +2,10 @@
 // output, hears of their ends, and ends as they do.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,13 +39,21 @@ class Starter {
   int run();
 
  private:
+  // A host's output on its way into the relay.
+  struct Sink {
+    explicit Sink(asio::io_context& io) : into(io) {}
+    asio::posix::stream_descriptor into;
+    std::deque<hosts::Frame> waiting;  // the first is being written
+    // Of stdout and of stderr: what was taken, and the host has not yet been told so.
+    std::array<std::size_t, 2> taken{};
+  };
   // What is known of one host.
   struct Remote {
     Remote(asio::io_context& io, std::string of)
         : name(std::move(of)), out(io), error(io), retry(io) {}
     std::string name;
-    asio::posix::stream_descriptor out;  // into the relay
-    asio::posix::stream_descriptor error;
+    Sink out;
+    Sink error;  // closed if one and the same takes both
     std::optional<hosts::Hello> hello;
     std::string failure;  // the last, as the user was told
     asio::steady_timer retry;
@@ -51,9 +61,12 @@ class Starter {
   };
 
   void start();
-  bool on_frame(const hosts::Frame& frame);
+  void on_frame(const hosts::Frame& frame);
   void on_hello(std::size_t host, const std::string& payload);
-  void show(std::size_t host, bool error, const std::string& bytes);
+  void show(const hosts::Frame& frame);
+  void write(Sink& sink);
+  FlushProgress flush_progress();
+  void close_sinks();
   void fail(std::size_t host, const std::string& why);
   void take(hosts::HostRoll::Step step);
   void begin();
@@ -77,6 +90,7 @@ class Starter {
   asio::steady_timer answer_limit_;
   asio::steady_timer hurry_limit_;
   OutputFlush flush_;
+  bool draining_ = false;  // the relay has all
   hosts::HostRoll roll_;
   hosts::Meeting meeting_;
   StopRequests stop_requests_;

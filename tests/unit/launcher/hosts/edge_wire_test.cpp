@@ -25,7 +25,8 @@ TEST(EdgeWireTest, FramesComeOutAsTheyWentInWhateverThePieces) {
   const std::vector<Frame> frames{{FrameType::Hello, 0, std::string("a\0b", 3)},
                                   {FrameType::Alive},
                                   {FrameType::Output, 70'000, std::string(70'000, 'x')},
-                                  {FrameType::Ended, 0xffffffff, "7"}};
+                                  {FrameType::Ended, 0xffffffff, "7"},
+                                  {FrameType::ErrorTaken, 1, "65536"}};
   std::string bytes;
   for (const Frame& frame : frames)
     bytes += encode(frame);
