@@ -31,10 +31,10 @@ class Case:
                             if not re.match(r"PET_|SLURM_|TORCHELASTIC_|MASTER_|RANK$|WORLD_SIZE$", name)}
         self.environment["DRUN_TEST_MARK"] = self.mark
 
-    def start(self, *arguments, launcher=None, **environment):
+    def start(self, *arguments, launcher=None, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **environment):
         return subprocess.Popen([self.drun, "--launcher", launcher or f"ssh -F {self.network.config}", *arguments], text=True,
                                 cwd=self.folder, env={**self.environment, **environment}, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                stdout=stdout, stderr=stderr)
 
     def run(self, *arguments, **how):
         process = self.start(*arguments, **how)
@@ -138,6 +138,18 @@ def lines_stay_whole(case):
     check(code == 0 and lines == sorted(f"{rank} {line}" for rank in range(4) for _ in range(300)), code, len(lines))
     said = [each for each in err.splitlines() if not each.startswith("drun: ")]
     check(sorted(said) == lines, len(said))
+
+
+def lines_stay_whole_in_one_stream_too(case):
+    print_both = ("import os, sys\nfor _ in range(2000):\n  for kind, file in (('o', sys.stdout), ('e', sys.stderr)):\n"
+                  "    file.write(kind + os.environ['RANK'] * 3000 + '\\n')\n    file.flush()")
+    out = case.folder / "out"
+    with out.open("w") as both:
+        process = case.start("-H", "127.0.0.2,127.0.0.3", "python3", "-c", print_both, stdout=both, stderr=both)
+    check(process.wait(LIMIT) == 0, process.returncode)
+    lines = sorted(line for line in out.read_text().splitlines() if not line.startswith("drun: "))
+    wanted = sorted(kind + rank * 3000 for kind in "oe" for rank in "01" for _ in range(2000))
+    check(lines == wanted, len(lines), [line[:20] for line in lines if len(line) != 3001])
 
 
 def a_reader_that_stops_for_a_while_loses_nothing(case):

@@ -18,14 +18,21 @@ OutputRelay::~OutputRelay() {
   thread_.stop(std::move(streams_), kReaderPatience);
 }
 
-WorkerStreams OutputRelay::open(int node, bool terminal) {
+WorkerStreams OutputRelay::open(int node) {
   WorkerStreams ends;
-  ends.standard_output = connect(node, false, terminal);
+  ends.standard_output = connect(node, false, true);
   if (same_destination(standard_output_, standard_error_)) {
     ends.standard_error = duplicate(ends.standard_output.get(), "make a pipe for an agent");
   } else {
-    ends.standard_error = connect(node, true, terminal);
+    ends.standard_error = connect(node, true, true);
   }
+  return ends;
+}
+
+WorkerStreams OutputRelay::open_apart(int node) {
+  WorkerStreams ends;
+  ends.standard_output = connect(node, false, false);
+  ends.standard_error = connect(node, true, false);
   return ends;
 }
 

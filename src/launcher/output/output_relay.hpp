@@ -27,9 +27,11 @@ class OutputRelay {
   OutputRelay& operator=(const OutputRelay&) = delete;
   ~OutputRelay();  // reads what is left, delivers it; gives up on a reader as Output does
 
-  // The stdout and stderr for agent `node`: pseudo-terminals if drun's own are terminals and
-  // `terminal` allows it, else pipes; one and the same if drun's own are. Throws std::system_error.
-  [[nodiscard]] WorkerStreams open(int node, bool terminal = true);
+  // The stdout and stderr for agent `node`: pseudo-terminals if drun's own are terminals, else
+  // pipes; one and the same if drun's own are. Throws std::system_error.
+  [[nodiscard]] WorkerStreams open(int node);
+  // Pipes, and two in any case: for an agent whose stdout and stderr come in pieces of lines.
+  [[nodiscard]] WorkerStreams open_apart(int node);
 
   // After this, open() no more.
   void start();

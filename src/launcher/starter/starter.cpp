@@ -14,7 +14,6 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/whole_number.hpp"
-#include "launcher/output/output_sink.hpp"
 #include "launcher/process/exit_status.hpp"
 
 namespace drun::launcher {
@@ -61,11 +60,9 @@ Starter::Starter(const Options& options, OutputRelay& relay)
 int Starter::run() {
   for (std::size_t host = 0; host < plan_.hosts.size(); ++host) {
     remotes_.push_back(std::make_unique<Remote>(io_, plan_.hosts[host].name));
-    WorkerStreams streams = relay_.open(static_cast<int>(host), false);
+    WorkerStreams streams = relay_.open_apart(static_cast<int>(host));
     remotes_.back()->out.into.assign(streams.standard_output.release());
-    // Two writers would cut into one another's lines.
-    if (!same_destination(remotes_.back()->out.into.native_handle(), streams.standard_error.get()))
-      remotes_.back()->error.into.assign(streams.standard_error.release());
+    remotes_.back()->error.into.assign(streams.standard_error.release());
   }
   relay_.start();
   {
@@ -146,8 +143,7 @@ void Starter::on_hello(std::size_t host, const std::string& payload) {
 
 void Starter::show(const hosts::Frame& frame) {
   Remote& remote = *remotes_[frame.host];
-  const bool error = frame.type == hosts::FrameType::ErrorOutput;
-  Sink& sink = error && remote.error.into.is_open() ? remote.error : remote.out;
+  Sink& sink = frame.type == hosts::FrameType::Output ? remote.out : remote.error;
   if (!sink.into.is_open()) return;
   sink.waiting.push_back(frame);
   if (sink.waiting.size() == 1) write(sink);
@@ -160,11 +156,10 @@ void Starter::write(Sink& sink) {
     if (!sink.into.is_open()) return sink.waiting.clear();
     const hosts::Frame& frame = sink.waiting.front();
     const bool error = frame.type == hosts::FrameType::ErrorOutput;
-    std::size_t& taken = sink.taken[error ? 1 : 0];
-    taken += frame.payload.size();
-    if (taken >= hosts::kTakenStep)
+    sink.taken += frame.payload.size();
+    if (sink.taken >= hosts::kTakenStep)
       limbs_.send({error ? hosts::FrameType::ErrorTaken : hosts::FrameType::Taken, frame.host,
-                   std::to_string(std::exchange(taken, 0))});
+                   std::to_string(std::exchange(sink.taken, 0))});
     sink.waiting.pop_front();
     if (!sink.waiting.empty()) write(sink);
   });

@@ -2,7 +2,6 @@
 // output, hears of their ends, and ends as they do.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -44,8 +43,7 @@ class Starter {
     explicit Sink(asio::io_context& io) : into(io) {}
     asio::posix::stream_descriptor into;
     std::deque<hosts::Frame> waiting;  // the first is being written
-    // Of stdout and of stderr: what was taken, and the host has not yet been told so.
-    std::array<std::size_t, 2> taken{};
+    std::size_t taken = 0;             // and the host not yet told so
   };
   // What is known of one host.
   struct Remote {
@@ -53,7 +51,7 @@ class Starter {
         : name(std::move(of)), out(io), error(io), retry(io) {}
     std::string name;
     Sink out;
-    Sink error;  // closed if one and the same takes both
+    Sink error;
     std::optional<hosts::Hello> hello;
     std::string failure;  // the last, as the user was told
     asio::steady_timer retry;
