@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from hosts import ROUND_WORKER, Network, Switch, lives, wait_for
+from hosts import ROUND_WORKER, Network, Switch, kill_all, lives, wait_for
 
 HOSTS = 4
 LISTED = 3
@@ -112,10 +112,7 @@ def main():
             print(host, lives(out[host]), said(host))
         return 1
     finally:
-        for agent in agents.values():
-            if agent.poll() is None:
-                agent.kill()
-                agent.wait()
+        kill_all(agents.values())
         network.close()
         switch.close()
         shutil.rmtree(directory, ignore_errors=True)

@@ -169,3 +169,10 @@ def ended(agent, limit=60):
         return agent.wait(timeout=limit)
     except subprocess.TimeoutExpired:
         raise AssertionError(f"agent {agent.pid} is still there") from None
+
+
+def kill_all(agents):
+    for agent in agents:
+        if agent.poll() is None:
+            agent.kill()
+            agent.wait()

@@ -15,14 +15,13 @@ import pathlib
 import random
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-from hosts import Network, Switch, ended, up_time, wait_for
+from hosts import Network, Switch, ended, kill_all, up_time, wait_for
 
 WORKER = """
 read -r up rest < /proc/uptime
@@ -170,10 +169,7 @@ class Job:
             os.close(os.open(self.out[host] / "end", os.O_WRONLY))
 
     def close(self):
-        for agent in self.agents:
-            if agent.poll() is None:
-                agent.send_signal(signal.SIGKILL)
-                agent.wait()
+        kill_all(self.agents)
         self.network.close()
         for errors in self.errors:
             errors.close()

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from hosts import Hosts, ended, wait_for
+from hosts import Hosts, ended, kill_all, wait_for
 
 WORKER = """
 echo "$DRUN_ROUND $RANK $WORLD_SIZE $MASTER_ADDR $TORCHELASTIC_RESTART_COUNT" > "$OUT/.$$" && mv "$OUT/.$$" "$OUT/$$"
@@ -80,10 +80,7 @@ def main():
         print(f"failed: {problem}; a: {said(directory / 'a')} b: {said(directory / 'b')}")
         return 1
     finally:
-        for agent in agents:
-            if agent.poll() is None:
-                agent.kill()
-                agent.wait()
+        kill_all(agents)
         hosts.close()
         shutil.rmtree(directory, ignore_errors=True)
 

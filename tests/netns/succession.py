@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from hosts import ROUND_WORKER, Network, Switch, ended, lives, wait_for
+from hosts import ROUND_WORKER, Network, Switch, ended, kill_all, lives, wait_for
 
 
 def main():
@@ -75,10 +75,7 @@ def main():
             print(host, lives(directory / "abc"[host]), (directory / f"{host}.err").read_text())
         return 1
     finally:
-        for agent in agents:
-            if agent.poll() is None:
-                agent.kill()
-                agent.wait()
+        kill_all(agents)
         network.close()
         switch.close()
         shutil.rmtree(directory, ignore_errors=True)
