@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/lower_case.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/trimmed.hpp"
@@ -136,13 +137,6 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
 }  // namespace
 
 Result<std::vector<std::string>> expand_hostlist(std::string_view text) {
@@ -199,7 +193,9 @@ std::vector<std::string> each_once(std::vector<std::string> hosts) {
 }
 
 bool same_host(std::string_view one, std::string_view other) {
-  const auto label = [](std::string_view host) { return lower(host.substr(0, host.find('.'))); };
+  const auto label = [](std::string_view host) {
+    return lower_case(host.substr(0, host.find('.')));
+  };
   const auto is_address = [](std::string_view host) {
     return host.find_first_not_of("0123456789.") == std::string_view::npos ||
            host.find(':') != std::string_view::npos;
@@ -207,7 +203,7 @@ bool same_host(std::string_view one, std::string_view other) {
   if (is_address(one) || is_address(other)) return one == other;
   const bool whole =
       one.find('.') != std::string_view::npos && other.find('.') != std::string_view::npos;
-  return whole ? lower(one) == lower(other) : label(one) == label(other);
+  return whole ? lower_case(one) == lower_case(other) : label(one) == label(other);
 }
 
 }  // namespace drun::launcher::cluster

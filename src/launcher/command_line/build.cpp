@@ -46,7 +46,7 @@ void build_job(const cli::GivenFlags& flags, const Host& host, Options& options)
     constexpr rendezvous::RankOrder kOrders[] = {Keep, Host, Join};
     options.rank_order = kOrders[parse_choice(*setting)];
   }
-  if (const cli::Setting* setting = flags.find("local-addr"); setting && !setting->value.empty()) {
+  if (const cli::Setting* setting = filled(flags, "local-addr")) {
     const auto& lookup = host.interface_address;
     options.local_addr = lookup ? lookup(setting->value) : std::nullopt;
     if (!options.local_addr) {

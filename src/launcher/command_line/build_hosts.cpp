@@ -32,11 +32,6 @@ bool is_one_of(std::string_view name, const auto& names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool has_value(const cli::GivenFlags& flags, std::string_view name) {
-  const cli::Setting* setting = flags.find(name);
-  return setting != nullptr && !setting->value.empty();
-}
-
 std::string content_of(const cli::Setting& setting, const Host& host) {
   auto text = host.read_file ? host.read_file(setting.value) : std::nullopt;
   if (!text) refuse(setting, "cannot read this file");
@@ -69,7 +64,7 @@ void refuse_without_hosts(const cli::GivenFlags& flags) {
 void refuse_what_contradicts(const cli::GivenFlags& flags) {
   for (const std::string_view name : kNotWithHosts)
     if (const cli::Setting* setting = flags.find(name);
-        name == "node-rank" ? has_value(flags, name) : flags.on(name))
+        name == "node-rank" ? filled(flags, name) != nullptr : flags.on(name))
       throw cli::UsageError(setting->shown +
                             " is for one drun, and -H or --hostfile starts one on each host");
   if (const cli::Setting* setting = flags.find("stdin"); setting && setting->value != "none")
@@ -140,11 +135,11 @@ std::vector<std::string> handed_over(const cli::GivenFlags& flags,
   hosts::Handed handed = attempt(text, names, asked != nullptr ? asked : file);
   for (const std::string& name : handed.missing)
     notes.push_back(name + " is to be handed over, and is not set here");
-  std::erase_if(handed.environment, [](const std::string& entry) {
-    return std::any_of(kStartersOwn.begin(), kStartersOwn.end(), [&](std::string_view flag) {
-      return entry.starts_with(cli::variable_named(drun_program(false), flag) + "=") ||
-             entry.starts_with("DRUN_CLUSTER=");
-    });
+  std::vector<std::string> own{"DRUN_CLUSTER"};
+  for (const std::string_view flag : kStartersOwn)
+    own.push_back(cli::variable_named(drun_program(false), flag));
+  std::erase_if(handed.environment, [&](const std::string& entry) {
+    return is_one_of(entry.substr(0, entry.find('=')), own);
   });
   // Whatever a login there sets: an agent starts nobody.
   for (const char* flag : {"host", "hostfile"})
@@ -175,22 +170,25 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
     if (const cli::Setting* setting = flags.find(name);
         setting != nullptr && setting->source == cli::Source::Flag && setting->value.empty())
       refuse(*setting, "it names no host");
-  if (!has_value(flags, "host") && !has_value(flags, "hostfile")) {
+  const cli::Setting* list = filled(flags, "host");
+  if (list == nullptr) list = filled(flags, "hostfile");
+  if (list == nullptr) {
     refuse_without_hosts(flags);
     return std::nullopt;
   }
   refuse_what_contradicts(flags);
   hosts::StartPlan plan;
   plan.hosts = listed_hosts(flags, host);
-  const std::string from = flags.find(has_value(flags, "host") ? "host" : "hostfile")->shown;
+  const std::string from = list->shown;
   count_nodes(flags, from, plan.hosts.size());
   check_slots(flags, plan.hosts);
-  if (!has_value(flags, "rdzv-id") && host.fresh_id) infer(flags, "rdzv-id", from, host.fresh_id());
-  plan.slots_count = !has_value(flags, "nproc-per-node");
+  if (filled(flags, "rdzv-id") == nullptr && host.fresh_id)
+    infer(flags, "rdzv-id", from, host.fresh_id());
+  plan.slots_count = filled(flags, "nproc-per-node") == nullptr;
   plan.most_nodes = parse_nodes(*flags.find("nnodes")).second;
   const bool several = plan.most_nodes > 1 || plan.hosts.size() > 1;
-  plan.meet_at_first =
-      several && !has_value(flags, "rdzv-endpoint") && !has_value(flags, "master-addr");
+  plan.meet_at_first = several && filled(flags, "rdzv-endpoint") == nullptr &&
+                       filled(flags, "master-addr") == nullptr;
   if (const cli::Setting* conf = flags.find("rdzv-conf"); conf != nullptr && plan.meet_at_first) {
     plan.conf = conf->value;
     plan.says_is_host = parse_conf(*conf).conf.is_host.has_value();

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <cctype>
 
 #include "base/addresses.hpp"
+#include "base/lower_case.hpp"
 #include "base/trimmed.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/build.hpp"
@@ -21,12 +21,6 @@ constexpr std::size_t kLongestId =
     1'000;  // a store's keys have a limit, and escapes make it longer
 
 enum class RequestedBackend { Nothing, C10d, Static, Etcd };
-
-// The setting unless it is empty: an empty endpoint is none, as in torchrun.
-const cli::Setting* filled(const cli::GivenFlags& flags, std::string_view name) {
-  const cli::Setting* setting = flags.find(name);
-  return setting != nullptr && !setting->value.empty() ? setting : nullptr;
-}
 
 RequestedBackend requested_backend(const cli::GivenFlags& flags) {
   const cli::Setting* backend = filled(flags, "rdzv-backend");
@@ -76,12 +70,7 @@ std::vector<Endpoint> checked_members(const cli::Setting& setting) {
 bool is_same_place(const Endpoint& a, const Endpoint& b) {
   const auto first = numeric_addresses(a.host);
   const auto second = numeric_addresses(b.host);
-  const auto same = [](char left, char right) {
-    return std::tolower(static_cast<unsigned char>(left)) ==
-           std::tolower(static_cast<unsigned char>(right));
-  };
-  const bool one_name =
-      std::equal(a.host.begin(), a.host.end(), b.host.begin(), b.host.end(), same);
+  const bool one_name = lower_case(a.host) == lower_case(b.host);
   const bool one_address =
       std::find_first_of(first.begin(), first.end(), second.begin(), second.end()) != first.end();
   return a.port == b.port && (one_name || one_address);

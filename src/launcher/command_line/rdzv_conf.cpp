@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/lower_case.hpp"
 #include "base/trimmed.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/conf_keys.hpp"
@@ -103,9 +103,7 @@ int ConfEntry::integer(int lowest, int highest) const {
 }
 
 bool ConfEntry::boolean() const {
-  std::string lower = value;
-  for (char& c : lower)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string lower = lower_case(value);
   for (const char* word : {"1", "true", "t", "yes", "y"}) {
     if (lower == word) return true;
   }

@@ -49,6 +49,11 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
+const cli::Setting* filled(const cli::GivenFlags& flags, std::string_view name) {
+  const cli::Setting* setting = flags.find(name);
+  return setting != nullptr && !setting->value.empty() ? setting : nullptr;
+}
+
 std::pair<int, int> parse_nodes(const cli::Setting& setting) {
   constexpr long long kMost = 100'000;
   const auto parts = split(setting.value, ':');

@@ -14,6 +14,9 @@
 
 namespace drun::launcher {
 
+// The setting unless it is empty: an empty endpoint is none, as in torchrun.
+[[nodiscard]] const cli::Setting* filled(const cli::GivenFlags& flags, std::string_view name);
+
 // "2" or "1:4" -> minimum and maximum
 [[nodiscard]] std::pair<int, int> parse_nodes(const cli::Setting& setting);
 // "SIGUSR1,USR2,10" -> numbers; SIGKILL and SIGSTOP cannot be caught and are refused.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -65,15 +64,11 @@ AgentsParent::AgentsParent(const Options& options, std::vector<pid_t> agents,
       ends_(static_cast<int>(agents_.size()), options.min_nodes) {}
 
 int AgentsParent::run() {
-  {
-    // Undone on every way out: what is thrown from here is logged when the relay is gone.
-    const std::unique_ptr<OutputRelay, void (*)(OutputRelay*)> redirected(
-        &relay_, [](OutputRelay*) { log::redirect({}); });
-    log::redirect([this](std::string line) { relay_.message(std::move(line)); });
+  relay_.log_while([this] {
     signals_.start([this](int signal) { on_signal(signal); });
     collect();
     io_.run();
-  }
+  });
   if (!relay_.finish()) shutdown_.on_output_lost();
   return shutdown_.exit_code();
 }

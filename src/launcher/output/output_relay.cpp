@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/file_descriptor.hpp"
+#include "base/log.hpp"
 
 namespace drun::launcher {
 
@@ -67,6 +68,14 @@ bool OutputRelay::finish() {
 void OutputRelay::message(std::string text) {
   if (text.empty() || text.back() != '\n') text += '\n';
   thread_.post(message_command(std::move(text)));
+}
+
+void OutputRelay::log_while(const std::function<void()>& run) {
+  // Undone on every way out: what is thrown from here is logged when the relay is gone.
+  const std::unique_ptr<OutputRelay, void (*)(OutputRelay*)> redirected(
+      this, [](OutputRelay*) { log::redirect({}); });
+  log::redirect([this](std::string line) { message(std::move(line)); });
+  run();
 }
 
 void OutputRelay::resize() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,6 +39,10 @@ class OutputRelay {
 
   // drun's own words, never within a line of an agent's. A newline is added if there is none.
   void message(std::string text);
+
+  // While `run` runs, the log's lines are drun's own words. They are logged as before when it
+  // returns or throws.
+  void log_while(const std::function<void()>& run);
 
   // All agents are gone: reads what is left of their streams, writes it. Waits at most `limit`; the
   // rest goes on in the background.

@@ -65,16 +65,12 @@ int Starter::run() {
     remotes_.back()->error.into.assign(streams.standard_error.release());
   }
   relay_.start();
-  {
-    // Undone on every way out: what is thrown from here is logged when the relay is gone.
-    const std::unique_ptr<OutputRelay, void (*)(OutputRelay*)> redirected(
-        &relay_, [](OutputRelay*) { log::redirect({}); });
-    log::redirect([this](std::string line) { relay_.message(std::move(line)); });
+  relay_.log_while([this] {
     signals_.start([this](int signal) { on_signal(signal); });
     await_answers();
     start();
     io_.run();
-  }
+  });
   if (!relay_.finish()) shutdown_.on_output_lost();
   return shutdown_.exit_code();
 }
