@@ -76,9 +76,7 @@ void BackendLink::leave(bool job_goes_on) {
   own_address_.abandon();
   for (const auto& each : look_ups_)
     each->abandon();
-  look_up_again_.reset();
-  founding_.reset();
-  lookout_.reset();
+  end_founding();
   store_.stop_waiting();
   arm_timer();
 }
@@ -135,13 +133,7 @@ void BackendLink::arm_timer() {
     if (look_up_again_ && Clock::now() >= *look_up_again_) {
       look_up_again_.reset();
       if (founding_ && lookout_ == nullptr) begin_founding();
-      std::vector<std::size_t> unknown;
-      for (std::size_t i = 0; i < own_.size(); ++i)
-        if (!own_[i]) unknown.push_back(i);
-      if (looking_up_ > 0) unknown.clear();  // they are still asked
-      looking_up_ += unknown.size();
-      for (const std::size_t each : unknown)
-        look_up(each);
+      if (looking_up_ == 0) look_up_unknown();
     }
     arm_timer();
   });
@@ -156,10 +148,8 @@ void BackendLink::perform(Found) {
   own_.assign(all, Error(std::make_error_code(std::errc::timed_out), "no answer"));
   for (std::size_t i = 0; i < all; ++i)
     look_ups_[i] = std::make_unique<BackendDiscovery>(io_, start_look_up_);
-  looking_up_ = all;
   look_up_again_ = Clock::now() + kLookUpAgain;
-  for (std::size_t i = 0; i < all; ++i)
-    look_up(i);
+  look_up_unknown();
 }
 
 // Nobody waits for another's name, which may have no address yet, and no answer of a name server.
@@ -178,6 +168,21 @@ void BackendLink::look_up(std::size_t endpoint) {
     if (is_new || (!began && looking_up_ == 0)) begin_founding();
     arm_timer();
   });
+}
+
+void BackendLink::look_up_unknown() {
+  std::vector<std::size_t> unknown;
+  for (std::size_t i = 0; i < own_.size(); ++i)
+    if (!own_[i]) unknown.push_back(i);
+  looking_up_ = unknown.size();
+  for (const std::size_t each : unknown)
+    look_up(each);
+}
+
+void BackendLink::end_founding() {
+  founding_.reset();
+  lookout_.reset();
+  look_up_again_.reset();
 }
 
 // Waits at its own endpoint for the others, if it has one, and asks all.
@@ -345,9 +350,7 @@ void BackendLink::perform(StartOver& step) {
   worker_store_.start_over();
   successor_store_.end();
   if (succession_) succession_.emplace(succession_limits(options_), options_.endpoint);
-  founding_.reset();
-  lookout_.reset();
-  look_up_again_.reset();
+  end_founding();
   listed_.reset();
   hosting_ = false;
   generation_ = 0;
@@ -365,9 +368,7 @@ void BackendLink::perform(Join) {
   }
   if (founding_) {
     succession_.emplace(succession_limits(options_), link_->store_endpoint());
-    founding_.reset();
-    lookout_.reset();
-    look_up_again_.reset();
+    end_founding();
   }
   identity_.address = worker_store_.place().host;
   identity_.worker_store_port = worker_store_.place().port;

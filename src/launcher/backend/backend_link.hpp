@@ -117,7 +117,9 @@ class BackendLink {
   BackendStep become_host();
   // Of several endpoints:
   void look_up(std::size_t endpoint);
+  void look_up_unknown();
   void begin_founding();
+  void end_founding();
   void go(const FoundingFsm::Step& step);
   void point_to_store();
   void note_loopback() const;
