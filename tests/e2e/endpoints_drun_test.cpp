@@ -73,8 +73,10 @@ TEST_F(EndpointsTest, AgentsOfOneMachineHaveOnePortAtSeveralAddresses) {
   const std::string places = "127.0.0.1:" + port + ",127.0.0.2:" + port + ",127.0.0.3:" + port;
   for (std::size_t i = 0; i < 3; ++i)
     start(job("2:3", places));
-  for (std::size_t i = 0; i < 3; ++i)
+  for (std::size_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(says(i, " of 3 restarts 0.")) << agent(i).err();
+    EXPECT_THAT(agent(i).err(), Not(HasSubstr("begins no store"))) << "each has one of them";
+  }
   const auto host = [&] {
     for (std::size_t i = 0; i < 3; ++i)
       if (agent(i).running() && agent(i).err().find("round 1: ") != std::string::npos) return i;

@@ -203,7 +203,9 @@ void BackendLink::begin_founding() {
     else if (!held)
       why_not = held.error().what();
   }
-  if (!listed_ && !why_not.empty()) log::info("{}; this node's agent begins no store", why_not);
+  const bool all_known = looking_up_ == 0;  // else another one may still be this node's
+  if (!listed_ && all_known && !why_not.empty())
+    log::info("{}; this node's agent begins no store", why_not);
   auto options = control_options(options_, false, options_.endpoint, {});
   if (listed_) options.founder = founders(options_, listed_);
   auto backend = std::make_unique<StoreBackend>(
