@@ -155,16 +155,6 @@ TEST_F(PmiDrunTest, WorkersThatAreNoMpiProgramsRunAsEver) {
   EXPECT_EQ(run_drun({"--framework", "mpi", "sh", "-c", "exit 5"}).code, 5);
 }
 
-TEST_F(PmiDrunTest, ANodeWithoutTheFlagIsToldSo) {
-  const ReservedPort port;
-  const Arguments flags{"--nnodes", "2", "--rdzv-endpoint", port.endpoint()};
-  DrunProcess other(flags + Arguments{"--framework", "mpi", "true"});
-  DrunProcess without(flags + Arguments{"true"});
-  const std::string said = without.finish().err + other.finish().err;
-  EXPECT_THAT(said, HasSubstr("no --framework"));
-  EXPECT_THAT(said, HasSubstr("--framework mpi"));
-}
-
 TEST_F(PmiDrunTest, WithoutTheFlagWorkersHaveNoSuchDescriptor) {
   EXPECT_EQ(run_drun({"sh", "-c", "[ -z \"$PMI_FD\" ] && [ ! -e /proc/$$/fd/3 ]"}).code, 0);
 }

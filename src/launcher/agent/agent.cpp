@@ -20,6 +20,7 @@
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/guardian_farewell.hpp"
 #include "launcher/agent/participant_driver.hpp"
+#include "launcher/agent/peer_ports.hpp"
 #include "launcher/agent/pmi_service.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_reporter.hpp"
@@ -51,8 +52,10 @@ class Agent {
                workers_.on_fault(local_rank, fault);
                pump();
              }),
+        peers_(io_, [this] { pump(); }),
         workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls(),
-                 options.frameworks.mpi ? &pmi_ : nullptr),
+                 {options.frameworks.mpi ? &pmi_ : nullptr,
+                  options.frameworks.tensorflow ? &peers_ : nullptr}),
         backend_(io_, options, host_name_, backend_calls()),
         participant_({options, status_, workers_, backend_},
                      [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); }),
@@ -92,7 +95,10 @@ class Agent {
       status_.waiting(std::move(text), Clock::now());
       arm_timer();
     };
-    calls.joined = [this](const NodeIdentity& node) { participant_.join(node); };
+    calls.joined = [this](const NodeIdentity& node) {
+      peers_.set_address(node.address);
+      participant_.join(node);
+    };
     calls.dispensable = [this](bool known) {
       return !shutdown_.leaving() && participant_.dispensable(known);
     };
@@ -145,6 +151,7 @@ class Agent {
       timer_.cancel();
       files_.cancel();
       pmi_.end();
+      peers_.let_go();
     };
     return calls;
   }
@@ -214,6 +221,7 @@ class Agent {
   RealOutput worker_output_{output_};
   StatusReporter status_;
   PmiService pmi_;
+  PeerPorts peers_;
   WorkerSupervisor workers_;
   BackendLink backend_;
   ParticipantDriver participant_;

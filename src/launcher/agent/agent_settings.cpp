@@ -66,7 +66,11 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   // Who may begin a store, and in which order, must be known alike.
   if (!options.endpoints.empty()) config.agreement["rdzv-endpoint"] = meeting_place(options);
   // One node alone would wait for what the others never say.
-  if (options.frameworks.mpi) config.agreement["framework"] = "mpi";
+  const Frameworks& frameworks = options.frameworks;
+  if (frameworks.mpi || frameworks.tensorflow)
+    config.agreement["framework"] = !frameworks.tensorflow ? "mpi"
+                                    : frameworks.mpi       ? "mpi,tensorflow"
+                                                           : "tensorflow";
   std::string& conf = config.agreement["rdzv-conf"];
   conf = "successors=" + std::to_string(config.successors);
   if (options.conf.quorum > 0) conf += ",quorum=" + std::to_string(options.conf.quorum);

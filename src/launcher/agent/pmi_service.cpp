@@ -5,28 +5,19 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <chrono>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
 
 #include "base/log.hpp"
-#include "drun/store/async_client.hpp"
+#include "launcher/agent/node_exchange.hpp"
 #include "launcher/pmi/pmi_node.hpp"
 
 namespace drun::launcher {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::seconds kConnectLimit{30};
-// The others' ranks may come to a barrier much later than this node's.
-constexpr std::chrono::hours kPatience{24};
-constexpr std::chrono::seconds kRetryAfter{1};
 
 // The name of the round's pairs: programs of several jobs may meet on a machine, and use it for
 // names of their own.
@@ -47,12 +38,9 @@ class PmiService::Round : public std::enable_shared_from_this<Round> {
   Round(asio::io_context& io, const rendezvous::Assignment& assignment, pmi::World world,
         OnFault on_fault)
       : io_(io),
-        store_place_{assignment.master_address, assignment.master_port},
-        group_rank_(assignment.group_rank),
-        nodes_(world.nodes),
         world_size_(world.world_size),
         on_fault_(std::move(on_fault)),
-        retry_(io),
+        nodes_(io, assignment, "pmi", "--framework mpi"),
         sockets_(static_cast<std::size_t>(world.local_size)),
         node_(std::move(world)) {}
 
@@ -125,10 +113,7 @@ class PmiService::Round : public std::enable_shared_from_this<Round> {
     for (auto wanted = node_.take(); something(wanted); wanted = node_.take()) {
       for (const auto& reply : wanted.replies)
         send(reply);
-      if (wanted.exchange) {
-        exchange_ = std::move(wanted.exchange);
-        exchange();
-      }
+      if (wanted.exchange) exchange(std::move(*wanted.exchange));
       for (auto& fault : wanted.faults) {
         // It is heard no more; if it waited for an answer and got an end, it would blame that.
         silent_.push_back(std::move(socket(fault.local_rank)));
@@ -161,64 +146,21 @@ class PmiService::Round : public std::enable_shared_from_this<Round> {
       node_.refuse(reply.local_rank, "broke PMI-1 by not reading the answers");
   }
 
-  // ---- the other nodes ----
-
-  std::string key(int number, int group_rank) const {
-    return "drun/pmi/" + std::to_string(number) + "/" + std::to_string(group_rank);
-  }
-
-  // Nothing is lost by doing it again.
-  void exchange() {
-    if (store_ && store_->connected()) return tell_and_hear();
-    store_.emplace(io_, store_place_);
-    store_->connect(Clock::now() + kConnectLimit, [this](const Status& connected) {
-      connected ? tell_and_hear() : retry(connected.error());
-    });
-  }
-
-  void tell_and_hear() {
-    const int number = exchange_->number;
-    store_->set(key(number, group_rank_), exchange_->text, nullptr);
-    // Who is in this exchange has done with the one before.
-    if (number > 0) store_->delete_key(key(number - 1, group_rank_), nullptr);
-    std::vector<std::string> keys;
-    for (int group_rank = 0; group_rank < nodes_; ++group_rank)
-      keys.push_back(key(number, group_rank));
-    store_->multi_get(
-        keys,
-        [this](const Result<std::vector<std::string>>& texts) {
-          if (!texts) return retry(texts.error());
-          said_ = false;
-          node_.exchanged(*texts);
-          (void)act(-1);
-        },
-        kPatience);
-  }
-
-  // A store that is lost ends the round soon, if it stays so: the rendezvous sees to that.
-  void retry(const Error& error) {
-    if (!std::exchange(said_, true))
-      log::warning("--framework mpi: the workers' store: {}; trying again", error.what());
-    retry_.expires_after(kRetryAfter);
-    retry_.async_wait([weak = weak_from_this()](asio::error_code cancelled) {
-      const auto self = weak.lock();
-      if (!cancelled && self) self->exchange();
-    });
+  void exchange(pmi::Exchange wanted) {
+    nodes_.begin(wanted.number, std::move(wanted.text),
+                 [this](const std::vector<std::string>& texts) {
+                   node_.exchanged(texts);
+                   (void)act(-1);
+                 });
   }
 
   asio::io_context& io_;
-  const Endpoint store_place_;
-  const int group_rank_;
-  const int nodes_;
   const int world_size_;
   const OnFault on_fault_;
-  asio::steady_timer retry_;
+  NodeExchange nodes_;
   std::vector<Socket> silent_;
   std::vector<Socket> sockets_;  // by local rank; null: not connected, or heard no more
-  std::optional<store::AsyncClient> store_;
-  std::optional<pmi::Exchange> exchange_;  // the last one
-  bool warned_ = false;                    // of a worker that does not speak PMI-1
-  bool said_ = false;                      // that the store is not reached
+  bool warned_ = false;          // of a worker that does not speak PMI-1
   pmi::Node node_;
 };
 

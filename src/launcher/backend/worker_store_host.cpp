@@ -4,8 +4,8 @@
 
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
+#include "launcher/backend/free_port.hpp"
 #include "launcher/backend/port_holder.hpp"
-#include "launcher/backend/worker_store_port.hpp"
 
 namespace drun::launcher {
 
@@ -41,7 +41,9 @@ Result<std::uint16_t> WorkerStoreHost::prepare(asio::io_context& io) {
     return place_.port;
   }
   if (options_.master_port) return *options_.master_port;
-  return find_worker_store_port();
+  const auto free = hold_free_port();
+  if (!free) return free.error();
+  return free->port;
 }
 
 }  // namespace drun::launcher

@@ -73,18 +73,20 @@ Frameworks parse_frameworks(const cli::Setting& setting) {
   std::string_view rest = setting.value;
   do {
     const std::string_view name = take_until(rest, ',');
-    bool* const chosen = name == "jax"      ? &result.jax
-                         : name == "mpi"    ? &result.mpi
-                         : name == "oneccl" ? &result.oneccl
-                                            : nullptr;
-    if (chosen == nullptr) refuse(setting, "expected jax, mpi or oneccl, or several with commas");
+    bool* const chosen = name == "jax"          ? &result.jax
+                         : name == "mpi"        ? &result.mpi
+                         : name == "oneccl"     ? &result.oneccl
+                         : name == "tensorflow" ? &result.tensorflow
+                                                : nullptr;
+    if (chosen == nullptr)
+      refuse(setting, "expected jax, mpi, oneccl or tensorflow, or several with commas");
     *chosen = true;
   } while (!rest.empty());
   return result;
 }
 
-// Who has MASTER_PORT: JAX's coordinator needs it, which is in the worker of rank 0; the nodes of
-// an MPI program meet at drun's store there.
+// Who has MASTER_PORT: JAX's coordinator needs it, which is in the worker of rank 0; with MPI and
+// TensorFlow the nodes meet at drun's store there.
 void build_frameworks(const cli::GivenFlags& flags, Options& options) {
   const cli::Setting* setting = flags.find("framework");
   if (setting == nullptr) return;
@@ -98,11 +100,15 @@ void build_frameworks(const cli::GivenFlags& flags, Options& options) {
 
 void check_frameworks(const cli::GivenFlags& flags, const Options& options) {
   const cli::Setting* setting = flags.find("framework");
-  if (options.frameworks.mpi && options.max_nodes > 1 && options.worker_store == WorkerStore::Rank0)
-    refuse(*setting, options.frameworks.jax
-                         ? "on several nodes jax and mpi both need MASTER_PORT: give one of them"
-                         : "on several nodes mpi needs drun's store at MASTER_PORT: use "
-                           "--worker-store agent");
+  const std::string other = options.frameworks.mpi          ? "mpi"
+                            : options.frameworks.tensorflow ? "tensorflow"
+                                                            : "";
+  if (!other.empty() && options.max_nodes > 1 && options.worker_store == WorkerStore::Rank0)
+    refuse(*setting,
+           options.frameworks.jax
+               ? "on several nodes jax and " + other + " both need MASTER_PORT: give one of them"
+               : "on several nodes " + other +
+                     " needs drun's store at MASTER_PORT: use --worker-store agent");
 }
 
 void build_stopping(const cli::GivenFlags& flags, Options& options) {

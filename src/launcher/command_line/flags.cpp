@@ -86,8 +86,8 @@ constexpr std::array kFlags{
     Flag{"worker-store", 0, "agent|rank0", "agent", kDrun, kRendezvousGroup, "agent rank0",
          "who serves MASTER_PORT: drun, or the worker of rank 0"},
 
-    Flag{"framework", 0, "NAMES", "", kDrun, kProgram, ",jax mpi oneccl",
-         "give workers what these look for: jax, mpi (of MPICH's family), oneccl"},
+    Flag{"framework", 0, "NAMES", "", kDrun, kProgram, ",jax mpi oneccl tensorflow",
+         "give workers what these look for: jax, mpi (of MPICH's family), oneccl, tensorflow"},
     Flag{"module", 'm', "", "", kTorch, kProgram, "",
          "the program is a Python module: python3 -u -m MODULE"},
     Flag{"no-python", 0, "", "", kTorch, kProgram, "",

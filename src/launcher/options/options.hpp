@@ -163,6 +163,7 @@ struct Frameworks {
   bool jax = false;
   bool mpi = false;  // PMI-1 is served
   bool oneccl = false;
+  bool tensorflow = false;  // every rank is told where all can listen
   bool operator==(const Frameworks&) const = default;
 };
 

@@ -63,8 +63,9 @@ std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignm
 }  // namespace
 
 WorkerEnvironments::WorkerEnvironments(const WorkerSpec& spec,
-                                       const rendezvous::Assignment& assignment)
-    : WorkerEnvironments(spec, assignment, FrameworkVariables(spec, assignment)) {}
+                                       const rendezvous::Assignment& assignment,
+                                       const std::vector<std::string>& peers)
+    : WorkerEnvironments(spec, assignment, FrameworkVariables(spec, assignment, peers)) {}
 
 WorkerEnvironments::WorkerEnvironments(const WorkerSpec& spec,
                                        const rendezvous::Assignment& assignment,

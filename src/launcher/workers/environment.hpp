@@ -15,7 +15,9 @@ namespace drun::launcher {
 // megabyte perhaps) is put together once.
 class WorkerEnvironments {
  public:
-  WorkerEnvironments(const WorkerSpec& spec, const rendezvous::Assignment& assignment);
+  // `peers`: where each rank can listen, by rank; empty: nobody has asked.
+  WorkerEnvironments(const WorkerSpec& spec, const rendezvous::Assignment& assignment,
+                     const std::vector<std::string>& peers = {});
 
   // The variables of every worker: drun's own environment without the names that drun sets and
   // without repeated names (the first counts, as for getenv), then those that drun sets the same

@@ -4,6 +4,8 @@
 #include <array>
 #include <unordered_set>
 
+#include <nlohmann/json.hpp>
+
 #include "base/environment_variable.hpp"
 #include "launcher/process/guardian.hpp"
 
@@ -75,6 +77,7 @@ constexpr auto kOneCcl = std::to_array<Known>({
     {"CCL_LOCAL_RANK", Value::LocalRank},
     {"CCL_LOCAL_SIZE", Value::LocalSize},
 });
+constexpr std::string_view kTfConfig = "TF_CONFIG";
 constexpr std::string_view kJaxPresence = "OMPI_MCA_orte_hnp_uri";
 
 template <typename List>
@@ -120,6 +123,15 @@ std::string text_of(Value value, const WorkerSpec& spec, const rendezvous::Assig
   return list;
 }
 
+// One worker of TensorFlow's for each rank: the first is the chief.
+std::string tensorflow_cluster(const std::vector<std::string>& peers, int rank) {
+  using nlohmann::ordered_json;
+  const ordered_json config{{"cluster", {{"worker", peers}}},
+                            {"task", {{"type", "worker"}, {"index", rank}}}};
+  // What a name that is no UTF-8 has in it no resolver would find.
+  return config.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
 std::string with_value(std::string_view name, std::string_view value) {
   return std::string(name) + "=" + std::string(value);
 }
@@ -127,8 +139,9 @@ std::string with_value(std::string_view name, std::string_view value) {
 }  // namespace
 
 FrameworkVariables::FrameworkVariables(const WorkerSpec& spec,
-                                       const rendezvous::Assignment& assignment)
-    : spec_(spec), assignment_(assignment), wanted_(kAlways.begin(), kAlways.end()) {
+                                       const rendezvous::Assignment& assignment,
+                                       const std::vector<std::string>& peers)
+    : spec_(spec), assignment_(assignment), peers_(peers), wanted_(kAlways.begin(), kAlways.end()) {
   // Once through the environment, which may be large.
   std::unordered_set<std::string_view> inherited;
   for (const std::string_view each : spec.inherited)
@@ -173,6 +186,9 @@ std::vector<std::string> FrameworkVariables::own(int local_rank) const {
   for (const Known& each : wanted_)
     if (is_own(each.value))
       result.push_back(with_value(each.name, text_of(each.value, spec_, assignment_, local_rank)));
+  if (spec_.frameworks.tensorflow && !peers_.empty())
+    result.push_back(
+        with_value(kTfConfig, tensorflow_cluster(peers_, assignment_.first_rank + local_rank)));
   return result;
 }
 

@@ -19,8 +19,9 @@ class FrameworkVariables {
     Value value;
   };
 
-  // The arguments must outlive this.
-  FrameworkVariables(const WorkerSpec& spec, const rendezvous::Assignment& assignment);
+  // The arguments must outlive this. `peers`: as WorkerEnvironments'.
+  FrameworkVariables(const WorkerSpec& spec, const rendezvous::Assignment& assignment,
+                     const std::vector<std::string>& peers);
 
   // For all workers of this node, "NAME=value"; no name is in both lists.
   [[nodiscard]] std::vector<std::string> alike() const;
@@ -34,6 +35,7 @@ class FrameworkVariables {
  private:
   const WorkerSpec& spec_;
   const rendezvous::Assignment& assignment_;
+  const std::vector<std::string>& peers_;
   std::vector<Known> wanted_;  // what the workers get, each once
 };
 

@@ -19,8 +19,9 @@ StreamLabel stream_label(const WorkerSpec& spec, const rendezvous::Assignment& a
   return label;
 }
 
-RoundLaunch::RoundLaunch(const WorkerSpec& spec, const rendezvous::Assignment& assignment)
-    : spec_(spec), assignment_(assignment), environments_(spec, assignment) {}
+RoundLaunch::RoundLaunch(const WorkerSpec& spec, const rendezvous::Assignment& assignment,
+                         const std::vector<std::string>& peers)
+    : spec_(spec), assignment_(assignment), environments_(spec, assignment, peers) {}
 
 process::SpawnRequest RoundLaunch::request(const StreamLabel& label,
                                            const std::string& error_file) const {

@@ -19,8 +19,9 @@ namespace drun::launcher {
 
 class RoundLaunch {
  public:
-  // The arguments must outlive this.
-  RoundLaunch(const WorkerSpec& spec, const rendezvous::Assignment& assignment);
+  // `spec` and `assignment` must outlive this. `peers`: as WorkerEnvironments'.
+  RoundLaunch(const WorkerSpec& spec, const rendezvous::Assignment& assignment,
+              const std::vector<std::string>& peers);
 
   // The variables that all of them share.
   [[nodiscard]] const std::vector<std::string>& shared_environment() const {

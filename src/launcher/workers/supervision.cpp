@@ -11,10 +11,11 @@
 namespace drun::launcher {
 
 Supervision::Supervision(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-                         WorkerOutput& output, FileWork& file_work, Time now, RankService* service)
+                         WorkerOutput& output, FileWork& file_work, Time now,
+                         RoundServices services)
     : spec_(spec),
       processes_(processes),
-      group_(spec, std::move(host), processes, output, file_work, service),
+      group_(spec, std::move(host), processes, output, file_work, services),
       limits_(spec, now) {}
 
 void Supervision::start(const rendezvous::Assignment& assignment, Time now) {

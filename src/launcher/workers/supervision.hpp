@@ -34,7 +34,7 @@ class Supervision {
 
   // The references must outlive this. `host`: this node's name.
   Supervision(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-              WorkerOutput& output, FileWork& file_work, Time now, RankService* service = nullptr);
+              WorkerOutput& output, FileWork& file_work, Time now, RoundServices services = {});
 
   // ---- a round ----
 

@@ -39,13 +39,13 @@ Preparation refuse(std::size_t workers, const LaunchError& reason) {
 }  // namespace
 
 WorkerGroup::WorkerGroup(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-                         WorkerOutput& output, FileWork& file_work, RankService* service)
+                         WorkerOutput& output, FileWork& file_work, RoundServices services)
     : spec_(spec),
       host_(std::move(host)),
       processes_(processes),
       output_(output),
       file_work_(file_work),
-      service_(service),
+      services_(services),
       program_(std::make_shared<const Program>(spec)),
       stop_signal_(spec.stop_signal.value_or(SIGTERM)) {}
 
@@ -81,7 +81,29 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
         prepared_ = prepared ? std::move(*prepared)
                              : refuse(labels_.size(), without_answer(prepared.error(), *opening));
       });
-  if (prepared_) launch(now);
+  ask_for_peers();
+  if (ready()) launch(now);
+}
+
+void WorkerGroup::ask_for_peers() {
+  peers_.reset();
+  if (services_.peers == nullptr) {
+    peers_.emplace();
+    return;
+  }
+  services_.peers->ask(assignment_, spec_.nproc_per_node,
+                       [this, start = starts_](Result<PeerDirectory::Places> places) {
+                         if (state_ != State::Preparing || start != starts_) return;
+                         peers_.emplace();
+                         if (places) {
+                           *peers_ = std::move(*places);
+                         } else {
+                           LaunchError reason;
+                           reason.no_answer = places.error().what();
+                           reason.of_drun = true;
+                           prepared_ = refuse(labels_.size(), reason);
+                         }
+                       });
 }
 
 void WorkerGroup::launch(Time now) {
@@ -92,10 +114,11 @@ void WorkerGroup::launch(Time now) {
   if (spec_.max_nodes > 1 && spec_.local_node < 0 && !prepared.warning.empty() &&
       !std::exchange(warned_, true))
     log::warning("{}", prepared.warning);
-  const RoundLaunch launch(spec_, assignment_);
+  const RoundLaunch launch(spec_, assignment_, *std::exchange(peers_, std::nullopt));
+  if (services_.peers != nullptr) services_.peers->let_go();
   processes_.share_environment(launch.shared_environment());
   launch.announce();
-  if (service_ != nullptr) service_->begin(assignment_, spec_.nproc_per_node);
+  if (services_.ranks != nullptr) services_.ranks->begin(assignment_, spec_.nproc_per_node);
   for (std::size_t i = 0; i < labels_.size(); ++i) {
     Worker& worker = workers_.at(labels_[i].worker);
     worker.requested = worker.started = now;
@@ -124,7 +147,7 @@ std::optional<LaunchError> WorkerGroup::launch_worker(const RoundLaunch& launch,
     WorkerStreams streams = output_.open(label, std::move(files));
     request.standard_output = std::move(streams.standard_output);
     request.standard_error = std::move(streams.standard_error);
-    if (service_ != nullptr) request.service = service_->connect(label.local_rank);
+    if (services_.ranks != nullptr) request.service = services_.ranks->connect(label.local_rank);
   } catch (const std::system_error& failed) {
     return no_output(failed);
   }
@@ -134,7 +157,8 @@ std::optional<LaunchError> WorkerGroup::launch_worker(const RoundLaunch& launch,
 
 void WorkerGroup::go_idle() {
   state_ = State::Idle;
-  if (service_ != nullptr) service_->end();
+  if (services_.ranks != nullptr) services_.ranks->end();
+  if (services_.peers != nullptr) services_.peers->let_go();
 }
 
 void WorkerGroup::call_off() {
@@ -236,8 +260,8 @@ GroupNews WorkerGroup::on(const process::Exited& exited, Time now) {
   std::string cause = process::describe(exited);
   if (Worker* const worker = find(exited.id)) {
     worker->killed = exited.killed_by_stop;
-    if (service_ != nullptr && state_ == State::Running && !worker->fault)
-      worker->fault = service_->at_end(worker->local_rank, end.success());
+    if (services_.ranks != nullptr && state_ == State::Running && !worker->fault)
+      worker->fault = services_.ranks->at_end(worker->local_rank, end.success());
     if (worker->fault) {
       if (end.success()) end.status.code = worker->fault->exit_code;
       cause += " (" + worker->fault->cause + ")";
@@ -339,7 +363,7 @@ void WorkerGroup::condemn_faulty(Time now) {
 
 GroupNews WorkerGroup::on_time(Time now) {
   GroupNews news;
-  if (prepared_) launch(now);
+  if (ready()) launch(now);
   for (const auto& [id, reason] : std::exchange(refused_, {})) {
     WorkerEnd end;
     end.spawn_error = reason.error;
@@ -357,7 +381,7 @@ GroupNews WorkerGroup::on_time(Time now) {
 
 std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
   const bool can_report = report_ && report_->remains;
-  if (!refused_.empty() || prepared_ || can_report) return Time{};
+  if (!refused_.empty() || ready() || can_report) return Time{};
   EarliestDeadline due;
   due.include(failures_.next_deadline());
   if (failures_.first() && state_ == State::Running) due.include(stop_at_);

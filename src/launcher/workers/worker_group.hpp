@@ -18,8 +18,8 @@
 #include "launcher/workers/failure_summary.hpp"
 #include "launcher/workers/preflight.hpp"
 #include "launcher/workers/preparation.hpp"
-#include "launcher/workers/rank_service.hpp"
 #include "launcher/workers/restart_policy.hpp"
+#include "launcher/workers/round_services.hpp"
 #include "launcher/workers/worker.hpp"
 #include "launcher/workers/worker_runner.hpp"
 #include "rendezvous/types.hpp"
@@ -41,13 +41,12 @@ class WorkerGroup {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // The references must outlive the group. `host`: this node's name, for the report. `service`:
-  // null if the workers have none.
+  // The references must outlive the group. `host`: this node's name, for the report.
   WorkerGroup(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-              WorkerOutput& output, FileWork& file_work, RankService* service = nullptr);
+              WorkerOutput& output, FileWork& file_work, RoundServices services = {});
 
   // Precondition: no workers are left of an earlier round. The guardian is asked for them as soon
-  // as their files are made.
+  // as their files are made, and it is known where their peers can listen.
   void start(const rendezvous::Assignment& assignment, Time now);
   // Those that the guardian was not asked for will not be.
   void call_off();
@@ -97,7 +96,7 @@ class WorkerGroup {
  private:
   enum class State {
     Idle,
-    Preparing,  // the file systems are asked; no worker was started
+    Preparing,  // the file systems and the other nodes are asked; no worker was started
     Running,
     Stopping
   };
@@ -114,6 +113,8 @@ class WorkerGroup {
     std::string silence;                 // when it began
   };
 
+  void ask_for_peers();
+  [[nodiscard]] bool ready() const { return prepared_ && peers_; }
   void launch(Time now);
   [[nodiscard]] std::optional<LaunchError> launch_worker(const RoundLaunch& launch,
                                                          const StreamLabel& label, Worker& worker,
@@ -141,14 +142,15 @@ class WorkerGroup {
   ProcessRunner& processes_;
   WorkerOutput& output_;
   FileWork& file_work_;
-  RankService* const service_;
+  const RoundServices services_;
   const std::shared_ptr<const Program> program_;  // for another thread
   int stop_signal_;
   State state_ = State::Idle;
   rendezvous::Assignment assignment_;
   int starts_ = 0;
   std::vector<StreamLabel> labels_;
-  std::optional<Preparation> prepared_;  // to be launched
+  std::optional<Preparation> prepared_;         // to be launched
+  std::optional<PeerDirectory::Places> peers_;  // to be told; empty if nobody asks
   Workers workers_;
   RoundFailures failures_;
   std::int64_t failure_time_ms_ = 0;  // of the first one

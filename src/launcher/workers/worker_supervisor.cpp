@@ -20,12 +20,12 @@ using Clock = std::chrono::steady_clock;
 WorkerSupervisor::WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec,
                                    const std::string& host, ProcessRunner& processes,
                                    WorkerOutput& output, FileWork& file_work, Calls calls,
-                                   RankService* service)
+                                   RoundServices services)
     : has_parent_drun_(spec.local_node >= 0),
       processes_(processes),
       events_(io, duplicate(processes.fd(), "listen to the guardian").release()),
       input_(io, has_parent_drun_ ? ::getpgid(::getppid()) : ::getpgrp()),
-      supervision_(spec, host, processes, output, file_work, Clock::now(), service),
+      supervision_(spec, host, processes, output, file_work, Clock::now(), services),
       calls_(std::move(calls)) {}
 
 void WorkerSupervisor::listen() {

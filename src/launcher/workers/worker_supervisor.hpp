@@ -31,7 +31,7 @@ class WorkerSupervisor {
   // The references must outlive this.
   WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec, const std::string& host,
                    ProcessRunner& processes, WorkerOutput& output, FileWork& file_work, Calls calls,
-                   RankService* service = nullptr);
+                   RoundServices services = {});
   WorkerSupervisor(const WorkerSupervisor&) = delete;
   WorkerSupervisor& operator=(const WorkerSupervisor&) = delete;
 

@@ -520,12 +520,13 @@ TEST(ValuesTest, DashNIsTheNumberOfWorkersOfAJobOfOneNode) {
 TEST(ValuesTest, FrameworksAreAList) {
   EXPECT_EQ(build("").frameworks, Frameworks());
   const Frameworks some = build("--framework mpi,oneccl").frameworks;
-  EXPECT_TRUE(some.mpi && some.oneccl && !some.jax);
+  EXPECT_TRUE(some.mpi && some.oneccl && !some.jax && !some.tensorflow);
+  EXPECT_TRUE(build("--framework tensorflow").frameworks.tensorflow);
   EXPECT_EQ(build("--framework mpi").worker_store, WorkerStore::Agent);
   EXPECT_EQ(build("", {"PET_FRAMEWORK=jax"}).frameworks.jax, true);
   for (const char* bad : {"torch", "mpi,,jax", "MPI"})
     EXPECT_THAT(error_of("--framework " + std::string(bad)),
-                HasSubstr("expected jax, mpi or oneccl, or several with commas"));
+                HasSubstr("expected jax, mpi, oneccl or tensorflow, or several with commas"));
 }
 
 // Whose MASTER_PORT is: JAX's coordinator binds it, and MPI's nodes meet at drun's store there.
@@ -536,6 +537,8 @@ TEST(ValuesTest, FrameworksMustAgreeAboutTheMasterPort) {
   EXPECT_THAT(error_of("--framework jax --worker-store agent"),
               HasSubstr("JAX's coordinator needs MASTER_PORT: use --worker-store rank0"));
   EXPECT_TRUE(build("--framework jax,mpi").frameworks.mpi);
+  EXPECT_THAT(error_of("--framework tensorflow --worker-store rank0" + two),
+              HasSubstr("tensorflow needs drun's store at MASTER_PORT"));
   EXPECT_THAT(error_of("--framework jax,mpi" + two),
               HasSubstr("both need MASTER_PORT: give one of them"));
   EXPECT_TRUE(build("--framework mpi --worker-store rank0").frameworks.mpi);

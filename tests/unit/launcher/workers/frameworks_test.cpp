@@ -134,6 +134,23 @@ TEST(FrameworksTest, OneCclNeedsNoMpiLauncher) {
               Contains("CCL_PROCESS_LAUNCHER=torchrun"));
 }
 
+TEST(FrameworksTest, EveryRankIsAWorkerOfTensorFlowsCluster) {
+  const Options options =
+      options_of("--nnodes 2 --rdzv-endpoint h --nproc-per-node 2 --framework tensorflow ./program",
+                 {"TF_CONFIG={}"});
+  const std::vector<std::string> peers{"a:1", "a:2", "[::1]:3", "b\xff:4"};
+  const WorkerEnvironments environments(options, second_of_two(2), peers);
+  EXPECT_THAT(
+      environments.own(0, ""),
+      Contains(
+          "TF_CONFIG={\"cluster\":{\"worker\":[\"a:1\",\"a:2\",\"[::1]:3\",\"b\xef\xbf\xbd:4\"]},"
+          "\"task\":{\"type\":\"worker\",\"index\":2}}"));
+  EXPECT_THAT(environments.own(1, ""), Contains(testing::EndsWith("\"index\":3}}")));
+  EXPECT_THAT(environments.shared(), Not(Contains("TF_CONFIG={}")));
+  // Nobody has asked the others.
+  EXPECT_THAT(last_of("--framework tensorflow", {"TF_CONFIG={}"}), Contains("TF_CONFIG={}"));
+}
+
 TEST(FrameworksTest, NothingIsPretendedUnasked) {
   for (const auto& each : last_of("--nproc-per-node 3", {}))
     for (const char* prefix : {"PMI", "OMPI", "CCL", "MPI", "SLURM", "JAX_C", "JAX_L"})

@@ -930,7 +930,7 @@ class FakeService final : public RankService {
 
 struct ServedRig : Rig {
   FakeService service;
-  WorkerGroup served{options, "node1", runner, output, files, &service};
+  WorkerGroup served{options, "node1", runner, output, files, {&service, nullptr}};
   GroupNews feed(const std::vector<process::GuardianEvent>& events) {
     GroupNews news;
     for (const auto& event : events)
@@ -1007,6 +1007,73 @@ TEST(WorkerGroupServiceTest, AWorkerThatCannotBeServedIsNotStarted) {
   ASSERT_TRUE(news.failure);
   EXPECT_THAT(news.failure->cause, HasSubstr("make the socket pair: Too many open files"));
   EXPECT_EQ(news.failure->exit_code, 125);
+}
+
+// ---- where the ranks can listen ----
+
+class FakeDirectory final : public PeerDirectory {
+ public:
+  void ask(const rendezvous::Assignment& assignment, int workers, Done done) override {
+    calls += "ask " + std::to_string(assignment.round) + " " + std::to_string(workers) + ",";
+    answer = std::move(done);
+  }
+  void let_go() override { calls += "let go,"; }
+
+  std::string calls;
+  Done answer;
+};
+
+Options tensorflow() {
+  Options options = two_workers();
+  options.frameworks.tensorflow = true;
+  return options;
+}
+
+struct RigWithPeers : Rig {
+  RigWithPeers() : Rig(tensorflow()) {}
+  GroupNews pump() { return known.on_time(now); }
+
+  FakeDirectory directory;
+  WorkerGroup known{options, "node1", runner, output, files, {nullptr, &directory}};
+};
+
+TEST(WorkerGroupPeersTest, WorkersStartOnceAllPeersAreKnown) {
+  RigWithPeers rig;
+  rig.known.start(second_node(), rig.now);
+  EXPECT_EQ(rig.directory.calls, "ask 3 2,");
+  EXPECT_EQ(told(rig.pump(), rig), "");
+  EXPECT_FALSE(rig.known.next_deadline());
+  rig.directory.answer(PeerDirectory::Places{"a:1", "a:2", "b:3", "b:4"});
+  EXPECT_TRUE(rig.known.next_deadline());
+  (void)rig.pump();
+  EXPECT_EQ(rig.directory.calls, "ask 3 2,let go,");  // before a worker binds its port
+  ASSERT_EQ(rig.runner.requests.size(), 2U);
+  EXPECT_THAT(rig.runner.requests[1].environment,
+              Contains(testing::AllOf(HasSubstr("TF_CONFIG="), HasSubstr("\"index\":3"))));
+}
+
+TEST(WorkerGroupPeersTest, AStopMeanwhileIsTheEndOfTheRound) {
+  RigWithPeers rig;
+  rig.known.start(second_node(), rig.now);
+  EXPECT_TRUE(rig.known.stop(false, rig.now).stopped);
+  EXPECT_TRUE(rig.directory.calls.ends_with("let go,"));
+  // What comes late is not for the next round.
+  const auto late = std::exchange(rig.directory.answer, nullptr);
+  rig.known.start(second_node(), rig.now);
+  late(PeerDirectory::Places{"a:1", "a:2", "b:3", "b:4"});
+  (void)rig.pump();
+  EXPECT_THAT(rig.runner.requests, IsEmpty());
+}
+
+TEST(WorkerGroupPeersTest, WithoutPlacesTheNodeHasFailed) {
+  RigWithPeers rig;
+  rig.known.start(second_node(), rig.now);
+  rig.directory.answer(Error(std::make_error_code(std::errc::address_in_use), "no free port"));
+  const GroupNews news = rig.pump();
+  ASSERT_TRUE(news.failure);
+  EXPECT_THAT(news.failure->cause, HasSubstr("no free port"));
+  EXPECT_EQ(news.failure->exit_code, 125);
+  EXPECT_THAT(rig.runner.requests, IsEmpty());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "launcher/backend/worker_store_port.hpp"
+#include "launcher/backend/free_port.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -6,31 +6,34 @@
 #include <cerrno>
 #include <fstream>
 #include <random>
+#include <utility>
 
-#include "base/file_descriptor.hpp"
 #include "base/random_bytes.hpp"
 
 namespace drun::launcher {
 namespace {
 
-bool can_bind(std::uint16_t port) {
-  const FileDescriptor v6(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+// Nothing if the port is taken.
+FileDescriptor bound_to(std::uint16_t port) {
+  FileDescriptor v6(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (v6) {  // dual stack: taken on either family means taken
     sockaddr_in6 any{};
     any.sin6_family = AF_INET6;
     any.sin6_port = htons(port);
-    return ::bind(v6.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0;
+    if (::bind(v6.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0) v6.reset();
+    return v6;
   }
-  const FileDescriptor v4(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  FileDescriptor v4(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in any{};
   any.sin_family = AF_INET;
   any.sin_port = htons(port);
-  return v4 && ::bind(v4.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0;
+  if (v4 && ::bind(v4.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0) v4.reset();
+  return v4;
 }
 
 }  // namespace
 
-Result<std::uint16_t> find_worker_store_port() {
+Result<HeldPort> hold_free_port() {
   unsigned first_ephemeral = 32768;
   unsigned last_ephemeral = 60999;
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
@@ -42,10 +45,10 @@ Result<std::uint16_t> find_worker_store_port() {
     const bool ephemeral = port >= first_ephemeral && port <= last_ephemeral;
     if (ephemeral && attempt < 9'000)
       continue;  // a range that leaves nothing else: take what is free
-    if (can_bind(static_cast<std::uint16_t>(port))) return static_cast<std::uint16_t>(port);
+    if (FileDescriptor socket = bound_to(static_cast<std::uint16_t>(port)))
+      return HeldPort{std::move(socket), static_cast<std::uint16_t>(port)};
   }
-  return Error(std::make_error_code(std::errc::address_in_use),
-               "no free port for the workers' store");
+  return Error(std::make_error_code(std::errc::address_in_use), "no free port on this machine");
 }
 
 }  // namespace drun::launcher

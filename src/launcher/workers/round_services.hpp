@@ -1,0 +1,14 @@
+// What an agent does for the workers of a round besides starting them. Null: not asked for.
+#pragma once
+
+#include "launcher/workers/peer_directory.hpp"
+#include "launcher/workers/rank_service.hpp"
+
+namespace drun::launcher {
+
+struct RoundServices {
+  RankService* ranks = nullptr;
+  PeerDirectory* peers = nullptr;
+};
+
+}  // namespace drun::launcher
