@@ -36,6 +36,7 @@ struct CtlOptions {
   bool wait = false;                 // get
   bool exact = false;                // watch
   bool null_separated = false;       // keys
+  bool ready = false;                // health
   std::optional<std::size_t> count;  // watch
   std::string prefix;
   std::optional<std::string> file;

@@ -17,6 +17,7 @@
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "ctl/drunctl.hpp"
+#include "ctl/drunctl_health.hpp"
 #include "ctl/drunctl_jobs.hpp"
 #include "drun/store/errors.hpp"
 #include "store/client/control_query.hpp"
@@ -364,6 +365,13 @@ int delete_ended_job(const Command& command) {
   return *deletion == Deletion::Done ? kOk : kNo;
 }
 
+constexpr milliseconds kHealthTimeout{5'000};
+
+int health_of_host(const Command& command) {
+  const CtlOptions& options = command.options();
+  return health(options, command.start() + options.timeout.value_or(kHealthTimeout));
+}
+
 struct Verb {
   std::size_t fewest;
   std::size_t most;
@@ -374,13 +382,21 @@ constexpr std::size_t kAny = SIZE_MAX;
 
 const std::map<std::string, Verb>& verbs() {
   static const std::map<std::string, Verb> kVerbs = {
-      {"get", {1, 1, get}},         {"set", {1, 2, set}},
-      {"add", {1, 2, add}},         {"compare-set", {3, 3, compare_set}},
-      {"check", {1, kAny, check}},  {"wait", {1, kAny, wait}},
-      {"barrier", {2, 2, barrier}}, {"delete", {1, 1, delete_key}},
-      {"keys", {0, 1, keys}},       {"watch", {0, 1, watch}},
-      {"stats", {0, 0, stats}},     {"ping", {0, 0, ping}},
-      {"jobs", {0, 0, jobs}},       {"delete-job", {1, 1, delete_ended_job}},
+      {"get", {1, 1, get}},
+      {"set", {1, 2, set}},
+      {"add", {1, 2, add}},
+      {"compare-set", {3, 3, compare_set}},
+      {"check", {1, kAny, check}},
+      {"wait", {1, kAny, wait}},
+      {"barrier", {2, 2, barrier}},
+      {"delete", {1, 1, delete_key}},
+      {"keys", {0, 1, keys}},
+      {"watch", {0, 1, watch}},
+      {"stats", {0, 0, stats}},
+      {"ping", {0, 0, ping}},
+      {"jobs", {0, 0, jobs}},
+      {"delete-job", {1, 1, delete_ended_job}},
+      {"health", {0, 1, health_of_host}},
   };
   return kVerbs;
 }

@@ -35,6 +35,9 @@ constexpr std::array kWatchFlags{
     Flag{"exact", 0, "", "", kOwn, kFlagsGroup, "", "only the key START itself"},
     Flag{"count", 0, "N", "", kOwn, kFlagsGroup, "", "end after N changes"},
 };
+constexpr std::array kHealthFlags{
+    Flag{"ready", 0, "", "", kOwn, kFlagsGroup, "", "only agents whose workers run are healthy"},
+};
 
 constexpr std::array kCommands{
     cli::Command{"get", "KEY", "prints the value's bytes, nothing added; exit code 1: no such key", kGetFlags},
@@ -52,6 +55,9 @@ constexpr std::array kCommands{
     cli::Command{"jobs", "", "lists drun's jobs in the store, one a line: id, state, agents", {}},
     cli::Command{"delete-job", "ID",
                  "forgets a job that has ended: its id may be used again; exit code 1: there is none, or it has agents", {}},
+    cli::Command{"health", "[ID]",
+                 "asks the agents of this host and user, or those of job ID; exit code 0: all answer; 1: one does not, "
+                 "or there is none", kHealthFlags},
     cli::Command{"stats", "", "shows the store's counters", {}},
     cli::Command{"ping", "", "measures how long an answer takes", {}},
 };
@@ -59,7 +65,7 @@ constexpr std::array kCommands{
 constexpr std::array kFlags{
     Flag{"endpoint", 0, "E", "$DRUN_STORE, else localhost:29400", kOwn, kFlagsGroup, "", "host:port"},
     Flag{"timeout", 0, "TIME", "30s", kOwn, kFlagsGroup, "",
-         "limit of the whole command, as in 10, 0.5, 250ms, 5s or 1h30m; watch has none unless it is given"},
+         "limit of the whole command, as in 10, 0.5, 250ms, 5s or 1h30m; watch has none unless it is given, health 5 s"},
     Flag{"retry", 0, "", "", kOwn, kFlagsGroup, "", "try to connect until that time is over"},
     Flag{"json", 0, "", "", kOwn, kFlagsGroup, "", "JSON on standard output; what is not UTF-8 in base64"},
     Flag{"raw", 0, "", "", kOwn, kFlagsGroup, "",
@@ -117,6 +123,7 @@ CtlOptions build(const cli::GivenFlags& flags) {
   options.wait = flags.on("wait");
   options.exact = flags.on("exact");
   options.null_separated = flags.on("null");
+  options.ready = flags.on("ready");
   return options;
 }
 

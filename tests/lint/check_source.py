@@ -25,7 +25,8 @@ ARROWS = {
     "store/program": "base cli store/server",
     "rendezvous": "base",
     "etcd": "base rendezvous store/client",
-    "ctl": "base cli rendezvous store/client store/protocol",
+    "status": "base",
+    "ctl": "base cli rendezvous status store/client store/protocol",
     "launcher/pmi": "base",
     "launcher/cluster": "base launcher/pmi",
     "launcher/hosts": "base launcher/cluster",
@@ -39,7 +40,7 @@ ARROWS = {
                         "rendezvous",
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
     "launcher/agent": "base launcher/backend launcher/options launcher/output launcher/pmi launcher/process "
-                      "launcher/report launcher/workers rendezvous store/client",
+                      "launcher/report launcher/workers rendezvous status store/client",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/options "
                             "launcher/output launcher/process",
     "launcher/starter": "base launcher/agent launcher/hosts launcher/options launcher/output "

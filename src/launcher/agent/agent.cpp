@@ -19,10 +19,12 @@
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/guardian_farewell.hpp"
+#include "launcher/agent/own_status.hpp"
 #include "launcher/agent/participant_driver.hpp"
 #include "launcher/agent/peer_ports.hpp"
 #include "launcher/agent/pmi_service.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
+#include "launcher/agent/status_door.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
 #include "launcher/output/output.hpp"
@@ -59,6 +61,7 @@ class Agent {
         backend_(io_, options, host_name_, backend_calls()),
         participant_({options, status_, workers_, backend_},
                      [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); }),
+        door_(io_, options.run_id, [this] { return own_words(); }),
         shutdown_({io_, options, output_, status_, workers_, backend_}, shutdown_calls()) {}
 
   int run() {
@@ -66,6 +69,7 @@ class Agent {
     workers_.listen();
     shutdown_.begin();
     backend_.start();
+    door_.open();
     arm_timer();
     io_.run();
     if (output_.files()->remove_private_folder()) processes_.leave_folders();
@@ -111,6 +115,11 @@ class Agent {
     return calls;
   }
 
+  std::string own_words() const {
+    return status::to_json(own_status(options_, host_name_, workers_.group(), status_,
+                                      participant_.joined(), shutdown_.leaving()));
+  }
+
   void on_event(const rendezvous::KeyValueEvent& event) {
     shutdown_.on_event(event);
     if (!shutdown_.leaving()) {
@@ -152,6 +161,7 @@ class Agent {
       files_.cancel();
       pmi_.end();
       peers_.let_go();
+      door_.close();
     };
     return calls;
   }
@@ -225,6 +235,7 @@ class Agent {
   WorkerSupervisor workers_;
   BackendLink backend_;
   ParticipantDriver participant_;
+  StatusDoor door_;
   AgentShutdown shutdown_;
 };
 

@@ -45,11 +45,13 @@ void StatusReporter::stopping(const std::string& reason) {
 void StatusReporter::workers_start() {
   line_.clear();
   waiting_.clear();
+  spare_ = false;
   last_stop_.clear();
 }
 
 void StatusReporter::waiting(std::string text, Time now, bool spare) {
   waiting_ = std::move(text);
+  spare_ = spare;
   line_.show(waiting_, now, false, spare && log::uses_color() ? Ink::Aside : Ink::Plain);
 }
 

@@ -48,6 +48,9 @@ class StatusReporter {
 
   // What the agent waits for before its workers start.
   void waiting(std::string text, Time now, bool spare = false);
+  // What was said last, unless the workers have started since.
+  [[nodiscard]] const std::string& waits_for() const { return waiting_; }
+  [[nodiscard]] bool spare() const { return spare_; }
   // At a time limit, which may have been noticed by another node first: the state of each rank, or
   // what is waited for. Once.
   void at_limit(const std::vector<RankState>& states);
@@ -69,6 +72,7 @@ class StatusReporter {
   const bool single_node_;
   StatusLine line_;
   std::string waiting_;
+  bool spare_ = false;
   std::string last_stop_;  // the last reason given for the end of this round
   std::string left_behind_;
   bool states_told_ = false;

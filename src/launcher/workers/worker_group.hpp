@@ -77,7 +77,11 @@ class WorkerGroup {
   [[nodiscard]] bool has_workers() const {
     return state_ == State::Running || (state_ == State::Stopping && !stop_over_);
   }
+  // All of the round have been started.
+  [[nodiscard]] bool all_started() const { return has_workers() && not_started_ == 0; }
   [[nodiscard]] int round() const { return assignment_.round; }
+  // The last round's.
+  [[nodiscard]] const rendezvous::Assignment& assignment() const { return assignment_; }
   // Whether one of them has drun's standard input.
   [[nodiscard]] bool has_input() const;
   // The file in which that worker wrote its error, if it was one of this node's last round; else

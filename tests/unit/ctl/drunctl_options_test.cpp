@@ -46,6 +46,7 @@ TEST(CtlOptionsTest, EachFlagIsRead) {
   const CtlOptions watch = options_of({"watch", "--exact", "--count", "3"});
   EXPECT_TRUE(watch.exact);
   EXPECT_EQ(watch.count, 3U);
+  EXPECT_TRUE(options_of({"health", "--ready"}).ready);
 }
 
 TEST(CtlOptionsTest, TheEndpointIsTheFlagsOrTheVariablesUnlessThatIsEmpty) {

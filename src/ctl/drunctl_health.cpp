@@ -1,0 +1,74 @@
+#include "ctl/drunctl_health.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "base/log.hpp"
+#include "status/agent_socket.hpp"
+
+namespace drun::ctl {
+namespace {
+
+using status::AgentStatus;
+using status::Phase;
+
+constexpr std::chrono::milliseconds kLeast{200};
+
+bool is_healthy(const AgentStatus& status, bool ready) {
+  return !ready || status.phase == Phase::Running;
+}
+
+// One that goes in this moment is none.
+bool is_gone(const Error& error) {
+  return error.code() == std::errc::connection_refused ||
+         error.code() == std::errc::connection_reset;
+}
+
+Result<AgentStatus> ask_status(const std::string& socket,
+                               std::chrono::steady_clock::time_point deadline) {
+  const auto answer = status::ask(socket, deadline);
+  if (!answer) return answer.error();
+  return status::parse_status(*answer);
+}
+
+}  // namespace
+
+std::string health_line(const AgentStatus& status) {
+  std::string text = "job " + escaped(status.job) + ": " + std::string(name_of(status.phase));
+  if (status.round > 0) {
+    text += ", round " + std::to_string(status.round) + ": ";
+    text += status.workers == 1 ? "rank " : "ranks ";
+    text += std::to_string(status.first_rank);
+    if (status.workers > 1) text += "-" + std::to_string(status.first_rank + status.workers - 1);
+    text += " of " + std::to_string(status.world_size);
+  }
+  if (!status.waiting.empty()) text += ": " + escaped(status.waiting);
+  return text + " (pid " + std::to_string(status.pid) + ")";
+}
+
+int health(const CtlOptions& options, std::chrono::steady_clock::time_point deadline) {
+  const auto job = options.words.empty() ? std::nullopt : std::optional(options.words.front());
+  std::size_t found = 0;
+  bool healthy = true;
+  for (const std::string& socket : status::find_sockets(job)) {
+    // One that keeps us waiting says nothing of those after it.
+    const auto status =
+        ask_status(socket, std::max(deadline, std::chrono::steady_clock::now() + kLeast));
+    if (!status) {
+      if (is_gone(status.error())) continue;
+      ++found;
+      healthy = false;
+      log::error("{}", status.error().what());
+      continue;
+    }
+    ++found;
+    healthy = healthy && is_healthy(*status, options.ready);
+    print((options.json ? to_json(*status) : health_line(*status)) + "\n");
+  }
+  if (found > 0) return healthy ? kOk : kNo;
+  log::error("no drun of this user runs here{}", job ? " with job " + escaped(*job) : "");
+  return kNo;
+}
+
+}  // namespace drun::ctl

@@ -1,0 +1,44 @@
+#include "launcher/agent/own_status.hpp"
+
+#include <unistd.h>
+
+#include "launcher/backend/backend_settings.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using status::Phase;
+
+Phase phase_of(const WorkerGroup& group, bool spare, bool joined, bool leaving) {
+  if (leaving) return Phase::Leaving;
+  if (group.stopping()) return Phase::Stopping;
+  if (!group.idle()) return group.all_started() ? Phase::Running : Phase::Starting;
+  if (!joined) return Phase::Searching;
+  return spare ? Phase::Spare : Phase::Gathering;
+}
+
+}  // namespace
+
+status::AgentStatus own_status(const Options& options, const std::string& host,
+                               const WorkerGroup& group, const StatusReporter& reporter,
+                               bool joined, bool leaving) {
+  status::AgentStatus result;
+  result.job = options.run_id;
+  result.host = host;
+  result.pid = ::getpid();
+  result.phase = phase_of(group, reporter.spare(), joined, leaving);
+  result.waiting = reporter.waits_for();
+  if (options.max_nodes > 1 && options.local_node < 0) result.endpoint = meeting_place(options);
+  if (group.idle()) return result;
+  const rendezvous::Assignment& place = group.assignment();
+  result.round = place.round;
+  result.nodes = place.group_world_size;
+  result.group_rank = place.group_rank;
+  result.first_rank = place.first_rank;
+  result.workers = options.nproc_per_node;
+  result.world_size = place.world_size;
+  result.restart_count = place.restart_count;
+  return result;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,112 @@
+#include "status/agent_socket.hpp"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <system_error>
+
+#include "base/deadline.hpp"
+#include "base/file_descriptor.hpp"
+#include "base/fnv1a.hpp"
+#include "base/poll_until.hpp"
+#include "base/random_bytes.hpp"
+#include "base/small_file.hpp"
+#include "base/split.hpp"
+
+namespace drun::status {
+namespace {
+
+constexpr std::string_view kStart = "drun/agent/";
+constexpr std::size_t kLongestAnswer = 1 << 20;
+
+std::string digest_of(std::string_view job) {
+  return std::to_string(fnv1a(job));
+}
+
+ucred peer_of(int socket) {
+  ucred peer{0, static_cast<uid_t>(-1), 0};
+  socklen_t size = sizeof peer;
+  (void)::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  return peer;
+}
+
+}  // namespace
+
+std::string new_socket_name(uid_t user, std::string_view job) {
+  return std::string(kStart) + std::to_string(user) + "/" + digest_of(job) + "/" + random_name(16);
+}
+
+std::vector<std::string> sockets_in(std::string_view table, const Sought& sought) {
+  const auto user = std::to_string(sought.user);
+  std::vector<std::string> result;
+  while (!table.empty()) {
+    const std::string_view line = take_until(table, '\n');
+    const auto at = line.rfind(" @");
+    if (at == std::string_view::npos) continue;
+    const std::string_view name = line.substr(at + 2);
+    if (!name.starts_with(kStart)) continue;
+    std::string_view rest = name.substr(kStart.size());
+    if (const auto owner = take_until(rest, '/'); owner != user && sought.user != 0) continue;
+    if (const auto job = take_until(rest, '/'); sought.job && job != digest_of(*sought.job))
+      continue;
+    result.emplace_back(name);
+  }
+  // A connection that waits to be taken is listed as well.
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+std::vector<std::string> find_sockets(const std::optional<std::string>& job) {
+  return sockets_in(read_small_file("/proc/self/net/unix").value_or(""), {::geteuid(), job});
+}
+
+Result<std::string> ask(const std::string& name, std::chrono::steady_clock::time_point deadline) {
+  const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return Error::from_errno(errno, "make a socket");
+  const auto no_answer = [&] {
+    return Error(std::make_error_code(std::errc::timed_out),
+                 "process " + std::to_string(peer_of(socket.get()).pid) + ": no answer");
+  };
+  // An agent that stands still lets a few wait, and then none.
+  const auto left = std::max(time_left(deadline), std::chrono::milliseconds(1));
+  const timeval limit{left.count() / 1'000, (left.count() % 1'000) * 1'000};
+  (void)::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
+  std::memcpy(address.sun_path + 1, name.data(), length);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
+    return errno == EAGAIN ? no_answer() : Error::from_errno(errno, "connect");
+  if (!is_own_peer(socket.get()))
+    return Error(std::make_error_code(std::errc::permission_denied), "another user's process");
+  std::string answer;
+  std::array<char, 4'096> bytes;
+  while (await_ready(socket.get(), POLLIN, deadline)) {
+    const auto got = ::recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got == 0) return answer;
+    if (got < 0) {
+      if (errno == EAGAIN || errno == EINTR) continue;
+      return Error::from_errno(errno, "read");
+    }
+    answer.append(bytes.data(), static_cast<std::size_t>(got));
+    if (answer.size() > kLongestAnswer)
+      return Error(std::make_error_code(std::errc::message_size), "an endless answer");
+  }
+  return no_answer();
+}
+
+bool is_own_peer(int socket) {
+  const ucred peer = peer_of(socket);
+  return peer.uid == ::geteuid() || peer.uid == 0 || ::geteuid() == 0;
+}
+
+}  // namespace drun::status

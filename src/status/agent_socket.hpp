@@ -1,0 +1,41 @@
+// The socket at which an agent tells its status on its host. It lies in Linux's abstract namespace:
+// each network namespace has its own, and nothing is left behind by an agent that is killed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "drun/base/result.hpp"
+
+namespace drun::status {
+
+// The name of a new one, without the NUL byte before it:
+// "drun/agent/1000/cbf29ce484222325/k3m81x0qz7a5e2wd". The user, so that each finds their own; a
+// digest of the job's id, so that an agent that answers no more can be told from those of other
+// jobs. No process id: containers of one pod see the same sockets, and each has a process 1.
+[[nodiscard]] std::string new_socket_name(uid_t user, std::string_view job);
+
+// Whose sockets are looked for. Root finds those of all users.
+struct Sought {
+  uid_t user = 0;
+  std::optional<std::string> job;  // nullopt: any
+};
+// The names of agents in the text of /proc/net/unix. Pure.
+[[nodiscard]] std::vector<std::string> sockets_in(std::string_view table, const Sought& sought);
+// Those of this host, for the user that runs this program.
+[[nodiscard]] std::vector<std::string> find_sockets(const std::optional<std::string>& job);
+
+// All that the agent there says. Errors: nobody there, no answer in time, or somebody else's
+// process that has taken the name.
+[[nodiscard]] Result<std::string> ask(const std::string& name,
+                                      std::chrono::steady_clock::time_point deadline);
+
+// The process at the other end may be told: it is this user's, or root's.
+[[nodiscard]] bool is_own_peer(int socket);
+
+}  // namespace drun::status

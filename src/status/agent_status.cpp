@@ -1,0 +1,101 @@
+#include "status/agent_status.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace drun::status {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr auto kPhases =
+    std::to_array<std::pair<Phase, std::string_view>>({{Phase::Searching, "searching"},
+                                                       {Phase::Gathering, "gathering"},
+                                                       {Phase::Spare, "spare"},
+                                                       {Phase::Starting, "starting"},
+                                                       {Phase::Running, "running"},
+                                                       {Phase::Stopping, "stopping"},
+                                                       {Phase::Leaving, "leaving"}});
+
+Error malformed() {
+  return {std::make_error_code(std::errc::bad_message), "not the answer of a drun"};
+}
+
+bool take_text(const ordered_json& object, const char* name, std::string& into) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_string()) return false;
+  into = found->get<std::string>();
+  return true;
+}
+
+bool take_number(const ordered_json& object, const char* name, int& into) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_number_integer()) return false;
+  const auto number = found->get<std::int64_t>();
+  if (number < 0 || number > std::numeric_limits<int>::max()) return false;
+  into = static_cast<int>(number);
+  return true;
+}
+
+}  // namespace
+
+std::string_view name_of(Phase phase) {
+  const auto* found = std::find_if(kPhases.begin(), kPhases.end(),
+                                   [phase](const auto& each) { return each.first == phase; });
+  return found->second;
+}
+
+std::optional<Phase> phase_of(std::string_view name) {
+  const auto* found = std::find_if(kPhases.begin(), kPhases.end(),
+                                   [name](const auto& each) { return each.second == name; });
+  return found == kPhases.end() ? std::nullopt : std::optional(found->first);
+}
+
+std::string to_json(const AgentStatus& status) {
+  ordered_json object{{"job", status.job},         {"host", status.host},
+                      {"pid", status.pid},         {"phase", name_of(status.phase)},
+                      {"waiting", status.waiting}, {"endpoint", status.endpoint},
+                      {"round", status.round}};
+  if (status.round > 0) {
+    object["nodes"] = status.nodes;
+    object["group_rank"] = status.group_rank;
+    object["first_rank"] = status.first_rank;
+    object["workers"] = status.workers;
+    object["world_size"] = status.world_size;
+    object["restart_count"] = status.restart_count;
+  }
+  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+Result<AgentStatus> parse_status(std::string_view json) {
+  const auto object = ordered_json::parse(json, nullptr, false);
+  if (!object.is_object()) return malformed();
+  AgentStatus result;
+  std::string phase;
+  int pid = 0;
+  if (!take_text(object, "job", result.job) || !take_text(object, "host", result.host) ||
+      !take_text(object, "phase", phase) || !take_text(object, "waiting", result.waiting) ||
+      !take_text(object, "endpoint", result.endpoint) || !take_number(object, "pid", pid) ||
+      !take_number(object, "round", result.round))
+    return malformed();
+  result.pid = pid;
+  const auto known = phase_of(phase);
+  if (!known) return malformed();
+  result.phase = *known;
+  if (result.round == 0) return result;
+  if (!take_number(object, "nodes", result.nodes) ||
+      !take_number(object, "group_rank", result.group_rank) ||
+      !take_number(object, "first_rank", result.first_rank) ||
+      !take_number(object, "workers", result.workers) ||
+      !take_number(object, "world_size", result.world_size) ||
+      !take_number(object, "restart_count", result.restart_count))
+    return malformed();
+  return result;
+}
+
+}  // namespace drun::status

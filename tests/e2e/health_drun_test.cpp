@@ -1,0 +1,97 @@
+// drunctl health beside real agents, as a probe of Kubernetes calls it.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/random_bytes.hpp"
+#include "support/drun_process.hpp"
+#include "support/places.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class HealthDrunTest : public testing::Test {
+ protected:
+  static Finished ctl(std::vector<std::string> arguments, Arguments before = {}) {
+    arguments.insert(arguments.begin(), places::program("drunctl"));
+    arguments.insert(arguments.begin(), before.begin(), before.end());
+    Launch launch;
+    launch.argv = std::move(arguments);
+    return DrunProcess(launch).finish();
+  }
+  // Other tests run jobs on this machine, too.
+  const std::string job_ = "health-" + random_name(12);
+};
+
+TEST_F(HealthDrunTest, AnAgentWhoseWorkersRunIsHealthyAndReady) {
+  DrunProcess job(
+      {"--rdzv-id", job_, "--nproc-per-node", "2", "sh", "-c", "echo ready; exec sleep 1000"});
+  ASSERT_TRUE(job.wait_for_out("ready\nready\n"));
+  const Finished ready = ctl({"health", job_, "--ready"});
+  EXPECT_EQ(ready.code, 0) << ready.err;
+  EXPECT_EQ(ready.out, "job " + job_ + ": running, round 1: ranks 0-1 of 2 (pid " +
+                           std::to_string(job.pid()) + ")\n");
+  const Finished json = ctl({"--json", "health", job_});
+  EXPECT_EQ(json.code, 0);
+  EXPECT_THAT(json.out, StartsWith("{\"job\":\"" + job_ + "\","));
+  EXPECT_THAT(json.out, HasSubstr("\"phase\":\"running\""));
+}
+
+TEST_F(HealthDrunTest, AnAgentThatWaitsForOthersIsHealthyAndNotReady) {
+  const ReservedPort port;
+  DrunProcess agent(
+      {"--nnodes", "2", "--rdzv-endpoint", port.endpoint(), "--rdzv-id", job_, "true"});
+  ASSERT_TRUE(agent.wait_for_err("1 of 2 nodes"));
+  const Finished alive = ctl({"health", job_});
+  EXPECT_EQ(alive.code, 0) << alive.err;
+  EXPECT_THAT(alive.out, StartsWith("job " + job_ + ": gathering: "));
+  EXPECT_THAT(alive.out, HasSubstr("1 of 2 nodes"));
+  EXPECT_EQ(ctl({"health", job_, "--ready"}).code, 1);
+}
+
+// Whatever its process looks like from outside.
+TEST_F(HealthDrunTest, AnAgentThatStandsStillIsNotHealthy) {
+  DrunProcess job({"--rdzv-id", job_, "sh", "-c", "echo ready; exec sleep 1000"});
+  ASSERT_TRUE(job.wait_for_out("ready"));
+  job.signal(SIGSTOP);
+  const Finished stopped = ctl({"health", job_, "--timeout", "300ms"});
+  job.signal(SIGCONT);
+  EXPECT_EQ(stopped.code, 1);
+  EXPECT_EQ(stopped.err, "drunctl: error: process " + std::to_string(job.pid()) + ": no answer\n");
+  EXPECT_EQ(ctl({"health", job_}).code, 0);
+}
+
+TEST_F(HealthDrunTest, NoAgentIsNotHealthy) {
+  const Finished nobody = ctl({"health", job_});
+  EXPECT_EQ(nobody.code, 1);
+  EXPECT_EQ(nobody.err, "drunctl: error: no drun of this user runs here with job " + job_ + "\n");
+}
+
+TEST_F(HealthDrunTest, EachAgentOfAHostIsAsked) {
+  DrunProcess job(
+      {"--rdzv-id", job_, "--local-nodes", "2", "sh", "-c", "echo ready; exec sleep 1000"});
+  ASSERT_TRUE(job.wait_for_out("ready\nready\n"));
+  const Finished both = ctl({"health", job_, "--ready"});
+  EXPECT_EQ(both.code, 0);
+  EXPECT_THAT(both.out, testing::AllOf(HasSubstr("rank 0 of 2"), HasSubstr("rank 1 of 2")));
+}
+
+TEST_F(HealthDrunTest, AnotherUserIsToldNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  DrunProcess job({"--rdzv-id", job_, "sh", "-c", "echo ready; exec sleep 1000"});
+  ASSERT_TRUE(job.wait_for_out("ready"));
+  EXPECT_EQ(ctl({"health", job_}, {"/usr/bin/setpriv", "--reuid", "65534", "--clear-groups"}).code,
+            1);
+}
+
+}  // namespace
+}  // namespace drun::test

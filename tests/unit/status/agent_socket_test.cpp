@@ -1,0 +1,53 @@
+#include "status/agent_socket.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drun::status {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+// As Linux prints it; the second line of an agent's is a caller that waits.
+std::string table(const std::vector<std::string>& names) {
+  std::string text = "Num       RefCount Protocol Flags    Type St Inode Path\n";
+  for (const auto& name : names)
+    text += "0000000000000000: 00000002 00000000 00010000 0001 01 101 @" + name +
+            "\n0000000000000000: 00000002 00000000 00000000 0001 02 0 @" + name + "\n";
+  return text +
+         "0000000000000000: 00000002 00000000 00010000 0001 01 104 /run/drun/agent/1000/d/e\n"
+         "0000000000000000: 00000003 00000000 00000000 0001 03 105\n";
+}
+
+TEST(AgentSocketTest, AUserFindsTheirOwnAndRootAll) {
+  const std::string train = new_socket_name(1000, "train");
+  const std::string other = new_socket_name(1000, "other");
+  const std::string hundred = new_socket_name(100, "train");
+  const std::string all = table({train, other, hundred, "else"});
+  EXPECT_THAT(sockets_in(all, {1000, "train"}), ElementsAre(train));
+  EXPECT_THAT(sockets_in(all, {1000, {}}), UnorderedElementsAre(train, other));
+  EXPECT_THAT(sockets_in(all, {100, {}}), ElementsAre(hundred));
+  EXPECT_THAT(sockets_in(all, {7, {}}), IsEmpty());
+  EXPECT_THAT(sockets_in(all, {0, {}}), UnorderedElementsAre(train, other, hundred));
+  EXPECT_THAT(sockets_in(all, {0, "train"}), UnorderedElementsAre(train, hundred));
+  EXPECT_THAT(sockets_in("", {0, {}}), IsEmpty());
+}
+
+TEST(AgentSocketTest, EachAgentHasANameOfItsOwnThatAnAddressTakes) {
+  const std::string name = new_socket_name(4'294'967'294, std::string(1'000, 'x'));
+  EXPECT_TRUE(name.starts_with("drun/agent/4294967294/")) << name;
+  EXPECT_NE(name, new_socket_name(4'294'967'294, std::string(1'000, 'x')));
+  EXPECT_LT(name.size(), 107U);
+}
+
+TEST(AgentSocketTest, NobodyThereIsAnError) {
+  const auto answer =
+      ask(new_socket_name(1, "j"), std::chrono::steady_clock::now() + std::chrono::seconds(5));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().what(), "connect: Connection refused");
+}
+
+}  // namespace
+}  // namespace drun::status
