@@ -22,6 +22,9 @@ namespace drun::ctl {
 // Exit codes for scripts, beside those of base/exit_codes.hpp.
 inline constexpr int kOk = 0;
 inline constexpr int kNo = 1;  // the key is missing, the condition does not hold
+// Of status, beside kOk (a job runs, or has succeeded) and kNo (it has failed).
+inline constexpr int kNotRunning = 3;  // nodes are waited for, or workers are being ended
+inline constexpr int kGone = 4;        // there is no such job, or all of its agents have gone
 inline constexpr int kNoReader = exit_code_of_signal(SIGPIPE);
 
 // Nobody reads the output any more: no error to talk about.
@@ -29,6 +32,7 @@ class NoReader : public std::exception {};
 
 struct CtlOptions {
   Endpoint endpoint{"localhost", 29400};
+  bool endpoint_given = false;
   std::optional<std::chrono::milliseconds> timeout;  // nullopt: the command's own
   bool retry = false;
   bool json = false;
@@ -37,6 +41,7 @@ struct CtlOptions {
   bool exact = false;                // watch
   bool null_separated = false;       // keys
   bool ready = false;                // health
+  bool live = false;                 // status: redrawn at every change
   std::optional<std::size_t> count;  // watch
   std::string prefix;
   std::optional<std::string> file;

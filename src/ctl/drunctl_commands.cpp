@@ -19,7 +19,9 @@
 #include "ctl/drunctl.hpp"
 #include "ctl/drunctl_health.hpp"
 #include "ctl/drunctl_jobs.hpp"
+#include "ctl/drunctl_status.hpp"
 #include "drun/store/errors.hpp"
+#include "rendezvous/keys.hpp"
 #include "store/client/control_query.hpp"
 
 namespace drun::ctl {
@@ -339,16 +341,19 @@ int watch(const Command& command) {
 int jobs(const Command& command) {
   auto query = command.connect_control();
   if (!query) return unreachable(query.error());
-  const auto found = read_jobs(*query, command.deadline());
+  const auto found = read_documents(*query, std::string(rendezvous::kAllJobs), command.deadline());
   if (!found) return failed(found.error());
   std::string text;
-  for (const Job& job : *found) {
+  for (const JobView& job : jobs_in(found->documents)) {
+    const std::string state = job.outcome         ? "ended"
+                              : job.nodes.empty() ? "abandoned"
+                                                  : std::string(name_of(job.round.phase));
+    const std::string agents = std::to_string(job.nodes.size());
     std::vector<std::pair<std::string, std::int64_t>> numbers{
-        {"agents", static_cast<std::int64_t>(job.agents)}, {"round", job.round}};
-    if (job.exit_code) numbers.emplace_back("exit_code", *job.exit_code);
-    text += command.options().json
-                ? json_object({{"id", job.id}, {"state", job.state}}, numbers)
-                : escaped(job.id) + " " + job.state + " " + std::to_string(job.agents) + "\n";
+        {"agents", static_cast<std::int64_t>(job.nodes.size())}, {"round", job.round.number}};
+    if (job.outcome) numbers.emplace_back("exit_code", job.outcome->exit_code);
+    text += command.options().json ? json_object({{"id", job.id}, {"state", state}}, numbers)
+                                   : escaped(job.id) + " " + state + " " + agents + "\n";
   }
   print(text);
   return kOk;
@@ -370,6 +375,10 @@ constexpr milliseconds kHealthTimeout{5'000};
 int health_of_host(const Command& command) {
   const CtlOptions& options = command.options();
   return health(options, command.start() + options.timeout.value_or(kHealthTimeout));
+}
+
+int status_of_jobs(const Command& command) {
+  return status(command.options(), command.deadline());
 }
 
 struct Verb {
@@ -397,6 +406,7 @@ const std::map<std::string, Verb>& verbs() {
       {"jobs", {0, 0, jobs}},
       {"delete-job", {1, 1, delete_ended_job}},
       {"health", {0, 1, health_of_host}},
+      {"status", {0, 1, status_of_jobs}},
   };
   return kVerbs;
 }

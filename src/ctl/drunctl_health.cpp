@@ -25,14 +25,14 @@ bool is_gone(const Error& error) {
          error.code() == std::errc::connection_reset;
 }
 
+}  // namespace
+
 Result<AgentStatus> ask_status(const std::string& socket,
                                std::chrono::steady_clock::time_point deadline) {
   const auto answer = status::ask(socket, deadline);
   if (!answer) return answer.error();
   return status::parse_status(*answer);
 }
-
-}  // namespace
 
 std::string health_line(const AgentStatus& status) {
   std::string text = "job " + escaped(status.job) + ": " + std::string(name_of(status.phase));

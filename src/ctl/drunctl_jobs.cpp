@@ -1,6 +1,5 @@
 #include "ctl/drunctl_jobs.hpp"
 
-#include <array>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -15,9 +14,6 @@ namespace {
 namespace control = store::control;
 using store::ControlQuery;
 
-constexpr std::array<const char*, 5> kStates{"gathering", "preparing", "running", "stopping",
-                                             "ended"};
-
 // The answer to a request; its views live until the next one.
 Result<control::Reply> ask(ControlQuery& query, const control::Request& request,
                            Deadline deadline) {
@@ -30,46 +26,20 @@ Error unexpected() {
   return {store::Errc::Malformed, "the store gave an unexpected answer"};
 }
 
-void note(Job& job, std::string_view name, std::string_view value) {
-  if (name.starts_with("member/")) {
-    ++job.agents;
-  } else if (name == "round") {
-    const auto round = rendezvous::decode_round(value);
-    if (!round) return;
-    job.round = round->number;
-    job.state = kStates.at(static_cast<std::size_t>(round->phase));
-  } else if (name == "outcome") {
-    const auto outcome = rendezvous::decode_outcome(value);
-    if (outcome) job.exit_code = outcome->exit_code;
-  }
-}
-
 }  // namespace
 
-Result<std::vector<Job>> read_jobs(ControlQuery& query, Deadline deadline) {
-  const auto reply = ask(query, control::Watch{rendezvous::kAllJobs, true}, deadline);
+Result<WatchedDocuments> read_documents(ControlQuery& query, const std::string& prefix,
+                                        Deadline deadline) {
+  const auto watch = query.send(control::Watch{prefix, true}, deadline);
+  if (!watch) return watch.error();
+  const auto reply = query.receive(*watch, deadline);
   if (!reply) return reply.error();
   const auto* snapshot = std::get_if<control::Snapshot>(&*reply);
   if (snapshot == nullptr) return unexpected();
-  std::vector<Job> jobs;
-  std::string_view last;
-  for (const control::Entry& entry : snapshot->entries) {
-    const std::string_view rest = entry.key.substr(rendezvous::kAllJobs.size());
-    const auto slash = rest.find('/');
-    if (slash == std::string_view::npos || !entry.value) continue;
-    if (jobs.empty() || rest.substr(0, slash) != last) {
-      last = rest.substr(0, slash);
-      jobs.emplace_back().id = rendezvous::unescape_id(last);
-    }
-    note(jobs.back(), rest.substr(slash + 1), *entry.value);
-  }
-  for (Job& job : jobs) {
-    if (job.exit_code)
-      job.state = "ended";
-    else if (job.agents == 0)
-      job.state = "abandoned";
-  }
-  return jobs;
+  WatchedDocuments result{*watch, {}};
+  for (const control::Entry& entry : snapshot->entries)
+    if (entry.value) result.documents.emplace(entry.key, *entry.value);
+  return result;
 }
 
 Result<Deletion> delete_job(ControlQuery& query, const std::string& id, Deadline deadline) {

@@ -2,28 +2,24 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
-#include <optional>
+#include <cstdint>
 #include <string>
-#include <vector>
 
+#include "ctl/job_view.hpp"
 #include "drun/base/result.hpp"
 #include "store/client/control_query.hpp"
 
 namespace drun::ctl {
 
-struct Job {
-  std::string id;
-  std::string state = "abandoned";  // of its round; "ended"; without agents that could end it so
-  int round = 0;                    // the last one
-  std::size_t agents = 0;
-  std::optional<int> exit_code;  // ended
-};
-
 using Deadline = std::chrono::steady_clock::time_point;
 
-// In the order of their names as keys.
-[[nodiscard]] Result<std::vector<Job>> read_jobs(store::ControlQuery& query, Deadline deadline);
+struct WatchedDocuments {
+  std::uint64_t watch = 0;  // the request whose replies are their changes
+  Documents documents;
+};
+// Those whose keys begin with `prefix`.
+[[nodiscard]] Result<WatchedDocuments> read_documents(store::ControlQuery& query,
+                                                      const std::string& prefix, Deadline deadline);
 
 enum class Deletion { Done, NoSuchJob, HasAgents };
 // All keys of the job, unless an agent of it is there, or comes meanwhile.

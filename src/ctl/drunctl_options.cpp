@@ -35,6 +35,9 @@ constexpr std::array kWatchFlags{
     Flag{"exact", 0, "", "", kOwn, kFlagsGroup, "", "only the key START itself"},
     Flag{"count", 0, "N", "", kOwn, kFlagsGroup, "", "end after N changes"},
 };
+constexpr std::array kStatusFlags{
+    Flag{"watch", 0, "", "", kOwn, kFlagsGroup, "", "stay, and show it again whenever it changes"},
+};
 constexpr std::array kHealthFlags{
     Flag{"ready", 0, "", "", kOwn, kFlagsGroup, "", "only agents whose workers run are healthy"},
 };
@@ -55,6 +58,9 @@ constexpr std::array kCommands{
     cli::Command{"jobs", "", "lists drun's jobs in the store, one a line: id, state, agents", {}},
     cli::Command{"delete-job", "ID",
                  "forgets a job that has ended: its id may be used again; exit code 1: there is none, or it has agents", {}},
+    cli::Command{"status", "[ID]",
+                 "what the jobs of a store do, or job ID, node by node; without an endpoint those of this host; exit "
+                 "code 0: running or succeeded; 1: failed; 3: neither; 4: there is none", kStatusFlags},
     cli::Command{"health", "[ID]",
                  "asks the agents of this host and user, or those of job ID; exit code 0: all answer; 1: one does not, "
                  "or there is none", kHealthFlags},
@@ -110,6 +116,7 @@ CtlOptions build(const cli::GivenFlags& flags) {
     const auto parsed = parse_endpoint(setting->value, kDefaultPort);
     if (!parsed) throw cli::UsageError(setting->shown + " " + parsed.error().what());
     options.endpoint = *parsed;
+    options.endpoint_given = true;
   }
   if (const Setting* setting = flags.find("timeout"))
     options.timeout = parse_duration(*setting, true);
@@ -124,6 +131,7 @@ CtlOptions build(const cli::GivenFlags& flags) {
   options.exact = flags.on("exact");
   options.null_separated = flags.on("null");
   options.ready = flags.on("ready");
+  options.live = flags.on("watch");
   return options;
 }
 

@@ -28,6 +28,13 @@ class HealthDrunTest : public testing::Test {
     launch.argv = std::move(arguments);
     return DrunProcess(launch).finish();
   }
+  // A worker may print before its agent knows that all have been started.
+  static Finished ready_job(const std::string& job) {
+    Finished said;
+    for (int tries = 0; tries < 1'000 && said.code != 0; ++tries)
+      said = ctl({"health", job, "--ready"});
+    return said;
+  }
   // Other tests run jobs on this machine, too.
   const std::string job_ = "health-" + random_name(12);
 };
@@ -36,7 +43,7 @@ TEST_F(HealthDrunTest, AnAgentWhoseWorkersRunIsHealthyAndReady) {
   DrunProcess job(
       {"--rdzv-id", job_, "--nproc-per-node", "2", "sh", "-c", "echo ready; exec sleep 1000"});
   ASSERT_TRUE(job.wait_for_out("ready\nready\n"));
-  const Finished ready = ctl({"health", job_, "--ready"});
+  const Finished ready = ready_job(job_);
   EXPECT_EQ(ready.code, 0) << ready.err;
   EXPECT_EQ(ready.out, "job " + job_ + ": running, round 1: ranks 0-1 of 2 (pid " +
                            std::to_string(job.pid()) + ")\n");
@@ -80,9 +87,71 @@ TEST_F(HealthDrunTest, EachAgentOfAHostIsAsked) {
   DrunProcess job(
       {"--rdzv-id", job_, "--local-nodes", "2", "sh", "-c", "echo ready; exec sleep 1000"});
   ASSERT_TRUE(job.wait_for_out("ready\nready\n"));
-  const Finished both = ctl({"health", job_, "--ready"});
+  const Finished both = ready_job(job_);
   EXPECT_EQ(both.code, 0);
   EXPECT_THAT(both.out, testing::AllOf(HasSubstr("rank 0 of 2"), HasSubstr("rank 1 of 2")));
+}
+
+// An agent of this host knows where its job's store is.
+TEST_F(HealthDrunTest, StatusTellsTheWholeJobWithoutAnEndpoint) {
+  const ReservedPort port;
+  const Arguments flags = {"--nnodes",
+                           "2",
+                           "--rdzv-endpoint",
+                           port.endpoint(),
+                           "--rdzv-id",
+                           job_,
+                           "sh",
+                           "-c",
+                           "echo ready; exec sleep 1000"};
+  EXPECT_EQ(ctl({"status", job_}).code, 4);
+  DrunProcess first(flags);
+  ASSERT_TRUE(first.wait_for_err("1 of 2 nodes"));
+  const Finished gathering = ctl({"status", job_});
+  EXPECT_EQ(gathering.code, 3) << gathering.err;
+  EXPECT_THAT(gathering.out, StartsWith("job " + job_ + ": gathering, --nnodes 2\n"));
+  DrunProcess second(flags);
+  ASSERT_TRUE(first.wait_for_out("ready"));
+  ASSERT_TRUE(second.wait_for_out("ready"));
+  for (const Arguments& where : {Arguments{}, Arguments{"--endpoint", port.endpoint()}}) {
+    const Finished running = ctl(where + Arguments{"status", job_});
+    EXPECT_EQ(running.code, 0) << running.err;
+    EXPECT_THAT(running.out, StartsWith("job " + job_ + ": running, round 1: 2 nodes, 2 ranks\n"));
+    EXPECT_THAT(running.out, HasSubstr(" x2 (ranks 0-1)\n"));
+  }
+  const Finished other = ctl({"--endpoint", port.endpoint(), "status", "other"});
+  EXPECT_EQ(other.code, 4);
+  EXPECT_THAT(other.err, HasSubstr("there is no job 'other' at " + port.endpoint()));
+}
+
+TEST_F(HealthDrunTest, StatusOfAPrivateStoreIsItsAgentsOwn) {
+  DrunProcess job({"--rdzv-id", job_, "sh", "-c", "echo ready; exec sleep 1000"});
+  ASSERT_TRUE(job.wait_for_out("ready"));
+  EXPECT_EQ(ready_job(job_).code, 0);
+  const Finished status = ctl({"status", job_});
+  EXPECT_EQ(status.code, 0);
+  EXPECT_THAT(status.out, StartsWith("job " + job_ + ": running, round 1: rank 0 of 1 (pid "));
+}
+
+TEST_F(HealthDrunTest, StatusIsShownAgainWhenItChanges) {
+  const ReservedPort port;
+  const Arguments flags = {"--nnodes",
+                           "2",
+                           "--rdzv-endpoint",
+                           port.endpoint(),
+                           "--rdzv-id",
+                           job_,
+                           "sh",
+                           "-c",
+                           "echo ready; exec sleep 1000"};
+  DrunProcess first(flags);
+  ASSERT_TRUE(first.wait_for_err("1 of 2 nodes"));
+  Launch launch;
+  launch.argv = {places::program("drunctl"), "--endpoint", port.endpoint(), "status", "--watch"};
+  DrunProcess watch(launch);
+  ASSERT_TRUE(watch.wait_for_out("gathering"));
+  DrunProcess second(flags);
+  EXPECT_TRUE(watch.wait_for_out("running, round 1: 2 nodes, 2 ranks\n")) << watch.out();
 }
 
 TEST_F(HealthDrunTest, AnotherUserIsToldNothing) {

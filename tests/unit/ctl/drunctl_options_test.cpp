@@ -47,6 +47,9 @@ TEST(CtlOptionsTest, EachFlagIsRead) {
   EXPECT_TRUE(watch.exact);
   EXPECT_EQ(watch.count, 3U);
   EXPECT_TRUE(options_of({"health", "--ready"}).ready);
+  EXPECT_TRUE(options_of({"status", "--watch"}).live);
+  EXPECT_FALSE(plain.endpoint_given);
+  EXPECT_TRUE(given.endpoint_given);
 }
 
 TEST(CtlOptionsTest, TheEndpointIsTheFlagsOrTheVariablesUnlessThatIsEmpty) {

@@ -1,0 +1,62 @@
+// What the documents of a job say about it, for people and programs that ask from outside. Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/number_ranges.hpp"
+#include "rendezvous/documents.hpp"
+
+namespace drun::ctl {
+
+enum class JobState {
+  Running,    // the workers of a round run
+  Gathering,  // nodes are waited for, or a round is being prepared
+  Stopping,   // a round's workers are being ended
+  Succeeded,  // ended with exit code 0
+  Failed,     // ended with another
+  Abandoned   // all agents have gone without an end
+};
+[[nodiscard]] std::string_view name_of(JobState state);
+
+struct NodeView {
+  std::string ticket;
+  std::string host;
+  std::string address;
+  std::string role;
+  // "running", "succeeded", "failed", "stopping", "stopped", "preparing", "waiting", "spare",
+  // "leaving", "refused"; "unknown" if its document is not understood
+  std::string state;
+  std::string note;  // why it was refused, or leaves, or what failed; may be empty
+  std::optional<int> group_rank;
+  std::optional<NumberRange> ranks;
+  bool hosts = false;  // the store
+  bool leads = false;
+};
+
+struct JobView {
+  std::string id;
+  JobState state = JobState::Gathering;
+  rendezvous::RoundDocument round;  // as it is if there is none yet
+  int max_restarts = 0;
+  std::string nnodes;           // "4", "2:8"
+  std::vector<NodeView> nodes;  // by group rank, then those without one by host
+  std::optional<rendezvous::Outcome> outcome;
+};
+
+// "gathering", "preparing", "running", "stopping", "closed"
+[[nodiscard]] std::string_view name_of(rendezvous::Phase phase);
+
+// By key, all that begins with the prefix of all jobs. What cannot be read is passed over.
+using Documents = std::map<std::string, std::string, std::less<>>;
+[[nodiscard]] std::vector<JobView> jobs_in(const Documents& documents);
+
+// A few lines; hosts of one state share one. Nothing in it can act on a terminal.
+[[nodiscard]] std::string text_of(const JobView& job);
+// One line of JSON without its end: see docs/drunctl.md.
+[[nodiscard]] std::string to_json(const JobView& job);
+
+}  // namespace drun::ctl

@@ -1,0 +1,233 @@
+#include "ctl/job_view.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rendezvous/keys.hpp"
+
+namespace drun::ctl {
+namespace {
+
+using rendezvous::AssignmentDocument;
+using rendezvous::Keys;
+using rendezvous::MemberDocument;
+using rendezvous::Phase;
+using rendezvous::RoundDocument;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// The documents of a job, as its agents would write them.
+struct Store {
+  explicit Store(std::string id = "train") : keys(std::move(id)) {}
+
+  MemberDocument& member(const std::string& ticket) { return members[ticket]; }
+  // The node of this group rank, with four workers.
+  void place(int rank, const std::string& host) {
+    const std::string ticket = "t" + std::to_string(rank);
+    member(ticket).host = host;
+    member(ticket).local_world_size = 4;
+    AssignmentDocument document;
+    document.go = true;
+    document.assignment.round = round.number;
+    document.assignment.group_rank = rank;
+    document.assignment.group_world_size = 5'000;
+    document.assignment.first_rank = document.assignment.first_role_rank = 4 * rank;
+    document.assignment.world_size = document.assignment.role_world_size = 20'000;
+    assignments[ticket] = document;
+    round.nodes = rank + 1;
+    round.world_size = 4 * round.nodes;
+  }
+  void run(int number = 2) {
+    round.number = number;
+    round.phase = Phase::Running;
+  }
+  JobView view() const {
+    auto jobs = jobs_in(documents());
+    EXPECT_EQ(jobs.size(), 1U);
+    return jobs.empty() ? JobView() : std::move(jobs.front());
+  }
+  Documents documents() const {
+    Documents result;
+    for (const auto& [ticket, document] : members)
+      result[keys.member(ticket)] = encode(document);
+    for (const auto& [ticket, document] : assignments)
+      result[keys.assignment(ticket)] = encode(document);
+    result[keys.round] = encode(round);
+    result[keys.leader] = encode(rendezvous::LeaderDocument{"t0", 1});
+    result[keys.job] = encode(
+        rendezvous::JobDocument{{{"nnodes", "2:8"}, {"max-restarts", "3"}, {"program", "x"}}});
+    return result;
+  }
+
+  Keys keys;
+  RoundDocument round;
+  std::map<std::string, MemberDocument> members;
+  std::map<std::string, AssignmentDocument> assignments;
+};
+
+TEST(JobViewTest, NodesOfOneStateShareALine) {
+  Store store;
+  store.run();
+  store.round.restart_count = 1;
+  for (int rank = 0; rank < 5; ++rank)
+    store.place(rank, "node" + std::to_string(rank));
+  store.member("t0").is_host = true;
+  store.member("t3").succeeded = 2;
+  store.member("late").host = "node9";
+  EXPECT_EQ(text_of(store.view()),
+            "job train: running, round 2: 5 nodes, 20 ranks\n"
+            "  restarts: 1 of 3\n"
+            "  store: node0\n"
+            "  leader: node0\n"
+            "  running: node[0-2,4] (ranks 0-11,16-19)\n"
+            "  succeeded: node3 (ranks 12-15)\n"
+            "  spare: node9\n");
+}
+
+// What fits a terminal at one node must fit it at 2,000.
+TEST(JobViewTest, ManyNodesAreAFewLines) {
+  Store store;
+  store.run();
+  for (int rank = 0; rank < 2'000; ++rank)
+    store.place(rank, "node" + std::to_string(rank));
+  for (int rank = 1; rank < 2'000; rank += 2) {
+    store.member("t" + std::to_string(rank)).failed = 2;
+    store.member("t" + std::to_string(rank)).failure.emplace().cause = std::string(1'000, 'x');
+  }
+  const JobView view = store.view();
+  const std::string text = text_of(view);
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 20);
+  EXPECT_LT(text.size(), 5'000U);
+  EXPECT_THAT(text, HasSubstr("and 992 others\n"));
+  EXPECT_EQ(view.nodes.size(), 2'000U);
+}
+
+TEST(JobViewTest, EachNodeHasItsState) {
+  struct Case {
+    const char* state;
+    std::function<void(Store&)> make;
+  };
+  for (const auto& [state, make] : std::vector<Case>{
+           {"running", [](Store&) {}},
+           {"succeeded", [](Store& store) { store.member("t0").succeeded = 2; }},
+           {"running", [](Store& store) { store.member("t0").succeeded = 1; }},
+           {"failed",
+            [](Store& store) {
+              store.member("t0").failed = 2;
+              store.member("t0").failure.emplace();
+            }},
+           {"stopped", [](Store& store) { store.member("t0").left = 2; }},
+           {"stopping", [](Store& store) { store.round.phase = Phase::Stopping; }},
+           {"preparing", [](Store& store) { store.round.phase = Phase::Preparing; }},
+           {"waiting", [](Store& store) { store.round.phase = Phase::Gathering; }},
+           {"spare", [](Store& store) { store.assignments["t0"].assignment.round = 1; }},
+           {"spare", [](Store& store) { store.assignments.clear(); }},
+           {"refused", [](Store& store) { store.assignments["t0"].refused = "no"; }},
+           {"leaving", [](Store& store) { store.member("t0").leave.emplace().reason = "told"; }}}) {
+    Store store;
+    store.run();
+    store.place(0, "node0");
+    make(store);
+    const JobView view = store.view();
+    ASSERT_EQ(view.nodes.size(), 1U);
+    EXPECT_EQ(view.nodes[0].state, state);
+  }
+}
+
+TEST(JobViewTest, AJobHasItsState) {
+  Store store;
+  store.round.phase = Phase::Gathering;
+  store.place(0, "node0");
+  EXPECT_EQ(store.view().state, JobState::Gathering);
+  store.round.phase = Phase::Preparing;
+  EXPECT_EQ(store.view().state, JobState::Gathering);
+  store.round.phase = Phase::Running;
+  EXPECT_EQ(store.view().state, JobState::Running);
+  store.round.phase = Phase::Stopping;
+  EXPECT_EQ(store.view().state, JobState::Stopping);
+  store.members.clear();
+  EXPECT_EQ(store.view().state, JobState::Abandoned);
+  Documents ended = store.documents();
+  rendezvous::Outcome outcome;
+  ended[store.keys.outcome] = encode(outcome);
+  EXPECT_EQ(jobs_in(ended).at(0).state, JobState::Succeeded);
+  outcome.exit_code = 7;
+  outcome.text = "job failed: rank 3";
+  ended[store.keys.outcome] = encode(outcome);
+  EXPECT_EQ(jobs_in(ended).at(0).state, JobState::Failed);
+  EXPECT_EQ(text_of(jobs_in(ended).at(0)),
+            "job train: failed, exit code 7\n  end: job failed: rank 3\n  restarts: 0 of 3\n");
+}
+
+TEST(JobViewTest, WaitingSaysForWhom) {
+  Store store;
+  store.round.phase = Phase::Gathering;
+  store.round.waiting = "1 of 2 to 8 nodes (node0)";
+  store.round.reason = "rank 3 (local rank 1 on node1): exit code 7";
+  store.place(0, "node0");
+  EXPECT_EQ(text_of(store.view()),
+            "job train: gathering, --nnodes 2:8\n"
+            "  restarts: 0 of 3\n"
+            "  waits: 1 of 2 to 8 nodes (node0)\n"
+            "  last stop: rank 3 (local rank 1 on node1): exit code 7\n"
+            "  leader: node0\n"
+            "  waiting: node0\n");
+}
+
+TEST(JobViewTest, SeveralJobsEachHaveTheirOwn) {
+  Documents all = Store("b").documents();
+  all.merge(Store("a/x").documents());
+  all["drun/"] = "";
+  all["drun/nothing"] = "";
+  all["else"] = "";
+  std::vector<std::string> ids;
+  for (const JobView& job : jobs_in(all))
+    ids.push_back(job.id);
+  EXPECT_THAT(ids, ElementsAre("a/x", "b"));
+  EXPECT_THAT(jobs_in({}), IsEmpty());
+}
+
+TEST(JobViewTest, WhatIsNoDocumentIsPassedOver) {
+  Store store;
+  store.run();
+  store.place(0, "node0");
+  Documents documents = store.documents();
+  for (auto& [key, text] : documents)
+    if (key != store.keys.round) text = "{";
+  const JobView view = jobs_in(documents).at(0);
+  EXPECT_EQ(view.state, JobState::Running);
+  ASSERT_EQ(view.nodes.size(), 1U);
+  EXPECT_EQ(view.nodes[0].state, "unknown");
+}
+
+TEST(JobViewTest, NothingActsOnATerminal) {
+  Store store("\x1b[2J");
+  store.run();
+  store.place(0, "no\x1b[2Jde");
+  store.round.reason = "\x1b]0;";
+  store.assignments["t0"].refused = "\x1b[1m\n";
+  EXPECT_THAT(text_of(store.view()), Not(HasSubstr("\x1b")));
+}
+
+TEST(JobViewTest, JsonHasEveryNode) {
+  Store store;
+  store.run();
+  store.place(0, "node0");
+  store.member("t0").address = "10.0.0.1";
+  store.member("t0").role = "default";
+  store.member("t0").is_host = true;
+  store.member("late").host = "node9";
+  EXPECT_EQ(
+      to_json(store.view()),
+      R"({"id":"train","state":"running","nnodes":"2:8","round":{"number":2,"phase":"running",)"
+      R"("nodes":1,"world_size":4,"waiting":"","reason":""},"restarts":0,"max_restarts":3,)"
+      R"("losses":0,"nodes":[{"host":"node0","address":"10.0.0.1","role":"default",)"
+      R"("state":"running","note":"","hosts_store":true,"leads":true,"group_rank":0,)"
+      R"("ranks":[0,3]},{"host":"node9","address":"","role":"","state":"spare","note":"",)"
+      R"("hosts_store":false,"leads":false}]})");
+}
+
+}  // namespace
+}  // namespace drun::ctl
