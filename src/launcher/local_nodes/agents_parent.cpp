@@ -59,9 +59,13 @@ AgentsParent::AgentsParent(const Options& options, std::vector<pid_t> agents,
       adopts_orphans_(adopts_orphans),
       signals_(io_, signals_of_parent(options)),
       sweep_limit_(io_),
-      flush_(io_, {[&relay](milliseconds limit) { relay.drain(limit); },
-                   [&relay] { return relay.flush_progress(); }, [] {}}),
-      ends_(static_cast<int>(agents_.size()), options.min_nodes) {}
+      ends_(static_cast<int>(agents_.size()), options.min_nodes),
+      shutdown_(
+          io_,
+          {[&relay](milliseconds limit) { relay.drain(limit); },
+           [&relay] { return relay.flush_progress(); }, [] {}},
+          {[this] { sweep(); }, [this] { sweep_limit_.cancel(); }, [this] { signals_.cancel(); }}) {
+}
 
 int AgentsParent::run() {
   relay_.log_while([this] {
@@ -94,7 +98,7 @@ void AgentsParent::on_signal(int signal) {
 // What a request means each agent decides itself, by the same rules; so it gets also what only
 // repeats one.
 void AgentsParent::on_stop(int signal) {
-  const auto level = stop_requests_.count(signal, Clock::now());
+  const auto level = shutdown_.on_stop_signal(signal);
   ends_.on_stop();
   if (level == StopLevel::Force && ends_.left() > 0) {
     kill_agents(signal);
@@ -102,7 +106,6 @@ void AgentsParent::on_stop(int signal) {
     signal_all(signal);
     signal_all(SIGCONT);  // one that was stopped could not act on it
   }
-  if (level) perform(shutdown_.on_stop(*level, signal));
 }
 
 void AgentsParent::kill_agents(int signal) {
@@ -150,8 +153,8 @@ void AgentsParent::collect() {
     if (agent != agents_.end())
       on_end(static_cast<std::size_t>(agent - agents_.begin()), process::from_wait_status(status));
   }
-  if (ends_.left() == 0) perform(shutdown_.on_outcome(ends_.exit_code(), Owed::None));
-  if (ends_.left() == 0 && ended < 0) perform(shutdown_.on_swept());
+  if (ends_.left() == 0) shutdown_.on_outcome(ends_.exit_code());
+  if (ends_.left() == 0 && ended < 0) shutdown_.on_swept();
 }
 
 void AgentsParent::on_end(std::size_t node, const process::ExitStatus& status) {
@@ -168,43 +171,11 @@ void AgentsParent::on_end(std::size_t node, const process::ExitStatus& status) {
 // An agent that ends by itself has swept what its workers left. The helpers of one that was killed
 // are still at it; they have become children of this process, and collect() hears of their end.
 void AgentsParent::sweep() {
-  if (!agent_killed_ || !adopts_orphans_) return perform(shutdown_.on_swept());
+  if (!agent_killed_ || !adopts_orphans_) return shutdown_.on_swept();
   sweep_limit_.expires_after(kSweepLimit);
   sweep_limit_.async_wait([this](asio::error_code cancelled) {
-    if (!cancelled) perform(shutdown_.on_swept());
+    if (!cancelled) shutdown_.on_swept();
   });
-}
-
-void AgentsParent::perform(const ShutdownFsm::Steps& steps) {
-  using enum ShutdownFsm::Step;
-  for (const auto step : steps) {
-    switch (step) {
-      case Sweep:
-        sweep();
-        break;
-      case Leave:
-        sweep_limit_.cancel();
-        flush_.start(shutdown_.exit_code(), stop_requests_.any(),
-                     [this](bool lost) { perform(shutdown_.on_flushed(lost)); });
-        break;
-      case GiveUpReader:
-        flush_.give_up("received " + process::signal_name(shutdown_.signal()));
-        break;
-      case Report:  // each agent has told what it knows
-        perform(shutdown_.on_reported());
-        break;
-      case End:
-        signals_.cancel();
-        break;
-      case StopJob:
-      case KillWorkers:
-      case GiveUpWorkers:
-      case GiveUpReport:
-      case ServeOthers:
-      case SayGoodbye:
-        break;  // the agents' own
-    }
-  }
 }
 
 }  // namespace drun::launcher

@@ -13,10 +13,8 @@
 #include <asio/steady_timer.hpp>
 
 #include "launcher/agent/agent_signals.hpp"
-#include "launcher/agent/output_flush.hpp"
+#include "launcher/agent/parent_shutdown.hpp"
 #include "launcher/agent/shared_array.hpp"
-#include "launcher/agent/shutdown_fsm.hpp"
-#include "launcher/agent/stop_requests.hpp"
 #include "launcher/local_nodes/node_ends.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/output_relay.hpp"
@@ -52,7 +50,6 @@ class AgentsParent {
   void collect();
   void on_end(std::size_t node, const process::ExitStatus& status);
   void sweep();
-  void perform(const ShutdownFsm::Steps& steps);
 
   const Options& options_;
   std::vector<pid_t> agents_;  // -1: it has ended
@@ -63,10 +60,8 @@ class AgentsParent {
   asio::io_context io_{1};
   CaughtSignals signals_;
   asio::steady_timer sweep_limit_;
-  OutputFlush flush_;
   NodeEnds ends_;
-  StopRequests stop_requests_;
-  ShutdownFsm shutdown_;
+  ParentShutdown shutdown_;
 };
 
 }  // namespace drun::launcher

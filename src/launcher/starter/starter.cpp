@@ -19,7 +19,6 @@
 namespace drun::launcher {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Step = hosts::HostRoll::Step;
 using std::chrono::milliseconds;
 
@@ -51,9 +50,12 @@ Starter::Starter(const Options& options, OutputRelay& relay)
       signals_(io_, signals_of_starter(options)),
       answer_limit_(io_),
       hurry_limit_(io_),
-      flush_(io_,
-             {[](milliseconds) {}, [this] { return flush_progress(); }, [this] { close_sinks(); }}),
       roll_(plan_.hosts.size(), options.min_nodes),
+      shutdown_(
+          io_,
+          {[](milliseconds) {}, [this] { return flush_progress(); }, [this] { close_sinks(); }},
+          {[this] { shutdown_.on_swept(); }, [this] { cancel_timers(); },
+           [this] { signals_.cancel(); }}),
       limbs_(io_, {[this](const hosts::Frame& frame) { on_frame(frame); },
                    [this] { look_whether_over(); }}) {}
 
@@ -294,8 +296,14 @@ void Starter::look_whether_over() {
   if (!roll_.over()) return;
   limbs_.close();  // what was tried again
   if (!limbs_.idle()) return;
-  perform(shutdown_.on_outcome(roll_.exit_code(), Owed::None));
-  perform(shutdown_.on_swept());
+  shutdown_.on_outcome(roll_.exit_code());
+}
+
+void Starter::cancel_timers() {
+  hurry_limit_.cancel();
+  answer_limit_.cancel();
+  for (const auto& remote : remotes_)
+    remote->retry.cancel();
 }
 
 // ---- signals ----
@@ -318,9 +326,7 @@ void Starter::on_signal(int signal) {
 
 // What a request means each agent decides itself, by the same rules.
 void Starter::on_stop(int signal) {
-  const auto level = stop_requests_.count(signal, Clock::now());
-  if (level) perform(shutdown_.on_stop(*level, signal));
-  if (level == StopLevel::Force) {
+  if (shutdown_.on_stop_signal(signal) == StopLevel::Force) {
     log::warning("received {} again: cutting the hosts off", process::signal_name(signal));
     limbs_.kill();
     for (std::size_t host = 0; host < remotes_.size(); ++host)
@@ -329,39 +335,6 @@ void Starter::on_stop(int signal) {
   }
   stop_agents(signal);
   take(roll_.on_stop(signal));
-}
-
-void Starter::perform(const ShutdownFsm::Steps& steps) {
-  using enum ShutdownFsm::Step;
-  for (const auto step : steps) {
-    switch (step) {
-      case Report:  // each agent has told what it knows
-        perform(shutdown_.on_reported());
-        break;
-      case Leave:
-        hurry_limit_.cancel();
-        answer_limit_.cancel();
-        for (const auto& remote : remotes_)
-          remote->retry.cancel();
-        flush_.start(shutdown_.exit_code(), stop_requests_.any(),
-                     [this](bool lost) { perform(shutdown_.on_flushed(lost)); });
-        break;
-      case GiveUpReader:
-        flush_.give_up("received " + process::signal_name(shutdown_.signal()));
-        break;
-      case End:
-        signals_.cancel();
-        break;
-      case Sweep:
-      case StopJob:
-      case KillWorkers:
-      case GiveUpWorkers:
-      case GiveUpReport:
-      case ServeOthers:
-      case SayGoodbye:
-        break;  // the agents' own
-    }
-  }
 }
 
 }  // namespace drun::launcher

@@ -15,9 +15,7 @@
 #include <asio/steady_timer.hpp>
 
 #include "launcher/agent/agent_signals.hpp"
-#include "launcher/agent/output_flush.hpp"
-#include "launcher/agent/shutdown_fsm.hpp"
-#include "launcher/agent/stop_requests.hpp"
+#include "launcher/agent/parent_shutdown.hpp"
 #include "launcher/hosts/edge_wire.hpp"
 #include "launcher/hosts/host_roll.hpp"
 #include "launcher/hosts/start_plan.hpp"
@@ -78,7 +76,7 @@ class Starter {
 
   void on_signal(int signal);
   void on_stop(int signal);
-  void perform(const ShutdownFsm::Steps& steps);
+  void cancel_timers();
 
   const Options& options_;
   const hosts::StartPlan& plan_;
@@ -87,12 +85,10 @@ class Starter {
   CaughtSignals signals_;
   asio::steady_timer answer_limit_;
   asio::steady_timer hurry_limit_;
-  OutputFlush flush_;
   bool draining_ = false;  // the relay has all
   hosts::HostRoll roll_;
   hosts::Meeting meeting_;
-  StopRequests stop_requests_;
-  ShutdownFsm shutdown_;
+  ParentShutdown shutdown_;
   std::vector<std::unique_ptr<Remote>> remotes_;
   Limbs limbs_;
 };
