@@ -5,14 +5,12 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include <asio/io_context.hpp>
-#include <asio/steady_timer.hpp>
 
 #include "base/addresses.hpp"
 #include "base/deadline.hpp"
-#include "base/exit_codes.hpp"
+#include "base/deadline_timer.hpp"
 #include "base/fd_limit.hpp"
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_shutdown.hpp"
@@ -45,10 +43,10 @@ class Agent {
         processes_(std::move(guardian)),
         host_name_(own_host_name()),
         signals_(io_, signals_of_agent(options)),
-        timer_(io_),
+        timer_(io_, [this] { on_time(Clock::now()); }),
         files_(io_, [this] { pump(); }),
         output_(output_options(options, host_name_)),
-        status_(standard_error(output_), neighbours, single_node()),
+        status_(standard_error(output_), neighbours, options.max_nodes == 1),
         pmi_(io_, options.run_id,
              [this](int local_rank, const RankFault& fault) {
                workers_.on_fault(local_rank, fault);
@@ -59,8 +57,8 @@ class Agent {
                  {options.frameworks.mpi ? &pmi_ : nullptr,
                   options.frameworks.tensorflow ? &peers_ : nullptr}),
         backend_(io_, options, host_name_, backend_calls()),
-        participant_({options, status_, workers_, backend_},
-                     [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); }),
+        participant_({options, host_name_, status_, workers_, backend_},
+                     [this](auto outcome) { shutdown_.on_outcome(std::move(outcome)); }),
         door_(io_, options.run_id, [this] { return own_words(); }),
         shutdown_({io_, options, output_, status_, workers_, backend_}, shutdown_calls()) {}
 
@@ -77,22 +75,9 @@ class Agent {
     return shutdown_.exit_code();
   }
 
-  // When it has ended: true if the rest of the job may wait for this agent or go on without it: it
-  // never joined, was refused, was told to go, or lost the store.
-  [[nodiscard]] bool left_unannounced() const {
-    using enum rendezvous::End;
-    const auto end = shutdown_.outcome().end;
-    return !participant_.joined() || participant_.left_job() || end == Refused || end == StoreLost;
-  }
+  [[nodiscard]] bool left_unannounced() const { return shutdown_.left_unannounced(); }
 
  private:
-  [[nodiscard]] bool single_node() const { return options_.max_nodes == 1; }
-  [[nodiscard]] std::string on_this_node(const std::string& text) const {
-    return single_node() ? text : text + " on " + host_name_;
-  }
-
-  // ---- what the parts say ----
-
   BackendLink::Calls backend_calls() {
     BackendLink::Calls calls;
     calls.waiting = [this](std::string text) {
@@ -103,15 +88,17 @@ class Agent {
       peers_.set_address(node.address);
       participant_.join(node);
     };
-    calls.dispensable = [this](bool known) {
-      return !shutdown_.leaving() && participant_.dispensable(known);
-    };
+    calls.dispensable = [this](bool known) { return participant_.dispensable(known); };
     calls.dropped = [this] { participant_.drop(); };
-    calls.gave_up = [this](rendezvous::Outcome outcome) { finish(std::move(outcome)); };
+    calls.gave_up = [this](auto outcome) { shutdown_.on_outcome(std::move(outcome)); };
     calls.session = [this](Farewells farewells) {
       workers_.say_at_end(guardian_farewell(std::move(farewells)));
     };
-    calls.event = [this](const rendezvous::KeyValueEvent& event) { on_event(event); };
+    calls.event = [this](const rendezvous::KeyValueEvent& event) {
+      shutdown_.on_event(event);
+      participant_.on_event(event, Clock::now());
+      pump();
+    };
     return calls;
   }
 
@@ -120,44 +107,31 @@ class Agent {
                                       participant_.joined(), shutdown_.leaving()));
   }
 
-  void on_event(const rendezvous::KeyValueEvent& event) {
-    shutdown_.on_event(event);
-    if (!shutdown_.leaving()) {
-      participant_.on_event(event, Clock::now());
-      return pump();
-    }
-    // Its workers have left the round; what is left of them is swept under the lease.
-    if (const auto* renewed = std::get_if<rendezvous::Renewed>(&event))
-      participant_.renew_lease(renewed->sent);
-  }
-
   WorkerSupervisor::Calls worker_calls() {
     WorkerSupervisor::Calls calls;
-    calls.news = [this](WorkerNews news, Time now) { on_workers(std::move(news), now); };
+    calls.news = [this](WorkerNews news, Time now) {
+      shutdown_.on_workers(news, now);
+      if (!shutdown_.leaving()) participant_.on_workers(std::move(news), now);
+    };
     calls.batch_over = [this] { pump(); };
     calls.before_suspend = [this] { status_.line().clear(); };
     return calls;
   }
 
-  void on_workers(WorkerNews news, Time now) {
-    shutdown_.on_workers(news, now);
-    if (!shutdown_.leaving()) participant_.on_workers(std::move(news), now);
-  }
-
   AgentShutdown::Calls shutdown_calls() {
     AgentShutdown::Calls calls;
     calls.stop_job = [this](const std::string& request, int signal) {
-      participant_.on_stop_signal(on_this_node(request), signal, Clock::now());
+      participant_.on_stop_signal(request, signal, Clock::now());
       pump();
     };
     calls.refuse_job = [this](const std::string& why) {
-      participant_.stop_job(on_this_node(why), kDrunFailed, Clock::now());
+      participant_.refuse_job(why, Clock::now());
       pump();
     };
-    calls.knows_end = [this] { return single_node() || !left_unannounced(); };
+    calls.left_unannounced = [this](auto end) { return participant_.left_unannounced(end); };
     calls.gone = [this] {
       signals_.cancel();
-      timer_.cancel();
+      timer_.set(std::nullopt);
       files_.cancel();
       pmi_.end();
       peers_.let_go();
@@ -181,8 +155,6 @@ class Agent {
     }
   }
 
-  // ---- time ----
-
   // Does what has become due, and what the rendezvous asks for.
   void pump() {
     workers_.on_time();
@@ -197,15 +169,11 @@ class Agent {
     due.include(workers_.next_deadline(Clock::now()));
     due.include(participant_.next_deadline());
     due.include(status_.line().next_deadline());
-    timer_.cancel();
-    if (!due.time()) return;
-    timer_.expires_at(*due.time());
-    timer_.async_wait([this](asio::error_code cancelled) {
-      if (!cancelled && !shutdown_.leaving()) on_time(Clock::now());
-    });
+    timer_.set(due.time());
   }
 
   void on_time(Time now) {
+    if (shutdown_.leaving()) return;
     participant_.on_time(now);
     if (shutdown_.leaving()) return;
     shutdown_.on_time(now);
@@ -213,19 +181,12 @@ class Agent {
     pump();
   }
 
-  // ---- the end ----
-
-  void finish(rendezvous::Outcome outcome) {
-    timer_.cancel();
-    shutdown_.on_outcome(std::move(outcome));
-  }
-
   const Options& options_;
   GuardianRunner processes_;  // its end is waited for last
   const std::string host_name_;
   asio::io_context io_{1};
   CaughtSignals signals_;
-  asio::steady_timer timer_;
+  DeadlineTimer timer_;
   FileDesk files_;
   Output output_;
   RealOutput worker_output_{output_};

@@ -43,8 +43,13 @@ void AgentShutdown::on_outcome(rendezvous::Outcome outcome) {
   outcome_ = std::move(outcome);
   parts_.status.line().show("", Clock::now());
   const Owed most = owed();
-  parts_.backend.leave(!calls_.knows_end());
+  parts_.backend.leave(!knows_end());
   perform(fsm_.on_outcome(outcome_.exit_code, most));
+}
+
+// Whether the job ended as this agent did, and not without it.
+bool AgentShutdown::knows_end() const {
+  return parts_.options.max_nodes == 1 || !left_unannounced();
 }
 
 // The most that this agent may still owe the others.
@@ -143,7 +148,7 @@ void AgentShutdown::report() {
   const NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().ranks_at_end()};
   report_outcome(options.output.tail_lines, outcome_, node, output.lost_logs(),
                  [this](std::string text) { parts_.status.say(std::move(text)); });
-  files_.write(report_file_.end(outcome_, node, calls_.knows_end()),
+  files_.write(report_file_.end(outcome_, node, knows_end()),
                [](const std::string& why) { log::error("--report: {}", why); });
   if (outcome_.failure)
     files_.write(forwarded_error_file(options.inherited, *outcome_.failure,

@@ -42,8 +42,8 @@ class AgentShutdown {
     std::function<void(const std::string& request, int signal)> stop_job;
     // The job cannot be run as its options say: end it.
     std::function<void(const std::string& why)> refuse_job;
-    // Whether the job ended as this agent did, and not without it.
-    std::function<bool()> knows_end;
+    // As ParticipantDriver's.
+    std::function<bool(rendezvous::End end)> left_unannounced;
     // Nothing is waited for any more.
     std::function<void()> gone;
   };
@@ -63,8 +63,9 @@ class AgentShutdown {
 
   // The outcome is known: whatever the rendezvous says changes nothing.
   [[nodiscard]] bool leaving() const { return fsm_.leaving(); }
-  [[nodiscard]] const rendezvous::Outcome& outcome() const { return outcome_; }
   [[nodiscard]] int exit_code() const { return fsm_.exit_code(); }
+  // The rest of the job may wait for this agent, or go on without it.
+  [[nodiscard]] bool left_unannounced() const { return calls_.left_unannounced(outcome_.end); }
 
  private:
   void perform(const ShutdownFsm::Steps& steps);
@@ -75,6 +76,7 @@ class AgentShutdown {
   void serve_others();
   void linger(const rendezvous::KeyValueEvent& event);
   void leave();
+  [[nodiscard]] bool knows_end() const;
   [[nodiscard]] Owed owed() const;
   [[nodiscard]] std::string request() const;
 

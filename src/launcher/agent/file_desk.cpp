@@ -13,19 +13,19 @@ using Clock = std::chrono::steady_clock;
 
 FileDesk::FileDesk(asio::io_context& io, std::function<void()> served)
     : ready_(io, duplicate(worker_.fd(), "listen to a thread").release()),
-      limit_(io),
+      limit_(io, [this] { serve(); }),
       served_(std::move(served)) {}
 
 void FileDesk::run(std::chrono::milliseconds limit, std::function<void()> work, Done done) {
   worker_.run(limit, std::move(work), std::move(done));
   if (!std::exchange(waits_, true)) wait();
-  arm();
+  limit_.set(worker_.next_deadline());
 }
 
 void FileDesk::cancel() {
   waits_ = false;
   ready_.cancel();
-  limit_.cancel();
+  limit_.set(std::nullopt);
 }
 
 void FileDesk::wait() {
@@ -36,19 +36,9 @@ void FileDesk::wait() {
   });
 }
 
-void FileDesk::arm() {
-  const auto deadline = worker_.next_deadline();
-  limit_.cancel();
-  if (!deadline) return;
-  limit_.expires_at(*deadline);
-  limit_.async_wait([this](asio::error_code cancelled) {
-    if (!cancelled) serve();
-  });
-}
-
 void FileDesk::serve() {
   worker_.deliver(Clock::now());
-  arm();
+  limit_.set(worker_.next_deadline());
   served_();
 }
 

@@ -5,8 +5,8 @@
 
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
-#include <asio/steady_timer.hpp>
 
+#include "base/deadline_timer.hpp"
 #include "base/file_worker.hpp"
 
 namespace drun::launcher {
@@ -23,12 +23,11 @@ class FileDesk final : public FileWork {
 
  private:
   void wait();
-  void arm();
   void serve();
 
   FileWorker worker_;
   asio::posix::stream_descriptor ready_;
-  asio::steady_timer limit_;
+  DeadlineTimer limit_;
   const std::function<void()> served_;
   bool waits_ = false;
 };

@@ -31,6 +31,11 @@ void ParticipantDriver::join(const NodeIdentity& node) {
 }
 
 void ParticipantDriver::on_event(const rendezvous::KeyValueEvent& event, Time now) {
+  if (!joined()) return;
+  if (finished_) {
+    if (const auto* renewed = std::get_if<rendezvous::Renewed>(&event)) renew_lease(renewed->sent);
+    return;
+  }
   participant_->on_key_value(event, now);
   if (participant_->between_rounds()) parts_.workers.end_round();
 }
@@ -51,6 +56,7 @@ void ParticipantDriver::on_workers(WorkerNews news, Time now) {
   if (!news.guardian_ended.empty()) on_guardian_lost(news.guardian_ended, now);
 }
 
+// The workers may run on: the store has answered what was sent then.
 void ParticipantDriver::renew_lease(Time sent) {
   if (lease_) parts_.workers.renew_lease(sent, *lease_);
 }
@@ -62,10 +68,25 @@ void ParticipantDriver::on_guardian_lost(const std::string& reason, Time now) {
   stop_job(reason, kDrunFailed, now);
 }
 
-void ParticipantDriver::on_stop_signal(const std::string& reason, int signal, Time now) {
+void ParticipantDriver::on_stop_signal(const std::string& request, int signal, Time now) {
+  const std::string reason = on_this_node(request);
   const int exit_code = exit_code_of_signal(signal);
   if (joined() && takes_node_out(signal, parts_.options)) return leave_job(reason, exit_code, now);
   stop_job(reason, exit_code, now);
+}
+
+void ParticipantDriver::refuse_job(const std::string& why, Time now) {
+  stop_job(on_this_node(why), kDrunFailed, now);
+}
+
+bool ParticipantDriver::left_unannounced(rendezvous::End end) const {
+  using enum rendezvous::End;
+  return !joined() || left_job_ || end == Refused || end == StoreLost;
+}
+
+// As the other nodes read it.
+std::string ParticipantDriver::on_this_node(const std::string& text) const {
+  return parts_.options.max_nodes == 1 ? text : text + " on " + parts_.host_name;
 }
 
 void ParticipantDriver::stop_job(const std::string& reason, int exit_code, Time now) {

@@ -23,12 +23,13 @@ class ParticipantDriver {
   // What it works with; all of it must outlive this.
   struct Parts {
     const Options& options;
+    const std::string& host_name;
     StatusReporter& status;
     WorkerSupervisor& workers;
     BackendLink& backend;
   };
-  // `finish` is called once, from inside the calls below, with how the job ended; none of them may
-  // follow it but renew_lease().
+  // `finish` is called once, from inside the calls below, with how the job ended; only on_event()
+  // and left_unannounced() may follow it.
   ParticipantDriver(const Parts& parts, std::function<void(rendezvous::Outcome)> finish)
       : parts_(parts), finish_(std::move(finish)) {}
 
@@ -39,22 +40,23 @@ class ParticipantDriver {
   [[nodiscard]] bool joined() const { return participant_.has_value(); }
   // Nothing would be lost by drop().
   [[nodiscard]] bool dispensable(bool known) const {
-    return joined() && participant_->dispensable(known);
+    return joined() && !finished_ && participant_->dispensable(known);
   }
 
-  // While joined.
+  // While joined. After the end it only renews the lease, under which what is left of the workers
+  // is swept.
   void on_event(const rendezvous::KeyValueEvent& event, Time now);
-  // The workers may run on: the store has answered what was sent then.
-  void renew_lease(Time sent);
 
   // Those below at any time. Who has not joined has nobody to tell of the end.
   void on_workers(WorkerNews news, Time now);
-  // This agent was told to stop: the job ends on all nodes, or goes on without this one.
-  void on_stop_signal(const std::string& reason, int signal, Time now);
-  // Ends the job on all nodes.
-  void stop_job(const std::string& reason, int exit_code, Time now);
-  // It has left a job that goes on.
-  [[nodiscard]] bool left_job() const { return left_job_; }
+  // This agent was told to stop ("received SIGTERM"): the job ends on all nodes, or goes on without
+  // this one.
+  void on_stop_signal(const std::string& request, int signal, Time now);
+  // This node cannot run the job as its options say: ends it on all nodes.
+  void refuse_job(const std::string& why, Time now);
+  // The rest of the job may wait for this agent, which ended so, or go on without it: it never
+  // joined, was refused, was told to go, or lost the store.
+  [[nodiscard]] bool left_unannounced(rendezvous::End end) const;
   // What is due: of the limits of time too.
   void on_time(Time now);
   // Does what the rendezvous asks for, until it has nothing more to ask.
@@ -62,8 +64,11 @@ class ParticipantDriver {
   [[nodiscard]] std::optional<Time> next_deadline() const;
 
  private:
+  [[nodiscard]] std::string on_this_node(const std::string& text) const;
   void on_guardian_lost(const std::string& reason, Time now);
+  void stop_job(const std::string& reason, int exit_code, Time now);
   void leave_job(const std::string& reason, int exit_code, Time now);
+  void renew_lease(Time sent);
   void finish(rendezvous::Outcome outcome);
   void perform(rendezvous::WatchAction& action);
   void perform(const rendezvous::UnwatchAction& action);
@@ -83,7 +88,7 @@ class ParticipantDriver {
   std::optional<rendezvous::Participant> participant_;
   std::optional<std::chrono::milliseconds> lease_;  // nullopt: the workers need none
   OwnRanks own_ranks_{look_for_own_ranks};
-  bool left_job_ = false;
+  bool left_job_ = false;  // which goes on
   bool finished_ = false;
 };
 

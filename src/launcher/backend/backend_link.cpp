@@ -39,7 +39,7 @@ BackendLink::BackendLink(asio::io_context& io, const Options& options, std::stri
       own_address_(io, std::move(start_look_up)),
       store_(server_options(options, false)),
       worker_store_(options, store_),
-      timer_(io) {
+      timer_(io, [this] { on_time(); }) {
   identity_.host_name = std::move(host_name);
   identity_.ticket = random_name(kTicketLength);
   if (successors(options) > 0) succession_.emplace(succession_limits(options), options.endpoint);
@@ -119,24 +119,22 @@ void BackendLink::arm_timer() {
   if (succession_) due.include(succession_->next_deadline());
   if (founding_) due.include(founding_->next_deadline());
   due.include(look_up_again_);
-  timer_.cancel();
-  if (!due.time()) return;
-  timer_.expires_at(*due.time());
-  timer_.async_wait([this](std::error_code cancelled) {
-    if (cancelled) return;
-    const std::string cause = founding_          ? founding_->text()
-                              : link_ != nullptr ? link_->last_error()
-                                                 : "";
-    advance(fsm_.on_time(cause, Clock::now()));
-    if (succession_) follow(succession_->on_time(cause, Clock::now()));
-    if (founding_) go(founding_->on_time(Clock::now()));
-    if (look_up_again_ && Clock::now() >= *look_up_again_) {
-      look_up_again_.reset();
-      if (founding_ && lookout_ == nullptr) begin_founding();
-      if (looking_up_ == 0) look_up_unknown();
-    }
-    arm_timer();
-  });
+  timer_.set(due.time());
+}
+
+void BackendLink::on_time() {
+  const std::string cause = founding_          ? founding_->text()
+                            : link_ != nullptr ? link_->last_error()
+                                               : "";
+  advance(fsm_.on_time(cause, Clock::now()));
+  if (succession_) follow(succession_->on_time(cause, Clock::now()));
+  if (founding_) go(founding_->on_time(Clock::now()));
+  if (look_up_again_ && Clock::now() >= *look_up_again_) {
+    look_up_again_.reset();
+    if (founding_ && lookout_ == nullptr) begin_founding();
+    if (looking_up_ == 0) look_up_unknown();
+  }
+  arm_timer();
 }
 
 // ---- several endpoints ----

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <asio/io_context.hpp>
-#include <asio/steady_timer.hpp>
 
+#include "base/deadline_timer.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
 #include "launcher/backend/backend_discovery.hpp"
@@ -103,6 +103,7 @@ class BackendLink {
  private:
   void advance(BackendStep step);
   void arm_timer();
+  void on_time();
   void perform(std::monostate) {}
   void perform(LookUp);
   void perform(Found);
@@ -174,7 +175,7 @@ class BackendLink {
   bool job_goes_on_ = false;                // after leave()
   std::unique_ptr<rendezvous::KeyValue> key_value_;
   RemoteBackend* link_ = nullptr;  // the same, if it is not in this process
-  asio::steady_timer timer_;
+  DeadlineTimer timer_;
   NodeIdentity identity_;
   std::optional<std::string> port_holder_;  // as the system told it
 };

@@ -42,13 +42,14 @@ class Leaving {
     output_.options.standard_output = standard_output;
     if (standard_output < 0) output_.options.standard_output = output_.out.writer.get();
     output_.start();
-    shutdown.emplace(AgentShutdown::Parts{parts.io, parts.options, *output_.output, parts.status,
-                                          parts.workers, parts.backend},
-                     AgentShutdown::Calls{[this](const std::string& request, int signal) {
-                                            stops.push_back(request + " " + std::to_string(signal));
-                                          },
-                                          [this](const std::string& why) { refused = why; },
-                                          [this] { return knows_end; }, [this] { gone = true; }});
+    shutdown.emplace(
+        AgentShutdown::Parts{parts.io, parts.options, *output_.output, parts.status, parts.workers,
+                             parts.backend},
+        AgentShutdown::Calls{[this](const std::string& request, int signal) {
+                               stops.push_back(request + " " + std::to_string(signal));
+                             },
+                             [this](const std::string& why) { refused = why; },
+                             [this](End) { return unannounced; }, [this] { gone = true; }});
     parts.on_news = [this](const WorkerNews& news, auto now) { shutdown->on_workers(news, now); };
     parts.on_event = [this](const rendezvous::KeyValueEvent& event) {
       if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event))
@@ -84,7 +85,7 @@ class Leaving {
   test::AgentParts parts;
   std::vector<std::string> stops;  // what the job was asked
   std::string refused;             // why the job cannot be run
-  bool knows_end = true;
+  bool unannounced = false;
   bool gone = false;
   bool said_goodbye = false;
 
@@ -124,7 +125,6 @@ TEST(AgentShutdownTest, OnlyTheFirstOutcomeCounts) {
   Leaving agent;
   agent.shutdown->on_outcome(ended(End::Timeout, kTimeLimit));
   agent.shutdown->on_outcome(ended(End::Success));
-  EXPECT_EQ(agent.shutdown->outcome().end, End::Timeout);
   ASSERT_TRUE(agent.leave());
   EXPECT_EQ(agent.shutdown->exit_code(), kTimeLimit);
 }
@@ -236,12 +236,25 @@ TEST(AgentShutdownTest, WhoDoesNotKnowTheEndLeavesAReportThatDoes) {
   const drun::test::TemporaryDirectory folder;
   Options options = test::lone_job();
   options.report_file = folder.file("report");
+  options.max_nodes = 2;
   Leaving agent(options);
-  agent.knows_end = false;
+  agent.unannounced = true;
   std::ofstream(options.report_file) << R"({"result": "success"})";
   agent.shutdown->on_outcome(ended(End::StoreLost, kDrunFailed));
   ASSERT_TRUE(agent.leave());
   EXPECT_THAT(content(folder.file("report")), HasSubstr("success"));
+}
+
+TEST(AgentShutdownTest, WhoHasNoOthersKnowsTheEnd) {
+  const drun::test::TemporaryDirectory folder;
+  Options options = test::lone_job();
+  options.report_file = folder.file("report");
+  Leaving agent(options);
+  agent.unannounced = true;
+  agent.shutdown->on_outcome(ended(End::StoreLost, kDrunFailed));
+  EXPECT_TRUE(agent.shutdown->left_unannounced());
+  ASSERT_TRUE(agent.leave());
+  EXPECT_THAT(content(folder.file("report")), HasSubstr(R"("exit_code": 125)"));
 }
 
 // A datagram socket whose reader takes nothing and leaves later.

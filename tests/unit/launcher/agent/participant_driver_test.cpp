@@ -25,6 +25,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr std::chrono::seconds kLimit{100};
+const std::string kHost = "node7";
 
 Options limited() {
   Options options = test::lone_job();
@@ -44,7 +45,6 @@ class Taking {
   explicit Taking(Options options = test::lone_job()) : parts(std::move(options)) {
     parts.on_joined = [this] { driver.join(parts.node); };
     parts.on_event = [this](const rendezvous::KeyValueEvent& event) {
-      if (outcome || !driver.joined()) return;
       driver.on_event(event, now());
       pump();
     };
@@ -117,7 +117,7 @@ class Taking {
   std::chrono::seconds later_{0};
 
  public:
-  ParticipantDriver driver{{parts.options, parts.status, parts.workers, parts.backend},
+  ParticipantDriver driver{{parts.options, kHost, parts.status, parts.workers, parts.backend},
                            [this](rendezvous::Outcome end) {
                              outcome = std::move(end);
                              ++finished;
@@ -146,7 +146,7 @@ class ParticipantDriverTest : public testing::Test {
 
 TEST_F(ParticipantDriverTest, NothingHappensBeforeItJoins) {
   test::AgentParts parts;
-  ParticipantDriver driver({parts.options, parts.status, parts.workers, parts.backend},
+  ParticipantDriver driver({parts.options, kHost, parts.status, parts.workers, parts.backend},
                            [](const rendezvous::Outcome&) { FAIL(); });
   EXPECT_FALSE(driver.joined());
   EXPECT_FALSE(driver.dispensable(false));
@@ -158,7 +158,7 @@ TEST_F(ParticipantDriverTest, NothingHappensBeforeItJoins) {
 
 TEST_F(ParticipantDriverTest, WhoWasNeverRegisteredMayBeDropped) {
   test::AgentParts parts;
-  ParticipantDriver driver({parts.options, parts.status, parts.workers, parts.backend},
+  ParticipantDriver driver({parts.options, kHost, parts.status, parts.workers, parts.backend},
                            [](const rendezvous::Outcome&) { FAIL(); });
   driver.join({});
   EXPECT_TRUE(driver.joined());
@@ -274,7 +274,7 @@ TEST_F(ParticipantDriverTest, TheRendezvousRenewsTheLeaseOfTheWorkers) {
     Options options = test::lone_job();
     options.backend = Backend::C10d;
     test::AgentParts parts(options);
-    ParticipantDriver driver({parts.options, parts.status, parts.workers, parts.backend},
+    ParticipantDriver driver({parts.options, kHost, parts.status, parts.workers, parts.backend},
                              [](const rendezvous::Outcome&) { FAIL(); });
     NodeIdentity node;
     node.hosting = hosting;
@@ -289,6 +289,48 @@ TEST_F(ParticipantDriverTest, TheRendezvousRenewsTheLeaseOfTheWorkers) {
       EXPECT_THAT(parts.runner.calls, ElementsAre("lease 8000"));
     }
   }
+}
+
+// What is left of them is swept meanwhile.
+TEST_F(ParticipantDriverTest, AfterTheEndTheLeaseIsStillRenewedAndNothingElseHappens) {
+  Options options = two_nodes();
+  options.backend = Backend::C10d;
+  Led agent(options);
+  agent.driver.join({});
+  agent.driver.on_time(agent.now());
+  agent.driver.on_event(rendezvous::LinkEvent{rendezvous::Link::Failed, "gone"}, agent.now());
+  agent.driver.perform_actions();
+  ASSERT_TRUE(agent.outcome);
+  EXPECT_FALSE(agent.driver.dispensable(true));
+  (void)agent.parts.runner.take_calls();
+  agent.driver.on_event(rendezvous::Renewed{std::chrono::steady_clock::now()}, agent.now());
+  EXPECT_EQ(agent.parts.runner.take_calls(), "lease 8000");
+  agent.driver.on_event(rendezvous::LinkEvent{rendezvous::Link::Failed, "again"}, agent.now());
+  agent.driver.perform_actions();
+  EXPECT_EQ(agent.finished, 1);
+}
+
+TEST_F(ParticipantDriverTest, TheOthersReadOnWhichNodeAJobCannotBeRun) {
+  for (const int nodes : {1, 2}) {
+    Options options = test::lone_job();
+    options.max_nodes = nodes;
+    Taking agent(options);
+    agent.driver.refuse_job("--report: no such folder", agent.now());
+    ASSERT_TRUE(agent.outcome);
+    EXPECT_EQ(agent.outcome->exit_code, kDrunFailed);
+    EXPECT_EQ(agent.outcome->text,
+              nodes == 1 ? "--report: no such folder" : "--report: no such folder on node7");
+  }
+}
+
+TEST_F(ParticipantDriverTest, WhoseEndTheOthersCannotKnowLeavesUnannounced) {
+  Taking agent;
+  EXPECT_TRUE(agent.driver.left_unannounced(End::Success)) << "it has never joined";
+  agent.driver.join({});
+  for (const End end : {End::Success, End::Failure, End::Stopped, End::Timeout})
+    EXPECT_FALSE(agent.driver.left_unannounced(end)) << static_cast<int>(end);
+  for (const End end : {End::Refused, End::StoreLost})
+    EXPECT_TRUE(agent.driver.left_unannounced(end)) << static_cast<int>(end);
 }
 
 TEST_F(ParticipantDriverTest, WithoutAPortForTheWorkersStoreTheJobEnds) {
@@ -329,8 +371,8 @@ TEST_F(ParticipantDriverTest, TheJobGoesOnWithoutWhoLeaves) {
   agent.driver.on_stop_signal("received SIGTERM", SIGTERM, agent.now());
   ASSERT_TRUE(agent.until_in_time([&] { return agent.outcome.has_value(); }));
   EXPECT_EQ(agent.outcome->exit_code, exit_code_of_signal(SIGTERM));
-  EXPECT_EQ(agent.outcome->text, "received SIGTERM; this node leaves the job");
-  EXPECT_TRUE(agent.driver.left_job());
+  EXPECT_EQ(agent.outcome->text, "received SIGTERM on node7; this node leaves the job");
+  EXPECT_TRUE(agent.driver.left_unannounced(agent.outcome->end));
 }
 
 TEST_F(ParticipantDriverTest, WhoWasToldToGoBeforeItJoinedJustGoes) {
@@ -342,7 +384,7 @@ TEST_F(ParticipantDriverTest, WhoWasToldToGoBeforeItJoinedJustGoes) {
     ASSERT_TRUE(agent.outcome);
     EXPECT_EQ(agent.outcome->end, End::Stopped);
     EXPECT_EQ(agent.outcome->exit_code, exit_code_of_signal(SIGTERM));
-    EXPECT_FALSE(agent.driver.left_job()) << "it was in none";
+    EXPECT_TRUE(agent.driver.left_unannounced(agent.outcome->end));
   }
 }
 
