@@ -10,6 +10,7 @@
 #ifdef DRUN_KEPT_DOCUMENTS
 #include "simulation/kept_documents.hpp"
 #endif
+#include "simulation/print_run.hpp"
 #include "simulation/world.hpp"
 
 int main(int argc, char** argv) {
@@ -35,12 +36,7 @@ int main(int argc, char** argv) {
     ++ends[report.end ? kEnds[static_cast<int>(*report.end)] : "unsaid"];
     ++by_rounds[report.rounds < 4 ? std::to_string(report.rounds) : "more"];
     if (report.violation.empty() && !trace) continue;
-    const Report again = World(plan, true).run();
-    std::printf("%s", describe(plan).c_str());
-    for (const auto& line : again.trace)
-      std::printf("%s\n", line.c_str());
-    std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed),
-                again.violation.empty() ? "no violation" : again.violation.c_str());
+    print_run(plan, World(plan, true).run());
     if (!report.violation.empty()) return 1;
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

@@ -140,6 +140,9 @@ void World::start_agent(bool hosts) {
   n.slow_stop = random_.chance(plan_.slow_stop);
   auto& a = *agents_.emplace_back(std::make_unique<Agent>());
   a.participant = std::make_unique<Participant>(std::move(s), scheduler_.now());
+  a.alarm.emplace(scheduler_, a.participant, [this, number] {
+    input(number, [this](Participant& p) { p.on_time(scheduler_.now()); });
+  });
   note(number, "starts");
   a.client = network_.add([this, number](const KeyValueEvent& event) {
     if (tracing_) {
@@ -164,7 +167,7 @@ void World::start_agent(bool hosts) {
     if (renews) renew_lease(number, scheduler_.now());
   });
   heartbeat(number);
-  arm(number);
+  a.alarm->arm();
 }
 
 // An input from this machine; the network keeps its own queue for a stopped process.
@@ -193,7 +196,7 @@ void World::act(int number) {
     a.participant.reset();
     node(number).running = false;
   }
-  arm(number);
+  a.alarm->arm();
 }
 
 // Its process has no time for anything else until then. What runs beside it goes on: workers, their
@@ -221,26 +224,6 @@ void World::take_long(int number, std::vector<Action> actions) {
     for (auto& what : std::exchange(a.inbox, {}))
       what();
     if (!node(number).paused) network_.pause(a.client, false);
-  });
-}
-
-void World::arm(int number) {
-  Agent& a = agent(number);
-  if (!a.participant) return;
-  const auto deadline = a.participant->next_deadline();
-  if (!deadline || (a.timer_set && a.timer_at <= *deadline)) return;
-  a.timer_set = true;
-  a.timer_at = *deadline;
-  scheduler_.at(*deadline, [this, number, timer = ++a.timer] {
-    Agent& b = agent(number);
-    if (b.timer != timer) return;
-    b.timer_set = false;
-    const auto due = b.participant ? b.participant->next_deadline() : std::nullopt;
-    if (due && *due <= scheduler_.now()) {
-      input(number, [this](Participant& p) { p.on_time(scheduler_.now()); });
-    } else {
-      arm(number);
-    }
   });
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rendezvous/participant.hpp"
+#include "simulation/alarm.hpp"
 #include "simulation/checker.hpp"
 #include "simulation/network.hpp"
 #include "simulation/plan.hpp"
@@ -33,9 +34,7 @@ class World {
   struct Agent {
     std::unique_ptr<rendezvous::Participant> participant;
     int client = 0;
-    std::uint64_t timer = 0;
-    Time timer_at{};
-    bool timer_set = false;
+    std::optional<Alarm> alarm;
     std::vector<std::function<void()>> inbox;  // local events for a stopped process
     enum class Work { None, Starting, Running, Done, Stopping } work = Work::None;
     Milliseconds cost{};     // CPU time of what it does next
@@ -48,7 +47,6 @@ class World {
   void input(int node, std::function<void(rendezvous::Participant&)> what);
   void act(int node);
   void take_long(int node, std::vector<rendezvous::Action> actions);
-  void arm(int node);
   void do_action(int node, const rendezvous::Action& action);
   void start_workers(int node, const rendezvous::Assignment& assignment);
   void fail_workers(int node);

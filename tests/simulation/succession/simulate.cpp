@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "simulation/print_run.hpp"
 #include "simulation/succession/world.hpp"
 
 namespace {
@@ -62,12 +63,7 @@ int main(int argc, char** argv) {
     rounds += static_cast<std::uint64_t>(report.rounds);
     succeeded += static_cast<std::uint64_t>(report.succeeded);
     if (report.violation.empty() && !trace) continue;
-    const SuccessionReport again = SuccessionWorld(plan, true).run();
-    std::printf("%s", describe(plan).c_str());
-    for (const auto& line : again.trace)
-      std::printf("%s\n", line.c_str());
-    std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed),
-                again.violation.empty() ? "no violation" : again.violation.c_str());
+    print_run(plan, SuccessionWorld(plan, true).run());
     if (!report.violation.empty()) return 1;
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

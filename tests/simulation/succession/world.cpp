@@ -146,6 +146,9 @@ void SuccessionWorld::start_agent(std::optional<int> machine) {
   a.number = number;
   a.config = s;
   a.participant = std::make_unique<Participant>(std::move(s), scheduler_.now());
+  a.alarm.emplace(scheduler_, a.participant, [this, number] {
+    input(number, [this](Participant& p) { p.on_time(scheduler_.now()); });
+  });
   note(number, "starts");
   const Milliseconds late(plan_.host_is_spare && number == 0 ? 2'000 : 0);
   const auto receive = [this, number](const KeyValueEvent& event) {
@@ -159,7 +162,7 @@ void SuccessionWorld::start_agent(std::optional<int> machine) {
     input(number, [this, event](Participant& p) { p.on_key_value(event, scheduler_.now()); });
   };
   stores_.add(late, receive, machine);
-  arm(number);
+  a.alarm->arm();
 }
 
 void SuccessionWorld::input(int number, std::function<void(Participant&)> what) {
@@ -182,26 +185,7 @@ void SuccessionWorld::act(int number) {
       do_action(number, action);
     if (!a.running) a.participant.reset();
   }
-  arm(number);
-}
-
-void SuccessionWorld::arm(int number) {
-  Agent& a = agent(number);
-  if (!a.participant) return;
-  const auto due = a.participant->next_deadline();
-  if (!due || (a.timer && *a.timer <= *due)) return;
-  a.timer = *due;
-  scheduler_.at(*due, [this, number, at = *due] {
-    Agent& b = agent(number);
-    if (!b.participant || b.timer != at) return;
-    b.timer.reset();
-    const auto next = b.participant->next_deadline();
-    if (next && *next <= scheduler_.now()) {
-      input(number, [this](Participant& p) { p.on_time(scheduler_.now()); });
-    } else {
-      arm(number);
-    }
-  });
+  a.alarm->arm();
 }
 
 void SuccessionWorld::do_action(int number, const Action& action) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rendezvous/participant.hpp"
+#include "simulation/alarm.hpp"
 #include "simulation/scheduler.hpp"
 #include "simulation/succession/plan.hpp"
 #include "simulation/succession/stores.hpp"
@@ -45,7 +46,7 @@ class SuccessionWorld {
     bool paused = false;
     bool harmed = false;  // something happened to it, or to its link
     std::vector<std::function<void()>> inbox;
-    std::optional<Time> timer;
+    std::optional<Alarm> alarm;
     bool hosts = false;
     bool up = false;
     std::int64_t generation = 0;  // of its store
@@ -67,7 +68,6 @@ class SuccessionWorld {
   void start_agent(std::optional<int> machine = {});
   void input(int number, std::function<void(rendezvous::Participant&)> what);
   void act(int number);
-  void arm(int number);
   void do_action(int number, const rendezvous::Action& action);
   void start_workers(int number, const rendezvous::Assignment& assignment);
   void check_start(const Agent& a, const rendezvous::Assignment& assignment);
