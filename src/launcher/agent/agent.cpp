@@ -12,6 +12,7 @@
 #include "base/deadline.hpp"
 #include "base/deadline_timer.hpp"
 #include "base/fd_limit.hpp"
+#include "launcher/agent/agent_services.hpp"
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_shutdown.hpp"
 #include "launcher/agent/agent_signals.hpp"
@@ -19,8 +20,6 @@
 #include "launcher/agent/guardian_farewell.hpp"
 #include "launcher/agent/own_status.hpp"
 #include "launcher/agent/participant_driver.hpp"
-#include "launcher/agent/peer_ports.hpp"
-#include "launcher/agent/pmi_service.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_door.hpp"
 #include "launcher/agent/status_reporter.hpp"
@@ -47,19 +46,20 @@ class Agent {
         files_(io_, [this] { pump(); }),
         output_(output_options(options, host_name_)),
         status_(standard_error(output_), neighbours, options.max_nodes == 1),
-        pmi_(io_, options.run_id,
-             [this](int local_rank, const RankFault& fault) {
-               workers_.on_fault(local_rank, fault);
-               pump();
-             }),
-        peers_(io_, [this] { pump(); }),
+        services_(
+            io_, options,
+            [this](int local_rank, const RankFault& fault) {
+              workers_.on_fault(local_rank, fault);
+              pump();
+            },
+            [this] { pump(); }),
         workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls(),
-                 {options.frameworks.mpi ? &pmi_ : nullptr,
-                  options.frameworks.tensorflow ? &peers_ : nullptr}),
+                 services_.of_round()),
         backend_(io_, options, host_name_, backend_calls()),
         participant_({options, host_name_, status_, workers_, backend_},
                      [this](auto outcome) { shutdown_.on_outcome(std::move(outcome)); }),
-        door_(io_, options.run_id, [this] { return own_words(); }),
+        door_(io_, options.run_id,
+              [this] { return own_status(options_, host_name_, workers_, status_, participant_); }),
         shutdown_({io_, options, output_, status_, workers_, backend_}, shutdown_calls()) {}
 
   int run() {
@@ -85,7 +85,7 @@ class Agent {
       arm_timer();
     };
     calls.joined = [this](const NodeIdentity& node) {
-      peers_.set_address(node.address);
+      services_.join(node);
       participant_.join(node);
     };
     calls.dispensable = [this](bool known) { return participant_.dispensable(known); };
@@ -100,11 +100,6 @@ class Agent {
       pump();
     };
     return calls;
-  }
-
-  std::string own_words() const {
-    return status::to_json(own_status(options_, host_name_, workers_.group(), status_,
-                                      participant_.joined(), shutdown_.leaving()));
   }
 
   WorkerSupervisor::Calls worker_calls() {
@@ -133,8 +128,7 @@ class Agent {
       signals_.cancel();
       timer_.set(std::nullopt);
       files_.cancel();
-      pmi_.end();
-      peers_.let_go();
+      services_.end();
       door_.close();
     };
     return calls;
@@ -191,8 +185,7 @@ class Agent {
   Output output_;
   RealOutput worker_output_{output_};
   StatusReporter status_;
-  PmiService pmi_;
-  PeerPorts peers_;
+  AgentServices services_;
   WorkerSupervisor workers_;
   BackendLink backend_;
   ParticipantDriver participant_;

@@ -9,24 +9,25 @@ namespace {
 
 using status::Phase;
 
-Phase phase_of(const WorkerGroup& group, bool spare, bool joined, bool leaving) {
-  if (leaving) return Phase::Leaving;
+Phase phase_of(const WorkerGroup& group, bool spare, const ParticipantDriver& participant) {
+  if (participant.finished()) return Phase::Leaving;
   if (group.stopping()) return Phase::Stopping;
   if (!group.idle()) return group.all_started() ? Phase::Running : Phase::Starting;
-  if (!joined) return Phase::Searching;
+  if (!participant.joined()) return Phase::Searching;
   return spare ? Phase::Spare : Phase::Gathering;
 }
 
 }  // namespace
 
 status::AgentStatus own_status(const Options& options, const std::string& host,
-                               const WorkerGroup& group, const StatusReporter& reporter,
-                               bool joined, bool leaving) {
+                               const WorkerSupervisor& workers, const StatusReporter& reporter,
+                               const ParticipantDriver& participant) {
+  const WorkerGroup& group = workers.group();
   status::AgentStatus result;
   result.job = options.run_id;
   result.host = host;
   result.pid = ::getpid();
-  result.phase = phase_of(group, reporter.spare(), joined, leaving);
+  result.phase = phase_of(group, reporter.spare(), participant);
   result.waiting = reporter.waits_for();
   if (options.max_nodes > 1 && options.local_node < 0) result.endpoint = meeting_place(options);
   if (group.idle()) return result;

@@ -3,17 +3,17 @@
 
 #include <string>
 
+#include "launcher/agent/participant_driver.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/options/options.hpp"
-#include "launcher/workers/worker_group.hpp"
+#include "launcher/workers/worker_supervisor.hpp"
 #include "status/agent_status.hpp"
 
 namespace drun::launcher {
 
-// `joined`: the store knows this agent. `leaving`: its workers are gone for good.
 [[nodiscard]] status::AgentStatus own_status(const Options& options, const std::string& host,
-                                             const WorkerGroup& group,
-                                             const StatusReporter& reporter, bool joined,
-                                             bool leaving);
+                                             const WorkerSupervisor& workers,
+                                             const StatusReporter& reporter,
+                                             const ParticipantDriver& participant);
 
 }  // namespace drun::launcher

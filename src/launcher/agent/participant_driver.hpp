@@ -37,6 +37,8 @@ class ParticipantDriver {
   void join(const NodeIdentity& node);
   // Joins no more, until the next join(): the store never knew this agent.
   void drop() { participant_.reset(); }
+  // The outcome is known.
+  [[nodiscard]] bool finished() const { return finished_; }
   [[nodiscard]] bool joined() const { return participant_.has_value(); }
   // Nothing would be lost by drop().
   [[nodiscard]] bool dispensable(bool known) const {

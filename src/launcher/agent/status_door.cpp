@@ -19,7 +19,8 @@ constexpr std::chrono::seconds kPause{1};
 
 }  // namespace
 
-StatusDoor::StatusDoor(asio::io_context& io, std::string job, std::function<std::string()> answer)
+StatusDoor::StatusDoor(asio::io_context& io, std::string job,
+                       std::function<status::AgentStatus()> answer)
     : acceptor_(io), pause_(io), job_(std::move(job)), answer_(std::move(answer)) {}
 
 void StatusDoor::open() {
@@ -55,7 +56,7 @@ void StatusDoor::wait() {
 // It is short, so an empty buffer takes it whole.
 void StatusDoor::serve(stream_protocol::socket& caller) {
   if (!status::is_own_peer(caller.native_handle())) return;
-  const std::string text = answer_() + "\n";
+  const std::string text = to_json(answer_()) + "\n";
   (void)::send(caller.native_handle(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -9,13 +9,15 @@
 #include <asio/local/stream_protocol.hpp>
 #include <asio/steady_timer.hpp>
 
+#include "status/agent_status.hpp"
+
 namespace drun::launcher {
 
 // One thread: the loop's, which it never blocks.
 class StatusDoor {
  public:
   // `answer` is called from the loop.
-  StatusDoor(asio::io_context& io, std::string job, std::function<std::string()> answer);
+  StatusDoor(asio::io_context& io, std::string job, std::function<status::AgentStatus()> answer);
 
   // A system that refuses the socket costs nothing but the answers.
   void open();
@@ -28,7 +30,7 @@ class StatusDoor {
   asio::local::stream_protocol::acceptor acceptor_;
   asio::steady_timer pause_;
   const std::string job_;
-  const std::function<std::string()> answer_;
+  const std::function<status::AgentStatus()> answer_;
 };
 
 }  // namespace drun::launcher
