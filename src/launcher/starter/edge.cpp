@@ -21,6 +21,8 @@ namespace drun::launcher {
 namespace {
 
 constexpr std::size_t kKeptOfStderr = 4096;
+// A pipe holds this much, if nobody has changed it.
+constexpr std::size_t kPipe = 64 * 1024;
 // A launcher that has closed its streams, or whose drun there ends, ends at once: this is for what
 // hangs.
 constexpr std::chrono::seconds kExitLimit{2};
@@ -103,11 +105,15 @@ Edge::~Edge() {
 void Edge::read_stderr() {
   stderr_.async_read_some(asio::buffer(buffer_), [this](asio::error_code error, std::size_t size) {
     if (error) return;
-    std::string& kept = ending_.stderr_end;
-    kept.append(buffer_.data(), size);
-    if (kept.size() > kKeptOfStderr) kept.erase(0, kept.size() - kKeptOfStderr);
+    keep_stderr(size);
     read_stderr();
   });
+}
+
+void Edge::keep_stderr(std::size_t size) {
+  std::string& kept = ending_.stderr_end;
+  kept.append(buffer_.data(), size);
+  if (kept.size() > kKeptOfStderr) kept.erase(0, kept.size() - kKeptOfStderr);
 }
 
 void Edge::await_exit() {
@@ -134,10 +140,12 @@ void Edge::look() {
   ending_.greeted = link_->greeted();
   link_->end();
   asio::error_code ignored;
-  // What it said at the very end may still be there.
+  // What it said at the very end may still be there. Something that it has left behind may go on.
   stderr_.non_blocking(true, ignored);
-  const std::size_t size = stderr_.read_some(asio::buffer(buffer_), ignored);
-  ending_.stderr_end.append(buffer_.data(), size);
+  for (std::size_t all = 0, size = 1; size > 0 && all < kPipe; all += size) {
+    size = stderr_.read_some(asio::buffer(buffer_), ignored);
+    keep_stderr(size);
+  }
   stderr_.close(ignored);
   process_.close(ignored);
   calls_.ended(ending_);

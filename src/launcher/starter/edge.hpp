@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -44,6 +45,7 @@ class Edge {
 
  private:
   void read_stderr();
+  void keep_stderr(std::size_t size);  // of the buffer
   void await_exit();
   void on_exit();
   void look();

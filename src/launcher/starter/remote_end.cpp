@@ -150,12 +150,12 @@ class RemoteEnd {
   void await_signal() {
     signals_.async_wait([this](asio::error_code error, int signal) {
       if (error) return;
+      await_signal();  // first: what follows may end all waiting
       if (running()) {
         tell_agent(signal);
       } else {
         on_starter_gone();  // whoever sends this ends the session
       }
-      await_signal();
     });
   }
 
