@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "base/log.hpp"
+#include "integration/launcher/backend/linked_agent.hpp"
 #include "support/drun_process.hpp"
 #include "support/patience.hpp"
 #include "support/store_thread.hpp"
@@ -23,72 +24,10 @@ namespace {
 using namespace std::chrono_literals;
 using rendezvous::End;
 using rendezvous::Link;
+using Agent = LinkedAgent;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// What an agent hears of its link.
-class Agent {
- public:
-  Agent(asio::io_context& io, const Options& options,
-        BackendDiscovery::StartLookUp start_look_up = store::start_look_up)
-      : io_(io), link_(io, options, "node7", calls(), std::move(start_look_up)) {
-    link_.start();
-  }
-  ~Agent() {
-    link_.leave(false);
-    link_.release();
-    io_.restart();
-    io_.poll();
-  }
-
-  [[nodiscard]] bool until(const std::function<bool()>& condition) {
-    return test::eventually([&] {
-      io_.restart();
-      io_.run_one_for(1ms);
-      return condition();
-    });
-  }
-  [[nodiscard]] bool until_joined() {
-    return until([this] { return identity || outcome; }) && identity;
-  }
-  [[nodiscard]] bool until_gave_up() {
-    return until([this] { return outcome.has_value(); });
-  }
-  BackendLink& link() { return link_; }
-
-  std::optional<NodeIdentity> identity;
-  std::optional<rendezvous::Outcome> outcome;
-  std::optional<store::ControlFarewell> farewell;
-  std::vector<std::string> waited_for;
-  std::vector<Link> links;
-  int commits = 0;
-  int dropped = 0;
-  bool known = false;  // to the store
-
- private:
-  BackendLink::Calls calls() {
-    BackendLink::Calls calls;
-    calls.waiting = [this](std::string text) { waited_for.push_back(std::move(text)); };
-    calls.joined = [this](const NodeIdentity& node) { identity = node; };
-    calls.dispensable = [this](bool) { return !known; };
-    calls.dropped = [this] {
-      identity.reset();
-      ++dropped;
-    };
-    calls.gave_up = [this](rendezvous::Outcome end) { outcome = std::move(end); };
-    calls.session = [this](Farewells words) { farewell = std::move(words.first); };
-    calls.event = [this](const rendezvous::KeyValueEvent& event) {
-      if (const auto* link = std::get_if<rendezvous::LinkEvent>(&event))
-        links.push_back(link->link);
-      if (std::holds_alternative<rendezvous::CommitResult>(event)) ++commits;
-    };
-    return calls;
-  }
-
-  asio::io_context& io_;
-  BackendLink link_;
-};
 
 // The options are those of a job of two nodes that meet at a free port of this machine.
 class BackendLinkTest : public ::testing::Test {

@@ -233,11 +233,33 @@ TEST(BarrierTimeoutTest, ALastOneThatDiedBeforeItOpenedIsNotWaitedFor) {
   EXPECT_TRUE(barrier.arrive_and_wait(10ms));
 }
 
-TEST(SilentStoreTest, ALeaseEndsWithoutAnAnswer) {
-  test::DrunProcess store(
-      test::Launch{{places::program("drun-store"), "--bind", "127.0.0.1", "--port", "0"}, {}, {}});
-  ASSERT_TRUE(store.wait_for_out("\n")) << store.err();
-  const auto endpoint = parse_endpoint(store.out().substr(0, store.out().find('\n')), 0).value();
+// A store that can be stopped.
+class SilentStoreTest : public testing::Test {
+ protected:
+  Endpoint start() {
+    EXPECT_TRUE(store.wait_for_out("\n")) << store.err();
+    return parse_endpoint(store.out().substr(0, store.out().find('\n')), 0).value();
+  }
+  test::DrunProcess store{
+      test::Launch{{places::program("drun-store"), "--bind", "127.0.0.1", "--port", "0"}, {}, {}}};
+};
+
+// The time is over, and the connection is, too: nobody can be asked how many have come.
+TEST_F(SilentStoreTest, ABarrierSaysThatTheTimeIsOver) {
+  Client client = Client::connect(start(), kPatience).value();
+  Barrier barrier(client, "b", 2);
+  const Status counted = barrier.arrive_and_wait(20ms);
+  EXPECT_THAT(counted.error().what(), HasSubstr("1 of 2 have come"));
+  store.signal(SIGSTOP);
+  const Status silent = barrier.arrive_and_wait(20ms);
+  store.signal(SIGCONT);
+  ASSERT_FALSE(silent);
+  EXPECT_EQ(silent.error().code(), Errc::Timeout);
+  EXPECT_FALSE(client.connected());
+}
+
+TEST_F(SilentStoreTest, ALeaseEndsWithoutAnAnswer) {
+  const auto endpoint = start();
   auto lease = Lease::acquire(Client::connect(endpoint, kPatience).value(), "l",
                               {.time_to_live = 3s}, kPatience);
   ASSERT_TRUE(lease) << lease.error().what();

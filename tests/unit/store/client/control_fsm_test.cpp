@@ -431,6 +431,21 @@ TEST(ControlFsmTest, SendsThreeHeartbeatsInATimeToLive) {
   }
 }
 
+TEST(ControlFsmTest, TheTimeToLiveIsTheOneThatTheStoreGrants) {
+  Fixture f;
+  f.fsm().open(f.now());
+  f.fsm().on_connected(f.now());
+  const auto requests = f.sent();
+  ASSERT_EQ(requests.size(), 1U);
+  f.welcome();
+  f.reply(requests[0].id, control::Session{7, control::Token{1, 2, 3}, 3000, 1000});
+  f.sent();
+  f.run_for(999ms);
+  EXPECT_TRUE(f.sent().empty());
+  f.run_for(1ms);
+  EXPECT_NE(only<control::Heartbeat>(f.sent()), nullptr);
+}
+
 TEST(ControlFsmTest, HeartbeatsMayBeAskedForMoreOften) {
   auto chosen = options();
   chosen.heartbeat_interval = 500ms;

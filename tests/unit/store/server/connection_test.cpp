@@ -212,7 +212,9 @@ class SlowPeerTest : public testing::Test, public ConnectionOwner {
     send(bytes);
     EXPECT_EQ(world_.sessions.size(), 1U);
   }
-  ~SlowPeerTest() override { connection_->disconnect(world_.now); }
+  ~SlowPeerTest() override {
+    if (connection_) connection_->disconnect(world_.now);
+  }
   void request_flush(Connection&) override {}
   void request_turn(Connection&) override {}
   [[nodiscard]] Time now() const override { return world_.now; }
@@ -263,6 +265,32 @@ TEST_F(SlowPeerTest, TheTimeItMayLeaveRepliesUnreadBeginsWhenItDoes) {
   change(4 << 20);
   EXPECT_TRUE(connection_->is_blocked());
   EXPECT_EQ(connection_->blocked_since(), world_.now) << "and not when it was last written to";
+}
+
+TEST_F(SlowPeerTest, WhoHasTakenAllMayTakeItsTimeAnew) {
+  change(4 << 20);
+  for (std::string some = read_all(); !some.empty(); some = read_all())
+    connection_->flush(world_.now);
+  EXPECT_FALSE(connection_->is_blocked());
+  EXPECT_FALSE(connection_->wants_to_write());
+  change(1);
+  EXPECT_FALSE(read_all().empty()) << "and is told at once";
+  world_.now += std::chrono::seconds(90);
+  change(4 << 20);
+  EXPECT_TRUE(connection_->is_blocked());
+  EXPECT_EQ(connection_->blocked_since(), world_.now);
+}
+
+TEST_F(SlowPeerTest, WhoIsDroppedKeepsNothing) {
+  for (int i = 0; i < 70 && !connection_->is_dead(); ++i)
+    change(4 << 20);
+  ASSERT_TRUE(connection_->is_dead());
+  change(1);
+  change(4 << 20);
+  EXPECT_EQ(connection_->reason(), "does not read its replies");
+  connection_->disconnect(world_.now);
+  connection_.reset();
+  EXPECT_EQ(world_.budget.used(), world_.job.count_held_bytes() + Sessions::kOverheadBytes);
 }
 
 // Those that are long are held once for all who are told, and sent from there.
