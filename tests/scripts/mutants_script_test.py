@@ -24,10 +24,12 @@ LIST = """cmake_minimum_required(VERSION 3.25)
 project(tree LANGUAGES CXX)
 enable_testing()
 add_executable(sum_test src/sum/sum.cpp src/other/other.cpp)
+add_executable(broken_test EXCLUDE_FROM_ALL src/sum/sum.cpp src/other/broken.cc)
 add_custom_target(tests_unit DEPENDS sum_test)
 add_test(NAME unit.slow_machine COMMAND sh ${CMAKE_SOURCE_DIR}/slow_machine.sh $<TARGET_FILE:sum_test>)
 add_test(NAME unit.sum COMMAND sum_test)
-set_tests_properties(unit.slow_machine unit.sum PROPERTIES LABELS unit)
+add_test(NAME unit.broken COMMAND broken_test)
+set_tests_properties(unit.slow_machine unit.sum unit.broken PROPERTIES LABELS unit)
 """
 # A test that fails now and then: the first time with each mutant.
 SLOW_MACHINE = """"$1"
@@ -93,26 +95,38 @@ class Changes(unittest.TestCase):
 
 
 class Run(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = root = pathlib.Path(scratch.name).resolve()
+        for path, text in {"CMakePresets.json": PRESETS, "CMakeLists.txt": LIST, "slow_machine.sh": SLOW_MACHINE,
+                           "src/sum/sum.cpp": PROGRAM, "src/other/other.cpp": OTHER, "src/other/broken.cc": "no C++\n",
+                           ".gitignore": "build/\n"}.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text, encoding="utf-8")
+        (root / "scripts").mkdir()
+        shutil.copy(SCRIPTS / "mutants", root / "scripts/mutants")
+        subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+
+    def run_script(self, *arguments):
+        return subprocess.run([self.root / "scripts/mutants", "--labels", "unit", *arguments], cwd=self.root, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+
+    def test_what_is_not_among_the_targets_is_neither_built_nor_run(self):
+        done = self.run_script("--targets", "sum_test", "--count", "1", self.root / "src/sum/sum.cpp")
+        self.assertRegex(done.stdout, r"sum.cpp: [01] of 1 killed\n")
+
     def test_names_the_survivor_and_who_killed_the_others(self):
-        with tempfile.TemporaryDirectory() as scratch:
-            root = pathlib.Path(scratch).resolve()
-            for path, text in {"CMakePresets.json": PRESETS, "CMakeLists.txt": LIST, "slow_machine.sh": SLOW_MACHINE,
-                               "src/sum/sum.cpp": PROGRAM, "src/other/other.cpp": OTHER, ".gitignore": "build/\n"}.items():
-                (root / path).parent.mkdir(parents=True, exist_ok=True)
-                (root / path).write_text(text, encoding="utf-8")
-            (root / "scripts").mkdir()
-            shutil.copy(SCRIPTS / "mutants", root / "scripts/mutants")
-            subprocess.run(["git", "init", "-q"], cwd=root, check=True)
-            done = subprocess.run([root / "scripts/mutants", "--labels", "unit", root / "src/sum", root / "src/other"], cwd=root, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-            self.assertEqual(done.returncode, 1, done.stdout)
-            self.assertIn("sum.cpp:7: without  result += number;\n      killed by unit.sum", done.stdout)
-            self.assertIn("numbers.empty()  ->  !(numbers.empty())\n      killed by unit.sum", done.stdout)
-            self.assertIn("sum.cpp:9: without  spare = result;\n      SURVIVES the 2 tests that come by", done.stdout)
-            self.assertIn("other.cpp:4: without  left = 1;\n      SURVIVES the 0 tests that come by", done.stdout)
-            self.assertIn("/src/sum: 2 of 3 killed\n", done.stdout)
-            self.assertIn("/src/other: 0 of 1 killed\nsurvives: ", done.stdout)
-            self.assertEqual((root / "src/sum/sum.cpp").read_text(encoding="utf-8"), PROGRAM)
+        root = self.root
+        done = self.run_script(root / "src/sum", root / "src/other")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("sum.cpp:7: without  result += number;\n      killed by unit.sum", done.stdout)
+        self.assertIn("numbers.empty()  ->  !(numbers.empty())\n      killed by unit.sum", done.stdout)
+        self.assertIn("sum.cpp:9: without  spare = result;\n      SURVIVES the 2 tests that come by", done.stdout)
+        self.assertIn("other.cpp:4: without  left = 1;\n      SURVIVES the 0 tests that come by", done.stdout)
+        self.assertIn("/src/sum: 2 of 3 killed\n", done.stdout)
+        self.assertIn("/src/other: 0 of 1 killed\nsurvives: ", done.stdout)
+        self.assertEqual((root / "src/sum/sum.cpp").read_text(encoding="utf-8"), PROGRAM)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,6 @@ using test::ReservedPort;
 using Agent = LinkedAgent;
 using ::testing::AllOf;
 using ::testing::Contains;
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

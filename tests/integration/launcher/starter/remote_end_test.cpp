@@ -27,14 +27,10 @@ namespace {
 using hosts::Frame;
 using hosts::FrameType;
 using test::HeardEdge;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::SizeIs;
-using ::testing::StartsWith;
 
 constexpr std::uint32_t kOwn = 7;  // the host's number
 

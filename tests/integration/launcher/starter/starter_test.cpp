@@ -16,6 +16,7 @@
 
 #include "drun/version.hpp"
 #include "integration/launcher/starter/starter_rig.hpp"
+#include "launcher/process/exit_status.hpp"
 #include "support/drun_process.hpp"
 
 namespace drun::launcher {
@@ -33,7 +34,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
-using ::testing::UnorderedElementsAre;
 
 constexpr const char* kEnv = "env AT={host}";
 // An agent that runs until it is told to end.
