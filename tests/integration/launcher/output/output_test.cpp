@@ -1,16 +1,21 @@
 #include "launcher/output/output.hpp"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <sstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file_descriptor.hpp"
 #include "support/output_rig.hpp"
 
 namespace drun::test {
@@ -19,6 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 using launcher::WorkerStreams;
 using testing::ElementsAre;
+using testing::MatchesRegex;
 
 constexpr std::size_t kTooMuch = 64U << 20U;
 
@@ -217,6 +223,65 @@ TEST_F(OutputTest, OwnMessagesComeAfterTheWorkersWords) {
   EXPECT_TRUE(output->drain(kPatience));
   output->message("drun: job failed");
   EXPECT_EQ(finish(), "Killed\ndrun: job failed\n");
+}
+
+// The status line is no line of a log: it is written as it is. Messages are lines.
+TEST_F(OutputTest, TheTimeStandsBeforeOwnMessagesAndNotInTheStatusLine) {
+  options.choices.timestamps = true;
+  start();
+  std::string errors;
+  const auto says = [&](std::size_t size) {
+    return read_until(err.reader.get(), errors, [&] { return errors.size() >= size; });
+  };
+  const std::string line = "\r\033[Kdrun: waiting";
+  output->status(line);
+  ASSERT_TRUE(says(line.size()));
+  EXPECT_EQ(errors, line);
+  output->status("\r\033[K\r");
+  output->message("drun: over");
+  ASSERT_TRUE(read_until(err.reader.get(), errors, [&] { return errors.back() == '\n'; }));
+  const std::string stamped = errors.substr(line.size() + 5);
+  EXPECT_THAT(stamped, MatchesRegex("[0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]* drun: over\n"));
+}
+
+TEST_F(OutputTest, KnowsWhenAWorkerWroteLast) {
+  start();
+  const auto begin = std::chrono::steady_clock::now();
+  WorkerStreams worker = open(0);
+  write_all(worker.standard_output.get(), "x\n");
+  ASSERT_TRUE(shows("x\n"));
+  const auto first = output->last_output(0);
+  ASSERT_TRUE(first);
+  EXPECT_GE(*first, begin);
+  EXPECT_LE(*first, std::chrono::steady_clock::now());
+  write_all(worker.standard_output.get(), "y\n");
+  ASSERT_TRUE(shows("x\ny\n"));
+  EXPECT_GT(*output->last_output(0), *first);
+  EXPECT_FALSE(output->last_output(1)) << "there is none";
+}
+
+// The system has so many bytes for pipes; a worker that has ended needs none of them.
+TEST_F(OutputTest, FullPipesAreEnlargedButNotMoreThanSomeAtATime) {
+  constexpr int kMost = 64;
+  constexpr std::size_t kUsual = 64 * 1024;
+  const FileDescriptor nobody(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  options.standard_output = nobody.get();
+  start();
+  std::vector<WorkerStreams> workers;
+  const std::string full = std::string(kUsual - 1, 'x') + "\n";
+  const auto fill = [&](int rank) {
+    workers.push_back(open(rank));
+    write_all(workers.back().standard_output.get(), full);
+    (void)output->tail(static_cast<std::uint32_t>(rank), kPatience);  // it is read by then
+    return ::fcntl(workers.back().standard_output.get(), F_GETPIPE_SZ);
+  };
+  for (int rank = 0; rank < kMost; ++rank)
+    EXPECT_EQ(fill(rank), 256 * 1024) << rank;
+  EXPECT_EQ(fill(kMost), static_cast<int>(kUsual));
+  workers.erase(workers.begin());
+  (void)output->tail(0, kPatience);  // its end is read
+  EXPECT_EQ(fill(kMost + 1), 256 * 1024);
+  EXPECT_EQ(fill(kMost + 2), static_cast<int>(kUsual));
 }
 
 TEST_F(OutputTest, NeverChangesTheFlagsOfSharedDescriptors) {
