@@ -15,6 +15,7 @@
 #include "launcher/command_line/parse.hpp"
 #include "launcher/dry_run.hpp"
 #include "launcher/hosts/edge_wire.hpp"
+#include "launcher/hosts/own_words.hpp"
 #include "launcher/local_nodes/local_nodes.hpp"
 #include "launcher/report/outcome_report.hpp"
 #include "launcher/starter/remote_end.hpp"
@@ -29,6 +30,12 @@ int print(const std::string& text) {
   if (written) return 0;
   drun::log::error("cannot {}", written.error().what());
   return drun::kDrunFailed;
+}
+
+// To stderr, with what the drun that has started this one looks for.
+void say(const drun::launcher::hosts::WordMarks& marks, const std::string& text) {
+  const std::string bytes = drun::launcher::hosts::marked(marks, text);
+  std::fwrite(bytes.data(), 1, bytes.size(), stderr);
 }
 
 // Before the workers' time.
@@ -64,22 +71,28 @@ int run(const drun::launcher::Options& options) {
 
 int main(int argc, char** argv) {
   using namespace drun;
+  launcher::hosts::WordMarks marks;
   try {
     open_standard_streams();
     if (argc == 2 && argv[1] == launcher::hosts::kRemoteEndFlag) return launcher::run_remote_end();
-    const auto parsed = launcher::parse_options({argv, argv + argc}, own_environment());
+    std::vector<std::string> environment = own_environment();
+    marks = launcher::hosts::take_word_marks(environment);
+    auto parsed = launcher::parse_options({argv, argv + argc}, environment);
     if (!parsed.options) {
       if (parsed.exit_code == 0) return print(parsed.text);
-      std::fputs(parsed.text.c_str(), stderr);
+      say(marks, parsed.text);
       launcher::report_early(parsed.report_file, parsed.exit_code, parsed.mistake);
       return parsed.exit_code;
     }
-    const auto& options = *parsed.options;
+    auto& options = *parsed.options;
+    options.output.own_words = marks;
     log::configure("drun",
                    options.verbose ? log::Level::Debug
                    : options.quiet ? log::Level::Error
                                    : log::Level::Info,
                    options.output.timestamps);
+    if (marks != launcher::hosts::WordMarks())
+      log::redirect([&marks](const std::string& line) { say(marks, line); });
     const auto variable = [&](const char* name) {
       return environment_variable(options.inherited, name);
     };

@@ -183,7 +183,8 @@ def ends_though_nobody_reads(case, process, code, limit):
     check(process.wait(LIMIT) == code, process.returncode, said)
     took = time.monotonic() - began
     reader.join()
-    check(took < limit and any("the rest of standard output is lost: nothing was read for " in line for line in said), took, said)
+    lost = [line for line in said if "the rest of standard output is lost: nothing was read for " in line]
+    check(took < limit and len(lost) == 1, took, said)
     case.nothing_is_left()
     process.stdout.close()
 
@@ -284,11 +285,46 @@ def a_host_that_falls_silent_is_given_up(case):
         os.kill(pid, signal.SIGSTOP)  # as if the network was cut: nothing comes, and nothing is refused
     try:
         out, err = process.communicate(timeout=LIMIT)
-        check(process.returncode == 125 and "drun: error: 127.0.0.3: lost: " in err, process.returncode, out, err)
+        check(process.returncode == 125 and "drun: error: 127.0.0.3: lost: nothing was heard of it for 30 s\n" in err, process.returncode, out, err)
         case.nothing_is_left()
     finally:
         for pid in session:
             os.kill(pid, signal.SIGKILL)
+
+
+def one_report_is_shown_of_all_hosts(case):
+    code, out, err = case.run("-H", "127.0.0.[2-5]", "--max-restarts", "1", "sh", "-c", "[ $RANK != 1 ] || { echo bad >&2; exit 7; }; exec sleep 100")
+    check(code == 7 and out == "", code, out, err)
+    # Each host has its own ranks to tell of; all else is the same on all.
+    lines = [line for line in err.splitlines() if line.startswith("drun: ") and " was still running" not in line]
+    kinds = [re.sub(r" .*", "", line[len("drun: "):]) for line in lines]
+    check(kinds == ["started", "round", "stopping", "restart", "round", "stopping", "job"], err)
+    check(err.count("  | bad\n") == 1 and err.count("bad\n") == 3, err)
+    code, _, err = case.run("-H", "127.0.0.[2-4]", "--nproc-per-node", "xpu", "true")
+    check(code == 2 and len(err.splitlines()) == 2, code, err)
+
+
+def the_report_is_not_lost_with_a_host(case):
+    process = case.start("-H", "127.0.0.[2-4]", "sh", "-c", "echo $RANK; until [ $RANK = 2 ] && [ -e fail ]; do sleep 0.1; done; exit 7")
+    check(sorted(process.stdout.readline() for _ in range(3)) == ["0\n", "1\n", "2\n"])
+    parents = [child for child in case.ends_of_edges() if subprocess.run(["pgrep", "-P", str(child)], stdout=subprocess.DEVNULL).returncode == 0]
+    silent = next(pid for pid in parents if b"127.0.0.3 " in pathlib.Path(f"/proc/{pid}/environ").read_bytes())
+    os.kill(silent, signal.SIGSTOP)  # nothing that is said there comes
+    (case.folder / "fail").touch()
+    lines = []
+    while not any(line.startswith("drun: job failed: rank 2 ") for line in lines):
+        lines.append(process.stderr.readline())
+        check(lines[-1], lines)
+    os.kill(silent, signal.SIGKILL)
+    _, err = process.communicate(timeout=LIMIT)
+    check(process.returncode == 7 and "job failed" not in err, process.returncode, lines, err)
+    case.nothing_is_left()
+
+
+def times_stand_at_each_line_once(case):
+    code, _, err = case.run("-H", "127.0.0.2,127.0.0.3", "--timestamps", "sh", "-c", "echo bad >&2; exit 7")
+    check(code == 7 and len(re.findall(r"job failed", err)) == 1, code, err)
+    check(all(re.fullmatch(r"\d{4}-\d\d-\d\dT\S+ (?!\d{4}-).*", line) for line in err.splitlines()), err)
 
 
 def each_failure_to_start_is_named(case):
@@ -350,6 +386,59 @@ def another_version_is_named(case):
     older.chmod(0o755)
     code, _, err = case.run("-H", "a", "true", launcher=f"{older} {{host}}")
     check(code == 125 and "a: the drun there is another version; " in err, code, err)
+
+
+def answer(case, name, frames, then="exec sleep 50"):
+    """A launcher whose drun answers, in the right version, and says this."""
+    version = subprocess.run([case.drun, "--version"], text=True, check=True, stdout=subprocess.PIPE).stdout.split()[1].encode()
+    hello = version + b"\0\0\0h\0"
+    (case.folder / f"{name}.bytes").write_bytes(b"\0drun edge 1\0" + frame(2, hello) + frames)
+    script = case.folder / name
+    script.write_text(f"#!/bin/sh\ncat {case.folder}/{name}.bytes\n{then}\n")
+    script.chmod(0o755)
+    return f"{script} {{host}}"
+
+
+def frame(kind, payload):
+    return len(payload).to_bytes(4, "little") + bytes(4) + bytes([kind]) + payload
+
+
+def what_is_no_drun_is_named(case):
+    code, _, err = case.run("-H", "a", "true", launcher=answer(case, "garbage", b"x" * 20))
+    check(code == 125 and "drun: error: a: lost: what it sent is not drun's\n" in err, code, err)
+    code, _, err = case.run("-H", "a", "true", launcher=answer(case, "hangs", b"", "exec sleep 50 >&-"))
+    check(code == 125 and "drun: error: a: lost: its connection was closed, and did not end\n" in err, code, err)
+    talks = case.folder / "talks"
+    talks.write_text("#!/bin/sh\nexec yes\n")
+    talks.chmod(0o755)
+    code, _, err = case.run("-H", "a", "true", launcher=f"{talks} {{host}}")
+    check(code == 125 and "drun: error: a: what answers there is no drun (y)\n" in err, code, err)
+
+
+def what_a_host_says_of_itself_is_short_and_harmless(case):
+    code, _, err = case.run("-H", "a", "true", launcher=answer(case, "talks", frame(8, b"\x1b[31mred\n" + b"x" * 5000)))
+    check(code == 125 and "drun: error: a: \\x1b[31mred\\nxxx" in err and len(err) < 1500 and "\x1b" not in err, code, err)
+
+
+def a_login_that_is_closed_says_so(case):
+    case.network.stop("127.0.0.5")
+    case.network.start("127.0.0.5", "ForceCommand echo; echo This account is closed.; exit 1\n")
+    code, _, err = case.run("-H", "127.0.0.5", "true")
+    check(code == 125 and "127.0.0.5: ssh ended with exit code 1 before drun answered (This account is closed.)\n" in err, code, err)
+    case.network.stop("127.0.0.5")
+    case.network.start("127.0.0.5")
+
+
+def hosts_meet_where_only_ssh_knows_the_name(case):
+    code, out, err = case.run("-H", "node1,node2", "sh", "-c", "echo $RANK")
+    check(code == 0 and sorted(out.split()) == ["0", "1"] and f", meeting at {os.uname().nodename}:" in err, code, out, err)
+
+
+def a_launcher_with_quotes(case):
+    code, out, err = case.run("-H", "127.0.0.2", "echo", "started", launcher=f"ssh -F '{case.network.config}' -o 'SendEnv A B'")
+    check(code == 0 and out == "started\n", code, out, err)
+    code, out, err = case.run("-H", "127.0.0.2", "echo", "started", launcher="ssh -o 'ProxyCommand x")
+    check(code == 2 and "--launcher" in err and "a ' is not closed" in err, code, err)
 
 
 def a_launcher_that_is_not_there_is_named(case):
@@ -468,7 +557,7 @@ def a_host_whose_agent_is_killed_is_lost(case):
 
 CASES = [value for value in list(globals().values())
          if callable(value) and getattr(value, "__code__", None) and value.__code__.co_varnames[:1] == ("case",)
-         and value.__code__.co_argcount == 1 and value.__name__ not in ("running",)]
+         and value.__code__.co_argcount == 1 and value.__name__ not in ("running", "answer")]
 
 
 def main():

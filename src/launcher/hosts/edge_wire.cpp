@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exit_codes.hpp"
 #include "base/split.hpp"
 #include "base/whole_number.hpp"
 
@@ -71,7 +72,7 @@ std::optional<Frame> FrameReader::next() {
   const std::string_view header = std::string_view(bytes_).substr(at_, kHeader);
   const std::size_t size = number_at(header);
   const auto type = static_cast<FrameType>(header[8]);
-  if (size > kMostPayload || type < FrameType::Alive || type > FrameType::ErrorTaken) {
+  if (size > kMostPayload || type < FrameType::Alive || type > FrameType::Words) {
     broken_ = true;
     return std::nullopt;
   }
@@ -155,6 +156,11 @@ Result<Order> unpack_order(std::string_view payload) {
   order.arguments.assign(begin, end);
   order.environment.assign(end, texts->end());
   return order;
+}
+
+int unpack_exit_code(std::string_view payload) {
+  const auto code = whole_number<int>(payload);
+  return code && *code >= 0 && *code <= 255 ? *code : kDrunFailed;
 }
 
 std::vector<std::vector<Target>> branches_of(const std::vector<Target>& targets,

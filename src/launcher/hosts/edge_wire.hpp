@@ -28,7 +28,8 @@ enum class FrameType : std::uint8_t {
   Failed,       // up, last: why no agent runs there, or runs no more, in words
   Ended,        // up, last: the agent's exit code, as a shell gives it
   Taken,        // down: so many more bytes of Output have been taken
-  ErrorTaken    // of ErrorOutput
+  ErrorTaken,   // of ErrorOutput and Words
+  Words         // up: a text of the agent's own, which it has put among its stderr
 };
 
 struct Frame {
@@ -61,6 +62,10 @@ class FrameReader {
   void take(std::string_view bytes);
   // The next whole frame.
   [[nodiscard]] std::optional<Frame> next();
+  // What has come instead of the mark so far.
+  [[nodiscard]] std::string_view noise() const {
+    return awaits_mark_ ? bytes_ : std::string_view();
+  }
   // This is not our protocol: nothing will come any more.
   [[nodiscard]] bool broken() const { return broken_; }
 
@@ -115,6 +120,8 @@ struct Order {
 [[nodiscard]] Result<Hello> unpack_hello(std::string_view payload);
 [[nodiscard]] Result<Branch> unpack_branch(std::string_view payload);
 [[nodiscard]] Result<Order> unpack_order(std::string_view payload);
+// Of Ended; what is no exit code is that of a failure.
+[[nodiscard]] int unpack_exit_code(std::string_view payload);
 
 // The targets in at most `fan_out` groups in their order, as even as possible. The first of each is
 // started from here, and starts the others of its group.

@@ -14,6 +14,8 @@ namespace drun::launcher::hosts {
 namespace {
 
 constexpr int kMostSlots = 10'000;
+constexpr std::string_view kScopeCharacters =
+    "%0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-";
 constexpr std::string_view kBlanks = " \t\r";
 
 Error unreadable(const std::string& what) {
@@ -42,8 +44,12 @@ bool is_user(std::string_view text) {
 }
 
 bool is_ipv6(std::string_view text) {
-  return std::count(text.begin(), text.end(), ':') > 1 &&
-         text.find_first_not_of("0123456789abcdefABCDEF:.%") == std::string_view::npos;
+  const auto percent = std::min(text.find('%'), text.size());  // an interface stands behind it
+  const std::string_view address = text.substr(0, percent);
+  const std::string_view scope = text.substr(percent);
+  return std::count(address.begin(), address.end(), ':') > 1 && scope != "%" &&
+         address.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos &&
+         scope.find_first_not_of(kScopeCharacters) == std::string_view::npos;
 }
 
 // "user@" in front of all that a list in brackets stands for.

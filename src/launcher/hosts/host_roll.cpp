@@ -73,7 +73,9 @@ HostRoll::Step HostRoll::on_stop(int signal) {
 
 int HostRoll::exit_code() const {
   if (succeeded()) return 0;
-  if (outcome_ && !too_few_) return *outcome_;
+  // One that has only been stopped, because others were lost, does not know the job's.
+  const bool knows = outcome_ && (!too_few_ || *outcome_ != exit_code_of_signal(SIGTERM));
+  if (knows) return *outcome_;
   if (stopped_by_ != 0) return exit_code_of_signal(stopped_by_);
   return kDrunFailed;
 }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/exit_codes.hpp"
 #include "base/printable.hpp"
 #include "base/shell_quote.hpp"
+#include "base/shell_words.hpp"
 #include "base/split.hpp"
 #include "base/trimmed.hpp"
 #include "launcher/hosts/edge_wire.hpp"
@@ -95,15 +97,11 @@ bool Launcher::is_ssh() const {
 }
 
 Result<Launcher> parse_launcher(std::string_view text) {
-  Launcher launcher;
-  while (!(text = trimmed(text)).empty()) {
-    const auto end = std::min(text.find_first_of(" \t\r\n"), text.size());
-    launcher.words.emplace_back(text.substr(0, end));
-    text.remove_prefix(end);
-  }
-  if (launcher.words.empty())
+  auto words = shell_words(text);
+  if (!words) return words.error();
+  if (words->empty() || words->front().empty())
     return Error(std::make_error_code(std::errc::invalid_argument), "expected a command");
-  return launcher;
+  return Launcher{std::move(*words)};
 }
 
 std::vector<std::string> remote_command(const Launcher& launcher, const std::string& host,
@@ -128,7 +126,10 @@ std::vector<std::string> remote_command(const Launcher& launcher, const std::str
 }
 
 std::string why_not_reached(const Attempt& attempt) {
-  const std::string said = last_line(attempt.stderr_end);
+  // A login that is closed may say so on stdout.
+  std::string said = last_line(attempt.stderr_end);
+  if (said.empty()) said = last_line(attempt.noise);
+  if (!attempt.given_up.empty()) return sentence(attempt.given_up, "", said);
   if (attempt.launcher.is_ssh() && attempt.code == kSshFailed) {
     for (const Symptom& symptom : kSymptoms)
       if (attempt.stderr_end.find(symptom.text) != std::string::npos)
@@ -145,7 +146,10 @@ std::string why_not_reached(const Attempt& attempt) {
 }
 
 std::string why_lost(const Attempt& attempt) {
-  return sentence("lost: " + ended(attempt), "", last_line(attempt.stderr_end));
+  // The exit code of what drun kills is news to nobody.
+  const std::string& why = attempt.given_up;
+  return sentence("lost: " + (why.empty() ? ended(attempt) : why), "",
+                  last_line(attempt.stderr_end));
 }
 
 }  // namespace drun::launcher::hosts

@@ -20,7 +20,7 @@ struct Launcher {
   bool operator==(const Launcher&) const = default;
 };
 
-// Words with blanks between. The error says what is missing.
+// Words with blanks between, quoted as for a shell. The error says what is missing.
 [[nodiscard]] Result<Launcher> parse_launcher(std::string_view text);
 
 // The command that starts the drun at `drun`, or if that is not there the one in PATH, on `host`,
@@ -37,6 +37,8 @@ struct Attempt {
   const std::string& drun;
   int code = 0;            // as a shell gives it
   std::string stderr_end;  // what it said last, as it is
+  std::string noise{};     // on its stdout, before any drun
+  std::string given_up{};  // why drun itself has ended it; empty: it has not
 };
 
 // A sentence for the user: why no drun has answered there, and what to do. One line that is safe to

@@ -6,7 +6,8 @@
 
 namespace drun::launcher::hosts {
 
-std::string meeting_place_at(const std::string& name, const Hello& hello) {
+std::string meeting_place_at(const std::string& name, const Hello& hello,
+                             const std::function<bool(const std::string& name)>& leads_others) {
   const std::string listed = name.substr(name.find('@') + 1);  // npos + 1: all of it
   const bool usable = !numeric_addresses(hello.address).empty() &&
                       hello.address.find('%') == std::string::npos &&
@@ -14,7 +15,9 @@ std::string meeting_place_at(const std::string& name, const Hello& hello) {
   std::string host = listed;
   if (usable) {
     host = hello.address;
-  } else if (listed == "localhost") {
+  } else if (listed == "localhost" ||
+             (!hello.address.empty() && numeric_addresses(listed).empty() &&
+              !leads_others(listed))) {
     host = hello.host_name;
   }
   return to_string(Endpoint{host, whole_number<std::uint16_t>(hello.port).value_or(0)});

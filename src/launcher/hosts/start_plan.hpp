@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -38,8 +39,12 @@ struct Meeting {
 };
 
 // Where the nodes meet, "host:port", if the first of them is listed as `name` and says this: the
-// address that ssh reached it by, unless that leads others to themselves.
-[[nodiscard]] std::string meeting_place_at(const std::string& name, const Hello& hello);
+// address that ssh reached it by, unless that leads others to themselves; then `name`, or what the
+// host calls itself if only ssh knows that one. `leads_others`: as far as this machine can tell,
+// others reach a host by this name.
+[[nodiscard]] std::string meeting_place_at(
+    const std::string& name, const Hello& hello,
+    const std::function<bool(const std::string& name)>& leads_others);
 
 // The command line of the agent of this node.
 [[nodiscard]] std::vector<std::string> agent_command(const StartPlan& plan, std::size_t node,

@@ -13,6 +13,7 @@
 #include "drun/base/endpoint.hpp"
 #include "etcd/etcd_options.hpp"
 #include "launcher/devices/device_placement.hpp"
+#include "launcher/hosts/own_words.hpp"
 #include "launcher/hosts/start_plan.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "rendezvous/types.hpp"
@@ -87,6 +88,7 @@ struct OutputChoices {
   bool fold = false;
   std::size_t tail_lines = 20;
   ColorChoice color = ColorChoice::Auto;  // of drun's own words
+  hosts::WordMarks own_words;             // around them, for the drun that has started this one
 };
 
 // How many take part, and what they are called.

@@ -61,7 +61,8 @@ class Output::Impl {
         files_(
             std::make_shared<OutputFiles>(options_.choices, options_.run_id, options_.temporary)),
         thread_({options_.standard_output, options_.standard_error, options_.fold_window,
-                 options_.choices.timestamps, options_.quiet}) {
+                 options_.choices.timestamps, options_.quiet, options_.choices.own_words.begin,
+                 options_.choices.own_words.end}) {
     thread_.start();
   }
   Impl(const Impl&) = delete;

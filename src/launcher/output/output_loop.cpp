@@ -34,6 +34,8 @@ OutputLoop::OutputLoop(const OutputLoopOptions& options)
       foldings_{Folding(pool_), Folding(pool_)},
       own_(pool_, 0),
       stamped_(options.stamped),
+      words_begin_(options.words_begin),
+      words_end_(options.words_end),
       told_reader_left_(options.quiet) {
   if (!epoll_) throw std::system_error(errno, std::generic_category(), "epoll_create1");
   add(epoll_.get(), commands_.fd(), EPOLLIN, nullptr);
@@ -215,8 +217,13 @@ void OutputLoop::note_unwritten() {
 // ---- writing ----
 
 void OutputLoop::say(std::string_view text, Time now) {
-  // What begins with a carriage return is the status line, which is no line of a log.
-  if (stamped_ && !text.starts_with('\r')) {
+  if (!words_begin_.empty()) {
+    for (const std::string_view part :
+         {std::string_view(words_begin_), text, std::string_view(words_end_)})
+      own_.staged.append(part);
+    text = words_end_;
+    // What begins with a carriage return is the status line, which is no line of a log.
+  } else if (stamped_ && !text.starts_with('\r')) {
     append_lines(own_.staged, text, time_stamp(std::chrono::system_clock::now()), Begins::Line);
   } else {
     own_.staged.append(text);

@@ -47,6 +47,9 @@ struct OutputLoopOptions {
   std::chrono::milliseconds fold_window{};
   bool stamped = false;
   bool quiet = false;
+  // Around each of drun's own texts, which then has no time; empty: nothing.
+  std::string words_begin{};
+  std::string words_end{};
 };
 
 class OutputLoop {
@@ -124,6 +127,8 @@ class OutputLoop {
 
   Stream own_;  // drun's messages
   bool stamped_;
+  const std::string words_begin_;
+  const std::string words_end_;
   bool told_reader_left_;
   std::unique_ptr<char[]> scratch_;
   ReadPace pace_;

@@ -70,11 +70,14 @@ void OutputRelay::message(std::string text) {
   thread_.post(message_command(std::move(text)));
 }
 
-void OutputRelay::log_while(const std::function<void()>& run) {
+void OutputRelay::log_while(const std::function<void()>& run,
+                            const std::function<bool(std::string_view line)>& wanted) {
   // Undone on every way out: what is thrown from here is logged when the relay is gone.
   const std::unique_ptr<OutputRelay, void (*)(OutputRelay*)> redirected(
       this, [](OutputRelay*) { log::redirect({}); });
-  log::redirect([this](std::string line) { message(std::move(line)); });
+  log::redirect([this, wanted](std::string line) {
+    if (!wanted || wanted(line)) message(std::move(line));
+  });
   run();
 }
 

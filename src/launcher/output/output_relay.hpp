@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/output/output.hpp"
@@ -41,8 +42,9 @@ class OutputRelay {
   void message(std::string text);
 
   // While `run` runs, the log's lines are drun's own words. They are logged as before when it
-  // returns or throws.
-  void log_while(const std::function<void()>& run);
+  // returns or throws. `wanted`: which of them; empty: all.
+  void log_while(const std::function<void()>& run,
+                 const std::function<bool(std::string_view line)>& wanted = {});
 
   // All agents are gone: reads what is left of their streams, writes it. Waits at most `limit`; the
   // rest goes on in the background.

@@ -34,6 +34,10 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
+std::string cause_line(const std::string& text, const ReportOptions& options) {
+  return options.program + ": " + (options.color ? painted(text, Ink::Cause) : text);
+}
+
 // Newer versions of torch put "[rank3]: " before each line of a traceback.
 std::string_view without_rank_mark(std::string_view line) {
   constexpr std::string_view kMark = "[rank";
@@ -177,14 +181,13 @@ std::vector<std::string> describe_others(const rendezvous::FailureSummary& root)
   return lines;
 }
 
+std::string render_suspicion(std::string_view suspicion, const ReportOptions& options) {
+  return cause_line(harmless_line(suspicion, kLineLimit), options) + '\n';
+}
+
 std::string render_failure(const rendezvous::FailureSummary& root,
                            const std::vector<std::string>& notes, const ReportOptions& options) {
-  std::vector<std::string> head;
-  const auto add_cause = [&](const std::string& text) {
-    head.push_back(options.program + ": " + (options.color ? painted(text, Ink::Cause) : text));
-  };
-  if (!options.suspicion.empty()) add_cause(harmless_line(options.suspicion, kLineLimit));
-  add_cause("job failed: " + describe(root));
+  std::vector<std::string> head{cause_line("job failed: " + describe(root), options)};
   for (const auto& note : notes)
     head.push_back("  " + harmless_line(note, kLineLimit));
 

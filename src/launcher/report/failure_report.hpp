@@ -19,8 +19,6 @@ struct ReportOptions {
   // stderr lines and the end of the list of other ranks are left out, and the block says so.
   std::size_t lines = 24;
   bool color = false;
-  // The very first line, if somebody else is the cause: see suspect_hang().
-  std::string suspicion{};
 };
 
 // The lines of a block with `tail_lines` lines of stderr: a screen, or more if the user wants more.
@@ -37,6 +35,11 @@ struct ReportOptions {
 // One line for each way in which other ranks failed, the lowest rank first: "ranks 1-7: exit code
 // 1, same error", "rank 9: killed by SIGSEGV".
 [[nodiscard]] std::vector<std::string> describe_others(const rendezvous::FailureSummary& root);
+
+// If somebody else is the cause (see suspect_hang()): a line before the block, which only the node
+// of the suspects has. So the block is the same on all nodes.
+[[nodiscard]] std::string render_suspicion(std::string_view suspicion,
+                                           const ReportOptions& options);
 
 // The block, every line ended. `notes` come right below the first line ("crash loop ...").
 [[nodiscard]] std::string render_failure(const rendezvous::FailureSummary& root,

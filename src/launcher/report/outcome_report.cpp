@@ -18,13 +18,13 @@
 namespace drun::launcher {
 namespace {
 
-std::string failure_text(const rendezvous::Outcome& outcome,
-                         const std::optional<Suspicion>& suspicion, std::size_t tail_lines) {
+void say_failure(const rendezvous::Outcome& outcome, const std::optional<Suspicion>& suspicion,
+                 std::size_t tail_lines, const std::function<void(std::string)>& say) {
   ReportOptions report;
   report.lines = report_lines(tail_lines);
   report.color = log::uses_color();
-  if (suspicion) report.suspicion = suspicion->text;
-  return render_failure(*outcome.failure, outcome.notes, report);
+  if (suspicion) say(render_suspicion(suspicion->text, report));
+  say(render_failure(*outcome.failure, outcome.notes, report));
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, 
   const auto suspicion =
       outcome.failure ? suspect_hang(*outcome.failure, node.stopped) : std::nullopt;
   if (outcome.failure) {
-    say(failure_text(outcome, suspicion, tail_lines));
+    say_failure(outcome, suspicion, tail_lines, say);
   } else if (outcome.end == rendezvous::End::Stopped &&
              signal_of_exit_code(outcome.exit_code) != 0) {
     log::info("stopped: {}", outcome.text);  // a signal asked for it: no failure

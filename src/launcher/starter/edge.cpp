@@ -86,11 +86,13 @@ Edge::Edge(asio::io_context& io, const std::vector<std::string>& command, Calls 
   }
   process_.assign(pidfd);
   stderr_.assign(error.read.release());
-  link_ = std::make_unique<FrameLink>(io, std::move(out.read), std::move(in.write), true,
-                                      FrameLink::Calls{calls_.frame, [this] {
-                                                         streams_closed_ = true;
-                                                         look();
-                                                       }});
+  link_ =
+      std::make_unique<FrameLink>(io, std::move(out.read), std::move(in.write), true,
+                                  FrameLink::Calls{calls_.frame, [this](const std::string& why) {
+                                                     ending_.given_up = why;
+                                                     streams_closed_ = true;
+                                                     look();
+                                                   }});
   read_stderr();
   await_exit();
   link_->start();
@@ -138,6 +140,7 @@ void Edge::look() {
   told_ = true;
   limit_.cancel();
   ending_.greeted = link_->greeted();
+  ending_.noise = link_->noise();
   link_->end();
   asio::error_code ignored;
   // What it said at the very end may still be there. Something that it has left behind may go on.
@@ -159,6 +162,7 @@ void Edge::limit() {
       streams_closed_ = true;
       look();
     } else {
+      if (ending_.given_up.empty()) ending_.given_up = "its connection was closed, and did not end";
       kill();
     }
   });

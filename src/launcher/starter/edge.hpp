@@ -26,6 +26,8 @@ class Edge {
     bool greeted = false;    // a drun there had answered
     int code = 0;            // the launcher's, as a shell gives it
     std::string stderr_end;  // what it said last, as it is
+    std::string noise;       // and on its stdout, if no drun has answered
+    std::string given_up;    // why it was not waited for; empty: it ended by itself
   };
   struct Calls {
     std::function<void(const hosts::Frame&)> frame;

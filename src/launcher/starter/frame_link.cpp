@@ -30,7 +30,8 @@ void FrameLink::watch() {
   timer_.expires_after(kAliveInterval);
   timer_.async_wait([this](asio::error_code cancelled) {
     if (cancelled || closed_) return;
-    if (greeted_ && Clock::now() - heard_ > silence_limit_) return close();
+    if (greeted_ && Clock::now() - heard_ > silence_limit_)
+      return close("nothing was heard of it for " + std::to_string(silence_limit_.count()) + " s");
     if (greeted_ && outbox_.empty()) send({hosts::FrameType::Alive});
     watch();
   });
@@ -39,7 +40,7 @@ void FrameLink::watch() {
 void FrameLink::read() {
   in_.async_read_some(asio::buffer(buffer_), [this](asio::error_code error, std::size_t size) {
     if (closed_) return;
-    if (error) return close();
+    if (error) return close("");
     heard_ = Clock::now();
     reader_.take(std::string_view(buffer_.data(), size));
     deliver();
@@ -54,7 +55,8 @@ void FrameLink::deliver() {
     if (frame->type != hosts::FrameType::Alive) calls_.frame(*frame);
   }
   if (closed_) return;
-  if (reader_.broken()) return close();
+  if (reader_.broken())
+    return close(greeted_ ? "what it sent is not drun's" : "what answers there is no drun");
   read();
 }
 
@@ -92,10 +94,10 @@ void FrameLink::close_output() {
   out_.close(ignored);
 }
 
-void FrameLink::close() {
+void FrameLink::close(const std::string& given_up) {
   if (std::exchange(closed_, true)) return;
   timer_.cancel();
-  calls_.closed();
+  calls_.closed(given_up);
 }
 
 void FrameLink::end() {

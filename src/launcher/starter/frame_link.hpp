@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
@@ -28,8 +29,9 @@ class FrameLink {
  public:
   struct Calls {
     std::function<void(const hosts::Frame&)> frame;
-    // The other side has closed, is silent or speaks something else; once.
-    std::function<void()> closed;
+    // Nothing more comes from the other side, or is read of it; once. `given_up`: why this side has
+    // ended it; empty: the other one has.
+    std::function<void(const std::string& given_up)> closed;
   };
   // `marked`: what comes before kEdgeMark is thrown away.
   FrameLink(asio::io_context& io, FileDescriptor in, FileDescriptor out, bool marked, Calls calls);
@@ -46,12 +48,14 @@ class FrameLink {
   void end();
   // A frame has come; without a mark nobody waits for one.
   [[nodiscard]] bool greeted() const { return greeted_; }
+  // What came in place of the mark.
+  [[nodiscard]] std::string_view noise() const { return reader_.noise(); }
 
  private:
   void read();
   void deliver();
   void write();
-  void close();
+  void close(const std::string& given_up);
   void watch();
 
   asio::posix::stream_descriptor in_;

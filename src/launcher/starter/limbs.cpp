@@ -98,8 +98,8 @@ void Limbs::on_ended(Limb& limb, const Edge::Ending& ending) {
   --edges_left_;
   if (!limb.over) {
     limb.over = true;
-    const hosts::Attempt attempt{launcher_, limb.own.name, branch_.drun, ending.code,
-                                 ending.stderr_end};
+    const hosts::Attempt attempt{launcher_,         limb.own.name, branch_.drun,   ending.code,
+                                 ending.stderr_end, ending.noise,  ending.given_up};
     tell_failure(limb, limb.own.host,
                  limb.greeted ? hosts::why_lost(attempt) : hosts::why_not_reached(attempt));
     start_rest(limb);

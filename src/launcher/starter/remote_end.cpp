@@ -30,11 +30,13 @@
 #include "base/addresses.hpp"
 #include "base/environment_variable.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/random_bytes.hpp"
 #include "base/split.hpp"
 #include "base/whole_number.hpp"
 #include "drun/version.hpp"
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/hosts/edge_wire.hpp"
+#include "launcher/hosts/own_words.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/starter/frame_link.hpp"
 #include "launcher/starter/limbs.hpp"
@@ -47,6 +49,7 @@ using hosts::FrameType;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLastOutput{1'000};  // of an agent that has ended
+constexpr std::size_t kSecret = 20;         // letters and digits
 
 // A port that is free on all interfaces, and stays so while the descriptor is open: the agent may
 // bind it only afterwards.
@@ -118,7 +121,8 @@ class RemoteEnd {
         streams_{AgentStream(io_, FrameType::Output), AgentStream(io_, FrameType::ErrorOutput)},
         link_(io_, duplicate(STDIN_FILENO, "read orders"), duplicate(STDOUT_FILENO, "answer"),
               false,
-              {[this](const Frame& frame) { on_frame(frame); }, [this] { on_starter_gone(); }}),
+              {[this](const Frame& frame) { on_frame(frame); },
+               [this](const std::string&) { on_starter_gone(); }}),
         limbs_(io_,
                {[this](const Frame& frame) { link_.send(frame); }, [this] { end_if_alone(); }}) {
     signals_.add(SIGQUIT);
@@ -191,7 +195,11 @@ class RemoteEnd {
 
   void start_agent(const hosts::Order& order) {
     port_.holder.reset();
-    const std::vector<std::string> environment = merged(environment_, order.environment);
+    const std::string secret = random_name(kSecret);
+    words_ = hosts::WordsReader(hosts::word_marks(secret));
+    std::vector<std::string> set = order.environment;
+    set.insert(set.begin(), std::string(hosts::kWordsVariable) + "=" + secret);
+    const std::vector<std::string> environment = merged(environment_, set);
     const std::vector<char*> variables = pointers(environment);
     const std::vector<char*> arguments = pointers(order.arguments);
     std::array<FileDescriptor, 2> ends;
@@ -253,16 +261,27 @@ class RemoteEnd {
   void read(AgentStream& stream) {
     stream.waits = stream.on_its_way >= hosts::kOutputWindow && running() && !starter_gone_;
     if (stream.waits) return;
-    stream.source.async_read_some(
-        asio::buffer(stream.buffer), [this, &stream](asio::error_code error, std::size_t size) {
-          if (error) {
-            stream.over = true;
-            return tell_end();
-          }
-          link_.send({stream.type, own_, std::string(stream.buffer.data(), size)});
-          stream.on_its_way += size;
-          read(stream);
-        });
+    stream.source.async_read_some(asio::buffer(stream.buffer),
+                                  [this, &stream](asio::error_code error, std::size_t size) {
+                                    if (error) {
+                                      stream.over = true;
+                                      return tell_end();
+                                    }
+                                    const std::string_view bytes(stream.buffer.data(), size);
+                                    if (stream.type == FrameType::ErrorOutput) {
+                                      pass_on(stream, words_.take(bytes));
+                                    } else {
+                                      pass_on(stream, {{false, std::string(bytes)}});
+                                    }
+                                    read(stream);
+                                  });
+  }
+
+  void pass_on(AgentStream& stream, std::vector<hosts::WordsReader::Piece> pieces) {
+    for (hosts::WordsReader::Piece& piece : pieces) {
+      stream.on_its_way += piece.bytes.size();
+      link_.send({piece.own ? FrameType::Words : stream.type, own_, std::move(piece.bytes)});
+    }
   }
 
   void read_on(AgentStream& stream) {
@@ -293,6 +312,7 @@ class RemoteEnd {
   void tell_end() {
     if (!ended_ || !streams_[0].over || !streams_[1].over || std::exchange(told_, true)) return;
     limit_.cancel();
+    pass_on(streams_[1], words_.rest());
     if (status_.signal != 0) {  // which tells nothing of the job
       fail("its agent was " + process::describe(status_));
     } else {
@@ -342,6 +362,7 @@ class RemoteEnd {
   asio::posix::stream_descriptor process_;  // the agent's pidfd
   asio::steady_timer limit_;
   std::array<AgentStream, 2> streams_;
+  hosts::WordsReader words_{{}};
   FrameLink link_;
   Limbs limbs_;
   std::uint32_t own_ = 0;  // this host's number

@@ -13,8 +13,10 @@
 #include "base/folded_names.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
-#include "base/whole_number.hpp"
+#include "base/split.hpp"
+#include "launcher/output/output_lines.hpp"
 #include "launcher/process/exit_status.hpp"
+#include "launcher/starter/name_lookup.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -33,12 +35,22 @@ constexpr std::chrono::seconds kGraceBeside{10};
 constexpr std::chrono::seconds kFirstPause{2};
 constexpr std::chrono::seconds kLongestPause{60};
 constexpr std::size_t kMostNamed = 8;
+constexpr std::size_t kLongestFailure = 1000;  // bytes of what a host says of itself
 
 std::vector<int> signals_of_starter(const Options& options) {
   std::vector<int> signals = signals_of_agent(options);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
     if (!ignored_by_nohup(signal)) signals.push_back(signal);
   return signals;
+}
+
+// Each line with the time at its front, as this process says its own.
+std::string with_times(std::string_view text) {
+  const std::string time = time_stamp(std::chrono::system_clock::now());
+  std::string result;
+  while (!text.empty())
+    result += time + std::string(take_until(text, '\n')) + "\n";
+  return result;
 }
 
 }  // namespace
@@ -61,18 +73,22 @@ Starter::Starter(const Options& options, OutputRelay& relay)
 
 int Starter::run() {
   for (std::size_t host = 0; host < plan_.hosts.size(); ++host) {
-    remotes_.push_back(std::make_unique<Remote>(io_, plan_.hosts[host].name));
+    remotes_.push_back(
+        std::make_unique<Remote>(io_, static_cast<std::uint32_t>(host), plan_.hosts[host].name));
     WorkerStreams streams = relay_.open_apart(static_cast<int>(host));
     remotes_.back()->out.into.assign(streams.standard_output.release());
     remotes_.back()->error.into.assign(streams.standard_error.release());
   }
   relay_.start();
-  relay_.log_while([this] {
-    signals_.start([this](int signal) { on_signal(signal); });
-    await_answers();
-    start();
-    io_.run();
-  });
+  const auto own = static_cast<std::uint32_t>(remotes_.size());  // as if this was one more host
+  relay_.log_while(
+      [this] {
+        signals_.start([this](int signal) { on_signal(signal); });
+        await_answers();
+        start();
+        io_.run();
+      },
+      [this, own](std::string_view line) { return said_.is_news(own, line); });
   if (!relay_.finish()) shutdown_.on_output_lost();
   return shutdown_.exit_code();
 }
@@ -106,15 +122,16 @@ void Starter::on_frame(const hosts::Frame& frame) {
     case Hello:
       return on_hello(host, frame.payload);
     case Failed:
-      return fail(host, printable(frame.payload));
+      return fail(host, printable(frame.payload.substr(0, kLongestFailure)));
     case Output:
+      return show(remotes_[host]->out, frame.payload, frame.payload.size());
     case ErrorOutput:
-      return show(frame);
-    case Ended: {
-      const auto code = whole_number<int>(frame.payload);
-      take(roll_.on_ended(host, code ? *code & 0xff : kDrunFailed));
+      return show(remotes_[host]->error, frame.payload, frame.payload.size());
+    case Words:
+      return hear(frame);
+    case Ended:
+      take(roll_.on_ended(host, hosts::unpack_exit_code(frame.payload)));
       break;
-    }
     case Alive:
     case Branch:
     case Order:
@@ -139,28 +156,36 @@ void Starter::on_hello(std::size_t host, const std::string& payload) {
   order(host);
 }
 
-void Starter::show(const hosts::Frame& frame) {
-  Remote& remote = *remotes_[frame.host];
-  Sink& sink = frame.type == hosts::FrameType::Output ? remote.out : remote.error;
+void Starter::show(Sink& sink, std::string bytes, std::size_t size) {
   if (!sink.into.is_open()) return;
-  sink.waiting.push_back(frame);
+  sink.waiting.push_back({std::move(bytes), size});
   if (sink.waiting.size() == 1) write(sink);
 }
 
-// The host sends on what the relay has taken, or does not want any more.
+// What drun says there, among the workers' stderr. What another host has said already counts as
+// shown.
+void Starter::hear(const hosts::Frame& frame) {
+  Sink& sink = remotes_[frame.host]->error;
+  const std::string& text = frame.payload;
+  if (!said_.is_news(frame.host, text)) return count_taken(sink, text.size());
+  show(sink, options_.output.timestamps ? with_times(text) : text, text.size());
+}
+
 void Starter::write(Sink& sink) {
-  const auto bytes = asio::buffer(sink.waiting.front().payload);
+  const auto bytes = asio::buffer(sink.waiting.front().bytes);
   asio::async_write(sink.into, bytes, [this, &sink](asio::error_code, std::size_t) {
     if (!sink.into.is_open()) return sink.waiting.clear();
-    const hosts::Frame& frame = sink.waiting.front();
-    const bool error = frame.type == hosts::FrameType::ErrorOutput;
-    sink.taken += frame.payload.size();
-    if (sink.taken >= hosts::kTakenStep)
-      limbs_.send({error ? hosts::FrameType::ErrorTaken : hosts::FrameType::Taken, frame.host,
-                   std::to_string(std::exchange(sink.taken, 0))});
+    count_taken(sink, sink.waiting.front().size);
     sink.waiting.pop_front();
     if (!sink.waiting.empty()) write(sink);
   });
+}
+
+// The host sends on what the relay has taken, or does not want any more.
+void Starter::count_taken(Sink& sink, std::size_t size) {
+  sink.taken += size;
+  if (sink.taken < hosts::kTakenStep) return;
+  limbs_.send({sink.taken_frame, sink.host, std::to_string(std::exchange(sink.taken, 0))});
 }
 
 // First the relay takes what has come from the hosts, then its reader what the relay has.
@@ -249,7 +274,7 @@ void Starter::begin() {
     const Remote& remote = *remotes_[host];
     if (roll_.is_gone(host)) continue;
     if (names.empty() && plan_.meet_at_first)
-      meeting_ = {hosts::meeting_place_at(remote.name, *remote.hello), host};
+      meeting_ = {hosts::meeting_place_at(remote.name, *remote.hello, leads_others), host};
     names.push_back(remote.name);
     order(host);
   }

@@ -18,6 +18,7 @@
 #include "launcher/agent/parent_shutdown.hpp"
 #include "launcher/hosts/edge_wire.hpp"
 #include "launcher/hosts/host_roll.hpp"
+#include "launcher/hosts/own_words.hpp"
 #include "launcher/hosts/start_plan.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/output_relay.hpp"
@@ -36,17 +37,28 @@ class Starter {
   int run();
 
  private:
+  // Bytes of a host's.
+  struct Shown {
+    std::string bytes;
+    std::size_t size = 0;  // as they came
+  };
   // A host's output on its way into the relay.
   struct Sink {
-    explicit Sink(asio::io_context& io) : into(io) {}
+    Sink(asio::io_context& io, std::uint32_t whose, hosts::FrameType ack)
+        : into(io), host(whose), taken_frame(ack) {}
     asio::posix::stream_descriptor into;
-    std::deque<hosts::Frame> waiting;  // the first is being written
-    std::size_t taken = 0;             // and the host not yet told so
+    std::uint32_t host;
+    hosts::FrameType taken_frame;
+    std::deque<Shown> waiting;  // the first is being written
+    std::size_t taken = 0;      // and the host not yet told so
   };
   // What is known of one host.
   struct Remote {
-    Remote(asio::io_context& io, std::string of)
-        : name(std::move(of)), out(io), error(io), retry(io) {}
+    Remote(asio::io_context& io, std::uint32_t number, std::string of)
+        : name(std::move(of)),
+          out(io, number, hosts::FrameType::Taken),
+          error(io, number, hosts::FrameType::ErrorTaken),
+          retry(io) {}
     std::string name;
     Sink out;
     Sink error;
@@ -59,8 +71,10 @@ class Starter {
   void start();
   void on_frame(const hosts::Frame& frame);
   void on_hello(std::size_t host, const std::string& payload);
-  void show(const hosts::Frame& frame);
+  void show(Sink& sink, std::string bytes, std::size_t size);
+  void hear(const hosts::Frame& frame);
   void write(Sink& sink);
+  void count_taken(Sink& sink, std::size_t size);
   FlushProgress flush_progress();
   void close_sinks();
   void fail(std::size_t host, const std::string& why);
@@ -87,6 +101,7 @@ class Starter {
   asio::steady_timer hurry_limit_;
   bool draining_ = false;  // the relay has all
   hosts::HostRoll roll_;
+  hosts::SaidWords said_;
   hosts::Meeting meeting_;
   ParentShutdown shutdown_;
   std::vector<std::unique_ptr<Remote>> remotes_;

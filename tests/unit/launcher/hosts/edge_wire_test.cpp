@@ -26,7 +26,8 @@ TEST(EdgeWireTest, FramesComeOutAsTheyWentInWhateverThePieces) {
                                   {FrameType::Alive},
                                   {FrameType::Output, 70'000, std::string(70'000, 'x')},
                                   {FrameType::Ended, 0xffffffff, "7"},
-                                  {FrameType::ErrorTaken, 1, "65536"}};
+                                  {FrameType::ErrorTaken, 1, "65536"},
+                                  {FrameType::Words, 1, "drun: so it is\n"}};
   std::string bytes;
   for (const Frame& frame : frames)
     bytes += encode(frame);
@@ -48,6 +49,22 @@ TEST(EdgeWireTest, WhatIsNoneOfOursIsNotReadForEver) {
     EXPECT_FALSE(reader.next());
     EXPECT_TRUE(reader.broken());
   }
+}
+
+TEST(EdgeWireTest, WhatComesBeforeTheMarkCanBeShown) {
+  FrameReader reader(true);
+  reader.take("This account is ");
+  reader.take("closed.\n");
+  EXPECT_EQ(reader.noise(), "This account is closed.\n");
+  reader.take(kEdgeMark);
+  EXPECT_EQ(reader.noise(), "");
+}
+
+TEST(EdgeWireTest, WhatIsNoExitCodeIsAFailure) {
+  EXPECT_EQ(unpack_exit_code("0"), 0);
+  EXPECT_EQ(unpack_exit_code("255"), 255);
+  for (const char* none : {"", "512", "256", "-1", "x", "99999999999"})
+    EXPECT_EQ(unpack_exit_code(none), 125) << none;
 }
 
 TEST(EdgeWireTest, OrdersAndGreetingsComeOutAsTheyWentIn) {

@@ -36,6 +36,7 @@ TEST(HostListTest, OfTheCommandLine) {
       {"fd00::1", "fd00::1"},
       {"[fd00::1]:4,node2", "fd00::1=4 node2"},
       {"me@[fd00::1]:4", "me@fd00::1=4"},
+      {"[fe80::1%eth0]:3,fe80::2%br-0.1", "fe80::1%eth0=3 fe80::2%br-0.1"},
       {"node1,node1", "node1=2"},
       {"node1:4,node2:1,node1:2", "node1=6 node2=1"},
       {"node1:0", "error: 'node1:0': '0' is no number of slots"},

@@ -73,8 +73,12 @@ TEST(HostRollTest, TheExitCodeIsWhatTheAgentsSay) {
 TEST(HostRollTest, AHostThatIsLostEndsAJobThatNeedsIt) {
   HostRoll roll = begun(2, 2);
   EXPECT_EQ(roll.on_failed(1), Step::StopOthers);
+  HostRoll failing = roll;
   EXPECT_EQ(roll.on_ended(0, 143), Step::None);
   EXPECT_EQ(roll.exit_code(), 125);
+  // The job had failed before the other host was lost.
+  EXPECT_EQ(failing.on_ended(0, 7), Step::None);
+  EXPECT_EQ(failing.exit_code(), 7);
   HostRoll last = begun(1, 1);
   EXPECT_EQ(last.on_failed(0), Step::None);
   EXPECT_TRUE(last.over());

@@ -30,7 +30,10 @@ TEST(RemoteCommandTest, OfAnotherCommandIsWords) {
                      "/drun"),
       ElementsAre("kubectl", "exec", "-i", "pod/train-0", "-c", "train-0", "--", "sh", "-c",
                   "test -x /drun && exec /drun --started-by-drun; exec drun --started-by-drun"));
-  EXPECT_FALSE(parse_launcher("  "));
+  EXPECT_THAT(parse_launcher("ssh -o 'ProxyCommand x y'")->words,
+              ElementsAre("ssh", "-o", "ProxyCommand x y"));
+  for (const char* none : {"", "  ", "''", "ssh 'x"})
+    EXPECT_FALSE(parse_launcher(none)) << none;
 }
 
 TEST(RemoteCommandTest, TellsWhyAHostIsNotReached) {
@@ -78,6 +81,13 @@ TEST(RemoteCommandTest, TellsWhyAHostIsNotReached) {
     EXPECT_EQ(why_not_reached({launcher, "n", "/opt/drun", code, said}), why);
   }
   const Launcher ssh = *parse_launcher("ssh");
+  EXPECT_EQ(
+      why_not_reached({ssh, "n", "/opt/drun", 1, "\n", "Hi!\nThis account is \x1b closed.\n"}),
+      "ssh ended with exit code 1 before drun answered (This account is \\x1b closed.)");
+  EXPECT_EQ(why_not_reached({ssh, "n", "/opt/drun", 137, "", "", "what answers there is no drun"}),
+            "what answers there is no drun");
+  EXPECT_EQ(why_lost({ssh, "n", "/opt/drun", 137, "", "", "nothing was heard of it for 30 s"}),
+            "lost: nothing was heard of it for 30 s");
   EXPECT_EQ(why_lost({ssh, "n", "/opt/drun", 255, "Connection reset by peer\n"}),
             "lost: ssh ended with exit code 255 (Connection reset by peer)");
 }

@@ -15,13 +15,24 @@ TEST(StartPlanTest, NodesMeetWhereTheFirstOneIsReached) {
     const char* address;
     const char* place;
   } cases[] = {
-      {"gpu1", "10.0.0.7", "10.0.0.7:4711"}, {"gpu1", "fd00::7", "[fd00::7]:4711"},
-      {"me@gpu1", "", "gpu1:4711"},          {"gpu1", "fe80::1%eth0", "gpu1:4711"},
-      {"gpu1", "127.0.1.1", "gpu1:4711"},    {"127.0.0.2", "127.0.0.2", "127.0.0.2:4711"},
-      {"me@localhost", "::1", "here:4711"},  {"gpu1", "not an address", "gpu1:4711"},
+      {"gpu1", "10.0.0.7", "10.0.0.7:4711"},
+      {"gpu1", "fd00::7", "[fd00::7]:4711"},
+      {"me@gpu1", "", "gpu1:4711"},
+      {"gpu1", "fe80::1%eth0", "gpu1:4711"},
+      {"gpu1", "127.0.1.1", "gpu1:4711"},
+      {"127.0.0.2", "127.0.0.2", "127.0.0.2:4711"},
+      {"me@localhost", "::1", "here:4711"},
+      {"gpu1", "not an address", "gpu1:4711"},
+      // Only ssh knows it, and it is this machine.
+      {"me@alias", "127.0.0.1", "here:4711"},
+      {"alias", "10.0.0.7", "10.0.0.7:4711"},
+      {"pod-0", "", "pod-0:4711"},
   };
   for (const auto& [name, address, place] : cases)
-    EXPECT_EQ(meeting_place_at(name, {"1", address, "4711", "here"}), place) << name;
+    EXPECT_EQ(meeting_place_at(name, {"1", address, "4711", "here"},
+                               [](const std::string& known) { return known == "gpu1"; }),
+              place)
+        << name;
 }
 
 TEST(StartPlanTest, AnAgentIsToldWhichNodeItIs) {
