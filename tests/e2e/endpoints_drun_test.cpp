@@ -193,5 +193,24 @@ TEST_F(EndpointsTest, AHostThatComesBackFindsTheStoreThatHasMoved) {
   stop_all(3);
 }
 
+// So many at once that they could be a job of their own, while the store is on its way.
+TEST_F(EndpointsTest, AsManyNewcomersAsNodesBeginNoJobBesideTheOneThatRuns) {
+  const Arguments arguments = job("3", ports_[0].endpoint(), "successors=3");
+  start(arguments);
+  ASSERT_TRUE(agent(0).wait_for_err("waiting")) << agent(0).err();
+  start(arguments);
+  start(arguments);
+  for (std::size_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(says(i, "round 1 ")) << agent(i).err();
+  kill_agent(0);
+  for (int i = 0; i < 3; ++i)
+    start(arguments);
+  for (const std::size_t survivor : {1U, 2U})
+    EXPECT_TRUE(says(survivor, "round 2 ")) << agent(survivor).err();
+  for (const std::size_t newcomer : {3U, 4U, 5U})
+    EXPECT_THAT(agent(newcomer).out(), Not(HasSubstr("round 1 "))) << agent(newcomer).err();
+  stop_all(1);
+}
+
 }  // namespace
 }  // namespace drun::test

@@ -45,12 +45,16 @@ struct ServerOptions {
   // It is to succeed a job's store that was lost: it gives nobody a session until the job's
   // majority waits for one, and then it serves that job. docs/protocol.md, section 1.9.
   bool successor = false;
-  // That job's prefix of keys; empty: the first one of which somebody with a vote comes.
+  // That job's prefix of keys; empty: the first one of which somebody with a vote comes. Of a first
+  // store: the one that point_to() is about.
   std::string job{};
   // The nodes that may begin the job's first store, as an electorate without a rank, and whether
   // they may do so here. Other places of an electorate that begins no round count for nothing.
   Place founders{};
   bool founding = false;
+  // A first store, where the job may run elsewhere: clients that have no part in a round of it wait
+  // for so long from run() on, in case somebody says so.
+  std::chrono::milliseconds listening{0};
   // So many nodes of a job are enough to have a majority, at the user's own risk. 0: a majority.
   std::uint32_t quorum = 0;
 };
@@ -100,9 +104,10 @@ class Server {
   // has run.
   [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed);
 
-  // A successor that does not serve says from now on where the job's store is, as a numeric
-  // address, and of which generation, and begins none. Generation 0: nobody knows; it waits for a
-  // majority of a round's nodes. False: it serves, and nothing has changed. While run() runs.
+  // A successor that does not serve, or a first store, says from now on where the job's store is,
+  // as a numeric address, and of which generation, and begins none. Generation 0, of a successor:
+  // nobody knows; it waits for a majority of a round's nodes. False: it is the job's store, and
+  // nothing has changed. While run() runs.
   [[nodiscard]] bool point_to(std::uint64_t generation, const Endpoint& store);
 
   // Drops all connections to Table::Workers, empties it, and lets its listeners listen; returns

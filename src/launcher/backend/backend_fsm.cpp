@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/exit_codes.hpp"
+#include "launcher/backend/backend_settings.hpp"
 #include "rendezvous/messages.hpp"
 
 namespace drun::launcher {
@@ -16,6 +17,8 @@ constexpr milliseconds kFirstPause{250};
 constexpr milliseconds kLongestPause{5'000};
 constexpr milliseconds kOwnStoreLimit{5'000};     // a store that this very process serves
 constexpr milliseconds kConnectingInterval{500};  // between two looks at a link that is not up yet
+constexpr milliseconds kFollowLimit{2'000};       // of an agent that was sent to another place
+constexpr int kMostHops = 4;
 constexpr const char* kWaitLonger =
     "; start drun on the node that has this address, or wait longer with --rdzv-conf "
     "join_timeout=SECONDS";
@@ -105,7 +108,9 @@ BackendStep BackendFsm::on_bound(const Endpoint& own, Time now) {
   state_ = Opening;
   wake_ = now + kConnectingInterval;
   link_cause_.clear();
-  return Connect{own, kOwnStoreLimit};
+  // It may have to wait for a job that looks for its store.
+  const bool listens = listening(options_) > milliseconds(0);
+  return Connect{own, listens ? std::max(kOwnStoreLimit, time_left(now)) : kOwnStoreLimit};
 }
 
 BackendStep BackendFsm::on_bind_failed(bool in_use, const std::string& why, Time now) {
@@ -140,6 +145,7 @@ BackendStep BackendFsm::on_link_up() {
     case Founding:
     case Connecting:
     case Contending:
+    case Following:
       state_ = Joined;
       return Join{};
     case Opening:
@@ -155,10 +161,36 @@ BackendStep BackendFsm::on_link_up() {
 // another job's agent perhaps. Nobody counts on this one then, so it looks for the store as if it
 // had not found it.
 BackendStep BackendFsm::on_link_down(const std::string& cause, bool dispensable, Time now) {
+  if (state_ == Following) return look_again(cause, now);
   // A cluster of etcd does not go away with an agent. Its link knows how to go on without leaving a
   // request of before behind, which a new one would not.
   if (state_ != Joined || !dispensable || options_.backend == Backend::Etcd) return {};
   return start_over(store_text() + " went away before it knew this node: " + cause,
+                    "; looking for it again", now);
+}
+
+BackendStep BackendFsm::on_moved(const Endpoint& place, Time now) {
+  switch (state_) {
+    case Connecting:
+    case Contending:
+    case Opening:
+      hops_ = 0;
+      break;
+    case Following:
+      if (++hops_ >= kMostHops) return look_again("it is not there, either", now);
+      break;
+    default:
+      return {};
+  }
+  state_ = Following;
+  followed_ = place;
+  wake_ = now + kFollowLimit;
+  return Follow{place};
+}
+
+// The store may have moved on meanwhile, or the job may have ended.
+BackendStep BackendFsm::look_again(const std::string& cause, Time now) {
+  return start_over("the job's store is said to be at " + to_string(followed_) + ": " + cause,
                     "; looking for it again", now);
 }
 
@@ -209,6 +241,8 @@ BackendStep BackendFsm::on_time(const std::string& cause, Time now) {
       link_cause_ = cause;
       wake_ = now + kConnectingInterval;
       return BindRendezvous{};
+    case Following:
+      return look_again(cause.empty() ? "no answer" : cause, now);
     default:  // Connecting, Opening
       link_cause_ = cause;
       wake_ = now + kConnectingInterval;
@@ -250,6 +284,7 @@ std::optional<BackendFsm::Time> BackendFsm::next_deadline() const {
     case Connecting:
     case Contending:
     case Opening:
+    case Following:
       return wake_;
     default:
       return std::nullopt;

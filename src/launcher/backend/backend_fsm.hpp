@@ -24,6 +24,7 @@ enum class BackendState {
   Connecting,  // to the store of another agent
   Contending,  // the same, at a port that this machine was to host at: binds it when it is free
   Opening,     // the store of this process serves; the link to it is not up yet
+  Following,   // on the way to the job's store, of which somebody at the endpoint knows
   Alone,       // no store is needed; the backend of this process is not up yet
   Joined,      // the link is up, to a store elsewhere
   Hosting,     // the link is up, to the backend of this very process
@@ -50,6 +51,10 @@ struct Connect {
   Endpoint endpoint;
   std::chrono::milliseconds limit{0};
 };
+// The same, with the present link: the job's store is there, of which that may have heard.
+struct Follow {
+  Endpoint endpoint;
+};
 // Tell the user; what follows comes by itself.
 struct Wait {
   std::string text;
@@ -67,7 +72,7 @@ struct GiveUp {
 };
 
 using BackendStep = std::variant<std::monostate, LookUp, Found, BindRendezvous, GoAlone, Connect,
-                                 Wait, StartOver, Join, GiveUp>;
+                                 Follow, Wait, StartOver, Join, GiveUp>;
 
 class BackendFsm {
  public:
@@ -94,6 +99,8 @@ class BackendFsm {
   // The connection broke; the link tries again by itself. `dispensable`: the store has never
   // confirmed that it knows this agent, so that nothing is lost if it begins anew.
   BackendStep on_link_down(const std::string& cause, bool dispensable, Time now);
+  // Who was asked for the store says that it is there, before this agent was let in.
+  BackendStep on_moved(const Endpoint& place, Time now);
   BackendStep on_link_failed(const std::string& detail, bool dispensable, Time now);
   void on_link_closed();
   // At or after next_deadline(). `cause`: why there is no connection yet, as far as the link knows.
@@ -119,6 +126,7 @@ class BackendFsm {
   [[nodiscard]] std::string store_text() const;
   [[nodiscard]] std::string founding_text(const std::string& cause) const;
   BackendStep start_over(const std::string& what, const std::string& next, Time now);
+  BackendStep look_again(const std::string& cause, Time now);
   BackendStep give_up_resolving(Time now);
   BackendStep connect(BackendState state, Time now);
   BackendStep wait_for_link(Time now) const;
@@ -135,6 +143,8 @@ class BackendFsm {
   std::chrono::milliseconds next_pause_;
   std::string unresolved_;  // why, as the last answer had it
   std::string link_cause_;  // why there was no connection when it was last asked
+  Endpoint followed_;       // where it was sent
+  int hops_ = 0;            // from one place that points to another
 };
 
 }  // namespace drun::launcher

@@ -24,6 +24,9 @@ namespace {
 constexpr std::size_t kTicketLength = 32;
 constexpr std::chrono::milliseconds kAskWhileFounding{500};
 constexpr std::chrono::milliseconds kTellAgain{50};
+// A store that begins at a single endpoint listens for 75 ms (backend_settings.cpp).
+constexpr std::chrono::milliseconds kQuickPause{20};
+constexpr std::chrono::milliseconds kQuickAttempt{100};
 constexpr std::chrono::seconds kLookUpAgain{2};
 
 }  // namespace
@@ -84,6 +87,7 @@ void BackendLink::leave(bool job_goes_on) {
 void BackendLink::release() {
   asio::post(io_, [this] {
     lookout_.reset();
+    quick_.reset();
     key_value_.reset();
     link_ = nullptr;
     store_.end();
@@ -237,46 +241,81 @@ std::vector<Endpoint> BackendLink::known_endpoints() const {
   return options_.endpoints.empty() ? std::vector{options_.endpoint} : options_.endpoints;
 }
 
+// What is at an address of it may be asked without a look-up.
+std::vector<Endpoint> BackendLink::known_addresses() const {
+  if (!store::literal_addresses(options_.endpoint).empty()) return {options_.endpoint};
+  return address_ ? std::vector{*address_} : std::vector<Endpoint>{};
+}
+
+void BackendLink::note_address() {
+  if (!has_moved_ && link_ != nullptr && options_.endpoints.empty())
+    address_ = link_->store_endpoint();
+}
+
 // Asked are those who may know: while this agent has no store. Told are those where others come
-// first, while it has a store that they would not look for elsewhere.
+// first: while it has a store that they would not look for elsewhere, and, by those who may get it,
+// while it is being looked for.
 void BackendLink::keep_lookout() {
   const bool founding = fsm_.state() == BackendState::Founding;
   const bool searching = succession_ && succession_->is_searching();
   const bool hosting =
       is_up() && hosting_ && !searching && (generation_ > 1 || !options_.endpoints.empty());
-  if (!succession_ || is_lost_ || !(founding || searching || hosting)) return lookout_.reset();
-  if (lookout_ && lookout_tells_ != hosting) lookout_.reset();
+  const bool single = options_.endpoints.empty();
+  const bool sought = single && is_up() && is_successor_ && succession_ && succession_->is_broken();
+  const bool over = !succession_ || is_lost_;
+  if (over || !(hosting || sought) || !single) quick_.reset();
+  if (over || !(founding || searching || hosting || sought)) return lookout_.reset();
+  if (lookout_ && lookout_tells_ != hosting) {
+    lookout_.reset();
+    quick_.reset();
+  }
   lookout_tells_ = hosting;
-  if (!lookout_) {
-    store::InquiryFsm::Options asked;
-    asked.job = rendezvous::Keys(options_.run_id).prefix;
-    asked.founders = founders(options_).electorate.round;
-    if (founding) asked.period = kAskWhileFounding;
-    if (hosting) asked.retry = kTellAgain;
-    news_ = {};
-    lookout_ = std::make_unique<store::Lookout>(
-        io_, known_endpoints(), asked,
-        [this](std::size_t endpoint, const store::Whereabouts& answer) {
-          on_answer(endpoint, answer);
-        });
-  }
-  store::StoreNews news;
-  if (hosting) {
-    news.generation = static_cast<std::uint64_t>(generation_);
-    news.port = successor_store_.port();
-    const auto numeric = numeric_addresses(options_.local_addr.value_or(""));
-    if (!numeric.empty()) news.address = numeric.front();
-  }
-  if (news != news_) lookout_->tell(news);
-  news_ = news;
+  store::InquiryFsm::Options asked;
+  asked.job = rendezvous::Keys(options_.run_id).prefix;
+  asked.founders = founders(options_).electorate.round;
+  if (founding) asked.period = kAskWhileFounding;
+  if (hosting) asked.retry = kTellAgain;
+  look_out(lookout_, known_endpoints(), asked);
+  if (!single || !(hosting || sought)) return;
+  asked.retry = kQuickPause;
+  asked.connecting = kQuickAttempt;
+  look_out(quick_, known_addresses(), asked);
 }
 
-void BackendLink::on_answer(std::size_t endpoint, const store::Whereabouts& answer) {
-  if (founding_ && fsm_.state() == BackendState::Founding)
-    return go(founding_->on_answer(endpoint, answer, Clock::now()));
+void BackendLink::look_out(std::unique_ptr<store::Lookout>& lookout,
+                           const std::vector<Endpoint>& endpoints,
+                           const store::InquiryFsm::Options& options) {
+  if (!lookout)
+    lookout = std::make_unique<store::Lookout>(
+        io_, endpoints, options,
+        [this, endpoints](std::size_t endpoint, const store::Whereabouts& answer) {
+          on_answer(endpoints[endpoint], answer);
+        });
+  lookout->tell(news());
+}
+
+// A job whose store is being looked for has no place.
+store::StoreNews BackendLink::news() const {
+  store::StoreNews news;
+  if (has_round_) news.generation = static_cast<std::uint64_t>(generation_);
+  if (!lookout_tells_) return news;
+  news.generation = static_cast<std::uint64_t>(generation_);
+  news.port = successor_store_.port();
+  const auto numeric = numeric_addresses(options_.local_addr.value_or(""));
+  if (!numeric.empty()) news.address = numeric.front();
+  return news;
+}
+
+void BackendLink::on_answer(const Endpoint& endpoint, const store::Whereabouts& answer) {
+  if (founding_ && fsm_.state() == BackendState::Founding) {
+    const auto& all = options_.endpoints;
+    const auto asked = std::find(all.begin(), all.end(), endpoint);
+    return go(
+        founding_->on_answer(static_cast<std::size_t>(asked - all.begin()), answer, Clock::now()));
+  }
   const bool later = answer.generation > static_cast<std::uint64_t>(generation_);
   if (!later || !succession_) return;
-  const Endpoint place = answer.place.host.empty() ? known_endpoints()[endpoint] : answer.place;
+  const Endpoint place = answer.place.host.empty() ? endpoint : answer.place;
   follow(succession_->on_found(place, Clock::now()));
 }
 
@@ -309,6 +348,7 @@ BackendStep BackendLink::become_host() {
     return fsm_.on_unusable(bound.error().what(), Clock::now());
   }
   store_.start_serving();
+  has_founded_ = true;
   own->host = listen.host.empty() ? "127.0.0.1" : listen.host;
   return fsm_.on_bound(*own, Clock::now());
 }
@@ -337,6 +377,13 @@ void BackendLink::perform(const Connect& step) {
   link_->open();
 }
 
+// A store of its own at the endpoint serves on, and tells others the same.
+void BackendLink::perform(const Follow& step) {
+  note_address();
+  has_moved_ = true;
+  link_->go_to(step.endpoint);
+}
+
 void BackendLink::perform(Wait& step) {
   calls_.waiting(std::move(step.text));
 }
@@ -352,7 +399,7 @@ void BackendLink::perform(StartOver& step) {
   if (succession_) succession_.emplace(succession_limits(options_), options_.endpoint);
   end_founding();
   listed_.reset();
-  hosting_ = false;
+  hosting_ = has_founded_ = has_moved_ = false;
   generation_ = 0;
   port_holder_.reset();
   calls_.waiting(std::move(step.text));
@@ -360,13 +407,15 @@ void BackendLink::perform(StartOver& step) {
 
 void BackendLink::perform(Join) {
   identity_.hosting = fsm_.state() == BackendState::Hosting || hosting_;
-  if (fsm_.state() != BackendState::Hosting) {
+  if (fsm_.state() != BackendState::Hosting && !has_founded_) {
     note_loopback();
     const auto& address = listed_ ? options_.endpoints[*listed_].host : link_->local_address();
     const auto bound = worker_store_.bind(options_.local_addr.value_or(address));
     if (!bound) return advance(fsm_.on_unusable(bound.error().what(), Clock::now()));
   }
-  if (founding_) {
+  if (!founding_ && has_moved_)
+    log::info("the store is now at {}", to_string(link_->store_endpoint()));
+  if (founding_ || (succession_ && has_moved_)) {
     succession_.emplace(succession_limits(options_), link_->store_endpoint());
     end_founding();
   }
@@ -417,7 +466,9 @@ void BackendLink::vote(const rendezvous::Vote& vote,
   // The first store is nobody's of the round: that of a drun-store, or of another job's node.
   plan.store_may_return = options_.endpoints.empty() && generation_ <= 1 && vote.latest.casting < 0;
   other_successors_.clear();
+  is_successor_ = false;
   for (const auto& each : successors) {
+    is_successor_ = is_successor_ || each.self;
     if (each.self) plan.own = plan.successors.size();
     plan.successors.push_back({each.address, each.port});
     if (!each.self) other_successors_.push_back(plan.successors.back());
@@ -480,6 +531,9 @@ void BackendLink::on_link_event(rendezvous::LinkEvent event) {
   complete(event);
   if (fsm_.state() == BackendState::Founding && event.link == rendezvous::Link::Down)
     return go(founding_->on_turned_away(link_->moved(), Clock::now()));
+  if (!fsm_.has_joined() && event.link == rendezvous::Link::Down && link_ != nullptr &&
+      link_->moved())
+    return advance(fsm_.on_moved(*link_->moved(), Clock::now()));
   const auto known_as = fsm_.state();
   // Of several attempts to find a store the rendezvous hears once.
   const bool again =
@@ -503,7 +557,10 @@ void BackendLink::complete(rendezvous::LinkEvent& event) {
   if (event.link == NewSession && event.generation != generation_)
     event.old_leases = control_options(options_, false, options_.endpoint, {}).time_to_live;
   generation_ = event.generation;
+  note_address();
   if (listed_ && !hosting_) point_to_store();
+  if (has_founded_ && !hosting_)
+    store_.point_to(static_cast<std::uint64_t>(generation_), link_->store_endpoint());
 }
 
 SuccessionStep BackendLink::look_elsewhere(const rendezvous::LinkEvent& event) {
@@ -533,9 +590,10 @@ void BackendLink::note_session(rendezvous::Link link) {
   calls_.session(std::move(last));
 }
 
-// What is said for this agent when it was killed.
+// What is said for this agent when it was killed. Its own store was killed with it: whoever has the
+// port then is another, and must not be taken for one that has heard.
 Farewells BackendLink::farewells() const {
-  return {link_->farewell(), proofs_for_others()};
+  return {hosting_ ? std::nullopt : link_->farewell(), proofs_for_others()};
 }
 
 std::vector<store::ControlFarewell> BackendLink::proofs_for_others() const {

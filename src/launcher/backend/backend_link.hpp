@@ -110,6 +110,7 @@ class BackendLink {
   void perform(const BindRendezvous& step);
   void perform(GoAlone);
   void perform(const Connect& step);
+  void perform(const Follow& step);
   void perform(Wait& step);
   void perform(StartOver& step);
   void perform(Join);
@@ -133,9 +134,14 @@ class BackendLink {
   void on_link_event(rendezvous::LinkEvent event);
   void complete(rendezvous::LinkEvent& event);
   void follow(const SuccessionStep& step);
-  void on_answer(std::size_t endpoint, const store::Whereabouts& answer);
+  void on_answer(const Endpoint& endpoint, const store::Whereabouts& answer);
   void keep_lookout();
+  void look_out(std::unique_ptr<store::Lookout>& lookout, const std::vector<Endpoint>& endpoints,
+                const store::InquiryFsm::Options& options);
+  [[nodiscard]] store::StoreNews news() const;
   [[nodiscard]] std::vector<Endpoint> known_endpoints() const;
+  [[nodiscard]] std::vector<Endpoint> known_addresses() const;
+  void note_address();
   [[nodiscard]] SuccessionStep look_elsewhere(const rendezvous::LinkEvent& event);
   void hold_successor_port();
   void note_session(rendezvous::Link link);
@@ -163,8 +169,11 @@ class BackendLink {
   std::optional<SuccessionFsm> succession_;  // nullopt: the store has no successors
   SuccessorStore successor_store_;
   std::unique_ptr<store::Lookout> lookout_;
-  bool lookout_tells_ = false;              // where the store is; else it only asks
-  store::StoreNews news_;                   // what is told there
+  bool lookout_tells_ = false;              // where the store is; else it asks
+  std::unique_ptr<store::Lookout> quick_;   // at a single endpoint: does not leave it a moment
+  std::optional<Endpoint> address_;         // the single endpoint's, when it was last reached
+  bool has_founded_ = false;                // store_ serves at the endpoint
+  bool is_successor_ = false;               // named as one
   store::StoreNews pointed_to_;             // what the signpost at the listed endpoint says
   std::vector<Endpoint> other_successors_;  // than this agent
   std::int64_t generation_ = 0;             // of the last store that knew this agent

@@ -37,6 +37,9 @@ milliseconds longest_silence(milliseconds outage) {
 // and no other can be: a job that has lost it only waits for it to come back.
 constexpr int kSuccessors = 3;
 
+// Who has the store of a job that has moved tells the endpoint 50 times a second.
+constexpr milliseconds kListening{75};
+
 // How long the store may be out of reach.
 milliseconds longest_outage(const Options& options, bool hosting) {
   // Where the only node has the store, nobody can go on without it.
@@ -64,6 +67,11 @@ int successors(const Options& options) {
   return options.conf.successors.value_or(options.backend == Backend::C10d ? kSuccessors : 0);
 }
 
+milliseconds listening(const Options& options) {
+  const bool may_move = options.backend == Backend::C10d && successors(options) > 0;
+  return may_move && options.endpoints.empty() ? kListening : milliseconds(0);
+}
+
 store::Place founders(const Options& options, std::optional<std::size_t> own) {
   store::Place place;
   if (options.endpoints.empty()) return place;
@@ -88,7 +96,8 @@ store::ServerOptions server_options(const Options& options, bool successor) {
   result.successor = successor;
   result.quorum = static_cast<std::uint32_t>(options.conf.quorum);
   result.founders = founders(options);
-  if (successor) result.job = rendezvous::Keys(options.run_id).prefix;
+  result.job = rendezvous::Keys(options.run_id).prefix;
+  if (!successor) result.listening = listening(options);
   return result;
 }
 

@@ -23,6 +23,9 @@ namespace drun::launcher {
 // How many nodes may succeed the one with the store; 0: its end is the end of the job. The store of
 // one node, or of --local-nodes, cannot be lost alone.
 [[nodiscard]] int successors(const Options& options);
+// How long a store that this agent begins listens, before it lets in nodes that have no part in a
+// round: their job may run elsewhere. 0: that cannot be.
+[[nodiscard]] std::chrono::milliseconds listening(const Options& options);
 // How long a node waits for a store, and then for its successors.
 [[nodiscard]] SuccessionFsm::Limits succession_limits(const Options& options);
 

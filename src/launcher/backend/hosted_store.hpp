@@ -47,6 +47,10 @@ class HostedStore {
   [[nodiscard]] bool stop_unless(const std::function<bool(std::string_view key)>& needed) {
     return server_->stop_unless(needed);
   }
+  // The job's store is there: see store::Server. After start_serving().
+  void point_to(std::uint64_t generation, const Endpoint& store) {
+    (void)server_->point_to(generation, store);
+  }
   // Stops serving and lets go of all ports; all connections end. Afterwards only the destructor may
   // be called, and this.
   void end();

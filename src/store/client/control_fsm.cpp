@@ -144,7 +144,7 @@ void ControlFsm::on_connected(Time now) {
   if (session_) {
     session_asked_ = now;
     send(*session_);
-  } else {
+  } else if (!asks_after_welcome()) {
     send_open_session(now);
   }
 }

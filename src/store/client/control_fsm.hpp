@@ -75,6 +75,9 @@ class ControlFsm {
   template <typename Message>
   std::uint64_t send(const Message& message);
   void send_open_session(Time now);
+  // The first store may be of a version that cannot be told which job this is about; what succeeds
+  // one is not.
+  [[nodiscard]] bool asks_after_welcome() const { return !options_.job.empty() && !has_moved_; }
   // Whether the store is asked how old its majority is.
   [[nodiscard]] bool votes() const { return !options_.job.empty() && version_ >= 2; }
   void send_heartbeat(Time now);

@@ -14,6 +14,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::uint16_t kSuccessorVersion = 2;
+
 std::vector<ControlChange> copy(const std::vector<control::Entry>& entries) {
   std::vector<ControlChange> changes;
   changes.reserve(entries.size());
@@ -50,7 +52,7 @@ void ControlFsm::send_open_session(Time now) {
   const std::uint32_t ttl = whole(options_.time_to_live);
   const std::uint32_t grace = whole(options_.grace.value_or(options_.time_to_live));
   const auto silent = std::chrono::duration_cast<milliseconds>(now - confirmed_.value_or(now));
-  if (has_moved_ && !options_.job.empty())
+  if (!options_.job.empty() && (has_moved_ || version_ >= kSuccessorVersion))
     send(control::OpenSuccessor{ttl, grace, generation_, options_.job,
                                 voter_.is_lost() ? Vote{} : voter_.vote(), whole(silent)});
   else
@@ -184,6 +186,7 @@ void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
     keys_per_request_ = welcome->keys_per_request;
     version_ = welcome->version;
     handshake_ = HandshakeStep::AwaitsSession;
+    if (!session_ && asks_after_welcome()) send_open_session(now);
     return;
   }
   if (std::holds_alternative<control::Done>(reply)) {  // resumed

@@ -35,7 +35,7 @@ struct Whereabouts {
 // What this program knows.
 struct StoreNews {
   std::uint64_t generation = 0;  // 0: nothing
-  std::uint16_t port = 0;        // of the store, which is on this machine
+  std::uint16_t port = 0;        // of the store, which is on this machine; 0: it was lost
   // As others reach this machine; empty: as the one does that is told.
   std::string address{};
 

@@ -124,7 +124,7 @@ struct Gone {
 struct Find {
   std::uint64_t generation = 0;  // 0: it knows nothing, and the two below mean nothing
   std::string_view host;         // a numeric address
-  std::uint16_t port = 0;
+  std::uint16_t port = 0;        // 0: the job looks for a store to succeed that generation's
   std::string_view job;
   // What the asker was told about where the job may begin (ServerOptions::founders); 0: nothing.
   std::uint64_t founders = 0;

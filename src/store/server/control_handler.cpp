@@ -202,7 +202,8 @@ void ControlHandler::operator()(const control::OpenSuccessor& request) {
     return fail(ErrorCode::WrongStore, "the job has a newer store");
   if (!succession.serves(request.job)) return fail(ErrorCode::WrongStore, kOtherJob);
   if (!is_right_store(request.job)) return;
-  if (!succession.is_serving()) return peer_.wait(request_, request, now_);
+  if (!succession.is_serving() || !succession.lets_in(request, now_))
+    return peer_.wait(request_, request, now_);
   std::string session;
   session_ =
       open_session(context_, peer_, {request.ttl_ms, request.grace_ms}, request_, now_, session);

@@ -68,9 +68,9 @@ ServerLoop::ServerLoop(const ServerOptions& options)
       job_table_(budget_),
       worker_table_(budget_),
       sessions_(job_table_, budget_),
-      succession_(
-          {options.successor, options.quorum, options.job, options.founders, options.founding},
-          job_table_),
+      succession_({options.successor, options.quorum, options.job, options.founders,
+                   options.founding, options.listening},
+                  job_table_),
       job_context_{limits_,      budget_,   job_table_,
                    job_table_,   sessions_, succession_,
                    counters_,    turn_,     options.old_clients_are_2_1,
@@ -227,6 +227,8 @@ int ServerLoop::timeout_ms() const {
     if (listener->paused_until) next = std::min(next, *listener->paused_until);
   next = std::min(next, next_snapshot_);
   if (ended_) next = std::min(next, ended_->next_check());
+  if (const std::optional<Time> deadline = succession_.next_deadline())
+    next = std::min(next, *deadline);
   if (next == Time::max()) return -1;
   return poll_limit(time_left(next));
 }
@@ -305,6 +307,7 @@ void ServerLoop::run() {
 
   std::vector<epoll_event> events(kMaxEvents);
   int rounds_behind = 0;
+  succession_.start(Clock::now());
   while (!is_stopping_) {
     const int count = ::epoll_wait(epoll_.get(), events.data(), kMaxEvents, timeout_ms());
     if (count < 0) {
@@ -318,6 +321,7 @@ void ServerLoop::run() {
     rounds_behind = count == kMaxEvents ? rounds_behind + 1 : 0;
     if (rounds_behind % kMaxRoundsBehind == 0) sessions_.expire(now_, Turn::kRoom);
     if (ended_) ended_->check(now_);
+    succession_.on_time(now_);
     flush_listed();
     check_blocked();
     resume_listeners();

@@ -116,6 +116,52 @@ void Succession::ended(SessionId session) {
   seats_.erase(seat);
 }
 
+// ---- who has to listen first ----
+
+Time Succession::opens_at(std::string_view job) const {
+  const auto sought = sought_.find(job);
+  return sought == sought_.end() ? listens_until_ : std::max(listens_until_, sought->second);
+}
+
+bool Succession::lets_in(const control::OpenSuccessor& request, Time now) const {
+  if (options_.is_successor || request.job.empty()) return true;
+  const bool brings_a_round =
+      counts(request.vote) && !request.vote.latest().electorate.is_founding();
+  return brings_a_round || now >= opens_at(request.job);
+}
+
+void Succession::on_time(Time now) {
+  if (options_.is_successor) return;
+  for (auto each = waiting_.begin(); each != waiting_.end();) {
+    if (now < opens_at(each->second.job)) {
+      ++each;
+      continue;
+    }
+    const Waiting waiting = std::move(each->second);
+    each = waiting_.erase(each);
+    waiting.applicant->on_call(pulsed(waiting.job, now));
+    (void)waiting.applicant->on_welcome(now);
+  }
+}
+
+std::optional<Time> Succession::next_deadline() const {
+  std::optional<Time> next;
+  if (options_.is_successor) return next;
+  for (const auto& [number, waiting] : waiting_)
+    next = next ? std::min(*next, opens_at(waiting.job)) : opens_at(waiting.job);
+  return next;
+}
+
+// Its nodes may meet at this very store in the end; new ones must not have begun it anew then.
+// Where its round is known it does not matter.
+void Succession::hear_that_it_looks(const control::Find& request, Time now) {
+  if (options_.is_successor || request.generation < generation_ || jobs_.contains(request.job))
+    return;
+  std::erase_if(sought_, [now](const auto& each) { return now >= each.second; });
+  if (sought_.size() >= kMostJobs) return;
+  sought_.insert_or_assign(std::string(request.job), now + kSought);
+}
+
 // ---- who waits ----
 
 VoterId Succession::apply(Applicant& applicant, const control::OpenSuccessor& application,
@@ -124,6 +170,7 @@ VoterId Succession::apply(Applicant& applicant, const control::OpenSuccessor& ap
   Waiting& waiting = waiting_[number];
   waiting.applicant = &applicant;
   waiting.job = application.job;
+  if (is_serving_) return number;
   const Vote vote = admitted(application.vote);
   if (application.job.empty() || !counts(vote)) return number;
   // Elsewhere it may be one who has forgotten that there is a job.
@@ -220,6 +267,7 @@ void Succession::write_silence(Time now) {
 // ---- where the store is ----
 
 void Succession::hear(const control::Find& request, Time now) {
+  if (request.port == 0 && request.generation > 0) return hear_that_it_looks(request, now);
   if (request.generation <= served_generation() || request.port == 0) return;
   if (numeric_addresses(request.host).empty()) return;
   auto found = elsewhere_.find(request.job);
@@ -256,7 +304,12 @@ void Succession::tell_those_who_wait(std::string_view job, Time now) {
 // What it has heard of deaths stays true. The job has begun, so its founders count no more: they
 // may have forgotten that.
 bool Succession::point_to(std::uint64_t generation, const Endpoint& store, Time now) {
-  if (is_serving_ || !job_) return false;
+  if (!job_ || (is_serving_ && (options_.is_successor || generation <= generation_))) return false;
+  if (is_serving_) {
+    elsewhere_[*job_] = {generation, store, std::nullopt};
+    tell_those_who_wait(*job_, now);
+    return true;
+  }
   options_.is_founding = false;
   Electorate& electorate = *electorate_of(*job_);
   for (auto& [number, waiting] : waiting_) {

@@ -48,9 +48,14 @@ class Succession {
     std::string job{};         // of a successor; empty: of the first who votes there
     Place founders{};          // who may begin the job's first store; nodes 0: nobody is named
     bool is_founding = false;  // they may begin it here
+    // Of a job's first store: for so long after start() it only listens to who comes without a
+    // vote. If their job runs elsewhere, that is told here meanwhile.
+    Milliseconds listening{0};
   };
-  // What others have said of a store's place counts for so long.
+  // What others have said of a store's place counts for so long,
   static constexpr Milliseconds kHearsay{5'000};
+  // and that a job looks for a store for so long.
+  static constexpr Milliseconds kSought{2'500};
 
   // `table` has the job's keys, and outlives this.
   Succession(Options options, KeyTable& table);
@@ -62,6 +67,14 @@ class Succession {
   [[nodiscard]] bool is_older_than(std::uint64_t generation) const {
     return is_serving_ && generation_ < generation;
   }
+  // Clients may come from now on.
+  void start(Time now) { listens_until_ = now + options_.listening; }
+  // False: it has to apply(), although the server serves. Its job may run elsewhere, unless it
+  // brings a round of that job here.
+  [[nodiscard]] bool lets_in(const control::OpenSuccessor& request, Time now) const;
+  // At or after next_deadline(): some may be let in.
+  void on_time(Time now);
+  [[nodiscard]] std::optional<Time> next_deadline() const;
   // A successor serves one job.
   [[nodiscard]] bool serves(std::string_view job) const {
     return !options_.is_successor || !job_ || job == *job_;
@@ -79,7 +92,7 @@ class Succession {
 
   // ---- who waits ----
 
-  // Precondition: !is_serving() and serves(application.job).
+  // Precondition: serves(application.job), and !is_serving() or !lets_in(application).
   // The applicant's number from now on.
   VoterId apply(Applicant& applicant, const control::OpenSuccessor& application, Time now);
   void confirm_call(VoterId applicant, std::uint64_t stamp, Time now);
@@ -123,6 +136,9 @@ class Succession {
   };
 
   [[nodiscard]] std::uint64_t served_generation() const { return is_serving_ ? generation_ : 0; }
+  // Until then nobody without a vote is let in.
+  [[nodiscard]] Time opens_at(std::string_view job) const;
+  void hear_that_it_looks(const control::Find& request, Time now);
   // Without places that mean nothing here.
   [[nodiscard]] Vote admitted(const Vote& vote) const;
   void tell_those_who_wait(std::string_view job, Time now);
@@ -143,6 +159,10 @@ class Succession {
   std::unordered_map<SessionId, Seat> seats_;
   VoterId last_voter_ = 0;
   std::map<std::string, Pointer, std::less<>> elsewhere_;  // by job
+
+  // Of a first store.
+  Time listens_until_ = Time::min();
+  std::map<std::string, Time, std::less<>> sought_;  // jobs that look for a store, and until when
 
   // Of a successor.
   std::optional<std::string> job_;

@@ -44,6 +44,9 @@ std::string name_of(const BackendStep& step) {
     std::string operator()(const Connect& connect) const {
       return "connect to " + to_string(connect.endpoint);
     }
+    std::string operator()(const Follow& follow) const {
+      return "follow to " + to_string(follow.endpoint);
+    }
     std::string operator()(const Wait&) const { return "wait"; }
     std::string operator()(const StartOver&) const { return "start over"; }
     std::string operator()(const Join&) const { return "join"; }
@@ -85,6 +88,10 @@ const std::map<std::string, Event> kEvents = {
     {"link up", [](Machine& m) { return m.fsm.on_link_up(); }},
     {"link down: unknown", [](Machine& m) { return m.fsm.on_link_down("closed", true, m.now); }},
     {"link down: known", [](Machine& m) { return m.fsm.on_link_down("closed", false, m.now); }},
+    {"moved",
+     [](Machine& m) {
+       return m.fsm.on_moved({"10.0.0.9", 7}, m.now);
+     }},
     {"link failed", [](Machine& m) { return m.fsm.on_link_failed("refused", false, m.now); }},
     {"link failed: unknown",
      [](Machine& m) { return m.fsm.on_link_failed("refused", true, m.now); }},
@@ -153,6 +160,7 @@ const std::vector<Row> kTable = {
      {"start", "resolved: other"},
      false,
      {{"link up", {"join", Joined}},
+      {"moved", {"follow to 10.0.0.9:7", Following}},
       {"link failed", {"give up: 125", Over}},
       {"link failed: unknown", {"give up: 125", Over}},
       {"due", {"wait", Connecting}},
@@ -165,6 +173,7 @@ const std::vector<Row> kTable = {
       {"bind failed", {"wait", Contending}},
       {"unusable", {"give up: 125", Over}},
       {"link up", {"join", Joined}},
+      {"moved", {"follow to 10.0.0.9:7", Following}},
       {"link failed", {"give up: 125", Over}},
       {"link failed: unknown", {"give up: 125", Over}},
       {"due", {"bind", Contending}},
@@ -173,9 +182,19 @@ const std::vector<Row> kTable = {
      {"start", "resolved: own", "bound"},
      false,
      {{"link up", {"join", Hosting}},
+      {"moved", {"follow to 10.0.0.9:7", Following}},
       {"link failed", {"give up: 125", Over}},
       {"link failed: unknown", {"give up: 125", Over}},
       {"due", {"wait", Opening}},
+      {"leave", {"-", Over}}}},
+    {Following,
+     {"start", "resolved: own", "bound", "moved"},
+     false,
+     {{"link up", {"join", Joined}},
+      {"moved", {"follow to 10.0.0.9:7", Following}},
+      {"link down: unknown", {"start over", Pausing}},
+      {"link down: known", {"start over", Pausing}},
+      {"due", {"start over", Pausing}},
       {"leave", {"-", Over}}}},
     {Alone,
      {"start"},
@@ -225,6 +244,15 @@ TEST(BackendFsmTest, TheTableHasEveryState) {
   ASSERT_EQ(kTable.size(), static_cast<std::size_t>(Over) + 1);
   for (std::size_t i = 0; i < kTable.size(); ++i)
     EXPECT_EQ(static_cast<std::size_t>(kTable[i].state), i);
+}
+
+TEST(BackendFsmTest, PlacesThatPointToOneAnotherAreNotFollowedForEver) {
+  Machine machine;
+  EXPECT_EQ(name_of(feed(machine, {"start", "resolved: other", "moved", "moved", "moved"})),
+            "follow to 10.0.0.9:7");
+  EXPECT_EQ(name_of(feed(machine, {"moved", "moved"})), "start over");
+  EXPECT_EQ(name_of(feed(machine, {"due", "resolved: other", "moved", "moved"})),
+            "follow to 10.0.0.9:7");
 }
 
 // ---- who hosts ----

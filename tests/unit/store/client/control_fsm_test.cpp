@@ -831,9 +831,12 @@ class VotingFixture : public Fixture {
   void open_2() {
     fsm().open(now());
     fsm().on_connected(now());
-    const auto requests = sent();
-    ASSERT_NE(only<control::OpenSession>(requests), nullptr);
+    EXPECT_TRUE(sent().empty()) << "an older store could not be told of the job";
     welcome_2();
+    const auto requests = sent();
+    const auto* asked = only<control::OpenSuccessor>(requests);
+    ASSERT_NE(asked, nullptr);
+    EXPECT_EQ(asked->job, "drun/a/");
     reply(requests[0].id, control::Session{7, control::Token{1, 2, 3}, 6000, 1000});
   }
   // The number of the only request, a pulse.
@@ -977,7 +980,12 @@ TEST(ControlFsmTest, LeavesAStoreWhoseMajorityIsElsewhere) {
 
 TEST(ControlFsmTest, AStoreOfVersionOneIsAskedAsEver) {
   Fixture f(VotingFixture::voting_options());
-  f.open();
+  f.fsm().open(f.now());
+  f.fsm().on_connected(f.now());
+  f.reply(0, control::Welcome{1, 1000, 100, 500, 100});
+  const auto requests = f.sent();
+  ASSERT_NE(only<control::OpenSession>(requests), nullptr) << "it knows no other request";
+  f.reply(requests[0].id, control::Session{7, control::Token{1, 2, 3}, 6000, 1000});
   EXPECT_EQ(renewals(f.events()).size(), 1U);
   f.fsm().vote(place(0), f.now());
   EXPECT_TRUE(f.sent().empty());
@@ -1170,6 +1178,18 @@ TEST(ControlFsmTest, WhoLooksForAStoreIsNotEndedByAnotherProgram) {
     ASSERT_EQ(events.size(), 1U);
     EXPECT_EQ(std::get<ControlLink>(events[0]).state, ControlState::Down) << i;
   }
+}
+
+TEST(ControlFsmTest, MayBeToldBeforeItIsLetInThatTheStoreIsElsewhere) {
+  VotingFixture f;
+  f.fsm().open(f.now());
+  f.fsm().on_connected(f.now());
+  f.welcome_2();
+  f.reply(f.sent()[0].id, control::Moved{2, "10.0.0.9", 7});
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(std::get<ControlLink>(events[0]).moved, (Endpoint{"10.0.0.9", 7}));
+  EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
 }
 
 TEST(ControlFsmTest, LeavesAStoreThatKnowsOfALaterOne) {

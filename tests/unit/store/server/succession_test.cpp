@@ -546,5 +546,94 @@ TEST_F(VotesTest, AStoreOfOneEndpointIsNoneOfAList) {
   EXPECT_EQ(asker.only<Error>(Find{0, "", 0, kJob, 77}).code, ErrorCode::WrongStore);
 }
 
+// ---- a first store, where the job may run elsewhere ----
+
+class ListeningTest : public testing::Test {
+ protected:
+  static Succession::Options listening() {
+    Succession::Options options;
+    options.job = kJob;
+    options.listening = Milliseconds(75);
+    return options;
+  }
+  ListeningTest() { world.succession.start(world.now); }
+  void pass(int ms) {
+    world.now += Milliseconds(ms);
+    world.succession.on_time(world.now);
+  }
+  PeerWorld world{{}, listening()};
+};
+
+TEST_F(ListeningTest, LetsNewcomersInWhenNobodyHasSaidThatTheJobIsElsewhere) {
+  EXPECT_EQ(world.succession.next_deadline(), std::nullopt);
+  Agent a(world), b(world);
+  EXPECT_THAT(a.come({}), IsEmpty());
+  pass(30);
+  EXPECT_THAT(b.come({}), IsEmpty());
+  EXPECT_EQ(world.succession.next_deadline(), world.now + Milliseconds(45));
+  pass(44);
+  EXPECT_THAT(a.answers(), IsEmpty());
+  pass(1);
+  for (Agent* each : {&a, &b}) {
+    const auto answers = each->answers();
+    ASSERT_EQ(answers.size(), 2U);
+    EXPECT_EQ(std::get<Pulsed>(answers[0]).generation, 1U);
+    EXPECT_TRUE(std::holds_alternative<Session>(answers[1]));
+  }
+  EXPECT_EQ(world.succession.next_deadline(), std::nullopt);
+  Agent c(world);
+  EXPECT_EQ(c.come({}).size(), 2U);
+}
+
+TEST_F(ListeningTest, WhoWaitsIsToldWhereTheStoreIs) {
+  Agent a(world), gone(world), signpost(world);
+  EXPECT_THAT(a.come({}), IsEmpty());
+  EXPECT_THAT(gone.come({}), IsEmpty());
+  gone.leave();
+  EXPECT_EQ(signpost.only<Moved>(Find{2, "10.0.0.9", 7, kJob, 0}).generation, 2U);
+  EXPECT_EQ(a.only<Moved>(a.answers()).port, 7);
+  pass(75);
+  EXPECT_THAT(a.answers(), IsEmpty());
+}
+
+TEST_F(ListeningTest, OthersAreLetInAtOnce) {
+  Agent member(world), founder(world), of_no_job(world);
+  EXPECT_EQ(member.come(settled(1)).size(), 2U) << "it brings the job's round along";
+  EXPECT_EQ(of_no_job.ask(OpenSession{1000, 200}).size(), 1U);
+  EXPECT_THAT(founder.come({{{0, 77}, 1, 3, kNoRank}, {}}), IsEmpty());
+}
+
+TEST_F(ListeningTest, WhileTheJobLooksForAStoreNoneBegins) {
+  Agent a(world), b(world), seeker(world);
+  EXPECT_THAT(a.come({}), IsEmpty());
+  EXPECT_EQ(seeker.only<Moved>(Find{1, "10.0.0.9", 0, kJob, 0}).generation, 1U);
+  EXPECT_EQ(b.come({}, 1, "drun/b/").size(), 0U);
+  pass(75);
+  EXPECT_THAT(a.answers(), IsEmpty());
+  EXPECT_EQ(b.answers().size(), 2U) << "that is another job";
+  pass(1'000);
+  EXPECT_EQ(seeker.only<Moved>(Find{1, "10.0.0.9", 0, kJob, 0}).generation, 1U);
+  pass(2'499);
+  EXPECT_THAT(a.answers(), IsEmpty());
+  pass(1);
+  EXPECT_EQ(a.answers().size(), 2U) << "nobody has looked for long";
+}
+
+TEST_F(ListeningTest, WhereTheJobsRoundIsKnownNobodyWaits) {
+  pass(75);
+  Agent member(world), late(world), seeker(world);
+  EXPECT_EQ(member.come(settled(1)).size(), 2U);
+  EXPECT_EQ(seeker.only<Moved>(Find{1, "10.0.0.9", 0, kJob, 0}).generation, 1U);
+  EXPECT_EQ(late.come({}).size(), 2U);
+}
+
+TEST_F(ListeningTest, WhoHasFoundTheJobElsewhereSaysSoForGood) {
+  EXPECT_FALSE(world.succession.point_to(1, {"10.0.0.9", 7}, world.now)) << "it is that one";
+  EXPECT_TRUE(world.succession.point_to(2, {"10.0.0.9", 7}, world.now));
+  world.now += std::chrono::hours(1);
+  Agent late(world);
+  EXPECT_EQ(late.only<Moved>(late.come({})).generation, 2U);
+}
+
 }  // namespace
 }  // namespace drun::store::control
