@@ -52,6 +52,7 @@ Plan plan_of(const Options& options) {
   plan.elastic = options.min_nodes != options.max_nodes;
   if (options.local_nodes > 0) {
     plan.nodes = std::min(options.local_nodes, options.max_nodes);
+    plan.nodes -= plan.nodes % options.node_step;
     plan.elastic = false;
     for (int node = 0; node < plan.nodes; ++node)
       plan.here.push_back(node);
@@ -63,8 +64,9 @@ Plan plan_of(const Options& options) {
   return plan;
 }
 
-std::string between(int low, int high) {
-  return "<" + std::to_string(low) + " to " + std::to_string(high) + ">";
+std::string between(int low, int high, int step) {
+  return "<" + std::to_string(low) + " to " + std::to_string(high) +
+         (step > 1 ? ", in steps of " + std::to_string(step) : "") + ">";
 }
 
 Undecided undecided_of(const Options& options, const Plan& plan) {
@@ -75,8 +77,9 @@ Undecided undecided_of(const Options& options, const Plan& plan) {
   }
   if (plan.elastic) {
     result["WORLD_SIZE"] = result["ROLE_WORLD_SIZE"] =
-        between(options.min_nodes * workers, options.max_nodes * workers);
-    result["GROUP_WORLD_SIZE"] = between(options.min_nodes, options.max_nodes);
+        between(options.min_nodes * workers, options.max_nodes * workers,
+                options.node_step > 1 ? options.node_step * workers : 1);
+    result["GROUP_WORLD_SIZE"] = between(options.min_nodes, options.max_nodes, options.node_step);
   }
   const bool at_a_node = options.backend == Backend::C10d && options.endpoint.port != 0;
   if (at_a_node || options.backend == Backend::Etcd) {
@@ -113,8 +116,10 @@ std::string head(const Options& options, const Plan& plan) {
   if (plan.elastic) {
     text += std::to_string(options.min_nodes) + " to ";
   }
-  text += std::to_string(plan.nodes) + ", " + std::to_string(workers) +
-          (workers == 1 ? " worker" : " workers") + " each";
+  text += std::to_string(plan.nodes);
+  if (plan.elastic && options.node_step > 1)
+    text += " in steps of " + std::to_string(options.node_step);
+  text += ", " + std::to_string(workers) + (workers == 1 ? " worker" : " workers") + " each";
   if (static_cast<int>(plan.here.size()) < plan.nodes)
     text += " (if all nodes are started like this one)";
   text += "\nmeet at:  ";

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <set>
+#include <utility>
 
 #include "rendezvous/documents.hpp"
 
@@ -27,10 +28,12 @@ std::string in_flags(const std::map<std::string, std::string>& fields, const std
 std::map<std::string, std::string> full_agreement(const Config& config) {
   auto agreement = config.agreement;
   agreement.emplace(kProtocol, std::to_string(kProtocolVersion));
-  agreement.emplace(
-      "nnodes", config.min_nodes == config.max_nodes
-                    ? std::to_string(config.min_nodes)
-                    : std::to_string(config.min_nodes) + ":" + std::to_string(config.max_nodes));
+  std::string nodes = std::to_string(config.min_nodes);
+  if (config.min_nodes != config.max_nodes) nodes += ":" + std::to_string(config.max_nodes);
+  // Of a job of one size a step says nothing.
+  if (config.min_nodes != config.max_nodes && config.node_step > 1)
+    nodes += ":" + std::to_string(config.node_step);
+  agreement.emplace("nnodes", std::move(nodes));
   agreement.emplace("max-restarts", std::to_string(config.max_restarts));
   agreement.emplace("max-losses",
                     config.max_losses ? std::to_string(*config.max_losses) : kUnlimited);

@@ -12,6 +12,7 @@
 #include "rendezvous/failure_merge.hpp"
 #include "rendezvous/membership.hpp"
 #include "rendezvous/messages.hpp"
+#include "rendezvous/node_count.hpp"
 #include "rendezvous/rank_assignment.hpp"
 #include "rendezvous/rejections.hpp"
 
@@ -202,8 +203,8 @@ void running(Context& c) {
     stop_round(c, Cause::Membership, "a node has stopped its workers");
   } else if (s.succeeded == c.round().nodes) {
     close(c, {});
-  } else if (c.config.resize == Resize::Now && s.joiners > 0 && s.succeeded == 0 &&
-             s.missing == 0 && c.round().nodes < c.config.max_nodes) {
+  } else if (c.config.resize == Resize::Now && makes_larger(c.config, s.round.nodes, s.joiners) &&
+             s.succeeded == 0 && s.missing == 0) {
     if (c.round().nodes + s.joiners >= c.config.max_nodes ||
         c.past(s.last_join, c.config.quiet_period) ||
         c.past(s.joiners_since, c.config.last_call_timeout))
@@ -414,9 +415,9 @@ void find_successors(Context& c) {
 void preparing(Context& c) {
   const State& s = c.state;
   const int planned = static_cast<int>(s.plan.size());
-  const bool one_more = s.ready > planned && planned < c.config.max_nodes &&
-                        !c.past(s.enough_since, c.config.last_call_timeout);
-  if (s.plan_broken || one_more || s.holding > 0 || !c.past(s.leave_until)) {
+  const bool more = nodes_taken(c.config, s.ready) > planned &&
+                    !c.past(s.enough_since, c.config.last_call_timeout);
+  if (s.plan_broken || more || s.holding > 0 || !c.past(s.leave_until)) {
     c.round().phase = Phase::Gathering;
     return;
   }
@@ -449,7 +450,8 @@ void preparing(Context& c) {
   c.decision.plan = s.plan;
   c.log(round_name(c.round()) + ": " + std::to_string(c.round().nodes) +
         (c.round().nodes == 1 ? " node, " : " nodes, ") + std::to_string(c.round().world_size) +
-        (c.round().world_size == 1 ? " rank: " : " ranks: ") + rank_map(s, s.plan));
+        (c.round().world_size == 1 ? " rank: " : " ranks: ") + rank_map(s, s.plan) +
+        beyond_the_step_text(c.config, s.ready - c.round().nodes));
   log_taken_in(c);
 }
 
@@ -588,8 +590,8 @@ std::optional<Time> next_deadline(const State& state, const Config& config) {
       next.include(awaits_failures(state));
       if (state.round.unsure) next.include(state.unsure_until);
       // A round that is to be stopped for a failure makes room for nobody.
-      if (config.resize == Resize::Now && state.joiners > 0 && state.succeeded == 0 &&
-          state.missing == 0 && state.failures.empty() && state.round.nodes < config.max_nodes) {
+      if (config.resize == Resize::Now && state.succeeded == 0 && state.missing == 0 &&
+          state.failures.empty() && makes_larger(config, state.round.nodes, state.joiners)) {
         next.include(state.last_join, config.quiet_period);
         next.include(state.joiners_since, config.last_call_timeout);
       }

@@ -5,6 +5,7 @@
 
 #include "rendezvous/failure_merge.hpp"
 #include "rendezvous/messages.hpp"
+#include "rendezvous/node_count.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -64,7 +65,7 @@ void note_times(State& state, const Config& config, Time now) {
   } else if (!state.enough_since) {
     state.enough_since = now;
   }
-  if (state.joiners == 0) {
+  if (!makes_larger(config, state.round.nodes, state.joiners)) {
     state.joiners_since.reset();
   } else if (!state.joiners_since) {
     state.joiners_since = now;

@@ -57,7 +57,10 @@ std::string ranges_text(const std::vector<int>& sorted) {
 std::string nodes_text(const Config& config) {
   std::string text = std::to_string(config.min_nodes);
   if (config.max_nodes != config.min_nodes) text += " to " + std::to_string(config.max_nodes);
-  return text + (config.max_nodes == 1 ? " node" : " nodes");
+  text += config.max_nodes == 1 ? " node" : " nodes";
+  if (config.max_nodes != config.min_nodes && config.node_step > 1)
+    text += ", in steps of " + std::to_string(config.node_step);
+  return text;
 }
 
 std::string duplicate_text(const MemberDocument& asking, const MemberDocument& holding) {
@@ -132,6 +135,12 @@ std::string restart_text(int restart, int max_restarts, std::string_view failure
 std::string taken_in_text(const std::string& host, const Assignment& place) {
   return host.substr(0, kMaxName) + " is taken in from round " + std::to_string(place.round) +
          " on, as group rank " + std::to_string(place.group_rank);
+}
+
+std::string beyond_the_step_text(const Config& config, int spares) {
+  if (config.node_step == 1 || spares <= 0) return "";
+  return "; " + std::to_string(spares) + (spares == 1 ? " spare waits" : " spares wait") +
+         " (steps of " + std::to_string(config.node_step) + ")";
 }
 
 std::string refused_text(const State& state) {

@@ -40,6 +40,8 @@ inline constexpr std::size_t kMaxName = 64;  // of one node or job
 // "restart 1/3 after rank 3 (local rank 1 ...": `failure` is failure_text().
 [[nodiscard]] std::string restart_text(int restart, int max_restarts, std::string_view failure);
 
+// Behind the words about a round of whole steps: "; 3 spares wait (steps of 4)"; empty: none do.
+[[nodiscard]] std::string beyond_the_step_text(const Config& config, int spares);
 // Of a node that was not in the round before: "gpu3 is taken in from round 2 on, as group rank 1".
 [[nodiscard]] std::string taken_in_text(const std::string& host, const Assignment& place);
 

@@ -301,6 +301,7 @@ class Participant::Impl {
           "spare: the job runs with " + std::to_string(round->nodes) + " of " +
           nodes_text(config_) +
           (!room                           ? ", this one waits to be needed"
+           : config_.node_step > 1         ? ", this one waits until a whole step is there"
            : config_.resize == Resize::Now ? ", this one is about to join"
                                            : ", this one joins at the next restart");
       if (text != progress_) show_progress(text, true);

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "rendezvous/node_count.hpp"
+
 namespace drun::rendezvous {
 namespace {
 
@@ -71,7 +73,7 @@ std::vector<Candidate> choose(std::vector<Candidate> candidates, std::size_t at_
   if (candidates.size() <= at_most) return candidates;
   const auto preference = [](const Candidate& c) {
     return std::tuple(!c.last_rank.has_value(), !c.document->node_rank.has_value(),
-                      !c.document->is_host, c.arrival);
+                      !c.document->is_host, c.last_rank.value_or(0), c.arrival);
   };
   std::sort(candidates.begin(), candidates.end(),
             [&](const Candidate& a, const Candidate& b) { return preference(a) < preference(b); });
@@ -86,7 +88,9 @@ bool natural_less(std::string_view a, std::string_view b) {
 }
 
 std::vector<Candidate> place(std::vector<Candidate> candidates, const Config& config) {
-  candidates = choose(std::move(candidates), static_cast<std::size_t>(config.max_nodes));
+  candidates =
+      choose(std::move(candidates),
+             static_cast<std::size_t>(nodes_taken(config, static_cast<int>(candidates.size()))));
 
   std::map<int, Candidate> slots;
   std::vector<Candidate> rest;

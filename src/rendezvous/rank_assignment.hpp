@@ -22,8 +22,9 @@ struct Candidate {
   std::optional<int> last_rank;  // group rank in the last round that ran
 };
 
-// At most config.max_nodes of them, in the order of their new group ranks. Those of the last
-// round go before others, then those that ask for a rank, the host agent, the earlier arrivals.
+// As many of them as a round takes, in the order of their new group ranks. Those of the last round
+// go before others, then those that ask for a rank, the host agent, the lower ranks of the last
+// round, the earlier arrivals.
 // Asked-for ranks are distinct and below max_nodes. With fewer nodes than max_nodes the ranks close
 // up, in order.
 [[nodiscard]] std::vector<Candidate> place(std::vector<Candidate> candidates, const Config& config);

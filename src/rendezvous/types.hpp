@@ -41,6 +41,7 @@ struct Config {
   std::string run_id{kNoRunId};
   int min_nodes = 1;
   int max_nodes = 1;
+  int node_step = 1;  // only multiples of it run; it divides min_nodes and max_nodes
   int local_world_size = 1;
   int max_restarts = 0;
   std::optional<int> max_losses;  // rounds that nodes may end by being lost; nullopt: any number

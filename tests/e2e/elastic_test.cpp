@@ -20,6 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::UnorderedElementsAre;
 using Clock = std::chrono::steady_clock;
 
@@ -198,6 +199,30 @@ TEST_F(ElasticTest, ASpareTakesThePlaceAndTheRankOfADeadNode) {
   for (const std::size_t i : {0U, 2U})
     EXPECT_TRUE(agent(i).wait_for_err(" is taken in from round 2 on, as group rank 1\n")) << i;
   stop_all(2);
+}
+
+TEST_F(ElasticTest, AJobInStepsShrinksAndGrowsByWholeSteps) {
+  const Arguments arguments = elastic("2:4:2");
+  start(arguments);
+  ASSERT_TRUE(agent(0).wait_for_err("1 of 2 to 4 nodes, in steps of 2")) << agent(0).err();
+  start(arguments);
+  ASSERT_TRUE(says(0, "round 1 rank 0 of 2 restarts 0.")) << agent(0).err();
+  start(arguments);
+  ASSERT_TRUE(
+      agent(2).wait_for_err("spare: the job runs with 2 of 2 to 4 nodes, in steps of 2, "
+                            "this one waits until a whole step is there"))
+      << agent(2).err();
+  start(arguments);
+  for (std::size_t i = 0; i < 4; ++i)
+    ASSERT_TRUE(says(i, "of 4 restarts 0.")) << agent(i).err();
+  // Three are left: one is a spare until another comes.
+  agent(1).signal(SIGKILL);
+  EXPECT_TRUE(agent(1).wait());
+  EXPECT_TRUE(says(0, "round 3 rank 0 of 2 restarts 0.")) << agent(0).err();
+  start(arguments);
+  EXPECT_TRUE(says(4, "of 4 restarts 0.")) << agent(4).err();
+  EXPECT_THAT(agent(0).out(), Not(HasSubstr("of 3 ")));
+  stop_all(0);
 }
 
 TEST_F(ElasticTest, AStoppedAgentThatComesBackLateJoinsAnew) {

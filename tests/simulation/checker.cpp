@@ -263,7 +263,8 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
     by_rank[rank] = &seat.assignment;
   }
   if (!forgetful_ || !rounds_.empty()) {
-    if (document.nodes < plan_.min_nodes || document.nodes > plan_.max_nodes)
+    if (document.nodes < plan_.min_nodes || document.nodes > plan_.max_nodes ||
+        document.nodes % plan_.node_step != 0)
       fail(name + ": " + std::to_string(document.nodes) + " nodes");
     int first_rank = 0;
     for (const auto* a : by_rank) {
@@ -407,6 +408,12 @@ void Checker::check_stop(const RoundDocument& document) {
   if (document.cause == Cause::Resize &&
       (round.nodes >= plan_.max_nodes || plan_.resize != Resize::Now))
     fail(name + " was stopped for a spare");
+  // Whole steps only make it larger. One that has died since may have been counted.
+  const auto others = std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& node) {
+    return node->registered && !round.seats.contains(node->config.ticket);
+  });
+  if (document.cause == Cause::Resize && others < plan_.node_step)
+    fail(name + " was stopped for less than a step");
 }
 
 void Checker::check_outcome(const std::string& writer) {

@@ -127,6 +127,13 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
   for (int i = busy.chance(10) ? busy.in(1, 4) : 0; i > 0; --i)
     plan.steps.push_back({busy.in(0, 2 * plan.work_ms), Fault::Busy, busy.in(0, 1000),
                           busy.chance(50) ? busy.in(1, 1'500) : busy.in(1'000, 12'000), 0});
+  Random sizes(seed ^ 0x57E4);
+  if (plan.max_nodes > 1 && sizes.chance(10)) {
+    plan.node_step = sizes.in(2, std::min(4, plan.max_nodes));
+    plan.max_nodes -= plan.max_nodes % plan.node_step;
+    plan.min_nodes += (plan.node_step - plan.min_nodes % plan.node_step) % plan.node_step;
+    plan.min_nodes = std::min(plan.min_nodes, plan.max_nodes);
+  }
   std::stable_sort(plan.steps.begin(), plan.steps.end(),
                    [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
@@ -143,8 +150,8 @@ const char* name(Fault fault) {
 std::string describe(const Plan& plan) {
   std::string text =
       "seed " + std::to_string(plan.seed) + ": nodes " + std::to_string(plan.min_nodes) + ":" +
-      std::to_string(plan.max_nodes) + ", first " + std::to_string(plan.first_nodes) + " within " +
-      std::to_string(plan.start_spread_ms) + " ms" +
+      std::to_string(plan.max_nodes) + ":" + std::to_string(plan.node_step) + ", first " +
+      std::to_string(plan.first_nodes) + " within " + std::to_string(plan.start_spread_ms) + " ms" +
       (plan.hosted ? ", hosted" : ", external store") + ", restarts " +
       std::to_string(plan.max_restarts) +
       (plan.max_losses ? ", losses " + std::to_string(*plan.max_losses) : "") +

@@ -41,6 +41,7 @@ struct Plan {
   std::uint64_t seed = 0;
   int min_nodes = 1;
   int max_nodes = 1;
+  int node_step = 1;
   int first_nodes = 1;  // start at about the same time; more come with Join
   int start_spread_ms = 0;
   bool hosted = true;  // the first agent hosts the store

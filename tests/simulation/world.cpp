@@ -106,6 +106,7 @@ void World::start_agent(bool hosts) {
   s.run_id = "job";
   s.min_nodes = plan_.min_nodes;
   s.max_nodes = plan_.max_nodes;
+  s.node_step = plan_.node_step;
   s.max_restarts = plan_.max_restarts;
   s.max_losses = plan_.max_losses;
   s.rank_order = plan_.rank_order;

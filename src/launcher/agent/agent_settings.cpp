@@ -37,6 +37,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.run_id = options.run_id;
   config.min_nodes = options.min_nodes;
   config.max_nodes = options.max_nodes;
+  config.node_step = options.node_step;
   config.local_world_size = options.nproc_per_node;
   config.max_restarts = options.max_restarts;
   config.max_losses = options.max_losses;

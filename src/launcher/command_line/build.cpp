@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <tuple>
 
 #include "base/environment_variable.hpp"
 #include "base/split.hpp"
@@ -23,7 +22,10 @@ void build_job(const cli::GivenFlags& flags, const Host& host, Options& options)
     options.min_nodes = options.max_nodes = options.local_nodes;
   }
   if (const cli::Setting* nodes = flags.find("nnodes")) {
-    std::tie(options.min_nodes, options.max_nodes) = parse_nodes(*nodes);
+    const NodeNumbers numbers = parse_nodes(*nodes);
+    options.min_nodes = numbers.least;
+    options.max_nodes = numbers.most;
+    options.node_step = numbers.step;
     if (options.local_nodes > 0 && options.local_nodes < options.min_nodes) {
       refuse(*nodes, "--local-nodes " + std::to_string(options.local_nodes) +
                          " starts fewer, and no other machine can join them");

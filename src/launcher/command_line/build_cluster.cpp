@@ -1,6 +1,5 @@
 // --cluster: what the scheduler that started this process knows becomes settings, below all flags
 // and variables of drun's own.
-#include <tuple>
 #include <utility>
 
 #include "base/environment_variable.hpp"
@@ -49,7 +48,11 @@ Said what_is_said(const cli::GivenFlags& flags) {
   const cli::Setting* nodes = flags.find("nnodes");
   said.nodes = nodes != nullptr;
   int max_nodes = 0;
-  if (nodes != nullptr) std::tie(said.min_nodes, max_nodes) = parse_nodes(*nodes);
+  if (nodes != nullptr) {
+    const NodeNumbers numbers = parse_nodes(*nodes);
+    said.min_nodes = numbers.least;
+    max_nodes = numbers.most;
+  }
   said.alone = flags.on("standalone") || flags.find("local-nodes") != nullptr ||
                is_private(flags) || max_nodes == 1;
   said.place = is_given(flags, "rdzv-endpoint") || is_given(flags, "master-addr");

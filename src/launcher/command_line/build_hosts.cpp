@@ -80,10 +80,10 @@ void infer(cli::GivenFlags& flags, std::string_view name, const std::string& fro
 void count_nodes(cli::GivenFlags& flags, const std::string& from, std::size_t hosts) {
   const cli::Setting* nodes = flags.find("nnodes");
   if (nodes == nullptr) return infer(flags, "nnodes", from, std::to_string(hosts));
-  const auto [least, most] = parse_nodes(*nodes);
-  if (static_cast<int>(hosts) < least)
+  const NodeNumbers numbers = parse_nodes(*nodes);
+  if (static_cast<int>(hosts) < numbers.least)
     refuse(*nodes, "there are fewer hosts in the list: " + std::to_string(hosts));
-  if (most == 1 && hosts > 1)
+  if (numbers.most == 1 && hosts > 1)
     refuse(*nodes, "a job of one node has no spares, and there are " + std::to_string(hosts) +
                        " hosts in the list");
 }
@@ -185,7 +185,7 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
   if (filled(flags, "rdzv-id") == nullptr && host.fresh_id)
     infer(flags, "rdzv-id", from, host.fresh_id());
   plan.slots_count = filled(flags, "nproc-per-node") == nullptr;
-  plan.most_nodes = parse_nodes(*flags.find("nnodes")).second;
+  plan.most_nodes = parse_nodes(*flags.find("nnodes")).most;
   const bool several = plan.most_nodes > 1 || plan.hosts.size() > 1;
   plan.meet_at_first = several && filled(flags, "rdzv-endpoint") == nullptr &&
                        filled(flags, "master-addr") == nullptr;

@@ -105,9 +105,12 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
     result += pad(name, 20) + " " + value + "\n";
   };
   const bool private_store = options.backend == Backend::Standalone || options.endpoint.port == 0;
-  add("nodes", options.min_nodes == options.max_nodes ? std::to_string(options.min_nodes)
-                                                      : std::to_string(options.min_nodes) + " to " +
-                                                            std::to_string(options.max_nodes));
+  std::string nodes = std::to_string(options.min_nodes);
+  if (options.min_nodes != options.max_nodes) {
+    nodes += " to " + std::to_string(options.max_nodes);
+    if (options.node_step > 1) nodes += ", in steps of " + std::to_string(options.node_step);
+  }
+  add("nodes", nodes);
   add("workers per node", std::to_string(options.nproc_per_node));
   add("backend", private_store                      ? "standalone"
                  : options.backend == Backend::C10d ? "c10d"

@@ -32,8 +32,8 @@ constexpr std::string_view kStreams = "0 1 2 3";
 
 // clang-format off
 constexpr std::array kFlags{
-    Flag{"nnodes", 0, "N|MIN:MAX", "1", kTorch, kJob, "",
-         "nodes that take part; with MIN:MAX the job starts with MIN and grows to MAX"},
+    Flag{"nnodes", 0, "N|MIN:MAX[:STEP]", "1", kTorch, kJob, "",
+         "nodes that take part; with MIN:MAX the job starts with MIN and grows to MAX, by STEP"},
     Flag{"nproc-per-node", 0, "N|auto|cpu|gpu|xpu", "1", kTorch, kJob, "auto cpu gpu xpu",
          "workers on this node; auto: one per GPU, else one per usable CPU"},
     Flag{"local-nodes", 0, "N", "", kDrun, kJob, "",

@@ -54,17 +54,28 @@ const cli::Setting* filled(const cli::GivenFlags& flags, std::string_view name) 
   return setting != nullptr && !setting->value.empty() ? setting : nullptr;
 }
 
-std::pair<int, int> parse_nodes(const cli::Setting& setting) {
-  constexpr long long kMost = 100'000;
+NodeNumbers parse_nodes(const cli::Setting& setting) {
+  constexpr std::int64_t kMost = 100'000;
   const auto parts = split(setting.value, ':');
-  if (parts.size() > 2) refuse(setting, "expected N or MIN:MAX");
+  if (parts.size() > 3) refuse(setting, "expected N, MIN:MAX or MIN:MAX:STEP");
   const auto low = cli::lenient_integer(parts.front());
-  const auto high = cli::lenient_integer(parts.back());
-  if (!low || !high) refuse(setting, "expected N or MIN:MAX, both whole numbers");
+  const auto high = cli::lenient_integer(parts[parts.size() == 1 ? 0 : 1]);
+  const auto step =
+      parts.size() == 3 ? cli::lenient_integer(parts.back()) : std::optional<std::int64_t>(1);
+  if (!low || !high || !step)
+    refuse(setting, "expected N, MIN:MAX or MIN:MAX:STEP, all whole numbers");
   if (*low < 1) refuse(setting, "at least one node must take part");
   if (*high > kMost) refuse(setting, "at most " + std::to_string(kMost) + " nodes");
   if (*low > *high) refuse(setting, "MIN is greater than MAX");
-  return {static_cast<int>(*low), static_cast<int>(*high)};
+  if (*step < 1) refuse(setting, "a step is one node at least");
+  if (*low % *step != 0 || *high % *step != 0) {
+    const std::int64_t least = (*low + *step - 1) / *step * *step;
+    const std::int64_t most = std::max(*high / *step * *step, least);
+    refuse(setting, "MIN and MAX must be multiples of the step " + std::to_string(*step) +
+                        ": say " + std::to_string(least) + ":" + std::to_string(most) + ":" +
+                        std::to_string(*step));
+  }
+  return {static_cast<int>(*low), static_cast<int>(*high), static_cast<int>(*step)};
 }
 
 std::vector<int> parse_signals(const cli::Setting& setting) {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/values.hpp"
@@ -17,8 +16,13 @@ namespace drun::launcher {
 // The setting unless it is empty: an empty endpoint is none, as in torchrun.
 [[nodiscard]] const cli::Setting* filled(const cli::GivenFlags& flags, std::string_view name);
 
-// "2" or "1:4" -> minimum and maximum
-[[nodiscard]] std::pair<int, int> parse_nodes(const cli::Setting& setting);
+struct NodeNumbers {
+  int least = 1;
+  int most = 1;
+  int step = 1;
+};
+// "2", "1:4" or "4:16:4"
+[[nodiscard]] NodeNumbers parse_nodes(const cli::Setting& setting);
 // "SIGUSR1,USR2,10" -> numbers; SIGKILL and SIGSTOP cannot be caught and are refused.
 [[nodiscard]] std::vector<int> parse_signals(const cli::Setting& setting);
 [[nodiscard]] int parse_stop_signal(const cli::Setting& setting);

@@ -95,6 +95,7 @@ struct OutputChoices {
 struct JobShape {
   int min_nodes = 1;
   int max_nodes = 1;
+  int node_step = 1;  // only multiples of it run; it divides min_nodes and max_nodes
   int nproc_per_node = 1;
   int max_restarts = 0;
   std::optional<int> max_losses;

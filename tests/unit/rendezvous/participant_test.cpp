@@ -428,6 +428,27 @@ TEST(ParticipantTest, ASpareThatIsTakenInSaysSoAndSoDoesTheLeader) {
   EXPECT_EQ(std::count(c[2].log.begin(), c[2].log.end(), line), 1);
 }
 
+TEST(ParticipantTest, ASpareBeyondTheLastWholeStepSaysWhatItWaitsFor) {
+  Cluster c;
+  const auto stepped = [&] {
+    Config config = c.config(2, 4);
+    config.node_step = 2;
+    config.is_host = c.size() == 0;
+    return config;
+  };
+  for (int i = 0; i < 3; ++i)
+    c.start(stepped());
+  c.advance(Milliseconds(60'000));
+  EXPECT_EQ(c.group_ranks(), (std::vector<int>{0, 1, -1}));
+  EXPECT_THAT(c[0].log, Contains(HasSubstr("; 1 spare waits (steps of 2)")));
+  EXPECT_EQ(c[2].progress,
+            "spare: the job runs with 2 of 2 to 4 nodes, in steps of 2, this one waits until a "
+            "whole step is there");
+  c.start(stepped());
+  c.advance(Milliseconds(60'000));
+  EXPECT_EQ(c.group_ranks(), (std::vector<int>{0, 1, 2, 3}));
+}
+
 TEST(ParticipantTest, ManySparesThatAreTakenInAreOneLine) {
   Cluster c;
   c.start(c.config(1, 9));

@@ -136,7 +136,7 @@ TEST(ArgumentsTest, MistakesAreNamed) {
   EXPECT_EQ(error_of({"--rdzv", "x"}),
             "the flag '--rdzv' is ambiguous: --rdzv-endpoint, --rdzv-id, --rdzv-backend, "
             "--rdzv-conf");
-  EXPECT_EQ(error_of({"--nnodes"}), "--nnodes needs a value: N|MIN:MAX");
+  EXPECT_EQ(error_of({"--nnodes"}), "--nnodes needs a value: N|MIN:MAX[:STEP]");
   EXPECT_EQ(error_of({"-r"}), "-r needs a value: STREAMS");
   EXPECT_EQ(error_of({"--role", "--standalone", "p"}),
             "--role needs a value (NAME) before '--standalone'; a value that starts with a dash is "

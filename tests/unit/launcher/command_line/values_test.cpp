@@ -93,22 +93,38 @@ TEST(OptionValuesTest, NodesAreANumberOrARange) {
   EXPECT_EQ(error_of("--nnodes -1"), "--nnodes '-1': at least one node must take part");
   EXPECT_EQ(error_of("--nnodes 0:2"), "--nnodes '0:2': at least one node must take part");
   EXPECT_EQ(error_of("--nnodes 3:2"), "--nnodes '3:2': MIN is greater than MAX");
-  EXPECT_EQ(error_of("--nnodes 1:2:3"), "--nnodes '1:2:3': expected N or MIN:MAX");
+  EXPECT_EQ(error_of("--nnodes 1:2:3:4"),
+            "--nnodes '1:2:3:4': expected N, MIN:MAX or MIN:MAX:STEP");
   EXPECT_EQ(error_of("--nnodes 200000"), "--nnodes '200000': at most 100000 nodes");
-  for (const char* bad :
-       {"abc", "1:", ":2", "1.5", "1 2", " ", "0x2", "99999999999999999999", ":"}) {
+  for (const char* bad : {"abc", "1:", ":2", "1.5", "1 2", " ", "0x2", "99999999999999999999", ":",
+                          "4:16:", "4::4", "4:16:x"}) {
     const cli::Setting setting{drun_program(false).find("nnodes"), cli::Source::Flag, "--nnodes",
                                bad};
     try {
       (void)parse_nodes(setting);
       ADD_FAILURE() << bad;
     } catch (const cli::UsageError& error) {
-      EXPECT_EQ(error.what(),
-                "--nnodes '" + std::string(bad) + "': expected N or MIN:MAX, both whole numbers");
+      EXPECT_EQ(error.what(), "--nnodes '" + std::string(bad) +
+                                  "': expected N, MIN:MAX or MIN:MAX:STEP, all whole numbers");
     }
   }
   EXPECT_EQ(error_of("", {"PET_NNODES="}),
-            "PET_NNODES '': expected N or MIN:MAX, both whole numbers");
+            "PET_NNODES '': expected N, MIN:MAX or MIN:MAX:STEP, all whole numbers");
+}
+
+TEST(OptionValuesTest, NodesMayComeInSteps) {
+  const Options options = build("--rdzv-endpoint h --nnodes 4:16:4");
+  EXPECT_EQ(options.min_nodes, 4);
+  EXPECT_EQ(options.max_nodes, 16);
+  EXPECT_EQ(options.node_step, 4);
+  EXPECT_EQ(build("--rdzv-endpoint h --nnodes 3:16:1").node_step, 1);
+  EXPECT_EQ(build("--rdzv-endpoint h --nnodes 3:16").node_step, 1);
+  const std::string wrong = ": MIN and MAX must be multiples of the step ";
+  EXPECT_EQ(error_of("--nnodes 4:18:4"), "--nnodes '4:18:4'" + wrong + "4: say 4:16:4");
+  EXPECT_EQ(error_of("--nnodes 1:16:4"), "--nnodes '1:16:4'" + wrong + "4: say 4:16:4");
+  EXPECT_EQ(error_of("--nnodes 1:2:3"), "--nnodes '1:2:3'" + wrong + "3: say 3:3:3");
+  EXPECT_EQ(error_of("--nnodes 1:2:0"), "--nnodes '1:2:0': a step is one node at least");
+  EXPECT_EQ(error_of("--nnodes 4:16:-4"), "--nnodes '4:16:-4': a step is one node at least");
 }
 
 TEST(OptionValuesTest, WorkersAreANumberOrCounted) {
