@@ -87,6 +87,8 @@ Undecided undecided_of(const Options& options, const Plan& plan) {
   }
   if (plan.here.empty()) result["GROUP_RANK"] = "<node>";
   if (options.fresh_run_id) result["TORCHELASTIC_RUN_ID"] = kFreshId;
+  if (options.replica_groups > 0 && options.replica_group < 0)
+    result["REPLICA_GROUP_ID"] = "<0 to " + std::to_string(options.replica_groups - 1) + ">";
   const auto address = result.find("MASTER_ADDR");
   const auto port = result.find("MASTER_PORT");
   if (address != result.end() || port != result.end())
@@ -112,7 +114,14 @@ std::string command_line(const Options& options, int local_rank) {
 
 std::string head(const Options& options, const Plan& plan) {
   const int workers = options.nproc_per_node;
-  std::string text = "nodes:    ";
+  std::string text;
+  if (options.replica_groups > 0)
+    text +=
+        "groups:   " + std::to_string(options.replica_groups) + ", " +
+        (options.replica_group < 0 ? std::string("all on this machine")
+                                   : "this is number " + std::to_string(options.replica_group)) +
+        "; of each:\n";
+  text += "nodes:    ";
   if (plan.elastic) {
     text += std::to_string(options.min_nodes) + " to ";
   }

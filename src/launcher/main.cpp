@@ -1,6 +1,4 @@
 // drun: parse, run, give the exit code.
-#include <unistd.h>
-
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -8,15 +6,16 @@
 
 #include "base/environment_variable.hpp"
 #include "base/exit_codes.hpp"
-#include "base/ink.hpp"
 #include "base/log.hpp"
 #include "base/standard_streams.hpp"
 #include "launcher/agent/agent.hpp"
+#include "launcher/agent/own_log.hpp"
 #include "launcher/command_line/parse.hpp"
 #include "launcher/dry_run.hpp"
 #include "launcher/hosts/edge_wire.hpp"
 #include "launcher/hosts/own_words.hpp"
 #include "launcher/local_nodes/local_nodes.hpp"
+#include "launcher/local_nodes/replica_groups.hpp"
 #include "launcher/report/outcome_report.hpp"
 #include "launcher/starter/remote_end.hpp"
 #include "launcher/starter/start_hosts.hpp"
@@ -45,13 +44,26 @@ int fail(const drun::launcher::Options& options, int exit_code, const std::strin
   return exit_code;
 }
 
+// One world: of its agents, this is one or the one that starts them.
+int start(const drun::launcher::Options& options) {
+  using namespace drun;
+  if (options.start) return launcher::run_hosts(options);
+  return options.local_nodes > 0 ? launcher::run_local_nodes(options)
+                                 : launcher::run_agent(options);
+}
+
+int start_all(const drun::launcher::Options& options) {
+  using namespace drun::launcher;
+  return starts_groups(options) ? run_replica_groups(options, start) : start(options);
+}
+
 int run(const drun::launcher::Options& options) {
   using namespace drun;
   if (!options.inferred.empty()) log::info("{}", options.inferred);
   for (const auto& note : options.notes)
     log::warning("{}", note);
   if (options.start)
-    return options.dry_run ? print(launcher::dry_run(options)) : launcher::run_hosts(options);
+    return options.dry_run ? print(launcher::dry_run(options)) : start_all(options);
   // Of several machines each finds it out when its workers start, so that all hear of it.
   const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;
   launcher::FirstLook look;
@@ -63,8 +75,7 @@ int run(const drun::launcher::Options& options) {
     return print(launcher::dry_run(options));
   }
   if (look.error) return fail(options, look.error->exit_code(), "cannot " + look.error->text());
-  return options.local_nodes > 0 ? launcher::run_local_nodes(options)
-                                 : launcher::run_agent(options);
+  return start_all(options);
 }
 
 }  // namespace
@@ -86,18 +97,11 @@ int main(int argc, char** argv) {
     }
     auto& options = *parsed.options;
     options.output.own_words = marks;
-    log::configure("drun",
-                   options.verbose ? log::Level::Debug
-                   : options.quiet ? log::Level::Error
-                                   : log::Level::Info,
-                   options.output.timestamps);
+    const bool in_group = options.replica_groups > 0 && !launcher::starts_groups(options);
+    launcher::configure_log(
+        options, in_group ? "drun group " + std::to_string(options.replica_group) : "drun");
     if (marks != launcher::hosts::WordMarks())
       log::redirect([&marks](const std::string& line) { say(marks, line); });
-    const auto variable = [&](const char* name) {
-      return environment_variable(options.inherited, name);
-    };
-    log::use_color(wants_color(options.output.color, ::isatty(STDERR_FILENO) == 1, variable("TERM"),
-                               variable("NO_COLOR")));
     try {
       return run(options);
     } catch (const std::exception& error) {

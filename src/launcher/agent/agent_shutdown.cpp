@@ -146,8 +146,9 @@ void AgentShutdown::report() {
   outcome_.exit_code = fsm_.exit_code();
   const Options& options = parts_.options;
   const NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().ranks_at_end()};
-  report_outcome(options.output.tail_lines, outcome_, node, output.lost_logs(),
-                 [this](std::string text) { parts_.status.say(std::move(text)); });
+  if (options.tells_its_end)
+    report_outcome(options.output.tail_lines, outcome_, node, output.lost_logs(),
+                   [this](std::string text) { parts_.status.say(std::move(text)); });
   files_.write(report_file_.end(outcome_, node, knows_end()),
                [](const std::string& why) { log::error("--report: {}", why); });
   if (outcome_.failure)

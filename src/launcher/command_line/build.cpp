@@ -343,6 +343,7 @@ Options build_options(const BuildInput& given) {
   Options options;
   options.inherited = given.environment;
   build_job(given.flags, given.host, options);
+  build_groups(given.flags, options);
   build_frameworks(given.flags, options);
   build_stopping(given.flags, options);
   build_output(given.flags, options);

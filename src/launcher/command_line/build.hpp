@@ -47,6 +47,16 @@ struct Inferred {
 // of nodes is known. Throws UsageError.
 void resolve_rendezvous(const BuildInput& given, Options& options);
 
+// "--rdzv-endpoint localhost:0": one node, as torchrun's documentation starts it.
+[[nodiscard]] bool is_private(const cli::GivenFlags& flags);
+
+// --replica-groups; 0: none. Throws UsageError.
+[[nodiscard]] int replica_groups(const cli::GivenFlags& flags);
+
+// The replica groups, and which of them is this drun's, once the number of nodes is known. Throws
+// UsageError.
+void build_groups(const cli::GivenFlags& flags, Options& options);
+
 // The number of workers, their GPUs, CPUs and threads. Throws UsageError.
 void build_devices(const BuildInput& given, Options& options);
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/environment_variable.hpp"
+#include "base/whole_number.hpp"
 #include "cli/usage_error.hpp"
-#include "drun/base/endpoint.hpp"
 #include "launcher/cluster/cluster.hpp"
 #include "launcher/command_line/build.hpp"
 #include "launcher/command_line/flags.hpp"
@@ -17,14 +17,6 @@ namespace {
 bool is_given(const cli::GivenFlags& flags, std::string_view name) {
   const cli::Setting* setting = flags.find(name);
   return setting != nullptr && !setting->value.empty();
-}
-
-// "--rdzv-endpoint localhost:0": one node, as torchrun's documentation starts it.
-bool is_private(const cli::GivenFlags& flags) {
-  const cli::Setting* endpoint = flags.find("rdzv-endpoint");
-  if (endpoint == nullptr) return false;
-  const auto parsed = parse_endpoint(endpoint->value, 1);
-  return parsed && parsed->port == 0;
 }
 
 // A launcher's worker inherits the variables of the scheduler, and is none of its tasks.
@@ -54,7 +46,7 @@ Said what_is_said(const cli::GivenFlags& flags) {
     max_nodes = numbers.most;
   }
   said.alone = flags.on("standalone") || flags.find("local-nodes") != nullptr ||
-               is_private(flags) || max_nodes == 1;
+               is_private(flags) || (max_nodes == 1 && replica_groups(flags) == 0);
   said.place = is_given(flags, "rdzv-endpoint") || is_given(flags, "master-addr");
   const cli::Setting* conf = flags.find("rdzv-conf");
   said.rank = is_given(flags, "node-rank") || (conf != nullptr && parse_conf(*conf).rank);
@@ -67,6 +59,19 @@ void require(const cluster::Place& place, const cluster::Value& value, const std
   if (value.problem.empty()) return;
   throw cli::UsageError(std::string(place.scheduler) + ": " + value.problem + "; give " + flag +
                         ", or --cluster none for a job of this node alone");
+}
+
+// Its nodes are those of all groups, which have equally many.
+void share_nodes(const cli::GivenFlags& flags, cluster::Place& place) {
+  const int groups = replica_groups(flags);
+  const int nodes = whole_number<int>(place.nodes.text).value_or(0);
+  if (nodes <= 1) return;  // all groups are on this one
+  if (nodes % groups != 0)
+    refuse(*flags.find("replica-groups"),
+           std::string(place.scheduler) + " has " + place.nodes.text + " nodes for this job (" +
+               place.nodes.from + "), which do not make " + std::to_string(groups) +
+               " groups of the same size; --nnodes says how many each group has");
+  place.nodes.text = std::to_string(nodes / groups);
 }
 
 // Hydra and Flux list no hosts, but pass on a word from one task to all.
@@ -132,7 +137,10 @@ Inferred infer_place(cli::GivenFlags& flags, const std::vector<std::string>& env
                                       place->nodes.from +
                                       "); to meet others, give --rdzv-endpoint");
   Inference inference(flags, place->scheduler);
-  if (!said.nodes) inference.set("nnodes", place->nodes, "", " nodes");
+  const bool in_groups = replica_groups(flags) > 0;
+  if (!said.nodes && in_groups) share_nodes(flags, *place);
+  if (!said.nodes)
+    inference.set("nnodes", place->nodes, "", in_groups ? " nodes in each group" : " nodes");
   if (!said.place) {
     ask_rank_zero(host, *place);
     require(*place, place->endpoint, "--rdzv-endpoint");

@@ -74,7 +74,8 @@ PlacementRequest read_request(const cli::GivenFlags& flags, Options& options) {
   note_a_number_for_a_count(flags, options);
   request.devices.include = value_of(flags, "include");
   request.devices.exclude = value_of(flags, "exclude");
-  request.agents = std::max(1, options.local_nodes);
+  const bool all_groups = options.replica_groups > 0 && options.replica_group < 0;
+  request.agents = std::max(1, options.local_nodes) * (all_groups ? options.replica_groups : 1);
   if (const cli::Setting* setting = flags.find("numa-binding")) {
     const auto choice = parse_choice(*setting);
     constexpr std::array kChoices{NumaBinding::Node, NumaBinding::Socket, NumaBinding::Exclusive,

@@ -20,12 +20,12 @@ namespace drun::launcher {
 namespace {
 
 // Not for the agents.
-constexpr auto kStartersOwn =
-    std::to_array<std::string_view>({"host", "hostfile", "export", "env-file", "launcher",
-                                     "fan-out", "cluster", "dry-run", "explain"});
+constexpr auto kStartersOwn = std::to_array<std::string_view>(
+    {"host", "hostfile", "export", "env-file", "launcher", "fan-out", "cluster", "dry-run",
+     "explain", "lighthouse", "replica-group-id"});
 // Of no meaning if drun starts one agent on each host.
 constexpr auto kNotWithHosts =
-    std::to_array<std::string_view>({"standalone", "local-nodes", "node-rank"});
+    std::to_array<std::string_view>({"standalone", "local-nodes", "node-rank", "replica-group-id"});
 constexpr std::uint16_t kSomePort = 29400;  // the first host will say which
 
 bool is_one_of(std::string_view name, const auto& names) {
@@ -64,7 +64,8 @@ void refuse_without_hosts(const cli::GivenFlags& flags) {
 void refuse_what_contradicts(const cli::GivenFlags& flags) {
   for (const std::string_view name : kNotWithHosts)
     if (const cli::Setting* setting = flags.find(name);
-        name == "node-rank" ? filled(flags, name) != nullptr : flags.on(name))
+        name == "node-rank" || name == "replica-group-id" ? filled(flags, name) != nullptr
+                                                          : flags.on(name))
       throw cli::UsageError(setting->shown +
                             " is for one drun, and -H or --hostfile starts one on each host");
   if (const cli::Setting* setting = flags.find("stdin"); setting && setting->value != "none")
@@ -86,6 +87,17 @@ void count_nodes(cli::GivenFlags& flags, const std::string& from, std::size_t ho
   if (numbers.most == 1 && hosts > 1)
     refuse(*nodes, "a job of one node has no spares, and there are " + std::to_string(hosts) +
                        " hosts in the list");
+}
+
+// Of each group: its hosts stand together in the list.
+std::size_t hosts_of_a_group(const cli::GivenFlags& flags, std::size_t hosts) {
+  const int groups = replica_groups(flags);
+  if (groups == 0) return hosts;
+  if (hosts % static_cast<std::size_t>(groups) != 0)
+    refuse(*flags.find("replica-groups"), "the list has " + std::to_string(hosts) +
+                                              " hosts, which do not make " +
+                                              std::to_string(groups) + " groups of the same size");
+  return hosts / static_cast<std::size_t>(groups);
 }
 
 void check_slots(const cli::GivenFlags& flags, const std::vector<hosts::Host>& hosts) {
@@ -180,13 +192,16 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
   hosts::StartPlan plan;
   plan.hosts = listed_hosts(flags, host);
   const std::string from = list->shown;
-  count_nodes(flags, from, plan.hosts.size());
+  const std::size_t each = hosts_of_a_group(flags, plan.hosts.size());
+  count_nodes(flags, from, each);
+  if (each < plan.hosts.size() || replica_groups(flags) > 0)
+    infer(flags, "replica-group-id", from, "0");
   check_slots(flags, plan.hosts);
   if (filled(flags, "rdzv-id") == nullptr && host.fresh_id)
     infer(flags, "rdzv-id", from, host.fresh_id());
   plan.slots_count = filled(flags, "nproc-per-node") == nullptr;
   plan.most_nodes = parse_nodes(*flags.find("nnodes")).most;
-  const bool several = plan.most_nodes > 1 || plan.hosts.size() > 1;
+  const bool several = plan.most_nodes > 1 || each > 1;
   plan.meet_at_first = several && filled(flags, "rdzv-endpoint") == nullptr &&
                        filled(flags, "master-addr") == nullptr;
   if (const cli::Setting* conf = flags.find("rdzv-conf"); conf != nullptr && plan.meet_at_first) {

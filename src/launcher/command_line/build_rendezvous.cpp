@@ -7,6 +7,7 @@
 #include "launcher/command_line/build.hpp"
 #include "launcher/command_line/rdzv_conf.hpp"
 #include "launcher/command_line/values.hpp"
+#include "launcher/options/replica_group.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -140,6 +141,10 @@ void leave_port_to_rank0(Options& options) {
 
 // MASTER_ADDR:MASTER_PORT is the endpoint, as in torchrun.
 void use_static(const cli::GivenFlags& flags, Options& options) {
+  if (options.replica_groups > 0)
+    throw cli::UsageError(
+        "replica groups of several nodes meet at an --rdzv-endpoint: with --master-addr all of "
+        "them would have the same MASTER_ADDR");
   if (const cli::Setting* endpoint = filled(flags, "rdzv-endpoint")) {
     if (split(endpoint->value, ',').size() > 1)
       refuse(*endpoint,
@@ -162,6 +167,10 @@ void use_static(const cli::GivenFlags& flags, Options& options) {
 }
 
 void use_list(const cli::Setting& setting, std::vector<Endpoint> list, Options& options) {
+  if (options.replica_groups > 0)
+    refuse(setting,
+           "each replica group would look for a majority of its own at these; give one endpoint, "
+           "or etcd");
   const int majority = static_cast<int>(list.size()) / 2 + 1;
   if (options.max_nodes < majority)
     refuse(setting, "a job begins when the agents of " + std::to_string(majority) + " of these " +
@@ -225,6 +234,14 @@ void use_standalone(const cli::GivenFlags& flags, Options& options) {
   use_private_store(options);
 }
 
+// A replica group of one node meets nobody. torchft leads the other groups to its store.
+void use_own_store(const Host& host, Options& options) {
+  use_private_store(options);
+  options.master_port.reset();
+  if (options.replica_group >= 0 && !options.local_addr && host.host_name)
+    options.local_addr = host.host_name();
+}
+
 // All nodes are on this machine and meet at a store that only they know.
 void use_local_nodes(const cli::GivenFlags& flags, Options& options) {
   const cli::Setting* endpoint = filled(flags, "rdzv-endpoint");
@@ -250,6 +267,10 @@ void use_local_nodes(const cli::GivenFlags& flags, Options& options) {
 void check_rank(const cli::GivenFlags& flags, const GivenConf& conf, Options& options) {
   const cli::Setting* setting = filled(flags, "node-rank");
   if (setting != nullptr) options.node_rank = parse_integer(*setting, 0, 1'000'000);
+  // Among the nodes of its group, if it was counted off.
+  if (options.node_rank && options.replica_groups > 0 &&
+      filled(flags, "replica-group-id") == nullptr)
+    *options.node_rank %= options.max_nodes;
   // A job of one node alone: the rank may be that of a pod among others.
   if (flags.on("standalone") && options.local_nodes == 0) {
     if (options.node_rank.value_or(0) != 0 && setting->source == cli::Source::Flag) {
@@ -313,6 +334,8 @@ void resolve_rendezvous(const BuildInput& given, Options& options) {
     use_standalone(flags, options);
   } else if (options.local_nodes > 0) {
     use_local_nodes(flags, options);
+  } else if (options.replica_groups > 0 && options.max_nodes == 1) {
+    use_own_store(given.host, options);
   } else if (requested == RequestedBackend::Etcd) {
     use_etcd(flags, conf, options);
   } else if (is_static) {
@@ -353,6 +376,7 @@ void resolve_rendezvous(const BuildInput& given, Options& options) {
     options.fresh_run_id = private_store && fresh_id;
     options.run_id = options.fresh_run_id ? fresh_id() : "none";
   }
+  if (options.replica_group >= 0) belong_to_group(options, options.replica_group);
 }
 
 }  // namespace drun::launcher

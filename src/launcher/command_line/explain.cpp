@@ -111,6 +111,12 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
     if (options.node_step > 1) nodes += ", in steps of " + std::to_string(options.node_step);
   }
   add("nodes", nodes);
+  if (options.replica_groups > 0)
+    add("replica groups", std::to_string(options.replica_groups) +
+                              (options.start ? ", each of so many hosts"
+                               : options.replica_group < 0
+                                   ? ", all on this machine"
+                                   : ", this is number " + std::to_string(options.replica_group)));
   add("workers per node", std::to_string(options.nproc_per_node));
   add("backend", private_store                      ? "standalone"
                  : options.backend == Backend::C10d ? "c10d"

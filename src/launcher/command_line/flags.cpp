@@ -15,6 +15,7 @@ constexpr auto kTorch = cli::Origin::Torchrun;
 constexpr auto kDrun = cli::Origin::Own;
 
 constexpr std::string_view kJob = "The job";
+constexpr std::string_view kGroups = "Replica groups";
 constexpr std::string_view kHostsGroup = "Other hosts";
 constexpr std::string_view kProgram = "The program";
 constexpr std::string_view kStopping = "Stopping, restarting and exit codes";
@@ -50,6 +51,13 @@ constexpr std::array kFlags{
          "a node that joins a running MIN:MAX job is taken in now, or at the next restart"},
     Flag{"rank-order", 0, "keep|host|join", "keep", kDrun, kJob, "keep host join",
          "how the nodes without --node-rank are ordered"},
+
+    Flag{"replica-groups", 0, "G", "", kDrun, kGroups, "",
+         "run G independent worlds (for torchft); --nnodes, --local-nodes and restarts are each one's"},
+    Flag{"replica-group-id", 0, "N", "", kDrun, kGroups, "",
+         "the group that this node belongs to, from 0; otherwise --node-rank says it"},
+    Flag{"lighthouse", 0, "COMMAND", "", kDrun, kGroups, "",
+         "start this beside the groups, as in 'torchft_lighthouse --min_replicas 1'; it ends with them"},
 
     Flag{"host", 'H', "HOSTS", "", kDrun, kHostsGroup, "",
          "start the agents on these hosts over ssh, as in node1:4,gpu[0-3]:8; the number is the workers there"},

@@ -24,7 +24,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kExitCode
     {"128+n", "drun was told by signal n to stop the job, or to leave it."},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kWorkerVariables{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kWorkerVariables{{
     {"RANK, WORLD_SIZE", "this worker's rank and the number of workers of the job"},
     {"LOCAL_RANK, LOCAL_WORLD_SIZE", "the same on this node"},
     {"GROUP_RANK, GROUP_WORLD_SIZE", "this node's rank and the number of nodes"},
@@ -34,6 +34,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kWorkerV
     {"TORCHELASTIC_RUN_ID", "the job's id"},
     {"DRUN_ROUND", "number of this start of all workers, from 1"},
     {"NODE_RANK, CROSS_RANK, CROSS_SIZE", "this node's rank, and the number of nodes, once more"},
+    {"REPLICA_GROUP_ID, NUM_REPLICA_GROUPS", "with --replica-groups: this group, and how many"},
     {"JAX_PROCESS_ID, JAX_NUM_PROCESSES", "RANK and WORLD_SIZE once more"},
     {"TORCHELASTIC_ERROR_FILE", "where the worker may write why it fails; the report quotes it"},
     {"TORCHELASTIC_USE_AGENT_STORE", "True if drun serves MASTER_PORT, False if rank 0 does"},

@@ -10,6 +10,7 @@
 
 #include "base/log.hpp"
 #include "base/signal_block.hpp"
+#include "launcher/local_nodes/node_ends.hpp"
 #include "launcher/process/kill_limit.hpp"
 #include "launcher/process/suspension.hpp"
 
@@ -33,6 +34,30 @@ void await_child(Clock::duration limit) {
   (void)::sigtimedwait(&child, nullptr, &time);
 }
 
+// The agents of one job.
+class NodesOfAJob final : public ChildEnds {
+ public:
+  NodesOfAJob(int nodes, int min_nodes) : ends_(nodes, min_nodes), min_nodes_(min_nodes) {}
+
+  Consequence on_end(std::size_t /*child*/, const process::ExitStatus& status,
+                     bool unannounced) override {
+    if (ends_.on_end(status, unannounced) == NodeEnds::Step::None) return {};
+    return {"stopping: " + std::to_string(ends_.left()) + " of at least " +
+                std::to_string(min_nodes_) + " nodes left",
+            true};
+  }
+  void on_stop() override { ends_.on_stop(); }
+  void on_killed(int signal) override { ends_.on_killed(signal); }
+  [[nodiscard]] std::string name(std::size_t /*child*/) const override { return "an agent"; }
+  [[nodiscard]] int left() const override { return ends_.left(); }
+  [[nodiscard]] bool killed() const override { return ends_.killed(); }
+  [[nodiscard]] int exit_code() const override { return ends_.exit_code(); }
+
+ private:
+  NodeEnds ends_;
+  const int min_nodes_;
+};
+
 bool has_stopped_or_ended(pid_t agent) {
   siginfo_t info{};
   const int found =
@@ -50,8 +75,17 @@ std::vector<int> signals_of_parent(const Options& options) {
   return signals;
 }
 
+void block_signals(const std::vector<int>& signals) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : signals)
+    ::sigaddset(&set, signal);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
 AgentsParent::AgentsParent(const Options& options, std::vector<pid_t> agents,
-                           Unannounced& unannounced, OutputRelay& relay, bool adopts_orphans)
+                           Unannounced& unannounced, OutputRelay& relay, bool adopts_orphans,
+                           std::unique_ptr<ChildEnds> ends)
     : options_(options),
       agents_(std::move(agents)),
       unannounced_(unannounced),
@@ -59,7 +93,9 @@ AgentsParent::AgentsParent(const Options& options, std::vector<pid_t> agents,
       adopts_orphans_(adopts_orphans),
       signals_(io_, signals_of_parent(options)),
       sweep_limit_(io_),
-      ends_(static_cast<int>(agents_.size()), options.min_nodes),
+      ends_(ends != nullptr ? std::move(ends)
+                            : std::make_unique<NodesOfAJob>(static_cast<int>(agents_.size()),
+                                                            options.min_nodes)),
       shutdown_(
           io_,
           {[&relay](milliseconds limit) { relay.drain(limit); },
@@ -99,8 +135,8 @@ void AgentsParent::on_signal(int signal) {
 // repeats one.
 void AgentsParent::on_stop(int signal) {
   const auto level = shutdown_.on_stop_signal(signal);
-  ends_.on_stop();
-  if (level == StopLevel::Force && ends_.left() > 0) {
+  ends_->on_stop();
+  if (level == StopLevel::Force && ends_->left() > 0) {
     kill_agents(signal);
   } else {
     signal_all(signal);
@@ -110,7 +146,7 @@ void AgentsParent::on_stop(int signal) {
 
 void AgentsParent::kill_agents(int signal) {
   log::warning("received {} again: killing the agents", process::signal_name(signal));
-  ends_.on_killed(signal);
+  ends_->on_killed(signal);
   signal_all(SIGKILL);  // their guardians see to the workers
 }
 
@@ -119,9 +155,16 @@ void AgentsParent::signal_all(int signal) const {
     if (agent > 0) ::kill(agent, signal);
 }
 
+void AgentsParent::stop(pid_t agent) const {
+  if (agent <= 0) return;
+  ::kill(agent, SIGTERM);
+  ::kill(agent, SIGCONT);
+}
+
 // Ctrl-Z reaches this process alone: the agents suspend their workers and themselves first.
 // SIGTTIN: an agent says that a worker reads the terminal while this job is in the background.
 void AgentsParent::suspend_all(int signal) {
+  if (options_.start) return log::warning("a job on other hosts cannot be suspended");
   if (!process::can_be_suspended()) return;
   signal_all(SIGTSTP);
   wait_until_suspended();
@@ -153,19 +196,19 @@ void AgentsParent::collect() {
     if (agent != agents_.end())
       on_end(static_cast<std::size_t>(agent - agents_.begin()), process::from_wait_status(status));
   }
-  if (ends_.left() == 0) shutdown_.on_outcome(ends_.exit_code());
-  if (ends_.left() == 0 && ended < 0) shutdown_.on_swept();
+  if (ends_->left() == 0) shutdown_.on_outcome(ends_->exit_code());
+  if (ends_->left() == 0 && ended < 0) shutdown_.on_swept();
 }
 
 void AgentsParent::on_end(std::size_t node, const process::ExitStatus& status) {
   const pid_t agent = std::exchange(agents_[node], -1);
   if (status.signal != 0) agent_killed_ = true;
-  if (status.signal != 0 && !ends_.killed())
-    log::error("an agent (pid {}) was {}", agent, process::describe(status));
-  if (ends_.on_end(status, unannounced_[node]) == NodeEnds::Step::None) return;
-  log::error("stopping: {} of at least {} nodes left", ends_.left(), options_.min_nodes);
-  signal_all(SIGTERM);
-  signal_all(SIGCONT);
+  if (status.signal != 0 && !ends_->killed())
+    log::error("{} (pid {}) was {}", ends_->name(node), agent, process::describe(status));
+  const auto then = ends_->on_end(node, status, unannounced_[node]);
+  if (!then.line.empty()) log::error("{}", then.line);
+  for (std::size_t other = 0; other < agents_.size(); ++other)
+    if (then.stop_all || static_cast<int>(other) == then.stop_one) stop(agents_[other]);
 }
 
 // An agent that ends by itself has swept what its workers left. The helpers of one that was killed

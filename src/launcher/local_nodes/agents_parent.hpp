@@ -1,12 +1,13 @@
-// The parent of the agents of --local-nodes while they run: passes signals on to them, hears of
-// their ends, and ends as they do: by the same machine, with the same rules for requests to stop
-// and for whoever reads the output.
+// The parent of the agents of --local-nodes, or of replica groups, while they run: passes signals
+// on to them, hears of their ends, and ends as they do: by the same machine, with the same rules
+// for requests to stop and for whoever reads the output.
 #pragma once
 
 #include <sys/types.h>
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <vector>
 
 #include <asio/io_context.hpp>
@@ -15,7 +16,7 @@
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/parent_shutdown.hpp"
 #include "launcher/agent/shared_array.hpp"
-#include "launcher/local_nodes/node_ends.hpp"
+#include "launcher/local_nodes/child_ends.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/output_relay.hpp"
 #include "launcher/process/exit_status.hpp"
@@ -24,17 +25,18 @@ namespace drun::launcher {
 
 // What this process blocks until run(): the agents' ends, and what it passes on to them.
 [[nodiscard]] std::vector<int> signals_of_parent(const Options& options);
+void block_signals(const std::vector<int>& signals);
 
 class AgentsParent {
  public:
   // One flag per agent: it left, and the others cannot know.
   using Unannounced = SharedArray<std::atomic<bool>>;
 
-  // The arguments must outlive this. `agents`: their processes, in the order of the nodes.
-  // `adopts_orphans`: what a killed agent leaves behind becomes a child of this process, which has
-  // no others.
+  // The arguments must outlive this. `agents`: their processes, in the order of the nodes, of one
+  // job unless `ends` says otherwise. `adopts_orphans`: what a killed agent leaves behind becomes a
+  // child of this process, which has no others.
   AgentsParent(const Options& options, std::vector<pid_t> agents, Unannounced& unannounced,
-               OutputRelay& relay, bool adopts_orphans);
+               OutputRelay& relay, bool adopts_orphans, std::unique_ptr<ChildEnds> ends = nullptr);
 
   // Waits for all of them, then for whoever reads their output; gives drun's exit code. The log
   // goes through the relay meanwhile, which is finished afterwards.
@@ -45,6 +47,7 @@ class AgentsParent {
   void on_stop(int signal);
   void kill_agents(int signal);
   void signal_all(int signal) const;
+  void stop(pid_t agent) const;
   void suspend_all(int signal);
   void wait_until_suspended() const;
   void collect();
@@ -60,7 +63,7 @@ class AgentsParent {
   asio::io_context io_{1};
   CaughtSignals signals_;
   asio::steady_timer sweep_limit_;
-  NodeEnds ends_;
+  std::unique_ptr<ChildEnds> ends_;
   ParentShutdown shutdown_;
 };
 

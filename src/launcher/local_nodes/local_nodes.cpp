@@ -65,14 +65,6 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
   std::_Exit(code);
 }
 
-void block(const std::vector<int>& signals) {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int signal : signals)
-    ::sigaddset(&set, signal);
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
-}
-
 struct StartedAgents {
   std::vector<pid_t> processes;
   int error = 0;  // errno of the fork that failed, after these
@@ -111,7 +103,7 @@ int run_nodes(const Options& options) {
   }
   ignore_write_signals();
   std::signal(SIGCHLD, SIG_DFL);
-  block(signals_of_parent(options));
+  block_signals(signals_of_parent(options));
   OutputRelay relay(STDOUT_FILENO, STDERR_FILENO, {options.output.timestamps, options.quiet});
   Unannounced unannounced(static_cast<std::size_t>(options.local_nodes));
   const bool adopts_orphans = process::adopt_orphans();

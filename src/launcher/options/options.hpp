@@ -103,8 +103,10 @@ struct JobShape {
   bool fresh_run_id = false;  // made up for this job; nobody asked for it
   std::string role = "default";
   WorkerStore worker_store = WorkerStore::Agent;
-  int local_nodes = 0;  // > 0: this many agents on this machine
-  int local_node = -1;  // >= 0: this agent is one of them, counted from 0
+  int local_nodes = 0;     // > 0: this many agents on this machine
+  int local_node = -1;     // >= 0: this agent is one of them, counted from 0
+  int replica_groups = 0;  // > 0: the job is so many worlds, each as the rest says
+  int replica_group = -1;  // this drun's, counted from 0; -1: it starts them all, on this machine
 };
 
 // How the nodes find each other, and what they agree on.
@@ -195,6 +197,8 @@ struct Options : WorkerSpec, MeetingChoices {
   bool verbose = false;
   bool quiet = false;
   bool dry_run = false;
+  std::string lighthouse;     // of the replica groups: what is started beside them; empty: nothing
+  bool tells_its_end = true;  // false: another process says how this job has ended
   // -H, --hostfile: drun starts the agents of other hosts; the rest of this is as the first of them
   // will read it. Nullopt: drun is the agent of this one.
   std::optional<hosts::StartPlan> start;
@@ -217,6 +221,11 @@ struct Options : WorkerSpec, MeetingChoices {
 // The job can change its size: it goes on without a node, as long as the fewest are left.
 [[nodiscard]] inline bool is_elastic(const Options& options) {
   return options.min_nodes < options.max_nodes;
+}
+
+// This drun starts all replica groups of its job, as many druns.
+[[nodiscard]] inline bool starts_groups(const Options& options) {
+  return options.replica_groups > 0 && (options.start || options.replica_group < 0);
 }
 
 }  // namespace drun::launcher

@@ -55,6 +55,10 @@ std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignm
              !environment_variable(spec.inherited, "OMP_NUM_THREADS")) {
     result.push_back(entry("OMP_NUM_THREADS", "1"));
   }
+  if (spec.replica_groups > 0) {
+    result.push_back(entry("REPLICA_GROUP_ID", std::max(0, spec.replica_group)));
+    result.push_back(entry("NUM_REPLICA_GROUPS", spec.replica_groups));
+  }
   const auto frameworks = known.alike();
   result.insert(result.end(), frameworks.begin(), frameworks.end());
   return result;
