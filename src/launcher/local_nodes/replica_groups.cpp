@@ -24,7 +24,7 @@
 #include "base/log.hpp"
 #include "base/template_text.hpp"
 #include "launcher/agent/own_log.hpp"
-#include "launcher/backend/worker_store_port.hpp"
+#include "launcher/backend/free_port.hpp"
 #include "launcher/local_nodes/agents_parent.hpp"
 #include "launcher/local_nodes/group_ends.hpp"
 #include "launcher/options/replica_group.hpp"
@@ -90,9 +90,9 @@ struct Lighthouse {
 Lighthouse find_lighthouse(const Options& options) {
   Lighthouse result;
   if (options.lighthouse.find("${port}") != std::string::npos) {
-    const auto port = find_worker_store_port();
+    const auto port = hold_free_port();
     if (!port) throw std::system_error(port.error().code(), "find a port for the lighthouse");
-    result.port = *port;
+    result.port = port->port;
   }
   // Hosts are told what is handed over, with -x too.
   const auto said = environment_variable(
