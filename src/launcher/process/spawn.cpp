@@ -273,9 +273,7 @@ Spawner::~Spawner() {
   ::munmap(shared_, sizeof(ChildContext));
 }
 
-bool Spawner::use_cgroup(int directory) {
-  cgroup_ = -1;
-  if (directory < 0) return true;
+bool Spawner::can_start_in(int directory) {
   ChildContext& context = *new (shared_) ChildContext;
   const long pid = clone_into_cgroup(directory, stack_, &context, child_);
   child_ = 0;
@@ -283,9 +281,7 @@ bool Spawner::use_cgroup(int directory) {
   int status = 0;
   while (::waitpid(static_cast<pid_t>(pid), &status, __WALL) < 0 && errno == EINTR) {
   }
-  if (!WIFEXITED(status)) return false;
-  cgroup_ = directory;
-  return true;
+  return WIFEXITED(status);
 }
 
 // The caller sleeps until the child has its program, or has ended.

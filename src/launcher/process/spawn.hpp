@@ -58,10 +58,9 @@ class Spawner {
   // The last result was taken note of.
   void forget_child() { child_ = 0; }
 
-  // Workers start inside this cgroup directory from now on; -1: where their parent is. False, and
-  // nothing changes, if the kernel starts no process there or kills it at once.
-  bool use_cgroup(int directory);
-  // The same without the trial, which another spawner has made.
+  // Whether the kernel starts a process inside this cgroup directory, and does not kill it at once.
+  bool can_start_in(int directory);
+  // Programs start there from now on; -1: where their parent is.
   void start_in(int directory) { cgroup_ = directory; }
 
  private:

@@ -22,7 +22,7 @@ SpawnPool::SpawnPool() : ready_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 }
 
 bool SpawnPool::use_cgroup(int directory) {
-  const bool done = trial_.use_cgroup(directory);
+  const bool done = directory < 0 || trial_.can_start_in(directory);
   const std::lock_guard lock(mutex_);
   cgroup_ = done ? directory : -1;
   return done;

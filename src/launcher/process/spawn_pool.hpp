@@ -34,7 +34,8 @@ class SpawnPool {
   // Throws std::system_error.
   SpawnPool();
 
-  // As Spawner::use_cgroup(). Nothing is being started.
+  // Programs start inside this cgroup directory from now on; -1: where their parent is. False: the
+  // kernel starts none there, and they do not either. Nothing is being started.
   bool use_cgroup(int directory);
   // The first thread, so that the first program need not wait for it.
   void warm_up();
