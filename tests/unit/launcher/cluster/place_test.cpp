@@ -223,6 +223,12 @@ TEST(PlaceTest, SeveralTasksOnANodeAreRefused) {
                     kStep),
               AllOf(StartsWith("Slurm refuses: "), HasSubstr("='4' on 1 node)"),
                     HasSubstr("srun --nodes=1 --ntasks=1 ")));
+  // Also where the step does not say which node that is.
+  EXPECT_THAT(found((Environment{"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NUM_TASKS=4",
+                                 "SLURM_STEP_TASKS_PER_NODE=4"} +
+                     kStep) -
+                    "SLURM_STEP_NODELIST"),
+              HasSubstr("='4' on 1 node)"));
 }
 
 TEST(PlaceTest, WhatSlurmDoesNotSayIsNamed) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/devices/usable_cpus.hpp"
 #include "support/file_tree.hpp"
 
 namespace drun::launcher {
@@ -11,6 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Two sockets of 8 cores, two NVIDIA GPUs at each.
 MachineFacts facts() {
@@ -51,6 +53,23 @@ TEST(PlacementTest, OfAPlainJobChangesNothing) {
     EXPECT_EQ(worker.threads, std::nullopt);
     EXPECT_EQ(worker.description, "any CPU");
   }
+}
+
+// What is not asked for is not looked at: it takes time at every start.
+TEST(PlacementTest, OfThisMachineOnlyWhatIsNeededIsRead) {
+  PlacementRequest request;
+  const auto plain = read_machine(request, {});
+  EXPECT_THAT(plain.usable.cpus, Not(IsEmpty()));
+  EXPECT_FALSE(plain.memory_nodes);
+  EXPECT_FALSE(plain.topology);
+  EXPECT_THAT(plain.cores, IsEmpty());
+  request.binding = NumaBinding::Node;
+  request.divide_threads = true;
+  const auto bound = read_machine(request, {});
+  EXPECT_EQ(bound.memory_nodes, read_allowed_memory_nodes(""));
+  EXPECT_TRUE(bound.memory_nodes);
+  EXPECT_TRUE(bound.topology);
+  EXPECT_THAT(bound.cores, Not(IsEmpty()));
 }
 
 TEST(PlacementTest, BindsEachWorkerWhereItsGpuIs) {
