@@ -8,6 +8,7 @@
 #include "base/shell_quote.hpp"
 #include "launcher/hosts/remote_command.hpp"
 #include "launcher/hosts/start_plan.hpp"
+#include "launcher/starter/self_copy.hpp"
 #include "launcher/workers/environment.hpp"
 #include "launcher/workers/frameworks.hpp"
 
@@ -202,10 +203,12 @@ std::string hosts_text(const hosts::StartPlan& plan) {
   std::string text = "folder:   " + as_name(plan.directory) +
                      "\nvariables handed over: " + std::to_string(plan.environment.size()) + "\n";
   const std::size_t listed = std::min(plan.hosts.size(), std::size_t{kMostNodesShown});
+  const hosts::SelfOffer offer = plan.copy_self ? self_offer() : hosts::SelfOffer();
   for (std::size_t node = 0; node < listed; ++node)
     text += "\nnode " + std::to_string(node) + " on " + plan.hosts[node].name + ":\n  " +
-            in_one_line(remote_command(plan.launcher, plan.hosts[node].name, plan.drun)) + "\n  " +
-            in_one_line(agent_command(plan, node, {"<its address and a free port>", 0})) + "\n";
+            in_one_line(remote_command(plan.launcher, plan.hosts[node].name, plan.drun, offer)) +
+            "\n  " + in_one_line(agent_command(plan, node, {"<its address and a free port>", 0})) +
+            "\n";
   if (plan.hosts.size() > listed)
     text += "\nand so on to node " + std::to_string(plan.hosts.size() - 1) + "\n";
   return text + "\nNothing was started.\n";

@@ -214,6 +214,43 @@ def check_inference(slurm, _):
     expect(f"exit code of salloc without srun\n{shell.stderr}", shell.returncode, 2)
 
 
+def check_launcher(slurm, _):
+    """--launcher srun: drun in the batch script starts itself on all nodes, in a tree too; and says what is missing."""
+    head = "#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n"
+    drun = "drun --launcher srun --nproc-per-node 2 "
+    for what, words in {"a batch script": drun, "a batch script, in a tree": f"{drun} --fan-out 1 ", "one node": f"{drun} -H n2 ",
+                        "a variable": "export PET_LAUNCHER=srun\ndrun --nproc-per-node 2 "}.items():
+        code, output = slurm.end(slurm.submit(f"{head}{words} examples/shell/hello.sh\n"))
+        expect(f"exit code of {what}\n{output}", code, "0:0")
+        wanted = [line.replace("of 4", "of 2") for line in GREETINGS[:2]] if what == "one node" else GREETINGS
+        expect(what, sorted(re.findall(r"^hello from .*$", output, re.M)), wanted)
+    # All of a node's CPUs are the workers', whatever the job's tasks have.
+    code, output = slurm.end(slurm.submit(f"{head}{drun} sh -c 'echo cpus $(env -u OMP_NUM_THREADS nproc)'\n"))
+    expect("CPUs", re.findall(r"^cpus .*$", output, re.M), [f"cpus {os.cpu_count()}"] * 4)
+    code, output = slurm.end(slurm.submit(f"{head}{drun} sh -c '[ $RANK != 3 ] || exit 7; exec sleep 1000'\n"))
+    expect(f"exit code of a failure\n{output}", code, "7:0")
+    expect("reports", output.count("job failed: rank 3 "), 1)
+    expect_no_process("nothing", slurm)
+    for what, script, words in (("a step", f"{head}srun --ntasks=2 {drun} true\n", "an srun has started this drun already"),
+                                ("a node of others", f"{head}{drun} -H n1,n9 true\n", "error: n9: ")):
+        code, output = slurm.end(slurm.submit(script))
+        if code == "0:0" or words not in output:
+            raise Failed(f"{what} is not refused: {code}\n{output}")
+    shell = subprocess.run(["drun", "--launcher", "srun", "true"], capture_output=True, text=True, check=False, timeout=LIMIT)
+    expect("exit code outside of a job", shell.returncode, 2)
+    expect("outside of a job", shell.stderr, "drun: error: --launcher 'srun': this is no job of Slurm (SLURM_JOB_ID is not set): "
+                                             "begin one with salloc or sbatch\n")
+    shell = subprocess.run(["salloc", "--nodes=2", *drun.split(), "examples/shell/hello.sh"], capture_output=True, text=True, check=False,
+                           timeout=LIMIT)
+    expect(f"exit code of salloc\n{shell.stderr}", shell.returncode, 0)
+    expect("salloc", sorted(shell.stdout.splitlines()), GREETINGS)
+    job = slurm.submit(f"{head}{drun} sh -c 'echo runs; exec sleep 1000'\n")
+    wait_for("four workers", lambda: slurm.output(job).count("runs") == 4)
+    subprocess.run(["scancel", job], check=True, timeout=LIMIT)
+    slurm.end(job)
+    expect_no_process("nothing", slurm)
+
+
 def check_frameworks(slurm, _):
     """Slurm's variables of a task are true of each worker; and an MPI program runs across the nodes."""
     head = "#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\nsrun drun --nproc-per-node 2 "
@@ -293,7 +330,7 @@ def inside(root, folder):
     slurm = Slurm(folder)
     script = documented_script(root)
     try:
-        for step in (start, check_ranks, check_inference, check_frameworks, check_exit_code, check_cancel):
+        for step in (start, check_ranks, check_inference, check_launcher, check_frameworks, check_exit_code, check_cancel):
             began = time.monotonic()
             step(slurm, script)
             print(f"{step.__name__}: ok, {time.monotonic() - began:.1f} s", flush=True)

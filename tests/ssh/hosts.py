@@ -54,22 +54,32 @@ class Hosts:
     def key(self, name):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", self.folder / name], check=True)
 
-    def start(self, name, extra=""):
+    def start(self, name, extra="", address=None, listen=None, port=None):
         config = self.folder / f"{name}.conf"
-        config.write_text(f"ListenAddress {name}:{self.port}\nHostKey {self.folder}/{name}\nPidFile none\nUsePAM no\n"
+        config.write_text(f"ListenAddress {listen or f'{name}:{self.port}'}\nHostKey {self.folder}/{name}\nPidFile none\nUsePAM no\n"
                           f"AuthorizedKeysFile {self.folder}/authorized_keys\nStrictModes no\nPermitRootLogin yes\n"
-                          f"PasswordAuthentication no\nMaxStartups 200\nMaxSessions 200\nPermitUserEnvironment no\n{extra}")
+                          f"PasswordAuthentication no\nMaxStartups 400\nMaxSessions 200\nPermitUserEnvironment no\n{extra}")
         with open(self.logs, "ab") as log:
             self.daemons[name] = subprocess.Popen([SSHD, "-D", "-e", "-f", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         deadline = time.monotonic() + 20
         while True:
             try:
-                socket.create_connection((name, self.port), 1).close()
+                socket.create_connection((address or name, port or self.port), 1).close()
                 return
             except OSError:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
+
+    def everywhere(self):
+        """One more sshd serves all of 127.0.1.0/24, with a host key and a port of its own."""
+        port = free_port()
+        self.key("everywhere")
+        kind, key = (self.folder / "everywhere.pub").read_text().split()[:2]
+        with self.known.open("a") as known:
+            known.write(f"[127.0.1.*]:{port} {kind} {key}\n")
+        self.config.write_text(f"Host 127.0.1.*\n  Port {port}\n{self.config.read_text()}")
+        self.start("everywhere", address="127.0.1.1", listen=f"0.0.0.0:{port}", port=port)
 
     def stop(self, name):
         """The daemon alone: sessions go on."""

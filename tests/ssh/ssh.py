@@ -528,6 +528,115 @@ def many_hosts_start_in_a_tree(case):
     case.nothing_is_left()
 
 
+def many_real_logins_make_one_job(case):
+    """DRUN_TEST_HOSTS=256 is more than a small machine does in a moment."""
+    count = int(os.environ.get("DRUN_TEST_HOSTS", "48"))
+    case.network.everywhere()
+    listed = case.folder / "hosts"
+    listed.write_text("".join(f"127.0.1.{number}\n" for number in range(count)))
+    begun = time.monotonic()
+    process = case.start("--hostfile", str(listed), "--fan-out", "8", "sh", "-c", "echo $RANK ${SSH_CONNECTION% *}; until [ -e end ]; do sleep 1; done; exit 7")
+    lines = [process.stdout.readline() for _ in range(count)]
+    print(f"{count} hosts run after {time.monotonic() - begun:.1f} s", flush=True)
+    check(sorted(int(line.split()[0]) for line in lines) == list(range(count)), lines)
+    check(all(line.split()[3] == f"127.0.1.{line.split()[0]}" for line in lines), lines)
+    check(len({line.split()[1] for line in lines}) == 1 or count < 9, lines)
+    (case.folder / "end").touch()
+    _, err = process.communicate(timeout=LIMIT)
+    check(process.returncode == 7 and err.count("job failed: ") == 1, process.returncode, err)
+    case.nothing_is_left()
+    until(lambda: not case.ends_of_edges())
+
+
+def far_away(case, host, stubs=None):
+    """A launcher to a host that shares nothing but the program's folder: no drun, a cache and a PATH of its own."""
+    programs = case.folder / f"programs-{host}"
+    programs.mkdir(exist_ok=True)
+    for name, script in (stubs or {}).items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+
+
+def launcher_to_far_away(case):
+    """As `docker exec -i`: the host, then words. It finds nothing where drun is here."""
+    drun = case.folder / "here" / "drun"
+    drun.parent.mkdir(exist_ok=True)
+    subprocess.run(["strip", "-o", drun, case.drun], check=True)
+    case.drun = str(drun)
+    script = case.folder / "exec-on"
+    script.write_text(f"""#!/bin/sh
+[ "$1" = -i ] || exit 9
+host=$2
+[ "$3 $4" = "sh -c" ] || exit 9
+export XDG_CACHE_HOME='{case.folder}'/cache-$host PATH='{case.folder}'/programs-$host:/usr/bin:/bin
+[ ! -e '{case.folder}'/limit-$host ] || ulimit -f 8
+exec sh -c "$(printf '%s' "$5" | sed 's:{drun}:/nowhere/drun:g')"
+""")
+    script.chmod(0o755)
+    return f"'{script}' -i {{host}}", drun
+
+
+def copies(case, host):
+    return sorted((case.folder / f"cache-{host}" / "drun").glob("*"))
+
+
+def drun_goes_over_where_it_is_missing(case):
+    launcher, drun = launcher_to_far_away(case)
+    at = f"127.0.0.1:{hosts.free_port()}"
+    code, out, err = case.run("-H", "a,b,c", "--rdzv-endpoint", at, "echo", "started", launcher=launcher)
+    check(code == 125 and out == "" and err.count("there is no drun; ") == 3 and "--copy-self" in err, code, out, err)
+    inodes = None
+    for fan_out in ("32", "1"):  # in a tree the copy of one host goes to the next
+        code, out, err = case.run("-H", "a,b,c", "--rdzv-endpoint", at, "--copy-self", "--fan-out", fan_out, "echo", "started", launcher=launcher)
+        check(code == 0 and out == "started\n" * 3, code, out, err)
+        found = [copies(case, host) for host in "abc"]
+        check([len(each) for each in found] == [1, 1, 1], found)
+        check(all(each[0].read_bytes() == drun.read_bytes() for each in found), found)
+        check(inodes in (None, [each[0].stat().st_ino for each in found]), "copied again")
+        inodes = [each[0].stat().st_ino for each in found]
+    for host in "abc":
+        shutil.rmtree(case.folder / f"cache-{host}")
+    code, out, err = case.run("-H", "a,b,c", "--rdzv-endpoint", at, "--copy-self", "--fan-out", "1", "echo", "started", launcher=launcher)
+    check(code == 0 and out == "started\n" * 3 and [len(copies(case, host)) for host in "abc"] == [1, 1, 1], code, out, err)
+
+
+def a_drun_of_another_version_is_as_good_as_none(case):
+    launcher, _ = launcher_to_far_away(case)
+    far_away(case, "a", {"drun": "echo drun 0.0.1"})
+    code, out, err = case.run("-H", "a", "--copy-self", "echo", "started", launcher=launcher)
+    check(code == 0 and out == "started\n" and len(copies(case, "a")) == 1, code, out, err)
+
+
+def what_keeps_drun_from_going_over_is_named(case):
+    launcher, _ = launcher_to_far_away(case)
+    far_away(case, "noexec", {"chmod": "exit 0"})
+    far_away(case, "other", {"uname": "echo Linux riscv64"})
+    far_away(case, "old", {"mv": "/bin/mv \"$@\"; for file; do :; done; printf '#!/no/such/loader\\n' >\"$file\"; /bin/chmod 755 \"$file\""})
+    (case.folder / "limit-full").touch()
+    (case.folder / "cache-closed").write_text("no folder")
+    for host, why in {"noexec": "the copy of drun does not run there; ", "full": "drun could not be copied there (",
+                      "closed": "drun could not be copied there (mkdir: ", "old": "the copy of drun does not run there; ",
+                      "other": "it is another kind of machine, Linux riscv64, and this drun is for Linux "}.items():
+        code, out, err = case.run("-H", host, "--copy-self", "echo", "started", launcher=launcher)
+        check(code == 125 and out == "" and f"drun: error: {host}: {why}" in err, host, code, out, err)
+    check(copies(case, "full") == [] and copies(case, "other") == [], copies(case, "full"), copies(case, "other"))
+
+
+def drun_goes_over_through_the_shells_of_logins(case):
+    _, drun = launcher_to_far_away(case)
+    for shell in ("/bin/bash", "/bin/tcsh", "/usr/bin/fish"):
+        if not os.path.exists(shell):
+            continue
+        cache = case.folder / f"cache-{os.path.basename(shell)}"
+        case.network.stop("127.0.0.2")
+        case.network.start("127.0.0.2", f"SetEnv XDG_CACHE_HOME={cache} PATH=/usr/bin:/bin\nForceCommand {shell} -c \"$(echo \"$SSH_ORIGINAL_COMMAND\" | "
+                                        f"sed s:{drun}:/nowhere:g)\"\n")
+        code, out, err = case.run("-H", "127.0.0.2", "--copy-self", "echo", "started")
+        check(code == 0 and out == "started\n" and len(list(cache.glob("drun/*"))) == 1, shell, code, out, err)
+    case.network.stop("127.0.0.2")
+    case.network.start("127.0.0.2")
+
+
 def a_lost_host_comes_back_while_the_job_runs(case):
     process = case.start("-H", "127.0.0.2,127.0.0.3", "--nnodes", "1:2", "--rdzv-conf", "keep_alive_interval=1,last_call_timeout=1", "sh", "-c",
                          "echo runs $WORLD_SIZE; while [ ! -e end ]; do sleep 0.1; done")
@@ -557,7 +666,7 @@ def a_host_whose_agent_is_killed_is_lost(case):
 
 CASES = [value for value in list(globals().values())
          if callable(value) and getattr(value, "__code__", None) and value.__code__.co_varnames[:1] == ("case",)
-         and value.__code__.co_argcount == 1 and value.__name__ not in ("running", "answer")]
+         and value.__code__.co_argcount == 1 and value.__name__ not in ("running", "launcher_to_far_away")]
 
 
 def main():

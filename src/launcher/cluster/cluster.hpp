@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "drun/base/result.hpp"
+
 namespace drun::launcher::cluster {
 
 // One value as the command line would have it, or why there is none.
@@ -48,6 +50,10 @@ inline constexpr std::string_view kSchedulerChoices =
 
 // Where nodes meet that know but a name in common.
 [[nodiscard]] std::string endpoint_of(const std::string& host, const std::string& id);
+
+// The nodes of the allocation of Slurm that this process is in, by no srun: those that it may start
+// steps on. The error says, after the name of a flag, what is missing.
+[[nodiscard]] Result<std::vector<std::string>> nodes_for_steps(const Surroundings& around);
 
 // What `which` of them says; with "auto", the one that started this process itself. Nullopt: there
 // is none. If a Place says that there is one node, nothing else of it matters.

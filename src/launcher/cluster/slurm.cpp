@@ -104,7 +104,8 @@ Place outside_of_steps(const Variables& variables) {
   const auto per_node = variables.find("SLURM_TASKS_PER_NODE");
   place.refusal = "the job has " + place.nodes.text + " nodes (" + name +
                   "), and drun was started on one of them, by no srun; start it on each: " +
-                  one_each(variables, place.nodes.text, per_node ? most_tasks(*per_node) : 1);
+                  one_each(variables, place.nodes.text, per_node ? most_tasks(*per_node) : 1) +
+                  "; drun --launcher srun ... does so";
   return place;
 }
 
@@ -182,6 +183,29 @@ std::optional<Place> slurm(const Variables& variables) {
   if (const std::string more = other_components(variables, hosts.size()); !more.empty())
     place.note = "this step has " + more + " makes one job of all";
   return place;
+}
+
+Result<std::vector<std::string>> nodes_for_steps(const Surroundings& around) {
+  const Variables variables(around);
+  const auto missing = [](const std::string& what) {
+    return Error(std::make_error_code(std::errc::invalid_argument), what);
+  };
+  if (!job_id(variables))
+    return missing(
+        "this is no job of Slurm (SLURM_JOB_ID is not set): begin one with salloc or sbatch");
+  const auto step = variables.find("SLURM_STEP_ID");
+  const auto number = step ? whole_number<std::uint32_t>(*step) : std::nullopt;
+  if (number && *number < kFirstSpecialStep)
+    return missing("an srun has started this drun already (" + variables.shown("SLURM_STEP_ID") +
+                   "): leave out one of the two");
+  if (variables.plain_number("SLURM_HET_SIZE").value_or(1) > 1)
+    return missing("not in a heterogeneous job (" + variables.shown("SLURM_HET_SIZE") +
+                   "), whose components srun starts at once: srun --het-group=0-" +
+                   std::to_string(*variables.plain_number("SLURM_HET_SIZE") - 1) +
+                   " --ntasks-per-node=1 drun ...");
+  auto hosts = hosts_in(variables, "SLURM_JOB_NODELIST", expand_hostlist);
+  if (!hosts) return hosts;
+  return each_once(std::move(*hosts));
 }
 
 std::optional<HostsOfJob> hosts_of_slurm_job(const Variables& variables) {

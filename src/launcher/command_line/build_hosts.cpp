@@ -10,6 +10,7 @@
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "drun/base/endpoint.hpp"
+#include "launcher/cluster/cluster.hpp"
 #include "launcher/command_line/build.hpp"
 #include "launcher/command_line/flags.hpp"
 #include "launcher/command_line/rdzv_conf.hpp"
@@ -21,8 +22,8 @@ namespace {
 
 // Not for the agents.
 constexpr auto kStartersOwn = std::to_array<std::string_view>(
-    {"host", "hostfile", "export", "env-file", "launcher", "fan-out", "cluster", "dry-run",
-     "explain", "lighthouse", "replica-group-id"});
+    {"host", "hostfile", "export", "env-file", "launcher", "fan-out", "copy-self", "cluster",
+     "dry-run", "explain", "lighthouse", "replica-group-id"});
 // Of no meaning if drun starts one agent on each host.
 constexpr auto kNotWithHosts =
     std::to_array<std::string_view>({"standalone", "local-nodes", "node-rank", "replica-group-id"});
@@ -36,6 +37,14 @@ std::string content_of(const cli::Setting& setting, const Host& host) {
   auto text = host.read_file ? host.read_file(setting.value) : std::nullopt;
   if (!text) refuse(setting, "cannot read this file");
   return std::move(*text);
+}
+
+// Nothing but --launcher srun: on all nodes of the allocation.
+std::vector<hosts::Host> hosts_of_allocation(const std::vector<std::string>& nodes) {
+  std::vector<hosts::Host> result;
+  for (const std::string& node : nodes)
+    result.push_back({node, std::nullopt, std::nullopt});
+  return result;
 }
 
 std::vector<hosts::Host> listed_hosts(const cli::GivenFlags& flags, const Host& host) {
@@ -154,7 +163,7 @@ std::vector<std::string> handed_over(const cli::GivenFlags& flags,
     return is_one_of(entry.substr(0, entry.find('=')), own);
   });
   // Whatever a login there sets: an agent starts nobody.
-  for (const char* flag : {"host", "hostfile"})
+  for (const char* flag : {"host", "hostfile", "launcher"})
     handed.environment.push_back(cli::variable_named(drun_program(false), flag) + "=");
   return std::move(handed.environment);
 }
@@ -182,15 +191,24 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
     if (const cli::Setting* setting = flags.find(name);
         setting != nullptr && setting->source == cli::Source::Flag && setting->value.empty())
       refuse(*setting, "it names no host");
+  const cli::Setting* command = filled(flags, "launcher");
+  auto launcher = hosts::parse_launcher(command != nullptr ? command->value : "ssh");
+  if (!launcher) refuse(*command, launcher.error().what());
   const cli::Setting* list = filled(flags, "host");
   if (list == nullptr) list = filled(flags, "hostfile");
-  if (list == nullptr) {
+  if (list == nullptr && !launcher->is_srun()) {
     refuse_without_hosts(flags);
     return std::nullopt;
   }
   refuse_what_contradicts(flags);
   hosts::StartPlan plan;
-  plan.hosts = listed_hosts(flags, host);
+  if (list != nullptr) plan.hosts = listed_hosts(flags, host);
+  if (launcher->is_srun()) {
+    const auto nodes = cluster::nodes_for_steps({environment, host.read_file, "", false, false});
+    if (!nodes) refuse(*command, nodes.error().what());
+    if (list == nullptr) plan.hosts = hosts_of_allocation(*nodes);
+    if (list == nullptr) list = command;
+  }
   const std::string from = list->shown;
   const std::size_t each = hosts_of_a_group(flags, plan.hosts.size());
   count_nodes(flags, from, each);
@@ -213,10 +231,8 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
   plan.environment = handed_over(flags, environment, host, notes);
   if (host.working_directory) plan.directory = host.working_directory();
   if (host.program_file) plan.drun = host.program_file();
-  const cli::Setting* command = flags.find("launcher");
-  auto launcher = hosts::parse_launcher(command != nullptr ? command->value : "ssh");
-  if (!launcher) refuse(*command, launcher.error().what());
   plan.launcher = std::move(*launcher);
+  plan.copy_self = flags.on("copy-self");
   if (const cli::Setting* number = flags.find("fan-out"))
     plan.fan_out = static_cast<std::size_t>(parse_integer(*number, 1, 100'000));
   // For those who look here what the agents will be told.

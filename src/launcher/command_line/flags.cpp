@@ -67,8 +67,10 @@ constexpr std::array kFlags{
          "hand this variable over, or set it there; may be given several times", false, true},
     Flag{"env-file", 0, "FILE", "", kDrun, kHostsGroup, "FILE",
          "the same for each line of a file"},
-    Flag{"launcher", 0, "COMMAND", "ssh", kDrun, kHostsGroup, "ssh",
-         "what reaches a host, as in 'ssh -p 2222' or 'kubectl exec -i {host} --'"},
+    Flag{"launcher", 0, "COMMAND", "ssh", kDrun, kHostsGroup, "ssh srun",
+         "what reaches a host, as in 'ssh -p 2222' or 'kubectl exec -i {host} --'; srun: all nodes of the allocation"},
+    Flag{"copy-self", 0, "", "", kDrun, kHostsGroup, "",
+         "copy drun itself to hosts that have none of this version, into the user's cache there"},
     Flag{"fan-out", 0, "N", "32", kDrun, kHostsGroup, "",
          "how many hosts are started from here, and by each of those in turn"},
 

@@ -12,6 +12,8 @@ namespace {
 
 // The length of the payload and the host in four bytes each, the lowest first, and the type.
 constexpr std::size_t kHeader = 9;
+// Texts of a branch before its launcher.
+constexpr std::size_t kBranchHead = 4;
 
 Error malformed(const char* what) {
   return Error(std::make_error_code(std::errc::protocol_error), what);
@@ -67,12 +69,23 @@ void FrameReader::take(std::string_view bytes) {
   at_ = mark + kEdgeMark.size();
 }
 
+std::optional<std::string> FrameReader::copy_wanted() {
+  const auto mark = awaits_mark_ ? bytes_.find(kCopyMark) : std::string::npos;
+  if (mark == std::string::npos) return std::nullopt;
+  const auto begin = mark + kCopyMark.size();
+  const auto end = bytes_.find('\n', begin);
+  if (end == std::string::npos) return std::nullopt;
+  std::string machine = bytes_.substr(begin, end - begin);
+  bytes_.erase(0, end + 1);
+  return machine;
+}
+
 std::optional<Frame> FrameReader::next() {
   if (awaits_mark_ || broken_ || bytes_.size() - at_ < kHeader) return std::nullopt;
   const std::string_view header = std::string_view(bytes_).substr(at_, kHeader);
   const std::size_t size = number_at(header);
   const auto type = static_cast<FrameType>(header[8]);
-  if (size > kMostPayload || type < FrameType::Alive || type > FrameType::Words) {
+  if (size > kMostPayload || type < FrameType::Alive || type > FrameType::Copying) {
     broken_ = true;
     return std::nullopt;
   }
@@ -100,6 +113,7 @@ std::string pack(const Branch& branch) {
   std::string payload;
   add(payload, branch.drun);
   add(payload, std::to_string(branch.fan_out));
+  add(payload, branch.copy_self ? "1" : "0");
   add(payload, std::to_string(branch.launcher.size()));
   for (const std::string& word : branch.launcher)
     add(payload, word);
@@ -112,17 +126,19 @@ std::string pack(const Branch& branch) {
 
 Result<Branch> unpack_branch(std::string_view payload) {
   auto texts = texts_of(payload);
-  if (!texts || texts->size() < 3) return malformed("a branch that is none");
+  if (!texts || texts->size() < kBranchHead) return malformed("a branch that is none");
   const auto fan_out = whole_number<std::size_t>((*texts)[1]);
-  const auto words = whole_number<std::size_t>((*texts)[2]);
-  if (!fan_out || *fan_out == 0 || !words || *words == 0 || *words > texts->size() - 3 ||
-      (texts->size() - 3 - *words) % 2 != 0)
+  const auto words = whole_number<std::size_t>((*texts)[3]);
+  if (!fan_out || *fan_out == 0 || !words || *words == 0 || *words > texts->size() - kBranchHead ||
+      (texts->size() - kBranchHead - *words) % 2 != 0)
     return malformed("a branch that is none");
   Branch branch;
   branch.drun = std::move((*texts)[0]);
   branch.fan_out = *fan_out;
-  const auto targets = texts->begin() + 3 + static_cast<std::ptrdiff_t>(*words);
-  branch.launcher.assign(texts->begin() + 3, targets);
+  branch.copy_self = (*texts)[2] == "1";
+  const auto launcher = texts->begin() + kBranchHead;
+  const auto targets = launcher + static_cast<std::ptrdiff_t>(*words);
+  branch.launcher.assign(launcher, targets);
   for (auto at = targets; at != texts->end(); at += 2) {
     const auto host = whole_number<std::uint32_t>(*at);
     if (!host) return malformed("a branch with a host that has no number");

@@ -29,7 +29,8 @@ enum class FrameType : std::uint8_t {
   Ended,        // up, last: the agent's exit code, as a shell gives it
   Taken,        // down: so many more bytes of Output have been taken
   ErrorTaken,   // of ErrorOutput and Words
-  Words         // up: a text of the agent's own, which it has put among its stderr
+  Words,        // up: a text of the agent's own, which it has put among its stderr
+  Copying       // up: drun is on its way to this host, which will answer later
 };
 
 struct Frame {
@@ -49,6 +50,9 @@ inline constexpr std::size_t kOutputWindow = 256 * 1024;
 inline constexpr std::size_t kTakenStep = 64 * 1024;
 // Sent before the first frame of an end.
 inline constexpr std::string_view kEdgeMark{"\0drun edge 1\0", 13};
+// Printed by a host that has no drun and may have this one (--copy-self); behind it stand its kind
+// of machine, as `uname -sm` says it, and a line's end. It reads as many bytes as it was told.
+inline constexpr std::string_view kCopyMark{"\0drun is not here 1\0", 20};
 // A shell that prints more than this before is no drun.
 inline constexpr std::size_t kMostNoise = 64 * 1024;
 
@@ -62,6 +66,8 @@ class FrameReader {
   void take(std::string_view bytes);
   // The next whole frame.
   [[nodiscard]] std::optional<Frame> next();
+  // The host wants a copy of drun: its kind of machine; once.
+  [[nodiscard]] std::optional<std::string> copy_wanted();
   // What has come instead of the mark so far.
   [[nodiscard]] std::string_view noise() const {
     return awaits_mark_ ? bytes_ : std::string_view();
@@ -99,6 +105,7 @@ struct Branch {
   std::vector<std::string> launcher;  // words
   std::string drun;                   // the starter's file
   std::size_t fan_out = 1;
+  bool copy_self = false;       // to hosts that have no drun
   std::vector<Target> targets;  // may be empty
 
   bool operator==(const Branch&) const = default;

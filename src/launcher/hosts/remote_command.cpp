@@ -10,6 +10,7 @@
 #include "base/shell_words.hpp"
 #include "base/split.hpp"
 #include "base/trimmed.hpp"
+#include "drun/version.hpp"
 #include "launcher/hosts/edge_wire.hpp"
 
 namespace drun::launcher::hosts {
@@ -23,6 +24,10 @@ bool names_host(const std::string& word) {
   return word.find(kHostWord) != std::string::npos;
 }
 
+bool is_program(const std::string& word, std::string_view name) {
+  return std::string_view(word).substr(word.rfind('/') + 1) == name;
+}
+
 std::string with_host(std::string word, const std::string& host) {
   for (auto at = word.find(kHostWord); at != std::string::npos;
        at = word.find(kHostWord, at + host.size()))
@@ -30,9 +35,28 @@ std::string with_host(std::string word, const std::string& host) {
   return word;
 }
 
-std::string script_for(const std::string& drun) {
+// Files are whole when they get their names; hosts may share the folder, and copy at once.
+std::string copying_script(const std::string& path, const SelfOffer& offer) {
+  const std::string size = std::to_string(offer.size);
+  const std::string failed = "exit " + std::to_string(kCopyFailed);
+  const std::string flag(kRemoteEndFlag);
+  return "w() { test \"$(\"$1\" --version 2>/dev/null)\" = \"drun " DRUN_VERSION_STRING
+         "\" && exec \"$1\" " +
+         flag + "; }; w " + path +
+         "; w drun; d=\"${XDG_CACHE_HOME:-${HOME:?}/.cache}/drun\"; f=\"$d/" + offer.name +
+         "\"; test -x \"$f\" && exec \"$f\" " + flag + "; umask 077; mkdir -p \"$d\" || " + failed +
+         "; t=$(mktemp \"$d/new.XXXXXXXX\") || " + failed +
+         "; trap \"rm -f \\\"$t\\\"\" 0 1 2 15; printf \"\\000drun is not here 1\\000%s\\n\" "
+         "\"$(uname -sm)\"; head -c " +
+         size + " >\"$t\" && test $(wc -c <\"$t\") -eq " + size +
+         " && chmod 700 \"$t\" && mv -f \"$t\" \"$f\" && trap - 0 && exec \"$f\" " + flag + "; " +
+         failed;
+}
+
+std::string script_for(const std::string& drun, const SelfOffer& offer) {
   const std::string flag(kRemoteEndFlag);
   const std::string path = shell_quoted(drun);
+  if (!offer.name.empty()) return copying_script(path, offer);
   return "test -x " + path + " && exec " + path + " " + flag + "; exec drun " + flag;
 }
 
@@ -89,11 +113,15 @@ std::string ended(const Attempt& attempt) {
 }  // namespace
 
 bool Launcher::is_like_ssh() const {
-  return std::none_of(words.begin(), words.end(), names_host);
+  return std::none_of(words.begin(), words.end(), names_host) && !is_srun();
 }
 
 bool Launcher::is_ssh() const {
-  return words.front().substr(words.front().rfind('/') + 1) == "ssh";
+  return is_program(words.front(), "ssh");
+}
+
+bool Launcher::is_srun() const {
+  return is_program(words.front(), "srun") && std::none_of(words.begin(), words.end(), names_host);
 }
 
 Result<Launcher> parse_launcher(std::string_view text) {
@@ -105,7 +133,7 @@ Result<Launcher> parse_launcher(std::string_view text) {
 }
 
 std::vector<std::string> remote_command(const Launcher& launcher, const std::string& host,
-                                        const std::string& drun) {
+                                        const std::string& drun, const SelfOffer& offer) {
   std::vector<std::string> command;
   for (const std::string& word : launcher.words)
     command.push_back(with_host(word, host));
@@ -115,12 +143,20 @@ std::vector<std::string> remote_command(const Launcher& launcher, const std::str
                                "-oServerAliveInterval=15", "-oServerAliveCountMax=3"})
       command.emplace_back(option);
   }
+  if (launcher.is_srun()) {
+    // Of what an allocation has there the step may use all, beside other steps. Whatever srun finds
+    // in the environment, it is one task, whose bytes are passed on as they come.
+    command.push_back("--nodelist=" + host);
+    for (const char* option : {"--nodes=1", "--ntasks=1", "--overlap", "--mem=0", "--cpu-bind=none",
+                               "--distribution=block", "--export=ALL", "--unbuffered", "--quiet"})
+      command.emplace_back(option);
+  }
   if (launcher.is_like_ssh()) command.push_back(host);
   // ssh joins its words by blanks, wherever the host stands: a shell there reads one.
   if (launcher.is_like_ssh() || launcher.is_ssh()) {
-    command.push_back("exec sh -c " + single_quoted(script_for(drun)));
+    command.push_back("exec sh -c " + single_quoted(script_for(drun, offer)));
   } else {
-    command.insert(command.end(), {"sh", "-c", script_for(drun)});
+    command.insert(command.end(), {"sh", "-c", script_for(drun, offer)});
   }
   return command;
 }
@@ -136,10 +172,17 @@ std::string why_not_reached(const Attempt& attempt) {
         return sentence(symptom.reason, symptom.advice, said);
     return sentence("ssh failed", "", said);
   }
+  if (attempt.copied && attempt.code == kCopyFailed)
+    return sentence("drun could not be copied there", "", said);
+  if (attempt.copied)
+    return sentence("the copy of drun does not run there",
+                    "is its cache on a file system that runs no programs, or its system older?",
+                    said);
   if (attempt.code == kNotFound || attempt.code == kCannotRun)
-    return sentence(
-        "there is no drun",
-        "install it there as " + printable(attempt.drun) + ", or in the PATH of a login", said);
+    return sentence("there is no drun",
+                    "install it there as " + printable(attempt.drun) +
+                        ", or in the PATH of a login, or let --copy-self copy it",
+                    said);
   if (attempt.stderr_end.find(kRemoteEndFlag) != std::string::npos)
     return sentence("the drun there is another version", "install the same everywhere", said);
   return sentence(ended(attempt) + " before drun answered", "", said);

@@ -21,6 +21,7 @@ struct StartPlan {
   Launcher launcher;
   std::string drun;                      // this program's file
   std::size_t fan_out = kFanOut;         // how many hosts each drun starts itself
+  bool copy_self = false;                // to hosts that have no drun of this version
   std::vector<std::string> flags;        // of every agent, argv[0] in front
   std::vector<std::string> program;      // and its arguments
   std::vector<std::string> environment;  // "NAME=value", as handed over

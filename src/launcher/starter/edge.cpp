@@ -86,13 +86,13 @@ Edge::Edge(asio::io_context& io, const std::vector<std::string>& command, Calls 
   }
   process_.assign(pidfd);
   stderr_.assign(error.read.release());
-  link_ =
-      std::make_unique<FrameLink>(io, std::move(out.read), std::move(in.write), true,
-                                  FrameLink::Calls{calls_.frame, [this](const std::string& why) {
-                                                     ending_.given_up = why;
-                                                     streams_closed_ = true;
-                                                     look();
-                                                   }});
+  link_ = std::make_unique<FrameLink>(
+      io, std::move(out.read), std::move(in.write), true,
+      FrameLink::Calls{calls_.frame, calls_.wants_copy, [this](const std::string& why) {
+                         ending_.given_up = why;
+                         streams_closed_ = true;
+                         look();
+                       }});
   read_stderr();
   await_exit();
   link_->start();

@@ -8,12 +8,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/steady_timer.hpp>
 
+#include "base/file_descriptor.hpp"
 #include "launcher/hosts/edge_wire.hpp"
 #include "launcher/starter/frame_link.hpp"
 
@@ -31,6 +33,8 @@ class Edge {
   };
   struct Calls {
     std::function<void(const hosts::Frame&)> frame;
+    // It has no drun and wants this one.
+    std::function<void(const std::string& machine)> wants_copy;
     // The process is gone, and all that it said has been read; once.
     std::function<void(const Ending&)> ended;
   };
@@ -40,6 +44,7 @@ class Edge {
   Edge& operator=(const Edge&) = delete;
   ~Edge();
 
+  void send_file(FileDescriptor file) { link_->send_file(std::move(file)); }
   void send(const hosts::Frame& frame) { link_->send(frame); }
   // No agent runs there: the drun there ends itself; ended() follows, soon or by force.
   void close();

@@ -1,5 +1,7 @@
 #include "launcher/starter/frame_link.hpp"
 
+#include <unistd.h>
+
 #include <string_view>
 #include <utility>
 
@@ -9,6 +11,8 @@
 namespace drun::launcher {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kPieceOfFile = 256 * 1024;
 
 FrameLink::FrameLink(asio::io_context& io, FileDescriptor in, FileDescriptor out, bool marked,
                      Calls calls)
@@ -54,6 +58,8 @@ void FrameLink::deliver() {
     greeted_ = true;
     if (frame->type != hosts::FrameType::Alive) calls_.frame(*frame);
   }
+  if (const auto machine = closed_ ? std::nullopt : reader_.copy_wanted())
+    calls_.wants_copy(*machine);
   if (closed_) return;
   if (reader_.broken())
     return close(greeted_ ? "what it sent is not drun's" : "what answers there is no drun");
@@ -66,20 +72,36 @@ void FrameLink::send_bytes(std::string bytes) {
   write();
 }
 
+void FrameLink::send_file(FileDescriptor file) {
+  file_ = std::move(file);
+  write();
+}
+
+void FrameLink::read_file() {
+  std::string piece(kPieceOfFile, '\0');
+  const ssize_t size = ::read(file_.get(), piece.data(), piece.size());
+  if (size <= 0) return file_.reset();  // too little is noticed there
+  piece.resize(static_cast<std::size_t>(size));
+  outbox_.push_back(std::move(piece));
+}
+
 void FrameLink::write() {
-  if (writing_ || outbox_.empty()) return;
+  if (writing_) return;
+  if (outbox_.empty() && file_) read_file();
+  if (outbox_.empty()) return;
   writing_ = true;
   asio::async_write(out_, asio::buffer(outbox_.front()),
                     [this](asio::error_code error, std::size_t) {
                       writing_ = false;
                       if (error) {  // reading tells of the other side's end
                         outbox_.clear();
+                        file_.reset();
                         asio::error_code ignored;
                         out_.close(ignored);
                       } else if (!outbox_.empty()) {
                         outbox_.pop_front();
                       }
-                      if (!outbox_.empty()) return write();
+                      if (!outbox_.empty() || file_) return write();
                       if (closing_output_ && out_.is_open()) {
                         asio::error_code ignored;
                         out_.close(ignored);
@@ -102,6 +124,7 @@ void FrameLink::close(const std::string& given_up) {
 
 void FrameLink::end() {
   closed_ = true;
+  file_.reset();
   asio::error_code ignored;
   timer_.cancel();
   in_.close(ignored);

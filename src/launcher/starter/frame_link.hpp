@@ -29,6 +29,8 @@ class FrameLink {
  public:
   struct Calls {
     std::function<void(const hosts::Frame&)> frame;
+    // The other side wants a copy of drun: send_file() it.
+    std::function<void(const std::string& machine)> wants_copy;
     // Nothing more comes from the other side, or is read of it; once. `given_up`: why this side has
     // ended it; empty: the other one has.
     std::function<void(const std::string& given_up)> closed;
@@ -41,6 +43,8 @@ class FrameLink {
   void start();
   // Bytes as they are, before the first frame.
   void send_bytes(std::string bytes);
+  // All of it, behind what was sent, as fast as the other side takes it.
+  void send_file(FileDescriptor file);
   void send(const hosts::Frame& frame) { send_bytes(hosts::encode(frame)); }
   // The other side reads to the end of what was sent, then nothing.
   void close_output();
@@ -55,6 +59,7 @@ class FrameLink {
   void read();
   void deliver();
   void write();
+  void read_file();
   void close(const std::string& given_up);
   void watch();
 
@@ -65,6 +70,7 @@ class FrameLink {
   Calls calls_;
   std::array<char, 64 * 1024> buffer_{};
   std::deque<std::string> outbox_;  // the first is being written
+  FileDescriptor file_;             // the rest of it follows
   std::chrono::steady_clock::time_point heard_;
   const std::chrono::seconds silence_limit_;
   bool writing_ = false;

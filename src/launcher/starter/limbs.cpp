@@ -6,12 +6,19 @@
 
 #include "base/printable.hpp"
 #include "drun/version.hpp"
+#include "launcher/starter/self_copy.hpp"
 
 namespace drun::launcher {
 
 using hosts::Frame;
 using hosts::FrameType;
 using hosts::Target;
+
+namespace {
+
+constexpr std::size_t kLongestMachine = 100;
+
+}  // namespace
 
 Limbs::Limbs(asio::io_context& io, Calls calls) : io_(io), calls_(std::move(calls)) {}
 
@@ -20,6 +27,7 @@ void Limbs::start(const hosts::Branch& branch, const std::string& by) {
   branch_.targets.clear();
   launcher_.words = branch.launcher;
   by_ = by;
+  if (branch.copy_self) offer_ = self_offer();
   for (const auto& targets : branches_of(branch.targets, branch.fan_out))
     start_limb(targets);
 }
@@ -35,8 +43,9 @@ void Limbs::start_limb(const std::vector<Target>& targets) {
   }
   try {
     limb.edge = std::make_unique<Edge>(
-        io_, hosts::remote_command(launcher_, limb.own.name, branch_.drun),
+        io_, hosts::remote_command(launcher_, limb.own.name, branch_.drun, offer_),
         Edge::Calls{[this, &limb](const Frame& frame) { on_frame(limb, frame); },
+                    [this, &limb](const std::string& machine) { on_copy_wanted(limb, machine); },
                     [this, &limb](const Edge::Ending& ending) { on_ended(limb, ending); }});
     ++edges_left_;
   } catch (const std::system_error& error) {
@@ -55,6 +64,17 @@ void Limbs::on_frame(Limb& limb, const Frame& frame) {
   if (last) limb.waiting.erase(whose);
   calls_.frame(frame);
   if (limb.waiting.empty()) limb.edge->close();
+}
+
+void Limbs::on_copy_wanted(Limb& limb, const std::string& machine) {
+  if (closed_ || limb.over || limb.copied || offer_.name.empty()) return;
+  if (const std::string own = own_machine(); machine != own)
+    return reject(limb, "it is another kind of machine, " +
+                            printable(machine.substr(0, kLongestMachine)) +
+                            ", and this drun is for " + own + "; install drun there");
+  limb.copied = true;
+  limb.edge->send_file(open_self());
+  calls_.frame({FrameType::Copying, limb.own.host});
 }
 
 // The first frame is the end's own.
@@ -98,8 +118,9 @@ void Limbs::on_ended(Limb& limb, const Edge::Ending& ending) {
   --edges_left_;
   if (!limb.over) {
     limb.over = true;
-    const hosts::Attempt attempt{launcher_,         limb.own.name, branch_.drun,   ending.code,
-                                 ending.stderr_end, ending.noise,  ending.given_up};
+    const bool copied = limb.copied || (!offer_.name.empty() && ending.code == hosts::kCopyFailed);
+    const hosts::Attempt attempt{launcher_,         limb.own.name, branch_.drun, ending.code,
+                                 ending.stderr_end, copied,        ending.noise, ending.given_up};
     tell_failure(limb, limb.own.host,
                  limb.greeted ? hosts::why_lost(attempt) : hosts::why_not_reached(attempt));
     start_rest(limb);

@@ -52,11 +52,13 @@ class Limbs {
     std::vector<hosts::Target> rest;               // what it shall start
     std::unique_ptr<Edge> edge;
     bool greeted = false;
+    bool copied = false;  // it has asked for drun
     bool over = false;
   };
 
   void start_limb(const std::vector<hosts::Target>& targets);
   void on_frame(Limb& limb, const hosts::Frame& frame);
+  void on_copy_wanted(Limb& limb, const std::string& machine);
   void on_hello(Limb& limb, const hosts::Frame& frame);
   void on_ended(Limb& limb, const Edge::Ending& ending);
   void reject(Limb& limb, const std::string& why);
@@ -68,6 +70,7 @@ class Limbs {
   Calls calls_;
   hosts::Launcher launcher_;
   hosts::Branch branch_;  // without targets
+  hosts::SelfOffer offer_;
   std::string by_;
   std::list<Limb> limbs_;
   std::map<std::uint32_t, Limb*> by_host_;

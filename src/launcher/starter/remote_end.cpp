@@ -122,6 +122,7 @@ class RemoteEnd {
         link_(io_, duplicate(STDIN_FILENO, "read orders"), duplicate(STDOUT_FILENO, "answer"),
               false,
               {[this](const Frame& frame) { on_frame(frame); },
+               {},
                [this](const std::string&) { on_starter_gone(); }}),
         limbs_(io_,
                {[this](const Frame& frame) { link_.send(frame); }, [this] { end_if_alone(); }}) {

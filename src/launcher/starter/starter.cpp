@@ -7,14 +7,9 @@
 #include <system_error>
 #include <utility>
 
-#include <asio/buffer.hpp>
-#include <asio/write.hpp>
-
 #include "base/folded_names.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
-#include "base/split.hpp"
-#include "launcher/output/output_lines.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/starter/name_lookup.hpp"
 
@@ -44,15 +39,6 @@ std::vector<int> signals_of_starter(const Options& options) {
   return signals;
 }
 
-// Each line with the time at its front, as this process says its own.
-std::string with_times(std::string_view text) {
-  const std::string time = time_stamp(std::chrono::system_clock::now());
-  std::string result;
-  while (!text.empty())
-    result += time + std::string(take_until(text, '\n')) + "\n";
-  return result;
-}
-
 }  // namespace
 
 Starter::Starter(const Options& options, OutputRelay& relay)
@@ -65,22 +51,20 @@ Starter::Starter(const Options& options, OutputRelay& relay)
       roll_(plan_.hosts.size(), options.min_nodes),
       shutdown_(
           io_,
-          {[](milliseconds) {}, [this] { return flush_progress(); }, [this] { close_sinks(); }},
+          {[](milliseconds) {}, [this] { return outputs_.progress(); }, [this] { outputs_.close(); }},
           {[this] { shutdown_.on_swept(); }, [this] { cancel_timers(); },
            [this] { signals_.cancel(); }}),
       limbs_(io_, {[this](const hosts::Frame& frame) { on_frame(frame); },
-                   [this] { look_whether_over(); }}) {}
+                   [this] { look_whether_over(); }}),
+      outputs_(io_, relay_, options.output.timestamps,
+               [this](const hosts::Frame& frame) { limbs_.send(frame); }) {}
 
 int Starter::run() {
   for (std::size_t host = 0; host < plan_.hosts.size(); ++host) {
-    remotes_.push_back(
-        std::make_unique<Remote>(io_, static_cast<std::uint32_t>(host), plan_.hosts[host].name));
-    WorkerStreams streams = relay_.open_apart(static_cast<int>(host));
-    remotes_.back()->out.into.assign(streams.standard_output.release());
-    remotes_.back()->error.into.assign(streams.standard_error.release());
+    remotes_.push_back(std::make_unique<Remote>(io_, plan_.hosts[host].name));
+    outputs_.add_host();
   }
   relay_.start();
-  const auto own = static_cast<std::uint32_t>(remotes_.size());  // as if this was one more host
   relay_.log_while(
       [this] {
         signals_.start([this](int signal) { on_signal(signal); });
@@ -88,13 +72,13 @@ int Starter::run() {
         start();
         io_.run();
       },
-      [this, own](std::string_view line) { return said_.is_news(own, line); });
+      [this](std::string_view line) { return outputs_.is_news(line); });
   if (!relay_.finish()) shutdown_.on_output_lost();
   return shutdown_.exit_code();
 }
 
 void Starter::start() {
-  hosts::Branch branch{plan_.launcher.words, plan_.drun, plan_.fan_out, {}};
+  hosts::Branch branch{plan_.launcher.words, plan_.drun, plan_.fan_out, plan_.copy_self, {}};
   for (std::size_t host = 0; host < remotes_.size(); ++host)
     branch.targets.push_back({static_cast<std::uint32_t>(host), remotes_[host]->name});
   limbs_.start(branch, "");
@@ -124,13 +108,14 @@ void Starter::on_frame(const hosts::Frame& frame) {
     case Failed:
       return fail(host, printable(frame.payload.substr(0, kLongestFailure)));
     case Output:
-      return show(remotes_[host]->out, frame.payload, frame.payload.size());
     case ErrorOutput:
-      return show(remotes_[host]->error, frame.payload, frame.payload.size());
     case Words:
-      return hear(frame);
+      return outputs_.take(frame);
     case Ended:
       take(roll_.on_ended(host, hosts::unpack_exit_code(frame.payload)));
+      break;
+    case Copying:  // as good as an answer
+      if (!roll_.begun()) await_answers();
       break;
     case Alive:
     case Branch:
@@ -154,67 +139,6 @@ void Starter::on_hello(std::size_t host, const std::string& payload) {
   remote.failure.clear();
   log::info("{}: started again", remote.name);
   order(host);
-}
-
-void Starter::show(Sink& sink, std::string bytes, std::size_t size) {
-  if (!sink.into.is_open()) return;
-  sink.waiting.push_back({std::move(bytes), size});
-  if (sink.waiting.size() == 1) write(sink);
-}
-
-// What drun says there, among the workers' stderr. What another host has said already counts as
-// shown.
-void Starter::hear(const hosts::Frame& frame) {
-  Sink& sink = remotes_[frame.host]->error;
-  const std::string& text = frame.payload;
-  if (!said_.is_news(frame.host, text)) return count_taken(sink, text.size());
-  show(sink, options_.output.timestamps ? with_times(text) : text, text.size());
-}
-
-void Starter::write(Sink& sink) {
-  const auto bytes = asio::buffer(sink.waiting.front().bytes);
-  asio::async_write(sink.into, bytes, [this, &sink](asio::error_code, std::size_t) {
-    if (!sink.into.is_open()) return sink.waiting.clear();
-    count_taken(sink, sink.waiting.front().size);
-    sink.waiting.pop_front();
-    if (!sink.waiting.empty()) write(sink);
-  });
-}
-
-// The host sends on what the relay has taken, or does not want any more.
-void Starter::count_taken(Sink& sink, std::size_t size) {
-  sink.taken += size;
-  if (sink.taken < hosts::kTakenStep) return;
-  limbs_.send({sink.taken_frame, sink.host, std::to_string(std::exchange(sink.taken, 0))});
-}
-
-// First the relay takes what has come from the hosts, then its reader what the relay has.
-FlushProgress Starter::flush_progress() {
-  const auto any_waits = [this](Sink Remote::*sink) {
-    return std::any_of(remotes_.begin(), remotes_.end(), [sink](const auto& remote) {
-      return !(remote.get()->*sink).waiting.empty();
-    });
-  };
-  const bool output_waits = any_waits(&Remote::out);
-  const bool error_waits = any_waits(&Remote::error);
-  if (!output_waits && !error_waits && !std::exchange(draining_, true)) {
-    close_sinks();
-    relay_.drain(FlushPolicy::kInterval);
-  }
-  FlushProgress progress = relay_.flush_progress();
-  if (draining_) return progress;
-  progress.all = false;
-  progress.waits_for_output |= output_waits;
-  progress.waits_for_error |= error_waits;
-  return progress;
-}
-
-void Starter::close_sinks() {
-  for (const auto& remote : remotes_) {
-    asio::error_code ignored;
-    remote->out.into.close(ignored);
-    remote->error.into.close(ignored);
-  }
 }
 
 void Starter::fail(std::size_t host, const std::string& why) {

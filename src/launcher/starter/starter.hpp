@@ -4,24 +4,22 @@
 
 #include <chrono>
 #include <cstddef>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 #include <asio/steady_timer.hpp>
 
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/parent_shutdown.hpp"
 #include "launcher/hosts/edge_wire.hpp"
 #include "launcher/hosts/host_roll.hpp"
-#include "launcher/hosts/own_words.hpp"
 #include "launcher/hosts/start_plan.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/output_relay.hpp"
+#include "launcher/starter/host_outputs.hpp"
 #include "launcher/starter/limbs.hpp"
 
 namespace drun::launcher {
@@ -37,31 +35,10 @@ class Starter {
   int run();
 
  private:
-  // Bytes of a host's.
-  struct Shown {
-    std::string bytes;
-    std::size_t size = 0;  // as they came
-  };
-  // A host's output on its way into the relay.
-  struct Sink {
-    Sink(asio::io_context& io, std::uint32_t whose, hosts::FrameType ack)
-        : into(io), host(whose), taken_frame(ack) {}
-    asio::posix::stream_descriptor into;
-    std::uint32_t host;
-    hosts::FrameType taken_frame;
-    std::deque<Shown> waiting;  // the first is being written
-    std::size_t taken = 0;      // and the host not yet told so
-  };
   // What is known of one host.
   struct Remote {
-    Remote(asio::io_context& io, std::uint32_t number, std::string of)
-        : name(std::move(of)),
-          out(io, number, hosts::FrameType::Taken),
-          error(io, number, hosts::FrameType::ErrorTaken),
-          retry(io) {}
+    Remote(asio::io_context& io, std::string of) : name(std::move(of)), retry(io) {}
     std::string name;
-    Sink out;
-    Sink error;
     std::optional<hosts::Hello> hello;
     std::string failure;  // the last, as the user was told
     asio::steady_timer retry;
@@ -71,12 +48,6 @@ class Starter {
   void start();
   void on_frame(const hosts::Frame& frame);
   void on_hello(std::size_t host, const std::string& payload);
-  void show(Sink& sink, std::string bytes, std::size_t size);
-  void hear(const hosts::Frame& frame);
-  void write(Sink& sink);
-  void count_taken(Sink& sink, std::size_t size);
-  FlushProgress flush_progress();
-  void close_sinks();
   void fail(std::size_t host, const std::string& why);
   void take(hosts::HostRoll::Step step);
   void begin();
@@ -99,13 +70,12 @@ class Starter {
   CaughtSignals signals_;
   asio::steady_timer answer_limit_;
   asio::steady_timer hurry_limit_;
-  bool draining_ = false;  // the relay has all
   hosts::HostRoll roll_;
-  hosts::SaidWords said_;
   hosts::Meeting meeting_;
   ParentShutdown shutdown_;
   std::vector<std::unique_ptr<Remote>> remotes_;
   Limbs limbs_;
+  HostOutputs outputs_;
 };
 
 }  // namespace drun::launcher

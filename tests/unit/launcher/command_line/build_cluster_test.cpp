@@ -192,7 +192,7 @@ TEST(ClusterOptionsTest, SeveralTasksAndBatchScriptsAreToldTheCommandLine) {
   const std::string refused =
       "drun: error: the job has 4 nodes (SLURM_JOB_NUM_NODES), and drun was started on one of "
       "them, by no srun; start it on each: srun --nodes=4 --ntasks=4 --ntasks-per-node=1 drun "
-      "...; --nnodes 1 is a job of this one alone\n";
+      "...; drun --launcher srun ... does so; --nnodes 1 is a job of this one alone\n";
   EXPECT_EQ(meaning("", batch), refused);
   EXPECT_EQ(meaning("--nnodes 4", batch), refused);
   EXPECT_EQ(meaning("--nnodes 1", batch), "standalone 1:1");

@@ -54,6 +54,26 @@ TEST(BuildHostsTest, WhereTheNodesMeetMayBeSaid) {
   EXPECT_THAT(told("-H a,b --rdzv-conf is_host=true", 1), HasSubstr("--rdzv-conf=is_host=true --"));
 }
 
+TEST(BuildHostsTest, SrunStartsThemOnTheNodesOfAnAllocation) {
+  std::vector<std::string> job{"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=2",
+                               "SLURM_JOB_NODELIST=n[1-2]"};
+  EXPECT_EQ(told("--launcher srun", 1, job),
+            "drun --nnodes=2 --rdzv-id=fresh-id --node-rank=1 --rdzv-backend=c10d "
+            "--rdzv-endpoint=place --rdzv-conf=is_host=false -- ./train");
+  EXPECT_THAT(told("--launcher srun -H n2:4", 0, job), HasSubstr("--nnodes=1 "));
+  EXPECT_THAT(told("--launcher srun"),
+              HasSubstr("--launcher 'srun': this is no job of Slurm (SLURM_JOB_ID is not set): "));
+  EXPECT_THAT(told("--launcher srun -H n1"), HasSubstr("this is no job of Slurm"));
+  EXPECT_THAT(told("--launcher srun", 0, {"SLURM_JOB_ID=1"}), HasSubstr("SLURM_JOB_NODELIST"));
+  job.emplace_back("SLURM_STEP_ID=4294967290");  // salloc's shell
+  EXPECT_THAT(told("--launcher srun", 0, job), HasSubstr("--nnodes=2 "));
+  job.back() = "SLURM_STEP_ID=0";
+  EXPECT_THAT(told("--launcher srun", 0, job),
+              HasSubstr("an srun has started this drun already (SLURM_STEP_ID='0')"));
+  job.back() = "SLURM_HET_SIZE=2";
+  EXPECT_THAT(told("--launcher srun", 0, job), HasSubstr("srun --het-group=0-1 "));
+}
+
 TEST(BuildHostsTest, NoSchedulerIsAsked) {
   const std::vector<std::string> step{"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=4",
                                       "SLURM_JOB_NODELIST=n[1-4]"};
@@ -64,9 +84,9 @@ TEST(BuildHostsTest, VariablesGoOverAndDoNotMakeStartersOfTheAgents) {
   const auto options =
       options_of("-x B=2 -x C --env-file /variables -H a,b ./train",
                  {"A=1", "PET_MAX_RESTARTS=2", "PET_HOST=x", "DRUN_CLUSTER=slurm"});
-  EXPECT_THAT(
-      options.start->environment,
-      ElementsAre("A=1", "B=2", "FROM_FILE=1", "PET_MAX_RESTARTS=2", "PET_HOST=", "PET_HOSTFILE="));
+  EXPECT_THAT(options.start->environment,
+              ElementsAre("A=1", "B=2", "FROM_FILE=1", "PET_MAX_RESTARTS=2",
+                          "PET_HOST=", "PET_HOSTFILE=", "PET_LAUNCHER="));
   EXPECT_THAT(options.notes, ElementsAre("C is to be handed over, and is not set here"));
   EXPECT_EQ(options.start->directory, "/here");
   EXPECT_EQ(options.start->drun, "/opt/drun");

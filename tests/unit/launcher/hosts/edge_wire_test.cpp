@@ -60,6 +60,26 @@ TEST(EdgeWireTest, WhatComesBeforeTheMarkCanBeShown) {
   EXPECT_EQ(reader.noise(), "");
 }
 
+TEST(EdgeWireTest, AHostMayAskForDrunBeforeItAnswers) {
+  const std::string bytes = "Hello!\n" + std::string(kCopyMark) + "Linux x86_64\n" +
+                            std::string(kEdgeMark) + encode({FrameType::Alive});
+  for (const std::size_t size : {1U, 7U, 1000U}) {
+    FrameReader reader(true);
+    std::vector<std::string> machines;
+    int frames = 0;
+    for (std::size_t at = 0; at < bytes.size(); at += size) {
+      reader.take(std::string_view(bytes).substr(at, size));
+      if (const auto machine = reader.copy_wanted()) machines.push_back(*machine);
+      while (reader.next())
+        ++frames;
+    }
+    // In one piece with the mark it comes too late to be answered.
+    EXPECT_EQ(machines,
+              size < 1000 ? std::vector<std::string>{"Linux x86_64"} : std::vector<std::string>{});
+    EXPECT_EQ(frames, 1);
+  }
+}
+
 TEST(EdgeWireTest, WhatIsNoExitCodeIsAFailure) {
   EXPECT_EQ(unpack_exit_code("0"), 0);
   EXPECT_EQ(unpack_exit_code("255"), 255);
@@ -77,28 +97,21 @@ TEST(EdgeWireTest, OrdersAndGreetingsComeOutAsTheyWentIn) {
 }
 
 TEST(EdgeWireTest, BranchesComeOutAsTheyWentIn) {
-  const Branch branch{{"ssh", "-p", "1"}, "/opt/drun", 32, {{7, "a"}, {8, "me@b"}}};
+  const Branch branch{{"ssh", "-p", "1"}, "/opt/drun", 32, true, {{7, "a"}, {8, "me@b"}}};
   EXPECT_EQ(*unpack_branch(pack(branch)), branch);
-  const Branch leaf{{"ssh"}, "/opt/drun", 1, {}};
+  const Branch leaf{{"ssh"}, "/opt/drun", 1, false, {}};
   EXPECT_EQ(*unpack_branch(pack(leaf)), leaf);
-  for (const std::string& payload : {std::string(),
-                                     std::string("d\0"
-                                                 "0\0"
-                                                 "1\0ssh\0",
-                                                 10),
-                                     std::string("d\0"
-                                                 "1\0"
-                                                 "0\0",
-                                                 6),
-                                     std::string("d\0"
-                                                 "1\0"
-                                                 "1\0ssh\0"
-                                                 "7\0",
-                                                 12),
-                                     std::string("d\0"
-                                                 "1\0"
-                                                 "1\0ssh\0x\0a\0",
-                                                 14)})
+  const auto texts = [](const std::vector<std::string>& words) {
+    std::string payload;
+    for (const std::string& word : words)
+      payload += word + std::string(1, '\0');
+    return payload;
+  };
+  EXPECT_TRUE(unpack_branch(texts({"d", "1", "0", "1", "ssh", "7", "a"})));
+  for (const std::string& payload :
+       {texts({}), texts({"d", "0", "0", "1", "ssh"}), texts({"d", "1", "0", "0"}),
+        texts({"d", "1", "0", "1", "ssh", "7"}), texts({"d", "1", "0", "1", "ssh", "x", "a"}),
+        texts({"d", "1", "0"})})
     EXPECT_FALSE(unpack_branch(payload)) << payload;
 }
 

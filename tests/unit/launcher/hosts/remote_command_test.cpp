@@ -36,6 +36,17 @@ TEST(RemoteCommandTest, OfAnotherCommandIsWords) {
     EXPECT_FALSE(parse_launcher(none)) << none;
 }
 
+TEST(RemoteCommandTest, OfSrunIsAStepOfOneTask) {
+  EXPECT_THAT(
+      remote_command(*parse_launcher("/usr/bin/srun --mpi=none"), "n1", "/drun"),
+      ElementsAre("/usr/bin/srun", "--mpi=none", "--nodelist=n1", "--nodes=1", "--ntasks=1",
+                  "--overlap", "--mem=0", "--cpu-bind=none", "--distribution=block", "--export=ALL",
+                  "--unbuffered", "--quiet", "sh", "-c",
+                  "test -x /drun && exec /drun --started-by-drun; exec drun --started-by-drun"));
+  EXPECT_THAT(remote_command(*parse_launcher("srun -w {host}"), "n1", "/drun"),
+              ElementsAre("srun", "-w", "n1", "sh", "-c", testing::_));
+}
+
 TEST(RemoteCommandTest, TellsWhyAHostIsNotReached) {
   const struct {
     const char* launcher;
@@ -65,7 +76,8 @@ TEST(RemoteCommandTest, TellsWhyAHostIsNotReached) {
       {"ssh", 255, "something \x1b[31m new", "ssh failed (something \\x1b[31m new)"},
       {"ssh", 255, "", "ssh failed"},
       {"ssh", 127, "sh: 1: exec: drun: not found\n",
-       "there is no drun; install it there as /opt/drun, or in the PATH of a login (sh: 1: exec: "
+       "there is no drun; install it there as /opt/drun, or in the PATH of a login, or let "
+       "--copy-self copy it (sh: 1: exec: "
        "drun: not found)"},
       {"ssh", 2, "drun: error: unknown flag '--started-by-drun'\n",
        "the drun there is another version; install the same everywhere (drun: error: unknown flag "
@@ -81,13 +93,20 @@ TEST(RemoteCommandTest, TellsWhyAHostIsNotReached) {
     EXPECT_EQ(why_not_reached({launcher, "n", "/opt/drun", code, said}), why);
   }
   const Launcher ssh = *parse_launcher("ssh");
+  EXPECT_EQ(why_not_reached(
+                {ssh, "n", "/opt/drun", 1, "\n", false, "Hi!\nThis account is \x1b closed.\n"}),
+            "ssh ended with exit code 1 before drun answered (This account is \\x1b closed.)");
   EXPECT_EQ(
-      why_not_reached({ssh, "n", "/opt/drun", 1, "\n", "Hi!\nThis account is \x1b closed.\n"}),
-      "ssh ended with exit code 1 before drun answered (This account is \\x1b closed.)");
-  EXPECT_EQ(why_not_reached({ssh, "n", "/opt/drun", 137, "", "", "what answers there is no drun"}),
-            "what answers there is no drun");
-  EXPECT_EQ(why_lost({ssh, "n", "/opt/drun", 137, "", "", "nothing was heard of it for 30 s"}),
-            "lost: nothing was heard of it for 30 s");
+      why_not_reached({ssh, "n", "/opt/drun", 137, "", false, "", "what answers there is no drun"}),
+      "what answers there is no drun");
+  EXPECT_EQ(why_not_reached({ssh, "n", "/opt/drun", 73, "head: No space left on device\n", true}),
+            "drun could not be copied there (head: No space left on device)");
+  EXPECT_EQ(why_not_reached({ssh, "n", "/opt/drun", 126, "sh: 1: exec: Permission denied\n", true}),
+            "the copy of drun does not run there; is its cache on a file system that runs no "
+            "programs, or its system older? (sh: 1: exec: Permission denied)");
+  EXPECT_EQ(
+      why_lost({ssh, "n", "/opt/drun", 137, "", false, "", "nothing was heard of it for 30 s"}),
+      "lost: nothing was heard of it for 30 s");
   EXPECT_EQ(why_lost({ssh, "n", "/opt/drun", 255, "Connection reset by peer\n"}),
             "lost: ssh ended with exit code 255 (Connection reset by peer)");
 }
