@@ -622,6 +622,17 @@ def what_keeps_drun_from_going_over_is_named(case):
     check(copies(case, "full") == [] and copies(case, "other") == [], copies(case, "full"), copies(case, "other"))
 
 
+def a_copy_that_is_cut_off_leaves_nothing(case):
+    launcher, _ = launcher_to_far_away(case)
+    far_away(case, "slow", {"head": f"touch '{case.folder}/asked'; exec cat >/dev/null"})
+    process = case.start("-H", "slow", "--copy-self", "echo", "started", launcher=launcher)
+    until((case.folder / "asked").exists)
+    check(len(copies(case, "slow")) == 1, copies(case, "slow"))
+    process.kill()
+    process.communicate(timeout=LIMIT)
+    until(lambda: not copies(case, "slow"))
+
+
 def drun_goes_over_through_the_shells_of_logins(case):
     _, drun = launcher_to_far_away(case)
     for shell in ("/bin/bash", "/bin/tcsh", "/usr/bin/fish"):

@@ -68,11 +68,11 @@ void Limbs::on_frame(Limb& limb, const Frame& frame) {
 
 void Limbs::on_copy_wanted(Limb& limb, const std::string& machine) {
   if (closed_ || limb.over || limb.copied || offer_.name.empty()) return;
+  limb.copied = true;
   if (const std::string own = own_machine(); machine != own)
     return reject(limb, "it is another kind of machine, " +
                             printable(machine.substr(0, kLongestMachine)) +
                             ", and this drun is for " + own + "; install drun there");
-  limb.copied = true;
   limb.edge->send_file(open_self());
   calls_.frame({FrameType::Copying, limb.own.host});
 }
@@ -95,7 +95,11 @@ void Limbs::on_hello(Limb& limb, const Frame& frame) {
 
 void Limbs::reject(Limb& limb, const std::string& why) {
   limb.over = true;
-  limb.edge->kill();
+  if (limb.copied) {
+    limb.edge->close();  // what waits for a copy tidies up at the end of it
+  } else {
+    limb.edge->kill();
+  }
   tell_failure(limb, limb.own.host, why);
   start_rest(limb);
 }
