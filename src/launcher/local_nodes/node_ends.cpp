@@ -8,8 +8,11 @@ NodeEnds::Step NodeEnds::on_end(const process::ExitStatus& status, bool unannoun
   --left_;
   // If all were told to stop, each of them says how the job ended.
   const bool left_alone = unannounced && !told_to_stop_;
+  // Nobody misses a spare that comes when the job has ended, or one that did not hear of its end.
+  if (status.signal == 0 && left_alone && over_) return Step::None;
   if (status.signal != 0 || (status.code != 0 && left_alone)) return on_lost(status.shell_code());
   if (outcome_.value_or(0) == 0) outcome_ = status.code;
+  over_ = over_ || !unannounced;
   return Step::None;
 }
 

@@ -36,6 +36,7 @@ class NodeEnds {
   int left_;
   const int min_nodes_;
   std::optional<int> outcome_;  // of the job, as the agents say that took part to the end
+  bool over_ = false;           // the job, of which one has said so
   int lost_ = 0;                // the first code of those that did not
   bool too_few_ = false;        // the others were stopped for it
   bool told_to_stop_ = false;
