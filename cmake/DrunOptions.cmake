@@ -35,6 +35,13 @@ target_compile_options(drun_build_flags INTERFACE
   # Two clones precompile the same bytes: what ccache has of one serves the other.
   "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>"
   $<$<BOOL:${DRUN_WERROR}>:-Werror>)
+# GNU ld takes long over debug information, and there are many tests.
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  find_program(DRUN_LLD ld.lld)
+  if(DRUN_LLD)
+    target_link_options(drun_build_flags INTERFACE -fuse-ld=lld)
+  endif()
+endif()
 if(DRUN_SANITIZE)
   target_compile_options(drun_build_flags INTERFACE -fsanitize=${DRUN_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(drun_build_flags INTERFACE -fsanitize=${DRUN_SANITIZE})
@@ -104,11 +111,6 @@ function(drun_add_program name)
   add_dependencies(programs ${name})
 endfunction()
 
-# After a change to one file, its tests are linked again, and GNU ld takes long over their debug information.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Debug")
-  find_program(DRUN_LLD ld.lld)
-endif()
-
 # drun_add_test(<name> LABEL unit|golden|integration|e2e|... [TIMEOUT s] SOURCES ... DEPENDS ... [ENVIRONMENT k=v ...])
 # Every TEST is a ctest case of its own, named LABEL.Suite.Name, so that one crash does not hide the others.
 function(drun_add_test name)
@@ -116,9 +118,6 @@ function(drun_add_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} drun_test_places GTest::gmock_main drun_build_flags)
   target_precompile_headers(${name} REUSE_FROM drun_test_precompiled)
-  if(DRUN_LLD)
-    target_link_options(${name} PRIVATE -fuse-ld=lld)
-  endif()
   if(NOT TARGET tests_${arg_LABEL})
     add_custom_target(tests_${arg_LABEL})
     add_dependencies(tests_${arg_LABEL} programs)
