@@ -111,10 +111,11 @@ function(drun_add_program name)
   add_dependencies(programs ${name})
 endfunction()
 
-# drun_add_test(<name> LABEL unit|golden|integration|e2e|... [TIMEOUT s] SOURCES ... DEPENDS ... [ENVIRONMENT k=v ...])
+# drun_add_test(<name> LABEL unit|golden|integration|e2e|... [TIMEOUT s] [COST s] SOURCES ... DEPENDS ... [ENVIRONMENT k=v ...])
 # Every TEST is a ctest case of its own, named LABEL.Suite.Name, so that one crash does not hide the others.
+# COST: about how long the longest of them takes, if that is long. ctest starts those first, and the short ones fill the gaps.
 function(drun_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT;COST" "SOURCES;DEPENDS;ENVIRONMENT")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} drun_test_places GTest::gmock_main drun_build_flags)
   target_precompile_headers(${name} REUSE_FROM drun_test_precompiled)
@@ -126,10 +127,13 @@ function(drun_add_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
-  set(processors 1) # of which `scripts/test` counts two for each core
-  if(arg_LABEL STREQUAL "torch") # to import torch keeps a core busy for seconds
+  if(NOT arg_COST)
+    set(arg_COST 0)
+  endif()
+  set(processors 1) # of which `scripts/test` counts four for each core
+  if(arg_LABEL STREQUAL "torch") # to import torch keeps a core busy, but not all the time
     set(processors 2)
   endif()
   gtest_discover_tests(${name} TEST_PREFIX "${arg_LABEL}." NO_PRETTY_VALUES # the tests name their cases themselves
-    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors} ENVIRONMENT "${arg_ENVIRONMENT}" DISCOVERY_TIMEOUT 120)
+    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT} COST ${arg_COST} PROCESSORS ${processors} ENVIRONMENT "${arg_ENVIRONMENT}" DISCOVERY_TIMEOUT 120)
 endfunction()
