@@ -372,25 +372,6 @@ TEST(WorkerGroupTest, AScriptThatOneWorkerLacksIsThatWorkersFailure) {
   EXPECT_THAT(news.failure->cause, HasSubstr("1.py: No such file"));
 }
 
-TEST(WorkerGroupTest, AWorkerThatWasMissingInARoundThatWasStoppedIsNoNewsInTheNext) {
-  drun::test::FileTree scripts;
-  scripts.write("/0.py", "");
-  Options options = two_workers();
-  options.command = {"/bin/sh", scripts.root() + "/${local_rank}.py"};
-  options.script_at = 1;
-  Rig rig(options);
-  rig.group.start(second_node(), rig.now);
-  (void)rig.group.stop(true, rig.now);  // before anybody was told
-  EXPECT_TRUE(rig.feed({process::Stopped{}}).stopped);
-  scripts.write("/1.py", "");
-  (void)rig.runner.take_calls();
-  rig.group.start(second_node(), rig.now);
-  EXPECT_EQ(rig.runner.take_calls(), "spawn 3, spawn 4");
-  EXPECT_EQ(rig.group.next_deadline(), std::nullopt);
-  EXPECT_EQ(told(rig.feed({spawned(3), spawned(4)}), rig), "started");
-  EXPECT_EQ(told(rig.at(std::chrono::seconds(1)), rig), "");
-}
-
 TEST(WorkerGroupTest, OutputThatCannotBeOpenedIsAFailureThatNoRestartMends) {
   Rig rig;
   rig.output.open_error = EACCES;  // for both workers: told once
