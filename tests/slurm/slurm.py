@@ -244,6 +244,11 @@ def check_launcher(slurm, _):
                            timeout=LIMIT)
     expect(f"exit code of salloc\n{shell.stderr}", shell.returncode, 0)
     expect("salloc", sorted(shell.stdout.splitlines()), GREETINGS)
+    # Nothing outlives a starter that is killed, though the job goes on.
+    code, output = slurm.end(slurm.submit(f"{head}{drun} sh -c 'echo runs; exec sleep 1000' >killed.out &\nstarter=$!\n"
+                                          "until [ \"$(grep -c runs killed.out)\" = 4 ]; do sleep 0.1; done\nkill -9 $starter\n"
+                                          "until ! pidof drun sleep; do sleep 0.1; done\nexit 3\n"))
+    expect(f"exit code of a script whose drun was killed\n{output}", code, "3:0")
     job = slurm.submit(f"{head}{drun} sh -c 'echo runs; exec sleep 1000'\n")
     wait_for("four workers", lambda: slurm.output(job).count("runs") == 4)
     subprocess.run(["scancel", job], check=True, timeout=LIMIT)
