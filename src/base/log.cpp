@@ -10,6 +10,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "base/log_name.hpp"
 #include "base/printable.hpp"
 
 namespace drun::log {
@@ -76,6 +77,10 @@ std::shared_ptr<spdlog::logger>& logger() {
 void configure(std::string_view name, Level level, bool times) {
   times_on_stderr = times;
   logger() = make(name, to_spdlog(level), to_stderr(), times);
+}
+
+std::string own_name() {
+  return logger()->name();
 }
 
 void redirect(std::function<void(std::string)> write) {

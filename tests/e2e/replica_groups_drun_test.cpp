@@ -74,6 +74,7 @@ TEST(ReplicaGroupsTest, AGroupThatFailsForGoodEndsAloneAndGivesItsCode) {
                         "7); 1 group goes on\n"))
       << drun.err();
   EXPECT_TRUE(drun.running());
+  EXPECT_THAT(drun.err(), HasSubstr("drun group 1: job failed: rank 0 "));
   EXPECT_THAT(read_file(folder.path() / "end.group1.json"), HasSubstr("\"exit_code\": 7"));
   drun.signal(SIGTERM);
   const Finished finished = drun.finish();

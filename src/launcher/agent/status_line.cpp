@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log_name.hpp"
 #include "base/printable.hpp"
 
 namespace drun::launcher {
@@ -59,7 +60,7 @@ void StatusLine::on_time(Time now) {
 void StatusLine::print() {
   if (visible_ && text_ == printed_) return;
   printed_ = text_;
-  const std::string line = "drun: " + text_;
+  const std::string line = log::own_name() + ": " + text_;
   write_(terminal_ ? on_terminal(line, ink_, columns_()) : painted(line, ink_) + "\n");
   visible_ = terminal_;
 }

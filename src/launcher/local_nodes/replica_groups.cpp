@@ -87,9 +87,13 @@ struct Lighthouse {
   std::string address;  // empty: nobody has said
 };
 
+std::string lighthouse_command(const Options& options, int port) {
+  return fill_template(options.lighthouse, {{"port", std::to_string(port)}});
+}
+
 Lighthouse find_lighthouse(const Options& options) {
   Lighthouse result;
-  if (options.lighthouse.find("${port}") != std::string::npos) {
+  if (lighthouse_command(options, 0) != options.lighthouse) {
     const auto port = hold_free_port();
     if (!port) throw std::system_error(port.error().code(), "find a port for the lighthouse");
     result.port = port->port;
@@ -185,8 +189,7 @@ Options lighthouse_options(const Options& options, int port) {
   result.run_id = "lighthouse";
   result.local_node = 0;
   result.inherited = options.inherited;
-  result.command = {"/bin/sh", "-c",
-                    "exec " + fill_template(options.lighthouse, {{"port", std::to_string(port)}})};
+  result.command = {"/bin/sh", "-c", "exec " + lighthouse_command(options, port)};
   result.substitute_from = result.command.size();
   result.stdin_rank.reset();
   result.shutdown_timeout = kLighthouseGrace;

@@ -10,6 +10,7 @@
 #include "base/exit_codes.hpp"
 #include "base/file_worker.hpp"
 #include "base/log.hpp"
+#include "base/log_name.hpp"
 #include "base/small_file.hpp"
 #include "launcher/report/error_file.hpp"
 #include "launcher/report/failure_report.hpp"
@@ -21,6 +22,7 @@ namespace {
 void say_failure(const rendezvous::Outcome& outcome, const std::optional<Suspicion>& suspicion,
                  std::size_t tail_lines, const std::function<void(std::string)>& say) {
   ReportOptions report;
+  report.program = log::own_name();
   report.lines = report_lines(tail_lines);
   report.color = log::uses_color();
   if (suspicion) say(render_suspicion(suspicion->text, report));
