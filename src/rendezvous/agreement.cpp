@@ -37,9 +37,8 @@ std::map<std::string, std::string> full_agreement(const Config& config) {
   agreement.emplace("max-restarts", std::to_string(config.max_restarts));
   agreement.emplace("max-losses",
                     config.max_losses ? std::to_string(*config.max_losses) : kUnlimited);
-  agreement.emplace("rank-order", config.rank_order == RankOrder::Keep   ? "keep"
-                                  : config.rank_order == RankOrder::Host ? "host"
-                                                                         : "join");
+  constexpr const char* kOrders[] = {"keep", "host", "join", "topology"};
+  agreement.emplace("rank-order", kOrders[static_cast<std::size_t>(config.rank_order)]);
   agreement.emplace("resize", config.resize == Resize::Now ? "now" : "restart");
   return agreement;
 }

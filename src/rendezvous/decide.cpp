@@ -127,8 +127,9 @@ void close_timed_out(Context& c) {
       "; start drun on every node with " +
       (c.config.endpoint.empty() ? "this endpoint" : "the endpoint " + c.config.endpoint) +
       (c.config.endpoint_is_local ? " (other machines need another: it is this one's only)" : "") +
-      (c.config.run_id == kNoRunId ? ""
-                                   : " and --rdzv-id " + c.config.run_id.substr(0, kMaxShownId)) +
+      (!c.config.job_flags.empty()   ? " and " + c.config.job_flags
+       : c.config.run_id == kNoRunId ? ""
+                                     : " and --rdzv-id " + c.config.run_id.substr(0, kMaxShownId)) +
       ", or wait longer with --rdzv-conf join_timeout=SECONDS";
   close(c, {End::Timeout, kTimeLimit, std::move(text), std::nullopt});
 }

@@ -257,6 +257,7 @@ std::string encode(const MemberDocument& d) {
                {"role", d.role},
                {"agreement", d.agreement},
                {"left", d.left}};
+  if (!d.network.empty()) json["network"] = d.network;
   if (d.node_rank) json["node_rank"] = *d.node_rank;
   if (d.node_rank_is_wish) json["node_rank_is_wish"] = true;
   if (d.is_host) json["is_host"] = true;
@@ -293,6 +294,8 @@ Result<MemberDocument> decode_member(std::string_view text) {
   }
   in.text("host", d.host);
   in.text("address", d.address);
+  in.text("network", d.network, false);
+  if (d.network.size() > kMaxNetwork) in.fail("network is too long");
   in.integer("worker_port", d.worker_store_port, 0, 65535);
   in.integer("local_world_size", d.local_world_size, 1, kMaxLocalWorldSize);
   in.text("role", d.role);

@@ -20,6 +20,9 @@ inline constexpr int kProtocolVersion = 1;
 // More workers on a node are malformed; 100,000 such nodes still have an int's worth of ranks.
 inline constexpr int kMaxLocalWorldSize = 16'384;
 
+// A path of switches; a longer one is malformed.
+inline constexpr std::size_t kMaxNetwork = 512;
+
 struct StopRequest {
   std::string reason;
   int exit_code = 0;
@@ -31,6 +34,7 @@ struct MemberDocument {
   int version = kProtocolVersion;
   std::string host;
   std::string address;
+  std::string network;  // see Config; at most kMaxNetwork bytes
   std::uint16_t worker_store_port = 0;
   int local_world_size = 1;
   std::string role;

@@ -37,6 +37,7 @@ MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox,
       word_of_leader_(now) {
   document_.host = config.host;
   document_.address = config.address;
+  document_.network = config.network;
   document_.worker_store_port = config.worker_store_port;
   document_.local_world_size = config.local_world_size;
   document_.role = config.role;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/split.hpp"
 #include "rendezvous/node_count.hpp"
 
 namespace drun::rendezvous {
@@ -51,6 +52,26 @@ bool by_name(const Candidate& a, const Candidate& b) {
 }
 
 bool by_arrival(const Candidate& a, const Candidate& b) {
+  return a.arrival < b.arrival;
+}
+
+// Of "spine1/leaf4" the spine first; no place at all comes last.
+std::strong_ordering network_order(std::string_view a, std::string_view b) {
+  if (a.empty() != b.empty()) return a.empty() <=> b.empty();
+  while (!a.empty() && !b.empty())
+    if (const auto order = natural_order(take_until(a, '/'), take_until(b, '/')); order != 0)
+      return order;
+  return a.size() <=> b.size();
+}
+
+// Agents of one host, which nothing tells apart, keep their order.
+bool by_network(const Candidate& a, const Candidate& b) {
+  if (const auto order = network_order(a.document->network, b.document->network); order != 0)
+    return order < 0;
+  if (const auto order = natural_order(a.document->host, b.document->host); order != 0)
+    return order < 0;
+  if (a.last_rank != b.last_rank && a.last_rank && b.last_rank) return *a.last_rank < *b.last_rank;
+  if (a.last_rank.has_value() != b.last_rank.has_value()) return a.last_rank.has_value();
   return a.arrival < b.arrival;
 }
 
@@ -107,6 +128,8 @@ std::vector<Candidate> place(std::vector<Candidate> candidates, const Config& co
     std::sort(rest.begin(), rest.end(), survivors_first(host_then_name));
   } else if (config.rank_order == RankOrder::Host) {
     std::sort(rest.begin(), rest.end(), by_name);
+  } else if (config.rank_order == RankOrder::Topology) {
+    std::sort(rest.begin(), rest.end(), by_network);
   } else {
     std::sort(rest.begin(), rest.end(), survivors_first(by_arrival));
   }

@@ -23,7 +23,10 @@ enum class RankOrder {
   Keep,  // survivors keep theirs, a newcomer takes a free one (the host agent's first, then by
          // name)
   Host,  // natural order of host names (node7 before node66) in every round
-  Join   // order of arrival; survivors close up, newcomers follow
+  Join,  // order of arrival; survivors close up, newcomers follow
+  // Nodes that are close in the network are neighbours, in every round; there by host name, and
+  // those of whom nobody knows last.
+  Topology
 };
 // What a node that joins a running job with room for it leads to.
 enum class Resize { Now, Restart };
@@ -52,6 +55,7 @@ struct Config {
 
   std::string host;     // for people and for natural order: gethostname()
   std::string address;  // how others reach this node; becomes MASTER_ADDR for group rank 0
+  std::string network;  // the switches above it, from the top: "spine1/leaf4"; empty: not known
   // Of this agent's workers' store; becomes MASTER_PORT for group rank 0.
   std::uint16_t worker_store_port = 0;
   bool is_host = false;  // hosts the rendezvous store: leads first, rank 0 first, leaves last
@@ -60,6 +64,7 @@ struct Config {
   std::string ticket;  // unique per agent process
   // Where the nodes meet, for people: "node0:29400"; empty: nobody has to look for it.
   std::string endpoint;
+  std::string job_flags;           // that say which job there it is; empty: --rdzv-id does
   bool endpoint_is_local = false;  // agents on other machines do not get there (127.0.0.1)
 
   // What all agents must agree on, by name: "program", ... -> value (a digest where it may be

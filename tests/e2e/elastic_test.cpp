@@ -225,6 +225,27 @@ TEST_F(ElasticTest, AJobInStepsShrinksAndGrowsByWholeSteps) {
   stop_all(0);
 }
 
+TEST_F(ElasticTest, RanksFollowTheNetwork) {
+  const auto start_below = [&](const std::string& leaf) {
+    Launch launch;
+    launch.environment = {"SLURM_TOPOLOGY_ADDR=" + leaf + ".node",
+                          "SLURM_TOPOLOGY_ADDR_PATTERN=switch.node"};
+    agents_.push_back(
+        std::make_unique<DrunProcess>(elastic("2:3", {"--rank-order", "topology"}), launch));
+  };
+  start_below("leaf2");
+  ASSERT_TRUE(agent(0).wait_for_err("1 of 2 to 3 nodes")) << agent(0).err();
+  start_below("leaf10");
+  ASSERT_TRUE(says(0, "round 1 rank 0 of 2 ")) << agent(0).err();
+  ASSERT_TRUE(says(1, "round 1 rank 1 of 2 ")) << agent(1).err();
+  // One that comes later stands where its neighbours are; the others move.
+  start_below("leaf1");
+  EXPECT_TRUE(says(2, "round 2 rank 0 of 3 ")) << agent(2).err();
+  EXPECT_TRUE(says(0, "round 2 rank 1 of 3 ")) << agent(0).err();
+  EXPECT_TRUE(says(1, "round 2 rank 2 of 3 ")) << agent(1).err();
+  stop_all(0);
+}
+
 TEST_F(ElasticTest, AStoppedAgentThatComesBackLateJoinsAnew) {
   const std::string keep_alive = "keep_alive_interval=5,keep_alive_max_attempt=2";
   start(elastic("1:2", {}, keep_alive));

@@ -1,6 +1,8 @@
 #include "simulation/checker.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "rendezvous/membership.hpp"
@@ -307,6 +309,7 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
         fail(name + ": a restart spent without a failure");
       if (spent == 0 && due) fail(name + ": a failure that cost no restart");
       check_order(before, round, document.number);
+      check_network(before, round, document.number);
     }
   }
   for (const auto& [ticket, seat] : round.seats) {
@@ -327,6 +330,32 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
         std::max({since, writer.awake, writer.linked}) + writing_time() < scheduler_.now())
       round.warned.push_back(told);
   rounds_.emplace(document.number, std::move(round));
+}
+
+// Nodes below one switch are neighbours, and those of before keep their ranks if nobody has come or
+// gone.
+void Checker::check_network(const Round& before, const Round& after, int number) {
+  if (plan_.rank_order != RankOrder::Topology || plan_.asked_ranks) return;
+  std::map<int, std::string> places;
+  bool same = before.seats.size() == after.seats.size();
+  for (const auto& [ticket, seat] : after.seats) {
+    places[seat.assignment.group_rank] = find(ticket)->config.network;
+    const auto then = before.seats.find(ticket);
+    same = same && then != before.seats.end() &&
+           then->second.assignment.group_rank == seat.assignment.group_rank;
+  }
+  const bool known = std::all_of(after.seats.begin(), after.seats.end(), [&](const auto& seat) {
+    return before.seats.contains(seat.first);
+  });
+  if (known && before.seats.size() == after.seats.size() && !same && !set_back_)
+    fail("round " + std::to_string(number) + ": the same nodes have other ranks");
+  std::set<std::string> done;
+  std::string last = "nowhere";
+  for (const auto& [rank, place] : places) {
+    if (place != last && !done.insert(place).second)
+      fail("round " + std::to_string(number) + ": " + place + " is torn apart");
+    last = place;
+  }
 }
 
 // Survivors keep their order, and their rank where the round has not shrunk.

@@ -104,6 +104,7 @@ class Checker {
   };
 
   void check_round(const Node& writer, const rendezvous::RoundDocument& document);
+  void check_network(const Round& before, const Round& after, int number);
   void check_order(const Round& before, const Round& after, int number);
   void check_stop(const rendezvous::RoundDocument& document);
   void check_outcome(const std::string& writer);

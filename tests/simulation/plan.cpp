@@ -134,6 +134,8 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
     plan.min_nodes += (plan.node_step - plan.min_nodes % plan.node_step) % plan.node_step;
     plan.min_nodes = std::min(plan.min_nodes, plan.max_nodes);
   }
+  Random networks(seed ^ 0x7095);
+  if (networks.chance(8)) plan.rank_order = rendezvous::RankOrder::Topology;
   std::stable_sort(plan.steps.begin(), plan.steps.end(),
                    [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;

@@ -115,6 +115,8 @@ void World::start_agent(bool hosts) {
   s.role = number % 4 == 3 ? "other" : "default";
   s.host = "host" + std::to_string(random_.in(0, 20));
   s.address = "10.0.0." + std::to_string(number);
+  // Every fourth does not know.
+  if (number % 4 != 3) s.network = "spine/leaf" + std::to_string(number % 3);
   s.worker_store_port = static_cast<std::uint16_t>(1000 + number);
   s.is_host = hosts || (plan_.hosted && number == 0);
   s.stands_at_once = !plan_.hosted && number == 0;

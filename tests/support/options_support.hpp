@@ -41,6 +41,9 @@ inline Host made_up_machine() {
   machine.read_file = [](const std::string& path) -> std::optional<std::string> {
     if (path == "/nodes") return "node7\nnode7\nnode8\nnode8\n";
     if (path == "/hosts") return "node7 slots=2 max_slots=4\nnode8 slots=4\n";
+    if (path == "/topology")
+      return "SwitchName=leaf1 Nodes=node[7-9]\nSwitchName=leaf2 Nodes=n[8-9]\n"
+             "SwitchName=core Switches=leaf[1-2]\n";
     if (path == "/variables") return "FROM_FILE=1\n";
     return std::nullopt;
   };

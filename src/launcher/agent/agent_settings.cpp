@@ -5,6 +5,7 @@
 #include "base/addresses.hpp"
 #include "base/environment_variable.hpp"
 #include "launcher/backend/backend_settings.hpp"
+#include "rendezvous/documents.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -51,6 +52,8 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   }
   config.host = node.host_name;
   config.address = node.address;
+  config.network = options.network.substr(0, rendezvous::kMaxNetwork);
+  config.job_flags = options.job_flags;
   config.worker_store_port = node.worker_store_port;
   config.is_host = node.hosting;
   config.successors = successors(options);
@@ -66,6 +69,9 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
   // Who may begin a store, and in which order, must be known alike.
   if (!options.endpoints.empty()) config.agreement["rdzv-endpoint"] = meeting_place(options);
+  // One number for all workers of the group.
+  if (options.replica_groups > 0)
+    config.agreement["replica-groups"] = std::to_string(options.replica_groups);
   // One node alone would wait for what the others never say.
   const Frameworks& frameworks = options.frameworks;
   if (frameworks.mpi || frameworks.tensorflow)

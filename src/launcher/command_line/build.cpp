@@ -45,7 +45,7 @@ void build_job(const cli::GivenFlags& flags, const Host& host, Options& options)
   }
   if (const cli::Setting* setting = flags.find("rank-order")) {
     using enum rendezvous::RankOrder;
-    constexpr rendezvous::RankOrder kOrders[] = {Keep, Host, Join};
+    constexpr rendezvous::RankOrder kOrders[] = {Keep, Host, Join, Topology};
     options.rank_order = kOrders[parse_choice(*setting)];
   }
   if (const cli::Setting* setting = filled(flags, "local-addr")) {
@@ -325,6 +325,7 @@ void note_other_tasks(const cli::GivenFlags& flags, Options& options) {
   const cli::Setting* cluster = flags.find("cluster");
   if (cluster != nullptr && cluster->value == "none") return;  // that is what is asked for
   if (options.max_nodes > 1 && options.local_nodes == 0) return;
+  if (options.replica_group >= 0) return;  // each is a node of one group
   if (environment_variable(options.inherited, "DRUN_ROUND")) return;
   for (const char* name : {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     const auto tasks = environment_variable(options.inherited, name);
@@ -344,6 +345,7 @@ Options build_options(const BuildInput& given) {
   options.inherited = given.environment;
   build_job(given.flags, given.host, options);
   build_groups(given.flags, options);
+  build_topology(given, options);
   build_frameworks(given.flags, options);
   build_stopping(given.flags, options);
   build_output(given.flags, options);

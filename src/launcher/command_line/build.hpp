@@ -57,6 +57,9 @@ void resolve_rendezvous(const BuildInput& given, Options& options);
 // UsageError.
 void build_groups(const cli::GivenFlags& flags, Options& options);
 
+// Where this node is in the network, if its rank depends on that. Throws UsageError.
+void build_topology(const BuildInput& given, Options& options);
+
 // The number of workers, their GPUs, CPUs and threads. Throws UsageError.
 void build_devices(const BuildInput& given, Options& options);
 

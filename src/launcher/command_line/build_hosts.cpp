@@ -217,6 +217,9 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
   check_slots(flags, plan.hosts);
   if (filled(flags, "rdzv-id") == nullptr && host.fresh_id)
     infer(flags, "rdzv-id", from, host.fresh_id());
+  const cli::Setting* order = filled(flags, "rank-order");
+  plan.ranks_count =
+      (order == nullptr || order->value != "topology") && filled(flags, "topology-file") == nullptr;
   plan.slots_count = filled(flags, "nproc-per-node") == nullptr;
   plan.most_nodes = parse_nodes(*flags.find("nnodes")).most;
   const bool several = plan.most_nodes > 1 || each > 1;
@@ -249,6 +252,11 @@ Options build_start(const BuildInput& given, hosts::StartPlan plan) {
   if (plan.meet_at_first)
     infer(flags, "rdzv-endpoint", "",
           to_string(Endpoint{first.substr(first.find('@') + 1), kSomePort}));
+  // Each host looks itself up.
+  if (filled(flags, "topology-file") != nullptr) {
+    if (flags.find("rank-order") == nullptr) infer(flags, "rank-order", "", "topology");
+    infer(flags, "topology-file", "", "");
+  }
   Options options = build_options({flags, given.program, given.environment, host, given.launch});
   options.notes.clear();  // each host tells its own
   options.start = std::move(plan);

@@ -295,6 +295,9 @@ void check_rank(const cli::GivenFlags& flags, const GivenConf& conf, Options& op
     }
     options.node_rank = conf.rank;
   }
+  // A scheduler numbers its nodes as it likes.
+  if (inferred && options.rank_order == rendezvous::RankOrder::Topology)
+    return options.node_rank.reset();
   if (!options.node_rank) return;
   const std::string shown = setting != nullptr ? setting->shown : "--rdzv-conf rank";
   if (options.local_nodes > 0) {
@@ -376,7 +379,11 @@ void resolve_rendezvous(const BuildInput& given, Options& options) {
     options.fresh_run_id = private_store && fresh_id;
     options.run_id = options.fresh_run_id ? fresh_id() : "none";
   }
-  if (options.replica_group >= 0) belong_to_group(options, options.replica_group);
+  if (options.replica_group < 0) return;
+  options.job_flags = (id != nullptr ? "--rdzv-id " + id->value.substr(0, 64) + ", " : "") +
+                      "--replica-groups " + std::to_string(options.replica_groups) +
+                      " and --replica-group-id " + std::to_string(options.replica_group);
+  belong_to_group(options, options.replica_group);
 }
 
 }  // namespace drun::launcher

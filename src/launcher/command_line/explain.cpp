@@ -127,6 +127,8 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
   const std::string rank = options.node_rank ? std::to_string(*options.node_rank) : "any";
   add("node rank",
       options.node_rank_is_wish && options.node_rank ? "any, " + rank + " if it is free" : rank);
+  if (options.rank_order == rendezvous::RankOrder::Topology)
+    add("in the network", options.network.empty() ? "nobody knows where" : options.network);
   add("workers' store", options.worker_store == WorkerStore::Agent ? "agent" : "rank0");
   add("on SIGTERM", options.leave_on_sigterm ? "leave" : "stop");
   add("join timeout", milliseconds_text(conf.join_timeout));

@@ -49,8 +49,10 @@ constexpr std::array kFlags{
          "the ROLE_NAME of this node's workers"},
     Flag{"resize", 0, "now|restart", "now", kDrun, kJob, "now restart",
          "a node that joins a running MIN:MAX job is taken in now, or at the next restart"},
-    Flag{"rank-order", 0, "keep|host|join", "keep", kDrun, kJob, "keep host join",
-         "how the nodes without --node-rank are ordered"},
+    Flag{"rank-order", 0, "keep|host|join|topology", "keep", kDrun, kJob, "keep host join topology",
+         "how the nodes without --node-rank are ordered; topology: by the network's switches"},
+    Flag{"topology-file", 0, "FILE", "", kDrun, kJob, "FILE",
+         "the switches, in a file like Slurm's topology.conf"},
 
     Flag{"replica-groups", 0, "G", "", kDrun, kGroups, "",
          "run G independent worlds (for torchft); --nnodes, --local-nodes and restarts are each one's"},

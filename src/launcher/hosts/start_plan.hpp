@@ -27,6 +27,7 @@ struct StartPlan {
   std::vector<std::string> environment;  // "NAME=value", as handed over
   std::string directory;
   int most_nodes = std::numeric_limits<int>::max();  // of the job; further hosts are spares
+  bool ranks_count = true;                           // they are told their ranks
   bool slots_count = true;                           // the number of workers is not said otherwise
   bool meet_at_first = true;  // the nodes meet at the first host; else it was said where
   std::string conf;           // --rdzv-conf, as given; with meet_at_first

@@ -37,7 +37,8 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
   Options result = options;
   result.endpoint = store;
   result.conf.is_host = false;
-  if (node < options.max_nodes) result.node_rank = node;
+  const bool by_network = options.rank_order == rendezvous::RankOrder::Topology;
+  if (node < options.max_nodes && !by_network) result.node_rank = node;
   if (node > 0) result.master_port.reset();
   result.local_nodes = 0;
   result.local_node = node;

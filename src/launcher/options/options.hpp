@@ -125,6 +125,8 @@ struct MeetingChoices {
   std::optional<std::uint16_t> master_port;  // fixes MASTER_PORT; unset: any free port
   rendezvous::Resize resize = rendezvous::Resize::Now;
   rendezvous::RankOrder rank_order = rendezvous::RankOrder::Keep;
+  std::string network;    // where this node is in it, for RankOrder::Topology
+  std::string job_flags;  // that say which job at the endpoint it is, if --rdzv-id alone does not
   rendezvous::ExitCodePolicy exit_code = rendezvous::ExitCodePolicy::FirstFailure;
 };
 

@@ -63,6 +63,8 @@ TEST(DryRunTest, AnElasticNodeShowsWhatTheRendezvousWillDecide) {
   expect_golden(
       "command_line/dry_run_elastic.txt",
       dry_run(options_of("--nnodes 1:4 --nproc-per-node 2 --rdzv-endpoint node0:29400 ./train")));
+  expect_golden("command_line/dry_run_groups.txt",
+                dry_run(options_of("--replica-groups 2 ./train")));
   expect_golden(
       "command_line/dry_run_steps.txt",
       dry_run(options_of("--nnodes 2:6:2 --nproc-per-node 4 --rdzv-endpoint node0:29400 ./train")));

@@ -56,6 +56,7 @@ MemberDocument member() {
   d.is_host = true;
   d.successor_port = 41'000;
   d.listed = 2;
+  d.network = "spine1/leaf\n4";
   d.latest = {2, 3, 1, 4, 0};
   d.agreement = {{"nnodes", "1:4"}, {"", "empty"}};
   d.left = 2;
@@ -202,7 +203,7 @@ std::vector<Kind> kinds() {
        encode(member()),
        error_of(decode_member),
        {"node_rank", "node_rank_is_wish", "is_host", "claim", "losses", "prepared", "prepared_port",
-        "succeeded", "failed", "stop", "leave", "latest", "successor_port", "listed"},
+        "succeeded", "failed", "stop", "leave", "latest", "successor_port", "listed", "network"},
        written_again(decode_member)},
       {"round",
        encode(round(Phase::Running)),
@@ -312,6 +313,15 @@ TEST(DamagedDocumentsTest, NumbersOutOfRangeAreRefused) {
     const auto error = error_of(decode_member)(damaged.dump());
     EXPECT_NE(error.find(field), std::string::npos) << field << "=" << value << ": " << error;
   }
+}
+
+TEST(DamagedDocumentsTest, APlaceInTheNetworkHasALimit) {
+  MemberDocument d = member();
+  d.network = std::string(kMaxNetwork, 's');
+  EXPECT_EQ(decode_member(encode(d)).value().network, d.network);
+  d.network += 's';
+  const auto error = error_of(decode_member)(encode(d));
+  EXPECT_NE(error.find("network is too long"), std::string::npos) << error;
 }
 
 TEST(DamagedDocumentsTest, FlippedBytesAreANamedErrorOrADocumentThatCanBeKept) {

@@ -220,6 +220,21 @@ TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoIsMissing) {
       "join_timeout=SECONDS");
 }
 
+TEST(GatheringTest, TheTimeToJoinSaysWithWhichFlagsOthersFindTheJob) {
+  Config own = config(2, 2);
+  own.run_id = "job7.group1";
+  own.job_flags = "--rdzv-id job7, --replica-groups 2 and --replica-group-id 1";
+  Board board(own);
+  board.join("a");
+  board.pass(Milliseconds(600'000));
+  const auto decision = board.step();
+  ASSERT_TRUE(decision.outcome);
+  EXPECT_NE(decision.outcome->text.find("with this endpoint and --rdzv-id job7, --replica-groups 2 "
+                                        "and --replica-group-id 1, or wait"),
+            std::string::npos)
+      << decision.outcome->text;
+}
+
 TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoWasLost) {
   const auto ended_without = [](int lost, bool told) {
     Board board(config(lost + 1, lost + 1));

@@ -18,6 +18,7 @@ struct Node {
   std::optional<int> last;   // rank in the last round
   std::optional<int> asked;  // --node-rank
   bool is_host = false;
+  std::string network{};  // "spine/leaf"
 };
 
 std::vector<std::string> placed(const std::vector<Node>& nodes, RankOrder order, int max_nodes) {
@@ -29,6 +30,7 @@ std::vector<std::string> placed(const std::vector<Node>& nodes, RankOrder order,
     documents[i].host = nodes[i].host;
     documents[i].node_rank = nodes[i].asked;
     documents[i].is_host = nodes[i].is_host;
+    documents[i].network = nodes[i].network;
     candidates.push_back({&tickets[i], &documents[i], i + 1, nodes[i].last});
   }
   Config config;
@@ -95,6 +97,47 @@ TEST(RankAssignmentTest, SurvivorsKeepTheirRankAndAReplacementTakesTheDeadNodes)
   EXPECT_EQ(placed({{"a", 0, {}}, {"c", 2, {}}, {"d", 3, {}}, {"b", {}, {}}}, RankOrder::Join, 4),
             (Names{"a", "c", "d", "b"}));
   EXPECT_EQ(placed({{"a", 0, {}}, {"c", 2, {}}, {"d", 3, {}}, {"b", {}, {}}}, RankOrder::Host, 4),
+            (Names{"a", "b", "c", "d"}));
+}
+
+Node in(const std::string& network, const std::string& host, std::optional<int> last = {}) {
+  return {host, last, {}, false, network};
+}
+
+TEST(RankAssignmentTest, NeighboursInTheNetworkAreNeighboursInRank) {
+  // Below each switch by name, as numbers count; those of whom nobody knows last.
+  EXPECT_EQ(placed({in("", "x"), in("s2/leaf10", "a"), in("s2/leaf9", "b"), in("s1/leaf9", "n10"),
+                    in("s1/leaf9", "n9"), in("s2/leaf10", "c"), in("", "w")},
+                   RankOrder::Topology, 7),
+            (Names{"n9", "n10", "b", "a", "c", "w", "x"}));
+  // A switch with nodes of its own comes before those below it.
+  EXPECT_EQ(placed({in("s1/leaf1", "a"), in("s1", "b")}, RankOrder::Topology, 2),
+            (Names{"b", "a"}));
+  // leaf1 of one spine is not leaf1 of the other.
+  EXPECT_EQ(
+      placed({in("b/leaf1", "p"), in("a/leaf1", "q"), in("b/leaf1", "r")}, RankOrder::Topology, 3),
+      (Names{"q", "p", "r"}));
+}
+
+TEST(RankAssignmentTest, OfTheSameNodesEachKeepsItsRankAndAskedForRanksAreGiven) {
+  EXPECT_EQ(
+      placed({{"asks", {}, 0, false, "z"}, in("s", "a"), in("s", "b")}, RankOrder::Topology, 3),
+      (Names{"asks", "a", "b"}));
+  // Two agents of one host: whoever had the lower rank has it again, though it came back later.
+  const std::vector<std::string> tickets{"came first", "came later"};
+  std::vector<MemberDocument> documents(2);
+  Config config;
+  config.max_nodes = 2;
+  config.rank_order = RankOrder::Topology;
+  const auto ordered =
+      place({{&tickets[0], &documents[0], 1, 1}, {&tickets[1], &documents[1], 2, 0}}, config);
+  EXPECT_EQ(*ordered.front().ticket, "came later");
+}
+
+// A newcomer stands beside its neighbours, whoever has to move.
+TEST(RankAssignmentTest, ANewcomerIsSortedInByTheNetwork) {
+  EXPECT_EQ(placed({in("s1", "a", 0), in("s2", "c", 1), in("s2", "d", 2), in("s1", "b")},
+                   RankOrder::Topology, 4),
             (Names{"a", "b", "c", "d"}));
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/agent/agent_signals.hpp"
+#include "rendezvous/documents.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -65,6 +66,20 @@ TEST(AgentSettingsTest, HandsOverWhatTheUserSaysOfTheJob) {
   EXPECT_EQ(config.rank_order, rendezvous::RankOrder::Join);
   EXPECT_EQ(config.resize, rendezvous::Resize::Restart);
   EXPECT_EQ(config.exit_code, rendezvous::ExitCodePolicy::Highest);
+}
+
+TEST(AgentSettingsTest, SaysWhereTheNodeIsAndToWhichGroupItBelongs) {
+  Options options;
+  options.node_step = 4;
+  options.network = std::string(600, 's');
+  options.job_flags = "--rdzv-id j";
+  options.replica_groups = 3;
+  const auto config = rendezvous_config(options, {}, seconds(9));
+  EXPECT_EQ(config.node_step, 4);
+  EXPECT_EQ(config.network, std::string(rendezvous::kMaxNetwork, 's')) << "more is malformed";
+  EXPECT_EQ(config.job_flags, "--rdzv-id j");
+  EXPECT_EQ(config.agreement.at("replica-groups"), "3");
+  EXPECT_FALSE(rendezvous_config({}, {}, seconds(9)).agreement.contains("replica-groups"));
 }
 
 TEST(AgentSettingsTest, EtcdIsNotLostButEndsSessions) {

@@ -13,6 +13,7 @@ using test::options_of;
 using test::parse_line;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 using Environment = std::vector<std::string>;
 
@@ -93,6 +94,8 @@ TEST(BuildGroupsTest, ASchedulersNodesAreSharedOut) {
   EXPECT_EQ(meaning("--replica-groups 3", step),
             "--replica-groups '3': Slurm has 4 nodes for this job (SLURM_STEP_NUM_NODES), which do "
             "not make 3 groups of the same size; --nnodes says how many each group has\n");
+  EXPECT_THAT(options_of("--replica-groups 4 ./train", step).notes, IsEmpty())
+      << "each task is one of the job's nodes";
   EXPECT_THAT(options_of("--replica-groups 2 ./train", step).inferred,
               HasSubstr("2 nodes in each group (SLURM_STEP_NUM_NODES)"));
 }

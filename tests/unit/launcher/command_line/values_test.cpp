@@ -364,7 +364,7 @@ TEST(OptionValuesTest, WordsAreOneOfAFew) {
   EXPECT_EQ(requested("--numa-binding exclusive").binding, NumaBinding::Exclusive);
   EXPECT_EQ(requested("--numa-binding core-complex").binding, NumaBinding::CoreComplex);
   EXPECT_EQ(error_of("--resize later"), "--resize 'later': expected now or restart");
-  EXPECT_EQ(error_of("--rank-order x"), "--rank-order 'x': expected keep, host or join");
+  EXPECT_EQ(error_of("--rank-order x"), "--rank-order 'x': expected keep, host, join or topology");
   EXPECT_EQ(error_of("--exit-code-from first"),
             "--exit-code-from 'first': expected first-failure, lowest-rank or highest");
   EXPECT_EQ(error_of("--exit-code x"),
