@@ -26,7 +26,8 @@ std::string meeting_place_at(const std::string& name, const Hello& hello,
 std::vector<std::string> agent_command(const StartPlan& plan, std::size_t node,
                                        const Meeting& meeting) {
   std::vector<std::string> command = plan.flags;
-  const bool ranked = plan.ranks_count && node < static_cast<std::size_t>(plan.most_nodes);  // others are spares
+  // Those beyond the most are spares.
+  const bool ranked = plan.ranks_count && node < static_cast<std::size_t>(plan.most_nodes);
   if (plan.hosts.size() > 1 && ranked) command.push_back("--node-rank=" + std::to_string(node));
   if (plan.slots_count && plan.hosts[node].slots)
     command.push_back("--nproc-per-node=" + std::to_string(*plan.hosts[node].slots));
