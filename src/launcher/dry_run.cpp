@@ -6,6 +6,7 @@
 
 #include "base/printable.hpp"
 #include "base/shell_quote.hpp"
+#include "launcher/hosts/group_plan.hpp"
 #include "launcher/hosts/remote_command.hpp"
 #include "launcher/hosts/start_plan.hpp"
 #include "launcher/starter/self_copy.hpp"
@@ -199,9 +200,13 @@ std::string in_one_line(const std::vector<std::string>& words) {
 }
 
 // Of variables the number alone: their values may be secrets.
+std::string hosts_head(const hosts::StartPlan& plan) {
+  return "folder:   " + as_name(plan.directory) +
+         "\nvariables handed over: " + std::to_string(plan.environment.size()) + "\n";
+}
+
 std::string hosts_text(const hosts::StartPlan& plan) {
-  std::string text = "folder:   " + as_name(plan.directory) +
-                     "\nvariables handed over: " + std::to_string(plan.environment.size()) + "\n";
+  std::string text;
   const std::size_t listed = std::min(plan.hosts.size(), std::size_t{kMostNodesShown});
   const hosts::SelfOffer offer = plan.copy_self ? self_offer() : hosts::SelfOffer();
   for (std::size_t node = 0; node < listed; ++node)
@@ -211,13 +216,22 @@ std::string hosts_text(const hosts::StartPlan& plan) {
             "\n";
   if (plan.hosts.size() > listed)
     text += "\nand so on to node " + std::to_string(plan.hosts.size() - 1) + "\n";
+  return text;
+}
+
+std::string starts_text(const Options& options) {
+  std::string text = hosts_head(*options.start);
+  if (options.replica_groups == 0) text += hosts_text(*options.start);
+  for (int group = 0; group < options.replica_groups; ++group)
+    text += "\nreplica group " + std::to_string(group) + ":\n" +
+            hosts_text(hosts::group_plan(*options.start, options.replica_groups, group));
   return text + "\nNothing was started.\n";
 }
 
 }  // namespace
 
 std::string dry_run(const Options& options) {
-  if (options.start) return hosts_text(*options.start);
+  if (options.start) return starts_text(options);
   const Plan plan = plan_of(options);
   std::string text = head(options, plan);
   if (plan.here.empty()) {

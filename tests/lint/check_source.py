@@ -41,7 +41,7 @@ ARROWS = {
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
     "launcher/agent": "base launcher/backend launcher/options launcher/output launcher/pmi launcher/process "
                       "launcher/report launcher/workers rendezvous status store/client",
-    "launcher/local_nodes": "base launcher/agent launcher/backend launcher/options "
+    "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/options "
                             "launcher/output launcher/process",
     "launcher/starter": "base launcher/agent launcher/hosts launcher/options launcher/output "
                         "launcher/process",

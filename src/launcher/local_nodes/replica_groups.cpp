@@ -25,6 +25,7 @@
 #include "base/template_text.hpp"
 #include "launcher/agent/own_log.hpp"
 #include "launcher/backend/free_port.hpp"
+#include "launcher/hosts/group_plan.hpp"
 #include "launcher/local_nodes/agents_parent.hpp"
 #include "launcher/local_nodes/group_ends.hpp"
 #include "launcher/options/replica_group.hpp"
@@ -44,19 +45,6 @@ void set_variable(std::vector<std::string>& environment, const std::string& valu
   const std::string name = std::string(kLighthouse) + "=";
   std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(name); });
   environment.push_back(name + value);
-}
-
-// The hosts of one group, `groups` groups having equally many.
-hosts::StartPlan group_plan(const hosts::StartPlan& all, int groups, int group,
-                            const std::string& lighthouse) {
-  hosts::StartPlan plan = all;
-  const auto each = static_cast<std::ptrdiff_t>(all.hosts.size()) / groups;
-  plan.hosts.assign(all.hosts.begin() + group * each, all.hosts.begin() + (group + 1) * each);
-  plan.flags.push_back("--replica-group-id=" + std::to_string(group));
-  // This machine logs in to no more of them at once than it would for a job without groups.
-  plan.fan_out = std::max<std::size_t>(1, all.fan_out / static_cast<std::size_t>(groups));
-  if (!lighthouse.empty()) set_variable(plan.environment, lighthouse);
-  return plan;
 }
 
 [[noreturn]] void run_child(const std::string& name, const Options& options,
@@ -162,7 +150,8 @@ Options group_options(const Options& options, int group, const std::string& ligh
   result.notes.clear();
   if (!lighthouse.empty()) set_variable(result.inherited, lighthouse);
   if (options.start) {
-    result.start = group_plan(*options.start, options.replica_groups, group, lighthouse);
+    result.start = hosts::group_plan(*options.start, options.replica_groups, group);
+    if (!lighthouse.empty()) set_variable(result.start->environment, lighthouse);
     result.replica_group = group;
     return result;
   }

@@ -97,5 +97,15 @@ TEST(DryRunTest, ManyNodesAreCutShort) {
   EXPECT_THAT(text, Not(HasSubstr("node 16:")));
 }
 
+TEST(DryRunTest, EachReplicaGroupHasItsHosts) {
+  const std::string text = dry_run(options_of("-H a,b,c,d --replica-groups 2 ./train"));
+  const auto second = text.find("replica group 1:\n");
+  ASSERT_NE(second, std::string::npos) << text;
+  EXPECT_LT(text.find("node 1 on b:"), second);
+  EXPECT_GT(text.find("node 0 on c:"), second);
+  EXPECT_NE(text.find("--replica-group-id=1 --node-rank=1", second), std::string::npos) << text;
+  EXPECT_EQ(text.find("--replica-group-id=1"), text.find("--replica-group-id=1", second));
+}
+
 }  // namespace
 }  // namespace drun::launcher
