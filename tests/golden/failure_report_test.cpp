@@ -84,9 +84,9 @@ TEST(FailureReportGolden, ARankThatSeemsToHang) {
   stopped.running = stopped.silent = stopped.killed = {2};
   stopped.silent_for = "11.0 s";
   stopped.few = true;
-  ReportOptions options;
-  options.suspicion = suspect_hang(root, stopped).value_or(Suspicion()).text;
-  expect_golden("hang.txt", render_failure(root, {"no restart of 3 is left"}, options));
+  expect_golden("hang.txt",
+                render_suspicion(suspect_hang(root, stopped).value_or(Suspicion()).text, {}) +
+                    render_failure(root, {"no restart of 3 is left"}, {}));
   rendezvous::Outcome outcome;
   outcome.end = rendezvous::End::Failure;
   outcome.exit_code = 7;
