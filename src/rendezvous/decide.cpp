@@ -23,7 +23,6 @@ constexpr std::size_t kMaxShownId = 64;
 // Who was turned away by a full store asks it again within this time.
 constexpr Milliseconds kAskedAgain = kRejectedPause + Milliseconds(2'000);
 constexpr std::size_t kMostHosts = 8;  // in one line
-constexpr std::size_t kMostLost = 4;
 
 struct Context {
   const State& state;
@@ -100,28 +99,9 @@ bool timed_out(const Context& c) {
          c.past(c.state.waiting_since, c.config.join_timeout);
 }
 
-// "node2 (group rank 1) was lost in round 1": of the last round that ran, whom the wait is for.
-std::string who_was_lost(const State& state) {
-  std::vector<const RankSlot*> lost;
-  for (const auto& [ticket, slot] : state.slots)
-    if ((slot.lost || slot.missing) && !slot.told) lost.push_back(&slot);
-  if (lost.empty()) return "";
-  std::sort(lost.begin(), lost.end(),
-            [](const RankSlot* a, const RankSlot* b) { return a->group_rank < b->group_rank; });
-  std::string text;
-  for (const RankSlot* slot : std::span(lost).first(std::min(lost.size(), kMostLost)))
-    text += (text.empty() ? "" : ", ") +
-            (slot->host.empty() ? "a node" : slot->host.substr(0, kMaxShownId)) + " (group rank " +
-            std::to_string(slot->group_rank) + ")";
-  if (lost.size() > kMostLost) text += " and " + std::to_string(lost.size() - kMostLost) + " more";
-  return text + (lost.size() == 1 ? " was" : " were") + " lost in round " +
-         std::to_string(state.round.ran);
-}
-
 void close_timed_out(Context& c) {
   std::string text = "not enough nodes within " + duration_text(c.config.join_timeout) + ": " +
-                     waiting_text(c.state, c.config);
-  if (const auto lost = who_was_lost(c.state); !lost.empty()) text += "; " + lost;
+                     waiting_text(c.state, c.config, c.now);
   if (const auto refused = refused_text(c.state); !refused.empty()) text += "; refused: " + refused;
   text +=
       "; start drun on every node with " +
@@ -527,7 +507,7 @@ void gathering(Context& c) {
   if (!entered && !(s.progress_due && c.past(s.next_progress))) return;
   c.round().nodes = 0;
   c.round().world_size = 0;
-  c.round().waiting = waiting_text(s, c.config);
+  c.round().waiting = waiting_text(s, c.config, c.now);
   if (entered && c.round().number > 0)
     c.log(round_name(c.round()) + " has ended; waiting for nodes: " + c.round().waiting);
 }

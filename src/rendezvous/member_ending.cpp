@@ -102,7 +102,7 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
   // An agent that did not run while the job ended finds nobody any more who could tell.
   if (document_.succeeded > 0 && document_.succeeded == last_place_)
     detail += "; all workers of this node had succeeded, how the job ended is not known";
-  if (failed_) return Outcome{End::StoreLost, kDrunFailed, "the store is lost: " + *failed_, {}};
+  if (failed_) return Outcome{End::StoreLost, kDrunFailed, *failed_, {}};
   if (given_up_) return Outcome{End::StoreLost, kDrunFailed, *given_up_, {}};
   if (lease_over_ && !may_come_back()) {
     const bool unsaid = up_ && unknown_;

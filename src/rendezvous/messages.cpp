@@ -1,7 +1,9 @@
 #include "rendezvous/messages.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <span>
 
 #include "base/duration_text.hpp"
 #include "base/folded_names.hpp"
@@ -12,6 +14,34 @@ namespace drun::rendezvous {
 namespace {
 
 constexpr std::size_t kMaxHeld = 2;
+constexpr std::size_t kMostLost = 4;
+constexpr std::size_t kMaxReason = 200;
+
+// "node2 (group rank 1) was lost in round 1": of the last round that ran, whom the wait is for.
+std::string who_was_lost(const State& state) {
+  std::vector<const RankSlot*> lost;
+  for (const auto& [ticket, slot] : state.slots)
+    if ((slot.lost || slot.missing) && !slot.told) lost.push_back(&slot);
+  if (lost.empty()) return "";
+  std::sort(lost.begin(), lost.end(),
+            [](const RankSlot* a, const RankSlot* b) { return a->group_rank < b->group_rank; });
+  std::string text;
+  for (const RankSlot* slot : std::span(lost).first(std::min(lost.size(), kMostLost)))
+    text += (text.empty() ? "" : ", ") +
+            (slot->host.empty() ? "a node" : slot->host.substr(0, kMaxName)) + " (group rank " +
+            std::to_string(slot->group_rank) + ")";
+  if (lost.size() > kMostLost) text += " and " + std::to_string(lost.size() - kMostLost) + " more";
+  return text + (lost.size() == 1 ? " was" : " were") + " lost in round " +
+         std::to_string(state.round.ran);
+}
+
+// Enough nodes are there, but others may be about to go.
+std::string leaving_text(const State& state, const Config& config, Time now) {
+  if (!state.leave || state.ready < config.min_nodes || now >= state.leave_until) return "";
+  const auto left = std::chrono::ceil<std::chrono::seconds>(*state.leave_until - now);
+  return "; " + state.leave->reason.substr(0, kMaxReason) + ": waiting " +
+         std::to_string(left.count()) + " s for others that are told to go";
+}
 
 }  // namespace
 
@@ -77,7 +107,7 @@ std::string foreign_job_text(const Config& config) {
          " already runs at this endpoint; give this one an --rdzv-id or a port of its own";
 }
 
-std::string waiting_text(const State& state, const Config& config) {
+std::string waiting_text(const State& state, const Config& config, Time now) {
   std::vector<std::string_view> names;
   std::vector<int> asked;
   for (const auto& [ticket, member] : state.members) {
@@ -102,6 +132,7 @@ std::string waiting_text(const State& state, const Config& config) {
   }
   if (state.ready >= config.min_nodes && state.ready < config.max_nodes)
     text += "; enough to start, waiting a moment for more";
+  text += leaving_text(state, config, now);
   std::size_t held = 0;
   for (const auto& ticket : state.held) {
     if (held++ == kMaxHeld) {
@@ -114,6 +145,7 @@ std::string waiting_text(const State& state, const Config& config) {
   }
   if (!state.other_jobs.empty() && present < static_cast<std::size_t>(config.min_nodes))
     text += "; other rendezvous ids on this store: " + state.other_jobs;
+  if (const auto lost = who_was_lost(state); !lost.empty()) text += "; " + lost;
   return text;
 }
 

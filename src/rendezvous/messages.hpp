@@ -27,9 +27,10 @@ inline constexpr std::size_t kMaxName = 64;  // of one node or job
                                          const MemberDocument& holding);
 // Why a second agent has no part in a job of one node.
 [[nodiscard]] std::string foreign_job_text(const Config& config);
-// "3 of 4 nodes (node[0-2]); missing node rank 3", then the nodes that wait for a taken
-// rank, and the other jobs on this store. Bounded, whatever the size of the job.
-[[nodiscard]] std::string waiting_text(const State& state, const Config& config);
+// "3 of 4 nodes (node[0-2]); missing node rank 3", then what is waited for although they are
+// enough, the nodes that wait for a taken rank, the other jobs on this store, and who was lost.
+// Bounded, whatever the size of the job.
+[[nodiscard]] std::string waiting_text(const State& state, const Config& config, Time now);
 // Those that were refused, with the reasons; empty when none was. Bounded.
 [[nodiscard]] std::string refused_text(const State& state);
 // "node0 0-3, node1 4-7"; many nodes are cut in the middle.

@@ -314,7 +314,7 @@ class Participant::Impl {
       text = "for the store to come back" +
              (member_.trouble().empty() ? "" : ": " + member_.trouble());
     } else if (leader_ && leader_->state() != nullptr) {
-      text = waiting_text(*leader_->state(), config_);
+      text = waiting_text(*leader_->state(), config_, now);
     } else if (round && !round->waiting.empty()) {
       text = round->waiting;
     }

@@ -282,7 +282,7 @@ TEST(HostedStoreTest, ItsDeathEndsTheOthersWithinSecondsInOneLine) {
   EXPECT_EQ(finished.code, 125) << finished.err;
   EXPECT_LT(Clock::now() - killed, std::chrono::seconds(45));  // the keep-alive limit is 6
   EXPECT_THAT(lines_but_waiting(finished.err), SizeIs(1)) << finished.err;
-  EXPECT_THAT(finished.err, HasSubstr("the store is lost"));
+  EXPECT_THAT(finished.err, HasSubstr("drun: error: lost the store at " + port.endpoint()));
   EXPECT_THAT(finished.survivors, IsEmpty());
   EXPECT_TRUE(host.survivors_gone(kPatience));
 }

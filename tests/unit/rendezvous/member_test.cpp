@@ -312,6 +312,7 @@ TEST_F(MemberTest, OutOfTouchForTooLongItKillsItsWorkersAndGivesUp) {
   EXPECT_EQ(gone.finish->outcome.end, End::StoreLost);
   EXPECT_EQ(gone.finish->outcome.exit_code, kDrunFailed);
   EXPECT_NE(gone.finish->outcome.text.find("reset"), std::string::npos);
+  EXPECT_EQ(gone.finish->outcome.text.find("is lost"), std::string::npos) << "who gave up says so";
 }
 
 TEST_F(MemberTest, WhoMissedTheEndSaysThatItsWorkersHadSucceeded) {

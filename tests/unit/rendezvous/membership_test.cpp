@@ -271,7 +271,7 @@ TEST(GatheringTest, OtherJobsOfTheStoreAreNamed) {
   Board board(config(2, 2));
   board.join("a");
   board.state().other_jobs = "'typo' (1 node)";
-  EXPECT_EQ(waiting_text(board.state(), board.config()),
+  EXPECT_EQ(waiting_text(board.state(), board.config(), board.now()),
             "1 of 2 nodes (a); other rendezvous ids on this store: 'typo' (1 node)");
 }
 
@@ -289,7 +289,7 @@ TEST(DuplicateRankTest, IsHeldForTheLifeOfADeadSessionOrTheTimeToJoin) {
     board.join("a", 0);
     board.join("b", 0);
     board.settle();
-    EXPECT_EQ(waiting_text(board.state(), board.config()),
+    EXPECT_EQ(waiting_text(board.state(), board.config(), board.now()),
               "1 of 2 nodes (a); missing node rank 1; b asks for node rank 0, which a has");
     board.pass(Milliseconds(refused_after - 1));
     board.settle();
@@ -720,7 +720,11 @@ TEST(LeavingTest, NoRoundBeginsWhileOthersMayBeToldToo) {
     EXPECT_EQ(board.phase(), Phase::Gathering) << name;
   };
   leaves("d");
+  const auto text = [&] { return waiting_text(board.state(), board.config(), board.now()); };
+  EXPECT_THAT(text(), ::testing::EndsWith("received SIGTERM on d: waiting 3 s for others that are "
+                                          "told to go"));
   board.pass(kLeaveWindow - Milliseconds(1));
+  EXPECT_THAT(text(), ::testing::EndsWith(": waiting 1 s for others that are told to go"));
   board.settle();
   leaves("c");
   EXPECT_EQ(next_deadline(board.state(), board.config()), board.now() + kLeaveWindow);
@@ -747,6 +751,9 @@ TEST(LeavingTest, TooFewThatStayWaitForMore) {
   board.settle();
   board.all_left();
   board.gone("c");
+  // The wait is for another node.
+  EXPECT_THAT(waiting_text(board.state(), board.config(), board.now()),
+              ::testing::Not(::testing::HasSubstr("told to go")));
   board.pass(kLeaveWindow);
   board.settle();
   EXPECT_EQ(board.phase(), Phase::Gathering);
