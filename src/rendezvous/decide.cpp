@@ -66,6 +66,7 @@ std::string describe(const FailureSummary& failure) {
 }
 
 int job_exit_code(const FailureSummary& root, ExitCodePolicy policy) {
+  if (!root.requeue) return kDoNotRequeue;
   if (policy == ExitCodePolicy::Highest) return std::max(root.shell_code(), root.highest_code);
   if (policy == ExitCodePolicy::LowestRank && root.lowest_rank >= 0 && root.lowest_rank < root.rank)
     return root.lowest_code;
@@ -88,6 +89,9 @@ void close_failed(Context& c) {
   } else if (c.round().restart_count > 0) {
     outcome.notes.push_back("no restart of " + std::to_string(c.config.max_restarts) + " is left");
   }
+  if (!root.requeue)
+    outcome.notes.push_back("--no-requeue-on: exit code " + std::to_string(kDoNotRequeue) +
+                            " says that another run would fail, too");
   for (const auto& note : outcome.notes)
     outcome.text += "; " + note;
   outcome.failure = root;

@@ -76,16 +76,18 @@ std::vector<std::string> clip(const std::vector<std::string>& lines, std::size_t
 }
 
 Json to_json(const Assignment& a) {
-  return {{"round", a.round},
-          {"group_rank", a.group_rank},
-          {"nodes", a.group_world_size},
-          {"first_rank", a.first_rank},
-          {"world_size", a.world_size},
-          {"first_role_rank", a.first_role_rank},
-          {"role_world_size", a.role_world_size},
-          {"restart_count", a.restart_count},
-          {"address", a.master_address},
-          {"port", a.master_port}};
+  Json json = {{"round", a.round},
+               {"group_rank", a.group_rank},
+               {"nodes", a.group_world_size},
+               {"first_rank", a.first_rank},
+               {"world_size", a.world_size},
+               {"first_role_rank", a.first_role_rank},
+               {"role_world_size", a.role_world_size},
+               {"restart_count", a.restart_count},
+               {"address", a.master_address},
+               {"port", a.master_port}};
+  if (a.ends_ms != 0) json["ends_ms"] = a.ends_ms;
+  return json;
 }
 
 void read(JsonReader& in, Assignment& a) {
@@ -99,6 +101,7 @@ void read(JsonReader& in, Assignment& a) {
   in.integer("restart_count", a.restart_count, 0, kMaxInt);
   in.text("address", a.master_address);
   in.integer("port", a.master_port, 0, 65535);
+  in.integer("ends_ms", a.ends_ms, 0, kMaxInt64, false);
 }
 
 Json to_json(const FailedRanks& group, const Room& room) {
@@ -137,6 +140,7 @@ Json to_json(const FailureSummary& f, const Room& room) {
                {"time_ms", f.time_ms},
                {"uptime_ms", f.uptime_ms},
                {"restartable", f.restartable},
+               {"requeue", f.requeue},
                {"highest_code", f.highest_code}};
   if (!f.traceback.empty()) json["traceback"] = clip(f.traceback, room.text);
   if (!f.core_file.empty()) json["core_file"] = clip(f.core_file, room.text);
@@ -173,6 +177,7 @@ void read(JsonReader& in, FailureSummary& f) {
   in.integer("uptime_ms", f.uptime_ms, -kMaxInt64, kMaxInt64);
   in.flag("timed_out", f.timed_out);
   in.flag("restartable", f.restartable);
+  in.flag("requeue", f.requeue);
   in.integer("highest_code", f.highest_code, 0, 255, false);
   in.text("traceback", f.traceback, false);
   in.text("core_file", f.core_file, false);
@@ -263,6 +268,7 @@ std::string encode(const MemberDocument& d) {
   if (d.is_host) json["is_host"] = true;
   if (d.successor_port != 0) json["successor_port"] = d.successor_port;
   if (d.listed >= 0) json["listed"] = d.listed;
+  if (d.ends_ms != 0) json["ends_ms"] = d.ends_ms;
   if (d.claim) json["claim"] = to_json(*d.claim);
   if (d.latest.exists()) json["latest"] = to_json(d.latest);
   if (d.seen != 0) json["seen"] = d.seen;
@@ -306,6 +312,7 @@ Result<MemberDocument> decode_member(std::string_view text) {
   in.flag("is_host", d.is_host);
   in.integer("successor_port", d.successor_port, 0, 65535, false);
   in.integer("listed", d.listed, -1, kMaxInt, false);
+  in.integer("ends_ms", d.ends_ms, 0, kMaxInt64, false);
   read_nested(in, "claim", d.claim);
   read_nested(in, "latest", d.latest);
   in.integer("seen", d.seen, 0, kMaxRound, false);

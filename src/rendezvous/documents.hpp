@@ -43,6 +43,7 @@ struct MemberDocument {
   bool is_host = false;
   std::uint16_t successor_port = 0;  // where it would begin a store; 0: nowhere
   int listed = -1;                   // which of the job's several endpoints that is; -1: none
+  std::int64_t ends_ms = 0;          // see Config
   std::map<std::string, std::string> agreement;
 
   // No worker of this round or an earlier one runs on the node, and none will be started.

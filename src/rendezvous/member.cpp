@@ -46,6 +46,7 @@ MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox,
   document_.is_host = config.is_host;
   document_.successor_port = config.successor_port;
   document_.listed = config.listed;
+  document_.ends_ms = config.ends_ms;
   document_.agreement = full_agreement(config);
 }
 

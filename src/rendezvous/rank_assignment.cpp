@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <cstdint>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -157,7 +158,10 @@ std::vector<Assignment> assign(const std::vector<Candidate>& ordered, int round,
   places.reserve(ordered.size());
   std::unordered_map<std::string_view, int> role_sizes;
   int world_size = 0;
+  std::int64_t ends_ms = 0;
   for (const auto& c : ordered) {
+    if (const std::int64_t each = c.document->ends_ms; each != 0)
+      ends_ms = ends_ms == 0 ? each : std::min(ends_ms, each);
     Assignment& a = places.emplace_back();
     a.round = round;
     a.restart_count = restart_count;
@@ -171,6 +175,7 @@ std::vector<Assignment> assign(const std::vector<Candidate>& ordered, int round,
   }
   for (std::size_t i = 0; i < places.size(); ++i) {
     places[i].world_size = world_size;
+    places[i].ends_ms = ends_ms;
     places[i].role_world_size = role_sizes[ordered[i].document->role];
   }
   return places;

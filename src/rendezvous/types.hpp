@@ -62,6 +62,8 @@ struct Config {
   // No agent hosts the store, and this is the first of the nodes: leads if nobody does yet.
   bool stands_at_once = false;
   std::string ticket;  // unique per agent process
+  // When the job ends, as far as this agent knows: Unix milliseconds; 0: it does not.
+  std::int64_t ends_ms = 0;
   // Where the nodes meet, for people: "node0:29400"; empty: nobody has to look for it.
   std::string endpoint;
   std::string job_flags;           // that say which job there it is; empty: --rdzv-id does
@@ -116,6 +118,7 @@ struct Assignment {
   int restart_count = 0;
   std::string master_address;
   std::uint16_t master_port = 0;
+  std::int64_t ends_ms = 0;  // as Config's: the earliest that any node of the round knows
 
   bool operator==(const Assignment&) const = default;
 };
@@ -156,6 +159,7 @@ struct FailureSummary {
   int unlisted = 0;                 // and how many more did that `others` has no room for
   bool timed_out = false;           // its last words are those of a wait that took too long
   bool restartable = true;          // false: the restart policy (--restart-on) forbids another try
+  bool requeue = true;              // false: neither does another job help (--no-requeue-on)
   // Of all ranks that failed by themselves: the highest exit code (0: only this rank's counts), and
   // the lowest rank with its code (-1: only this rank's counts). A signal n is 128+n.
   int highest_code = 0;

@@ -134,6 +134,8 @@ TEST(RestartPolicyTest, RestartsOnlyAfterWhatIsListed) {
            {{"--restart-on", "137"}, "exit 137", 137, 4},
            {{"--restart-on", "1"}, "kill -9 $$", 137, 1},
            {{"--no-restart-on", "6"}, fail, 6, 2},
+           {{"--no-requeue-on", "6"}, fail, 93, 2},
+           {{"--no-requeue-on", "SIGKILL"}, "kill -9 $$", 93, 1},
            {{"--no-restart-on", "KILL"}, "kill -9 $$", 137, 1},
            {{"--restart-on", "1-255", "--no-restart-on", "7"}, fail, 7, 3},
        }) {

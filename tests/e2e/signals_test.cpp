@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -430,6 +431,34 @@ TEST(GuardianTest, ItsEndIsSaidOnce) {
   ::kill(guardian, SIGKILL);
   expect_end(process, 125);
   EXPECT_EQ(process.err(), "drun: error: drun's guardian process ended (killed by SIGKILL)\n");
+}
+
+// One node knows that the job ends in less than the time asked for; its workers and those of the
+// other, which knows of a later end only, are told at once, as soon as that does not kill them.
+TEST(WarningTest, WorkersOfAllNodesAreToldThatTheJobEnds) {
+  const ReservedPort port;
+  const auto end = std::to_string(std::time(nullptr) + 100);
+  const Arguments arguments =
+      two_nodes(port) + Arguments{"--timeout",
+                                  "1h",
+                                  "--warn-before",
+                                  "USR1@10m",
+                                  "sh",
+                                  "-c",
+                                  "sleep 0.2; trap 'echo told of $DRUN_JOB_END_TIME; exit 0' USR1; "
+                                  "while :; do sleep 0.02; done"};
+  DrunProcess later(arguments);
+  Launch knowing;
+  knowing.environment = {"DRUN_JOB_END_TIME=" + end};
+  DrunProcess sooner(arguments, knowing);
+  expect_end(later, 0);
+  expect_end(sooner, 0);
+  EXPECT_EQ(later.out(), "told of " + end + "\n");
+  EXPECT_EQ(sooner.out(), "told of " + end + "\n");
+  const std::string said = later.err() + sooner.err();
+  const auto at = said.find(" s: SIGUSR1 to all workers\n");
+  EXPECT_NE(at, std::string::npos) << said;
+  EXPECT_EQ(said.find("SIGUSR1", at + 10), std::string::npos) << said;
 }
 
 TEST(ForwardSignalTest, ReachesTheWorkersAndTheJobGoesOn) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -31,6 +32,12 @@ class FakeRunner final : public ProcessRunner {
   }
   void signal_all(int signal) override {
     calls.push_back("signal " + process::signal_name(signal));
+  }
+  void signal(process::WorkerId worker, int signal) override {
+    calls.push_back("signal " + process::signal_name(signal) + " to " + std::to_string(worker));
+  }
+  bool acts_by_default(pid_t pid, int /*signal*/) const override {
+    return unprepared.contains(pid);
   }
   void stop(int signal, std::chrono::milliseconds grace) override {
     calls.push_back("stop " + process::signal_name(signal) + " " + std::to_string(grace.count()));
@@ -73,6 +80,7 @@ class FakeRunner final : public ProcessRunner {
   std::vector<std::string> shared;
   std::vector<process::SpawnRequest> requests;
   std::vector<std::string> calls;
+  std::set<pid_t> unprepared;  // these would die of a signal
 
  private:
   FileDescriptor reported_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};

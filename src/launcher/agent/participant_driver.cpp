@@ -25,8 +25,11 @@ constexpr const char* kOwnRanks =
 }  // namespace
 
 void ParticipantDriver::join(const NodeIdentity& node) {
-  participant_.emplace(rendezvous_config(parts_.options, node, parts_.backend.time_left()),
-                       Clock::now());
+  auto config = rendezvous_config(parts_.options, node, parts_.backend.time_left());
+  if (const auto end = parts_.workers.job_end())
+    config.ends_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end->time_since_epoch()).count();
+  participant_.emplace(std::move(config), Clock::now());
   lease_ = lease(parts_.options, node.hosting);
 }
 

@@ -48,6 +48,11 @@ inline constexpr std::string_view kSchedulerChoices =
     "auto none slurm openmpi hydra mvapich pals jsrun flux kubernetes lws volcano operator "
     "sagemaker azureml vertex lepton lsf pbs sge cobalt";
 
+// When somebody else ends the job, in Unix seconds: DRUN_JOB_END_TIME, which a drun around this
+// process or the user has set, or SLURM_JOB_END_TIME. Empty: nobody says so.
+inline constexpr std::string_view kJobEnd = "DRUN_JOB_END_TIME";
+[[nodiscard]] Value find_job_end(const std::vector<std::string>& environment);
+
 // Where nodes meet that know but a name in common.
 [[nodiscard]] std::string endpoint_of(const std::string& host, const std::string& id);
 

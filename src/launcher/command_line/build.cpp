@@ -64,12 +64,6 @@ void build_job(const cli::GivenFlags& flags, const Host& host, Options& options)
   }
 }
 
-cli::Setting given_or_default(const cli::GivenFlags& flags, std::string_view name) {
-  if (const cli::Setting* setting = flags.find(name)) return *setting;
-  const cli::Flag* const flag = drun_program(false).find(name);
-  return {flag, cli::Source::Default, "--" + std::string(name), std::string(flag->fallback)};
-}
-
 Frameworks parse_frameworks(const cli::Setting& setting) {
   Frameworks result;
   std::string_view rest = setting.value;
@@ -111,45 +105,6 @@ void check_frameworks(const cli::GivenFlags& flags, const Options& options) {
                ? "on several nodes jax and " + other + " both need MASTER_PORT: give one of them"
                : "on several nodes " + other +
                      " needs drun's store at MASTER_PORT: use --worker-store agent");
-}
-
-void build_stopping(const cli::GivenFlags& flags, Options& options) {
-  const cli::Setting handled = given_or_default(flags, "signals-to-handle");
-  options.signals_to_handle = parse_signals(handled);
-  options.signals_to_handle_text = handled.value;
-
-  if (const cli::Setting* setting = flags.find("shutdown-timeout")) {
-    options.shutdown_timeout = parse_duration(*setting, true);
-  }
-  if (const cli::Setting* setting = flags.find("stop-signal")) {
-    options.stop_signal = parse_stop_signal(*setting);
-  }
-  const cli::Setting forwarded = given_or_default(flags, "forward-signals");
-  options.forward_signals = parse_signals(forwarded);
-  const std::vector<int> stopping = options.signals_to_handle;
-  for (const int signal : stopping) {
-    auto& forward = options.forward_signals;
-    if (std::find(forward.begin(), forward.end(), signal) == forward.end()) continue;
-    const bool chosen = handled.source != cli::Source::Default;
-    if (chosen && forwarded.source != cli::Source::Default)
-      refuse(forwarded, process::signal_name(signal) + " is in --signals-to-handle too");
-    std::erase(chosen ? forward : options.signals_to_handle, signal);
-  }
-  if (const cli::Setting* setting = flags.find("exit-code-from")) {
-    options.exit_code = parse_exit_code_policy(*setting);
-  }
-  if (const cli::Setting* setting = flags.find("restart-on")) {
-    options.restart_on = parse_exit_set(*setting);
-  }
-  if (const cli::Setting* setting = flags.find("no-restart-on")) {
-    options.no_restart_on = parse_exit_set(*setting);
-  }
-  if (const cli::Setting* setting = flags.find("timeout")) {
-    options.timeout = parse_duration(*setting, false);
-  }
-  if (const cli::Setting* setting = flags.find("start-timeout")) {
-    options.start_timeout = parse_duration(*setting, false);
-  }
 }
 
 // --tee 3 with the rank in front, as srun and mpiexec have it. What goes to files alone still does.

@@ -63,6 +63,9 @@ void build_topology(const BuildInput& given, Options& options);
 // The number of workers, their GPUs, CPUs and threads. Throws UsageError.
 void build_devices(const BuildInput& given, Options& options);
 
+// Signals, limits of time, restarts, exit codes. Throws UsageError.
+void build_stopping(const cli::GivenFlags& flags, Options& options);
+
 // The worker's argv from the program as given. Throws UsageError.
 void build_command(const BuildInput& given, Options& options);
 

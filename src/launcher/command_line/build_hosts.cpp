@@ -232,6 +232,10 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
   plan.flags = agent_flags(flags, launch, !plan.meet_at_first);
   plan.program = given.words;
   plan.environment = handed_over(flags, environment, host, notes);
+  // What the scheduler here says does not go over.
+  if (const cluster::Value end = cluster::find_job_end(environment);
+      end.problem.empty() && !end.text.empty() && end.from != cluster::kJobEnd)
+    plan.environment.push_back(std::string(cluster::kJobEnd) + "=" + end.text);
   if (host.working_directory) plan.directory = host.working_directory();
   if (host.program_file) plan.drun = host.program_file();
   plan.launcher = std::move(*launcher);

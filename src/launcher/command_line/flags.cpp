@@ -19,6 +19,7 @@ constexpr std::string_view kGroups = "Replica groups";
 constexpr std::string_view kHostsGroup = "Other hosts";
 constexpr std::string_view kProgram = "The program";
 constexpr std::string_view kStopping = "Stopping, restarting and exit codes";
+constexpr std::string_view kLimits = "Time limits";
 constexpr std::string_view kOutput = "Output and reports";
 constexpr std::string_view kLogs = "Log files";
 constexpr std::string_view kDevices = "Devices, CPUs and threads";
@@ -126,10 +127,15 @@ constexpr std::array kFlags{
          "restart only after these: codes, ranges and signals, as in 1-9,137,SIGKILL"},
     Flag{"no-restart-on", 0, "LIST", "", kDrun, kStopping, kEnds,
          "never restart after these"},
-    Flag{"timeout", 0, "TIME", "", kDrun, kStopping, "",
+    Flag{"no-requeue-on", 0, "LIST", "", kDrun, kStopping, kEnds,
+         "after these exit with 93, \"do not requeue\", and do not restart"},
+
+    Flag{"timeout", 0, "TIME", "", kDrun, kLimits, "",
          "end the job after this long, as in 90, 5m or 1h30m; exit code 124"},
-    Flag{"start-timeout", 0, "TIME", "", kDrun, kStopping, "",
+    Flag{"start-timeout", 0, "TIME", "", kDrun, kLimits, "",
          "end the job if not all workers run after this long; exit code 124"},
+    Flag{"warn-before", 0, "SIGNAL@TIME", "", kDrun, kLimits, "",
+         "send the workers a signal so long before the job ends, as in USR1@120"},
 
     Flag{"local-ranks-filter", 0, "RANKS", "", kTorch, kOutput, "",
          "show only the output of these local ranks"},

@@ -105,6 +105,24 @@ int parse_stop_signal(const cli::Setting& setting) {
   return number;
 }
 
+EndNotice parse_end_notice(const cli::Setting& setting) {
+  const auto at = setting.value.find('@');
+  if (at == std::string::npos) refuse(setting, "expected a signal and a time, as in USR1@120");
+  cli::Setting part = setting;
+  part.value = setting.value.substr(0, at);
+  EndNotice notice;
+  const auto signals = parse_signals(part);
+  if (signals.size() != 1) refuse(setting, "expected one signal and a time, as in USR1@120");
+  notice.signal = signals.front();
+  part.value = setting.value.substr(at + 1);
+  try {
+    notice.before = cli::parse_duration(part, false);
+  } catch (const cli::UsageError&) {
+    refuse(setting, "expected a time behind the @, as in USR1@120 or USR1@5m");
+  }
+  return notice;
+}
+
 ExitSet parse_exit_set(const cli::Setting& setting) {
   ExitSet result;
   for (const std::string& item : split(setting.value, ',')) {

@@ -25,6 +25,8 @@ struct NodeNumbers {
 [[nodiscard]] NodeNumbers parse_nodes(const cli::Setting& setting);
 // "SIGUSR1,USR2,10" -> numbers; SIGKILL and SIGSTOP cannot be caught and are refused.
 [[nodiscard]] std::vector<int> parse_signals(const cli::Setting& setting);
+// "USR1@120", "SIGTERM@5m"
+[[nodiscard]] EndNotice parse_end_notice(const cli::Setting& setting);
 [[nodiscard]] int parse_stop_signal(const cli::Setting& setting);
 // "1-9,137,SIGKILL"
 [[nodiscard]] ExitSet parse_exit_set(const cli::Setting& setting);

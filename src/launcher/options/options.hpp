@@ -139,6 +139,14 @@ struct SignalChoices {
   bool leave_on_sigterm = false;       // it takes this node out of the job, which goes on
 };
 
+// --warn-before: this signal so long before the job ends.
+struct EndNotice {
+  int signal = 0;
+  std::chrono::milliseconds before{};
+
+  bool operator==(const EndNotice&) const = default;
+};
+
 // When the workers are stopped, and how.
 struct StopPolicy {
   std::chrono::milliseconds shutdown_timeout{30'000};
@@ -147,12 +155,15 @@ struct StopPolicy {
   std::optional<int> stop_signal;
   std::optional<std::chrono::milliseconds> timeout;        // of the job
   std::optional<std::chrono::milliseconds> start_timeout;  // until all workers run
+  std::optional<std::int64_t> job_end;  // when somebody else ends the job, in Unix seconds
+  std::optional<EndNotice> warn_before;
 };
 
 // Which failures are worth another try.
 struct RestartPolicy {
   std::optional<ExitSet> restart_on;  // nullopt: every failure
   ExitSet no_restart_on;              // wins over restart_on
+  ExitSet no_requeue_on;              // likewise; the job ends with kDoNotRequeue
 };
 
 // Devices, CPUs and threads of the workers.

@@ -469,6 +469,13 @@ void Guardian::signal_all(int signal) {
   impl_->send(std::move(message));
 }
 
+void Guardian::signal(WorkerId worker, int signal) {
+  wire::SignalBody body;
+  body.signal = signal;
+  body.worker = worker;
+  impl_->send(wire::Writer(wire::Type::Signal, 0).number(body).finish());
+}
+
 void Guardian::renew_lease(std::chrono::steady_clock::time_point since, milliseconds length) {
   const auto begin = impl_->clock.at(since, std::chrono::steady_clock::now(), boot_now());
   if (!begin) return;

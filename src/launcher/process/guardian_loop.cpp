@@ -134,6 +134,12 @@ void GuardianLoop::handle(Frame frame) {
       return handle_environment(frame.payload);
     case wire::Type::SignalAll:
       return signal_all(reader.number<wire::SignalBody>().signal);
+    case wire::Type::Signal: {
+      const auto body = reader.number<wire::SignalBody>();
+      const auto worker = workers_.find(body.worker);
+      if (worker != workers_.end()) ::kill(worker->second, body.signal);
+      return;
+    }
     case wire::Type::Stop: {
       const auto body = reader.number<wire::StopBody>();
       return handle_stop(body.signal, milliseconds(body.grace_ms));

@@ -29,7 +29,8 @@ enum class Type : std::uint8_t {
   RemoveFolder,  // likewise
   LeaveFolders,  // likewise; all of them
   End,           // the agent ends in order
-  Hello = 64,    // guardian to agent
+  Signal,
+  Hello = 64,  // guardian to agent
   Spawned,
   SpawnFailed,
   Exited,
@@ -129,9 +130,10 @@ class Reader {
   bool ok_ = true;
 };
 
-// What SignalAll and Stop carry.
+// What Signal, SignalAll and Stop carry.
 struct SignalBody {
   std::int32_t signal = 0;
+  WorkerId worker = 0;  // of Signal
 };
 struct StopBody {
   std::int32_t signal = 0;

@@ -46,6 +46,8 @@ std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignm
       entry("TORCHELASTIC_USE_AGENT_STORE", agent_store ? "True" : "False"),
       entry("TORCHELASTIC_SIGNALS_TO_HANDLE", spec.signals_to_handle_text),
   };
+  if (assignment.ends_ms != 0)
+    result.push_back(entry("DRUN_JOB_END_TIME", std::to_string(assignment.ends_ms / 1'000)));
   if (!environment_variable(spec.inherited, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {
     result.push_back(entry("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"));
   }

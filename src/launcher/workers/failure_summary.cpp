@@ -101,6 +101,7 @@ rendezvous::FailureSummary summarize(const FailedRound& round, const RemainsOf& 
   summary.time_ms = round.time_ms;
   summary.uptime_ms = uptime_ms(worker);
   summary.restartable = may_restart(round.spec, worker.end);
+  summary.requeue = may_requeue(round.spec, worker.end);
   summary.highest_code = summary.lowest_code = worker.end.status.shell_code();
   summary.lowest_rank = summary.rank;
   Remains left = left_by(first, remains);

@@ -17,10 +17,14 @@ bool failed_by_itself(const process::ExitStatus& status, const process::ExitStat
          status.code != exit_code_of_signal(stop_signal);
 }
 
+bool may_requeue(const RestartPolicy& policy, const WorkerEnd& failure) {
+  return !policy.no_requeue_on.contains(failure.status);
+}
+
 bool may_restart(const RestartPolicy& policy, const WorkerEnd& failure) {
   const int error = failure.spawn_error;
   if (error != 0 && error != EAGAIN && error != ENOMEM) return false;
-  if (policy.no_restart_on.contains(failure.status)) return false;
+  if (policy.no_restart_on.contains(failure.status) || !may_requeue(policy, failure)) return false;
   return !policy.restart_on || policy.restart_on->contains(failure.status);
 }
 

@@ -23,6 +23,9 @@ namespace drun::launcher {
 // after a program that cannot be run: it cannot be run a moment later either.
 [[nodiscard]] bool may_restart(const RestartPolicy& policy, const WorkerEnd& failure);
 
+// Whether another job may make one: not after --no-requeue-on.
+[[nodiscard]] bool may_requeue(const RestartPolicy& policy, const WorkerEnd& failure);
+
 // The failures of one round on this node.
 class RoundFailures {
  public:

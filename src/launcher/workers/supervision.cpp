@@ -16,7 +16,8 @@ Supervision::Supervision(const WorkerSpec& spec, std::string host, ProcessRunner
     : spec_(spec),
       processes_(processes),
       group_(spec, std::move(host), processes, output, file_work, services),
-      limits_(spec, now) {}
+      limits_(spec, now),
+      notices_(spec.warn_before) {}
 
 void Supervision::start(const rendezvous::Assignment& assignment, Time now) {
   // What cost the job time between two rounds.
@@ -29,7 +30,24 @@ void Supervision::start(const rendezvous::Assignment& assignment, Time now) {
   }
   restart_count_ = assignment.restart_count;
   last_failure_.clear();
+  notices_.begin(assignment.ends_ms, assignment.first_rank);
+  notice_due_.reset();
+  leads_ = assignment.group_rank == 0;
   group_.start(assignment, now);
+}
+
+void Supervision::warn_of_end(Time now, EndNotices::WallTime wall) {
+  notice_due_.reset();
+  if (!spec_.warn_before || leaving() || !group_.running()) return;
+  const auto step = notices_.on_time(wall, group_.workers(), [this](const Worker& worker) {
+    return !processes_.acts_by_default(worker.pid, spec_.warn_before->signal);
+  });
+  if (!step.say.empty()) log::write(leads_ ? log::Level::Info : log::Level::Debug, "{}", step.say);
+  for (const auto worker : step.signal)
+    processes_.signal(worker, spec_.warn_before->signal);
+  if (!step.warning.empty()) log::warning("{}", step.warning);
+  if (const auto next = notices_.next())
+    notice_due_ = now + std::chrono::duration_cast<Time::duration>(*next - wall);
 }
 
 WorkerNews Supervision::stop(const rendezvous::StopAction& action, Time now) {
@@ -82,6 +100,7 @@ std::optional<Supervision::Time> Supervision::next_deadline(Time now) const {
   EarliestDeadline next;
   next.include(group_.next_deadline());
   next.include(limits_.next_deadline(now));
+  if (group_.running()) next.include(notice_due_);
   return next.time();
 }
 

@@ -10,6 +10,7 @@
 
 #include "launcher/options/options.hpp"
 #include "launcher/process/guardian.hpp"
+#include "launcher/workers/end_notice.hpp"
 #include "launcher/workers/time_limits.hpp"
 #include "launcher/workers/worker_group.hpp"
 #include "launcher/workers/worker_runner.hpp"
@@ -60,6 +61,13 @@ class Supervision {
 
   // Which limit is over, as a reason to end the job; each is reported once.
   [[nodiscard]] std::optional<std::string> expired(Time now) { return limits_.expired(now); }
+  // When the job ends, as far as this node knows; `wall` is now.
+  [[nodiscard]] std::optional<EndNotices::WallTime> job_end(Time now,
+                                                            EndNotices::WallTime wall) const {
+    return limits_.job_end(now, wall);
+  }
+  // --warn-before: tells the workers, and the user. After each on_time().
+  void warn_of_end(Time now, EndNotices::WallTime wall);
   // The countdown to SIGKILL, if one runs. `interactive`: the user told this very drun to stop.
   [[nodiscard]] std::optional<std::string> countdown(Time now, bool interactive) const;
 
@@ -96,6 +104,9 @@ class Supervision {
   ProcessRunner& processes_;
   WorkerGroup group_;
   TimeLimits limits_;
+  EndNotices notices_;
+  std::optional<Time> notice_due_;
+  bool leads_ = false;  // says what is for all nodes
   Phase phase_ = Phase::Keeping;
   bool nothing_left_ = false;  // the guardian's last word: a stop has ended everything
   int restart_count_ = 0;

@@ -1,5 +1,7 @@
 #include "launcher/workers/time_limits.hpp"
 
+#include <algorithm>
+
 #include "base/deadline.hpp"
 
 namespace drun::launcher {
@@ -14,6 +16,7 @@ constexpr const char* kStartLimit = "the workers were not running when --start-t
 TimeLimits::TimeLimits(const StopPolicy& policy, Time now) : grace_(policy.shutdown_timeout) {
   if (policy.timeout) job_deadline_ = now + *policy.timeout;
   if (policy.start_timeout) start_deadline_ = now + *policy.start_timeout;
+  if (policy.job_end) job_end_ = WallTime(std::chrono::seconds(*policy.job_end));
 }
 
 std::optional<std::string> TimeLimits::expired(Time now) {
@@ -37,6 +40,12 @@ std::optional<std::string> TimeLimits::countdown(Time now, bool interactive,
   const std::string why = interactive || reason.empty() ? "" : ": " + reason;
   return "stopping the workers" + why + "; SIGKILL in " + std::to_string(left) + " s" +
          (interactive ? " (Ctrl-C again: now)" : "");
+}
+
+std::optional<TimeLimits::WallTime> TimeLimits::job_end(Time now, WallTime wall) const {
+  if (!job_deadline_) return job_end_;
+  const WallTime own = wall + std::chrono::duration_cast<WallTime::duration>(*job_deadline_ - now);
+  return job_end_ ? std::min(own, *job_end_) : own;
 }
 
 std::optional<TimeLimits::Time> TimeLimits::next_deadline(Time now) const {

@@ -13,6 +13,7 @@ namespace drun::launcher {
 class TimeLimits {
  public:
   using Time = std::chrono::steady_clock::time_point;
+  using WallTime = std::chrono::system_clock::time_point;
 
   TimeLimits(const StopPolicy& policy, Time now);
 
@@ -27,6 +28,8 @@ class TimeLimits {
   // `reason` says it. Nothing outside the grace, or when it is over.
   [[nodiscard]] std::optional<std::string> countdown(Time now, bool interactive,
                                                      const std::string& reason) const;
+  // When the job ends by --timeout, or because somebody else ends it; `wall` is now.
+  [[nodiscard]] std::optional<WallTime> job_end(Time now, WallTime wall) const;
   // When to ask again.
   [[nodiscard]] std::optional<Time> next_deadline(Time now) const;
 
@@ -35,6 +38,7 @@ class TimeLimits {
   std::optional<Time> job_deadline_;
   std::optional<Time> start_deadline_;
   std::optional<Time> kill_at_;
+  std::optional<WallTime> job_end_;
 };
 
 }  // namespace drun::launcher

@@ -72,6 +72,8 @@ class WorkerGroup {
 
   void forward(int signal) { processes_.signal_all(signal); }
   [[nodiscard]] bool idle() const { return state_ == State::Idle; }
+  // They were asked for, and nothing has begun to end them.
+  [[nodiscard]] bool running() const { return state_ == State::Running; }
   [[nodiscard]] bool stopping() const { return state_ == State::Stopping; }
   // Whether the guardian has been asked for some, and has not ended all.
   [[nodiscard]] bool has_workers() const {
@@ -82,6 +84,7 @@ class WorkerGroup {
   [[nodiscard]] int round() const { return assignment_.round; }
   // The last round's.
   [[nodiscard]] const rendezvous::Assignment& assignment() const { return assignment_; }
+  [[nodiscard]] const Workers& workers() const { return workers_; }
   // Whether one of them has drun's standard input.
   [[nodiscard]] bool has_input() const;
   // The file in which that worker wrote its error, if it was one of this node's last round; else

@@ -2,6 +2,8 @@
 // the guardian and the output; tests put fakes in their place.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "launcher/output/output.hpp"
+#include "launcher/process/descendants.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/process/suspension.hpp"
 #include "launcher/workers/preparation.hpp"
@@ -26,6 +29,9 @@ class ProcessRunner {
   virtual void share_environment(const std::vector<std::string>& environment) = 0;
   virtual void spawn(process::SpawnRequest request) = 0;
   virtual void signal_all(int signal) = 0;
+  virtual void signal(process::WorkerId worker, int signal) = 0;
+  // As process::acts_by_default().
+  [[nodiscard]] virtual bool acts_by_default(pid_t pid, int signal) const = 0;
   virtual void stop(int signal, std::chrono::milliseconds grace) = 0;
   virtual void remove_at_end(const std::string& folder) = 0;
 
@@ -69,6 +75,10 @@ class GuardianRunner final : public ProcessRunner {
   }
   void spawn(process::SpawnRequest request) override { guardian_.spawn(std::move(request)); }
   void signal_all(int signal) override { guardian_.signal_all(signal); }
+  void signal(process::WorkerId worker, int signal) override { guardian_.signal(worker, signal); }
+  bool acts_by_default(pid_t pid, int signal) const override {
+    return process::acts_by_default(pid, signal);
+  }
   void stop(int signal, std::chrono::milliseconds grace) override { guardian_.stop(signal, grace); }
   void remove_at_end(const std::string& folder) override { guardian_.remove_at_end(folder); }
   int fd() const override { return guardian_.fd(); }

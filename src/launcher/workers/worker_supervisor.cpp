@@ -61,6 +61,7 @@ void WorkerSupervisor::stop(const rendezvous::StopAction& action) {
 void WorkerSupervisor::on_time() {
   const auto now = Clock::now();
   calls_.news(supervision_.on_time(now), now);
+  supervision_.warn_of_end(now, std::chrono::system_clock::now());
 }
 
 // Whoever asks for it is in the middle of something else.

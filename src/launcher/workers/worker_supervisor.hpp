@@ -61,6 +61,9 @@ class WorkerSupervisor {
   }
   void stop_with(int signal) { supervision_.stop_with(signal); }
   [[nodiscard]] const WorkerGroup& group() const { return supervision_.group(); }
+  [[nodiscard]] std::optional<EndNotices::WallTime> job_end() const {
+    return supervision_.job_end(std::chrono::steady_clock::now(), std::chrono::system_clock::now());
+  }
   [[nodiscard]] std::optional<std::string> expired(Time now) { return supervision_.expired(now); }
   [[nodiscard]] std::optional<std::string> countdown(Time now, bool interactive) const {
     return supervision_.countdown(now, interactive);

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 Assignment place() {
-  return {3, 1, 4, 2, 9, 1, 5, 2, "10.0.0.7", 29500};
+  return {3, 1, 4, 2, 9, 1, 5, 2, "10.0.0.7", 29500, 1'700'000'000'000};
 }
 
 FailureSummary failure() {
@@ -39,6 +39,7 @@ FailureSummary failure() {
   f.lowest_rank = 4;
   f.lowest_code = 9;
   f.restartable = false;
+  f.requeue = false;
   f.timed_out = true;
   f.highest_code = 139;
   return f;
@@ -57,6 +58,7 @@ MemberDocument member() {
   d.successor_port = 41'000;
   d.listed = 2;
   d.network = "spine1/leaf\n4";
+  d.ends_ms = 1'700'000'000'999;
   d.latest = {2, 3, 1, 4, 0};
   d.agreement = {{"nnodes", "1:4"}, {"", "empty"}};
   d.left = 2;
@@ -203,7 +205,7 @@ std::vector<Kind> kinds() {
        encode(member()),
        error_of(decode_member),
        {"node_rank", "node_rank_is_wish", "is_host", "claim", "losses", "prepared", "prepared_port",
-        "succeeded", "failed", "stop", "leave", "latest", "successor_port", "listed", "network"},
+        "succeeded", "failed", "stop", "leave", "latest", "successor_port", "listed", "network", "ends_ms"},
        written_again(decode_member)},
       {"round",
        encode(round(Phase::Running)),
@@ -213,7 +215,7 @@ std::vector<Kind> kinds() {
       {"assignment",
        encode(AssignmentDocument{place(), true, 2, {}}),
        error_of(decode_assignment),
-       {"go", "last_rank"},
+       {"go", "last_rank", "ends_ms"},
        written_again(decode_assignment)},
       {"leader",
        encode(LeaderDocument{"t", 1}),

@@ -902,6 +902,31 @@ TEST(StoppingTest, TheFirstFailureIsTheRootCauseAndTheExitCodeFollowsThePolicy) 
   }
 }
 
+TEST(StoppingTest, AFailureThatNoOtherJobHelpsAgainstEndsWithACodeThatSaysSo) {
+  Board board(config(2, 2));
+  board.join("a");
+  board.join("b");
+  board.run();
+  auto d = board.document("b");
+  d.failed = board.state().round.number;
+  d.failure.emplace();
+  d.failure->exit_code = 3;
+  d.failure->restartable = d.failure->requeue = false;
+  d.failure->rank = 1;
+  board.put("b", d);
+  board.settle();
+  board.left("a");
+  board.left("b");
+  const auto outcome = board.step().outcome;
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->end, End::Failure);
+  EXPECT_EQ(outcome->exit_code, 93);
+  EXPECT_EQ(outcome->failure->exit_code, 3);
+  EXPECT_EQ(outcome->notes,
+            std::vector<std::string>(
+                {"--no-requeue-on: exit code 93 says that another run would fail, too"}));
+}
+
 // The round of the nodes a and b stops, because a worker of a has failed.
 Board stopping(int min_nodes) {
   Board board(config(min_nodes, 2));

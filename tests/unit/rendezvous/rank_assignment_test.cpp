@@ -2,6 +2,7 @@
 #include "rendezvous/rank_assignment.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -245,6 +246,26 @@ TEST(AssignTest, RanksAreDenseAndContiguousPerNodeAndPerRole) {
     EXPECT_EQ(places[i].first_role_rank, role_first[i]);
     EXPECT_EQ(places[i].role_world_size, role_size[i]);
   }
+}
+
+TEST(AssignTest, TheJobEndsForAllWhenItEndsForTheFirst) {
+  const auto end_of = [](const std::vector<std::int64_t>& known) {
+    std::vector<std::string> tickets(known.size());
+    std::vector<MemberDocument> documents(known.size());
+    std::vector<Candidate> ordered;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      documents[i].ends_ms = known[i];
+      ordered.push_back({&tickets[i], &documents[i], i, {}});
+    }
+    std::vector<std::int64_t> ends;
+    for (const Assignment& place : assign(ordered, 1, 0))
+      ends.push_back(place.ends_ms);
+    return ends;
+  };
+  using Ends = std::vector<std::int64_t>;
+  EXPECT_EQ(end_of({0, 0}), Ends({0, 0}));
+  EXPECT_EQ(end_of({0, 7'000, 0}), Ends({7'000, 7'000, 7'000}));
+  EXPECT_EQ(end_of({9'000, 7'000, 8'000}), Ends({7'000, 7'000, 7'000}));
 }
 
 }  // namespace

@@ -109,6 +109,22 @@ TEST(GuardianTest, ASignalGoesToTheGroupsOfAllWorkers) {
     EXPECT_EQ(read_line(pipe.read.get()), "usr2");
 }
 
+TEST(GuardianTest, ASignalForOneWorkerReachesNeitherItsChildrenNorTheOthers) {
+  Driver driver;
+  std::vector<Pipe> out(2);
+  const char* script =
+      "trap 'echo worker' USR1; sh -c 'trap \"echo child\" USR1; trap exit USR2; echo ready; "
+      "while :; do sleep 0.02; done' & while :; do sleep 0.02; done";
+  for (WorkerId id = 0; id < 2; ++id)
+    ASSERT_EQ(driver.start(id, script, out[id]), "ready");
+  driver.guardian.signal(1, SIGUSR1);
+  EXPECT_EQ(read_line(out[1].read.get()), "worker");
+  driver.guardian.signal(7, SIGUSR1);  // nobody
+  driver.guardian.signal_all(SIGUSR2);
+  for (auto& pipe : out)
+    EXPECT_EQ(read_line(pipe.read.get()), "<end>");
+}
+
 TEST(GuardianTest, ASignalReachesWorkersThatHaveNoProcessYet) {
   Driver driver;
   constexpr WorkerId kWorkers = 4;

@@ -247,12 +247,42 @@ TEST(OptionValuesTest, AForwardedSignalNoLongerStopsTheJob) {
             "--forward-signals 'HUP': SIGHUP is in --signals-to-handle too");
 }
 
+TEST(OptionValuesTest, AWarningHasASignalAndATime) {
+  EXPECT_FALSE(build("").warn_before);
+  const auto notice = [](const std::string& value) {
+    return build("--timeout 1h --warn-before " + value).warn_before;
+  };
+  EXPECT_EQ(notice("USR1@120"), EndNotice({SIGUSR1, std::chrono::seconds(120)}));
+  EXPECT_EQ(notice("SIGTERM@1.5m"), EndNotice({SIGTERM, std::chrono::seconds(90)}));
+  EXPECT_EQ(notice("12@500ms"), EndNotice({12, std::chrono::milliseconds(500)}));
+  const std::string flag = "--warn-before ";
+  for (const auto& [value, why] : std::vector<std::pair<std::string, std::string>>{
+           {"USR1", "'USR1': expected a signal and a time, as in USR1@120"},
+           {"@5", "'@5': expected one signal and a time, as in USR1@120"},
+           {"USR1,USR2@5", "'USR1,USR2@5': expected one signal and a time, as in USR1@120"},
+           {"FOO@5", "'FOO': there is no signal 'FOO'; expected names such as SIGTERM,SIGUSR1"},
+           {"KILL@5", "'KILL': no program can catch SIGKILL"},
+           {"USR1@", "'USR1@': expected a time behind the @, as in USR1@120 or USR1@5m"},
+           {"USR1@0", "'USR1@0': expected a time behind the @, as in USR1@120 or USR1@5m"},
+           {"USR1@-1", "'USR1@-1': expected a time behind the @, as in USR1@120 or USR1@5m"}})
+    EXPECT_EQ(error_of("--timeout 1h " + flag + value), flag + why);
+  EXPECT_EQ(error_of("--timeout 5 " + flag + "USR1@5"),
+            flag + "'USR1@5': --timeout is not longer than that");
+  EXPECT_EQ(error_of(flag + "USR1@5"),
+            flag +
+                "'USR1@5': nothing says when the job ends: give --timeout, or set "
+                "DRUN_JOB_END_TIME to a time in Unix seconds (Slurm before 23.02, PBS and LSF "
+                "tell none)");
+}
+
 TEST(OptionValuesTest, ExitSetsHoldCodesRangesAndSignals) {
-  const Options options = build("--restart-on 1-3,137,SIGSEGV,TERM --no-restart-on 0,255");
+  const Options options =
+      build("--restart-on 1-3,137,SIGSEGV,TERM --no-restart-on 0,255 --no-requeue-on 4");
   for (int code = 0; code <= 255; ++code) {
     const bool listed = (code >= 1 && code <= 3) || code == 137;
     EXPECT_EQ(options.restart_on->contains({code, 0, false}), listed) << code;
     EXPECT_EQ(options.no_restart_on.contains({code, 0, false}), code == 0 || code == 255);
+    EXPECT_EQ(options.no_requeue_on.contains({code, 0, false}), code == 4);
   }
   for (int signal = 1; signal <= 64; ++signal) {
     EXPECT_EQ(options.restart_on->contains({0, signal, false}),

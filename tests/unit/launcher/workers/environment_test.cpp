@@ -111,6 +111,16 @@ TEST(EnvironmentTest, NodesAndRolesOfDifferentSizesFollowTheAssignment) {
   EXPECT_EQ(environment.at("TORCHELASTIC_RESTART_COUNT"), "2");
 }
 
+TEST(EnvironmentTest, WorkersAreToldWhenTheJobEndsIfSomebodyKnows) {
+  const Options options = options_of("./program", {"DRUN_JOB_END_TIME=9"});
+  rendezvous::Assignment place = assignment(0, 1, 1);
+  EXPECT_THAT(environment_of(options, place, 0, ""), Contains("DRUN_JOB_END_TIME=9"));
+  place.ends_ms = 1'700'000'000'999;
+  const Environment known = environment_of(options, place, 0, "");
+  EXPECT_THAT(known, Contains("DRUN_JOB_END_TIME=1700000000"));
+  EXPECT_THAT(known, Not(Contains("DRUN_JOB_END_TIME=9")));
+}
+
 TEST(EnvironmentTest, WhatIsInheritedStaysExceptWhatDrunSets) {
   const Environment inherited{
       "PATH=/bin", "RANK=77",       "PET_NPROC_PER_NODE=2",    "EMPTY=",

@@ -98,6 +98,21 @@ TEST(RestartPolicyTest, TheUsersListsSayWhichFailuresAreWorthAnotherTry) {
   EXPECT_FALSE(may_restart(options, ended(code(2))));
 }
 
+TEST(RestartPolicyTest, WhatAnotherJobDoesNotHelpAgainstIsNotTriedAgainHere) {
+  Options options;
+  EXPECT_TRUE(may_requeue(options, ended(code(2))));
+  options.no_requeue_on = codes({2});
+  options.no_requeue_on.signals.set(SIGSEGV);
+  for (const auto& status : {code(2), killed(SIGSEGV)}) {
+    EXPECT_FALSE(may_requeue(options, ended(status)));
+    EXPECT_FALSE(may_restart(options, ended(status)));
+  }
+  EXPECT_TRUE(may_requeue(options, ended(code(1))));
+  EXPECT_TRUE(may_restart(options, ended(code(1))));
+  options.no_restart_on = codes({1});
+  EXPECT_TRUE(may_requeue(options, ended(code(1))));
+}
+
 TEST(RestartPolicyTest, AnEmptyListOfFailuresAllowsNoRestart) {
   Options options;
   options.restart_on.emplace();

@@ -332,6 +332,57 @@ TEST(SupervisionTest, TheNextDeadlineIsTheEarliest) {
   EXPECT_EQ(rig.supervision.next_deadline(kStart), kStart + RoundFailures::kSettle);
 }
 
+// ---- the warning of the job's end ----
+
+struct Warned {
+  explicit Warned(std::int64_t ends_in_ms) : rig(options()) {
+    rendezvous::Assignment assignment;
+    const auto end = (wall.time_since_epoch() + milliseconds(ends_in_ms)) / milliseconds(1);
+    assignment.ends_ms = end;
+    rig.supervision.start(assignment, rig.now);
+    (void)rig.supervision.on_event(process::Spawned{1, 101}, rig.now);
+    (void)rig.runner.take_calls();
+  }
+  static Options options() {
+    Options options = one_worker();
+    options.warn_before = EndNotice{SIGUSR1, seconds(20)};
+    return options;
+  }
+  // What it did so long after the start.
+  std::string at(milliseconds time) {
+    rig.supervision.warn_of_end(rig.now + time, wall + time);
+    return rig.runner.take_calls();
+  }
+  EndNotices::WallTime wall{std::chrono::hours(480'000)};
+  Rig rig;
+};
+
+TEST(SupervisionTest, WorkersAreToldOnceThatTheJobEnds) {
+  Warned warned(50'000);
+  EXPECT_EQ(warned.at(seconds(0)), "");
+  EXPECT_EQ(warned.rig.supervision.next_deadline(kStart), kStart + seconds(30));
+  EXPECT_EQ(warned.at(seconds(30)), "signal SIGUSR1 to 1");
+  EXPECT_FALSE(warned.rig.supervision.next_deadline(kStart));
+  EXPECT_EQ(warned.at(seconds(31)), "");
+}
+
+TEST(SupervisionTest, AWorkerThatWouldDieOfTheWarningGetsItWhenItHasPrepared) {
+  Warned warned(10'000);
+  warned.rig.runner.unprepared = {101};
+  EXPECT_EQ(warned.at(seconds(0)), "");
+  EXPECT_EQ(warned.rig.supervision.next_deadline(kStart), kStart + seconds(1));
+  warned.rig.runner.unprepared.clear();
+  EXPECT_EQ(warned.at(seconds(1)), "signal SIGUSR1 to 1");
+}
+
+TEST(SupervisionTest, WorkersThatAreBeingStoppedAreWarnedOfNothing) {
+  Warned warned(50'000);
+  EXPECT_EQ(warned.at(seconds(0)), "");
+  (void)warned.rig.supervision.stop(stop_for("a reason"), kStart);
+  (void)warned.rig.runner.take_calls();
+  EXPECT_EQ(warned.at(seconds(30)), "");
+}
+
 // ---- standard input ----
 
 TEST(SupervisionTest, NobodyReadsTheTerminalWhenTheJobIsOver) {

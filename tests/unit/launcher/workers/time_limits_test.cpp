@@ -1,5 +1,7 @@
 #include "launcher/workers/time_limits.hpp"
 
+#include <cstdint>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,6 +39,22 @@ TEST(TimeLimitsTest, TellsEachLimitOnceAtItsTime) {
   EXPECT_EQ(limits.expired(kStart + seconds(10)), "--timeout is over");
   EXPECT_FALSE(limits.expired(kStart + seconds(11)));
   EXPECT_FALSE(limits.next_deadline(kStart + seconds(11)));
+}
+
+TEST(TimeLimitsTest, TheJobEndsWithTheEarlierOfItsLimits) {
+  const TimeLimits::WallTime wall{seconds(1'000'000)};
+  const auto end_of = [&](std::optional<milliseconds> timeout, std::optional<std::int64_t> job) {
+    Options options = with(timeout, {});
+    options.job_end = job;
+    const auto end = TimeLimits(options, kStart).job_end(kStart + seconds(4), wall + seconds(4));
+    return end ? std::chrono::duration_cast<seconds>(*end - wall).count() : -1;
+  };
+  EXPECT_EQ(end_of({}, {}), -1);
+  EXPECT_EQ(end_of(seconds(10), {}), 10);
+  EXPECT_EQ(end_of({}, 1'000'007), 7);
+  EXPECT_EQ(end_of(seconds(10), 1'000'007), 7);
+  EXPECT_EQ(end_of(seconds(10), 1'000'012), 10);
+  EXPECT_EQ(end_of({}, 999'990), -10);  // it has passed
 }
 
 TEST(TimeLimitsTest, TellsOfOneLimitWhereBothAreOver) {

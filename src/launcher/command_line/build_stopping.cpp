@@ -1,0 +1,87 @@
+// When and how a job ends: signals, limits of time, exit codes, and which failures are worth
+// another try.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/whole_number.hpp"
+#include "cli/usage_error.hpp"
+#include "launcher/cluster/cluster.hpp"
+#include "launcher/command_line/build.hpp"
+#include "launcher/command_line/flags.hpp"
+#include "launcher/command_line/values.hpp"
+
+namespace drun::launcher {
+namespace {
+
+cli::Setting given_or_default(const cli::GivenFlags& flags, std::string_view name) {
+  if (const cli::Setting* setting = flags.find(name)) return *setting;
+  const cli::Flag* const flag = drun_program(false).find(name);
+  return {flag, cli::Source::Default, "--" + std::string(name), std::string(flag->fallback)};
+}
+
+// When the job ends, if that is known; and whom that must be told.
+void build_job_end(const cli::GivenFlags& flags, Options& options) {
+  const cluster::Value end = cluster::find_job_end(options.inherited);
+  if (end.problem.empty() && !end.text.empty())
+    options.job_end = whole_number<std::int64_t>(end.text);
+  const cli::Setting* setting = flags.find("warn-before");
+  if (setting == nullptr) return;
+  options.warn_before = parse_end_notice(*setting);
+  if (!end.problem.empty()) refuse(*setting, end.problem);
+  if (!options.job_end && !options.timeout)
+    refuse(*setting,
+           "nothing says when the job ends: give --timeout, or set DRUN_JOB_END_TIME to a time in "
+           "Unix seconds (Slurm before 23.02, PBS and LSF tell none)");
+  if (options.timeout && *options.timeout <= options.warn_before->before)
+    refuse(*setting, "--timeout is not longer than that");
+}
+
+}  // namespace
+
+void build_stopping(const cli::GivenFlags& flags, Options& options) {
+  const cli::Setting handled = given_or_default(flags, "signals-to-handle");
+  options.signals_to_handle = parse_signals(handled);
+  options.signals_to_handle_text = handled.value;
+
+  if (const cli::Setting* setting = flags.find("shutdown-timeout")) {
+    options.shutdown_timeout = parse_duration(*setting, true);
+  }
+  if (const cli::Setting* setting = flags.find("stop-signal")) {
+    options.stop_signal = parse_stop_signal(*setting);
+  }
+  const cli::Setting forwarded = given_or_default(flags, "forward-signals");
+  options.forward_signals = parse_signals(forwarded);
+  const std::vector<int> stopping = options.signals_to_handle;
+  for (const int signal : stopping) {
+    auto& forward = options.forward_signals;
+    if (std::find(forward.begin(), forward.end(), signal) == forward.end()) continue;
+    const bool chosen = handled.source != cli::Source::Default;
+    if (chosen && forwarded.source != cli::Source::Default)
+      refuse(forwarded, process::signal_name(signal) + " is in --signals-to-handle too");
+    std::erase(chosen ? forward : options.signals_to_handle, signal);
+  }
+  if (const cli::Setting* setting = flags.find("exit-code-from")) {
+    options.exit_code = parse_exit_code_policy(*setting);
+  }
+  if (const cli::Setting* setting = flags.find("restart-on")) {
+    options.restart_on = parse_exit_set(*setting);
+  }
+  if (const cli::Setting* setting = flags.find("no-restart-on")) {
+    options.no_restart_on = parse_exit_set(*setting);
+  }
+  if (const cli::Setting* setting = flags.find("no-requeue-on")) {
+    options.no_requeue_on = parse_exit_set(*setting);
+  }
+  if (const cli::Setting* setting = flags.find("timeout")) {
+    options.timeout = parse_duration(*setting, false);
+  }
+  if (const cli::Setting* setting = flags.find("start-timeout")) {
+    options.start_timeout = parse_duration(*setting, false);
+  }
+  build_job_end(flags, options);
+}
+
+}  // namespace drun::launcher
