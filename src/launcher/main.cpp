@@ -1,12 +1,17 @@
 // drun: parse, run, give the exit code.
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/environment_variable.hpp"
 #include "base/exit_codes.hpp"
 #include "base/log.hpp"
+#include "base/shell_quote.hpp"
 #include "base/standard_streams.hpp"
 #include "launcher/agent/agent.hpp"
 #include "launcher/agent/own_log.hpp"
@@ -57,11 +62,30 @@ int start_all(const drun::launcher::Options& options) {
   return starts_groups(options) ? run_replica_groups(options, start) : start(options);
 }
 
+// This process becomes the command that starts drun elsewhere. The exit code if it cannot.
+int become(const drun::launcher::Options& options) {
+  std::string line;
+  std::vector<char*> words;
+  for (const std::string& word : options.instead) {
+    line += (line.empty() ? "" : " ") + drun::shell_quoted(word);
+    words.push_back(const_cast<char*>(word.c_str()));
+  }
+  words.push_back(nullptr);
+  if (options.dry_run) return print(line + "\n");
+  ::execvp(words.front(), words.data());
+  const int error = errno;
+  return fail(options, error == ENOENT ? drun::kNotFound : drun::kCannotRun,
+              "cannot start " + options.instead.front() + ": " +
+                  std::generic_category().message(error) +
+                  "; --nnodes 1 is a job of this node alone");
+}
+
 int run(const drun::launcher::Options& options) {
   using namespace drun;
   if (!options.inferred.empty()) log::info("{}", options.inferred);
   for (const auto& note : options.notes)
     log::warning("{}", note);
+  if (!options.instead.empty()) return become(options);
   if (options.start)
     return options.dry_run ? print(launcher::dry_run(options)) : start_all(options);
   // Of several machines each finds it out when its workers start, so that all hear of it.

@@ -66,6 +66,7 @@ SLURM = {
   requeue) echo "requeue $2" ;;
   *) exit 1 ;;
 esac""",
+    "squeue": "date -d '+1 day' +%Y-%m-%dT%H:%M:%S",
     "srun": """while case $1 in -*) true ;; *) false ;; esac; do shift; done
 export SLURM_STEP_ID=0 SLURM_STEP_NUM_NODES="$SLURM_JOB_NUM_NODES" SLURM_STEP_NUM_TASKS="$SLURM_JOB_NUM_NODES"
 export SLURM_STEP_NODELIST="$SLURM_JOB_NODELIST"

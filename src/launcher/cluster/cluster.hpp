@@ -20,6 +20,14 @@ struct Value {
   std::string problem;  // a sentence that names the variable; empty: `text` holds
 };
 
+// A command that starts one drun on each node of the job, if drun's file, these flags and its
+// arguments are put behind it.
+struct StartCommand {
+  std::vector<std::string> words;
+  std::vector<std::string> elastic_words;  // with a job that goes on without a node
+  int workers = 0;  // on each node, that the job asks for; 0: it does not say
+};
+
 struct Place {
   std::string_view scheduler;  // for people: "Slurm"
   Value nodes;                 // "4"
@@ -31,7 +39,9 @@ struct Place {
   std::optional<int> pmi_fd;
   std::string pmi_host;
   std::string refusal;  // why drun must not run here at all; which command line to use instead
-  std::string note;     // what the user should know beside that
+  // With `refusal`: what drun may do instead, in place of itself. `nodes` says on how many.
+  std::optional<StartCommand> start;
+  std::string note;  // what the user should know beside that
 };
 
 struct Surroundings {

@@ -33,14 +33,33 @@ int most_tasks(const std::string& text) {
   return most;
 }
 
-// The command line that starts one drun on each node, with all the CPUs that the tasks had.
-std::string one_each(const Variables& variables, const std::string& nodes, int tasks_per_node) {
-  std::string line = "srun --nodes=" + nodes + " --ntasks=" + nodes + " --ntasks-per-node=1";
+// What starts one drun on each node, with all the CPUs that the tasks had.
+StartCommand one_each(const Variables& variables, const std::string& nodes, int tasks_per_node) {
+  StartCommand start;
+  start.words = {"srun", "--nodes=" + nodes, "--ntasks=" + nodes, "--ntasks-per-node=1"};
   const auto cpus = variables.plain_number("SLURM_CPUS_PER_TASK");
   const std::int64_t all = std::int64_t{cpus.value_or(1)} * std::max(tasks_per_node, 1);
-  if (cpus || tasks_per_node > 1) line += " --cpus-per-task=" + std::to_string(all);
-  return line + " drun" +
-         (tasks_per_node > 1 ? " --nproc-per-node " + std::to_string(tasks_per_node) : "") + " ...";
+  if (cpus || tasks_per_node > 1) start.words.push_back("--cpus-per-task=" + std::to_string(all));
+  if (tasks_per_node > 1) start.workers = tasks_per_node;
+  return start;
+}
+
+// The same for the user to type.
+std::string line_of(const StartCommand& start) {
+  std::string line;
+  for (const std::string& word : start.words)
+    line += word + " ";
+  return line + "drun " +
+         (start.workers > 0 ? "--nproc-per-node " + std::to_string(start.workers) + " " : "") +
+         "...";
+}
+
+// For drun, which is to run there as here: what sbatch was told of the environment was said of this
+// script. Who goes on without a node does not want the step to be ended with it.
+StartCommand by_drun(StartCommand start) {
+  start.words.emplace_back("--export=ALL");
+  start.elastic_words = {"--no-kill", "--kill-on-bad-exit=0"};
+  return start;
 }
 
 Value meeting_place(const Variables& variables, const std::string& host, std::uint64_t step) {
@@ -98,14 +117,22 @@ Place outside_of_steps(const Variables& variables) {
     place.refusal = "drun was started by no srun, on one of the " +
                     more.substr(more.find("the ") + 4) +
                     " --ntasks-per-node=1 drun ... starts one on each";
+    const int components = variables.plain_number("SLURM_HET_SIZE").value_or(1);
+    StartCommand start;
+    start.words = {"srun", "--het-group=0-" + std::to_string(components - 1),
+                   "--ntasks-per-node=1"};
+    place.start = by_drun(std::move(start));
+    place.nodes =
+        value(std::to_string(nodes_of_components(variables, components)), "SLURM_HET_SIZE");
     return place;
   }
   if (place.nodes.text == "1") return place;
   const auto per_node = variables.find("SLURM_TASKS_PER_NODE");
-  place.refusal = "the job has " + place.nodes.text + " nodes (" + name +
-                  "), and drun was started on one of them, by no srun; start it on each: " +
-                  one_each(variables, place.nodes.text, per_node ? most_tasks(*per_node) : 1) +
-                  "; drun --launcher srun ... does so";
+  StartCommand start = one_each(variables, place.nodes.text, per_node ? most_tasks(*per_node) : 1);
+  place.refusal =
+      "the job has " + place.nodes.text + " nodes (" + name +
+      "), and drun was started on one of them, by no srun; start it on each: " + line_of(start);
+  place.start = by_drun(std::move(start));
   return place;
 }
 
@@ -139,7 +166,7 @@ std::string several_tasks(const Variables& variables, const std::string& nodes) 
   return "srun started several tasks on a node (" + variables.shown(name) + " on " + nodes +
          (count == 1 ? " node" : " nodes") +
          "), but one drun starts all workers of a node; start one on each: " +
-         one_each(variables, nodes, most);
+         line_of(one_each(variables, nodes, most));
 }
 
 }  // namespace

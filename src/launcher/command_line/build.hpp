@@ -27,8 +27,11 @@ struct BuildInput {
 struct Inferred {
   std::string line;                // what was inferred, and from what; empty: nothing
   std::vector<std::string> notes;  // what the user should be warned of
+  // Not empty: this process runs outside of what the scheduler starts. A command that starts drun
+  // there, if its arguments are put behind.
+  std::vector<std::string> instead;
 };
-[[nodiscard]] Inferred infer_place(cli::GivenFlags& flags,
+[[nodiscard]] Inferred infer_place(cli::GivenFlags& flags, bool launch,
                                    const std::vector<std::string>& environment, const Host& host);
 
 // -H, --hostfile: whom to start, with settings for what follows from it (Source::Inferred);
@@ -39,6 +42,13 @@ struct Inferred {
 
 // The options of the first of these agents, without what only its host can tell.
 [[nodiscard]] Options build_start(const BuildInput& given, hosts::StartPlan plan);
+
+// The options of a drun that is only to start others: as far as they can be checked here.
+[[nodiscard]] Options build_elsewhere(const BuildInput& given);
+
+// The same for one that becomes `command` with the rest of its own command line.
+[[nodiscard]] Options build_instead(const BuildInput& given, std::vector<std::string> command,
+                                    const std::vector<std::string>& arguments);
 
 // Checks every flag. Throws UsageError.
 [[nodiscard]] Options build_options(const BuildInput& given);

@@ -1,6 +1,9 @@
 // --cluster: what the scheduler that started this process knows becomes settings, below all flags
 // and variables of drun's own.
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/environment_variable.hpp"
 #include "base/whole_number.hpp"
@@ -74,6 +77,48 @@ void share_nodes(const cli::GivenFlags& flags, cluster::Place& place) {
   place.nodes.text = std::to_string(nodes / groups);
 }
 
+// drun-launch is a link beside drun.
+std::string own_file(const Host& host, bool launch) {
+  std::string file = host.program_file ? host.program_file() : "drun";
+  if (launch) file = file.substr(0, file.rfind('/') + 1) + "drun-launch";
+  return file;
+}
+
+// Outside of the steps of its scheduler this drun starts one on each node, and is none of them.
+Inferred start_instead(cli::GivenFlags& flags, const cluster::Place& place, const Said& said,
+                       const std::string& program) {
+  const cluster::StartCommand& start = *place.start;
+  const std::string scheduler(place.scheduler);
+  const int nodes = std::stoi(place.nodes.text);
+  const cli::Setting* const asked = flags.find("nnodes");
+  if (said.min_nodes > nodes)
+    refuse(*asked, scheduler + " has " + place.nodes.text + " nodes for this job (" +
+                       place.nodes.from + "); to meet others, give --rdzv-endpoint");
+  if (const cli::Setting* rank = filled(flags, "node-rank"))
+    refuse(*rank, "drun is started on " + place.nodes.text + " nodes; each has its own");
+  Inferred result;
+  result.instead = start.words;
+  if (asked != nullptr && parse_nodes(*asked) != std::pair(nodes, nodes))
+    result.instead.insert(result.instead.end(), start.elastic_words.begin(),
+                          start.elastic_words.end());
+  std::string shown;
+  for (const std::string& word : result.instead)
+    shown += " " + word;
+  result.line = scheduler + ": " + place.nodes.text + " nodes (" + place.nodes.from +
+                "), and this is no step; starting drun on each:" + shown + " drun ...";
+  result.instead.push_back(program);
+  if (start.workers > 0 && flags.find("nproc-per-node") == nullptr) {
+    const std::string workers = std::to_string(start.workers);
+    result.instead.insert(result.instead.end(), {"--nproc-per-node", workers});
+    flags.set({drun_program(false).find("nproc-per-node"), cli::Source::Inferred,
+               "SLURM_TASKS_PER_NODE", workers});
+  }
+  if (asked == nullptr)
+    flags.set({drun_program(false).find("nnodes"), cli::Source::Inferred, place.nodes.from,
+               place.nodes.text});
+  return result;
+}
+
 // Hydra and Flux list no hosts, but pass on a word from one task to all.
 void ask_rank_zero(const Host& host, cluster::Place& place) {
   if (!place.pmi_fd || !host.by_pmi || !place.rank.problem.empty()) return;
@@ -109,8 +154,8 @@ class Inference {
 
 }  // namespace
 
-Inferred infer_place(cli::GivenFlags& flags, const std::vector<std::string>& environment,
-                     const Host& host) {
+Inferred infer_place(cli::GivenFlags& flags, bool launch,
+                     const std::vector<std::string>& environment, const Host& host) {
   const cli::Setting* choice = flags.find("cluster");
   const std::string which = choice != nullptr ? choice->value : "auto";
   if (choice != nullptr) (void)parse_choice(*choice);
@@ -125,6 +170,7 @@ Inferred infer_place(cli::GivenFlags& flags, const std::vector<std::string>& env
     if (named) refuse(*choice, "nothing in the environment tells of it");
     return {};
   }
+  if (place->start) return start_instead(flags, *place, said, own_file(host, launch));
   if (!place->refusal.empty())
     throw cli::UsageError(place->refusal + "; --nnodes 1 is a job of this one alone");
   Inferred result;
@@ -152,6 +198,19 @@ Inferred infer_place(cli::GivenFlags& flags, const std::vector<std::string>& env
   if (!said.id && !place->id.text.empty()) inference.set("rdzv-id", place->id, "job ");
   result.line = inference.line();
   return result;
+}
+
+Options build_instead(const BuildInput& given, std::vector<std::string> command,
+                      const std::vector<std::string>& arguments) {
+  cli::GivenFlags flags = given.flags;
+  if (filled(flags, "rdzv-endpoint") == nullptr && filled(flags, "master-addr") == nullptr)
+    flags.set({drun_program(false).find("rdzv-endpoint"), cli::Source::Inferred, "",
+               "first-node:29400"});  // each node finds out which
+  Options options =
+      build_elsewhere({flags, given.program, given.environment, given.host, given.launch});
+  options.instead = std::move(command);
+  options.instead.insert(options.instead.end(), arguments.begin() + 1, arguments.end());
+  return options;
 }
 
 }  // namespace drun::launcher

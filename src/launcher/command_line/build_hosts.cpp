@@ -250,7 +250,6 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
 }
 
 Options build_start(const BuildInput& given, hosts::StartPlan plan) {
-  const Host host = stand_in(given.host);
   cli::GivenFlags flags = given.flags;
   const std::string& first = plan.hosts.front().name;
   if (plan.meet_at_first)
@@ -261,9 +260,17 @@ Options build_start(const BuildInput& given, hosts::StartPlan plan) {
     if (flags.find("rank-order") == nullptr) infer(flags, "rank-order", "", "topology");
     infer(flags, "topology-file", "", "");
   }
-  Options options = build_options({flags, given.program, given.environment, host, given.launch});
-  options.notes.clear();  // each host tells its own
+  Options options =
+      build_elsewhere({flags, given.program, given.environment, given.host, given.launch});
   options.start = std::move(plan);
+  return options;
+}
+
+Options build_elsewhere(const BuildInput& given) {
+  const Host host = stand_in(given.host);
+  Options options =
+      build_options({given.flags, given.program, given.environment, host, given.launch});
+  options.notes.clear();  // each host tells its own
   return options;
 }
 

@@ -215,6 +215,9 @@ struct Options : WorkerSpec, MeetingChoices {
   // -H, --hostfile: drun starts the agents of other hosts; the rest of this is as the first of them
   // will read it. Nullopt: drun is the agent of this one.
   std::optional<hosts::StartPlan> start;
+  // The command to become, because drun is to run in a step of the scheduler, and this is none; the
+  // rest of this is as far as it is known here. Empty: drun is where it should be.
+  std::vector<std::string> instead;
   // For drun's own log, at info: what the scheduler said. Empty: nothing.
   std::string inferred;
   // For drun's own log, at warning: what was accepted but has no effect here.

@@ -188,15 +188,80 @@ TEST(ClusterOptionsTest, SeveralTasksAndBatchScriptsAreToldTheCommandLine) {
             "nodes), but one drun starts all workers of a node; start one on each: srun --nodes=2 "
             "--ntasks=2 --ntasks-per-node=1 --cpus-per-task=4 drun --nproc-per-node 4 ...; "
             "--nnodes 1 is a job of this one alone\n");
+}
+
+// What drun becomes in the batch script of a job of four nodes, or the error.
+std::string instead(const std::string& line, const Environment& more = {}) {
   const Environment batch{"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=4", "SLURM_NODEID=0"};
-  const std::string refused =
-      "drun: error: the job has 4 nodes (SLURM_JOB_NUM_NODES), and drun was started on one of "
-      "them, by no srun; start it on each: srun --nodes=4 --ntasks=4 --ntasks-per-node=1 drun "
-      "...; drun --launcher srun ... does so; --nnodes 1 is a job of this one alone\n";
-  EXPECT_EQ(meaning("", batch), refused);
-  EXPECT_EQ(meaning("--nnodes 4", batch), refused);
-  EXPECT_EQ(meaning("--nnodes 1", batch), "standalone 1:1");
-  EXPECT_EQ(meaning("--nnodes 4 --rdzv-endpoint h:1", batch), "c10d h:1 none rank any 4:4");
+  const Parsed parsed = parse_line(line + " ./program a b", with(more, batch));
+  if (!parsed.options) return parsed.text;
+  std::string text;
+  for (const std::string& word : parsed.options->instead)
+    text += (text.empty() ? "" : " ") + word;
+  if (!text.empty()) {
+    EXPECT_THAT(parsed.options->inferred, HasSubstr("Slurm: 4 nodes (SLURM_JOB_NUM_NODES)"));
+  }
+  return text;
+}
+
+TEST(ClusterOptionsTest, OutsideOfStepsDrunStartsItselfOnEachNode) {
+  const std::string srun = "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 ";
+  const std::string rest = "--export=ALL /opt/drun ";
+  EXPECT_EQ(instead(""), srun + rest + "./program a b");
+  EXPECT_EQ(instead("--nnodes 4 --max-restarts 2"),
+            srun + rest + "--nnodes 4 --max-restarts 2 ./program a b");
+  // A job that goes on without a node, or has spares.
+  for (const std::string nodes : {"2:4", "3", "4:8"})
+    EXPECT_EQ(instead("--nnodes " + nodes), srun +
+                                                "--export=ALL --no-kill --kill-on-bad-exit=0 "
+                                                "/opt/drun --nnodes " +
+                                                nodes + " ./program a b");
+  const Environment eight{"SLURM_TASKS_PER_NODE=8(x4)", "SLURM_CPUS_PER_TASK=2"};
+  EXPECT_EQ(instead("", eight),
+            srun + "--cpus-per-task=16 " + rest + "--nproc-per-node 8 ./program a b");
+  EXPECT_EQ(instead("--nproc-per-node 4", eight),
+            srun + "--cpus-per-task=16 " + rest + "--nproc-per-node 4 ./program a b");
+  EXPECT_EQ(instead("--nnodes 1"), "");
+  EXPECT_EQ(instead("--cluster none"), "");
+  EXPECT_EQ(instead("--nnodes 4 --rdzv-endpoint h:1"), "");
+  EXPECT_EQ(instead("", {"DRUN_ROUND=1"}), "");
+}
+
+TEST(ClusterOptionsTest, WhatNoStepCouldDoIsRefusedBeforeOneIsStarted) {
+  EXPECT_EQ(instead("--nnodes 5"),
+            "drun: error: --nnodes '5': Slurm has 4 nodes for this job (SLURM_JOB_NUM_NODES); to "
+            "meet others, give --rdzv-endpoint\n");
+  EXPECT_EQ(instead("--node-rank 1"),
+            "drun: error: --node-rank '1': drun is started on 4 nodes; each has its own\n");
+  EXPECT_THAT(instead("--max-restarts x"), StartsWith("drun: error: --max-restarts 'x': "));
+}
+
+TEST(ClusterOptionsTest, TheOlderCommandStaysTheOlderCommand) {
+  const Parsed parsed = parse_options({"drun-launch", "./program"},
+                                      {"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=4", "SLURM_NODEID=0"},
+                                      test::made_up_machine());
+  ASSERT_TRUE(parsed.options);
+  EXPECT_THAT(parsed.options->instead, ::testing::Contains("/opt/drun-launch"));
+}
+
+TEST(ClusterOptionsTest, TheEndOfTheJobIsKnownFromDrunOrSlurm) {
+  const auto end = [](const Environment& environment) {
+    return options_of("./program", environment).job_end.value_or(0);
+  };
+  EXPECT_EQ(end({}), 0);
+  EXPECT_EQ(end({"DRUN_JOB_END_TIME=1700000000"}), 1'700'000'000);
+  EXPECT_EQ(end({"SLURM_JOB_END_TIME=1700000000"}), 0);  // of a job that is over
+  const Environment slurm = with({"SLURM_JOB_END_TIME=1700000000"});
+  EXPECT_EQ(end(slurm), 1'700'000'000);
+  EXPECT_EQ(end(with({"DRUN_JOB_END_TIME=1600000000"}, slurm)), 1'600'000'000);
+  for (const char* bad :
+       {"0", "-1", "1h", "UNLIMITED", "1e9", "99999999999999999999", "9000000001"}) {
+    const Environment environment{std::string("DRUN_JOB_END_TIME=") + bad};
+    EXPECT_EQ(end(environment), 0) << bad;
+    EXPECT_EQ(parse_line("--warn-before USR1@5 ./program", environment).text,
+              std::string("drun: error: --warn-before 'USR1@5': DRUN_JOB_END_TIME='") + bad +
+                  "': expected a time in Unix seconds\n");
+  }
 }
 
 TEST(ClusterOptionsTest, FilesAreRead) {
