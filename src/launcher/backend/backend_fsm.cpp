@@ -18,7 +18,6 @@ constexpr milliseconds kLongestPause{5'000};
 constexpr milliseconds kOwnStoreLimit{5'000};     // a store that this very process serves
 constexpr milliseconds kConnectingInterval{500};  // between two looks at a link that is not up yet
 constexpr milliseconds kFollowLimit{2'000};       // of an agent that was sent to another place
-constexpr int kMostHops = 4;
 constexpr const char* kWaitLonger =
     "; start drun on the node that has this address, or wait longer with --rdzv-conf "
     "join_timeout=SECONDS";
