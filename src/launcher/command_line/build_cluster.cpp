@@ -98,7 +98,8 @@ Inferred start_instead(cli::GivenFlags& flags, const cluster::Place& place, cons
     refuse(*rank, "drun is started on " + place.nodes.text + " nodes; each has its own");
   Inferred result;
   result.instead = start.words;
-  if (asked != nullptr && parse_nodes(*asked) != std::pair(nodes, nodes))
+  const NodeNumbers numbers = asked != nullptr ? parse_nodes(*asked) : NodeNumbers{nodes, nodes, 1};
+  if (numbers.least != nodes || numbers.most != nodes)
     result.instead.insert(result.instead.end(), start.elastic_words.begin(),
                           start.elastic_words.end());
   std::string shown;
