@@ -9,6 +9,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <system_error>
 
@@ -36,6 +37,8 @@ using store::Errc;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kDefaultTimeout{30'000};
+constexpr milliseconds kSignpostLimit{1'000};
+constexpr int kMostHops = 4;
 
 // Without a connection: whatever the cause, the store cannot be reached.
 int unreachable(const Error& error) {
@@ -64,11 +67,16 @@ class Command {
 
   milliseconds left() const { return time_left(deadline()); }
 
-  Result<Client> connect() const { return connect(options_.prefix, options_.raw); }
+  Result<Client> connect() const { return connect(store(), options_.prefix, options_.raw); }
+  // Whatever is at the endpoint itself.
+  Result<Client> connect_there() const { return connect(options_.endpoint, "", true); }
   // Sees all keys, as they are.
-  Result<Client> connect_raw() const { return connect("", true); }
+  Result<Client> connect_raw() const { return connect(store(), "", true); }
 
   Result<ControlQuery> connect_control() const {
+    return ControlQuery::open(store(), deadline(), options_.retry);
+  }
+  Result<ControlQuery> connect_control_there() const {
     return ControlQuery::open(options_.endpoint, deadline(), options_.retry);
   }
 
@@ -80,12 +88,37 @@ class Command {
   }
 
  private:
-  Result<Client> connect(const std::string& prefix, bool raw) const {
+  // Where a job's store has gone an agent may be at the endpoint that only knows where.
+  Endpoint store() const {
+    Endpoint place = options_.endpoint;
+    for (int hop = 0; hop < kMostHops; ++hop) {
+      const auto moved = asked_at(place);
+      if (!moved) break;
+      place = *moved;
+    }
+    if (place != options_.endpoint) log::info("the store is now at {}", to_string(place));
+    return place;
+  }
+
+  // nullopt: it is there, or nobody says anything else.
+  std::optional<Endpoint> asked_at(const Endpoint& place) const {
+    const auto limit = std::min(deadline(), Clock::now() + kSignpostLimit);
+    auto query = ControlQuery::open(place, limit, false);
+    if (!query) return std::nullopt;
+    const auto request = query->send(control::Find{}, limit);
+    if (!request) return std::nullopt;
+    const auto reply = query->receive(*request, limit);
+    const auto* moved = reply ? std::get_if<control::Moved>(&*reply) : nullptr;
+    if (moved == nullptr || moved->generation == 0 || moved->host.empty()) return std::nullopt;
+    return Endpoint{std::string(moved->host), moved->port};
+  }
+
+  Result<Client> connect(const Endpoint& place, const std::string& prefix, bool raw) const {
     ClientOptions options;
     options.prefix = prefix;
     options.raw_keys = raw;
     options.retry = options_.retry;
-    return Client::connect(options_.endpoint, deadline(), options);
+    return Client::connect(place, deadline(), options);
   }
 
   const CtlOptions& options_;
@@ -268,7 +301,7 @@ int keys(const Command& command) {
 }
 
 int ping(const Command& command) {
-  auto client = command.connect();
+  auto client = command.connect_there();
   if (!client) return unreachable(client.error());
   const auto start = Clock::now();
   // Every store knows this one; a ping proper is newer than some.
@@ -283,7 +316,7 @@ int ping(const Command& command) {
 }
 
 int stats(const Command& command) {
-  auto query = command.connect_control();
+  auto query = command.connect_control_there();
   if (!query) return unreachable(query.error());
   const auto request = query->send(control::Stats{}, command.deadline());
   if (!request) return failed(request.error());

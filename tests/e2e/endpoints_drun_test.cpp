@@ -3,13 +3,18 @@
 #include <signal.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "agents_of_a_job.hpp"
+#include "store/client/control_query.hpp"
+#include "store/protocol/control_protocol.hpp"
+#include "store_process.hpp"
 #include "support/drun_process.hpp"
 
 namespace drun::test {
@@ -154,6 +159,7 @@ TEST_F(EndpointsTest, AnotherOrderIsAnotherListAndSaidSo) {
       ports_[1].endpoint() + "," + ports_[0].endpoint() + "," + ports_[2].endpoint();
   start(job("2:3", turned));
   EXPECT_TRUE(agent(1).wait_for_err("it was given another --rdzv-endpoint")) << agent(1).err();
+  EXPECT_TRUE(agent(1).wait_for_err("give all nodes the same --rdzv-endpoint, in the same order"));
   start(job("2:3", list()));
   EXPECT_TRUE(says(0, " of 2 restarts 0.")) << agent(0).err();
   const Finished finished = agent(1).finish();
@@ -191,6 +197,38 @@ TEST_F(EndpointsTest, AHostThatComesBackFindsTheStoreThatHasMoved) {
   EXPECT_TRUE(says(3, " of 3 restarts 0.")) << agent(3).err();
   EXPECT_THAT(agent(3).out(), Not(HasSubstr("rank 0"))) << "it began none of its own";
   stop_all(3);
+}
+
+// As many as MAX begin at the endpoint while the job's store is elsewhere: this test plays the
+// agent that has it, and tells the endpoint's as soon as it is there.
+TEST_F(EndpointsTest, NoRoundBeginsAtTheEndpointOfAStoreThatHasMoved) {
+  const Store later(std::to_string(ports_[1].number()));
+  const Arguments arguments =
+      Arguments{"--rdzv-id", "moved"} + job("2", ports_[0].endpoint(), "successors=3");
+  start(arguments);
+  const auto deadline = store::ControlQuery::Deadline::clock::now() + kPatience;
+  auto teller = store::ControlQuery::open(
+      {"127.0.0.1", static_cast<std::uint16_t>(ports_[0].number())}, deadline, true);
+  ASSERT_TRUE(teller);
+  const std::string prefix = "drun/moved/";
+  const auto told =
+      teller->send(store::control::Find{2, "127.0.0.1",
+                                        static_cast<std::uint16_t>(ports_[1].number()), prefix, 0},
+                   deadline);
+  ASSERT_TRUE(told);
+  ASSERT_TRUE(teller->receive(*told, deadline));
+  start(arguments);
+  for (const std::size_t each : {0U, 1U}) {
+    ASSERT_TRUE(agent(each).wait_for_err("the store is now at ")) << agent(each).err();
+    EXPECT_TRUE(says(each, "round 1 ")) << agent(each).err();
+  }
+  // What the endpoint's own store holds: nobody has written anything of a round there.
+  const auto round = teller->send(store::control::Watch{prefix + "round", false}, deadline);
+  ASSERT_TRUE(round);
+  const auto held = teller->receive(*round, deadline);
+  ASSERT_TRUE(held);
+  EXPECT_TRUE(std::get<store::control::Snapshot>(*held).entries.empty());
+  stop_all(1);
 }
 
 // So many at once that they could be a job of their own, while the store is on its way.

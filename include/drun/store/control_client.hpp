@@ -177,8 +177,9 @@ class ControlClient {
   // job is to come together, in a new session: there is one try, without a limit of time.
   // NewSession (Up, if it is the first) or Down follows; after Down nothing is tried any more until
   // the next call. Transactions that were not answered are Unknown, watches are asked anew. After
-  // open(), or in its stead.
-  void go_to(const Endpoint& endpoint);
+  // open(), or in its stead. `founds`: a founder's place counts there, since nobody knows of a
+  // store that the job has.
+  void go_to(const Endpoint& endpoint, bool founds = true);
   // Ends the session, after all that was committed before. Closed follows, within a second.
   void close();
 

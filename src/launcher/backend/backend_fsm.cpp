@@ -5,6 +5,7 @@
 
 #include "base/exit_codes.hpp"
 #include "launcher/backend/backend_settings.hpp"
+#include "launcher/backend/founding_fsm.hpp"
 #include "rendezvous/messages.hpp"
 
 namespace drun::launcher {
@@ -18,6 +19,7 @@ constexpr milliseconds kLongestPause{5'000};
 constexpr milliseconds kOwnStoreLimit{5'000};     // a store that this very process serves
 constexpr milliseconds kConnectingInterval{500};  // between two looks at a link that is not up yet
 constexpr milliseconds kFollowLimit{2'000};       // of an agent that was sent to another place
+constexpr int kMostPlaces = 4;
 constexpr const char* kWaitLonger =
     "; start drun on the node that has this address, or wait longer with --rdzv-conf "
     "join_timeout=SECONDS";
@@ -176,7 +178,7 @@ BackendStep BackendFsm::on_moved(const Endpoint& place, Time now) {
       hops_ = 0;
       break;
     case Following:
-      if (++hops_ >= kMostHops) return look_again("it is not there, either", now);
+      if (++hops_ >= kMostPlaces) return look_again("it is not there, either", now);
       break;
     default:
       return {};
@@ -234,7 +236,10 @@ BackendStep BackendFsm::on_time(const std::string& cause, Time now) {
       return find(now);
     case Founding:
       wake_ = std::min(std::max(deadline_, now), now + kConnectingInterval);
-      if (now >= deadline_) return give_up(founding_text(cause) + kWaitLongerForMore, now);
+      if (now >= deadline_) {
+        const bool said = cause.ends_with(kSameList);
+        return give_up(founding_text(cause) + (said ? "" : kWaitLongerForMore), now);
+      }
       return Wait{waiting_text(founding_text(cause), now)};
     case Contending:
       link_cause_ = cause;

@@ -24,9 +24,11 @@ namespace {
 constexpr std::size_t kTicketLength = 32;
 constexpr std::chrono::milliseconds kAskWhileFounding{500};
 constexpr std::chrono::milliseconds kTellAgain{50};
-// A store that begins at a single endpoint listens for 75 ms (backend_settings.cpp).
+// Where a machine comes back the first attempt that reaches it must be in time: a store that begins
+// at a single endpoint listens for 75 ms (backend_settings.cpp), founders for 300 ms.
 constexpr std::chrono::milliseconds kQuickPause{20};
-constexpr std::chrono::milliseconds kQuickAttempt{100};
+constexpr std::chrono::milliseconds kQuickAttempt{25};
+constexpr std::chrono::milliseconds kQuickAttemptOfMany{100};
 constexpr std::chrono::seconds kLookUpAgain{2};
 
 }  // namespace
@@ -220,7 +222,7 @@ void BackendLink::begin_founding() {
 }
 
 void BackendLink::go(const FoundingFsm::Step& step) {
-  if (step) link_->go_to(*step);
+  if (step) link_->go_to(*step, founding_->founds());
   arm_timer();
 }
 
@@ -241,8 +243,12 @@ std::vector<Endpoint> BackendLink::known_endpoints() const {
   return options_.endpoints.empty() ? std::vector{options_.endpoint} : options_.endpoints;
 }
 
-// What is at an address of it may be asked without a look-up.
+// What is there may be asked without a look-up.
 std::vector<Endpoint> BackendLink::known_addresses() const {
+  std::vector<Endpoint> result;
+  for (const auto& each : options_.endpoints)
+    if (!store::literal_addresses(each).empty()) result.push_back(each);
+  if (!options_.endpoints.empty()) return result;
   if (!store::literal_addresses(options_.endpoint).empty()) return {options_.endpoint};
   return address_ ? std::vector{*address_} : std::vector<Endpoint>{};
 }
@@ -253,32 +259,37 @@ void BackendLink::note_address() {
 }
 
 // Asked are those who may know: while this agent has no store. Told are those where others come
-// first: while it has a store that they would not look for elsewhere, and, by those who may get it,
-// while it is being looked for.
+// first, and would not look elsewhere: by whoever has the store and, at a single endpoint, by those
+// who may get it, so that they hear of it although the one that has it was lost. The latter say so,
+// too, while it is being looked for.
 void BackendLink::keep_lookout() {
   const bool founding = fsm_.state() == BackendState::Founding;
   const bool searching = succession_ && succession_->is_searching();
   const bool hosting =
       is_up() && hosting_ && !searching && (generation_ > 1 || !options_.endpoints.empty());
   const bool single = options_.endpoints.empty();
-  const bool sought = single && is_up() && is_successor_ && succession_ && succession_->is_broken();
+  const bool broken = succession_ && succession_->is_broken();
+  const bool may_host = is_up() && is_successor_;
+  const bool sought = may_host && broken;
+  const bool telling = hosting || (may_host && !broken && (generation_ > 1 || !single));
   const bool over = !succession_ || is_lost_;
-  if (over || !(hosting || sought) || !single) quick_.reset();
-  if (over || !(founding || searching || hosting || sought)) return lookout_.reset();
-  if (lookout_ && lookout_tells_ != hosting) {
+  if (over || !(telling || sought)) quick_.reset();
+  if (over || !(founding || searching || telling || sought)) return lookout_.reset();
+  const bool tells = telling || sought;
+  if (lookout_ && lookout_tells_ != tells) {
     lookout_.reset();
     quick_.reset();
   }
-  lookout_tells_ = hosting;
+  lookout_tells_ = tells;
   store::InquiryFsm::Options asked;
   asked.job = rendezvous::Keys(options_.run_id).prefix;
   asked.founders = founders(options_).electorate.round;
   if (founding) asked.period = kAskWhileFounding;
-  if (hosting) asked.retry = kTellAgain;
+  if (telling || sought) asked.retry = kTellAgain;
   look_out(lookout_, known_endpoints(), asked);
-  if (!single || !(hosting || sought)) return;
+  if (!tells) return;
   asked.retry = kQuickPause;
-  asked.connecting = kQuickAttempt;
+  asked.connecting = single ? kQuickAttempt : kQuickAttemptOfMany;
   look_out(quick_, known_addresses(), asked);
 }
 
@@ -298,8 +309,13 @@ void BackendLink::look_out(std::unique_ptr<store::Lookout>& lookout,
 store::StoreNews BackendLink::news() const {
   store::StoreNews news;
   if (has_round_) news.generation = static_cast<std::uint64_t>(generation_);
-  if (!lookout_tells_) return news;
+  if (!lookout_tells_ || succession_->is_broken()) return news;
   news.generation = static_cast<std::uint64_t>(generation_);
+  if (!hosting_) {
+    news.port = link_->store_endpoint().port;
+    news.address = link_->store_endpoint().host;
+    return news;
+  }
   news.port = successor_store_.port();
   const auto numeric = numeric_addresses(options_.local_addr.value_or(""));
   if (!numeric.empty()) news.address = numeric.front();
@@ -313,8 +329,10 @@ void BackendLink::on_answer(const Endpoint& endpoint, const store::Whereabouts& 
     return go(
         founding_->on_answer(static_cast<std::size_t>(asked - all.begin()), answer, Clock::now()));
   }
+  using Kind = store::Whereabouts::Kind;
+  const bool known = answer.kind == Kind::Here || answer.kind == Kind::There;
   const bool later = answer.generation > static_cast<std::uint64_t>(generation_);
-  if (!later || !succession_) return;
+  if (!known || !later || !succession_) return;
   const Endpoint place = answer.place.host.empty() ? endpoint : answer.place;
   follow(succession_->on_found(place, Clock::now()));
 }
@@ -486,7 +504,10 @@ void BackendLink::follow(const SuccessionStep& step) {
 void BackendLink::perform(const Visit& step) {
   // Others who come to the endpoint of a list wait there. If it serves them, this agent is told.
   pointed_to_ = {};
-  if (!listed_ || !successor_store_.wait_again()) successor_store_.step_down();
+  if (!listed_)
+    successor_store_.step_down();
+  else if (!successor_store_.wait_again())
+    (void)successor_store_.stand(server_options(options_, true));
   move_to(step.endpoint);
 }
 

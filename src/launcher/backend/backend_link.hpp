@@ -170,7 +170,7 @@ class BackendLink {
   SuccessorStore successor_store_;
   std::unique_ptr<store::Lookout> lookout_;
   bool lookout_tells_ = false;              // where the store is; else it asks
-  std::unique_ptr<store::Lookout> quick_;   // at a single endpoint: does not leave it a moment
+  std::unique_ptr<store::Lookout> quick_;   // as often as the one that must hear of it may need
   std::optional<Endpoint> address_;         // the single endpoint's, when it was last reached
   bool has_founded_ = false;                // store_ serves at the endpoint
   bool is_successor_ = false;               // named as one

@@ -13,9 +13,6 @@
 
 namespace drun::launcher {
 
-// So often in a row an agent is sent from one store to another; then it looks anew.
-inline constexpr int kMostHops = 4;
-
 // How long workers may run after the store was last known to know this agent: longer than the
 // keep-alive limit, so that an outage as long as that is survived. Nothing if the store cannot be
 // lost. `hosting`: the store is in this process.

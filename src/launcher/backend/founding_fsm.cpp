@@ -33,6 +33,7 @@ FoundingFsm::Step FoundingFsm::on_turned_away(const std::optional<Endpoint>& mov
   at_.reset();
   if (moved && hops_ < limits_.hops && !is_barred(*moved, now)) {
     ++hops_;
+    founds_ = false;
     at_ = moved;
     return at_;
   }
@@ -49,32 +50,42 @@ FoundingFsm::Step FoundingFsm::on_time(Time now) {
 
 FoundingFsm::Step FoundingFsm::decide(Time now) {
   if (!is_started_) return {};
-  const auto place = choose(now);
-  if (!place || place == at_) return {};
+  auto place = job_store(now);
+  const bool founds = !place;
+  if (founds) place = place_to_found(now);
+  if (!place || (place == at_ && founds == founds_)) return {};
   hops_ = 0;
+  founds_ = founds;
   at_ = place;
   return at_;
 }
 
-// All who see the same go to the same place. A store that serves is looked for at all endpoints
-// before anybody waits for another to begin.
-std::optional<Endpoint> FoundingFsm::choose(Time now) const {
+// A store that serves is looked for at all endpoints before anybody waits for another to begin.
+std::optional<Endpoint> FoundingFsm::job_store(Time now) const {
   std::optional<Endpoint> store;
   std::uint64_t generation = 0;
-  std::optional<Endpoint> waiting;
-  bool all_asked = true;
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     const store::Whereabouts& answer = answers_[i];
-    if (answer.kind == Kind::Unknown) all_asked = false;
-    if (answer.kind == Kind::Waits && !waiting && !is_barred(endpoints_[i], now))
-      waiting = endpoints_[i];
     if (answer.kind != Kind::Here && answer.kind != Kind::There) continue;
     const Endpoint& place = answer.kind == Kind::Here ? endpoints_[i] : answer.place;
     if (answer.generation <= generation || is_barred(place, now)) continue;
     generation = answer.generation;
     store = place;
   }
-  if (store) return store;
+  return store;
+}
+
+// All who see the same go to the same place. As long as anybody knows of the job none begins,
+// although its store is not where it is said to be: it may be on its way to another node.
+std::optional<Endpoint> FoundingFsm::place_to_found(Time now) const {
+  std::optional<Endpoint> waiting;
+  bool all_asked = true;
+  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+    const Kind kind = answers_[i].kind;
+    if (kind == Kind::Here || kind == Kind::There || kind == Kind::Sought) return std::nullopt;
+    if (kind == Kind::Unknown) all_asked = false;
+    if (kind == Kind::Waits && !waiting && !is_barred(endpoints_[i], now)) waiting = endpoints_[i];
+  }
   if (is_listening_ && now < listens_until_) return std::nullopt;
   return all_asked || now >= first_step_ ? waiting : std::nullopt;
 }
@@ -99,8 +110,10 @@ std::optional<FoundingFsm::Time> FoundingFsm::next_deadline() const {
 
 std::string FoundingFsm::text() const {
   std::string result;
+  bool differs = false;
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     const store::Whereabouts& answer = answers_[i];
+    differs |= answer.kind == Kind::NoAnswer && answer.cause == store::control::kOtherEndpoints;
     result += (i == 0 ? "" : "; ") + to_string(endpoints_[i]) + ": ";
     switch (answer.kind) {
       case Kind::Unknown:
@@ -115,11 +128,15 @@ std::string FoundingFsm::text() const {
       case Kind::Here:
         result += "has the store";
         break;
+      case Kind::Sought:
+        result += "says that the job looks for a new store";
+        break;
       case Kind::There:
         result += "says that the store is at " + to_string(answer.place);
         break;
     }
   }
+  if (differs) result += kSameList;
   return result;
 }
 

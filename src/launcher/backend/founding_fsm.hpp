@@ -17,6 +17,10 @@
 
 namespace drun::launcher {
 
+// What helps where agents were given different lists.
+inline constexpr const char* kSameList =
+    "; give all nodes the same --rdzv-endpoint, in the same order";
+
 class FoundingFsm {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -45,13 +49,16 @@ class FoundingFsm {
   // At or after next_deadline().
   Step on_time(Time now);
 
+  // Where it went a store may begin with its help; else it was told that the job's is there.
+  [[nodiscard]] bool founds() const { return founds_; }
   [[nodiscard]] std::optional<Time> next_deadline() const;
   // Whom this agent waits for, one line.
   [[nodiscard]] std::string text() const;
 
  private:
   Step decide(Time now);
-  [[nodiscard]] std::optional<Endpoint> choose(Time now) const;
+  [[nodiscard]] std::optional<Endpoint> job_store(Time now) const;
+  [[nodiscard]] std::optional<Endpoint> place_to_found(Time now) const;
   [[nodiscard]] bool is_barred(const Endpoint& place, Time now) const;
 
   const std::vector<Endpoint> endpoints_;
@@ -63,6 +70,7 @@ class FoundingFsm {
   bool is_listening_ = false;   // before listens_until_
   bool is_patient_ = false;     // before first_step_
   std::optional<Endpoint> at_;  // where it went
+  bool founds_ = false;
   int hops_ = 0;
   std::map<std::string, Time> barred_;  // places, and until when
 };

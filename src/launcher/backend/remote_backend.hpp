@@ -23,7 +23,9 @@ class RemoteBackend : public rendezvous::KeyValue {
   [[nodiscard]] virtual std::optional<store::ControlFarewell> farewell() const = 0;
   // Leaves the present store without a word, and goes to the one at `endpoint`. Link::NewSession
   // follows when that one welcomes this agent, Link::Down if it does not.
-  virtual void go_to(const Endpoint& /*endpoint*/) {}
+  // `founds`: it may begin there with this agent's help.
+  virtual void go_to(const Endpoint& /*endpoint*/, bool /*founds*/) {}
+  void go_to(const Endpoint& endpoint) { go_to(endpoint, true); }
   // Of the last Link::Down: nobody listened there; the link does not mend itself.
   [[nodiscard]] virtual bool was_refused() const { return false; }
   [[nodiscard]] virtual bool is_resting() const { return false; }

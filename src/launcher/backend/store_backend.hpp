@@ -35,7 +35,8 @@ class StoreBackend : public RemoteBackend {
     return client_.farewell();
   }
   [[nodiscard]] const std::string& last_error() const override { return client_.last_error(); }
-  void go_to(const Endpoint& endpoint) override { client_.go_to(endpoint); }
+  using RemoteBackend::go_to;
+  void go_to(const Endpoint& endpoint, bool founds) override { client_.go_to(endpoint, founds); }
   [[nodiscard]] bool was_refused() const override { return loss_.refused; }
   [[nodiscard]] bool is_resting() const override { return loss_.deserted; }
   [[nodiscard]] std::optional<Endpoint> moved() const override { return loss_.moved; }

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/backend/backend_settings.hpp"
 #include "rendezvous/messages.hpp"
 
 namespace drun::launcher {
 namespace {
 
 constexpr int kMostDoublings = 8;
+constexpr int kMostHops = 4;
 
 }  // namespace
 

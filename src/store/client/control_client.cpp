@@ -167,8 +167,8 @@ void ControlClient::vote(const Place& place) {
   impl_->schedule();
 }
 
-void ControlClient::go_to(const Endpoint& endpoint) {
-  impl_->fsm().go_to(endpoint, StreamConnection::Clock::now());
+void ControlClient::go_to(const Endpoint& endpoint, bool founds) {
+  impl_->fsm().go_to(endpoint, StreamConnection::Clock::now(), founds);
   impl_->schedule();
 }
 

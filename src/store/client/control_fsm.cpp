@@ -84,7 +84,7 @@ void ControlFsm::vote(const Place& place, Time now) {
   if (phase_ == Phase::Up && votes()) send_heartbeat(now);
 }
 
-void ControlFsm::go_to(Endpoint endpoint, Time now) {
+void ControlFsm::go_to(Endpoint endpoint, Time now, bool founds) {
   if (phase_ == Phase::Over || phase_ == Phase::Closing) return;
   drop_connection();
   forget_commits();
@@ -92,6 +92,7 @@ void ControlFsm::go_to(Endpoint endpoint, Time now) {
   session_.reset();
   has_moved_ = true;
   visiting_ = true;
+  founds_ = founds;
   started_ = now;
   give_up_ = now + kNoLimit;
   connect(now);

@@ -30,7 +30,7 @@ class ControlFsm {
   void unwatch(std::uint32_t watch);
   void commit(std::uint64_t request, ControlTransaction transaction);
   void vote(const Place& place, Time now);
-  void go_to(Endpoint endpoint, Time now);
+  void go_to(Endpoint endpoint, Time now, bool founds = true);
   void close(Time now);
 
   // The network's. `cause` is a bare one ("Connection refused"); `refused`: nobody listens there.
@@ -128,6 +128,7 @@ class ControlFsm {
   bool has_moved_ = false;                         // to a store that may not be the first
   bool visiting_ = false;                          // on the way to another store
   bool told_refusal_ = false;                      // since the break
+  bool founds_ = true;                             // a founder's place counts where it is
 
   Time started_;         // trying to connect since
   Time give_up_;         // when not up

@@ -52,9 +52,10 @@ void ControlFsm::send_open_session(Time now) {
   const std::uint32_t ttl = whole(options_.time_to_live);
   const std::uint32_t grace = whole(options_.grace.value_or(options_.time_to_live));
   const auto silent = std::chrono::duration_cast<milliseconds>(now - confirmed_.value_or(now));
+  Vote vote = voter_.is_lost() ? Vote{} : voter_.vote();
+  if (!founds_ && vote.latest().electorate.is_founding()) vote = {};
   if (!options_.job.empty() && (has_moved_ || version_ >= kSuccessorVersion))
-    send(control::OpenSuccessor{ttl, grace, generation_, options_.job,
-                                voter_.is_lost() ? Vote{} : voter_.vote(), whole(silent)});
+    send(control::OpenSuccessor{ttl, grace, generation_, options_.job, vote, whole(silent)});
   else
     send(control::OpenSession{ttl, grace});
 }

@@ -105,6 +105,8 @@ void InquiryFsm::on_reply(const control::Reply& reply, Time now) {
                         (peer_is_loopback_ || !is_loopback_address(place.host));
     if (moved->generation == 0)
       answer_ = {Waits, {}, 0, {}};
+    else if (place.host.empty() && place.port != 0)
+      answer_ = {Sought, {}, moved->generation, {}};
     else if (place.host.empty())
       answer_ = {Here, {}, moved->generation, {}};
     else if (usable)

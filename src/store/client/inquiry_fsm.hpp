@@ -21,6 +21,7 @@ struct Whereabouts {
     NoAnswer,  // `cause` says why
     Waits,     // it serves nobody, and knows of no store
     Here,      // it is the job's store
+    Sought,    // the job has lost its store, of that generation, and looks for another
     There      // the job's store is at `place`
   };
 
@@ -35,8 +36,9 @@ struct Whereabouts {
 // What this program knows.
 struct StoreNews {
   std::uint64_t generation = 0;  // 0: nothing
-  std::uint16_t port = 0;        // of the store, which is on this machine; 0: it was lost
-  // As others reach this machine; empty: as the one does that is told.
+  std::uint16_t port = 0;        // of the store; 0: it was lost
+  // The store's, as others reach it; empty: it is on this machine, and they do as the one that is
+  // told.
   std::string address{};
 
   bool operator==(const StoreNews&) const = default;

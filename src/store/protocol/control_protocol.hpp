@@ -120,8 +120,12 @@ struct Gone {
   Vote vote;
 };
 
+// Why an agent with several endpoints is turned away by another with others.
+inline constexpr const char* kOtherEndpoints = "it was given another --rdzv-endpoint";
+
 // Of version 3. Where is the job's store? And what the asker knows of it.
 struct Find {
+  // An empty job: where a store is that whoever is asked knows of, if it holds nothing itself.
   std::uint64_t generation = 0;  // 0: it knows nothing, and the two below mean nothing
   std::string_view host;         // a numeric address
   std::uint16_t port = 0;        // 0: the job looks for a store to succeed that generation's

@@ -268,10 +268,11 @@ bool ControlHandler::is_right_store(std::string_view job) {
 void ControlHandler::operator()(const control::Find& request) {
   if (!check_key(request.job)) return;
   Succession& succession = context_.succession;
+  if (request.job.empty()) return reply(succession.signpost(now_));
   if (!succession.serves(request.job)) return fail(ErrorCode::WrongStore, kOtherJob);
   succession.hear(request, now_);
   if (succession.elsewhere(request.job, now_).generation == 0 && succession.disagrees(request))
-    return fail(ErrorCode::WrongStore, "it was given another --rdzv-endpoint");
+    return fail(ErrorCode::WrongStore, control::kOtherEndpoints);
   reply(succession.find(request.job, now_));
 }
 

@@ -131,7 +131,11 @@ bool Succession::lets_in(const control::OpenSuccessor& request, Time now) const 
 }
 
 void Succession::on_time(Time now) {
-  if (options_.is_successor) return;
+  if (options_.is_successor) {
+    if (std::erase_if(sought_, [now](const auto& each) { return now >= each.second; }) == 0) return;
+    call_those_who_wait(now);
+    return begin_if_possible(now);
+  }
   for (auto each = waiting_.begin(); each != waiting_.end();) {
     if (now < opens_at(each->second.job)) {
       ++each;
@@ -146,6 +150,7 @@ void Succession::on_time(Time now) {
 
 std::optional<Time> Succession::next_deadline() const {
   std::optional<Time> next;
+  if (options_.is_successor && !sought_.empty()) return sought_.begin()->second;
   if (options_.is_successor) return next;
   for (const auto& [number, waiting] : waiting_)
     next = next ? std::min(*next, opens_at(waiting.job)) : opens_at(waiting.job);
@@ -155,11 +160,26 @@ std::optional<Time> Succession::next_deadline() const {
 // Its nodes may meet at this very store in the end; new ones must not have begun it anew then.
 // Where its round is known it does not matter.
 void Succession::hear_that_it_looks(const control::Find& request, Time now) {
-  if (options_.is_successor || request.generation < generation_ || jobs_.contains(request.job))
-    return;
+  const bool begins = options_.is_successor
+                          ? options_.is_founding && !is_serving_
+                          : request.generation >= generation_ && !jobs_.contains(request.job);
+  if (!begins) return;
+  const auto known = elsewhere_.find(request.job);
+  const bool is_it = known != elsewhere_.end() && known->second.generation <= request.generation;
+  if (is_it && known->second.until) elsewhere_.erase(known);
   std::erase_if(sought_, [now](const auto& each) { return now >= each.second; });
   if (sought_.size() >= kMostJobs) return;
   sought_.insert_or_assign(std::string(request.job), now + kSought);
+}
+
+bool Succession::is_sought(std::string_view job, Time now) const {
+  const auto sought = sought_.find(job);
+  return sought != sought_.end() && now < sought->second;
+}
+
+// Founders may have forgotten the job, or never heard of it.
+bool Succession::may_begin(Time now) const {
+  return !is_serving_ && job_ && !(options_.is_founding && is_sought(*job_, now));
 }
 
 // ---- who waits ----
@@ -187,7 +207,7 @@ VoterId Succession::apply(Applicant& applicant, const control::OpenSuccessor& ap
 // Each of them has to know of this generation, and then goes to no lower one: so no two stores have
 // the same, and of two that were begun the one with the lower one has no majority any more.
 void Succession::call_those_who_wait(Time now) {
-  if (is_serving_ || !job_ || elsewhere(*job_, now).generation > 0) return;
+  if (!may_begin(now) || elsewhere(*job_, now).generation > 0) return;
   Electorate& electorate = *electorate_of(*job_);
   if (!is_calling_ && !electorate.has_majority()) return;
   is_calling_ = true;
@@ -217,7 +237,7 @@ void Succession::confirm_call(VoterId applicant, std::uint64_t stamp, Time now) 
 }
 
 void Succession::begin_if_possible(Time now) {
-  if (is_serving_ || !is_calling_ || !electorate_of(*job_)->quorum(now)) return;
+  if (!may_begin(now) || !is_calling_ || !electorate_of(*job_)->quorum(now)) return;
   is_serving_ = true;
   write_silence(now);
   for (const auto& [number, waiting] : std::exchange(waiting_, {})) {
@@ -339,8 +359,20 @@ control::Moved Succession::elsewhere(std::string_view job, Time now) const {
 
 control::Moved Succession::find(std::string_view job, Time now) const {
   const control::Moved moved = elsewhere(job, now);
-  if (moved.generation > 0 || !is_serving_) return moved;
-  return {generation_, {}, 0};
+  if (moved.generation > 0) return moved;
+  if (is_serving_) return {generation_, {}, 0};
+  const bool is_of_a_job = options_.is_successor && !options_.is_founding;
+  constexpr std::uint16_t kNoPlace = 1;
+  if (is_of_a_job || is_sought(job, now))
+    return {std::max<std::uint64_t>(highest_, 1), {}, kNoPlace};
+  return {};
+}
+
+control::Moved Succession::signpost(Time now) const {
+  if (table_.size() > 0) return {};
+  for (const auto& [job, pointer] : elsewhere_)
+    if (const control::Moved moved = elsewhere(job, now); moved.generation > 0) return moved;
+  return {};
 }
 
 void Succession::write_gone(std::string_view job, const Vote& vote) {

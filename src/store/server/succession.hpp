@@ -108,6 +108,8 @@ class Succession {
   void hear(const control::Find& request, Time now);
   // What there is to say to that. The views are valid until the next call.
   [[nodiscard]] control::Moved find(std::string_view job, Time now) const;
+  // For who asks of no job in particular: where a store is, if this one holds nothing. Likewise.
+  [[nodiscard]] control::Moved signpost(Time now) const;
   // The job's store is not this one: generation 0 otherwise. Likewise.
   [[nodiscard]] control::Moved elsewhere(std::string_view job, Time now) const;
   // Whoever was told something else about where the job may begin does not meet the others here.
@@ -139,6 +141,8 @@ class Succession {
   // Until then nobody without a vote is let in.
   [[nodiscard]] Time opens_at(std::string_view job) const;
   void hear_that_it_looks(const control::Find& request, Time now);
+  [[nodiscard]] bool is_sought(std::string_view job, Time now) const;
+  [[nodiscard]] bool may_begin(Time now) const;
   // Without places that mean nothing here.
   [[nodiscard]] Vote admitted(const Vote& vote) const;
   void tell_those_who_wait(std::string_view job, Time now);
@@ -160,8 +164,7 @@ class Succession {
   VoterId last_voter_ = 0;
   std::map<std::string, Pointer, std::less<>> elsewhere_;  // by job
 
-  // Of a first store.
-  Time listens_until_ = Time::min();
+  Time listens_until_ = Time::min();                 // of a first store
   std::map<std::string, Time, std::less<>> sought_;  // jobs that look for a store, and until when
 
   // Of a successor.

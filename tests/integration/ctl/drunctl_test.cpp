@@ -15,6 +15,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "drun/store/client.hpp"
+#include "store/client/control_query.hpp"
 #include "store/protocol/control_protocol.hpp"
 #include "support/drun_process.hpp"
 #include "support/places.hpp"
@@ -323,6 +324,32 @@ TEST_F(DrunctlTest, WrongUsageIsOneLineAndExitCode2) {
   EXPECT_EQ(ctl({"--help"}).code, 0);
   EXPECT_THAT(ctl({"--help"}).out, HasSubstr("Exit codes"));
   EXPECT_THAT(ctl({"--version"}).out, testing::StartsWith("drunctl "));
+}
+
+// An agent at the endpoint of a job whose store has gone to another node.
+TEST_F(DrunctlTest, GoesWhereTheJobsStoreIsNow) {
+  const test::StoreThread later;
+  const auto deadline = Client::Clock::now() + kPatience;
+  auto teller = ControlQuery::open(store_.endpoint(), deadline, false);
+  ASSERT_TRUE(teller);
+  const auto told =
+      teller->send(control::Find{2, "127.0.0.1", later.endpoint().port, "drun/a/", 0}, deadline);
+  ASSERT_TRUE(told);
+  ASSERT_TRUE(teller->receive(*told, deadline));
+  auto there = Client::connect(later.endpoint(), deadline);
+  ASSERT_TRUE(there);
+  ASSERT_TRUE(there->set("k", "here", kPatience));
+  const Finished found = ctl({"get", "k"});
+  EXPECT_EQ(found.out, "here");
+  EXPECT_THAT(found.err, HasSubstr("the store is now at " + to_string(later.endpoint())));
+  EXPECT_EQ(ctl({"stats"}).err, "") << "of the one that was asked for";
+  EXPECT_EQ(ctl({"ping"}).err, "");
+  // Who holds something speaks for itself.
+  auto here = client();
+  ASSERT_TRUE(here.set("k", "old", kPatience));
+  const Finished own = ctl({"get", "k"});
+  EXPECT_EQ(own.out, "old");
+  EXPECT_EQ(own.err, "");
 }
 
 TEST_F(DrunctlTest, TakesWordsAsTheyAre) {

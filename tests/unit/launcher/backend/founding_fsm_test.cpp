@@ -44,6 +44,10 @@ Whereabouts there(std::size_t number, std::uint64_t generation = 2) {
   return {Kind::There, {}, generation, place(number)};
 }
 
+Whereabouts sought() {
+  return {Kind::Sought, {}, 1, {}};
+}
+
 std::string name_of(const FoundingFsm::Step& step) {
   return step ? step->host : "-";
 }
@@ -52,6 +56,32 @@ std::string name_of(const FoundingFsm::Step& step) {
 void start_listened(FoundingFsm& fsm) {
   fsm.start(kStart - milliseconds(300));
   EXPECT_EQ(name_of(fsm.on_time(kStart)), "-");
+}
+
+// Two of three hosts are back, and the third still says that the store is at one of them.
+TEST(FoundingFsmTest, NobodyFoundsWhereOthersKnowOfTheJob) {
+  FoundingFsm fsm(places(3));
+  start_listened(fsm);
+  EXPECT_EQ(name_of(fsm.on_answer(1, there(0), kStart)), "node0");
+  EXPECT_FALSE(fsm.founds()) << "it was told to go there";
+  EXPECT_EQ(name_of(fsm.on_answer(0, waits(), kStart)), "-");
+  EXPECT_EQ(name_of(fsm.on_answer(2, waits(), kStart)), "-");
+  EXPECT_FALSE(fsm.founds());
+  EXPECT_EQ(name_of(fsm.on_answer(1, sought(), kStart)), "-");
+  EXPECT_FALSE(fsm.founds());
+  EXPECT_EQ(name_of(fsm.on_answer(1, waits(), kStart)), "node0") << "nobody knows any more";
+  EXPECT_TRUE(fsm.founds());
+}
+
+TEST(FoundingFsmTest, SaysWhatHelpsAgainstAnotherList) {
+  FoundingFsm fsm(places(2));
+  start_listened(fsm);
+  (void)fsm.on_answer(0, refused(), kStart);
+  EXPECT_EQ(fsm.text(), "node0:7000: refused; node1:7000: no answer yet");
+  (void)fsm.on_answer(1, {Kind::NoAnswer, store::control::kOtherEndpoints, 0, {}}, kStart);
+  EXPECT_EQ(fsm.text(),
+            "node0:7000: refused; node1:7000: it was given another --rdzv-endpoint; give all nodes "
+            "the same --rdzv-endpoint, in the same order");
 }
 
 struct Row {
@@ -69,6 +99,7 @@ TEST(FoundingFsmTest, GoesToTheStoreElseToTheFirstThatWaits) {
       {"the first is not there", {refused(), waits(), waits()}, "node1"},
       {"the last has the store", {waits(), waits(), here()}, "node2"},
       {"one knows of the store", {waits(), there(7), refused()}, "node7"},
+      {"one knows that a store is looked for", {waits(), sought(), waits()}, "-"},
       {"the later store", {there(7, 2), here(3), there(8, 1)}, "node1"},
       {"one is silent", {refused(), std::nullopt, waits()}, "node2"},
       {"all but one are silent", {std::nullopt, std::nullopt, waits()}, "node2"},
@@ -156,7 +187,7 @@ TEST(FoundingFsmTest, APlaceThatTurnsItAwayIsTriedAgainLater) {
   start_listened(fsm);
   (void)fsm.on_answer(0, waits(), kStart);
   EXPECT_EQ(name_of(fsm.on_answer(1, there(5), kStart)), "node5");
-  EXPECT_EQ(name_of(fsm.on_turned_away({}, kStart)), "node0");
+  EXPECT_EQ(name_of(fsm.on_turned_away({}, kStart)), "-") << "one knows of the job";
   EXPECT_EQ(fsm.next_deadline(), kStart + seconds(1));
   EXPECT_EQ(name_of(fsm.on_time(kStart + milliseconds(999))), "-");
   EXPECT_EQ(name_of(fsm.on_time(kStart + seconds(1))), "node5");

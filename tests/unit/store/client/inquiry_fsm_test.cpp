@@ -90,6 +90,7 @@ TEST(InquiryFsmTest, UnderstandsWhatItIsTold) {
       {"it waits", control::Moved{}, {Kind::Waits, "", 0, {}}},
       {"here", control::Moved{3, "", 0}, {Kind::Here, "", 3, {}}},
       {"there", control::Moved{3, "10.0.0.7", 8}, {Kind::There, "", 3, {"10.0.0.7", 8}}},
+      {"a store is looked for", control::Moved{3, "", 1}, {Kind::Sought, "", 3, {}}},
       {"a name is no place",
        control::Moved{3, "example.org", 8},
        {Kind::NoAnswer, "it names no place of use here", 0, {}}},

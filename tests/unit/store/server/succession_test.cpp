@@ -503,13 +503,46 @@ TEST_F(FoundersTest, WhoWaitsIsToldWhereTheStoreIs) {
   EXPECT_EQ(b.only<Moved>(question()).generation, 0U) << "nobody has said so for long";
 }
 
+TEST_F(FoundersTest, NoneBeginsWhileTheJobLooksForAStore) {
+  Agent a(world), b(world), seeker(world);
+  Find sought = question(1, "10.0.0.9");
+  sought.port = 0;
+  EXPECT_EQ(seeker.only<Moved>(sought).generation, 1U);
+  EXPECT_EQ(seeker.only<Moved>(question()).port, 1) << "and so others are told";
+  EXPECT_THAT(a.come(founding(0), 0), IsEmpty());
+  EXPECT_THAT(b.come(founding(1), 0), IsEmpty());
+  EXPECT_THAT(a.answers(), IsEmpty());
+  ASSERT_EQ(world.succession.next_deadline(), world.now + Succession::kSought);
+  world.now += Succession::kSought;
+  world.succession.on_time(world.now);
+  EXPECT_EQ(a.only<Pulsed>(a.answers()).generation, 1U) << "nobody has looked for long";
+  EXPECT_EQ(world.succession.next_deadline(), std::nullopt);
+}
+
+TEST_F(SuccessorTest, WhoSucceedsAStoreSaysThatTheJobIsThere) {
+  Agent asker(world);
+  const auto moved = asker.only<Moved>(Find{0, "", 0, kJob, 0});
+  EXPECT_EQ(moved.generation, 1U);
+  EXPECT_EQ(moved.port, 1) << "it looks for a store";
+}
+
+TEST_F(VotesTest, WhoAsksOfNoJobIsToldWhereAnyStoreIs) {
+  Agent teller(world), asker(world);
+  EXPECT_EQ(asker.only<Moved>(Find{}).generation, 0U);
+  (void)teller.only<Moved>(Find{2, "10.0.0.9", 7, kJob, 0});
+  EXPECT_EQ(asker.only<Moved>(Find{}).host, "10.0.0.9");
+  const auto holder = agent();
+  (void)holder->only<Committed>(Transaction{{}, {{"k", "v", false}}});
+  EXPECT_EQ(asker.only<Moved>(Find{}).generation, 0U) << "this one holds something itself";
+}
+
 TEST_F(FoundersTest, OnlyANumericAddressIsAPlace) {
   Agent host(world);
   EXPECT_EQ(host.only<Moved>(question(3, "example.org")).generation, 0U);
   EXPECT_EQ(host.only<Moved>(question(3, "")).generation, 0U);
   Find no_port = question(3);
   no_port.port = 0;
-  EXPECT_EQ(host.only<Moved>(no_port).generation, 0U);
+  EXPECT_EQ(host.only<Moved>(no_port).host, "") << "that says that there is none";
   EXPECT_EQ(host.only<Moved>(question(3, "::1")).generation, 3U);
 }
 
@@ -617,6 +650,16 @@ TEST_F(ListeningTest, WhileTheJobLooksForAStoreNoneBegins) {
   EXPECT_THAT(a.answers(), IsEmpty());
   pass(1);
   EXPECT_EQ(a.answers().size(), 2U) << "nobody has looked for long";
+}
+
+TEST_F(ListeningTest, AStoreThatWasLostIsNoPlaceToGoTo) {
+  Agent a(world), teller(world);
+  EXPECT_EQ(teller.only<Moved>(Find{2, "10.0.0.9", 7, kJob, 0}).generation, 2U);
+  EXPECT_EQ(teller.only<Moved>(Find{1, "10.0.0.8", 0, kJob, 0}).generation, 2U) << "another";
+  EXPECT_EQ(teller.only<Moved>(Find{2, "10.0.0.8", 0, kJob, 0}).host, "");
+  EXPECT_THAT(a.come({}), IsEmpty());
+  EXPECT_EQ(teller.only<Moved>(Find{3, "10.0.0.8", 7, kJob, 0}).generation, 3U);
+  EXPECT_EQ(a.only<Moved>(a.answers()).generation, 3U);
 }
 
 TEST_F(ListeningTest, WhereTheJobsRoundIsKnownNobodyWaits) {
