@@ -7,12 +7,30 @@
 namespace drun::simulation {
 namespace {
 
+int draw_endpoints(const SuccessionPlan& plan, Random& random) {
+  if (plan.nodes < 3 || random.chance(50)) return 1;
+  return plan.nodes >= 5 && random.chance(40) ? 5 : 3;
+}
+
+// Nodes start when others have been lost, as many as could be a job of their own, where they could
+// begin one.
+Blow draw_newcomers(const SuccessionPlan& plan, Random& random, int since) {
+  Blow blow;
+  blow.harm = Harm::Join;
+  const int most[] = {100, 1'000, 7'000, 20'000};
+  blow.at_ms = since + random.in(0, most[random.in(0, 3)]);
+  blow.of_host = random.chance(80);
+  blow.detail = random.chance(60) ? plan.max_nodes : random.in(1, plan.max_nodes);
+  return blow;
+}
+
 // Nodes are lost one by one, with time to find a new majority in between, or two at once of five
 // and more.
 void draw_gentle(SuccessionPlan& plan, Random& random) {
   constexpr int kApart = 40'000;
   plan.nodes = random.in(3, 7);
   plan.max_nodes = plan.nodes;
+  plan.endpoints = draw_endpoints(plan, random);
   const int most = plan.nodes >= 5 ? 2 : 1;
   plan.min_nodes = random.in(1, plan.nodes - most);
   plan.work_ms = random.in(1'000, 90'000);
@@ -34,9 +52,14 @@ void draw_gentle(SuccessionPlan& plan, Random& random) {
       blow.duration_ms = random.chance(30) ? random.in(1, 5'000) : random.in(5'000, 60'000);
       blow.node = random.in(0, 1000);
       plan.blows.push_back(blow);
-      at += random.in(0, random.chance(50) ? 300 : 8'000);
+      if (k + 1 < lost) at += random.in(0, random.chance(50) ? 300 : 8'000);
     }
     left -= lost;
+    if (lost > 0 && random.chance(50)) {
+      plan.blows.push_back(draw_newcomers(plan, random, at));
+      // What is told must come before a store that begins has listened for long enough.
+      plan.max_delay_ms = std::min(plan.max_delay_ms, plan.endpoints > 1 ? 20 : 5);
+    }
     // A failure that is not the last one allowed.
     if (plan.max_restarts > i && random.chance(40)) {
       Blow blow;
@@ -52,6 +75,7 @@ void draw_gentle(SuccessionPlan& plan, Random& random) {
 void draw_kill(SuccessionPlan& plan, Random& random) {
   plan.max_nodes = plan.nodes = random.in(3, 7);
   plan.min_nodes = random.in(1, plan.nodes - 1);
+  plan.endpoints = draw_endpoints(plan, random);
   plan.work_ms = random.in(20'000, 60'000);
   plan.max_delay_ms = std::min(plan.max_delay_ms, 20);
   Blow blow;
@@ -78,6 +102,7 @@ void draw_wild(SuccessionPlan& plan, Random& random) {
   plan.nodes = random.in(2, 6);
   plan.max_nodes = random.in(std::max(1, plan.nodes - 2), plan.nodes);
   plan.min_nodes = random.chance(30) ? plan.max_nodes : random.in(1, plan.max_nodes);
+  plan.endpoints = draw_endpoints(plan, random);
   plan.work_ms = random.in(1'000, 60'000);
   const int blows = random.in(1, random.chance(60) ? 4 : 10);
   for (int i = 0; i < blows; ++i) {
@@ -94,6 +119,10 @@ void draw_wild(SuccessionPlan& plan, Random& random) {
     blow.node = random.in(0, 1000);
     blow.duration_ms = random.chance(40) ? random.in(1, 5'000) : random.in(3'000, 40'000);
     blow.detail = random.in(0, 1'000'000);
+    if (blow.harm == Harm::Join) {
+      blow.of_host = false;
+      blow.detail = 1;
+    }
     plan.blows.push_back(blow);
   }
   // Who was in touch when the nodes of the round changed?
@@ -104,6 +133,7 @@ void draw_wild(SuccessionPlan& plan, Random& random) {
     blow.at_ms = random.in(0, 10'000);
     blow.harm = kChanges[random.in(0, 2)];
     blow.node = random.in(0, 1000);
+    blow.detail = 1;
     plan.blows.push_back(blow);
     for (int i = random.in(1, 2); i > 0; --i) {
       blow.at_ms += random.in(0, 2'500);
@@ -119,12 +149,14 @@ void draw_wild(SuccessionPlan& plan, Random& random) {
   if (random.chance(10))
     plan.blows.push_back({random.in(0, 4 * plan.max_delay_ms + 60), Harm::Stop, false,
                           random.in(0, 1000), random.in(6'000, 40'000), 0});
-  // Newcomers at the endpoint could begin a job of their own, which nobody denies them: so there
-  // are too few for two.
+  // Newcomers at a single endpoint that the network keeps from everybody else could begin a job of
+  // their own: so there are too few for two. Of several endpoints most are never new at once.
   if (random.chance(15) && plan.nodes > 2) {
-    std::erase_if(plan.blows, [](const Blow& blow) { return blow.harm == Harm::Join; });
-    plan.min_nodes = std::max(plan.min_nodes, (plan.nodes + 1) / 2 + 1);
-    plan.max_nodes = std::max(plan.max_nodes, plan.min_nodes);
+    if (plan.endpoints == 1) {
+      std::erase_if(plan.blows, [](const Blow& blow) { return blow.harm == Harm::Join; });
+      plan.min_nodes = std::max(plan.min_nodes, (plan.nodes + 1) / 2 + 1);
+      plan.max_nodes = std::max(plan.max_nodes, plan.min_nodes);
+    }
     Blow blow;
     blow.at_ms = random.in(0, 2 * plan.work_ms);
     blow.harm = Harm::Return;
@@ -171,9 +203,10 @@ std::string describe(const SuccessionPlan& plan) {
   std::string text =
       "seed " + std::to_string(plan.seed) + kPromises[static_cast<int>(plan.promise)] + ": " +
       std::to_string(plan.nodes) + " nodes of " + std::to_string(plan.min_nodes) + ":" +
-      std::to_string(plan.max_nodes) + (plan.host_is_spare ? ", the host is a spare" : "") +
-      ", restarts " + std::to_string(plan.max_restarts) + ", work " + std::to_string(plan.work_ms) +
-      " ms, delay " + std::to_string(plan.max_delay_ms) + " ms\n";
+      std::to_string(plan.max_nodes) + ", " + std::to_string(plan.endpoints) + " endpoints" +
+      (plan.host_is_spare ? ", the host is a spare" : "") + ", restarts " +
+      std::to_string(plan.max_restarts) + ", work " + std::to_string(plan.work_ms) + " ms, delay " +
+      std::to_string(plan.max_delay_ms) + " ms\n";
   for (const auto& blow : plan.blows)
     text += "  " + std::to_string(blow.at_ms) + " ms: " + name(blow.harm) +
             (blow.of_host ? " of the host" : " node " + std::to_string(blow.node)) + " for " +

@@ -16,7 +16,7 @@ enum class Harm {
   Split,     // some machines from the others, for a while: in both directions, or in one
   OneWay,    // what one machine sends to another is held for a while
   Fail,      // a worker
-  Join,      // one more agent starts
+  Join,      // `detail` more agents start; of_host: on machines of endpoints, if nobody is there
   Go,        // an agent is told to go
   Return     // the first agent is killed; then one starts on its machine, with an empty store
 };
@@ -44,6 +44,7 @@ struct SuccessionPlan {
   int nodes = 3;  // that start
   int min_nodes = 1;
   int max_nodes = 3;
+  int endpoints = 1;  // on the first machines
   bool host_is_spare = false;
   int successors = 3;
   int max_restarts = 3;

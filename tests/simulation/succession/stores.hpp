@@ -1,7 +1,10 @@
 // Stores that succeed one another, and each agent's way from one to the next, on virtual time. The
-// stores' peers and tables, the control clients and what decides where they go are the real ones;
-// only sockets, processes and machines are played. Every agent has a machine. What goes from one
-// machine to another keeps its order, takes its time, and is held where the way is blocked.
+// stores' peers and tables, the control clients, who asks where the store is and what decides where
+// agents go are the real ones; only sockets, processes and machines are played. Every agent has a
+// machine. What goes from one machine to another keeps its order, takes its time, and is held where
+// the way is blocked.
+//
+// stores.cpp has the machines and the stores, links.cpp what the launcher's BackendLink does.
 #pragma once
 
 #include <array>
@@ -16,44 +19,54 @@
 #include <utility>
 #include <vector>
 
+#include "drun/base/endpoint.hpp"
+#include "drun/store/server.hpp"
+#include "launcher/backend/backend_fsm.hpp"
+#include "launcher/backend/founding_fsm.hpp"
+#include "launcher/backend/node_identity.hpp"
 #include "launcher/backend/succession_fsm.hpp"
+#include "launcher/options/options.hpp"
 #include "rendezvous/key_value.hpp"
 #include "simulation/random.hpp"
 #include "simulation/scheduler.hpp"
 #include "store/client/control_fsm.hpp"
+#include "store/client/inquiry_fsm.hpp"
 #include "support/test_peer.hpp"
 
 namespace drun::simulation {
 
-// As the launcher derives them from the keep-alive limit.
-struct StoreTimes {
-  Milliseconds max_delay{2};    // of a message between two machines
-  Milliseconds outage{6'000};   // the keep-alive limit
-  Milliseconds ttl{10'000};     // of a session, and of leases of old
-  Milliseconds silence{3'000};  // without an answer
-  Milliseconds heartbeat{1'000};
-  Milliseconds patience{120'000};  // of an agent that no store knows yet
-};
-
 class Stores {
  public:
-  using Receiver = std::function<void(const rendezvous::KeyValueEvent&)>;
+  static constexpr std::uint16_t kEndpointPort = 19'400;
 
-  Stores(Scheduler& scheduler, Random& random, const StoreTimes& times)
-      : scheduler_(scheduler), random_(random), times_(times) {}
+  // What an agent is told, as by BackendLink.
+  struct Calls {
+    std::function<void(const launcher::NodeIdentity&)> joined;
+    std::function<bool(bool known)> dispensable;
+    std::function<void()> dropped;
+    std::function<void(rendezvous::Outcome)> gave_up;
+    std::function<void(const rendezvous::KeyValueEvent&)> event;
+  };
+
+  // All agents are given these options; their endpoints are on machines: see endpoint_at(). A
+  // message between two machines takes up to `max_delay`.
+  Stores(Scheduler& scheduler, Random& random, launcher::Options options, Milliseconds max_delay)
+      : scheduler_(scheduler),
+        random_(random),
+        options_(std::move(options)),
+        max_delay_(max_delay) {}
   Stores(const Stores&) = delete;
   Stores& operator=(const Stores&) = delete;
   ~Stores();
 
-  // An agent on a machine of its own, or on `machine`, where nothing else runs any more. The first
-  // machine is the one that the endpoint names: its agent hosts a store from now on. The agent
-  // begins to connect after that time.
-  int add(Milliseconds wait, Receiver receive, std::optional<int> machine = {});
+  // An agent on a machine where nothing else runs any more. If it begins the store, it comes to it
+  // so much later.
+  int add(Milliseconds late, Calls calls, int machine);
   [[nodiscard]] static std::string address_of(int machine) {
-    return "10.0.0." + std::to_string(machine);
+    return "10.0." + std::to_string(machine / 256) + "." + std::to_string(machine % 256);
   }
-  [[nodiscard]] static std::uint16_t port_of(int agent) {
-    return static_cast<std::uint16_t>(20'000 + agent);
+  [[nodiscard]] static Endpoint endpoint_at(int machine) {
+    return {address_of(machine), kEndpointPort};
   }
 
   void watch(int agent, rendezvous::WatchId watch, std::string key, bool prefix);
@@ -64,14 +77,23 @@ class Stores {
   void close(int agent);  // says goodbye; its process ends, and the stores in it
 
   // ---- faults ----
-  void kill(int agent);         // its process, and the stores in it
-  void power_off(int agent);    // its machine
+  void kill(int agent);       // its process, and the stores in it
+  void power_off(int agent);  // its machine
+  // Whether it runs now. A machine takes its time to come back: longer than the others need to
+  // notice that it has gone.
+  [[nodiscard]] bool power_on(int machine);
   void prove_death(int agent);  // its guardian says that nothing is left
   void pause(int agent, bool paused);
   void block(int from, int to, bool blocked);  // machines
 
+  // Where nobody will come to the endpoints any more, they are told less often: that saves time.
+  void expect_newcomers(bool expected) { newcomers_ = expected; }
+
   // ---- for the checks ----
   [[nodiscard]] int machine(int agent) const { return clients_[index(agent)]->machine; }
+  // The agent that runs there; -1: none.
+  [[nodiscard]] int agent_on(int machine) const;
+  [[nodiscard]] bool is_cut(int machine) const;  // from any other
   // That were sent so far between machines.
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
@@ -84,9 +106,11 @@ class Stores {
   // A connection. Its ends close one after the other.
   struct Line {
     int agent = -1;         // -1: a guardian's, which nobody reads
+    int inquiry = 0;        // that agent's; 0: its control client's
     int from = 0;           // machine
-    int to = 0;             // agent
-    bool first = false;     // to the store at the endpoint's port, else to the successor's
+    int machine = 0;        // at the other end
+    int to = -1;            // agent; -1: there is none
+    bool first = false;     // to the endpoint's port, else to the one held for a successor
     bool open = true;       // at the end of whoever connected
     bool accepted = false;  // in the kernel of `to`
     bool ended = false;     // the other end has heard that it is over
@@ -94,14 +118,14 @@ class Stores {
     std::function<void(bool)> on_end;  // a guardian's: whether it was taken
   };
   struct Server {
-    int host = 0;  // agent
-    bool first = false;
+    int host = 0;           // agent
+    bool at_first = false;  // the one that begins at a single endpoint
     bool said = false;      // that it serves
     bool has_news = false;  // serve() comes
     test::PeerWorld world;
     std::map<int, std::unique_ptr<test::TestPeer>> peers;  // by line
     std::optional<Time> timer;
-    explicit Server(store::Succession::Options options) : world({}, options) {}
+    explicit Server(const store::Succession::Options& options) : world({}, options) {}
   };
   // What the guardian says when the agent is dead.
   struct Farewell {
@@ -110,30 +134,53 @@ class Stores {
     std::string proof;
     std::vector<Endpoint> others;
   };
+  struct Inquiry {
+    Inquiry(store::InquiryFsm::Options options, Endpoint where)
+        : fsm(std::move(options)), endpoint(std::move(where)) {}
+    store::InquiryFsm fsm;
+    Endpoint endpoint;
+    std::optional<std::uint64_t> wanted;  // the machine's number of the present connection
+    int line = 0;
+    bool is_open = false;
+    store::Whereabouts said{};
+  };
   struct Client {
-    Client(store::ControlOptions options, std::uint32_t seed,
-           const launcher::SuccessionFsm::Limits& limits, Endpoint endpoint)
-        : fsm(std::move(options), seed), succession(limits, std::move(endpoint)) {}
-    Receiver receive;
+    Client(const launcher::Options& options, Time now)
+        : backend(options, now, [] { return std::string(); }) {}
+    Calls calls;
     int machine = 0;
     bool running = true;
     bool paused = false;
     std::deque<std::function<void()>> inbox;  // of a process that is stopped
-    store::ControlFsm fsm;
-    launcher::SuccessionFsm succession;
+    std::optional<Time> timer;
+    bool busy = false;
+    Milliseconds late{0};
+
+    launcher::BackendFsm backend;
+    std::unique_ptr<store::ControlFsm> fsm;
+    std::vector<std::unique_ptr<store::ControlFsm>> retired;  // which may be at work
+    std::optional<launcher::FoundingFsm> founding;
+    std::optional<launcher::SuccessionFsm> succession;
+    std::map<int, std::unique_ptr<Inquiry>> lookout;
+    bool lookout_tells = false;
+    store::StoreNews news;
+    std::optional<std::size_t> listed;
+    std::optional<store::StoreNews> pointed_to;
+
     std::optional<std::uint64_t> wanted;  // the machine's number of the present connection
     int line = 0;
     bool is_open = false;  // that one
     Endpoint peer;         // of the last one that was
-    bool busy = false;
-    bool has_moved = false;
-    bool is_lost = false;
     std::int64_t generation = 0;
-    std::optional<Time> timer;
+    bool has_round = false;
+    bool hosting = false;
+    bool has_moved = false;
+    bool has_founded = false;
+    bool is_successor = false;
+    bool is_lost = false;
     std::vector<Endpoint> other_successors;
     Farewell farewell;
     std::unique_ptr<Server> own, successor;
-    rendezvous::Link last = rendezvous::Link::Down;
     store::ControlLink loss;  // the last
   };
 
@@ -143,14 +190,14 @@ class Stores {
     if (on_note) on_note(agent, what);
   }
   [[nodiscard]] bool powered(int machine) const { return !dark_.contains(machine); }
-  [[nodiscard]] int agent_at(int machine) const;  // the last one
 
   void post(int from, int to, std::function<void()> what);
   void arrive(int from, int to, std::function<void()> what);
   void run(int agent, std::function<void()> what);
 
   // ---- the kernels ----
-  int dial(int agent, int from, const Endpoint& endpoint);
+  int dial(int agent, int inquiry, int from, const Endpoint& endpoint);
+  [[nodiscard]] bool listens(const Line& line, int machine);
   void send(int line, bool up, std::string bytes);
   void hang_up(int line, bool up);
   void take(int line, const std::string& bytes);
@@ -159,34 +206,74 @@ class Stores {
 
   // ---- the stores ----
   [[nodiscard]] std::unique_ptr<Server>& server_of(const Line& line);
-  void begin(int host, bool first);
+  [[nodiscard]] std::unique_ptr<Server>& server_of(int host, bool at_first) {
+    return at_first ? client(host).own : client(host).successor;
+  }
+  void begin(int host, bool at_first, const store::ServerOptions& options);
   void end_server(std::unique_ptr<Server>& server);
   void serve(Server& server);
   void serve_soon(Server& server);
 
-  // ---- the agents ----
-  void round_of(int agent);
+  // ---- the agents (links.cpp) ----
   void settle(int agent);
-  void on_line(int agent, int line, bool refused, bool connected, const std::string& bytes);
+  void settle_soon(int agent);
+  bool settle_link(int agent);
+  bool settle_inquiries(int agent);
+  void arm(int agent);
+  void on_line(int line, bool refused, bool connected, const std::string& bytes);
+  void on_control_line(int agent, int line, bool refused, bool connected, const std::string& bytes);
+  void on_inquiry_line(int agent, int line, bool refused, bool connected, const std::string& bytes);
   void on_event(int agent, store::ControlEvent event);
   void on_link(int agent, store::ControlLink event);
-  void follow(int agent, const launcher::SuccessionStep& step);
-  void move_to(int agent, const Endpoint& endpoint);
-  void note_session(int agent);
   void on_time(int agent);
   void deliver(int agent, const rendezvous::KeyValueEvent& event);
+  void drop_link(Client& c);
+
+  void advance(int agent, launcher::BackendStep step);
+  void perform(int, const std::monostate&) {}
+  void perform(int, const launcher::GoAlone&) {}
+  void perform(int, const launcher::Wait&) {}
+  void perform(int agent, const launcher::LookUp& step);
+  void perform(int agent, const launcher::Found& step);
+  void perform(int agent, const launcher::BindRendezvous& step);
+  void perform(int agent, const launcher::Connect& step);
+  void perform(int agent, const launcher::Follow& step);
+  void perform(int agent, const launcher::StartOver& step);
+  void perform(int agent, const launcher::Join& step);
+  void perform(int agent, const launcher::GiveUp& step);
+  void perform(int agent, const launcher::Visit& step);
+  void perform(int agent, const launcher::Stand& step);
+  void perform(int agent, const launcher::GiveUpSearch& step);
+
+  void begin_founding(int agent);
+  void go(int agent, const launcher::FoundingFsm::Step& step);
+  void follow(int agent, const launcher::SuccessionStep& step);
+  launcher::SuccessionStep look_elsewhere(int agent, const rendezvous::LinkEvent& event);
+  launcher::BackendStep on_backend_link(int agent, const rendezvous::LinkEvent& event);
+  void complete(int agent, rendezvous::LinkEvent& event);
+  void keep_lookout(int agent);
+  void look_out(Client& c, const store::InquiryFsm::Options& asked);
+  void on_answer(int agent, const Endpoint& endpoint, const store::Whereabouts& answer);
+  void end_lookout(Client& c);
+  bool wait_again(int agent);
+  void move_to(int agent, const Endpoint& endpoint);
+  void note_session(int agent);
+  [[nodiscard]] Endpoint own_place(int agent);
   void say(int from, const Endpoint& to, const std::string& bytes, std::function<void(bool)> then);
 
   Scheduler& scheduler_;
   Random& random_;
-  const StoreTimes times_;
+  const launcher::Options options_;
+  const Milliseconds max_delay_;
   std::vector<std::unique_ptr<Client>> clients_;
   std::map<int, Line> lines_;
   int last_line_ = 0;
+  int last_inquiry_ = 0;
   int served_ = 0;
+  bool newcomers_ = true;
   std::uint64_t messages_ = 0;
   std::uint64_t bytes_ = 0;
-  std::set<int> dark_;  // machines without power
+  std::map<int, Time> dark_;  // machines without power, since when
   std::map<std::pair<int, int>, Time> clear_;
   std::set<std::pair<int, int>> blocked_;
   std::map<std::pair<int, int>, std::vector<std::function<void()>>> held_;

@@ -15,10 +15,25 @@ constexpr Milliseconds kLease{8'000};
 constexpr Milliseconds kSoon{3'000};  // the quiet period included
 constexpr int kBusy = 100'000;        // events in one moment, and for each node
 
-StoreTimes times(const SuccessionPlan& plan) {
-  StoreTimes times;
-  times.max_delay = Milliseconds(plan.max_delay_ms);
-  return times;
+constexpr Milliseconds kJoinTimeout{120'000};
+
+launcher::Options options_of(const SuccessionPlan& plan) {
+  launcher::Options options;
+  options.backend = launcher::Backend::C10d;
+  options.run_id = "job";
+  options.min_nodes = plan.min_nodes;
+  options.max_nodes = std::max(plan.max_nodes, 2);  // one alone has no successors
+  options.conf.join_timeout = kJoinTimeout;
+  options.conf.successors = plan.successors;
+  options.endpoint = Stores::endpoint_at(0);
+  for (int i = 0; i < plan.endpoints && plan.endpoints > 1; ++i)
+    options.endpoints.push_back(Stores::endpoint_at(i));
+  return options;
+}
+
+// Somebody may begin a store at an endpoint.
+bool comes_back(const Blow& blow) {
+  return blow.harm == Harm::Return || (blow.harm == Harm::Join && blow.of_host);
 }
 
 // Rounds of one number are two if they began at two stores.
@@ -33,7 +48,7 @@ SuccessionWorld::SuccessionWorld(const SuccessionPlan& plan, bool trace)
     : plan_(plan),
       tracing_(trace),
       random_(plan.seed ^ 0xABCDEF),
-      stores_(scheduler_, random_, times(plan)) {
+      stores_(scheduler_, random_, options_of(plan), Milliseconds(plan.max_delay_ms)) {
   stores_.on_note = [this](int number, const std::string& what) { note(number, what); };
   stores_.on_serving = [this](int number, std::int64_t generation) {
     on_serving(number, generation);
@@ -58,11 +73,13 @@ bool SuccessionWorld::over() const {
 }
 
 SuccessionReport SuccessionWorld::run() {
+  machines_ = std::max(plan_.nodes, plan_.endpoints);
+  stores_.expect_newcomers(std::any_of(plan_.blows.begin(), plan_.blows.end(), comes_back));
   for (int i = 0; i < plan_.nodes; ++i) {
     ++steps_left_;
-    scheduler_.after(Milliseconds(i == 0 ? 0 : random_.in(0, 50)), [this] {
+    scheduler_.after(Milliseconds(i == 0 ? 0 : random_.in(0, 50)), [this, i] {
       --steps_left_;
-      start_agent();
+      start_agent(i, false);
     });
   }
   for (const auto& blow : plan_.blows) {
@@ -94,7 +111,7 @@ void SuccessionWorld::check_end() {
     if (!a->outcome) continue;
     const bool success = a->outcome->end == End::Success;
     report_.succeeded += success ? 1 : 0;
-    if (plan_.promise != Promise::Nothing && !a->harmed && !success)
+    if (plan_.promise != Promise::Nothing && !a->harmed && !a->is_newcomer && !success)
       fail("node " + std::to_string(a->number) +
            ", to which nothing happened, ends: " + a->outcome->text);
   }
@@ -105,8 +122,10 @@ void SuccessionWorld::check_end() {
     fail("workers were touched, though the node with the store had none");
 }
 
-// No two stores have one generation.
+// No two stores have one generation. Before the first round founders may begin anew, and forget the
+// stores that they have been at.
 void SuccessionWorld::on_serving(int number, std::int64_t generation) {
+  if (rounds_.empty()) return;
   if (!served_.emplace(generation, scheduler_.now()).second)
     fail("node " + std::to_string(number) + " serves a second store of generation " +
          std::to_string(generation));
@@ -122,47 +141,94 @@ void SuccessionWorld::check_renewal(const Agent& a, Time sent) {
          " served before that");
 }
 
-void SuccessionWorld::start_agent(std::optional<int> machine) {
+void SuccessionWorld::start_agent(int machine, bool newcomer) {
   const int number = static_cast<int>(agents_.size());
   Config s;
   s.run_id = "job";
   s.min_nodes = plan_.min_nodes;
   s.max_nodes = plan_.max_nodes;
   s.max_restarts = plan_.max_restarts;
-  s.host = "host" + std::to_string(machine.value_or(number));
-  s.address = Stores::address_of(machine.value_or(number));
+  s.host = "host" + std::to_string(machine);
   s.worker_store_port = static_cast<std::uint16_t>(1000 + number);
-  s.is_host = number == 0 || machine == 0;
   s.ticket = "t" + std::to_string(number);
-  s.join_timeout = Milliseconds(120'000);
+  s.join_timeout = kJoinTimeout;
   s.last_call_timeout = Milliseconds(10'000);
   s.quiet_period = Milliseconds(1'000);
   s.close_timeout = Milliseconds(30'000);
   s.keep_alive = kLease;
   s.stop_timeout = Milliseconds(20'000);
   s.successors = plan_.successors;
-  s.successor_port = Stores::port_of(number);
   auto& a = *agents_.emplace_back(std::make_unique<Agent>());
   a.number = number;
-  a.config = s;
-  a.participant = std::make_unique<Participant>(std::move(s), scheduler_.now());
+  a.config = std::move(s);
+  a.is_newcomer = newcomer;
   a.alarm.emplace(scheduler_, a.participant, [this, number] {
     input(number, [this](Participant& p) { p.on_time(scheduler_.now()); });
   });
-  note(number, "starts");
-  const Milliseconds late(plan_.host_is_spare && number == 0 ? 2'000 : 0);
-  const auto receive = [this, number](const KeyValueEvent& event) {
-    if (const auto* link = std::get_if<LinkEvent>(&event)) {
-      note(number, "link " + std::to_string(static_cast<int>(link->link)) + " " + link->detail +
-                       " generation " + std::to_string(link->generation));
-      agent(number).up = link->link == Link::Up || link->link == Link::NewSession;
-      agent(number).hosts = agent(number).up && link->hosting;
-      if (agent(number).up) agent(number).generation = link->generation;
-    }
-    input(number, [this, event](Participant& p) { p.on_key_value(event, scheduler_.now()); });
+  note(number, "starts on machine " + std::to_string(machine));
+  Stores::Calls calls;
+  calls.joined = [this, number](const launcher::NodeIdentity& identity) { join(number, identity); };
+  calls.dispensable = [this, number](bool known) {
+    const Agent& b = agent(number);
+    return !b.participant || b.participant->dispensable(known);
   };
-  stores_.add(late, receive, machine);
+  calls.dropped = [this, number] { drop(number); };
+  calls.gave_up = [this, number](const Outcome& outcome) { finish(number, outcome); };
+  calls.event = [this, number](const KeyValueEvent& event) { on_event(number, event); };
+  const Milliseconds late(plan_.host_is_spare && number == 0 ? 2'000 : 0);
+  stores_.add(late, std::move(calls), machine);
+}
+
+// On machines of endpoints, if that is asked for, as long as there are such without an agent.
+void SuccessionWorld::start_newcomers(int count, bool at_endpoints) {
+  for (int machine = 0; machine < plan_.endpoints && at_endpoints && count > 0; ++machine) {
+    if (stores_.agent_on(machine) >= 0) continue;
+    // Where the network keeps them from all others, nothing denies them a job of their own.
+    if (plan_.promise != Promise::Nothing && stores_.is_cut(machine)) continue;
+    if (!stores_.power_on(machine)) continue;
+    start_agent(machine);
+    --count;
+  }
+  for (; count > 0; --count)
+    start_agent(machines_++);
+}
+
+void SuccessionWorld::join(int number, const launcher::NodeIdentity& identity) {
+  Agent& a = agent(number);
+  a.config.address = identity.address;
+  a.config.is_host = identity.hosting;
+  a.config.successor_port = identity.successor_port;
+  a.config.listed = identity.listed;
+  a.participant = std::make_unique<Participant>(a.config, scheduler_.now());
   a.alarm->arm();
+}
+
+void SuccessionWorld::drop(int number) {
+  Agent& a = agent(number);
+  a.participant.reset();
+  a.up = a.hosts = false;
+  if (a.workers) fail("node " + std::to_string(number) + " is dropped with workers running");
+}
+
+void SuccessionWorld::on_event(int number, const KeyValueEvent& event) {
+  Agent& a = agent(number);
+  if (const auto* link = std::get_if<LinkEvent>(&event)) {
+    note(number, "link " + std::to_string(static_cast<int>(link->link)) + " " + link->detail +
+                     " generation " + std::to_string(link->generation));
+    a.up = link->link == Link::Up || link->link == Link::NewSession;
+    a.hosts = a.up && link->hosting;
+    if (a.up) a.generation = link->generation;
+  }
+  input(number, [this, event](Participant& p) { p.on_key_value(event, scheduler_.now()); });
+}
+
+void SuccessionWorld::finish(int number, const Outcome& outcome) {
+  Agent& a = agent(number);
+  note(number, "finishes: " + std::to_string(static_cast<int>(outcome.end)) + " " + outcome.text);
+  if (a.workers) fail("node " + std::to_string(number) + " leaves with workers running");
+  a.outcome = outcome;
+  a.running = a.up = false;
+  stores_.close(number);
 }
 
 void SuccessionWorld::input(int number, std::function<void(Participant&)> what) {
@@ -221,12 +287,7 @@ void SuccessionWorld::do_action(int number, const Action& action) {
     note(number, "stops its workers: " + stop->reason);
     stop_workers(number, stop->immediately);
   } else if (const auto* finish = std::get_if<FinishAction>(&action)) {
-    note(number, "finishes: " + std::to_string(static_cast<int>(finish->outcome.end)) + " " +
-                     finish->outcome.text);
-    if (a.workers) fail("node " + std::to_string(number) + " leaves with workers running");
-    a.outcome = finish->outcome;
-    a.running = a.up = false;
-    stores_.close(number);
+    this->finish(number, finish->outcome);
   } else if (const auto* log = std::get_if<LogAction>(&action)) {
     note(number, "says: " + log->text);
   }
@@ -266,11 +327,29 @@ void SuccessionWorld::check_start(const Agent& a, const Assignment& assignment) 
     fail(who + " of " + std::to_string(assignment.group_world_size) + " nodes");
 }
 
+// Where nothing keeps newcomers from the job, they begin no other one beside it.
+void SuccessionWorld::check_one_job(int number, const Assignment& assignment) {
+  if (plan_.promise == Promise::Nothing || rounds_.contains(identity(assignment))) return;
+  const bool is_over = std::any_of(agents_.begin(), agents_.end(), [](const auto& a) {
+    return a->is_done || (a->outcome && a->outcome->end == End::Success);
+  });
+  if (is_over || rounds_.empty()) return;
+  if (assignment.round == 1 || assignment.round < present_number_)
+    fail("node " + std::to_string(number) + " begins the job anew, with round " +
+         identity(assignment) + " after round " + std::to_string(present_number_));
+}
+
 void SuccessionWorld::start_workers(int number, const Assignment& assignment) {
   Agent& a = agent(number);
   note(number, "starts workers of round " + identity(assignment) + ", group rank " +
                    std::to_string(assignment.group_rank) + " of " +
                    std::to_string(assignment.group_world_size));
+  check_one_job(number, assignment);
+  // Where nobody is left who was in a round, newcomers begin the job anew.
+  const bool is_known = std::any_of(agents_.begin(), agents_.end(), [](const auto& each) {
+    return each->running && each->present;
+  });
+  if (!is_known) served_.clear();
   if (rounds_.insert(identity(assignment)).second) {
     last_round_ = std::exchange(present_round_, identity(assignment));
     // One that was begun and started nowhere has ranks of its own, which not all need to know.
@@ -381,11 +460,11 @@ void SuccessionWorld::strike(const Blow& blow) {
     messages_then_ = stores_.messages();
     bytes_then_ = stores_.bytes();
   }
-  if (blow.harm == Harm::Join) return start_agent();
+  if (blow.harm == Harm::Join) return start_newcomers(blow.detail, blow.of_host);
   const int number = pick(blow);
   if (number < 0) return;
   const Milliseconds duration(blow.duration_ms);
-  const int count = static_cast<int>(agents_.size());
+  const int count = machines_;
   switch (blow.harm) {
     case Harm::Kill:
     case Harm::PowerOff:
@@ -424,7 +503,7 @@ void SuccessionWorld::strike(const Blow& blow) {
       ++steps_left_;
       scheduler_.after(duration, [this] {
         --steps_left_;
-        start_agent(0);
+        if (stores_.agent_on(0) < 0) start_agent(0);
       });
       return;
     case Harm::Join:
@@ -471,7 +550,7 @@ void SuccessionWorld::pause(int number, Milliseconds duration) {
 // Machines, whose agents may have other numbers.
 void SuccessionWorld::separate(const std::set<int>& some, Way way, Milliseconds duration) {
   std::vector<std::pair<int, int>> ways;
-  const int count = static_cast<int>(agents_.size());
+  const int count = machines_;
   for (const auto& a : agents_) {
     if (!some.contains(stores_.machine(a->number))) continue;
     note(a->number, "is cut off from some");

@@ -41,6 +41,7 @@ class SuccessionWorld {
   struct Agent {
     int number = 0;
     rendezvous::Config config;
+    bool is_newcomer = false;
     std::unique_ptr<rendezvous::Participant> participant;
     bool running = true;  // the process
     bool paused = false;
@@ -65,7 +66,13 @@ class SuccessionWorld {
   Agent& agent(int number) { return *agents_[static_cast<std::size_t>(number)]; }
   void note(int number, const std::string& text);
   void fail(const std::string& what);
-  void start_agent(std::optional<int> machine = {});
+  void start_agent(int machine, bool newcomer = true);
+  void start_newcomers(int count, bool at_endpoints);
+  void join(int number, const launcher::NodeIdentity& identity);
+  void finish(int number, const rendezvous::Outcome& outcome);
+  void drop(int number);
+  void on_event(int number, const rendezvous::KeyValueEvent& event);
+  void check_one_job(int number, const rendezvous::Assignment& assignment);
   void input(int number, std::function<void(rendezvous::Participant&)> what);
   void act(int number);
   void do_action(int number, const rendezvous::Action& action);
@@ -93,6 +100,7 @@ class SuccessionWorld {
   Scheduler scheduler_;
   Stores stores_;
   std::vector<std::unique_ptr<Agent>> agents_;
+  int machines_ = 0;
   std::set<std::string> rounds_;         // that were started
   std::map<std::int64_t, Time> served_;  // by generation: since when there was a store of it
   Time struck_{};                        // first; so far there were so many:
