@@ -185,7 +185,7 @@ TEST_F(EndpointsTest, AnotherJobAtTheSameEndpointsIsNamed) {
 TEST_F(EndpointsTest, AHostThatComesBackFindsTheStoreThatHasMoved) {
   const Arguments arguments = job("1:3", ports_[0].endpoint(), "successors=3");
   start(arguments);
-  ASSERT_TRUE(agent(0).wait_for_err("waiting")) << agent(0).err();
+  ASSERT_TRUE(says(0, "round 1 ")) << agent(0).err();
   start(arguments);
   start(arguments);
   for (std::size_t i = 0; i < 3; ++i)
