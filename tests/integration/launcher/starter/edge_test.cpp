@@ -160,7 +160,7 @@ TEST(EdgeTest, NoneOutlivesItsEdge) {
   {
     Edge edge(io,
               shell("echo $$ > " + file + ".new; mv " + file + ".new " + file + "; exec sleep 200"),
-              {[](const Frame&) {}, [](const Edge::Ending&) {}});
+              {[](const Frame&) {}, [](const std::string&) {}, [](const Edge::Ending&) {}});
     ASSERT_TRUE(test::run_until(io, [&] { return !drun::test::read_file(file).empty(); }));
     edge.close();
     // The loop is not run any more: nobody kills it but the end of the edge.

@@ -47,7 +47,7 @@ class FrameLinkTest : public ::testing::Test {
     link_ = std::make_unique<FrameLink>(
         io_, std::move(in.read), std::move(out.write), marked,
         FrameLink::Calls{[this](const Frame& frame) { frames_.push_back(frame); },
-                         [this] { ++closed_; }});
+                         [](const std::string&) {}, [this](const std::string&) { ++closed_; }});
     link_->start();
   }
   ~FrameLinkTest() override {
@@ -190,7 +190,7 @@ TEST_F(FrameLinkTest, ACallThatEndsTheLinkIsTheLast) {
                     ++called;
                     inner->end();
                   },
-                  [&] { ++closed_; }});
+                  [](const std::string&) {}, [&](const std::string&) { ++closed_; }});
   inner = &link;
   link.start();
   const std::string two = encode(kHello) + encode(kHello);
@@ -208,7 +208,7 @@ TEST_F(FrameLinkTest, SaysThatItIsThereEverySoOften) {
   Pipe in;
   Pipe out;
   FrameLink unknown(io_, std::move(in.read), std::move(out.write), true,
-                    {[](const Frame&) {}, [] {}});
+                    {[](const Frame&) {}, [](const std::string&) {}, [](const std::string&) {}});
   unknown.start();
   ::fcntl(out.read.get(), F_SETFL, O_NONBLOCK);
   const auto begun = std::chrono::steady_clock::now();

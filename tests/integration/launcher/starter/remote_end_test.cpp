@@ -54,7 +54,7 @@ class End : public HeardEdge {
   // Greeted; it has its number.
   [[nodiscard]] bool begin(std::vector<hosts::Target> targets = {}) {
     if (!until_frame(FrameType::Hello)) return false;
-    hosts::Branch branch{{"env", "AT={host}"}, test::this_program(), 4, std::move(targets)};
+    hosts::Branch branch{{"env", "AT={host}"}, test::this_program(), 4, false, std::move(targets)};
     edge().send({FrameType::Branch, kOwn, pack(branch)});
     return true;
   }

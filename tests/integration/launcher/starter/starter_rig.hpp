@@ -49,6 +49,7 @@ class HeardEdge {
   explicit HeardEdge(const std::vector<std::string>& command)
       : edge_(io_, command,
               {[this](const Frame& frame) { frames.push_back(frame); },
+               [this](const std::string& machine) { wanted_copies.push_back(machine); },
                [this](const Edge::Ending& end) { endings.push_back(end); }}) {}
   HeardEdge(const HeardEdge&) = delete;
   HeardEdge& operator=(const HeardEdge&) = delete;
@@ -88,6 +89,7 @@ class HeardEdge {
 
   std::vector<Frame> frames;
   std::vector<Edge::Ending> endings;
+  std::vector<std::string> wanted_copies;
 
  private:
   asio::io_context io_{1};
