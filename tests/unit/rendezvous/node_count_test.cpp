@@ -153,7 +153,8 @@ TEST(NodeStepTest, TooFewForAStepAreWaitedFor) {
   board.gone("3");
   next_round(board);
   EXPECT_EQ(board.phase(), Phase::Gathering);
-  EXPECT_EQ(board.state().round.waiting, "3 of 4 to 8 nodes, in steps of 4 ([0-2])");
+  EXPECT_EQ(board.state().round.waiting,
+            "3 of 4 to 8 nodes, in steps of 4 ([0-2]); 3 (group rank 3) was lost in round 1");
 }
 
 TEST(NodeStepTest, TheNodesAgreeOnIt) {

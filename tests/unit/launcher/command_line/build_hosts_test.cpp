@@ -99,11 +99,12 @@ TEST(BuildHostsTest, TheEndOfTheJobHereIsTheEndThere) {
   const auto handed = [](const std::vector<std::string>& environment) {
     return options_of("-H a,b --warn-before USR1@5 ./train", environment).start->environment;
   };
-  EXPECT_THAT(handed({"SLURM_JOB_ID=1", "SLURM_JOB_END_TIME=1700000000"}),
-              ElementsAre("PET_HOST=", "PET_HOSTFILE=", "DRUN_JOB_END_TIME=1700000000"));
+  EXPECT_THAT(
+      handed({"SLURM_JOB_ID=1", "SLURM_JOB_END_TIME=1700000000"}),
+      ElementsAre("PET_HOST=", "PET_HOSTFILE=", "PET_LAUNCHER=", "DRUN_JOB_END_TIME=1700000000"));
   EXPECT_THAT(
       handed({"DRUN_JOB_END_TIME=1600000000", "SLURM_JOB_ID=1", "SLURM_JOB_END_TIME=1700000000"}),
-      ElementsAre("DRUN_JOB_END_TIME=1600000000", "PET_HOST=", "PET_HOSTFILE="));
+      ElementsAre("DRUN_JOB_END_TIME=1600000000", "PET_HOST=", "PET_HOSTFILE=", "PET_LAUNCHER="));
   EXPECT_THAT(told("-H a,b --timeout 1h --warn-before USR1@5"), HasSubstr("--warn-before=USR1@5"));
 }
 
