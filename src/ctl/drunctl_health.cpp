@@ -11,12 +11,11 @@ namespace drun::ctl {
 namespace {
 
 using status::AgentStatus;
-using status::Phase;
 
 constexpr std::chrono::milliseconds kLeast{200};
 
 bool is_healthy(const AgentStatus& status, bool ready) {
-  return !ready || status.phase == Phase::Running;
+  return !ready || status.phase == status::Phase::Running;
 }
 
 // One that goes in this moment is none.
