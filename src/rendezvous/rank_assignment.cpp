@@ -110,9 +110,8 @@ bool natural_less(std::string_view a, std::string_view b) {
 }
 
 std::vector<Candidate> place(std::vector<Candidate> candidates, const Config& config) {
-  candidates =
-      choose(std::move(candidates),
-             static_cast<std::size_t>(nodes_taken(config, static_cast<int>(candidates.size()))));
+  const int taken = nodes_taken(config, static_cast<int>(candidates.size()));
+  candidates = choose(std::move(candidates), static_cast<std::size_t>(taken));
 
   std::map<int, Candidate> slots;
   std::vector<Candidate> rest;

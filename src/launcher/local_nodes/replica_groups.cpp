@@ -173,7 +173,7 @@ Options group_options(const Options& options, int group, const std::string& ligh
 
 Options lighthouse_options(const Options& options, int port) {
   Options result;
-  static_cast<SignalChoices&>(result) = options;
+  static_cast<SignalChoices&>(result) = static_cast<const SignalChoices&>(options);
   result.leave_on_sigterm = false;
   result.run_id = "lighthouse";
   result.local_node = 0;
