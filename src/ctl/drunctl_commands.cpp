@@ -37,8 +37,6 @@ using store::Errc;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kDefaultTimeout{30'000};
-constexpr milliseconds kSignpostLimit{1'000};
-constexpr int kMostHops = 4;
 
 // Without a connection: whatever the cause, the store cannot be reached.
 int unreachable(const Error& error) {
@@ -88,30 +86,7 @@ class Command {
   }
 
  private:
-  // Where a job's store has gone an agent may be at the endpoint that only knows where.
-  Endpoint store() const {
-    Endpoint place = options_.endpoint;
-    for (int hop = 0; hop < kMostHops; ++hop) {
-      const auto moved = asked_at(place);
-      if (!moved) break;
-      place = *moved;
-    }
-    if (place != options_.endpoint) log::info("the store is now at {}", to_string(place));
-    return place;
-  }
-
-  // nullopt: it is there, or nobody says anything else.
-  std::optional<Endpoint> asked_at(const Endpoint& place) const {
-    const auto limit = std::min(deadline(), Clock::now() + kSignpostLimit);
-    auto query = ControlQuery::open(place, limit, false);
-    if (!query) return std::nullopt;
-    const auto request = query->send(control::Find{}, limit);
-    if (!request) return std::nullopt;
-    const auto reply = query->receive(*request, limit);
-    const auto* moved = reply ? std::get_if<control::Moved>(&*reply) : nullptr;
-    if (moved == nullptr || moved->generation == 0 || moved->host.empty()) return std::nullopt;
-    return Endpoint{std::string(moved->host), moved->port};
-  }
+  Endpoint store() const { return followed(options_.endpoint, deadline()); }
 
   Result<Client> connect(const Endpoint& place, const std::string& prefix, bool raw) const {
     ClientOptions options;

@@ -1,5 +1,7 @@
 #include "ctl/drunctl_health.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -12,19 +14,17 @@ namespace {
 
 using status::AgentStatus;
 
-constexpr std::chrono::milliseconds kLeast{200};
-
 bool is_healthy(const AgentStatus& status, bool ready) {
   return !ready || status.phase == status::Phase::Running;
 }
 
-// One that goes in this moment is none.
+}  // namespace
+
 bool is_gone(const Error& error) {
   return error.code() == std::errc::connection_refused ||
-         error.code() == std::errc::connection_reset;
+         error.code() == std::errc::connection_reset ||
+         error.code() == std::errc::permission_denied;
 }
-
-}  // namespace
 
 Result<AgentStatus> ask_status(const std::string& socket,
                                std::chrono::steady_clock::time_point deadline) {
@@ -53,7 +53,7 @@ int health(const CtlOptions& options, std::chrono::steady_clock::time_point dead
   for (const std::string& socket : status::find_sockets(job)) {
     // One that keeps us waiting says nothing of those after it.
     const auto status =
-        ask_status(socket, std::max(deadline, std::chrono::steady_clock::now() + kLeast));
+        ask_status(socket, std::max(deadline, std::chrono::steady_clock::now() + kLeastForAgent));
     if (!status) {
       if (is_gone(status.error())) continue;
       ++found;
@@ -63,7 +63,8 @@ int health(const CtlOptions& options, std::chrono::steady_clock::time_point dead
     }
     ++found;
     healthy = healthy && is_healthy(*status, options.ready);
-    print((options.json ? to_json(*status) : health_line(*status)) + "\n");
+    print((options.json ? to_json(*status, ::isatty(STDOUT_FILENO) != 0) : health_line(*status)) +
+          "\n");
   }
   if (found > 0) return healthy ? kOk : kNo;
   log::error("no drun of this user runs here{}", job ? " with job " + escaped(*job) : "");

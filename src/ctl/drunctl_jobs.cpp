@@ -1,9 +1,13 @@
 #include "ctl/drunctl_jobs.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <variant>
 
+#include "base/log.hpp"
 #include "drun/store/errors.hpp"
 #include "rendezvous/documents.hpp"
 #include "rendezvous/keys.hpp"
@@ -13,6 +17,9 @@ namespace {
 
 namespace control = store::control;
 using store::ControlQuery;
+
+constexpr std::chrono::milliseconds kSignpostLimit{1'000};
+constexpr int kMostHops = 4;
 
 // The answer to a request; its views live until the next one.
 Result<control::Reply> ask(ControlQuery& query, const control::Request& request,
@@ -26,7 +33,29 @@ Error unexpected() {
   return {store::Errc::Malformed, "the store gave an unexpected answer"};
 }
 
+// nullopt: it is there, or nobody says anything else.
+std::optional<Endpoint> moved_to(const Endpoint& place, Deadline deadline) {
+  const auto limit = std::min(deadline, std::chrono::steady_clock::now() + kSignpostLimit);
+  auto query = ControlQuery::open(place, limit, false);
+  if (!query) return std::nullopt;
+  const auto reply = ask(*query, control::Find{}, limit);
+  const auto* moved = reply ? std::get_if<control::Moved>(&*reply) : nullptr;
+  if (moved == nullptr || moved->generation == 0 || moved->host.empty()) return std::nullopt;
+  return Endpoint{std::string(moved->host), moved->port};
+}
+
 }  // namespace
+
+Endpoint followed(const Endpoint& endpoint, Deadline deadline) {
+  Endpoint place = endpoint;
+  for (int hop = 0; hop < kMostHops; ++hop) {
+    const auto moved = moved_to(place, deadline);
+    if (!moved) break;
+    place = *moved;
+  }
+  if (place != endpoint) log::info("the store is now at {}", to_string(place));
+  return place;
+}
 
 Result<WatchedDocuments> read_documents(ControlQuery& query, const std::string& prefix,
                                         Deadline deadline) {

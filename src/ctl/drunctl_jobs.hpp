@@ -13,6 +13,10 @@ namespace drun::ctl {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
+// Where the store of the job at this endpoint is now: there may be an agent that only knows where
+// it has gone. Says so if it is elsewhere.
+[[nodiscard]] Endpoint followed(const Endpoint& endpoint, Deadline deadline);
+
 struct WatchedDocuments {
   std::uint64_t watch = 0;  // the request whose replies are their changes
   Documents documents;

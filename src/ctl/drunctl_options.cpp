@@ -95,7 +95,8 @@ constexpr cli::Program kProgram{
         "Flags may stand anywhere; those of a command come after it. After \"--\"\n"
         "everything is an argument.\n",
     .notes =
-        "watch, jobs, delete-job and stats need drun's own store; keys and barrier need that\n"
+        "watch, jobs, delete-job, stats and status need drun's own store; keys and barrier need "
+        "that\n"
         "or torch 2.14. Exit codes: 0 done, 1 no, 2 usage, 124 the time is over, 125 the\n"
         "store cannot be reached or has closed the connection.\n",
     .flags = kFlags,

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "base/log.hpp"
+#include "cli/usage_error.hpp"
 #include "ctl/drunctl_health.hpp"
 #include "ctl/job_view.hpp"
 #include "drun/store/errors.hpp"
@@ -54,12 +55,16 @@ struct View {
   bool empty = true;
 };
 
+bool on_terminal() {
+  return ::isatty(STDOUT_FILENO) != 0;
+}
+
 View view_of(const Documents& documents, bool json) {
   View view;
   for (const JobView& job : jobs_in(documents)) {
     view.empty = false;
     view.code = std::max(view.code, code_of(job.state));
-    view.text += json ? to_json(job) + "\n" : text_of(job);
+    view.text += json ? to_json(job, on_terminal()) + "\n" : text_of(job);
   }
   return view;
 }
@@ -81,13 +86,14 @@ class LiveView {
   LiveView(const CtlOptions& options, ControlQuery& query, std::uint64_t watch, Documents documents)
       : options_(options), query_(query), watch_(watch), documents_(std::move(documents)) {}
 
-  int run() {
+  int run(std::optional<Deadline> end) {
     query_.end_without_reader(STDOUT_FILENO);
     show();
     for (;;) {
-      const auto deadline =
-          changed_ ? shown_ + kBetweenViews : Clock::now() + std::chrono::hours(24);
-      const auto reply = query_.receive(watch_, deadline);
+      const auto now = Clock::now();
+      if (end && now >= *end) return kTimeLimit;
+      const auto next = changed_ ? shown_ + kBetweenViews : now + std::chrono::hours(24);
+      const auto reply = query_.receive(watch_, end ? std::min(next, *end) : next);
       if (query_.has_no_reader()) throw NoReader();
       if (!reply && reply.error().code() != Errc::Timeout) {
         log::error("{}", reply.error().what());
@@ -131,7 +137,7 @@ class LiveView {
 
 int status_at(const CtlOptions& options, const Endpoint& endpoint,
               const std::optional<std::string>& job, Deadline deadline) {
-  auto query = ControlQuery::open(endpoint, deadline, options.retry);
+  auto query = ControlQuery::open(followed(endpoint, deadline), deadline, options.retry);
   if (!query) {
     log::error("{}", query.error().what());
     return kDrunFailed;
@@ -142,7 +148,8 @@ int status_at(const CtlOptions& options, const Endpoint& endpoint,
     return watched.error().code() == Errc::Timeout ? kTimeLimit : kDrunFailed;
   }
   if (options.live)
-    return LiveView(options, *query, watched->watch, std::move(watched->documents)).run();
+    return LiveView(options, *query, watched->watch, std::move(watched->documents))
+        .run(options.timeout ? std::optional(deadline) : std::nullopt);
   const View view = view_of(watched->documents, options.json);
   if (view.empty) return no_job(options, endpoint);
   print(view.text);
@@ -162,17 +169,24 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
   std::set<std::pair<std::string, std::string>> places;           // endpoint and job
   const auto limit = std::min(deadline, Clock::now() + kAgentTimeout);
   for (const auto& socket : status::find_sockets(job)) {
-    const auto status = ask_status(socket, limit);
+    // One that keeps us waiting says nothing of those after it.
+    const auto status = ask_status(socket, std::max(limit, Clock::now() + kLeastForAgent));
     if (!status) {
+      if (is_gone(status.error())) continue;
       log::warning("{}", status.error().what());
+      code = std::max(code, kTimeLimit);
     } else if (status->endpoint.empty()) {
       alone.emplace(std::pair(status->job, status->first_rank), *status);
     } else {
       places.emplace(status->endpoint, status->job);
     }
   }
+  if (options.live && places.size() + alone.size() > 1)
+    throw cli::UsageError("--watch shows one store: name it with --endpoint");
+  if (options.live && !alone.empty())
+    throw cli::UsageError("--watch needs a store; this job is one node's alone");
   for (const auto& [place, status] : alone) {
-    print((options.json ? to_json(status) : health_line(status)) + "\n");
+    print((options.json ? to_json(status, on_terminal()) : health_line(status)) + "\n");
     code = std::max(code, code_of(status));
   }
   for (const auto& [place, id] : places) {

@@ -202,8 +202,9 @@ std::string groups(const JobView& job) {
     }
     std::string entry = folded_names({hosts.begin(), hosts.end()}, kMostGroups);
     if (!ranks.empty()) {
-      if (ranks.size() > kMostGroups) ranks.resize(kMostGroups);
-      entry += " (" + ranks_text(ranks) + (ranks.size() == kMostGroups ? ", ..." : "") + ")";
+      const bool cut = ranks.size() > kMostGroups;
+      if (cut) ranks.resize(kMostGroups);
+      entry += " (" + ranks_text(ranks) + (cut ? ", ..." : "") + ")";
     }
     text += line(state, entry);
   }
@@ -299,7 +300,7 @@ std::string text_of(const JobView& job) {
   return text + offices(job) + groups(job) + notes(job);
 }
 
-std::string to_json(const JobView& job) {
+std::string to_json(const JobView& job, bool ascii) {
   using nlohmann::ordered_json;
   const RoundDocument& round = job.round;
   ordered_json object{{"id", job.id},
@@ -327,7 +328,7 @@ std::string to_json(const JobView& job) {
   }
   if (job.outcome)
     object["outcome"] = {{"exit_code", job.outcome->exit_code}, {"text", job.outcome->text}};
-  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace drun::ctl

@@ -56,7 +56,8 @@ using Documents = std::map<std::string, std::string, std::less<>>;
 
 // A few lines; hosts of one state share one. Nothing in it can act on a terminal.
 [[nodiscard]] std::string text_of(const JobView& job);
-// One line of JSON without its end: see docs/drunctl.md.
-[[nodiscard]] std::string to_json(const JobView& job);
+// One line of JSON without its end: see docs/drunctl.md. `ascii`: nothing in it can act on a
+// terminal.
+[[nodiscard]] std::string to_json(const JobView& job, bool ascii);
 
 }  // namespace drun::ctl

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <system_error>
@@ -67,11 +68,13 @@ int become(const drun::launcher::Options& options) {
   std::string line;
   std::vector<char*> words;
   for (const std::string& word : options.instead) {
+    if (options.dry_run && word == "--dry-run") continue;
     line += (line.empty() ? "" : " ") + drun::shell_quoted(word);
     words.push_back(const_cast<char*>(word.c_str()));
   }
   words.push_back(nullptr);
   if (options.dry_run) return print(line + "\n");
+  ::putenv(const_cast<char*>(options.instead_mark.c_str()));
   ::execvp(words.front(), words.data());
   const int error = errno;
   return fail(options, error == ENOENT ? drun::kNotFound : drun::kCannotRun,

@@ -110,8 +110,8 @@ bool natural_less(std::string_view a, std::string_view b) {
 }
 
 std::vector<Candidate> place(std::vector<Candidate> candidates, const Config& config) {
-  const int taken = nodes_taken(config, static_cast<int>(candidates.size()));
-  candidates = choose(std::move(candidates), static_cast<std::size_t>(taken));
+  const int places = nodes_taken(config, static_cast<int>(candidates.size()));
+  candidates = choose(std::move(candidates), static_cast<std::size_t>(places));
 
   std::map<int, Candidate> slots;
   std::vector<Candidate> rest;

@@ -72,8 +72,10 @@ Result<std::string> ask(const std::string& name, std::chrono::steady_clock::time
   const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return Error::from_errno(errno, "make a socket");
   const auto no_answer = [&] {
-    return Error(std::make_error_code(std::errc::timed_out),
-                 "process " + std::to_string(peer_of(socket.get()).pid) + ": no answer");
+    const pid_t agent = peer_of(socket.get()).pid;
+    return Error(
+        std::make_error_code(std::errc::timed_out),
+        (agent > 0 ? "process " + std::to_string(agent) : "a drun of this host") + ": no answer");
   };
   // An agent that stands still lets a few wait, and then none.
   const auto left = std::max(time_left(deadline), std::chrono::milliseconds(1));

@@ -56,7 +56,7 @@ std::optional<Phase> phase_of(std::string_view name) {
   return found == kPhases.end() ? std::nullopt : std::optional(found->first);
 }
 
-std::string to_json(const AgentStatus& status) {
+std::string to_json(const AgentStatus& status, bool ascii) {
   ordered_json object{{"job", status.job},         {"host", status.host},
                       {"pid", status.pid},         {"phase", name_of(status.phase)},
                       {"waiting", status.waiting}, {"endpoint", status.endpoint},
@@ -69,7 +69,7 @@ std::string to_json(const AgentStatus& status) {
     object["world_size"] = status.world_size;
     object["restart_count"] = status.restart_count;
   }
-  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);
 }
 
 Result<AgentStatus> parse_status(std::string_view json) {

@@ -43,8 +43,9 @@ struct AgentStatus {
   bool operator==(const AgentStatus&) const = default;
 };
 
-// A line of JSON without its end; bytes that are no UTF-8 are replaced.
-[[nodiscard]] std::string to_json(const AgentStatus& status);
+// A line of JSON without its end; bytes that are no UTF-8 are replaced. `ascii`: nothing in it can
+// act on a terminal.
+[[nodiscard]] std::string to_json(const AgentStatus& status, bool ascii = false);
 // Ignores members that it does not know.
 [[nodiscard]] Result<AgentStatus> parse_status(std::string_view json);
 

@@ -85,7 +85,7 @@ PODS = {
         "wanted": ["nnodes 2", "node-rank 1", "rdzv-endpoint train-node-0.train:29400"]},
 }
 # docs/cli.md: what another try does not help against.
-HOPELESS = {2, 126, 127}
+HOPELESS = {2, 93, 126, 127}
 
 
 def mistakes(value, schema, place):

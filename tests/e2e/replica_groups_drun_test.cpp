@@ -162,7 +162,9 @@ class GroupsOfNodesTest : public AgentsOfAJob {
 TEST_F(GroupsOfNodesTest, TheGroupsMeetApartAtOneEndpoint) {
   const std::string script =
       kSays + "; [ $REPLICA_GROUP_ID$RANK != 11 ] || exit 7; exec sleep 1000";
-  for (int rank = 0; rank < 4; ++rank)
+  start_node(0, script);
+  ASSERT_TRUE(agent(0).wait_for_err("1 of 2 nodes")) << "it has the store";
+  for (int rank = 1; rank < 4; ++rank)
     start_node(rank, script);
   for (std::size_t node = 0; node < 4; ++node)
     ASSERT_TRUE(says(node, "group " + std::to_string(node / 2) + " of 2 rank " +
@@ -183,7 +185,9 @@ TEST_F(GroupsOfNodesTest, OneThatTheStoreServesLongerIsNotHarmedByTheFirstsEnd) 
   const std::string gate = (folder.path() / "gate").string();
   const std::string script =
       "echo up; [ $REPLICA_GROUP_ID = 0 ] || until [ -e " + gate + " ]; do sleep 0.05; done";
-  for (int rank = 0; rank < 4; ++rank)
+  start_node(0, script);
+  ASSERT_TRUE(agent(0).wait_for_err("1 of 2 nodes")) << "it has the store";
+  for (int rank = 1; rank < 4; ++rank)
     start_node(rank, script);
   for (std::size_t node = 0; node < 4; ++node)
     ASSERT_TRUE(says(node, "up\n")) << agent(node).err();

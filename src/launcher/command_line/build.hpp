@@ -30,6 +30,7 @@ struct Inferred {
   // Not empty: this process runs outside of what the scheduler starts. A command that starts drun
   // there, if its arguments are put behind.
   std::vector<std::string> instead;
+  std::string mark;  // as Options::instead_mark
 };
 [[nodiscard]] Inferred infer_place(cli::GivenFlags& flags, bool launch,
                                    const std::vector<std::string>& environment, const Host& host);
@@ -47,7 +48,7 @@ struct Inferred {
 [[nodiscard]] Options build_elsewhere(const BuildInput& given);
 
 // The same for one that becomes `command` with the rest of its own command line.
-[[nodiscard]] Options build_instead(const BuildInput& given, std::vector<std::string> command,
+[[nodiscard]] Options build_instead(const BuildInput& given, Inferred place,
                                     const std::vector<std::string>& arguments);
 
 // Checks every flag. Throws UsageError.

@@ -77,6 +77,31 @@ void share_nodes(const cli::GivenFlags& flags, cluster::Place& place) {
   place.nodes.text = std::to_string(nodes / groups);
 }
 
+void refuse_too_many_groups(const cli::GivenFlags& flags, const cluster::Place& place) {
+  const cli::Setting& asked = *flags.find("nnodes");
+  const int groups = replica_groups(flags);
+  const int nodes = whole_number<int>(place.nodes.text).value_or(0);
+  if (nodes > 1 && static_cast<std::int64_t>(parse_nodes(asked).most) * groups > nodes)
+    refuse(asked, std::string(place.scheduler) + " has " + place.nodes.text +
+                      " nodes for this job (" + place.nodes.from + "), too few for " +
+                      std::to_string(groups) + " groups of so many");
+}
+
+// Set for what drun starts outside of steps: if the step cannot be told from its environment, it
+// would start another, and so on without end.
+constexpr std::string_view kStartedFor = "DRUN_STARTED_FOR";
+
+std::string own_job(const std::vector<std::string>& environment) {
+  return environment_variable(environment, "SLURM_JOB_ID").value_or("");
+}
+std::string start_mark(const std::vector<std::string>& environment) {
+  return std::string(kStartedFor) + "=" + own_job(environment);
+}
+bool started_already(const std::vector<std::string>& environment) {
+  const auto job = environment_variable(environment, kStartedFor);
+  return job && *job == own_job(environment);
+}
+
 // drun-launch is a link beside drun.
 std::string own_file(const Host& host, bool launch) {
   std::string file = host.program_file ? host.program_file() : "drun";
@@ -94,8 +119,11 @@ Inferred start_instead(cli::GivenFlags& flags, const cluster::Place& place, cons
   if (said.min_nodes > nodes)
     refuse(*asked, scheduler + " has " + place.nodes.text + " nodes for this job (" +
                        place.nodes.from + "); to meet others, give --rdzv-endpoint");
-  if (const cli::Setting* rank = filled(flags, "node-rank"))
-    refuse(*rank, "drun is started on " + place.nodes.text + " nodes; each has its own");
+  if (said.rank) {
+    const cli::Setting* const rank = filled(flags, "node-rank");
+    refuse(rank != nullptr ? *rank : *flags.find("rdzv-conf"),
+           "drun is started on " + place.nodes.text + " nodes; each has its own rank");
+  }
   Inferred result;
   result.instead = start.words;
   const NodeNumbers numbers = asked != nullptr ? parse_nodes(*asked) : NodeNumbers{nodes, nodes, 1};
@@ -108,7 +136,11 @@ Inferred start_instead(cli::GivenFlags& flags, const cluster::Place& place, cons
   result.line = scheduler + ": " + place.nodes.text + " nodes (" + place.nodes.from +
                 "), and this is no step; starting drun on each:" + shown + " drun ...";
   result.instead.push_back(program);
-  if (start.workers > 0 && flags.find("nproc-per-node") == nullptr) {
+  // Devices that are named say how many workers there are.
+  const bool counted = flags.find("nproc-per-node") != nullptr ||
+                       flags.find("gpu-ids") != nullptr || flags.find("include") != nullptr ||
+                       flags.find("exclude") != nullptr;
+  if (start.workers > 0 && !counted) {
     const std::string workers = std::to_string(start.workers);
     result.instead.insert(result.instead.end(), {"--nproc-per-node", workers});
     flags.set({drun_program(false).find("nproc-per-node"), cli::Source::Inferred,
@@ -171,9 +203,18 @@ Inferred infer_place(cli::GivenFlags& flags, bool launch,
     if (named) refuse(*choice, "nothing in the environment tells of it");
     return {};
   }
-  if (place->start) return start_instead(flags, *place, said, own_file(host, launch));
+  const bool in_groups = replica_groups(flags) > 0;
+  const bool again = started_already(environment);
+  if (place->start && !again && !in_groups) {
+    Inferred result = start_instead(flags, *place, said, own_file(host, launch));
+    result.mark = start_mark(environment);
+    return result;
+  }
   if (!place->refusal.empty())
-    throw cli::UsageError(place->refusal + "; --nnodes 1 is a job of this one alone");
+    throw cli::UsageError(place->refusal +
+                          (again ? "; drun has done so, and in what was started the variables of "
+                                   "the step (SLURM_STEP_ID) are missing"
+                                 : "; --nnodes 1 is a job of this one alone"));
   Inferred result;
   if (!place->note.empty()) result.notes.push_back(place->note);
   if (!said.nodes) require(*place, place->nodes, "--nnodes");
@@ -184,8 +225,8 @@ Inferred infer_place(cli::GivenFlags& flags, bool launch,
                                       place->nodes.from +
                                       "); to meet others, give --rdzv-endpoint");
   Inference inference(flags, place->scheduler);
-  const bool in_groups = replica_groups(flags) > 0;
   if (!said.nodes && in_groups) share_nodes(flags, *place);
+  if (said.nodes && in_groups && !said.place) refuse_too_many_groups(flags, *place);
   if (!said.nodes)
     inference.set("nnodes", place->nodes, "", in_groups ? " nodes in each group" : " nodes");
   if (!said.place) {
@@ -201,15 +242,18 @@ Inferred infer_place(cli::GivenFlags& flags, bool launch,
   return result;
 }
 
-Options build_instead(const BuildInput& given, std::vector<std::string> command,
+Options build_instead(const BuildInput& given, Inferred place,
                       const std::vector<std::string>& arguments) {
   cli::GivenFlags flags = given.flags;
   if (filled(flags, "rdzv-endpoint") == nullptr && filled(flags, "master-addr") == nullptr)
     flags.set({drun_program(false).find("rdzv-endpoint"), cli::Source::Inferred, "",
                "first-node:29400"});  // each node finds out which
+  if (filled(flags, "rdzv-id") == nullptr)
+    flags.set({drun_program(false).find("rdzv-id"), cli::Source::Inferred, "", "job"});
   Options options =
       build_elsewhere({flags, given.program, given.environment, given.host, given.launch});
-  options.instead = std::move(command);
+  options.instead = std::move(place.instead);
+  options.instead_mark = std::move(place.mark);
   options.instead.insert(options.instead.end(), arguments.begin() + 1, arguments.end());
   return options;
 }

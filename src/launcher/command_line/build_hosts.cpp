@@ -255,11 +255,6 @@ Options build_start(const BuildInput& given, hosts::StartPlan plan) {
   if (plan.meet_at_first)
     infer(flags, "rdzv-endpoint", "",
           to_string(Endpoint{first.substr(first.find('@') + 1), kSomePort}));
-  // Each host looks itself up.
-  if (filled(flags, "topology-file") != nullptr) {
-    if (flags.find("rank-order") == nullptr) infer(flags, "rank-order", "", "topology");
-    infer(flags, "topology-file", "", "");
-  }
   Options options =
       build_elsewhere({flags, given.program, given.environment, given.host, given.launch});
   options.start = std::move(plan);
@@ -268,8 +263,13 @@ Options build_start(const BuildInput& given, hosts::StartPlan plan) {
 
 Options build_elsewhere(const BuildInput& given) {
   const Host host = stand_in(given.host);
-  Options options =
-      build_options({given.flags, given.program, given.environment, host, given.launch});
+  cli::GivenFlags flags = given.flags;
+  // Each host looks itself up.
+  if (filled(flags, "topology-file") != nullptr) {
+    if (flags.find("rank-order") == nullptr) infer(flags, "rank-order", "", "topology");
+    infer(flags, "topology-file", "", "");
+  }
+  Options options = build_options({flags, given.program, given.environment, host, given.launch});
   options.notes.clear();  // each host tells its own
   return options;
 }

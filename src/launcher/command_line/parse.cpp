@@ -44,10 +44,9 @@ Parsed parse_options(const std::vector<std::string>& arguments,
     auto start = plan_start(given, launch, environment, host, place.notes);
     if (!start) place = infer_place(given.flags, launch, environment, host);
     const BuildInput input{given.flags, given.words, environment, host, launch};
-    Options options = start ? build_start(input, std::move(*start))
-                      : !place.instead.empty()
-                          ? build_instead(input, std::move(place.instead), arguments)
-                          : build_options(input);
+    Options options = start                    ? build_start(input, std::move(*start))
+                      : !place.instead.empty() ? build_instead(input, place, arguments)
+                                               : build_options(input);
     options.inferred = place.line;
     options.notes.insert(options.notes.begin(), place.notes.begin(), place.notes.end());
     options.notes.insert(options.notes.begin(), unknown.begin(), unknown.end());

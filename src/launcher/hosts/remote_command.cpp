@@ -44,13 +44,14 @@ std::string copying_script(const std::string& path, const SelfOffer& offer) {
          "\" && exec \"$1\" " +
          flag + "; }; w " + path +
          "; w drun; d=\"${XDG_CACHE_HOME:-${HOME:?}/.cache}/drun\"; f=\"$d/" + offer.name +
-         "\"; test -x \"$f\" && exec \"$f\" " + flag + "; umask 077; mkdir -p \"$d\" || " + failed +
+         "\"; test -x \"$f\" && exec \"$f\" " + flag +
+         "; u=$(umask); umask 077; mkdir -p \"$d\" || " + failed +
          "; t=$(mktemp \"$d/new.XXXXXXXX\") || " + failed +
          "; trap \"rm -f \\\"$t\\\"\" 0 1 2 15; printf \"\\000drun is not here 1\\000%s\\n\" "
          "\"$(uname -sm)\"; head -c " +
          size + " >\"$t\" && test $(wc -c <\"$t\") -eq " + size +
-         " && chmod 700 \"$t\" && mv -f \"$t\" \"$f\" && trap - 0 && exec \"$f\" " + flag + "; " +
-         failed;
+         " && chmod 700 \"$t\" && mv -f \"$t\" \"$f\" && trap - 0 && umask $u && exec \"$f\" " +
+         flag + "; " + failed;
 }
 
 std::string script_for(const std::string& drun, const SelfOffer& offer) {

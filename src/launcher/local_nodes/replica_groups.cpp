@@ -178,7 +178,7 @@ Options lighthouse_options(const Options& options, int port) {
   result.run_id = "lighthouse";
   result.local_node = 0;
   result.inherited = options.inherited;
-  result.command = {"/bin/sh", "-c", "exec " + lighthouse_command(options, port)};
+  result.command = {"/bin/sh", "-c", lighthouse_command(options, port)};
   result.substitute_from = result.command.size();
   result.stdin_rank.reset();
   result.shutdown_timeout = kLighthouseGrace;

@@ -218,6 +218,7 @@ struct Options : WorkerSpec, MeetingChoices {
   // The command to become, because drun is to run in a step of the scheduler, and this is none; the
   // rest of this is as far as it is known here. Empty: drun is where it should be.
   std::vector<std::string> instead;
+  std::string instead_mark;  // "NAME=value", for its environment
   // For drun's own log, at info: what the scheduler said. Empty: nothing.
   std::string inferred;
   // For drun's own log, at warning: what was accepted but has no effect here.

@@ -220,7 +220,7 @@ TEST(JobViewTest, JsonHasEveryNode) {
   store.member("t0").is_host = true;
   store.member("late").host = "node9";
   EXPECT_EQ(
-      to_json(store.view()),
+      to_json(store.view(), false),
       R"({"id":"train","state":"running","nnodes":"2:8","round":{"number":2,"phase":"running",)"
       R"("nodes":1,"world_size":4,"waiting":"","reason":""},"restarts":0,"max_restarts":3,)"
       R"("losses":0,"nodes":[{"host":"node0","address":"10.0.0.1","role":"default",)"

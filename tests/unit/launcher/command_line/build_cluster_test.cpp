@@ -232,7 +232,7 @@ TEST(ClusterOptionsTest, WhatNoStepCouldDoIsRefusedBeforeOneIsStarted) {
             "drun: error: --nnodes '5': Slurm has 4 nodes for this job (SLURM_JOB_NUM_NODES); to "
             "meet others, give --rdzv-endpoint\n");
   EXPECT_EQ(instead("--node-rank 1"),
-            "drun: error: --node-rank '1': drun is started on 4 nodes; each has its own\n");
+            "drun: error: --node-rank '1': drun is started on 4 nodes; each has its own rank\n");
   EXPECT_THAT(instead("--max-restarts x"), StartsWith("drun: error: --max-restarts 'x': "));
 }
 
