@@ -80,9 +80,8 @@ TEST(ReplicaGroupsTest, TheLighthouseIsAJobOfOneWorkerThatAShellRuns) {
   options.max_restarts = 5;
   options.inherited = {"A=1"};
   const Options lighthouse = lighthouse_options(options, 1234);
-  EXPECT_THAT(
-      lighthouse.command,
-      ElementsAre("/bin/sh", "-c", "torchft_lighthouse --bind [::]:1234 --name '$HOME'"));
+  EXPECT_THAT(lighthouse.command,
+              ElementsAre("/bin/sh", "-c", "torchft_lighthouse --bind [::]:1234 --name '$HOME'"));
   EXPECT_EQ(lighthouse.nproc_per_node, 1);
   EXPECT_EQ(lighthouse.max_restarts, 0);
   EXPECT_FALSE(lighthouse.tells_its_end);
