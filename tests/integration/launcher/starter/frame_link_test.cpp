@@ -220,6 +220,8 @@ TEST_F(FrameLinkTest, SaysThatItIsThereEverySoOften) {
   char byte = 0;
   EXPECT_EQ(::read(out.read.get(), &byte, 1), -1) << "nothing was sent";
   unknown.end();
+  io_.restart();
+  io_.poll();  // what waited for it is told so while it is there
 }
 
 }  // namespace
