@@ -12,6 +12,9 @@ namespace drun {
 [[nodiscard]] std::optional<std::string> environment_variable(
     const std::vector<std::string>& environment, std::string_view name);
 
+// Every entry of NAME goes.
+void erase_variable(std::vector<std::string>& environment, std::string_view name);
+
 // This process's environment as "NAME=value", for main().
 [[nodiscard]] std::vector<std::string> own_environment();
 

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/environment_variable.hpp"
 #include "base/printable.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
@@ -156,12 +157,9 @@ std::vector<std::string> handed_over(const cli::GivenFlags& flags,
   hosts::Handed handed = attempt(text, names, asked != nullptr ? asked : file);
   for (const std::string& name : handed.missing)
     notes.push_back(name + " is to be handed over, and is not set here");
-  std::vector<std::string> own{"DRUN_CLUSTER"};
+  erase_variable(handed.environment, "DRUN_CLUSTER");
   for (const std::string_view flag : kStartersOwn)
-    own.push_back(cli::variable_named(drun_program(false), flag));
-  std::erase_if(handed.environment, [&](const std::string& entry) {
-    return is_one_of(entry.substr(0, entry.find('=')), own);
-  });
+    erase_variable(handed.environment, cli::variable_named(drun_program(false), flag));
   // Whatever a login there sets: an agent starts nobody.
   for (const char* flag : {"host", "hostfile", "launcher"})
     handed.environment.push_back(cli::variable_named(drun_program(false), flag) + "=");

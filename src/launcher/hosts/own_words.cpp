@@ -22,9 +22,7 @@ WordMarks word_marks(std::string_view secret) {
 WordMarks take_word_marks(std::vector<std::string>& environment) {
   const auto secret = environment_variable(environment, kWordsVariable);
   if (!secret) return {};
-  std::erase_if(environment, [](std::string_view entry) {
-    return entry.substr(0, entry.find('=')) == kWordsVariable;
-  });
+  erase_variable(environment, kWordsVariable);
   return secret->empty() ? WordMarks() : word_marks(*secret);
 }
 

@@ -1,13 +1,20 @@
 #include "launcher/local_nodes/agents_parent.hpp"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/close_descriptors.hpp"
+#include "base/exit_codes.hpp"
 #include "base/log.hpp"
 #include "base/signal_block.hpp"
 #include "launcher/local_nodes/node_ends.hpp"
@@ -81,6 +88,23 @@ void block_signals(const std::vector<int>& signals) {
   for (const int signal : signals)
     ::sigaddset(&set, signal);
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
+void live_as_child(const WorkerStreams& streams, pid_t parent, const std::function<int()>& run) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) std::_Exit(exit_code_of_signal(SIGKILL));
+  ::setpgid(0, 0);  // a Ctrl-C reaches the parent alone, which passes it on once
+  ::dup2(streams.standard_output.get(), STDOUT_FILENO);
+  ::dup2(streams.standard_error.get(), STDERR_FILENO);
+  close_descriptors(3, {});  // a store of the parent's among them
+  int code = kDrunFailed;
+  try {
+    code = run();
+  } catch (const std::exception& error) {
+    log::error("{}", error.what());
+  }
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
 
 AgentsParent::AgentsParent(const Options& options, std::vector<pid_t> agents,

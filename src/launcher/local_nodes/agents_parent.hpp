@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,11 @@ namespace drun::launcher {
 // What this process blocks until run(): the agents' ends, and what it passes on to them.
 [[nodiscard]] std::vector<int> signals_of_parent(const Options& options);
 void block_signals(const std::vector<int>& signals);
+
+// What a process that `parent` has forked does: it dies with it, has these streams and no other
+// descriptor, and ends with what `run` gives, or with kDrunFailed and a line for its exception.
+[[noreturn]] void live_as_child(const WorkerStreams& streams, pid_t parent,
+                                const std::function<int()>& run);
 
 class AgentsParent {
  public:

@@ -1,20 +1,15 @@
 #include "launcher/local_nodes/local_nodes.hpp"
 
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "base/close_descriptors.hpp"
 #include "base/exit_codes.hpp"
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
@@ -49,21 +44,14 @@ Options node_options(const Options& options, int node, const Endpoint& store) {
 [[noreturn]] void run_node(const Options& options, const WorkerStreams& streams,
                            SharedLogDedup& neighbours, std::atomic<bool>& unannounced,
                            pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) std::_Exit(exit_code_of_signal(SIGKILL));
-  ::setpgid(0, 0);  // a Ctrl-C reaches the parent alone, which passes it on once
-  ::dup2(streams.standard_output.get(), STDOUT_FILENO);
-  ::dup2(streams.standard_error.get(), STDERR_FILENO);
-  close_descriptors(3, {});  // the parent's store among them
-  int code = kDrunFailed;
-  try {
-    code = run_agent(options, &neighbours, &unannounced);
-  } catch (const std::exception& error) {
-    unannounced = true;
-    log::error("{}", error.what());
-  }
-  std::fflush(nullptr);
-  std::_Exit(code);
+  live_as_child(streams, parent, [&] {
+    try {
+      return run_agent(options, &neighbours, &unannounced);
+    } catch (...) {
+      unannounced = true;
+      throw;
+    }
+  });
 }
 
 struct StartedAgents {

@@ -1,6 +1,5 @@
 #include "launcher/local_nodes/replica_groups.hpp"
 
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,18 +7,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <memory>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/addresses.hpp"
-#include "base/close_descriptors.hpp"
 #include "base/environment_variable.hpp"
-#include "base/exit_codes.hpp"
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
 #include "base/template_text.hpp"
@@ -41,32 +35,20 @@ constexpr const char* kLighthouse = "TORCHFT_LIGHTHOUSE";
 constexpr int kLighthousePort = 29510;  // torchft's own
 constexpr std::chrono::milliseconds kLighthouseGrace{5'000};
 
-void set_variable(std::vector<std::string>& environment, const std::string& value) {
-  const std::string name = std::string(kLighthouse) + "=";
-  std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(name); });
-  environment.push_back(name + value);
+void tell_lighthouse(std::vector<std::string>& environment, const std::string& address) {
+  erase_variable(environment, kLighthouse);
+  environment.push_back(std::string(kLighthouse) + "=" + address);
 }
 
 [[noreturn]] void run_child(const std::string& name, const Options& options,
                             const WorkerStreams& streams, pid_t parent, const sigset_t& signals,
                             const std::function<int(const Options&)>& run) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) std::_Exit(exit_code_of_signal(SIGKILL));
-  ::setpgid(0, 0);  // a Ctrl-C reaches the parent alone, which passes it on once
-  ::dup2(streams.standard_output.get(), STDOUT_FILENO);
-  ::dup2(streams.standard_error.get(), STDERR_FILENO);
-  close_descriptors(3, {});
-  // What an agent blocks until it handles it. The starter of other hosts' agents expects none.
-  if (options.start) ::sigprocmask(SIG_SETMASK, &signals, nullptr);
-  configure_log(options, name);
-  int code = kDrunFailed;
-  try {
-    code = run(options);
-  } catch (const std::exception& error) {
-    log::error("{}", error.what());
-  }
-  std::fflush(nullptr);
-  std::_Exit(code);
+  live_as_child(streams, parent, [&] {
+    // What an agent blocks until it handles it. The starter of other hosts' agents expects none.
+    if (options.start) ::sigprocmask(SIG_SETMASK, &signals, nullptr);
+    configure_log(options, name);
+    return run(options);
+  });
 }
 
 // Where the workers find the lighthouse.
@@ -148,10 +130,10 @@ Options group_options(const Options& options, int group, const std::string& ligh
   result.lighthouse.clear();
   result.inferred.clear();
   result.notes.clear();
-  if (!lighthouse.empty()) set_variable(result.inherited, lighthouse);
+  if (!lighthouse.empty()) tell_lighthouse(result.inherited, lighthouse);
   if (options.start) {
     result.start = hosts::group_plan(*options.start, options.replica_groups, group);
-    if (!lighthouse.empty()) set_variable(result.start->environment, lighthouse);
+    if (!lighthouse.empty()) tell_lighthouse(result.start->environment, lighthouse);
     result.replica_group = group;
     return result;
   }

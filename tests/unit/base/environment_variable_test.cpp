@@ -20,5 +20,11 @@ TEST(EnvironmentVariableTest, TheFirstEntryCountsAsForGetenv) {
   EXPECT_EQ(environment_variable(twice, "A"), "1");
 }
 
+TEST(EnvironmentVariableTest, EveryEntryOfANameIsErasedAndNoOther) {
+  std::vector<std::string> environment{"A=1", "AB=2", "A=", "B=A=1"};
+  erase_variable(environment, "A");
+  EXPECT_EQ(environment, (std::vector<std::string>{"AB=2", "B=A=1"}));
+}
+
 }  // namespace
 }  // namespace drun
