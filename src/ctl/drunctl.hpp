@@ -64,9 +64,17 @@ struct ParsedCtl {
 // Runs the command; the exit code. Throws cli::UsageError.
 int run(const CtlOptions& options);
 
+// ---- errors: one line on standard error, and the exit code ----
+
+// Without a connection: whatever the cause, the store cannot be reached.
+int unreachable(const Error& error);
+// Of a store that was reached.
+int failed(const Error& error);
+
 // ---- output: to standard output, in one piece each, flushed. Throws NoReader ----
 
 void print(std::string_view bytes);
+[[nodiscard]] bool on_terminal();
 
 // {"key": ..., "value": ...}; text that is not UTF-8 as "key_base64", "value_base64".
 using Fields = std::vector<std::pair<std::string, std::string>>;

@@ -38,17 +38,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kDefaultTimeout{30'000};
 
-// Without a connection: whatever the cause, the store cannot be reached.
-int unreachable(const Error& error) {
-  log::error("{}", error.what());
-  return kDrunFailed;
-}
-
-int failed(const Error& error) {
-  log::error("{}", error.what());
-  return error.code() == Errc::Timeout ? kTimeLimit : kDrunFailed;
-}
-
 // A command under way: its options and when its time is over.
 class Command {
  public:

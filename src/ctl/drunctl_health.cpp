@@ -1,12 +1,12 @@
 #include "ctl/drunctl_health.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <vector>
 
 #include "base/log.hpp"
+#include "base/number_ranges.hpp"
 #include "status/agent_socket.hpp"
 
 namespace drun::ctl {
@@ -36,11 +36,9 @@ Result<AgentStatus> ask_status(const std::string& socket,
 std::string health_line(const AgentStatus& status) {
   std::string text = "job " + escaped(status.job) + ": " + std::string(name_of(status.phase));
   if (status.round > 0) {
-    text += ", round " + std::to_string(status.round) + ": ";
-    text += status.workers == 1 ? "rank " : "ranks ";
-    text += std::to_string(status.first_rank);
-    if (status.workers > 1) text += "-" + std::to_string(status.first_rank + status.workers - 1);
-    text += " of " + std::to_string(status.world_size);
+    const NumberRange ranks{status.first_rank, status.first_rank + status.workers - 1};
+    text += ", round " + std::to_string(status.round) + ": " + ranks_text(std::vector{ranks}) +
+            " of " + std::to_string(status.world_size);
   }
   if (!status.waiting.empty()) text += ": " + escaped(status.waiting);
   return text + " (pid " + std::to_string(status.pid) + ")";
@@ -63,8 +61,7 @@ int health(const CtlOptions& options, std::chrono::steady_clock::time_point dead
     }
     ++found;
     healthy = healthy && is_healthy(*status, options.ready);
-    print((options.json ? to_json(*status, ::isatty(STDOUT_FILENO) != 0) : health_line(*status)) +
-          "\n");
+    print((options.json ? to_json(*status, on_terminal()) : health_line(*status)) + "\n");
   }
   if (found > 0) return healthy ? kOk : kNo;
   log::error("no drun of this user runs here{}", job ? " with job " + escaped(*job) : "");

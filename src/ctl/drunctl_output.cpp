@@ -5,10 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.hpp"
+#include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/standard_streams.hpp"
 #include "base/utf8.hpp"
 #include "ctl/drunctl.hpp"
+#include "drun/store/errors.hpp"
 
 namespace drun::ctl {
 namespace {
@@ -17,10 +19,24 @@ using Json = nlohmann::ordered_json;
 
 // JSON leaves control characters beyond ASCII as they are.
 std::string to_text(const Json& json) {
-  return json.dump(-1, ' ', ::isatty(STDOUT_FILENO) != 0) + "\n";
+  return json.dump(-1, ' ', on_terminal()) + "\n";
 }
 
 }  // namespace
+
+int unreachable(const Error& error) {
+  log::error("{}", error.what());
+  return kDrunFailed;
+}
+
+int failed(const Error& error) {
+  log::error("{}", error.what());
+  return error.code() == store::Errc::Timeout ? kTimeLimit : kDrunFailed;
+}
+
+bool on_terminal() {
+  return ::isatty(STDOUT_FILENO) != 0;
+}
 
 void print(std::string_view bytes) {
   const Status written = write_standard_output(bytes);
@@ -68,7 +84,7 @@ std::string escaped(std::string_view bytes) {
 }
 
 std::string shown(std::string_view bytes) {
-  if (::isatty(STDOUT_FILENO) == 0) return std::string(bytes);
+  if (!on_terminal()) return std::string(bytes);
   std::string text;
   for (;;) {
     const std::string_view line = bytes.substr(0, bytes.find('\n'));

@@ -55,10 +55,6 @@ struct View {
   bool empty = true;
 };
 
-bool on_terminal() {
-  return ::isatty(STDOUT_FILENO) != 0;
-}
-
 View view_of(const Documents& documents, bool json) {
   View view;
   for (const JobView& job : jobs_in(documents)) {
@@ -95,10 +91,7 @@ class LiveView {
       const auto next = changed_ ? shown_ + kBetweenViews : now + std::chrono::hours(24);
       const auto reply = query_.receive(watch_, end ? std::min(next, *end) : next);
       if (query_.has_no_reader()) throw NoReader();
-      if (!reply && reply.error().code() != Errc::Timeout) {
-        log::error("{}", reply.error().what());
-        return kDrunFailed;
-      }
+      if (!reply && reply.error().code() != Errc::Timeout) return failed(reply.error());
       if (reply) take(*reply);
       if (changed_ && Clock::now() >= shown_ + kBetweenViews) show();
     }
@@ -122,7 +115,7 @@ class LiveView {
     shown_ = Clock::now();
     if (view.text == last_) return;
     last_ = view.text;
-    const bool redraw = !options_.json && ::isatty(STDOUT_FILENO) != 0;
+    const bool redraw = !options_.json && on_terminal();
     print(redraw ? kClearScreen + last_ : last_);
   }
 
@@ -138,15 +131,9 @@ class LiveView {
 int status_at(const CtlOptions& options, const Endpoint& endpoint,
               const std::optional<std::string>& job, Deadline deadline) {
   auto query = ControlQuery::open(followed(endpoint, deadline), deadline, options.retry);
-  if (!query) {
-    log::error("{}", query.error().what());
-    return kDrunFailed;
-  }
+  if (!query) return unreachable(query.error());
   auto watched = read_documents(*query, prefix_of(job), deadline);
-  if (!watched) {
-    log::error("{}", watched.error().what());
-    return watched.error().code() == Errc::Timeout ? kTimeLimit : kDrunFailed;
-  }
+  if (!watched) return failed(watched.error());
   if (options.live)
     return LiveView(options, *query, watched->watch, std::move(watched->documents))
         .run(options.timeout ? std::optional(deadline) : std::nullopt);
