@@ -35,6 +35,17 @@ class HealthDrunTest : public testing::Test {
       said = ctl({"health", job, "--ready"});
     return said;
   }
+  Arguments of_two_nodes(const ReservedPort& port) const {
+    return {"--nnodes",
+            "2",
+            "--rdzv-endpoint",
+            port.endpoint(),
+            "--rdzv-id",
+            job_,
+            "sh",
+            "-c",
+            "echo ready; exec sleep 1000"};
+  }
   // Other tests run jobs on this machine, too.
   const std::string job_ = "health-" + random_name(12);
 };
@@ -95,15 +106,7 @@ TEST_F(HealthDrunTest, EachAgentOfAHostIsAsked) {
 // An agent of this host knows where its job's store is.
 TEST_F(HealthDrunTest, StatusTellsTheWholeJobWithoutAnEndpoint) {
   const ReservedPort port;
-  const Arguments flags = {"--nnodes",
-                           "2",
-                           "--rdzv-endpoint",
-                           port.endpoint(),
-                           "--rdzv-id",
-                           job_,
-                           "sh",
-                           "-c",
-                           "echo ready; exec sleep 1000"};
+  const Arguments flags = of_two_nodes(port);
   EXPECT_EQ(ctl({"status", job_}).code, 4);
   DrunProcess first(flags);
   ASSERT_TRUE(first.wait_for_err("1 of 2 nodes"));
@@ -135,15 +138,7 @@ TEST_F(HealthDrunTest, StatusOfAPrivateStoreIsItsAgentsOwn) {
 
 TEST_F(HealthDrunTest, StatusIsShownAgainWhenItChanges) {
   const ReservedPort port;
-  const Arguments flags = {"--nnodes",
-                           "2",
-                           "--rdzv-endpoint",
-                           port.endpoint(),
-                           "--rdzv-id",
-                           job_,
-                           "sh",
-                           "-c",
-                           "echo ready; exec sleep 1000"};
+  const Arguments flags = of_two_nodes(port);
   DrunProcess first(flags);
   ASSERT_TRUE(first.wait_for_err("1 of 2 nodes"));
   Launch launch;

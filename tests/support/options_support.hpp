@@ -56,6 +56,21 @@ inline Host made_up_machine() {
   return machine;
 }
 
+// Of Slurm's second node.
+inline std::vector<std::string> step_of_two_nodes() {
+  return {"SLURM_JOB_ID=4711",
+          "SLURM_JOB_NUM_NODES=2",
+          "SLURM_JOB_NODELIST=n[1-2]",
+          "SLURM_STEP_ID=0",
+          "SLURM_STEP_NUM_NODES=2",
+          "SLURM_STEP_NODELIST=n[1-2]",
+          "SLURM_STEP_NUM_TASKS=2",
+          "SLURM_STEP_TASKS_PER_NODE=1(x2)",
+          "SLURM_NODEID=1",
+          "SLURM_PROCID=1",
+          "SLURM_LOCALID=0"};
+}
+
 // `arguments` as a shell would split them at blanks.
 inline std::vector<std::string> words(const std::string& arguments) {
   std::vector<std::string> result;

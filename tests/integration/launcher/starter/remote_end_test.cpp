@@ -66,6 +66,12 @@ class End : public HeardEdge {
                                    {std::string(test::kAgent), "--", "sh", "-c", script},
                                    {"ORDERED=yes", "BOTH=order"}})});
   }
+  // The starter closes, and it ends by itself.
+  void expect_success() {
+    edge().close();
+    ASSERT_TRUE(until_ended());
+    EXPECT_EQ(endings[0].code, 0);
+  }
   void signal(const std::string& number) { edge().send({FrameType::Signal, kOwn, number}); }
   // Of the agent, which has to print it first.
   [[nodiscard]] int pid() const { return std::stoi(text(FrameType::Output)); }
@@ -80,9 +86,7 @@ TEST(RemoteEndTest, SaysWhoItIs) {
   EXPECT_EQ(hello->address, "10.9.8.7");
   EXPECT_GT(std::stoi(hello->port), 0);
   EXPECT_FALSE(hello->host_name.empty());
-  end.edge().close();
-  ASSERT_TRUE(end.until_ended());
-  EXPECT_EQ(end.endings[0].code, 0);
+  end.expect_success();
   EXPECT_TRUE(end.endings[0].greeted);
 }
 
@@ -118,9 +122,7 @@ TEST(RemoteEndTest, RunsTheAgentAsOrderedAndTellsWhatItPrintsAndHowItEnds) {
   EXPECT_EQ(end.find(FrameType::Output)->host, kOwn);
   EXPECT_EQ(end.frames.back().type, FrameType::Ended) << "the last word";
   EXPECT_THAT(end.endings, IsEmpty()) << "the starter closes";
-  end.edge().close();
-  ASSERT_TRUE(end.until_ended());
-  EXPECT_EQ(end.endings[0].code, 0);
+  end.expect_success();
 }
 
 TEST(RemoteEndTest, TheAgentFindsItsSignalsAsALoginHasThem) {
@@ -146,9 +148,7 @@ TEST(RemoteEndTest, AFolderThatIsNotThereIsNamed) {
             (Frame{FrameType::Failed, kOwn,
                    "its folder cannot be entered there: /no/such/folder: No such file or "
                    "directory"}));
-  end.edge().close();
-  ASSERT_TRUE(end.until_ended());
-  EXPECT_EQ(end.endings[0].code, 0);
+  end.expect_success();
   EXPECT_EQ(end.text(FrameType::Output), "");
 }
 
@@ -194,9 +194,7 @@ TEST(RemoteEndTest, SignalsReachTheAgentAndOnlyThose) {
   EXPECT_EQ(end.text(FrameType::Output), "runs\nusr1\nint\n");
   EXPECT_EQ(end.find(FrameType::Ended)->payload, "9");
   end.signal(std::to_string(SIGTERM));  // nobody is there: nothing happens
-  end.edge().close();
-  ASSERT_TRUE(end.until_ended());
-  EXPECT_EQ(end.endings[0].code, 0);
+  end.expect_success();
 }
 
 TEST(RemoteEndTest, TheHighestSignalIsOneToo) {
@@ -318,9 +316,7 @@ TEST(RemoteEndTest, WhatTheAgentLeavesBehindIsNotWaitedForLong) {
   EXPECT_GE(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(900));
   EXPECT_EQ(end.find(FrameType::Ended)->payload, "4");
   EXPECT_EQ(end.frames.back().type, FrameType::Ended);
-  end.edge().close();
-  ASSERT_TRUE(end.until_ended());
-  EXPECT_EQ(end.endings[0].code, 0);
+  end.expect_success();
   ::kill(end.pid(), SIGKILL);
 }
 
@@ -333,9 +329,7 @@ TEST(RemoteEndTest, EndsItsAgentWhenTheStarterIsGone) {
   ASSERT_TRUE(end.begin());
   end.order("trap 'echo told > " + said + "; exit 0' TERM; echo $$; while :; do sleep 0.02; done");
   ASSERT_TRUE(end.until_text(FrameType::Output, "\n"));
-  end.edge().close();
-  ASSERT_TRUE(end.until_ended());
-  EXPECT_EQ(end.endings[0].code, 0);
+  end.expect_success();
   EXPECT_TRUE(is_gone(end.pid()));
   EXPECT_EQ(drun::test::read_file(said), "told\n");
 }
@@ -348,9 +342,7 @@ TEST(RemoteEndTest, AnAgentThatIsStoppedOrHeldBackEndsWithTheStarter) {
       "echo $$; trap 'head -c 700000 /dev/zero; exit 0' TERM; kill -STOP $$; while :; do sleep "
       "0.02; done");
   ASSERT_TRUE(end.until_text(FrameType::Output, "\n"));
-  end.edge().close();
-  ASSERT_TRUE(end.until_ended());
-  EXPECT_EQ(end.endings[0].code, 0);
+  end.expect_success();
   EXPECT_TRUE(is_gone(end.pid()));
 }
 
@@ -403,9 +395,7 @@ TEST(RemoteEndTest, StartsWhatHangsOnItAndPassesOnWhatComesFromThere) {
   EXPECT_EQ(of(FrameType::Output, 8) + of(FrameType::Ended, 8), "b\n1");
   EXPECT_EQ(of(FrameType::Output, 9) + of(FrameType::Ended, 9), "c\n2");
   EXPECT_EQ(of(FrameType::Output, kOwn) + of(FrameType::Ended, kOwn), "own\n3");
-  end.edge().close();
-  ASSERT_TRUE(end.until_ended());
-  EXPECT_EQ(end.endings[0].code, 0);
+  end.expect_success();
 }
 
 TEST(RemoteEndTest, WhatHangsOnItEndsWithTheStarter) {

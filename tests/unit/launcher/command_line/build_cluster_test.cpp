@@ -19,17 +19,7 @@ using ::testing::StartsWith;
 
 using Environment = std::vector<std::string>;
 
-const Environment kStep{"SLURM_JOB_ID=4711",
-                        "SLURM_JOB_NUM_NODES=2",
-                        "SLURM_JOB_NODELIST=n[1-2]",
-                        "SLURM_STEP_ID=0",
-                        "SLURM_STEP_NUM_NODES=2",
-                        "SLURM_STEP_NODELIST=n[1-2]",
-                        "SLURM_STEP_NUM_TASKS=2",
-                        "SLURM_STEP_TASKS_PER_NODE=1(x2)",
-                        "SLURM_NODEID=1",
-                        "SLURM_PROCID=1",
-                        "SLURM_LOCALID=0"};
+const Environment kStep = test::step_of_two_nodes();
 
 Environment with(const Environment& more, Environment all = kStep) {
   all.insert(all.begin(), more.begin(), more.end());

@@ -52,17 +52,7 @@ TEST(TopologyOptionsTest, WhatSaysNothingIsToldAndWhatIsWrongRefused) {
 
 // A scheduler's number would put each node where it has it in its list.
 TEST(TopologyOptionsTest, ASchedulersRankDoesNotCountAndAnAskedForOneDoes) {
-  std::vector<std::string> step{"SLURM_JOB_ID=4711",
-                                "SLURM_JOB_NUM_NODES=2",
-                                "SLURM_JOB_NODELIST=n[1-2]",
-                                "SLURM_STEP_ID=0",
-                                "SLURM_STEP_NUM_NODES=2",
-                                "SLURM_STEP_NODELIST=n[1-2]",
-                                "SLURM_STEP_NUM_TASKS=2",
-                                "SLURM_STEP_TASKS_PER_NODE=1(x2)",
-                                "SLURM_NODEID=1",
-                                "SLURM_PROCID=1",
-                                "SLURM_LOCALID=0"};
+  auto step = test::step_of_two_nodes();
   EXPECT_EQ(options_of("./train", step).node_rank, 1);
   step.insert(step.end(), kSlurm.begin(), kSlurm.end());
   EXPECT_FALSE(options_of("--rank-order topology ./train", step).node_rank);

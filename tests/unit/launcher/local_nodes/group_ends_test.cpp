@@ -6,20 +6,13 @@
 
 #include <gtest/gtest.h>
 
+#include "support/exit_statuses.hpp"
+
 namespace drun::launcher {
 namespace {
 
-process::ExitStatus exited(int code) {
-  process::ExitStatus status;
-  status.code = code;
-  return status;
-}
-
-process::ExitStatus killed(int signal) {
-  process::ExitStatus status;
-  status.signal = signal;
-  return status;
-}
+using test::exited;
+using test::killed;
 
 TEST(GroupEndsTest, NoGroupIsStoppedForAnother) {
   GroupEnds ends(3, false);

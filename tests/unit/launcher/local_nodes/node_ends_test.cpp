@@ -6,22 +6,15 @@
 
 #include <gtest/gtest.h>
 
+#include "support/exit_statuses.hpp"
+
 namespace drun::launcher {
 namespace {
 
 using Step = NodeEnds::Step;
 
-process::ExitStatus exited(int code) {
-  process::ExitStatus status;
-  status.code = code;
-  return status;
-}
-
-process::ExitStatus killed(int signal) {
-  process::ExitStatus status;
-  status.signal = signal;
-  return status;
-}
+using test::exited;
+using test::killed;
 
 struct End {
   process::ExitStatus status;
