@@ -2,6 +2,7 @@
 
 usage: test_script_test.py SCRIPTS (the folder)
 """
+import os
 import pathlib
 import re
 import shutil
@@ -30,9 +31,12 @@ rmdir running
 class Run:
     """One run of scripts/test over tests of which each is to fail so many times."""
 
-    def __init__(self, *arguments, build=True, **failures):
+    def __init__(self, *arguments, build=True, free=100, **failures):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
+            (root / "bin").mkdir()
+            (root / "bin/df").write_text(f"#!/bin/sh\necho Avail\necho '  {free}'\n", encoding="utf-8")
+            (root / "bin/df").chmod(0o755)
             (root / "scripts").mkdir()
             shutil.copy(SCRIPTS / "test", root / "scripts")
             (root / "scripts/install-packages").write_text("#!/bin/sh\n", encoding="utf-8")
@@ -47,7 +51,8 @@ class Run:
                   for name, times in failures.items()),
             ]), encoding="utf-8")
             done = subprocess.run([root / "scripts/test", *arguments], stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, check=False)
+                                  stderr=subprocess.STDOUT, text=True, check=False,
+                                  env=os.environ | {"PATH": f"{root / 'bin'}:{os.environ['PATH']}"})
             self.status, self.output = done.returncode, done.stdout
             self.runs = {file.stem: file.stat().st_size for file in root.rglob("*.runs")}
             self.unstable = re.findall(r"^UNSTABLE: dev: e2e\.A/B\.(\w+):", done.stdout, re.M)
@@ -91,6 +96,11 @@ class ContinuousIntegration(unittest.TestCase):
     def test_does_not_build_again_what_did_not_build(self):
         run = Run("--ci", "dev", build=False, steady=0)
         self.assertEqual((run.status, run.failed[-1], run.runs), (1, "build", {}), run.output)
+
+    def test_names_a_full_disk_before_it_builds(self):
+        run = Run("--ci", "dev", free=4, steady=0)
+        self.assertEqual((run.status, run.runs), (1, {}), run.output)
+        self.assertRegex(run.failed[-1], r"^no room: 4 GiB are free on the disk of /\S+, and a stage needs 5$")
 
     def test_says_nothing_of_unstable_tests_if_there_are_none(self):
         run = Run("--ci", "dev", steady=0)
