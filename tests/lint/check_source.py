@@ -26,6 +26,7 @@ ARROWS = {
     "rendezvous": "base",
     "etcd": "base rendezvous store/client",
     "status": "base",
+    "facts": "base launcher/devices",
     "ctl": "base cli rendezvous status store/client store/protocol",
     "launcher/pmi": "base",
     "launcher/cluster": "base launcher/pmi",

@@ -1,0 +1,39 @@
+// Looks at this machine and at what the program will find on it: files, limits, no other program.
+// Takes milliseconds if the file systems answer; so ask it in a thread for files that may hang.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "facts/sheet.hpp"
+
+namespace drun::facts {
+
+struct Question {
+  std::string root;  // in front of the paths under /proc, /sys, /dev and /etc: "" for this machine
+  std::string interpreter;               // the Python that runs the program; empty: none is known
+  std::vector<std::string> files;        // that make up the program
+  std::vector<std::string> environment;  // the workers', "NAME=value"
+  std::string address;                   // by which the others reach this node; may be empty
+  std::string salt;                      // the same on all nodes of a job
+  std::optional<rlimit> open_files;      // the workers' limit, if it is not this process's
+};
+
+[[nodiscard]] Sheet gather(const Question& question);
+
+// "16 GiB", "64 MiB", "unlimited" (RLIM_INFINITY); rounded to a whole unit.
+[[nodiscard]] std::string size_text(std::uint64_t bytes);
+
+// Of the interface with this address; 0: not known. No file is asked.
+[[nodiscard]] int mtu_at(const std::string& address);
+
+// ---- parts of it ----
+
+// torch, CUDA and NCCL where this Python (or, if it is empty, any program) would find them.
+void gather_python(const Question& question, Sheet& sheet);
+
+}  // namespace drun::facts
