@@ -7,6 +7,7 @@
 #include <exception>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/environment_variable.hpp"
@@ -15,6 +16,7 @@
 #include "base/shell_quote.hpp"
 #include "base/standard_streams.hpp"
 #include "launcher/agent/agent.hpp"
+#include "launcher/agent/excluded_hosts.hpp"
 #include "launcher/agent/own_log.hpp"
 #include "launcher/command_line/parse.hpp"
 #include "launcher/dry_run.hpp"
@@ -83,7 +85,7 @@ int become(const drun::launcher::Options& options) {
                   "; --nnodes 1 is a job of this node alone");
 }
 
-int run(const drun::launcher::Options& options) {
+int run(drun::launcher::Options& options) {
   using namespace drun;
   if (!options.inferred.empty()) log::info("{}", options.inferred);
   for (const auto& note : options.notes)
@@ -102,6 +104,11 @@ int run(const drun::launcher::Options& options) {
     return print(launcher::dry_run(options));
   }
   if (look.error) return fail(options, look.error->exit_code(), "cannot " + look.error->text());
+  if (!options.exclude_file.empty()) {
+    auto hosts = launcher::ask_excluded_hosts(options.exclude_file);
+    if (!hosts) return fail(options, kUsageError, hosts.error().what());
+    options.excluded_hosts = std::move(*hosts);
+  }
   return start_all(options);
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -89,6 +90,8 @@ void close_failed(Context& c) {
   } else if (c.round().restart_count > 0) {
     outcome.notes.push_back("no restart of " + std::to_string(c.config.max_restarts) + " is left");
   }
+  for (const SetAside& each : c.round().set_aside)
+    outcome.notes.push_back(each.host + " was set aside: " + each.why);
   if (!root.requeue)
     outcome.notes.push_back("--no-requeue-on: exit code " + std::to_string(kDoNotRequeue) +
                             " says that another run would fail, too");
@@ -119,9 +122,11 @@ void close_timed_out(Context& c) {
 }
 
 // Writes to the member why it must leave.
-void refuse_member(Context& c, const std::string& ticket, const std::string& reason) {
+void refuse_member(Context& c, const std::string& ticket, const std::string& reason,
+                   bool unfit = false) {
   AssignmentDocument document;
   document.refused = reason;
+  document.unfit = unfit;
   c.write(c.state.keys.assignment(ticket), encode(document));
   c.decision.refused.emplace(ticket, reason);
   c.log("refused: " + reason);
@@ -266,6 +271,34 @@ void close_lost(Context& c) {
          std::nullopt});
 }
 
+// Of each host once a round.
+void note_lost_hosts(Context& c) {
+  std::set<std::string_view> hosts;
+  auto& losses = c.round().lost_hosts;
+  for (const auto& [ticket, slot] : c.state.slots) {
+    if (!(slot.lost || slot.missing) || slot.told || slot.host.empty()) continue;
+    if (!hosts.insert(slot.host).second) continue;
+    if (losses.size() < kMaxCosts || losses.contains(slot.host)) ++losses[slot.host];
+  }
+}
+
+// A restart was spent on what one node did by itself. If others failed as well, or only waited for
+// somebody, or the program could not even be started, that says nothing of the node; and what one
+// node alone does says nothing of it either.
+void note_cost(Context& c) {
+  const State& s = c.state;
+  if (c.config.exclude_after <= 0 || s.failures.size() != 1 || s.round.nodes < 2) return;
+  const auto& [ticket, failure] = s.failures.front();
+  const int code = failure.signal != 0 ? 0 : failure.exit_code;
+  if (failure.timed_out || code == kCannotRun || code == kNotFound) return;
+  auto& costs = c.round().costs;
+  if (costs.size() >= kMaxCosts && !costs.contains(ticket)) return;
+  NodeCost& cost = costs[ticket];
+  ++cost.restarts;
+  cost.rank = failure.rank;
+  cost.cause = failure.cause;
+}
+
 // Once all nodes have left the round or are gone: restart, go on, or end the job? If a node was
 // lost in the same round, the workers' failures are its consequence (their peers are gone), so they
 // cost no restart.
@@ -280,12 +313,14 @@ void stopping(Context& c) {
   if (robbed(s)) {
     if (c.config.max_losses && c.round().losses >= *c.config.max_losses) return close_lost(c);
     ++c.round().losses;
+    note_lost_hosts(c);
   }
   const bool failed = !s.failures.empty() && s.lost == 0 && s.missing == 0;
   if (failed) {
     if (!s.failures.front().summary.restartable || c.round().restart_count >= c.config.max_restarts)
       return close_failed(c);
     ++c.round().restart_count;
+    note_cost(c);
     // In a job of one node the agent logs the restart itself: it knows more about the failure.
     if (c.config.max_nodes > 1)
       c.log(restart_text(c.round().restart_count, c.config.max_restarts,
@@ -455,6 +490,98 @@ std::optional<int> last_rank(const State& state, const std::string& ticket, cons
   return rank && !kept.contains(*rank) ? rank : std::nullopt;
 }
 
+bool is_set_aside(const RoundDocument& round, const std::string& ticket) {
+  return std::any_of(round.set_aside.begin(), round.set_aside.end(),
+                     [&](const SetAside& each) { return each.ticket == ticket; });
+}
+
+// Nobody else that is there has cost a restart, but for those that are set aside: then it is the
+// node. If it was the same with another node at its place, it is the program.
+bool failed_by_itself(const Context& c, const std::string& ticket, const NodeCost& cost) {
+  const RoundDocument& round = c.decision.round;
+  if (cost.restarts < c.config.exclude_after) return false;
+  const bool others = std::any_of(round.costs.begin(), round.costs.end(), [&](const auto& each) {
+    return each.first != ticket && !is_set_aside(round, each.first) &&
+           c.state.members.contains(each.first);
+  });
+  const bool before = std::any_of(
+      round.set_aside.begin(), round.set_aside.end(),
+      [&](const SetAside& each) { return each.rank == cost.rank && each.cause == cost.cause; });
+  return !others && !before;
+}
+
+// Why the node should leave its place to another; empty: it need not.
+std::string why_aside(const Context& c, const std::string& ticket, const std::string& host) {
+  const RoundDocument& round = c.decision.round;
+  if (const auto listed = c.config.excluded_hosts.find(host);
+      listed != c.config.excluded_hosts.end())
+    return listed->second;
+  if (c.config.exclude_after <= 0) return {};
+  for (const SetAside& each : round.set_aside)
+    if (each.ticket == ticket) return each.why;
+  if (const auto cost = round.costs.find(ticket);
+      cost != round.costs.end() && failed_by_itself(c, ticket, cost->second))
+    return "its workers failed first in " + std::to_string(cost->second.restarts) +
+           " rounds, last rank " + std::to_string(cost->second.rank) + ": " + cost->second.cause;
+  if (const auto lost = round.lost_hosts.find(host);
+      lost != round.lost_hosts.end() && lost->second >= c.config.exclude_after)
+    return "it was lost " + std::to_string(lost->second) + " times";
+  return {};
+}
+
+// Remembers those that have had to leave their places to others, and says so once.
+void note_set_aside(Context& c, const std::vector<Candidate>& candidates,
+                    const std::vector<Candidate>& chosen) {
+  std::set<std::string_view> taken;
+  for (const Candidate& each : chosen)
+    taken.insert(*each.ticket);
+  RoundDocument& round = c.round();
+  for (const Candidate& each : candidates) {
+    if (!each.aside || taken.contains(*each.ticket) || is_set_aside(round, *each.ticket)) continue;
+    if (round.set_aside.size() >= kMaxCosts) return;
+    SetAside aside{*each.ticket, each.document->host,
+                   why_aside(c, *each.ticket, each.document->host), -1, ""};
+    if (const auto cost = round.costs.find(*each.ticket); cost != round.costs.end()) {
+      aside.rank = cost->second.rank;
+      aside.cause = cost->second.cause;
+    }
+    round.set_aside.push_back(aside);
+    c.decision.set_aside.push_back(std::move(aside));
+  }
+}
+
+// Those whose machines are not like the others' must not run. Of a job that can change its size
+// they stay as spares that are never taken. False: there are none.
+bool sort_out_unfit(Context& c, const std::vector<Candidate>& candidates) {
+  if (!c.config.unfit) return false;
+  std::vector<const Candidate*> order;
+  for (const Candidate& each : candidates)
+    order.push_back(&each);
+  std::sort(order.begin(), order.end(), [](const Candidate* a, const Candidate* b) {
+    const auto place = [](const Candidate& each) {
+      return std::tuple(!each.last_rank.has_value(), each.last_rank.value_or(0),
+                        !each.document->is_host, each.arrival);
+    };
+    return place(*a) < place(*b);
+  });
+  std::vector<NodeFacts> nodes;
+  for (const Candidate* each : order) {
+    const auto sheet = c.state.facts.find(*each->ticket);
+    nodes.push_back({*each->ticket, each->document->host, each->last_rank.value_or(-1),
+                     sheet == c.state.facts.end() ? "" : sheet->second});
+  }
+  const auto unfit = c.config.unfit(nodes);
+  for (const auto& [ticket, reason] : unfit) {
+    if (c.config.min_nodes == c.config.max_nodes) {
+      refuse_member(c, ticket, reason, true);
+    } else {
+      c.decision.unfit.push_back(ticket);
+      c.log("not taken in: " + reason);
+    }
+  }
+  return !unfit.empty();
+}
+
 void plan_round(Context& c) {
   std::vector<Candidate> candidates;
   std::set<int> kept;  // ranks, by those who were given them
@@ -465,9 +592,12 @@ void plan_round(Context& c) {
     const auto& d = member.document;
     if (member.standing != Standing::Eligible || d.stop) continue;
     if (holds_workers(d)) continue;
-    candidates.push_back({&ticket, &d, member.arrival, last_rank(c.state, ticket, d, kept)});
+    candidates.push_back({&ticket, &d, member.arrival, last_rank(c.state, ticket, d, kept),
+                          !why_aside(c, ticket, d.host).empty()});
   }
-  const auto ordered = place(std::move(candidates), c.config);
+  if (sort_out_unfit(c, candidates)) return;
+  const auto ordered = place(candidates, c.config);
+  note_set_aside(c, candidates, ordered);
   RoundDocument& round = c.round();
   round.number = std::max(round.number, c.state.floor) + 1;
   round.phase = Phase::Preparing;

@@ -21,6 +21,7 @@ constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMaxText = 8 * 1024;  // of one text
 constexpr std::size_t kMaxLines = 100;
 constexpr std::size_t kMaxRanges = 64;
+constexpr std::size_t kMaxCause = 256;  // of a cause among many
 // Of a document that tells of a failure. Every member of a large job may have failed, and a leader
 // reads the documents of all at once: so many fit 16,384 times into the 256 MiB that a store shows
 // of its keys. The outcome goes to every agent.
@@ -221,6 +222,44 @@ void read(JsonReader& in, const char* name, std::vector<Successor>& successors) 
   });
 }
 
+// Calls `take` with a reader of each object in the array `name`.
+template <typename F>
+void read_objects(JsonReader& in, const char* name, F take) {
+  in.each(name, [&](const Json& element) {
+    JsonReader nested(name, element);
+    take(nested);
+    if (!nested.error().empty()) in.fail(std::string(name) + ": " + nested.error());
+  });
+}
+
+void read_costs(JsonReader& in, RoundDocument& d) {
+  read_objects(in, "costs", [&d](JsonReader& each) {
+    std::string ticket;
+    NodeCost cost;
+    each.text("ticket", ticket);
+    each.integer("restarts", cost.restarts, 0, kMaxInt);
+    each.integer("rank", cost.rank, -1, kMaxInt);
+    each.text("cause", cost.cause);
+    d.costs.emplace(std::move(ticket), std::move(cost));
+  });
+  read_objects(in, "lost_hosts", [&d](JsonReader& each) {
+    std::string host;
+    int losses = 0;
+    each.text("host", host);
+    each.integer("losses", losses, 0, kMaxRound);
+    d.lost_hosts.emplace(std::move(host), losses);
+  });
+  read_objects(in, "set_aside", [&d](JsonReader& each) {
+    SetAside aside;
+    each.text("ticket", aside.ticket);
+    each.text("host", aside.host);
+    each.text("why", aside.why);
+    each.integer("rank", aside.rank, -1, kMaxInt);
+    each.text("cause", aside.cause);
+    d.set_aside.push_back(std::move(aside));
+  });
+}
+
 void read(JsonReader& in, StopRequest& stop) {
   in.text("reason", stop.reason);
   in.integer("exit_code", stop.exit_code, 0, 255);
@@ -349,6 +388,19 @@ std::string encode(const RoundDocument& d) {
   for (const Successor& successor : d.successors)
     json["successors"].push_back({successor.address, successor.port});
   if (d.unsure) json["unsure"] = true;
+  for (const auto& [ticket, cost] : d.costs)
+    json["costs"].push_back({{"ticket", ticket},
+                             {"restarts", cost.restarts},
+                             {"rank", cost.rank},
+                             {"cause", clip(cost.cause, kMaxCause)}});
+  for (const auto& [host, losses] : d.lost_hosts)
+    json["lost_hosts"].push_back({{"host", host}, {"losses", losses}});
+  for (const SetAside& each : d.set_aside)
+    json["set_aside"].push_back({{"ticket", each.ticket},
+                                 {"host", each.host},
+                                 {"why", clip(each.why, kMaxCause)},
+                                 {"rank", each.rank},
+                                 {"cause", clip(each.cause, kMaxCause)}});
   return dump(json);
 }
 
@@ -374,11 +426,16 @@ Result<RoundDocument> decode_round(std::string_view text) {
   read_nested(in, "before", d.before);
   read(in, "successors", d.successors);
   in.flag("unsure", d.unsure);
+  read_costs(in, d);
   return in.finish(std::move(d));
 }
 
 std::string encode(const AssignmentDocument& d) {
-  if (!d.refused.empty()) return dump({{"refused", d.refused}});
+  if (!d.refused.empty()) {
+    Json refusal = {{"refused", d.refused}};
+    if (d.unfit) refusal["unfit"] = true;
+    return dump(refusal);
+  }
   Json json = to_json(d.assignment);
   json["go"] = d.go;
   if (d.last_rank >= 0) json["last_rank"] = d.last_rank;
@@ -389,6 +446,7 @@ Result<AssignmentDocument> decode_assignment(std::string_view text) {
   JsonReader in("assignment", text);
   AssignmentDocument d;
   in.text("refused", d.refused, false);
+  in.flag("unfit", d.unfit);
   if (!d.refused.empty()) return in.finish(std::move(d));
   read(in, d.assignment);
   in.flag("go", d.go);

@@ -82,6 +82,24 @@ enum class Phase {
 // Why a round is being stopped, or was at the end of the job.
 enum class Cause { None, Failure, Membership, Resize, TimeLimit };
 
+// What a node has cost the job by itself.
+struct NodeCost {
+  int restarts = 0;
+  int rank = -1;  // that failed last
+  std::string cause;
+  bool operator==(const NodeCost&) const = default;
+};
+// A node that gave its place to a spare.
+struct SetAside {
+  std::string ticket;
+  std::string host;
+  std::string why;
+  int rank = -1;      // of its last failure; -1: it did not fail
+  std::string cause;  // of that
+  bool operator==(const SetAside&) const = default;
+};
+inline constexpr std::size_t kMaxCosts = 256;  // of each kind
+
 // round: the same for all, so it holds counts and never a list of members.
 struct RoundDocument {
   int version = kProtocolVersion;
@@ -107,6 +125,9 @@ struct RoundDocument {
   Place before;
   // Where a store begins when this one is lost, in this order.
   std::vector<Successor> successors;
+  std::map<std::string, NodeCost> costs;  // by ticket
+  std::map<std::string, int> lost_hosts;  // how often nodes of each were lost
+  std::vector<SetAside> set_aside;        // in order
   // The store has lost a round or its nodes: some that are out of touch may have workers. For the
   // next leader, which cannot know since when.
   bool unsure = false;
@@ -121,6 +142,7 @@ struct AssignmentDocument {
   // This may overwrite the place in the last round that ran; then its group rank, else -1.
   int last_rank = -1;
   std::string refused;  // not empty: leave, for this reason
+  bool unfit = false;   // which is what its machine is like
 
   bool operator==(const AssignmentDocument&) const = default;
 };

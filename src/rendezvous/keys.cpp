@@ -56,6 +56,7 @@ Keys::Keys(std::string_view run_id) : prefix(std::string(kAllJobs) + escape_id(r
   outcome = prefix + "outcome";
   members = prefix + "member/";
   assignments = prefix + "assign/";
+  facts = prefix + "facts/";
   gone = prefix + "gone/";
   silence = prefix + "silence";
 }
@@ -66,6 +67,10 @@ std::string Keys::member(std::string_view ticket) const {
 
 std::string Keys::assignment(std::string_view ticket) const {
   return assignments + std::string(ticket);
+}
+
+std::string Keys::facts_of(std::string_view ticket) const {
+  return facts + std::string(ticket);
 }
 
 std::string Keys::gone_from(const Place& place) const {

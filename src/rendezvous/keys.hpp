@@ -29,12 +29,14 @@ class Keys {
   std::string outcome;  // how the job ended
   std::string members;  // prefix of the next
   std::string assignments;
-  std::string gone;  // prefix: whose workers are proven to be gone. Written by the store
+  std::string facts;  // prefix: what each agent says of its machine, ephemeral
+  std::string gone;   // prefix: whose workers are proven to be gone. Written by the store
   // For how many milliseconds no other store could renew leases when this one began. The same.
   std::string silence;
 
   [[nodiscard]] std::string member(std::string_view ticket) const;      // ephemeral
   [[nodiscard]] std::string assignment(std::string_view ticket) const;  // a place, or a refusal
+  [[nodiscard]] std::string facts_of(std::string_view ticket) const;
   // "gone/<era>.<round>.<rank>": that the workers of this place are gone; and back, without nodes.
   [[nodiscard]] std::string gone_from(const Place& place) const;
   [[nodiscard]] std::optional<Place> place_of_gone(std::string_view key) const;

@@ -75,6 +75,8 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
   if (state_ == nullptr && waiting_since_ && state->waiting_since)
     state->waiting_since = waiting_since_;
   state_ = std::move(state);
+  for (const Change& entry : snapshot.entries)
+    note_facts(entry);
   for (const auto& problem : problems)
     outbox_.log(problem, true);
   drop_pending();
@@ -94,6 +96,7 @@ void Leader::apply(const Change& change, Time now) {
   const auto& members = state_->keys.members;
   if (const auto place = state_->keys.place_of_gone(change.key); place && change.value)
     return note_gone(*state_, *place, now);
+  note_facts(change);
   // Everything else under the prefix is the leader's own writing.
   if (change.key.compare(0, members.size(), members) != 0) return;
   const auto ticket = change.key.substr(members.size());
@@ -114,6 +117,37 @@ void Leader::apply(const Change& change, Time now) {
     outbox_.log(document.error().what(), true);
     observe(*state_, config_, ticket, {}, now, document.error().what());
   }
+}
+
+void Leader::note_facts(const Change& change) {
+  if (!change.key.starts_with(keys_.facts)) return;
+  const std::string ticket = change.key.substr(keys_.facts.size());
+  if (!change.value) {
+    state_->facts.erase(ticket);
+    return;
+  }
+  state_->facts[ticket] = *change.value;
+  new_facts_ = true;
+}
+
+// Nothing waits for it: a round begins whatever the sheets say.
+void Leader::compare_facts() {
+  const State& s = *state_;
+  if (!new_facts_ || s.round.phase != Phase::Running || s.facts.size() < s.slots.size()) return;
+  CompareFactsAction action;
+  for (const auto& [ticket, slot] : s.slots) {
+    const auto sheet = s.facts.find(ticket);
+    if (sheet == s.facts.end()) return;
+    action.nodes.push_back({ticket, slot.host, slot.group_rank, sheet->second});
+  }
+  std::sort(action.nodes.begin(), action.nodes.end(),
+            [](const NodeFacts& a, const NodeFacts& b) { return a.group_rank < b.group_rank; });
+  for (const auto& [ticket, sheet] : s.facts)
+    if (const auto member = s.members.find(ticket);
+        member != s.members.end() && !s.slots.contains(ticket))
+      action.nodes.push_back({ticket, member->second.document.host, -1, sheet});
+  new_facts_ = false;
+  outbox_.push(std::move(action));
 }
 
 // It knows of a later round than this leader.
@@ -152,6 +186,8 @@ void Leader::on_commit(const CommitResult& result, Time now) {
       rejections_.clear();
       for (const auto& line : pending_->log)
         outbox_.log(line);
+      for (const SetAside& each : pending_->set_aside)
+        outbox_.push(SetAsideAction{each.host, each.why});
       if (!pending_->stopping.empty()) outbox_.push(RoundStopsAction{pending_->stopping});
       if (pending_->round.number != state_->round.number) planned_ = pending_->round.number;
       adopt(*state_, config_, *std::exchange(pending_, std::nullopt), now);
@@ -247,6 +283,7 @@ void Leader::advance(Time now) {
   if (!current_ && watch_ != 0) return;
   if (!current_) return end_job();
   look_for_other_jobs(now);
+  compare_facts();
   Decision decision = decide(*state_, config_, now);
   if (rejections_.any() && decision.outcome) {
     shorten(keys_, decision);
@@ -255,7 +292,10 @@ void Leader::advance(Time now) {
   }
   if (!decision.writes.empty()) return write(std::move(decision));
   rejections_.clear();
+  for (const auto& line : decision.log)
+    outbox_.log(line);
   adopt(*state_, config_, decision, now);
+  if (!decision.unfit.empty()) advance(now);  // with the others
 }
 
 std::optional<Time> Leader::next_look() const {

@@ -81,6 +81,8 @@ class Leader {
   // may have been started with another id.
   [[nodiscard]] std::optional<Time> next_look() const;
   void look_for_other_jobs(Time now);
+  void note_facts(const Change& change);
+  void compare_facts();
 
   const Config& config_;
   const Keys keys_;
@@ -102,6 +104,7 @@ class Leader {
   bool deposed_ = false;
   std::string disagreement_;
   std::unique_ptr<State> state_;
+  bool new_facts_ = false;           // some nodes' were not compared yet
   std::optional<Decision> pending_;  // sent to the store, not answered yet
   std::deque<Transaction> parts_;    // of it, to be sent one after the other
   bool partly_written_ = false;      // the store has taken some of them

@@ -105,6 +105,7 @@ void MemberAgent::on_link_up(const LinkEvent& event, Time now) {
   }
   // What the old session wrote is gone, so an answer to it means nothing.
   if (new_session) request_ = 0;
+  if (new_session) facts_written_ = facts_.empty();
   if (new_session || !up_) {
     // A resumed session is no proof that the store still has what it once confirmed: one that
     // comes back from a snapshot file is as it was when that was written.
@@ -212,7 +213,7 @@ void MemberAgent::take_assignment(const std::optional<std::string>& value) {
   if (!value) return assignment_.document.reset();
   auto document = decode_assignment(*value);
   if (!document) return outbox_.log(document.error().what(), true);
-  if (!document->refused.empty()) return refuse(document->refused);
+  if (!document->refused.empty()) return refuse(document->refused, document->unfit);
   if (document->go && document->assignment.round > last_place_)
     place_before_ = std::exchange(last_place_, document->assignment.round);
   assignment_.document = std::move(*document);
@@ -354,8 +355,15 @@ void MemberAgent::on_leave_requested(std::string reason, int exit_code, Time now
   leave_since_ = now;
 }
 
-void MemberAgent::refuse(std::string reason) {
-  if (!refusal_) refusal_ = std::move(reason);
+void MemberAgent::on_facts(std::string sheet) {
+  facts_ = std::move(sheet);
+  facts_written_ = false;
+}
+
+void MemberAgent::refuse(std::string reason, bool unfit) {
+  if (refusal_) return;
+  refusal_ = std::move(reason);
+  unfit_ = unfit;
 }
 
 void MemberAgent::give_up(std::string reason) {
@@ -374,6 +382,7 @@ void MemberAgent::advance(Time now) {
   renew_lease();
   follow(now);
   leave(now);
+  publish_facts();
   publish(now);
 }
 
@@ -495,9 +504,21 @@ MemberDocument MemberAgent::document() const {
   return document;
 }
 
+// Before the first word of this agent if they are known by then. Nobody can do anything about a
+// store that does not take them.
+void MemberAgent::publish_facts() {
+  if (facts_.empty() || facts_written_ || !up_ || finished_ || refusal_ || outcome_) return;
+  facts_written_ = true;
+  Transaction transaction;
+  transaction.writes.push_back({keys_.facts_of(config_.ticket), facts_, true});
+  outbox_.commit(std::move(transaction));
+}
+
 void MemberAgent::publish(Time now) {
   const bool has_part = (!outcome_ && !refusal_) || (unknown_ && held_ != 0);
   if (!dirty_ || !up_ || finished_ || !has_part || request_ != 0) return;
+  // The leader must know what this machine is like before it counts on it.
+  if (config_.unfit && facts_.empty()) return;
   // Who says that it has workers of a round that may be over lets the others wait for more of them.
   if (unknown_ && lease_over_ && held_ != 0 && may_come_back()) return;
   if (retry_at_ && now < *retry_at_) return;

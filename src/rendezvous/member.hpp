@@ -43,8 +43,12 @@ class MemberAgent {
   void on_stop_requested(std::string reason, int exit_code, Time now);
   void on_leave_requested(std::string reason, int exit_code, Time now);
 
+  // Of its machine.
+  void on_facts(std::string sheet);
+
   // This agent must leave, for this reason. The job goes on without it.
-  void refuse(std::string reason);
+  // `unfit`: because of what its machine is like.
+  void refuse(std::string reason, bool unfit = false);
   // The store is there, but does not do what this agent needs, for this reason.
   void give_up(std::string reason);
   // Another agent leads from now on. Its time limit may have begun later than ours.
@@ -141,6 +145,7 @@ class MemberAgent {
   [[nodiscard]] int stop_signal() const;
   void leave(Time now);
   void publish(Time now);
+  void publish_facts();
   [[nodiscard]] MemberDocument document() const;
   [[nodiscard]] bool stop_ends_job() const;
   [[nodiscard]] bool is_said() const { return up_ && registered_ && !dirty_ && request_ == 0; }
@@ -190,6 +195,8 @@ class MemberAgent {
   int refused_writes_ = 0;
   Rejections rejections_;
   std::optional<std::string> given_up_;
+  std::string facts_;           // of its machine; empty: not known yet
+  bool facts_written_ = false;  // or there is nothing to write
   std::optional<Time> retry_at_;
 
   // The workers.
@@ -211,6 +218,7 @@ class MemberAgent {
   std::optional<Time> unheld_since_;  // while it leaves: no workers are left
   std::optional<Time> leads_until_;
   std::optional<std::string> refusal_;
+  bool unfit_ = false;
   std::optional<Outcome> ending_;
   std::optional<Time> closing_since_;
   WatchId closing_watch_ = 0;

@@ -48,7 +48,7 @@ void MemberAgent::find_ending(Time now) {
   }
   if (ending_) return;
   if (refusal_) {
-    ending_ = Outcome{End::Refused, kDrunFailed, *refusal_, std::nullopt};
+    ending_ = Outcome{End::Refused, unfit_ ? kUnfit : kDrunFailed, *refusal_, std::nullopt};
     return;
   }
   if (stop_) return find_stop(now);

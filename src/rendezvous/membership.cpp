@@ -246,6 +246,16 @@ void note_refused(State& state, const std::string& ticket, const std::string& re
   if (slot != nullptr && state.round.phase == Phase::Running) lose(state, *slot);
 }
 
+// It is there, and counts for nothing.
+void note_unfit(State& state, const std::string& ticket, Time now) {
+  const auto member = state.members.find(ticket);
+  if (member == state.members.end() || member->second.standing != Standing::Eligible) return;
+  count(state, ticket, member->second, -1);
+  member->second.standing = Standing::Unfit;
+  release_rank(state, ticket, member->second.document, now);
+  count(state, ticket, member->second, 1);
+}
+
 void take_places(State& state) {
   state.slots.clear();
   state.occupied.clear();
@@ -460,6 +470,9 @@ void recount(State& state, const Config& config, Time now) {
 void adopt(State& state, const Config& config, const Decision& decision, Time now) {
   for (const auto& [ticket, reason] : decision.refused)
     note_refused(state, ticket, reason, now);
+  for (const auto& ticket : decision.unfit)
+    note_unfit(state, ticket, now);
+  if (!decision.unfit.empty()) note_times(state, config, now);
   for (const auto& ticket : decision.dropped)
     state.assignment_keys.erase(ticket);
   if (state.round.phase == Phase::Gathering && decision.round.phase == Phase::Gathering &&

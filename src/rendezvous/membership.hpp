@@ -32,6 +32,7 @@ enum class Standing {
   // not expired yet, so this one waits for a while before it is refused.
   Held,
   Leaving,  // was told to go, and takes part in no further round
+  Unfit,    // its machine is not like the others': it is there, and never runs
   Refused   // must leave; it may not know yet
 };
 
@@ -89,6 +90,8 @@ struct State {
   int losses_floor = 0;
 
   std::map<std::string, Member, std::less<>> members;  // by ticket
+  std::map<std::string, std::string, std::less<>>
+      facts;  // what the nodes say of themselves, by ticket
   std::map<std::string, RankSlot, std::less<>> slots;  // by ticket
   int vacant = 0;                               // places of the round whose holders are not known
   std::set<int> occupied;                       // group ranks of `slots`, while some are vacant
@@ -163,6 +166,8 @@ struct Decision {
   bool tries = false;  // writes it whether it has changed or not, to see whether the store takes it
   std::vector<Planned> plan;                   // when the round is now Preparing
   std::map<std::string, std::string> refused;  // ticket -> reason
+  std::vector<std::string> unfit;              // tickets that never run
+  std::vector<SetAside> set_aside;             // that are so from now on
   std::vector<std::string> dropped;            // tickets whose assignment is deleted
   std::vector<std::string> reclaimed;          // tickets whose assignment is written again
   std::optional<Outcome> outcome;

@@ -414,6 +414,11 @@ void Participant::on_leave_requested(std::string reason, int exit_code, Time now
   on_time(now);
 }
 
+void Participant::on_facts(std::string sheet, Time now) {
+  impl_->member().on_facts(std::move(sheet));
+  on_time(now);
+}
+
 bool Participant::dispensable(bool known) const {
   return impl_->member().dispensable(known);
 }

@@ -75,9 +75,21 @@ struct ProgressAction {
   bool spare = false;  // this agent waits to be needed
 };
 
-using Action = std::variant<WatchAction, UnwatchAction, CommitAction, VoteAction,
-                            PrepareWorkerStoreAction, StartAction, RenewLeaseAction, StopAction,
-                            RoundStopsAction, FinishAction, LogAction, ProgressAction>;
+// This agent leads: compare what the nodes say of themselves. Once those
+// of a round have all said it, and again when another has.
+struct CompareFactsAction {
+  std::vector<NodeFacts> nodes;  // those of the round by group rank, then the others
+};
+// This agent leads: a node has given its place to a spare.
+struct SetAsideAction {
+  std::string host;
+  std::string why;
+};
+
+using Action =
+    std::variant<WatchAction, UnwatchAction, CommitAction, VoteAction, PrepareWorkerStoreAction,
+                 StartAction, RenewLeaseAction, StopAction, RoundStopsAction, FinishAction,
+                 LogAction, ProgressAction, CompareFactsAction, SetAsideAction>;
 
 class Participant {
  public:
@@ -105,6 +117,9 @@ class Participant {
   // A signal asks this agent to go: the job goes on without its node, which gives `exit_code`. Ends
   // the job for all if this agent hosts the store, or if all others are asked to go as well.
   void on_leave_requested(std::string reason, int exit_code, Time now);
+
+  // What this agent says of its machine, for the leader to compare; nothing waits for it. Once.
+  void on_facts(std::string sheet, Time now);
 
   // True if nothing is lost when this one is dropped and another made later: the store has never
   // confirmed that it knows this agent, so nobody counts on it, and nobody has asked it to stop.

@@ -94,7 +94,7 @@ bool host_then_name(const Candidate& a, const Candidate& b) {
 std::vector<Candidate> choose(std::vector<Candidate> candidates, std::size_t at_most) {
   if (candidates.size() <= at_most) return candidates;
   const auto preference = [](const Candidate& c) {
-    return std::tuple(!c.last_rank.has_value(), !c.document->node_rank.has_value(),
+    return std::tuple(c.aside, !c.last_rank.has_value(), !c.document->node_rank.has_value(),
                       !c.document->is_host, c.last_rank.value_or(0), c.arrival);
   };
   std::sort(candidates.begin(), candidates.end(),

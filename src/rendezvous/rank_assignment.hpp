@@ -20,13 +20,13 @@ struct Candidate {
   const MemberDocument* document = nullptr;
   std::uint64_t arrival = 0;     // order in which the leader saw it
   std::optional<int> last_rank;  // group rank in the last round that ran
+  bool aside = false;            // takes part only if it must
 };
 
-// As many of them as a round takes, in the order of their new group ranks. Those of the last round
-// go before others, then those that ask for a rank, the host agent, the lower ranks of the last
-// round, the earlier arrivals.
-// Asked-for ranks are distinct and below max_nodes. With fewer nodes than max_nodes the ranks close
-// up, in order.
+// As many of them as a round takes, in the order of their new group ranks. Those that are set aside
+// come last; those of the last round go before others, then those that ask for a rank, the host
+// agent, the lower ranks of the last round, the earlier arrivals. Asked-for ranks are distinct and
+// below max_nodes. With fewer nodes than max_nodes the ranks close up, in order.
 [[nodiscard]] std::vector<Candidate> place(std::vector<Candidate> candidates, const Config& config);
 
 // The places of `ordered`, without master address and port.

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,6 +40,14 @@ enum class ExitCodePolicy {
 
 inline constexpr std::string_view kNoRunId = "none";  // what torchrun calls a job without a name
 
+// What a node says of itself.
+struct NodeFacts {
+  std::string ticket;
+  std::string host;
+  int group_rank = -1;  // in the round, or in the last one; -1: in none
+  std::string sheet;    // what it has told, or whatever the store holds
+};
+
 // What this agent brings and asks for. Constant after construction.
 struct Config {
   std::string run_id{kNoRunId};
@@ -48,6 +57,14 @@ struct Config {
   int local_world_size = 1;
   int max_restarts = 0;
   std::optional<int> max_losses;  // rounds that nodes may end by being lost; nullopt: any number
+  // A node gives its place to a spare, if there is one, after so many restarts that it cost by
+  // itself, or losses of its host; 0: none does.
+  int exclude_after = 0;
+  // Hosts whose nodes do from the start, and why.
+  std::map<std::string, std::string> excluded_hosts;
+  // Why nodes must not run, by ticket, from what they say of themselves; the first are those of the
+  // last round. Each tells its facts before it joins then. Pure. Empty: all may.
+  std::function<std::map<std::string, std::string>(const std::vector<NodeFacts>&)> unfit;
   std::string role = "default";
   std::optional<int> node_rank;  // asked for (--node-rank, static, Slurm)
   // If another node has that rank already: true, any other will do; false, this one is refused.

@@ -261,6 +261,8 @@ class Node {
   void perform(const rendezvous::RoundStopsAction& /*action*/) {}
   void perform(const rendezvous::LogAction& /*action*/) {}
   void perform(const rendezvous::ProgressAction& /*action*/) {}
+  void perform(const rendezvous::CompareFactsAction& /*action*/) {}
+  void perform(const rendezvous::SetAsideAction& /*action*/) {}
 
   Totals& totals_;
   rendezvous::Config config_;

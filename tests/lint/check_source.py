@@ -40,7 +40,7 @@ ARROWS = {
     "launcher/workers": "base launcher/options launcher/output launcher/process launcher/report "
                         "rendezvous",
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
-    "launcher/agent": "base launcher/backend launcher/options launcher/output launcher/pmi launcher/process "
+    "launcher/agent": "base facts launcher/backend launcher/options launcher/output launcher/pmi launcher/process "
                       "launcher/report launcher/workers rendezvous status store/client",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/options "
                             "launcher/output launcher/process",

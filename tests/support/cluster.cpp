@@ -117,6 +117,10 @@ void Cluster::act(Node& node) {
         node.log.push_back(log->text);
       } else if (auto* progress = std::get_if<ProgressAction>(&action)) {
         node.progress = progress->text;
+      } else if (auto* compare = std::get_if<CompareFactsAction>(&action)) {
+        node.compared.push_back(*compare);
+      } else if (auto* aside = std::get_if<SetAsideAction>(&action)) {
+        node.set_aside.push_back(*aside);
       }
     }
   }
@@ -204,6 +208,13 @@ void Cluster::succeed(int node) {
 void Cluster::leave(int node) {
   Node& n = (*this)[node];
   n.participant->on_leave_requested("told to go by SIGTERM", 143, now_);
+  act(n);
+  settle();
+}
+
+void Cluster::tell_facts(int node, const std::string& sheet) {
+  Node& n = (*this)[node];
+  n.participant->on_facts(sheet, now_);
   act(n);
   settle();
 }

@@ -34,6 +34,8 @@ class Cluster {
     std::optional<rendezvous::Outcome> outcome;
     std::vector<std::string> log;
     std::string progress;
+    std::vector<rendezvous::CompareFactsAction> compared;
+    std::vector<rendezvous::SetAsideAction> set_aside;
   };
 
   Cluster();
@@ -54,6 +56,7 @@ class Cluster {
   void reconnect(int node, bool new_session);
   void fail(int node, int exit_code = 1, bool restartable = true);
   void succeed(int node);
+  void tell_facts(int node, const std::string& sheet);
   void stop(int node, int exit_code = 143);
   void leave(int node);
   void workers_gone(int node);  // for a node that does not answer stops by itself

@@ -18,6 +18,7 @@
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/guardian_farewell.hpp"
+#include "launcher/agent/own_facts.hpp"
 #include "launcher/agent/own_status.hpp"
 #include "launcher/agent/participant_driver.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
@@ -37,7 +38,8 @@ using Time = Clock::time_point;
 // Only wires the parts together: they decide.
 class Agent {
  public:
-  Agent(const Options& options, process::Guardian guardian, SharedLogDedup* neighbours)
+  Agent(const Options& options, process::Guardian guardian, const std::optional<rlimit>& open_files,
+        SharedLogDedup* neighbours)
       : options_(options),
         processes_(std::move(guardian)),
         host_name_(own_host_name()),
@@ -56,8 +58,13 @@ class Agent {
         workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls(),
                  services_.of_round()),
         backend_(io_, options, host_name_, backend_calls()),
-        participant_({options, host_name_, status_, workers_, backend_},
+        participant_({options, host_name_, status_, workers_, backend_, &files_},
                      [this](auto outcome) { shutdown_.on_outcome(std::move(outcome)); }),
+        facts_(io_, options, open_files,
+               [this](std::string sheet) {
+                 participant_.set_facts(std::move(sheet), Clock::now());
+                 pump();
+               }),
         door_(io_, options.run_id,
               [this] { return own_status(options_, host_name_, workers_, status_, participant_); }),
         shutdown_({io_, options, output_, status_, workers_, backend_}, shutdown_calls()) {}
@@ -87,6 +94,7 @@ class Agent {
     calls.joined = [this](const NodeIdentity& node) {
       services_.join(node);
       participant_.join(node);
+      facts_.gather(node);
     };
     calls.dispensable = [this](bool known) { return participant_.dispensable(known); };
     calls.dropped = [this] { participant_.drop(); };
@@ -130,6 +138,7 @@ class Agent {
       files_.cancel();
       services_.end();
       door_.close();
+      facts_.cancel();
     };
     return calls;
   }
@@ -189,6 +198,7 @@ class Agent {
   WorkerSupervisor workers_;
   BackendLink backend_;
   ParticipantDriver participant_;
+  OwnFacts facts_;
   StatusDoor door_;
   AgentShutdown shutdown_;
 };
@@ -200,7 +210,7 @@ int run_agent(const Options& options, SharedLogDedup* neighbours, std::atomic<bo
   return with_raised_fd_limit([&](const std::optional<rlimit>& before) {
     process::GuardianOptions guardian_options;
     guardian_options.open_files = before;
-    Agent agent(options, process::Guardian::start(guardian_options), neighbours);
+    Agent agent(options, process::Guardian::start(guardian_options), before, neighbours);
     const int code = agent.run();
     if (unannounced != nullptr) *unannounced = agent.left_unannounced();
     return code;

@@ -4,6 +4,7 @@
 
 #include "base/addresses.hpp"
 #include "base/environment_variable.hpp"
+#include "launcher/agent/facts_report.hpp"
 #include "launcher/backend/backend_settings.hpp"
 #include "rendezvous/documents.hpp"
 
@@ -42,6 +43,8 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.local_world_size = options.nproc_per_node;
   config.max_restarts = options.max_restarts;
   config.max_losses = options.max_losses;
+  config.exclude_after = options.exclude_after;
+  config.excluded_hosts = options.excluded_hosts;
   config.role = options.role;
   config.node_rank = options.node_rank;
   config.node_rank_is_wish = options.node_rank_is_wish;
@@ -78,6 +81,10 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
     config.agreement["framework"] = !frameworks.tensorflow ? "mpi"
                                     : frameworks.mpi       ? "mpi,tensorflow"
                                                            : "tensorflow";
+  if (options.preflight == Preflight::Strict && compares_facts(options)) {
+    config.unfit = unfit_nodes;
+    config.agreement["preflight"] = "strict";  // each must tell its facts before it joins
+  }
   std::string& conf = config.agreement["rdzv-conf"];
   conf = "successors=" + std::to_string(config.successors);
   if (options.conf.quorum > 0) conf += ",quorum=" + std::to_string(options.conf.quorum);

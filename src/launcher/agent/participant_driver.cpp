@@ -6,8 +6,10 @@
 #include "base/deadline.hpp"
 #include "base/exit_codes.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_signals.hpp"
+#include "launcher/agent/excluded_hosts.hpp"
 #include "launcher/backend/backend_settings.hpp"
 #include "launcher/report/outcome_report.hpp"
 
@@ -31,6 +33,7 @@ void ParticipantDriver::join(const NodeIdentity& node) {
         std::chrono::duration_cast<std::chrono::milliseconds>(end->time_since_epoch()).count();
   participant_.emplace(std::move(config), Clock::now());
   lease_ = lease(parts_.options, node.hosting);
+  if (!facts_.empty()) participant_->on_facts(facts_, Clock::now());
 }
 
 void ParticipantDriver::on_event(const rendezvous::KeyValueEvent& event, Time now) {
@@ -117,6 +120,11 @@ void ParticipantDriver::on_time(Time now) {
   if (joined()) participant_->on_time(now);
 }
 
+void ParticipantDriver::set_facts(std::string sheet, Time now) {
+  facts_ = std::move(sheet);
+  if (joined() && !finished_) participant_->on_facts(facts_, now);
+}
+
 std::optional<ParticipantDriver::Time> ParticipantDriver::next_deadline() const {
   EarliestDeadline due;
   due.include(own_ranks_.next_deadline());
@@ -195,6 +203,30 @@ void ParticipantDriver::perform(const rendezvous::LogAction& action) {
 
 void ParticipantDriver::perform(const rendezvous::ProgressAction& action) {
   parts_.status.waiting(action.text, Clock::now(), action.spare);
+}
+
+void ParticipantDriver::perform(const rendezvous::SetAsideAction& action) {
+  parts_.status.line().clear();
+  log::warning("{} is set aside, a spare takes its place: {}", printable(action.host), action.why);
+  const Options& options = parts_.options;
+  if (parts_.files == nullptr || options.exclude_file.empty() ||
+      options.excluded_hosts.contains(action.host))
+    return;
+  parts_.files->run(
+      kFilesLimit,
+      [file = options.exclude_file, host = action.host, why = action.why] {
+        add_excluded_host(file, host, why);
+      },
+      [](const std::optional<Error>& failed) {
+        if (failed) log::warning("--exclude-file: {}", failed->what());
+      });
+}
+
+void ParticipantDriver::perform(const rendezvous::CompareFactsAction& action) {
+  for (const std::string& line : facts_report_.news(action)) {
+    parts_.status.line().clear();
+    log::warning("{}", line);
+  }
 }
 
 }  // namespace drun::launcher

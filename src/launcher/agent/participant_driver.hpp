@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "base/file_worker.hpp"
+#include "launcher/agent/facts_report.hpp"
 #include "launcher/agent/own_ranks.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
@@ -27,6 +29,7 @@ class ParticipantDriver {
     StatusReporter& status;
     WorkerSupervisor& workers;
     BackendLink& backend;
+    FileWork* files = nullptr;  // for --exclude-file; null: it is not written
   };
   // `finish` is called once, from inside the calls below, with how the job ended; only on_event()
   // and left_unannounced() may follow it.
@@ -59,6 +62,8 @@ class ParticipantDriver {
   // The rest of the job may wait for this agent, which ended so, or go on without it: it never
   // joined, was refused, was told to go, or lost the store.
   [[nodiscard]] bool left_unannounced(rendezvous::End end) const;
+  // What this node says of its machine, for whoever leads. Once; it goes with every join().
+  void set_facts(std::string sheet, Time now);
   // What is due: of the limits of time too.
   void on_time(Time now);
   // Does what the rendezvous asks for, until it has nothing more to ask.
@@ -84,11 +89,15 @@ class ParticipantDriver {
   void perform(rendezvous::FinishAction& action);
   void perform(const rendezvous::LogAction& action);
   void perform(const rendezvous::ProgressAction& action);
+  void perform(const rendezvous::CompareFactsAction& action);
+  void perform(const rendezvous::SetAsideAction& action);
 
   const Parts parts_;
   const std::function<void(rendezvous::Outcome)> finish_;
   std::optional<rendezvous::Participant> participant_;
   std::optional<std::chrono::milliseconds> lease_;  // nullopt: the workers need none
+  std::string facts_;                               // empty: not known yet
+  FactsReport facts_report_;
   OwnRanks own_ranks_{look_for_own_ranks};
   bool left_job_ = false;  // which goes on
   bool finished_ = false;

@@ -37,6 +37,12 @@ void build_job(const cli::GivenFlags& flags, const Host& host, Options& options)
   if (const cli::Setting* setting = flags.find("max-losses")) {
     options.max_losses = parse_integer(*setting, 0, kMost);
   }
+  if (const cli::Setting* setting = flags.find("exclude-after"))
+    options.exclude_after = parse_integer(*setting, 0, kMost);
+  if (const cli::Setting* setting = flags.find("exclude-file")) {
+    if (setting->value.empty()) refuse(*setting, "expected the name of a file");
+    options.exclude_file = setting->value;
+  }
   // TorchX gives an empty name, so that --tee shows nothing but the rank.
   if (const cli::Setting* setting = flags.find("role")) options.role = setting->value;
   if (const cli::Setting* setting = flags.find("resize")) {
@@ -167,6 +173,17 @@ void build_output(const cli::GivenFlags& flags, Options& options) {
   if (options.verbose && options.quiet) {
     throw cli::UsageError("--quiet and --verbose contradict each other: give one of them");
   }
+}
+
+// Agents of one machine find the same there.
+void build_preflight(const cli::GivenFlags& flags, Options& options) {
+  const cli::Setting* setting = flags.find("preflight");
+  if (setting == nullptr) return;
+  options.preflight = static_cast<Preflight>(parse_choice(*setting));
+  if (options.preflight == Preflight::Off || compares_facts(options)) return;
+  options.notes.push_back(
+      setting->shown + " " + setting->value + " has nothing to compare: " +
+      (options.max_nodes == 1 ? "the job has one node" : "all nodes are this machine"));
 }
 
 // Of a job that can change its size a node may go.
@@ -308,6 +325,7 @@ Options build_options(const BuildInput& given) {
   check_compatibility(given.flags, options);
   resolve_rendezvous(given, options);
   build_leaving(given.flags, options);
+  build_preflight(given.flags, options);
   build_command(given, options);
   check_frameworks(given.flags, options);
   check_dash_n(given.flags, options);

@@ -17,6 +17,7 @@ constexpr auto kDrun = cli::Origin::Own;
 constexpr std::string_view kJob = "The job";
 constexpr std::string_view kGroups = "Replica groups";
 constexpr std::string_view kHostsGroup = "Other hosts";
+constexpr std::string_view kFitness = "Nodes that are not fit";
 constexpr std::string_view kProgram = "The program";
 constexpr std::string_view kStopping = "Stopping, restarting and exit codes";
 constexpr std::string_view kLimits = "Time limits";
@@ -76,6 +77,13 @@ constexpr std::array kFlags{
          "copy drun itself to hosts that have none of this version, into the user's cache there"},
     Flag{"fan-out", 0, "N", "32", kDrun, kHostsGroup, "",
          "how many hosts are started from here, and by each of those in turn"},
+
+    Flag{"preflight", 0, "off|warn|strict", "warn", kDrun, kFitness, "off warn strict",
+         "compare the nodes, and name those that differ; strict: they do not start (exit code 94)"},
+    Flag{"exclude-after", 0, "N", "2", kDrun, kFitness, "",
+         "a node that cost N restarts by itself gives its place to a spare; 0: never"},
+    Flag{"exclude-file", 0, "FILE", "", kDrun, kFitness, "FILE",
+         "a list of such hosts that outlives the job, for a day each"},
 
     Flag{"rdzv-endpoint", 0, "HOST[:PORT]", "", kTorch, kRendezvousGroup, "",
          "where the nodes meet; the node with this address runs the store (port 29400); or several: "

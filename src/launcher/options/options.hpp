@@ -22,6 +22,8 @@ namespace drun::launcher {
 
 enum class Backend { Standalone, C10d, Static, Etcd };
 enum class WorkerStore { Agent, Rank0 };
+// What becomes of a node whose facts differ from the others'.
+enum class Preflight { Off, Warn, Strict };
 
 // --rdzv-conf, with torchrun's names if it has them.
 struct RendezvousConf {
@@ -127,6 +129,11 @@ struct MeetingChoices {
   rendezvous::RankOrder rank_order = rendezvous::RankOrder::Keep;
   std::string network;    // where this node is in it, for RankOrder::Topology
   std::string job_flags;  // that say which job at the endpoint it is, if --rdzv-id alone does not
+  Preflight preflight = Preflight::Warn;
+  // After so many restarts that a node cost by itself a spare gets its place; 0: never.
+  int exclude_after = 2;
+  std::string exclude_file;  // the list of hosts that are known to be bad; empty: there is none
+  std::map<std::string, std::string> excluded_hosts;  // those on it, and why
   rendezvous::ExitCodePolicy exit_code = rendezvous::ExitCodePolicy::FirstFailure;
 };
 
@@ -238,6 +245,12 @@ struct Options : WorkerSpec, MeetingChoices {
 // The job can change its size: it goes on without a node, as long as the fewest are left.
 [[nodiscard]] inline bool is_elastic(const Options& options) {
   return options.min_nodes < options.max_nodes;
+}
+
+// Its nodes, on several machines, say what they are like, to be compared.
+[[nodiscard]] inline bool compares_facts(const Options& options) {
+  return options.preflight != Preflight::Off && options.max_nodes > 1 && options.local_nodes == 0 &&
+         options.local_node < 0;
 }
 
 // This drun starts all replica groups of its job, as many druns.

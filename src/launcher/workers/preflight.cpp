@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -206,6 +207,32 @@ std::optional<LaunchError> check_launch(const Program& program, int workers) {
     if (auto found = check_script(program, local_rank)) return found;
   }
   return std::nullopt;
+}
+
+ProgramFiles program_files(const Program& program) {
+  ProgramFiles result;
+  const std::string path = executable(program);
+  const std::string name = std::filesystem::path(path).filename();
+  const bool python = program.python || name.starts_with("python");
+  if (python) {
+    result.interpreter = path;
+  } else {
+    Program any = program;
+    any.command = {"python3"};
+    result.interpreter = executable(any);
+    if (!path.empty()) result.files.push_back(path);
+  }
+  const bool runs_script = python || name.ends_with("sh");
+  if (program.script_at != 0) {
+    result.files.push_back(worker_command(program, 0).at(program.script_at));
+  } else if (runs_script) {
+    for (std::size_t i = 1; i < program.command.size(); ++i)
+      if (is_file(program.command[i])) {
+        result.files.push_back(program.command[i]);
+        break;
+      }
+  }
+  return result;
 }
 
 FirstLook look_at_program(const Program& program, int workers) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "drun/base/result.hpp"
 #include "launcher/options/options.hpp"
@@ -44,6 +45,13 @@ struct LaunchError {
 
 // check_program() and check_script(), for all of this node's `workers`.
 [[nodiscard]] std::optional<LaunchError> check_launch(const Program& program, int workers);
+
+// What a program is made of, as far as its command line tells: for digests and versions.
+struct ProgramFiles {
+  std::string interpreter;         // the Python that runs it; empty: none is known
+  std::vector<std::string> files;  // the program, or the script of a shell or of Python
+};
+[[nodiscard]] ProgramFiles program_files(const Program& program);
 
 struct FirstLook {
   std::string warning;               // of shell_warning()

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/exit_codes.hpp"
 #include "rendezvous/documents.hpp"
 #include "rendezvous/keys.hpp"
 #include "support/cluster.hpp"
@@ -634,6 +635,255 @@ TEST(ParticipantTest, AnEndpointThatOtherMachinesCannotReachIsSaidToBeOne) {
   EXPECT_THAT(c[0].outcome->text,
               HasSubstr("the endpoint 127.0.0.1:29400 (other machines need another: it is this "
                         "one's only), or wait"));
+}
+
+std::vector<std::string> sheets(const CompareFactsAction& action) {
+  std::vector<std::string> result;
+  for (const NodeFacts& node : action.nodes)
+    result.push_back(node.host + "=" + node.sheet);
+  return result;
+}
+
+TEST(ParticipantFactsTest, TheLeaderComparesOnceAllNodesOfTheRoundHaveToldTheirs) {
+  Cluster c;
+  c.start_all(3);
+  c.tell_facts(2, "c");
+  c.tell_facts(0, "a");
+  EXPECT_TRUE(c[0].compared.empty());
+  c.tell_facts(1, "b");
+  ASSERT_EQ(c[0].compared.size(), 1U);
+  EXPECT_THAT(
+      sheets(c[0].compared[0]),
+      ElementsAre(c[0].config.host + "=a", c[1].config.host + "=b", c[2].config.host + "=c"));
+  c.advance(Milliseconds(10'000));
+  EXPECT_EQ(c[0].compared.size(), 1U);
+  EXPECT_TRUE(c[1].compared.empty());
+}
+
+TEST(ParticipantFactsTest, ANewcomerIsComparedOnceItIsInTheRound) {
+  Cluster c;
+  auto config = c.config(1, 2);
+  config.is_host = true;
+  c.start(config);
+  c.advance(Milliseconds(60'000));
+  c.tell_facts(0, "a");
+  ASSERT_EQ(c[0].compared.size(), 1U);
+  c.start(c.config(1, 2));
+  c.tell_facts(1, "b");
+  c.advance(Milliseconds(60'000));
+  ASSERT_TRUE(c[1].workers);
+  ASSERT_EQ(c[0].compared.size(), 2U);
+  EXPECT_EQ(c[0].compared[1].nodes.size(), 2U);
+}
+
+TEST(ParticipantFactsTest, TheyAreToldAgainToAStoreThatForgotTheSession) {
+  Cluster c;
+  c.start_all(2);
+  c.tell_facts(0, "a");
+  c.cut(1);
+  c.reconnect(1, true);
+  c.tell_facts(1, "b");
+  EXPECT_EQ(c[0].compared.size(), 1U);
+  const std::string key = Keys(c[1].config.run_id).facts_of(c[1].config.ticket);
+  EXPECT_TRUE(c.store().keys().contains(key));
+  c.cut(1);
+  c.reconnect(1, true);
+  EXPECT_TRUE(c.store().keys().contains(key));
+}
+
+TEST(ParticipantFactsTest, AFullStoreThatDoesNotTakeThemIsNoTrouble) {
+  Cluster c;
+  c.start_all(2);
+  c.fill_store(0);
+  c.tell_facts(0, "a");
+  c.tell_facts(1, "b");
+  c.fill_store(SIZE_MAX);
+  c.advance(Milliseconds(10'000));
+  EXPECT_TRUE(c[0].compared.empty());
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, 1));
+}
+
+// Two of the three take part; `exclude_after` is 2.
+void start_with_spare(Cluster& c) {
+  for (int i = 0; i < 3; ++i) {
+    auto config = c.config(2, 2);
+    config.is_host = i == 0;
+    config.max_restarts = 10;
+    config.exclude_after = 2;
+    c.start(config);
+  }
+  ASSERT_THAT(c.group_ranks(), ElementsAre(0, 1, -1));
+}
+
+TEST(ParticipantExcludeTest, ANodeThatCostTwoRestartsGivesItsPlaceToTheSpare) {
+  Cluster c;
+  start_with_spare(c);
+  c.fail(1);
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, 1, -1));
+  EXPECT_TRUE(c[0].set_aside.empty());
+  c.fail(1);
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, -1, 1));
+  ASSERT_EQ(c[0].set_aside.size(), 1U);
+  EXPECT_EQ(c[0].set_aside[0].host, c[1].config.host);
+  EXPECT_THAT(c[0].set_aside[0].why, HasSubstr("2 rounds, last rank 1: exit code 1"));
+  c.succeed(0);
+  c.succeed(2);
+  EXPECT_EQ(c[0].outcome->end, End::Success);
+  EXPECT_EQ(c[1].outcome->end, End::Success);
+}
+
+TEST(ParticipantExcludeTest, WhatOthersDoAsWellIsTheProgram) {
+  Cluster c;
+  start_with_spare(c);
+  c.fail(1);
+  c.fail(0);
+  c.fail(1);
+  c.fail(0);
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, 1, -1));
+  EXPECT_TRUE(c[0].set_aside.empty());
+}
+
+TEST(ParticipantExcludeTest, TheSameAtTheSamePlaceOnAnotherNodeIsTheProgramToo) {
+  Cluster c;
+  start_with_spare(c);
+  c.fail(1);
+  c.fail(1);
+  ASSERT_THAT(c.group_ranks(), ElementsAre(0, -1, 1));
+  c.fail(2);
+  c.fail(2);
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, -1, 1));
+  EXPECT_EQ(c[0].set_aside.size(), 1U);
+}
+
+TEST(ParticipantExcludeTest, AProgramThatCannotBeRunSaysNothingOfANode) {
+  Cluster c;
+  start_with_spare(c);
+  c.fail(1, 127);
+  c.fail(1, 126);
+  c.fail(1, 127);
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, 1, -1));
+}
+
+TEST(ParticipantExcludeTest, WithoutASpareItStays) {
+  Cluster c;
+  for (int i = 0; i < 2; ++i) {
+    auto config = c.config(2, 2);
+    config.is_host = i == 0;
+    config.max_restarts = 10;
+    config.exclude_after = 2;
+    c.start(config);
+  }
+  for (int i = 0; i < 4; ++i)
+    c.fail(1);
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, 1));
+  EXPECT_TRUE(c[0].set_aside.empty());
+}
+
+TEST(ParticipantExcludeTest, OneThatWasSetAsideIsBetterThanNone) {
+  Cluster c;
+  start_with_spare(c);
+  c.fail(1);
+  c.fail(1);
+  ASSERT_THAT(c.group_ranks(), ElementsAre(0, -1, 1));
+  c.kill(2);
+  EXPECT_TRUE(c[1].workers);
+}
+
+TEST(ParticipantExcludeTest, AnotherLeaderKnowsWhatANodeHasCost) {
+  Cluster c;
+  const auto start = [&c] {
+    auto config = c.config(2, 2);
+    config.max_restarts = 10;
+    config.exclude_after = 2;
+    c.start(config);
+  };
+  for (int i = 0; i < 3; ++i)
+    start();
+  c.advance(Milliseconds(60'000));
+  ASSERT_THAT(c.group_ranks(), ElementsAre(0, 1, -1));
+  c.fail(1);
+  c.advance(Milliseconds(60'000));
+  c.kill(0);  // it led
+  c.advance(Milliseconds(60'000));
+  ASSERT_TRUE(c[1].workers);
+  ASSERT_TRUE(c[2].workers);
+  start();
+  c.fail(1);
+  c.advance(Milliseconds(60'000));
+  EXPECT_FALSE(c[1].workers);
+  EXPECT_TRUE(c[2].workers);
+  EXPECT_TRUE(c[3].workers);
+}
+
+TEST(ParticipantExcludeTest, AListedHostLeavesItsPlaceWhenThereIsASpare) {
+  Cluster c;
+  for (int i = 0; i < 3; ++i) {
+    auto config = c.config(2, 2);
+    config.is_host = i == 0;
+    config.max_restarts = 3;
+    if (i == 1) config.host = "bad";
+    config.excluded_hosts = {{"bad", "listed"}};
+    c.start(config);
+  }
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, 1, -1)) << "there was no spare yet";
+  c.fail(0);
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, -1, 1));
+  ASSERT_EQ(c[0].set_aside.size(), 1U);
+  EXPECT_EQ(c[0].set_aside[0].why, "listed");
+}
+
+// Whose sheet is not "good" is unfit.
+std::map<std::string, std::string> only_good(const std::vector<NodeFacts>& nodes) {
+  std::map<std::string, std::string> unfit;
+  for (const NodeFacts& node : nodes)
+    if (node.sheet != "good") unfit[node.ticket] = node.host + " is " + node.sheet;
+  return unfit;
+}
+
+TEST(ParticipantStrictTest, AnUnfitNodeIsRefusedAndTheOthersWaitForAnother) {
+  Cluster c;
+  for (int i = 0; i < 2; ++i) {
+    auto config = c.config(2, 2);
+    config.is_host = i == 0;
+    config.unfit = only_good;
+    c.start(config);
+  }
+  EXPECT_FALSE(c[0].workers) << "no node joins before it has told its facts";
+  c.tell_facts(0, "good");
+  c.tell_facts(1, "bad");
+  ASSERT_TRUE(c[1].outcome);
+  EXPECT_EQ(c[1].outcome->exit_code, kUnfit);
+  EXPECT_THAT(c[1].outcome->text, HasSubstr("is bad"));
+  EXPECT_FALSE(c[0].workers);
+  auto config = c.config(2, 2);
+  config.unfit = only_good;
+  c.start(config);
+  c.tell_facts(2, "good");
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, -1, 1));
+}
+
+TEST(ParticipantStrictTest, OfAJobThatCanChangeItsSizeItStaysAndNeverRuns) {
+  Cluster c;
+  for (int i = 0; i < 3; ++i) {
+    auto config = c.config(1, 3);
+    config.is_host = i == 0;
+    config.max_restarts = 3;
+    config.unfit = only_good;
+    c.start(config);
+    c.tell_facts(i, i == 1 ? "bad" : "good");
+  }
+  c.advance(Milliseconds(60'000));
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, -1, 1));
+  EXPECT_FALSE(c[1].outcome);
+  c.fail(2);
+  c.advance(Milliseconds(60'000));
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, -1, 1));
+  c.kill(2);
+  c.advance(Milliseconds(60'000));
+  EXPECT_THAT(c.group_ranks(), ElementsAre(0, -1, -1));
+  c.succeed(0);
+  ASSERT_TRUE(c[1].outcome);
+  EXPECT_EQ(c[1].outcome->end, End::Success);
 }
 
 }  // namespace

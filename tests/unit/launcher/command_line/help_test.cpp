@@ -93,11 +93,12 @@ TEST(HelpTest, EveryVariableOfAWorkerIsInTheManual) {
     EXPECT_THAT(names, HasSubstr(", " + entry.substr(0, entry.find('=')) + ","));
 }
 
-// Given as flags, the defaults that are told change nothing.
+// Given as flags, the defaults that are told change nothing; but who asks for --preflight is told
+// where there is nothing to compare.
 TEST(HelpTest, WhatIsToldAsTheDefaultIsTheDefault) {
   std::vector<std::string> line;
   for (const cli::Flag& flag : drun_program(false).flags) {
-    if (flag.takes_value() && !flag.fallback.empty())
+    if (flag.takes_value() && !flag.fallback.empty() && flag.name != "preflight")
       line.push_back("--" + std::string(flag.name) + "=" + std::string(flag.fallback));
   }
   EXPECT_GT(line.size(), 15U);

@@ -159,6 +159,33 @@ TEST(OptionValuesTest, RestartsAndLocalNodesAreWholeNumbers) {
             "--local-nodes '0': expected a whole number from 1 to 10000");
 }
 
+TEST(OptionValuesTest, PreflightSaysIfItHasNothingToCompare) {
+  const std::string several = "--nnodes 2 --rdzv-endpoint h:1 ";
+  EXPECT_EQ(build(several).preflight, Preflight::Warn);
+  EXPECT_EQ(build(several + "--preflight off").preflight, Preflight::Off);
+  EXPECT_EQ(build(several + "--preflight strict").preflight, Preflight::Strict);
+  EXPECT_TRUE(compares_facts(build(several)));
+  EXPECT_TRUE(build(several + "--preflight warn").notes.empty());
+  EXPECT_FALSE(compares_facts(build("--local-nodes 2")));
+  EXPECT_TRUE(build("--local-nodes 2").notes.empty());
+  EXPECT_EQ(
+      build("--preflight warn").notes,
+      std::vector<std::string>{"--preflight warn has nothing to compare: the job has one node"});
+  EXPECT_EQ(build("--local-nodes 2 --preflight strict").notes,
+            std::vector<std::string>{
+                "--preflight strict has nothing to compare: all nodes are this machine"});
+  EXPECT_EQ(error_of("--preflight maybe"), "--preflight 'maybe': expected off, warn or strict");
+}
+
+TEST(OptionValuesTest, BadNodesAreExcludedAfterTwoRestarts) {
+  EXPECT_EQ(build("").exclude_after, 2);
+  EXPECT_EQ(build("--exclude-after 0").exclude_after, 0);
+  EXPECT_EQ(error_of("--exclude-after -1"),
+            "--exclude-after '-1': expected a whole number of at least 0");
+  EXPECT_EQ(build("--exclude-file /nfs/bad").exclude_file, "/nfs/bad");
+  EXPECT_EQ(error_of("--exclude-file ''"), "--exclude-file '': expected the name of a file");
+}
+
 TEST(OptionValuesTest, TimesHaveUnits) {
   const std::pair<const char*, long> cases[] = {
       {"90", 90'000},      {"1.5", 1'500},       {"0.001", 1},        {"90s", 90'000},
