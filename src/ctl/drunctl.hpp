@@ -46,7 +46,8 @@ struct CtlOptions {
   std::string prefix;
   std::optional<std::string> file;
   std::string command;
-  std::vector<std::string> words;  // after the command
+  std::vector<std::string> environment;  // "NAME=value"
+  std::vector<std::string> words;        // after the command
 };
 
 // Either run with these options, or print `text` (--help and the like) and leave.

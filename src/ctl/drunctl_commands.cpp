@@ -18,6 +18,7 @@
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "ctl/drunctl.hpp"
+#include "ctl/drunctl_doctor.hpp"
 #include "ctl/drunctl_health.hpp"
 #include "ctl/drunctl_jobs.hpp"
 #include "ctl/drunctl_status.hpp"
@@ -378,6 +379,13 @@ int status_of_jobs(const Command& command) {
   return status(command.options(), command.deadline());
 }
 
+constexpr milliseconds kDoctorTimeout{120'000};
+
+int doctor_of_nodes(const Command& command) {
+  const CtlOptions& options = command.options();
+  return doctor(options, command.start() + options.timeout.value_or(kDoctorTimeout));
+}
+
 struct Verb {
   std::size_t fewest;
   std::size_t most;
@@ -404,6 +412,7 @@ const std::map<std::string, Verb>& verbs() {
       {"delete-job", {1, 1, delete_ended_job}},
       {"health", {0, 1, health_of_host}},
       {"status", {0, 1, status_of_jobs}},
+      {"doctor", {0, kAny, doctor_of_nodes}},
   };
   return kVerbs;
 }

@@ -64,6 +64,9 @@ constexpr std::array kCommands{
     cli::Command{"health", "[ID]",
                  "asks the agents of this host and user, or those of job ID; exit code 0: all answer; 1: one does not, "
                  "or there is none", kHealthFlags},
+    cli::Command{"doctor", "[PROGRAM [ARGS]]",
+                 "checks this machine and PROGRAM; as the program of a job, all of its nodes and the network between "
+                 "them; exit code 1: a check fails", {}},
     cli::Command{"stats", "", "shows the store's counters", {}},
     cli::Command{"ping", "", "measures how long an answer takes", {}},
 };
@@ -71,7 +74,7 @@ constexpr std::array kCommands{
 constexpr std::array kFlags{
     Flag{"endpoint", 0, "E", "$DRUN_STORE, else localhost:29400", kOwn, kFlagsGroup, "", "host:port"},
     Flag{"timeout", 0, "TIME", "30s", kOwn, kFlagsGroup, "",
-         "limit of the whole command, as in 10, 0.5, 250ms, 5s or 1h30m; watch has none unless it is given, health 5 s"},
+         "limit of the whole command, as in 10, 0.5, 250ms, 5s or 1h30m; watch has none unless it is given, health 5 s, doctor 120 s"},
     Flag{"retry", 0, "", "", kOwn, kFlagsGroup, "", "try to connect until that time is over"},
     Flag{"json", 0, "", "", kOwn, kFlagsGroup, "", "JSON on standard output; what is not UTF-8 in base64"},
     Flag{"raw", 0, "", "", kOwn, kFlagsGroup, "",
@@ -136,6 +139,17 @@ CtlOptions build(const cli::GivenFlags& flags) {
   return options;
 }
 
+// The flags of a program to look at are taken for drunctl's.
+cli::CommandLine parse_line(const std::vector<std::string>& arguments) {
+  try {
+    return cli::parse_command_line(kProgram, arguments);
+  } catch (const cli::UsageError& error) {
+    if (std::find(arguments.begin(), arguments.end(), "doctor") == arguments.end()) throw;
+    throw cli::UsageError(std::string(error.what()) +
+                          "; the program's own stand behind --: drunctl doctor -- ./train --lr 1");
+  }
+}
+
 // Behind "--" the command is a word like the others.
 void take_command(CtlOptions& options) {
   if (options.words.empty()) throw cli::UsageError("a command is missing; see --help");
@@ -158,11 +172,12 @@ std::string usage_of(std::string_view command) {
 
 ParsedCtl parse(const std::vector<std::string>& arguments,
                 const std::vector<std::string>& environment) {
-  cli::CommandLine line = cli::parse_command_line(kProgram, arguments);
+  cli::CommandLine line = parse_line(arguments);
   if (auto text = cli::answer(kProgram, line.flags)) return {std::nullopt, std::move(*text)};
   (void)cli::add_variables(kProgram, environment, line.flags);
   CtlOptions options = build(line.flags);
   options.words = std::move(line.words);
+  options.environment = environment;
   if (line.command != nullptr) {
     options.command = line.command->name;
   } else {

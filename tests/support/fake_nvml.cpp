@@ -1,6 +1,7 @@
 // Stands in for NVIDIA's libnvidia-ml.so.1: the devices that FAKE_NVML names, as
 // "UUID@DOMAIN:BUS:DEVICE" with blanks between; FAKE_NVML_MIG maps slices, "MIG-x=INDEX". Without
-// FAKE_NVML there is no driver; with FAKE_NVML_CRASHES the library ends its process.
+// FAKE_NVML there is no driver; with FAKE_NVML_CRASHES the library ends its process. FAKE_NVML_ECC:
+// how many uncorrected errors each device has; FAKE_NVML_PENDING: rows wait to be remapped.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -100,5 +101,20 @@ EXPORT int nvmlDeviceGetPciInfo_v3(void* handle, PciInfo* info) {
   info->domain = fake->domain;
   info->bus = fake->bus;
   info->device = fake->device;
+  return kSuccess;
+}
+EXPORT int nvmlDeviceGetTotalEccErrors(void* /*handle*/, int type, int counter,
+                                       unsigned long long* count) {
+  constexpr int kUncorrected = 1;
+  constexpr int kVolatile = 0;
+  if (type != kUncorrected || counter != kVolatile) return kFailure;
+  const char* text = std::getenv("FAKE_NVML_ECC");
+  *count = text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
+  return kSuccess;
+}
+EXPORT int nvmlDeviceGetRemappedRows(void* /*handle*/, unsigned* corrected, unsigned* uncorrected,
+                                     unsigned* pending, unsigned* failed) {
+  *corrected = *uncorrected = *failed = 0;
+  *pending = std::getenv("FAKE_NVML_PENDING") == nullptr ? 0 : 1;
   return kSuccess;
 }

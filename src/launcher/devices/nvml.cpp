@@ -1,27 +1,17 @@
 #include "launcher/devices/nvml.hpp"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <sstream>
-#include <string_view>
 
-#include "base/file_descriptor.hpp"
 #include "base/loaded_library.hpp"
-#include "base/poll_until.hpp"
+#include "launcher/devices/child_answer.hpp"
 
 namespace drun::launcher {
 namespace {
 
 constexpr std::chrono::seconds kLimit{30};  // the driver may have to wake the devices first
-constexpr const char* kEnd = "end\n";
 
 // The part of nvml.h that is used. These entry points have kept their meaning since version 2 of
 // each; every function returns 0 for success.
@@ -96,27 +86,6 @@ std::optional<std::string> list_devices(const std::vector<std::string>& mig_uuid
   return result;
 }
 
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const auto n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno != EINTR) return;
-    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
-  }
-}
-
-// All that arrives until the other end closes; nothing when the time is over before that.
-std::string read_all(int fd, std::chrono::steady_clock::time_point deadline) {
-  std::string result;
-  std::array<char, 4096> buffer{};
-  while (await_ready(fd, POLLIN, deadline)) {
-    const auto n = ::read(fd, buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return result;
-    result.append(buffer.data(), static_cast<std::size_t>(n));
-  }
-  return {};
-}
-
 NvmlDevice read_device(std::istream& lines) {
   NvmlDevice result;
   lines >> result.uuid >> result.pci_address;
@@ -128,24 +97,9 @@ NvmlDevice read_device(std::istream& lines) {
 }  // namespace
 
 std::optional<NvmlAnswer> ask_nvml(const std::vector<std::string>& mig_uuids) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
-  FileDescriptor reader(ends[0]);
-  FileDescriptor writer(ends[1]);
-  const pid_t child = ::fork();
-  if (child < 0) return {};
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (const auto text = list_devices(mig_uuids)) write_all(writer.get(), *text + kEnd);
-    ::_exit(0);
-  }
-  writer.reset();
-  std::string text = read_all(reader.get(), std::chrono::steady_clock::now() + kLimit);
-  ::kill(child, SIGKILL);
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  if (!text.ends_with(kEnd)) return {};
-  std::istringstream lines(text);
+  const auto text = answer_of_child([&] { return list_devices(mig_uuids); }, kLimit);
+  if (!text) return {};
+  std::istringstream lines(*text);
   std::size_t count = 0;
   lines >> count;
   NvmlAnswer result;

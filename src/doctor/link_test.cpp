@@ -1,0 +1,176 @@
+#include "doctor/link_test.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <system_error>
+#include <utility>
+
+#include "base/poll_until.hpp"
+#include "doctor/link_server.hpp"
+
+namespace drun::doctor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kAnswerLimit{10};
+constexpr int kExchanges = 65;
+constexpr std::chrono::milliseconds kStreamTime{200};
+constexpr std::size_t kStreamBytes = std::size_t{64} * 1'048'576;  // at most
+
+Error error_of(int error) {
+  const std::error_code code(error, std::generic_category());
+  return {code, code.message()};
+}
+
+// Numeric: no name is looked up.
+std::optional<std::pair<sockaddr_storage, socklen_t>> address_of(const Endpoint& place) {
+  sockaddr_storage storage{};
+  auto* const four = reinterpret_cast<sockaddr_in*>(&storage);
+  if (::inet_pton(AF_INET, place.host.c_str(), &four->sin_addr) == 1) {
+    four->sin_family = AF_INET;
+    four->sin_port = htons(place.port);
+    return std::pair{storage, static_cast<socklen_t>(sizeof *four)};
+  }
+  auto* const six = reinterpret_cast<sockaddr_in6*>(&storage);
+  if (::inet_pton(AF_INET6, place.host.c_str(), &six->sin6_addr) != 1) return std::nullopt;
+  six->sin6_family = AF_INET6;
+  six->sin6_port = htons(place.port);
+  return std::pair{storage, static_cast<socklen_t>(sizeof *six)};
+}
+
+Result<FileDescriptor> begin_connect(const Endpoint& place) {
+  const auto address = address_of(place);
+  if (!address) return Error(std::make_error_code(std::errc::invalid_argument), "no address");
+  FileDescriptor socket(
+      ::socket(address->first.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return error_of(errno);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address->first),
+                address->second) != 0 &&
+      errno != EINPROGRESS)
+    return error_of(errno);
+  return socket;
+}
+
+Status send_all(int socket, std::string_view bytes, Clock::time_point deadline) {
+  while (!bytes.empty()) {
+    const auto n = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+      return error_of(errno);
+    } else if (!await_ready(socket, POLLOUT, deadline)) {
+      return error_of(ETIMEDOUT);
+    }
+  }
+  return Done{};
+}
+
+Status receive_all(int socket, char* to, std::size_t size, Clock::time_point deadline) {
+  while (size > 0) {
+    const auto n = ::recv(socket, to, size, MSG_DONTWAIT);
+    if (n > 0) {
+      to += n;
+      size -= static_cast<std::size_t>(n);
+    } else if (n == 0) {
+      return error_of(ECONNRESET);
+    } else if (errno != EAGAIN && errno != EINTR) {
+      return error_of(errno);
+    } else if (!await_ready(socket, POLLIN, deadline)) {
+      return error_of(ETIMEDOUT);
+    }
+  }
+  return Done{};
+}
+
+std::int64_t stamp_of(const std::array<char, kStampSize>& bytes) {
+  std::uint64_t value = 0;
+  for (const char byte : bytes)
+    value = value << 8U | static_cast<unsigned char>(byte);
+  return static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
+std::vector<Result<FileDescriptor>> connect_links(const std::vector<Endpoint>& places,
+                                                  Clock::time_point deadline) {
+  std::vector<Result<FileDescriptor>> links;
+  for (const Endpoint& place : places)
+    links.push_back(begin_connect(place));
+  for (auto& link : links) {
+    if (!link) continue;
+    int error = ETIMEDOUT;
+    socklen_t size = sizeof error;
+    if (await_ready(link->get(), POLLOUT, deadline))
+      (void)::getsockopt(link->get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) link = error_of(error);
+  }
+  return links;
+}
+
+Result<Exchange> exchange_bytes(int socket, std::string_view token) {
+  const int on = 1;
+  (void)::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const auto deadline = Clock::now() + kAnswerLimit;
+  if (const auto sent = send_all(socket, std::string(token) + kLinkEcho, deadline); !sent)
+    return sent.error();
+  std::vector<std::int64_t> times;
+  std::int64_t fastest = 0;
+  Exchange result;
+  for (int i = 0; i < kExchanges; ++i) {
+    const std::int64_t wall = wall_clock_us();
+    const auto start = Clock::now();
+    if (const auto sent = send_all(socket, "e", deadline); !sent) return sent.error();
+    std::array<char, kStampSize> stamp{};
+    if (const auto got = receive_all(socket, stamp.data(), stamp.size(), deadline); !got)
+      return got.error();
+    const auto took =
+        std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count();
+    times.push_back(took);
+    if (i > 0 && took >= fastest) continue;
+    fastest = took;
+    result.clock_us = wall + took / 2 - stamp_of(stamp);
+  }
+  std::nth_element(times.begin(), times.begin() + kExchanges / 2, times.end());
+  result.latency_us = std::max<std::int64_t>(1, times[kExchanges / 2]);
+  return result;
+}
+
+Result<std::int64_t> stream_bytes(int socket, std::string_view token) {
+  const std::string block(std::size_t{256} * 1024, '\x5a');
+  const auto start = Clock::now();
+  const auto deadline = start + kAnswerLimit;
+  if (const auto sent = send_all(socket, std::string(token) + kLinkSink, deadline); !sent)
+    return sent.error();
+  std::size_t bytes = 0;
+  while (bytes < kStreamBytes && Clock::now() < start + kStreamTime) {
+    if (const auto sent = send_all(socket, block, deadline); !sent) return sent.error();
+    bytes += block.size();
+  }
+  (void)::shutdown(socket, SHUT_WR);
+  // Until all has come there, not only left here.
+  char last = 0;
+  if (const auto got = receive_all(socket, &last, 1, deadline); !got) return got.error();
+  const auto took =
+      std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count();
+  return std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(bytes) * 8 / std::max<std::int64_t>(1, took));
+}
+
+int path_mtu_of(int socket) {
+  int mtu = 0;
+  socklen_t size = sizeof mtu;
+  if (::getsockopt(socket, IPPROTO_IP, IP_MTU, &mtu, &size) == 0) return mtu;
+  size = sizeof mtu;
+  return ::getsockopt(socket, IPPROTO_IPV6, IPV6_MTU, &mtu, &size) == 0 ? mtu : 0;
+}
+
+}  // namespace drun::doctor

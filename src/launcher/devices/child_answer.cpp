@@ -1,0 +1,68 @@
+#include "launcher/devices/child_answer.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <string_view>
+
+#include "base/file_descriptor.hpp"
+#include "base/poll_until.hpp"
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::string_view kEnd = "end\n";
+
+void write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const auto n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno != EINTR) return;
+    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+// All that arrives until the other end closes; nothing when the time is over before that.
+std::string read_all(int fd, std::chrono::steady_clock::time_point deadline) {
+  std::string result;
+  std::array<char, 4096> buffer{};
+  while (await_ready(fd, POLLIN, deadline)) {
+    const auto n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return result;
+    result.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::string> answer_of_child(const std::function<std::optional<std::string>()>& ask,
+                                           std::chrono::milliseconds limit) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  FileDescriptor reader(ends[0]);
+  FileDescriptor writer(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return {};
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (const auto text = ask()) write_all(writer.get(), *text + std::string(kEnd));
+    ::_exit(0);
+  }
+  writer.reset();
+  std::string text = read_all(reader.get(), std::chrono::steady_clock::now() + limit);
+  ::kill(child, SIGKILL);
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (!text.ends_with(kEnd)) return {};
+  text.resize(text.size() - kEnd.size());
+  return text;
+}
+
+}  // namespace drun::launcher
