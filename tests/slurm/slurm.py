@@ -58,6 +58,10 @@ def check_scripts(slurm, _):
         "the script of a heterogeneous job": (f"{HETERO}{DRUN}\n", "srun --het-group=0-1 --ntasks-per-node=1 --export=ALL drun ..."),
         "a script without the environment": (f"{HEAD}#SBATCH --export=NONE\nexport PATH='{slurm.path}'\nexport PET_NPROC_PER_NODE=2\n"
                                              f"{hello}\n", "srun --nodes=4"),
+        "a job of all CPUs and no number of tasks": (f"#!/bin/sh\n#SBATCH --nodes=4 --exclusive\n{DRUN}\n",
+                                                     "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --export=ALL drun ..."),
+        "a job of a task for each GPU": (f"#!/bin/sh\n#SBATCH --nodes=4 --gpus-per-node=2 --ntasks-per-gpu=1\n{hello}\n",
+                                         "env -u SLURM_NTASKS_PER_GPU srun --nodes=4 "),
         "an elastic job": (f"{HEAD}drun --nnodes 2:4 --rdzv-conf last_call_timeout=60 {DRUN[5:]}\n", "--no-kill --kill-on-bad-exit=0 drun ..."),
     }
     for what, job in [(what, slurm.submit(script)) for what, (script, _) in scripts.items()]:
@@ -79,6 +83,26 @@ def check_scripts(slurm, _):
         expect(f"salloc {words[0]}", sorted(shell.stdout.splitlines()), greetings(4))
 
 
+def check_uneven(slurm):
+    """What drun names where nodes have different numbers of tasks starts as many workers."""
+    uneven = "#!/bin/sh\n#SBATCH --nodes=2 --ntasks=3\n"
+    components = "#!/bin/sh\n#SBATCH --nodes=1 --ntasks=1\n#SBATCH hetjob\n#SBATCH --nodes=2 --ntasks-per-node=2\n"
+    for what, head, workers in (("uneven tasks", uneven, ["0 of 3", "1 of 3", "2 of 3"]),
+                                ("components with several tasks", components, [f"{rank} of 5" for rank in range(5)])):
+        code, output = slurm.end(slurm.submit(f"{head}drun examples/shell/hello.sh\n"))
+        expect(f"exit code of {what}\n{output}", code, "2:0")
+        line = re.search(r": (drun --launcher .*? \.\.\.|srun --het-group=0 .*? \.\.\.);", output)
+        if line is None:
+            raise Failed(f"{what}: no command line is named:\n{output}")
+        code, output = slurm.end(slurm.submit(head + line[1].replace("...", "examples/shell/hello.sh") + "\n"))
+        expect(f"exit code of {what}, started as told: {line[1]}\n{output}", code, "0:0")
+        expect(what, sorted(re.findall(r"^hello from rank (\d of \d) ", output, re.M)), workers)
+    # With a number of workers for all nodes, whichever tasks there are.
+    code, output = slurm.end(slurm.submit(f"{uneven}{DRUN}\n"))
+    expect(f"exit code of as many on each node\n{output}", code, "0:0")
+    expect("as many on each node", greetings_in(output), greetings(2))
+
+
 def check_refusals(slurm, _):
     refused = {
         "many tasks": ("#!/bin/sh\n#SBATCH --nodes=4 --ntasks-per-node=4\nsrun " + DRUN,
@@ -90,6 +114,7 @@ def check_refusals(slurm, _):
         expect(f"exit code of {what}\n{output}", code, "2:0")
         if refused[what][1] not in output or "hello from" in output:
             raise Failed(f"{what} is not refused:\n{output}")
+    check_uneven(slurm)
     one = {
         "a batch script of one node": f"#!/bin/sh\n#SBATCH --nodes=1\n{DRUN}\n",
         "a step of one node": f"#!/bin/sh\n#SBATCH --nodes=2\nsrun --nodes=1 --ntasks=1 {DRUN}\n",

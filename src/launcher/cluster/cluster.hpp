@@ -25,7 +25,8 @@ struct Value {
 struct StartCommand {
   std::vector<std::string> words;
   std::vector<std::string> elastic_words;  // with a job that goes on without a node
-  int workers = 0;  // on each node, that the job asks for; 0: it does not say
+  int workers = 0;     // on each node, that the job asks for; 0: it does not say
+  std::string uneven;  // it asks for another number on each: why the user must say; else empty
 };
 
 struct Place {

@@ -1,11 +1,14 @@
 // Slurm. Only the variables of a step are believed: in the batch script SLURM_NODEID is 0 beside
 // the number of all nodes of the job, and drun would wait for nodes that nobody started.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 
 #include "base/whole_number.hpp"
 #include "launcher/cluster/hostlist.hpp"
+#include "launcher/cluster/slurm_tasks.hpp"
 #include "launcher/cluster/surroundings.hpp"
 
 namespace drun::launcher::cluster {
@@ -17,41 +20,6 @@ constexpr std::uint32_t kFirstSpecialStep = 0xfffffff0;
 std::optional<std::string> job_id(const Variables& variables) {
   const auto id = variables.find("SLURM_JOB_ID");
   return id ? id : variables.find("SLURM_JOBID");
-}
-
-// The most of "2(x3),1": tasks on a node, run by run.
-int most_tasks(const std::string& text) {
-  int most = 0;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const auto end = std::min(text.find_first_of("(,", at), text.size());
-    most = std::max(most, whole_number<int>(text.substr(at, end - at)).value_or(0));
-    const auto comma = text.find(',', at);
-    if (comma == std::string::npos) break;
-    at = comma + 1;
-  }
-  return most;
-}
-
-// What starts one drun on each node, with all the CPUs that the tasks had.
-StartCommand one_each(const Variables& variables, const std::string& nodes, int tasks_per_node) {
-  StartCommand start;
-  start.words = {"srun", "--nodes=" + nodes, "--ntasks=" + nodes, "--ntasks-per-node=1"};
-  const auto cpus = variables.plain_number("SLURM_CPUS_PER_TASK");
-  const std::int64_t all = std::int64_t{cpus.value_or(1)} * std::max(tasks_per_node, 1);
-  if (cpus || tasks_per_node > 1) start.words.push_back("--cpus-per-task=" + std::to_string(all));
-  if (tasks_per_node > 1) start.workers = tasks_per_node;
-  return start;
-}
-
-// The same for the user to type.
-std::string line_of(const StartCommand& start) {
-  std::string line;
-  for (const std::string& word : start.words)
-    line += word + " ";
-  return line + "drun " +
-         (start.workers > 0 ? "--nproc-per-node " + std::to_string(start.workers) + " " : "") +
-         "...";
 }
 
 // For drun, which is to run there as here: what sbatch was told of the environment was said of this
@@ -79,26 +47,72 @@ Value step_id(const Variables& variables, std::uint64_t step) {
   return value(id, "SLURM_JOB_ID");
 }
 
-// Of all components of a heterogeneous job; 0: it is none, or they are not told.
-std::size_t nodes_of_components(const Variables& variables, int components) {
-  std::size_t all = 0;
-  for (int each = 0; each < components && each < 1'000; ++each) {
-    const auto list = variables.find("SLURM_JOB_NODELIST_HET_GROUP_" + std::to_string(each));
-    const auto names = list ? expand_hostlist(*list) : Hosts();
-    if (!names) return 0;
-    all += names->size();
-  }
-  return all;
+// What `hosts` of them are part of; empty: of no heterogeneous job, or they are all of its nodes.
+std::string other_components(const Components& parts, const Variables& variables,
+                             std::size_t hosts) {
+  const std::size_t all = std::accumulate(parts.nodes.begin(), parts.nodes.end(), std::size_t{0});
+  if (all <= hosts) return "";
+  return "the " + std::to_string(all) + " nodes of a heterogeneous job (SLURM_HET_SIZE=" +
+         variables.find("SLURM_HET_SIZE").value_or("") + ")";
 }
 
-// One component looks like a job of its own.
-std::string other_components(const Variables& variables, std::size_t hosts) {
-  const int components = variables.plain_number("SLURM_HET_SIZE").value_or(1);
-  const std::size_t all = nodes_of_components(variables, components);
-  if (components < 2 || all <= hosts) return "";
-  return std::to_string(hosts) + " of the " + std::to_string(all) +
-         " nodes of a heterogeneous job (SLURM_HET_SIZE=" + std::to_string(components) +
-         "); srun --het-group=0-" + std::to_string(components - 1);
+std::string all_groups(const Components& parts) {
+  return "--het-group=0-" + std::to_string(parts.nodes.size() - 1);
+}
+
+// What the user of a step on so many nodes should know.
+std::string what_is_missing(const Variables& variables, std::size_t hosts) {
+  const Components parts = components_of(variables);
+  if (!parts.problem.empty())
+    return "whether this step has all nodes of its heterogeneous job cannot be told: " +
+           parts.problem;
+  const std::string more = other_components(parts, variables, hosts);
+  if (more.empty()) return "";
+  return "this step has " + std::to_string(hosts) + " of " + more + "; srun " + all_groups(parts) +
+         " makes one job of all";
+}
+
+// The script of a heterogeneous job has the variables of its first component.
+void outside_of_components(const Components& parts, const Variables& variables, Place& place) {
+  if (!parts.problem.empty()) {
+    place.refusal =
+        "drun was started by no srun, in a heterogeneous job of Slurm whose nodes "
+        "cannot be told: " +
+        parts.problem;
+    return;
+  }
+  const std::string one =
+      "drun was started by no srun, on one of " + other_components(parts, variables, 0);
+  if (parts.several_tasks) {
+    // srun gives each component the tasks that it has asked for, unless it is told for each.
+    place.refusal =
+        one + ", some of which have several tasks; this starts one on each: " + parts.line;
+    return;
+  }
+  place.refusal =
+      one + "; srun " + all_groups(parts) + " --ntasks-per-node=1 drun ... starts one on each";
+  StartCommand start;
+  start.words = {"srun", all_groups(parts), "--ntasks-per-node=1"};
+  place.start = by_drun(std::move(start));
+  place.nodes =
+      value(std::to_string(std::accumulate(parts.nodes.begin(), parts.nodes.end(), std::size_t{0})),
+            "SLURM_HET_SIZE");
+}
+
+// Without a number of tasks Slurm tells how many would have found a CPU.
+std::vector<TaskRun> asked_tasks(const Variables& variables) {
+  for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE"})
+    if (variables.has(name)) return task_runs(variables.find("SLURM_TASKS_PER_NODE").value_or(""));
+  return {};
+}
+
+// So that the user can say how many workers there are to be.
+std::string why_uneven(const Variables& variables, const std::vector<TaskRun>& runs) {
+  const auto listed = hosts_in(variables, "SLURM_JOB_NODELIST", expand_hostlist);
+  return variables.shown("SLURM_TASKS_PER_NODE") +
+         ": the nodes of the job have different numbers of tasks; say how many workers each node "
+         "gets, with --nproc-per-node, or start as many as tasks: " +
+         line_with_slots(listed ? *listed : std::vector<std::string>(), runs);
 }
 
 // In a job but in no step: drun runs on one node, whatever the variables say.
@@ -112,26 +126,18 @@ Place outside_of_steps(const Variables& variables) {
     place.nodes.problem = "a job of Slurm whose size cannot be told: " + place.nodes.problem;
     return place;
   }
-  if (const std::string more = other_components(variables, std::stoul(place.nodes.text));
-      !more.empty()) {
-    place.refusal = "drun was started by no srun, on one of the " +
-                    more.substr(more.find("the ") + 4) +
-                    " --ntasks-per-node=1 drun ... starts one on each";
-    const int components = variables.plain_number("SLURM_HET_SIZE").value_or(1);
-    StartCommand start;
-    start.words = {"srun", "--het-group=0-" + std::to_string(components - 1),
-                   "--ntasks-per-node=1"};
-    place.start = by_drun(std::move(start));
-    place.nodes =
-        value(std::to_string(nodes_of_components(variables, components)), "SLURM_HET_SIZE");
+  const Components parts = components_of(variables);
+  if (!parts.problem.empty() || !parts.nodes.empty()) {
+    outside_of_components(parts, variables, place);
     return place;
   }
   if (place.nodes.text == "1") return place;
-  const auto per_node = variables.find("SLURM_TASKS_PER_NODE");
-  StartCommand start = one_each(variables, place.nodes.text, per_node ? most_tasks(*per_node) : 1);
+  const auto tasks = asked_tasks(variables);
+  StartCommand start = one_each(variables, place.nodes.text, tasks);
   place.refusal =
       "the job has " + place.nodes.text + " nodes (" + name +
       "), and drun was started on one of them, by no srun; start it on each: " + line_of(start);
+  if (is_uneven(tasks)) start.uneven = why_uneven(variables, tasks);
   place.start = by_drun(std::move(start));
   return place;
 }
@@ -149,24 +155,31 @@ std::string why_not_ours(const Variables& variables, const std::vector<std::stri
   return "";
 }
 
-std::string several_tasks(const Variables& variables, const std::string& nodes) {
-  const auto per_node = variables.find("SLURM_STEP_TASKS_PER_NODE");
+// `hosts`: of the step; empty: they are not told.
+std::string several_tasks(const Variables& variables, const std::string& nodes,
+                          const std::vector<std::string>& hosts) {
+  auto runs = task_runs(variables.find("SLURM_STEP_TASKS_PER_NODE").value_or(""));
   const auto tasks = variables.plain_number("SLURM_STEP_NUM_TASKS");
   const int count = *whole_number<int>(nodes);
-  int most = per_node ? most_tasks(*per_node) : 0;
-  if (tasks && *tasks > count) most = std::max(most, (*tasks + count - 1) / count);
+  if (most_tasks(runs) < 2 && tasks && *tasks > count)
+    runs = {{(*tasks + count - 1) / count, count}};
   const char* name = tasks && *tasks > count ? "SLURM_STEP_NUM_TASKS" : "SLURM_STEP_TASKS_PER_NODE";
   // Without a count of tasks: this one is not its node's first.
   if (const int local = variables.plain_number("SLURM_LOCALID").value_or(0);
-      most < 2 && local > 0) {
-    most = local + 1;
+      most_tasks(runs) < 2 && local > 0) {
+    runs = {{local + 1, count}};
     name = "SLURM_LOCALID";
   }
-  if (most < 2) return "";
-  return "srun started several tasks on a node (" + variables.shown(name) + " on " + nodes +
-         (count == 1 ? " node" : " nodes") +
-         "), but one drun starts all workers of a node; start one on each: " +
-         line_of(one_each(variables, nodes, most));
+  if (most_tasks(runs) < 2) return "";
+  const std::string refusal = "srun started several tasks on a node (" + variables.shown(name) +
+                              " on " + nodes + (count == 1 ? " node" : " nodes") +
+                              "), but one drun starts all workers of a node; start one on each: ";
+  if (const Components parts = components_of(variables); parts.several_tasks)
+    return refusal + parts.line;
+  const std::string line = line_of(one_each(variables, nodes, runs));
+  if (!is_uneven(runs)) return refusal + line;
+  return refusal + line +
+         ", or, with as many workers as tasks, without srun: " + line_with_slots(hosts, runs);
 }
 
 }  // namespace
@@ -186,7 +199,7 @@ std::optional<Place> slurm(const Variables& variables) {
   if (!place.nodes.problem.empty()) return place;
   const std::string& nodes = place.nodes.text;
   if (nodes == "1" && !variables.has("SLURM_STEP_NODELIST")) {
-    place.refusal = several_tasks(variables, nodes);
+    place.refusal = several_tasks(variables, nodes, {});
     return place;
   }
   auto list = hosts_in(variables, "SLURM_STEP_NODELIST", expand_hostlist);
@@ -199,7 +212,7 @@ std::optional<Place> slurm(const Variables& variables) {
     place.nodes = place.endpoint = problem(std::move(why));
     return place;
   }
-  place.refusal = several_tasks(variables, nodes);
+  place.refusal = several_tasks(variables, nodes, hosts);
   // The place in the list is no rank: -m arbitrary orders the nodes otherwise.
   place.rank = variables.number("SLURM_NODEID", 0);
   if (place.rank.problem.empty() && std::stoi(place.rank.text) >= std::stoi(nodes))
@@ -207,8 +220,7 @@ std::optional<Place> slurm(const Variables& variables) {
                          " nodes (SLURM_STEP_NUM_NODES)");
   place.endpoint = meeting_place(variables, hosts.front(), *step);
   place.id = step_id(variables, *step);
-  if (const std::string more = other_components(variables, hosts.size()); !more.empty())
-    place.note = "this step has " + more + " makes one job of all";
+  place.note = what_is_missing(variables, hosts.size());
   return place;
 }
 
@@ -225,11 +237,15 @@ Result<std::vector<std::string>> nodes_for_steps(const Surroundings& around) {
   if (number && *number < kFirstSpecialStep)
     return missing("an srun has started this drun already (" + variables.shown("SLURM_STEP_ID") +
                    "): leave out one of the two");
-  if (variables.plain_number("SLURM_HET_SIZE").value_or(1) > 1)
+  const Components parts = components_of(variables);
+  if (!parts.problem.empty())
+    return missing("not in a heterogeneous job, and this may be one: " + parts.problem);
+  if (!parts.nodes.empty())
     return missing("not in a heterogeneous job (" + variables.shown("SLURM_HET_SIZE") +
-                   "), whose components srun starts at once: srun --het-group=0-" +
-                   std::to_string(*variables.plain_number("SLURM_HET_SIZE") - 1) +
-                   " --ntasks-per-node=1 drun ...");
+                   "), whose components srun starts at once: " +
+                   (parts.several_tasks
+                        ? parts.line
+                        : "srun " + all_groups(parts) + " --ntasks-per-node=1 drun ..."));
   auto hosts = hosts_in(variables, "SLURM_JOB_NODELIST", expand_hostlist);
   if (!hosts) return hosts;
   return each_once(std::move(*hosts));

@@ -124,6 +124,12 @@ Inferred start_instead(cli::GivenFlags& flags, const cluster::Place& place, cons
     refuse(rank != nullptr ? *rank : *flags.find("rdzv-conf"),
            "drun is started on " + place.nodes.text + " nodes; each has its own rank");
   }
+  // Devices that are named say how many workers there are.
+  const bool counted = flags.find("nproc-per-node") != nullptr ||
+                       flags.find("gpu-ids") != nullptr || flags.find("include") != nullptr ||
+                       flags.find("exclude") != nullptr;
+  if (!start.uneven.empty() && !counted)
+    throw cli::UsageError(start.uneven + "; --nnodes 1 is a job of this one alone");
   Inferred result;
   result.instead = start.words;
   const NodeNumbers numbers = asked != nullptr ? parse_nodes(*asked) : NodeNumbers{nodes, nodes, 1};
@@ -136,10 +142,6 @@ Inferred start_instead(cli::GivenFlags& flags, const cluster::Place& place, cons
   result.line = scheduler + ": " + place.nodes.text + " nodes (" + place.nodes.from +
                 "), and this is no step; starting drun on each:" + shown + " drun ...";
   result.instead.push_back(program);
-  // Devices that are named say how many workers there are.
-  const bool counted = flags.find("nproc-per-node") != nullptr ||
-                       flags.find("gpu-ids") != nullptr || flags.find("include") != nullptr ||
-                       flags.find("exclude") != nullptr;
   if (start.workers > 0 && !counted) {
     const std::string workers = std::to_string(start.workers);
     result.instead.insert(result.instead.end(), {"--nproc-per-node", workers});

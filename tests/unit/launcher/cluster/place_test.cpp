@@ -163,6 +163,62 @@ TEST(PlaceTest, TheScriptOfAHeterogeneousJobIsRefused) {
       "on each");
 }
 
+// srun gives each component its own tasks, whatever --ntasks-per-node says.
+TEST(PlaceTest, ComponentsWithSeveralTasksAreStartedOneByOne) {
+  const Environment het{"SLURM_JOB_ID=1",
+                        "SLURM_JOB_NUM_NODES=1",
+                        "SLURM_HET_SIZE=3",
+                        "SLURM_JOB_NODELIST_HET_GROUP_0=big1",
+                        "SLURM_JOB_NODELIST_HET_GROUP_1=small[1-2]",
+                        "SLURM_JOB_NODELIST_HET_GROUP_2=n[1-3]",
+                        "SLURM_NTASKS_HET_GROUP_0=1",
+                        "SLURM_NTASKS_HET_GROUP_1=4",
+                        "SLURM_NTASKS_HET_GROUP_2=5",
+                        "SLURM_TASKS_PER_NODE_HET_GROUP_0=1",
+                        "SLURM_TASKS_PER_NODE_HET_GROUP_1=2(x2)",
+                        "SLURM_TASKS_PER_NODE_HET_GROUP_2=2(x2),1"};
+  const std::string line =
+      "srun --het-group=0 --nodes=1 --ntasks=1 --ntasks-per-node=1 drun ... : --het-group=1 "
+      "--nodes=2 --ntasks=2 --ntasks-per-node=1 drun --nproc-per-node 2 ... : --het-group=2 "
+      "--nodes=3 --ntasks=3 --ntasks-per-node=1 drun --nproc-per-node N ...";
+  EXPECT_EQ(found(het),
+            "Slurm refuses: drun was started by no srun, on one of the 6 nodes of a heterogeneous "
+            "job (SLURM_HET_SIZE=3), some of which have several tasks; this starts one on each: " +
+                line);
+  EXPECT_FALSE(place_of(het)->start);
+  // Tasks that nobody has asked for.
+  const auto as_many =
+      place_of(het - "SLURM_NTASKS_HET_GROUP_1" - "SLURM_NTASKS_HET_GROUP_2")->start;
+  EXPECT_THAT(as_many->words, testing::Contains("--het-group=0-2"));
+  // In a step of such a job, too.
+  EXPECT_THAT(
+      found(Environment{"SLURM_STEP_NUM_TASKS=3", "SLURM_STEP_TASKS_PER_NODE=1,2"} + (het + kStep)),
+      ::testing::EndsWith("one drun starts all workers of a node; start one on each: " + line));
+}
+
+TEST(PlaceTest, AHeterogeneousJobThatCannotBeReadIsNoJobOfOneComponent) {
+  const Environment het{"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=1", "SLURM_HET_SIZE=2",
+                        "SLURM_JOB_NODELIST_HET_GROUP_0=big1",
+                        "SLURM_JOB_NODELIST_HET_GROUP_1=small[1-2]"};
+  const std::string refusal =
+      "Slurm refuses: drun was started by no srun, in a heterogeneous job of Slurm whose nodes "
+      "cannot be told: ";
+  EXPECT_EQ(found(het - "SLURM_JOB_NODELIST_HET_GROUP_1"),
+            refusal + "SLURM_JOB_NODELIST_HET_GROUP_1 (not set): expected a list of hosts");
+  EXPECT_EQ(found(Environment{"SLURM_JOB_NODELIST_HET_GROUP_0=n[1-"} + het),
+            refusal + "SLURM_JOB_NODELIST_HET_GROUP_0='n[1-': 'n[1-' lacks a ']'");
+  for (const std::string size : {"two", "-1", "1001", "99999999999"})
+    EXPECT_EQ(found(Environment{"SLURM_HET_SIZE=" + size} + het),
+              refusal + "SLURM_HET_SIZE='" + size + "': expected a whole number up to 1000");
+  for (const std::string size : {"0", "1", ""})
+    EXPECT_EQ(found(Environment{"SLURM_HET_SIZE=" + size} + het), "Slurm: one node") << size;
+  // A step is a job of its own, which may be what is wanted.
+  EXPECT_EQ(found(kStep + Environment{"SLURM_HET_SIZE=2"}), kStepFound);
+  EXPECT_EQ(place_of(kStep + Environment{"SLURM_HET_SIZE=2"})->note,
+            "whether this step has all nodes of its heterogeneous job cannot be told: "
+            "SLURM_JOB_NODELIST_HET_GROUP_0 (not set): expected a list of hosts");
+}
+
 TEST(PlaceTest, OneNodeOfSlurmIsOneNode) {
   const Environment one{"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NODELIST=n3",
                         "SLURM_STEP_NUM_TASKS=1", "SLURM_STEP_TASKS_PER_NODE=1", "SLURM_NODEID=0"};
@@ -182,10 +238,18 @@ TEST(PlaceTest, OutsideOfStepsSlurmRefuses) {
       kJob + Environment{"SLURM_NNODES=3",  "SLURM_NODEID=0", "SLURM_PROCID=0",
                          "SLURM_LOCALID=0", "SLURM_GTIDS=0",  "SLURMD_NODENAME=n1"};
   EXPECT_EQ(found(batch), refusal + " drun ...");
-  EXPECT_EQ(found(Environment{"SLURM_TASKS_PER_NODE=8(x3)"} + batch),
-            refusal + " --cpus-per-task=8 drun --nproc-per-node 8 ...");
-  EXPECT_EQ(found(Environment{"SLURM_TASKS_PER_NODE=2,8(x2)", "SLURM_CPUS_PER_TASK=4"} + batch),
+  const Environment asked = Environment{"SLURM_TASKS_PER_NODE=8(x3)", "SLURM_NTASKS=24"} + batch;
+  EXPECT_EQ(found(asked), refusal + " --cpus-per-task=8 drun --nproc-per-node 8 ...");
+  EXPECT_EQ(found(asked + Environment{"SLURM_CPUS_PER_TASK=4"}),
             refusal + " --cpus-per-task=32 drun --nproc-per-node 8 ...");
+  EXPECT_EQ(
+      found(Environment{"SLURM_TASKS_PER_NODE=2(x3)", "SLURM_NTASKS=6", "SLURM_NTASKS_PER_GPU=1"} +
+            batch),
+      "Slurm refuses: the job has 3 nodes (SLURM_JOB_NUM_NODES), and drun was started on one "
+      "of them, by no srun; start it on each: env -u SLURM_NTASKS_PER_GPU srun --nodes=3 "
+      "--ntasks=3 --ntasks-per-node=1 --cpus-per-task=2 drun --nproc-per-node 2 ...");
+  // sbatch --nodes=3 --exclusive: what the nodes have, and nobody has asked for.
+  EXPECT_EQ(found(asked - "SLURM_NTASKS"), refusal + " drun ...");
   EXPECT_EQ(found(batch + Environment{"SLURM_CPUS_PER_TASK=4"}),
             refusal + " --cpus-per-task=4 drun ...");
   // The steps of the batch script, of salloc's shell, of an ssh login, and one that waits.
@@ -195,6 +259,36 @@ TEST(PlaceTest, OutsideOfStepsSlurmRefuses) {
                     batch),
               refusal + " drun ...")
         << step;
+}
+
+// sbatch --nodes=3 --ntasks=4: no number of CPUs and none of workers is right for all nodes.
+TEST(PlaceTest, UnevenTasksOfAJobAreNamedNodeByNode) {
+  const auto uneven = [](const std::string& tasks, const std::string& list = "n[1-3]") {
+    const auto place =
+        place_of(Environment{"SLURM_TASKS_PER_NODE=" + tasks, "SLURM_JOB_NODELIST=" + list,
+                             "SLURM_NTASKS=9", "SLURM_CPUS_PER_TASK=4"} +
+                 kJob);
+    const auto end = place->start->uneven.find("drun --launcher");
+    EXPECT_EQ(place->start->workers, 0);
+    return end == std::string::npos ? place->start->uneven : place->start->uneven.substr(end);
+  };
+  EXPECT_THAT(found(Environment{"SLURM_TASKS_PER_NODE=2(x2),1", "SLURM_NTASKS=5"} + kJob),
+              ::testing::EndsWith("start it on each: srun --nodes=3 --ntasks=3 "
+                                  "--ntasks-per-node=1 drun --nproc-per-node N ..."));
+  EXPECT_EQ(uneven("2(x2),1"), "drun --launcher srun -H n[1-2]:2,n3:1 ...");
+  EXPECT_EQ(uneven("1,2(x2)"), "drun --launcher srun -H n1:1,n[2-3]:2 ...");
+  EXPECT_EQ(uneven("2,1,2"), "drun --launcher srun -H n1:2,n2:1,n3:2 ...");
+  EXPECT_EQ(uneven("4(x2),1", "a,b1,n[08]"), "drun --launcher srun -H a:4,b1:4,n08:1 ...");
+  EXPECT_EQ(uneven("2(x2),1", "n[1-4]"), "drun --launcher srun -H NODE:TASKS,... ...");
+  EXPECT_EQ(uneven("2(x2),1", "n[1-"), "drun --launcher srun -H NODE:TASKS,... ...");
+  EXPECT_THAT(
+      place_of(Environment{"SLURM_TASKS_PER_NODE=2(x2),1", "SLURM_NTASKS=5"} + kJob)->start->uneven,
+      StartsWith("SLURM_TASKS_PER_NODE='2(x2),1': the nodes of the job have different "
+                 "numbers of tasks; say how many workers each node gets, with "
+                 "--nproc-per-node, or start as many as tasks: drun "));
+  // What cannot be read says nothing.
+  for (const char* tasks : {"2(x2)1", "2(x", "x", "2(x0),1", "0(x3)", "2(x999999999),1", "2(3)"})
+    EXPECT_EQ(uneven(tasks), "") << tasks;
 }
 
 TEST(PlaceTest, SeveralTasksOnANodeAreRefused) {
@@ -213,7 +307,9 @@ TEST(PlaceTest, SeveralTasksOnANodeAreRefused) {
   EXPECT_EQ(found(Environment{"SLURM_STEP_TASKS_PER_NODE=2,1"} + (kStep - "SLURM_STEP_NUM_TASKS")),
             "Slurm refuses: srun started several tasks on a node (SLURM_STEP_TASKS_PER_NODE='2,1' "
             "on 2 nodes), " +
-                command + "--cpus-per-task=2 drun --nproc-per-node 2 ...");
+                command +
+                "drun --nproc-per-node N ..., or, with as many workers as tasks, without srun: "
+                "drun --launcher srun -H n2:2,n3:1 ...");
   EXPECT_THAT(found(Environment{"SLURM_LOCALID=3"} +
                     ((kStep - "SLURM_STEP_NUM_TASKS") - "SLURM_STEP_TASKS_PER_NODE")),
               HasSubstr("several tasks on a node (SLURM_LOCALID='3' on 2 nodes)"));
@@ -530,7 +626,8 @@ TEST(PlaceTest, BatchSystemsListTheHosts) {
 
 TEST(PlaceTest, AListThatCannotBeReadIsNoJobOfOneNode) {
   const Environment pbs{"PBS_ENVIRONMENT=PBS_BATCH", "PBS_JOBID=1", "PBS_NODEFILE=/nodes"};
-  EXPECT_EQ(place_of(pbs)->nodes.problem, "PBS_NODEFILE='/nodes': this file cannot be read");
+  EXPECT_EQ(place_of(pbs)->nodes.problem,
+            "PBS_NODEFILE='/nodes': this file cannot be read");
   EXPECT_EQ(place_of(pbs, {.files = {{"/nodes", "\n"}}})->nodes.problem,
             "PBS_NODEFILE='/nodes': it names no host");
   EXPECT_EQ(place_of(pbs - "PBS_NODEFILE")->nodes.problem,

@@ -206,7 +206,7 @@ TEST(ClusterOptionsTest, OutsideOfStepsDrunStartsItselfOnEachNode) {
                                                 "--export=ALL --no-kill --kill-on-bad-exit=0 "
                                                 "/opt/drun --nnodes " +
                                                 nodes + " ./program a b");
-  const Environment eight{"SLURM_TASKS_PER_NODE=8(x4)", "SLURM_CPUS_PER_TASK=2"};
+  const Environment eight{"SLURM_TASKS_PER_NODE=8(x4)", "SLURM_NTASKS=32", "SLURM_CPUS_PER_TASK=2"};
   EXPECT_EQ(instead("", eight),
             srun + "--cpus-per-task=16 " + rest + "--nproc-per-node 8 ./program a b");
   EXPECT_EQ(instead("--nproc-per-node 4", eight),
@@ -215,6 +215,21 @@ TEST(ClusterOptionsTest, OutsideOfStepsDrunStartsItselfOnEachNode) {
   EXPECT_EQ(instead("--cluster none"), "");
   EXPECT_EQ(instead("--nnodes 4 --rdzv-endpoint h:1"), "");
   EXPECT_EQ(instead("", {"DRUN_ROUND=1"}), "");
+}
+
+TEST(ClusterOptionsTest, UnevenTasksLeaveTheNumberOfWorkersToTheUser) {
+  const Environment uneven{"SLURM_TASKS_PER_NODE=2(x3),1", "SLURM_NTASKS=7",
+                           "SLURM_CPUS_PER_TASK=2", "SLURM_JOB_NODELIST=n[1-4]"};
+  EXPECT_EQ(instead("", uneven),
+            "drun: error: SLURM_TASKS_PER_NODE='2(x3),1': the nodes of the job have different "
+            "numbers of tasks; say how many workers each node gets, with --nproc-per-node, or "
+            "start as many as tasks: drun --launcher srun -H n[1-3]:2,n4:1 ...; --nnodes 1 is a "
+            "job of this one alone\n");
+  // No number of CPUs for a task is right on all nodes: each has all.
+  for (const std::string workers : {"--nproc-per-node 4", "--gpu-ids 0,1"})
+    EXPECT_EQ(instead(workers, uneven),
+              "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --export=ALL /opt/drun " + workers +
+                  " ./program a b");
 }
 
 TEST(ClusterOptionsTest, WhatNoStepCouldDoIsRefusedBeforeOneIsStarted) {
@@ -259,8 +274,9 @@ TEST(ClusterOptionsTest, FilesAreRead) {
   EXPECT_EQ(meaning("--cluster pbs", pbs), "c10d node7:20017 17.x rank 0 if free 2:2");
   EXPECT_THAT(meaning("", pbs), AllOf(HasSubstr("PBS gives the job 2 hosts (PBS_NODEFILE)"),
                                       HasSubstr("--cluster pbs ...")));
-  EXPECT_THAT(meaning("", with({"PBS_NODEFILE=/none"}, pbs)),
-              HasSubstr("PBS_NODEFILE='/none': this file cannot be read; give --nnodes"));
+  EXPECT_THAT(
+      meaning("", with({"PBS_NODEFILE=/none"}, pbs)),
+      HasSubstr("PBS_NODEFILE='/none': this file cannot be read; give --nnodes"));
 }
 
 TEST(ClusterOptionsTest, RankZeroOfHydraTellsItsHost) {

@@ -71,7 +71,12 @@ TEST(BuildHostsTest, SrunStartsThemOnTheNodesOfAnAllocation) {
   EXPECT_THAT(told("--launcher srun", 0, job),
               HasSubstr("an srun has started this drun already (SLURM_STEP_ID='0')"));
   job.back() = "SLURM_HET_SIZE=2";
-  EXPECT_THAT(told("--launcher srun", 0, job), HasSubstr("srun --het-group=0-1 "));
+  EXPECT_THAT(told("--launcher srun", 0, job),
+              HasSubstr("not in a heterogeneous job, and this may be one: "
+                        "SLURM_JOB_NODELIST_HET_GROUP_0 (not set)"));
+  job.insert(job.end(), {"SLURM_JOB_NODELIST_HET_GROUP_0=n1", "SLURM_JOB_NODELIST_HET_GROUP_1=m1"});
+  EXPECT_THAT(told("--launcher srun", 0, job),
+              HasSubstr("srun --het-group=0-1 --ntasks-per-node=1 drun ..."));
 }
 
 TEST(BuildHostsTest, NoSchedulerIsAsked) {
