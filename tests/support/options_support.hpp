@@ -38,14 +38,15 @@ inline Host made_up_machine() {
     if (name == "eth1") return "10.1.2.3";
     return std::nullopt;
   };
-  machine.read_file = [](const std::string& path) -> std::optional<std::string> {
-    if (path == "/nodes") return "node7\nnode7\nnode8\nnode8\n";
-    if (path == "/hosts") return "node7 slots=2 max_slots=4\nnode8 slots=4\n";
+  machine.read_file = [](const std::string& path) -> Result<std::string> {
+    if (path == "/nodes") return std::string("node7\nnode7\nnode8\nnode8\n");
+    if (path == "/hosts") return std::string("node7 slots=2 max_slots=4\nnode8 slots=4\n");
     if (path == "/topology")
-      return "SwitchName=leaf1 Nodes=node[7-9]\nSwitchName=leaf2 Nodes=n[8-9]\n"
-             "SwitchName=core Switches=leaf[1-2]\n";
-    if (path == "/variables") return "FROM_FILE=1\n";
-    return std::nullopt;
+      return std::string(
+          "SwitchName=leaf1 Nodes=node[7-9]\nSwitchName=leaf2 Nodes=n[8-9]\n"
+          "SwitchName=core Switches=leaf[1-2]\n");
+    if (path == "/variables") return std::string("FROM_FILE=1\n");
+    return Error(std::make_error_code(std::errc::no_such_file_or_directory), "it is not there");
   };
   machine.working_directory = [] { return std::string("/here"); };
   machine.program_file = [] { return std::string("/opt/drun"); };

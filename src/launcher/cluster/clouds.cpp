@@ -41,7 +41,7 @@ SageMakerHosts sagemaker_hosts(const Variables& variables) {
     return {names_in(parsed(*list)), variables.find("SM_CURRENT_HOST").value_or(""), "SM_HOSTS",
             variables.shown("SM_HOSTS")};
   const auto& read = variables.around().read_file;
-  const auto text = read ? read(kResources) : std::nullopt;
+  const auto text = read ? read(kResources) : Result<std::string>();
   const Json json = text ? parsed(*text) : Json();
   SageMakerHosts result{std::nullopt, "", kResources,
                         std::string("SM_HOSTS is not set, and ") + kResources};

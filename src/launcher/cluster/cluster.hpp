@@ -47,8 +47,8 @@ struct Place {
 
 struct Surroundings {
   std::vector<std::string> environment;  // "NAME=value"
-  // nullopt: the file cannot be read. It may be asked for files that the variables name.
-  std::function<std::optional<std::string>(const std::string& path)> read_file;
+  // The error says why the file cannot be read. It may be asked for files that the variables name.
+  std::function<Result<std::string>(const std::string& path)> read_file;
   std::string host_name;     // this machine's
   bool nodes_given = false;  // the user says how many nodes take part
   bool named = false;        // the user names the scheduler: drun was started on each node

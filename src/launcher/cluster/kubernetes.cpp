@@ -112,7 +112,7 @@ void count_volcano_hosts(const Variables& variables, Place& place) {
 // What /etc/hosts says of this pod: "10.1.2.3 train-1.train.ns.svc.cluster.local train-1".
 std::string own_full_name(const Variables& variables) {
   const auto& read = variables.around().read_file;
-  const auto text = read ? read("/etc/hosts") : std::nullopt;
+  const auto text = read ? read("/etc/hosts") : Result<std::string>();
   const std::string& own = variables.around().host_name;
   std::string_view rest = text ? std::string_view(*text) : std::string_view();
   while (!rest.empty()) {

@@ -17,6 +17,9 @@ namespace {
 
 // A switch below itself is a mistake; so many levels no network has.
 constexpr std::size_t kMostLevels = 32;
+constexpr std::size_t kLongestPlace = 1'000;  // every node is told of it
+// A few words stand for many names: of a file without sense no more is kept than this.
+constexpr std::size_t kMostNamed = 10 * kMostHosts;
 
 struct Switch {
   std::string name;
@@ -59,11 +62,15 @@ Result<Switch> read_line(std::string_view text, std::size_t number) {
 
 Result<std::vector<Switch>> read_switches(std::string_view file) {
   std::vector<Switch> result;
+  std::size_t named = 0;
   for (std::size_t number = 1; !file.empty(); ++number) {
     std::string_view line = take_until(file, '\n');
     line = line.substr(0, line.find('#'));
     auto read = read_line(line, number);
     if (!read) return read.error();
+    named += 1 + read->nodes.size() + read->switches.size();
+    if (named > kMostNamed)
+      return wrong(number, "more than " + std::to_string(kMostNamed) + " nodes and switches");
     if (!read->name.empty()) result.push_back(std::move(*read));
   }
   return result;
@@ -110,6 +117,10 @@ Result<std::string> network_place_in(std::string_view file, const std::vector<st
                    "the switches above " + printable(own->name) + " go round in a circle");
     place = up->second + "/" + place;
   }
+  if (place.size() > kLongestPlace)
+    return Error(std::make_error_code(std::errc::invalid_argument),
+                 "the names of the switches above this node have more than " +
+                     std::to_string(kLongestPlace) + " characters");
   return place;
 }
 

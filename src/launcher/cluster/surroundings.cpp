@@ -112,8 +112,9 @@ Hosts hosts_in_file(const Variables& variables, std::string_view name,
   const auto path = variables.find(name);
   const auto& read = variables.around().read_file;
   if (!path) return named(variables.shown(name), "expected a file with the job's hosts");
-  const auto text = read ? read(*path) : std::nullopt;
-  if (!text) return named(variables.shown(name), "this file cannot be read");
+  const auto text = read ? read(*path) : Result<std::string>();
+  if (!text)
+    return named(variables.shown(name), "this file cannot be read: " + text.error().what());
   auto hosts = parse(*text);
   if (!hosts) return named(variables.shown(name), hosts.error().what());
   return hosts;

@@ -68,6 +68,9 @@ void resolve_rendezvous(const BuildInput& given, Options& options);
 // UsageError.
 void build_groups(const cli::GivenFlags& flags, Options& options);
 
+// The file that a flag names. Throws UsageError.
+[[nodiscard]] std::string content_of(const cli::Setting& setting, const Host& host);
+
 // Where this node is in the network, if its rank depends on that. Throws UsageError.
 void build_topology(const BuildInput& given, Options& options);
 

@@ -34,12 +34,6 @@ bool is_one_of(std::string_view name, const auto& names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string content_of(const cli::Setting& setting, const Host& host) {
-  auto text = host.read_file ? host.read_file(setting.value) : std::nullopt;
-  if (!text) refuse(setting, "cannot read this file");
-  return std::move(*text);
-}
-
 // Nothing but --launcher srun: on all nodes of the allocation.
 std::vector<hosts::Host> hosts_of_allocation(const std::vector<std::string>& nodes) {
   std::vector<hosts::Host> result;
@@ -179,6 +173,12 @@ Host stand_in(const Host& host) {
 }
 
 }  // namespace
+
+std::string content_of(const cli::Setting& setting, const Host& host) {
+  auto text = host.read_file ? host.read_file(setting.value) : Result<std::string>();
+  if (!text) refuse(setting, "cannot read this file: " + text.error().what());
+  return std::move(*text);
+}
 
 std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
                                            const std::vector<std::string>& environment,

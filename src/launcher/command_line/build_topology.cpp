@@ -22,9 +22,8 @@ std::vector<std::string> own_names(const BuildInput& given) {
 }
 
 std::string place_in_file(const cli::Setting& setting, const BuildInput& given) {
-  const auto text = given.host.read_file ? given.host.read_file(setting.value) : std::nullopt;
-  if (!text) refuse(setting, "cannot read this file");
-  const auto place = cluster::network_place_in(*text, own_names(given));
+  const auto text = content_of(setting, given.host);
+  const auto place = cluster::network_place_in(text, own_names(given));
   if (!place) refuse(setting, place.error().what());
   return *place;
 }

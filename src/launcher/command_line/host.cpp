@@ -7,9 +7,9 @@
 #include <system_error>
 
 #include "base/addresses.hpp"
+#include "base/given_file.hpp"
 #include "base/hex.hpp"
 #include "base/random_bytes.hpp"
-#include "base/small_file.hpp"
 #include "launcher/command_line/parse.hpp"
 
 namespace drun::launcher {
@@ -49,7 +49,7 @@ Host this_host() {
     if (!numeric_addresses(name).empty()) return std::nullopt;
     return interface_address(name, own_interfaces());
   };
-  result.read_file = read_small_file;
+  result.read_file = [](const std::string& path) { return read_given_file(path); };
   result.working_directory = working_directory;
   result.program_file = [] { return std::filesystem::read_symlink("/proc/self/exe").string(); };
   result.by_pmi = [](int fd, bool first, const std::string& text) {

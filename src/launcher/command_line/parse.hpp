@@ -36,8 +36,8 @@ struct Host {
   std::function<std::string()> host_name;
   // The address of a network interface, by the interface's name; nullopt: there is no such one.
   std::function<std::optional<std::string>(const std::string& name)> interface_address;
-  // A small file that a scheduler's variables name; nullopt: it cannot be read.
-  std::function<std::optional<std::string>(const std::string& path)> read_file;
+  // A file that the user or a scheduler's variables name; the error says why it cannot be read.
+  std::function<Result<std::string>(const std::string& path)> read_file;
   std::function<std::string()> working_directory;
   std::function<std::string()> program_file;  // drun's own
   // What the task of rank 0 of an MPI launcher tells all others: see exchange_by_pmi().

@@ -14,6 +14,7 @@ namespace drun::launcher::hosts {
 namespace {
 
 constexpr int kMostSlots = 10'000;
+constexpr std::size_t kMostMentions = 10 * cluster::kMostHosts;  // a host may come once a slot
 constexpr std::string_view kScopeCharacters =
     "%0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-";
 constexpr std::string_view kBlanks = " \t\r";
@@ -166,6 +167,13 @@ Result<std::vector<Host>> merged(const std::vector<Host>& hosts) {
   return result;
 }
 
+// A few words stand for many hosts: of a list without sense no more is kept than this.
+Status add(std::vector<Host>& hosts, const std::vector<Host>& more) {
+  hosts.insert(hosts.end(), more.begin(), more.end());
+  if (hosts.size() <= kMostMentions) return Done{};
+  return unreadable("hosts are named more than " + std::to_string(kMostMentions) + " times");
+}
+
 }  // namespace
 
 Result<std::vector<Host>> parse_host_list(std::string_view text) {
@@ -176,7 +184,7 @@ Result<std::vector<Host>> parse_host_list(std::string_view text) {
     if (word.empty()) return unreadable("it has an empty name");
     auto more = hosts_of(word);
     if (!more) return more.error();
-    hosts.insert(hosts.end(), more->begin(), more->end());
+    if (const Status added = add(hosts, *more); !added) return added.error();
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return merged(hosts);
@@ -187,7 +195,7 @@ Result<std::vector<Host>> parse_hostfile(std::string_view text) {
   for (int line = 1; !text.empty(); ++line) {
     auto more = hosts_of_line(take_until(text, '\n'));
     if (!more) return unreadable("line " + std::to_string(line) + ": " + more.error().what());
-    hosts.insert(hosts.end(), more->begin(), more->end());
+    if (const Status added = add(hosts, *more); !added) return added.error();
   }
   return merged(hosts);
 }

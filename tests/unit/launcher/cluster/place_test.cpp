@@ -45,9 +45,12 @@ struct Asked {
 
 std::optional<Place> place_of(const Environment& environment, const Asked& asked = {}) {
   const Surroundings around{environment,
-                            [&](const std::string& path) -> std::optional<std::string> {
+                            [&](const std::string& path) -> Result<std::string> {
                               const auto found = asked.files.find(path);
-                              if (found == asked.files.end()) return std::nullopt;
+                              if (found == asked.files.end())
+                                return Error(
+                                    std::make_error_code(std::errc::no_such_file_or_directory),
+                                    "it is not there");
                               return found->second;
                             },
                             asked.host, asked.nodes_given, asked.which != "auto"};
@@ -478,7 +481,7 @@ TEST(PlaceTest, TheBatchSystemAroundMpiexecKnowsTheHosts) {
       found(kHydra + pbs, {.files = {{"/nodes", "n1\nn1\nn2\nn2\n"}}}),
       "Hydra | 2 (PMI_SIZE) | 1 (PMI_RANK) | n1:20017 (PBS_NODEFILE) | 17.server (PBS_JOBID)");
   EXPECT_THAT(found(kHydra + pbs),
-              HasSubstr("and PBS_NODEFILE='/nodes': this file cannot be read"));
+              HasSubstr("and PBS_NODEFILE='/nodes': this file cannot be read: it is not there"));
   EXPECT_THAT(found(kHydra + pbs, {.files = {{"/nodes", "n1\nn2\nn3\n"}}}),
               HasSubstr("and PBS_NODEFILE has another number of hosts"));
   EXPECT_EQ(found(kHydra + Environment{"LSB_JOBID=9", "LSB_MCPU_HOSTS=a1 4 a2 4"}),
@@ -627,7 +630,7 @@ TEST(PlaceTest, BatchSystemsListTheHosts) {
 TEST(PlaceTest, AListThatCannotBeReadIsNoJobOfOneNode) {
   const Environment pbs{"PBS_ENVIRONMENT=PBS_BATCH", "PBS_JOBID=1", "PBS_NODEFILE=/nodes"};
   EXPECT_EQ(place_of(pbs)->nodes.problem,
-            "PBS_NODEFILE='/nodes': this file cannot be read");
+            "PBS_NODEFILE='/nodes': this file cannot be read: it is not there");
   EXPECT_EQ(place_of(pbs, {.files = {{"/nodes", "\n"}}})->nodes.problem,
             "PBS_NODEFILE='/nodes': it names no host");
   EXPECT_EQ(place_of(pbs - "PBS_NODEFILE")->nodes.problem,
@@ -637,7 +640,7 @@ TEST(PlaceTest, AListThatCannotBeReadIsNoJobOfOneNode) {
   EXPECT_EQ(place_of({"LSB_JOBID=1", "LSB_MCPU_HOSTS=n1 n2"})->nodes.problem,
             "LSB_MCPU_HOSTS='n1 n2': after 'n1' comes no number of slots");
   EXPECT_EQ(place_of({"JOB_ID=1", "PE_HOSTFILE=/pe"})->nodes.problem,
-            "PE_HOSTFILE='/pe': this file cannot be read");
+            "PE_HOSTFILE='/pe': this file cannot be read: it is not there");
   EXPECT_EQ(found(pbs, {.files = {{"/nodes", "n1\nn1\n"}}}), "PBS: one node");
   EXPECT_EQ(found({"LSB_JOBID=1", "LSB_MCPU_HOSTS=n1 16"}), "LSF: one node");
   EXPECT_EQ(found({"JOB_ID=1", "SGE_ROOT=/opt/sge"}), "nothing");

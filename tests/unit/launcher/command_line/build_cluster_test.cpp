@@ -276,7 +276,7 @@ TEST(ClusterOptionsTest, FilesAreRead) {
                                       HasSubstr("--cluster pbs ...")));
   EXPECT_THAT(
       meaning("", with({"PBS_NODEFILE=/none"}, pbs)),
-      HasSubstr("PBS_NODEFILE='/none': this file cannot be read; give --nnodes"));
+      HasSubstr("PBS_NODEFILE='/none': this file cannot be read: it is not there; give --nnodes"));
 }
 
 TEST(ClusterOptionsTest, RankZeroOfHydraTellsItsHost) {

@@ -124,7 +124,7 @@ TEST(BuildHostsTest, WhatCannotBeStartedIsRefusedHere) {
   } cases[] = {
       {"-H a:0", "-H 'a:0': 'a:0': '0' is no number of slots"},
       {"-H a --hostfile /hosts", "-H and --hostfile both list hosts: give one"},
-      {"--hostfile /none", "--hostfile '/none': cannot read this file"},
+      {"--hostfile /none", "--hostfile '/none': cannot read this file: it is not there"},
       {"-H a,b --nnodes 3", "--nnodes '3': there are fewer hosts in the list: 2"},
       {"-H a,b --node-rank 1",
        "--node-rank is for one drun, and -H or --hostfile starts one on each host"},

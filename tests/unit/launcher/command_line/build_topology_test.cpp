@@ -42,7 +42,7 @@ TEST(TopologyOptionsTest, WhatSaysNothingIsToldAndWhatIsWrongRefused) {
   EXPECT_THAT(options_of(kJob + "--rank-order topology ./train").notes,
               Contains(HasSubstr("nothing says where this node is in the network")));
   EXPECT_EQ(parse_line(kJob + "--topology-file /none ./train").text,
-            "drun: error: --topology-file '/none': cannot read this file\n");
+            "drun: error: --topology-file '/none': cannot read this file: it is not there\n");
   EXPECT_EQ(parse_line(kJob + "--topology-file /hosts ./train").text,
             "drun: error: --topology-file '/hosts': line 1: 'node7': expected SwitchName, "
             "BlockName, Nodes or Switches\n");
