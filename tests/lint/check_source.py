@@ -46,7 +46,7 @@ ARROWS = {
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/options "
                             "launcher/output launcher/process",
     "launcher/starter": "base launcher/agent launcher/hosts launcher/options launcher/output "
-                        "launcher/process",
+                        "launcher/process launcher/report",
     "launcher": "base launcher/agent launcher/command_line launcher/hosts launcher/local_nodes "
                 "launcher/options launcher/report launcher/starter launcher/workers",
 }

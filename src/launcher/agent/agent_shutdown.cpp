@@ -148,6 +148,7 @@ void AgentShutdown::report() {
   const NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().ranks_at_end()};
   if (options.tells_its_end)
     report_outcome(options.output.tail_lines, outcome_, node, output.lost_logs(),
+                   options.output.own_words.begin.empty() ? Reader::User : Reader::Starter,
                    [this](std::string text) { parts_.status.say(std::move(text)); });
   files_.write(report_file_.end(outcome_, node, knows_end()),
                [](const std::string& why) { log::error("--report: {}", why); });

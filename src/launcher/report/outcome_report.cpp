@@ -14,6 +14,7 @@
 #include "base/small_file.hpp"
 #include "launcher/report/error_file.hpp"
 #include "launcher/report/failure_report.hpp"
+#include "launcher/report/gathered_ranks.hpp"
 #include "launcher/report/hang_suspicion.hpp"
 
 namespace drun::launcher {
@@ -29,6 +30,22 @@ void say_failure(const rendezvous::Outcome& outcome, const std::optional<Suspici
   say(render_failure(*outcome.failure, outcome.notes, report));
 }
 
+// Empty: there is nothing to say of them. `told`: those that ran have been told of. `not_told`:
+// what each rank did has not.
+std::string ranks_to_gather(StoppedRanks ranks, bool told, bool not_told) {
+  if (!not_told) {
+    ranks.running.clear();
+    ranks.succeeded.clear();
+  }
+  if (told) {
+    ranks.running.clear();
+    ranks.killed.clear();
+    ranks.others_killed = 0;
+  }
+  if (describe_stopped(ranks).empty() && describe_succeeded(ranks).empty()) return "";
+  return packed_ranks(ranks);
+}
+
 }  // namespace
 
 rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string text) {
@@ -40,7 +57,8 @@ rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string 
 }
 
 void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, const NodeEnd& node,
-                    const std::string& lost_logs, const std::function<void(std::string)>& say) {
+                    const std::string& lost_logs, Reader reader,
+                    const std::function<void(std::string)>& say) {
   // What each rank did has been said when a time limit was reached; and the job had not begun if
   // one could not be started.
   const bool never_began = outcome.failure && outcome.failure->pid == 0;
@@ -65,10 +83,17 @@ void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, 
   const bool all_told = !node.stopped.killed.empty() || node.stopped.others_killed == 0;
   const bool said =
       suspicion && suspicion->ranks == node.stopped.running && all_told && !node.stopped.at_once;
-  if (news && !stopped.empty() && !said)
-    log::write(log::Level::Info, node.stopped.silence.empty() ? Ink::Plain : Ink::Silence, "{}",
-               stopped);
-  if (news && !succeeded.empty()) log::info("{}", succeeded);
+  // A rank that stands out for its silence does so on its own node.
+  const bool gathers = reader == Reader::Starter && node.stopped.silence.empty();
+  if (news && gathers) {
+    if (const std::string ranks = ranks_to_gather(node.stopped, said, not_told); !ranks.empty())
+      say(ranks);
+  } else if (news) {
+    if (!stopped.empty() && !said)
+      log::write(log::Level::Info, node.stopped.silence.empty() ? Ink::Plain : Ink::Silence, "{}",
+                 stopped);
+    if (!succeeded.empty()) log::info("{}", succeeded);
+  }
   if (!lost_logs.empty()) log::warning("{}", lost_logs);
 }
 

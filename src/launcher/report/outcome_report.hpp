@@ -15,11 +15,18 @@ namespace drun::launcher {
 // Outcome for an agent that ends before it has joined a job.
 [[nodiscard]] rendezvous::Outcome ended_early(rendezvous::End end, int exit_code, std::string text);
 
+// Who reads what is told here.
+enum class Reader {
+  User,
+  Starter  // another drun, which has started this one and gathers what all hosts' ranks did
+};
+
 // `node`: of this node's ranks. `tail_lines`: of the failed worker's stderr. `lost_logs`: the
-// message about incomplete log files, if there is one. `say` gets the failure report; a line or two
-// go to the log.
+// message about incomplete log files, if there is one. `say` gets the failure report, and for a
+// starter packed_ranks(); a line or two go to the log.
 void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, const NodeEnd& node,
-                    const std::string& lost_logs, const std::function<void(std::string)>& say);
+                    const std::string& lost_logs, Reader reader,
+                    const std::function<void(std::string)>& say);
 
 // Writes a file, which may hang; all that it uses is its own. Empty: there is none to write.
 using WriteFile = std::function<Status()>;

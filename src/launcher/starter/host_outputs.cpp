@@ -7,6 +7,7 @@
 #include <asio/buffer.hpp>
 #include <asio/write.hpp>
 
+#include "base/log.hpp"
 #include "base/split.hpp"
 #include "launcher/output/output_lines.hpp"
 
@@ -46,6 +47,10 @@ void HostOutputs::take(const hosts::Frame& frame) {
 
 // They stand among what the workers print. What another host has said already counts as shown.
 void HostOutputs::hear(Sink& sink, const std::string& words) {
+  if (const auto ranks = unpacked_ranks(words)) {
+    ranks_.add(*ranks);
+    return count_taken(sink, words.size());
+  }
   if (!said_.is_news(sink.host, words)) return count_taken(sink, words.size());
   show(sink, times_ ? with_times(words) : words, words.size());
 }
@@ -87,6 +92,7 @@ FlushProgress HostOutputs::progress() {
   if (!output_waits && !error_waits && !std::exchange(draining_, true)) {
     close();
     relay_.drain(FlushPolicy::kInterval);
+    tell_of_ranks();
   }
   FlushProgress progress = relay_.flush_progress();
   if (draining_) return progress;
@@ -94,6 +100,12 @@ FlushProgress HostOutputs::progress() {
   progress.waits_for_output |= output_waits;
   progress.waits_for_error |= error_waits;
   return progress;
+}
+
+// Behind the report of the host that tells how the job has ended.
+void HostOutputs::tell_of_ranks() const {
+  if (const std::string text = ranks_.stopped(); !text.empty()) log::info("{}", text);
+  if (const std::string text = ranks_.succeeded(); !text.empty()) log::info("{}", text);
 }
 
 void HostOutputs::close() {

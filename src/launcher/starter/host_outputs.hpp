@@ -18,6 +18,7 @@
 #include "launcher/hosts/own_words.hpp"
 #include "launcher/output/flush_policy.hpp"
 #include "launcher/output/output_relay.hpp"
+#include "launcher/report/gathered_ranks.hpp"
 
 namespace drun::launcher {
 
@@ -38,8 +39,8 @@ class HostOutputs {
   // Whether a line of the starter's own is news, as if it was one more host.
   [[nodiscard]] bool is_news(std::string_view line);
 
-  // How far the end of the output has come: first the relay takes what has come from the hosts, and
-  // then its reader what the relay has.
+  // How far the end of the output has come: first the relay takes what has come from the hosts, of
+  // whose ranks the log then tells, and then its reader what the relay has.
   [[nodiscard]] FlushProgress progress();
   // The rest is given up.
   void close();
@@ -62,6 +63,7 @@ class HostOutputs {
   using Sinks = std::vector<std::unique_ptr<Sink>>;
 
   void hear(Sink& sink, const std::string& words);
+  void tell_of_ranks() const;
   void show(Sink& sink, std::string bytes, std::size_t size);
   void write(Sink& sink);
   void count_taken(Sink& sink, std::size_t size);
@@ -73,6 +75,7 @@ class HostOutputs {
   Sinks outputs_;  // by host
   Sinks errors_;
   hosts::SaidWords said_;
+  GatheredRanks ranks_;
   bool draining_ = false;  // the relay has all
 };
 

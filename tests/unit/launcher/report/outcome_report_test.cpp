@@ -17,6 +17,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "base/log.hpp"
+#include "launcher/report/gathered_ranks.hpp"
 #include "support/file_tree.hpp"
 
 namespace drun::launcher {
@@ -44,11 +45,12 @@ class OutcomeReportTest : public ::testing::Test {
   ~OutcomeReportTest() override { log::redirect({}); }
 
   void report(const rendezvous::Outcome& outcome, const std::string& lost_logs = "") {
-    report_outcome(tail_lines_, outcome, node_, lost_logs,
+    report_outcome(tail_lines_, outcome, node_, lost_logs, reader_,
                    [this](std::string text) { said_.push_back(std::move(text)); });
   }
 
   std::size_t tail_lines_ = 20;
+  Reader reader_ = Reader::User;
   NodeEnd node_;
   std::vector<std::string> logged_;
   std::vector<std::string> said_;
@@ -108,6 +110,43 @@ TEST_F(OutcomeReportTest, WhoRanAndWhoNeededSigkillIsOneLineMore) {
   EXPECT_THAT(logged_, IsEmpty());
   report(ended_early(rendezvous::End::StoreLost, 125, "the store is lost"));
   EXPECT_THAT(logged_, ElementsAre(HasSubstr("the store is lost")));
+}
+
+// It says once what the ranks of all hosts did.
+TEST_F(OutcomeReportTest, AStarterIsHandedWhatTheRanksDid) {
+  reader_ = Reader::Starter;
+  node_.stopped.running = {0, 1, 2};
+  node_.stopped.killed = {1};
+  node_.stopped.succeeded = {3};
+  node_.stopped.host = "node1";
+  report(failure());
+  EXPECT_THAT(logged_, IsEmpty());
+  ASSERT_EQ(said_.size(), 2U);
+  EXPECT_EQ(said_[1], packed_ranks(node_.stopped));
+  said_.clear();
+  report(ended_early(rendezvous::End::Success, 0, ""));
+  report(ended_early(rendezvous::End::StoreLost, 125, "the store is lost"));
+  EXPECT_THAT(said_, IsEmpty());
+  // What each rank did has been told when the time limit was reached.
+  node_.at_limit.push_back({0, "running", false});
+  report(ended_early(rendezvous::End::Timeout, 124, "too late"));
+  ASSERT_EQ(said_.size(), 1U);
+  const auto killed = unpacked_ranks(said_[0]);
+  ASSERT_TRUE(killed);
+  EXPECT_THAT(killed->running, IsEmpty());
+  EXPECT_THAT(killed->killed, ElementsAre(1));
+  EXPECT_THAT(killed->succeeded, IsEmpty());
+  // Nothing to say is nothing to hand over; and a silence is the node's own news.
+  node_ = {};
+  said_.clear();
+  report(ended_early(rendezvous::End::Stopped, 143, "received SIGTERM"));
+  EXPECT_THAT(said_, IsEmpty());
+  node_.stopped.running = {4, 5};
+  node_.stopped.silence = "rank 5 silent the longest, for 11.0 s";
+  logged_.clear();
+  report(ended_early(rendezvous::End::Stopped, 143, "received SIGTERM"));
+  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_THAT(logged_.back(), HasSubstr("ranks 4-5 were still running (rank 5 silent"));
 }
 
 TEST_F(OutcomeReportTest, WhoHadEndedWithZeroIsOneLineMore) {

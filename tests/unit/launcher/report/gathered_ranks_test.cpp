@@ -1,0 +1,96 @@
+#include "launcher/report/gathered_ranks.hpp"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+StoppedRanks some_ranks() {
+  StoppedRanks ranks;
+  ranks.running = {0, 1, 2, 5};
+  ranks.killed = {2};
+  ranks.succeeded = {3, 4};
+  ranks.others_killed = 7;
+  ranks.at_once = true;
+  ranks.host = "node1";
+  return ranks;
+}
+
+TEST(GatheredRanksTest, WhatIsHandedOverComesWhole) {
+  const auto ranks = unpacked_ranks(packed_ranks(some_ranks()));
+  ASSERT_TRUE(ranks);
+  EXPECT_THAT(ranks->running, ElementsAre(0, 1, 2, 5));
+  EXPECT_THAT(ranks->killed, ElementsAre(2));
+  EXPECT_THAT(ranks->succeeded, ElementsAre(3, 4));
+  EXPECT_EQ(ranks->others_killed, 7U);
+  EXPECT_TRUE(ranks->at_once);
+  EXPECT_EQ(ranks->host, "");
+}
+
+TEST(GatheredRanksTest, WhatIsExpectedIsNotHandedOver) {
+  StoppedRanks ranks = some_ranks();
+  ranks.expected = true;
+  const auto handed = unpacked_ranks(packed_ranks(ranks));
+  ASSERT_TRUE(handed);
+  EXPECT_THAT(handed->running, IsEmpty());
+  EXPECT_THAT(handed->succeeded, IsEmpty());
+  EXPECT_THAT(handed->killed, ElementsAre(2));
+}
+
+TEST(GatheredRanksTest, OtherTextsAreNone) {
+  const std::string good = packed_ranks(some_ranks());
+  EXPECT_FALSE(unpacked_ranks("drun: job failed\n"));
+  EXPECT_FALSE(unpacked_ranks(""));
+  for (std::size_t size = 0; size + 2 < good.size(); ++size)
+    EXPECT_FALSE(unpacked_ranks(good.substr(0, size))) << size;
+  const auto with_running = [&](const std::string& ranges) {
+    std::string text = good;
+    const std::string own = "[[0,2],[5,5]]";
+    text.replace(text.find(own), own.size(), ranges);
+    return unpacked_ranks(text);
+  };
+  EXPECT_TRUE(with_running("[[0,2],[5,6]]"));
+  for (const char* bad : {"[[-1,2]]", "[[0,2000000000]]", "[[0]]", "[0]", "7", "[[\"0\",\"1\"]]",
+                          "[[0,99999],[0,0]]"})
+    EXPECT_FALSE(with_running(bad)) << bad;
+}
+
+TEST(GatheredRanksTest, TheRanksOfAllHostsAreOneLine) {
+  GatheredRanks all;
+  EXPECT_EQ(all.stopped(), "");
+  EXPECT_EQ(all.succeeded(), "");
+  StoppedRanks host;
+  host.running = {4, 5};
+  host.killed = {5};
+  all.add(host);
+  EXPECT_EQ(all.stopped(), "ranks 4-5 were still running; rank 5 needed SIGKILL");
+  host.running = {0, 1, 2};
+  host.killed = {};
+  host.succeeded = {3};
+  all.add(host);
+  EXPECT_EQ(all.stopped(), "ranks 0-2,4-5 were still running; rank 5 needed SIGKILL");
+  EXPECT_EQ(all.succeeded(), "rank 3 had ended with 0");
+  host.running = {};
+  host.at_once = true;
+  host.killed = {0};
+  all.add(host);
+  EXPECT_EQ(all.stopped(), "ranks 0-2,4-5 were still running; ranks 0,5 were killed");
+}
+
+TEST(GatheredRanksTest, ProcessesThatAreNoRanksAreCounted) {
+  GatheredRanks all;
+  StoppedRanks host;
+  host.others_killed = 2;
+  all.add(host);
+  all.add(host);
+  EXPECT_EQ(all.stopped(), "4 processes that the workers had started needed SIGKILL");
+}
+
+}  // namespace
+}  // namespace drun::launcher
