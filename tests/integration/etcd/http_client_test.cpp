@@ -2,6 +2,9 @@
 #include "etcd/http_client.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <chrono>
@@ -110,6 +113,37 @@ TEST_F(HttpClientTest, AFileThatHangsDoesNotHoldTheCaller) {
   std::filesystem::remove(pipe);
   writer.reset();
   EXPECT_TRUE(drun::test::eventually([&] { return threads() == before; }));
+}
+
+// The end of this process that is connected to this port of its own.
+int socket_to(std::uint16_t port) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename().string());
+    sockaddr_in peer{};
+    socklen_t size = sizeof peer;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0 &&
+        peer.sin_family == AF_INET && ntohs(peer.sin_port) == port)
+      return fd;
+  }
+  return -1;
+}
+
+// A stream on which nothing comes may have lost its other end.
+TEST_F(HttpClientTest, AnEndThatHasVanishedIsFoundOut) {
+  HttpServer server(AF_INET, [](const std::string&) { return HttpServer::ok("{}"); });
+  start();
+  ASSERT_EQ(ask(server, "/").status, 200);
+  const int socket = socket_to(server.port());
+  ASSERT_GE(socket, 0) << "it is kept for the next request";
+  const auto option = [socket](int level, int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    return ::getsockopt(socket, level, name, &value, &size) == 0 ? value : -1;
+  };
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 5);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPINTVL), 2);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPCNT), 3);
 }
 
 // What is spelled in another way than the system does, and what stands for both protocols.
