@@ -18,4 +18,7 @@ struct Utf8Character {
 // All of it.
 [[nodiscard]] bool is_utf8(std::string_view text);
 
+// Its beginning, of at most `most` bytes: no character is cut in two.
+[[nodiscard]] std::string_view cut_utf8(std::string_view text, std::size_t most);
+
 }  // namespace drun

@@ -1,5 +1,7 @@
 // decide(): what to write next, and why.
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <set>
 #include <span>
 #include <string>
@@ -37,6 +39,15 @@ struct Context {
   }
   void drop(std::string key) { decision.writes.push_back({std::move(key), std::nullopt, false}); }
   void log(std::string text) { decision.log.push_back(std::move(text)); }
+  History& history() {
+    if (!decision.history) decision.history = state.history;
+    decision.history->max_restarts = config.max_restarts;
+    return *decision.history;
+  }
+  [[nodiscard]] std::int64_t unix_ms(Time time) const {
+    return std::chrono::duration_cast<Milliseconds>(time.time_since_epoch()).count() +
+           config.unix_offset_ms;
+  }
   [[nodiscard]] bool past(std::optional<Time> time, Milliseconds after = {}) const {
     return !time || now >= *time + after;
   }
@@ -51,6 +62,11 @@ void close(Context& c, Outcome outcome) {
   if (is_time_limit(outcome)) c.round().cause = Cause::TimeLimit;
   c.round().reason = outcome.text;
   c.round().waiting.clear();
+  if (outcome.exit_code != 0) {
+    const Cause cause = outcome.failure ? Cause::Failure : c.round().cause;
+    c.history().stop(cause, outcome.text, c.unix_ms(c.now));
+  }
+  c.history().end(0, c.unix_ms(c.now));
   c.write(c.state.keys.outcome, encode(outcome));
   c.drop(c.state.keys.job);
   for (const auto& ticket : c.state.assignment_keys) {
@@ -154,6 +170,7 @@ void stop_round(Context& c, Cause cause, std::string reason) {
   c.round().cause = cause;
   c.round().reason = std::move(reason);
   c.decision.stopping = c.round().reason;
+  c.history().stop(cause, c.round().reason, c.unix_ms(c.now));
 }
 
 std::string lost_text(const Context& c) {
@@ -181,8 +198,11 @@ void running(Context& c) {
   const bool gone = s.lost > 0 || (s.missing > 0 && c.past(s.grace_until));
   if (const auto until = awaits_failures(s); until && c.now < *until && !gone) return;
   if (!s.failures.empty()) {
-    stop_round(c, Cause::Failure, describe(s.failures.front().summary));
-    c.round().root = s.failures.front().ticket;
+    const auto& [ticket, summary] = s.failures.front();
+    stop_round(c, Cause::Failure, describe(summary));
+    c.round().root = ticket;
+    c.decision.news.push_back(
+        {News::What::Failed, ticket, summary.host, "", c.round().restart_count, summary});
   } else if (gone) {
     stop_round(c, Cause::Membership, lost_text(c));
   } else if (s.strangers > 0) {
@@ -321,11 +341,15 @@ void stopping(Context& c) {
       return close_failed(c);
     ++c.round().restart_count;
     note_cost(c);
+    const auto& [ticket, summary] = s.failures.front();
+    c.decision.news.push_back({News::What::Restarted, ticket, summary.host, failure_text(summary),
+                               c.round().restart_count});
     // In a job of one node the agent logs the restart itself: it knows more about the failure.
     if (c.config.max_nodes > 1)
       c.log(restart_text(c.round().restart_count, c.config.max_restarts,
                          failure_text(s.failures.front().summary)));
   }
+  c.history().end(failed ? c.round().restart_count : 0, c.unix_ms(c.now));
   c.round().phase = Phase::Gathering;
   c.round().cause = Cause::None;
   c.round().root.clear();
@@ -464,6 +488,13 @@ void preparing(Context& c) {
   }
   c.round().phase = Phase::Running;
   c.round().ran = c.round().number;
+  PastRound past;
+  past.number = c.round().number;
+  past.nodes = c.round().nodes;
+  past.world_size = c.round().world_size;
+  past.waited_ms = s.waiting_since ? c.unix_ms(*s.waiting_since) : 0;
+  past.began_ms = c.unix_ms(c.now);
+  c.history().begin(std::move(past));
   choose_electorate(c);
   c.round().master = rendezvous::master(document.assignment);
   c.round().reason.clear();
@@ -680,11 +711,15 @@ Decision decide(const State& state, const Config& config, Time now) {
     if (!state.reclaimed.empty() || !state.round_written) find_successors(c);
   }
   if (c.round().phase != Phase::Closed) c.round().unsure = is_unsure(c);
+  const bool other_phase = c.round().phase != state.round.phase ||
+                           c.round().number != state.round.number || !state.round_written;
+  if (other_phase) c.round().since_ms = c.unix_ms(now);
   const bool written = state.round_written && state.latest_written && state.job_written;
   if (c.round() != state.round || !written || c.decision.tries) {
     c.round().epoch = state.epoch;
     if (!state.job_written && c.round().phase != Phase::Closed)
       c.write(state.keys.job, encode(JobDocument{state.agreement}));
+    if (c.decision.history) c.write(state.keys.history, encode(*c.decision.history));
     c.write(state.keys.round, encode(c.round()));  // last: it is what starts and stops
   }
   return std::move(c.decision);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rendezvous/failure_merge.hpp"
+#include "rendezvous/history.hpp"
 #include "rendezvous/json_reader.hpp"
 
 namespace drun::rendezvous {
@@ -401,6 +402,7 @@ std::string encode(const RoundDocument& d) {
                                  {"why", clip(each.why, kMaxCause)},
                                  {"rank", each.rank},
                                  {"cause", clip(each.cause, kMaxCause)}});
+  if (d.since_ms != 0) json["since_ms"] = d.since_ms;
   return dump(json);
 }
 
@@ -427,7 +429,49 @@ Result<RoundDocument> decode_round(std::string_view text) {
   read(in, "successors", d.successors);
   in.flag("unsure", d.unsure);
   read_costs(in, d);
+  in.integer("since_ms", d.since_ms, 0, kMaxInt64, false);
   return in.finish(std::move(d));
+}
+
+std::string encode(const History& history) {
+  Json rounds = Json::array();
+  for (const PastRound& round : history.rounds) {
+    Json json = {
+        {"number", round.number},         {"nodes", round.nodes},
+        {"world_size", round.world_size}, {"waited_ms", round.waited_ms},
+        {"began_ms", round.began_ms},     {"stopping_ms", round.stopping_ms},
+        {"ended_ms", round.ended_ms},     {"cause", kCauses[static_cast<std::size_t>(round.cause)]},
+        {"restart", round.restart}};
+    if (!round.reason.empty()) json["reason"] = round.reason;
+    rounds.push_back(std::move(json));
+  }
+  return dump({{"v", kProtocolVersion},
+               {"max_restarts", history.max_restarts},
+               {"rounds", std::move(rounds)}});
+}
+
+Result<History> decode_history(std::string_view text) {
+  JsonReader in("history", text);
+  History history;
+  in.integer("max_restarts", history.max_restarts, 0, kMaxInt, false);
+  in.each("rounds", [&](const Json& json) {
+    JsonReader each("history", json);
+    PastRound round;
+    each.integer("number", round.number, 1, kMaxRound);
+    each.integer("nodes", round.nodes, 0, kMaxInt);
+    each.integer("world_size", round.world_size, 0, kMaxInt);
+    each.integer("waited_ms", round.waited_ms, 0, kMaxInt64);
+    each.integer("began_ms", round.began_ms, 0, kMaxInt64);
+    each.integer("stopping_ms", round.stopping_ms, 0, kMaxInt64);
+    each.integer("ended_ms", round.ended_ms, 0, kMaxInt64);
+    each.integer("restart", round.restart, 0, kMaxInt);
+    each.choice("cause", round.cause, kCauses);
+    each.text("reason", round.reason, false);
+    if (!each.error().empty()) return in.fail(each.error());
+    if (history.rounds.size() >= kMaxHistory) return in.fail("there are too many rounds");
+    history.rounds.push_back(std::move(round));
+  });
+  return in.finish(std::move(history));
 }
 
 std::string encode(const AssignmentDocument& d) {

@@ -131,6 +131,8 @@ struct RoundDocument {
   // The store has lost a round or its nodes: some that are out of touch may have workers. For the
   // next leader, which cannot know since when.
   bool unsure = false;
+  // When this phase began: Unix milliseconds by the leader's clock; 0: not known. For people.
+  std::int64_t since_ms = 0;
 
   bool operator==(const RoundDocument&) const = default;
 };

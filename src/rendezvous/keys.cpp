@@ -54,6 +54,7 @@ Keys::Keys(std::string_view run_id) : prefix(std::string(kAllJobs) + escape_id(r
   job = prefix + "job";
   round = prefix + "round";
   outcome = prefix + "outcome";
+  history = prefix + "history";
   members = prefix + "member/";
   assignments = prefix + "assign/";
   facts = prefix + "facts/";

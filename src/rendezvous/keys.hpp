@@ -27,6 +27,7 @@ class Keys {
   std::string job;      // what the job's agents agree on
   std::string round;    // number, phase, counts
   std::string outcome;  // how the job ended
+  std::string history;  // what became of its last rounds
   std::string members;  // prefix of the next
   std::string assignments;
   std::string facts;  // prefix: what each agent says of its machine, ephemeral

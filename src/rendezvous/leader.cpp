@@ -1,6 +1,9 @@
 #include "rendezvous/leader.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/deadline.hpp"
@@ -72,6 +75,10 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
                                       grace_until_, others_until_, now, problems, succession_));
   // The wait counts from when this agent began to wait, not from when it became the leader: else
   // each new leader would begin the time limit anew.
+  std::set<std::string, std::less<>> known;
+  if (state_ != nullptr)
+    for (const auto& [ticket, member] : state_->members)
+      known.insert(ticket);
   if (state_ == nullptr && waiting_since_ && state->waiting_since)
     state->waiting_since = waiting_since_;
   state_ = std::move(state);
@@ -79,6 +86,10 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
     note_facts(entry);
   for (const auto& problem : problems)
     outbox_.log(problem, true);
+  // Of a job that has begun they were told by the leader before.
+  for (const auto& [ticket, member] : state_->members)
+    if (state_->round.number == 0 && !known.contains(ticket))
+      outbox_.tell({News::What::Joined, ticket, member.document.host, ""});
   drop_pending();
   current_ = true;
   disagreement_ =
@@ -100,7 +111,10 @@ void Leader::apply(const Change& change, Time now) {
   // Everything else under the prefix is the leader's own writing.
   if (change.key.compare(0, members.size(), members) != 0) return;
   const auto ticket = change.key.substr(members.size());
-  if (!change.value) return forget(*state_, config_, ticket, now);
+  if (!change.value) {
+    tell_gone(ticket);
+    return forget(*state_, config_, ticket, now);
+  }
   auto document = decode_member(*change.value);
   const auto& round = state_->round;
   std::string problem = document ? impossible(round, *document) : "";
@@ -112,6 +126,8 @@ void Leader::apply(const Change& change, Time now) {
               is_news(*document))) {
     read_again();
   } else if (document) {
+    if (!state_->members.contains(ticket) && round.phase != Phase::Closed)
+      outbox_.tell({News::What::Joined, ticket, document->host, ""});
     observe(*state_, config_, ticket, std::move(*document), now);
   } else {
     outbox_.log(document.error().what(), true);
@@ -148,6 +164,16 @@ void Leader::compare_facts() {
       action.nodes.push_back({ticket, member->second.document.host, -1, sheet});
   new_facts_ = false;
   outbox_.push(std::move(action));
+}
+
+void Leader::tell_gone(const std::string& ticket) {
+  const auto member = state_->members.find(ticket);
+  if (member == state_->members.end() || member->second.standing == Standing::Refused ||
+      state_->round.phase == Phase::Closed)
+    return;
+  const MemberDocument& document = member->second.document;
+  outbox_.tell({News::What::Gone, ticket, document.host,
+                document.leave ? document.leave->reason : "its session has ended"});
 }
 
 // It knows of a later round than this leader.
@@ -188,6 +214,7 @@ void Leader::on_commit(const CommitResult& result, Time now) {
         outbox_.log(line);
       for (const SetAside& each : pending_->set_aside)
         outbox_.push(SetAsideAction{each.host, each.why});
+      tell_news();
       if (!pending_->stopping.empty()) outbox_.push(RoundStopsAction{pending_->stopping});
       if (pending_->round.number != state_->round.number) planned_ = pending_->round.number;
       adopt(*state_, config_, *std::exchange(pending_, std::nullopt), now);
@@ -204,6 +231,19 @@ void Leader::on_commit(const CommitResult& result, Time now) {
       read_again();
       return;
   }
+}
+
+// What is now in the store.
+void Leader::tell_news() {
+  for (const auto& [ticket, reason] : pending_->refused)
+    outbox_.tell({News::What::Refused, ticket, host_of(ticket), reason});
+  for (auto& news : pending_->news)
+    outbox_.tell(std::move(news));
+}
+
+std::string Leader::host_of(const std::string& ticket) const {
+  const auto member = state_->members.find(ticket);
+  return member == state_->members.end() ? "" : member->second.document.host;
 }
 
 void Leader::drop_pending() {

@@ -71,6 +71,9 @@ class Leader {
   [[nodiscard]] bool is_news(const MemberDocument& document) const;
   [[nodiscard]] bool may_decide() const;
   void write(Decision decision);
+  void tell_news();
+  void tell_gone(const std::string& ticket);
+  [[nodiscard]] std::string host_of(const std::string& ticket) const;
   void send_next_part();
   void on_rejected(const std::string& why, Time now);
   void note_rejection(const std::string& what, const std::string& why, Time now);

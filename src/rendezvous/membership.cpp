@@ -485,6 +485,7 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
   if (state.unsure_until && now >= *state.unsure_until) state.unsure_until.reset();
   if (decision.writes.empty()) return;
   if (decision.tries) state.tried_at = now;
+  if (decision.history) state.history = *decision.history;
 
   // Others may have come back while this was written.
   for (const auto& ticket : decision.reclaimed)

@@ -14,6 +14,7 @@
 
 #include "rendezvous/agreement.hpp"
 #include "rendezvous/documents.hpp"
+#include "rendezvous/history.hpp"
 #include "rendezvous/key_value.hpp"
 #include "rendezvous/keys.hpp"
 #include "rendezvous/types.hpp"
@@ -83,6 +84,7 @@ struct State {
   std::map<std::string, std::string> agreement;
   bool job_written = false;
   RoundDocument round;         // as it is in the store
+  History history;             // as it is in the store
   bool round_written = false;  // false: the store has none, write it with the next decision
   bool latest_written = true;  // what it says of `latest` is out of date otherwise
   int floor = 0;               // a member knows of this round: new ones have higher numbers
@@ -161,7 +163,9 @@ struct State {
 struct Decision {
   std::vector<Write> writes;
   std::vector<std::string> log;
-  std::string stopping;  // not empty: stops the round, for this reason
+  std::vector<News> news;
+  std::optional<History> history;  // if it has changed
+  std::string stopping;            // not empty: stops the round, for this reason
   RoundDocument round;
   bool tries = false;  // writes it whether it has changed or not, to see whether the store takes it
   std::vector<Planned> plan;                   // when the round is now Preparing

@@ -30,6 +30,8 @@ class Outbox {
 
   void log(std::string text, bool warning = false) { push(LogAction{warning, std::move(text)}); }
 
+  void tell(News news) { push(NewsAction{std::move(news)}); }
+
   [[nodiscard]] std::vector<Action> take() { return std::exchange(actions_, {}); }
 
  private:

@@ -238,6 +238,7 @@ class Participant::Impl {
                                        member_.seen(), grace, member_.others_until(), waiting_since,
                                        succession_);
     leader_->limit_writes(most_writes_);
+    outbox_.tell({News::What::Leads, config_.ticket, config_.host, ""});
     if (!member_.up()) leader_->on_link_lost();
   }
 

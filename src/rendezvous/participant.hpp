@@ -64,6 +64,9 @@ struct RoundStopsAction {
 struct FinishAction {
   Outcome outcome;
 };
+struct NewsAction {
+  News news;
+};
 struct LogAction {
   bool warning = false;
   std::string text;
@@ -89,7 +92,8 @@ struct SetAsideAction {
 using Action =
     std::variant<WatchAction, UnwatchAction, CommitAction, VoteAction, PrepareWorkerStoreAction,
                  StartAction, RenewLeaseAction, StopAction, RoundStopsAction, FinishAction,
-                 LogAction, ProgressAction, CompareFactsAction, SetAsideAction>;
+                 LogAction, ProgressAction, CompareFactsAction, SetAsideAction,
+                 NewsAction>;
 
 class Participant {
  public:

@@ -15,6 +15,7 @@ struct Found {
   std::optional<JobDocument> job;
   std::optional<RoundDocument> round;
   bool outcome = false;
+  History history;
   struct FoundMember {
     std::string ticket;
     MemberDocument document;
@@ -68,6 +69,8 @@ Found read(const Keys& keys, const std::vector<Change>& entries,
       take(decode_round(*value), found.round);
     } else if (key == keys.outcome) {
       found.outcome = true;
+    } else if (key == keys.history) {
+      take(decode_history(*value), found.history);
     }
   }
   return found;
@@ -330,6 +333,7 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
   state.epoch = epoch;
   state.succession = succession;
   if (found.silence) state.succession.sure_from -= *found.silence;
+  state.history = found.history;
   state.agreement = found.job ? std::move(found.job->agreement) : full_agreement(config);
   state.job_written = found.job.has_value();
   const bool of_others =
@@ -369,6 +373,7 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
     state.crash_cause = previous->crash_cause;
     state.refusals = previous->refusals;
     state.other_jobs = previous->other_jobs;
+    if (found.history.rounds.empty() && !of_others) state.history = previous->history;
   }
   if (is_alive(state.round.phase)) state.waiting_since.reset();
   if (state.round.phase == Phase::Gathering && !state.waiting_since) state.waiting_since = now;

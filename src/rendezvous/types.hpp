@@ -81,6 +81,8 @@ struct Config {
   std::string ticket;  // unique per agent process
   // When the job ends, as far as this agent knows: Unix milliseconds; 0: it does not.
   std::int64_t ends_ms = 0;
+  // What added to a Time's milliseconds gives Unix milliseconds: for what is told to people.
+  std::int64_t unix_offset_ms = 0;
   // Where the nodes meet, for people: "node0:29400"; empty: nobody has to look for it.
   std::string endpoint;
   std::string job_flags;           // that say which job there it is; empty: --rdzv-id does
@@ -188,6 +190,24 @@ struct FailureSummary {
     return signal != 0 ? exit_code_of_signal(signal) : exit_code;
   }
   bool operator==(const FailureSummary&) const = default;
+};
+
+// For the record: what the leader has seen or decided. Each once, by one agent of the job.
+struct News {
+  enum class What {
+    Leads,     // this agent does from now on
+    Joined,    // `host` has come
+    Gone,      // it is gone, for `reason`, and the job has not ended
+    Refused,   // it may not take part, for `reason`
+    Failed,    // the round is stopped for `failure`, of `host`
+    Restarted  // one more restart is spent, for `reason`: these are `restarts` by now
+  };
+  What what = What::Leads;
+  std::string ticket;  // of `host`
+  std::string host;
+  std::string reason;
+  int restarts = 0;
+  std::optional<FailureSummary> failure{};
 };
 
 enum class End {

@@ -263,6 +263,7 @@ class Node {
   void perform(const rendezvous::ProgressAction& /*action*/) {}
   void perform(const rendezvous::CompareFactsAction& /*action*/) {}
   void perform(const rendezvous::SetAsideAction& /*action*/) {}
+  void perform(const rendezvous::NewsAction& /*action*/) {}
 
   Totals& totals_;
   rendezvous::Config config_;

@@ -24,6 +24,7 @@ ARROWS = {
     "store/client": "base store/protocol",
     "store/program": "base cli store/server",
     "rendezvous": "base",
+    "events": "base",
     "etcd": "base rendezvous store/client",
     "status": "base",
     "facts": "base launcher/devices",
@@ -33,15 +34,17 @@ ARROWS = {
     "launcher/cluster": "base launcher/pmi",
     "launcher/hosts": "base launcher/cluster",
     "launcher/process": "base",
+    "launcher/events": "base events launcher/process",
     "launcher/devices": "base",
-    "launcher/options": "base etcd launcher/devices launcher/hosts launcher/process rendezvous",
-    "launcher/command_line": "base cli launcher/cluster launcher/devices launcher/hosts launcher/options",
+    "launcher/options": "base etcd launcher/devices launcher/events launcher/hosts launcher/process rendezvous",
+    "launcher/command_line": "base cli events launcher/cluster launcher/devices launcher/hosts "
+                             "launcher/options",
     "launcher/output": "base launcher/options",
     "launcher/report": "base launcher/output launcher/process rendezvous",
     "launcher/workers": "base launcher/options launcher/output launcher/process launcher/report "
                         "rendezvous",
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
-    "launcher/agent": "base facts launcher/backend launcher/options launcher/output launcher/pmi launcher/process "
+    "launcher/agent": "base events facts launcher/backend launcher/events launcher/options launcher/output launcher/pmi launcher/process "
                       "launcher/report launcher/workers rendezvous status store/client",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/options "
                             "launcher/output launcher/process",

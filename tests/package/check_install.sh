@@ -32,6 +32,7 @@ sort >"$scratch/wanted" <<'END'
 ./drun/base/endpoint.hpp
 ./drun/base/log.hpp
 ./drun/base/result.hpp
+./drun/events/event.hpp
 ./drun/store/async_client.hpp
 ./drun/store/barrier.hpp
 ./drun/store/client.hpp
@@ -51,7 +52,7 @@ while read -r header; do
   echo "#include <${header#./}>" | "$compiler" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$headers" -x c++ -
 done <"$scratch/headers"
 # A program that is compiled for an older standard hears why that fails.
-for header in worker.hpp store/client.hpp store/async_client.hpp store/barrier.hpp store/lease.hpp; do
+for header in worker.hpp events/event.hpp store/client.hpp store/async_client.hpp store/barrier.hpp store/lease.hpp; do
   if echo "#include <drun/$header>" | "$compiler" -std=c++17 -fsyntax-only -I "$headers" -x c++ - 2>"$scratch/older"; then
     echo "drun/$header says nothing of C++17"
     exit 1

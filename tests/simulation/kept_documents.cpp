@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rendezvous/documents.hpp"
+#include "rendezvous/history.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -53,6 +54,10 @@ std::string encode(const Outcome& outcome) {
   return keep(outcome);
 }
 
+std::string encode(const History& history) {
+  return keep(history);
+}
+
 Result<MemberDocument> decode_member(std::string_view text) {
   return find<MemberDocument>(text);
 }
@@ -71,6 +76,9 @@ Result<JobDocument> decode_job(std::string_view text) {
 Result<Outcome> decode_outcome(std::string_view text) {
   return find<Outcome>(text);
 }
+Result<History> decode_history(std::string_view text) {
+  return find<History>(text);
+}
 
 }  // namespace drun::rendezvous
 
@@ -79,6 +87,7 @@ namespace drun::simulation {
 void forget_documents() {
   rendezvous::kept<rendezvous::MemberDocument>().clear();
   rendezvous::kept<rendezvous::RoundDocument>().clear();
+  rendezvous::kept<rendezvous::History>().clear();
   rendezvous::kept<rendezvous::AssignmentDocument>().clear();
   rendezvous::kept<rendezvous::LeaderDocument>().clear();
   rendezvous::kept<rendezvous::JobDocument>().clear();

@@ -12,6 +12,7 @@
 
 #include "drun/base/log.hpp"
 #include "launcher/agent/agent_shutdown.hpp"
+#include "launcher/agent/event_reporter.hpp"
 #include "launcher/agent/participant_driver.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
@@ -71,6 +72,7 @@ class AgentParts {
                          [](const std::string&) {}, [] { return std::size_t{0}; }},
                         nullptr,
                         options.max_nodes == 1};
+  EventReporter events{io, options, "node7"};
   std::function<void(WorkerNews, Clock::time_point)> on_news = [](WorkerNews, auto) {};
   std::function<void()> on_batch = [] {};
   std::function<void(const rendezvous::KeyValueEvent&)> on_event = [](const auto&) {};

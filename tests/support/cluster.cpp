@@ -115,6 +115,8 @@ void Cluster::act(Node& node) {
         store_.expire(node.session);
       } else if (auto* log = std::get_if<LogAction>(&action)) {
         node.log.push_back(log->text);
+      } else if (auto* news = std::get_if<NewsAction>(&action)) {
+        node.news.push_back(news->news);
       } else if (auto* progress = std::get_if<ProgressAction>(&action)) {
         node.progress = progress->text;
       } else if (auto* compare = std::get_if<CompareFactsAction>(&action)) {

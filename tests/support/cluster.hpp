@@ -33,6 +33,7 @@ class Cluster {
     std::vector<rendezvous::StopAction> stops;
     std::optional<rendezvous::Outcome> outcome;
     std::vector<std::string> log;
+    std::vector<rendezvous::News> news;
     std::string progress;
     std::vector<rendezvous::CompareFactsAction> compared;
     std::vector<rendezvous::SetAsideAction> set_aside;

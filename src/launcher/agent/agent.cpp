@@ -16,6 +16,7 @@
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_shutdown.hpp"
 #include "launcher/agent/agent_signals.hpp"
+#include "launcher/agent/event_reporter.hpp"
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/guardian_farewell.hpp"
 #include "launcher/agent/own_facts.hpp"
@@ -48,6 +49,7 @@ class Agent {
         files_(io_, [this] { pump(); }),
         output_(output_options(options, host_name_)),
         status_(standard_error(output_), neighbours, options.max_nodes == 1),
+        events_(io_, options, host_name_),
         services_(
             io_, options,
             [this](int local_rank, const RankFault& fault) {
@@ -56,9 +58,9 @@ class Agent {
             },
             [this] { pump(); }),
         workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls(),
-                 services_.of_round()),
+                 watched_services()),
         backend_(io_, options, host_name_, backend_calls()),
-        participant_({options, host_name_, status_, workers_, backend_, &files_},
+        participant_({options, host_name_, status_, workers_, backend_, events_, &files_},
                      [this](auto outcome) { shutdown_.on_outcome(std::move(outcome)); }),
         facts_(io_, options, open_files,
                [this](std::string sheet) {
@@ -67,9 +69,11 @@ class Agent {
                }),
         door_(io_, options.run_id,
               [this] { return own_status(options_, host_name_, workers_, status_, participant_); }),
-        shutdown_({io_, options, output_, status_, workers_, backend_}, shutdown_calls()) {}
+        shutdown_({io_, options, output_, status_, workers_, backend_, events_}, shutdown_calls()) {
+  }
 
   int run() {
+    events_.begin();
     signals_.start([this](int signal) { on_signal(signal); });
     workers_.listen();
     shutdown_.begin();
@@ -85,6 +89,12 @@ class Agent {
   [[nodiscard]] bool left_unannounced() const { return shutdown_.left_unannounced(); }
 
  private:
+  RoundServices watched_services() {
+    RoundServices services = services_.of_round();
+    services.watch = events_.worker_watch();
+    return services;
+  }
+
   BackendLink::Calls backend_calls() {
     BackendLink::Calls calls;
     calls.waiting = [this](std::string text) {
@@ -93,6 +103,7 @@ class Agent {
     };
     calls.joined = [this](const NodeIdentity& node) {
       services_.join(node);
+      events_.joined(node);
       participant_.join(node);
       facts_.gather(node);
     };
@@ -103,6 +114,7 @@ class Agent {
       workers_.say_at_end(guardian_farewell(std::move(farewells)));
     };
     calls.event = [this](const rendezvous::KeyValueEvent& event) {
+      events_.on_link(event);
       shutdown_.on_event(event);
       participant_.on_event(event, Clock::now());
       pump();
@@ -113,6 +125,7 @@ class Agent {
   WorkerSupervisor::Calls worker_calls() {
     WorkerSupervisor::Calls calls;
     calls.news = [this](WorkerNews news, Time now) {
+      events_.on_workers(news);
       shutdown_.on_workers(news, now);
       if (!shutdown_.leaving()) participant_.on_workers(std::move(news), now);
     };
@@ -144,6 +157,7 @@ class Agent {
   }
 
   void on_signal(int signal) {
+    events_.on_signal(signal, meaning_of(signal, options_));
     switch (meaning_of(signal, options_)) {
       case SignalMeaning::Resize:
         output_.resize();
@@ -194,6 +208,7 @@ class Agent {
   Output output_;
   RealOutput worker_output_{output_};
   StatusReporter status_;
+  EventReporter events_;
   AgentServices services_;
   WorkerSupervisor workers_;
   BackendLink backend_;

@@ -1,5 +1,7 @@
 #include "launcher/agent/agent_settings.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <string_view>
 
 #include "base/addresses.hpp"
@@ -14,6 +16,14 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kStopMargin{15'000};  // beyond the grace: SIGKILL, the proof, a busy machine
+
+// What is between the two clocks now.
+std::int64_t unix_offset_ms() {
+  const auto in_ms = [](auto time) {
+    return std::chrono::duration_cast<milliseconds>(time.time_since_epoch()).count();
+  };
+  return in_ms(std::chrono::system_clock::now()) - in_ms(std::chrono::steady_clock::now());
+}
 
 }  // namespace
 
@@ -66,6 +76,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.search_timeout = search.keep_alive + 2 * search.search;  // the link gives up before
   config.stands_at_once = options.local_node == 0;
   config.ticket = node.ticket;
+  config.unix_offset_ms = unix_offset_ms();
   if (options.max_nodes > 1 && options.local_node < 0) config.endpoint = meeting_place(options);
   config.endpoint_is_local = !config.endpoint.empty() && options.backend != Backend::Etcd &&
                              is_loopback_address(options.endpoint.host);

@@ -126,6 +126,7 @@ void AgentShutdown::perform(ShutdownFsm::Step step) {
     case Leave:
       return leave();
     case GiveUpReader:
+      parts_.events.give_up();
       return flush_.give_up(request());
     case End:
       report_file_.cancel();
@@ -144,6 +145,7 @@ void AgentShutdown::report() {
   output.drain(kDrainLimit);
   if (output.lost_output()) fsm_.on_output_lost();
   outcome_.exit_code = fsm_.exit_code();
+  parts_.events.job_ends(outcome_);
   const Options& options = parts_.options;
   const NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().ranks_at_end()};
   if (options.tells_its_end)
@@ -164,13 +166,15 @@ void AgentShutdown::serve_others() {
   parts_.backend.key_value().watch(StoreLinger::kWatch, std::string(rendezvous::kAllJobs), true);
 }
 
-// From here on only the reader of drun's output is waited for.
+// From here on only the readers of drun's events and output are waited for.
 void AgentShutdown::leave() {
   parts_.workers.close();
   parts_.backend.release();  // the next job at the endpoint must not wait for our reader
-  flush_.start(fsm_.exit_code(), requests_.any(), [this](bool lost) {
-    perform(fsm_.on_flushed(lost));
-    if (parts_.output.lost_output()) fsm_.on_output_lost();
+  parts_.events.finish(fsm_.exit_code(), [this] {
+    flush_.start(fsm_.exit_code(), requests_.any(), [this](bool lost) {
+      perform(fsm_.on_flushed(lost));
+      if (parts_.output.lost_output()) fsm_.on_output_lost();
+    });
   });
 }
 

@@ -9,6 +9,7 @@
 
 #include <asio/io_context.hpp>
 
+#include "launcher/agent/event_reporter.hpp"
 #include "launcher/agent/final_files.hpp"
 #include "launcher/agent/output_flush.hpp"
 #include "launcher/agent/report_file.hpp"
@@ -36,6 +37,7 @@ class AgentShutdown {
     StatusReporter& status;
     WorkerSupervisor& workers;
     BackendLink& backend;
+    EventReporter& events;
   };
   struct Calls {
     // The first request to stop: "received SIGTERM". End the job with this signal.

@@ -114,6 +114,7 @@ void ParticipantDriver::on_time(Time now) {
   if (const auto limit = parts_.workers.expired(now)) {
     parts_.status.line().clear();
     parts_.status.at_limit(parts_.workers.group().describe(now));
+    parts_.events.at_limit(*limit);
     stop_job(*limit, kTimeLimit, now);
   }
   if (own_ranks_.on_time(now, parts_.backend.awaits_client())) log::warning("{}", kOwnRanks);
@@ -167,6 +168,7 @@ void ParticipantDriver::perform(const rendezvous::PrepareWorkerStoreAction& acti
 
 void ParticipantDriver::perform(const rendezvous::StartAction& action) {
   parts_.status.workers_start();
+  parts_.events.round_begins(action.assignment);
   parts_.workers.start(action.assignment);
 }
 
@@ -180,6 +182,7 @@ void ParticipantDriver::perform(const rendezvous::StopAction& action) {
   // Workers that are stopped at once have lost the store, which is reported when they are gone.
   if (!group.idle() && !action.immediately && !action.reason.empty())
     parts_.status.stopping(action.reason);
+  parts_.events.round_stops(action.reason);
   parts_.workers.stop(action);
 }
 
@@ -196,9 +199,14 @@ void ParticipantDriver::perform(const rendezvous::LogAction& action) {
   parts_.status.line().clear();
   if (action.warning) {
     log::warning("{}", action.text);
+    parts_.events.warned(action.text);
   } else {
     parts_.status.state(action.text);
   }
+}
+
+void ParticipantDriver::perform(const rendezvous::NewsAction& action) {
+  parts_.events.tell(action.news);
 }
 
 void ParticipantDriver::perform(const rendezvous::ProgressAction& action) {

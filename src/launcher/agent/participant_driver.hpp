@@ -9,6 +9,7 @@
 
 #include "base/file_worker.hpp"
 #include "launcher/agent/facts_report.hpp"
+#include "launcher/agent/event_reporter.hpp"
 #include "launcher/agent/own_ranks.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
@@ -29,6 +30,7 @@ class ParticipantDriver {
     StatusReporter& status;
     WorkerSupervisor& workers;
     BackendLink& backend;
+    EventReporter& events;
     FileWork* files = nullptr;  // for --exclude-file; null: it is not written
   };
   // `finish` is called once, from inside the calls below, with how the job ended; only on_event()
@@ -91,6 +93,7 @@ class ParticipantDriver {
   void perform(const rendezvous::ProgressAction& action);
   void perform(const rendezvous::CompareFactsAction& action);
   void perform(const rendezvous::SetAsideAction& action);
+  void perform(const rendezvous::NewsAction& action);
 
   const Parts parts_;
   const std::function<void(rendezvous::Outcome)> finish_;

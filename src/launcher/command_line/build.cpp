@@ -320,6 +320,7 @@ Options build_options(const BuildInput& given) {
   build_topology(given, options);
   build_frameworks(given.flags, options);
   build_stopping(given.flags, options);
+  build_events(given.flags, options);
   build_output(given.flags, options);
   build_devices(given, options);
   check_compatibility(given.flags, options);

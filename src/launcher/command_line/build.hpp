@@ -80,6 +80,9 @@ void build_devices(const BuildInput& given, Options& options);
 // Signals, limits of time, restarts, exit codes. Throws UsageError.
 void build_stopping(const cli::GivenFlags& flags, Options& options);
 
+// What is told of the job to other programs. Throws UsageError.
+void build_events(const cli::GivenFlags& flags, Options& options);
+
 // The worker's argv from the program as given. Throws UsageError.
 void build_command(const BuildInput& given, Options& options);
 

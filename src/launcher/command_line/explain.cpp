@@ -64,7 +64,10 @@ std::string names_alone(std::string_view values) {
 // As it may be shown.
 std::string shown_value(std::string_view flag, const std::string& value) {
   if (flag == "rdzv-conf") return without_password(value);
-  return flag == "export" ? names_alone(value) : value;
+  if (flag == "export") return names_alone(value);
+  std::string result = value;
+  std::replace(result.begin(), result.end(), cli::kBetweenValues, ' ');
+  return result;
 }
 
 }  // namespace

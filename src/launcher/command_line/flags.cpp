@@ -161,6 +161,10 @@ constexpr std::array kFlags{
          "how many last lines of stderr the failure report shows"},
     Flag{"report", 0, "FILE", "", kDrun, kOutput, "FILE",
          "write the failure report as JSON"},
+    Flag{"events", 0, "FILE|fd:N|exec:COMMAND", "", kDrun, kOutput, "FILE",
+         "write what happens, an event a line as JSON; a file may name ${hostname} and ${run_id}"},
+    Flag{"on-event", 0, "NAMES:COMMAND", "", kDrun, kOutput, "",
+         "run a command at these events, as in failure,end:./tell; may be given several times", false, true},
     Flag{"stdin", 0, "RANK|none", "0", kDrun, kOutput, "none",
          "the rank that reads drun's standard input"},
 

@@ -13,6 +13,7 @@
 #include "drun/base/endpoint.hpp"
 #include "etcd/etcd_options.hpp"
 #include "launcher/devices/device_placement.hpp"
+#include "launcher/events/event_choices.hpp"
 #include "launcher/hosts/own_words.hpp"
 #include "launcher/hosts/start_plan.hpp"
 #include "launcher/process/exit_status.hpp"
@@ -214,6 +215,7 @@ struct WorkerSpec : JobShape, SignalChoices, StopPolicy, RestartPolicy, WorkerRe
 struct Options : WorkerSpec, MeetingChoices {
   OutputChoices output;
   std::string report_file;  // failure report as JSON; empty: none
+  EventChoices events;
   bool verbose = false;
   bool quiet = false;
   bool dry_run = false;

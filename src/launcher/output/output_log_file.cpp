@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <system_error>
 #include <utility>
 
 #include "base/file_worker.hpp"
+#include "base/put_aside.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -72,10 +72,7 @@ void LogFile::write_here(std::string_view bytes) {
 }
 
 void LogFile::rotate() {
-  const auto old = [&](int number) { return path_ + "." + std::to_string(number); };
-  for (int number = kOldLogs; number > 1; --number)
-    ::rename(old(number - 1).c_str(), old(number).c_str());
-  ::rename(path_.c_str(), old(1).c_str());
+  put_aside(path_, kOldLogs);
   file_.reset(
       ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666));
   if (!file_) error_ = errno;

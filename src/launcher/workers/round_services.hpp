@@ -3,12 +3,14 @@
 
 #include "launcher/workers/peer_directory.hpp"
 #include "launcher/workers/rank_service.hpp"
+#include "launcher/workers/worker_watch.hpp"
 
 namespace drun::launcher {
 
 struct RoundServices {
   RankService* ranks = nullptr;
   PeerDirectory* peers = nullptr;
+  WorkerWatch* watch = nullptr;
 };
 
 }  // namespace drun::launcher

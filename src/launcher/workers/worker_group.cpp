@@ -242,6 +242,7 @@ GroupNews WorkerGroup::on(const process::Spawned& spawned, Time now) {
   worker->stage = Worker::Stage::Running;
   worker->pid = spawned.pid;
   worker->started = now;
+  if (services_.watch != nullptr) services_.watch->on_started(assignment_, *worker);
   news.started = --not_started_ == 0 && state_ == State::Running;
   return news;
 }
@@ -314,6 +315,7 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
   worker->end = end;
   worker->cause = std::move(cause);
   const bool stopping = state_ == State::Stopping;
+  if (services_.watch != nullptr) services_.watch->on_ended(assignment_, *worker, stopping);
   // A process that ends after its round was stuck in the kernel: nobody waits for it any more.
   if (state_ != State::Idle)
     failures_.on_end(id, end, stopping ? std::optional(stop_signal_) : std::nullopt, now);

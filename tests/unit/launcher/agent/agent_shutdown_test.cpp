@@ -44,7 +44,7 @@ class Leaving {
     output_.start();
     shutdown.emplace(
         AgentShutdown::Parts{parts.io, parts.options, *output_.output, parts.status, parts.workers,
-                             parts.backend},
+                             parts.backend, parts.events},
         AgentShutdown::Calls{[this](const std::string& request, int signal) {
                                stops.push_back(request + " " + std::to_string(signal));
                              },

@@ -117,12 +117,13 @@ class Taking {
   std::chrono::seconds later_{0};
 
  public:
-  ParticipantDriver driver{{parts.options, kHost, parts.status, parts.workers, parts.backend},
-                           [this](rendezvous::Outcome end) {
-                             outcome = std::move(end);
-                             ++finished;
-                             on_finish();
-                           }};
+  ParticipantDriver driver{
+      {parts.options, kHost, parts.status, parts.workers, parts.backend, parts.events},
+      [this](rendezvous::Outcome end) {
+        outcome = std::move(end);
+        ++finished;
+        on_finish();
+      }};
 };
 
 // One of two nodes, which the other leads, who also has the store. It never says anything.
@@ -146,8 +147,9 @@ class ParticipantDriverTest : public testing::Test {
 
 TEST_F(ParticipantDriverTest, NothingHappensBeforeItJoins) {
   test::AgentParts parts;
-  ParticipantDriver driver({parts.options, kHost, parts.status, parts.workers, parts.backend},
-                           [](const rendezvous::Outcome&) { FAIL(); });
+  ParticipantDriver driver(
+      {parts.options, kHost, parts.status, parts.workers, parts.backend, parts.events},
+      [](const rendezvous::Outcome&) { FAIL(); });
   EXPECT_FALSE(driver.joined());
   EXPECT_FALSE(driver.dispensable(false));
   EXPECT_FALSE(driver.next_deadline());
@@ -158,8 +160,9 @@ TEST_F(ParticipantDriverTest, NothingHappensBeforeItJoins) {
 
 TEST_F(ParticipantDriverTest, WhoWasNeverRegisteredMayBeDropped) {
   test::AgentParts parts;
-  ParticipantDriver driver({parts.options, kHost, parts.status, parts.workers, parts.backend},
-                           [](const rendezvous::Outcome&) { FAIL(); });
+  ParticipantDriver driver(
+      {parts.options, kHost, parts.status, parts.workers, parts.backend, parts.events},
+      [](const rendezvous::Outcome&) { FAIL(); });
   driver.join({});
   EXPECT_TRUE(driver.joined());
   EXPECT_TRUE(driver.dispensable(false));
@@ -274,8 +277,9 @@ TEST_F(ParticipantDriverTest, TheRendezvousRenewsTheLeaseOfTheWorkers) {
     Options options = test::lone_job();
     options.backend = Backend::C10d;
     test::AgentParts parts(options);
-    ParticipantDriver driver({parts.options, kHost, parts.status, parts.workers, parts.backend},
-                             [](const rendezvous::Outcome&) { FAIL(); });
+    ParticipantDriver driver(
+        {parts.options, kHost, parts.status, parts.workers, parts.backend, parts.events},
+        [](const rendezvous::Outcome&) { FAIL(); });
     NodeIdentity node;
     node.hosting = hosting;
     driver.join(node);
