@@ -413,6 +413,7 @@ const std::map<std::string, Verb>& verbs() {
       {"health", {0, 1, health_of_host}},
       {"status", {0, 1, status_of_jobs}},
       {"doctor", {0, kAny, doctor_of_nodes}},
+      {"history", {0, 1, status_of_jobs}},
   };
   return kVerbs;
 }

@@ -61,6 +61,8 @@ constexpr std::array kCommands{
     cli::Command{"status", "[ID]",
                  "what the jobs of a store do, or job ID, node by node; without an endpoint those of this host; exit "
                  "code 0: running or succeeded; 1: failed; 3: neither; 4: there is none", kStatusFlags},
+    cli::Command{"history", "[ID]",
+                 "what became of a job's last rounds, while it runs and afterwards: when each began, why it was stopped", {}},
     cli::Command{"health", "[ID]",
                  "asks the agents of this host and user, or those of job ID; exit code 0: all answer; 1: one does not, "
                  "or there is none", kHealthFlags},
@@ -98,9 +100,10 @@ constexpr cli::Program kProgram{
         "Flags may stand anywhere; those of a command come after it. After \"--\"\n"
         "everything is an argument.\n",
     .notes =
-        "watch, jobs, delete-job, stats and status need drun's own store; keys and barrier need "
-        "that\n"
-        "or torch 2.14. Exit codes: 0 done, 1 no, 2 usage, 124 the time is over, 125 the\n"
+        "watch, jobs, delete-job, stats, status and history need drun's own store; keys and "
+        "barrier\n"
+        "need that or torch 2.14. Exit codes: 0 done, 1 no, 2 usage, 124 the time is over, 125 "
+        "the\n"
         "store cannot be reached or has closed the connection.\n",
     .flags = kFlags,
     .commands = kCommands,

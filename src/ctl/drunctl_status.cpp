@@ -4,15 +4,22 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/log.hpp"
+#include "base/split.hpp"
 #include "cli/usage_error.hpp"
 #include "ctl/drunctl_health.hpp"
+#include "ctl/history_view.hpp"
 #include "ctl/job_view.hpp"
 #include "drun/store/errors.hpp"
 #include "rendezvous/keys.hpp"
@@ -29,6 +36,13 @@ using Clock = std::chrono::steady_clock;
 
 // A start changes a document for each node: what came meanwhile is shown at once.
 constexpr std::chrono::milliseconds kBetweenViews{200};
+// How long it has been so is shown anew on a terminal.
+constexpr std::chrono::milliseconds kTick{1'000};
+constexpr std::chrono::milliseconds kLongTick{86'400'000};
+// A store that is lost: how long it is sought, at one place, and in all.
+constexpr std::chrono::milliseconds kPlaceLimit{2'000};
+constexpr std::chrono::milliseconds kBetweenSearches{200};
+constexpr std::chrono::milliseconds kSearchLimit{60'000};
 constexpr std::chrono::milliseconds kAgentTimeout{2'000};
 constexpr const char* kClearScreen = "\x1b[H\x1b[J";
 
@@ -53,15 +67,29 @@ struct View {
   std::string text;
   int code = kOk;
   bool empty = true;
+  bool ended = true;  // all of them
 };
 
-View view_of(const Documents& documents, bool json) {
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+View view_of(const Documents& documents, const CtlOptions& options) {
+  const bool past = options.command == "history";
   View view;
   for (const JobView& job : jobs_in(documents)) {
     view.empty = false;
+    view.ended = view.ended && job.outcome.has_value();
     view.code = std::max(view.code, code_of(job.state));
-    view.text += json ? to_json(job, on_terminal()) + "\n" : text_of(job);
+    if (options.json)
+      view.text += (past ? history_json(job, on_terminal()) : to_json(job, on_terminal())) + "\n";
+    else
+      view.text += past ? history_text(job, unix_ms()) : text_of(job, unix_ms());
   }
+  // To ask what was is no question of how it is.
+  if (past) view.code = kOk;
   return view;
 }
 
@@ -76,25 +104,41 @@ std::string prefix_of(const std::optional<std::string>& job) {
   return job ? rendezvous::Keys(*job).prefix : std::string(rendezvous::kAllJobs);
 }
 
-// Shows the jobs again whenever something has changed, until the store or the reader goes.
+// Shows the jobs again whenever something has changed, until they have ended or the reader goes.
 class LiveView {
  public:
-  LiveView(const CtlOptions& options, ControlQuery& query, std::uint64_t watch, Documents documents)
-      : options_(options), query_(query), watch_(watch), documents_(std::move(documents)) {}
+  explicit LiveView(const CtlOptions& options)
+      : options_(options), redraws_(!options.json && on_terminal()) {}
 
-  int run(std::optional<Deadline> end) {
-    query_.end_without_reader(STDOUT_FILENO);
+  // Nullopt: the store has gone, and the jobs have not ended.
+  std::optional<int> run(ControlQuery& query, WatchedDocuments watched,
+                         std::optional<Deadline> end) {
+    query.end_without_reader(STDOUT_FILENO);
+    documents_ = std::move(watched.documents);
     show();
-    for (;;) {
+    while (!ended_) {
       const auto now = Clock::now();
       if (end && now >= *end) return kTimeLimit;
-      const auto next = changed_ ? shown_ + kBetweenViews : now + std::chrono::hours(24);
-      const auto reply = query_.receive(watch_, end ? std::min(next, *end) : next);
-      if (query_.has_no_reader()) throw NoReader();
-      if (!reply && reply.error().code() != Errc::Timeout) return failed(reply.error());
+      const auto next = changed_ ? shown_ + kBetweenViews : now + (redraws_ ? kTick : kLongTick);
+      const auto reply = query.receive(watched.watch, end ? std::min(next, *end) : next);
+      if (query.has_no_reader()) throw NoReader();
+      if (!reply && reply.error().code() != Errc::Timeout) {
+        if (changed_) show();
+        return ended_ ? std::optional(code_) : std::nullopt;
+      }
       if (reply) take(*reply);
-      if (changed_ && Clock::now() >= shown_ + kBetweenViews) show();
+      if ((changed_ || redraws_) && Clock::now() >= shown_ + kBetweenViews) show();
     }
+    return code_;
+  }
+
+  // Where a store that has gone may be found again, beside `endpoint`.
+  [[nodiscard]] std::vector<Endpoint> places(const Endpoint& endpoint) const {
+    std::vector<Endpoint> result{endpoint};
+    for (const JobView& job : jobs_in(documents_))
+      for (const auto& successor : job.round.successors)
+        result.push_back({successor.address, successor.port});
+    return result;
   }
 
  private:
@@ -110,42 +154,119 @@ class LiveView {
     changed_ = true;
   }
   void show() {
-    const View view = view_of(documents_, options_.json);
+    const View view = view_of(documents_, options_);
     changed_ = false;
     shown_ = Clock::now();
-    if (view.text == last_) return;
+    code_ = view.code;
+    ended_ = view.ended && !view.empty;
+    // A store that succeeds another hears of the jobs again in a moment.
+    if (view.text == last_ || view.empty) return;
     last_ = view.text;
-    const bool redraw = !options_.json && on_terminal();
-    print(redraw ? kClearScreen + last_ : last_);
+    print(redraws_ ? kClearScreen + last_ : last_);
   }
 
   const CtlOptions& options_;
-  ControlQuery& query_;
-  const std::uint64_t watch_;
+  const bool redraws_;
   Documents documents_;
   std::string last_;
   bool changed_ = false;
+  bool ended_ = false;
+  int code_ = kOk;
   Clock::time_point shown_;
 };
 
+// The first that answers, tried again and again until the deadline.
+Result<ControlQuery> find_store(const std::vector<Endpoint>& places, Deadline deadline) {
+  for (;;) {
+    Error last;
+    for (const Endpoint& place : places) {
+      const auto limit = std::min(deadline, Clock::now() + kPlaceLimit);
+      auto query = ControlQuery::open(followed(place, limit), limit, false);
+      if (query) return query;
+      last = query.error();
+    }
+    if (Clock::now() + kBetweenSearches >= deadline) return last;
+    std::this_thread::sleep_for(kBetweenSearches);
+  }
+}
+
+// Follows a store that moves. It goes with the job, whose end was shown by then; for a store that
+// is lost there may be another.
+int watch_at(const CtlOptions& options, const Endpoint& endpoint,
+             const std::optional<std::string>& job, ControlQuery query, WatchedDocuments watched,
+             std::optional<Deadline> end) {
+  LiveView view(options);
+  for (;;) {
+    if (const auto code = view.run(query, std::move(watched), end)) return *code;
+    const auto limit = std::min(end.value_or(Deadline::max()), Clock::now() + kSearchLimit);
+    for (;;) {
+      auto next = find_store(view.places(endpoint), limit);
+      if (!next) return unreachable(next.error());
+      auto documents = read_documents(*next, prefix_of(job), limit);
+      if (!documents && Clock::now() < limit) continue;
+      if (!documents) return failed(documents.error());
+      query = std::move(*next);
+      watched = std::move(*documents);
+      break;
+    }
+  }
+}
+
+// "store 10.0.0.1:29400: 12 keys, 3 sessions, 5 connections, 14382 bytes"; empty: it does not say.
+std::string load_of(ControlQuery& query, const Endpoint& place, Deadline deadline) {
+  const auto request = query.send(control::Stats{}, deadline);
+  if (!request) return "";
+  const auto reply = query.receive(*request, deadline);
+  const auto* counters = reply ? std::get_if<control::Counters>(&*reply) : nullptr;
+  if (counters == nullptr) return "";
+  std::string text;
+  for (const std::string_view wanted : {"keys", "sessions", "connections", "bytes"})
+    for (const auto& [name, value] : counters->counters)
+      if (name == wanted)
+        text += (text.empty() ? "" : ", ") + std::to_string(value) + " " + std::string(wanted);
+  return "store " + to_string(place) + ": " + text + "\n";
+}
+
 int status_at(const CtlOptions& options, const Endpoint& endpoint,
               const std::optional<std::string>& job, Deadline deadline) {
-  auto query = ControlQuery::open(followed(endpoint, deadline), deadline, options.retry);
+  const Endpoint place = followed(endpoint, deadline);
+  auto query = ControlQuery::open(place, deadline, options.retry);
   if (!query) return unreachable(query.error());
   auto watched = read_documents(*query, prefix_of(job), deadline);
   if (!watched) return failed(watched.error());
   if (options.live)
-    return LiveView(options, *query, watched->watch, std::move(watched->documents))
-        .run(options.timeout ? std::optional(deadline) : std::nullopt);
-  const View view = view_of(watched->documents, options.json);
+    return watch_at(options, endpoint, job, std::move(*query), std::move(*watched),
+                    options.timeout ? std::optional(deadline) : std::nullopt);
+  const View view = view_of(watched->documents, options);
   if (view.empty) return no_job(options, endpoint);
-  print(view.text);
+  const bool tells_load = options.command == "status" && !options.json;
+  print(view.text + (tells_load ? load_of(*query, place, deadline) : ""));
   return view.code;
 }
 
 int code_of(const AgentStatus& status) {
   using enum status::Phase;
   return status.phase == Running || status.phase == Starting ? kOk : kNotRunning;
+}
+
+// Of what an agent says, "node0:29400,node1:29400"; empty: no store of drun's is there, as with
+// etcd.
+std::vector<Endpoint> places_of(std::string_view meeting_place) {
+  std::vector<Endpoint> result;
+  if (meeting_place.find(' ') != std::string_view::npos) return result;
+  while (!meeting_place.empty())
+    if (const auto endpoint = parse_endpoint(take_until(meeting_place, ','), 0))
+      result.push_back(*endpoint);
+  return result;
+}
+
+// The first of several where a store is, or else the first.
+Endpoint first_there(const std::vector<Endpoint>& places, Deadline deadline) {
+  for (const Endpoint& place : places)
+    if (places.size() == 1 ||
+        ControlQuery::open(place, std::min(deadline, Clock::now() + kPlaceLimit), false))
+      return place;
+  return places.front();
 }
 
 // Of the jobs that have an agent of this user on this host.
@@ -162,7 +283,7 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
       if (is_gone(status.error())) continue;
       log::warning("{}", status.error().what());
       code = std::max(code, kTimeLimit);
-    } else if (status->endpoint.empty()) {
+    } else if (places_of(status->endpoint).empty()) {
       alone.emplace(std::pair(status->job, status->first_rank), *status);
     } else {
       places.emplace(status->endpoint, status->job);
@@ -177,8 +298,8 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
     code = std::max(code, code_of(status));
   }
   for (const auto& [place, id] : places) {
-    const auto endpoint = parse_endpoint(place, 0);
-    if (endpoint) code = std::max(code, status_at(options, *endpoint, id, deadline));
+    code =
+        std::max(code, status_at(options, first_there(places_of(place), deadline), id, deadline));
   }
   if (code >= 0) return code;
   log::error("no drun of this user runs here{}: name the store with --endpoint",

@@ -6,9 +6,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/duration_text.hpp"
 #include "base/folded_names.hpp"
 #include "base/whole_number.hpp"
 #include "ctl/drunctl.hpp"
+#include "ctl/history_view.hpp"
 #include "rendezvous/keys.hpp"
 #include "rendezvous/messages.hpp"
 
@@ -21,6 +23,7 @@ using rendezvous::Phase;
 using rendezvous::RoundDocument;
 
 constexpr std::size_t kMostGroups = 12;  // of hosts in a line
+constexpr std::size_t kMostStops = 3;    // of rounds before
 constexpr std::size_t kMostNotes = 8;    // lines of single nodes
 constexpr std::size_t kLongestNote = 300;
 
@@ -116,6 +119,8 @@ class Reader {
         papers_.assignments.emplace(name.substr(7), std::move(*assignment));
     } else if (name == "round") {
       job_.round = value_or_default(rendezvous::decode_round(text));
+    } else if (name == "history") {
+      job_.history = value_or_default(rendezvous::decode_history(text));
     } else if (name == "leader") {
       papers_.leader = value_or_default(rendezvous::decode_leader(text)).ticket;
     } else if (name == "job") {
@@ -135,6 +140,8 @@ class Reader {
                         std::string_view(b.ticket));
     });
     job_.state = state_of(job_, !papers_.members.empty());
+    // The agreement goes with the job's end.
+    if (job_.max_restarts == 0) job_.max_restarts = job_.history.max_restarts;
     return std::move(job_);
   }
 
@@ -282,7 +289,7 @@ std::vector<JobView> jobs_in(const Documents& documents) {
   return jobs;
 }
 
-std::string text_of(const JobView& job) {
+std::string text_of(const JobView& job, std::int64_t now_ms) {
   std::string text = head(job);
   const RoundDocument& round = job.round;
   if (job.outcome && !job.outcome->text.empty())
@@ -290,11 +297,16 @@ std::string text_of(const JobView& job) {
   if (round.restart_count > 0 || job.max_restarts > 0)
     text += line("restarts",
                  std::to_string(round.restart_count) + " of " + std::to_string(job.max_restarts));
+  text += stops_text(job, kMostStops);
   if (round.losses > 0) text += line("nodes lost", plural(round.losses, "round"));
   if (job.outcome || job.state == JobState::Abandoned) return text;
+  if (round.since_ms > 0 && now_ms > 0)
+    text += line("since", time_text(round.since_ms, true) + " (" +
+                              describe_duration(now_ms - round.since_ms) + ", " +
+                              std::string(name_of(round.phase)) + ")");
   if (!round.waiting.empty() && !rendezvous::is_alive(round.phase))
     text += line("waits", escaped(round.waiting.substr(0, kLongestNote)));
-  if (!round.reason.empty())
+  if (!round.reason.empty() && (round.phase == Phase::Stopping || job.history.rounds.empty()))
     text += line(round.phase == Phase::Stopping ? "stops" : "last stop",
                  escaped(round.reason.substr(0, kLongestNote)));
   return text + offices(job) + groups(job) + notes(job);
@@ -312,7 +324,8 @@ std::string to_json(const JobView& job, bool ascii) {
                         {"nodes", round.nodes},
                         {"world_size", round.world_size},
                         {"waiting", round.waiting},
-                        {"reason", round.reason}}},
+                        {"reason", round.reason},
+                        {"since_ms", round.since_ms}}},
                       {"restarts", round.restart_count},
                       {"max_restarts", job.max_restarts},
                       {"losses", round.losses},

@@ -1,6 +1,7 @@
 // What the documents of a job say about it, for people and programs that ask from outside. Pure.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/number_ranges.hpp"
 #include "rendezvous/documents.hpp"
+#include "rendezvous/history.hpp"
 
 namespace drun::ctl {
 
@@ -41,6 +43,7 @@ struct JobView {
   std::string id;
   JobState state = JobState::Gathering;
   rendezvous::RoundDocument round;  // as it is if there is none yet
+  rendezvous::History history;      // empty: there is none
   int max_restarts = 0;
   std::string nnodes;           // "4", "2:8"
   std::vector<NodeView> nodes;  // by group rank, then those without one by host
@@ -55,7 +58,8 @@ using Documents = std::map<std::string, std::string, std::less<>>;
 [[nodiscard]] std::vector<JobView> jobs_in(const Documents& documents);
 
 // A few lines; hosts of one state share one. Nothing in it can act on a terminal.
-[[nodiscard]] std::string text_of(const JobView& job);
+// `now_ms`: Unix time; 0: nothing is said of how long.
+[[nodiscard]] std::string text_of(const JobView& job, std::int64_t now_ms = 0);
 // One line of JSON without its end: see docs/drunctl.md. `ascii`: nothing in it can act on a
 // terminal.
 [[nodiscard]] std::string to_json(const JobView& job, bool ascii);

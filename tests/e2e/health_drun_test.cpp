@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random_bytes.hpp"
+#include "store_process.hpp"
 #include "support/drun_process.hpp"
 #include "support/places.hpp"
 
@@ -134,6 +135,57 @@ TEST_F(HealthDrunTest, StatusOfAPrivateStoreIsItsAgentsOwn) {
   const Finished status = ctl({"status", job_});
   EXPECT_EQ(status.code, 0);
   EXPECT_THAT(status.out, StartsWith("job " + job_ + ": running, round 1: rank 0 of 1 (pid "));
+}
+
+// Their store is on this host, at a port that nobody was told.
+TEST_F(HealthDrunTest, StatusOfLocalNodesIsThatOfTheWholeJob) {
+  DrunProcess job(
+      {"--rdzv-id", job_, "--local-nodes", "2", "sh", "-c", "echo ready; exec sleep 1000"});
+  ASSERT_TRUE(job.wait_for_out("ready\nready\n"));
+  const Finished status = ctl({"status", job_});
+  EXPECT_EQ(status.code, 0) << status.err;
+  EXPECT_THAT(status.out, StartsWith("job " + job_ + ": running, round 1: 2 nodes, 2 ranks\n"));
+  EXPECT_THAT(status.out, HasSubstr("  since: "));
+}
+
+TEST_F(HealthDrunTest, TheLiveViewEndsWithTheJobAndItsCode) {
+  const TempDir folder;
+  const std::string file = folder.path() / "stop";
+  DrunProcess job({"--rdzv-id", job_, "--local-nodes", "2", "sh", "-c",
+                   "until [ -e " + file + " ]; do sleep 0.05; done; exit 7"});
+  Launch launch;
+  launch.argv = {places::program("drunctl"), "status", job_, "--watch"};
+  ASSERT_TRUE(eventually([&] { return ctl({"status", job_}).code == 0; }));
+  DrunProcess watch(launch);
+  ASSERT_TRUE(watch.wait_for_out("running, round 1: 2 nodes, 2 ranks\n"));
+  folder.write("stop", "");
+  EXPECT_EQ(job.finish().code, 7);
+  const Finished seen = watch.finish();
+  EXPECT_EQ(seen.code, 1) << seen.err;
+  EXPECT_THAT(seen.out, HasSubstr("failed, exit code 7\n"));
+}
+
+TEST_F(HealthDrunTest, HistoryTellsWhatWasAndWhatItCost) {
+  const ReservedPort port;
+  Store store(std::to_string(port.number()));
+  const Arguments flags{"--nnodes",  "2",  "--max-restarts",  "1",
+                        "--rdzv-id", job_, "--rdzv-endpoint", port.endpoint(),
+                        "sh",        "-c", "exit 7"};
+  DrunProcess first(flags);
+  DrunProcess second(flags);
+  EXPECT_EQ(first.finish().code, 7);
+  EXPECT_EQ(second.finish().code, 7);
+  const Arguments at{"--endpoint", port.endpoint()};
+  const Finished history = ctl(at + Arguments{"history", job_});
+  EXPECT_EQ(history.code, 0) << history.err;
+  EXPECT_THAT(history.out,
+              StartsWith("job " + job_ + ": failed, exit code 7\n  round 1: 2 nodes, "));
+  EXPECT_THAT(history.out, HasSubstr("exit code 7; stopped in "));
+  EXPECT_THAT(history.out, HasSubstr(", restart 1\n  round 2: "));
+  const Finished status = ctl(at + Arguments{"status", job_});
+  EXPECT_EQ(status.code, 1);
+  EXPECT_THAT(status.out, HasSubstr("  restarts: 1 of 1\n"));
+  EXPECT_THAT(ctl(at + Arguments{"--json", "history", job_}).out, HasSubstr("\"restart\":1"));
 }
 
 TEST_F(HealthDrunTest, StatusIsShownAgainWhenItChanges) {

@@ -29,7 +29,8 @@ status::AgentStatus own_status(const Options& options, const std::string& host,
   result.pid = ::getpid();
   result.phase = phase_of(group, reporter.spare(), participant);
   result.waiting = reporter.waits_for();
-  if (options.max_nodes > 1 && options.local_node < 0) result.endpoint = meeting_place(options);
+  // That of local nodes is reached from this host, where alone this is told.
+  if (options.max_nodes > 1) result.endpoint = meeting_place(options);
   if (group.idle()) return result;
   const rendezvous::Assignment& place = group.assignment();
   result.round = place.round;

@@ -222,7 +222,7 @@ TEST(JobViewTest, JsonHasEveryNode) {
   EXPECT_EQ(
       to_json(store.view(), false),
       R"({"id":"train","state":"running","nnodes":"2:8","round":{"number":2,"phase":"running",)"
-      R"("nodes":1,"world_size":4,"waiting":"","reason":""},"restarts":0,"max_restarts":3,)"
+      R"("nodes":1,"world_size":4,"waiting":"","reason":"","since_ms":0},"restarts":0,"max_restarts":3,)"
       R"("losses":0,"nodes":[{"host":"node0","address":"10.0.0.1","role":"default",)"
       R"("state":"running","note":"","hosts_store":true,"leads":true,"group_rank":0,)"
       R"("ranks":[0,3]},{"host":"node9","address":"","role":"","state":"spare","note":"",)"

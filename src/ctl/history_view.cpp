@@ -1,0 +1,125 @@
+#include "ctl/history_view.hpp"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "base/duration_text.hpp"
+#include "ctl/drunctl.hpp"
+
+namespace drun::ctl {
+namespace {
+
+using nlohmann::ordered_json;
+using rendezvous::Cause;
+using rendezvous::PastRound;
+
+std::string_view name_of_cause(Cause cause) {
+  switch (cause) {
+    case Cause::Failure:
+      return "failure";
+    case Cause::Membership:
+      return "membership";
+    case Cause::Resize:
+      return "resize";
+    case Cause::TimeLimit:
+      return "time-limit";
+    case Cause::None:
+      break;
+  }
+  return "none";
+}
+
+std::string how_long(std::int64_t from, std::int64_t to) {
+  return describe_duration(to - from);
+}
+
+std::string name_of_round(const PastRound& round) {
+  return "  round " + std::to_string(round.number) + ": ";
+}
+
+// ", restart 1", if one was spent.
+std::string restart_of(const PastRound& round) {
+  return round.restart > 0 ? ", restart " + std::to_string(round.restart) : "";
+}
+
+std::string count(int number, std::string_view what) {
+  return std::to_string(number) + " " + std::string(what) + (number == 1 ? "" : "s");
+}
+
+std::string line_of(const PastRound& round, std::int64_t now_ms) {
+  std::string text = name_of_round(round) + count(round.nodes, "node") + ", " +
+                     count(round.world_size, "rank") + ", from " + time_text(round.began_ms, true);
+  if (round.waited_ms > 0) text += " after " + how_long(round.waited_ms, round.began_ms);
+  const std::int64_t stopped = round.stopping_ms > 0 ? round.stopping_ms : round.ended_ms;
+  if (stopped == 0) return text + "; runs for " + how_long(round.began_ms, now_ms) + "\n";
+  text += "; ran " + how_long(round.began_ms, stopped);
+  if (round.stopping_ms > 0) {
+    text += "; " + escaped(round.reason);
+    if (round.ended_ms > 0)
+      text += "; stopped in " + how_long(round.stopping_ms, round.ended_ms) + restart_of(round);
+    else
+      text += "; stops for " + how_long(round.stopping_ms, now_ms);
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string time_text(std::int64_t unix_ms, bool date) {
+  const std::time_t seconds = unix_ms / 1'000;
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  std::array<char, 64> text{};
+  std::strftime(text.data(), text.size(), date ? "%Y-%m-%d %H:%M:%S UTC" : "%H:%M:%S UTC", &parts);
+  return text.data();
+}
+
+std::string stops_text(const JobView& job, std::size_t most) {
+  std::string text;
+  const auto& rounds = job.history.rounds;
+  for (auto round = rounds.rbegin(); round != rounds.rend() && most > 0; ++round) {
+    if (round->stopping_ms == 0 || round->ended_ms == 0) continue;
+    --most;
+    text += name_of_round(*round) + "stopped at " + time_text(round->stopping_ms) + " after " +
+            how_long(round->began_ms, round->stopping_ms) + restart_of(*round) + ": " +
+            escaped(round->reason) + "\n";
+  }
+  return text;
+}
+
+std::string history_text(const JobView& job, std::int64_t now_ms) {
+  std::string text = "job " + escaped(job.id) + ": " + std::string(name_of(job.state));
+  if (job.outcome) text += ", exit code " + std::to_string(job.outcome->exit_code);
+  text += "\n";
+  for (const PastRound& round : job.history.rounds)
+    text += line_of(round, now_ms);
+  if (job.history.rounds.empty()) text += "  no round has begun, or its history is lost\n";
+  return text;
+}
+
+std::string history_json(const JobView& job, bool ascii) {
+  ordered_json object{{"id", job.id},
+                      {"state", name_of(job.state)},
+                      {"max_restarts", job.max_restarts},
+                      {"rounds", ordered_json::array()}};
+  for (const PastRound& round : job.history.rounds)
+    object["rounds"].push_back({{"number", round.number},
+                                {"nodes", round.nodes},
+                                {"world_size", round.world_size},
+                                {"waited_ms", round.waited_ms},
+                                {"began_ms", round.began_ms},
+                                {"stopping_ms", round.stopping_ms},
+                                {"ended_ms", round.ended_ms},
+                                {"cause", name_of_cause(round.cause)},
+                                {"reason", round.reason},
+                                {"restart", round.restart}});
+  if (job.outcome)
+    object["outcome"] = {{"exit_code", job.outcome->exit_code}, {"text", job.outcome->text}};
+  return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace drun::ctl
