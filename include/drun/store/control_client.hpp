@@ -138,8 +138,14 @@ struct ControlRenewal {
   // The newest electorate that a client that votes knows to be settled: its majority alone counts.
   ElectorateId settled{};
 };
+// A store of a later generation counts on this client from now on, and hears of it when the sink
+// has returned. proof_of_death() has changed: whoever is to send it must have the new one by then.
+// With the old one another store could take the client for dead that is alive for this one.
+struct ControlCall {
+  std::uint64_t generation = 0;
+};
 using ControlEvent = std::variant<ControlSnapshot, ControlChanges, ControlWatchRejected,
-                                  ControlCommit, ControlRenewal, ControlLink>;
+                                  ControlCommit, ControlRenewal, ControlCall, ControlLink>;
 
 // What ends a session in its client's stead: any process of this machine may connect to `address`
 // (a sockaddr, as bytes) and send `bytes`. Sent twice, or after the session's end, they do nothing.
@@ -190,8 +196,8 @@ class ControlClient {
   // Of the present session, at the address that this connection goes to; nullopt: there is none.
   [[nodiscard]] std::optional<ControlFarewell> farewell() const;
   // What tells a successor that this agent and all its workers have gone: to be sent to its port by
-  // any process, once that is so. Without a vote: empty. Changes with vote(), go_to() and each
-  // NewSession; give it to whoever is to send it before they happen.
+  // any process, once that is so. Without a vote: empty. Changes with vote(), go_to(), each
+  // ControlCall and each NewSession; give it to whoever is to send it at once.
   [[nodiscard]] std::string proof_of_death() const;
   // Why the last attempt failed; empty when connected.
   [[nodiscard]] const std::string& last_error() const;

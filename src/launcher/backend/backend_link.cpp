@@ -212,9 +212,7 @@ void BackendLink::begin_founding() {
     log::info("{}; this node's agent begins no store", why_not);
   auto options = control_options(options_, false, options_.endpoint, {});
   if (listed_) options.founder = founders(options_, listed_);
-  auto backend = std::make_unique<StoreBackend>(
-      io_, std::move(options),
-      [this](rendezvous::KeyValueEvent event) { on_event(std::move(event)); });
+  auto backend = make_store_backend(std::move(options));
   link_ = backend.get();
   key_value_ = std::move(backend);
   founding_->start(Clock::now());
@@ -381,18 +379,27 @@ void BackendLink::perform(GoAlone) {
 }
 
 void BackendLink::perform(const Connect& step) {
-  const auto sink = [this](rendezvous::KeyValueEvent event) { on_event(std::move(event)); };
   std::unique_ptr<RemoteBackend> backend;
   if (options_.backend == Backend::Etcd) {
-    backend = std::make_unique<EtcdBackend>(io_, etcd_options(options_, step.limit), sink);
+    backend = std::make_unique<EtcdBackend>(
+        io_, etcd_options(options_, step.limit),
+        [this](rendezvous::KeyValueEvent event) { on_event(std::move(event)); });
   } else {
     const bool own = fsm_.state() == BackendState::Opening;
-    backend = std::make_unique<StoreBackend>(
-        io_, control_options(options_, own, step.endpoint, step.limit), sink);
+    backend = make_store_backend(control_options(options_, own, step.endpoint, step.limit));
   }
   link_ = backend.get();
   key_value_ = std::move(backend);
   link_->open();
+}
+
+// A store that calls this agent takes it for alive: what is said for it when it is killed must not
+// make another one count it out.
+std::unique_ptr<RemoteBackend> BackendLink::make_store_backend(store::ControlOptions options) {
+  return std::make_unique<StoreBackend>(
+      io_, std::move(options),
+      [this](rendezvous::KeyValueEvent event) { on_event(std::move(event)); },
+      [this] { note_session(rendezvous::Link::Up); });
 }
 
 // A store of its own at the endpoint serves on, and tells others the same.

@@ -117,6 +117,7 @@ class BackendLink {
   void perform(GiveUp& step);
 
   BackendStep become_host();
+  [[nodiscard]] std::unique_ptr<RemoteBackend> make_store_backend(store::ControlOptions options);
   // Of several endpoints:
   void look_up(std::size_t endpoint);
   void look_up_unknown();

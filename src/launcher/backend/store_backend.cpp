@@ -1,5 +1,6 @@
 #include "launcher/backend/store_backend.hpp"
 
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -77,21 +78,34 @@ rendezvous::KeyValueEvent translate(store::ControlLink event) {
 
 }  // namespace
 
-StoreBackend::StoreBackend(asio::io_context& io, store::ControlOptions options, Sink sink)
+StoreBackend::StoreBackend(asio::io_context& io, store::ControlOptions options, Sink sink,
+                           std::function<void()> called)
     : votes_(!options.job.empty()),
       sink_(std::move(sink)),
+      called_(std::move(called)),
       client_(io, std::move(options),
               [this](store::ControlEvent event) { on_event(std::move(event)); }) {}
 
 void StoreBackend::on_event(store::ControlEvent event) {
   const auto* link = std::get_if<store::ControlLink>(&event);
   if (link != nullptr && link->state == store::ControlState::Down) loss_ = *link;
-  auto result = std::visit([](auto& each) { return translate(std::move(each)); }, event);
+  std::visit(
+      [this](auto& each) {
+        if constexpr (std::is_same_v<decltype(each), store::ControlCall&>) {
+          if (called_) called_();
+        } else {
+          tell(translate(std::move(each)));
+        }
+      },
+      event);
+}
+
+void StoreBackend::tell(rendezvous::KeyValueEvent event) {
   // A store whose clients do not vote has no successors.
-  if (auto* told = std::get_if<rendezvous::LinkEvent>(&result); told != nullptr && !votes_)
+  if (auto* told = std::get_if<rendezvous::LinkEvent>(&event); told != nullptr && !votes_)
     told->generation = 0;
   const auto sink = sink_;  // it may destroy this
-  sink(std::move(result));
+  sink(std::move(event));
 }
 
 void StoreBackend::open() {

@@ -16,8 +16,10 @@ namespace drun::launcher {
 class StoreBackend : public RemoteBackend {
  public:
   // `io` must outlive this. The sink is called from `io`'s thread, never from inside a call, and
-  // not any more when this is gone: a connection is dropped without a goodbye then.
-  StoreBackend(asio::io_context& io, store::ControlOptions options, Sink sink);
+  // not any more when this is gone: a connection is dropped without a goodbye then. `called`,
+  // likewise: proof_of_death() is another from now on, which must be known before this returns.
+  StoreBackend(asio::io_context& io, store::ControlOptions options, Sink sink,
+               std::function<void()> called = {});
 
   void open() override;
 
@@ -46,9 +48,11 @@ class StoreBackend : public RemoteBackend {
 
  private:
   void on_event(store::ControlEvent event);
+  void tell(rendezvous::KeyValueEvent event);
 
   const bool votes_;
   const Sink sink_;
+  const std::function<void()> called_;
   store::ControlLink loss_;  // the last one
   store::ControlClient client_;
 };

@@ -48,18 +48,23 @@ class ControlClient::Impl final : public StreamConnection {
  private:
   bool do_round() override {
     follow_connection();
-    flush();
     if (!fsm_.is_reconnecting()) {
       by_name_.reset();
       spare_.reset();
     }
+    if (tell_caller()) return !is_abandoned();
+    flush();
+    return tell_caller() ? !is_abandoned() : !is_wanted();
+  }
+
+  // What there is to tell, before anything is sent. False: there was nothing.
+  bool tell_caller() {
     std::vector<ControlEvent> events = fsm_.take_events();
-    if (events.empty() && is_wanted()) return false;
     for (ControlEvent& event : events) {
       sink_(std::move(event));
-      if (is_abandoned()) return false;
+      if (is_abandoned()) break;
     }
-    return true;
+    return !events.empty();
   }
 
   void follow_connection() {

@@ -50,7 +50,7 @@ class ControlFsm {
   [[nodiscard]] bool is_reconnecting() const;
   // Where the wanted connection goes.
   [[nodiscard]] const Endpoint& endpoint() const { return options_.endpoint; }
-  // To be sent now.
+  // To be sent now, when the caller knows of all events: a call is told before it is confirmed.
   [[nodiscard]] std::string take_output(Time now);
   [[nodiscard]] std::vector<ControlEvent> take_events();
 

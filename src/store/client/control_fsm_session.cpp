@@ -86,7 +86,9 @@ bool ControlFsm::accept(const control::Pulsed& pulsed, Time now) {
     lost("it is older than a store that this agent has been at", now);
     return false;
   }
+  const bool is_called = pulsed.generation > generation_;
   generation_ = pulsed.generation;
+  if (is_called) events_.emplace_back(ControlCall{generation_});
   if (pulsed.settled.nodes > 0) {
     const bool waited = !voter_.vote().later.empty();
     voter_.settle(pulsed.settled);

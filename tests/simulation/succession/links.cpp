@@ -112,15 +112,16 @@ bool Stores::settle_link(int agent) {
     if (c.line != 0) hang_up(std::exchange(c.line, 0), true);
     if (wanted) c.line = dial(agent, 0, c.machine, fsm->endpoint());
   }
-  if (c.is_open)
-    if (std::string bytes = fsm->take_output(scheduler_.now()); !bytes.empty())
-      send(c.line, true, std::move(bytes));
-  bool more = false;
-  for (auto& event : fsm->take_events()) {
+  auto events = fsm->take_events();
+  for (auto& event : events)
     if (c.running && c.fsm.get() == fsm) on_event(agent, std::move(event));
-    more = true;
-  }
-  return more || (c.fsm && c.fsm->wanted_connection() != c.wanted);
+  if (!events.empty()) return true;
+  if (!c.is_open) return c.fsm->wanted_connection() != c.wanted;
+  std::string bytes = fsm->take_output(scheduler_.now());
+  if (bytes.empty()) return false;
+  send(c.line, true, std::move(bytes));
+  if (std::exchange(c.is_called, false)) std::exchange(on_confirmed, {})(agent);
+  return false;
 }
 
 bool Stores::settle_inquiries(int agent) {
@@ -212,7 +213,11 @@ void Stores::on_control_line(int agent, int number, bool refused, bool connected
     c.peer = c.fsm->endpoint();
     c.fsm->on_connected(now);
   } else {
+    const bool elsewhere = lines_.at(number).machine != c.machine;
+    const bool waits = on_confirmed && elsewhere && c.succession && c.succession->is_searching();
+    const std::string proof = waits ? c.fsm->proof_of_death() : "";
     c.fsm->on_received(bytes, now);
+    c.is_called = waits && c.fsm->proof_of_death() != proof;
   }
 }
 
@@ -310,6 +315,7 @@ void Stores::on_event(int agent, store::ControlEvent event) {
   if (const auto* commit = std::get_if<store::ControlCommit>(&event))
     return deliver(agent,
                    CommitResult{commit->request, translate(commit->outcome), commit->detail});
+  if (std::holds_alternative<store::ControlCall>(event)) return note_session(agent);
   const auto& renewal = std::get<store::ControlRenewal>(event);
   deliver(agent, Renewed{renewal.sent, static_cast<std::int64_t>(renewal.settled.era),
                          static_cast<int>(renewal.settled.round)});

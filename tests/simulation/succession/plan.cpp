@@ -84,6 +84,26 @@ void draw_kill(SuccessionPlan& plan, Random& random) {
   plan.blows.push_back(blow);
 }
 
+void draw_five(SuccessionPlan& plan) {
+  plan.nodes = plan.max_nodes = 5;
+  plan.min_nodes = 1;
+  plan.endpoints = 1;
+  plan.host_is_spare = false;
+  plan.work_ms = 60'000;
+  plan.blows.clear();
+}
+
+// Who comes to the first successor is killed when that one counts on it. The two others hear of
+// that, but reach neither, and meet at another successor.
+void draw_called(SuccessionPlan& plan, Random& random) {
+  draw_five(plan);
+  const int at = random.in(2'000, 10'000);
+  constexpr int kNothingComesToTheFirstThree = 0b111;
+  plan.blows.push_back({at, Harm::Split, false, 0, 40'000, kNothingComesToTheFirstThree});
+  plan.blows.push_back({at, Harm::Called, false, 0, 0, 0});
+  plan.blows.push_back({at + random.in(0, 500), Harm::Kill, true, 0, 0, 0});
+}
+
 // The node with the store is in no round, and is lost.
 void draw_untouched(SuccessionPlan& plan, Random& random) {
   plan.max_nodes = plan.min_nodes = random.in(2, 6);
@@ -166,8 +186,9 @@ void draw_wild(SuccessionPlan& plan, Random& random) {
 }
 
 const char* name(Harm harm) {
-  static constexpr const char* kNames[] = {"kill",    "power off", "stop", "cut", "split",
-                                           "one way", "fail",      "join", "go",  "return"};
+  static constexpr const char* kNames[] = {"kill",  "power off", "stop",  "cut",
+                                           "split", "one way",   "fail",  "join",
+                                           "go",    "return",    "called"};
   return kNames[static_cast<int>(harm)];
 }
 
@@ -192,6 +213,7 @@ SuccessionPlan make_succession_plan(std::uint64_t seed) {
     draw_wild(plan, random);
     plan.host_is_spare = plan.max_nodes < plan.nodes && random.chance(50);
   }
+  if (plan.promise == Promise::Nothing && random.chance(3)) draw_called(plan, random);
   std::stable_sort(plan.blows.begin(), plan.blows.end(),
                    [](const Blow& a, const Blow& b) { return a.at_ms < b.at_ms; });
   return plan;

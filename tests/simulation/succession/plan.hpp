@@ -18,7 +18,8 @@ enum class Harm {
   Fail,      // a worker
   Join,      // `detail` more agents start; of_host: on machines of endpoints, if nobody is there
   Go,        // an agent is told to go
-  Return     // the first agent is killed; then one starts on its machine, with an empty store
+  Return,    // the first agent is killed; then one starts on its machine, with an empty store
+  Called     // the next agent that another one calls to its store is killed when it has said so
 };
 
 struct Blow {

@@ -101,6 +101,8 @@ class Stores {
   [[nodiscard]] int stores() const { return served_; }
   std::function<void(int agent, const std::string& what)> on_note;
   std::function<void(int agent, std::int64_t generation)> on_serving;  // a successor
+  // Once: an agent has just said that it was called, and has done nothing after that.
+  std::function<void(int agent)> on_confirmed;
 
  private:
   // A connection. Its ends close one after the other.
@@ -169,8 +171,9 @@ class Stores {
 
     std::optional<std::uint64_t> wanted;  // the machine's number of the present connection
     int line = 0;
-    bool is_open = false;  // that one
-    Endpoint peer;         // of the last one that was
+    bool is_open = false;    // that one
+    bool is_called = false;  // by a successor, which has not heard that yet
+    Endpoint peer;           // of the last one that was
     std::int64_t generation = 0;
     bool has_round = false;
     bool hosting = false;

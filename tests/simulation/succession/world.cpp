@@ -13,7 +13,7 @@ namespace {
 constexpr Milliseconds kLimit{1'200'000};  // after this much virtual time a job hangs
 constexpr Milliseconds kLease{8'000};
 constexpr Milliseconds kSoon{3'000};  // the quiet period included
-constexpr int kBusy = 100'000;        // events in one moment, and for each node
+constexpr int kBusy = 100'000;           // events in one moment, and for each node
 
 constexpr Milliseconds kJoinTimeout{120'000};
 
@@ -461,6 +461,10 @@ void SuccessionWorld::strike(const Blow& blow) {
     bytes_then_ = stores_.bytes();
   }
   if (blow.harm == Harm::Join) return start_newcomers(blow.detail, blow.of_host);
+  if (blow.harm == Harm::Called) {
+    stores_.on_confirmed = [this](int number) { kill(number, false); };
+    return;
+  }
   const int number = pick(blow);
   if (number < 0) return;
   const Milliseconds duration(blow.duration_ms);
@@ -507,6 +511,7 @@ void SuccessionWorld::strike(const Blow& blow) {
       });
       return;
     case Harm::Join:
+    case Harm::Called:
       return;
   }
 }

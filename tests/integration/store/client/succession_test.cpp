@@ -14,8 +14,10 @@
 #include <gtest/gtest.h>
 
 #include "drun/store/control_client.hpp"
+#include "store/protocol/control_protocol.hpp"
 #include "support/raw_connection.hpp"
 #include "support/running_server.hpp"
+#include "support/scripted_peer.hpp"
 
 namespace drun::store {
 namespace {
@@ -135,6 +137,38 @@ TEST_F(SuccessionTest, OfTwoTheOtherNeedsTheProofOfTheHostsDeath) {
   helper.send(proof);
   ASSERT_TRUE(until([&] { return agents[1]->is(ControlState::NewSession); }));
   ASSERT_TRUE(is_renewed_after(Clock::now(), 1));
+}
+
+// Whoever speaks for the agent after its death must know of the call by then.
+TEST_F(SuccessionTest, ACallIsConfirmedWhenTheCallerHasHeardOfIt) {
+  std::string answer = "not read";
+  {
+    test::ScriptedPeer successor([&answer](test::ScriptedConnection& connection) {
+      std::string opening;
+      control::encode_opening(opening);
+      connection.read(opening.size());
+      std::string bytes;
+      control::encode(bytes, 0, control::Reply(control::Welcome{}));
+      control::encode(bytes, 1, control::Reply(control::Pulsed{2, 0, {}, 99}));
+      connection.write(bytes);
+      answer = connection.read(4'096);
+    });
+    ControlOptions options;
+    options.job = "drun/a/";
+    options.time_to_live = 30s;
+    bool called = false;
+    std::unique_ptr<ControlClient> client;
+    client = std::make_unique<ControlClient>(io, options, [&](const ControlEvent& event) {
+      if (!std::holds_alternative<ControlCall>(event)) return;
+      called = true;
+      client.reset();  // as if this process had died now
+    });
+    client->go_to(successor.endpoint());
+    ASSERT_TRUE(until([&] { return called; }));
+  }
+  std::string confirm;
+  control::encode(confirm, 2, control::Request(control::Confirm{99}));
+  EXPECT_FALSE(answer.ends_with(confirm));
 }
 
 TEST_F(SuccessionTest, NobodyThereIsSaidAtOnce) {

@@ -1014,9 +1014,16 @@ TEST(ControlFsmTest, WaitsAtASuccessorUntilItIsWelcomed) {
   f.welcome_2();
   f.run_for(1h);
   EXPECT_TRUE(f.events().empty()) << "the caller decides how long it waits";
+  const std::string proof = f.fsm().proof_of_death();
   f.pulsed(requests[0].id, control::Pulsed::kNever, place(kNoRank), 4);
   f.expect_confirmed();
-  EXPECT_TRUE(f.events().empty());
+  const auto calls = f.events();
+  ASSERT_EQ(calls.size(), 1U);
+  EXPECT_EQ(std::get<ControlCall>(calls[0]).generation, 4U);
+  EXPECT_NE(f.fsm().proof_of_death(), proof) << "it is of the later store's generation";
+  f.pulsed(requests[0].id, control::Pulsed::kNever, place(kNoRank), 4);
+  f.expect_confirmed();
+  EXPECT_TRUE(f.events().empty()) << "it was told";
   f.reply(requests[0].id, control::Session{9, {}, 6000, 1000});
   const auto events = f.events();
   ASSERT_EQ(events.size(), 1U);
@@ -1130,9 +1137,10 @@ TEST(ControlFsmTest, AFounderBringsItsPlace) {
   f.reply(requests[0].id, control::Pulsed{1, control::Pulsed::kNever, {}, 4});
   f.reply(requests[0].id, control::Session{9, {}, 6000, 1000});
   const auto events = f.events();
-  ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(std::get<ControlLink>(events[0]).state, ControlState::Up);
-  EXPECT_EQ(std::get<ControlLink>(events[0]).generation, 1U);
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(std::get<ControlCall>(events[0]).generation, 1U);
+  EXPECT_EQ(std::get<ControlLink>(events[1]).state, ControlState::Up);
+  EXPECT_EQ(std::get<ControlLink>(events[1]).generation, 1U);
 }
 
 TEST(ControlFsmTest, WhoIsTurnedAwayIsToldWhereTo) {
