@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "base/fnv1a.hpp"
 #include "base/folded_names.hpp"
 #include "rendezvous/failure_merge.hpp"
 #include "rendezvous/membership.hpp"
@@ -403,6 +404,18 @@ std::vector<Successor> successors(const Context& c, const std::vector<const Memb
   return list;
 }
 
+// Of the round that begins. Where a store that nobody had heard of yet was lost, and another one
+// begins in its place, both have a first round: what is said of that one must not count here.
+std::int64_t era(const Context& c) {
+  const State& s = c.state;
+  const std::string leadership = c.config.ticket + "." + std::to_string(s.epoch);
+  const Place& latest = c.decision.round.latest;
+  const std::int64_t origin = latest.exists()
+                                  ? latest.era % kOrigins
+                                  : static_cast<std::int64_t>(fnv1a(leadership) % kOrigins);
+  return s.succession.generation * kOrigins + origin;
+}
+
 // Whose majority says from now on which store is the right one. The same as before if the nodes
 // are: then nobody needs to hear of it first.
 void choose_electorate(Context& c) {
@@ -423,7 +436,7 @@ void choose_electorate(Context& c) {
   round.successors = successors(c, nodes, casting);
   if (same && round.latest.casting == casting) return;
   round.before = round.latest;
-  round.latest = {s.succession.generation, round.number, -1, round.nodes, casting};
+  round.latest = {era(c), round.number, -1, round.nodes, casting};
 }
 
 // A round that was taken up from what its nodes say: some may have come back only now.

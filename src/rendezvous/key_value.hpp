@@ -102,8 +102,11 @@ struct LinkEvent {
 
 // A node's place in the nodes of one round, whose majority says which store is the right one.
 // Places are in the order of era and round.
+inline constexpr std::int64_t kOrigins = std::int64_t{1} << 32;
 struct Place {
-  std::int64_t era = 0;  // the generation of the store at which the round was begun; 0: no place
+  // The generation of the store at which the round was begun, times kOrigins, and what is the same
+  // in all eras of the job: its origin, which its first leader drew. 0: no place.
+  std::int64_t era = 0;
   int round = 0;
   int rank = -1;  // of this node; -1: it knows of the round, and is not in it
   int nodes = 0;

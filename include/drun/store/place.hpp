@@ -13,10 +13,18 @@ inline constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
 // The nodes of one round are an electorate: a store whose majority of them is elsewhere renews no
 // lease.
 struct ElectorateId {
-  std::uint64_t era = 0;  // generation of the store at which the round was begun
+  // The generation of the store at which the round was begun, times 2^32, and the number that
+  // whoever led the job's first round drew for it: where a first store was lost before anybody had
+  // heard of its round, the next one has a round of the same number, which is another. Below 2^32:
+  // of a job without such a number.
+  std::uint64_t era = 0;
   std::uint64_t round = 0;
 
   auto operator<=>(const ElectorateId&) const = default;
+  [[nodiscard]] std::uint32_t origin() const {
+    constexpr int kBits = 32;
+    return era >> kBits == 0 ? 0 : static_cast<std::uint32_t>(era);
+  }
   // Not of a round: of those who may begin the job's first store. They are `nodes` by the user's
   // word, so nobody counts as gone, nobody's voice counts more, and a majority is one of all.
   [[nodiscard]] bool is_founding() const { return era == 0; }

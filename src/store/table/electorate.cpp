@@ -36,6 +36,7 @@ void Electorate::vote(VoterId voter, const Vote& vote, Time now) {
   Vote& present = voters_[voter].vote;
   if (present == vote) return;
   present = vote;
+  believe(vote);
   if (best_ && (voters_.size() <= kFewVoters || !tried_ || now >= *tried_ + kPause)) {
     tried_ = now;
     settle_what_can_be();
@@ -78,14 +79,28 @@ void Electorate::gone(const Vote& vote) {
     if (mine == nullptr && counts) mine = &place;
   });
   if (mine == nullptr) return;  // it counts nowhere, or the same place may come back
+  if (!origins_.contains(mine->electorate.origin())) return keep(of_others_, *mine, vote);
   learn_settled(vote);
-  const std::pair key(mine->electorate, mine->rank);
-  const auto known = gone_.find(key);
-  if (known == gone_.end()) {
-    if (gone_.size() < kMostGone) gone_.emplace(key, vote);
+  keep(gone_, *mine, vote);
+}
+
+void Electorate::keep(Proofs& proofs, const Place& place, const Vote& vote) {
+  const std::pair key(place.electorate, place.rank);
+  const auto known = proofs.find(key);
+  if (known == proofs.end()) {
+    if (proofs.size() < kMostGone) proofs.emplace(key, vote);
   } else if (known->second.latest().electorate < vote.latest().electorate) {
     known->second = vote;
   }
+}
+
+// With this voter here, the proofs of its own job count.
+void Electorate::believe(const Vote& voter) {
+  const ElectorateId& latest = voter.latest().electorate;
+  if (latest.is_founding() || origins_.size() >= kMostElectorates) return;
+  if (!origins_.insert(latest.origin()).second) return;
+  for (const auto& [key, vote] : std::exchange(of_others_, {}))
+    gone(vote);
 }
 
 void Electorate::learn_settled(const Vote& vote) {

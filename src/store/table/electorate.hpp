@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -58,7 +59,8 @@ class Electorate {
   void leave(VoterId voter);
   // It has gone, and its workers with it.
   void gone(VoterId voter);
-  // The same of one that need not be here.
+  // The same of one that need not be here. Nothing, until a voter is here whose rounds go back to
+  // the same origin: it may be the word of a job that was begun before this one, and was lost.
   void gone(const Vote& vote);
 
   // The latest moment at which a majority was known to be here. Without any vote: now. nullopt:
@@ -98,6 +100,7 @@ class Electorate {
   // From the settled one on, in their order.
   using Rolls = std::vector<Roll>;
 
+  void believe(const Vote& voter);
   void learn_settled(const Vote& vote);
   void settle_what_can_be();
   // Whether so many could be a majority, at the first look.
@@ -119,7 +122,11 @@ class Electorate {
   Options options_;
   std::unordered_map<VoterId, Record> voters_;
   // By the oldest of its places that has a rank.
-  std::map<std::pair<ElectorateId, std::uint32_t>, Vote> gone_;
+  using Proofs = std::map<std::pair<ElectorateId, std::uint32_t>, Vote>;
+  static void keep(Proofs& proofs, const Place& place, const Vote& vote);
+  Proofs gone_;
+  Proofs of_others_;                 // no voter has been here that makes them believable
+  std::set<std::uint32_t> origins_;  // of those who have been here
   Place settled_;
   std::optional<Time> best_;  // the last answer of quorum()
   std::optional<Time> looked_;

@@ -1083,11 +1083,12 @@ TEST(HostileMemberTest, ALaterRankIsIgnored) {
 // ---- stores that succeed one another ----
 
 // `listed`: for each node which of the job's endpoints is its own.
-Board with_successors(int nodes, const std::vector<int>& listed = {}) {
+Board with_successors(int nodes, const std::vector<int>& listed = {}, std::int64_t epoch = 1) {
   Config s = config(1, nodes);
   s.successors = 2;
   Board board(s);
   board.state().succession.generation = 1;
+  board.state().epoch = epoch;
   for (int i = 0; i < nodes; ++i) {
     auto d = board.document(ticket(i));
     d.is_host = i == 0;
@@ -1102,11 +1103,30 @@ Board with_successors(int nodes, const std::vector<int>& listed = {}) {
 TEST(ElectorateTest, EachRoundSaysWhoseMajorityCountsAndWhereTheNextStoresAre) {
   Board board = with_successors(4);
   const RoundDocument& round = board.state().round;
-  EXPECT_EQ(round.latest, (Place{1, round.number, -1, 4, 0}));
+  EXPECT_EQ(round.latest, (Place{round.latest.era, round.number, -1, 4, 0}));
+  EXPECT_EQ(round.latest.era / kOrigins, 1) << "the generation of the store";
   EXPECT_FALSE(round.before.exists());
   ASSERT_EQ(round.successors.size(), 2U);
   EXPECT_EQ(round.successors[0].port, 40'001);
   EXPECT_EQ(round.successors[1].port, 40'002);
+}
+
+// Who leads at a store that begins where another one was lost does not know of it.
+TEST(ElectorateTest, EachFirstRoundHasAnEraOfItsOwnAndTheLaterOnesGoBackToIt) {
+  const std::int64_t era = with_successors(2).state().round.latest.era;
+  EXPECT_EQ(with_successors(2).state().round.latest.era, era);
+  EXPECT_NE(with_successors(2, {}, 2).state().round.latest.era, era) << "of another leadership";
+  Board board = with_successors(3);
+  const Place first = board.state().round.latest;
+  board.state().succession.generation = 7;
+  board.gone(ticket(1));
+  board.settle();
+  board.all_left();
+  board.pass(Milliseconds(20'000));
+  board.run();
+  const Place& later = board.state().round.latest;
+  EXPECT_TRUE(first.before(later));
+  EXPECT_EQ(later.era - first.era, 6 * kOrigins);
 }
 
 TEST(ElectorateTest, ThoseWhereOthersLookComeFirst) {
@@ -1142,7 +1162,7 @@ TEST(ElectorateTest, OtherNodesAreAnotherOne) {
   board.run();
   const RoundDocument& next = board.state().round;
   ASSERT_EQ(next.nodes, 2);
-  EXPECT_EQ(next.latest, (Place{1, next.number, -1, 2, 0}));
+  EXPECT_EQ(next.latest, (Place{first.latest.era, next.number, -1, 2, 0}));
   EXPECT_EQ(next.before, first.latest);
   ASSERT_EQ(next.successors.size(), 1U);
   EXPECT_EQ(next.successors[0].port, 40'002);

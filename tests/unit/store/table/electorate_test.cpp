@@ -193,6 +193,38 @@ TEST_F(ElectorateTest, ASecondProofOfTheSameDeathChangesNothing) {
   EXPECT_FALSE(store.has_majority()) << "two of four";
 }
 
+// A host that died with a store of which nobody had heard, and came back.
+TEST_F(ElectorateTest, TheProofOfADeathInAJobThatWasBegunBeforeThisOneDoesNotCount) {
+  constexpr std::uint64_t kEra = std::uint64_t{1} << 32;
+  const auto place = [](std::uint64_t origin, std::uint32_t rank) {
+    return Place{{kEra + origin, 1}, rank, 3, 0};
+  };
+  Electorate successor(Electorate::Options{.is_first = false});
+  successor.gone(in(place(9, 0)));  // later than any of this one, if one only compared them
+  for (std::uint32_t rank = 1; rank < 3; ++rank) {
+    successor.vote(rank, in(place(5, rank)), at(2));
+    EXPECT_EQ(successor.has_majority(), rank == 2) << "two of three";
+  }
+  successor.gone(in(place(9, 1)));
+  EXPECT_TRUE(successor.has_majority());
+  EXPECT_EQ(successor.settled().electorate, (ElectorateId{kEra + 5, 1}));
+  successor.leave(2);
+  EXPECT_FALSE(successor.has_majority());
+  successor.gone(in(place(5, 0)));
+  EXPECT_TRUE(successor.has_majority())
+      << "that is one of its own: one of two, with the casting vote";
+}
+
+TEST_F(ElectorateTest, AProofThatComesBeforeAllVotersCounts) {
+  constexpr std::uint64_t kEra = (std::uint64_t{1} << 32) + 5;
+  Electorate successor(Electorate::Options{.is_first = false});
+  successor.gone(in({{kEra, 1}, 0, 3, 0}));
+  EXPECT_EQ(successor.settled().nodes, 0U);
+  successor.vote(1, unsettled({{kEra, 1}, 1, 3, 0}), at(2));
+  EXPECT_EQ(successor.settled().nodes, 3U) << "the dead one knew that it was";
+  EXPECT_TRUE(successor.has_majority());
+}
+
 TEST_F(ElectorateTest, TheDeadDoNotVoteWhateverTheirSessionsSay) {
   settled_round(3);
   store.gone(in(place(1, 1, 3)));
