@@ -184,6 +184,11 @@ std::string lost_text(const Context& c) {
            std::to_string(slot.group_rank) +
            (told ? ") leaves the job: " + member->second.document.leave->reason : ") is gone");
   }
+  // The store has forgotten who had which place, or is another one: whoever is there has said it.
+  const auto& occupied = c.state.occupied;
+  for (int rank = 0; rank < c.state.round.nodes && c.state.vacant > 0; ++rank)
+    if (!occupied.contains(rank))
+      return "the node (group rank " + std::to_string(rank) + ") is gone";
   return "a node is gone";
 }
 

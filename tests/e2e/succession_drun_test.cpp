@@ -90,6 +90,7 @@ TEST_F(SuccessionTest, TheOthersGoOnWithoutTheHost) {
     EXPECT_TRUE(says(i, " of 2 restarts 0.")) << agent(i).err();
     EXPECT_EQ(rank_of(i, 2), rank_of(i, 1) - 1);
   }
+  EXPECT_THAT(agent(1).err() + agent(2).err(), HasSubstr("the node (group rank 0) is gone"));
   record("seconds_to_the_new_round");
   expect_nothing_left(0);
   stop_all(2);

@@ -777,7 +777,7 @@ TEST(SuccessionRestoreTest, WhoIsProvenToBeGoneIsWaitedForNoMore) {
   found.add(found.keys().gone_from({1, 5, 0}), "");
   const State told = restore_later(found);
   EXPECT_EQ(told.lost, 1);
-  EXPECT_FALSE(decide(told, config(3), kNow).stopping.empty());
+  EXPECT_EQ(decide(told, config(3), kNow).stopping, "the node (group rank 0) is gone");
   EXPECT_FALSE(told.unsure_until);
 }
 
