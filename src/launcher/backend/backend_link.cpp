@@ -42,6 +42,10 @@ BackendLink::BackendLink(asio::io_context& io, const Options& options, std::stri
       discovery_(io, start_look_up),
       start_look_up_(start_look_up),
       own_address_(io, std::move(start_look_up)),
+      address_book_(io, start_look_up_,
+                    [this] {
+                      if (is_up()) note_session(rendezvous::Link::Up);
+                    }),
       store_(server_options(options, false)),
       worker_store_(options, store_),
       timer_(io, [this] { on_time(); }) {
@@ -79,6 +83,7 @@ void BackendLink::leave(bool job_goes_on) {
   if (succession_) succession_->leave();
   discovery_.abandon();
   own_address_.abandon();
+  address_book_.abandon();
   for (const auto& each : look_ups_)
     each->abandon();
   end_founding();
@@ -447,6 +452,7 @@ void BackendLink::perform(Join) {
   identity_.address = worker_store_.place().host;
   identity_.worker_store_port = worker_store_.place().port;
   hold_successor_port();
+  look_up_addresses();
   calls_.joined(identity_);
 }
 
@@ -499,7 +505,16 @@ void BackendLink::vote(const rendezvous::Vote& vote,
     if (!each.self) other_successors_.push_back(plan.successors.back());
   }
   succession_->set_plan(std::move(plan));
+  look_up_addresses();
   note_session(rendezvous::Link::Up);
+}
+
+// Where others may be who are to hear of this agent's death: those at the endpoints before anybody
+// has named a successor, so that they are known when the first round does. Again with each round.
+void BackendLink::look_up_addresses() {
+  if (!succession_) return;
+  address_book_.look_up(options_.endpoints);
+  address_book_.look_up(other_successors_);
 }
 
 void BackendLink::follow(const SuccessionStep& step) {
@@ -628,11 +643,9 @@ std::vector<store::ControlFarewell> BackendLink::proofs_for_others() const {
   std::vector<store::ControlFarewell> result;
   const std::string proof = link_->proof_of_death();
   if (proof.empty()) return result;
-  for (const auto& each : other_successors_) {
-    // A name could not be looked up then.
-    const auto addresses = store::literal_addresses(each);
-    if (!addresses.empty()) result.push_back({std::string(addresses.front().bytes()), proof});
-  }
+  for (const auto& successor : other_successors_)
+    for (const auto& address : address_book_.addresses(successor))
+      result.push_back({std::string(address.bytes()), proof});
   return result;
 }
 

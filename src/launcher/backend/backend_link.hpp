@@ -16,6 +16,7 @@
 #include "base/deadline_timer.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
+#include "launcher/backend/address_book.hpp"
 #include "launcher/backend/backend_discovery.hpp"
 #include "launcher/backend/backend_fsm.hpp"
 #include "launcher/backend/founding_fsm.hpp"
@@ -143,6 +144,7 @@ class BackendLink {
   [[nodiscard]] std::vector<Endpoint> known_endpoints() const;
   [[nodiscard]] std::vector<Endpoint> known_addresses() const;
   void note_address();
+  void look_up_addresses();
   [[nodiscard]] SuccessionStep look_elsewhere(const rendezvous::LinkEvent& event);
   void hold_successor_port();
   void note_session(rendezvous::Link link);
@@ -159,6 +161,7 @@ class BackendLink {
   BackendDiscovery discovery_;
   const BackendDiscovery::StartLookUp start_look_up_;
   BackendDiscovery own_address_;         // whether --local-addr is one
+  AddressBook address_book_;             // of the endpoints and the successors
   std::optional<FoundingFsm> founding_;  // while it is at no store of several endpoints
   std::vector<std::unique_ptr<BackendDiscovery>> look_ups_;  // of each endpoint
   std::vector<Result<bool>> own_;                            // whose addresses they are

@@ -75,9 +75,10 @@ class BackendSuccessionTest : public ::testing::Test {
       options_.endpoints.push_back({"127.0.0.1", static_cast<std::uint16_t>(port.number())});
     options_.endpoint = options_.endpoints.front();
   }
-  Agent& start() {
+  Agent& start(BackendDiscovery::StartLookUp start_look_up = store::start_look_up) {
     each_options_.push_back(std::make_unique<Options>(options_));
-    agents_.push_back(std::make_unique<Agent>(io_, *each_options_.back()));
+    agents_.push_back(
+        std::make_unique<Agent>(io_, *each_options_.back(), std::move(start_look_up)));
     return *agents_.back();
   }
   Agent& agent(std::size_t number) { return *agents_[number]; }
@@ -261,6 +262,28 @@ TEST_F(BackendSuccessionTest, AKilledAgentsWordsAreForItsStoreAndItsSuccessors) 
   ASSERT_TRUE(until([&] { return agent(1).links.back() == Link::Closed; }));
   EXPECT_FALSE(agent(1).farewells.back().first.has_value());
   EXPECT_THAT(agent(1).farewells.back().others, IsEmpty());
+}
+
+// Nobody can look a name up for a dead agent.
+TEST_F(BackendSuccessionTest, AKilledAgentsWordsHaveTheAddressesOfThoseWithNames) {
+  meet_at_one_endpoint();
+  options_.local_addr = "node7.test";
+  for (int i = 0; i < 3; ++i)
+    start([](const Endpoint& place) {
+      auto answer = std::make_shared<store::LookUp::element_type>();
+      answer->post(std::make_unique<Result<store::Addresses>>(
+          store::literal_addresses({"127.0.0.1", place.port})));
+      return answer;
+    });
+  ASSERT_TRUE(all_join());
+  begin_round(1, 1);
+  ASSERT_TRUE(until([&] { return agent(0).farewells.back().others.size() == 2; }));
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Endpoint successor{"127.0.0.1", agent(i + 1).identity->successor_port};
+    EXPECT_EQ(agent(0).farewells.back().others[i].address,
+              store::literal_addresses(successor).front().bytes());
+  }
+  agent(0).link().leave(true);
 }
 
 // The store that has heard its goodbye ends with it.
