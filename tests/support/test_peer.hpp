@@ -82,6 +82,9 @@ class TestPeer : public store::Peer {
   // Bytes that were sent and not yet taken.
   [[nodiscard]] std::size_t left_over() const { return kept_.size(); }
   [[nodiscard]] int pushes() const { return pushes_; }
+  [[nodiscard]] store::Milliseconds idle() const override { return idle_; }
+  // What it is fed from now on has waited for so long.
+  void set_idle(store::Milliseconds idle) { idle_ = idle; }
 
  private:
   bool go_on() {
@@ -100,6 +103,7 @@ class TestPeer : public store::Peer {
   PeerWorld& world_;
   std::string kept_;
   std::size_t needed_ = 1;
+  store::Milliseconds idle_{0};
   int pushes_ = 0;
   bool paused_ = false;
   bool awaits_turn_ = false;

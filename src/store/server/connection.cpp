@@ -1,5 +1,7 @@
 #include "store/server/connection.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -23,6 +25,9 @@ constexpr std::size_t kEagerFlush = 64 * 1024;
 constexpr std::size_t kSentAtOnce = 256 * 1024;
 // Output memory that a connection may keep for the next time.
 constexpr std::size_t kKeptBytes = 1024;
+
+// The kernel counts in ticks, of which this is the longest; what it says may be one too much.
+constexpr Milliseconds kTick{10};
 
 constexpr const char* kDoesNotRead = "does not read its replies";
 
@@ -107,6 +112,13 @@ bool Connection::has_room_to_tell(std::size_t bytes) {
     return true;
   owner_.request_flush(*this);
   return false;
+}
+
+Milliseconds Connection::idle() const {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return Milliseconds(0);
+  return std::max(Milliseconds(0), Milliseconds(info.tcpi_last_data_recv) - kTick);
 }
 
 std::size_t Connection::send_directly(std::string_view bytes) {

@@ -105,6 +105,7 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   void on_unasked_output() override;
   void on_overflow() override;
   bool has_room_to_tell(std::size_t bytes) override;
+  [[nodiscard]] Milliseconds idle() const override;
   std::size_t send_directly(std::string_view bytes) override;
   void send_later(const std::shared_ptr<const std::string>& bytes, std::size_t from) override;
   void discard_output();

@@ -254,7 +254,7 @@ void ControlHandler::operator()(const control::Confirm& request) {
 
 void ControlHandler::operator()(const control::Gone& request) {
   if (!check_key(request.job)) return;
-  context_.succession.gone(request, now_);
+  context_.succession.gone(request, now_ - peer_.idle(), now_);
   reply(control::Done{});
 }
 

@@ -110,6 +110,8 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   void on_moved(const control::Moved& moved) override;
   // Of the control protocol, that both speak.
   [[nodiscard]] std::uint16_t version() const { return version_; }
+  // For so long at least nothing has come from it: what it is being fed may have waited.
+  [[nodiscard]] virtual Milliseconds idle() const { return Milliseconds(0); }
 
  protected:
   // There is output although this peer is not being fed. Called from within the tables: must not

@@ -258,13 +258,15 @@ void Succession::withdraw(VoterId applicant) {
 
 // ---- the dead ----
 
-void Succession::gone(const control::Gone& proof, Time now) {
+// It may have waited in the kernel while another store served, since before that one was lost. The
+// dead one was dead by then, and has confirmed nothing since.
+void Succession::gone(const control::Gone& proof, Time came, Time now) {
   if (proof.job.empty() || !counts(proof.vote) || !serves(proof.job)) return;
   if (is_older_than(proof.generation)) return;  // it counts elsewhere
   if (options_.is_successor && !job_) job_ = proof.job;
   if (!options_.is_successor && !jobs_.contains(proof.job)) return;
   highest_ = std::max(highest_, proof.generation);
-  last_proof_ = now;
+  last_proof_ = std::max(last_proof_, came);
   electorate_of(proof.job)->gone(proof.vote);
   write_gone(proof.job, proof.vote);
   call_those_who_wait(now);

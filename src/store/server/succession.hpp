@@ -101,7 +101,8 @@ class Succession {
 
   // ---- anybody ----
 
-  void gone(const control::Gone& proof, Time now);
+  // `came`: the proof, which may not have been read for long.
+  void gone(const control::Gone& proof, Time came, Time now);
   // See Server::point_to().
   [[nodiscard]] bool point_to(std::uint64_t generation, const Endpoint& store, Time now);
   // Takes note of what the asker knows. Precondition: serves(request.job).
@@ -173,7 +174,7 @@ class Succession {
   std::uint64_t highest_ = 0;  // generation of those who came
   bool is_calling_ = false;
   std::uint64_t last_call_ = 0;    // stamps differ, so that each names its generation
-  Time last_proof_ = Time::min();  // of a death
+  Time last_proof_ = Time::min();  // of a death: when it came
 };
 
 }  // namespace drun::store

@@ -84,6 +84,17 @@ void draw_kill(SuccessionPlan& plan, Random& random) {
   plan.blows.push_back(blow);
 }
 
+// The next one falls silent. That the first is dead was proven long ago, to all who may succeed it.
+void draw_silence(SuccessionPlan& plan, Random& random) {
+  plan.promise = Promise::InTime;
+  plan.work_ms = 60'000;
+  Blow blow;
+  blow.at_ms = plan.blows.back().at_ms + random.in(8'000, 20'000);
+  blow.of_host = true;
+  blow.harm = Harm::PowerOff;
+  plan.blows.push_back(blow);
+}
+
 void draw_five(SuccessionPlan& plan) {
   plan.nodes = plan.max_nodes = 5;
   plan.min_nodes = 1;
@@ -91,6 +102,18 @@ void draw_five(SuccessionPlan& plan) {
   plan.host_is_spare = false;
   plan.work_ms = 60'000;
   plan.blows.clear();
+}
+
+// Two who cannot reach the node with the store have been silent for long when it is killed, and
+// another one with it; whoever is left of those who were with it cannot reach the two.
+void draw_apart(SuccessionPlan& plan, Random& random) {
+  draw_five(plan);
+  const int at = random.in(2'000, 6'000);
+  const int silent = random.in(7'500, 9'500);
+  for (const auto& [from, to] : {std::pair(1, 0), {2, 0}, {1, 4}, {2, 4}, {4, 1}, {4, 2}})
+    plan.blows.push_back({at, Harm::OneWay, false, from, 40'000, to});
+  plan.blows.push_back({at + silent, Harm::Kill, false, 0, 0, 0});
+  plan.blows.push_back({at + silent, Harm::Kill, false, 2, 0, 0});  // of those who are left
 }
 
 // Who comes to the first successor is killed when that one counts on it. The two others hear of
@@ -213,7 +236,13 @@ SuccessionPlan make_succession_plan(std::uint64_t seed) {
     draw_wild(plan, random);
     plan.host_is_spare = plan.max_nodes < plan.nodes && random.chance(50);
   }
-  if (plan.promise == Promise::Nothing && random.chance(3)) draw_called(plan, random);
+  if (plan.promise == Promise::Nothing && random.chance(3))
+    draw_apart(plan, random);
+  else if (plan.promise == Promise::Nothing && random.chance(3))
+    draw_called(plan, random);
+  if (plan.promise == Promise::Soon && plan.nodes >= 4 && plan.min_nodes <= plan.nodes - 2 &&
+      random.chance(50))
+    draw_silence(plan, random);
   std::stable_sort(plan.blows.begin(), plan.blows.end(),
                    [](const Blow& a, const Blow& b) { return a.at_ms < b.at_ms; });
   return plan;
@@ -221,7 +250,7 @@ SuccessionPlan make_succession_plan(std::uint64_t seed) {
 
 std::string describe(const SuccessionPlan& plan) {
   static constexpr const char* kPromises[] = {"", ", must succeed", ", must not be touched",
-                                              ", must go on soon"};
+                                              ", must go on soon", ", must go on in time"};
   std::string text =
       "seed " + std::to_string(plan.seed) + kPromises[static_cast<int>(plan.promise)] + ": " +
       std::to_string(plan.nodes) + " nodes of " + std::to_string(plan.min_nodes) + ":" +

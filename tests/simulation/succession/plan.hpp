@@ -37,7 +37,8 @@ enum class Promise {
   Success,     // at each moment a majority of the nodes that are left is there, and enough of them:
                // the job succeeds on all that nothing happened to
   NoNewRound,  // and its workers are not touched
-  Soon         // and who is left has new workers within seconds
+  Soon,        // and who is left has new workers within seconds
+  InTime       // the same, after the last blow, as soon as the lease of a silent node is over
 };
 
 struct SuccessionPlan {

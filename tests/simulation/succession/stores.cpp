@@ -102,7 +102,8 @@ void Stores::send(int number, bool up, std::string bytes) {
   }
   if (up)
     return post(line.from, host, [this, number, host, bytes = std::move(bytes)] {
-      const Line& there = lines_.at(number);
+      Line& there = lines_.at(number);
+      there.came = scheduler_.now();
       // A machine that was started anew knows of no such connection, and says so.
       if (there.agent >= 0 && there.to >= 0 && !client(there.to).running)
         return post(host, there.from, [this, number] { on_line(number, false, false, ""); });
@@ -146,6 +147,7 @@ void Stores::take(int number, const std::string& bytes) {
   auto& peer = server->peers[number];
   if (!peer) peer = std::make_unique<test::TestPeer>(server->world);
   server->world.now = scheduler_.now();
+  peer->set_idle(std::chrono::duration_cast<Milliseconds>(scheduler_.now() - line.came));
   peer->send(bytes);
   serve_soon(*server);
 }

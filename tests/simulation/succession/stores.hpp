@@ -117,6 +117,7 @@ class Stores {
     bool accepted = false;  // in the kernel of `to`
     bool ended = false;     // the other end has heard that it is over
     std::string backlog;    // nobody has taken it from the kernel yet
+    Time came{};            // when something did last, for the other end
     std::function<void(bool)> on_end;  // a guardian's: whether it was taken
   };
   struct Server {

@@ -12,7 +12,8 @@ namespace {
 
 constexpr Milliseconds kLimit{1'200'000};  // after this much virtual time a job hangs
 constexpr Milliseconds kLease{8'000};
-constexpr Milliseconds kSoon{3'000};  // the quiet period included
+constexpr Milliseconds kSoon{3'000};     // the quiet period included
+constexpr Milliseconds kInTime{13'000};  // likewise: the lease, and 2 s for the killing
 constexpr int kBusy = 100'000;           // events in one moment, and for each node
 
 constexpr Milliseconds kJoinTimeout{120'000};
@@ -118,6 +119,9 @@ void SuccessionWorld::check_end() {
   if (plan_.promise == Promise::Soon && (rounds_.size() != 2 || report_.fail_over > kSoon))
     fail("the host was killed, and there was no new round within " + std::to_string(kSoon.count()) +
          " ms");
+  if (plan_.promise == Promise::InTime && (rounds_.size() != 3 || report_.fail_over > kInTime))
+    fail("the second host fell silent, and there was no new round within " +
+         std::to_string(kInTime.count()) + " ms");
   if (plan_.promise == Promise::NoNewRound && rounds_.size() != 1)
     fail("workers were touched, though the node with the store had none");
 }
@@ -455,7 +459,7 @@ void SuccessionWorld::strike(const Blow& blow) {
   const bool ends =
       std::any_of(agents_.begin(), agents_.end(), [](const auto& a) { return a->is_done; });
   if (ends && plan_.promise != Promise::Nothing) return;
-  if (struck_ == Time{}) {
+  if (struck_ == Time{} || plan_.promise == Promise::InTime) {
     struck_ = scheduler_.now();
     messages_then_ = stores_.messages();
     bytes_then_ = stores_.bytes();

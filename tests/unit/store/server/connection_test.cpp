@@ -1,9 +1,12 @@
 // A connection over a pair of sockets: what is sent arrives in exactly the pieces that are chosen.
 #include "store/server/connection.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -14,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file_descriptor.hpp"
+#include "support/patience.hpp"
 #include "support/test_peer.hpp"
 
 namespace drun::store {
@@ -360,6 +364,42 @@ TEST_F(SlowPeerTest, HeartbeatsAreHeardWhileRequestsAreHeldBack) {
   EXPECT_FALSE(connection_->wants_to_read()) << "so much is kept, and no more";
   pass(1000);
   EXPECT_EQ(world_.sessions.size(), 0U);
+}
+
+// ---- for how long something has waited ----
+
+// Two ends on loopback.
+std::pair<FileDescriptor, FileDescriptor> tcp_pair() {
+  const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof place;
+  EXPECT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&place), size), 0);
+  EXPECT_EQ(::listen(listener.get(), 1), 0);
+  EXPECT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&place), &size), 0);
+  FileDescriptor one(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::connect(one.get(), reinterpret_cast<const sockaddr*>(&place), size), 0);
+  return {std::move(one), FileDescriptor(::accept(listener.get(), nullptr, nullptr))};
+}
+
+TEST_F(ConnectionTest, WhatCameIsBelievedToBeNoOlderThanItIs) {
+  using Clock = std::chrono::steady_clock;
+  auto [sender, receiver] = tcp_pair();
+  Connection waiting(std::move(receiver), world_.context, shared_,
+                     static_cast<ConnectionOwner&>(*this));
+  const Peer& peer = waiting;
+  const auto before = Clock::now();
+  ASSERT_EQ(::send(sender.get(), "x", 1, MSG_NOSIGNAL), 1);
+  sender.reset();  // its end is no news of it
+  Milliseconds idle{0};
+  ASSERT_TRUE(test::eventually([&] {
+    idle = peer.idle();
+    EXPECT_LE(idle, Clock::now() - before);
+    return idle >= Milliseconds(50);
+  }));
+  waiting.disconnect({});
+  EXPECT_EQ(static_cast<const Peer&>(*connection_).idle(), Milliseconds(0)) << "nobody can say";
 }
 
 }  // namespace

@@ -297,7 +297,8 @@ TEST_F(SuccessorTest, WelcomesWhenAMajorityHasComeAndSaidSo) {
 
 // Whoever heard of another store last decides: that one may have had the majority until then.
 TEST_F(SuccessorTest, SaysForHowLongNoOtherStoreCanHaveHadTheMajority) {
-  const auto silence = [](const std::optional<Gone>& proof, std::uint32_t quorum = 0) {
+  const auto silence = [](const std::optional<Gone>& proof, std::uint32_t quorum = 0,
+                          Milliseconds waited = {}) {
     PeerWorld other{{}, {.is_successor = true, .quorum = quorum}};
     Agent a(other);
     Agent b(other);
@@ -307,7 +308,10 @@ TEST_F(SuccessorTest, SaysForHowLongNoOtherStoreCanHaveHadTheMajority) {
     (void)spare.come({}, 1, kJob, 0);
     const auto call = b.come(settled(2), 1, kJob, 5000);
     other.now += Milliseconds(200);
-    if (proof) (void)Agent(other).ask(*proof);
+    if (Agent helper(other); proof) {
+      helper.set_idle(waited);
+      (void)helper.ask(*proof);
+    }
     other.now += Milliseconds(30);
     (void)a.ask(Confirm{std::get<Pulsed>(call.back()).stamp});
     (void)b.ask(Confirm{std::get<Pulsed>(call.back()).stamp});
@@ -316,6 +320,9 @@ TEST_F(SuccessorTest, SaysForHowLongNoOtherStoreCanHaveHadTheMajority) {
   };
   EXPECT_EQ(silence({}), "5230");
   EXPECT_EQ(silence(Gone{1, kJob, settled(0)}), "30") << "until its death it may have confirmed";
+  EXPECT_EQ(silence(Gone{1, kJob, settled(0)}, 0, Milliseconds(4'000)), "4030")
+      << "the word of it may have waited until somebody served here";
+  EXPECT_EQ(silence(Gone{1, kJob, settled(0)}, 0, Milliseconds(9'000)), "5230");
   EXPECT_EQ(silence({}, 2), "") << "with a quorum another may have one, too";
 }
 
