@@ -8,7 +8,6 @@
 namespace drun::launcher {
 namespace {
 
-constexpr int kMostDoublings = 8;
 constexpr int kMostHops = 4;
 
 }  // namespace
@@ -62,7 +61,7 @@ SuccessionStep SuccessionFsm::on_found(const Endpoint& store, Time now) {
 SuccessionStep SuccessionFsm::visit(const Endpoint& store, Time now) {
   found_ = store;
   asked_at_ = now;
-  due_ = turn_end_ = std::min(search_end_, now + turn());
+  due_ = turn_end_ = std::min(search_end_, now + turn_);
   is_early_ = false;
   state_ = Visiting;
   return Visit{store};
@@ -136,7 +135,8 @@ SuccessionPlan SuccessionFsm::to_be_asked() const {
 SuccessionStep SuccessionFsm::search(Time now) {
   asked_ = to_be_asked();
   search_end_ = now + limits_.search;
-  pass_ = 0;
+  pass_began_ = now;
+  turn_ = limits_.turn;
   at_ = 0;
   any_waited_ = false;
   found_.reset();
@@ -154,12 +154,13 @@ SuccessionStep SuccessionFsm::ask(Time now) {
   if (now >= search_end_) return give_up_search();
   if (at_ >= asked_.successors.size()) {
     at_ = 0;
-    pass_ = std::min(pass_ + 1, kMostDoublings);
+    const auto pass = std::chrono::ceil<Duration>(now - std::exchange(pass_began_, now));
+    turn_ = std::min(limits_.longest_turn, std::max(2 * turn_, pass));
     if (!std::exchange(any_waited_, false)) return pause(now);
   }
   if (asked_.successors.empty()) return pause(now);
   asked_at_ = now;
-  due_ = turn_end_ = std::min(search_end_, now + turn());
+  due_ = turn_end_ = std::min(search_end_, now + turn_);
   if (asked_.own == at_) {
     state_ = Standing;
     return Stand{};
@@ -181,10 +182,6 @@ SuccessionStep SuccessionFsm::pause(Time now) {
   state_ = Pausing;
   due_ = std::min(search_end_, now + limits_.pause);
   return {};
-}
-
-SuccessionFsm::Duration SuccessionFsm::turn() const {
-  return std::min(limits_.longest_turn, limits_.turn * (1 << pass_));
 }
 
 SuccessionStep SuccessionFsm::give_up_waiting(const std::string& cause) {

@@ -61,8 +61,10 @@ class SuccessionFsm {
   struct Limits {
     Duration keep_alive{6'000};  // how long a store that breaks is waited for if there is no other
     Duration silence{6'750};     // how long it may have said nothing before it is left for another
-    // Of the first time that a successor is asked. It doubles with each pass over all of them, so
-    // that agents that began at different times meet.
+    // Of the first time that a successor is asked. In each pass over all of them it is as long as
+    // the whole pass before, and twice as long as a turn of that at the least: who is in that pass
+    // comes while who is ahead of it is there, or is no further behind than half of a turn. So
+    // agents that began at different times meet, and have the time for some messages that are slow.
     Duration turn{2'000};
     Duration longest_turn{8'000};
     Duration pause{100};
@@ -122,7 +124,6 @@ class SuccessionFsm {
   SuccessionStep give_up_waiting(const std::string& cause);
   SuccessionStep give_up_search();
   SuccessionStep pause(Time now);
-  [[nodiscard]] Duration turn() const;
 
   const Limits limits_;
   SuccessionPlan plan_;
@@ -134,7 +135,8 @@ class SuccessionFsm {
   // The search.
   SuccessionPlan asked_;  // as it was when the search began
   Time search_end_;
-  int pass_ = 0;             // over all successors
+  Time pass_began_;          // over all successors
+  Duration turn_{0};         // in this pass
   std::size_t at_ = 0;       // which of them
   bool any_waited_ = false;  // in this pass: one of them took time
   Time asked_at_ = Time::min();
