@@ -19,6 +19,7 @@
 #include "rendezvous/node_count.hpp"
 #include "rendezvous/rank_assignment.hpp"
 #include "rendezvous/rejections.hpp"
+#include "rendezvous/set_aside.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -297,34 +298,6 @@ void close_lost(Context& c) {
          std::nullopt});
 }
 
-// Of each host once a round.
-void note_lost_hosts(Context& c) {
-  std::set<std::string_view> hosts;
-  auto& losses = c.round().lost_hosts;
-  for (const auto& [ticket, slot] : c.state.slots) {
-    if (!(slot.lost || slot.missing) || slot.told || slot.host.empty()) continue;
-    if (!hosts.insert(slot.host).second) continue;
-    if (losses.size() < kMaxCosts || losses.contains(slot.host)) ++losses[slot.host];
-  }
-}
-
-// A restart was spent on what one node did by itself. If others failed as well, or only waited for
-// somebody, or the program could not even be started, that says nothing of the node; and what one
-// node alone does says nothing of it either.
-void note_cost(Context& c) {
-  const State& s = c.state;
-  if (c.config.exclude_after <= 0 || s.failures.size() != 1 || s.round.nodes < 2) return;
-  const auto& [ticket, failure] = s.failures.front();
-  const int code = failure.signal != 0 ? 0 : failure.exit_code;
-  if (failure.timed_out || code == kCannotRun || code == kNotFound) return;
-  auto& costs = c.round().costs;
-  if (costs.size() >= kMaxCosts && !costs.contains(ticket)) return;
-  NodeCost& cost = costs[ticket];
-  ++cost.restarts;
-  cost.rank = failure.rank;
-  cost.cause = failure.cause;
-}
-
 // Once all nodes have left the round or are gone: restart, go on, or end the job? If a node was
 // lost in the same round, the workers' failures are its consequence (their peers are gone), so they
 // cost no restart.
@@ -339,14 +312,14 @@ void stopping(Context& c) {
   if (robbed(s)) {
     if (c.config.max_losses && c.round().losses >= *c.config.max_losses) return close_lost(c);
     ++c.round().losses;
-    note_lost_hosts(c);
+    note_lost_hosts(c.state, c.round());
   }
   const bool failed = !s.failures.empty() && s.lost == 0 && s.missing == 0;
   if (failed) {
     if (!s.failures.front().summary.restartable || c.round().restart_count >= c.config.max_restarts)
       return close_failed(c);
     ++c.round().restart_count;
-    note_cost(c);
+    note_cost(c.state, c.config, c.round());
     const auto& [ticket, summary] = s.failures.front();
     c.decision.news.push_back({News::What::Restarted, ticket, summary.host, failure_text(summary),
                                c.round().restart_count});
@@ -539,66 +512,6 @@ std::optional<int> last_rank(const State& state, const std::string& ticket, cons
   return rank && !kept.contains(*rank) ? rank : std::nullopt;
 }
 
-bool is_set_aside(const RoundDocument& round, const std::string& ticket) {
-  return std::any_of(round.set_aside.begin(), round.set_aside.end(),
-                     [&](const SetAside& each) { return each.ticket == ticket; });
-}
-
-// Nobody else that is there has cost a restart, but for those that are set aside: then it is the
-// node. If it was the same with another node at its place, it is the program.
-bool failed_by_itself(const Context& c, const std::string& ticket, const NodeCost& cost) {
-  const RoundDocument& round = c.decision.round;
-  if (cost.restarts < c.config.exclude_after) return false;
-  const bool others = std::any_of(round.costs.begin(), round.costs.end(), [&](const auto& each) {
-    return each.first != ticket && !is_set_aside(round, each.first) &&
-           c.state.members.contains(each.first);
-  });
-  const bool before = std::any_of(
-      round.set_aside.begin(), round.set_aside.end(),
-      [&](const SetAside& each) { return each.rank == cost.rank && each.cause == cost.cause; });
-  return !others && !before;
-}
-
-// Why the node should leave its place to another; empty: it need not.
-std::string why_aside(const Context& c, const std::string& ticket, const std::string& host) {
-  const RoundDocument& round = c.decision.round;
-  if (const auto listed = c.config.excluded_hosts.find(host);
-      listed != c.config.excluded_hosts.end())
-    return listed->second;
-  if (c.config.exclude_after <= 0) return {};
-  for (const SetAside& each : round.set_aside)
-    if (each.ticket == ticket) return each.why;
-  if (const auto cost = round.costs.find(ticket);
-      cost != round.costs.end() && failed_by_itself(c, ticket, cost->second))
-    return "its workers failed first in " + std::to_string(cost->second.restarts) +
-           " rounds, last rank " + std::to_string(cost->second.rank) + ": " + cost->second.cause;
-  if (const auto lost = round.lost_hosts.find(host);
-      lost != round.lost_hosts.end() && lost->second >= c.config.exclude_after)
-    return "it was lost " + std::to_string(lost->second) + " times";
-  return {};
-}
-
-// Remembers those that have had to leave their places to others, and says so once.
-void note_set_aside(Context& c, const std::vector<Candidate>& candidates,
-                    const std::vector<Candidate>& chosen) {
-  std::set<std::string_view> taken;
-  for (const Candidate& each : chosen)
-    taken.insert(*each.ticket);
-  RoundDocument& round = c.round();
-  for (const Candidate& each : candidates) {
-    if (!each.aside || taken.contains(*each.ticket) || is_set_aside(round, *each.ticket)) continue;
-    if (round.set_aside.size() >= kMaxCosts) return;
-    SetAside aside{*each.ticket, each.document->host,
-                   why_aside(c, *each.ticket, each.document->host), -1, ""};
-    if (const auto cost = round.costs.find(*each.ticket); cost != round.costs.end()) {
-      aside.rank = cost->second.rank;
-      aside.cause = cost->second.cause;
-    }
-    round.set_aside.push_back(aside);
-    c.decision.set_aside.push_back(std::move(aside));
-  }
-}
-
 // Those whose machines are not like the others' must not run. Of a job that can change its size
 // they stay as spares that are never taken. False: there are none.
 bool sort_out_unfit(Context& c, const std::vector<Candidate>& candidates) {
@@ -642,11 +555,11 @@ void plan_round(Context& c) {
     if (member.standing != Standing::Eligible || d.stop) continue;
     if (holds_workers(d)) continue;
     candidates.push_back({&ticket, &d, member.arrival, last_rank(c.state, ticket, d, kept),
-                          !why_aside(c, ticket, d.host).empty()});
+                          !why_aside(c.state, c.config, c.round(), ticket, d.host).empty()});
   }
   if (sort_out_unfit(c, candidates)) return;
   const auto ordered = place(candidates, c.config);
-  note_set_aside(c, candidates, ordered);
+  c.decision.set_aside = take_set_aside(c.state, c.config, candidates, ordered, c.round());
   RoundDocument& round = c.round();
   round.number = std::max(round.number, c.state.floor) + 1;
   round.phase = Phase::Preparing;

@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,6 +74,33 @@ TEST(PreflightTest, AnInterpreterIsLookedUpInTheWorkersPath) {
   EXPECT_FALSE(check(options));
   options.inherited.clear();
   EXPECT_TRUE(check(options));
+}
+
+TEST(PreflightTest, KnowsWhatAProgramIsMadeOf) {
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  const TempDir directory;
+  const std::string folder = directory.path();
+  const std::string python = directory.write("python3", "", true);
+  const std::string bash = directory.write("bash", "", true);
+  const std::string program = directory.write("train", "", true);
+  const std::string script = directory.write("train.py", "");
+  const auto files_of = [&](const std::vector<std::string>& command, std::size_t script_at = 0) {
+    Program given;
+    given.command = command;
+    given.python = script_at != 0;
+    given.script_at = script_at;
+    given.inherited = {"PATH=" + folder};
+    return program_files(given);
+  };
+  EXPECT_THAT(files_of({"python3", "-u", script}, 2).files, ElementsAre(script));
+  EXPECT_EQ(files_of({"python3", "-u", script}, 2).interpreter, python);
+  EXPECT_THAT(files_of({"python3", "-u", script, program}).files, ElementsAre(script));
+  EXPECT_THAT(files_of({"train", script}).files, ElementsAre(program)) << "its arguments are data";
+  EXPECT_EQ(files_of({"train"}).interpreter, python) << "it may run Python";
+  EXPECT_THAT(files_of({"bash", script}).files, ElementsAre(bash, script));
+  EXPECT_THAT(files_of({"bash", "-c", "true"}).files, ElementsAre(bash));
+  EXPECT_THAT(files_of({"none-of-that-name"}).files, IsEmpty());
 }
 
 TEST(PreflightTest, AModuleIsPythonsToFind) {

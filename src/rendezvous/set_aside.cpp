@@ -1,0 +1,108 @@
+#include "rendezvous/set_aside.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/exit_codes.hpp"
+
+namespace drun::rendezvous {
+namespace {
+
+bool is_set_aside(const RoundDocument& round, const std::string& ticket) {
+  return std::any_of(round.set_aside.begin(), round.set_aside.end(),
+                     [&](const SetAside& each) { return each.ticket == ticket; });
+}
+
+// Other nodes failed in the same way as the first, all in one round: that is the program. What
+// fails in another way is what becomes of the peers of a node that failed.
+bool failed_alike(const std::vector<Failure>& failures) {
+  const FailureSummary& first = failures.front().summary;
+  return std::any_of(failures.begin() + 1, failures.end(), [&](const Failure& each) {
+    return each.summary.cause == first.cause && each.summary.last_words == first.last_words;
+  });
+}
+
+// Nobody else that is there has cost a restart, but for those that are set aside: then it is the
+// node. If it was the same with another node at its place, it is the program.
+bool failed_by_itself(const State& state, const Config& config, const RoundDocument& round,
+                      const std::string& ticket, const NodeCost& cost) {
+  if (cost.restarts < config.exclude_after) return false;
+  const bool others = std::any_of(round.costs.begin(), round.costs.end(), [&](const auto& each) {
+    return each.first != ticket && !is_set_aside(round, each.first) &&
+           state.members.contains(each.first);
+  });
+  const bool before = std::any_of(
+      round.set_aside.begin(), round.set_aside.end(),
+      [&](const SetAside& each) { return each.rank == cost.rank && each.cause == cost.cause; });
+  return !others && !before;
+}
+
+}  // namespace
+
+void note_lost_hosts(const State& state, RoundDocument& round) {
+  std::set<std::string_view> hosts;
+  auto& losses = round.lost_hosts;
+  for (const auto& [ticket, slot] : state.slots) {
+    if (!(slot.lost || slot.missing) || slot.told || slot.host.empty()) continue;
+    if (!hosts.insert(slot.host).second) continue;
+    if (losses.size() < kMaxCosts || losses.contains(slot.host)) ++losses[slot.host];
+  }
+}
+
+// That workers only waited for somebody, or could not even be started, says nothing of the node;
+// and what one node alone does says nothing of it either.
+void note_cost(const State& state, const Config& config, RoundDocument& round) {
+  if (config.exclude_after <= 0 || state.failures.empty() || state.round.nodes < 2) return;
+  const auto& [ticket, failure] = state.failures.front();
+  const int code = failure.signal != 0 ? 0 : failure.exit_code;
+  if (failure.timed_out || code == kCannotRun || code == kNotFound) return;
+  if (failed_alike(state.failures)) return;
+  if (round.costs.size() >= kMaxCosts && !round.costs.contains(ticket)) return;
+  NodeCost& cost = round.costs[ticket];
+  ++cost.restarts;
+  cost.rank = failure.rank;
+  cost.cause = failure.cause;
+}
+
+std::string why_aside(const State& state, const Config& config, const RoundDocument& round,
+                      const std::string& ticket, const std::string& host) {
+  if (const auto listed = config.excluded_hosts.find(host); listed != config.excluded_hosts.end())
+    return listed->second;
+  if (config.exclude_after <= 0) return {};
+  for (const SetAside& each : round.set_aside)
+    if (each.ticket == ticket) return each.why;
+  if (const auto cost = round.costs.find(ticket);
+      cost != round.costs.end() && failed_by_itself(state, config, round, ticket, cost->second))
+    return "its workers failed first in " + std::to_string(cost->second.restarts) +
+           " rounds, last rank " + std::to_string(cost->second.rank) + ": " + cost->second.cause;
+  if (const auto lost = round.lost_hosts.find(host);
+      lost != round.lost_hosts.end() && lost->second >= config.exclude_after)
+    return "it was lost " + std::to_string(lost->second) + " times";
+  return {};
+}
+
+std::vector<SetAside> take_set_aside(const State& state, const Config& config,
+                                     const std::vector<Candidate>& candidates,
+                                     const std::vector<Candidate>& chosen, RoundDocument& round) {
+  std::set<std::string_view> taken;
+  for (const Candidate& each : chosen)
+    taken.insert(*each.ticket);
+  std::vector<SetAside> found;
+  for (const Candidate& each : candidates) {
+    if (!each.aside || taken.contains(*each.ticket) || is_set_aside(round, *each.ticket)) continue;
+    if (round.set_aside.size() >= kMaxCosts) break;
+    SetAside aside{*each.ticket, each.document->host,
+                   why_aside(state, config, round, *each.ticket, each.document->host), -1, ""};
+    if (const auto cost = round.costs.find(*each.ticket); cost != round.costs.end()) {
+      aside.rank = cost->second.rank;
+      aside.cause = cost->second.cause;
+    }
+    round.set_aside.push_back(aside);
+    found.push_back(std::move(aside));
+  }
+  return found;
+}
+
+}  // namespace drun::rendezvous

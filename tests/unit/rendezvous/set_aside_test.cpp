@@ -1,0 +1,151 @@
+// What counts as the fault of a node, case by case.
+#include "rendezvous/set_aside.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drun::rendezvous {
+namespace {
+
+using testing::HasSubstr;
+
+FailureSummary failure(int rank, const std::string& cause, const std::string& last_words = "") {
+  FailureSummary result;
+  result.rank = rank;
+  result.exit_code = 1;
+  result.cause = cause;
+  result.last_words = last_words;
+  return result;
+}
+
+struct Rig {
+  Rig() {
+    state.round.nodes = 2;
+    config.exclude_after = 2;
+    for (const char* ticket : {"a", "b", "c"})
+      state.members[ticket].document.host = std::string("node-") + ticket;
+  }
+  // A round in which these failed, the first one first, spends a restart.
+  void fail(const std::vector<Failure>& failures) {
+    state.failures = failures;
+    note_cost(state, config, round);
+  }
+  std::string why(const std::string& ticket) const {
+    return why_aside(state, config, round, ticket, "node-" + ticket);
+  }
+
+  State state{Keys("job")};
+  Config config;
+  RoundDocument round;
+};
+
+TEST(SetAsideTest, TwoRestartsByItselfAreEnough) {
+  Rig rig;
+  rig.fail({{"b", failure(1, "exit code 1")}});
+  EXPECT_EQ(rig.why("b"), "");
+  rig.fail({{"b", failure(1, "exit code 1")}});
+  EXPECT_EQ(rig.why("b"), "its workers failed first in 2 rounds, last rank 1: exit code 1");
+  EXPECT_EQ(rig.why("a"), "");
+  rig.config.exclude_after = 0;
+  EXPECT_EQ(rig.why("b"), "");
+}
+
+TEST(SetAsideTest, WhatItsPeersDieOfThenIsNoExcuse) {
+  Rig rig;
+  for (int i = 0; i < 2; ++i)
+    rig.fail({{"b", failure(1, "exit code 1", "CUDA error")},
+              {"a", failure(0, "exit code 1", "connection closed by peer")},
+              {"c", failure(2, "killed by SIGABRT", "CUDA error")}});
+  EXPECT_THAT(rig.why("b"), HasSubstr("failed first in 2 rounds"));
+  EXPECT_EQ(rig.why("a"), "");
+}
+
+TEST(SetAsideTest, WhatAllNodesDieOfIsTheProgram) {
+  Rig rig;
+  for (int i = 0; i < 5; ++i)
+    rig.fail({{"b", failure(1, "exit code 1", "no module x")},
+              {"a", failure(0, "exit code 1", "no module x")}});
+  EXPECT_TRUE(rig.round.costs.empty());
+}
+
+TEST(SetAsideTest, WhatDoesNotCount) {
+  for (int which = 0; which < 4; ++which) {
+    Rig rig;
+    FailureSummary each = failure(1, "exit code 1");
+    if (which == 0) each.timed_out = true;
+    if (which == 1) each.exit_code = kCannotRun;
+    if (which == 2) each.exit_code = kNotFound;
+    if (which == 3) rig.state.round.nodes = 1;
+    for (int i = 0; i < 3; ++i)
+      rig.fail({{"b", each}});
+    EXPECT_TRUE(rig.round.costs.empty()) << which;
+  }
+}
+
+TEST(SetAsideTest, IfOthersFailAsWellItIsTheProgramUnlessTheyAreSetAsideOrGone) {
+  Rig rig;
+  rig.fail({{"a", failure(0, "exit code 2")}});
+  for (int i = 0; i < 2; ++i)
+    rig.fail({{"b", failure(1, "exit code 1")}});
+  EXPECT_EQ(rig.why("b"), "");
+  rig.round.set_aside.push_back({"a", "node-a", "for a reason", 0, "exit code 2"});
+  EXPECT_NE(rig.why("b"), "");
+  EXPECT_EQ(rig.why("a"), "for a reason");
+  rig.round.set_aside.clear();
+  rig.state.members.erase("a");
+  EXPECT_NE(rig.why("b"), "");
+}
+
+TEST(SetAsideTest, TheSameFailureOfItsSuccessorIsTheProgram) {
+  Rig rig;
+  rig.round.set_aside.push_back({"a", "node-a", "for a reason", 1, "exit code 1"});
+  for (int i = 0; i < 2; ++i)
+    rig.fail({{"b", failure(1, "exit code 1")}});
+  EXPECT_EQ(rig.why("b"), "");
+}
+
+TEST(SetAsideTest, AHostIsLostOnceARoundAndNotIfItWasTold) {
+  Rig rig;
+  rig.state.slots["a"] = {"node-a", 0, false, true};
+  rig.state.slots["a2"] = {"node-a", 1, false, true};
+  rig.state.slots["b"] = {"node-b", 2};
+  rig.state.slots["c"] = {"node-c", 3, false, true, true};
+  note_lost_hosts(rig.state, rig.round);
+  EXPECT_EQ(rig.why("a"), "");
+  note_lost_hosts(rig.state, rig.round);
+  EXPECT_EQ(rig.why("a"), "it was lost 2 times");
+  EXPECT_EQ(rig.why("b"), "");
+  EXPECT_EQ(rig.why("c"), "");
+}
+
+TEST(SetAsideTest, WhoHadToLeaveItsPlaceIsToldOnce) {
+  Rig rig;
+  const std::vector<std::string> tickets{"a", "b", "c"};
+  std::vector<Candidate> all;
+  for (const std::string& ticket : tickets)
+    all.push_back({&ticket, &rig.state.members[ticket].document, 0, {}, ticket == "b"});
+  rig.config.excluded_hosts = {{"node-b", "listed"}};
+  EXPECT_TRUE(take_set_aside(rig.state, rig.config, all, all, rig.round).empty());
+  const std::vector<Candidate> chosen{all[0], all[2]};
+  const auto first = take_set_aside(rig.state, rig.config, all, chosen, rig.round);
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].host, "node-b");
+  EXPECT_EQ(first[0].why, "listed");
+  EXPECT_TRUE(take_set_aside(rig.state, rig.config, all, chosen, rig.round).empty());
+}
+
+TEST(SetAsideTest, TheDocumentTellsTheNextLeader) {
+  RoundDocument round;
+  round.costs["t"] = {2, 5, "exit code 1"};
+  round.lost_hosts["node7"] = 3;
+  round.set_aside.push_back({"t", "node1", "why", 5, "exit code 1"});
+  const auto back = decode_round(encode(round));
+  ASSERT_TRUE(back) << back.error().what();
+  EXPECT_EQ(*back, round);
+}
+
+}  // namespace
+}  // namespace drun::rendezvous
