@@ -64,7 +64,8 @@ constexpr std::array kOfWorkerStarted{kRank, kLocalRank, kPid, kRole};
 constexpr std::array kOfRunning{kDuration};
 constexpr std::array kOfWorkerExited{kName, kSource, kTimestamp, kRank,   kLocalRank, kPid,
                                      kRole, kState,  kExitCode,  kSignal, kRawError,  kDuration};
-constexpr std::array kOfFailure{kRank, kLocalRank, kPid, kExitCode, kSignal, kRawError};
+constexpr std::array kOfFailure{kRank,   kLocalRank, kPid,  kExitCode,
+                                kSignal, kRawError,  kPeer, kPeerHost};
 constexpr std::array kOfRestart{kMaxRestarts, kReason};
 constexpr std::array kOfSignal{kSignal, kReason};
 constexpr std::array kOfLost{kLost, kReason};
@@ -94,7 +95,7 @@ constexpr std::array kKinds{
     KindInfo{Kind::WorkerExited, "worker_exited", kOfWorkerExited,
              "a worker has ended; TERMINATED: drun was stopping it"},
     KindInfo{Kind::Failure, "failure", kOfFailure,
-             "the first failure of the round on this node, as it is reported to all"},
+             "a round is stopped because a worker of the node `peer` failed; the leader tells it"},
     KindInfo{Kind::RoundStopping, "round_stopping", kOfReason, "the node stops its workers"},
     KindInfo{Kind::RoundEnded, "round_ended", kOfRunning,
              "nothing of the round's workers is left on the node; how long it took"},

@@ -82,6 +82,7 @@ TEST_F(EventsDrunTest, NodesThatShareAFileTellWhoFailedAndThatItWasRestarted) {
   EXPECT_EQ(failures.front().global_rank, 3);
   EXPECT_EQ(failures.front().exit_code, 7);
   EXPECT_EQ(failures.front().round, 1);
+  EXPECT_EQ(failures.front().peer_host, failures.front().hostname);
   const auto restarts = of(events, Kind::Restart);
   ASSERT_EQ(restarts.size(), 1U);
   EXPECT_EQ(restarts.front().agent_restarts, 1);

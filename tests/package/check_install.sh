@@ -68,6 +68,9 @@ for example in allgather allreduce; do
   build_against_installed "$documents/examples/$example" "$scratch/$example"
   "$scratch/moved/bin/drun" --nproc-per-node 2 "$scratch/$example/$example"
 done
+build_against_installed "$documents/examples/job_status" "$scratch/job_status"
+"$scratch/moved/bin/drun" --rdzv-id seen --events "$scratch/events" true
+"$scratch/job_status/job_status" "$scratch/events" | grep -qx 'job seen: round 1, restarts 0, SUCCEEDED, exit code 0'
 # Without CMake, too.
 if command -v pkg-config >/dev/null; then
   PKG_CONFIG_PATH=$(dirname "$(find "$scratch/moved" -name drun.pc)")
