@@ -54,6 +54,18 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string escaped(std::string_view bytes) {
+  std::string text;
+  for (; !bytes.empty(); bytes.remove_prefix(1)) {
+    const std::string_view plain = bytes.substr(0, bytes.find_first_of("\\\t"));
+    text += printable(plain);
+    bytes.remove_prefix(plain.size());
+    if (bytes.empty()) break;
+    text += bytes.front() == '\t' ? "\\t" : "\\\\";
+  }
+  return text;
+}
+
 std::string as_name(std::string_view text) {
   std::string shown = printable(text);
   const bool plain =

@@ -14,6 +14,9 @@ namespace drun {
 // changes nothing but where it stands.
 [[nodiscard]] std::string printable(std::string_view text);
 
+// As printable(), and reversible: a tab is "\t", a backslash "\\".
+[[nodiscard]] std::string escaped(std::string_view text);
+
 // The name of a file for a message: printable, and 'in quotes' if it would not be seen where it
 // begins and ends: it has a blank or a character that was made visible, or it is empty.
 [[nodiscard]] std::string as_name(std::string_view text);

@@ -84,8 +84,6 @@ using Fields = std::vector<std::pair<std::string, std::string>>;
     const std::vector<std::pair<std::string, std::int64_t>>& numbers = {});
 // A list of strings; one that is not UTF-8 is {"base64": ...}.
 [[nodiscard]] std::string json_list(const std::vector<std::string>& items);
-// One line: control characters and bytes that are not UTF-8 as \n, \t, \\, \xNN.
-[[nodiscard]] std::string escaped(std::string_view bytes);
 // What a store holds, as it is; on a terminal, where it might act, as escaped() has it, in lines.
 [[nodiscard]] std::string shown(std::string_view bytes);
 

@@ -15,6 +15,7 @@
 
 #include "base/deadline.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "ctl/drunctl.hpp"
@@ -342,10 +343,10 @@ int jobs(const Command& command) {
   const auto found = read_documents(*query, std::string(rendezvous::kAllJobs), command.deadline());
   if (!found) return failed(found.error());
   std::string text;
-  for (const JobView& job : jobs_in(found->documents)) {
+  for (const auto& job : jobs::jobs_in(found->documents)) {
     const std::string state = job.outcome         ? "ended"
                               : job.nodes.empty() ? "abandoned"
-                                                  : std::string(name_of(job.round.phase));
+                                                  : std::string(jobs::name_of(job.round.phase));
     const std::string agents = std::to_string(job.nodes.size());
     std::vector<std::pair<std::string, std::int64_t>> numbers{
         {"agents", static_cast<std::int64_t>(job.nodes.size())}, {"round", job.round.number}};

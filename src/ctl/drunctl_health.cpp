@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/number_ranges.hpp"
+#include "base/printable.hpp"
 #include "status/agent_socket.hpp"
 
 namespace drun::ctl {

@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <string>
 
-#include "ctl/job_view.hpp"
 #include "drun/base/result.hpp"
+#include "jobs/job_view.hpp"
 #include "store/client/control_query.hpp"
 
 namespace drun::ctl {
 
+using jobs::Documents;
 using Deadline = std::chrono::steady_clock::time_point;
 
 // Where the store of the job at this endpoint is now: there may be an agent that only knows where

@@ -71,18 +71,6 @@ std::string json_list(const std::vector<std::string>& items) {
   return to_text(list);
 }
 
-std::string escaped(std::string_view bytes) {
-  std::string text;
-  for (; !bytes.empty(); bytes.remove_prefix(1)) {
-    const std::string_view plain = bytes.substr(0, bytes.find_first_of("\\\t"));
-    text += printable(plain);
-    bytes.remove_prefix(plain.size());
-    if (bytes.empty()) break;
-    text += bytes.front() == '\t' ? "\\t" : "\\\\";
-  }
-  return text;
-}
-
 std::string shown(std::string_view bytes) {
   if (!on_terminal()) return std::string(bytes);
   std::string text;

@@ -16,12 +16,13 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "base/split.hpp"
 #include "cli/usage_error.hpp"
 #include "ctl/drunctl_health.hpp"
-#include "ctl/history_view.hpp"
-#include "ctl/job_view.hpp"
 #include "drun/store/errors.hpp"
+#include "jobs/history_view.hpp"
+#include "jobs/job_view.hpp"
 #include "rendezvous/keys.hpp"
 #include "status/agent_socket.hpp"
 
@@ -29,6 +30,8 @@ namespace drun::ctl {
 namespace {
 
 namespace control = store::control;
+using jobs::JobState;
+using jobs::JobView;
 using status::AgentStatus;
 using store::ControlQuery;
 using store::Errc;
@@ -79,14 +82,14 @@ std::int64_t unix_ms() {
 View view_of(const Documents& documents, const CtlOptions& options) {
   const bool past = options.command == "history";
   View view;
-  for (const JobView& job : jobs_in(documents)) {
+  for (const JobView& job : jobs::jobs_in(documents)) {
     view.empty = false;
     view.ended = view.ended && job.outcome.has_value();
     view.code = std::max(view.code, code_of(job.state));
     if (options.json)
-      view.text += (past ? history_json(job, on_terminal()) : to_json(job, on_terminal())) + "\n";
+      view.text += (past ? history_json(job, on_terminal()) : jobs::to_json(job, on_terminal())) + "\n";
     else
-      view.text += past ? history_text(job, unix_ms()) : text_of(job, unix_ms());
+      view.text += past ? history_text(job, unix_ms()) : jobs::text_of(job, unix_ms());
   }
   // To ask what was is no question of how it is.
   if (past) view.code = kOk;

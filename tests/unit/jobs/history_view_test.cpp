@@ -1,9 +1,9 @@
-#include "ctl/history_view.hpp"
+#include "jobs/history_view.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace drun::ctl {
+namespace drun::jobs {
 namespace {
 
 using rendezvous::Cause;
@@ -72,4 +72,4 @@ TEST(HistoryViewTest, JsonHasEveryRound) {
 }
 
 }  // namespace
-}  // namespace drun::ctl
+}  // namespace drun::jobs

@@ -1,4 +1,4 @@
-#include "ctl/history_view.hpp"
+#include "jobs/history_view.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/duration_text.hpp"
-#include "ctl/drunctl.hpp"
+#include "base/printable.hpp"
 
-namespace drun::ctl {
+namespace drun::jobs {
 namespace {
 
 using nlohmann::ordered_json;
@@ -122,4 +122,4 @@ std::string history_json(const JobView& job, bool ascii) {
   return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);
 }
 
-}  // namespace drun::ctl
+}  // namespace drun::jobs

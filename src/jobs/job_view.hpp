@@ -12,7 +12,7 @@
 #include "rendezvous/documents.hpp"
 #include "rendezvous/history.hpp"
 
-namespace drun::ctl {
+namespace drun::jobs {
 
 enum class JobState {
   Running,    // the workers of a round run
@@ -64,4 +64,4 @@ using Documents = std::map<std::string, std::string, std::less<>>;
 // terminal.
 [[nodiscard]] std::string to_json(const JobView& job, bool ascii);
 
-}  // namespace drun::ctl
+}  // namespace drun::jobs

@@ -1,11 +1,11 @@
-#include "ctl/job_view.hpp"
+#include "jobs/job_view.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "rendezvous/keys.hpp"
 
-namespace drun::ctl {
+namespace drun::jobs {
 namespace {
 
 using rendezvous::AssignmentDocument;
@@ -230,4 +230,4 @@ TEST(JobViewTest, JsonHasEveryNode) {
 }
 
 }  // namespace
-}  // namespace drun::ctl
+}  // namespace drun::jobs

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "ctl/job_view.hpp"
+#include "jobs/job_view.hpp"
 
-namespace drun::ctl {
+namespace drun::jobs {
 
 // "14:30:05 UTC"; with `date`: "2026-11-28 14:30:05 UTC".
 [[nodiscard]] std::string time_text(std::int64_t unix_ms, bool date = false);
@@ -21,4 +21,4 @@ namespace drun::ctl {
 // One line of JSON without its end: see docs/drunctl.md. `ascii`: as to_json().
 [[nodiscard]] std::string history_json(const JobView& job, bool ascii);
 
-}  // namespace drun::ctl
+}  // namespace drun::jobs

@@ -1,4 +1,4 @@
-#include "ctl/job_view.hpp"
+#include "jobs/job_view.hpp"
 
 #include <algorithm>
 #include <tuple>
@@ -8,13 +8,13 @@
 
 #include "base/duration_text.hpp"
 #include "base/folded_names.hpp"
+#include "base/printable.hpp"
 #include "base/whole_number.hpp"
-#include "ctl/drunctl.hpp"
-#include "ctl/history_view.hpp"
+#include "jobs/history_view.hpp"
 #include "rendezvous/keys.hpp"
 #include "rendezvous/messages.hpp"
 
-namespace drun::ctl {
+namespace drun::jobs {
 namespace {
 
 using rendezvous::AssignmentDocument;
@@ -344,4 +344,4 @@ std::string to_json(const JobView& job, bool ascii) {
   return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);
 }
 
-}  // namespace drun::ctl
+}  // namespace drun::jobs
