@@ -160,13 +160,16 @@ void await_death(const std::vector<pid_t>& pids, std::chrono::milliseconds limit
 bool reap_children(const OnReaped& on_reaped) {
   for (;;) {
     siginfo_t info{};
-    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) != 0) {
+    rusage usage{};
+    // The C library's function has no place for the usage.
+    if (::syscall(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | __WALL, &usage) != 0) {
       if (errno == EINTR) continue;
       return false;
     }
     if (info.si_pid == 0) return true;
     Reaped reaped;
     reaped.pid = info.si_pid;
+    reaped.usage = from_rusage(usage);
     if (info.si_code == CLD_EXITED) {
       reaped.status.code = info.si_status & 0xff;
     } else {

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "launcher/process/exit_status.hpp"
+#include "launcher/process/usage.hpp"
 
 namespace drun::process {
 
 struct Reaped {
   pid_t pid = 0;
   ExitStatus status;
+  Usage usage{};
 };
 using OnReaped = std::function<void(const Reaped&)>;
 

@@ -19,6 +19,7 @@
 #include "drun/base/result.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/process/farewell.hpp"
+#include "launcher/process/usage.hpp"
 
 namespace drun::process {
 
@@ -62,6 +63,7 @@ struct Exited {
   // The kernel killed it (SIGKILL) for want of memory, as far as the cgroup's counter tells.
   bool out_of_memory = false;
   bool killed_by_stop = false;  // of the SIGKILL of a stop, or of the end of the lease
+  Usage usage{};
 };
 // A stop is complete: no process that the workers started is left. `killed` counts those that
 // needed SIGKILL. `remaining` is 0 unless SIGKILL did not end some within kKillLimit (twice that

@@ -238,7 +238,7 @@ void GuardianLoop::on_started(WorkerId id, const SpawnResult& result) {
   spawned.id = id;
   spawned.pid = result.pid;
   emit(spawned);
-  if (starting.end) return on_exit(id, result.pid, *starting.end);
+  if (starting.end) return on_exit(id, *starting.end);
   any_child_ = true;
   workers_[id] = result.pid;
   ids_[result.pid] = id;
@@ -390,22 +390,23 @@ void GuardianLoop::on_reaped(const Reaped& reaped) {
     const WorkerId id = found->second;
     workers_.erase(id);
     ids_.erase(found);
-    return on_exit(id, reaped.pid, reaped.status);
+    return on_exit(id, reaped);
   }
   if (starting_.empty()) return;
   // Its exec is over, but the thread that waited for it has not said so yet.
-  if (const auto id = spawners_.ticket_of(reaped.pid)) starting_[*id].end = reaped.status;
+  if (const auto id = spawners_.ticket_of(reaped.pid)) starting_[*id].end = reaped;
 }
 
-void GuardianLoop::on_exit(WorkerId id, pid_t pid, const ExitStatus& status) {
+void GuardianLoop::on_exit(WorkerId id, const Reaped& worker) {
   Exited exited;
   exited.id = id;
-  exited.pid = pid;
-  exited.status = status;
-  exited.killed_by_stop = killed_here(pid, status);
+  exited.pid = worker.pid;
+  exited.status = worker.status;
+  exited.usage = worker.usage;
+  exited.killed_by_stop = killed_here(worker.pid, worker.status);
   // A SIGKILL that this process did not send may be the kernel's; its counter tells.
   exited.out_of_memory =
-      status.signal == SIGKILL && !exited.killed_by_stop && out_of_memory_.take();
+      worker.status.signal == SIGKILL && !exited.killed_by_stop && out_of_memory_.take();
   emit(exited);
 }
 

@@ -85,9 +85,9 @@ class GuardianLoop {
     std::unique_ptr<std::string> payload;
     std::vector<FileDescriptor> descriptors;
     std::shared_ptr<SharedEnvironment> environment;
-    std::vector<int> signals;       // that came meanwhile
-    std::optional<ExitStatus> end;  // it has ended already
-    bool forgotten = false;         // the stop of its round is over
+    std::vector<int> signals;   // that came meanwhile
+    std::optional<Reaped> end;  // it has ended already
+    bool forgotten = false;     // the stop of its round is over
   };
 
   [[nodiscard]] bool read_agent();
@@ -118,7 +118,7 @@ class GuardianLoop {
   void reap();
   void on_reaped(const Reaped& reaped);
   [[nodiscard]] bool killed_here(pid_t pid, const ExitStatus& status) const;
-  void on_exit(WorkerId id, pid_t pid, const ExitStatus& status);
+  void on_exit(WorkerId id, const Reaped& worker);
   void advance_stop();
   void kill_pass();
   void finish_stop(const std::vector<pid_t>& remaining);

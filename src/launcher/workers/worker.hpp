@@ -33,6 +33,7 @@ struct Worker {
   Time started;  // as `requested` until it runs
   Time ended;
   WorkerEnd end;
+  process::Usage usage;           // once it has ended
   bool stopped = false;           // it ran when drun began to stop the workers
   bool succeeded_before = false;  // it had ended with 0 then
   bool killed = false;            // the SIGKILL of that stop ended it

@@ -261,6 +261,7 @@ GroupNews WorkerGroup::on(const process::Exited& exited, Time now) {
   std::string cause = process::describe(exited);
   if (Worker* const worker = find(exited.id)) {
     worker->killed = exited.killed_by_stop;
+    worker->usage = exited.usage;
     if (services_.ranks != nullptr && state_ == State::Running && !worker->fault)
       worker->fault = services_.ranks->at_end(worker->local_rank, end.success());
     if (worker->fault) {

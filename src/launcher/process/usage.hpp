@@ -1,0 +1,23 @@
+// What a process has used, as the kernel counts it.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <cstdint>
+
+namespace drun::process {
+
+// Of a process and of those of its descendants that were waited for.
+struct Usage {
+  std::int64_t cpu_ms = 0;       // in user and kernel mode
+  std::int64_t peak_kib = 0;     // resident, of the largest one of them
+  std::int64_t read_kib = 0;     // from storage; what was in memory is not counted
+  std::int64_t written_kib = 0;  // to storage
+  std::int64_t switches = 0;     // of context
+
+  bool operator==(const Usage&) const = default;
+};
+
+[[nodiscard]] Usage from_rusage(const rusage& usage);
+
+}  // namespace drun::process
