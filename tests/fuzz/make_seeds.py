@@ -172,10 +172,21 @@ def snapshot_seeds(_):
     yield "file", b"\1drunsnap" + struct.pack("<IQ", 1, len(body)) + body + bytes(8)
 
 
+def http_seeds(_):
+    get = b"GET /metrics?ranks=1 HTTP/1.1\r\nHost: [::1]:9000\r\nAccept: application/openmetrics-text;q=0.9,text/plain\r\n"
+    yield "get", b"\0" + get + b"\r\n"
+    yield "head", b"\1HEAD / HTTP/1.0\r\n\r\n"
+    yield "pipelined", b"\2" + get + b"\r\n" + get + b"\n"
+    yield "body", b"\3POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody"
+    yield "folded", b"\4" + get + b" more\r\n\r\n"
+    yield "line-feeds", b"\5" + get.replace(b"\r", b"") + b"\n"
+    yield "tls", b"\6\x16\x03\x01\x02\x00\x01"
+
+
 def main():
     recordings, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     for target, seeds in [("codec", codec_seeds), ("session", session_seeds), ("model", model_seeds),
-                          ("snapshot", snapshot_seeds)]:
+                          ("snapshot", snapshot_seeds), ("http", http_seeds)]:
         folder = output / target
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in seeds(recordings):

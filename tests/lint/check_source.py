@@ -32,6 +32,7 @@ ARROWS = {
     "jobs": "base rendezvous",
     "ctl": "base cli doctor facts jobs rendezvous status store/client store/protocol",
     "launcher/pmi": "base",
+    "launcher/page": "base store/server",
     "launcher/cluster": "base launcher/pmi",
     "launcher/hosts": "base launcher/cluster",
     "launcher/process": "base",
@@ -45,8 +46,9 @@ ARROWS = {
     "launcher/workers": "base launcher/options launcher/output launcher/process launcher/report "
                         "rendezvous",
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
-    "launcher/agent": "base events facts launcher/backend launcher/events launcher/options launcher/output launcher/pmi launcher/process "
-                      "launcher/report launcher/workers rendezvous status store/client",
+    "launcher/agent": "base events facts jobs launcher/backend launcher/events launcher/options launcher/output "
+                      "launcher/page launcher/pmi launcher/process launcher/report launcher/workers rendezvous status "
+                      "store/client",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/options "
                             "launcher/output launcher/process",
     "launcher/starter": "base launcher/agent launcher/hosts launcher/options launcher/output "

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "launcher/agent/event_reporter.hpp"
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/guardian_farewell.hpp"
+#include "launcher/agent/job_watchers.hpp"
 #include "launcher/agent/own_facts.hpp"
 #include "launcher/agent/own_status.hpp"
 #include "launcher/agent/participant_driver.hpp"
@@ -67,10 +69,11 @@ class Agent {
                  participant_.set_facts(std::move(sheet), Clock::now());
                  pump();
                }),
-        door_(io_, options.run_id,
-              [this] { return own_status(options_, host_name_, workers_, status_, participant_); }),
-        shutdown_({io_, options, output_, status_, workers_, backend_, events_}, shutdown_calls()) {
-  }
+        door_(io_, options.run_id, own_status_call()),
+        watchers_(io_, options, host_name_, workers_.group(), own_status_call()),
+        shutdown_({io_, options, output_, status_, workers_, backend_, events_, watchers_.summary(),
+                   watchers_.metrics_file()},
+                  shutdown_calls()) {}
 
   int run() {
     events_.begin();
@@ -79,6 +82,7 @@ class Agent {
     shutdown_.begin();
     backend_.start();
     door_.open();
+    watchers_.open();
     arm_timer();
     io_.run();
     if (output_.files()->remove_private_folder()) processes_.leave_folders();
@@ -95,6 +99,10 @@ class Agent {
     return services;
   }
 
+  std::function<status::AgentStatus()> own_status_call() {
+    return [this] { return own_status(options_, host_name_, workers_, status_, participant_); };
+  }
+
   BackendLink::Calls backend_calls() {
     BackendLink::Calls calls;
     calls.waiting = [this](std::string text) {
@@ -106,15 +114,20 @@ class Agent {
       events_.joined(node);
       participant_.join(node);
       facts_.gather(node);
+      watchers_.set_link(&backend_.key_value());
     };
     calls.dispensable = [this](bool known) { return participant_.dispensable(known); };
-    calls.dropped = [this] { participant_.drop(); };
+    calls.dropped = [this] {
+      watchers_.set_link(nullptr);
+      participant_.drop();
+    };
     calls.gave_up = [this](auto outcome) { shutdown_.on_outcome(std::move(outcome)); };
     calls.session = [this](Farewells farewells) {
       workers_.say_at_end(guardian_farewell(std::move(farewells)));
     };
     calls.event = [this](const rendezvous::KeyValueEvent& event) {
       events_.on_link(event);
+      if (watchers_.on_event(event)) return;
       shutdown_.on_event(event);
       participant_.on_event(event, Clock::now());
       pump();
@@ -126,6 +139,7 @@ class Agent {
     WorkerSupervisor::Calls calls;
     calls.news = [this](WorkerNews news, Time now) {
       events_.on_workers(news);
+      watchers_.on_workers(news.group);
       shutdown_.on_workers(news, now);
       if (!shutdown_.leaving()) participant_.on_workers(std::move(news), now);
     };
@@ -145,6 +159,7 @@ class Agent {
       pump();
     };
     calls.left_unannounced = [this](auto end) { return participant_.left_unannounced(end); };
+    calls.leaves_store = [this] { watchers_.set_link(nullptr); };
     calls.gone = [this] {
       signals_.cancel();
       timer_.set(std::nullopt);
@@ -152,6 +167,7 @@ class Agent {
       services_.end();
       door_.close();
       facts_.cancel();
+      watchers_.close();
     };
     return calls;
   }
@@ -215,6 +231,7 @@ class Agent {
   ParticipantDriver participant_;
   OwnFacts facts_;
   StatusDoor door_;
+  JobWatchers watchers_;
   AgentShutdown shutdown_;
 };
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/log.hpp"
 #include "launcher/process/exit_status.hpp"
@@ -118,7 +119,9 @@ void AgentShutdown::perform(ShutdownFsm::Step step) {
     case Report:
       return report();
     case GiveUpReport:
-      return files_.give_up(request());
+      files_.give_up(request());
+      if (parts_.summary != nullptr) parts_.summary->give_up();
+      return;
     case ServeOthers:
       return serve_others();
     case SayGoodbye:
@@ -158,7 +161,19 @@ void AgentShutdown::report() {
     files_.write(forwarded_error_file(options.inherited, *outcome_.failure,
                                       parts_.workers.group().error_file(*outcome_.failure)),
                  [](const std::string& why) { log::warning("TORCHELASTIC_ERROR_FILE: {}", why); });
-  files_.when_over([this] { perform(fsm_.on_reported()); });
+  if (parts_.metrics_file != nullptr)
+    files_.write(parts_.metrics_file->last(outcome_),
+                 [](const std::string& why) { log::warning("--metrics-file: {}", why); });
+  files_.when_over([this] { summarize(); });
+}
+
+void AgentShutdown::summarize() {
+  if (parts_.summary == nullptr) return perform(fsm_.on_reported());
+  parts_.summary->at_end([this](const std::vector<std::string>& lines) {
+    for (const auto& line : lines)
+      log::info("{}", line);
+    perform(fsm_.on_reported());
+  });
 }
 
 void AgentShutdown::serve_others() {
@@ -169,6 +184,7 @@ void AgentShutdown::serve_others() {
 // From here on only the readers of drun's events and output are waited for.
 void AgentShutdown::leave() {
   parts_.workers.close();
+  if (calls_.leaves_store) calls_.leaves_store();
   parts_.backend.release();  // the next job at the endpoint must not wait for our reader
   parts_.events.finish(fsm_.exit_code(), [this] {
     flush_.start(fsm_.exit_code(), requests_.any(), [this](bool lost) {

@@ -11,12 +11,14 @@
 
 #include "launcher/agent/event_reporter.hpp"
 #include "launcher/agent/final_files.hpp"
+#include "launcher/agent/metrics_file.hpp"
 #include "launcher/agent/output_flush.hpp"
 #include "launcher/agent/report_file.hpp"
 #include "launcher/agent/shutdown_fsm.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/agent/stop_requests.hpp"
 #include "launcher/agent/store_linger.hpp"
+#include "launcher/agent/usage_summary.hpp"
 #include "launcher/backend/backend_link.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/output.hpp"
@@ -38,6 +40,8 @@ class AgentShutdown {
     WorkerSupervisor& workers;
     BackendLink& backend;
     EventReporter& events;
+    UsageSummary* summary = nullptr;      // null: nobody wants one
+    MetricsFile* metrics_file = nullptr;  // likewise
   };
   struct Calls {
     // The first request to stop: "received SIGTERM". End the job with this signal.
@@ -48,6 +52,8 @@ class AgentShutdown {
     std::function<bool(rendezvous::End end)> left_unannounced;
     // Nothing is waited for any more.
     std::function<void()> gone;
+    // The store is about to be out of reach. May be empty.
+    std::function<void()> leaves_store{};
   };
 
   AgentShutdown(const Parts& parts, Calls calls);
@@ -75,6 +81,7 @@ class AgentShutdown {
   void show_countdown(Time now, bool at_once);
   void kill_workers();
   void report();
+  void summarize();
   void serve_others();
   void linger(const rendezvous::KeyValueEvent& event);
   void leave();

@@ -322,6 +322,7 @@ Options build_options(const BuildInput& given) {
   build_stopping(given.flags, options);
   build_events(given.flags, options);
   build_output(given.flags, options);
+  build_status(given.flags, options);
   build_devices(given, options);
   check_compatibility(given.flags, options);
   resolve_rendezvous(given, options);

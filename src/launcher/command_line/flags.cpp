@@ -22,6 +22,7 @@ constexpr std::string_view kProgram = "The program";
 constexpr std::string_view kStopping = "Stopping, restarting and exit codes";
 constexpr std::string_view kLimits = "Time limits";
 constexpr std::string_view kOutput = "Output and reports";
+constexpr std::string_view kWatching = "Watching the job";
 constexpr std::string_view kLogs = "Log files";
 constexpr std::string_view kDevices = "Devices, CPUs and threads";
 constexpr std::string_view kInspect = "Looking before running";
@@ -167,6 +168,13 @@ constexpr std::array kFlags{
          "run a command at these events, as in failure,end:./tell; may be given several times", false, true},
     Flag{"stdin", 0, "RANK|none", "0", kDrun, kOutput, "none",
          "the rank that reads drun's standard input"},
+
+    Flag{"status-listen", 0, "[ADDRESS:]PORT|unix:PATH", "", kDrun, kWatching, "",
+         "serve the job's status here: a page, JSON, metrics, probes; a PORT is 127.0.0.1's"},
+    Flag{"metrics-file", 0, "DIR/NAME.prom", "", kDrun, kWatching, "FILE",
+         "write metrics for node_exporter's textfile collector, every 10 seconds"},
+    Flag{"summary", 0, "", "", kDrun, kWatching, "",
+         "say at the end what the ranks have used, and which of them differ"},
 
     Flag{"redirects", 'r', "STREAMS", "0", kTorch, kLogs, kStreams,
          "write to files instead: 1 stdout, 2 stderr, 3 both; or per local rank, 0:3,1:1"},

@@ -216,6 +216,12 @@ struct Options : WorkerSpec, MeetingChoices {
   OutputChoices output;
   std::string report_file;  // failure report as JSON; empty: none
   EventChoices events;
+  // Where the status page is; its host is numeric or "localhost". Or a socket in a folder; empty:
+  // none.
+  std::optional<Endpoint> status_endpoint;
+  std::string status_socket;
+  std::string metrics_file;  // for Prometheus; empty: none
+  bool summary = false;      // the end tells what the ranks have used
   bool verbose = false;
   bool quiet = false;
   bool dry_run = false;

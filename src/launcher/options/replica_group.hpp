@@ -1,6 +1,7 @@
 // What one replica group of a job must not share with the others gets its number.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -8,15 +9,22 @@
 
 namespace drun::launcher {
 
-// "job7" and "report.json" of group 1 are "job7.group1" and "report.group1.json".
+// "job7" and "report.json" of group 1 are "job7.group1" and "report.group1.json"; its status page
+// is one port higher than that of group 0.
 inline void belong_to_group(Options& options, int group) {
   const std::string suffix = ".group" + std::to_string(group);
   options.replica_group = group;
   options.run_id += suffix;
-  const std::filesystem::path file = options.report_file;
-  if (file.has_filename() && !options.report_file.starts_with("/dev/"))
-    options.report_file =
-        (file.parent_path() / (file.stem().string() + suffix + file.extension().string())).string();
+  if (options.status_endpoint && options.status_endpoint->port != 0)
+    options.status_endpoint->port =
+        static_cast<std::uint16_t>(options.status_endpoint->port + group);
+  if (!options.status_socket.empty()) options.status_socket += suffix;
+  for (std::string* name : {&options.report_file, &options.metrics_file}) {
+    const std::filesystem::path file = *name;
+    if (file.has_filename() && !name->starts_with("/dev/"))
+      *name = (file.parent_path() / (file.stem().string() + suffix + file.extension().string()))
+                  .string();
+  }
 }
 
 }  // namespace drun::launcher

@@ -1,0 +1,49 @@
+// What is told of a job while it runs.
+#include "base/addresses.hpp"
+#include "launcher/command_line/build.hpp"
+#include "launcher/command_line/values.hpp"
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::string_view kUnix = "unix:";
+// What the kernel has room for in a socket's address, without the NUL byte.
+constexpr std::size_t kLongestSocket = 107;
+
+std::string parse_socket(const cli::Setting& setting) {
+  const std::string path = setting.value.substr(kUnix.size());
+  if (path.empty()) refuse(setting, "expected the path of a socket behind unix:");
+  if (path.size() > kLongestSocket)
+    refuse(setting, "the path of a socket has at most " + std::to_string(kLongestSocket) +
+                        " bytes, and this one has " + std::to_string(path.size()));
+  return path;
+}
+
+// No name is looked up: that takes its time, and would listen wherever the answer says.
+Endpoint parse_address(const cli::Setting& setting) {
+  if (const auto port = parse_port(setting.value)) return {"127.0.0.1", *port};
+  const auto endpoint = parse_endpoint(setting.value, 0);
+  const auto other = parse_endpoint(setting.value, 1);
+  if (!endpoint || endpoint->port != other->port || numeric_addresses(endpoint->host).empty())
+    refuse(setting, "expected PORT, ADDRESS:PORT with an address in numbers, or unix:PATH");
+  return *endpoint;
+}
+
+}  // namespace
+
+void build_status(const cli::GivenFlags& flags, Options& options) {
+  if (const cli::Setting* setting = filled(flags, "status-listen")) {
+    if (setting->value.starts_with(kUnix))
+      options.status_socket = parse_socket(*setting);
+    else
+      options.status_endpoint = parse_address(*setting);
+  }
+  if (const cli::Setting* setting = filled(flags, "metrics-file")) {
+    if (!setting->value.ends_with(".prom"))
+      refuse(*setting, "the collector reads only files whose names end in .prom");
+    options.metrics_file = setting->value;
+  }
+  options.summary = flags.on("summary");
+}
+
+}  // namespace drun::launcher

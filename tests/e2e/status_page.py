@@ -1,0 +1,338 @@
+"""The status page of real jobs, as curl, Debian's Prometheus and a headless Chromium see it.
+
+usage: status_page.py BIN_FOLDER PAGE_HTML
+"""
+import contextlib
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+BIN, PAGE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+PATIENCE = 120  # seconds for what must come
+STAY = ["sh", "-c", "exec sleep 1000"]
+
+
+def eventually(what):
+    """What `what` returns once that is true; errors of connections count as not yet."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        error = None
+        try:
+            if result := what():
+                return result
+        except (OSError, http.client.HTTPException) as caught:
+            error = caught
+        if time.monotonic() > end:
+            raise AssertionError(f"it did not come in {PATIENCE} s: {error}")
+        time.sleep(0.05)
+
+
+def environment():
+    return {name: value for name, value in os.environ.items()
+            if not name.startswith(("PET_", "DRUN_", "SLURM_", "TORCHELASTIC_"))}
+
+
+class Job:
+    """drun, until the end of the `with`; its lines on standard error are read as they come."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen([BIN / "drun", *arguments], env=environment(), stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.said = ""
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stderr:
+            self.said += line
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=PATIENCE)
+        self.reader.join()
+        self.process.stderr.close()
+
+    def port(self):
+        return int(eventually(lambda: re.search(r"status is at http://127\.0\.0\.1:(\d+)/", self.said))[1])
+
+
+def need(program):
+    if not shutil.which(program):
+        raise AssertionError(f"{program} is missing: scripts/install-packages test installs it")
+
+
+def get(port, path, **headers):
+    """The status and the text."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return answer.status, answer.read().decode(), answer.headers
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode(), error.headers
+
+
+def status(port):
+    return json.loads(get(port, "/status.json")[1])
+
+
+def raw(port, text):
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+        connection.sendall(text)
+        return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+
+def until_running(port):
+    return eventually(lambda: (job := status(port))["state"] == "running" and job)
+
+
+@contextlib.contextmanager
+def reserved_port():
+    """Nobody else is given it; drun can bind it."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+class Answers(unittest.TestCase):
+    def test_one_node(self):
+        with Job("--status-listen", "0", "--nproc-per-node", "3", *STAY) as job:
+            port = job.port()
+            found = until_running(port)
+            self.assertEqual(found["round"]["world_size"], 3)
+            self.assertEqual([node["ranks"] for node in found["nodes"]], [[0, 2]])
+            eventually(lambda: get(port, "/readyz")[0] == 200)
+            self.assertEqual(get(port, "/healthz")[:2], (200, "ok\n"))
+            self.assertEqual(get(port, "/readyz")[:2], (200, "running\n"))
+            self.assertEqual(get(port, "/nothing")[0], 404)
+            code, page, headers = get(port, "/")
+            self.assertEqual((code, page), (200, PAGE.read_text(encoding="utf-8")))
+            self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+            self.assertIsNone(headers["Access-Control-Allow-Origin"])
+            head = raw(port, b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertTrue(head.endswith("\r\n\r\n"), head)
+            self.assertIn(f"Content-Length: {PAGE.stat().st_size}\r\n", head)
+            self.assertIn("drun_rank_state", get(port, "/metrics?ranks=1")[1])
+            self.assertNotIn("drun_rank_state", get(port, "/metrics")[1])
+
+    def test_what_is_not_for_it(self):
+        with Job("--status-listen", "0", *STAY) as job:
+            port = job.port()
+            self.assertEqual(get(port, "/status.json", Host="evil.example")[0], 421)
+            self.assertTrue(raw(port, b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith("HTTP/1.1 405 "))
+            self.assertTrue(raw(port, b"\x16\x03\x01\x02\x00").startswith("HTTP/1.1 400 "))
+            self.assertTrue(raw(port, b"GET /" + b"a" * 100_000).startswith("HTTP/1.1 431 "))
+            # Those who say nothing keep nobody out, however many they are.
+            with contextlib.ExitStack() as silent:
+                for _ in range(100):
+                    connection = silent.enter_context(socket.create_connection(("127.0.0.1", port)))
+                    connection.sendall(b"GET")
+                self.assertEqual(get(port, "/healthz")[0], 200)
+
+    def test_every_agent_tells_what_drunctl_tells(self):
+        with reserved_port() as store:
+            place = ["--nnodes", "2", "--rdzv-endpoint", f"127.0.0.1:{store}", "--rdzv-id", "page"]
+            with Job("--status-listen", "0", *place, *STAY) as first:
+                port = first.port()
+                waiting = eventually(lambda: (job := status(port))["round"]["waiting"] and job["nodes"] and job)
+                self.assertEqual(waiting["state"], "gathering")
+                self.assertIn("1 of 2 nodes", waiting["round"]["waiting"])
+                code, phase, _ = get(port, "/readyz")
+                self.assertEqual((code, phase), (503, "gathering\n"))
+                with Job("--status-listen", "0", *place, *STAY) as second:
+                    other = second.port()
+                    until_running(port)
+                    until_running(other)
+                    for each in (port, other):
+                        eventually(lambda each=each: status(each) == json.loads(subprocess.run(
+                            [BIN / "drunctl", "--json", "--endpoint", f"127.0.0.1:{store}", "status"],
+                            env=environment(), capture_output=True, check=True).stdout))
+
+    def test_of_the_agents_of_a_machine_one_has_the_port(self):
+        with reserved_port() as port, Job("--status-listen", str(port), "--local-nodes", "3", *STAY) as job:
+            found = eventually(lambda: (job := status(port))["state"] == "running" and job)
+            self.assertEqual(len(found["nodes"]), 3)
+            self.assertNotIn("no status page", job.said)
+
+    def test_a_socket_in_a_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "page")
+            with socket.socket(socket.AF_UNIX) as left_behind:
+                left_behind.bind(path)
+            with Job("--status-listen", "unix:" + path, *STAY) as job:
+                eventually(lambda: "status is at unix:" in job.said)
+                self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.connect(path)
+                    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: whatever\r\n\r\n")
+                    answer = b"".join(iter(lambda: connection.recv(65536), b""))
+                self.assertTrue(answer.startswith(b"HTTP/1.1 200 OK\r\n"))
+                # One that somebody uses is not taken.
+                with Job("--status-listen", "unix:" + path, *STAY) as other:
+                    eventually(lambda: "no status page: cannot listen at" in other.said)
+            self.assertFalse(os.path.exists(path))
+
+
+class Files(unittest.TestCase):
+    """--metrics-file"""
+
+    def test_the_job_and_then_its_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "job.prom")
+            with Job("--metrics-file", str(file), "--local-nodes", "2", *STAY):
+                eventually(lambda: 'drun_job_nodes{run_id="none",state="running"} 2\n' in
+                           re.sub(r'run_id="[^"]*"', 'run_id="none"', file.read_text(encoding="utf-8")))
+            self.assertIn('state="failed"} 1\n', file.read_text(encoding="utf-8"))
+            self.assertEqual(os.listdir(folder), ["job.prom"])
+
+    def test_a_folder_that_is_not_there_is_a_warning(self):
+        with Job("--metrics-file", "/nowhere/at/all/job.prom", "true") as job:
+            self.assertEqual(job.process.wait(timeout=PATIENCE), 0)
+        self.assertIn("--metrics-file: write /nowhere/at/all/job.prom: No such file or directory", job.said)
+
+
+class Summaries(unittest.TestCase):
+    """--summary"""
+
+    def test_all_ranks_have_told(self):
+        with Job("--summary", "--local-nodes", "3", "--nproc-per-node", "2", "sh", "-c",
+                 "test $RANK = 3 && exec head -c 300000000 /dev/zero | tail -c 100000000 > /dev/null; exit 0") as job:
+            self.assertEqual(job.process.wait(timeout=PATIENCE), 0)
+        self.assertRegex(job.said, r"(?m)^drun: usage of 6 ranks +median +lowest +highest$")
+        self.assertIn("drun:   rank 3 used ", job.said)
+        self.assertIn(" the median's peak memory: ", job.said)
+
+    def test_of_those_that_are_stopped_as_well(self):
+        with Job("--summary", "--local-nodes", "2", "--nproc-per-node", "2", "sh", "-c",
+                 "test $RANK = 1 && exit 7; exec sleep 1000") as job:
+            self.assertEqual(job.process.wait(timeout=PATIENCE), 7)
+        self.assertIn("drun: usage of 4 ranks ", job.said)
+
+
+class Prometheus(unittest.TestCase):
+    def setUp(self):
+        need("promtool")
+
+    def test_promtool_has_nothing_to_say(self):
+        with Job("--status-listen", "0", "--nproc-per-node", "2", *STAY) as job:
+            port = job.port()
+            until_running(port)
+            text = get(port, "/metrics?ranks=1")[1]
+        checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True,
+                                 timeout=PATIENCE, check=False)
+        self.assertEqual((checked.returncode, checked.stdout, checked.stderr), (0, "", ""))
+
+    def test_a_real_one_scrapes_the_job(self):
+        with tempfile.TemporaryDirectory() as folder, reserved_port() as own, \
+                Job("--status-listen", "0", "--local-nodes", "2", "--nproc-per-node", "2", *STAY) as job:
+            port = job.port()
+            until_running(port)
+            config = pathlib.Path(folder, "prometheus.yml")
+            config.write_text(f"global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: drun\n"
+                              f"  static_configs: [{{targets: ['127.0.0.1:{port}']}}]\n", encoding="utf-8")
+            with open(os.path.join(folder, "log"), "wb") as log:
+                prometheus = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder}/data",
+                                               f"--web.listen-address=127.0.0.1:{own}"], stdout=log, stderr=log)
+            try:
+                def value(query):
+                    code, answer, _ = get(own, "/api/v1/query?query=" + query)
+                    result = code == 200 and json.loads(answer)["data"]["result"]  # it says 503 while it starts
+                    return result and result[0]["value"][1]
+                eventually(lambda: value("drun_job_ranks%7Bstate=%22running%22%7D") == "4")
+                self.assertEqual(value("drun_job_restarts_total"), "0")
+                self.assertEqual(value("up"), "1")
+            finally:
+                prometheus.terminate()
+                prometheus.wait(timeout=PATIENCE)
+
+
+def chromium(*arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                               f"--user-data-dir={folder}", "--virtual-time-budget=3000", *arguments],
+                              capture_output=True, text=True, timeout=5 * PATIENCE, check=False,
+                              env={**environment(), "HOME": folder})
+    return done.stdout
+
+
+class MadeUpJob(http.server.BaseHTTPRequestHandler):
+    """The page with a job that no test machine could run: 500 nodes, 4,000 ranks."""
+
+    def do_GET(self):  # the name is the library's
+        nodes = [{"host": f"node{n}", "address": "", "role": "", "state": "failed" if n == 13 else "running",
+                  "note": "rank 104: <b>exit code 7</b>" if n == 13 else "", "hosts_store": n == 0, "leads": n == 0,
+                  "group_rank": n, "ranks": [8 * n, 8 * n + 7]} for n in range(500)]
+        job = {"id": "big", "state": "running", "nnodes": "500", "round": {"number": 1, "phase": "running", "nodes": 500,
+               "world_size": 4000, "waiting": "", "reason": ""}, "restarts": 0, "max_restarts": 3, "losses": 0, "nodes": nodes}
+        page = self.path == "/"
+        body = PAGE.read_bytes() if page else json.dumps(job).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8" if page else "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Browser(unittest.TestCase):
+    def setUp(self):
+        need("chromium")
+
+    def test_the_page_of_a_job(self):
+        with Job("--status-listen", "0", "--rdzv-id", "seen", "--local-nodes", "2", "--nproc-per-node", "2", *STAY) as job:
+            port = job.port()
+            until_running(port)
+            dom = chromium("--dump-dom", f"http://127.0.0.1:{port}/")
+        self.assertIn('<h1 id="job">job seen</h1>', dom)
+        self.assertRegex(dom, r'<span id="state" class="badge running" role="status">running</span>')
+        self.assertIn('aria-label="4 running"', dom)
+        self.assertEqual(len(re.findall(r'<i class="running" title="rank \d on [^"]+: running">', dom)), 4)
+
+    def test_four_thousand_ranks(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), MadeUpJob)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                picture = os.path.join(folder, "page.png")
+                dom = chromium("--dump-dom", f"http://127.0.0.1:{server.server_port}/")
+                chromium(f"--screenshot={picture}", "--window-size=1200,1000", f"http://127.0.0.1:{server.server_port}/")
+                self.assertEqual(pathlib.Path(picture).read_bytes()[:4], b"\x89PNG")
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+        self.assertEqual(dom.count('<i class="running" title="rank '), 3992)
+        self.assertEqual(dom.count('<i class="failed" title="rank '), 8)
+        self.assertIn('aria-label="8 failed, 3992 running"', dom)
+        self.assertIn("rank 104: &lt;b&gt;exit code 7&lt;/b&gt;", dom)
+        self.assertIn("and 300 nodes more", dom)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

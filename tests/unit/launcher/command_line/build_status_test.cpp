@@ -1,0 +1,63 @@
+// What is told of a job while it runs: --status-listen.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/command_line/parse.hpp"
+#include "launcher/options/replica_group.hpp"
+#include "support/options_support.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using test::options_of;
+using test::parse_line;
+using ::testing::HasSubstr;
+
+TEST(StatusOptionsTest, APortIsThisMachinesAloneAndAnAddressIsInNumbers) {
+  const auto endpoint = [](const std::string& value) {
+    return options_of("--status-listen " + value + " ./train").status_endpoint;
+  };
+  EXPECT_EQ(endpoint("9000"), (Endpoint{"127.0.0.1", 9000}));
+  EXPECT_EQ(endpoint("0"), (Endpoint{"127.0.0.1", 0}));
+  EXPECT_EQ(endpoint("0.0.0.0:9000"), (Endpoint{"0.0.0.0", 9000}));
+  EXPECT_EQ(endpoint("[::]:9000"), (Endpoint{"::", 9000}));
+  EXPECT_EQ(endpoint("localhost:9000"), (Endpoint{"localhost", 9000}));
+  EXPECT_EQ(options_of("./train").status_endpoint, std::nullopt);
+  for (const char* wrong : {"node7:9000", "127.0.0.1", ":9000", "localhost", "9000x", "70000"})
+    EXPECT_THAT(parse_line("--status-listen " + std::string(wrong) + " ./train").text,
+                HasSubstr("--status-listen '" + std::string(wrong) + "': expected PORT"));
+}
+
+TEST(StatusOptionsTest, ASocketHasAPathThatFits) {
+  const Options options = options_of("--status-listen unix:/run/x.sock ./train");
+  EXPECT_EQ(options.status_socket, "/run/x.sock");
+  EXPECT_EQ(options.status_endpoint, std::nullopt);
+  EXPECT_THAT(parse_line("--status-listen unix: ./train").text, HasSubstr("expected the path"));
+  EXPECT_THAT(parse_line("--status-listen unix:/" + std::string(107, 'x') + " ./train").text,
+              HasSubstr("at most 107 bytes, and this one has 108"));
+}
+
+TEST(StatusOptionsTest, TheCollectorReadsOnlyItsOwnNames) {
+  EXPECT_EQ(options_of("--metrics-file /var/x.prom ./train").metrics_file, "/var/x.prom");
+  EXPECT_THAT(parse_line("--metrics-file /var/x ./train").text, HasSubstr("end in .prom"));
+  EXPECT_FALSE(options_of("./train").summary);
+  EXPECT_TRUE(options_of("--summary ./train").summary);
+}
+
+TEST(StatusOptionsTest, EachReplicaGroupHasItsOwnPlace) {
+  Options options = options_of("--status-listen 9000 ./train");
+  belong_to_group(options, 2);
+  EXPECT_EQ(options.status_endpoint->port, 9002);
+  options = options_of("--status-listen 0 ./train");
+  belong_to_group(options, 2);
+  EXPECT_EQ(options.status_endpoint->port, 0);
+  options = options_of("--status-listen unix:/run/x ./train");
+  belong_to_group(options, 2);
+  EXPECT_EQ(options.status_socket, "/run/x.group2");
+  options = options_of("--metrics-file /var/x.prom ./train");
+  belong_to_group(options, 2);
+  EXPECT_EQ(options.metrics_file, "/var/x.group2.prom");
+}
+
+}  // namespace
+}  // namespace drun::launcher
