@@ -134,6 +134,8 @@ Components components_of(const Variables& variables) {
     result.several_tasks |= start.workers > 0 || !start.uneven.empty();
     // SLURM_CPUS_PER_TASK is of the first one; each step has its component's CPUs without it.
     std::erase_if(start.words, [](const std::string& word) { return word.starts_with("--cpus"); });
+    start.words.erase(start.words.begin(),
+                      std::find(start.words.begin(), start.words.end(), "srun"));
     start.words.front() = each == 0 ? "srun" : ":";
     start.words.insert(start.words.begin() + 1, "--het-group=" + std::to_string(each));
     result.line += (each == 0 ? "" : " ") + line_of(start);

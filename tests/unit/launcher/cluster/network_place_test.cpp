@@ -56,5 +56,20 @@ TEST(NetworkPlaceTest, WhatCannotBeReadIsNamed) {
             "the switches above a go round in a circle");
 }
 
+TEST(NetworkPlaceTest, AFileWithoutSenseDoesNotFillTheMemory) {
+  std::string file;
+  for (int line = 0; line < 100; ++line)
+    file += "SwitchName=a Nodes=m[1-100000]\n";
+  const auto many = network_place_in(file, {"n"});
+  ASSERT_FALSE(many);
+  EXPECT_EQ(many.error().what(), "line 10: more than 1000000 nodes and switches");
+  const std::string name(1'000, 's');
+  EXPECT_EQ(network_place_in("SwitchName=" + name + " Nodes=n", {"n"}).value(), name);
+  const auto longer = network_place_in("SwitchName=s" + name + " Nodes=n", {"n"});
+  ASSERT_FALSE(longer);
+  EXPECT_EQ(longer.error().what(),
+            "the names of the switches above this node have more than 1000 characters");
+}
+
 }  // namespace
 }  // namespace drun::launcher::cluster

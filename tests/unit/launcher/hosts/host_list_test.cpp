@@ -78,5 +78,17 @@ TEST(HostListTest, OfAFile) {
     EXPECT_EQ(text_of(parse_hostfile(file)), hosts) << file;
 }
 
+TEST(HostListTest, WithoutSenseDoesNotFillTheMemory) {
+  std::string list;
+  std::string file;
+  for (int line = 0; line < 100; ++line) {
+    list += (list.empty() ? "" : ",") + std::string("n[1-100000]");
+    file += "n[1-100000]\n";
+  }
+  const std::string error = "error: hosts are named more than 1000000 times";
+  EXPECT_EQ(text_of(parse_host_list(list)), error);
+  EXPECT_EQ(text_of(parse_hostfile(file)), error);
+}
+
 }  // namespace
 }  // namespace drun::launcher::hosts

@@ -128,7 +128,7 @@ TEST_F(OutcomeReportTest, AStarterIsHandedWhatTheRanksDid) {
   report(ended_early(rendezvous::End::StoreLost, 125, "the store is lost"));
   EXPECT_THAT(said_, IsEmpty());
   // What each rank did has been told when the time limit was reached.
-  node_.at_limit.push_back({0, "running", false});
+  node_.at_limit = {"rank 0: running for 3 s"};
   report(ended_early(rendezvous::End::Timeout, 124, "too late"));
   ASSERT_EQ(said_.size(), 1U);
   const auto killed = unpacked_ranks(said_[0]);
