@@ -87,7 +87,8 @@ View view_of(const Documents& documents, const CtlOptions& options) {
     view.ended = view.ended && job.outcome.has_value();
     view.code = std::max(view.code, code_of(job.state));
     if (options.json)
-      view.text += (past ? history_json(job, on_terminal()) : jobs::to_json(job, on_terminal())) + "\n";
+      view.text +=
+          (past ? history_json(job, on_terminal()) : jobs::to_json(job, on_terminal())) + "\n";
     else
       view.text += past ? history_text(job, unix_ms()) : jobs::text_of(job, unix_ms());
   }
@@ -138,7 +139,7 @@ class LiveView {
   // Where a store that has gone may be found again, beside `endpoint`.
   [[nodiscard]] std::vector<Endpoint> places(const Endpoint& endpoint) const {
     std::vector<Endpoint> result{endpoint};
-    for (const JobView& job : jobs_in(documents_))
+    for (const JobView& job : jobs::jobs_in(documents_))
       for (const auto& successor : job.round.successors)
         result.push_back({successor.address, successor.port});
     return result;

@@ -92,8 +92,7 @@ struct SetAsideAction {
 using Action =
     std::variant<WatchAction, UnwatchAction, CommitAction, VoteAction, PrepareWorkerStoreAction,
                  StartAction, RenewLeaseAction, StopAction, RoundStopsAction, FinishAction,
-                 LogAction, ProgressAction, CompareFactsAction, SetAsideAction,
-                 NewsAction>;
+                 LogAction, ProgressAction, CompareFactsAction, SetAsideAction, NewsAction>;
 
 class Participant {
  public:

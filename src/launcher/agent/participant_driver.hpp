@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/file_worker.hpp"
-#include "launcher/agent/facts_report.hpp"
 #include "launcher/agent/event_reporter.hpp"
+#include "launcher/agent/facts_report.hpp"
 #include "launcher/agent/own_ranks.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
