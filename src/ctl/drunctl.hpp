@@ -42,6 +42,9 @@ struct CtlOptions {
   bool null_separated = false;       // keys
   bool ready = false;                // health
   bool live = false;                 // status: redrawn at every change
+  bool all = false;                  // stacks: other threads and children too
+  bool collapsed = false;            // stacks: for flame graphs
+  bool quick = false;                // stacks: what /proc says, no process is stopped
   std::optional<std::size_t> count;  // watch
   std::string prefix;
   std::optional<std::string> file;

@@ -22,6 +22,7 @@
 #include "ctl/drunctl_doctor.hpp"
 #include "ctl/drunctl_health.hpp"
 #include "ctl/drunctl_jobs.hpp"
+#include "ctl/drunctl_stacks.hpp"
 #include "ctl/drunctl_status.hpp"
 #include "drun/store/errors.hpp"
 #include "rendezvous/keys.hpp"
@@ -387,6 +388,10 @@ int doctor_of_nodes(const Command& command) {
   return doctor(options, command.start() + options.timeout.value_or(kDoctorTimeout));
 }
 
+int stacks_of_jobs(const Command& command) {
+  return stacks(command.options(), command.deadline());
+}
+
 struct Verb {
   std::size_t fewest;
   std::size_t most;
@@ -415,6 +420,7 @@ const std::map<std::string, Verb>& verbs() {
       {"status", {0, 1, status_of_jobs}},
       {"doctor", {0, kAny, doctor_of_nodes}},
       {"history", {0, 1, status_of_jobs}},
+      {"stacks", {0, 1, stacks_of_jobs}},
   };
   return kVerbs;
 }

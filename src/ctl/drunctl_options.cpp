@@ -38,6 +38,11 @@ constexpr std::array kWatchFlags{
 constexpr std::array kStatusFlags{
     Flag{"watch", 0, "", "", kOwn, kFlagsGroup, "", "stay, and show it again whenever it changes"},
 };
+constexpr std::array kStacksFlags{
+    Flag{"all", 0, "", "", kOwn, kFlagsGroup, "", "other threads too, and what the workers have started; nothing cut"},
+    Flag{"collapsed", 0, "", "", kOwn, kFlagsGroup, "", "a line for each stack, as the tools for flame graphs read it"},
+    Flag{"quick", 0, "", "", kOwn, kFlagsGroup, "", "no stacks, only states, from /proc: no worker is stopped for it"},
+};
 constexpr std::array kHealthFlags{
     Flag{"ready", 0, "", "", kOwn, kFlagsGroup, "", "only agents whose workers run are healthy"},
 };
@@ -63,6 +68,9 @@ constexpr std::array kCommands{
                  "code 0: running or succeeded; 1: failed; 3: neither; 4: there is none", kStatusFlags},
     cli::Command{"history", "[ID]",
                  "what became of a job's last rounds, while it runs and afterwards: when each began, why it was stopped", {}},
+    cli::Command{"stacks", "[ID]",
+                 "where the workers are now, of this user's jobs on this host, or of job ID: their stacks, equal ones once; "
+                 "exit code 1: there is none", kStacksFlags},
     cli::Command{"health", "[ID]",
                  "asks the agents of this host and user, or those of job ID; exit code 0: all answer; 1: one does not, "
                  "or there is none", kHealthFlags},
@@ -139,6 +147,9 @@ CtlOptions build(const cli::GivenFlags& flags) {
   options.null_separated = flags.on("null");
   options.ready = flags.on("ready");
   options.live = flags.on("watch");
+  options.all = flags.on("all");
+  options.collapsed = flags.on("collapsed");
+  options.quick = flags.on("quick");
   return options;
 }
 

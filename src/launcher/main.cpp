@@ -25,6 +25,7 @@
 #include "launcher/local_nodes/local_nodes.hpp"
 #include "launcher/local_nodes/replica_groups.hpp"
 #include "launcher/report/outcome_report.hpp"
+#include "launcher/stacks/stack_helper.hpp"
 #include "launcher/starter/remote_end.hpp"
 #include "launcher/starter/start_hosts.hpp"
 #include "launcher/workers/preflight.hpp"
@@ -120,6 +121,7 @@ int main(int argc, char** argv) {
   try {
     open_standard_streams();
     if (argc == 2 && argv[1] == launcher::hosts::kRemoteEndFlag) return launcher::run_remote_end();
+    if (argc == 2 && argv[1] == launcher::kStackHelperFlag) return launcher::run_stack_helper();
     std::vector<std::string> environment = own_environment();
     marks = launcher::hosts::take_word_marks(environment);
     auto parsed = launcher::parse_options({argv, argv + argc}, environment);

@@ -60,6 +60,11 @@ Keys::Keys(std::string_view run_id) : prefix(std::string(kAllJobs) + escape_id(r
   facts = prefix + "facts/";
   gone = prefix + "gone/";
   silence = prefix + "silence";
+  look = prefix + "look";
+}
+
+std::string Keys::answers_to(std::string_view id) const {
+  return "drun-stacks/" + prefix.substr(kAllJobs.size()) + std::string(id) + "/";
 }
 
 std::string Keys::member(std::string_view ticket) const {

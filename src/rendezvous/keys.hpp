@@ -34,7 +34,13 @@ class Keys {
   std::string gone;   // prefix: whose workers are proven to be gone. Written by the store
   // For how many milliseconds no other store could renew leases when this one began. The same.
   std::string silence;
+  // Ephemeral: somebody asks all agents for the stacks of their workers; which, and how, is for
+  // who writes and reads it.
+  std::string look;
 
+  // Prefix of the answers to the request of this id, ephemeral ones. Not below `prefix`: they are
+  // long, and nobody who watches the job needs them.
+  [[nodiscard]] std::string answers_to(std::string_view id) const;
   [[nodiscard]] std::string member(std::string_view ticket) const;      // ephemeral
   [[nodiscard]] std::string assignment(std::string_view ticket) const;  // a place, or a refusal
   [[nodiscard]] std::string facts_of(std::string_view ticket) const;

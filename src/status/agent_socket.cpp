@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "base/deadline.hpp"
 #include "base/file_descriptor.hpp"
@@ -24,7 +25,12 @@ namespace drun::status {
 namespace {
 
 constexpr std::string_view kStart = "drun/agent/";
-constexpr std::size_t kLongestAnswer = 1 << 20;
+constexpr std::string_view kAsk = "drun/ask/";
+constexpr auto kQuestions = std::to_array<std::pair<Question, std::string_view>>(
+    {{Question::Stacks, "stacks"},
+     {Question::QuickStacks, "quick-stacks"},
+     {Question::JobStacks, "job-stacks"},
+     {Question::QuickJobStacks, "quick-job-stacks"}});
 
 std::string digest_of(std::string_view job) {
   return std::to_string(fnv1a(job));
@@ -35,6 +41,15 @@ ucred peer_of(int socket) {
   socklen_t size = sizeof peer;
   (void)::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
   return peer;
+}
+
+// An address in the abstract namespace, and its length.
+std::pair<sockaddr_un, socklen_t> address_of(std::string_view name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
+  std::memcpy(address.sun_path + 1, name.data(), length);
+  return {address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length)};
 }
 
 }  // namespace
@@ -68,7 +83,8 @@ std::vector<std::string> find_sockets(const std::optional<std::string>& job) {
   return sockets_in(read_small_file("/proc/self/net/unix").value_or(""), {::geteuid(), job});
 }
 
-Result<std::string> ask(const std::string& name, std::chrono::steady_clock::time_point deadline) {
+Result<std::string> ask(const std::string& name, std::chrono::steady_clock::time_point deadline,
+                        Question question, std::size_t longest) {
   const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return Error::from_errno(errno, "make a socket");
   const auto no_answer = [&] {
@@ -81,11 +97,14 @@ Result<std::string> ask(const std::string& name, std::chrono::steady_clock::time
   const auto left = std::max(time_left(deadline), std::chrono::milliseconds(1));
   const timeval limit{left.count() / 1'000, (left.count() % 1'000) * 1'000};
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
-  std::memcpy(address.sun_path + 1, name.data(), length);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  for (const auto& [each, word] : kQuestions) {
+    if (each != question) continue;
+    const auto [own, own_size] =
+        address_of(std::string(kAsk) + std::string(word) + "/" + random_name(16));
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), own_size) != 0)
+      return Error::from_errno(errno, "name a socket");
+  }
+  const auto [address, size] = address_of(name);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
     return errno == EAGAIN ? no_answer() : Error::from_errno(errno, "connect");
   if (!is_own_peer(socket.get()))
@@ -100,10 +119,25 @@ Result<std::string> ask(const std::string& name, std::chrono::steady_clock::time
       return Error::from_errno(errno, "read");
     }
     answer.append(bytes.data(), static_cast<std::size_t>(got));
-    if (answer.size() > kLongestAnswer)
+    if (answer.size() > longest)
       return Error(std::make_error_code(std::errc::message_size), "an endless answer");
   }
   return no_answer();
+}
+
+Question question_of(int socket) {
+  sockaddr_un address{};
+  socklen_t size = sizeof address;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      size <= offsetof(sockaddr_un, sun_path) + 1)
+    return Question::Status;
+  std::string_view name(address.sun_path + 1, size - offsetof(sockaddr_un, sun_path) - 1);
+  if (!name.starts_with(kAsk)) return Question::Status;
+  name.remove_prefix(kAsk.size());
+  const std::string_view word = take_until(name, '/');
+  for (const auto& [each, known] : kQuestions)
+    if (word == known) return each;
+  return Question::Status;
 }
 
 bool is_own_peer(int socket) {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,10 +31,23 @@ struct Sought {
 // Those of this host, for the user that runs this program.
 [[nodiscard]] std::vector<std::string> find_sockets(const std::optional<std::string>& job);
 
-// All that the agent there says. Errors: nobody there, no answer in time, or somebody else's
-// process that has taken the name.
+// What is asked for. Whoever asks says it by the name of their own end of the socket, so that an
+// agent knows it at once, and waits for nobody. One that does not know a question tells its status.
+enum class Question {
+  Status,
+  Stacks,          // of its workers
+  QuickStacks,     // the same from /proc alone: no process is stopped
+  JobStacks,       // of the workers of all nodes of its job
+  QuickJobStacks,  // likewise
+};
+// All that the agent there says, `longest` bytes at most. Errors: nobody there, no answer in time,
+// or somebody else's process that has taken the name.
 [[nodiscard]] Result<std::string> ask(const std::string& name,
-                                      std::chrono::steady_clock::time_point deadline);
+                                      std::chrono::steady_clock::time_point deadline,
+                                      Question question = Question::Status,
+                                      std::size_t longest = std::size_t{1} << 20);
+// What the other end of this socket asks for.
+[[nodiscard]] Question question_of(int socket);
 
 // The process at the other end may be told: it is this user's, or root's.
 [[nodiscard]] bool is_own_peer(int socket);

@@ -347,8 +347,9 @@ def no_script(job):
 
 # ---- signals ----
 
-def stopped_by(job, name, *flags):
-    agent = job.start(*job.one_node(), "--nproc_per_node=2", "--monitor_interval=0.1", *flags, WORKER, "child", "sleep")
+def stopped_by(job, name, *flags, **options):
+    agent = job.start(*job.one_node(), "--nproc_per_node=2", "--monitor_interval=0.1", *flags, WORKER, "child", "sleep",
+                      **options)
     job.wait_for_notes("sleeping", 2)
     agent.signal(signal.Signals[name])
     return {"exit code": agent.wait(), "workers got": sorted((note["rank"], note["name"]) for note in job.notes("signal")),
@@ -373,7 +374,8 @@ def told_to_stop_by_sighup(job):
 
 @case()
 def told_to_stop_by_sigquit(job):
-    return stopped_by(job, "SIGQUIT")
+    # Unless it is named, drun shows where the workers are.
+    return stopped_by(job, "SIGQUIT", environment={"PET_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT"})
 
 
 @case(since=(2, 14))

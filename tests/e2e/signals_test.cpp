@@ -44,9 +44,12 @@ Arguments noting(const std::filesystem::path& file, const std::string& then = ""
   return {"sh", "-c", script};
 }
 
+// Unless somebody names it, SIGQUIT shows the workers' stacks.
+const Arguments kQuitStops{"--signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"};
+
 TEST(StopSignalTest, EachHandledSignalStopsTheJobAndGivesItsCode) {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
-    DrunProcess process(Arguments{"sh", "-c", "echo ready; exec sleep 1000"});
+    DrunProcess process(kQuitStops + Arguments{"sh", "-c", "echo ready; exec sleep 1000"});
     ASSERT_TRUE(process.wait_for_out("ready"));
     process.signal(number);
     expect_end(process, 128 + number);
@@ -98,7 +101,7 @@ TEST(StopSignalTest, WhatToldDrunToStopIsPassedOn) {
   for (const auto& [number, name] : std::vector<std::pair<int, std::string>>{
            {SIGINT, "INT"}, {SIGHUP, "HUP"}, {SIGQUIT, "QUIT"}}) {
     const auto file = directory.path() / name;
-    DrunProcess process(noting(file, "exit 0"));
+    DrunProcess process(kQuitStops + noting(file, "exit 0"));
     ASSERT_TRUE(process.wait_for_out("ready")) << process.err();
     process.signal(number);
     expect_end(process, 128 + number);

@@ -30,13 +30,15 @@ ARROWS = {
     "facts": "base launcher/devices",
     "doctor": "base facts launcher/devices",
     "jobs": "base rendezvous",
-    "ctl": "base cli doctor facts jobs rendezvous status store/client store/protocol",
+    "stacks": "base",
+    "ctl": "base cli doctor facts jobs rendezvous stacks status store/client store/protocol",
     "launcher/pmi": "base",
     "launcher/page": "base store/server",
     "launcher/cluster": "base launcher/pmi",
     "launcher/hosts": "base launcher/cluster",
     "launcher/process": "base",
     "launcher/events": "base events launcher/process",
+    "launcher/stacks": "base launcher/process stacks",
     "launcher/devices": "base",
     "launcher/options": "base etcd launcher/devices launcher/events launcher/hosts launcher/process rendezvous",
     "launcher/command_line": "base cli events launcher/cluster launcher/devices launcher/hosts "
@@ -47,14 +49,14 @@ ARROWS = {
                         "rendezvous",
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
     "launcher/agent": "base events facts jobs launcher/backend launcher/events launcher/options launcher/output "
-                      "launcher/page launcher/pmi launcher/process launcher/report launcher/workers rendezvous status "
-                      "store/client",
+                      "launcher/page launcher/pmi launcher/process launcher/report launcher/stacks launcher/workers "
+                      "rendezvous stacks status store/client",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/options "
                             "launcher/output launcher/process",
     "launcher/starter": "base launcher/agent launcher/hosts launcher/options launcher/output "
                         "launcher/process launcher/report",
     "launcher": "base launcher/agent launcher/command_line launcher/hosts launcher/local_nodes "
-                "launcher/options launcher/report launcher/starter launcher/workers",
+                "launcher/options launcher/report launcher/stacks launcher/starter launcher/workers",
 }
 ARROWS = {room: set(others.split()) for room, others in ARROWS.items()}
 # A heavy library belongs to the few files that hide it from the rest.

@@ -72,6 +72,8 @@ class AgentShutdown {
   // The outcome is known: whatever the rendezvous says changes nothing.
   [[nodiscard]] bool leaving() const { return fsm_.leaving(); }
   [[nodiscard]] int exit_code() const { return fsm_.exit_code(); }
+  // Somebody has asked it to stop.
+  [[nodiscard]] bool asked_to_stop() const { return requests_.any(); }
   // The rest of the job may wait for this agent, or go on without it.
   [[nodiscard]] bool left_unannounced() const { return calls_.left_unannounced(outcome_.end); }
 

@@ -34,12 +34,13 @@ bool ignored_by_nohup(int signal) {
   return signal == SIGHUP && ignored_from_start(signal);
 }
 
-SignalMeaning meaning_of(int signal, const SignalChoices& choices) {
+SignalMeaning meaning_of(int signal, const SignalChoices& choices, bool stopping) {
   if (signal == SIGWINCH) return SignalMeaning::Resize;
   if (signal == SIGTSTP) return SignalMeaning::Suspend;
   const auto& forwarded = choices.forward_signals;
   if (std::find(forwarded.begin(), forwarded.end(), signal) != forwarded.end())
     return SignalMeaning::Forward;
+  if (signal == SIGQUIT && !choices.quit_stops && !stopping) return SignalMeaning::Stacks;
   return SignalMeaning::Stop;
 }
 

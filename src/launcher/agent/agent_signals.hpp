@@ -20,9 +20,12 @@ enum class SignalMeaning {
   Resize,   // the terminal has another size
   Suspend,  // Ctrl-Z
   Forward,  // for the workers; the job goes on
+  Stacks,   // where the workers are; the job goes on
   Stop,
 };
-[[nodiscard]] SignalMeaning meaning_of(int signal, const SignalChoices& choices);
+// `stopping`: one has asked to stop before. Whoever presses Ctrl-\ then is in a hurry.
+[[nodiscard]] SignalMeaning meaning_of(int signal, const SignalChoices& choices,
+                                       bool stopping = false);
 // Of a signal to stop: only this node is to go.
 [[nodiscard]] bool takes_node_out(int signal, const SignalChoices& choices);
 

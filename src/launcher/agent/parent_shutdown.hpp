@@ -31,6 +31,7 @@ class ParentShutdown {
   // Output could not be written: no success.
   void on_output_lost() { fsm_.on_output_lost(); }
 
+  [[nodiscard]] bool asked_to_stop() const { return requests_.any(); }
   // Of the latest request to stop; 0: there was none.
   [[nodiscard]] int signal() const { return fsm_.signal(); }
   [[nodiscard]] int exit_code() const { return fsm_.exit_code(); }

@@ -183,7 +183,8 @@ void ParticipantDriver::perform(const rendezvous::StopAction& action) {
   if (!group.idle() && !action.immediately && !action.reason.empty())
     parts_.status.stopping(action.reason);
   parts_.events.round_stops(action.reason);
-  parts_.workers.stop(action);
+  const auto stop = [this, action] { parts_.workers.stop(action); };
+  if (!parts_.hold_stop || !parts_.hold_stop(action, stop)) stop();
 }
 
 void ParticipantDriver::perform(const rendezvous::RoundStopsAction& action) {

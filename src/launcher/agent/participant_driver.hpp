@@ -32,6 +32,10 @@ class ParticipantDriver {
     BackendLink& backend;
     EventReporter& events;
     FileWork* files = nullptr;  // for --exclude-file; null: it is not written
+    // Before workers are stopped: true if `go_on` will be called later, from the loop, or the stop
+    // is overtaken by another. Empty: never.
+    std::function<bool(const rendezvous::StopAction& action, std::function<void()> go_on)>
+        hold_stop = {};
   };
   // `finish` is called once, from inside the calls below, with how the job ended; only on_event()
   // and left_unannounced() may follow it.

@@ -4,7 +4,11 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstddef>
 #include <utility>
+
+#include <asio/buffer.hpp>
+#include <asio/write.hpp>
 
 #include "base/log.hpp"
 #include "status/agent_socket.hpp"
@@ -16,12 +20,40 @@ using asio::local::stream_protocol;
 
 // After an error of accept(), which a lack of descriptors is.
 constexpr std::chrono::seconds kPause{1};
+// For a caller to take what it has asked for.
+constexpr std::chrono::seconds kSayLimit{30};
+constexpr std::size_t kMostCallers = 32;  // that wait for a longer answer
 
 }  // namespace
 
-StatusDoor::StatusDoor(asio::io_context& io, std::string job,
-                       std::function<status::AgentStatus()> answer)
-    : acceptor_(io), pause_(io), job_(std::move(job)), answer_(std::move(answer)) {}
+// Lives as long as somebody still has an answer for it.
+struct StatusDoor::Caller : std::enable_shared_from_this<Caller> {
+  explicit Caller(stream_protocol::socket connection)
+      : socket(std::move(connection)), limit(socket.get_executor()) {}
+
+  void say(const std::string& answer) {
+    text = answer;
+    limit.expires_after(kSayLimit);
+    limit.async_wait([self = shared_from_this()](asio::error_code cancelled) {
+      if (!cancelled) self->leave();
+    });
+    asio::async_write(
+        socket, asio::buffer(text),
+        [self = shared_from_this()](asio::error_code, std::size_t) { self->leave(); });
+  }
+  void leave() {
+    asio::error_code ignored;
+    (void)socket.close(ignored);
+    limit.cancel();
+  }
+
+  stream_protocol::socket socket;
+  asio::steady_timer limit;
+  std::string text;
+};
+
+StatusDoor::StatusDoor(asio::io_context& io, std::string job, Answers answers)
+    : acceptor_(io), pause_(io), job_(std::move(job)), answers_(std::move(answers)) {}
 
 void StatusDoor::open() {
   asio::error_code error;
@@ -37,13 +69,15 @@ void StatusDoor::close() {
   asio::error_code ignored;
   (void)acceptor_.close(ignored);
   pause_.cancel();
+  for (const auto& caller : callers_)
+    if (const auto waiting = caller.lock()) waiting->leave();
 }
 
 void StatusDoor::wait() {
   acceptor_.async_accept([this](asio::error_code error, stream_protocol::socket caller) {
     if (!acceptor_.is_open()) return;
     if (!error) {
-      serve(caller);
+      serve(std::move(caller));
       return wait();
     }
     pause_.expires_after(kPause);
@@ -53,11 +87,31 @@ void StatusDoor::wait() {
   });
 }
 
-// It is short, so an empty buffer takes it whole.
-void StatusDoor::serve(stream_protocol::socket& caller) {
+void StatusDoor::serve(stream_protocol::socket caller) {
   if (!status::is_own_peer(caller.native_handle())) return;
-  const std::string text = to_json(answer_()) + "\n";
+  switch (status::question_of(caller.native_handle())) {
+    case status::Question::Stacks:
+      return serve_stacks(std::move(caller), false, true);
+    case status::Question::QuickStacks:
+      return serve_stacks(std::move(caller), false, false);
+    case status::Question::JobStacks:
+      return serve_stacks(std::move(caller), true, true);
+    case status::Question::QuickJobStacks:
+      return serve_stacks(std::move(caller), true, false);
+    case status::Question::Status:
+      break;
+  }
+  // It is short, so an empty buffer takes it whole.
+  const std::string text = to_json(answers_.status()) + "\n";
   (void)::send(caller.native_handle(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void StatusDoor::serve_stacks(stream_protocol::socket caller, bool whole_job, bool unwind) {
+  std::erase_if(callers_, [](const auto& each) { return each.expired(); });
+  if (callers_.size() >= kMostCallers) return;
+  auto waiting = std::make_shared<Caller>(std::move(caller));
+  callers_.push_back(waiting);
+  answers_.stacks(whole_job, unwind, [waiting](const std::string& text) { waiting->say(text); });
 }
 
 }  // namespace drun::launcher

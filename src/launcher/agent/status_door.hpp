@@ -1,9 +1,12 @@
-// Tells the agent's status to whoever asks on this host and is its user or root. Each caller gets
-// one answer and is gone: none can hold anything of the agent's.
+// Tells the agent's status, and the stacks of its workers, to whoever asks on this host and is its
+// user or root. Each caller gets one answer and is gone: none can hold more than a descriptor, and
+// that for a while.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <asio/io_context.hpp>
 #include <asio/local/stream_protocol.hpp>
@@ -16,21 +19,30 @@ namespace drun::launcher {
 // One thread: the loop's, which it never blocks.
 class StatusDoor {
  public:
-  // `answer` is called from the loop.
-  StatusDoor(asio::io_context& io, std::string job, std::function<status::AgentStatus()> answer);
+  // Both are called from the loop. `stacks` calls `say` from there, once, unless it forgets it.
+  using Say = std::function<void(const std::string& text)>;
+  struct Answers {
+    std::function<status::AgentStatus()> status;
+    std::function<void(bool whole_job, bool unwind, Say say)> stacks;
+  };
+  StatusDoor(asio::io_context& io, std::string job, Answers answers);
 
   // A system that refuses the socket costs nothing but the answers.
   void open();
   void close();
 
  private:
+  struct Caller;
+
   void wait();
-  void serve(asio::local::stream_protocol::socket& caller);
+  void serve(asio::local::stream_protocol::socket caller);
+  void serve_stacks(asio::local::stream_protocol::socket caller, bool whole_job, bool unwind);
 
   asio::local::stream_protocol::acceptor acceptor_;
   asio::steady_timer pause_;
   const std::string job_;
-  const std::function<status::AgentStatus()> answer_;
+  const Answers answers_;
+  std::vector<std::weak_ptr<Caller>> callers_;  // who is told a longer answer
 };
 
 }  // namespace drun::launcher

@@ -1,6 +1,7 @@
 // When and how a job ends: signals, limits of time, exit codes, and which failures are worth
 // another try.
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -45,6 +46,9 @@ void build_stopping(const cli::GivenFlags& flags, Options& options) {
   const cli::Setting handled = given_or_default(flags, "signals-to-handle");
   options.signals_to_handle = parse_signals(handled);
   options.signals_to_handle_text = handled.value;
+  options.quit_stops = handled.source != cli::Source::Default &&
+                       std::find(options.signals_to_handle.begin(), options.signals_to_handle.end(),
+                                 SIGQUIT) != options.signals_to_handle.end();
 
   if (const cli::Setting* setting = flags.find("shutdown-timeout")) {
     options.shutdown_timeout = parse_duration(*setting, true);
@@ -80,6 +84,11 @@ void build_stopping(const cli::GivenFlags& flags, Options& options) {
   }
   if (const cli::Setting* setting = flags.find("start-timeout")) {
     options.start_timeout = parse_duration(*setting, false);
+  }
+  if (const cli::Setting* setting = flags.find("stacks-on-failure")) {
+    options.stacks_after_failure = setting->value != "off";
+    options.stacks_limit = options.stacks_after_failure ? parse_duration(*setting, false)
+                                                        : std::chrono::milliseconds(0);
   }
   build_job_end(flags, options);
 }

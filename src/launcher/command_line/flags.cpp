@@ -145,6 +145,8 @@ constexpr std::array kFlags{
          "end the job if not all workers run after this long; exit code 124"},
     Flag{"warn-before", 0, "SIGNAL@TIME", "", kDrun, kLimits, "",
          "send the workers a signal so long before the job ends, as in USR1@120"},
+    Flag{"stacks-on-failure", 0, "TIME|off", "", kDrun, kLimits, "off",
+         "before a failure ends other workers, show where they are, for up to TIME (time limits do, for 10 s)"},
 
     Flag{"local-ranks-filter", 0, "RANKS", "", kTorch, kOutput, "",
          "show only the output of these local ranks"},

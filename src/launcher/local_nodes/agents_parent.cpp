@@ -142,7 +142,7 @@ int AgentsParent::run() {
 void AgentsParent::on_signal(int signal) {
   if (signal == SIGCHLD) return collect();
   if (signal == SIGTTIN) return suspend_all(signal);
-  switch (meaning_of(signal, options_)) {
+  switch (meaning_of(signal, options_, shutdown_.asked_to_stop())) {
     case SignalMeaning::Suspend:
       return suspend_all(signal);
     case SignalMeaning::Resize:
@@ -150,6 +150,8 @@ void AgentsParent::on_signal(int signal) {
       return signal_all(signal);
     case SignalMeaning::Forward:
       return signal_all(signal);
+    case SignalMeaning::Stacks:
+      return show_stacks(signal);
     case SignalMeaning::Stop:
       return on_stop(signal);
   }
@@ -177,6 +179,16 @@ void AgentsParent::kill_agents(int signal) {
 void AgentsParent::signal_all(int signal) const {
   for (const pid_t agent : agents_)
     if (agent > 0) ::kill(agent, signal);
+}
+
+// One agent of a job asks the others.
+void AgentsParent::show_stacks(int signal) const {
+  if (options_.local_nodes == 0) return signal_all(signal);
+  for (const pid_t agent : agents_) {
+    if (agent <= 0) continue;
+    ::kill(agent, signal);
+    return;
+  }
 }
 
 void AgentsParent::stop(pid_t agent) const {

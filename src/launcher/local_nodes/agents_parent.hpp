@@ -53,6 +53,7 @@ class AgentsParent {
   void on_stop(int signal);
   void kill_agents(int signal);
   void signal_all(int signal) const;
+  void show_stacks(int signal) const;
   void stop(pid_t agent) const;
   void suspend_all(int signal);
   void wait_until_suspended() const;

@@ -143,8 +143,10 @@ struct SignalChoices {
   // Signals that stop the job; the agent catches them (--signals-to-handle).
   std::vector<int> signals_to_handle;
   std::string signals_to_handle_text;  // as TORCHELASTIC_SIGNALS_TO_HANDLE gives it to the workers
-  std::vector<int> forward_signals;    // delivered to the workers; the job goes on
-  bool leave_on_sigterm = false;       // it takes this node out of the job, which goes on
+  // SIGQUIT is one of them because the user said so; else it shows the workers' stacks.
+  bool quit_stops = false;
+  std::vector<int> forward_signals;  // delivered to the workers; the job goes on
+  bool leave_on_sigterm = false;     // it takes this node out of the job, which goes on
 };
 
 // --warn-before: this signal so long before the job ends.
@@ -165,6 +167,10 @@ struct StopPolicy {
   std::optional<std::chrono::milliseconds> start_timeout;  // until all workers run
   std::optional<std::int64_t> job_end;  // when somebody else ends the job, in Unix seconds
   std::optional<EndNotice> warn_before;
+  // How long workers may be looked at before they are stopped: at a time limit, and, if that was
+  // asked for, after a failure. 0: never.
+  std::chrono::milliseconds stacks_limit{10'000};
+  bool stacks_after_failure = false;
 };
 
 // Which failures are worth another try.

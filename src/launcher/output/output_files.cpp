@@ -1,5 +1,6 @@
 #include "launcher/output/output_files.hpp"
 
+#include "base/atomic_file.hpp"
 #include "base/file_worker.hpp"
 #include "launcher/output/output_route.hpp"
 
@@ -17,6 +18,19 @@ WorkerFiles OutputFiles::open(const StreamLabel& label) {
   files.error_file = folders_.error_file(label.round, label.restart_count, label.local_rank);
   files.private_folder = folders_.private_folder();
   return files;
+}
+
+std::string OutputFiles::write(const std::string& name, std::string_view content) {
+  std::string path;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!folders_.keeps_logs()) return {};
+    path = folders_.run_folder() + "/" + name;
+  }
+  about_to("write " + path);
+  if (const Status written = write_whole_file(path, content); !written)
+    throw ResultError(written.error());
+  return path;
 }
 
 bool OutputFiles::remove_private_folder() {

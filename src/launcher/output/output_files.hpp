@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,9 @@ class OutputFiles {
 
   // Throws std::system_error, which names the path, when a file or folder cannot be made.
   [[nodiscard]] WorkerFiles open(const StreamLabel& label);
+  // Writes a file of this name into the folder of the run's logs; its path, or empty if there are
+  // no logs. Throws an exception that names the path.
+  std::string write(const std::string& name, std::string_view content);
   // When no worker needs it any more. False: it was not tried, and is left to whoever cleans up;
   // who tries after this would find it gone, or would hang on its file system as this did.
   [[nodiscard]] bool remove_private_folder();

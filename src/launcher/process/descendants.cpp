@@ -88,6 +88,17 @@ void append_children_of(pid_t parent, std::vector<pid_t>& out) {
     append_children_by_scan(parent, out);
 }
 
+// What is below these, to them.
+void append_all_below(std::vector<pid_t>& all) {
+  std::unordered_set<pid_t> seen(all.begin(), all.end());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<pid_t> next;
+    append_children_of(all[i], next);
+    for (const pid_t pid : next)
+      if (seen.insert(pid).second) all.push_back(pid);
+  }
+}
+
 // Whether /proc is there and shows the process ids of our own namespace: it may be covered, or come
 // from outside.
 bool proc_is_ours() {
@@ -189,14 +200,14 @@ std::vector<pid_t> children() {
 
 std::vector<pid_t> descendants() {
   std::vector<pid_t> result = children();
-  if (!proc_is_ours()) return result;
-  std::unordered_set<pid_t> seen(result.begin(), result.end());
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    std::vector<pid_t> next;
-    append_children_of(result[i], next);
-    for (const pid_t pid : next)
-      if (seen.insert(pid).second) result.push_back(pid);
-  }
+  if (proc_is_ours()) append_all_below(result);
+  return result;
+}
+
+std::vector<pid_t> descendants_of(pid_t pid) {
+  std::vector<pid_t> result;
+  append_children_of(pid, result);
+  append_all_below(result);
   return result;
 }
 

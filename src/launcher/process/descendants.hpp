@@ -31,6 +31,8 @@ bool reap_children(const OnReaped& on_reaped);
 // Every descendant of this process, direct children first. Without /proc only children: what is
 // below one becomes a child itself when that one ends.
 [[nodiscard]] std::vector<pid_t> descendants();
+// The same of another process; /proc must be there.
+[[nodiscard]] std::vector<pid_t> descendants_of(pid_t pid);
 
 // When it started, by CLOCK_BOOTTIME and up to one tick (10 ms) early; nothing if /proc does not
 // say.

@@ -236,9 +236,17 @@ void Starter::hurry(std::chrono::seconds after) {
 
 void Starter::stop_agents(int signal) {
   for (std::size_t host = 0; host < remotes_.size(); ++host)
-    if (!roll_.is_gone(host))
-      limbs_.send(
-          {hosts::FrameType::Signal, static_cast<std::uint32_t>(host), std::to_string(signal)});
+    if (!roll_.is_gone(host)) tell_agent(host, signal);
+}
+
+void Starter::tell_agent(std::size_t host, int signal) {
+  limbs_.send({hosts::FrameType::Signal, static_cast<std::uint32_t>(host), std::to_string(signal)});
+}
+
+// One agent asks the others.
+void Starter::show_stacks(int signal) {
+  for (std::size_t host = 0; host < remotes_.size(); ++host)
+    if (!roll_.is_gone(host)) return tell_agent(host, signal);
 }
 
 void Starter::look_whether_over() {
@@ -258,7 +266,7 @@ void Starter::cancel_timers() {
 // ---- signals ----
 
 void Starter::on_signal(int signal) {
-  switch (meaning_of(signal, options_)) {
+  switch (meaning_of(signal, options_, shutdown_.asked_to_stop())) {
     case SignalMeaning::Suspend:
       log::warning("a job on other hosts cannot be suspended");
       break;
@@ -266,6 +274,9 @@ void Starter::on_signal(int signal) {
       break;
     case SignalMeaning::Forward:
       stop_agents(signal);
+      break;
+    case SignalMeaning::Stacks:
+      show_stacks(signal);
       break;
     case SignalMeaning::Stop:
       on_stop(signal);

@@ -57,6 +57,8 @@ class Starter {
   void give_up();
   void hurry(std::chrono::seconds after);
   void stop_agents(int signal);
+  void tell_agent(std::size_t host, int signal);
+  void show_stacks(int signal);
   void look_whether_over();
 
   void on_signal(int signal);

@@ -1,6 +1,7 @@
 // What an agent does for the workers of a round besides starting them. Null: not asked for.
 #pragma once
 
+#include "launcher/workers/before_stop.hpp"
 #include "launcher/workers/peer_directory.hpp"
 #include "launcher/workers/rank_service.hpp"
 #include "launcher/workers/worker_watch.hpp"
@@ -11,6 +12,7 @@ struct RoundServices {
   RankService* ranks = nullptr;
   PeerDirectory* peers = nullptr;
   WorkerWatch* watch = nullptr;
+  BeforeStop* before_stop = nullptr;
 };
 
 }  // namespace drun::launcher

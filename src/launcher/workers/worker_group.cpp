@@ -336,7 +336,12 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
 void WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
   failure_time_ms_ = unix_milliseconds();
   stop_at_.reset();
+  held_until_.reset();
   if (state_ != State::Running || not_ended_ < 2) return;
+  if (services_.before_stop != nullptr)
+    held_until_ = services_.before_stop->begin(now, [this, start = starts_] {
+      if (start == starts_) held_until_.reset();
+    });
   const auto tail = output_.tail(id, kLastWordsLimit);
   if (!speaks_of_timeout(headline("", tail), tail)) return;
   stop_at_ = now + rendezvous::kOthersTimeOut;
@@ -375,7 +380,8 @@ GroupNews WorkerGroup::on_time(Time now) {
       news.failure = std::move(each.failure);
   }
   condemn_faulty(now);
-  const bool waits = stop_at_ && not_ended_ > 0 && now < *stop_at_;
+  const auto is_ahead = [now](const std::optional<Time>& time) { return time && now < *time; };
+  const bool waits = not_ended_ > 0 && (is_ahead(stop_at_) || is_ahead(held_until_));
   if (failures_.first() && state_ == State::Running && !waits) begin_stop(false, now);
   report_failure(news, now, false);
   end_stop(news);
@@ -387,7 +393,10 @@ std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
   if (!refused_.empty() || ready() || can_report) return Time{};
   EarliestDeadline due;
   due.include(failures_.next_deadline());
-  if (failures_.first() && state_ == State::Running) due.include(stop_at_);
+  if (failures_.first() && state_ == State::Running) {
+    due.include(stop_at_);
+    due.include(held_until_);
+  }
   return due.time();
 }
 

@@ -169,10 +169,11 @@ class WorkerGroup {
   // Workers that the guardian was not asked to start, because their program is not there, or
   // nowhere their output could go. Reported at the next on_time().
   std::vector<std::pair<process::WorkerId, LaunchError>> refused_;
-  bool one_reason_ = false;      // for all of them
-  bool warned_ = false;          // of the program
-  Stop last_stop_;               // or the round's end, if the guardian was lost
-  std::optional<Time> stop_at_;  // after the first failure; nullopt: at once
+  bool one_reason_ = false;         // for all of them
+  bool warned_ = false;             // of the program
+  Stop last_stop_;                  // or the round's end, if the guardian was lost
+  std::optional<Time> stop_at_;     // after the first failure; nullopt: at once
+  std::optional<Time> held_until_;  // likewise: something is done first
 };
 
 }  // namespace drun::launcher

@@ -108,6 +108,7 @@ struct Job {
   explicit Job(std::vector<Role> roles) : agents(std::move(roles)) {
     options.min_nodes = options.max_nodes = static_cast<int>(agents.size());
     options.signals_to_handle = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+    options.quit_stops = true;
     options.forward_signals = {SIGUSR1};
   }
 

@@ -39,6 +39,7 @@ int be_starter(const std::vector<std::string>& arguments) {
   Options options;
   options.min_nodes = std::stoi(arguments[0]);
   options.signals_to_handle = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+  options.quit_stops = true;
   options.forward_signals = {SIGUSR1};
   drun::launcher::hosts::StartPlan plan;
   plan.fan_out = std::stoul(arguments[1]);

@@ -25,6 +25,17 @@ TEST(SignalMeaningTest, WhatASignalAsksFor) {
   EXPECT_EQ(meaning_of(SIGINT, options), SignalMeaning::Stop) << "whatever else is caught";
 }
 
+TEST(SignalMeaningTest, SigquitShowsStacksUnlessTheUserOrTheMomentSaysOtherwise) {
+  Options options = with_signals();
+  EXPECT_EQ(meaning_of(SIGQUIT, options), SignalMeaning::Stacks);
+  EXPECT_EQ(meaning_of(SIGQUIT, options, true), SignalMeaning::Stop);
+  options.quit_stops = true;
+  EXPECT_EQ(meaning_of(SIGQUIT, options), SignalMeaning::Stop);
+  options.quit_stops = false;
+  options.forward_signals = {SIGQUIT};
+  EXPECT_EQ(meaning_of(SIGQUIT, options), SignalMeaning::Forward);
+}
+
 TEST(SignalMeaningTest, OnlySigtermTakesANodeOut) {
   Options options = with_signals();
   EXPECT_FALSE(takes_node_out(SIGTERM, options));
@@ -46,7 +57,9 @@ TEST(SignalMeaningTest, AnAgentCatchesWhateverWouldEndIt) {
                                              SIGTERM, SIGXCPU, SIGPROF, SIGRTMIN, SIGRTMAX}));
   for (const int signal : caught) {
     const auto meaning = meaning_of(signal, Options());
-    EXPECT_EQ(meaning == SignalMeaning::Stop, signal != SIGWINCH && signal != SIGTSTP) << signal;
+    EXPECT_EQ(meaning == SignalMeaning::Stop,
+              signal != SIGWINCH && signal != SIGTSTP && signal != SIGQUIT)
+        << signal;
   }
   for (const int signal : {SIGSEGV, SIGABRT, SIGCHLD, SIGPIPE, SIGTTIN, SIGKILL, SIGCONT})
     EXPECT_THAT(caught, testing::Not(testing::Contains(signal)));

@@ -233,6 +233,9 @@ TEST(OptionValuesTest, TheShutdownTimeoutHasAVariableOfItsOwn) {
 
 TEST(OptionValuesTest, SignalsHaveNamesOrNumbers) {
   EXPECT_THAT(build("").signals_to_handle, ElementsAre(SIGTERM, SIGINT, SIGHUP, SIGQUIT));
+  EXPECT_FALSE(build("").quit_stops);
+  EXPECT_FALSE(build("--signals-to-handle TERM").quit_stops);
+  EXPECT_TRUE(build("--signals-to-handle TERM,QUIT").quit_stops);
   EXPECT_EQ(build("").signals_to_handle_text, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
   const Options options = build("--signals-to-handle SIGUSR1,term,10,2");
   EXPECT_THAT(options.signals_to_handle, ElementsAre(SIGUSR1, SIGTERM, SIGINT));
@@ -265,6 +268,17 @@ TEST(OptionValuesTest, SignalsHaveNamesOrNumbers) {
   EXPECT_EQ(error_of("--stop-signal 99"),
             "--stop-signal '99': expected a signal such as SIGTERM or SIGINT");
   EXPECT_EQ(error_of("--stop-signal CONT"), "--stop-signal 'CONT': SIGCONT does not end a process");
+}
+
+TEST(OptionValuesTest, StacksAreShownBeforeTimeLimitsUnlessTheUserSaysOtherwise) {
+  EXPECT_EQ(build("").stacks_limit.count(), 10'000);
+  EXPECT_FALSE(build("").stacks_after_failure);
+  EXPECT_EQ(build("--stacks-on-failure 3").stacks_limit.count(), 3'000);
+  EXPECT_TRUE(build("--stacks-on-failure 3").stacks_after_failure);
+  EXPECT_EQ(build("--stacks-on-failure off").stacks_limit.count(), 0);
+  EXPECT_FALSE(build("--stacks-on-failure off").stacks_after_failure);
+  EXPECT_EQ(error_of("--stacks-on-failure x"),
+            "--stacks-on-failure 'x': expected a time such as 90 (seconds), 5m or 1h30m");
 }
 
 TEST(OptionValuesTest, AForwardedSignalNoLongerStopsTheJob) {

@@ -904,6 +904,103 @@ TEST(WorkerGroupTest, AfterAnyOtherFailureTheOthersAreStoppedAtOnce) {
   EXPECT_THAT(told(rig.feed({exited(kFirst, 1)}), rig), HasSubstr("stop SIGTERM"));
 }
 
+// ---- what is done before the others are stopped ----
+
+class FakeBeforeStop final : public BeforeStop {
+ public:
+  std::optional<Time> begin(Time now, std::function<void()> call) override {
+    ++begun;
+    over = std::move(call);
+    if (!wanted) return std::nullopt;
+    return now + milliseconds(5'000);
+  }
+  bool wanted = true;
+  int begun = 0;
+  std::function<void()> over;
+};
+
+struct HeldRig : Rig {
+  FakeBeforeStop before;
+  WorkerGroup held{options, "node1", runner, output, files, {nullptr, nullptr, &before}};
+  GroupNews feed(const std::vector<process::GuardianEvent>& events) {
+    GroupNews news;
+    for (const auto& event : events)
+      merge(news, held.on_event(event, now));
+    merge(news, held.on_time(now));
+    return news;
+  }
+  GroupNews at(milliseconds later) {
+    now = kStart + later;
+    return held.on_time(now);
+  }
+  void run() {
+    held.start(second_node(), now);
+    (void)feed({spawned(kFirst), spawned(kSecond)});
+    (void)runner.take_calls();
+  }
+};
+
+// The failure itself is told in the meantime.
+TEST(WorkerGroupHoldTest, TheOthersAreStoppedOnceItIsDone) {
+  HeldRig rig;
+  rig.run();
+  (void)rig.feed({exited(kFirst, 1)});
+  EXPECT_EQ(rig.before.begun, 1);
+  EXPECT_THAT(told(rig.at(milliseconds(200)), rig), testing::StartsWith("failed 2"));
+  EXPECT_EQ(rig.held.next_deadline(), kStart + milliseconds(5'000));
+  rig.before.over();
+  EXPECT_EQ(told(rig.at(milliseconds(300)), rig), "stop SIGTERM 5");
+}
+
+TEST(WorkerGroupHoldTest, ItIsNotWaitedForLongerThanItsLimit) {
+  HeldRig rig;
+  rig.run();
+  (void)rig.feed({exited(kFirst, 1)});
+  EXPECT_THAT(told(rig.at(milliseconds(4'999)), rig), testing::Not(HasSubstr("stop")));
+  EXPECT_THAT(told(rig.at(milliseconds(5'000)), rig), HasSubstr("stop SIGTERM 5"));
+  rig.before.over();  // too late: nothing happens
+  EXPECT_EQ(told(rig.at(milliseconds(5'001)), rig), "");
+}
+
+TEST(WorkerGroupHoldTest, WhatHasNothingToDoHoldsNothingUp) {
+  HeldRig rig;
+  rig.before.wanted = false;
+  rig.run();
+  EXPECT_THAT(told(rig.feed({exited(kFirst, 1)}), rig), HasSubstr("stop SIGTERM 5"));
+}
+
+TEST(WorkerGroupHoldTest, AStopThatIsInAHurryOvertakesIt) {
+  HeldRig rig;
+  rig.run();
+  (void)rig.feed({exited(kFirst, 1)});
+  EXPECT_EQ(told(rig.held.stop(true, rig.now), rig), "stop SIGKILL 0");
+}
+
+TEST(WorkerGroupHoldTest, NothingIsDoneForTheLastWorker) {
+  HeldRig rig;
+  rig.run();
+  (void)rig.feed({exited(kSecond, 0)});
+  EXPECT_THAT(told(rig.feed({exited(kFirst, 1)}), rig), HasSubstr("stop SIGTERM 5"));
+  EXPECT_EQ(rig.before.begun, 0);
+}
+
+// It belongs to the round before.
+TEST(WorkerGroupHoldTest, WhatIsDoneAfterTheRoundChangesNothing) {
+  HeldRig rig;
+  rig.run();
+  (void)rig.feed({exited(kFirst, 1)});
+  const auto over = rig.before.over;
+  (void)rig.held.stop(true, rig.now);
+  (void)rig.feed({exited(kSecond, 0, 9), process::Stopped{}});
+  (void)rig.at(milliseconds(1'000));
+  (void)rig.runner.take_calls();
+  rig.held.start(second_node(), rig.now);
+  (void)rig.feed({spawned(3), spawned(4), exited(3, 1)});
+  (void)rig.runner.take_calls();
+  over();
+  EXPECT_EQ(told(rig.at(milliseconds(1'001)), rig), "");
+}
+
 // ---- the service of the ranks ----
 
 // Each worker gets a descriptor, and has the fault that the test says when it ends.

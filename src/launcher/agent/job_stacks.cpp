@@ -1,0 +1,144 @@
+#include "launcher/agent/job_stacks.hpp"
+
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "base/random_bytes.hpp"
+#include "stacks/job_look.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using rendezvous::Change;
+using stacks::JobLook;
+
+// Numbers that the rendezvous does not come to.
+constexpr rendezvous::WatchId kRequests = 0x40000001;
+constexpr rendezvous::WatchId kAnswers = 0x40000002;
+constexpr rendezvous::RequestId kFirstCommit = std::uint64_t{1} << 62;
+
+// To the nodes and back, beside what the slowest of them takes.
+constexpr std::chrono::seconds kOnTheWay{3};
+constexpr std::chrono::seconds kFoldLimit{30};
+// Of the job's report, in bytes.
+constexpr std::size_t kLongest = 8U << 20;
+// Of one transaction.
+constexpr std::size_t kMostWrites = 100;
+
+}  // namespace
+
+JobStacks::JobStacks(asio::io_context& io, StackDesk& desk, std::string_view job)
+    : io_(io), desk_(desk), keys_(job), own_name_(random_name(16)), limit_(io, [this] {
+        end_asking();
+      }) {}
+
+void JobStacks::listen(KeyValue& store) {
+  if (store_ != nullptr) return;
+  store_ = &store;
+  store_->watch(kRequests, keys_.look, false);
+}
+
+void JobStacks::forget_store() {
+  store_ = nullptr;
+  if (asking_) end_asking();
+}
+
+bool JobStacks::on_event(const rendezvous::KeyValueEvent& event) {
+  const auto take = [this](rendezvous::WatchId watch, const std::vector<Change>& changes) {
+    if (watch != kRequests && watch != kAnswers) return false;
+    for (const Change& change : changes)
+      watch == kRequests ? take_request(change) : take_answer(change);
+    return true;
+  };
+  if (const auto* snapshot = std::get_if<rendezvous::WatchSnapshot>(&event))
+    return take(snapshot->watch, snapshot->entries);
+  if (const auto* changes = std::get_if<rendezvous::WatchChanges>(&event))
+    return take(changes->watch, changes->changes);
+  if (const auto* rejected = std::get_if<rendezvous::WatchRejected>(&event))
+    return rejected->watch == kRequests || rejected->watch == kAnswers;
+  const auto* result = std::get_if<rendezvous::CommitResult>(&event);
+  return result != nullptr && result->request >= kFirstCommit;
+}
+
+void JobStacks::take_request(const Change& change) {
+  const auto request = change.value ? stacks::decode_job_look(*change.value) : std::nullopt;
+  if (!request || request->id == answered_ || store_ == nullptr) return;
+  answered_ = request->id;
+  const StackWish wish{request->unwind, request->limit, request->last};
+  desk_.take(wish, [this, id = request->id](const Result<std::string>& report) {
+    const std::string key = keys_.answers_to(id) + own_name_;
+    say(key, report ? *report : std::string());
+  });
+}
+
+// A node that cannot look says so, and nobody waits for it.
+void JobStacks::say(const std::string& key, const std::string& report) {
+  if (store_ == nullptr) return;
+  rendezvous::Transaction transaction;
+  transaction.writes.push_back({key, report, true});
+  commit(std::move(transaction));
+}
+
+void JobStacks::commit(rendezvous::Transaction transaction) {
+  if (store_ != nullptr) store_->commit(kFirstCommit + requests_++, std::move(transaction));
+}
+
+void JobStacks::ask(const StackWish& wish, int nodes, Done done) {
+  if (store_ == nullptr || nodes < 2) return desk_.take(wish, std::move(done));
+  if (asking_) return asking_->waiting.push_back(std::move(done));
+  asking_.emplace();
+  asking_->id = random_name(16);
+  asking_->nodes = static_cast<std::size_t>(nodes);
+  asking_->waiting.push_back(std::move(done));
+  store_->watch(kAnswers, keys_.answers_to(asking_->id), true);
+  rendezvous::Transaction transaction;
+  transaction.writes.push_back(
+      {keys_.look, encode(JobLook{asking_->id, wish.unwind, wish.limit, wish.last}), true});
+  commit(std::move(transaction));
+  limit_.set(Clock::now() + wish.limit + kOnTheWay);
+}
+
+void JobStacks::take_answer(const Change& change) {
+  // Answers to an earlier request may still be on their way.
+  if (!asking_ || !change.value || !change.key.starts_with(keys_.answers_to(asking_->id))) return;
+  asking_->answers.insert_or_assign(change.key, *change.value);
+  if (asking_->answers.size() >= asking_->nodes) end_asking();
+}
+
+void JobStacks::end_asking() {
+  if (!asking_) return;
+  limit_.set(std::nullopt);
+  auto asked = std::make_shared<Asking>(std::move(*asking_));
+  asking_.reset();
+  if (store_ != nullptr) {
+    store_->unwatch(kAnswers);
+    rendezvous::Transaction transaction;
+    transaction.writes.push_back({keys_.look, std::nullopt, false});
+    for (const auto& [key, text] : asked->answers) {
+      transaction.writes.push_back({key, std::nullopt, false});
+      if (transaction.writes.size() >= kMostWrites) commit(std::exchange(transaction, {}));
+    }
+    commit(std::move(transaction));
+  }
+  if (!thread_) thread_.emplace(io_, [] {});
+  thread_->ask<std::string>(
+      kFoldLimit,
+      [asked] {
+        return to_json_within(stacks::fold_answers(asked->answers, asked->nodes), kLongest);
+      },
+      [asked](const Result<std::string>& report) {
+        for (const Done& done : asked->waiting)
+          done(report);
+      });
+}
+
+void JobStacks::cancel() {
+  limit_.set(std::nullopt);
+  store_ = nullptr;
+  asking_.reset();
+  if (thread_) thread_->cancel();
+}
+
+}  // namespace drun::launcher

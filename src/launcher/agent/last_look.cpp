@@ -1,0 +1,80 @@
+#include "launcher/agent/last_look.hpp"
+
+#include <chrono>
+#include <utility>
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void call(std::function<void()> function) {
+  if (function) function();
+}
+
+}  // namespace
+
+LastLook::LastLook(Parts parts) : parts_(std::move(parts)), limit_(parts_.io, [this] { end(); }) {}
+
+std::optional<LastLook::Time> LastLook::begin(Time now, std::function<void()> over) {
+  if (!parts_.policy.stacks_after_failure || !look()) return std::nullopt;
+  own_ = std::move(over);
+  return now + parts_.policy.stacks_limit;
+}
+
+bool LastLook::hold(const rendezvous::StopAction& action, std::function<void()> go_on) {
+  held_ = nullptr;
+  if (!wanted(action) || !look()) return false;
+  held_ = std::move(go_on);
+  return true;
+}
+
+// Who stops drun by a signal, or because the store is lost, does not wait.
+bool LastLook::wanted(const rendezvous::StopAction& action) const {
+  if (action.immediately || action.signal != 0 || action.reason.empty()) return false;
+  return action.time_limit || parts_.policy.stacks_after_failure;
+}
+
+// Once a round. False: nobody is to wait for it.
+bool LastLook::look() {
+  const WorkerGroup& group = parts_.group();
+  if (parts_.policy.stacks_limit.count() == 0 || !group.running()) return false;
+  const rendezvous::Assignment& place = group.assignment();
+  if (round_ == place.round) return looking_;
+  round_ = place.round;
+  looking_ = true;
+  limit_.set(Clock::now() + parts_.policy.stacks_limit);
+  StackWish wish;
+  // What is left is for the way to the others and back.
+  wish.limit = parts_.policy.stacks_limit * 4 / 5;
+  // Another node may ask for it only when its workers are gone.
+  const bool shows = place.group_rank == 0;
+  wish.last = shows;
+  wish.keep = !shows;
+  const auto done = [this, shows, round = round_](const Result<std::string>& report) {
+    if (report && shows) parts_.show(*report);
+    if (round == round_) end();
+  };
+  if (shows)
+    parts_.job.ask(wish, place.group_world_size, done);
+  else
+    parts_.desk.take(wish, done);
+  return true;
+}
+
+void LastLook::end() {
+  if (!std::exchange(looking_, false)) return;
+  limit_.set(std::nullopt);
+  call(std::exchange(own_, nullptr));
+  call(std::exchange(held_, nullptr));
+  parts_.resumed();
+}
+
+void LastLook::cancel() {
+  looking_ = false;
+  limit_.set(std::nullopt);
+  own_ = nullptr;
+  held_ = nullptr;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,57 @@
+// Looks at the workers before they are stopped: their stacks are shown, and the stop waits for
+// that, for a while.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include <asio/io_context.hpp>
+
+#include "base/deadline_timer.hpp"
+#include "launcher/agent/job_stacks.hpp"
+#include "launcher/agent/stack_desk.hpp"
+#include "launcher/options/options.hpp"
+#include "launcher/workers/before_stop.hpp"
+#include "launcher/workers/worker_group.hpp"
+#include "rendezvous/participant.hpp"
+
+namespace drun::launcher {
+
+// One thread: the loop's, which it never blocks.
+class LastLook final : public BeforeStop {
+ public:
+  // All of it must outlive this. `show` gets the report of the node, or on the first node of a
+  // round that of the job. `group` may be called from the first look on.
+  struct Parts {
+    asio::io_context& io;
+    const StopPolicy& policy;
+    StackDesk& desk;
+    JobStacks& job;
+    std::function<const WorkerGroup&()> group;
+    std::function<void(const std::string& report)> show;
+    std::function<void()> resumed;  // after a stop that was held goes on
+  };
+  explicit LastLook(Parts parts);
+
+  // After a failure on this node.
+  [[nodiscard]] std::optional<Time> begin(Time now, std::function<void()> over) override;
+  // The round's workers are to be stopped. True: `go_on` is called later, unless another stop
+  // overtakes this one.
+  [[nodiscard]] bool hold(const rendezvous::StopAction& action, std::function<void()> go_on);
+  void cancel();
+
+ private:
+  [[nodiscard]] bool wanted(const rendezvous::StopAction& action) const;
+  [[nodiscard]] bool look();
+  void end();
+
+  const Parts parts_;
+  DeadlineTimer limit_;
+  int round_ = 0;  // which was looked at last
+  bool looking_ = false;
+  std::function<void()> own_;   // the group's own stop
+  std::function<void()> held_;  // that of the rendezvous
+};
+
+}  // namespace drun::launcher

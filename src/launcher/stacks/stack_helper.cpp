@@ -1,0 +1,155 @@
+#include "launcher/stacks/stack_helper.hpp"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <deque>
+#include <list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/poll_until.hpp"
+#include "base/standard_streams.hpp"
+#include "launcher/stacks/look_request.hpp"
+#include "launcher/stacks/looker.hpp"
+#include "launcher/stacks/worker_look.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kRequestLimit{10'000};
+constexpr std::size_t kLongestRequest = 4U << 20;
+// The store takes it as a value, and of a large job as one of many.
+constexpr std::size_t kLongestReport = 512U << 10;
+
+std::string read_request() {
+  std::string text;
+  std::array<char, 16'384> bytes;
+  const auto deadline = Clock::now() + kRequestLimit;
+  while (!text.ends_with('\n') && text.size() < kLongestRequest &&
+         await_ready(STDIN_FILENO, POLLIN, deadline)) {
+    const auto got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (got == 0 || (got < 0 && errno != EINTR)) break;
+    if (got > 0) text.append(bytes.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+std::size_t most_at_once() {
+  constexpr int kLeast = 4;
+  constexpr int kMost = 32;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int cpus = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return static_cast<std::size_t>(std::clamp(2 * cpus, kLeast, kMost));
+}
+
+// All looks of a request, a few at once.
+class Looks {
+ public:
+  Looks(const LookRequest& request, const LookTools& tools)
+      : request_(request),
+        tools_(tools),
+        end_(Clock::now() + request.all),
+        waiting_(request.workers.begin(), request.workers.end()) {}
+
+  stacks::StackReport run(std::vector<stacks::StackNote> notes) {
+    notes_ = std::move(notes);
+    start();
+    while (!looks_.empty()) {
+      listen();
+      start();
+    }
+    stacks::StackReport report = fold(request_.node, samples_);
+    report.notes = std::move(notes_);
+    return fold(std::vector{std::move(report)});
+  }
+
+ private:
+  void start() {
+    for (; !waiting_.empty() && looks_.size() < most_at_once(); waiting_.pop_front()) {
+      const LookRequest::Worker& worker = waiting_.front();
+      const std::vector<NumberRange> ranks{{worker.rank, worker.rank}};
+      if (worker.pid == 0)
+        notes_.push_back({"its worker does not run", ranks});
+      else if (Clock::now() >= end_)
+        notes_.push_back({"not looked at: the time was over", ranks});
+      else
+        looks_.emplace_back(worker, tools_, request_.each, end_);
+    }
+  }
+
+  void listen() {
+    std::vector<pollfd> entries;
+    auto deadline = kNoDeadline;
+    for (const WorkerLook& look : looks_) {
+      entries.push_back({look.fd(), POLLIN, 0});
+      deadline = std::min(deadline, look.deadline());
+    }
+    (void)poll_until(entries, deadline);
+    const auto now = Clock::now();
+    std::size_t index = 0;
+    for (auto look = looks_.begin(); look != looks_.end(); ++index) {
+      const bool heard = look->fd() < 0 || entries[index].revents != 0;
+      const bool over = heard && !look->read();
+      if (over || now >= look->deadline()) {
+        look->finish(over, samples_, notes_);
+        look = looks_.erase(look);
+      } else {
+        ++look;
+      }
+    }
+  }
+
+  const LookRequest& request_;
+  const LookTools& tools_;
+  const Clock::time_point end_;
+  std::deque<LookRequest::Worker> waiting_;
+  std::list<WorkerLook> looks_;
+  std::vector<stacks::Sample> samples_;
+  std::vector<stacks::StackNote> notes_;
+};
+
+}  // namespace
+
+int run_stack_helper() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::prctl(PR_SET_NAME, "drun-stacks");
+  // libdw would ask servers for debug information.
+  ::unsetenv("DEBUGINFOD_URLS");
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &child, nullptr);  // held_threads.hpp waits for it
+  const auto request = decode_request(read_request());
+  if (!request) return 1;
+  LookTools tools;
+  std::vector<stacks::StackNote> notes;
+  if (request->unwind) {
+    if (auto library = load_dwfl())
+      tools.native = *library;
+    else
+      notes.push_back({library.error().what(), {request->node.ranks}});
+    const char* path = std::getenv("PATH");
+    tools.python = find_python_tool(path == nullptr ? "" : path);
+  }
+  const auto written = write_standard_output(
+      to_json_within(Looks(*request, tools).run(std::move(notes)), kLongestReport) + "\n");
+  return written ? 0 : 1;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,25 @@
+#include "launcher/stacks/take_stacks.hpp"
+
+#include <chrono>
+
+#include "launcher/stacks/child_output.hpp"
+#include "launcher/stacks/stack_helper.hpp"
+
+namespace drun::launcher {
+namespace {
+
+// For its start, and to say what it has found.
+constexpr std::chrono::seconds kMargin{5};
+
+}  // namespace
+
+Result<std::string> take_stacks(const LookRequest& request) {
+  ChildProgram helper;
+  helper.path = "/proc/self/exe";
+  helper.arguments = {"drun", std::string(kStackHelperFlag)};
+  helper.input = encode(request) + "\n";
+  helper.own_group = true;
+  return output_of(helper, std::chrono::steady_clock::now() + request.all + kMargin);
+}
+
+}  // namespace drun::launcher

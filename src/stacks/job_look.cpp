@@ -1,0 +1,58 @@
+#include "stacks/job_look.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace drun::stacks {
+
+std::string encode(const JobLook& look) {
+  return nlohmann::json{{"id", look.id},
+                        {"unwind", look.unwind},
+                        {"limit_ms", look.limit.count()},
+                        {"last", look.last}}
+      .dump();
+}
+
+std::optional<JobLook> decode_job_look(std::string_view text) {
+  constexpr std::size_t kLongestId = 64;
+  constexpr std::chrono::milliseconds kShortest{100};
+  constexpr std::chrono::milliseconds kLongest{60'000};
+  const auto object = nlohmann::json::parse(text, nullptr, false);
+  JobLook look;
+  try {
+    look.id = object.at("id").get<std::string>();
+    look.unwind = object.at("unwind").get<bool>();
+    look.limit = std::clamp(std::chrono::milliseconds(object.at("limit_ms").get<std::int64_t>()),
+                            kShortest, kLongest);
+    look.last = object.at("last").get<bool>();
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+  // It becomes a part of keys.
+  const bool plain = std::all_of(look.id.begin(), look.id.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+  });
+  if (!plain || look.id.empty() || look.id.size() > kLongestId) return std::nullopt;
+  return look;
+}
+
+StackReport fold_answers(const std::map<std::string, std::string>& answers, std::size_t nodes) {
+  std::vector<StackReport> reports;
+  for (const auto& [key, text] : answers)
+    if (auto report = parse_report(text)) reports.push_back(std::move(*report));
+  if (reports.size() < nodes) {
+    StackReport missing;
+    missing.notes.push_back({std::to_string(nodes - reports.size()) + " of " +
+                                 std::to_string(nodes) + " nodes gave no answer in time",
+                             {}});
+    reports.push_back(std::move(missing));
+  }
+  return fold(reports);
+}
+
+}  // namespace drun::stacks

@@ -1,0 +1,32 @@
+// How the nodes of a job are asked for their stacks through their store. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "stacks/stack_report.hpp"
+
+namespace drun::stacks {
+
+// The document under rendezvous::Keys::look.
+struct JobLook {
+  std::string id;                     // of this request: letters and digits
+  bool unwind = true;                 // else only what /proc says
+  std::chrono::milliseconds limit{};  // for each node
+  // The workers are about to be stopped: whoever has looked at them for that says what it saw.
+  bool last = false;
+};
+[[nodiscard]] std::string encode(const JobLook& look);
+// Nothing if it is none.
+[[nodiscard]] std::optional<JobLook> decode_job_look(std::string_view text);
+
+// The report of the job from those of its nodes, as JSON by key. What is none, and how many are
+// missing of all `nodes`, is said in a note.
+[[nodiscard]] StackReport fold_answers(const std::map<std::string, std::string>& answers,
+                                       std::size_t nodes);
+
+}  // namespace drun::stacks

@@ -1,0 +1,251 @@
+// drunctl stacks beside real agents: where workers hang.
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/random_bytes.hpp"
+#include "support/drun_process.hpp"
+#include "support/places.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class StacksDrunTest : public testing::Test {
+ protected:
+  static Finished ctl(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), places::program("drunctl"));
+    Launch launch;
+    launch.argv = std::move(arguments);
+    return DrunProcess(launch).finish();
+  }
+  Arguments job_of(int workers, const Arguments& modes) const {
+    return Arguments{"--rdzv-id", job_, "--nproc-per-node", std::to_string(workers),
+                     places::program("hang_worker")} +
+           modes;
+  }
+  static bool wait_until_ready(DrunProcess& job, int workers) {
+    std::string all;
+    for (int i = 0; i < workers; ++i)
+      all += "ready\n";
+    return job.wait_for_out(all);
+  }
+  // A worker says that it is ready just before it hangs: until it does.
+  Finished stacks_with(const std::string& text, const Arguments& flags = {}) const {
+    Finished said;
+    for (int tries = 0; tries < 100 && said.out.find(text) == std::string::npos; ++tries)
+      said = ctl(Arguments{"stacks", job_} + flags);
+    return said;
+  }
+  // Other tests run jobs on this machine, too.
+  const std::string job_ = "stacks-" + random_name(12);
+};
+
+TEST_F(StacksDrunTest, NamesTheRankThatHangsElsewhere) {
+  DrunProcess job(job_of(4, {"sleep", "sleep", "recv", "sleep"}));
+  ASSERT_TRUE(wait_until_ready(job, 4));
+  const Finished said = stacks_with("\nranks 0-1,3:\n");
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out, StartsWith("job " + job_ + ": stacks of ranks 0-3 on "));
+  const auto one = said.out.find("\nrank 2:\n");
+  const auto others = said.out.find("\nranks 0-1,3:\n");
+  ASSERT_NE(one, std::string::npos) << said.out;
+  ASSERT_NE(others, std::string::npos) << said.out;
+  EXPECT_LT(one, others);
+  EXPECT_THAT(said.out.substr(one, others - one),
+              AllOf(HasSubstr("    hang_in_a_recv (hang_worker)\n"),
+                    HasSubstr("    main (hang_worker)\n")));
+  EXPECT_THAT(said.out.substr(others), HasSubstr("    hang_in_a_sleep (hang_worker)\n"));
+}
+
+TEST_F(StacksDrunTest, KnowsManyWaysToHang) {
+  DrunProcess job(job_of(5, {"lock", "condition", "loop", "template", "recv"}));
+  ASSERT_TRUE(wait_until_ready(job, 5));
+  const Finished said = stacks_with("hang_in_a_recv");
+  for (const char* function : {"hang_in_a_lock", "hang_in_a_condition", "hang_in_a_loop",
+                               "void hang::in_a_template<int>(int)", "hang_in_a_recv"})
+    EXPECT_THAT(said.out, HasSubstr("    " + std::string(function) + " (hang_worker)\n"));
+}
+
+TEST_F(StacksDrunTest, ShowsOtherThreadsAndChildren) {
+  DrunProcess job(job_of(2, {"thread", "child"}));
+  ASSERT_TRUE(wait_until_ready(job, 2));
+  const Finished few = stacks_with("--all shows them");
+  EXPECT_THAT(few.out, Not(HasSubstr("hang_in_a_recv")));
+  const Finished all = stacks_with("child hang_worker", {"--all"});
+  EXPECT_THAT(all.out, AllOf(HasSubstr("\nrank 0, thread hang_worker:\n"),
+                             HasSubstr("\nrank 1, child hang_worker:\n"),
+                             HasSubstr("    hang_in_a_recv (hang_worker)\n")));
+}
+
+TEST_F(StacksDrunTest, WritesJsonAndWhatFlameGraphsAreMadeOf) {
+  DrunProcess job(job_of(2, {"sleep"}));
+  ASSERT_TRUE(wait_until_ready(job, 2));
+  EXPECT_THAT(stacks_with("hang_in_a_sleep", {"--json"}).out,
+              AllOf(StartsWith("{\"nodes\":["), HasSubstr("\"kind\":\"worker\""),
+                    HasSubstr("\"hang_in_a_sleep (hang_worker)\"")));
+  EXPECT_THAT(
+      stacks_with("hang_in_a_sleep", {"--collapsed"}).out,
+      AllOf(StartsWith("worker;"), HasSubstr("main (hang_worker);hang_in_a_sleep (hang_worker);")));
+}
+
+// It shows states alone, and no worker is stopped for it.
+TEST_F(StacksDrunTest, ALookFromProcAloneIsQuick) {
+  DrunProcess job(job_of(2, {"sleep"}));
+  ASSERT_TRUE(wait_until_ready(job, 2));
+  const Finished said = stacks_with("clock_nanosleep", {"--quick"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("clock_nanosleep"), Not(HasSubstr("hang_in_a_sleep"))));
+}
+
+// They go on as they were, and get the signals that came meanwhile.
+TEST_F(StacksDrunTest, TheWorkersGoOn) {
+  DrunProcess job({"--rdzv-id", job_, "sh", "-c",
+                   "trap 'echo heard; exit 7' TERM; echo ready; while :; do sleep 0.01; done"});
+  ASSERT_TRUE(job.wait_for_out("ready"));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(ctl({"stacks", job_}).code, 0);
+  ASSERT_EQ(::kill(job.wait_for_pid_with("RANK=0"), SIGTERM), 0);
+  const Finished end = job.finish();
+  EXPECT_EQ(end.code, 7);
+  EXPECT_EQ(end.out, "ready\nheard\n");
+}
+
+TEST_F(StacksDrunTest, EachAgentOfAHostIsLookedAtAtOnce) {
+  DrunProcess job(
+      {"--rdzv-id", job_, "--local-nodes", "2", places::program("hang_worker"), "sleep"});
+  ASSERT_TRUE(wait_until_ready(job, 2));
+  const Finished said = stacks_with("\nranks 0-1 on ");
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out, StartsWith("job " + job_ + ": stacks of ranks 0-1 on "));
+}
+
+// ---- several nodes ----
+
+TEST_F(StacksDrunTest, OneAgentAsksThoseOfAllNodes) {
+  const ReservedPort port;
+  const Arguments flags =
+      Arguments{"--nnodes", "2", "--rdzv-endpoint", port.endpoint()} + job_of(1, {"recv", "sleep"});
+  DrunProcess first(flags);
+  DrunProcess second(flags);
+  ASSERT_TRUE(first.wait_for_out("ready"));
+  ASSERT_TRUE(second.wait_for_out("ready"));
+  for (const Arguments& where : {Arguments{}, Arguments{"--endpoint", port.endpoint()}}) {
+    const Finished said = stacks_with("hang_in_a_sleep", where);
+    EXPECT_EQ(said.code, 0) << said.err;
+    EXPECT_THAT(said.out, AllOf(StartsWith("job " + job_ + ": stacks of ranks 0-1 on "),
+                                HasSubstr("\nrank 0 on "), HasSubstr("\nrank 1 on "),
+                                HasSubstr("hang_in_a_recv"), Not(HasSubstr("no answer"))));
+  }
+  // Nothing stays in the store.
+  const Finished keys = ctl({"--endpoint", port.endpoint(), "--raw", "keys", "drun-stacks/"});
+  EXPECT_EQ(keys.out, "") << keys.err;
+}
+
+TEST_F(StacksDrunTest, ANodeThatDoesNotAnswerIsCounted) {
+  const ReservedPort port;
+  const Arguments flags = Arguments{"--nnodes",      "2",           "--rdzv-endpoint",
+                                    port.endpoint(), "--rdzv-conf", "keep_alive_max_attempt=100"} +
+                          job_of(1, {"sleep"});
+  DrunProcess first(flags);
+  ASSERT_TRUE(first.wait_for_err("1 of 2 nodes"));
+  DrunProcess second(flags);
+  ASSERT_TRUE(first.wait_for_out("ready"));
+  ASSERT_TRUE(second.wait_for_out("ready"));
+  second.signal(SIGSTOP);
+  const Finished said = stacks_with("no answer in time");
+  second.signal(SIGCONT);
+  EXPECT_THAT(said.out, HasSubstr("1 of 2 nodes gave no answer in time"));
+}
+
+// ---- by a signal, and before workers are stopped ----
+
+TEST_F(StacksDrunTest, SigquitShowsThemAndTheJobGoesOn) {
+  for (const char* nodes : {"1", "2"}) {
+    DrunProcess job(Arguments{"--local-nodes", nodes} + job_of(1, {"sleep"}));
+    ASSERT_TRUE(wait_until_ready(job, *nodes - '0'));
+    job.signal(SIGQUIT);
+    ASSERT_TRUE(job.wait_for_err("hang_in_a_sleep")) << job.err();
+    EXPECT_THAT(job.err(),
+                HasSubstr(*nodes == '1' ? ": stacks of rank 0 on " : ": stacks of ranks 0-1 on "));
+    EXPECT_TRUE(job.running());
+    job.signal(SIGTERM);
+    EXPECT_EQ(job.finish().code, 128 + SIGTERM);
+  }
+}
+
+TEST_F(StacksDrunTest, ATimeLimitShowsThemFirst) {
+  DrunProcess job(Arguments{"--timeout", "5s"} + job_of(2, {"recv", "sleep"}));
+  const Finished end = job.finish();
+  EXPECT_EQ(end.code, 124);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("drun: stacks of ranks 0-1 on "),
+                             HasSubstr("hang_in_a_recv"), HasSubstr("hang_in_a_sleep")));
+}
+
+TEST_F(StacksDrunTest, WithALogFolderAllOfThemAreInFiles) {
+  const TempDir folder;
+  DrunProcess job(Arguments{"--timeout", "5s", "--log-dir", folder.path().string()} +
+                  job_of(1, {"thread"}));
+  const Finished end = job.finish();
+  EXPECT_EQ(end.code, 124);
+  const std::string text = read_file(folder.path() / "latest" / "stacks_1.txt");
+  EXPECT_THAT(text, HasSubstr("\nrank 0, thread hang_worker:\n"));
+  EXPECT_THAT(end.err, HasSubstr("\nall stacks: " + folder.path().string() + "/"));
+  EXPECT_THAT(read_file(folder.path() / "latest" / "stacks_1.json"), StartsWith("{\"nodes\":["));
+}
+
+TEST_F(StacksDrunTest, ATimeLimitOfSeveralNodesShowsThemOnce) {
+  DrunProcess job(Arguments{"--local-nodes", "2", "--timeout", "6s"} + job_of(1, {"sleep"}));
+  const Finished end = job.finish();
+  EXPECT_EQ(end.code, 124);
+  const auto first = end.err.find(": stacks of ranks 0-1 on ");
+  ASSERT_NE(first, std::string::npos) << end.err;
+  EXPECT_EQ(end.err.find(": stacks of ", first + 1), std::string::npos) << end.err;
+}
+
+TEST_F(StacksDrunTest, WhoSwitchesThemOffSeesNone) {
+  DrunProcess job(Arguments{"--timeout", "5s", "--stacks-on-failure", "off"} +
+                  job_of(1, {"sleep"}));
+  const Finished end = job.finish();
+  EXPECT_EQ(end.code, 124);
+  EXPECT_THAT(end.err, Not(HasSubstr("stacks of")));
+}
+
+TEST_F(StacksDrunTest, AFailureShowsTheSurvivorsIfThatWasAskedFor) {
+  for (const bool asked : {true, false}) {
+    const TempDir folder;
+    const std::string file = (folder.path() / "out").string();
+    const std::string script = "if [ $RANK = 0 ]; then exec " + places::program("hang_worker") +
+                               " recv >" + file + "; fi; until grep -q ready " + file +
+                               " 2>/dev/null; do sleep 0.02; done; exit 7";
+    Arguments flags{"--rdzv-id", job_, "--nproc-per-node", "2"};
+    if (asked) flags = flags + Arguments{"--stacks-on-failure", "20"};
+    DrunProcess job(flags + Arguments{"sh", "-c", script});
+    const Finished end = job.finish();
+    EXPECT_EQ(end.code, 7);
+    if (asked)
+      EXPECT_THAT(end.err,
+                  AllOf(HasSubstr("drun: stacks of ranks 0-1 on "), HasSubstr("hang_in_a_recv"),
+                        HasSubstr("rank 1: its worker does not run")));
+    else
+      EXPECT_THAT(end.err, Not(HasSubstr("stacks of")));
+  }
+}
+
+TEST_F(StacksDrunTest, WithoutAJobThereIsNothingToSee) {
+  const Finished nobody = ctl({"stacks", job_});
+  EXPECT_EQ(nobody.code, 1);
+  EXPECT_EQ(nobody.err, "drunctl: error: no worker of a drun of this user runs here with job " +
+                            job_ + ": name the store with --endpoint\n");
+}
+
+}  // namespace
+}  // namespace drun::test

@@ -1,0 +1,55 @@
+#include "stacks/job_look.hpp"
+
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "stack_samples.hpp"
+
+namespace drun::stacks {
+namespace {
+
+TEST(JobLookTest, ARequestComesBackAsItWas) {
+  const JobLook look{"a1b2", false, std::chrono::milliseconds(8'000), true};
+  const auto read = decode_job_look(encode(look));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->id, "a1b2");
+  EXPECT_FALSE(read->unwind);
+  EXPECT_EQ(read->limit.count(), 8'000);
+  EXPECT_TRUE(read->last);
+}
+
+// It comes from whoever can write to the store.
+TEST(JobLookTest, RefusesWhatIsNoRequest) {
+  for (const char* bad : {"", "{}", "[]", "7", R"({"id":"a","unwind":1,"limit_ms":1,"last":true})",
+                          R"({"id":"","unwind":true,"limit_ms":1,"last":true})",
+                          R"({"id":"a/b","unwind":true,"limit_ms":1,"last":true})",
+                          R"({"id":"A","unwind":true,"limit_ms":1,"last":true})"})
+    EXPECT_FALSE(decode_job_look(bad)) << bad;
+  EXPECT_FALSE(decode_job_look(encode({std::string(65, 'a'), true, {}, false})));
+}
+
+TEST(JobLookTest, ALimitIsReasonable) {
+  for (const long long limit : {-5LL, 0LL, 999'999'999'999LL}) {
+    const auto read = decode_job_look(encode({"a", true, std::chrono::milliseconds(limit), false}));
+    ASSERT_TRUE(read);
+    EXPECT_GE(read->limit.count(), 100);
+    EXPECT_LE(read->limit.count(), 60'000);
+  }
+}
+
+TEST(JobLookTest, FoldsWhatTheNodesAnswerAndCountsTheOthers) {
+  const auto reports = two_nodes();
+  std::map<std::string, std::string> answers{{"a", to_json(reports[0])},
+                                             {"b", to_json(reports[1])}};
+  EXPECT_EQ(fold_answers(answers, 2), fold(reports));
+  answers["c"] = "nonsense";
+  const StackReport report = fold_answers(answers, 4);
+  EXPECT_EQ(report.groups, fold(reports).groups);
+  ASSERT_EQ(report.notes.size(), 1U);
+  EXPECT_EQ(report.notes[0].text, "2 of 4 nodes gave no answer in time");
+}
+
+}  // namespace
+}  // namespace drun::stacks
