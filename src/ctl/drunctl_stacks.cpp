@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "ctl/drunctl_health.hpp"
-#include "ctl/job_view.hpp"
 #include "ctl/store_look.hpp"
+#include "jobs/job_view.hpp"
 #include "rendezvous/keys.hpp"
 #include "stacks/stack_report.hpp"
 #include "stacks/stack_text.hpp"
@@ -109,7 +110,7 @@ int stacks_at(const CtlOptions& options, const std::optional<std::string>& job, 
   const auto found = read_documents(*query, prefix, deadline);
   if (!found) return failed(found.error());
   bool any = false;
-  for (const JobView& each : jobs_in(found->documents)) {
+  for (const jobs::JobView& each : jobs::jobs_in(found->documents)) {
     const auto nodes = std::count_if(each.nodes.begin(), each.nodes.end(), [](const auto& node) {
       return node.ranks && node.state != "preparing" && node.state != "stopped";
     });

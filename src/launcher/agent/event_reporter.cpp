@@ -72,6 +72,8 @@ std::string what_drun_does(SignalMeaning meaning) {
       return "forwards it to the workers";
     case SignalMeaning::Suspend:
       return "sleeps, and the workers with it";
+    case SignalMeaning::Stacks:
+      return "shows where the workers are";
     case SignalMeaning::Resize:
     case SignalMeaning::Stop:
       break;
