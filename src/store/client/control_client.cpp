@@ -101,7 +101,8 @@ class ControlClient::Impl final : public StreamConnection {
 
   void use(FileDescriptor socket) {
     local_endpoint_ = to_endpoint(local_address_of(socket.get()));
-    store_address_ = peer_address_of(socket.get());
+    // None, if the other side has reset it already: then the next attempt goes to the last one.
+    if (const auto peer = peer_address_of(socket.get()); !peer.empty()) store_address_ = peer;
     adopt(std::move(socket));
     fsm_.on_connected(Clock::now());
   }
