@@ -23,7 +23,7 @@ constexpr rendezvous::RequestId kFirstCommit = std::uint64_t{1} << 62;
 constexpr std::chrono::seconds kOnTheWay{3};
 constexpr std::chrono::seconds kFoldLimit{30};
 // Of the job's report, in bytes.
-constexpr std::size_t kLongest = 8U << 20;
+constexpr std::size_t kLongestReport = 8U << 20;
 // Of one transaction.
 constexpr std::size_t kMostWrites = 100;
 
@@ -126,7 +126,7 @@ void JobStacks::end_asking() {
   thread_->ask<std::string>(
       kFoldLimit,
       [asked] {
-        return to_json_within(stacks::fold_answers(asked->answers, asked->nodes), kLongest);
+        return to_json_within(stacks::fold_answers(asked->answers, asked->nodes), kLongestReport);
       },
       [asked](const Result<std::string>& report) {
         for (const Done& done : asked->waiting)
