@@ -586,7 +586,7 @@ struct Search {
       std::size_t there = 0;
       for (std::size_t agent = 0; agent < agents.size(); ++agent) {
         const bool own = agent + 1 == candidate;
-        there += at[agent] == candidate && (own || now - since[agent] >= 6 * delay) ? 1 : 0;
+        there += at[agent] == candidate && (own || now - since[agent] >= 6 * delay) ? 1U : 0U;
       }
       if (there >= majority) return true;
     }
