@@ -9,7 +9,6 @@ namespace drun::launcher {
 namespace {
 
 constexpr int kMostGroups = 10'000;
-constexpr int kHighestPort = 65'535;
 
 // The flags that are of no use without groups.
 void refuse_without_groups(const cli::GivenFlags& flags) {
@@ -30,16 +29,6 @@ int group_of(const cli::Setting& rank, const Options& options) {
                      (options.max_nodes == 1 ? " node are 0 to " : " nodes are 0 to ") +
                      std::to_string(nodes - 1));
   return number / options.max_nodes;
-}
-
-// The groups on this machine have --master-port and those above it.
-void check_ports(const cli::GivenFlags& flags, const Options& options) {
-  const int first = options.master_port.value_or(0);
-  if (first == 0 || first + options.replica_groups - 1 <= kHighestPort) return;
-  refuse(*flags.find("master-port"), "each of the " + std::to_string(options.replica_groups) +
-                                         " groups on this machine has a port of its own from there "
-                                         "on, and ports end at " +
-                                         std::to_string(kHighestPort));
 }
 
 }  // namespace
@@ -72,7 +61,6 @@ void build_groups(const cli::GivenFlags& flags, Options& options) {
                               " with --replica-groups: say which group this node belongs to, with "
                               "--replica-group-id, or count the nodes off with --node-rank");
   }
-  if (options.replica_group < 0) check_ports(flags, options);
   const cli::Setting* lighthouse = filled(flags, "lighthouse");
   if (lighthouse == nullptr) return;
   // Inferred: of a host that drun starts, which does not start it.

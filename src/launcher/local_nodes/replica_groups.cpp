@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -147,10 +146,10 @@ Options group_options(const Options& options, int group, const std::string& ligh
   }
   // Below a drun, as the agents of --local-nodes are.
   if (options.local_nodes == 0) result.local_node = 0;
-  // All are on this machine. Port 0 is any.
-  if (options.master_port.value_or(0) != 0)
-    result.master_port = static_cast<std::uint16_t>(*options.master_port + group);
-  if (group > 0) result.stdin_rank.reset();
+  if (group > 0) {
+    result.master_port.reset();  // one can have it
+    result.stdin_rank.reset();
+  }
   return result;
 }
 

@@ -114,20 +114,6 @@ TEST(BuildGroupsTest, HostsAreSharedOut) {
             "--replica-group-id is for one drun, and -H or --hostfile starts one on each host\n");
 }
 
-TEST(BuildGroupsTest, GroupsOnThisMachineHavePortsOneAfterTheOther) {
-  EXPECT_EQ(options_of("--replica-groups 2 --master-port 65534 ./train").master_port, 65534);
-  EXPECT_EQ(meaning("--replica-groups 3 --master-port 65534"),
-            "--master-port '65534': each of the 3 groups on this machine has a port of its own "
-            "from there on, and ports end at 65535\n");
-  EXPECT_EQ(meaning("--replica-groups 3 --master-port 0"),
-            "all of 3, fresh-id, rank any of 1, own store at 127.0.0.1");
-  // On other machines they do not meet.
-  EXPECT_EQ(
-      options_of("--replica-groups 3 --replica-group-id 2 --master-port 65534 ./train").master_port,
-      65534);
-  EXPECT_EQ(options_of("-H a,b,c --replica-groups 3 --master-port 65534 ./train").max_nodes, 1);
-}
-
 TEST(BuildGroupsTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(meaning("--replica-group-id 0"),
             "--replica-group-id: say how many groups there are, with --replica-groups\n");
