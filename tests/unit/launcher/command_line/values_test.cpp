@@ -183,7 +183,7 @@ TEST(OptionValuesTest, BadNodesAreExcludedAfterTwoRestarts) {
   EXPECT_EQ(error_of("--exclude-after -1"),
             "--exclude-after '-1': expected a whole number of at least 0");
   EXPECT_EQ(build("--exclude-file /nfs/bad").exclude_file, "/nfs/bad");
-  EXPECT_EQ(error_of("--exclude-file ''"), "--exclude-file '': expected the name of a file");
+  EXPECT_EQ(error_of("--exclude-file="), "--exclude-file '': expected the name of a file");
 }
 
 TEST(OptionValuesTest, TimesHaveUnits) {
