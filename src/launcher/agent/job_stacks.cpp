@@ -88,7 +88,7 @@ void JobStacks::commit(rendezvous::Transaction transaction) {
 void JobStacks::ask(const StackWish& wish, int nodes, Done done) {
   if (store_ == nullptr || nodes < 2) return desk_.take(wish, std::move(done));
   if (asking_) return asking_->waiting.push_back(std::move(done));
-  asking_.emplace();
+  asking_ = Asking{};
   asking_->id = random_name(16);
   asking_->nodes = static_cast<std::size_t>(nodes);
   asking_->waiting.push_back(std::move(done));

@@ -8,7 +8,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void call(std::function<void()> function) {
+void call(const std::function<void()>& function) {
   if (function) function();
 }
 

@@ -28,9 +28,10 @@ void OwnFacts::gather(const NodeIdentity& node) {
   question.salt = options_.run_id;
   question.open_files = open_files_;
   // A thread that hangs keeps its own.
+  const Program& program = options_;
   desk_->ask<facts::Sheet>(
       kLimit,
-      [question = std::move(question), program = Program(options_)]() mutable {
+      [question = std::move(question), program = Program(program)]() mutable {
         ProgramFiles files = program_files(program);
         question.interpreter = std::move(files.interpreter);
         question.files = std::move(files.files);

@@ -49,7 +49,7 @@ class PageServer::Caller : public std::enable_shared_from_this<Caller> {
     wait_for_bytes();
   }
 
-  void send(HttpAnswer answer, bool head_only = false) {
+  void send(const HttpAnswer& answer, bool head_only = false) {
     if (server_ == nullptr || state_ == State::Answering || state_ == State::Leaving) return;
     state_ = State::Answering;
     bytes_ = head_of(answer, std::chrono::system_clock::now());
@@ -218,8 +218,8 @@ void PageServer::add(FileDescriptor socket) {
 void PageServer::serve(const std::shared_ptr<Caller>& caller, const HttpRequest& request) {
   if (!own_name_.empty() && !is_own_host(request.host, own_name_))
     return caller->send(refusal(421));
-  serve_(request, [caller = std::weak_ptr(caller), head = request.head](HttpAnswer answer) {
-    if (const auto there = caller.lock()) there->send(std::move(answer), head);
+  serve_(request, [caller = std::weak_ptr(caller), head = request.head](const HttpAnswer& answer) {
+    if (const auto there = caller.lock()) there->send(answer, head);
   });
 }
 
