@@ -921,7 +921,7 @@ class FakeBeforeStop final : public BeforeStop {
 
 struct HeldRig : Rig {
   FakeBeforeStop before;
-  WorkerGroup held{options, "node1", runner, output, files, {nullptr, nullptr, &before}};
+  WorkerGroup held{options, "node1", runner, output, files, {nullptr, nullptr, nullptr, &before}};
   GroupNews feed(const std::vector<process::GuardianEvent>& events) {
     GroupNews news;
     for (const auto& event : events)
