@@ -207,8 +207,9 @@ TEST(TimeLimitTest, TheJobsTimeLimitSaysWhatEveryRankDoes) {
 }
 
 TEST(TimeLimitTest, ManyRanksAreAFewLines) {
-  const Finished finished = run_drun({"--nproc-per-node", "40", "--timeout", "20", "sh", "-c",
-                                      "[ $RANK = 7 ] && exit 0; exec sleep 1000"});
+  const Finished finished =
+      run_drun({"--nproc-per-node", "40", "--timeout", "20", "--stacks-on-failure", "off", "sh",
+                "-c", "[ $RANK = 7 ] && exit 0; exec sleep 1000"});
   EXPECT_EQ(finished.code, 124);
   EXPECT_THAT(finished.survivors, IsEmpty());
   EXPECT_THAT(finished.err, AllOf(HasSubstr("ranks 0-6,8-39: running for at least "),
