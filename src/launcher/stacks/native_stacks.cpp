@@ -19,7 +19,7 @@ struct CloseDwfl {
 using OpenDwfl = std::unique_ptr<Dwfl, CloseDwfl>;
 
 struct Walk {
-  const DwflLibrary* library = nullptr;
+  const DwflLibrary* libdw = nullptr;
   std::vector<std::uint64_t> addresses;
 };
 
@@ -28,7 +28,7 @@ int on_frame(DwflFrame* frame, void* argument) {
   Walk& walk = *static_cast<Walk*>(argument);
   std::uint64_t address = 0;
   bool exact = false;
-  if (!walk.library->frame_address(frame, &address, &exact)) return DwflLibrary::kAbort;
+  if (!walk.libdw->frame_address(frame, &address, &exact)) return DwflLibrary::kAbort;
   // A return address is the one after the call, which may belong to the next function.
   walk.addresses.push_back(exact || address == 0 ? address : address - 1);
   return walk.addresses.size() < kMostAddresses ? DwflLibrary::kContinue : DwflLibrary::kAbort;
@@ -95,7 +95,7 @@ std::map<pid_t, NativeStack> native_stacks(const DwflLibrary& library, pid_t pro
       continue;
     }
     Walk& walk = walks[thread];
-    walk.library = &library;
+    walk.libdw = &library;
     const int code = library.thread_frames(dwfl.get(), thread, on_frame, &walk);
     if (code < 0 && walk.addresses.empty()) stack.problem = last_error();
   }
