@@ -203,7 +203,7 @@ class Agent {
             stacks_,
             job_stacks_,
             [this]() -> const WorkerGroup& { return workers_.group(); },
-            [this](const std::string& report) { show(report); },
+            [this](const auto& report, auto shown) { show(report, std::move(shown)); },
             [this] { pump(); }};
   }
 
@@ -249,22 +249,27 @@ class Agent {
   void show_stacks() {
     if (!workers_.group().has_workers())
       return log::info("received SIGQUIT: no worker runs here now");
-    job_stacks_.ask(StackWish(), nodes_of_round(), [this](const Result<std::string>& report) {
-      if (!report) return log::warning("no stacks: {}", report.error().what());
-      show(*report);
-    });
+    job_stacks_.ask(StackWish(), nodes_of_round(),
+                    [this](const Result<std::string>& report) { show(report, nullptr); });
   }
 
-  void show(const std::string& stacks) {
+  // `shown` may be empty.
+  void show(const Result<std::string>& stacks, std::function<void()> shown) {
+    if (!stacks) {
+      log::warning("no stacks: {}", stacks.error().what());
+      if (shown) shown();
+      return;
+    }
     const auto save = [files = output_.files(), name = "stacks_" + std::to_string(++shown_)](
                           const std::string& text, const std::string& json) {
       const std::string path = files->write(name + ".txt", text);
       (void)files->write(name + ".json", json + "\n");
       return path.empty() ? path : "\nall stacks: " + path + "\n";
     };
-    stacks_.describe(stacks, save, [this](const std::string& text) {
+    stacks_.describe(*stacks, save, [this, shown = std::move(shown)](const std::string& text) {
       status_.line().clear();
       status_.say(log::own_name() + ": " + text);
+      if (shown) shown();
     });
   }
 

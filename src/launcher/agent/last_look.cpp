@@ -1,7 +1,10 @@
 #include "launcher/agent/last_look.hpp"
 
 #include <chrono>
+#include <system_error>
 #include <utility>
+
+#include "base/duration_text.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -14,7 +17,9 @@ void call(const std::function<void()>& function) {
 
 }  // namespace
 
-LastLook::LastLook(Parts parts) : parts_(std::move(parts)), limit_(parts_.io, [this] { end(); }) {}
+LastLook::LastLook(Parts parts) : parts_(std::move(parts)), limit_(parts_.io, [this] {
+        on_limit();
+      }) {}
 
 std::optional<LastLook::Time> LastLook::begin(Time now, std::function<void()> over) {
   if (!parts_.policy.stacks_after_failure || !look()) return std::nullopt;
@@ -48,18 +53,34 @@ bool LastLook::look() {
   // What is left is for the way to the others and back.
   wish.limit = parts_.policy.stacks_limit * 4 / 5;
   // Another node may ask for it only when its workers are gone.
-  const bool shows = place.group_rank == 0;
-  wish.last = shows;
-  wish.keep = !shows;
-  const auto done = [this, shows, round = round_](const Result<std::string>& report) {
-    if (report && shows) parts_.show(*report);
-    if (round == round_) end();
+  shows_ = place.group_rank == 0;
+  wish.last = shows_;
+  wish.keep = !shows_;
+  const auto done = [this, round = round_](const Result<std::string>& report) {
+    take(round, report);
   };
-  if (shows)
+  if (shows_)
     parts_.job.ask(wish, place.group_world_size, done);
   else
     parts_.desk.take(wish, done);
   return true;
+}
+
+void LastLook::take(int round, const Result<std::string>& report) {
+  if (!looking_ || round != round_) return;
+  if (!std::exchange(shows_, false)) return end();
+  // Not before it is said: a job whose workers are gone ends at once.
+  parts_.show(report, [this, round] {
+    if (round == round_) end();
+  });
+}
+
+void LastLook::on_limit() {
+  if (looking_ && std::exchange(shows_, false))
+    parts_.show(Error(std::make_error_code(std::errc::timed_out),
+                      "nothing was found within " + describe_duration(parts_.policy.stacks_limit.count())),
+                nullptr);
+  end();
 }
 
 void LastLook::end() {

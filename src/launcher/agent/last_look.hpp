@@ -4,11 +4,12 @@
 
 #include <functional>
 #include <optional>
-#include <vector>
+#include <string>
 
 #include <asio/io_context.hpp>
 
 #include "base/deadline_timer.hpp"
+#include "drun/base/result.hpp"
 #include "launcher/agent/job_stacks.hpp"
 #include "launcher/agent/stack_desk.hpp"
 #include "launcher/options/options.hpp"
@@ -21,15 +22,16 @@ namespace drun::launcher {
 // One thread: the loop's, which it never blocks.
 class LastLook final : public BeforeStop {
  public:
-  // All of it must outlive this. `show` gets the report of the node, or on the first node of a
-  // round that of the job. `group` may be called from the first look on.
+  // All of it must outlive this. `show` gets, on the first node of a round, the report of the job or
+  // why there is none, and calls `shown` when it has said so. `group` may be called from the first
+  // look on.
   struct Parts {
     asio::io_context& io;
     const StopPolicy& policy;
     StackDesk& desk;
     JobStacks& job;
     std::function<const WorkerGroup&()> group;
-    std::function<void(const std::string& report)> show;
+    std::function<void(const Result<std::string>& report, std::function<void()> shown)> show;
     std::function<void()> resumed;  // after a stop that was held goes on
   };
   explicit LastLook(Parts parts);
@@ -44,12 +46,15 @@ class LastLook final : public BeforeStop {
  private:
   [[nodiscard]] bool wanted(const rendezvous::StopAction& action) const;
   [[nodiscard]] bool look();
+  void take(int round, const Result<std::string>& report);
+  void on_limit();
   void end();
 
   const Parts parts_;
   DeadlineTimer limit_;
   int round_ = 0;  // which was looked at last
   bool looking_ = false;
+  bool shows_ = false;  // what is found, or that nothing was
   std::function<void()> own_;   // the group's own stop
   std::function<void()> held_;  // that of the rendezvous
 };

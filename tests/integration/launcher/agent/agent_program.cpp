@@ -11,9 +11,12 @@
 #include "base/log.hpp"
 #include "launcher/agent/agent.hpp"
 #include "launcher/command_line/parse.hpp"
+#include "launcher/stacks/stack_helper.hpp"
 
 int main(int argc, char** argv) {
   using namespace drun;
+  // An agent runs its own program for this, which is this one.
+  if (argc == 2 && argv[1] == launcher::kStackHelperFlag) return launcher::run_stack_helper();
   if (argc > 1 && std::string_view(argv[1]) == "--be-agent") {
     std::vector<std::string> arguments{"drun"};
     arguments.insert(arguments.end(), argv + 2, argv + argc);
