@@ -17,9 +17,8 @@ void call(const std::function<void()>& function) {
 
 }  // namespace
 
-LastLook::LastLook(Parts parts) : parts_(std::move(parts)), limit_(parts_.io, [this] {
-        on_limit();
-      }) {}
+LastLook::LastLook(Parts parts)
+    : parts_(std::move(parts)), limit_(parts_.io, [this] { on_limit(); }) {}
 
 std::optional<LastLook::Time> LastLook::begin(Time now, std::function<void()> over) {
   if (!parts_.policy.stacks_after_failure || !look()) return std::nullopt;
@@ -77,9 +76,10 @@ void LastLook::take(int round, const Result<std::string>& report) {
 
 void LastLook::on_limit() {
   if (looking_ && std::exchange(shows_, false))
-    parts_.show(Error(std::make_error_code(std::errc::timed_out),
-                      "nothing was found within " + describe_duration(parts_.policy.stacks_limit.count())),
-                nullptr);
+    parts_.show(
+        Error(std::make_error_code(std::errc::timed_out),
+              "nothing was found within " + describe_duration(parts_.policy.stacks_limit.count())),
+        nullptr);
   end();
 }
 

@@ -22,9 +22,9 @@ namespace drun::launcher {
 // One thread: the loop's, which it never blocks.
 class LastLook final : public BeforeStop {
  public:
-  // All of it must outlive this. `show` gets, on the first node of a round, the report of the job or
-  // why there is none, and calls `shown` when it has said so. `group` may be called from the first
-  // look on.
+  // All of it must outlive this. `show` gets, on the first node of a round, the report of the job
+  // or why there is none, and calls `shown` when it has said so. `group` may be called from the
+  // first look on.
   struct Parts {
     asio::io_context& io;
     const StopPolicy& policy;
@@ -54,7 +54,7 @@ class LastLook final : public BeforeStop {
   DeadlineTimer limit_;
   int round_ = 0;  // which was looked at last
   bool looking_ = false;
-  bool shows_ = false;  // what is found, or that nothing was
+  bool shows_ = false;          // what is found, or that nothing was
   std::function<void()> own_;   // the group's own stop
   std::function<void()> held_;  // that of the rendezvous
 };
