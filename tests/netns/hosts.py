@@ -1,9 +1,12 @@
 """Hosts as network namespaces of a test's own, and what tests of them share."""
+import argparse
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 
@@ -176,3 +179,91 @@ def kill_all(agents):
         if agent.poll() is None:
             agent.kill()
             agent.wait()
+
+
+class Job:
+    """Agents of one job, one to a host of a network, whose workers say when they live."""
+
+    def __init__(self, drun, network, directory):
+        self.drun, self.network, self.directory = drun, network, directory
+        self.hosts = range(len(network.hosts))
+        self.out = [directory / str(host) for host in self.hosts]
+        for each in self.out:
+            each.mkdir()
+        self.agents = {}
+
+    def start(self, host, nodes, endpoints, conf, *more):
+        with open(self.directory / f"{host}.err", "a") as err:
+            self.agents[host] = subprocess.Popen(
+                [*self.network.on(host), self.drun, "--nnodes", nodes, "--rdzv-endpoint", endpoints, "--rdzv-conf", conf, *more,
+                 sys.executable, "-c", ROUND_WORKER],
+                env=dict(os.environ, OUT=str(self.out[host])), stdin=subprocess.DEVNULL, stderr=err)
+
+    def said(self, host):
+        """By its agents."""
+        return (self.directory / f"{host}.err").read_text()
+
+    def has_store(self, host):
+        return "on this node" in self.said(host)
+
+    def last(self, host):
+        """The last round that ran there, of how many, and the restarts that were spent."""
+        life = lives(self.out[host])
+        return (max(life)[0], *life[max(life)][:2]) if life else (0, 0, 0)
+
+    def run_together(self, hosts, after=0):
+        """These hosts, and no other, run one round, later than that one."""
+        rounds = {self.last(host)[:2] for host in hosts}
+        return len(rounds) == 1 and rounds.pop() == (max(after + 1, self.last(hosts[0])[0]), len(hosts))
+
+    def kill(self, host):
+        """Its agent, as the kernel would."""
+        self.agents[host].kill()
+        self.agents[host].wait()
+
+    def cut_power(self, host):
+        """All of its processes end at once, and nobody hears of it."""
+        self.network.silence(host, True)
+        listed = ["ip", "netns", "pids", self.network.hosts[host]]
+        while pids := subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split():
+            for pid in pids:
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass  # it has just ended
+        self.agents[host].wait()
+
+    def check_gone(self, host, others, after):
+        """The workers of a host were gone before the others' rounds later than that one began. How long before, in seconds."""
+        ended_at = max(life[3] for life in lives(self.out[host]).values())
+        began = min(life[2] for each in others for (number, _), life in lives(self.out[each]).items() if number > after)
+        assert began > ended_at, f"a round began {ended_at - began:.2f} s before the workers of host {host} were gone"
+        return began - ended_at
+
+
+def test_of_job(files, steps):
+    """What a test does: gives `steps` a job, with these files as /etc/hosts of its hosts. The exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    drun = pathlib.Path(parser.parse_args().bin).resolve() / "drun"
+    try:
+        switch = Switch()
+        network = Network(switch, 0, files)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"skipped: network namespaces cannot be made here ({error})")
+        return 77
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="drun-netns-"))
+    job = Job(drun, network, directory)
+    try:
+        steps(job)
+        return 0
+    except AssertionError as problem:
+        print(f"failed: {problem}")
+        for host in job.agents:
+            print(host, lives(job.out[host]), job.said(host))
+        return 1
+    finally:
+        kill_all(job.agents.values())
+        network.close()
+        switch.close()
+        shutil.rmtree(directory, ignore_errors=True)
