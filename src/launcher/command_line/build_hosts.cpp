@@ -123,7 +123,10 @@ std::vector<std::string> agent_flags(const cli::GivenFlags& flags, bool launch, 
     if (setting == nullptr || setting->source == cli::Source::Variable ||
         is_one_of(flag.name, kStartersOwn) || (flag.name == "rdzv-conf" && !conf))
       continue;
-    if (flag.takes_value()) {
+    if (flag.repeats) {
+      for (const std::string& value : split(setting->value, cli::kBetweenValues))
+        result.push_back("--" + std::string(flag.name) + "=" + value);
+    } else if (flag.takes_value()) {
       result.push_back("--" + std::string(flag.name) + "=" + setting->value);
     } else if (setting->value != "0") {
       result.push_back("--" + std::string(flag.name));

@@ -26,8 +26,10 @@ std::string told(const std::string& line, std::size_t node = 0,
   }
   EXPECT_TRUE(parsed.options->start);
   std::string text;
-  for (const std::string& word : agent_command(*parsed.options->start, node, {"place", 0}))
+  for (const std::string& word : agent_command(*parsed.options->start, node, {"place", 0})) {
+    EXPECT_EQ(word.find('\0'), word.npos) << "it would be two words there";
     text += (text.empty() ? "" : " ") + word;
+  }
   return text;
 }
 
@@ -43,6 +45,12 @@ TEST(BuildHostsTest, AnAgentIsStartedAsAUserWouldStartIt) {
   EXPECT_EQ(told("-H a,b,c --nnodes 1:2 --rdzv-id mine --rdzv-conf join_timeout=9", 2),
             "drun --nnodes=1:2 --rdzv-id=mine --rdzv-backend=c10d "
             "--rdzv-endpoint=place --rdzv-conf=join_timeout=9,is_host=false -- ./train");
+}
+
+TEST(BuildHostsTest, WhatIsGivenSeveralTimesIsToldSeveralTimes) {
+  const std::string all = told("-H a --on-event restart:one --on-event end:two");
+  EXPECT_THAT(all, HasSubstr(" --on-event=restart:one --on-event=end:two "));
+  EXPECT_THAT(told("-H a --on-event end:two"), HasSubstr(" --on-event=end:two "));
 }
 
 TEST(BuildHostsTest, WhereTheNodesMeetMayBeSaid) {
