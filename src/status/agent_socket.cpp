@@ -107,7 +107,7 @@ Result<std::string> ask(const std::string& name, std::chrono::steady_clock::time
   const auto [address, size] = address_of(name);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
     return errno == EAGAIN ? no_answer() : Error::from_errno(errno, "connect");
-  if (!is_own_peer(socket.get()))
+  if (!may_answer(::geteuid(), user_at(socket.get())))
     return Error(std::make_error_code(std::errc::permission_denied), "another user's process");
   std::string answer;
   std::array<char, 4'096> bytes;
@@ -140,9 +140,8 @@ Question question_of(int socket) {
   return Question::Status;
 }
 
-bool is_own_peer(int socket) {
-  const ucred peer = peer_of(socket);
-  return peer.uid == ::geteuid() || peer.uid == 0 || ::geteuid() == 0;
+uid_t user_at(int socket) {
+  return peer_of(socket).uid;
 }
 
 }  // namespace drun::status

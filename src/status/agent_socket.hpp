@@ -49,7 +49,15 @@ enum class Question {
 // What the other end of this socket asks for.
 [[nodiscard]] Question question_of(int socket);
 
-// The process at the other end may be told: it is this user's, or root's.
-[[nodiscard]] bool is_own_peer(int socket);
+// An agent of `self` tells its own user, and root, what it knows. Root's tells nobody else.
+[[nodiscard]] constexpr bool may_ask(uid_t self, uid_t asker) {
+  return asker == self || asker == 0;
+}
+// Whoever asks believes what their own agents say, and root's; root those of all users.
+[[nodiscard]] constexpr bool may_answer(uid_t self, uid_t agent) {
+  return agent == self || agent == 0 || self == 0;
+}
+// The effective user of the process at the other end; none that exists, if that is not known.
+[[nodiscard]] uid_t user_at(int socket);
 
 }  // namespace drun::status

@@ -88,7 +88,7 @@ void StatusDoor::wait() {
 }
 
 void StatusDoor::serve(stream_protocol::socket caller) {
-  if (!status::is_own_peer(caller.native_handle())) return;
+  if (!status::may_ask(::geteuid(), status::user_at(caller.native_handle()))) return;
   switch (status::question_of(caller.native_handle())) {
     case status::Question::Stacks:
       return serve_stacks(std::move(caller), false, true);

@@ -42,6 +42,24 @@ TEST(AgentSocketTest, EachAgentHasANameOfItsOwnThatAnAddressTakes) {
   EXPECT_LT(name.size(), 107U);
 }
 
+// Of the stacks and the job: what root runs is not for others to see.
+TEST(AgentSocketTest, AnAgentTellsItsOwnUserAndRoot) {
+  EXPECT_TRUE(may_ask(1000, 1000));
+  EXPECT_TRUE(may_ask(1000, 0));
+  EXPECT_TRUE(may_ask(0, 0));
+  EXPECT_FALSE(may_ask(1000, 1001));
+  EXPECT_FALSE(may_ask(0, 65534));
+  EXPECT_FALSE(may_ask(0, static_cast<uid_t>(-1)));
+}
+
+TEST(AgentSocketTest, RootBelievesTheAgentsOfAll) {
+  EXPECT_TRUE(may_answer(1000, 1000));
+  EXPECT_TRUE(may_answer(1000, 0));
+  EXPECT_TRUE(may_answer(0, 65534));
+  EXPECT_FALSE(may_answer(1000, 1001));
+  EXPECT_FALSE(may_answer(1000, static_cast<uid_t>(-1)));
+}
+
 TEST(AgentSocketTest, NobodyThereIsAnError) {
   const auto answer =
       ask(new_socket_name(1, "j"), std::chrono::steady_clock::now() + std::chrono::seconds(5));
