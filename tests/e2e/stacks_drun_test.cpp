@@ -240,6 +240,52 @@ TEST_F(StacksDrunTest, AFailureShowsTheSurvivorsIfThatWasAskedFor) {
   }
 }
 
+// Of the node with the failure, too, which stops its own workers before the others hear of it; and
+// those of each round, however soon it fails.
+TEST_F(StacksDrunTest, AFailureOnAnotherNodeShowsThoseBesideIt) {
+  const TempDir folder;
+  const ReservedPort port;
+  const std::string script =
+      "f=" + folder.path().string() +
+      "; at=$RANK.$TORCHELASTIC_RESTART_COUNT; "
+      "if [ $RANK != 3 ]; then echo $$ >$f/pid.$at; mode=lock; "
+      "if [ $at = 2.0 ]; then mode=recv; elif [ $at = 2.1 ]; then mode=sleep; fi; exec " +
+      places::program("hang_worker") +
+      " $mode >$f/out.$at; fi; "
+      "for rank in 0 1 2; do at=$rank.$TORCHELASTIC_RESTART_COUNT; "
+      "until grep -q ready $f/out.$at 2>/dev/null && "
+      "grep -q 'State:.S' /proc/$(cat $f/pid.$at)/status; do sleep 0.02; done; done; exit 7";
+  const Arguments flags{"--nnodes",
+                        "2",
+                        "--nproc-per-node",
+                        "2",
+                        "--rdzv-endpoint",
+                        port.endpoint(),
+                        "--rdzv-id",
+                        job_,
+                        "--max-restarts",
+                        "1",
+                        "--stacks-on-failure",
+                        "60",
+                        "sh",
+                        "-c",
+                        script};
+  DrunProcess first(flags);
+  ASSERT_TRUE(first.wait_for_err("1 of 2 nodes"));
+  DrunProcess second(flags);
+  const Finished end = first.finish();
+  EXPECT_EQ(end.code, 7);
+  EXPECT_EQ(second.finish().code, 7);
+  EXPECT_THAT(end.err,
+              AllOf(HasSubstr("drun: stacks of ranks 0-3 on "), HasSubstr("hang_in_a_lock"),
+                    HasSubstr("rank 3: its worker does not run"), Not(HasSubstr("no answer"))));
+  const auto one = end.err.find("hang_in_a_recv");
+  ASSERT_NE(one, std::string::npos) << end.err;
+  EXPECT_NE(end.err.find("hang_in_a_sleep", one), std::string::npos) << end.err;
+  EXPECT_EQ(end.err.find("hang_in_a_recv", end.err.find("hang_in_a_sleep")), std::string::npos)
+      << end.err;
+}
+
 TEST_F(StacksDrunTest, WithoutAJobThereIsNothingToSee) {
   const Finished nobody = ctl({"stacks", job_});
   EXPECT_EQ(nobody.code, 1);

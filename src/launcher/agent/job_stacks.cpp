@@ -66,7 +66,8 @@ void JobStacks::take_request(const Change& change) {
   const auto request = change.value ? stacks::decode_job_look(*change.value) : std::nullopt;
   if (!request || request->id == answered_ || store_ == nullptr) return;
   answered_ = request->id;
-  const StackWish wish{request->unwind, request->limit, request->last};
+  const StackWish wish{
+      .unwind = request->unwind, .limit = request->limit, .keep = false, .last = request->last};
   desk_.take(wish, [this, id = request->id](const Result<std::string>& report) {
     const std::string key = keys_.answers_to(id) + own_name_;
     say(key, report ? *report : std::string());

@@ -12,10 +12,6 @@
 namespace drun::launcher {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// For a look to be that of the moment in which the workers were to be stopped.
-constexpr std::chrono::seconds kFresh{30};
 // Beyond what take_stacks() takes itself.
 constexpr std::chrono::seconds kHangs{20};
 
@@ -47,6 +43,7 @@ LookRequest look_request(const WorkerGroup& group, const WorkerOutput& output,
                          const std::string& host, WorkerGroup::Time now) {
   using std::chrono::milliseconds;
   LookRequest request;
+  request.round = group.assignment().round;
   const int first = group.assignment().first_rank;
   const auto count = static_cast<int>(group.workers().size());
   request.node = {host, {first, first + std::max(count, 1) - 1}};
@@ -65,10 +62,11 @@ LookRequest look_request(const WorkerGroup& group, const WorkerOutput& output,
 }
 
 void StackDesk::take(const StackWish& wish, Done done) {
-  if (wish.last && kept_ && Clock::now() - kept_at_ < kFresh) return done(*kept_);
-  auto& waiting = waiting_[wish.unwind ? 1 : 0];
-  waiting.push_back(std::move(done));
-  if (waiting.size() == 1) begin(wish);
+  if (wish.last && kept_ && kept_round_ == look_().round) return done(*kept_);
+  Waiting& waiting = waiting_[wish.unwind ? 1 : 0];
+  waiting.keep |= wish.keep;
+  waiting.done.push_back(std::move(done));
+  if (waiting.done.size() == 1) begin(wish);
 }
 
 void StackDesk::begin(const StackWish& wish) {
@@ -78,14 +76,14 @@ void StackDesk::begin(const StackWish& wish) {
   request.each = std::min(request.each, wish.limit);
   thread().ask<std::string>(
       request.all + kHangs, [request] { return taken(request); },
-      [this, unwind = wish.unwind, keep = wish.keep](const Result<std::string>& report) {
-        if (report && keep) {
-          kept_ = *report;
-          kept_at_ = Clock::now();
-        }
+      [this, unwind = wish.unwind, round = request.round](const Result<std::string>& report) {
         // Whoever asks from inside of these begins another one.
         const auto waiting = std::exchange(waiting_[unwind ? 1 : 0], {});
-        for (const Done& done : waiting)
+        if (report && waiting.keep) {
+          kept_ = *report;
+          kept_round_ = round;
+        }
+        for (const Done& done : waiting.done)
           done(report);
       });
 }
@@ -108,7 +106,7 @@ FileDesk& StackDesk::thread() {
 void StackDesk::cancel() {
   if (thread_) thread_->cancel();
   for (auto& waiting : waiting_)
-    waiting.clear();
+    waiting = {};
 }
 
 }  // namespace drun::launcher

@@ -27,7 +27,7 @@ struct StackWish {
 
   bool unwind = true;  // else only what /proc says
   std::chrono::milliseconds limit = kLimit;
-  bool keep = false;  // what is found, for a while
+  bool keep = false;  // what is found, while the round is the same
   bool last = false;  // what was kept will do
 };
 
@@ -58,9 +58,14 @@ class StackDesk {
   asio::io_context& io_;
   const std::function<LookRequest()> look_;
   std::optional<FileDesk> thread_;
-  std::vector<Done> waiting_[2];  // for a look without, and with stacks
+  // Those who wait for a look; it is without stacks, and with them.
+  struct Waiting {
+    std::vector<Done> done;
+    bool keep = false;  // one of them wants that
+  };
+  Waiting waiting_[2];
   std::optional<std::string> kept_;
-  WorkerGroup::Time kept_at_{};
+  int kept_round_ = 0;
 };
 
 }  // namespace drun::launcher

@@ -20,6 +20,7 @@ struct LookRequest {
     pid_t pid = 0;                                     // 0: it does not run
     std::optional<std::chrono::milliseconds> silence;  // since its last output
   };
+  int round = 0;  // of these workers; the process need not know it
   stacks::NodeRanks node;
   std::vector<Worker> workers;
   bool unwind = true;                     // else only what /proc says
