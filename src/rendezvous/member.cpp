@@ -481,11 +481,17 @@ bool MemberAgent::time_limit_over() const {
   return round_.document && round_.document->cause == Cause::TimeLimit;
 }
 
+bool MemberAgent::worker_failed() const {
+  if (stop_ || leave_) return false;
+  if (ending_) return ending_->end == End::Failure;
+  return round_.document && round_.document->cause == Cause::Failure;
+}
+
 void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
   if (held_ == 0 || kill_asked_ || (stop_asked_ && !immediately)) return;
   stop_asked_ = true;
   kill_asked_ = immediately;
-  outbox_.push(StopAction{reason, immediately, stop_signal(), time_limit_over()});
+  outbox_.push(StopAction{reason, immediately, stop_signal(), time_limit_over(), worker_failed()});
 }
 
 // The signal that an agent of the job received; its exit code is 128 + the signal.

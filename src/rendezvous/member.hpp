@@ -140,6 +140,7 @@ class MemberAgent {
   [[nodiscard]] Time patience_ends() const;  // if no leader decides anything until then
   void keep_or_stop(Time now);
   [[nodiscard]] bool time_limit_over() const;
+  [[nodiscard]] bool worker_failed() const;
   [[nodiscard]] bool may_start(Time now) const;
   void stop_workers(const std::string& reason, bool immediately);
   [[nodiscard]] int stop_signal() const;

@@ -54,6 +54,7 @@ struct StopAction {
   // The signal that asked an agent of the job to stop; the same on all nodes. 0: another cause.
   int signal = 0;
   bool time_limit = false;  // a limit that the user set is over, here or on another node
+  bool failure = false;     // a worker has failed, likewise
 };
 // This agent's decision, as leader, to stop the round; a StopAction with the same reason follows if
 // it runs workers itself.

@@ -211,6 +211,47 @@ TEST_F(StacksDrunTest, ATimeLimitOfSeveralNodesShowsThemOnce) {
   EXPECT_EQ(end.err.find(": stacks of ", first + 1), std::string::npos) << end.err;
 }
 
+TEST_F(StacksDrunTest, ATimeLimitShowsThoseOfTheNodesThatAnswer) {
+  const ReservedPort port;
+  const Arguments flags = Arguments{"--nnodes",      "2",           "--rdzv-endpoint",
+                                    port.endpoint(), "--rdzv-conf", "keep_alive_max_attempt=100",
+                                    "--timeout",     "12s"} +
+                          job_of(1, {"recv"});
+  DrunProcess first(flags);
+  ASSERT_TRUE(first.wait_for_err("1 of 2 nodes"));
+  DrunProcess second(flags);
+  ASSERT_TRUE(first.wait_for_out("ready"));
+  ASSERT_TRUE(second.wait_for_out("ready"));
+  second.signal(SIGSTOP);
+  EXPECT_TRUE(first.wait_for_err("1 of 2 nodes gave no answer in time"));
+  second.signal(SIGCONT);
+  EXPECT_THAT(first.err(),
+              AllOf(HasSubstr("drun: stacks of rank 0 on "), HasSubstr("hang_in_a_recv")));
+  EXPECT_EQ(first.finish().code, 124);
+  EXPECT_EQ(second.finish().code, 124);
+}
+
+// It would not answer.
+TEST_F(StacksDrunTest, ALostNodeIsNotWaitedFor) {
+  const ReservedPort port;
+  const Arguments flags =
+      Arguments{"--nnodes", "1:2", "--rdzv-endpoint", port.endpoint(), "--stacks-on-failure",
+                "300s"} +
+      job_of(1, {"sleep"});
+  DrunProcess first(flags);
+  DrunProcess second(flags);
+  ASSERT_TRUE(first.wait_for_out("ready"));
+  ASSERT_TRUE(second.wait_for_out("ready"));
+  std::string started;
+  for (std::size_t at = 0; (at = first.out().find("ready\n", at)) != std::string::npos; ++at)
+    started += "ready\n";
+  second.signal(SIGKILL);
+  EXPECT_TRUE(first.wait_for_out(started + "ready\n")) << first.err();
+  EXPECT_THAT(first.err(), Not(HasSubstr("stacks of")));
+  first.signal(SIGTERM);
+  EXPECT_EQ(first.finish().code, 128 + SIGTERM);
+}
+
 TEST_F(StacksDrunTest, WhoSwitchesThemOffSeesNone) {
   DrunProcess job(Arguments{"--timeout", "5s", "--stacks-on-failure", "off"} +
                   job_of(1, {"sleep"}));

@@ -1,5 +1,6 @@
 #include "launcher/agent/job_stacks.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <variant>
@@ -19,8 +20,6 @@ constexpr rendezvous::WatchId kRequests = 0x40000001;
 constexpr rendezvous::WatchId kAnswers = 0x40000002;
 constexpr rendezvous::RequestId kFirstCommit = std::uint64_t{1} << 62;
 
-// To the nodes and back, beside what the slowest of them takes.
-constexpr std::chrono::seconds kOnTheWay{3};
 constexpr std::chrono::seconds kFoldLimit{30};
 // Of the job's report, in bytes.
 constexpr std::size_t kLongestReport = 8U << 20;
@@ -66,8 +65,10 @@ void JobStacks::take_request(const Change& change) {
   const auto request = change.value ? stacks::decode_job_look(*change.value) : std::nullopt;
   if (!request || request->id == answered_ || store_ == nullptr) return;
   answered_ = request->id;
-  const StackWish wish{
-      .unwind = request->unwind, .limit = request->limit, .keep = false, .last = request->last};
+  StackWish wish;
+  wish.unwind = request->unwind;
+  wish.limit = request->limit;
+  wish.last = request->last;
   desk_.take(wish, [this, id = request->id](const Result<std::string>& report) {
     const std::string key = keys_.answers_to(id) + own_name_;
     say(key, report ? *report : std::string());
@@ -88,7 +89,11 @@ void JobStacks::commit(rendezvous::Transaction transaction) {
 
 void JobStacks::ask(const StackWish& wish, int nodes, Done done) {
   if (store_ == nullptr || nodes < 2) return desk_.take(wish, std::move(done));
-  if (asking_) return asking_->waiting.push_back(std::move(done));
+  const auto until = Clock::now() + wish.job_limit;
+  if (asking_) {
+    asking_->waiting.push_back(std::move(done));
+    return end_at(std::min(asking_->until, until));
+  }
   asking_ = Asking{};
   asking_->id = random_name(16);
   asking_->nodes = static_cast<std::size_t>(nodes);
@@ -98,7 +103,17 @@ void JobStacks::ask(const StackWish& wish, int nodes, Done done) {
   transaction.writes.push_back(
       {keys_.look, encode(JobLook{asking_->id, wish.unwind, wish.limit, wish.last}), true});
   commit(std::move(transaction));
-  limit_.set(Clock::now() + wish.limit + kOnTheWay);
+  end_at(until);
+  // Its own answer goes no long way: it is there if the store is not.
+  answered_ = asking_->id;
+  desk_.take(wish, [this, key = keys_.answers_to(asking_->id) + own_name_](const auto& report) {
+    take_answer({key, report ? *report : std::string()});
+  });
+}
+
+void JobStacks::end_at(Clock::time_point time) {
+  asking_->until = time;
+  limit_.set(time);
 }
 
 void JobStacks::take_answer(const Change& change) {

@@ -40,7 +40,7 @@ class JobStacks {
   [[nodiscard]] bool on_event(const rendezvous::KeyValueEvent& event);
 
   // Asks all `nodes` of the round; those that say nothing in time are counted in a note of the
-  // report. Who asks while others do gets their answer.
+  // report. Who asks while others do gets their answer, at their limit or the own one: the earlier.
   void ask(const StackWish& wish, int nodes, Done done);
   // Nobody is told anything any more.
   void cancel();
@@ -49,6 +49,7 @@ class JobStacks {
   struct Asking {
     std::string id;
     std::size_t nodes = 0;
+    std::chrono::steady_clock::time_point until;
     std::map<std::string, std::string> answers;  // by key
     std::vector<Done> waiting;
   };
@@ -56,6 +57,7 @@ class JobStacks {
   void take_request(const rendezvous::Change& change);
   void take_answer(const rendezvous::Change& change);
   void say(const std::string& key, const std::string& report);
+  void end_at(std::chrono::steady_clock::time_point time);  // at the latest
   void end_asking();
   void commit(rendezvous::Transaction transaction);
 

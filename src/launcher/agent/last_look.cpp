@@ -33,10 +33,11 @@ bool LastLook::hold(const rendezvous::StopAction& action, std::function<void()> 
   return true;
 }
 
-// Who stops drun by a signal, or because the store is lost, does not wait.
+// Who stops drun by a signal, or because the store is lost, does not wait; nor do nodes that come
+// and go, of which those that are gone would not answer.
 bool LastLook::wanted(const rendezvous::StopAction& action) const {
   if (action.immediately || action.signal != 0 || action.reason.empty()) return false;
-  return action.time_limit || parts_.policy.stacks_after_failure;
+  return action.time_limit || (action.failure && parts_.policy.stacks_after_failure);
 }
 
 // Once a round. False: nobody is to wait for it.
@@ -49,8 +50,9 @@ bool LastLook::look() {
   looking_ = true;
   limit_.set(Clock::now() + parts_.policy.stacks_limit);
   StackWish wish;
-  // What is left is for the way to the others and back.
+  // The rest is for the way to the others and back; and then to say it.
   wish.limit = parts_.policy.stacks_limit * 4 / 5;
+  wish.job_limit = parts_.policy.stacks_limit * 9 / 10;
   // Another node may ask for it only when its workers are gone.
   shows_ = place.group_rank == 0;
   wish.last = shows_;

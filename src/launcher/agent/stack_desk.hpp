@@ -24,9 +24,13 @@ namespace drun::launcher {
 
 struct StackWish {
   static constexpr std::chrono::milliseconds kLimit{10'000};
+  // To the nodes and back, beside what the slowest of them takes.
+  static constexpr std::chrono::milliseconds kOnTheWay{3'000};
 
-  bool unwind = true;  // else only what /proc says
-  std::chrono::milliseconds limit = kLimit;
+  bool unwind = true;                        // else only what /proc says
+  std::chrono::milliseconds limit = kLimit;  // of a node
+  // Of the nodes of a job: what has come by then is the answer.
+  std::chrono::milliseconds job_limit = kLimit + kOnTheWay;
   bool keep = false;  // what is found, while the round is the same
   bool last = false;  // what was kept will do
 };

@@ -761,7 +761,7 @@ TEST_F(MemberTest, ToldToGoTheHostEndsTheJob) {
   EXPECT_FALSE(told.published[0].leave);
 }
 
-TEST_F(MemberTest, SaysWhetherATimeLimitOfTheUsersStopsTheWorkers) {
+TEST_F(MemberTest, SaysWhetherATimeLimitOrAFailureStopsTheWorkers) {
   struct Case {
     const char* what;
     std::function<void()> stop;
@@ -801,6 +801,9 @@ TEST_F(MemberTest, SaysWhetherATimeLimitOfTheUsersStopsTheWorkers) {
     const auto told = done();
     ASSERT_TRUE(told.stop) << what;
     EXPECT_EQ(told.stop->time_limit, limit) << what;
+    EXPECT_EQ(told.stop->failure, what == std::string_view("a worker's own 124") ||
+                                      what == std::string_view("another end"))
+        << what;
   }
 }
 
