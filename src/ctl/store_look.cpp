@@ -25,6 +25,8 @@ using store::ControlQuery;
 constexpr std::chrono::milliseconds kNodeLimit{10'000};
 constexpr std::chrono::milliseconds kOnTheWay{3'000};
 constexpr std::size_t kMostWrites = 100;  // of a transaction
+// Longer than all of it takes. It ends with the connection.
+constexpr std::uint32_t kSessionMs = 60'000;
 
 class StoreLook {
  public:
@@ -39,8 +41,12 @@ class StoreLook {
     look.limit = kNodeLimit;
     auto watched = read_documents(query_, keys_.answers_to(look.id), deadline_);
     if (!watched) return watched.error();
+    // An interrupted drunctl must leave no request behind, which agents would obey later. The
+    // session of another job's look is as good, and the error that it is there no matter.
+    const auto session = answer_to(control::OpenSession{kSessionMs, 0});
+    if (!session) return session.error();
     const std::string text = encode(look);
-    if (const Status asked = write({{keys_.look, text, false}}); !asked) return asked.error();
+    if (const Status asked = write({{keys_.look, text, true}}); !asked) return asked.error();
     const auto end = std::min(deadline_, std::chrono::steady_clock::now() + kNodeLimit + kOnTheWay);
     const Status heard = collect(watched->watch, nodes, end);
     const Status cleared = clear();
@@ -75,11 +81,14 @@ class StoreLook {
   Status write(std::vector<control::Write> writes) {
     control::Transaction all;
     all.writes = std::move(writes);
-    const auto request = query_.send(all, deadline_);
-    if (!request) return request.error();
-    const auto reply = query_.receive(*request, deadline_);
+    const auto reply = answer_to(all);
     if (!reply) return reply.error();
     return Done{};
+  }
+  Result<control::Reply> answer_to(const control::Request& request) {
+    const auto number = query_.send(request, deadline_);
+    if (!number) return number.error();
+    return query_.receive(*number, deadline_);
   }
 
   ControlQuery& query_;

@@ -166,6 +166,35 @@ TEST_F(StacksDrunTest, ANodeThatDoesNotAnswerIsCounted) {
   EXPECT_THAT(said.out, HasSubstr("1 of 2 nodes gave no answer in time"));
 }
 
+// Agents that come later would obey it.
+TEST_F(StacksDrunTest, WhoIsKilledWhileAskingLeavesNoRequest) {
+  const ReservedPort port;
+  const Arguments flags = Arguments{"--nnodes",      "2",           "--rdzv-endpoint",
+                                    port.endpoint(), "--rdzv-conf", "keep_alive_max_attempt=100"} +
+                          job_of(1, {"sleep"});
+  DrunProcess first(flags);
+  ASSERT_TRUE(first.wait_for_err("1 of 2 nodes"));
+  DrunProcess second(flags);
+  ASSERT_TRUE(first.wait_for_out("ready"));
+  ASSERT_TRUE(second.wait_for_out("ready"));
+  const auto wait_for_request = [&](bool there) {
+    const std::string key = "drun/" + job_ + "/look";
+    bool found = !there;
+    for (int tries = 0; tries < 1'000 && found != there; ++tries)
+      found = ctl({"--endpoint", port.endpoint(), "--raw", "keys", key}).out.find(key) !=
+              std::string::npos;
+    return found == there;
+  };
+  second.signal(SIGSTOP);
+  Launch launch;
+  launch.argv = {places::program("drunctl"), "--endpoint", port.endpoint(), "stacks", job_};
+  DrunProcess asking(launch);
+  EXPECT_TRUE(wait_for_request(true));
+  asking.signal(SIGKILL);
+  EXPECT_TRUE(wait_for_request(false));
+  second.signal(SIGCONT);
+}
+
 // ---- by a signal, and before workers are stopped ----
 
 TEST_F(StacksDrunTest, SigquitShowsThemAndTheJobGoesOn) {

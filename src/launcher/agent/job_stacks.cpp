@@ -51,8 +51,11 @@ bool JobStacks::on_event(const rendezvous::KeyValueEvent& event) {
       watch == kRequests ? take_request(change) : take_answer(change);
     return true;
   };
-  if (const auto* snapshot = std::get_if<rendezvous::WatchSnapshot>(&event))
+  if (const auto* snapshot = std::get_if<rendezvous::WatchSnapshot>(&event)) {
+    // A request that was there before may be an old one, whose asker has long gone.
+    if (snapshot->watch == kRequests) return true;
     return take(snapshot->watch, snapshot->entries);
+  }
   if (const auto* changes = std::get_if<rendezvous::WatchChanges>(&event))
     return take(changes->watch, changes->changes);
   if (const auto* rejected = std::get_if<rendezvous::WatchRejected>(&event))

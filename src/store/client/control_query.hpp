@@ -1,5 +1,5 @@
-// A synchronous client of the control protocol without a session: for drunctl. Blocking calls that
-// end at a deadline; errors are one line that names the endpoint.
+// A synchronous client of the control protocol: for drunctl. A session that it opens is not
+// renewed. Blocking calls that end at a deadline; errors are one line that names the endpoint.
 #pragma once
 
 #include <chrono>
