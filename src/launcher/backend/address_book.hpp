@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,8 @@ class AddressBook {
 
   // Of one name; the rest is not used.
   static constexpr std::size_t kMostAddresses = 4;
-  // Until a name that was not found is looked up again.
-  static constexpr std::chrono::milliseconds kAgain{2'000};
+  // Until a name that was not found is looked up again; after the n-th time it was not, in a row.
+  [[nodiscard]] static std::chrono::milliseconds pause_after(std::size_t failures);
 
   // `io` must outlive this. `changed`: addresses() may say something else now; from the loop.
   AddressBook(asio::io_context& io, StartLookUp start, std::function<void()> changed);
@@ -42,12 +43,14 @@ class AddressBook {
     Entry(asio::io_context& io, StartLookUp start) : question(io, std::move(start)) {}
     store::AsyncLookUp question;
     bool asked = false;
-    bool failed = false;
+    std::size_t failures = 0;                // since it was found last
+    std::optional<DeadlineTimer::Time> due;  // to be asked again
     std::vector<std::string> numeric;
   };
   void ask(const std::string& host, Entry& entry);
   void on_answer(Entry& entry, const Result<store::Addresses>& answer);
-  void ask_again();
+  void ask_again(DeadlineTimer::Time now);
+  void arm();
 
   asio::io_context& io_;
   const StartLookUp start_;

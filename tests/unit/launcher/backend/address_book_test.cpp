@@ -97,6 +97,21 @@ TEST_F(AddressBookTest, ANameThatWasNotFoundIsLookedUpAgain) {
   EXPECT_EQ(known({"node1", 7}), Strings{"10.0.0.1:7"});
 }
 
+// Not every two seconds for ever: each agent of a large job would.
+TEST_F(AddressBookTest, ANameThatIsNeverFoundIsLookedUpSeldom) {
+  using std::chrono::seconds;
+  EXPECT_EQ(AddressBook::pause_after(0), seconds(0));
+  EXPECT_EQ(AddressBook::pause_after(1), seconds(2));
+  EXPECT_EQ(AddressBook::pause_after(2), seconds(4));
+  std::chrono::milliseconds now{};
+  std::size_t starts = 1;
+  for (; now < std::chrono::hours(24); ++starts)
+    now += AddressBook::pause_after(starts);
+  EXPECT_LT(starts, 400U);
+  EXPECT_EQ(AddressBook::pause_after(1'000'000), AddressBook::pause_after(starts));
+  EXPECT_LE(AddressBook::pause_after(starts), std::chrono::minutes(5));
+}
+
 TEST_F(AddressBookTest, AfterTheEndNothingIsAwaited) {
   book_.look_up({{"node1", 7}});
   book_.abandon();
