@@ -42,6 +42,9 @@ std::vector<int> ranks_in(const Json& json) {
 
 void append(std::vector<int>& all, const std::vector<int>& more) {
   all.insert(all.end(), more.begin(), more.end());
+}
+
+void put_in_order(std::vector<int>& all) {
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
 }
@@ -82,6 +85,13 @@ void GatheredRanks::add(const StoppedRanks& host) {
   append(all_.succeeded, host.succeeded);
   all_.others_killed += host.others_killed;
   all_.at_once |= host.at_once;
+}
+
+StoppedRanks GatheredRanks::in_order() const {
+  StoppedRanks all = all_;
+  for (std::vector<int>* ranks : {&all.running, &all.killed, &all.succeeded})
+    put_in_order(*ranks);
+  return all;
 }
 
 }  // namespace drun::launcher

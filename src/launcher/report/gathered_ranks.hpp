@@ -21,11 +21,13 @@ class GatheredRanks {
  public:
   void add(const StoppedRanks& host);
   // Lines for the user, in their order; empty: there is nothing to say.
-  [[nodiscard]] std::string stopped() const { return describe_stopped(all_); }
-  [[nodiscard]] std::string succeeded() const { return describe_succeeded(all_); }
+  [[nodiscard]] std::string stopped() const { return describe_stopped(in_order()); }
+  [[nodiscard]] std::string succeeded() const { return describe_succeeded(in_order()); }
 
  private:
-  StoppedRanks all_;
+  [[nodiscard]] StoppedRanks in_order() const;
+
+  StoppedRanks all_;  // as they came: of thousands of hosts
 };
 
 }  // namespace drun::launcher

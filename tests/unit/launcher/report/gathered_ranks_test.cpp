@@ -83,6 +83,26 @@ TEST(GatheredRanksTest, TheRanksOfAllHostsAreOneLine) {
   EXPECT_EQ(all.stopped(), "ranks 0-2,4-5 were still running; ranks 0,5 were killed");
 }
 
+TEST(GatheredRanksTest, TheOrderOfTheHostsDoesNotMatter) {
+  GatheredRanks up;
+  GatheredRanks down;
+  for (int host = 0; host < 1'000; ++host) {
+    StoppedRanks ranks;
+    ranks.running = {4 * host, 4 * host + 1};
+    ranks.killed = {4 * host + 1};
+    ranks.succeeded = {4 * host + 3};
+    up.add(ranks);
+    ranks.running = {4 * (999 - host), 4 * (999 - host) + 1};
+    ranks.killed = {4 * (999 - host) + 1};
+    ranks.succeeded = {4 * (999 - host) + 3};
+    down.add(ranks);
+    down.add(ranks);  // the same again
+  }
+  EXPECT_EQ(up.stopped(), down.stopped());
+  EXPECT_EQ(up.succeeded(), down.succeeded());
+  EXPECT_EQ(up.stopped().find("ranks 0-1,4-5,8-9,"), 0U) << up.stopped();
+}
+
 TEST(GatheredRanksTest, ProcessesThatAreNoRanksAreCounted) {
   GatheredRanks all;
   StoppedRanks host;
