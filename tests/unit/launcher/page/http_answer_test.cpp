@@ -51,5 +51,14 @@ TEST(HttpAnswerTest, OnlyOwnNamesLeadHere) {
     EXPECT_FALSE(is_own_host(host, "node7")) << host;
 }
 
+// As scrape targets are written, where hosts know their own domain.
+TEST(HttpAnswerTest, AnOwnNameMayStandAlone) {
+  for (const char* host : {"node0:9000", "Node0", "node0.cluster:9000"})
+    EXPECT_TRUE(is_own_host(host, "node0.cluster")) << host;
+  for (const char* host :
+       {"node0.evil.com", "node0.", "node:9000", "cluster", "node0.cluster.evil"})
+    EXPECT_FALSE(is_own_host(host, "node0.cluster")) << host;
+}
+
 }  // namespace
 }  // namespace drun::launcher
