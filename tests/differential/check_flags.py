@@ -30,6 +30,7 @@ DEFAULTS = {
     "monitor_interval": "-",  # nothing is polled
     "node_rank": "-",  # any: given ranks are kept, the others filled in
     "master_addr": "-", "master_port": "-",  # 127.0.0.1 and 29500 where one of them is given
+    "signals_to_handle": "SIGTERM,SIGINT,SIGHUP",  # SIGQUIT shows stacks
     "shutdown_timeout": "30",  # None, and 30 after reading TORCH_ELASTIC_SHUTDOWN_TIMEOUT
     "log_line_prefix_template": "[${role_name}${local_rank}]:",  # None, and this
     "logs_specs": "default",

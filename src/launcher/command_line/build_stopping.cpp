@@ -46,9 +46,13 @@ void build_stopping(const cli::GivenFlags& flags, Options& options) {
   const cli::Setting handled = given_or_default(flags, "signals-to-handle");
   options.signals_to_handle = parse_signals(handled);
   options.signals_to_handle_text = handled.value;
-  options.quit_stops = handled.source != cli::Source::Default &&
-                       std::find(options.signals_to_handle.begin(), options.signals_to_handle.end(),
+  options.quit_stops = std::find(options.signals_to_handle.begin(), options.signals_to_handle.end(),
                                  SIGQUIT) != options.signals_to_handle.end();
+  if (handled.source == cli::Source::Default) {
+    // Once a stop has begun, it is one more request. Workers are told what torchrun tells them.
+    options.signals_to_handle.push_back(SIGQUIT);
+    options.signals_to_handle_text += ",SIGQUIT";
+  }
 
   if (const cli::Setting* setting = flags.find("shutdown-timeout")) {
     options.shutdown_timeout = parse_duration(*setting, true);

@@ -121,8 +121,8 @@ constexpr std::array kFlags{
 
     Flag{"shutdown-timeout", 0, "TIME", "30", kTorch, kStopping, "",
          "time between the stop signal and SIGKILL"},
-    Flag{"signals-to-handle", 0, "SIGNALS", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", kTorch, kStopping, kSignals,
-         "signals to drun that stop the job"},
+    Flag{"signals-to-handle", 0, "SIGNALS", "SIGTERM,SIGINT,SIGHUP", kTorch, kStopping, kSignals,
+         "signals to drun that stop the job; SIGQUIT shows stacks unless named"},
     Flag{"on-sigterm", 0, "leave|stop", "", kDrun, kStopping, "leave stop",
          "on SIGTERM, leave the job (as with MIN:MAX) or stop it"},
     Flag{"stop-signal", 0, "SIGNAL", "", kDrun, kStopping, kSignal,
