@@ -39,6 +39,7 @@ class StoreLook {
     look.id = random_name(16);
     look.unwind = !quick;
     look.limit = kNodeLimit;
+    look.longest = stacks::longest_answer(nodes);
     auto watched = read_documents(query_, keys_.answers_to(look.id), deadline_);
     if (!watched) return watched.error();
     // An interrupted drunctl must leave no request behind, which agents would obey later. The

@@ -9,12 +9,24 @@
 #include <nlohmann/json.hpp>
 
 namespace drun::stacks {
+namespace {
+
+constexpr std::size_t kLongestOfAll = std::size_t{64} << 20;
+constexpr std::size_t kShortestAnswer = std::size_t{4} << 10;
+
+}  // namespace
+
+std::size_t longest_answer(std::size_t nodes) {
+  return std::clamp(kLongestOfAll / std::max<std::size_t>(nodes, 1), kShortestAnswer,
+                    kLongestAnswer);
+}
 
 std::string encode(const JobLook& look) {
   return nlohmann::json{{"id", look.id},
                         {"unwind", look.unwind},
                         {"limit_ms", look.limit.count()},
-                        {"last", look.last}}
+                        {"last", look.last},
+                        {"longest", look.longest}}
       .dump();
 }
 
@@ -30,6 +42,8 @@ std::optional<JobLook> decode_job_look(std::string_view text) {
     look.limit = std::clamp(std::chrono::milliseconds(object.at("limit_ms").get<std::int64_t>()),
                             kShortest, kLongest);
     look.last = object.at("last").get<bool>();
+    look.longest =
+        std::clamp(object.at("longest").get<std::size_t>(), kShortestAnswer, kLongestAnswer);
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }

@@ -12,6 +12,11 @@
 
 namespace drun::stacks {
 
+// Of a node's report, in bytes.
+inline constexpr std::size_t kLongestAnswer = std::size_t{512} << 10;
+// The same of each of so many nodes: their store holds all of them at once.
+[[nodiscard]] std::size_t longest_answer(std::size_t nodes);
+
 // The document under rendezvous::Keys::look.
 struct JobLook {
   std::string id;                     // of this request: letters and digits
@@ -19,6 +24,7 @@ struct JobLook {
   std::chrono::milliseconds limit{};  // for each node
   // The workers are about to be stopped: whoever has looked at them for that says what it saw.
   bool last = false;
+  std::size_t longest = kLongestAnswer;
 };
 [[nodiscard]] std::string encode(const JobLook& look);
 // Nothing if it is none.

@@ -72,6 +72,7 @@ void JobStacks::take_request(const Change& change) {
   wish.unwind = request->unwind;
   wish.limit = request->limit;
   wish.last = request->last;
+  wish.longest = request->longest;
   desk_.take(wish, [this, id = request->id](const Result<std::string>& report) {
     const std::string key = keys_.answers_to(id) + own_name_;
     say(key, report ? *report : std::string());
@@ -97,6 +98,8 @@ void JobStacks::ask(const StackWish& wish, int nodes, Done done) {
     asking_->waiting.push_back(std::move(done));
     return end_at(std::min(asking_->until, until));
   }
+  StackWish own = wish;
+  own.longest = stacks::longest_answer(static_cast<std::size_t>(nodes));
   asking_ = Asking{};
   asking_->id = random_name(16);
   asking_->nodes = static_cast<std::size_t>(nodes);
@@ -104,12 +107,13 @@ void JobStacks::ask(const StackWish& wish, int nodes, Done done) {
   store_->watch(kAnswers, keys_.answers_to(asking_->id), true);
   rendezvous::Transaction transaction;
   transaction.writes.push_back(
-      {keys_.look, encode(JobLook{asking_->id, wish.unwind, wish.limit, wish.last}), true});
+      {keys_.look, encode(JobLook{asking_->id, own.unwind, own.limit, own.last, own.longest}),
+       true});
   commit(std::move(transaction));
   end_at(until);
   // Its own answer goes no long way: it is there if the store is not.
   answered_ = asking_->id;
-  desk_.take(wish, [this, key = keys_.answers_to(asking_->id) + own_name_](const auto& report) {
+  desk_.take(own, [this, key = keys_.answers_to(asking_->id) + own_name_](const auto& report) {
     take_answer({key, report ? *report : std::string()});
   });
 }

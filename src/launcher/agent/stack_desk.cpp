@@ -74,6 +74,7 @@ void StackDesk::begin(const StackWish& wish) {
   request.unwind = wish.unwind;
   request.all = std::min(request.all, wish.limit);
   request.each = std::min(request.each, wish.limit);
+  request.longest = wish.longest;
   thread().ask<std::string>(
       request.all + kHangs, [request] { return taken(request); },
       [this, unwind = wish.unwind, round = request.round](const Result<std::string>& report) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "launcher/stacks/look_request.hpp"
 #include "launcher/workers/worker_group.hpp"
 #include "launcher/workers/worker_runner.hpp"
+#include "stacks/job_look.hpp"
 
 namespace drun::launcher {
 
@@ -31,8 +33,9 @@ struct StackWish {
   std::chrono::milliseconds limit = kLimit;  // of a node
   // Of the nodes of a job: what has come by then is the answer.
   std::chrono::milliseconds job_limit = kLimit + kOnTheWay;
-  bool keep = false;  // what is found, while the round is the same
-  bool last = false;  // what was kept will do
+  std::size_t longest = stacks::kLongestAnswer;  // of a node
+  bool keep = false;                             // what is found, while the round is the same
+  bool last = false;                             // what was kept will do
 };
 
 // One thread: the loop's, which it never blocks. Until somebody asks it has no thread of its own.

@@ -36,7 +36,8 @@ std::string encode(const LookRequest& request) {
                  {"workers", std::move(workers)},
                  {"unwind", request.unwind},
                  {"each", request.each.count()},
-                 {"all", request.all.count()}});
+                 {"all", request.all.count()},
+                 {"longest", request.longest}});
 }
 
 Result<LookRequest> decode_request(std::string_view text) {
@@ -51,6 +52,7 @@ Result<LookRequest> decode_request(std::string_view text) {
     request.unwind = object.at("unwind").get<bool>();
     request.each = milliseconds(object.at("each").get<std::int64_t>());
     request.all = milliseconds(object.at("all").get<std::int64_t>());
+    request.longest = object.at("longest").get<std::size_t>();
     return request;
   } catch (const json::exception&) {
     return Error(std::make_error_code(std::errc::bad_message), "not a request for stacks");

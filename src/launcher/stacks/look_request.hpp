@@ -4,12 +4,14 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "drun/base/result.hpp"
+#include "stacks/job_look.hpp"
 #include "stacks/stack_report.hpp"
 
 namespace drun::launcher {
@@ -26,6 +28,7 @@ struct LookRequest {
   bool unwind = true;                     // else only what /proc says
   std::chrono::milliseconds each{5'000};  // for one worker
   std::chrono::milliseconds all{10'000};
+  std::size_t longest = stacks::kLongestAnswer;
 };
 
 [[nodiscard]] std::string encode(const LookRequest& request);

@@ -33,8 +33,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRequestLimit{10'000};
 constexpr std::size_t kLongestRequest = 4U << 20;
-// The store takes it as a value, and of a large job as one of many.
-constexpr std::size_t kLongestReport = 512U << 10;
 
 std::string read_request() {
   std::string text;
@@ -148,7 +146,7 @@ int run_stack_helper() {
     tools.python = find_python_tool(path == nullptr ? "" : path);
   }
   const auto written = write_standard_output(
-      to_json_within(Looks(*request, tools).run(std::move(notes)), kLongestReport) + "\n");
+      to_json_within(Looks(*request, tools).run(std::move(notes)), request->longest) + "\n");
   return written ? 0 : 1;
 }
 

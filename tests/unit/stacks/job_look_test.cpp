@@ -11,21 +11,23 @@ namespace drun::stacks {
 namespace {
 
 TEST(JobLookTest, ARequestComesBackAsItWas) {
-  const JobLook look{"a1b2", false, std::chrono::milliseconds(8'000), true};
+  const JobLook look{"a1b2", false, std::chrono::milliseconds(8'000), true, 5'000};
   const auto read = decode_job_look(encode(look));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->id, "a1b2");
   EXPECT_FALSE(read->unwind);
   EXPECT_EQ(read->limit.count(), 8'000);
   EXPECT_TRUE(read->last);
+  EXPECT_EQ(read->longest, 5'000U);
 }
 
 // It comes from whoever can write to the store.
 TEST(JobLookTest, RefusesWhatIsNoRequest) {
-  for (const char* bad : {"", "{}", "[]", "7", R"({"id":"a","unwind":1,"limit_ms":1,"last":true})",
-                          R"({"id":"","unwind":true,"limit_ms":1,"last":true})",
-                          R"({"id":"a/b","unwind":true,"limit_ms":1,"last":true})",
-                          R"({"id":"A","unwind":true,"limit_ms":1,"last":true})"})
+  for (const char* bad :
+       {"", "{}", "[]", "7", R"({"id":"a","unwind":1,"limit_ms":1,"last":true,"longest":9000})",
+        R"({"id":"","unwind":true,"limit_ms":1,"last":true,"longest":9000})",
+        R"({"id":"a/b","unwind":true,"limit_ms":1,"last":true,"longest":9000})",
+        R"({"id":"A","unwind":true,"limit_ms":1,"last":true,"longest":9000})"})
     EXPECT_FALSE(decode_job_look(bad)) << bad;
   EXPECT_FALSE(decode_job_look(encode({std::string(65, 'a'), true, {}, false})));
 }
@@ -36,6 +38,24 @@ TEST(JobLookTest, ALimitIsReasonable) {
     ASSERT_TRUE(read);
     EXPECT_GE(read->limit.count(), 100);
     EXPECT_LE(read->limit.count(), 60'000);
+  }
+}
+
+// The store of a job has room for those of all nodes.
+TEST(JobLookTest, TheMoreNodesTheShorterTheirAnswers) {
+  constexpr std::size_t kKibi = 1'024;
+  EXPECT_EQ(longest_answer(0), 512 * kKibi);
+  EXPECT_EQ(longest_answer(128), 512 * kKibi);
+  EXPECT_EQ(longest_answer(1'024), 64 * kKibi);
+  EXPECT_EQ(longest_answer(1'000'000), 4 * kKibi);
+  for (const std::size_t longest : {std::size_t{0}, std::size_t{1} << 40}) {
+    JobLook look;
+    look.id = "a";
+    look.longest = longest;
+    const auto read = decode_job_look(encode(look));
+    ASSERT_TRUE(read);
+    EXPECT_GE(read->longest, 4 * kKibi);
+    EXPECT_LE(read->longest, 512 * kKibi);
   }
 }
 

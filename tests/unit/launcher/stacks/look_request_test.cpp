@@ -14,6 +14,7 @@ TEST(LookRequestTest, ComesBackAsItWas) {
   request.unwind = false;
   request.each = milliseconds(7);
   request.all = milliseconds(8);
+  request.longest = 9'000;
   const auto read = decode_request(encode(request));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->node, request.node);
@@ -24,6 +25,7 @@ TEST(LookRequestTest, ComesBackAsItWas) {
   EXPECT_FALSE(read->unwind);
   EXPECT_EQ(read->each, milliseconds(7));
   EXPECT_EQ(read->all, milliseconds(8));
+  EXPECT_EQ(read->longest, 9'000U);
 }
 
 TEST(LookRequestTest, ASampleComesBackAsItWas) {
