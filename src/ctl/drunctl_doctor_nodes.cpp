@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "base/fd_limit.hpp"
 #include "base/random_bytes.hpp"
 #include "ctl/drunctl_doctor.hpp"
 #include "doctor/judge_nodes.hpp"
@@ -109,6 +110,7 @@ Result<std::vector<doctor::Check>> examine_nodes(const Worker& worker, doctor::N
   if (!store) return store.error();
   const auto token = agree_on_token(*store, worker, deadline);
   if (!token) return token.error();
+  raise_fd_limit();  // the first node answers all others
   const doctor::LinkServer server(*token);
   const std::string address = store->local_endpoint().host;
   if (const int mtu = facts::mtu_at(address); mtu > 0) own.sheet["mtu"] = std::to_string(mtu);

@@ -191,6 +191,12 @@ void judge_clocks(const Reports& reports, const Names& names, std::vector<Check>
   std::vector<std::int64_t> clocks;
   for (const NodeReport& report : reports)
     if (report.clock_us) clocks.push_back(*report.clock_us);
+  if (clocks.size() < reports.size())
+    checks.push_back(warned("clocks",
+                            std::to_string(reports.size() - clocks.size()) + " of " +
+                                std::to_string(reports.size()) +
+                                " nodes got no answer from the first one's clock",
+                            "see the lines about ports"));
   if (clocks.size() < 2) return;
   const std::int64_t middle = median(clocks);
   bool odd = false;

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -22,6 +23,22 @@ namespace {
 
 constexpr std::chrono::seconds kSilence{10};
 constexpr std::size_t kMostConnections = 4'096;
+// For want of descriptors: those who wait stay in the kernel's queue.
+constexpr std::chrono::milliseconds kPause{100};
+
+// Of one node, which may have several.
+struct Connection {
+  FileDescriptor socket;
+  std::atomic<bool> over = false;
+  std::thread thread;
+};
+
+void join_ended(std::list<Connection>& connections) {
+  connections.remove_if([](Connection& each) {
+    if (each.over) each.thread.join();
+    return each.over.load();
+  });
+}
 
 // Up to `size` bytes; less: the other end has closed, or says nothing, or it is time to stop.
 std::size_t receive(int socket, int stop, char* to, std::size_t size, bool all) {
@@ -109,20 +126,27 @@ LinkServer::~LinkServer() {
 }
 
 void LinkServer::accept_all() {
-  std::list<std::pair<FileDescriptor, std::thread>> connections;
+  std::list<Connection> connections;
   while (true) {
     std::array<pollfd, 2> entries{{{listener_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
     if (poll_until(entries, kNoDeadline) < 0 || entries[1].revents != 0) break;
+    join_ended(connections);
     FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket || connections.size() >= kMostConnections) continue;
-    const int fd = socket.get();
-    connections.emplace_back(std::move(socket), std::thread([this, fd] {
-                               serve_link(fd, stop_.get(), token_);
-                               (void)::shutdown(fd, SHUT_RDWR);
-                             }));
+    if (!socket) {
+      (void)await_ready(stop_.get(), POLLIN, std::chrono::steady_clock::now() + kPause);
+      continue;
+    }
+    if (connections.size() >= kMostConnections) continue;
+    Connection& added = connections.emplace_back();
+    added.socket = std::move(socket);
+    added.thread = std::thread([this, &added] {
+      serve_link(added.socket.get(), stop_.get(), token_);
+      (void)::shutdown(added.socket.get(), SHUT_RDWR);
+      added.over = true;
+    });
   }
-  for (auto& [socket, thread] : connections)
-    thread.join();
+  for (Connection& each : connections)
+    each.thread.join();
 }
 
 }  // namespace drun::doctor

@@ -76,6 +76,15 @@ TEST(JudgeNodesTest, NamesAClockThatIsOff) {
   EXPECT_THAT(troubles(reports), testing::ElementsAre("warn clocks node1 is 3200 ms behind"));
 }
 
+TEST(JudgeNodesTest, ClocksThatWereNotComparedAreCounted) {
+  auto reports = sound(3);
+  reports[1].clock_us.reset();
+  reports[2].clock_us.reset();
+  EXPECT_THAT(
+      troubles(reports),
+      testing::ElementsAre("warn clocks 2 of 3 nodes got no answer from the first one's clock"));
+}
+
 TEST(JudgeNodesTest, NamesAWayWithSmallerPackets) {
   auto reports = sound(3);
   reports[0].links[0].path_mtu = 1400;

@@ -1,5 +1,7 @@
 #include "doctor/link_test.hpp"
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -41,6 +43,22 @@ TEST(LinkTest, AStrangerIsNotServed) {
   const LinkServer server(kToken);
   const auto echo = link_to(server);
   EXPECT_FALSE(exchange_bytes(echo.get(), std::string(kTokenSize, 'x')));
+}
+
+// The first node of a large job answers all others: not with a descriptor for each that ever came.
+TEST(LinkTest, AServerNeedsNoDescriptorForThoseThatHaveGone) {
+  const LinkServer server(kToken);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{64, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  int answers = 0;
+  for (int i = 0; i < 200; ++i) {
+    const auto echo = link_to(server);
+    if (exchange_bytes(echo.get(), kToken)) ++answers;
+  }
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(answers, 200);
 }
 
 TEST(LinkTest, SaysWhyAWayIsClosed) {
