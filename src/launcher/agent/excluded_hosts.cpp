@@ -16,6 +16,7 @@
 #include "base/atomic_file.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/file_worker.hpp"
+#include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/trimmed.hpp"
@@ -30,23 +31,36 @@ struct ExcludeLine {
   std::string_view why;
 };
 
-// Those that count, in the order of the file.
-std::vector<ExcludeLine> lines_that_count(std::string_view text, std::int64_t now) {
-  std::vector<ExcludeLine> lines;
+struct Line {
+  std::string_view text;
+  bool comment = false;  // or empty
+  std::optional<ExcludeLine> host;
+};
+
+// In the order of the file.
+std::vector<Line> lines_of(std::string_view text) {
+  std::vector<Line> lines;
   while (!text.empty()) {
-    std::string_view line = trimmed(take_until(text, '\n'));
-    if (line.starts_with('#')) continue;
-    ExcludeLine each;
-    each.host = take_until(line, ' ');
-    const auto since = whole_number<std::int64_t>(take_until(line, ' '));
-    // A clock that is ahead must not make a line last for ever.
-    if (each.host.empty() || !since || *since > now + kExcludedFor || *since + kExcludedFor <= now)
-      continue;
-    each.since = *since;
-    each.why = line;
-    lines.push_back(each);
+    Line line;
+    line.text = take_until(text, '\n');
+    std::string_view rest = trimmed(line.text);
+    line.comment = rest.empty() || rest.starts_with('#');
+    if (!line.comment) {
+      ExcludeLine each;
+      each.host = take_until(rest, ' ');
+      const auto since = whole_number<std::int64_t>(take_until(rest, ' '));
+      each.since = since.value_or(0);
+      each.why = rest;
+      if (since) line.host = each;
+    }
+    lines.push_back(line);
   }
   return lines;
+}
+
+// A clock that is ahead must not make a line last for ever.
+bool counts(const ExcludeLine& line, std::int64_t now) {
+  return line.since <= now + kExcludedFor && line.since + kExcludedFor > now;
 }
 
 Error misuse(const std::string& file, const std::string& what) {
@@ -88,22 +102,37 @@ Result<std::string> text_of_file(const std::string& file) {
 
 ExcludedHosts parse_excluded_hosts(std::string_view text, std::int64_t now) {
   ExcludedHosts hosts;
-  for (const ExcludeLine& line : lines_that_count(text, now))
-    hosts[std::string(line.host)] = "--exclude-file: " + printable(line.why);
+  for (const Line& line : lines_of(text))
+    if (line.host && counts(*line.host, now))
+      hosts[std::string(line.host->host)] = "--exclude-file: " + printable(line.host->why);
   return hosts;
+}
+
+std::size_t odd_line(std::string_view text) {
+  std::size_t number = 0;
+  for (const Line& line : lines_of(text)) {
+    ++number;
+    if (!line.comment && !line.host) return number;
+  }
+  return 0;
 }
 
 std::string with_excluded_host(std::string_view text, const std::string& host, std::string_view why,
                                std::int64_t now) {
-  std::vector<ExcludeLine> kept;
-  for (const ExcludeLine& line : lines_that_count(text, now))
-    if (line.host != host) kept.push_back(line);
-  if (kept.size() >= kMostExcluded)
-    kept.erase(kept.begin(), kept.end() - static_cast<std::ptrdiff_t>(kMostExcluded - 1));
+  std::vector<Line> kept;
+  std::size_t hosts = 1;
+  for (const Line& line : lines_of(text)) {
+    if (line.host && (line.host->host == host || !counts(*line.host, now))) continue;
+    if (line.host) ++hosts;
+    kept.push_back(line);
+  }
   std::string result;
-  for (const ExcludeLine& line : kept)
-    result += std::string(line.host) + " " + std::to_string(line.since) + " " +
-              std::string(line.why) + "\n";
+  for (const Line& line : kept) {
+    if (line.host && hosts > kMostExcluded)
+      --hosts;
+    else
+      result += std::string(line.text) + "\n";
+  }
   return result + host + " " + std::to_string(now) + " " + printable(why) + "\n";
 }
 
@@ -112,6 +141,11 @@ Result<ExcludedHosts> ask_excluded_hosts(const std::string& file) {
       ask_files<Result<std::string>>(kFilesLimit, [file] { return text_of_file(file); });
   if (!text) return misuse(file, text.error().what());
   if (!*text) return text->error();
+  if (const std::size_t line = odd_line(**text); line > 0)
+    log::warning(
+        "--exclude-file {}: line {} is not understood, and excludes nobody: it must be 'HOST TIME "
+        "REASON', TIME in Unix seconds",
+        as_name(file), line);
   return parse_excluded_hosts(**text, std::time(nullptr));
 }
 

@@ -13,14 +13,17 @@
 namespace drun::launcher {
 
 inline constexpr std::int64_t kExcludedFor = 86'400;  // seconds
-inline constexpr std::size_t kMostExcluded = 1'000;   // lines that are kept, the newest
+inline constexpr std::size_t kMostExcluded = 1'000;   // hosts that are kept, the newest
 inline constexpr std::size_t kMaxExcludeFile = 1'048'576;
 
 using ExcludedHosts = std::map<std::string, std::string>;  // host -> why
 
 // Of the file's text at a time, in Unix seconds; what is not understood is left out. Pure.
 [[nodiscard]] ExcludedHosts parse_excluded_hosts(std::string_view text, std::int64_t now);
-// The text with one more; lines of this host and those that count no more are gone. Pure.
+// The number of the first line that is neither a comment nor understood, from 1 on; 0: none. Pure.
+[[nodiscard]] std::size_t odd_line(std::string_view text);
+// The text with one more; lines of this host and those that count no more are gone. What somebody
+// else has written there, as comments, stays. Pure.
 [[nodiscard]] std::string with_excluded_host(std::string_view text, const std::string& host,
                                              std::string_view why, std::int64_t now);
 

@@ -46,6 +46,17 @@ TEST(ExcludedHostsTest, AHostHasOneLineAndOldOnesGo) {
   EXPECT_EQ(text, "b 1700000000 two\na 1700000001 three\\nlines\n");
 }
 
+TEST(ExcludedHostsTest, WhatSomebodyElseWroteStays) {
+  EXPECT_EQ(with_excluded_host("# x\nnode7\n", "node8", "why", kNow),
+            "# x\nnode7\nnode8 1700000000 why\n");
+  EXPECT_EQ(with_excluded_host("# x\n\n  node7 soon\nold 1 x\nnode8 1700000000 y\n# end", "node8",
+                               "why", kNow),
+            "# x\n\n  node7 soon\n# end\nnode8 1700000000 why\n");
+  EXPECT_EQ(odd_line("# x\n\nold 1 x\n\nnode7\nnode8\n"), 5U);
+  EXPECT_EQ(odd_line("# x\n\nold 1 x\n"), 0U);
+  EXPECT_EQ(odd_line(""), 0U);
+}
+
 TEST(ExcludedHostsTest, TheListIsBounded) {
   std::string text;
   for (std::size_t i = 0; i < kMostExcluded; ++i)
