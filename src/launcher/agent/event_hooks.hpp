@@ -2,11 +2,14 @@
 // the job, whatever becomes of them.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <list>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +32,7 @@ namespace drun::launcher {
 // Works in the thread that runs `io`.
 class EventHooks {
  public:
-  static constexpr std::size_t kMostRunning = 4;  // at once
+  static constexpr std::size_t kMostRunning = 4;  // at once; of each hook one, in order
   static constexpr std::size_t kMostWaiting = 64;
   static constexpr std::chrono::seconds kLimit{30};  // of each; then SIGTERM
   static constexpr std::chrono::seconds kGrace{2};   // then SIGKILL
@@ -41,15 +44,17 @@ class EventHooks {
 
   // `leads`: this node decides for the job.
   void tell(const events::Event& event, bool leads);
-  // Calls `over`, once, when none runs any more; perhaps at once.
+  // Calls `over`, once, when none runs any more; perhaps at once. Those for the end itself wait for
+  // none but their hook's; what else still waits or runs kLimit later is ended.
   void finish(std::function<void()> over);
   // Ends those that run, and waits for none.
   void give_up();
 
  private:
   struct Job {
-    std::string command;
+    const EventHook* hook = nullptr;
     std::vector<std::string> environment;
+    bool last = false;  // for the end of the job or of this agent
   };
   struct Running {
     Running(asio::io_context& io, std::function<void(Running&)> due)
@@ -57,12 +62,16 @@ class EventHooks {
     SideCommand process;
     asio::posix::stream_descriptor ended;
     DeadlineTimer limit;
-    std::string command;
+    const EventHook* hook = nullptr;
     bool told_to_end = false;
   };
 
   void start();
-  void watch(const std::string& command, SideCommand process);
+  void run(Job job);
+  void end(Running& running);
+  void on_end_limit();
+  void reap();
+  void watch(const EventHook& hook, SideCommand process);
   void on_limit(Running& running);
   void on_ended(Running& running);
   void look();
@@ -73,8 +82,11 @@ class EventHooks {
   std::deque<Job> waiting_;
   std::list<Running> running_;
   std::size_t starting_ = 0;
-  bool too_many_ = false;  // was said
+  std::set<const EventHook*> busy_;  // has one that starts or runs
+  bool too_many_ = false;            // was said
   bool given_up_ = false;
+  DeadlineTimer end_limit_;
+  std::vector<pid_t> groups_;  // of those that have ended: something of theirs may still run
   std::function<void()> over_;
 };
 

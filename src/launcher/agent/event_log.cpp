@@ -9,6 +9,13 @@ namespace drun::launcher {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+// At the end: for the thread to come back from a pipe, which it looks at for a second.
+constexpr std::chrono::seconds kThreadLimit{2};
+
+}  // namespace
+
 EventLog::EventLog(asio::io_context& io, std::unique_ptr<EventSink> sink)
     : desk_(io, [] {}), limit_(io, [this] { on_limit(); }), sink_(std::move(sink)) {}
 
@@ -106,11 +113,11 @@ void EventLog::end_sink() {
       });
 }
 
-// The thread comes back from a reader that takes nothing, and may not from a file system.
+// The thread comes back soon from a reader that takes nothing, and may not from a file system.
 void EventLog::on_limit() {
   if (dropped_) return give_up();
   drop();
-  limit_.set(Clock::now() + kEndLimit);
+  limit_.set(Clock::now() + kThreadLimit);
   write();
 }
 

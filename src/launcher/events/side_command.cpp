@@ -93,6 +93,14 @@ std::string collect(const SideCommand& command) {
   return how.success() ? "" : process::describe(how);
 }
 
+bool reap_group(pid_t group) {
+  pid_t ended = 0;
+  do {
+    ended = ::waitpid(-group, nullptr, WNOHANG);
+  } while (ended > 0 || (ended < 0 && errno == EINTR));
+  return ended < 0;
+}
+
 void signal_group(const SideCommand& command, int signal) {
   ::kill(-command.pid, signal);
 }

@@ -29,6 +29,10 @@ struct SideCommand {
 // else may have collected it: then empty, too.
 [[nodiscard]] std::string collect(const SideCommand& command);
 
+// Collects what has ended of a process group and is this process's to collect. True: no child of
+// this process is left in it.
+[[nodiscard]] bool reap_group(pid_t group);
+
 // All of its process group.
 void signal_group(const SideCommand& command, int signal);
 

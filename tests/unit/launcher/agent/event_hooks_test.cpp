@@ -1,7 +1,9 @@
 #include "launcher/agent/event_hooks.hpp"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -117,16 +119,61 @@ TEST_F(EventHooksTest, OneThatFailsIsALineAndNoMore) {
 
 TEST_F(EventHooksTest, NoMoreThanAFewRunAtOnceAndAllAreRun) {
   // Each waits until there are as many as may run; one more would make a fifth line before.
-  hook(Kind::Warning, "echo begin >>" + file() + "; while [ $(wc -l <" + file() +
-                          ") -lt 4 ]; do sleep 0.01; done");
-  EventHooks hooks(io_, hooks_);
   for (int i = 0; i < 10; ++i)
-    hooks.tell(warning(""), false);
+    hook(Kind::Warning, "echo begin >>" + file() + "; while [ $(wc -l <" + file() +
+                            ") -lt 4 ]; do sleep 0.01; done");
+  EventHooks hooks(io_, hooks_);
+  hooks.tell(warning(""), false);
   ASSERT_TRUE(finish(hooks));
   std::string all;
   for (int i = 0; i < 10; ++i)
     all += "begin\n";
   EXPECT_EQ(content(), all);
+}
+
+TEST_F(EventHooksTest, ThoseOfOneHookRunInOrder) {
+  hook(Kind::Warning,
+       "[ $DRUN_EVENT_REASON = 0 ] && sleep 0.1; echo $DRUN_EVENT_REASON >>" + file());
+  EventHooks hooks(io_, hooks_);
+  for (int i = 0; i < 5; ++i)
+    hooks.tell(warning(std::to_string(i)), false);
+  ASSERT_TRUE(finish(hooks));
+  EXPECT_EQ(content(), "0\n1\n2\n3\n4\n");
+}
+
+TEST_F(EventHooksTest, TheEndIsToldHoweverManyWait) {
+  const std::string go = folder_.file("go");
+  hook(Kind::Warning, "until [ -e " + go + " ]; do sleep 0.01; done");
+  EventHook end;
+  end.at_end = true;
+  end.command = "echo end >" + file() + "; touch " + go;
+  hooks_.push_back(end);
+  EventHooks hooks(io_, hooks_);
+  for (std::size_t i = 0; i < EventHooks::kMostRunning + EventHooks::kMostWaiting + 10; ++i)
+    hooks.tell(warning(""), false);
+  events::Event outcome = warning("");
+  outcome.kind = Kind::Outcome;
+  hooks.tell(outcome, true);
+  ASSERT_TRUE(finish(hooks));
+  EXPECT_EQ(content(), "end\n");
+  EXPECT_THAT(said_, HasSubstr("too many events"));
+}
+
+TEST_F(EventHooksTest, WhatTheyLeaveInTheBackgroundIsCollected) {
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  hook(Kind::Warning, "(exec sleep 0.01) &");
+  EventHooks hooks(io_, hooks_);
+  hooks.tell(warning(""), false);
+  ASSERT_TRUE(finish(hooks));
+  events::Event other = warning("");
+  other.kind = Kind::Restart;
+  const auto deadline = std::chrono::steady_clock::now() + test::kPatience;
+  siginfo_t child{};
+  while (::waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         std::chrono::steady_clock::now() < deadline)
+    hooks.tell(other, false);
+  EXPECT_EQ(errno, ECHILD) << "a zombie is left";
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 TEST_F(EventHooksTest, GivenUpTheyAreKilled) {
