@@ -79,6 +79,7 @@ void MemberAgent::find_leave(Time now) {
   if (in_touch && now < (is_said() ? leave_ends() : *unheld_since_ + stop_wait())) return;
   ending_ = Outcome{End::Stopped, leave_->exit_code, leave_->reason + "; this node leaves the job",
                     std::nullopt};
+  ending_->leaves = true;
 }
 
 // A leader stays for as long as others may be told to go, too: if all are, it ends the job.

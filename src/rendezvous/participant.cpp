@@ -91,6 +91,7 @@ class Participant::Impl {
     return next.time();
   }
 
+  [[nodiscard]] bool leads() const { return decides_ && leader_ && member_.up(); }
   MemberAgent& member() { return member_; }
   std::vector<Action> take() { return outbox_.take(); }
 
@@ -413,6 +414,10 @@ void Participant::on_stop_requested(std::string reason, int exit_code, Time now)
 void Participant::on_leave_requested(std::string reason, int exit_code, Time now) {
   impl_->member().on_leave_requested(std::move(reason), exit_code, now);
   on_time(now);
+}
+
+bool Participant::leads() const {
+  return impl_->leads();
 }
 
 void Participant::on_facts(std::string sheet, Time now) {

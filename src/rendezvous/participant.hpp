@@ -130,6 +130,9 @@ class Participant {
   // `known`: no round has begun, so that it does not matter who knows it.
   [[nodiscard]] bool dispensable(bool known = false) const;
 
+  // Decides for the job, and is in touch with its store.
+  [[nodiscard]] bool leads() const;
+
   // The last round has ended, and the job goes on: its next round is waited for.
   [[nodiscard]] bool between_rounds() const;
 

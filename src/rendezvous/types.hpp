@@ -227,6 +227,7 @@ struct Outcome {
   std::string text;  // one line for the user; empty on success
   std::optional<FailureSummary> failure{};
   std::vector<std::string> notes{};  // what else is worth saying about the failure: a crash loop
+  bool leaves = false;               // this agent only, which was told to go: the job goes on
 
   bool operator==(const Outcome&) const = default;
 };

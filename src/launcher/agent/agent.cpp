@@ -181,6 +181,7 @@ class Agent {
       pump();
     };
     calls.left_unannounced = [this](auto end) { return participant_.left_unannounced(end); };
+    calls.leads = [this] { return participant_.leads(); };
     calls.leaves_store = [this] { watchers_.set_link(nullptr); };
     calls.gone = [this] {
       signals_.cancel();

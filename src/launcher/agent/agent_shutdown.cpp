@@ -148,7 +148,8 @@ void AgentShutdown::report() {
   output.drain(kDrainLimit);
   if (output.lost_output()) fsm_.on_output_lost();
   outcome_.exit_code = fsm_.exit_code();
-  parts_.events.job_ends(outcome_);
+  // How the job ends, a node that leaves it does not know.
+  if (!outcome_.leaves) parts_.events.job_ends(outcome_, calls_.leads && calls_.leads());
   const Options& options = parts_.options;
   const NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().ranks_at_end()};
   if (options.tells_its_end)
@@ -162,13 +163,13 @@ void AgentShutdown::report() {
                                       parts_.workers.group().error_file(*outcome_.failure)),
                  [](const std::string& why) { log::warning("TORCHELASTIC_ERROR_FILE: {}", why); });
   if (parts_.metrics_file != nullptr)
-    files_.write(parts_.metrics_file->last(outcome_),
+    files_.write(parts_.metrics_file->last(outcome_.leaves ? nullptr : &outcome_),
                  [](const std::string& why) { log::warning("--metrics-file: {}", why); });
   files_.when_over([this] { summarize(); });
 }
 
 void AgentShutdown::summarize() {
-  if (parts_.summary == nullptr) return perform(fsm_.on_reported());
+  if (parts_.summary == nullptr || outcome_.leaves) return perform(fsm_.on_reported());
   parts_.summary->at_end([this](const std::vector<std::string>& lines) {
     for (const auto& line : lines)
       log::info("{}", line);

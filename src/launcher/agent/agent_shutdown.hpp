@@ -52,6 +52,8 @@ class AgentShutdown {
     std::function<bool(rendezvous::End end)> left_unannounced;
     // Nothing is waited for any more.
     std::function<void()> gone;
+    // As ParticipantDriver's. May be empty: no.
+    std::function<bool()> leads{};
     // The store is about to be out of reach. May be empty.
     std::function<void()> leaves_store{};
   };

@@ -94,11 +94,11 @@ EventReporter::EventReporter(asio::io_context& io, const Options& options, const
   place_.rdzv_backend = name_of(options.backend);
 }
 
-void EventReporter::tell(Event event) {
+void EventReporter::tell(Event event, bool leads) {
   event.time_ns = nanoseconds(std::chrono::system_clock::now());
   event.monotonic_ns = nanoseconds(Clock::now());
   event.timestamp = event.time_ns / 1'000'000;
-  if (hooks_) hooks_->tell(event, leads_);
+  if (hooks_) hooks_->tell(event, leads);
   if (log_) log_->tell(std::move(event));
 }
 
@@ -152,7 +152,6 @@ void EventReporter::on_link(const rendezvous::KeyValueEvent& event) {
       break;
     case rendezvous::Link::Down:
     case rendezvous::Link::Failed:
-      leads_ = false;
       if (!std::exchange(store_lost_, true)) tell(Kind::StoreLost, link->detail);
       break;
     case rendezvous::Link::Closed:
@@ -162,7 +161,6 @@ void EventReporter::on_link(const rendezvous::KeyValueEvent& event) {
 
 void EventReporter::tell(const rendezvous::News& news) {
   using What = rendezvous::News::What;
-  leads_ = true;
   if (!on()) return;
   Event event = place_;
   event.peer = news.ticket;
@@ -281,7 +279,7 @@ void EventReporter::warned(const std::string& text) {
   tell(Kind::Warning, text);
 }
 
-void EventReporter::job_ends(const rendezvous::Outcome& outcome) {
+void EventReporter::job_ends(const rendezvous::Outcome& outcome, bool leads) {
   if (!on()) return;
   Event event = place_;
   event.kind = Kind::Outcome;
@@ -289,7 +287,7 @@ void EventReporter::job_ends(const rendezvous::Outcome& outcome) {
   event.raw_error = outcome.text;
   event.total_run_time = run_time();
   name_as_torchelastic(event, "AGENT", outcome.exit_code == 0 ? "SUCCEEDED" : "FAILED");
-  tell(std::move(event));
+  tell(std::move(event), leads);
 }
 
 void EventReporter::finish(int exit_code, std::function<void()> over) {

@@ -44,7 +44,8 @@ class EventReporter final : public WorkerWatch {
   void on_signal(int signal, SignalMeaning meaning);
   void at_limit(const std::string& limit);
   void warned(const std::string& text);
-  void job_ends(const rendezvous::Outcome& outcome);
+  // `leads`: this node decides for the job.
+  void job_ends(const rendezvous::Outcome& outcome, bool leads);
   // The last of them; `over` is called, once, when nothing is waited for any more: perhaps at once.
   void finish(int exit_code, std::function<void()> over);
   void give_up();
@@ -53,7 +54,7 @@ class EventReporter final : public WorkerWatch {
   using Clock = std::chrono::steady_clock;
 
   [[nodiscard]] bool on() const { return log_ || hooks_; }
-  void tell(events::Event event);
+  void tell(events::Event event, bool leads = false);
   void tell(events::Kind kind, const std::string& reason);
   void store_is_there();
   [[nodiscard]] std::int64_t run_time() const;
@@ -68,7 +69,6 @@ class EventReporter final : public WorkerWatch {
   bool round_stops_ = false;  // was told
   bool hosting_ = false;
   bool store_lost_ = false;
-  bool leads_ = false;
 };
 
 }  // namespace drun::launcher

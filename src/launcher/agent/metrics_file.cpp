@@ -85,19 +85,20 @@ std::function<std::string()> MetricsFile::text(const rendezvous::Outcome* outcom
   return [own, documents, end] {
     if (!documents)
       return jobs::metrics_text(metrics_of(own), nullptr, false, jobs::MetricsFormat::Prometheus);
-    jobs::JobView job = job_of(*documents, own);
-    if (end) {
-      job.outcome = end;
-      job.state = end->exit_code == 0 ? jobs::JobState::Succeeded : jobs::JobState::Failed;
+    auto job = job_of(*documents, own);
+    if (job && end) {
+      job->outcome = end;
+      job->state = end->exit_code == 0 ? jobs::JobState::Succeeded : jobs::JobState::Failed;
     }
-    return jobs::metrics_text(metrics_of(own), &job, false, jobs::MetricsFormat::Prometheus);
+    return jobs::metrics_text(metrics_of(own), job ? &*job : nullptr, false,
+                              jobs::MetricsFormat::Prometheus);
   };
 }
 
-WriteFile MetricsFile::last(const rendezvous::Outcome& outcome) {
+WriteFile MetricsFile::last(const rendezvous::Outcome* outcome) {
   ended_ = true;
   timer_.set(std::nullopt);
-  return [path = path_, before = writing_, make = text(&outcome)]() -> Status {
+  return [path = path_, before = writing_, make = text(outcome)]() -> Status {
     about_to("write " + path);
     if (before.valid()) before.wait();
     return write_whole_file(path, make());

@@ -41,8 +41,9 @@ class MetricsFile {
   void set_link(rendezvous::KeyValue* link) { watch_.set_link(link); }
   bool on_event(const rendezvous::KeyValueEvent& event);
 
-  // How the job ended, to be written after all else; no more is written from here on.
-  [[nodiscard]] WriteFile last(const rendezvous::Outcome& outcome);
+  // How the job ended (null: it goes on without this node), to be written after all else; no more
+  // is written from here on.
+  [[nodiscard]] WriteFile last(const rendezvous::Outcome* outcome);
 
  private:
   void write();
