@@ -24,8 +24,7 @@ void JobWatch::begin() {
 
 void JobWatch::end() {
   if (!wanted_) return;
-  wanted_ = known_ = rejected_ = false;
-  documents_.clear();
+  wanted_ = came_ = rejected_ = false;
   if (link_ != nullptr) link_->unwatch(id_);
 }
 
@@ -34,14 +33,14 @@ bool JobWatch::on_event(const rendezvous::KeyValueEvent& event) {
     if (snapshot->watch != id_) return false;
     if (!wanted_) return true;
     documents_.clear();
-    known_ = true;
+    known_ = came_ = true;
     for (const auto& entry : snapshot->entries)
       if (entry.value) documents_.insert_or_assign(entry.key, *entry.value);
     return true;
   }
   if (const auto* changes = std::get_if<rendezvous::WatchChanges>(&event)) {
     if (changes->watch != id_) return false;
-    if (!known_) return true;
+    if (!came_) return true;
     for (const auto& change : changes->changes) {
       if (change.value)
         documents_.insert_or_assign(change.key, *change.value);
@@ -62,9 +61,11 @@ bool JobWatch::on_event(const rendezvous::KeyValueEvent& event) {
   return false;
 }
 
-jobs::JobView job_of(const jobs::Documents& documents, const status::AgentStatus& own) {
+std::optional<jobs::JobView> job_of(const jobs::Documents& documents,
+                                    const status::AgentStatus& own) {
   auto found = jobs::jobs_in(documents);
   if (!found.empty()) return std::move(found.front());
+  if (own.round > 0) return std::nullopt;
   jobs::JobView job;
   job.id = own.job;
   job.round.number = own.round;

@@ -26,18 +26,20 @@ constexpr std::string_view kMetrics = "metrics";
 constexpr std::string_view kOpenMetrics = "open-metrics";
 constexpr std::string_view kRanks = " ranks";
 
-HttpAnswer answer_for(std::string_view topic, const jobs::JobView& job,
+HttpAnswer answer_for(std::string_view topic, const std::optional<jobs::JobView>& job,
                       const status::AgentStatus& own) {
   HttpAnswer answer;
   if (topic == kJson) {
+    if (!job) return plain_answer(503, "the job's store gives no answer");
     answer.type = "application/json";
-    answer.body = to_json(job, false) + "\n";
+    answer.body = share(to_json(*job, false) + "\n");
     return answer;
   }
   const auto format =
       topic.starts_with(kOpenMetrics) ? MetricsFormat::OpenMetrics : MetricsFormat::Prometheus;
   answer.type = jobs::content_type(format);
-  answer.body = jobs::metrics_text(metrics_of(own), &job, topic.ends_with(kRanks), format);
+  answer.body = share(
+      jobs::metrics_text(metrics_of(own), job ? &*job : nullptr, topic.ends_with(kRanks), format));
   return answer;
 }
 
@@ -129,7 +131,7 @@ void StatusPage::serve(const HttpRequest& request, const PageServer::Answer& ans
   if (request.path == "/") {
     HttpAnswer page;
     page.type = "text/html; charset=utf-8";
-    page.body = page_html();
+    page.body = share(page_html());
     return answer(std::move(page));
   }
   if (request.path == "/status.json") return ask(std::string(kJson), answer);
@@ -166,8 +168,7 @@ void StatusPage::advance() {
     return true;
   });
   if (waiting_.empty()) return;
-  const bool wait = watch_.documents() == nullptr && watch_.may_come() && now < no_longer_;
-  if (!wait) make(std::exchange(waiting_, {}));
+  if (watch_.settled() || now >= no_longer_) make(std::exchange(waiting_, {}));
 }
 
 void StatusPage::make(std::vector<Request> requests) {
@@ -179,7 +180,7 @@ void StatusPage::make(std::vector<Request> requests) {
   const auto* known = watch_.documents();
   std::function<std::vector<HttpAnswer>()> work =
       [topics, own = own_(), documents = known != nullptr ? *known : jobs::Documents()] {
-        const jobs::JobView job = job_of(documents, own);
+        const auto job = job_of(documents, own);
         std::vector<HttpAnswer> answers;
         for (const auto& topic : topics)
           answers.push_back(answer_for(topic, job, own));

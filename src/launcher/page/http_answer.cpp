@@ -124,7 +124,7 @@ std::optional<int> weight_in(std::string_view accept, std::string_view type) {
 HttpAnswer plain_answer(int status, std::string_view line) {
   HttpAnswer answer;
   answer.status = status;
-  answer.body = std::string(line) + "\n";
+  answer.body = share(std::string(line) + "\n");
   return answer;
 }
 
@@ -136,7 +136,7 @@ std::string head_of(const HttpAnswer& answer, std::chrono::system_clock::time_po
   std::string text = "HTTP/1.1 " + std::to_string(answer.status) + " ";
   text += reason_of(answer.status);
   text += "\r\nDate: " + date_text(now) + "\r\nContent-Type: " + answer.type +
-          "\r\nContent-Length: " + std::to_string(answer.body.size()) + "\r\n";
+          "\r\nContent-Length: " + std::to_string(answer.body->size()) + "\r\n";
   if (answer.status == 405) text += "Allow: GET, HEAD\r\n";
   text += kSafety;
   return text + "\r\n";

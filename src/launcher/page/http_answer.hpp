@@ -2,18 +2,27 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "launcher/page/http_request.hpp"
 
 namespace drun::launcher {
 
+// Many callers may be sent the same one.
+using HttpBody = std::shared_ptr<const std::string>;
+
 struct HttpAnswer {
   int status = 200;
   std::string type = "text/plain; charset=utf-8";
-  std::string body;
+  HttpBody body = std::make_shared<const std::string>();
 };
+
+[[nodiscard]] inline HttpBody share(std::string text) {
+  return std::make_shared<const std::string>(std::move(text));
+}
 
 // A line of text with this status: "no such page".
 [[nodiscard]] HttpAnswer plain_answer(int status, std::string_view line);

@@ -52,8 +52,8 @@ class PageServer::Caller : public std::enable_shared_from_this<Caller> {
   void send(const HttpAnswer& answer, bool head_only = false) {
     if (server_ == nullptr || state_ == State::Answering || state_ == State::Leaving) return;
     state_ = State::Answering;
-    bytes_ = head_of(answer, std::chrono::system_clock::now());
-    if (!head_only) bytes_ += answer.body;
+    head_ = head_of(answer, std::chrono::system_clock::now());
+    if (!head_only) body_ = answer.body;
     set_limit(server_->limits_.answer, [this] { end(); });
     write();
   }
@@ -118,20 +118,24 @@ class PageServer::Caller : public std::enable_shared_from_this<Caller> {
   }
 
   void write() {
-    while (!bytes_.empty()) {
-      const auto sent = ::send(socket_.native_handle(), bytes_.data() + sent_,
-                               bytes_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    for (std::string_view rest = unsent(); !rest.empty(); rest = unsent()) {
+      const auto sent =
+          ::send(socket_.native_handle(), rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       if (sent < 0 && errno == EINTR) continue;
       if (sent < 0 && errno == EAGAIN) return wait_to_write();
       if (sent < 0) return end();
       sent_ += static_cast<std::size_t>(sent);
-      if (sent_ == bytes_.size()) break;
     }
     state_ = State::Leaving;
-    bytes_ = {};
+    body_ = nullptr;
     (void)::shutdown(socket_.native_handle(), SHUT_WR);
     set_limit(kFarewell, [this] { end(); });
     read();
+  }
+
+  [[nodiscard]] std::string_view unsent() const {
+    if (sent_ < head_.size()) return std::string_view(head_).substr(sent_);
+    return body_ ? std::string_view(*body_).substr(sent_ - head_.size()) : std::string_view();
   }
 
   void wait_to_write() {
@@ -147,8 +151,9 @@ class PageServer::Caller : public std::enable_shared_from_this<Caller> {
   asio::steady_timer limit_;
   State state_ = State::Reading;
   HttpReader reader_;
-  std::string bytes_;
-  std::size_t sent_ = 0;
+  std::string head_;
+  HttpBody body_;         // null: none is sent
+  std::size_t sent_ = 0;  // of both
   std::size_t unread_ = 0;
 };
 

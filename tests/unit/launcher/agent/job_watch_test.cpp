@@ -44,7 +44,7 @@ TEST(JobWatchTest, NothingIsAskedForUntilSomebodyAsks) {
   watch.begin();
   watch.begin();
   EXPECT_EQ(watch.documents(), nullptr);
-  EXPECT_TRUE(watch.may_come());
+  EXPECT_FALSE(watch.settled());
   watch.end();
   EXPECT_THAT(store.list, ElementsAre("watch drun/train/", "unwatch"));
   EXPECT_TRUE(watch.on_event(snapshot({{"a", "1"}}))) << "late, and nobody else's";
@@ -66,23 +66,49 @@ TEST(JobWatchTest, ItKnowsWhatTheStoreSays) {
   EXPECT_EQ(*watch.documents(), (jobs::Documents{{"d", "4"}}));
 }
 
+TEST(JobWatchTest, WhoAsksAgainLaterHasWhatWasKnownLast) {
+  Calls store;
+  JobWatch watch("train");
+  watch.set_link(&store);
+  watch.begin();
+  EXPECT_TRUE(watch.on_event(snapshot({{"a", "1"}})));
+  EXPECT_TRUE(watch.settled());
+  watch.end();
+  watch.begin();
+  EXPECT_FALSE(watch.settled()) << "what is there now may still come";
+  EXPECT_EQ(*watch.documents(), (jobs::Documents{{"a", "1"}})) << "should the store be away";
+  EXPECT_TRUE(watch.on_event(snapshot({{"b", "2"}})));
+  EXPECT_TRUE(watch.settled());
+  EXPECT_EQ(*watch.documents(), (jobs::Documents{{"b", "2"}}));
+}
+
+TEST(JobWatchTest, OfAJobThatRunsNothingIsMadeUp) {
+  status::AgentStatus own;
+  own.job = "train";
+  const auto before = job_of({}, own);
+  ASSERT_TRUE(before);
+  EXPECT_EQ(before->id, "train");
+  own.round = 2;
+  EXPECT_FALSE(job_of({}, own)) << "the store did not say how many restarts were spent";
+}
+
 TEST(JobWatchTest, ItGoesWithTheLinkAndKeepsWhatItKnew) {
   Calls first;
   Calls second;
   JobWatch watch("train");
   watch.begin();
-  EXPECT_FALSE(watch.may_come());
+  EXPECT_TRUE(watch.settled());
   watch.set_link(&first);
+  EXPECT_FALSE(watch.settled());
   EXPECT_TRUE(watch.on_event(snapshot({{"a", "1"}})));
   EXPECT_FALSE(watch.on_event(LinkEvent{Link::Down, "gone"})) << "others must hear of it";
-  EXPECT_TRUE(watch.may_come());
   EXPECT_FALSE(watch.on_event(LinkEvent{Link::Failed, "gone"}));
-  EXPECT_FALSE(watch.may_come());
+  EXPECT_TRUE(watch.settled());
   EXPECT_EQ(watch.documents()->size(), 1U);
   watch.set_link(&second);
   EXPECT_THAT(second.list, ElementsAre("watch drun/train/"));
   EXPECT_TRUE(watch.on_event(WatchRejected{JobWatch::kWatch, "too much"}));
-  EXPECT_FALSE(watch.may_come());
+  EXPECT_TRUE(watch.settled());
 }
 
 }  // namespace
