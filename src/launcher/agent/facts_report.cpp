@@ -1,6 +1,7 @@
 #include "launcher/agent/facts_report.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -54,10 +55,10 @@ std::vector<std::string> FactsReport::news(const rendezvous::CompareFactsAction&
   std::vector<std::string> lines;
   std::size_t more = 0;
   for (const auto& difference : facts::compare(named_sheets(action.nodes))) {
-    std::vector<std::string> odd;
+    std::string odd;
     for (const std::size_t i : difference.odd)
-      odd.push_back(action.nodes[i].ticket);
-    if (!told_.emplace(difference.fact, std::move(odd)).second) continue;
+      odd += action.nodes[i].ticket + " ";
+    if (!told_.emplace(difference.fact, std::hash<std::string>()(odd)).second) continue;
     if (lines.size() == kMostLines) {
       ++more;
       continue;

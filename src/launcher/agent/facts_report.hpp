@@ -1,6 +1,7 @@
 // What the leader tells of the nodes' facts: each difference once.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
@@ -22,7 +23,7 @@ class FactsReport {
   [[nodiscard]] std::vector<std::string> news(const rendezvous::CompareFactsAction& action);
 
  private:
-  std::set<std::pair<std::string, std::vector<std::string>>> told_;  // fact, tickets
+  std::set<std::pair<std::string, std::size_t>> told_;  // fact, hash of the tickets
 };
 
 }  // namespace drun::launcher

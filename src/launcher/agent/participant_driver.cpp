@@ -1,7 +1,9 @@
 #include "launcher/agent/participant_driver.hpp"
 
+#include <cstddef>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/deadline.hpp"
 #include "base/exit_codes.hpp"
@@ -231,11 +233,30 @@ void ParticipantDriver::perform(const rendezvous::SetAsideAction& action) {
       });
 }
 
-void ParticipantDriver::perform(const rendezvous::CompareFactsAction& action) {
-  for (const std::string& line : facts_report_.news(action)) {
-    parts_.status.line().clear();
-    log::warning("{}", line);
-  }
+void ParticipantDriver::perform(rendezvous::CompareFactsAction& action) {
+  to_compare_ = std::make_shared<rendezvous::CompareFactsAction>(std::move(action));
+  compare_facts();
+}
+
+// Of thousands of nodes it takes longer than this loop may.
+void ParticipantDriver::compare_facts() {
+  if (parts_.files == nullptr || comparing_ || !to_compare_) return;
+  comparing_ = true;
+  auto lines = std::make_shared<std::vector<std::string>>();
+  parts_.files->run(
+      kFilesLimit,
+      [report = facts_report_, nodes = std::move(to_compare_), lines] {
+        *lines = report->news(*nodes);
+      },
+      [this, lines](const std::optional<Error>& failed) {
+        comparing_ = false;
+        if (failed) log::warning("the nodes' facts were not compared: {}", failed->what());
+        for (std::size_t i = 0; !failed && i < lines->size(); ++i) {
+          parts_.status.line().clear();
+          log::warning("{}", (*lines)[i]);
+        }
+        compare_facts();
+      });
 }
 
 }  // namespace drun::launcher

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -68,6 +69,8 @@ class ParticipantDriver {
   // The rest of the job may wait for this agent, which ended so, or go on without it: it never
   // joined, was refused, was told to go, or lost the store.
   [[nodiscard]] bool left_unannounced(rendezvous::End end) const;
+  // This node decides for the job.
+  [[nodiscard]] bool leads() const { return joined() && participant_->leads(); }
   // What this node says of its machine, for whoever leads. Once; it goes with every join().
   void set_facts(std::string sheet, Time now);
   // What is due: of the limits of time too.
@@ -82,6 +85,7 @@ class ParticipantDriver {
   void stop_job(const std::string& reason, int exit_code, Time now);
   void leave_job(const std::string& reason, int exit_code, Time now);
   void renew_lease(Time sent);
+  void compare_facts();
   void finish(rendezvous::Outcome outcome);
   void perform(rendezvous::WatchAction& action);
   void perform(const rendezvous::UnwatchAction& action);
@@ -95,7 +99,7 @@ class ParticipantDriver {
   void perform(rendezvous::FinishAction& action);
   void perform(const rendezvous::LogAction& action);
   void perform(const rendezvous::ProgressAction& action);
-  void perform(const rendezvous::CompareFactsAction& action);
+  void perform(rendezvous::CompareFactsAction& action);
   void perform(const rendezvous::SetAsideAction& action);
   void perform(const rendezvous::NewsAction& action);
 
@@ -104,7 +108,10 @@ class ParticipantDriver {
   std::optional<rendezvous::Participant> participant_;
   std::optional<std::chrono::milliseconds> lease_;  // nullopt: the workers need none
   std::string facts_;                               // empty: not known yet
-  FactsReport facts_report_;
+  // Compared in another thread, one after the other; of several that wait the last one counts.
+  std::shared_ptr<FactsReport> facts_report_ = std::make_shared<FactsReport>();
+  std::shared_ptr<rendezvous::CompareFactsAction> to_compare_;
+  bool comparing_ = false;
   OwnRanks own_ranks_{look_for_own_ranks};
   bool left_job_ = false;  // which goes on
   bool finished_ = false;
