@@ -11,6 +11,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// What was found in time is said, on a busy machine, too.
+constexpr std::chrono::seconds kToSayIt{5};
+
 void call(const std::function<void()>& function) {
   if (function) function();
 }
@@ -23,7 +26,7 @@ LastLook::LastLook(Parts parts)
 std::optional<LastLook::Time> LastLook::begin(Time now, std::function<void()> over) {
   if (!parts_.policy.stacks_after_failure || !look()) return std::nullopt;
   own_ = std::move(over);
-  return now + parts_.policy.stacks_limit;
+  return now + parts_.policy.stacks_limit + kToSayIt;
 }
 
 bool LastLook::hold(const rendezvous::StopAction& action, std::function<void()> go_on) {
@@ -71,6 +74,7 @@ void LastLook::take(int round, const Result<std::string>& report) {
   if (!looking_ || round != round_) return;
   if (!std::exchange(shows_, false)) return end();
   // Not before it is said: a job whose workers are gone ends at once.
+  limit_.set(Clock::now() + kToSayIt);
   parts_.show(report, [this, round] {
     if (round == round_) end();
   });
