@@ -35,7 +35,7 @@ std::optional<std::string> TimeLimits::expired(Time now) {
 std::optional<std::string> TimeLimits::countdown(Time now, bool interactive,
                                                  const std::string& reason) const {
   if (!kill_at_) return std::nullopt;
-  const auto left = std::chrono::duration_cast<std::chrono::seconds>(*kill_at_ - now).count();
+  const auto left = std::chrono::ceil<std::chrono::seconds>(*kill_at_ - now).count();
   if (left < 0) return std::nullopt;
   const std::string why = interactive || reason.empty() ? "" : ": " + reason;
   return "stopping the workers" + why + "; SIGKILL in " + std::to_string(left) + " s" +
