@@ -97,7 +97,7 @@ constexpr std::string_view kWords = R"(  elif [[ $cur == -* && -z $literal ]]; t
 
 constexpr std::string_view kBashCommands = R"(  elif [[ -z $command ]] && (( i >= last )); then
     offers='@COMMANDS@'
-)";
+@COMMAND_FILES@)";
 
 constexpr Actions kBashActions{.none = "",
                                .file = "compopt -o default",
@@ -123,6 +123,17 @@ std::string choice_lines(const Program& program) {
   }
   if (!result.empty()) result.pop_back();
   return result;
+}
+
+// Of those whose words are files.
+std::string command_files(const Program& program) {
+  std::string names;
+  for (const Command& command : program.commands)
+    if (command.files) names += std::string(command.name) + " ";
+  return names.empty() ? ""
+                       : "  elif [[ ' " + names +
+                             "' == *\" $command \"* ]]; then\n"
+                             "    compopt -o default\n";
 }
 
 // Those that are known behind a command only.
@@ -154,6 +165,7 @@ std::string bash_completion(const Program& program) {
   put("@NAME@", program.name);
   put("@COMMANDS@", command_names(program));
   put("@COMMAND_FLAGS@", command_flags(program));
+  put("@COMMAND_FILES@", command_files(program));
   put("@VALUES@", spellings(program, true));
   put("@SWITCHES@", spellings(program, false));
   put("@FLAGS@", long_names(offered(program)));

@@ -71,9 +71,11 @@ std::string fish_commands(const Program& program) {
     const std::string name(command.name);
     result += "complete -c @NAME@ -n 'not @FUNCTION@_words >/dev/null' -a " + name + " -d " +
               single_quoted(command.help, kQuote) + "\n";
+    const std::string behind =
+        "complete -c @NAME@ -n 'contains -- " + name + " (@FUNCTION@_words)[1]'";
+    if (command.files) result += behind + " -F\n";
     for (const Flag& flag : command.flags)
-      result += flag_line(flag, flag.name,
-                          "complete -c @NAME@ -n 'contains -- " + name + " (@FUNCTION@_words)[1]'");
+      result += flag_line(flag, flag.name, behind);
   }
   return result;
 }

@@ -25,7 +25,8 @@ constexpr std::string_view kNoWords = R"(  _arguments -s -S \
 )";
 
 // Behind a command its own flags are known as well.
-constexpr std::string_view kZshCommands = R"(  local curcontext=$curcontext state line
+constexpr std::string_view kZshCommands =
+    R"(  local curcontext=$curcontext state line words_are='*:word: '
   local -a flags own
   local -A opt_args
   flags=(
@@ -36,7 +37,7 @@ constexpr std::string_view kZshCommands = R"(  local curcontext=$curcontext stat
   [[ $state == argument ]] || return
   case $words[1] in
 @OWN@  esac
-  _arguments -s -S $flags $own '*:word: '
+  _arguments -s -S $flags $own $words_are
 )";
 
 // Inside _arguments, colons and brackets have a meaning.
@@ -98,8 +99,9 @@ std::string own_flags(const Program& program) {
     std::string lines;
     for (const Flag& flag : command.flags)
       lines += flag_lines(flag, "\n");
-    if (!lines.empty())
-      result += "    " + std::string(command.name) + ") own=(\n" + lines + "    ) ;;\n";
+    if (!lines.empty() || command.files)
+      result += "    " + std::string(command.name) + ") own=(\n" + lines + "    )" +
+                (command.files ? "; words_are='*:file:_files'" : "") + " ;;\n";
   }
   return result;
 }

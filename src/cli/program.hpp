@@ -65,6 +65,7 @@ struct Command {
   std::string_view words;  // what follows the name: "KEY [N]"
   std::string_view help;
   std::span<const Flag> flags;  // known behind the command only
+  bool files = false;           // what follows it are files: shells complete them
 
   [[nodiscard]] std::string usage() const {  // "add KEY [N]"
     return std::string(name) + (words.empty() ? "" : " ") + std::string(words);
