@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import stat
@@ -22,8 +21,9 @@ import unittest
 import urllib.error
 import urllib.request
 
+from browser import PATIENCE, chromium, environment, need
+
 BIN, PAGE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-PATIENCE = 120  # seconds for what must come
 STAY = ["sh", "-c", "exec sleep 1000"]
 
 
@@ -40,11 +40,6 @@ def eventually(what):
         if time.monotonic() > end:
             raise AssertionError(f"it did not come in {PATIENCE} s: {error}")
         time.sleep(0.05)
-
-
-def environment():
-    return {name: value for name, value in os.environ.items()
-            if not name.startswith(("PET_", "DRUN_", "SLURM_", "TORCHELASTIC_"))}
 
 
 class Job:
@@ -76,11 +71,6 @@ class Job:
 
     def port(self):
         return int(eventually(lambda: re.search(r"status is at http://127\.0\.0\.1:(\d+)/", self.said))[1])
-
-
-def need(program):
-    if not shutil.which(program):
-        raise AssertionError(f"{program} is missing: scripts/install-packages test installs it")
 
 
 def get(port, path, **headers):
@@ -267,15 +257,6 @@ class Prometheus(unittest.TestCase):
             finally:
                 prometheus.terminate()
                 prometheus.wait(timeout=PATIENCE)
-
-
-def chromium(*arguments):
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                               f"--user-data-dir={folder}", "--virtual-time-budget=3000", *arguments],
-                              capture_output=True, text=True, timeout=5 * PATIENCE, check=False,
-                              env={**environment(), "HOME": folder})
-    return done.stdout
 
 
 class MadeUpJob(http.server.BaseHTTPRequestHandler):
