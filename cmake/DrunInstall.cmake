@@ -50,7 +50,7 @@ endforeach()
 add_custom_target(drun_printed ALL DEPENDS ${drun_printed_files})
 install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/LICENSE"
   TYPE DOC COMPONENT runtime)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" TYPE DOC COMPONENT runtime FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" TYPE DOC COMPONENT runtime FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN "*.svg")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" TYPE DOC COMPONENT runtime
   USE_SOURCE_PERMISSIONS PATTERN "examples/CMakeLists.txt" EXCLUDE PATTERN __pycache__ EXCLUDE)
 

@@ -45,9 +45,11 @@ struct CtlOptions {
   bool all = false;                  // stacks: other threads and children too
   bool collapsed = false;            // stacks: for flame graphs
   bool quick = false;                // stacks: what /proc says, no process is stopped
+  bool html = false;                 // timeline: a page, not a trace
   std::optional<std::size_t> count;  // watch
   std::string prefix;
   std::optional<std::string> file;
+  std::optional<std::string> output;  // timeline; nullopt: standard output
   std::string command;
   std::vector<std::string> environment;  // "NAME=value"
   std::vector<std::string> words;        // after the command

@@ -24,6 +24,7 @@
 #include "ctl/drunctl_jobs.hpp"
 #include "ctl/drunctl_stacks.hpp"
 #include "ctl/drunctl_status.hpp"
+#include "ctl/drunctl_timeline.hpp"
 #include "drun/store/errors.hpp"
 #include "rendezvous/keys.hpp"
 #include "store/client/control_query.hpp"
@@ -392,6 +393,10 @@ int stacks_of_jobs(const Command& command) {
   return stacks(command.options(), command.deadline());
 }
 
+int timeline_of_files(const Command& command) {
+  return draw_timeline(command.options());
+}
+
 struct Verb {
   std::size_t fewest;
   std::size_t most;
@@ -421,6 +426,7 @@ const std::map<std::string, Verb>& verbs() {
       {"doctor", {0, kAny, doctor_of_nodes}},
       {"history", {0, 1, status_of_jobs}},
       {"stacks", {0, 1, stacks_of_jobs}},
+      {"timeline", {1, kAny, timeline_of_files}},
   };
   return kVerbs;
 }

@@ -47,6 +47,11 @@ constexpr std::array kHealthFlags{
     Flag{"ready", 0, "", "", kOwn, kFlagsGroup, "", "only agents whose workers run are healthy"},
 };
 
+constexpr std::array kTimelineFlags{
+    Flag{"output", 'o', "FILE", "", kOwn, kFlagsGroup, "FILE", "where to write it; \"-\", and without: standard output"},
+    Flag{"html", 0, "", "", kOwn, kFlagsGroup, "", "one page for a browser instead of a trace for Perfetto and Chrome"},
+};
+
 constexpr std::array kCommands{
     cli::Command{"get", "KEY", "prints the value's bytes, nothing added; exit code 1: no such key", kGetFlags},
     cli::Command{"set", "KEY VALUE", "writes VALUE; if it is \"-\", standard input", kSetFlags},
@@ -77,6 +82,9 @@ constexpr std::array kCommands{
     cli::Command{"doctor", "[PROGRAM [ARGS]]",
                  "checks this machine and PROGRAM; as the program of a job, all of its nodes and the network between "
                  "them; exit code 1: a check fails", {}},
+    cli::Command{"timeline", "EVENTS...",
+                 "draws what drun --events wrote, of all nodes of a job: rounds, restarts, causes, a row for each rank; "
+                 "exit code 1: a file has no events", kTimelineFlags, true},
     cli::Command{"stats", "", "shows the store's counters", {}},
     cli::Command{"ping", "", "measures how long an answer takes", {}},
 };
@@ -139,6 +147,8 @@ CtlOptions build(const cli::GivenFlags& flags) {
     options.count = static_cast<std::size_t>(cli::parse_integer<std::int64_t>(*setting, 1));
   if (const Setting* setting = flags.find("prefix")) options.prefix = setting->value;
   if (const Setting* setting = flags.find("file")) options.file = setting->value;
+  if (const Setting* setting = flags.find("output")) options.output = setting->value;
+  options.html = flags.on("html");
   options.retry = flags.on("retry");
   options.json = flags.on("json");
   options.raw = flags.on("raw");

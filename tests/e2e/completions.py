@@ -98,6 +98,9 @@ CASES = (
     ("drunctl get --w", ["--wait"]),
     ("drunctl set k v --w", []),
     ("drunctl watch --ex", ["--exact"]),
+    ("drunctl timeline da", ["data.txt"]),
+    ("drunctl timeline x --h", ["--help", "--html"]),
+    ("drunctl timeline x -o da", ["data.txt"]),
     ("drunctl --w", []),
 )
 

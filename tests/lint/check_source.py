@@ -31,7 +31,9 @@ ARROWS = {
     "doctor": "base facts launcher/devices",
     "jobs": "base rendezvous",
     "stacks": "base",
-    "ctl": "base cli doctor facts jobs rendezvous stacks status store/client store/protocol",
+    "timeline": "base events",
+    "ctl": "base cli doctor facts jobs rendezvous stacks status store/client store/protocol "
+           "timeline",
     "launcher/pmi": "base",
     "launcher/page": "base store/server",
     "launcher/cluster": "base launcher/pmi",

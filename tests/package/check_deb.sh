@@ -48,7 +48,7 @@ for program in drun drun-launch drun-store drunctl; do
   [ "$program" = drun-launch ] || [ -s "$scratch/root/usr/share/man/man1/$program.1" ] ||
     fail "the manual page of $program is missing"
 done
-for file in README.md LICENSE docs/index.md docs/overview.svg docs/migrating/from-torchrun.md examples/allreduce/CMakeLists.txt; do
+for file in README.md LICENSE docs/index.md docs/overview.svg docs/timeline.png docs/migrating/from-torchrun.md examples/allreduce/CMakeLists.txt; do
   [ -s "$scratch/root/usr/share/doc/drun/$file" ] || fail "the document $file is missing"
 done
 hello=$scratch/root/usr/share/doc/drun/examples/shell/hello.sh

@@ -47,6 +47,12 @@ TEST(CtlOptionsTest, EachFlagIsRead) {
   EXPECT_TRUE(watch.exact);
   EXPECT_EQ(watch.count, 3U);
   EXPECT_TRUE(options_of({"health", "--ready"}).ready);
+  const CtlOptions timeline = options_of({"timeline", "a", "b", "-o", "trace", "--html"});
+  EXPECT_THAT(timeline.words, ElementsAre("a", "b"));
+  EXPECT_EQ(timeline.output, "trace");
+  EXPECT_TRUE(timeline.html);
+  EXPECT_EQ(options_of({"timeline", "a", "--output", "-"}).output, "-");
+  EXPECT_EQ(plain.output, std::nullopt);
   EXPECT_TRUE(options_of({"status", "--watch"}).live);
   EXPECT_FALSE(plain.endpoint_given);
   EXPECT_TRUE(given.endpoint_given);

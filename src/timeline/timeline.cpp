@@ -1,0 +1,235 @@
+#include "timeline/timeline.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "timeline/node_story.hpp"
+#include "timeline/stops.hpp"
+
+namespace drun::timeline {
+namespace {
+
+using events::Kind;
+
+// Those that make a mark: what the spans do not show.
+bool is_mark(const Entry& entry) {
+  switch (entry.kind) {
+    case Kind::AgentStarted:
+    case Kind::RoundBegun:
+    case Kind::WorkerStarted:
+    case Kind::WorkersRunning:
+    case Kind::RoundStopping:
+    case Kind::RoundEnded:
+    case Kind::AgentEnded:
+      return false;
+    case Kind::WorkerExited:
+      return entry.end == End::Failed;
+    default:
+      return true;
+  }
+}
+
+bool is_bad(const Entry& entry) {
+  return entry.kind == Kind::WorkerExited || entry.kind == Kind::Failure ||
+         entry.kind == Kind::NodeGone || entry.kind == Kind::StoreLost ||
+         entry.kind == Kind::Limit || (entry.kind == Kind::Outcome && entry.end == End::Failed);
+}
+
+std::string name_of_event(const Entry& entry) {
+  return entry.unknown.empty() ? std::string(events::info_of(entry.kind).name) : entry.unknown;
+}
+
+// Everything that a timeline is made of, on the way there.
+class Maker {
+ public:
+  Maker(const Log& log, const std::vector<std::size_t>& runs) : log_(log), runs_(runs) {
+    for (std::size_t i = 0; i < log.agents.size(); ++i)
+      by_id_.emplace(std::pair(runs[i], log.agents[i].node), i);
+  }
+
+  Timeline make() {
+    bound();
+    name_runs();
+    tell_nodes();
+    for (const Entry& entry : log_.entries)
+      take(entry);
+    find_causes();
+    order();
+    return std::move(result_);
+  }
+
+ private:
+  std::int64_t at(const Entry& entry) const { return entry.at_ns - result_.begin_ns; }
+  std::size_t run_of(const Entry& entry) const { return runs_[entry.agent]; }
+
+  // What the leader tells of another node is about that one.
+  std::size_t subject_of(const Entry& entry) const {
+    if (entry.peer.empty()) return entry.agent;
+    const auto peer = by_id_.find({run_of(entry), entry.peer});
+    return peer == by_id_.end() ? entry.agent : peer->second;
+  }
+
+  void bound() {
+    if (log_.entries.empty()) return;
+    const auto [first, last] =
+        std::minmax_element(log_.entries.begin(), log_.entries.end(),
+                            [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
+    result_.begin_ns = first->at_ns;
+    result_.length = last->at_ns - first->at_ns;
+  }
+
+  void name_runs() {
+    std::map<std::size_t, std::string> jobs;
+    for (std::size_t i = 0; i < runs_.size(); ++i)
+      jobs.emplace(runs_[i], log_.agents[i].run_id);
+    std::map<std::string, int> count;
+    for (const auto& [run, job] : jobs) {
+      const int number = ++count[job];
+      if (number == 1) result_.jobs.push_back(job);
+      std::string name = number == 1 ? job : job + ", run " + std::to_string(number);
+      result_.run_names.push_back(jobs.size() == 1 ? "" : std::move(name));
+    }
+  }
+
+  // Where the events of another say about an agent that it is gone.
+  std::map<std::size_t, std::int64_t> losses() const {
+    std::map<std::size_t, std::int64_t> lost;
+    for (const Entry& entry : log_.entries)
+      if (entry.kind == Kind::NodeGone && subject_of(entry) != entry.agent)
+        lost.emplace(subject_of(entry), at(entry));
+    return lost;
+  }
+
+  void tell_nodes() {
+    std::map<std::string, int> hosts;
+    for (const Agent& agent : log_.agents)
+      ++hosts[agent.hostname];
+    for (std::size_t i = 0; i < log_.agents.size(); ++i) {
+      const Agent& agent = log_.agents[i];
+      Node node;
+      node.hostname = agent.hostname;
+      node.name = agent.hostname;
+      if (hosts[agent.hostname] > 1) node.name += " (pid " + std::to_string(agent.pid) + ")";
+      node.id = agent.node;
+      node.job = agent.run_id;
+      node.run = runs_[i];
+      result_.nodes.push_back(std::move(node));
+    }
+    const auto lost = losses();
+    auto entry = log_.entries.begin();
+    for (std::size_t i = 0; i < result_.nodes.size(); ++i) {
+      NodeStory story(result_.nodes[i]);
+      for (; entry != log_.entries.end() && entry->agent == i; ++entry)
+        story.take(*entry, at(*entry));
+      const auto loss = lost.find(i);
+      story.finish(loss == lost.end() ? result_.length : loss->second);
+    }
+  }
+
+  void take(const Entry& entry) {
+    const RunRound key{run_of(entry), entry.round};
+    if (entry.kind == Kind::RoundBegun) {
+      Round& round =
+          rounds_.try_emplace(key, Round{key.first, key.second, at(entry), 0, 0, 0, 0, ""})
+              .first->second;
+      round.begin = std::min(round.begin, at(entry));
+      round.nodes = entry.nodes;
+      round.ranks = entry.world_size;
+      round.restarts = entry.restarts;
+    }
+    if (const auto round = rounds_.find(key); round != rounds_.end() && in_round(entry.kind))
+      round->second.end = std::max(round->second.end, at(entry));
+    if (!is_mark(entry)) return;
+    Mark mark;
+    mark.at = at(entry);
+    mark.node = subject_of(entry);
+    mark.rank = entry.rank;
+    mark.name = name_of_event(entry);
+    mark.text = entry.text;
+    mark.bad = is_bad(entry);
+    result_.marks.push_back(std::move(mark));
+  }
+
+  static bool in_round(Kind kind) {
+    return kind == Kind::RoundBegun || kind == Kind::WorkerStarted ||
+           kind == Kind::WorkersRunning || kind == Kind::WorkerExited ||
+           kind == Kind::RoundStopping || kind == Kind::RoundEnded;
+  }
+
+  void find_causes() {
+    for (const auto& [key, stop] : stops_of(log_, runs_)) {
+      const auto round = rounds_.find(key);
+      if (round == rounds_.end()) continue;
+      if (stop.word != nullptr) round->second.reason = stop.word->text;
+      if (stop.cause != nullptr) add_cause(key, *stop.cause);
+    }
+  }
+
+  void add_cause(const RunRound& key, const Entry& entry) {
+    std::string text = entry.text;
+    if (entry.kind == Kind::NodeGone) text = "the node is gone" + (text.empty() ? "" : ": " + text);
+    result_.causes.push_back(
+        {key.first, key.second, at(entry), subject_of(entry), entry.rank, std::move(text)});
+  }
+
+  // Nodes by rank, all else by time.
+  void order() {
+    std::vector<std::size_t> places(result_.nodes.size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
+    const auto rank = [&](std::size_t i) {  // those without a place come last
+      return static_cast<std::uint64_t>(result_.nodes[i].group_rank);
+    };
+    std::stable_sort(places.begin(), places.end(), [&](auto a, auto b) {
+      return std::tuple(result_.nodes[a].run, rank(a)) < std::tuple(result_.nodes[b].run, rank(b));
+    });
+    std::vector<Node> nodes;
+    std::vector<std::size_t> now(places.size());
+    for (const std::size_t place : places) {
+      now[place] = nodes.size();
+      nodes.push_back(std::move(result_.nodes[place]));
+    }
+    result_.nodes = std::move(nodes);
+    for (Mark& mark : result_.marks)
+      mark.node = now[mark.node];
+    for (Cause& cause : result_.causes)
+      cause.node = now[cause.node];
+    for (auto& [key, round] : rounds_)
+      result_.rounds.push_back(std::move(round));
+    const auto by_begin = [](const auto& a, const auto& b) { return a.begin < b.begin; };
+    std::stable_sort(result_.rounds.begin(), result_.rounds.end(), by_begin);
+    const auto by_time = [](const auto& a, const auto& b) { return a.at < b.at; };
+    std::stable_sort(result_.marks.begin(), result_.marks.end(), by_time);
+    std::stable_sort(result_.causes.begin(), result_.causes.end(), by_time);
+  }
+
+  const Log& log_;
+  const std::vector<std::size_t>& runs_;
+  std::map<std::pair<std::size_t, std::string>, std::size_t> by_id_;  // run and node
+  std::map<RunRound, Round> rounds_;
+  Timeline result_;
+};
+
+}  // namespace
+
+std::string_view name_of(State state) {
+  constexpr std::array<std::string_view, kStates> kNames{
+      "waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped"};
+  return kNames.at(static_cast<std::size_t>(state));
+}
+
+std::size_t Timeline::ranks() const {
+  std::int64_t most = 0;
+  for (const Round& round : rounds)
+    most = std::max(most, round.ranks);
+  return static_cast<std::size_t>(most);
+}
+
+Timeline make_timeline(const Log& log, const std::vector<std::size_t>& runs) {
+  return Maker(log, runs).make();
+}
+
+}  // namespace drun::timeline

@@ -1,0 +1,111 @@
+#include "timeline/timeline_page.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "timeline/page_template.hpp"
+#include "told_job.hpp"
+
+namespace drun::timeline {
+namespace {
+
+using nlohmann::json;
+using test::job_with_a_restart;
+using test::Kind;
+using test::timeline_of;
+using test::ToldNode;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+json data_of(const std::vector<ToldNode>& nodes) {
+  return json::parse(page_data(timeline_of(nodes)));
+}
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t found = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+    ++found;
+  return found;
+}
+
+TEST(TimelinePageTest, ItIsOneFileThatAsksNobodyElse) {
+  const std::string page = timeline_page(timeline_of(job_with_a_restart()));
+  EXPECT_THAT(page, ::testing::StartsWith("<!doctype html>\n"));
+  EXPECT_THAT(page, ::testing::EndsWith("</html>\n"));
+  for (const char* address : {"http:", "https:", "src=", "@import", "url(", "fetch(", "@DATA@"})
+    EXPECT_THAT(page, Not(HasSubstr(address)));
+}
+
+TEST(TimelinePageTest, TextIsNeverTakenForMarkup) {
+  const std::string page(page_template());
+  for (const char* danger :
+       {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"})
+    EXPECT_THAT(page, Not(HasSubstr(danger)));
+  const std::string nasty = "</script><script>alert(1)</script><!-- @DATA@ \xe2\x80\xa8";
+  auto nodes = job_with_a_restart(0, nasty);
+  nodes.push_back(ToldNode("<img onerror=alert(1)>", 12).id("<b>").joins(10));
+  const std::string made = timeline_page(timeline_of(nodes));
+  EXPECT_EQ(count(made, "<script"), count(page, "<script"));
+  EXPECT_EQ(count(made, "</script"), count(page, "</script"));
+  EXPECT_EQ(count(made, "<!--"), 0U);
+  EXPECT_EQ(count(made, "<img"), 0U);
+  EXPECT_THAT(json::parse(page_data(timeline_of(nodes)))["causes"][0]["text"].get<std::string>(),
+              ::testing::StartsWith("</script><script>"));
+}
+
+TEST(TimelinePageTest, ARankHasARowWhateverNodeItIsOn) {
+  auto nodes = job_with_a_restart();
+  // Its rank goes to another node in round 3.
+  nodes.push_back(ToldNode("node2", 12).joins(950).begins(1'100, 3, 1).starts(1'110, 1));
+  const json data = data_of(nodes);
+  EXPECT_FALSE(data["aggregated"].get<bool>());
+  ASSERT_EQ(data["rows"].size(), 2U);
+  EXPECT_EQ(data["rows"][1]["label"], "rank 1");
+  EXPECT_EQ(data["rows"][1]["spans"].back()[4], 2);  // the node
+  EXPECT_EQ(data["causes"][0]["row"], 1);
+  EXPECT_EQ(data["causes"][0]["at"], 501'000);
+  EXPECT_EQ(data["rows"][0]["spans"][0], json::parse(R"([0, 0, 101000, 1, 0, 0, ""])"));
+  EXPECT_EQ(data["states"][0], "waiting");
+}
+
+TEST(TimelinePageTest, ASpareHasARowOfItsOwn) {
+  auto nodes = job_with_a_restart();
+  nodes.push_back(ToldNode("spare", 12).joins(200));
+  const json data = data_of(nodes);
+  ASSERT_EQ(data["rows"].size(), 3U);
+  EXPECT_EQ(data["rows"][2]["label"], "no rank");
+}
+
+TEST(TimelinePageTest, OfManyRanksEachNodeHasARow) {
+  std::vector<ToldNode> nodes;
+  for (int i = 0; i < 500; ++i) {
+    ToldNode node("node" + std::to_string(i), i + 1);
+    node.joins(i).begins(1'000 + i % 7, 1, i * 8, 8, 4'000);
+    for (int rank = i * 8; rank < i * 8 + 8; ++rank)
+      node.starts(1'010, rank);
+    if (i == 13) node.exits(2'000, 13 * 8 + 2, "FAILED", "killed by SIGSEGV");
+    node.says(Kind::RoundStopping, 2'010, "rank 106").tell(Kind::RoundEnded, 2'100);
+    nodes.push_back(std::move(node));
+  }
+  const Timeline timeline = timeline_of(nodes);
+  const std::string text = page_data(timeline);
+  const json data = json::parse(text);
+  EXPECT_TRUE(data["aggregated"].get<bool>());
+  ASSERT_EQ(data["rows"].size(), 500U);
+  EXPECT_EQ(data["rows"][13]["label"], "ranks 104-111");
+  EXPECT_EQ(data["causes"][0]["row"], 13);
+  EXPECT_EQ(data["causes"][0]["rank"], 106);
+  EXPECT_LT(text.size(), 500'000U);
+}
+
+TEST(TimelinePageTest, NothingIsAnEmptyPage) {
+  EXPECT_THAT(timeline_page(make_timeline({}, {})), HasSubstr("\"rows\":[]"));
+}
+
+}  // namespace
+}  // namespace drun::timeline
