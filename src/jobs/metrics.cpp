@@ -127,7 +127,7 @@ std::string metrics_text(const AgentMetrics& agent, const JobView* job, bool ran
   if (job != nullptr) write_job(writer, *job);
   writer.family("drun_agent", Kind::Info, "The agent that gives these metrics.");
   writer.sample({{"host", agent.host}, {"phase", agent.phase}}, 1);
-  writer.single("drun_agent_ready", Kind::Gauge, "1 if all workers of the agent's node run.",
+  writer.single("drun_agent_ready", Kind::Gauge, "1 if the workers of the agent's node run.",
                 agent.ready ? 1 : 0);
   writer.single("drun_agent_workers", Kind::Gauge, "Workers of the agent's node in the round.",
                 agent.workers);

@@ -160,8 +160,11 @@ class GroupsOfNodesTest : public AgentsOfAJob {
 };
 
 TEST_F(GroupsOfNodesTest, TheGroupsMeetApartAtOneEndpoint) {
-  const std::string script =
-      kSays + "; [ $REPLICA_GROUP_ID$RANK != 11 ] || exit 7; exec sleep 1000";
+  const TempDir folder;
+  const std::string gate = (folder.path() / "gate").string();
+  const std::string script = kSays +
+                             "; [ $REPLICA_GROUP_ID$RANK = 11 ] || exec sleep 1000; until [ -e " +
+                             gate + " ]; do sleep 0.05; done; exit 7";
   start_node(0, script);
   ASSERT_TRUE(agent(0).wait_for_err("1 of 2 nodes")) << "it has the store";
   for (int rank = 1; rank < 4; ++rank)
@@ -171,6 +174,7 @@ TEST_F(GroupsOfNodesTest, TheGroupsMeetApartAtOneEndpoint) {
                                std::to_string(node % 2) + " of 2 restarts 0."))
         << agent(node).err();
   // The second group ends with its failure; the first runs on.
+  (void)folder.write("gate", "");
   for (const std::size_t node : {2U, 3U}) {
     const Finished finished = agent(node).finish();
     EXPECT_EQ(finished.code, 7) << finished.err;

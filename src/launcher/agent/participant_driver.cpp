@@ -220,7 +220,8 @@ void ParticipantDriver::perform(const rendezvous::SetAsideAction& action) {
   parts_.status.line().clear();
   log::warning("{} is set aside, a spare takes its place: {}", printable(action.host), action.why);
   const Options& options = parts_.options;
-  if (parts_.files == nullptr || options.exclude_file.empty() ||
+  // Other agents of this job may be on the same host, and are not to blame.
+  if (parts_.files == nullptr || options.exclude_file.empty() || options.local_node >= 0 ||
       options.excluded_hosts.contains(action.host))
     return;
   parts_.files->run(

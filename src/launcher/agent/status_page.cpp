@@ -131,7 +131,7 @@ void StatusPage::serve(const HttpRequest& request, const PageServer::Answer& ans
   if (request.path == "/") {
     HttpAnswer page;
     page.type = "text/html; charset=utf-8";
-    page.body = share(page_html());
+    page.body = share(std::string(page_html()));
     return answer(std::move(page));
   }
   if (request.path == "/status.json") return ask(std::string(kJson), answer);

@@ -56,9 +56,7 @@ void read_threads(const cli::GivenFlags& flags, Options& options, PlacementReque
 // Elsewhere (srun, docker) --gpus N is a count.
 void note_a_number_for_a_count(const cli::GivenFlags& flags, Options& options) {
   const cli::Setting* setting = flags.find("gpu-ids");
-  if (setting == nullptr || (setting->shown != "--gpus" && setting->shown != "--gpu" &&
-                             setting->shown != "PET_GPUS"))
-    return;
+  if (setting == nullptr || (setting->shown != "--gpus" && setting->shown != "PET_GPUS")) return;
   const auto number = cli::lenient_integer(setting->value);
   if (!number || *number < 1) return;
   const std::string value = std::to_string(*number);

@@ -48,11 +48,8 @@ void build_stopping(const cli::GivenFlags& flags, Options& options) {
   options.signals_to_handle_text = handled.value;
   options.quit_stops = std::find(options.signals_to_handle.begin(), options.signals_to_handle.end(),
                                  SIGQUIT) != options.signals_to_handle.end();
-  if (handled.source == cli::Source::Default) {
-    // Once a stop has begun, it is one more request. Workers are told what torchrun tells them.
-    options.signals_to_handle.push_back(SIGQUIT);
-    options.signals_to_handle_text += ",SIGQUIT";
-  }
+  // Workers are told what torchrun tells them.
+  if (handled.source == cli::Source::Default) options.signals_to_handle_text += ",SIGQUIT";
 
   if (const cli::Setting* setting = flags.find("shutdown-timeout")) {
     options.shutdown_timeout = parse_duration(*setting, true);

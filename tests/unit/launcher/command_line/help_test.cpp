@@ -116,7 +116,8 @@ TEST(HelpTest, WhatIsToldAsTheDefaultIsTheDefault) {
   EXPECT_EQ(a.exit_code, b.exit_code);
   EXPECT_EQ(a.shutdown_timeout, b.shutdown_timeout);
   EXPECT_EQ(a.signals_to_handle, b.signals_to_handle);
-  EXPECT_EQ(a.signals_to_handle_text, b.signals_to_handle_text);
+  // What workers are told by default is torchrun's.
+  EXPECT_EQ(a.signals_to_handle_text + ",SIGQUIT", b.signals_to_handle_text);
   EXPECT_EQ(a.forward_signals, b.forward_signals);
   EXPECT_EQ(a.stdin_rank, b.stdin_rank);
   EXPECT_EQ(a.output.redirects, b.output.redirects);
