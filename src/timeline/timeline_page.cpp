@@ -39,7 +39,7 @@ struct PageRows {
   bool aggregated = false;
 };
 
-std::string with_job(const Timeline& timeline, std::size_t node, std::string label) {
+std::string with_job(const Timeline& timeline, std::size_t node, const std::string& label) {
   return timeline.jobs.size() < 2 ? label : label + ", " + timeline.nodes[node].job;
 }
 

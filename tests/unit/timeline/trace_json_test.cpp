@@ -72,7 +72,8 @@ TEST(TraceJsonTest, TimesAreMicroseconds) {
 
 TEST(TraceJsonTest, TheSlicesOfATrackDoNotOverlap) {
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
-  for (const json& event : trace_of(job_with_a_restart())["traceEvents"])
+  const json trace = trace_of(job_with_a_restart());
+  for (const json& event : trace["traceEvents"])
     if (event["ph"] == "X")
       tracks[{event["pid"], event["tid"]}].emplace_back(
           event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
