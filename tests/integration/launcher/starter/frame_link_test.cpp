@@ -204,6 +204,7 @@ TEST_F(FrameLinkTest, ACallThatEndsTheLinkIsTheLast) {
 
 // It would be taken for gone otherwise. One that is not known yet is told nothing.
 TEST_F(FrameLinkTest, SaysThatItIsThereEverySoOften) {
+  const auto begun = std::chrono::steady_clock::now();
   begin(false);
   Pipe in;
   Pipe out;
@@ -211,7 +212,6 @@ TEST_F(FrameLinkTest, SaysThatItIsThereEverySoOften) {
                     {[](const Frame&) {}, [](const std::string&) {}, [](const std::string&) {}});
   unknown.start();
   ::fcntl(out.read.get(), F_SETFL, O_NONBLOCK);
-  const auto begun = std::chrono::steady_clock::now();
   const std::string sign = encode({FrameType::Alive});
   ASSERT_TRUE(until([&] { return !read() && sent_.size() >= 2 * sign.size(); }));
   EXPECT_EQ(sent_, sign + sign);
