@@ -52,7 +52,7 @@ void EventHooks::tell(const events::Event& event, bool leads) {
 // The commands of one hook in order, so that a file that they write to is in order, too.
 void EventHooks::start() {
   for (auto next = waiting_.begin(); !given_up_ && next != waiting_.end();) {
-    const bool room = running_.size() + starting_ < kMostRunning || (over_ && next->last);
+    const bool room = busy_.size() < kMostRunning || (over_ && next->last);
     if (!room || busy_.contains(next->hook)) {
       ++next;
       continue;
@@ -66,14 +66,12 @@ void EventHooks::start() {
 // In another thread: the shell's file system may hang.
 void EventHooks::run(Job next) {
   auto job = std::make_shared<Job>(std::move(next));
-  ++starting_;
   busy_.insert(job->hook);
   auto started = std::make_shared<Result<SideCommand>>();
   desk_.run(
       kFilesLimit,
       [job, started] { *started = start_side_command(job->hook->command, job->environment, -1); },
       [this, job, started](const std::optional<Error>& failed) {
-        --starting_;
         if (failed || !*started) {
           log::warning("--on-event: {}", failed ? failed->what() : started->error().what());
           busy_.erase(job->hook);
@@ -155,13 +153,13 @@ void EventHooks::give_up() {
     running.limit.set(std::nullopt);
     running.ended.cancel();
   }
-  starting_ = 0;
+  busy_.clear();
   running_.clear();
   look();
 }
 
 void EventHooks::look() {
-  if (!over_ || !running_.empty() || starting_ > 0 || !waiting_.empty()) return;
+  if (!over_ || !busy_.empty() || !waiting_.empty()) return;
   desk_.cancel();
   end_limit_.set(std::nullopt);
   std::exchange(over_, nullptr)();

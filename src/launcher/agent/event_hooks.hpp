@@ -81,8 +81,7 @@ class EventHooks {
   FileDesk desk_;
   std::deque<Job> waiting_;
   std::list<Running> running_;
-  std::size_t starting_ = 0;
-  std::set<const EventHook*> busy_;  // has one that starts or runs
+  std::set<const EventHook*> busy_;  // each has one command that starts or runs
   bool too_many_ = false;            // was said
   bool given_up_ = false;
   DeadlineTimer end_limit_;
