@@ -1,6 +1,7 @@
 // drunctl stacks beside real agents: where workers hang.
 #include <signal.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -130,6 +131,25 @@ TEST_F(StacksDrunTest, EachAgentOfAHostIsLookedAtAtOnce) {
 
 // ---- several nodes ----
 
+// The first has the store, and waits long for the second one, which a test stops.
+struct TwoNodes {
+  explicit TwoNodes(const Arguments& job)
+      : flags(Arguments{"--nnodes", "2", "--rdzv-endpoint", port.endpoint(), "--rdzv-conf",
+                        "keep_alive_max_attempt=100"} +
+              job),
+        first(flags) {
+    if (!first.wait_for_err("1 of 2 nodes")) return;
+    second.emplace(flags);
+    ready = first.wait_for_out("ready") && second->wait_for_out("ready");
+  }
+
+  const ReservedPort port;
+  const Arguments flags;
+  DrunProcess first;
+  std::optional<DrunProcess> second;
+  bool ready = false;  // both have workers that hang
+};
+
 TEST_F(StacksDrunTest, OneAgentAsksThoseOfAllNodes) {
   const ReservedPort port;
   const Arguments flags =
@@ -151,48 +171,34 @@ TEST_F(StacksDrunTest, OneAgentAsksThoseOfAllNodes) {
 }
 
 TEST_F(StacksDrunTest, ANodeThatDoesNotAnswerIsCounted) {
-  const ReservedPort port;
-  const Arguments flags = Arguments{"--nnodes",      "2",           "--rdzv-endpoint",
-                                    port.endpoint(), "--rdzv-conf", "keep_alive_max_attempt=100"} +
-                          job_of(1, {"sleep"});
-  DrunProcess first(flags);
-  ASSERT_TRUE(first.wait_for_err("1 of 2 nodes"));
-  DrunProcess second(flags);
-  ASSERT_TRUE(first.wait_for_out("ready"));
-  ASSERT_TRUE(second.wait_for_out("ready"));
-  second.signal(SIGSTOP);
+  TwoNodes job(job_of(1, {"sleep"}));
+  ASSERT_TRUE(job.ready);
+  job.second->signal(SIGSTOP);
   const Finished said = stacks_with("no answer in time");
-  second.signal(SIGCONT);
+  job.second->signal(SIGCONT);
   EXPECT_THAT(said.out, HasSubstr("1 of 2 nodes gave no answer in time"));
 }
 
 // Agents that come later would obey it.
 TEST_F(StacksDrunTest, WhoIsKilledWhileAskingLeavesNoRequest) {
-  const ReservedPort port;
-  const Arguments flags = Arguments{"--nnodes",      "2",           "--rdzv-endpoint",
-                                    port.endpoint(), "--rdzv-conf", "keep_alive_max_attempt=100"} +
-                          job_of(1, {"sleep"});
-  DrunProcess first(flags);
-  ASSERT_TRUE(first.wait_for_err("1 of 2 nodes"));
-  DrunProcess second(flags);
-  ASSERT_TRUE(first.wait_for_out("ready"));
-  ASSERT_TRUE(second.wait_for_out("ready"));
+  TwoNodes job(job_of(1, {"sleep"}));
+  ASSERT_TRUE(job.ready);
   const auto wait_for_request = [&](bool there) {
     const std::string key = "drun/" + job_ + "/look";
     bool found = !there;
     for (int tries = 0; tries < 1'000 && found != there; ++tries)
-      found = ctl({"--endpoint", port.endpoint(), "--raw", "keys", key}).out.find(key) !=
+      found = ctl({"--endpoint", job.port.endpoint(), "--raw", "keys", key}).out.find(key) !=
               std::string::npos;
     return found == there;
   };
-  second.signal(SIGSTOP);
+  job.second->signal(SIGSTOP);
   Launch launch;
-  launch.argv = {places::program("drunctl"), "--endpoint", port.endpoint(), "stacks", job_};
+  launch.argv = {places::program("drunctl"), "--endpoint", job.port.endpoint(), "stacks", job_};
   DrunProcess asking(launch);
   EXPECT_TRUE(wait_for_request(true));
   asking.signal(SIGKILL);
   EXPECT_TRUE(wait_for_request(false));
-  second.signal(SIGCONT);
+  job.second->signal(SIGCONT);
 }
 
 // ---- by a signal, and before workers are stopped ----
