@@ -60,8 +60,8 @@ void add_rank_rows(const Timeline& timeline, PageRows& page) {
   }
 }
 
-void add_node_row(const Timeline& timeline, std::size_t i, std::string label, PageRows& page) {
-  PageRow row{with_job(timeline, i, std::move(label)), i, {}};
+void add_node_row(const Timeline& timeline, std::size_t i, const std::string& label, PageRows& page) {
+  PageRow row{with_job(timeline, i, label), i, {}};
   for (const Span& span : timeline.nodes[i].spans)
     row.spans.emplace_back(i, &span);
   page.of_node[i] = page.rows.size();
