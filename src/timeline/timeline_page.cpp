@@ -60,7 +60,8 @@ void add_rank_rows(const Timeline& timeline, PageRows& page) {
   }
 }
 
-void add_node_row(const Timeline& timeline, std::size_t i, const std::string& label, PageRows& page) {
+void add_node_row(const Timeline& timeline, std::size_t i, const std::string& label,
+                  PageRows& page) {
   PageRow row{with_job(timeline, i, label), i, {}};
   for (const Span& span : timeline.nodes[i].spans)
     row.spans.emplace_back(i, &span);

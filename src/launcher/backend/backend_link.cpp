@@ -142,7 +142,7 @@ void BackendLink::on_time() {
   if (founding_) go(founding_->on_time(Clock::now()));
   if (look_up_again_ && Clock::now() >= *look_up_again_) {
     look_up_again_.reset();
-    if (founding_ && lookout_ == nullptr) begin_founding();
+    if (founding_ && !founding_->is_started()) begin_founding();
     if (looking_up_ == 0) look_up_unknown();
   }
   arm_timer();
@@ -168,7 +168,7 @@ void BackendLink::look_up(std::size_t endpoint) {
     own_[endpoint] = own;
     --looking_up_;
     if (fsm_.state() != BackendState::Founding) return;
-    const bool began = lookout_ != nullptr;
+    const bool began = founding_->is_started();
     const bool is_new = !listed_ && own && *own;
     const bool all =
         std::all_of(own_.begin(), own_.end(), [](const auto& each) { return each.ok(); });
@@ -266,7 +266,7 @@ void BackendLink::note_address() {
 // who may get it, so that they hear of it although the one that has it was lost. The latter say so,
 // too, while it is being looked for.
 void BackendLink::keep_lookout() {
-  const bool founding = fsm_.state() == BackendState::Founding;
+  const bool founding = founding_ && founding_->is_started();
   const bool searching = succession_ && succession_->is_searching();
   const bool hosting =
       is_up() && hosting_ && !searching && (generation_ > 1 || !options_.endpoints.empty());

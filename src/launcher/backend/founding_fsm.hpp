@@ -49,6 +49,7 @@ class FoundingFsm {
   // At or after next_deadline().
   Step on_time(Time now);
 
+  [[nodiscard]] bool is_started() const { return is_started_; }
   // Where it went a store may begin with its help; else it was told that the job's is there.
   [[nodiscard]] bool founds() const { return founds_; }
   [[nodiscard]] std::optional<Time> next_deadline() const;

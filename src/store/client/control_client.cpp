@@ -108,6 +108,8 @@ class ControlClient::Impl final : public StreamConnection {
   }
 
   void on_dialed(Result<FileDescriptor> socket) override {
+    // The machine has gone elsewhere since, and that attempt is yet to begin.
+    if (!is_wanted()) return pump();
     if (socket) {
       use(std::move(*socket));
     } else {

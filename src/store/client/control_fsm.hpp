@@ -82,6 +82,8 @@ class ControlFsm {
   [[nodiscard]] bool votes() const { return !options_.job.empty() && version_ >= 2; }
   void send_heartbeat(Time now);
   void on_pulsed(std::uint64_t request, const control::Pulsed& pulsed, Time now);
+  // Of a store that this client may go to.
+  [[nodiscard]] std::uint64_t least_generation() const;
   // False: the store is older than one that this client has been called by.
   bool accept(const control::Pulsed& pulsed, Time now);
   void renewed(Time sent);

@@ -55,7 +55,7 @@ void ControlFsm::send_open_session(Time now) {
   Vote vote = voter_.is_lost() ? Vote{} : voter_.vote();
   if (!founds_ && vote.latest().electorate.is_founding()) vote = {};
   if (!options_.job.empty() && (has_moved_ || version_ >= kSuccessorVersion))
-    send(control::OpenSuccessor{ttl, grace, generation_, options_.job, vote, whole(silent)});
+    send(control::OpenSuccessor{ttl, grace, least_generation(), options_.job, vote, whole(silent)});
   else
     send(control::OpenSession{ttl, grace});
 }
@@ -81,8 +81,15 @@ void ControlFsm::send_heartbeat(Time now) {
   if (!heartbeat_sent_) heartbeat_sent_ = now;
 }
 
+// Never back, but for a newcomer at a store that serves: it has no part in the job yet, and that
+// store none in the call of one that did not come to serve.
+std::uint64_t ControlFsm::least_generation() const {
+  const bool is_newcomer = options_.founding && visiting_ && !founds_ && !had_session_;
+  return is_newcomer ? 0 : generation_;
+}
+
 bool ControlFsm::accept(const control::Pulsed& pulsed, Time now) {
-  if (pulsed.generation < generation_) {
+  if (pulsed.generation < least_generation()) {
     lost("it is older than a store that this agent has been at", now);
     return false;
   }
@@ -119,7 +126,7 @@ void ControlFsm::on_pulsed(std::uint64_t request, const control::Pulsed& pulsed,
 // Never back: what has been at one store knows better than a store of a lower generation, and the
 // one that it has lost is where it was.
 void ControlFsm::on_moved(const control::Moved& moved, Time now) {
-  const bool later = moved.generation > generation_ ||
+  const bool later = moved.generation > least_generation() ||
                      (!had_session_ && moved.generation > 0 && moved.generation == generation_);
   const Endpoint place{std::string(moved.host), moved.port};
   if (!later || moved.port == 0 || literal_addresses(place).empty()) {

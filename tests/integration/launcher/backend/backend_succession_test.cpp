@@ -474,5 +474,25 @@ TEST_F(BackendSuccessionTest, ANameThatIsNotThereYetIsAskedForAgain) {
   EXPECT_EQ(asked["node2"], 2);
 }
 
+// The agent has told its user meanwhile that it waits.
+TEST_F(BackendSuccessionTest, ANewcomerFindsTheStoreWhenNamesAreFoundLate) {
+  meet_at_three_endpoints();
+  start();
+  start();
+  ASSERT_TRUE(all_join()) << said_;
+  for (Endpoint& each : options_.endpoints)
+    each.host = "127.1";  // has to be looked up, and can be reached
+  std::vector<store::LookUp> asked;
+  Agent& late = start([&](const Endpoint& /*name*/) {
+    return asked.emplace_back(std::make_shared<store::LookUp::element_type>());
+  });
+  ASSERT_TRUE(until([&] { return !late.waited_for.empty() && asked.size() >= 3; }));
+  for (const auto& each : asked)
+    each->post(std::make_unique<Result<store::Addresses>>(
+        store::literal_addresses({"192.0.2.1", 0})));  // nobody's
+  ASSERT_TRUE(all_join()) << said_;
+  expect_one_store();
+}
+
 }  // namespace
 }  // namespace drun::launcher

@@ -1143,6 +1143,40 @@ TEST(ControlFsmTest, AFounderBringsItsPlace) {
   EXPECT_EQ(std::get<ControlLink>(events[1]).generation, 1U);
 }
 
+// The one that called it twice had no majority in the end: the others have begun at another place.
+TEST(ControlFsmTest, ANewcomerIsNotBoundByACallWhereNoStoreBegan) {
+  const auto arrive = [](Fixture& f, const char* host, bool founds) {
+    f.fsm().go_to({host, 7}, f.now(), founds);
+    f.fsm().on_connected(f.now());
+    auto requests = f.sent();
+    f.reply(0, control::Welcome{3, 1000, 100, 500, 100});
+    return requests;
+  };
+  const auto generation_of = [](const auto& requests) {
+    const auto* asked = only<control::OpenSuccessor>(requests);
+    return asked == nullptr ? 99U : asked->generation;
+  };
+  Fixture f(founding_options());
+  auto asked = arrive(f, "10.0.0.2", true);
+  f.reply(asked[0].id, control::Pulsed{2, control::Pulsed::kNever, {}, 4});
+  f.events();
+  asked = arrive(f, "10.0.0.3", true);
+  EXPECT_EQ(generation_of(asked), 2U) << "a founder's place counts";
+  f.reply(asked[0].id, control::Pulsed{1, 0, {}, 5});
+  EXPECT_EQ(std::get<ControlLink>(f.events().at(0)).state, ControlState::Down);
+  asked = arrive(f, "10.0.0.3", false);
+  EXPECT_EQ(generation_of(asked), 0U);
+  f.reply(asked[0].id, control::Pulsed{1, 0, {}, 5});
+  f.reply(asked[0].id, control::Session{9, {}, 6000, 1000});
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(std::get<ControlLink>(events[0]).state, ControlState::Up);
+  EXPECT_EQ(std::get<ControlLink>(events[0]).generation, 1U);
+  f.fsm().go_to({"10.0.0.2", 7}, f.now(), false);  // it has a part in the job now
+  f.fsm().on_connected(f.now());
+  EXPECT_EQ(generation_of(f.sent()), 1U);
+}
+
 TEST(ControlFsmTest, WhoIsTurnedAwayIsToldWhereTo) {
   struct Row {
     const char* what;
