@@ -32,6 +32,10 @@ enum class Listen {
   AtReset  // with the next reset_worker_table(); until then the port is held, and refuses them
 };
 
+// What a server has heard of nodes that have gone. That stays true for the next one at its place,
+// whichever of them comes to serve.
+struct Deaths;
+
 struct ServerOptions {
   Limits limits;
   // Clients that open in the way of torch 1.13 to 2.1 are all 2.1. The difference matters to
@@ -57,6 +61,8 @@ struct ServerOptions {
   std::chrono::milliseconds listening{0};
   // So many nodes of a job are enough to have a majority, at the user's own risk. 0: a majority.
   std::uint32_t quorum = 0;
+  // Of a successor: what the one before it at this place had heard. Null: there was none.
+  std::shared_ptr<const Deaths> deaths{};
 };
 
 class Server {
@@ -109,6 +115,8 @@ class Server {
   // nobody knows; it waits for a majority of a round's nodes. False: it is the job's store, and
   // nothing has changed. While run() runs.
   [[nodiscard]] bool point_to(std::uint64_t generation, const Endpoint& store);
+  // Once run() has returned; of a successor.
+  [[nodiscard]] std::shared_ptr<const Deaths> deaths() const;
 
   // Drops all connections to Table::Workers, empties it, and lets its listeners listen; returns
   // when that is done. An error: one of them cannot. While run() runs or is about to.

@@ -37,7 +37,9 @@ Result<Endpoint> SuccessorStore::stand(const store::ServerOptions& options) {
   step_down();
   if (!held_)
     return Error(std::make_error_code(std::errc::bad_file_descriptor), "it holds no port");
-  server_ = std::make_unique<store::Server>(options);
+  store::ServerOptions with_deaths = options;
+  with_deaths.deaths = deaths_;
+  server_ = std::make_unique<store::Server>(with_deaths);
   try {
     FileDescriptor socket = duplicate(held_.get(), "serve a store");
     const auto added = server_->adopt_listener(socket.release(), store::Table::Job);
@@ -68,11 +70,13 @@ void SuccessorStore::step_down() {
     server_->stop();
     thread_.join();
   }
+  if (server_) deaths_ = server_->deaths();
   server_.reset();
 }
 
 void SuccessorStore::end() {
   step_down();
+  deaths_.reset();
   held_.reset();
   own_ = {};
 }

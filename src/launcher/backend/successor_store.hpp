@@ -30,11 +30,12 @@ class SuccessorStore {
   // 0: none is held.
   [[nodiscard]] std::uint16_t port() const { return own_.port; }
 
-  // Serves a fresh store at the port; what it has served so far is gone. Says where this agent
-  // itself reaches it. Who waits at the port is served.
+  // Serves a fresh store at the port; what it has served so far is gone, but for what it has heard
+  // of the deaths of nodes: whoever says them says them once. Says where this agent itself reaches
+  // it. Who waits at the port is served.
   Result<Endpoint> stand(const store::ServerOptions& options);
-  // Says there where the job's store is, and serves nobody. What it has heard of the deaths of
-  // nodes is kept, unless it has served. `options`: of a store that is to begin now.
+  // Says there where the job's store is, and serves nobody. `options`: of a store that is to begin
+  // now.
   Status point_to(std::uint64_t generation, const Endpoint& store,
                   const store::ServerOptions& options);
   // Waits for a majority again, as stand() does, with all that it has heard. False: it serves, or
@@ -44,7 +45,7 @@ class SuccessorStore {
   // Whether that is where others reach it, a numeric address: ports tell the agents of one machine
   // apart that listen at all of its addresses, addresses those that do not.
   [[nodiscard]] bool is_at(const Endpoint& place) const;
-  // Serves no more, and forgets everything; all connections end. The port is still held.
+  // Serves no more, and forgets everything but deaths; all connections end. The port is still held.
   void step_down();
   [[nodiscard]] bool stands() const { return server_ != nullptr; }
   // While it stands: see HostedStore.
@@ -59,6 +60,7 @@ class SuccessorStore {
   FileDescriptor held_;
   Endpoint own_;
   bool everywhere_ = false;  // it listens at all addresses
+  std::shared_ptr<const store::Deaths> deaths_;
   std::unique_ptr<store::Server> server_;
   std::thread thread_;
 };

@@ -17,22 +17,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// At a place where one store may end and the next one begins.
+constexpr int kTries = 3;
+
 // One who is being told.
 class Call {
  public:
-  explicit Call(const Words& words) : rest_(words.bytes) {
-    sockaddr_storage address{};
-    const std::size_t size = words.address.size();
-    if (size < sizeof(sa_family_t) || size > sizeof address) return;
-    std::memcpy(&address, words.address.data(), size);
-    socket_.reset(::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (!socket_) return;
-    if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address),
-                  static_cast<socklen_t>(size)) != 0 &&
-        errno != EINPROGRESS)
-      return;
-    stage_ = Stage::Sending;
-  }
+  Call(const Words& words, int tries) : words_(&words), tries_left_(tries) { dial(); }
 
   // To be polled; one that has ended is left out by its descriptor.
   [[nodiscard]] pollfd entry() const {
@@ -54,6 +45,23 @@ class Call {
  private:
   enum class Stage { Sending, Sent, Taken, Failed };
 
+  void dial() {
+    --tries_left_;
+    stage_ = Stage::Failed;
+    rest_ = words_->bytes;
+    sockaddr_storage address{};
+    const std::size_t size = words_->address.size();
+    if (size < sizeof(sa_family_t) || size > sizeof address) return;
+    std::memcpy(&address, words_->address.data(), size);
+    socket_.reset(::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!socket_) return;
+    if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address),
+                  static_cast<socklen_t>(size)) != 0 &&
+        errno != EINPROGRESS)
+      return;
+    stage_ = Stage::Sending;
+  }
+
   void send() {
     const ssize_t n = ::send(socket_.get(), rest_.data(), rest_.size(), MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN && errno != EINTR) stage_ = Stage::Failed;
@@ -66,18 +74,25 @@ class Call {
     char ignored[512];
     const ssize_t n = ::recv(socket_.get(), ignored, sizeof ignored, 0);
     if (n == 0) stage_ = Stage::Taken;
-    if (n < 0 && errno != EAGAIN && errno != EINTR) stage_ = Stage::Failed;
+    if (n >= 0 || errno == EAGAIN || errno == EINTR) return;
+    stage_ = Stage::Failed;
+    if (tries_left_ > 0) dial();  // it may have ended before it had read it
   }
 
+  const Words* words_;
+  int tries_left_;
   std::string_view rest_;
   FileDescriptor socket_;
   Stage stage_ = Stage::Failed;
 };
 
 // Whether one of them took it.
-bool tell(const std::vector<Words>& all) {
+bool tell(const std::vector<Words>& all, int tries) {
   const auto deadline = Clock::now() + kFarewellLimit;
-  std::vector<Call> calls(all.begin(), all.end());
+  std::vector<Call> calls;
+  calls.reserve(all.size());
+  for (const Words& words : all)
+    calls.emplace_back(words, tries);
   std::vector<pollfd> entries(calls.size());
   for (;;) {
     const bool taken =
@@ -98,8 +113,8 @@ bool tell(const std::vector<Words>& all) {
 }  // namespace
 
 void say(const Farewell& farewell) {
-  if (!farewell.address.empty() && tell({{farewell.address, farewell.bytes}})) return;
-  if (!farewell.others.empty()) tell(farewell.others);
+  if (!farewell.address.empty() && tell({{farewell.address, farewell.bytes}}, 1)) return;
+  if (!farewell.others.empty()) tell(farewell.others, kTries);
 }
 
 }  // namespace drun::process

@@ -29,8 +29,9 @@ inline constexpr std::chrono::milliseconds kLongestFarewell = 2 * kFarewellLimit
 
 // Connects, sends, and waits until the other side has closed the connection, which it does when it
 // has read everything; all of it within kFarewellLimit. Tries once. If that one does not take it,
-// all the others are told at the same time: which of them listens to it is not known. It has ended
-// when one of them has taken it and all that can be reached have it, or after kFarewellLimit more.
+// all the others are told at the same time: which of them listens to it is not known. One that
+// resets the connection may have begun anew, and is told again. It has ended when one of them has
+// taken it and all that can be reached have it, or after kFarewellLimit more.
 void say(const Farewell& farewell);
 
 }  // namespace drun::process

@@ -230,7 +230,7 @@ void ControlHandler::operator()(const control::Heartbeat&) {
 
 void ControlHandler::operator()(const control::Goodbye&) {
   if (session_ == kNoSession) return fail(ErrorCode::NoSession, "no session");
-  context_.succession.goodbye(session_);
+  context_.succession.goodbye(session_, now_);
   context_.sessions.close(std::exchange(session_, kNoSession));
   reply(control::Done{});
 }

@@ -97,6 +97,10 @@ bool Server::point_to(std::uint64_t generation, const Endpoint& store) {
       .value_or(false);
 }
 
+std::shared_ptr<const Deaths> Server::deaths() const {
+  return std::make_shared<const Deaths>(impl_->loop.deaths());
+}
+
 Status Server::reset_worker_table() {
   auto result = impl_->ask<Status>([this] { return impl_->loop.reset_worker_table(); });
   if (result) return *std::move(result);

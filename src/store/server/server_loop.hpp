@@ -61,6 +61,7 @@ class ServerLoop final : public ConnectionOwner {
   [[nodiscard]] bool point_to(std::uint64_t generation, const Endpoint& store) {
     return succession_.point_to(generation, store, now_);
   }
+  [[nodiscard]] const Deaths& deaths() const { return succession_.deaths(); }
   // What was posted. run() does it, too.
   void run_commands();
 

@@ -94,13 +94,13 @@ void Succession::confirm(SessionId session, std::uint64_t stamp, Time now) {
   jobs_.find(seat->second.job)->second.confirm(seat->second.voter, time_of(stamp, now));
 }
 
-void Succession::goodbye(SessionId session) {
+void Succession::goodbye(SessionId session, Time now) {
   const auto seat = seats_.find(session);
   if (seat == seats_.end()) return;
   const std::string& job = seat->second.job;
   Electorate& electorate = jobs_.find(job)->second;
   const Vote* const vote = electorate.find(seat->second.voter);
-  if (options_.is_successor && vote != nullptr) write_gone(job, *vote);
+  if (options_.is_successor && vote != nullptr) note_death(generation_, job, *vote, now);
   electorate.gone(seat->second.voter);
 }
 
@@ -268,9 +268,25 @@ void Succession::gone(const control::Gone& proof, Time came, Time now) {
   highest_ = std::max(highest_, proof.generation);
   last_proof_ = std::max(last_proof_, came);
   electorate_of(proof.job)->gone(proof.vote);
-  write_gone(proof.job, proof.vote);
+  note_death(proof.generation, proof.job, proof.vote, came);
   call_those_who_wait(now);
   begin_if_possible(now);
+}
+
+void Succession::note_death(std::uint64_t generation, std::string_view job, const Vote& vote,
+                            Time came) {
+  write_gone(job, vote);
+  if (!options_.is_successor) return;
+  const auto is_it = [&](const Deaths::Death& each) { return each.vote == vote; };
+  if (std::any_of(deaths_.all.begin(), deaths_.all.end(), is_it)) return;
+  if (deaths_.all.size() == kMostDeaths) deaths_.all.pop_front();
+  deaths_.all.push_back({generation, vote, came});
+}
+
+void Succession::recall(const Deaths& deaths, Time now) {
+  if (!job_) return;
+  for (const auto& [generation, vote, came] : deaths.all)
+    gone({generation, *job_, vote}, came, now);
 }
 
 // For how long at least no other store can have been sure of a majority: who has confirmed the call

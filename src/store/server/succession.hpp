@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,10 +38,21 @@ class Applicant {
   virtual void on_moved(const control::Moved& moved) = 0;
 };
 
+struct Deaths {
+  struct Death {
+    std::uint64_t generation = 0;  // as in control::Gone
+    Vote vote{};
+    Time came{};
+  };
+  std::deque<Death> all{};
+};
+
 class Succession {
  public:
   // Jobs beyond these have no majority here, as far as the server can tell.
   static constexpr std::size_t kMostJobs = 1024;
+  // Of deaths beyond these the oldest are not told to the next server.
+  static constexpr std::size_t kMostDeaths = 1024;
 
   struct Options {
     bool is_successor = false;
@@ -86,7 +98,7 @@ class Succession {
   [[nodiscard]] control::Pulsed pulsed(std::string_view job, Time now);
   void confirm(SessionId session, std::uint64_t stamp, Time now);
   // Before the session is closed: nothing of its client is left.
-  void goodbye(SessionId session);
+  void goodbye(SessionId session, Time now);
   // The session is over.
   void ended(SessionId session);
 
@@ -103,6 +115,10 @@ class Succession {
 
   // `came`: the proof, which may not have been read for long.
   void gone(const control::Gone& proof, Time came, Time now);
+  // Of a successor: all that it was told with gone() or goodbye(), for the next one,
+  [[nodiscard]] const Deaths& deaths() const { return deaths_; }
+  // which begins with it if it has a job.
+  void recall(const Deaths& deaths, Time now);
   // See Server::point_to().
   [[nodiscard]] bool point_to(std::uint64_t generation, const Endpoint& store, Time now);
   // Takes note of what the asker knows. Precondition: serves(request.job).
@@ -151,6 +167,7 @@ class Succession {
   Electorate* electorate_of(std::string_view job);
   void call_those_who_wait(Time now);
   void begin_if_possible(Time now);
+  void note_death(std::uint64_t generation, std::string_view job, const Vote& vote, Time came);
   void write_gone(std::string_view job, const Vote& vote);
   void write_silence(Time now);
   [[nodiscard]] static std::uint64_t stamp_of(Time time);
@@ -175,6 +192,7 @@ class Succession {
   bool is_calling_ = false;
   std::uint64_t last_call_ = 0;    // stamps differ, so that each names its generation
   Time last_proof_ = Time::min();  // of a death: when it came
+  Deaths deaths_;
 };
 
 }  // namespace drun::store

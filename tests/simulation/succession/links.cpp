@@ -370,7 +370,7 @@ void Stores::complete(int agent, LinkEvent& event) {
   c.pointed_to = news;
   if (!c.successor ||
       !c.successor->world.succession.point_to(generation, c.peer, scheduler_.now())) {
-    end_server(c.successor);
+    step_down(c);
     begin(agent, false, launcher::server_options(options_, true));
     (void)c.successor->world.succession.point_to(generation, c.peer, scheduler_.now());
   }
@@ -471,6 +471,7 @@ void Stores::perform(int agent, const launcher::StartOver& step) {
   drop_link(c);
   end_server(c.own);
   end_server(c.successor);
+  c.deaths = {};
   if (c.succession) c.succession.emplace(launcher::succession_limits(options_), options_.endpoint);
   c.founding.reset();
   end_lookout(c);
@@ -512,6 +513,7 @@ void Stores::begin_founding(int agent) {
   end_lookout(c);
   drop_link(c);
   end_server(c.successor);
+  c.deaths = {};
   for (std::size_t i = 0; i < options_.endpoints.size(); ++i)
     if (machine_of(options_.endpoints[i]) == c.machine) c.listed = i;
   auto control = launcher::control_options(options_, false, options_.endpoint, {});
@@ -630,7 +632,7 @@ void Stores::perform(int agent, const launcher::Visit& step) {
   Client& c = client(agent);
   note(agent, "visits " + to_string(step.endpoint));
   c.pointed_to.reset();
-  if (!c.listed || !wait_again(agent)) end_server(c.successor);
+  if (!c.listed || !wait_again(agent)) step_down(c);
   if (c.listed && !c.successor) begin(agent, false, launcher::server_options(options_, true));
   move_to(agent, step.endpoint);
 }
@@ -639,7 +641,7 @@ void Stores::perform(int agent, const launcher::Stand&) {
   Client& c = client(agent);
   c.pointed_to.reset();
   if (!c.listed || !wait_again(agent)) {
-    end_server(c.successor);
+    step_down(c);
     begin(agent, false, launcher::server_options(options_, true));
   }
   move_to(agent, own_place(agent));
@@ -648,7 +650,7 @@ void Stores::perform(int agent, const launcher::Stand&) {
 void Stores::perform(int agent, const launcher::GiveUpSearch& step) {
   Client& c = client(agent);
   c.is_lost = true;
-  end_server(c.successor);
+  step_down(c);
   c.farewell = {};
   LinkEvent failed;
   failed.link = Link::Failed;

@@ -189,6 +189,7 @@ void Stores::begin(int host, bool at_first, const store::ServerOptions& o) {
   server->host = host;
   server->at_first = at_first;
   server->world.now = now;
+  if (!at_first) server->world.succession.recall(client(host).deaths, now);
   server->world.succession.start(now);
   if (!at_first) note(host, o.founding ? "would begin" : "would succeed");
   std::vector<int> waiting;
@@ -212,6 +213,11 @@ void Stores::end_server(std::unique_ptr<Server>& server) {
   server.reset();
   for (const int number : open)
     hang_up(number, false);
+}
+
+void Stores::step_down(Client& c) {
+  if (c.successor) c.deaths = c.successor->world.succession.deaths();
+  end_server(c.successor);
 }
 
 // Once for all that has come at this moment.

@@ -185,6 +185,7 @@ class Stores {
     std::vector<Endpoint> other_successors;
     Farewell farewell;
     std::unique_ptr<Server> own, successor;
+    store::Deaths deaths;     // that its successors' servers have heard of
     store::ControlLink loss;  // the last
   };
 
@@ -215,6 +216,7 @@ class Stores {
   }
   void begin(int host, bool at_first, const store::ServerOptions& options);
   void end_server(std::unique_ptr<Server>& server);
+  void step_down(Client& c);
   void serve(Server& server);
   void serve_soon(Server& server);
 

@@ -231,6 +231,24 @@ TEST_F(FarewellTest, TheOthersAreToldIfTheFirstBreaksTheConnection) {
   readers.join();
 }
 
+// One store ends there unheard, and the next one begins.
+TEST_F(FarewellTest, OneOfTheOthersThatBreaksTheConnectionIsToldAgain) {
+  Farewell farewell;
+  farewell.others = {{listener.address(), "again"}};
+  std::thread reader([&] {
+    auto call = listener.await_call();
+    (void)eventually([&] {
+      char byte = 0;
+      return ::recv(call.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+    });
+    call.reset();  // with bytes unread: a reset
+    const auto second = listener.await_call();
+    EXPECT_EQ(read_all(second.get()), "again");
+  });
+  say(farewell);
+  reader.join();
+}
+
 TEST_F(FarewellTest, NobodyThereEndsTheHelpersAtOnce) {
   const Job job = start_agent(nobody(), Ending::Lives);
   ::kill(job.agent, SIGKILL);

@@ -568,6 +568,23 @@ TEST_F(FoundersTest, ASignpostBeginsNothingAndKeepsTheDeathsThatItHearsOf) {
   EXPECT_THAT(a.answers(), IsEmpty()) << "the founder's vote counts no more";
 }
 
+TEST_F(FoundersTest, WhoHasGoneIsGoneForTheNextServerAtThatPlaceToo) {
+  Agent helper(world);
+  for (int i = 0; i < 2; ++i)
+    (void)helper.only<Done>(Gone{1, kJob, settled(0)});
+  Agent a(world);
+  const auto call = a.only<Pulsed>(a.come(settled(1)));
+  (void)a.only<Session>(a.ask(Confirm{call.stamp}));
+  (void)a.only<Done>(Goodbye{});
+  ASSERT_EQ(world.succession.deaths().all.size(), 2U) << "said twice, it counts once";
+  PeerWorld next{{}, options(false)};
+  next.now = world.now + std::chrono::seconds(1);
+  next.succession.recall(world.succession.deaths(), next.now);
+  EXPECT_EQ(next.succession.deaths().all.front().came, world.now);
+  Agent left(next);
+  EXPECT_EQ(left.only<Pulsed>(left.come(settled(2))).generation, 3U) << "the only one that is left";
+}
+
 TEST_F(VotesTest, AStoreThatIsToldOfALaterOneSaysSo) {
   const auto a = agent();
   (void)a->pulse_and_confirm({{}, {place(0, 1)}});
