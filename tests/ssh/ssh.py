@@ -293,7 +293,11 @@ def a_host_that_falls_silent_is_given_up(case):
 
 
 def one_report_is_shown_of_all_hosts(case):
-    code, out, err = case.run("-H", "127.0.0.[2-5]", "--max-restarts", "1", "sh", "-c", "[ $RANK != 1 ] || { echo bad >&2; exit 7; }; exec sleep 100")
+    program = """began() { echo $TORCHELASTIC_RESTART_COUNT.$1; }
+        if [ $RANK != 1 ]; then : >$(began $RANK); exec sleep 100; fi
+        for each in 0 2 3; do until [ -e $(began $each) ]; do sleep 0.1; done; done
+        echo bad >&2; exit 7"""
+    code, out, err = case.run("-H", "127.0.0.[2-5]", "--max-restarts", "1", "sh", "-c", program)
     check(code == 7 and out == "", code, out, err)
     lines = [line for line in err.splitlines() if line.startswith("drun: ")]
     kinds = [re.sub(r" .*", "", line[len("drun: "):]) for line in lines]
