@@ -1,11 +1,6 @@
 #include "launcher/backend/successor_store.hpp"
 
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <chrono>
-#include <cstdint>
 #include <future>
 #include <string>
 #include <system_error>
@@ -13,10 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/file_descriptor.hpp"
-#include "base/poll_until.hpp"
 #include "drun/store/client.hpp"
-#include "store/protocol/control_protocol.hpp"
+#include "support/raw_connection.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -36,40 +29,6 @@ std::string set_at(const Endpoint& endpoint, const std::string& value) {
   if (!client) return client.error().what();
   const auto done = client->set("k", value);
   return done ? client->get("k").value() : done.error().what();
-}
-
-FileDescriptor connect_to(std::uint16_t port) {
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  place.sin_port = htons(port);
-  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place), 0);
-  return socket;
-}
-
-// The types of the next frames.
-std::vector<store::control::FrameType> read_replies(int socket, std::size_t count) {
-  std::vector<store::control::FrameType> types{};
-  std::string bytes;
-  const auto deadline = Clock::now() + 60s;
-  while (types.size() < count) {
-    const auto next = store::control::next_frame(bytes, store::control::kLongestReply);
-    if (next.status == store::control::FrameStatus::Complete) {
-      types.push_back(static_cast<store::control::FrameType>(next.frame.type));
-      bytes.erase(0, next.size);
-      continue;
-    }
-    pollfd entry{socket, POLLIN, 0};
-    char more[1024];
-    const ssize_t n =
-        poll_until({&entry, 1}, deadline) > 0 ? ::recv(socket, more, sizeof more, 0) : 0;
-    if (n <= 0) break;
-    bytes.append(more, static_cast<std::size_t>(n));
-  }
-  EXPECT_EQ(types.size(), count);
-  types.resize(count);
-  return types;
 }
 
 TEST(SuccessorStoreTest, WhoComesEarlyIsServedWhenItStands) {
@@ -119,7 +78,8 @@ TEST(SuccessorStoreTest, ThePortIsHeldUntilTheEnd) {
 
 // Of two nodes one has gone. The other comes to the store after the next, and is called alone.
 TEST(SuccessorStoreTest, WhatItHasHeardOfDeathsIsNotForgotten) {
-  using namespace store::control;
+  using store::control::Done, store::control::Gone, store::control::OpenSuccessor,
+      store::control::Pulsed;
   const auto vote = [](std::uint32_t rank) {
     return store::Vote{{{1, 1}, rank, 2, store::kNoRank}, {}};
   };
@@ -128,20 +88,13 @@ TEST(SuccessorStoreTest, WhatItHasHeardOfDeathsIsNotForgotten) {
   options.job = "drun/a/";
   SuccessorStore store;
   ASSERT_TRUE(store.hold("127.0.0.1"));
-  const auto ask = [&](const Request& request, std::size_t replies) {
-    const FileDescriptor socket = connect_to(store.port());
-    std::string bytes;
-    encode_opening(bytes);
-    encode(bytes, 1, request);
-    EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
-    return read_replies(socket.get(), replies);
-  };
+  const Endpoint held{"127.0.0.1", store.port()};
   ASSERT_TRUE(store.stand(options));
-  EXPECT_EQ(ask(Gone{1, "drun/a/", vote(0)}, 2).back(), FrameType::Done);
+  (void)test::ControlConnection(held).call<Done>(1, Gone{1, "drun/a/", vote(0)});
   for (int i = 0; i < 2; ++i)
     ASSERT_TRUE(store.stand(options));
-  EXPECT_EQ(ask(OpenSuccessor{1000, 200, 1, "drun/a/", vote(1), 0}, 2).back(), FrameType::Pulsed);
+  (void)test::ControlConnection(held).call<Pulsed>(
+      1, OpenSuccessor{1000, 200, 1, "drun/a/", vote(1), 0});
   store.end();
 }
 

@@ -51,6 +51,14 @@ class Listener {
     if (::poll(&entry, 1, static_cast<int>(kPatience.count())) <= 0) return {};
     return FileDescriptor(::accept(socket_.get(), nullptr, nullptr));
   }
+  // Waits for a caller, and closes with what it says unread: a reset.
+  void break_call() const {
+    const auto call = await_call();
+    (void)eventually([&] {
+      char byte = 0;
+      return ::recv(call.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+    });
+  }
 
  private:
   FileDescriptor socket_;
@@ -218,12 +226,7 @@ TEST_F(FarewellTest, TheOthersAreToldIfTheFirstBreaksTheConnection) {
   Farewell farewell = listener.farewell();
   farewell.others = {{other.address(), "now"}};
   std::thread readers([&] {
-    auto call = listener.await_call();
-    (void)eventually([&] {
-      char byte = 0;
-      return ::recv(call.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
-    });
-    call.reset();  // with bytes unread: a reset
+    listener.break_call();
     const auto second = other.await_call();
     EXPECT_EQ(read_all(second.get()), "now");
   });
@@ -236,12 +239,7 @@ TEST_F(FarewellTest, OneOfTheOthersThatBreaksTheConnectionIsToldAgain) {
   Farewell farewell;
   farewell.others = {{listener.address(), "again"}};
   std::thread reader([&] {
-    auto call = listener.await_call();
-    (void)eventually([&] {
-      char byte = 0;
-      return ::recv(call.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
-    });
-    call.reset();  // with bytes unread: a reset
+    listener.break_call();
     const auto second = listener.await_call();
     EXPECT_EQ(read_all(second.get()), "again");
   });
