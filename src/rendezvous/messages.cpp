@@ -149,6 +149,17 @@ std::string waiting_text(const State& state, const Config& config, Time now) {
   return text;
 }
 
+std::string with_place(std::string waiting, const Config& config) {
+  if (config.endpoint.empty()) return waiting;
+  const auto others = std::count(config.endpoint.begin(), config.endpoint.end(), ',');
+  std::string place = " at " + config.endpoint.substr(0, config.endpoint.find(','));
+  if (others > 0) place += " and " + std::to_string(others) + " more";
+  if (config.endpoint_is_local) place += ", this machine only";
+  const auto number_ends =
+      std::min({waiting.find(" ("), waiting.find(';'), waiting.find(':'), waiting.size()});
+  return waiting.insert(number_ends, place);
+}
+
 std::string failure_text(const FailureSummary& failure) {
   std::string text =
       "rank " + std::to_string(failure.rank) + " (local rank " + std::to_string(failure.local_rank);

@@ -31,6 +31,9 @@ inline constexpr std::size_t kMaxName = 64;  // of one node or job
 // enough, the nodes that wait for a taken rank, the other jobs on this store, and who was lost.
 // Bounded, whatever the size of the job.
 [[nodiscard]] std::string waiting_text(const State& state, const Config& config, Time now);
+// `waiting` with the endpoint behind how many nodes there are, so that 80 columns show the number
+// whatever the endpoint is: "3 of 4 nodes at node0:29400 and 2 more (node[0-2]); missing ...".
+[[nodiscard]] std::string with_place(std::string waiting, const Config& config);
 // Those that were refused, with the reasons; empty when none was. Bounded.
 [[nodiscard]] std::string refused_text(const State& state);
 // "node0 0-3, node1 4-7"; many nodes are cut in the middle.

@@ -321,10 +321,8 @@ class Participant::Impl {
       text = round->waiting;
     }
     std::string head = "waiting " + clock_text(elapsed);
-    if (!config_.endpoint.empty()) head += " at " + config_.endpoint;
-    if (config_.endpoint_is_local) head += ", this machine only";
     if (member_.up()) head += left_text(elapsed, config_.join_timeout);
-    show_progress(head + ": " + text);
+    show_progress(head + ": " + with_place(std::move(text), config_));
   }
 
   void show_progress(std::string text, bool spare = false) {

@@ -628,7 +628,7 @@ TEST(ParticipantTest, AnEndpointThatOtherMachinesCannotReachIsSaidToBeOne) {
   c.start(config);
   c.advance(Milliseconds(60'000));
   EXPECT_EQ(c[0].progress,
-            "waiting 01:00 at 127.0.0.1:29400, this machine only (09:00 left): 1 of 2 nodes "
+            "waiting 01:00 (09:00 left): 1 of 2 nodes at 127.0.0.1:29400, this machine only "
             "(node0)");
   c.advance(Milliseconds(541'000));
   ASSERT_TRUE(c[0].outcome);
