@@ -13,6 +13,8 @@ constexpr std::size_t kMaxFields = 4;  // of a disagreement
 constexpr const char* kProtocol = "protocol";
 constexpr const char* kUnlimited = "unlimited";
 constexpr const char* kEndpoints = "rdzv-endpoint";  // if there are several
+constexpr const char* kNodes = "nnodes";
+constexpr const char* kConf = "rdzv-conf";  // a job of one node has other defaults
 
 // As the user has given it, or would have: each field but one has the name of its flag.
 std::string in_flags(const std::map<std::string, std::string>& fields, const std::string& name) {
@@ -33,7 +35,7 @@ std::map<std::string, std::string> full_agreement(const Config& config) {
   // Of a job of one size a step says nothing.
   if (config.min_nodes != config.max_nodes && config.node_step > 1)
     nodes += ":" + std::to_string(config.node_step);
-  agreement.emplace("nnodes", std::move(nodes));
+  agreement.emplace(kNodes, std::move(nodes));
   agreement.emplace("max-restarts", std::to_string(config.max_restarts));
   agreement.emplace("max-losses",
                     config.max_losses ? std::to_string(*config.max_losses) : kUnlimited);
@@ -51,13 +53,18 @@ std::string disagreement(const std::string& who,
     names.insert(name);
   for (const auto& [name, value] : job)
     names.insert(name);
+  const auto differs = [&](const std::string& name) {
+    const auto mine = agreement.find(name);
+    const auto theirs = job.find(name);
+    return mine == agreement.end() || theirs == job.end() || mine->second != theirs->second;
+  };
+  // Where --nnodes was forgotten, nobody may have given the latter.
+  if (names.contains(kNodes) && differs(kNodes)) names.erase(kConf);
   std::string said;
   std::string wanted;
   std::size_t shown = 0;
   for (const auto& name : names) {
-    const auto mine = agreement.find(name);
-    const auto theirs = job.find(name);
-    if (mine != agreement.end() && theirs != job.end() && mine->second == theirs->second) continue;
+    if (!differs(name)) continue;
     if (shown++ == kMaxFields) {
       said += ", ...";
       wanted += ", ...";

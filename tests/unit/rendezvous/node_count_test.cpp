@@ -164,6 +164,17 @@ TEST(NodeStepTest, TheNodesAgreeOnIt) {
   EXPECT_EQ(full_agreement(steps(8, 8, 4)).at("nnodes"), "8");
   EXPECT_EQ(disagreement("node7", full_agreement(steps(4, 16, 2)), job),
             "node7 has --nnodes 4:16:2; the job has --nnodes 4:16:4; give all nodes the same");
+  // Defaults that follow from the number of nodes are not the user's.
+  auto forgotten = full_agreement(steps(1, 1, 1));
+  forgotten["rdzv-conf"] = "successors=0";
+  auto other = job;
+  other["rdzv-conf"] = "successors=2";
+  EXPECT_EQ(disagreement("node7", forgotten, other),
+            "node7 has --nnodes 1; the job has --nnodes 4:16:4; give all nodes the same");
+  forgotten["nnodes"] = other["nnodes"];
+  EXPECT_EQ(disagreement("node7", forgotten, other),
+            "node7 has --rdzv-conf successors=0; the job has --rdzv-conf successors=2; give all "
+            "nodes the same");
 }
 
 TEST(NodeStepTest, TheUserReadsIt) {
