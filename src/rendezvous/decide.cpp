@@ -181,15 +181,13 @@ std::string lost_text(const Context& c) {
     if (!(missing ? slot.missing : slot.lost)) continue;
     const auto member = c.state.members.find(ticket);
     const bool told = member != c.state.members.end() && member->second.document.leave;
-    return (slot.host.empty() ? "the node" : slot.host) + " (group rank " +
-           std::to_string(slot.group_rank) +
-           (told ? ") leaves the job: " + member->second.document.leave->reason : ") is gone");
+    return node_name(c.state, slot.group_rank, slot.host, "the node") +
+           (told ? " leaves the job: " + member->second.document.leave->reason : " is gone");
   }
   // The store has forgotten who had which place, or is another one: whoever is there has said it.
   const auto& occupied = c.state.occupied;
   for (int rank = 0; rank < c.state.round.nodes && c.state.vacant > 0; ++rank)
-    if (!occupied.contains(rank))
-      return "the node (group rank " + std::to_string(rank) + ") is gone";
+    if (!occupied.contains(rank)) return node_name(c.state, rank, "", "the node") + " is gone";
   return "a node is gone";
 }
 
@@ -402,16 +400,21 @@ void choose_electorate(Context& c) {
   if (c.config.successors <= 0 || s.succession.generation <= 0) return;
   std::vector<const MemberDocument*> nodes;
   int casting = -1;
+  std::string store_host;
   bool same =
       s.slots.size() == s.plan.size() && round.latest.nodes == static_cast<int>(s.plan.size());
   for (const auto& [ticket, place] : s.plan) {
     const auto member = s.members.find(ticket);
     nodes.push_back(member == s.members.end() ? nullptr : &member->second.document);
-    if (nodes.back() != nullptr && nodes.back()->is_host) casting = place.group_rank;
+    if (nodes.back() != nullptr && nodes.back()->is_host) {
+      casting = place.group_rank;
+      store_host = nodes.back()->host.substr(0, kMaxName);
+    }
     const auto slot = s.slots.find(ticket);
     same = same && slot != s.slots.end() && slot->second.group_rank == place.group_rank;
   }
   round.successors = successors(c, nodes, casting);
+  round.store_host = std::move(store_host);
   if (same && round.latest.casting == casting) return;
   round.before = round.latest;
   round.latest = {era(c), round.number, -1, round.nodes, casting};

@@ -386,6 +386,7 @@ std::string encode(const RoundDocument& d) {
   if (!d.waiting.empty()) json["waiting"] = d.waiting;
   if (d.latest.exists()) json["latest"] = to_json(d.latest);
   if (d.before.exists()) json["before"] = to_json(d.before);
+  if (!d.store_host.empty()) json["store_host"] = d.store_host;
   for (const Successor& successor : d.successors)
     json["successors"].push_back({successor.address, successor.port});
   if (d.unsure) json["unsure"] = true;
@@ -426,6 +427,7 @@ Result<RoundDocument> decode_round(std::string_view text) {
   in.text("waiting", d.waiting, false);
   read_nested(in, "latest", d.latest);
   read_nested(in, "before", d.before);
+  in.text("store_host", d.store_host, false);
   read(in, "successors", d.successors);
   in.flag("unsure", d.unsure);
   read_costs(in, d);

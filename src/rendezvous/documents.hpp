@@ -123,6 +123,9 @@ struct RoundDocument {
   // nobody knows. None at all if stores do not succeed one another.
   Place latest;
   Place before;
+  // The name of the node whose vote `latest` counts more, because it has the store: if it is lost,
+  // nobody else can say how it is called. Empty: not known.
+  std::string store_host;
   // Where a store begins when this one is lost, in this order.
   std::vector<Successor> successors;
   std::map<std::string, NodeCost> costs;  // by ticket

@@ -27,9 +27,7 @@ std::string who_was_lost(const State& state) {
             [](const RankSlot* a, const RankSlot* b) { return a->group_rank < b->group_rank; });
   std::string text;
   for (const RankSlot* slot : std::span(lost).first(std::min(lost.size(), kMostLost)))
-    text += (text.empty() ? "" : ", ") +
-            (slot->host.empty() ? "a node" : slot->host.substr(0, kMaxName)) + " (group rank " +
-            std::to_string(slot->group_rank) + ")";
+    text += (text.empty() ? "" : ", ") + node_name(state, slot->group_rank, slot->host, "a node");
   if (lost.size() > kMostLost) text += " and " + std::to_string(lost.size() - kMostLost) + " more";
   return text + (lost.size() == 1 ? " was" : " were") + " lost in round " +
          std::to_string(state.round.ran);
@@ -91,6 +89,15 @@ std::string nodes_text(const Config& config) {
   if (config.max_nodes != config.min_nodes && config.node_step > 1)
     text += ", in steps of " + std::to_string(config.node_step);
   return text;
+}
+
+std::string node_name(const State& state, int group_rank, const std::string& host,
+                      std::string_view unknown) {
+  const RoundDocument& round = state.round;
+  std::string name = host.substr(0, kMaxName);
+  if (name.empty() && group_rank == round.latest.casting) name = round.store_host;
+  if (name.empty()) name = unknown;
+  return name + " (group rank " + std::to_string(group_rank) + ")";
 }
 
 std::string duplicate_text(const MemberDocument& asking, const MemberDocument& holding) {

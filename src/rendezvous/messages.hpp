@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rendezvous/membership.hpp"
@@ -21,6 +22,11 @@ inline constexpr std::size_t kMaxName = 64;  // of one node or job
 [[nodiscard]] std::string ranges_text(const std::vector<int>& sorted);
 // "4 nodes", "2 to 4 nodes".
 [[nodiscard]] std::string nodes_text(const Config& config);
+
+// "node1 (group rank 1)": of a place in the last round. Without a name, that of the node that had
+// the store, if it is this one; else `unknown`.
+[[nodiscard]] std::string node_name(const State& state, int group_rank, const std::string& host,
+                                    std::string_view unknown);
 
 // "node3 asks for node rank 0, which node1 has".
 [[nodiscard]] std::string duplicate_text(const MemberDocument& asking,

@@ -288,19 +288,23 @@ void find_latest(State& state, const Found& found, const State* previous,
                  const RoundDocument& seen) {
   Place latest = state.round.latest;
   Place before = state.round.before;
-  const auto take = [&](const Place& place, const Place& its_before) {
+  std::string store_host = state.round.store_host;
+  const auto take = [&](const Place& place, const Place& its_before, const std::string& its_host) {
     if (!latest.before(place)) return;
     before = its_before;
     latest = place;
+    store_host = its_host;
   };
-  take(seen.latest, seen.before);
-  if (previous != nullptr) take(previous->round.latest, previous->round.before);
+  take(seen.latest, seen.before, seen.store_host);
+  if (previous != nullptr)
+    take(previous->round.latest, previous->round.before, previous->round.store_host);
   for (const auto& member : found.members)
-    take(member.document.latest, member.document.latest);
+    take(member.document.latest, member.document.latest, "");
   latest.rank = before.rank = -1;
   state.latest_written = state.round_written && latest == state.round.latest;
   state.round.latest = latest;
   state.round.before = before;
+  state.round.store_host = std::move(store_host);
   if (!state.succession.is_later()) return;
   for (int rank = 0; rank < latest.nodes; ++rank)
     state.unheard.insert(state.unheard.end(), rank);

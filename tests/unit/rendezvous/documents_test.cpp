@@ -91,6 +91,7 @@ RoundDocument round(Phase phase) {
   d.waiting = "1 of 4 nodes (node2)";
   d.latest = {2, 5, -1, 4, 1};
   d.before = {1, 4, -1, 5};
+  d.store_host = "node0";
   d.successors = {{"10.0.0.7", 41'000}, {"fe80::1", 65'535}};
   d.unsure = true;
   return d;
@@ -211,7 +212,8 @@ std::vector<Kind> kinds() {
       {"round",
        encode(round(Phase::Running)),
        error_of(decode_round),
-       {"master", "root", "reason", "waiting", "unsure", "latest", "before", "successors"},
+       {"master", "root", "reason", "waiting", "unsure", "latest", "before", "successors",
+        "store_host"},
        written_again(decode_round)},
       {"assignment",
        encode(AssignmentDocument{place(), true, 2, {}}),

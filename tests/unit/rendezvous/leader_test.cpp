@@ -781,6 +781,26 @@ TEST(SuccessionRestoreTest, WhoIsProvenToBeGoneIsWaitedForNoMore) {
   EXPECT_FALSE(told.unsure_until);
 }
 
+TEST(SuccessionRestoreTest, TheHostOfTheLostStoreHasAName) {
+  Found found = returned(2);
+  found.add(found.keys().gone_from({1, 5, 0}), "");
+  RoundDocument seen;
+  seen.number = seen.ran = 5;
+  seen.phase = Phase::Running;
+  seen.nodes = seen.world_size = 3;
+  seen.latest = {1, 5, -1, 3, 0};
+  seen.store_host = "node0";
+  std::vector<std::string> problems;
+  const auto stopping = [&] {
+    const State s =
+        restore(config(3), 6, found.entries(), nullptr, seen, {}, {}, kNow, problems, kLater);
+    return decide(s, config(3), kNow).stopping;
+  };
+  EXPECT_EQ(stopping(), "node0 (group rank 0) is gone");
+  seen.latest.round = 4;
+  EXPECT_EQ(stopping(), "the node (group rank 0) is gone") << "that was another round";
+}
+
 TEST(SuccessionRestoreTest, ARoundAllOfWhoseNodesAreThereRunsOn) {
   Found found(config(3));
   for (int rank = 0; rank < 3; ++rank)

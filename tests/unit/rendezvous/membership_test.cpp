@@ -1106,6 +1106,7 @@ TEST(ElectorateTest, EachRoundSaysWhoseMajorityCountsAndWhereTheNextStoresAre) {
   const RoundDocument& round = board.state().round;
   EXPECT_EQ(round.latest, (Place{round.latest.era, round.number, -1, 4, 0}));
   EXPECT_EQ(round.latest.era / kOrigins, 1) << "the generation of the store";
+  EXPECT_EQ(round.store_host, board.state().members.at(ticket(0)).document.host);
   EXPECT_FALSE(round.before.exists());
   ASSERT_EQ(round.successors.size(), 2U);
   EXPECT_EQ(round.successors[0].port, 40'001);
