@@ -201,7 +201,19 @@ class Files(unittest.TestCase):
     def test_a_folder_that_is_not_there_is_a_warning(self):
         with Job("--metrics-file", "/nowhere/at/all/job.prom", "true") as job:
             self.assertEqual(job.process.wait(timeout=PATIENCE), 0)
-        self.assertIn("--metrics-file: write /nowhere/at/all/job.prom: No such file or directory", job.said)
+        self.assertEqual(job.said.count("--metrics-file: write /nowhere/at/all/job.prom: No such file or directory"), 1)
+
+    def test_the_end_has_what_was_known_last(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "job.prom")
+            # Its workers end when the file has told of the job.
+            with Job("--metrics-file", str(file), "--rdzv-id", "m", "--local-nodes", "2", "--nproc-per-node", "2", "sh", "-c",
+                     f"until grep -q 'nnodes=\"2\"' {file}; do sleep 0.1; done") as job:
+                self.assertEqual(job.process.wait(timeout=PATIENCE), 0)
+            text = file.read_text(encoding="utf-8")
+        for each in ('info{run_id="m",nnodes="2"} 1', 'state{run_id="m",state="succeeded"} 1', 'world_size{run_id="m"} 4',
+                     'nodes{run_id="m",state="succeeded"} 2', 'ranks{run_id="m",state="succeeded"} 4'):
+            self.assertIn(f"drun_job_{each}\n", text)
 
 
 class Summaries(unittest.TestCase):

@@ -164,7 +164,7 @@ void AgentShutdown::report() {
                  [](const std::string& why) { log::warning("TORCHELASTIC_ERROR_FILE: {}", why); });
   if (parts_.metrics_file != nullptr)
     files_.write(parts_.metrics_file->last(outcome_.leaves ? nullptr : &outcome_),
-                 [](const std::string& why) { log::warning("--metrics-file: {}", why); });
+                 [this](const std::string& why) { parts_.metrics_file->tell(why); });
   files_.when_over([this] { summarize(); });
 }
 

@@ -1,25 +1,30 @@
 #include "launcher/agent/job_watch.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
-#include "rendezvous/keys.hpp"
-
 namespace drun::launcher {
 
-JobWatch::JobWatch(const std::string& run_id, rendezvous::WatchId watch)
-    : prefix_(rendezvous::Keys(run_id).prefix), id_(watch) {}
+JobWatch::JobWatch(const std::string& run_id, rendezvous::WatchId watch, AtEnd at_end)
+    : keys_(run_id), id_(watch), at_end_(at_end) {}
+
+bool JobWatch::ends_job(const rendezvous::WatchChanges& changes) const {
+  return std::any_of(
+      changes.changes.begin(), changes.changes.end(),
+      [this](const rendezvous::Change& each) { return each.key == keys_.outcome && each.value; });
+}
 
 void JobWatch::set_link(rendezvous::KeyValue* link) {
   link_ = link;
   rejected_ = false;
-  if (wanted_ && link_ != nullptr) link_->watch(id_, prefix_, true);
+  if (wanted_ && link_ != nullptr) link_->watch(id_, keys_.prefix, true);
 }
 
 void JobWatch::begin() {
   if (wanted_) return;
   wanted_ = true;
-  if (link_ != nullptr) link_->watch(id_, prefix_, true);
+  if (link_ != nullptr) link_->watch(id_, keys_.prefix, true);
 }
 
 void JobWatch::end() {
@@ -31,7 +36,7 @@ void JobWatch::end() {
 bool JobWatch::on_event(const rendezvous::KeyValueEvent& event) {
   if (const auto* snapshot = std::get_if<rendezvous::WatchSnapshot>(&event)) {
     if (snapshot->watch != id_) return false;
-    if (!wanted_) return true;
+    if (!wanted_ || over_) return true;
     documents_.clear();
     known_ = came_ = true;
     for (const auto& entry : snapshot->entries)
@@ -40,7 +45,8 @@ bool JobWatch::on_event(const rendezvous::KeyValueEvent& event) {
   }
   if (const auto* changes = std::get_if<rendezvous::WatchChanges>(&event)) {
     if (changes->watch != id_) return false;
-    if (!came_) return true;
+    over_ |= at_end_ == AtEnd::KeepWhatWas && ends_job(*changes);
+    if (!came_ || over_) return true;
     for (const auto& change : changes->changes) {
       if (change.value)
         documents_.insert_or_assign(change.key, *change.value);

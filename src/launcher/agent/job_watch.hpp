@@ -8,6 +8,7 @@
 #include "jobs/job_view.hpp"
 #include "jobs/metrics.hpp"
 #include "rendezvous/key_value.hpp"
+#include "rendezvous/keys.hpp"
 #include "status/agent_status.hpp"
 
 namespace drun::launcher {
@@ -16,8 +17,12 @@ class JobWatch {
  public:
   static constexpr rendezvous::WatchId kWatch = 0xFFFFFFFE;  // the participant counts from 1
 
+  // What is done with a job's end, which takes back who had which place, and what was agreed on.
+  enum class AtEnd { Follow, KeepWhatWas };
+
   // Each of several has its own number.
-  explicit JobWatch(const std::string& run_id, rendezvous::WatchId watch = kWatch);
+  explicit JobWatch(const std::string& run_id, rendezvous::WatchId watch = kWatch,
+                    AtEnd at_end = AtEnd::Follow);
 
   // The link is up and will stay so, with interruptions; null: there is none any more.
   void set_link(rendezvous::KeyValue* link);
@@ -34,14 +39,18 @@ class JobWatch {
   [[nodiscard]] bool settled() const { return came_ || !wanted_ || link_ == nullptr || rejected_; }
 
  private:
-  const std::string prefix_;
+  [[nodiscard]] bool ends_job(const rendezvous::WatchChanges& changes) const;
+
+  const rendezvous::Keys keys_;
   const rendezvous::WatchId id_;
+  const AtEnd at_end_;
   rendezvous::KeyValue* link_ = nullptr;
   jobs::Documents documents_;
   bool wanted_ = false;
   bool known_ = false;
   bool came_ = false;      // since begin()
   bool rejected_ = false;  // by the store's limits
+  bool over_ = false;      // nothing more is taken in
 };
 
 // What these documents say; of a job that has none yet, what its agent says. nullopt: the job runs,

@@ -25,7 +25,7 @@ MetricsFile::MetricsFile(asio::io_context& io, std::string path, const std::stri
                          std::function<status::AgentStatus()> own)
     : path_(std::move(path)),
       own_(std::move(own)),
-      watch_(run_id, kWatch),
+      watch_(run_id, kWatch, JobWatch::AtEnd::KeepWhatWas),
       desk_(io, [] {}),
       timer_(io, [this] { write(); }) {}
 
@@ -71,9 +71,13 @@ void MetricsFile::write() {
           error = written.error().what();
         else if (!*written)
           error = written->error().what();
-        if (!error.empty() && error != last_error_) log::warning("--metrics-file: {}", error);
-        last_error_ = error;
+        tell(error);
       });
+}
+
+void MetricsFile::tell(const std::string& error) {
+  if (!error.empty() && error != last_error_) log::warning("--metrics-file: {}", error);
+  last_error_ = error;
 }
 
 std::function<std::string()> MetricsFile::text(const rendezvous::Outcome* outcome) const {

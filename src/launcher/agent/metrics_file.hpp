@@ -44,6 +44,8 @@ class MetricsFile {
   // How the job ended (null: it goes on without this node), to be written after all else; no more
   // is written from here on.
   [[nodiscard]] WriteFile last(const rendezvous::Outcome* outcome);
+  // Warns of what went wrong, once; empty: nothing did.
+  void tell(const std::string& error);
 
  private:
   void write();

@@ -66,6 +66,24 @@ TEST(JobWatchTest, ItKnowsWhatTheStoreSays) {
   EXPECT_EQ(*watch.documents(), (jobs::Documents{{"d", "4"}}));
 }
 
+TEST(JobWatchTest, WhatTheEndTakesBackCanBeKept) {
+  Calls store;
+  JobWatch watch("train", JobWatch::kWatch, JobWatch::AtEnd::KeepWhatWas);
+  watch.set_link(&store);
+  watch.begin();
+  const std::string outcome = "drun/train/outcome";
+  EXPECT_TRUE(watch.on_event(snapshot({{outcome, "of an earlier job"}, {"drun/train/job", "1"}})));
+  EXPECT_TRUE(watch.on_event(WatchChanges{JobWatch::kWatch, {{outcome, std::nullopt}}}));
+  EXPECT_TRUE(watch.on_event(WatchChanges{JobWatch::kWatch, {{"drun/train/round", "2"}}}));
+  const jobs::Documents last = {{"drun/train/job", "1"}, {"drun/train/round", "2"}};
+  EXPECT_EQ(*watch.documents(), last);
+  EXPECT_TRUE(watch.on_event(WatchChanges{
+      JobWatch::kWatch, {{"drun/train/job", std::nullopt}, {outcome, "0"}, {"c", "3"}}}));
+  EXPECT_TRUE(watch.on_event(WatchChanges{JobWatch::kWatch, {{"drun/train/round", "3"}}}));
+  EXPECT_TRUE(watch.on_event(snapshot({})));
+  EXPECT_EQ(*watch.documents(), last);
+}
+
 TEST(JobWatchTest, WhoAsksAgainLaterHasWhatWasKnownLast) {
   Calls store;
   JobWatch watch("train");
