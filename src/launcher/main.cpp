@@ -16,6 +16,7 @@
 #include "base/shell_quote.hpp"
 #include "base/standard_streams.hpp"
 #include "launcher/agent/agent.hpp"
+#include "launcher/agent/early_end.hpp"
 #include "launcher/agent/excluded_hosts.hpp"
 #include "launcher/agent/own_log.hpp"
 #include "launcher/command_line/parse.hpp"
@@ -50,6 +51,13 @@ void say(const drun::launcher::hosts::WordMarks& marks, const std::string& text)
 int fail(const drun::launcher::Options& options, int exit_code, const std::string& why) {
   drun::log::error("{}", why);
   if (!options.dry_run) drun::launcher::report_early(options.report_file, exit_code, why);
+  return exit_code;
+}
+
+// The job ends here, before an agent of it has begun.
+int end_early(const drun::launcher::Options& options, int exit_code, const std::string& why) {
+  fail(options, exit_code, why);
+  drun::launcher::tell_early_end(options, exit_code, why);
   return exit_code;
 }
 
@@ -104,10 +112,11 @@ int run(drun::launcher::Options& options) {
     if (look.error) log::warning("here workers would not start: cannot {}", look.error->text());
     return print(launcher::dry_run(options));
   }
-  if (look.error) return fail(options, look.error->exit_code(), "cannot " + look.error->text());
+  if (look.error)
+    return end_early(options, look.error->exit_code(), "cannot " + look.error->text());
   if (!options.exclude_file.empty()) {
     auto hosts = launcher::ask_excluded_hosts(options.exclude_file);
-    if (!hosts) return fail(options, kUsageError, hosts.error().what());
+    if (!hosts) return end_early(options, kUsageError, hosts.error().what());
     options.excluded_hosts = std::move(*hosts);
   }
   return start_all(options);

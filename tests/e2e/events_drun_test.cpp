@@ -157,6 +157,18 @@ TEST_F(EventsDrunTest, HooksRunAtTheirEventsAndOneThatFailsHarmsNothing) {
   EXPECT_THAT(job.err, HasSubstr("--on-event exit 9: exit code 9"));
 }
 
+TEST_F(EventsDrunTest, AProgramThatCannotBeStartedIsAnEnd) {
+  const std::string told = folder_.path() / "told";
+  const auto job =
+      run_drun({"--local-nodes", "2", "--events", file(), "--on-event",
+                "end:echo \"$DRUN_EVENT_EXIT_CODE $DRUN_EVENT_RAW_ERROR\" >>" + told, "./nowhere"});
+  EXPECT_EQ(job.code, 127);
+  EXPECT_EQ(read_file(told), "127 cannot exec ./nowhere: No such file or directory\n");
+  const auto events = read();
+  EXPECT_THAT(names(events), ElementsAre("agent_started", "outcome", "agent_ended"));
+  EXPECT_EQ(events.back().exit_code, 127);
+}
+
 TEST_F(EventsDrunTest, AMistakeInAFlagIsToldAtOnce) {
   for (const auto& [arguments, said] : std::vector<std::pair<Arguments, std::string>>{
            {{"--events", "fd:987"}, "no such descriptor"},
