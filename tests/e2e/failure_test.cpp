@@ -1,5 +1,6 @@
 // How a job fails: exit codes, the restart policy, time limits, and what is said about it.
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <memory>
@@ -536,6 +537,17 @@ TEST(FailureReportTest, NamesTheCoreFile) {
   if (std::filesystem::is_empty(directory.path())) GTEST_SKIP() << "no core is written here";
   EXPECT_THAT(finished.err, AllOf(HasSubstr("killed by SIGSEGV (core dumped)"),
                                   HasSubstr("  core: " + directory.path().string())));
+}
+
+TEST(FailureReportTest, SaysHowToGetACore) {
+  if (read_file("/proc/sys/kernel/core_pattern").starts_with('|')) GTEST_SKIP() << "a program does";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_CORE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_CORE, &none), 0);
+  EXPECT_THAT(run_drun(shell("kill -ABRT $$")).err, HasSubstr("  core: none: the limit is 0; "));
+  EXPECT_THAT(run_drun(shell("kill -KILL $$")).err, Not(HasSubstr("core:")));
+  ASSERT_EQ(::setrlimit(RLIMIT_CORE, &before), 0);
 }
 
 TEST(LocalNodesTest, SayTheSameThingOnce) {

@@ -110,6 +110,27 @@ TEST(FailureReportGolden, ATracebackThatStderrRepeatsWithTheRank) {
   expect_golden("traceback_of_rank.txt", render_failure(root, {}, {}));
 }
 
+// Its end is cut where it is read, and once more here, behind a mark or not; it was logged before;
+// and the error file ends with words of its own.
+TEST(FailureReportGolden, ATracebackIsThereOnceHoweverItEnds) {
+  FailureSummary root = failure();
+  root.traceback = python_traceback();
+  root.traceback += std::string(700, 'x') + "\n";
+  root.tail = {"[rank3]: Traceback (most recent call last):",
+               "[rank3]:   File \"/srv/app/train.py\", line 12, in main",
+               "[rank3]: ValueError: bad value 42"};
+  const std::string twice = render_failure(root, {}, {});
+  EXPECT_EQ(twice.find("stderr"), std::string::npos) << twice;
+  root.traceback =
+      "Traceback (most recent call last):\nValueError: " + std::string(700, 'x') + "\n";
+  root.tail = {"Traceback (most recent call last):",
+               "ValueError: " + std::string(500, 'x') + "... (200 bytes more)", "cleaning up",
+               "[rank3]: Traceback (most recent call last):",
+               "[rank3]: ValueError: " + std::string(491, 'x') + "... (209 bytes more)"};
+  const std::string long_end = render_failure(root, {}, {});
+  EXPECT_NE(long_end.find("stderr:\n  | cleaning up\n"), std::string::npos) << long_end;
+}
+
 TEST(FailureReportGolden, ATracebackAndOtherWords) {
   FailureSummary root = failure();
   root.traceback = python_traceback();

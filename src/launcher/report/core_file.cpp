@@ -1,6 +1,7 @@
 #include "launcher/report/core_file.hpp"
 
 #include <glob.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +29,14 @@ std::string escaped(std::string_view text) {
 std::string base_name(const std::string& path) {
   const auto slash = path.rfind('/');
   return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+// A program gets cores whatever the limit is.
+std::string why_none(const std::string& core_pattern) {
+  rlimit limit{};
+  if (core_pattern.starts_with('|') || ::getrlimit(RLIMIT_CORE, &limit) != 0) return {};
+  if (limit.rlim_cur != 0) return {};
+  return "none: the limit is 0; `ulimit -c unlimited` before drun allows one";
 }
 
 }  // namespace
@@ -85,6 +94,7 @@ std::string core_path_pattern(std::string_view core_pattern, bool uses_pid,
 
 std::string find_core(const CoreNames& names) {
   const std::string pattern = first_line("/proc/sys/kernel/core_pattern");
+  if (!names.dumped) return why_none(pattern);
   if (pattern.empty()) return {};
   if (pattern.front() == '|') {
     const auto end = pattern.find(' ');
@@ -110,7 +120,9 @@ std::string find_core(const CoreNames& names) {
     }
   }
   ::globfree(&found);
-  return newest;
+  if (!newest.empty()) return newest;
+  return "not at " + wanted +
+         ": look in the last working directory of the process, or its container";
 }
 
 }  // namespace drun::launcher

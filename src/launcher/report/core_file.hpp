@@ -15,6 +15,7 @@ struct CoreNames {
   std::string executable;  // its path, may be empty
   std::string directory;   // the worker's working directory
   std::string host;
+  bool dumped = true;  // false: there is none, and the question is why
 };
 
 // The path of the core file as a pattern for glob(3): what cannot be known from outside (the time,
@@ -24,7 +25,8 @@ struct CoreNames {
                                             const CoreNames& names);
 
 // One line on where the core of this process is: a path, or how to ask the program that took it
-// ("coredumpctl info 4711"). Empty when nothing is found. Reads /proc and the disk.
+// ("coredumpctl info 4711"), or where it should be; if there is none, how to get one, should the
+// limit of this process be the reason, else nothing. Reads /proc and the disk.
 [[nodiscard]] std::string find_core(const CoreNames& names);
 
 }  // namespace drun::launcher

@@ -1,7 +1,6 @@
 #include "launcher/report/failure_report.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/ink.hpp"
@@ -50,32 +49,63 @@ std::string_view without_rank_mark(std::string_view line) {
   return line;
 }
 
-// stderr without the part that only repeats the traceback: Python prints it there as well, with
-// frames of its own in between.
-std::vector<std::string> without_repetition(const std::vector<std::string>& tail,
+bool is_frame(std::string_view line) {
+  return line.starts_with(' ') || line.starts_with('\t');
+}
+
+// Whether both were one line. A long one was cut where it was read, perhaps behind a mark.
+bool same_line(std::string_view a, std::string_view b) {
+  const auto kept = [](std::string_view line) {
+    line = trimmed(without_rank_mark(line));
+    return line.ends_with(" bytes more)") ? line.substr(0, line.rfind("... (")) : line;
+  };
+  a = kept(a);
+  b = kept(b);
+  const bool cut = std::min(a.size(), b.size()) > kLineLimit / 2;
+  return a == b || (cut && (a.starts_with(b) || b.starts_with(a)));
+}
+
+bool contains(const std::vector<std::string>& lines, std::string_view wanted) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return same_line(line, wanted); });
+}
+
+// How the part of stderr that repeats the traceback ends. An error file may say once more, below,
+// what its writer made of the exception.
+const std::string* end_in(const std::vector<std::string>& tail,
+                          const std::vector<std::string>& traceback) {
+  const std::string& last = traceback.back();
+  if (contains(tail, last)) return &last;
+  for (auto line = traceback.rbegin() + 1; line != traceback.rend(); ++line)
+    if (!trimmed(*line).empty() && !is_frame(*line))
+      return contains(tail, *line) ? &*line : nullptr;
+  return nullptr;
+}
+
+// stderr without the parts that only repeat the traceback: Python prints it there as well, with
+// frames of its own in between, and the program may have logged it before.
+std::vector<std::string> without_repetition(std::vector<std::string> tail,
                                             const std::vector<std::string>& traceback) {
   if (traceback.empty()) return tail;
-  std::set<std::string_view> known;
-  for (const auto& line : traceback)
-    known.insert(trimmed(without_rank_mark(line)));
-  const auto last = std::find_if(tail.rbegin(), tail.rend(), [&](const std::string& line) {
-    return trimmed(without_rank_mark(line)) == trimmed(without_rank_mark(traceback.back()));
-  });
-  if (last == tail.rend()) return tail;
-  const auto end = static_cast<std::size_t>(tail.rend() - last);
-  std::size_t begin = end - 1;
-  while (begin > 0) {
-    const std::string_view line = without_rank_mark(tail[begin - 1]);
-    const bool frame = !line.empty() && (line.front() == ' ' || line.front() == '\t');
-    if (!frame && !known.contains(trimmed(line)) && !line.starts_with("Traceback (most recent"))
-      break;
-    --begin;
+  const std::string* const ends = end_in(tail, traceback);
+  if (ends == nullptr) return tail;
+  for (auto end = tail.size(); end > 0; --end) {
+    if (!same_line(tail[end - 1], *ends)) continue;
+    auto begin = end - 1;
+    while (begin > 0) {
+      const std::string_view line = without_rank_mark(tail[begin - 1]);
+      if (!is_frame(line) && !contains(traceback, line) &&
+          !line.starts_with("Traceback (most recent"))
+        break;
+      --begin;
+    }
+    tail.erase(tail.begin() + static_cast<std::ptrdiff_t>(begin),
+               tail.begin() + static_cast<std::ptrdiff_t>(end));
+    end = begin + 1;
   }
-  std::vector<std::string> rest(tail.begin(), tail.begin() + static_cast<std::ptrdiff_t>(begin));
-  rest.insert(rest.end(), tail.begin() + static_cast<std::ptrdiff_t>(end), tail.end());
-  const bool blank = std::all_of(rest.begin(), rest.end(),
+  const bool blank = std::all_of(tail.begin(), tail.end(),
                                  [](const std::string& line) { return trimmed(line).empty(); });
-  return blank ? std::vector<std::string>{} : rest;
+  return blank ? std::vector<std::string>{} : tail;
 }
 
 std::string left_out(std::size_t count) {

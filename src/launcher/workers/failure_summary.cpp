@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -18,9 +19,18 @@ namespace {
 constexpr std::chrono::milliseconds kTailLimit{200};
 constexpr std::chrono::milliseconds kOtherTailLimit{20};  // for each of perhaps hundreds
 
+// Of signals that mean a mistake in the program, where a core is wanted.
+bool crashed(int signal) {
+  for (const int each : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP})
+    if (signal == each) return true;
+  return false;
+}
+
 std::optional<CoreNames> core_of(const Worker& worker, const FailedRound& round) {
-  if (!worker.end.status.core_dumped) return std::nullopt;
+  const bool dumped = worker.end.status.core_dumped;
+  if (!dumped && !crashed(worker.end.status.signal)) return std::nullopt;
   CoreNames names;
+  names.dumped = dumped;
   names.pid = worker.pid;
   names.signal = worker.end.status.signal;
   names.executable = round.spec.command.front();

@@ -1,5 +1,10 @@
 #include "launcher/report/core_file.hpp"
 
+#include <sys/resource.h>
+
+#include <fstream>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace drun::launcher {
@@ -30,6 +35,31 @@ TEST(CorePathPatternTest, KnowsTheKernelsNames) {
   };
   for (const Case& c : cases)
     EXPECT_EQ(core_path_pattern(c.pattern, c.uses_pid, names), c.expected) << c.pattern;
+}
+
+TEST(FindCoreTest, WithoutACoreItSaysHowToGetOneOrWhereItShouldBe) {
+  std::string pattern;
+  std::getline(std::ifstream("/proc/sys/kernel/core_pattern"), pattern);
+  const bool taken = pattern.starts_with('|');
+  CoreNames names;
+  names.pid = 4711;
+  names.directory = "/no/folder";
+  if (!taken && !pattern.empty() && !pattern.starts_with('/')) {
+    EXPECT_THAT(find_core(names), testing::StartsWith("not at /no/folder/"));
+  }
+  names.dumped = false;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_CORE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_CORE, &none), 0);
+  EXPECT_EQ(find_core(names),
+            taken ? "" : "none: the limit is 0; `ulimit -c unlimited` before drun allows one");
+  const rlimit most{before.rlim_max, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_CORE, &most), 0);
+  if (before.rlim_max > 0) {
+    EXPECT_EQ(find_core(names), "");
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_CORE, &before), 0);
 }
 
 }  // namespace
