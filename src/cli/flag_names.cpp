@@ -8,6 +8,11 @@
 namespace drun::cli {
 namespace {
 
+bool is_habit(const Program& program, std::string_view written) {
+  return std::any_of(program.habits.begin(), program.habits.end(),
+                     [name = dashed(written)](const auto& habit) { return habit.first == name; });
+}
+
 // "; did you mean --nnodes?", what to do instead, or nothing.
 std::string suggestion(const Program& program, const Command* command, std::string_view written) {
   const std::string name = dashed(written);
@@ -63,6 +68,8 @@ const Flag& flag_named(const Program& program, const Command* command, std::stri
   if (program.runs_program) {
     // torchrun's abbreviations mean what they mean there, whatever drun adds.
     for (const bool own : {false, true}) {
+      // Of drun's own flags none is meant by what has another meaning elsewhere.
+      if (own && is_habit(program, written)) break;
       if (const Flag* flag = abbreviated(program, name, own, written)) return *flag;
     }
   }

@@ -53,10 +53,12 @@ void read_threads(const cli::GivenFlags& flags, Options& options, PlacementReque
   options.omp_threads = parse_integer(*setting, 1, 1'000'000);
 }
 
-// Elsewhere (srun, docker) --gpus N is a count.
+// Elsewhere (srun, docker) --gpus N is a count, and --gpu N looks like one.
 void note_a_number_for_a_count(const cli::GivenFlags& flags, Options& options) {
   const cli::Setting* setting = flags.find("gpu-ids");
-  if (setting == nullptr || (setting->shown != "--gpus" && setting->shown != "PET_GPUS")) return;
+  if (setting == nullptr) return;
+  const auto& shown = setting->shown;
+  if (shown != "--gpus" && shown != "--gpu" && shown != "PET_GPUS") return;
   const auto number = cli::lenient_integer(setting->value);
   if (!number || *number < 1) return;
   const std::string value = std::to_string(*number);

@@ -284,6 +284,7 @@ constexpr auto kBrief = std::to_array<std::string_view>(
 // Spellings of before. --exit-code took root, first and max.
 constexpr auto kAliases = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"gpus", "gpu-ids"},
+    {"gpu", "gpu-ids"},
     {"exit-code", "exit-code-from"},
 });
 

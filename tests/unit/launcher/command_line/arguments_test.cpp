@@ -195,6 +195,11 @@ TEST(ArgumentsTest, FlagsOfOtherLaunchersAreAnsweredWithTheWayHere) {
                 tail);
 }
 
+TEST(ArgumentsTest, WhatOtherLaunchersCallItGoesBeforeAnAbbreviationOfOurOwnFlags) {
+  EXPECT_THAT(error_of({"--env", "A=1", "./train"}),
+              HasSubstr("unknown flag '--env'; workers inherit drun's environment"));
+}
+
 TEST(ArgumentsTest, UseEnvIsKnownToTheOlderCommandOnly) {
   EXPECT_EQ(error_of({"--use-env", "p"}, true), "(accepted)");
   EXPECT_EQ(error_of({"--use_env", "p"}, true), "(accepted)");

@@ -489,6 +489,7 @@ TEST(OptionValuesTest, ANumberAfterGpusIsNoCount) {
       "each with a GPU of its own";
   EXPECT_EQ(build("--gpus 3").placement.of(0, 0).environment.at(0), "CUDA_VISIBLE_DEVICES=3");
   EXPECT_THAT(build("--gpus 3").notes, ElementsAre("--gpus" + said));
+  EXPECT_THAT(build("--gpu 3").notes, ElementsAre("--gpu" + said));
   EXPECT_THAT(build("", {"PET_GPUS=3"}).notes, ElementsAre("PET_GPUS" + said));
   for (const char* plain : {"--gpus 0", "--gpus 1,3", "--gpus all", "--gpu-ids 3"})
     EXPECT_THAT(build(plain).notes, IsEmpty()) << plain;
