@@ -58,4 +58,16 @@ std::string fill_template(std::string_view text,
   }
 }
 
+std::vector<std::string> names_in_braces(std::string_view text) {
+  std::vector<std::string> names;
+  for (auto dollar = text.find('$'); dollar != std::string_view::npos; dollar = text.find('$')) {
+    text.remove_prefix(dollar);
+    const Reference reference = reference_at(text);
+    if (text.substr(1).starts_with('{') && !reference.name.empty())
+      names.emplace_back(reference.name);
+    text.remove_prefix(reference.length);
+  }
+  return names;
+}
+
 }  // namespace drun

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace drun {
 
@@ -13,5 +14,8 @@ namespace drun {
 // it stays "$$".
 [[nodiscard]] std::string fill_template(
     std::string_view text, const std::map<std::string, std::string, std::less<>>& values);
+
+// Of all ${name} in it, in their order.
+[[nodiscard]] std::vector<std::string> names_in_braces(std::string_view text);
 
 }  // namespace drun

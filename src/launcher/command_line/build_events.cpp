@@ -7,6 +7,7 @@
 
 #include "base/closest_word.hpp"
 #include "base/split.hpp"
+#include "base/template_text.hpp"
 #include "base/whole_number.hpp"
 #include "cli/usage_error.hpp"
 #include "drun/events/event.hpp"
@@ -37,6 +38,9 @@ EventTarget parse_target(const cli::Setting& setting) {
   } else {
     target.text = value;
     if (target.text.empty()) refuse(setting, "expected FILE, fd:N or exec:COMMAND");
+    for (const std::string& name : names_in_braces(target.text))
+      if (name != "hostname" && name != "run_id")
+        refuse(setting, "nothing is called ${" + name + "}; there are ${hostname} and ${run_id}");
   }
   return target;
 }

@@ -45,5 +45,9 @@ TEST(TemplateTextTest, TwoDollarsAreANameOfTheirOwn) {
   EXPECT_EQ(fill_template("${$}", values), "${$}");
 }
 
+TEST(TemplateTextTest, NamesInBracesAreFound) {
+  EXPECT_EQ(names_in_braces("a $b ${c}-$${d} ${e} ${} ${f"), (std::vector<std::string>{"c", "e"}));
+}
+
 }  // namespace
 }  // namespace drun

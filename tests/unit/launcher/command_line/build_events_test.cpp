@@ -63,6 +63,8 @@ TEST(BuildEventsTest, EachHookHasItsEventsAndItsCommand) {
 }
 
 TEST(BuildEventsTest, WhatMakesNoSenseIsRefused) {
+  EXPECT_THAT(error_of("--events", "events-${hostnam}.jsonl"),
+              HasSubstr("nothing is called ${hostnam}; there are ${hostname} and ${run_id}"));
   EXPECT_THAT(error_of("--events", "fd:x"), HasSubstr("expected fd:N"));
   EXPECT_THAT(error_of("--events", "fd:98765"), HasSubstr("no such descriptor is open"));
   EXPECT_THAT(error_of("--events", "exec:"), HasSubstr("expected a command behind exec:"));
