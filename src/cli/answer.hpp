@@ -19,6 +19,8 @@ namespace drun::cli {
 [[nodiscard]] std::string version_text(const Program& program);
 // `all`: the minor group as well.
 [[nodiscard]] std::string help_text(const Program& program, bool all);
+// Of one of its commands.
+[[nodiscard]] std::string command_help(const Program& program, const Command& command);
 [[nodiscard]] std::string manual_page(const Program& program);
 // `shell` is bash, zsh or fish. For a program that runs another, flags are completed up to the
 // other program; then the other's own completion takes over.

@@ -63,6 +63,15 @@ std::string brief_help(const Program& program) {
   return result + "\n" + std::string(program.name) + " --help lists all flags.\n";
 }
 
+std::string command_help(const Program& program, const Command& command) {
+  const std::string name(program.name);
+  std::string result = "usage: " + name + " [flags] " + command.usage() + "\n\n";
+  append_entry(result, "  " + std::string(command.name), command.help);
+  for (const Flag& flag : command.flags)
+    append_flag(result, flag);
+  return result + "\n" + name + " --help has the flags of all commands.\n";
+}
+
 std::string help_text(const Program& program, bool all) {
   std::string result = head(program);
   if (!program.commands.empty()) result += "\nCommands:\n";

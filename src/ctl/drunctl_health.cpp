@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/log.hpp"
@@ -41,7 +42,11 @@ std::string health_line(const AgentStatus& status) {
     text += ", round " + std::to_string(status.round) + ": " + ranks_text(std::vector{ranks}) +
             " of " + std::to_string(status.world_size);
   }
-  if (!status.waiting.empty()) text += ": " + escaped(status.waiting);
+  // What waits says first that it is a spare.
+  const std::string phase = std::string(name_of(status.phase)) + ": ";
+  const std::string_view waiting = status.waiting;
+  if (!waiting.empty())
+    text += ": " + escaped(waiting.substr(waiting.starts_with(phase) ? phase.size() : 0));
   return text + " (pid " + std::to_string(status.pid) + ")";
 }
 

@@ -2,6 +2,8 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/closest_word.hpp"
@@ -88,6 +90,18 @@ constexpr std::array kCommands{
     cli::Command{"stats", "", "shows the store's counters", {}},
     cli::Command{"ping", "", "measures how long an answer takes", {}},
 };
+
+// What it is called elsewhere.
+constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"cas", "compare-set"},
+    {"exists", "check"},
+    {"help", "--help"},
+    {"incr", "add"},
+    {"list", "keys, or jobs"},
+    {"ls", "keys, or jobs"},
+    {"ps", "status"},
+    {"rm", "delete"},
+});
 
 constexpr std::array kFlags{
     Flag{"endpoint", 0, "E", "$DRUN_STORE, else localhost:29400", kOwn, kFlagsGroup, "", "host:port"},
@@ -183,7 +197,9 @@ void take_command(CtlOptions& options) {
   std::vector<std::string> names;
   for (const cli::Command& command : kCommands)
     names.emplace_back(command.name);
-  const std::string meant = closest_word(options.command, names);
+  std::string meant = closest_word(options.command, names);
+  for (const auto& [habit, name] : kHabits)
+    if (habit == options.command) meant = name;
   throw cli::UsageError("there is no command " + cli::quote(options.command) +
                         (meant.empty() ? "" : "; did you mean " + meant + "?") + "; see --help");
 }
@@ -197,6 +213,8 @@ std::string usage_of(std::string_view command) {
 ParsedCtl parse(const std::vector<std::string>& arguments,
                 const std::vector<std::string>& environment) {
   cli::CommandLine line = parse_line(arguments);
+  if (line.command != nullptr && line.flags.on("help"))
+    return {std::nullopt, cli::command_help(kProgram, *line.command)};
   if (auto text = cli::answer(kProgram, line.flags)) return {std::nullopt, std::move(*text)};
   (void)cli::add_variables(kProgram, environment, line.flags);
   CtlOptions options = build(line.flags);

@@ -126,8 +126,10 @@ std::string others(const StackReport& report) {
     }
     if (groups == 0) continue;
     text += (text.empty() ? "\n" : ", ") + counted(threads, what) +
-            (kind == Kind::Child ? " of processes that workers have started" : "") + " with " +
-            counted(groups, "stack");
+            (kind != Kind::Child ? ""
+             : threads == 1      ? " of a process that a worker has started"
+                                 : " of processes that workers have started") +
+            " with " + counted(groups, "stack");
   }
   return text.empty() ? text : text + ": --all shows them\n";
 }

@@ -82,6 +82,22 @@ TEST(CtlOptionsTest, MistakesAreNamed) {
   EXPECT_EQ(error_of({"stats", "--wait"}), "unknown flag '--wait' (drunctl --help lists them)");
 }
 
+TEST(CtlOptionsTest, NamesOfElsewhereLeadToOurs) {
+  EXPECT_EQ(error_of({"exists", "k"}),
+            "there is no command 'exists'; did you mean check?; see --help");
+  EXPECT_EQ(error_of({"ls"}), "there is no command 'ls'; did you mean keys, or jobs?; see --help");
+}
+
+TEST(CtlOptionsTest, ACommandHasAHelpOfItsOwn) {
+  const auto text = parse({"keys", "--help"}, {}).text;
+  EXPECT_EQ(text,
+            "usage: drunctl [flags] keys [START]\n\n"
+            "  keys                    lists the keys that begin with START, in order, one a\n"
+            "                          line\n"
+            "      --null              a NUL byte after each instead of a line's end\n\n"
+            "drunctl --help has the flags of all commands.\n");
+}
+
 TEST(CtlOptionsTest, UsageNamesTheCommandsWords) {
   EXPECT_EQ(usage_of("add"), "add KEY [N]");
   EXPECT_EQ(usage_of("ping"), "ping");

@@ -38,6 +38,8 @@ TEST(StackTextTest, ShowsAllOnRequest) {
   const std::string text = text_of(fold({"node0", {0, 0}}, samples), options);
   EXPECT_THAT(text, HasSubstr("\nrank 0, child loader:\n    read\n"));
   EXPECT_THAT(text, Not(HasSubstr("--all")));
+  EXPECT_THAT(text_of(fold({"node0", {0, 0}}, samples)),
+              HasSubstr("\n1 thread of a process that a worker has started with 1 stack: --all"));
 }
 
 TEST(StackTextTest, CutsWhatIsLong) {
