@@ -167,6 +167,11 @@ class Answers(unittest.TestCase):
             self.assertEqual(len(found["nodes"]), 3)
             self.assertNotIn("no status page", job.said)
 
+    def test_a_file_is_no_socket(self):
+        with Job("--status-listen", "unix:/dev/null", "true") as job:
+            self.assertEqual(job.process.wait(timeout=PATIENCE), 0)
+        self.assertIn("cannot listen at /dev/null, which is no socket: File exists", job.said)
+
     def test_a_socket_in_a_folder(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "page")

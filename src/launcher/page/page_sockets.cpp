@@ -66,7 +66,8 @@ Result<PageSockets> listen_at(const std::string& path) {
     if (errno != EADDRINUSE) return Error::from_errno(errno, what);
     struct stat there {};
     const bool is_socket = ::lstat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode);
-    if (!is_socket || !is_left_behind(address)) return Error::from_errno(EADDRINUSE, what);
+    if (!is_socket) return Error::from_errno(EEXIST, what + ", which is no socket");
+    if (!is_left_behind(address)) return Error::from_errno(EADDRINUSE, what);
     if (::unlink(path.c_str()) != 0 || !bind()) return Error::from_errno(errno, what);
   }
   // Nobody can have connected before it listens.
