@@ -13,23 +13,19 @@
 #include "base/deadline.hpp"
 #include "base/deadline_timer.hpp"
 #include "base/fd_limit.hpp"
-#include "base/log.hpp"
-#include "base/log_name.hpp"
 #include "launcher/agent/agent_services.hpp"
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_shutdown.hpp"
 #include "launcher/agent/agent_signals.hpp"
+#include "launcher/agent/agent_stacks.hpp"
 #include "launcher/agent/event_reporter.hpp"
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/guardian_farewell.hpp"
-#include "launcher/agent/job_stacks.hpp"
 #include "launcher/agent/job_watchers.hpp"
-#include "launcher/agent/last_look.hpp"
 #include "launcher/agent/own_facts.hpp"
 #include "launcher/agent/own_status.hpp"
 #include "launcher/agent/participant_driver.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
-#include "launcher/agent/stack_desk.hpp"
 #include "launcher/agent/status_door.hpp"
 #include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
@@ -57,6 +53,8 @@ class Agent {
         output_(output_options(options, host_name_)),
         status_(standard_error(output_), neighbours, options.max_nodes == 1),
         events_(io_, options, host_name_),
+        stacks_({io_, options, host_name_, output_, worker_output_, status_, group_call(),
+                 [this] { pump(); }}),
         services_(
             io_, options,
             [this](int local_rank, const RankFault& fault) {
@@ -69,10 +67,10 @@ class Agent {
         backend_(io_, options, host_name_, backend_calls()),
         participant_({options, host_name_, status_, workers_, backend_, events_, &files_,
                       [this](const auto& action, auto go_on) {
-                        return last_look_.hold(action, std::move(go_on));
+                        return stacks_.hold(action, std::move(go_on));
                       }},
                      [this](auto outcome) {
-                       job_stacks_.forget_store();
+                       stacks_.forget_store();
                        shutdown_.on_outcome(std::move(outcome));
                      }),
         facts_(io_, options, open_files,
@@ -80,12 +78,6 @@ class Agent {
                  participant_.set_facts(std::move(sheet), Clock::now());
                  pump();
                }),
-        stacks_(io_,
-                [this] {
-                  return look_request(workers_.group(), worker_output_, host_name_, Clock::now());
-                }),
-        job_stacks_(io_, stacks_, options.run_id),
-        last_look_(last_look_parts()),
         door_(io_, options.run_id, door_answers()),
         watchers_(io_, options, host_name_, workers_.group(), own_status_call()),
         shutdown_({io_, options, output_, status_, workers_, backend_, events_, watchers_.summary(),
@@ -113,12 +105,16 @@ class Agent {
   RoundServices watched_services() {
     RoundServices services = services_.of_round();
     services.watch = events_.worker_watch();
-    services.before_stop = &last_look_;
+    services.before_stop = &stacks_.before_stop();
     return services;
   }
 
   std::function<status::AgentStatus()> own_status_call() {
     return [this] { return own_status(options_, host_name_, workers_, status_, participant_); };
+  }
+
+  std::function<const WorkerGroup&()> group_call() {
+    return [this]() -> const WorkerGroup& { return workers_.group(); };
   }
 
   BackendLink::Calls backend_calls() {
@@ -137,7 +133,7 @@ class Agent {
     calls.dispensable = [this](bool known) { return participant_.dispensable(known); };
     calls.dropped = [this] {
       watchers_.set_link(nullptr);
-      job_stacks_.forget_store();
+      stacks_.forget_store();
       participant_.drop();
     };
     calls.gave_up = [this](auto outcome) { shutdown_.on_outcome(std::move(outcome)); };
@@ -147,7 +143,7 @@ class Agent {
     calls.event = [this](const rendezvous::KeyValueEvent& event) {
       events_.on_link(event);
       if (watchers_.on_event(event)) return;
-      if (job_stacks_.on_event(event)) return;
+      if (stacks_.on_event(event)) return;
       shutdown_.on_event(event);
       participant_.on_event(event, Clock::now());
       pump();
@@ -161,7 +157,7 @@ class Agent {
       events_.on_workers(news);
       watchers_.on_workers(news.group);
       // Not before: it is not needed for the start, and takes its time.
-      if (news.group.started && options_.max_nodes > 1) job_stacks_.listen(backend_.key_value());
+      if (news.group.started && options_.max_nodes > 1) stacks_.listen(backend_.key_value());
       shutdown_.on_workers(news, now);
       if (!shutdown_.leaving()) participant_.on_workers(std::move(news), now);
     };
@@ -188,8 +184,6 @@ class Agent {
       timer_.set(std::nullopt);
       files_.cancel();
       services_.end();
-      last_look_.cancel();
-      job_stacks_.cancel();
       stacks_.cancel();
       door_.close();
       facts_.cancel();
@@ -198,33 +192,13 @@ class Agent {
     return calls;
   }
 
-  LastLook::Parts last_look_parts() {
-    return {io_,
-            options_,
-            stacks_,
-            job_stacks_,
-            [this]() -> const WorkerGroup& { return workers_.group(); },
-            [this](const auto& report, auto shown) { show(report, std::move(shown)); },
-            [this] { pump(); }};
-  }
-
   StatusDoor::Answers door_answers() {
     StatusDoor::Answers answers;
     answers.status = own_status_call();
     answers.stacks = [this](bool whole_job, bool unwind, const StatusDoor::Say& say) {
-      StackWish wish;
-      wish.unwind = unwind;
-      job_stacks_.ask(wish, whole_job ? nodes_of_round() : 1,
-                      [say](const Result<std::string>& report) {
-                        say(report ? *report : "error: " + report.error().what() + "\n");
-                      });
+      stacks_.answer(whole_job, unwind, say);
     };
     return answers;
-  }
-
-  [[nodiscard]] int nodes_of_round() const {
-    const WorkerGroup& group = workers_.group();
-    return group.has_workers() ? group.assignment().group_world_size : 1;
   }
 
   void on_signal(int signal) {
@@ -238,40 +212,12 @@ class Agent {
         status_.forwarded(signal, !workers_.group().has_workers());
         return workers_.forward(signal);
       case SignalMeaning::Stacks:
-        return show_stacks();
+        return stacks_.show();
       case SignalMeaning::Suspend:
         return workers_.suspend();
       case SignalMeaning::Stop:
         return shutdown_.on_stop_signal(signal);
     }
-  }
-
-  // Of all nodes, to whoever sees what this one says.
-  void show_stacks() {
-    if (!workers_.group().has_workers())
-      return log::info("received SIGQUIT: no worker runs here now");
-    job_stacks_.ask(StackWish(), nodes_of_round(),
-                    [this](const Result<std::string>& report) { show(report, nullptr); });
-  }
-
-  // `shown` may be empty.
-  void show(const Result<std::string>& stacks, std::function<void()> shown) {
-    if (!stacks) {
-      log::warning("no stacks: {}", stacks.error().what());
-      if (shown) shown();
-      return;
-    }
-    const auto save = [files = output_.files(), name = "stacks_" + std::to_string(++shown_)](
-                          const std::string& text, const std::string& json) {
-      const std::string path = files->write(name + ".txt", text);
-      (void)files->write(name + ".json", json + "\n");
-      return path.empty() ? path : "\nall stacks: " + path + "\n";
-    };
-    stacks_.describe(*stacks, save, [this, shown = std::move(shown)](const std::string& text) {
-      status_.line().clear();
-      status_.say(log::own_name() + ": " + text);
-      if (shown) shown();
-    });
   }
 
   // Does what has become due, and what the rendezvous asks for.
@@ -311,15 +257,12 @@ class Agent {
   RealOutput worker_output_{output_};
   StatusReporter status_;
   EventReporter events_;
+  AgentStacks stacks_;
   AgentServices services_;
   WorkerSupervisor workers_;
   BackendLink backend_;
   ParticipantDriver participant_;
   OwnFacts facts_;
-  StackDesk stacks_;
-  JobStacks job_stacks_;
-  LastLook last_look_;
-  int shown_ = 0;  // stacks
   StatusDoor door_;
   JobWatchers watchers_;
   AgentShutdown shutdown_;
