@@ -30,8 +30,6 @@ struct ThreadFacts {
 
 // The state in the text of /proc/PID/stat.
 [[nodiscard]] char state_in(std::string_view stat);
-// The system call in the text of /proc/PID/syscall.
-[[nodiscard]] std::string call_in(std::string_view text);
 // The functions in the text of /proc/PID/stack.
 [[nodiscard]] std::vector<std::string> kernel_frames_in(std::string_view text);
 

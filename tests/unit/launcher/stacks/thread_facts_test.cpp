@@ -1,6 +1,5 @@
 #include "launcher/stacks/thread_facts.hpp"
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -16,15 +15,6 @@ TEST(ThreadFactsTest, ReadsTheState) {
   EXPECT_EQ(state_in("12 (a) b) D 1 2"), 'D');
   EXPECT_EQ(state_in(""), '?');
   EXPECT_EQ(state_in("12 (a)"), '?');
-}
-
-TEST(ThreadFactsTest, ReadsTheSystemCall) {
-  EXPECT_EQ(call_in(std::to_string(SYS_futex) + " 0x1 0x2"), "futex");
-  EXPECT_EQ(call_in(std::to_string(SYS_recvfrom)), "recvfrom");
-  EXPECT_EQ(call_in("100000 0x1"), "number 100000");
-  EXPECT_EQ(call_in("running"), "");
-  EXPECT_EQ(call_in("-1 0x7 0x8"), "");  // a fault, say
-  EXPECT_EQ(call_in(""), "");
 }
 
 TEST(ThreadFactsTest, ReadsTheStackInTheKernel) {
