@@ -50,6 +50,7 @@ struct CtlOptions {
   std::string prefix;
   std::optional<std::string> file;
   std::optional<std::string> output;  // timeline; nullopt: standard output
+  std::string heartbeat_file;         // of the worker that has started this; empty: none has
   std::string command;
   std::vector<std::string> environment;  // "NAME=value"
   std::vector<std::string> words;        // after the command

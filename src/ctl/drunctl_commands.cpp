@@ -26,6 +26,7 @@
 #include "ctl/drunctl_status.hpp"
 #include "ctl/drunctl_timeline.hpp"
 #include "drun/store/errors.hpp"
+#include "hang/heartbeat_file.hpp"
 #include "rendezvous/keys.hpp"
 #include "store/client/control_query.hpp"
 
@@ -397,6 +398,23 @@ int timeline_of_files(const Command& command) {
   return draw_timeline(command.options());
 }
 
+int heartbeat(const Command& command) {
+  const std::string& file = command.options().heartbeat_file;
+  const std::string text = command.words().empty() ? "" : command.word(0);
+  if (!text.empty() && text != hang::kLastHeartbeat) (void)number("heartbeat", text);
+  if (file.empty()) {
+    log::error(
+        "{} is not set: this is for programs that drun has started (--log-dir /dev/null "
+        "leaves them no file)",
+        hang::kHeartbeatVariable);
+    return kUsageError;
+  }
+  const Status written = hang::write_heartbeat(file, text);
+  if (written) return kOk;
+  log::error("{}", written.error().what());
+  return kDrunFailed;
+}
+
 struct Verb {
   std::size_t fewest;
   std::size_t most;
@@ -417,6 +435,7 @@ const std::map<std::string, Verb>& verbs() {
       {"delete", {1, 1, delete_key}},
       {"keys", {0, 1, keys}},
       {"watch", {0, 1, watch}},
+      {"heartbeat", {0, 1, heartbeat}},
       {"stats", {0, 0, stats}},
       {"ping", {0, 0, ping}},
       {"jobs", {0, 0, jobs}},

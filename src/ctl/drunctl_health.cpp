@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/duration_text.hpp"
 #include "base/log.hpp"
 #include "base/number_ranges.hpp"
 #include "base/printable.hpp"
@@ -41,6 +42,11 @@ std::string health_line(const AgentStatus& status) {
     const NumberRange ranks{status.first_rank, status.first_rank + status.workers - 1};
     text += ", round " + std::to_string(status.round) + ": " + ranks_text(std::vector{ranks}) +
             " of " + std::to_string(status.world_size);
+  }
+  if (status.behind) {
+    text += ", rank " + std::to_string(status.behind->rank) + " is furthest behind: ";
+    if (status.behind->step >= 0) text += "step " + std::to_string(status.behind->step) + ", ";
+    text += describe_duration(status.behind->age_ms) + " ago";
   }
   // What waits says first that it is a spare.
   const std::string phase = std::string(name_of(status.phase)) + ": ";

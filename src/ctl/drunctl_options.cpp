@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "base/closest_word.hpp"
+#include "base/environment_variable.hpp"
 #include "cli/answer.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "ctl/drunctl.hpp"
+#include "hang/heartbeat_file.hpp"
 
 namespace drun::ctl {
 namespace {
@@ -87,6 +89,9 @@ constexpr std::array kCommands{
     cli::Command{"timeline", "EVENTS...",
                  "draws what drun --events wrote, of all nodes of a job: rounds, restarts, causes, a row for each rank; "
                  "exit code 1: a file has no events", kTimelineFlags, true},
+    cli::Command{"heartbeat", "[STEP|end]",
+                 "in a worker of drun: says that it gets on, and at which step it is; end: no further heartbeat comes "
+                 "before it exits", {}},
     cli::Command{"stats", "", "shows the store's counters", {}},
     cli::Command{"ping", "", "measures how long an answer takes", {}},
 };
@@ -220,6 +225,7 @@ ParsedCtl parse(const std::vector<std::string>& arguments,
   CtlOptions options = build(line.flags);
   options.words = std::move(line.words);
   options.environment = environment;
+  options.heartbeat_file = environment_variable(environment, hang::kHeartbeatVariable).value_or("");
   if (line.command != nullptr) {
     options.command = line.command->name;
   } else {

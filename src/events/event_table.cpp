@@ -68,6 +68,7 @@ constexpr std::array kOfFailure{kRank,   kLocalRank, kPid,  kExitCode,
                                 kSignal, kRawError,  kPeer, kPeerHost};
 constexpr std::array kOfRestart{kMaxRestarts, kReason};
 constexpr std::array kOfSignal{kSignal, kReason};
+constexpr std::array kOfHang{kRank, kLocalRank, kPid, kReason};
 constexpr std::array kOfLost{kLost, kReason};
 constexpr std::array kOfOutcome{kName,  kSource,   kTimestamp, kRole, kBackend,
                                 kState, kExitCode, kRawError,  kTotal};
@@ -104,6 +105,9 @@ constexpr std::array kKinds{
     KindInfo{Kind::Signal, "signal", kOfSignal,
              "drun got a signal; what it does about it: stops, forwards, suspends"},
     KindInfo{Kind::Limit, "limit", kOfReason, "a time limit of the user's is over"},
+    KindInfo{Kind::Hang, "hang", kOfHang,
+             "a rank gets on no more, as its node tells; with `global_rank` -1 none of the job, as "
+             "the leader tells"},
     KindInfo{Kind::Warning, "warning", kOfReason, "what drun warned of"},
     KindInfo{Kind::EventsLost, "events_lost", kOfLost,
              "so many events before this one could not be written"},

@@ -18,6 +18,7 @@ namespace drun::jobs {
 namespace {
 
 using rendezvous::AssignmentDocument;
+using rendezvous::BeatDocument;
 using rendezvous::MemberDocument;
 using rendezvous::Phase;
 using rendezvous::RoundDocument;
@@ -31,6 +32,7 @@ constexpr std::size_t kLongestNote = 300;
 struct Papers {
   std::map<std::string, std::optional<MemberDocument>> members;  // by ticket; null: malformed
   std::map<std::string, AssignmentDocument> assignments;
+  std::map<std::string, BeatDocument> beats;
   std::string leader;  // its ticket
 };
 
@@ -76,6 +78,8 @@ NodeView node_of(const std::string& ticket, const std::optional<MemberDocument>&
     node.group_rank = place.group_rank;
     node.ranks = NumberRange{place.first_rank, place.first_rank + member.local_world_size - 1};
     if (node.state == "failed" && member.failure) node.note = failure_text(*member.failure);
+    if (node.state == "running" && member.stalled == round.number)
+      node.note = "none of its ranks gets on any more";
   } else {
     node.state = rendezvous::is_alive(round.phase) ? "spare" : "waiting";
   }
@@ -84,6 +88,26 @@ NodeView node_of(const std::string& ticket, const std::optional<MemberDocument>&
     node.note = member.leave->reason;
   }
   return node;
+}
+
+// Of all nodes of the round; of equal steps the oldest, and so if not all say steps.
+std::optional<BeatView> furthest_behind(const Papers& papers, const RoundDocument& round) {
+  if (round.phase != Phase::Running) return std::nullopt;
+  std::optional<BeatView> last;
+  bool all_say_steps = true;
+  const auto is_behind = [&](const BeatDocument& beat) {
+    if (!last) return true;
+    if (all_say_steps && beat.step != last->step) return beat.step < last->step;
+    return beat.time_ms < last->time_ms;
+  };
+  for (const auto& [ticket, beat] : papers.beats)
+    all_say_steps = all_say_steps && (beat.step >= 0 || beat.round != round.number);
+  for (const auto& [ticket, beat] : papers.beats) {
+    const auto member = papers.members.find(ticket);
+    if (beat.round != round.number || member == papers.members.end() || !is_behind(beat)) continue;
+    last = {member->second ? member->second->host : "", beat.rank, beat.step, beat.time_ms};
+  }
+  return last;
 }
 
 JobState state_of(const JobView& job, bool has_agents) {
@@ -117,6 +141,9 @@ class Reader {
     } else if (name.starts_with("assign/")) {
       if (auto assignment = rendezvous::decode_assignment(text))
         papers_.assignments.emplace(name.substr(7), std::move(*assignment));
+    } else if (name.starts_with("beat/")) {
+      if (const auto beat = rendezvous::decode_beat(text))
+        papers_.beats.emplace(name.substr(5), *beat);
     } else if (name == "round") {
       job_.round = value_or_default(rendezvous::decode_round(text));
     } else if (name == "history") {
@@ -139,6 +166,7 @@ class Reader {
              std::tuple(!b.group_rank, b.group_rank.value_or(0), std::string_view(b.host),
                         std::string_view(b.ticket));
     });
+    job_.behind = furthest_behind(papers_, job_.round);
     job_.state = state_of(job_, !papers_.members.empty());
     // The agreement goes with the job's end.
     if (job_.max_restarts == 0) job_.max_restarts = job_.history.max_restarts;
@@ -176,6 +204,13 @@ std::string line(std::string_view name, const std::string& text) {
 
 std::string host_of(const NodeView& node) {
   return escaped(node.host.substr(0, rendezvous::kMaxName));
+}
+
+std::string behind_text(const BeatView& beat, std::int64_t now_ms) {
+  std::string text = "rank " + std::to_string(beat.rank) + " on " +
+                     escaped(beat.host.substr(0, rendezvous::kMaxName)) + " is furthest behind: ";
+  if (beat.step >= 0) text += "step " + std::to_string(beat.step) + ", ";
+  return text + describe_duration(std::max<std::int64_t>(now_ms - beat.time_ms, 0)) + " ago";
 }
 
 // Where the store is and who leads, unless one does both and is alone.
@@ -304,6 +339,9 @@ std::string text_of(const JobView& job, std::int64_t now_ms) {
     text += line("since", time_text(round.since_ms, true) + " (" +
                               describe_duration(now_ms - round.since_ms) + ", " +
                               std::string(name_of(round.phase)) + ")");
+  if (round.hung && round.phase == Phase::Running)
+    text += line("hangs", "no rank gets on any more");
+  if (job.behind && now_ms > 0) text += line("heartbeats", behind_text(*job.behind, now_ms));
   if (!round.waiting.empty() && !rendezvous::is_alive(round.phase))
     text += line("waits", escaped(round.waiting.substr(0, kLongestNote)));
   if (!round.reason.empty() && (round.phase == Phase::Stopping || job.history.rounds.empty()))
@@ -325,7 +363,8 @@ std::string to_json(const JobView& job, bool ascii) {
                         {"world_size", round.world_size},
                         {"waiting", round.waiting},
                         {"reason", round.reason},
-                        {"since_ms", round.since_ms}}},
+                        {"since_ms", round.since_ms},
+                        {"hung", round.hung && round.phase == Phase::Running}}},
                       {"restarts", round.restart_count},
                       {"max_restarts", job.max_restarts},
                       {"losses", round.losses},
@@ -339,6 +378,11 @@ std::string to_json(const JobView& job, bool ascii) {
     if (node.ranks) entry["ranks"] = {node.ranks->first, node.ranks->last};
     object["nodes"].push_back(std::move(entry));
   }
+  if (job.behind)
+    object["behind"] = {{"host", job.behind->host},
+                        {"rank", job.behind->rank},
+                        {"step", job.behind->step},
+                        {"heartbeat_ms", job.behind->time_ms}};
   if (job.outcome)
     object["outcome"] = {{"exit_code", job.outcome->exit_code}, {"text", job.outcome->text}};
   return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);

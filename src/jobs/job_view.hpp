@@ -39,14 +39,23 @@ struct NodeView {
   bool leads = false;
 };
 
+// The last heartbeat of the rank that is furthest behind.
+struct BeatView {
+  std::string host;
+  int rank = 0;
+  std::int64_t step = -1;    // -1: it does not say
+  std::int64_t time_ms = 0;  // Unix milliseconds, of the host's clock
+};
+
 struct JobView {
   std::string id;
   JobState state = JobState::Gathering;
   rendezvous::RoundDocument round;  // as it is if there is none yet
   rendezvous::History history;      // empty: there is none
   int max_restarts = 0;
-  std::string nnodes;           // "4", "2:8"
-  std::vector<NodeView> nodes;  // by group rank, then those without one by host
+  std::string nnodes;              // "4", "2:8"
+  std::vector<NodeView> nodes;     // by group rank, then those without one by host
+  std::optional<BeatView> behind;  // nullopt: nobody looks at heartbeats, or none has come
   std::optional<rendezvous::Outcome> outcome;
 };
 

@@ -184,7 +184,8 @@ std::string node_text(Options options, const Plan& plan, int node) {
     const std::string& place = options.placement.of(options.local_node, local_rank).description;
     if (!place.empty()) text += "on " + place + "\n  ";
     for (const std::string& each : environments.own(local_rank, "")) {
-      if (each.starts_with("TORCHELASTIC_ERROR_FILE=")) continue;
+      if (each.starts_with("TORCHELASTIC_ERROR_FILE=") || each.starts_with("DRUN_HEARTBEAT_FILE="))
+        continue;
       text += shown(each, mine) + " ";
     }
     text += command_line(options, local_rank) + "\n";
@@ -239,7 +240,9 @@ std::string dry_run(const Options& options) {
   }
   for (const int node : plan.here)
     text += node_text(options, plan, node);
-  text += "\nTORCHELASTIC_ERROR_FILE is decided when a worker starts. Nothing was started.\n";
+  text +=
+      "\nTORCHELASTIC_ERROR_FILE and DRUN_HEARTBEAT_FILE are decided when a worker starts. "
+      "Nothing was started.\n";
   return text;
 }
 

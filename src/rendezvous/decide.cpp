@@ -61,6 +61,7 @@ std::string round_name(const RoundDocument& round) {
 
 void close(Context& c, Outcome outcome) {
   c.round().phase = Phase::Closed;
+  c.round().hung = false;
   if (is_time_limit(outcome)) c.round().cause = Cause::TimeLimit;
   c.round().reason = outcome.text;
   c.round().waiting.clear();
@@ -169,6 +170,7 @@ void refuse_all(Context& c) {
 
 void stop_round(Context& c, Cause cause, std::string reason) {
   c.round().phase = Phase::Stopping;
+  c.round().hung = false;
   c.round().cause = cause;
   c.round().reason = std::move(reason);
   c.decision.stopping = c.round().reason;
@@ -198,14 +200,36 @@ std::optional<Time> awaits_failures(const State& s) {
   return s.failed_since + kOthersTimeOut;
 }
 
+std::string hang_text(const State& s) {
+  const std::string ranks = std::to_string(s.round.world_size);
+  return s.round.world_size == 1 ? "the rank of the job gets on no more"
+                                 : "none of the job's " + ranks + " ranks gets on any more";
+}
+
+// Nobody of the round is out of touch, and no worker that runs gets on.
+bool is_hung(const State& s) {
+  return s.stalled > 0 && s.stalled + s.succeeded >= s.round.nodes && s.lost == 0 &&
+         s.missing == 0 && s.strangers == 0;
+}
+
+// When ranks have failed by it, it stays one: nodes that have not heard of it yet are to look, too.
+void note_hang(Context& c) {
+  if (!c.state.failures.empty()) return;
+  const bool hung = is_hung(c.state);
+  if (std::exchange(c.round().hung, hung) || !hung) return;
+  c.decision.news.push_back({News::What::Hung, c.config.ticket, c.config.host, hang_text(c.state)});
+}
+
 void running(Context& c) {
   const State& s = c.state;
+  note_hang(c);
   const bool gone = s.lost > 0 || (s.missing > 0 && c.past(s.grace_until));
   if (const auto until = awaits_failures(s); until && c.now < *until && !gone) return;
   if (!s.failures.empty()) {
     const auto& [ticket, summary] = s.failures.front();
     stop_round(c, Cause::Failure, describe(summary));
     c.round().root = ticket;
+    c.round().hung = summary.hung;
     c.decision.news.push_back(
         {News::What::Failed, ticket, summary.host, "", c.round().restart_count, summary});
   } else if (gone) {
@@ -329,6 +353,7 @@ void stopping(Context& c) {
   c.history().end(failed ? c.round().restart_count : 0, c.unix_ms(c.now));
   c.round().phase = Phase::Gathering;
   c.round().cause = Cause::None;
+  c.round().hung = false;
   c.round().root.clear();
 }
 

@@ -150,6 +150,7 @@ Json to_json(const FailureSummary& f, const Room& room) {
   if (!f.log_file.empty()) json["log_file"] = clip(f.log_file, room.text);
   if (!f.last_words.empty()) json["last_words"] = clip(f.last_words, room.text);
   if (f.timed_out) json["timed_out"] = true;
+  if (f.hung) json["hung"] = true;
   if (f.lowest_rank >= 0) {
     json["lowest_rank"] = f.lowest_rank;
     json["lowest_code"] = f.lowest_code;
@@ -178,6 +179,7 @@ void read(JsonReader& in, FailureSummary& f) {
   in.integer("time_ms", f.time_ms, -kMaxInt64, kMaxInt64);
   in.integer("uptime_ms", f.uptime_ms, -kMaxInt64, kMaxInt64);
   in.flag("timed_out", f.timed_out);
+  in.flag("hung", f.hung);
   in.flag("restartable", f.restartable);
   in.flag("requeue", f.requeue);
   in.integer("highest_code", f.highest_code, 0, 255, false);
@@ -319,6 +321,7 @@ std::string encode(const MemberDocument& d) {
     json["prepared_port"] = d.prepared_worker_store_port;
   }
   if (d.succeeded != 0) json["succeeded"] = d.succeeded;
+  if (d.stalled != 0) json["stalled"] = d.stalled;
   if (d.failed != 0) json["failed"] = d.failed;
   if (d.stop) json["stop"] = to_json(*d.stop);
   if (d.leave) json["leave"] = to_json(*d.leave);
@@ -361,6 +364,7 @@ Result<MemberDocument> decode_member(std::string_view text) {
   in.integer("prepared", d.prepared, 0, kMaxInt, false);
   in.integer("prepared_port", d.prepared_worker_store_port, 0, 65535, false);
   in.integer("succeeded", d.succeeded, 0, kMaxInt, false);
+  in.integer("stalled", d.stalled, 0, kMaxRound, false);
   in.integer("failed", d.failed, 0, kMaxInt, false);
   read_nested(in, "failure", d.failure);
   read_nested(in, "stop", d.stop);
@@ -404,6 +408,7 @@ std::string encode(const RoundDocument& d) {
                                  {"rank", each.rank},
                                  {"cause", clip(each.cause, kMaxCause)}});
   if (d.since_ms != 0) json["since_ms"] = d.since_ms;
+  if (d.hung) json["hung"] = true;
   return dump(json);
 }
 
@@ -432,6 +437,7 @@ Result<RoundDocument> decode_round(std::string_view text) {
   in.flag("unsure", d.unsure);
   read_costs(in, d);
   in.integer("since_ms", d.since_ms, 0, kMaxInt64, false);
+  in.flag("hung", d.hung);
   return in.finish(std::move(d));
 }
 
@@ -520,6 +526,20 @@ Result<JobDocument> decode_job(std::string_view text) {
   JsonReader in("job", text);
   JobDocument d;
   in.texts("agreement", d.agreement);
+  return in.finish(std::move(d));
+}
+
+std::string encode(const BeatDocument& d) {
+  return dump({{"round", d.round}, {"rank", d.rank}, {"step", d.step}, {"time_ms", d.time_ms}});
+}
+
+Result<BeatDocument> decode_beat(std::string_view text) {
+  JsonReader in("beat", text);
+  BeatDocument d;
+  in.integer("round", d.round, 0, kMaxRound);
+  in.integer("rank", d.rank, 0, kMaxInt);
+  in.integer("step", d.step, -1, kMaxInt64);
+  in.integer("time_ms", d.time_ms, -kMaxInt64, kMaxInt64);
   return in.finish(std::move(d));
 }
 

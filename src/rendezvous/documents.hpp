@@ -58,6 +58,7 @@ struct MemberDocument {
   int prepared = 0;  // the round whose workers' store is ready on this node, at this port:
   std::uint16_t prepared_worker_store_port = 0;
   int succeeded = 0;  // the round in which all of its workers exited with 0
+  int stalled = 0;    // the round in which none of those that run has got on for a long time
   int failed = 0;     // the round in which one failed:
   std::optional<FailureSummary> failure;
   std::optional<StopRequest> stop;   // the agent was asked to end the job
@@ -136,6 +137,9 @@ struct RoundDocument {
   bool unsure = false;
   // When this phase began: Unix milliseconds by the leader's clock; 0: not known. For people.
   std::int64_t since_ms = 0;
+  // None of its workers that run, on any node, has got on for a long time (running); it is stopped
+  // because some do not (stopping).
+  bool hung = false;
 
   bool operator==(const RoundDocument&) const = default;
 };
@@ -165,6 +169,15 @@ struct JobDocument {
   bool operator==(const JobDocument&) const = default;
 };
 
+// The last heartbeat of the rank of a node that is furthest behind. For people.
+struct BeatDocument {
+  int round = 0;
+  int rank = 0;
+  std::int64_t step = -1;    // -1: it does not say
+  std::int64_t time_ms = 0;  // Unix milliseconds, of the node's clock
+  bool operator==(const BeatDocument&) const = default;
+};
+
 // Text that is not UTF-8 is made so; a failure's texts are cut to a few KiB.
 [[nodiscard]] std::string encode(const MemberDocument& document);
 [[nodiscard]] std::string encode(const RoundDocument& document);
@@ -172,6 +185,7 @@ struct JobDocument {
 [[nodiscard]] std::string encode(const LeaderDocument& document);
 [[nodiscard]] std::string encode(const JobDocument& document);
 [[nodiscard]] std::string encode(const Outcome& outcome);
+[[nodiscard]] std::string encode(const BeatDocument& document);
 
 // Unknown fields are ignored; missing ones, wrong types and numbers out of range are errors.
 [[nodiscard]] Result<MemberDocument> decode_member(std::string_view text);
@@ -180,5 +194,6 @@ struct JobDocument {
 [[nodiscard]] Result<LeaderDocument> decode_leader(std::string_view text);
 [[nodiscard]] Result<JobDocument> decode_job(std::string_view text);
 [[nodiscard]] Result<Outcome> decode_outcome(std::string_view text);
+[[nodiscard]] Result<BeatDocument> decode_beat(std::string_view text);
 
 }  // namespace drun::rendezvous

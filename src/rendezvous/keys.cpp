@@ -79,6 +79,10 @@ std::string Keys::facts_of(std::string_view ticket) const {
   return facts + std::string(ticket);
 }
 
+std::string Keys::beat_of(std::string_view ticket) const {
+  return prefix + "beat/" + std::string(ticket);
+}
+
 std::string Keys::gone_from(const Place& place) const {
   return gone + std::to_string(place.era) + "." + std::to_string(place.round) + "." +
          std::to_string(place.rank);

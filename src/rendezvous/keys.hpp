@@ -38,6 +38,8 @@ class Keys {
   // who writes and reads it.
   std::string look;
 
+  // The last heartbeat of the rank of this agent that is furthest behind, ephemeral.
+  [[nodiscard]] std::string beat_of(std::string_view ticket) const;
   // Prefix of the answers to the request of this id, ephemeral ones. Not below `prefix`: they are
   // long, and nobody who watches the job needs them.
   [[nodiscard]] std::string answers_to(std::string_view id) const;

@@ -335,6 +335,13 @@ void MemberAgent::on_workers_stopped() {
   stop_asked_ = kill_asked_ = lease_over_ = false;
 }
 
+void MemberAgent::on_workers_stalled(int round, bool stalled) {
+  const bool held = round == held_ && workers_ == Workers::Running && !stop_asked_;
+  const int said = stalled && held ? round : 0;
+  dirty_ |= said != document_.stalled;
+  document_.stalled = said;
+}
+
 void MemberAgent::note_left(int round) {
   if (round <= document_.left) return;
   document_.left = round;
@@ -415,6 +422,14 @@ void MemberAgent::keep_or_stop(Time now) {
                false);
 }
 
+void MemberAgent::tell_of_hang() {
+  const auto& round = round_.document;
+  const bool stalls = held_ != 0 && document_.stalled == held_ && !stop_asked_;
+  const bool hung = stalls && round && round->hung && round->number == held_;
+  if (std::exchange(hung_, hung) || !hung) return;
+  outbox_.push(HangAction{});
+}
+
 void MemberAgent::follow(Time now) {
   if (stop_ || leave_ || ending_) {
     // Who is out of touch has no time left; who has given up, or was told so by the leader, does.
@@ -433,6 +448,7 @@ void MemberAgent::follow(Time now) {
   if (!up_ || (!known && round_.stale == 0)) return;
   keep_or_stop(now);
   if (!known) return;
+  tell_of_hang();
 
   const auto& round = round_.document;
   const bool over = round && is_alive(round->phase);
@@ -487,11 +503,16 @@ bool MemberAgent::worker_failed() const {
   return round_.document && round_.document->cause == Cause::Failure;
 }
 
+bool MemberAgent::found_hung() const {
+  return !stop_ && !leave_ && round_.document && round_.document->hung;
+}
+
 void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
   if (held_ == 0 || kill_asked_ || (stop_asked_ && !immediately)) return;
   stop_asked_ = true;
   kill_asked_ = immediately;
-  outbox_.push(StopAction{reason, immediately, stop_signal(), time_limit_over(), worker_failed()});
+  outbox_.push(StopAction{reason, immediately, stop_signal(), time_limit_over(), worker_failed(),
+                          found_hung()});
 }
 
 // The signal that an agent of the job received; its exit code is 128 + the signal.

@@ -39,6 +39,7 @@ class MemberAgent {
   void on_workers_succeeded(int round);
   void on_workers_failed(int round, FailureSummary failure);
   void on_workers_stopped();
+  void on_workers_stalled(int round, bool stalled);
   void on_lease_over() { lease_over_ = true; }
   void on_stop_requested(std::string reason, int exit_code, Time now);
   void on_leave_requested(std::string reason, int exit_code, Time now);
@@ -139,8 +140,10 @@ class MemberAgent {
   void follow(Time now);
   [[nodiscard]] Time patience_ends() const;  // if no leader decides anything until then
   void keep_or_stop(Time now);
+  void tell_of_hang();
   [[nodiscard]] bool time_limit_over() const;
   [[nodiscard]] bool worker_failed() const;
+  [[nodiscard]] bool found_hung() const;
   [[nodiscard]] bool may_start(Time now) const;
   void stop_workers(const std::string& reason, bool immediately);
   [[nodiscard]] int stop_signal() const;
@@ -209,6 +212,7 @@ class MemberAgent {
   int ran_before_ = 0;    // the one before it
   bool stop_asked_ = false;
   bool kill_asked_ = false;
+  bool hung_ = false;  // with all others; it was told
   int preparing_ = 0;
 
   // The end.

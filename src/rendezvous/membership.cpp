@@ -202,6 +202,9 @@ void note_slot(State& state, const std::string& ticket, RankSlot& slot, const Me
     slot.succeeded = true;
     ++state.succeeded;
   }
+  const bool stalled = !slot.succeeded && d.stalled == state.round.number;
+  state.stalled += (stalled ? 1 : 0) - (slot.stalled ? 1 : 0);
+  slot.stalled = stalled;
   if (d.failed == state.round.number && d.failure && state.failed.insert(ticket).second) {
     if (state.failures.empty()) state.failed_since = now;
     state.failures.push_back({ticket, *d.failure});
@@ -452,11 +455,12 @@ void recount(State& state, const Config& config, Time now) {
     count(state, ticket, member, 1);
     note_stop(state, ticket, member);
   }
-  state.succeeded = state.missing = state.lost = 0;
+  state.succeeded = state.stalled = state.missing = state.lost = 0;
   if (is_alive(state.round.phase)) {
     (state.grace_until ? state.missing : state.lost) = state.vacant;
     for (auto& [ticket, slot] : state.slots) {
       state.succeeded += slot.succeeded ? 1 : 0;
+      state.stalled += slot.stalled ? 1 : 0;
       state.lost += slot.lost ? 1 : 0;
       state.missing += slot.missing ? 1 : 0;
       const auto member = state.members.find(ticket);

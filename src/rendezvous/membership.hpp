@@ -50,6 +50,7 @@ struct RankSlot {
   std::string host;  // empty: not known
   int group_rank = 0;
   bool succeeded = false;
+  bool stalled = false;  // its workers do not get on
   bool lost = false;     // its agent was gone before it had left the round
   bool told = false;     // to go: if it is lost, that is no fault
   bool missing = false;  // not back yet after an outage in which this leader lost its session, too
@@ -129,7 +130,7 @@ struct State {
   int early = 0;      // places whose agent has left the running round without a result
   int holding = 0;    // that still hold workers
   int strangers = 0;  // of these, workers of another round that has the present one's number
-  int succeeded = 0, lost = 0, missing = 0;  // places
+  int succeeded = 0, stalled = 0, lost = 0, missing = 0;  // places
 
   std::optional<Time> last_join;      // nullopt: long ago, or before the round began
   std::optional<Time> enough_since;   // ready >= min

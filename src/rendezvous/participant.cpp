@@ -399,6 +399,11 @@ void Participant::on_workers_stopped(Time now) {
   on_time(now);
 }
 
+void Participant::on_workers_stalled(int round, bool stalled, Time now) {
+  impl_->member().on_workers_stalled(round, stalled);
+  on_time(now);
+}
+
 void Participant::on_lease_over(Time now) {
   impl_->member().on_lease_over();
   on_time(now);

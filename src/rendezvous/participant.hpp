@@ -55,12 +55,16 @@ struct StopAction {
   int signal = 0;
   bool time_limit = false;  // a limit that the user set is over, here or on another node
   bool failure = false;     // a worker has failed, likewise
+  bool hang = false;        // ranks hang, here or on another node
 };
 // This agent's decision, as leader, to stop the round; a StopAction with the same reason follows if
 // it runs workers itself.
 struct RoundStopsAction {
   std::string reason;
 };
+// None of the job's workers gets on, as on_workers_stalled() has said of this node's: what becomes
+// of them is up to this agent. Once, unless they have got on meanwhile.
+struct HangAction {};
 // Leave: close the KeyValue, give the outcome's exit code. Workers are already stopped.
 struct FinishAction {
   Outcome outcome;
@@ -90,10 +94,10 @@ struct SetAsideAction {
   std::string why;
 };
 
-using Action =
-    std::variant<WatchAction, UnwatchAction, CommitAction, VoteAction, PrepareWorkerStoreAction,
-                 StartAction, RenewLeaseAction, StopAction, RoundStopsAction, FinishAction,
-                 LogAction, ProgressAction, CompareFactsAction, SetAsideAction, NewsAction>;
+using Action = std::variant<WatchAction, UnwatchAction, CommitAction, VoteAction,
+                            PrepareWorkerStoreAction, StartAction, RenewLeaseAction, StopAction,
+                            RoundStopsAction, HangAction, FinishAction, LogAction, ProgressAction,
+                            CompareFactsAction, SetAsideAction, NewsAction>;
 
 class Participant {
  public:
@@ -111,6 +115,8 @@ class Participant {
   void on_workers_failed(int round, FailureSummary failure,
                          Time now);   // the first failure; the rest are being stopped
   void on_workers_stopped(Time now);  // nothing of them is left
+  // None of those that run has got on for a long time, or one has again.
+  void on_workers_stalled(int round, bool stalled, Time now);
   // The workers are being killed, or were not started, because their lease was not renewed for
   // longer than the keep-alive limit: this agent leaves. Call before what becomes of the workers.
   void on_lease_over(Time now);

@@ -177,6 +177,7 @@ struct FailureSummary {
   std::vector<FailedRanks> others;  // the other ranks that failed by themselves, the lowest first
   int unlisted = 0;                 // and how many more did that `others` has no room for
   bool timed_out = false;           // its last words are those of a wait that took too long
+  bool hung = false;                // it runs, and drun has found that it gets on no more
   bool restartable = true;          // false: the restart policy (--restart-on) forbids another try
   bool requeue = true;              // false: neither does another job help (--no-requeue-on)
   // Of all ranks that failed by themselves: the highest exit code (0: only this rank's counts), and
@@ -199,6 +200,7 @@ struct News {
     Joined,    // `host` has come
     Gone,      // it is gone, for `reason`, and the job has not ended
     Refused,   // it may not take part, for `reason`
+    Hung,      // no rank of the round gets on, for `reason`
     Failed,    // the round is stopped for `failure`, of `host`
     Restarted  // one more restart is spent, for `reason`: these are `restarts` by now
   };

@@ -33,13 +33,24 @@ bool take_text(const ordered_json& object, const char* name, std::string& into) 
   return true;
 }
 
-bool take_number(const ordered_json& object, const char* name, int& into) {
+template <typename Number>
+bool take_number(const ordered_json& object, const char* name, Number& into) {
   const auto found = object.find(name);
   if (found == object.end() || !found->is_number_integer()) return false;
-  const auto number = found->get<std::int64_t>();
-  if (number < 0 || number > std::numeric_limits<int>::max()) return false;
-  into = static_cast<int>(number);
+  const auto number = found->template get<std::int64_t>();
+  if (number < 0 || number > std::numeric_limits<Number>::max()) return false;
+  into = static_cast<Number>(number);
   return true;
+}
+
+std::optional<RankBeat> beat_in(const ordered_json& object) {
+  const auto found = object.find("behind");
+  RankBeat beat;
+  if (found == object.end() || !found->is_object() || !take_number(*found, "rank", beat.rank) ||
+      !take_number(*found, "age_ms", beat.age_ms))
+    return std::nullopt;
+  (void)take_number(*found, "step", beat.step);
+  return beat;
 }
 
 }  // namespace
@@ -68,6 +79,10 @@ std::string to_json(const AgentStatus& status, bool ascii) {
     object["workers"] = status.workers;
     object["world_size"] = status.world_size;
     object["restart_count"] = status.restart_count;
+    if (status.behind) {
+      object["behind"] = {{"rank", status.behind->rank}, {"age_ms", status.behind->age_ms}};
+      if (status.behind->step >= 0) object["behind"]["step"] = status.behind->step;
+    }
   }
   return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);
 }
@@ -95,6 +110,7 @@ Result<AgentStatus> parse_status(std::string_view json) {
       !take_number(object, "world_size", result.world_size) ||
       !take_number(object, "restart_count", result.restart_count))
     return malformed();
+  result.behind = beat_in(object);
   return result;
 }
 

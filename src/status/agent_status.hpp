@@ -24,6 +24,15 @@ enum class Phase {
 [[nodiscard]] std::string_view name_of(Phase phase);
 [[nodiscard]] std::optional<Phase> phase_of(std::string_view name);
 
+// The last heartbeat of the rank of the node that is furthest behind.
+struct RankBeat {
+  int rank = 0;
+  std::int64_t step = -1;  // -1: it does not say
+  std::int64_t age_ms = 0;
+
+  bool operator==(const RankBeat&) const = default;
+};
+
 // Of an agent that has no place in a round yet, `round` is 0 and the numbers below it say nothing.
 struct AgentStatus {
   std::string job;
@@ -39,6 +48,7 @@ struct AgentStatus {
   int workers = 0;     // of this node
   int world_size = 0;
   int restart_count = 0;
+  std::optional<RankBeat> behind;  // nullopt: nobody looks at heartbeats, or none has come
 
   bool operator==(const AgentStatus&) const = default;
 };

@@ -36,7 +36,8 @@ bool is_mark(const Entry& entry) {
 bool is_bad(const Entry& entry) {
   return entry.kind == Kind::WorkerExited || entry.kind == Kind::Failure ||
          entry.kind == Kind::NodeGone || entry.kind == Kind::StoreLost ||
-         entry.kind == Kind::Limit || (entry.kind == Kind::Outcome && entry.end == End::Failed);
+         entry.kind == Kind::Limit || entry.kind == Kind::Hang ||
+         (entry.kind == Kind::Outcome && entry.end == End::Failed);
 }
 
 std::string name_of_event(const Entry& entry) {

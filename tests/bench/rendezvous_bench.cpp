@@ -259,6 +259,7 @@ class Node {
     key_value_->close();
   }
   void perform(const rendezvous::RoundStopsAction& /*action*/) {}
+  void perform(const rendezvous::HangAction& /*action*/) {}
   void perform(const rendezvous::LogAction& /*action*/) {}
   void perform(const rendezvous::ProgressAction& /*action*/) {}
   void perform(const rendezvous::CompareFactsAction& /*action*/) {}

@@ -32,7 +32,8 @@ ARROWS = {
     "jobs": "base rendezvous",
     "stacks": "base",
     "timeline": "base events",
-    "ctl": "base cli doctor facts jobs rendezvous stacks status store/client store/protocol "
+    "hang": "base",
+    "ctl": "base cli doctor facts hang jobs rendezvous stacks status store/client store/protocol "
            "timeline",
     "launcher/pmi": "base",
     "launcher/page": "base store/server",
@@ -42,15 +43,16 @@ ARROWS = {
     "launcher/events": "base events launcher/process",
     "launcher/stacks": "base launcher/process stacks",
     "launcher/devices": "base",
-    "launcher/options": "base etcd launcher/devices launcher/events launcher/hosts launcher/process rendezvous",
+    "launcher/options": "base etcd hang launcher/devices launcher/events launcher/hosts launcher/process "
+                        "rendezvous",
     "launcher/command_line": "base cli events launcher/cluster launcher/devices launcher/hosts "
                              "launcher/options",
     "launcher/output": "base launcher/options",
     "launcher/report": "base launcher/output launcher/process rendezvous",
-    "launcher/workers": "base launcher/options launcher/output launcher/process launcher/report "
+    "launcher/workers": "base hang launcher/options launcher/output launcher/process launcher/report "
                         "rendezvous",
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
-    "launcher/agent": "base events facts jobs launcher/backend launcher/events launcher/options launcher/output "
+    "launcher/agent": "base events facts hang jobs launcher/backend launcher/events launcher/options launcher/output "
                       "launcher/page launcher/pmi launcher/process launcher/report launcher/stacks launcher/workers "
                       "rendezvous stacks status store/client",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/options "

@@ -64,6 +64,11 @@ class Board {
     d.succeeded = state_.round.number;
     put(ticket, std::move(d));
   }
+  void stalls(const std::string& ticket, bool stalled = true) {
+    auto d = document(ticket);
+    d.stalled = stalled ? state_.round.number : 0;
+    put(ticket, std::move(d));
+  }
   void left(const std::string& ticket) {
     auto d = document(ticket);
     d.left = state_.round.number;

@@ -44,6 +44,7 @@ enum class Kind {
   Restart,
   Signal,
   Limit,
+  Hang,
   Warning,
   EventsLost,
   Outcome,

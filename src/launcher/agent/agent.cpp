@@ -21,6 +21,7 @@
 #include "launcher/agent/event_reporter.hpp"
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/guardian_farewell.hpp"
+#include "launcher/agent/hang_desk.hpp"
 #include "launcher/agent/job_watchers.hpp"
 #include "launcher/agent/own_facts.hpp"
 #include "launcher/agent/own_status.hpp"
@@ -65,14 +66,18 @@ class Agent {
         workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls(),
                  watched_services()),
         backend_(io_, options, host_name_, backend_calls()),
-        participant_({options, host_name_, status_, workers_, backend_, events_, &files_,
-                      [this](const auto& action, auto go_on) {
-                        return stacks_.hold(action, std::move(go_on));
-                      }},
-                     [this](auto outcome) {
-                       stacks_.forget_store();
-                       shutdown_.on_outcome(std::move(outcome));
-                     }),
+        participant_(
+            {options, host_name_, status_, workers_, backend_, events_, &files_,
+             [this](const auto& action, auto go_on) {
+               return stacks_.hold(action, std::move(go_on));
+             }},
+            [this](auto outcome) {
+              forget_store();
+              shutdown_.on_outcome(std::move(outcome));
+            },
+            [this] { hangs_.on_hang(); }),
+        hangs_(
+            {io_, options, workers_, participant_, events_, status_, stacks_, [this] { pump(); }}),
         facts_(io_, options, open_files,
                [this](std::string sheet) {
                  participant_.set_facts(std::move(sheet), Clock::now());
@@ -88,6 +93,7 @@ class Agent {
     events_.begin();
     signals_.start([this](int signal) { on_signal(signal); });
     workers_.listen();
+    hangs_.start();
     shutdown_.begin();
     backend_.start();
     door_.open();
@@ -110,11 +116,21 @@ class Agent {
   }
 
   std::function<status::AgentStatus()> own_status_call() {
-    return [this] { return own_status(options_, host_name_, workers_, status_, participant_); };
+    return [this] {
+      auto own = own_status(options_, host_name_, workers_, status_, participant_);
+      own.behind = hangs_.behind();
+      return own;
+    };
   }
 
   std::function<const WorkerGroup&()> group_call() {
     return [this]() -> const WorkerGroup& { return workers_.group(); };
+  }
+
+  // It is not to be used any more.
+  void forget_store() {
+    stacks_.forget_store();
+    hangs_.forget_store();
   }
 
   BackendLink::Calls backend_calls() {
@@ -129,11 +145,12 @@ class Agent {
       participant_.join(node);
       facts_.gather(node);
       watchers_.set_link(&backend_.key_value());
+      hangs_.use_store(backend_.key_value(), node.ticket);
     };
     calls.dispensable = [this](bool known) { return participant_.dispensable(known); };
     calls.dropped = [this] {
       watchers_.set_link(nullptr);
-      stacks_.forget_store();
+      forget_store();
       participant_.drop();
     };
     calls.gave_up = [this](auto outcome) { shutdown_.on_outcome(std::move(outcome)); };
@@ -185,6 +202,7 @@ class Agent {
       files_.cancel();
       services_.end();
       stacks_.cancel();
+      hangs_.cancel();
       door_.close();
       facts_.cancel();
       watchers_.close();
@@ -262,6 +280,7 @@ class Agent {
   WorkerSupervisor workers_;
   BackendLink backend_;
   ParticipantDriver participant_;
+  HangDesk hangs_;
   OwnFacts facts_;
   StatusDoor door_;
   JobWatchers watchers_;

@@ -179,6 +179,10 @@ void EventReporter::tell(const rendezvous::News& news) {
     case What::Refused:
       event.kind = Kind::NodeRefused;
       break;
+    case What::Hung:
+      event.kind = Kind::Hang;
+      event.global_rank = event.local_rank = -1;
+      break;
     case What::Failed:
       event.kind = Kind::Failure;
       event.global_rank = news.failure->rank;
@@ -273,6 +277,17 @@ void EventReporter::on_signal(int signal, SignalMeaning meaning) {
 
 void EventReporter::at_limit(const std::string& limit) {
   tell(Kind::Limit, limit);
+}
+
+void EventReporter::on_hang(const rendezvous::Assignment& place, const HungRank& rank) {
+  if (!on()) return;
+  Event event = place_;
+  event.kind = Kind::Hang;
+  event.global_rank = place.first_rank + rank.local_rank;
+  event.local_rank = rank.local_rank;
+  event.pid = rank.pid;
+  event.reason = rank.fault.cause;
+  tell(std::move(event));
 }
 
 void EventReporter::warned(const std::string& text) {

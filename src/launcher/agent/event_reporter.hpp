@@ -15,6 +15,7 @@
 #include "launcher/agent/event_log.hpp"
 #include "launcher/backend/node_identity.hpp"
 #include "launcher/options/options.hpp"
+#include "launcher/workers/hung_ranks.hpp"
 #include "launcher/workers/supervision.hpp"
 #include "launcher/workers/worker_watch.hpp"
 #include "rendezvous/key_value.hpp"
@@ -43,6 +44,7 @@ class EventReporter final : public WorkerWatch {
   void on_ended(const rendezvous::Assignment& place, const Worker& worker, bool stopping) override;
   void on_signal(int signal, SignalMeaning meaning);
   void at_limit(const std::string& limit);
+  void on_hang(const rendezvous::Assignment& place, const HungRank& rank);
   void warned(const std::string& text);
   // `leads`: this node decides for the job.
   void job_ends(const rendezvous::Outcome& outcome, bool leads);

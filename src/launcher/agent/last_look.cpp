@@ -23,8 +23,8 @@ void call(const std::function<void()>& function) {
 LastLook::LastLook(Parts parts)
     : parts_(std::move(parts)), limit_(parts_.io, [this] { on_limit(); }) {}
 
-std::optional<LastLook::Time> LastLook::begin(Time now, std::function<void()> over) {
-  if (!parts_.policy.stacks_after_failure || !look()) return std::nullopt;
+std::optional<LastLook::Time> LastLook::begin(bool hangs, Time now, std::function<void()> over) {
+  if ((!hangs && !parts_.policy.stacks_after_failure) || !look()) return std::nullopt;
   own_ = std::move(over);
   return now + parts_.policy.stacks_limit + kToSayIt;
 }
@@ -40,7 +40,8 @@ bool LastLook::hold(const rendezvous::StopAction& action, std::function<void()> 
 // and go, of which those that are gone would not answer.
 bool LastLook::wanted(const rendezvous::StopAction& action) const {
   if (action.immediately || action.signal != 0 || action.reason.empty()) return false;
-  return action.time_limit || (action.failure && parts_.policy.stacks_after_failure);
+  if (action.time_limit || action.hang) return true;
+  return action.failure && parts_.policy.stacks_after_failure;
 }
 
 // Once a round. False: nobody is to wait for it.

@@ -37,7 +37,8 @@ class LastLook final : public BeforeStop {
   explicit LastLook(Parts parts);
 
   // After a failure on this node.
-  [[nodiscard]] std::optional<Time> begin(Time now, std::function<void()> over) override;
+  [[nodiscard]] std::optional<Time> begin(bool hangs, Time now,
+                                          std::function<void()> over) override;
   // The round's workers are to be stopped. True: `go_on` is called later, unless another stop
   // overtakes this one.
   [[nodiscard]] bool hold(const rendezvous::StopAction& action, std::function<void()> go_on);

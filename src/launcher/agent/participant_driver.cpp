@@ -64,6 +64,11 @@ void ParticipantDriver::on_workers(WorkerNews news, Time now) {
   if (!news.guardian_ended.empty()) on_guardian_lost(news.guardian_ended, now);
 }
 
+void ParticipantDriver::on_workers_stalled(bool stalled, Time now) {
+  if (!joined() || finished_) return;
+  participant_->on_workers_stalled(parts_.workers.group().round(), stalled, now);
+}
+
 // The workers may run on: the store has answered what was sent then.
 void ParticipantDriver::renew_lease(Time sent) {
   if (lease_) parts_.workers.renew_lease(sent, *lease_);
@@ -192,6 +197,10 @@ void ParticipantDriver::perform(const rendezvous::StopAction& action) {
 void ParticipantDriver::perform(const rendezvous::RoundStopsAction& action) {
   parts_.status.line().clear();
   parts_.status.stopping(action.reason);
+}
+
+void ParticipantDriver::perform(const rendezvous::HangAction& /*action*/) {
+  hang_();
 }
 
 void ParticipantDriver::perform(rendezvous::FinishAction& action) {

@@ -39,9 +39,11 @@ class ParticipantDriver {
         hold_stop = {};
   };
   // `finish` is called once, from inside the calls below, with how the job ended; only on_event()
-  // and left_unannounced() may follow it.
-  ParticipantDriver(const Parts& parts, std::function<void(rendezvous::Outcome)> finish)
-      : parts_(parts), finish_(std::move(finish)) {}
+  // and left_unannounced() may follow it. `hang`: no worker of the job gets on, see HangAction.
+  ParticipantDriver(
+      const Parts& parts, std::function<void(rendezvous::Outcome)> finish,
+      std::function<void()> hang = [] {})
+      : parts_(parts), finish_(std::move(finish)), hang_(std::move(hang)) {}
 
   // Registers as `node`.
   void join(const NodeIdentity& node);
@@ -61,6 +63,8 @@ class ParticipantDriver {
 
   // Those below at any time. Who has not joined has nobody to tell of the end.
   void on_workers(WorkerNews news, Time now);
+  // As Participant's, of the last round.
+  void on_workers_stalled(bool stalled, Time now);
   // This agent was told to stop ("received SIGTERM"): the job ends on all nodes, or goes on without
   // this one.
   void on_stop_signal(const std::string& request, int signal, Time now);
@@ -96,6 +100,7 @@ class ParticipantDriver {
   void perform(const rendezvous::RenewLeaseAction& action);
   void perform(const rendezvous::StopAction& action);
   void perform(const rendezvous::RoundStopsAction& action);
+  void perform(const rendezvous::HangAction& action);
   void perform(rendezvous::FinishAction& action);
   void perform(const rendezvous::LogAction& action);
   void perform(const rendezvous::ProgressAction& action);
@@ -105,6 +110,7 @@ class ParticipantDriver {
 
   const Parts parts_;
   const std::function<void(rendezvous::Outcome)> finish_;
+  const std::function<void()> hang_;
   std::optional<rendezvous::Participant> participant_;
   std::optional<std::chrono::milliseconds> lease_;  // nullopt: the workers need none
   std::string facts_;                               // empty: not known yet

@@ -1,8 +1,11 @@
 // When and how a job ends: signals, limits of time, exit codes, and which failures are worth
 // another try.
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +24,34 @@ cli::Setting given_or_default(const cli::GivenFlags& flags, std::string_view nam
   if (const cli::Setting* setting = flags.find(name)) return *setting;
   const cli::Flag* const flag = drun_program(false).find(name);
   return {flag, cli::Source::Default, "--" + std::string(name), std::string(flag->fallback)};
+}
+
+void build_heartbeats(const cli::GivenFlags& flags, Options& options) {
+  const auto take = [&](std::string_view name, std::optional<std::chrono::milliseconds>& limit) {
+    const cli::Setting* setting = flags.find(name);
+    if (setting == nullptr) return;
+    const cli::Setting* log_dir = flags.find("log-dir");
+    if (log_dir != nullptr && log_dir->value == "/dev/null")
+      refuse(*setting, "with --log-dir /dev/null the workers have no file for heartbeats");
+    limit = parse_duration(*setting, false);
+  };
+  take("heartbeat-timeout", options.heartbeats.next);
+  take("heartbeat-start-timeout", options.heartbeats.first);
+  take("heartbeat-end-timeout", options.heartbeats.last);
+}
+
+void build_hangs(const cli::GivenFlags& flags, Options& options) {
+  constexpr std::chrono::milliseconds kLeast{1'000};
+  const cli::Setting* timeout = flags.find("hang-timeout");
+  if (timeout != nullptr) {
+    options.hang_timeout = parse_duration(*timeout, false);
+    if (*options.hang_timeout < kLeast) refuse(*timeout, "at least a second");
+  }
+  const cli::Setting* action = flags.find("on-hang");
+  if (action == nullptr) return;
+  options.on_hang =
+      std::array{OnHang::Restart, OnHang::Stop, OnHang::Report}.at(parse_choice(*action));
+  if (timeout == nullptr) refuse(*action, "without --hang-timeout nobody looks for hangs");
 }
 
 // When the job ends, if that is known; and whom that must be told.
@@ -91,6 +122,8 @@ void build_stopping(const cli::GivenFlags& flags, Options& options) {
     options.stacks_limit = options.stacks_after_failure ? parse_duration(*setting, false)
                                                         : std::chrono::milliseconds(0);
   }
+  build_heartbeats(flags, options);
+  build_hangs(flags, options);
   build_job_end(flags, options);
 }
 

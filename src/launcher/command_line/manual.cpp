@@ -24,7 +24,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kExitCode
     {"128+n", "drun was told by signal n to stop the job, or to leave it."},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kWorkerVariables{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kWorkerVariables{{
     {"RANK, WORLD_SIZE", "this worker's rank and the number of workers of the job"},
     {"LOCAL_RANK, LOCAL_WORLD_SIZE", "the same on this node"},
     {"GROUP_RANK, GROUP_WORLD_SIZE", "this node's rank and the number of nodes"},
@@ -37,6 +37,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kWorkerV
     {"REPLICA_GROUP_ID, NUM_REPLICA_GROUPS", "with --replica-groups: this group, and how many"},
     {"JAX_PROCESS_ID, JAX_NUM_PROCESSES", "RANK and WORLD_SIZE once more"},
     {"TORCHELASTIC_ERROR_FILE", "where the worker may write why it fails; the report quotes it"},
+    {"DRUN_HEARTBEAT_FILE", "what the worker may change to say that it gets on"},
     {"TORCHELASTIC_USE_AGENT_STORE", "True if drun serves MASTER_PORT, False if rank 0 does"},
     {"TORCHELASTIC_SIGNALS_TO_HANDLE", "the signals to drun that stop the job"},
     {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1 unless it was set"},

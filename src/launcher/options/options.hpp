@@ -12,6 +12,7 @@
 #include "base/ink.hpp"
 #include "drun/base/endpoint.hpp"
 #include "etcd/etcd_options.hpp"
+#include "hang/heartbeats.hpp"
 #include "launcher/devices/device_placement.hpp"
 #include "launcher/events/event_choices.hpp"
 #include "launcher/hosts/own_words.hpp"
@@ -157,6 +158,13 @@ struct EndNotice {
   bool operator==(const EndNotice&) const = default;
 };
 
+// What becomes of a job that hangs.
+enum class OnHang {
+  Restart,  // it has failed, as after any failure
+  Stop,     // the same, without a restart
+  Report    // the user is told
+};
+
 // When the workers are stopped, and how.
 struct StopPolicy {
   std::chrono::milliseconds shutdown_timeout{30'000};
@@ -171,6 +179,9 @@ struct StopPolicy {
   // asked for, after a failure. 0: never.
   std::chrono::milliseconds stacks_limit{10'000};
   bool stacks_after_failure = false;
+  hang::HeartbeatLimits heartbeats;                       // of each worker
+  std::optional<std::chrono::milliseconds> hang_timeout;  // in which no rank of the job gets on
+  OnHang on_hang = OnHang::Restart;
 };
 
 // Which failures are worth another try.

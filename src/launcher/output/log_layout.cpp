@@ -18,6 +18,7 @@ namespace {
 constexpr mode_t kShared = 0777;  // less the user's umask
 constexpr mode_t kPrivate = 0700;
 constexpr std::size_t kRandom = 8;
+constexpr std::string_view kErrorFile = "error.json";
 
 [[noreturn]] void fail(const std::string& path) {
   throw std::system_error(errno, std::generic_category(), "create folder " + path);
@@ -92,6 +93,12 @@ std::string file_name_of(std::string_view run_id) {
   return name;
 }
 
+std::string heartbeat_file(std::string_view error_file) {
+  if (error_file.empty()) return {};
+  if (error_file.ends_with(kErrorFile)) error_file.remove_suffix(kErrorFile.size());
+  return std::string(error_file) + "heartbeat";
+}
+
 RunFiles::RunFiles(std::string log_dir, std::string run_id, std::vector<std::string> temporary)
     : log_dir_(std::move(log_dir)), run_id_(std::move(run_id)), temporary_(std::move(temporary)) {
   // Workers may change their directory.
@@ -139,10 +146,11 @@ std::string RunFiles::rank_folder(int round, int restart_count, int local_rank) 
 
 std::string RunFiles::error_file(int round, int restart_count, int local_rank) {
   if (log_dir_ == "/dev/null") return {};
-  if (keeps_logs()) return rank_folder(round, restart_count, local_rank) + "/error.json";
+  if (keeps_logs())
+    return rank_folder(round, restart_count, local_rank) + "/" + std::string(kErrorFile);
   if (private_folder_.empty()) private_folder_ = make_private_folder(temporary_);
-  return private_folder_ + "/" + std::to_string(round) + "_" + std::to_string(local_rank) +
-         "_error.json";
+  return private_folder_ + "/" + std::to_string(round) + "_" + std::to_string(local_rank) + "_" +
+         std::string(kErrorFile);
 }
 
 }  // namespace drun::launcher

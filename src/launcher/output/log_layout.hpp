@@ -14,6 +14,9 @@ namespace drun::launcher {
 // The run id as part of a file name: "/" and characters that are special to a shell become "_".
 [[nodiscard]] std::string file_name_of(std::string_view run_id);
 
+// The heartbeat file of the worker with this error file: beside it. Empty if that is.
+[[nodiscard]] std::string heartbeat_file(std::string_view error_file);
+
 class RunFiles {
  public:
   // An empty `log_dir`: no logs, and error files in a private folder, removed at the end, in the

@@ -17,10 +17,11 @@ class BeforeStop {
   BeforeStop& operator=(const BeforeStop&) = delete;
   virtual ~BeforeStop() = default;
 
-  // A worker of the round has failed, and others run. When they are stopped at the latest; nullopt:
-  // now, there is nothing to do. `over` is called from the loop when it is done, unless that comes
-  // later; then the group's on_time() is due.
-  [[nodiscard]] virtual std::optional<Time> begin(Time now, std::function<void()> over) = 0;
+  // A worker of the round has failed, and others run, or, if it `hangs`, itself. When they are
+  // stopped at the latest; nullopt: now, there is nothing to do. `over` is called from the loop
+  // when it is done, unless that comes later; then the group's on_time() is due.
+  [[nodiscard]] virtual std::optional<Time> begin(bool hangs, Time now,
+                                                  std::function<void()> over) = 0;
 };
 
 }  // namespace drun::launcher

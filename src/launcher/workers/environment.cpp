@@ -5,6 +5,8 @@
 
 #include "base/environment_variable.hpp"
 #include "base/template_text.hpp"
+#include "hang/heartbeat_file.hpp"
+#include "launcher/output/log_layout.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -105,6 +107,7 @@ std::vector<std::string> WorkerEnvironments::own(int local_rank,
       entry("RANK", first_rank_ + local_rank),
       entry("ROLE_RANK", first_role_rank_ + local_rank),
       entry("TORCHELASTIC_ERROR_FILE", error_file),
+      entry(hang::kHeartbeatVariable, heartbeat_file(error_file)),
   };
   const WorkerPlacement& place = placement_.of(local_node_, local_rank);
   result.insert(result.end(), place.environment.begin(), place.environment.end());

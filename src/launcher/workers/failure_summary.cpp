@@ -110,7 +110,8 @@ rendezvous::FailureSummary summarize(const FailedRound& round, const RemainsOf& 
   summary.cause = worker.cause;
   summary.time_ms = round.time_ms;
   summary.uptime_ms = uptime_ms(worker);
-  summary.restartable = may_restart(round.spec, worker.end);
+  const bool for_good = worker.fault && worker.fault->for_good;
+  summary.restartable = !for_good && may_restart(round.spec, worker.end);
   summary.requeue = may_requeue(round.spec, worker.end);
   summary.highest_code = summary.lowest_code = worker.end.status.shell_code();
   summary.lowest_rank = summary.rank;
@@ -119,7 +120,9 @@ rendezvous::FailureSummary summarize(const FailedRound& round, const RemainsOf& 
   summary.core_file = std::move(left.core_file);
   summary.tail = output.tail(first, kTailLimit);
   summary.last_words = headline(summary.traceback, summary.tail);
-  summary.timed_out = speaks_of_timeout(summary.last_words, summary.tail);
+  summary.timed_out = speaks_of_timeout(summary.last_words, summary.tail) ||
+                      (worker.fault && worker.fault->with_others);
+  summary.hung = worker.fault && worker.fault->hangs;
   summary.log_file = output.log_file(first);
   if (round.one_reason) return summary;
   for (const auto id : round.failures.others()) {

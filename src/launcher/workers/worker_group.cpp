@@ -337,11 +337,14 @@ void WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
   failure_time_ms_ = unix_milliseconds();
   stop_at_.reset();
   held_until_.reset();
-  if (state_ != State::Running || not_ended_ < 2) return;
+  const auto& fault = workers_.at(id).fault;
+  const bool hangs = fault && fault->hangs;
+  if (state_ != State::Running || (not_ended_ < 2 && !hangs)) return;
   if (services_.before_stop != nullptr)
-    held_until_ = services_.before_stop->begin(now, [this, start = starts_] {
+    held_until_ = services_.before_stop->begin(hangs, now, [this, start = starts_] {
       if (start == starts_) held_until_.reset();
     });
+  if (hangs) return;
   const auto tail = output_.tail(id, kLastWordsLimit);
   if (!speaks_of_timeout(headline("", tail), tail)) return;
   stop_at_ = now + rendezvous::kOthersTimeOut;
@@ -358,8 +361,15 @@ void WorkerGroup::on_fault(int local_rank, const RankFault& fault) {
 // Those with a fault that have not ended.
 void WorkerGroup::condemn_faulty(Time now) {
   if (state_ != State::Running) return;
-  for (auto& [id, worker] : workers_) {
-    if (!worker.fault || worker.stage != Worker::Stage::Running || worker.condemned) continue;
+  std::vector<process::WorkerId> faulty;
+  for (const auto& [id, worker] : workers_)
+    if (worker.fault && worker.stage == Worker::Stage::Running && !worker.condemned)
+      faulty.push_back(id);
+  std::stable_sort(faulty.begin(), faulty.end(), [this](auto a, auto b) {
+    return workers_.at(a).fault->order < workers_.at(b).fault->order;
+  });
+  for (const auto id : faulty) {
+    Worker& worker = workers_.at(id);
     worker.condemned = true;
     worker.ended = now;
     worker.end.status.code = worker.fault->exit_code;

@@ -54,6 +54,8 @@ struct Store {
       result[keys.member(ticket)] = encode(document);
     for (const auto& [ticket, document] : assignments)
       result[keys.assignment(ticket)] = encode(document);
+    for (const auto& [ticket, document] : beats)
+      result[keys.beat_of(ticket)] = encode(document);
     result[keys.round] = encode(round);
     result[keys.leader] = encode(rendezvous::LeaderDocument{"t0", 1});
     result[keys.job] = encode(
@@ -65,7 +67,39 @@ struct Store {
   RoundDocument round;
   std::map<std::string, MemberDocument> members;
   std::map<std::string, AssignmentDocument> assignments;
+  std::map<std::string, rendezvous::BeatDocument> beats;
 };
+
+TEST(JobViewTest, TheRankThatIsFurthestBehindIsNamed) {
+  Store store;
+  store.run();
+  for (int rank = 0; rank < 3; ++rank)
+    store.place(rank, "node" + std::to_string(rank));
+  store.beats = {{"t0", {2, 3, 42, 10'000}}, {"t1", {2, 5, 41, 11'000}}, {"t2", {1, 8, 7, 900}}};
+  EXPECT_THAT(
+      text_of(store.view(), 20'000),
+      HasSubstr("\n  heartbeats: rank 5 on node1 is furthest behind: step 41, 9.0 s ago\n"));
+  EXPECT_THAT(to_json(store.view(), true),
+              HasSubstr(R"("behind":{"host":"node1","rank":5,"step":41,"heartbeat_ms":11000})"));
+  store.beats.at("t1").step = -1;  // then the age decides
+  EXPECT_THAT(
+      text_of(store.view(), 20'000),
+      HasSubstr("\n  heartbeats: rank 3 on node0 is furthest behind: step 42, 10.0 s ago\n"));
+  store.round.phase = Phase::Stopping;
+  EXPECT_THAT(text_of(store.view(), 20'000), Not(HasSubstr("heartbeats")));
+}
+
+TEST(JobViewTest, AHangIsSaidOfTheJobAndOfItsNodes) {
+  Store store;
+  store.run();
+  store.place(0, "node0");
+  store.place(1, "node1");
+  store.member("t1").stalled = 2;
+  EXPECT_THAT(text_of(store.view()), HasSubstr("\n  node1: none of its ranks gets on any more\n"));
+  EXPECT_THAT(text_of(store.view()), Not(HasSubstr("hangs")));
+  store.round.hung = true;
+  EXPECT_THAT(text_of(store.view()), HasSubstr("\n  hangs: no rank gets on any more\n"));
+}
 
 TEST(JobViewTest, NodesOfOneStateShareALine) {
   Store store;
@@ -222,7 +256,7 @@ TEST(JobViewTest, JsonHasEveryNode) {
   EXPECT_EQ(
       to_json(store.view(), false),
       R"({"id":"train","state":"running","nnodes":"2:8","round":{"number":2,"phase":"running",)"
-      R"("nodes":1,"world_size":4,"waiting":"","reason":"","since_ms":0},"restarts":0,"max_restarts":3,)"
+      R"("nodes":1,"world_size":4,"waiting":"","reason":"","since_ms":0,"hung":false},"restarts":0,"max_restarts":3,)"
       R"("losses":0,"nodes":[{"host":"node0","address":"10.0.0.1","role":"default",)"
       R"("state":"running","note":"","hosts_store":true,"leads":true,"group_rank":0,)"
       R"("ranks":[0,3]},{"host":"node9","address":"","role":"","state":"spare","note":"",)"

@@ -41,6 +41,7 @@ FailureSummary failure() {
   f.restartable = false;
   f.requeue = false;
   f.timed_out = true;
+  f.hung = true;
   f.highest_code = 139;
   return f;
 }
@@ -67,6 +68,7 @@ MemberDocument member() {
   d.prepared = 3;
   d.prepared_worker_store_port = 1;
   d.succeeded = 3;
+  d.stalled = 2;
   d.failed = 3;
   d.failure = failure();
   d.stop = StopRequest{"received SIGTERM", 143};
@@ -94,6 +96,7 @@ RoundDocument round(Phase phase) {
   d.store_host = "node0";
   d.successors = {{"10.0.0.7", 41'000}, {"fe80::1", 65'535}};
   d.unsure = true;
+  d.hung = true;
   return d;
 }
 
@@ -207,12 +210,12 @@ std::vector<Kind> kinds() {
        error_of(decode_member),
        {"node_rank", "node_rank_is_wish", "is_host", "claim", "losses", "prepared", "prepared_port",
         "succeeded", "failed", "stop", "leave", "latest", "successor_port", "listed", "network",
-        "ends_ms"},
+        "ends_ms", "stalled"},
        written_again(decode_member)},
       {"round",
        encode(round(Phase::Running)),
        error_of(decode_round),
-       {"master", "root", "reason", "waiting", "unsure", "latest", "before", "successors",
+       {"master", "root", "reason", "waiting", "unsure", "hung", "latest", "before", "successors",
         "store_host"},
        written_again(decode_round)},
       {"assignment",
@@ -230,6 +233,11 @@ std::vector<Kind> kinds() {
        error_of(decode_job),
        {},
        written_again(decode_job)},
+      {"beat",
+       encode(BeatDocument{3, 5, 41, 1'700'000'000'000}),
+       error_of(decode_beat),
+       {},
+       written_again(decode_beat)},
       {"outcome",
        encode(Outcome{End::Failure, 7, "t", failure()}),
        error_of(decode_outcome),

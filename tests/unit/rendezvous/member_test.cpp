@@ -35,6 +35,7 @@ class MemberTest : public testing::Test {
     std::optional<FinishAction> finish;
     std::optional<PrepareWorkerStoreAction> prepare;
     std::optional<Time> renewed;
+    int hangs = 0;
     std::vector<MemberDocument> published;
     std::vector<std::string> warnings;
   };
@@ -45,6 +46,7 @@ class MemberTest : public testing::Test {
       if (auto* stop = std::get_if<StopAction>(&action)) result.stop = *stop;
       if (auto* finish = std::get_if<FinishAction>(&action)) result.finish = *finish;
       if (auto* prepare = std::get_if<PrepareWorkerStoreAction>(&action)) result.prepare = *prepare;
+      if (std::holds_alternative<HangAction>(action)) ++result.hangs;
       if (auto* renew = std::get_if<RenewLeaseAction>(&action)) result.renewed = renew->sent;
       if (auto* watch = std::get_if<WatchAction>(&action)) watches_[watch->key] = watch->watch;
       if (auto* log = std::get_if<LogAction>(&action); log != nullptr && log->warning)
@@ -94,6 +96,15 @@ class MemberTest : public testing::Test {
     d.nodes = 1;
     put(keys_.round, encode(d));
   }
+  void hangs(int number, bool hung) {
+    RoundDocument d;
+    d.number = d.ran = number;
+    d.phase = Phase::Running;
+    d.nodes = 1;
+    d.hung = hung;
+    put(keys_.round, encode(d));
+    advance();
+  }
   void place(int number, bool go) {
     AssignmentDocument d;
     d.go = go;
@@ -139,6 +150,52 @@ TEST_F(MemberTest, StartsInARunningRoundWithAPlaceInItOnly) {
       }
     }
   }
+}
+
+TEST_F(MemberTest, SaysThatItsWorkersDoNotGetOnWhileTheyDoNot) {
+  run(3);
+  const auto said = [&](int round, bool stalled) -> std::optional<int> {
+    member_->on_workers_stalled(round, stalled);
+    advance();
+    const auto told = done();
+    if (told.published.empty()) return std::nullopt;
+    return told.published.back().stalled;
+  };
+  EXPECT_EQ(said(3, false), std::nullopt);
+  EXPECT_EQ(said(2, true), std::nullopt);  // an earlier round's
+  EXPECT_EQ(said(3, true), 3);
+  EXPECT_EQ(said(3, true), std::nullopt);
+  EXPECT_EQ(said(3, false), 0);
+}
+
+TEST_F(MemberTest, IsToldOnceOfAHangInWhichItHasPart) {
+  run(3);
+  hangs(3, true);
+  EXPECT_EQ(done().hangs, 0);  // its own workers get on
+  hangs(3, false);
+  member_->on_workers_stalled(3, true);
+  advance();
+  EXPECT_EQ(done().hangs, 0);  // those of others do
+  hangs(3, true);
+  EXPECT_EQ(done().hangs, 1);
+  advance(Milliseconds(4'000));
+  EXPECT_EQ(done().hangs, 0);
+  hangs(3, false);
+  hangs(3, true);
+  EXPECT_EQ(done().hangs, 1);
+  round(4, Phase::Running);
+  advance();
+  EXPECT_EQ(done().hangs, 0);
+}
+
+TEST_F(MemberTest, WorkersThatAreStoppedDoNotHang) {
+  run(3);
+  member_->on_workers_stalled(3, true);
+  round(3, Phase::Stopping);
+  advance();
+  done();
+  hangs(3, true);
+  EXPECT_EQ(done().hangs, 0);
 }
 
 // To a store that has forgotten it: no other round gets the number.

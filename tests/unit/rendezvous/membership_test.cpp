@@ -616,6 +616,116 @@ TEST(RunningTest, StopsForItsReasonsOnly) {
   }
 }
 
+// Whether the round hangs, once that has happened.
+struct HangCase {
+  const char* name;
+  void (*event)(Board&);
+  bool hung;
+};
+
+TEST(RunningTest, HangsOnlyIfNobodyGetsOn) {
+  const std::vector<HangCase> cases = {
+      {"nothing", [](Board&) {}, false},
+      {"one of two", [](Board& b) { b.stalls("a"); }, false},
+      {"both", [](Board& b) { b.stalls("a"), b.stalls("b"); }, true},
+      {"both, and one gets on again",
+       [](Board& b) { b.stalls("a"), b.stalls("b"), b.settle(), b.stalls("a", false); }, false},
+      {"both, twice",
+       [](Board& b) {
+         b.stalls("a"), b.stalls("b"), b.settle(), b.stalls("a", false), b.settle(), b.stalls("a");
+       },
+       true},
+      {"one, and the other has succeeded", [](Board& b) { b.succeeds("a"), b.stalls("b"); }, true},
+      {"one that succeeds after all",
+       [](Board& b) { b.succeeds("a"), b.stalls("b"), b.settle(), b.succeeds("b"); }, false},
+      {"one, and the other is gone", [](Board& b) { b.stalls("a"), b.gone("b"); }, false},
+      {"both, and one fails",
+       [](Board& b) { b.stalls("a"), b.stalls("b"), b.settle(), b.fails("a"); }, false},
+      {"a spare does not count", [](Board& b) { b.join("c"), b.stalls("c"), b.stalls("a"); },
+       false},
+      {"a spare does not count against it",
+       [](Board& b) { b.join("c"), b.stalls("a"), b.stalls("b"); }, true},
+      {"in another round",
+       [](Board& b) {
+         for (const std::string ticket : {"a", "b"}) {
+           auto d = b.document(ticket);
+           d.stalled = b.state().round.number + 1;
+           b.put(ticket, d);
+         }
+       },
+       false},
+  };
+  for (const auto& each : cases) {
+    auto s = config(2, 2);
+    s.ticket = "a";
+    Board board(s);
+    board.join("a");
+    board.join("b");
+    board.run();
+    ASSERT_EQ(board.phase(), Phase::Running);
+    each.event(board);
+    board.settle();
+    EXPECT_EQ(board.state().round.hung, each.hung) << each.name;
+  }
+}
+
+// All nodes know from it that the stacks of those workers are wanted.
+TEST(RunningTest, ARoundThatIsStoppedForAHangSaysSo) {
+  for (const bool hung : {false, true}) {
+    Board board(config(2, 2));
+    board.join("a");
+    board.join("b");
+    board.run();
+    auto d = board.document("b");
+    d.failed = board.state().round.number;
+    d.failure.emplace().exit_code = 124;
+    d.failure->hung = hung;
+    board.put("b", d);
+    board.settle();
+    ASSERT_EQ(board.phase(), Phase::Stopping);
+    EXPECT_EQ(board.state().round.hung, hung);
+  }
+}
+
+// A node that has not read of it by then must still know what its ranks are to fail for.
+TEST(RunningTest, AHangStaysOneWhileItsRanksFail) {
+  Board board(config(2, 2));
+  board.join("a");
+  board.join("b");
+  board.run();
+  board.stalls("a");
+  board.stalls("b");
+  board.settle();
+  auto d = board.document("a");
+  d.failed = board.state().round.number;
+  d.failure.emplace().exit_code = 124;
+  d.failure->hung = d.failure->timed_out = true;
+  board.put("a", d);
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Running);
+  EXPECT_TRUE(board.state().round.hung);
+}
+
+TEST(RunningTest, AHangEndsWithItsRound) {
+  Board board(config(2, 2));
+  board.config().max_restarts = 1;
+  board.join("a");
+  board.join("b");
+  board.run();
+  board.stalls("a");
+  board.stalls("b");
+  board.settle();
+  ASSERT_TRUE(board.state().round.hung);
+  board.fails("a", 124);
+  board.settle();
+  board.all_left();
+  board.run();
+  ASSERT_EQ(board.phase(), Phase::Running);
+  EXPECT_EQ(board.state().round.number, 2);
+  EXPECT_FALSE(board.state().round.hung);
+  EXPECT_EQ(board.state().stalled, 0);
+}
+
 TEST(RunningTest, SparesAndResizeAtRestartDoNotStopARound) {
   Board full(config(1, 2));
   full.join("a");

@@ -45,6 +45,14 @@ TEST(AgentStatusTest, IsReadAgain) {
   EXPECT_EQ(*parse_status(to_json(gathering)), gathering);
 }
 
+TEST(AgentStatusTest, ARankThatIsBehindIsReadAgainWithAndWithoutItsStep) {
+  for (const std::int64_t step : {std::int64_t{-1}, std::int64_t{5'000'000'000}}) {
+    AgentStatus status = running();
+    status.behind = RankBeat{5, step, 12'300};
+    EXPECT_EQ(*parse_status(to_json(status)), status);
+  }
+}
+
 TEST(AgentStatusTest, EveryPhaseHasAName) {
   for (const char* name :
        {"searching", "gathering", "spare", "starting", "running", "stopping", "leaving"}) {

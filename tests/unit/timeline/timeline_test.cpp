@@ -125,6 +125,16 @@ TEST(TimelineTest, AJobThatStillRunsIsCutAtTheLastEvent) {
   EXPECT_THAT(timeline.causes, IsEmpty());
 }
 
+TEST(TimelineTest, AHangIsABadMark) {
+  ToldNode node("host", 7);
+  node.joins(0).begins(100, 1, 0, 1, 1).starts(110, 0).says(Kind::Hang, 900, "no heartbeat");
+  const Timeline timeline = timeline_of({node});
+  ASSERT_FALSE(timeline.marks.empty());
+  EXPECT_EQ(timeline.marks.back().name, "hang");
+  EXPECT_EQ(timeline.marks.back().text, "no heartbeat");
+  EXPECT_TRUE(timeline.marks.back().bad);
+}
+
 TEST(TimelineTest, ASpareHasNoRank) {
   auto nodes = job_with_a_restart();
   nodes.push_back(ToldNode("spare", 12).joins(200).tell(Kind::Outcome, 1002));

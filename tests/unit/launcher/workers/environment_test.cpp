@@ -68,7 +68,7 @@ TEST(EnvironmentTest, TwoNodesOfTwoWorkersGetWhatTorchrunGives) {
               "ROLE_WORLD_SIZE=4", "MASTER_ADDR=localhost", "MASTER_PORT=44303",
               "TORCHELASTIC_RESTART_COUNT=0", "DRUN_ROUND=0", "TORCHELASTIC_MAX_RESTARTS=3",
               "TORCHELASTIC_RUN_ID=job77", "TORCHELASTIC_USE_AGENT_STORE=True",
-              "TORCHELASTIC_ERROR_FILE=/tmp/e/error.json",
+              "TORCHELASTIC_ERROR_FILE=/tmp/e/error.json", "DRUN_HEARTBEAT_FILE=/tmp/e/heartbeat",
               "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
               "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "OMP_NUM_THREADS=1",
               // For programs that know other names.
@@ -79,17 +79,17 @@ TEST(EnvironmentTest, TwoNodesOfTwoWorkersGetWhatTorchrunGives) {
 }
 
 TEST(EnvironmentTest, OneNodeOfOneWorkerGetsNoThreadLimit) {
-  EXPECT_THAT(
-      environment_of(options_of("./program"), assignment(0, 1, 1), 0, ""),
-      UnorderedElementsAre("LOCAL_RANK=0", "RANK=0", "GROUP_RANK=0", "ROLE_RANK=0",
-                           "ROLE_NAME=default", "LOCAL_WORLD_SIZE=1", "WORLD_SIZE=1",
-                           "GROUP_WORLD_SIZE=1", "ROLE_WORLD_SIZE=1", "MASTER_ADDR=localhost",
-                           "MASTER_PORT=44303", "DRUN_ROUND=0", "TORCHELASTIC_RESTART_COUNT=0",
-                           "TORCHELASTIC_MAX_RESTARTS=0", "TORCHELASTIC_RUN_ID=fresh-id",
-                           "TORCHELASTIC_USE_AGENT_STORE=True", "TORCHELASTIC_ERROR_FILE=",
-                           "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-                           "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "NODE_RANK=0", "CROSS_RANK=0",
-                           "CROSS_SIZE=1", "JAX_PROCESS_ID=0", "JAX_NUM_PROCESSES=1"));
+  EXPECT_THAT(environment_of(options_of("./program"), assignment(0, 1, 1), 0, ""),
+              UnorderedElementsAre(
+                  "LOCAL_RANK=0", "RANK=0", "GROUP_RANK=0", "ROLE_RANK=0", "ROLE_NAME=default",
+                  "LOCAL_WORLD_SIZE=1", "WORLD_SIZE=1", "GROUP_WORLD_SIZE=1", "ROLE_WORLD_SIZE=1",
+                  "MASTER_ADDR=localhost", "MASTER_PORT=44303", "DRUN_ROUND=0",
+                  "TORCHELASTIC_RESTART_COUNT=0", "TORCHELASTIC_MAX_RESTARTS=0",
+                  "TORCHELASTIC_RUN_ID=fresh-id", "TORCHELASTIC_USE_AGENT_STORE=True",
+                  "TORCHELASTIC_ERROR_FILE=", "DRUN_HEARTBEAT_FILE=",
+                  "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+                  "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "NODE_RANK=0", "CROSS_RANK=0",
+                  "CROSS_SIZE=1", "JAX_PROCESS_ID=0", "JAX_NUM_PROCESSES=1"));
 }
 
 TEST(EnvironmentTest, NodesAndRolesOfDifferentSizesFollowTheAssignment) {
@@ -210,7 +210,7 @@ TEST(EnvironmentTest, WhatDiffersBetweenWorkersIsTheirOwn) {
   const WorkerEnvironments environments(options, assignment(0, 1, 2));
   EXPECT_THAT(environments.own(1, "/e"),
               ElementsAre("LOCAL_RANK=1", "RANK=1", "ROLE_RANK=1", "TORCHELASTIC_ERROR_FILE=/e",
-                          "JAX_PROCESS_ID=1"));
+                          "DRUN_HEARTBEAT_FILE=/eheartbeat", "JAX_PROCESS_ID=1"));
   EXPECT_THAT(environments.shared(), Contains("HOME=/h"));
   EXPECT_THAT(environments.set_by_drun(1, "/e"), Not(Contains("HOME=/h")));
   EXPECT_THAT(environments.set_by_drun(1, "/e"), IsSupersetOf({"RANK=1", "WORLD_SIZE=2"}));

@@ -908,14 +908,16 @@ TEST(WorkerGroupTest, AfterAnyOtherFailureTheOthersAreStoppedAtOnce) {
 
 class FakeBeforeStop final : public BeforeStop {
  public:
-  std::optional<Time> begin(Time now, std::function<void()> call) override {
+  std::optional<Time> begin(bool hangs, Time now, std::function<void()> call) override {
     ++begun;
+    begun_for_hang = hangs;
     over = std::move(call);
     if (!wanted) return std::nullopt;
     return now + milliseconds(5'000);
   }
   bool wanted = true;
   int begun = 0;
+  bool begun_for_hang = false;
   std::function<void()> over;
 };
 
@@ -950,6 +952,22 @@ TEST(WorkerGroupHoldTest, TheOthersAreStoppedOnceItIsDone) {
   EXPECT_EQ(rig.held.next_deadline(), kStart + milliseconds(5'000));
   rig.before.over();
   EXPECT_EQ(told(rig.at(milliseconds(300)), rig), "stop SIGTERM 5");
+}
+
+// It may be the only one.
+TEST(WorkerGroupHoldTest, OneThatHangsIsLookedAtBeforeItIsStopped) {
+  HeldRig rig;
+  rig.run();
+  (void)rig.feed({exited(kFirst, 0)});
+  RankFault fault;
+  fault.exit_code = 124;
+  fault.hangs = true;
+  rig.held.on_fault(1, fault);
+  EXPECT_THAT(told(rig.at(milliseconds(100)), rig), testing::Not(HasSubstr("stop")));
+  EXPECT_EQ(rig.before.begun, 1);
+  EXPECT_TRUE(rig.before.begun_for_hang);
+  rig.before.over();
+  EXPECT_THAT(told(rig.at(milliseconds(300)), rig), HasSubstr("stop SIGTERM 5"));
 }
 
 TEST(WorkerGroupHoldTest, ItIsNotWaitedForLongerThanItsLimit) {

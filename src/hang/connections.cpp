@@ -1,0 +1,143 @@
+#include "hang/connections.hpp"
+
+#include <arpa/inet.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/file_descriptor.hpp"
+#include "base/whole_number.hpp"
+
+namespace drun::hang {
+namespace {
+
+struct Question {
+  nlmsghdr header{};
+  inet_diag_req_v2 request{};
+};
+
+// Of every state but those without a process: TIME_WAIT, and the half-open ones of a listener.
+constexpr std::uint32_t kStates = 0xffff & ~(1U << 6) & ~(1U << 12);
+
+std::string address_of(const inet_diag_msg& socket) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (::inet_ntop(socket.idiag_family, static_cast<const void*>(socket.id.idiag_dst), text.data(),
+                  text.size()) == nullptr)
+    return {};
+  const std::string port = std::to_string(ntohs(socket.id.idiag_dport));
+  return socket.idiag_family == AF_INET6 ? "[" + std::string(text.data()) + "]:" + port
+                                         : std::string(text.data()) + ":" + port;
+}
+
+template <typename T>
+T copied(std::string_view bytes) {
+  T value{};  // what an older kernel leaves out stays zero
+  std::memcpy(&value, bytes.data(), std::min(sizeof value, bytes.size()));
+  return value;
+}
+
+// A piece that begins with its own length, as messages and attributes of netlink do, taken off
+// `rest`; empty: there is none. Without the `header` bytes.
+std::string_view take_piece(std::string_view& rest, std::size_t length, std::size_t header) {
+  constexpr std::size_t kAlign = 4;
+  if (length < header || length > rest.size()) {
+    rest = {};
+    return {};
+  }
+  const std::string_view piece = rest.substr(header, length - header);
+  rest.remove_prefix(std::min((length + kAlign - 1) / kAlign * kAlign, rest.size()));
+  return piece;
+}
+
+// Both ways.
+std::uint64_t bytes_in(std::string_view attributes) {
+  while (attributes.size() >= sizeof(rtattr)) {
+    const auto header = copied<rtattr>(attributes);
+    const auto value = take_piece(attributes, std::size_t{header.rta_len}, sizeof header);
+    if (header.rta_type != INET_DIAG_INFO) continue;
+    const auto info = copied<tcp_info>(value);
+    return info.tcpi_bytes_acked + info.tcpi_bytes_received;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void Connections::ask(std::uint8_t family) {
+  const FileDescriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (!socket) return;
+  Question question;
+  question.header.nlmsg_len = sizeof question;
+  question.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  question.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  question.request.sdiag_family = family;
+  question.request.sdiag_protocol = IPPROTO_TCP;
+  question.request.idiag_ext = 1U << (INET_DIAG_INFO - 1);
+  question.request.idiag_states = kStates;
+  if (::send(socket.get(), &question, sizeof question, 0) != sizeof question) return;
+  std::vector<char> buffer(64 * 1024);
+  for (;;) {
+    const ssize_t size = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
+    if (size <= 0) return;
+    std::string_view rest(buffer.data(), static_cast<std::size_t>(size));
+    while (rest.size() >= sizeof(nlmsghdr)) {
+      const auto header = copied<nlmsghdr>(rest);
+      const auto message = take_piece(rest, std::size_t{header.nlmsg_len}, sizeof header);
+      if (header.nlmsg_type == NLMSG_DONE) {
+        known_ = true;
+        return;
+      }
+      if (header.nlmsg_type == NLMSG_ERROR || message.size() < sizeof(inet_diag_msg)) return;
+      const auto found = copied<inet_diag_msg>(message);
+      const bool counts = left_out_ == 0 || (ntohs(found.id.idiag_sport) != left_out_ &&
+                                             ntohs(found.id.idiag_dport) != left_out_);
+      const std::uint64_t bytes = counts ? bytes_in(message.substr(sizeof found)) : 0;
+      by_inode_[found.idiag_inode] = {bytes, address_of(found)};
+    }
+  }
+}
+
+void Connections::ask() {
+  if (std::exchange(asked_, true)) return;
+  ask(AF_INET);
+  if (known_) ask(AF_INET6);
+}
+
+const Connections::Connection* Connections::find(std::string_view file) {
+  constexpr std::string_view kSocket = "socket:[";
+  if (!file.starts_with(kSocket) || !file.ends_with(']')) return nullptr;
+  file.remove_prefix(kSocket.size());
+  file.remove_suffix(1);
+  const auto inode = whole_number<std::uint64_t>(file);
+  if (!inode) return nullptr;
+  ask();
+  const auto known = by_inode_.find(*inode);
+  return known == by_inode_.end() ? nullptr : &known->second;
+}
+
+std::uint64_t Connections::bytes_of(std::string_view file) {
+  const Connection* const found = find(file);
+  return found == nullptr ? 0 : found->bytes;
+}
+
+std::string Connections::peer_of(std::string_view file) {
+  const Connection* const found = find(file);
+  return found == nullptr ? std::string() : found->peer;
+}
+
+bool Connections::known() {
+  ask();
+  return known_;
+}
+
+}  // namespace drun::hang

@@ -1,0 +1,40 @@
+// The TCP connections of this network namespace, and how many bytes each has moved. Asks the kernel
+// once, when the first is asked for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace drun::hang {
+
+class Connections {
+ public:
+  // Those from or to `left_out` do not count; 0: all do.
+  explicit Connections(std::uint16_t left_out) : left_out_(left_out) {}
+
+  // Of an open file by its link in /proc/PID/fd, "socket:[4711]"; 0 if it is no such connection.
+  [[nodiscard]] std::uint64_t bytes_of(std::string_view file);
+  // Who is at the other end: "10.0.0.1:29500"; empty: it is no such connection.
+  [[nodiscard]] std::string peer_of(std::string_view file);
+  // The kernel has told of them.
+  [[nodiscard]] bool known();
+
+ private:
+  struct Connection {
+    std::uint64_t bytes = 0;  // both ways
+    std::string peer;
+  };
+
+  void ask();
+  void ask(std::uint8_t family);
+  [[nodiscard]] const Connection* find(std::string_view file);
+
+  std::uint16_t left_out_;
+  bool asked_ = false;
+  bool known_ = false;
+  std::unordered_map<std::uint64_t, Connection> by_inode_;
+};
+
+}  // namespace drun::hang

@@ -1,0 +1,72 @@
+#include "hang/node_stillness.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace drun::hang {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kShortestLook{200};
+constexpr milliseconds kLongestLook{60'000};
+// A look that came so many intervals late was not late by chance.
+constexpr int kPause = 5;
+
+}  // namespace
+
+NodeStillness::NodeStillness(milliseconds timeout)
+    : timeout_(timeout), interval_(std::clamp(timeout / 10, kShortestLook, kLongestLook)) {}
+
+void NodeStillness::judge(std::uint32_t worker, const RankLook& now, Time at) {
+  const auto before = last_.ranks.find(worker);
+  const auto [entry, is_new] = records_.try_emplace(worker);
+  Record& record = entry->second;
+  if (is_new || before == last_.ranks.end()) {
+    record = Record{std::nullopt, at, {}};
+    return;
+  }
+  const auto elapsed = std::chrono::duration_cast<milliseconds>(at - last_.at);
+  const Finding finding = compare(before->second, now, elapsed);
+  switch (finding.activity) {
+    case Activity::GetsOn:
+      record = Record{std::nullopt, at, {}};
+      break;
+    case Activity::NobodyKnows:
+      record.waits_since.reset();
+      record.doubt = finding.why;
+      break;
+    case Activity::Waits:
+      if (!record.waits_since) record.waits_since = last_.at;
+      break;
+  }
+}
+
+void NodeStillness::on_look(NodeLook look) {
+  if (look.at - last_.at > interval_ * kPause) {
+    records_.clear();
+    last_ = {};
+  }
+  std::erase_if(records_, [&](const auto& each) { return !look.ranks.contains(each.first); });
+  for (const auto& [worker, rank] : look.ranks)
+    judge(worker, rank, look.at);
+  stalled_ =
+      !records_.empty() && std::all_of(records_.begin(), records_.end(), [&](const auto& each) {
+        return each.second.waits_since && look.at - *each.second.waits_since >= timeout_;
+      });
+  last_ = std::move(look);
+}
+
+std::optional<std::string> NodeStillness::take_doubt() {
+  if (records_.empty() || stalled_ || doubted_) return std::nullopt;
+  std::string doubt;
+  for (const auto& [worker, record] : records_) {
+    if (last_.at - record.fruitless_since < timeout_) return std::nullopt;
+    if (doubt.empty() && !record.waits_since) doubt = record.doubt;
+  }
+  if (doubt.empty()) return std::nullopt;
+  doubted_ = true;
+  return doubt;
+}
+
+}  // namespace drun::hang

@@ -1,0 +1,54 @@
+// How long the ranks of a node have waited, from one look to the next. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hang/process_reader.hpp"
+#include "hang/stillness.hpp"
+
+namespace drun::hang {
+
+class NodeStillness {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // `timeout`: so long all ranks must have waited.
+  explicit NodeStillness(std::chrono::milliseconds timeout);
+
+  // How often to look.
+  [[nodiscard]] std::chrono::milliseconds interval() const { return interval_; }
+  // The next look, with all ranks that run. After a pause in which nobody looked, because this
+  // process was stopped or the kernel gave no answer, all begins anew.
+  void on_look(NodeLook look);
+  // The last one.
+  [[nodiscard]] const NodeLook& last() const { return last_; }
+
+  // All ranks have waited for the whole time.
+  [[nodiscard]] bool stalled() const { return stalled_; }
+  // Nothing has come of any rank for the whole time, but some were busy: perhaps they hang, but
+  // that cannot be known. These, and why; true once.
+  [[nodiscard]] std::optional<std::string> take_doubt();
+
+ private:
+  struct Record {
+    std::optional<Time> waits_since;
+    Time fruitless_since;  // nothing has come of it
+    std::string doubt;     // why it was not found to wait, the last time
+  };
+
+  void judge(std::uint32_t worker, const RankLook& now, Time at);
+
+  const std::chrono::milliseconds timeout_;
+  const std::chrono::milliseconds interval_;
+  NodeLook last_;
+  std::map<std::uint32_t, Record> records_;  // by worker
+  bool stalled_ = false;
+  bool doubted_ = false;
+};
+
+}  // namespace drun::hang

@@ -1,0 +1,80 @@
+#include "hang/wait_place.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "base/printable.hpp"
+#include "base/small_file.hpp"
+#include "base/system_call.hpp"
+#include "base/trimmed.hpp"
+#include "base/whole_number.hpp"
+#include "hang/connections.hpp"
+
+namespace drun::hang {
+namespace {
+
+std::string proc_file(pid_t pid, const char* name) {
+  return "/proc/" + std::to_string(pid) + "/" + name;
+}
+
+std::string open_file(pid_t pid, int file) {
+  std::array<char, 256> text{};
+  const std::string path = proc_file(pid, "fd/") + std::to_string(file);
+  const ssize_t size = ::readlink(path.c_str(), text.data(), text.size());
+  return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+// "from 10.0.0.1:29500", "of pipe:[4711]", "of /nfs/data"; empty: nobody knows.
+std::string describe_file(pid_t pid, int file) {
+  const std::string name = open_file(pid, file);
+  if (name.empty()) return {};
+  Connections connections(0);
+  if (const std::string peer = connections.peer_of(name); !peer.empty()) return " from " + peer;
+  return " of " + as_name(name);
+}
+
+std::optional<SystemCall> call_of(pid_t pid) {
+  const auto text = read_small_file(proc_file(pid, "syscall"));
+  return text ? system_call_in(trimmed(*text)) : std::nullopt;
+}
+
+// The process that this one only waits for, if it is the only child of it among `rank`.
+std::optional<pid_t> awaited(pid_t pid, const RankLook& rank) {
+  const auto call = call_of(pid);
+  if (!call || (call->number != SYS_wait4 && call->number != SYS_waitid)) return std::nullopt;
+  const auto text = read_small_file("/proc/" + std::to_string(pid) + "/task/" +
+                                    std::to_string(pid) + "/children");
+  if (!text) return std::nullopt;
+  const auto child = whole_number<pid_t>(trimmed(*text));
+  return child && rank.processes.contains(*child) ? child : std::nullopt;
+}
+
+}  // namespace
+
+WaitPlace wait_place(pid_t pid, const RankLook& rank) {
+  for (std::size_t steps = 0; steps < rank.processes.size(); ++steps) {
+    const auto child = awaited(pid, rank);
+    if (!child) break;
+    pid = *child;
+  }
+  WaitPlace found;
+  std::string& text = found.call;
+  const auto call = call_of(pid);
+  if (call && call->name.empty()) {
+    text = "system call " + std::to_string(call->number);
+  } else if (call) {
+    text = call->name;
+  }
+  const auto channel = read_small_file(proc_file(pid, "wchan"));
+  const std::string place = channel ? printable(trimmed(*channel)) : "";
+  if (!place.empty() && place != "0") text += (text.empty() ? "" : " ") + ("(" + place + ")");
+  if (call && call->file) found.file = describe_file(pid, *call->file);
+  return found;
+}
+
+}  // namespace drun::hang

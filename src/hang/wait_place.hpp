@@ -1,0 +1,24 @@
+// Where a process waits: the system call, where in the kernel, and for whom. May hang where the
+// process does: for a thread of its own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "hang/process_look.hpp"
+
+namespace drun::hang {
+
+struct WaitPlace {
+  std::string call;  // "recvfrom (wait_woken)"; empty: the kernel does not say
+  std::string file;  // " from 10.0.0.1:29500" or " of /nfs/data"; empty: of none
+  [[nodiscard]] std::string text() const { return call.empty() ? "an unknown place" : call; }
+  bool operator==(const WaitPlace&) const = default;
+};
+
+// Of the first thread of the process at the end of the chain of those that only wait for their
+// child.
+[[nodiscard]] WaitPlace wait_place(pid_t pid, const RankLook& rank);
+
+}  // namespace drun::hang

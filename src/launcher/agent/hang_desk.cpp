@@ -1,0 +1,90 @@
+#include "launcher/agent/hang_desk.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+HangDesk::HangDesk(Parts parts)
+    : parts_(std::move(parts)),
+      group_(parts_.workers.group()),
+      note_(parts_.options.run_id),
+      heartbeats_(parts_.io, parts_.options.heartbeats, group_,
+                  {[this](const auto& late) { on_late(late); }, [this] { on_looked(); }}),
+      hangs_(
+          parts_.io, parts_.options.hang_timeout, group_,
+          [this](bool stalled) { on_stalled(stalled); },
+          [this](const std::string& text) { say(text); }) {}
+
+void HangDesk::start() {
+  heartbeats_.start();
+  hangs_.start();
+}
+
+void HangDesk::cancel() {
+  heartbeats_.cancel();
+  hangs_.cancel();
+}
+
+void HangDesk::on_stalled(bool stalled) {
+  parts_.participant.on_workers_stalled(stalled, Clock::now());
+  parts_.news();
+}
+
+void HangDesk::on_looked() {
+  const auto behind = heartbeats_.behind();
+  if (!behind || group_.assignment().group_world_size == 1) return;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  const rendezvous::BeatDocument beat{group_.round(), behind->rank, behind->step,
+                                      now_ms - behind->age_ms};
+  note_.write(beat, Clock::now());
+}
+
+void HangDesk::on_late(const std::vector<HungRank>& late) {
+  if (!group_.running()) return;
+  for (const HungRank& rank : late)
+    parts_.events.on_hang(group_.assignment(), rank);
+  fail(late);
+}
+
+void HangDesk::on_hang() {
+  hangs_.find_places([this, round = group_.round()](const auto& waiting) {
+    if (group_.round() == round && group_.running()) on_waiting(waiting);
+  });
+}
+
+void HangDesk::on_waiting(const std::vector<WaitingRank>& waiting) {
+  const StopPolicy& policy = parts_.options;
+  say(hang_text(waiting, group_, *policy.hang_timeout));
+  if (policy.on_hang != OnHang::Report)
+    return fail(hang_faults(waiting, *policy.hang_timeout, policy.on_hang == OnHang::Stop));
+  if (is_first() && policy.stacks_limit.count() > 0) parts_.stacks.show();
+}
+
+// The round is stopped, as after any failure.
+void HangDesk::fail(const std::vector<HungRank>& hung) {
+  for (const HungRank& rank : hung)
+    parts_.workers.on_fault(rank.local_rank, rank.fault);
+  parts_.news();
+}
+
+// All nodes see it; what the user reads comes from the first.
+void HangDesk::say(const std::string& text) {
+  if (is_first()) return warn(text);
+  log::info("{}", text);
+}
+
+void HangDesk::warn(const std::string& text) {
+  parts_.status.line().clear();
+  log::warning("{}", text);
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,72 @@
+// What the agent does about workers that hang: --hang-timeout, --on-hang, and the limits of
+// heartbeats.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <asio/io_context.hpp>
+
+#include "launcher/agent/agent_stacks.hpp"
+#include "launcher/agent/beat_note.hpp"
+#include "launcher/agent/event_reporter.hpp"
+#include "launcher/agent/hang_watch.hpp"
+#include "launcher/agent/heartbeat_watch.hpp"
+#include "launcher/agent/participant_driver.hpp"
+#include "launcher/agent/status_reporter.hpp"
+#include "launcher/options/options.hpp"
+#include "launcher/workers/hung_ranks.hpp"
+#include "launcher/workers/worker_supervisor.hpp"
+#include "rendezvous/key_value.hpp"
+#include "status/agent_status.hpp"
+
+namespace drun::launcher {
+
+// One thread: the loop's, which it never blocks. Without a limit it does nothing, and has no thread
+// of its own.
+class HangDesk {
+ public:
+  // All of it must outlive this.
+  struct Parts {
+    asio::io_context& io;
+    const Options& options;
+    WorkerSupervisor& workers;
+    ParticipantDriver& participant;
+    EventReporter& events;
+    StatusReporter& status;
+    AgentStacks& stacks;
+    std::function<void()> news;  // the workers, or the participant, have something to do
+  };
+  explicit HangDesk(Parts parts);
+
+  void start();
+  void cancel();
+  // As BeatNote's.
+  void use_store(rendezvous::KeyValue& store, std::string_view ticket) { note_.use(store, ticket); }
+  void forget_store() { note_.forget_store(); }
+  // No worker of the job gets on.
+  void on_hang();
+  // As HeartbeatWatch's.
+  [[nodiscard]] std::optional<status::RankBeat> behind() const { return heartbeats_.behind(); }
+
+ private:
+  void on_stalled(bool stalled);
+  void on_looked();
+  void on_late(const std::vector<HungRank>& late);
+  void on_waiting(const std::vector<WaitingRank>& waiting);
+  void fail(const std::vector<HungRank>& hung);
+  [[nodiscard]] bool is_first() const { return group_.assignment().group_rank == 0; }
+  void say(const std::string& text);
+  void warn(const std::string& text);
+
+  const Parts parts_;
+  const WorkerGroup& group_;
+  BeatNote note_;
+  HeartbeatWatch heartbeats_;
+  HangWatch hangs_;
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,53 @@
+// --hang-timeout: looks at this node's workers in another thread, and says when none of them has
+// got on for so long. One thread: the agent's loop, which it never blocks.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+
+#include "base/deadline_timer.hpp"
+#include "hang/node_stillness.hpp"
+#include "launcher/agent/file_desk.hpp"
+#include "launcher/workers/hung_ranks.hpp"
+#include "launcher/workers/worker_group.hpp"
+
+namespace drun::launcher {
+
+class HangWatch {
+ public:
+  // `group` must outlive this. `on_stalled` is called from the loop, with true when none of the
+  // workers that run has got on for `timeout`, and with false when one has again. Nullopt: nobody
+  // looks. `on_doubt` gets, once, why workers of which nothing has come for `timeout` are not taken
+  // for such.
+  HangWatch(asio::io_context& io, std::optional<std::chrono::milliseconds> timeout,
+            const WorkerGroup& group, std::function<void(bool)> on_stalled,
+            std::function<void(const std::string&)> on_doubt);
+
+  void start();
+  void cancel();
+
+  // Finds out where the workers wait that run, and then calls `told` from the loop; within some
+  // seconds in any case.
+  void find_places(std::function<void(const std::vector<WaitingRank>&)> told);
+
+ private:
+  void look();
+  void on_look(hang::NodeLook look);
+  [[nodiscard]] std::vector<hang::WatchedRank> watched() const;
+
+  const WorkerGroup& group_;
+  const std::function<void(bool)> on_stalled_;
+  const std::function<void(const std::string&)> on_doubt_;
+  std::optional<hang::NodeStillness> stillness_;  // nullopt: nobody looks
+  std::optional<FileDesk> desk_;
+  DeadlineTimer timer_;
+  bool stalled_ = false;
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,77 @@
+#include "launcher/workers/hung_ranks.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+
+#include "base/duration_text.hpp"
+#include "base/exit_codes.hpp"
+#include "base/number_ranges.hpp"
+
+namespace drun::launcher {
+namespace {
+
+constexpr std::size_t kMostPlaces = 8;  // in one line
+
+std::string cause_of(const WaitingRank& rank, std::chrono::milliseconds timeout) {
+  return "hangs: it waits in " + rank.place.text() + ", and no rank of the job has got on for " +
+         describe_duration(timeout.count()) + " (--hang-timeout)";
+}
+
+std::map<std::string, int> count_places(const std::vector<WaitingRank>& ranks) {
+  std::map<std::string, int> counts;
+  for (const WaitingRank& rank : ranks)
+    ++counts[rank.place.text()];
+  return counts;
+}
+
+}  // namespace
+
+std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& group,
+                      std::chrono::milliseconds timeout) {
+  const auto& assignment = group.assignment();
+  std::map<std::string, std::vector<int>> by_place;
+  for (const WaitingRank& rank : ranks)
+    by_place[rank.place.text() + rank.place.file].push_back(assignment.first_rank +
+                                                            rank.local_rank);
+  std::vector<std::pair<std::string, std::vector<int>>> groups(by_place.begin(), by_place.end());
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  std::string text = "the job hangs: no rank of " + std::to_string(assignment.world_size) +
+                     " has got on for " + describe_duration(timeout.count());
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (i == kMostPlaces) {
+      text += "; and " + std::to_string(groups.size() - i) + " more places";
+      break;
+    }
+    const auto& [place, waiting] = groups[i];
+    text += (i == 0 ? ": " : "; ") + ranks_text(waiting) +
+            (waiting.size() == 1 ? " waits in " : " wait in ") + place;
+  }
+  return text;
+}
+
+std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
+                                  std::chrono::milliseconds timeout, bool for_good) {
+  const auto counts = count_places(ranks);
+  std::vector<HungRank> hung;
+  for (const WaitingRank& rank : ranks) {
+    RankFault fault;
+    fault.exit_code = kTimeLimit;
+    fault.cause = cause_of(rank, timeout);
+    fault.hangs = true;
+    fault.order = counts.at(rank.place.text());
+    fault.for_good = for_good;
+    fault.with_others = true;
+    hung.push_back({rank.local_rank, rank.pid, std::move(fault)});
+  }
+  return hung;
+}
+
+std::string doubt_text(const std::string& doubt, const WorkerGroup& group) {
+  return "no rank of this node has written, read or received anything for --hang-timeout; that is "
+         "not taken for a hang, because " +
+         doubt + (group.workers().size() > 1 ? " (and perhaps others)" : "");
+}
+
+}  // namespace drun::launcher

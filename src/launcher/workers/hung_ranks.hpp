@@ -1,0 +1,42 @@
+// Ranks that hang: what is said of them, and how they fail. Pure.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "hang/wait_place.hpp"
+#include "launcher/workers/worker_group.hpp"
+
+namespace drun::launcher {
+
+// A worker that hangs, and why that is known.
+struct HungRank {
+  int local_rank = 0;
+  pid_t pid = 0;
+  RankFault fault;
+};
+
+// A worker of a job in which nobody gets on, and where it waits.
+struct WaitingRank {
+  process::WorkerId worker = 0;
+  int local_rank = 0;
+  pid_t pid = 0;
+  hang::WaitPlace place;
+};
+
+// "none of the job's 8 ranks has got on for 10 min 0 s: here ranks 0-2 wait in futex (...), rank 3
+// in recvfrom (...) from 10.0.0.1:4711"
+[[nodiscard]] std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& group,
+                                    std::chrono::milliseconds timeout);
+
+// Who waits where few others do comes first: many wait for one. `for_good`: no restart.
+[[nodiscard]] std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
+                                                std::chrono::milliseconds timeout, bool for_good);
+
+// Why ranks of which nothing has come for long are not taken for hanging.
+[[nodiscard]] std::string doubt_text(const std::string& doubt, const WorkerGroup& group);
+
+}  // namespace drun::launcher

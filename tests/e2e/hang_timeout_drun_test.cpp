@@ -1,0 +1,159 @@
+// --hang-timeout, with real programs that hang, and with slow ones that must be left alone.
+#include <list>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+#include "support/expect_end.hpp"
+#include "support/places.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+// A look at the stacks may take long on a machine that is busy.
+Arguments watched(const std::string& time = "2") {
+  return {"--hang-timeout", time, "--stacks-on-failure", "120"};
+}
+
+// The program of a kind; the slow ones run for so long.
+Arguments worker(const std::string& kind, int seconds = 0) {
+  return {places::program("stall_worker"), kind, std::to_string(seconds)};
+}
+
+Arguments shell(const std::string& script) {
+  return {"--no-python", "sh", "-c", script, "sh", places::program("stall_worker")};
+}
+
+TEST(HangTimeoutTest, ProgramsThatHangAreFoundAndTheirPlaceIsNamed) {
+  struct Case {
+    const char* kind;
+    const char* place;
+  };
+  const std::vector<Case> cases = {{"pause", "waits in "},    {"lock", "waits in futex"},
+                                   {"pipe", "waits in read"}, {"recv", "waits in recvfrom"},
+                                   {"watchdogs", "in futex"}, {"child", "waits in "},
+                                   {"stopped", "waits in "}};
+  std::list<DrunProcess> jobs;
+  for (const Case& each : cases)
+    jobs.emplace_back(watched() + Arguments{"--shutdown-timeout", "0"} + worker(each.kind));
+  auto job = jobs.begin();
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.kind);
+    expect_end(*job, 124);
+    EXPECT_THAT(job->err(), HasSubstr("the job hangs: no rank of 1 has got on for 2.0 s"));
+    EXPECT_THAT(job->err(), HasSubstr(each.place));
+    EXPECT_THAT(job->err(), ContainsRegex("stacks of rank 0(.|\n)*job failed: rank 0"));
+    ++job;
+  }
+}
+
+TEST(HangTimeoutTest, SlowProgramsAreLeftAlone) {
+  constexpr int kSeconds = 7;
+  const std::vector<std::string> kinds = {
+      "computes", "child-computes", "computes-now-and-then", "writes",
+      "sends",    "touches-memory", "starts-children",       "starts-threads"};
+  std::list<DrunProcess> jobs;
+  for (const auto& kind : kinds)
+    jobs.emplace_back(watched() + worker(kind, kSeconds));
+  auto job = jobs.begin();
+  for (const auto& kind : kinds) {
+    SCOPED_TRACE(kind);
+    expect_end(*job, 0);
+    EXPECT_THAT(job->err(), Not(HasSubstr("hangs")));
+    ++job;
+  }
+}
+
+TEST(HangTimeoutTest, CpuTimeAloneIsToldAndNotActedOn) {
+  DrunProcess job(watched("1") + worker("computes", 5));
+  expect_end(job, 0);
+  EXPECT_THAT(job.err(), HasSubstr("that is not taken for a hang, because"));
+}
+
+TEST(HangTimeoutTest, OneRankThatGetsOnIsEnough) {
+  DrunProcess job(watched() + Arguments{"--nproc-per-node", "3"} +
+                  shell("if [ $RANK = 1 ]; then exec \"$1\" writes 7; fi; exec \"$1\" sleeps 7"));
+  expect_end(job, 0);
+  EXPECT_THAT(job.err(), Not(HasSubstr("hangs")));
+}
+
+TEST(HangTimeoutTest, ARankThatHasEndedWellDoesNotHideAHang) {
+  DrunProcess job(watched() + Arguments{"--nproc-per-node", "2"} +
+                  shell("[ $RANK = 0 ] && exit 0; exec \"$1\" lock"));
+  expect_end(job, 124);
+  EXPECT_THAT(job.err(), HasSubstr("job failed: rank 1"));
+}
+
+// They wait for one another, on two nodes.
+TEST(HangTimeoutTest, AHangOfTwoNodesIsFoundByBoth) {
+  DrunProcess job(watched() + Arguments{"--local-nodes", "2", "--nproc-per-node", "2"} +
+                  shell("if [ $RANK = 3 ]; then exec \"$1\" recv; fi; exec \"$1\" lock"));
+  expect_end(job, 124);
+  EXPECT_THAT(job.err(), HasSubstr("the job hangs: no rank of 4 has got on for 2.0 s"));
+  EXPECT_THAT(job.err(), HasSubstr("ranks 0-1 wait in futex"));
+  EXPECT_THAT(job.err(), HasSubstr("stacks of ranks 0-3"));
+  EXPECT_THAT(job.err(), ContainsRegex("recvfrom .*rank 3"));
+}
+
+TEST(HangTimeoutTest, ANodeThatGetsOnIsEnoughForAll) {
+  DrunProcess job(watched() + Arguments{"--local-nodes", "2"} +
+                  shell("if [ $RANK = 1 ]; then exec \"$1\" writes 7; fi; exec \"$1\" sleeps 7"));
+  expect_end(job, 0);
+  EXPECT_THAT(job.err(), Not(HasSubstr("hangs")));
+}
+
+TEST(HangTimeoutTest, AHangSpendsARestart) {
+  DrunProcess job(watched() + Arguments{"--max-restarts", "1"} +
+                  shell("[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; exec \"$1\" lock"));
+  expect_end(job, 0);
+  EXPECT_THAT(job.err(), HasSubstr("the job hangs"));
+  EXPECT_THAT(job.err(), HasSubstr("restart 1/1"));
+}
+
+TEST(HangTimeoutTest, WithStopThereIsNoRestart) {
+  DrunProcess job(watched() + Arguments{"--max-restarts", "1", "--on-hang", "stop"} +
+                  shell("[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; exec \"$1\" lock"));
+  expect_end(job, 124);
+}
+
+TEST(HangTimeoutTest, WithReportTheJobGoesOn) {
+  DrunProcess job(watched() + Arguments{"--on-hang", "report"} + worker("sleeps", 12));
+  expect_end(job, 0);
+  EXPECT_THAT(job.err(), HasSubstr("the job hangs"));
+  EXPECT_THAT(job.err(), HasSubstr("stacks of rank 0"));
+}
+
+// It says of the whole job, once.
+TEST(HangTimeoutTest, AHangIsAnEvent) {
+  const TempDir folder;
+  const std::string told = folder.path() / "told";
+  DrunProcess job(watched() +
+                  Arguments{"--local-nodes", "2", "--on-hang", "stop", "--on-event",
+                            "hang:echo \"$DRUN_EVENT_GLOBAL_RANK $DRUN_EVENT_REASON\" >>" + told} +
+                  worker("lock"));
+  expect_end(job, 124);
+  EXPECT_EQ(read_file(told), "-1 none of the job's 2 ranks gets on any more\n");
+}
+
+TEST(HangTimeoutTest, WithoutStacksNobodyWaitsForThem) {
+  DrunProcess job(watched() + Arguments{"--stacks-on-failure", "off"} + worker("lock"));
+  expect_end(job, 124);
+  EXPECT_THAT(job.err(), HasSubstr("waits in futex"));
+  EXPECT_THAT(job.err(), Not(HasSubstr("stacks")));
+}
+
+TEST(HangTimeoutTest, WhatToDoWithoutATimeIsAMistake) {
+  const Finished refused = run_drun({"--on-hang", "stop", "true"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--hang-timeout"));
+}
+
+}  // namespace
+}  // namespace drun::test

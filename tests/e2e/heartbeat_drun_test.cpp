@@ -1,0 +1,98 @@
+// The limits of heartbeats, with real workers that give some and then hang.
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/drun_process.hpp"
+#include "support/expect_end.hpp"
+#include "support/places.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kBeat = R"(beat() { echo "$1" > "$DRUN_HEARTBEAT_FILE"; }; )";
+
+Arguments shell(const std::string& script) {
+  return {"--no-python", "sh", "-c", kBeat + script};
+}
+
+TEST(HeartbeatDrunTest, AWorkerThatStopsGivingThemHasFailedAndIsNamedWithItsStep) {
+  DrunProcess job(
+      Arguments{"--nproc-per-node", "2", "--heartbeat-timeout", "3", "--stacks-on-failure", "120"} +
+      shell("if [ $RANK = 1 ]; then beat 41; exec sleep 1000; fi; "
+            "while :; do beat 42; sleep 0.05; done"));
+  expect_end(job, 124);
+  EXPECT_THAT(job.err(), HasSubstr("job failed: rank 1 (local rank 1"));
+  EXPECT_THAT(job.err(),
+              HasSubstr("gave no heartbeat for 3.0 s after step 41 (--heartbeat-timeout)"));
+  EXPECT_THAT(job.err(), ContainsRegex("stacks of ranks 0-1(.|\n)*job failed: "));
+}
+
+TEST(HeartbeatDrunTest, AHangIsAFailureLikeAnyAndSpendsARestart) {
+  DrunProcess job(Arguments{"--max-restarts", "1", "--heartbeat-start-timeout", "1"} +
+                  shell("[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; exec sleep 1000"));
+  expect_end(job, 0);
+  EXPECT_THAT(job.err(), HasSubstr("gave no heartbeat within 1.0 s of its start"));
+}
+
+TEST(HeartbeatDrunTest, WhoGivesNoneIsLeftAloneWithoutALimitForTheFirst) {
+  DrunProcess job(Arguments{"--nproc-per-node", "2", "--heartbeat-timeout", "0.2"} +
+                  shell("[ $RANK = 0 ] || beat end; sleep 1"));
+  expect_end(job, 0);
+}
+
+TEST(HeartbeatDrunTest, DrunctlGivesOne) {
+  const std::string drunctl = places::program("drunctl");
+  DrunProcess job(Arguments{"--heartbeat-timeout", "1"} +
+                  shell("'" + drunctl + "' heartbeat 7 && exec sleep 1000"));
+  expect_end(job, 124);
+  EXPECT_THAT(job.err(), HasSubstr("after step 7"));
+}
+
+TEST(HeartbeatDrunTest, DrunctlSaysWhyItCannot) {
+  const auto ctl = [](Arguments arguments, std::vector<std::string> environment) {
+    Launch launch;
+    launch.argv = Arguments{places::program("drunctl"), "heartbeat"} + arguments;
+    launch.environment = std::move(environment);
+    return DrunProcess(launch).finish();
+  };
+  const Finished outside = ctl({}, {"DRUN_HEARTBEAT_FILE"});
+  EXPECT_EQ(outside.code, 2);
+  EXPECT_THAT(outside.err, HasSubstr("DRUN_HEARTBEAT_FILE is not set"));
+  const Finished word = ctl({"seven"}, {"DRUN_HEARTBEAT_FILE=/nowhere/x"});
+  EXPECT_EQ(word.code, 2);
+  EXPECT_THAT(word.err, HasSubstr("seven"));
+  const Finished folder = ctl({"7"}, {"DRUN_HEARTBEAT_FILE=/nowhere/x"});
+  EXPECT_EQ(folder.code, 125);
+  EXPECT_THAT(folder.err, HasSubstr("/nowhere/x"));
+}
+
+TEST(HeartbeatDrunTest, WithoutAPlaceForFilesThereAreNoLimits) {
+  const Finished refused = run_drun({"--heartbeat-timeout", "1", "--log-dir", "/dev/null", "true"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--heartbeat-timeout"));
+  EXPECT_THAT(refused.err, Not(HasSubstr("\n\n")));
+}
+
+// A step that hangs on one of two nodes.
+TEST(HeartbeatDrunTest, OnTwoNodesTheHangOfOneEndsTheJob) {
+  const TempDir folder;
+  const std::string told = folder.path() / "told";
+  DrunProcess job(Arguments{"--local-nodes", "2", "--heartbeat-timeout", "3", "--stacks-on-failure",
+                            "120", "--on-event",
+                            "hang:echo \"$DRUN_EVENT_GLOBAL_RANK $DRUN_EVENT_REASON\" >>" + told} +
+                  shell("if [ $RANK = 1 ]; then beat 3; exec sleep 1000; fi; "
+                        "while :; do beat 4; sleep 0.05; done"));
+  expect_end(job, 124);
+  EXPECT_THAT(job.err(), HasSubstr("job failed: rank 1 "));
+  EXPECT_THAT(job.err(), HasSubstr("stacks of ranks 0-1"));
+  EXPECT_EQ(read_file(told), "1 gave no heartbeat for 3.0 s after step 3 (--heartbeat-timeout)\n");
+}
+
+}  // namespace
+}  // namespace drun::test

@@ -1,0 +1,163 @@
+// Programs that hang, and programs that are slow but alive: for --hang-timeout.
+//   stall_worker KIND [SECONDS]   a slow one ends with 0 after so long; one that hangs never ends
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <future>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPause{300};
+
+Clock::time_point end_time;
+
+bool is_over() {
+  return Clock::now() >= end_time;
+}
+
+void compute_for(Clock::duration time) {
+  const auto end = Clock::now() + time;
+  while (Clock::now() < end) {
+  }
+}
+
+// Does something, with pauses, until the time is over.
+void slowly(const std::function<void()>& something) {
+  while (!is_over()) {
+    something();
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+// Both ends of a connection over loopback.
+std::array<int, 2> tcp_pair() {
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(listener, any, size) != 0 || ::listen(listener, 1) != 0 ||
+      ::getsockname(listener, any, &size) != 0)
+    std::exit(70);
+  const int near = ::socket(AF_INET, SOCK_STREAM, 0);
+  if (::connect(near, any, size) != 0) std::exit(70);
+  return {near, ::accept(listener, nullptr, nullptr)};
+}
+
+void receive_for_ever() {
+  char byte = 0;
+  const auto ends = tcp_pair();
+  (void)!::recv(ends[1], &byte, 1, 0);
+}
+
+void wait_for_a_lock() {
+  std::promise<void> never;
+  never.get_future().wait();
+}
+
+// As gloo's loop and NCCL's watchdog do beside a program that hangs.
+void wait_beside_watchdogs() {
+  std::vector<std::thread> watchdogs;
+  for (const int pause_ms : {10, 100, 1'000}) {
+    watchdogs.emplace_back([pause_ms] {
+      for (;;)
+        std::this_thread::sleep_for(milliseconds(pause_ms));
+    });
+  }
+  wait_for_a_lock();
+}
+
+void in_child(const std::function<void()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    work();
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+}
+
+void read_a_pipe() {
+  int ends[2];
+  char byte = 0;
+  if (::pipe(ends) == 0) (void)!::read(ends[0], &byte, 1);
+}
+
+void send_bytes() {
+  const auto ends = tcp_pair();
+  std::thread receiver([&] {
+    char byte = 0;
+    while (::recv(ends[1], &byte, 1, 0) == 1) {
+    }
+  });
+  slowly([&] { (void)!::send(ends[0], "x", 1, 0); });
+  ::shutdown(ends[0], SHUT_RDWR);
+  receiver.join();
+}
+
+void write_bytes() {
+  const int file = ::open("/dev/null", O_WRONLY);
+  slowly([&] { (void)!::write(file, "x", 1); });
+}
+
+void touch_memory() {
+  slowly([] {
+    constexpr std::size_t kPages = 200;
+    const std::size_t size = kPages * 4'096;
+    void* const at =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) std::exit(70);
+    for (std::size_t i = 0; i < size; i += 4'096)
+      static_cast<volatile char*>(at)[i] = 1;
+    ::munmap(at, size);
+  });
+}
+
+const std::map<std::string, std::function<void()>>& kinds() {
+  static const std::map<std::string, std::function<void()>> kKinds = {
+      {"pause", [] { ::pause(); }},
+      {"lock", wait_for_a_lock},
+      {"pipe", read_a_pipe},
+      {"recv", receive_for_ever},
+      {"watchdogs", wait_beside_watchdogs},
+      {"stopped", [] { ::raise(SIGSTOP); }},
+      {"child", [] { in_child([] { ::pause(); }); }},
+      {"sleeps", [] { std::this_thread::sleep_until(end_time); }},
+      {"computes", [] { compute_for(end_time - Clock::now()); }},
+      {"child-computes", [] { in_child([] { compute_for(end_time - Clock::now()); }); }},
+      {"computes-now-and-then", [] { slowly([] { compute_for(milliseconds(20)); }); }},
+      {"writes", write_bytes},
+      {"sends", send_bytes},
+      {"touches-memory", touch_memory},
+      {"starts-children", [] { slowly([] { in_child([] {}); }); }},
+      {"starts-threads", [] { slowly([] { std::thread([] {}).join(); }); }},
+  };
+  return kKinds;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto kind = kinds().find(argc > 1 ? argv[1] : "");
+  if (kind == kinds().end()) return 64;
+  end_time = Clock::now() + std::chrono::seconds(argc > 2 ? std::atoi(argv[2]) : 0);
+  kind->second();
+  return 0;
+}

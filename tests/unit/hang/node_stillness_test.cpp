@@ -1,0 +1,137 @@
+#include "hang/node_stillness.hpp"
+
+#include <gtest/gtest.h>
+
+namespace drun::hang {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+RankLook rank_with(std::uint64_t written, std::uint64_t cpu_ms) {
+  ProcessLook process;
+  process.bytes = ByteCounts{0, written, 0, 0};
+  process.cpu_ms = cpu_ms;
+  process.thread_count = 1;
+  process.threads.emplace();
+  process.threads->emplace(1, ThreadLook{'S', 0, 0});
+  RankLook rank;
+  rank.processes.emplace(1, process);
+  rank.network_bytes = 0;
+  return rank;
+}
+
+class NodeStillnessTest : public testing::Test {
+ protected:
+  void look() {
+    NodeLook look;
+    look.at = now_;
+    for (const auto& [worker, rank] : ranks_)
+      look.ranks.emplace(worker, rank);
+    rule_.on_look(std::move(look));
+  }
+  void after(milliseconds time) {
+    for (const auto end = now_ + time; now_ < end;) {
+      now_ += rule_.interval();
+      look();
+    }
+  }
+
+  NodeStillness rule_{seconds(100)};
+  NodeStillness::Time now_{seconds(1'000)};
+  std::map<std::uint32_t, RankLook> ranks_{{1, rank_with(0, 0)}, {2, rank_with(0, 0)}};
+};
+
+TEST_F(NodeStillnessTest, LooksTenTimesWithinTheTimeout) {
+  EXPECT_EQ(NodeStillness(seconds(100)).interval(), seconds(10));
+  EXPECT_EQ(NodeStillness(seconds(1)).interval(), milliseconds(200));
+  EXPECT_EQ(NodeStillness(seconds(3'600)).interval(), seconds(60));
+}
+
+TEST_F(NodeStillnessTest, StalledWhenAllHaveWaitedForTheWholeTime) {
+  look();
+  after(seconds(90));
+  EXPECT_FALSE(rule_.stalled());
+  after(seconds(20));
+  EXPECT_TRUE(rule_.stalled());
+}
+
+TEST_F(NodeStillnessTest, OneRankThatGetsOnIsEnough) {
+  look();
+  for (std::uint64_t i = 1; i < 30; ++i) {
+    ranks_[2] = rank_with(i, 0);
+    after(seconds(10));
+    EXPECT_FALSE(rule_.stalled());
+  }
+  after(seconds(110));
+  EXPECT_TRUE(rule_.stalled());
+  ranks_[2] = rank_with(99, 0);
+  after(seconds(10));
+  EXPECT_FALSE(rule_.stalled());
+}
+
+TEST_F(NodeStillnessTest, OneRankThatGetsOnNowAndThenIsEnough) {
+  look();
+  for (std::uint64_t i = 1; i < 5; ++i) {
+    ranks_[2] = rank_with(i, 0);
+    after(seconds(90));
+    EXPECT_FALSE(rule_.stalled());
+  }
+}
+
+TEST_F(NodeStillnessTest, OneOfWhichNobodyKnowsIsEnoughAndToldOfOnce) {
+  look();
+  std::uint64_t cpu_ms = 0;
+  for (int i = 0; i < 30; ++i) {
+    ranks_[2] = rank_with(0, cpu_ms += 10'000);
+    after(seconds(10));
+    EXPECT_FALSE(rule_.stalled());
+    EXPECT_EQ(rule_.take_doubt().has_value(), i == 9) << i;
+  }
+}
+
+TEST_F(NodeStillnessTest, NobodyDoubtsOneThatGetsOn) {
+  look();
+  std::uint64_t cpu_ms = 0;
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    ranks_[1] = rank_with(i / 5, 0);
+    ranks_[2] = rank_with(0, cpu_ms += 10'000);
+    after(seconds(10));
+    EXPECT_FALSE(rule_.take_doubt());
+  }
+}
+
+TEST_F(NodeStillnessTest, ARankThatHasEndedIsNotWaitedFor) {
+  look();
+  after(seconds(50));
+  ranks_.erase(2);
+  after(seconds(60));
+  EXPECT_TRUE(rule_.stalled());
+  ranks_.clear();
+  after(seconds(10));
+  EXPECT_FALSE(rule_.stalled());
+}
+
+TEST_F(NodeStillnessTest, ANewRankBeginsAnew) {
+  look();
+  after(seconds(90));
+  ranks_.emplace(3, rank_with(0, 0));
+  after(seconds(50));
+  EXPECT_FALSE(rule_.stalled());
+  after(seconds(70));
+  EXPECT_TRUE(rule_.stalled());
+}
+
+TEST_F(NodeStillnessTest, AfterAPauseAllBeginsAnew) {
+  look();
+  after(seconds(90));
+  now_ += seconds(3'600);  // drun was stopped
+  look();
+  after(seconds(90));
+  EXPECT_FALSE(rule_.stalled());
+  after(seconds(20));
+  EXPECT_TRUE(rule_.stalled());
+}
+
+}  // namespace
+}  // namespace drun::hang

@@ -1,0 +1,190 @@
+// Looks at real processes.
+#include "hang/process_reader.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "base/file_descriptor.hpp"
+#include "hang/stillness.hpp"
+#include "hang/wait_place.hpp"
+#include "support/patience.hpp"
+#include "support/process_state.hpp"
+
+namespace drun::hang {
+namespace {
+
+using test::eventually;
+
+// A child that does what `work` says, until the end of the test.
+class Child {
+ public:
+  explicit Child(const std::function<void()>& work) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    ::setpgid(0, 0);
+    work();
+    ::_exit(0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    ::kill(-pid_, SIGKILL);
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+void sleep_for_ever() {
+  for (;;)
+    ::pause();
+}
+
+class ProcessReaderTest : public testing::Test {
+ protected:
+  Finding look(const Child& child) {
+    NodeLook now = look_at({{1, child.pid()}}, last_, 0);
+    const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(now.at - last_.at);
+    const Finding finding = compare(last_.ranks[1], now.ranks[1], elapsed);
+    last_ = std::move(now);
+    return finding;
+  }
+  bool is_found(const Child& child, Activity activity) {
+    return eventually([&] { return look(child).activity == activity; });
+  }
+
+  NodeLook last_;
+};
+
+TEST_F(ProcessReaderTest, AProcessThatSleepsWaits) {
+  const Child child(sleep_for_ever);
+  EXPECT_TRUE(is_found(child, Activity::Waits));
+  EXPECT_EQ(last_.ranks[1].processes.size(), 1U);
+  EXPECT_EQ(look(child).activity, Activity::Waits);
+}
+
+TEST_F(ProcessReaderTest, AProcessThatComputesIsNotTakenForOneThatWaits) {
+  const Child child([] {
+    for (;;)
+      __asm__ volatile("");
+  });
+  EXPECT_TRUE(is_found(child, Activity::NobodyKnows));
+  for (int i = 0; i < 20; ++i)
+    EXPECT_NE(look(child).activity, Activity::Waits);
+}
+
+TEST_F(ProcessReaderTest, AByteThatIsWrittenIsSeen) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const FileDescriptor in(ends[0]);
+  const FileDescriptor out(ends[1]);
+  const Child child([&] {
+    char byte = 0;
+    while (::read(in.get(), &byte, 1) == 1) {
+    }
+  });
+  ASSERT_TRUE(is_found(child, Activity::Waits));
+  ASSERT_EQ(::write(out.get(), "x", 1), 1);
+  EXPECT_TRUE(is_found(child, Activity::GetsOn));
+  EXPECT_TRUE(is_found(child, Activity::Waits));
+}
+
+TEST_F(ProcessReaderTest, WhatAChildOfItDoesCounts) {
+  const Child child([] {
+    if (::fork() == 0) {
+      for (;;)
+        __asm__ volatile("");
+    }
+    sleep_for_ever();
+  });
+  ASSERT_TRUE(eventually([&] {
+    (void)look(child);
+    return last_.ranks[1].processes.size() == 2;
+  }));
+  EXPECT_TRUE(is_found(child, Activity::NobodyKnows));
+  for (int i = 0; i < 20; ++i)
+    EXPECT_NE(look(child).activity, Activity::Waits);
+}
+
+// Nothing else of it changes.
+TEST_F(ProcessReaderTest, WhatBeginsAndEndsBetweenTwoLooksIsSeen) {
+  for (const bool thread : {false, true}) {
+    SCOPED_TRACE(thread ? "thread" : "child");
+    const Child child([thread] {
+      ::signal(SIGUSR1, [](int) {});
+      for (;;) {
+        ::pause();
+        if (thread) {
+          std::thread([] {}).join();
+        } else if (const pid_t below = ::fork(); below == 0) {
+          ::_exit(0);
+        } else {
+          ::waitpid(below, nullptr, 0);
+        }
+      }
+    });
+    ASSERT_TRUE(is_found(child, Activity::Waits));
+    EXPECT_TRUE(eventually([&] {
+      ::kill(child.pid(), SIGUSR1);
+      return look(child).activity == Activity::GetsOn;
+    }));
+  }
+}
+
+TEST_F(ProcessReaderTest, AStoppedProcessWaits) {
+  const Child child([] {
+    for (;;)
+      __asm__ volatile("");
+  });
+  ASSERT_EQ(::kill(child.pid(), SIGSTOP), 0);
+  EXPECT_TRUE(is_found(child, Activity::Waits));
+}
+
+TEST_F(ProcessReaderTest, OneThatHasEndedIsNotThere) {
+  const Child child([] {});
+  EXPECT_TRUE(eventually([&] {
+    (void)look(child);
+    return last_.ranks[1].processes.empty();
+  }));
+}
+
+TEST_F(ProcessReaderTest, ThePlaceWhereItWaitsIsNamed) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const FileDescriptor in(ends[0]);
+  const FileDescriptor out(ends[1]);
+  const Child child([&] {
+    char byte = 0;
+    (void)!::read(in.get(), &byte, 1);
+  });
+  ASSERT_TRUE(is_found(child, Activity::Waits));
+  const WaitPlace place = wait_place(child.pid(), last_.ranks[1]);
+  EXPECT_EQ(place.call.substr(0, 4), "read") << place.call;
+  EXPECT_NE(place.file.find(" of pipe:["), std::string::npos) << place.file;
+}
+
+// As a shell does that has started the program.
+TEST_F(ProcessReaderTest, OneThatOnlyWaitsForItsChildStandsForTheChild) {
+  const Child child([] {
+    const pid_t below = ::fork();
+    if (below == 0) sleep_for_ever();
+    ::waitpid(below, nullptr, 0);
+  });
+  ASSERT_TRUE(is_found(child, Activity::Waits));
+  const WaitPlace place = wait_place(child.pid(), last_.ranks[1]);
+  EXPECT_TRUE(place.call.starts_with("pause") || place.call.starts_with("ppoll")) << place.call;
+}
+
+}  // namespace
+}  // namespace drun::hang
