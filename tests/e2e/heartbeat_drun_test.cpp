@@ -94,5 +94,67 @@ TEST(HeartbeatDrunTest, OnTwoNodesTheHangOfOneEndsTheJob) {
   EXPECT_EQ(read_file(told), "1 gave no heartbeat for 3.0 s after step 3 (--heartbeat-timeout)\n");
 }
 
+// ---- torch's timers, without torch ----
+
+// What its client does.
+constexpr const char* kTimer = R"(
+import json, os, signal, sys, time
+def timer(scope, after, sent=signal.SIGKILL):
+    file = os.open(os.environ["TORCHELASTIC_TIMER_FILE"], os.O_WRONLY | os.O_NONBLOCK)
+    expires = time.time() + after if after > 0 else -1
+    request = {"version": 1, "pid": os.getpid(), "scope_id": scope, "expiration_time": expires,
+               "signal": int(sent)}
+    os.write(file, json.dumps(request).encode() + b"\n")
+    os.close(file)
+)";
+
+DrunProcess timed(const Arguments& flags, const std::string& script) {
+  Launch launch;
+  launch.environment = {"TORCHELASTIC_ENABLE_FILE_TIMER=1"};
+  return DrunProcess(flags + Arguments{"--stacks-on-failure", "120", "--no-python", "python3", "-c",
+                                       kTimer + script},
+                     std::move(launch));
+}
+
+TEST(TimerDrunTest, OneThatIsOverIsAFailureAndTheStacksAreShown) {
+  auto job = timed({"--max-restarts", "1", "--nproc-per-node", "2"},
+                   "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '1': sys.exit(7)\n"
+                   "if os.environ['RANK'] == '1': timer('step', 0.5)\n"
+                   "time.sleep(1000)\n");
+  expect_end(job, 7);
+  EXPECT_THAT(job.err(),
+              ContainsRegex("stacks of ranks 0-1(.|\n)*rank 1 .*: its timer 'step' is over"));
+}
+
+TEST(TimerDrunTest, OneThatIsReleasedInTimeDoesNothing) {
+  auto job = timed({}, "timer('step', 600); timer('step', 0); timer('next', 600)\n");
+  expect_end(job, 0);
+  EXPECT_EQ(job.err(), "");
+}
+
+TEST(TimerDrunTest, ASignalThatMayMendThingsIsSent) {
+  auto job = timed({},
+                   "signal.signal(signal.SIGUSR1, lambda *_: sys.exit(0))\n"
+                   "timer('step', 0.3, signal.SIGUSR1)\n"
+                   "time.sleep(1000)\n");
+  expect_end(job, 0);
+  EXPECT_THAT(job.err(), HasSubstr("its timer 'step' is over"));
+}
+
+TEST(TimerDrunTest, NobodyElsesProcessIsHarmed) {
+  auto job = timed({},
+                   "signal.signal(signal.SIGUSR1, lambda *_: sys.exit(0))\n"
+                   "own = os.getpid; os.getpid = os.getppid; timer('parent', 0.1)\n"
+                   "os.getpid = own; timer('own', 1, signal.SIGUSR1)\n"
+                   "time.sleep(1000)\n");
+  expect_end(job, 0);
+  EXPECT_THAT(job.err(), Not(HasSubstr("'parent'")));
+}
+
+TEST(TimerDrunTest, WithoutTheVariableThereIsNone) {
+  const Finished job = run_drun({"sh", "-c", "exit ${TORCHELASTIC_TIMER_FILE:-0}"});
+  EXPECT_EQ(job.code, 0) << job.err;
+}
+
 }  // namespace
 }  // namespace drun::test

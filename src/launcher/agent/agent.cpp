@@ -56,13 +56,7 @@ class Agent {
         events_(io_, options, host_name_),
         stacks_({io_, options, host_name_, output_, worker_output_, status_, group_call(),
                  [this] { pump(); }}),
-        services_(
-            io_, options,
-            [this](int local_rank, const RankFault& fault) {
-              workers_.on_fault(local_rank, fault);
-              pump();
-            },
-            [this] { pump(); }),
+        services_(io_, options, service_calls()),
         workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls(),
                  watched_services()),
         backend_(io_, options, host_name_, backend_calls()),
@@ -125,6 +119,18 @@ class Agent {
 
   std::function<const WorkerGroup&()> group_call() {
     return [this]() -> const WorkerGroup& { return workers_.group(); };
+  }
+
+  AgentServices::Calls service_calls() {
+    AgentServices::Calls calls;
+    calls.on_fault = [this](int local_rank, const RankFault& fault) {
+      workers_.on_fault(local_rank, fault);
+      pump();
+    };
+    calls.on_timer = [this](const auto& timer) { hangs_.on_timer(timer); };
+    calls.running = [this] { return workers_.group().running(); };
+    calls.news = [this] { pump(); };
+    return calls;
   }
 
   // It is not to be used any more.

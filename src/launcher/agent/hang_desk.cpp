@@ -1,8 +1,12 @@
 #include "launcher/agent/hang_desk.hpp"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <utility>
 
+#include "base/exit_codes.hpp"
 #include "base/log.hpp"
 
 namespace drun::launcher {
@@ -53,6 +57,27 @@ void HangDesk::on_late(const std::vector<HungRank>& late) {
   for (const HungRank& rank : late)
     parts_.events.on_hang(group_.assignment(), rank);
   fail(late);
+}
+
+// torch would send the signal at once. One that kills comes from the stop, after the stacks;
+// another one may be for a handler that mends things.
+void HangDesk::on_timer(const hang::FileTimers::Expired& timer) {
+  const pid_t process_group = ::getpgid(timer.pid);
+  for (const auto& [id, worker] : group_.workers()) {
+    // Each worker has a process group of its own.
+    if (worker.stage != Worker::Stage::Running || worker.pid != process_group) continue;
+    HungRank rank{worker.local_rank, worker.pid, {}};
+    rank.fault.exit_code = exit_code_of_signal(timer.signal);
+    rank.fault.cause = "its timer '" + timer.scope + "' is over (TORCHELASTIC_ENABLE_FILE_TIMER)";
+    rank.fault.hangs = true;
+    parts_.events.on_hang(group_.assignment(), rank);
+    if (timer.pid == worker.pid && timer.signal == SIGKILL) return fail({rank});
+    warn("rank " + std::to_string(group_.assignment().first_rank + worker.local_rank) + ": " +
+         rank.fault.cause + ": process " + std::to_string(timer.pid) + " gets signal " +
+         std::to_string(timer.signal));
+    ::kill(timer.pid, timer.signal);
+    return;
+  }
 }
 
 void HangDesk::on_hang() {

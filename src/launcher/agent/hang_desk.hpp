@@ -1,5 +1,5 @@
-// What the agent does about workers that hang: --hang-timeout, --on-hang, and the limits of
-// heartbeats.
+// What the agent does about workers that hang: --hang-timeout, --on-hang, the limits of heartbeats,
+// and torch's timers.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,7 @@
 
 #include <asio/io_context.hpp>
 
+#include "hang/file_timers.hpp"
 #include "launcher/agent/agent_stacks.hpp"
 #include "launcher/agent/beat_note.hpp"
 #include "launcher/agent/event_reporter.hpp"
@@ -49,6 +50,8 @@ class HangDesk {
   void forget_store() { note_.forget_store(); }
   // No worker of the job gets on.
   void on_hang();
+  // A timer of torch's is over.
+  void on_timer(const hang::FileTimers::Expired& timer);
   // As HeartbeatWatch's.
   [[nodiscard]] std::optional<status::RankBeat> behind() const { return heartbeats_.behind(); }
 

@@ -234,14 +234,6 @@ void check_stdin(const cli::GivenFlags& flags, const Options& options) {
                               : "the job has ranks 0 to " + std::to_string(ranks - 1) + " only");
 }
 
-// A program that relies on the watchdog must not hang unnoticed.
-void note_the_watchdog(Options& options) {
-  if (environment_variable(options.inherited, "TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return;
-  options.notes.emplace_back(
-      "TORCHELASTIC_ENABLE_FILE_TIMER has no effect: drun has no watchdog for the timers of "
-      "torch.distributed.elastic");
-}
-
 bool hides_stdout(const OutputChoices& output) {
   const auto hides = [&](int redirects, int tee) {
     return (redirects & ~tee & StreamChoice::kOut) != 0;
@@ -332,7 +324,6 @@ Options build_options(const BuildInput& given) {
   check_frameworks(given.flags, options);
   check_dash_n(given.flags, options);
   check_stdin(given.flags, options);
-  note_the_watchdog(options);
   note_lost_output(given.flags, options);
   note_ranks_of_nobody(given.flags, options);
   note_other_tasks(given.flags, options);

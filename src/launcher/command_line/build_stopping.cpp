@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/environment_variable.hpp"
 #include "base/whole_number.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/cluster/cluster.hpp"
@@ -122,6 +123,8 @@ void build_stopping(const cli::GivenFlags& flags, Options& options) {
     options.stacks_limit = options.stacks_after_failure ? parse_duration(*setting, false)
                                                         : std::chrono::milliseconds(0);
   }
+  options.file_timers =
+      environment_variable(options.inherited, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1";
   build_heartbeats(flags, options);
   build_hangs(flags, options);
   build_job_end(flags, options);

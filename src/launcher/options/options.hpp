@@ -182,6 +182,7 @@ struct StopPolicy {
   hang::HeartbeatLimits heartbeats;                       // of each worker
   std::optional<std::chrono::milliseconds> hang_timeout;  // in which no rank of the job gets on
   OnHang on_hang = OnHang::Restart;
+  bool file_timers = false;  // TORCHELASTIC_ENABLE_FILE_TIMER: torch's timers are served
 };
 
 // Which failures are worth another try.

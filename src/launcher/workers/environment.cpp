@@ -5,6 +5,7 @@
 
 #include "base/environment_variable.hpp"
 #include "base/template_text.hpp"
+#include "hang/file_timers.hpp"
 #include "hang/heartbeat_file.hpp"
 #include "launcher/output/log_layout.hpp"
 
@@ -72,18 +73,22 @@ std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignm
 
 WorkerEnvironments::WorkerEnvironments(const WorkerSpec& spec,
                                        const rendezvous::Assignment& assignment,
-                                       const std::vector<std::string>& peers)
-    : WorkerEnvironments(spec, assignment, FrameworkVariables(spec, assignment, peers)) {}
+                                       const std::vector<std::string>& peers,
+                                       const std::string& timer_file)
+    : WorkerEnvironments(spec, assignment, FrameworkVariables(spec, assignment, peers),
+                         timer_file) {}
 
 WorkerEnvironments::WorkerEnvironments(const WorkerSpec& spec,
                                        const rendezvous::Assignment& assignment,
-                                       const FrameworkVariables& frameworks)
+                                       const FrameworkVariables& frameworks,
+                                       const std::string& timer_file)
     : first_rank_(assignment.first_rank),
       first_role_rank_(assignment.first_role_rank),
       virtual_local_rank_(spec.virtual_local_rank),
       local_node_(spec.local_node),
       placement_(spec.placement),
       alike_(alike(spec, assignment, frameworks)) {
+  if (!timer_file.empty()) alike_.push_back(entry(hang::kTimerVariable, timer_file));
   for (int local_rank = 0; local_rank < spec.nproc_per_node; ++local_rank)
     frameworks_.push_back(frameworks.own(local_rank));
   const std::vector<std::string> own_of_first = own(0, "");

@@ -15,9 +15,11 @@ namespace drun::launcher {
 // megabyte perhaps) is put together once.
 class WorkerEnvironments {
  public:
-  // `peers`: where each rank can listen, by rank; empty: nobody has asked.
+  // `peers`: where each rank can listen, by rank; empty: nobody has asked. `timer_file`: where
+  // torch's timers are served; empty: nowhere.
   WorkerEnvironments(const WorkerSpec& spec, const rendezvous::Assignment& assignment,
-                     const std::vector<std::string>& peers = {});
+                     const std::vector<std::string>& peers = {},
+                     const std::string& timer_file = {});
 
   // The variables of every worker: drun's own environment without the names that drun sets and
   // without repeated names (the first counts, as for getenv), then those that drun sets the same
@@ -32,7 +34,7 @@ class WorkerEnvironments {
 
  private:
   WorkerEnvironments(const WorkerSpec& spec, const rendezvous::Assignment& assignment,
-                     const FrameworkVariables& frameworks);
+                     const FrameworkVariables& frameworks, const std::string& timer_file);
 
   int first_rank_;
   int first_role_rank_;

@@ -20,8 +20,8 @@ StreamLabel stream_label(const WorkerSpec& spec, const rendezvous::Assignment& a
 }
 
 RoundLaunch::RoundLaunch(const WorkerSpec& spec, const rendezvous::Assignment& assignment,
-                         const std::vector<std::string>& peers)
-    : spec_(spec), assignment_(assignment), environments_(spec, assignment, peers) {}
+                         const std::vector<std::string>& peers, const std::string& timer_file)
+    : spec_(spec), assignment_(assignment), environments_(spec, assignment, peers, timer_file) {}
 
 process::SpawnRequest RoundLaunch::request(const StreamLabel& label,
                                            const std::string& error_file) const {

@@ -19,9 +19,9 @@ namespace drun::launcher {
 
 class RoundLaunch {
  public:
-  // `spec` and `assignment` must outlive this. `peers`: as WorkerEnvironments'.
+  // `spec` and `assignment` must outlive this. The others: as WorkerEnvironments'.
   RoundLaunch(const WorkerSpec& spec, const rendezvous::Assignment& assignment,
-              const std::vector<std::string>& peers);
+              const std::vector<std::string>& peers, const std::string& timer_file);
 
   // The variables that all of them share.
   [[nodiscard]] const std::vector<std::string>& shared_environment() const {

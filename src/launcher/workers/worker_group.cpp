@@ -114,7 +114,8 @@ void WorkerGroup::launch(Time now) {
   if (spec_.max_nodes > 1 && spec_.local_node < 0 && !prepared.warning.empty() &&
       !std::exchange(warned_, true))
     log::warning("{}", prepared.warning);
-  const RoundLaunch launch(spec_, assignment_, *std::exchange(peers_, std::nullopt));
+  const RoundLaunch launch(spec_, assignment_, *std::exchange(peers_, std::nullopt),
+                           services_.timer_file);
   if (services_.peers != nullptr) services_.peers->let_go();
   processes_.share_environment(launch.shared_environment());
   launch.announce();
