@@ -546,6 +546,41 @@ void Checker::on_success_reported(int number, int round) {
     at->second.succeeded.insert(number);
 }
 
+// Workers that get on, on any node, are no hang; nobody knows of those that have just begun to.
+void Checker::on_hang(Node& node) {
+  if (!node.workers || !runs_published(node)) return;
+  const int number = node.workers->round;
+  node.told_of_hang = number;
+  const Round& round = rounds_.at(number);
+  for (const auto& [ticket, seat] : round.seats) {
+    const Node& other = *nodes_[static_cast<std::size_t>(seat.node)];
+    if (round.succeeded.contains(other.number) || other.stalls == number) continue;
+    const bool in_doubt = other.was_in_trouble || node.was_in_trouble || store_failed_ ||
+                          !long_before(other.stall_changed + writing_time(), scheduler_.now());
+    if (other.stalled == number && in_doubt) continue;
+    fail("node " + std::to_string(node.number) + " is told that round " + std::to_string(number) +
+         " hangs, and the workers of node " + std::to_string(other.number) + " get on");
+  }
+}
+
+// If nobody has got on for so long that all could hear of it, and nothing else has happened, they
+// have.
+void Checker::check_hang(const Node& node) {
+  if (!node.workers || !runs_published(node) || store_failed_ || last_phase_ != Phase::Running ||
+      node.workers->round != rounds_.rbegin()->first)
+    return;
+  const auto& [number, round] = *rounds_.rbegin();
+  if (!round.failed.empty() || !round.succeeded.empty()) return;
+  const bool quiet = std::all_of(nodes_.begin(), nodes_.end(), [&](const auto& each) {
+    const auto since = std::max(each->stall_changed, each->link_up) + writing_time() + kSlack;
+    return !each->was_in_trouble && !each->told_to_stop && !each->told_to_go &&
+           long_before(since, scheduler_.now()) && (!each->workers || each->stalls == number);
+  });
+  if (quiet && node.told_of_hang != number)
+    fail("round " + std::to_string(number) + " hangs, and node " + std::to_string(node.number) +
+         " is not told");
+}
+
 // The store has what it says of itself in its present session.
 bool Checker::is_shown(const Node& node) const {
   const auto session = network_.session(node.number);

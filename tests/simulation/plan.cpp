@@ -136,16 +136,20 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
   }
   Random networks(seed ^ 0x7095);
   if (networks.chance(8)) plan.rank_order = rendezvous::RankOrder::Topology;
+  Random stalls(seed ^ 0x57A11);
+  for (int i = stalls.chance(10) ? stalls.in(1, 2) : 0; i > 0; --i)
+    plan.steps.push_back({stalls.in(0, 2 * plan.work_ms), Fault::Stall, stalls.in(0, 1000),
+                          stalls.in(1, 12'000), stalls.in(0, 99)});
   std::stable_sort(plan.steps.begin(), plan.steps.end(),
                    [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
 }
 
 const char* name(Fault fault) {
-  static constexpr const char* kNames[] = {"join",          "crash",     "power off",    "pause",
-                                           "partition",     "reset",     "worker fails", "stop",
-                                           "store restart", "host dies", "go",           "go all",
-                                           "store full",    "busy",      "host restarts"};
+  static constexpr const char* kNames[] = {
+      "join",         "crash", "power off",     "pause",     "partition", "reset",
+      "worker fails", "stop",  "store restart", "host dies", "go",        "go all",
+      "store full",   "busy",  "host restarts", "stall"};
   return kNames[static_cast<int>(fault)];
 }
 

@@ -262,6 +262,10 @@ void World::do_action(int number, const Action& action) {
     node(number).outcome = finish->outcome;
     network_.close(a.client);
     if (node(number).config.is_host) network_.stop_store(Memory::Sessions);
+  } else if (std::holds_alternative<HangAction>(action)) {
+    note(number, "is told that the job hangs");
+    checker_.on_hang(node(number));
+    if (random_.chance(50)) fail_workers(number);
   } else if (const auto* stops = std::get_if<RoundStopsAction>(&action)) {
     note(number, "stops the round: " + stops->reason);
   } else if (const auto* log = std::get_if<LogAction>(&action)) {
@@ -335,6 +339,28 @@ void World::fail_workers(int number) {
   });
 }
 
+// They get on no more, and again after that time, unless something else becomes of them.
+void World::stall_workers(int number, Milliseconds duration) {
+  Node& n = node(number);
+  if (!n.workers || agent(number).work != Agent::Work::Running || n.stalls) return;
+  const auto say = [this, number, round = n.workers->round](bool stalled) {
+    note(number, stalled ? "workers get on no more" : "workers get on again");
+    input(number, [this, round, stalled](Participant& p) {
+      p.on_workers_stalled(round, stalled, scheduler_.now());
+    });
+  };
+  n.stalls = n.stalled = n.workers->round;
+  n.stall_changed = scheduler_.now();
+  say(true);
+  scheduler_.after(duration, [this, number, say, life = agent(number).life] {
+    if (agent(number).life != life || agent(number).work != Agent::Work::Running) return;
+    checker_.check_hang(node(number));
+    node(number).stalls = 0;
+    node(number).stall_changed = scheduler_.now();
+    say(false);
+  });
+}
+
 // The others' workers talk to the one that is gone.
 void World::peers_notice(int round, int but) {
   for (const auto& peer : nodes_) {
@@ -369,6 +395,7 @@ void World::end_workers(int number) {
   if (!node(number).workers) return;
   note(number, "workers are gone");
   node(number).workers.reset();
+  node(number).stalls = 0;
   a.work = Agent::Work::None;
   ++a.life;
   input(number, [this](Participant& p) { p.on_workers_stopped(scheduler_.now()); });
@@ -531,6 +558,10 @@ void World::apply(const Step& step) {
       break;
     case Fault::WorkerFails:
       fail_workers(number);
+      break;
+    case Fault::Stall:
+      for (const auto& each : nodes_)
+        if (each->number == number || step.detail < 70) stall_workers(each->number, duration);
       break;
     case Fault::Go:
       tell_to_go(number);

@@ -50,6 +50,7 @@ class World {
   void do_action(int node, const rendezvous::Action& action);
   void start_workers(int node, const rendezvous::Assignment& assignment);
   void fail_workers(int node);
+  void stall_workers(int node, Milliseconds duration);
   void stop_workers(int node, bool immediately);
   void end_workers(int node);
   void heartbeat(int node);
