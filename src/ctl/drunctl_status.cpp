@@ -290,7 +290,7 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
     } else if (places_of(status->endpoint).empty()) {
       alone.emplace(std::pair(status->job, status->first_rank), *status);
     } else {
-      places.emplace(status->endpoint, status->job);
+      places.emplace(status->store.empty() ? status->endpoint : status->store, status->job);
     }
   }
   if (options.live && places.size() + alone.size() > 1)

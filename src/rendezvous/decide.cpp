@@ -673,11 +673,13 @@ Decision decide(const State& state, const Config& config, Time now) {
   const bool other_phase = c.round().phase != state.round.phase ||
                            c.round().number != state.round.number || !state.round_written;
   if (other_phase) c.round().since_ms = c.unix_ms(now);
-  const bool written = state.round_written && state.latest_written && state.job_written;
+  const bool written =
+      state.round_written && state.latest_written && state.job_written && state.history_written;
   if (c.round() != state.round || !written || c.decision.tries) {
     c.round().epoch = state.epoch;
     if (!state.job_written && c.round().phase != Phase::Closed)
       c.write(state.keys.job, encode(JobDocument{state.agreement}));
+    if (!state.history_written) c.history();
     if (c.decision.history) c.write(state.keys.history, encode(*c.decision.history));
     c.write(state.keys.round, encode(c.round()));  // last: it is what starts and stops
   }

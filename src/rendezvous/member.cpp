@@ -157,6 +157,25 @@ void MemberAgent::speak() {
   vote_.latest = latest;
   successors_ = std::move(successors);
   outbox_.push(VoteAction{vote_, successors_});
+  keep_history();
+}
+
+// A few of all nodes do: at a large job it would cost the store much to tell it to each.
+void MemberAgent::keep_history() {
+  const bool may_succeed = std::any_of(successors_.begin(), successors_.end(),
+                                       [](const Successor& each) { return each.self; });
+  if (may_succeed == (history_watch_ != 0)) return;
+  if (may_succeed) {
+    history_watch_ = outbox_.watch(keys_.history, false);
+  } else {
+    outbox_.unwatch(std::exchange(history_watch_, 0));
+  }
+}
+
+// Where there is none yet, an earlier store may have had one.
+void MemberAgent::take_history(const std::optional<std::string>& value) {
+  if (!value) return;
+  if (auto history = decode_history(*value)) history_ = std::move(*history);
 }
 
 void MemberAgent::on_link_down(std::string detail, Milliseconds silent, Time now) {
@@ -253,6 +272,8 @@ void MemberAgent::on_snapshot(const WatchSnapshot& snapshot) {
     take_assignment(value);
   } else if (snapshot.watch == outcome_watch_) {
     take_outcome(value, true);
+  } else if (snapshot.watch == history_watch_) {
+    take_history(value);
   }
 }
 
@@ -265,6 +286,8 @@ void MemberAgent::on_changes(const WatchChanges& changes, Time now) {
       take_assignment(value);
     } else if (changes.watch == outcome_watch_) {
       take_outcome(value, false);
+    } else if (changes.watch == history_watch_) {
+      take_history(value);
     } else if (closing_watch_ != 0 && changes.watch == closing_watch_ &&
                key != keys_.member(config_.ticket)) {
       if (value) {

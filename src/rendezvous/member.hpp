@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rendezvous/documents.hpp"
+#include "rendezvous/history.hpp"
 #include "rendezvous/keys.hpp"
 #include "rendezvous/outbox.hpp"
 #include "rendezvous/rejections.hpp"
@@ -88,6 +89,8 @@ class MemberAgent {
   // Until then nodes may have workers of another round that the store showed and has lost, and of
   // which seen() says nothing. Nullopt, or past: there was none.
   [[nodiscard]] std::optional<Time> others_until() const { return others_until_; }
+  // What became of the last rounds, as far as it was told: of a node that may succeed the store.
+  [[nodiscard]] const History& history() const { return history_; }
   // In the round that was last given out.
   [[nodiscard]] std::optional<int> group_rank() const {
     if (!assignment_.document || !assignment_.document->go) return std::nullopt;
@@ -131,6 +134,8 @@ class MemberAgent {
   [[nodiscard]] std::optional<Outcome> trouble_outcome(Time now) const;
   void renew_lease();
   void speak();
+  void keep_history();
+  void take_history(const std::optional<std::string>& value);
   [[nodiscard]] bool looks_for_successor() const { return !successors_.empty(); }
   // Whoever was out of touch for too long joins again, if it finds the job.
   [[nodiscard]] bool may_come_back() const { return config_.successors > 0; }
@@ -181,6 +186,8 @@ class MemberAgent {
   bool spoke_ = false;
   Vote vote_;  // as last said
   std::vector<Successor> successors_;
+  WatchId history_watch_ = 0;  // while this node may have to succeed the store
+  History history_;
   bool unknown_ = false;     // the link came back; the store may show nothing of this agent
   bool lease_over_ = false;  // the workers were killed because it was not renewed
   Watched<RoundDocument> round_;

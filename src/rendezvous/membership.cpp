@@ -490,6 +490,7 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
   if (decision.writes.empty()) return;
   if (decision.tries) state.tried_at = now;
   if (decision.history) state.history = *decision.history;
+  state.history_written = true;
 
   // Others may have come back while this was written.
   for (const auto& ticket : decision.reclaimed)

@@ -67,6 +67,9 @@ struct Succession {
   // A later one: workers that an earlier store let run have ended by then.
   Time sure_from{};
 
+  // What this agent has kept of the one of an earlier store.
+  History history{};
+
   // Not the first: what the store does not know may have been known to one before.
   [[nodiscard]] bool is_later() const { return generation > 1; }
 };
@@ -84,12 +87,13 @@ struct State {
   std::int64_t epoch = 0;  // of this leadership
   std::map<std::string, std::string> agreement;
   bool job_written = false;
-  RoundDocument round;         // as it is in the store
-  History history;             // as it is in the store
-  bool round_written = false;  // false: the store has none, write it with the next decision
-  bool latest_written = true;  // what it says of `latest` is out of date otherwise
-  int floor = 0;               // a member knows of this round: new ones have higher numbers
-  int restarts_floor = 0;      // a member knows of so many
+  RoundDocument round;          // as it is in the store
+  History history;              // as it is in the store
+  bool history_written = true;  // false: it has none, or not this one
+  bool round_written = false;   // false: the store has none, write it with the next decision
+  bool latest_written = true;   // what it says of `latest` is out of date otherwise
+  int floor = 0;                // a member knows of this round: new ones have higher numbers
+  int restarts_floor = 0;       // a member knows of so many
   int losses_floor = 0;
 
   std::map<std::string, Member, std::less<>> members;  // by ticket

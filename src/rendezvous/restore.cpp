@@ -379,6 +379,8 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
     state.other_jobs = previous->other_jobs;
     if (found.history.rounds.empty() && !of_others) state.history = previous->history;
   }
+  if (state.history.rounds.empty() && succession.is_later()) state.history = succession.history;
+  state.history_written = state.history == found.history;
   if (is_alive(state.round.phase)) state.waiting_since.reset();
   if (state.round.phase == Phase::Gathering && !state.waiting_since) state.waiting_since = now;
   if (state.round.phase == Phase::Stopping) state.stopping_since = now;

@@ -70,8 +70,9 @@ std::optional<Phase> phase_of(std::string_view name) {
 std::string to_json(const AgentStatus& status, bool ascii) {
   ordered_json object{{"job", status.job},         {"host", status.host},
                       {"pid", status.pid},         {"phase", name_of(status.phase)},
-                      {"waiting", status.waiting}, {"endpoint", status.endpoint},
-                      {"round", status.round}};
+                      {"waiting", status.waiting}, {"endpoint", status.endpoint}};
+  if (!status.store.empty()) object["store"] = status.store;
+  object["round"] = status.round;
   if (status.round > 0) {
     object["nodes"] = status.nodes;
     object["group_rank"] = status.group_rank;
@@ -99,6 +100,7 @@ Result<AgentStatus> parse_status(std::string_view json) {
       !take_number(object, "round", result.round))
     return malformed();
   result.pid = pid;
+  (void)take_text(object, "store", result.store);
   const auto known = phase_of(phase);
   if (!known) return malformed();
   result.phase = *known;

@@ -41,6 +41,7 @@ struct AgentStatus {
   Phase phase = Phase::Searching;
   std::string waiting;   // what for, for people; may be empty
   std::string endpoint;  // where the nodes meet; empty: nowhere, the job has one node
+  std::string store;     // where the store is now, if it has moved from there
   int round = 0;
   int nodes = 0;  // of the round
   int group_rank = 0;

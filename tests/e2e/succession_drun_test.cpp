@@ -11,13 +11,16 @@
 #include <gtest/gtest.h>
 
 #include "agents_of_a_job.hpp"
+#include "base/random_bytes.hpp"
 #include "store_process.hpp"
 #include "support/drun_process.hpp"
+#include "support/places.hpp"
 #include "support/process_state.hpp"
 
 namespace drun::test {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -161,8 +164,10 @@ TEST_F(SuccessionTest, IfAllAreToldToGoTheJobEnds) {
   }
 }
 
+// And what cost them; drunctl finds the store that a node of this host has gone to.
 TEST_F(SuccessionTest, TheSpentRestartsAreKept) {
-  ASSERT_NO_FATAL_FAILURE(start_nodes(job("2:3", {"--max-restarts", "2"}), 3));
+  const std::string id = "succession-" + random_name(12);
+  ASSERT_NO_FATAL_FAILURE(start_nodes(job("2:3", {"--max-restarts", "2", "--rdzv-id", id}), 3));
   const pid_t worker = agent(2).wait_for_pid_with("WORLD_SIZE=3");
   ASSERT_GT(worker, 0);
   ::kill(worker, SIGKILL);
@@ -172,6 +177,13 @@ TEST_F(SuccessionTest, TheSpentRestartsAreKept) {
   EXPECT_TRUE(says(1, " of 2 restarts 1.")) << agent(1).err();
   EXPECT_TRUE(says(2, " of 2 restarts 1.")) << agent(2).err();
   expect_nothing_left(0);
+  Launch launch;
+  launch.argv = {places::program("drunctl"), "history", id};
+  const Finished history = DrunProcess(launch).finish();
+  EXPECT_EQ(history.code, 0) << history.err;
+  EXPECT_THAT(history.out, ContainsRegex("round [0-9]+: 3 nodes.*SIGKILL.*restart 1\n"));
+  EXPECT_THAT(history.out, ContainsRegex("round [0-9]+: 3 nodes.* is gone"));
+  EXPECT_THAT(history.out, ContainsRegex("round [0-9]+: 2 nodes"));
   stop_all(1);
 }
 

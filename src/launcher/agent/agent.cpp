@@ -113,6 +113,7 @@ class Agent {
     return [this] {
       auto own = own_status(options_, host_name_, workers_, status_, participant_);
       own.behind = hangs_.behind();
+      if (const auto store = backend_.moved_to()) own.store = to_string(*store);
       return own;
     };
   }

@@ -106,6 +106,11 @@ bool BackendLink::is_up() const {
   return fsm_.state() == BackendState::Joined || fsm_.state() == BackendState::Hosting;
 }
 
+std::optional<Endpoint> BackendLink::moved_to() const {
+  if (!has_moved_ || link_ == nullptr) return std::nullopt;
+  return link_->store_endpoint();
+}
+
 bool BackendLink::hosts_for_others() const {
   return fsm_.state() == BackendState::Hosting && options_.backend != Backend::Standalone &&
          !has_moved_;

@@ -93,6 +93,8 @@ class BackendLink {
   [[nodiscard]] std::chrono::milliseconds time_left() const { return fsm_.time_left(Clock::now()); }
   // There is somebody to say goodbye to: the link is up, or broken and may mend.
   [[nodiscard]] bool is_up() const;
+  // Where the store is, or was last, if it is not where this agent was told to look for it.
+  [[nodiscard]] std::optional<Endpoint> moved_to() const;
   // Other jobs may use the store that this agent hosts.
   [[nodiscard]] bool hosts_for_others() const;
   // In one step: stops serving unless a key of the store is needed; whether it did.

@@ -754,6 +754,30 @@ TEST(SuccessionRestoreTest, WhoIsNotHeardOfIsWaitedForUntilTheOldLeasesAreOver) 
   EXPECT_FALSE(decide(s, config(3), kLater.sure_from).stopping.empty());
 }
 
+TEST(SuccessionRestoreTest, TheHistoryOfTheOldStoreIsWrittenToTheNewOne) {
+  Succession succession = kLater;
+  succession.history.begin({5, 3, 3, 0, 1'000, 0, 0, Cause::None, "", 0});
+  const State s = restore_later(returned(2), succession);
+  const Decision decision = decide(s, config(3), kNow);
+  ASSERT_TRUE(decision.history);
+  EXPECT_EQ(decision.history->rounds, succession.history.rounds);
+  State after = s;
+  adopt(after, config(3), decision, kNow);
+  EXPECT_FALSE(decide(after, config(3), kNow).history) << "once";
+}
+
+TEST(SuccessionRestoreTest, AHistoryThatTheNewStoreHasCounts) {
+  Succession succession = kLater;
+  succession.history.begin({5, 3, 3, 0, 1'000, 0, 0, Cause::None, "", 0});
+  History known;
+  known.begin({6, 2, 2, 0, 2'000, 0, 0, Cause::None, "", 0});
+  Found found = returned(2);
+  found.add(found.keys().history, encode(known));
+  const State s = restore_later(found, succession);
+  EXPECT_EQ(s.history, known);
+  EXPECT_FALSE(decide(s, config(3), kNow).history);
+}
+
 TEST(SuccessionRestoreTest, ForAsLongAsTheOldStoreHadBeenSilentNobodyIsWaitedForAgain) {
   Found found = returned(2);
   found.add(found.keys().silence, "6000");

@@ -979,6 +979,25 @@ TEST_F(SucceededMemberTest, SaysForWhichRoundItSpeaksAndWhereItGoes) {
             (std::vector<Successor>{{"10.0.0.1", 41'000, true}, {"10.0.0.2", 41'000, false}}));
 }
 
+TEST_F(SucceededMemberTest, OneThatMaySucceedTheStoreKeepsItsHistory) {
+  runs(1, 1, {});
+  done();
+  History history;
+  history.begin({1, 2, 2, 0, 1'000, 0, 0, Cause::None, "", 0});
+  put(keys_.history, encode(history));
+  EXPECT_EQ(member_->history(), history);
+  // The next store knows of none.
+  member_->on_snapshot({watches_.at(keys_.history), {}});
+  EXPECT_EQ(member_->history(), history);
+}
+
+TEST_F(SucceededMemberTest, OneThatMayNotIsNotToldOfIt) {
+  config_.successor_port = 0;
+  runs(1, 1, {});
+  done();
+  EXPECT_FALSE(watches_.contains(keys_.history));
+}
+
 TEST_F(SucceededMemberTest, StartsNothingBeforeTheRoundIsSettled) {
   runs(1, 1, {});
   renewed(0);

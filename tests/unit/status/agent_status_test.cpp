@@ -45,6 +45,14 @@ TEST(AgentStatusTest, IsReadAgain) {
   EXPECT_EQ(*parse_status(to_json(gathering)), gathering);
 }
 
+TEST(AgentStatusTest, AStoreThatHasMovedIsNamed) {
+  AgentStatus moved = running();
+  moved.store = "10.0.0.7:41000";
+  EXPECT_NE(to_json(moved).find(R"("endpoint":"node0:29400","store":"10.0.0.7:41000",)"),
+            std::string::npos);
+  EXPECT_EQ(*parse_status(to_json(moved)), moved);
+}
+
 TEST(AgentStatusTest, ARankThatIsBehindIsReadAgainWithAndWithoutItsStep) {
   for (const std::int64_t step : {std::int64_t{-1}, std::int64_t{5'000'000'000}}) {
     AgentStatus status = running();
