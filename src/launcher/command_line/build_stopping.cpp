@@ -52,7 +52,8 @@ void build_hangs(const cli::GivenFlags& flags, Options& options) {
   if (action == nullptr) return;
   options.on_hang =
       std::array{OnHang::Restart, OnHang::Stop, OnHang::Report}.at(parse_choice(*action));
-  if (timeout == nullptr) refuse(*action, "without --hang-timeout nobody looks for hangs");
+  if (timeout == nullptr && options.on_hang != OnHang::Restart)
+    refuse(*action, "without --hang-timeout nobody looks for hangs");
 }
 
 // When the job ends, if that is known; and whom that must be told.

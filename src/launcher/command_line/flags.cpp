@@ -21,6 +21,7 @@ constexpr std::string_view kFitness = "Nodes that are not fit";
 constexpr std::string_view kProgram = "The program";
 constexpr std::string_view kStopping = "Stopping, restarting and exit codes";
 constexpr std::string_view kLimits = "Time limits";
+constexpr std::string_view kHangs = "Hangs";
 constexpr std::string_view kOutput = "Output and reports";
 constexpr std::string_view kWatching = "Watching the job";
 constexpr std::string_view kLogs = "Log files";
@@ -145,17 +146,18 @@ constexpr std::array kFlags{
          "end the job if not all workers run after this long; exit code 124"},
     Flag{"warn-before", 0, "SIGNAL@TIME", "", kDrun, kLimits, "",
          "send the workers a signal so long before the job ends, as in USR1@120"},
-    Flag{"stacks-on-failure", 0, "TIME|off", "", kDrun, kLimits, "off",
+
+    Flag{"stacks-on-failure", 0, "TIME|off", "", kDrun, kHangs, "off",
          "before a failure ends other workers, show where they are, for up to TIME (time limits and hangs do, for 10 s)"},
-    Flag{"hang-timeout", 0, "TIME", "", kDrun, kLimits, "",
+    Flag{"hang-timeout", 0, "TIME", "", kDrun, kHangs, "",
          "the job hangs if no rank of it gets on for so long, by what the kernel says of them"},
-    Flag{"on-hang", 0, "restart|stop|report", "restart", kDrun, kLimits, "restart stop report",
+    Flag{"on-hang", 0, "restart|stop|report", "restart", kDrun, kHangs, "restart stop report",
          "what then: a failure like any other, one without a restart, or only a warning"},
-    Flag{"heartbeat-timeout", 0, "TIME", "", kDrun, kLimits, "",
+    Flag{"heartbeat-timeout", 0, "TIME", "", kDrun, kHangs, "",
          "a worker has failed if it gives no further heartbeat (drunctl heartbeat) for so long"},
-    Flag{"heartbeat-start-timeout", 0, "TIME", "", kDrun, kLimits, "",
+    Flag{"heartbeat-start-timeout", 0, "TIME", "", kDrun, kHangs, "",
          "the same for its first heartbeat, counted from its start"},
-    Flag{"heartbeat-end-timeout", 0, "TIME", "", kDrun, kLimits, "",
+    Flag{"heartbeat-end-timeout", 0, "TIME", "", kDrun, kHangs, "",
          "the same for its exit, counted from its last heartbeat (drunctl heartbeat end)"},
 
     Flag{"local-ranks-filter", 0, "RANKS", "", kTorch, kOutput, "",

@@ -357,7 +357,7 @@ TEST(DamagedDocumentsTest, FlippedBytesAreANamedErrorOrADocumentThatCanBeKept) {
       const std::string kept = kind.again(text);
       ASSERT_EQ(kind.again(kept), kept) << text;
     }
-    EXPECT_GT(read, 10) << kind.name;
+    EXPECT_GE(read, 10) << kind.name;
   }
 }
 

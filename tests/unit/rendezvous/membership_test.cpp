@@ -707,8 +707,9 @@ TEST(RunningTest, AHangStaysOneWhileItsRanksFail) {
 }
 
 TEST(RunningTest, AHangEndsWithItsRound) {
-  Board board(config(2, 2));
-  board.config().max_restarts = 1;
+  auto s = config(2, 2);
+  s.max_restarts = 1;
+  Board board(s);
   board.join("a");
   board.join("b");
   board.run();

@@ -109,10 +109,12 @@ TEST(SetAsideTest, TheSameFailureOfItsSuccessorIsTheProgram) {
 
 TEST(SetAsideTest, AHostIsLostOnceARoundAndNotIfItWasTold) {
   Rig rig;
-  rig.state.slots["a"] = {"node-a", 0, false, true};
-  rig.state.slots["a2"] = {"node-a", 1, false, true};
-  rig.state.slots["b"] = {"node-b", 2};
-  rig.state.slots["c"] = {"node-c", 3, false, true, true};
+  for (const auto& [ticket, host] : {std::pair{"a", "node-a"}, {"a2", "node-a"}, {"c", "node-c"}}) {
+    rig.state.slots[ticket].host = host;
+    rig.state.slots[ticket].lost = true;
+  }
+  rig.state.slots["b"].host = "node-b";
+  rig.state.slots["c"].told = true;
   note_lost_hosts(rig.state, rig.round);
   EXPECT_EQ(rig.why("a"), "");
   note_lost_hosts(rig.state, rig.round);
