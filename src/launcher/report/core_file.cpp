@@ -31,7 +31,7 @@ std::string base_name(const std::string& path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
-// A program gets cores whatever the limit is.
+// A program that the pattern pipes cores to gets them whatever the limit is.
 std::string why_none(const std::string& core_pattern) {
   rlimit limit{};
   if (core_pattern.starts_with('|') || ::getrlimit(RLIMIT_CORE, &limit) != 0) return {};
