@@ -66,7 +66,7 @@ std::vector<Heartbeats::Late> Heartbeats::on_look(const std::vector<Seen>& seen,
     if (known == records_.end()) {
       record.looked_at = each.started;
     } else {
-      record = std::move(known->second);
+      record = known->second;
     }
     count(record, each, now);
     if (record.told) continue;

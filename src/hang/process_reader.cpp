@@ -62,7 +62,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
   const auto name_end = text.rfind(')');
   if (name_end == std::string_view::npos || name_end + 2 > text.size()) return std::nullopt;
   text.remove_prefix(name_end + 2);
-  static const std::uint64_t ms_per_tick =
+  static const std::uint64_t kMsPerTick =
       1'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   Stat stat;
   std::uint64_t ticks = 0;
@@ -104,7 +104,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
         break;
     }
   }
-  stat.look.cpu_ms = ticks * ms_per_tick;
+  stat.look.cpu_ms = ticks * kMsPerTick;
   return stat;
 }
 

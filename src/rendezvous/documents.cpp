@@ -540,7 +540,7 @@ Result<BeatDocument> decode_beat(std::string_view text) {
   in.integer("rank", d.rank, 0, kMaxInt);
   in.integer("step", d.step, -1, kMaxInt64);
   in.integer("time_ms", d.time_ms, -kMaxInt64, kMaxInt64);
-  return in.finish(std::move(d));
+  return in.finish(d);
 }
 
 std::string encode(const Outcome& o) {

@@ -15,7 +15,7 @@ Supervision::Supervision(const WorkerSpec& spec, std::string host, ProcessRunner
                          RoundServices services)
     : spec_(spec),
       processes_(processes),
-      group_(spec, std::move(host), processes, output, file_work, services),
+      group_(spec, std::move(host), processes, output, file_work, std::move(services)),
       limits_(spec, now),
       notices_(spec.warn_before) {}
 

@@ -45,7 +45,7 @@ WorkerGroup::WorkerGroup(const WorkerSpec& spec, std::string host, ProcessRunner
       processes_(processes),
       output_(output),
       file_work_(file_work),
-      services_(services),
+      services_(std::move(services)),
       program_(std::make_shared<const Program>(spec)),
       stop_signal_(spec.stop_signal.value_or(SIGTERM)) {}
 

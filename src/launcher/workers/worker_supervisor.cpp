@@ -25,7 +25,7 @@ WorkerSupervisor::WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec,
       processes_(processes),
       events_(io, duplicate(processes.fd(), "listen to the guardian").release()),
       input_(io, has_parent_drun_ ? ::getpgid(::getppid()) : ::getpgrp()),
-      supervision_(spec, host, processes, output, file_work, Clock::now(), services),
+      supervision_(spec, host, processes, output, file_work, Clock::now(), std::move(services)),
       calls_(std::move(calls)) {}
 
 void WorkerSupervisor::listen() {
