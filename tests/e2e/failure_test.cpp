@@ -545,7 +545,7 @@ TEST(FailureReportTest, SaysHowToGetACore) {
   ASSERT_EQ(::getrlimit(RLIMIT_CORE, &before), 0);
   const rlimit none{0, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_CORE, &none), 0);
-  EXPECT_THAT(run_drun(shell("kill -ABRT $$")).err, HasSubstr("  core: none: the limit is 0; "));
+  EXPECT_THAT(run_drun(shell("kill -ABRT $$")).err, HasSubstr("  core: none: the limit is "));
   EXPECT_THAT(run_drun(shell("kill -KILL $$")).err, Not(HasSubstr("core:")));
   ASSERT_EQ(::setrlimit(RLIMIT_CORE, &before), 0);
 }

@@ -31,12 +31,17 @@ std::string base_name(const std::string& path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
+// For a limit below a page the kernel writes none at all (min_coredump in fs/binfmt_elf.c);
+// sanitizers set one of 1.
+constexpr rlim_t kLeastCore = 4'096;
+
 // A program that the pattern pipes cores to gets them whatever the limit is.
 std::string why_none(const std::string& core_pattern) {
   rlimit limit{};
   if (core_pattern.starts_with('|') || ::getrlimit(RLIMIT_CORE, &limit) != 0) return {};
-  if (limit.rlim_cur != 0) return {};
-  return "none: the limit is 0; `ulimit -c unlimited` before drun allows one";
+  if (limit.rlim_cur >= kLeastCore) return {};
+  return "none: the limit is " + std::to_string(limit.rlim_cur) +
+         "; `ulimit -c unlimited` before drun allows one";
 }
 
 }  // namespace

@@ -56,8 +56,11 @@ TEST(FindCoreTest, WithoutACoreItSaysHowToGetOneOrWhereItShouldBe) {
             taken ? "" : "none: the limit is 0; `ulimit -c unlimited` before drun allows one");
   const rlimit most{before.rlim_max, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_CORE, &most), 0);
-  if (before.rlim_max > 0) {
+  if (before.rlim_max > 4'096) {
     EXPECT_EQ(find_core(names), "");
+    const rlimit too_low{4'095, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_CORE, &too_low), 0);
+    EXPECT_THAT(find_core(names), testing::StartsWith(taken ? "" : "none: the limit is 4095; "));
   }
   ASSERT_EQ(::setrlimit(RLIMIT_CORE, &before), 0);
 }
