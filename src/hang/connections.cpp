@@ -17,6 +17,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "base/whole_number.hpp"
+#include "drun/base/endpoint.hpp"
 
 namespace drun::hang {
 namespace {
@@ -34,9 +35,7 @@ std::string address_of(const inet_diag_msg& socket) {
   if (::inet_ntop(socket.idiag_family, static_cast<const void*>(socket.id.idiag_dst), text.data(),
                   text.size()) == nullptr)
     return {};
-  const std::string port = std::to_string(ntohs(socket.id.idiag_dport));
-  return socket.idiag_family == AF_INET6 ? "[" + std::string(text.data()) + "]:" + port
-                                         : std::string(text.data()) + ":" + port;
+  return to_string(Endpoint{text.data(), ntohs(socket.id.idiag_dport)});
 }
 
 template <typename T>

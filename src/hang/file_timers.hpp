@@ -34,7 +34,6 @@ class FileTimers {
   // wants a signal. Those that want none are forgotten.
   [[nodiscard]] std::vector<Expired> take_expired(UnixTime now);
   [[nodiscard]] std::optional<UnixTime> next() const;
-  [[nodiscard]] bool empty() const { return timers_.empty(); }
   // The workers are gone.
   void clear();
 

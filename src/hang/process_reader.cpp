@@ -1,6 +1,5 @@
 #include "hang/process_reader.hpp"
 
-#include <dirent.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,8 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <ctime>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -17,6 +14,8 @@
 #include <utility>
 
 #include "base/file_worker.hpp"
+#include "base/folder_names.hpp"
+#include "base/process_files.hpp"
 #include "base/small_file.hpp"
 #include "base/split.hpp"
 #include "base/system_call.hpp"
@@ -27,27 +26,8 @@
 namespace drun::hang {
 namespace {
 
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
-// False: it cannot be read.
-bool for_each_name(const std::string& path, const std::function<void(std::string_view)>& visit) {
-  const std::unique_ptr<DIR, CloseFolder> folder(::opendir(path.c_str()));
-  if (!folder) return false;
-  while (const dirent* entry = ::readdir(folder.get()))
-    visit(entry->d_name);
-  return true;
-}
-
 std::string proc(pid_t pid) {
   return "/proc/" + std::to_string(pid);
-}
-
-std::string link_of(const std::string& path) {
-  std::array<char, 64> text{};
-  const ssize_t size = ::readlink(path.c_str(), text.data(), text.size());
-  return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
 struct Stat {
@@ -57,11 +37,9 @@ struct Stat {
   ProcessLook look;
 };
 
-// proc(5)'s stat: "pid (name) state parent group ...", where the name may hold anything.
 std::optional<Stat> parse_stat(std::string_view text) {
-  const auto name_end = text.rfind(')');
-  if (name_end == std::string_view::npos || name_end + 2 > text.size()) return std::nullopt;
-  text.remove_prefix(name_end + 2);
+  text = stat_from_state(text);
+  if (text.empty()) return std::nullopt;
   static const std::uint64_t kMsPerTick =
       1'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   Stat stat;
@@ -250,10 +228,11 @@ void add_files(RankLook& rank, Connections& connections, const std::string& own_
   std::uint64_t bytes = 0;
   for (const auto& [pid, process] : rank.processes) {
     about_to("look at the files of process " + std::to_string(pid));
-    if (link_of(proc(pid) + "/ns/net") != own_network) rank.opaque = "it has a network of its own";
+    if (link_target(proc(pid) + "/ns/net") != own_network)
+      rank.opaque = "it has a network of its own";
     const std::string folder = proc(pid) + "/fd";
     const bool listed = for_each_name(folder, [&](std::string_view name) {
-      const std::string file = link_of(folder + "/" + std::string(name));
+      const std::string file = link_target(folder + "/" + std::string(name));
       if (auto reason = opaque_by(file); !reason.empty()) rank.opaque = std::move(reason);
       bytes += connections.bytes_of(file);
     });
@@ -283,7 +262,7 @@ NodeLook look_at(const std::vector<WatchedRank>& ranks, const NodeLook& before,
     now.ranks[worker].processes.emplace(pid, std::move(stat.look));
   });
   Connections connections(store_port);
-  const std::string own_network = link_of("/proc/self/ns/net");
+  const std::string own_network = link_target("/proc/self/ns/net");
   for (auto& [worker, rank] : now.ranks) {
     const RankLook* const known = earlier(worker);
     if (known != nullptr && seems_still(*known, rank, elapsed))

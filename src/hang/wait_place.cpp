@@ -1,19 +1,17 @@
 #include "hang/wait_place.hpp"
 
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
 
 #include "base/printable.hpp"
+#include "base/process_files.hpp"
 #include "base/small_file.hpp"
 #include "base/system_call.hpp"
 #include "base/trimmed.hpp"
 #include "base/whole_number.hpp"
-#include "hang/connections.hpp"
 
 namespace drun::hang {
 namespace {
@@ -22,18 +20,10 @@ std::string proc_file(pid_t pid, const char* name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
 }
 
-std::string open_file(pid_t pid, int file) {
-  std::array<char, 256> text{};
-  const std::string path = proc_file(pid, "fd/") + std::to_string(file);
-  const ssize_t size = ::readlink(path.c_str(), text.data(), text.size());
-  return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : std::string();
-}
-
 // "from 10.0.0.1:29500", "of pipe:[4711]", "of /nfs/data"; empty: nobody knows.
-std::string describe_file(pid_t pid, int file) {
-  const std::string name = open_file(pid, file);
+std::string describe_file(pid_t pid, int file, Connections& connections) {
+  const std::string name = link_target(proc_file(pid, "fd/") + std::to_string(file));
   if (name.empty()) return {};
-  Connections connections(0);
   if (const std::string peer = connections.peer_of(name); !peer.empty()) return " from " + peer;
   return " of " + as_name(name);
 }
@@ -56,7 +46,7 @@ std::optional<pid_t> awaited(pid_t pid, const RankLook& rank) {
 
 }  // namespace
 
-WaitPlace wait_place(pid_t pid, const RankLook& rank) {
+WaitPlace wait_place(pid_t pid, const RankLook& rank, Connections& connections) {
   for (std::size_t steps = 0; steps < rank.processes.size(); ++steps) {
     const auto child = awaited(pid, rank);
     if (!child) break;
@@ -73,7 +63,7 @@ WaitPlace wait_place(pid_t pid, const RankLook& rank) {
   const auto channel = read_small_file(proc_file(pid, "wchan"));
   const std::string place = channel ? printable(trimmed(*channel)) : "";
   if (!place.empty() && place != "0") text += (text.empty() ? "" : " ") + ("(" + place + ")");
-  if (call && call->file) found.file = describe_file(pid, *call->file);
+  if (call && call->file) found.file = describe_file(pid, *call->file, connections);
   return found;
 }
 

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "hang/connections.hpp"
 #include "hang/process_look.hpp"
 
 namespace drun::hang {
@@ -18,7 +19,7 @@ struct WaitPlace {
 };
 
 // Of the first thread of the process at the end of the chain of those that only wait for their
-// child.
-[[nodiscard]] WaitPlace wait_place(pid_t pid, const RankLook& rank);
+// child. `connections`: of this network namespace, all of them; for several processes, the same.
+[[nodiscard]] WaitPlace wait_place(pid_t pid, const RankLook& rank, Connections& connections);
 
 }  // namespace drun::hang

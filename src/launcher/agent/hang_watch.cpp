@@ -5,6 +5,7 @@
 
 #include "base/file_worker.hpp"
 #include "base/log.hpp"
+#include "hang/connections.hpp"
 #include "hang/wait_place.hpp"
 
 namespace drun::launcher {
@@ -87,11 +88,12 @@ void HangWatch::find_places(std::function<void(const std::vector<WaitingRank>&)>
       kPlacesLimit,
       [waiting, last] {
         Places places;
+        hang::Connections connections(0);
         for (const WaitingRank& rank : waiting) {
           about_to("look where process " + std::to_string(rank.pid) + " waits");
           const auto look = last->ranks.find(rank.worker);
           if (look != last->ranks.end())
-            places.emplace(rank.worker, hang::wait_place(rank.pid, look->second));
+            places.emplace(rank.worker, hang::wait_place(rank.pid, look->second, connections));
         }
         return places;
       },

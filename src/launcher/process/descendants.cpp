@@ -1,6 +1,5 @@
 #include "launcher/process/descendants.hpp"
 
-#include <dirent.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -11,14 +10,16 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 
 #include "base/file_descriptor.hpp"
+#include "base/folder_names.hpp"
+#include "base/process_files.hpp"
 #include "base/small_file.hpp"
+#include "base/split.hpp"
 #include "base/whole_number.hpp"
 #include "launcher/process/kill_limit.hpp"
 
@@ -30,11 +31,6 @@ namespace {
 constexpr std::chrono::milliseconds kSweepInterval{10};
 constexpr std::size_t kMostAwaited = 16;
 
-struct CloseDirectory {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
-using Directory = std::unique_ptr<DIR, CloseDirectory>;
-
 void append_pids(std::string_view text, std::vector<pid_t>& out) {
   while (!text.empty()) {
     const auto space = std::min(text.find(' '), text.size());
@@ -45,21 +41,19 @@ void append_pids(std::string_view text, std::vector<pid_t>& out) {
 
 template <typename Visit>
 void for_each_number_in(const std::string& path, Visit visit) {
-  const Directory directory(::opendir(path.c_str()));
-  if (!directory) return;
-  while (const dirent* entry = ::readdir(directory.get()))
-    if (const auto number = whole_number<pid_t>(entry->d_name)) visit(*number);
+  for_each_name(path, [&](std::string_view name) {
+    if (const auto number = whole_number<pid_t>(name)) visit(*number);
+  });
 }
 
 // Field `number` of proc(5)'s stat, from the fourth on; 0 if the process is gone.
 long long stat_field(pid_t pid, int number) {
   const auto stat = read_small_file("/proc/" + std::to_string(pid) + "/stat");
   if (!stat) return 0;
-  // "pid (name) state parent ...": the name may hold anything, the last ')' ends it.
-  auto space = stat->find(' ', stat->rfind(')'));
-  for (int field = 3; field < number && space != std::string::npos; ++field)
-    space = stat->find(' ', space + 1);
-  return space == std::string::npos ? 0 : std::strtoll(stat->c_str() + space, nullptr, 10);
+  std::string_view rest = stat_from_state(*stat);
+  for (int field = 3; field < number; ++field)
+    take_until(rest, ' ');
+  return whole_number<long long>(take_until(rest, ' ')).value_or(0);
 }
 
 // The parent, or 0 if the process is gone.

@@ -1,13 +1,13 @@
 #include "launcher/stacks/thread_facts.hpp"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <utility>
 
+#include "base/folder_names.hpp"
+#include "base/process_files.hpp"
 #include "base/small_file.hpp"
 #include "base/split.hpp"
 #include "base/system_call.hpp"
@@ -29,9 +29,8 @@ std::string_view without_end(std::string_view text) {
 }  // namespace
 
 char state_in(std::string_view stat) {
-  // "pid (name) state ...": the name may hold anything, the last ')' ends it.
-  const auto end = stat.rfind(')');
-  return end == std::string_view::npos || end + 2 >= stat.size() ? '?' : stat[end + 2];
+  const std::string_view rest = stat_from_state(stat);
+  return rest.empty() ? '?' : rest.front();
 }
 
 std::vector<std::string> kernel_frames_in(std::string_view text) {
@@ -62,11 +61,9 @@ ThreadFacts facts_of(pid_t pid, pid_t thread) {
 
 std::vector<pid_t> threads_of(pid_t pid) {
   std::vector<pid_t> threads;
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir((folder_of(pid) + "/task").c_str()),
-                                                   ::closedir);
-  if (!folder) return threads;
-  while (const dirent* entry = ::readdir(folder.get()))
-    if (const auto thread = whole_number<pid_t>(entry->d_name)) threads.push_back(*thread);
+  for_each_name(folder_of(pid) + "/task", [&](std::string_view name) {
+    if (const auto thread = whole_number<pid_t>(name)) threads.push_back(*thread);
+  });
   std::sort(threads.begin(), threads.end(), [pid](pid_t left, pid_t right) {
     return std::pair(left != pid, left) < std::pair(right != pid, right);
   });

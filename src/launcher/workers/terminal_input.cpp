@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "base/process_files.hpp"
 #include "base/small_file.hpp"
+#include "base/system_call.hpp"
 #include "launcher/process/descendants.hpp"
 
 namespace drun::launcher {
@@ -19,31 +20,24 @@ namespace {
 
 constexpr std::chrono::milliseconds kInterval{200};
 
-// The descriptor that a thread reads from right now, by what the kernel shows of its system call:
-// the number, then the arguments in hexadecimal. -1: it does something else.
-int read_by(const std::string& call) {
-  char* end = nullptr;
-  const long number = std::strtol(call.c_str(), &end, 10);
-  if (end == call.c_str() || (number != SYS_read && number != SYS_readv)) return -1;
-  return static_cast<int>(std::strtol(end, nullptr, 16));
-}
-
-// Its name, without touching the file: that may be on a server that does not answer.
-std::string target_of(const std::string& descriptor) {
-  std::error_code gone;
-  return std::filesystem::read_symlink(descriptor, gone).string();
+// The descriptor that a thread reads from right now, by what the kernel shows of its system call.
+// -1: it does something else.
+int read_by(const std::string& text) {
+  const auto call = system_call_in(text);
+  if (!call || (call->number != SYS_read && call->number != SYS_readv)) return -1;
+  return call->file.value_or(-1);
 }
 
 // Looks at the threads only if the process has the terminal as its standard input: there may be
 // hundreds of them.
 bool reads(pid_t process, const std::string& terminal) {
   const std::string directory = "/proc/" + std::to_string(process);
-  if (target_of(directory + "/fd/0") != terminal) return false;
+  if (link_target(directory + "/fd/0") != terminal) return false;
   std::error_code gone;
   for (const auto& thread : std::filesystem::directory_iterator(directory + "/task", gone)) {
     const auto call = read_small_file(thread.path().string() + "/syscall");
     const int fd = call ? read_by(*call) : -1;
-    if (fd >= 0 && target_of(directory + "/fd/" + std::to_string(fd)) == terminal) return true;
+    if (fd >= 0 && link_target(directory + "/fd/" + std::to_string(fd)) == terminal) return true;
   }
   return false;
 }
@@ -57,7 +51,7 @@ bool in_background(pid_t job) {
 
 bool any_reads_terminal(const std::vector<pid_t>& processes) {
   if (::isatty(STDIN_FILENO) != 1) return false;
-  const std::string terminal = target_of("/proc/self/fd/0");
+  const std::string terminal = link_target("/proc/self/fd/0");
   return !terminal.empty() && std::any_of(processes.begin(), processes.end(),
                                           [&](pid_t process) { return reads(process, terminal); });
 }

@@ -1,7 +1,6 @@
 // Looks at real processes.
 #include "hang/process_reader.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,10 +12,11 @@
 
 #include <gtest/gtest.h>
 
-#include "base/file_descriptor.hpp"
+#include "hang/connections.hpp"
 #include "hang/stillness.hpp"
 #include "hang/wait_place.hpp"
 #include "support/patience.hpp"
+#include "support/pipe.hpp"
 #include "support/process_state.hpp"
 
 namespace drun::hang {
@@ -64,6 +64,11 @@ class ProcessReaderTest : public testing::Test {
     return eventually([&] { return look(child).activity == activity; });
   }
 
+  WaitPlace where(const Child& child) {
+    Connections connections(0);
+    return wait_place(child.pid(), last_.ranks[1], connections);
+  }
+
   NodeLook last_;
 };
 
@@ -85,17 +90,14 @@ TEST_F(ProcessReaderTest, AProcessThatComputesIsNotTakenForOneThatWaits) {
 }
 
 TEST_F(ProcessReaderTest, AByteThatIsWrittenIsSeen) {
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const FileDescriptor in(ends[0]);
-  const FileDescriptor out(ends[1]);
+  const test::Pipe ends;
   const Child child([&] {
     char byte = 0;
-    while (::read(in.get(), &byte, 1) == 1) {
+    while (::read(ends.read.get(), &byte, 1) == 1) {
     }
   });
   ASSERT_TRUE(is_found(child, Activity::Waits));
-  ASSERT_EQ(::write(out.get(), "x", 1), 1);
+  ASSERT_EQ(::write(ends.write.get(), "x", 1), 1);
   EXPECT_TRUE(is_found(child, Activity::GetsOn));
   EXPECT_TRUE(is_found(child, Activity::Waits));
 }
@@ -160,16 +162,13 @@ TEST_F(ProcessReaderTest, OneThatHasEndedIsNotThere) {
 }
 
 TEST_F(ProcessReaderTest, ThePlaceWhereItWaitsIsNamed) {
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const FileDescriptor in(ends[0]);
-  const FileDescriptor out(ends[1]);
+  const test::Pipe ends;
   const Child child([&] {
     char byte = 0;
-    (void)!::read(in.get(), &byte, 1);
+    (void)!::read(ends.read.get(), &byte, 1);
   });
   ASSERT_TRUE(is_found(child, Activity::Waits));
-  const WaitPlace place = wait_place(child.pid(), last_.ranks[1]);
+  const WaitPlace place = where(child);
   EXPECT_EQ(place.call.substr(0, 4), "read") << place.call;
   EXPECT_NE(place.file.find(" of pipe:["), std::string::npos) << place.file;
 }
@@ -182,7 +181,7 @@ TEST_F(ProcessReaderTest, OneThatOnlyWaitsForItsChildStandsForTheChild) {
     ::waitpid(below, nullptr, 0);
   });
   ASSERT_TRUE(is_found(child, Activity::Waits));
-  const WaitPlace place = wait_place(child.pid(), last_.ranks[1]);
+  const WaitPlace place = where(child);
   EXPECT_TRUE(place.call.starts_with("pause") || place.call.starts_with("ppoll")) << place.call;
 }
 
