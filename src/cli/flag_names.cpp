@@ -8,18 +8,20 @@
 namespace drun::cli {
 namespace {
 
-bool is_habit(const Program& program, std::string_view written) {
-  return std::any_of(program.habits.begin(), program.habits.end(),
-                     [name = dashed(written)](const auto& habit) { return habit.first == name; });
+// What to do instead of a flag that other programs have; empty: it is none of these. `name` has its
+// dashes.
+std::string_view meant_elsewhere(const Program& program, std::string_view name) {
+  const auto found = std::find_if(program.habits.begin(), program.habits.end(),
+                                  [name](const auto& habit) { return habit.first == name; });
+  return found == program.habits.end() ? std::string_view() : found->second;
 }
 
 // "; did you mean --nnodes?", what to do instead, or nothing.
 std::string suggestion(const Program& program, const Command* command, std::string_view written) {
   const std::string name = dashed(written);
-  for (const auto& [habit, meant] : program.habits) {
-    if (habit != name) continue;
-    const bool flag = meant.starts_with('-') && meant.find(' ') == std::string_view::npos;
-    return flag ? "; did you mean " + std::string(meant) + "?" : "; " + std::string(meant);
+  if (const auto habit = meant_elsewhere(program, name); !habit.empty()) {
+    const bool flag = habit.starts_with('-') && habit.find(' ') == std::string_view::npos;
+    return flag ? "; did you mean " + std::string(habit) + "?" : "; " + std::string(habit);
   }
   std::vector<std::string> names;
   for (const Flag* flag : known_flags(program, command))
@@ -69,7 +71,7 @@ const Flag& flag_named(const Program& program, const Command* command, std::stri
     // torchrun's abbreviations mean what they mean there, whatever drun adds.
     for (const bool own : {false, true}) {
       // Of drun's own flags none is meant by what has another meaning elsewhere.
-      if (own && is_habit(program, written)) break;
+      if (own && !meant_elsewhere(program, dashed(written)).empty()) break;
       if (const Flag* flag = abbreviated(program, name, own, written)) return *flag;
     }
   }

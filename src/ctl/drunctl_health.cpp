@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/duration_text.hpp"
 #include "base/log.hpp"
 #include "base/number_ranges.hpp"
 #include "base/printable.hpp"
+#include "jobs/job_view.hpp"
 #include "status/agent_socket.hpp"
 
 namespace drun::ctl {
@@ -43,11 +43,9 @@ std::string health_line(const AgentStatus& status) {
     text += ", round " + std::to_string(status.round) + ": " + ranks_text(std::vector{ranks}) +
             " of " + std::to_string(status.world_size);
   }
-  if (status.behind) {
-    text += ", rank " + std::to_string(status.behind->rank) + " is furthest behind: ";
-    if (status.behind->step >= 0) text += "step " + std::to_string(status.behind->step) + ", ";
-    text += describe_duration(status.behind->age_ms) + " ago";
-  }
+  if (status.behind)
+    text += ", rank " + std::to_string(status.behind->rank) + " " +
+            jobs::behind_text(status.behind->step, status.behind->age_ms);
   // What waits says first that it is a spare.
   const std::string phase = std::string(name_of(status.phase)) + ": ";
   const std::string_view waiting = status.waiting;

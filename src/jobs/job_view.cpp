@@ -206,11 +206,10 @@ std::string host_of(const NodeView& node) {
   return escaped(node.host.substr(0, rendezvous::kMaxName));
 }
 
-std::string behind_text(const BeatView& beat, std::int64_t now_ms) {
-  std::string text = "rank " + std::to_string(beat.rank) + " on " +
-                     escaped(beat.host.substr(0, rendezvous::kMaxName)) + " is furthest behind: ";
-  if (beat.step >= 0) text += "step " + std::to_string(beat.step) + ", ";
-  return text + describe_duration(std::max<std::int64_t>(now_ms - beat.time_ms, 0)) + " ago";
+std::string beat_text(const BeatView& beat, std::int64_t now_ms) {
+  return "rank " + std::to_string(beat.rank) + " on " +
+         escaped(beat.host.substr(0, rendezvous::kMaxName)) + " " +
+         behind_text(beat.step, std::max<std::int64_t>(now_ms - beat.time_ms, 0));
 }
 
 // Where the store is and who leads, unless one does both and is alone.
@@ -269,6 +268,11 @@ std::string notes(const JobView& job) {
 }
 
 }  // namespace
+
+std::string behind_text(std::int64_t step, std::int64_t age_ms) {
+  return "is furthest behind: " + (step >= 0 ? "step " + std::to_string(step) + ", " : "") +
+         describe_duration(age_ms) + " ago";
+}
 
 std::string_view name_of(JobState state) {
   switch (state) {
@@ -341,7 +345,7 @@ std::string text_of(const JobView& job, std::int64_t now_ms) {
                               std::string(name_of(round.phase)) + ")");
   if (round.hung && round.phase == Phase::Running)
     text += line("hangs", "no rank gets on any more");
-  if (job.behind && now_ms > 0) text += line("heartbeats", behind_text(*job.behind, now_ms));
+  if (job.behind && now_ms > 0) text += line("heartbeats", beat_text(*job.behind, now_ms));
   if (!round.waiting.empty() && !rendezvous::is_alive(round.phase))
     text += line("waits", escaped(round.waiting.substr(0, kLongestNote)));
   if (!round.reason.empty() && (round.phase == Phase::Stopping || job.history.rounds.empty()))

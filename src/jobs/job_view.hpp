@@ -39,6 +39,9 @@ struct NodeView {
   bool leads = false;
 };
 
+// "is furthest behind: step 41, 3.0 s ago"; a step of -1: it does not say.
+[[nodiscard]] std::string behind_text(std::int64_t step, std::int64_t age_ms);
+
 // The last heartbeat of the rank that is furthest behind.
 struct BeatView {
   std::string host;
