@@ -54,10 +54,6 @@ std::string encode(const Outcome& outcome) {
   return keep(outcome);
 }
 
-std::string encode(const BeatDocument& document) {
-  return keep(document);
-}
-
 std::string encode(const History& history) {
   return keep(history);
 }
@@ -79,9 +75,6 @@ Result<JobDocument> decode_job(std::string_view text) {
 }
 Result<Outcome> decode_outcome(std::string_view text) {
   return find<Outcome>(text);
-}
-Result<BeatDocument> decode_beat(std::string_view text) {
-  return find<BeatDocument>(text);
 }
 Result<History> decode_history(std::string_view text) {
   return find<History>(text);

@@ -18,25 +18,15 @@
 #include "base/small_file.hpp"
 #include "launcher/process/guardian.hpp"
 #include "support/patience.hpp"
+#include "support/pipe.hpp"
 
 namespace drun::process::test {
 
 using Clock = std::chrono::steady_clock;
 using drun::test::eventually;
 using drun::test::kPatience;
+using drun::test::Pipe;
 using std::chrono::milliseconds;
-
-// A pipe; what is written to one end is read from the other.
-struct Pipe {
-  Pipe() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
-    read.reset(ends[0]);
-    write.reset(ends[1]);
-  }
-  FileDescriptor read;
-  FileDescriptor write;
-};
 
 // Reads to the end of file, or until `limit` is over.
 inline std::string read_all(int fd, milliseconds limit = kPatience) {

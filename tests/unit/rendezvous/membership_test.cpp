@@ -32,6 +32,15 @@ std::string ticket(int number) {
   return std::to_string(number);
 }
 
+// A round of "a" and "b" runs, if they are enough.
+Board two_running(const Config& config) {
+  Board board(config);
+  board.join("a");
+  board.join("b");
+  board.run();
+  return board;
+}
+
 // The tickets of the planned or running round, by group rank.
 std::vector<std::string> order(const State& state) {
   std::vector<std::string> result(state.slots.size());
@@ -77,10 +86,7 @@ TEST(GatheringTest, AStopOfANodeThatWaitsForItsRankIsNotForgotten) {
 
 // It has left a round that the store has forgotten; that of the newcomers has the same number.
 TEST(RunningTest, WhoWasInAnotherRoundOfTheNumberTakesNobodysRank) {
-  Board board(config(2, 2));
-  board.join("a");
-  board.join("b");
-  board.run();
+  Board board = two_running(config(2, 2));
   ASSERT_EQ(order(board.state()), (std::vector<std::string>{"a", "b"}));
   board.join("A");
   auto other = board.document("A");
@@ -421,10 +427,7 @@ TEST(PreparingTest, RunsWhenTheFirstNodeIsReadyAndIsGivenUpOtherwise) {
 
 // Another leader would not know it: the one before has taken the old places back.
 TEST(PreparingTest, TheFirstNodesLastRankIsInItsPlace) {
-  Board board(config(1, 2));
-  board.join("a");
-  board.join("b");
-  board.run();
+  Board board = two_running(config(1, 2));
   ASSERT_EQ(order(board.state()), (std::vector<std::string>{"a", "b"}));
   board.gone("a");
   board.settle();
@@ -658,10 +661,7 @@ TEST(RunningTest, HangsOnlyIfNobodyGetsOn) {
   for (const auto& each : cases) {
     auto s = config(2, 2);
     s.ticket = "a";
-    Board board(s);
-    board.join("a");
-    board.join("b");
-    board.run();
+    Board board = two_running(s);
     ASSERT_EQ(board.phase(), Phase::Running);
     each.event(board);
     board.settle();
@@ -672,10 +672,7 @@ TEST(RunningTest, HangsOnlyIfNobodyGetsOn) {
 // All nodes know from it that the stacks of those workers are wanted.
 TEST(RunningTest, ARoundThatIsStoppedForAHangSaysSo) {
   for (const bool hung : {false, true}) {
-    Board board(config(2, 2));
-    board.join("a");
-    board.join("b");
-    board.run();
+    Board board = two_running(config(2, 2));
     auto d = board.document("b");
     d.failed = board.state().round.number;
     d.failure.emplace().exit_code = 124;
@@ -689,10 +686,7 @@ TEST(RunningTest, ARoundThatIsStoppedForAHangSaysSo) {
 
 // A node that has not read of it by then must still know what its ranks are to fail for.
 TEST(RunningTest, AHangStaysOneWhileItsRanksFail) {
-  Board board(config(2, 2));
-  board.join("a");
-  board.join("b");
-  board.run();
+  Board board = two_running(config(2, 2));
   board.stalls("a");
   board.stalls("b");
   board.settle();
@@ -709,10 +703,7 @@ TEST(RunningTest, AHangStaysOneWhileItsRanksFail) {
 TEST(RunningTest, AHangEndsWithItsRound) {
   auto s = config(2, 2);
   s.max_restarts = 1;
-  Board board(s);
-  board.join("a");
-  board.join("b");
-  board.run();
+  Board board = two_running(s);
   board.stalls("a");
   board.stalls("b");
   board.settle();
@@ -728,10 +719,7 @@ TEST(RunningTest, AHangEndsWithItsRound) {
 }
 
 TEST(RunningTest, SparesAndResizeAtRestartDoNotStopARound) {
-  Board full(config(1, 2));
-  full.join("a");
-  full.join("b");
-  full.run();
+  Board full = two_running(config(1, 2));
   full.join("c");
   full.pass(Milliseconds(600'000));
   full.settle();
@@ -997,10 +985,7 @@ TEST(StoppingTest, TheFirstFailureIsTheRootCauseAndTheExitCodeFollowsThePolicy) 
                                                    {ExitCodePolicy::Highest, 9}}) {
     auto s = config(2, 2);
     s.exit_code = policy;
-    Board board(s);
-    board.join("a");
-    board.join("b");
-    board.run();
+    Board board = two_running(s);
     board.fails("b", 3);
     board.fails("a", 9);
     board.settle();
@@ -1015,10 +1000,7 @@ TEST(StoppingTest, TheFirstFailureIsTheRootCauseAndTheExitCodeFollowsThePolicy) 
 }
 
 TEST(StoppingTest, AFailureThatNoOtherJobHelpsAgainstEndsWithACodeThatSaysSo) {
-  Board board(config(2, 2));
-  board.join("a");
-  board.join("b");
-  board.run();
+  Board board = two_running(config(2, 2));
   auto d = board.document("b");
   d.failed = board.state().round.number;
   d.failure.emplace();
@@ -1041,10 +1023,7 @@ TEST(StoppingTest, AFailureThatNoOtherJobHelpsAgainstEndsWithACodeThatSaysSo) {
 
 // The round of the nodes a and b stops, because a worker of a has failed.
 Board stopping(int min_nodes) {
-  Board board(config(min_nodes, 2));
-  board.join("a");
-  board.join("b");
-  board.run();
+  Board board = two_running(config(min_nodes, 2));
   board.fails("a");
   board.settle();
   EXPECT_EQ(board.phase(), Phase::Stopping);

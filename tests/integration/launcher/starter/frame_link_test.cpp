@@ -13,27 +13,18 @@
 #include <gtest/gtest.h>
 
 #include "integration/launcher/starter/starter_rig.hpp"
+#include "support/pipe.hpp"
 
 namespace drun::launcher {
 namespace {
 
+using drun::test::Pipe;
 using hosts::encode;
 using hosts::Frame;
 using hosts::FrameType;
 using test::run_until;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-struct Pipe {
-  Pipe() {
-    int ends[2] = {-1, -1};
-    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    read.reset(ends[0]);
-    write.reset(ends[1]);
-  }
-  FileDescriptor read;
-  FileDescriptor write;
-};
 
 // A link whose other side is the test's.
 class FrameLinkTest : public ::testing::Test {
