@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include "base/file_descriptor.hpp"
 #include "base/folder_names.hpp"
@@ -108,26 +109,11 @@ bool is_child(pid_t pid) {
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0;
 }
 
-void append_children_between(pid_t first, pid_t last, std::vector<pid_t>& out) {
-  for (pid_t pid = first; pid < last; ++pid)
-    if (is_child(pid)) out.push_back(pid);
-}
-
-// Without /proc the kernel still tells of any number whether it is a child of ours. The numbers
-// after our own are tried first, all others only if none of those is a child.
+// Without /proc the kernel still tells of any number whether it is a child of ours.
 std::vector<pid_t> children_by_number() {
-  constexpr pid_t kLimit = 4'194'304;  // Linux has no higher process ids
-  constexpr pid_t kNear = 32'768;
-  std::vector<pid_t> result;
   siginfo_t any{};
-  if (::waitid(P_ALL, 0, &any, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0) return result;  // none
-  const pid_t self = ::getpid();
-  const pid_t near = std::min(self + kNear, kLimit);
-  append_children_between(self + 1, near, result);
-  if (!result.empty()) return result;
-  append_children_between(1, self, result);
-  append_children_between(near, kLimit, result);
-  return result;
+  if (::waitid(P_ALL, 0, &any, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0) return {};  // none
+  return search_children(::getpid(), is_child);
 }
 
 int open_pid(pid_t pid) {
@@ -183,6 +169,23 @@ bool reap_children(const OnReaped& on_reaped) {
     }
     on_reaped(reaped);
   }
+}
+
+std::vector<pid_t> search_children(pid_t self, const std::function<bool(pid_t)>& is_child_of_self) {
+  constexpr pid_t kLimit = 4'194'304;  // Linux has no higher process ids
+  constexpr pid_t kNear = 32'768;      // the kernel's own default for the highest
+  const pid_t near = std::min(self + kNear, kLimit);
+  // Children get the numbers after ours, and behind the highest one the lowest again. The others
+  // are so many that to ask for each takes seconds.
+  const std::pair<pid_t, pid_t> ranges[] = {
+      {self + 1, near}, {1, std::min(kNear, self)}, {std::min(kNear, self), self}, {near, kLimit}};
+  std::vector<pid_t> result;
+  for (const auto& [first, last] : ranges) {
+    for (pid_t pid = first; pid < last; ++pid)
+      if (is_child_of_self(pid)) result.push_back(pid);
+    if (!result.empty()) break;
+  }
+  return result;
 }
 
 std::vector<pid_t> children() {

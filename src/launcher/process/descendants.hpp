@@ -28,6 +28,11 @@ bool reap_children(const OnReaped& on_reaped);
 // Without /proc it asks the kernel number by number, and gives some of them if there are any.
 [[nodiscard]] std::vector<pid_t> children();
 
+// Some of the children of `self`, if it has any, by a question for each number that may be one. A
+// few ten thousand questions find them, also where the kernel has begun with low numbers again.
+[[nodiscard]] std::vector<pid_t> search_children(
+    pid_t self, const std::function<bool(pid_t)>& is_child_of_self);
+
 // Every descendant of this process, direct children first. Without /proc only children: what is
 // below one becomes a child itself when that one ends.
 [[nodiscard]] std::vector<pid_t> descendants();
