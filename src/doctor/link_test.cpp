@@ -1,6 +1,5 @@
 #include "doctor/link_test.hpp"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "base/poll_until.hpp"
+#include "base/tcp_calls.hpp"
 #include "doctor/link_server.hpp"
 
 namespace drun::doctor {
@@ -29,49 +29,6 @@ constexpr std::size_t kStreamBytes = std::size_t{64} * 1'048'576;  // at most
 Error error_of(int error) {
   const std::error_code code(error, std::generic_category());
   return {code, code.message()};
-}
-
-// Numeric: no name is looked up.
-std::optional<std::pair<sockaddr_storage, socklen_t>> address_of(const Endpoint& place) {
-  sockaddr_storage storage{};
-  auto* const four = reinterpret_cast<sockaddr_in*>(&storage);
-  if (::inet_pton(AF_INET, place.host.c_str(), &four->sin_addr) == 1) {
-    four->sin_family = AF_INET;
-    four->sin_port = htons(place.port);
-    return std::pair{storage, static_cast<socklen_t>(sizeof *four)};
-  }
-  auto* const six = reinterpret_cast<sockaddr_in6*>(&storage);
-  if (::inet_pton(AF_INET6, place.host.c_str(), &six->sin6_addr) != 1) return std::nullopt;
-  six->sin6_family = AF_INET6;
-  six->sin6_port = htons(place.port);
-  return std::pair{storage, static_cast<socklen_t>(sizeof *six)};
-}
-
-Result<FileDescriptor> begin_connect(const Endpoint& place) {
-  const auto address = address_of(place);
-  if (!address) return Error(std::make_error_code(std::errc::invalid_argument), "no address");
-  FileDescriptor socket(
-      ::socket(address->first.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return error_of(errno);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address->first),
-                address->second) != 0 &&
-      errno != EINPROGRESS)
-    return error_of(errno);
-  return socket;
-}
-
-Status send_all(int socket, std::string_view bytes, Clock::time_point deadline) {
-  while (!bytes.empty()) {
-    const auto n = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
-      return error_of(errno);
-    } else if (!await_ready(socket, POLLOUT, deadline)) {
-      return error_of(ETIMEDOUT);
-    }
-  }
-  return Done{};
 }
 
 Status receive_all(int socket, char* to, std::size_t size, Clock::time_point deadline) {
@@ -107,11 +64,7 @@ std::vector<Result<FileDescriptor>> connect_links(const std::vector<Endpoint>& p
     links.push_back(begin_connect(place));
   for (auto& link : links) {
     if (!link) continue;
-    int error = ETIMEDOUT;
-    socklen_t size = sizeof error;
-    if (await_ready(link->get(), POLLOUT, deadline))
-      (void)::getsockopt(link->get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) link = error_of(error);
+    if (auto connected = end_connect(link->get(), deadline); !connected) link = connected.error();
   }
   return links;
 }

@@ -57,13 +57,27 @@ void NodeStillness::on_look(NodeLook look) {
   last_ = std::move(look);
 }
 
+bool NodeStillness::all_fruitless(milliseconds time) const {
+  return !records_.empty() && std::all_of(records_.begin(), records_.end(), [&](const auto& each) {
+    return last_.at - each.second.fruitless_since >= time;
+  });
+}
+
+bool NodeStillness::busy_in_vain() const {
+  return all_fruitless(timeout_ / 2) &&
+         std::any_of(records_.begin(), records_.end(),
+                     [](const auto& each) { return !each.second.waits_since; });
+}
+
+void NodeStillness::on_stuck_collective() {
+  stalled_ = stalled_ || all_fruitless(timeout_);
+}
+
 std::optional<std::string> NodeStillness::take_doubt() {
-  if (records_.empty() || stalled_ || doubted_) return std::nullopt;
+  if (stalled_ || doubted_ || !all_fruitless(timeout_)) return std::nullopt;
   std::string doubt;
-  for (const auto& [worker, record] : records_) {
-    if (last_.at - record.fruitless_since < timeout_) return std::nullopt;
+  for (const auto& [worker, record] : records_)
     if (doubt.empty() && !record.waits_since) doubt = record.doubt;
-  }
   if (doubt.empty()) return std::nullopt;
   doubted_ = true;
   return doubt;

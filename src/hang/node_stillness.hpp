@@ -30,6 +30,13 @@ class NodeStillness {
 
   // All ranks have waited for the whole time.
   [[nodiscard]] bool stalled() const { return stalled_; }
+
+  // Nothing has come of any rank for half of the time at least, but some were busy: whether they
+  // wait for a collective is worth a question.
+  [[nodiscard]] bool busy_in_vain() const;
+  // The answer: they do. Until the next look it counts for those of which nothing has come for the
+  // whole time, as if they slept.
+  void on_stuck_collective();
   // Nothing has come of any rank for the whole time, but some were busy: perhaps they hang, but
   // that cannot be known. These, and why; true once.
   [[nodiscard]] std::optional<std::string> take_doubt();
@@ -41,6 +48,7 @@ class NodeStillness {
     std::string doubt;     // why it was not found to wait, the last time
   };
 
+  [[nodiscard]] bool all_fruitless(std::chrono::milliseconds time) const;
   void judge(std::uint32_t worker, const RankLook& now, Time at);
 
   const std::chrono::milliseconds timeout_;

@@ -130,6 +130,42 @@ TEST(HangTimeoutTest, WithReportTheJobGoesOn) {
   EXPECT_THAT(job.err(), HasSubstr("stacks of rank 0"));
 }
 
+// Workers that spin in a collective, as NCCL's do, under a service like NCCL's.
+class CollectiveTest : public testing::Test {
+ protected:
+  DrunProcess job(const std::string& kind, const std::string& time, int seconds) {
+    return DrunProcess({Arguments{places::program("drun")} + watched(time) +
+                            Arguments{"--nproc-per-node", "2"} + worker(kind, seconds),
+                        {"NCCL_RAS_ADDR=" + port_.endpoint()},
+                        {},
+                        false});
+  }
+
+  ReservedPort port_;
+};
+
+TEST_F(CollectiveTest, ARankThatDoesNotComeToOneIsNamed) {
+  DrunProcess stuck = job("collective-stuck", "2", 60);
+  expect_end(stuck, 124);
+  EXPECT_THAT(stuck.err(), HasSubstr("the job hangs: no rank of 2 has got on for 2.0 s"));
+  EXPECT_THAT(stuck.err(), HasSubstr("; NCCL: rank 1 has begun 99 AllReduce, the other 100"));
+  EXPECT_THAT(stuck.err(),
+              ContainsRegex("job failed: rank 1 .*hangs: NCCL says that it is behind"));
+}
+
+TEST_F(CollectiveTest, IfNobodyIsBehindThatIsToldAndNotActedOn) {
+  DrunProcess even = job("collective-even", "1", 5);
+  expect_end(even, 0);
+  EXPECT_THAT(even.err(), ContainsRegex("not taken for a hang, because .*; NCCL: all ranks have "
+                                        "begun the same collectives"));
+}
+
+TEST_F(CollectiveTest, WhoBeginsMoreIsLeftAlone) {
+  DrunProcess alive = job("collective-goes-on", "1", 5);
+  expect_end(alive, 0);
+  EXPECT_THAT(alive.err(), Not(HasSubstr("the job hangs")));
+}
+
 // It says of the whole job, once.
 TEST(HangTimeoutTest, AHangIsAnEvent) {
   const TempDir folder;

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <future>
@@ -130,6 +131,57 @@ void touch_memory() {
   });
 }
 
+// What NCCL's RAS service answers: rank 1 has begun `lag` collectives less than rank 0, and both
+// some more with each question if they get on.
+std::string ras_answer(int lag, bool gets_on, int questions) {
+  const auto rank = [&](int number, pid_t pid, int begun) {
+    return R"({"rank": )" + std::to_string(number) + R"(, "host": "127.0.0.1", "pid": )" +
+           std::to_string(pid) + R"(, "status": {"abort_flag": false}, "collective_counts": )" +
+           R"({"AllReduce": )" + std::to_string(begun) + "}}";
+  };
+  const int begun = 100 + (gets_on ? questions : 0);
+  return "SERVER PROTOCOL 2\nOK\nOK\n"
+         R"({"communicators": [{"size": 2, "ranks": [)" +
+         rank(0, 1, begun) + ", " + rank(1, ::getpid(), begun - lag) + "]}]}\n";
+}
+
+// A rank of two that spins until others come to its collective, as NCCL does. Rank 1 serves.
+void spin_in_collective(int lag, bool gets_on) {
+  const std::string rank = std::getenv("RANK");
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  std::thread service([&] {
+    if (rank != "1") return;
+    const std::string place = std::getenv("NCCL_RAS_ADDR");
+    const int on = 1;
+    ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int port = std::atoi(place.substr(place.find(':') + 1).c_str());
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    if (::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(listener, 1) != 0)
+      std::exit(70);
+    for (int questions = 0;; ++questions) {
+      const int client = ::accept(listener, nullptr, nullptr);
+      if (client < 0) return;
+      std::string request;
+      std::array<char, 256> piece{};
+      while (request.find("STATUS\n") == request.npos) {
+        const auto n = ::recv(client, piece.data(), piece.size(), 0);
+        if (n <= 0) break;
+        request.append(piece.data(), static_cast<std::size_t>(n));
+      }
+      const std::string answer = ras_answer(lag, gets_on, questions);
+      (void)!::send(client, answer.data(), answer.size(), MSG_NOSIGNAL);
+      ::close(client);
+    }
+  });
+  compute_for(end_time - Clock::now());
+  ::shutdown(listener, SHUT_RDWR);
+  service.join();
+}
+
 const std::map<std::string, std::function<void()>>& kinds() {
   static const std::map<std::string, std::function<void()>> kKinds = {
       {"pause", [] { ::pause(); }},
@@ -146,6 +198,9 @@ const std::map<std::string, std::function<void()>>& kinds() {
       {"writes", write_bytes},
       {"sends", send_bytes},
       {"touches-memory", touch_memory},
+      {"collective-stuck", [] { spin_in_collective(1, false); }},
+      {"collective-even", [] { spin_in_collective(0, false); }},
+      {"collective-goes-on", [] { spin_in_collective(1, true); }},
       {"starts-children", [] { slowly([] { in_child([] {}); }); }},
       {"starts-threads", [] { slowly([] { std::thread([] {}).join(); }); }},
   };

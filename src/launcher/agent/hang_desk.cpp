@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/environment_variable.hpp"
 #include "base/exit_codes.hpp"
 #include "base/log.hpp"
 
@@ -23,8 +24,10 @@ HangDesk::HangDesk(Parts parts)
       heartbeats_(parts_.io, parts_.options.heartbeats, group_,
                   {[this](const auto& late) { on_late(late); }, [this] { on_looked(); }}),
       hangs_(
-          parts_.io, parts_.options.hang_timeout, group_,
-          [this](bool stalled) { on_stalled(stalled); },
+          parts_.io, parts_.options.hang_timeout,
+          hang::ras_endpoint(
+              environment_variable(parts_.options.inherited, "NCCL_RAS_ADDR").value_or("")),
+          group_, [this](bool stalled) { on_stalled(stalled); },
           [this](const std::string& text) { say(text); }) {}
 
 void HangDesk::start() {
@@ -88,7 +91,9 @@ void HangDesk::on_hang() {
 
 void HangDesk::on_waiting(const std::vector<WaitingRank>& waiting) {
   const StopPolicy& policy = parts_.options;
-  say(hang_text(waiting, group_, *policy.hang_timeout));
+  const std::string collectives = hangs_.collectives();
+  say(hang_text(waiting, group_, *policy.hang_timeout) +
+      (collectives.empty() ? "" : "; " + collectives));
   if (policy.on_hang != OnHang::Report)
     return fail(hang_faults(waiting, *policy.hang_timeout, policy.on_hang == OnHang::Stop));
   if (is_first() && policy.stacks_limit.count() > 0) parts_.stacks.show();

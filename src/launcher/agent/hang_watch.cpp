@@ -1,6 +1,10 @@
 #include "launcher/agent/hang_watch.hpp"
 
+#include <sys/types.h>
+
+#include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/file_worker.hpp"
@@ -18,14 +22,32 @@ constexpr std::chrono::seconds kLookLimit{20};
 constexpr std::chrono::minutes kLookAgain{5};
 constexpr std::chrono::seconds kPlacesLimit{3};
 
-using Places = std::map<std::uint32_t, hang::WaitPlace>;
+// However short the time is, the service waits a while for processes that do not answer it.
+constexpr std::chrono::milliseconds kShortestAnswer{1'000};
+constexpr std::chrono::milliseconds kLongestAnswer{10'000};
+
+// All processes of this node's workers.
+std::set<pid_t> processes_of(const hang::NodeLook& look) {
+  std::set<pid_t> all;
+  for (const auto& [worker, rank] : look.ranks)
+    for (const auto& [pid, process] : rank.processes)
+      all.insert(pid);
+  return all;
+}
+
+struct Place {
+  hang::WaitPlace place;
+  bool behind = false;
+};
+using Places = std::map<std::uint32_t, Place>;
 
 }  // namespace
 
 HangWatch::HangWatch(asio::io_context& io, std::optional<std::chrono::milliseconds> timeout,
-                     const WorkerGroup& group, std::function<void(bool)> on_stalled,
+                     Endpoint ras, const WorkerGroup& group, std::function<void(bool)> on_stalled,
                      std::function<void(const std::string&)> on_doubt)
-    : group_(group),
+    : ras_(std::move(ras)),
+      group_(group),
       on_stalled_(std::move(on_stalled)),
       on_doubt_(std::move(on_doubt)),
       timer_(io, [this] { look(); }) {
@@ -72,7 +94,40 @@ void HangWatch::look() {
 
 void HangWatch::on_look(hang::NodeLook look) {
   stillness_->on_look(std::move(look));
-  if (const auto doubt = stillness_->take_doubt()) on_doubt_(doubt_text(*doubt, group_));
+  if (!stillness_->busy_in_vain()) {
+    collectives_ = {};
+    ask_again_.reset();
+  } else if (!ask_again_ || Clock::now() >= *ask_again_) {
+    return ask_nccl();
+  }
+  judge();
+}
+
+// Twice within the time: after half of it, and at its end.
+void HangWatch::ask_nccl() {
+  ask_again_ = Clock::now() + stillness_->interval() * 4;
+  const auto limit = std::clamp(stillness_->interval() * 5, kShortestAnswer, kLongestAnswer);
+  desk_->ask<std::optional<hang::RasStatus>>(
+      2 * limit,
+      [ras = ras_, limit, ours = processes_of(stillness_->last())] {
+        about_to("ask NCCL's RAS service at " + to_string(ras));
+        auto status = hang::ask_ras(ras, limit);
+        if (!status || !hang::speaks_of(*status, ours)) return std::optional<hang::RasStatus>();
+        return std::optional(std::move(*status));
+      },
+      [this](Result<std::optional<hang::RasStatus>> answer) {
+        collectives_.on_status(answer ? std::move(*answer) : std::nullopt,
+                               group_.assignment().world_size);
+        judge();
+      });
+}
+
+void HangWatch::judge() {
+  if (collectives_.stuck()) stillness_->on_stuck_collective();
+  if (const auto doubt = stillness_->take_doubt()) {
+    const std::string said = collectives_.text();
+    on_doubt_(doubt_text(*doubt, group_) + (said.empty() ? "" : "; " + said));
+  }
   const bool stalled = stillness_->stalled() && group_.running();
   if (std::exchange(stalled_, stalled) != stalled) on_stalled_(stalled);
 }
@@ -84,16 +139,22 @@ void HangWatch::find_places(std::function<void(const std::vector<WaitingRank>&)>
     waiting.push_back({id, worker.local_rank, worker.pid, {}});
   }
   const auto last = std::make_shared<const hang::NodeLook>(stillness_->last());
+  const auto behind =
+      collectives_.stuck() ? collectives_.stuck()->behind : std::vector<hang::RasRank>();
   desk_->ask<Places>(
       kPlacesLimit,
-      [waiting, last] {
+      [waiting, last, behind] {
         Places places;
         hang::Connections connections(0);
         for (const WaitingRank& rank : waiting) {
           about_to("look where process " + std::to_string(rank.pid) + " waits");
           const auto look = last->ranks.find(rank.worker);
-          if (look != last->ranks.end())
-            places.emplace(rank.worker, hang::wait_place(rank.pid, look->second, connections));
+          if (look == last->ranks.end()) continue;
+          Place place{hang::wait_place(rank.pid, look->second, connections), false};
+          place.behind = std::any_of(behind.begin(), behind.end(), [&](const auto& each) {
+            return look->second.processes.contains(each.pid) && hang::is_one_of(each, {each.pid});
+          });
+          places.emplace(rank.worker, std::move(place));
         }
         return places;
       },
@@ -101,7 +162,9 @@ void HangWatch::find_places(std::function<void(const std::vector<WaitingRank>&)>
         for (WaitingRank& rank : waiting) {
           if (!places) break;
           const auto place = places->find(rank.worker);
-          if (place != places->end()) rank.place = place->second;
+          if (place == places->end()) continue;
+          rank.place = place->second.place;
+          rank.behind = place->second.behind;
         }
         told(waiting);
       });

@@ -12,6 +12,8 @@
 #include <asio/io_context.hpp>
 
 #include "base/deadline_timer.hpp"
+#include "drun/base/endpoint.hpp"
+#include "hang/nccl_ras.hpp"
 #include "hang/node_stillness.hpp"
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/workers/hung_ranks.hpp"
@@ -24,8 +26,9 @@ class HangWatch {
   // `group` must outlive this. `on_stalled` is called from the loop, with true when none of the
   // workers that run has got on for `timeout`, and with false when one has again. Nullopt: nobody
   // looks. `on_doubt` gets, once, why workers of which nothing has come for `timeout` are not taken
-  // for such.
-  HangWatch(asio::io_context& io, std::optional<std::chrono::milliseconds> timeout,
+  // for such. `ras`: where NCCL's service would be, which is asked about workers that are busy for
+  // nothing.
+  HangWatch(asio::io_context& io, std::optional<std::chrono::milliseconds> timeout, Endpoint ras,
             const WorkerGroup& group, std::function<void(bool)> on_stalled,
             std::function<void(const std::string&)> on_doubt);
 
@@ -35,16 +38,23 @@ class HangWatch {
   // Finds out where the workers wait that run, and then calls `told` from the loop; within some
   // seconds in any case.
   void find_places(std::function<void(const std::vector<WaitingRank>&)> told);
+  // What NCCL has said of their collectives; empty: nothing, or it was not asked.
+  [[nodiscard]] std::string collectives() const { return collectives_.text(); }
 
  private:
   void look();
   void on_look(hang::NodeLook look);
+  void ask_nccl();
+  void judge();
   [[nodiscard]] std::vector<hang::WatchedRank> watched() const;
 
+  const Endpoint ras_;
   const WorkerGroup& group_;
   const std::function<void(bool)> on_stalled_;
   const std::function<void(const std::string&)> on_doubt_;
   std::optional<hang::NodeStillness> stillness_;  // nullopt: nobody looks
+  hang::StuckCollectives collectives_;
+  std::optional<std::chrono::steady_clock::time_point> ask_again_;  // not before; nullopt: at once
   std::optional<FileDesk> desk_;
   DeadlineTimer timer_;
   bool stalled_ = false;

@@ -14,7 +14,9 @@ namespace {
 constexpr std::size_t kMostPlaces = 8;  // in one line
 
 std::string cause_of(const WaitingRank& rank, std::chrono::milliseconds timeout) {
-  return "hangs: it waits in " + rank.place.text() + ", and no rank of the job has got on for " +
+  const std::string where = rank.behind ? "NCCL says that it is behind in a collective"
+                                        : "it waits in " + rank.place.text();
+  return "hangs: " + where + ", and no rank of the job has got on for " +
          describe_duration(timeout.count()) + " (--hang-timeout)";
 }
 
@@ -60,7 +62,7 @@ std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
     fault.exit_code = kTimeLimit;
     fault.cause = cause_of(rank, timeout);
     fault.hangs = true;
-    fault.order = counts.at(rank.place.text());
+    fault.order = rank.behind ? 0 : counts.at(rank.place.text());
     fault.for_good = for_good;
     fault.with_others = true;
     hung.push_back({rank.local_rank, rank.pid, std::move(fault)});

@@ -25,6 +25,7 @@ struct WaitingRank {
   int local_rank = 0;
   pid_t pid = 0;
   hang::WaitPlace place;
+  bool behind = false;  // NCCL says that others have begun a collective, and it has not
 };
 
 // "none of the job's 8 ranks has got on for 10 min 0 s: here ranks 0-2 wait in futex (...), rank 3
@@ -32,7 +33,8 @@ struct WaitingRank {
 [[nodiscard]] std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& group,
                                     std::chrono::milliseconds timeout);
 
-// Who waits where few others do comes first: many wait for one. `for_good`: no restart.
+// Who is behind comes first, then who waits where few others do: many wait for one. `for_good`: no
+// restart.
 [[nodiscard]] std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
                                                 std::chrono::milliseconds timeout, bool for_good);
 

@@ -133,5 +133,35 @@ TEST_F(NodeStillnessTest, AfterAPauseAllBeginsAnew) {
   EXPECT_TRUE(rule_.stalled());
 }
 
+// Those that spin in a collective are busy, and nothing comes of them.
+TEST_F(NodeStillnessTest, BusyRanksWaitIfTheirCollectiveIsStuck) {
+  look();
+  for (std::uint64_t i = 1; i <= 11; ++i) {
+    ranks_[2] = rank_with(0, i * 10'000);
+    after(seconds(10));
+    EXPECT_EQ(rule_.busy_in_vain(), i > 4) << i;
+    EXPECT_FALSE(rule_.stalled());
+    if (i == 6) {
+      rule_.on_stuck_collective();
+      EXPECT_FALSE(rule_.stalled()) << "not for the whole time";
+    }
+  }
+  rule_.on_stuck_collective();
+  EXPECT_TRUE(rule_.stalled());
+  EXPECT_FALSE(rule_.take_doubt());
+  ranks_[1] = rank_with(1, 0);
+  after(seconds(10));
+  EXPECT_FALSE(rule_.stalled());
+  EXPECT_FALSE(rule_.busy_in_vain());
+  rule_.on_stuck_collective();
+  EXPECT_FALSE(rule_.stalled());
+}
+
+TEST_F(NodeStillnessTest, NobodyIsBusyWhereAllSleep) {
+  look();
+  after(seconds(110));
+  EXPECT_FALSE(rule_.busy_in_vain());
+}
+
 }  // namespace
 }  // namespace drun::hang

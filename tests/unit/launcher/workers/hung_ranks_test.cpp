@@ -39,6 +39,14 @@ TEST(HungRanksTest, WhoWaitsElsewhereThanTheOthersFailsFirst) {
   EXPECT_THAT(hung[2].fault.cause, HasSubstr("(--hang-timeout)"));
 }
 
+TEST(HungRanksTest, WhoIsBehindInACollectiveFailsFirst) {
+  auto ranks = std::vector{waiting(0, "futex"), waiting(1, ""), waiting(2, "")};
+  ranks[2].behind = true;
+  const auto hung = hang_faults(ranks, seconds(600), false);
+  EXPECT_LT(hung[2].fault.order, hung[0].fault.order);
+  EXPECT_THAT(hung[2].fault.cause, HasSubstr("hangs: NCCL says that it is behind in a collective"));
+}
+
 TEST(HungRanksTest, AnUnknownPlaceIsSaidToBeOneAndAStopIsForGood) {
   const auto hung = hang_faults({waiting(0, "")}, seconds(2), true);
   ASSERT_EQ(hung.size(), 1U);

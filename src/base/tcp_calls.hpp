@@ -1,0 +1,21 @@
+// A TCP connection for a thread that may wait: every call ends by its deadline.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+#include "base/file_descriptor.hpp"
+#include "drun/base/endpoint.hpp"
+#include "drun/base/result.hpp"
+
+namespace drun {
+
+// Waits for nothing. The host is a numeric address: no name is looked up.
+[[nodiscard]] Result<FileDescriptor> begin_connect(const Endpoint& place);
+// Until it stands, or why it does not.
+[[nodiscard]] Status end_connect(int socket, std::chrono::steady_clock::time_point deadline);
+
+[[nodiscard]] Status send_all(int socket, std::string_view bytes,
+                              std::chrono::steady_clock::time_point deadline);
+
+}  // namespace drun
