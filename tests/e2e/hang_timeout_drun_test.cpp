@@ -166,6 +166,21 @@ TEST_F(CollectiveTest, WhoBeginsMoreIsLeftAlone) {
   EXPECT_THAT(alive.err(), Not(HasSubstr("the job hangs")));
 }
 
+TEST(HangTimeoutTest, TheFlightRecorderIsAskedForItsDumps) {
+  const TempDir folder;
+  const std::string trace = folder.path() / "trace_";
+  DrunProcess job({Arguments{places::program("drun")} + watched() +
+                       Arguments{"--nproc-per-node", "2"} + worker("recorder"),
+                   {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE=" + std::string(folder.path() / "pipe_"),
+                    "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=" + trace},
+                   {},
+                   false});
+  expect_end(job, 124);
+  EXPECT_THAT(job.err(),
+              HasSubstr("the flight recorder has written " + trace + "0 and " + trace + "1"));
+  EXPECT_EQ(read_file(trace + "1"), "trace of 1");
+}
+
 // It says of the whole job, once.
 TEST(HangTimeoutTest, AHangIsAnEvent) {
   const TempDir folder;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <map>
@@ -182,6 +184,22 @@ void spin_in_collective(int lag, bool gets_on) {
   service.join();
 }
 
+// As PyTorch with its flight recorder on: a thread looks at a pipe, and writes a file when
+// something came.
+void wait_beside_a_recorder() {
+  const std::string rank = std::getenv("RANK");
+  const std::string pipe = std::getenv("TORCH_NCCL_DEBUG_INFO_PIPE_FILE") + rank + ".pipe";
+  if (::mkfifo(pipe.c_str(), 0600) != 0) std::exit(70);
+  std::thread recorder([&] {
+    const int in = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+    char byte = 0;
+    while (::read(in, &byte, 1) != 1)
+      std::this_thread::sleep_for(milliseconds(100));
+    std::ofstream(std::getenv("TORCH_NCCL_DEBUG_INFO_TEMP_FILE") + rank) << "trace of " << rank;
+  });
+  wait_for_a_lock();
+}
+
 const std::map<std::string, std::function<void()>>& kinds() {
   static const std::map<std::string, std::function<void()>> kKinds = {
       {"pause", [] { ::pause(); }},
@@ -201,6 +219,7 @@ const std::map<std::string, std::function<void()>>& kinds() {
       {"collective-stuck", [] { spin_in_collective(1, false); }},
       {"collective-even", [] { spin_in_collective(0, false); }},
       {"collective-goes-on", [] { spin_in_collective(1, true); }},
+      {"recorder", wait_beside_a_recorder},
       {"starts-children", [] { slowly([] { in_child([] {}); }); }},
       {"starts-threads", [] { slowly([] { std::thread([] {}).join(); }); }},
   };

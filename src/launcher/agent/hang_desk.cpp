@@ -94,6 +94,16 @@ void HangDesk::on_waiting(const std::vector<WaitingRank>& waiting) {
   const std::string collectives = hangs_.collectives();
   say(hang_text(waiting, group_, *policy.hang_timeout) +
       (collectives.empty() ? "" : "; " + collectives));
+  const auto recorder = hang::flight_recorder_of(parts_.options.inherited);
+  if (!recorder) return act_on(waiting);
+  hangs_.ask_for_dumps(*recorder, [this, waiting, round = group_.round()](const auto& dumps) {
+    if (!dumps.empty()) say(dumps);
+    if (group_.round() == round && group_.running()) act_on(waiting);
+  });
+}
+
+void HangDesk::act_on(const std::vector<WaitingRank>& waiting) {
+  const StopPolicy& policy = parts_.options;
   if (policy.on_hang != OnHang::Report)
     return fail(hang_faults(waiting, *policy.hang_timeout, policy.on_hang == OnHang::Stop));
   if (is_first() && policy.stacks_limit.count() > 0) parts_.stacks.show();

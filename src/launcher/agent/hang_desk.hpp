@@ -60,6 +60,7 @@ class HangDesk {
   void on_looked();
   void on_late(const std::vector<HungRank>& late);
   void on_waiting(const std::vector<WaitingRank>& waiting);
+  void act_on(const std::vector<WaitingRank>& waiting);
   void fail(const std::vector<HungRank>& hung);
   [[nodiscard]] bool is_first() const { return group_.assignment().group_rank == 0; }
   void say(const std::string& text);

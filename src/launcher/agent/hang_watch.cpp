@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kLookLimit{20};
 constexpr std::chrono::minutes kLookAgain{5};
 constexpr std::chrono::seconds kPlacesLimit{3};
+constexpr std::chrono::seconds kDumpLimit{5};
 
 // However short the time is, the service waits a while for processes that do not answer it.
 constexpr std::chrono::milliseconds kShortestAnswer{1'000};
@@ -167,6 +168,23 @@ void HangWatch::find_places(std::function<void(const std::vector<WaitingRank>&)>
           rank.behind = place->second.behind;
         }
         told(waiting);
+      });
+}
+
+void HangWatch::ask_for_dumps(const hang::FlightRecorder& recorder,
+                              std::function<void(const std::string&)> told) {
+  std::vector<int> ranks;
+  for (const auto& [id, worker] : group_.workers())
+    if (worker.stage == Worker::Stage::Running)
+      ranks.push_back(group_.assignment().first_rank + worker.local_rank);
+  desk_->ask<hang::Dumps>(
+      2 * kDumpLimit,
+      [recorder, ranks] {
+        about_to("ask for dumps by " + recorder.pipe);
+        return hang::ask_for_dumps(recorder, ranks, kDumpLimit);
+      },
+      [told = std::move(told)](Result<hang::Dumps> dumps) {
+        told(dumps ? hang::dumps_text(*dumps) : dumps.error().what());
       });
 }
 

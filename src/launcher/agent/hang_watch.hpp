@@ -13,6 +13,7 @@
 
 #include "base/deadline_timer.hpp"
 #include "drun/base/endpoint.hpp"
+#include "hang/flight_recorder.hpp"
 #include "hang/nccl_ras.hpp"
 #include "hang/node_stillness.hpp"
 #include "launcher/agent/file_desk.hpp"
@@ -38,6 +39,10 @@ class HangWatch {
   // Finds out where the workers wait that run, and then calls `told` from the loop; within some
   // seconds in any case.
   void find_places(std::function<void(const std::vector<WaitingRank>&)> told);
+  // Asks the workers that run for dumps of PyTorch's flight recorder, if it is on in them, and then
+  // calls `told` from the loop with what came of it, empty for nothing; within some seconds.
+  void ask_for_dumps(const hang::FlightRecorder& recorder,
+                     std::function<void(const std::string&)> told);
   // What NCCL has said of their collectives; empty: nothing, or it was not asked.
   [[nodiscard]] std::string collectives() const { return collectives_.text(); }
 
