@@ -5,33 +5,13 @@
 #include <ctime>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include "base/duration_text.hpp"
 #include "base/printable.hpp"
 
 namespace drun::jobs {
 namespace {
 
-using nlohmann::ordered_json;
-using rendezvous::Cause;
 using rendezvous::PastRound;
-
-std::string_view name_of_cause(Cause cause) {
-  switch (cause) {
-    case Cause::Failure:
-      return "failure";
-    case Cause::Membership:
-      return "membership";
-    case Cause::Resize:
-      return "resize";
-    case Cause::TimeLimit:
-      return "time-limit";
-    case Cause::None:
-      break;
-  }
-  return "none";
-}
 
 std::string how_long(std::int64_t from, std::int64_t to) {
   return describe_duration(to - from);
@@ -99,27 +79,6 @@ std::string history_text(const JobView& job, std::int64_t now_ms) {
     text += line_of(round, now_ms);
   if (job.history.rounds.empty()) text += "  no round has begun, or its history is lost\n";
   return text;
-}
-
-std::string history_json(const JobView& job, bool ascii) {
-  ordered_json object{{"id", job.id},
-                      {"state", name_of(job.state)},
-                      {"max_restarts", job.max_restarts},
-                      {"rounds", ordered_json::array()}};
-  for (const PastRound& round : job.history.rounds)
-    object["rounds"].push_back({{"number", round.number},
-                                {"nodes", round.nodes},
-                                {"world_size", round.world_size},
-                                {"waited_ms", round.waited_ms},
-                                {"began_ms", round.began_ms},
-                                {"stopping_ms", round.stopping_ms},
-                                {"ended_ms", round.ended_ms},
-                                {"cause", name_of_cause(round.cause)},
-                                {"reason", round.reason},
-                                {"restart", round.restart}});
-  if (job.outcome)
-    object["outcome"] = {{"exit_code", job.outcome->exit_code}, {"text", job.outcome->text}};
-  return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace drun::jobs

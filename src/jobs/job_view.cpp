@@ -1,16 +1,11 @@
 #include "jobs/job_view.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
-#include "base/duration_text.hpp"
-#include "base/folded_names.hpp"
-#include "base/printable.hpp"
 #include "base/whole_number.hpp"
-#include "jobs/history_view.hpp"
 #include "rendezvous/keys.hpp"
 #include "rendezvous/messages.hpp"
 
@@ -22,11 +17,6 @@ using rendezvous::BeatDocument;
 using rendezvous::MemberDocument;
 using rendezvous::Phase;
 using rendezvous::RoundDocument;
-
-constexpr std::size_t kMostGroups = 12;  // of hosts in a line
-constexpr std::size_t kMostStops = 3;    // of rounds before
-constexpr std::size_t kMostNotes = 8;    // lines of single nodes
-constexpr std::size_t kLongestNote = 300;
 
 // The documents of one job, read.
 struct Papers {
@@ -83,11 +73,56 @@ NodeView node_of(const std::string& ticket, const std::optional<MemberDocument>&
   } else {
     node.state = rendezvous::is_alive(round.phase) ? "spare" : "waiting";
   }
+  for (const rendezvous::SetAside& each : round.set_aside)
+    if (each.ticket == ticket && node.note.empty()) node.note = "set aside: " + each.why;
   if (member.leave) {
     node.state = "leaving";
     node.note = member.leave->reason;
   }
   return node;
+}
+
+// Those with a place in the round and no agent: it was killed, or the store has not heard of it for
+// too long. Of its document, which goes with it, nothing is left: the next place tells its ranks.
+void add_missing(const Papers& papers, JobView& job) {
+  std::map<int, std::pair<int, bool>> places;  // by group rank: the first rank, and who is there
+  for (const auto& [ticket, document] : papers.assignments)
+    if (has_place(document, job.round))
+      places.insert_or_assign(
+          document.assignment.group_rank,
+          std::pair(document.assignment.first_rank, papers.members.contains(ticket)));
+  for (auto place = places.begin(); place != places.end(); ++place) {
+    const auto& [first, is_there] = place->second;
+    if (is_there) continue;
+    const auto next = std::next(place);
+    AbsentNode node{"", "missing", "its agent is gone", place->first, std::nullopt};
+    const bool next_known = next != places.end() && next->first == place->first + 1;
+    const bool is_last = place->first + 1 == job.round.nodes;
+    const int end = next_known ? next->second.first : is_last ? job.round.world_size : 0;
+    if (end > first) node.ranks = NumberRange{first, end - 1};
+    job.absent.push_back(std::move(node));
+  }
+}
+
+std::string lost_text(int times) {
+  return "lost in " + std::to_string(times) + (times == 1 ? " round" : " rounds") +
+         ", and not back";
+}
+
+// Of a job that goes on without them.
+void add_lost(const Papers& papers, JobView& job) {
+  const auto is_there = [&](const std::string& host) {
+    return std::any_of(papers.members.begin(), papers.members.end(),
+                       [&](const auto& each) { return each.second && each.second->host == host; });
+  };
+  for (const auto& [host, times] : job.round.lost_hosts)
+    if (!is_there(host)) job.absent.push_back({host, "lost", lost_text(times), {}, {}});
+  for (const rendezvous::SetAside& each : job.round.set_aside) {
+    if (papers.members.contains(each.ticket)) continue;
+    const bool told = std::any_of(job.absent.begin(), job.absent.end(),
+                                  [&](const AbsentNode& node) { return node.host == each.host; });
+    if (!told) job.absent.push_back({each.host, "set-aside", each.why, {}, {}});
+  }
 }
 
 // Of all nodes of the round; of equal steps the oldest, and so if not all say steps.
@@ -166,6 +201,8 @@ class Reader {
              std::tuple(!b.group_rank, b.group_rank.value_or(0), std::string_view(b.host),
                         std::string_view(b.ticket));
     });
+    add_missing(papers_, job_);
+    add_lost(papers_, job_);
     job_.behind = furthest_behind(papers_, job_.round);
     job_.state = state_of(job_, !papers_.members.empty());
     // The agreement goes with the job's end.
@@ -178,101 +215,7 @@ class Reader {
   Papers papers_;
 };
 
-// ---- text ----
-
-std::string plural(int count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
-std::string head(const JobView& job) {
-  std::string text = "job " + escaped(job.id) + ": " + std::string(name_of(job.state));
-  if (job.outcome) {
-    text += ", exit code " + std::to_string(job.outcome->exit_code);
-  } else if (rendezvous::is_alive(job.round.phase) && job.state != JobState::Abandoned) {
-    text += ", round " + std::to_string(job.round.number) + ": " + plural(job.round.nodes, "node") +
-            ", " + plural(job.round.world_size, "rank");
-  } else if (!job.nnodes.empty()) {
-    text += ", --nnodes " + escaped(job.nnodes);
-  }
-  return text + "\n";
-}
-
-std::string line(std::string_view name, const std::string& text) {
-  std::string result = "  " + std::string(name) + ": ";
-  return result + text + "\n";
-}
-
-std::string host_of(const NodeView& node) {
-  return escaped(node.host.substr(0, rendezvous::kMaxName));
-}
-
-std::string beat_text(const BeatView& beat, std::int64_t now_ms) {
-  return "rank " + std::to_string(beat.rank) + " on " +
-         escaped(beat.host.substr(0, rendezvous::kMaxName)) + " " +
-         behind_text(beat.step, std::max<std::int64_t>(now_ms - beat.time_ms, 0));
-}
-
-// Where the store is and who leads, unless one does both and is alone.
-std::string offices(const JobView& job) {
-  std::string text;
-  for (const NodeView& node : job.nodes) {
-    if (node.hosts) text += line("store", host_of(node));
-    if (node.leads && (!node.hosts || job.nodes.size() > 1)) text += line("leader", host_of(node));
-  }
-  return text;
-}
-
-// "running: node[0-3] (ranks 0-31)"
-std::string groups(const JobView& job) {
-  std::vector<std::string_view> states;
-  for (const NodeView& node : job.nodes)
-    if (std::find(states.begin(), states.end(), node.state) == states.end())
-      states.push_back(node.state);
-  std::string text;
-  for (const std::string_view state : states) {
-    std::vector<std::string> hosts;
-    std::vector<NumberRange> ranks;
-    for (const NodeView& node : job.nodes) {
-      if (node.state != state) continue;
-      hosts.push_back(host_of(node));
-      if (!node.ranks) continue;
-      if (!ranks.empty() && ranks.back().last + 1 == node.ranks->first)
-        ranks.back().last = node.ranks->last;
-      else
-        ranks.push_back(*node.ranks);
-    }
-    std::string entry = folded_names({hosts.begin(), hosts.end()}, kMostGroups);
-    if (!ranks.empty()) {
-      const bool cut = ranks.size() > kMostGroups;
-      if (cut) ranks.resize(kMostGroups);
-      entry += " (" + ranks_text(ranks) + (cut ? ", ..." : "") + ")";
-    }
-    text += line(state, entry);
-  }
-  return text;
-}
-
-std::string notes(const JobView& job) {
-  std::string text;
-  std::size_t shown = 0;
-  std::size_t more = 0;
-  for (const NodeView& node : job.nodes) {
-    if (node.note.empty()) continue;
-    if (shown++ < kMostNotes)
-      text += line(host_of(node), escaped(node.note.substr(0, kLongestNote)));
-    else
-      ++more;
-  }
-  if (more > 0) text += "  and " + plural(static_cast<int>(more), "other") + "\n";
-  return text;
-}
-
 }  // namespace
-
-std::string behind_text(std::int64_t step, std::int64_t age_ms) {
-  return "is furthest behind: " + (step >= 0 ? "step " + std::to_string(step) + ", " : "") +
-         describe_duration(age_ms) + " ago";
-}
 
 std::string_view name_of(JobState state) {
   switch (state) {
@@ -326,70 +269,6 @@ std::vector<JobView> jobs_in(const Documents& documents) {
   }
   if (reader) jobs.push_back(reader->finish());
   return jobs;
-}
-
-std::string text_of(const JobView& job, std::int64_t now_ms) {
-  std::string text = head(job);
-  const RoundDocument& round = job.round;
-  if (job.outcome && !job.outcome->text.empty())
-    text += line("end", escaped(job.outcome->text.substr(0, kLongestNote)));
-  if (round.restart_count > 0 || job.max_restarts > 0)
-    text += line("restarts",
-                 std::to_string(round.restart_count) + " of " + std::to_string(job.max_restarts));
-  text += stops_text(job, kMostStops);
-  if (round.losses > 0) text += line("nodes lost", plural(round.losses, "round"));
-  if (job.outcome || job.state == JobState::Abandoned) return text;
-  if (round.since_ms > 0 && now_ms > 0)
-    text += line("since", time_text(round.since_ms, true) + " (" +
-                              describe_duration(now_ms - round.since_ms) + ", " +
-                              std::string(name_of(round.phase)) + ")");
-  if (round.hung && round.phase == Phase::Running)
-    text += line("hangs", "no rank gets on any more");
-  if (job.behind && now_ms > 0) text += line("heartbeats", beat_text(*job.behind, now_ms));
-  if (!round.waiting.empty() && !rendezvous::is_alive(round.phase))
-    text += line("waits", escaped(round.waiting.substr(0, kLongestNote)));
-  if (!round.reason.empty() && (round.phase == Phase::Stopping || job.history.rounds.empty()))
-    text += line(round.phase == Phase::Stopping ? "stops" : "last stop",
-                 escaped(round.reason.substr(0, kLongestNote)));
-  return text + offices(job) + groups(job) + notes(job);
-}
-
-std::string to_json(const JobView& job, bool ascii) {
-  using nlohmann::ordered_json;
-  const RoundDocument& round = job.round;
-  ordered_json object{{"id", job.id},
-                      {"state", name_of(job.state)},
-                      {"nnodes", job.nnodes},
-                      {"round",
-                       {{"number", round.number},
-                        {"phase", name_of(round.phase)},
-                        {"nodes", round.nodes},
-                        {"world_size", round.world_size},
-                        {"waiting", round.waiting},
-                        {"reason", round.reason},
-                        {"since_ms", round.since_ms},
-                        {"hung", round.hung && round.phase == Phase::Running}}},
-                      {"restarts", round.restart_count},
-                      {"max_restarts", job.max_restarts},
-                      {"losses", round.losses},
-                      {"nodes", ordered_json::array()}};
-  for (const NodeView& node : job.nodes) {
-    ordered_json entry{{"host", node.host},  {"address", node.address},
-                       {"role", node.role},  {"state", node.state},
-                       {"note", node.note},  {"hosts_store", node.hosts},
-                       {"leads", node.leads}};
-    if (node.group_rank) entry["group_rank"] = *node.group_rank;
-    if (node.ranks) entry["ranks"] = {node.ranks->first, node.ranks->last};
-    object["nodes"].push_back(std::move(entry));
-  }
-  if (job.behind)
-    object["behind"] = {{"host", job.behind->host},
-                        {"rank", job.behind->rank},
-                        {"step", job.behind->step},
-                        {"heartbeat_ms", job.behind->time_ms}};
-  if (job.outcome)
-    object["outcome"] = {{"exit_code", job.outcome->exit_code}, {"text", job.outcome->text}};
-  return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace drun::jobs

@@ -39,6 +39,17 @@ struct NodeView {
   bool leads = false;
 };
 
+// A node that the job knows of, and that is not there.
+struct AbsentNode {
+  std::string host;  // empty: not known any more
+  // "missing": it has a place in the round; "lost": it had one, and has not come back; "set-aside":
+  // it had to give its place to another, and has gone.
+  std::string state;
+  std::string note;                  // for people
+  std::optional<int> group_rank;     // of one that is missing
+  std::optional<NumberRange> ranks;  // of the same
+};
+
 // "is furthest behind: step 41, 3.0 s ago"; a step of -1: it does not say.
 [[nodiscard]] std::string behind_text(std::int64_t step, std::int64_t age_ms);
 
@@ -58,6 +69,7 @@ struct JobView {
   int max_restarts = 0;
   std::string nnodes;              // "4", "2:8"
   std::vector<NodeView> nodes;     // by group rank, then those without one by host
+  std::vector<AbsentNode> absent;  // those that are missing by group rank, then lost, set aside
   std::optional<BeatView> behind;  // nullopt: nobody looks at heartbeats, or none has come
   std::optional<rendezvous::Outcome> outcome;
 };
@@ -67,6 +79,9 @@ struct JobView {
 
 // By key, all that begins with the prefix of all jobs. What cannot be read is passed over.
 using Documents = std::map<std::string, std::string, std::less<>>;
+// All of them as a line of JSON without its end, for another process of this host.
+[[nodiscard]] std::string encode(const Documents& documents);
+[[nodiscard]] Result<Documents> decode_documents(std::string_view text);
 [[nodiscard]] std::vector<JobView> jobs_in(const Documents& documents);
 
 // A few lines; hosts of one state share one. Nothing in it can act on a terminal.

@@ -138,6 +138,54 @@ TEST(JobViewTest, ManyNodesAreAFewLines) {
   EXPECT_EQ(view.nodes.size(), 2'000U);
 }
 
+// Its document goes with its agent; what is left of it is its place.
+TEST(JobViewTest, ANodeOfTheRoundWithoutAnAgentIsMissing) {
+  Store store;
+  store.run();
+  for (int rank = 0; rank < 5; ++rank)
+    store.place(rank, "node" + std::to_string(rank));
+  store.members.erase("t1");
+  store.members.erase("t4");
+  const std::string text = text_of(store.view());
+  EXPECT_THAT(text, HasSubstr("\n  running: node[0,2-3] (ranks 0-3,8-15)\n"));
+  EXPECT_THAT(text, HasSubstr("\n  missing: group ranks 1,4 (ranks 4-7,16-19)\n"));
+  EXPECT_THAT(to_json(store.view(), true),
+              HasSubstr(R"("absent":[{"host":"","state":"missing","note":"its agent is gone",)"
+                        R"("group_rank":1,"ranks":[4,7]},)"));
+  store.round.phase = Phase::Gathering;
+  EXPECT_THAT(store.view().absent, IsEmpty()) << "nobody has a place then";
+}
+
+TEST(JobViewTest, WhoWasLostAndIsNotBackIsNamed) {
+  Store store;
+  store.run(4);
+  store.place(0, "node0");
+  store.round.lost_hosts = {{"node0", 1}, {"node7", 1}, {"node8", 2}};
+  store.round.set_aside = {{"gone", "node9", "its workers failed first in 2 rounds", 3, "x"},
+                           {"lost", "node8", "it was lost 2 times", -1, ""}};
+  EXPECT_EQ(text_of(store.view()),
+            "job train: running, round 4: 1 node, 4 ranks\n"
+            "  restarts: 0 of 3\n"
+            "  leader: node0\n"
+            "  running: node0 (ranks 0-3)\n"
+            "  lost: node[7-8]\n"
+            "  set-aside: node9\n"
+            "  node7: lost in 1 round, and not back\n"
+            "  node8: lost in 2 rounds, and not back\n"
+            "  node9: its workers failed first in 2 rounds\n");
+}
+
+TEST(JobViewTest, OfASpareThatWasSetAsideTheReasonIsTold) {
+  Store store;
+  store.run();
+  store.place(0, "node0");
+  store.member("late").host = "node9";
+  store.round.set_aside = {{"late", "node9", "it was lost 2 times", -1, ""}};
+  EXPECT_THAT(text_of(store.view()),
+              HasSubstr("\n  spare: node9\n  node9: set aside: it was lost 2 times\n"));
+  EXPECT_THAT(store.view().absent, IsEmpty());
+}
+
 TEST(JobViewTest, EachNodeHasItsState) {
   struct Case {
     const char* state;
@@ -236,6 +284,21 @@ TEST(JobViewTest, WhatIsNoDocumentIsPassedOver) {
   EXPECT_EQ(view.nodes[0].state, "unknown");
 }
 
+TEST(JobViewTest, DocumentsGoToAnotherProcess) {
+  Store store("a\x1b/b");
+  store.run();
+  store.place(0, "node0");
+  const Documents documents = store.documents();
+  const std::string text = encode(documents);
+  EXPECT_THAT(text, Not(HasSubstr("\n")));
+  const auto read = decode_documents(text);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, documents);
+  EXPECT_TRUE(decode_documents(R"({"documents":{}})"));
+  for (const char* wrong : {"", "{}", "[]", R"({"documents":[]})", R"({"documents":{"a":1}})"})
+    EXPECT_FALSE(decode_documents(wrong)) << wrong;
+}
+
 TEST(JobViewTest, NothingActsOnATerminal) {
   Store store("\x1b[2J");
   store.run();
@@ -260,7 +323,7 @@ TEST(JobViewTest, JsonHasEveryNode) {
       R"("losses":0,"nodes":[{"host":"node0","address":"10.0.0.1","role":"default",)"
       R"("state":"running","note":"","hosts_store":true,"leads":true,"group_rank":0,)"
       R"("ranks":[0,3]},{"host":"node9","address":"","role":"","state":"spare","note":"",)"
-      R"("hosts_store":false,"leads":false}]})");
+      R"("hosts_store":false,"leads":false}],"absent":[],"rounds":[]})");
 }
 
 }  // namespace

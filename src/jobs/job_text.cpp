@@ -1,0 +1,177 @@
+// What a JobView says, as text.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/duration_text.hpp"
+#include "base/folded_names.hpp"
+#include "base/printable.hpp"
+#include "jobs/history_view.hpp"
+#include "jobs/job_view.hpp"
+#include "rendezvous/messages.hpp"
+
+namespace drun::jobs {
+namespace {
+
+using rendezvous::Phase;
+using rendezvous::RoundDocument;
+
+constexpr std::size_t kMostGroups = 12;  // of hosts in a line
+constexpr std::size_t kMostStops = 3;    // of rounds before
+constexpr std::size_t kMostNotes = 8;    // lines of single nodes
+constexpr std::size_t kLongestNote = 300;
+
+std::string plural(int count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string head(const JobView& job) {
+  std::string text = "job " + escaped(job.id) + ": " + std::string(name_of(job.state));
+  if (job.outcome) {
+    text += ", exit code " + std::to_string(job.outcome->exit_code);
+  } else if (rendezvous::is_alive(job.round.phase) && job.state != JobState::Abandoned) {
+    text += ", round " + std::to_string(job.round.number) + ": " + plural(job.round.nodes, "node") +
+            ", " + plural(job.round.world_size, "rank");
+  } else if (!job.nnodes.empty()) {
+    text += ", --nnodes " + escaped(job.nnodes);
+  }
+  return text + "\n";
+}
+
+std::string line(std::string_view name, const std::string& text) {
+  std::string result = "  " + std::string(name) + ": ";
+  return result + text + "\n";
+}
+
+template <typename Node>
+std::string host_of(const Node& node) {
+  return escaped(node.host.substr(0, rendezvous::kMaxName));
+}
+
+std::string beat_text(const BeatView& beat, std::int64_t now_ms) {
+  return "rank " + std::to_string(beat.rank) + " on " +
+         escaped(beat.host.substr(0, rendezvous::kMaxName)) + " " +
+         behind_text(beat.step, std::max<std::int64_t>(now_ms - beat.time_ms, 0));
+}
+
+// Where the store is and who leads, unless one does both and is alone.
+std::string offices(const JobView& job) {
+  std::string text;
+  if (job.nnodes == "1") return text;
+  for (const NodeView& node : job.nodes) {
+    if (node.hosts) text += line("store", host_of(node));
+    if (node.leads && (!node.hosts || job.nodes.size() > 1)) text += line("leader", host_of(node));
+  }
+  return text;
+}
+
+// They come in order.
+void append(std::vector<NumberRange>& ranges, NumberRange range) {
+  if (!ranges.empty() && ranges.back().last + 1 == range.first)
+    ranges.back().last = range.last;
+  else
+    ranges.push_back(range);
+}
+
+// "rank 3", "ranks 0-31"; of very many the first ones.
+std::string short_text(std::vector<NumberRange> ranks) {
+  const bool cut = ranks.size() > kMostGroups;
+  if (cut) ranks.resize(kMostGroups);
+  return ranks_text(ranks) + (cut ? ", ..." : "");
+}
+
+std::string in_brackets(const std::vector<NumberRange>& ranks) {
+  return ranks.empty() ? "" : " (" + short_text(ranks) + ")";
+}
+
+// "running: node[0-3] (ranks 0-31)"
+std::string groups(const JobView& job) {
+  std::vector<std::string_view> states;
+  for (const NodeView& node : job.nodes)
+    if (std::find(states.begin(), states.end(), node.state) == states.end())
+      states.push_back(node.state);
+  std::string text;
+  for (const std::string_view state : states) {
+    std::vector<std::string> hosts;
+    std::vector<NumberRange> ranks;
+    for (const NodeView& node : job.nodes) {
+      if (node.state != state) continue;
+      hosts.push_back(host_of(node));
+      if (node.ranks) append(ranks, *node.ranks);
+    }
+    text +=
+        line(state, folded_names({hosts.begin(), hosts.end()}, kMostGroups) + in_brackets(ranks));
+  }
+  return text;
+}
+
+// "missing: group rank 3 (ranks 24-31)", "lost: node[7-8]".
+std::string absent_groups(const JobView& job) {
+  std::string text;
+  std::vector<NumberRange> places;
+  std::vector<NumberRange> ranks;
+  std::map<std::string, std::vector<std::string>> hosts;  // by state
+  for (const AbsentNode& node : job.absent) {
+    if (node.group_rank) append(places, {*node.group_rank, *node.group_rank});
+    if (node.ranks) append(ranks, *node.ranks);
+    if (!node.host.empty()) hosts[node.state].push_back(host_of(node));
+  }
+  if (!places.empty()) text += line("missing", "group " + short_text(places) + in_brackets(ranks));
+  for (const auto& [state, names] : hosts)
+    text += line(state, folded_names({names.begin(), names.end()}, kMostGroups));
+  return text;
+}
+
+std::string notes(const JobView& job) {
+  std::string text;
+  std::size_t shown = 0;
+  std::size_t more = 0;
+  const auto add = [&](const auto& node) {
+    if (node.note.empty() || node.host.empty()) return;
+    if (shown++ < kMostNotes)
+      text += line(host_of(node), escaped(node.note.substr(0, kLongestNote)));
+    else
+      ++more;
+  };
+  std::for_each(job.nodes.begin(), job.nodes.end(), add);
+  std::for_each(job.absent.begin(), job.absent.end(), add);
+  if (more > 0) text += "  and " + plural(static_cast<int>(more), "other") + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string behind_text(std::int64_t step, std::int64_t age_ms) {
+  return "is furthest behind: " + (step >= 0 ? "step " + std::to_string(step) + ", " : "") +
+         describe_duration(age_ms) + " ago";
+}
+
+std::string text_of(const JobView& job, std::int64_t now_ms) {
+  std::string text = head(job);
+  const RoundDocument& round = job.round;
+  if (job.outcome && !job.outcome->text.empty())
+    text += line("end", escaped(job.outcome->text.substr(0, kLongestNote)));
+  if (round.restart_count > 0 || job.max_restarts > 0)
+    text += line("restarts",
+                 std::to_string(round.restart_count) + " of " + std::to_string(job.max_restarts));
+  text += stops_text(job, kMostStops);
+  if (round.losses > 0) text += line("nodes lost", plural(round.losses, "round"));
+  if (job.outcome || job.state == JobState::Abandoned) return text;
+  if (round.since_ms > 0 && now_ms > 0)
+    text += line("since", time_text(round.since_ms, true) + " (" +
+                              describe_duration(now_ms - round.since_ms) + ", " +
+                              std::string(name_of(round.phase)) + ")");
+  if (round.hung && round.phase == Phase::Running)
+    text += line("hangs", "no rank gets on any more");
+  if (job.behind && now_ms > 0) text += line("heartbeats", beat_text(*job.behind, now_ms));
+  if (!round.waiting.empty() && !rendezvous::is_alive(round.phase))
+    text += line("waits", escaped(round.waiting.substr(0, kLongestNote)));
+  if (!round.reason.empty() && (round.phase == Phase::Stopping || job.history.rounds.empty()))
+    text += line(round.phase == Phase::Stopping ? "stops" : "last stop",
+                 escaped(round.reason.substr(0, kLongestNote)));
+  return text + offices(job) + groups(job) + absent_groups(job) + notes(job);
+}
+
+}  // namespace drun::jobs
