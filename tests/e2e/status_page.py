@@ -45,8 +45,8 @@ def eventually(what):
 class Job:
     """drun, until the end of the `with`; its lines on standard error are read as they come."""
 
-    def __init__(self, *arguments):
-        self.process = subprocess.Popen([BIN / "drun", *arguments], env=environment(), stdin=subprocess.DEVNULL,
+    def __init__(self, *arguments, before=()):
+        self.process = subprocess.Popen([*before, BIN / "drun", *arguments], env=environment(), stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.said = ""
         self.reader = threading.Thread(target=self.read)
@@ -276,6 +276,61 @@ class Prometheus(unittest.TestCase):
                 prometheus.wait(timeout=PATIENCE)
 
 
+def events(port):
+    return json.loads(get(port, "/events.json")[1])["events"]
+
+
+class Events(unittest.TestCase):
+    def test_the_last_ones_and_their_picture(self):
+        with Job("--status-listen", "0", "--rdzv-id", "ev", "--nproc-per-node", "2", "--max-restarts", "1", "sh", "-c",
+                 "test $TORCHELASTIC_RESTART_COUNT$RANK = 01 && exit 7; exec sleep 1000") as job:
+            port = job.port()
+            told = eventually(
+                lambda: (told := events(port)) and told[-1]["event"] == "workers_running" and told[-1]["round"] == 2 and told)
+            kinds = [event["event"] for event in told]
+            self.assertEqual([kind for kind in kinds if kind in ("round_begun", "worker_exited", "failure", "restart")],
+                             ["round_begun", "worker_exited", "failure", "restart", "round_begun"])
+            self.assertNotIn("worker_started", kinds)
+            trace = json.loads(get(port, "/trace.json")[1])
+            names = [each["name"] for each in trace["traceEvents"]]
+            self.assertEqual(names.count("failed"), 1)
+            self.assertIn("round 2", names)
+            rounds = status(port)["rounds"]
+            self.assertEqual([(each["number"], each["restart"]) for each in rounds], [(1, 1), (2, 0)])
+            self.assertIn("rank 1 on ", rounds[0]["reason"])
+
+    def test_they_need_no_store(self):
+        with reserved_port() as store, Job("--status-listen", "0", "--nnodes", "2", "--node-rank", "1", "--rdzv-endpoint",
+                                           f"127.0.0.2:{store}", "--rdzv-id", "ev", "true") as job:
+            told = eventually(lambda port=job.port(): events(port))
+            self.assertEqual([event["event"] for event in told], ["agent_started"])
+
+
+class Lost(unittest.TestCase):
+    # In a machine's name of its own; what is started so keeps its process.
+    UNSHARE = ["unshare", "--uts"] + ([] if os.geteuid() == 0 else ["--user", "--map-root-user"])
+
+    def setUp(self):
+        if subprocess.run([*self.UNSHARE, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no namespace for a host's name can be made here")
+
+    def at_host(self, name, *arguments):
+        return Job(*arguments, before=[*self.UNSHARE, "sh", "-c", 'hostname "$0"; exec "$@"', name])
+
+    def test_who_is_gone_is_named(self):
+        with reserved_port() as store:
+            place = ["--nnodes", "1:2", "--rdzv-endpoint", f"127.0.0.1:{store}", "--rdzv-id", "lost", "--rdzv-conf",
+                     "last_call_timeout=60"]
+            with self.at_host("first", "--status-listen", "0", *place, *STAY) as first:
+                port = first.port()
+                with self.at_host("second", *place, *STAY) as second:
+                    eventually(lambda: status(port)["round"]["nodes"] == 2)
+                    self.assertEqual(status(port)["absent"], [])
+                    second.process.kill()
+                    found = eventually(lambda: (job := status(port))["state"] == "running" and job["round"]["nodes"] == 1 and job)
+        self.assertEqual(found["absent"], [{"host": "second", "state": "lost", "note": "lost in 1 round, and not back"}])
+
+
 class MadeUpJob(http.server.BaseHTTPRequestHandler):
     """The page with a job that no test machine could run: 500 nodes, 4,000 ranks."""
 
@@ -284,9 +339,16 @@ class MadeUpJob(http.server.BaseHTTPRequestHandler):
                   "note": "rank 104: <b>exit code 7</b>" if n == 13 else "", "hosts_store": n == 0, "leads": n == 0,
                   "group_rank": n, "ranks": [8 * n, 8 * n + 7]} for n in range(500)]
         job = {"id": "big", "state": "running", "nnodes": "500", "round": {"number": 1, "phase": "running", "nodes": 500,
-               "world_size": 4000, "waiting": "", "reason": ""}, "restarts": 0, "max_restarts": 3, "losses": 0, "nodes": nodes}
+               "world_size": 4000, "waiting": "", "reason": ""}, "restarts": 1, "max_restarts": 3, "losses": 0, "nodes": nodes,
+               "absent": [{"host": "", "state": "missing", "note": "its agent is gone", "group_rank": 500, "ranks": [4000, 4007]},
+                          {"host": "node501", "state": "lost", "note": "lost in 1 round, and not back"}],
+               "rounds": [{"number": 1, "nodes": 500, "world_size": 4000, "began_ms": 1795876200000, "stopping_ms": 1795876205000,
+                           "ended_ms": 1795876206000, "cause": "failure", "reason": "rank 3 on node0: exit code 9", "restart": 1}]}
+        told = {"events": [{"event": "node_gone", "time": "2026-11-28T14:30:05.5Z", "hostname": "node0", "peer_host": "node501",
+                            "reason": "its <i>session</i> ended"},
+                           {"event": "round_begun", "time": "2026-11-28T14:30:06Z", "hostname": "node0"}]}
         page = self.path == "/"
-        body = PAGE.read_bytes() if page else json.dumps(job).encode()
+        body = PAGE.read_bytes() if page else json.dumps(told if self.path == "/events.json" else job).encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8" if page else "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -327,9 +389,16 @@ class Browser(unittest.TestCase):
             server.server_close()
         self.assertEqual(dom.count('<i class="running" title="rank '), 3992)
         self.assertEqual(dom.count('<i class="failed" title="rank '), 8)
-        self.assertIn('aria-label="8 failed, 3992 running"', dom)
+        self.assertEqual(dom.count('<i class="missing" title="rank '), 8)
+        self.assertIn('aria-label="8 failed, 8 missing, 3992 running"', dom)
+        rows = re.search(r'<tbody id="happened">(.*?)</tbody>', dom)[1]
+        self.assertEqual([re.sub(r"<[^>]*>", "|", row)[1:].split("||")[1:] for row in rows.split("</tr>")[:-1]],
+                         [["restart 1", "of 3 allowed", "the job|"],
+                          ["node gone", "node501: its &lt;i&gt;session&lt;/i&gt; ended", "node0|"],
+                          ["round 1 stops", "rank 3 on node0: exit code 9", "the job|"],
+                          ["round 1 begins", "500 nodes, 4000 ranks", "the job|"]])
         self.assertIn("rank 104: &lt;b&gt;exit code 7&lt;/b&gt;", dom)
-        self.assertIn("and 300 nodes more", dom)
+        self.assertIn("and 302 nodes more", dom)
 
 
 if __name__ == "__main__":

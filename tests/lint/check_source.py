@@ -54,7 +54,7 @@ ARROWS = {
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
     "launcher/agent": "base events facts hang jobs launcher/backend launcher/events launcher/options launcher/output "
                       "launcher/page launcher/pmi launcher/process launcher/report launcher/stacks launcher/workers "
-                      "rendezvous stacks status store/client",
+                      "rendezvous stacks status store/client timeline",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/options "
                             "launcher/output launcher/process",
     "launcher/starter": "base launcher/agent launcher/hosts launcher/options launcher/output "

@@ -78,7 +78,7 @@ class Agent {
                  pump();
                }),
         door_(io_, options.run_id, door_answers()),
-        watchers_(io_, options, host_name_, workers_.group(), own_status_call()),
+        watchers_(io_, options, host_name_, workers_.group(), events_.memory(), own_status_call()),
         shutdown_({io_, options, output_, status_, workers_, backend_, events_, watchers_.summary(),
                    watchers_.metrics_file()},
                   shutdown_calls()) {}

@@ -84,7 +84,7 @@ std::string what_drun_does(SignalMeaning meaning) {
 }  // namespace
 
 EventReporter::EventReporter(asio::io_context& io, const Options& options, const std::string& host)
-    : options_(options) {
+    : options_(options), remembers_(has_status_page(options)) {
   if (options.events.target) log_.emplace(io, sink_of(options, host));
   if (!options.events.hooks.empty()) hooks_.emplace(io, options.events.hooks);
   place_.run_id = options.run_id;
@@ -98,6 +98,7 @@ void EventReporter::tell(Event event, bool leads) {
   event.time_ns = nanoseconds(std::chrono::system_clock::now());
   event.monotonic_ns = nanoseconds(Clock::now());
   event.timestamp = event.time_ns / 1'000'000;
+  if (remembers_) memory_.add(event);
   if (hooks_) hooks_->tell(event, leads);
   if (log_) log_->tell(std::move(event));
 }

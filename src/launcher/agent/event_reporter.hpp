@@ -1,5 +1,5 @@
-// Tells what happens on this agent as events, to --events and --on-event. With neither every call
-// returns at once.
+// Tells what happens on this agent as events, to --events and --on-event, and keeps the last ones
+// for the status page. With none of them every call returns at once.
 #pragma once
 
 #include <chrono>
@@ -13,6 +13,7 @@
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/event_hooks.hpp"
 #include "launcher/agent/event_log.hpp"
+#include "launcher/agent/event_memory.hpp"
 #include "launcher/backend/node_identity.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/workers/hung_ranks.hpp"
@@ -29,6 +30,8 @@ class EventReporter final : public WorkerWatch {
   // The references must outlive this.
   EventReporter(asio::io_context& io, const Options& options, const std::string& host);
 
+  // Empty unless there is a status page.
+  [[nodiscard]] const EventMemory& memory() const { return memory_; }
   // Null: nobody wants to know.
   [[nodiscard]] WorkerWatch* worker_watch() { return on() ? this : nullptr; }
 
@@ -55,13 +58,15 @@ class EventReporter final : public WorkerWatch {
  private:
   using Clock = std::chrono::steady_clock;
 
-  [[nodiscard]] bool on() const { return log_ || hooks_; }
+  [[nodiscard]] bool on() const { return log_ || hooks_ || remembers_; }
   void tell(events::Event event, bool leads = false);
   void tell(events::Kind kind, const std::string& reason);
   void store_is_there();
   [[nodiscard]] std::int64_t run_time() const;
 
   const Options& options_;
+  const bool remembers_;
+  EventMemory memory_;
   std::optional<EventLog> log_;
   std::optional<EventHooks> hooks_;
   events::Event place_;  // what every event says: where it happens

@@ -8,6 +8,7 @@
 
 #include <asio/io_context.hpp>
 
+#include "launcher/agent/event_memory.hpp"
 #include "launcher/agent/metrics_file.hpp"
 #include "launcher/agent/status_page.hpp"
 #include "launcher/agent/usage_summary.hpp"
@@ -23,7 +24,8 @@ class JobWatchers {
  public:
   // The references must outlive this; `own` is called from the loop, not before open().
   JobWatchers(asio::io_context& io, const Options& options, const std::string& host_name,
-              const WorkerGroup& group, const std::function<status::AgentStatus()>& own);
+              const WorkerGroup& group, const EventMemory& events,
+              const std::function<status::AgentStatus()>& own);
 
   void open();
   // Lets the loop end.

@@ -1,6 +1,7 @@
 #include "launcher/agent/status_page.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -22,34 +23,53 @@ constexpr std::chrono::milliseconds kBetweenTries{1'000};  // of the local agent
 constexpr std::chrono::milliseconds kForRemoval{2'000};
 
 constexpr std::string_view kJson = "json";
+constexpr std::string_view kEvents = "events";
+constexpr std::string_view kTrace = "trace";
 constexpr std::string_view kMetrics = "metrics";
 constexpr std::string_view kOpenMetrics = "open-metrics";
 constexpr std::string_view kRanks = " ranks";
 
-HttpAnswer answer_for(std::string_view topic, const std::optional<jobs::JobView>& job,
-                      const status::AgentStatus& own) {
-  HttpAnswer answer;
+// Who asks for what this agent has seen itself does not wait for the store.
+bool is_of_job(std::string_view topic) {
+  return topic != kEvents && topic != kTrace;
+}
+
+HttpAnswer json_answer(std::string text) {
+  return {200, "application/json", share(std::move(text))};
+}
+
+// What the answers are made of: copies, for another thread.
+struct Known {
+  status::AgentStatus own;
+  jobs::Documents documents;
+  EventMemory events;
+};
+
+HttpAnswer answer_for(std::string_view topic, const Known& known,
+                      const std::optional<jobs::JobView>& job) {
+  if (topic == kEvents) return json_answer(events_json(known.events));
+  if (topic == kTrace) return json_answer(events_trace(known.events));
   if (topic == kJson) {
     if (!job) return plain_answer(503, "the job's store gives no answer");
-    answer.type = "application/json";
-    answer.body = share(to_json(*job, false) + "\n");
-    return answer;
+    return json_answer(to_json(*job, false) + "\n");
   }
+  HttpAnswer answer;
   const auto format =
       topic.starts_with(kOpenMetrics) ? MetricsFormat::OpenMetrics : MetricsFormat::Prometheus;
   answer.type = jobs::content_type(format);
-  answer.body = share(
-      jobs::metrics_text(metrics_of(own), job ? &*job : nullptr, topic.ends_with(kRanks), format));
+  answer.body = share(jobs::metrics_text(metrics_of(known.own), job ? &*job : nullptr,
+                                         topic.ends_with(kRanks), format));
   return answer;
 }
 
 }  // namespace
 
 StatusPage::StatusPage(asio::io_context& io, const Options& options, const std::string& host_name,
-                       std::function<status::AgentStatus()> own)
+                       std::function<status::AgentStatus()> own, const EventMemory& events)
     : options_(options),
       host_name_(host_name),
       own_(std::move(own)),
+      events_(events),
       watch_(options.run_id),
       server_(io, options.status_socket.empty() ? host_name : "",
               [this](const HttpRequest& request, const PageServer::Answer& answer) {
@@ -135,6 +155,8 @@ void StatusPage::serve(const HttpRequest& request, const PageServer::Answer& ans
     return answer(std::move(page));
   }
   if (request.path == "/status.json") return ask(std::string(kJson), answer);
+  if (request.path == "/events.json") return ask(std::string(kEvents), answer);
+  if (request.path == "/trace.json") return ask(std::string(kTrace), answer);
   if (request.path == "/metrics") {
     const bool open = prefers_open_metrics(request.accept);
     return ask(std::string(open ? kOpenMetrics : kMetrics).append(ranks), answer);
@@ -144,14 +166,17 @@ void StatusPage::serve(const HttpRequest& request, const PageServer::Answer& ans
     const auto phase = own_().phase;
     return answer(plain_answer(phase == status::Phase::Running ? 200 : 503, name_of(phase)));
   }
-  answer(plain_answer(404, "there are /, /status.json, /metrics, /healthz and /readyz"));
+  answer(plain_answer(
+      404, "there are /, /status.json, /events.json, /trace.json, /metrics, /healthz and /readyz"));
 }
 
 void StatusPage::ask(std::string topic, const PageServer::Answer& answer) {
   const auto now = Clock::now();
   watch_until_ = now + kWatchOn;
-  watch_.begin();
-  if (!no_longer_) no_longer_ = now + kForSnapshot;
+  if (is_of_job(topic)) {
+    watch_.begin();
+    if (!no_longer_) no_longer_ = now + kForSnapshot;
+  }
   waiting_.push_back({std::move(topic), answer});
   advance();
   arm_timer();
@@ -167,8 +192,16 @@ void StatusPage::advance() {
     request.answer(kept->second.answer);
     return true;
   });
-  if (waiting_.empty()) return;
-  if (watch_.settled() || now >= no_longer_) make(std::exchange(waiting_, {}));
+  if (auto due = take_due(now); !due.empty()) make(std::move(due));
+}
+
+std::vector<StatusPage::Request> StatusPage::take_due(Time now) {
+  if (watch_.settled() || (no_longer_ && now >= *no_longer_)) return std::exchange(waiting_, {});
+  const auto first = std::stable_partition(waiting_.begin(), waiting_.end(),
+                                           [](const auto& each) { return is_of_job(each.topic); });
+  std::vector<Request> due(std::make_move_iterator(first), std::make_move_iterator(waiting_.end()));
+  waiting_.erase(first, waiting_.end());
+  return due;
 }
 
 void StatusPage::make(std::vector<Request> requests) {
@@ -177,15 +210,19 @@ void StatusPage::make(std::vector<Request> requests) {
   for (const auto& request : requests)
     if (std::find(topics.begin(), topics.end(), request.topic) == topics.end())
       topics.push_back(request.topic);
-  const auto* known = watch_.documents();
-  std::function<std::vector<HttpAnswer>()> work =
-      [topics, own = own_(), documents = known != nullptr ? *known : jobs::Documents()] {
-        const auto job = job_of(documents, own);
-        std::vector<HttpAnswer> answers;
-        for (const auto& topic : topics)
-          answers.push_back(answer_for(topic, job, own));
-        return answers;
-      };
+  Known known;
+  known.own = own_();
+  if (const auto* documents = watch_.documents();
+      documents != nullptr && std::any_of(topics.begin(), topics.end(), is_of_job))
+    known.documents = *documents;
+  if (!std::all_of(topics.begin(), topics.end(), is_of_job)) known.events = events_;
+  std::function<std::vector<HttpAnswer>()> work = [topics, known = std::move(known)] {
+    const auto job = job_of(known.documents, known.own);
+    std::vector<HttpAnswer> answers;
+    for (const auto& topic : topics)
+      answers.push_back(answer_for(topic, known, job));
+    return answers;
+  };
   desk_.ask<std::vector<HttpAnswer>>(
       kFilesLimit, std::move(work),
       [this, topics, requests = std::move(requests)](Result<std::vector<HttpAnswer>> made) {

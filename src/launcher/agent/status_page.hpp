@@ -14,6 +14,7 @@
 #include <asio/io_context.hpp>
 
 #include "base/deadline_timer.hpp"
+#include "launcher/agent/event_memory.hpp"
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/job_watch.hpp"
 #include "launcher/options/options.hpp"
@@ -26,10 +27,10 @@ namespace drun::launcher {
 // One thread: the loop's.
 class StatusPage {
  public:
-  // Of `options`, which must outlive this, it needs status_endpoint or status_socket. `own` is
-  // called from the loop.
+  // Of `options` it needs status_endpoint or status_socket. `own` is called from the loop. The
+  // references must outlive this.
   StatusPage(asio::io_context& io, const Options& options, const std::string& host_name,
-             std::function<status::AgentStatus()> own);
+             std::function<status::AgentStatus()> own, const EventMemory& events);
   StatusPage(const StatusPage&) = delete;
   StatusPage& operator=(const StatusPage&) = delete;
   // A socket in a folder is removed; a file system that hangs is waited for for some seconds.
@@ -59,6 +60,7 @@ class StatusPage {
   void serve(const HttpRequest& request, const PageServer::Answer& answer);
   void ask(std::string topic, const PageServer::Answer& answer);
   void advance();
+  [[nodiscard]] std::vector<Request> take_due(Time now);
   void make(std::vector<Request> requests);
   void on_time();
   void arm_timer();
@@ -66,6 +68,7 @@ class StatusPage {
   const Options& options_;
   const std::string host_name_;
   const std::function<status::AgentStatus()> own_;
+  const EventMemory& events_;
   JobWatch watch_;
   PageServer server_;
   FileDesk desk_;

@@ -268,6 +268,10 @@ struct Options : WorkerSpec, MeetingChoices {
   return result;
 }
 
+[[nodiscard]] inline bool has_status_page(const Options& options) {
+  return options.status_endpoint || !options.status_socket.empty();
+}
+
 // The job can change its size: it goes on without a node, as long as the fewest are left.
 [[nodiscard]] inline bool is_elastic(const Options& options) {
   return options.min_nodes < options.max_nodes;
