@@ -47,6 +47,9 @@ constexpr std::chrono::milliseconds kPlaceLimit{2'000};
 constexpr std::chrono::milliseconds kBetweenSearches{200};
 constexpr std::chrono::milliseconds kSearchLimit{60'000};
 constexpr std::chrono::milliseconds kAgentTimeout{2'000};
+// For one that asks etcd first.
+constexpr std::chrono::milliseconds kJobTimeout{5'000};
+constexpr std::size_t kLongestJob = std::size_t{256} << 20;
 constexpr const char* kClearScreen = "\x1b[H\x1b[J";
 
 int code_of(JobState state) {
@@ -273,12 +276,36 @@ Endpoint first_there(const std::vector<Endpoint>& places, Deadline deadline) {
   return places.front();
 }
 
+// An agent of a job that no store of drun's knows.
+struct Alone {
+  std::string socket;
+  AgentStatus status;
+};
+
+Result<Documents> documents_of(const Alone& agent, Deadline deadline) {
+  const auto answer = status::ask(agent.socket, deadline, status::Question::Job, kLongestJob);
+  if (!answer) return answer.error();
+  return jobs::decode_documents(*answer);
+}
+
+// What it reads of its job; without any, what it says of itself.
+View view_of(const Alone& agent, const CtlOptions& options, Deadline deadline) {
+  const auto documents = documents_of(agent, deadline);
+  if (View view = documents ? view_of(*documents, options) : View(); !view.empty) return view;
+  View view;
+  view.empty = false;
+  view.code = options.command == "history" ? kOk : code_of(agent.status);
+  view.text =
+      (options.json ? to_json(agent.status, on_terminal()) : health_line(agent.status)) + "\n";
+  return view;
+}
+
 // Of the jobs that have an agent of this user on this host.
 int status_of_host(const CtlOptions& options, const std::optional<std::string>& job,
                    Deadline deadline) {
   int code = -1;
-  std::multimap<std::pair<std::string, int>, AgentStatus> alone;  // by job and rank
-  std::set<std::pair<std::string, std::string>> places;           // endpoint and job
+  std::multimap<std::pair<std::string, std::string>, Alone> alone;  // by job and where it meets
+  std::set<std::pair<std::string, std::string>> places;             // endpoint and job
   const auto limit = std::min(deadline, Clock::now() + kAgentTimeout);
   for (const auto& socket : status::find_sockets(job)) {
     // One that keeps us waiting says nothing of those after it.
@@ -288,7 +315,10 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
       log::warning("{}", status.error().what());
       code = std::max(code, kTimeLimit);
     } else if (places_of(status->endpoint).empty()) {
-      alone.emplace(std::pair(status->job, status->first_rank), *status);
+      // Of several of one job at etcd one is enough.
+      std::pair key(status->job, status->endpoint);
+      if (status->endpoint.empty() || !alone.contains(key))
+        alone.emplace(std::move(key), Alone{socket, *status});
     } else {
       places.emplace(status->store.empty() ? status->endpoint : status->store, status->job);
     }
@@ -296,10 +326,11 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
   if (options.live && places.size() + alone.size() > 1)
     throw cli::UsageError("--watch shows one store: name it with --endpoint");
   if (options.live && !alone.empty())
-    throw cli::UsageError("--watch needs a store; this job is one node's alone");
-  for (const auto& [place, status] : alone) {
-    print((options.json ? to_json(status, on_terminal()) : health_line(status)) + "\n");
-    code = std::max(code, code_of(status));
+    throw cli::UsageError("--watch needs a store of drun's; this job has none");
+  for (const auto& [place, agent] : alone) {
+    const View view = view_of(agent, options, std::min(deadline, Clock::now() + kJobTimeout));
+    print(view.text);
+    code = std::max(code, view.code);
   }
   for (const auto& [place, id] : places) {
     code =

@@ -30,7 +30,8 @@ constexpr auto kQuestions = std::to_array<std::pair<Question, std::string_view>>
     {{Question::Stacks, "stacks"},
      {Question::QuickStacks, "quick-stacks"},
      {Question::JobStacks, "job-stacks"},
-     {Question::QuickJobStacks, "quick-job-stacks"}});
+     {Question::QuickJobStacks, "quick-job-stacks"},
+     {Question::Job, "job"}});
 
 std::string digest_of(std::string_view job) {
   return std::to_string(fnv1a(job));

@@ -39,6 +39,7 @@ enum class Question {
   QuickStacks,     // the same from /proc alone: no process is stopped
   JobStacks,       // of the workers of all nodes of its job
   QuickJobStacks,  // likewise
+  Job,             // the documents of its job, as it reads them
 };
 // All that the agent there says, `longest` bytes at most. Errors: nobody there, no answer in time,
 // or somebody else's process that has taken the name.

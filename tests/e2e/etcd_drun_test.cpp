@@ -14,9 +14,11 @@
 
 #include "agents_of_a_job.hpp"
 #include "base/base64.hpp"
+#include "base/random_bytes.hpp"
 #include "support/certificates.hpp"
 #include "support/drun_process.hpp"
 #include "support/etcd_cluster.hpp"
+#include "support/places.hpp"
 #include "support/terminal_shell.hpp"
 
 namespace drun::test {
@@ -127,6 +129,39 @@ TEST_F(EtcdJobTest, ANodeThatFailsTellsAll) {
     EXPECT_EQ(finished.code, 7) << finished.err;
     EXPECT_THAT(finished.survivors, IsEmpty());
   }
+}
+
+// drunctl knows no etcd: the agents of its host tell it.
+TEST_F(EtcdJobTest, StatusAndHistoryAreThoseOfTheWholeJob) {
+  ASSERT_NO_FATAL_FAILURE(start_cluster(1));
+  const std::string id = "etcd-" + random_name(12);
+  const auto ctl = [&id](Arguments arguments) {
+    Launch launch;
+    launch.argv = Arguments{places::program("drunctl")} + arguments + Arguments{id};
+    return DrunProcess(launch).finish();
+  };
+  const Arguments node = Arguments{"--nnodes",
+                                   "2",
+                                   "--rdzv-backend",
+                                   "etcd",
+                                   "--rdzv-endpoint",
+                                   cluster_->endpoints(),
+                                   "--rdzv-id",
+                                   id,
+                                   "sh",
+                                   "-c",
+                                   "echo ready; exec sleep 1000"};
+  start(node);
+  start(node);
+  for (std::size_t i = 0; i < 2; ++i)
+    ASSERT_TRUE(agent(i).wait_for_out("ready")) << agent(i).err();
+  const Finished status = ctl({"status"});
+  EXPECT_EQ(status.code, 0) << status.err;
+  EXPECT_THAT(status.out,
+              testing::StartsWith("job " + id + ": running, round 1: 2 nodes, 2 ranks\n"));
+  EXPECT_THAT(status.out, HasSubstr(" x2 (ranks 0-1)\n"));
+  EXPECT_THAT(ctl({"history"}).out,
+              testing::StartsWith("job " + id + ": running\n  round 1: 2 nodes, 2 ranks, "));
 }
 
 // Long before its lease is over: those who are left of the agent end it. It leads, too.

@@ -128,13 +128,43 @@ TEST_F(HealthDrunTest, StatusTellsTheWholeJobWithoutAnEndpoint) {
   EXPECT_THAT(other.err, HasSubstr("there is no job 'other' at " + port.endpoint()));
 }
 
-TEST_F(HealthDrunTest, StatusOfAPrivateStoreIsItsAgentsOwn) {
-  DrunProcess job({"--rdzv-id", job_, "sh", "-c", "echo ready; exec sleep 1000"});
-  ASSERT_TRUE(job.wait_for_out("ready"));
+// It has no store that drunctl could ask: its agent tells what it knows.
+TEST_F(HealthDrunTest, AJobOfOneNodeHasAStatusAndAHistory) {
+  DrunProcess job({"--rdzv-id", job_, "--nproc-per-node", "2", "--max-restarts", "2", "sh", "-c",
+                   "[ $TORCHELASTIC_RESTART_COUNT$RANK = 01 ] && exit 7; "
+                   "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && echo ready; exec sleep 1000"});
+  ASSERT_TRUE(job.wait_for_out("ready\nready\n"));
   EXPECT_EQ(ready_job(job_).code, 0);
   const Finished status = ctl({"status", job_});
   EXPECT_EQ(status.code, 0);
-  EXPECT_THAT(status.out, StartsWith("job " + job_ + ": running, round 1: rank 0 of 1 (pid "));
+  EXPECT_THAT(status.out, StartsWith("job " + job_ +
+                                     ": running, round 2: 1 node, 2 ranks\n"
+                                     "  restarts: 1 of 2\n  round 1: stopped at "));
+  EXPECT_THAT(status.out, HasSubstr(", restart 1: rank 1 on "));
+  EXPECT_THAT(status.out, HasSubstr(" (ranks 0-1)\n"));
+  EXPECT_THAT(status.out, testing::Not(HasSubstr("leader")));
+  const Finished history = ctl({"history", job_});
+  EXPECT_EQ(history.code, 0);
+  EXPECT_THAT(history.out, StartsWith("job " + job_ + ": running\n  round 1: 1 node, 2 ranks, "));
+  EXPECT_THAT(history.out, HasSubstr("exit code 7; stopped in "));
+  EXPECT_THAT(history.out, HasSubstr(", restart 1\n  round 2: 1 node, 2 ranks, "));
+  for (const char* command : {"status", "history"})
+    EXPECT_THAT(ctl({"--json", command, job_}).out,
+                testing::AllOf(StartsWith("{\"id\":\"" + job_ + "\",\"state\":\"running\","),
+                               HasSubstr("\"cause\":\"failure\"")));
+  EXPECT_EQ(ctl({"status", job_, "--watch"}).code, 2);
+}
+
+TEST_F(HealthDrunTest, SeveralJobsOfOneNodeAreEachTold) {
+  DrunProcess first({"--rdzv-id", job_, "sh", "-c", "echo ready; exec sleep 1000"});
+  DrunProcess second({"--rdzv-id", job_, "sh", "-c", "echo ready; exec sleep 1000"});
+  ASSERT_TRUE(first.wait_for_out("ready"));
+  ASSERT_TRUE(second.wait_for_out("ready"));
+  EXPECT_EQ(ready_job(job_).code, 0);
+  const std::string line = "job " + job_ + ": running, round 1: 1 node, 1 rank\n";
+  const std::string status = ctl({"status", job_}).out;
+  EXPECT_THAT(status, StartsWith(line));
+  EXPECT_THAT(status, HasSubstr("\n" + line));
 }
 
 // Their store is on this host, at a port that nobody was told.

@@ -22,6 +22,7 @@
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/guardian_farewell.hpp"
 #include "launcher/agent/hang_desk.hpp"
+#include "launcher/agent/job_teller.hpp"
 #include "launcher/agent/job_watchers.hpp"
 #include "launcher/agent/own_facts.hpp"
 #include "launcher/agent/own_status.hpp"
@@ -77,6 +78,7 @@ class Agent {
                  participant_.set_facts(std::move(sheet), Clock::now());
                  pump();
                }),
+        teller_(io_, options.run_id),
         door_(io_, options.run_id, door_answers()),
         watchers_(io_, options, host_name_, workers_.group(), events_.memory(), own_status_call()),
         shutdown_({io_, options, output_, status_, workers_, backend_, events_, watchers_.summary(),
@@ -140,6 +142,12 @@ class Agent {
     hangs_.forget_store();
   }
 
+  // Of those who look at the whole job; null: there is none.
+  void set_link(rendezvous::KeyValue* link) {
+    watchers_.set_link(link);
+    teller_.set_link(link);
+  }
+
   BackendLink::Calls backend_calls() {
     BackendLink::Calls calls;
     calls.waiting = [this](std::string text) {
@@ -151,12 +159,12 @@ class Agent {
       events_.joined(node);
       participant_.join(node);
       facts_.gather(node);
-      watchers_.set_link(&backend_.key_value());
+      set_link(&backend_.key_value());
       hangs_.use_store(backend_.key_value(), node.ticket);
     };
     calls.dispensable = [this](bool known) { return participant_.dispensable(known); };
     calls.dropped = [this] {
-      watchers_.set_link(nullptr);
+      set_link(nullptr);
       forget_store();
       participant_.drop();
     };
@@ -166,7 +174,7 @@ class Agent {
     };
     calls.event = [this](const rendezvous::KeyValueEvent& event) {
       events_.on_link(event);
-      if (watchers_.on_event(event)) return;
+      if (watchers_.on_event(event) || teller_.on_event(event)) return;
       if (stacks_.on_event(event)) return;
       shutdown_.on_event(event);
       participant_.on_event(event, Clock::now());
@@ -202,7 +210,7 @@ class Agent {
     };
     calls.left_unannounced = [this](auto end) { return participant_.left_unannounced(end); };
     calls.leads = [this] { return participant_.leads(); };
-    calls.leaves_store = [this] { watchers_.set_link(nullptr); };
+    calls.leaves_store = [this] { set_link(nullptr); };
     calls.gone = [this] {
       signals_.cancel();
       timer_.set(std::nullopt);
@@ -211,6 +219,7 @@ class Agent {
       stacks_.cancel();
       hangs_.cancel();
       door_.close();
+      teller_.cancel();
       facts_.cancel();
       watchers_.close();
     };
@@ -223,6 +232,7 @@ class Agent {
     answers.stacks = [this](bool whole_job, bool unwind, const StatusDoor::Say& say) {
       stacks_.answer(whole_job, unwind, say);
     };
+    answers.job = [this](StatusDoor::Say say) { teller_.ask(std::move(say)); };
     return answers;
   }
 
@@ -289,6 +299,7 @@ class Agent {
   ParticipantDriver participant_;
   HangDesk hangs_;
   OwnFacts facts_;
+  JobTeller teller_;
   StatusDoor door_;
   JobWatchers watchers_;
   AgentShutdown shutdown_;

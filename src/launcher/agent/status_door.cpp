@@ -89,15 +89,21 @@ void StatusDoor::wait() {
 
 void StatusDoor::serve(stream_protocol::socket caller) {
   if (!status::may_ask(::geteuid(), status::user_at(caller.native_handle()))) return;
+  const auto stacks = [this](bool whole_job, bool unwind) {
+    return
+        [this, whole_job, unwind](Say say) { answers_.stacks(whole_job, unwind, std::move(say)); };
+  };
   switch (status::question_of(caller.native_handle())) {
     case status::Question::Stacks:
-      return serve_stacks(std::move(caller), false, true);
+      return serve_later(std::move(caller), stacks(false, true));
     case status::Question::QuickStacks:
-      return serve_stacks(std::move(caller), false, false);
+      return serve_later(std::move(caller), stacks(false, false));
     case status::Question::JobStacks:
-      return serve_stacks(std::move(caller), true, true);
+      return serve_later(std::move(caller), stacks(true, true));
     case status::Question::QuickJobStacks:
-      return serve_stacks(std::move(caller), true, false);
+      return serve_later(std::move(caller), stacks(true, false));
+    case status::Question::Job:
+      return serve_later(std::move(caller), answers_.job);
     case status::Question::Status:
       break;
   }
@@ -106,12 +112,13 @@ void StatusDoor::serve(stream_protocol::socket caller) {
   (void)::send(caller.native_handle(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void StatusDoor::serve_stacks(stream_protocol::socket caller, bool whole_job, bool unwind) {
+void StatusDoor::serve_later(stream_protocol::socket caller,
+                             const std::function<void(Say say)>& ask) {
   std::erase_if(callers_, [](const auto& each) { return each.expired(); });
   if (callers_.size() >= kMostCallers) return;
   auto waiting = std::make_shared<Caller>(std::move(caller));
   callers_.push_back(waiting);
-  answers_.stacks(whole_job, unwind, [waiting](const std::string& text) { waiting->say(text); });
+  ask([waiting](const std::string& text) { waiting->say(text); });
 }
 
 }  // namespace drun::launcher

@@ -1,6 +1,6 @@
-// Tells the agent's status, and the stacks of its workers, to whoever asks on this host and is its
-// user or root. Each caller gets one answer and is gone: none can hold more than a descriptor, and
-// that for a while.
+// Tells the agent's status, its job's and the stacks of its workers to whoever asks on this host
+// and is its user or root. Each caller gets one answer and is gone: none can hold more than a
+// descriptor, and that for a while.
 #pragma once
 
 #include <functional>
@@ -19,11 +19,12 @@ namespace drun::launcher {
 // One thread: the loop's, which it never blocks.
 class StatusDoor {
  public:
-  // Both are called from the loop. `stacks` calls `say` from there, once, unless it forgets it.
+  // All are called from the loop. `say` is called from there, once, unless it is forgotten.
   using Say = std::function<void(const std::string& text)>;
   struct Answers {
     std::function<status::AgentStatus()> status;
     std::function<void(bool whole_job, bool unwind, Say say)> stacks;
+    std::function<void(Say say)> job;
   };
   StatusDoor(asio::io_context& io, std::string job, Answers answers);
 
@@ -36,7 +37,9 @@ class StatusDoor {
 
   void wait();
   void serve(asio::local::stream_protocol::socket caller);
-  void serve_stacks(asio::local::stream_protocol::socket caller, bool whole_job, bool unwind);
+  // `ask` gets the say to call.
+  void serve_later(asio::local::stream_protocol::socket caller,
+                   const std::function<void(Say say)>& ask);
 
   asio::local::stream_protocol::acceptor acceptor_;
   asio::steady_timer pause_;
