@@ -71,6 +71,16 @@ Result<WatchedDocuments> read_documents(ControlQuery& query, const std::string& 
   return result;
 }
 
+jobs::LastWords last_words(ControlQuery& query, const std::string& prefix, Deadline deadline) {
+  jobs::LastWords words;
+  const auto reply = ask(query, control::LastWords{prefix}, deadline);
+  const auto* heard = reply ? std::get_if<control::Heard>(&*reply) : nullptr;
+  if (heard == nullptr) return words;
+  for (const control::Heard::Entry& entry : heard->entries)
+    words.emplace(entry.key, jobs::LastWord{entry.age_ms, entry.lease_ms});
+  return words;
+}
+
 Result<Deletion> delete_job(ControlQuery& query, const std::string& id, Deadline deadline) {
   const rendezvous::Keys keys(id);
   const auto found = ask(query, control::Watch{keys.prefix, true}, deadline);

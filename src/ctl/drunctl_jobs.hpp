@@ -26,6 +26,11 @@ struct WatchedDocuments {
 [[nodiscard]] Result<WatchedDocuments> read_documents(store::ControlQuery& query,
                                                       const std::string& prefix, Deadline deadline);
 
+// How long ago the agents were heard from whose keys begin with `prefix`; none if the store is one
+// that does not tell it. Not while replies to a watch may come: they would be lost.
+[[nodiscard]] jobs::LastWords last_words(store::ControlQuery& query, const std::string& prefix,
+                                         Deadline deadline);
+
 enum class Deletion { Done, NoSuchJob, HasAgents };
 // All keys of the job, unless an agent of it is there, or comes meanwhile.
 [[nodiscard]] Result<Deletion> delete_job(store::ControlQuery& query, const std::string& id,

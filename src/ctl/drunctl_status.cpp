@@ -82,10 +82,11 @@ std::int64_t unix_ms() {
       .count();
 }
 
-View view_of(const Documents& documents, const CtlOptions& options) {
+View view_of(const Documents& documents, const CtlOptions& options,
+             const jobs::LastWords& words = {}) {
   const bool past = options.command == "history";
   View view;
-  for (const JobView& job : jobs::jobs_in(documents)) {
+  for (const JobView& job : jobs::jobs_in(documents, words)) {
     view.empty = false;
     view.ended = view.ended && job.outcome.has_value();
     view.code = std::max(view.code, code_of(job.state));
@@ -244,7 +245,8 @@ int status_at(const CtlOptions& options, const Endpoint& endpoint,
   if (options.live)
     return watch_at(options, endpoint, job, std::move(*query), std::move(*watched),
                     options.timeout ? std::optional(deadline) : std::nullopt);
-  const View view = view_of(watched->documents, options);
+  const View view =
+      view_of(watched->documents, options, last_words(*query, prefix_of(job), deadline));
   if (view.empty) return no_job(options, endpoint);
   const bool tells_load = options.command == "status" && !options.json;
   print(view.text + (tells_load ? load_of(*query, place, deadline) : ""));

@@ -100,6 +100,10 @@ std::string to_json(const JobView& job, bool ascii) {
                        {"leads", node.leads}};
     if (node.group_rank) entry["group_rank"] = *node.group_rank;
     if (node.ranks) entry["ranks"] = {node.ranks->first, node.ranks->last};
+    if (node.word) {
+      entry["word_age_ms"] = node.word->age_ms;
+      entry["lease_ms"] = node.word->lease_ms;
+    }
     object["nodes"].push_back(std::move(entry));
   }
   object["absent"] = ordered_json::array();

@@ -1,6 +1,7 @@
 // What a JobView says, as text.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -124,6 +125,22 @@ std::string absent_groups(const JobView& job) {
   return text;
 }
 
+// Those whose agents keep silent for so long that they may soon be lost: "node[3,7]: no word for up
+// to 12.3 s, lost after 15.0 s".
+std::string silent(const JobView& job) {
+  std::vector<std::string> hosts;
+  std::optional<LastWord> worst;
+  for (const NodeView& node : job.nodes) {
+    if (!node.word || node.word->age_ms * 2 <= node.word->lease_ms) continue;
+    hosts.push_back(host_of(node));
+    if (!worst || node.word->age_ms > worst->age_ms) worst = node.word;
+  }
+  if (!worst) return "";
+  return line("silent", folded_names({hosts.begin(), hosts.end()}, kMostGroups) + ": no word for " +
+                            (hosts.size() > 1 ? "up to " : "") + describe_duration(worst->age_ms) +
+                            ", lost after " + describe_duration(worst->lease_ms));
+}
+
 std::string notes(const JobView& job) {
   std::string text;
   std::size_t shown = 0;
@@ -171,7 +188,7 @@ std::string text_of(const JobView& job, std::int64_t now_ms) {
   if (!round.reason.empty() && (round.phase == Phase::Stopping || job.history.rounds.empty()))
     text += line(round.phase == Phase::Stopping ? "stops" : "last stop",
                  escaped(round.reason.substr(0, kLongestNote)));
-  return text + offices(job) + groups(job) + absent_groups(job) + notes(job);
+  return text + offices(job) + groups(job) + absent_groups(job) + silent(job) + notes(job);
 }
 
 }  // namespace drun::jobs

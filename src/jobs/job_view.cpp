@@ -166,7 +166,9 @@ void take_agreement(JobView& job, std::string_view text) {
 // Adds up what the documents of one job say, in the order of their keys.
 class Reader {
  public:
-  explicit Reader(std::string id) { job_.id = std::move(id); }
+  Reader(std::string id, const LastWords& words) : keys_(id), words_(words) {
+    job_.id = std::move(id);
+  }
 
   void take(std::string_view name, std::string_view text) {
     if (name.starts_with("member/")) {
@@ -193,8 +195,11 @@ class Reader {
   }
 
   JobView finish() {
-    for (const auto& [ticket, member] : papers_.members)
+    for (const auto& [ticket, member] : papers_.members) {
       job_.nodes.push_back(node_of(ticket, member, papers_, job_.round));
+      const auto word = words_.find(keys_.member(ticket));
+      if (word != words_.end()) job_.nodes.back().word = word->second;
+    }
     std::sort(job_.nodes.begin(), job_.nodes.end(), [](const NodeView& a, const NodeView& b) {
       return std::tuple(!a.group_rank, a.group_rank.value_or(0), std::string_view(a.host),
                         std::string_view(a.ticket)) <
@@ -211,6 +216,8 @@ class Reader {
   }
 
  private:
+  const rendezvous::Keys keys_;
+  const LastWords& words_;
   JobView job_;
   Papers papers_;
 };
@@ -251,7 +258,7 @@ std::string_view name_of(Phase phase) {
   return "closed";
 }
 
-std::vector<JobView> jobs_in(const Documents& documents) {
+std::vector<JobView> jobs_in(const Documents& documents, const LastWords& words) {
   std::vector<JobView> jobs;
   std::optional<Reader> reader;
   std::string_view id;
@@ -263,7 +270,7 @@ std::vector<JobView> jobs_in(const Documents& documents) {
     if (!reader || rest.substr(0, slash) != id) {
       if (reader) jobs.push_back(reader->finish());
       id = rest.substr(0, slash);
-      reader.emplace(rendezvous::unescape_id(id));
+      reader.emplace(rendezvous::unescape_id(id), words);
     }
     reader->take(rest.substr(slash + 1), text);
   }

@@ -24,6 +24,12 @@ enum class JobState {
 };
 [[nodiscard]] std::string_view name_of(JobState state);
 
+// When a node's agent was last heard from.
+struct LastWord {
+  std::int64_t age_ms = 0;
+  std::int64_t lease_ms = 0;  // the node is lost when it is so old
+};
+
 struct NodeView {
   std::string ticket;
   std::string host;
@@ -37,6 +43,7 @@ struct NodeView {
   std::optional<NumberRange> ranks;
   bool hosts = false;  // the store
   bool leads = false;
+  std::optional<LastWord> word;  // nullopt: not known
 };
 
 // A node that the job knows of, and that is not there.
@@ -82,7 +89,9 @@ using Documents = std::map<std::string, std::string, std::less<>>;
 // All of them as a line of JSON without its end, for another process of this host.
 [[nodiscard]] std::string encode(const Documents& documents);
 [[nodiscard]] Result<Documents> decode_documents(std::string_view text);
-[[nodiscard]] std::vector<JobView> jobs_in(const Documents& documents);
+// `words`: of the documents that go with an agent, by key.
+using LastWords = std::map<std::string, LastWord, std::less<>>;
+[[nodiscard]] std::vector<JobView> jobs_in(const Documents& documents, const LastWords& words = {});
 
 // A few lines; hosts of one state share one. Nothing in it can act on a terminal.
 // `now_ms`: Unix time; 0: nothing is said of how long.

@@ -37,7 +37,7 @@ std::vector<std::string_view> take_keys(Source& source) {
 
 control::Request take_control_request(Source& source, const control::Token& token) {
   using namespace control;
-  constexpr int kKinds = 8;
+  constexpr int kKinds = 9;
   switch (source.u8() % kKinds) {
     case 0:
       return OpenSession{source.u16(), source.u16()};
@@ -53,6 +53,8 @@ control::Request take_control_request(Source& source, const control::Token& toke
       return Unwatch{source.u8() % 16U};
     case 6:
       return Stats{};
+    case 8:
+      return LastWords{take_key(source)};
     default:
       return take_transaction(source);
   }

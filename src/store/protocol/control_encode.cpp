@@ -121,6 +121,10 @@ struct BodyEncoder {
     append(out, m.founders);
     return FrameType::Find;
   }
+  FrameType operator()(const LastWords& m) const {
+    append_string(out, m.prefix);
+    return FrameType::LastWords;
+  }
 
   FrameType operator()(const Welcome& m) const {
     append(out, m.version);
@@ -184,6 +188,14 @@ struct BodyEncoder {
     append_string(out, m.host);
     append(out, m.port);
     return FrameType::Moved;
+  }
+  FrameType operator()(const Heard& m) const {
+    append_list(out, m.entries, [](std::string& o, const Heard::Entry& entry) {
+      append_string(o, entry.key);
+      append(o, entry.age_ms);
+      append(o, entry.lease_ms);
+    });
+    return FrameType::Heard;
   }
   FrameType operator()(const Error& m) const {
     append(out, static_cast<std::uint16_t>(m.code));

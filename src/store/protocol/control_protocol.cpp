@@ -225,6 +225,9 @@ DecodeStatus decode_request(const Frame& frame, std::size_t keys_per_request, Re
       m.founders = in.take<std::uint64_t>();
       break;
     }
+    case FrameType::LastWords:
+      request.emplace<LastWords>().prefix = take_string(in);
+      break;
     default:
       return DecodeStatus::UnknownType;
   }
@@ -312,6 +315,15 @@ DecodeStatus decode_reply(const Frame& frame, Reply& reply) {
       m.port = in.take<std::uint16_t>();
       break;
     }
+    case FrameType::Heard:
+      take_list(in, kStringBytes + 8, kNoLimit, reply.emplace<Heard>().entries, [](ByteReader& r) {
+        Heard::Entry entry;
+        entry.key = take_string(r);
+        entry.age_ms = r.take<std::uint32_t>();
+        entry.lease_ms = r.take<std::uint32_t>();
+        return entry;
+      });
+      break;
     case FrameType::Error: {
       Error& m = reply.emplace<Error>();
       m.code = static_cast<ErrorCode>(in.take<std::uint16_t>());

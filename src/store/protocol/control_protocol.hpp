@@ -46,6 +46,7 @@ enum class FrameType : std::uint8_t {
   OpenSuccessor = 0x10,
   Gone = 0x11,
   Find = 0x12,
+  LastWords = 0x13,
 
   Welcome = 0x80,
   VersionRefused = 0x81,
@@ -59,6 +60,7 @@ enum class FrameType : std::uint8_t {
   Counters = 0x8B,
   Pulsed = 0x8D,
   Moved = 0x8E,
+  Heard = 0x8F,
   Error = 0xFF
 };
 
@@ -134,8 +136,14 @@ struct Find {
   std::uint64_t founders = 0;
 };
 
+// How long ago were the sessions heard from that have ephemeral keys with this prefix? A store that
+// does not know the request says so.
+struct LastWords {
+  std::string_view prefix;
+};
+
 using Request = std::variant<OpenSession, ResumeSession, Heartbeat, Goodbye, Transaction, Watch,
-                             Unwatch, Stats, Pulse, Confirm, OpenSuccessor, Gone, Find>;
+                             Unwatch, Stats, Pulse, Confirm, OpenSuccessor, Gone, Find, LastWords>;
 
 // ---- replies ----
 
@@ -202,6 +210,17 @@ struct Moved {
   std::string_view host;         // a numeric address; empty: here, or not known
   std::uint16_t port = 0;
 };
+// Answers LastWords: an entry for each such key, in their order.
+struct Heard {
+  struct Entry {
+    std::string_view key;
+    std::uint32_t age_ms = 0;    // of the last word
+    std::uint32_t lease_ms = 0;  // the session ends when it is so old
+
+    bool operator==(const Entry&) const = default;
+  };
+  std::vector<Entry> entries;
+};
 enum class ErrorCode : std::uint16_t {
   Malformed = 1,
   FrameTooLong = 2,
@@ -218,7 +237,7 @@ struct Error {
 };
 
 using Reply = std::variant<Welcome, VersionRefused, Done, Session, SessionEnded, Committed, Refused,
-                           Snapshot, Changes, Counters, Pulsed, Moved, Error>;
+                           Snapshot, Changes, Counters, Pulsed, Moved, Heard, Error>;
 
 // ---- bytes to messages ----
 

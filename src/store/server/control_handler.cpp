@@ -102,6 +102,8 @@ bool takes_much(PeerContext& context, SessionId session, const control::Frame& f
   if (const auto* watch = std::get_if<control::Watch>(&request))
     return watch->prefix ? table.lists_more_than(Turn::kMuch, watch->key, Turn::kBytesOfAKey)
                          : length(watch->key) > Turn::kMuch;
+  if (const auto* words = std::get_if<control::LastWords>(&request))
+    return table.lists_more_than(Turn::kMuch, words->prefix, Turn::kBytesOfAKey);
   if (std::holds_alternative<control::Goodbye>(request))
     return table.erasing_takes_more_than(Turn::kMuch, session);
   const auto* transaction = std::get_if<control::Transaction>(&request);
@@ -373,6 +375,29 @@ void ControlHandler::operator()(const control::Watch& request) {
 void ControlHandler::operator()(const control::Unwatch& request) {
   context_.control_table.unwatch(peer_, request.watch);
   reply(control::Done{});
+}
+
+void ControlHandler::operator()(const control::LastWords& request) {
+  constexpr std::size_t kEntryBytes = 12;  // a length and two numbers
+  if (!check_key(request.prefix)) return;
+  const auto milliseconds = [](auto duration) {
+    return static_cast<std::uint32_t>(
+        std::clamp<std::int64_t>(std::chrono::duration_cast<Milliseconds>(duration).count(), 0,
+                                 std::numeric_limits<std::uint32_t>::max()));
+  };
+  KeyTable& table = context_.control_table;
+  control::Heard heard;
+  std::size_t bytes = 0;
+  table.list(request.prefix, [&](const Change& entry) {
+    const auto word = context_.sessions.last_word(table.owner_of(entry.key));
+    if (!word) return true;
+    bytes += kEntryBytes + entry.key.size();
+    if (bytes > context_.limits.unread_bytes) return false;
+    heard.entries.push_back({entry.key, milliseconds(now_ - word->heard), milliseconds(word->ttl)});
+    return true;
+  });
+  context_.turn.note(bytes);
+  if (check_reply(bytes)) reply(std::move(heard));
 }
 
 // ---- the server itself ----

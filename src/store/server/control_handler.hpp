@@ -62,6 +62,7 @@ class ControlHandler {
   void operator()(const control::OpenSuccessor& request);
   void operator()(const control::Gone& request);
   void operator()(const control::Find& request);
+  void operator()(const control::LastWords& request);
 
  private:
   void reply(const control::Reply& message);

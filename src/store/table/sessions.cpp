@@ -31,7 +31,7 @@ const Sessions::Record* Sessions::open(SessionHolder& holder, Milliseconds ttl, 
   session.record.grace = std::clamp(grace, Milliseconds(0), kLongestGrace);
   session.holder = &holder;
   session.queued = Time::max();
-  set_deadline(session, now + session.record.ttl);
+  hear(session, now);
   return &session.record;
 }
 
@@ -44,13 +44,20 @@ bool Sessions::resume(SessionHolder& holder, SessionId id, const control::Token&
   if (session.holder != nullptr && session.holder != &holder)
     session.holder->on_session_ended(control::EndReason::Resumed);
   session.holder = &holder;
-  set_deadline(session, now + session.record.ttl);
+  hear(session, now);
   return true;
 }
 
 void Sessions::renew(SessionId id, Time now) {
   Session& session = sessions_.at(id);
+  session.heard = now;
   session.deadline = now + session.record.ttl;
+}
+
+std::optional<Sessions::Word> Sessions::last_word(SessionId id) const {
+  const auto it = sessions_.find(id);
+  if (it == sessions_.end()) return std::nullopt;
+  return Word{it->second.heard, it->second.record.ttl};
 }
 
 void Sessions::detach(SessionId id, Time now) {
@@ -69,6 +76,11 @@ void Sessions::end(SessionId id) {
   budget_.give_back(kOverheadBytes);
   table_.erase_owned_by(id);
   on_end_(id);
+}
+
+void Sessions::hear(Session& session, Time now) {
+  session.heard = now;
+  set_deadline(session, now + session.record.ttl);
 }
 
 void Sessions::set_deadline(Session& session, Time deadline) {
@@ -120,7 +132,7 @@ bool Sessions::restore(const Record& record, Time now) {
   Session& session = sessions_[record.id];
   session.record = record;
   session.queued = Time::max();
-  set_deadline(session, now + record.ttl);
+  hear(session, now);
   return true;
 }
 

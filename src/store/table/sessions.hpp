@@ -76,6 +76,14 @@ class Sessions {
   // When to call expire() next.
   [[nodiscard]] std::optional<Time> next_deadline() const;
 
+  // When it was last heard from; nullopt: no such session. One from a snapshot counts as heard from
+  // when that was read.
+  struct Word {
+    Time heard;
+    Milliseconds ttl{0};
+  };
+  [[nodiscard]] std::optional<Word> last_word(SessionId id) const;
+
   [[nodiscard]] std::size_t size() const { return sessions_.size(); }
   template <typename Visit>  // Visit(const Record&), in no order
   void for_each(Visit visit) const {
@@ -92,11 +100,13 @@ class Sessions {
   struct Session {
     Record record;
     SessionHolder* holder = nullptr;
+    Time heard;
     Time deadline;
     Time queued;  // where it stands in deadlines_; its other places there are stale
   };
   using Deadline = std::pair<Time, SessionId>;
 
+  void hear(Session& session, Time now);
   void set_deadline(Session& session, Time deadline);
   void queue(Session& session);
   void end(SessionId id);

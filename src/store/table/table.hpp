@@ -50,6 +50,11 @@ class KeyTable {
          ++it)
       if (!visit(current(*it))) return;
   }
+  // The session that has the key; kNoSession: none has, or there is no such key.
+  [[nodiscard]] SessionId owner_of(std::string_view key) const {
+    const auto it = entries_.find(key);
+    return it == entries_.end() ? kNoSession : it->second.owner;
+  }
   // Whether list() would visit more than `most` bytes of keys and values, `a_key` more for each of
   // the keys. Looks at no more than it takes to tell.
   [[nodiscard]] bool lists_more_than(std::size_t most, std::string_view prefix,

@@ -284,6 +284,25 @@ TEST(JobViewTest, WhatIsNoDocumentIsPassedOver) {
   EXPECT_EQ(view.nodes[0].state, "unknown");
 }
 
+TEST(JobViewTest, ASilenceIsToldOnceItIsLong) {
+  Store store;
+  store.run();
+  for (int rank = 0; rank < 4; ++rank)
+    store.place(rank, "node" + std::to_string(rank));
+  LastWords words{{store.keys.member("t0"), {100, 15'000}},
+                  {store.keys.member("t1"), {7'500, 15'000}},
+                  {store.keys.member("t2"), {7'600, 15'000}}};
+  const auto text = [&] { return text_of(jobs_in(store.documents(), words).at(0)); };
+  EXPECT_THAT(text(), HasSubstr("\n  silent: node2: no word for 7.6 s, lost after 15.0 s\n"));
+  words.at(store.keys.member("t0")).age_ms = 12'300;
+  EXPECT_THAT(text(),
+              HasSubstr("\n  silent: node[0,2]: no word for up to 12.3 s, lost after 15.0 s\n"));
+  const std::string json = to_json(jobs_in(store.documents(), words).at(0), true);
+  EXPECT_THAT(json, HasSubstr(R"("ranks":[4,7],"word_age_ms":7500,"lease_ms":15000})"));
+  EXPECT_THAT(json, HasSubstr(R"("ranks":[12,15]})")) << "nobody knows";
+  EXPECT_THAT(text_of(store.view()), Not(HasSubstr("silent")));
+}
+
 TEST(JobViewTest, DocumentsGoToAnotherProcess) {
   Store store("a\x1b/b");
   store.run();

@@ -33,7 +33,8 @@ std::vector<Request> all_requests() {
           OpenSuccessor{5000, 1000, 3, "drun/a/", {{}, {{{1, 1}, 2, 3, 0}}}, 6001},
           Gone{4, "drun/a/", {{{1, 2}, 0, 3, 1}, {}}},
           Find{},
-          Find{3, "10.0.0.1", 29400, "drun/a/", 1ULL << 30}};
+          Find{3, "10.0.0.1", 29400, "drun/a/", 1ULL << 30},
+          LastWords{"drun/a/member/"}};
 }
 
 std::vector<Reply> all_replies() {
@@ -51,6 +52,8 @@ std::vector<Reply> all_replies() {
           Pulsed{1, Pulsed::kNever, {}, 0},
           Moved{},
           Moved{3, "::1", 65535},
+          Heard{},
+          Heard{{{"drun/a/member/x", 1500, 5000}, {"", 0, 0xFFFFFFFF}}},
           Error{ErrorCode::Limit, "key too long"}};
 }
 
@@ -264,10 +267,10 @@ TEST(ControlProtocolTest, ListsAreBoundedBeforeMemoryIsTaken) {
 TEST(ControlProtocolTest, UnknownTypesAndFlagsAreTold) {
   Request request;
   Reply reply;
-  for (const int type : {0x00, 0x06, 0x07, 0x0A, 0x0B, 0x0D, 0x13, 0x7F, 0x80, 0xFF})
+  for (const int type : {0x00, 0x06, 0x07, 0x0A, 0x0B, 0x0D, 0x14, 0x7F, 0x80, 0xFF})
     EXPECT_EQ(decode_request({1, static_cast<std::uint8_t>(type), ""}, 9, request),
               DecodeStatus::UnknownType);
-  for (const int type : {0x00, 0x01, 0x7F, 0x87, 0x88, 0x8C, 0x8F, 0xFE})
+  for (const int type : {0x00, 0x01, 0x7F, 0x87, 0x88, 0x8C, 0x90, 0xFE})
     EXPECT_EQ(decode_reply({1, static_cast<std::uint8_t>(type), ""}, reply),
               DecodeStatus::UnknownType);
   std::string bytes;

@@ -618,6 +618,26 @@ TEST_F(ControlHandlerTest, FrameHeadersAreChecked) {
   EXPECT_TRUE(other.is_closed());
 }
 
+TEST_F(ControlHandlerTest, TheLastWordOfASessionIsThatOfItsKeys) {
+  client.call<Session>(1, OpenSession{5000, 5000});
+  client.call<Committed>(2, Transaction{{}, {{"m/a", "1", true}, {"m/z", "1", false}}});
+  other.call<Session>(1, OpenSession{4000, 0});
+  other.call<Committed>(2, Transaction{{}, {{"m/b", "1", true}, {"n", "1", true}}});
+  world.now += Milliseconds(1500);
+  client.call<Done>(3, Heartbeat{});
+  world.now += Milliseconds(700);
+  const auto heard = other.call<Heard>(3, LastWords{"m/"});
+  EXPECT_EQ(heard.entries, (std::vector<Heard::Entry>{{"m/a", 700, 5000}, {"m/b", 0, 4000}}))
+      << "who asks is heard, and a key without a session has none";
+  world.now += Milliseconds(300);
+  EXPECT_EQ(other.call<Heard>(4, LastWords{"m/a"}).entries,
+            (std::vector<Heard::Entry>{{"m/a", 1000, 5000}}))
+      << "nothing more was heard";
+  EXPECT_TRUE(other.call<Heard>(5, LastWords{"x"}).entries.empty());
+  world.limits.unread_bytes = 10;
+  EXPECT_EQ(other.error(6, LastWords{"m/"}), ErrorCode::Limit);
+}
+
 TEST_F(ControlHandlerTest, StatsCount) {
   client.call<Committed>(1, put("k", ""));
   client.call<Session>(2, OpenSession{1000, 0});
