@@ -16,6 +16,11 @@ constexpr const char* kEndpoints = "rdzv-endpoint";  // if there are several
 constexpr const char* kNodes = "nnodes";
 constexpr const char* kConf = "rdzv-conf";  // a job of one node has other defaults
 
+std::string flag_text(Milliseconds duration) {
+  const auto ms = duration.count();
+  return ms % 1000 == 0 ? std::to_string(ms / 1000) + "s" : std::to_string(ms) + "ms";
+}
+
 // As the user has given it, or would have: each field but one has the name of its flag.
 std::string in_flags(const std::map<std::string, std::string>& fields, const std::string& name) {
   const std::string flag = name == kProtocol ? name : "--" + name;
@@ -39,6 +44,8 @@ std::map<std::string, std::string> full_agreement(const Config& config) {
   agreement.emplace("max-restarts", std::to_string(config.max_restarts));
   agreement.emplace("max-losses",
                     config.max_losses ? std::to_string(*config.max_losses) : kUnlimited);
+  if (config.min_runtime > Milliseconds(0))
+    agreement.emplace("min-runtime", flag_text(config.min_runtime));
   constexpr const char* kOrders[] = {"keep", "host", "join", "topology"};
   agreement.emplace("rank-order", kOrders[static_cast<std::size_t>(config.rank_order)]);
   agreement.emplace("resize", config.resize == Resize::Now ? "now" : "restart");

@@ -168,10 +168,20 @@ void refuse_all(Context& c) {
   }
 }
 
+// What ends so soon after its start ends so again, as a rule: that costs a restart. But a job that
+// grows at its start has many short rounds, and so newcomers cost none; nor does a round of which
+// nobody knows when it began.
+bool is_brief(const Context& c, Cause cause) {
+  const std::int64_t since_ms = c.state.round.since_ms;
+  if (cause == Cause::Resize || since_ms == 0) return false;
+  return c.unix_ms(c.now) - since_ms < c.config.min_runtime.count();
+}
+
 void stop_round(Context& c, Cause cause, std::string reason) {
   c.round().phase = Phase::Stopping;
   c.round().hung = false;
   c.round().cause = cause;
+  c.round().brief = is_brief(c, cause);
   c.round().reason = std::move(reason);
   c.decision.stopping = c.round().reason;
   c.history().stop(cause, c.round().reason, c.unix_ms(c.now));
@@ -320,9 +330,39 @@ void close_lost(Context& c) {
          std::nullopt});
 }
 
+std::string brief_text(const Context& c) {
+  return c.decision.round.reason + ", and " + round_name(c.decision.round) +
+         " had run for less than --min-runtime " + duration_text(c.config.min_runtime);
+}
+
+void close_brief(Context& c) {
+  close(c, {End::NodesLost, kDrunFailed,
+            brief_text(c) + "; that spends a restart, and --max-restarts " +
+                std::to_string(c.config.max_restarts) + " leaves none",
+            std::nullopt});
+}
+
+void spend_restart(Context& c, bool failed) {
+  ++c.round().restart_count;
+  News news{News::What::Restarted, c.config.ticket, c.config.host, "", c.round().restart_count};
+  if (failed) {
+    note_cost(c.state, c.config, c.round());
+    const auto& [ticket, summary] = c.state.failures.front();
+    news.ticket = ticket;
+    news.host = summary.host;
+    news.reason = failure_text(summary);
+  } else {
+    news.reason = brief_text(c);
+  }
+  // A failure in a job of one node the agent logs itself: it knows more about it.
+  if (c.config.max_nodes > 1 || !failed)
+    c.log(restart_text(c.round().restart_count, c.config.max_restarts, news.reason));
+  c.decision.news.push_back(std::move(news));
+}
+
 // Once all nodes have left the round or are gone: restart, go on, or end the job? If a node was
 // lost in the same round, the workers' failures are its consequence (their peers are gone), so they
-// cost no restart.
+// cost no restart, unless the round was brief.
 void stopping(Context& c) {
   const State& s = c.state;
   if (s.unleft > 0) {
@@ -337,22 +377,17 @@ void stopping(Context& c) {
     note_lost_hosts(c.state, c.round());
   }
   const bool failed = !s.failures.empty() && s.lost == 0 && s.missing == 0;
-  if (failed) {
-    if (!s.failures.front().summary.restartable || c.round().restart_count >= c.config.max_restarts)
-      return close_failed(c);
-    ++c.round().restart_count;
-    note_cost(c.state, c.config, c.round());
-    const auto& [ticket, summary] = s.failures.front();
-    c.decision.news.push_back({News::What::Restarted, ticket, summary.host, failure_text(summary),
-                               c.round().restart_count});
-    // In a job of one node the agent logs the restart itself: it knows more about the failure.
-    if (c.config.max_nodes > 1)
-      c.log(restart_text(c.round().restart_count, c.config.max_restarts,
-                         failure_text(s.failures.front().summary)));
-  }
-  c.history().end(failed ? c.round().restart_count : 0, c.unix_ms(c.now));
+  const bool spends = failed || c.round().brief;
+  const bool none_left = spends && c.round().restart_count >= c.config.max_restarts;
+  if (failed && (!s.failures.front().summary.restartable || none_left)) return close_failed(c);
+  // A failure that came first is what the user has to see.
+  if (none_left && c.round().cause == Cause::Failure && !s.failures.empty()) return close_failed(c);
+  if (none_left) return close_brief(c);
+  if (spends) spend_restart(c, failed);
+  c.history().end(spends ? c.round().restart_count : 0, c.unix_ms(c.now));
   c.round().phase = Phase::Gathering;
   c.round().cause = Cause::None;
+  c.round().brief = false;
   c.round().hung = false;
   c.round().root.clear();
 }
@@ -644,6 +679,16 @@ bool is_unsure(const Context& c) {
          (c.state.missing > 0 && !c.past(c.state.grace_until));
 }
 
+// When the phase that is written now began. A round that runs and that the store forgot began
+// before: the next leader reckons with that.
+std::int64_t phase_since_ms(const Context& c) {
+  const State& s = c.state;
+  const RoundDocument& round = c.decision.round;
+  const bool forgotten = round.phase == Phase::Running && s.round.phase == Phase::Running &&
+                         round.number == s.round.number;
+  return forgotten ? s.round.since_ms : c.unix_ms(c.now);
+}
+
 }  // namespace
 
 Decision decide(const State& state, const Config& config, Time now) {
@@ -672,7 +717,7 @@ Decision decide(const State& state, const Config& config, Time now) {
   if (c.round().phase != Phase::Closed) c.round().unsure = is_unsure(c);
   const bool other_phase = c.round().phase != state.round.phase ||
                            c.round().number != state.round.number || !state.round_written;
-  if (other_phase) c.round().since_ms = c.unix_ms(now);
+  if (other_phase) c.round().since_ms = phase_since_ms(c);
   const bool written =
       state.round_written && state.latest_written && state.job_written && state.history_written;
   if (c.round() != state.round || !written || c.decision.tries) {

@@ -409,6 +409,7 @@ std::string encode(const RoundDocument& d) {
                                  {"cause", clip(each.cause, kMaxCause)}});
   if (d.since_ms != 0) json["since_ms"] = d.since_ms;
   if (d.hung) json["hung"] = true;
+  if (d.brief) json["brief"] = true;
   return dump(json);
 }
 
@@ -438,6 +439,7 @@ Result<RoundDocument> decode_round(std::string_view text) {
   read_costs(in, d);
   in.integer("since_ms", d.since_ms, 0, kMaxInt64, false);
   in.flag("hung", d.hung);
+  in.flag("brief", d.brief);
   return in.finish(std::move(d));
 }
 

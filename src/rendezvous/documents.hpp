@@ -116,6 +116,7 @@ struct RoundDocument {
   // number, but not one store.
   std::string master;
   Cause cause = Cause::None;
+  bool brief = false;   // it ran for less than the job's min_runtime, which spends a restart
   std::string root;     // ticket of the node that reported the first failure (stopping)
   std::string reason;   // one line for people
   std::string waiting;  // gathering: how many of how many, who is missing; bounded
@@ -135,7 +136,8 @@ struct RoundDocument {
   // The store has lost a round or its nodes: some that are out of touch may have workers. For the
   // next leader, which cannot know since when.
   bool unsure = false;
-  // When this phase began: Unix milliseconds by the leader's clock; 0: not known. For people.
+  // When this phase began: Unix milliseconds by the leader's clock; 0: not known. For people, and
+  // to know whether a round was brief.
   std::int64_t since_ms = 0;
   // None of its workers that run, on any node, has got on for a long time (running); it is stopped
   // because some do not (stopping).

@@ -96,6 +96,7 @@ RoundDocument round_of_members(Found& found, const RoundDocument& seen) {
       round.nodes = d.claim->group_world_size;
       round.world_size = d.claim->world_size;
       round.master = master(*d.claim);
+      round.since_ms = 0;  // nobody says when it began
       round.restart_count = std::max(round.restart_count, d.claim->restart_count);
       round.losses = std::max(round.losses, d.losses);
     } else if (std::max(d.left, d.seen) > round.number) {
@@ -106,6 +107,7 @@ RoundDocument round_of_members(Found& found, const RoundDocument& seen) {
     // What was left may never have run: a part of the decision to start it is enough for that.
     round.ran = std::max({round.ran, d.seen, d.claim ? d.claim->round : 0});
   }
+  round.brief = round.brief && round.phase == Phase::Stopping;
   return round;
 }
 

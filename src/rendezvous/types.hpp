@@ -57,6 +57,9 @@ struct Config {
   int local_world_size = 1;
   int max_restarts = 0;
   std::optional<int> max_losses;  // rounds that nodes may end by being lost; nullopt: any number
+  // A round that is stopped sooner after its start spends a restart, whatever stopped it but
+  // newcomers; zero: none does for that.
+  Milliseconds min_runtime{0};
   // A node gives its place to a spare, if there is one, after so many restarts that it cost by
   // itself, or losses of its host; 0: none does.
   int exclude_after = 0;
@@ -90,7 +93,7 @@ struct Config {
 
   // What all agents must agree on, by name: "program", ... -> value (a digest where it may be
   // secret). "protocol", "nnodes", "max-restarts", "max-losses", "rank-order" and "resize" are
-  // added if they are missing.
+  // added if they are missing; and "min-runtime", if there is one.
   std::map<std::string, std::string> agreement;
 
   RankOrder rank_order = RankOrder::Keep;
@@ -217,7 +220,7 @@ enum class End {
   Failure,    // a worker's; `failure` says which
   Stopped,    // an agent was asked to stop (by a signal: `exit_code` is 128+n)
   Timeout,    // not enough nodes in time; `text` names who is missing
-  NodesLost,  // more often than max_losses
+  NodesLost,  // more often than max_losses, or with no restart left for a short round
   Refused,    // this agent only: duplicate rank, disagreement, closed job ...; harms nobody else
   StoreLost   // this agent lost the store for good
 };

@@ -117,6 +117,24 @@ TEST_F(ElasticTest, ALossBeyondThoseAllowedEndsTheJob) {
   EXPECT_THAT(finished.survivors, IsEmpty());
 }
 
+// A node that comes and goes in a loop: no worker fails, and yet the job gets nowhere.
+TEST_F(ElasticTest, RoundsThatAreTooShortSpendTheRestarts) {
+  const Arguments arguments = elastic("1:2", {"--min-runtime", "10m", "--max-restarts", "1"});
+  ASSERT_NO_FATAL_FAILURE(start_nodes(arguments, 2));
+  ASSERT_TRUE(says(0, "round 2 rank 0 of 2 restarts 0.")) << "newcomers cost nothing";
+  agent(1).signal(SIGKILL);
+  EXPECT_TRUE(says(0, "round 3 rank 0 of 1 restarts 1.")) << agent(0).err();
+  start(arguments);
+  EXPECT_TRUE(says(0, "round 4 rank 0 of 2 restarts 1.")) << agent(0).err();
+  agent(2).signal(SIGKILL);
+  const Finished finished = agent(0).finish();
+  EXPECT_EQ(finished.code, 125);
+  EXPECT_THAT(finished.err,
+              HasSubstr(" (group rank 1) is gone, and round 4 had run for less than --min-runtime "
+                        "600 s; that spends a restart, and --max-restarts 1 leaves none\n"));
+  EXPECT_THAT(finished.survivors, IsEmpty());
+}
+
 TEST_F(ElasticTest, ANodeThatIsToldToGoLeavesAndTheJobGoesOn) {
   ASSERT_NO_FATAL_FAILURE(start_nodes(elastic("1:3"), 3));
   agent(2).signal(SIGTERM);

@@ -108,6 +108,23 @@ void Checker::note_end(const Node& writer, Round& round) {
   });
 }
 
+// The leader decides before that is in the store.
+bool Checker::is_brief(const Round& round) const {
+  if (!round.stopped || round.cause == Cause::None || round.cause == Cause::Resize) return false;
+  return *round.stopped - round.began + writing_time() + kSlack <
+         Milliseconds(plan_.min_runtime_ms);
+}
+
+bool Checker::may_be_brief(const Round& round) const {
+  if (plan_.min_runtime_ms == 0 || round.cause == Cause::Resize) return false;
+  // What a leader that is busy or cut off has decided may be written long after.
+  const bool trouble = std::any_of(nodes_.begin(), nodes_.end(),
+                                   [](const auto& node) { return node->was_in_trouble; });
+  return trouble || !round.stopped ||
+         *round.stopped - round.began <
+             Milliseconds(plan_.min_runtime_ms) + writing_time() * 2 + kSlack;
+}
+
 void Checker::on_applied(int writer, const Transaction& transaction) {
   for (const auto& write : transaction.writes) {
     if (write.key == keys_.round && write.value) {
@@ -131,8 +148,13 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
         check_stop(*document);
       if (document->phase == Phase::Preparing && last_phase_ != Phase::Preparing)
         planned_ = scheduler_.now();
-      if (last_phase_ == Phase::Running && document->phase != Phase::Running)
+      if (last_phase_ == Phase::Running && document->phase != Phase::Running) {
         ran_until_ = scheduler_.now();
+        if (const auto at = rounds_.find(document->number); at != rounds_.end()) {
+          at->second.stopped = ran_until_;
+          at->second.cause = document->cause;
+        }
+      }
       // The next round may be planned in the same step.
       if (!is_alive(document->phase) && !rounds_.empty() && !rounds_.rbegin()->second.over)
         note_end(*nodes_[static_cast<std::size_t>(writer)], rounds_.rbegin()->second);
@@ -245,6 +267,7 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
   round.losses = document.losses;
   round.planned = planned_;
   round.leader = writer.number;
+  round.began = scheduler_.now();
   std::vector<const Assignment*> by_rank(static_cast<std::size_t>(document.nodes), nullptr);
   for (const auto& [key, value] : network_.store().keys()) {
     if (key.compare(0, keys_.assignments.size(), keys_.assignments) != 0) continue;
@@ -297,7 +320,8 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
       // A store that was set back may show as members those that died meanwhile.
       const bool due = !before.failed.empty() && !before.lost_a_node && !left_behind && !set_back_;
       check_leaves(writer, before, round, document.number);
-      if (spent == 1 && before.spared)
+      const bool may_be_brief = this->may_be_brief(before);
+      if (spent == 1 && before.spared && !may_be_brief)
         fail(name + ": a restart spent though a node was told to go");
       // Restarts of rounds that nobody knew of when the round before this began.
       const bool recalled =
@@ -305,8 +329,10 @@ void Checker::check_round(const Node& writer, const RoundDocument& document) {
             return forgotten.second.restart_count >= document.restart_count - 1;
           });
       if (spent < 0 || (spent > 1 && !recalled)) fail(name + ": the restart counter jumps");
-      if (spent == 1 && before.failed.empty() && !recalled)
+      if (spent == 1 && before.failed.empty() && !recalled && !may_be_brief)
         fail(name + ": a restart spent without a failure");
+      if (spent == 0 && is_brief(before) && !set_back_)
+        fail(name + ": the round before was brief, and cost no restart");
       if (spent == 0 && due) fail(name + ": a failure that cost no restart");
       check_order(before, round, document.number);
       check_network(before, round, document.number);
@@ -463,6 +489,8 @@ void Checker::check_outcome(const std::string& writer) {
       fail("the exit code is not the root cause's");
   }
   if (outcome_->end == End::NodesLost) {
+    const bool brief = !rounds_.empty() && may_be_brief(rounds_.rbegin()->second);
+    if (brief && rounds_.rbegin()->second.restart_count >= plan_.max_restarts) return;
     if (!plan_.max_losses) return fail("ended for its losses, of which any number is allowed");
     const auto lost = std::count_if(rounds_.begin(), rounds_.end(), [&](const auto& round) {
       return round.second.over ? round.second.lost_a_node : lost_a_node(round.second);

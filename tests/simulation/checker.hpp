@@ -98,8 +98,11 @@ class Checker {
     int restart_count = 0;
     int losses = 0;
     Time planned{};
-    int leader = -1;           // the node that began it
-    std::optional<Time> over;  // all have left it
+    int leader = -1;  // the node that began it
+    Time began{};     // it was written
+    std::optional<Time> stopped;
+    rendezvous::Cause cause = rendezvous::Cause::None;  // of that
+    std::optional<Time> over;                           // all have left it
     // Until then:
     bool lost_a_node = false;
     // When it was begun, nodes had told of these, which the store has forgotten: others of them may
@@ -118,6 +121,9 @@ class Checker {
   void check_outcome(const std::string& writer);
   void check_leaves(const Node& writer, const Round& before, const Round& after, int number);
   void note_end(const Node& writer, Round& round);
+  // It ran for less than the job's min_runtime: for certain, or perhaps.
+  [[nodiscard]] bool is_brief(const Round& round) const;
+  [[nodiscard]] bool may_be_brief(const Round& round) const;
   [[nodiscard]] std::optional<Time> said_leave(const Node& node) const;
   [[nodiscard]] bool was_writable() const;
   [[nodiscard]] const Node* leader() const;

@@ -140,6 +140,8 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
   for (int i = stalls.chance(10) ? stalls.in(1, 2) : 0; i > 0; --i)
     plan.steps.push_back({stalls.in(0, 2 * plan.work_ms), Fault::Stall, stalls.in(0, 1000),
                           stalls.in(1, 12'000), stalls.in(0, 99)});
+  Random crashes(seed ^ 0xB21EF);
+  if (crashes.chance(15)) plan.min_runtime_ms = crashes.in(1, 2 * plan.work_ms);
   std::stable_sort(plan.steps.begin(), plan.steps.end(),
                    [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
@@ -161,6 +163,7 @@ std::string describe(const Plan& plan) {
       (plan.hosted ? ", hosted" : ", external store") + ", restarts " +
       std::to_string(plan.max_restarts) +
       (plan.max_losses ? ", losses " + std::to_string(*plan.max_losses) : "") +
+      (plan.min_runtime_ms > 0 ? ", at least " + std::to_string(plan.min_runtime_ms) + " ms" : "") +
       (plan.asked_ranks ? ", asked ranks" : "") + ", rank order " +
       std::to_string(static_cast<int>(plan.rank_order)) + ", resize " +
       std::to_string(static_cast<int>(plan.resize)) + ", work " + std::to_string(plan.work_ms) +

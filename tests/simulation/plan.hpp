@@ -48,6 +48,7 @@ struct Plan {
   bool hosted = true;  // the first agent hosts the store
   int max_restarts = 0;
   std::optional<int> max_losses;
+  int min_runtime_ms = 0;
   bool asked_ranks = false;  // all agents ask for one, replacements for that of the dead
   rendezvous::RankOrder rank_order = rendezvous::RankOrder::Keep;
   rendezvous::Resize resize = rendezvous::Resize::Now;

@@ -109,6 +109,7 @@ void World::start_agent(bool hosts) {
   s.node_step = plan_.node_step;
   s.max_restarts = plan_.max_restarts;
   s.max_losses = plan_.max_losses;
+  s.min_runtime = Milliseconds(plan_.min_runtime_ms);
   s.rank_order = plan_.rank_order;
   s.resize = plan_.resize;
   s.local_world_size = 1 + number % 3;

@@ -53,6 +53,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   config.local_world_size = options.nproc_per_node;
   config.max_restarts = options.max_restarts;
   config.max_losses = options.max_losses;
+  config.min_runtime = options.min_runtime;
   config.exclude_after = options.exclude_after;
   config.excluded_hosts = options.excluded_hosts;
   config.role = options.role;

@@ -37,6 +37,8 @@ void build_job(const cli::GivenFlags& flags, const Host& host, Options& options)
   if (const cli::Setting* setting = flags.find("max-losses")) {
     options.max_losses = parse_integer(*setting, 0, kMost);
   }
+  if (const cli::Setting* setting = flags.find("min-runtime"))
+    options.min_runtime = parse_duration(*setting, true);
   if (const cli::Setting* setting = flags.find("exclude-after"))
     options.exclude_after = parse_integer(*setting, 0, kMost);
   if (const cli::Setting* setting = flags.find("exclude-file")) {

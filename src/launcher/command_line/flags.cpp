@@ -49,6 +49,8 @@ constexpr std::array kFlags{
          "restart the whole job up to N times after a failure"},
     Flag{"max-losses", 0, "N", "", kDrun, kJob, "",
          "end the job when nodes are lost in more than N rounds; a loss spends no restart"},
+    Flag{"min-runtime", 0, "TIME", "", kDrun, kJob, "",
+         "a round that is stopped sooner spends a restart"},
     Flag{"role", 0, "NAME", "default", kTorch, kJob, "",
          "the ROLE_NAME of this node's workers"},
     Flag{"resize", 0, "now|restart", "now", kDrun, kJob, "now restart",

@@ -103,6 +103,7 @@ struct JobShape {
   int nproc_per_node = 1;
   int max_restarts = 0;
   std::optional<int> max_losses;
+  std::chrono::milliseconds min_runtime{0};  // of a round that costs nothing; 0: every round
   std::string run_id;
   bool fresh_run_id = false;  // made up for this job; nobody asked for it
   std::string role = "default";

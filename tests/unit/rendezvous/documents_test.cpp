@@ -97,6 +97,7 @@ RoundDocument round(Phase phase) {
   d.successors = {{"10.0.0.7", 41'000}, {"fe80::1", 65'535}};
   d.unsure = true;
   d.hung = true;
+  d.brief = true;
   return d;
 }
 
@@ -216,7 +217,7 @@ std::vector<Kind> kinds() {
        encode(round(Phase::Running)),
        error_of(decode_round),
        {"master", "root", "reason", "waiting", "unsure", "hung", "latest", "before", "successors",
-        "store_host"},
+        "store_host", "brief"},
        written_again(decode_round)},
       {"assignment",
        encode(AssignmentDocument{place(), true, 2, {}}),

@@ -538,6 +538,49 @@ TEST(RestoreTest, TheCountOfLossesSurvivesInTheMembers) {
   EXPECT_EQ(end.outcome->end, End::NodesLost);
 }
 
+// The next leader reckons with the time of day at which the one before began the round.
+TEST(RestoreTest, HowLongTheRoundHasRunIsKnownToTheNextLeader) {
+  struct Case {
+    const char* name;
+    std::int64_t since_ms;
+    bool in_store;  // the round's document; else this agent alone has seen it
+    bool brief;
+  };
+  Config s = config(2);
+  s.min_nodes = 1;
+  s.max_restarts = 3;
+  s.min_runtime = Milliseconds(30'000);
+  s.unix_offset_ms = 1'700'000'000'000;
+  const std::int64_t now_ms = 3'600'000 + s.unix_offset_ms;
+  for (const Case& each : std::vector<Case>{{"a moment before", now_ms - 29'999, true, true},
+                                            {"long before", now_ms - 30'000, true, false},
+                                            {"a clock that is ahead", now_ms + 5'000, true, true},
+                                            {"nobody knows", 0, true, false},
+                                            {"the store forgot it", now_ms - 20'000, false, true},
+                                            {"forgot a long one", now_ms - 40'000, false, false}}) {
+    RoundDocument round;
+    round.number = round.ran = 3;
+    round.phase = Phase::Running;
+    round.nodes = 2;
+    round.since_ms = each.since_ms;
+    Found found(s);
+    found.member("a", [](MemberDocument& d) { holding(d, 3, 0, 2); }).member("me");
+    if (each.in_store)
+      found.add(found.keys().round, encode(round)).place("a", 3, 0, 2).place("b", 3, 1, 2);
+    State state = found.restore(std::nullopt, each.in_store ? RoundDocument{} : round);
+    if (!each.in_store) {
+      const auto again = decide(state, s, kNow);
+      ASSERT_EQ(again.round.phase, Phase::Running) << each.name;
+      EXPECT_EQ(again.round.since_ms, each.since_ms) << each.name;
+      state.grace_until = kNow;
+    }
+    const auto stop = decide(state, s, kNow);
+    ASSERT_EQ(stop.round.phase, Phase::Stopping) << each.name;
+    EXPECT_EQ(stop.round.brief, each.brief) << each.name;
+    EXPECT_EQ(stop.round.restart_count, 0) << each.name;
+  }
+}
+
 // Some have seen how the round ended; the store went back to when it ran.
 TEST(RestoreTest, ALossThatTheStoreForgotIsNotCountedTwice) {
   const Config s = [] {

@@ -389,12 +389,15 @@ TEST(RefusalTest, EveryFieldOfADisagreementIsNamed) {
   d.agreement["nnodes"] = "3";
   d.agreement["max-restarts"] = "5";
   d.agreement["max-losses"] = "2";
+  d.agreement["min-runtime"] = "30s";
   d.agreement.erase("resize");
   board.put("b", d);
   const auto decision = board.step();
-  EXPECT_EQ(decision.refused.at("b"),
-            "b has --max-losses 2, --max-restarts 5, --nnodes 3, no --resize; the job has no "
-            "--max-losses, --max-restarts 0, --nnodes 2, --resize now; give all nodes the same");
+  EXPECT_EQ(
+      decision.refused.at("b"),
+      "b has --max-losses 2, --max-restarts 5, --min-runtime 30s, --nnodes 3, ...; the job "
+      "has no --max-losses, --max-restarts 0, no --min-runtime, --nnodes 2, ...; give all nodes "
+      "the same");
   EXPECT_EQ(board.step().refused.size(), 0U) << "told once";
 }
 
@@ -954,6 +957,93 @@ TEST(StoppingTest, NoMoreRoundsAreLostThanAllowed) {
     EXPECT_EQ(decision.outcome->exit_code, 125);
     EXPECT_EQ(decision.outcome->text,
               "c (group rank 2) is gone; nodes were lost in 2 rounds, --max-losses allows 1");
+  }
+}
+
+// How a round of a, b and c ends: a node is lost, is told to go, or comes; a worker fails first.
+enum class RoundEnd { Lost, Told, Joined, FailedAndLost };
+struct BriefCase {
+  const char* name;
+  RoundEnd end;
+  int ran_ms;
+  int restarts;  // that it spends
+};
+
+TEST(StoppingTest, ARoundThatIsStoppedTooSoonSpendsARestartWhateverStoppedItButNewcomers) {
+  for (const auto& each :
+       std::vector<BriefCase>{{"lost at once", RoundEnd::Lost, 0, 1},
+                              {"lost just before", RoundEnd::Lost, 29'999, 1},
+                              {"lost in time", RoundEnd::Lost, 30'000, 0},
+                              {"told to go", RoundEnd::Told, 29'999, 1},
+                              {"told to go in time", RoundEnd::Told, 30'000, 0},
+                              {"newcomers", RoundEnd::Joined, 5'000, 0},
+                              {"the echo of a loss", RoundEnd::FailedAndLost, 5'000, 1},
+                              {"the echo of a loss in time", RoundEnd::FailedAndLost, 30'000, 0}}) {
+    auto s = config(2, 4);
+    s.min_runtime = Milliseconds(30'000);
+    s.max_restarts = 5;
+    Board board(s);
+    for (const char* name : {"a", "b", "c"})
+      board.join(name);
+    board.pass(s.quiet_period);
+    board.run();
+    ASSERT_EQ(board.phase(), Phase::Running);
+    board.pass(Milliseconds(each.ran_ms));
+    if (each.end == RoundEnd::FailedAndLost) board.fails("b");
+    if (each.end == RoundEnd::Joined) {
+      board.join("d");
+    } else if (each.end == RoundEnd::Told) {
+      board.leaves("c");
+    } else {
+      board.gone("c");
+    }
+    board.settle();
+    ASSERT_EQ(board.phase(), Phase::Stopping) << each.name;
+    EXPECT_EQ(board.state().round.brief, each.restarts == 1) << each.name;
+    board.pass(Milliseconds(40'000));  // stopping takes long: that does not count
+    board.all_left();
+    board.settle();
+    EXPECT_EQ(board.state().round.restart_count, each.restarts) << each.name;
+    EXPECT_FALSE(board.state().round.brief);
+    EXPECT_EQ(board.state().history.rounds.back().restart, each.restarts) << each.name;
+  }
+}
+
+TEST(StoppingTest, ABriefRoundWithoutARestartLeftEndsTheJob) {
+  for (const bool failure_first : {false, true}) {
+    auto s = config(2, 3);
+    s.min_runtime = Milliseconds(30'000);
+    s.max_restarts = 1;
+    Board board(s);
+    for (const char* name : {"a", "b", "c"})
+      board.join(name);
+    board.run();
+    for (const int spent : {0, 1}) {
+      ASSERT_EQ(board.phase(), Phase::Running);
+      ASSERT_EQ(board.state().round.restart_count, spent);
+      if (failure_first) board.fails("b", 7);
+      board.gone("c");
+      board.settle();
+      board.all_left();
+      if (spent == 1) break;
+      const auto goes_on = board.step();
+      EXPECT_FALSE(goes_on.outcome);
+      ASSERT_EQ(goes_on.news.size(), 1U);
+      EXPECT_EQ(goes_on.news.front().what, News::What::Restarted);
+      EXPECT_EQ(goes_on.news.front().restarts, 1);
+      EXPECT_THAT(goes_on.log, testing::Contains(testing::StartsWith("restart 1/1 after ")));
+      board.join("c");
+      board.run();
+    }
+    const auto decision = board.step();
+    ASSERT_TRUE(decision.outcome);
+    EXPECT_EQ(decision.outcome->end, failure_first ? End::Failure : End::NodesLost);
+    EXPECT_EQ(decision.outcome->exit_code, failure_first ? 7 : 125);
+    if (failure_first) continue;
+    EXPECT_EQ(
+        decision.outcome->text,
+        "c (group rank 2) is gone, and round 3 had run for less than --min-runtime 30 s; that "
+        "spends a restart, and --max-restarts 1 leaves none");
   }
 }
 

@@ -41,6 +41,7 @@ TEST(AgentSettingsTest, HandsOverWhatTheUserSaysOfTheJob) {
   options.nproc_per_node = 4;
   options.max_restarts = 6;
   options.max_losses = 7;
+  options.min_runtime = seconds(8);
   options.role = "trainer";
   options.node_rank = 2;
   options.node_rank_is_wish = true;
@@ -57,6 +58,7 @@ TEST(AgentSettingsTest, HandsOverWhatTheUserSaysOfTheJob) {
   EXPECT_EQ(config.local_world_size, 4);
   EXPECT_EQ(config.max_restarts, 6);
   EXPECT_EQ(config.max_losses, 7);
+  EXPECT_EQ(config.min_runtime, seconds(8));
   EXPECT_EQ(config.role, "trainer");
   EXPECT_EQ(config.node_rank, 2);
   EXPECT_TRUE(config.node_rank_is_wish);

@@ -149,6 +149,11 @@ TEST(OptionValuesTest, RestartsAndLocalNodesAreWholeNumbers) {
   EXPECT_EQ(build("--max-restarts 3").max_restarts, 3);
   EXPECT_EQ(build("").max_losses, std::nullopt);
   EXPECT_EQ(build("--max-losses 0").max_losses, 0);
+  EXPECT_EQ(build("").min_runtime, std::chrono::milliseconds(0));
+  EXPECT_EQ(build("--min-runtime 0").min_runtime, std::chrono::milliseconds(0));
+  EXPECT_EQ(build("--min-runtime 1m30s").min_runtime, std::chrono::seconds(90));
+  EXPECT_EQ(error_of("--min-runtime soon"),
+            "--min-runtime 'soon': expected a time such as 90 (seconds), 5m or 1h30m");
   EXPECT_EQ(build("--max-restarts 2147483647").max_restarts, 2147483647);
   for (const char* bad : {"-1", "x", "1.0", "2147483648", "''"}) {
     EXPECT_EQ(error_of("--max-restarts " + std::string(bad)),
