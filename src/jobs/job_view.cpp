@@ -74,7 +74,8 @@ NodeView node_of(const std::string& ticket, const std::optional<MemberDocument>&
     node.state = rendezvous::is_alive(round.phase) ? "spare" : "waiting";
   }
   for (const rendezvous::SetAside& each : round.set_aside)
-    if (each.ticket == ticket && node.note.empty()) node.note = "set aside: " + each.why;
+    if (each.ticket == ticket && !each.cleared && node.note.empty())
+      node.note = "set aside: " + each.why;
   if (member.leave) {
     node.state = "leaving";
     node.note = member.leave->reason;
@@ -118,7 +119,7 @@ void add_lost(const Papers& papers, JobView& job) {
   for (const auto& [host, times] : job.round.lost_hosts)
     if (!is_there(host)) job.absent.push_back({host, "lost", lost_text(times), {}, {}});
   for (const rendezvous::SetAside& each : job.round.set_aside) {
-    if (papers.members.contains(each.ticket)) continue;
+    if (each.cleared || papers.members.contains(each.ticket)) continue;
     const bool told = std::any_of(job.absent.begin(), job.absent.end(),
                                   [&](const AbsentNode& node) { return node.host == each.host; });
     if (!told) job.absent.push_back({each.host, "set-aside", each.why, {}, {}});

@@ -110,7 +110,7 @@ void close_failed(Context& c) {
     outcome.notes.push_back("no restart of " + std::to_string(c.config.max_restarts) + " is left");
   }
   for (const SetAside& each : c.round().set_aside)
-    outcome.notes.push_back(each.host + " was set aside: " + each.why);
+    if (!each.cleared) outcome.notes.push_back(each.host + " was set aside: " + each.why);
   if (!root.requeue)
     outcome.notes.push_back("--no-requeue-on: exit code " + std::to_string(kDoNotRequeue) +
                             " says that another run would fail, too");
@@ -346,7 +346,7 @@ void spend_restart(Context& c, bool failed) {
   ++c.round().restart_count;
   News news{News::What::Restarted, c.config.ticket, c.config.host, "", c.round().restart_count};
   if (failed) {
-    note_cost(c.state, c.config, c.round());
+    c.decision.set_aside = note_cost(c.state, c.config, c.round());
     const auto& [ticket, summary] = c.state.failures.front();
     news.ticket = ticket;
     news.host = summary.host;
@@ -622,7 +622,8 @@ void plan_round(Context& c) {
   }
   if (sort_out_unfit(c, candidates)) return;
   const auto ordered = place(candidates, c.config);
-  c.decision.set_aside = take_set_aside(c.state, c.config, candidates, ordered, c.round());
+  for (SetAside& each : take_set_aside(c.state, c.config, candidates, ordered, c.round()))
+    c.decision.set_aside.push_back(std::move(each));
   RoundDocument& round = c.round();
   round.number = std::max(round.number, c.state.floor) + 1;
   round.phase = Phase::Preparing;

@@ -259,6 +259,7 @@ void read_costs(JsonReader& in, RoundDocument& d) {
     each.text("why", aside.why);
     each.integer("rank", aside.rank, -1, kMaxInt);
     each.text("cause", aside.cause);
+    each.flag("cleared", aside.cleared);
     d.set_aside.push_back(std::move(aside));
   });
 }
@@ -406,7 +407,8 @@ std::string encode(const RoundDocument& d) {
                                  {"host", each.host},
                                  {"why", clip(each.why, kMaxCause)},
                                  {"rank", each.rank},
-                                 {"cause", clip(each.cause, kMaxCause)}});
+                                 {"cause", clip(each.cause, kMaxCause)},
+                                 {"cleared", each.cleared}});
   if (d.since_ms != 0) json["since_ms"] = d.since_ms;
   if (d.hung) json["hung"] = true;
   if (d.brief) json["brief"] = true;

@@ -95,8 +95,9 @@ struct SetAside {
   std::string ticket;
   std::string host;
   std::string why;
-  int rank = -1;      // of its last failure; -1: it did not fail
-  std::string cause;  // of that
+  int rank = -1;         // of its last failure; -1: it did not fail
+  std::string cause;     // of that
+  bool cleared = false;  // another node failed in the same way at its place: it was the program
   bool operator==(const SetAside&) const = default;
 };
 inline constexpr std::size_t kMaxCosts = 256;  // of each kind

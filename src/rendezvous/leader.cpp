@@ -213,7 +213,7 @@ void Leader::on_commit(const CommitResult& result, Time now) {
       for (const auto& line : pending_->log)
         outbox_.log(line);
       for (const SetAside& each : pending_->set_aside)
-        outbox_.push(SetAsideAction{each.host, each.why});
+        outbox_.push(SetAsideAction{each.host, each.why, each.cleared});
       tell_news();
       if (!pending_->stopping.empty()) outbox_.push(RoundStopsAction{pending_->stopping});
       if (pending_->round.number != state_->round.number) planned_ = pending_->round.number;

@@ -176,7 +176,7 @@ struct Decision {
   std::vector<Planned> plan;                   // when the round is now Preparing
   std::map<std::string, std::string> refused;  // ticket -> reason
   std::vector<std::string> unfit;              // tickets that never run
-  std::vector<SetAside> set_aside;             // that are so from now on
+  std::vector<SetAside> set_aside;             // that are so from now on, or cleared
   std::vector<std::string> dropped;            // tickets whose assignment is deleted
   std::vector<std::string> reclaimed;          // tickets whose assignment is written again
   std::optional<Outcome> outcome;

@@ -88,10 +88,12 @@ struct ProgressAction {
 struct CompareFactsAction {
   std::vector<NodeFacts> nodes;  // those of the round by group rank, then the others
 };
-// This agent leads: a node has given its place to a spare.
+// This agent leads: a node has given its place to a spare; or one that had is cleared, because
+// another has failed in the same way at its place.
 struct SetAsideAction {
   std::string host;
-  std::string why;
+  std::string why;  // it was set aside
+  bool cleared = false;
 };
 
 using Action = std::variant<WatchAction, UnwatchAction, CommitAction, VoteAction,

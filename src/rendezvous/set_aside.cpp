@@ -53,17 +53,26 @@ void note_lost_hosts(const State& state, RoundDocument& round) {
 
 // That workers only waited for somebody, or could not even be started, says nothing of the node;
 // and what one node alone does says nothing of it either.
-void note_cost(const State& state, const Config& config, RoundDocument& round) {
-  if (config.exclude_after <= 0 || state.failures.empty() || state.round.nodes < 2) return;
+std::vector<SetAside> note_cost(const State& state, const Config& config, RoundDocument& round) {
+  std::vector<SetAside> cleared;
+  if (config.exclude_after <= 0 || state.failures.empty() || state.round.nodes < 2) return cleared;
   const auto& [ticket, failure] = state.failures.front();
   const int code = failure.signal != 0 ? 0 : failure.exit_code;
-  if (failure.timed_out || code == kCannotRun || code == kNotFound) return;
-  if (failed_alike(state.failures)) return;
-  if (round.costs.size() >= kMaxCosts && !round.costs.contains(ticket)) return;
+  if (failure.timed_out || code == kCannotRun || code == kNotFound) return cleared;
+  if (failed_alike(state.failures)) return cleared;
+  for (SetAside& each : round.set_aside) {
+    if (each.cleared || each.ticket == ticket || each.rank != failure.rank ||
+        each.cause != failure.cause)
+      continue;
+    each.cleared = true;
+    cleared.push_back(each);
+  }
+  if (round.costs.size() >= kMaxCosts && !round.costs.contains(ticket)) return cleared;
   NodeCost& cost = round.costs[ticket];
   ++cost.restarts;
   cost.rank = failure.rank;
   cost.cause = failure.cause;
+  return cleared;
 }
 
 std::string why_aside(const State& state, const Config& config, const RoundDocument& round,
@@ -72,7 +81,7 @@ std::string why_aside(const State& state, const Config& config, const RoundDocum
     return listed->second;
   if (config.exclude_after <= 0) return {};
   for (const SetAside& each : round.set_aside)
-    if (each.ticket == ticket) return each.why;
+    if (each.ticket == ticket && !each.cleared) return each.why;
   if (const auto cost = round.costs.find(ticket);
       cost != round.costs.end() && failed_by_itself(state, config, round, ticket, cost->second))
     return "its workers failed first in " + std::to_string(cost->second.restarts) +

@@ -13,7 +13,8 @@ namespace drun::rendezvous {
 void note_lost_hosts(const State& state, RoundDocument& round);
 
 // A restart was spent on the failures of `state`: counts it if it is what one node did by itself.
-void note_cost(const State& state, const Config& config, RoundDocument& round);
+// Those that were set aside for the same at the same rank are cleared by it; these.
+std::vector<SetAside> note_cost(const State& state, const Config& config, RoundDocument& round);
 
 // Why the node should leave its place to another; empty: it need not.
 [[nodiscard]] std::string why_aside(const State& state, const Config& config,

@@ -115,15 +115,18 @@ TEST_F(PreflightTest, StrictRefusesTheNodeThatHasAnotherProgram) {
 
 class ExcludeTest : public PreflightTest {
  protected:
-  // The workers of the second node fail whenever `folder` has a file "go"; the third is a spare.
+  bool everybody_is_bad_ = false;
+
+  // The workers of the second node, or of rank 1, fail whenever `folder` has a file "go"; the third
+  // is a spare.
   void start_three(const TempDir& folder, const Arguments& more = {}) {
     const std::string program =
         "echo round $DRUN_ROUND rank $RANK of $WORLD_SIZE restarts $TORCHELASTIC_RESTART_COUNT.; "
-        "while [ -n \"$BAD\" ]; do if [ -e " +
+        "while [ \"$BAD\" = $RANK ]; do if [ -e " +
         (folder.path() / "go").string() + " ]; then exit 7; fi; sleep 0.05; done; exec sleep 1000";
     for (int i = 0; i < 3; ++i) {
       Launch launch;
-      launch.environment = {i == 1 ? "BAD=1" : "BAD"};
+      launch.environment = {i == 1 || everybody_is_bad_ ? "BAD=1" : "BAD"};
       agents_.push_back(std::make_unique<DrunProcess>(
           Arguments{"--nnodes", "2", "--max-restarts", "5", "--rdzv-endpoint", port_.endpoint(),
                     "--rdzv-conf", "is_host=" + std::string(i == 0 ? "true" : "false")} +
@@ -161,6 +164,19 @@ TEST_F(ExcludeTest, TheListOutlivesTheJob) {
            read_file(list).find(" its workers failed first in 2 rounds") != std::string::npos;
   }));
   stop_all(0);
+}
+
+// A program that fails at rank 1 wherever that is.
+TEST_F(ExcludeTest, WhatItsSuccessorDoesAsWellTakesTheLineBack) {
+  const TempDir folder;
+  const std::string list = folder.write("bad-hosts", "other 1 of yesterday\n# mine\n");
+  everybody_is_bad_ = true;
+  start_three(folder, {"--exclude-file", list});
+  EXPECT_TRUE(agent(0).wait_for_err("is set aside, a spare takes its place")) << agent(0).err();
+  EXPECT_TRUE(agent(0).wait_for_err("it is the program, not the node")) << agent(0).err();
+  EXPECT_EQ(agent(0).finish().code, 7);
+  EXPECT_THAT(agent(0).err(), Not(HasSubstr("was set aside: its workers")));
+  EXPECT_EQ(read_file(list), "# mine\n");
 }
 
 TEST_F(ExcludeTest, ZeroExcludesNobody) {

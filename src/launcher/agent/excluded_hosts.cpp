@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -98,6 +99,15 @@ Result<std::string> text_of_file(const std::string& file) {
   return text;
 }
 
+void change(const std::string& file,
+            const std::function<std::string(std::string_view text)>& changed) {
+  const auto text = text_of_file(file);
+  if (!text) throw std::runtime_error(text.error().what());
+  about_to("write " + as_name(file));
+  const auto written = write_whole_file(file, changed(*text));
+  if (!written) throw std::runtime_error(written.error().what());
+}
+
 }  // namespace
 
 ExcludedHosts parse_excluded_hosts(std::string_view text, std::int64_t now) {
@@ -136,6 +146,15 @@ std::string with_excluded_host(std::string_view text, const std::string& host, s
   return result + host + " " + std::to_string(now) + " " + printable(why) + "\n";
 }
 
+std::string without_excluded_host(std::string_view text, std::string_view host,
+                                  std::string_view why) {
+  std::string result;
+  for (const Line& line : lines_of(text))
+    if (!line.host || line.host->host != host || line.host->why != printable(why))
+      result += std::string(line.text) + "\n";
+  return result;
+}
+
 Result<ExcludedHosts> ask_excluded_hosts(const std::string& file) {
   const auto text =
       ask_files<Result<std::string>>(kFilesLimit, [file] { return text_of_file(file); });
@@ -152,12 +171,14 @@ Result<ExcludedHosts> ask_excluded_hosts(const std::string& file) {
 void add_excluded_host(const std::string& file, const std::string& host, const std::string& why) {
   // A name with a blank would be read as another.
   if (host.empty() || host.find_first_of(" \t\n#") != host.npos) return;
-  const auto text = text_of_file(file);
-  if (!text) throw std::runtime_error(text.error().what());
-  about_to("write " + as_name(file));
-  const auto written =
-      write_whole_file(file, with_excluded_host(*text, host, why, std::time(nullptr)));
-  if (!written) throw std::runtime_error(written.error().what());
+  change(file, [&](std::string_view text) {
+    return with_excluded_host(text, host, why, std::time(nullptr));
+  });
+}
+
+void remove_excluded_host(const std::string& file, const std::string& host,
+                          const std::string& why) {
+  change(file, [&](std::string_view text) { return without_excluded_host(text, host, why); });
 }
 
 }  // namespace drun::launcher

@@ -27,10 +27,15 @@ using ExcludedHosts = std::map<std::string, std::string>;  // host -> why
 [[nodiscard]] std::string with_excluded_host(std::string_view text, const std::string& host,
                                              std::string_view why, std::int64_t now);
 
+// The text without the line that with_excluded_host() has added for this host and reason. Pure.
+[[nodiscard]] std::string without_excluded_host(std::string_view text, std::string_view host,
+                                                std::string_view why);
+
 // Before a job: waits for the file system, but not for long. A file that is not there is empty; its
 // folder must be there. The error names the flag.
 [[nodiscard]] Result<ExcludedHosts> ask_excluded_hosts(const std::string& file);
-// Waits for the file system, in a thread for that. Throws.
+// Both wait for the file system, in a thread for that, and throw.
 void add_excluded_host(const std::string& file, const std::string& host, const std::string& why);
+void remove_excluded_host(const std::string& file, const std::string& host, const std::string& why);
 
 }  // namespace drun::launcher

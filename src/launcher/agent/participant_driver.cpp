@@ -227,7 +227,14 @@ void ParticipantDriver::perform(const rendezvous::ProgressAction& action) {
 
 void ParticipantDriver::perform(const rendezvous::SetAsideAction& action) {
   parts_.status.line().clear();
-  log::warning("{} is set aside, a spare takes its place: {}", printable(action.host), action.why);
+  if (action.cleared)
+    log::warning(
+        "{} was set aside for what another node has done at its place, too: it is the "
+        "program, not the node",
+        printable(action.host));
+  else
+    log::warning("{} is set aside, a spare takes its place: {}", printable(action.host),
+                 action.why);
   const Options& options = parts_.options;
   // Other agents of this job may be on the same host, and are not to blame.
   if (parts_.files == nullptr || options.exclude_file.empty() || options.local_node >= 0 ||
@@ -235,8 +242,11 @@ void ParticipantDriver::perform(const rendezvous::SetAsideAction& action) {
     return;
   parts_.files->run(
       kFilesLimit,
-      [file = options.exclude_file, host = action.host, why = action.why] {
-        add_excluded_host(file, host, why);
+      [file = options.exclude_file, action] {
+        if (action.cleared)
+          remove_excluded_host(file, action.host, action.why);
+        else
+          add_excluded_host(file, action.host, action.why);
       },
       [](const std::optional<Error>& failed) {
         if (failed) log::warning("--exclude-file: {}", failed->what());

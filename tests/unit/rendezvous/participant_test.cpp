@@ -752,7 +752,11 @@ TEST(ParticipantExcludeTest, TheSameAtTheSamePlaceOnAnotherNodeIsTheProgramToo) 
   c.fail(2);
   c.fail(2);
   EXPECT_THAT(c.group_ranks(), ElementsAre(0, -1, 1));
-  EXPECT_EQ(c[0].set_aside.size(), 1U);
+  ASSERT_EQ(c[0].set_aside.size(), 2U);
+  EXPECT_FALSE(c[0].set_aside[0].cleared);
+  EXPECT_TRUE(c[0].set_aside[1].cleared);
+  EXPECT_EQ(c[0].set_aside[1].host, c[1].config.host);
+  EXPECT_EQ(c[0].set_aside[1].why, c[0].set_aside[0].why);
 }
 
 TEST(ParticipantExcludeTest, AProgramThatCannotBeRunSaysNothingOfANode) {

@@ -31,7 +31,8 @@ struct Rig {
   // A round in which these failed, the first one first, spends a restart.
   void fail(const std::vector<Failure>& failures) {
     state.failures = failures;
-    note_cost(state, config, round);
+    for (const SetAside& each : note_cost(state, config, round))
+      cleared.push_back(each.host);
   }
   std::string why(const std::string& ticket) const {
     return why_aside(state, config, round, ticket, "node-" + ticket);
@@ -40,6 +41,7 @@ struct Rig {
   State state{Keys("job")};
   Config config;
   RoundDocument round;
+  std::vector<std::string> cleared;  // hosts
 };
 
 TEST(SetAsideTest, TwoRestartsByItselfAreEnough) {
@@ -107,6 +109,35 @@ TEST(SetAsideTest, TheSameFailureOfItsSuccessorIsTheProgram) {
   EXPECT_EQ(rig.why("b"), "");
 }
 
+TEST(SetAsideTest, TheSameFailureOfItsSuccessorClearsIt) {
+  Rig rig;
+  for (int i = 0; i < 2; ++i)
+    rig.fail({{"a", failure(1, "exit code 1")}});
+  rig.round.set_aside.push_back({"a", "node-a", rig.why("a"), 1, "exit code 1"});
+  rig.fail({{"c", failure(0, "exit code 1")}});
+  rig.fail({{"b", failure(1, "exit code 2")}});
+  rig.fail({{"a", failure(1, "exit code 1")}});
+  EXPECT_THAT(rig.cleared, testing::IsEmpty()) << "elsewhere, otherwise, or itself";
+  EXPECT_NE(rig.why("a"), "");
+  rig.fail({{"b", failure(1, "exit code 1")}});
+  EXPECT_THAT(rig.cleared, testing::ElementsAre("node-a"));
+  EXPECT_EQ(rig.why("a"), "");
+  rig.fail({{"b", failure(1, "exit code 1")}});
+  EXPECT_THAT(rig.cleared, testing::ElementsAre("node-a")) << "once";
+  for (const char* ticket : {"a", "b"})
+    EXPECT_EQ(rig.why(ticket), "");
+}
+
+// Its host was lost as well: that the program cannot do.
+TEST(SetAsideTest, WhoIsClearedMayBeSetAsideForSomethingElse) {
+  Rig rig;
+  rig.round.set_aside.push_back({"a", "node-a", "for a reason", 1, "exit code 1"});
+  rig.fail({{"b", failure(1, "exit code 1")}});
+  EXPECT_EQ(rig.why("a"), "");
+  rig.round.lost_hosts["node-a"] = 2;
+  EXPECT_EQ(rig.why("a"), "it was lost 2 times");
+}
+
 TEST(SetAsideTest, AHostIsLostOnceARoundAndNotIfItWasTold) {
   Rig rig;
   for (const auto& [ticket, host] : {std::pair{"a", "node-a"}, {"a2", "node-a"}, {"c", "node-c"}}) {
@@ -143,7 +174,7 @@ TEST(SetAsideTest, TheDocumentTellsTheNextLeader) {
   RoundDocument round;
   round.costs["t"] = {2, 5, "exit code 1"};
   round.lost_hosts["node7"] = 3;
-  round.set_aside.push_back({"t", "node1", "why", 5, "exit code 1"});
+  round.set_aside.push_back({"t", "node1", "why", 5, "exit code 1", true});
   const auto back = decode_round(encode(round));
   ASSERT_TRUE(back) << back.error().what();
   EXPECT_EQ(*back, round);

@@ -57,6 +57,15 @@ TEST(ExcludedHostsTest, WhatSomebodyElseWroteStays) {
   EXPECT_EQ(odd_line(""), 0U);
 }
 
+// Another job's line of the same host is not ours to take away.
+TEST(ExcludedHostsTest, OnlyTheLineThatWasAddedIsTakenBack) {
+  const std::string before = "# x\nnode7\nnode8 1700000000 lost\n";
+  const std::string after = with_excluded_host(before, "node9", "failed\n2", kNow);
+  EXPECT_EQ(without_excluded_host(after, "node9", "failed\n2"), before);
+  EXPECT_EQ(without_excluded_host(after, "node9", "failed"), after);
+  EXPECT_EQ(without_excluded_host(after, "node8", "failed\n2"), after);
+}
+
 TEST(ExcludedHostsTest, TheListIsBounded) {
   std::string text;
   for (std::size_t i = 0; i < kMostExcluded; ++i)
