@@ -33,6 +33,11 @@ constexpr Field kExitCode{"exit_code", &E::exit_code, "0 to 255; 0 beside a sign
 constexpr Field kSignal{"signal", &E::signal, "the signal's number; 0: none"};
 constexpr Field kRawError{"raw_error", &E::raw_error, "how it failed; empty: it did not"};
 constexpr Field kDuration{"duration_ms", &E::duration_ms, "how long, in milliseconds"};
+constexpr Field kCpu{"cpu_ms", &E::cpu_ms, "CPU time of the worker and what it has waited for"};
+constexpr Field kPeak{"peak_kib", &E::peak_kib, "most memory that one of these processes had"};
+constexpr Field kRead{"read_kib", &E::read_kib, "what they read from storage"};
+constexpr Field kWritten{"written_kib", &E::written_kib, "what they wrote to storage"};
+constexpr Field kSwitches{"switches", &E::switches, "their context switches"};
 constexpr Field kTotal{"total_run_time", &E::total_run_time, "of this agent, in seconds"};
 constexpr Field kNodes{"group_world_size", &E::group_world_size, "nodes of the round"};
 constexpr Field kFirstRank{"first_rank", &E::first_rank, "the lowest rank on this node"};
@@ -62,8 +67,9 @@ constexpr std::array kOfPeer{kPeer, kPeerHost, kReason};
 constexpr std::array kOfRoundBegun{kNodes, kFirstRank, kLocalWorld, kWorld, kMaster, kRole};
 constexpr std::array kOfWorkerStarted{kRank, kLocalRank, kPid, kRole};
 constexpr std::array kOfRunning{kDuration};
-constexpr std::array kOfWorkerExited{kName, kSource, kTimestamp, kRank,   kLocalRank, kPid,
-                                     kRole, kState,  kExitCode,  kSignal, kRawError,  kDuration};
+constexpr std::array kOfWorkerExited{kName, kSource, kTimestamp, kRank,    kLocalRank, kPid,
+                                     kRole, kState,  kExitCode,  kSignal,  kRawError,  kDuration,
+                                     kCpu,  kPeak,   kRead,      kWritten, kSwitches};
 constexpr std::array kOfFailure{kRank,   kLocalRank, kPid,  kExitCode,
                                 kSignal, kRawError,  kPeer, kPeerHost};
 constexpr std::array kOfRestart{kMaxRestarts, kReason};

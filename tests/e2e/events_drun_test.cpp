@@ -115,6 +115,7 @@ TEST_F(EventsDrunTest, AKilledWorkerHasASignalAndAnAgentSaysWhichStoppedIt) {
   EXPECT_EQ(worker.state, "TERMINATED");
   EXPECT_EQ(worker.signal, SIGTERM);
   EXPECT_EQ(worker.exit_code, 0);
+  EXPECT_GT(worker.peak_kib, 0);
   EXPECT_EQ(of(events, Kind::Outcome).front().exit_code, 143);
 }
 

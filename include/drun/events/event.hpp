@@ -78,6 +78,11 @@ struct Event {
   std::int64_t signal = 0;            // that ended the worker, or was sent to drun; 0: none
   std::string raw_error;              // how the worker failed: "killed by SIGSEGV"
   std::int64_t duration_ms = 0;       // of what has ended: the worker, the round
+  std::int64_t cpu_ms = 0;            // used by the worker, and what it has waited for
+  std::int64_t peak_kib = 0;          // of memory, of the largest of these processes
+  std::int64_t read_kib = 0;          // from storage
+  std::int64_t written_kib = 0;       // to storage
+  std::int64_t switches = 0;          // of context
   std::int64_t total_run_time = 0;    // of this agent, in seconds
   std::int64_t group_world_size = 0;  // nodes of the round
   std::int64_t first_rank = 0;        // of this node

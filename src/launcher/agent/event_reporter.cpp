@@ -264,6 +264,11 @@ void EventReporter::on_ended(const rendezvous::Assignment& place, const Worker& 
   name_as_torchelastic(event, "WORKER", success ? "SUCCEEDED" : stopping ? "TERMINATED" : "FAILED");
   if (!success) event.raw_error = worker.cause;
   if (worker.pid != 0) event.duration_ms = milliseconds_between(worker.started, worker.ended);
+  event.cpu_ms = worker.usage.cpu_ms;
+  event.peak_kib = worker.usage.peak_kib;
+  event.read_kib = worker.usage.read_kib;
+  event.written_kib = worker.usage.written_kib;
+  event.switches = worker.usage.switches;
   tell(std::move(event));
 }
 
