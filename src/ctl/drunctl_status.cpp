@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -49,6 +48,7 @@ constexpr std::chrono::milliseconds kSearchLimit{60'000};
 constexpr std::chrono::milliseconds kAgentTimeout{2'000};
 // For one that asks etcd first.
 constexpr std::chrono::milliseconds kJobTimeout{5'000};
+constexpr std::chrono::milliseconds kUsageTimeout{2'000};
 constexpr std::size_t kLongestJob = std::size_t{256} << 20;
 constexpr const char* kClearScreen = "\x1b[H\x1b[J";
 
@@ -82,11 +82,18 @@ std::int64_t unix_ms() {
       .count();
 }
 
-View view_of(const Documents& documents, const CtlOptions& options,
-             const jobs::LastWords& words = {}) {
+// What was asked for beside the documents.
+struct Asides {
+  jobs::LastWords words;
+  // Of the job: what its ranks on this host have used.
+  std::vector<jobs::NodeUsage> usage;
+};
+
+View view_of(const Documents& documents, const CtlOptions& options, const Asides& asides = {}) {
   const bool past = options.command == "history";
   View view;
-  for (const JobView& job : jobs::jobs_in(documents, words)) {
+  for (JobView& job : jobs::jobs_in(documents, asides.words)) {
+    if (!job.outcome) job.usage = asides.usage;
     view.empty = false;
     view.ended = view.ended && job.outcome.has_value();
     view.code = std::max(view.code, code_of(job.state));
@@ -236,7 +243,7 @@ std::string load_of(ControlQuery& query, const Endpoint& place, Deadline deadlin
 }
 
 int status_at(const CtlOptions& options, const Endpoint& endpoint,
-              const std::optional<std::string>& job, Deadline deadline) {
+              const std::optional<std::string>& job, Deadline deadline, Asides asides = {}) {
   const Endpoint place = followed(endpoint, deadline);
   auto query = ControlQuery::open(place, deadline, options.retry);
   if (!query) return unreachable(query.error());
@@ -245,8 +252,8 @@ int status_at(const CtlOptions& options, const Endpoint& endpoint,
   if (options.live)
     return watch_at(options, endpoint, job, std::move(*query), std::move(*watched),
                     options.timeout ? std::optional(deadline) : std::nullopt);
-  const View view =
-      view_of(watched->documents, options, last_words(*query, prefix_of(job), deadline));
+  asides.words = last_words(*query, prefix_of(job), deadline);
+  const View view = view_of(watched->documents, options, asides);
   if (view.empty) return no_job(options, endpoint);
   const bool tells_load = options.command == "status" && !options.json;
   print(view.text + (tells_load ? load_of(*query, place, deadline) : ""));
@@ -282,6 +289,7 @@ Endpoint first_there(const std::vector<Endpoint>& places, Deadline deadline) {
 struct Alone {
   std::string socket;
   AgentStatus status;
+  std::vector<jobs::NodeUsage> usage;
 };
 
 Result<Documents> documents_of(const Alone& agent, Deadline deadline) {
@@ -293,7 +301,8 @@ Result<Documents> documents_of(const Alone& agent, Deadline deadline) {
 // What it reads of its job; without any, what it says of itself.
 View view_of(const Alone& agent, const CtlOptions& options, Deadline deadline) {
   const auto documents = documents_of(agent, deadline);
-  if (View view = documents ? view_of(*documents, options) : View(); !view.empty) return view;
+  if (View view = documents ? view_of(*documents, options, {{}, agent.usage}) : View(); !view.empty)
+    return view;
   View view;
   view.empty = false;
   view.code = options.command == "history" ? kOk : code_of(agent.status);
@@ -302,12 +311,23 @@ View view_of(const Alone& agent, const CtlOptions& options, Deadline deadline) {
   return view;
 }
 
+// What the workers of an agent have used; nullopt: it has none, or does not say.
+std::optional<jobs::NodeUsage> usage_at(const std::string& socket, const AgentStatus& status,
+                                        const CtlOptions& options, Deadline deadline) {
+  if (status.round == 0 || options.live || options.command != "status") return std::nullopt;
+  const auto answer = status::ask(socket, std::min(deadline, Clock::now() + kUsageTimeout),
+                                  status::Question::Usage, kLongestJob);
+  if (!answer) return std::nullopt;
+  const auto usage = jobs::decode_usage(*answer);
+  return usage ? std::optional(*usage) : std::nullopt;
+}
+
 // Of the jobs that have an agent of this user on this host.
 int status_of_host(const CtlOptions& options, const std::optional<std::string>& job,
                    Deadline deadline) {
   int code = -1;
   std::multimap<std::pair<std::string, std::string>, Alone> alone;  // by job and where it meets
-  std::set<std::pair<std::string, std::string>> places;             // endpoint and job
+  std::map<std::pair<std::string, std::string>, Asides> places;     // by endpoint and job
   const auto limit = std::min(deadline, Clock::now() + kAgentTimeout);
   for (const auto& socket : status::find_sockets(job)) {
     // One that keeps us waiting says nothing of those after it.
@@ -316,14 +336,20 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
       if (is_gone(status.error())) continue;
       log::warning("{}", status.error().what());
       code = std::max(code, kTimeLimit);
-    } else if (places_of(status->endpoint).empty()) {
-      // Of several of one job at etcd one is enough.
-      std::pair key(status->job, status->endpoint);
-      if (status->endpoint.empty() || !alone.contains(key))
-        alone.emplace(std::move(key), Alone{socket, *status});
-    } else {
-      places.emplace(status->store.empty() ? status->endpoint : status->store, status->job);
+      continue;
     }
+    std::vector<jobs::NodeUsage>* usage = nullptr;
+    if (places_of(status->endpoint).empty()) {
+      // Of several of one job at etcd one is enough to tell of it.
+      const std::pair key(status->job, status->endpoint);
+      auto found = status->endpoint.empty() ? alone.end() : alone.find(key);
+      if (found == alone.end()) found = alone.emplace(key, Alone{socket, *status, {}});
+      usage = &found->second.usage;
+    } else {
+      usage =
+          &places[{status->store.empty() ? status->endpoint : status->store, status->job}].usage;
+    }
+    if (auto own = usage_at(socket, *status, options, deadline)) usage->push_back(std::move(*own));
   }
   if (options.live && places.size() + alone.size() > 1)
     throw cli::UsageError("--watch shows one store: name it with --endpoint");
@@ -334,9 +360,10 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
     print(view.text);
     code = std::max(code, view.code);
   }
-  for (const auto& [place, id] : places) {
-    code =
-        std::max(code, status_at(options, first_there(places_of(place), deadline), id, deadline));
+  for (const auto& [place, asides] : places) {
+    const auto& [endpoint, id] = place;
+    code = std::max(
+        code, status_at(options, first_there(places_of(endpoint), deadline), id, deadline, asides));
   }
   if (code >= 0) return code;
   log::error("no drun of this user runs here{}: name the store with --endpoint",

@@ -47,6 +47,19 @@ ordered_json rounds_of(const JobView& job) {
   return list;
 }
 
+ordered_json usage_of(const JobView& job) {
+  ordered_json list = ordered_json::array();
+  for (const NodeUsage& node : job.usage)
+    for (const RankUsage& rank : node.ranks)
+      list.push_back({{"rank", rank.rank},
+                      {"cpu_ms", rank.cpu_ms},
+                      {"peak_kib", rank.peak_kib},
+                      {"read_kib", rank.read_kib},
+                      {"written_kib", rank.written_kib},
+                      {"switches", rank.switches}});
+  return list;
+}
+
 ordered_json outcome_of(const rendezvous::Outcome& outcome) {
   return {{"exit_code", outcome.exit_code}, {"text", outcome.text}};
 }
@@ -118,6 +131,7 @@ std::string to_json(const JobView& job, bool ascii) {
                         {"rank", job.behind->rank},
                         {"step", job.behind->step},
                         {"heartbeat_ms", job.behind->time_ms}};
+  if (!job.usage.empty()) object["usage"] = usage_of(job);
   object["rounds"] = rounds_of(job);
   if (job.outcome) object["outcome"] = outcome_of(*job.outcome);
   return dumped(object, ascii);

@@ -141,6 +141,15 @@ std::string silent(const JobView& job) {
                             ", lost after " + describe_duration(worst->lease_ms));
 }
 
+std::string usage(const JobView& job) {
+  std::string text;
+  const int ranks = job.round.world_size;
+  for (const std::string& each :
+       usage_table(job.usage, ranks > 0 ? static_cast<std::size_t>(ranks) : 0))
+    text += "  " + each + "\n";
+  return text;
+}
+
 std::string notes(const JobView& job) {
   std::string text;
   std::size_t shown = 0;
@@ -188,7 +197,8 @@ std::string text_of(const JobView& job, std::int64_t now_ms) {
   if (!round.reason.empty() && (round.phase == Phase::Stopping || job.history.rounds.empty()))
     text += line(round.phase == Phase::Stopping ? "stops" : "last stop",
                  escaped(round.reason.substr(0, kLongestNote)));
-  return text + offices(job) + groups(job) + absent_groups(job) + silent(job) + notes(job);
+  return text + offices(job) + groups(job) + absent_groups(job) + silent(job) + notes(job) +
+         usage(job);
 }
 
 }  // namespace drun::jobs

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/number_ranges.hpp"
+#include "jobs/usage.hpp"
 #include "rendezvous/documents.hpp"
 #include "rendezvous/history.hpp"
 
@@ -77,6 +78,7 @@ struct JobView {
   std::string nnodes;              // "4", "2:8"
   std::vector<NodeView> nodes;     // by group rank, then those without one by host
   std::vector<AbsentNode> absent;  // those that are missing by group rank, then lost, set aside
+  std::vector<NodeUsage> usage;    // so far, of nodes whose agents were asked
   std::optional<BeatView> behind;  // nullopt: nobody looks at heartbeats, or none has come
   std::optional<rendezvous::Outcome> outcome;
 };

@@ -31,7 +31,8 @@ constexpr auto kQuestions = std::to_array<std::pair<Question, std::string_view>>
      {Question::QuickStacks, "quick-stacks"},
      {Question::JobStacks, "job-stacks"},
      {Question::QuickJobStacks, "quick-job-stacks"},
-     {Question::Job, "job"}});
+     {Question::Job, "job"},
+     {Question::Usage, "usage"}});
 
 std::string digest_of(std::string_view job) {
   return std::to_string(fnv1a(job));

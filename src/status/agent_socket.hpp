@@ -40,6 +40,7 @@ enum class Question {
   JobStacks,       // of the workers of all nodes of its job
   QuickJobStacks,  // likewise
   Job,             // the documents of its job, as it reads them
+  Usage,           // what its workers have used so far
 };
 // All that the agent there says, `longest` bytes at most. Errors: nobody there, no answer in time,
 // or somebody else's process that has taken the name.

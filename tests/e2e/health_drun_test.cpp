@@ -122,7 +122,11 @@ TEST_F(HealthDrunTest, StatusTellsTheWholeJobWithoutAnEndpoint) {
     EXPECT_EQ(running.code, 0) << running.err;
     EXPECT_THAT(running.out, StartsWith("job " + job_ + ": running, round 1: 2 nodes, 2 ranks\n"));
     EXPECT_THAT(running.out, HasSubstr(" x2 (ranks 0-1)\n"));
+    EXPECT_EQ(running.out.find("\n  usage of 2 ranks  ") != std::string::npos, where.empty());
   }
+  EXPECT_THAT(ctl({"--json", "status", job_}).out,
+              testing::AllOf(HasSubstr("\"usage\":[{\"rank\":0,\"cpu_ms\":"),
+                             HasSubstr("{\"rank\":1,"), HasSubstr("\"word_age_ms\":")));
   const Finished other = ctl({"--endpoint", port.endpoint(), "status", "other"});
   EXPECT_EQ(other.code, 4);
   EXPECT_THAT(other.err, HasSubstr("there is no job 'other' at " + port.endpoint()));
@@ -142,6 +146,7 @@ TEST_F(HealthDrunTest, AJobOfOneNodeHasAStatusAndAHistory) {
                                      "  restarts: 1 of 2\n  round 1: stopped at "));
   EXPECT_THAT(status.out, HasSubstr(", restart 1: rank 1 on "));
   EXPECT_THAT(status.out, HasSubstr(" (ranks 0-1)\n"));
+  EXPECT_THAT(status.out, HasSubstr("\n  usage of 2 ranks  "));
   EXPECT_THAT(status.out, testing::Not(HasSubstr("leader")));
   const Finished history = ctl({"history", job_});
   EXPECT_EQ(history.code, 0);

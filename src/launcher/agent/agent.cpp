@@ -30,6 +30,7 @@
 #include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/agent/status_door.hpp"
 #include "launcher/agent/status_reporter.hpp"
+#include "launcher/agent/usage_teller.hpp"
 #include "launcher/backend/backend_link.hpp"
 #include "launcher/output/output.hpp"
 #include "launcher/process/guardian.hpp"
@@ -79,6 +80,7 @@ class Agent {
                  pump();
                }),
         teller_(io_, options.run_id),
+        usage_(io_, host_name_, group_call()),
         door_(io_, options.run_id, door_answers()),
         watchers_(io_, options, host_name_, workers_.group(), events_.memory(), own_status_call()),
         shutdown_({io_, options, output_, status_, workers_, backend_, events_, watchers_.summary(),
@@ -220,6 +222,7 @@ class Agent {
       hangs_.cancel();
       door_.close();
       teller_.cancel();
+      usage_.cancel();
       facts_.cancel();
       watchers_.close();
     };
@@ -233,6 +236,7 @@ class Agent {
       stacks_.answer(whole_job, unwind, say);
     };
     answers.job = [this](StatusDoor::Say say) { teller_.ask(std::move(say)); };
+    answers.usage = [this](StatusDoor::Say say) { usage_.ask(std::move(say)); };
     return answers;
   }
 
@@ -300,6 +304,7 @@ class Agent {
   HangDesk hangs_;
   OwnFacts facts_;
   JobTeller teller_;
+  UsageTeller usage_;
   StatusDoor door_;
   JobWatchers watchers_;
   AgentShutdown shutdown_;

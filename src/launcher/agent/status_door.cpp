@@ -104,6 +104,8 @@ void StatusDoor::serve(stream_protocol::socket caller) {
       return serve_later(std::move(caller), stacks(true, false));
     case status::Question::Job:
       return serve_later(std::move(caller), answers_.job);
+    case status::Question::Usage:
+      return serve_later(std::move(caller), answers_.usage);
     case status::Question::Status:
       break;
   }

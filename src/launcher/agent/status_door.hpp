@@ -25,6 +25,7 @@ class StatusDoor {
     std::function<status::AgentStatus()> status;
     std::function<void(bool whole_job, bool unwind, Say say)> stacks;
     std::function<void(Say say)> job;
+    std::function<void(Say say)> usage;
   };
   StatusDoor(asio::io_context& io, std::string job, Answers answers);
 

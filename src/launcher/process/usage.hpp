@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 namespace drun::process {
 
@@ -19,5 +21,10 @@ struct Usage {
 };
 
 [[nodiscard]] Usage from_rusage(const rusage& usage);
+
+// Of a process that still runs, so far; the peak is its own, and of context switches those of the
+// threads that it has now count. `folder`: "/proc/4711", which takes some microseconds a thread, or
+// hangs where the process does: not for the agent's loop. nullopt: it is gone, or not this user's.
+[[nodiscard]] std::optional<Usage> usage_so_far(const std::string& folder);
 
 }  // namespace drun::process

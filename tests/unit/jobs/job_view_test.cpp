@@ -303,6 +303,20 @@ TEST(JobViewTest, ASilenceIsToldOnceItIsLong) {
   EXPECT_THAT(text_of(store.view()), Not(HasSubstr("silent")));
 }
 
+TEST(JobViewTest, WhatTheRanksOfThisHostHaveUsedIsToldLast) {
+  Store store;
+  store.run();
+  store.place(0, "node0");
+  JobView view = store.view();
+  EXPECT_THAT(to_json(view, true), Not(HasSubstr("usage")));
+  view.usage = {{2, 0, "node0", {{0, 2'000, 300'000, 4, 8, 100}, {1, 2'000, 300'000, 4, 8, 100}}}};
+  EXPECT_THAT(text_of(view), HasSubstr("\n  usage of 2 ranks of 4 "));
+  EXPECT_THAT(text_of(view), HasSubstr("\n    CPU time "));
+  EXPECT_THAT(to_json(view, true),
+              HasSubstr(R"("usage":[{"rank":0,"cpu_ms":2000,"peak_kib":300000,"read_kib":4,)"
+                        R"("written_kib":8,"switches":100},{"rank":1,)"));
+}
+
 TEST(JobViewTest, DocumentsGoToAnotherProcess) {
   Store store("a\x1b/b");
   store.run();
