@@ -13,6 +13,7 @@
 #include "base/deadline.hpp"
 #include "base/deadline_timer.hpp"
 #include "base/fd_limit.hpp"
+#include "base/log.hpp"
 #include "launcher/agent/agent_services.hpp"
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_shutdown.hpp"
@@ -24,6 +25,7 @@
 #include "launcher/agent/hang_desk.hpp"
 #include "launcher/agent/job_teller.hpp"
 #include "launcher/agent/job_watchers.hpp"
+#include "launcher/agent/leftovers.hpp"
 #include "launcher/agent/own_facts.hpp"
 #include "launcher/agent/own_status.hpp"
 #include "launcher/agent/participant_driver.hpp"
@@ -58,6 +60,8 @@ class Agent {
         events_(io_, options, host_name_),
         stacks_({io_, options, host_name_, output_, worker_output_, status_, group_call(),
                  [this] { pump(); }}),
+        leftovers_(io_, options.keep_shm, files_,
+                   {[this](const auto& text) { say(text); }, [this] { pump(); }}),
         services_(io_, options, service_calls()),
         workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls(),
                  watched_services()),
@@ -99,6 +103,7 @@ class Agent {
     arm_timer();
     io_.run();
     if (output_.files()->remove_private_folder()) processes_.leave_folders();
+    leftovers_.finish();
     processes_.end();  // they end while this process frees what it holds
     return shutdown_.exit_code();
   }
@@ -110,6 +115,7 @@ class Agent {
     RoundServices services = services_.of_round();
     services.watch = events_.worker_watch();
     services.before_stop = &stacks_.before_stop();
+    services.before_start = &leftovers_;
     return services;
   }
 
@@ -136,6 +142,11 @@ class Agent {
     calls.running = [this] { return workers_.group().running(); };
     calls.news = [this] { pump(); };
     return calls;
+  }
+
+  void say(const std::string& text) {
+    status_.line().clear();
+    log::info("{}", text);
   }
 
   // It is not to be used any more.
@@ -190,6 +201,7 @@ class Agent {
     calls.news = [this](WorkerNews news, Time now) {
       events_.on_workers(news);
       watchers_.on_workers(news.group);
+      leftovers_.on_workers(news);
       // Not before: it is not needed for the start, and takes its time.
       if (news.group.started && options_.max_nodes > 1) stacks_.listen(backend_.key_value());
       shutdown_.on_workers(news, now);
@@ -220,6 +232,7 @@ class Agent {
       services_.end();
       stacks_.cancel();
       hangs_.cancel();
+      leftovers_.cancel();
       door_.close();
       teller_.cancel();
       usage_.cancel();
@@ -297,6 +310,7 @@ class Agent {
   StatusReporter status_;
   EventReporter events_;
   AgentStacks stacks_;
+  Leftovers leftovers_;
   AgentServices services_;
   WorkerSupervisor workers_;
   BackendLink backend_;

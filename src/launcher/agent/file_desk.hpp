@@ -20,6 +20,8 @@ class FileDesk final : public FileWork {
   void run(std::chrono::milliseconds limit, std::function<void()> work, Done done) override;
   // Nobody is told anything any more.
   void cancel();
+  // As FileWorker's; for after the loop.
+  void wait_for_all() { worker_.wait(); }
 
  private:
   void wait();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/environment_variable.hpp"
+#include "base/split.hpp"
 #include "base/whole_number.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/cluster/cluster.hpp"
@@ -54,6 +55,18 @@ void build_hangs(const cli::GivenFlags& flags, Options& options) {
       std::array{OnHang::Restart, OnHang::Stop, OnHang::Report}.at(parse_choice(*action));
   if (timeout == nullptr && options.on_hang != OnHang::Restart)
     refuse(*action, "without --hang-timeout nobody looks for hangs");
+}
+
+// As it is called in /dev/shm, or by shm_open(3).
+std::string parse_shm_pattern(const cli::Setting& setting, std::string_view pattern) {
+  for (const std::string_view folder : {"/dev/shm/", "/"}) {
+    if (!pattern.starts_with(folder)) continue;
+    pattern.remove_prefix(folder.size());
+    break;
+  }
+  if (pattern.empty() || pattern.find('/') != pattern.npos)
+    refuse(setting, "expected a name in /dev/shm, or a pattern such as 'psm_*'");
+  return std::string(pattern);
 }
 
 // When the job ends, if that is known; and whom that must be told.
@@ -112,6 +125,13 @@ void build_stopping(const cli::GivenFlags& flags, Options& options) {
   }
   if (const cli::Setting* setting = flags.find("no-requeue-on")) {
     options.no_requeue_on = parse_exit_set(*setting);
+  }
+  if (const cli::Setting* setting = flags.find("keep-shm")) {
+    std::string_view patterns = setting->value;
+    do {
+      options.keep_shm.push_back(
+          parse_shm_pattern(*setting, take_until(patterns, cli::kBetweenValues)));
+    } while (!patterns.empty());
   }
   if (const cli::Setting* setting = flags.find("timeout")) {
     options.timeout = parse_duration(*setting, false);

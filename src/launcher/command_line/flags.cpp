@@ -139,6 +139,8 @@ constexpr std::array kFlags{
          "restart only after these: codes, ranges and signals, as in 1-9,137,SIGKILL"},
     Flag{"no-restart-on", 0, "LIST", "", kDrun, kStopping, kEnds,
          "never restart after these"},
+    Flag{"keep-shm", 0, "PATTERN", "", kDrun, kStopping, "",
+         "never remove these in /dev/shm, as in 'psm_*'; may be given several times", false, true},
     Flag{"no-requeue-on", 0, "LIST", "", kDrun, kStopping, kEnds,
          "after these exit with 93, \"do not requeue\", and do not restart"},
 

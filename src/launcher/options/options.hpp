@@ -180,7 +180,8 @@ struct StopPolicy {
   // asked for, after a failure. 0: never.
   std::chrono::milliseconds stacks_limit{10'000};
   bool stacks_after_failure = false;
-  hang::HeartbeatLimits heartbeats;                       // of each worker
+  std::vector<std::string> keep_shm;  // patterns of names in /dev/shm that are never removed
+  hang::HeartbeatLimits heartbeats;   // of each worker
   std::optional<std::chrono::milliseconds> hang_timeout;  // in which no rank of the job gets on
   OnHang on_hang = OnHang::Restart;
   bool file_timers = false;  // TORCHELASTIC_ENABLE_FILE_TIMER: torch's timers are served

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "launcher/workers/before_start.hpp"
 #include "launcher/workers/before_stop.hpp"
 #include "launcher/workers/peer_directory.hpp"
 #include "launcher/workers/rank_service.hpp"
@@ -15,6 +16,7 @@ struct RoundServices {
   PeerDirectory* peers = nullptr;
   WorkerWatch* watch = nullptr;
   BeforeStop* before_stop = nullptr;
+  BeforeStart* before_start = nullptr;
   std::string timer_file = {};  // for TORCHELASTIC_TIMER_FILE; empty: nobody serves torch's timers
 };
 

@@ -67,6 +67,12 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
     worker.local_rank = local_rank;
     workers_.emplace(labels_.back().worker, std::move(worker));
   }
+  ++starts_;
+  start_held_until_.reset();
+  if (services_.before_start != nullptr)
+    start_held_until_ = services_.before_start->begin(now, [this, start = starts_] {
+      if (start == starts_) start_held_until_.reset();
+    });
   auto opening = std::make_shared<std::atomic<bool>>(false);
   file_work_.ask<Preparation>(
       kFilesLimit,
@@ -76,13 +82,13 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
           return make_files(label);
         });
       },
-      [this, start = ++starts_, opening](Result<Preparation> prepared) {
+      [this, start = starts_, opening](Result<Preparation> prepared) {
         if (state_ != State::Preparing || start != starts_) return;
         prepared_ = prepared ? std::move(*prepared)
                              : refuse(labels_.size(), without_answer(prepared.error(), *opening));
       });
   ask_for_peers();
-  if (ready()) launch(now);
+  if (ready(now)) launch(now);
 }
 
 void WorkerGroup::ask_for_peers() {
@@ -382,7 +388,7 @@ void WorkerGroup::condemn_faulty(Time now) {
 
 GroupNews WorkerGroup::on_time(Time now) {
   GroupNews news;
-  if (ready()) launch(now);
+  if (ready(now)) launch(now);
   for (const auto& [id, reason] : std::exchange(refused_, {})) {
     WorkerEnd end;
     end.spawn_error = reason.error;
@@ -401,8 +407,9 @@ GroupNews WorkerGroup::on_time(Time now) {
 
 std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
   const bool can_report = report_ && report_->remains;
-  if (!refused_.empty() || ready() || can_report) return Time{};
+  if (!refused_.empty() || can_report) return Time{};
   EarliestDeadline due;
+  if (prepared_ && peers_) due.include(start_held_until_.value_or(Time{}));
   due.include(failures_.next_deadline());
   if (failures_.first() && state_ == State::Running) {
     due.include(stop_at_);

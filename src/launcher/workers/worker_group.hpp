@@ -121,7 +121,9 @@ class WorkerGroup {
   };
 
   void ask_for_peers();
-  [[nodiscard]] bool ready() const { return prepared_ && peers_; }
+  [[nodiscard]] bool ready(Time now) const {
+    return prepared_ && peers_ && (!start_held_until_ || now >= *start_held_until_);
+  }
   void launch(Time now);
   [[nodiscard]] std::optional<LaunchError> launch_worker(const RoundLaunch& launch,
                                                          const StreamLabel& label, Worker& worker,
@@ -158,6 +160,7 @@ class WorkerGroup {
   std::vector<StreamLabel> labels_;
   std::optional<Preparation> prepared_;         // to be launched
   std::optional<PeerDirectory::Places> peers_;  // to be told; empty if nobody asks
+  std::optional<Time> start_held_until_;        // something else is to be over first
   Workers workers_;
   RoundFailures failures_;
   std::int64_t failure_time_ms_ = 0;  // of the first one

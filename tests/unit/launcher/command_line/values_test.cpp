@@ -145,6 +145,18 @@ TEST(OptionValuesTest, WorkersAreANumberOrCounted) {
   }
 }
 
+TEST(OptionValuesTest, NamesOfSharedMemoryAreThoseOfItsFolder) {
+  using testing::ElementsAre;
+  EXPECT_THAT(build("").keep_shm, testing::IsEmpty());
+  EXPECT_THAT(build("--keep-shm psm_* --keep-shm /ckpt_? --keep-shm /dev/shm/nccl-*").keep_shm,
+              ElementsAre("psm_*", "ckpt_?", "nccl-*"));
+  for (const char* bad : {"a/b", "/dev/shm/", "/", "/tmp/x"}) {
+    EXPECT_EQ(error_of("--keep-shm " + std::string(bad)),
+              "--keep-shm '" + std::string(bad) +
+                  "': expected a name in /dev/shm, or a pattern such as 'psm_*'");
+  }
+}
+
 TEST(OptionValuesTest, RestartsAndLocalNodesAreWholeNumbers) {
   EXPECT_EQ(build("--max-restarts 3").max_restarts, 3);
   EXPECT_EQ(build("").max_losses, std::nullopt);

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <functional>
 #include <map>
+#include <optional>
 #include <system_error>
 
 #include <gmock/gmock.h>
@@ -1189,6 +1190,68 @@ TEST(WorkerGroupPeersTest, WithoutPlacesTheNodeHasFailed) {
   EXPECT_THAT(news.failure->cause, HasSubstr("no free port"));
   EXPECT_EQ(news.failure->exit_code, 125);
   EXPECT_THAT(rig.runner.requests, IsEmpty());
+}
+
+// ---- what is to be over before a round starts ----
+
+class FakeBeforeStart final : public BeforeStart {
+ public:
+  std::optional<Time> begin(Time now, std::function<void()> call) override {
+    over = std::move(call);
+    if (!wanted) return std::nullopt;
+    return now + milliseconds(1'000);
+  }
+  bool wanted = true;
+  std::function<void()> over;
+};
+
+struct LateRig : Rig {
+  LateRig() { services.before_start = &before; }
+  FakeBeforeStart before;
+  RoundServices services;
+  std::optional<WorkerGroup> late;
+  void start() {
+    late.emplace(options, "node1", runner, output, files, services);
+    late->start(second_node(), now);
+  }
+  bool starts(milliseconds later) {
+    (void)late->on_time(kStart + later);
+    return runner.take_calls().find("spawn") != std::string::npos;
+  }
+};
+
+TEST(WorkerGroupLateStartTest, TheWorkersStartWhenItIsOver) {
+  LateRig rig;
+  rig.start();
+  EXPECT_FALSE(rig.starts(milliseconds(1)));
+  EXPECT_EQ(rig.late->next_deadline(), kStart + milliseconds(1'000));
+  rig.before.over();
+  EXPECT_EQ(rig.late->next_deadline(), WorkerGroup::Time{});
+  EXPECT_TRUE(rig.starts(milliseconds(2)));
+}
+
+TEST(WorkerGroupLateStartTest, ItIsNotWaitedForLongerThanItsLimit) {
+  LateRig rig;
+  rig.start();
+  EXPECT_FALSE(rig.starts(milliseconds(999)));
+  EXPECT_TRUE(rig.starts(milliseconds(1'000)));
+  rig.before.over();
+  EXPECT_FALSE(rig.starts(milliseconds(1'001))) << "once";
+}
+
+TEST(WorkerGroupLateStartTest, WithNothingToWaitForTheyStartAtOnce) {
+  LateRig rig;
+  rig.before.wanted = false;
+  rig.start();
+  EXPECT_THAT(rig.runner.take_calls(), HasSubstr("spawn"));
+}
+
+TEST(WorkerGroupLateStartTest, AStopMeanwhileStartsNothing) {
+  LateRig rig;
+  rig.start();
+  EXPECT_TRUE(rig.late->stop(false, rig.now).stopped);
+  rig.before.over();
+  EXPECT_FALSE(rig.starts(milliseconds(1'000)));
 }
 
 }  // namespace

@@ -1,0 +1,200 @@
+// What is removed of /dev/shm, with real files and processes that have them.
+#include "launcher/process/shared_memory.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file_descriptor.hpp"
+
+namespace drun::process {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+enum class Has { Open, OpenToRead, Mapped };
+
+// A process that has a file, as a worker does; the file stays when it ends.
+class Holder {
+ public:
+  Holder(const std::string& path, Has has) {
+    int ready[2];
+    if (::pipe2(ready, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const int fd = ::open(path.c_str(), has == Has::OpenToRead ? O_RDONLY : O_RDWR);
+      bool good = fd >= 0;
+      if (has == Has::Mapped) {
+        good =
+            good && ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
+        ::close(fd);
+      }
+      const char answer = good ? 'y' : 'n';
+      if (::write(ready[1], &answer, 1) != 1) ::_exit(1);
+      for (;;)
+        ::pause();
+    }
+    ::close(ready[1]);
+    char answer = 'n';
+    const bool told = ::read(ready[0], &answer, 1) == 1;
+    ::close(ready[0]);
+    if (!told || answer != 'y') throw std::runtime_error("the holder has no file " + path);
+  }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+  ~Holder() { end(); }
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+class SharedMemoryTest : public ::testing::Test {
+ protected:
+  SharedMemoryTest() {
+    std::string name = "/dev/shm/drun-test-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
+    folder_ = name;
+  }
+  ~SharedMemoryTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string make(const std::string& name) const {
+    std::ofstream(folder_ + "/" + name) << std::string(8192, 'x');
+    return folder_ + "/" + name;
+  }
+  [[nodiscard]] bool is_there(const std::string& name) const {
+    return std::filesystem::exists(folder_ + "/" + name);
+  }
+  [[nodiscard]] SharedMemory begun(std::vector<std::string> keep = {}) const {
+    SharedMemory memory(std::move(keep), folder_);
+    memory.begin();
+    return memory;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(SharedMemoryTest, WhatAWorkerHadIsRemovedWhenItIsGone) {
+  for (const Has has : {Has::Open, Has::OpenToRead, Has::Mapped}) {
+    SharedMemory memory = begun();
+    Holder worker(make("psm_0a1b2c3d"), has);
+    EXPECT_EQ(memory.look(::getpid()), 1U);
+    EXPECT_THAT(memory.sweep().names, IsEmpty()) << "the worker lives";
+    EXPECT_TRUE(is_there("psm_0a1b2c3d"));
+    worker.end();
+    const auto swept = memory.sweep();
+    EXPECT_THAT(swept.names, ElementsAre("psm_0a1b2c3d"));
+    EXPECT_EQ(swept.bytes, 8192U);
+    EXPECT_FALSE(is_there("psm_0a1b2c3d"));
+    EXPECT_THAT(memory.sweep().names, IsEmpty()) << "once";
+  }
+}
+
+TEST_F(SharedMemoryTest, OthersFilesAreNeverRemoved) {
+  struct Case {
+    const char* why;
+    const char* name;
+    bool before = false;     // it was there before the workers
+    bool kept = false;       // --keep-shm
+    bool unseen = false;     // no worker had it when drun looked
+    bool linked = false;     // it has another name
+    bool elsewhere = false;  // another process has it
+  };
+  for (const Case& each :
+       {Case{.why = "the user's name", .name = "checkpoint"},
+        Case{.why = "there before", .name = "nccl-Ab12Cd", .before = true},
+        Case{.why = "kept", .name = "nccl-Ab12Cd", .kept = true},
+        Case{.why = "not the workers'", .name = "nccl-Ab12Cd", .unseen = true},
+        Case{.why = "two names", .name = "nccl-Ab12Cd", .linked = true},
+        Case{.why = "somebody else has it, too", .name = "nccl-Ab12Cd", .elsewhere = true}}) {
+    SharedMemory memory({each.kept ? "nccl-[A-Z]*" : "psm_*"}, folder_);
+    if (!each.before) memory.begin();
+    const std::string path = make(each.name);
+    if (each.before) memory.begin();
+    {
+      Holder worker(path, Has::Mapped);
+      if (!each.unseen) (void)memory.look(::getpid());
+    }
+    FileDescriptor elsewhere;
+    if (each.elsewhere) elsewhere.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (each.linked) std::filesystem::create_hard_link(path, path + "-too");
+    EXPECT_THAT(memory.sweep().names, IsEmpty()) << each.why;
+    EXPECT_TRUE(is_there(each.name)) << each.why;
+    elsewhere.reset();
+    EXPECT_EQ(memory.sweep().names.size(), each.elsewhere ? 1U : 0U) << "later: " << each.why;
+    std::filesystem::remove(path);
+    std::filesystem::remove(path + "-too");
+  }
+}
+
+// Only what is below the given process is the job's: here that is a process with no children.
+TEST_F(SharedMemoryTest, AProcessOfAnotherJobDoesNotCount) {
+  SharedMemory memory = begun();
+  const Holder childless(make("psm_00000001"), Has::Open);
+  Holder other(make("psm_00000002"), Has::Open);
+  EXPECT_EQ(memory.look(childless.pid()), 0U);
+  other.end();
+  EXPECT_THAT(memory.sweep().names, IsEmpty());
+}
+
+TEST_F(SharedMemoryTest, AFileOfTheSameNameIsAnother) {
+  SharedMemory memory = begun();
+  {
+    Holder worker(make("torch_12_345_0"), Has::Open);
+    ASSERT_EQ(memory.look(::getpid()), 1U);
+  }
+  // Its number is not used again while it is open.
+  const FileDescriptor old(::open((folder_ + "/torch_12_345_0").c_str(), O_PATH | O_CLOEXEC));
+  std::filesystem::remove(folder_ + "/torch_12_345_0");
+  make("torch_12_345_0");
+  EXPECT_THAT(memory.sweep().names, IsEmpty());
+  EXPECT_TRUE(is_there("torch_12_345_0"));
+}
+
+TEST_F(SharedMemoryTest, WhatTheProgramRemovesItselfIsForgotten) {
+  SharedMemory memory = begun();
+  Holder worker(make("sem.mp-abc_12xy"), Has::Open);
+  ASSERT_EQ(memory.look(::getpid()), 1U);
+  std::filesystem::remove(folder_ + "/sem.mp-abc_12xy");
+  EXPECT_EQ(memory.look(::getpid()), 0U);
+}
+
+// They are somebody else's, and who looks for their holders reads what all workers have mapped.
+TEST_F(SharedMemoryTest, FilesThatNobodyHasAreLookedForThreeTimes) {
+  SharedMemory memory = begun();
+  make("psm_0a1b2c3d");
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(memory.look(::getpid()), 0U);
+  Holder late(folder_ + "/psm_0a1b2c3d", Has::Open);
+  EXPECT_EQ(memory.look(::getpid()), 0U);
+}
+
+TEST_F(SharedMemoryTest, AFolderThatIsNotThereHasNothing) {
+  SharedMemory memory({}, folder_ + "/none");
+  memory.begin();
+  EXPECT_EQ(memory.look(::getpid()), 0U);
+  EXPECT_THAT(memory.sweep().names, IsEmpty());
+}
+
+}  // namespace
+}  // namespace drun::process
