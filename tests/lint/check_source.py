@@ -52,7 +52,7 @@ ARROWS = {
     "launcher/workers": "base hang launcher/options launcher/output launcher/process launcher/report "
                         "rendezvous",
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
-    "launcher/agent": "base events facts hang jobs launcher/backend launcher/events launcher/options launcher/output "
+    "launcher/agent": "base events facts hang jobs launcher/backend launcher/devices launcher/events launcher/options launcher/output "
                       "launcher/page launcher/pmi launcher/process launcher/report launcher/stacks launcher/workers "
                       "rendezvous stacks status store/client timeline",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/options "
@@ -60,7 +60,7 @@ ARROWS = {
     "launcher/starter": "base launcher/agent launcher/hosts launcher/options launcher/output "
                         "launcher/process launcher/report",
     "launcher": "base launcher/agent launcher/command_line launcher/hosts launcher/local_nodes "
-                "launcher/options launcher/report launcher/stacks launcher/starter launcher/workers",
+                "launcher/devices launcher/options launcher/report launcher/stacks launcher/starter launcher/workers",
 }
 ARROWS = {room: set(others.split()) for room, others in ARROWS.items()}
 # A heavy library belongs to the few files that hide it from the rest.

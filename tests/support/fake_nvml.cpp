@@ -2,9 +2,12 @@
 // "UUID@DOMAIN:BUS:DEVICE" with blanks between; FAKE_NVML_MIG maps slices, "MIG-x=INDEX". Without
 // FAKE_NVML there is no driver; with FAKE_NVML_CRASHES the library ends its process. FAKE_NVML_ECC:
 // how many uncorrected errors each device has; FAKE_NVML_PENDING: rows wait to be remapped.
+// FAKE_NVML_PROCESSES: a file with a line "INDEX PID" for each process that a device has; who asks
+// makes a file of that name with ".asked" behind.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -89,6 +92,26 @@ EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
 }
 EXPORT int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void* slice, void** handle) {
   *handle = &(*devices)[static_cast<std::size_t>(static_cast<Fake*>(slice)->mig_parent)];
+  return kSuccess;
+}
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
+};
+EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count,
+                                                   ProcessInfo* list) {
+  const char* file = std::getenv("FAKE_NVML_PROCESSES");
+  if (file == nullptr) return kFailure;
+  std::ofstream(std::string(file) + ".asked") << "";
+  const auto own = static_cast<unsigned>(static_cast<Fake*>(handle) - devices->data());
+  unsigned found = 0;
+  std::ifstream lines(file);
+  for (unsigned index = 0, pid = 0; lines >> index >> pid;) {
+    if (index != own || found == *count) continue;
+    list[found++] = {pid, 1U << 20, 0, 0};
+  }
+  *count = found;
   return kSuccess;
 }
 EXPORT int nvmlDeviceGetUUID(void* handle, char* text, unsigned length) {

@@ -60,8 +60,9 @@ class Agent {
         events_(io_, options, host_name_),
         stacks_({io_, options, host_name_, output_, worker_output_, status_, group_call(),
                  [this] { pump(); }}),
-        leftovers_(io_, options.keep_shm, files_,
-                   {[this](const auto& text) { say(text); }, [this] { pump(); }}),
+        leftovers_(io_, options.keep_shm, options.max_restarts > 0 || options.max_nodes > 1, files_,
+                   {group_call(), [this](const auto& text) { say(text); },
+                    [this](const auto& text) { warn(text); }, [this] { pump(); }}),
         services_(io_, options, service_calls()),
         workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls(),
                  watched_services()),
@@ -147,6 +148,10 @@ class Agent {
   void say(const std::string& text) {
     status_.line().clear();
     log::info("{}", text);
+  }
+  void warn(const std::string& text) {
+    status_.line().clear();
+    log::warning("{}", text);
   }
 
   // It is not to be used any more.

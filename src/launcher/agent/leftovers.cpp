@@ -6,12 +6,16 @@
 #include <atomic>
 #include <utility>
 
+#include "base/duration_text.hpp"
 #include "facts/gather.hpp"
+#include "launcher/process/descendants.hpp"
+#include "launcher/stacks/child_output.hpp"
 
 namespace drun::launcher {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
 using process::SharedMemory;
 
 // Between two looks of a round: more and more, since most files are made at its start, and a look
@@ -22,9 +26,25 @@ constexpr std::chrono::seconds kLongestPause{60};
 constexpr std::chrono::seconds kWorkLimit{5};
 constexpr std::chrono::seconds kHoldLimit{1};
 constexpr std::size_t kMostNames = 3;
+constexpr std::chrono::seconds kGpuLimit{10};
+// To start, and to wake a driver that sleeps.
+constexpr std::chrono::seconds kHelperMargin{5};
+constexpr std::chrono::seconds kWorthALine{1};
 
 bool keeps_all(const std::vector<std::string>& keep) {
   return std::find(keep.begin(), keep.end(), "*") != keep.end();
+}
+
+// In a thread that may wait.
+GpuAnswer ask_gpus(const GpuQuestion& question) {
+  about_to("ask the GPUs' driver");
+  ChildProgram helper;
+  helper.path = "/proc/self/exe";
+  helper.arguments = {"drun", std::string(kGpuHelperFlag)};
+  helper.input = encode(question);
+  helper.own_group = true;
+  const auto said = output_of(helper, Clock::now() + question.limit + kHelperMargin);
+  return said ? decode_gpu_answer(*said).value_or(GpuAnswer{}) : GpuAnswer{};
 }
 
 }  // namespace
@@ -46,13 +66,14 @@ struct Leftovers::Shared {
   std::atomic<bool> used{false};
 };
 
-Leftovers::Leftovers(asio::io_context& io, const std::vector<std::string>& keep, FileWork& files,
-                     Calls calls)
+Leftovers::Leftovers(asio::io_context& io, const std::vector<std::string>& keep, bool restarts,
+                     FileWork& files, Calls calls)
     : io_(io),
       files_(files),
       calls_(std::move(calls)),
       memory_(keeps_all(keep) ? nullptr : std::make_shared<Shared>(keep)),
-      timer_(io, [this] { look(); }) {}
+      gpus_(restarts ? Gpus::Unknown : Gpus::None),
+      timer_(io, [this] { on_timer(); }) {}
 
 FileDesk& Leftovers::desk() {
   if (!desk_) desk_.emplace(io_, [this] { calls_.resumed(); });
@@ -64,14 +85,60 @@ std::optional<Leftovers::Time> Leftovers::begin(Time now, std::function<void()> 
     files_.run(
         kWorkLimit, [shared = memory_] { shared->memory.begin(); },
         [this](const std::optional<Error>& failed) { ready_ = !failed; });
-  if (!sweeping_) return std::nullopt;
+  if (gpus_ == Gpus::There && !gone_.empty()) await_gpus();
+  if (!sweeping_ && !awaiting_) return std::nullopt;
   over_ = std::move(over);
-  return now + kHoldLimit;
+  return now + (awaiting_ ? kGpuLimit + kHelperMargin : kHoldLimit);
+}
+
+void Leftovers::go_on() {
+  if (sweeping_ || awaiting_) return;
+  if (const auto over = std::exchange(over_, nullptr)) over();
+}
+
+// The answer is the same for the whole job. A round that ends before it is known had no time to use
+// them.
+void Leftovers::ask_about_gpus() {
+  if (gpus_ != Gpus::Unknown || std::exchange(asking_, true)) return;
+  desk().ask<GpuAnswer>(
+      kHelperMargin * 2, [] { return ask_gpus({}); },
+      [this](const Result<GpuAnswer>& answer) {
+        gpus_ = answer && answer->can_tell ? Gpus::There : Gpus::None;
+      });
+}
+
+void Leftovers::await_gpus() {
+  awaiting_ = true;
+  GpuQuestion question;
+  question.gone.assign(gone_.begin(), gone_.end());
+  question.limit = kGpuLimit;
+  gone_.clear();
+  desk().ask<GpuAnswer>(
+      kGpuLimit + kHelperMargin * 2, [question] { return ask_gpus(question); },
+      [this, since = Clock::now()](const Result<GpuAnswer>& answer) { on_gpus(answer, since); });
+}
+
+void Leftovers::on_gpus(const Result<GpuAnswer>& answer, Time since) {
+  awaiting_ = false;
+  if (!answer || !answer->can_tell) gpus_ = Gpus::None;  // it hangs, or has gone
+  const auto waited = Clock::now() - since;
+  if (answer && answer->gpu >= 0) {
+    calls_.warn("GPU " + std::to_string(answer->gpu) +
+                " has not given back the memory of process " + std::to_string(answer->pid) +
+                " of the last round within " + describe_duration(Milliseconds(kGpuLimit).count()) +
+                "; the new workers start without it");
+  } else if (waited >= kWorthALine) {
+    calls_.say("waited " +
+               describe_duration(std::chrono::duration_cast<Milliseconds>(waited).count()) +
+               " until the GPUs had given back the memory of the last round");
+  }
+  go_on();
 }
 
 void Leftovers::on_workers(const WorkerNews& news) {
   if (news.group.started) {
     running_ = true;
+    gone_.clear();
     pause_ = kFirstPause;
     look_later();
   }
@@ -80,11 +147,18 @@ void Leftovers::on_workers(const WorkerNews& news) {
   if (!news.group.stopped && !news.swept) return;
   running_ = false;
   timer_.set(std::nullopt);
+  for (const auto& [id, worker] : calls_.group().workers())
+    if (worker.pid > 0) gone_.insert(worker.pid);
   sweep();
 }
 
+void Leftovers::on_timer() {
+  ask_about_gpus();
+  look();
+}
+
 void Leftovers::look_later() {
-  if (!memory_ || !running_) return;
+  if (!running_) return;
   timer_.set(Clock::now() + pause_);
   pause_ = std::min(pause_ * 2, kLongestPause);
 }
@@ -92,16 +166,19 @@ void Leftovers::look_later() {
 void Leftovers::look() {
   if (!memory_ || !ready_ || looking_ || sweeping_) return;
   looking_ = true;
-  desk().ask<std::size_t>(
+  desk().ask<Look>(
       kWorkLimit,
       [shared = memory_, root = ::getpid()] {
         about_to("look for the workers' files in /dev/shm");
-        return shared->alone([root](SharedMemory& memory) { return memory.look(root); });
+        return shared->alone([root](SharedMemory& memory) {
+          return Look{memory.look(root), process::descendants_of(root)};
+        });
       },
-      [this](const Result<std::size_t>& known) {
+      [this](const Result<Look>& look) {
         looking_ = false;
-        if (!known) return memory_.reset();
-        known_ = *known;
+        if (!look) return memory_.reset();
+        known_ = look->known;
+        gone_.insert(look->processes.begin(), look->processes.end());
         look_later();
       });
 }
@@ -122,7 +199,7 @@ void Leftovers::sweep() {
         } else {
           memory_.reset();
         }
-        if (const auto over = std::exchange(over_, nullptr)) over();
+        go_on();
       });
 }
 
@@ -144,7 +221,8 @@ void Leftovers::cancel() {
 
 void Leftovers::finish() {
   told_ = false;  // the output is gone
-  if (desk_ && sweeping_) desk_->wait_for_all();
+  // A wait for GPUs would be waited for, too.
+  if (desk_ && sweeping_ && !awaiting_) desk_->wait_for_all();
 }
 
 }  // namespace drun::launcher

@@ -1,6 +1,6 @@
 // What the workers of a round leave behind on this node besides processes: their shared memory is
-// looked for while they run, and removed when they are gone. One thread: the agent's loop, which it
-// never blocks.
+// looked for while they run, and removed when they are gone; and GPUs may need a moment to give
+// back the memory of those that were killed. One thread: the agent's loop, which it never blocks.
 #pragma once
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 
 #include "base/deadline_timer.hpp"
 #include "launcher/agent/file_desk.hpp"
+#include "launcher/devices/gpu_release.hpp"
 #include "launcher/process/shared_memory.hpp"
 #include "launcher/workers/before_start.hpp"
 #include "launcher/workers/supervision.hpp"
@@ -25,15 +27,19 @@ class Leftovers final : public BeforeStart {
  public:
   // Called from the loop.
   struct Calls {
+    std::function<const WorkerGroup&()> group;
     std::function<void(const std::string&)> say;  // a line for the user
-    std::function<void()> resumed;                // begin()'s `over` was called
+    std::function<void(const std::string&)> warn;
+    std::function<void()> resumed;  // begin()'s `over` was called
   };
   // `files` must outlive this; what it is asked here is done before the workers are prepared, for
-  // which it is asked later. `keep`: as SharedMemory's; with "*" nobody looks.
-  Leftovers(asio::io_context& io, const std::vector<std::string>& keep, FileWork& files,
-            Calls calls);
+  // which it is asked later. `keep`: as SharedMemory's; with "*" nobody looks. `restarts`: there
+  // may be a second round.
+  Leftovers(asio::io_context& io, const std::vector<std::string>& keep, bool restarts,
+            FileWork& files, Calls calls);
 
-  // The next round waits until the last one is swept, for a second at most.
+  // The next round waits until the last one is swept, for a second at most, and for GPUs that still
+  // list its processes, for ten.
   [[nodiscard]] std::optional<Time> begin(Time now, std::function<void()> over) override;
   void on_workers(const WorkerNews& news);
   // Nobody is told anything any more.
@@ -43,7 +49,17 @@ class Leftovers final : public BeforeStart {
 
  private:
   struct Shared;
+  struct Look {
+    std::size_t known = 0;
+    std::vector<pid_t> processes;
+  };
+  enum class Gpus { Unknown, None, There };
 
+  void on_timer();
+  void ask_about_gpus();
+  void await_gpus();
+  void on_gpus(const Result<GpuAnswer>& answer, Time since);
+  void go_on();
   void look();
   void look_later();
   void sweep();
@@ -59,6 +75,10 @@ class Leftovers final : public BeforeStart {
   bool running_ = false;
   bool looking_ = false;
   bool sweeping_ = false;
+  Gpus gpus_;               // that list processes
+  bool asking_ = false;     // whether there are some
+  bool awaiting_ = false;   // that they list none of:
+  std::set<pid_t> gone_{};  // processes of the last round
   bool told_ = true;
   std::size_t known_ = 0;
   std::chrono::seconds pause_{0};
