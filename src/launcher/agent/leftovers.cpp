@@ -86,7 +86,8 @@ std::optional<Leftovers::Time> Leftovers::begin(Time now, std::function<void()> 
         kWorkLimit, [shared = memory_] { shared->memory.begin(); },
         [this](const std::optional<Error>& failed) { ready_ = !failed; });
   if (gpus_ == Gpus::There && !gone_.empty()) await_gpus();
-  if (!sweeping_ && !awaiting_) return std::nullopt;
+  // Without a file that is known to be theirs, hardly anything is removed.
+  if (!awaiting_ && (!sweeping_ || known_ == 0)) return std::nullopt;
   over_ = std::move(over);
   return now + (awaiting_ ? kGpuLimit + kHelperMargin : kHoldLimit);
 }
@@ -168,10 +169,11 @@ void Leftovers::look() {
   looking_ = true;
   desk().ask<Look>(
       kWorkLimit,
-      [shared = memory_, root = ::getpid()] {
+      [shared = memory_, root = ::getpid(), gpus = gpus_ == Gpus::There] {
         about_to("look for the workers' files in /dev/shm");
-        return shared->alone([root](SharedMemory& memory) {
-          return Look{memory.look(root), process::descendants_of(root)};
+        return shared->alone([&](SharedMemory& memory) {
+          return Look{memory.look(root),
+                      gpus ? process::descendants_of(root) : std::vector<pid_t>()};
         });
       },
       [this](const Result<Look>& look) {
