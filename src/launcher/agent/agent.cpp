@@ -13,26 +13,19 @@
 #include "base/deadline.hpp"
 #include "base/deadline_timer.hpp"
 #include "base/fd_limit.hpp"
-#include "base/log.hpp"
 #include "launcher/agent/agent_services.hpp"
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/agent_shutdown.hpp"
 #include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/agent_stacks.hpp"
+#include "launcher/agent/agent_watch.hpp"
 #include "launcher/agent/event_reporter.hpp"
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/guardian_farewell.hpp"
-#include "launcher/agent/hang_desk.hpp"
-#include "launcher/agent/job_teller.hpp"
-#include "launcher/agent/job_watchers.hpp"
 #include "launcher/agent/leftovers.hpp"
-#include "launcher/agent/own_facts.hpp"
-#include "launcher/agent/own_status.hpp"
 #include "launcher/agent/participant_driver.hpp"
 #include "launcher/agent/shared_log_dedup.hpp"
-#include "launcher/agent/status_door.hpp"
 #include "launcher/agent/status_reporter.hpp"
-#include "launcher/agent/usage_teller.hpp"
 #include "launcher/backend/backend_link.hpp"
 #include "launcher/output/output.hpp"
 #include "launcher/process/guardian.hpp"
@@ -58,14 +51,15 @@ class Agent {
         output_(output_options(options, host_name_)),
         status_(standard_error(output_), neighbours, options.max_nodes == 1),
         events_(io_, options, host_name_),
-        stacks_({io_, options, host_name_, output_, worker_output_, status_, group_call(),
+        stacks_({io_, options, host_name_, output_, worker_output_, status_, group_,
                  [this] { pump(); }}),
         leftovers_(io_, options.keep_shm, options.max_restarts > 0 || options.max_nodes > 1, files_,
-                   {group_call(), [this](const auto& text) { say(text); },
-                    [this](const auto& text) { warn(text); }, [this] { pump(); }}),
+                   {group_, status_, [this] { pump(); }}),
         services_(io_, options, service_calls()),
         workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls(),
-                 watched_services()),
+                 services_.beside({.watch = events_.worker_watch(),
+                                   .before_stop = &stacks_.before_stop(),
+                                   .before_start = &leftovers_})),
         backend_(io_, options, host_name_, backend_calls()),
         participant_(
             {options, host_name_, status_, workers_, backend_, events_, &files_,
@@ -73,97 +67,44 @@ class Agent {
                return stacks_.hold(action, std::move(go_on));
              }},
             [this](auto outcome) {
-              forget_store();
+              watch_.forget_store();
               shutdown_.on_outcome(std::move(outcome));
             },
-            [this] { hangs_.on_hang(); }),
-        hangs_(
-            {io_, options, workers_, participant_, events_, status_, stacks_, [this] { pump(); }}),
-        facts_(io_, options, open_files,
-               [this](std::string sheet) {
-                 participant_.set_facts(std::move(sheet), Clock::now());
-                 pump();
-               }),
-        teller_(io_, options.run_id),
-        usage_(io_, host_name_, group_call()),
-        door_(io_, options.run_id, door_answers()),
-        watchers_(io_, options, host_name_, workers_.group(), events_.memory(), own_status_call()),
-        shutdown_({io_, options, output_, status_, workers_, backend_, events_, watchers_.summary(),
-                   watchers_.metrics_file()},
+            [this] { watch_.on_hang(); }),
+        watch_({io_, options, host_name_, workers_, backend_, participant_, events_, status_,
+                stacks_, [this] { pump(); }},
+               open_files),
+        shutdown_({io_, options, output_, status_, workers_, backend_, events_, watch_.summary(),
+                   watch_.metrics_file()},
                   shutdown_calls()) {}
 
-  int run() {
+  int run(std::atomic<bool>* unannounced) {
     events_.begin();
     signals_.start([this](int signal) { on_signal(signal); });
     workers_.listen();
-    hangs_.start();
     shutdown_.begin();
     backend_.start();
-    door_.open();
-    watchers_.open();
+    watch_.start();
     arm_timer();
     io_.run();
     if (output_.files()->remove_private_folder()) processes_.leave_folders();
     leftovers_.finish();
     processes_.end();  // they end while this process frees what it holds
+    if (unannounced != nullptr) *unannounced = shutdown_.left_unannounced();
     return shutdown_.exit_code();
   }
 
-  [[nodiscard]] bool left_unannounced() const { return shutdown_.left_unannounced(); }
-
  private:
-  RoundServices watched_services() {
-    RoundServices services = services_.of_round();
-    services.watch = events_.worker_watch();
-    services.before_stop = &stacks_.before_stop();
-    services.before_start = &leftovers_;
-    return services;
-  }
-
-  std::function<status::AgentStatus()> own_status_call() {
-    return [this] {
-      auto own = own_status(options_, host_name_, workers_, status_, participant_);
-      own.behind = hangs_.behind();
-      if (const auto store = backend_.moved_to()) own.store = to_string(*store);
-      return own;
-    };
-  }
-
-  std::function<const WorkerGroup&()> group_call() {
-    return [this]() -> const WorkerGroup& { return workers_.group(); };
-  }
-
   AgentServices::Calls service_calls() {
     AgentServices::Calls calls;
     calls.on_fault = [this](int local_rank, const RankFault& fault) {
       workers_.on_fault(local_rank, fault);
       pump();
     };
-    calls.on_timer = [this](const auto& timer) { hangs_.on_timer(timer); };
+    calls.on_timer = [this](const auto& timer) { watch_.on_timer(timer); };
     calls.running = [this] { return workers_.group().running(); };
     calls.news = [this] { pump(); };
     return calls;
-  }
-
-  void say(const std::string& text) {
-    status_.line().clear();
-    log::info("{}", text);
-  }
-  void warn(const std::string& text) {
-    status_.line().clear();
-    log::warning("{}", text);
-  }
-
-  // It is not to be used any more.
-  void forget_store() {
-    stacks_.forget_store();
-    hangs_.forget_store();
-  }
-
-  // Of those who look at the whole job; null: there is none.
-  void set_link(rendezvous::KeyValue* link) {
-    watchers_.set_link(link);
-    teller_.set_link(link);
   }
 
   BackendLink::Calls backend_calls() {
@@ -176,14 +117,11 @@ class Agent {
       services_.join(node);
       events_.joined(node);
       participant_.join(node);
-      facts_.gather(node);
-      set_link(&backend_.key_value());
-      hangs_.use_store(backend_.key_value(), node.ticket);
+      watch_.joined(node);
     };
     calls.dispensable = [this](bool known) { return participant_.dispensable(known); };
     calls.dropped = [this] {
-      set_link(nullptr);
-      forget_store();
+      watch_.dropped();
       participant_.drop();
     };
     calls.gave_up = [this](auto outcome) { shutdown_.on_outcome(std::move(outcome)); };
@@ -192,8 +130,7 @@ class Agent {
     };
     calls.event = [this](const rendezvous::KeyValueEvent& event) {
       events_.on_link(event);
-      if (watchers_.on_event(event) || teller_.on_event(event)) return;
-      if (stacks_.on_event(event)) return;
+      if (watch_.on_event(event)) return;
       shutdown_.on_event(event);
       participant_.on_event(event, Clock::now());
       pump();
@@ -205,10 +142,8 @@ class Agent {
     WorkerSupervisor::Calls calls;
     calls.news = [this](WorkerNews news, Time now) {
       events_.on_workers(news);
-      watchers_.on_workers(news.group);
+      watch_.on_workers(news.group);
       leftovers_.on_workers(news);
-      // Not before: it is not needed for the start, and takes its time.
-      if (news.group.started && options_.max_nodes > 1) stacks_.listen(backend_.key_value());
       shutdown_.on_workers(news, now);
       if (!shutdown_.leaving()) participant_.on_workers(std::move(news), now);
     };
@@ -229,52 +164,29 @@ class Agent {
     };
     calls.left_unannounced = [this](auto end) { return participant_.left_unannounced(end); };
     calls.leads = [this] { return participant_.leads(); };
-    calls.leaves_store = [this] { set_link(nullptr); };
+    calls.leaves_store = [this] { watch_.leaves_store(); };
     calls.gone = [this] {
       signals_.cancel();
       timer_.set(std::nullopt);
       files_.cancel();
       services_.end();
       stacks_.cancel();
-      hangs_.cancel();
       leftovers_.cancel();
-      door_.close();
-      teller_.cancel();
-      usage_.cancel();
-      facts_.cancel();
-      watchers_.close();
+      watch_.cancel();
     };
     return calls;
-  }
-
-  StatusDoor::Answers door_answers() {
-    StatusDoor::Answers answers;
-    answers.status = own_status_call();
-    answers.stacks = [this](bool whole_job, bool unwind, const StatusDoor::Say& say) {
-      stacks_.answer(whole_job, unwind, say);
-    };
-    answers.job = [this](StatusDoor::Say say) { teller_.ask(std::move(say)); };
-    answers.usage = [this](StatusDoor::Say say) { usage_.ask(std::move(say)); };
-    return answers;
   }
 
   void on_signal(int signal) {
     const SignalMeaning meaning = meaning_of(signal, options_, shutdown_.asked_to_stop());
     events_.on_signal(signal, meaning);
-    switch (meaning) {
-      case SignalMeaning::Resize:
-        output_.resize();
-        return workers_.forward(signal);
-      case SignalMeaning::Forward:
-        status_.forwarded(signal, !workers_.group().has_workers());
-        return workers_.forward(signal);
-      case SignalMeaning::Stacks:
-        return stacks_.show();
-      case SignalMeaning::Suspend:
-        return workers_.suspend();
-      case SignalMeaning::Stop:
-        return shutdown_.on_stop_signal(signal);
-    }
+    if (meaning == SignalMeaning::Stop) return shutdown_.on_stop_signal(signal);
+    if (meaning == SignalMeaning::Suspend) return workers_.suspend();
+    if (meaning == SignalMeaning::Stacks) return stacks_.show();
+    if (meaning == SignalMeaning::Resize) output_.resize();
+    if (meaning == SignalMeaning::Forward)
+      status_.forwarded(signal, !workers_.group().has_workers());
+    workers_.forward(signal);
   }
 
   // Does what has become due, and what the rendezvous asks for.
@@ -306,6 +218,7 @@ class Agent {
   const Options& options_;
   GuardianRunner processes_;  // its end is waited for last
   const std::string host_name_;
+  const std::function<const WorkerGroup&()> group_ = [this]() -> auto& { return workers_.group(); };
   asio::io_context io_{1};
   CaughtSignals signals_;
   DeadlineTimer timer_;
@@ -320,12 +233,7 @@ class Agent {
   WorkerSupervisor workers_;
   BackendLink backend_;
   ParticipantDriver participant_;
-  HangDesk hangs_;
-  OwnFacts facts_;
-  JobTeller teller_;
-  UsageTeller usage_;
-  StatusDoor door_;
-  JobWatchers watchers_;
+  AgentWatch watch_;
   AgentShutdown shutdown_;
 };
 
@@ -336,10 +244,8 @@ int run_agent(const Options& options, SharedLogDedup* neighbours, std::atomic<bo
   return with_raised_fd_limit([&](const std::optional<rlimit>& before) {
     process::GuardianOptions guardian_options;
     guardian_options.open_files = before;
-    Agent agent(options, process::Guardian::start(guardian_options), before, neighbours);
-    const int code = agent.run();
-    if (unannounced != nullptr) *unannounced = agent.left_unannounced();
-    return code;
+    return Agent(options, process::Guardian::start(guardian_options), before, neighbours)
+        .run(unannounced);
   });
 }
 

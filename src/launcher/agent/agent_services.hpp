@@ -35,8 +35,8 @@ class AgentServices {
       timers_.emplace(io, std::move(calls.running), std::move(calls.on_timer));
   }
 
-  [[nodiscard]] RoundServices of_round() {
-    RoundServices services;
+  // These, and what others do.
+  [[nodiscard]] RoundServices beside(RoundServices services) {
     if (wanted_.mpi) services.ranks = &pmi_;
     if (wanted_.tensorflow) services.peers = &peers_;
     if (timers_) services.timer_file = timers_->path();

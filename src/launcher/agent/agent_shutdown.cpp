@@ -138,8 +138,7 @@ void AgentShutdown::perform(ShutdownFsm::Step step) {
 }
 
 void AgentShutdown::kill_workers() {
-  parts_.status.line().clear();
-  log::warning("{} again: killing the workers", request());
+  parts_.status.warn(request() + " again: killing the workers");
   parts_.workers.kill();
 }
 

@@ -75,9 +75,10 @@ void HangDesk::on_timer(const hang::FileTimers::Expired& timer) {
     rank.fault.hangs = true;
     parts_.events.on_hang(group_.assignment(), rank);
     if (timer.pid == worker.pid && timer.signal == SIGKILL) return fail({rank});
-    warn("rank " + std::to_string(group_.assignment().first_rank + worker.local_rank) + ": " +
-         rank.fault.cause + ": process " + std::to_string(timer.pid) + " gets signal " +
-         std::to_string(timer.signal));
+    parts_.status.warn("rank " +
+                       std::to_string(group_.assignment().first_rank + worker.local_rank) + ": " +
+                       rank.fault.cause + ": process " + std::to_string(timer.pid) +
+                       " gets signal " + std::to_string(timer.signal));
     ::kill(timer.pid, timer.signal);
     return;
   }
@@ -118,13 +119,8 @@ void HangDesk::fail(const std::vector<HungRank>& hung) {
 
 // All nodes see it; what the user reads comes from the first.
 void HangDesk::say(const std::string& text) {
-  if (is_first()) return warn(text);
+  if (is_first()) return parts_.status.warn(text);
   log::info("{}", text);
-}
-
-void HangDesk::warn(const std::string& text) {
-  parts_.status.line().clear();
-  log::warning("{}", text);
 }
 
 }  // namespace drun::launcher

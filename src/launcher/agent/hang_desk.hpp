@@ -64,7 +64,6 @@ class HangDesk {
   void fail(const std::vector<HungRank>& hung);
   [[nodiscard]] bool is_first() const { return group_.assignment().group_rank == 0; }
   void say(const std::string& text);
-  void warn(const std::string& text);
 
   const Parts parts_;
   const WorkerGroup& group_;

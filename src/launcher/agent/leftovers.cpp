@@ -124,14 +124,14 @@ void Leftovers::on_gpus(const Result<GpuAnswer>& answer, Time since) {
   if (!answer || !answer->can_tell) gpus_ = Gpus::None;  // it hangs, or has gone
   const auto waited = Clock::now() - since;
   if (answer && answer->gpu >= 0) {
-    calls_.warn("GPU " + std::to_string(answer->gpu) +
-                " has not given back the memory of process " + std::to_string(answer->pid) +
-                " of the last round within " + describe_duration(Milliseconds(kGpuLimit).count()) +
-                "; the new workers start without it");
+    calls_.status.warn(
+        "GPU " + std::to_string(answer->gpu) + " has not given back the memory of process " +
+        std::to_string(answer->pid) + " of the last round within " +
+        describe_duration(Milliseconds(kGpuLimit).count()) + "; the new workers start without it");
   } else if (waited >= kWorthALine) {
-    calls_.say("waited " +
-               describe_duration(std::chrono::duration_cast<Milliseconds>(waited).count()) +
-               " until the GPUs had given back the memory of the last round");
+    calls_.status.inform(
+        "waited " + describe_duration(std::chrono::duration_cast<Milliseconds>(waited).count()) +
+        " until the GPUs had given back the memory of the last round");
   }
   go_on();
 }
@@ -212,8 +212,9 @@ void Leftovers::on_swept(const SharedMemory::Swept& swept) const {
     names += (i == 0 ? "" : ", ") + swept.names[i];
   if (swept.names.size() > kMostNames) names += ", ...";
   const std::size_t count = swept.names.size();
-  calls_.say("removed " + std::to_string(count) + (count == 1 ? " file (" : " files (") +
-             facts::size_text(swept.bytes) + ") that the workers left in /dev/shm: " + names);
+  calls_.status.inform("removed " + std::to_string(count) + (count == 1 ? " file (" : " files (") +
+                       facts::size_text(swept.bytes) +
+                       ") that the workers left in /dev/shm: " + names);
 }
 
 void Leftovers::cancel() {

@@ -16,6 +16,7 @@
 
 #include "base/deadline_timer.hpp"
 #include "launcher/agent/file_desk.hpp"
+#include "launcher/agent/status_reporter.hpp"
 #include "launcher/devices/gpu_release.hpp"
 #include "launcher/process/shared_memory.hpp"
 #include "launcher/workers/before_start.hpp"
@@ -28,8 +29,7 @@ class Leftovers final : public BeforeStart {
   // Called from the loop.
   struct Calls {
     std::function<const WorkerGroup&()> group;
-    std::function<void(const std::string&)> say;  // a line for the user
-    std::function<void(const std::string&)> warn;
+    StatusReporter& status;
     std::function<void()> resumed;  // begin()'s `over` was called
   };
   // `files` must outlive this; what it is asked here is done before the workers are prepared, for

@@ -226,15 +226,11 @@ void ParticipantDriver::perform(const rendezvous::ProgressAction& action) {
 }
 
 void ParticipantDriver::perform(const rendezvous::SetAsideAction& action) {
-  parts_.status.line().clear();
-  if (action.cleared)
-    log::warning(
-        "{} was set aside for what another node has done at its place, too: it is the "
-        "program, not the node",
-        printable(action.host));
-  else
-    log::warning("{} is set aside, a spare takes its place: {}", printable(action.host),
-                 action.why);
+  parts_.status.warn(
+      printable(action.host) +
+      (action.cleared ? " was set aside for what another node has done at its place, too: it is "
+                        "the program, not the node"
+                      : " is set aside, a spare takes its place: " + action.why));
   const Options& options = parts_.options;
   // Other agents of this job may be on the same host, and are not to blame.
   if (parts_.files == nullptr || options.exclude_file.empty() || options.local_node >= 0 ||
@@ -271,10 +267,8 @@ void ParticipantDriver::compare_facts() {
       [this, lines](const std::optional<Error>& failed) {
         comparing_ = false;
         if (failed) log::warning("the nodes' facts were not compared: {}", failed->what());
-        for (std::size_t i = 0; !failed && i < lines->size(); ++i) {
-          parts_.status.line().clear();
-          log::warning("{}", (*lines)[i]);
-        }
+        for (std::size_t i = 0; !failed && i < lines->size(); ++i)
+          parts_.status.warn((*lines)[i]);
         compare_facts();
       });
 }

@@ -33,6 +33,16 @@ void StatusReporter::say(std::string text) {
   if (neighbours_ == nullptr || neighbours_->first_to_say(text)) screen_.message(std::move(text));
 }
 
+void StatusReporter::inform(const std::string& text) {
+  line_.clear();
+  log::info("{}", text);
+}
+
+void StatusReporter::warn(const std::string& text) {
+  line_.clear();
+  log::warning("{}", text);
+}
+
 void StatusReporter::state(const std::string& text) const {
   log::write(single_node_ ? log::Level::Debug : log::Level::Info, "{}", text);
 }
@@ -75,8 +85,7 @@ void StatusReporter::forwarded(int signal, bool nobody) {
 void StatusReporter::left_behind(const std::string& what) {
   if (what.empty() || what == left_behind_) return;
   left_behind_ = what;
-  line_.clear();
-  log::warning("{}", what);
+  warn(what);
 }
 
 // Text that begins with a carriage return is written over what another agent shows there.

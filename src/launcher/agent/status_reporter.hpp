@@ -39,6 +39,9 @@ class StatusReporter {
 
   // A message of drun's own, unless a neighbour has said it already.
   void say(std::string text);
+  // A line of the log, in whose way no waiting line is.
+  void inform(const std::string& text);
+  void warn(const std::string& text);
   // A state change: worth a line if several machines are involved, noise if one runs a program.
   void state(const std::string& text) const;
   // The leader's decision to stop and what follows from it on its own node are one thing to the

@@ -1,0 +1,95 @@
+#include "launcher/agent/agent_watch.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "drun/base/endpoint.hpp"
+#include "launcher/agent/own_status.hpp"
+
+namespace drun::launcher {
+
+AgentWatch::AgentWatch(const Parts& parts, const std::optional<rlimit>& open_files)
+    : parts_(parts),
+      hangs_({parts_.io, parts_.options, parts_.workers, parts_.participant, parts_.events,
+              parts_.status, parts_.stacks, parts_.news}),
+      facts_(parts_.io, parts_.options, open_files,
+             [this](std::string sheet) { on_facts(std::move(sheet)); }),
+      job_(parts_.io, parts_.options.run_id),
+      usage_(parts_.io, parts_.host_name,
+             [this]() -> const WorkerGroup& { return parts_.workers.group(); }),
+      door_(parts_.io, parts_.options.run_id, answers()),
+      watchers_(parts_.io, parts_.options, parts_.host_name, parts_.workers.group(),
+                parts_.events.memory(), [this] { return own(); }) {}
+
+void AgentWatch::start() {
+  hangs_.start();
+  door_.open();
+  watchers_.open();
+}
+
+void AgentWatch::cancel() {
+  hangs_.cancel();
+  door_.close();
+  job_.cancel();
+  usage_.cancel();
+  facts_.cancel();
+  watchers_.close();
+}
+
+status::AgentStatus AgentWatch::own() const {
+  auto own = own_status(parts_.options, parts_.host_name, parts_.workers, parts_.status,
+                        parts_.participant);
+  own.behind = hangs_.behind();
+  if (const auto store = parts_.backend.moved_to()) own.store = to_string(*store);
+  return own;
+}
+
+StatusDoor::Answers AgentWatch::answers() {
+  StatusDoor::Answers answers;
+  answers.status = [this] { return own(); };
+  answers.stacks = [this](bool whole_job, bool unwind, const StatusDoor::Say& say) {
+    parts_.stacks.answer(whole_job, unwind, say);
+  };
+  answers.job = [this](StatusDoor::Say say) { job_.ask(std::move(say)); };
+  answers.usage = [this](StatusDoor::Say say) { usage_.ask(std::move(say)); };
+  return answers;
+}
+
+void AgentWatch::on_facts(std::string sheet) {
+  parts_.participant.set_facts(std::move(sheet), std::chrono::steady_clock::now());
+  parts_.news();
+}
+
+void AgentWatch::set_link(rendezvous::KeyValue* link) {
+  watchers_.set_link(link);
+  job_.set_link(link);
+}
+
+void AgentWatch::joined(const NodeIdentity& node) {
+  facts_.gather(node);
+  set_link(&parts_.backend.key_value());
+  hangs_.use_store(parts_.backend.key_value(), node.ticket);
+}
+
+void AgentWatch::dropped() {
+  set_link(nullptr);
+  forget_store();
+}
+
+void AgentWatch::forget_store() {
+  parts_.stacks.forget_store();
+  hangs_.forget_store();
+}
+
+bool AgentWatch::on_event(const rendezvous::KeyValueEvent& event) {
+  return watchers_.on_event(event) || job_.on_event(event) || parts_.stacks.on_event(event);
+}
+
+void AgentWatch::on_workers(const GroupNews& news) {
+  watchers_.on_workers(news);
+  // Not before: it is not needed for the start, and takes its time.
+  if (news.started && parts_.options.max_nodes > 1)
+    parts_.stacks.listen(parts_.backend.key_value());
+}
+
+}  // namespace drun::launcher
