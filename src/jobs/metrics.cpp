@@ -1,5 +1,6 @@
 #include "jobs/metrics.hpp"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -63,14 +64,17 @@ class Writer {
 // Nodes of a state that nobody is in count as well: a series that comes and goes is hard to use.
 std::map<std::string, std::pair<int, int>> by_state(const JobView& job) {
   std::map<std::string, std::pair<int, int>> result;
-  for (const char* state : {"failed", "leaving", "preparing", "refused", "running", "spare",
-                            "stopped", "stopping", "succeeded", "unknown", "waiting"})
+  for (const char* state :
+       {"failed", "leaving", "lost", "missing", "preparing", "refused", "running", "set-aside",
+        "spare", "stopped", "stopping", "succeeded", "unknown", "waiting"})
     (void)result[state];
-  for (const NodeView& node : job.nodes) {
+  const auto count = [&result](const auto& node) {
     auto& [nodes, ranks] = result[node.state];
     ++nodes;
     if (node.ranks) ranks += node.ranks->last - node.ranks->first + 1;
-  }
+  };
+  std::for_each(job.nodes.begin(), job.nodes.end(), count);
+  std::for_each(job.absent.begin(), job.absent.end(), count);
   return result;
 }
 

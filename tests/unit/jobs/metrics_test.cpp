@@ -55,6 +55,17 @@ TEST(MetricsTest, RanksHaveSeriesOnlyIfAskedFor) {
               HasSubstr("\ndrun_job_exit_code{run_id=\"train\"} 7\n"));
 }
 
+TEST(MetricsTest, NodesThatAreNotThereCount) {
+  JobView job = running_job();
+  job.absent = {{"", "missing", "", 3, NumberRange{6, 7}}, {"node4", "lost", "", {}, {}}};
+  const std::string text = metrics_text(kAgent, &job, false, MetricsFormat::Prometheus);
+  for (const char* line :
+       {"nodes{run_id=\"train\",state=\"missing\"} 1",
+        "ranks{run_id=\"train\",state=\"missing\"} 2", "nodes{run_id=\"train\",state=\"lost\"} 1",
+        "nodes{run_id=\"train\",state=\"set-aside\"} 0"})
+    EXPECT_THAT(text, HasSubstr(std::string("\ndrun_job_") + line + "\n"));
+}
+
 TEST(MetricsTest, AnAgentAloneTellsOnlyOfItself) {
   const std::string text = metrics_text(kAgent, nullptr, true, MetricsFormat::Prometheus);
   EXPECT_THAT(text, Not(HasSubstr("drun_job")));
