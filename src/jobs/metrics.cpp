@@ -89,7 +89,7 @@ void write_job(Writer& writer, const JobView& job) {
                 "Number of the round that runs or is prepared; each restart is a new one.",
                 job.round.number);
   writer.single("drun_job_world_size", Kind::Gauge, "Ranks of the round.", job.round.world_size);
-  writer.single("drun_job_restarts", Kind::Counter, "Restarts after failures.",
+  writer.single("drun_job_restarts", Kind::Counter, "Restarts that were spent.",
                 job.round.restart_count);
   writer.single("drun_job_restarts_allowed", Kind::Gauge, "What --max-restarts allows.",
                 job.max_restarts);
