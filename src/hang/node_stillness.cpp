@@ -47,9 +47,14 @@ void NodeStillness::on_look(NodeLook look) {
     records_.clear();
     last_ = {};
   }
-  std::erase_if(records_, [&](const auto& each) { return !look.ranks.contains(each.first); });
+  const auto ended =
+      std::erase_if(records_, [&](const auto& each) { return !look.ranks.contains(each.first); });
   for (const auto& [worker, rank] : look.ranks)
     judge(worker, rank, look.at);
+  // What has waited for a rank may go on only since that has ended.
+  if (ended > 0)
+    for (auto& [worker, record] : records_)
+      record = Record{std::nullopt, look.at, {}};
   stalled_ =
       !records_.empty() && std::all_of(records_.begin(), records_.end(), [&](const auto& each) {
         return each.second.waits_since && look.at - *each.second.waits_since >= timeout_;

@@ -23,7 +23,7 @@ class NodeStillness {
   // How often to look.
   [[nodiscard]] std::chrono::milliseconds interval() const { return interval_; }
   // The next look, with all ranks that run. After a pause in which nobody looked, because this
-  // process was stopped or the kernel gave no answer, all begins anew.
+  // process was stopped or the kernel gave no answer, and when a rank has ended, all begins anew.
   void on_look(NodeLook look);
   // The last one.
   [[nodiscard]] const NodeLook& last() const { return last_; }

@@ -217,15 +217,19 @@ std::string hang_text(const State& s) {
 }
 
 // Nobody of the round is out of touch, and no worker that runs gets on.
-bool is_hung(const State& s) {
+bool is_still(const State& s) {
   return s.stalled > 0 && s.stalled + s.succeeded >= s.round.nodes && s.lost == 0 &&
          s.missing == 0 && s.strangers == 0;
+}
+
+bool is_hung(const Context& c) {
+  return is_still(c.state) && c.past(c.state.last_success, c.config.hang_timeout);
 }
 
 // When ranks have failed by it, it stays one: nodes that have not heard of it yet are to look, too.
 void note_hang(Context& c) {
   if (!c.state.failures.empty()) return;
-  const bool hung = is_hung(c.state);
+  const bool hung = is_hung(c);
   if (std::exchange(c.round().hung, hung) || !hung) return;
   c.decision.news.push_back({News::What::Hung, c.config.ticket, c.config.host, hang_text(c.state)});
 }
@@ -745,6 +749,8 @@ std::optional<Time> next_deadline(const State& state, const Config& config) {
     case Phase::Running:
       if (state.missing > 0) next.include(state.grace_until);
       next.include(awaits_failures(state));
+      if (is_still(state) && !state.round.hung && state.failures.empty())
+        next.include(state.last_success, config.hang_timeout);
       if (state.round.unsure) next.include(state.unsure_until);
       // A round that is to be stopped for a failure makes room for nobody.
       if (config.resize == Resize::Now && state.succeeded == 0 && state.missing == 0 &&

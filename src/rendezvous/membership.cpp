@@ -201,6 +201,7 @@ void note_slot(State& state, const std::string& ticket, RankSlot& slot, const Me
   if (d.succeeded == state.round.number && !slot.succeeded) {
     slot.succeeded = true;
     ++state.succeeded;
+    state.last_success = now;
   }
   const bool stalled = !slot.succeeded && d.stalled == state.round.number;
   state.stalled += (stalled ? 1 : 0) - (slot.stalled ? 1 : 0);

@@ -136,6 +136,7 @@ struct State {
   int strangers = 0;  // of these, workers of another round that has the present one's number
   int succeeded = 0, stalled = 0, lost = 0, missing = 0;  // places
 
+  std::optional<Time> last_success;   // of a node, in any round
   std::optional<Time> last_join;      // nullopt: long ago, or before the round began
   std::optional<Time> enough_since;   // ready >= min
   std::optional<Time> joiners_since;  // joiners > 0

@@ -100,6 +100,9 @@ struct Config {
   Resize resize = Resize::Now;
   ExitCodePolicy exit_code = ExitCodePolicy::FirstFailure;
 
+  // A round in which no worker gets on hangs only so long after a node of it has succeeded: what
+  // has waited for that one may go on since.
+  Milliseconds hang_timeout{0};
   Milliseconds join_timeout{600'000};      // from the first wait for members until Outcome::Timeout
   Milliseconds last_call_timeout{30'000};  // upper bound of the wait between min and max
   Milliseconds quiet_period{2'000};        // min..max starts this long after the last join

@@ -91,6 +91,19 @@ TEST(HangTimeoutTest, ARankThatHasEndedWellDoesNotHideAHang) {
   EXPECT_THAT(job.err(), HasSubstr("job failed: rank 1"));
 }
 
+// It may go on only now, and it may take a while until it has seen that it can.
+TEST(HangTimeoutTest, WhoHasWaitedForARankThatEndsHasTheWholeTimeFromThenOn) {
+  std::list<DrunProcess> jobs;
+  for (const char* several : {"--nproc-per-node", "--local-nodes"})
+    jobs.emplace_back(
+        watched("5") + Arguments{several, "2"} +
+        shell("if [ $RANK = 0 ]; then exec \"$1\" writes 7; fi; exec \"$1\" sleeps 9"));
+  for (auto& job : jobs) {
+    expect_end(job, 0);
+    EXPECT_THAT(job.err(), Not(HasSubstr("hangs")));
+  }
+}
+
 // They wait for one another, on two nodes.
 TEST(HangTimeoutTest, AHangOfTwoNodesIsFoundByBoth) {
   DrunProcess job(watched() + Arguments{"--local-nodes", "2", "--nproc-per-node", "2"} +

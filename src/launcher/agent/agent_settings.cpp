@@ -100,6 +100,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   std::string& conf = config.agreement["rdzv-conf"];
   conf = "successors=" + std::to_string(config.successors);
   if (options.conf.quorum > 0) conf += ",quorum=" + std::to_string(options.conf.quorum);
+  config.hang_timeout = options.hang_timeout.value_or(std::chrono::milliseconds(0));
   config.join_timeout = join_timeout;
   config.last_call_timeout = options.conf.last_call_timeout;
   config.close_timeout = options.conf.close_timeout;

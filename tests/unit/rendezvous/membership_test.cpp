@@ -672,6 +672,27 @@ TEST(RunningTest, HangsOnlyIfNobodyGetsOn) {
   }
 }
 
+// What node b has said before that is out of date when a lets it go on, and ends.
+TEST(RunningTest, AfterANodeHasSucceededTheOthersHaveTheWholeTime) {
+  auto s = config(2, 2);
+  s.ticket = "a";
+  s.hang_timeout = Milliseconds(600'000);
+  Board board = two_running(s);
+  board.stalls("b");
+  board.pass(Milliseconds(3'600'000));
+  board.succeeds("a");
+  board.settle();
+  EXPECT_FALSE(board.state().round.hung);
+  EXPECT_EQ(next_deadline(board.state(), s), board.now() + s.hang_timeout);
+  board.pass(s.hang_timeout - Milliseconds(1));
+  board.settle();
+  EXPECT_FALSE(board.state().round.hung);
+  board.pass(Milliseconds(1));
+  board.settle();
+  EXPECT_TRUE(board.state().round.hung);
+  EXPECT_EQ(next_deadline(board.state(), s), std::nullopt);
+}
+
 // All nodes know from it that the stacks of those workers are wanted.
 TEST(RunningTest, ARoundThatIsStoppedForAHangSaysSo) {
   for (const bool hung : {false, true}) {
