@@ -10,7 +10,9 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortestLook{200};
 constexpr milliseconds kLongestLook{60'000};
-// A look that came so many intervals late was not late by chance.
+// So many intervals from one look to the next are nothing special, on a busy machine; after so many
+// it is better to begin anew.
+constexpr int kLate = 2;
 constexpr int kPause = 5;
 
 }  // namespace
@@ -42,10 +44,22 @@ void NodeStillness::judge(std::uint32_t worker, const RankLook& now, Time at) {
   }
 }
 
+// So much of the time since the last look is not counted.
+void NodeStillness::leave_out(Time::duration pause) {
+  if (pause.count() <= 0) return;
+  last_.at += pause;
+  for (auto& [worker, record] : records_) {
+    if (record.waits_since) *record.waits_since += pause;
+    record.fruitless_since += pause;
+  }
+}
+
 void NodeStillness::on_look(NodeLook look) {
   if (look.at - last_.at > interval_ * kPause) {
     records_.clear();
     last_ = {};
+  } else {
+    leave_out(look.at - last_.at - interval_ * kLate);
   }
   const auto ended =
       std::erase_if(records_, [&](const auto& each) { return !look.ranks.contains(each.first); });

@@ -22,8 +22,9 @@ class NodeStillness {
 
   // How often to look.
   [[nodiscard]] std::chrono::milliseconds interval() const { return interval_; }
-  // The next look, with all ranks that run. After a pause in which nobody looked, because this
-  // process was stopped or the kernel gave no answer, and when a rank has ended, all begins anew.
+  // The next look, with all ranks that run. Time in which nobody looked, because this process was
+  // stopped or the kernel gave no answer, is not counted; after a long pause, and when a rank has
+  // ended, all begins anew.
   void on_look(NodeLook look);
   // The last one.
   [[nodiscard]] const NodeLook& last() const { return last_; }
@@ -49,6 +50,7 @@ class NodeStillness {
   };
 
   [[nodiscard]] bool all_fruitless(std::chrono::milliseconds time) const;
+  void leave_out(Time::duration pause);
   void judge(std::uint32_t worker, const RankLook& now, Time at);
 
   const std::chrono::milliseconds timeout_;

@@ -127,6 +127,16 @@ TEST_F(NodeStillnessTest, ANewRankBeginsAnew) {
   EXPECT_TRUE(rule_.stalled());
 }
 
+TEST_F(NodeStillnessTest, TimeInWhichNobodyLookedIsNotCounted) {
+  look();
+  after(seconds(50));
+  now_ += seconds(30);  // drun was stopped for a while
+  after(seconds(30));
+  EXPECT_FALSE(rule_.stalled());
+  after(seconds(20));
+  EXPECT_TRUE(rule_.stalled());
+}
+
 TEST_F(NodeStillnessTest, AfterAPauseAllBeginsAnew) {
   look();
   after(seconds(90));
