@@ -16,7 +16,7 @@ struct ThreadLook {
   char state = '?';            // as in proc(5): R, S, D ...
   std::uint64_t run_ns = 0;    // on a CPU
   std::uint64_t switches = 0;  // how often it was put on one
-  bool flushes = false;        // it waits until what was written is on a disk, perhaps far away
+  bool awaits_file = false;    // that is at work, perhaps far away
   bool operator==(const ThreadLook&) const = default;
 };
 
@@ -53,7 +53,7 @@ struct RankLook {
   // By its TCP connections, those to the workers' store left out. Only if none of its threads has
   // done anything since the last look.
   std::optional<std::uint64_t> network_bytes;
-  // What makes it impossible to know: "uses a GPU".
+  // What makes it impossible to know: "it uses a GPU".
   std::string opaque;
 };
 

@@ -104,17 +104,6 @@ std::optional<ByteCounts> bytes_of(pid_t pid) {
   return counts;
 }
 
-// Whether the thread, which cannot be interrupted, is in a call that ends when data are on a disk.
-// True also if that may not be known.
-bool is_flushing(const std::string& task) {
-  constexpr std::array<long, 7> kCalls{SYS_fsync, SYS_fdatasync,       SYS_sync, SYS_syncfs,
-                                       SYS_msync, SYS_sync_file_range, SYS_close};
-  const auto text = read_small_file(task + "/syscall");
-  if (!text) return true;
-  const auto call = system_call_in(*text);
-  return call && std::find(kCalls.begin(), kCalls.end(), call->number) != kCalls.end();
-}
-
 // "run_ns wait_ns times"
 std::optional<ThreadLook> thread_of(const std::string& task) {
   const auto schedule = read_small_file(task + "/schedstat");
@@ -124,7 +113,6 @@ std::optional<ThreadLook> thread_of(const std::string& task) {
   std::string_view rest = *schedule;
   ThreadLook look;
   look.state = parsed->state;
-  look.flushes = look.state == 'D' && is_flushing(task);
   look.run_ns = whole_number<std::uint64_t>(take_until(rest, ' ')).value_or(0);
   take_until(rest, ' ');
   look.switches = whole_number<std::uint64_t>(take_until(rest, '\n')).value_or(0);
@@ -164,7 +152,9 @@ class Processes {
       const auto pid = whole_number<pid_t>(name);
       if (!pid) return;
       const auto text = read_small_file(proc(*pid) + "/stat");
-      if (auto stat = text ? parse_stat(*text) : std::nullopt; stat && stat->state != 'Z')
+      auto stat = text ? parse_stat(*text) : std::nullopt;
+      // One whose main thread alone has ended lives on.
+      if (stat && (stat->state != 'Z' || stat->look.thread_count > 1))
         stats_.emplace(*pid, std::move(*stat));
     });
   }
@@ -215,11 +205,62 @@ void add_threads(pid_t pid, ProcessLook& look, const RankLook* before,
   look.ended_threads = {*least - std::min(living, *least), *most - std::min(living, *most)};
 }
 
+// The names of the files that this process itself has open.
+std::set<std::string> own_files() {
+  std::set<std::string> names;
+  const std::string folder = "/proc/self/fd";
+  for_each_name(folder, [&](std::string_view name) {
+    names.insert(link_target(folder + "/" + std::string(name)));
+  });
+  return names;
+}
+
+// Whether the thread waits for a file, perhaps far away, that is at work: until what was written is
+// on its disk, or in one long read or write, whose bytes the kernel counts at its end. Also if it
+// writes to one of `own`: that is what this process passes on, as soon as somebody takes it, who
+// may be a person with a pager.
+bool awaits_file(pid_t pid, pid_t tid, char state, bool woke, const std::set<std::string>& own) {
+  constexpr std::array<long, 8> kUntilWritten{SYS_fsync,  SYS_fdatasync, SYS_sync,
+                                              SYS_syncfs, SYS_msync,     SYS_sync_file_range,
+                                              SYS_close,  SYS_exit_group};
+  const auto text = read_small_file(proc(pid) + "/task/" + std::to_string(tid) + "/syscall");
+  if (!text) return state == 'D';  // perhaps
+  const auto call = system_call_in(*text);
+  if (!call) return false;
+  if (std::find(kUntilWritten.begin(), kUntilWritten.end(), call->number) != kUntilWritten.end())
+    return true;
+  if (!call->file) return false;
+  const std::string file = link_target(proc(pid) + "/fd/" + std::to_string(*call->file));
+  if (call->number == SYS_write || call->number == SYS_writev) {
+    if (own.contains(file)) return true;
+  }
+  return woke &&
+         (file.starts_with("pipe:[") || (file.starts_with('/') && !file.starts_with("/dev/")));
+}
+
+// Adds which threads do so, of a rank all of whose threads slept.
+void add_file_waits(RankLook& rank, const RankLook& before, const std::set<std::string>& own) {
+  for (auto& [pid, process] : rank.processes) {
+    about_to("look at the threads of process " + std::to_string(pid));
+    for (auto& [tid, thread] : *process.threads) {
+      if (thread.state != 'S' && thread.state != 'D') continue;
+      const ThreadLook& known = before.processes.at(pid).threads->at(tid);
+      thread.awaits_file =
+          awaits_file(pid, tid, thread.state, thread.switches != known.switches, own);
+    }
+  }
+}
+
 // Why nobody can know what this process waits for, by a file that it has open.
 std::string opaque_by(std::string_view file) {
-  for (const std::string_view device : {"/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel"})
-    if (file.starts_with(device)) return "it uses a GPU";
-  if (file.starts_with("/dev/infiniband/")) return "it uses InfiniBand";
+  for (const std::string_view device :
+       {"/dev/nvidia", "/dev/dxg", "/dev/nvgpu", "/dev/nvhost", "/dev/kfd", "/dev/dri/",
+        "/dev/accel", "/dev/hl", "/dev/neuron", "/dev/davinci", "/dev/vfio/"})
+    if (file.starts_with(device)) return "it uses a GPU or the like";
+  for (const std::string_view device : {"/dev/infiniband/", "/dev/cxi", "/dev/hfi1"})
+    if (file.starts_with(device)) return "it uses InfiniBand or the like";
+  // The kernel counts no bytes of what is read and written so.
+  if (file == "anon_inode:[io_uring]") return "it uses io_uring";
   return {};
 }
 
@@ -253,6 +294,9 @@ NodeLook look_at(const std::vector<WatchedRank>& ranks, const NodeLook& before,
     const auto known = before.ranks.find(worker);
     return known == before.ranks.end() ? nullptr : &known->second;
   };
+  // Of one that may not be seen nobody knows.
+  for (const WatchedRank& rank : ranks)
+    now.ranks[rank.worker];
   about_to("look at the processes in /proc");
   Processes processes(ranks);
   processes.for_each([&](std::uint32_t worker, pid_t pid, Stat& stat) {
@@ -263,10 +307,13 @@ NodeLook look_at(const std::vector<WatchedRank>& ranks, const NodeLook& before,
   });
   Connections connections(store_port);
   const std::string own_network = link_target("/proc/self/ns/net");
+  std::set<std::string> own;
   for (auto& [worker, rank] : now.ranks) {
     const RankLook* const known = earlier(worker);
-    if (known != nullptr && seems_still(*known, rank, elapsed))
-      add_files(rank, connections, own_network);
+    if (known == nullptr || !seems_still(*known, rank, elapsed)) continue;
+    if (own.empty()) own = own_files();
+    add_file_waits(rank, *known, own);
+    add_files(rank, connections, own_network);
   }
   return now;
 }

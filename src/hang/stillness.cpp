@@ -48,8 +48,12 @@ std::optional<Finding> compare_threads(const ProcessLook& before, const ProcessL
     // One that looks often is found at it now and then; one that has not had the CPU waits for it.
     if (thread.state == 'R' && thread.run_ns == known->second.run_ns)
       return nobody_knows("thread " + std::to_string(tid) + " could run");
-    if (thread.flushes)
-      return nobody_knows("thread " + std::to_string(tid) + " waits until its data are on a disk");
+    if (thread.awaits_file)
+      return nobody_knows("thread " + std::to_string(tid) +
+                          " waits for data on their way to or from a file");
+    // The others go on, but nobody sees which files and connections they have.
+    if (thread.state == 'Z')
+      return nobody_knows("the main thread " + std::to_string(tid) + " has ended");
     if (thread.state == 't')
       return nobody_knows("thread " + std::to_string(tid) + " is held by a debugger");
     if (!only_glanced(known->second, thread, elapsed))

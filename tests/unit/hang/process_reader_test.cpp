@@ -1,7 +1,11 @@
 // Looks at real processes.
 #include "hang/process_reader.hpp"
 
+#include <linux/io_uring.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,9 +13,11 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/file_descriptor.hpp"
 #include "hang/connections.hpp"
 #include "hang/stillness.hpp"
 #include "hang/wait_place.hpp"
@@ -49,6 +55,36 @@ class Child {
 void sleep_for_ever() {
   for (;;)
     ::pause();
+}
+
+void write_much(int file) {
+  const std::vector<char> much(64U << 20);
+  (void)!::write(file, much.data(), much.size());
+}
+
+// A connection to itself.
+void close_what_nobody_takes() {
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  const int near = ::socket(AF_INET, SOCK_STREAM, 0);
+  const bool made = ::bind(listener, any, size) == 0 && ::listen(listener, 1) == 0 &&
+                    ::getsockname(listener, any, &size) == 0 && ::connect(near, any, size) == 0 &&
+                    ::accept(listener, nullptr, nullptr) >= 0;
+  if (!made) return;
+  const std::vector<char> much(64U << 20);
+  (void)!::send(near, much.data(), much.size(), MSG_DONTWAIT);
+  const linger until_sent{1, 1'000};
+  ::setsockopt(near, SOL_SOCKET, SO_LINGER, &until_sent, sizeof until_sent);
+  ::close(near);
+}
+
+bool is_on_the_way(const Finding& finding) {
+  return finding.activity == Activity::NobodyKnows &&
+         finding.why.find("to or from a file") != std::string::npos;
 }
 
 class ProcessReaderTest : public testing::Test {
@@ -159,6 +195,70 @@ TEST_F(ProcessReaderTest, OneThatHasEndedIsNotThere) {
     (void)look(child);
     return last_.ranks[1].processes.empty();
   }));
+  EXPECT_EQ(look(child).activity, Activity::NobodyKnows);
+  // It is one of those that must all wait, until somebody says that it does not run.
+  EXPECT_TRUE(look_at({{1, child.pid()}}, last_, 0).ranks.contains(1));
+}
+
+TEST_F(ProcessReaderTest, WhatThreadsDoAfterTheMainThreadHasEndedCounts) {
+  const Child child([] {
+    std::thread([] {
+      for (;;)
+        __asm__ volatile("");
+    }).detach();
+    ::syscall(SYS_exit, 0);  // this thread alone
+  });
+  ASSERT_TRUE(eventually([&] { return test::state_of(child.pid()) == 'Z'; }));
+  EXPECT_TRUE(is_found(child, Activity::NobodyKnows));
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(look(child).activity, Activity::NobodyKnows);
+}
+
+// The kernel counts its bytes when all have been taken.
+TEST_F(ProcessReaderTest, ALongWriteThatGoesOnIsSeen) {
+  test::Pipe ends;
+  ::signal(SIGUSR1, [](int) {});
+  const Child reader([&] {
+    std::vector<char> taken(1U << 20);
+    for (;;) {
+      ::pause();
+      (void)!::read(ends.read.get(), taken.data(), taken.size());
+    }
+  });
+  const Child child([&] { write_much(ends.write.get()); });
+  ends.read.reset();
+  ends.write.reset();
+  ASSERT_TRUE(is_found(child, Activity::Waits));
+  EXPECT_TRUE(eventually([&] {
+    ::kill(reader.pid(), SIGUSR1);
+    const Finding finding = look(child);
+    EXPECT_NE(finding.activity, Activity::GetsOn) << finding.why;
+    return is_on_the_way(finding);
+  }));
+  EXPECT_TRUE(is_found(child, Activity::Waits));
+}
+
+// Here the test is drun, and nobody reads what drun passes on.
+TEST_F(ProcessReaderTest, OneWhoseOutputNobodyTakesIsNotTakenForOneThatWaits) {
+  const test::Pipe output;
+  const Child child([&] { write_much(output.write.get()); });
+  EXPECT_TRUE(eventually([&] { return is_on_the_way(look(child)); }));
+  EXPECT_TRUE(is_on_the_way(look(child)));
+}
+
+// As in fsync on some file systems, its wait can be interrupted.
+TEST_F(ProcessReaderTest, OneThatWaitsUntilAllIsWrittenIsNotTakenForOneThatWaits) {
+  const Child child(close_what_nobody_takes);
+  EXPECT_TRUE(eventually([&] { return is_on_the_way(look(child)); }));
+}
+
+// Its bytes are counted nowhere.
+TEST_F(ProcessReaderTest, OfOneThatUsesIoUringNobodyKnows) {
+  io_uring_params params{};
+  const FileDescriptor ring(static_cast<int>(::syscall(SYS_io_uring_setup, 1, &params)));
+  if (!ring) GTEST_SKIP() << "this kernel has none, or forbids it";
+  const Child child(sleep_for_ever);
+  EXPECT_TRUE(eventually([&] { return look(child).why == "it uses io_uring"; }));
 }
 
 TEST_F(ProcessReaderTest, ThePlaceWhereItWaitsIsNamed) {

@@ -169,8 +169,10 @@ std::vector<Case> cases() {
       {"it waits until its checkpoint is on a disk", NobodyKnows,
        [](auto&, auto& now) {
          thread(now, 10).state = 'D';
-         thread(now, 10).flushes = true;
+         thread(now, 10).awaits_file = true;
        }},
+      {"its main thread has ended, and the others wait", NobodyKnows,
+       [](auto&, auto& now) { thread(now, 10).state = 'Z'; }},
       {"it could run, but has got no CPU", NobodyKnows,
        [](auto&, auto& now) { thread(now, 10).state = 'R'; }},
       {"it computes for 50 ms, once", NobodyKnows,
