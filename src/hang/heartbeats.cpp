@@ -60,6 +60,7 @@ std::vector<Heartbeats::Late> Heartbeats::on_look(const std::vector<Seen>& seen,
   std::vector<Late> late;
   std::optional<std::int64_t> lowest;
   bool all_say_steps = true;
+  bool over = false;
   for (const Seen& each : seen) {
     const auto known = records_.find(each.worker);
     Record& record = records[each.worker];
@@ -69,7 +70,7 @@ std::vector<Heartbeats::Late> Heartbeats::on_look(const std::vector<Seen>& seen,
       record = known->second;
     }
     count(record, each, now);
-    if (record.told) continue;
+    over |= record.told;
     std::string cause = why_late(record);
     if (cause.empty()) continue;
     if (record.step) lowest = std::min(lowest.value_or(*record.step), *record.step);
@@ -77,6 +78,8 @@ std::vector<Heartbeats::Late> Heartbeats::on_look(const std::vector<Seen>& seen,
     late.push_back({each.worker, std::move(cause)});
   }
   records_ = std::move(records);
+  // Who is late after one is told of waits for that one, or is being stopped with it.
+  if (over) return {};
   // The others wait for those behind.
   if (all_say_steps)
     std::erase_if(late, [&](const Late& each) { return records_[each.worker].step != lowest; });

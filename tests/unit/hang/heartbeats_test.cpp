@@ -91,7 +91,17 @@ TEST_F(HeartbeatsTest, OfSeveralThatAreLateThoseBehindAreTheCause) {
   limit(std::nullopt, seconds(10));
   beat(1, 42);
   beat(2, 41);
-  const auto late = after(seconds(12));
+  const auto late = after(seconds(60));
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_EQ(late.front().worker, 2U);
+}
+
+TEST_F(HeartbeatsTest, WhoIsLateAfterAnotherIsNoCause) {
+  limit(std::nullopt, seconds(10));
+  beat(2);
+  EXPECT_THAT(after(seconds(3)), IsEmpty());
+  beat(1);
+  const auto late = after(seconds(60));
   ASSERT_EQ(late.size(), 1U);
   EXPECT_EQ(late.front().worker, 2U);
 }
