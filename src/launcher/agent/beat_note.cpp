@@ -1,5 +1,6 @@
 #include "launcher/agent/beat_note.hpp"
 
+#include <optional>
 #include <utility>
 
 namespace drun::launcher {
@@ -25,6 +26,14 @@ void BeatNote::write(const rendezvous::BeatDocument& beat, Time now) {
   written_at_ = now;
   rendezvous::Transaction transaction;
   transaction.writes.push_back({key_, encode(beat), true});
+  store_->commit(kFirstNote + writes_++, std::move(transaction));
+}
+
+void BeatNote::erase() {
+  if (store_ == nullptr || written_ == rendezvous::BeatDocument{}) return;
+  written_ = {};
+  rendezvous::Transaction transaction;
+  transaction.writes.push_back({key_, std::nullopt, false});
   store_->commit(kFirstNote + writes_++, std::move(transaction));
 }
 

@@ -27,6 +27,8 @@ class BeatNote {
   // Only if it says something new, and the last time was long ago. The results of the commits are
   // for nobody: their numbers are those that JobStacks takes for its own.
   void write(const rendezvous::BeatDocument& beat, Time now);
+  // No rank of this node is to give another one.
+  void erase();
 
  private:
   const rendezvous::Keys keys_;

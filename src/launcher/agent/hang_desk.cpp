@@ -46,8 +46,9 @@ void HangDesk::on_stalled(bool stalled) {
 }
 
 void HangDesk::on_looked() {
+  if (group_.assignment().group_world_size == 1) return;
   const auto behind = heartbeats_.behind();
-  if (!behind || group_.assignment().group_world_size == 1) return;
+  if (!behind) return note_.erase();
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
   const rendezvous::BeatDocument beat{group_.round(), behind->rank, behind->step,

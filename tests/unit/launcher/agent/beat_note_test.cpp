@@ -20,8 +20,10 @@ class Commits final : public rendezvous::KeyValue {
   void unwatch(rendezvous::WatchId /*watch*/) override {}
   void commit(rendezvous::RequestId /*request*/, rendezvous::Transaction transaction) override {
     for (const auto& write : transaction.writes)
-      told.push_back(write.key + (write.ephemeral ? " " : " for ever ") +
-                     std::to_string(rendezvous::decode_beat(*write.value).value().step));
+      told.push_back(!write.value
+                         ? write.key + " is gone"
+                         : write.key + (write.ephemeral ? " " : " for ever ") +
+                               std::to_string(rendezvous::decode_beat(*write.value).value().step));
   }
   void close() override {}
   std::vector<std::string> told;
@@ -55,6 +57,17 @@ TEST_F(BeatNoteTest, AnotherRoundIsSaidAtOnce) {
   note_.use(store_, "a");
   EXPECT_THAT(write(1, 7), ElementsAre("drun/train/beat/a 7"));
   EXPECT_THAT(write(2, 1), ElementsAre("drun/train/beat/a 1"));
+}
+
+// Its rank has ended, or has given its last: nobody is to read that it falls behind.
+TEST_F(BeatNoteTest, OneThatIsNotTrueAnyMoreIsErasedOnce) {
+  note_.use(store_, "a");
+  note_.erase();
+  EXPECT_THAT(write(1, 7), ElementsAre("drun/train/beat/a 7"));
+  note_.erase();
+  note_.erase();
+  EXPECT_THAT(std::exchange(store_.told, {}), ElementsAre("drun/train/beat/a is gone"));
+  EXPECT_THAT(write(1, 8), ElementsAre("drun/train/beat/a 8"));
 }
 
 TEST_F(BeatNoteTest, WithoutAStoreNothingIsWritten) {
