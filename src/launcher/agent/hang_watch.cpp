@@ -89,6 +89,7 @@ void HangWatch::look() {
       [this](Result<hang::NodeLook> looked) {
         timer_.set(Clock::now() + (looked ? stillness_->interval() : kLookAgain));
         if (looked) return on_look(std::move(*looked));
+        say(false);  // what was known of them is too old by the next look
         log::warning("--hang-timeout: {}", looked.error().what());
       });
 }
@@ -129,7 +130,10 @@ void HangWatch::judge() {
     const std::string said = collectives_.text();
     on_doubt_(doubt_text(*doubt, group_) + (said.empty() ? "" : "; " + said));
   }
-  const bool stalled = stillness_->stalled() && group_.running();
+  say(stillness_->stalled() && group_.running());
+}
+
+void HangWatch::say(bool stalled) {
   if (std::exchange(stalled_, stalled) != stalled) on_stalled_(stalled);
 }
 

@@ -51,6 +51,7 @@ class HangWatch {
   void on_look(hang::NodeLook look);
   void ask_nccl();
   void judge();
+  void say(bool stalled);
   [[nodiscard]] std::vector<hang::WatchedRank> watched() const;
 
   const Endpoint ras_;
