@@ -141,6 +141,20 @@ TEST(TimerDrunTest, ASignalThatMayMendThingsIsSent) {
   EXPECT_THAT(job.err(), HasSubstr("its timer 'step' is over"));
 }
 
+// As below `timeout` in a shell.
+TEST(TimerDrunTest, OneOfAChildWithAProcessGroupOfItsOwnIsServedToo) {
+  auto job = timed({},
+                   "child = os.fork()\n"
+                   "if child == 0:\n"
+                   "    os.setsid()\n"
+                   "    signal.signal(signal.SIGUSR1, lambda *_: os._exit(3))\n"
+                   "    timer('step', 0.3, signal.SIGUSR1)\n"
+                   "    time.sleep(1000)\n"
+                   "sys.exit(os.WEXITSTATUS(os.waitpid(child, 0)[1]))\n");
+  expect_end(job, 3);
+  EXPECT_THAT(job.err(), HasSubstr("its timer 'step' is over"));
+}
+
 TEST(TimerDrunTest, NobodyElsesProcessIsHarmed) {
   auto job = timed({},
                    "signal.signal(signal.SIGUSR1, lambda *_: sys.exit(0))\n"

@@ -9,6 +9,7 @@
 #include "base/environment_variable.hpp"
 #include "base/exit_codes.hpp"
 #include "base/log.hpp"
+#include "launcher/process/descendants.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -68,8 +69,9 @@ void HangDesk::on_late(const std::vector<HungRank>& late) {
 void HangDesk::on_timer(const hang::FileTimers::Expired& timer) {
   const pid_t process_group = ::getpgid(timer.pid);
   for (const auto& [id, worker] : group_.workers()) {
-    // Each worker has a process group of its own.
-    if (worker.stage != Worker::Stage::Running || worker.pid != process_group) continue;
+    if (worker.stage != Worker::Stage::Running) continue;
+    // Each worker has a process group of its own; an orphan still has it, a child may have another.
+    if (worker.pid != process_group && !process::is_below(timer.pid, worker.pid)) continue;
     HungRank rank{worker.local_rank, worker.pid, {}};
     rank.fault.exit_code = exit_code_of_signal(timer.signal);
     rank.fault.cause = "its timer '" + timer.scope + "' is over (TORCHELASTIC_ENABLE_FILE_TIMER)";

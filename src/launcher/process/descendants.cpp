@@ -208,6 +208,12 @@ std::vector<pid_t> descendants_of(pid_t pid) {
   return result;
 }
 
+bool is_below(pid_t pid, pid_t above) {
+  while (pid > 1 && pid != above)
+    pid = parent_of(pid);
+  return pid == above;
+}
+
 std::optional<std::chrono::nanoseconds> start_of(pid_t pid) {
   const long long ticks = stat_field(pid, 22);
   if (ticks == 0) return std::nullopt;
