@@ -231,9 +231,7 @@ bool awaits_file(pid_t pid, pid_t tid, char state, bool woke, const std::set<std
     return true;
   if (!call->file) return false;
   const std::string file = link_target(proc(pid) + "/fd/" + std::to_string(*call->file));
-  if (call->number == SYS_write || call->number == SYS_writev) {
-    if (own.contains(file)) return true;
-  }
+  if ((call->number == SYS_write || call->number == SYS_writev) && own.contains(file)) return true;
   return woke &&
          (file.starts_with("pipe:[") || (file.starts_with('/') && !file.starts_with("/dev/")));
 }

@@ -71,6 +71,7 @@ void close_what_nobody_takes() {
   socklen_t size = sizeof address;
   auto* const any = reinterpret_cast<sockaddr*>(&address);
   const int near = ::socket(AF_INET, SOCK_STREAM, 0);
+  if (listener < 0 || near < 0) return;
   const bool made = ::bind(listener, any, size) == 0 && ::listen(listener, 1) == 0 &&
                     ::getsockname(listener, any, &size) == 0 && ::connect(near, any, size) == 0 &&
                     ::accept(listener, nullptr, nullptr) >= 0;
