@@ -1,4 +1,5 @@
 // What a JobView says, as JSON: docs/drunctl.md has what each member means.
+#include <map>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -47,16 +48,20 @@ ordered_json rounds_of(const JobView& job) {
   return list;
 }
 
+// By rank: the agents of a host answer in any order.
 ordered_json usage_of(const JobView& job) {
-  ordered_json list = ordered_json::array();
+  std::map<int, ordered_json> by_rank;
   for (const NodeUsage& node : job.usage)
     for (const RankUsage& rank : node.ranks)
-      list.push_back({{"rank", rank.rank},
-                      {"cpu_ms", rank.cpu_ms},
-                      {"peak_kib", rank.peak_kib},
-                      {"read_kib", rank.read_kib},
-                      {"written_kib", rank.written_kib},
-                      {"switches", rank.switches}});
+      by_rank[rank.rank] = {{"rank", rank.rank},
+                            {"cpu_ms", rank.cpu_ms},
+                            {"peak_kib", rank.peak_kib},
+                            {"read_kib", rank.read_kib},
+                            {"written_kib", rank.written_kib},
+                            {"switches", rank.switches}};
+  ordered_json list = ordered_json::array();
+  for (auto& [rank, usage] : by_rank)
+    list.push_back(std::move(usage));
   return list;
 }
 

@@ -309,7 +309,8 @@ TEST(JobViewTest, WhatTheRanksOfThisHostHaveUsedIsToldLast) {
   store.place(0, "node0");
   JobView view = store.view();
   EXPECT_THAT(to_json(view, true), Not(HasSubstr("usage")));
-  view.usage = {{2, 0, "node0", {{0, 2'000, 300'000, 4, 8, 100}, {1, 2'000, 300'000, 4, 8, 100}}}};
+  view.usage = {{2, 1, "node0", {{1, 2'000, 300'000, 4, 8, 100}}},
+                {2, 0, "node0", {{0, 2'000, 300'000, 4, 8, 100}}}};
   EXPECT_THAT(text_of(view), HasSubstr("\n  usage of 2 ranks of 4 "));
   EXPECT_THAT(text_of(view), HasSubstr("\n    CPU time "));
   EXPECT_THAT(to_json(view, true),
