@@ -85,15 +85,20 @@ std::int64_t unix_ms() {
 // What was asked for beside the documents.
 struct Asides {
   jobs::LastWords words;
-  // Of the job: what its ranks on this host have used.
+  // Of the job: what its ranks on this host have used, and what the agents here know of
+  // collectives.
   std::vector<jobs::NodeUsage> usage;
+  std::string collective;
 };
 
 View view_of(const Documents& documents, const CtlOptions& options, const Asides& asides = {}) {
   const bool past = options.command == "history";
   View view;
   for (JobView& job : jobs::jobs_in(documents, asides.words)) {
-    if (!job.outcome) job.usage = asides.usage;
+    if (!job.outcome) {
+      job.usage = asides.usage;
+      job.collective = asides.collective;
+    }
     view.empty = false;
     view.ended = view.ended && job.outcome.has_value();
     view.code = std::max(view.code, code_of(job.state));
@@ -289,7 +294,7 @@ Endpoint first_there(const std::vector<Endpoint>& places, Deadline deadline) {
 struct Alone {
   std::string socket;
   AgentStatus status;
-  std::vector<jobs::NodeUsage> usage;
+  Asides asides;
 };
 
 Result<Documents> documents_of(const Alone& agent, Deadline deadline) {
@@ -301,7 +306,7 @@ Result<Documents> documents_of(const Alone& agent, Deadline deadline) {
 // What it reads of its job; without any, what it says of itself.
 View view_of(const Alone& agent, const CtlOptions& options, Deadline deadline) {
   const auto documents = documents_of(agent, deadline);
-  if (View view = documents ? view_of(*documents, options, {{}, agent.usage}) : View(); !view.empty)
+  if (View view = documents ? view_of(*documents, options, agent.asides) : View(); !view.empty)
     return view;
   View view;
   view.empty = false;
@@ -338,18 +343,19 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
       code = std::max(code, kTimeLimit);
       continue;
     }
-    std::vector<jobs::NodeUsage>* usage = nullptr;
+    Asides* asides = nullptr;
     if (places_of(status->endpoint).empty()) {
       // Of several of one job at etcd one is enough to tell of it.
       const std::pair key(status->job, status->endpoint);
       auto found = status->endpoint.empty() ? alone.end() : alone.find(key);
       if (found == alone.end()) found = alone.emplace(key, Alone{socket, *status, {}});
-      usage = &found->second.usage;
+      asides = &found->second.asides;
     } else {
-      usage =
-          &places[{status->store.empty() ? status->endpoint : status->store, status->job}].usage;
+      asides = &places[{status->store.empty() ? status->endpoint : status->store, status->job}];
     }
-    if (auto own = usage_at(socket, *status, options, deadline)) usage->push_back(std::move(*own));
+    if (asides->collective.empty()) asides->collective = status->collective;
+    if (auto own = usage_at(socket, *status, options, deadline))
+      asides->usage.push_back(std::move(*own));
   }
   if (options.live && places.size() + alone.size() > 1)
     throw cli::UsageError("--watch shows one store: name it with --endpoint");

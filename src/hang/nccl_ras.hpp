@@ -67,7 +67,9 @@ class StuckCollectives {
   void on_status(const std::optional<RasStatus>& status, int world_size);
   // Two answers in a row said the same, with this gap in both.
   [[nodiscard]] const std::optional<CollectiveGap>& stuck() const { return stuck_; }
-  // What the last answer said, in words; empty: there was none.
+  // In the last answer.
+  [[nodiscard]] const std::optional<CollectiveGap>& gap() const { return gap_; }
+  // What that said, in words; empty: there was none.
   [[nodiscard]] std::string text() const;
 
  private:

@@ -136,6 +136,7 @@ std::string to_json(const JobView& job, bool ascii) {
                         {"rank", job.behind->rank},
                         {"step", job.behind->step},
                         {"heartbeat_ms", job.behind->time_ms}};
+  if (!job.collective.empty()) object["collective"] = job.collective;
   if (!job.usage.empty()) object["usage"] = usage_of(job);
   object["rounds"] = rounds_of(job);
   if (job.outcome) object["outcome"] = outcome_of(*job.outcome);

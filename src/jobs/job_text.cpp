@@ -192,6 +192,8 @@ std::string text_of(const JobView& job, std::int64_t now_ms) {
   if (round.hung && round.phase == Phase::Running)
     text += line("hangs", "no rank gets on any more");
   if (job.behind && now_ms > 0) text += line("heartbeats", beat_text(*job.behind, now_ms));
+  if (!job.collective.empty())
+    text += line("NCCL", escaped(job.collective.substr(0, kLongestNote)));
   if (!round.waiting.empty() && !rendezvous::is_alive(round.phase))
     text += line("waits", escaped(round.waiting.substr(0, kLongestNote)));
   if (!round.reason.empty() && (round.phase == Phase::Stopping || job.history.rounds.empty()))

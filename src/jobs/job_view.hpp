@@ -80,6 +80,7 @@ struct JobView {
   std::vector<AbsentNode> absent;  // those that are missing by group rank, then lost, set aside
   std::vector<NodeUsage> usage;    // so far, of nodes whose agents were asked
   std::optional<BeatView> behind;  // nullopt: nobody looks at heartbeats, or none has come
+  std::string collective;          // who has not come to one; empty: nobody knows of one
   std::optional<rendezvous::Outcome> outcome;
 };
 

@@ -84,6 +84,7 @@ std::string to_json(const AgentStatus& status, bool ascii) {
       object["behind"] = {{"rank", status.behind->rank}, {"age_ms", status.behind->age_ms}};
       if (status.behind->step >= 0) object["behind"]["step"] = status.behind->step;
     }
+    if (!status.collective.empty()) object["collective"] = status.collective;
   }
   return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);
 }
@@ -113,6 +114,7 @@ Result<AgentStatus> parse_status(std::string_view json) {
       !take_number(object, "restart_count", result.restart_count))
     return malformed();
   result.behind = beat_in(object);
+  (void)take_text(object, "collective", result.collective);
   return result;
 }
 

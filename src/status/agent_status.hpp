@@ -50,6 +50,8 @@ struct AgentStatus {
   int world_size = 0;
   int restart_count = 0;
   std::optional<RankBeat> behind;  // nullopt: nobody looks at heartbeats, or none has come
+  // Who has not come to a collective of others, of the whole job; empty: nobody asked, or all have.
+  std::string collective;
 
   bool operator==(const AgentStatus&) const = default;
 };

@@ -1,4 +1,6 @@
 // --hang-timeout, with real programs that hang, and with slow ones that must be left alone.
+#include <signal.h>
+
 #include <list>
 #include <string>
 #include <vector>
@@ -146,9 +148,10 @@ TEST(HangTimeoutTest, WithReportTheJobGoesOn) {
 // Workers that spin in a collective, as NCCL's do, under a service like NCCL's.
 class CollectiveTest : public testing::Test {
  protected:
-  DrunProcess job(const std::string& kind, const std::string& time, int seconds) {
+  DrunProcess job(const std::string& kind, const std::string& time, int seconds,
+                  const Arguments& more = {}) {
     return DrunProcess({Arguments{places::program("drun")} + watched(time) +
-                            Arguments{"--nproc-per-node", "2"} + worker(kind, seconds),
+                            Arguments{"--nproc-per-node", "2"} + more + worker(kind, seconds),
                         {"NCCL_RAS_ADDR=" + port_.endpoint()},
                         {},
                         false});
@@ -164,6 +167,20 @@ TEST_F(CollectiveTest, ARankThatDoesNotComeToOneIsNamed) {
   EXPECT_THAT(stuck.err(), HasSubstr("; NCCL: rank 1 has begun 99 AllReduce, the other 100"));
   EXPECT_THAT(stuck.err(),
               ContainsRegex("job failed: rank 1 .*hangs: NCCL says that it is behind"));
+}
+
+TEST_F(CollectiveTest, WhileItIsStuckStatusSaysWhoIsBehind) {
+  DrunProcess stuck =
+      job("collective-stuck", "1", 60,
+          {"--rdzv-id", port_.endpoint(), "--on-hang", "report", "--stacks-on-failure", "off"});
+  ASSERT_TRUE(stuck.wait_for_err("; NCCL: rank 1 has begun")) << stuck.err();
+  Launch launch;
+  launch.argv = {places::program("drunctl"), "status", port_.endpoint()};
+  const Finished status = DrunProcess(launch).finish();
+  EXPECT_THAT(status.out, HasSubstr("\n  NCCL: rank 1 has begun 99 AllReduce, the other 100\n"))
+      << status.err;
+  stuck.signal(SIGTERM);
+  expect_end(stuck, 143);
 }
 
 TEST_F(CollectiveTest, IfNobodyIsBehindThatIsToldAndNotActedOn) {

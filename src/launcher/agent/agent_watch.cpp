@@ -40,6 +40,7 @@ status::AgentStatus AgentWatch::own() const {
   auto own = own_status(parts_.options, parts_.host_name, parts_.workers, parts_.status,
                         parts_.participant);
   own.behind = hangs_.behind();
+  own.collective = hangs_.collective();
   if (const auto store = parts_.backend.moved_to()) own.store = to_string(*store);
   return own;
 }

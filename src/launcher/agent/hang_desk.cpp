@@ -41,6 +41,11 @@ void HangDesk::cancel() {
   hangs_.cancel();
 }
 
+std::string HangDesk::collective() const {
+  const auto& gap = hangs_.collectives().gap();
+  return gap ? gap->text : "";
+}
+
 void HangDesk::on_stalled(bool stalled) {
   parts_.participant.on_workers_stalled(stalled, Clock::now());
   parts_.news();
@@ -95,7 +100,7 @@ void HangDesk::on_hang() {
 
 void HangDesk::on_waiting(const std::vector<WaitingRank>& waiting) {
   const StopPolicy& policy = parts_.options;
-  const std::string collectives = hangs_.collectives();
+  const std::string collectives = hangs_.collectives().text();
   say(hang_text(waiting, group_, *policy.hang_timeout) +
       (collectives.empty() ? "" : "; " + collectives));
   const auto recorder = hang::flight_recorder_of(parts_.options.inherited);

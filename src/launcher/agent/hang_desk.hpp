@@ -54,6 +54,8 @@ class HangDesk {
   void on_timer(const hang::FileTimers::Expired& timer);
   // As HeartbeatWatch's.
   [[nodiscard]] std::optional<status::RankBeat> behind() const { return heartbeats_.behind(); }
+  // Who has not come to a collective of others; empty: nobody asked, or all have.
+  [[nodiscard]] std::string collective() const;
 
  private:
   void on_stalled(bool stalled);

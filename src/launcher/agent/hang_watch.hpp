@@ -43,8 +43,8 @@ class HangWatch {
   // calls `told` from the loop with what came of it, empty for nothing; within some seconds.
   void ask_for_dumps(const hang::FlightRecorder& recorder,
                      std::function<void(const std::string&)> told);
-  // What NCCL has said of their collectives; empty: nothing, or it was not asked.
-  [[nodiscard]] std::string collectives() const { return collectives_.text(); }
+  // What NCCL has said of the job's collectives; before it was asked, nothing.
+  [[nodiscard]] const hang::StuckCollectives& collectives() const { return collectives_; }
 
  private:
   void look();

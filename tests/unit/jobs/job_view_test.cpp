@@ -303,6 +303,18 @@ TEST(JobViewTest, ASilenceIsToldOnceItIsLong) {
   EXPECT_THAT(text_of(store.view()), Not(HasSubstr("silent")));
 }
 
+TEST(JobViewTest, WhoHasNotComeToACollectiveIsTold) {
+  Store store;
+  store.run();
+  store.place(0, "node0");
+  JobView view = store.view();
+  EXPECT_THAT(to_json(view, true), Not(HasSubstr("collective")));
+  view.collective = "rank 1 has begun 99 All\x1b[mReduce, the other 100";
+  EXPECT_THAT(text_of(view),
+              HasSubstr("\n  NCCL: rank 1 has begun 99 All\\x1b[mReduce, the other 100\n"));
+  EXPECT_THAT(to_json(view, true), HasSubstr(R"("collective":"rank 1 has begun 99 )"));
+}
+
 TEST(JobViewTest, WhatTheRanksOfThisHostHaveUsedIsToldLast) {
   Store store;
   store.run();

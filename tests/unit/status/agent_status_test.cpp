@@ -57,6 +57,7 @@ TEST(AgentStatusTest, ARankThatIsBehindIsReadAgainWithAndWithoutItsStep) {
   for (const std::int64_t step : {std::int64_t{-1}, std::int64_t{5'000'000'000}}) {
     AgentStatus status = running();
     status.behind = RankBeat{5, step, 12'300};
+    status.collective = "rank 1 has begun 99 AllReduce, the other 100";
     EXPECT_EQ(*parse_status(to_json(status)), status);
   }
 }
