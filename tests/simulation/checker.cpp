@@ -583,8 +583,8 @@ void Checker::on_hang(Node& node) {
   for (const auto& [ticket, seat] : round.seats) {
     const Node& other = *nodes_[static_cast<std::size_t>(seat.node)];
     if (round.succeeded.contains(other.number) || other.stalls == number) continue;
-    // By the hang or what came of it: others hear of that later.
-    if (round.failed.contains(other.number)) continue;
+    // By the hang or what came of it, or they were stopped: others hear of that later.
+    if (round.failed.contains(other.number) || !other.workers) continue;
     const bool in_doubt = other.was_in_trouble || node.was_in_trouble || store_failed_ ||
                           !long_before(other.stall_changed + writing_time(), scheduler_.now());
     if (other.stalled == number && in_doubt) continue;
