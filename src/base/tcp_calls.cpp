@@ -1,12 +1,14 @@
 #include "base/tcp_calls.hpp"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -37,6 +39,22 @@ std::optional<std::pair<sockaddr_storage, socklen_t>> address_of(const Endpoint&
 }
 
 }  // namespace
+
+std::vector<std::string> look_up(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  std::vector<std::string> result;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) return result;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
+  for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
+    char text[NI_MAXHOST];
+    if (::getnameinfo(each->ai_addr, each->ai_addrlen, text, sizeof text, nullptr, 0,
+                      NI_NUMERICHOST) == 0)
+      result.emplace_back(text);
+  }
+  return result;
+}
 
 Result<FileDescriptor> begin_connect(const Endpoint& place) {
   const auto address = address_of(place);

@@ -2,13 +2,18 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/file_descriptor.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
 
 namespace drun {
+
+// What a name means here, as numbers; empty: nothing. May ask a name server, without any limit.
+[[nodiscard]] std::vector<std::string> look_up(const std::string& host);
 
 // Waits for nothing. The host is a numeric address: no name is looked up.
 [[nodiscard]] Result<FileDescriptor> begin_connect(const Endpoint& place);

@@ -135,11 +135,10 @@ constexpr cli::Program kProgram{
         "Flags may stand anywhere; those of a command come after it. After \"--\"\n"
         "everything is an argument.\n",
     .notes =
-        "watch, jobs, delete-job, stats, status and history need drun's own store; keys and "
-        "barrier\n"
-        "need that or torch 2.14. Exit codes: 0 done, 1 no, 2 usage, 124 the time is over, 125 "
-        "the\n"
-        "store cannot be reached or has closed the connection.\n",
+        "watch, jobs, delete-job and stats need drun's own store, and so do status and\n"
+        "history with --endpoint; keys and barrier need that or torch 2.14. Exit codes:\n"
+        "0 done, 1 no, 2 usage, 124 the time is over, 125 the store cannot be reached or\n"
+        "has closed the connection.\n",
     .flags = kFlags,
     .commands = kCommands,
     .variables = kVariables,

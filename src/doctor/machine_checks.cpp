@@ -1,7 +1,6 @@
 #include "doctor/machine_checks.hpp"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -11,7 +10,6 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
-#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -19,6 +17,7 @@
 #include "base/file_descriptor.hpp"
 #include "base/printable.hpp"
 #include "base/small_file.hpp"
+#include "base/tcp_calls.hpp"
 #include "base/trimmed.hpp"
 #include "facts/gather.hpp"
 
@@ -35,23 +34,6 @@ constexpr std::uint64_t kLeastProcesses = 4'096;
 constexpr std::uint64_t kLeastFree = kGiB;
 constexpr std::size_t kTried = 16 * kMiB;
 constexpr std::uint64_t kSlowDisk = 20;  // megabytes in a second
-
-// Without a domain: what the name of the host means here.
-std::vector<std::string> addresses_of(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  std::vector<std::string> result;
-  if (::getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) return result;
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
-  for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
-    char text[NI_MAXHOST];
-    if (::getnameinfo(each->ai_addr, each->ai_addrlen, text, sizeof text, nullptr, 0,
-                      NI_NUMERICHOST) == 0)
-      result.emplace_back(text);
-  }
-  return result;
-}
 
 Check judge_name(const MachineState& state) {
   const std::string name = printable(state.host);
@@ -146,7 +128,7 @@ MachineState look_at_machine(const std::string& root) {
                        std::filesystem::directory_iterator() &&
                    !error;
   state.host = own_host_name();
-  state.host_addresses = addresses_of(state.host);
+  state.host_addresses = look_up(state.host);
   state.lustre =
       trimmed(read_small_file(root + "/sys/fs/lustre/health_check").value_or(std::string()));
   return state;

@@ -157,8 +157,8 @@ Result<std::string> read_all(int socket, Time deadline) {
 }
 
 Result<FileDescriptor> connect_to(const Endpoint& endpoint, Time deadline) {
-  Error error(std::make_error_code(std::errc::invalid_argument), "no numeric address");
-  for (const std::string& address : numeric_addresses(endpoint.host)) {
+  Error error(std::make_error_code(std::errc::invalid_argument), "the name means nothing here");
+  for (const std::string& address : look_up(endpoint.host)) {
     auto socket = begin_connect({address, endpoint.port});
     if (!socket) {
       error = socket.error();

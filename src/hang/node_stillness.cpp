@@ -63,8 +63,10 @@ void NodeStillness::on_look(NodeLook look) {
   }
   const auto ended =
       std::erase_if(records_, [&](const auto& each) { return !look.ranks.contains(each.first); });
+  const bool overlook = overlooked_ > 0;
+  if (overlook && overlooked_ != kAll) --overlooked_;
   for (const auto& [worker, rank] : look.ranks)
-    judge(worker, rank, look.at);
+    if (!overlook || !records_.contains(worker)) judge(worker, rank, look.at);
   // What has waited for a rank may go on only since that has ended.
   if (ended > 0)
     for (auto& [worker, record] : records_)

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,6 +27,11 @@ class NodeStillness {
   // stopped or the kernel gave no answer, is not counted; after a long pause, and when a rank has
   // ended, all begins anew.
   void on_look(NodeLook look);
+  // What happens between these two is not of the ranks' own doing: they are asked for something.
+  // All that looks find is overlooked, and by two after that: the first finds the rest of it, and
+  // so has not looked at connections, which the second would miss.
+  void begin_to_overlook() { overlooked_ = kAll; }
+  void end_to_overlook() { overlooked_ = 2; }
   // The last one.
   [[nodiscard]] const NodeLook& last() const { return last_; }
 
@@ -59,6 +65,8 @@ class NodeStillness {
   std::map<std::uint32_t, Record> records_;  // by worker
   bool stalled_ = false;
   bool doubted_ = false;
+  static constexpr int kAll = std::numeric_limits<int>::max();
+  int overlooked_ = 0;  // so many looks to come
 };
 
 }  // namespace drun::hang

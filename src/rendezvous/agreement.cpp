@@ -46,6 +46,8 @@ std::map<std::string, std::string> full_agreement(const Config& config) {
                     config.max_losses ? std::to_string(*config.max_losses) : kUnlimited);
   if (config.min_runtime > Milliseconds(0))
     agreement.emplace("min-runtime", flag_text(config.min_runtime));
+  if (config.hang_timeout > Milliseconds(0))
+    agreement.emplace("hang-timeout", flag_text(config.hang_timeout));
   constexpr const char* kOrders[] = {"keep", "host", "join", "topology"};
   agreement.emplace("rank-order", kOrders[static_cast<std::size_t>(config.rank_order)]);
   agreement.emplace("resize", config.resize == Resize::Now ? "now" : "restart");

@@ -11,6 +11,7 @@
 #include "support/drun_process.hpp"
 #include "support/expect_end.hpp"
 #include "support/places.hpp"
+#include "support/scripted_peer.hpp"
 
 namespace drun::test {
 namespace {
@@ -75,6 +76,17 @@ TEST(HangTimeoutTest, SlowProgramsAreLeftAlone) {
 
 TEST(HangTimeoutTest, CpuTimeAloneIsToldAndNotActedOn) {
   DrunProcess job(watched("1") + worker("computes", 5));
+  expect_end(job, 0);
+  EXPECT_THAT(job.err(), HasSubstr("that is not taken for a hang, because"));
+}
+
+// Who listens where NCCL's service would be, and says nothing, holds nothing up.
+TEST(HangTimeoutTest, AServiceThatGivesNoAnswerHidesNothing) {
+  const ScriptedPeer mute([](ScriptedConnection& connection) { connection.wait_for_close(); });
+  DrunProcess job({Arguments{places::program("drun")} + watched("1") + worker("computes", 8),
+                   {"NCCL_RAS_ADDR=" + to_string(mute.endpoint())},
+                   {},
+                   false});
   expect_end(job, 0);
   EXPECT_THAT(job.err(), HasSubstr("that is not taken for a hang, because"));
 }
@@ -196,6 +208,24 @@ TEST_F(CollectiveTest, WhoBeginsMoreIsLeftAlone) {
   EXPECT_THAT(alive.err(), Not(HasSubstr("the job hangs")));
 }
 
+// drun's own question makes them write: that is no new life of theirs.
+TEST(HangTimeoutTest, AHangIsReportedOnceThoughDumpsWereAskedFor) {
+  const TempDir folder;
+  DrunProcess job(
+      {Arguments{places::program("drun")} + watched("1") +
+           Arguments{"--on-hang", "report", "--timeout", "8", "--stacks-on-failure", "off"} +
+           worker("recorder"),
+       {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE=" + std::string(folder.path() / "pipe_"),
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=" + std::string(folder.path() / "trace_")},
+       {},
+       false});
+  expect_end(job, 124);
+  EXPECT_THAT(job.err(), HasSubstr("the flight recorder has written "));
+  const auto first = job.err().find("the job hangs");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(job.err().find("the job hangs", first + 1), std::string::npos) << job.err();
+}
+
 TEST(HangTimeoutTest, TheFlightRecorderIsAskedForItsDumps) {
   const TempDir folder;
   const std::string trace = folder.path() / "trace_";
@@ -228,6 +258,21 @@ TEST(HangTimeoutTest, WithoutStacksNobodyWaitsForThem) {
   expect_end(job, 124);
   EXPECT_THAT(job.err(), HasSubstr("waits in futex"));
   EXPECT_THAT(job.err(), Not(HasSubstr("stacks")));
+}
+
+// Else a node that does not look would keep all others from finding a hang.
+TEST(HangTimeoutTest, AllNodesMustLook) {
+  const ReservedPort port;
+  const Arguments job{"--nnodes", "2", "--rdzv-endpoint", port.endpoint(), "--no-python"};
+  DrunProcess first(watched("5") + Arguments{"--on-hang", "stop"} + job + Arguments{"true"});
+  ASSERT_TRUE(first.wait_for_err("1 of 2 nodes")) << first.err();
+  DrunProcess second(job + Arguments{"true"});
+  expect_end(second, 125);
+  EXPECT_THAT(second.err(),
+              HasSubstr("has no --hang-timeout, no --on-hang; the job has "
+                        "--hang-timeout 5s, --on-hang stop; give all nodes the same"));
+  first.signal(SIGTERM);
+  expect_end(first, 143);
 }
 
 TEST(HangTimeoutTest, WhatToDoWithoutATimeIsAMistake) {

@@ -193,9 +193,11 @@ void wait_beside_a_recorder() {
   std::thread recorder([&] {
     const int in = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
     char byte = 0;
-    while (::read(in, &byte, 1) != 1)
-      std::this_thread::sleep_for(milliseconds(100));
-    std::ofstream(std::getenv("TORCH_NCCL_DEBUG_INFO_TEMP_FILE") + rank) << "trace of " << rank;
+    for (;;) {
+      while (::read(in, &byte, 1) != 1)
+        std::this_thread::sleep_for(milliseconds(100));
+      std::ofstream(std::getenv("TORCH_NCCL_DEBUG_INFO_TEMP_FILE") + rank) << "trace of " << rank;
+    }
   });
   wait_for_a_lock();
 }

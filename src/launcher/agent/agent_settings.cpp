@@ -97,6 +97,8 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
     config.unfit = unfit_nodes;
     config.agreement["preflight"] = "strict";  // each must tell its facts before it joins
   }
+  if (options.hang_timeout && options.on_hang != OnHang::Restart)
+    config.agreement["on-hang"] = options.on_hang == OnHang::Stop ? "stop" : "report";
   std::string& conf = config.agreement["rdzv-conf"];
   conf = "successors=" + std::to_string(config.successors);
   if (options.conf.quorum > 0) conf += ",quorum=" + std::to_string(options.conf.quorum);

@@ -55,6 +55,7 @@ HangWatch::HangWatch(asio::io_context& io, std::optional<std::chrono::millisecon
   if (!timeout) return;
   stillness_.emplace(*timeout);
   desk_.emplace(io, [] {});
+  aside_.emplace(io, [] {});
 }
 
 void HangWatch::start() {
@@ -64,6 +65,7 @@ void HangWatch::start() {
 void HangWatch::cancel() {
   timer_.set(std::nullopt);
   if (desk_) desk_->cancel();
+  if (aside_) aside_->cancel();
 }
 
 std::vector<hang::WatchedRank> HangWatch::watched() const {
@@ -99,17 +101,17 @@ void HangWatch::on_look(hang::NodeLook look) {
   if (!stillness_->busy_in_vain()) {
     collectives_ = {};
     ask_again_.reset();
-  } else if (!ask_again_ || Clock::now() >= *ask_again_) {
-    return ask_nccl();
+  } else if (!asking_ && (!ask_again_ || Clock::now() >= *ask_again_)) {
+    ask_nccl();
   }
-  judge();
+  if (!asking_) judge();
 }
 
 // Twice within the time: after half of it, and at its end.
 void HangWatch::ask_nccl() {
-  ask_again_ = Clock::now() + stillness_->interval() * 4;
+  asking_ = true;
   const auto limit = std::clamp(stillness_->interval() * 5, kShortestAnswer, kLongestAnswer);
-  desk_->ask<std::optional<hang::RasStatus>>(
+  aside_->ask<std::optional<hang::RasStatus>>(
       2 * limit,
       [ras = ras_, limit, ours = processes_of(stillness_->last())] {
         about_to("ask NCCL's RAS service at " + to_string(ras));
@@ -118,6 +120,8 @@ void HangWatch::ask_nccl() {
         return std::optional(std::move(*status));
       },
       [this](Result<std::optional<hang::RasStatus>> answer) {
+        asking_ = false;
+        ask_again_ = Clock::now() + stillness_->interval() * 4;
         collectives_.on_status(answer ? std::move(*answer) : std::nullopt,
                                group_.assignment().world_size);
         judge();
@@ -146,7 +150,7 @@ void HangWatch::find_places(std::function<void(const std::vector<WaitingRank>&)>
   const auto last = std::make_shared<const hang::NodeLook>(stillness_->last());
   const auto behind =
       collectives_.stuck() ? collectives_.stuck()->behind : std::vector<hang::RasRank>();
-  desk_->ask<Places>(
+  aside_->ask<Places>(
       kPlacesLimit,
       [waiting, last, behind] {
         Places places;
@@ -181,13 +185,15 @@ void HangWatch::ask_for_dumps(const hang::FlightRecorder& recorder,
   for (const auto& [id, worker] : group_.workers())
     if (worker.stage == Worker::Stage::Running)
       ranks.push_back(group_.assignment().first_rank + worker.local_rank);
-  desk_->ask<hang::Dumps>(
+  stillness_->begin_to_overlook();
+  aside_->ask<hang::Dumps>(
       2 * kDumpLimit,
       [recorder, ranks] {
         about_to("ask for dumps by " + recorder.pipe);
         return hang::ask_for_dumps(recorder, ranks, kDumpLimit);
       },
-      [told = std::move(told)](Result<hang::Dumps> dumps) {
+      [this, told = std::move(told)](Result<hang::Dumps> dumps) {
+        stillness_->end_to_overlook();
         told(dumps ? hang::dumps_text(*dumps) : dumps.error().what());
       });
 }

@@ -60,8 +60,10 @@ class HangWatch {
   const std::function<void(const std::string&)> on_doubt_;
   std::optional<hang::NodeStillness> stillness_;  // nullopt: nobody looks
   hang::StuckCollectives collectives_;
+  bool asking_ = false;
   std::optional<std::chrono::steady_clock::time_point> ask_again_;  // not before; nullopt: at once
   std::optional<FileDesk> desk_;
+  std::optional<FileDesk> aside_;  // for questions whose answer may take a while: looks go on
   DeadlineTimer timer_;
   bool stalled_ = false;
 };

@@ -64,6 +64,9 @@ std::string parse_shm_pattern(const cli::Setting& setting, std::string_view patt
     pattern.remove_prefix(folder.size());
     break;
   }
+  // No such name has a comma: it would be a list, and keep nothing.
+  if (pattern.find(',') != pattern.npos)
+    refuse(setting, "one pattern; give the flag once for each");
   if (pattern.empty() || pattern.find('/') != pattern.npos)
     refuse(setting, "expected a name in /dev/shm, or a pattern such as 'psm_*'");
   return std::string(pattern);

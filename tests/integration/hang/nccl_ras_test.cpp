@@ -55,6 +55,14 @@ TEST(AskRasTest, WhoSpeaksSomethingElseIsNotUnderstood) {
   EXPECT_THAT(refusal(""), HasSubstr("does not speak the protocol"));
 }
 
+TEST(AskRasTest, ANameIsLookedUp) {
+  const ScriptedPeer service([](ScriptedConnection& connection) {
+    (void)connection.read(kRequest.size());
+    connection.write("SERVER PROTOCOL 2\nOK\nOK\n{\"communicators\": []}");
+  });
+  EXPECT_TRUE(ask_ras({"localhost", service.endpoint().port}, kLimit));
+}
+
 TEST(AskRasTest, WhoGivesNoAnswerIsNotWaitedForLongerThanTheLimit) {
   const ScriptedPeer service([](ScriptedConnection& connection) { connection.wait_for_close(); });
   const auto status = ask_ras(service.endpoint(), milliseconds(200));
@@ -69,7 +77,7 @@ TEST(AskRasTest, NobodyThereIsAnErrorAtOnce) {
     free = service.endpoint();
   }
   EXPECT_FALSE(ask_ras(free, kLimit));
-  EXPECT_FALSE(ask_ras({"no-numeric-address", 28'028}, kLimit));
+  EXPECT_FALSE(ask_ras({"no name at all", 28'028}, kLimit));
 }
 
 }  // namespace

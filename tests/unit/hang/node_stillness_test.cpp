@@ -172,6 +172,32 @@ TEST_F(NodeStillnessTest, BusyRanksWaitIfTheirCollectiveIsStuck) {
   EXPECT_FALSE(rule_.stalled());
 }
 
+// A dump that drun has asked for is written: the hang is still the same.
+TEST_F(NodeStillnessTest, WhatRanksWereAskedForIsNoLifeOfTheirs) {
+  look();
+  after(seconds(110));
+  ASSERT_TRUE(rule_.stalled());
+  rule_.begin_to_overlook();
+  for (std::uint64_t i = 1; i < 4; ++i) {
+    ranks_[1] = rank_with(i, 0);
+    after(seconds(10));
+    EXPECT_TRUE(rule_.stalled());
+  }
+  rule_.end_to_overlook();
+  ranks_[1] = rank_with(5, 0);
+  ranks_[1].network_bytes.reset();  // it has done something
+  after(seconds(10));
+  EXPECT_TRUE(rule_.stalled());
+  ranks_[1].network_bytes = 0;
+  after(seconds(10));
+  EXPECT_TRUE(rule_.stalled());
+  after(seconds(10));
+  EXPECT_TRUE(rule_.stalled());
+  ranks_[1] = rank_with(6, 0);
+  after(seconds(10));
+  EXPECT_FALSE(rule_.stalled());
+}
+
 TEST_F(NodeStillnessTest, NobodyIsBusyWhereAllSleep) {
   look();
   after(seconds(110));

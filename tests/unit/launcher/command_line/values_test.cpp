@@ -155,6 +155,8 @@ TEST(OptionValuesTest, NamesOfSharedMemoryAreThoseOfItsFolder) {
               "--keep-shm '" + std::string(bad) +
                   "': expected a name in /dev/shm, or a pattern such as 'psm_*'");
   }
+  EXPECT_EQ(error_of("--keep-shm psm_*,nccl-*"),
+            "--keep-shm 'psm_*,nccl-*': one pattern; give the flag once for each");
 }
 
 TEST(OptionValuesTest, RestartsAndLocalNodesAreWholeNumbers) {
