@@ -111,6 +111,9 @@ void Checker::note_end(const Node& writer, Round& round) {
 // The leader decides before that is in the store.
 bool Checker::is_brief(const Round& round) const {
   if (!round.stopped || round.cause == Cause::None || round.cause == Cause::Resize) return false;
+  // What a leader that hung for a while had decided was written long after, and it knows when.
+  if (round.leader >= 0 && nodes_[static_cast<std::size_t>(round.leader)]->was_in_trouble)
+    return false;
   return *round.stopped - round.began + writing_time() + kSlack <
          Milliseconds(plan_.min_runtime_ms);
 }
@@ -580,11 +583,11 @@ void Checker::on_hang(Node& node) {
   const int number = node.workers->round;
   node.told_of_hang = number;
   const Round& round = rounds_.at(number);
+  // It is as good as over, by the hang or by something else: that it did hang stays said.
+  if (!round.failed.empty()) return;
   for (const auto& [ticket, seat] : round.seats) {
     const Node& other = *nodes_[static_cast<std::size_t>(seat.node)];
     if (round.succeeded.contains(other.number) || other.stalls == number) continue;
-    // By the hang or what came of it, or they were stopped: others hear of that later.
-    if (round.failed.contains(other.number) || !other.workers) continue;
     const bool in_doubt = other.was_in_trouble || node.was_in_trouble || store_failed_ ||
                           !long_before(other.stall_changed + writing_time(), scheduler_.now());
     if (other.stalled == number && in_doubt) continue;
