@@ -73,8 +73,12 @@ TEST_F(EventsDrunTest, AJobOfOneNodeTellsItsWholeStory) {
 TEST_F(EventsDrunTest, NodesThatShareAFileTellWhoFailedAndThatItWasRestarted) {
   const auto job = run_drun({"--local-nodes", "2", "--nproc-per-node", "2", "--max-restarts", "1",
                              "--events", file(), "sh", "-c",
-                             "test $RANK = 3 && exit $((7 - 7 * TORCHELASTIC_RESTART_COUNT)); "
-                             "test $TORCHELASTIC_RESTART_COUNT = 1 || exec sleep 1000"});
+                             // Workers that are not started yet when another fails never are.
+                             "echo >\"$0.$RANK\"; test $RANK = 3 && "
+                             "until test -e \"$0.0\" -a -e \"$0.1\" -a -e \"$0.2\"; do :; done && "
+                             "exit $((7 - 7 * TORCHELASTIC_RESTART_COUNT)); "
+                             "test $TORCHELASTIC_RESTART_COUNT = 1 || exec sleep 1000",
+                             file()});
   EXPECT_EQ(job.code, 0) << job.err;
   const auto events = read();
   const auto failures = of(events, Kind::Failure);
