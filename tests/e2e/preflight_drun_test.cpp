@@ -132,6 +132,10 @@ class ExcludeTest : public PreflightTest {
                     "--rdzv-conf", "is_host=" + std::string(i == 0 ? "true" : "false")} +
               more + Arguments{"sh", "-c", program},
           launch));
+      // The first one leads, and so tells.
+      if (i == 0) {
+        ASSERT_TRUE(agent(0).wait_for_err("1 of 2 nodes")) << agent(0).err();
+      }
       if (i == 1) {
         ASSERT_TRUE(says(1, "round 1 rank 1 of 2 ")) << agent(1).err();
       }
