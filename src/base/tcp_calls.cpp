@@ -93,4 +93,22 @@ Status send_all(int socket, std::string_view bytes,
   return Done{};
 }
 
+Status receive_all(int socket, char* to, std::size_t size,
+                   std::chrono::steady_clock::time_point deadline) {
+  while (size > 0) {
+    const auto n = ::recv(socket, to, size, MSG_DONTWAIT);
+    if (n > 0) {
+      to += n;
+      size -= static_cast<std::size_t>(n);
+    } else if (n == 0) {
+      return error_of(ECONNRESET);
+    } else if (errno != EAGAIN && errno != EINTR) {
+      return error_of(errno);
+    } else if (!await_ready(socket, POLLIN, deadline)) {
+      return error_of(ETIMEDOUT);
+    }
+  }
+  return Done{};
+}
+
 }  // namespace drun

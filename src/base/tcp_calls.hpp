@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,5 +23,8 @@ namespace drun {
 
 [[nodiscard]] Status send_all(int socket, std::string_view bytes,
                               std::chrono::steady_clock::time_point deadline);
+// Exactly so many bytes.
+[[nodiscard]] Status receive_all(int socket, char* to, std::size_t size,
+                                 std::chrono::steady_clock::time_point deadline);
 
 }  // namespace drun

@@ -2,17 +2,13 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
-#include <system_error>
 #include <utility>
 
-#include "base/poll_until.hpp"
 #include "base/tcp_calls.hpp"
 #include "doctor/link_server.hpp"
 
@@ -25,28 +21,6 @@ constexpr std::chrono::seconds kAnswerLimit{10};
 constexpr int kExchanges = 65;
 constexpr std::chrono::milliseconds kStreamTime{200};
 constexpr std::size_t kStreamBytes = std::size_t{64} * 1'048'576;  // at most
-
-Error error_of(int error) {
-  const std::error_code code(error, std::generic_category());
-  return {code, code.message()};
-}
-
-Status receive_all(int socket, char* to, std::size_t size, Clock::time_point deadline) {
-  while (size > 0) {
-    const auto n = ::recv(socket, to, size, MSG_DONTWAIT);
-    if (n > 0) {
-      to += n;
-      size -= static_cast<std::size_t>(n);
-    } else if (n == 0) {
-      return error_of(ECONNRESET);
-    } else if (errno != EAGAIN && errno != EINTR) {
-      return error_of(errno);
-    } else if (!await_ready(socket, POLLIN, deadline)) {
-      return error_of(ETIMEDOUT);
-    }
-  }
-  return Done{};
-}
 
 std::int64_t stamp_of(const std::array<char, kStampSize>& bytes) {
   std::uint64_t value = 0;

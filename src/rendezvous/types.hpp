@@ -93,7 +93,7 @@ struct Config {
 
   // What all agents must agree on, by name: "program", ... -> value (a digest where it may be
   // secret). "protocol", "nnodes", "max-restarts", "max-losses", "rank-order" and "resize" are
-  // added if they are missing; and "min-runtime", if there is one.
+  // added if they are missing; and "min-runtime" and "hang-timeout", if there is one.
   std::map<std::string, std::string> agreement;
 
   RankOrder rank_order = RankOrder::Keep;

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "base/random_bytes.hpp"
+#include "launcher/agent/rank_usage.hpp"
 #include "rendezvous/keys.hpp"
 
 namespace drun::launcher {
@@ -47,12 +48,9 @@ void UsageSummary::write_own() {
   if (link_ == nullptr || written_ == place.round || group_.workers().empty()) return;
   written_ = place.round;
   jobs::NodeUsage usage{place.round, place.group_rank, host_, {}};
-  for (const auto& [id, worker] : group_.workers()) {
-    const process::Usage& used = worker.usage;
+  for (const auto& [id, worker] : group_.workers())
     if (worker.pid != 0)
-      usage.ranks.push_back({place.first_rank + worker.local_rank, used.cpu_ms, used.peak_kib,
-                             used.read_kib, used.written_kib, used.switches});
-  }
+      usage.ranks.push_back(usage_of_rank(place.first_rank + worker.local_rank, worker.usage));
   rendezvous::Transaction transaction;
   transaction.writes.push_back({own_key_, encode(usage), true});
   link_->commit(kRequest, std::move(transaction));

@@ -7,14 +7,11 @@
 
 #include "base/file_worker.hpp"
 #include "jobs/usage.hpp"
+#include "launcher/agent/rank_usage.hpp"
 #include "launcher/process/usage.hpp"
 
 namespace drun::launcher {
 namespace {
-
-jobs::RankUsage usage_of_rank(int rank, const process::Usage& used) {
-  return {rank, used.cpu_ms, used.peak_kib, used.read_kib, used.written_kib, used.switches};
-}
 
 struct Running {
   int rank = 0;

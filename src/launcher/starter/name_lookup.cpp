@@ -1,28 +1,16 @@
 #include "launcher/starter/name_lookup.hpp"
 
-#include <netdb.h>
-#include <sys/socket.h>
-
-#include <memory>
+#include <algorithm>
 
 #include "base/addresses.hpp"
+#include "base/tcp_calls.hpp"
 
 namespace drun::launcher {
 
 bool leads_others(const std::string& name) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &list) != 0) return false;
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
-  for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
-    char text[NI_MAXHOST];
-    if (::getnameinfo(each->ai_addr, each->ai_addrlen, text, sizeof text, nullptr, 0,
-                      NI_NUMERICHOST) == 0 &&
-        !is_loopback_address(text))
-      return true;
-  }
-  return false;
+  const auto addresses = look_up(name);
+  return std::any_of(addresses.begin(), addresses.end(),
+                     [](const std::string& each) { return !is_loopback_address(each); });
 }
 
 }  // namespace drun::launcher
