@@ -131,7 +131,7 @@ class Guardian {
   void spawn(SpawnRequest request);
   // To the process groups of all workers; SIGSTOP and SIGCONT to everything that they have started.
   void signal_all(int signal);
-  // To this worker, if it runs, and to nothing that it has started.
+  // To this worker, if Spawned has told of it and it runs; to nothing that it has started.
   void signal(WorkerId worker, int signal);
   // `signal` to every worker's group, `grace` (ends early when all are gone), SIGKILL to the rest,
   // every descendant included; then the event Stopped. A second call while one is under way may

@@ -115,8 +115,11 @@ TEST(GuardianTest, ASignalForOneWorkerReachesNeitherItsChildrenNorTheOthers) {
   const char* script =
       "trap 'echo worker' USR1; sh -c 'trap \"echo child\" USR1; trap exit USR2; echo ready; "
       "while :; do sleep 0.02; done' & while :; do sleep 0.02; done";
-  for (WorkerId id = 0; id < 2; ++id)
+  for (WorkerId id = 0; id < 2; ++id) {
     ASSERT_EQ(driver.start(id, script, out[id]), "ready");
+    // What a program does may be seen before the guardian knows that it runs.
+    ASSERT_TRUE(driver.await<Spawned>(id));
+  }
   driver.guardian.signal(1, SIGUSR1);
   EXPECT_EQ(read_line(out[1].read.get()), "worker");
   driver.guardian.signal(7, SIGUSR1);  // nobody
