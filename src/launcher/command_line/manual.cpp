@@ -11,12 +11,14 @@
 namespace drun::launcher {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kExitCodes{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kExitCodes{{
     {"0", "All workers of all nodes succeeded."},
     {"1-255",
      "What the first worker that failed gave (or as --exit-code-from says), on every node; 128 and "
      "the signal's number if a signal ended it."},
     {"2", "The command line is wrong."},
+    {"93", "A worker failed as --no-requeue-on lists it: another run would fail, too."},
+    {"94", "This node is not like the others, with --preflight strict."},
     {"124", "A time limit of drun's passed."},
     {"125", "drun itself failed: the store, the rendezvous, the system."},
     {"126", "The program cannot be run."},
@@ -24,7 +26,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kExitCode
     {"128+n", "drun was told by signal n to stop the job, or to leave it."},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kWorkerVariables{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kWorkerVariables{{
     {"RANK, WORLD_SIZE", "this worker's rank and the number of workers of the job"},
     {"LOCAL_RANK, LOCAL_WORLD_SIZE", "the same on this node"},
     {"GROUP_RANK, GROUP_WORLD_SIZE", "this node's rank and the number of nodes"},
@@ -42,9 +44,20 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kWorkerV
     {"TORCHELASTIC_SIGNALS_TO_HANDLE", "the signals to drun that stop the job"},
     {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1 unless it was set"},
     {"OMP_NUM_THREADS", "1 if several workers run on the node and it was not set"},
+    {"DRUN_JOB_END_TIME", "when the job's time is over, in Unix seconds, if drun knows it"},
+    {"TORCHELASTIC_TIMER_FILE", "where drun serves torch's file timers, if it was asked to"},
+    {"JAX_COORDINATOR_ADDRESS", "MASTER_ADDR:MASTER_PORT, if the worker of rank 0 serves there"},
+    {"OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_RANK, "
+     "OMPI_COMM_WORLD_LOCAL_SIZE, OMPI_MCA_orte_hnp_uri",
+     "with --framework jax: what jax.distributed.initialize() asks for"},
+    {"PMI_FD, PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS",
+     "with --framework mpi: what programs of MPICH ask for"},
+    {"CCL_LOCAL_RANK, CCL_LOCAL_SIZE, CCL_PROCESS_LAUNCHER",
+     "with --framework oneccl: what oneCCL asks for"},
+    {"TF_CONFIG", "with --framework tensorflow: the workers' endpoints and this worker's index"},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOwnVariables{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOwnVariables{{
     {"PET_*", "each sets the flag of that name"},
     {"PYTHON_EXEC", "the Python for files that end in .py, for -m and --run-path (python3)"},
     {"CUDA_VISIBLE_DEVICES", "and its like: which GPUs there are for gpu, auto and --gpu-ids"},
@@ -53,6 +66,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOwnVaria
     {"TMPDIR, TEMP, TMP", "where the workers' error files lie without --log-dir (/tmp)"},
     {"TORCHELASTIC_ERROR_FILE",
      "if a launcher above drun has set it: the failed worker's error file is copied there"},
+    {"TORCHELASTIC_ENABLE_FILE_TIMER", "1: serve torch's file timers"},
+    {"DRUN_JOB_END_TIME", "when somebody else ends the job, in Unix seconds"},
+    {"NCCL_RAS_ADDR", "where NCCL's RAS service listens, if NCCL was told"},
 }};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kFiles{{

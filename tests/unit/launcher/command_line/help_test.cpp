@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/exit_codes.hpp"
 #include "cli/answer.hpp"
 #include "cli/manual.hpp"
 #include "launcher/command_line/conf_keys.hpp"
@@ -87,10 +88,26 @@ std::string names_in(const std::string& manual) {
 
 TEST(HelpTest, EveryVariableOfAWorkerIsInTheManual) {
   const std::string names = names_in(manual_page(drun_program(false)));
-  const auto options = test::options_of("--nproc-per-node 2 p");
+  const auto options = test::options_of(
+      "--nproc-per-node 2 --framework jax,mpi,oneccl,tensorflow --worker-store rank0 "
+      "--replica-groups 2 p");
+  rendezvous::Assignment assignment;
+  assignment.ends_ms = 1;
   for (const std::string& entry :
-       WorkerEnvironments(options, rendezvous::Assignment()).set_by_drun(0, ""))
+       WorkerEnvironments(options, assignment, {"a:1"}, "/timers").set_by_drun(0, "/error.json"))
     EXPECT_THAT(names, HasSubstr(", " + entry.substr(0, entry.find('=')) + ","));
+}
+
+TEST(HelpTest, EveryExitCodeOfDrunsOwnIsInTheManualAndInItsPage) {
+  const std::string names = names_in(manual_page(drun_program(false)));
+  std::stringstream page;
+  page << std::ifstream(places::source("docs/cli.md")).rdbuf();
+  for (const int code :
+       {kUsageError, kDoNotRequeue, kUnfit, kTimeLimit, kDrunFailed, kCannotRun, kNotFound}) {
+    EXPECT_THAT(names, HasSubstr(", " + std::to_string(code) + ","));
+    EXPECT_THAT(page.str(),
+                ::testing::ContainsRegex("\n\\|[0-9, ]* " + std::to_string(code) + "[0-9, ]* \\|"));
+  }
 }
 
 // Given as flags, the defaults that are told change nothing; but who asks for --preflight is told
