@@ -50,13 +50,11 @@ struct Fence {
 
 // gRPC's codes that mean something here.
 enum class GrpcCode {
-  Cancelled = 1,
   InvalidArgument = 3,
   NotFound = 5,
   PermissionDenied = 7,
   ResourceExhausted = 8,
   FailedPrecondition = 9,
-  Unavailable = 14,
   Unauthenticated = 16
 };
 

@@ -28,25 +28,6 @@ std::string_view number(std::string_view text, std::size_t& at) {
   return text.substr(begin, at - begin);
 }
 
-std::strong_ordering natural_order(std::string_view a, std::string_view b) {
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (digit(a[i]) && digit(b[j])) {
-      const auto x = number(a, i);
-      const auto y = number(b, j);
-      if (const auto order = x.size() <=> y.size(); order != 0) return order;
-      if (const auto order = x <=> y; order != 0) return order;
-      continue;
-    }
-    if (a[i] != b[j]) return static_cast<unsigned char>(a[i]) <=> static_cast<unsigned char>(b[j]);
-    ++i;
-    ++j;
-  }
-  if (const auto order = (a.size() - i) <=> (b.size() - j); order != 0) return order;
-  return a <=> b;  // node7 and node07: any order, but always the same
-}
-
 bool by_name(const Candidate& a, const Candidate& b) {
   const auto order = natural_order(a.document->host, b.document->host);
   return order != 0 ? order < 0 : a.arrival < b.arrival;
@@ -105,8 +86,23 @@ std::vector<Candidate> choose(std::vector<Candidate> candidates, std::size_t at_
 
 }  // namespace
 
-bool natural_less(std::string_view a, std::string_view b) {
-  return natural_order(a, b) < 0;
+std::strong_ordering natural_order(std::string_view a, std::string_view b) {
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (digit(a[i]) && digit(b[j])) {
+      const auto x = number(a, i);
+      const auto y = number(b, j);
+      if (const auto order = x.size() <=> y.size(); order != 0) return order;
+      if (const auto order = x <=> y; order != 0) return order;
+      continue;
+    }
+    if (a[i] != b[j]) return static_cast<unsigned char>(a[i]) <=> static_cast<unsigned char>(b[j]);
+    ++i;
+    ++j;
+  }
+  if (const auto order = (a.size() - i) <=> (b.size() - j); order != 0) return order;
+  return a <=> b;  // node7 and node07: any order, but always the same
 }
 
 std::vector<Candidate> place(std::vector<Candidate> candidates, const Config& config) {

@@ -1,6 +1,7 @@
 // Who takes part in a round, and in which order. Pure.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,7 +13,7 @@
 namespace drun::rendezvous {
 
 // node7 before node66, node07 beside node7: runs of digits compare as numbers.
-[[nodiscard]] bool natural_less(std::string_view a, std::string_view b);
+[[nodiscard]] std::strong_ordering natural_order(std::string_view a, std::string_view b);
 
 // A member that may take part. Points into the leader's state, for the length of a call.
 struct Candidate {

@@ -37,7 +37,6 @@ struct EventChoices {
   std::optional<EventTarget> target;
   std::vector<EventHook> hooks;
 
-  [[nodiscard]] bool any() const { return target || !hooks.empty(); }
   bool operator==(const EventChoices&) const = default;
 };
 

@@ -40,7 +40,6 @@ class HostRoll {
   [[nodiscard]] Step on_stop(int signal);
 
   [[nodiscard]] bool begun() const { return begun_; }
-  [[nodiscard]] bool is_ready(std::size_t host) const { return phases_[host] == Phase::Ready; }
   [[nodiscard]] bool is_gone(std::size_t host) const { return phases_[host] == Phase::Gone; }
   // No agent runs any more, and none will.
   [[nodiscard]] bool over() const;

@@ -50,7 +50,6 @@ struct ExitSet {
   std::bitset<256> codes;
   std::bitset<65> signals;
 
-  [[nodiscard]] bool empty() const { return codes.none() && signals.none(); }
   [[nodiscard]] bool contains(const process::ExitStatus& status) const {
     return status.signal != 0 ? signals.test(static_cast<std::size_t>(status.signal))
                               : codes.test(static_cast<std::size_t>(status.code));

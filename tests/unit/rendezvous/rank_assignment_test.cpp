@@ -67,9 +67,9 @@ TEST(NaturalOrderTest, ComparesRunsOfDigitsAsNumbers) {
                         "node100000000000000000001"};
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     for (std::size_t j = 0; j < sorted.size(); ++j)
-      EXPECT_EQ(natural_less(sorted[i], sorted[j]), i < j) << sorted[i] << " and " << sorted[j];
+      EXPECT_EQ(natural_order(sorted[i], sorted[j]), i <=> j) << sorted[i] << " and " << sorted[j];
   }
-  EXPECT_NE(natural_less("node7", "node07"), natural_less("node07", "node7"));
+  EXPECT_NE(natural_order("node7", "node07"), natural_order("node07", "node7"));
 }
 
 TEST(RankAssignmentTest, TheFirstOrderIsAskedForRanksThenTheHostThenNames) {

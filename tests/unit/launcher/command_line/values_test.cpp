@@ -348,7 +348,7 @@ TEST(OptionValuesTest, ExitSetsHoldCodesRangesAndSignals) {
               signal == SIGSEGV || signal == SIGTERM);
   }
   EXPECT_FALSE(build("").restart_on);
-  EXPECT_TRUE(build("").no_restart_on.empty());
+  EXPECT_EQ(build("").no_restart_on, ExitSet());
   for (const char* bad : {"256", "3-1", "1-", "-5", "SIGFOO", "x-y", "1-300", ""}) {
     EXPECT_EQ(error_of("--restart-on=1," + std::string(bad)),
               "--restart-on '1," + std::string(bad) + "': '" + bad +
