@@ -12,6 +12,7 @@
 #include "base/file_worker.hpp"
 #include "base/poll_until.hpp"
 #include "base/random_bytes.hpp"
+#include "base/write_all.hpp"
 
 namespace drun {
 namespace {
@@ -26,14 +27,9 @@ bool await_reader(int fd) {
   return false;
 }
 
-bool write_all(int fd, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t n = ::write(fd, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN && await_reader(fd)) continue;
-    if (n < 0) return false;
-    content.remove_prefix(static_cast<std::size_t>(n));
-  }
+bool write_patiently(int fd, std::string_view content) {
+  while (!write_all(fd, content))
+    if (errno != EAGAIN || !await_reader(fd)) return false;
   return true;
 }
 
@@ -69,7 +65,7 @@ Status write_whole_file(const std::string& path, std::string_view content) {
       return Error(std::make_error_code(std::errc::no_such_device_or_address),
                    attempt + ": nobody reads this pipe");
     if (error != 0) return fail(error);
-    if (!write_all(file.get(), content)) return fail(errno);
+    if (!write_patiently(file.get(), content)) return fail(errno);
     return Done{};
   }
   const std::string temporary = path + "." + random_name(8);
@@ -77,7 +73,7 @@ Status write_whole_file(const std::string& path, std::string_view content) {
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!file) return fail(errno);
   about_to(attempt);
-  if (!write_all(file.get(), content) || ::close(file.release()) != 0 ||
+  if (!write_patiently(file.get(), content) || ::close(file.release()) != 0 ||
       ::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());

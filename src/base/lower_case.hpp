@@ -1,16 +1,20 @@
 // ASCII letters as lower-case ones.
 #pragma once
 
-#include <cctype>
+#include <algorithm>
 #include <string>
 #include <string_view>
 
 namespace drun {
 
+[[nodiscard]] constexpr char lower_case(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
 [[nodiscard]] inline std::string lower_case(std::string_view text) {
   std::string result(text);
   for (char& c : result)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    c = lower_case(c);
   return result;
 }
 

@@ -66,6 +66,11 @@ std::string escaped(std::string_view bytes) {
   return text;
 }
 
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t kLongest = 80;
+  return "'" + printable(text.substr(0, kLongest)) + (text.size() > kLongest ? "...'" : "'");
+}
+
 std::string as_name(std::string_view text) {
   std::string shown = printable(text);
   const bool plain =

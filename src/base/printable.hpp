@@ -17,6 +17,9 @@ namespace drun {
 // As printable(), and reversible: a tab is "\t", a backslash "\\".
 [[nodiscard]] std::string escaped(std::string_view text);
 
+// 'text' for a message: printable, and cut if it is long.
+[[nodiscard]] std::string in_quotes(std::string_view text);
+
 // The name of a file for a message: printable, and 'in quotes' if it would not be seen where it
 // begins and ends: it has a blank or a character that was made visible, or it is empty.
 [[nodiscard]] std::string as_name(std::string_view text);

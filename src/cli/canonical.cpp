@@ -1,5 +1,6 @@
 #include "cli/canonical.hpp"
 
+#include "base/printable.hpp"
 #include "cli/flag_names.hpp"
 #include "cli/usage_error.hpp"
 
@@ -96,7 +97,8 @@ class Rewriter {
     result_.used.push_back({&flag, shown});
     const std::string_view value = attached.substr(attached.starts_with('=') ? 1 : 0);
     if (!flag.takes_value()) {
-      if (!attached.empty()) throw UsageError(shown + " takes no value, and got " + quote(value));
+      if (!attached.empty())
+        throw UsageError(shown + " takes no value, and got " + in_quotes(value));
     } else if (!attached.empty()) {
       result_.arguments.emplace_back(value);
     } else {
@@ -108,7 +110,7 @@ class Rewriter {
     if (at_ == end_) throw UsageError(shown + " needs a value: " + std::string(flag.metavar));
     if (is_no_value(*at_)) {
       throw UsageError(shown + " needs a value (" + std::string(flag.metavar) + ") before " +
-                       quote(*at_) + "; a value that starts with a dash is written " + shown +
+                       in_quotes(*at_) + "; a value that starts with a dash is written " + shown +
                        (shown.size() == 2 ? "" : "=") + *at_);
     }
     result_.arguments.push_back(*at_++);

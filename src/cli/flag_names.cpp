@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/closest_word.hpp"
+#include "base/printable.hpp"
 #include "cli/usage_error.hpp"
 
 namespace drun::cli {
@@ -36,8 +37,8 @@ std::string suggestion(const Program& program, const Command* command, std::stri
   const char* const more = program.runs_program
                                ? " --help lists them; the program's own flags go after the program)"
                                : " --help lists them)";
-  throw UsageError("unknown flag " + quote(written) + suggestion(program, command, written) + " (" +
-                   std::string(program.name) + more);
+  throw UsageError("unknown flag " + in_quotes(written) + suggestion(program, command, written) +
+                   " (" + std::string(program.name) + more);
 }
 
 // The flag that alone begins with `name`, among drun's own or all others; nullptr: none does.
@@ -52,7 +53,7 @@ const Flag* abbreviated(const Program& program, std::string_view name, bool own,
     names += (unique ? "--" : ", --") + std::string(flag->name);
     found = flag;
   }
-  if (!unique) throw UsageError("the flag " + quote(written) + " is ambiguous: " + names);
+  if (!unique) throw UsageError("the flag " + in_quotes(written) + " is ambiguous: " + names);
   return found;
 }
 

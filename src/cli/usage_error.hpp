@@ -2,8 +2,6 @@
 #pragma once
 
 #include <stdexcept>
-#include <string>
-#include <string_view>
 
 namespace drun::cli {
 
@@ -11,8 +9,5 @@ namespace drun::cli {
 class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-
-// 'text' for an error message: in quotes, control characters made visible, long ones cut.
-[[nodiscard]] std::string quote(std::string_view text);
 
 }  // namespace drun::cli

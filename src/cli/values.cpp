@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/trimmed.hpp"
 #include "base/whole_number.hpp"
@@ -14,7 +15,7 @@
 namespace drun::cli {
 
 void refuse(const Setting& setting, const std::string& why) {
-  throw UsageError(setting.shown + " " + quote(setting.value) + ": " + why);
+  throw UsageError(setting.shown + " " + in_quotes(setting.value) + ": " + why);
 }
 
 // Blanks around a number come with quoted values of scripts and of files from Windows; torchrun

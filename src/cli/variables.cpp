@@ -3,6 +3,7 @@
 
 #include "base/closest_word.hpp"
 #include "base/environment_variable.hpp"
+#include "base/printable.hpp"
 #include "base/whole_number.hpp"
 #include "cli/parse.hpp"
 #include "cli/usage_error.hpp"
@@ -13,7 +14,7 @@ namespace {
 // "1" or "0": a switch's variable holds a number.
 std::string switch_value(const std::string& name, const std::string& value) {
   const auto number = drun::whole_number<long long>(value);
-  if (!number) throw UsageError(name + "=" + quote(value) + ": expected 1 (on) or 0 (off)");
+  if (!number) throw UsageError(name + "=" + in_quotes(value) + ": expected 1 (on) or 0 (off)");
   return *number != 0 ? "1" : "0";
 }
 
@@ -42,7 +43,7 @@ std::string sets_nothing(std::string_view prefix, const std::string& name, const
   for (char& c : written)
     c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   const std::string meant = closest_word(written, names);
-  return "the variable " + quote(name) + " sets no flag" +
+  return "the variable " + in_quotes(name) + " sets no flag" +
          (meant.empty() ? "" : "; did you mean " + std::string(prefix) + meant + "?");
 }
 

@@ -32,7 +32,7 @@ using timeline::LogReader;
 constexpr std::int64_t kMillisecond = 1'000'000;
 
 [[noreturn]] void refuse_file(const std::string& path, const std::string& why) {
-  throw cli::UsageError("timeline " + cli::quote(path) + ": " + why);
+  throw cli::UsageError("timeline " + in_quotes(path) + ": " + why);
 }
 
 FileCount read_events(const std::string& path, LogReader& reader) {

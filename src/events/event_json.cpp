@@ -1,12 +1,11 @@
 #include <chrono>
-#include <cstdio>
-#include <ctime>
 #include <limits>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
+#include "base/utc_text.hpp"
 #include "base/utf8.hpp"
 #include "drun/events/event.hpp"
 
@@ -73,14 +72,7 @@ std::string text_of(const Event& event, const Field& field) {
 }
 
 std::string rfc3339(std::int64_t time_ns) {
-  const std::time_t seconds = time_ns / kSecond;
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[64];
-  const auto end = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(text + end, sizeof text - end, ".%09lldZ",
-                static_cast<long long>(time_ns % kSecond));
-  return text;
+  return utc_text(time_ns);
 }
 
 std::string to_json(const Event& event) {

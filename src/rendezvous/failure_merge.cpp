@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/lower_case.hpp"
+
 namespace drun::rendezvous {
 namespace {
 
@@ -41,17 +43,13 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
 // Whether "rank" stands at `at`, and it is not a local one.
 bool is_rank_word(std::string_view text, std::size_t at) {
   constexpr std::string_view kWord = "rank";
   constexpr std::string_view kLocal = "local";
   const auto is = [&](std::size_t begin, std::string_view word) {
     return std::equal(word.begin(), word.end(), text.begin() + static_cast<std::ptrdiff_t>(begin),
-                      [](char a, char b) { return a == lower(b); });
+                      [](char a, char b) { return a == lower_case(b); });
   };
   if (text.size() - at < kWord.size() || !is(at, kWord)) return false;
   // "local_rank", "local rank", "LocalRank"

@@ -23,10 +23,6 @@ Error unreadable(const std::string& what) {
   return Error(std::make_error_code(std::errc::invalid_argument), what);
 }
 
-std::string in_quotes(std::string_view text) {
-  return "'" + printable(text.substr(0, 80)) + "'";
-}
-
 bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/environment_variable.hpp"
+#include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/whole_number.hpp"
 #include "cli/usage_error.hpp"
@@ -205,7 +206,7 @@ void check_compatibility(const cli::GivenFlags& flags, Options& options) {
   if (const cli::Setting* setting = flags.find("event-log-handler")) {
     const auto choice = parse_choice(*setting, {"null", "console", "dynamic_rendezvous"});
     if (choice != 0) {
-      options.notes.push_back(setting->shown + " " + cli::quote(setting->value) +
+      options.notes.push_back(setting->shown + " " + in_quotes(setting->value) +
                               " has no effect: drun writes no torch events");
     }
   }

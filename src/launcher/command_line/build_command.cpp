@@ -1,4 +1,5 @@
 #include "base/environment_variable.hpp"
+#include "base/printable.hpp"
 #include "cli/flag_names.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/build.hpp"
@@ -37,9 +38,9 @@ void note_flags_after_the_program(const BuildInput& given, Options& options) {
     if (word == "--" || names_a_launcher(word)) return;
     const cli::Flag* const flag = only_of_launchers(word);
     if (flag == nullptr || given.flags.find(flag->name) != nullptr) continue;
-    options.notes.push_back(cli::quote(word.substr(0, word.find('='))) +
+    options.notes.push_back(in_quotes(word.substr(0, word.find('='))) +
                             " comes after the program and is left to it; drun's flags go before " +
-                            cli::quote(given.program.front()));
+                            in_quotes(given.program.front()));
     return;
   }
 }

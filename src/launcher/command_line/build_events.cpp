@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/closest_word.hpp"
+#include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/template_text.hpp"
 #include "base/whole_number.hpp"
@@ -60,7 +61,7 @@ void take_name(const cli::Setting& setting, std::string_view name, EventHook& ho
     for (const auto& info : events::every_kind())
       names.emplace_back(info.name);
     const std::string meant = closest_word(std::string(name), names);
-    refuse(setting, "there is no event " + cli::quote(std::string(name)) +
+    refuse(setting, "there is no event " + in_quotes(std::string(name)) +
                         (meant.empty() ? "" : "; did you mean " + meant + "?"));
   }
 }

@@ -2,6 +2,7 @@
 
 #include "base/addresses.hpp"
 #include "base/lower_case.hpp"
+#include "base/printable.hpp"
 #include "base/trimmed.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/build.hpp"
@@ -290,7 +291,7 @@ void check_rank(const cli::GivenFlags& flags, const GivenConf& conf, Options& op
   }
   if (conf.rank && !options.node_rank_is_wish) {
     if (options.node_rank && *options.node_rank != *conf.rank) {
-      throw cli::UsageError(setting->shown + " " + cli::quote(setting->value) +
+      throw cli::UsageError(setting->shown + " " + in_quotes(setting->value) +
                             ": --rdzv-conf says rank=" + std::to_string(*conf.rank));
     }
     options.node_rank = conf.rank;
@@ -305,7 +306,7 @@ void check_rank(const cli::GivenFlags& flags, const GivenConf& conf, Options& op
                           std::to_string(options.local_nodes));
   }
   if (*options.node_rank >= options.max_nodes) {
-    throw cli::UsageError(shown + " " + cli::quote(std::to_string(*options.node_rank)) + ": with " +
+    throw cli::UsageError(shown + " " + in_quotes(std::to_string(*options.node_rank)) + ": with " +
                           std::to_string(options.max_nodes) +
                           (options.max_nodes == 1 ? " node the only rank is 0"
                                                   : " nodes the ranks are 0 to " +

@@ -1,5 +1,6 @@
 // --rank-order topology, --topology-file: where this node is in the network.
 #include "base/environment_variable.hpp"
+#include "base/printable.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/cluster/network_place.hpp"
 #include "launcher/command_line/build.hpp"
@@ -35,7 +36,7 @@ void build_topology(const BuildInput& given, Options& options) {
   const cli::Setting* file = filled(given.flags, "topology-file");
   const cli::Setting* order = given.flags.find("rank-order");
   if (file != nullptr && order != nullptr && options.rank_order != RankOrder::Topology)
-    throw cli::UsageError(order->shown + " " + cli::quote(order->value) + ": " + file->shown +
+    throw cli::UsageError(order->shown + " " + in_quotes(order->value) + ": " + file->shown +
                           " is for topology");
   if (file != nullptr) options.rank_order = RankOrder::Topology;
   if (options.rank_order != RankOrder::Topology) return;

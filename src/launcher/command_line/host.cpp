@@ -2,11 +2,11 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
 #include "base/addresses.hpp"
+#include "base/environment_variable.hpp"
 #include "base/given_file.hpp"
 #include "base/hex.hpp"
 #include "base/random_bytes.hpp"
@@ -32,9 +32,8 @@ std::string random_uuid() {
 std::string working_directory() {
   std::error_code ignored;
   const std::filesystem::path here = std::filesystem::current_path();
-  const char* const shells = std::getenv("PWD");
-  if (shells != nullptr && *shells == '/' && std::filesystem::equivalent(shells, here, ignored))
-    return shells;
+  const std::string shells = environment_variable(own_environment(), "PWD").value_or("");
+  if (shells.starts_with('/') && std::filesystem::equivalent(shells, here, ignored)) return shells;
   return here;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/lower_case.hpp"
+#include "base/printable.hpp"
 #include "base/trimmed.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/conf_keys.hpp"
@@ -66,7 +67,7 @@ void apply(const ConfEntry& entry, GivenConf& given) {
   for (const auto& [name, flag] : kElsewhere) {
     if (entry.key == name) entry.refuse("this is set by " + std::string(flag));
   }
-  throw cli::UsageError(entry.setting.shown + ": unknown key " + cli::quote(entry.key) +
+  throw cli::UsageError(entry.setting.shown + ": unknown key " + in_quotes(entry.key) +
                         "; known are " + known_keys());
 }
 
@@ -91,7 +92,7 @@ cli::Setting as_setting(const ConfEntry& entry) {
 }  // namespace
 
 void ConfEntry::refuse(const std::string& why) const {
-  throw cli::UsageError(setting.shown + " " + cli::quote(key + "=" + value) + ": " + why);
+  throw cli::UsageError(setting.shown + " " + in_quotes(key + "=" + value) + ": " + why);
 }
 
 std::chrono::milliseconds ConfEntry::time() const {
@@ -145,8 +146,7 @@ GivenConf parse_conf(const cli::Setting& setting) {
     if (equals != std::string::npos)
       entry.value = trimmed(std::string_view(item).substr(equals + 1), " ");
     if (entry.value.empty()) {
-      throw cli::UsageError(setting.shown + ": the key " + cli::quote(entry.key) +
-                            " needs a value");
+      throw cli::UsageError(setting.shown + ": the key " + in_quotes(entry.key) + " needs a value");
     }
     apply(entry, given);
   }

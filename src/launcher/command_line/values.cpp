@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/printable.hpp"
 #include "base/trimmed.hpp"
 #include "cli/usage_error.hpp"
 
@@ -85,8 +86,8 @@ std::vector<int> parse_signals(const cli::Setting& setting) {
     const std::string given(trimmed(name));
     const int number = signal_number(given);
     if (number == 0) {
-      refuse(setting, "there is no signal " + cli::quote(given) +
-                          "; expected names such as SIGTERM,SIGUSR1");
+      refuse(setting,
+             "there is no signal " + in_quotes(given) + "; expected names such as SIGTERM,SIGUSR1");
     }
     if (number == SIGKILL || number == SIGSTOP) {
       refuse(setting, "no program can catch " + process::signal_name(number));
@@ -127,7 +128,7 @@ ExitSet parse_exit_set(const cli::Setting& setting) {
   ExitSet result;
   for (const std::string& item : split(setting.value, ',')) {
     if (!add_exit(item, result)) {
-      refuse(setting, cli::quote(item) +
+      refuse(setting, in_quotes(item) +
                           " is no exit code (0-255), range or signal; expected a list such as "
                           "1-9,137,SIGKILL");
     }

@@ -13,19 +13,12 @@
 
 #include "base/file_descriptor.hpp"
 #include "base/poll_until.hpp"
+#include "base/write_all.hpp"
 
 namespace drun::launcher {
 namespace {
 
 constexpr std::string_view kEnd = "end\n";
-
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const auto n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno != EINTR) return;
-    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
-  }
-}
 
 // All that arrives until the other end closes; nothing when the time is over before that.
 std::string read_all(int fd, std::chrono::steady_clock::time_point deadline) {
@@ -52,7 +45,11 @@ std::optional<std::string> answer_of_child(const std::function<std::optional<std
   if (child < 0) return {};
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (const auto text = ask()) write_all(writer.get(), *text + std::string(kEnd));
+    if (const auto text = ask()) {
+      const std::string answer = *text + std::string(kEnd);
+      std::string_view rest = answer;
+      (void)!write_all(writer.get(), rest);
+    }
     ::_exit(0);
   }
   writer.reset();

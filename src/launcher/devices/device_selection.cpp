@@ -4,24 +4,17 @@
 #include <optional>
 #include <string_view>
 
+#include "base/lower_case.hpp"
 #include "launcher/devices/cpu_list.hpp"
 #include "launcher/devices/device_masks.hpp"
 
 namespace drun::launcher {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
 // "node7" and "node7.cluster" are one machine; "node7.a" and "node7.b" are not.
 bool same_host(std::string_view left, std::string_view right) {
-  const std::string a = lower(left);
-  const std::string b = lower(right);
+  const std::string a = lower_case(left);
+  const std::string b = lower_case(right);
   if (a == b) return true;
   const bool short_a = a.find('.') == std::string::npos;
   const bool short_b = b.find('.') == std::string::npos;
@@ -29,7 +22,7 @@ bool same_host(std::string_view left, std::string_view right) {
 }
 
 bool this_machine(std::string_view name, const std::vector<std::string>& host_names) {
-  if (lower(name) == "localhost" || name.starts_with("127.")) return true;
+  if (lower_case(name) == "localhost" || name.starts_with("127.")) return true;
   return std::any_of(host_names.begin(), host_names.end(),
                      [&](const std::string& own) { return same_host(own, name); });
 }

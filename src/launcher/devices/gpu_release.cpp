@@ -12,7 +12,6 @@
 #include <sstream>
 
 #include "base/loaded_library.hpp"
-#include "base/poll_until.hpp"
 #include "base/split.hpp"
 #include "base/standard_streams.hpp"
 #include "base/whole_number.hpp"
@@ -83,19 +82,6 @@ GpuAnswer look_for(const ProcessLibrary& nvml, const std::vector<pid_t>& gone) {
   return answer;
 }
 
-std::string read_question() {
-  std::string text;
-  std::array<char, 4'096> bytes;
-  const auto deadline = Clock::now() + kQuestionLimit;
-  while (!text.ends_with('\n') && text.size() < kLongestQuestion &&
-         await_ready(STDIN_FILENO, POLLIN, deadline)) {
-    const auto got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-    if (got == 0 || (got < 0 && errno != EINTR)) break;
-    if (got > 0) text.append(bytes.data(), static_cast<std::size_t>(got));
-  }
-  return text;
-}
-
 }  // namespace
 
 GpuAnswer await_release(const GpuQuestion& question) {
@@ -140,7 +126,8 @@ std::optional<GpuAnswer> decode_gpu_answer(std::string_view text) {
 
 int run_gpu_helper() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const std::string text = read_question();
+  const std::string text =
+      read_standard_input_line(kLongestQuestion, Clock::now() + kQuestionLimit);
   std::string_view rest(text);
   if (!rest.ends_with('\n')) return 1;
   rest.remove_suffix(1);

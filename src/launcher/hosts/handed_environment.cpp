@@ -75,8 +75,7 @@ Error no_variable(const std::string& where, std::string_view word) {
     return Error(std::make_error_code(std::errc::invalid_argument),
                  where + "expected NAME=VALUE, on one line");
   return Error(std::make_error_code(std::errc::invalid_argument),
-               where + "'" + printable(word.substr(0, std::min(word.find('='), std::size_t{80}))) +
-                   "' is no name of a variable");
+               where + in_quotes(word.substr(0, word.find('='))) + " is no name of a variable");
 }
 
 }  // namespace

@@ -23,10 +23,6 @@ Error unreadable(const std::string& what) {
   return Error(std::make_error_code(std::errc::invalid_argument), what);
 }
 
-std::string in_quotes(std::string_view text) {
-  return "'" + printable(text.substr(0, 80)) + "'";
-}
-
 // As text behind a colon or an equals sign.
 Result<int> slots_of(std::string_view text) {
   const auto number = whole_number<int>(text);

@@ -1,13 +1,13 @@
 #include "launcher/pmi/pmi_node.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <numeric>
 #include <utility>
 
 #include "base/printable.hpp"
 #include "base/split.hpp"
+#include "base/whole_number.hpp"
 #include "launcher/pmi/pmi_line.hpp"
 
 namespace drun::launcher::pmi {
@@ -16,13 +16,6 @@ namespace {
 // The key under which MPICH asks which ranks share a node.
 constexpr std::string_view kLayoutKey = "PMI_process_mapping";
 constexpr int kMostWorkersOfNode = 1'000'000;
-
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // "(vector,(FIRST NODE,NODES,WORKERS OF EACH),...)": equal neighbours are one block.
 std::string layout_text(const std::vector<int>& sizes) {
@@ -166,7 +159,7 @@ void Node::on_barrier(int local_rank, const std::string& line) {
 // The program ends itself then, with this very code; where it does not, it has failed all the same.
 void Node::on_abort(int local_rank, const std::string& line) {
   const std::string text = field(line, "exitcode");
-  const int code = number(text).value_or(1) & 0xff;
+  const int code = whole_number<int>(text).value_or(1) & 0xff;
   fail(local_rank, code == 0 ? 1 : code, "aborted the job with code " + printable(text));
 }
 
@@ -183,7 +176,7 @@ void Node::exchanged(const std::vector<std::string>& texts) {
 void Node::take_layout(const std::vector<std::string>& texts) {
   std::vector<int> sizes;
   for (const std::string& text : texts)
-    sizes.push_back(std::clamp(number(text).value_or(0), 0, kMostWorkersOfNode));
+    sizes.push_back(std::clamp(whole_number<int>(text).value_or(0), 0, kMostWorkersOfNode));
   const auto sum = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
   layout_ = sum == world_.world_size ? layout_text(sizes) : "";
   for (int rank = 0; rank < world_.local_size; ++rank) {

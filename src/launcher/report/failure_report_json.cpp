@@ -1,10 +1,10 @@
 // The failure report for programs: --report FILE.
 #include <algorithm>
 #include <array>
-#include <ctime>
 
 #include <nlohmann/json.hpp>
 
+#include "base/utc_text.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/report/failure_report.hpp"
 #include "launcher/report/hang_suspicion.hpp"
@@ -34,18 +34,6 @@ const char* name_of(rendezvous::End end) {
   return "unknown";
 }
 
-// "2026-11-20T16:23:42.123Z"
-std::string iso_time(std::int64_t time_ms) {
-  const std::time_t seconds = static_cast<std::time_t>(time_ms / 1000);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  std::array<char, 40> text{};
-  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::array<char, 8> fraction{};
-  std::snprintf(fraction.data(), fraction.size(), ".%03dZ", static_cast<int>(time_ms % 1000));
-  return std::string(text.data(), length) + fraction.data();
-}
-
 Document or_null(const std::string& text) {
   return text.empty() ? Document(nullptr) : Document(text);
 }
@@ -61,7 +49,8 @@ Document failure_json(const rendezvous::FailureSummary& failure) {
   json["exit_code"] = failure.signal != 0 ? Document(nullptr) : Document(failure.exit_code);
   json["signal"] =
       failure.signal != 0 ? Document(process::signal_name(failure.signal)) : Document(nullptr);
-  json["time"] = failure.time_ms > 0 ? Document(iso_time(failure.time_ms)) : Document(nullptr);
+  json["time"] =
+      failure.time_ms > 0 ? Document(utc_text(failure.time_ms * 1'000'000, 3)) : Document(nullptr);
   json["uptime_seconds"] = static_cast<double>(failure.uptime_ms) / 1000.0;
   json["error"] = or_null(failure.traceback);
   json["stderr"] = failure.tail;

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/lower_case.hpp"
 #include "base/number_ranges.hpp"
 #include "rendezvous/failure_merge.hpp"
 
@@ -26,17 +27,13 @@ constexpr std::array<std::string_view, 16> kPeers{
 // counts: those before it may tell of what the program has survived.
 constexpr std::array<std::string_view, 1> kWatchdog{"collective operation timeout"};
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
 bool is_letter(char c) {
-  return lower(c) >= 'a' && lower(c) <= 'z';
+  return lower_case(c) >= 'a' && lower_case(c) <= 'z';
 }
 
 template <typename Words>
 bool has_one(std::string_view text, const Words& words, bool at_beginning_of_word = false) {
-  const auto same = [](char a, char b) { return lower(a) == b; };
+  const auto same = [](char a, char b) { return lower_case(a) == b; };
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
     for (auto at = text.begin();; ++at) {
       at = std::search(at, text.end(), word.begin(), word.end(), same);

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
 #include <deque>
 #include <list>
 #include <optional>
@@ -19,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/environment_variable.hpp"
 #include "base/poll_until.hpp"
 #include "base/standard_streams.hpp"
 #include "launcher/stacks/look_request.hpp"
@@ -33,19 +33,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRequestLimit{10'000};
 constexpr std::size_t kLongestRequest = 4U << 20;
-
-std::string read_request() {
-  std::string text;
-  std::array<char, 16'384> bytes;
-  const auto deadline = Clock::now() + kRequestLimit;
-  while (!text.ends_with('\n') && text.size() < kLongestRequest &&
-         await_ready(STDIN_FILENO, POLLIN, deadline)) {
-    const auto got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-    if (got == 0 || (got < 0 && errno != EINTR)) break;
-    if (got > 0) text.append(bytes.data(), static_cast<std::size_t>(got));
-  }
-  return text;
-}
 
 std::size_t most_at_once() {
   constexpr int kLeast = 4;
@@ -133,7 +120,8 @@ int run_stack_helper() {
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
   ::sigprocmask(SIG_BLOCK, &child, nullptr);  // held_threads.hpp waits for it
-  const auto request = decode_request(read_request());
+  const auto request =
+      decode_request(read_standard_input_line(kLongestRequest, Clock::now() + kRequestLimit));
   if (!request) return 1;
   LookTools tools;
   std::vector<stacks::StackNote> notes;
@@ -142,8 +130,7 @@ int run_stack_helper() {
       tools.native = *library;
     else
       notes.push_back({library.error().what(), {request->node.ranks}});
-    const char* path = std::getenv("PATH");
-    tools.python = find_python_tool(path == nullptr ? "" : path);
+    tools.python = find_python_tool(environment_variable(own_environment(), "PATH").value_or(""));
   }
   const auto written = write_standard_output(
       to_json_within(Looks(*request, tools).run(std::move(notes)), request->longest) + "\n");

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/printable.hpp"
 #include "cli/answer.hpp"
 #include "cli/parse.hpp"
 #include "cli/usage_error.hpp"
@@ -179,7 +180,7 @@ ParsedStore parse_store_options(const std::vector<std::string>& arguments) {
   const cli::CommandLine line = cli::parse_command_line(kProgram, arguments);
   if (auto text = cli::answer(kProgram, line.flags)) return {std::nullopt, std::move(*text)};
   if (!line.words.empty())
-    throw cli::UsageError(cli::quote(line.words.front()) + " is too much; see --help");
+    throw cli::UsageError(in_quotes(line.words.front()) + " is too much; see --help");
   return {build(line.flags), ""};
 }
 

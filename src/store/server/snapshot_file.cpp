@@ -10,20 +10,13 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/write_all.hpp"
+
 namespace drun::store {
 namespace {
 
 // Others may replace a file between opening and locking it, but not again and again.
 constexpr int kAttempts = 100;
-
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
 
 // False: somebody else has it. A file system without locks has none to respect.
 bool try_lock(int fd) {

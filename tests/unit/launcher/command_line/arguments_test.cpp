@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/printable.hpp"
 #include "cli/parse.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/flags.hpp"
@@ -287,10 +288,10 @@ TEST(ArgumentsTest, ASwitchsVariableHoldsANumber) {
 }
 
 TEST(ArgumentsTest, QuotingKeepsErrorsOnOneReadableLine) {
-  EXPECT_EQ(cli::quote("plain"), "'plain'");
-  EXPECT_EQ(cli::quote(""), "''");
-  EXPECT_EQ(cli::quote("a\nb\x1b[31m"), "'a\\nb\\x1b[31m'");
-  EXPECT_THAT(cli::quote(std::string(500, 'a')), AllOf(EndsWith("a...'"), testing::SizeIs(85)));
+  EXPECT_EQ(in_quotes("plain"), "'plain'");
+  EXPECT_EQ(in_quotes(""), "''");
+  EXPECT_EQ(in_quotes("a\nb\x1b[31m"), "'a\\nb\\x1b[31m'");
+  EXPECT_THAT(in_quotes(std::string(500, 'a')), AllOf(EndsWith("a...'"), testing::SizeIs(85)));
 }
 
 // Any words at all: options or one line and code 2, never a crash.
