@@ -8,6 +8,7 @@
 
 #include "base/closest_word.hpp"
 #include "base/environment_variable.hpp"
+#include "base/printable.hpp"
 #include "cli/answer.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
@@ -177,6 +178,8 @@ CtlOptions build(const cli::GivenFlags& flags) {
   options.live = flags.on("watch");
   options.all = flags.on("all");
   options.collapsed = flags.on("collapsed");
+  if (options.collapsed && options.json)
+    throw cli::UsageError("--collapsed and --json are two forms of the same: give one of them");
   options.quick = flags.on("quick");
   return options;
 }
@@ -204,7 +207,7 @@ void take_command(CtlOptions& options) {
   std::string meant = closest_word(options.command, names);
   for (const auto& [habit, name] : kHabits)
     if (habit == options.command) meant = name;
-  throw cli::UsageError("there is no command " + cli::quote(options.command) +
+  throw cli::UsageError("there is no command " + in_quotes(options.command) +
                         (meant.empty() ? "" : "; did you mean " + meant + "?") + "; see --help");
 }
 

@@ -113,10 +113,13 @@ View view_of(const Documents& documents, const CtlOptions& options, const Asides
   return view;
 }
 
+// " 'ID'", if one was asked for.
+std::string named(const CtlOptions& options) {
+  return options.words.empty() ? "" : " '" + escaped(options.words.front()) + "'";
+}
+
 int no_job(const CtlOptions& options, const Endpoint& endpoint) {
-  log::error("there is no job{} at {}",
-             options.words.empty() ? "" : " '" + escaped(options.words.front()) + "'",
-             to_string(endpoint));
+  log::error("there is no job{} at {}", named(options), to_string(endpoint));
   return kGone;
 }
 
@@ -216,6 +219,8 @@ int watch_at(const CtlOptions& options, const Endpoint& endpoint,
              const std::optional<std::string>& job, ControlQuery query, WatchedDocuments watched,
              std::optional<Deadline> end) {
   LiveView view(options);
+  if (view_of(watched.documents, options).empty)
+    log::info("there is no job{} at {} yet; waiting for it", named(options), to_string(endpoint));
   for (;;) {
     if (const auto code = view.run(query, std::move(watched), end)) return *code;
     const auto limit = std::min(end.value_or(Deadline::max()), Clock::now() + kSearchLimit);

@@ -97,7 +97,8 @@ struct LinkEvent {
   // NewSession at another generation than before: for how long from now on workers may run that an
   // earlier store let run; less what Keys::silence says.
   std::chrono::milliseconds old_leases{0};
-  bool hosting = false;  // generation > 0: the store is in this process
+  bool hosting = false;    // generation > 0: the store is in this process
+  std::string store = {};  // generation > 0: its endpoint
 };
 
 // A node's place in the nodes of one round, whose majority says which store is the right one.

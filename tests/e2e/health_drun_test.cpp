@@ -236,6 +236,22 @@ TEST_F(HealthDrunTest, StatusIsShownAgainWhenItChanges) {
   EXPECT_TRUE(watch.wait_for_out("running, round 1: 2 nodes, 2 ranks\n")) << watch.out();
 }
 
+TEST_F(HealthDrunTest, TheLiveViewOfAJobThatIsNotThereSaysThatItWaits) {
+  const ReservedPort port;
+  Store store(std::to_string(port.number()));
+  Launch launch;
+  launch.argv = {
+      places::program("drunctl"), "--endpoint", port.endpoint(), "status", job_, "--watch"};
+  DrunProcess watch(launch);
+  ASSERT_TRUE(watch.wait_for_err("there is no job '" + job_ + "' at " + port.endpoint() +
+                                 " yet; waiting for it\n"))
+      << watch.err();
+  const Arguments flags = of_two_nodes(port);
+  DrunProcess first(flags);
+  DrunProcess second(flags);
+  EXPECT_TRUE(watch.wait_for_out("running, round 1: 2 nodes, 2 ranks\n")) << watch.out();
+}
+
 TEST_F(HealthDrunTest, AnotherUserIsToldNothing) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   DrunProcess job({"--rdzv-id", job_, "sh", "-c", "echo ready; exec sleep 1000"});

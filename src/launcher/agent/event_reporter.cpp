@@ -138,7 +138,7 @@ void EventReporter::store_is_there() {
   store_lost_ = false;
   Event event = place_;
   event.kind = hosting_ ? Kind::StoreHosted : Kind::StoreFound;
-  event.endpoint = endpoint_of(options_);
+  event.endpoint = store_.empty() ? endpoint_of(options_) : store_;
   tell(std::move(event));
 }
 
@@ -148,7 +148,10 @@ void EventReporter::on_link(const rendezvous::KeyValueEvent& event) {
   switch (link->link) {
     case rendezvous::Link::Up:
     case rendezvous::Link::NewSession:
-      if (link->generation > 0) hosting_ = link->hosting;
+      if (link->generation > 0) {
+        hosting_ = link->hosting;
+        store_ = link->store;
+      }
       if (store_lost_) store_is_there();
       break;
     case rendezvous::Link::Down:

@@ -75,6 +75,7 @@ class EventReporter final : public WorkerWatch {
   bool in_round_ = false;
   bool round_stops_ = false;  // was told
   bool hosting_ = false;
+  std::string store_;  // empty: where the options say
   bool store_lost_ = false;
 };
 

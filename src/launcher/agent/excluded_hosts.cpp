@@ -79,7 +79,8 @@ Result<std::string> text_of_file(const std::string& file) {
     const auto folder = std::filesystem::path(file).parent_path();
     if (error == ENOENT && (folder.empty() || std::filesystem::is_directory(folder, ignored)))
       return std::string();
-    return misuse(file, std::generic_category().message(error));
+    return misuse(file, error == ENOENT ? "its folder must be there"
+                                        : std::generic_category().message(error));
   }
   struct stat status {};
   if (::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode))

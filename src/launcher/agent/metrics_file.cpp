@@ -76,7 +76,8 @@ void MetricsFile::write() {
 }
 
 void MetricsFile::tell(const std::string& error) {
-  if (!error.empty() && error != last_error_) log::warning("--metrics-file: {}", error);
+  if (!error.empty() && error != last_error_)
+    log::warning("--metrics-file: {}; its folder must be there and writable", error);
   last_error_ = error;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/log_name.hpp"
 #include "base/printable.hpp"
+#include "base/utf8.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -17,10 +18,7 @@ constexpr std::chrono::milliseconds kLongestInterval{60'000};
 std::string on_terminal(std::string line, Ink ink, std::size_t columns) {
   constexpr std::string_view kCut = "...";
   if (columns > kCut.size() && line.size() >= columns) {
-    std::size_t end = columns - 1 - kCut.size();
-    while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0U) == 0x80U)
-      --end;  // within a character
-    line.resize(end);
+    line.resize(cut_utf8(line, columns - 1 - kCut.size()).size());
     line += kCut;
   }
   return "\r\033[K\033[?7l" + painted(line, ink) + "\033[?7h";

@@ -49,7 +49,7 @@ void UsageSummary::write_own() {
   written_ = place.round;
   jobs::NodeUsage usage{place.round, place.group_rank, host_, {}};
   for (const auto& [id, worker] : group_.workers())
-    if (worker.pid != 0)
+    if (worker.pid != 0 && worker.usage != process::Usage())  // else nobody could tell
       usage.ranks.push_back(usage_of_rank(place.first_rank + worker.local_rank, worker.usage));
   rendezvous::Transaction transaction;
   transaction.writes.push_back({own_key_, encode(usage), true});

@@ -43,7 +43,7 @@ void UsageTeller::ask(Say say) {
       const int rank = place.first_rank + worker.local_rank;
       if (worker.stage == Worker::Stage::Running)
         running.push_back({rank, worker.pid});
-      else if (worker.pid != 0)
+      else if (worker.pid != 0 && worker.usage != process::Usage())  // else nobody could tell
         usage.ranks.push_back(usage_of_rank(rank, worker.usage));
     }
   }

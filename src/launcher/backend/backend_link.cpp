@@ -605,6 +605,7 @@ void BackendLink::complete(rendezvous::LinkEvent& event) {
   if (event.link == NewSession && event.generation != generation_)
     event.old_leases = control_options(options_, false, options_.endpoint, {}).time_to_live;
   generation_ = event.generation;
+  event.store = to_string(link_->store_endpoint());
   note_address();
   if (listed_ && !hosting_) point_to_store();
   if (has_founded_ && !hosting_)

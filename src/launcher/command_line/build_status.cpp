@@ -29,6 +29,15 @@ Endpoint parse_address(const cli::Setting& setting) {
   return *endpoint;
 }
 
+// Each group has the port after that of the one before it.
+void check_ports(const cli::Setting& setting, const Options& options) {
+  constexpr int kHighest = 65'535;
+  const int port = options.status_endpoint ? options.status_endpoint->port : 0;
+  const int last = options.replica_group < 0 ? options.replica_groups - 1 : options.replica_group;
+  if (port != 0 && port + last > kHighest)
+    refuse(setting, "each replica group has a port of its own, from this one on: give a lower one");
+}
+
 }  // namespace
 
 void build_status(const cli::GivenFlags& flags, Options& options) {
@@ -37,6 +46,7 @@ void build_status(const cli::GivenFlags& flags, Options& options) {
       options.status_socket = parse_socket(*setting);
     else
       options.status_endpoint = parse_address(*setting);
+    check_ports(*setting, options);
   }
   if (const cli::Setting* setting = filled(flags, "metrics-file")) {
     if (!setting->value.ends_with(".prom"))

@@ -151,8 +151,8 @@ bool is_own_host(std::string_view host, std::string_view own_name) {
   if (host.empty()) return true;
   const auto endpoint = parse_endpoint(host, 80);
   if (!endpoint) return false;
-  if (!numeric_addresses(endpoint->host).empty()) return true;
   const std::string asked = lower_case(endpoint->host);
+  if (!numeric_addresses(asked).empty()) return true;
   const std::string own = lower_case(own_name);
   // Nobody of elsewhere can own a name without a domain.
   return asked == own || asked == own.substr(0, own.find('.'));

@@ -97,11 +97,12 @@ bool collect(int fd, std::size_t most, std::string& into,
 
 Result<std::string> output_of(const ChildProgram& program,
                               std::chrono::steady_clock::time_point deadline) {
+  const std::string& name = program.name.empty() ? program.path : program.name;
   Pipe input;
   Pipe output;
   if (!input.reader || !output.reader) return Error::from_errno(errno, "make a pipe");
   const pid_t child = start_child(program, input, output);
-  if (child < 0) return Error::from_errno(errno, "start " + program.path);
+  if (child < 0) return Error::from_errno(errno, "start " + name);
   input.reader.reset();
   output.writer.reset();
   std::string text;
@@ -113,9 +114,9 @@ Result<std::string> output_of(const ChildProgram& program,
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!complete)
-    return Error(std::make_error_code(std::errc::timed_out), program.path + ": no answer in time");
+    return Error(std::make_error_code(std::errc::timed_out), name + ": no answer in time");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return Error(std::make_error_code(std::errc::io_error), program.path + " failed");
+    return Error(std::make_error_code(std::errc::io_error), name + " failed");
   return text;
 }
 

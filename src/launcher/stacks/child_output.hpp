@@ -13,6 +13,7 @@ namespace drun::launcher {
 struct ChildProgram {
   std::string path;
   std::vector<std::string> arguments;  // with the program's name
+  std::string name;                    // for errors; empty: the path
   std::string input;                   // what it reads; its input stays open until it ends
   bool own_group = false;              // keys pressed at the terminal are not for it
   std::size_t most_output = 8U << 20;  // bytes

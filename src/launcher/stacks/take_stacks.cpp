@@ -16,6 +16,7 @@ constexpr std::chrono::seconds kMargin{5};
 Result<std::string> take_stacks(const LookRequest& request) {
   ChildProgram helper;
   helper.path = "/proc/self/exe";
+  helper.name = "drun's helper for stacks";
   helper.arguments = {"drun", std::string(kStackHelperFlag)};
   helper.input = encode(request) + "\n";
   helper.own_group = true;

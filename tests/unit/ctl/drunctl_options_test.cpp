@@ -66,6 +66,11 @@ TEST(CtlOptionsTest, TheEndpointIsTheFlagsOrTheVariablesUnlessThatIsEmpty) {
   EXPECT_THAT(error_of({"ping", "--endpoint", ""}), HasSubstr("--endpoint"));
 }
 
+TEST(CtlOptionsTest, StacksHaveOneForm) {
+  EXPECT_TRUE(options_of({"stacks", "--collapsed"}).collapsed);
+  EXPECT_THAT(error_of({"stacks", "--collapsed", "--json"}), HasSubstr("give one of them"));
+}
+
 TEST(CtlOptionsTest, BehindTwoDashesEverythingIsAWord) {
   const CtlOptions options = options_of({"--json", "--", "set", "--raw", "--json"});
   EXPECT_EQ(options.command, "set");

@@ -57,6 +57,14 @@ TEST(StatusOptionsTest, EachReplicaGroupHasItsOwnPlace) {
   options = options_of("--metrics-file /var/x.prom ./train");
   belong_to_group(options, 2);
   EXPECT_EQ(options.metrics_file, "/var/x.group2.prom");
+  EXPECT_EQ(options_of("--replica-groups 2 --status-listen 65534 ./train").status_endpoint->port,
+            65534);
+  EXPECT_THAT(parse_line("--replica-groups 2 --status-listen 65535 ./train").text,
+              HasSubstr("--status-listen '65535': each replica group has a port of its own"));
+  EXPECT_THAT(
+      parse_line("--replica-groups 2 --replica-group-id 1 --status-listen 65535 ./train").text,
+      HasSubstr("each replica group has a port of its own"));
+  EXPECT_EQ(options_of("--status-listen 65535 ./train").status_endpoint->port, 65535);
 }
 
 }  // namespace

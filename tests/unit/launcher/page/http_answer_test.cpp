@@ -42,8 +42,8 @@ TEST(HttpAnswerTest, OpenMetricsIsForThoseWhoPreferIt) {
 
 // Whoever gets a browser to resolve a name of theirs to this machine reads nothing.
 TEST(HttpAnswerTest, OnlyOwnNamesLeadHere) {
-  for (const char* host : {"", "localhost", "localhost:80", "127.0.0.1:9000", "[::1]:9000", "::1",
-                           "10.1.2.3", "Node7", "node7:9000"})
+  for (const char* host : {"", "localhost", "localhost:80", "LOCALHOST", "127.0.0.1:9000",
+                           "[::1]:9000", "::1", "10.1.2.3", "Node7", "node7:9000"})
     EXPECT_TRUE(is_own_host(host, "node7")) << host;
   for (const char* host :
        {"evil.example", "evil.example:9000", "127.0.0.1.evil.example", "localhost.evil.example:80",
