@@ -24,6 +24,7 @@ ARROWS = {
     "store/client": "base store/protocol",
     "store/program": "base cli store/server",
     "rendezvous": "base",
+    "secure": "base",
     "events": "base",
     "etcd": "base rendezvous store/client",
     "status": "base",

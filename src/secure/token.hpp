@@ -1,0 +1,48 @@
+// A secret that the user gives to the agents of a job. Who has it may ask an agent for more than to
+// look at the job.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "drun/base/result.hpp"
+
+namespace drun::secure {
+
+// A command that makes one, for messages.
+inline constexpr std::string_view kMakesToken = "head -c 32 /dev/urandom | base64";
+
+// Overwrites it where it stands, and leaves it empty.
+void wipe(std::string& secret);
+
+// There is no way to get its text out: nothing can print it by mistake. Its bytes are overwritten
+// when it goes.
+class Token {
+ public:
+  static constexpr std::size_t kShortest = 16;  // bytes
+  static constexpr std::size_t kLongest = 4'096;
+
+  // Visible ASCII characters, which a variable, a file and a header of HTTP keep as they are. The
+  // error ("it has 3 bytes, ...") says nothing of what they are. `text` is wiped then.
+  [[nodiscard]] static Result<Token> from(std::string text);
+
+  Token(const Token&) = default;
+  Token(Token&&) noexcept = default;
+  Token& operator=(Token other) noexcept {
+    text_.swap(other.text_);
+    return *this;
+  }
+  ~Token() { wipe(text_); }
+
+  // Takes a time that depends on the length of `guess` alone.
+  [[nodiscard]] bool is(std::string_view guess) const;
+
+ private:
+  explicit Token(std::string text) : text_(std::move(text)) {}
+
+  std::string text_;
+};
+
+}  // namespace drun::secure

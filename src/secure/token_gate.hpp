@@ -1,0 +1,35 @@
+// Slows down who tries to guess a token. Pure.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+#include "secure/token.hpp"
+
+namespace drun::secure {
+
+class TokenGate {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  static constexpr int kFree = 5;                  // wrong guesses
+  static constexpr std::chrono::seconds kEach{2};  // then one more in so long
+
+  enum class Answer {
+    Open,   // it is the token
+    Wrong,  // it is not
+    Later   // nobody has looked at it: right or wrong, it may be tried again after kEach
+  };
+
+  // `token` must outlive this.
+  explicit TokenGate(const Token& token) : token_(token) {}
+
+  [[nodiscard]] Answer check(std::string_view guess, Time now);
+
+ private:
+  const Token& token_;
+  // When all wrong guesses so far are forgotten, at one every kEach.
+  Time forgotten_{};
+};
+
+}  // namespace drun::secure

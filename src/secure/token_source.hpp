@@ -1,0 +1,29 @@
+// Where a token comes from: a variable of drun's environment, or a file.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/file_worker.hpp"
+#include "drun/base/result.hpp"
+#include "secure/token.hpp"
+
+namespace drun::secure {
+
+inline constexpr std::string_view kTokenVariable = "DRUN_TOKEN";
+
+// Takes DRUN_TOKEN out of an environment, as `environ` has it: what this process starts does not
+// get it, and /proc/PID/environ has zeros in its place. Nullopt: it is not there; an empty one is
+// an error, as somebody meant to give one. Of several the first counts. For main(), while there is
+// one thread. The error is a sentence that names the variable.
+[[nodiscard]] std::optional<Result<Token>> take_token(char** environment);
+
+// The token in a file, without a newline at its end. The file must belong to this user or to root,
+// and be nobody else's to read or write. A pipe will do. Comes back after `limit` even if the file
+// system hangs. The error is a sentence that names the file and says what mends it.
+[[nodiscard]] Result<Token> read_token(const std::string& path,
+                                       std::chrono::milliseconds limit = kFilesLimit);
+
+}  // namespace drun::secure
