@@ -151,6 +151,7 @@ bool StatusPage::on_event(const rendezvous::KeyValueEvent& event) {
 }
 
 void StatusPage::serve(const HttpRequest& request, const PageServer::Answer& answer) {
+  if (request.post) return answer(refusal(405));
   const std::string_view ranks = has_part(request.query, "ranks=1") ? kRanks : "";
   if (request.path == "/") {
     HttpAnswer page;

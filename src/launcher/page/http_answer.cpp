@@ -21,6 +21,10 @@ std::string_view reason_of(int status) {
       return "OK";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
     case 404:
       return "Not Found";
     case 405:
@@ -31,6 +35,8 @@ std::string_view reason_of(int status) {
       return "Content Too Large";
     case 421:
       return "Misdirected Request";
+    case 429:
+      return "Too Many Requests";
     case 431:
       return "Request Header Fields Too Large";
     case 503:
@@ -129,7 +135,9 @@ HttpAnswer plain_answer(int status, std::string_view line) {
 }
 
 HttpAnswer refusal(int status) {
-  return plain_answer(status, explanation(status));
+  HttpAnswer answer = plain_answer(status, explanation(status));
+  if (status == 405) answer.headers = "Allow: GET, HEAD\r\n";
+  return answer;
 }
 
 std::string head_of(const HttpAnswer& answer, std::chrono::system_clock::time_point now) {
@@ -137,7 +145,7 @@ std::string head_of(const HttpAnswer& answer, std::chrono::system_clock::time_po
   text += reason_of(answer.status);
   text += "\r\nDate: " + date_text(now) + "\r\nContent-Type: " + answer.type +
           "\r\nContent-Length: " + std::to_string(answer.body->size()) + "\r\n";
-  if (answer.status == 405) text += "Allow: GET, HEAD\r\n";
+  text += answer.headers;
   text += kSafety;
   return text + "\r\n";
 }
@@ -156,6 +164,22 @@ bool is_own_host(std::string_view host, std::string_view own_name) {
   const std::string own = lower_case(own_name);
   // Nobody of elsewhere can own a name without a domain.
   return asked == own || asked == own.substr(0, own.find('.'));
+}
+
+bool is_own_origin(std::string_view origin, std::string_view host) {
+  if (origin.empty()) return true;
+  // A proxy before the page may speak TLS.
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (origin.starts_with(scheme))
+      return lower_case(origin.substr(scheme.size())) == lower_case(host);
+  return false;
+}
+
+std::optional<std::string_view> bearer_of(std::string_view authorization) {
+  const std::string_view scheme = take_until(authorization, ' ');
+  const std::string_view token = trimmed(authorization, " ");
+  if (lower_case(scheme) != "bearer" || token.empty()) return std::nullopt;
+  return token;
 }
 
 }  // namespace drun::launcher

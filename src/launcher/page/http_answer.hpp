@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,7 @@ struct HttpAnswer {
   int status = 200;
   std::string type = "text/plain; charset=utf-8";
   HttpBody body = std::make_shared<const std::string>();
+  std::string headers{};  // more of them: "Allow: GET, HEAD\r\n"
 };
 
 [[nodiscard]] inline HttpBody share(std::string text) {
@@ -40,5 +42,12 @@ struct HttpAnswer {
 // Whether a browser that sends this Host header cannot have been led here by a name of somebody
 // else's (DNS rebinding): it is an address, localhost, this machine's name, or missing.
 [[nodiscard]] bool is_own_host(std::string_view host, std::string_view own_name);
+
+// Whether a request with this Origin header has been sent by a page of ours, which a browser had
+// from this Host, or by no browser: there is none then. Others' pages may send requests here, too.
+[[nodiscard]] bool is_own_origin(std::string_view origin, std::string_view host);
+
+// The token of a header Authorization: "Bearer TOKEN". Nullopt: it has none.
+[[nodiscard]] std::optional<std::string_view> bearer_of(std::string_view authorization);
 
 }  // namespace drun::launcher

@@ -62,8 +62,17 @@ std::optional<std::string_view> take_line(std::string_view& rest) {
 
 struct Headers {
   std::optional<std::string> host;
+  std::optional<std::string> origin;
+  std::optional<std::string> authorization;
   std::string accept;
 };
+
+// A header that may be there once: two readers could take different ones. False: it was there.
+bool set_once(std::optional<std::string>& header, std::string_view value) {
+  if (header) return false;
+  header = value;
+  return true;
+}
 
 // "GET /metrics?ranks=1 HTTP/1.1"; 0 or the status of the refusal.
 int read_request_line(std::string_view line, HttpRequest& request, bool& needs_host) {
@@ -75,8 +84,9 @@ int read_request_line(std::string_view line, HttpRequest& request, bool& needs_h
   if (line != kVersion && line != "HTTP/1.0")
     return line.starts_with("HTTP/") && line.size() == kVersion.size() ? 505 : 400;
   needs_host = line == kVersion;
-  if (method != "GET" && method != "HEAD") return 405;
   request.head = method == "HEAD";
+  request.post = method == "POST";
+  if (!request.head && !request.post && method != "GET") return 405;
   std::string_view rest = target;
   request.path = take_until(rest, '?');
   request.query = rest;
@@ -92,8 +102,11 @@ int read_header(std::string_view line, Headers& headers) {
       !std::all_of(value.begin(), value.end(), is_in_value))
     return 400;
   if (name == "host") {
-    if (headers.host) return 400;
-    headers.host = value;
+    if (!set_once(headers.host, value)) return 400;
+  } else if (name == "origin") {
+    if (!set_once(headers.origin, value)) return 400;
+  } else if (name == "authorization") {
+    if (!set_once(headers.authorization, value)) return 400;
   } else if (name == "accept") {
     headers.accept += (headers.accept.empty() ? "" : ",") + std::string(value);
   } else if (name == "transfer-encoding") {
@@ -121,6 +134,8 @@ HttpReader::Step parse(std::string_view head) {
   }
   if (needs_host && !headers.host) return HttpRefusal{400};
   request.host = headers.host.value_or("");
+  request.origin = headers.origin.value_or("");
+  request.authorization = headers.authorization.value_or("");
   request.accept = std::move(headers.accept);
   return request;
 }

@@ -1,4 +1,4 @@
-// Reads one HTTP/1.1 request, strictly: GET and HEAD, no body, nothing that two readers could
+// Reads one HTTP/1.1 request, strictly: GET, HEAD and POST, no body, nothing that two readers could
 // understand differently. Pure: bytes in, a request out.
 //
 // None of the libraries that Debian has would do: cpp-httplib and civetweb block in threads of
@@ -16,10 +16,14 @@ namespace drun::launcher {
 
 struct HttpRequest {
   bool head = false;   // HEAD: the same answer without its body
+  bool post = false;   // POST: something is to be done
   std::string path;    // "/metrics": begins with a slash; as it was sent, nothing is decoded
   std::string query;   // "ranks=1"; may be empty
   std::string host;    // as in the header of that name; empty: there is none
   std::string accept;  // likewise
+  std::string origin;  // likewise: a browser says there whose page has sent it
+  // Likewise: "Bearer TOKEN". Not for any log.
+  std::string authorization;
 };
 
 // Whether a query has this part: "ranks=1".

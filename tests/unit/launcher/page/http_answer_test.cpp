@@ -1,5 +1,7 @@
 #include "launcher/page/http_answer.hpp"
 
+#include <optional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,6 +24,10 @@ TEST(HttpAnswerTest, TheHeadSaysWhatFollowsAndKeepsOthersOut) {
   EXPECT_THAT(head, Not(HasSubstr("Access-Control")));
   EXPECT_THAT(head, ::testing::EndsWith("\r\n\r\n"));
   EXPECT_THAT(head_of(refusal(405), time), HasSubstr("\r\nAllow: GET, HEAD\r\n"));
+  EXPECT_THAT(head, Not(HasSubstr("Allow")));
+  EXPECT_THAT(head_of({401, "text/plain", share("no"), "WWW-Authenticate: Bearer\r\n"}, time),
+              ::testing::AllOf(StartsWith("HTTP/1.1 401 Unauthorized\r\n"),
+                               HasSubstr("\r\nWWW-Authenticate: Bearer\r\nCache-Control")));
   EXPECT_THAT(head_of(refusal(431), time),
               StartsWith("HTTP/1.1 431 Request Header Fields Too Large\r\n"));
 }
@@ -49,6 +55,24 @@ TEST(HttpAnswerTest, OnlyOwnNamesLeadHere) {
        {"evil.example", "evil.example:9000", "127.0.0.1.evil.example", "localhost.evil.example:80",
         "node7.evil.example", "node70", "a b", "localhost:x", "127.0.0.1@evil.example"})
     EXPECT_FALSE(is_own_host(host, "node7")) << host;
+}
+
+TEST(HttpAnswerTest, OthersPagesAskForNothing) {
+  EXPECT_TRUE(is_own_origin("", "localhost:9000")) << "no browser";
+  EXPECT_TRUE(is_own_origin("http://localhost:9000", "LocalHost:9000"));
+  EXPECT_TRUE(is_own_origin("https://node0.cluster", "node0.cluster"));
+  EXPECT_TRUE(is_own_origin("http://[::1]:9000", "[::1]:9000"));
+  for (const char* origin : {"null", "http://evil.example", "http://localhost", "localhost:9000",
+                             "http://localhost:9001", "http://localhost:9000/", "file://", " "})
+    EXPECT_FALSE(is_own_origin(origin, "localhost:9000")) << origin;
+  EXPECT_FALSE(is_own_origin("http://localhost:9000", ""));
+}
+
+TEST(HttpAnswerTest, ATokenStandsBehindItsScheme) {
+  EXPECT_EQ(bearer_of("Bearer abc=="), "abc==");
+  EXPECT_EQ(bearer_of("bearer  abc"), "abc");
+  for (const char* none : {"", "Bearer", "Bearer ", "Basic abc", "abc", "Bearerabc"})
+    EXPECT_EQ(bearer_of(none), std::nullopt) << none;
 }
 
 // As scrape targets are written, where hosts know their own domain.

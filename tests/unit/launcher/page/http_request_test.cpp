@@ -44,6 +44,20 @@ TEST(HttpRequestTest, ARequestIsItsPathQueryAndWhatTheAnswerDependsOn) {
   EXPECT_EQ(read("GET / HTTP/1.0\r\n\r\n").host, "");
 }
 
+TEST(HttpRequestTest, WhoAsksForSomethingSaysWhoAsks) {
+  const HttpRequest request = read(
+      "POST /stacks HTTP/1.1\r\nHost: h:1\r\nOrigin: http://h:1\r\nContent-Length: 0\r\n"
+      "Authorization:  Bearer abc \r\n\r\n");
+  EXPECT_TRUE(request.post);
+  EXPECT_FALSE(request.head);
+  EXPECT_EQ(request.path, "/stacks");
+  EXPECT_EQ(request.origin, "http://h:1");
+  EXPECT_EQ(request.authorization, "Bearer abc");
+  const HttpRequest plain = read("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_FALSE(plain.post);
+  EXPECT_EQ(plain.origin + plain.authorization, "");
+}
+
 // However the bytes come, and whatever comes after them.
 TEST(HttpRequestTest, EverySplitOfTheBytesIsTheSameRequest) {
   const std::string bytes = "GET /a HTTP/1.1\r\nHost: h\r\nAccept: x\r\n\r\n";
@@ -65,7 +79,11 @@ TEST(HttpRequestTest, WhatTwoReadersCouldTakeDifferentlyIsRefused) {
     std::string bytes;
   };
   for (const auto& [status, bytes] :
-       std::vector<Case>{{405, std::string("POST / HTTP/1.1\r\n") + kHost + "\r\n"},
+       std::vector<Case>{{405, std::string("PUT / HTTP/1.1\r\n") + kHost + "\r\n"},
+                         {405, std::string("OPTIONS / HTTP/1.1\r\n") + kHost + "\r\n"},
+                         {413, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello"},
+                         {400, line + kHost + "Origin: a\r\nOrigin: a\r\n\r\n"},
+                         {400, line + kHost + "Authorization: a\r\nauthorization: b\r\n\r\n"},
                          {405, std::string("CONNECT /x HTTP/1.1\r\n") + kHost + "\r\n"},
                          {400, std::string("get / HTTP/1.1\r\n") + kHost + "\r\n"},
                          {505, std::string("GET / HTTP/2.0\r\n") + kHost + "\r\n"},
