@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "base/log.hpp"
 #include "base/shell_quote.hpp"
 #include "base/standard_streams.hpp"
+#include "drun/base/result.hpp"
 #include "launcher/agent/agent.hpp"
 #include "launcher/agent/early_end.hpp"
 #include "launcher/agent/excluded_hosts.hpp"
@@ -31,8 +33,12 @@
 #include "launcher/starter/remote_end.hpp"
 #include "launcher/starter/start_hosts.hpp"
 #include "launcher/workers/preflight.hpp"
+#include "secure/token_source.hpp"
 
 namespace {
+
+// By DRUN_TOKEN. Nullopt: none.
+using GivenToken = std::optional<drun::Result<drun::secure::Token>>;
 
 // The exit code: 0, or kDrunFailed if the text cannot be written.
 int print(const std::string& text) {
@@ -95,14 +101,34 @@ int become(const drun::launcher::Options& options) {
                   "; --nnodes 1 is a job of this node alone");
 }
 
-int run(drun::launcher::Options& options) {
+// The error is for the user.
+drun::Status use_token(drun::launcher::Options& options, GivenToken token) {
   using namespace drun;
+  if (!token && !options.token_file.empty()) {
+    token = secure::read_token(options.token_file);
+    if (!*token) return Error(token->error().code(), "--token-file " + token->error().what());
+  }
+  if (!token) return Done{};
+  if (!*token) return token->error();
+  options.token = std::move(**token);
+  return Done{};
+}
+
+int run(drun::launcher::Options& options, GivenToken token) {
+  using namespace drun;
+  const bool elsewhere = options.start || !options.instead.empty();
+  if (token && elsewhere && launcher::has_status_page(options))
+    log::warning("{} stays here: the agents that are started take theirs from --token-file",
+                 secure::kTokenVariable);
   if (!options.inferred.empty()) log::info("{}", options.inferred);
   for (const auto& note : options.notes)
     log::warning("{}", note);
   if (!options.instead.empty()) return become(options);
   if (options.start)
     return options.dry_run ? print(launcher::dry_run(options)) : start_all(options);
+  if (const auto taken = use_token(options, std::move(token)); !taken)
+    return options.dry_run ? fail(options, kUsageError, taken.error().what())
+                           : end_early(options, kUsageError, taken.error().what());
   // Of several machines each finds it out when its workers start, so that all hear of it.
   const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;
   launcher::FirstLook look;
@@ -133,6 +159,7 @@ int main(int argc, char** argv) {
     if (argc == 2 && argv[1] == launcher::hosts::kRemoteEndFlag) return launcher::run_remote_end();
     if (argc == 2 && argv[1] == launcher::kStackHelperFlag) return launcher::run_stack_helper();
     if (argc == 2 && argv[1] == launcher::kGpuHelperFlag) return launcher::run_gpu_helper();
+    GivenToken token = secure::take_token(::environ);
     std::vector<std::string> environment = own_environment();
     marks = launcher::hosts::take_word_marks(environment);
     auto parsed = launcher::parse_options({argv, argv + argc}, environment);
@@ -150,7 +177,7 @@ int main(int argc, char** argv) {
     if (marks != launcher::hosts::WordMarks())
       log::redirect([&marks](const std::string& line) { say(marks, line); });
     try {
-      return run(options);
+      return run(options, std::move(token));
     } catch (const std::exception& error) {
       return fail(options, kDrunFailed, error.what());
     }

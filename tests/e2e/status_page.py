@@ -21,7 +21,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from browser import PATIENCE, chromium, environment, need
+from browser import PATIENCE, Tab, chromium, environment, need
 
 BIN, PAGE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 STAY = ["sh", "-c", "exec sleep 1000"]
@@ -45,8 +45,8 @@ def eventually(what):
 class Job:
     """drun, until the end of the `with`; its lines on standard error are read as they come."""
 
-    def __init__(self, *arguments, before=()):
-        self.process = subprocess.Popen([*before, BIN / "drun", *arguments], env=environment(), stdin=subprocess.DEVNULL,
+    def __init__(self, *arguments, before=(), **variables):
+        self.process = subprocess.Popen([*before, BIN / "drun", *arguments], env={**environment(), **variables}, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.said = ""
         self.reader = threading.Thread(target=self.read)
@@ -73,9 +73,9 @@ class Job:
         return int(eventually(lambda: re.search(r"status is at http://127\.0\.0\.1:(\d+)/", self.said))[1])
 
 
-def get(port, path, **headers):
-    """The status and the text."""
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+def get(port, path, method="GET", **headers):
+    """The status, the text and the headers."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode(), answer.headers
@@ -194,6 +194,171 @@ class Answers(unittest.TestCase):
                 with Job("--status-listen", "unix:" + path, *STAY) as other:
                     eventually(lambda: "--status-listen: cannot listen at" in other.said)
             self.assertFalse(os.path.exists(path))
+
+
+TOKEN = "a-secret+of/this=job.and-no-other"
+
+
+def post(port, token=TOKEN, **headers):
+    return get(port, "/stacks", "POST", **({"Authorization": "Bearer " + token} if token else {}), **headers)
+
+
+class Stacks(unittest.TestCase):
+    """POST /stacks"""
+
+    def test_of_all_nodes(self):
+        with Job("--status-listen", "0", "--rdzv-id", "where", "--local-nodes", "2", "--nproc-per-node", "2", *STAY,
+                 DRUN_TOKEN=TOKEN) as job:
+            port = job.port()
+            until_running(port)
+            code, text, headers = eventually(lambda: (got := post(port))[0] == 200 and "ranks 0-3" in got[1] and got)
+        self.assertEqual(code, 200)
+        self.assertEqual(headers["Content-Type"], "text/plain; charset=utf-8")
+        self.assertRegex(text, r"\Ajob where: stacks of ranks 0-3 on ")
+        self.assertRegex(text, r"(?m)^  S +\w+ +\w+ .* ranks 0-3$")
+        self.assertNotIn(TOKEN, job.said)
+
+    def test_it_is_what_drunctl_tells(self):
+        with Job("--status-listen", "0", "--rdzv-id", "same", "--nproc-per-node", "2", *STAY, DRUN_TOKEN=TOKEN) as job:
+            port = job.port()
+            until_running(port)
+            eventually(lambda: get(port, "/readyz")[0] == 200)
+
+            def by_drunctl():
+                return subprocess.run([BIN / "drunctl", "stacks", "same"], env=environment(), capture_output=True, check=True,
+                                      text=True).stdout
+            without_times = lambda text: re.sub(r"  +(last output|\S+ m?s( - \S+ m?s)?|-)?  +", "  ", text)
+            eventually(lambda: without_times(post(port)[1]) == without_times(by_drunctl()))
+
+    def test_several_who_ask_share_one_look(self):
+        with Job("--status-listen", "0", "--nproc-per-node", "2", *STAY, DRUN_TOKEN=TOKEN) as job:
+            port = job.port()
+            eventually(lambda: get(port, "/readyz")[0] == 200)
+            codes = []
+            threads = [threading.Thread(target=lambda: codes.append(post(port)[0])) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(codes, [200] * 8)
+
+    def test_without_a_token_there_is_none(self):
+        with Job("--status-listen", "0", *STAY) as job:
+            port = job.port()
+            code, _, headers = post(port)
+            self.assertEqual((code, headers["Allow"]), (405, "GET, HEAD"))
+            self.assertEqual(get(port, "/stacks")[0], 404)
+            self.assertIn('data-stacks="no"', get(port, "/")[1])
+
+    def test_who_may_not(self):
+        with Job("--status-listen", "0", *STAY, DRUN_TOKEN=TOKEN) as job:
+            port = job.port()
+            eventually(lambda: get(port, "/readyz")[0] == 200)
+            self.assertIn('data-stacks="yes"', get(port, "/")[1])
+            for method in ("GET", "HEAD"):
+                code, _, headers = get(port, "/stacks", method)
+                self.assertEqual((code, headers["Allow"]), (405, "POST"))
+            self.assertEqual(get(port, "/", "POST", Authorization="Bearer " + TOKEN)[0], 405)
+            self.assertEqual(post(port, Origin="http://evil.example")[0], 403)
+            self.assertEqual(post(port, Host="evil.example")[0], 421)
+            self.assertTrue(raw(port, b"POST /stacks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi").startswith("HTTP/1.1 413 "))
+            # What a browser asks first on behalf of another place's page.
+            self.assertEqual(get(port, "/stacks", "OPTIONS", Origin="http://evil.example")[0], 405)
+            code, _, headers = post(port, token=None)
+            self.assertEqual((code, headers["WWW-Authenticate"]), (401, "Bearer"))
+            guesses = [post(port, token=TOKEN[:-1] + each)[0] for each in "abcdefgh"]
+            self.assertEqual(guesses[:5], [401] * 5)
+            self.assertIn(429, guesses)
+            # It goes on serving, and in time whoever has the token gets stacks again.
+            self.assertEqual(get(port, "/healthz")[0], 200)
+            eventually(lambda: post(port)[0] == 200)
+
+    def test_a_page_without_workers_says_so(self):
+        with reserved_port() as store, Job("--status-listen", "0", "--nnodes", "2", "--rdzv-endpoint", f"127.0.0.1:{store}", *STAY,
+                                           DRUN_TOKEN=TOKEN) as job:
+            self.assertEqual(eventually(lambda port=job.port(): post(port))[:2], (503, "no worker runs on this node now\n"))
+
+
+class Tokens(unittest.TestCase):
+    """DRUN_TOKEN and --token-file"""
+
+    def file(self, text, mode=0o600):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = pathlib.Path(folder.name, "token")
+        path.write_text(text, encoding="ascii")
+        path.chmod(mode)
+        return str(path)
+
+    def test_a_file_has_it(self):
+        with Job("--status-listen", "0", "--token-file", self.file(TOKEN + "\n"), *STAY) as job:
+            port = job.port()
+            eventually(lambda: post(port)[0] == 200)
+            self.assertEqual(post(port, token="the-token-of-another-job")[0], 401)
+
+    def test_the_variable_comes_first(self):
+        with Job("--status-listen", "0", "--token-file", self.file("another-that-is-not-read"), *STAY, DRUN_TOKEN=TOKEN) as job:
+            eventually(lambda port=job.port(): post(port)[0] == 200)
+
+    def test_what_is_no_token_ends_drun(self):
+        def refused(*arguments, **variables):
+            done = subprocess.run([BIN / "drun", "--status-listen", "0", *arguments, "true"], env={**environment(), **variables},
+                                  capture_output=True, text=True, timeout=PATIENCE, check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            return done.stderr
+        open_to_all = self.file(TOKEN, 0o644)
+        self.assertEqual(refused("--token-file", open_to_all),
+                         f"drun: error: --token-file {open_to_all}: others may use it (mode 0644): chmod 600 {open_to_all}\n")
+        self.assertIn("/nowhere: No such file or directory", refused("--token-file", "/nowhere"))
+        self.assertIn("it has 5 bytes", refused("--token-file", self.file("short\n")))
+        self.assertIn("DRUN_TOKEN: it has 0 bytes", refused(DRUN_TOKEN=""))
+        said = refused("--dry-run", DRUN_TOKEN="short-secret")
+        self.assertIn("DRUN_TOKEN: it has 12 bytes", said)
+        self.assertNotIn("short-secret", said)
+
+    def test_the_variable_is_not_handed_to_other_hosts(self):
+        launcher = self.file('#!/bin/sh\nshift\nexec sh -c "$*"\n', 0o755)  # "other hosts" are this machine
+        with tempfile.TemporaryDirectory() as folder, reserved_port() as store:
+            with Job("-H", "first,second", "--launcher", launcher, "--nproc-per-node", "1", "--rdzv-endpoint", f"127.0.0.1:{store}",
+                     "--status-listen", "0", "sh", "-c", f"env > {folder}/env$RANK; cat /proc/$PPID/environ > {folder}/agent$RANK",
+                     DRUN_TOKEN=TOKEN) as job:
+                self.assertEqual(job.process.wait(timeout=PATIENCE), 0, job.said)
+            self.assertEqual(sorted(os.listdir(folder)), ["agent0", "agent1", "env0", "env1"])
+            for path in pathlib.Path(folder).iterdir():
+                self.assertNotIn(b"DRUN_TOKEN", path.read_bytes())
+        self.assertEqual(job.said.count("DRUN_TOKEN stays here: the agents that are started take theirs from --token-file\n"), 1)
+
+    def test_nobody_else_gets_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            at = lambda name: os.path.join(folder, name)
+            with Job("--status-listen", "0", "--verbose", "--nproc-per-node", "2", "--local-nodes", "2", "--events", at("events"),
+                     "--on-event", f"agent_started,workers_running,end:env >> {at('hooks')}; cat /proc/$PPID/environ >> {at('agents')}",
+                     "--report", at("report"), "--log-dir", at("logs"), "--redirects", "3", "sh", "-c",
+                     f"env; cat /proc/$PPID/environ /proc/$PPID/cmdline; touch {at('rank')}$RANK; exec sleep 1000",
+                     DRUN_TOKEN=TOKEN, MARK="is-here") as job:
+                port = job.port()
+                eventually(lambda: post(port)[0] == 200)
+                eventually(lambda: all(os.path.exists(at(f"rank{rank}")) for rank in range(4)))
+                pids = subprocess.run(["ps", "-o", "pid=", "--ppid", str(job.process.pid)], capture_output=True, text=True,
+                                      check=True).stdout.split()
+                for pid in [job.process.pid, *pids]:
+                    for name in ("environ", "cmdline"):
+                        self.assertNotIn(TOKEN.encode(), pathlib.Path(f"/proc/{pid}/{name}").read_bytes())
+                for path in ("/", "/status.json", "/events.json", "/trace.json", "/metrics"):
+                    self.assertNotIn(TOKEN, get(port, path)[1])
+            self.assertNotIn(TOKEN, job.said)
+            marked = 0
+            for path in pathlib.Path(folder).rglob("*"):
+                if path.is_file():
+                    text = path.read_bytes()
+                    marked += b"is-here" in text
+                    self.assertNotIn(TOKEN.encode(), text, path)
+            self.assertGreaterEqual(marked, 5)  # the hooks and the ranks have told their environment
+        for look in ("--dry-run", "--explain"):
+            shown = subprocess.run([BIN / "drun", look, "--status-listen", "0", "true"], env={**environment(), "DRUN_TOKEN": TOKEN},
+                                   capture_output=True, text=True, check=True)
+            self.assertNotIn(TOKEN, shown.stdout + shown.stderr)
 
 
 class Files(unittest.TestCase):
@@ -377,6 +542,42 @@ class Browser(unittest.TestCase):
         self.assertRegex(dom, r'<span id="state" class="badge running" role="status">running</span>')
         self.assertIn('aria-label="4 running"', dom)
         self.assertEqual(len(re.findall(r'<i class="running" title="rank \d on [^"]+: running">', dom)), 4)
+
+    def test_the_button_for_stacks(self):
+        with Job("--status-listen", "0", "--rdzv-id", "<b>pressed</b>", "--local-nodes", "2", "--nproc-per-node", "2", *STAY,
+                 DRUN_TOKEN=TOKEN) as job:
+            port = job.port()
+            until_running(port)
+            eventually(lambda: "ranks 0-3" in post(port)[1])
+            with Tab(f"http://127.0.0.1:{port}/") as tab:
+                eventually(lambda: tab.value("document.getElementById('stacks').hidden") is False)
+                told = lambda: tab.value("document.getElementById('told').textContent")
+                tab.press("take")
+                eventually(lambda: "Enter the job's token" in told())
+                tab.press("token")
+                tab.write("this-is-not-the-token")
+                tab.press("take")
+                eventually(lambda: told() == "No stacks: this is not the job's token")
+                self.assertTrue(tab.value("document.getElementById('found').hidden"))
+                tab.value("document.getElementById('token').value = ''")
+                tab.press("token")
+                tab.write(TOKEN)
+                tab.press("take")
+                eventually(lambda: told().startswith("Taken at "))
+                text = tab.value("document.getElementById('found').textContent")
+                self.assertFalse(tab.value("document.getElementById('found').hidden"))
+                self.assertRegex(text, r"\Ajob <b>pressed</b>: stacks of ranks 0-3 on ")
+                self.assertEqual(tab.value("document.getElementById('found').children.length"), 0)
+                self.assertEqual(tab.value("location.href"), f"http://127.0.0.1:{port}/")
+                kept = tab.value("JSON.stringify([document.cookie, {...localStorage}, {...sessionStorage}])")
+                self.assertEqual(kept, '["",{},{}]')
+                self.assertNotIn(TOKEN, tab.value("document.documentElement.outerHTML"))
+
+    def test_without_a_token_there_is_no_button(self):
+        with Job("--status-listen", "0", *STAY) as job, Tab(f"http://127.0.0.1:{job.port()}/") as tab:
+            eventually(lambda: tab.value("document.getElementById('state').textContent") == "running")
+            self.assertEqual(tab.value("document.getElementById('take').offsetParent"), None)
+            self.assertTrue(tab.value("document.getElementById('stacks').hidden"))
 
     def test_four_thousand_ranks(self):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), MadeUpJob)

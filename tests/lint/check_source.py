@@ -45,9 +45,9 @@ ARROWS = {
     "launcher/stacks": "base launcher/process stacks",
     "launcher/devices": "base",
     "launcher/options": "base etcd hang launcher/devices launcher/events launcher/hosts launcher/process "
-                        "rendezvous",
+                        "rendezvous secure",
     "launcher/command_line": "base cli events launcher/cluster launcher/devices launcher/hosts "
-                             "launcher/options",
+                             "launcher/options secure",
     "launcher/output": "base launcher/options",
     "launcher/report": "base launcher/output launcher/process rendezvous",
     "launcher/workers": "base hang launcher/options launcher/output launcher/process launcher/report "
@@ -55,13 +55,14 @@ ARROWS = {
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
     "launcher/agent": "base events facts hang jobs launcher/backend launcher/devices launcher/events launcher/options launcher/output "
                       "launcher/page launcher/pmi launcher/process launcher/report launcher/stacks launcher/workers "
-                      "rendezvous stacks status store/client timeline",
+                      "rendezvous secure stacks status store/client timeline",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/options "
                             "launcher/output launcher/process",
     "launcher/starter": "base launcher/agent launcher/hosts launcher/options launcher/output "
                         "launcher/process launcher/report",
     "launcher": "base launcher/agent launcher/command_line launcher/hosts launcher/local_nodes "
-                "launcher/devices launcher/options launcher/report launcher/stacks launcher/starter launcher/workers",
+                "launcher/devices launcher/options launcher/report launcher/stacks launcher/starter launcher/workers "
+                "secure",
 }
 ARROWS = {room: set(others.split()) for room, others in ARROWS.items()}
 # A heavy library belongs to the few files that hide it from the rest.

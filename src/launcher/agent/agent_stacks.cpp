@@ -1,10 +1,12 @@
 #include "launcher/agent/agent_stacks.hpp"
 
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "base/log.hpp"
 #include "base/log_name.hpp"
+#include "base/printable.hpp"
 
 namespace drun::launcher {
 
@@ -57,6 +59,19 @@ void AgentStacks::answer(bool whole_job, bool unwind, const StatusDoor::Say& say
   job_.ask(wish, whole_job ? nodes_of_round() : 1, [say](const Result<std::string>& report) {
     say(report ? *report : "error: " + report.error().what() + "\n");
   });
+}
+
+void AgentStacks::tell(std::function<void(const Result<std::string>& text)> done) {
+  if (!parts_.group().has_workers())
+    return done(Error(std::make_error_code(std::errc::resource_unavailable_try_again),
+                      "no worker runs on this node now"));
+  job_.ask(StackWish(), nodes_of_round(),
+           [this, done = std::move(done)](const Result<std::string>& report) {
+             if (!report) return done(report.error());
+             desk_.describe(*report, {}, [this, done](const std::string& text) {
+               done("job " + escaped(parts_.options.run_id) + ": " + text);
+             });
+           });
 }
 
 void AgentStacks::cancel() {

@@ -56,6 +56,8 @@ class AgentStacks {
   void show();
   // As StatusDoor wants it.
   void answer(bool whole_job, bool unwind, const StatusDoor::Say& say);
+  // Of all nodes, as `drunctl stacks` shows them: `done` is called once, at once or from the loop.
+  void tell(std::function<void(const Result<std::string>& text)> done);
   // Nobody is told anything any more.
   void cancel();
 

@@ -5,6 +5,7 @@
 
 #include "drun/base/endpoint.hpp"
 #include "launcher/agent/own_status.hpp"
+#include "launcher/agent/page_stacks.hpp"
 
 namespace drun::launcher {
 
@@ -18,8 +19,10 @@ AgentWatch::AgentWatch(const Parts& parts, const std::optional<rlimit>& open_fil
       usage_(parts_.io, parts_.host_name,
              [this]() -> const WorkerGroup& { return parts_.workers.group(); }),
       door_(parts_.io, parts_.options.run_id, answers()),
-      watchers_(parts_.io, parts_.options, parts_.host_name, parts_.workers.group(),
-                parts_.events.memory(), [this] { return own(); }) {}
+      watchers_(
+          parts_.io, parts_.options, parts_.host_name, parts_.workers.group(),
+          parts_.events.memory(), [this] { return own(); },
+          [this](PageStacks::Done done) { parts_.stacks.tell(std::move(done)); }) {}
 
 void AgentWatch::start() {
   hangs_.start();

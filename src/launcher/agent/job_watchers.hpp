@@ -10,6 +10,7 @@
 
 #include "launcher/agent/event_memory.hpp"
 #include "launcher/agent/metrics_file.hpp"
+#include "launcher/agent/page_stacks.hpp"
 #include "launcher/agent/status_page.hpp"
 #include "launcher/agent/usage_summary.hpp"
 #include "launcher/options/options.hpp"
@@ -22,10 +23,11 @@ namespace drun::launcher {
 // One thread: the loop's.
 class JobWatchers {
  public:
-  // The references must outlive this; `own` is called from the loop, not before open().
+  // The references must outlive this; `own` and `stacks` are called from the loop, not before
+  // open().
   JobWatchers(asio::io_context& io, const Options& options, const std::string& host_name,
               const WorkerGroup& group, const EventMemory& events,
-              const std::function<status::AgentStatus()>& own);
+              const std::function<status::AgentStatus()>& own, const PageStacks::Take& stacks);
 
   void open();
   // Lets the loop end.

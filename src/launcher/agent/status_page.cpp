@@ -5,10 +5,11 @@
 #include <system_error>
 #include <utility>
 
+#include "base/addresses.hpp"
 #include "base/deadline.hpp"
 #include "base/log.hpp"
 #include "jobs/metrics.hpp"
-#include "launcher/page/page_html.hpp"
+#include "launcher/page/page_text.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -65,7 +66,8 @@ HttpAnswer answer_for(std::string_view topic, const Known& known,
 }  // namespace
 
 StatusPage::StatusPage(asio::io_context& io, const Options& options, const std::string& host_name,
-                       std::function<status::AgentStatus()> own, const EventMemory& events)
+                       std::function<status::AgentStatus()> own, const EventMemory& events,
+                       PageStacks::Take stacks)
     : options_(options),
       host_name_(host_name),
       own_(std::move(own)),
@@ -76,7 +78,9 @@ StatusPage::StatusPage(asio::io_context& io, const Options& options, const std::
                 serve(request, answer);
               }),
       desk_(io, [] {}),
-      timer_(io, [this] { on_time(); }) {}
+      timer_(io, [this] { on_time(); }) {
+  if (options.token) stacks_.emplace(io, *options.token, std::move(stacks));
+}
 
 StatusPage::~StatusPage() {
   close();
@@ -101,6 +105,7 @@ void StatusPage::close() {
   closed_ = true;
   server_.close();
   desk_.cancel();
+  if (stacks_) stacks_->cancel();
   timer_.set(std::nullopt);
   waiting_.clear();
   watch_.set_link(nullptr);
@@ -136,6 +141,11 @@ void StatusPage::on_listening(Result<PageSockets> sockets) {
   }
   listens_ = true;
   log::info("the job's status is at {}", sockets->place);
+  if (stacks_ && options_.status_endpoint && !is_loopback_address(options_.status_endpoint->host))
+    log::warning(
+        "--status-listen {}: who can read the network reads a token that is sent there; "
+        "safe is a PORT alone, and ssh -L to it",
+        to_string(*options_.status_endpoint));
   server_.listen(std::move(sockets->sockets));
 }
 
@@ -151,12 +161,14 @@ bool StatusPage::on_event(const rendezvous::KeyValueEvent& event) {
 }
 
 void StatusPage::serve(const HttpRequest& request, const PageServer::Answer& answer) {
+  if (stacks_ && request.path == PageStacks::kPath)
+    return stacks_->serve(request, answer, Clock::now());
   if (request.post) return answer(refusal(405));
   const std::string_view ranks = has_part(request.query, "ranks=1") ? kRanks : "";
   if (request.path == "/") {
     HttpAnswer page;
     page.type = "text/html; charset=utf-8";
-    page.body = share(std::string(page_html()));
+    page.body = share(page_text(stacks_.has_value()));
     return answer(std::move(page));
   }
   if (request.path == "/status.json") return ask(std::string(kJson), answer);

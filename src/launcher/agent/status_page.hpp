@@ -1,6 +1,7 @@
 // --status-listen: the job's status for browsers, Prometheus and probes. Nothing is computed, and
 // nothing asked of the store, unless a request comes; documents are made in another thread and kept
-// for a second, so that neither many readers nor a large job stand in the agent's way.
+// for a second, so that neither many readers nor a large job stand in the agent's way. Who has the
+// job's token may have it take stacks.
 #pragma once
 
 #include <chrono>
@@ -17,6 +18,7 @@
 #include "launcher/agent/event_memory.hpp"
 #include "launcher/agent/file_desk.hpp"
 #include "launcher/agent/job_watch.hpp"
+#include "launcher/agent/page_stacks.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/page/page_server.hpp"
 #include "launcher/page/page_sockets.hpp"
@@ -27,10 +29,11 @@ namespace drun::launcher {
 // One thread: the loop's.
 class StatusPage {
  public:
-  // Of `options` it needs status_endpoint or status_socket. `own` is called from the loop. The
-  // references must outlive this.
+  // Of `options` it needs status_endpoint or status_socket. `own` and `stacks` are called from the
+  // loop. The references must outlive this.
   StatusPage(asio::io_context& io, const Options& options, const std::string& host_name,
-             std::function<status::AgentStatus()> own, const EventMemory& events);
+             std::function<status::AgentStatus()> own, const EventMemory& events,
+             PageStacks::Take stacks);
   StatusPage(const StatusPage&) = delete;
   StatusPage& operator=(const StatusPage&) = delete;
   // A socket in a folder is removed; a file system that hangs is waited for for some seconds.
@@ -73,6 +76,7 @@ class StatusPage {
   PageServer server_;
   FileDesk desk_;
   DeadlineTimer timer_;
+  std::optional<PageStacks> stacks_;  // with a token only
   std::vector<Request> waiting_;
   std::map<std::string, Kept> kept_;
   bool making_ = false;

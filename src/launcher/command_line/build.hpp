@@ -83,7 +83,7 @@ void build_stopping(const cli::GivenFlags& flags, Options& options);
 // What is told of the job to other programs. Throws UsageError.
 void build_events(const cli::GivenFlags& flags, Options& options);
 
-// --status-listen, --metrics-file, --summary. Throws UsageError.
+// --status-listen, --token-file, --metrics-file, --summary. Throws UsageError.
 void build_status(const cli::GivenFlags& flags, Options& options);
 
 // The worker's argv from the program as given. Throws UsageError.

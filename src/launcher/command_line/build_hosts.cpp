@@ -17,6 +17,7 @@
 #include "launcher/command_line/rdzv_conf.hpp"
 #include "launcher/command_line/values.hpp"
 #include "launcher/hosts/handed_environment.hpp"
+#include "secure/token_source.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -152,6 +153,13 @@ std::vector<std::string> handed_over(const cli::GivenFlags& flags,
   const std::vector<std::string> names =
       asked != nullptr ? split(asked->value, cli::kBetweenValues) : std::vector<std::string>();
   hosts::Handed handed = attempt(text, names, asked != nullptr ? asked : file);
+  // Others may read what is on its way, and what it sets is in this command line or in a file that
+  // nobody has looked at.
+  if (environment_variable(handed.environment, secure::kTokenVariable) ||
+      is_one_of(secure::kTokenVariable, handed.missing))
+    throw cli::UsageError(std::string(secure::kTokenVariable) +
+                          " is not handed over: put the token into a file on each host, for "
+                          "--token-file");
   for (const std::string& name : handed.missing)
     notes.push_back(name + " is to be handed over, and is not set here");
   erase_variable(handed.environment, "DRUN_CLUSTER");

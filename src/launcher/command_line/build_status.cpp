@@ -48,6 +48,12 @@ void build_status(const cli::GivenFlags& flags, Options& options) {
       options.status_endpoint = parse_address(*setting);
     check_ports(*setting, options);
   }
+  if (const cli::Setting* setting = flags.find("token-file")) {
+    if (setting->value.empty()) refuse(*setting, "expected the name of a file");
+    options.token_file = setting->value;
+    if (!has_status_page(options))
+      options.notes.push_back(setting->shown + " has no effect without --status-listen");
+  }
   if (const cli::Setting* setting = filled(flags, "metrics-file")) {
     if (!setting->value.ends_with(".prom"))
       refuse(*setting, "the collector reads only files whose names end in .prom");

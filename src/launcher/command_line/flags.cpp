@@ -189,6 +189,8 @@ constexpr std::array kFlags{
 
     Flag{"status-listen", 0, "[ADDRESS:]PORT|unix:PATH", "", kDrun, kWatching, "",
          "serve the job's status here: a page, JSON, metrics, probes; a PORT is 127.0.0.1's"},
+    Flag{"token-file", 0, "FILE", "", kDrun, kWatching, "FILE",
+         "who has the token in this file, or DRUN_TOKEN, may take stacks at the page"},
     Flag{"metrics-file", 0, "DIR/NAME.prom", "", kDrun, kWatching, "FILE",
          "write metrics for node_exporter's textfile collector, every 10 seconds"},
     Flag{"summary", 0, "", "", kDrun, kWatching, "",

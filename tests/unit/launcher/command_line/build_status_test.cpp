@@ -37,6 +37,25 @@ TEST(StatusOptionsTest, ASocketHasAPathThatFits) {
               HasSubstr("at most 107 bytes, and this one has 108"));
 }
 
+TEST(StatusOptionsTest, ATokenIsForThePage) {
+  const Options options = options_of("--status-listen 9000 --token-file /run/token ./train");
+  EXPECT_EQ(options.token_file, "/run/token");
+  EXPECT_FALSE(options.token) << "it is read by the agent";
+  EXPECT_TRUE(options.notes.empty());
+  EXPECT_THAT(options_of("--token-file /run/token ./train").notes,
+              ::testing::ElementsAre("--token-file has no effect without --status-listen"));
+  EXPECT_THAT(parse_line("--token-file= ./train").text, HasSubstr("expected the name of a file"));
+}
+
+// It is not what a command line may hold, and not what goes to other hosts.
+TEST(StatusOptionsTest, TheVariableIsNotHandedOver) {
+  for (const std::string asked : {"-x DRUN_TOKEN", "-x DRUN_TOKEN=0123456789abcdef"}) {
+    const std::string text = parse_line("-H node0,node1 " + asked + " ./train").text;
+    EXPECT_THAT(text, HasSubstr("DRUN_TOKEN is not handed over: put the token into a file"));
+    EXPECT_THAT(text, ::testing::Not(HasSubstr("0123")));
+  }
+}
+
 TEST(StatusOptionsTest, TheCollectorReadsOnlyItsOwnNames) {
   EXPECT_EQ(options_of("--metrics-file /var/x.prom ./train").metrics_file, "/var/x.prom");
   EXPECT_THAT(parse_line("--metrics-file /var/x ./train").text, HasSubstr("end in .prom"));
