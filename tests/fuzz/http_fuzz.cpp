@@ -22,8 +22,11 @@ std::string as_text(const HttpReader::Step& step) {
     return "refused " + std::to_string(refused->status);
   const auto* request = std::get_if<HttpRequest>(&step);
   if (request == nullptr) return "more";
-  return std::string(request->head ? "HEAD " : "GET ") + request->path + "?" + request->query +
-         "\n" + request->host + "\n" + request->accept;
+  return std::string(request->head   ? "HEAD "
+                     : request->post ? "POST "
+                                     : "GET ") +
+         request->path + "?" + request->query + "\n" + request->host + "\n" + request->accept +
+         "\n" + request->origin + "\n" + request->authorization;
 }
 
 std::string read(std::string_view bytes, std::uint8_t seed) {
@@ -37,10 +40,15 @@ std::string read(std::string_view bytes, std::uint8_t seed) {
   });
   if (const auto* request = std::get_if<HttpRequest>(&step)) {
     require(request->path.starts_with('/'), "a path begins with a slash");
-    for (const std::string& part : {request->path, request->query, request->host, request->accept})
+    require(!request->head || !request->post, "a request has one method");
+    for (const std::string& part : {request->path, request->query, request->host, request->accept,
+                                    request->origin, request->authorization})
       require(part.find_first_of("\r\n") == std::string::npos, "nothing goes over a line's end");
     (void)launcher::prefers_open_metrics(request->accept);
     (void)launcher::is_own_host(request->host, "node7");
+    (void)launcher::is_own_origin(request->origin, request->host);
+    if (const auto token = launcher::bearer_of(request->authorization))
+      require(!token->empty(), "a token is not empty");
   }
   return as_text(step);
 }

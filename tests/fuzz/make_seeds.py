@@ -178,6 +178,7 @@ def http_seeds(_):
     yield "head", b"\1HEAD / HTTP/1.0\r\n\r\n"
     yield "pipelined", b"\2" + get + b"\r\n" + get + b"\n"
     yield "body", b"\3POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody"
+    yield "post", b"\7POST /stacks HTTP/1.1\r\nHost: h:1\r\nOrigin: http://h:1\r\nAuthorization: Bearer abc\r\nContent-Length: 0\r\n\r\n"
     yield "folded", b"\4" + get + b" more\r\n\r\n"
     yield "line-feeds", b"\5" + get.replace(b"\r", b"") + b"\n"
     yield "tls", b"\6\x16\x03\x01\x02\x00\x01"
