@@ -26,25 +26,51 @@ constexpr int kLooksAtOne = 3;
 
 constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kHex = "0123456789abcdef";
-constexpr std::string_view kWord =
-    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+constexpr std::string_view kSmall = "0123456789abcdefghijklmnopqrstuvwxyz_";
+constexpr std::string_view kLetters =
+    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-// A prefix, then so many of these letters and nothing else; 0: at least one of them, and anything.
+// A prefix, then groups of these letters, and nothing else.
 struct Scratch {
   std::string_view prefix;
   std::string_view letters;
-  std::size_t count;
+  std::size_t length = 0;  // 0: numbers, of any length; else so many, at random
+  std::size_t least = 1;   // groups
+  std::size_t most = 1;
+  char between = '\0';
 };
 constexpr std::array kScratch{
-    Scratch{"torch_", kDigits, 0},                 // torch_PID_RANDOM_N: tensors between processes
-    Scratch{"nccl-", kWord, 6},                    // NCCL and RCCL, between ranks
-    Scratch{"psm_", kHex, 8},                      // Python's SharedMemory() without a name
-    Scratch{"sem.mp-", kWord, 8},                  // locks of Python's multiprocessing
-    Scratch{"__KMP_REGISTERED_LIB_", kDigits, 0},  // LLVM's and Intel's OpenMP
-    Scratch{"cuda.shm.", kHex, 0},
-    Scratch{"ucx_shm_posix_", kHex, 0},
-    Scratch{"mpich_shar_tmp", kWord, 6},
+    // torch_PID_RANDOM_N, once without the last: tensors between processes.
+    Scratch{"torch_", kDigits, 0, 2, 3, '_'},
+    Scratch{"nccl-", kLetters, 6},  // NCCL and RCCL, between ranks: mkstemp(3)
+    Scratch{"psm_", kHex, 8},       // Python's SharedMemory() without a name
+    Scratch{"sem.mp-", kSmall, 8},  // locks of Python's multiprocessing
+    // LLVM's and Intel's OpenMP: the process, and the user in newer ones.
+    Scratch{"__KMP_REGISTERED_LIB_", kDigits, 0, 1, 2, '_'},
+    Scratch{"cuda.shm.", kHex, 0, 3, 3, '.'},  // of the user, the process, and a number
+    Scratch{"ucx_shm_posix_", kHex},
+    Scratch{"mpich_shar_tmp", kLetters, 6},
 };
+
+// Small letters alone are a word that somebody chose, more often than they are random.
+bool is_random(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) { return c < 'a' || c > 'z'; });
+}
+
+bool fits(const Scratch& scratch, std::string_view name) {
+  if (!name.starts_with(scratch.prefix)) return false;
+  std::string_view rest = name.substr(scratch.prefix.size());
+  for (std::size_t groups = 1; groups <= scratch.most; ++groups) {
+    const auto end = std::min(rest.find_first_not_of(scratch.letters), rest.size());
+    if (end == 0) return false;
+    if (scratch.length != 0 && (end != scratch.length || !is_random(rest.substr(0, end))))
+      return false;
+    if (end == rest.size()) return groups >= scratch.least;
+    if (rest[end] != scratch.between) return false;
+    rest.remove_prefix(end + 1);
+  }
+  return false;
+}
 
 std::optional<struct stat> status_of(const std::string& path, int flags) {
   struct stat found {};
@@ -77,12 +103,8 @@ std::optional<ino_t> mapped_inode(std::string_view line, dev_t device) {
 }  // namespace
 
 bool is_scratch_name(std::string_view name) {
-  return std::any_of(kScratch.begin(), kScratch.end(), [name](const Scratch& each) {
-    if (!name.starts_with(each.prefix)) return false;
-    const std::string_view rest = name.substr(each.prefix.size());
-    const auto end = std::min(rest.find_first_not_of(each.letters), rest.size());
-    return each.count == 0 ? end > 0 : end == each.count && end == rest.size();
-  });
+  return std::any_of(kScratch.begin(), kScratch.end(),
+                     [name](const Scratch& each) { return fits(each, name); });
 }
 
 SharedMemory::SharedMemory(std::vector<std::string> keep, std::string folder)
