@@ -66,8 +66,19 @@ TEST_F(SharedMemoryDrunTest, TheEndOfTheJobSweepsAsWell) {
       run_drun(Arguments{"--nproc-per-node", "2", "--shutdown-timeout", "3"} + job() +
                Arguments{(folder.path() / "made").string(), scratch('a'), scratch('b')});
   EXPECT_EQ(finished.code, 7) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("drun: removed 2 files (0 B) that the workers left in "));
   EXPECT_FALSE(std::filesystem::exists(path('a')));
   EXPECT_FALSE(std::filesystem::exists(path('b')));
+}
+
+// Its libraries had the time to clean up. It has the file for longer than drun takes for its first
+// look.
+TEST_F(SharedMemoryDrunTest, WhatASuccessfulJobLeavesIsMeantForSomebody) {
+  const Finished finished = run_drun(
+      Arguments{"sh", "-c", "exec 8<>/dev/shm/$0 && sleep 3 && echo result >&8", scratch('a')});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_TRUE(std::filesystem::exists(path('a')));
+  EXPECT_THAT(finished.err, Not(HasSubstr("/dev/shm")));
 }
 
 TEST_F(SharedMemoryDrunTest, WithAStarNothingIsTouched) {

@@ -150,7 +150,16 @@ void Leftovers::on_workers(const WorkerNews& news) {
   timer_.set(std::nullopt);
   for (const auto& [id, worker] : calls_.group().workers())
     if (worker.pid > 0) gone_.insert(worker.pid);
-  sweep();
+  if (!all_ended_well()) sweep();
+}
+
+// Then their libraries had the time to remove what is theirs, and what is left may be meant for
+// somebody.
+bool Leftovers::all_ended_well() const {
+  const auto& workers = calls_.group().workers();
+  return std::all_of(workers.begin(), workers.end(), [](const auto& each) {
+    return each.second.stage == Worker::Stage::Ended && each.second.end.success();
+  });
 }
 
 void Leftovers::on_timer() {
@@ -206,7 +215,7 @@ void Leftovers::sweep() {
 }
 
 void Leftovers::on_swept(const SharedMemory::Swept& swept) const {
-  if (swept.names.empty() || !told_) return;
+  if (swept.names.empty()) return;
   std::string names;
   for (std::size_t i = 0; i < std::min(swept.names.size(), kMostNames); ++i)
     names += (i == 0 ? "" : ", ") + swept.names[i];
@@ -219,11 +228,11 @@ void Leftovers::on_swept(const SharedMemory::Swept& swept) const {
 
 void Leftovers::cancel() {
   timer_.set(std::nullopt);
+  over_ = nullptr;
   if (desk_) desk_->cancel();
 }
 
 void Leftovers::finish() {
-  told_ = false;  // the output is gone
   // A wait for GPUs would be waited for, too.
   if (desk_ && sweeping_ && !awaiting_) desk_->wait_for_all();
 }

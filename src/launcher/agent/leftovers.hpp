@@ -1,6 +1,7 @@
 // What the workers of a round leave behind on this node besides processes: their shared memory is
-// looked for while they run, and removed when they are gone; and GPUs may need a moment to give
-// back the memory of those that were killed. One thread: the agent's loop, which it never blocks.
+// looked for while they run, and removed when they are gone, unless all of them ended with 0; and
+// GPUs may need a moment to give back the memory of those that were killed. One thread: the agent's
+// loop, which it never blocks.
 #pragma once
 
 #include <chrono>
@@ -42,9 +43,10 @@ class Leftovers final : public BeforeStart {
   // list its processes, for ten.
   [[nodiscard]] std::optional<Time> begin(Time now, std::function<void()> over) override;
   void on_workers(const WorkerNews& news);
-  // Nobody is told anything any more.
+  // Nobody is told anything any more, but for finish().
   void cancel();
-  // Waits until the last round is swept: for milliseconds, unless the kernel hangs.
+  // Waits until the last round is swept, and says what was: for milliseconds, unless the kernel
+  // hangs.
   void finish();
 
  private:
@@ -62,6 +64,7 @@ class Leftovers final : public BeforeStart {
   void go_on();
   void look();
   void look_later();
+  [[nodiscard]] bool all_ended_well() const;
   void sweep();
   void on_swept(const process::SharedMemory::Swept& swept) const;
   FileDesk& desk();
@@ -79,7 +82,6 @@ class Leftovers final : public BeforeStart {
   bool asking_ = false;     // whether there are some
   bool awaiting_ = false;   // that they list none of:
   std::set<pid_t> gone_{};  // processes of the last round
-  bool told_ = true;
   std::size_t known_ = 0;
   std::chrono::seconds pause_{0};
   std::optional<FileDesk> desk_;
