@@ -112,7 +112,7 @@ SharedMemory::SharedMemory(std::vector<std::string> keep, std::string folder)
 
 void SharedMemory::begin() {
   if (const auto status = status_of(folder_, 0)) device_ = status->st_dev;
-  others_ = present();
+  others_ = present(Whose::Anybodys);
 }
 
 bool SharedMemory::keeps(const std::string& name) const {
@@ -121,21 +121,24 @@ bool SharedMemory::keeps(const std::string& name) const {
   });
 }
 
-// Those that may be the workers', whoever made them.
-std::set<SharedMemory::File> SharedMemory::present() const {
+// With a name of a library. Ours are those that may be the workers', whoever made them; what is not
+// may become it, when another name of it goes or its owner changes.
+std::set<SharedMemory::File> SharedMemory::present(Whose whose) const {
   std::set<File> files;
   for_each_name(folder_, [&](std::string_view each) {
     if (!is_scratch_name(each)) return;
     const std::string name(each);
     const auto status = status_of(folder_ + "/" + name, AT_SYMLINK_NOFOLLOW);
-    if (status && is_own_file(*status) && status->st_dev == device_ && !keeps(name))
+    if (!status) return;
+    if (whose == Whose::Anybodys ||
+        (is_own_file(*status) && status->st_dev == device_ && !keeps(name)))
       files.emplace(status->st_ino, name);
   });
   return files;
 }
 
 std::size_t SharedMemory::look(pid_t root) {
-  const auto files = present();
+  const auto files = present(Whose::Ours);
   const auto is_gone = [&](const File& file) { return !files.contains(file); };
   std::erase_if(own_, is_gone);
   std::erase_if(looks_, [&](const auto& each) { return is_gone(each.first); });

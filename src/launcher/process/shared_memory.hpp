@@ -49,7 +49,9 @@ class SharedMemory {
  private:
   using File = std::pair<ino_t, std::string>;  // the name alone may be used again
 
-  [[nodiscard]] std::set<File> present() const;
+  enum class Whose { Anybodys, Ours };
+
+  [[nodiscard]] std::set<File> present(Whose whose) const;
   [[nodiscard]] bool keeps(const std::string& name) const;
   [[nodiscard]] std::set<ino_t> held_below(pid_t root, const std::set<ino_t>& wanted) const;
   void note_files(pid_t pid, const std::set<ino_t>& wanted, std::set<ino_t>& held) const;

@@ -147,6 +147,19 @@ TEST_F(SharedMemoryTest, OthersFilesAreNeverRemoved) {
   }
 }
 
+TEST_F(SharedMemoryTest, WhatWasThereWithTwoNamesStaysWhenOneGoes) {
+  const std::string path = make("nccl-Ab12Cd");
+  std::filesystem::create_hard_link(path, path + "-too");
+  SharedMemory memory = begun();
+  std::filesystem::remove(path + "-too");
+  {
+    const Holder worker(path, Has::Open);
+    EXPECT_EQ(memory.look(::getpid()), 0U);
+  }
+  EXPECT_THAT(memory.sweep().names, IsEmpty());
+  EXPECT_TRUE(is_there("nccl-Ab12Cd"));
+}
+
 // Only what is below the given process is the job's: here that is a process with no children.
 TEST_F(SharedMemoryTest, AProcessOfAnotherJobDoesNotCount) {
   SharedMemory memory = begun();
