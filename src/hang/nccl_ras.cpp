@@ -7,70 +7,32 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <limits>
+#include <map>
 #include <system_error>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "base/addresses.hpp"
+#include "base/fnv1a.hpp"
 #include "base/number_ranges.hpp"
 #include "base/poll_until.hpp"
 #include "base/printable.hpp"
 #include "base/tcp_calls.hpp"
+#include "base/utf8.hpp"
 
 namespace drun::hang {
 namespace {
 
-using nlohmann::json;
 using Time = std::chrono::steady_clock::time_point;
+using Ranks = std::vector<const RasRank*>;
 
 constexpr std::uint16_t kRasPort = 28'028;
-// 100,000 ranks in a few communicators.
-constexpr std::size_t kLongestAnswer = std::size_t{256} * 1'048'576;
+// 100,000 ranks, or 10,000 in ten communicators.
+constexpr std::size_t kLongestAnswer = std::size_t{64} * 1'048'576;
+constexpr std::size_t kLongestNumbers = 100;  // of ranks, in a text
+constexpr std::size_t kLongestText = 300;
 
 Error no_answer(std::string what) {
   return {std::make_error_code(std::errc::protocol_error), std::move(what)};
-}
-
-int int_in(const json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end() || !found->is_number_integer()) return -1;
-  const auto value = found->get<std::int64_t>();
-  return value < 0 || value > std::numeric_limits<int>::max() ? -1 : static_cast<int>(value);
-}
-
-bool set_in(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_boolean() && found->get<bool>();
-}
-
-RasRank rank_in(const json& object) {
-  RasRank rank;
-  rank.rank = int_in(object, "rank");
-  rank.pid = int_in(object, "pid");
-  if (const auto host = object.find("host"); host != object.end() && host->is_string())
-    rank.host = host->get<std::string>();
-  if (const auto state = object.find("status"); state != object.end() && state->is_object())
-    rank.leaving = set_in(*state, "finalize_called") || set_in(*state, "destroy_flag") ||
-                   set_in(*state, "abort_flag");
-  const auto counts = object.find("collective_counts");
-  if (counts == object.end() || !counts->is_object()) return rank;
-  for (const auto& [name, count] : counts->items())
-    if (count.is_number_unsigned()) rank.begun[name] = count.get<std::uint64_t>();
-  return rank;
-}
-
-std::vector<RasRank> ranks_in(const json& communicator, const char* name) {
-  std::vector<RasRank> ranks;
-  const auto found = communicator.find(name);
-  if (found == communicator.end() || !found->is_array()) return ranks;
-  for (const json& each : *found) {
-    if (!each.is_object()) continue;
-    RasRank rank = rank_in(each);
-    if (rank.rank >= 0) ranks.push_back(std::move(rank));
-  }
-  return ranks;
 }
 
 bool is_for_all(const std::string& operation) {
@@ -78,53 +40,106 @@ bool is_for_all(const std::string& operation) {
 }
 
 // One rank is named with its process, if the job's ranks are others than the communicator's.
-std::string name_of(const std::vector<RasRank>& ranks, int size, bool ranks_of_job) {
+std::string name_of(const Ranks& ranks, int size, bool ranks_of_job) {
   std::vector<int> numbers;
-  for (const RasRank& each : ranks)
-    numbers.push_back(each.rank);
+  for (const RasRank* each : ranks)
+    numbers.push_back(each->rank);
   std::string name = ranks_text(numbers);
+  if (name.size() > kLongestNumbers)
+    name = name.substr(0, name.rfind(',', kLongestNumbers)) + ",...";
   if (ranks_of_job) return name;
   name += " of a communicator of " + std::to_string(size);
   if (ranks.size() == 1)
-    name += " (process " + std::to_string(ranks[0].pid) + " on " + printable(ranks[0].host) + ")";
+    name += " (process " + std::to_string(ranks[0]->pid) + " on " + printable(ranks[0]->host) + ")";
   return name;
 }
 
+CollectiveGap gap_with(std::string_view text, const Ranks& behind) {
+  CollectiveGap gap{std::string(cut_utf8(text, kLongestText)), {}};
+  for (const RasRank* each : behind)
+    gap.behind.push_back(*each);
+  return gap;
+}
+
+std::uint64_t begun_by(const RasRank& rank, const std::string& operation) {
+  const auto found = rank.begun.find(operation);
+  return found == rank.begun.end() ? 0 : found->second;
+}
+
+CollectiveGap gap_in(const RasCommunicator& communicator, const std::string& operation,
+                     std::uint64_t most, bool ranks_of_job) {
+  Ranks behind;
+  Ranks ahead;
+  std::uint64_t least = most;
+  for (const RasRank& each : communicator.ranks) {
+    const std::uint64_t begun = begun_by(each, operation);
+    least = std::min(least, begun);
+    (begun < most ? behind : ahead).push_back(&each);
+  }
+  const bool few_behind = behind.size() <= ahead.size();
+  const auto& few = few_behind ? behind : ahead;
+  const std::size_t others = few_behind ? ahead.size() : behind.size();
+  return gap_with(
+      name_of(few, communicator.size, ranks_of_job) + (few.size() == 1 ? " has" : " have") +
+          " begun " + std::to_string(few_behind ? least : most) + " " + printable(operation) +
+          ", " + (others == 1 ? "the other" : "the " + std::to_string(others) + " others") + " " +
+          std::to_string(few_behind ? most : least),
+      behind);
+}
+
+// An answer may have very many ranks: each is looked at once.
 std::optional<CollectiveGap> gap_of(const RasCommunicator& communicator, bool ranks_of_job) {
-  std::map<std::string, std::uint64_t> most;
+  struct Tally {
+    std::uint64_t most = 0;
+    std::size_t ranks = 0;  // that have begun so many
+  };
+  std::map<std::string, Tally> tallies;
   for (const RasRank& each : communicator.ranks) {
     if (each.leaving) return std::nullopt;  // an end is no hang
-    for (const auto& [operation, count] : each.begun)
-      most[operation] = std::max(most[operation], count);
-  }
-  for (const auto& [operation, count] : most) {
-    if (!is_for_all(operation)) continue;
-    std::vector<RasRank> behind;
-    std::vector<RasRank> ahead;
-    std::uint64_t least = count;
-    for (const RasRank& each : communicator.ranks) {
-      const auto found = each.begun.find(operation);
-      const std::uint64_t begun = found == each.begun.end() ? 0 : found->second;
-      least = std::min(least, begun);
-      (begun < count ? behind : ahead).push_back(each);
+    for (const auto& [operation, count] : each.begun) {
+      Tally& tally = tallies[operation];
+      if (count > tally.most) tally = {count, 0};
+      if (count == tally.most) ++tally.ranks;
     }
-    if (behind.empty()) continue;
-    const bool few_behind = behind.size() <= ahead.size();
-    const auto& few = few_behind ? behind : ahead;
-    const std::size_t others = few_behind ? ahead.size() : behind.size();
-    return CollectiveGap{
-        name_of(few, communicator.size, ranks_of_job) + (few.size() == 1 ? " has" : " have") +
-            " begun " + std::to_string(few_behind ? least : count) + " " + printable(operation) +
-            ", " + (others == 1 ? "the other" : "the " + std::to_string(others) + " others") + " " +
-            std::to_string(few_behind ? count : least),
-        behind};
   }
+  for (const auto& [operation, tally] : tallies)
+    if (is_for_all(operation) && tally.most > 0 && tally.ranks < communicator.ranks.size())
+      return gap_in(communicator, operation, tally.most, ranks_of_job);
   if (communicator.missing.empty()) return std::nullopt;
-  return CollectiveGap{name_of(communicator.missing, communicator.size, ranks_of_job) +
-                           (communicator.missing.size() == 1 ? " gives" : " give") +
-                           " no answer to NCCL",
-                       communicator.missing};
+  Ranks missing;
+  for (const RasRank& each : communicator.missing)
+    missing.push_back(&each);
+  return gap_with(name_of(missing, communicator.size, ranks_of_job) +
+                      (missing.size() == 1 ? " gives" : " give") + " no answer to NCCL",
+                  missing);
 }
+
+// Two answers with the same have said the same. Nothing of it is kept but this.
+class Fingerprint {
+ public:
+  void add(std::uint64_t value) {
+    value_ = (value_ ^ value) * 1099511628211U;
+    value_ ^= value_ >> 29;
+  }
+  void add(const std::vector<RasRank>& ranks) {
+    add(ranks.size());
+    for (const RasRank& each : ranks) {
+      add(static_cast<std::uint64_t>(each.rank));
+      add(static_cast<std::uint64_t>(each.pid));
+      add(fnv1a(each.host));
+      add(each.leaving ? 1 : 0);
+      add(each.begun.size());
+      for (const auto& [operation, count] : each.begun) {
+        add(fnv1a(operation));
+        add(count);
+      }
+    }
+  }
+  [[nodiscard]] std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0;
+};
 
 // The lines before the answer itself: one for each of our commands.
 Status take_replies(std::string& bytes, std::size_t commands) {
@@ -173,24 +188,6 @@ Result<FileDescriptor> connect_to(const Endpoint& endpoint, Time deadline) {
 
 }  // namespace
 
-Result<RasStatus> decode_ras_status(std::string_view text) {
-  const json document = json::parse(text, nullptr, false);
-  if (!document.is_object()) return no_answer("its answer is no JSON");
-  const auto communicators = document.find("communicators");
-  if (communicators == document.end() || !communicators->is_array())
-    return no_answer("its answer has no communicators");
-  RasStatus status;
-  for (const json& each : *communicators) {
-    if (!each.is_object()) continue;
-    RasCommunicator communicator;
-    communicator.size = int_in(each, "size");
-    communicator.ranks = ranks_in(each, "ranks");
-    communicator.missing = ranks_in(each, "missing_ranks");
-    status.push_back(std::move(communicator));
-  }
-  return status;
-}
-
 // Another machine may have a process of the same number. Few are asked for: that takes a while.
 bool is_one_of(const RasRank& rank, const std::set<pid_t>& processes) {
   return processes.contains(rank.pid) && is_own_address(rank.host);
@@ -214,15 +211,29 @@ std::optional<CollectiveGap> collective_gap(const RasStatus& status, int world_s
   return std::nullopt;
 }
 
-void StuckCollectives::on_status(const std::optional<RasStatus>& status, int world_size) {
-  gap_ = status ? collective_gap(*status, world_size) : std::nullopt;
-  stuck_ = status && status == last_ ? gap_ : std::nullopt;
-  last_ = status;
+RasAnswer conclude(const RasStatus& status, int world_size) {
+  Fingerprint fingerprint;
+  for (const RasCommunicator& each : status) {
+    fingerprint.add(static_cast<std::uint64_t>(each.size));
+    fingerprint.add(each.ranks);
+    fingerprint.add(each.missing);
+  }
+  return {fingerprint.value(), collective_gap(status, world_size)};
+}
+
+void StuckCollectives::on_answer(std::optional<RasAnswer> answer) {
+  const bool same = answer && last_ && answer->fingerprint == last_->fingerprint;
+  last_ = std::move(answer);
+  stuck_ = same ? last_->gap : std::nullopt;
+}
+
+std::optional<CollectiveGap> StuckCollectives::gap() const {
+  return last_ ? last_->gap : std::nullopt;
 }
 
 std::string StuckCollectives::text() const {
   if (!last_) return {};
-  return "NCCL: " + (gap_ ? gap_->text : "all ranks have begun the same collectives");
+  return "NCCL: " + (last_->gap ? last_->gap->text : "all ranks have begun the same collectives");
 }
 
 Endpoint ras_endpoint(std::string_view address) {

@@ -42,13 +42,16 @@ using RasStatus = std::vector<RasCommunicator>;
 
 // Ranks that have not come to a collective that others of their communicator have begun.
 struct CollectiveGap {
-  std::string text;             // "rank 3 has begun 1203 AllReduce, the 31 others 1204"
+  // "rank 3 has begun 1203 AllReduce, the 31 others 1204"; of 300 bytes at most.
+  std::string text;
   std::vector<RasRank> behind;  // who have not come, or not answered
 
   bool operator==(const CollectiveGap&) const = default;
 };
 
-// Of the service's JSON. Members of it that are not known are left out.
+// Of the service's JSON. Members of it that are not known are left out, and so are operations of
+// very long names, or more than a few dozen of a rank. What it takes of memory is in proportion to
+// the text.
 [[nodiscard]] Result<RasStatus> decode_ras_status(std::string_view json);
 
 // Whether it is one of these processes of this machine.
@@ -60,21 +63,29 @@ struct CollectiveGap {
 // `world_size` of them. Sends and receives do not count: they are not everybody's. Pure.
 [[nodiscard]] std::optional<CollectiveGap> collective_gap(const RasStatus& status, int world_size);
 
+// What is kept of an answer, however long that was.
+struct RasAnswer {
+  std::uint64_t fingerprint = 0;  // the same: it says the same
+  std::optional<CollectiveGap> gap;
+};
+
+// As collective_gap(). An answer may have so many ranks that this is nothing for a loop. Pure.
+[[nodiscard]] RasAnswer conclude(const RasStatus& status, int world_size);
+
 // Whether the gap stays as it is while nobody begins a collective. Pure.
 class StuckCollectives {
  public:
   // Nullopt: the service has not answered.
-  void on_status(const std::optional<RasStatus>& status, int world_size);
+  void on_answer(std::optional<RasAnswer> answer);
   // Two answers in a row said the same, with this gap in both.
   [[nodiscard]] const std::optional<CollectiveGap>& stuck() const { return stuck_; }
   // In the last answer.
-  [[nodiscard]] const std::optional<CollectiveGap>& gap() const { return gap_; }
+  [[nodiscard]] std::optional<CollectiveGap> gap() const;
   // What that said, in words; empty: there was none.
   [[nodiscard]] std::string text() const;
 
  private:
-  std::optional<RasStatus> last_;
-  std::optional<CollectiveGap> gap_;
+  std::optional<RasAnswer> last_;
   std::optional<CollectiveGap> stuck_;
 };
 

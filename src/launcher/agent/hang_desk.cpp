@@ -42,7 +42,7 @@ void HangDesk::cancel() {
 }
 
 std::string HangDesk::collective() const {
-  const auto& gap = hangs_.collectives().gap();
+  const auto gap = hangs_.collectives().gap();
   return gap ? gap->text : "";
 }
 

@@ -19,6 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 // A look that gets no answer from the kernel hangs in a thread that is left behind.
 constexpr std::chrono::seconds kLookLimit{20};
+// So may a question to NCCL, which holds much memory then: neither is begun again soon.
 constexpr std::chrono::minutes kLookAgain{5};
 constexpr std::chrono::seconds kPlacesLimit{3};
 constexpr std::chrono::seconds kDumpLimit{5};
@@ -34,6 +35,19 @@ std::set<pid_t> processes_of(const hang::NodeLook& look) {
     for (const auto& [pid, process] : rank.processes)
       all.insert(pid);
   return all;
+}
+
+// In a thread that may wait. Nullopt: it says nothing of these processes. Of those that are behind
+// only these are named.
+std::optional<hang::RasAnswer> ask_service(const Endpoint& ras, std::chrono::milliseconds limit,
+                                           const std::set<pid_t>& ours, int world_size) {
+  about_to("ask NCCL's RAS service at " + to_string(ras));
+  const auto status = hang::ask_ras(ras, limit);
+  if (!status || !hang::speaks_of(*status, ours)) return std::nullopt;
+  auto answer = hang::conclude(*status, world_size);
+  if (answer.gap)
+    std::erase_if(answer.gap->behind, [&](const auto& each) { return !ours.contains(each.pid); });
+  return answer;
 }
 
 struct Place {
@@ -101,7 +115,8 @@ void HangWatch::on_look(hang::NodeLook look) {
   if (!stillness_->busy_in_vain()) {
     collectives_ = {};
     ask_again_.reset();
-  } else if (!asking_ && (!ask_again_ || Clock::now() >= *ask_again_)) {
+  } else if (const auto now = Clock::now();
+             !asking_ && (!ask_again_ || now >= *ask_again_) && now >= ask_never_before_) {
     ask_nccl();
   }
   if (!asking_) judge();
@@ -111,19 +126,17 @@ void HangWatch::on_look(hang::NodeLook look) {
 void HangWatch::ask_nccl() {
   asking_ = true;
   const auto limit = std::clamp(stillness_->interval() * 5, kShortestAnswer, kLongestAnswer);
-  aside_->ask<std::optional<hang::RasStatus>>(
+  aside_->ask<std::optional<hang::RasAnswer>>(
       2 * limit,
-      [ras = ras_, limit, ours = processes_of(stillness_->last())] {
-        about_to("ask NCCL's RAS service at " + to_string(ras));
-        auto status = hang::ask_ras(ras, limit);
-        if (!status || !hang::speaks_of(*status, ours)) return std::optional<hang::RasStatus>();
-        return std::optional(std::move(*status));
+      [ras = ras_, limit, ours = processes_of(stillness_->last()),
+       world_size = group_.assignment().world_size] {
+        return ask_service(ras, limit, ours, world_size);
       },
-      [this](Result<std::optional<hang::RasStatus>> answer) {
+      [this](Result<std::optional<hang::RasAnswer>> answer) {
         asking_ = false;
         ask_again_ = Clock::now() + stillness_->interval() * 4;
-        collectives_.on_status(answer ? std::move(*answer) : std::nullopt,
-                               group_.assignment().world_size);
+        if (!answer) ask_never_before_ = Clock::now() + kLookAgain;
+        collectives_.on_answer(answer ? std::move(*answer) : std::nullopt);
         judge();
       });
 }

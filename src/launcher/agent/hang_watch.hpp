@@ -62,6 +62,7 @@ class HangWatch {
   hang::StuckCollectives collectives_;
   bool asking_ = false;
   std::optional<std::chrono::steady_clock::time_point> ask_again_;  // not before; nullopt: at once
+  std::chrono::steady_clock::time_point ask_never_before_{};        // the last question hangs
   std::optional<FileDesk> desk_;
   std::optional<FileDesk> aside_;  // for questions whose answer may take a while: looks go on
   DeadlineTimer timer_;

@@ -1,5 +1,6 @@
 #include "hang/nccl_ras.hpp"
 
+#include <chrono>
 #include <map>
 #include <set>
 #include <string>
@@ -81,6 +82,37 @@ TEST(RasStatusTest, WhatMakesNoSenseIsRefusedOrLeftOut) {
   }
 }
 
+// It is read at once, and a tree of it would take a GiB.
+TEST(RasStatusTest, HostileAnswersAreRefusedOrCutDown) {
+  EXPECT_FALSE(decode_ras_status(R"({"communicators": )" + std::string(1'000'000, '[')));
+  std::string many = R"({"communicators": [)";
+  for (int i = 0; i < 2'000'001; ++i)
+    many += "{},";
+  EXPECT_FALSE(decode_ras_status(many + "{}]}"));
+  std::string counts = "\"" + std::string(65, 'x') + "\": 1";
+  for (int i = 0; i < 100; ++i)
+    counts += ", \"Op" + std::to_string(i) + "\": 1";
+  const auto status = decode_ras_status(R"({"communicators": [{"ranks": [{"rank": 0, "host": ")" +
+                                        std::string(3'000'000, 'h') +
+                                        R"(", "collective_counts": {)" + counts + R"(}}]}]})");
+  ASSERT_TRUE(status);
+  const RasRank& found = status->at(0).ranks.at(0);
+  EXPECT_EQ(found.host.size(), 64U);
+  EXPECT_EQ(found.begun.size(), 32U);
+  EXPECT_FALSE(found.begun.contains(std::string(65, 'x')));
+}
+
+TEST(RasStatusTest, WhatIsInsideOfUnknownMembersIsNotTaken) {
+  const auto status = decode_ras_status(R"({"ranks": [{"rank": 1}], "communicators": [
+    {"size": 2, "more": {"size": 3, "ranks": [{"rank": 5}]},
+     "missing_ranks": [{"x": [{"rank": 6, "y": []}], "rank": 1, "pid": -3}],
+     "ranks": [{"rank": 0, "status": {"rank": 7, "x": {"abort_flag": true}}}]}]})");
+  ASSERT_TRUE(status);
+  ASSERT_EQ(status->size(), 1U);
+  EXPECT_EQ(status->front(),
+            (RasCommunicator{2, {{0, -1, "", {}, false}}, {{1, -1, "", {}, false}}}));
+}
+
 TEST(CollectiveGapTest, WhoHasNotComeIsNamed) {
   EXPECT_EQ(gap_text(world({rank(0, 5), rank(1, 4), rank(2, 5), rank(3, 5)}), 4),
             "rank 1 has begun 4 AllReduce, the 3 others 5");
@@ -131,6 +163,44 @@ TEST(CollectiveGapTest, ThatOfTheLargestCommunicatorComesFirst) {
   EXPECT_THAT(gap_text(status, 3), HasSubstr("rank 2 has begun 6"));
 }
 
+TEST(CollectiveGapTest, ItsTextIsShort) {
+  std::vector<RasRank> ranks;
+  for (int i = 0; i < 10'000; ++i)
+    ranks.push_back(rank(i, i % 3 == 0 ? 4 : 5));
+  EXPECT_EQ(gap_text(world(ranks), 10'000),
+            "ranks 0,3,6,9,12,15,18,21,24,27,30,33,36,39,42,45,48,51,54,57,60,63,66,69,72,75,78,81,"
+            "84,87,90,93,96,... have begun 4 AllReduce, the 6666 others 5");
+  auto odd = rank(1, 0);
+  odd.host = std::string(3'000, '\x1b');
+  auto other = rank(0, 0);
+  other.begun = {{std::string(3'000'000, 'x'), 1}};
+  EXPECT_LE(gap_text(world({other, odd}), 8).size(), 300U);
+}
+
+// All have begun the same of very many. Who looks for each in all ranks anew takes minutes.
+TEST(CollectiveGapTest, LongAnswersAreReadInOneGo) {
+  std::vector<RasRank> ranks;
+  for (int i = 0; i < 10; ++i) {
+    ranks.push_back(rank(i, 5));
+    for (int k = 0; k < 6'000; ++k)
+      ranks.back().begun["Operation" + std::to_string(k)] = 1;
+  }
+  const RasStatus even = world(ranks);
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(gap_text(even, 10), "");
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(30));
+  ranks[7].begun.erase("Operation2999");
+  EXPECT_EQ(gap_text(world(ranks), 10), "rank 7 has begun 0 Operation2999, the 9 others 1");
+}
+
+TEST(CollectiveGapTest, NoneAndZeroAreTheSame) {
+  auto none = rank(1, 5);
+  none.begun.erase("Send");
+  auto zero = rank(0, 5);
+  zero.begun["Broadcast"] = 0;
+  EXPECT_EQ(gap_text(world({zero, none}), 2), "");
+}
+
 TEST(CollectiveGapTest, TextOfTheNetworkIsMadeHarmless) {
   auto odd = rank(0, 5);
   odd.begun = {{"All\x1b[31m", 5}};
@@ -142,16 +212,16 @@ TEST(StuckCollectivesTest, TwoAnswersInARowMustSayTheSame) {
   StuckCollectives collectives;
   EXPECT_EQ(collectives.text(), "");
   const auto behind = world({rank(0, 5), rank(1, 4)});
-  collectives.on_status(behind, 2);
+  collectives.on_answer(conclude(behind, 2));
   EXPECT_FALSE(collectives.stuck());
   EXPECT_EQ(collectives.text(), "NCCL: rank 1 has begun 4 AllReduce, the other 5");
-  collectives.on_status(behind, 2);
+  collectives.on_answer(conclude(behind, 2));
   ASSERT_TRUE(collectives.stuck());
   EXPECT_EQ(collectives.stuck()->behind, std::vector{rank(1, 4)});
-  collectives.on_status(world({rank(0, 6), rank(1, 5)}), 2);
+  collectives.on_answer(conclude(world({rank(0, 6), rank(1, 5)}), 2));
   EXPECT_FALSE(collectives.stuck());
-  collectives.on_status(std::nullopt, 2);
-  collectives.on_status(std::nullopt, 2);
+  collectives.on_answer(std::nullopt);
+  collectives.on_answer(std::nullopt);
   EXPECT_FALSE(collectives.stuck());
   EXPECT_EQ(collectives.text(), "");
 }
@@ -159,8 +229,8 @@ TEST(StuckCollectivesTest, TwoAnswersInARowMustSayTheSame) {
 TEST(StuckCollectivesTest, IfNobodyIsBehindNothingIsStuck) {
   StuckCollectives collectives;
   const auto even = world({rank(0, 5), rank(1, 5)});
-  collectives.on_status(even, 2);
-  collectives.on_status(even, 2);
+  collectives.on_answer(conclude(even, 2));
+  collectives.on_answer(conclude(even, 2));
   EXPECT_FALSE(collectives.stuck());
   EXPECT_EQ(collectives.text(), "NCCL: all ranks have begun the same collectives");
 }
