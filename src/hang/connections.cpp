@@ -17,7 +17,6 @@
 
 #include "base/file_descriptor.hpp"
 #include "base/whole_number.hpp"
-#include "drun/base/endpoint.hpp"
 
 namespace drun::hang {
 namespace {
@@ -26,6 +25,24 @@ struct Question {
   nlmsghdr header{};
   inet_diag_req_v2 request{};
 };
+
+Question question_of(std::uint8_t family, std::uint16_t flags) {
+  Question question;
+  question.header.nlmsg_len = sizeof question;
+  question.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  question.header.nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | flags);
+  question.request.sdiag_family = family;
+  question.request.sdiag_protocol = IPPROTO_TCP;
+  return question;
+}
+
+// Invalid if the kernel takes no questions.
+FileDescriptor ask_kernel(const Question& question) {
+  FileDescriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (socket && ::send(socket.get(), &question, sizeof question, 0) != sizeof question)
+    socket.reset();
+  return socket;
+}
 
 // Of every state but those without a process: TIME_WAIT, and the half-open ones of a listener.
 constexpr std::uint32_t kStates = 0xffff & ~(1U << 6) & ~(1U << 12);
@@ -73,17 +90,11 @@ std::uint64_t bytes_in(std::string_view attributes) {
 }  // namespace
 
 void Connections::ask(std::uint8_t family) {
-  const FileDescriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
-  if (!socket) return;
-  Question question;
-  question.header.nlmsg_len = sizeof question;
-  question.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-  question.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-  question.request.sdiag_family = family;
-  question.request.sdiag_protocol = IPPROTO_TCP;
+  Question question = question_of(family, NLM_F_DUMP);
   question.request.idiag_ext = 1U << (INET_DIAG_INFO - 1);
   question.request.idiag_states = kStates;
-  if (::send(socket.get(), &question, sizeof question, 0) != sizeof question) return;
+  const FileDescriptor socket = ask_kernel(question);
+  if (!socket) return;
   std::vector<char> buffer(64 * 1024);
   for (;;) {
     const ssize_t size = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
@@ -137,6 +148,32 @@ std::string Connections::peer_of(std::string_view file) {
 bool Connections::known() {
   ask();
   return known_;
+}
+
+// As the kernel finds the listener for a packet: nobody sends from port 0.
+std::optional<uid_t> user_listening_at(const Endpoint& place) {
+  const bool six = place.host.find(':') != place.host.npos;
+  Question question = question_of(six ? AF_INET6 : AF_INET, 0);
+  auto& id = question.request.id;
+  if (::inet_pton(question.request.sdiag_family, place.host.c_str(),
+                  static_cast<void*>(id.idiag_src)) != 1)
+    return std::nullopt;
+  id.idiag_sport = htons(place.port);
+  id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  const FileDescriptor socket = ask_kernel(question);
+  if (!socket) return std::nullopt;
+  std::array<char, 8'192> buffer{};
+  const ssize_t size = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
+  if (size < static_cast<ssize_t>(sizeof(nlmsghdr))) return std::nullopt;
+  std::string_view rest(buffer.data(), static_cast<std::size_t>(size));
+  const auto header = copied<nlmsghdr>(rest);
+  const auto message = take_piece(rest, std::size_t{header.nlmsg_len}, sizeof header);
+  if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY || message.size() < sizeof(inet_diag_msg))
+    return std::nullopt;
+  const auto found = copied<inet_diag_msg>(message);
+  constexpr std::uint8_t kListens = 10;
+  if (found.idiag_state != kListens) return std::nullopt;
+  return found.idiag_uid;
 }
 
 }  // namespace drun::hang

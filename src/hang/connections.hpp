@@ -2,10 +2,15 @@
 // once, when the first is asked for.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+
+#include "drun/base/endpoint.hpp"
 
 namespace drun::hang {
 
@@ -36,5 +41,9 @@ class Connections {
   bool known_ = false;
   std::unordered_map<std::uint64_t, Connection> by_inode_;
 };
+
+// Whose process listens for TCP at this numeric address of this machine; nullopt: nobody's, or the
+// kernel does not tell.
+[[nodiscard]] std::optional<uid_t> user_listening_at(const Endpoint& place);
 
 }  // namespace drun::hang

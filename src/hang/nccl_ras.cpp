@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +19,7 @@
 #include "base/printable.hpp"
 #include "base/tcp_calls.hpp"
 #include "base/utf8.hpp"
+#include "hang/connections.hpp"
 
 namespace drun::hang {
 namespace {
@@ -171,6 +173,16 @@ Result<std::string> read_all(int socket, Time deadline) {
   }
 }
 
+// Any user of the machine may listen at that port while NCCL does not, and could have a busy job
+// fail as one that hangs. Of another machine nobody can tell.
+Status check_listener(const Endpoint& place) {
+  if (!is_own_address(place.host)) return Done{};
+  const auto user = user_listening_at(place);
+  if (user && (*user == ::geteuid() || *user == 0)) return Done{};
+  return no_answer(user ? "user " + std::to_string(*user) + " listens there"
+                        : "the kernel does not tell who listens there");
+}
+
 Result<FileDescriptor> connect_to(const Endpoint& endpoint, Time deadline) {
   Error error(std::make_error_code(std::errc::invalid_argument), "the name means nothing here");
   for (const std::string& address : look_up(endpoint.host)) {
@@ -179,7 +191,8 @@ Result<FileDescriptor> connect_to(const Endpoint& endpoint, Time deadline) {
       error = socket.error();
       continue;
     }
-    const auto connected = end_connect(socket->get(), deadline);
+    auto connected = end_connect(socket->get(), deadline);
+    if (connected) connected = check_listener({address, endpoint.port});
     if (connected) return std::move(*socket);
     error = connected.error();
   }

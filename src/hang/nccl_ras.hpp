@@ -92,7 +92,8 @@ class StuckCollectives {
 // Where the service of this machine's processes is, as NCCL_RAS_ADDR says it.
 [[nodiscard]] Endpoint ras_endpoint(std::string_view address);
 
-// Asks it, within `limit`; blocks.
+// Asks it, within `limit`; blocks. At an address of this machine only a process of this user or of
+// root is asked.
 [[nodiscard]] Result<RasStatus> ask_ras(const Endpoint& endpoint, std::chrono::milliseconds limit);
 
 }  // namespace drun::hang

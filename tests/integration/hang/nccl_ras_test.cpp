@@ -1,5 +1,8 @@
 #include "hang/nccl_ras.hpp"
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -53,6 +56,26 @@ TEST(AskRasTest, WhoSpeaksSomethingElseIsNotUnderstood) {
   EXPECT_EQ(refusal("SSH-2.0-\x1b[31mOpenSSH\n"), R"(it says 'SSH-2.0-\x1b[31mOpenSSH')");
   EXPECT_THAT(refusal("SERVER PROTOCOL 2\nOK\nOK\nrubbish"), HasSubstr("no JSON"));
   EXPECT_THAT(refusal(""), HasSubstr("does not speak the protocol"));
+}
+
+// Any user may listen at a port, and say what would have the job fail.
+TEST(AskRasTest, AnotherUsersServiceIsNotBelieved) {
+  constexpr uid_t kNobody = 65'534;
+  const ScriptedPeer::Script script = [](ScriptedConnection& connection) {
+    (void)connection.read(kRequest.size());
+    connection.write("SERVER PROTOCOL 2\nOK\nOK\n{\"communicators\": []}");
+  };
+  if (::seteuid(kNobody) != 0) GTEST_SKIP() << "only root can make another user's socket";
+  const ScriptedPeer others(script);
+  ASSERT_EQ(::seteuid(0), 0);
+  const auto status = ask_ras(others.endpoint(), kLimit);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().what(), HasSubstr("user 65534 listens there"));
+  const ScriptedPeer roots(script);
+  ASSERT_EQ(::seteuid(kNobody), 0);
+  EXPECT_TRUE(ask_ras(roots.endpoint(), kLimit));
+  EXPECT_TRUE(ask_ras(others.endpoint(), kLimit));
+  ASSERT_EQ(::seteuid(0), 0);
 }
 
 TEST(AskRasTest, ANameIsLookedUp) {

@@ -52,6 +52,25 @@ class ConnectionsTest : public testing::Test {
   FileDescriptor far_;
 };
 
+TEST_F(ConnectionsTest, WhoListensIsKnown) {
+  EXPECT_EQ(user_listening_at({"127.0.0.1", port_}), std::nullopt) << "the listener is closed";
+  for (const char* host : {"127.0.0.1", "::1"}) {
+    const bool six = host[0] == ':';
+    const FileDescriptor listener(
+        ::socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (six && !listener) continue;
+    ASSERT_EQ(::listen(listener.get(), 1), 0);  // at all addresses, and a free port
+    sockaddr_in6 address{};
+    socklen_t size = sizeof address;
+    ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    const std::uint16_t port = ntohs(address.sin6_port);
+    EXPECT_EQ(user_listening_at({host, port}), ::geteuid()) << host;
+    if (!six) continue;
+    EXPECT_EQ(user_listening_at({"127.0.0.1", port}), ::geteuid()) << "of both families";
+  }
+  EXPECT_EQ(user_listening_at({"a name", port_}), std::nullopt);
+}
+
 TEST_F(ConnectionsTest, WhatIsSentCountsAtBothEnds) {
   const std::uint64_t sent = bytes(near_);
   const std::uint64_t received = bytes(far_);
