@@ -58,6 +58,24 @@ TEST_F(GpuReleaseDrunTest, TheyAreNotWaitedForForEver) {
                                       "without it\n"));
 }
 
+TEST_F(GpuReleaseDrunTest, ADriverThatGivesNoAnswerAnyMoreIsTold) {
+  const Finished finished = run_drun({"--max-restarts", "1", "sh", "-c", R"(
+test $TORCHELASTIC_RESTART_COUNT = 1 && exit 0
+echo "1 $$" > "$0"
+for i in $(seq 1000); do test -e "$0.asked" && break; sleep 0.1; done
+sleep 1
+echo dies > "$0"
+exit 7)",
+                                      list().string()},
+                                     launch(true));
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(
+      finished.err,
+      HasSubstr("drun: warning: the GPUs' driver does not say any more whether it has given "
+                "back the memory of the last round; "));
+  EXPECT_THAT(finished.err, Not(HasSubstr("until the GPUs had")));
+}
+
 TEST_F(GpuReleaseDrunTest, WithoutADriverNobodyWaits) {
   const Finished finished = run_drun(job(40), launch(false));
   EXPECT_EQ(finished.code, 0) << finished.err;

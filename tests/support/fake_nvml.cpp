@@ -3,7 +3,7 @@
 // FAKE_NVML there is no driver; with FAKE_NVML_CRASHES the library ends its process. FAKE_NVML_ECC:
 // how many uncorrected errors each device has; FAKE_NVML_PENDING: rows wait to be remapped.
 // FAKE_NVML_PROCESSES: a file with a line "INDEX PID" for each process that a device has; who asks
-// makes a file of that name with ".asked" behind.
+// makes a file of that name with ".asked" behind. With "dies" in it the library ends its process.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -107,6 +107,7 @@ EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count
   const auto own = static_cast<unsigned>(static_cast<Fake*>(handle) - devices->data());
   unsigned found = 0;
   std::ifstream lines(file);
+  if (lines.peek() == 'd') std::_Exit(1);
   for (unsigned index = 0, pid = 0; lines >> index >> pid;) {
     if (index != own || found == *count) continue;
     list[found++] = {pid, 1U << 20, 0, 0};

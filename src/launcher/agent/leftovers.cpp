@@ -121,9 +121,13 @@ void Leftovers::await_gpus() {
 
 void Leftovers::on_gpus(const Result<GpuAnswer>& answer, Time since) {
   awaiting_ = false;
-  if (!answer || !answer->can_tell) gpus_ = Gpus::None;  // it hangs, or has gone
   const auto waited = Clock::now() - since;
-  if (answer && answer->gpu >= 0) {
+  if (!answer || !answer->can_tell) {  // it hangs, or has gone
+    gpus_ = Gpus::None;
+    calls_.status.warn(
+        "the GPUs' driver does not say any more whether it has given back the memory of the last "
+        "round; the new workers start, and nobody waits for it again");
+  } else if (answer->gpu >= 0) {
     calls_.status.warn(
         "GPU " + std::to_string(answer->gpu) + " has not given back the memory of process " +
         std::to_string(answer->pid) + " of the last round within " +
