@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <set>
 #include <span>
 #include <string>
@@ -170,11 +171,12 @@ void refuse_all(Context& c) {
 
 // What ends so soon after its start ends so again, as a rule: that costs a restart. But a job that
 // grows at its start has many short rounds, and so newcomers cost none; nor does a round of which
-// nobody knows when it began.
+// nobody knows when it began. It may have begun by the clock of another leader: a moment ahead of
+// this one it began just now, and further ahead nobody knows.
 bool is_brief(const Context& c, Cause cause) {
   const std::int64_t since_ms = c.state.round.since_ms;
   if (cause == Cause::Resize || since_ms == 0) return false;
-  return c.unix_ms(c.now) - since_ms < c.config.min_runtime.count();
+  return std::abs(c.unix_ms(c.now) - since_ms) < c.config.min_runtime.count();
 }
 
 void stop_round(Context& c, Cause cause, std::string reason) {

@@ -555,6 +555,7 @@ TEST(RestoreTest, HowLongTheRoundHasRunIsKnownToTheNextLeader) {
   for (const Case& each : std::vector<Case>{{"a moment before", now_ms - 29'999, true, true},
                                             {"long before", now_ms - 30'000, true, false},
                                             {"a clock that is ahead", now_ms + 5'000, true, true},
+                                            {"far ahead", now_ms + 30'000, true, false},
                                             {"nobody knows", 0, true, false},
                                             {"the store forgot it", now_ms - 20'000, false, true},
                                             {"forgot a long one", now_ms - 40'000, false, false}}) {
