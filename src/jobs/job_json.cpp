@@ -81,7 +81,8 @@ std::string encode(const Documents& documents) {
 
 Result<Documents> decode_documents(std::string_view text) {
   const Error malformed(std::make_error_code(std::errc::bad_message), "not a job's documents");
-  const auto object = ordered_json::parse(text, nullptr, false);
+  // Not ordered_json: it looks for each name among all before it.
+  const auto object = nlohmann::json::parse(text, nullptr, false);
   if (!object.is_object()) return malformed;
   const auto found = object.find("documents");
   if (found == object.end() || !found->is_object()) return malformed;

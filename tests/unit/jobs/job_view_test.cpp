@@ -1,5 +1,7 @@
 #include "jobs/job_view.hpp"
 
+#include <chrono>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -343,6 +345,18 @@ TEST(JobViewTest, DocumentsGoToAnotherProcess) {
   EXPECT_TRUE(decode_documents(R"({"documents":{}})"));
   for (const char* wrong : {"", "{}", "[]", R"({"documents":[]})", R"({"documents":{"a":1}})"})
     EXPECT_FALSE(decode_documents(wrong)) << wrong;
+}
+
+// Of a job of many nodes; a look at all names for each would take minutes.
+TEST(JobViewTest, ManyDocumentsAreReadInOneGo) {
+  Documents documents;
+  for (int i = 0; i < 100'000; ++i)
+    documents.emplace("drun/a/member/" + std::to_string(i), "{}");
+  const auto begun = std::chrono::steady_clock::now();
+  const auto read = decode_documents(encode(documents));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, documents);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(30));
 }
 
 TEST(JobViewTest, NothingActsOnATerminal) {
