@@ -10,7 +10,8 @@
 namespace drun::launcher {
 
 // "job7" and "report.json" of group 1 are "job7.group1" and "report.group1.json"; its status page
-// is one port higher than that of group 0.
+// is one port higher than that of group 0. A group restarts while the others run, which may have
+// handed it names in /dev/shm without keeping the files open.
 inline void belong_to_group(Options& options, int group) {
   const std::string suffix = ".group" + std::to_string(group);
   options.replica_group = group;
@@ -19,6 +20,8 @@ inline void belong_to_group(Options& options, int group) {
     options.status_endpoint->port =
         static_cast<std::uint16_t>(options.status_endpoint->port + group);
   if (!options.status_socket.empty()) options.status_socket += suffix;
+  for (const char* handed : {"torch_*", "psm_*", "sem.mp-*"})
+    options.keep_shm.emplace_back(handed);
   for (std::string* name : {&options.report_file, &options.metrics_file}) {
     const std::filesystem::path file = *name;
     if (file.has_filename() && !name->starts_with("/dev/"))

@@ -9,6 +9,7 @@
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/build.hpp"
 #include "launcher/command_line/flags.hpp"
+#include "launcher/options/replica_group.hpp"
 #include "support/options_support.hpp"
 
 namespace drun::launcher {
@@ -157,6 +158,12 @@ TEST(OptionValuesTest, NamesOfSharedMemoryAreThoseOfItsFolder) {
   }
   EXPECT_EQ(error_of("--keep-shm psm_*,nccl-*"),
             "--keep-shm 'psm_*,nccl-*': one pattern; give the flag once for each");
+}
+
+TEST(OptionValuesTest, AReplicaGroupKeepsWhatOthersMayHaveHandedIt) {
+  auto options = build("--keep-shm ckpt");
+  belong_to_group(options, 1);
+  EXPECT_THAT(options.keep_shm, testing::ElementsAre("ckpt", "torch_*", "psm_*", "sem.mp-*"));
 }
 
 TEST(OptionValuesTest, RestartsAndLocalNodesAreWholeNumbers) {
