@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/loaded_library.hpp"
+#include "base/process_files.hpp"
 #include "base/split.hpp"
 #include "base/standard_streams.hpp"
 #include "base/whole_number.hpp"
@@ -56,6 +57,12 @@ std::optional<ProcessLibrary> load_process_library() {
   return nvml;
 }
 
+// NVML counts processes as the host does: in another pid namespace its numbers are strangers'. The
+// kernel's first one has this name, everywhere.
+bool counts_as_the_host() {
+  return link_target("/proc/self/ns/pid") == "pid:[4026531836]";
+}
+
 // Its number may be another's by now, which is none of those that are waited for.
 bool lives(pid_t pid) {
   return ::kill(pid, 0) == 0 || errno != ESRCH;
@@ -85,6 +92,7 @@ GpuAnswer look_for(const ProcessLibrary& nvml, const std::vector<pid_t>& gone) {
 }  // namespace
 
 GpuAnswer await_release(const GpuQuestion& question) {
+  if (!counts_as_the_host()) return {};
   const auto nvml = load_process_library();
   if (!nvml) return {};
   const auto deadline = Clock::now() + question.limit;

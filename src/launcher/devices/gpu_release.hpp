@@ -20,7 +20,9 @@ struct GpuQuestion {
   std::chrono::milliseconds limit{};  // that they are waited for
 };
 struct GpuAnswer {
-  bool can_tell = false;  // false: no library, no driver, or one that does not list processes
+  // False: no library, no driver, one that does not list processes, or numbers of another
+  // namespace.
+  bool can_tell = false;
   // Of the gone that are still listed, and on which GPU, as nvidia-smi counts; -1: none is.
   int gpu = -1;
   pid_t pid = 0;

@@ -1,14 +1,17 @@
 // With LD_LIBRARY_PATH at a stand-in for NVIDIA's library, which is loaded in a child.
 #include "launcher/devices/gpu_release.hpp"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 #include <gtest/gtest.h>
 
@@ -34,6 +37,9 @@ pid_t gone() {
 class GpuReleaseTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    std::error_code none;
+    if (std::filesystem::read_symlink("/proc/self/ns/pid", none) != "pid:[4026531836]")
+      GTEST_SKIP() << "in a container with process numbers of its own nobody is asked";
     ::setenv("FAKE_NVML", "GPU-aa@0:1b:0 lost@0:0:0 GPU-cc@0:1d:0", 1);
     lists({});
     ::setenv("FAKE_NVML_PROCESSES", (tree_.root() + "/processes").c_str(), 1);
@@ -94,6 +100,24 @@ TEST_F(GpuReleaseTest, WaitsUntilTheDeadAreListedNoMore) {
   EXPECT_EQ(answer.gpu, -1);
   EXPECT_GE(std::chrono::steady_clock::now() - begun, milliseconds(300));
   ::waitpid(driver, nullptr, 0);
+}
+
+// There they are other processes' numbers.
+TEST_F(GpuReleaseTest, InAnotherPidNamespaceNobodyIsAsked) {
+  const pid_t outside = ::fork();
+  if (outside == 0) {
+    if (::unshare(CLONE_NEWPID) != 0) ::_exit(77);
+    const pid_t inside = ::fork();
+    if (inside == 0) ::_exit(await_release({{gone()}, milliseconds(0)}).can_tell ? 1 : 0);
+    int status = 0;
+    ::waitpid(inside, &status, 0);
+    ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 70);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(outside, &status, 0), outside);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "this user may not make a pid namespace";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(GpuReleaseTest, WithoutADriverOrItsListNobodyCanTell) {
