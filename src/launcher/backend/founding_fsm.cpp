@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/deadline.hpp"
+
 namespace drun::launcher {
 namespace {
 
@@ -13,12 +15,27 @@ FoundingFsm::FoundingFsm(std::vector<Endpoint> endpoints, const Limits& limits)
     : endpoints_(std::move(endpoints)), limits_(limits), answers_(endpoints_.size()) {}
 
 void FoundingFsm::start(Time now) {
-  is_started_ = true;
   first_step_ = now + limits_.turn;
   listens_until_ = now + limits_.listening;
-  is_listening_ = is_patient_ = true;
-  at_.reset();
+  state_ = Listening;
   hops_ = 0;
+}
+
+FoundingFsm::State FoundingFsm::at_time(State state, Time now) const {
+  switch (state) {
+    case Listening:
+    case Asking:
+    case Waiting:
+      if (now < listens_until_) return Listening;
+      return now < first_step_ ? Asking : Waiting;
+    case ToldEarly:
+    case Told:
+      return now < listens_until_ ? ToldEarly : Told;
+    case Idle:
+    case Founding:
+      break;
+  }
+  return state;
 }
 
 FoundingFsm::Step FoundingFsm::on_answer(std::size_t endpoint, const store::Whereabouts& answer,
@@ -28,34 +45,35 @@ FoundingFsm::Step FoundingFsm::on_answer(std::size_t endpoint, const store::Wher
 }
 
 FoundingFsm::Step FoundingFsm::on_turned_away(const std::optional<Endpoint>& moved, Time now) {
-  if (!at_) return {};
-  barred_[to_string(*at_)] = now + limits_.pause;
-  at_.reset();
+  if (!is_somewhere()) return {};
+  barred_[to_string(at_)] = now + limits_.pause;
   if (moved && hops_ < limits_.hops && !is_barred(*moved, now)) {
     ++hops_;
-    founds_ = false;
-    at_ = moved;
-    return at_;
+    return go(Told, *moved, now);
   }
   hops_ = 0;
+  state_ = at_time(Waiting, now);
   return decide(now);
 }
 
 FoundingFsm::Step FoundingFsm::on_time(Time now) {
   std::erase_if(barred_, [now](const auto& place) { return place.second <= now; });
-  if (now >= listens_until_) is_listening_ = false;
-  if (now >= first_step_) is_patient_ = false;
   return decide(now);
 }
 
 FoundingFsm::Step FoundingFsm::decide(Time now) {
-  if (!is_started_) return {};
+  if (state_ == Idle) return {};
+  state_ = at_time(state_, now);
   auto place = job_store(now);
   const bool founds = !place;
   if (founds) place = place_to_found(now);
-  if (!place || (place == at_ && founds == founds_)) return {};
+  if (!place || (is_somewhere() && *place == at_ && founds == this->founds())) return {};
   hops_ = 0;
-  founds_ = founds;
+  return go(founds ? Founding : Told, *place, now);
+}
+
+FoundingFsm::Step FoundingFsm::go(State state, const Endpoint& place, Time now) {
+  state_ = at_time(state, now);
   at_ = place;
   return at_;
 }
@@ -86,7 +104,7 @@ std::optional<Endpoint> FoundingFsm::place_to_found(Time now) const {
     if (kind == Kind::Unknown) all_asked = false;
     if (kind == Kind::Waits && !waiting && !is_barred(endpoints_[i], now)) waiting = endpoints_[i];
   }
-  if (is_listening_ && now < listens_until_) return std::nullopt;
+  if (now < listens_until_) return std::nullopt;
   return all_asked || now >= first_step_ ? waiting : std::nullopt;
 }
 
@@ -96,16 +114,15 @@ bool FoundingFsm::is_barred(const Endpoint& place, Time now) const {
 }
 
 std::optional<FoundingFsm::Time> FoundingFsm::next_deadline() const {
-  if (!is_started_) return std::nullopt;
-  std::optional<Time> next;
+  EarliestDeadline due;
   const bool some_unknown = std::any_of(answers_.begin(), answers_.end(), [](const auto& answer) {
     return answer.kind == Kind::Unknown;
   });
-  if (!at_ && some_unknown && is_patient_) next = first_step_;
-  if (is_listening_) next = next ? std::min(*next, listens_until_) : listens_until_;
+  if (state_ == Listening || state_ == ToldEarly) due.include(listens_until_);
+  if (state_ == Asking && some_unknown) due.include(first_step_);
   for (const auto& [place, until] : barred_)
-    next = next ? std::min(*next, until) : until;
-  return next;
+    due.include(until);
+  return due.time();
 }
 
 std::string FoundingFsm::text() const {

@@ -28,6 +28,16 @@ class FoundingFsm {
   // Go there, in place of any other.
   using Step = std::optional<Endpoint>;
 
+  enum class State {
+    Idle,       // not started
+    Listening,  // nowhere yet: a job that runs may be about to say where its store is
+    Asking,     // nowhere, and heard of no store: the first step waits until all have answered
+    Waiting,    // the same, but whoever is silent is waited for no longer
+    ToldEarly,  // where the job's store is said to be, while it would still listen
+    Told,       // the same, later: if nobody knows of that store any more, one may be founded
+    Founding    // where another waits (or this agent itself): a store may begin with its help
+  };
+
   struct Limits {
     Duration turn{1'000};  // an endpoint that is silent is waited for so long before any first step
     // A job that runs tells a new agent within this time where its store is, if it may be told.
@@ -49,15 +59,22 @@ class FoundingFsm {
   // At or after next_deadline().
   Step on_time(Time now);
 
-  [[nodiscard]] bool is_started() const { return is_started_; }
-  // Where it went a store may begin with its help; else it was told that the job's is there.
-  [[nodiscard]] bool founds() const { return founds_; }
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] bool is_started() const { return state_ != State::Idle; }
+  // Where it is a store may begin with its help; else it was told that the job's is there.
+  [[nodiscard]] bool founds() const { return state_ == State::Founding; }
   [[nodiscard]] std::optional<Time> next_deadline() const;
   // Whom this agent waits for, one line.
   [[nodiscard]] std::string text() const;
 
  private:
+  using enum State;
+
+  // Of the states that differ only in how long ago the start was, the present one.
+  [[nodiscard]] State at_time(State state, Time now) const;
+  [[nodiscard]] bool is_somewhere() const { return state_ >= ToldEarly; }
   Step decide(Time now);
+  Step go(State state, const Endpoint& place, Time now);
   [[nodiscard]] std::optional<Endpoint> job_store(Time now) const;
   [[nodiscard]] std::optional<Endpoint> place_to_found(Time now) const;
   [[nodiscard]] bool is_barred(const Endpoint& place, Time now) const;
@@ -67,11 +84,8 @@ class FoundingFsm {
   std::vector<store::Whereabouts> answers_;
   Time first_step_;     // is taken then at the latest
   Time listens_until_;  // and no earlier, but to a store that serves
-  bool is_started_ = false;
-  bool is_listening_ = false;   // before listens_until_
-  bool is_patient_ = false;     // before first_step_
-  std::optional<Endpoint> at_;  // where it went
-  bool founds_ = false;
+  State state_ = Idle;
+  Endpoint at_;  // where it went: of ToldEarly, Told, Founding
   int hops_ = 0;
   std::map<std::string, Time> barred_;  // places, and until when
 };

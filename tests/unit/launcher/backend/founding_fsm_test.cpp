@@ -1,7 +1,10 @@
 #include "launcher/backend/founding_fsm.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -18,6 +21,8 @@ using std::chrono::seconds;
 using store::Whereabouts;
 using Kind = Whereabouts::Kind;
 using Time = FoundingFsm::Time;
+using State = FoundingFsm::State;
+using enum FoundingFsm::State;
 
 constexpr Time kStart{seconds(1000)};
 
@@ -82,6 +87,221 @@ TEST(FoundingFsmTest, SaysWhatHelpsAgainstAnotherList) {
   EXPECT_EQ(fsm.text(),
             "node0:7000: refused; node1:7000: it was given another --rdzv-endpoint; give all nodes "
             "the same --rdzv-endpoint, in the same order");
+}
+
+// ---- every state, every event ----
+
+// Of two endpoints. What is due is due at the next deadline, or much later where there is none.
+struct Machine {
+  FoundingFsm fsm{places(2)};
+  Time now = kStart;
+
+  FoundingFsm::Step answer(std::size_t endpoint, const Whereabouts& answer) {
+    return fsm.on_answer(endpoint, answer, now);
+  }
+  FoundingFsm::Step turned_away(const std::optional<Endpoint>& moved) {
+    return fsm.on_turned_away(moved, now);
+  }
+  FoundingFsm::Step at(Time then) { return fsm.on_time(now = then); }
+  [[nodiscard]] Time due() const { return fsm.next_deadline().value_or(now + seconds(5)); }
+};
+
+using Event = std::function<FoundingFsm::Step(Machine&)>;
+
+const std::map<std::string, Event> kEvents = {
+    {"start",
+     [](Machine& m) {
+       m.fsm.start(m.now);
+       return FoundingFsm::Step();
+     }},
+    {"0 refused", [](Machine& m) { return m.answer(0, refused()); }},
+    {"0 waits", [](Machine& m) { return m.answer(0, waits()); }},
+    {"1 waits", [](Machine& m) { return m.answer(1, waits()); }},
+    {"1 refused", [](Machine& m) { return m.answer(1, refused()); }},
+    {"1 has it", [](Machine& m) { return m.answer(1, here()); }},
+    {"1 seeks it", [](Machine& m) { return m.answer(1, sought()); }},
+    {"1 tells", [](Machine& m) { return m.answer(1, there(7)); }},
+    {"turned away", [](Machine& m) { return m.turned_away({}); }},
+    {"moved", [](Machine& m) { return m.turned_away(place(8)); }},
+    {"early",
+     [](Machine& m) {
+       const auto due = m.fsm.next_deadline();
+       return m.at(due ? *due - milliseconds(1) : m.now);
+     }},
+    {"due", [](Machine& m) { return m.at(m.due()); }},
+};
+
+FoundingFsm::Step feed(Machine& machine, const std::vector<std::string>& events) {
+  FoundingFsm::Step last;
+  for (const auto& event : events)
+    last = kEvents.at(event)(machine);
+  return last;
+}
+
+struct StateRow {
+  State state;
+  std::string what;
+  std::vector<std::string> way;  // from Idle
+  struct Reaction {
+    std::string step;
+    State state;
+  };
+  std::map<std::string, Reaction> reactions;  // all other events change nothing
+};
+
+const std::vector<StateRow> kTable = {
+    {Idle, "not asked", {}, {{"start", {"-", Listening}}}},
+    {Idle, "told before", {"1 tells"}, {{"start", {"-", Listening}}}},
+    {Listening,
+     "nobody has answered",
+     {"start"},
+     {{"1 has it", {"node1", ToldEarly}},
+      {"1 tells", {"node7", ToldEarly}},
+      {"due", {"-", Asking}}}},
+    {Listening,
+     "all wait",
+     {"start", "0 waits", "1 waits"},
+     {{"1 has it", {"node1", ToldEarly}},
+      {"1 tells", {"node7", ToldEarly}},
+      {"due", {"node0", Founding}}}},
+    {Listening,
+     "turned away",
+     {"start", "0 waits", "1 tells", "turned away"},
+     {{"1 has it", {"node1", ToldEarly}}, {"due", {"-", Asking}}}},
+    {Asking,
+     "nobody has answered",
+     {"start", "due"},
+     {{"start", {"-", Listening}},
+      {"1 has it", {"node1", Told}},
+      {"1 tells", {"node7", Told}},
+      {"due", {"-", Waiting}}}},
+    {Asking,
+     "one waits, the other is silent",
+     {"start", "0 waits", "due"},
+     {{"start", {"-", Listening}},
+      {"1 waits", {"node0", Founding}},
+      {"1 refused", {"node0", Founding}},
+      {"1 has it", {"node1", Told}},
+      {"1 tells", {"node7", Told}},
+      {"due", {"node0", Founding}}}},
+    {Asking,
+     "nobody is there",
+     {"start", "0 refused", "1 refused", "due"},
+     {{"start", {"-", Listening}},
+      {"0 waits", {"node0", Founding}},
+      {"1 waits", {"node1", Founding}},
+      {"1 has it", {"node1", Told}},
+      {"1 tells", {"node7", Told}},
+      {"due", {"-", Waiting}}}},
+    {Waiting,
+     "nobody has answered",
+     {"start", "due", "due"},
+     {{"start", {"-", Listening}},
+      {"0 waits", {"node0", Founding}},
+      {"1 waits", {"node1", Founding}},
+      {"1 has it", {"node1", Told}},
+      {"1 tells", {"node7", Told}}}},
+    {Waiting,
+     "one says that the job looks for a store",
+     {"start", "0 waits", "1 seeks it", "due", "due"},
+     {{"start", {"-", Listening}},
+      {"1 waits", {"node0", Founding}},
+      {"1 refused", {"node0", Founding}},
+      {"1 has it", {"node1", Told}},
+      {"1 tells", {"node7", Told}}}},
+    {Waiting,
+     "turned away from the only one that waits",
+     {"start", "0 waits", "1 refused", "due", "turned away", "early"},
+     {{"start", {"-", Listening}},
+      {"1 waits", {"node1", Founding}},
+      {"1 has it", {"node1", Told}},
+      {"1 tells", {"node7", Told}},
+      {"due", {"node0", Founding}}}},
+    {ToldEarly,
+     "one waits, the other tells",
+     {"start", "0 waits", "1 tells"},
+     {{"start", {"-", Listening}},
+      {"1 has it", {"node1", ToldEarly}},
+      {"turned away", {"-", Listening}},
+      {"moved", {"node8", ToldEarly}},
+      {"due", {"-", Told}}}},
+    {ToldEarly,
+     "nobody knows of it any more",
+     {"start", "0 waits", "1 tells", "1 waits"},
+     {{"start", {"-", Listening}},
+      {"1 has it", {"node1", ToldEarly}},
+      {"1 tells", {"-", ToldEarly}},
+      {"turned away", {"-", Listening}},
+      {"moved", {"node8", ToldEarly}},
+      {"due", {"node0", Founding}}}},
+    {Told,
+     "one waits, the other tells",
+     {"start", "0 waits", "1 tells", "due"},
+     {{"start", {"-", Listening}},
+      {"1 waits", {"node0", Founding}},
+      {"1 refused", {"node0", Founding}},
+      {"1 has it", {"node1", Told}},
+      {"turned away", {"-", Asking}},
+      {"moved", {"node8", Told}}}},
+    {Told,
+     "where somebody pointed to",
+     {"start", "0 waits", "1 waits", "due", "moved"},
+     {{"start", {"-", Listening}},
+      {"0 refused", {"node1", Founding}},
+      {"0 waits", {"node1", Founding}},  // the first has just turned it away
+      {"1 waits", {"node1", Founding}},
+      {"1 refused", {"-", Told}},
+      {"1 has it", {"node1", Told}},
+      {"1 tells", {"node7", Told}},
+      {"turned away", {"node1", Founding}},
+      {"moved", {"node1", Founding}},  // from where it was turned away
+      {"early", {"node1", Founding}},
+      {"due", {"node0", Founding}}}},
+    {Founding,
+     "both wait",
+     {"start", "0 waits", "1 waits", "due"},
+     {{"start", {"-", Listening}},
+      {"0 refused", {"node1", Founding}},
+      {"1 has it", {"node1", Told}},
+      {"1 tells", {"node7", Told}},
+      {"turned away", {"node1", Founding}},
+      {"moved", {"node8", Told}}}},
+    {Founding,
+     "the second, and the first is not there",
+     {"start", "0 refused", "1 waits", "due"},
+     {{"start", {"-", Listening}},
+      {"0 waits", {"node0", Founding}},
+      {"1 has it", {"node1", Told}},
+      {"1 tells", {"node7", Told}},
+      {"turned away", {"-", Asking}},
+      {"moved", {"node8", Told}}}},
+};
+
+TEST(FoundingFsmTest, EveryEventInEveryState) {
+  for (const auto& row : kTable) {
+    for (const auto& [name, event] : kEvents) {
+      SCOPED_TRACE("state " + std::to_string(static_cast<int>(row.state)) + ", " + row.what + ", " +
+                   name);
+      Machine machine;
+      feed(machine, row.way);
+      ASSERT_EQ(machine.fsm.state(), row.state);
+      const auto found = row.reactions.find(name);
+      const StateRow::Reaction expected =
+          found == row.reactions.end() ? StateRow::Reaction{"-", row.state} : found->second;
+      EXPECT_EQ(name_of(event(machine)), expected.step);
+      EXPECT_EQ(machine.fsm.state(), expected.state);
+      EXPECT_EQ(machine.fsm.founds(), expected.state == Founding);
+      EXPECT_EQ(machine.fsm.is_started(), expected.state != Idle);
+    }
+  }
+}
+
+TEST(FoundingFsmTest, TheTableHasEveryState) {
+  for (int i = 0; i <= static_cast<int>(Founding); ++i) {
+    EXPECT_TRUE(std::any_of(kTable.begin(), kTable.end(), [i](const StateRow& row) {
+      return static_cast<int>(row.state) == i;
+    })) << i;
+  }
 }
 
 struct Row {
