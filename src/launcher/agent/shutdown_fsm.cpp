@@ -34,10 +34,12 @@ Steps ShutdownFsm::on_reported() {
 }
 
 Steps ShutdownFsm::on_guardian_lost() {
+  if (phase_ == Phase::Abandoned) {
+    cut_short();
+    return {leave()};
+  }
   if (phase_ == Phase::Running) phase_ = Phase::Unguarded;
-  if (phase_ != Phase::Unguarded || !abandoned_) return on_swept();
-  cut_short();
-  return {leave()};
+  return on_swept();
 }
 
 Steps ShutdownFsm::on_link_failed() {
@@ -59,6 +61,7 @@ Steps ShutdownFsm::on_stop(StopLevel level, int signal) {
   signal_ = signal;
   switch (phase_) {
     case Phase::Running:
+    case Phase::Abandoned:
     case Phase::Unguarded:
       return stop_running(level);
     case Phase::Sweeping:
@@ -80,12 +83,14 @@ Steps ShutdownFsm::stop_running(StopLevel level) {
   if (level == StopLevel::Ask) return {Step::StopJob};
   if (level == StopLevel::Kill) return {Step::KillWorkers};
   owe_at_most(Owed::None);
-  abandoned_ = true;
   // The outcome still comes as soon as the workers are dead; it is worth a short wait, for the
   // report. Without a guardian there is nothing to wait for here, only the other nodes.
-  if (phase_ == Phase::Running) return {Step::KillWorkers, Step::GiveUpWorkers};
-  cut_short();
-  return {Step::KillWorkers, leave()};
+  if (phase_ == Phase::Unguarded) {
+    cut_short();
+    return {Step::KillWorkers, leave()};
+  }
+  phase_ = Phase::Abandoned;
+  return {Step::KillWorkers, Step::GiveUpWorkers};
 }
 
 // The job has its outcome already. A first request ends what is done for others; any further one

@@ -21,6 +21,7 @@ class ShutdownFsm {
  public:
   enum class Phase {
     Running,        // the job has no outcome yet
+    Abandoned,      // the same, but when its workers are given up nothing else is waited for
     Unguarded,      // the same, but the guardian was lost, and all workers with it
     Sweeping,       // it has an outcome; processes of the workers may still be there
     Reporting,      // nothing of the workers is left; how it ended is told, also in files
@@ -68,9 +69,7 @@ class ShutdownFsm {
 
   [[nodiscard]] Phase phase() const { return phase_; }
   // The outcome is known; whatever the job still does changes nothing.
-  [[nodiscard]] bool leaving() const {
-    return phase_ != Phase::Running && phase_ != Phase::Unguarded;
-  }
+  [[nodiscard]] bool leaving() const { return phase_ >= Phase::Sweeping; }
   // Of the latest request to stop; 0: there was none.
   [[nodiscard]] int signal() const { return signal_; }
   // drun's own, as far as it is known.
@@ -87,7 +86,6 @@ class ShutdownFsm {
 
   Phase phase_ = Phase::Running;
   Owed owed_ = Owed::ServeOthers;
-  bool abandoned_ = false;  // whatever is not over when the workers are given up is left
   int signal_ = 0;
   int exit_code_ = 0;
 };

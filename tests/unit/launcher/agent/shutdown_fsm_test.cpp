@@ -80,6 +80,10 @@ Steps send(Fsm& fsm, Event event) {
 Fsm machine_in(Phase phase) {
   Fsm fsm;
   if (phase == Running) return fsm;
+  if (phase == Abandoned) {
+    (void)send(fsm, Event::Abandon);
+    return fsm;
+  }
   if (phase == Unguarded) {
     (void)fsm.on_guardian_lost();
     return fsm;
@@ -114,11 +118,28 @@ const std::vector<std::pair<Phase, std::vector<Row>>> kTable = {
          {Event::StoreUnneeded, Running, {}},
          {Event::Ask, Running, {StopJob}},
          {Event::Kill, Running, {KillWorkers}},
-         {Event::Abandon, Running, {KillWorkers, GiveUpWorkers}},
-         {Event::Force, Running, {KillWorkers, GiveUpWorkers}},
+         {Event::Abandon, Abandoned, {KillWorkers, GiveUpWorkers}},
+         {Event::Force, Abandoned, {KillWorkers, GiveUpWorkers}},
          {Event::Flushed, Running, {}},
          {Event::ReaderLost, Running, {}},
          {Event::OutputLost, Running, {}, kWriteFailed},
+     }},
+    {Abandoned,
+     {
+         {Event::Outcome, Sweeping, {Sweep}},
+         {Event::Swept, Abandoned, {}},
+         {Event::GuardianLost, Flushing, {Leave}, kKilled},
+         {Event::Reported, Abandoned, {}},
+         {Event::LinkFailed, Abandoned, {}},
+         {Event::LinkClosed, Abandoned, {}},
+         {Event::StoreUnneeded, Abandoned, {}},
+         {Event::Ask, Abandoned, {StopJob}},
+         {Event::Kill, Abandoned, {KillWorkers}},
+         {Event::Abandon, Abandoned, {KillWorkers, GiveUpWorkers}},
+         {Event::Force, Abandoned, {KillWorkers, GiveUpWorkers}},
+         {Event::Flushed, Abandoned, {}},
+         {Event::ReaderLost, Abandoned, {}},
+         {Event::OutputLost, Abandoned, {}, kWriteFailed},
      }},
     {Unguarded,
      {
@@ -259,7 +280,7 @@ TEST(ShutdownFsmTest, EveryEventInEveryPhase) {
       Fsm fsm = machine_in(phase);
       EXPECT_EQ(send(fsm, event), steps);
       EXPECT_EQ(fsm.phase(), next);
-      EXPECT_EQ(fsm.leaving(), next != Running && next != Unguarded);
+      EXPECT_EQ(fsm.leaving(), next != Running && next != Abandoned && next != Unguarded);
       EXPECT_EQ(fsm.exit_code(), exit_code);
       EXPECT_TRUE(seen.emplace(phase, event).second) << "twice in the table";
     }
