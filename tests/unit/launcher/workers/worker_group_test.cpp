@@ -66,7 +66,8 @@ std::vector<std::string> texts(const std::vector<RankState>& states) {
 
 // A group of two workers on faked processes.
 struct Rig {
-  explicit Rig(Options chosen = two_workers()) : options(std::move(chosen)) {}
+  explicit Rig(Options chosen = two_workers(), const RoundServices& services = {})
+      : options(std::move(chosen)), group(options, "node1", runner, output, files, services) {}
 
   // One batch of the guardian's: the events, then what the agent does after each batch.
   GroupNews feed(const std::vector<process::GuardianEvent>& events) {
@@ -96,7 +97,7 @@ struct Rig {
   FakeRunner runner;
   FakeOutput output;
   FakeFiles files;
-  WorkerGroup group{options, "node1", runner, output, files};
+  WorkerGroup group;
   WorkerGroup::Time now = kStart;
 };
 
@@ -121,53 +122,140 @@ std::string told(const GroupNews& news, Rig& rig) {
 
 // ---- every state, every event ----
 
+class FakeBeforeStop final : public BeforeStop {
+ public:
+  std::optional<Time> begin(bool hangs, Time now, std::function<void()> call) override {
+    ++begun;
+    begun_for_hang = hangs;
+    over = std::move(call);
+    if (!wanted) return std::nullopt;
+    return now + milliseconds(5'000);
+  }
+  bool wanted = true;
+  int begun = 0;
+  bool begun_for_hang = false;
+  std::function<void()> over;
+};
+
+class FakeDirectory final : public PeerDirectory {
+ public:
+  void ask(const rendezvous::Assignment& assignment, int workers, Done done) override {
+    calls += "ask " + std::to_string(assignment.round) + " " + std::to_string(workers) + ",";
+    answer = std::move(done);
+  }
+  void let_go() override { calls += "let go,"; }
+
+  std::string calls;
+  Done answer;
+};
+
+class FakeBeforeStart final : public BeforeStart {
+ public:
+  std::optional<Time> begin(Time now, std::function<void()> call) override {
+    over = std::move(call);
+    if (!wanted) return std::nullopt;
+    return now + milliseconds(1'000);
+  }
+  bool wanted = true;
+  std::function<void()> over;
+};
+
+// What a group may have to wait for; none of it is there but in the states that name it.
+struct FakeServices {
+  FakeServices() { before_stop.wanted = before_start.wanted = false; }
+  FakeBeforeStop before_stop;
+  FakeBeforeStart before_start;
+  FakeDirectory peers;
+};
+
+struct FullRig : FakeServices, Rig {
+  explicit FullRig(bool asks_peers)
+      : Rig(two_workers(),
+            {nullptr, asks_peers ? &peers : nullptr, nullptr, &before_stop, &before_start}) {}
+};
+
 struct NamedState {
   const char* name;
-  std::function<void(Rig&)> reach;
+  std::function<void(FullRig&)> reach;
+  bool asks_peers = false;
 };
 struct NamedEvent {
   const char* name;
-  std::function<GroupNews(Rig&)> happen;
+  std::function<GroupNews(FullRig&)> happen;
 };
 
 std::vector<NamedState> states() {
   return {
-      {"never started", [](Rig&) {}},
+      {"never started", [](FullRig&) {}},
       {"preparing",
-       [](Rig& rig) {
+       [](FullRig& rig) {
          rig.files.hangs = true;
          rig.group.start(second_node(), rig.now);
        }},
-      {"requested", [](Rig& rig) { rig.group.start(second_node(), rig.now); }},
-      {"running", [](Rig& rig) { rig.run(); }},
+      {"peers are asked", [](FullRig& rig) { rig.group.start(second_node(), rig.now); }, true},
+      {"the start is held",
+       [](FullRig& rig) {
+         rig.before_start.wanted = true;
+         rig.group.start(second_node(), rig.now);
+       }},
+      {"requested", [](FullRig& rig) { rig.group.start(second_node(), rig.now); }},
+      {"running", [](FullRig& rig) { rig.run(); }},
       {"half done",
-       [](Rig& rig) {
+       [](FullRig& rig) {
          rig.run();
          (void)rig.feed({exited(kFirst, 0)});
        }},
       {"failed",
-       [](Rig& rig) {
+       [](FullRig& rig) {
          rig.run();
          (void)rig.feed({exited(kFirst, 7)});
        }},
       {"reported",
-       [](Rig& rig) {
+       [](FullRig& rig) {
          rig.run();
          (void)rig.feed({exited(kFirst, 7)});
          (void)rig.at(RoundFailures::kSettle);
        }},
+      {"failed, the stop is held",
+       [](FullRig& rig) {
+         rig.before_stop.wanted = true;
+         rig.run();
+         (void)rig.feed({exited(kFirst, 7)});
+       }},
+      {"timed out",
+       [](FullRig& rig) {
+         rig.run();
+         rig.output.tails[kFirst] = {"TimeoutError: timed out"};
+         (void)rig.feed({exited(kFirst, 7)});
+       }},
+      {"stopping, the report is still read",
+       [](FullRig& rig) {
+         rig.output.error_files = {{0, "/nowhere/error.json"}};
+         rig.run();
+         rig.files.hangs = true;
+         (void)rig.feed({exited(kFirst, 7)});
+         (void)rig.at(RoundFailures::kSettle);
+       }},
+      {"all are gone, the report is still read",
+       [](FullRig& rig) {
+         rig.output.error_files = {{0, "/nowhere/error.json"}};
+         rig.run();
+         rig.files.hangs = true;
+         (void)rig.feed({exited(kFirst, 7)});
+         (void)rig.feed({exited(kSecond, 0, SIGTERM), process::Stopped{}});
+       }},
       {"stopping",
-       [](Rig& rig) {
+       [](FullRig& rig) {
          rig.run();
          (void)rig.group.stop(false, rig.now);
        }},
       {"killing",
-       [](Rig& rig) {
+       [](FullRig& rig) {
          rig.run();
          (void)rig.group.stop(true, rig.now);
        }},
       {"over",
-       [](Rig& rig) {
+       [](FullRig& rig) {
          rig.run();
          (void)rig.group.stop(false, rig.now);
          (void)rig.feed({process::Stopped{}});
@@ -177,7 +265,7 @@ std::vector<NamedState> states() {
 
 std::vector<NamedEvent> events() {
   const auto feed = [](process::GuardianEvent event) {
-    return [event](Rig& rig) { return rig.feed({event}); };
+    return [event](FullRig& rig) { return rig.feed({event}); };
   };
   return {
       {"spawned", feed(spawned(kSecond))},
@@ -192,14 +280,35 @@ std::vector<NamedEvent> events() {
       {"lease over", feed(process::LeaseOver{})},
       {"guardian lost", feed(process::GuardianLost{})},
       {"files made",
-       [](Rig& rig) {
+       [](FullRig& rig) {
          rig.files.answer();
          return rig.at(milliseconds(1));
        }},
-      {"stop()", [](Rig& rig) { return rig.group.stop(false, rig.now); }},
-      {"stop(immediately)", [](Rig& rig) { return rig.group.stop(true, rig.now); }},
-      {"abandon()", [](Rig& rig) { return rig.group.abandon(rig.now); }},
-      {"time", [](Rig& rig) { return rig.at(std::chrono::seconds(1)); }},
+      {"peers known",
+       [](FullRig& rig) {
+         if (rig.peers.answer) rig.peers.answer(PeerDirectory::Places{"a:1", "a:2", "b:3", "b:4"});
+         return rig.group.on_time(rig.now);
+       }},
+      {"may start",
+       [](FullRig& rig) {
+         if (rig.before_start.over) rig.before_start.over();
+         return rig.group.on_time(rig.now);
+       }},
+      {"may stop",
+       [](FullRig& rig) {
+         if (rig.before_stop.over) rig.before_stop.over();
+         return rig.group.on_time(rig.now);
+       }},
+      {"fault",
+       [](FullRig& rig) {
+         rig.group.on_fault(1, {7, "aborted the job with code 7"});
+         return rig.group.on_time(rig.now);
+       }},
+      {"stop()", [](FullRig& rig) { return rig.group.stop(false, rig.now); }},
+      {"stop(immediately)", [](FullRig& rig) { return rig.group.stop(true, rig.now); }},
+      {"abandon()", [](FullRig& rig) { return rig.group.abandon(rig.now); }},
+      {"time", [](FullRig& rig) { return rig.at(std::chrono::seconds(1)); }},
+      {"much later", [](FullRig& rig) { return rig.at(std::chrono::seconds(9)); }},
   };
 }
 
@@ -233,17 +342,39 @@ const std::map<std::string, Reactions>& reactions() {
       {"exit 1", "stop SIGTERM 5 -> stopping"},       {"SIGSEGV", "stop SIGTERM 5 -> stopping"},
       {"SIGTERM", "stop SIGTERM 5 -> stopping"},
   };
+  static const Reactions no_worker_yet = {
+      {"stop()", "stopped -> idle"},
+      {"stop(immediately)", "stopped -> idle"},
+      {"abandon()", "-> idle"},
+  };
+  // The other one runs on for a while, and fails by itself meanwhile, or is the last one to end.
+  static const Reactions stopped_later = with(
+      {
+          {"spawn failed", "failed 2+3, stop SIGTERM 5 -> stopping"},
+          {"exit 0", "failed 2, stop SIGTERM 5 -> stopping"},
+          {"exit 7", "failed 2+3, stop SIGTERM 5 -> stopping"},
+          {"exit 1", "failed 2+3, stop SIGTERM 5 -> stopping"},
+          {"SIGSEGV", "failed 2+3, stop SIGTERM 5 -> stopping"},
+          {"SIGTERM", "failed 2+3, stop SIGTERM 5 -> stopping"},
+          {"abandon()", "failed 2 -> idle"},
+          {"much later", "failed 2, stop SIGTERM 5 -> stopping"},
+      },
+      asked_to_stop);
   static const std::map<std::string, Reactions> all = {
       {"never started", idle},
-      {"preparing",
-       {
-           {"files made", "spawn 1, spawn 2"},
-           {"stop()", "stopped -> idle"},
-           {"stop(immediately)", "stopped -> idle"},
-           {"abandon()", "-> idle"},
-       }},
+      {"preparing", with({{"files made", "spawn 1, spawn 2"}}, no_worker_yet)},
+      {"peers are asked", with({{"peers known", "spawn 1, spawn 2"}}, no_worker_yet)},
+      {"the start is held", with(
+                                {
+                                    {"may start", "spawn 1, spawn 2"},
+                                    {"time", "spawn 1, spawn 2"},
+                                    {"much later", "spawn 1, spawn 2"},
+                                },
+                                no_worker_yet)},
       {"requested", with(any_failure, asked_to_stop)},
-      {"running", with(any_failure, asked_to_stop)},
+      // The worker runs on, and is stopped with the other.
+      {"running",
+       with(with({{"fault", "stop SIGTERM 5 -> stopping"}}, any_failure), asked_to_stop)},
       {"half done", with(
                         {
                             {"exit 0", "succeeded"},
@@ -252,6 +383,7 @@ const std::map<std::string, Reactions>& reactions() {
                             {"exit 1", "failed 3, stop SIGTERM 5 -> stopping"},
                             {"SIGSEGV", "failed 3, stop SIGTERM 5 -> stopping"},
                             {"SIGTERM", "failed 3, stop SIGTERM 5 -> stopping"},
+                            {"fault", "stop SIGTERM 5 -> stopping"},
                         },
                         asked_to_stop)},
       {"failed", with(
@@ -264,10 +396,31 @@ const std::map<std::string, Reactions>& reactions() {
                          {"SIGTERM", "failed 2"},
                          {"stopped", "failed 2, stopped -> idle"},
                          {"time", "failed 2"},
+                         {"much later", "failed 2"},
                          {"abandon()", "failed 2, stopped -> idle"},
                      },
                      being_stopped)},
       {"reported", being_stopped},
+      {"failed, the stop is held", with(
+                                       {
+                                           {"may stop", "stop SIGTERM 5 -> stopping"},
+                                           {"time", "failed 2"},
+                                       },
+                                       stopped_later)},
+      {"timed out", with({{"time", "stop SIGTERM 5 -> stopping"}}, stopped_later)},
+      {"stopping, the report is still read",
+       {
+           {"files made", "failed 2"},
+           {"stop(immediately)", "stop SIGKILL 0"},
+           {"abandon()", "failed 2, stopped -> idle"},
+       }},
+      // Who is in a hurry hears of the failure without it.
+      {"all are gone, the report is still read",
+       {
+           {"files made", "failed 2, stopped -> idle"},
+           {"stop(immediately)", "failed 2, stopped -> idle"},
+           {"abandon()", "failed 2, stopped -> idle"},
+       }},
       {"stopping", being_stopped},
       {"killing", being_stopped},
       {"over", idle},
@@ -278,7 +431,7 @@ const std::map<std::string, Reactions>& reactions() {
 TEST(WorkerGroupTest, EveryEventInEveryState) {
   for (const auto& state : states()) {
     for (const auto& event : events()) {
-      Rig rig;
+      FullRig rig(state.asks_peers);
       state.reach(rig);
       (void)rig.runner.take_calls();
       const std::string before = state_of(rig.group);
@@ -907,21 +1060,6 @@ TEST(WorkerGroupTest, AfterAnyOtherFailureTheOthersAreStoppedAtOnce) {
 
 // ---- what is done before the others are stopped ----
 
-class FakeBeforeStop final : public BeforeStop {
- public:
-  std::optional<Time> begin(bool hangs, Time now, std::function<void()> call) override {
-    ++begun;
-    begun_for_hang = hangs;
-    over = std::move(call);
-    if (!wanted) return std::nullopt;
-    return now + milliseconds(5'000);
-  }
-  bool wanted = true;
-  int begun = 0;
-  bool begun_for_hang = false;
-  std::function<void()> over;
-};
-
 struct HeldRig : Rig {
   FakeBeforeStop before;
   WorkerGroup held{options, "node1", runner, output, files, {nullptr, nullptr, nullptr, &before}};
@@ -1127,18 +1265,6 @@ TEST(WorkerGroupServiceTest, AWorkerThatCannotBeServedIsNotStarted) {
 
 // ---- where the ranks can listen ----
 
-class FakeDirectory final : public PeerDirectory {
- public:
-  void ask(const rendezvous::Assignment& assignment, int workers, Done done) override {
-    calls += "ask " + std::to_string(assignment.round) + " " + std::to_string(workers) + ",";
-    answer = std::move(done);
-  }
-  void let_go() override { calls += "let go,"; }
-
-  std::string calls;
-  Done answer;
-};
-
 Options tensorflow() {
   Options options = two_workers();
   options.frameworks.tensorflow = true;
@@ -1193,17 +1319,6 @@ TEST(WorkerGroupPeersTest, WithoutPlacesTheNodeHasFailed) {
 }
 
 // ---- what is to be over before a round starts ----
-
-class FakeBeforeStart final : public BeforeStart {
- public:
-  std::optional<Time> begin(Time now, std::function<void()> call) override {
-    over = std::move(call);
-    if (!wanted) return std::nullopt;
-    return now + milliseconds(1'000);
-  }
-  bool wanted = true;
-  std::function<void()> over;
-};
 
 struct LateRig : Rig {
   LateRig() { services.before_start = &before; }
