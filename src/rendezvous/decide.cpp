@@ -447,7 +447,8 @@ std::vector<Successor> successors(const Context& c, const std::vector<const Memb
 }
 
 // Of the round that begins. Where a store that nobody had heard of yet was lost, and another one
-// begins in its place, both have a first round: what is said of that one must not count here.
+// begins in its place, both have a first round: what is said of that one must not count here. Who
+// has been told of it must take this one for the later.
 std::int64_t era(const Context& c) {
   const State& s = c.state;
   const std::string leadership = c.config.ticket + "." + std::to_string(s.epoch);
@@ -455,7 +456,10 @@ std::int64_t era(const Context& c) {
   const std::int64_t origin = latest.exists()
                                   ? latest.era % kOrigins
                                   : static_cast<std::int64_t>(fnv1a(leadership) % kOrigins);
-  return s.succession.generation * kOrigins + origin;
+  std::int64_t era = s.succession.generation * kOrigins + origin;
+  for (const Place& other : s.others)
+    era = std::max(era, other.era);
+  return era;
 }
 
 // Whose majority says from now on which store is the right one. The same as before if the nodes

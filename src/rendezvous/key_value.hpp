@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -115,13 +116,21 @@ struct Place {
   int casting = -1;
 
   [[nodiscard]] bool exists() const { return era > 0; }
+  [[nodiscard]] std::int64_t generation() const { return era / kOrigins; }
+  // Of rounds that go back to the same first one.
+  [[nodiscard]] bool same_origin(const Place& other) const {
+    const auto origin = [](const Place& place) {
+      return place.era < kOrigins ? 0 : place.era % kOrigins;
+    };
+    return origin(*this) == origin(other);
+  }
   [[nodiscard]] bool same_round(const Place& other) const {
     return era == other.era && round == other.round;
   }
   [[nodiscard]] bool before(const Place& other) const {
     return era != other.era ? era < other.era : round < other.round;
   }
-  bool operator==(const Place&) const = default;
+  auto operator<=>(const Place&) const = default;
 };
 
 // For which nodes an agent speaks by being at a store.

@@ -179,8 +179,8 @@ void Leader::tell_gone(const std::string& ticket) {
 // It knows of a later round than this leader.
 bool Leader::is_news(const MemberDocument& document) const {
   const Place& latest = pending_ ? pending_->round.latest : state_->round.latest;
-  return document.seen > ran() ||
-         (latest.before(document.latest) && state_->round.latest.before(document.latest));
+  return document.seen > ran() || (is_unknown(*state_, latest, document.latest) &&
+                                   is_unknown(*state_, state_->round.latest, document.latest));
 }
 
 // The last round that was started, if what is being written takes effect, too.

@@ -125,6 +125,7 @@ void MemberAgent::on_link_up(const LinkEvent& event, Time now) {
 // Of a settled round is what the store calls so, or one that a majority knows of which says that.
 void MemberAgent::on_renewed(const Renewed& event) {
   alive_ = std::max(alive_.value_or(event.sent), event.sent);
+  settled_era_ = event.settled_era;
   const Place& latest = document_.latest;
   if (latest.era != event.settled_era || latest.round != event.settled_round) return;
   settled_ = event.sent;

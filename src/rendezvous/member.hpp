@@ -89,6 +89,8 @@ class MemberAgent {
   // Until then nodes may have workers of another round that the store showed and has lost, and of
   // which seen() says nothing. Nullopt, or past: there was none.
   [[nodiscard]] std::optional<Time> others_until() const { return others_until_; }
+  // Of the last settled round that the store has told of; 0: of none.
+  [[nodiscard]] std::int64_t settled_era() const { return settled_era_; }
   // What became of the last rounds, as far as it was told: of a node that may succeed the store.
   [[nodiscard]] const History& history() const { return history_; }
   // In the round that was last given out.
@@ -180,6 +182,7 @@ class MemberAgent {
   std::optional<Time> renewed_;    // the lease of the workers; nullopt: the session does not age
   // As alive_, since when its place is one of a settled round; where stores succeed one another.
   std::optional<Time> settled_;
+  std::int64_t settled_era_ = 0;
   // Its place follows from one in a settled round, round by round: whoever knows of the settled one
   // counts with this node.
   bool firm_ = false;

@@ -324,9 +324,10 @@ void reclaim(State& state, const std::string& ticket, const MemberDocument& d) {
   state.reclaimed.emplace(ticket, *d.claim);
 }
 
-// What becomes of the workers of this rank is known. If it was the last one: of all.
-void hear(State& state, int rank, Time now) {
-  if (state.unheard.erase(rank) == 0 || !state.unheard.empty()) return;
+// What becomes of the workers of this place is known. If it was the last one: of all.
+void hear(State& state, const Place& place, Time now) {
+  if (state.unheard.erase({place.era, place.round, place.rank}) == 0) return;
+  if (!state.unheard.empty()) return;
   if (state.grace_until) state.grace_until = std::min(*state.grace_until, now);
   if (state.unsure_until) state.unsure_until = std::min(*state.unsure_until, now);
 }
@@ -340,7 +341,7 @@ Time others_end(const State& state, const Config& config, Time now) {
 }  // namespace
 
 void note_gone(State& state, const Place& place, Time now) {
-  if (place.same_round(state.round.latest)) hear(state, place.rank, now);
+  hear(state, place, now);
 }
 
 Milliseconds duplicate_grace(const Config& config) {
@@ -376,6 +377,14 @@ bool claims_unknown_round(const RoundDocument& known, const MemberDocument& docu
   const int claimed = document.claim->round;
   // Or it ran under a number that is said not to have run.
   return claimed > known.number || (!is_alive(known.phase) && claimed > known.ran);
+}
+
+bool is_unknown(const State& state, const Place& latest, const Place& said) {
+  if (!latest.exists() || latest.same_origin(said)) return latest.before(said);
+  if (said.generation() < latest.generation()) return false;
+  return std::none_of(state.others.begin(), state.others.end(), [&](const Place& other) {
+    return other.same_origin(said) && !other.before(said);
+  });
 }
 
 Time join_counts_from(const State& state, const Config& config, const MemberDocument& document,
@@ -419,7 +428,7 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
   // Others of its round may be out of touch, and have workers.
   if (!known && holds_forgotten(state, ticket, member))
     state.unsure_until = std::max(state.unsure_until.value_or(now), others_end(state, config, now));
-  if (d.latest.same_round(state.round.latest)) hear(state, d.latest.rank, now);
+  hear(state, d.latest, now);
   note_stop(state, ticket, member);
   note_times(state, config, now);
 }
@@ -535,6 +544,8 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
     case Phase::Running:
       take_places(state);
       state.unheard.clear();  // what they may have had is over
+      std::erase_if(state.others,
+                    [&](const Place& other) { return other.before(state.round.latest); });
       state.waiting_since.reset();
       if (state.leaving == 0) state.leave.reset();
       break;

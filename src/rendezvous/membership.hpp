@@ -69,6 +69,8 @@ struct Succession {
 
   // What this agent has kept of the one of an earlier store.
   History history{};
+  // Of the last settled round that the store has told of; 0: of none.
+  std::int64_t settled_era = 0;
 
   // Not the first: what the store does not know may have been known to one before.
   [[nodiscard]] bool is_later() const { return generation > 1; }
@@ -151,9 +153,14 @@ struct State {
   // may have workers of it.
   std::optional<Time> unsure_until;
   Succession succession;
-  // At a later store: ranks of `round.latest` of which nobody has said yet what becomes of them.
-  // Until all have, or until the leases of an earlier store are over, they may have workers.
-  std::set<int> unheard;
+  // Of the first rounds of two first stores one at most was settled, and ran; which, a leader may
+  // not know. The last place of each origin but that of `round.latest`, unless that is of a later
+  // generation. The next round comes after all of them.
+  std::vector<Place> others;
+  // At a later store: ranks of `round.latest` and of `others` of which nobody has said yet what
+  // becomes of them, each as a place without nodes. Until all have, or until the leases of an
+  // earlier store are over, they may have workers.
+  std::set<Place> unheard;
   std::optional<Time> next_progress;  // gathering: publish what has changed not before this
   Milliseconds progress_interval{0};
   bool progress_due = false;
@@ -214,6 +221,10 @@ void give_time_to_stop(State& state, Time now);
 // The member runs workers of a round of which neither the store nor this leader knew: the store was
 // set back or emptied, and whoever led that round is gone. restore() takes the round up.
 [[nodiscard]] bool claims_unknown_round(const RoundDocument& known, const MemberDocument& document);
+
+// This leader does not know yet of the round that a member speaks of, nor of one after it.
+// `latest`: as in the round's document, or as that is being written.
+[[nodiscard]] bool is_unknown(const State& state, const Place& latest, const Place& said);
 
 // From when on the quiet period counts after this member has come. Those of a job whose store was
 // lost all come at once, and are waited for a moment only.

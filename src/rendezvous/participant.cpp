@@ -236,6 +236,7 @@ class Participant::Impl {
     std::optional<Time> waiting_since;
     if (member_.waiting()) waiting_since = member_.waiting_since();
     succession_.history = member_.history();
+    succession_.settled_era = member_.settled_era();
     leader_ = std::make_unique<Leader>(config_, outbox_, leading_as_, epoch_, std::move(known_),
                                        member_.seen(), grace, member_.others_until(), waiting_since,
                                        succession_);

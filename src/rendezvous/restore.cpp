@@ -284,41 +284,81 @@ void wait_until_sure(State& state, const Config& config, const State* previous, 
     state.unsure_until = std::max(state.unsure_until.value_or(now), *state.grace_until);
 }
 
+// What somebody knows of whose majority counts.
+struct Latest {
+  Place place;
+  Place before;
+  std::string store_host;
+};
+
+std::vector<Latest> all_latest(const State& state, const Found& found, const State* previous,
+                               const RoundDocument& seen) {
+  std::vector<Latest> all;
+  const auto add = [&](const RoundDocument& round) {
+    all.push_back({round.latest, round.before, round.store_host});
+  };
+  add(state.round);
+  add(seen);
+  if (previous != nullptr) add(previous->round);
+  for (const auto& member : found.members)
+    all.push_back({member.document.latest, member.document.latest, ""});
+  return all;
+}
+
+// Where the founders of several endpoints lose their first store and begin another one, each may
+// have a first round, of an origin of its own. One at most was settled; the other's nodes have
+// started nothing, and come to this store in the end. What that one was called says nothing. The
+// present round of this store is its own; at a store that has none, what is settled tells.
+void choose_latest(State& state, const std::vector<Latest>& all) {
+  const bool has_own = state.round_written && state.round.latest.exists();
+  const Place root = has_own ? state.round.latest : Place{state.succession.settled_era};
+  const auto counts_less = [&](const Latest& a, const Latest& b) {
+    const bool a_counts = root.exists() && a.place.same_origin(root);
+    const bool b_counts = root.exists() && b.place.same_origin(root);
+    return a_counts != b_counts ? b_counts : a.place.before(b.place);
+  };
+  const Latest& latest = *std::max_element(all.begin(), all.end(), counts_less);
+  state.latest_written = state.round_written && latest.place.same_round(state.round.latest);
+  state.round.latest = latest.place;
+  state.round.before = latest.before;
+  state.round.store_host = latest.store_host;
+  state.round.latest.rank = state.round.before.rank = -1;
+  for (const Latest& each : all) {
+    if (!is_unknown(state, state.round.latest, each.place)) continue;
+    std::erase_if(state.others, [&](const Place& at) { return at.same_origin(each.place); });
+    state.others.push_back(each.place);
+  }
+}
+
 // Whose majority counts, as far as anybody knows; and who of them has not been heard of. A store
 // that has a round document may be behind it only where it is a later one.
 void find_latest(State& state, const Found& found, const State* previous,
                  const RoundDocument& seen) {
-  Place latest = state.round.latest;
-  Place before = state.round.before;
-  std::string store_host = state.round.store_host;
-  const auto take = [&](const Place& place, const Place& its_before, const std::string& its_host) {
-    if (!latest.before(place)) return;
-    before = its_before;
-    latest = place;
-    store_host = its_host;
-  };
-  take(seen.latest, seen.before, seen.store_host);
-  if (previous != nullptr)
-    take(previous->round.latest, previous->round.before, previous->round.store_host);
-  for (const auto& member : found.members)
-    take(member.document.latest, member.document.latest, "");
-  latest.rank = before.rank = -1;
-  state.latest_written = state.round_written && latest == state.round.latest;
-  state.round.latest = latest;
-  state.round.before = before;
-  state.round.store_host = std::move(store_host);
+  choose_latest(state, all_latest(state, found, previous, seen));
   if (!state.succession.is_later()) return;
-  for (int rank = 0; rank < latest.nodes; ++rank)
-    state.unheard.insert(state.unheard.end(), rank);
+  const auto wait_for = [&](const Place& place) {
+    for (int rank = 0; rank < place.nodes; ++rank)
+      state.unheard.insert({place.era, place.round, rank});
+  };
+  wait_for(state.round.latest);
+  std::for_each(state.others.begin(), state.others.end(), wait_for);
+  const auto hear = [&](const Place& place) {
+    state.unheard.erase({place.era, place.round, place.rank});
+  };
   for (const auto& member : found.members)
-    if (member.document.latest.same_round(latest)) state.unheard.erase(member.document.latest.rank);
-  for (const Place& place : found.gone)
-    if (place.same_round(latest)) state.unheard.erase(place.rank);
+    hear(member.document.latest);
+  std::for_each(found.gone.begin(), found.gone.end(), hear);
   // Who was there once, and is not any more, has ended its session here.
-  if (previous == nullptr || previous->epoch != state.epoch ||
-      !previous->round.latest.same_round(latest))
-    return;
-  std::erase_if(state.unheard, [&](int rank) { return !previous->unheard.contains(rank); });
+  if (previous == nullptr || previous->epoch != state.epoch) return;
+  const auto was_known = [&](const Place& place) {
+    const auto& others = previous->others;
+    return place.same_round(previous->round.latest) ||
+           std::any_of(others.begin(), others.end(),
+                       [&](const Place& other) { return place.same_round(other); });
+  };
+  std::erase_if(state.unheard, [&](const Place& place) {
+    return was_known(place) && !previous->unheard.contains(place);
+  });
 }
 
 // They may have workers that an earlier store let run.

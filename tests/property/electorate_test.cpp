@@ -1,7 +1,8 @@
 // Agents and stores with random fates: messages are lost, agents leave for candidates, die, and
 // are given new rounds by any store that serves, also by one that nobody else is with. However it
 // goes, no store renews a lease from a moment after one of a later generation has begun to serve.
-// The first store serves from the start, or where most of its founders have met.
+// The first store serves from the start, or where most of its founders have met. Who leads may know
+// of no earlier round, and begin one of another origin.
 #include "store/table/electorate.hpp"
 
 #include <algorithm>
@@ -43,6 +44,7 @@ struct Store {
   std::uint64_t generation = 0;
   std::uint64_t highest_waiting = 0;  // generation of those who came
   std::optional<Time> began;          // to serve
+  std::uint64_t origin = 0;           // of the rounds that are begun there
 };
 
 class World {
@@ -50,7 +52,7 @@ class World {
   // `founders`: so many of the agents may begin the first store. 0: it is there.
   World(std::uint64_t seed, std::uint32_t founders) : random_(seed) {
     agents_.resize(kAgents);
-    stores_.push_back(std::make_unique<Store>());
+    add_store();
     if (founders > 0) {
       stores_[0]->votes = Electorate(Electorate::Options{.is_first = false});
       for (std::uint32_t rank = 0; rank < founders; ++rank)
@@ -114,6 +116,11 @@ class World {
  private:
   std::uint64_t pick(std::uint64_t below) { return random_() % below; }
 
+  void add_store() {
+    stores_.push_back(std::make_unique<Store>());
+    stores_.back()->origin = 1 + pick(3);
+  }
+
   void join(Agent& agent, std::size_t store) {
     agent.store = store;
     agent.session = ++last_session_;
@@ -166,7 +173,7 @@ class World {
     if (agent.store == to) return;
     if (to == stores_.size()) {
       if (stores_.size() >= 8) return;
-      stores_.push_back(std::make_unique<Store>());
+      add_store();
       stores_.back()->votes = Electorate(Electorate::Options{.is_first = false});
     }
     if (stores_[to]->began && stores_[to]->generation < agent.generation) return;
@@ -187,7 +194,7 @@ class World {
       if (pick(4) != 0) nodes.push_back(&agent);
     }
     if (nodes.empty()) return;
-    Place place{{store.generation, ++last_round_},
+    Place place{{store.generation << 32 | store.origin, ++last_round_},
                 kNoRank,
                 static_cast<std::uint32_t>(nodes.size()),
                 kNoRank};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 namespace drun::store {
 namespace {
@@ -17,6 +18,20 @@ void for_each_place(const Vote& vote, Visit visit) {
   if (vote.settled.nodes > 0) visit(vote.settled);
   for (const Place& place : vote.later)
     visit(place);
+}
+
+// What somebody has accepted after a place in an electorate that counts does. Whether anything was
+// new.
+bool vouch(const Vote& vote, std::uint32_t origin, std::set<ElectorateId>& vouched) {
+  bool is_in_one = false;
+  bool grows = false;
+  for_each_place(vote, [&](const Place& place) {
+    const bool is_other = place.electorate.origin() != origin;
+    if (is_other && is_in_one) grows |= vouched.insert(place.electorate).second;
+    const bool counts = !is_other || vouched.contains(place.electorate);
+    is_in_one |= counts && place.rank != kNoRank;
+  });
+  return grows;
 }
 
 bool is_same_electorate(const Place& a, const Place& b) {
@@ -147,14 +162,33 @@ bool Electorate::has_majority() const {
 
 // ---- who counts where ----
 
+// A round that goes back to another first store than the settled one is settled only by those who
+// were in a round that counts before, and they say so. Else it counts for nothing: who was in it
+// may never come.
+std::set<ElectorateId> Electorate::vouched(std::uint32_t origin) const {
+  std::set<ElectorateId> known;
+  for (bool grows = origin != 0; grows;) {
+    grows = false;
+    for (const auto& dead : gone_)
+      grows |= vouch(dead.second, origin, known);
+    for (const auto& voter : voters_)
+      grows |= vouch(voter.second.vote, origin, known);
+  }
+  return known;
+}
+
 // Two sessions of one agent, and a place that was given twice, count once: for the newer session.
 // Of two sizes of one electorate the first is believed, and who says otherwise is not counted.
 Electorate::Rolls Electorate::rolls() const {
   if (settled_.nodes == 0) return {};
   std::map<ElectorateId, Roll> known;
   known[settled_.electorate].place = settled_;
+  const std::uint32_t origin = settled_.electorate.origin();
+  const std::set<ElectorateId> of_others = vouched(origin);
   const auto roll_of = [&](const Place& place) -> Roll* {
-    if (place.electorate < settled_.electorate) return nullptr;
+    const ElectorateId& id = place.electorate;
+    if (id < settled_.electorate) return nullptr;
+    if (origin != 0 && id.origin() != origin && !of_others.contains(id)) return nullptr;
     Roll& roll = known[place.electorate];
     if (roll.place.nodes == 0) {
       roll.place = place;
@@ -269,7 +303,7 @@ std::optional<Electorate::Time> Electorate::common_time(const Rolls& rolls, bool
 // ---- from one electorate to the next ----
 
 bool Electorate::have_accepted(const Roll& roll, const ElectorateId& id) const {
-  const Count all = count_out(roll, ElectorateId{UINT64_MAX, UINT64_MAX});
+  const Count all = count_out(roll, id);
   std::size_t count = 0;
   bool casting = false;
   for (const Member& member : roll.members) {
@@ -280,16 +314,19 @@ bool Electorate::have_accepted(const Roll& roll, const ElectorateId& id) const {
   return are_enough(all, count, casting);
 }
 
-// Only the latest one: whoever has a majority of those before it then has one who has accepted it,
-// and says so.
+// The latest one that can be: whoever has a majority of those before it then has one who has
+// accepted it, and says so. There may be later ones that only a few know of, and that never are: of
+// another first store that its founders have left.
 void Electorate::settle_what_can_be() {
   const Rolls all = rolls();
   if (all.size() < 2 || all.size() > kMostElectorates) return;
-  const Place& latest = all.back().place;
-  if (!std::all_of(all.begin(), all.end(),
-                   [&](const Roll& roll) { return have_accepted(roll, latest.electorate); }))
-    return;
-  learn_settled(Vote{latest, {}});
+  for (std::size_t last = all.size() - 1; last > 0; --last) {
+    const ElectorateId& id = all[last].place.electorate;
+    const auto accepts = [&](const Roll& roll) { return have_accepted(roll, id); };
+    const auto end = all.begin() + static_cast<std::ptrdiff_t>(last) + 1;
+    if (std::all_of(all.begin(), end, accepts)) return learn_settled(Vote{all[last].place, {}});
+    if (all.size() > kFewElectorates) return;
+  }
 }
 
 }  // namespace drun::store

@@ -105,6 +105,8 @@ class Electorate {
   void settle_what_can_be();
   // Whether so many could be a majority, at the first look.
   [[nodiscard]] bool may_be_enough(std::size_t voters) const;
+  // Electorates of other origins than the settled one's that count.
+  [[nodiscard]] std::set<ElectorateId> vouched(std::uint32_t origin) const;
   [[nodiscard]] Rolls rolls() const;
   [[nodiscard]] std::optional<Time> common_time(const Rolls& rolls, bool present) const;
   [[nodiscard]] std::optional<Time> majority_time(const Roll& roll, const ElectorateId& limit,

@@ -42,6 +42,44 @@ TEST(SuccessionTest, ANewHostDoesNotBeginTheRoundAnewWithThoseWhoHaveNotHeardOfI
     ASSERT_EQ(SuccessionWorld(plan, false).run().violation, "") << replay(plan);
 }
 
+// The first of three endpoints is cut off when it has just begun a store, and the two others begin
+// one without it. Then what they had told the first one comes, and it begins a round with a node
+// that has gone. Later it joins the others, and who has their store is cut off.
+TEST(SuccessionTest, TheRoundOfAFirstStoreThatItsFoundersHaveLeftCountsForNothing) {
+  SuccessionPlan plan;
+  plan.nodes = 3;
+  plan.min_nodes = plan.max_nodes = 2;
+  plan.endpoints = 3;
+  plan.host_is_spare = true;
+  plan.max_restarts = 1;
+  plan.work_ms = 43'579;
+  plan.max_delay_ms = 145;
+  plan.blows = {{139, Harm::Join, false, 0, 0, 1},
+                {886, Harm::Cut, true, 0, 18'806, 0},
+                {886, Harm::Cut, true, 0, 5'262, 0},
+                {40'474, Harm::Cut, true, 0, 39'003, 0}};
+  for (plan.seed = 3'000'002'501; plan.seed <= 3'000'002'600; ++plan.seed)
+    ASSERT_EQ(SuccessionWorld(plan, false).run().violation, "") << replay(plan);
+}
+
+// The same, and a node that is at no endpoint stays with the first store: their round has all of
+// its nodes.
+TEST(SuccessionTest, NorDoesOneOfNodesThatAreAllThere) {
+  SuccessionPlan plan;
+  plan.nodes = 5;
+  plan.min_nodes = plan.max_nodes = 2;
+  plan.endpoints = 3;
+  plan.work_ms = 43'579;
+  plan.max_delay_ms = 145;
+  constexpr int kFirstAndLast = 0b10001 | 6 << 16;  // in both directions
+  for (int at = 600; at <= 900; at += 5) {
+    plan.seed = static_cast<std::uint64_t>(at);
+    plan.blows = {{at, Harm::Split, false, 0, 12'000, kFirstAndLast},
+                  {40'474, Harm::Cut, true, 0, 39'003, 0}};
+    ASSERT_EQ(SuccessionWorld(plan, false).run().violation, "") << replay(plan);
+  }
+}
+
 TEST(SuccessionTest, ASeedReplaysExactly) {
   for (const std::uint64_t seed : {7U, 23U, 99U}) {
     const SuccessionPlan plan = make_succession_plan(seed);

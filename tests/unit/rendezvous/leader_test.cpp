@@ -767,7 +767,6 @@ TEST(RestoreTest, AFailureThatWasReportedIsKnownAgainTheRootCauseFirst) {
   EXPECT_EQ(s.failures.front().ticket, "b");
 }
 
-// A leader with an outbox, and what it has asked for.
 // ---- at a store that has succeeded another ----
 
 constexpr Succession kLater{2, kNow + Milliseconds(10'000)};
@@ -791,7 +790,7 @@ TEST(SuccessionRestoreTest, WhoIsNotHeardOfIsWaitedForUntilTheOldLeasesAreOver) 
   const State s = restore_later(returned(2));
   EXPECT_EQ(s.round.phase, Phase::Running);
   EXPECT_EQ(s.round.latest, (Place{1, 5, -1, 3, 0}));
-  EXPECT_EQ(s.unheard, std::set<int>{0});
+  EXPECT_EQ(s.unheard, (std::set<Place>{{1, 5, 0}}));
   EXPECT_EQ(s.missing, 1);
   EXPECT_EQ(s.grace_until, kLater.sure_from);
   EXPECT_TRUE(decide(s, config(3), kNow).stopping.empty());
@@ -886,13 +885,13 @@ TEST(SuccessionRestoreTest, ARoundAllOfWhoseNodesAreThereRunsOn) {
 
 TEST(SuccessionRestoreTest, WhoComesIsHeardOf) {
   State s = restore_later(returned(1));
-  ASSERT_EQ(s.unheard, (std::set<int>{0, 2}));
+  ASSERT_EQ(s.unheard, (std::set<Place>{{1, 5, 0}, {1, 5, 2}}));
   MemberDocument d;
   d.host = "host-2";
   d.agreement = full_agreement(config(3));
   holding(d, 5, 2, 3).latest = {1, 5, 2, 3, 0};
   observe(s, config(3), "2", d, kNow);
-  EXPECT_EQ(s.unheard, std::set<int>{0});
+  EXPECT_EQ(s.unheard, (std::set<Place>{{1, 5, 0}}));
   EXPECT_EQ(s.missing, 1);
 }
 
@@ -938,10 +937,93 @@ TEST(SuccessionRestoreTest, WhatOneMemberAloneKnowsOfIsTakenOver) {
   });
   const State s = restore_later(found);
   EXPECT_EQ(s.round.latest, (Place{1, 6, -1, 2}));
-  EXPECT_EQ(s.unheard, std::set<int>{0});
+  EXPECT_EQ(s.unheard, (std::set<Place>{{1, 6, 0}}));
   EXPECT_EQ(decide(s, config(3), kNow).round.latest, s.round.latest);
 }
 
+// ---- where the founders of several endpoints have begun two first stores ----
+
+constexpr std::int64_t kOurs = kOrigins + 46;
+constexpr std::int64_t kTheirs = kOrigins + 48;  // the later, by its number
+
+// Ranks 0 and 1 of three run the first round of this store; who speaks of the other store's never
+// ran anything.
+Found begun_twice() {
+  Found found(config(3));
+  for (int rank = 0; rank < 2; ++rank)
+    found.member(std::to_string(rank), [&](MemberDocument& d) {
+      holding(d, 1, rank, 3).latest = {kOurs, 1, rank, 3, 2};
+      d.seen = 1;
+    });
+  return found.member("other", [](MemberDocument& d) {
+    d.latest = {kTheirs, 1, 0, 2, 0};
+    d.seen = 1;
+  });
+}
+
+RoundDocument our_round() {
+  RoundDocument round;
+  round.number = round.ran = 1;
+  round.phase = Phase::Running;
+  round.nodes = 3;
+  round.latest = {kOurs, 1, -1, 3, 2};
+  return round;
+}
+
+TEST(TwoFirstStoresTest, WhoComesFromTheOtherOneChangesNothingButTheNextEra) {
+  Found found = begun_twice();
+  found.add(found.keys().round, encode(our_round()));
+  const State s = restore_later(found, {1, {}});
+  EXPECT_EQ(s.round.latest, our_round().latest);
+  EXPECT_TRUE(s.latest_written);
+  ASSERT_EQ(s.others.size(), 1U);
+  EXPECT_EQ(s.others[0], (Place{kTheirs, 1, 0, 2, 0}));
+  EXPECT_FALSE(is_unknown(s, s.round.latest, {kTheirs, 1, 1, 2, 0}));
+  EXPECT_TRUE(is_unknown(s, s.round.latest, {kTheirs, 2, 1, 2, 0}));
+  EXPECT_TRUE(is_unknown(s, s.round.latest, {kOurs, 2, 1, 3, 2}));
+}
+
+TEST(TwoFirstStoresTest, AtALaterStoreTheSettledRoundCountsAndTheNodesOfBothAreWaitedFor) {
+  Succession later = kLater;
+  later.settled_era = kOurs;
+  const State s = restore_later(begun_twice(), later);
+  EXPECT_EQ(s.round.latest, our_round().latest);
+  EXPECT_EQ(s.unheard, (std::set<Place>{{kOurs, 1, 2}, {kTheirs, 1, 1}}));
+  EXPECT_EQ(s.grace_until, kLater.sure_from);
+}
+
+TEST(TwoFirstStoresTest, OneWhoNamesTheOtherTwiceIsNotWaitedForAgain) {
+  Succession later = kLater;
+  later.settled_era = kOurs;
+  State s = restore_later(begun_twice(), later);
+  note_gone(s, {kTheirs, 1, 1}, kNow);
+  note_gone(s, {kOurs, 1, 2}, kNow);
+  EXPECT_EQ(s.grace_until, kNow);
+  std::vector<std::string> problems;
+  const Found found = begun_twice();
+  const State again = restore(config(3), 5, found.entries(), &s, {}, {}, {}, kNow, problems, later);
+  EXPECT_TRUE(again.unheard.empty());
+  // Nobody has spoken of these yet.
+  Found third = begun_twice();
+  third.member("third", [](MemberDocument& d) { d.latest = {kOrigins + 47, 1, 0, 2, 0}; });
+  EXPECT_EQ(restore(config(3), 5, third.entries(), &s, {}, {}, {}, kNow, problems, later).unheard,
+            (std::set<Place>{{kOrigins + 47, 1, 1}}));
+}
+
+TEST(TwoFirstStoresTest, ALaterGenerationLeavesBothBehind) {
+  RoundDocument round = our_round();
+  round.latest = {2 * kOrigins + 46, 2, -1, 3, 2};
+  round.number = round.ran = 2;
+  Found found(config(3));
+  found.add(found.keys().round, encode(round)).member("other", [](MemberDocument& d) {
+    d.latest = {kTheirs, 1, 0, 2, 0};
+  });
+  const State s = restore_later(found);
+  EXPECT_TRUE(s.others.empty());
+  EXPECT_FALSE(s.unheard.contains({kTheirs, 1, 1}));
+}
+
+// A leader with an outbox, and what it has asked for.
 class LeaderTest : public testing::Test {
  protected:
   void begin(Config s, std::optional<Time> grace_until = {}) {

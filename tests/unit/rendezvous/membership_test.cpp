@@ -1371,6 +1371,25 @@ TEST(ElectorateTest, OtherNodesAreAnotherOne) {
   EXPECT_EQ(next.successors[0].port, 40'002);
 }
 
+// Another first store has begun a round of a later era: who knows of that takes the next one of
+// this store for the later.
+TEST(ElectorateTest, TheNextOneComesAfterThatOfAnotherFirstStore) {
+  Board board = with_successors(3);
+  const Place first = board.state().round.latest;
+  const Place other{first.era + 1, first.round, 0, 2, 0};
+  board.state().others = {other};
+  board.gone(ticket(1));
+  board.settle();
+  board.all_left();
+  board.pass(Milliseconds(2'000));
+  board.run();
+  const RoundDocument& next = board.state().round;
+  ASSERT_EQ(next.nodes, 2);
+  EXPECT_TRUE(other.before(next.latest));
+  EXPECT_EQ(next.before, first) << "it follows from the round that ran";
+  EXPECT_TRUE(board.state().others.empty());
+}
+
 TEST(ElectorateTest, ARoundThatIsTakenUpKeepsItsSuccessorsAndNamesNoMoreThanWanted) {
   Board board = with_successors(4);
   State& state = board.state();

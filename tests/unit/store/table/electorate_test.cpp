@@ -451,5 +451,59 @@ TEST(FoundersTest, TheFirstRoundIsSettledWhenMostOfThemKnow) {
   EXPECT_TRUE(store.has_majority()) << "the rest is as ever";
 }
 
+// The founders have left their first store for another one, and one of them, who had begun a round
+// there by then, follows them.
+TEST(FoundersTest, WhatNobodyElseKnowsOfKeepsNoRoundFromBeingSettled) {
+  Electorate store(Electorate::Options{.is_first = false});
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    store.vote(rank, in(founder(rank, 3)), at(1));
+    store.confirm(rank, at(1));
+  }
+  ASSERT_TRUE(store.quorum(at(2)));
+  store.vote(0, moved(founder(0, 3), place(9, 0, 2)), at(3));
+  store.vote(1, moved(founder(1, 3), place(1, 0, 2)), at(3));
+  EXPECT_EQ(store.settled(), founder(kNoRank, 3)) << "one founder of three";
+  store.vote(2, moved(founder(2, 3), place(1, 1, 2)), at(4));
+  EXPECT_EQ(store.settled(), place(1, kNoRank, 2));
+  EXPECT_TRUE(store.has_majority());
+}
+
+Place of_origin(std::uint64_t origin, std::uint64_t round, std::uint32_t rank,
+                std::uint32_t nodes) {
+  return {{(std::uint64_t{1} << 32) + origin, round}, rank, nodes, kNoRank};
+}
+
+// Of the three nodes of that other round one is here, and the two others never come.
+TEST(FoundersTest, ARoundOfAnotherFirstStoreKeepsNoLaterOneFromBeingSettled) {
+  Electorate store;
+  const Place first[] = {of_origin(1, 1, 0, 2), of_origin(1, 1, 1, 2)};
+  store.vote(0, unsettled(first[0]), at(1));
+  store.vote(1, unsettled(first[1]), at(1));
+  const Place other = of_origin(9, 1, 0, 3);
+  store.vote(7, unsettled(other), at(1));
+  const auto next = [](std::uint32_t rank) { return of_origin(9, 2, rank, 3); };
+  store.vote(7, {{}, {other, next(2)}}, at(2));
+  store.vote(1, moved(first[1], next(1)), at(2));
+  EXPECT_EQ(store.settled().electorate, first[0].electorate);
+  store.vote(0, moved(first[0], next(0)), at(3));
+  EXPECT_EQ(store.settled().electorate, next(0).electorate);
+}
+
+// They may have settled it at the other store.
+TEST(FoundersTest, OneThatWhoIsInTheSettledRoundHasAcceptedCounts) {
+  Electorate store;
+  for (std::uint32_t rank = 0; rank < 3; ++rank)
+    store.vote(rank, unsettled(of_origin(1, 1, rank, 3)), at(1));
+  ASSERT_TRUE(store.has_majority());
+  const auto goes_over = [&](VoterId voter) {
+    const auto rank = static_cast<std::uint32_t>(voter);
+    store.vote(voter, moved(of_origin(1, 1, rank, 3), of_origin(9, 1, kNoRank, 2)), at(2));
+  };
+  goes_over(1);
+  EXPECT_TRUE(store.has_majority()) << "of those who have not heard of it";
+  goes_over(2);
+  EXPECT_FALSE(store.has_majority()) << "nobody of the other round is here";
+}
+
 }  // namespace
 }  // namespace drun::store
