@@ -177,9 +177,15 @@ bool Succession::is_sought(std::string_view job, Time now) const {
   return sought != sought_.end() && now < sought->second;
 }
 
-// Founders may have forgotten the job, or never heard of it.
+// Founders may have forgotten the job, or never heard of it. Where one has come who knows of its
+// round, they count no more: those who look for a store may have met here.
 bool Succession::may_begin(Time now) const {
-  return !is_serving_ && job_ && !(options_.is_founding && is_sought(*job_, now));
+  if (is_serving_ || !job_) return false;
+  if (!options_.is_founding || !is_sought(*job_, now)) return true;
+  const auto known = jobs_.find(*job_);
+  if (known == jobs_.end()) return false;
+  const Place& settled = known->second.settled();
+  return settled.nodes > 0 && !settled.electorate.is_founding();
 }
 
 // ---- who waits ----

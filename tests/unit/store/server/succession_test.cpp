@@ -526,6 +526,23 @@ TEST_F(FoundersTest, NoneBeginsWhileTheJobLooksForAStore) {
   EXPECT_EQ(world.succession.next_deadline(), std::nullopt);
 }
 
+// A new agent is at an endpoint where the job's nodes look for their store.
+TEST_F(FoundersTest, ButThoseWhoLookForItMayMeetThere) {
+  Agent founders[] = {Agent(world), Agent(world)};
+  Agent seeker(world);
+  Find sought = question(1, "10.0.0.9");
+  sought.port = 0;
+  (void)seeker.only<Moved>(sought);
+  for (std::uint32_t rank = 0; rank < 2; ++rank)
+    EXPECT_THAT(founders[rank].come(founding(rank), 0), IsEmpty());
+  Agent a(world), b(world);
+  EXPECT_THAT(a.come(settled(1)), IsEmpty());
+  EXPECT_THAT(founders[0].answers(), IsEmpty()) << "their own majority means nothing";
+  const auto call = b.only<Pulsed>(b.come(settled(2)));
+  EXPECT_EQ(call.generation, 2U);
+  EXPECT_EQ(call.settled.electorate, place(0).electorate);
+}
+
 TEST_F(SuccessorTest, WhoSucceedsAStoreSaysThatTheJobIsThere) {
   Agent asker(world);
   const auto moved = asker.only<Moved>(Find{0, "", 0, kJob, 0});
