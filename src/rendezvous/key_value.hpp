@@ -137,8 +137,6 @@ struct Place {
 struct Vote {
   std::string job;  // the prefix of its keys: each job of a store has its own majority
   Place latest;     // of the last round that it knows of; none before the first
-  // There was no round before: nobody else has to know of it, so it is settled from the start.
-  bool first = false;
   bool operator==(const Vote&) const = default;
 };
 

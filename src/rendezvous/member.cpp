@@ -146,7 +146,6 @@ void MemberAgent::speak() {
     firm_ = firm_ && latest.rank >= 0 && latest.same_round(round.before);
     settled_.reset();
     latest = place;
-    vote_.first = !round.before.exists();
   } else if (place.exists() && latest.same_round(place) && latest.rank < 0) {
     latest.rank = place.rank;  // its assignment came later
   }

@@ -974,7 +974,7 @@ TEST_F(SucceededMemberTest, SaysForWhichRoundItSpeaksAndWhereItGoes) {
   runs(1, 1, {});
   const auto vote = said();
   ASSERT_TRUE(vote);
-  EXPECT_EQ(vote->vote, (Vote{"drun/job/", {1, 1, 1, 2, 0}, true}));
+  EXPECT_EQ(vote->vote, (Vote{"drun/job/", {1, 1, 1, 2, 0}}));
   EXPECT_EQ(vote->successors,
             (std::vector<Successor>{{"10.0.0.1", 41'000, true}, {"10.0.0.2", 41'000, false}}));
 }

@@ -102,7 +102,6 @@ class BackendSuccessionTest : public ::testing::Test {
       rendezvous::Vote vote;
       vote.job = rendezvous::Keys(options_.run_id).prefix;
       vote.latest = {era, round, static_cast<int>(i), static_cast<int>(agents_.size()), 0};
-      vote.first = round == 1;
       agent(i).known = true;
       agent(i).link().vote(vote, successors);
     }
