@@ -95,7 +95,7 @@ struct LinkEvent {
   // Up, NewSession, where stores succeed one another: 1 for the first, more for each that came
   // after it. 0: this store has no successors.
   std::int64_t generation = 0;
-  // NewSession at another generation than before: for how long from now on workers may run that an
+  // At a later generation than before: for how long from now on workers may run that an
   // earlier store let run; less what Keys::silence says.
   std::chrono::milliseconds old_leases{0};
   bool hosting = false;    // generation > 0: the store is in this process

@@ -602,7 +602,8 @@ void BackendLink::complete(rendezvous::LinkEvent& event) {
   const bool first = !has_moved_ && (fsm_.state() == BackendState::Opening ||
                                      fsm_.state() == BackendState::Hosting);
   event.hosting = hosting_ = first || successor_store_.is_at(link_->store_endpoint());
-  if (event.link == NewSession && event.generation != generation_)
+  // A newcomer, too, may lead at a store that has only just succeeded another.
+  if (event.generation > 1 && event.generation != generation_)
     event.old_leases = control_options(options_, false, options_.endpoint, {}).time_to_live;
   generation_ = event.generation;
   event.store = to_string(link_->store_endpoint());

@@ -355,7 +355,7 @@ void Stores::complete(int agent, LinkEvent& event) {
   const bool first =
       !c.has_moved && (state == BackendState::Opening || state == BackendState::Hosting);
   event.hosting = c.hosting = first || (c.successor && c.peer == own_place(agent));
-  if (event.link == Link::NewSession && event.generation != c.generation)
+  if (event.generation > 1 && event.generation != c.generation)
     event.old_leases = launcher::control_options(options_, false, {}, {}).time_to_live;
   c.generation = event.generation;
   if (c.hosting) return;

@@ -80,6 +80,24 @@ TEST(SuccessionTest, NorDoesOneOfNodesThatAreAllThere) {
   }
 }
 
+// The nodes of the round meet at a newcomer, at the endpoint of the host that has lost power. It
+// leads, and has to wait for the one that has not come.
+TEST(SuccessionTest, ANewcomerThatSucceedsTheStoreWaitsForWhoIsNotHeardOf) {
+  SuccessionPlan plan;
+  plan.seed = 4'001'026'504;
+  plan.promise = Promise::Success;
+  plan.nodes = plan.max_nodes = 7;
+  plan.min_nodes = 5;
+  plan.endpoints = 3;
+  plan.max_restarts = 4;
+  plan.work_ms = 41'191;
+  plan.max_delay_ms = 20;
+  plan.blows = {{10'915, Harm::PowerOff, true, 0, 16'401, 0},
+                {16'215, Harm::Join, true, 0, 0, 7},
+                {49'294, Harm::PowerOff, true, 0, 1'328, 0}};
+  EXPECT_EQ(SuccessionWorld(plan, false).run().violation, "") << replay(plan);
+}
+
 TEST(SuccessionTest, ASeedReplaysExactly) {
   for (const std::uint64_t seed : {7U, 23U, 99U}) {
     const SuccessionPlan plan = make_succession_plan(seed);
