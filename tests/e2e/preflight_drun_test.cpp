@@ -193,7 +193,7 @@ TEST_F(ExcludeTest, ZeroExcludesNobody) {
 TEST_F(ExcludeTest, AListThatCannotBeOneIsRefusedAtOnce) {
   const Finished folder = run_drun({"--exclude-file", "/nonexistent/list", "true"});
   EXPECT_EQ(folder.code, 2);
-  EXPECT_THAT(folder.err, HasSubstr("--exclude-file /nonexistent/list: No such file or directory"));
+  EXPECT_THAT(folder.err, HasSubstr("--exclude-file /nonexistent/list: its folder must be there"));
   EXPECT_EQ(run_drun({"--exclude-file", "/tmp", "true"}).code, 2);
 }
 
