@@ -282,6 +282,7 @@ TEST_F(OutputTest, FullPipesAreEnlargedButNotMoreThanSomeAtATime) {
   (void)output->tail(0, kPatience);  // its end is read
   EXPECT_EQ(fill(kMost + 1), 256 * 1024);
   EXPECT_EQ(fill(kMost + 2), static_cast<int>(kUsual));
+  output.reset();  // it may still write to `nobody`
 }
 
 TEST_F(OutputTest, NeverChangesTheFlagsOfSharedDescriptors) {
