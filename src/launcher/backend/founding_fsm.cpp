@@ -19,6 +19,7 @@ void FoundingFsm::start(Time now) {
   listens_until_ = now + limits_.listening;
   state_ = Listening;
   hops_ = 0;
+  stays_until_.reset();
 }
 
 FoundingFsm::State FoundingFsm::at_time(State state, Time now) const {
@@ -49,15 +50,18 @@ FoundingFsm::Step FoundingFsm::on_turned_away(const std::optional<Endpoint>& mov
   barred_[to_string(at_)] = now + limits_.pause;
   if (moved && hops_ < limits_.hops && !is_barred(*moved, now)) {
     ++hops_;
+    stays_until_ = now + limits_.stay;
     return go(Told, *moved, now);
   }
   hops_ = 0;
+  stays_until_.reset();
   state_ = at_time(Waiting, now);
   return decide(now);
 }
 
 FoundingFsm::Step FoundingFsm::on_time(Time now) {
   std::erase_if(barred_, [now](const auto& place) { return place.second <= now; });
+  if (stays_until_ && *stays_until_ <= now) stays_until_.reset();
   return decide(now);
 }
 
@@ -66,6 +70,7 @@ FoundingFsm::Step FoundingFsm::decide(Time now) {
   state_ = at_time(state_, now);
   auto place = job_store(now);
   const bool founds = !place;
+  if (founds && stays_until_ && now < *stays_until_) return {};
   if (founds) place = place_to_found(now);
   if (!place || (is_somewhere() && *place == at_ && founds == this->founds())) return {};
   hops_ = 0;
@@ -120,6 +125,7 @@ std::optional<FoundingFsm::Time> FoundingFsm::next_deadline() const {
   });
   if (state_ == Listening || state_ == ToldEarly) due.include(listens_until_);
   if (state_ == Asking && some_unknown) due.include(first_step_);
+  if (stays_until_) due.include(*stays_until_);
   for (const auto& [place, until] : barred_)
     due.include(until);
   return due.time();

@@ -43,7 +43,10 @@ class FoundingFsm {
     // A job that runs tells a new agent within this time where its store is, if it may be told.
     Duration listening{300};
     Duration pause{1'000};  // until a place that has turned this agent away is tried again
-    int hops = 4;           // from one place that points to another, at a time
+    // What the endpoints have said is older than what such a place says of the store: for so long
+    // only an endpoint that knows of a store counts.
+    Duration stay{1'000};
+    int hops = 4;  // from one place that points to another, at a time
   };
 
   explicit FoundingFsm(std::vector<Endpoint> endpoints, const Limits& limits);
@@ -87,6 +90,8 @@ class FoundingFsm {
   State state_ = Idle;
   Endpoint at_;  // where it went: of ToldEarly, Told, Founding
   int hops_ = 0;
+  // Told by a place that has turned it away, but not yet by an endpoint: none is founded before.
+  std::optional<Time> stays_until_;
   std::map<std::string, Time> barred_;  // places, and until when
 };
 

@@ -247,15 +247,15 @@ const std::vector<StateRow> kTable = {
      "where somebody pointed to",
      {"start", "0 waits", "1 waits", "due", "moved"},
      {{"start", {"-", Listening}},
-      {"0 refused", {"node1", Founding}},
-      {"0 waits", {"node1", Founding}},  // the first has just turned it away
-      {"1 waits", {"node1", Founding}},
+      {"0 refused", {"-", Told}},
+      {"0 waits", {"-", Told}},  // the first has just turned it away
+      {"1 waits", {"-", Told}},
       {"1 refused", {"-", Told}},
       {"1 has it", {"node1", Told}},
       {"1 tells", {"node7", Told}},
       {"turned away", {"node1", Founding}},
       {"moved", {"node1", Founding}},  // from where it was turned away
-      {"early", {"node1", Founding}},
+      {"early", {"-", Told}},
       {"due", {"node0", Founding}}}},
     {Founding,
      "both wait",
