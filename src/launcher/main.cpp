@@ -104,6 +104,8 @@ int become(const drun::launcher::Options& options) {
 // The error is for the user.
 drun::Status use_token(drun::launcher::Options& options, GivenToken token) {
   using namespace drun;
+  // One that nobody uses ends no job.
+  if (!launcher::has_status_page(options)) return Done{};
   if (!token && !options.token_file.empty()) {
     token = secure::read_token(options.token_file);
     if (!*token) return Error(token->error().code(), "--token-file " + token->error().what());
@@ -156,10 +158,10 @@ int main(int argc, char** argv) {
   launcher::hosts::WordMarks marks;
   try {
     open_standard_streams();
+    GivenToken token = secure::take_token(::environ);
     if (argc == 2 && argv[1] == launcher::hosts::kRemoteEndFlag) return launcher::run_remote_end();
     if (argc == 2 && argv[1] == launcher::kStackHelperFlag) return launcher::run_stack_helper();
     if (argc == 2 && argv[1] == launcher::kGpuHelperFlag) return launcher::run_gpu_helper();
-    GivenToken token = secure::take_token(::environ);
     std::vector<std::string> environment = own_environment();
     marks = launcher::hosts::take_word_marks(environment);
     auto parsed = launcher::parse_options({argv, argv + argc}, environment);

@@ -22,6 +22,7 @@ void wipe(std::string& secret);
 class Token {
  public:
   static constexpr std::size_t kShortest = 16;  // bytes
+  static constexpr std::size_t kLong = 32;
   static constexpr std::size_t kLongest = 4'096;
 
   // Visible ASCII characters, which a variable, a file and a header of HTTP keep as they are. The
@@ -36,6 +37,8 @@ class Token {
   }
   ~Token() { wipe(text_); }
 
+  // Nobody guesses it, however fast.
+  [[nodiscard]] bool is_long() const { return text_.size() >= kLong; }
   // Takes a time that depends on the length of `guess` alone.
   [[nodiscard]] bool is(std::string_view guess) const;
 

@@ -18,7 +18,7 @@ class TokenGate {
   enum class Answer {
     Open,   // it is the token
     Wrong,  // it is not
-    Later   // nobody has looked at it: right or wrong, it may be tried again after kEach
+    Later   // too many were wrong: it may be tried again after kEach, even if it is right
   };
 
   // `token` must outlive this.

@@ -185,11 +185,12 @@ class Answers(unittest.TestCase):
             with Job("--status-listen", "unix:" + path, *STAY) as job:
                 eventually(lambda: "status is at unix:" in job.said)
                 self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
-                with socket.socket(socket.AF_UNIX) as connection:
-                    connection.connect(path)
-                    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: whatever\r\n\r\n")
-                    answer = b"".join(iter(lambda: connection.recv(65536), b""))
-                self.assertTrue(answer.startswith(b"HTTP/1.1 200 OK\r\n"))
+                for host, code in ((b"localhost:9000", b"200"), (b"evil.example", b"421")):  # ssh -L may lead a browser here
+                    with socket.socket(socket.AF_UNIX) as connection:
+                        connection.connect(path)
+                        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
+                        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+                    self.assertTrue(answer.startswith(b"HTTP/1.1 " + code), answer)
                 # One that somebody uses is not taken.
                 with Job("--status-listen", "unix:" + path, *STAY) as other:
                     eventually(lambda: "--status-listen: cannot listen at" in other.said)
@@ -238,8 +239,12 @@ class Stacks(unittest.TestCase):
             threads = [threading.Thread(target=lambda: codes.append(post(port)[0])) for _ in range(8)]
             for thread in threads:
                 thread.start()
-            for thread in threads:
-                thread.join()
+            # Connections without a request push out one another, and nobody who waits for an answer.
+            with contextlib.ExitStack() as idle:
+                for _ in range(100):
+                    idle.enter_context(socket.create_connection(("127.0.0.1", port)))
+                for thread in threads:
+                    thread.join()
         self.assertEqual(codes, [200] * 8)
 
     def test_without_a_token_there_is_none(self):
@@ -313,6 +318,10 @@ class Tokens(unittest.TestCase):
         self.assertIn("/nowhere: No such file or directory", refused("--token-file", "/nowhere"))
         self.assertIn("it has 5 bytes", refused("--token-file", self.file("short\n")))
         self.assertIn("DRUN_TOKEN: it has 0 bytes", refused(DRUN_TOKEN=""))
+        self.assertIn("unknown flag '--token'; a token is no argument", refused("--token", TOKEN))
+        self.assertNotIn(TOKEN, refused("--token=" + TOKEN))
+        self.assertEqual(subprocess.run([BIN / "drun", "true"], env={**environment(), "DRUN_TOKEN": ""}, timeout=PATIENCE, check=False)
+                         .returncode, 0)  # nobody uses it
         said = refused("--dry-run", DRUN_TOKEN="short-secret")
         self.assertIn("DRUN_TOKEN: it has 12 bytes", said)
         self.assertNotIn("short-secret", said)

@@ -73,7 +73,7 @@ StatusPage::StatusPage(asio::io_context& io, const Options& options, const std::
       own_(std::move(own)),
       events_(events),
       watch_(options.run_id),
-      server_(io, options.status_socket.empty() ? host_name : "",
+      server_(io, host_name,
               [this](const HttpRequest& request, const PageServer::Answer& answer) {
                 serve(request, answer);
               }),

@@ -10,12 +10,16 @@ constexpr std::string_view kUnix = "unix:";
 // What the kernel has room for in a socket's address, without the NUL byte.
 constexpr std::size_t kLongestSocket = 107;
 
-std::string parse_socket(const cli::Setting& setting) {
-  const std::string path = setting.value.substr(kUnix.size());
+std::string parse_socket(const cli::Setting& setting, int groups) {
+  std::string path = setting.value.substr(kUnix.size());
   if (path.empty()) refuse(setting, "expected the path of a socket behind unix:");
-  if (path.size() > kLongestSocket)
-    refuse(setting, "the path of a socket has at most " + std::to_string(kLongestSocket) +
-                        " bytes, and this one has " + std::to_string(path.size()));
+  // Each replica group has one of its own: see belong_to_group().
+  const std::string suffix = groups > 0 ? ".group" + std::to_string(groups - 1) : "";
+  const std::size_t longest = kLongestSocket - suffix.size();
+  if (path.size() > longest)
+    refuse(setting, "the path of a socket has at most " + std::to_string(longest) + " bytes" +
+                        (groups > 0 ? " (and " + suffix + ")" : "") + ", and this one has " +
+                        std::to_string(path.size()));
   return path;
 }
 
@@ -43,7 +47,7 @@ void check_ports(const cli::Setting& setting, const Options& options) {
 void build_status(const cli::GivenFlags& flags, Options& options) {
   if (const cli::Setting* setting = filled(flags, "status-listen")) {
     if (setting->value.starts_with(kUnix))
-      options.status_socket = parse_socket(*setting);
+      options.status_socket = parse_socket(*setting, options.replica_groups);
     else
       options.status_endpoint = parse_address(*setting);
     check_ports(*setting, options);

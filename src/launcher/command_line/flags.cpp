@@ -255,6 +255,7 @@ constexpr std::string_view kInherited =
 
 // What users of other launchers type: mpirun, srun, deepspeed, accelerate.
 constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"--token", "a token is no argument, which others can list: DRUN_TOKEN, or --token-file FILE"},
     {"-np", "--nproc-per-node"},
     {"--np", "--nproc-per-node"},
     {"-ppn", "--nproc-per-node"},

@@ -58,6 +58,9 @@ class PageServer::Caller : public std::enable_shared_from_this<Caller> {
     write();
   }
 
+  // Its request has not come yet.
+  [[nodiscard]] bool is_reading() const { return state_ == State::Reading; }
+
   // The server forgets it.
   void end() {
     if (server_ == nullptr) return;
@@ -212,7 +215,10 @@ bool PageServer::accept_all(const std::shared_ptr<Listener>& listener) {
 
 void PageServer::add(FileDescriptor socket) {
   if (callers_.size() >= kMostCallers) {
-    const auto first = callers_.front();
+    // Not one that waits for its answer, which takes a while: idle connections would push it out.
+    const auto idle = std::find_if(callers_.begin(), callers_.end(),
+                                   [](const auto& caller) { return caller->is_reading(); });
+    const auto first = idle != callers_.end() ? *idle : callers_.front();
     first->end();
   }
   callers_.push_back(std::make_shared<Caller>(*this));
@@ -221,8 +227,7 @@ void PageServer::add(FileDescriptor socket) {
 }
 
 void PageServer::serve(const std::shared_ptr<Caller>& caller, const HttpRequest& request) {
-  if (!own_name_.empty() && !is_own_host(request.host, own_name_))
-    return caller->send(refusal(421));
+  if (!is_own_host(request.host, own_name_)) return caller->send(refusal(421));
   serve_(request, [caller = std::weak_ptr(caller), head = request.head](const HttpAnswer& answer) {
     if (const auto there = caller.lock()) there->send(answer, head);
   });

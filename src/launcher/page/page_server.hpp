@@ -24,7 +24,7 @@ namespace drun::launcher {
 // One thread: the loop's, which it never blocks.
 class PageServer {
  public:
-  // More callers push out the one that came first.
+  // More callers push out the one that came first, of those whose request has not come.
   static constexpr std::size_t kMostCallers = 32;
 
   struct Limits {
@@ -37,8 +37,8 @@ class PageServer {
   // Called from the loop.
   using Serve = std::function<void(const HttpRequest&, Answer)>;
 
-  // `own_name`: this machine's, by which it may be asked; empty: by any, as nothing that a name
-  // leads to gets here (a socket in a folder).
+  // `own_name`: this machine's, by which it may be asked. That holds for a socket in a folder, too:
+  // ssh -L brings a browser there.
   PageServer(asio::io_context& io, std::string own_name, Serve serve, Limits limits);
   PageServer(asio::io_context& io, std::string own_name, Serve serve)
       : PageServer(io, std::move(own_name), std::move(serve), Limits()) {}

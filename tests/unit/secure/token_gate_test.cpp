@@ -1,6 +1,7 @@
 #include "secure/token_gate.hpp"
 
 #include <chrono>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -41,6 +42,16 @@ TEST_F(TokenGateTest, AfterSomeGuessesNobodyLooksForAWhile) {
   EXPECT_EQ(gate_.check(kRight, now_), Answer::Open);
   guess_wrong(1);
   EXPECT_EQ(gate_.check(kRight, now_), Answer::Later);
+}
+
+TEST_F(TokenGateTest, WhoHasALongTokenIsNotKeptOutByTheGuessesOfOthers) {
+  const std::string text(Token::kLong, 'x');
+  const Token token = Token::from(text).value();
+  TokenGate gate(token);
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(gate.check(kWrong, now_), i < TokenGate::kFree ? Answer::Wrong : Answer::Later);
+  EXPECT_EQ(gate.check(text, now_), Answer::Open);
+  EXPECT_FALSE(Token::from(text.substr(1)).value().is_long());
 }
 
 TEST_F(TokenGateTest, WhatWasRefusedUnseenCostsNothing) {

@@ -35,6 +35,10 @@ TEST(StatusOptionsTest, ASocketHasAPathThatFits) {
   EXPECT_THAT(parse_line("--status-listen unix: ./train").text, HasSubstr("expected the path"));
   EXPECT_THAT(parse_line("--status-listen unix:/" + std::string(107, 'x') + " ./train").text,
               HasSubstr("at most 107 bytes, and this one has 108"));
+  EXPECT_THAT(
+      parse_line("--replica-groups 2 --status-listen unix:/" + std::string(100, 'x') + " ./train")
+          .text,
+      HasSubstr("at most 100 bytes (and .group1), and this one has 101"));
 }
 
 TEST(StatusOptionsTest, ATokenIsForThePage) {
