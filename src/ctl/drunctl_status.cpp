@@ -141,7 +141,7 @@ class LiveView {
     show();
     while (!ended_) {
       const auto now = Clock::now();
-      if (end && now >= *end) return kTimeLimit;
+      if (end && now >= *end) return at_end();
       const auto next = changed_ ? shown_ + kBetweenViews : now + (redraws_ ? kTick : kLongTick);
       const auto reply = query.receive(watched.watch, end ? std::min(next, *end) : next);
       if (query.has_no_reader()) throw NoReader();
@@ -165,6 +165,10 @@ class LiveView {
   }
 
  private:
+  [[nodiscard]] int at_end() const {
+    if (last_.empty()) log::error("no job{} has come within --timeout", named(options_));
+    return kTimeLimit;
+  }
   void take(const control::Reply& reply) {
     const auto* changes = std::get_if<control::Changes>(&reply);
     if (changes == nullptr) return;
